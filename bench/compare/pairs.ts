@@ -1,17 +1,27 @@
 /**
- * Measures the same jobs in both trees, in pairs. Each pair gets fresh processes: how a process was compiled and laid out in
- * memory stays with it, and would look like a difference.
+ * Measures the same cases in both trees, in pairs, until each interval is as narrow as asked for or time is up. Each pair has
+ * fresh processes: how a process was compiled and laid out in memory stays with it, and would look like a difference. Within a
+ * pair the trees take turns of a few milliseconds (steps) or half a second (requests), so that whatever else the machine does
+ * befalls both.
  */
 
-import { choices, integer, number, text, UsageError, type Values } from '../../test/harness/command-line.ts'
-import type { LoadResult } from '../../test/harness/load/loops.ts'
-import { ENDPOINTS } from '../../test/harness/load/traffic.ts'
-import { OrderProcess } from '../../test/harness/processes.ts'
-import { STORE_KINDS } from '../../test/harness/service.ts'
+import {
+  choices,
+  integer,
+  number,
+  text,
+  texts,
+  toggle,
+  type Values,
+} from '../../test/harness/command-line.ts'
+import { ENDPOINTS, type Endpoint } from '../../test/harness/load/traffic.ts'
+import { STORE_KINDS, type StoreKind } from '../../test/harness/service.ts'
+import type { Problem, StepOf } from '../micro/child.ts'
+import type { Processes } from '../micro/processes.ts'
+import { HASH, PLAIN, STEPS } from '../micro/steps.ts'
 import { OUTPUT } from '../report/publish.ts'
-import type { Order } from './child.ts'
-import { STEPS } from './steps.ts'
-import { THIS_TREE } from './tree.ts'
+import { measureServices, type Pair, type Roots, type Side } from './services.ts'
+import { pairedRatio, reachOf } from './statistics.ts'
 
 const PARTS = ['http', 'micro'] as const
 export type Part = (typeof PARTS)[number]
@@ -21,9 +31,22 @@ export const OPTIONS = {
   endpoint: choices(ENDPOINTS, 'Only these endpoints'),
   store: choices(STORE_KINDS, 'Only these stores (redis needs redis-server on the path)'),
   filter: text('TEXT', 'Only cases whose name holds it, such as token or Redis.'),
-  repeat: integer(7, 2, 100, 'Pairs of each case'),
-  seconds: number(2, 0.1, 60, 'Measured time of an HTTP case; a step in process takes a tenth of it'),
+  within: number(
+    2,
+    0.1,
+    50,
+    'Pairs are added until the interval reaches no further than so many per cent from its middle',
+  ),
+  pairs: integer(5, 2, 100, 'Pairs of each case at least'),
+  minutes: number(10, 0.01, 600, 'No pair starts after so long'),
+  seconds: number(3, 0.1, 60, 'Measured time of a request in a pair; a step takes a tenth of it'),
+  warmup: number(3, 0, 60, 'Seconds of load before it'),
   threshold: number(1.05, 1, 10, 'Ratio new/old above which a case is too slow'),
+  report: texts(
+    'FILE',
+    'Instead: two results that any bench saved with --json, side by side. Give it twice.',
+  ),
+  noSeed: toggle('/verify from addresses new to the store.'),
   ...OUTPUT,
 }
 
@@ -32,14 +55,13 @@ export type Options = Values<typeof OPTIONS> & {
   readonly revision: string
 }
 
-export type Side = 'old' | 'new'
-export type Roots = Readonly<Record<Side, string>>
+export type Unit = 'us' | 'ns' | 'bytes'
 
 /** A cost of one thing, measured in pairs; less is better. */
 export interface Case {
   readonly part: Part
   readonly name: string
-  readonly unit: 'us' | 'ns'
+  readonly unit: Unit
   /** The nth of each were measured beside each other. */
   readonly olds: readonly number[]
   readonly news: readonly number[]
@@ -47,160 +69,126 @@ export interface Case {
   readonly problem?: { readonly side: Side; readonly text: string }
 }
 
-/** One measurement, which tells one cost or two. */
+/** Measured as one. */
 export interface Job {
   readonly part: Part
-  readonly order: Exclude<Order, { type: 'check' }>
-  readonly costs: readonly {
-    readonly name: string
-    readonly of: (answer: LoadResult | number) => number
-  }[]
+  readonly costs: readonly { readonly name: string; readonly unit: Unit }[]
+  /** @param pair its number: which tree goes first alternates */
+  readonly measure: (pair: number) => Promise<Pair | Required<Case>['problem']>
 }
 
-const UNITS = { http: 'us', micro: 'ns' } as const
-/** Load before what is measured, as a share of it. */
-const WARM_UP_SHARE = 0.5
-/** Of an HTTP case's time: a step is tens of thousands of times shorter than a run. */
-const STEP_SHARE = 0.1
-/** Enough for the optimising compiler, whatever is measured after it. */
-const STEP_WARM_UP_MS = 150
+export interface Tools {
+  readonly roots: Roots
+  readonly processes: Processes
+  /** Of each tree's compiled modules. */
+  readonly folders: Roots
+}
 
 /** Those that the options ask for. */
-export function jobsOf({ only, endpoint: endpoints, store: stores, seconds, filter = '' }: Options): Job[] {
-  const measureMs = seconds * 1000
-  const loads = endpoints.flatMap(endpoint =>
-    stores.map((store): Job => {
-      const name = `/${endpoint} on ${store}`
-      // Redis, if it is the store, is the last of the processes.
-      const own = store === 'redis' ? -1 : undefined
-      const service = (answer: LoadResult) => answer.usages.slice(0, own)
-      const redis = (answer: LoadResult) => answer.usages.slice(-1)
-      const costs = [
-        { name: `${name}, service`, of: cpuUs(service) },
-        ...(store === 'redis' ? [{ name: `${name}, Redis`, of: cpuUs(redis) }] : []),
-      ]
-      const times = { warmUpMs: measureMs * WARM_UP_SHARE, measureMs }
-      return { part: 'http', order: { type: 'load', endpoint, store, ...times }, costs }
-    }),
+export function jobsOf(options: Options, tools: Tools): Job[] {
+  const { only, endpoint: endpoints, store: stores, filter = '' } = options
+  const loads = endpoints.flatMap(endpoint => stores.map(store => loadJob(endpoint, store, options, tools)))
+  const steps = STEPS.filter(({ name }) => name !== HASH && name !== PLAIN).map(({ name }) =>
+    stepJob(name, options, tools),
   )
-  const steps = Object.keys(STEPS).map((step): Job => {
-    const times = { warmUpMs: STEP_WARM_UP_MS, measureMs: measureMs * STEP_SHARE }
-    const costs = [{ name: step, of: (answer: LoadResult | number) => answer as number }]
-    return { part: 'micro', order: { type: 'step', step, ...times }, costs }
-  })
-  return [...loads, ...steps]
-    .filter(({ part }) => only.includes(part))
-    .map(job => ({ ...job, costs: job.costs.filter(({ name }) => name.includes(filter)) }))
-    .filter(({ costs }) => costs.length > 0)
-}
-
-function cpuUs(processes: (answer: LoadResult) => LoadResult['usages']) {
-  return (answer: LoadResult | number) => {
-    const load = answer as LoadResult
-    return (processes(load).reduce((sum, { cpuMs }) => sum + cpuMs, 0) / load.answers) * 1000
-  }
-}
-
-function startProcess(root: string): OrderProcess<Order> {
-  const stdio = ['ignore', 'ignore', 'inherit', 'ipc'] as const
-  return new OrderProcess(new URL('./child.ts', import.meta.url), [root], {
-    cwd: THIS_TREE,
-    stdio: [...stdio],
+  return [...loads, ...steps].filter(({ part, costs }) => {
+    return only.includes(part) && costs.some(({ name }) => name.includes(filter))
   })
 }
 
-/** Throws UsageError if the service of a revision cannot be loaded. */
-export async function checkLoadGenerator(root: string, revision: string): Promise<void> {
-  const tree = startProcess(root)
-  try {
-    await tree.ask({ type: 'check' })
-  } catch (error) {
-    const problem = 'has no load generator to compare with (--only micro does without)'
-    throw new UsageError(`${revision} ${problem}: ${(error as Error).message.replaceAll('\n', ' ')}`)
-  } finally {
-    await tree.stop()
+function loadJob(endpoint: Endpoint, store: StoreKind, options: Options, { roots }: Tools): Job {
+  const name = `/${endpoint} on ${store}`
+  const costs = [{ name: `${name}, service`, unit: 'us' as const }]
+  if (store === 'redis') costs.push({ name: `${name}, Redis`, unit: 'us' })
+  return {
+    part: 'http',
+    costs,
+    measure: pair => measureServices({ ...options, endpoint, store }, roots, pair),
   }
+}
+
+/** Of a step's measured time against that of a request, which takes far longer to start. */
+const STEP_SHARE = 0.1
+
+function stepJob(name: string, { seconds }: Options, { processes, folders }: Tools): Job {
+  const measure = async (pair: number) => {
+    const sides: readonly Side[] = pair % 2 === 0 ? ['old', 'new'] : ['new', 'old']
+    const steps = sides.map((side): StepOf => ({ folder: folders[side], name }))
+    const all = await processes.measure(steps, seconds * STEP_SHARE * 1000)
+    const values: Partial<Record<Side, number[]>> = {}
+    for (const [index, figures] of all.entries()) {
+      const side = sides[index]!
+      if ('problem' in figures) return { side, text: (figures as Problem).problem }
+      // A ratio needs something to divide by.
+      values[side] = [figures.cpuNs, Math.max(1, Math.round(figures.garbageBytes))]
+    }
+    return values as Pair
+  }
+  const costs = [{ name, unit: 'ns' } as const, { name: `${name}, garbage`, unit: 'bytes' } as const]
+  return { part: 'micro', costs, measure }
+}
+
+interface Limits extends Pick<Options, 'within' | 'pairs' | 'minutes'> {
+  readonly signal: AbortSignal
+  readonly tell: (line: string) => void
 }
 
 interface Measured {
   readonly job: Job
-  readonly pairs: { readonly old: LoadResult | number; readonly new: LoadResult | number }[]
-  problem?: NonNullable<Case['problem']>
+  readonly pairs: Pair[]
+  problem?: Required<Case>['problem']
 }
 
-/** @param signal ends it; then it rejects with the signal's reason */
-export async function compareJobs(
-  jobs: readonly Job[],
-  roots: Roots,
-  repeat: number,
-  { signal, tell }: { readonly signal: AbortSignal; readonly tell: (line: string) => void },
-): Promise<Case[]> {
+/** Adds pairs to all jobs in rounds; ends early with what there is if the signal is aborted. */
+export async function compareJobs(jobs: readonly Job[], limits: Limits): Promise<Case[]> {
+  const { minutes, signal, tell } = limits
+  const endMs = performance.now() + minutes * 60_000
   const all = jobs.map((job): Measured => ({ job, pairs: [] }))
-  for (let pair = 0; pair < repeat; pair++) {
-    const sides = { old: startProcess(roots.old), new: startProcess(roots.new) }
-    const stop = () => Promise.all([sides.old.stop(), sides.new.stop()])
-    signal.addEventListener('abort', stop, { once: true })
-    try {
-      for (const one of all) {
-        signal.throwIfAborted()
-        if (one.problem !== undefined) continue
-        await measureJob(one, pair, side => sides[side].ask(one.job.order))
-        signal.throwIfAborted()
-        tell(`${progress(one)}, pair ${pair + 1} of ${repeat}`)
-      }
-    } finally {
-      signal.removeEventListener('abort', stop)
-      await stop()
+  for (let pair = 0; ; pair++) {
+    const open = all.filter(one => needsMore(one, limits))
+    if (open.length === 0) break
+    for (const one of open) {
+      if (signal.aborted || (pair >= 2 && performance.now() > endMs)) return all.flatMap(casesOf)
+      const found = await one.job.measure(pair).catch((error: Error) => {
+        if (signal.aborted) return undefined
+        throw error
+      })
+      if (found === undefined) continue
+      if ('text' in found) one.problem = found
+      else one.pairs.push(found)
+      tell(progress(one))
     }
   }
   return all.flatMap(casesOf)
 }
 
-async function measureJob(
-  one: Measured,
-  pair: number,
-  ask: (side: Side) => Promise<LoadResult | number>,
-): Promise<void> {
-  let asked: Side = 'old'
-  try {
-    one.pairs.push(
-      await measurePair(pair, side => {
-        asked = side
-        return ask(side)
-      }),
+/** So many pairs at most, however far apart they are. */
+const PAIRS_MAX = 100
+
+function needsMore({ pairs, problem, job }: Measured, { within, pairs: least }: Limits): boolean {
+  if (problem !== undefined || pairs.length >= PAIRS_MAX) return false
+  if (pairs.length < least) return true
+  // Bytes are counted, not sampled.
+  return job.costs.some(({ unit }, cost) => {
+    const ratio = pairedRatio(
+      pairs.map(pair => pair.old[cost]!),
+      pairs.map(pair => pair.new[cost]!),
     )
-  } catch (error) {
-    one.problem = { side: asked, text: (error as Error).message }
-  }
+    return unit !== 'bytes' && reachOf(ratio) > within / 100
+  })
 }
 
-/**
- * Both sides of one pair, moments apart. Which goes first alternates, so that a machine that gets faster or slower
- * all the time favours neither.
- */
-export async function measurePair<Value>(
-  pair: number,
-  measure: (side: Side) => Promise<Value>,
-): Promise<{ readonly old: Value; readonly new: Value }> {
-  if (pair % 2 === 0) {
-    const old = await measure('old')
-    return { old, new: await measure('new') }
-  }
-  const value = await measure('new')
-  return { old: await measure('old'), new: value }
-}
-
-function progress({ job: { part, costs }, pairs, problem }: Measured): string {
-  const [{ name, of }] = costs as [Job['costs'][number]]
+function progress({ job: { costs }, pairs, problem }: Measured): string {
+  const [{ name, unit }] = costs as [Job['costs'][number]]
   if (problem !== undefined) return `${name}: ${problem.side} failed: ${problem.text}`
   const { old, new: now } = pairs.at(-1)!
-  return `${name}: ${of(old).toFixed(2)} -> ${of(now).toFixed(2)} ${UNITS[part]}`
+  return `${name}, pair ${pairs.length}: ${old[0]!.toFixed(2)} -> ${now[0]!.toFixed(2)} ${unit}`
 }
 
 function casesOf({ job: { part, costs }, pairs, problem }: Measured): Case[] {
-  return costs.map(({ name, of }) => {
-    const head = { part, name, unit: UNITS[part] }
+  return costs.map(({ name, unit }, cost) => {
+    const head = { part, name, unit }
     if (problem !== undefined) return { ...head, olds: [], news: [], problem }
-    return { ...head, olds: pairs.map(pair => of(pair.old)), news: pairs.map(pair => of(pair.new)) }
+    return { ...head, olds: pairs.map(({ old }) => old[cost]!), news: pairs.map(pair => pair.new[cost]!) }
   })
 }

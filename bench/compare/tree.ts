@@ -4,10 +4,8 @@ import { type ChildProcess, spawn } from 'node:child_process'
 import { existsSync, mkdtempSync, readFileSync, realpathSync, rmSync, symlinkSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { fileURLToPath } from 'node:url'
 import { ToolError, UsageError } from '../../test/harness/command-line.ts'
-
-export const THIS_TREE = fileURLToPath(new URL('../..', import.meta.url)).replace(/\/$/, '')
+import { THIS_TREE } from '../micro/processes.ts'
 
 export interface Checkout {
   readonly root: string

@@ -1,29 +1,56 @@
-/** Measures one way to do one step, in a process of its own: `child.js NAME WAY MILLISECONDS`. */
+/** Entry of the process that measures steps, compiled: tsx would wrap each closure in a call that keeps its name. */
 
+import { join } from 'node:path'
+import { pathToFileURL } from 'node:url'
+import { carryOut } from '../../test/harness/processes.ts'
 import { measured } from '../disturbance.ts'
-import { waysOf } from './case.ts'
-import { CASES } from './cases.ts'
-import { checkedPass, garbageOf, type Timing, timingOf } from './measuring.ts'
+import { garbageOf, type Timing, timingsOf } from './measuring.ts'
+import { STEPS } from './steps.ts'
+import { requireRight } from './work.ts'
 
-/** What it sends to its parent. */
+export interface StepOf {
+  /** Where a tree's modules were compiled to. */
+  readonly folder: string
+  readonly name: string
+}
+
+export interface MeasureOrder {
+  readonly steps: readonly StepOf[]
+  readonly milliseconds: number
+}
+
 export interface Figures extends Timing {
   readonly garbageBytes: number
   /** Cores that others used meanwhile, on average. */
   readonly othersBusy: number | undefined
 }
 
-const [name = '', label = '', milliseconds = ''] = process.argv.slice(2)
-
-async function figures(): Promise<Figures> {
-  const found = CASES.find(one => one.name === name)
-  const way = found && waysOf(found, true).find(one => one.label === label)
-  if (way === undefined) throw new RangeError(`there is no ${name} by ${label}`)
-  const work = await way.prepare()
-  await checkedPass(work)
-  const { value, othersBusy } = await measured(() => timingOf(work, Number(milliseconds)))
-  return { ...value, garbageBytes: await garbageOf(work), othersBusy }
+/** In place of the figures of a step: why it cannot be measured. */
+export interface Problem {
+  readonly problem: string
 }
 
-// Otherwise a child would outlive a parent that was killed.
-process.once('disconnect', () => process.exit(1))
-process.send!(await figures(), () => process.exit(0))
+async function prepared({ folder, name }: StepOf) {
+  try {
+    const load = <Module>(path: string): Promise<Module> =>
+      import(pathToFileURL(join(folder, 'src', `${path}.js`)).href)
+    const work = await STEPS.find(step => step.name === name)!.prepare(load)
+    requireRight(work, name)
+    return work
+  } catch (error) {
+    return { problem: (error as Error).message }
+  }
+}
+
+carryOut(async ({ steps, milliseconds }: MeasureOrder): Promise<(Figures | Problem)[]> => {
+  const all = []
+  for (const step of steps) all.push(await prepared(step))
+  const works = all.flatMap(one => ('problem' in one ? [] : [one]))
+  const { value: timings, othersBusy } = await measured(async () => timingsOf(works, milliseconds))
+  const figures: (Figures | Problem)[] = []
+  for (const one of all) {
+    if ('problem' in one) figures.push(one)
+    else figures.push({ ...timings[works.indexOf(one)]!, garbageBytes: await garbageOf(one), othersBusy })
+  }
+  return figures
+})

@@ -2,49 +2,55 @@
 
 import { filter, integer, tell, toggle, tool, type Values } from '../../test/harness/command-line.ts'
 import { stopOnSignal } from '../../test/harness/processes.ts'
-import { installPeers, wantedVersions } from '../peers.ts'
 import { OUTPUT, publish } from '../report/publish.ts'
-import { CASES } from './cases.ts'
-import { measureAll, Processes } from './processes.ts'
-import { aimsOf, reportOf, rowOf, surroundingsOf } from './report.ts'
+import { isAnyMissed } from '../report/report.ts'
+import type { Figures } from './child.ts'
+import { Processes, THIS_TREE } from './processes.ts'
+import { aimsOf, reportOf, rowsOf, surroundingsOf } from './report.ts'
+import { STEPS } from './steps.ts'
 
 const OPTIONS = {
-  filter: filter(CASES, ({ name }) => name, 'Only steps whose name holds it, such as token or whole.'),
+  filter: filter(STEPS, ({ name }) => name, 'Only steps whose name holds it, such as token or whole.'),
   repeat: integer(5, 1, 100, 'Repetitions, each in a fresh process'),
-  milliseconds: integer(300, 1, 60_000, 'Measured time of a repetition'),
-  noPeers: toggle('Without the npm packages.'),
+  milliseconds: integer(300, 1, 60_000, 'Measured time of a step in a repetition'),
+  check: toggle('End with code 1 if an aim is missed.'),
   ...OUTPUT,
 }
 
 export const MICRO = tool({
   name: 'bench',
   about: `Measures the steps of the three endpoints in process, without HTTP and store: time, operations per second and bytes of
-garbage per operation, beside the same by plain node:crypto; and whole requests beside altcha-lib and @cap.js/server,
-which it installs into bench/ the first time.`,
+garbage per operation; and a whole verification beside the same by plain node:crypto.`,
   options: OPTIONS,
   example: '--filter token',
-  details: 'Takes about five minutes. Ends with code 1 if any step has a wrong result.',
+  details: 'Takes about a minute. Ends with code 1 if any step has a wrong result.',
   run: bench,
 })
 
-const PACKAGES: readonly string[] = ['altcha-lib', '@cap.js/server']
-
-async function bench(options: Values<typeof OPTIONS>): Promise<number> {
-  const { filter: cases, repeat, milliseconds, noPeers } = options
-  const hasPackages = !noPeers && cases.some(({ others = [] }) => others.some(({ isPackage }) => isPackage))
-  if (hasPackages) installPeers(tell)
-  const versions = Object.entries(wantedVersions()).filter(([name]) => hasPackages && PACKAGES.includes(name))
-  const surroundings = surroundingsOf(Object.fromEntries(versions))
-  const processes = new Processes()
-  stopOnSignal()
-  try {
-    const sizes = { repeat, milliseconds, hasPackages }
-    const runs = await measureAll(cases, sizes, (...one) => processes.measure(...one), tell)
-    const rows = runs.map(rowOf)
-    const report = { surroundings, ...sizes, rows, aims: aimsOf(rows) }
+async function bench({ filter: steps, ...options }: Values<typeof OPTIONS>): Promise<number> {
+  const { repeat, milliseconds, check } = options
+  const surroundings = surroundingsOf()
+  const rounds = new Map(steps.map(({ name }): [string, Figures[]] => [name, []]))
+  const tellResults = () => {
+    const report = { surroundings, milliseconds, rows: rowsOf(rounds), aims: aimsOf(rounds) }
     publish(reportOf(report), report, options)
-    return 0
+  }
+  stopOnSignal(tellResults)
+  const processes = new Processes()
+  try {
+    const folder = processes.compileTree(THIS_TREE)
+    const order = steps.map(({ name }) => ({ folder, name }))
+    for (let round = 1; round <= repeat; round++) {
+      for (const [index, figures] of (await processes.measure(order, milliseconds)).entries()) {
+        const { name } = steps[index]!
+        if ('problem' in figures) throw new Error(`${name}: ${figures.problem}`)
+        rounds.get(name)!.push(figures)
+      }
+      tell(`round ${round} of ${repeat}`)
+    }
   } finally {
     await processes.stop()
   }
+  tellResults()
+  return check && isAnyMissed(aimsOf(rounds)) ? 1 : 0
 }

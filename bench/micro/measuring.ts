@@ -1,107 +1,58 @@
 /**
- * Runs a step over its inputs, times it with tinybench, one sample a pass over all inputs, and measures the bytes that it leaves
- * behind.
+ * Measures steps in turn in one process: time, CPU time and the bytes that they leave behind. Turns of a few milliseconds, so that
+ * whatever else the machine does befalls all steps alike, and their ratios stay.
+ *
+ * No library: mitata 1.0 and tinybench time by the clock alone, and count neither the CPU time of the collector's threads nor
+ * the memory of buffers.
  */
 
 import { PerformanceObserver } from 'node:perf_hooks'
 import { setTimeout } from 'node:timers/promises'
-import { Bench, type FnReturnedObject } from 'tinybench'
 import { spreadOf } from '../../test/harness/measure.ts'
-import type { AsyncWork, SyncWork, Work } from './case.ts'
+import type { Work } from './work.ts'
 
-/** So many calls of an asynchronous step are under way at a time, as in a service with traffic. */
-export const UNDER_WAY = 32
-
-function syncPass(step: SyncWork['step'], count: number): number {
-  let right = 0
-  for (let index = 0; index < count; index++) if (step(index)) right++
-  return right
-}
-
-async function asyncPass(step: AsyncWork['step'], count: number): Promise<number> {
-  let right = 0
-  for (let start = 0; start < count; start += UNDER_WAY) {
-    const results: Promise<boolean>[] = []
-    for (let index = start; index < Math.min(count, start + UNDER_WAY); index++) results.push(step(index))
-    for (const isRight of await Promise.all(results)) if (isRight) right++
-  }
-  return right
-}
-
-/** Throws Error unless every result is right: figures of work that fails would say nothing. */
-export async function checkedPass(work: Work): Promise<void> {
-  work.rewind?.()
-  requireAll(await somePass(work, work.count), work.count)
-}
-
-/** @returns how many of the first `count` results are right */
-async function somePass(work: Work, count: number): Promise<number> {
-  return work.kind === 'sync' ? syncPass(work.step, count) : await asyncPass(work.step, count)
-}
-
-function requireAll(right: number, count: number): void {
-  if (right !== count) throw new Error(`${count - right} of ${count} results are wrong`)
-}
-
+/** Of one operation, the mean of all: a median would leave out the garbage collector, which comes in few passes. */
 export interface Timing {
-  /**
-   * Nanoseconds per operation, the mean of all passes: the median of passes would leave out the garbage collector, which
-   * comes in few of them.
-   */
   readonly ns: number
-  /** CPU time of all threads of the process per operation, in nanoseconds. */
+  /** CPU time of all threads of the process, in nanoseconds. */
   readonly cpuNs: number
   readonly operations: number
 }
 
-/** At least so many passes, however long one takes. */
-const PASSES_MIN = 3
+const TURN_MS = 3
 
-/** @param milliseconds of measuring, and as long before to warm up */
-export async function timingOf(work: Work, milliseconds: number): Promise<Timing> {
-  let cpuMs = 0
-  const bench = new Bench({
-    time: milliseconds,
-    iterations: PASSES_MIN,
-    warmupTime: milliseconds,
-    warmupIterations: PASSES_MIN,
-    throws: true,
-    setup: () => {
-      cpuMs = 0 // the warm-up does not count
-    },
+/** @param milliseconds of measuring for each, and as long before to warm up */
+export function timingsOf(works: readonly Work[], milliseconds: number): Timing[] {
+  const turns = Math.ceil(milliseconds / TURN_MS)
+  for (let turn = 0; turn < turns; turn++) for (const work of works) takeTurn(work)
+  const sums = works.map(() => ({ ms: 0, cpuUs: 0, operations: 0 }))
+  for (let turn = 0; turn < turns; turn++) {
+    for (const [index, work] of works.entries()) {
+      const { ms, cpuUs, operations } = takeTurn(work)
+      const sum = sums[index]!
+      sum.ms += ms
+      sum.cpuUs += cpuUs
+      sum.operations += operations
+    }
+  }
+  return sums.map(({ ms, cpuUs, operations }) => {
+    return { ns: (ms * 1e6) / operations, cpuNs: (cpuUs * 1e3) / operations, operations }
   })
-  const { count, rewind } = work
-  const sampleOf = (startMs: number, cpuStart: NodeJS.CpuUsage, right: number): FnReturnedObject => {
-    const elapsedMs = performance.now() - startMs
-    const { user, system } = process.cpuUsage(cpuStart)
-    cpuMs += (user + system) / 1000
-    requireAll(right, count)
-    return { overriddenDuration: elapsedMs / count, overriddenIterationCost: elapsedMs }
-  }
-  if (work.kind === 'sync') {
-    const { step } = work
-    const pass = () => {
-      rewind?.()
-      const cpuStart = process.cpuUsage()
-      return sampleOf(performance.now(), cpuStart, syncPass(step, count))
-    }
-    bench.add('pass', pass, { async: false })
-    bench.runSync()
-  } else {
-    const { step } = work
-    const pass = async () => {
-      rewind?.()
-      const cpuStart = process.cpuUsage()
-      return sampleOf(performance.now(), cpuStart, await asyncPass(step, count))
-    }
-    bench.add('pass', pass, { async: true })
-    await bench.run()
-  }
-  const { result } = bench.tasks[0]!
-  if (result.state !== 'completed') throw new Error(`tinybench: ${result.state}`)
-  const { mean, samplesCount } = result.latency
-  const operations = samplesCount * count
-  return { ns: mean * 1e6, cpuNs: (cpuMs * 1e6) / operations, operations }
+}
+
+/** Throws unless every result is right. */
+function takeTurn({ pass, count }: Work) {
+  const cpuStart = process.cpuUsage()
+  const startMs = performance.now()
+  let [right, operations, ms] = [0, 0, 0]
+  do {
+    right += pass(count)
+    operations += count
+    ms = performance.now() - startMs
+  } while (ms < TURN_MS)
+  if (right !== operations) throw new Error(`${operations - right} of ${operations} results are wrong`)
+  const { user, system } = process.cpuUsage(cpuStart)
+  return { ms, cpuUs: user + system, operations }
 }
 
 const MEASUREMENTS = 7
@@ -118,15 +69,15 @@ const SETTLE_MS = 2
  * A process also allocates for itself at times, as when it compiles. Such allocations only add to the heap, so the least
  * growth of several measurements is the step's own.
  */
-export async function garbageOf(work: Work): Promise<number> {
+export async function garbageOf({ pass, count }: Work): Promise<number> {
   const { gc } = globalThis
   if (gc === undefined) throw new Error('garbage is measured with --expose-gc')
   const collections = watchCollections()
   try {
-    for (let operations = work.count; operations >= 1; operations >>= 1) {
-      const growth = await leastGrowth(work, operations, collections, gc)
+    for (let operations = count; operations >= 1; operations >>= 1) {
+      const growth = await leastGrowth(pass, operations, collections, gc)
       if (growth === undefined) continue
-      const own = await leastGrowth(emptyLike(work), operations, collections, gc)
+      const own = await leastGrowth(() => 0, operations, collections, gc)
       if (own !== undefined) return Math.max(0, (growth - own) / operations)
     }
     throw new Error('a single operation is too much for one garbage collection')
@@ -135,15 +86,9 @@ export async function garbageOf(work: Work): Promise<number> {
   }
 }
 
-/** For what the loop and the measuring themselves leave behind. */
-function emptyLike({ kind, count }: Work): Work {
-  const result = Promise.resolve(true)
-  return kind === 'sync' ? { kind, count, step: () => true } : { kind, count, step: () => result }
-}
-
 /** undefined if something is collected again and again before it is done. */
 async function leastGrowth(
-  work: Work,
+  pass: Work['pass'],
   operations: number,
   collections: Collections,
   gc: NodeJS.GCFunction,
@@ -152,17 +97,15 @@ async function leastGrowth(
   const external: number[] = []
   gc()
   // A whole collection also drops what is made again at the first use after it, which is no garbage of the step.
-  work.rewind?.()
-  await somePass(work, operations)
+  pass(operations)
   for (let collected = 0; heap.length < MEASUREMENTS; ) {
     // Room for what comes. Another thread frees the dead buffers, and the second collection waits for that.
     gc({ type: 'minor' })
     gc({ type: 'minor' })
     await setTimeout(SETTLE_MS)
-    work.rewind?.()
     const startMs = performance.now()
     const before = process.memoryUsage()
-    await somePass(work, operations)
+    pass(operations)
     const after = process.memoryUsage()
     const endMs = performance.now()
     await setTimeout(SETTLE_MS)

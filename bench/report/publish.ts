@@ -1,31 +1,22 @@
-/** How a bench publishes its report: as text, JSON or a web page. */
+/** How a bench publishes its report: as text or JSON. */
 
-import { writeFileSync } from 'node:fs'
-import { outputFile, toggle, type Values } from '../../test/harness/command-line.ts'
-import { reportHtml } from './html.ts'
+import { toggle, type Values } from '../../test/harness/command-line.ts'
 import type { Column, Report } from './report.ts'
 
 /** The options that every bench has. */
 export const OUTPUT = {
-  json: toggle('The figures as JSON on standard output.'),
-  report: outputFile('The figures as a web page too, which loads nothing.'),
+  json: toggle('The figures as JSON on standard output, and nothing else there.'),
 }
 
 /** @param figures what --json prints */
-export function publish(
-  report: Report,
-  figures: unknown,
-  { json, report: file }: Values<typeof OUTPUT>,
-): void {
+export function publish(report: Report, figures: unknown, { json }: Values<typeof OUTPUT>): void {
   process.stdout.write(`${json ? JSON.stringify(figures, undefined, 2) : reportText(report)}\n`)
-  if (file !== undefined) writeFileSync(file, reportHtml(report))
 }
 
 export function reportText({ parts, intro }: Report): string {
-  const texts = parts.flatMap(part => {
-    if (part.kind === 'text') return part.text
-    return part.kind === 'table' ? `${part.title}\n\n${renderTable(part.columns, part.rows)}` : []
-  })
+  const texts = parts.map(part =>
+    part.kind === 'text' ? part.text : `${part.title}\n\n${renderTable(part.columns, part.rows)}`,
+  )
   return [...texts, intro].filter(text => text !== '').join('\n\n')
 }
 

@@ -1,4 +1,4 @@
-/** The parts of a report, whatever it is published as, and what all benches write in the same way. */
+/** The parts of a report, and what all benches write in the same way. */
 
 import { availableParallelism, cpus, loadavg } from 'node:os'
 import type { Spread } from '../../test/harness/measure.ts'
@@ -19,29 +19,17 @@ export interface ReportTable {
   readonly rows: readonly (readonly string[])[]
 }
 
-/** A plot, only on the page. */
-export interface ReportLines {
-  readonly kind: 'lines'
-  readonly title: string
-  readonly xTitle: string
-  readonly yTitle: string
-  readonly series: readonly {
-    readonly name: string
-    readonly points: readonly { readonly x: number; readonly y: number }[]
-  }[]
-}
-
 export interface ReportText {
   readonly kind: 'text'
   /** An empty line starts a new paragraph. */
   readonly text: string
 }
 
-export type ReportPart = ReportTable | ReportLines | ReportText
+export type ReportPart = ReportTable | ReportText
 
 export interface Report {
   readonly title: string
-  /** What was measured and how the figures are to be read: on a page first, on a terminal last. */
+  /** What was measured and how the figures are to be read; comes last. */
   readonly intro: string
   readonly parts: readonly ReportPart[]
 }
@@ -61,11 +49,21 @@ export interface Aim {
   readonly isMet: boolean
   /** What was measured, in words. */
   readonly found: string
+  /** Of an aim that is known to be missed: why. It fails no check. */
+  readonly because?: string
 }
 
 export function aimsText(aims: readonly Aim[]): ReportText {
-  const lines = aims.map(({ about, isMet, found }) => `aim: ${about}: ${isMet ? 'met' : 'NOT met'}, ${found}`)
+  const lines = aims.map(({ about, isMet, found, because }) => {
+    const verdict = `aim: ${about}: ${isMet ? 'met' : 'NOT met'}, ${found}`
+    return isMet || because === undefined ? verdict : `${verdict}: ${because}`
+  })
   return { kind: 'text', text: lines.join('\n') }
+}
+
+/** Whether an aim is missed, and nothing explains it. */
+export function isAnyMissed(aims: readonly Aim[]): boolean {
+  return aims.some(({ isMet, because }) => !isMet && because === undefined)
 }
 
 /** The machine, and how many processes want a core, averaged over a minute. */
@@ -83,6 +81,14 @@ export function spreadText({ median, min, max }: Spread, digits: number): string
 /** The same, or a dash if nothing was measured. */
 export function text(spread: Spread | undefined, digits: number): string {
   return spread === undefined ? '-' : spreadText(spread, digits)
+}
+
+/** Beyond this the median is a matter of luck. */
+const RANGE_MAX = 1.3
+
+/** A note for a table; empty if the repetitions agree. */
+export function rangeNote({ min, max }: Spread): string {
+  return max > min * RANGE_MAX ? `VARIES: the longest is ${(max / min).toFixed(1)} times the shortest` : ''
 }
 
 /** "12%" */

@@ -1,7 +1,5 @@
 /** Command lines of the benches and of the torture suite: tables of options, read by the parser of the service's own commands. */
 
-import { accessSync, constants } from 'node:fs'
-import { dirname } from 'node:path'
 import {
   type Command,
   commandHelp,
@@ -170,24 +168,5 @@ export function filter<Item>(
       const given = input.texts(flag)
       return items.filter(item => given === undefined || given.some(one => matches(item, one)))
     },
-  }
-}
-
-/** A file that is written after the measuring: that it cannot be must show before. */
-export function outputFile(about: string): Option<string | undefined> {
-  const expects = 'a file in a folder that can be written'
-  return {
-    about,
-    value: { placeholder: 'FILE', expects, accepts: isWritable },
-    read: (input, flag) => input.text(flag),
-  }
-}
-
-function isWritable(file: string): boolean {
-  try {
-    accessSync(dirname(file), constants.W_OK)
-    return file !== ''
-  } catch {
-    return false
   }
 }

@@ -24,15 +24,21 @@ export function hasSignal(): boolean {
   return isStopping
 }
 
-/** On SIGINT or SIGTERM stops what runs, and what is started meanwhile, and ends this process with 1. */
-export function stopOnSignal(): void {
+/**
+ * On SIGINT or SIGTERM stops what runs, and what is started meanwhile, and ends this process with 1.
+ *
+ * @param tellResults tells what was found by then
+ */
+export function stopOnSignal(tellResults: () => void = () => {}): void {
   const stop = async () => {
+    if (isStopping) return
     isStopping = true
     process.stderr.write('stopped before the end\n')
     while (leftovers.size > 0) for (const server of [...leftovers].reverse()) await server.stop()
+    tellResults()
   }
   for (const signal of ['SIGINT', 'SIGTERM'] as const)
-    process.once(signal, () => void stop().finally(() => process.exit(1)))
+    process.on(signal, () => void stop().finally(() => process.exit(1)))
 }
 
 export function hasEnded({ exitCode, signalCode }: ChildProcess): boolean {

@@ -40,6 +40,8 @@ export interface LoadSpec {
   readonly marker: string
   /** Processes whose use of CPU and memory is measured. */
   readonly pids: readonly number[]
+  /** Where it begins among the requests; 0 if undefined. */
+  readonly firstRequest?: number
   /** Redis servers on 127.0.0.1 that a closed loop asks for their counters. */
   readonly redisPorts?: readonly number[]
 }
@@ -133,6 +135,8 @@ abstract class Loop<Spec extends LoadSpec, Result> implements ConnectionOwner {
   protected readonly latencies = createHistogram({ figures: 3 })
   protected timer: NodeJS.Timeout | undefined
   protected residentBytesBefore: readonly number[] = []
+  /** The request that the run begins with, and how many of those that follow it have been sent. */
+  protected readonly first: number
   protected next = 0
   protected answers = 0
   protected badAnswers = 0
@@ -144,6 +148,7 @@ abstract class Loop<Spec extends LoadSpec, Result> implements ConnectionOwner {
     this.spec = spec
     this.traffic = traffic
     this.marker = Buffer.from(spec.marker)
+    this.first = spec.firstRequest ?? 0
   }
 
   run(): Promise<Result> {
@@ -218,16 +223,16 @@ class ClosedLoop extends Loop<LoadSpec, LoadResult> {
 
   /** Sends the next request on a connection that has none under way. */
   send(connection: Connection): void {
-    if (this.next === this.traffic.count) {
+    if (this.first + this.next === this.traffic.count) {
       if (!this.spec.recycles) {
         this.#runOut()
         return
       }
-      this.next = 0
+      this.next = -this.first
     }
     this.#underWay++
     this.#sent++
-    connection.send(requestAt(this.traffic, this.next++))
+    connection.send(requestAt(this.traffic, this.first + this.next++))
   }
 
   answered(connection: Connection, latencyMs: number, isGood: boolean): void {
@@ -318,7 +323,7 @@ class OpenLoop extends Loop<PacedSpec, PacedResult> {
     const { ratePerSecond, warmUpMs, measureMs } = spec
     this.#firstMeasured = Math.round((ratePerSecond * warmUpMs) / 1000)
     const wanted = this.#firstMeasured + Math.max(1, Math.round((ratePerSecond * measureMs) / 1000))
-    this.#total = spec.recycles ? wanted : Math.min(wanted, traffic.count)
+    this.#total = spec.recycles ? wanted : Math.min(wanted, traffic.count - this.first)
     this.#ranOut = this.#total < wanted
   }
 
@@ -371,7 +376,7 @@ class OpenLoop extends Loop<PacedSpec, PacedResult> {
         if (dueMs > this.#sentUntilMs) this.#ownDelays.record(nanoseconds(now - dueMs))
         else this.#waited++
       }
-      this.#idle.shift()!.send(requestAt(this.traffic, this.next % this.traffic.count), dueMs)
+      this.#idle.shift()!.send(requestAt(this.traffic, (this.first + this.next) % this.traffic.count), dueMs)
       this.next++
       this.#lastSentMs = now
       now = performance.now()

@@ -1,0 +1,92 @@
+/**
+ * Measures the service of both trees under the same load. Both run at once and are warm and seeded as in bench:http; then the load
+ * goes to one and the other in turn, so that only one of them works at a time.
+ */
+
+import type { LoadResult } from '../../test/harness/load/loops.ts'
+import type { Endpoint } from '../../test/harness/load/traffic.ts'
+import { leftovers, OrderProcess } from '../../test/harness/processes.ts'
+import type { StoreKind } from '../../test/harness/service.ts'
+import { THIS_TREE } from '../micro/processes.ts'
+import type { Order, StartOrder } from './child.ts'
+
+export type Side = 'old' | 'new'
+export type Roots = Readonly<Record<Side, string>>
+/** What one measurement of both trees tells: a value of each for each cost. */
+export type Pair = Readonly<Record<Side, readonly number[]>>
+
+export interface ServiceCase {
+  readonly endpoint: Endpoint
+  readonly store: StoreKind
+  readonly seconds: number
+  readonly warmup: number
+  readonly noSeed: boolean
+}
+
+const SIDES: readonly Side[] = ['old', 'new']
+const TURN_MS = 500
+/** Ends with the side that it began with, so that a machine that gets slower all the time favours neither. */
+const TURNS: readonly (readonly Side[])[] = [
+  ['old', 'new', 'new', 'old'],
+  ['new', 'old', 'old', 'new'],
+]
+
+export function startTree(root: string): OrderProcess<Order> {
+  const entry = new URL('./child.ts', import.meta.url)
+  return new OrderProcess(entry, [root], { cwd: THIS_TREE, stdio: ['ignore', 'ignore', 'inherit', 'ipc'] })
+}
+
+/** A value of each tree for each cost: CPU us a request of the service, and of Redis if that is the store. */
+export async function measureServices(
+  { endpoint, store, seconds, warmup, noSeed }: ServiceCase,
+  roots: Roots,
+  pair: number,
+): Promise<Pair | { readonly side: Side; readonly text: string }> {
+  const trees = { old: startTree(roots.old), new: startTree(roots.new) }
+  const running = { stop: () => Promise.all(SIDES.map(side => trees[side].stop())).then(() => {}) }
+  leftovers.add(running)
+  const measureMs = seconds * 1000
+  const start: StartOrder = {
+    type: 'start',
+    endpoint,
+    store,
+    warmUpMs: warmup * 1000,
+    measureMs,
+    isSeeded: !noSeed,
+  }
+  let asked: Side = 'old'
+  const ask = <Result>(side: Side, order: Order) => {
+    asked = side
+    return trees[side].ask<Result>(order)
+  }
+  try {
+    for (const side of SIDES) await ask(side, start)
+    const sums = { old: sumOf(store), new: sumOf(store) }
+    const rounds = Math.max(1, Math.round(measureMs / TURN_MS / 2))
+    const ms = Math.min(TURN_MS, measureMs / 2)
+    for (let round = 0; round < rounds; round++)
+      for (const side of TURNS[(pair + round) % 2]!)
+        sums[side].add(await ask<LoadResult>(side, { type: 'load', ms }))
+    return { old: sums.old.costs(), new: sums.new.costs() }
+  } catch (error) {
+    return { side: asked, text: (error as Error).message }
+  } finally {
+    leftovers.delete(running)
+    await running.stop()
+  }
+}
+
+/** CPU time over requests, of all turns of a side. */
+function sumOf(store: StoreKind) {
+  let [answers, serviceMs, redisMs] = [0, 0, 0]
+  return {
+    add: (result: LoadResult) => {
+      const usages = result.usages.map(({ cpuMs }) => cpuMs)
+      answers += result.answers
+      // Redis, if it is the store, is the last of the processes.
+      if (store === 'redis') redisMs += usages.pop()!
+      serviceMs += usages.reduce((sum, cpuMs) => sum + cpuMs, 0)
+    },
+    costs: () => [serviceMs, ...(store === 'redis' ? [redisMs] : [])].map(ms => (ms / answers) * 1000),
+  }
+}

@@ -1,0 +1,359 @@
+/**
+ * The steps of the verify path, built from the compiled modules of one tree: this one for `npm run bench`, two for
+ * `npm run bench:compare`. Inputs come to each step as the service brings them: a solution is parsed from a body of the widget,
+ * claims are a literal, counters have 16 digits. Each step checks its results, so that a module whose arguments have changed
+ * does not look fast.
+ */
+
+import { createHash, hash } from 'node:crypto'
+import { FIRST_COUNTER, proofInput } from '../../src/protocol/proof.ts'
+import type { Solution } from '../../src/protocol/wire.ts'
+import { randomHex, seededRandom } from '../../test/harness/values.ts'
+import { plainVerification } from './plain.ts'
+import { isText, over, type Work } from './work.ts'
+
+/** Loads a compiled module of the tree by its path below src/. Throws if the tree lacks it. */
+export type Load = <Module>(path: string) => Promise<Module>
+
+export interface Step {
+  readonly name: string
+  /** The most garbage that it may make, in bytes; a missed aim fails `--check`. */
+  readonly garbageMax?: number
+  readonly prepare: (load: Load) => Promise<Work>
+}
+
+export const PROOF = 'proof check'
+/** What node:crypto itself takes and makes of garbage is not the proof check's. */
+export const HASH = "proof check, node's hash alone"
+export const WHOLE = 'whole verification, no store'
+export const PLAIN = 'whole verification, plain node:crypto'
+/** What a whole verification consists of. */
+export const PARTS_OF_WHOLE = ['parse a /verify body', 'read a nonce', PROOF, 'score', 'mint a token']
+/** The modules that steps are made of, below src/. */
+export const MODULES = [
+  ...'address address-log client-address keyring nonce pow score site token'
+    .split(' ')
+    .map(name => `domain/${name}`),
+  'http/schemas',
+]
+
+const INPUTS = 256
+/** All that is judged by a clock is judged at this time, so that runs are alike. */
+const NOW_MS = Date.UTC(2026, 0, 1, 12)
+/** Few bits, so that inputs are solved quickly: a check costs the same whatever the bits. */
+const DIFFICULTY = 6
+/** No digest has so many zero bits. */
+const TOO_MANY_BITS = 32
+const THRESHOLD = 0.5
+const STORE_EPOCH = 7
+const LIFETIMES = { challengeLifetimeMs: 120_000, tokenLifetimeMs: 300_000 }
+const SITE_KEY = 'site_0123456789ABCDEFabcdef'
+const SECRET = 'a secret for the bench, long enough to be accepted'
+const JSON_TYPE = 'application/json'
+
+const nonceModule = (load: Load) => load<typeof import('../../src/domain/nonce.ts')>('domain/nonce')
+const tokenModule = (load: Load) => load<typeof import('../../src/domain/token.ts')>('domain/token')
+const schemasModule = (load: Load) => load<typeof import('../../src/http/schemas.ts')>('http/schemas')
+const addressModule = (load: Load) => load<typeof import('../../src/domain/address.ts')>('domain/address')
+const siteModule = (load: Load) => load<typeof import('../../src/domain/site.ts')>('domain/site')
+const keyringModule = (load: Load) => load<typeof import('../../src/domain/keyring.ts')>('domain/keyring')
+const proofModule = (load: Load) => load<typeof import('../../src/domain/pow.ts')>('domain/pow')
+const scoreModule = (load: Load) => load<typeof import('../../src/domain/score.ts')>('domain/score')
+const logModule = (load: Load) => load<typeof import('../../src/domain/address-log.ts')>('domain/address-log')
+const clientModule = (load: Load) =>
+  load<typeof import('../../src/domain/client-address.ts')>('domain/client-address')
+
+/** One visitor: a challenge, and what the browser posts. */
+interface Visit {
+  readonly addressText: string
+  readonly address: string
+  readonly issuedAtMs: number
+  readonly randomBits: number
+  readonly nonce: string
+  readonly body: Buffer
+}
+
+interface Crowd {
+  readonly visits: readonly Visit[]
+  readonly bindingOf: (visit: Visit) => Parameters<typeof import('../../src/domain/nonce.ts').readNonce>[2]
+  readonly keyring: InstanceType<typeof import('../../src/domain/keyring.ts').Keyring>
+  readonly siteTag: string
+}
+
+/** The same INPUTS visitors in every process. Three of four have IPv4. */
+async function crowd(load: Load): Promise<Crowd> {
+  const { Keyring } = await keyringModule(load)
+  const { parseAddress } = await addressModule(load)
+  const { mintNonce } = await nonceModule(load)
+  const { compileSite, SITE_DEFAULTS } = await siteModule(load)
+  const keyring = new Keyring([SECRET])
+  const record = { ...SITE_DEFAULTS, siteKey: SITE_KEY, name: 'bench', createdAt: NOW_MS, updatedAt: NOW_MS }
+  const bindingOf = ({ address }: Pick<Visit, 'address'>) => {
+    return { siteKey: SITE_KEY, storeEpoch: STORE_EPOCH, lifetimes: LIFETIMES, address }
+  }
+  const random = seededRandom(0x706f7767)
+  const visits = Array.from({ length: INPUTS }, (_, index): Visit => {
+    const addressText = index % 4 === 3 ? v6Text(random) : v4Text(random)
+    const address = parseAddress(addressText)!
+    const terms = { issuedAtMs: NOW_MS - 200 - (random() % 5000), difficulty: DIFFICULTY }
+    const randomBits = random() % 2 ** 14
+    const nonce = mintNonce(keyring, terms, bindingOf({ address }), randomBits)
+    const body = Buffer.from(JSON.stringify(solutionOf(random, nonce)))
+    return { addressText, address, issuedAtMs: terms.issuedAtMs, randomBits, nonce, body }
+  })
+  return { visits, bindingOf, keyring, siteTag: compileSite(record).tag }
+}
+
+/** As src/widget/flow.ts makes it. */
+function solutionOf(random: () => number, nonce: string): Solution {
+  let counter = FIRST_COUNTER + (random() % 2 ** 31)
+  while (createHash('sha256').update(proofInput(nonce, counter)).digest()[0]! >> (8 - DIFFICULTY) > 0)
+    counter++
+  return {
+    nonce,
+    counter,
+    solveTimeMs: 100 + (random() % 100),
+    fingerprintHash: randomHex(random, 64),
+    environment: {
+      webdriver: false,
+      chromeAbsent: false,
+      swiftShader: random() % 16 === 0,
+      noPlugins: random() % 8 === 0,
+      notificationDenied: false,
+      zeroScreen: false,
+      noLanguages: false,
+    },
+  }
+}
+
+function v4Text(random: () => number): string {
+  const bits = random()
+  return [203, (bits >>> 16) & 255, (bits >>> 8) & 255, bits & 255].join('.')
+}
+
+function v6Text(random: () => number): string {
+  const group = () => (random() & 0xffff).toString(16)
+  return `2001:db8:${group()}:${group()}::${group()}:${group()}`
+}
+
+/** Visits with their solutions as the service parses them. */
+async function solved(load: Load) {
+  const { parseSolution } = await schemasModule(load)
+  const made = await crowd(load)
+  const visits = made.visits.map(visit => {
+    const parsed = parseSolution(visit.body, JSON_TYPE)
+    if (!parsed.ok) throw new Error('a body of the widget is refused')
+    return { ...visit, solution: parsed.body }
+  })
+  return { ...made, visits }
+}
+
+async function parsing(load: Load): Promise<Work> {
+  const { parseSolution } = await schemasModule(load)
+  const { visits } = await solved(load)
+  for (const { body, solution } of visits)
+    if (JSON.stringify(solution) !== body.toString()) throw new Error('a body is parsed as something else')
+  return over(visits, ({ body }) => parseSolution(body, JSON_TYPE).ok)
+}
+
+async function nonceMinting(load: Load): Promise<Work> {
+  const { mintNonce } = await nonceModule(load)
+  const { visits, keyring, bindingOf } = await crowd(load)
+  return over(visits, visit => {
+    // The random bits are given: the service takes them from a pool that it fills 16 KiB at a time.
+    const terms = { issuedAtMs: visit.issuedAtMs, difficulty: DIFFICULTY }
+    return isText(mintNonce(keyring, terms, bindingOf(visit), visit.randomBits))
+  })
+}
+
+async function nonceReading(load: Load): Promise<Work> {
+  const { readNonce } = await nonceModule(load)
+  const { visits, keyring, bindingOf } = await solved(load)
+  const [one, another] = [visits[0]!, visits[1]!]
+  if (readNonce(keyring, one.nonce, bindingOf(another), NOW_MS).status === 'genuine')
+    throw new Error("a nonce of another address is taken for this one's")
+  return over(visits, visit => {
+    return readNonce(keyring, visit.solution.nonce, bindingOf(visit), NOW_MS).status === 'genuine'
+  })
+}
+
+async function proofChecking(load: Load): Promise<Work> {
+  const { checkProof } = await proofModule(load)
+  const { visits } = await solved(load)
+  // In a list of mixed values: V8 boxes a number of 16 digits for every call, and that is the caller's garbage.
+  const pairs = visits.map(({ solution: { nonce, counter } }) => [nonce, counter] as const)
+  if (pairs.some(([nonce, counter]) => checkProof(nonce, counter, TOO_MANY_BITS)))
+    throw new Error('a proof of too few bits is accepted')
+  return over(pairs, ([nonce, counter]) => checkProof(nonce, counter, DIFFICULTY))
+}
+
+async function hashing(load: Load): Promise<Work> {
+  const { visits } = await solved(load)
+  const inputs = visits.map(({ solution: { nonce, counter } }) => Buffer.from(proofInput(nonce, counter)))
+  return over(inputs, input => hash('sha256', input, 'binary').length === 32)
+}
+
+async function scoring(load: Load): Promise<Work> {
+  const { scoreOf } = await scoreModule(load)
+  const { visits } = await solved(load)
+  return over(
+    visits,
+    ({ solution, issuedAtMs }) => scoreOf(signalsOf(solution, issuedAtMs)).score >= THRESHOLD,
+  )
+}
+
+function signalsOf({ environment, solveTimeMs }: Solution, issuedAtMs: number) {
+  const elapsedMs = NOW_MS - issuedAtMs
+  return {
+    environment,
+    solveTimeMs,
+    elapsedMs,
+    difficulty: DIFFICULTY,
+    fingerprintAddresses: 1,
+    addressFailures: 0,
+  }
+}
+
+/** A literal, as src/endpoints/verify.ts has it: an object spread in its place takes 1.8 KB and as long as all the rest. */
+function claimsOf({ nonce, counter }: Solution, siteTag: string, address: string, score: number) {
+  return {
+    issuedAtMs: NOW_MS,
+    lifetimes: LIFETIMES,
+    nonce,
+    counter,
+    siteTag,
+    address,
+    score,
+    storeEpoch: STORE_EPOCH,
+    page: undefined,
+  }
+}
+
+async function tokens(load: Load) {
+  const { mintToken, readToken } = await tokenModule(load)
+  const { visits, keyring, siteTag } = await solved(load)
+  const minted = visits.map(({ solution, address }) =>
+    mintToken(keyring, claimsOf(solution, siteTag, address, 0.9)),
+  )
+  for (const [index, token] of minted.entries()) {
+    const reading = readToken(keyring, token)
+    const { nonce, counter } = visits[index]!.solution
+    if (reading.status !== 'genuine' || reading.claims.nonce !== nonce || reading.claims.counter !== counter)
+      throw new Error('a token does not say what it was made of')
+  }
+  return { visits, keyring, siteTag, minted, mintToken, readToken }
+}
+
+async function tokenMinting(load: Load): Promise<Work> {
+  const { visits, keyring, siteTag, mintToken } = await tokens(load)
+  return over(visits, ({ solution, address }) =>
+    isText(mintToken(keyring, claimsOf(solution, siteTag, address, 0.9))),
+  )
+}
+
+async function tokenReading(load: Load): Promise<Work> {
+  const { keyring, minted, readToken } = await tokens(load)
+  return over(minted, token => readToken(keyring, token).status === 'genuine')
+}
+
+async function redemptionParsing(load: Load): Promise<Work> {
+  const { parseRedemption } = await schemasModule(load)
+  const { visits, minted } = await tokens(load)
+  const bodies = minted.map((token, index) => {
+    return Buffer.from(JSON.stringify({ token, expectedIp: visits[index]!.addressText }))
+  })
+  return over(bodies, body => parseRedemption(body, JSON_TYPE).ok)
+}
+
+/** Parse, validate, nonce, proof, score, token. */
+async function wholeVerification(load: Load): Promise<Work> {
+  const { parseSolution } = await schemasModule(load)
+  const { readNonce } = await nonceModule(load)
+  const { checkProof } = await proofModule(load)
+  const { scoreOf } = await scoreModule(load)
+  const { visits, keyring, siteTag, bindingOf, mintToken } = {
+    ...(await tokens(load)),
+    ...(await crowd(load)),
+  }
+  return over(visits, visit => {
+    const parsed = parseSolution(visit.body, JSON_TYPE)
+    if (!parsed.ok) return false
+    const solution = parsed.body
+    const reading = readNonce(keyring, solution.nonce, bindingOf(visit), NOW_MS)
+    if (reading.status !== 'genuine' || NOW_MS >= reading.issuedAtMs + LIFETIMES.challengeLifetimeMs)
+      return false
+    if (!checkProof(solution.nonce, solution.counter, reading.difficulty)) return false
+    const { score } = scoreOf(signalsOf(solution, reading.issuedAtMs))
+    return score >= THRESHOLD && isText(mintToken(keyring, claimsOf(solution, siteTag, visit.address, score)))
+  })
+}
+
+async function plainWhole(load: Load): Promise<Work> {
+  const { visits } = await solved(load)
+  const { scoreOf } = await scoreModule(load)
+  const scored = (solution: Solution) => scoreOf(signalsOf(solution, NOW_MS - 1000)).score
+  return plainVerification(visits, { nowMs: NOW_MS, siteKey: SITE_KEY, bits: DIFFICULTY, scored })
+}
+
+const LOG_REQUEST = { siteTag: 1, addressLimit: 30, siteLimit: 20 }
+
+/** Charges a verification to the log of an address that had two in the last minute, on two sites. */
+async function charging(load: Load): Promise<Work> {
+  const { admitToLog, LogKind } = await logModule(load)
+  const random = seededRandom(11)
+  const charge = (record: Buffer | undefined, atMs: number, siteTag: number) => {
+    const decision = admitToLog(record, atMs, LogKind.verification, { ...LOG_REQUEST, siteTag })
+    if (decision.status === 'limited') throw new Error('the log refuses what fits')
+    return Buffer.from(decision.record)
+  }
+  const records = Array.from({ length: INPUTS }, () => {
+    return charge(
+      charge(undefined, NOW_MS - 55_000 + (random() % 500), 1),
+      NOW_MS - 27_500 + (random() % 500),
+      2,
+    )
+  })
+  return over(records, record => {
+    return admitToLog(record, NOW_MS, LogKind.verification, LOG_REQUEST).status === 'admitted'
+  })
+}
+
+async function forwarding(load: Load): Promise<Work> {
+  const { AddressSet } = await addressModule(load)
+  const { forwardedAddress } = await clientModule(load)
+  const { visits } = await crowd(load)
+  const trusted = new AddressSet(['10.0.0.0/8', 'fd00::/8'])
+  return over(visits, ({ addressText, address }) => forwardedAddress(addressText, trusted) === address)
+}
+
+async function keyChecking(load: Load): Promise<Work> {
+  const { apiKeyId, apiKeySha256, isApiKeyOf, newApiKey } = await siteModule(load)
+  const random = seededRandom(17)
+  const keys = Array.from({ length: INPUTS }, () => {
+    const key = newApiKey(Buffer.from(randomHex(random, 192), 'hex'))
+    const secretSha256 = apiKeySha256(key)
+    return {
+      key,
+      record: { id: apiKeyId(key)!, siteKey: SITE_KEY, secretSha256, createdAt: NOW_MS, revokedAt: null },
+    }
+  })
+  if (isApiKeyOf(keys[0]!.record, keys[1]!.key)) throw new Error('another key is accepted')
+  return over(keys, ({ key, record }) => isApiKeyOf(record, key))
+}
+
+export const STEPS: readonly Step[] = [
+  { name: WHOLE, garbageMax: 2360, prepare: wholeVerification },
+  { name: PLAIN, prepare: plainWhole },
+  { name: 'parse a /verify body', garbageMax: 876, prepare: parsing },
+  { name: 'mint a nonce', garbageMax: 328, prepare: nonceMinting },
+  { name: 'read a nonce', garbageMax: 280, prepare: nonceReading },
+  { name: PROOF, prepare: proofChecking },
+  { name: HASH, prepare: hashing },
+  { name: 'score', garbageMax: 248, prepare: scoring },
+  { name: 'mint a token', garbageMax: 896, prepare: tokenMinting },
+  { name: 'parse a /verify-token body', garbageMax: 676, prepare: redemptionParsing },
+  { name: 'read a token', garbageMax: 1080, prepare: tokenReading },
+  { name: 'sliding window, new visitor', garbageMax: 96, prepare: charging },
+  { name: 'X-Forwarded-For, one proxy', garbageMax: 240, prepare: forwarding },
+  { name: 'API key check', garbageMax: 120, prepare: keyChecking },
+]
