@@ -2,6 +2,7 @@
 
 import type { LoadResult, PacedResult } from '../../test/harness/load/loops.ts'
 import type { MeasuredUsage } from '../../test/harness/measure.ts'
+import { collectionsOf, type Look } from './probe.ts'
 
 /** In the closed loop, at full load. */
 export interface Figures {
@@ -34,7 +35,7 @@ export interface Figures {
   readonly redisMibAfter?: number
 }
 
-/** At a fixed rate. */
+/** At a fixed rate. Delays are in milliseconds. */
 export interface LatencyFigures {
   readonly requests: number
   /** That was asked for, and as it came out. */
@@ -44,13 +45,21 @@ export interface LatencyFigures {
   readonly latencyP99Ms: number
   readonly latencyP999Ms: number
   readonly latencyMaxMs: number
+  /** Of the bare server at the same rate: what the machine and the generator do to any server. */
+  readonly bareP99Ms: number
+  readonly bareMaxMs: number
   /** The generator's own part of the latencies. */
-  readonly ownDelayP50Ms: number
   readonly ownDelayP99Ms: number
   /** Requests that waited for a connection, of all. */
   readonly waitedShare: number
+  /** How late the worker's event loop came to a timer. */
+  readonly loopDelayP99Ms: number
+  readonly loopDelayMaxMs: number
+  /** Collections of the young generation and of the whole heap, a second, and the longest pause of both. */
+  readonly youngPerSecond: number
+  readonly wholePerSecond: number
+  readonly longestCollectionMs: number
   readonly cpuUs: number
-  readonly redisUs?: number
   readonly workerBusy: number
   readonly generatorBusy: number
   readonly othersBusy: number
@@ -103,10 +112,16 @@ function redisFiguresOf({ answers, redis }: LoadResult) {
   }
 }
 
-/** @param result its processes are the `own` of the server, the worker first, and Redis if there is one */
-export function latencyFiguresOf(result: PacedResult, own: number, wantedPerSecond: number): LatencyFigures {
+/** @param result its first process is the worker */
+export function latencyFiguresOf(
+  result: PacedResult,
+  wantedPerSecond: number,
+  look: Look,
+  bare: PacedResult,
+): LatencyFigures {
   const { requests, measuredMs } = result
-  const { worker, redis: _, ...costs } = costsOf(result.usages, own, requests)
+  const { cpuMs } = result.usages[0]!
+  const { young, whole, longestMs } = collectionsOf(look)
   return {
     requests,
     wantedPerSecond,
@@ -115,11 +130,17 @@ export function latencyFiguresOf(result: PacedResult, own: number, wantedPerSeco
     latencyP99Ms: result.latencyP99Ms,
     latencyP999Ms: result.latencyP999Ms,
     latencyMaxMs: result.latencyMaxMs,
-    ownDelayP50Ms: result.ownDelayP50Ms,
+    bareP99Ms: bare.latencyP99Ms,
+    bareMaxMs: bare.latencyMaxMs,
     ownDelayP99Ms: result.ownDelayP99Ms,
     waitedShare: result.waitedShare,
-    ...costs,
-    workerBusy: worker.cpuMs / measuredMs,
+    loopDelayP99Ms: look.delayMs.p99,
+    loopDelayMaxMs: look.delayMs.max,
+    youngPerSecond: (young / measuredMs) * 1000,
+    wholePerSecond: (whole / measuredMs) * 1000,
+    longestCollectionMs: longestMs,
+    cpuUs: (cpuMs / requests) * 1000,
+    workerBusy: cpuMs / measuredMs,
     generatorBusy: result.generatorBusy,
     othersBusy: result.othersBusy,
   }

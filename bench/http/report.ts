@@ -5,16 +5,22 @@ import { type Spread, spreadOf } from '../../test/harness/measure.ts'
 import type { StoreKind } from '../../test/harness/service.ts'
 import { disturbanceNote } from '../disturbance.ts'
 import {
+  type Aim,
+  aimsText,
   left,
   percent,
   type Report,
   type ReportPart,
   type ReportTable,
+  rangeNote,
   right,
+  table,
   text,
 } from '../report/report.ts'
-import type { LatencyRun, Options, Run, RunOf, ServerKind } from './cases.ts'
+import type { Run, ServerKind } from './cases.ts'
 import type { Figures, LatencyFigures } from './figures.ts'
+import type { LatencyRun } from './inside.ts'
+import type { Options } from './options.ts'
 
 /** CPU budgets of requests, measured with 64 connections and a new address for each request. */
 const BARE_US = 7.5
@@ -26,7 +32,7 @@ const BUDGETS: Readonly<Record<Endpoint, Readonly<Record<StoreKind | 'redisUs', 
 }
 
 /** All repetitions of one case. */
-export interface ReportOf<Measured> {
+interface ReportOf<Measured> {
   readonly endpoint: Endpoint
   readonly server: ServerKind
   readonly isOk: boolean
@@ -36,7 +42,8 @@ export interface ReportOf<Measured> {
 }
 
 export type CaseReport = ReportOf<Figures>
-export type LatencyReport = ReportOf<LatencyFigures>
+/** @property busy the share of the worker that was asked for, in per cent; undefined if a rate was */
+export type LatencyReport = ReportOf<LatencyFigures> & { readonly busy: number | undefined }
 
 /** Below this the worker waited for load, and its figures include waking up for it. */
 const BUSY_MIN = 0.8
@@ -47,47 +54,44 @@ const RATE_KEPT_MIN = 0.99
 const WAITED_MAX = 0.01
 
 export function reportCases(runs: readonly Run[]): CaseReport[] {
-  return grouped(runs).map(ofCase => {
-    const report = aggregated<Figures>(ofCase)
-    const { workerBusy } = report.figures
-    const isIdle = workerBusy !== undefined && workerBusy.median < BUSY_MIN
-    return isIdle ? { ...report, notes: [...report.notes, 'worker not busy'] } : report
+  return grouped(runs, ({ endpoint, server }) => `${endpoint} ${server}`).map(ofCase => {
+    const { endpoint, server } = ofCase[0]!
+    const figures = spreadsOf(ofCase.flatMap(run => run.figures ?? []))
+    const { isOk, notes } = judged(ofCase, figures)
+    if (ofCase.some(run => run.ranOut)) notes.push('requests ran out early')
+    const unseeded = Math.max(...ofCase.map(({ unseededShare }) => unseededShare))
+    if (unseeded > UNSEEDED_MAX) notes.push(`${percent(unseeded)} had not fetched a challenge`)
+    if (figures.workerBusy !== undefined && figures.workerBusy.median < BUSY_MIN)
+      notes.push('worker not busy')
+    if (figures.cpuUs !== undefined) notes.push(rangeNote(figures.cpuUs))
+    return { endpoint, server, isOk, notes: notes.filter(Boolean), figures }
   })
 }
 
 export function reportLatencies(runs: readonly LatencyRun[]): LatencyReport[] {
-  return grouped(runs).map(ofCase => {
-    const report = aggregated<LatencyFigures>(ofCase)
-    return {
-      ...report,
-      notes: [...report.notes, ...lagNotes(ofCase.flatMap(({ figures }) => figures ?? []))],
-    }
+  return grouped(runs, ({ endpoint, server, busy }) => `${endpoint} ${server} ${busy}`).map(ofCase => {
+    const { endpoint, server, busy } = ofCase[0]!
+    const all = ofCase.map(run => run.figures)
+    const figures = spreadsOf(all)
+    const { isOk, notes } = judged(ofCase, figures)
+    return { endpoint, server, busy, isOk, notes: [...notes, ...lagNotes(all)].filter(Boolean), figures }
   })
 }
 
 /** The runs of each case, in the order in which cases came first. */
-function grouped<Measured>(runs: readonly RunOf<Measured>[]): RunOf<Measured>[][] {
-  const cases = new Map<string, RunOf<Measured>[]>()
-  for (const run of runs) {
-    const name = `${run.endpoint} ${run.server}`
-    cases.set(name, [...(cases.get(name) ?? []), run])
-  }
+function grouped<One>(runs: readonly One[], nameOf: (run: One) => string): One[][] {
+  const cases = new Map<string, One[]>()
+  for (const run of runs) cases.set(nameOf(run), [...(cases.get(nameOf(run)) ?? []), run])
   return [...cases.values()]
 }
 
-function aggregated<Measured extends object>(runs: readonly RunOf<Measured>[]): ReportOf<Measured> {
-  const { endpoint, server } = runs[0]!
+function judged(
+  runs: readonly { readonly failure: string | undefined }[],
+  { othersBusy }: { readonly othersBusy?: Spread },
+) {
   const failures = runs.flatMap(run => run.failure ?? [])
-  const figures = spreadsOf(runs.flatMap(run => run.figures ?? []))
-  const notes: string[] = []
-  if (failures.length > 0) notes.push(`FAILED: ${failures[0]}`)
-  const { othersBusy } = figures as { othersBusy?: Spread }
-  const disturbance = disturbanceNote(othersBusy?.median)
-  if (disturbance !== '') notes.push(disturbance)
-  if (runs.some(run => run.ranOut)) notes.push('requests ran out early')
-  const unseeded = Math.max(...runs.map(({ unseededShare }) => unseededShare))
-  if (unseeded > UNSEEDED_MAX) notes.push(`${percent(unseeded)} had not fetched a challenge`)
-  return { endpoint, server, isOk: failures.length === 0, notes, figures }
+  const notes = [failures.length > 0 ? `FAILED: ${failures[0]}` : '', disturbanceNote(othersBusy?.median)]
+  return { isOk: failures.length === 0, notes }
 }
 
 /** The spread of each figure over the repetitions. */
@@ -125,25 +129,62 @@ export function progressLine({ endpoint, server, figures, failure }: Run): strin
 
 export function latencyProgressLine({ endpoint, server, figures, failure }: LatencyRun): string {
   if (failure !== undefined) return `${endpoint} on ${server}, fixed rate: FAILED: ${failure}`
-  if (figures === undefined) return `${endpoint} on ${server}, fixed rate: nothing measured`
-  const { ratePerSecond, latencyP50Ms, latencyP99Ms } = figures
+  const { ratePerSecond, workerBusy, latencyP50Ms, latencyP99Ms } = figures
   const latencies = `p50 ${latencyP50Ms.toFixed(2)} ms, p99 ${latencyP99Ms.toFixed(2)} ms`
-  return `${endpoint} on ${server}, fixed rate of ${ratePerSecond.toFixed(0)}/s: ${latencies}`
+  return `${endpoint} on ${server}, ${ratePerSecond.toFixed(0)}/s, ${percent(workerBusy)} busy: ${latencies}`
 }
 
-/** The budgets of the service, and of Redis on a core as fast as this one; empty where there is none. */
-function budgetsOf({ endpoint, server, figures }: CaseReport, cases: readonly CaseReport[]): string[] {
-  if (server === 'bare') return ['', '']
+/** What a case may cost: against the bare server, and Redis on a core as fast as this one; undefined where there is no budget. */
+function budgetsOf(
+  { endpoint, server, figures }: CaseReport,
+  cases: readonly CaseReport[],
+): { readonly timesBare?: number; readonly redisUs?: number } {
+  if (server === 'bare') return {}
   const budget = BUDGETS[endpoint]
   const bare = cases.find(one => one.endpoint === endpoint && one.server === 'bare')?.figures.cpuUs
-  const hasRedis = server === 'redis' && bare !== undefined
-  const ofRedis = hasRedis ? budgetText(figures.redisUs, (budget.redisUs * bare.median) / BARE_US, 2) : ''
-  return [budgetText(figures.timesBare, budget[server], 1), ofRedis]
+  const hasRedis = figures.redisUs !== undefined && bare !== undefined
+  return {
+    timesBare: budget[server],
+    ...(hasRedis && { redisUs: (budget.redisUs * bare.median) / BARE_US }),
+  }
 }
 
-function budgetText(spent: Spread | undefined, budget: number, digits: number): string {
+function budgetText(spent: Spread | undefined, budget: number | undefined, digits: number): string {
+  if (budget === undefined) return ''
   const isOver = spent !== undefined && spent.median > budget
   return `${isOver ? 'OVER ' : ''}${budget.toFixed(digits)}`
+}
+
+/** Of the p99 at this share of the worker, above that of the bare server at the same rate. */
+const [TAIL_BUSY, TAIL_MS_MAX] = [50, 5]
+
+export function aimsOf(cases: readonly CaseReport[], latencies: readonly LatencyReport[]): Aim[] {
+  const budgets = cases.flatMap(one => {
+    const { timesBare, redisUs } = budgetsOf(one, cases)
+    const aim = (what: string, spent: Spread | undefined, budget: number | undefined): Aim[] => {
+      if (spent === undefined || budget === undefined) return []
+      const about = `/${one.endpoint} on ${one.server}: ${what} at most ${budget.toFixed(1)}`
+      return [{ about, isMet: spent.median <= budget, found: text(spent, 2) }]
+    }
+    return [
+      ...aim("times the bare server's CPU time", one.figures.timesBare, timesBare),
+      ...aim("us of Redis' CPU time", one.figures.redisUs, redisUs),
+    ]
+  })
+  const tails = latencies.flatMap(
+    ({ endpoint, server, busy, figures: { latencyP99Ms, bareP99Ms } }): Aim[] => {
+      if (busy !== TAIL_BUSY || latencyP99Ms === undefined || bareP99Ms === undefined) return []
+      const aboveMs = latencyP99Ms.median - bareP99Ms.median
+      return [
+        {
+          about: `/${endpoint} on ${server}, worker ${busy}% busy: p99 at most ${TAIL_MS_MAX} ms above the bare server's`,
+          isMet: aboveMs <= TAIL_MS_MAX,
+          found: `${aboveMs.toFixed(1)} ms`,
+        },
+      ]
+    },
+  )
+  return [...budgets, ...tails]
 }
 
 function share(spread: Spread | undefined): string {
@@ -159,15 +200,15 @@ function loadTable(cases: readonly CaseReport[]): ReportTable {
   const columns = [...figures, 'p50 ms', 'p99 ms', 'worker MiB'].map(right)
   const rows = cases.map(report => {
     const { endpoint, server, notes, figures } = report
-    const [budget, redisBudget] = budgetsOf(report, cases)
+    const budgets = budgetsOf(report, cases)
     return [
       endpoint,
       server,
       text(figures.cpuUs, 2),
       text(figures.timesBare, 2),
-      budget!,
+      budgetText(figures.timesBare, budgets.timesBare, 1),
       text(figures.redisUs, 2),
-      redisBudget!,
+      budgetText(figures.redisUs, budgets.redisUs, 2),
       text(figures.requestsPerSecond, 0),
       share(figures.workerBusy),
       text(figures.latencyP50Ms, 2),
@@ -196,22 +237,30 @@ function redisTable(cases: readonly CaseReport[]): ReportTable {
 }
 
 function latencyTable(latencies: readonly LatencyReport[]): ReportTable {
-  const figures = ['requests/s', 'p50 ms', 'p99 ms', 'p99.9 ms', 'max ms', 'own p50 ms', 'own p99 ms', 'busy']
-  const rows = latencies.map(({ endpoint, server, notes, figures }) => [
-    endpoint,
-    server,
-    text(figures.ratePerSecond, 0),
-    text(figures.latencyP50Ms, 2),
-    text(figures.latencyP99Ms, 2),
-    text(figures.latencyP999Ms, 2),
-    text(figures.latencyMaxMs, 1),
-    text(figures.ownDelayP50Ms, 2),
-    text(figures.ownDelayP99Ms, 2),
-    share(figures.workerBusy),
-    notes.join('; '),
-  ])
-  const columns = [left('endpoint'), left('server'), ...figures.map(right), left('notes')]
-  return { kind: 'table', title: 'Latency at a fixed rate', columns, rows }
+  const figure = (title: string, name: keyof LatencyFigures, digits: number) =>
+    [right(title), ({ figures }: LatencyReport) => text(figures[name], digits)] as const
+  return table<LatencyReport>(
+    'Latency at fixed rates',
+    [
+      [left('endpoint'), ({ endpoint }) => endpoint],
+      [left('server'), ({ server }) => server],
+      [right('busy'), ({ figures }) => share(figures.workerBusy)],
+      figure('requests/s', 'ratePerSecond', 0),
+      figure('p50 ms', 'latencyP50Ms', 2),
+      figure('p99 ms', 'latencyP99Ms', 2),
+      figure('p99.9 ms', 'latencyP999Ms', 1),
+      figure('max ms', 'latencyMaxMs', 1),
+      figure('bare p99', 'bareP99Ms', 2),
+      figure('bare max', 'bareMaxMs', 1),
+      figure('loop p99', 'loopDelayP99Ms', 1),
+      figure('loop max', 'loopDelayMaxMs', 1),
+      figure('young/s', 'youngPerSecond', 1),
+      figure('whole/s', 'wholePerSecond', 2),
+      figure('longest ms', 'longestCollectionMs', 1),
+      [left('notes'), ({ notes }) => notes.join('; ')],
+    ],
+    latencies,
+  )
 }
 
 function loadLegend({ repeat, seconds, warmup, connections, direct, noSeed }: Options): string {
@@ -228,14 +277,11 @@ const REDIS_LEGEND = `\
 requests/script call: how many requests' operations go out together. commands: what the scripts call. bytes: on
 Redis' connections, per request.`
 
-function latencyLegend({ rate }: Options): string {
-  const which =
-    rate === undefined ? 'half of what the slowest server of the endpoint reached just before' : 'given'
-  return `Rate: ${which}, the same for all servers of an endpoint. Latency runs from when a request was due, whether or not it could be
-sent then, to the last byte of its answer. own: how late the generator was by itself, which sends what is due
-every 0.2 ms and whenever an answer comes in; it is part of the latencies, of the bare server's too, which so are the floor
-of what can be told here.`
-}
+const LATENCY_LEGEND = `\
+Rates at which the worker is so busy. Latency runs from when a request was due, whether or not it could be sent then, to the last
+byte of its answer. bare: the bare server at the same rate, which has the delays of the machine and of the generator, the floor of what
+can be told here. loop: how late the worker's event loop came to a timer of 1 ms. young, whole: collections of the young generation
+and of the whole heap; longest: the longest pause for one.`
 
 export function reportOf(
   cases: readonly CaseReport[],
@@ -252,7 +298,8 @@ export function reportOf(
     parts: [
       ...section(loadTable(cases), loadLegend(options)),
       ...section(redisTable(withRedis), REDIS_LEGEND),
-      ...section(latencyTable(latencies), latencyLegend(options)),
+      ...section(latencyTable(latencies), LATENCY_LEGEND),
+      aimsText(aimsOf(cases, latencies)),
     ],
   }
 }

@@ -44,8 +44,12 @@ function environment(isForwarded: boolean): Record<string, string> {
 }
 
 /** Starts the service from dist/ with a fresh store, on a Redis of its own if that is the store. */
-export async function startService(kind: StoreKind, isForwarded: boolean): Promise<RunningService> {
-  const service = await TestService.start(kind, environment(isForwarded))
+export async function startService(
+  kind: StoreKind,
+  isForwarded: boolean,
+  env: Record<string, string> = {},
+): Promise<RunningService> {
+  const service = await TestService.start(kind, { ...environment(isForwarded), ...env })
   try {
     const workerPids = childPids(service.pid)
     if (workerPids.length !== 1) throw new Error(`${workerPids.length} processes, 1 worker`)

@@ -3,8 +3,9 @@ import { createServer, type RequestListener } from 'node:http'
 import { connect } from 'node:net'
 import { test } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
-import type { LatencyRun } from '../../bench/http/cases.ts'
-import { type CaseReport, type LatencyReport, reportLatencies } from '../../bench/http/report.ts'
+import type { LatencyRun } from '../../bench/http/inside.ts'
+import { type Profile, profileReport } from '../../bench/http/profile.ts'
+import { aimsOf, type CaseReport, type LatencyReport, reportLatencies } from '../../bench/http/report.ts'
 import { eventually } from '../harness/eventually.ts'
 import { answerLength, isGoodAnswer } from '../harness/load/connection.ts'
 import {
@@ -30,7 +31,14 @@ import { startBare } from '../harness/processes.ts'
 import { runBench } from './run-bench.ts'
 
 /** Any of these may be zero where so little is measured. */
-const MAY_BE_ZERO: readonly string[] = ['othersBusy', 'waitedShare', 'ownDelayP50Ms', 'ownDelayP99Ms']
+const MAY_BE_ZERO: readonly string[] = [
+  'othersBusy',
+  'waitedShare',
+  'ownDelayP99Ms',
+  'youngPerSecond',
+  'wholePerSecond',
+  'longestCollectionMs',
+]
 
 function checkFigures(
   { endpoint, server, isOk, figures, notes }: CaseReport | LatencyReport,
@@ -54,12 +62,13 @@ test('a short run measures every case on both stores, at full load and at a fixe
   const expected = ENDPOINTS.flatMap(endpoint =>
     ['bare', 'embedded', 'redis'].map(server => [endpoint, server]),
   )
-  for (const reports of [report.cases, report.latencies]) {
-    assert.deepEqual(
-      reports.map(({ endpoint, server }) => [endpoint, server]),
-      expected,
-    )
-  }
+  const namesOf = (reports: readonly (CaseReport | LatencyReport)[]) =>
+    reports.map(({ endpoint, server }) => [endpoint, server])
+  assert.deepEqual(namesOf(report.cases), expected)
+  assert.deepEqual(
+    namesOf(report.latencies),
+    expected.filter(([, server]) => server !== 'bare'),
+  )
   for (const measured of report.cases) {
     const names = [
       'requests',
@@ -82,7 +91,7 @@ test('a short run measures every case on both stores, at full load and at a fixe
     assert.equal(bare, embedded, `${endpoint}: the bare server answers with as many bytes`)
   }
   for (const measured of report.latencies) {
-    checkFigures(measured, ['latencyP50Ms', 'latencyP99Ms', 'latencyP999Ms', 'latencyMaxMs', 'ratePerSecond'])
+    checkFigures(measured, ['latencyP50Ms', 'latencyP99Ms', 'latencyMaxMs', 'bareP99Ms', 'loopDelayMaxMs'])
     const { requests, latencyP50Ms, latencyP999Ms, latencyMaxMs } = measured.figures
     assert.equal(requests!.median, 300, 'each request that was due is measured')
     assert.ok(latencyP50Ms!.median <= latencyP999Ms!.median)
@@ -92,9 +101,9 @@ test('a short run measures every case on both stores, at full load and at a fixe
 
 test('one endpoint from one address, as tables', async () => {
   const sizes = ['--seconds', '0.3', '--warmup', '0.1', '--repeat', '2', '--store', 'embedded']
-  const { stdout } = await runBench('http', ...sizes, '--endpoint', 'verify', '--direct')
+  const { stdout } = await runBench('http', ...sizes, '--endpoint', 'verify', '--direct', '--busy', '25')
   assert.match(stdout, /^At full load\n\nendpoint .*\n-.*\nverify +bare .*\nverify +embedded .*\n\nMedian/)
-  assert.match(stdout, /\nLatency at a fixed rate\n\nendpoint .*\n-.*\nverify +bare .*\n/)
+  assert.match(stdout, /\nLatency at fixed rates\n\nendpoint .*\n-.*\nverify +embedded .*\n/)
 })
 
 const NOBODY = { secret: '', siteKey: '', apiKeys: [], storeEpoch: 0 }
@@ -198,13 +207,59 @@ test('a fixed rate ends early when requests run out, and fails if answers are mi
 test('a rate that was not kept is told', () => {
   const figures = { wantedPerSecond: 1000, ratePerSecond: 900, ownDelayP99Ms: 9, waitedShare: 0.5 }
   const run = { endpoint: 'verify', server: 'redis', figures, failure: undefined, ranOut: false }
-  const [report] = reportLatencies([{ ...run, unseededShare: 0.5 } as unknown as LatencyRun])
+  const [report] = reportLatencies([run as unknown as LatencyRun])
   assert.deepEqual(report!.notes, [
-    '50% had not fetched a challenge',
     'RATE NOT KEPT: 90% of it',
     'the generator lagged (99%: 9.0 ms)',
     '50% waited for a connection',
   ])
+})
+
+test('a p99 of 5 ms above the bare server at half load is a missed aim', () => {
+  const spread = (value: number) => ({ median: value, min: value, max: value })
+  const at = (busy: number, p99: number): LatencyReport => {
+    const figures = { latencyP99Ms: spread(p99), bareP99Ms: spread(1) }
+    return { endpoint: 'verify', server: 'redis', busy, isOk: true, notes: [], figures }
+  }
+  const aims = aimsOf([], [at(25, 90), at(50, 6), at(50, 6.1)])
+  assert.deepEqual(
+    aims.map(({ isMet, found }) => [isMet, found]),
+    [
+      [true, '5.0 ms'],
+      [false, '5.1 ms'],
+    ],
+  )
+})
+
+test('a profile is summed up by part: natives count for their caller, hashes and collections apart', () => {
+  const frame = (id: number, functionName: string, url = '', ...children: number[]) => {
+    return { id, callFrame: { functionName, url, lineNumber: 0 }, children }
+  }
+  const profile: Profile = {
+    nodes: [
+      frame(1, '(root)', '', 2, 3, 4),
+      frame(2, '(idle)'),
+      frame(3, '(garbage collector)'),
+      frame(4, 'prepare', 'file:///x/dist/endpoints/verify.js', 5, 6, 7),
+      frame(5, 'oneShotDigest'),
+      frame(6, 'put', 'file:///x/node_modules/lmdb/write.js', 8),
+      frame(7, 'latin1Slice'),
+      frame(8, ''),
+    ],
+    samples: [2, 3, 4, 5, 7, 8],
+    timeDeltas: [1000, 10, 20, 30, 15, 25],
+  }
+  const { groups, functions } = profileReport('test', profile)
+  assert.deepEqual(
+    groups.map(({ name, share }) => [name, share * 100]),
+    [
+      ['parsing and domain', 35],
+      ['crypto', 30],
+      ['store', 25],
+      ['collection', 10],
+    ],
+  )
+  assert.equal(functions[0]!.name, 'oneShotDigest, called by prepare [crypto]')
 })
 
 test('requests that prepare a run are sent once each, as many as there is time for', async () => {

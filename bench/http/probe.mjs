@@ -1,0 +1,56 @@
+/**
+ * Loaded into the measured server's processes by NODE_OPTIONS: tells on a socket what the worker's thread did between two questions.
+ * Plain JavaScript, since the server runs without a loader.
+ */
+
+import cluster from 'node:cluster'
+import { Session } from 'node:inspector/promises'
+import { createServer } from 'node:net'
+import { join } from 'node:path'
+import { monitorEventLoopDelay, PerformanceObserver } from 'node:perf_hooks'
+
+const folder = process.env.BENCH_PROBE
+/** Each sample costs some 10 us. */
+const SAMPLE_US = 500
+
+if (folder && (cluster.isWorker || process.argv[1]?.endsWith('bare.ts'))) {
+  const delays = monitorEventLoopDelay({ resolution: 1 })
+  let collections = []
+  let session
+  const observer = new PerformanceObserver(list => {
+    for (const { duration, detail } of list.getEntries())
+      collections.push({ ms: duration, kind: detail.kind })
+  })
+  const answers = {
+    async start() {
+      collections = []
+      observer.observe({ entryTypes: ['gc'] })
+      delays.reset()
+      delays.enable()
+      return {}
+    },
+    async profile() {
+      session = new Session()
+      session.connect()
+      await session.post('Profiler.enable')
+      await session.post('Profiler.setSamplingInterval', { interval: SAMPLE_US })
+      await session.post('Profiler.start')
+      return {}
+    },
+    async stop() {
+      delays.disable()
+      observer.disconnect()
+      const profile = session && (await session.post('Profiler.stop')).profile
+      session?.disconnect()
+      session = undefined
+      const [p50, p99, max] = [delays.percentile(50), delays.percentile(99), delays.max]
+      return { collections, delayMs: { p50: p50 / 1e6, p99: p99 / 1e6, max: max / 1e6 }, profile }
+    },
+  }
+  createServer(socket => {
+    socket.on('data', async data => socket.end(JSON.stringify(await answers[data.toString()]())))
+    socket.on('error', () => {})
+  })
+    .listen(join(folder, String(process.pid)))
+    .unref()
+}

@@ -1,0 +1,55 @@
+/** Looks into a measured worker: its event loop's delay, its garbage collections, and its CPU profile. */
+
+import { mkdtempSync, rmSync } from 'node:fs'
+import { connect } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { constants } from 'node:perf_hooks'
+import { text } from 'node:stream/consumers'
+import type { Profile } from './profile.ts'
+
+/** What a worker's thread did between two questions. */
+export interface Look {
+  /** How late the event loop came to a timer of 1 ms, in milliseconds. */
+  readonly delayMs: { readonly p50: number; readonly p99: number; readonly max: number }
+  readonly collections: readonly { readonly ms: number; readonly kind: number }[]
+  readonly profile?: Profile
+}
+
+export class Probe {
+  readonly #folder = mkdtempSync(join(tmpdir(), 'powgate-probe-'))
+  /** For the processes that are to be looked into. */
+  readonly env = {
+    NODE_OPTIONS: `--import=${new URL('probe.mjs', import.meta.url).href}`,
+    BENCH_PROBE: this.#folder,
+  }
+
+  async start(pid: number, hasProfile = false): Promise<void> {
+    await this.#ask(pid, 'start')
+    if (hasProfile) await this.#ask(pid, 'profile')
+  }
+
+  stop(pid: number): Promise<Look> {
+    return this.#ask(pid, 'stop')
+  }
+
+  async #ask<Answer>(pid: number, order: string): Promise<Answer> {
+    const socket = connect(join(this.#folder, String(pid)))
+    socket.write(order)
+    return JSON.parse(await text(socket))
+  }
+
+  remove(): void {
+    rmSync(this.#folder, { recursive: true, force: true })
+  }
+}
+
+export function collectionsOf({ collections }: Look) {
+  const of = (wanted: number) => collections.filter(({ kind }) => kind === wanted).length
+  const { NODE_PERFORMANCE_GC_MINOR, NODE_PERFORMANCE_GC_MAJOR } = constants
+  return {
+    young: of(NODE_PERFORMANCE_GC_MINOR),
+    whole: of(NODE_PERFORMANCE_GC_MAJOR),
+    longestMs: Math.max(0, ...collections.map(({ ms }) => ms)),
+  }
+}
