@@ -9,8 +9,9 @@ const BENCHES = {
   store: async () => (await import('./store/main.ts')).STORE,
   solver: async () => (await import('./solver/main.ts')).SOLVER,
   compare: async () => (await import('./compare/main.ts')).COMPARE,
-  capacity: async () => (await import('./capacity/main.ts')).CAPACITY,
-  effect: async () => (await import('./effect/main.ts')).EFFECT,
+  peers: async () => (await import('./peers/main.ts')).PEERS,
+  capacity: async () => (await import('./capacity.ts')).CAPACITY,
+  effect: async () => (await import('./simulator/main.ts')).EFFECT,
 }
 
 const [name, ...args] = process.argv.slice(2)

@@ -70,15 +70,16 @@ const BENCH_IMPORTS: Readonly<Record<string, string>> = {
   report: '',
   'disturbance.ts': '',
   'peer-modules.d.ts': '',
-  'peers.ts': '',
-  micro: 'disturbance.ts peers.ts report',
+  'packages.ts': '',
+  micro: 'disturbance.ts report',
   http: 'disturbance.ts report',
   store: 'disturbance.ts report',
-  solver: 'disturbance.ts peers.ts report',
-  compare: 'http report',
-  effect: 'compare report',
-  capacity: 'compare effect report',
-  'cli.ts': 'capacity compare effect http micro solver store',
+  solver: 'disturbance.ts packages.ts report',
+  peers: 'http packages.ts report',
+  compare: 'http micro report',
+  simulator: 'compare report',
+  'capacity.ts': 'report simulator',
+  'cli.ts': 'capacity.ts compare http micro peers simulator solver store',
 }
 
 const roomOf = (path: string) => path.split('/')[0]!

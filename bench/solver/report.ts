@@ -3,7 +3,7 @@
 import { triesOf } from '../../src/protocol/proof.ts'
 import { type Spread, spreadOf } from '../../test/harness/measure.ts'
 import { disturbanceNote, type Measured } from '../disturbance.ts'
-import { wantedVersions } from '../peers.ts'
+import { wantedVersions } from '../packages.ts'
 import { aimsText, left, machine, type Report, right, spreadText, table, text } from '../report/report.ts'
 import { CONTENDERS, type ContenderName, type GpuRun } from './contenders.ts'
 import type { Rate, Sizes, Solves } from './runs.ts'

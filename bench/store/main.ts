@@ -36,18 +36,21 @@ async function main(options: Values<typeof OPTIONS>): Promise<number> {
   if (options.store.includes('redis') && spawnSync('redis-server', ['--version']).status !== 0) {
     throw new UsageError('--store redis: there is no redis-server on the path')
   }
-  stopOnSignal()
-  const runs = await runAll(options)
-  const figures = figuresOf(rowsOf(runs), options)
-  publish(reportOf(figures), figures, options)
+  const runs: Run[] = []
+  const tellResults = () => {
+    const figures = figuresOf(rowsOf(runs), options)
+    publish(reportOf(figures), figures, options)
+  }
+  stopOnSignal(tellResults)
+  await runAll(options, runs)
+  tellResults()
   return 0
 }
 
 /** All parts in each repetition, so that what is slow for a while is so for all of them. */
-async function runAll(options: Values<typeof OPTIONS>): Promise<Run[]> {
+async function runAll(options: Values<typeof OPTIONS>, runs: Run[]): Promise<void> {
   const { store: stores, only: parts, repeat } = options
   for (const store of stores) await warmUp(store, options)
-  const runs: Run[] = []
   for (let repetition = 1; repetition <= repeat; repetition++) {
     for (const part of parts) {
       for (const store of stores) {
@@ -57,5 +60,4 @@ async function runAll(options: Values<typeof OPTIONS>): Promise<Run[]> {
       }
     }
   }
-  return runs
 }

@@ -2,27 +2,26 @@
 
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { CAPACITY } from '../../bench/capacity/main.ts'
 import { COMPARE } from '../../bench/compare/main.ts'
-import { EFFECT } from '../../bench/effect/main.ts'
 import { HTTP } from '../../bench/http/main.ts'
 import { MICRO } from '../../bench/micro/main.ts'
+import { EFFECT } from '../../bench/simulator/main.ts'
 import { SOLVER } from '../../bench/solver/main.ts'
 import { STORE } from '../../bench/store/main.ts'
 import { UsageError } from '../harness/command-line.ts'
 import { runBench } from './run-bench.ts'
 
 test('options have their defaults, their bounds and their names', () => {
-  const { store, endpoint, seconds, rate, noSeed, json, report } = HTTP.parse([])
+  const { store, endpoint, seconds, rate, busy, noSeed, json } = HTTP.parse([])
   assert.deepEqual(
-    { store, seconds, rate, noSeed, json, report },
+    { store, seconds, rate, busy, noSeed, json },
     {
       store: ['embedded', 'redis'],
       seconds: 3,
       rate: undefined,
       noSeed: false,
+      busy: ['25', '50', '75'],
       json: false,
-      report: undefined,
     },
   )
   assert.deepEqual(endpoint, ['challenge', 'verify', 'verify-token'])
@@ -40,7 +39,7 @@ test('mistakes are told in one line that says what was expected', () => {
     [HTTP, ['--seconds', '0'], /^--seconds: expected a number from 0\.1 to 60, got "0"$/],
     [HTTP, ['--repeat', '1.5'], /^--repeat: expected an integer from 1 to 100/],
     [HTTP, ['--connections', ''], /^--connections: expected an integer/],
-    [HTTP, ['--report', '/no/such/folder/report.html'], /^--report: expected a file in a folder that can/],
+    [HTTP, ['--busy', '80'], /^--busy: expected one of 25, 50, 75, got "80"$/],
     [HTTP, ['--nonsense'], /^--nonsense: there is no such flag; .*--store/],
     [HTTP, ['--seconds', '1', '--seconds', '2'], /^--seconds: expected once$/],
     [MICRO, ['x'], /^unexpected argument "x"; usage: npm run bench -- \[flags\]$/],
@@ -50,7 +49,6 @@ test('mistakes are told in one line that says what was expected', () => {
     [COMPARE, [], /^REV: missing; expected one revision/],
     [COMPARE, ['HEAD', 'HEAD'], /^unexpected argument "HEAD"/],
     [COMPARE, ['HEAD', '--threshold', '0.9'], /^--threshold: expected a number from 1 /],
-    [CAPACITY, ['--price', '0'], /^--price: expected a number/],
     [EFFECT, ['--seed', '0'], /^--seed: expected an integer/],
   ] as const
   for (const [{ parse }, args, problem] of mistakes) {

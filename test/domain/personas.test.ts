@@ -108,7 +108,7 @@ const PERSONAS = [
     [0.5, flags('chromeAbsent')],
     [0.05, flags('noLanguages')],
   ),
-  persona('old phone without WebAssembly', 2, 'bench/effect/populations.json', [1, slow(6000)]),
+  persona('old phone without WebAssembly', 2, 'bench/simulator/populations.json', [1, slow(6000)]),
   persona('screen reader', 0.5, 'browsers do not tell pages of it', [1, slow(900)]),
   persona('browser driven for a person', 0.02, 'w3c/webdriver issue 872', [1, flags('webdriver')]),
   persona('own client without signals', 0.1, 'environment is optional', [1, { environment: undefined }]),

@@ -1,6 +1,5 @@
 /** `npm run bench:effect`: what the policy costs attackers and people. */
 
-import { writeFileSync } from 'node:fs'
 import {
   integer,
   number,
@@ -12,13 +11,12 @@ import {
   tool,
   type Values,
 } from '../../test/harness/command-line.ts'
-import { reportHtml } from '../report/html.ts'
-import { OUTPUT, renderTable } from '../report/publish.ts'
+import { renderTable } from '../report/publish.ts'
 import { compareWithService } from './against-service.ts'
 import { AIM_COLUMNS, aimRows } from './aims.ts'
 import { type PolicyMaker, policyOf } from './policy.ts'
 import { replay } from './replay.ts'
-import { type Row, reportOf, scenarioTable } from './report.ts'
+import { type Row, scenarioTable } from './report.ts'
 import { builtInScenarios, busySites, type Scenario, scenarioOf } from './scenario.ts'
 import { Service } from './service.ts'
 import { type Result, simulate } from './simulate.ts'
@@ -26,20 +24,22 @@ import { type Result, simulate } from './simulate.ts'
 const OPTIONS = {
   only: text(
     'NAMES',
-    'Of the scenarios in bench/effect, separated by commas; without it, all of scenarios.json.',
+    'Of the scenarios in bench/simulator, separated by commas; without it, all of scenarios.json.',
   ),
   busy: toggle('Those of busy-sites.json instead: millions of visits, some minutes.'),
-  scenario: text('FILE', 'One scenario of your own, a JSON file as bench/effect/scenario.ts describes it.'),
+  scenario: text(
+    'FILE',
+    'One scenario of your own, a JSON file as bench/simulator/scenario.ts describes it.',
+  ),
   seed: integer(1, 1, 2 ** 32 - 1, 'Equal seeds give equal figures to the last digit'),
   speed: number(undefined, 0.01, 100, "How fast people's devices are; without it 1, p95 also for 1/2 and 2"),
   gpus: number(0, 0, 1, "Share of people's devices whose GPU helps from 20 bits on"),
   base: number(undefined, 16, 28, 'Bits of all sites, fractions too; without it, the default'),
-  before: text('REV', 'Beside it the policy of a Git revision, by its own bench/effect/service.ts.'),
+  before: text('REV', 'Beside it the policy of a Git revision, by its own bench/simulator/service.ts.'),
   againstService: toggle('Instead: five minutes of requests to the built service, each decision compared.'),
   trace: texts('FILE', 'Instead: decides again what a worker recorded (POWGATE_TRACE_FILE); see --policy.'),
   policy: text('FILE', 'With --trace: JSON with numbers of src/domain/policy.ts; those left out stay.'),
   aims: toggle('Instead: what the policy is meant to do, beside what it does.'),
-  ...OUTPUT,
   json: toggle('One JSON line for each scenario, policy and speed.'),
 }
 
@@ -70,7 +70,7 @@ export const EFFECT = tool({
   about:
     "What the policy costs attackers and people: simulated visits on a virtual clock, decided by the service's own rules.",
   options: OPTIONS,
-  example: '--only flash-crowd --report page.html',
+  example: '--only flash-crowd',
   details: DETAILS,
   run: options => run(effectOptions(options)),
 })
@@ -117,8 +117,6 @@ async function run(options: EffectOptions): Promise<number> {
   }
   const { columns, rows: cells } = scenarioTable('Scenarios', rows)
   if (!options.json) process.stdout.write(`${renderTable(columns, cells)}\n`)
-  if (options.report !== undefined)
-    writeFileSync(options.report, reportHtml(reportOf(rows, options.seed, options.speeds[0]!)))
   return 0
 }
 

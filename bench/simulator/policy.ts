@@ -62,7 +62,7 @@ export interface Clock {
   readonly nowMs: number
 }
 
-const ADAPTER = 'bench/effect/service.ts'
+const ADAPTER = 'bench/simulator/service.ts'
 
 /** The policy of a Git revision. Throws UsageError if there is no such revision, or it has no adapter. */
 export async function policyOf(revision: string): Promise<PolicyMaker> {

@@ -1,0 +1,240 @@
+/**
+ * `npm run bench:peers`: a verification over HTTP by other services and by this one. Each server has one process on the same core, each
+ * request a fresh challenge, and the load is the same: 64 connections, each with one request under way.
+ */
+
+import { spawnSync } from 'node:child_process'
+import { integer, tell, tool, type Values } from '../../test/harness/command-line.ts'
+import { runLoad } from '../../test/harness/load/loops.ts'
+import { buildTraffic, MARKERS, type Traffic } from '../../test/harness/load/traffic.ts'
+import { type Spread, spreadOf } from '../../test/harness/measure.ts'
+import { ChildServer, stopOnSignal } from '../../test/harness/processes.ts'
+import { startService } from '../http/server.ts'
+import { installPeers, wantedVersions } from '../packages.ts'
+import { OUTPUT, publish } from '../report/publish.ts'
+import { left, machine, type Report, rangeNote, right, table, text } from '../report/report.ts'
+import { altchaPayload, capSolutions } from './solve.ts'
+
+const OPTIONS = { repeat: integer(5, 1, 100, 'Repetitions, each on a fresh server'), ...OUTPUT }
+
+export const PEERS = tool({
+  name: 'bench:peers',
+  about: `Measures a verification over HTTP: of @cap.js/server and altcha-lib behind Express, as their documentation starts them, and of
+this service with its limits on. Installs the packages into bench/ the first time.`,
+  options: OPTIONS,
+  example: '--repeat 9',
+  details: 'Ends with code 1 if any answer was not the expected one.',
+  run: main,
+})
+
+interface Target {
+  readonly port: number
+  /** Of the server's processes; the first does the work. */
+  readonly pids: readonly number[]
+  readonly traffic: Traffic
+  readonly marker: string
+  stop(): Promise<void>
+}
+
+interface Contender {
+  readonly name: string
+  readonly checks: string
+  start(): Promise<Target>
+}
+
+const CONTENDERS: readonly Contender[] = [
+  {
+    name: 'powgate, embedded store',
+    checks: 'expiry, address, site, origin, proof, single use, limits, score; signed token',
+    start: startOurs,
+  },
+  {
+    name: 'altcha-lib, SHA-256',
+    checks: 'signature, expiry, proof of one hash, single use in one process',
+    start: () => startAltcha({ algorithm: 'SHA-256', cost: 1, counter: 20 }, 3000),
+  },
+  {
+    name: 'altcha-lib, PBKDF2 with 5,000 rounds',
+    checks: "the same, as its documentation's example",
+    start: () => startAltcha({ algorithm: 'PBKDF2/SHA-256', cost: 5000, counter: 1 }, 600),
+  },
+  {
+    name: '@cap.js/server, 50 puzzles',
+    checks: 'expiry, 50 proofs, single use (read, then delete); token in memory',
+    start: () => startCap(50, 1000),
+  },
+  {
+    name: '@cap.js/server, 1 puzzle',
+    checks: 'the same, the least that it can check',
+    start: () => startCap(1, 3000),
+  },
+]
+
+const OURS = 60_000
+/** One hexadecimal digit instead of four, to have puzzles solved: a check costs the same. */
+const EASY = 1
+
+async function startOurs(): Promise<Target> {
+  const service = await startService('embedded', true)
+  const spec = { count: OURS, target: service.target, isForwarded: true }
+  const traffic = buildTraffic({ ...spec, endpoint: 'verify' })
+  return {
+    port: service.port,
+    pids: service.ownPids,
+    traffic,
+    marker: MARKERS.verify,
+    stop: () => service.stop(),
+  }
+}
+
+async function startAltcha(
+  asked: { algorithm: string; cost: number; counter: number },
+  count: number,
+): Promise<Target> {
+  return await startPeer('altcha', asked, count, '"error":null', async url => {
+    const challenge = (await (await fetch(`${url}/challenge`)).json()) as object
+    return ['/verify', { altcha: await altchaPayload(challenge, asked.algorithm !== 'SHA-256') }]
+  })
+}
+
+async function startCap(puzzles: number, count: number): Promise<Target> {
+  const asked = { challengeCount: puzzles, challengeDifficulty: EASY }
+  return await startPeer('cap', asked, count, '"success":true', async url => {
+    const answer = await fetch(`${url}/challenge`, { method: 'POST' })
+    const { token } = (await answer.json()) as { token: string }
+    return ['/redeem', { token, solutions: capSolutions(token, puzzles, EASY) }]
+  })
+}
+
+/** @param solve fetches a challenge, and returns the path and the body of its solution */
+async function startPeer(
+  name: string,
+  asked: object,
+  count: number,
+  marker: string,
+  solve: (url: string) => Promise<[path: string, body: object]>,
+): Promise<Target> {
+  const entry = new URL('server.mjs', import.meta.url).pathname
+  const server = await ChildServer.start(entry, [name, JSON.stringify(asked)])
+  const requests: Buffer[] = []
+  for (let index = 0; index < count; index++) {
+    const [path, body] = await solve(`http://127.0.0.1:${server.port}`)
+    const json = JSON.stringify(body)
+    const head = `POST ${path} HTTP/1.1\r\nHost: a.example\r\nContent-Type: application/json\r\nContent-Length: ${json.length}`
+    requests.push(Buffer.from(`${head}\r\n\r\n${json}`))
+  }
+  let end = 0
+  const ends = Uint32Array.from(requests, ({ length }) => (end += length))
+  const traffic = { count, bytes: Buffer.concat(requests), ends }
+  return { port: server.port, pids: [server.pid], traffic, marker, stop: () => server.stop() }
+}
+
+interface Figures {
+  readonly cpuUs: number
+  readonly requestsPerSecond: number
+  readonly latencyP50Ms: number
+  readonly latencyP99Ms: number
+}
+
+const CONNECTIONS = 64
+/** Of the requests; the compiler is done by then. */
+const WARM_UP_SHARE = 0.4
+const LONG_MS = 600_000
+
+async function measure({ start }: Contender): Promise<Figures> {
+  const { port, pids, traffic, marker, stop } = await start()
+  try {
+    for (const pid of pids) spawnSync('taskset', ['-acp', '0', String(pid)])
+    const spec = {
+      port,
+      connections: CONNECTIONS,
+      warmUpMs: 0,
+      measureMs: LONG_MS,
+      recycles: false,
+      marker,
+      pids,
+    }
+    const warm = Math.floor(traffic.count * WARM_UP_SHARE)
+    const results = [await runLoad(spec, { ...traffic, count: warm })]
+    results.push(await runLoad({ ...spec, firstRequest: warm }, traffic))
+    const bad = results.find(({ badAnswers }) => badAnswers > 0)
+    if (bad !== undefined) throw new Error(`answered ${bad.badAnswer}`)
+    const { answers, measuredMs, usages, latencyP50Ms, latencyP99Ms } = results[1]!
+    const cpuMs = usages.reduce((sum, usage) => sum + usage.cpuMs, 0)
+    return {
+      cpuUs: (cpuMs / answers) * 1000,
+      requestsPerSecond: (answers / measuredMs) * 1000,
+      latencyP50Ms,
+      latencyP99Ms,
+    }
+  } finally {
+    await stop()
+  }
+}
+
+interface Row {
+  readonly name: string
+  readonly checks: string
+  readonly figures: Readonly<Record<keyof Figures, Spread>>
+  /** CPU time against ours of the same repetition. */
+  readonly timesOurs: Spread
+}
+
+async function main(options: Values<typeof OPTIONS>): Promise<number> {
+  installPeers(tell)
+  const rounds: Figures[][] = []
+  const tellResults = () => {
+    const [rows, versions] = [rowsOf(rounds), wantedVersions()]
+    publish(reportOf(rows, rounds.length), { ...machine(), node: process.version, versions, rows }, options)
+  }
+  stopOnSignal(tellResults)
+  for (let round = 1; round <= options.repeat; round++) {
+    const figures: Figures[] = []
+    for (const contender of CONTENDERS) {
+      figures.push(await measure(contender))
+      tell(`${round}/${options.repeat} ${contender.name}: ${figures.at(-1)!.cpuUs.toFixed(0)} us`)
+    }
+    rounds.push(figures)
+  }
+  tellResults()
+  return 0
+}
+
+function rowsOf(rounds: readonly (readonly Figures[])[]): Row[] {
+  if (rounds.length === 0) return []
+  return CONTENDERS.map(({ name, checks }, index) => {
+    const spread = (of: (figures: Figures, ours: Figures) => number) =>
+      spreadOf(rounds.map(figures => of(figures[index]!, figures[0]!)))
+    return {
+      name,
+      checks,
+      figures: {
+        cpuUs: spread(({ cpuUs }) => cpuUs),
+        requestsPerSecond: spread(({ requestsPerSecond }) => requestsPerSecond),
+        latencyP50Ms: spread(({ latencyP50Ms }) => latencyP50Ms),
+        latencyP99Ms: spread(({ latencyP99Ms }) => latencyP99Ms),
+      },
+      timesOurs: spread(({ cpuUs }, ours) => cpuUs / ours.cpuUs),
+    }
+  })
+}
+
+function reportOf(rows: readonly Row[], repeat: number): Report {
+  const cells = table<Row>(
+    'A verification over HTTP',
+    [
+      [left('service'), ({ name }) => name],
+      [right('CPU us'), ({ figures }) => text(figures.cpuUs, 0)],
+      [right('x powgate'), ({ timesOurs }) => text(timesOurs, 1)],
+      [right('requests/s'), ({ figures }) => text(figures.requestsPerSecond, 0)],
+      [right('p50 ms'), ({ figures }) => text(figures.latencyP50Ms, 1)],
+      [right('p99 ms'), ({ figures }) => text(figures.latencyP99Ms, 1)],
+      [left('checks'), ({ checks }) => checks],
+      [left('notes'), ({ figures }) => rangeNote(figures.cpuUs)],
+    ],
+    rows,
+  )
+  const intro = `Median (range) of ${repeat} repetitions on ${machine().cpu}, Node.js ${process.version}; ${CONNECTIONS} connections, one core for the server.
+CPU time of all its threads, garbage collection included. x powgate: within a repetition.`
+  return { title: 'powgate beside others', intro, parts: [cells] }
+}
