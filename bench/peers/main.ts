@@ -190,22 +190,24 @@ async function main(options: Values<typeof OPTIONS>): Promise<number> {
   stopOnSignal(tellResults)
   for (let round = 1; round <= options.repeat; round++) {
     const figures: Figures[] = []
+    rounds.push(figures)
     for (const contender of CONTENDERS) {
       figures.push(await measure(contender))
       tell(`${round}/${options.repeat} ${contender.name}: ${figures.at(-1)!.cpuUs.toFixed(0)} us`)
     }
-    rounds.push(figures)
   }
   tellResults()
   return 0
 }
 
 function rowsOf(rounds: readonly (readonly Figures[])[]): Row[] {
-  if (rounds.length === 0) return []
-  return CONTENDERS.map(({ name, checks }, index) => {
+  return CONTENDERS.flatMap(({ name, checks }, index): Row[] => {
+    // The last round may have been interrupted.
+    const measured = rounds.filter(figures => figures[index] !== undefined)
+    if (measured.length === 0) return []
     const spread = (of: (figures: Figures, ours: Figures) => number) =>
-      spreadOf(rounds.map(figures => of(figures[index]!, figures[0]!)))
-    return {
+      spreadOf(measured.map(figures => of(figures[index]!, figures[0]!)))
+    const row: Row = {
       name,
       checks,
       figures: {
@@ -216,6 +218,7 @@ function rowsOf(rounds: readonly (readonly Figures[])[]): Row[] {
       },
       timesOurs: spread(({ cpuUs }, ours) => cpuUs / ours.cpuUs),
     }
+    return [row]
   })
 }
 
