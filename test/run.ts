@@ -22,6 +22,7 @@ const REST = [
   'cli/try.test.ts',
   'client/page.test.ts',
   'client/recipes.test.ts',
+  'client/tutorials.test.ts',
   'bench',
   'contract/hosts.test.ts',
   'dashboard/dashboard.test.ts',

@@ -35,6 +35,11 @@ const NEEDED = [
   { program: 'Xvfb', package: 'xvfb', suite: 'rest' },
   { program: 'faketime', package: 'faketime', suite: 'rest' },
   { program: 'python3', package: 'python3', suite: 'rest' },
+  {
+    program: '/usr/lib/python3/dist-packages/flask/__init__.py',
+    package: 'python3-flask',
+    suite: 'rest',
+  },
   { program: 'php', package: 'php-cli', suite: 'rest' },
   { program: '/usr/share/mediawiki/index.php', package: 'mediawiki', suite: 'release' },
   { program: '/var/lib/dpkg/info/php-sqlite3.list', package: 'php-sqlite3', suite: 'release' },

@@ -76,16 +76,3 @@ func words(code string) string {
 	}
 	return "We could not check that you are a person. Please allow JavaScript, wait for the word Verified, and send the form again."
 }
-
-func main() {
-	code, err := verify(os.Args[1], os.Args[2])
-	if err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		os.Exit(1)
-	}
-	if code == "" {
-		fmt.Println("ok")
-	} else {
-		fmt.Println(words(code))
-	}
-}

@@ -309,7 +309,18 @@ function program(command: string, ...args: readonly string[]): Recipe {
 recipeTests('Python', program('python3', 'powgate.py'))
 recipeTests('PHP', program('php', 'powgate.php'))
 recipeTests('Ruby', program('ruby', 'powgate.rb'))
+const GO_MAIN = `package main
+import ("fmt"; "os")
+func main() {
+  code, err := verify(os.Args[1], os.Args[2])
+  if err != nil { fmt.Fprintln(os.Stderr, err); os.Exit(1) }
+  if code == "" { fmt.Println("ok") } else { fmt.Println(words(code)) }
+}
+`
 describe('Go', () => {
-  before(() => run('go', ['build', '-o', 'powgate-go', 'powgate.go'], { cwd: project, env: environment() }))
+  before(() => {
+    writeFileSync(join(project, 'main.go'), GO_MAIN)
+    return run('go', ['build', '-o', 'powgate-go', 'powgate.go', 'main.go'], { cwd: project, env: environment() })
+  })
   recipeTests('compiled', program('./powgate-go'))
 })

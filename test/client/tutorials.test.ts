@@ -1,0 +1,126 @@
+/**
+ * The tutorials, done as they say: the commands run, the files are written, and then a person and two bots send the form. Only
+ * what would be downloaded is linked from here instead.
+ */
+
+import assert from 'node:assert/strict'
+import { execFile, spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { mkdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs'
+import { dirname, join } from 'node:path'
+import { after, before, test } from 'node:test'
+import { promisify } from 'node:util'
+import { openBrowser } from '../harness/browser.ts'
+import { eventually } from '../harness/eventually.ts'
+import { installNpmPackages } from '../harness/packages.ts'
+import { freePort } from '../harness/ports.ts'
+import { TestService, UNLIMITED } from '../harness/service.ts'
+import { temporaryDir } from '../harness/temporary.ts'
+
+const run = promisify(execFile)
+const ROOT = new URL('../..', import.meta.url).pathname
+const PEERS = new URL('.', import.meta.url).pathname
+const START_MS = 120_000
+
+const PAGES = ['tutorial', ...['express', 'nextjs', 'php', 'python', 'go'].map(name => `tutorials/${name}`)]
+
+/** `powgate`, and a place for the packages of this tree. */
+const home = temporaryDir('tutorials')
+const packages = join(home, 'packages')
+
+let service: TestService
+
+before(async () => {
+  installNpmPackages(PEERS)
+  symlinkSync(ROOT, join(home, 'powgate'))
+  for (const folder of ['client', 'client/page']) {
+    const { name } = JSON.parse(readFileSync(join(ROOT, folder, 'package.json'), 'utf8'))
+    mkdirSync(join(packages, name), { recursive: true })
+    const command = `tar xzf "$(npm pack --silent ${join(home, 'powgate', folder)})" -C ${name} --strip-components=1`
+    await run('sh', ['-c', command], { cwd: packages })
+  }
+  for (const name of ['express', 'next', 'react', 'react-dom'])
+    symlinkSync(join(PEERS, 'node_modules', name), join(packages, name))
+  service = await TestService.start('embedded', UNLIMITED)
+})
+after(() => service?.stop())
+
+/** Blocks of shell commands, and files: a line with the name of a file, and then its text. */
+function readTutorial(page: string) {
+  const text = readFileSync(join(ROOT, 'docs', `${page}.md`), 'utf8')
+  const commands = [...text.matchAll(/^```sh\n(.*?)^```/gms)].flatMap(([, block]) => block!.trim().split('\n'))
+  const files = [...text.matchAll(/^`([\w./]+)`:\n\n```\w+\n(.*?)^```/gms)]
+  return { commands, files: files.map(([, name, content]) => ({ name: name!, content: content! })) }
+}
+
+const only = (commands: readonly string[], part: string): string => {
+  const found = commands.filter(command => command.includes(part))
+  assert.equal(found.length, 1, `one command has "${part}"`)
+  return found[0]!
+}
+
+/** Follows a tutorial to its running server, and returns its address. */
+async function follow(page: string): Promise<string> {
+  const { commands, files } = readTutorial(page)
+  const port = await freePort()
+  const here = (text: string) => text.replaceAll(':8080', `:${service.port}`).replaceAll('3000', `${port}`)
+  const create = here(only(commands, 'site create'))
+  const env = { ...process.env, POWGATE_DATA_DIR: service.dataDir, GOFLAGS: '-mod=mod', NEXT_TELEMETRY_DISABLED: '1' }
+  const { stdout } = await run('sh', ['-c', create], { cwd: join(home, 'powgate'), env })
+  const [, apiKey] = /(sk_\S+)/.exec(stdout)!
+  const [, siteKey] = /(site_\w+)/.exec(stdout)!
+  const filled = (text: string) => here(text).replaceAll('site_...', siteKey!).replaceAll('sk_...', apiKey!)
+
+  const shop = join(home, page.replace('/', '-'))
+  mkdirSync(shop)
+  symlinkSync(packages, join(shop, 'node_modules'))
+  for (const { name, content } of files) {
+    mkdirSync(dirname(join(shop, name)), { recursive: true })
+    writeFileSync(join(shop, name), filled(content))
+  }
+  const isNext = page.endsWith('nextjs')
+  if (isNext) writeFileSync(join(shop, 'next.config.mjs'), "export default { turbopack: { root: '/' } }")
+  for (const command of commands)
+    if (/^(cp|echo|go mod|npx next build|npm pkg)/.test(command) || command.includes('npm pkg'))
+      await run('sh', ['-c', installed(command)], { cwd: shop, env })
+
+  const start = installed(filled(only(commands, 'POWGATE_API_KEY=')))
+  const server = spawn('sh', ['-c', start], { cwd: shop, env, stdio: 'ignore', detached: true })
+  after(async () => {
+    process.kill(-server.pid!, 'SIGKILL')
+    await once(server, 'exit')
+  })
+  const url = `http://127.0.0.1:${port}/`
+  await eventually(START_MS, `${url} answers`, () => fetch(url).catch(() => undefined))
+  return url
+}
+
+/** A command, with the programs that it would have installed. */
+const installed = (command: string): string =>
+  command
+    .replace('npx next', 'node node_modules/next/dist/bin/next')
+    .replace('.venv/bin/flask', '/usr/bin/python3 -m flask')
+
+for (const page of PAGES) {
+  test(`docs/${page}.md: a person's form is accepted once, and a bot's is refused`, async () => {
+    const url = await follow(page)
+    const person = await (await openBrowser()).newPage()
+    const sent = person.waitForRequest(request => request.method() === 'POST' && request.url().startsWith(url))
+    await person.goto(url)
+    await person.getByLabel('Message').fill('Hello')
+    await person.getByRole('button', { name: 'Send' }).click()
+    await person.getByText('Thank you!').waitFor()
+
+    const form = await sent
+    const resend = (body: string) => fetch(form.url(), { method: 'POST', body: new URLSearchParams(body) })
+    assert.match(form.postData()!, /^message=Hello&powgate-token=\d+/)
+    assert.equal((await resend(form.postData()!)).status, 403, 'the same token again')
+    assert.equal((await resend('message=spam')).status, 403, 'without a token')
+
+    const bot = await (await openBrowser({ isAutomated: true })).newPage()
+    await bot.goto(url)
+    await bot.getByLabel('Message').fill('spam')
+    await bot.getByRole('button', { name: 'Send' }).click()
+    await bot.getByText('Verification failed').waitFor()
+  })
+}
