@@ -5,7 +5,7 @@ export type Values = Readonly<Record<string, unknown>>
 /** Keys in lower case without dashes: vendors write `expired-callback`, and the browser `expiredCallback` in `dataset`. */
 export type Options = Readonly<Record<string, unknown>>
 
-/** Options without effect, and why. The one table: docs/integrate.md names the same. */
+/** Options without effect, and why. The one table: docs/migrate/packages.md names the same. */
 const UNMAPPED: ReadonlyMap<string, string> = new Map(
   Object.entries({
     rqdata: 'the token carries no data of the vendor',

@@ -1,4 +1,4 @@
-/** MediaWiki with ConfirmEdit, as Debian packages them: only the settings of docs/moving/mediawiki.md name powgate. */
+/** MediaWiki with ConfirmEdit, as Debian packages them: only the settings of docs/migrate/mediawiki.md name powgate. */
 
 import assert from 'node:assert/strict'
 import { execFileSync, spawn } from 'node:child_process'
@@ -14,7 +14,7 @@ import { TestService, type TestSite, UNLIMITED } from '../../harness/service.ts'
 import { temporaryDir } from '../../harness/temporary.ts'
 
 const CODE = '/usr/share/mediawiki'
-const PAGE = new URL('../../../docs/moving/mediawiki.md', import.meta.url)
+const PAGE = new URL('../../../docs/migrate/mediawiki.md', import.meta.url)
 const SCRIPTS = 'https://captcha.example.com'
 const START_MS = 60_000
 const PASSWORD = 'a password of the tests'
