@@ -320,7 +320,10 @@ func main() {
 describe('Go', () => {
   before(() => {
     writeFileSync(join(project, 'main.go'), GO_MAIN)
-    return run('go', ['build', '-o', 'powgate-go', 'powgate.go', 'main.go'], { cwd: project, env: environment() })
+    return run('go', ['build', '-o', 'powgate-go', 'powgate.go', 'main.go'], {
+      cwd: project,
+      env: environment(),
+    })
   })
   recipeTests('compiled', program('./powgate-go'))
 })

@@ -48,7 +48,9 @@ after(() => service?.stop())
 /** Blocks of shell commands, and files: a line with the name of a file, and then its text. */
 function readTutorial(page: string) {
   const text = readFileSync(join(ROOT, 'docs', `${page}.md`), 'utf8')
-  const commands = [...text.matchAll(/^```sh\n(.*?)^```/gms)].flatMap(([, block]) => block!.trim().split('\n'))
+  const commands = [...text.matchAll(/^```sh\n(.*?)^```/gms)].flatMap(([, block]) =>
+    block!.trim().split('\n'),
+  )
   const files = [...text.matchAll(/^`([\w./]+)`:\n\n```\w+\n(.*?)^```/gms)]
   return { commands, files: files.map(([, name, content]) => ({ name: name!, content: content! })) }
 }
@@ -65,7 +67,12 @@ async function follow(page: string): Promise<string> {
   const port = await freePort()
   const here = (text: string) => text.replaceAll(':8080', `:${service.port}`).replaceAll('3000', `${port}`)
   const create = here(only(commands, 'site create'))
-  const env = { ...process.env, POWGATE_DATA_DIR: service.dataDir, GOFLAGS: '-mod=mod', NEXT_TELEMETRY_DISABLED: '1' }
+  const env = {
+    ...process.env,
+    POWGATE_DATA_DIR: service.dataDir,
+    GOFLAGS: '-mod=mod',
+    NEXT_TELEMETRY_DISABLED: '1',
+  }
   const { stdout } = await run('sh', ['-c', create], { cwd: join(home, 'powgate'), env })
   const [, apiKey] = /(sk_\S+)/.exec(stdout)!
   const [, siteKey] = /(site_\w+)/.exec(stdout)!
@@ -105,7 +112,9 @@ for (const page of PAGES) {
   test(`docs/${page}.md: a person's form is accepted once, and a bot's is refused`, async () => {
     const url = await follow(page)
     const person = await (await openBrowser()).newPage()
-    const sent = person.waitForRequest(request => request.method() === 'POST' && request.url().startsWith(url))
+    const sent = person.waitForRequest(
+      request => request.method() === 'POST' && request.url().startsWith(url),
+    )
     await person.goto(url)
     await person.getByLabel('Message').fill('Hello')
     await person.getByRole('button', { name: 'Send' }).click()
