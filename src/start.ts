@@ -18,6 +18,7 @@ import { Primary } from './process/primary.ts'
 import { SiteKeeper } from './process/site-keeper.ts'
 import { runWorker } from './process/worker.ts'
 import { prepareStart } from './sites/first-start.ts'
+import { writeServiceUrl } from './sites/service-url.ts'
 import { StoreSetupError } from './store/store.ts'
 
 async function runPrimary(): Promise<void> {
@@ -62,6 +63,7 @@ async function runPrimary(): Promise<void> {
       throw new StoreSetupError((error as Error).message)
     })
     const { host, port, workers } = config
+    writeServiceUrl(config)
     if (demo === 'on') log.info(`the demo page is at ${localUrl(config)}/demo`)
     log.info({ host, port, workers, store }, `powgate listens on ${localUrl(config)}`)
     lifecycle.started({ config, settings: values })

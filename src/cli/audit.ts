@@ -11,7 +11,7 @@ const ENTRIES = 50
 
 export const AUDIT_COMMAND: CommandEntry = {
   name: 'audit',
-  about: 'Show the latest changes of sites and API keys, newest last: who, when, what, how.',
+  about: 'Show the latest changes of sites and API keys, newest last: who, when, what.',
   flags: {
     site: {
       about: 'Only changes of this site and its API keys.',

@@ -6,7 +6,7 @@ import { printFields, printJson, printLine } from './output.ts'
 
 export const CHECK_COMMAND: CommandEntry = {
   name: 'check',
-  about: 'Check the configuration, reach the store, run its scripts, and say what serve would do.',
+  about: 'Check the configuration and the store, and say what serve would do. Changes nothing.',
   run,
 }
 

@@ -20,7 +20,7 @@ const VISITOR: Positional = {
 
 export const EXPLAIN_COMMAND: CommandEntry = {
   name: 'explain',
-  about: 'Tell from the log why one visitor was scored or refused as they were.',
+  about: 'Explain from the log why a visitor got their score, or was refused.',
   positionals: [VISITOR],
   flags: {
     log: {

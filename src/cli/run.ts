@@ -9,7 +9,7 @@ import { type Command, type CommandEntry, commandHelp, type Flag, overview, read
 import { printable } from './output.ts'
 
 const CONFIG: Flag = {
-  about: 'File of settings, one NAME=value a line; the environment goes before it.',
+  about: 'File of settings, one NAME=value a line; the environment takes precedence.',
   value: {
     placeholder: 'FILE',
     variable: 'POWGATE_CONFIG_FILE',

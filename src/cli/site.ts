@@ -11,7 +11,7 @@ import { PROGRAM } from '../version.ts'
 import type { CommandEntry, FlagValue, Input } from './command.ts'
 import { printFields, printJson, printLine, printTable } from './output.ts'
 import { CLEARING_FLAGS, givenFields, SITE_FLAGS, SITE_KEY, withGiven } from './site-flags.ts'
-import { withStore, writeToStore } from './site-store.ts'
+import { settingsOf, withStore, writeToStore } from './site-store.ts'
 import { findKeys, originsText, printKeys, siteFields, stateText, trafficFields } from './views.ts'
 
 const EXAMPLE_SITE_KEY = 'site_0123456789ABCDEFabcdef'
@@ -50,7 +50,7 @@ export const SITE_COMMANDS: readonly CommandEntry[] = [
   },
   {
     name: 'site update',
-    about: 'Change a site; what no flag names stays as it is. Workers see it within two seconds.',
+    about: 'Change a site. What no flag names stays as it is. Workers see a change within two seconds.',
     positionals: [SITE_KEY],
     flags: { ...SITE_FLAGS, ...CLEARING_FLAGS },
     example: `${EXAMPLE_SITE_KEY} --base 20 --plan pro --block 203.0.113.0/24`,
@@ -58,7 +58,7 @@ export const SITE_COMMANDS: readonly CommandEntry[] = [
   },
   {
     name: 'site disable',
-    about: 'Refuse every request for a site, and every API key of it.',
+    about: 'Refuse every request for a site, and all its API keys.',
     positionals: [SITE_KEY],
     example: EXAMPLE_SITE_KEY,
     run: input => runSwitch(input, false),
@@ -72,15 +72,15 @@ export const SITE_COMMANDS: readonly CommandEntry[] = [
   },
   {
     name: 'site raise',
-    about: 'Make challenges of a site harder for a time, as under attack; it ends by itself.',
+    about: "Make a site's challenges harder for a limited time, for example during an attack.",
     positionals: [SITE_KEY],
     flags: {
       bits: {
-        about: 'Above the base, up to --max; 0 ends it now.',
+        about: 'Bits to add; each doubles the work. 0 ends a raise now.',
         value: integer('BITS', 0, 8).text,
         isRequired: true,
       },
-      for: { about: 'How long, at most a day.', value: RAISE_LENGTH },
+      for: { about: 'For how long, at most a day.', value: RAISE_LENGTH },
     },
     example: `${EXAMPLE_SITE_KEY} --bits 3 --for 2h`,
     run: runRaise,
@@ -102,11 +102,14 @@ async function runCreate(input: Input): Promise<void> {
   )
   printFields([['API key', apiKey], ...siteFields(site)])
   printWarnings(site)
+  const origin = site.requireOrigin && site.origins[0] !== undefined ? ` --origin ${site.origins[0]}` : ''
+  const { serviceUrl } = await import('../sites/service-url.ts')
+  const url = serviceUrl(await settingsOf(process.env))
   printLine(
     '',
-    'The site key goes into the page, the API key into the backend. Try both against the service:',
+    'The site key goes into the page, the API key into the backend. Try both against the running service:',
     '',
-    `  POWGATE_API_KEY=${apiKey} ${PROGRAM} try --site-key ${site.siteKey}`,
+    `  POWGATE_API_KEY=${apiKey} ${PROGRAM} try --site-key ${site.siteKey} --url ${url}${origin}`,
     ...(site.limits?.redeem === undefined ? ['', redeemText(site)] : []),
   )
 }
@@ -175,8 +178,10 @@ async function runRaise(input: Input): Promise<void> {
   const siteKey = input.required(SITE_KEY.name)
   const bits = Number(input.required('bits'))
   const length = input.text('for')
-  if ((bits === 0) !== (length === undefined))
-    throw new UsageError('--bits, --for: expected both, or --bits 0 alone')
+  if (bits > 0 && length === undefined)
+    throw new UsageError('--for is missing: a raise ends by itself. Example: --bits 3 --for 2h')
+  if (bits === 0 && length !== undefined)
+    throw new UsageError('--for has no effect with --bits 0, which ends a raise now')
   const raise = length === undefined ? undefined : { bits, until: Date.now() + lengthMs(length)! }
   const author = authorOfCommand('site raise')
   const [site, store] = await writeToStore(store => raiseSite(store, siteKey, raise, author))

@@ -41,7 +41,7 @@ export const SITES_FILE_COMMANDS: readonly CommandEntry[] = [
 
 export const APPLY_COMMAND: CommandEntry = {
   name: 'apply',
-  about: 'Make the sites what a file says: all of it, or nothing if there is a mistake in it.',
+  about: 'Make the sites as a file says: all of it, or nothing if it has a mistake.',
   flags: {
     file: {
       about: 'File as site export writes it; - is standard input.',

@@ -23,10 +23,8 @@ import { printJson, printLine, printTable } from './output.ts'
 import { settingsOf } from './site-store.ts'
 import { effortText, solve } from './solve.ts'
 
-export const DEFAULT_URL = 'http://127.0.0.1:8080'
-
 export const URL_FLAG: Flag = {
-  about: `Address of the service. Default: ${DEFAULT_URL}.`,
+  about: 'Address of the service. Default: where the service of this data directory listens.',
   value: {
     placeholder: 'URL',
     variable: 'POWGATE_URL',
@@ -60,7 +58,7 @@ const VENDORS: Readonly<Record<string, { paths: [string, string]; has: string[];
 
 export const TRY_COMMAND: CommandEntry = {
   name: 'try',
-  about: 'Run the whole flow against a running service: challenge, solving, verification, redemption.',
+  about: 'Send one visitor through a running service: challenge, solving, verification, redemption.',
   flags: {
     'site-key': { ...SITE_KEY_FLAG, about: 'Public key of the site. Default: as the first start made it.' },
     'api-key': {
@@ -93,7 +91,8 @@ export const TRY_COMMAND: CommandEntry = {
 }
 
 async function runTry(input: Input): Promise<void> {
-  const url = input.text('url') ?? DEFAULT_URL
+  const { serviceUrl } = await import('../sites/service-url.ts')
+  const url = input.text('url') ?? serviceUrl(await settingsOf(process.env))
   const isJson = input.has('json')
   const origin = input.text('origin')
   const { siteKey, apiKey } = await keysOf(input)

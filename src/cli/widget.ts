@@ -4,7 +4,9 @@ import { findWidget, type Widget } from '../http/assets.ts'
 import { AdminError } from '../sites/sites.ts'
 import type { CommandEntry, Input } from './command.ts'
 import { printFields, printJson, printLine, printTable } from './output.ts'
-import { DEFAULT_URL, SITE_KEY_FLAG, URL_FLAG } from './try.ts'
+import { SITE_KEY_FLAG, URL_FLAG } from './try.ts'
+
+const DEFAULT_URL = 'http://127.0.0.1:8080'
 
 export const WIDGET_COMMAND: CommandEntry = {
   name: 'widget',

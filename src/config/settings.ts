@@ -83,17 +83,17 @@ export const SETTING_GROUPS = {
     POWGATE_CONNECTIONS_MAX: integer(
       [0, 1_000_000],
       0,
-      'Connections of each worker; above that new ones are closed. 0: as many as it may open files.',
+      'Most connections of a worker; further ones are closed. 0: as many as its limit of open files allows.',
     ),
     POWGATE_CONFIG_FILE: optional(
       'a file of NAME=value lines',
-      'Settings of this table; the environment goes before it. Read again on SIGHUP.',
+      'File with these settings. The environment takes precedence. Read again on SIGHUP.',
     ),
   },
   'Behind a load balancer': {
     POWGATE_TRUSTED_PROXIES: optional(
       'IP addresses and CIDRs, separated by commas',
-      'Proxies whose X-Forwarded-For, X-Request-Id and PROXY protocol are believed.',
+      'Your proxies, whose X-Forwarded-For, X-Request-Id and PROXY protocol are trusted. Needed behind a proxy.',
     ),
     POWGATE_PROXY_PROTOCOL: onOff(
       'off',
@@ -120,7 +120,7 @@ export const SETTING_GROUPS = {
     POWGATE_STATE_MAX_MB: integer(
       [16, 1_000_000],
       1024,
-      'Bound of the embedded store, in MiB; full, it refuses.',
+      'Largest size of the embedded store, in MiB. When it is full, requests that need it are refused.',
     ),
   },
   Redis: {
@@ -146,16 +146,16 @@ export const SETTING_GROUPS = {
       /^[A-Za-z0-9_.-]{1,32}$/,
       'pg',
       '1 to 32 letters, digits, dots, dashes or underscores',
-      'Starts every key in Redis.',
+      'Prefix of every key in Redis.',
     ),
     POWGATE_REDIS_SHARDS: integer(
       [1, 256],
       16,
-      'On a Cluster: over how many slots addresses and sites spread; at least its primaries. Unset: as the hosts that live.',
+      'On a Cluster: number of slots for addresses and sites; at least one for each primary. Unset: as on the running hosts.',
     ),
   },
   'When the store is slow or away': {
-    POWGATE_STORE_DEADLINE_MS: integer([10, 10_000], 150, 'How long a store call may take.'),
+    POWGATE_STORE_DEADLINE_MS: integer([10, 10_000], 150, 'Longest time in ms for a call to the store.'),
     POWGATE_FAIL_OPEN: matching(
       /^(none|(challenge|verify)(,(challenge|verify))*)$/,
       'challenge,verify',
@@ -165,15 +165,15 @@ export const SETTING_GROUPS = {
     POWGATE_FAIL_OPEN_AFTER_SECONDS: integer(
       [0, 3600],
       10,
-      'How long Redis must be away before they do; until then visitors wait. Longer than a failover takes.',
+      'How long Redis must be away before they do; visitors wait until then. Set it longer than a failover takes.',
     ),
-    POWGATE_STORE_WAIT_SECONDS: integer([0, 3600], 30, 'How long a start waits for its store.'),
+    POWGATE_STORE_WAIT_SECONDS: integer([0, 3600], 30, 'How many seconds a start waits for its store.'),
   },
   'With too many requests': {
     POWGATE_OVERLOAD_MS: integer(
       [0, 10_000],
       100,
-      'Queueing delay in milliseconds above which a worker refuses requests, challenges first. 0: none are refused.',
+      'Queueing delay in ms above which a worker sheds load, new challenges first. 0: never.',
     ),
   },
   'Limits and lifetimes': {
@@ -181,25 +181,25 @@ export const SETTING_GROUPS = {
     POWGATE_CHALLENGE_SECONDS: integer(
       [10, 600],
       120,
-      'Least lifetime of a challenge; high difficulties get more. Changed, it ends those under way.',
+      'Shortest lifetime of a challenge; difficult ones get more. A change expires those under way.',
     ),
     POWGATE_TOKEN_SECONDS: integer(
       [1, 3600],
       300,
-      'Lifetime of a token; the contract says 300. Changed, it ends challenges under way, no token.',
+      'Lifetime of a token; the contract says 300. A change expires challenges under way, but no token.',
     ),
-    POWGATE_BODY_MAX_BYTES: integer([1024, 1_048_576], 8192, 'Longest request body.'),
+    POWGATE_BODY_MAX_BYTES: integer([1024, 1_048_576], 8192, 'Longest request body in bytes.'),
   },
   'Watching it': {
     POWGATE_ADMIN_HOST: address(
       '127.0.0.1',
-      'Address of the admin port; it has no password, so keep it private.',
+      'Address of the admin port. It has no password, so keep it private.',
     ),
     POWGATE_ADMIN_HOSTS: matching(
       /^$|^[\w-]+(\.[\w-]+)*\.?( *, *[\w-]+(\.[\w-]+)*\.?)*$/,
       '',
       'host names without ports, separated by commas',
-      "Names by which the admin port may be asked, besides addresses, localhost and the machine's own name.",
+      "Host names by which the admin port may be reached, besides IP addresses, localhost and the machine's name.",
     ),
     POWGATE_ADMIN_PORT: integer([0, 65535], 0, 'Port of health, metrics and the dashboard; 0: none.'),
     LOG_LEVEL: choice(
@@ -224,29 +224,29 @@ export const SETTING_GROUPS = {
     ),
     POWGATE_TRACE_FILE: optional(
       'the path of a file',
-      'Where each worker records, under this name and its number, what the difficulty of challenges followed from.',
+      'Each worker records here, with its number added, what the difficulty of challenges followed from.',
     ),
   },
   Stopping: {
     POWGATE_UNREADY_SECONDS: integer(
       [0, 300],
       0,
-      'From "not ready" to closed listeners after SIGTERM: what the load balancer needs to notice.',
+      'Seconds from "not ready" to closed listeners after SIGTERM: as long as your balancer needs to notice.',
     ),
     POWGATE_DRAIN_SECONDS: integer(
       [0, 300],
       10,
-      'Longest wait, when stopping, for requests and connections to end.',
+      'Longest wait in seconds, when stopping, for requests and connections to end.',
     ),
   },
   'For trying out': {
     POWGATE_DEMO: choice(
       ['auto', 'on', 'off'],
-      'Whether /demo is served; auto: only by the first start, which makes the demo site.',
+      'Whether /demo is served. auto: only in the run that made a first start.',
     ),
     POWGATE_TEST_KEYS: onOff(
       'off',
-      'Whether the published test keys work, which pass, fail or are used always.',
+      'Whether the published test keys work, which always pass, fail or are used. Never in production.',
     ),
   },
 } as const satisfies Record<string, Readonly<Record<string, Setting>>>

@@ -51,11 +51,11 @@ const TOKEN_USED = 'Token already used'
 const UNAVAILABLE = 'The service is temporarily unavailable. Try again shortly.'
 
 const CLIENT = 'The client that sends this is broken, outdated, or not the widget.'
-const BACKEND = 'The backend that sends this has to be mended.'
+const BACKEND = 'Fix the backend that sends this.'
 const PAGE = 'A page has a mistake, or somebody probes.'
 const CLOCKS = 'The clocks of the hosts differ by more than 5 s: check NTP.'
 const ENABLE = 'To enable the site: powgate site enable SITE_KEY.'
-const TEST_KEY = 'A backend in production with a test key has to be given its own.'
+const TEST_KEY = 'Give a backend in production an API key of its own.'
 const MASTER_SECRETS =
   'If it happens to many: do all hosts have the same POWGATE_SECRETS, and was a secret removed that had signed?'
 
@@ -126,7 +126,7 @@ const TABLE = {
   },
   'body-shape': {
     as: { status: 400, code: 'invalid-body', siteverify: 'bad-request', kind: 'routine' },
-    message: 'The body is not of the expected shape.',
+    message: 'A field of the body is missing or wrong.',
     meaning: 'A field of the body is missing or wrong; the answer named it.',
     advice: CLIENT,
   },

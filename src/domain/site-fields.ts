@@ -138,15 +138,14 @@ const SITE_FIELDS: Readonly<Record<FieldName, Row>> = {
   'difficulty.max': { kind: BITS, about: 'Highest difficulty', fallback: 28, flag: 'max' },
   'difficulty.solveMs': {
     kind: SOLVE_MS,
-    about:
-      'In place of a base: milliseconds that 95 of 100 visitors wait for the solver at most on a quiet day',
+    about: 'Target solve time in ms for 95 % of visitors on a quiet day, in place of --base',
     otherwise: 'the base holds',
     flag: 'solve-ms',
     clear: 'base',
   },
   usualRate: {
     kind: number('N', 0.5, 100_000),
-    about: 'Proofs a second that are usual at least, as the operator expects, while less is learned',
+    about: 'Expected rate of returning sources, in proofs a second. The learned rate counts only above it',
     otherwise: 'what is learned',
     flag: 'usual-rate',
     clear: 'no-usual-rate',

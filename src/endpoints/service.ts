@@ -41,6 +41,13 @@ export interface ServiceSettings {
   readonly ipv6PrefixBits: number
 }
 
+const ORIGIN_CHARACTERS_MAX = 200
+
+function originProblem(origin: string): string {
+  if (origin === '') return 'The request has no Origin header, and this site requires one.'
+  return `${origin.slice(0, ORIGIN_CHARACTERS_MAX)} is not an allowed origin of this site.`
+}
+
 /** Answers requests; refusals in the endpoint's style. */
 export abstract class Endpoint {
   protected readonly service: Service
@@ -61,7 +68,8 @@ export abstract class Endpoint {
 
   protected refuse(exchange: Exchange, reason: Reason, more: Partial<Refusal> = {}): void {
     if (reason === 'store-unavailable') return this.#unavailable(exchange, undefined)
-    exchange.answer(refusalReply({ reason, ...more }, this.#style))
+    const named = reason === 'origin-refused' ? { detail: originProblem(exchange.origin) } : undefined
+    exchange.answer(refusalReply({ reason, ...named, ...more }, this.#style))
   }
 
   /**

@@ -123,8 +123,7 @@ export function parseRedemption(bytes: Buffer, contentType: string): Parsed<Rede
 export function parseSolutionGenerally(bytes: Buffer): Parsed<Solution> {
   const parsed = parseBody(bytes, validateSolution)
   // JSON allows negative zero, which is no counter.
-  if (parsed.ok && !isCounter(parsed.body.counter))
-    return wrongField('counter', 'must be an integer from 0 to 2^53 - 1')
+  if (parsed.ok && !isCounter(parsed.body.counter)) return wrongField('counter')
   return parsed
 }
 
@@ -135,7 +134,7 @@ export function parseRedemptionGenerally(bytes: Buffer): Parsed<Redemption> {
     parsed.body.expectedIp !== undefined &&
     parseAddress(parsed.body.expectedIp) === undefined
   ) {
-    return wrongField('expectedIp', 'must be an IPv4 or IPv6 address')
+    return wrongField('expectedIp')
   }
   return parsed
 }
@@ -166,27 +165,46 @@ function parseBody<Body>(bytes: Buffer, validate: ValidateFunction<Body>): Parse
   if (!json.ok) return json
   const value = json.body
   if (validate(value)) return { ok: true, body: value }
-  const { field, problem } = describeError(validate.errors![0]!)
-  return field === ''
-    ? refused({ reason: 'body-shape', detail: `The body ${problem}.` })
-    : wrongField(field, problem)
+  const error = validate.errors![0]!
+  const field = fieldOf(error)
+  if (field === '') return refused({ reason: 'body-shape', detail: 'The body is JSON, but not an object.' })
+  return wrongField(field, error)
 }
 
 export function refused(refusal: Refusal): { readonly ok: false; readonly refusal: Refusal } {
   return { ok: false, refusal }
 }
 
-function wrongField(field: string, problem: string) {
-  return refused({ reason: 'body-shape', detail: `${field} ${problem}.`, field })
+/** What each field must be, for whoever writes a client or a backend. The value is not repeated: it may be a secret. */
+const EXPECTED: Readonly<Record<string, string>> = {
+  nonce: 'the 32 lowercase hexadecimal characters that GET /challenge gave',
+  counter: 'an integer from 0 to 2^53 - 1',
+  solveTimeMs: 'a number of milliseconds, not negative',
+  fingerprintHash: 'a SHA-256 in 64 hexadecimal characters',
+  environment: 'an object of flags',
+  action: `up to ${ACTION_CHARACTERS_MAX} letters, digits, "_", "-" and "/"`,
+  cdata: `up to ${CDATA_CHARACTERS_MAX} letters, digits, "_" and "-"`,
+  token: 'the text of the form field powgate-token',
+  expectedIp: 'an IPv4 or IPv6 address',
+  idempotencyKey: '1 to 64 characters',
+}
+const EMPTY_TOKEN = 'the form was sent without JavaScript, or before the widget had finished'
+
+/** A sentence on a wrong field, in words of ours: those of the validator are for its programmers. */
+export function fieldProblem(field: string, error?: Pick<ErrorObject, 'keyword'>): string {
+  if (field === 'token' && error?.keyword === 'minLength') return `token is empty: ${EMPTY_TOKEN}.`
+  const problem = error?.keyword === 'required' ? 'is missing' : 'is wrong'
+  return `${field} ${problem}; expected ${EXPECTED[field] ?? 'true or false'}.`
 }
 
-function describeError(error: ErrorObject): { field: string; problem: string } {
-  const path = error.instancePath.slice(1).replaceAll('/', '.')
-  if (error.keyword === 'required') {
-    const missing = String((error.params as { missingProperty: string }).missingProperty)
-    return { field: path === '' ? missing : `${path}.${missing}`, problem: 'is missing' }
-  }
-  return { field: path, problem: error.message ?? 'is not valid' }
+function wrongField(field: string, error?: ErrorObject) {
+  return refused({ reason: 'body-shape', detail: fieldProblem(field, error), field })
+}
+
+/** By its path, such as `environment.webdriver`; empty for the body itself. */
+function fieldOf({ keyword, instancePath, params }: ErrorObject): string {
+  const path = instancePath.slice(1).replaceAll('/', '.')
+  return keyword === 'required' ? (params as { missingProperty: string }).missingProperty : path
 }
 
 /**

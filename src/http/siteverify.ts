@@ -129,9 +129,11 @@ const WRONG: Readonly<Record<string, Reason>> = {
   sitekey: 'site-key-other-site',
 }
 
-function refusalFor({ keyword, instancePath, message }: ErrorObject): Refusal {
+function refusalFor({ keyword, instancePath }: ErrorObject): Refusal {
   if (keyword === 'required') return { reason: 'token-missing' } // a missing secret is refused before
   const field = instancePath.slice(1)
-  const reason = WRONG[field] ?? 'body-shape'
-  return reason === 'body-shape' ? { reason, detail: `${field} ${message}.` } : { reason }
+  const reason = WRONG[field]
+  return reason === undefined
+    ? { reason: 'body-shape', detail: 'idempotency_key is wrong; expected 1 to 64 characters.' }
+    : { reason }
 }

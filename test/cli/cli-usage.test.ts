@@ -69,8 +69,8 @@ const MISUSES: Readonly<
     ['site enable x', /^SITE_KEY: expected/],
     [`site raise ${SITE}`, /^--bits: missing; expected an integer from 0 to 8$/],
     [`site raise ${SITE} --bits 9 --for 1h`, /^--bits: expected an integer from 0 to 8, got "9"$/],
-    [`site raise ${SITE} --bits 3`, /^--bits, --for: expected both, or --bits 0 alone$/],
-    [`site raise ${SITE} --bits 0 --for 1h`, /^--bits, --for: expected both, or --bits 0 alone$/],
+    [`site raise ${SITE} --bits 3`, /^--for is missing: .* Example: --bits 3 --for 2h$/],
+    [`site raise ${SITE} --bits 0 --for 1h`, /^--for has no effect with --bits 0/],
     [
       `site raise ${SITE} --bits 3 --for 25h`,
       /^--for: expected a length from 1m to 1d, such as 2h, got "25h"$/,

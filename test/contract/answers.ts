@@ -33,6 +33,11 @@ function assertErrorBody(answer: Answer, keys: readonly string[]): void {
   assert.match(String(answer.headers['content-type']), /^application\/json\b/)
   assert.equal(typeof answer.json.error, 'string')
   assert.notEqual(answer.json.error, '')
+  assert.doesNotMatch(
+    answer.json.error,
+    /\bmust (NOT|match pattern|be (string|number|integer|object|boolean|>=))|undefined/,
+    'words of a library',
+  )
   const present = Object.keys(answer.json).filter(key => key !== 'field')
   assert.deepEqual(present.sort(), [...keys].sort())
 }

@@ -65,8 +65,9 @@ export function siteTests(subject: Subject): void {
       test(`§5 rule 2: ${path} ${isAllowed ? 'serves' : 'refuses with 403'}: ${about}`, async () => {
         const visitor = await subject.visitorOf(site)
         const answer = await ask(visitor, origin === undefined ? {} : { Origin: origin })
-        if (isAllowed) assert.equal(answer.status, 200, answer.text)
-        else assertRefused(answer, 403, 'origin-not-allowed')
+        if (isAllowed) return assert.equal(answer.status, 200, answer.text)
+        assertRefused(answer, 403, 'origin-not-allowed')
+        assert.ok(answer.json.error.includes(origin ?? 'no Origin header'), answer.json.error)
       })
     }
   }

@@ -121,6 +121,12 @@ export function verifyTokenTests(subject: Subject): void {
     assertRedeemed(await redeem({ token, expectedIp: '::1', idempotencyKey: 'k' }))
   })
 
+  test('§4.3 an empty token gives 400, and the error says how forms come without one', async () => {
+    const answer = await redeem({ token: '' })
+    assertNotRedeemed(answer, 400, 'invalid-body')
+    assert.match(answer.json.error, /^token is empty: the form was sent without JavaScript, or before /)
+  })
+
   for (const [field, values] of Object.entries(WRONG)) {
     test(`§4.3 ${field} of a wrong form gives 400, names the field and does not spend the token`, async t => {
       const token = await freshToken()

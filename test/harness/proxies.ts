@@ -229,7 +229,7 @@ const DOCS = join(ROOT, 'docs')
 
 /** The one block of a language in README.md and docs/ that has this text, as readers copy it. */
 export function sample(language: string, text: string): string {
-  const pages = readdirSync(DOCS).filter(name => name.endsWith('.md'))
+  const pages = readdirSync(DOCS, { recursive: true, encoding: 'utf8' }).filter(name => name.endsWith('.md'))
   const files = [join(ROOT, 'README.md'), ...pages.map(name => join(DOCS, name))]
   const blocks = files.flatMap(file =>
     Array.from(readFileSync(file, 'utf8').matchAll(/^```(\w+)\n([\s\S]*?)^```$/gm)),
