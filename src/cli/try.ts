@@ -149,19 +149,24 @@ async function runTry(input: Input): Promise<void> {
   compare(redemption.answer, documented, isJson)
 }
 
+const portOf = (url: URL) => Number(url.port || 80)
+
 /** Those that are given, else those of a first start. */
 async function keysOf(input: Input): Promise<FirstKeys> {
   const [siteKey, apiKey] = [input.text('site-key'), input.text('api-key')]
   if (siteKey !== undefined && apiKey !== undefined) return { siteKey, apiKey }
-  const { dataDir, port } = await settingsOf(process.env)
+  const { serviceUrl } = await import('../sites/service-url.ts')
+  const config = await settingsOf(process.env)
+  const { dataDir } = config
   const first = readFirstKeys(dataDir)
-  const url = new URL(input.text('url') ?? DEFAULT_URL)
+  const own = new URL(serviceUrl(config))
+  const url = new URL(input.text('url') ?? own)
   // Whatever answers elsewhere gets no secret that was not meant for it.
-  const isOwn = isLoopback(url.hostname.replace(/[[\]]/g, '')) && [0, Number(url.port || 80)].includes(port)
+  const isOwn = isLoopback(url.hostname.replace(/[[\]]/g, '')) && [0, portOf(url)].includes(portOf(own))
   if (isOwn && first !== undefined && (siteKey ?? first.siteKey) === first.siteKey && apiKey === undefined)
     return first
   throw new UsageError(
-    `--site-key or POWGATE_SITE_KEY, --api-key or POWGATE_API_KEY: expected both, or neither with the keys of a first start in ${pathOfFirstKeys(dataDir)}, for a service at this machine's PORT alone`,
+    `--site-key or POWGATE_SITE_KEY, --api-key or POWGATE_API_KEY: expected both, or neither with the keys of a first start in ${pathOfFirstKeys(dataDir)}, for this machine's service alone`,
   )
 }
 
