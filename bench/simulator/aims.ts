@@ -1,4 +1,4 @@
-/** What the policy is meant to do, beside what it does: `npm run bench:effect -- --aims`. docs/effect.md says why some are missed. */
+/** What the policy is meant to do, beside what it does: `npm run bench:effect -- --aims`. docs/evidence/effect.md says why some are missed. */
 
 import { climbOf, difficultyOf } from '../../src/domain/difficulty.ts'
 import { CONTRACT_LIMITS } from '../../src/domain/endpoint.ts'

@@ -1,4 +1,4 @@
-/** The table of settings: validation, `--help` and docs/configuration.md come from it. */
+/** The table of settings: validation, `--help` and docs/reference/settings.md come from it. */
 
 import { availableParallelism } from 'node:os'
 import { LIMITS } from '../domain/endpoint.ts'

@@ -2,7 +2,7 @@
  * Adaptive difficulty, in bits. A lone honest visitor gets the site's base. An address pays as its challenges near its limit,
  * and for failed verifications. A network or a site pays one bit for each doubling of its accepted proofs above a budget that
  * follows what is usual there (meters.ts). Both tell of the same flood, so the larger counts. The functions are pure.
- * docs/limits-and-score.md has the rules in words; `npm run bench:effect` shows what they cost attackers and people.
+ * docs/reference/limits.md has the rules in words; `npm run bench:effect` shows what they cost attackers and people.
  */
 
 import {

@@ -7,7 +7,7 @@
 
 import type { Environment } from '../protocol/wire.ts'
 
-/** The weights of the signals, unless a site sets others. docs/limits-and-score.md has the same table. */
+/** The weights of the signals, unless a site sets others. docs/reference/limits.md has the same table. */
 export const SCORE_WEIGHTS = {
   webdriver: 0.6,
   chromeAbsent: 0.15,

@@ -1,7 +1,7 @@
 /**
  * The settings of a site: each is a line of `SiteSettings` and one row of this table. What follows from a row: the schema of a
  * file of sites, the flags of commands with their help, the lines of `site show` and of the audit log, and its row in
- * docs/sites.md. All of them keep the order of the table. Workers see every change within two seconds, without a restart.
+ * docs/reference/sites.md. All of them keep the order of the table. Workers see every change within two seconds, without a restart.
  */
 
 import { DIFFICULTY_MAX, DIFFICULTY_MIN } from '../protocol/proof.ts'

@@ -6,7 +6,7 @@
  *   2. Add the line that counts it, for example `stats.counts.faults.at(part).add()` in a worker or
  *      `totals.counts.restarts.at(cause).add()` in the primary process. A gauge is a line of `Stats.snapshot`, or of
  *      `primaryGauges` (admin/metrics-route.ts).
- *   3. Describe it in docs/monitoring.md, and show it in a panel of dashboard/grafana.json. test/metrics/exposition.test.ts
+ *   3. Describe it in docs/reference/metrics.md, and show it in a panel of dashboard/grafana.json. test/metrics/exposition.test.ts
  *      fails for a row that nothing counts, test/dashboard/grafana.test.ts for one that is not described or shown.
  *
  * What was counted is a flat record of whole numbers. The name of a number is the key of its row and the values of the row's

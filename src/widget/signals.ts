@@ -1,5 +1,5 @@
 /**
- * What the widget sends to the service about the browser: seven yes-or-no answers and one hash. docs/widget.md ("What leaves
+ * What the widget sends to the service about the browser: seven yes-or-no answers and one hash. docs/reference/widget.md ("What leaves
  * the browser") lists what they are made from. Nothing is stored, and no value that goes into the hash is sent.
  */
 

@@ -132,7 +132,7 @@ test('solutions that are kept come all at once', async () => {
 
 test('effect.md tells which aims are met and which are missed', async () => {
   const rows = await aimRows((scenario, index) => simulate(scenario, { seed: 1 + index, speed: 1 }))
-  const text = readFileSync(new URL('docs/effect.md', ROOT), 'utf8')
+  const text = readFileSync(new URL('docs/evidence/effect.md', ROOT), 'utf8')
   const told = [...text.matchAll(/^\| (.+) \| ([<>]= [\d.]+) \| .* \| (met|MISSED) \|$/gm)]
   assert.deepEqual(
     told.map(([, aim, wanted, verdict]) => [aim, wanted, verdict]),

@@ -128,7 +128,7 @@ test('every metric is shown, and every endpoint has a panel of its latency', () 
 })
 
 test('monitoring.md lists every metric with its type and labels', () => {
-  const rows = textOf('docs/monitoring.md').matchAll(
+  const rows = textOf('docs/reference/metrics.md').matchAll(
     /^\| `((?:powgate|process|nodejs)_\w+)` \| (\w+) \|([^|]*)\|/gm,
   )
   const told = [...rows].map(

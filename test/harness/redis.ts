@@ -1,4 +1,4 @@
-/** A real redis-server (or valkey-server) on loopback, and a user with the rights of docs/redis.md. */
+/** A real redis-server (or valkey-server) on loopback, and a user with the rights of docs/reference/redis.md. */
 
 import { type ChildProcess, execFile, spawn } from 'node:child_process'
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
@@ -147,7 +147,7 @@ export async function askOnce(
 export const USER = 'powgate'
 export const PASSWORD = 'a password, with: / @ and %'
 
-const PAGE = new URL('../../docs/redis.md', import.meta.url)
+const PAGE = new URL('../../docs/reference/redis.md', import.meta.url)
 
 /** The user's rights: `ACL SETUSER powgate on >... ~pg:* ...` of the page, without name and password. */
 function rules(): string[] {

@@ -1,6 +1,6 @@
 /**
  * The set-up of browser tests of the widget: a browser, a service, a proxy in front, a site with the widget, and pages. Strict
- * pages have a policy that allows only what one mode of the widget needs (docs/widget.md, "Strict pages").
+ * pages have a policy that allows only what one mode of the widget needs (docs/reference/widget.md, "Strict pages").
  */
 
 import assert from 'node:assert/strict'

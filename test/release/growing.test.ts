@@ -111,7 +111,7 @@ test('the page is followed there and back: of visits whose forms are open meanwh
   assert.ok(ended.length > 3 * 4 * (BETWEEN_MS / 1000), String(ended.length))
 })
 
-/** As docs/proxies.md has it for two hosts. */
+/** As docs/reference/proxies.md has it for two hosts. */
 async function startBalancer(ports: readonly number[]): Promise<FrontProxy> {
   const port = await freePort()
   return FrontProxy.run(

@@ -14,7 +14,7 @@ import { makeDebian, putNode, runIsolated, startIsolated } from '../harness/debi
 import { IS_ROOT, installPrograms } from '../setup.ts'
 
 const ROOT = new URL('../..', import.meta.url).pathname
-/** docs/deploy.md: instead of the HTTP server that the lock file names. */
+/** docs/reference/running.md: instead of the HTTP server that the lock file names. */
 const SERVER: Readonly<Record<number, string>> = {
   24: " && npm install --no-save 'uWebSockets.js@npm:@btc-vision/uwebsockets.js@20.57.0'",
 }

@@ -242,7 +242,7 @@ test('an event handler of the page that throws harms nothing', async () => {
 
 test('a slow device: each challenge is replaced before it expires, whatever the page’s clock says, and progress stays', async () => {
   const hard = await service.createSite({ difficulty: { base: 28, min: 28, max: 28 } })
-  const lifetimeMs = 463_000 // of 28 bits: docs/limits-and-score.md
+  const lifetimeMs = 463_000 // of 28 bits: docs/reference/limits.md
   const { page } = await open(`site-key="${hard.siteKey}" solver="page"`, undefined, {
     prepare: async opened => {
       await opened.clock.install({ time: new Date('2001-01-01') })

@@ -83,7 +83,7 @@ export class OverloadAnswers {
   }
 }
 
-/** As in docs/limits-and-score.md and the interface: code, Retry-After, CORS headers for browsers and none for backends. */
+/** As in docs/reference/limits.md and the interface: code, Retry-After, CORS headers for browsers and none for backends. */
 function isWellFormed(answer: string, step: Step): boolean {
   const hasRetry = /\r\nRetry-After: [1-9]\d*\r\n/.test(answer)
   const hasCors = answer.includes('\r\nAccess-Control-Allow-Origin: *\r\n')

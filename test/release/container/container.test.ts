@@ -19,7 +19,7 @@ import { installPrograms } from '../../setup.ts'
 
 const ROOT = new URL('../../..', import.meta.url).pathname
 const LINE = Number(process.env.TEST_NODE ?? 22)
-/** Node.js 24 needs a newer C library and another build of the HTTP server, as docs/deploy.md says. */
+/** Node.js 24 needs a newer C library and another build of the HTTP server, as docs/reference/running.md says. */
 const [RELEASE, UWS] =
   LINE === 24 ? (['trixie', 'npm:@btc-vision/uwebsockets.js@20.57.0'] as const) : (['bookworm', ''] as const)
 const NODE_IMAGE = `localhost/node:${LINE}-${RELEASE}-slim`

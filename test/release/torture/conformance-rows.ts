@@ -1,6 +1,6 @@
 /**
  * Requests that servers parse in different ways, and the result of each. They come from a visitor and from a trusted proxy
- * directly to powgate, and through nginx and HAProxy. The table of docs/measurements.md is generated from this one
+ * directly to powgate, and through nginx and HAProxy. The table of docs/evidence/measurements.md is generated from this one
  * (test/docs.test.ts compares them).
  */
 
