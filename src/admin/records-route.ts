@@ -9,7 +9,7 @@ import { type AdminRoute, sendError, sendJson } from './server.ts'
 
 export const RECORDS_PATH = '/sites.json'
 /** What proxies, sidecars and browsers add. */
-const FORWARDED = /^(forwarded|via|origin|x-real-ip|x-(forwarded|envoy)-.*|sec-fetch-.*)$/
+const FORWARDED = /^(forwarded|via|origin|x-real-ip|x-(forwarded|envoy)-.*|sec-fetch-site)$/
 
 export function recordsRoute(keeper: { known(): Promise<KnownRecords> }): AdminRoute {
   return {
