@@ -362,12 +362,14 @@ class PowGateElement extends HTMLElement implements Omit<Declared, keyof PowGate
     const seconds = Math.ceil(((waiting?.untilMs ?? 0) - now) / 1000)
     const why = error?.text === 'setup' ? error.code : error?.seconds ? `${error.seconds} s` : ''
     const isOff = autoOf(this) === 'off'
-    const isReady = state === 'idle' && !isOff
-    const hasButton = !isWorking && state !== 'verified' && !isReady
+    const hasButton = !isWorking && state !== 'verified'
     const workedSeconds = isWorking ? Math.floor((now - this.#sinceMs) / 1000) : 0
     const announced = workedSeconds < 30 ? 10 : workedSeconds - (workedSeconds % 30)
     const isSlow = workedSeconds >= 10
-    const key = waiting?.reason ?? error?.text ?? (isSlow ? 'slow' : isReady ? 'ready' : (state as TextKey))
+    const key =
+      waiting?.reason ??
+      error?.text ??
+      (isSlow ? 'slow' : state === 'idle' && !isOff ? 'ready' : (state as TextKey))
     const button = error ? 'retry' : hasButton ? 'start' : isSlow ? 'cancel' : undefined
     this.#view.show({
       state,

@@ -25,11 +25,11 @@ export const ENGLISH = {
   unavailable: 'The verification service is busy',
   setup: 'Verification is not set up correctly',
   /** Waiting; {s} becomes a number of seconds, of which the first is announced. */
-  offline: 'Offline. Goes on when you are back online',
+  offline: 'Offline. Continues when you are back online',
   busy: 'Busy',
-  wait: 'Goes on in {s} s',
+  wait: 'Continues in {s} s',
   /** What the browser shows when a form is sent too early. */
-  required: 'Please wait for the verification',
+  required: 'Please wait until verification is finished',
   /** The same where only the button starts it, whose text replaces {b}. */
   press: 'First press “{b}”',
 }
@@ -38,9 +38,13 @@ export type TextKey = keyof typeof ENGLISH
 type Texts = Readonly<Record<TextKey, string>>
 
 /** Each has a file of texts. */
-export const LANGUAGES = 'de fr es pt it nl pl sv cs tr ru uk ar he hi zh ja ko'.split(' ')
+export const LANGUAGES =
+  'de fr es pt it nl pl sv cs tr ru uk ar he hi zh zh-Hant ja ko fa vi id ro hu el da nb fi th'.split(' ')
 
-const RIGHT_TO_LEFT = ['ar', 'he']
+const RIGHT_TO_LEFT = ['ar', 'he', 'fa']
+
+/** Older codes, and those of languages whose readers can read another. */
+const ALIASES: Readonly<Record<string, string>> = { iw: 'he', in: 'id', no: 'nb', nn: 'nb' }
 
 export interface Language {
   /** As in `lang`. */
@@ -53,7 +57,11 @@ export const DEFAULT_LANGUAGE: Language = { code: 'en', direction: 'ltr', texts:
 
 /** The first of the wanted languages (BCP 47, `de-AT`) that has texts. */
 export function languageCode(wanted: readonly string[]): string | undefined {
-  const codes = wanted.map(tag => tag.toLowerCase().split('-')[0]!)
+  const codes = wanted.map(tag => {
+    if (/^zh-(hant|tw|hk|mo)\b/i.test(tag)) return 'zh-Hant'
+    const code = tag.toLowerCase().split('-')[0]!
+    return ALIASES[code] ?? code
+  })
   return codes.find(code => code === DEFAULT_LANGUAGE.code || LANGUAGES.includes(code))
 }
 

@@ -10,20 +10,20 @@ import type { Language } from './texts.ts'
  */
 const STYLES = `
 :host{display:inline-block;max-inline-size:100%;font:var(--powgate-font,.9375rem/1.35 system-ui,sans-serif);
---_fg:#1b1f24;--_bg:#fff;--_edge:#6b7480;--_soft:#dfe3e8;--_main:#1f56c3;--_on:#fff;--_good:#14702f;--_bad:#b42318}
+--_fg:#1b1f24;--_bg:#fff;--_edge:#6b7480;--_main:#1f56c3;--_on:#fff;--_good:#14702f;--_bad:#b42318}
 :host([theme=light]){color-scheme:light}:host([theme=dark]){color-scheme:dark}
 @supports (color:light-dark(#000,#fff)){:host{--_fg:light-dark(#1b1f24,#eceff3);--_bg:light-dark(#fff,#171a1f);
---_edge:light-dark(#6b7480,#8a94a1);--_soft:light-dark(#dfe3e8,#39404a);--_main:light-dark(#1f56c3,#8ab4ff);
+--_edge:light-dark(#6b7480,#8a94a1);--_main:light-dark(#1f56c3,#8ab4ff);
 --_on:light-dark(#fff,#10131a);--_good:light-dark(#14702f,#6fdc8c);--_bad:light-dark(#b42318,#ff9a91)}}
 :host([hidden]),:host([invisible]) .box:not(.needed){display:none}
 .box{box-sizing:border-box;display:flex;flex-wrap:wrap;align-items:center;gap:.5em .75em;inline-size:21em;max-inline-size:100%;min-block-size:3.5em;
 padding:.5em .85em;color:var(--powgate-color,var(--_fg));background:var(--powgate-background,var(--_bg));
 border:1px solid var(--powgate-border,var(--_edge));border-radius:var(--powgate-radius,.5em)}
 .box:focus{outline:none}.box:focus-visible{outline:2px solid var(--powgate-accent,var(--_main));outline-offset:2px}
-.main{flex:1 1 8.5em;min-inline-size:0;display:flex;align-items:center;gap:.75em}.body{min-inline-size:0;overflow-wrap:break-word;white-space:pre-wrap}
+.main{flex:1 1 11em;min-inline-size:0;display:flex;align-items:center;gap:.75em}.body{min-inline-size:0;overflow-wrap:break-word;white-space:pre-wrap}
 .text::after{content:' '}.detail{display:block;font-size:.8125em}.detail:empty{display:none}
 svg{flex:none;inline-size:1.75em;block-size:1.75em;fill:none;stroke-width:2.5;stroke-linecap:round;stroke-linejoin:round}
-.track{stroke:var(--powgate-track,var(--_soft))}
+.track{stroke:var(--powgate-track,var(--_edge));stroke-width:1.25}
 .ring{stroke:var(--powgate-accent,var(--_main));stroke-dasharray:100;stroke-dashoffset:var(--_left,100);transform:rotate(-90deg);
 transform-origin:center;transition:stroke-dashoffset .2s}
 .mark{stroke:currentColor;visibility:hidden}
@@ -36,7 +36,7 @@ background:var(--powgate-accent,var(--_main));border:1px solid transparent;borde
 button:focus-visible{outline:2px solid var(--powgate-accent,var(--_main));outline-offset:2px}
 button[hidden],iframe{display:none}button:disabled{opacity:.6;cursor:default}
 @media (prefers-reduced-motion:reduce){.working svg{animation:none}.ring{transition:none}}
-@media (forced-colors:active){.track{display:none}.box .ring,.mark{stroke:CanvasText}button{border-color:ButtonText}}
+@media (forced-colors:active){.track{stroke:CanvasText}.box .ring,.mark{stroke:CanvasText}button{border-color:ButtonText}}
 `
 
 export type State = 'idle' | 'working' | 'verified' | 'failed' | 'expired'

@@ -87,7 +87,7 @@ for (const [about, fault, challenges, verifications] of MENDED) {
 test('429: waits as long as Retry-After says, with a count-down, then goes on', async () => {
   const { page, notes } = await open('', { path: '/challenge', answer: limited(3) })
   await page.locator('pow-gate .text:has-text("Busy")').waitFor()
-  assert.match((await detail(page))!, /^Goes on in [1-4] s$/)
+  assert.match((await detail(page))!, /^Continues in [1-4] s$/)
   await untilState(page, 'verified')
   const [first, second, ...more] = gateway.timesOf('GET /challenge')
   assert.ok(second! - first! > 2900, `asked again after ${second! - first!} ms`)

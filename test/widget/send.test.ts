@@ -170,7 +170,7 @@ test('the time of a wait is announced once, and the count-down is not', async ()
   await page.clock.fastForward(20_000)
   await detail.filter({ hasText: /4\d s/ }).waitFor()
   const said = await spoken(page)
-  assert.match(said.join(), /^Verifying…,Busy Goes on in 6[01] s$/)
+  assert.match(said.join(), /^Verifying…,Busy Continues in 6[01] s$/)
   // Orca said "BusyGoes on" when the tree had no space.
   const session = await page.context().newCDPSession(page)
   const { nodes } = await session.send('Accessibility.getFullAXTree')
