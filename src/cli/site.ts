@@ -5,7 +5,16 @@ import { integer } from '../domain/kinds.ts'
 import { apiKeyId, SITE_DEFAULTS, type SiteRecord, siteWarnings } from '../domain/site.ts'
 import { inOrderOfCreation } from '../sites/file.ts'
 import { lengthMs, UsageError } from '../sites/rules.ts'
-import { authorOfCommand, createSite, findSite, raiseSite, updateSite } from '../sites/sites.ts'
+import {
+  AdminError,
+  authorOfCommand,
+  createSite,
+  deletion,
+  findSite,
+  raiseSite,
+  updateSite,
+  written,
+} from '../sites/sites.ts'
 import { findTraffic } from '../sites/traffic.ts'
 import { PROGRAM } from '../version.ts'
 import type { CommandEntry, FlagValue, Input } from './command.ts'
@@ -71,6 +80,14 @@ export const SITE_COMMANDS: readonly CommandEntry[] = [
     run: input => runSwitch(input, true),
   },
   {
+    name: 'site delete',
+    about: 'Delete a site with its API keys, for good. Its key is never made again.',
+    positionals: [SITE_KEY],
+    flags: { name: { ...SITE_FLAGS.name!, about: 'The name of the site, so that no other is deleted.' } },
+    example: `${EXAMPLE_SITE_KEY} --name shop`,
+    run: runDelete,
+  },
+  {
     name: 'site raise',
     about: "Make a site's challenges harder for a limited time, for example during an attack.",
     positionals: [SITE_KEY],
@@ -117,6 +134,26 @@ async function runCreate(input: Input): Promise<void> {
 function redeemText({ siteKey }: SiteRecord): string {
   const { redeemAddress, redeemApiKey } = CONTRACT_LIMITS
   return `Unless the service's settings differ, its backend may redeem ${redeemAddress} tokens a minute from one address and ${redeemApiKey} with one key. For more: ${PROGRAM} site update ${siteKey} --limit-redeem 5000`
+}
+
+async function runDelete(input: Input): Promise<void> {
+  const author = authorOfCommand('site delete')
+  const [{ site, apiKeys }, place] = await writeToStore(async store => {
+    const site = await findSite(store, input.required(SITE_KEY.name))
+    const changes = deletion(site, await store.listApiKeys(), Date.now())
+    const apiKeys = changes.length - 1
+    if (input.text('name')?.trim() !== site.name)
+      throw new AdminError(
+        `--name: expected ${JSON.stringify(site.name)}, the name of the site; it goes with its settings and its ${apiKeys} API keys, the audit log stays`,
+      )
+    await written(store, changes, author)
+    return { site, apiKeys }
+  })
+  if (input.has('json')) printJson({ siteKey: site.siteKey, name: site.name, apiKeys, store: place })
+  else
+    printLine(
+      `In ${place} the site ${site.name} (${site.siteKey}) is deleted, with its API keys: ${apiKeys}.`,
+    )
 }
 
 async function runList(input: Input): Promise<void> {

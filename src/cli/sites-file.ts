@@ -8,7 +8,7 @@ import { DEMO_SITE_KEY } from '../demo/site.ts'
 import { type ApiKeyRecord, newSiteKey, revisionOf, siteWarnings } from '../domain/site.ts'
 import { type ApplyPlan, type FileContent, type PlannedChange, planApply, sitesFile } from '../sites/file.ts'
 import { UsageError } from '../sites/rules.ts'
-import { AdminError, authorOfCommand, findSite, written } from '../sites/sites.ts'
+import { AdminError, authorOfCommand, deletion, findSite, newKey, written } from '../sites/sites.ts'
 import { PROGRAM } from '../version.ts'
 import type { CommandEntry, Input } from './command.ts'
 import { fileValue, readBytes } from './files.ts'
@@ -51,6 +51,10 @@ export const APPLY_COMMAND: CommandEntry = {
     },
     'dry-run': { about: 'Only print what would change.' },
     'disable-missing': { about: 'Disable sites that the file does not name, but for the demo page.' },
+    prune: {
+      about: 'Delete them, with their API keys, for good.',
+      contradicts: 'disable-missing',
+    },
   },
   example: '-f sites.json --dry-run',
   run: runApply,
@@ -65,14 +69,19 @@ async function runApply(input: Input): Promise<void> {
   const [plan, store] = await writeToStore(async store => {
     const stored = await store.listSites()
     const plan = planApply(sites, stored, {
-      disablesMissing: input.has('disable-missing'),
+      missing: input.has('prune') ? 'delete' : input.has('disable-missing') ? 'disable' : 'stay',
       neverMissing: new Set([DEMO_SITE_KEY]),
       newSiteKey: () => newSiteKey(randomBytes(96)),
       now: Date.now(),
     })
     const siteKeys = new Set([...sites, ...stored].map(({ siteKey }) => siteKey))
+    const created = plan.changes.filter(({ action, isKeyDrawn }) => action === 'create' && !isKeyDrawn)
+    const deleted = await Promise.all(created.map(({ after }) => store.readSite(after.siteKey)))
     const problems = [
       ...plan.problems,
+      ...deleted.flatMap(site =>
+        site === undefined ? [] : [`sites: ${site.siteKey} was deleted, and its key is not made again`],
+      ),
       ...apiKeys
         .filter(({ siteKey }) => !siteKeys.has(siteKey))
         .map(
@@ -81,16 +90,26 @@ async function runApply(input: Input): Promise<void> {
         ),
     ]
     if (problems.length > 0) throw new AdminError(lines(problems))
-    const present = new Map((await store.listApiKeys()).map(key => [key.id, key]))
+    const now = Date.now()
+    const allKeys = await store.listApiKeys()
+    const present = new Map(allKeys.map(key => [key.id, key]))
+    const isThere = (siteKey: string, name: string) =>
+      [...allKeys, ...apiKeys].some(key => key.siteKey === siteKey && key.name === name)
+    const made = plan.keys
+      .filter(({ siteKey, name }) => !isThere(siteKey, name))
+      .map(({ siteKey, name }) => newKey(siteKey, { name }, now))
     const isLater = (key: ApiKeyRecord, stored = present.get(key.id)) =>
       stored === undefined || revisionOf(key) > revisionOf(stored)
     const missingKeys = apiKeys.filter(key => isLater(key))
     const changes = [
-      ...plan.changes.map(({ before, after }) => ({ site: after, expected: before })),
+      ...plan.changes.flatMap(({ action, before, after }) =>
+        action === 'delete' ? deletion(after, allKeys, now) : [{ site: after, expected: before }],
+      ),
+      ...made.map(({ record }) => ({ apiKey: record, expected: undefined })),
       ...missingKeys.map(apiKey => ({ apiKey, expected: present.get(apiKey.id) })),
     ]
     if (changes.length > 0 && !isDry) await written(store, changes, author)
-    return { ...plan, missingKeys }
+    return { ...plan, missingKeys, made }
   })
   if (input.has('json')) printJson({ ...planJson(plan, isDry), store })
   else printPlan(plan, isDry, store)
@@ -110,9 +129,13 @@ function lines(problems: readonly string[]): string {
 }
 
 /** Sites and API keys. */
-type WholePlan = ApplyPlan & { readonly missingKeys: readonly ApiKeyRecord[] }
+type WholePlan = ApplyPlan & {
+  readonly missingKeys: readonly ApiKeyRecord[]
+  /** Shown only now. */
+  readonly made: readonly ReturnType<typeof newKey>[]
+}
 
-function planJson({ changes, unchanged, missingKeys }: WholePlan, isDry: boolean) {
+function planJson({ changes, unchanged, missingKeys, made }: WholePlan, isDry: boolean) {
   return {
     dryRun: isDry,
     changed: changes.map(change => ({
@@ -124,13 +147,24 @@ function planJson({ changes, unchanged, missingKeys }: WholePlan, isDry: boolean
     })),
     unchanged,
     ...(missingKeys.length > 0 ? { apiKeysAdded: missingKeys.map(({ id }) => id) } : {}),
+    ...(made.length > 0
+      ? {
+          apiKeysMade: made.map(({ record: { siteKey, name }, apiKey }) =>
+            isDry ? { siteKey, name } : { siteKey, name, apiKey },
+          ),
+        }
+      : {}),
   }
 }
 
-const DONE = { create: 'created', change: 'changed', disable: 'disabled' } as const
+const DONE = { create: 'created', change: 'changed', disable: 'disabled', delete: 'deleted' } as const
 
-function printPlan({ changes, unchanged, missingKeys }: WholePlan, isDry: boolean, store: string): void {
-  if (changes.length + missingKeys.length === 0) {
+function printPlan(
+  { changes, unchanged, missingKeys, made }: WholePlan,
+  isDry: boolean,
+  store: string,
+): void {
+  if (changes.length + missingKeys.length + made.length === 0) {
     const sites = unchanged === 1 ? '1 site is' : `${unchanged} sites are`
     printLine(`There is nothing to change in ${store}: ${sites} as the file says.`)
     return
@@ -141,6 +175,10 @@ function printPlan({ changes, unchanged, missingKeys }: WholePlan, isDry: boolea
   }
   for (const { id, siteKey } of missingKeys)
     printLine(`API key ${id} of ${siteKey}: ${isDry ? 'would be ' : ''}added`)
+  for (const { record, apiKey } of made)
+    printLine(
+      `API key ${record.name} of ${record.siteKey}: ${isDry ? 'would be made' : `${apiKey} (secret, not shown again)`}`,
+    )
   const counts = Object.entries(DONE)
     .map(([action, done]) => ({ done, count: changes.filter(change => change.action === action).length }))
     .filter(({ count }) => count > 0)
@@ -151,7 +189,7 @@ function printPlan({ changes, unchanged, missingKeys }: WholePlan, isDry: boolea
     '',
     `${isDry ? 'Nothing was written. It would be in' : 'In'} ${store}: ${counts.join(', ')}; ${unchanged} as the file says already.`,
   )
-  const keyed = new Set(missingKeys.map(({ siteKey }) => siteKey))
+  const keyed = new Set([...missingKeys, ...made.map(({ record }) => record)].map(({ siteKey }) => siteKey))
   const created = changes.filter(({ action, after }) => action === 'create' && !keyed.has(after.siteKey))
   if (created.length === 0 || isDry) return
   printLine('', 'New sites have no API key yet:', '')
@@ -172,7 +210,9 @@ async function runExport(input: Input): Promise<void> {
     const { recordsOfService } = await import('./service-records.ts')
     const { sites, apiKeys } = await recordsOfService()
     const isOwn = ({ siteKey }: { readonly siteKey: string }) => siteKey !== DEMO_SITE_KEY
-    printDocument(input, sitesFile(sites.filter(isOwn), apiKeys.filter(isOwn)))
+    const isKept = (record: { readonly siteKey: string; readonly deletedAt?: number }) =>
+      isOwn(record) && record.deletedAt === undefined
+    printDocument(input, sitesFile(sites.filter(isKept), apiKeys.filter(isKept)))
     return
   }
   const sites = await withStore(async store => {

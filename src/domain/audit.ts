@@ -25,9 +25,11 @@ type AuditAction =
   | 'site-changed'
   | 'site-disabled'
   | 'site-enabled'
+  | 'site-deleted'
   | 'key-created'
   | 'key-changed'
   | 'key-revoked'
+  | 'key-deleted'
 
 export interface FieldChange {
   /** Such as `threshold` or `difficulty.base`. */
@@ -80,12 +82,14 @@ export function siteChanges(before: SiteRecord | undefined, after: SiteRecord): 
 
 function siteAction(site: SiteRecord, expected: SiteRecord | undefined): AuditAction {
   if (expected === undefined) return 'site-created'
+  if (site.deletedAt !== undefined) return 'site-deleted'
   if (site.active === expected.active) return 'site-changed'
   return site.active ? 'site-enabled' : 'site-disabled'
 }
 
 function keyAction(apiKey: ApiKeyRecord, expected: ApiKeyRecord | undefined): AuditAction {
   if (expected === undefined) return 'key-created'
+  if (apiKey.deletedAt !== undefined) return 'key-deleted'
   return apiKey.revokedAt !== null && expected.revokedAt === null ? 'key-revoked' : 'key-changed'
 }
 

@@ -238,7 +238,7 @@ export function completed(given: Partial<SiteSettings> & { readonly name: string
 }
 
 /** The fields of a record that are no settings. */
-const ABOUT_THE_RECORD = ['siteKey', 'createdAt', 'updatedAt', 'raise']
+const ABOUT_THE_RECORD = ['siteKey', 'createdAt', 'updatedAt', 'raise', 'deletedAt']
 const KNOWN = new Set([...ABOUT_THE_RECORD, ...FIELDS.map(({ name }) => name)])
 const GROUPS = new Set(FIELDS.filter(({ path }) => path.length > 1).map(({ path }) => path[0]))
 

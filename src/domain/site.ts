@@ -17,6 +17,8 @@ export interface SiteRecord extends SiteSettings {
   updatedAt: number
   /** Of `site raise`: bits above the base until a time. No setting, so no file of sites has it. */
   raise?: { readonly bits: number; readonly until: number }
+  /** What is left of a deleted site refuses its requests, and keeps its key from being made again. */
+  deletedAt?: number
 }
 
 /** An API key as it is stored, without the secret. Times are Unix milliseconds. */
@@ -35,6 +37,8 @@ export interface ApiKeyRecord {
   revokedAt: number | null
   /** As of a site; absent until the first change. */
   updatedAt?: number
+  /** When its site was deleted. */
+  deletedAt?: number
 }
 
 /** Of two copies of a record the one with the higher revision holds: the other was put back from an older copy of the store. */

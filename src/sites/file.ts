@@ -27,6 +27,8 @@ export interface SiteEntry {
   readonly siteKey: string | undefined
   /** All settings: defaults replace those that the entry leaves out. */
   readonly settings: SiteSettings
+  /** Names of API keys that the site is to have. */
+  readonly keys?: readonly string[] | undefined
 }
 
 /** All settings of all sites in a fixed order. */
@@ -57,7 +59,7 @@ export interface FileContent {
 }
 
 export interface PlannedChange {
-  readonly action: 'create' | 'change' | 'disable'
+  readonly action: 'create' | 'change' | 'disable' | 'delete'
   /** undefined for a site that is created. */
   readonly before: SiteRecord | undefined
   readonly after: SiteRecord
@@ -72,11 +74,13 @@ export interface ApplyPlan {
   readonly unchanged: number
   /** Contradictions between the file and the present sites, one line each. */
   readonly problems: readonly string[]
+  /** API keys that the file wants. */
+  readonly keys: readonly { readonly siteKey: string; readonly name: string }[]
 }
 
 interface ApplyOptions {
-  /** Whether sites that the file does not name are disabled. */
-  readonly disablesMissing: boolean
+  /** What becomes of sites that the file does not name. */
+  readonly missing: 'stay' | 'disable' | 'delete'
   /** Keys of sites that the file may leave out. */
   readonly neverMissing: ReadonlySet<string>
   readonly newSiteKey: () => string
@@ -91,12 +95,13 @@ interface ApplyOptions {
 export function planApply(
   entries: readonly SiteEntry[],
   sites: readonly SiteRecord[],
-  { disablesMissing, neverMissing, newSiteKey, now }: ApplyOptions,
+  { missing: fate, neverMissing, newSiteKey, now }: ApplyOptions,
 ): ApplyPlan {
   const problems: string[] = []
   const find = finderOf(entries, sites)
   const planned: PlannedChange[] = []
   const meant = new Set<string>()
+  const keys: ApplyPlan['keys'][number][] = []
   for (const [index, entry] of entries.entries()) {
     const { siteKey, settings } = entry
     const found = find(entry)
@@ -108,6 +113,7 @@ export function planApply(
     const [before] = found
     if (before !== undefined) meant.add(before.siteKey)
     const identity = before ?? { siteKey: siteKey ?? newSiteKey(), createdAt: now }
+    keys.push(...(entry.keys ?? []).map(name => ({ siteKey: identity.siteKey, name })))
     const after = siteRecord(settings, identity, before === undefined ? now : nextRevision(before, now))
     const changes = siteChanges(before, after)
     // A value without effect may stay from before a change of the plan.
@@ -124,10 +130,18 @@ export function planApply(
     })
   }
   const isMissing = ({ siteKey }: SiteRecord) => !meant.has(siteKey) && !neverMissing.has(siteKey)
-  const missing = disablesMissing ? sites.filter(site => site.active && isMissing(site)) : []
-  planned.push(...missing.map(site => disabled(site, now)))
+  const missing = fate === 'stay' ? [] : sites.filter(isMissing)
   const changes = planned.filter(({ changes }) => changes.length > 0)
-  return { changes, unchanged: planned.length - changes.length, problems }
+  const unchanged = planned.length - changes.length
+  if (fate === 'disable')
+    changes.push(...missing.filter(({ active }) => active).map(site => disabled(site, now)))
+  if (fate === 'delete')
+    changes.push(
+      ...missing.map(before => {
+        return { action: 'delete', before, after: before, isKeyDrawn: false, changes: [] } as const
+      }),
+    )
+  return { changes, unchanged, problems, keys }
 }
 
 function disabled(before: SiteRecord, now: number): PlannedChange {

@@ -28,7 +28,14 @@ const ajv = new Ajv({ strict: true, meta: false, validateSchema: false, allError
 
 type Fields = Readonly<Record<string, unknown>>
 /** An entry that passed the schema. Its groups may be incomplete. */
-type FileSite = Partial<SiteSettings> & { readonly siteKey?: string; readonly name: string }
+type FileSite = Partial<SiteSettings> & {
+  readonly siteKey?: string
+  readonly name: string
+  readonly keys?: readonly string[]
+}
+
+/** What a new key need not say is added. */
+type FileKey = Pick<ApiKeyRecord, 'id' | 'siteKey' | 'secretSha256'> & Partial<ApiKeyRecord>
 
 /**
  * Parses a file of one object.
@@ -59,9 +66,15 @@ export function parseSitesFile(bytes: Uint8Array): Parsed<FileContent> {
     checkIdentities(sites, problems)
   })
   if ('problems' in parsed) return parsed
-  const { sites, apiKeys = [] } = parsed.value as { sites: FileSite[]; apiKeys?: ApiKeyRecord[] }
-  const entries = sites.map(({ siteKey, ...given }) => ({ siteKey, settings: completed(given) }))
-  return { value: { sites: entries, apiKeys } }
+  const { sites, apiKeys = [] } = parsed.value as { sites: FileSite[]; apiKeys?: FileKey[] }
+  const entries = sites.map(({ siteKey, keys, ...given }) => ({
+    siteKey,
+    settings: completed(given),
+    ...(keys === undefined ? {} : { keys }),
+  }))
+  const now = Date.now()
+  const records = apiKeys.map(key => ({ createdAt: now, revokedAt: null, ...key }))
+  return { value: { sites: entries, apiKeys: records } }
 }
 
 /** Returns a line if there is none. A byte order mark, which editors leave, is no part of the text. */

@@ -30,8 +30,19 @@ const SITE_KEY: Schema = {
   pattern: SITE_KEY_PATTERN,
 }
 
+const KEYS: Schema = {
+  type: 'array',
+  items: { ...FIELDS.find(({ name }) => name === 'name')!.kind.schema, description: 'a name' },
+  title: 'Names of API keys; those that the site lacks are made, and printed once',
+  description: 'a list of names',
+}
+
 const SITE = objectSchema(
-  { siteKey: SITE_KEY, ...Object.fromEntries([...MEMBERS].map(name => [name, memberSchema(name)])) },
+  {
+    siteKey: SITE_KEY,
+    ...Object.fromEntries([...MEMBERS].map(name => [name, memberSchema(name)])),
+    keys: KEYS,
+  },
   { title: 'Site', description: 'an object that describes a site', required: ['name'] },
 )
 
@@ -51,7 +62,7 @@ const API_KEY = objectSchema(
   },
   {
     description: 'an object that describes an API key',
-    required: ['id', 'siteKey', 'secretSha256', 'createdAt', 'revokedAt'],
+    required: ['id', 'siteKey', 'secretSha256'],
   },
 )
 
@@ -63,7 +74,7 @@ export const SITES_FILE_SCHEMA = objectSchema(
     apiKeys: {
       type: 'array',
       items: API_KEY,
-      title: 'API keys, as site export --from-service writes them; those that the store lacks are added',
+      title: 'API keys by their hashes; those that the store lacks are added',
       description: 'a list of API keys',
     },
     $schema: { type: 'string', title: 'For editors', description: 'an address' },

@@ -86,7 +86,21 @@ export async function createApiKey(
   return created
 }
 
-function newKey(
+/** The changes that delete a site with its API keys. */
+export function deletion(site: SiteRecord, apiKeys: readonly ApiKeyRecord[], now: number): RecordChange[] {
+  const { siteKey, name, createdAt } = site
+  const left = siteRecord({ name, active: false }, { siteKey, createdAt }, nextRevision(site, now))
+  const own = apiKeys.filter(key => key.siteKey === siteKey)
+  return [
+    { site: { ...left, deletedAt: now }, expected: site },
+    ...own.map(key => {
+      const ended = { revokedAt: key.revokedAt ?? now, updatedAt: nextRevision(key, now), deletedAt: now }
+      return { apiKey: { ...key, ...ended }, expected: key }
+    }),
+  ]
+}
+
+export function newKey(
   siteKey: string,
   { name, expiresAt = null }: KeyOptions,
   now: number,
@@ -99,6 +113,8 @@ function newKey(
 export async function findSite(store: SiteStore, siteKey: string): Promise<SiteRecord> {
   const site = await store.readSite(siteKey)
   if (site === undefined) throw new AdminError(`there is no site ${siteKey}`)
+  if (site.deletedAt !== undefined)
+    throw new AdminError(`the site ${siteKey} was deleted at ${new Date(site.deletedAt).toISOString()}`)
   return site
 }
 

@@ -56,12 +56,12 @@ export abstract class Members {
     return this.readMember<ApiKeyRecord>(`k/${id}`)
   }
 
-  listSites(): Promise<SiteRecord[]> {
-    return this.listMembers<SiteRecord>('s/')
+  async listSites(): Promise<SiteRecord[]> {
+    return (await this.listMembers<SiteRecord>('s/')).filter(isKept)
   }
 
-  listApiKeys(): Promise<ApiKeyRecord[]> {
-    return this.listMembers<ApiKeyRecord>('k/')
+  async listApiKeys(): Promise<ApiKeyRecord[]> {
+    return (await this.listMembers<ApiKeyRecord>('k/')).filter(isKept)
   }
 
   async changesSince(revision: number | undefined): Promise<SiteChanges> {
@@ -86,6 +86,8 @@ export abstract class Members {
   /** The first `countMax` of those that changed last after that revision. */
   protected abstract changesAfter(revision: number, countMax: number): Promise<Change[]>
 }
+
+const isKept = ({ deletedAt }: { readonly deletedAt?: number }) => deletedAt === undefined
 
 export function memberOf(change: RecordChange): string {
   return 'site' in change ? `s/${change.site.siteKey}` : `k/${change.apiKey.id}`

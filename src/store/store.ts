@@ -174,6 +174,7 @@ export interface SiteChanges {
 
 /** Sites, API keys and the audit log. All promises reject when the store cannot be reached. */
 export interface SiteStore {
+  /** Also what is left of a deleted one, which the lists do not have. */
   readSite(siteKey: string): Promise<SiteRecord | undefined>
   readApiKey(id: string): Promise<ApiKeyRecord | undefined>
   listSites(): Promise<SiteRecord[]>

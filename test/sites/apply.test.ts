@@ -43,6 +43,12 @@ const names = (file: { sites: readonly Record<string, unknown>[] }) => file.site
 const told = (entries: readonly AuditEntry[]) =>
   entries.map(({ who, how, action, siteKey, keyId }) => `${who}, ${how}: ${action} ${keyId ?? siteKey}`)
 
+type Made = { readonly name: string; readonly apiKey?: string }
+const of =
+  (siteKey: string) =>
+  (key: { readonly siteKey: string }): boolean =>
+    key.siteKey === siteKey
+
 describe('apply', { concurrency: true }, () => {
   for (const kind of STORE_KINDS) {
     describe(`on the ${kind} store`, { concurrency: false }, () => {
@@ -283,6 +289,75 @@ describe('apply', { concurrency: true }, () => {
             own.map((_, index) => `${label} ${index}`),
           )
         }
+      })
+
+      test('site delete asks for the name, takes the keys along, and leaves a key that no file makes again', async () => {
+        const { site, apiKey } = await onStore(store => createSite(store, { name: 'old shop' }))
+        const { siteKey } = site
+        const line = await powgate.problem(1, 'site delete', siteKey)
+        assert.match(line, /^--name: expected "old shop", .* its 1 API keys, the audit log stays$/)
+        const gone = await powgate.json('site delete', siteKey, '--name', 'old shop')
+        assert.deepEqual(gone, { siteKey, name: 'old shop', apiKeys: 1, store: place })
+        assert.ok(!(await allSites()).some(one => one.siteKey === siteKey))
+        assert.deepEqual(await powgate.json('key list').then(keys => keys.filter(of(siteKey))), [])
+        for (const call of ['site show', 'site enable', 'key create', 'key list'])
+          assert.match(await powgate.problem(1, call, siteKey), /^the site \S+ was deleted at \d{4}-/)
+        const file = fileOf({ ...HEAD, sites: [{ siteKey, name: 'old shop' }] })
+        const { err, code } = await powgate.run('apply -f', file)
+        assert.deepEqual(
+          [code, err.split('\n')[0]],
+          [1, `sites: ${siteKey} was deleted, and its key is not made again`],
+        )
+        const actions = (await onStore(store => store.readAudit({ siteKey, limit: 9 }))).map(
+          ({ action }) => action,
+        )
+        assert.deepEqual(actions, ['site-created', 'key-created', 'site-deleted', 'key-deleted'])
+        const key = await onStore(store => store.readApiKey(apiKey.slice(3, 11)))
+        assert.notEqual(key!.revokedAt, null)
+        assert.equal((await onStore(store => store.readSite(siteKey)))!.active, false)
+      })
+
+      test('apply makes the keys that a file names once and prints them once, and takes others by their hashes', async () => {
+        const siteKey = `site_${'k'.repeat(22)}`
+        const secretSha256 = 'ab'.repeat(32)
+        const content = {
+          ...HEAD,
+          sites: [
+            { siteKey, name: 'with keys', keys: ['backend', 'batch'] },
+            { name: 'drawn', keys: ['backend'] },
+          ],
+          apiKeys: [{ id: 'handmade', siteKey, name: 'batch', secretSha256 }],
+        }
+        const file = fileOf(content)
+        const wouldBe = await powgate.json('apply --dry-run -f', file)
+        assert.deepEqual(
+          wouldBe.apiKeysMade.map(({ name, apiKey }: Made) => [name, apiKey]),
+          [
+            ['backend', undefined],
+            ['backend', undefined],
+          ],
+        )
+        const { apiKeysMade, apiKeysAdded } = await powgate.json('apply -f', file)
+        assert.deepEqual(apiKeysAdded, ['handmade'])
+        for (const { apiKey } of apiKeysMade) assert.match(apiKey, /^sk_\w{8}_[\w-]{43}$/)
+        const keys = (await powgate.json('key list')).filter(of(siteKey))
+        assert.deepEqual(keys.map(({ name }: Made) => name).sort(), ['backend', 'batch'])
+        assert.equal((await powgate.json('apply -f', file)).apiKeysMade, undefined)
+      })
+
+      test('apply --prune deletes the sites that a file does not name, but not the demo page', async () => {
+        const kept = (await allSites()).filter(({ name }) => name === 'with keys' || name === 'drawn')
+        const file = fileOf({ ...HEAD, sites: kept.map(({ siteKey, name }) => ({ siteKey, name })) })
+        assert.match(
+          await powgate.problem(2, 'apply --prune --disable-missing -f', file),
+          /expected one of the two/,
+        )
+        assert.match(await powgate.text('apply --prune --dry-run -f', file), /would be deleted/)
+        assert.match(await powgate.text('apply --prune -f', file), /\d+ deleted/)
+        const left = (await allSites()).map(({ siteKey }) => siteKey)
+        assert.deepEqual(left.sort(), [...kept.map(({ siteKey }) => siteKey), DEMO_SITE_KEY].sort())
+        const lasting = new Set(left)
+        assert.ok((await onStore(store => store.listApiKeys())).every(key => lasting.has(key.siteKey)))
       })
     })
   }

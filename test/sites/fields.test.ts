@@ -84,7 +84,12 @@ for (const field of FIELDS) {
     const exported = JSON.stringify(sitesFile([record]))
     const parsed = parseSitesFile(Buffer.from(exported))
     assert.ok('value' in parsed, JSON.stringify(parsed))
-    const options = { disablesMissing: false, neverMissing: new Set<string>(), newSiteKey: () => KEY, now: 2 }
+    const options = {
+      missing: 'stay' as const,
+      neverMissing: new Set<string>(),
+      newSiteKey: () => KEY,
+      now: 2,
+    }
     const [applied] = planApply(parsed.value.sites, [BEFORE], options).changes
     assert.equal(JSON.stringify(applied?.after), JSON.stringify(record))
 

@@ -48,7 +48,7 @@ function site(change: Partial<SiteRecord> = {}): SiteRecord {
 }
 
 const OPTIONS = {
-  disablesMissing: false,
+  missing: 'stay' as const,
   neverMissing: new Set<string>(),
   newSiteKey: () => newSiteKey(randomBytes(96)),
   now: 1_000_000,
@@ -222,7 +222,7 @@ test('sites that the file does not name are left alone, or disabled, but never t
   const all = [named, missing, gone, demo]
   const entries = [{ siteKey: named.siteKey, settings: { ...SITE_DEFAULTS, name: 'shop' } }]
   assert.deepEqual(planApply(entries, all, OPTIONS).changes, [])
-  const options = { ...OPTIONS, disablesMissing: true, neverMissing: new Set([demo.siteKey]) }
+  const options = { ...OPTIONS, missing: 'disable' as const, neverMissing: new Set([demo.siteKey]) }
   const [disabled, ...more] = planApply(entries, all, options).changes
   assert.deepEqual(more, [])
   assert.equal(disabled!.action, 'disable')
@@ -289,7 +289,7 @@ test('property: an export is by its schema, and applying it changes nothing', ()
       const sites = all.map(settings => site(siteRecord(settings, site(), 1)))
       const text = JSON.stringify(sitesFile(sites))
       assert.ok(check(JSON.parse(text)), JSON.stringify(check.errors))
-      const options = { ...OPTIONS, disablesMissing: true }
+      const options = { ...OPTIONS, missing: 'disable' as const }
       const { changes, unchanged, problems } = planApply(entriesOf(Buffer.from(text)), sites, options)
       assert.deepEqual([changes, unchanged, problems], [[], sites.length, []])
       assert.equal(JSON.stringify(sitesFile([...sites].reverse())), text, 'the order stays')
@@ -310,7 +310,7 @@ test('property: whatever was there, after an apply the same apply changes nothin
           siteKey: index % 2 ? undefined : (sites[index]?.siteKey ?? newSiteKey(randomBytes(96))),
           settings,
         }))
-        const options = { ...OPTIONS, disablesMissing }
+        const options = { ...OPTIONS, missing: disablesMissing ? ('disable' as const) : ('stay' as const) }
         const first = planApply(entries, sites, options)
         if (first.problems.length > 0) return // several sites of one name
         const after = new Map(sites.map(one => [one.siteKey, one]))

@@ -104,7 +104,12 @@ export function siteConformance(under: () => TestStore): void {
         name,
       )
     const entry = { siteKey: site.siteKey, settings: { ...SITE_DEFAULTS, name: 'applied' } }
-    const options = { disablesMissing: false, neverMissing: new Set<string>(), newSiteKey: () => '', now: 2 }
+    const options = {
+      missing: 'stay' as const,
+      neverMissing: new Set<string>(),
+      newSiteKey: () => '',
+      now: 2,
+    }
     const [change] = planApply([entry], [await read()], options).changes
     assert.ok(await writeSite(store(), change!.after, change!.before))
     await assertKept()
