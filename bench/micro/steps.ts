@@ -48,6 +48,8 @@ const THRESHOLD = 0.5
 const STORE_EPOCH = 7
 const LIFETIMES = { challengeLifetimeMs: 120_000, tokenLifetimeMs: 300_000 }
 const SITE_KEY = 'site_0123456789ABCDEFabcdef'
+/** `Site.tag`: 10 one-byte characters. */
+const SITE_TAG = '0123456789'
 const SECRET = 'a secret for the bench, long enough to be accepted'
 const JSON_TYPE = 'application/json'
 
@@ -77,7 +79,6 @@ interface Crowd {
   readonly visits: readonly Visit[]
   readonly bindingOf: (visit: Visit) => Parameters<typeof import('../../src/domain/nonce.ts').readNonce>[2]
   readonly keyring: InstanceType<typeof import('../../src/domain/keyring.ts').Keyring>
-  readonly siteTag: string
 }
 
 /** The same INPUTS visitors in every process. Three of four have IPv4. */
@@ -85,9 +86,7 @@ async function crowd(load: Load): Promise<Crowd> {
   const { Keyring } = await keyringModule(load)
   const { parseAddress } = await addressModule(load)
   const { mintNonce } = await nonceModule(load)
-  const { compileSite, SITE_DEFAULTS } = await siteModule(load)
   const keyring = new Keyring([SECRET])
-  const record = { ...SITE_DEFAULTS, siteKey: SITE_KEY, name: 'bench', createdAt: NOW_MS, updatedAt: NOW_MS }
   const bindingOf = ({ address }: Pick<Visit, 'address'>) => {
     return { siteKey: SITE_KEY, storeEpoch: STORE_EPOCH, lifetimes: LIFETIMES, address }
   }
@@ -101,7 +100,7 @@ async function crowd(load: Load): Promise<Crowd> {
     const body = Buffer.from(JSON.stringify(solutionOf(random, nonce)))
     return { addressText, address, issuedAtMs: terms.issuedAtMs, randomBits, nonce, body }
   })
-  return { visits, bindingOf, keyring, siteTag: compileSite(record).tag }
+  return { visits, bindingOf, keyring }
 }
 
 /** As src/widget/flow.ts makes it. */
@@ -215,13 +214,13 @@ function signalsOf({ environment, solveTimeMs }: Solution, issuedAtMs: number) {
 }
 
 /** A literal, as src/endpoints/verify.ts has it: an object spread in its place takes 1.8 KB and as long as all the rest. */
-function claimsOf({ nonce, counter }: Solution, siteTag: string, address: string, score: number) {
+function claimsOf({ nonce, counter }: Solution, address: string, score: number) {
   return {
     issuedAtMs: NOW_MS,
     lifetimes: LIFETIMES,
     nonce,
     counter,
-    siteTag,
+    siteTag: SITE_TAG,
     address,
     score,
     storeEpoch: STORE_EPOCH,
@@ -231,24 +230,20 @@ function claimsOf({ nonce, counter }: Solution, siteTag: string, address: string
 
 async function tokens(load: Load) {
   const { mintToken, readToken } = await tokenModule(load)
-  const { visits, keyring, siteTag } = await solved(load)
-  const minted = visits.map(({ solution, address }) =>
-    mintToken(keyring, claimsOf(solution, siteTag, address, 0.9)),
-  )
+  const { visits, keyring } = await solved(load)
+  const minted = visits.map(({ solution, address }) => mintToken(keyring, claimsOf(solution, address, 0.9)))
   for (const [index, token] of minted.entries()) {
     const reading = readToken(keyring, token)
     const { nonce, counter } = visits[index]!.solution
     if (reading.status !== 'genuine' || reading.claims.nonce !== nonce || reading.claims.counter !== counter)
       throw new Error('a token does not say what it was made of')
   }
-  return { visits, keyring, siteTag, minted, mintToken, readToken }
+  return { visits, keyring, minted, mintToken, readToken }
 }
 
 async function tokenMinting(load: Load): Promise<Work> {
-  const { visits, keyring, siteTag, mintToken } = await tokens(load)
-  return over(visits, ({ solution, address }) =>
-    isText(mintToken(keyring, claimsOf(solution, siteTag, address, 0.9))),
-  )
+  const { visits, keyring, mintToken } = await tokens(load)
+  return over(visits, ({ solution, address }) => isText(mintToken(keyring, claimsOf(solution, address, 0.9))))
 }
 
 async function tokenReading(load: Load): Promise<Work> {
@@ -271,7 +266,7 @@ async function wholeVerification(load: Load): Promise<Work> {
   const { readNonce } = await nonceModule(load)
   const { checkProof } = await proofModule(load)
   const { scoreOf } = await scoreModule(load)
-  const { visits, keyring, siteTag, bindingOf, mintToken } = {
+  const { visits, keyring, bindingOf, mintToken } = {
     ...(await tokens(load)),
     ...(await crowd(load)),
   }
@@ -284,7 +279,7 @@ async function wholeVerification(load: Load): Promise<Work> {
       return false
     if (!checkProof(solution.nonce, solution.counter, reading.difficulty)) return false
     const { score } = scoreOf(signalsOf(solution, reading.issuedAtMs))
-    return score >= THRESHOLD && isText(mintToken(keyring, claimsOf(solution, siteTag, visit.address, score)))
+    return score >= THRESHOLD && isText(mintToken(keyring, claimsOf(solution, visit.address, score)))
   })
 }
 
