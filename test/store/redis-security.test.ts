@@ -121,6 +121,8 @@ describe('one server over TLS, a restricted user', () => {
 
   test('what is wrong is said in one line without the password', async () => {
     const wrong = `not ${PASSWORD}`
+    const rights = ['on', `>${PASSWORD}`, '~*', '+@all', '-@dangerous', '-@admin']
+    assert.equal(await server.ask('acl', 'setuser', 'careful', ...rights), 'OK')
     const rows: [variables: string, about: RegExp, settings: Record<string, string>][] = [
       [
         'POWGATE_REDIS_USER, POWGATE_REDIS_PASSWORD',
@@ -129,6 +131,7 @@ describe('one server over TLS, a restricted user', () => {
       ],
       ['POWGATE_REDIS_PASSWORD', /NOAUTH/, { REDIS_URL: server.url, ...mutual.settings }],
       ['POWGATE_REDIS_PREFIX', /NOPERM/, { ...settings(), POWGATE_REDIS_PREFIX: 'other' }],
+      ['POWGATE_REDIS_USER', /NOPERM .*'info'/, { ...settings(), POWGATE_REDIS_USER: 'careful' }],
       [
         'POWGATE_REDIS_TLS_CA',
         /self-signed|self signed|unable to get|issuer/,

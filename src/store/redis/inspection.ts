@@ -6,6 +6,8 @@ import { type StoreListener, StoreSetupError, type StoreStatus, type StoreTroubl
 import { type Ask, CLUSTER_SLOTS, type Connection } from './connection.ts'
 
 const VERSION_MIN = [6, 2] as const
+/** Of a script whose user lacks a command: Redis 7.2 and later name the command, earlier ones do not. */
+const NOT_ALLOWED = /can't run this command|no permissions to run/
 /** Errors that waiting does not mend. */
 const REFUSALS = /WRONGPASS|NOAUTH|NOPERM|invalid password/i
 
@@ -50,6 +52,14 @@ export function causeOf(why: string): StoreCause {
   return CAUSES.find(([about]) => about.test(why))?.[1] ?? 'other'
 }
 
+/** Names the command that a script's user lacks: most often INFO, which is one of `@dangerous`. */
+async function refusedCommand(ask: Ask, why: string): Promise<string> {
+  if (!NOT_ALLOWED.test(why)) return why
+  const refusal = await ask('info', 'server').catch((error: Error) => error.message)
+  if (typeof refusal === 'string' && refusal.startsWith('NOPERM')) return refusal
+  return `NOPERM the user lacks a command that the scripts need (${why})`
+}
+
 /**
  * Resolves once the server is reached and can be used.
  *
@@ -65,7 +75,7 @@ export async function untilUsable(
   for (;;) {
     const why = await reach().then(
       () => undefined,
-      (error: Error) => connection.lastError() ?? error.message,
+      (error: Error) => connection.lastError() ?? refusedCommand(connection.ask, error.message),
     )
     if (why === undefined) break
     const { cause, line, isLasting } = troubleOf(target, why)
