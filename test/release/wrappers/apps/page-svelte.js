@@ -1,5 +1,5 @@
 import { mount } from 'svelte'
-import Gate from './page-svelte.svelte'
 import { app } from './page.js'
+import Gate from './page-svelte.svelte'
 
 mount(Gate, { target: app })
