@@ -1,6 +1,6 @@
 import { createElement, createRef, StrictMode } from 'react'
 import { createRoot } from 'react-dom/client'
-import { PowGate } from '../../../client/page/react.js'
+import { PowGate } from '../../../../client/page/react.js'
 import { app, host, note, siteKey } from './page.js'
 
 const passed = note('passed')

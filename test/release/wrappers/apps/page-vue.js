@@ -1,5 +1,5 @@
 import { createApp, h, ref } from 'vue'
-import { PowGate } from '../../../client/page/vue.js'
+import { PowGate } from '../../../../client/page/vue.js'
 import { app, host, note, siteKey } from './page.js'
 
 const passed = note('passed')
