@@ -8,6 +8,7 @@ import { resolveSecrets } from './config/secrets.ts'
 import { demoRoutes } from './demo/routes.ts'
 import { DEMO_SITE_KEY, demoApiKey } from './demo/site.ts'
 import { formatAddress } from './domain/address.ts'
+import { AddressTags } from './domain/address-tags.ts'
 import { BackendCounts } from './domain/backends.ts'
 import { FingerprintWatch } from './domain/fingerprints.ts'
 import { Keyring } from './domain/keyring.ts'
@@ -265,9 +266,12 @@ function recorderOf({ traceFile }: Config, index: number, log: Logger): Recorder
 
 function composeService(config: Config, store: Store, { sites, apiKeys }: SiteDirectory): Service {
   const now = () => performance.now()
+  const keyring = new Keyring(resolveSecrets(config))
   return {
     settings: config,
-    keyring: new Keyring(resolveSecrets(config)),
+    keyring,
+    tags: new AddressTags(keyring.signing),
+    otherTags: keyring.others.map(key => new AddressTags(key)),
     // The embedded store is away only while it cannot write, and then nothing fails open.
     store: config.redis === undefined ? store.requests : new BridgedStore(store.requests, config, now),
     sites,

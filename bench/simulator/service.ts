@@ -3,12 +3,14 @@
  * goes to any worker. All workers decide by the counts of one store, without delay.
  */
 
-import { type Address, isV4, limitKey, networkKeys, ownerKey } from '../../src/domain/address.ts'
+import { type Address, isV4, visitorKey } from '../../src/domain/address.ts'
 import { ACCEPTED_MS, admitToLog, LogKind, type Spending } from '../../src/domain/address-log.ts'
+import { AddressTags, ownerKey } from '../../src/domain/address-tags.ts'
 import { fnv1a } from '../../src/domain/bytes.ts'
 import { climbOf, difficultyOf, isShared, isUnderpriced } from '../../src/domain/difficulty.ts'
 import { CONTRACT_LIMITS } from '../../src/domain/endpoint.ts'
 import { FingerprintWatch } from '../../src/domain/fingerprints.ts'
+import { Keyring } from '../../src/domain/keyring.ts'
 import {
   addProof,
   fadeAll,
@@ -43,6 +45,7 @@ export class Service implements Policy {
   readonly #fingerprints: FingerprintWatch[] = []
   readonly #records = new Map<string, { record: Buffer; atMs: number }>()
   readonly #solveMs: number | undefined
+  readonly #tags = new AddressTags(new Keyring(['a secret for the bench']).signing)
   /** In place of keyed hashes and nonces. */
   readonly #draw = new Draw(1)
   #sweptAtMs = 0
@@ -99,7 +102,7 @@ export class Service implements Policy {
     const bounds = { ...SITE_DEFAULTS.difficulty, base: challenge.base }
     if (isUnderpriced(challenge.bits, bounds, accepted, traffic)) return { status: 'expired' }
     const isOthers = failures > 1 && isShared(failures, accepted)
-    const network = limitKey(address, FINGERPRINT_PREFIX_BITS)
+    const network = visitorKey(address, FINGERPRINT_PREFIX_BITS)
     const { score } = scoreOf({
       environment: PLAIN_ENVIRONMENT,
       solveTimeMs: undefined,
@@ -118,10 +121,11 @@ export class Service implements Policy {
   }
 
   #metersOf(address: Address): Meters {
-    const shard = fnv1a(ownerKey(limitKey(address, IPV6_PREFIX_BITS))) % this.#shards
+    const key = this.#tags.keyOf(address, IPV6_PREFIX_BITS)
+    const shard = fnv1a(ownerKey(key)) % this.#shards
     const meter = (name: string) => this.#meter(`{${shard}}:${name}`)
     const shared = meterNames(SITE.siteKey, false)
-    const names = [...shared, ...networkKeys(address).map(key => `m:${key}`)]
+    const names = [...shared, ...this.#tags.networksOf(key, address).map(network => `m:${network}`)]
     const meters = metersFrom(names.map(meter), shared.length)
     fadeAll(meters, this.#clock.nowMs)
     return meters
@@ -146,7 +150,7 @@ export class Service implements Policy {
 
   #admit(kind: LogKind, address: Address, addressLimit: number, siteLimit: number, spending?: Spending) {
     const { nowMs } = this.#clock
-    const key = limitKey(address, IPV6_PREFIX_BITS)
+    const key = visitorKey(address, IPV6_PREFIX_BITS)
     const now = Math.floor(nowMs)
     const before = this.#records.get(key)?.record
     const decision = admitToLog(before, now, kind, { siteTag: SITE.tag, addressLimit, siteLimit }, spending)

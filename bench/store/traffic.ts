@@ -3,7 +3,8 @@
  * their token redeemed. Nonces are minted as the service mints them, because a store may parse them.
  */
 
-import { isV4, limitKey, networkKeys, parseAddress } from '../../src/domain/address.ts'
+import { isV4, parseAddress } from '../../src/domain/address.ts'
+import { AddressTags } from '../../src/domain/address-tags.ts'
 import { CONTRACT_LIMITS } from '../../src/domain/endpoint.ts'
 import { Keyring } from '../../src/domain/keyring.ts'
 import { mintNonce } from '../../src/domain/nonce.ts'
@@ -46,6 +47,7 @@ export const SITES: readonly Site[] = ['site_0123456789ABCDEFabcdef', 'site_fedc
 )
 
 const keyring = new Keyring(['a secret for the bench, long enough to be accepted'])
+const tags = new AddressTags(keyring.signing)
 
 /** One visit for each of `count` addresses, the first of them being number `first`; present time is the clock's. */
 export function buildVisits(store: RequestStore, first: number, count: number, nowMs = Date.now()): Visits {
@@ -125,7 +127,7 @@ function redemptionRequest(
 }
 
 function addressKeyOf(index: number): string {
-  return limitKey(addressOf(index), IPV6_PREFIX_BITS)
+  return tags.keyOf(addressOf(index), IPV6_PREFIX_BITS)
 }
 
 function addressOf(index: number): string {
@@ -136,7 +138,7 @@ function meteringOf(index: number, site: Site): Metering {
   const address = addressOf(index)
   return {
     shared: site.meterNames,
-    networks: networkKeys(address),
+    networks: tags.networksOf(addressKeyOf(index), address),
     isV4: isV4(address),
     expected: 0,
     counts: true,

@@ -4,7 +4,6 @@ import { randomBytes } from 'node:crypto'
 import { existsSync, statfsSync } from 'node:fs'
 import { dirname, join, resolve } from 'node:path'
 import type { Config } from '../config/config.ts'
-import { limitKey, parseAddress } from '../domain/address.ts'
 import { meterNames } from '../domain/meters.ts'
 import { isExpired, type SiteRecord, siteWarnings } from '../domain/site.ts'
 import { tryJoin } from '../process/hosts.ts'
@@ -127,7 +126,7 @@ async function countSites(store: SiteStore, findings: CheckResults): Promise<rea
   return sites
 }
 
-/** Runs the real operations for addresses of the documentation range (RFC 3849), which no visitor has. */
+/** Runs the real operations for addresses with random tags, which no visitor has. */
 async function tryRequests(store: RequestStore, findings: CheckResults): Promise<void> {
   const startMs = performance.now()
   for (let round = 0; round < ROUNDS; round++) await tryOne(store)
@@ -140,8 +139,7 @@ async function tryRequests(store: RequestStore, findings: CheckResults): Promise
 
 async function tryOne(store: RequestStore): Promise<void> {
   const random = randomBytes(16)
-  const address = parseAddress(`2001:db8:${random.toString('hex', 0, 2)}:${random.toString('hex', 2, 4)}::1`)!
-  const addressKey = limitKey(address, 64)
+  const addressKey = random.toString('base64url')
   const nonce = random.toString('hex')
   const expiresAtMs = Date.now() + KEPT_MS
   const siteKey = `check ${nonce}`

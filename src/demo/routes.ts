@@ -4,7 +4,7 @@
  */
 
 import { readFileSync } from 'node:fs'
-import { type Address, formatAddress, limitKey } from '../domain/address.ts'
+import { type Address, formatAddress, visitorKey } from '../domain/address.ts'
 import { admitToWindow, WINDOW_MS } from '../domain/limits.ts'
 import { type ContentRoute, StaticFile } from '../http/content.ts'
 import type { Exchange } from '../http/exchange.ts'
@@ -66,12 +66,12 @@ function urlOf({ host, port }: ServiceAddress): string {
 /** Forms that one worker accepts from one visitor. */
 const FORMS_PER_MINUTE = 10
 const VISITORS_MAX = 10_000
-/** By `limitKey`. A record's times are ambiguous after hours, so one that is older than the window counts as none. */
+/** By `visitorKey`. A record's times are ambiguous after hours, so one that is older than the window counts as none. */
 const visitors = new Map<string, { readonly record: Buffer; readonly atMs: number }>()
 
 /** Keeps one visitor from using up the demo's limit of redemptions for all visitors. */
 function isAdmitted(address: Address): boolean {
-  const key = limitKey(address, 64)
+  const key = visitorKey(address, 64)
   const atMs = Math.floor(performance.now())
   const last = visitors.get(key)
   const record = last !== undefined && atMs - last.atMs < WINDOW_MS ? last.record : undefined

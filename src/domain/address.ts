@@ -5,13 +5,12 @@
  */
 
 import { isIPv4, isIPv6 } from 'node:net'
-import { OWNER_BITS } from './policy.ts'
 
 /** 16 one-byte characters. */
 export type Address = string
 
 const V4_PREFIX = `${'\0'.repeat(10)}\xff\xff`
-const ADDRESS_BITS = 128
+export const ADDRESS_BITS = 128
 const V4_FIRST: Address = V4_PREFIX + '\0'.repeat(4)
 const V4_LAST: Address = V4_PREFIX + '\xff'.repeat(4)
 const BEFORE_V4: Address = `${'\0'.repeat(10)}\xff\xfe${'\xff'.repeat(4)}`
@@ -129,72 +128,25 @@ function compressZeroGroups(groups: number[]): string {
 }
 
 /**
- * The key under which an address's requests are counted, in lowercase hexadecimal: 8 characters of an IPv4 address, or an
- * IPv6 address's first `v6PrefixBits` bits. (A household or a host is assigned a /64, not one address.)
+ * What tells visitors apart, in lowercase hexadecimal: 8 characters of an IPv4 address, or an IPv6 address's first
+ * `v6PrefixBits` bits. (A household or a host is assigned a /64, not one address.) Only for this process's memory: the store
+ * gets keys from address-tags.ts.
  */
-export function limitKey(address: Address, v6PrefixBits: number): string {
-  let key = ''
-  if (isV4(address)) {
-    for (let index = 12; index < 16; index++) key += HEX[address.charCodeAt(index)]
-    return key
-  }
-  const wholeBytes = v6PrefixBits >> 3
-  for (let index = 0; index < wholeBytes; index++) key += HEX[address.charCodeAt(index)]
-  const restBits = v6PrefixBits & 7
-  if (restBits > 0) key += HEX[address.charCodeAt(wholeBytes) & (0xff << (8 - restBits)) & 0xff]
-  return key
+export function visitorKey(address: Address, v6PrefixBits: number): string {
+  return isV4(address) ? hexOf(address, V4_BYTE, ADDRESS_BITS) : hexOf(address, 0, v6PrefixBits)
 }
 
-/**
- * Keys of the networks around an address whose proofs are counted, as hexadecimal prefixes: the owner's network, then the
- * wide one. /24 and /16 of IPv4, /48 and /32 of IPv6; the lengths of all four differ.
- */
-export function networkKeys(address: Address): readonly string[] {
-  const hex = (from: number, to: number) => {
-    let text = ''
-    for (let index = from; index < to; index++) text += HEX[address.charCodeAt(index)]
-    return text
-  }
-  if (isV4(address)) {
-    const wide = hex(12, 14)
-    return [wide + hex(14, 15), wide]
-  }
-  const wide = hex(0, 4)
-  return [wide + hex(4, 6), wide]
-}
+/** Where an IPv4 address starts. */
+export const V4_BYTE = 12
 
-const [V4_DIGITS, V4_OWNER_DIGITS, V6_OWNER_DIGITS] = [8, OWNER_BITS.v4 / 4, OWNER_BITS.v6 / 4]
-const LAST_DIGIT = 0x66
-
-/**
- * The owner's network (OWNER_BITS): on a Cluster, one shard has all that is kept of it.
- *
- * @param key from `limitKey`, `windowOfRefused` or `windowOfKnown`
- */
-export function ownerKey(key: string): string {
-  // After the digits of an IPv4 address, a window's key has a letter beyond f, or ends.
-  const isV6 = key.charCodeAt(V4_DIGITS) <= LAST_DIGIT
-  return key.slice(0, isV6 ? V6_OWNER_DIGITS : V4_OWNER_DIGITS)
-}
-
-/**
- * The key of a separate window, for requests that are refused for their site, their origin or their API key alone. They
- * neither depend on nor use up the limits of other clients behind the same address.
- *
- * @param key from `limitKey`
- */
-export function windowOfRefused(key: string): string {
-  return `${key}r`
-}
-
-/**
- * The key of the window that an address of a known network has at one site alone. So a site's limit for known networks takes
- * nothing from the address at other sites, and other sites take nothing from it.
- *
- * @param key from `limitKey`
- */
-export function windowOfKnown(key: string, siteKey: string): string {
-  return `${key}n${siteKey}`
+/** Lowercase hexadecimal of the bits from a byte up to a bit; what is left of the last byte is 0. */
+export function hexOf(address: Address, fromByte: number, toBit: number): string {
+  let text = ''
+  const wholeBytes = toBit >> 3
+  for (let index = fromByte; index < wholeBytes; index++) text += HEX[address.charCodeAt(index)]
+  const restBits = toBit & 7
+  if (restBits > 0) text += HEX[address.charCodeAt(wholeBytes) & (0xff << (8 - restBits)) & 0xff]
+  return text
 }
 
 /** A sorted, merged set of address ranges, for block lists, allow lists and trusted proxies. */

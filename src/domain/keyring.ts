@@ -56,21 +56,22 @@ export class Hmac {
    * The result is pseudorandom if no padded message is the beginning of another (Bellare, Canetti, Krawczyk: Pseudorandom
    * functions revisited, 1996). That holds for messages of one length, and for ASCII texts, since padding starts with 0x80.
    *
-   * @returns 32 one-byte characters
+   * @returns 32 one-byte characters, or another encoding of them
    */
-  innerHash(length: number): string {
+  innerHash(length: number, encoding: DigestEncoding = 'binary'): string {
     const view = this.#innerViews[length]
     if (view === undefined) throw new RangeError(`HMAC message of ${length} bytes is longer than its buffer`)
-    return hash('sha256', view, 'binary')
+    return hash('sha256', view, encoding)
   }
 }
 
-/** Longest messages, in bytes. Their layouts are in nonce.ts and token.ts. */
+/** Longest messages, in bytes. Their layouts are in nonce.ts, token.ts and address-tags.ts. */
 const NONCE_MESSAGE_MAX = 47
 const TOKEN_PREFIX_MAX = 63
 const TOKEN_MESSAGE_MAX = 113 + 543
-/** Of solve-time.ts: site key, address key and minute; or a nonce. */
-const DRAW_MESSAGE_MAX = 80
+export const TAG_MESSAGE_BYTES = 7
+/** Of solve-time.ts: site key, address key (that of a known network has another site key) and minute; or a nonce. */
+const DRAW_MESSAGE_MAX = 96
 
 export interface SigningKey {
   /** Key id, 0 to 15, which nonces and tokens carry. Two secrets may share an id; a verifier then tries both. */
@@ -82,6 +83,8 @@ export interface SigningKey {
   readonly tokenStream: Hmac
   /** For draws that must be the same in every worker. */
   readonly drawMac: Hmac
+  /** For the names of addresses in the store. */
+  readonly addressMac: Hmac
 }
 
 const KIDS = 16
@@ -89,6 +92,8 @@ const KIDS = 16
 export class Keyring {
   /** The key of the first secret. */
   readonly signing: SigningKey
+  /** The keys of the other secrets. */
+  readonly others: readonly SigningKey[]
   /** Of all secrets, by which hosts tell whether they share them. */
   readonly fingerprints: readonly string[]
   readonly #byKid: readonly (readonly SigningKey[])[]
@@ -98,6 +103,7 @@ export class Keyring {
     if (secrets.length === 0) throw new RangeError('a keyring needs at least one secret')
     const keys = secrets.map(deriveKey)
     this.signing = keys[0]!
+    this.others = keys.slice(1)
     this.fingerprints = keys.map(({ fingerprint }) => fingerprint)
     this.#byKid = Array.from({ length: KIDS }, (_, kid) => keys.filter(key => key.kid === kid))
   }
@@ -118,6 +124,7 @@ function deriveKey(secret: string): SigningKey {
     tokenMac: new Hmac(subkey('token', 32), TOKEN_MESSAGE_MAX),
     tokenStream: new Hmac(subkey('claims', 32), TOKEN_PREFIX_MAX),
     drawMac: new Hmac(subkey('draw', 32), DRAW_MESSAGE_MAX),
+    addressMac: new Hmac(subkey('address', 32), TAG_MESSAGE_BYTES),
   }
 }
 

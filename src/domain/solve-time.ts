@@ -57,7 +57,7 @@ export function wholeBits(base: number, draw: number): number {
 
 /**
  * @param mac of the keyring; only texts of ASCII are signed with it
- * @param addressKey from limitKey
+ * @param addressKey from `AddressTags.keyOf`
  * @returns 0 to 1: evenly distributed, the same within a minute
  */
 export function drawOf(mac: Hmac, siteKey: string, addressKey: string, nowMs: number): number {

@@ -12,7 +12,8 @@
  */
 
 import { hash } from 'node:crypto'
-import { type Address, isSameClient, limitKey, parseAddress, windowOfRefused } from '../domain/address.ts'
+import { type Address, isSameClient, parseAddress } from '../domain/address.ts'
+import { windowOfRefused, windowOfSite } from '../domain/address-tags.ts'
 import type { Redeemed } from '../domain/ending.ts'
 import { challengeLifetimeMs, nonceTerms } from '../domain/nonce.ts'
 import type { Reason, Refusal } from '../domain/outcome.ts'
@@ -132,14 +133,14 @@ export abstract class RedemptionEndpoint<Asked> extends Endpoint {
    */
   #request(address: Address, caller: Caller, attempt: Attempt): RedemptionRequest {
     const { limits, ipv6PrefixBits } = this.service.settings
-    const key = limitKey(address, ipv6PrefixBits)
+    const key = this.service.tags.keyOf(address, ipv6PrefixBits)
     if (caller.status === 'refused') {
       const callerKey = windowOfRefused(key)
       return { callerKey, callerLimit: limits.redeemAddress, apiKey: undefined, redeem: undefined }
     }
     const { id, siteKey } = caller.apiKey
     const ownLimit = caller.site.record.limits?.redeem
-    const callerKey = ownLimit === undefined ? key : `${key}s${siteKey}`
+    const callerKey = ownLimit === undefined ? key : windowOfSite(key, siteKey)
     const [ofAddress, ofKey] = [ownLimit ?? limits.redeemAddress, ownLimit ?? limits.redeemApiKey]
     this.service.backends.note(address, { callerKey, siteKey, apiKeyId: id, limits: [ofAddress, ofKey] })
     return {

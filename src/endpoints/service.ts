@@ -1,5 +1,6 @@
 /** The parts of the service that the endpoints use (server.ts assembles them), and their refusals. */
 
+import type { AddressTags } from '../domain/address-tags.ts'
 import type { BackendCounts } from '../domain/backends.ts'
 import { ENDPOINTS, type EndpointName, type ErrorStyle, type Limits } from '../domain/endpoint.ts'
 import type { FingerprintWatch } from '../domain/fingerprints.ts'
@@ -20,6 +21,9 @@ import type {
 export interface Service {
   readonly settings: ServiceSettings
   readonly keyring: Keyring
+  readonly tags: AddressTags
+  /** Of the secrets that no longer sign, or do not yet. */
+  readonly otherTags: readonly AddressTags[]
   readonly store: RequestStore
   readonly sites: RecordCache<Site>
   readonly apiKeys: RecordCache<ApiKeyRecord>

@@ -11,7 +11,7 @@
  * empty, and backends of hCaptcha and reCAPTCHA take the mere presence of the field for a failure.
  */
 
-import { type Address, limitKey } from '../domain/address.ts'
+import { type Address, visitorKey } from '../domain/address.ts'
 import { pageHostname } from '../domain/page.ts'
 import { apiKeyId, type Site } from '../domain/site.ts'
 import type { TokenClaims } from '../domain/token.ts'
@@ -52,7 +52,7 @@ export class SiteverifyEndpoint extends RedemptionEndpoint<SiteverifyFields> {
   /** Some backends mask IPv6 addresses to the network of one customer before they send them (better-auth: to a /64). */
   protected override isOfVisitor(expected: Address, visitor: Address): boolean {
     const { ipv6PrefixBits } = this.service.settings
-    const isOfNetwork = limitKey(expected, ipv6PrefixBits) === limitKey(visitor, ipv6PrefixBits)
+    const isOfNetwork = visitorKey(expected, ipv6PrefixBits) === visitorKey(visitor, ipv6PrefixBits)
     return isOfNetwork || super.isOfVisitor(expected, visitor)
   }
 

@@ -14,7 +14,7 @@
  * test of the flow needs no server.
  */
 
-import { type Address, limitKey } from '../domain/address.ts'
+import { type Address, visitorKey } from '../domain/address.ts'
 import { timeText } from '../domain/bytes.ts'
 import { isShared, isUnderpriced } from '../domain/difficulty.ts'
 import type { Judged } from '../domain/ending.ts'
@@ -48,6 +48,8 @@ export type Attempt =
   | { readonly verdict: 'failed'; readonly reason: Exclude<JudgementReason, ScoreReason> }
   | {
       readonly verdict: 'solved'
+      /** By the tags under which the nonce was issued. */
+      readonly visit: AllowedVisit
       readonly solution: Solution
       readonly spend: NonNullable<SolutionRequest['spend']>
       /** When the nonce was read, the epoch of the shard that holds the site's redemption records. */
@@ -77,12 +79,13 @@ const FINGERPRINT_PREFIX_BITS = 48
 
 const FAILED_BODY = '{"token":null,"passed":false,"expiresAt":null}'
 
-type Parts = Pick<Service, 'keyring' | 'settings' | 'store' | 'fingerprints'>
+type Parts = Pick<Service, 'keyring' | 'otherTags' | 'settings' | 'store' | 'fingerprints'>
 
 export class VerifyEndpoint extends VisitorEndpoint {
-  protected admit(visit: Visit, body: Buffer): void {
-    const { exchange } = visit
-    const attempt = prepare(this.service, visit, exchange, body, this.service.now())
+  protected admit(asked: Visit, body: Buffer): void {
+    const { exchange } = asked
+    const attempt = prepare(this.service, asked, exchange, body, this.service.now())
+    const visit = attempt.verdict === 'solved' ? attempt.visit : asked
     const { spend, isInTime } = chargeOfAttempt(attempt)
     this.service.store.admitSolution(
       this.chargeOf(visit, isFailure(attempt, visit.site), spend, isInTime),
@@ -117,8 +120,7 @@ interface Request {
 /** Everything that needs no store. */
 export function prepare(parts: Parts, visit: Visit, request: Request, body: Buffer, nowMs: number): Attempt {
   if (visit.refusal !== undefined) return refused(visit.refusal)
-  const { site, address, addressKey } = visit
-  const { siteKey } = site.record
+  const { site, address } = visit
   const parsed = parseSolution(body, request.contentType)
   if (!parsed.ok) return { verdict: 'refused', refusal: parsed.refusal }
   const { nonce } = parsed.body
@@ -128,6 +130,25 @@ export function prepare(parts: Parts, visit: Visit, request: Request, body: Buff
   if (site.ipRules !== undefined && !site.ipRules.allow.isEmpty && !site.ipRules.allow.has(address)) {
     return { verdict: 'failed', reason: 'ip-not-allowed' }
   }
+  const attempt = genuine(parts, visit, parsed.body, nowMs)
+  if (!isForged(attempt)) return attempt
+  // While secrets are rotated, a host that signs with the other one may have issued the nonce: on a Cluster, for another shard.
+  for (const tags of parts.otherTags) {
+    const addressKey = tags.renamed(visit.addressKey, address)
+    const other = genuine(parts, { ...visit, tags, addressKey }, parsed.body, nowMs)
+    if (!isForged(other)) return other
+  }
+  return attempt
+}
+
+function isForged(attempt: Attempt): boolean {
+  return attempt.verdict === 'refused' && attempt.refusal.reason === 'nonce-forged'
+}
+
+/** The attempt, if the nonce was issued for this visit. */
+function genuine(parts: Parts, visit: AllowedVisit, solution: Solution, nowMs: number): Attempt {
+  const { site, address, addressKey } = visit
+  const { siteKey } = site.record
   const { store, settings, keyring } = parts
   const addressEpoch = store.epochOf(addressKey)
   const siteEpoch = store.epochOf(siteKey)
@@ -135,10 +156,10 @@ export function prepare(parts: Parts, visit: Visit, request: Request, body: Buff
   if (addressEpoch === undefined || siteEpoch === undefined || storeEpoch === undefined)
     return refused('store-unavailable')
   const binding = { siteKey, storeEpoch, lifetimes: settings, address }
-  const reading = readNonce(keyring, nonce, binding, nowMs + CLOCK_SKEW_MS)
+  const reading = readNonce(keyring, solution.nonce, binding, nowMs + CLOCK_SKEW_MS)
   switch (reading.status) {
     case 'genuine':
-      return checked(parts, visit, parsed.body, reading, { addressEpoch, siteEpoch }, nowMs)
+      return checked(parts, visit, solution, reading, { addressEpoch, siteEpoch }, nowMs)
     case 'other-address':
       return refused('nonce-other-address')
     default:
@@ -148,12 +169,13 @@ export function prepare(parts: Parts, visit: Visit, request: Request, body: Buff
 
 function checked(
   { settings, keyring }: Parts,
-  { site, addressKey }: AllowedVisit,
+  visit: AllowedVisit,
   solution: Solution,
   { issuedAtMs, difficulty }: NonceTerms,
   { addressEpoch, siteEpoch }: { readonly addressEpoch: number; readonly siteEpoch: number },
   nowMs: number,
 ): Attempt {
+  const { site, addressKey } = visit
   const { nonce } = solution
   const lifetimeMs = challengeLifetimeMs(difficulty, settings.challengeLifetimeMs)
   if (issuedAtMs > nowMs + CLOCK_SKEW_MS) return refused('nonce-from-future')
@@ -173,7 +195,7 @@ function checked(
   const spend = { nonce, storeEpoch: addressEpoch, expiresAtMs }
   const raised = raisedBits(site.record, nowMs)
   const bounds = boundsOf(keyring.signing.drawMac, site.record, addressKey, issuedAtMs, raised)
-  return { verdict: 'solved', solution, spend, siteEpoch, signals, score, bounds }
+  return { verdict: 'solved', visit, solution, spend, siteEpoch, signals, score, bounds }
 }
 
 /**
@@ -304,7 +326,7 @@ function signalsOf(
   { failures, accepted }: Admitted,
   nowMs: number,
 ): ScoreSignals {
-  const network = limitKey(address, FINGERPRINT_PREFIX_BITS)
+  const network = visitorKey(address, FINGERPRINT_PREFIX_BITS)
   const fingerprintAddresses = fingerprints.note(site.logTag, solution.fingerprintHash, network, nowMs)
   // Where most people behind an address succeed, somebody else's failures take off one weight at most.
   const isOthers = failures > 1 && isShared(failures, accepted)

@@ -7,15 +7,8 @@
  * The endpoint gets every request that names a site, also those to be refused for it: they are charged before the answer.
  */
 
-import {
-  type Address,
-  isOperatorsOwn,
-  isV4,
-  limitKey,
-  networkKeys,
-  windowOfKnown,
-  windowOfRefused,
-} from '../domain/address.ts'
+import { type Address, isOperatorsOwn, isV4 } from '../domain/address.ts'
+import { type AddressTags, windowOfKnown, windowOfRefused } from '../domain/address-tags.ts'
 import { ENDPOINTS, type EndpointName } from '../domain/endpoint.ts'
 import { type Meters, NO_TRAFFIC, type Traffic, trafficOf } from '../domain/meters.ts'
 import type { Reason } from '../domain/outcome.ts'
@@ -31,8 +24,10 @@ export type Visit = {
   readonly address: Address
   /** Whether the site knows the address's network. */
   readonly isKnown: boolean
-  /** The window in which the address's requests count: from `limitKey` or `windowOfKnown`. */
+  /** The window in which the address's requests count: from `AddressTags.keyOf` or `windowOfKnown`. */
   readonly addressKey: string
+  /** That the key is from. */
+  readonly tags: AddressTags
   /** The site's own limits, for the headers; undefined if those of the service apply. */
   readonly ownLimits: PolicyList | undefined
   readonly addressLimit: number
@@ -92,18 +87,20 @@ export abstract class VisitorEndpoint extends Endpoint {
   #begin(exchange: Exchange, site: Site | null, body: Buffer): void {
     const { address, origin } = exchange
     if (address === undefined) return exchange.drop()
-    const { limits, ipv6PrefixBits } = this.service.settings
+    const { tags, settings } = this.service
+    const { limits, ipv6PrefixBits } = settings
     const [ofAddress, { limit, ofSite }] = this.#rules.limits
     const isKnown = site?.known.has(address) ?? false
     const knownLimit = isKnown ? site?.record.known.limit : undefined
     const siteLimitOwn = knownLimit ?? site?.record.limits?.[ofSite]
-    const key = limitKey(address, ipv6PrefixBits)
+    const key = tags.keyOf(address, ipv6PrefixBits)
     const refusal = siteRefusal(site, origin, this.#rules.method === 'get' && exchange.isSameOrigin)
     const visit = {
       exchange,
       address,
       isKnown,
       addressKey: knownLimit === undefined ? key : windowOfKnown(key, exchange.siteKey),
+      tags,
       ownLimits: ownLimits(knownLimit, siteLimitOwn),
       addressLimit: knownLimit ?? limits[ofAddress.limit],
       siteLimit: site === null ? 0 : (siteLimitOwn ?? limits[limit]),
@@ -130,23 +127,23 @@ export abstract class VisitorEndpoint extends Endpoint {
       siteTag: site?.logTag ?? 0,
       addressLimit,
       siteLimit,
-      metering: refusal === undefined ? meteringOf(visit, isInTime) : undefined,
+      metering: refusal === undefined ? this.#meteringOf(visit, isInTime) : undefined,
       failOpen: site?.record.failOpen?.[this.#rules.limits[1].ofSite],
       failed,
       spend,
     }
   }
-}
 
-/** Proofs of known networks and of test sites are not counted, and networks of the operator's own are no networks. */
-function meteringOf({ site, address, isKnown }: AllowedVisit, isInTime: boolean | undefined): Metering {
-  return {
-    shared: site.meterNames,
-    networks: isKnown || isOperatorsOwn(address) ? NO_NETWORKS : networkKeys(address),
-    isV4: isV4(address),
-    expected: expectedOf(site),
-    counts: !isKnown && site.test === undefined,
-    isInTime,
+  /** Proofs of known networks and of test sites are not counted, and networks of the operator's own are no networks. */
+  #meteringOf({ site, address, isKnown, addressKey, tags }: AllowedVisit, isInTime?: boolean): Metering {
+    return {
+      shared: tags.sharedOf(site.meterNames),
+      networks: isKnown || isOperatorsOwn(address) ? NO_NETWORKS : tags.networksOf(addressKey, address),
+      isV4: isV4(address),
+      expected: expectedOf(site),
+      counts: !isKnown && site.test === undefined,
+      isInTime,
+    }
   }
 }
 

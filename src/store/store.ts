@@ -19,7 +19,7 @@ type Unavailable = typeof UNAVAILABLE
 export type Done<Answer> = (answer: Answer) => void
 
 export interface ChallengeRequest {
-  /** From `limitKey`: lowercase hex. */
+  /** From `AddressTags.keyOf`, or of a separate window. */
   readonly addressKey: string
   /** 1 to 2^21 - 1; 0 when the site is not known. */
   readonly siteTag: number
@@ -36,7 +36,7 @@ export interface ChallengeRequest {
 export interface Metering {
   /** From `meterNames`: what all networks of the site share. */
   readonly shared: readonly string[]
-  /** From `networkKeys`, one for each level; empty if its networks are not counted. */
+  /** From `AddressTags.networksOf`, one for each level; empty if its networks are not counted. */
   readonly networks: readonly string[]
   readonly isV4: boolean
   /** Proofs a minute of repeat sources that the operator expects of the site. */
@@ -89,7 +89,7 @@ export type SolutionAdmission =
   | Unavailable
 
 export interface RedemptionRequest {
-  /** From `limitKey`, of the calling backend. */
+  /** From `AddressTags.keyOf`, of the calling backend. */
   readonly callerKey: string
   readonly callerLimit: number
   /** undefined when the credentials name no valid API key; then only the caller's address is charged. */

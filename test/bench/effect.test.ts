@@ -10,7 +10,9 @@ import { policyOf } from '../../bench/simulator/policy.ts'
 import { builtInScenarios, POPULATIONS, type Scenario } from '../../bench/simulator/scenario.ts'
 import { simulate } from '../../bench/simulator/simulate.ts'
 import { Addresses } from '../../bench/simulator/world.ts'
-import { isOperatorsOwn, networkKeys } from '../../src/domain/address.ts'
+import { isOperatorsOwn } from '../../src/domain/address.ts'
+import { AddressTags } from '../../src/domain/address-tags.ts'
+import { Keyring } from '../../src/domain/keyring.ts'
 import { baseOf, type DeviceClass } from '../../src/domain/solve-time.ts'
 import { UsageError } from '../harness/command-line.ts'
 
@@ -107,7 +109,9 @@ test('addresses are public, and lie as planned', () => {
     const addresses = new Addresses(plan, 101)
     const all = Array.from({ length: addresses.count }, (_, index) => addresses.get(index))
     assert.ok(!all.some(isOperatorsOwn))
-    return [new Set(all).size, new Set(all.map(address => networkKeys(address)[level])).size]
+    const tags = new AddressTags(new Keyring(['a secret']).signing)
+    const networks = all.map(address => tags.networksOf(tags.keyOf(address, 64), address)[level])
+    return [new Set(all).size, new Set(networks).size]
   }
   assert.deepEqual(networksOf({ addresses: 200_000 }, 0), [200_000, 200_000])
   assert.deepEqual(networksOf({ addresses: 4096, perNetwork: 256, networksPerBlock: 2 }, 0), [4096, 16])

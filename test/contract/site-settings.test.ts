@@ -5,7 +5,7 @@
 
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { limitKey, parseAddress } from '../../src/domain/address.ts'
+import { parseAddress } from '../../src/domain/address.ts'
 import { nonceTerms } from '../../src/domain/nonce.ts'
 import { SCORE_WEIGHTS } from '../../src/domain/score.ts'
 import { apiKeyId } from '../../src/domain/site.ts'
@@ -23,7 +23,7 @@ import {
   assertRefused,
   requestsUntilLimited,
 } from './answers.ts'
-import { freshFingerprint, keyring, onEachStore, type Subject } from './support.ts'
+import { freshFingerprint, keyring, onEachStore, type Subject, tags } from './support.ts'
 
 /** More connections than that never all end at one of two workers. */
 const CONNECTIONS = 20
@@ -118,7 +118,7 @@ function siteSettingTests(subject: Subject): void {
       const draw = drawOf(
         keyring.signing.drawMac,
         siteKey,
-        limitKey(parseAddress(from)!, 64),
+        tags.keyOf(parseAddress(from)!, 64),
         nonceTerms(nonce).issuedAtMs,
       )
       assert.equal(difficulty, wholeBits(baseOf(timed), draw), String(index))

@@ -4,7 +4,8 @@ import assert from 'node:assert/strict'
 import { hash, randomInt } from 'node:crypto'
 import { after, before, describe, test } from 'node:test'
 import { loadConfig } from '../../src/config/config.ts'
-import { limitKey, parseAddress } from '../../src/domain/address.ts'
+import { parseAddress } from '../../src/domain/address.ts'
+import { AddressTags } from '../../src/domain/address-tags.ts'
 import { Keyring } from '../../src/domain/keyring.ts'
 import { mintNonce, NONCE_RANDOM_BITS } from '../../src/domain/nonce.ts'
 import type { SiteSettings } from '../../src/domain/site-fields.ts'
@@ -32,6 +33,7 @@ export const QUICK_DIFFICULTY = { base: 16, min: 16, max: 28 }
 export const CONSTANT_DIFFICULTY = { base: 16, min: 16, max: 16 }
 
 export const keyring = new Keyring([TEST_SECRET])
+export const tags = new AddressTags(keyring.signing)
 
 /** The tests of one part of the contract. */
 export type Section = (subject: Subject) => void
@@ -228,7 +230,7 @@ export class Subject {
       const store = await createStore(config, { sweeps: false, deadlineMs: 5000 })
       try {
         await store.open()
-        return store.requests.nonceEpoch(limitKey(parseAddress(from)!, config.ipv6PrefixBits), siteKey)!
+        return store.requests.nonceEpoch(tags.keyOf(parseAddress(from)!, config.ipv6PrefixBits), siteKey)!
       } finally {
         await store.close()
       }

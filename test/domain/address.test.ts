@@ -10,9 +10,9 @@ import {
   formatAddress,
   formatNetwork,
   isV4,
-  limitKey,
   parseAddress,
   parseRange,
+  visitorKey,
 } from '../../src/domain/address.ts'
 import { addresses, seeded } from '../harness/arbitraries.ts'
 import { words } from '../harness/values.ts'
@@ -95,8 +95,8 @@ test('bytes of a socket: IPv4 and its mapped form are the same address', () => {
   assert.equal(addressFromBytes(Buffer.alloc(5)), undefined)
 })
 
-test('limit keys: whole IPv4 addresses, prefixes of IPv6', () => {
-  const key = (text: string, bits: number) => limitKey(parseAddress(text)!, bits)
+test('visitor keys: whole IPv4 addresses, prefixes of IPv6', () => {
+  const key = (text: string, bits: number) => visitorKey(parseAddress(text)!, bits)
   assert.equal(key('10.1.2.3', 64), '0a010203')
   assert.equal(key('2001:db8:1:2:3:4:5:6', 64), '20010db800010002')
   assert.equal(key('2001:db8:1:2::', 64), key('2001:db8:1:2:ffff:ffff:ffff:ffff', 64))

@@ -2,15 +2,10 @@
 
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import {
-  type Address,
-  isOperatorsOwn,
-  isV4,
-  networkKeys,
-  ownerKey,
-  parseAddress,
-} from '../../src/domain/address.ts'
+import { type Address, isOperatorsOwn, isV4, parseAddress } from '../../src/domain/address.ts'
+import { AddressTags } from '../../src/domain/address-tags.ts'
 import { type AddressCounts, climbOf, isUnderpriced } from '../../src/domain/difficulty.ts'
+import { Keyring } from '../../src/domain/keyring.ts'
 import {
   addProof,
   fadeAll,
@@ -42,6 +37,8 @@ const FLOWS = {
   ownerOf16: (index: number) => address(`198.51.${index % 250}.${(index >> 8) % 250}`),
 } satisfies Record<string, (index: number) => Address>
 
+const TAGS = new AddressTags(new Keyring(['a secret of the test']).signing)
+
 type Flows = Partial<Record<keyof typeof FLOWS, number>>
 
 /** A store of meters, with one site. */
@@ -63,7 +60,7 @@ class Town {
       return known
     }
     const shared = meterNames(SITE, false)
-    const networks = isOperatorsOwn(from) ? [] : networkKeys(from)
+    const networks = isOperatorsOwn(from) ? [] : TAGS.networksOf(TAGS.keyOf(from, 64), from)
     const meters = metersFrom([...shared, ...networks].map(meter), shared.length)
     fadeAll(meters, this.nowMs)
     return meters
@@ -259,20 +256,6 @@ test('on a Cluster a shard counts its proofs of shared networks for all shards',
   const [owner, wide] = meters.networks
   assert.deepEqual([owner!.fast, wide!.fast, meters.all.fast, meters.site.first.fast], [4, 64, 16, 16])
   assert.equal(siteRates(meters.site).first.recent, 16)
-})
-
-test('networks have keys, and addresses of one owner share a key for their shard', () => {
-  assert.deepEqual(networkKeys(address('203.0.113.7')), ['cb0071', 'cb00'])
-  assert.deepEqual(networkKeys(address('2001:db8:1:203::1')), ['20010db80001', '20010db8'])
-  for (const [key, owner] of [
-    ['cb007107', 'cb0071'],
-    ['cb007107r', 'cb0071'],
-    [`cb007107n${SITE}`, 'cb0071'],
-    ['20010db800010203', '20010db80001'],
-    ['20010db800010203r', '20010db80001'],
-    ['20010db80001', '20010db80001'],
-  ] as const)
-    assert.equal(ownerKey(key), owner)
 })
 
 test("private networks are the operator's own, and are not counted", () => {

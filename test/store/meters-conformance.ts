@@ -26,7 +26,7 @@ function meteringOf(some: Partial<Metering> = {}): Metering {
   next++
   const wide = `9${next.toString(16).padStart(3, '0')}`
   const shared = meterNames(`site_${String(next).padStart(22, '0')}`, some.isInTime !== undefined)
-  return { shared, networks: [`${wide}aa`, wide], isV4: true, expected: 0, counts: true, ...some }
+  return { shared, networks: [`${wide}ownr`, `${wide}wide`], isV4: true, expected: 0, counts: true, ...some }
 }
 
 let lastNonce = ''
@@ -64,8 +64,8 @@ const listOf = ({ all, site, networks }: Meters): Meter[] => [
 export function metersConformance(name: string, make: StoreMaker): void {
   describe(`meters: ${name}`, () => {
     for (const [what, isV4, networks] of [
-      ['IPv4', true, ['5a5a01', '5a5a']],
-      ['IPv6', false, ['20010db80001', '20010db8']],
+      ['IPv4', true, ['ownerOf4', 'wideOfV4']],
+      ['IPv6', false, ['ownerOf6', 'wideOfV6']],
     ] as const) {
       test(`meters of ${what} are those that the domain computes: learning, an attack, nights, a clock that is set`, async () => {
         const own = await make() // its clock leaps
@@ -77,9 +77,7 @@ export function metersConformance(name: string, make: StoreMaker): void {
           for (let step = 0; step < 400; step++) {
             const isAttack = step > 250
             own.clock.now += step === SET_BACK ? -600_000 : isAttack ? 3 : step % 40 === 39 ? LEAP_MS : 1500
-            const addressKey = isV4
-              ? `5a5a01${(step % 7).toString(16).padStart(2, '0')}`
-              : `20010db800010${200 + (step % 7)}`
+            const addressKey = isV4 ? `${networks[0]}0${step % 7}` : `${networks[0]}020${step % 7}`
             const isInTime = step % 3 > 0
             const store = step % 2 ? own.store : own.other
             const asked = { ...metering, isInTime }

@@ -3,7 +3,7 @@
 import assert from 'node:assert/strict'
 import { type TestContext, test } from 'node:test'
 import { Redis } from 'ioredis'
-import { ownerKey } from '../../src/domain/address.ts'
+import { ownerKey } from '../../src/domain/address-tags.ts'
 import { fnv1a } from '../../src/domain/bytes.ts'
 import { BridgedStore } from '../../src/store/bridge.ts'
 import { evenlySpreadTags, slotOf } from '../../src/store/redis/connection.ts'

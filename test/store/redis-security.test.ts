@@ -3,6 +3,7 @@
 import assert from 'node:assert/strict'
 import { after, before, describe, test } from 'node:test'
 import { loadConfig } from '../../src/config/config.ts'
+import { ownerKey } from '../../src/domain/address-tags.ts'
 import { meterNames } from '../../src/domain/meters.ts'
 import { causeOf } from '../../src/store/redis/inspection.ts'
 import { RedisStore } from '../../src/store/redis/store.ts'
@@ -51,7 +52,7 @@ async function exercise(store: RedisStore): Promise<void> {
     const addressKey = freshKey()
     const metering = {
       shared: meterNames(SITE, false),
-      networks: [addressKey.slice(0, 6), addressKey.slice(0, 4)],
+      networks: [ownerKey(addressKey), 'wideOfV4'],
       isV4: true,
       expected: 0,
       counts: true,

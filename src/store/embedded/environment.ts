@@ -21,7 +21,7 @@ export type StateEnvironment = ReturnType<typeof openState>
  * Layout of the state's files. Files with another version's layout are deleted at the start, as after a reboot, because their
  * records could not be found. In a roll, workers do not start on another version's layout: the other workers still write it.
  */
-const STATE_LAYOUT = 4
+const STATE_LAYOUT = 5
 const LAYOUT_MARK = ` layout ${STATE_LAYOUT}`
 
 /**

@@ -33,7 +33,7 @@ const reusedValue = Buffer.allocUnsafeSlow(RECORD_OFFSET + METER_BYTES)
 /** Those of one transaction: each is read once, and written once if it changed. */
 export class TransactionMeters {
   readonly #windows: Windows
-  /** By the names of the shared ones, and the hexadecimal keys of networks. */
+  /** By the names of the shared ones, and the keys of networks. */
   #meters = new Map<string, Meter>()
   #monotonicMs = 0
   #wallMs = 0
@@ -79,7 +79,7 @@ export class TransactionMeters {
   }
 }
 
-/** @param name of a shared meter, or a key from `networkKeys` */
+/** @param name of a shared meter, or a key from `networksOf` */
 export function keyOf(name: string): Buffer {
   const isShared = name.charCodeAt(1) === COLON
   const key = keys.ofLength(isShared ? name.length : name.length + 2)

@@ -19,7 +19,7 @@
  * then refuses, the caller's charge is refunded.
  */
 
-import { ownerKey } from '../../domain/address.ts'
+import { ownerKey } from '../../domain/address-tags.ts'
 import { fnv1a } from '../../domain/bytes.ts'
 import { isSiteKey } from '../../domain/site.ts'
 import {
@@ -164,7 +164,7 @@ export class RedisRequests implements RequestStore {
     return Math.max(0, Math.ceil(expiresAtMs - this.#now())) + MARK_MARGIN_MS
   }
 
-  /** @param key of an address, or a site key, which begins with no digit */
+  /** @param key of an address, or a site key */
   #shardOf(key: string): Shard {
     const shards = this.#shards
     if (shards.length === 1) return shards[0]!

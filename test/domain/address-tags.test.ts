@@ -1,0 +1,87 @@
+/** The names of addresses and networks in the store. */
+
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { type Address, parseAddress } from '../../src/domain/address.ts'
+import {
+  AddressTags,
+  ownerKey,
+  windowOfKnown,
+  windowOfRefused,
+  windowOfSite,
+} from '../../src/domain/address-tags.ts'
+import { Keyring } from '../../src/domain/keyring.ts'
+import { meterNames } from '../../src/domain/meters.ts'
+import { drawOf } from '../../src/domain/solve-time.ts'
+import { SITE } from '../store/harness.ts'
+
+const [SECRET, OTHER] = [
+  'a test secret of more than 32 characters',
+  'another secret of more than 32 characters',
+]
+const tagsOf = (...secrets: string[]) => new AddressTags(new Keyring(secrets).signing)
+const tags = tagsOf(SECRET)
+const address = (text: string): Address => parseAddress(text)!
+const keyOf = (text: string, bits = 64) => tags.keyOf(address(text), bits)
+const networksOf = (text: string) => tags.networksOf(keyOf(text), address(text))
+
+test('an address key is the tag of the owner’s network and the bits within it', () => {
+  assert.match(keyOf('203.0.113.7'), /^[\w-]{8}07$/)
+  assert.match(keyOf('2001:db8:1:203::1'), /^[\w-]{8}0203$/)
+  assert.match(keyOf('2001:db8:1:2ff::1', 60), /^[\w-]{8}02f0$/)
+  assert.match(keyOf('2001:db8:1:2::1', 128), /^[\w-]{8}00020000000000000001$/)
+  assert.match(keyOf('2001:db8:1:2::1', 48), /^[\w-]{8}$/)
+})
+
+test('addresses of one /24 or /48 share a tag, in every window, and no two networks do', () => {
+  const owner = (text: string) => ownerKey(keyOf(text))
+  assert.equal(owner('203.0.113.7'), owner('203.0.113.250'))
+  assert.equal(owner('2001:db8:1:2::1'), owner('2001:db8:1:ffff::1'))
+  const key = keyOf('203.0.113.7')
+  for (const window of [windowOfRefused(key), windowOfKnown(key, SITE), windowOfSite(key, SITE)])
+    assert.equal(ownerKey(window), ownerKey(key))
+  const networks = Array.from({ length: 65_536 }, (_, index) => [
+    owner(`198.${index >> 8}.${index & 0xff}.7`),
+    owner(`2001:db8:${index.toString(16)}::1`),
+  ])
+  assert.equal(new Set(networks.flat()).size, 2 * 65_536)
+})
+
+test('the meters of a network are those of its owner and of the /16 or /32 around it', () => {
+  for (const [one, neighbour, stranger] of [
+    ['203.0.113.7', '203.0.114.7', '203.1.113.7'],
+    ['2001:db8:1::1', '2001:db8:2::1', '2001:db9:1::1'],
+  ] as const) {
+    const [owner, wide] = networksOf(one)
+    assert.equal(owner, ownerKey(keyOf(one)))
+    assert.notEqual(owner, networksOf(neighbour)[0])
+    assert.equal(wide, networksOf(neighbour)[1])
+    assert.notEqual(wide, networksOf(stranger)[1])
+  }
+  assert.equal(new Set([...networksOf('0.0.0.0'), ...networksOf('::'), ...networksOf('0.0.1.0')]).size, 5)
+})
+
+test('tags are the same on all hosts with the same first secret, and others under another', () => {
+  const one = address('203.0.113.7')
+  assert.equal(tagsOf(SECRET, OTHER).keyOf(one, 64), keyOf('203.0.113.7'))
+  assert.notEqual(tagsOf(OTHER, SECRET).keyOf(one, 64), keyOf('203.0.113.7'))
+  for (const text of ['203.0.113.7', '2001:db8:1:203::1']) {
+    const other = windowOfKnown(tagsOf(OTHER).keyOf(address(text), 64), SITE)
+    assert.equal(tags.renamed(other, address(text)), windowOfKnown(keyOf(text), SITE))
+  }
+})
+
+test('the longest key of an address draws its difficulty too', () => {
+  const longest = windowOfKnown(keyOf('2001:db8:1:2::1', 128), SITE)
+  const draw = drawOf(new Keyring([SECRET]).signing.drawMac, SITE, longest, Date.now())
+  assert.ok(draw >= 0 && draw < 1)
+})
+
+test('each secret has its own meter of all traffic, and the meters of sites are the same', () => {
+  const names = meterNames(SITE, true)
+  const [ours, theirs] = [tags.sharedOf(names), tagsOf(OTHER).sharedOf(names)]
+  assert.equal(tags.sharedOf(names), ours)
+  assert.notEqual(ours[0], theirs[0])
+  assert.match(ours[0]!, /^m:all:[\w-]{8}$/)
+  assert.deepEqual([ours.slice(1), theirs.slice(1)], [names.slice(1), names.slice(1)])
+})
