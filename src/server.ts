@@ -7,7 +7,6 @@ import { ListenError } from './config/ports.ts'
 import { resolveSecrets } from './config/secrets.ts'
 import { demoRoutes } from './demo/routes.ts'
 import { DEMO_SITE_KEY, demoApiKey } from './demo/site.ts'
-import { formatAddress } from './domain/address.ts'
 import { AddressTags } from './domain/address-tags.ts'
 import { BackendCounts } from './domain/backends.ts'
 import { FingerprintWatch } from './domain/fingerprints.ts'
@@ -89,7 +88,8 @@ export async function startServer(
   const listener = await listen(app, host, {
     ...config,
     connectionsMax,
-    refused: (peer, why, count) => log.warn({ peer, why, count }, 'refused connections of a trusted proxy'),
+    refused: (peer, why, count) =>
+      log.warn({ peer: eventLog.addressText(peer), why, count }, 'refused connections of a trusted proxy'),
     crowded: count =>
       log.warn({ connectionsMax, count }, 'closed new connections: POWGATE_CONNECTIONS_MAX are open'),
   })
@@ -174,7 +174,7 @@ function hostOf(
     gate,
     newRequestId: requestIds(),
   }
-  tellOfForwarding(host, log)
+  tellOfForwarding(host, log, eventLog)
   return host
 }
 
@@ -206,15 +206,15 @@ function ignore(): void {}
 /** Pause between log lines on an ignored header: a proxy sends it with every request. */
 const FORWARDING_TOLD_MS = 60_000
 
-function tellOfForwarding(host: ExchangeHost, log: Logger): void {
+function tellOfForwarding(host: ExchangeHost, log: Logger, eventLog: EventLog): void {
   host.forwardingIgnored = peer => {
     host.forwardingIgnored = undefined
-    const about = { peer: formatAddress(peer), setting: 'POWGATE_TRUSTED_PROXIES' }
+    const about = { peer: eventLog.addressText(peer), setting: 'POWGATE_TRUSTED_PROXIES' }
     log.warn(
       about,
       'X-Forwarded-For is ignored: its sender is not trusted; if it is a proxy of yours, name it',
     )
-    setTimeout(() => tellOfForwarding(host, log), FORWARDING_TOLD_MS).unref()
+    setTimeout(() => tellOfForwarding(host, log, eventLog), FORWARDING_TOLD_MS).unref()
   }
 }
 

@@ -1,6 +1,6 @@
 /** `powgate explain`: one visitor's story, from the log alone. */
 
-import { formatAddress, parseAddress } from '../domain/address.ts'
+import { formatAddress, formatNetwork, parseAddress } from '../domain/address.ts'
 import { apiKeyId } from '../domain/site.ts'
 import { statedNonce } from '../domain/token.ts'
 import { type Query, type SearchResult, STDIN, searchLogs, VISITS } from '../explain/search.ts'
@@ -36,7 +36,8 @@ const REQUEST_ID = /^[\w.:=+/@-]{1,128}$/
 
 function queryOf(text: string): Query | undefined {
   const address = parseAddress(text.trim())
-  if (address !== undefined) return { text: formatAddress(address), kind: 'address' }
+  if (address !== undefined)
+    return { text: formatAddress(address), kind: 'address', network: formatNetwork(address) }
   const nonce = statedNonce(decoded(text.trim()))
   if (nonce !== '') return { text: nonce, kind: 'nonce' }
   if (!REQUEST_ID.test(text.trim()) || apiKeyId(text.trim()) !== undefined) return undefined
@@ -56,20 +57,20 @@ async function runExplain(input: Input): Promise<void> {
   if (readsStdin === 1 && process.stdin.isTTY)
     throw new UsageError('--log: missing; expected the path of a file, or the log on standard input')
   const findings = await searchLogs(paths, query)
-  if (findings.records.length === 0) throw new AdminError(notFound(findings))
+  if (findings.records.length === 0) throw new AdminError(notFound(findings, query))
   if (input.has('json')) printStory(findings)
   else tellStory(findings, query)
 }
 
 /** One line that tells why the request may be missing from the log. */
-function notFound({ skipped, read }: SearchResult): string {
+function notFound({ skipped, read }: SearchResult, { text, network }: Query): string {
   const unread =
     skipped === 0
       ? ''
       : ` (${skipped} lines mention it but are not JSON: a log for a terminal needs POWGATE_LOG_FORMAT=json)`
   return (
-    `the log does not mention this visitor${unread}: with LOG_LEVEL info or lower it holds failures and refusals up to a ` +
-    `bound per minute and worker, and successes beyond the first few a minute for the share POWGATE_LOG_SUCCESSES of visitors. ${readText(read)}`
+    `the log does not mention ${network === undefined ? 'this visitor' : `${text} or its network ${network}`}${unread}: with LOG_LEVEL info or lower it holds ` +
+    `failures and refusals up to a bound per minute and worker, and successes of the share POWGATE_LOG_SUCCESSES of visitors. ${readText(read)}`
   )
 }
 
@@ -89,12 +90,21 @@ function printStory(findings: SearchResult): void {
     const { time, title, lines } = stepOf(record, visit)
     return { time: momentText(time), title, lines, record }
   })
-  const { skipped, isCut, read } = findings
-  printJson({ nonces: noncesOf(findings), skipped, isCut, read: { ...read, hosts: [...read.hosts] }, steps })
+  const { skipped, isCut, isOfNetwork, read } = findings
+  printJson({
+    nonces: noncesOf(findings),
+    skipped,
+    isCut,
+    isOfNetwork,
+    read: { ...read, hosts: [...read.hosts] },
+    steps,
+  })
 }
 
-function tellStory(findings: SearchResult, { kind }: Query): void {
-  const { records, skipped, isCut, read } = findings
+function tellStory(findings: SearchResult, { kind, text, network }: Query): void {
+  const { records, skipped, isCut, isOfNetwork, read } = findings
+  if (isOfNetwork)
+    printLine(`The log names networks: what follows is of ${network}, so perhaps of others than ${text}.`, '')
   const nonces = noncesOf(findings)
   const others = records.filter(({ nonce }) => typeof nonce !== 'string')
   for (const nonce of nonces) {
@@ -105,11 +115,14 @@ function tellStory(findings: SearchResult, { kind }: Query): void {
     tellSteps(own.map(record => stepOf(record, own)))
   }
   if (others.length > 0) {
-    const besides = kind === 'address' ? 'From the same address' : 'Under the same request id'
+    const besides =
+      kind === 'address'
+        ? `From the same ${isOfNetwork ? 'network' : 'address'}`
+        : 'Under the same request id'
     printLine(nonces.length === 0 ? `Request to ${siteOf(others)}` : besides, '')
     tellSteps(others.map(record => stepOf(record)))
   }
-  const shown = kind === 'address' ? `its last ${VISITS} visits` : `the first ${records.length}`
+  const shown = kind === 'address' ? `the last ${VISITS} visits` : `the first ${records.length}`
   if (isCut) printLine(`More lines match; only ${shown} are shown.`)
   if (skipped > 0) printLine(`${skipped} lines mention it but are not JSON of powgate.`)
   printLine(readText(read))

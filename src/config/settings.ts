@@ -215,12 +215,11 @@ export const SETTING_GROUPS = {
       accepts: text => isWithin(text, [0, 1]),
       fallback: '0.01',
       expects: 'a number from 0 to 1',
-      about:
-        'Share of the visitors whose successes are logged too, beyond the first 60 lines a minute and worker.',
+      about: 'Share of the visitors whose successes are logged; 0: none. Failures and refusals always are.',
     },
     POWGATE_LOG_ADDRESSES: choice(
-      ['whole', 'network'],
-      'Whether the log has addresses, or only their networks: /24 of IPv4, /48 of IPv6.',
+      ['network', 'whole'],
+      'Whether the log has only the networks of addresses (/24 of IPv4, /48 of IPv6), or addresses.',
     ),
     POWGATE_TRACE_FILE: optional(
       'the path of a file',

@@ -13,6 +13,8 @@ export interface Query {
   readonly text: string
   /** What the text is: a request id may be a nonce too, and an address one of either; its last visits are meant. */
   readonly kind: 'nonce' | 'id' | 'address'
+  /** Of an address: by it the log names the address, unless it has whole ones. */
+  readonly network?: string
 }
 
 /** One line of a log, parsed. */
@@ -21,6 +23,8 @@ export type LogRecord = Readonly<Record<string, unknown>>
 export interface SearchResult {
   /** Ordered by time. */
   readonly records: readonly LogRecord[]
+  /** Whether lines were found by the network of the address, so that they may be of another address in it. */
+  readonly isOfNetwork: boolean
   /** Number of lines that contain the text and are not powgate's JSON. */
   readonly skipped: number
   /** Whether further lines were found and left out. */
@@ -61,7 +65,7 @@ export async function searchLogs(paths: readonly string[], query: Query): Promis
     for (const path of sources)
       await eachLineWith(
         path,
-        [query.text],
+        [query.text, query.network ?? query.text],
         line => hits.take(line),
         line => hits.sample(line),
       )
@@ -99,19 +103,25 @@ class Hits {
   readonly #skipped = new Set<string>()
   readonly #read: Reading = { hosts: new Set() }
   #isCut = false
+  #isOfNetwork = false
 
   constructor(query: Query) {
     this.#query = query
   }
 
   take(line: string): void {
-    const { text, kind } = this.#query
+    const { text, kind, network } = this.#query
     const record = parseLine(line)
+    const isOf = (address: string) =>
+      [record?.ip, record?.visitorIp, record?.expectedIp].includes(address)
     if (record === undefined) this.#skipped.add(line.slice(0, 200))
-    else if (
+    else if (network !== undefined && isOf(network)) {
+      this.#isOfNetwork = true
+      this.#add(line, record)
+    } else if (
       record.nonce === text ||
       (kind !== 'nonce' && record.requestId === text) ||
-      (kind === 'address' && [record.ip, record.visitorIp, record.expectedIp].includes(text))
+      (kind === 'address' && isOf(text))
     )
       this.#add(line, record)
   }
@@ -152,7 +162,13 @@ class Hits {
 
   findings(): SearchResult {
     const records = [...this.#records.values()].sort((a, b) => Number(a.time) - Number(b.time))
-    return { records, skipped: this.#skipped.size, isCut: this.#isCut, read: this.#read }
+    return {
+      records,
+      skipped: this.#skipped.size,
+      isCut: this.#isCut,
+      isOfNetwork: this.#isOfNetwork,
+      read: this.#read,
+    }
   }
 
   #add(line: string, record: LogRecord): void {

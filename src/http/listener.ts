@@ -6,7 +6,7 @@ import {
   us_listen_socket_close,
   us_socket_local_port,
 } from 'uWebSockets.js'
-import { type Address, type AddressSet, addressFromBytes, formatAddress } from '../domain/address.ts'
+import { type Address, type AddressSet, addressFromBytes } from '../domain/address.ts'
 import type { ExchangeHost } from './exchange-host.ts'
 import { ProxyRelay } from './proxy-relay.ts'
 
@@ -21,7 +21,7 @@ interface ListenOptions {
   /** The longest wait of an answer for the store. */
   readonly storeDeadlineMs: number
   /** Called when a trusted proxy sent a wrong header, at most once in ten seconds. */
-  readonly refused: (peer: string, why: string, sinceLast: number) => void
+  readonly refused: (peer: Address, why: string, sinceLast: number) => void
   /** Called when connections were closed because there were too many, at most once in ten seconds. */
   readonly crowded: (sinceLast: number) => void
 }
@@ -94,9 +94,7 @@ export async function listen(
   const relay = new ProxyRelay({
     trustedProxies: options.trustedProxies,
     upstreamPort: us_socket_local_port(socket),
-    refused: seldom((sinceLast, peer: Address, why: string) =>
-      options.refused(formatAddress(peer), why, sinceLast),
-    ),
+    refused: seldom((sinceLast, peer: Address, why: string) => options.refused(peer, why, sinceLast)),
     connectionsMax,
     crowded,
     silentMs: Math.max(RELAY_SILENT_MS, options.storeDeadlineMs + STORE_MARGIN_MS),

@@ -26,8 +26,7 @@ export type LogEvent =
   /** An exception in powgate itself. */
   | 'fault'
 
-/** Lines per minute and worker. All quotas allow 1,140 lines of about 450 bytes: 0.8 GB a day under every attack at once. */
-export const SUCCESSES_PER_MINUTE = 60
+/** Lines per minute and worker. All quotas allow 1,080 lines of about 450 bytes: 0.7 GB a day under every attack at once. */
 export const FAILURES_PER_MINUTE = 180
 export const REFUSALS_PER_MINUTE = 120
 const FAULTS_PER_MINUTE = 60
@@ -39,15 +38,15 @@ export class EventLog {
   /** At level trace everything is logged. */
   readonly #isUnbounded: boolean
   readonly #sample: Sample
-  readonly #addressText: (address: Address) => string
-  readonly #successes = new Quota(SUCCESSES_PER_MINUTE)
+  /** An address as logs show it. */
+  readonly addressText: (address: Address) => string
   readonly #failures = new Quota(FAILURES_PER_MINUTE)
   readonly #faults = new Quota(FAULTS_PER_MINUTE)
   readonly #refusals: Readonly<Record<RefusalKind, Quota>>
   readonly #timer: NodeJS.Timeout
 
   /**
-   * @param successShare share of the visitors whose successes are logged beyond the first few a minute, 0 to 1
+   * @param successShare share of the visitors whose successes are logged, 0 to 1
    * @param isAddressWhole true: addresses are logged whole; false: only their networks
    */
   constructor(log: Logger, successShare: number, isAddressWhole: boolean) {
@@ -55,7 +54,7 @@ export class EventLog {
     this.#isOn = log.isLevelEnabled('info')
     this.#isUnbounded = log.isLevelEnabled('trace')
     this.#sample = new Sample(successShare)
-    this.#addressText = isAddressWhole ? formatAddress : formatNetwork
+    this.addressText = isAddressWhole ? formatAddress : formatNetwork
     const kinds = new Set(Object.values(OUTCOMES).map(({ kind }) => kind))
     const quotas = Array.from(kinds, kind => [kind, new Quota(REFUSALS_PER_MINUTE)])
     this.#refusals = Object.fromEntries(quotas)
@@ -84,7 +83,7 @@ export class EventLog {
 
   #issued(exchange: ObservedExchange, challenge: Issued): void {
     const { nonce, difficulty, bounds, counts, climb, traffic } = challenge
-    if (!this.#tellsSuccess(nonce, 'challenge-issued')) return
+    if (!this.#tellsSuccess(nonce)) return
     const { base, min, max, raise, solveMs, exactBase } = bounds
     const { requests, networks, failures, site: ofSite, network, isRepeat } = climb
     const { siteRepeat, siteFirst, siteExpected } = traffic
@@ -113,7 +112,7 @@ export class EventLog {
   #judged(exchange: ObservedExchange, judgement: Judged): void {
     const { nonce, passed, score, reasons, signals, site } = judgement
     const event = passed ? 'verification-passed' : 'verification-failed'
-    if (passed ? !this.#tellsSuccess(nonce, event) : !this.#tellsFailure()) return
+    if (passed ? !this.#tellsSuccess(nonce) : !this.#tellsFailure()) return
     this.#write(exchange, event, passed ? 'verification passed' : 'verification failed', {
       nonce,
       score,
@@ -124,11 +123,11 @@ export class EventLog {
   }
 
   #redeemed(exchange: ObservedExchange, { apiKey, claims }: Redeemed): void {
-    if (!this.#tellsSuccess(claims.nonce, 'token-redeemed')) return
+    if (!this.#tellsSuccess(claims.nonce)) return
     this.#write(exchange, 'token-redeemed', 'token redeemed', {
       nonce: claims.nonce,
       apiKeyId: apiKey.id,
-      visitorIp: this.#addressText(claims.address),
+      visitorIp: this.addressText(claims.address),
       score: claims.score,
       tokenAgeMs: Math.max(0, Date.now() - claims.issuedAtMs),
     })
@@ -141,8 +140,8 @@ export class EventLog {
     if (!this.#log.isLevelEnabled(level) || !this.#tells(this.#refusals[kind], reason)) return
     const about = {
       ...{ endpoint: part, status, code, reason, policy, apiKeyId: exchange.apiKeyId || undefined },
-      expectedIp: mismatch && this.#addressText(mismatch.expected),
-      visitorIp: mismatch && this.#addressText(mismatch.visitor),
+      expectedIp: mismatch && this.addressText(mismatch.expected),
+      visitorIp: mismatch && this.addressText(mismatch.visitor),
     }
     this.#write(exchange, 'refused', 'refused', about, level)
   }
@@ -152,8 +151,8 @@ export class EventLog {
     this.#write(exchange, 'fault', 'a request ran into a fault', { part, err: error }, 'error')
   }
 
-  #tellsSuccess(nonce: string, event: LogEvent): boolean {
-    return this.#isOn && (this.#sample.has(nonce) || this.#tells(this.#successes, event))
+  #tellsSuccess(nonce: string): boolean {
+    return this.#isOn && (this.#isUnbounded || this.#sample.has(nonce))
   }
 
   #tellsFailure(): boolean {
@@ -179,7 +178,7 @@ export class EventLog {
         requestId,
         site: siteKey === '' ? undefined : printable(siteKey, SITE_CHARACTERS_MAX),
         nonce: nonce === '' ? undefined : nonce,
-        ip: address === undefined ? undefined : this.#addressText(address),
+        ip: address === undefined ? undefined : this.addressText(address),
         origin: origin === '' ? undefined : printable(origin, ORIGIN_CHARACTERS_MAX),
         ...fields,
       },
@@ -189,7 +188,7 @@ export class EventLog {
 
   #renew(): void {
     const counts: Record<string, number> = {}
-    for (const quota of [this.#successes, this.#failures, this.#faults, ...Object.values(this.#refusals)]) {
+    for (const quota of [this.#failures, this.#faults, ...Object.values(this.#refusals)]) {
       for (const [name, count] of quota.renew()) counts[name] = (counts[name] ?? 0) + count
     }
     if (Object.keys(counts).length === 0) return

@@ -302,7 +302,7 @@ test('an X-Forwarded-For of others than the trusted proxies is ignored, of which
   await eventually(5000, 'a line of the log', () => told().length > 0)
   assert.match(
     told().join('\n'),
-    /^.*"level":"warn".*"peer":"127\.0\.0\.9","setting":"POWGATE_TRUSTED_PROXIES".*$/,
+    /^.*"level":"warn".*"peer":"127\.0\.0\.0\/24","setting":"POWGATE_TRUSTED_PROXIES".*$/,
   )
   assert.doesNotMatch(told()[0]!, /203\.0\.113\.7/)
   assert.match(service.output, /"level":"warn".*POWGATE_TRUSTED_PROXIES: 10\.0\.0\.0\/8 is wide/)

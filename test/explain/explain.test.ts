@@ -68,6 +68,7 @@ describe('on the log of a service', () => {
     service = await TestService.start('embedded', {
       POWGATE_WORKERS: '1', // one log of counters, in one order
       LOG_LEVEL: 'trace',
+      POWGATE_LOG_ADDRESSES: 'whole',
       POWGATE_LIMIT_CHALLENGE_ADDRESS_SITE: '12',
     })
     const client = new Client(service.url)
@@ -329,9 +330,32 @@ describe('on logs of any kind', () => {
     const text = await explain('2001:DB8:0::1', first!)
     assert.match(
       text,
-      /\nMore lines match; only its last 10 visits are shown\.\nRead: .* of web1; other hosts /,
+      /\nMore lines match; only the last 10 visits are shown\.\nRead: .* of web1; other hosts /,
     )
     assert.match(await problem('2001:db8::2', second!), /, of web2; other hosts/)
+  })
+
+  test('an address is found by its network in a log that names networks, and the story says so', async () => {
+    const lines = ['203.0.113.0/24', '203.0.112.0/24', '2001:db8:1::/48'].map((ip, index) =>
+      line({ event: 'refused', requestId: `r-${index}`, time: index, ip, endpoint: 'verify' }),
+    )
+    const path = file('networks.log', lines.join('\n'))
+    for (const [address, network, id] of [
+      ['203.0.113.7', '203.0.113.0/24', 'r-0'],
+      ['2001:db8:1:2::3', '2001:db8:1::/48', 'r-2'],
+    ] as const) {
+      const text = await explain(address, path)
+      assert.ok(
+        text.startsWith(`The log names networks: what follows is of ${network}, so perhaps of others`),
+      )
+      assert.ok(text.includes(`request ${id}, from ${network}`) && !/request r-1/.test(text))
+      const { steps, isOfNetwork } = await powgate.json('explain', address, '--log', path)
+      assert.deepEqual([steps.length, isOfNetwork], [1, true])
+    }
+    assert.match(
+      await problem('198.51.100.7', path),
+      /does not mention 198\.51\.100\.7 or its network 198\.51\.100\.0\/24/,
+    )
   })
 
   test('an id that thousands of requests bear is cut off', async () => {
