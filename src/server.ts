@@ -82,6 +82,8 @@ export async function startServer(
   const background = new AbortController()
   await until(() => store.isReady(), FIRST_CONTACT_MS, START_POLL_MS)
   startBackground(directory, service, watch, background.signal)
+  if (workerIndex === 0)
+    void repeat(() => store.sites.dropAudit(Date.now() - config.auditMs), AUDIT_MS, background.signal)
   if (store.isReady()) await until(() => directory.isLoaded, LOAD_MS, START_POLL_MS)
   const app = buildApp(service, host, contentRoutes(config, log))
   const connectionsMax = config.connectionsMax || connectionsThatFit(config.proxyProtocol)
@@ -179,7 +181,7 @@ function hostOf(
 }
 
 /** Pauses between two of what a worker does beside requests. All workers see a change of a site within two seconds. */
-const [SITES_MS, SITES_ROUND_MS, KEY_USES_MS, LOOK_MS] = [500, 5000, 60_000, 60_000]
+const [SITES_MS, SITES_ROUND_MS, KEY_USES_MS, LOOK_MS, AUDIT_MS] = [500, 5000, 60_000, 60_000, 3_600_000]
 
 function startBackground(
   directory: SiteDirectory,

@@ -37,6 +37,7 @@ const LOAD: Readonly<Record<string, () => Promise<readonly CommandEntry[]>>> = {
   store: async () => (await import('./store.ts')).STORE_COMMANDS,
   hosts: async () => [(await import('./hosts.ts')).HOSTS_COMMAND],
   explain: async () => [(await import('./explain.ts')).EXPLAIN_COMMAND],
+  forget: async () => [(await import('./forget.ts')).FORGET_COMMAND],
   try: async () => [(await import('./try.ts')).TRY_COMMAND],
   solve: async () => [(await import('./solve.ts')).SOLVE_COMMAND],
   widget: async () => [(await import('./widget.ts')).WIDGET_COMMAND],

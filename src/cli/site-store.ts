@@ -10,7 +10,7 @@ import { type SiteStore, StoreSetupError } from '../store/store.ts'
  * A stand-in for POWGATE_SECRETS, which a configuration with Redis must have. A command signs nothing, so the person who
  * runs it need not know the secrets.
  */
-const UNUSED_SECRET = 'no command ever signs with this placeholder'
+export const UNUSED_SECRET = 'no command ever signs with this placeholder'
 
 /**
  * Runs an action on the store that the environment names; the service may be running on it.

@@ -224,6 +224,7 @@ function configOf(text: Text, { redis, secrets, trustedProxies }: Checked) {
     logSuccesses: number('POWGATE_LOG_SUCCESSES'),
     /** Otherwise only their networks are logged. */
     logsWholeAddresses: text('POWGATE_LOG_ADDRESSES') === 'whole',
+    auditMs: number('POWGATE_AUDIT_DAYS') * 86_400_000,
     /** undefined: nothing is traced. */
     traceFile: text('POWGATE_TRACE_FILE') || undefined,
     dataDir: text('POWGATE_DATA_DIR'),

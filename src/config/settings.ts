@@ -221,6 +221,7 @@ export const SETTING_GROUPS = {
       ['network', 'whole'],
       'Whether the log has only the networks of addresses (/24 of IPv4, /48 of IPv6), or addresses.',
     ),
+    POWGATE_AUDIT_DAYS: integer([1, 36_500], 400, 'Days for which the audit log keeps an entry.'),
     POWGATE_TRACE_FILE: optional(
       'the path of a file',
       'Each worker records here, with its number added, what the difficulty of challenges followed from.',

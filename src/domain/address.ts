@@ -109,6 +109,13 @@ export function formatNetwork(address: Address): string {
   return `${formatAddress(rangeOf(address, keptBits).start)}/${prefix}`
 }
 
+/** A range as records that outlive it may keep it: no narrower than the network of one owner. */
+export function coarseRange(text: string): string {
+  const range = readRange(text)!
+  const network = rangeOf(range.start, isV4(range.start) ? 120 : 48)
+  return range.end <= network.end ? formatNetwork(range.start) : text
+}
+
 /** RFC 5952: the longest run of at least two zero groups becomes '::', the first if several are longest. */
 function compressZeroGroups(groups: number[]): string {
   let bestStart = -1

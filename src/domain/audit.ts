@@ -1,9 +1,11 @@
 /**
  * The audit log: who changed which site or API key, when, by which command, with old and new values. An entry is computed
  * from the records that are written, and both stores write both in one atomic operation. So each change has an entry, and
- * each entry tells what was written. An entry holds no secret, and no hash of one.
+ * each entry tells what was written. An entry holds no secret, no hash of one, and of an address only its network: who was
+ * blocked is to be forgotten once the block is lifted.
  */
 
+import { coarseRange } from './address.ts'
 import type { ApiKeyRecord, SiteRecord } from './site.ts'
 import { completed, FIELDS, valueIn } from './site-fields.ts'
 
@@ -65,7 +67,7 @@ export interface AuditQuery {
 export function auditEntry(change: RecordChange, { who, how }: Author): NewAuditEntry {
   if ('site' in change) {
     const { site, expected } = change
-    const changes = siteChanges(expected, site)
+    const changes = siteChanges(expected, site).map(withoutAddresses)
     return { who, how, action: siteAction(site, expected), siteKey: site.siteKey, name: site.name, changes }
   }
   const { apiKey, expected } = change
@@ -91,6 +93,14 @@ function keyAction(apiKey: ApiKeyRecord, expected: ApiKeyRecord | undefined): Au
   if (expected === undefined) return 'key-created'
   if (apiKey.deletedAt !== undefined) return 'key-deleted'
   return apiKey.revokedAt !== null && expected.revokedAt === null ? 'key-revoked' : 'key-changed'
+}
+
+const ADDRESS_LISTS = ['ipRules.allow', 'ipRules.block', 'known.networks']
+
+function withoutAddresses({ field, from, to }: FieldChange): FieldChange {
+  if (!ADDRESS_LISTS.includes(field)) return { field, from, to }
+  const networks = (list: unknown) => (list as readonly string[] | null)?.map(coarseRange) ?? null
+  return { field, from: networks(from), to: networks(to) }
 }
 
 type Fields = Readonly<Record<string, unknown>>

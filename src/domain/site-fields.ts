@@ -31,6 +31,7 @@ export interface SiteSettings {
   requireOrigin: boolean
   threshold: number
   minScore: number
+  signals: (typeof SIGNALS)[number]
   difficulty: { base: number; min: number; max: number; solveMs?: number }
   usualRate?: number
   ipRules: { allow: string[]; block: string[] }
@@ -91,6 +92,9 @@ const FAIL_OPEN: Row = {
   clear: 'no-fail-policy',
 }
 
+/** What a site may ask of a browser. What it does not ask for costs nobody any score. */
+export const SIGNALS = ['none', 'flags', 'all'] as const
+
 /** A name with a dot is that of a field in a group, which is an object of its own in the record. */
 const SITE_FIELDS: Readonly<Record<FieldName, Row>> = {
   name: {
@@ -132,6 +136,12 @@ const SITE_FIELDS: Readonly<Record<FieldName, Row>> = {
     about: 'Lowest score of a token that a backend may redeem',
     fallback: 0,
     flag: 'min-score',
+  },
+  signals: {
+    kind: oneOf('SIGNALS', ...SIGNALS),
+    about: 'What the widget reads of the browser for the score: nothing, seven flags, or a fingerprint too',
+    fallback: 'flags',
+    flag: 'signals',
   },
   'difficulty.base': { kind: BITS, about: 'Zero bits for a lone visitor', fallback: 18, flag: 'base' },
   'difficulty.min': { kind: BITS, about: 'Lowest difficulty', fallback: 16, flag: 'min' },

@@ -12,11 +12,20 @@ import { climbOf, difficultyOf } from '../domain/difficulty.ts'
 import type { Issued } from '../domain/ending.ts'
 import { challengeLifetimeMs, mintNonce, NONCE_RANDOM_BITS } from '../domain/nonce.ts'
 import { raisedBits } from '../domain/site.ts'
+import type { SIGNALS } from '../domain/site-fields.ts'
 import { boundsOf } from '../domain/solve-time.ts'
+import { withHeader } from '../http/exchange.ts'
 import { NO_HEADERS } from '../http/replies.ts'
 import type { ChallengeAdmission } from '../store/store.ts'
 import type { Service } from './service.ts'
 import { type AllowedVisit, trafficAround, type Visit, VisitorEndpoint } from './visit.ts'
+
+/** The answer's head tells the widget what the site asks for, since the body has the contract's fields alone. */
+const HEADS = {
+  none: withHeader('X-Powgate-Signals', 'none'),
+  flags: withHeader('X-Powgate-Signals', 'flags'),
+  all: withHeader('X-Powgate-Signals', 'all'),
+} satisfies Record<(typeof SIGNALS)[number], string>
 
 type Admitted = Extract<ChallengeAdmission, { status: 'admitted' }>
 
@@ -50,6 +59,7 @@ export class ChallengeEndpoint extends VisitorEndpoint {
       ending: issued,
       body: `{"nonce":"${nonce}","difficulty":${difficulty},"algorithm":"sha256","expiresAt":${timeText(expiresAt)}}`,
       headers: NO_HEADERS,
+      head: HEADS[site.record.signals],
     })
   }
 }

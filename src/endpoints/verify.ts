@@ -24,6 +24,7 @@ import { pageOf } from '../domain/page.ts'
 import { checkProof } from '../domain/pow.ts'
 import {
   type JudgementReason,
+  PLAIN_ENVIRONMENT,
   type Score,
   type ScoreReason,
   type ScoreSignals,
@@ -182,7 +183,7 @@ function checked(
   if (nowMs >= issuedAtMs + lifetimeMs) return refused('nonce-expired')
   if (!checkProof(nonce, solution.counter, difficulty)) return { verdict: 'failed', reason: 'proof-wrong' }
   const signals: ScoreSignals = {
-    environment: solution.environment,
+    environment: site.record.signals === 'none' ? PLAIN_ENVIRONMENT : solution.environment,
     solveTimeMs: solution.solveTimeMs,
     elapsedMs: nowMs - issuedAtMs,
     difficulty,
@@ -327,7 +328,10 @@ function signalsOf(
   nowMs: number,
 ): ScoreSignals {
   const network = visitorKey(address, FINGERPRINT_PREFIX_BITS)
-  const fingerprintAddresses = fingerprints.note(site.logTag, solution.fingerprintHash, network, nowMs)
+  const fingerprintAddresses =
+    site.record.signals === 'all'
+      ? fingerprints.note(site.logTag, solution.fingerprintHash, network, nowMs)
+      : signals.fingerprintAddresses
   // Where most people behind an address succeed, somebody else's failures take off one weight at most.
   const isOthers = failures > 1 && isShared(failures, accepted)
   const addressFailures = isOthers ? 1 : failures

@@ -112,8 +112,7 @@ class Hits {
   take(line: string): void {
     const { text, kind, network } = this.#query
     const record = parseLine(line)
-    const isOf = (address: string) =>
-      [record?.ip, record?.visitorIp, record?.expectedIp].includes(address)
+    const isOf = (address: string) => [record?.ip, record?.visitorIp, record?.expectedIp].includes(address)
     if (record === undefined) this.#skipped.add(line.slice(0, 200))
     else if (network !== undefined && isOf(network)) {
       this.#isOfNetwork = true

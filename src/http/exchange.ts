@@ -32,9 +32,14 @@ const STATUS_LINES: Readonly<Record<number, string>> = {
  * status line would take 0.25 us more. Only constants may contain this: a client's line break would inject a header.
  */
 const HEADER_BREAK = '\r\n'
-const CORS_BLOCK = `*${HEADER_BREAK}Access-Control-Expose-Headers: Retry-After, RateLimit, RateLimit-Policy, X-Request-Id`
+const CORS_BLOCK = `*${HEADER_BREAK}Access-Control-Expose-Headers: Retry-After, RateLimit, RateLimit-Policy, X-Request-Id, X-Powgate-Signals`
 const JSON_BLOCK = `application/json${HEADER_BREAK}Cache-Control: no-store`
 const CORS_JSON_BLOCK = `${JSON_BLOCK}${HEADER_BREAK}Access-Control-Allow-Origin: ${CORS_BLOCK}`
+
+/** The head of an answer that pages may read, with one more header: each text that is passed on takes about 0.4 us. */
+export function withHeader(name: string, value: string): string {
+  return `${CORS_JSON_BLOCK}${HEADER_BREAK}${name}: ${value}`
+}
 
 /** Accepted request ids. Other characters could forge a log line or a header. */
 const REQUEST_ID = /^[\w.:=+/@-]{1,128}$/
@@ -316,14 +321,14 @@ export class Exchange {
     corked!.#write(corkedReply!)
   }
 
-  #write({ status, body, headers }: Reply): void {
+  #write({ status, body, headers, head }: Reply): void {
     const response = this.#response
     const { isCrossOrigin } = this.#rules
     const closes = this.#closes || this.#host.isDraining
     if (status !== 200) response.writeStatus(STATUS_LINES[status] ?? STATUS_LINES[503]!)
     for (const [name, value] of headers) response.writeHeader(name, value)
     if (this.#requestId !== '') response.writeHeader('X-Request-Id', this.#requestId)
-    response.writeHeader('Content-Type', isCrossOrigin ? CORS_JSON_BLOCK : JSON_BLOCK)
+    response.writeHeader('Content-Type', head ?? (isCrossOrigin ? CORS_JSON_BLOCK : JSON_BLOCK))
     if (this.#isHead) this.#endHead(Buffer.byteLength(body), closes)
     else this.#endWith(body, closes)
   }

@@ -17,6 +17,8 @@ export interface Reply {
   /** JSON. */
   readonly body: string
   readonly headers: HeaderList
+  /** In place of the head that all answers have, from `withHeader`. */
+  readonly head?: string
 }
 
 /** A file or a page. No headers are added to those given, which include Content-Type and Cache-Control. */

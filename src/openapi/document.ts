@@ -148,6 +148,7 @@ interface Operation {
   readonly requestBody?: Node
   /** Answers of status 200: what they say, the names of their schemas, and examples. */
   readonly answer: string
+  readonly ownHeaders?: readonly string[]
   readonly schemas: readonly string[]
   readonly examples: Node
   /** Why it may refuse. An exception (`internal`) is answered like `store-unavailable`. */
@@ -162,6 +163,7 @@ const OPERATIONS: Readonly<Record<EndpointName, Operation>> = {
       'Bound to the address that asks. At most 60 a minute per address, 30 per address and site. While Redis is away it goes on from memory, unless configured otherwise.',
     security: [],
     answer: 'A challenge.',
+    ownHeaders: ['X-Powgate-Signals'],
     schemas: ['Challenge'],
     examples: { challenge: { value: CHALLENGE } },
     reasons: SITE_REASONS,
@@ -228,7 +230,7 @@ const OPERATIONS: Readonly<Record<EndpointName, Operation>> = {
 /** All answers of status 200: those of the operation, and the refusals of /siteverify, which are verdicts too. */
 function pathItem(endpoint: EndpointName): Node {
   const { method, isCrossOrigin, errorStyle: style } = ENDPOINTS[endpoint]
-  const { requestBody, answer, schemas, examples, reasons, ...about } = OPERATIONS[endpoint]
+  const { requestBody, answer, ownHeaders = [], schemas, examples, reasons, ...about } = OPERATIONS[endpoint]
   const refusals = { style, isCrossOrigin, reasons: [...reasons, ...COMMON_REASONS] }
   const { 200: verdict, ...responses } = refusalResponses(refusals)
   const refused = verdict?.content['application/json']
@@ -237,12 +239,13 @@ function pathItem(endpoint: EndpointName): Node {
     ...examples,
     ...refused?.examples,
   })
+  const headers = { ...headersOf(refusals, 200), ...headerRefs(ownHeaders) }
   const operation = {
     ...about,
     tags: [isCrossOrigin ? 'browser' : 'backend'],
     ...(isCrossOrigin ? { parameters: [SITE_KEY_REF] } : {}),
     ...(requestBody === undefined ? {} : { requestBody: { required: true, content: requestBody } }),
-    responses: { ...responses, 200: { description: answer, headers: headersOf(refusals, 200), content } },
+    responses: { ...responses, 200: { description: answer, headers, content } },
   }
   return { [method]: operation, ...(isCrossOrigin ? { options: preflight(endpoint) } : {}) }
 }

@@ -3,6 +3,7 @@
 import Type, { type TSchema } from '#typebox'
 import type { ErrorStyle } from '../domain/endpoint.ts'
 import type { Reason } from '../domain/outcome.ts'
+import { SIGNALS } from '../domain/site-fields.ts'
 import { answerTo, refusalBody } from '../http/replies.ts'
 
 /** A JSON object of the document. */
@@ -128,6 +129,9 @@ export const HEADERS: Readonly<Record<string, Node>> = {
     '"address";q=60;w=60, "address-site";q=30;w=60',
     { pattern: '^"[a-z-]+";q=\\d+;w=60(, "[a-z-]+";q=\\d+;w=60)*$' },
   ),
+  'X-Powgate-Signals': header('What the site asks the widget to read of the browser.', 'flags', {
+    enum: SIGNALS,
+  }),
   'X-Request-Id': {
     description: 'Names the request in the log of the service, where it has been given a name.',
     schema: { type: 'string', pattern: '^[\\w.:=+/@-]{1,128}$' },
@@ -139,7 +143,7 @@ export const HEADERS: Readonly<Record<string, Node>> = {
   'Access-Control-Allow-Origin': header('Any origin may read the answer.', '*', { const: '*' }),
   'Access-Control-Expose-Headers': header(
     'Headers that scripts may read.',
-    'Retry-After, RateLimit, RateLimit-Policy, X-Request-Id',
+    'Retry-After, RateLimit, RateLimit-Policy, X-Request-Id, X-Powgate-Signals',
   ),
   'Access-Control-Allow-Methods': header('Methods that scripts may use.', 'POST'),
   'Access-Control-Allow-Headers': header(

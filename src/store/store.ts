@@ -186,6 +186,15 @@ export interface SiteStore {
   commit(changes: readonly RecordChange[], author: Author): Promise<boolean>
   /** The latest entries of the audit log that match the query, oldest first. */
   readAudit(query: AuditQuery): Promise<AuditEntry[]>
+  /** Removes the entries of the audit log from before then, Unix milliseconds. */
+  dropAudit(beforeMs: number): Promise<void>
+  /**
+   * Removes the windows and used nonces of addresses, and the meters of their owners' networks.
+   *
+   * @param addressKeys from `AddressTags.keyOf`
+   * @returns how many records there were
+   */
+  forget(addressKeys: readonly string[]): Promise<number>
   /**
    * Stores when API keys were last used; a time earlier than the stored one changes nothing. This changes no record, so no
    * worker reads a record anew.

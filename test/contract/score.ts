@@ -103,6 +103,22 @@ export function scoreTests(subject: Subject): void {
     assert.equal(redemption.json.score, rounded(1 - SCORE_WEIGHTS.environmentMissing))
   })
 
+  for (const [signals, expected] of [
+    ['none', [1, 1]],
+    ['flags', [rounded(1 - SCORE_WEIGHTS.environmentMissing), rounded(1 - SCORE_WEIGHTS.noLanguages)]],
+    ['all', [rounded(1 - SCORE_WEIGHTS.environmentMissing), rounded(1 - SCORE_WEIGHTS.noLanguages)]],
+  ] as const)
+    test(`§2.2, decided: what a site does not ask for costs nobody any score: ${signals}`, async () => {
+      const visitor = await subject.visitorOf({ threshold: 0, signals })
+      const asked = await visitor.challenge()
+      assert.equal(asked.headers['x-powgate-signals'], signals)
+      const { environment: _, ...bare } = await visitor.solved()
+      const { token } = (await visitor.verify(bare)).json
+      assert.equal((await visitor.redeem({ token })).json.score, expected[0])
+      const flagged = { ...HONEST_ENVIRONMENT, noLanguages: true }
+      assert.equal(await visitor.score({ environment: flagged }), expected[1])
+    })
+
   test('§2.2 solveTimeMs, decided: it may lower the score, never raise it', async () => {
     assert.equal(await scoreWith({}, 0), 1)
     assert.equal(await scoreWith({}, 3_600_000), rounded(1 - SCORE_WEIGHTS.solveTimeImpossible))

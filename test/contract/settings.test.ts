@@ -3,6 +3,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { Keyring } from '../../src/domain/keyring.ts'
+import { SCORE_WEIGHTS } from '../../src/domain/score.ts'
 import { mintToken, readToken } from '../../src/domain/token.ts'
 import { seedQuietHours } from '../harness/history.ts'
 import { type Answer, freshAddress } from '../harness/http.ts'
@@ -112,17 +113,22 @@ function settingTests(subject: Subject): void {
     assertPassed(await subject.client.verify(siteKey, solution, through('::ffff:cb00:7109')))
   })
 
-  test('§2.4 score, decided: the addresses of one /48 do not make a fingerprint common', async () => {
-    const { siteKey, apiKey } = await subject.createSite({ difficulty: CONSTANT_DIFFICULTY, threshold: 0 })
-    const fingerprintHash = freshFingerprint()
-    const submit = async (visitor: ReturnType<typeof through>) => {
-      const solution = await subject.client.solved(siteKey, visitor, { fingerprintHash })
-      return (await subject.client.verify(siteKey, solution, visitor)).json.token
+  test('§2.4 score, decided: the addresses of one /48 do not make a fingerprint common, those of many do, where a site asks for it', async () => {
+    const scoreAfter = async (signals: 'flags' | 'all', addressOf: (index: number) => string) => {
+      const site = await subject.createSite({ difficulty: CONSTANT_DIFFICULTY, threshold: 0, signals })
+      const fingerprintHash = freshFingerprint()
+      const submit = async (visitor: ReturnType<typeof through>) => {
+        const solution = await subject.client.solved(site.siteKey, visitor, { fingerprintHash })
+        return (await subject.client.verify(site.siteKey, solution, visitor)).json.token
+      }
+      await Promise.all(Array.from({ length: 64 }, (_, index) => submit(through(addressOf(index)))))
+      const token = await submit(through('203.0.113.10'))
+      return (await subject.client.verifyToken(site.apiKey, { token })).json.score
     }
-    const ofOneNetwork = Array.from({ length: 64 }, (_, index) => `2001:db8:5:${index.toString(16)}::1`)
-    await Promise.all(ofOneNetwork.map(address => submit(through(address))))
-    const token = await submit(through('203.0.113.10'))
-    assert.equal((await subject.client.verifyToken(apiKey, { token })).json.score, 1)
+    const inMany = (index: number) => `2001:db8:${(0x100 + index).toString(16)}::1`
+    assert.equal(await scoreAfter('all', index => `2001:db8:5:${index.toString(16)}::1`), 1)
+    assert.equal(await scoreAfter('all', inMany), 1 - SCORE_WEIGHTS.fingerprintReused)
+    assert.equal(await scoreAfter('flags', inMany), 1, 'the site does not ask for it')
   })
 
   test('§8, decided: IPv4 counts per address, IPv6 per /64', async () => {

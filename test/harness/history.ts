@@ -1,6 +1,8 @@
 /** Quiet hours that a service has behind it: in its first hour whatever comes is learned, and nothing is too much. */
 
 import { Redis } from 'ioredis'
+import { AddressTags } from '../../src/domain/address-tags.ts'
+import { Keyring } from '../../src/domain/keyring.ts'
 import { METER_BYTES, meterNames, newMeter, writeMeter } from '../../src/domain/meters.ts'
 import { openState } from '../../src/store/embedded/environment.ts'
 import { SYSTEM_CLOCKS } from '../../src/store/embedded/requests.ts'
@@ -15,13 +17,15 @@ const KEPT_SECONDS = 600
  * @param recent proofs of the last minute, after those hours
  */
 export async function seedQuietHours(
-  { redis: server, dataDir }: TestService,
+  { redis: server, dataDir, env }: TestService,
   siteKey: string,
   recent = 0,
 ): Promise<void> {
   const nowMs = Date.now()
   const meter = { ...newMeter(nowMs - QUIET_MS), atMs: nowMs, fast: recent }
-  const names = meterNames(siteKey, false)
+  const names = new AddressTags(new Keyring(env.POWGATE_SECRETS!.split(',')).signing).sharedOf(
+    meterNames(siteKey, false),
+  )
   const record = Buffer.alloc(METER_BYTES)
   writeMeter(record, 0, meter)
   if (server === undefined) {

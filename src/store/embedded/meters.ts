@@ -93,11 +93,10 @@ export function keyOf(name: string): Buffer {
 }
 
 /**
- * The network whose meter lies at a key; undefined for any other key. Names of networks have an even length. So has no key of an
- * address that ends like this one: what follows the address there is a site key.
+ * The network whose meter lies at a key; undefined for any other key. Names of networks have 8 characters (domain/address-tags.ts).
  */
 export function networkOf(key: string): string | undefined {
-  return /^a(..)+m$/.test(key) ? key.slice(1, -1) : undefined
+  return /^a[\w-]{8}m$/.test(key) ? key.slice(1, -1) : undefined
 }
 
 function valueWith(meter: Meter, deadFromMs: number): Buffer {

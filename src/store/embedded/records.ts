@@ -26,6 +26,7 @@ import {
 import { checkSites } from './inspection.ts'
 import { readMeterOf } from './meters.ts'
 import { refuseForeignOwner } from './owner.ts'
+import { keysOf } from './requests.ts'
 
 const REVISION = 'revision'
 const AT = 'at/'
@@ -80,6 +81,32 @@ export class EmbeddedRecords extends Members implements SiteStore {
       if (siteKey === undefined || entry.siteKey === siteKey) found.push(entry)
     }
     return found.reverse()
+  }
+
+  async dropAudit(beforeMs: number): Promise<void> {
+    const { file, audit } = this.#sites
+    const old: string[] = []
+    for (const { key, value } of audit.getRange({})) {
+      if ((JSON.parse(value) as AuditEntry).at >= beforeMs) break
+      old.push(key)
+    }
+    await file.write(() => {
+      for (const key of old) audit.removeSync(key)
+    })
+  }
+
+  async forget(addressKeys: readonly string[]): Promise<number> {
+    if (!isStateOfThisBoot(this.#dataDir)) return 0
+    const { file, windows } = openState(this.#dataDir)
+    try {
+      const found = addressKeys.flatMap(key => keysOf(windows, key))
+      file.write(() => {
+        for (const key of found) windows.removeSync(key)
+      })
+      return found.length
+    } finally {
+      await file.close()
+    }
   }
 
   async noteUses(noted: ReadonlyMap<string, number>): Promise<void> {

@@ -21,6 +21,7 @@ import {
   MARKS_LIMIT_MAX,
   type Spending,
 } from '../../domain/address-log.ts'
+import { ownerKey } from '../../domain/address-tags.ts'
 import { copyBytes, ReusedBytes, writeText } from '../../domain/bytes.ts'
 import { admitToWindow, WINDOW_MS } from '../../domain/limits.ts'
 import { addProof } from '../../domain/meters.ts'
@@ -40,7 +41,7 @@ import {
   UNAVAILABLE,
 } from '../store.ts'
 import type { StateEnvironment } from './environment.ts'
-import { TransactionMeters } from './meters.ts'
+import { keyOf as meterKey, TransactionMeters } from './meters.ts'
 
 /** Kinds of windows, and of marks (used nonces, redemption records). */
 const [ADDRESS, CALLER, API_KEY] = ['a', 'c', 'k']
@@ -382,6 +383,17 @@ function windowKey(name: string): Buffer {
   const key = keys.ofLength(name.length)
   writeText(key, 0, name)
   return key
+}
+
+/** The keys of an address's windows, and of its network's meter. */
+export function keysOf(windows: Database<Buffer, Buffer>, addressKey: string): readonly Buffer[] {
+  const starts = [ADDRESS, CALLER].map(kind => kind + addressKey)
+  const found = starts.flatMap(start => {
+    const range = { start: Buffer.from(start), end: Buffer.from(`${start}~`) } // no window's key goes on with a tilde
+    return [...windows.getKeys(range)].map(key => Buffer.from(key))
+  })
+  const meter = Buffer.from(meterKey(ownerKey(addressKey)))
+  return windows.doesExist(meter) ? [...found, meter] : found
 }
 
 function markKey(kind: number, nonce: string): Buffer {

@@ -12,6 +12,7 @@
  */
 
 import type { RedisTarget } from '../../config/redis.ts'
+import { ownerKey, windowOfKnown, windowOfRefused, windowOfSite } from '../../domain/address-tags.ts'
 import {
   type AuditEntry,
   type AuditQuery,
@@ -20,6 +21,7 @@ import {
   type NewAuditEntry,
   type RecordChange,
 } from '../../domain/audit.ts'
+import { fnv1a } from '../../domain/bytes.ts'
 import type { HostNote } from '../../domain/hosts.ts'
 import {
   fadeAll,
@@ -30,6 +32,7 @@ import {
   newMeter,
   readMeter,
 } from '../../domain/meters.ts'
+import { isSiteKey } from '../../domain/site.ts'
 import { type Change, jsonOf, type MemberKind, Members, memberOf, type SitesImage } from '../members.ts'
 import type { LivingHosts, SiteStore } from '../store.ts'
 import { type Connection, connect, shardTags } from './connection.ts'
@@ -106,6 +109,31 @@ export class RedisRecords extends Members implements SiteStore {
       to = `(${entries.at(-1)![0]}`
     }
     return found.slice(0, limit).reverse()
+  }
+
+  async dropAudit(beforeMs: number): Promise<void> {
+    await this.#connection.ask('xtrim', this.#key('audit'), 'MINID', String(beforeMs))
+  }
+
+  async forget(addressKeys: readonly string[]): Promise<number> {
+    const sites = (await this.changesAfter(0, ALL)).map(([member]) => member.slice(2))
+    let removed = 0
+    for (const key of addressKeys) {
+      const owner = ownerKey(key)
+      const prefix = `${this.#prefix}:{${this.#tags[fnv1a(owner) % this.#tags.length]}}:`
+      const atSites = sites.filter(isSiteKey)
+      const logs = [key, ...atSites.map(site => windowOfKnown(key, site))]
+      const names = [
+        ...logs.flatMap(log => [`l:${log}`, `l:${windowOfRefused(log)}`]),
+        ...[key, windowOfRefused(key), ...atSites.map(site => windowOfSite(key, site))].map(
+          name => `c:${name}`,
+        ),
+        `m:${owner}`,
+      ].map(name => prefix + name)
+      for (let start = 0; start < names.length; start += LIST_CHUNK)
+        removed += Number(await this.#connection.ask('del', ...names.slice(start, start + LIST_CHUNK)))
+    }
+    return removed
   }
 
   async noteUses(uses: ReadonlyMap<string, number>): Promise<void> {

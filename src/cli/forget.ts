@@ -1,0 +1,70 @@
+/** `powgate forget`: removes what the store has of one address, and tells what else may hold it. */
+
+import { AddressSet, formatAddress, formatNetwork, parseAddress } from '../domain/address.ts'
+import { AddressTags } from '../domain/address-tags.ts'
+import { Keyring } from '../domain/keyring.ts'
+import type { SiteRecord } from '../domain/site.ts'
+import { completed } from '../domain/site-fields.ts'
+import { AdminError } from '../sites/sites.ts'
+import type { CommandEntry, Input, Positional } from './command.ts'
+import { printJson, printLine } from './output.ts'
+import { settingsOf, UNUSED_SECRET, withStore } from './site-store.ts'
+
+const ADDRESS: Positional = {
+  name: 'ADDRESS',
+  expects: 'an IP address',
+  accepts: text => parseAddress(text) !== undefined,
+}
+
+export const FORGET_COMMAND: CommandEntry = {
+  name: 'forget',
+  about: 'Remove what the store has of an address, and tell what else may hold it.',
+  positionals: [ADDRESS],
+  flags: {},
+  example: '203.0.113.7',
+  run: runForget,
+}
+
+async function runForget(input: Input): Promise<void> {
+  const address = parseAddress(input.required(ADDRESS.name))!
+  const config = await settingsOf(process.env)
+  const { isSecretToBeMade, resolveSecrets } = await import('../config/secrets.ts')
+  const secrets = config.secrets.filter(secret => secret !== UNUSED_SECRET)
+  if (config.redis === undefined ? isSecretToBeMade({ ...config, secrets }) : secrets.length === 0)
+    throw new AdminError(
+      `${config.redis === undefined ? 'POWGATE_DATA_DIR' : 'POWGATE_SECRETS'}: there is no secret, and the store names addresses by a hash that is keyed with it`,
+    )
+  const { signing, others } = new Keyring(resolveSecrets({ ...config, secrets }))
+  const keys = [signing, ...others].map(key => new AddressTags(key).keyOf(address, config.ipv6PrefixBits))
+  const { removed, lists } = await withStore(async store => ({
+    removed: await store.forget(keys),
+    lists: (await store.listSites()).flatMap(site => listsWith(site, address)),
+  }))
+  const [text, network] = [formatAddress(address), formatNetwork(address)]
+  if (input.has('json')) return printJson({ address: text, network, removed, lists })
+  printLine(`Removed ${removed} records of ${text}, with the rates of its network ${network}.`)
+  printLine('', 'What else may hold it:')
+  for (const { siteKey, field, range } of lists)
+    printLine(`  ${field} of ${siteKey}: ${range} (site update, or apply)`)
+  printLine(
+    `  the log, for ${network} or the whole address: powgate explain ${text} --log FILE`,
+    '  the logs of proxies and backends, and what backends keep of a redemption, which tells them the address',
+    '  memory of workers: minutes',
+    '  backups, dumps and append-only files of the store: only under tags that nobody can read without the secret',
+  )
+}
+
+/** The lists of a site that have the address. */
+function listsWith(site: SiteRecord, address: string) {
+  const { ipRules, known } = completed(site)
+  const fields = {
+    'ipRules.allow': ipRules.allow,
+    'ipRules.block': ipRules.block,
+    'known.networks': known.networks,
+  }
+  return Object.entries(fields).flatMap(([field, ranges]) =>
+    ranges
+      .filter(range => new AddressSet([range]).has(address))
+      .map(range => ({ siteKey: site.siteKey, field, range })),
+  )
+}
