@@ -62,7 +62,7 @@ export function number(
 }
 
 export function oneOf<Word extends string>(placeholder: string, ...words: readonly Word[]): Kind<Word> {
-  const expects = words.join(' or ')
+  const expects = words.join(', ').replace(/, (?=[^,]*$)/, ' or ')
   const accepts = (text: string) => (words as readonly string[]).includes(text)
   const read = ([text]: readonly string[]) => text as Word
   return {

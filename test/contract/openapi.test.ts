@@ -113,6 +113,7 @@ test('the checker finds what is not documented', async () => {
     'cache-control': 'no-store',
     'access-control-allow-origin': '*',
     'access-control-expose-headers': 'Retry-After',
+    'x-powgate-signals': 'flags',
   }
   const answer = (more: Partial<Answer>): Answer => ({ ...good, headers, json: CHALLENGE, ...more })
   checker.check('GET', '/challenge', answer({}))

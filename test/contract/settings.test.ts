@@ -121,7 +121,8 @@ function settingTests(subject: Subject): void {
         const solution = await subject.client.solved(site.siteKey, visitor, { fingerprintHash })
         return (await subject.client.verify(site.siteKey, solution, visitor)).json.token
       }
-      await Promise.all(Array.from({ length: 64 }, (_, index) => submit(through(addressOf(index)))))
+      for (let first = 0; first < 64; first += 8)
+        await Promise.all(Array.from({ length: 8 }, (_, index) => submit(through(addressOf(first + index)))))
       const token = await submit(through('203.0.113.10'))
       return (await subject.client.verifyToken(site.apiKey, { token })).json.score
     }

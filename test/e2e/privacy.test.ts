@@ -1,0 +1,122 @@
+/**
+ * Where the address of a visitor is after real visits: in no file, dump, append-only file, log, metric or trace, in none of its
+ * spellings. (docs/security.md has the table of what is kept.) Each address stands nowhere else.
+ */
+
+import assert from 'node:assert/strict'
+import { readdirSync, readFileSync, statSync } from 'node:fs'
+import { join } from 'node:path'
+import { test } from 'node:test'
+import { type Address, formatAddress, hexOf, isV4, parseAddress } from '../../src/domain/address.ts'
+import { Powgate } from '../cli/cli-process.ts'
+import { Client, HONEST_ENVIRONMENT } from '../harness/client.ts'
+import { eventually } from '../harness/eventually.ts'
+import { call } from '../harness/http.ts'
+import { freePort } from '../harness/ports.ts'
+import { RedisServer } from '../harness/redis.ts'
+import { STORE_KINDS, TestService } from '../harness/service.ts'
+import { temporaryDir } from '../harness/temporary.ts'
+
+const ADDRESSES = ['203.0.113.177', '2001:db8:a1b2:c3d4:e5f6:1789:abcd:ef12'].map(text => parseAddress(text)!)
+const BLOCKED = '198.51.100.77'
+
+/** As text, as hexadecimal, as bytes, and as base64 of both; of IPv6 the network that one household has, too. */
+function spellings(address: Address): [name: string, bytes: Buffer][] {
+  const [start, prefixes] = isV4(address) ? [12, [128]] : [0, [48, 64, 128]]
+  const found: [string, Buffer][] = [['text', Buffer.from(formatAddress(address))]]
+  for (const bits of prefixes) {
+    const hex = hexOf(address, start, bits)
+    const bytes = Buffer.from(hex, 'hex')
+    found.push(
+      [`hex of ${bits} bits`, Buffer.from(hex)],
+      [`HEX of ${bits} bits`, Buffer.from(hex.toUpperCase())],
+    )
+    found.push([`bytes of ${bits} bits`, bytes])
+    // The last characters depend on what follows the address.
+    const base64 = bytes.toString('base64url').slice(0, -1)
+    if (base64.length > 4) found.push([`base64 of ${bits} bits`, Buffer.from(base64)])
+  }
+  return found
+}
+
+function filesBelow(dir: string): [name: string, content: Buffer][] {
+  return readdirSync(dir, { recursive: true, encoding: 'utf8' })
+    .map(name => join(dir, name))
+    .filter(path => statSync(path).isFile())
+    .map(path => [path, readFileSync(path)])
+}
+
+/** Everything that the visits of an address leave: a pass, a failure, a limit, refusals, a redemption. */
+async function visit(client: Client, site: { siteKey: string; apiKey: string }, address: string) {
+  const headers = { 'X-Forwarded-For': address }
+  const token = await client.token(site.siteKey, { headers })
+  const bot = { environment: { ...HONEST_ENVIRONMENT, webdriver: true } }
+  await client.verify(site.siteKey, await client.solved(site.siteKey, { headers }, bot), { headers })
+  await client.verify(site.siteKey, '{}', { headers })
+  for (let time = 0; time < 30; time++) await client.challenge(site.siteKey, { headers })
+  await client.challenge('site_0000000000000000000000', { headers })
+  assert.equal((await client.verifyToken(site.apiKey, { token, expectedIp: '198.51.100.1' })).status, 400)
+  assert.equal((await client.verifyToken(site.apiKey, { token, expectedIp: address })).json.ip, address)
+  await client.verifyToken(site.apiKey, { token: 'x' }, { headers })
+}
+
+for (const kind of STORE_KINDS)
+  test(`${kind}: a visitor’s address is in no file, log, metric, trace or answer but the redemption’s; forget removes its records`, async context => {
+    const redis = kind === 'redis' ? await RedisServer.start(['--appendonly', 'yes']) : undefined
+    const traces = temporaryDir('privacy')
+    const adminPort = await freePort()
+    const service = await TestService.start('embedded', {
+      POWGATE_TRUSTED_PROXIES: '127.0.0.1',
+      POWGATE_ADMIN_PORT: String(adminPort),
+      POWGATE_TRACE_FILE: join(traces, 'trace'),
+      POWGATE_LOG_SUCCESSES: '1',
+      LOG_LEVEL: 'trace',
+      ...(redis === undefined ? {} : { REDIS_URL: redis.url }),
+    })
+    context.after(async () => {
+      await service.stop()
+      await redis?.stop()
+    })
+    const site = await service.createSite({
+      difficulty: { base: 16, min: 16, max: 28 },
+      threshold: 0.5,
+      plan: 'pro',
+      signals: 'all',
+    })
+    const client = new Client(service.url)
+    const powgate = new Powgate(service.env)
+    for (const address of ADDRESSES) {
+      await visit(client, site, formatAddress(address))
+    }
+    // Blocked, and the block lifted again. (The list itself is the operator's, and is kept as it was written.)
+    for (const block of [['--block', BLOCKED], ['--no-block']])
+      await powgate.text('site update', site.siteKey, ...block)
+    const audit = await powgate.text('audit')
+    assert.ok(audit.includes('198.51.100.0/24') && !audit.includes(BLOCKED), audit)
+    await eventually(20_000, 'the log', () => service.output.includes('"token-redeemed"'))
+    const pages = ['/metrics', '/dashboard', '/records'].map(path => `http://127.0.0.1:${adminPort}${path}`)
+    const places: [name: string, content: Buffer][] = []
+    for (const url of pages) places.push([url, Buffer.from((await call(url)).text)])
+    if (redis !== undefined) {
+      await redis.ask('save')
+      const [, dir] = (await redis.ask('config', 'get', 'dir')) as string[]
+      places.push(...filesBelow(dir!))
+    }
+    const [visited] = ADDRESSES.map(formatAddress)
+    const { removed } = await powgate.json('forget', visited!)
+    assert.ok(removed >= 3, `${removed} records: windows of visits and of refusals, and a meter`)
+    assert.equal(
+      (await client.challenge(site.siteKey, { headers: { 'X-Forwarded-For': visited! } })).status,
+      200,
+    )
+    assert.equal(await service.end(), 0)
+    places.push(...filesBelow(service.dataDir), ...filesBelow(traces), ['log', Buffer.from(service.output)])
+    assert.ok(
+      places.some(([, content]) => content.includes('203.0.113.0/24')),
+      'the search finds what is there',
+    )
+    for (const [name, content] of places)
+      for (const address of ADDRESSES)
+        for (const [spelling, bytes] of spellings(address))
+          assert.ok(!content.includes(bytes), `${name} has ${formatAddress(address)} as ${spelling}`)
+  })
