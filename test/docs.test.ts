@@ -303,10 +303,12 @@ test('http-api.md names every endpoint', () => {
 test('the runbook has an entry for each alert, which links to it', () => {
   const rules = [
     ...textOf('src/dashboard/alerts.yml').matchAll(
-      /- alert: (\w+)[^]*?severity: (\w+)[^]*?runbook_url: "[^"#]*#(\w+)"/g,
+      /- alert: (\w+)[\s\S]*?severity: (\w+)[\s\S]*?runbook_url: "[^"#]*#(\w+)"/g,
     ),
   ]
-  const entries = [...textOf('docs/runbook.md').matchAll(/^## (\w+)\n\n\*\*(\w+)\.\*\* [^]*?\n\*\*Do[:,]/gm)]
+  const entries = [
+    ...textOf('docs/runbook.md').matchAll(/^## (\w+)\n\n\*\*(\w+)\.\*\* [\s\S]*?\n\*\*Do[:,]/gm),
+  ]
   assert.deepEqual(
     entries.map(([, name, severity]) => `${name} ${severity!.toLowerCase()} ${name!.toLowerCase()}`).sort(),
     rules.map(([, name, severity, anchor]) => `${name} ${severity} ${anchor}`).sort(),

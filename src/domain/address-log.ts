@@ -1,8 +1,8 @@
 /**
- * The record of one address: its requests to /challenge and /verify in the last minute, at all sites, and its used nonces.
- * With one read and one write, the store checks both limits of an endpoint, counts failures, and finds used nonces.
- * The record is plain bytes: the embedded store, the fallback in memory and the Redis scripts share its definition.
- * (store/redis/lua/address-log.lua mirrors this file and passes the same tests.)
+ * The record of one address: its requests to /challenge and /verify in the last minute, at all sites, and its used nonces. One
+ * read and one write check both limits of an endpoint, count failures and find used nonces. The record is plain bytes, shared
+ * by the embedded store, the in-memory fallback and Redis (store/redis/lua/address-log.lua mirrors this file and passes its
+ * tests).
  *
  *   entry of 8 bytes     | time 3 | kind, site 3 | count 2 |     requests; in time order
  *                        | until 3 | 1, mark 5             |     a used nonce, remembered until then, and for five minutes
@@ -10,13 +10,12 @@
  *   kind, site   kind in the upper 3 bits (0 challenge, 1 verification, 2 failed verification), site tag in 21
  *   mark         39 bits of the used nonce's MAC (`nonceMark`), the bit before them set
  *
- * Times are milliseconds modulo 2^24 (4.6 hours). They are unambiguous because the store deletes a record when its last
- * entry has expired. The last entry of a record is always a request.
+ * Times are milliseconds modulo 2^24 (4.6 hours). That is unambiguous because the store deletes a record once its last entry,
+ * always a request, has expired.
  *
- * Two nonces of one address share these 39 bits with probability 2^-39. The second is then refused as used, and its
- * client requests another challenge. Above MARKS_LIMIT_MAX verifications a minute, records would become long, so the store
- * keeps each used nonce under its own key. (If the limit is moved across that bound, a nonce used just before could yield
- * a second token. Only one of the two can be redeemed, since the redemption record is the nonce's.)
+ * Two nonces of one address share a mark with probability 2^-39; the second is then refused as used, and its client gets
+ * another challenge. Above MARKS_LIMIT_MAX verifications a minute records would grow long, so each used nonce gets its own key.
+ * If the limit crosses that bound, a nonce used just before can yield a second token, but only one of the two can be redeemed.
  */
 
 import { ReusedBytes } from './bytes.ts'
@@ -46,39 +45,35 @@ export interface LogRequest {
   readonly siteLimit: number
 }
 
-/** The nonce that the request uses up. */
 export interface Spending {
   /** From `nonceMark`. */
   readonly mark: number
-  /** How long the used nonce must be remembered, at most 2^23 ms. */
+  /** At most 2^23. */
   readonly keepMs: number
 }
 
 type LogDecision =
   | {
       readonly status: 'admitted'
-      /** The record to store. The next call reuses its memory. */
+      /** To be stored. The next call reuses its memory. */
       readonly record: Buffer
-      /** How long the record must be stored. */
       readonly keepMs: number
-      /** Requests of this endpoint for this site in the window, before this one. */
+      /** For this site in the window, before this request. */
       readonly siteCount: number
-      /** Failed verifications of the address for this site in the window, before this one. */
+      /** Failed verifications at this site in the window, before this request. */
       readonly failures: number
-      /** Accepted proofs of the address at all sites in the last ACCEPTED_MS, before this one: its used nonces. */
+      /** Accepted proofs at all sites in the last ACCEPTED_MS, before this one. */
       readonly accepted: number
-      /** Whether the request's nonce was used before. */
       readonly isUsed: boolean
     }
   | Limited
 
 /**
- * Up to this many verifications a minute per address, used nonces are kept in the record. These are at most 700, if
- * challenges live for ten minutes.
+ * Up to this many verifications a minute, an address's used nonces are in its record: at most 700, as challenges live 10 min.
  */
 export const MARKS_LIMIT_MAX = 64
 
-/** How long an accepted proof counts for its address (difficulty.ts). A used nonce is kept at least as long. */
+/** How long an accepted proof counts for its address (difficulty.ts), and the least time for which a used nonce is kept. */
 export const ACCEPTED_MS = 300_000
 
 const ENTRY = 8
@@ -90,7 +85,6 @@ const TAG_MASK = 0x1fffff
 const MARK_BIT = 0x800000
 const MARK_LOW_BITS = 0x10000
 
-/** The record under construction: live entries, then new ones. */
 const construction = new ReusedBytes()
 let scratch = construction.ofLength(4096)
 
@@ -145,7 +139,7 @@ export function admitToLog(
     keepMs = Math.max(keepMs, markMs)
   }
   end = addRequest(end, time, kind, request)
-  // Where used nonces are kept apart, only those of the last minute are known.
+  // If used nonces have their own keys, only the last minute's count.
   const accepted = Math.max(marks, verified)
   return {
     status: 'admitted',
@@ -162,7 +156,6 @@ function readCount(record: Buffer, at: number): number {
   return (record[at + COUNT]! << 8) | record[at + COUNT + 1]!
 }
 
-/** Returns the offset of the next entry. */
 function writeEntry(at: number, time: number, label: number, count: number): number {
   writeUInt24(scratch, at, time)
   writeUInt24(scratch, at + LABEL, label)
@@ -191,7 +184,7 @@ function refusal(
     : { status: 'limited', retryAfterMs: addressMs, policy: 'address' }
 }
 
-/** How long until `excess` requests to the endpoint (at one site, if there is a tag) have left the window. */
+/** How long until `excess` requests to the endpoint (at one site, if there is a tag) leave the window. */
 function excessWaitMs(end: number, time: number, kind: LogKind, excess: number, siteTag?: number): number {
   let rest = excess
   for (let at = 0; rest > 0 && at < end; at += ENTRY) {
@@ -204,7 +197,6 @@ function excessWaitMs(end: number, time: number, kind: LogKind, excess: number, 
   return 0
 }
 
-/** Returns the record's length. */
 function addRequest(end: number, time: number, kind: LogKind, request: LogRequest): number {
   const { siteLimit, addressLimit, siteTag } = request
   const label = (kind << KIND_SHIFT) | (siteLimit === 0 ? 0 : siteTag)
@@ -216,7 +208,7 @@ function addRequest(end: number, time: number, kind: LogKind, request: LogReques
   return writeEntry(end - ENTRY, time, label, count)
 }
 
-/** Offset of the entry of the same slot, kind and site. To keep times in order, `addRequest` moves this entry to the end. */
+/** The entry to share. `addRequest` moves it to the end, because times must be in order. */
 function joinedEntry(end: number, time: number, slot: number, label: number): number | undefined {
   for (let at = end - ENTRY; at >= 0; at -= ENTRY) {
     const entryLabel = readUInt24(scratch, at + LABEL)

@@ -1,24 +1,22 @@
 /**
- * The audit log: who changed which site or API key, when, by which command, with old and new values. An entry is computed
- * from the records that are written, and both stores write both in one atomic operation. So each change has an entry, and
- * each entry tells what was written. An entry holds no secret, no hash of one, and of an address only its network: who was
- * blocked is to be forgotten once the block is lifted.
+ * The audit log: who changed which site or API key, when, by which command, with old and new values. Both stores write an entry
+ * in the same atomic operation as its records, so the two always agree. Entries hold no secret and no hash of one. Of an address they
+ * hold only the network: who was blocked is to be forgotten once the block is lifted.
  */
 
 import { coarseRange } from './address.ts'
 import type { ApiKeyRecord, SiteRecord } from './site.ts'
 import { completed, FIELDS, valueIn } from './site-fields.ts'
 
-/** A record to write, and the stored record that it replaces; undefined if there is none yet. */
+/** `expected` is the stored record that this one replaces. */
 export type RecordChange =
   | { readonly site: SiteRecord; readonly expected: SiteRecord | undefined }
   | { readonly apiKey: ApiKeyRecord; readonly expected: ApiKeyRecord | undefined }
 
-/** Who makes a change. */
 export interface Author {
   /** A person, or a part of powgate, and the host. */
   readonly who: string
-  /** The command, or another cause of the change. */
+  /** A command, or another cause. */
   readonly how: string
 }
 
@@ -34,21 +32,21 @@ type AuditAction =
   | 'key-deleted'
 
 export interface FieldChange {
-  /** Such as `threshold` or `difficulty.base`. */
+  /** For example `difficulty.base`. */
   readonly field: string
-  /** JSON values; null where there is no value. */
+  /** JSON; null for no value. */
   readonly from: unknown
   readonly to: unknown
 }
 
 export interface AuditEntry extends Author {
-  /** Unix milliseconds, by the clock of the store; later entries never have earlier times. */
+  /** Unix milliseconds, by the store's clock; never earlier than an entry before. */
   readonly at: number
   readonly action: AuditAction
   readonly siteKey: string
   /** Only for API keys. */
   readonly keyId?: string
-  /** Name of the site or the API key, if any. */
+  /** Of the site or the API key. */
   readonly name?: string
   readonly changes: readonly FieldChange[]
 }
@@ -56,7 +54,7 @@ export interface AuditEntry extends Author {
 /** The store adds the time. */
 export type NewAuditEntry = Omit<AuditEntry, 'at'>
 
-/** A query of the audit log. The result is the latest matching entries, oldest first. */
+/** Returns the latest matching entries, oldest first. */
 export interface AuditQuery {
   readonly limit: number
   readonly siteKey?: string | undefined
@@ -77,7 +75,7 @@ export function auditEntry(change: RecordChange, { who, how }: Author): NewAudit
   return { who, how, action: keyAction(apiKey, expected), siteKey, keyId: apiKey.id, ...named, changes }
 }
 
-/** The settings in which two sites differ, and a raise. Without a site before, all settings that have a value. */
+/** What differs between two versions of a site, raise included. A new site shows every setting that has a value. */
 export function siteChanges(before: SiteRecord | undefined, after: SiteRecord): FieldChange[] {
   return fieldChanges(before && siteFields(before), siteFields(after))
 }
@@ -115,7 +113,7 @@ function siteFields(site: SiteRecord): Fields {
   }
 }
 
-/** Times as texts. The hash of the secret is left out. */
+/** Without the hash of the secret. */
 function keyFields({ name, expiresAt, revokedAt }: ApiKeyRecord): Fields {
   return { name, expiresAt: timeOf(expiresAt), revokedAt: timeOf(revokedAt) }
 }

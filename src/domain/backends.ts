@@ -1,23 +1,23 @@
 /**
- * How near backends are to the limits of redemptions. Workers count what callers with a valid API key send; the primary process
- * adds up the last minute, and tells of a limit when half of it is used. Pure, but for what it keeps.
+ * Warns before a backend hits the redemption limits. Workers count what callers with a valid API key send; the primary process
+ * adds up the last minute and reports each limit that is half used.
  */
 
 import { type Address, formatAddress, formatNetwork } from './address.ts'
 
-/** What one backend sent with one API key, refused or not. */
+/** What one backend sent with one API key, including refused requests. */
 export interface BackendCount {
-  /** Under which its address is limited, and that address as text. */
+  /** `callerKey` is what the limit counts by; `address` is for people. */
   readonly callerKey: string
   readonly address: string
   readonly siteKey: string
   readonly apiKeyId: string
-  /** A minute, per address and per API key. */
+  /** Per minute. */
   readonly limits: readonly [address: number, apiKey: number]
   count: number
 }
 
-/** A caller is there with each of its keys once. */
+/** One entry per caller and API key. */
 const COUNTS_MAX = 1000
 
 export class BackendCounts {
@@ -36,7 +36,7 @@ export class BackendCounts {
       this.#counts.set(key, { ...counted, address: this.#addressText(address), count: 1 })
   }
 
-  /** Those since the last call. */
+  /** Since the last call. */
   take(): BackendCount[] {
     const counts = [...this.#counts.values()]
     this.#counts = new Map()
@@ -47,7 +47,7 @@ export class BackendCounts {
 export interface NearLimit {
   /** An address, or an API key's id. */
   readonly caller: string
-  /** With most redemptions first. */
+  /** Busiest first. */
   readonly sites: readonly string[]
   readonly perMinute: number
   readonly limit: number
@@ -67,9 +67,9 @@ export class BackendWatch {
   }
 
   /**
-   * Of each backend the limit that it is nearest to, if half of it is used.
+   * For each backend, the limit it is nearest to, if half used.
    *
-   * @param hosts that share the limits, each with about as many redemptions as this one
+   * @param hosts that share the limits; each is taken to send as much as this one
    */
   near(nowMs: number, hosts: number): NearLimit[] {
     this.add([], nowMs)
@@ -88,7 +88,7 @@ export class BackendWatch {
   }
 }
 
-/** Of a window of the limits. */
+/** Of one limit's window. */
 interface Use {
   readonly caller: string
   readonly limit: number
@@ -115,7 +115,7 @@ function nearLimit({ caller, limit, perMinute, bySite }: Use): NearLimit {
   const more = sites.length > SITES_TOLD_MAX ? ` and ${sites.length - SITES_TOLD_MAX} more` : ''
   const names = sites.slice(0, SITES_TOLD_MAX).join(', ') + more
   const enough = roomFor(perMinute)
-  // A site with its own limit has windows of its own, which takes its share out of the others' window.
+  // A site with its own limit has its own window, so its requests no longer count in the shared one.
   const isOneBusy = bySize[0]![1] >= perMinute / 2
   const remedy = isOneBusy
     ? `powgate site update ${sites[0]} --limit-redeem ${enough}`
@@ -125,7 +125,7 @@ function nearLimit({ caller, limit, perMinute, bySite }: Use): NearLimit {
   return { caller, sites, perMinute, limit, text }
 }
 
-/** Five times the rate, as 1, 2 or 5 with zeros. */
+/** Five times the rate, rounded up to 1, 2 or 5 with zeros. */
 function roomFor(perMinute: number): number {
   for (let decade = 100; ; decade *= 10)
     for (const step of [1, 2, 5]) if (step * decade >= 5 * perMinute) return step * decade

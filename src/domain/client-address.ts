@@ -1,14 +1,13 @@
 /**
- * The address of the client: the TCP peer, or the address that X-Forwarded-For gives if the peer is a trusted proxy. Whoever
- * sends from a trusted range may claim to be any visitor, so the end of this file tells which ranges are a risk.
+ * The client's address: the TCP peer, or what X-Forwarded-For says if the peer is a trusted proxy. Whoever sends from a trusted
+ * range can claim to be any visitor, so the end of this file warns about risky ranges.
  *
- * All lines of the header are joined in order and read from the right, because each proxy appends its own peer. The first
- * address that is not a trusted proxy's is the client's. Entries to the left are the client's own claims, and are not read.
- * If an entry on the way is no address, the chain cannot be trusted, and the client is the peer. The same holds for a chain
- * of more than HOPS_MAX entries, which bounds the work per request.
+ * Each proxy appends its own peer, so all header lines are joined in order and read from the right: the first address that is
+ * no trusted proxy is the client. Anything further left is the client's own claim and is not read. If an entry on the way is no
+ * address, or there are more than HOPS_MAX entries (which bounds the work), the peer counts as the client.
  *
- * No other header is read, such as X-Real-IP, Forwarded (RFC 7239) or those of particular providers. Where the proxy does
- * not set such a header, the client can, and no proxy sets all of them.
+ * No other header (X-Real-IP, Forwarded of RFC 7239, a provider's own) is read: no proxy sets them all, and one that the proxy
+ * does not set can be set by the client.
  */
 
 import { type Address, AddressSet, isV4, parseAddress, parseRange } from './address.ts'
@@ -18,10 +17,7 @@ const HOPS_MAX = 32
 const HOP_CHARACTERS_MAX = 53
 
 /**
- * The client's address according to a trusted proxy's header.
- *
- * @param forwardedFor all X-Forwarded-For values of a trusted peer's request, joined with ',' (empty when there is none)
- * @param trusted addresses of trusted proxies
+ * @param forwardedFor all X-Forwarded-For values of a trusted peer's request, joined with ',' (empty without one)
  * @returns undefined if the client is the peer
  */
 export function forwardedAddress(forwardedFor: string, trusted: AddressSet): Address | undefined {
@@ -40,7 +36,7 @@ export function forwardedAddress(forwardedFor: string, trusted: AddressSet): Add
 
 const PORT_SUFFIX = /^(?:\[([0-9a-fA-F:.]+)\]|([0-9.]+))(?::\d{1,5})?$/
 
-/** Parses an address; some proxies add a port (`a.b.c.d:port`, `[h::h]:port`). */
+/** Some proxies add a port (`a.b.c.d:port`, `[h::h]:port`). */
 function parseHop(text: string): Address | undefined {
   const hop = trimOptionalWhitespace(text)
   if (hop.length > HOP_CHARACTERS_MAX) return undefined
@@ -50,7 +46,7 @@ function parseHop(text: string): Address | undefined {
   return match === null ? undefined : parseAddress(match[1] ?? match[2] ?? '')
 }
 
-/** Trims RFC 9110's optional whitespace: spaces and tabs, nothing else. */
+/** Spaces and tabs alone (RFC 9110). */
 function trimOptionalWhitespace(text: string): string {
   let start = 0
   let end = text.length
@@ -63,7 +59,7 @@ function isSpaceOrTab(code: number): boolean {
   return code === 0x20 || code === 0x09
 }
 
-/** What the two publish, as of 23 September 2026 (cloudflare.com/ips, api.fastly.com/public-ip-list). */
+/** As published on 23 September 2026 (cloudflare.com/ips, api.fastly.com/public-ip-list). */
 const SHARED: readonly (readonly [owner: string, AddressSet])[] = [
   [
     'Cloudflare',
@@ -88,15 +84,15 @@ function ranges(text: string): AddressSet {
   return new AddressSet(text.split(/\s+/))
 }
 
-/** @param text of a range that has passed `parseRange` */
+/** @param text that has passed `parseRange` */
 export function isEverybody(text: string): boolean {
   const { start, end } = parseRange(text)!
   return EVERYBODY.some(all => all.start === start && all.end === end)
 }
 
 /**
- * @param text of a range that has passed `parseRange`
- * @returns the rest of a sentence that begins with the range, or undefined if the range alone is no cause for one
+ * @param text that has passed `parseRange`
+ * @returns what to say after the range; undefined if the range looks safe
  */
 export function riskOfTrusting(text: string): string | undefined {
   const owner = SHARED.find(([, addresses]) => addresses.covers(text))?.[0]
@@ -109,7 +105,7 @@ export function riskOfTrusting(text: string): string | undefined {
   return `is wide: ${who} may claim to be any visitor, which voids limits and address binding: name the proxies alone`
 }
 
-/** An IPv4 range wider than /16, or an IPv6 range of which fewer whole bytes are fixed: of six in a /48. */
+/** Wider than an IPv4 /16, or an IPv6 range that fixes fewer whole bytes (a /48 fixes six). */
 export function isWide(text: string, v6Bytes = 6): boolean {
   const { start, end } = parseRange(text)!
   const keptBytes = isV4(start) ? 14 : v6Bytes

@@ -1,8 +1,8 @@
 /**
- * Adaptive difficulty, in bits. A lone honest visitor gets the site's base. An address pays as its challenges near its limit,
- * and for failed verifications. A network or a site pays one bit for each doubling of its accepted proofs above a budget that
- * follows what is usual there (meters.ts). Both tell of the same flood, so the larger counts. The functions are pure.
- * docs/reference/limits.md has the rules in words; `npm run bench:effect` shows what they cost attackers and people.
+ * Adaptive difficulty, in bits; every bit doubles the work. A lone honest visitor gets the site's base. An address pays more as
+ * it nears its challenge limit, and for failed verifications. Networks and sites pay a bit for each doubling of accepted proofs
+ * above a budget that follows their usual rate (meters.ts); both react to the same flood, so only the larger counts. Pure
+ * functions. docs/reference/limits.md has the rules in words, `npm run bench:effect` what they cost attackers and people.
  */
 
 import {
@@ -22,29 +22,27 @@ export interface DifficultyBounds {
   readonly max: number
 }
 
-/** What the store says of the address. */
 export interface AddressCounts {
-  /** Challenges for this site in the last minute, before this one. */
+  /** For this site in the last minute, before this one. */
   readonly challenges: number
-  /** How many challenges it may have per minute. */
+  /** Challenges a minute. */
   readonly limit: number
   /** Failed verifications at this site in the last minute. */
   readonly failures: number
-  /** Accepted proofs at all sites in the last minutes (ACCEPTED_MINUTES). */
+  /** Proofs accepted at all sites in the last ACCEPTED_MINUTES. */
   readonly accepted: number
 }
 
-/** For so long an address's accepted proofs are remembered. */
 export const ACCEPTED_MINUTES = 5
 
-/** Bits above the base, by cause, before the bounds; and what they follow from. */
+/** Bits above the base by cause, before the bounds, and what caused them. */
 export interface Climb {
   readonly requests: number
   readonly failures: number
   readonly networks: number
-  /** Beyond what the networks cost. */
+  /** On top of the network's bits. */
   readonly site: number
-  /** The network that asks for most; undefined if none asks for any. */
+  /** The costliest one; undefined if none costs anything. */
   readonly network: NetworkRates | undefined
   readonly isRepeat: boolean
 }
@@ -64,7 +62,7 @@ export function difficultyOf({ base, min, max }: DifficultyBounds, climb: Climb)
   return Math.max(min, Math.min(max, base + requests + failures + networks + site))
 }
 
-/** Whether a solution is so much cheaper than what its networks and its site ask for by now that it is not accepted. */
+/** Whether the price has risen so far since the challenge was issued that its solution is refused. */
 export function isUnderpriced(
   difficulty: number,
   { base, min, max }: DifficultyBounds,
@@ -77,7 +75,7 @@ export function isUnderpriced(
   return difficulty < asked - policy.lateBits
 }
 
-/** Solved challenges cost their own climb. All others, with failures, cost neighbours one bit at most. */
+/** Challenges it solved cost their full bits. Unsolved ones and failures may be a neighbour's, so they cost at most one. */
 function requestBits(address: AddressCounts, policy: DifficultyPolicy): number {
   const { challenges, limit, failures, accepted } = address
   const whole = shareBits(challenges / limit, policy)
@@ -92,7 +90,7 @@ function shareBits(share: number, { quietShare, addressBitsMax }: DifficultyPoli
   return Math.min(addressBitsMax, Math.ceil(climb * addressBitsMax))
 }
 
-/** Whether so many people behind the address succeed that its failures, or what it left unsolved, may be another one's. */
+/** Whether so many people behind the address succeed that its failures or unsolved challenges may be someone else's. */
 export function isShared(failures: number, accepted: number): boolean {
   return failures <= accepted
 }
@@ -138,15 +136,15 @@ function levelOf({ prefixBits }: NetworkRates, { networksV4, networksV6 }: Diffi
 }
 
 /**
- * The most that a network with history may cost its people. Whoever sends far more than usual from it is their neighbour, and
- * costs them one bit, until traffic exceeds `historyTimes` its usual rate. The history of less than a day counts for less.
+ * Caps what a network with history costs its people. A sudden flood comes from their neighbour, so they pay one bit until
+ * traffic exceeds `historyTimes` the usual rate; less than a day of history counts for less.
  */
 function historyBits({ recent, usual, days }: Rates, { historyTimes }: DifficultyPolicy): number {
   const borne = historyTimes * Math.min(1, days) ** 2 * usual
   return borne > 0 ? 1 + Math.max(0, Math.log2(Math.max(1, recent) / borne)) : Number.POSITIVE_INFINITY
 }
 
-/** One bit for each doubling above the budget, so that the attackers' cost keeps pace with the attack. */
+/** One bit per doubling above the budget, so an attacker's cost grows with the attack. */
 function siteBits(
   { siteRepeat, siteFirst, siteExpected }: Traffic,
   isRepeat: boolean,

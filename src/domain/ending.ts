@@ -1,6 +1,6 @@
 /**
- * How a request ended: the one value from which the log, the metrics and the trace tell of it. It holds private reasons, which
- * no client sees. The answer itself is a reply (http/replies.ts).
+ * How a request ended: the one value that log, metrics and trace are made from. Its reasons are private; the client gets a
+ * reply (http/replies.ts).
  */
 
 import type { AddressCounts, Climb } from './difficulty.ts'
@@ -20,22 +20,22 @@ export interface Issued {
   readonly issuedAtMs: number
   readonly difficulty: number
   readonly bounds: ChallengeBounds
-  /** What the difficulty follows from. */
+  /** What the difficulty was computed from. */
   readonly counts: AddressCounts
   readonly traffic: Traffic
   readonly climb: Climb
 }
 
-/** A solution that is answered with 200. */
+/** A solution answered with 200. */
 export interface Judged {
   readonly kind: 'judged'
   readonly site: Site
   readonly nonce: string
   readonly passed: boolean
-  /** null if the solution failed without a score. */
+  /** null if it failed without a score. */
   readonly score: number | null
   readonly reasons: readonly JudgementReason[]
-  /** The inputs of the score; undefined without one. */
+  /** undefined without a score. */
   readonly signals: ScoreSignals | undefined
 }
 
@@ -51,7 +51,7 @@ export interface Refused {
 }
 
 /**
- * One word for an ending, as the metrics name it: a refusal's reason, `failed` for a failed verification, `ok` otherwise.
+ * An ending as one word for metrics: a refusal's reason, `failed` for a failed verification, else `ok`.
  *
  * @param ending undefined for a file, a page, or a redemption with a test key
  */

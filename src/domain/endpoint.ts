@@ -1,38 +1,37 @@
 /**
- * The endpoints: what the rest of the service has to know of each one. A file in endpoints/ says what an endpoint does, and
- * routes.ts binds the two. The dashboard's page reads this table too, so this file runs in browsers.
+ * What the rest of the service must know of each endpoint. Files in endpoints/ say what one does, and routes.ts joins the two.
+ * The dashboard's page reads this table too, so this file also runs in browsers.
  */
 
 import type { Policy } from './limits.ts'
 import type { WorkKind } from './overload.ts'
 import type { SiteSettings } from './site-fields.ts'
 
-/** The path of an endpoint is its name. */
+/** Keyed by path, without the slash. */
 interface EndpointSpec {
   readonly method: 'get' | 'post'
-  /** What a worker with too many requests sheds first: see overload.ts. */
+  /** Decides what is shed first under load (overload.ts). */
   readonly work: WorkKind
-  /** In the order of the RateLimit-Policy header. Endpoints with the same limits count in the same windows. */
+  /** In the order of the RateLimit-Policy header. Endpoints with the same limits share their windows. */
   readonly limits: readonly EndpointLimit[]
   readonly errorStyle: ErrorStyle
-  /** Whether pages of any origin may call it (CORS). If not, a preflight is answered as a wrong method. */
+  /** CORS: pages of any origin may call it. Otherwise a preflight is refused as a wrong method. */
   readonly isCrossOrigin: boolean
-  /** What its answers of status 200 count as in the traffic, by their outcome; null: nothing. */
+  /** What an answer with status 200 counts as in the dashboard's traffic; null: nothing. */
   readonly counts: { readonly ok: TrafficCount | null; readonly failed?: TrafficCount }
 }
 
 interface EndpointLimit {
   readonly policy: Policy
-  /** The limit of the settings, in windows of a minute. */
   readonly limit: keyof Limits
-  /** The limit of a site that replaces it; undefined if it counts over all sites together. */
+  /** A site's setting that replaces it; undefined: counted over all sites together. */
   readonly ofSite: keyof NonNullable<SiteSettings['limits']> | undefined
 }
 
-/** The form of an endpoint's errors: /verify-token and /siteverify have a field `success` in every answer. */
+/** Error format; /verify-token and /siteverify always have a field `success`. */
 export type ErrorStyle = 'plain' | 'redemption' | 'siteverify'
 
-/** What the dashboard shows of a visit's way. */
+/** Steps of a visit that the dashboard counts. */
 export type TrafficCount = 'challenges' | 'passed' | 'failed' | 'redeemed'
 
 /** Contract §8. */
@@ -49,15 +48,14 @@ export const LIMITS = {
   redeemApiKey: limit('POWGATE_LIMIT_REDEEM_API_KEY', 200, '/verify-token and /siteverify, per API key'),
 }
 
-/** @param perMinute requests a minute, unless the setting says otherwise */
+/** @param perMinute the default */
 function limit<Setting extends string>(setting: Setting, perMinute: number, counts: string) {
   return { setting, perMinute, counts }
 }
 
-/** In requests per minute. */
+/** Requests a minute. */
 export type Limits = Readonly<Record<keyof typeof LIMITS, number>>
 
-/** @param of gives the limit of a row of the table */
 export function limitsOf(of: (row: (typeof LIMITS)[keyof Limits]) => number): Limits {
   return Object.fromEntries(Object.entries(LIMITS).map(([name, row]) => [name, of(row)])) as Limits
 }

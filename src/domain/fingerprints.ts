@@ -1,34 +1,34 @@
 /**
- * Estimates how many networks sent the same browser fingerprint to the same site in the last minutes.
+ * Estimates how many networks sent one browser fingerprint to a site in the last five to ten minutes.
  *
- * Each worker sees a random sample of connections, and multiplies its count by the number of workers. Common devices share
- * a fingerprint, so only large counts matter, and these can be estimated without the store. Many visitors have the same
- * phone, so a fingerprint with only a small share of the site's visits is never suspicious. The estimate is linear counting
- * over 64 bits per fingerprint (Whang et al., 1990). There are two periods of five minutes each, so that old visits expire.
+ * No store is needed: each worker sees a random sample of connections and multiplies its count by the number of workers. Common
+ * devices share a fingerprint, so only large counts matter, and a fingerprint with a small share of the site's visits is never
+ * suspicious. Counting is linear counting over 64 bits per fingerprint (Whang et al., 1990), in two periods of five minutes so
+ * that old visits expire.
  *
- * The counts are in a table of fixed size: a flood of made-up fingerprints takes no memory, and a visit makes no garbage.
- * A visit takes 0.6 us, where a map of objects took 1.0, all fingerprints different. If two fingerprints share a slot, the
- * one with more visits stays (Boyer and Moore's majority vote), since only frequent ones matter.
+ * The table has a fixed size, so made-up fingerprints cannot fill memory, and a visit makes no garbage: 0.6 us, against 1.0 for
+ * a map of objects, all fingerprints different. When two fingerprints want a slot, the more frequent stays (Boyer-Moore
+ * majority vote).
  *
- * Each worker draws a secret that decides which bit a network sets. If the function were known, 64 chosen addresses could
- * set all bits, and so lower the score of all visitors with that device.
+ * A secret per worker decides which bit a network sets. Otherwise an attacker could set all bits from 64 chosen addresses, and
+ * so lower the score of everyone with that device.
  */
 
 import { spread } from './bytes.ts'
 
 const BITS = 64
 const HALF_LIFE_MS = 300_000
-/** A smaller count in one worker says nothing about the other workers. */
+/** Fewer in one worker say nothing about the others. */
 const SAMPLE_MIN = 8
-/** Both periods together take 2 MiB. */
+/** 2 MiB for both periods. */
 const SLOTS = 65_536
-/** The most popular device of one place has about a tenth of the visits; a botnet with one browser image has far more. */
+/** The most popular device of one place brings about a tenth of the visits; a botnet with one browser image brings far more. */
 const SUSPICIOUS_SHARE = 0.25
 
-/** The 32-bit words of a slot: fingerprint, its 64 bits, its visits. */
+/** 32-bit words of a slot: fingerprint, its 64 bits, its visits. */
 const [WORDS, TAG, LOW, HIGH, VISITS] = [4, 0, 1, 2, 3]
 
-/** The visits of five minutes. */
+/** Visits of one five-minute period. */
 interface Half {
   readonly slots: Uint32Array
   /** Visits by site. */
@@ -46,21 +46,18 @@ export class FingerprintWatch {
   #before = emptyHalf()
   #turnsAtMs = 0
 
-  /**
-   * @param workers how many workers share the traffic
-   * @param secret 32 random bits
-   */
+  /** @param secret 32 random bits */
   constructor(workers: number, secret: number) {
     this.#workers = workers
     this.#secret = secret
   }
 
   /**
-   * Notes one visit and estimates the number of networks; 1 if the fingerprint is not suspicious.
+   * Notes a visit and estimates the networks; 1 if the fingerprint is not suspicious.
    *
    * @param siteTag any number that identifies the site
    * @param fingerprint hexadecimal, in upper or lower case
-   * @param network the visitor's IPv4 address, or the first 48 bits of an IPv6 address, as text
+   * @param network an IPv4 address, or the first 48 bits of an IPv6 address, as text
    */
   note(siteTag: number, fingerprint: string, network: string, nowMs: number): number {
     if (nowMs >= this.#turnsAtMs) this.#turn(nowMs)
@@ -101,19 +98,19 @@ export class FingerprintWatch {
     const high = present[at + HIGH]! | (isSame ? before[at + HIGH]! : 0)
     const clear = Math.max(1, BITS - popCount(low) - popCount(high))
     const seenHere = Math.round(BITS * Math.log(BITS / clear))
-    // A few networks in this worker do not mean that each other worker has as many.
+    // Few networks here do not mean as many at every other worker.
     return seenHere < SAMPLE_MIN ? seenHere : seenHere * this.#workers
   }
 }
 
-/** A part of a hash is as good as the whole. Made-up fingerprints that agree in this part count as one. */
+/** Part of a hash is as good as all of it; made-up fingerprints that agree in it count as one. */
 const FINGERPRINT_CHARACTERS = 16
 
 function tagOf(siteTag: number, fingerprint: string): number {
   return hashOf(fingerprint, Math.min(FINGERPRINT_CHARACTERS, fingerprint.length), siteTag)
 }
 
-/** FNV-1a of a text in lower case. */
+/** FNV-1a of the lower-cased text. */
 function hashOf(text: string, length: number, seed: number): number {
   let hash = Math.imul(0x811c9dc5 ^ seed, 0x01000193)
   for (let index = 0; index < length; index++)

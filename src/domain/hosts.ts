@@ -1,29 +1,29 @@
-/** What all hosts of one store must share, or each refuses what the others issue. Pure. */
+/** What all hosts of one store must have in common; otherwise each refuses what the others issue. */
 
-/** What a host tells the others of itself. */
+/** What a host tells the others about itself. */
 export interface HostNote {
-  /** Random, of one run. */
+  /** Random, new at each start. */
   readonly id: string
   readonly name: string
   readonly version: string
   /** Unix milliseconds. */
   readonly startedAt: number
   readonly workers: number
-  /** What must be equal on all, by the setting. */
+  /** Settings that must be equal on all hosts. */
   readonly shared: Readonly<Record<string, number>>
-  /** Id of the key that signs, and of those that verify: a rotation by the documented steps keeps each known to all. */
+  /** Ids of the signing key and the verifying keys. Rotating by the documented steps keeps every key known to all. */
   readonly signs: string
   readonly verifies: readonly string[]
 }
 
-/** What people are shown of a host. */
+/** Shown to people. */
 export type HostView = Pick<HostNote, 'name' | 'version' | 'startedAt' | 'workers'>
 
 export function viewOf({ name, version, startedAt, workers }: HostNote): HostView {
   return { name, version, startedAt, workers }
 }
 
-/** Why two hosts cannot work side by side, for whoever starts or watches `own`; empty if they can. */
+/** Why two hosts cannot work together, as told to the operator of `own`; empty if they can. */
 export function differences(own: HostNote, other: HostNote): string[] {
   const { name } = other
   const found = Object.entries(own.shared)

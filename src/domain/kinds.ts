@@ -1,20 +1,20 @@
 /**
- * Kinds of values that people set: the form of a value in JSON, and the texts that stand for it in flags. A row of a table names
- * its kind (site-fields.ts, policy.ts). The schema of a file, flags and all error lines follow from the kind.
+ * Kinds of values that people set: how a value looks in JSON and as a flag. Each table row names its kind (site-fields.ts,
+ * policy.ts), and the file schema, the flags and all error messages follow from it.
  */
 
 import { parseRange } from './address.ts'
 import { isEverybody } from './client-address.ts'
 import { isOriginPattern } from './origin.ts'
 
-/** A value that is given as text: by a flag, by position or by an environment variable. */
+/** A value typed as text: a flag, an argument or an environment variable. */
 export interface ValueRule {
   /** Completes "expected ..." in error lines. */
   readonly expects: string
   readonly accepts: (text: string) => boolean
-  /** What was probably meant by a text that is not accepted. */
+  /** What a wrong text probably meant. */
   readonly suggest?: (text: string) => string | undefined
-  /** Never repeated in an error line. */
+  /** Error messages never repeat it. */
   readonly isSecret?: true
 }
 
@@ -26,15 +26,14 @@ export interface Schema {
 
 export interface Kind<Value> {
   readonly schema: Schema
-  /** undefined for values that no text stands for: a flag of a boolean is a switch, and that of an object names a file. */
+  /** undefined where no text fits: a boolean's flag is a switch, an object's flag names a file. */
   readonly text?: TextForm<Value>
 }
 
-/** How texts stand for a value: one text, or several for a list. */
+/** How one text, or several for a list, become a value. */
 export interface TextForm<Value> extends ValueRule {
-  /** Stands for a text in the help. */
+  /** For the help. */
   readonly placeholder: string
-  /** Whether each text is one of a list. */
   readonly repeats?: true
   /** @param texts that were accepted */
   readonly read: (texts: readonly string[]) => Value
@@ -71,7 +70,7 @@ export function oneOf<Word extends string>(placeholder: string, ...words: readon
   }
 }
 
-/** One text, without spaces around it. */
+/** Without surrounding spaces. */
 export function textOf(placeholder: string, rule: ValueRule, maxLength: number): Kind<string> {
   return {
     schema: { type: 'string', description: rule.expects, minLength: 1, maxLength },
@@ -79,7 +78,7 @@ export function textOf(placeholder: string, rule: ValueRule, maxLength: number):
   }
 }
 
-/** A list of texts, each once. A flag may give several at once, with commas between them. */
+/** A list without duplicates. A flag may give several values, separated by commas. */
 export function listOf(placeholder: string, rule: ValueRule, description: string): Kind<string[]> {
   return {
     schema: { type: 'array', items: { type: 'string', description: rule.expects }, description },
@@ -93,7 +92,7 @@ export function listOf(placeholder: string, rule: ValueRule, description: string
   }
 }
 
-/** Any of some values by their names. */
+/** Any subset of named values. */
 export function objectOf<Values extends object>(
   kinds: Readonly<Record<string, Kind<unknown>>>,
   description: string,
@@ -102,7 +101,7 @@ export function objectOf<Values extends object>(
   return { schema: objectSchema(Object.fromEntries(properties), { description }) }
 }
 
-/** The schema of an object that has no other properties than these. */
+/** Allows no other properties. */
 export function objectSchema(
   properties: Readonly<Record<string, Schema>>,
   annotations: Schema & { readonly required?: readonly string[] },
@@ -133,13 +132,13 @@ export const NETWORK: ValueRule = {
   accepts: text => CIDR.accepts(text) && !isEverybody(text),
 }
 
-/** Names are printed to terminals, so they hold no control characters. */
+/** Printed to terminals, so no control characters. */
 function isName(text: string): boolean {
   const length = text.trim().length
   return length >= 1 && length <= NAME_CHARACTERS_MAX && !/[\p{Cc}\p{Zl}\p{Zp}]/u.test(text)
 }
 
-/** Addresses copied from a browser's address bar have a path, capitals or a default port, or lack their scheme. */
+/** People paste origins with a path, capitals or a default port, or without a scheme. */
 function nearestOrigin(text: string): string | undefined {
   const scheme = /^(localhost|127\.)/i.test(text) ? 'http' : 'https'
   const address = /^https?:\/\//i.test(text) ? text : `${scheme}://${text}`

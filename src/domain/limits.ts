@@ -1,28 +1,27 @@
 /**
- * Rate limits: exact sliding windows. A request is admitted if fewer than `limit` were admitted in the 60 seconds before,
- * so no 60-second window ever holds more. Refused requests are not counted.
+ * Rate limits as exact sliding windows: a request is admitted if fewer than `limit` were admitted in the 60 seconds before, so
+ * no 60-second window ever holds more. Refused requests do not count.
  *
- * There are two forms of record, an address's record (address-log.ts) and the window of one counter, described here.
- * Both are plain bytes: the embedded store, the fallback in memory and the Redis scripts share their definition.
- * (store/redis/lua/windows.lua mirrors this file and passes the same tests.)
+ * Records are plain bytes, shared by the embedded store, the in-memory fallback and Redis (store/redis/lua/windows.lua mirrors
+ * this file and passes its tests). An address has its own form of record (address-log.ts); all other counters have this window:
  *
- *   the window of one counter (a caller or an API key at /verify-token): a total of 4 bytes, then entries of 5 bytes
+ *   one counter (a caller or an API key at /verify-token): a total of 4 bytes, then entries of 5 bytes
  *     | total 4 | time 3 | count 2 | time 3 | count 2 | ...
  *
- * Times are milliseconds modulo 2^24 (4.6 hours). They are unambiguous because records expire within minutes of their last
- * write. Requests in the same slot of time share an entry, which has the time of the last one. Up to a limit of 256, a slot
- * is one millisecond and the window is exact. Above, a slot is 1/256 of the window, so that memory stays bounded. A request
- * may then be refused up to 0.4 % of a window too long, but none is admitted too early.
+ * Times are milliseconds modulo 2^24 (4.6 hours); records expire within minutes of their last write, so they are unambiguous.
+ * Requests in the same time slot share an entry, which carries the last one's time. Up to a limit of 256 a slot is one
+ * millisecond and the window exact. Above, it is 1/256 of the window, which bounds memory: a request may wait up to 0.4 % of a
+ * window too long, but none is admitted early.
  */
 
 export const WINDOW_MS = 60_000
 
-/** The limit that refused, by its name in the RateLimit headers. */
+/** The limit that refused, as named in the RateLimit headers. */
 export type Policy = 'address' | 'address-site' | 'api-key'
 
 export const EXACT_LIMIT_MAX = 256
 
-/** Length of a slot: requests in one slot may share an entry. */
+/** Requests within this time share an entry. */
 export function slotMs(limit: number): number {
   return limit <= EXACT_LIMIT_MAX ? 1 : Math.ceil(WINDOW_MS / EXACT_LIMIT_MAX)
 }
@@ -31,7 +30,7 @@ export const WRAP_MASK = 0xffffff
 export const HALF_WRAP = 0x800000
 export const COUNT_MAX = 0xffff
 
-/** The time now. If the clock has stepped back, the last entry's time: a step may delay an expiry, but never lose one. */
+/** Now, or the last entry's time if the clock stepped back: that may delay an expiry but never loses one. */
 export function heldTime(nowMs: number, lastTime: number | undefined): number {
   const time = nowMs % (WRAP_MASK + 1)
   return lastTime !== undefined && ((time - lastTime) & WRAP_MASK) > HALF_WRAP ? lastTime : time
@@ -45,10 +44,9 @@ export function waitMs(time: number, entryTime: number): number {
   return WINDOW_MS - ((time - entryTime) & WRAP_MASK)
 }
 
-/** The answer to a request over a limit. */
 export interface Limited {
   readonly status: 'limited'
-  /** The request would be admitted after this time, if no other were admitted meanwhile. */
+  /** When a retry succeeds, if no other request is admitted meanwhile. */
   readonly retryAfterMs: number
   readonly policy: Policy
 }
@@ -59,7 +57,7 @@ export function sharesSlot(entryTime: number, time: number, slot: number): boole
   return Math.floor(entryTime / slot) === Math.floor(time / slot)
 }
 
-/** Reads three bytes, big endian, for each entry of a record. `readUIntBE` takes twice as long. */
+/** Big endian. `readUIntBE` takes twice as long. */
 export function readUInt24(bytes: Buffer, at: number): number {
   return (bytes[at]! << 16) | (bytes[at + 1]! << 8) | bytes[at + 2]!
 }
@@ -75,7 +73,7 @@ const WINDOW_ENTRY = 5
 
 type WindowDecision = { readonly status: 'admitted'; readonly record: Buffer } | Limited
 
-/** Whether one more request fits into a window. The request is counted once the caller stores the returned `record`. */
+/** Whether one more request fits. It counts once the caller has stored the returned `record`. */
 export function admitToWindow(
   record: Buffer | undefined,
   nowMs: number,

@@ -1,25 +1,25 @@
 /**
- * Meters: how many accepted proofs a network, a site, or all traffic brings, now and usually. They live in the store, which
- * answers every request with those that decide its price, and adds an accepted proof in the same call. So all workers and
- * hosts decide by the same counts. Unsolved challenges count nowhere: without work, nobody makes challenges harder for others.
+ * Meters: how many accepted proofs a network, a site or all traffic brings, now and usually. They live in the store, which
+ * returns those that a request's price depends on and adds an accepted proof in the same call, so all workers and hosts use the
+ * same counts. Unsolved challenges never count: without work, nobody can make challenges harder for others.
  *
  *   | since, Unix seconds 4 | at, Unix ms 8 | fast 4 | slow 8 |     counts are floating-point numbers, big endian
  *
- * `fast` fades within about a minute, `slow` within about a day. What comes above a budget is learned at the usual rate only,
- * or an attack would become usual. A meter is kept for as long as it has something to tell: five minutes for each proof that
- * its slow count knows, at most a week. (store/redis/lua/meters.lua mirrors this file and passes the same tests.)
+ * `fast` fades within about a minute, `slow` within about a day. Traffic above a budget is learned at the usual rate only;
+ * otherwise an attack would become usual. A meter is kept five minutes per proof in its slow count, at most a week.
+ * (store/redis/lua/meters.lua mirrors this file and passes its tests.)
  */
 
 import { DEFAULT_POLICY, type DifficultyPolicy, levelsOf } from './policy.ts'
 
 export interface Meter {
-  /** Of its first proof, Unix milliseconds; never in the future. */
+  /** Time of the first proof, Unix milliseconds; never in the future. */
   sinceMs: number
-  /** When the counts were last brought up to date. */
+  /** When the counts were last faded. */
   atMs: number
   fast: number
   slow: number
-  /** Whether a proof was counted since it was read, so that it must be written. */
+  /** Whether it must be written back. */
   isChanged: boolean
 }
 
@@ -31,56 +31,56 @@ export interface Rates {
   readonly days: number
 }
 
-/** Of a site, apart: proofs of repeat sources, and of all others. */
+/** A site counts proofs of repeat sources apart from all others. */
 export interface SiteMeters {
   readonly repeat: Meter
   readonly first: Meter
 }
 
-/** Of a site with a solving time: proofs at its base, and those of them that took longer. */
+/** For a site with a target solve time: proofs at its base, and how many of them took longer. */
 export interface SolveMeters {
   readonly timed?: Meter | undefined
   readonly late?: Meter | undefined
 }
 
-/** The meters of one request. */
 export interface Meters {
   readonly all: Meter
   readonly site: SiteMeters & SolveMeters
-  /** The owner's network and the wide one; empty where no network is counted. */
+  /** The owner's network, then the wide one; empty if networks are not counted. */
   readonly networks: readonly Meter[]
 }
 
-/** What is known of a proof's source before the store is asked. */
+/** What is known about a proof before the store is asked. */
 export interface ProofSource {
   readonly isV4: boolean
-  /** Proofs a minute of repeat sources that the operator expects of the site; 0 if nothing is said. */
+  /** The operator's estimate: proofs of repeat sources a minute; 0 if there is none. */
   readonly expected: number
-  /** Whether the proof came within the site's solving time; undefined if nobody asks. */
+  /** Whether it met the site's target solve time; undefined if the site has none. */
   readonly isInTime?: boolean | undefined
 }
 
-/** A network around an address. */
 export interface NetworkRates extends Rates {
   readonly prefixBits: number
 }
 
-/** What the store's meters say of a request. */
+/** A request's meters as rates. */
 export interface Traffic {
-  /** Those around the address; empty if none is metered. */
+  /** Around the address; empty if none is metered. */
   readonly networks: readonly NetworkRates[]
   readonly all: Rates
   readonly siteRepeat: Rates
   readonly siteFirst: Rates
-  /** Proofs a minute of repeat sources that the operator expects of the site. */
+  /** The operator's estimate: proofs of repeat sources a minute. */
   readonly siteExpected: number
-  /** The operator says that many people share the network: it costs them nothing, and an attack on the site one bit at most. */
+  /**
+   * The operator said that many people share this network: it costs them nothing, and an attack on the site one bit at most.
+   */
   readonly isKnownNetwork: boolean
 }
 
 const NO_RATES: Rates = { recent: 0, usual: 0, days: 0 }
 
-/** Where the store is away, and nothing is known. */
+/** For when the store is away. */
 export const NO_TRAFFIC: Traffic = {
   networks: [],
   all: NO_RATES,
@@ -102,7 +102,7 @@ export function newMeter(nowMs: number): Meter {
   return { sinceMs: Math.floor(nowMs / 1000) * 1000, atMs: nowMs, fast: 0, slow: 0, isChanged: false }
 }
 
-/** @returns the meter at this offset, new if there are zeros */
+/** @returns a new meter if the bytes are zeros */
 export function readMeter(bytes: Buffer, at: number, nowMs: number): Meter {
   const atMs = bytes.readDoubleBE(at + 4)
   if (atMs === 0) return newMeter(nowMs)
@@ -122,18 +122,18 @@ export function writeMeter(bytes: Buffer, at: number, { sinceMs, atMs, fast, slo
   bytes.writeDoubleBE(slow, at + 16)
 }
 
-/** How long a meter is kept after its last proof, in milliseconds. */
+/** How long to keep a meter after its last proof. */
 export function keptMs({ slow }: Meter): number {
   return Math.min(KEPT_MS_MAX, KEPT_MS_A_PROOF * Math.max(1, slow))
 }
 
-/** Names of the meters that all requests to a site share: of all traffic, and of the site. */
+/** Meters that all requests to a site share: all traffic, and the site's. */
 export function meterNames(siteKey: string, hasSolveTime: boolean): readonly string[] {
   const names = ['m:all', `m:${siteKey}:repeat`, `m:${siteKey}:first`]
   return hasSolveTime ? [...names, `m:${siteKey}:timed`, `m:${siteKey}:late`] : names
 }
 
-/** @param list the `sharedCount` of `meterNames` in their order, then those of the networks */
+/** @param list the `sharedCount` meters of `meterNames` in that order, then the networks */
 export function metersFrom(list: readonly Meter[], sharedCount: number): Meters {
   const [timed, late] = sharedCount > 3 ? [list[3], list[4]] : []
   return {
@@ -143,7 +143,7 @@ export function metersFrom(list: readonly Meter[], sharedCount: number): Meters 
   }
 }
 
-/** Brings the counts up to date. If the clock was set back, they fade by as much: no count stands still until it catches up. */
+/** Fades the counts to now. If the clock was set back they fade by as much, or they would stand still until it catches up. */
 export function fadeAll({ all, site, networks }: Meters, nowMs: number): void {
   const { networkFastMs, siteFastMs } = DEFAULT_POLICY
   fade(all, nowMs, networkFastMs)
@@ -163,7 +163,7 @@ function fade(meter: Meter, nowMs: number, fastMs: number): void {
   meter.atMs = nowMs
 }
 
-/** @param ageMs over which the slow count was gathered: the age of the memory of all traffic, or of the site's */
+/** @param ageMs how long the slow count was gathered: since the first proof of all traffic, or of the site */
 function ratesOf({ fast, slow, atMs, sinceMs }: Meter, ageMs: number, fastMs: number): Rates {
   const { slowMs } = DEFAULT_POLICY
   const gatheredMs = Math.max(MINUTE_MS, slowMs * (1 - Math.exp(-ageMs / slowMs)))
@@ -174,19 +174,18 @@ function ratesOf({ fast, slow, atMs, sinceMs }: Meter, ageMs: number, fastMs: nu
   }
 }
 
-/** Of a site's sources. */
 export function siteRates({ repeat, first }: SiteMeters): { readonly repeat: Rates; readonly first: Rates } {
   const ageMs = repeat.atMs - Math.min(repeat.sinceMs, first.sinceMs)
   const { networkFastMs, siteFastMs } = DEFAULT_POLICY
   return { repeat: ratesOf(repeat, ageMs, siteFastMs), first: ratesOf(first, ageMs, networkFastMs) }
 }
 
-/** How many times the usual traffic comes now; at least 1. */
+/** Traffic now as a multiple of the usual; at least 1. */
 export function growthOf({ recent, usual }: Rates, { growthMax, usualMin }: DifficultyPolicy): number {
   return Math.min(growthMax, Math.max(1, recent / Math.max(usualMin, usual)))
 }
 
-/** Proofs a minute up to which a network costs nothing. On a busy day one that is known for an hour may bring more. */
+/** Proofs a minute that a network may bring for free. On a busy day this grows for a network that is an hour old or more. */
 export function networkBudget(
   { usual, days }: Rates,
   free: number,
@@ -197,7 +196,7 @@ export function networkBudget(
   return Math.max(free, tolerated * usual * ownGrowth)
 }
 
-/** Proofs a minute of repeat sources up to which a site is not under attack: more while more people come for the first time. */
+/** Proofs of repeat sources a minute above which a site counts as under attack; grows with the first-time visitors. */
 export function siteBudget(repeat: Rates, first: Rates, expected: number, policy: DifficultyPolicy): number {
   return policy.tolerated * Math.max(policy.usualMin, repeat.usual, expected) * growthOf(first, policy)
 }
@@ -207,12 +206,12 @@ export function isFlood({ recent, usual }: Rates, { tolerated, usualMin }: Diffi
 }
 
 /**
- * Adds an accepted proof to meters that are up to date.
+ * Adds an accepted proof; the meters must be up to date.
  *
  * @param accepted proofs of its address in the last minutes, before this one
- * @param draw evenly distributed integer, from the nonce: decides which proofs of quiet networks are counted
- * @param shards of the store: of what each counts apart (all traffic, sites, wide networks), one sees one proof in so many, and
- *   counts it for so many
+ * @param draw evenly distributed integer from the nonce: picks which proofs of quiet networks are counted
+ * @param shards of the store. Each keeps its own meters for all traffic, sites and wide networks and sees one proof in
+ * `shards`, so it counts that proof `shards` times
  */
 export function addProof(
   meters: Meters,
@@ -265,7 +264,7 @@ function count(meter: Meter, proofs: number, { recent, usual }: Rates, isAbove: 
   meter.slow += isAbove ? proofs * Math.min(1, usual / recent) : proofs
 }
 
-/** What meters that are up to date say of a request. */
+/** The meters must be up to date. */
 export function trafficOf(
   { all, site, networks }: Meters,
   { isV4, expected }: ProofSource,
@@ -288,7 +287,7 @@ export function trafficOf(
   }
 }
 
-/** To thousandths, so that logs and traces tell the very numbers that decide. */
+/** To thousandths, so that logs and traces show exactly the numbers that decided. */
 function rounded({ recent, usual, days }: Rates): Rates {
   return { recent: toThousandths(recent), usual: toThousandths(usual), days: toThousandths(days) }
 }

@@ -1,11 +1,11 @@
-/** The known name that somebody probably meant by an unknown one, for messages about commands, flags, settings and fields. */
+/** "Did you mean": finds the name closest to a mistyped command, flag, setting or field. */
 
-/** Shorter beginnings tell nothing. */
+/** A shorter prefix is no evidence. */
 const BEGINNING_MIN = 4
 
 /**
- * The name with the fewest edits, at most a third of the typed letters. Without one, a name that begins with the typed
- * letters, or whose letters the typed ones begin with. Of two that are equally near, the earlier one.
+ * The name with the fewest edits, at most a third of the typed letters; otherwise one where either text is a prefix of the
+ * other. The earlier name wins a tie.
  */
 export function nearest(typed: string, names: readonly string[]): string | undefined {
   let best: string | undefined
@@ -19,7 +19,6 @@ export function nearest(typed: string, names: readonly string[]): string | undef
   return best ?? names.find(name => beginsWith(name, typed) || beginsWith(typed, name))
 }
 
-/** ` (did you mean NAME?)`, or nothing. */
 export function didYouMean(typed: string, names: readonly string[]): string {
   const name = nearest(typed, names)
   return name === undefined ? '' : ` (did you mean ${name}?)`
@@ -29,7 +28,7 @@ function beginsWith(text: string, beginning: string): boolean {
   return beginning.length >= BEGINNING_MIN && text.startsWith(beginning)
 }
 
-/** Letters to insert, remove or replace, or neighbours to swap: the optimal string alignment distance. */
+/** Optimal string alignment distance: letters inserted, removed, replaced, or swapped with a neighbour. */
 function editsBetween(from: string, to: string): number {
   const rows = [Array.from({ length: to.length + 1 }, (_, column) => column)]
   for (let row = 1; row <= from.length; row++) {

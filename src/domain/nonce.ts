@@ -1,5 +1,5 @@
 /**
- * Stateless challenges: a nonce carries its own authenticated terms, so an unsolved challenge is stored nowhere.
+ * Stateless challenges: a nonce carries its own authenticated terms, so unsolved challenges are stored nowhere.
  *
  *    byte  0        5   6    7  8       11            16
  *          +--------+---+----+--+--------+-------------+
@@ -12,11 +12,11 @@
  *   site MAC     first 3 bytes of SHA-256(nonce key block ++ header ++ site key ++ store epoch ++ lifetimes)
  *   address MAC  first 5 bytes of SHA-256(the 29 other bytes of that digest ++ address)
  *
- * Two MACs, so that "another site's, or forged" and "another address" can be told apart without any state. Plain SHA-256 is
- * enough for both: 0.5 us a nonce, half of what two HMACs take. docs/security.md#forging-a-nonce says why that is safe.
+ * Two MACs, because "another site's, or forged" and "another address" must be told apart without state. Plain SHA-256 takes 0.5
+ * us a nonce, half of two HMACs; docs/security.md#forging-a-nonce says why that is safe.
  *
- * A nonce fails to verify once the store may have forgotten whether it was used, because a store that lost its memory draws a
- * new epoch. It also fails under other lifetimes, because these decide how long its use is remembered.
+ * A store that lost its memory draws a new epoch, so a nonce whose use it may have forgotten fails. Changing the lifetimes
+ * fails it too, because they decide how long its use is remembered.
  */
 
 import { hash } from 'node:crypto'
@@ -32,7 +32,6 @@ const HEADER_HEX = HEADER_BYTES * 2
 const SITE_MAC_BYTES = 3
 const ADDRESS_MAC_OFFSET = HEADER_BYTES + SITE_MAC_BYTES
 const ADDRESS_MAC_BYTES = 5
-/** Of SHA-256. */
 const MAC_BYTES = 32
 
 const SITE_KEY_BYTES = 27
@@ -41,16 +40,16 @@ const LIFETIMES_OFFSET = STORE_EPOCH_OFFSET + 4
 const MESSAGE_BYTES = LIFETIMES_OFFSET + 8
 const ADDRESS_BYTES = 16
 
-/** Random bits in a nonce. They distinguish challenges of the same millisecond. */
+/** Random bits tell apart challenges of the same millisecond. */
 export const NONCE_RANDOM_BITS = 14
 
-/** The lifetimes that are configured, in milliseconds, unsigned 32 bits. */
+/** As configured; unsigned 32 bits. */
 export interface Lifetimes {
   readonly challengeLifetimeMs: number
   readonly tokenLifetimeMs: number
 }
 
-/** The values, besides its header, that a nonce is bound to. */
+/** What a nonce is bound to, besides its header. */
 export interface NonceBinding {
   readonly siteKey: string
   /** Unsigned 32 bits. */
@@ -91,7 +90,7 @@ export function mintNonce(
 }
 
 /**
- * Checks a nonce's MACs and returns its terms if this service issued it.
+ * Returns the nonce's terms if this service issued it.
  *
  * @param nonce 32 lowercase hexadecimal characters
  * @param latestMs Unix milliseconds; a nonce issued later is genuine or forged, never another address's
@@ -117,14 +116,14 @@ export function readNonce(
   return FORGED
 }
 
-/** Whether a MAC's first characters differ from the nonce's bytes, in constant time. */
+/** Compares in constant time. */
 function differs(mac: string, at: number, length: number): boolean {
   let difference = 0
   for (let index = 0; index < length; index++) difference |= mac.charCodeAt(index) ^ bytes[at + index]!
   return difference !== 0
 }
 
-/** The terms that a nonce states, for callers that know the nonce to be genuine. */
+/** Of a nonce that is known to be genuine. */
 export function nonceTerms(nonce: string): NonceTerms {
   const low = Number.parseInt(nonce.slice(8, HEADER_HEX), 16)
   return {
@@ -133,7 +132,7 @@ export function nonceTerms(nonce: string): NonceTerms {
   }
 }
 
-/** 39 bits of a genuine nonce's address MAC, by which a store remembers a used nonce. */
+/** 39 bits of the address MAC, by which a store remembers a used nonce. */
 export function nonceMark(nonce: string): number {
   const high = Number.parseInt(nonce.slice(22, 28), 16) & 0x7fffff
   return high * 0x10000 + Number.parseInt(nonce.slice(28), 16)
@@ -167,25 +166,25 @@ function writeMessage(key: SigningKey, binding: NonceBinding): void {
 const addressMessage = Buffer.alloc(MAC_BYTES + ADDRESS_BYTES)
 const addressInput = addressMessage.subarray(SITE_MAC_BYTES)
 
-/** @param mac of header, site, epoch and lifetimes, as one-byte characters; the 3 bytes that the nonce shows are not used */
+/** @param mac of header, site, epoch and lifetimes, as one-byte characters; the 3 bytes shown in the nonce are not used */
 function macOfAddress(mac: string, address: Address): string {
   writeText(addressMessage, 0, mac, MAC_BYTES)
   writeText(addressMessage, MAC_BYTES, address, ADDRESS_BYTES)
   return hash('sha256', addressInput, 'binary')
 }
 
-/** Hash rate of the slowest supported device: 4 million hashes a second. */
+/** Slowest supported device: 4 million hashes a second. */
 const SLOW_DEVICE_HASHES_PER_MS = 4_000
-/** A counter is found within ln(1000) times the mean number of tries with probability 99.9 %. */
+/** With ln(1000) times the mean number of tries, 99.9 % of visitors have found a counter. */
 const P999_TRIES_OVER_MEAN = Math.log(1000)
 const LIFETIME_MS_MAX = 600_000
 
-/** Milliseconds that the slowest device needs, by difficulty. A table, since computing one takes 0.05 us a request. */
+/** How long the slowest device needs, by difficulty. A table saves 0.05 us a request. */
 const SLOW_DEVICE_MS = Array.from({ length: 32 }, (_, difficulty) =>
   Math.ceil((P999_TRIES_OVER_MEAN * 2 ** difficulty) / SLOW_DEVICE_HASHES_PER_MS),
 )
 
-/** Lifetime of a challenge of this difficulty, in milliseconds: `floorMs`, or longer where a slow device needs more. */
+/** `floorMs`, or longer if a slow device needs it. */
 export function challengeLifetimeMs(difficulty: number, floorMs: number): number {
   return Math.min(LIFETIME_MS_MAX, Math.max(floorMs, SLOW_DEVICE_MS[difficulty]!))
 }
