@@ -1,7 +1,7 @@
 /**
- * The table of all expected refusals: for each reason (private, for logs and metrics) the public answer, a person's words on
- * it, and how it is logged. Unexpected faults are exceptions, and are answered as `internal`. The dashboard's page reads the
- * table too, so this file runs in browsers.
+ * All expected refusals: for each private reason (logs and metrics), the public answer, words for the operator, and how it is
+ * logged. Unexpected faults are exceptions, answered as `internal`. The dashboard's page reads this table too, so this file
+ * also runs in browsers.
  */
 
 import type { SiteverifyCode } from '../protocol/wire.ts'
@@ -9,28 +9,27 @@ import type { Address } from './address.ts'
 import type { Policy } from './limits.ts'
 
 interface Row {
-  /** What the refusal is answered and logged as. */
   readonly as: {
     readonly status: 400 | 401 | 403 | 404 | 405 | 413 | 429 | 503
-    /** Stable. */
+    /** A stable part of the interface. */
     readonly code: string
     readonly siteverify: SiteverifyCode
     readonly kind: RefusalKind
   }
   /** For whoever sent the request. */
   readonly message: string
-  /** The message of /siteverify, if the other one names the header and the fields of /verify-token. */
+  /** For /siteverify, where `message` names the header or fields of /verify-token. */
   readonly siteverifyMessage?: string
-  /** Whether /siteverify answers with this status instead of 200: the refusal is no verdict on a token. */
+  /** /siteverify keeps this status instead of 200, because the refusal is no verdict on a token. */
   readonly keepsStatus?: true
-  /** For the operator: what the reason means; then what else it can be, or what helps. */
+  /** For the operator: what the reason means, and what helps. */
   readonly meaning: string
   readonly advice: string | undefined
 }
 
 /**
- * Refusals of one kind share a quota of the log, so a flood of one kind hides no other kind. A routine refusal means a broken
- * client, not an attack, so routine ones are logged at level debug.
+ * Each kind has its own log quota, so a flood of one hides no other. `routine` means a broken client, not an attack, and is
+ * logged at level debug.
  */
 export type RefusalKind =
   | 'limits'
@@ -42,7 +41,7 @@ export type RefusalKind =
   | 'outages'
   | 'routine'
 
-/** Messages for several reasons, which a client is not to tell apart. */
+/** Shared by reasons that a client must not tell apart. */
 const INVALID_NONCE = 'The nonce was not issued for this site.'
 const INVALID_API_KEY =
   'The API key is missing or not valid. Send the header Authorization: Bearer <API key>.'
@@ -381,15 +380,13 @@ export const OUTCOMES = Object.fromEntries(
   Object.entries<Row>(TABLE).map(([reason, { as, ...words }]) => [reason, { ...as, ...words }]),
 ) as Readonly<Record<Reason, Outcome>>
 
-/** A refusal to be answered. */
 export interface Refusal {
   readonly reason: Reason
-  /** The limit that refused, if one did. */
+  /** The limit that refused. */
   readonly policy?: Policy
-  /** Describes the wrong field, for a person, in place of the table's message. */
+  /** Names the wrong field; replaces the table's message. */
   readonly detail?: string
-  /** The wrong field of the body. */
   readonly field?: string
-  /** For the log: the address that the backend expects, and that of the visitor. */
+  /** For the log: the address that the backend expected, and the visitor's. */
   readonly mismatch?: { readonly expected: Address; readonly visitor: Address }
 }

@@ -1,17 +1,16 @@
 /**
- * What a token tells of the page where its visitor was: its host, and the texts `action` and `cdata` that the page gave the
- * widget. /siteverify returns them, so that a backend can refuse a token from another page or for another purpose.
+ * What a token says about its visitor's page: the host, and the texts `action` and `cdata` that the page gave the widget.
+ * /siteverify returns them, so a backend can refuse a token from another page or made for another purpose.
  *
- * As text: a line for each part that is there, which is a letter and the part. No part has a line break.
+ * As text, each part that is present has a line (no part has a line break): a letter, then the part.
  *
  *   hshop.example
  *   alogin
  *   cbasket-17
  *
- * The host is bound as a name. A number in the site's list of origins would be smaller, but the list may change before the
- * token is redeemed, and a list with patterns, or an empty one, has no such number. A site with one exact origin has no
- * other host: its tokens carry none, and cost nothing. A long name would make a token long, so its hash is bound. The list
- * resolves the hash, unless a pattern had allowed the host.
+ * The host is stored by name, not by its number in the site's list of origins: the list may change before the token is
+ * redeemed, and patterns or an empty list have no numbers. With one exact origin the token needs no host. A long name is stored
+ * as a hash, to keep tokens short; the list resolves the hash, unless only a pattern allowed the host.
  */
 
 import { hash } from 'node:crypto'
@@ -19,25 +18,25 @@ import type { Solution } from '../protocol/wire.ts'
 import { hostnameOf, type OriginList } from './origin.ts'
 
 export interface Page {
-  /** A host's name, or `#` and a hash of it. */
+  /** A host name, or `#` and its hash. */
   readonly host?: string | undefined
   readonly action?: string | undefined
   readonly cdata?: string | undefined
 }
 
-/** With the letter, 48 bytes, which are 64 characters of a token. */
+/** With its letter 48 bytes, or 64 characters of a token. */
 const HOST_CHARACTERS_MAX = 47
 const HASH_CHARACTERS = 16
 
 export const ACTION_CHARACTERS_MAX = 100
 export const CDATA_CHARACTERS_MAX = 255
-/** Of a text with all three parts. */
+/** With all three parts. */
 export const PAGE_BYTES_MAX = 3 + HOST_CHARACTERS_MAX + ACTION_CHARACTERS_MAX + CDATA_CHARACTERS_MAX + 2
 
 /**
- * What a token has to carry; undefined if nothing.
+ * undefined if the token needs nothing.
  *
- * @param origin the Origin header, which `origins` has allowed; empty if absent
+ * @param origin the Origin header, already allowed by `origins`; empty if absent
  */
 export function pageOf({ action, cdata }: Solution, origin: string, origins: OriginList): Page | undefined {
   const hostname = origins.onlyHostname === undefined ? hostnameOf(origin) : undefined
@@ -51,7 +50,7 @@ function boundHost(hostname: string): string {
   return `#${hash('sha256', hostname, 'base64url').slice(0, HASH_CHARACTERS)}`
 }
 
-/** The host's name; undefined if the token does not tell it. */
+/** undefined if the token does not say. */
 export function pageHostname(page: Page | undefined, origins: OriginList): string | undefined {
   const host = page?.host
   if (host === undefined) return origins.onlyHostname
@@ -60,12 +59,12 @@ export function pageHostname(page: Page | undefined, origins: OriginList): strin
 
 const LETTERS = { h: 'host', a: 'action', c: 'cdata' } as const
 
-/** Texts of pages with a host alone, which most are, by the host; and those pages by the text: 1 us less for each token. */
+/** Caches for pages with nothing but a host, which most are. Saves 1 us per token. */
 const REMEMBERED_MAX = 1000
 const texts = new Map<string, string>()
 const pages = new Map<string, Page>()
 
-/** base64url of the text above. */
+/** The text above, in base64url. */
 export function pageText(page: Page): string {
   const { host = '', action, cdata } = page
   const isHostAlone = action === undefined && cdata === undefined
@@ -86,7 +85,7 @@ export function readPage(text: string): Page {
   })
 }
 
-/** @param key undefined: neither looked up nor kept */
+/** @param key undefined: not cached */
 function remembered<Value>(cache: Map<string, Value>, key: string | undefined, make: () => Value): Value {
   const found = key === undefined ? undefined : cache.get(key)
   if (found !== undefined) return found

@@ -1,6 +1,6 @@
 /**
- * Parses the PROXY protocol header, by which a proxy gives the client's address before the connection's first byte
- * (https://www.haproxy.org/download/2.6/doc/proxy-protocol.txt). Version 1 is for proxies that do not support version 2:
+ * Parses the PROXY protocol header, with which a proxy sends the client's address ahead of the connection's first byte
+ * (https://www.haproxy.org/download/2.6/doc/proxy-protocol.txt). Version 2; version 1 is for proxies without it:
  *
  *   0            12            13                  14         16
  *   | signature  | 2 | command | family | transport | length   | source, destination, ports, extensions |
@@ -13,9 +13,9 @@ type ProxyHeader =
   | { readonly status: 'wrong'; readonly why: string }
   | {
       readonly status: 'complete'
-      /** Length of the header. The client's bytes follow. */
+      /** Of the header; the client's bytes follow. */
       readonly bytes: number
-      /** undefined if the connection is the proxy's own (a health check), or a client's without an IP address. */
+      /** undefined for the proxy's own connection (a health check), or a client without an IP address. */
       readonly source: Address | undefined
     }
 
@@ -25,7 +25,7 @@ const FIXED_BYTES = 16
 const BYTES_MAX = 16_384
 
 const [LOCAL, PROXY] = [0x20, 0x21]
-/** By family: bytes of one address, and of both with their ports. A Unix path gives no IP address. */
+/** By family: bytes of one address, and of both with ports. Unix sockets have no IP address. */
 const FAMILIES: readonly { readonly addressBytes: number; readonly bytes: number }[] = [
   { addressBytes: 0, bytes: 0 },
   { addressBytes: 4, bytes: 12 },
@@ -40,14 +40,14 @@ const V1_LINE = /^PROXY (?:UNKNOWN(?: [ -~]*)?|(TCP4|TCP6) ([0-9a-fA-F.:]+) [0-9
 
 const INCOMPLETE: ProxyHeader = { status: 'incomplete' }
 
-/** @param bytes the first bytes of a connection, as many as have arrived */
+/** @param bytes what has arrived of a connection */
 export function readProxyHeader(bytes: Buffer): ProxyHeader {
   if (startsLike(bytes, SIGNATURE)) return bytes.length < FIXED_BYTES ? INCOMPLETE : readV2(bytes)
   if (startsLike(bytes, V1_START)) return readV1(bytes)
   return wrong('the connection does not start with a PROXY protocol header')
 }
 
-/** Compares as many bytes as both have. */
+/** Compares as far as both go. */
 function startsLike(bytes: Buffer, start: Buffer): boolean {
   const length = Math.min(bytes.length, start.length)
   return bytes.compare(start, 0, length, 0, length) === 0

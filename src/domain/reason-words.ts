@@ -1,12 +1,12 @@
 /**
- * What else than a refusal needs an operator's words: why verifications fail, and what the limits count. `powgate explain` and
- * the dashboard's page show these and those of the refusals (outcome.ts).
+ * Words for operators, besides those of refusals (outcome.ts): why verifications fail and what limits count. `powgate explain`
+ * and the dashboard's page show them.
  */
 
 import { ENDPOINT_NAMES, ENDPOINTS, LIMITS } from './endpoint.ts'
 import type { JudgementReason } from './score.ts'
 
-/** What a reason means; then what else it can be, or what helps. */
+/** `meaning`, then what else it can be, or what helps. */
 export interface ReasonWords {
   readonly meaning: string
   readonly advice?: string | undefined
@@ -16,7 +16,7 @@ export function textOf({ meaning, advice }: ReasonWords): string {
   return advice === undefined ? meaning : `${meaning} ${advice}`
 }
 
-/** Why a store is away: the label `cause` of a metric, and what the dashboard says. */
+/** Why a store is away: a metric's label `cause`, and the dashboard's words for it. */
 export const STORE_CAUSES = {
   auth: 'it refuses the user or the password',
   name: 'its name is not found',
@@ -33,7 +33,6 @@ export type StoreCause = keyof typeof STORE_CAUSES
 
 const IP_RULES = 'To see the list: powgate site show SITE_KEY.'
 
-/** Why a verification failed, or lost score. */
 export const JUDGEMENT_WORDS: Readonly<Record<JudgementReason, ReasonWords>> = {
   webdriver: { meaning: 'The browser says that a program drives it (navigator.webdriver).' },
   chromeAbsent: {
@@ -84,7 +83,7 @@ const OF_VISITORS =
 const OF_BACKENDS =
   'A backend with more visitors than that needs a higher one: powgate site update SITE_KEY --limit-redeem N.'
 
-/** What a limit of an endpoint counts; undefined if there is no such limit. */
+/** undefined if the endpoint has no such limit. */
 export function limitWords(endpoint: string, policy: string): ReasonWords | undefined {
   const name = ENDPOINT_NAMES.find(name => name === endpoint)
   const found = name && ENDPOINTS[name].limits.find(limit => limit.policy === policy)

@@ -1,4 +1,4 @@
-/** Sites and API keys: the configuration of a customer, and the forms of the keys. */
+/** Sites and API keys: a customer's configuration, and the formats of the keys. */
 
 import { createHash, hash } from 'node:crypto'
 import { AddressSet } from './address.ts'
@@ -9,78 +9,76 @@ import { OriginList, publicSuffixOf } from './origin.ts'
 import { SCORE_WEIGHTS, type ScoreWeights } from './score.ts'
 import { completed, inEffect, laterFields, type SiteSettings, withLater } from './site-fields.ts'
 
-/** A site as it is stored. Times are Unix milliseconds. */
+/** As stored; times are Unix milliseconds. */
 export interface SiteRecord extends SiteSettings {
   siteKey: string
   createdAt: number
-  /** Later with each change, also where a host's clock is behind: of two copies the later one holds. */
+  /** Grows with every change, even if a host's clock is behind: the later of two copies is the valid one. */
   updatedAt: number
-  /** Of `site raise`: bits above the base until a time. No setting, so no file of sites has it. */
+  /** From `site raise`: bits above the base until a time. Not a setting, so never in a file of sites. */
   raise?: { readonly bits: number; readonly until: number }
   /** What is left of a deleted site refuses its requests, and keeps its key from being made again. */
   deletedAt?: number
 }
 
-/** An API key as it is stored, without the secret. Times are Unix milliseconds. */
+/** As stored, without the secret; times are Unix milliseconds. */
 export interface ApiKeyRecord {
   /** 8 base62 characters. */
   id: string
   siteKey: string
-  /** Label for people. */
+  /** For people. */
   name?: string
-  /** SHA-256 of the whole key, 64 hexadecimal characters. A key has 256 random bits, so no slow hash is needed. */
+  /** Of the whole key, in hexadecimal. A key has 256 random bits, so it needs no slow hash. */
   secretSha256: string
   createdAt: number
-  /** The key is refused from this time on; null or absent: it never expires. */
+  /** Refused from this time on; null or absent: never. */
   expiresAt?: number | null
-  /** null while the key is valid. */
+  /** null while valid. */
   revokedAt: number | null
-  /** As of a site; absent until the first change. */
+  /** As for a site; absent until the first change. */
   updatedAt?: number
   /** When its site was deleted. */
   deletedAt?: number
 }
 
-/** Of two copies of a record the one with the higher revision holds: the other was put back from an older copy of the store. */
+/** The copy with the higher revision is valid; the other comes from an older state of the store. */
 export function revisionOf({ updatedAt, createdAt }: { updatedAt?: number; createdAt: number }): number {
   return updatedAt ?? createdAt
 }
 
-/** The revision of a record that is changed now. */
+/** Revision for a change that is made now. */
 export function nextRevision(before: { updatedAt?: number; createdAt: number }, nowMs: number): number {
   return Math.max(nowMs, revisionOf(before) + 1)
 }
 
-/** What a worker knows, whether or not the store still has it. Without the published test keys. */
+/** What a worker holds, even if the store has lost it. Without the published test keys. */
 export interface KnownRecords {
   readonly sites: readonly SiteRecord[]
   readonly apiKeys: readonly ApiKeyRecord[]
 }
 
-/** The outcome that a published test key always has. */
 export type TestOutcome = 'passes' | 'fails' | 'used'
 
-/** A site as a worker uses it: its settings, and values computed from them once. */
+/** A site as a worker uses it, with values computed once. */
 export interface Site {
-  /** Complete, and without what the plan does not have. */
+  /** With defaults, and without what its plan lacks. */
   readonly record: SiteRecord
-  /** First 10 bytes of SHA-256(site key) as one-byte characters. Identifies the site inside tokens. */
+  /** First 10 bytes of SHA-256(site key), as one-byte characters: the site's id inside tokens. */
   readonly tag: string
-  /** 21 bits of the same hash, never 0. Identifies the site inside an address's record (address-log.ts). */
+  /** 21 bits of that hash, never 0: the site's id inside an address's record (address-log.ts). */
   readonly logTag: number
   readonly origins: OriginList
-  /** The addresses of known networks. */
+  /** Addresses of known networks. */
   readonly known: AddressSet
   readonly ipRules: { readonly allow: AddressSet; readonly block: AddressSet } | undefined
-  /** The service's table, or a copy with the site's own weights. */
+  /** The default table, or a copy with the site's own weights. */
   readonly scoreWeights: ScoreWeights
   /** From `meterNames`. */
   readonly meterNames: readonly string[]
-  /** undefined unless the site is a test site. */
+  /** Only for a test site. */
   readonly test: TestOutcome | undefined
 }
 
-/** Those of a site that sets nothing. */
 export const SITE_DEFAULTS: Readonly<SiteSettings> = completed({ name: '' })
 
 export function compileSite(stored: SiteRecord): Site {
@@ -91,7 +89,7 @@ export function compileSite(stored: SiteRecord): Site {
   return {
     record,
     tag: digest.toString('latin1', 0, 10),
-    logTag: digest.readUIntBE(0, 3) >> 3 || 1, // 0 is for requests that name no known site
+    logTag: digest.readUIntBE(0, 3) >> 3 || 1, // 0 means an unknown site
     origins: new OriginList(record.origins),
     known: new AddressSet(record.known.networks),
     ipRules: hasIpRules ? { allow: new AddressSet(allow), block: new AddressSet(block) } : undefined,
@@ -105,7 +103,7 @@ export function compileSite(stored: SiteRecord): Site {
 /** A carrier has a /32. */
 const KNOWN_V6_BYTES = 4
 
-/** What works, and may be a mistake. */
+/** Settings that work but may be a mistake. */
 export function siteWarnings(site: SiteRecord): string[] {
   const { known, origins } = completed(site)
   const wide = known.networks.filter(range => isWide(range, KNOWN_V6_BYTES))
@@ -122,12 +120,12 @@ export function siteWarnings(site: SiteRecord): string[] {
   ].map(text => `site ${site.siteKey}: ${text}`)
 }
 
-/** 0 once the time of the raise is over, with no further write. */
+/** Bits of a raise that is still running; expires by itself. */
 export function raisedBits({ raise }: SiteRecord, nowMs: number): number {
   return raise !== undefined && nowMs < raise.until ? raise.bits : 0
 }
 
-/** Why a site refuses all requests of a page, whatever they contain; undefined if it does not. */
+/** Why a site refuses whatever a page sends; undefined if it does not. */
 export function siteRefusal(
   site: Site | null,
   origin: string,
@@ -144,7 +142,7 @@ export function isExpired(key: ApiKeyRecord, now: number): boolean {
   return (key.expiresAt ?? Number.POSITIVE_INFINITY) <= now
 }
 
-/** Regular expressions as texts, which /openapi.json gives to authors of clients. */
+/** As texts, for /openapi.json. */
 export const SITE_KEY_PATTERN = '^site_[0-9A-Za-z]{22}$'
 export const API_KEY_PATTERN = '^sk_([0-9A-Za-z]{8})_[A-Za-z0-9_-]{43}$'
 
@@ -155,7 +153,7 @@ export function isSiteKey(text: string): boolean {
   return SITE_KEY.test(text)
 }
 
-/** The id inside an API key; undefined if the text does not have the form of one. */
+/** undefined if the text is no API key. */
 export function apiKeyId(text: string): string | undefined {
   return API_KEY.exec(text)?.[1]
 }
@@ -164,7 +162,6 @@ export function apiKeySha256(key: string): string {
   return hash('sha256', key, 'hex')
 }
 
-/** The record of a new API key. */
 export function apiKeyRecord(
   apiKey: string,
   about: Pick<ApiKeyRecord, 'siteKey' | 'createdAt' | 'name' | 'expiresAt'>,
@@ -172,7 +169,7 @@ export function apiKeyRecord(
   return { id: apiKeyId(apiKey)!, ...about, secretSha256: apiKeySha256(apiKey), revokedAt: null }
 }
 
-/** Whether a record belongs to a key, in constant time. */
+/** Compares in constant time. */
 export function isApiKeyOf(record: ApiKeyRecord, key: string): boolean {
   return equalInConstantTime(apiKeySha256(key), record.secretSha256, 64)
 }
@@ -189,7 +186,7 @@ export function newApiKey(random: Uint8Array): string {
 }
 
 const BASE62 = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz'
-/** Larger bytes are skipped, because they would make the first characters of the alphabet likelier. */
+/** Larger bytes are skipped, because they would favour the alphabet's first characters. */
 const BASE62_UNBIASED = 256 - (256 % 62)
 
 function base62(random: Uint8Array, length: number): string {
@@ -198,7 +195,7 @@ function base62(random: Uint8Array, length: number): string {
     if (text.length === length) break
     if (byte < BASE62_UNBIASED) text += BASE62[byte % 62]
   }
-  // With twice the bytes needed, this happens about once in 10^15 keys.
+  // With twice the bytes needed: once in about 10^15 keys.
   if (text.length < length) throw new RangeError('not enough random bytes for a key')
   return text
 }

@@ -1,13 +1,13 @@
 /**
- * The base of a site that names a time instead of bits: on a quiet day 95 of 100 visitors wait for the solver at most this
- * long. It follows from the table of devices below.
+ * For a site that sets a time instead of bits: the base with which 95 of 100 visitors wait for the solver at most that long on
+ * a quiet day, computed from the device table below.
  *
- * With the mean work W, a device of h hashes a second is still at work after t seconds with probability e^(-t h / W). The mean
- * of that over the table is 0.05 where W is 1.835 million hashes for each second (test/domain/solve-time.test.ts).
+ * With mean work W, a device of h hashes a second is still solving after t seconds with probability e^(-t h / W). Averaged over
+ * the table, that is 0.05 if W is 1.835 million hashes per second of t (test/domain/solve-time.test.ts).
  *
- * The base has fractions of a bit, the difficulty of a challenge has none. With a base of b, a challenge has floor(b) bits or
- * one more: one more with probability 2^(b - floor(b)) - 1, so that the mean work is 2^b. A keyed hash of site, address and
- * minute decides, so whoever asks again within the minute, at any worker or host, gets the same.
+ * This base b has fractions of a bit, but a challenge needs whole bits: it gets floor(b), or one more with probability 2^(b -
+ * floor(b)) - 1, so that the mean work is 2^b. A keyed hash of site, address and minute decides, so asking again within the
+ * minute, at any worker or host, gives the same answer.
  */
 
 import { writeText } from './bytes.ts'
@@ -15,24 +15,24 @@ import type { DifficultyBounds } from './difficulty.ts'
 import type { Hmac } from './keyring.ts'
 
 const WORK_A_SECOND = 1.835e6
-/** Steps of a base in a bit. */
+/** Steps per bit. */
 const BASE_STEPS = 256
 const MINUTE_MS = 60_000
 
-/** A class of visitors' devices. No phone was measured with this solver. */
+/** No phone was measured with this solver. */
 export interface DeviceClass {
   readonly name: string
-  /** Of all visitors, 0 to 1. */
+  /** Of all visitors. */
   readonly share: number
-  /** Million hashes a second, of SHA-256 in WebAssembly on all threads. */
+  /** Million SHA-256 hashes a second, in WebAssembly on all threads. */
   readonly medianMhs: number
-  /** Standard deviation of the speed's natural logarithm. */
+  /** Standard deviation of the logarithm of the speed. */
   readonly sigma: number
 }
 
 /**
  * Estimates of November 2026, from the public tables of Cap (docs/guide/benchmark.md), pow-buster (README) and mCaptcha's
- * survey. `npm run bench:effect` reads them here.
+ * survey. `npm run bench:effect` uses them too.
  */
 export const DEVICE_CLASSES: readonly DeviceClass[] = [
   { name: 'low phone', share: 0.12, medianMhs: 2.5, sigma: 0.5 },
@@ -43,22 +43,24 @@ export const DEVICE_CLASSES: readonly DeviceClass[] = [
   { name: 'no WebAssembly', share: 0.02, medianMhs: 0.8, sigma: 0.6 },
 ]
 
-/** @returns bits, with a fraction, within the bounds */
+/** @returns fractional bits within the bounds */
 export function baseOf({ solveMs, min, max }: { solveMs: number; min: number; max: number }): number {
   const bits = Math.log2(WORK_A_SECOND * (solveMs / 1000))
   return Math.max(min, Math.min(max, Math.round(bits * BASE_STEPS) / BASE_STEPS))
 }
 
-/** @param draw 0 to 1, evenly distributed */
+/** @param draw evenly distributed, 0 to 1 */
 export function wholeBits(base: number, draw: number): number {
   const floor = Math.floor(base)
   return draw < 2 ** (base - floor) - 1 ? floor + 1 : floor
 }
 
 /**
- * @param mac of the keyring; only texts of ASCII are signed with it
+ * The same within a minute.
+ *
+ * @param mac signs nothing else but ASCII texts
  * @param addressKey from `AddressTags.keyOf`
- * @returns 0 to 1: evenly distributed, the same within a minute
+ * @returns evenly distributed, 0 to 1
  */
 export function drawOf(mac: Hmac, siteKey: string, addressKey: string, nowMs: number): number {
   const text = `${siteKey} ${addressKey} ${Math.floor(nowMs / MINUTE_MS)}`
@@ -69,25 +71,24 @@ export function drawOf(mac: Hmac, siteKey: string, addressKey: string, nowMs: nu
   return draw
 }
 
-/** As a site sets them; with a solving time, the base follows from it. */
+/** `solveMs` replaces the base. */
 interface SiteBounds extends DifficultyBounds {
   readonly solveMs?: number
 }
 
-/** The bounds of a challenge; the base is a whole number of bits. */
+/** For one challenge; the base is whole bits. */
 export interface ChallengeBounds extends DifficultyBounds {
-  /** How much of the base comes from a raise of the site; undefined without one. */
+  /** The raise's part of the base. */
   readonly raise?: number
-  /** Of a site with a solving time: that time, and the base with its fraction. */
+  /** If the site sets a time: that time, and the fractional base. */
   readonly solveMs?: number | undefined
   readonly exactBase?: number
 }
 
 /**
- * The site's bounds; with a raise, the base is higher by its bits, up to the maximum.
+ * A raise lifts the base, up to the maximum.
  *
- * @param issuedAtMs the minute of this time decides a base that has a fraction
- * @param raisedBits of the site now
+ * @param issuedAtMs its minute decides how a fractional base is rounded
  */
 export function boundsOf(
   mac: Hmac,

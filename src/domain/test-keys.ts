@@ -1,6 +1,6 @@
 /**
- * Published keys for testing an integration; each always has the same outcome. They are in no store. With
- * POWGATE_TEST_KEYS=on, workers know them in addition to the stored keys (store/site-directory.ts).
+ * Published keys for testing an integration, each with a fixed outcome. They are in no store: with POWGATE_TEST_KEYS=on,
+ * workers accept them besides the stored keys (store/site-directory.ts).
  */
 
 import {
@@ -14,7 +14,7 @@ import {
 
 interface TestKeys {
   readonly siteKey: string
-  /** The key is published, and therefore no secret. */
+  /** Published, so no secret. */
   readonly apiKey: string
 }
 
@@ -33,10 +33,10 @@ export const TEST_KEYS: Readonly<Record<TestOutcome, TestKeys>> = {
   },
 }
 
-/** The lowest difficulty, so that tests need not wait. */
+/** The lowest, so that tests need not wait. */
 const DIFFICULTY = 16
 
-/** Open to every origin. */
+/** Allows every origin. */
 export function testSite(outcome: TestOutcome): Site {
   const site = compileSite({
     ...SITE_DEFAULTS,
@@ -50,7 +50,7 @@ export function testSite(outcome: TestOutcome): Site {
   return { ...site, test: outcome }
 }
 
-/** Belongs to the test site of the same outcome. */
+/** Of the test site with the same outcome. */
 export function testApiKey(outcome: TestOutcome): ApiKeyRecord {
   const { siteKey, apiKey } = TEST_KEYS[outcome]
   return apiKeyRecord(apiKey, { siteKey, createdAt: 0 })

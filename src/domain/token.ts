@@ -1,29 +1,30 @@
 /**
- * Verification tokens, by which a backend learns that a visitor solved a challenge:
+ * Verification tokens, which tell a backend that a visitor solved a challenge:
  *
  *   <issuedAtMs>|<nonce>|<counter>|<claims>|<hmac>
  *        13         32     1..16    48 ..     43      characters
  *
- *   claims  base64url of 36 bytes: version and key id (4 bits each) and lifetimes (3 bytes, see below) in the clear,
- *           then 32 encrypted bytes:
+ *   claims  base64url of 36 bytes: version and key id (4 bits each) and lifetimes (3 bytes, see below) in the clear, then
+ *           32 encrypted bytes:
  *             site tag 10 | visitor address 16 | score 2 (thousandths) | store epoch 4
- *           A score that the browser can read would tell bot authors what works. The key stream is SHA-256(claims key
- *           block ++ "<issuedAtMs>|<nonce>|<counter>") (see `Hmac.innerHash`). Only two workers that fail open can mint
- *           two tokens of one such text, for one nonce in one millisecond. Their difference tells by how much the two
- *           scores of that visitor differ, and nothing else: all other fields are equal. So no random part is needed.
- *           After these 48 characters, in version 4 alone: base64url of what the token tells of its page (page.ts), in the
- *           clear, because the browser knows it.
- *   hmac    base64url of HMAC-SHA256(token key, every byte before this field), so the order is encrypt-then-MAC. Both
- *           hashes of HMAC are needed, since all bytes of the result are shown.
+ *           Version 4 alone adds, in the clear because the browser knows it, base64url of the page (page.ts).
+ *   hmac    base64url of HMAC-SHA256(token key, every byte before this field): encrypt-then-MAC. Needs HMAC's two hashes,
+ *           because the whole result is shown.
  *
- * Every field has a fixed width, one canonical spelling (the counter) or an end that the next `|` marks (the claims), so no
- * two field lists share an encoding. A token without a page has version 3, as before there were pages: while hosts are
- * upgraded one by one, old and new ones redeem each other's tokens of version 3, and old ones refuse version 4. The
- * HMAC is compared as text, so the two spare bits of its last character are covered too. A token is redeemed once per nonce.
+ * The claims are encrypted because a readable score would tell bot authors what works. The key stream is SHA-256(claims key
+ * block
+ * ++ "<issuedAtMs>|<nonce>|<counter>") (`Hmac.innerHash`). It needs no random part: only two workers that fail open can mint two
+ * tokens of one such text, for one nonce in one millisecond, and comparing them shows only how much that visitor's two scores
+ * differ.
  *
- * A token carries its lifetime (12 bits, seconds). If the verifier's setting decided, raising it would revive tokens whose
- * redemption record has expired. The 12 bits before are the challenge's minimum lifetime, in seconds: until its end, the
- * nonce could yield another token.
+ * Every field has a fixed width, one canonical spelling (the counter) or ends at a `|` (the claims), so no two field lists
+ * share an encoding. The HMAC is compared as text, which covers the spare bits of its last character. Tokens without a page
+ * keep version 3: during a rolling upgrade, old and new hosts redeem each other's; old ones refuse version 4. A nonce's token
+ * is redeemed once.
+ *
+ * A token carries its lifetime (12 bits, seconds), because raising the setting would otherwise revive tokens whose redemption
+ * record has expired. The 12 bits before are the challenge's minimum lifetime in seconds: until it ends, the nonce could yield
+ * another token.
  */
 
 import type { Address } from './address.ts'
@@ -54,18 +55,18 @@ const SHAPE = new RegExp(
 
 export interface TokenClaims {
   readonly issuedAtMs: number
-  /** The lifetimes configured when the token was issued, whole seconds below 4096. */
+  /** As configured at issue; whole seconds below 4096. */
   readonly lifetimes: Lifetimes
   readonly nonce: string
   readonly counter: number
-  /** `Site.tag`, 10 one-byte characters. */
+  /** `Site.tag`. */
   readonly siteTag: string
   readonly address: Address
   /** 0 to 1, in thousandths. */
   readonly score: number
-  /** Epoch of the store that will redeem the token, unsigned 32 bits. */
+  /** Of the store that will redeem the token, unsigned 32 bits. */
   readonly storeEpoch: number
-  /** Of version 4. */
+  /** Version 4 only. */
   readonly page?: Page | undefined
 }
 
@@ -77,7 +78,7 @@ type TokenReading =
 const MALFORMED = { status: 'malformed' } as const
 const FORGED = { status: 'forged' } as const
 
-/** A byte of version and key id comes first, then the lifetimes, then the encrypted claims. */
+/** Version and key id, lifetimes, then the encrypted claims. */
 const LIFETIMES_OFFSET = 1
 const CLAIMS_OFFSET = LIFETIMES_OFFSET + 3
 const LIFETIME_BITS = 12
@@ -116,7 +117,7 @@ function unpackLifetimes(packed: number): Lifetimes {
   }
 }
 
-/** `<issuedAtMs>|<nonce>|<counter>`. Returns its length. */
+/** `<issuedAtMs>|<nonce>|<counter>`; returns its length. */
 function writePrefix(bytes: Buffer, token: TokenClaims): number {
   let end = writeDecimal(bytes, 0, token.issuedAtMs)
   bytes[end++] = DELIMITER
@@ -154,7 +155,7 @@ export function readToken(keyring: Keyring, token: string): TokenReading {
   return FORGED
 }
 
-/** The nonce in a text of a token's form, genuine or not; empty for any other text. */
+/** Whether or not the token is genuine; empty if the text has no token's form. */
 export function statedNonce(token: string): string {
   return SHAPE.exec(token)?.[2] ?? ''
 }
@@ -164,7 +165,7 @@ function tokenHmac(key: SigningKey, text: string): string {
   return key.tokenMac.sign(text.length, 'base64url')
 }
 
-/** Encrypts or decrypts `claims` in place. The caller has written the prefix into the key stream's message. */
+/** Encrypts or decrypts `claims` in place. The key stream's message must hold the prefix. */
 function applyKeyStream(key: SigningKey, prefixLength: number): void {
   const stream = key.tokenStream.innerHash(prefixLength)
   for (let index = 0; index < CLAIMS_BYTES; index++) claims[index]! ^= stream.charCodeAt(index)
