@@ -12,10 +12,9 @@
  *           because the whole result is shown.
  *
  * The claims are encrypted because a readable score would tell bot authors what works. The key stream is SHA-256(claims key
- * block
- * ++ "<issuedAtMs>|<nonce>|<counter>") (`Hmac.innerHash`). It needs no random part: only two workers that fail open can mint two
- * tokens of one such text, for one nonce in one millisecond, and comparing them shows only how much that visitor's two scores
- * differ.
+ * block ++ "<issuedAtMs>|<nonce>|<counter>") (`Hmac.innerHash`). It needs no random part: only two workers that fail open can
+ * mint two tokens of one such text, for one nonce in one millisecond, and comparing them shows only how much that visitor's two
+ * scores differ.
  *
  * Every field has a fixed width, one canonical spelling (the counter) or ends at a `|` (the claims), so no two field lists
  * share an encoding. The HMAC is compared as text, which covers the spare bits of its last character. Tokens without a page

@@ -1,13 +1,13 @@
 /**
- * Finds the built widget on disk (widget/build/ writes it), and serves its files from memory.
+ * Serves the built widget (made by widget/build/) from memory.
  *
- *   /widget.js, /widget/<name>          stable addresses, cached for five minutes, then revalidated by their ETag
- *   /compat/<vendor>.js                 the same for the scripts that replace a vendor's; also at the vendors' own paths
+ *   /widget.js, /widget/<name>          stable addresses, cached for five minutes, then revalidated by ETag
+ *   /compat/<vendor>.js                 likewise, for scripts that replace a vendor's; also at the vendors' own paths
  *   /widget/<name with its hash>        immutable, cached for a year
- *   /widget/<name with another hash>    the present content, not cached. While the hosts behind a load balancer are upgraded
- *                                       one by one, a page with one version may ask a host with the other
+ *   /widget/<name with another hash>    today's content, not cached: during a rolling upgrade, a page from one version may ask a
+ *                                       host with the other
  *
- * The files need no rate limit and no store, so a page can load the widget while all other requests are refused.
+ * The files need neither rate limit nor store, so pages can load the widget while everything else is refused.
  */
 
 import { existsSync, readFileSync } from 'node:fs'
@@ -17,11 +17,11 @@ import { type HeaderList, refusalReply } from './replies.ts'
 import type { ContentRequest } from './request-headers.ts'
 
 export interface WidgetFile {
-  /** A stable name: `worker.js`. */
+  /** Stable: `worker.js`. */
   readonly name: string
-  /** The name on disk, and in an address whose content never changes: `worker.0123456789.js`. */
+  /** On disk and in immutable addresses: `worker.0123456789.js`. */
   readonly fileName: string
-  /** First 10 hexadecimal characters of its SHA-256. */
+  /** First 10 hexadecimal characters of SHA-256. */
   readonly hash: string
   readonly contentType: string
   readonly bytes: number
@@ -30,13 +30,13 @@ export interface WidgetFile {
 }
 
 export interface WidgetManifest {
-  /** Subresource integrity of widget.js: `sha384-...`. */
+  /** Subresource integrity of widget.js. */
   readonly integrity: string
   readonly files: readonly WidgetFile[]
 }
 
 export interface Widget extends WidgetManifest {
-  /** The folder of the files. The name of a compressed file ends in its coding's ending. */
+  /** Where the files are; a compressed one has its coding's extension. */
   readonly folder: URL
 }
 
@@ -44,10 +44,10 @@ export const MANIFEST_NAME = 'manifest.json'
 export const BROTLI_ENDING = '.br'
 export const GZIP_ENDING = '.gz'
 
-/** Next to this module in the build; when run from source, in the build. */
+/** In the build, beside this module or, if run from source, where the build is. */
 const FOLDERS = ['../widget/', '../../dist/widget/']
 
-/** undefined if the widget is not built. */
+/** undefined if not built. */
 export function findWidget(): Widget | undefined {
   for (const path of FOLDERS) {
     const folder = new URL(path, import.meta.url)
@@ -59,29 +59,29 @@ export function findWidget(): Widget | undefined {
 }
 
 /**
- * Browsers see an upgrade after five minutes. A copy up to a day old may be used once more while a new one is fetched, so that
- * no visitor waits. The files that an old copy asks for are served too, as described above.
+ * Browsers see an upgrade after five minutes. A copy up to a day old may be used once more while a new one loads, so nobody
+ * waits; the files that an old copy asks for are still served (see above).
  */
 const STABLE = 'public, max-age=300, stale-while-revalidate=86400'
 const FOR_EVER = 'public, max-age=31536000, immutable'
 const NEVER = 'no-cache'
 
-/** Any page may load the files, even a cross-origin isolated one, and may measure how long that took. */
+/** Any page may load the files, even if cross-origin isolated, and measure how long that took. */
 const SHARED_HEADERS: HeaderList = [
   ['Access-Control-Allow-Origin', '*'],
   ['Cross-Origin-Resource-Policy', 'cross-origin'],
   ['Timing-Allow-Origin', '*'],
 ]
 
-/** Documents and workers obey the policy that they are served with, not their page's. */
+/** Documents and workers obey their own policy, not their page's. */
 const OWN_HEADERS: Readonly<Record<string, HeaderList>> = {
   'frame.html': [
     [
       'Content-Security-Policy',
-      // No frame-ancestors: even `*` would exclude pages from files and from sandboxes.
+      // No frame-ancestors: even `*` would exclude pages from files and sandboxes.
       "default-src 'none'; script-src 'self' 'wasm-unsafe-eval'; worker-src 'self'; connect-src 'self'",
     ],
-    // A cross-origin isolated page embeds only frames that require the same of what they load.
+    // A cross-origin isolated page embeds only frames that set this too.
     ['Cross-Origin-Embedder-Policy', 'require-corp'],
     ['Referrer-Policy', 'no-referrer'],
   ],
@@ -94,15 +94,15 @@ const OWN_HEADERS: Readonly<Record<string, HeaderList>> = {
   ],
 }
 
-/** Names such as `worker.0123456789.js`. */
+/** For example `worker.0123456789.js`. */
 const HASHED = /^(.+)\.[0-9a-f]{10}(\.[a-z]+)$/
 
 const PREFIX = '/widget/'
 const COMPAT_PREFIX = '/compat/'
-/** How the names of the files below /compat/ begin. */
+/** Prefix on disk of the files below /compat/. */
 const COMPAT_NAME = 'compat-'
 
-/** The paths of the vendors' scripts, for products that let their users set a host and nothing else. */
+/** Vendors' own script paths, for products in which users can set only a host. */
 const VENDOR_PATHS: Readonly<Record<string, string>> = {
   '/1/api.js': 'hcaptcha',
   '/recaptcha/api.js': 'recaptcha',
@@ -115,7 +115,6 @@ interface Asset {
   readonly cacheControl: string
 }
 
-/** Reads the files once. */
 export function widgetRoutes({ folder, files }: Widget): ContentRoute[] {
   const byName = new Map<string, StaticFile>()
   const byPath = new Map<string, Asset>()

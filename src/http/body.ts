@@ -1,4 +1,4 @@
-/** Collects a request's body from its chunks. Each is copied once or twice, however many there are. */
+/** Collects a body from its chunks; each byte is copied once or twice, however many chunks there are. */
 export class BodyBytes {
   readonly #bytesMax: number
   #bytes = EMPTY
@@ -9,7 +9,7 @@ export class BodyBytes {
   }
 
   /**
-   * Copies a chunk, because uWebSockets.js reuses the chunk's memory.
+   * Copies, because uWebSockets.js reuses the chunk's memory.
    *
    * @returns whether there was room
    */
@@ -17,7 +17,7 @@ export class BodyBytes {
     const length = this.#length + chunk.byteLength
     if (length > this.#bytesMax) return false
     if (length > this.#bytes.length) {
-      // The size doubles, because a client may send a body byte by byte.
+      // Doubling, because a client may send byte by byte.
       const bytes = Buffer.allocUnsafe(Math.min(this.#bytesMax, 2 * length))
       this.#bytes.copy(bytes, 0, 0, this.#length)
       this.#bytes = bytes
@@ -28,9 +28,9 @@ export class BodyBytes {
   }
 
   /**
-   * Adds the last chunk and returns the whole body. Most bodies are one chunk, which is not copied.
+   * Adds the last chunk and returns the body. A single chunk, the usual case, is not copied.
    *
-   * @returns bytes that are valid as long as the chunk is; undefined if there was no room
+   * @returns bytes valid as long as the chunk; undefined if there was no room
    */
   with(chunk: ArrayBuffer): Buffer | undefined {
     if (this.#length === 0 && chunk.byteLength <= this.#bytesMax) return Buffer.from(chunk)

@@ -1,6 +1,4 @@
-/**
- * Serves files and pages: files have an ETag (RFC 9110, 13.1.2), and are compressed if the client accepts that (12.5.3).
- */
+/** Serves files and pages, with ETags (RFC 9110, 13.1.2) and compression if the client accepts it (12.5.3). */
 
 import { createHash } from 'node:crypto'
 import type { Exchange } from './exchange.ts'
@@ -8,39 +6,39 @@ import type { HeaderList } from './replies.ts'
 import type { ContentRequest } from './request-headers.ts'
 
 export interface ContentRoute {
-  /** May end with the wildcard `/*`. */
+  /** May end with `/*`. */
   readonly path: string
   /** Other methods get 405. */
   readonly methods: readonly ('get' | 'head' | 'post')[]
-  /** Whether pages of any origin may fetch it (CORS). */
+  /** CORS: pages of any origin may fetch it. */
   readonly isCrossOrigin?: boolean
   handle(exchange: Exchange, asked: ContentRequest): void
 }
 
-/** In order of preference if the client has none: shortest first. */
+/** Shortest first, for clients without a preference. */
 export const CODINGS = ['br', 'gzip', 'identity'] as const
 
 export type Coding = (typeof CODINGS)[number]
 
 interface StaticFileOptions {
   readonly contentType: string
-  /** The same content, compressed. A coding that is not shorter is not used. */
+  /** Left out if not shorter. */
   readonly compressed?: Partial<Readonly<Record<Coding, Buffer>>>
-  /** Headers in addition to those of every file. */
+  /** Besides those of every file. */
   readonly headers?: HeaderList
 }
 
 interface Variant {
   readonly body: Buffer
-  /** A strong validator, so each coding has its own (RFC 9110, 8.8.3.3). */
+  /** Strong, so each coding has its own (RFC 9110, 8.8.3.3). */
   readonly etag: string
-  /** Headers that describe the content, and are not sent with 304. */
+  /** Sent with 200, not with 304. */
   readonly headers: HeaderList
 }
 
 const ETAG_CHARACTERS = 22
 
-/** A file in memory, with its codings. The answer is 200, or 304 if the client's copy is current. */
+/** A file in memory in all codings; answers 304 if the client's copy is current. */
 export class StaticFile {
   readonly #variants: Readonly<Partial<Record<Coding, Variant>>> & { readonly identity: Variant }
   readonly #codings: readonly Coding[]
@@ -78,8 +76,8 @@ export class StaticFile {
 const WEIGHT = /^[ \t]*q=(0(?:\.\d{0,3})?|1(?:\.0{0,3})?)[ \t]*$/i
 
 /**
- * The coding in `available` with the greatest weight. A client that accepts none of them gets `identity`, as the RFC allows,
- * because that is more useful than 406.
+ * The client's favourite in `available`. If it accepts none, it gets `identity`: the RFC allows that, and it helps more than
+ * 406.
  *
  * @param acceptEncoding the header; empty means identity alone
  */
@@ -92,7 +90,7 @@ export function preferredCoding(acceptEncoding: string, available: readonly Codi
     const weight = parameter === undefined ? 1 : Number(WEIGHT.exec(parameter)?.[1] ?? 0)
     weights.set(coding.trim().replace(/^x-gzip$/, 'gzip'), weight)
   }
-  // Identity that is not listed is acceptable, but never preferred.
+  // Unlisted identity is acceptable, but never preferred.
   const others = weights.get('*')
   const weightOf = (coding: Coding) =>
     weights.get(coding) ?? others ?? (coding === 'identity' ? Number.MIN_VALUE : 0)
@@ -109,9 +107,9 @@ export function preferredCoding(acceptEncoding: string, available: readonly Codi
 const ENTITY_TAG = /(?:W\/)?("[^"]*")/g
 
 /**
- * Whether the client's copy is current: weak comparison, as If-None-Match requires.
+ * Weak comparison, as If-None-Match requires.
  *
- * @param ifNoneMatch the header: `*` or a list of entity tags, which may contain commas
+ * @param ifNoneMatch the header: `*`, or entity tags that may contain commas
  */
 export function matchesEtag(ifNoneMatch: string, etag: string): boolean {
   if (ifNoneMatch === '') return false

@@ -1,4 +1,4 @@
-/** Interfaces between an exchange (one request and its answer, exchange.ts) and its server: settings, observer, gate. */
+/** Interfaces between an exchange (one request and its answer, exchange.ts) and its server. */
 
 import type { Address, AddressSet } from '../domain/address.ts'
 import type { Ending } from '../domain/ending.ts'
@@ -7,11 +7,11 @@ import type { WorkKind } from '../domain/overload.ts'
 import type { ProxyRelay } from './proxy-relay.ts'
 import type { Reply } from './replies.ts'
 
-/** A group of paths whose exchanges are counted together. */
+/** Paths that are counted together. */
 export const PARTS = [...ENDPOINT_NAMES, 'content', 'other'] as const
 export type Part = (typeof PARTS)[number]
 
-/** What is told of an exchange beside its ending. Texts are empty, and the address is undefined, until they are known. */
+/** What is reported of an exchange besides its ending. Texts are empty and the address undefined until known. */
 export interface ObservedExchange {
   readonly startedAtMs: number
   readonly requestId: string
@@ -22,53 +22,53 @@ export interface ObservedExchange {
   readonly address: Address | undefined
 }
 
-/** Called once at the end of every exchange, and at faults. */
+/** Called once when an exchange ends, and for faults. */
 export interface ExchangeObserver {
   answered(exchange: ObservedExchange, part: Part, status: number, ending: Ending | undefined): void
-  /** The client went away before the answer. */
+  /** The client left before the answer. */
   aborted(part: Part): void
-  /** A request was shed, without an exchange. */
+  /** Refused without an exchange. */
   shed(part: Part): void
-  /** A step threw an exception. The exchange answers by itself after this call. */
+  /** A step threw; the exchange answers after this call. */
   faulted(part: Part, error: unknown, exchange: ObservedExchange): void
 }
 
-/** The state of a server that its exchanges share. */
+/** Shared by a server's exchanges. */
 export interface ExchangeHost {
   readonly trustedProxies: AddressSet
-  /** Whether every connection comes from a trusted proxy: see `isEveryPeerTrusted` in listener.ts. */
+  /** `isEveryPeerTrusted` in listener.ts says when. */
   readonly isEveryPeerTrusted: boolean
-  /** The PROXY protocol relay, if there is one, which knows the client for whom a peer connected. */
+  /** The PROXY protocol relay, if any: it knows which client a peer stands for. */
   relay: Pick<ProxyRelay, 'admits' | 'clientOf' | 'isNameless'> | undefined
-  /** Called with the sender of an X-Forwarded-For header that is not believed; undefined for a while after a call. */
+  /** Told of a sender whose X-Forwarded-For is not believed; undefined for a while after each call. */
   forwardingIgnored: ((peer: Address) => void) | undefined
-  /** Whether the worker drains: every answer closes its connection. */
+  /** While a worker drains, every answer closes its connection. */
   isDraining: boolean
-  /** Number of exchanges that are not answered yet. */
+  /** Exchanges not yet answered. */
   underWay: number
   readonly observer: ExchangeObserver
-  /** undefined if no request is shed. */
+  /** undefined if nothing is ever shed. */
   readonly gate: Gate | undefined
-  /** Makes a text that no other request has. */
+  /** Unique. */
   readonly newRequestId: () => string
 }
 
-/** Decides at the start of a request whether to shed it. */
+/** Decides whether to shed a request that arrives. */
 export interface Gate {
   /** Whether `admits` and `seen` must be called. */
   readonly isShedding: boolean
   admits(work: WorkKind): boolean
-  /** Notes a request that costs as much to refuse as to answer. */
+  /** Notes a request that is as cheap to answer as to refuse. */
   seen(): void
 }
 
-/** Settings that all exchanges of one path share. */
+/** Shared by all exchanges of a path. */
 export interface ExchangeRules {
   readonly part: Part
-  /** Whether pages of any site call the path: answers then have CORS headers, and requests a site key and an origin. */
+  /** Any site's pages call the path: requests have a site key and an origin, answers CORS headers. */
   readonly isCrossOrigin: boolean
-  /** The answer after an exception. */
+  /** After an exception. */
   readonly faultReply: Reply
-  /** The answer to a request whose end is ambiguous. */
+  /** If the request's end is ambiguous. */
   readonly ambiguousReply: Reply
 }

@@ -1,8 +1,7 @@
 /**
- * One request and its answer. Only this file answers through uWebSockets.js objects (request-headers.ts only reads), because
- * their rules are strict. A request may be read only inside its handler, and body chunks only until their callback returns.
- * A response must not be used after its client has gone. A handler that neither answers nor sets an abort handler ends the
- * process.
+ * One request and its answer. Only this file answers through uWebSockets.js (request-headers.ts reads), because its rules are
+ * strict: a request is readable only inside its handler, a body chunk until its callback returns; a response must not be
+ * touched after its client left; and a handler that neither answers nor sets an abort handler ends the process.
  */
 
 import type { HttpRequest, HttpResponse } from 'uWebSockets.js'
@@ -28,91 +27,90 @@ const STATUS_LINES: Readonly<Record<number, string>> = {
 }
 
 /**
- * Puts several headers into the value of one. uWebSockets.js writes a value as it is; four calls of `writeHeader` and a
- * status line would take 0.25 us more. Only constants may contain this: a client's line break would inject a header.
+ * Puts several headers into one value, which uWebSockets.js writes as it is: four `writeHeader` calls and a status line take
+ * 0.25 us more. For constants only, since a client's line break would inject a header.
  */
 const HEADER_BREAK = '\r\n'
 const CORS_BLOCK = `*${HEADER_BREAK}Access-Control-Expose-Headers: Retry-After, RateLimit, RateLimit-Policy, X-Request-Id, X-Powgate-Signals`
 const JSON_BLOCK = `application/json${HEADER_BREAK}Cache-Control: no-store`
 const CORS_JSON_BLOCK = `${JSON_BLOCK}${HEADER_BREAK}Access-Control-Allow-Origin: ${CORS_BLOCK}`
 
-/** The head of an answer that pages may read, with one more header: each text that is passed on takes about 0.4 us. */
+/** The head of an answer that pages may read, with one more header: each text passed on takes about 0.4 us. */
 export function withHeader(name: string, value: string): string {
   return `${CORS_JSON_BLOCK}${HEADER_BREAK}${name}: ${value}`
 }
 
-/** Accepted request ids. Other characters could forge a log line or a header. */
+/** Other characters could forge a log line or a header. */
 const REQUEST_ID = /^[\w.:=+/@-]{1,128}$/
 
 /**
- * The rest of a body that is too large is received and discarded, up to this many bytes, before the refusal. If the
- * connection were cut while a proxy sends, the proxy would answer its client with 502. Beyond this number the connection is
- * closed; nginx itself refuses larger bodies.
+ * This much of an oversized body is read and discarded before the refusal: if powgate hung up while a proxy sends, the proxy
+ * would answer 502. Beyond it the connection is closed; nginx itself refuses such bodies.
  */
 const EXCESS_BYTES_MAX = 2 ** 20
 
 /**
- * A connection is closed if the request's body has not arrived in this time. uWebSockets.js ends a connection that sends
- * nothing for 8 to 12 s, or less than 16 KB/s of a body. A large body at just that rate would take much longer.
+ * A body must arrive within this time, or its connection is closed. uWebSockets.js only ends connections that send nothing for
+ * 8 to 12 s, or less than 16 KB/s of a body.
  */
 const BODY_MS_MAX = 10_000
-/** A connection is closed if a body has more chunks. Each takes 1 us, and 80,000 of one byte can arrive in one read. */
+/** More chunks close the connection. Each takes 1 us, and one read can bring 80,000 of a byte each. */
 const CHUNKS_MAX = 10_000
-/** A connection is closed if, after this time, a part of the answer still does not fit into the system's buffers. */
+/** A client that has not taken its answer after this time loses its connection. */
 const TAKE_MS_MAX = 15_000
 
 /**
- * The share of answers without a body that end their connection. uWebSockets.js keeps each such answer until the client has
- * received the answer, but reports nothing. The share bounds the memory for one connection: 64 answers on average, 20 KB.
+ * This share of answers without a body ends the connection. uWebSockets.js holds such an answer until the client has received
+ * it, without reporting that; so a connection holds 64 on average, or 20 KB.
  */
 const BARE_LAST_SHARE = 1 / 64
 
 /**
- * Whether `tryEnd` with an empty part of a body ends the answer, but not the connection. Newer builds of uWebSockets.js do
- * so; only such builds exist for Node.js 24.
+ * Whether `tryEnd` with an empty body part ends the answer but not the connection, as in newer builds of uWebSockets.js, the
+ * only ones for Node.js 24.
  */
 const ENDS_WITH_HEAD = process.versions.modules === '137'
 
-/** Immediate answers in one event-loop turn, over all connections. A client that pipelines fewer requests is not delayed. */
+/** Immediate answers per event-loop turn, over all connections. A client that pipelines fewer is not delayed. */
 const ANSWERS_AT_ONCE_MAX = 64
 let answersAtOnce = 0
 
-/** The exchange that is being answered, and its reply, for the callback of `cork`, which is called before `cork` returns. */
+/** For the callback of `cork`, which runs before `cork` returns. */
 let corked: Exchange | undefined
 let corkedReply: Reply | undefined
 
 export class Exchange {
-  /** The X-Site-Key header, or the site of the API key once that is known; empty without either. */
+  /** From X-Site-Key, or the API key's site once known; otherwise empty. */
   siteKey: string
-  /** Set by the endpoint for logs, as soon as the value is known; empty until then. */
+  /** For logs; the endpoint sets them once known. */
   nonce = ''
   apiKeyId = ''
-  /** Header values, empty if absent. Only headers that the path needs are read. */
+  /** Headers, empty if absent or if the path does not need them. */
   readonly origin: string
-  /** The Sec-Fetch-Site header (Fetch Metadata). */
+  /** Sec-Fetch-Site. */
   readonly #fetchSite: string
   readonly contentType: string
   readonly authorization: string
-  /** undefined if the client left before its address was read. */
+  /** undefined if the client left too early. */
   readonly address: Address | undefined
   readonly startedAtMs = performance.now()
-  /** From a trusted proxy, or made at the first use of `requestId`; empty until then. */
+  /** From a trusted proxy, or made when `requestId` is first used. */
   #requestId = ''
   readonly #host: ExchangeHost
   readonly #rules: ExchangeRules
   readonly #response: HttpResponse
   readonly #isHead: boolean
   readonly #framing: Framing
-  /** Whether the answer is the last of the connection. */
+  /** Whether the answer ends the connection. */
   #closes = false
   #isOver = false
   #isBodyPending = false
-  /** Whether the client has asked to end the connection with the answer, which uWebSockets.js then does. */
+  /** The client asked for `Connection: close`, which uWebSockets.js obeys. */
   readonly #isClientsLast: boolean
   #isInCallback = false
-  /** Whether the peer is the proxy's only because no client is named: the headers may be a client's. */
+  /** The proxy names no client, so the headers may be a client's. */
   #isNameless = false
-  /** Whether the answer's head is written, and the connection is still to be ended. */
+  /** The answer's head is written, but the connection must still be closed. */
   #isUnended = false
 
   constructor(response: HttpResponse, request: HttpRequest, host: ExchangeHost, rules: ExchangeRules) {
@@ -147,7 +145,7 @@ export class Exchange {
     })
   }
 
-  /** Address at the other end of the connection. Takes 2 us: a system call, an ArrayBuffer and a Buffer. */
+  /** Takes 2 us: a system call, an ArrayBuffer and a Buffer. */
   #peer(): Address | undefined {
     const { relay } = this.#host
     const peer = addressFromBytes(Buffer.from(this.#response.getRemoteAddress()))
@@ -156,35 +154,35 @@ export class Exchange {
     return relay.clientOf(peer)
   }
 
-  /** Whether a page of the service's own origin sent this request. Its browser leaves Origin out of a GET. */
+  /** A page of the service's own origin; its browser leaves Origin out of a GET. */
   get isSameOrigin(): boolean {
     return this.origin === '' && this.#fetchSite === 'same-origin'
   }
 
-  /** Whether a page sent this request. No backend sends Origin or Sec-Fetch-Site; `none` is a person's own navigation. */
+  /** Backends send neither Origin nor Sec-Fetch-Site; `none` is a person's own navigation. */
   get isOfPage(): boolean {
     return this.origin !== '' || (this.#fetchSite !== '' && this.#fetchSite !== 'none')
   }
 
-  /** Identifies this request in the log, and in its answer if the id was used before. */
+  /** For the log; the answer has it too if it was used before. */
   get requestId(): string {
     if (this.#requestId === '') this.#requestId = this.#host.newRequestId()
     return this.#requestId
   }
 
-  /** Drops a request whose client left before its address was read. */
+  /** For a client that left before its address was read. */
   drop(): void {
     if (!this.#isOver) this.#response.close() // its abort handler runs
   }
 
-  /** Whether the request was answered or its client has gone. */
+  /** Answered, or the client has left. */
   get isOver(): boolean {
     return this.#isOver
   }
 
   /**
-   * Reads the body and calls back once, unless the client goes away. The callback gets undefined if there are more bytes than
-   * `bytesMax`; otherwise the bytes, which are valid only until the callback returns.
+   * Calls back once, unless the client leaves: with undefined above `bytesMax`, else with bytes that are valid until the
+   * callback returns.
    */
   readBody(bytesMax: number, done: (body: Buffer | undefined) => void): void {
     const body = new BodyBytes(bytesMax)
@@ -211,20 +209,20 @@ export class Exchange {
     })
   }
 
-  /** Runs the first step, unless the end of the body is ambiguous: another request may then be hidden in the body. */
+  /** Runs the first step, unless the body's end is ambiguous: it could hide another request. */
   begin(step: (exchange: Exchange) => void): void {
     if (this.#framing === 'ambiguous') this.answer(this.#rules.ambiguousReply)
     else this.#runAtOnce(step, this)
   }
 
-  /** Runs a step within a callback of uWebSockets.js. */
+  /** For steps inside a uWebSockets.js callback. */
   #runAtOnce<Argument>(step: (argument: Argument) => void, argument: Argument): void {
     this.#isInCallback = true
     this.run(step, argument)
     this.#isInCallback = false
   }
 
-  /** Runs a step of the request. An exception becomes an answer, and never ends the process. */
+  /** An exception becomes an answer and never ends the process. */
   run<Argument>(step: (argument: Argument) => void, argument: Argument): void {
     try {
       step(argument)
@@ -233,19 +231,19 @@ export class Exchange {
     }
   }
 
-  /** Makes a callback that does the same, and does nothing once the exchange is over. */
+  /** Like `run`, as a callback that does nothing once the exchange is over. */
   guard<Argument>(step: (argument: Argument) => void): (argument: Argument) => void {
     return argument => {
       if (!this.#isOver) this.run(step, argument)
     }
   }
 
-  /** Answers the request, once. Does nothing if the client has gone. */
+  /** Answers once; does nothing if the client has left. */
   answer(reply: Reply): void {
     if (this.#isOver) return
     if (this.#isLast(this.#isHead)) return this.#answerLast(() => this.answer(reply))
     if (this.#mustWait()) return void setImmediate(() => this.answer(reply))
-    // Before the answer, which bears the request's id if a line of the log does.
+    // First, because the answer carries the request id if a log line did.
     this.#host.observer.answered(this, this.#rules.part, reply.status, reply.ending)
     this.#end()
     corked = this
@@ -253,7 +251,7 @@ export class Exchange {
     this.#response.cork(Exchange.#writeCorked)
   }
 
-  /** Answers with a body other than JSON. `answer` is separate, to be faster for the endpoints. */
+  /** For bodies other than JSON; apart from `answer`, to keep that one fast. */
   answerContent(reply: ContentReply): void {
     if (this.#isOver) return
     const isBare = reply.status === 304 || this.#isHead
@@ -265,27 +263,27 @@ export class Exchange {
   }
 
   /**
-   * Whether the connection must end with the answer, and `#answerLast` has not prepared this yet.
+   * Whether the connection must end with the answer, and `#answerLast` has not run yet.
    *
-   * @param isBare whether the answer has no body
+   * @param isBare the answer has no body
    */
   #isLast(isBare: boolean): boolean {
     if (this.#closes) return false
-    // Once the client has ended its side too, uWebSockets.js ends the connection: an answer after the callback is too late.
+    // Once this client has closed its side, uWebSockets.js ends the connection, so an answer after the callback is too late.
     if (this.#isClientsLast && !this.#isInCallback) return true
-    // The rest of a much too large body is not to be received.
+    // Do not receive the rest of an oversized body.
     if (this.#isBodyPending || this.#framing !== 'length') return true
     return isBare && (this.#host.isDraining || (!this.#isClientsLast && Math.random() < BARE_LAST_SHARE))
   }
 
   /**
-   * Bytes after such a request must not be read as another request. uWebSockets.js takes trailers, and other unknown parts of
-   * chunks, for the next request. `Connection: close` is not enough: requests in the same TCP segment are still served. But
-   * while an answer is pending, uWebSockets.js ends a connection that sends more. So the answer is delayed.
+   * Ends the connection so that leftover bytes are never read as another request: uWebSockets.js would take trailers, and
+   * unknown parts of chunks, for one. `Connection: close` is not enough, because requests in the same TCP segment are still
+   * served. But while an answer is pending, uWebSockets.js ends a connection that sends more; so the answer is delayed.
    *
-   * The delay is a timer, not setImmediate (nor the setImmediate in which the embedded store answers). uWebSockets.js frees
-   * closed connections in the event loop's check phase, before setImmediate callbacks run. Of a connection that is closed
-   * after that, and released by libuv before the next check phase, 464 bytes leak (test/http/closed-connections.test.ts).
+   * The delay must be a timer. uWebSockets.js frees closed connections in the event loop's check phase, before setImmediate
+   * callbacks run; a connection closed after that, and released by libuv before the next check phase, leaks 464 bytes
+   * (test/http/closed-connections.test.ts).
    */
   #answerLast(answer: () => void): void {
     this.#closes = true
@@ -296,10 +294,10 @@ export class Exchange {
   }
 
   /**
-   * Whether the answer must wait for the end of the event-loop turn, because this turn has already given many. uWebSockets.js
-   * reads up to 512 KiB at once. That can be 10,000 pipelined requests; their immediate answers would delay all other clients
-   * by a second. While an answer is pending, uWebSockets.js closes a connection that sends another request. Connections with
-   * `Connection: close` end after 16 KiB of answers anyway.
+   * Whether this event-loop turn has given so many answers that the next must wait. uWebSockets.js reads up to 512 KiB at once,
+   * or 10,000 pipelined requests, and answering them all would delay everyone else by a second. While an answer is pending,
+   * uWebSockets.js closes a connection that sends another request. With `Connection: close`, a connection ends after 16 KiB of
+   * answers anyway.
    */
   #mustWait(): boolean {
     if (!this.#isInCallback || this.#isClientsLast) return false
@@ -316,7 +314,7 @@ export class Exchange {
     else this.#endWith(body, closes)
   }
 
-  /** One function for all answers: a closure for each would take 0.6 us. */
+  /** Static, because a closure per answer takes 0.6 us. */
   static #writeCorked(): void {
     corked!.#write(corkedReply!)
   }
@@ -334,9 +332,9 @@ export class Exchange {
   }
 
   /**
-   * `end` would buffer everything that the system's buffers do not take, without bound if a client sends requests and reads
-   * nothing. With `tryEnd`, an answer that is not yet sent stays pending. uWebSockets.js then closes the connection if the
-   * client sends another request, or reads nothing for 8 to 12 s. (`tryEnd` needs a body or a length, so every answer has one.)
+   * `tryEnd`, because `end` buffers what the system does not take: without bound if a client sends requests and reads nothing.
+   * After `tryEnd` the answer stays pending, and uWebSockets.js closes the connection if the client sends another request, or
+   * reads nothing for 8 to 12 s. `tryEnd` needs a body or a length, so every answer has one.
    */
   #endWith(body: Buffer | string, closes: boolean): void {
     if (closes) {
@@ -359,15 +357,15 @@ export class Exchange {
   }
 
   /**
-   * `endWithoutBody` with a length leaves the answer unfinished: the connection does not end, and no other request may follow.
-   * Without a length, `endWithoutBody` cannot end the connection. On Node.js 24 both are otherwise.
+   * With a length, `endWithoutBody` leaves the answer unfinished: the connection does not end, and cannot be used again.
+   * Without one, it cannot end the connection. Node.js 24 has neither fault.
    */
   #endHead(bytes: number, closes: boolean): void {
     if (closes) this.#response.writeHeader('Connection', 'close')
     if (closes && ENDS_WITH_HEAD) return void this.#response.endWithoutBody(bytes, true)
     const [, isEnded] = this.#response.tryEnd('', bytes) // writes the Content-Length
     if (isEnded) return
-    // To close within the cork would leave the head unsent.
+    // Closing inside the cork would leave the head unsent.
     if (closes) this.#isUnended = true
     else this.#response.endWithoutBody()
   }
@@ -385,19 +383,19 @@ export class Exchange {
 }
 
 /**
- * Makes a function that sheds a request, without reading it or making an exchange. For GET and POST only.
+ * Sheds GET and POST requests without reading them or making an exchange.
  *
- * @param reply whose headers are constants
+ * @param reply with constant headers only
  */
 export function refuserOf(reply: Reply, host: ExchangeHost, { part, isCrossOrigin }: ExchangeRules) {
   const headers = [['Content-Type', isCrossOrigin ? CORS_JSON_BLOCK : JSON_BLOCK], ...reply.headers]
-  // The headers are part of the status line, so that one text is passed on instead of three.
+  // In the status line, so that one text is passed on instead of three.
   const head =
     STATUS_LINES[reply.status]! + headers.map(([name, value]) => `${HEADER_BREAK}${name}: ${value}`).join('')
   const body = Buffer.from(reply.body)
   return (response: HttpResponse) => {
     response.writeStatus(head)
-    // A client that reads no answers takes no more memory than the system's buffers.
+    // Clients that read no answers get no more memory than the system's buffers.
     const [, isTaken] = response.tryEnd(body, body.length)
     if (!isTaken) response.close()
     host.observer.shed(part)

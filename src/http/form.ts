@@ -1,18 +1,17 @@
 /**
- * Parses untrusted form bodies: urlencoded (WHATWG URL, "application/x-www-form-urlencoded parsing") and
- * multipart/form-data (RFC 7578), with text fields only. These parsers are stricter than usual ones, because no honest
- * client needs tolerance: a malformed body, or one with a field twice, is refused. (uWebSockets.js' own `getParts` takes a
- * body without an end and text around the parts, and knows no quoted boundary.)
+ * Parses untrusted forms: urlencoded (WHATWG URL) and multipart/form-data (RFC 7578) with text fields only. No honest client
+ * needs tolerance, so a malformed body or a repeated field is refused. (uWebSockets.js' `getParts` accepts bodies without an
+ * end and text around parts, and does not know quoted boundaries.)
  */
 
 import { isUtf8 } from 'node:buffer'
 
-/** Fields by name. The object has no prototype, because a field may have any name. */
+/** Without a prototype, because a field may have any name. */
 type FormFields = Record<string, string>
 
 export type FormReading =
   | { readonly ok: true; readonly fields: FormFields }
-  /** Why the body is no form, for a person. */
+  /** For a person. */
   | FormProblem
 
 interface FormProblem {
@@ -20,7 +19,7 @@ interface FormProblem {
   readonly problem: string
 }
 
-/** More fields than any known client sends. */
+/** No known client sends as many. */
 const FIELDS_MAX = 32
 
 const NOT_UTF8 = problem('The body is not UTF-8.')
@@ -30,15 +29,15 @@ export function parseUrlencoded(bytes: Buffer): FormReading {
   if (!isUtf8(bytes)) return NOT_UTF8
   const text = bytes.toString('utf8')
   try {
-    decodeURIComponent(text) // which URLSearchParams does too, but mends what is broken
+    decodeURIComponent(text) // URLSearchParams decodes too, but repairs what is broken
   } catch {
     return problem('The body is not percent-encoded UTF-8.')
   }
   const fields = new Fields()
-  // The parser stops at the first field too many: on Node.js 24, twice as many fields take four times as long. (An empty
-  // part may stand in front.)
+  // On Node.js 24, parsing twice as many fields takes four times as long, so stop at the first too many. (An empty part may
+  // come first.)
   const some = text.split(/&+/, FIELDS_MAX + 2).join('&')
-  // URLSearchParams drops a question mark in front.
+  // URLSearchParams drops a leading question mark.
   for (const [name, value] of new URLSearchParams(`?${some}`)) {
     const wrong = fields.add(name, value)
     if (wrong !== undefined) return wrong
@@ -46,11 +45,11 @@ export function parseUrlencoded(bytes: Buffer): FormReading {
   return { ok: true, fields: fields.byName }
 }
 
-/** RFC 2046, section 5.1.1. A boundary may be quoted, and must be if it has a character of the second set alone. */
+/** RFC 2046, 5.1.1. A boundary must be quoted if it has characters that only the second set has. */
 const BOUNDARY =
   /;[ \t]*boundary=(?:([\w'+.-]{1,70})|"([\w'()+,./:=? -]{0,69}[\w'()+,./:=?-])")[ \t]*(?:;|$)/i
 
-/** @param contentType the header, which contains the boundary */
+/** @param contentType the header with the boundary */
 export function parseMultipart(bytes: Buffer, contentType: string): FormReading {
   const match = BOUNDARY.exec(contentType)
   if (match === null) return problem('The Content-Type header names no boundary.')
@@ -71,10 +70,10 @@ export function parseMultipart(bytes: Buffer, contentType: string): FormReading 
   return rest === '' || rest === '\r\n' ? { ok: true, fields: fields.byName } : NOT_MULTIPART
 }
 
-/** A text field has a quoted `name` (browsers write a quote in it as %22) and no other parameter; a file has more. */
+/** A text field has a quoted `name` and nothing else (browsers write a quote as %22); a file has more. */
 const DISPOSITION = /^content-disposition:[ \t]*form-data;[ \t]*name="([^"\r\n]*)"[ \t]*$/i
 
-/** @param part headers, each after a line break, then an empty line and the content */
+/** @param part headers, each after a line break, an empty line, then the content */
 function addPart(fields: Fields, part: string): FormProblem | undefined {
   const headersEnd = part.indexOf('\r\n\r\n')
   if (headersEnd < 0) return NOT_MULTIPART

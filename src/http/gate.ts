@@ -1,14 +1,14 @@
-/** Measures the queueing delay of the event loop, and decides which requests to shed: see domain/overload.ts. */
+/** Measures the event loop's queueing delay and sheds requests (domain/overload.ts). */
 
 import { LOOK_MS, Overload, type WorkKind } from '../domain/overload.ts'
 import type { Gate } from './exchange-host.ts'
 
 interface OverloadGateOptions {
-  /** The acceptable queueing delay of a request, in milliseconds. */
+  /** Acceptable queueing delay. */
   readonly delayMsTarget: number
-  /** How many turns of the event loop a request takes: one, or two if the store answers in a later one. */
+  /** Event-loop turns per request: two if the store answers in a later one, else one. */
   readonly turnsPerRequest: number
-  /** @param shed the number of requests that were shed since shedding began */
+  /** @param shed requests shed since shedding began */
   readonly onChange: (isShedding: boolean, shed: number) => void
 }
 

@@ -1,4 +1,4 @@
-/** Accepts connections: the HTTP server itself, or a relay before it that reads PROXY protocol headers. */
+/** Accepts connections, directly or through a relay that reads PROXY protocol headers. */
 
 import {
   type HttpResponse,
@@ -14,42 +14,40 @@ interface ListenOptions {
   readonly host: string
   readonly port: number
   readonly trustedProxies: AddressSet
-  /** Whether trusted peers start their connections with a PROXY protocol header. */
+  /** Trusted peers start with a PROXY protocol header. */
   readonly proxyProtocol: boolean
-  /** Above this number, new connections are closed. */
+  /** Connections above this number are closed. */
   readonly connectionsMax: number
-  /** The longest wait of an answer for the store. */
+  /** How long an answer may wait for the store. */
   readonly storeDeadlineMs: number
-  /** Called when a trusted proxy sent a wrong header, at most once in ten seconds. */
+  /** A trusted proxy sent a wrong header; called at most every ten seconds. */
   readonly refused: (peer: Address, why: string, sinceLast: number) => void
-  /** Called when connections were closed because there were too many, at most once in ten seconds. */
+  /** Connections were closed as too many; called at most every ten seconds. */
   readonly crowded: (sinceLast: number) => void
 }
 
 /**
- * Silence after which the relay ends a connection. The HTTP server would end silent ones after 8 to 12 s, but all of them
- * together every four seconds. With thousands, the relay would then delay other connections. Proxies end theirs earlier (8
- * s).
+ * The relay ends connections silent for this long. The HTTP server would after 8 to 12 s, but all together every four seconds,
+ * and thousands at once would delay the relay's other connections. Proxies end theirs after 8 s.
  */
 const RELAY_SILENT_MS = 8500
 const STORE_MARGIN_MS = 1000
 
 /**
- * Sockets that listen on the port. In uWebSockets.js each has a fixed backlog of 512 connections. At 10,000 new connections a
- * second, a turn of 50 ms fills it, and further clients wait a second for their next try. The kernel spreads connections over
- * the sockets.
+ * Sockets that listen on the port; the kernel spreads connections over them. uWebSockets.js gives each a fixed backlog of 512:
+ * at 10,000 new connections a second one turn of 50 ms fills it, and further clients retry after a second.
  */
 const LISTENERS = 8
 
 export interface Listener {
-  /** Accepts no more connections; open ones go on. Resolves when nothing is accepted any more. */
+  /** Resolves once nothing is accepted any more; open connections go on. */
   close(): Promise<void>
   connections(): number
-  /** How many connections have been closed because there were too many. */
+  /** Connections closed as too many. */
   refusedConnections(): number
 }
 
-/** @returns undefined if the address cannot be used or the port is taken */
+/** @returns undefined if the address is unusable or the port taken */
 export async function listen(
   app: TemplatedApp,
   host: ExchangeHost,
@@ -106,7 +104,7 @@ export async function listen(
     us_listen_socket_close(socket)
     return undefined
   }
-  // The HTTP server goes on accepting: the relay may have accepted connections that it has not passed on yet.
+  // The HTTP server keeps accepting what the relay has accepted but not passed on yet.
   const close = async () => relay.close()
   return { close, connections: () => relay.connections, refusedConnections }
 }
@@ -114,8 +112,8 @@ export async function listen(
 const LOOPBACK_V4 = '127.0.0.0/8'
 
 /**
- * Whether every peer is a trusted proxy, so that its address need not be read. True only on a loopback listener with all of
- * 127.0.0.0/8 trusted: every program that connects runs on this machine, and could send from a trusted address.
+ * Saves reading the peer's address. True only on a loopback listener that trusts all of 127.0.0.0/8: every program on the
+ * machine could then send from a trusted address anyway.
  */
 export function isEveryPeerTrusted(
   options: Pick<ListenOptions, 'host' | 'trustedProxies' | 'proxyProtocol'>,
@@ -128,14 +126,13 @@ function listenHttp(app: TemplatedApp, host: string, port: number): Promise<obje
   return new Promise(resolve => app.listen(host, port, resolve))
 }
 
-/** An event-loop turn this short has just accepted all waiting connections. */
+/** So short a turn has just accepted every waiting connection. */
 const SHORT_TURN_MS = 0.1
 const QUIET_WAIT_MS = 250
 
 /**
- * Waits until hardly any connection waits to be accepted. Closing the listener would reset those (unless
- * net.ipv4.tcp_migrate_req is 1). Each turn of the event loop accepts all waiting ones, so there is hardly ever one right
- * after a short turn.
+ * Closing a listener resets connections that wait there (unless net.ipv4.tcp_migrate_req is 1). Every event-loop turn accepts
+ * all of them, so hardly any wait right after a short turn.
  */
 async function untilNobodyWaits(): Promise<void> {
   const giveUpAt = performance.now() + QUIET_WAIT_MS
@@ -150,7 +147,7 @@ async function untilNobodyWaits(): Promise<void> {
 
 const TELL_MS = 10_000
 
-/** Passes on one call in ten seconds, with a count: a wrongly set up proxy does everything wrongly, so calls are many. */
+/** Passes on one call in ten seconds, with a count: a misconfigured proxy gets everything wrong. */
 function seldom<Details extends unknown[]>(
   tell: (sinceLast: number, ...details: Details) => void,
 ): (...details: Details) => void {

@@ -1,22 +1,24 @@
-/** Limits of the system (Linux, /proc): open files of a process, so how many connections fit; how listeners close. */
+/**
+ * Limits of the system (Linux, /proc): how many open files, and so connections, a process may have, and how listeners close.
+ */
 
 import { readFileSync } from 'node:fs'
 import { readdir } from 'node:fs/promises'
 
-/** Reserved for everything besides clients' connections: libraries, the store, logs. */
+/** Kept for libraries, the store and logs. */
 const OTHER_FILES = 256
-/** Assumed if the system reports no limit. */
+/** If the system reports no limit. */
 const LIMIT_UNKNOWN = 10_000
-/** A relayed connection takes three files: the client's, and both ends of the connection to the HTTP server. */
+/** A relayed connection has the client's socket and both ends of one to the HTTP server. */
 const RELAYED_FILES = 3
 
-/** @param isRelayed whether a PROXY protocol relay stands before the HTTP server */
+/** @param isRelayed through a PROXY protocol relay */
 export function connectionsThatFit(isRelayed: boolean): number {
   const files = openFilesMax('self') - OTHER_FILES
   return Math.max(1, Math.floor(files / (isRelayed ? RELAYED_FILES : 1)))
 }
 
-/** undefined if the process has ended, or the system reports no files. 19,000 open files took 45 ms, in another thread. */
+/** undefined if the process has ended or the system does not say. Takes 45 ms for 19,000 files, in another thread. */
 export async function openFilesOf(pid: number | undefined) {
   if (pid === undefined) return undefined
   try {
@@ -26,7 +28,7 @@ export async function openFilesOf(pid: number | undefined) {
   }
 }
 
-/** The soft limit, which Node.js has raised as far as allowed. */
+/** The soft limit; Node.js has raised it as far as allowed. */
 export function openFilesMax(pid: number | 'self'): number {
   try {
     const limits = readFileSync(`/proc/${pid}/limits`, 'latin1')
@@ -38,9 +40,9 @@ export function openFilesMax(pid: number | 'self'): number {
 }
 
 /**
- * Whether connections that wait at a listener that closes go to another of the same port, instead of being reset.
+ * Whether connections that wait at a closing listener move to another on the same port instead of being reset.
  *
- * @returns undefined where the kernel does not know the setting (before Linux 5.14)
+ * @returns undefined before Linux 5.14, which lacks the setting
  */
 export function migratesConnections(): boolean | undefined {
   try {

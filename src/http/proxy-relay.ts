@@ -1,14 +1,14 @@
 /**
- * Listens in place of the HTTP server where proxies tell the client's address by a PROXY protocol header. The relay reads that
- * header, and passes the rest of the connection on to the HTTP server on loopback.
+ * Listens in front of the HTTP server when proxies send PROXY protocol headers: reads the header, and passes everything after
+ * it on to the HTTP server over loopback.
  *
- * uWebSockets.js can read such headers itself, but accepts one before every request of a connection. A balancer for TCP passes
- * its client's bytes on as they are, so a client could send a header and have any address. uWebSockets.js also gives no answer
- * to a header with more than 24 bytes of extensions, which cloud balancers add.
+ * uWebSockets.js reads such headers too, but accepts one before every request. A TCP balancer passes its client's bytes on
+ * unchanged, so a client could send a header and claim any address. uWebSockets.js also never answers headers with more than 24
+ * bytes of extensions, which cloud balancers add.
  *
- * The HTTP server learns the client's address from its peer's: each connection is passed on from a loopback address of its
- * own, drawn at random from 127.128.0.0/10. Other programs of the machine can connect to the HTTP server's port from such an
- * address too. Only the first connection from an awaited address is let in, and nobody knows that address before.
+ * Each connection is passed on from its own random loopback address in 127.128.0.0/10, by which the HTTP server finds the
+ * client. Other programs on the machine could connect from there too, but only the first connection from an awaited address is
+ * let in, and nobody knows that address in advance.
  */
 
 import { randomInt } from 'node:crypto'
@@ -24,38 +24,38 @@ import {
 import { readProxyHeader } from '../domain/proxy-header.ts'
 
 interface RelayOptions {
-  /** Peers that must send a header. Other peers are clients, whose bytes are never read as a header. */
+  /** Peers that must send a header. All others are clients, whose bytes are never read as one. */
   readonly trustedProxies: AddressSet
-  /** Where the HTTP server listens on 127.0.0.1. */
+  /** The HTTP server's, on 127.0.0.1. */
   readonly upstreamPort: number
-  /** Called when a trusted proxy sent a wrong header, or none. */
+  /** A trusted proxy sent a wrong header, or none. */
   readonly refused: (peer: Address, why: string) => void
-  /** Above this number, new connections are closed. */
+  /** Connections above this number are closed. */
   readonly connectionsMax: number
   readonly crowded: () => void
-  /** After this time without a byte either way, a connection is ended. */
+  /** Without a byte either way for this long, a connection is ended. */
   readonly silentMs: number
 }
 
-/** Time for a whole header, which proxies send with their first segment. */
+/** For the whole header, which proxies send in their first segment. */
 const HEADER_MS = 5000
-/** Time for a client to take the last bytes, once the HTTP server has ended its side. */
+/** For a client to take the last bytes after the HTTP server ended its side. */
 const LAST_WORDS_MS = 5000
 const SLOTS = 2 ** 22
-/** A client's address is kept for this long, since the HTTP server may still hold requests of an ended connection. */
+/** How long to remember the client of an ended connection: the HTTP server may still hold its requests. */
 const SLOT_KEPT_MS = 1000
 const EMPTY: Buffer = Buffer.alloc(0)
 
 export class ProxyRelay {
   readonly #options: RelayOptions
   readonly #server: Server
-  /** Client by the loopback address from which its connection is passed on. */
+  /** Client by loopback address. */
   readonly #clients = new Map<Address, Address>()
-  /** Loopback addresses from which connections are passed on whose header gives no client. */
+  /** Loopback addresses of connections whose header names no client. */
   readonly #nameless = new Set<Address>()
-  /** Loopback addresses whose connection the HTTP server has not accepted yet. */
+  /** Loopback addresses that the HTTP server has not accepted yet. */
   readonly #awaited = new Set<Address>()
-  /** Open connections of clients, including those whose header is incomplete. */
+  /** Including those whose header is incomplete. */
   connections = 0
 
   constructor(options: RelayOptions) {
@@ -63,13 +63,13 @@ export class ProxyRelay {
     this.#server = createServer({ noDelay: true, pauseOnConnect: true }, client => this.#accept(client))
   }
 
-  /** Workers share the port: the primary process accepts, and hands connections out in turn. */
+  /** The primary process accepts, and hands connections to the workers in turn. */
   async listen(host: string, port: number): Promise<void> {
     this.#server.listen({ host, port })
     await once(this.#server, 'listening')
   }
 
-  /** Accepts no more connections; open ones go on. */
+  /** Open connections go on. */
   close(): void {
     this.#server.close()
   }
@@ -79,12 +79,12 @@ export class ProxyRelay {
     return this.#awaited.delete(peer)
   }
 
-  /** The client for whom the HTTP server's peer connected; undefined if that connection has long ended. */
+  /** undefined if that connection ended long ago. */
   clientOf(peer: Address): Address | undefined {
     return this.#clients.get(peer)
   }
 
-  /** Whether nobody knows whose bytes the connection brings: the proxy's own, or those of a client that it does not name. */
+  /** Whether the bytes may be the proxy's own or those of a client it does not name. */
   isNameless(peer: Address): boolean {
     return this.#nameless.has(peer)
   }
@@ -110,7 +110,7 @@ export class ProxyRelay {
       this.#options.refused(peer, why)
       client.destroy()
     }
-    // A peer that sends nothing at all tries whether the port is open.
+    // Sending nothing only tests whether the port is open.
     const timer = setTimeout(
       () => (bytes.length > 0 ? refuse('its header does not end') : client.destroy()),
       HEADER_MS,
@@ -131,7 +131,7 @@ export class ProxyRelay {
     client.resume()
   }
 
-  /** @param first bytes that the client has sent already */
+  /** @param first bytes that the client has already sent */
   #passOn(client: Socket, address: Address, first: Buffer, isNameless = false): void {
     if (client.destroyed) return
     const slot = this.#freeSlot()
@@ -177,7 +177,7 @@ function slotAddress(slot: number): Address {
 }
 
 function addressOfSocket({ remoteAddress }: Socket): Address | undefined {
-  // A link-local peer's address carries its zone.
+  // A link-local address carries its zone.
   return remoteAddress === undefined ? undefined : parseAddress(remoteAddress.replace(/%.*$/, ''))
 }
 

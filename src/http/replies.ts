@@ -1,7 +1,4 @@
-/**
- * Makes the replies of refusals, with their bodies and headers, in the form of each endpoint. The endpoints write the bodies
- * of successes.
- */
+/** Replies for refusals, in each endpoint's format. Endpoints write the bodies of successes. */
 
 import type { Ending } from '../domain/ending.ts'
 import type { ErrorStyle } from '../domain/endpoint.ts'
@@ -12,7 +9,7 @@ export type HeaderList = readonly (readonly [name: string, value: string])[]
 
 export interface Reply {
   readonly status: number
-  /** undefined if there is nothing to tell of. */
+  /** undefined if there is nothing to report. */
   readonly ending?: Ending | undefined
   /** JSON. */
   readonly body: string
@@ -21,10 +18,10 @@ export interface Reply {
   readonly head?: string
 }
 
-/** A file or a page. No headers are added to those given, which include Content-Type and Cache-Control. */
+/** A file or a page, with all its headers, Content-Type and Cache-Control included. */
 export interface ContentReply {
   readonly status: number
-  /** With 304, only the length of the body is sent. */
+  /** With 304, only its length is sent. */
   readonly body: Buffer | string
   readonly headers: HeaderList
 }
@@ -34,7 +31,7 @@ export const NO_HEADERS: HeaderList = []
 const UNAUTHORIZED_HEADERS: HeaderList = [['WWW-Authenticate', 'Bearer']]
 const RETRY_UNAVAILABLE_SECONDS = 1
 
-/** Not for `rate-limited`, `overloaded` and `store-unavailable`, which have more headers: see below. */
+/** Not for `rate-limited`, `overloaded` and `store-unavailable`, which need more headers (below). */
 export function refusalReply(refusal: Refusal, style: ErrorStyle, headers: HeaderList = NO_HEADERS): Reply {
   const { status } = answerTo(refusal.reason, style)
   return {
@@ -45,7 +42,7 @@ export function refusalReply(refusal: Refusal, style: ErrorStyle, headers: Heade
   }
 }
 
-/** With a space after each colon, as Google has it: some clients look for `"success": true` in the text. */
+/** With a space after each colon, like Google's: some clients look for `"success": true` in the text. */
 export function siteverifyJson(answer: object): string {
   return JSON.stringify(answer, null, 1).replace(/\n */g, ' ')
 }
@@ -58,7 +55,7 @@ export function refusalBody({ reason, detail, field }: Refusal, style: ErrorStyl
   return { ...success, error, code, ...(field === undefined ? {} : { field }) }
 }
 
-/** A refusal's answer. The hosted CAPTCHAs answer every verdict with 200, so /siteverify does too. */
+/** Hosted CAPTCHAs answer every verdict with 200, so /siteverify does too. */
 export function answerTo(reason: Reason, style: ErrorStyle) {
   const { status, code, message, siteverify, siteverifyMessage, keepsStatus } = OUTCOMES[reason]
   if (style !== 'siteverify') return { status, code, message }
@@ -66,7 +63,7 @@ export function answerTo(reason: Reason, style: ErrorStyle) {
   return { status: isVerdict ? 200 : status, code: siteverify, message: siteverifyMessage ?? message }
 }
 
-/** The limits that an endpoint applies, as the RateLimit-Policy header lists them. */
+/** An endpoint's limits, as in the RateLimit-Policy header. */
 export interface PolicyList {
   readonly [policy: string]: number
 }
@@ -80,7 +77,7 @@ function policyHeader(policies: PolicyList): string {
 }
 
 export function limitedReply(limited: Limited, policies: PolicyList, style: ErrorStyle): Reply {
-  // A client that waits this many whole seconds is admitted, so round up.
+  // Rounded up, or a client that waits this long would be too early.
   const seconds = Math.max(1, Math.ceil(limited.retryAfterMs / 1000))
   return refusalReply({ reason: 'rate-limited', policy: limited.policy }, style, [
     ['Retry-After', String(seconds)],

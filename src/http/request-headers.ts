@@ -1,14 +1,14 @@
-/** Reads a request's head, within the request's handler: uWebSockets.js takes a request back when its handler returns. */
+/** Reads a request's head, which uWebSockets.js allows only until the request's handler returns. */
 
 import type { HttpRequest } from 'uWebSockets.js'
 import type { AddressSet } from '../domain/address.ts'
 
-/** Where a request's body ends, as far as servers agree on it. */
+/** Whether servers agree on where the body ends. */
 export type Framing =
   | 'length'
-  /** The answer is the last of the connection: see `Exchange`. */
+  /** Ends the connection (see `Exchange`). */
   | 'chunks'
-  /** Another server may read the head differently, and take this request's body for the next request. */
+  /** Another server may read the head differently and take the body for the next request. */
   | 'ambiguous'
 
 /** uWebSockets.js takes any transfer coding for chunks. */
@@ -17,13 +17,12 @@ function framingOf(transferEncoding: string): Framing {
 }
 
 /**
- * Header values; undefined or empty when absent. Of a header that comes twice, the first counts. Of X-Forwarded-For all lines
- * count, joined in order, and of X-Request-Id the last: proxies add a line after the client's. These two are read only if a
- * trusted proxy sent the request.
+ * Undefined or empty if absent. The first of repeated headers counts, except that X-Forwarded-For lines are joined in order,
+ * and the last X-Request-Id counts, because proxies append theirs. Those two are read only from trusted proxies.
  */
 type RequestHead = Readonly<typeof ABSENT>
 
-/** All heads have this one shape, whatever headers come in which order. */
+/** One shape for all heads, whatever headers come. */
 const ABSENT = {
   siteKey: undefined as string | undefined,
   origin: undefined as string | undefined,
@@ -36,7 +35,7 @@ const ABSENT = {
   requestId: '',
 }
 
-/** Reads headers by name: 0.08 us for each name, however many headers there are. */
+/** By name: 0.08 us each, however many headers there are. */
 export function readHead(request: HttpRequest, isCrossOrigin: boolean): RequestHead {
   const coding = request.getMethod() === 'post' ? request.getHeader('transfer-encoding') : ''
   return {
@@ -56,10 +55,10 @@ let head = ABSENT
 let lengths = 0
 
 /**
- * Reads all headers of a trusted proxy's request, because `getHeader` gives only the first line of X-Forwarded-For. One pass
- * with one function takes 0.9 us less than a pass beside reads by name.
+ * In one pass over all headers, because `getHeader` returns only the first X-Forwarded-For line. One pass with one function
+ * takes 0.9 us less than a pass and reads by name.
  *
- * On a proxy's connection the requests of several clients follow each other, so a second length makes the end ambiguous.
+ * Requests of several clients share a proxy's connection, so a second length makes the end ambiguous.
  */
 export function readProxyHead(request: HttpRequest): RequestHead {
   lengths = 0
@@ -69,7 +68,7 @@ export function readProxyHead(request: HttpRequest): RequestHead {
   return head
 }
 
-/** Compares the length of the name first: V8 has not seen this text before, so each comparison of texts reads it. */
+/** By length first: the text is new to V8, so each comparison reads all of it. */
 function takeHeader(name: string, value: string): void {
   switch (name.length) {
     case 6:
@@ -106,7 +105,7 @@ export function hasForwardedFor(request: HttpRequest): boolean {
   return request.getHeader('x-forwarded-for') !== ''
 }
 
-/** Whether the end of the request is plain, so that the request can be answered without an exchange. */
+/** Whether the request can be answered without an exchange. */
 export function endsPlainly(request: HttpRequest, trustedProxies: AddressSet): boolean {
   if (request.getHeader('transfer-encoding') !== '') return false
   if (trustedProxies.isEmpty) return true
@@ -119,15 +118,15 @@ function countLength(name: string): void {
   if (name === 'content-length') lengths++
 }
 
-/** The headers by which files and pages are chosen. The endpoints need none of them, so an exchange does not read them. */
+/** Headers that files and pages depend on; exchanges do not read them, because endpoints need none. */
 export interface ContentRequest {
   readonly path: string
-  /** Header values, empty when absent. */
+  /** Empty if absent. */
   readonly acceptEncoding: string
   readonly ifNoneMatch: string
 }
 
-/** To be called before the handler of the request returns. */
+/** Call before the request's handler returns. */
 export function contentRequest(request: HttpRequest): ContentRequest {
   return {
     path: request.getUrl(),
@@ -136,7 +135,7 @@ export function contentRequest(request: HttpRequest): ContentRequest {
   }
 }
 
-/** What follows the question mark of the address; empty without one. To be called before the handler returns. */
+/** After the `?`; empty without one. Call before the handler returns. */
 export function queryOf(request: HttpRequest): string {
   return request.getQuery() ?? ''
 }

@@ -1,6 +1,6 @@
 /**
- * Parses the bodies of POST /siteverify, in each encoding that the examples of the hosted services use. These are
- * urlencoded (reCAPTCHA, hCaptcha), JSON and multipart/form-data (Turnstile, whose examples post a FormData).
+ * Parses POST /siteverify in every encoding that hosted services' examples use: urlencoded (reCAPTCHA, hCaptcha), JSON and
+ * multipart/form-data (Turnstile, whose examples post a FormData).
  */
 
 import type { ErrorObject } from 'ajv'
@@ -50,15 +50,15 @@ export const SiteverifySchema = Type.Object(
 
 const validate = ajv.compile<SiteverifyRequest>(SiteverifySchema)
 
-/** The fields of a body, by name, unchecked. */
+/** Unchecked. */
 export type SiteverifyFields = Readonly<Record<string, unknown>>
 
 const URLENCODED_TYPE = /^application\/x-www-form-urlencoded[ \t]*(?:;|$)/i
 const MULTIPART_TYPE = /^multipart\/form-data[ \t]*;/i
 
 /**
- * Fields of the body, and those of the query that the body lacks. Some backends put everything into the query (ConfirmEdit of
- * MediaWiki, the recaptcha gem of Ruby), and axios with `params` sends `{}` besides.
+ * The body's fields, then the query's. Some backends put everything into the query (MediaWiki's ConfirmEdit, Ruby's recaptcha
+ * gem), and axios with `params` also sends `{}`.
  */
 export function readSiteverify(body: Buffer, contentType: string, query: string): Parsed<SiteverifyFields> {
   if (query === '') return readBody(body, contentType)
@@ -88,12 +88,12 @@ function formFields(form: FormReading): Parsed<SiteverifyFields> {
     : refused({ reason: 'body-not-form', detail: form.problem })
 }
 
-/** The API key, unchecked; undefined if there is none. */
+/** Unchecked. */
 export function secretOf({ secret }: SiteverifyFields): unknown {
   return isLeftOut(secret) ? undefined : secret
 }
 
-/** Whether a field counts as absent. Clients send an empty field for an address that they do not know. */
+/** Clients send an empty field for an address they do not know. */
 function isLeftOut(value: unknown): boolean {
   return value === undefined || value === null || value === ''
 }
@@ -108,7 +108,7 @@ export function parseSiteverify(fields: SiteverifyFields, site: Site): Parsed<Re
   const { response, remoteip, sitekey, idempotency_key } = asked
   if (remoteip !== undefined && parseAddress(remoteip) === undefined)
     return refused({ reason: 'expected-ip-malformed' })
-  // A test key may come with any site key.
+  // A test key accepts any site key.
   if (sitekey !== undefined && sitekey !== site.record.siteKey && site.test === undefined)
     return refused({ reason: 'site-key-other-site' })
   return {
@@ -121,7 +121,7 @@ export function parseSiteverify(fields: SiteverifyFields, site: Site): Parsed<Re
   }
 }
 
-/** The reason of a refusal, by the field whose form is wrong. */
+/** By the field that is malformed. */
 const WRONG: Readonly<Record<string, Reason>> = {
   secret: 'credentials-malformed',
   response: 'token-malformed',
