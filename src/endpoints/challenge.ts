@@ -1,10 +1,10 @@
 /**
- * GET /challenge: issues a proof-of-work challenge, bound to the site and to the client's address.
+ * GET /challenge: issues a challenge bound to the site and the client's address.
  *
  *   site key -> site, active?, origin -> limits  -> difficulty -> nonce
  *   400         503                      429/503 403
  *
- * The steps before the limits are in visit.ts. A request that is refused for its site or origin is charged first.
+ * visit.ts has the steps before the limits. A request refused for its site or origin is charged first.
  */
 
 import { timeText } from '../domain/bytes.ts'
@@ -66,12 +66,12 @@ export class ChallengeEndpoint extends VisitorEndpoint {
 
 interface Circumstances {
   readonly nowMs: number
-  /** Of `nonceEpoch`. */
+  /** From `nonceEpoch`. */
   readonly storeEpoch: number
   readonly random: number
 }
 
-/** The challenge that follows from the store's answer. Pure. */
+/** Pure. */
 export function issueChallenge(
   { keyring, settings }: Pick<Service, 'keyring' | 'settings'>,
   visit: Pick<AllowedVisit, 'site' | 'address' | 'isKnown' | 'addressKey' | 'siteLimit'>,

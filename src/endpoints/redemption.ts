@@ -1,14 +1,14 @@
 /**
- * Redeems a token, once. POST /verify-token and POST /siteverify share this flow; each reads requests and words answers in
- * its own way.
+ * Redeems a token, once. POST /verify-token and POST /siteverify share this flow, and differ in how they read requests and word
+ * answers.
  *
  *   API key -> [ evaluate: everything that needs no store ] -> limits, single use -> score
  *   401/503                                                    429/503  400          400/200
  *
  *   evaluate: body -> token's shape, HMAC, expiry -> site -> expectedIp        (all 400; the token stays unused)
  *
- * The flow fails closed: an unknown outcome is answered with 503. Callers without a valid key have a separate window, so
- * that other clients behind a backend's address cannot use up its limit.
+ * Fails closed: an unknown outcome is 503. Callers without a valid key have their own window, so others behind a backend's
+ * address cannot use up its limit.
  */
 
 import { hash } from 'node:crypto'
@@ -27,7 +27,6 @@ import type { Redemption } from '../protocol/wire.ts'
 import type { RedemptionAdmission, RedemptionRequest, TokenRedemption } from '../store/store.ts'
 import { CLOCK_SKEW_MS, Endpoint } from './service.ts'
 
-/** The caller according to its credentials. */
 type Caller =
   | { readonly status: 'accepted'; readonly apiKey: ApiKeyRecord; readonly site: Site }
   | { readonly status: 'refused'; readonly reason: Reason }
@@ -42,31 +41,28 @@ type Attempt =
       readonly claims: TokenClaims
       readonly claim: string
     }
-  /** The caller has a test key: the token is neither read nor redeemed. */
+  /** A test key: the token is neither read nor redeemed. */
   | { readonly verdict: 'certain'; readonly caller: AcceptedCaller; readonly claims: TokenClaims }
 
 type Redeemable = Extract<Attempt, { verdict: 'redeemable' }>
 
 type Admitted = Extract<RedemptionAdmission, { status: 'admitted' }>
 
-/** `Asked` is a request's body, as bytes or as fields. */
+/** `Asked` is a body as bytes or as fields. */
 export abstract class RedemptionEndpoint<Asked> extends Endpoint {
-  /** A copy that stays valid after the callback which passed `asked`. */
+  /** A copy that outlives the callback which passed `asked`. */
   protected abstract keep(asked: Asked): Asked
-  /** Parses a body, once the caller is known. */
+  /** Runs once the caller is known. */
   protected abstract read(asked: Asked, exchange: Exchange, site: Site): Parsed<Redemption>
-  /** Whether the address that the caller expects is that of the visitor who solved the challenge. */
   protected isOfVisitor(expected: Address, visitor: Address): boolean {
     return isSameClient(expected, visitor)
   }
 
-  /** The JSON body of a success. */
+  /** JSON. */
   protected abstract success(claims: TokenClaims, site: Site): string
 
   /**
-   * Answers the request.
-   *
-   * @param key a text of an API key's form
+   * @param key has an API key's form
    * @param keyId the id inside the key
    */
   protected redeem(exchange: Exchange, key: string, keyId: string, asked: Asked): void {
@@ -77,7 +73,7 @@ export abstract class RedemptionEndpoint<Asked> extends Endpoint {
     this.#loadCaller(exchange, key, keyId, found => this.#admit(exchange, found, kept))
   }
 
-  /** The caller, from the worker's cache; undefined if its API key or site is not cached. */
+  /** undefined if the worker has the API key or the site not cached. */
   #cachedCaller(key: string, keyId: string): Caller | undefined {
     const apiKey = this.service.apiKeys.cached(keyId)
     if (apiKey === undefined) return undefined
@@ -128,8 +124,8 @@ export abstract class RedemptionEndpoint<Asked> extends Endpoint {
   }
 
   /**
-   * What the store is asked: to charge the caller's address and the API key, and to redeem a token that nothing speaks
-   * against. A site with its own limit has separate windows for the addresses that use its keys.
+   * Charges the caller's address and API key, and redeems the token if nothing else forbids it. A site with its own limit has
+   * its own windows for the addresses that use its keys.
    */
   #request(address: Address, caller: Caller, attempt: Attempt): RedemptionRequest {
     const { limits, ipv6PrefixBits } = this.service.settings
@@ -157,10 +153,9 @@ export abstract class RedemptionEndpoint<Asked> extends Endpoint {
   }
 
   /**
-   * When the redemption record may expire. Until its expiry, the nonce could yield another token (in an outage while /verify
-   * fails open), and that token lives for a token lifetime. Both lifetimes are the token's own, not this service's settings.
-   * The record lasts for at least a token lifetime from now. If this host's clock is ahead, the token may still be valid on
-   * a host with the right time.
+   * Keeps the redemption record while the nonce could yield another token (in an outage, if /verify fails open), plus that
+   * token's lifetime; both lifetimes come from the token, not from settings. At least a token lifetime from now: if this host's
+   * clock is ahead, the token may still be valid on another host.
    */
   #recordExpiresAtMs({ nonce, issuedAtMs, lifetimes }: TokenClaims): number {
     const terms = nonceTerms(nonce)
@@ -223,7 +218,7 @@ export abstract class RedemptionEndpoint<Asked> extends Endpoint {
         this.#concludeRedeemable(exchange, attempt, admitted)
         break
       case 'certain':
-        // No ending: redemptions by test keys are not to be recorded.
+        // No ending, because redemptions by test keys are not recorded.
         this.#succeed(exchange, attempt)
         break
       default:
@@ -265,8 +260,8 @@ function refused(refusal: Refusal): Attempt {
 }
 
 /**
- * Identifies a redemption, so that its retries get the same answer. JSON gives each triple its own text: quotes delimit, and
- * a lone surrogate, which UTF-8 cannot encode, is escaped.
+ * The same for retries of a redemption. JSON, because it tells every triple apart: quotes delimit, and a lone surrogate, which
+ * UTF-8 cannot encode, is escaped.
  */
 function claimOf(keyId: string, idempotencyKey: string | undefined, token: string): string {
   return idempotencyKey === undefined

@@ -1,4 +1,4 @@
-/** The parts of the service that the endpoints use (server.ts assembles them), and their refusals. */
+/** What endpoints use of the service (assembled in server.ts), and how they refuse. */
 
 import type { AddressTags } from '../domain/address-tags.ts'
 import type { BackendCounts } from '../domain/backends.ts'
@@ -32,7 +32,7 @@ export interface Service {
   readonly fingerprints: FingerprintWatch
   /** Unix milliseconds. */
   readonly now: () => number
-  /** Draws an unsigned integer of this many random bits, at most 16. */
+  /** Unsigned random integer of at most 16 bits. */
   readonly randomBits: (bits: number) => number
 }
 
@@ -41,7 +41,7 @@ export interface ServiceSettings {
   readonly challengeLifetimeMs: number
   readonly tokenLifetimeMs: number
   readonly bodyBytesMax: number
-  /** Length of the IPv6 prefix that counts as one visitor, in bits. */
+  /** IPv6 addresses that share this prefix count as one visitor. */
   readonly ipv6PrefixBits: number
 }
 
@@ -52,7 +52,6 @@ function originProblem(origin: string): string {
   return `${origin.slice(0, ORIGIN_CHARACTERS_MAX)} is not an allowed origin of this site.`
 }
 
-/** Answers requests; refusals in the endpoint's style. */
 export abstract class Endpoint {
   protected readonly service: Service
   readonly #style: ErrorStyle
@@ -67,7 +66,7 @@ export abstract class Endpoint {
     )
   }
 
-  /** @param query of the address, unread by most endpoints */
+  /** @param query of the address; most endpoints ignore it */
   abstract handle(exchange: Exchange, query: string): void
 
   protected refuse(exchange: Exchange, reason: Reason, more: Partial<Refusal> = {}): void {
@@ -77,9 +76,9 @@ export abstract class Endpoint {
   }
 
   /**
-   * Whether the store has admitted the request. If not, or if the outcome is unknown, answers the request.
+   * Whether the store admitted the request; if not, or if that is unknown, answers it.
    *
-   * @param ownLimits the site's own, for the headers; undefined if those of the service apply
+   * @param ownLimits the site's own, for the headers; undefined if the service's apply
    */
   protected admits<Admission extends ChallengeAdmission | SolutionAdmission | RedemptionAdmission>(
     exchange: Exchange,
@@ -102,16 +101,16 @@ export abstract class Endpoint {
     exchange.answer(unavailableReply({ ...this.#policies, ...ownLimits }, this.#style))
   }
 
-  /** The answer to a request in which powgate threw an exception. */
+  /** After an exception in powgate. */
   get faultReply(): Reply {
     return unavailableReply(this.#policies, this.#style, 'internal')
   }
 
-  /** The answer to a request that is shed unread. */
+  /** For a request that is shed unread. */
   get overloadReply(): Reply {
     return unavailableReply(this.#policies, this.#style, 'overloaded')
   }
 }
 
-/** Issue times at most this far ahead of this host's clock are accepted as clock skew. */
+/** Issue times this far ahead of this host's clock still count as clock skew. */
 export const CLOCK_SKEW_MS = 5000

@@ -1,14 +1,14 @@
 /**
- * POST /siteverify, and GET at reCAPTCHA's path: /verify-token for backends that use the field names of the large hosted CAPTCHAs.
+ * POST /siteverify, and GET at reCAPTCHA's path: /verify-token with the field names of the large hosted CAPTCHAs.
  *
  *   a page? -> body read -> secret -> redemption.ts
  *   400        413          200
  *
- * Every verdict has status 200, as at those services. A page can post a form here without a preflight, so requests from
- * pages are refused. Otherwise a page could make its visitors use up the limit of a backend behind the same address.
+ * Every verdict has status 200, as there. Requests from pages are refused: a page can post a form here without a preflight, and
+ * could make its visitors use up the limit of a backend behind their address.
  *
- * A success has no `error-codes`, unless it is asked for at Turnstile's path. Of the vendors only Turnstile sends that list
- * empty, and backends of hCaptcha and reCAPTCHA take the mere presence of the field for a failure.
+ * Only Turnstile's path adds empty `error-codes` to a success. Turnstile alone of the vendors does so, and hCaptcha and
+ * reCAPTCHA backends take the field's mere presence for a failure.
  */
 
 import { type Address, visitorKey } from '../domain/address.ts'
@@ -49,7 +49,7 @@ export class SiteverifyEndpoint extends RedemptionEndpoint<SiteverifyFields> {
     return parseSiteverify(fields, site)
   }
 
-  /** Some backends mask IPv6 addresses to the network of one customer before they send them (better-auth: to a /64). */
+  /** Some backends mask IPv6 addresses to one customer's network before sending them (better-auth: a /64). */
   protected override isOfVisitor(expected: Address, visitor: Address): boolean {
     const { ipv6PrefixBits } = this.service.settings
     const isOfNetwork = visitorKey(expected, ipv6PrefixBits) === visitorKey(visitor, ipv6PrefixBits)
@@ -61,9 +61,8 @@ export class SiteverifyEndpoint extends RedemptionEndpoint<SiteverifyFields> {
   }
 
   /**
-   * The fields of a success, as hCaptcha and reCAPTCHA have them. Those that are undefined are left out of the JSON.
-   *
-   * `action` is never left out: some backends check score and action only if there is one, and visitors could send none.
+   * A success's fields, as hCaptcha and reCAPTCHA have them; undefined ones are left out of the JSON. `action` never is,
+   * because some backends check score and action only if there is one, and visitors could send none.
    */
   protected fieldsOf({ score, issuedAtMs, page }: TokenClaims, { origins }: Site): object {
     return {

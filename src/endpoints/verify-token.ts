@@ -1,10 +1,10 @@
 /**
- * POST /verify-token: the backend of a site redeems a token, once.
+ * POST /verify-token: a site's backend redeems a token, once.
  *
  *   Authorization -> body read -> redemption.ts
  *   401              413
  *
- * A page cannot call this endpoint: its browser sends a preflight before Authorization, and the preflight gets 405.
+ * Pages cannot call it: Authorization makes browsers send a preflight, which gets 405.
  */
 
 import { formatAddress } from '../domain/address.ts'

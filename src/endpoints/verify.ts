@@ -9,9 +9,8 @@
  *   conclude: nonce unused? -> price still holds? -> score      -> token
  *             400              400                   200 failed    200
  *
- * The store is called once, whatever `prepare` finds, because every request counts against the limits; 429 takes precedence
- * over all other answers. The steps up to the origin are in visit.ts. Both functions get time and chance as arguments, so a
- * test of the flow needs no server.
+ * The store is called once whatever `prepare` finds, because every request counts against the limits, and 429 takes precedence
+ * over all other answers. visit.ts has the steps up to the origin. Time and chance are arguments, so tests need no server.
  */
 
 import { type Address, visitorKey } from '../domain/address.ts'
@@ -42,10 +41,10 @@ import { type AllowedVisit, trafficAround, type Visit, VisitorEndpoint } from '.
 
 type Admitted = Extract<SolutionAdmission, { status: 'admitted' }>
 
-/** The judgement of a request before the store is called. */
+/** The judgement before the store is called. */
 export type Attempt =
   | { readonly verdict: 'refused'; readonly refusal: Refusal }
-  /** The failed result (contract §2.3), and its reason. The nonce stays unused. */
+  /** The failed result of contract §2.3. The nonce stays unused. */
   | { readonly verdict: 'failed'; readonly reason: Exclude<JudgementReason, ScoreReason> }
   | {
       readonly verdict: 'solved'
@@ -53,29 +52,28 @@ export type Attempt =
       readonly visit: AllowedVisit
       readonly solution: Solution
       readonly spend: NonNullable<SolutionRequest['spend']>
-      /** When the nonce was read, the epoch of the shard that holds the site's redemption records. */
+      /** Epoch of the site's shard when the nonce was read. */
       readonly siteEpoch: number
       readonly signals: ScoreSignals
       readonly score: Score
-      /** As they hold now, for the challenge's minute. */
+      /** As of now, for the challenge's minute. */
       readonly bounds: ChallengeBounds
     }
 
 type Solved = Extract<Attempt, { verdict: 'solved' }>
 
-/** What the request comes to. */
 export type Conclusion =
   | { readonly refusal: Refusal }
-  /** @property token undefined if the verification failed */
+  /** @property token undefined for a failed verification */
   | {
       readonly judgement: Judged
       readonly token?: { readonly text: string; readonly expiresAtMs: number }
     }
 
-/** The score of every solution at a test site. */
+/** At a test site, for every solution. */
 const CERTAIN: Score = { score: 1, reasons: [] }
 
-/** An access provider gives one customer at most a /48, with any number of addresses in it. */
+/** A provider gives one customer at most a /48, with any number of addresses. */
 const FINGERPRINT_PREFIX_BITS = 48
 
 const FAILED_BODY = '{"token":null,"passed":false,"expiresAt":null}'
@@ -111,7 +109,7 @@ export class VerifyEndpoint extends VisitorEndpoint {
   }
 }
 
-/** What a request says of itself beside its body; its nonce is set for logs as soon as it is known. */
+/** Besides the body; the nonce is set for logs once known. */
 interface Request {
   readonly contentType: string
   readonly origin: string
@@ -191,7 +189,7 @@ function checked(
     addressFailures: 0,
   }
   const score = scoreOf(signals, site.scoreWeights)
-  // If this host's clock is ahead, the nonce is still valid on a host with the right time.
+  // If this host's clock is ahead, the nonce is still valid on another host.
   const expiresAtMs = Math.max(issuedAtMs, nowMs) + lifetimeMs
   const spend = { nonce, storeEpoch: addressEpoch, expiresAtMs }
   const raised = raisedBits(site.record, nowMs)
@@ -199,10 +197,7 @@ function checked(
   return { verdict: 'solved', visit, solution, spend, siteEpoch, signals, score, bounds }
 }
 
-/**
- * Whether the attempt counts as a failure of the address, as far as is known before the store is called. Failures at a test
- * site, or by a site's IP rules, do not count.
- */
+/** Whether the attempt already counts as a failure of the address. Failures at a test site, or by a site's IP rules, do not. */
 function isFailure(attempt: Attempt, site: Site | null): boolean {
   if (site?.test !== undefined) return false
   switch (attempt.verdict) {
@@ -215,7 +210,7 @@ function isFailure(attempt: Attempt, site: Site | null): boolean {
   }
 }
 
-/** The nonce to spend; and at a site with a solving time, whether a challenge at its base came within it. */
+/** The nonce to spend; with a target solve time, also whether a challenge at the base met it. */
 function chargeOfAttempt(attempt: Attempt): Pick<SolutionRequest, 'spend'> & { readonly isInTime?: boolean } {
   if (attempt.verdict !== 'solved') return { spend: undefined }
   const { spend, bounds, signals, solution } = attempt
@@ -254,8 +249,8 @@ export function conclude(
 }
 
 /**
- * What a nonce is that seems forged: one that was issued before the store lost its memory, or to another address on another
- * shard of a Cluster, which has its own epoch. Each epoch costs an HMAC, so this comes after the limits, which bound the work.
+ * Why a nonce seems forged: issued before the store lost its memory, or to an address on another Cluster shard, whose epoch
+ * differs. Each epoch tried costs an HMAC, so this comes after the limits, which bound the work.
  */
 function explained(
   { store, settings, keyring }: Parts,
@@ -298,7 +293,7 @@ function graded(
   const judgement: Judged = { kind: 'judged', site, nonce, passed, score, reasons, signals }
   if (!passed) return { judgement }
   const storeEpoch = solved.siteEpoch
-  // The store has lost its memory meanwhile. A token of the old epoch would be refused, one of the new could be a second.
+  // The store lost its memory meanwhile: a token of the old epoch would be refused, one of the new could be a second.
   if (storeEpoch !== parts.store.epochOf(siteKey)) return { refusal: { reason: 'store-unavailable' } }
   const lifetimes = parts.settings
   const page = pageOf(solution, exchange.origin, site.origins)
@@ -318,7 +313,7 @@ function graded(
   return { judgement, token: { text, expiresAtMs: issuedAtMs + lifetimes.tokenLifetimeMs } }
 }
 
-/** Adds the signals that come from the store and from other visits. */
+/** Adds what the store and other visits tell. */
 function signalsOf(
   { fingerprints }: Parts,
   site: Site,
@@ -332,7 +327,7 @@ function signalsOf(
     site.record.signals === 'all'
       ? fingerprints.note(site.logTag, solution.fingerprintHash, network, nowMs)
       : signals.fingerprintAddresses
-  // Where most people behind an address succeed, somebody else's failures take off one weight at most.
+  // If most people behind an address succeed, someone else's failures cost one weight at most.
   const isOthers = failures > 1 && isShared(failures, accepted)
   const addressFailures = isOthers ? 1 : failures
   if (fingerprintAddresses === signals.fingerprintAddresses && addressFailures === signals.addressFailures)

@@ -1,10 +1,10 @@
 /**
- * The first steps of the endpoints that a visitor's browser calls.
+ * The first steps of the endpoints that browsers call.
  *
  *   site key -> body read, if any -> site -> active?, origin -> the endpoint
  *   400         413                  503
  *
- * The endpoint gets every request that names a site, also those to be refused for it: they are charged before the answer.
+ * The endpoint gets every request that names a site, even one to be refused: it is charged before the answer.
  */
 
 import { type Address, isOperatorsOwn, isV4 } from '../domain/address.ts'
@@ -18,20 +18,20 @@ import type { PolicyList } from '../http/replies.ts'
 import type { Metering, SolutionRequest } from '../store/store.ts'
 import { Endpoint, type Service } from './service.ts'
 
-/** A request that names a site; the site is null if it does not exist. */
+/** The site is null if it does not exist. */
 export type Visit = {
   readonly exchange: Exchange
   readonly address: Address
-  /** Whether the site knows the address's network. */
+  /** The address is in one of the site's known networks. */
   readonly isKnown: boolean
-  /** The window in which the address's requests count: from `AddressTags.keyOf` or `windowOfKnown`. */
+  /** Window that the address's requests count in; from `AddressTags.keyOf` or `windowOfKnown`. */
   readonly addressKey: string
   /** That the key is from. */
   readonly tags: AddressTags
-  /** The site's own limits, for the headers; undefined if those of the service apply. */
+  /** For the headers; undefined if the service's limits apply. */
   readonly ownLimits: PolicyList | undefined
   readonly addressLimit: number
-  /** The limit per address and site that applies; 0 if the site does not exist. */
+  /** Per address and site; 0 if the site does not exist. */
   readonly siteLimit: number
 } & (
   | { readonly site: Site; readonly refusal: undefined }
@@ -40,12 +40,10 @@ export type Visit = {
 
 export type AllowedVisit = Extract<Visit, { refusal: undefined }>
 
-/** The endpoints that pages call. */
 type VisitorEndpointName = {
   [Name in EndpointName]: (typeof ENDPOINTS)[Name] extends { isCrossOrigin: true } ? Name : never
 }[EndpointName]
 
-/** The body of a GET. */
 const NO_BODY = Buffer.alloc(0)
 const NO_NETWORKS: readonly string[] = []
 const MINUTE_SECONDS = 60
@@ -107,13 +105,13 @@ export abstract class VisitorEndpoint extends Endpoint {
       site,
       refusal,
     }
-    // A site that does not exist is refused.
+    // If the site is null, `refusal` is set.
     this.admit(visit as Visit, body)
   }
 
   /**
-   * What the store is to charge. If the request is to be refused, in a window of its own. One literal for all endpoints: to
-   * spread it into another takes 2 us.
+   * What the store charges; requests to be refused have their own window. One literal for all endpoints, because spreading it
+   * takes 2 us.
    */
   protected chargeOf(
     visit: Visit,
@@ -134,7 +132,7 @@ export abstract class VisitorEndpoint extends Endpoint {
     }
   }
 
-  /** Proofs of known networks and of test sites are not counted, and networks of the operator's own are no networks. */
+  /** Proofs from known networks and at test sites do not count; known networks and the operator's own are not metered. */
   #meteringOf({ site, address, isKnown, addressKey, tags }: AllowedVisit, isInTime?: boolean): Metering {
     return {
       shared: tags.sharedOf(site.meterNames),
@@ -147,7 +145,7 @@ export abstract class VisitorEndpoint extends Endpoint {
   }
 }
 
-/** What the store's answer says of the traffic around a visit; nothing from a worker's memory. */
+/** Without rates if a worker's memory answered. */
 export function trafficAround(
   { isKnown, address, site }: Pick<AllowedVisit, 'isKnown' | 'address' | 'site'>,
   meters: Meters | undefined,
@@ -156,7 +154,7 @@ export function trafficAround(
   return trafficOf(meters, { isV4: isV4(address), expected: expectedOf(site) }, isKnown)
 }
 
-/** Proofs a minute of repeat sources that the operator expects. */
+/** The operator's estimate, in proofs of repeat sources a minute. */
 function expectedOf({ record }: Site): number {
   return (record.usualRate ?? 0) * MINUTE_SECONDS
 }

@@ -1,10 +1,11 @@
 /**
- * Fail open: answers /challenge and /verify from this worker's memory while Redis is away for longer than a failover takes.
- * Before that a visitor waits: what is issued from memory is forgotten with the failover, and 110 of 160 visits were lost so.
+ * Fail open: answers /challenge and /verify from this worker's memory once Redis is away for longer than a failover takes.
+ * Until then visitors wait, because a failover forgets what was issued from memory: without the wait, 110 of 160 visits were
+ * lost.
  *
- * Each worker counts limits in its own memory, divided by the number of workers, and keeps used nonces in a bounded set. Both
- * are weaker than the store's, and the log says that the store is away. A token issued meanwhile must still be redeemed at
- * /verify-token, which fails closed and redeems once per nonce. A worker that has never reached the store bridges nothing.
+ * Each worker counts its share of the limits and keeps used nonces in a bounded set, which is weaker than the store; the log
+ * says that the store is away. Tokens must still be redeemed at /verify-token, which fails closed and redeems once per nonce. A
+ * worker that has never reached the store answers nothing.
  */
 
 import { admitToLog, LogKind } from '../domain/address-log.ts'
@@ -26,11 +27,11 @@ const NONCES_MAX = 200_000
 const SWEEP_MS = 1000
 
 interface BridgeOptions {
-  /** The number of workers that a limit is divided by. */
+  /** Limits are divided by this. */
   readonly workers: number
-  /** For requests without a `failOpen` of their own. */
+  /** Unless a request says otherwise. */
   readonly failOpen: { readonly challenge: boolean; readonly verify: boolean }
-  /** How long Redis must be away before. */
+  /** How long Redis must be away first. */
   readonly failOpenAfterMs: number
 }
 
@@ -41,7 +42,7 @@ export class BridgedStore implements RequestStore {
   readonly #logs = new ExpiringMap<Buffer>(ADDRESSES_MAX)
   readonly #usedNonces = new ExpiringMap<true>(NONCES_MAX)
 
-  /** @param now milliseconds, never stepping back */
+  /** @param now milliseconds that never step back */
   constructor(store: RequestStore, options: BridgeOptions, now: () => number) {
     this.#store = store
     this.#options = options
@@ -56,7 +57,7 @@ export class BridgedStore implements RequestStore {
   redeemToken = (request: RedemptionRequest, done: Done<RedemptionAdmission>) =>
     this.#store.redeemToken(request, done)
 
-  /** None while the site's shard of a Cluster is away: a failover forgets the tokens that would be issued meanwhile. */
+  /** undefined while the site's shard is away: a failover forgets tokens issued meanwhile. */
   nonceEpoch(addressKey: string, siteKey: string): number | undefined {
     const awayMs = this.#store.awayMs(siteKey)
     if (awayMs > 0 && awayMs < this.#options.failOpenAfterMs) return undefined
@@ -102,7 +103,7 @@ export class BridgedStore implements RequestStore {
     return { status: 'admitted', failures, accepted, meters: undefined, nonce: 'spent' }
   }
 
-  /** Unavailable if the worker has never reached the store, or its memory is full. */
+  /** Unavailable if the worker never reached the store or its memory is full. */
   #admit(request: ChallengeRequest, kind: LogKind) {
     if (this.#store.epochOf(request.addressKey) === undefined) return UNAVAILABLE
     const now = Math.floor(this.#now())
@@ -119,7 +120,7 @@ export class BridgedStore implements RequestStore {
   }
 }
 
-/** A bounded map. Full of live entries, the map refuses new ones: an entry is never dropped early. */
+/** When full of live entries it refuses new ones; it never drops one early. */
 class ExpiringMap<Value> {
   readonly #entries = new Map<string, { value: Value; expiresAt: number }>()
   readonly #sizeMax: number
@@ -144,7 +145,7 @@ class ExpiringMap<Value> {
     return true
   }
 
-  /** Scans all entries, which expire in another order than they came; at most once a second. */
+  /** Scans everything at most once a second, because entries expire in any order. */
   #removeExpired(now: number): void {
     if (now < this.#sweptAt + SWEEP_MS) return
     this.#sweptAt = now

@@ -1,18 +1,18 @@
 /**
- * When API keys were last used. Each request notes the time in this worker's memory. About once a minute, and at the end, the
- * times are written to the store, so that no request costs a call.
+ * When API keys were last used. Requests note it in the worker's memory, which is written to the store about once a minute and
+ * at the end, so no request costs a store call.
  */
 
 import type { SiteStore } from './store.ts'
 
-/** API keys noted within a minute; with more in use, some are noted a minute later. */
+/** With more keys in use, some are noted a minute later. */
 const KEYS_MAX = 100_000
-/** API keys in one call, so that no call occupies the store for long. */
+/** Per call, so that none occupies the store for long. */
 const CHUNK = 1000
 
 export class KeyUses {
   readonly #store: Pick<SiteStore, 'noteUses'>
-  /** Unix milliseconds by API key id. */
+  /** Unix milliseconds. */
   readonly #uses = new Map<string, number>()
 
   constructor(store: Pick<SiteStore, 'noteUses'>) {
@@ -24,7 +24,7 @@ export class KeyUses {
     if (this.#uses.size < KEYS_MAX || this.#uses.has(keyId)) this.#uses.set(keyId, now)
   }
 
-  /** Times that could not be written are written the next time. */
+  /** What cannot be written is written next time. */
   async write(): Promise<void> {
     const uses = [...this.#uses]
     for (let start = 0; start < uses.length; start += CHUNK) {

@@ -1,6 +1,6 @@
 /**
- * What both stores do alike with sites and API keys. A store keeps each as JSON under a name, `s/<site key>` or
- * `k/<API key id>`, and numbers the changes: the last one is its revision.
+ * What both stores share for sites and API keys: each is JSON under a name, `s/<site key>` or `k/<API key id>`. Changes are
+ * numbered; the last number is the store's revision.
  */
 
 import type { AuditEntry, AuditQuery, RecordChange } from '../domain/audit.ts'
@@ -9,24 +9,22 @@ import type { SiteChanges } from './store.ts'
 
 export type MemberKind = 's/' | 'k/'
 
-/** A record's name, and the number of its last change. */
 export type Change = readonly [member: string, revision: number]
 
-/** In one answer, so that none takes long; further ones come with the next call. */
+/** Per call, so that none takes long. */
 const CHANGES_MAX = 1000
 
-/** All sites and API keys, as a copy has them. */
+/** As a copy holds them. */
 export interface SitesImage {
   readonly revision: number
-  /** In the order of their last changes. */
+  /** In order of their last change. */
   readonly records: readonly { readonly member: string; readonly revision: number; readonly json: string }[]
   /** Oldest first. */
   readonly audit: readonly AuditEntry[]
-  /** When API keys were last used. */
   readonly uses: ReadonlyMap<string, number>
 }
 
-/** More than a store has of anything. */
+/** More than any store holds. */
 const ALL = 1e9
 
 export abstract class Members {
@@ -75,7 +73,7 @@ export abstract class Members {
     return { revision: reached, isReplaced, siteKeys: keysOf('s/'), apiKeyIds: keysOf('k/') }
   }
 
-  /** Only while no service uses the store. A copy that is cut off leaves the audit log incomplete, or records missing. */
+  /** Only while no service uses the store. If the copy is cut off, records or audit entries are missing. */
   abstract replaceAll(image: SitesImage): Promise<void>
   abstract readAudit(query: AuditQuery): Promise<AuditEntry[]>
   abstract readUses(ids: readonly string[]): Promise<Map<string, number>>
@@ -83,7 +81,7 @@ export abstract class Members {
   protected abstract listMembers<Stored>(kind: MemberKind): Promise<Stored[]>
   /** 0 before the first change. */
   protected abstract revision(): Promise<number>
-  /** The first `countMax` of those that changed last after that revision. */
+  /** The first `countMax` that changed after that revision. */
   protected abstract changesAfter(revision: number, countMax: number): Promise<Change[]>
 }
 
@@ -93,7 +91,7 @@ export function memberOf(change: RecordChange): string {
   return 'site' in change ? `s/${change.site.siteKey}` : `k/${change.apiKey.id}`
 }
 
-/** JSON of the record as it must be stored now, and as it will be. A record that was read and not changed keeps its JSON. */
+/** The record's JSON as it must be stored now, and as it will be. An unchanged record keeps its JSON. */
 export function jsonOf(change: RecordChange): { expected: string | undefined; written: string } {
   const { expected } = change
   return {

@@ -1,6 +1,6 @@
 /**
- * Opens the configured store, or its sites alone. Only that store's code is loaded: ioredis takes a tenth of a worker's start,
- * and a command does little else than loading.
+ * Opens the configured store, or only its sites. Loads only that store's code: ioredis takes a tenth of a worker's start, and a
+ * command does little but load.
  */
 
 import type { Config } from '../config/config.ts'
@@ -9,16 +9,16 @@ import type { RedisStore } from './redis/store.ts'
 import type { SiteStore, StoreListener } from './store.ts'
 
 interface OpenOptions extends StoreListener {
-  /** Whether this process removes expired entries; one process per machine is enough. */
+  /** Whether this process removes expired entries; one per machine is enough. */
   readonly sweeps: boolean
   readonly deadlineMs: number
-  /** How long `open` tries before it gives up; a few seconds if undefined. */
+  /** How long `open` keeps trying; a few seconds by default. */
   readonly openMs?: number
 }
 
 const OPEN_MS = 5000
 
-/** The store is not open yet. Throws StoreSetupError if the configuration cannot work. */
+/** Not open yet. Throws StoreSetupError if the configuration cannot work. */
 export async function createStore(config: Config, options: OpenOptions): Promise<EmbeddedStore | RedisStore> {
   if (config.redis !== undefined) {
     const { RedisStore } = await import('./redis/store.ts')
@@ -39,8 +39,8 @@ export async function createStore(config: Config, options: OpenOptions): Promise
 }
 
 /**
- * Sites and API keys alone, for commands that run beside the service. Of the embedded store only the durable part is opened;
- * in Redis no shard is used. Throws StoreSetupError.
+ * Sites and API keys, for commands that run beside the service: opens only the durable part of the embedded store, and no shard
+ * in Redis. Throws StoreSetupError.
  */
 export async function openSiteStore(config: Config): Promise<SiteStore & { close(): Promise<void> }> {
   if (config.redis === undefined) {

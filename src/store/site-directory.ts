@@ -1,6 +1,6 @@
 /**
- * A bounded memory of all sites and API keys of the store. While the store is away or has lost some, the last known copies are
- * used. Each worker has one, and the primary process another (process/site-keeper.ts).
+ * A bounded cache of the store's sites and API keys, in each worker and in the primary process (process/site-keeper.ts). While
+ * the store is away or has lost records, the cached copies stay in use.
  */
 
 import { setImmediate as nextTurn } from 'node:timers/promises'
@@ -15,18 +15,18 @@ import {
 import { TEST_KEYS, testApiKey, testSite } from '../domain/test-keys.ts'
 import type { Done, SiteStore } from './store.ts'
 
-/** Sites, and as many API keys. Of a site about 2 KiB are kept. Further ones are read when they are asked for. */
+/** Of sites and of API keys each; a site takes about 2 KiB. Others are read when asked for. */
 const KNOWN_MAX = 100_000
 const UNKNOWN_MAX = 10_000
 const UNKNOWN_MS = 1000
-/** Reads of the store under way; a flood of made-up keys must not queue without bound. */
+/** Concurrent reads; otherwise a flood of made-up keys would queue without bound. */
 const LOADS_MAX = 1000
-/** Requests are answered between two chunks. */
+/** Requests are answered between chunks. */
 const REFRESH_CHUNK = 200
-/** Known records that a round reads although nothing says that they changed: so a single lost one is noticed too. */
+/** Cached records to read per round though nothing says they changed, to notice even a single lost one. */
 const ROUND_CHUNK = 100
 
-/** null: known not to exist. undefined: unknown, because the store could not be read. */
+/** null: does not exist. undefined: unknown, because the store could not be read. */
 export type Found<Thing> = Thing | null | undefined
 
 export class SiteDirectory {
@@ -38,9 +38,9 @@ export class SiteDirectory {
   #isLoaded = false
 
   /**
-   * @param hasTestKeys whether the published test keys are known, which the store never sees
-   * @param hiddenSiteKey of a site that is treated as unknown, with its API keys, though the store has the site
-   * @param takesNew whether a new record is not read once more when it is first asked for
+   * @param hasTestKeys whether the published test keys work; they are in no store
+   * @param hiddenSiteKey treated as unknown, with its API keys, though stored
+   * @param takesNew a new record is not read again when first asked for
    */
   constructor(
     store: SiteStore,
@@ -62,7 +62,7 @@ export class SiteDirectory {
     this.apiKeys = new RecordCache(id => store.readApiKey(id), revisionOf, now, new Map(testApiKeys))
   }
 
-  /** Whether all records were read that the store had at first, up to the bound. */
+  /** Whether everything that the store had at first was read, up to the bound. */
   get isLoaded(): boolean {
     return this.#isLoaded
   }
@@ -71,23 +71,23 @@ export class SiteDirectory {
     return { sites: this.sites.known.map(({ record }) => record), apiKeys: this.apiKeys.known }
   }
 
-  /** Known records that the store lacked, or had an older copy of, when they were last read. */
+  /** Cached records that the store lacked, or had an older copy of, when last read. */
   get lost(): KnownRecords {
     return { sites: this.sites.lost.map(({ record }) => record), apiKeys: this.apiKeys.lost }
   }
 
-  /** Makes records known that this store may lack. */
+  /** Adds records that this store may lack. */
   adopt({ sites, apiKeys }: KnownRecords): void {
     for (const site of sites) this.sites.adopt(site.siteKey, compileSite(site))
     for (const apiKey of apiKeys) this.apiKeys.adopt(apiKey.id, apiKey)
   }
 
-  /** Reads the records that changed since the last call; at first, all. */
+  /** Reads what changed since the last call; the first time, all. */
   async refresh(): Promise<void> {
     for (;;) {
       const since = this.#revision
       const changes = await this.#store.changesSince(since ?? 0)
-      // What was known before the first answer may have changed meanwhile.
+      // Records cached before the first answer may have changed meanwhile.
       if (changes.isReplaced || since === undefined)
         await Promise.all([this.sites.refreshKnown(), this.apiKeys.refreshKnown()])
       const areNew = this.#isLoaded && !this.#takesNew
@@ -101,7 +101,7 @@ export class SiteDirectory {
     this.#isLoaded = true
   }
 
-  /** Reads some of the known records, others each time. */
+  /** Reads some cached records, others each time. */
   async refreshSome(): Promise<void> {
     await Promise.all([this.sites.refreshSome(), this.apiKeys.refreshSome()])
   }
@@ -111,19 +111,19 @@ export class RecordCache<Thing> {
   readonly #read: (key: string) => Promise<Thing | undefined>
   readonly #revisionOf: (thing: Thing) => number
   readonly #now: () => number
-  /** Those of no store. */
+  /** In no store. */
   readonly #fixed: ReadonlyMap<string, Thing>
   readonly #known = new Map<string, Thing>()
-  /** Keys that were not found, with the time from which the store is asked again. */
+  /** Keys not found, and when to ask the store again. */
   readonly #unknown = new Map<string, number>()
   readonly #loads = new Map<string, Done<Found<Thing>>[]>()
-  /** Known keys that the store lacks, or has an older copy of. */
+  /** Keys that the store lacks, or has an older copy of. */
   readonly #lost = new Set<string>()
-  /** Known keys that are new: read once more when first asked for, since a key may be revoked as soon as it is made. */
+  /** New keys, read again when first asked for, because a key may be revoked as soon as it is made. */
   readonly #unasked = new Set<string>()
-  /** Keys whose records changed and could not be read. */
+  /** Changed, but could not be read. */
   #unread: readonly string[] = []
-  /** What is left of the present round over the known keys. */
+  /** Cached keys that this round has yet to read. */
   #round: string[] = []
 
   constructor(
@@ -146,7 +146,7 @@ export class RecordCache<Thing> {
     return [...this.#known.values()]
   }
 
-  /** The thing if it is cached, null if it is known not to exist, undefined if `load` must be called. */
+  /** null if it does not exist, undefined if `load` must be called. */
   cached(key: string): Thing | null | undefined {
     const known = this.#fixed.get(key) ?? this.#known.get(key)
     if (known !== undefined) return this.#unasked.has(key) ? undefined : known
@@ -188,9 +188,9 @@ export class RecordCache<Thing> {
   }
 
   /**
-   * Reads known records anew, and new ones if there is room. Nothing is ever deleted from a store
-   * (sites are disabled, keys revoked). So a missing record was lost with the store's memory, and its last known copy stays in
-   * use. A record that cannot be read is tried again with the next call, and holds up no other.
+   * Reads cached records again, and new ones if there is room. Stores never delete anything (sites are disabled, keys revoked),
+   * so a missing record was lost and its cached copy stays in use. A record that cannot be read holds up no other and is
+   * retried with the next call.
    */
   async refresh(keys: readonly string[], areNew = false): Promise<void> {
     for (const key of keys) this.#unknown.delete(key)
@@ -210,7 +210,7 @@ export class RecordCache<Thing> {
     await this.#readAnew(this.#round.splice(-ROUND_CHUNK))
   }
 
-  /** @returns the keys whose records could not be read */
+  /** @returns keys that could not be read */
   async #readAnew(keys: readonly string[]): Promise<string[]> {
     const failed: string[] = []
     for (let start = 0; start < keys.length; start += REFRESH_CHUNK) {
@@ -247,7 +247,7 @@ export class RecordCache<Thing> {
   }
 }
 
-/** Makes room for one more entry by dropping the oldest, which is returned. */
+/** Drops the oldest entry if the map is full, and returns it. */
 function bound(map: Map<string, unknown>, sizeMax: number): string | undefined {
   if (map.size < sizeMax) return undefined
   const [oldest] = map.keys()

@@ -1,11 +1,10 @@
-/** What a worker notices about its store from one look to the next: its clock, and whether it evicts keys. */
+/** Warns when the store's clock differs from this host's, or when it evicts keys. */
 
 import type { Store, StoreStatus } from './store.ts'
 
-/** The operator is told beyond the first, and again beyond the second, where refusals begin. */
+/** The operator is told above the first, and again above the second, where refusals begin. */
 const APART_SECONDS = [1, 5] as const
 
-/** Gets a line for the log. */
 type Tell = (level: 'info' | 'warn' | 'error', about: object, text: string) => void
 
 export class StoreWatch {
@@ -21,7 +20,7 @@ export class StoreWatch {
     this.#tell = tell
   }
 
-  /** To be called once a minute, and when the store may have lost its memory. */
+  /** Call once a minute, and whenever the store may have lost its memory. */
   async look(): Promise<void> {
     const look = await this.#store.look()
     const last = this.#last
@@ -45,7 +44,7 @@ export class StoreWatch {
     else this.#tell('info', { aheadSeconds }, 'the clocks of this host and of the store agree again')
   }
 
-  /** What a start finds is told by the start. */
+  /** The start reports what it finds itself. */
   #tellOfEviction({ evictsBy, evictedKeys }: StoreStatus, last: StoreStatus): void {
     if (evictedKeys > last.evictedKeys)
       this.#tell(
