@@ -1,4 +1,4 @@
-/** Figures computed from what was counted in some steps, one for each step or one for all of them. */
+/** Computes the dashboard's figures from what was counted, per step of time or over all steps. */
 
 import type { Gaps, Percentiles, Tally } from './history-view.ts'
 import type { Rings } from './steps.ts'
@@ -14,22 +14,21 @@ export class Columns {
     this.#places = places
   }
 
-  /** Zeros if there is no such counter. */
+  /** Zeros without such a counter. */
   column(name: string): number[] {
     const ring = this.#rings.get(name)
     return this.#places.map(place => ring?.[place] ?? 0)
   }
 
-  /** The sum of a metric's series, step by step. */
   sum(key: string, isMeant: (...labels: string[]) => boolean = () => true): readonly number[] {
     const [all] = this.tallies(key, (...labels) => (isMeant(...labels) ? 'all' : undefined))
     return all?.counts ?? this.#places.map(() => 0)
   }
 
   /**
-   * The series of a metric by name, most frequent first.
+   * Most frequent first.
    *
-   * @param nameOf series of the same name are added up, those of no name are left out
+   * @param nameOf adds up series of the same name; undefined leaves a series out
    */
   tallies(key: string, nameOf: (...labels: string[]) => string | undefined = joined): Tally[] {
     const byName = new Map<string, number[]>()
@@ -49,24 +48,24 @@ export class Columns {
       .sort((one, other) => other.total - one.total)
   }
 
-  /** How often each bucket of a histogram was counted, over all steps. */
+  /** Counts per bucket, over all steps. */
   buckets(series: string): number[] {
     return this.#buckets(series).map(sum)
   }
 
-  /** The mean of a histogram's values. */
+  /** Of a histogram. */
   means(series: string): Gaps {
     const sums = this.column(`${series} sum`)
     return this.#perStep(series, (counts, step) => rounded(sums[step]! / sum(counts)))
   }
 
-  /** The bound of a histogram's highest bucket that was counted. */
+  /** Upper bound of the highest bucket with a count. */
   highest(series: string): Gaps {
     const bounds = boundsOf(series)
     return this.#perStep(series, counts => bounds[counts.findLastIndex(count => count > 0)] ?? bounds.at(-1)!)
   }
 
-  /** Percentiles of a histogram of seconds, in milliseconds. */
+  /** Of a histogram of seconds, in milliseconds. */
   percentiles(series: string): Percentiles {
     const bounds = boundsOf(series)
     const curve = (share: number) =>
@@ -82,7 +81,7 @@ export class Columns {
     return [...boundsOf(series), Infinity].map(bound => this.column(`${series} ${bound}`))
   }
 
-  /** A figure of the buckets' counts in each step; null where there are none. */
+  /** null for steps without a count. */
   #perStep(series: string, figure: (counts: readonly number[], step: number) => number | null): Gaps {
     const buckets = this.#buckets(series)
     return this.#places.map((_, step) => {
@@ -108,18 +107,18 @@ function milliseconds(seconds: number | null): number | null {
   return seconds === null ? null : rounded(seconds * 1000)
 }
 
-/** Rounds to as many digits as a screen shows. */
+/** To the digits that a screen shows. */
 export function rounded(value: number): number {
   return Number(value.toPrecision(4))
 }
 
 /**
- * A quantile of a histogram, computed like histogram_quantile() of Prometheus: linear within a bucket.
+ * As Prometheus' histogram_quantile(): linear within a bucket.
  *
- * @param bounds upper bounds of the buckets, ascending; the last bucket has none
+ * @param bounds upper bounds, ascending; the last bucket has none
  * @param counts of each bucket, not cumulative
  * @param share 0 to 1
- * @returns null if nothing was counted; the greatest bound if the quantile is beyond it
+ * @returns null if nothing was counted; the greatest bound if the quantile lies beyond
  */
 export function quantile(bounds: readonly number[], counts: readonly number[], share: number): number | null {
   const total = counts.reduce((sum, count) => sum + count, 0)

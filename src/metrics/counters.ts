@@ -1,4 +1,4 @@
-/** What a process counts by the table of metrics. Counting makes no text: names are made when the counts are read. */
+/** Counts by the table of metrics. Names are made only when counts are read, so counting makes no text. */
 
 import {
   type Metric,
@@ -10,11 +10,11 @@ import {
   type Values,
 } from './table.ts'
 
-/** A counter or histogram. With labels it is a tree, with one level for each label. */
+/** A counter or histogram; with labels a tree, one level per label. */
 export class Series {
   readonly #name: string
   readonly #metric: Pick<Metric, 'bounds' | 'parts'>
-  /** Of each bucket; and the sum, which is all that a counter has. */
+  /** One per bucket, then the sum; a counter has only the sum. */
   readonly #numbers: number[]
   #below: Map<string | number, Series> | undefined = undefined
 
@@ -25,7 +25,7 @@ export class Series {
     this.#numbers = new Array(metric.bounds === undefined ? 1 : metric.bounds.length + 2).fill(0)
   }
 
-  /** The series with this value of the next label, made at its first use. */
+  /** The series for the next label's value; made at first use. */
   at(value: string | number): Series {
     this.#below ??= new Map()
     let series = this.#below.get(value)
@@ -36,7 +36,6 @@ export class Series {
     return series
   }
 
-  /** Adds to a counter, or sorts a value into a histogram. */
   add(value = 1): void {
     const numbers = this.#numbers
     numbers[numbers.length - 1]! += value
@@ -47,7 +46,7 @@ export class Series {
     numbers[bucket]!++
   }
 
-  /** Writes the numbers that are not 0 under their flat names. */
+  /** Leaves out zeros. */
   write(into: Values): void {
     const { bounds, parts = 1 } = this.#metric
     const sum = Math.round(this.#numbers.at(-1)! * parts)
@@ -62,9 +61,8 @@ export class Series {
   }
 }
 
-/** The counters and histograms of a process that no site has, by the keys of the table. */
+/** What a process counts for the whole service, by the table's keys. */
 export type Counts = Readonly<Record<ServiceKey, Series>>
-/** Those of one site. */
 export type SiteCounts = Readonly<Record<SiteKey, Series>>
 
 export function newCounts(): Counts {

@@ -1,6 +1,6 @@
 /**
- * Metrics in Prometheus' text format (version 0.0.4), which has few rules: HELP and TYPE come before the samples of a metric,
- * which are together. Buckets are cumulative. A backslash escapes `\`, a line feed (as `\n`) and, in label values, `"`.
+ * Metrics in Prometheus' text format (version 0.0.4). HELP and TYPE precede a metric's samples, which stand together; buckets
+ * are cumulative; a backslash escapes `\`, line feeds (`\n`) and, in label values, `"`.
  * https://prometheus.io/docs/instrumenting/exposition_formats/#text-format-details
  */
 
@@ -10,7 +10,7 @@ export const CONTENT_TYPE = 'text/plain; version=0.0.4; charset=utf-8'
 
 const FROM_START = zeros()
 
-/** Leaves out metrics without a number, and numbers without a metric. */
+/** Leaves out metrics without numbers, and numbers without a metric. */
 export function exposition(values: Values): string {
   const all = { ...FROM_START, ...values }
   const names = new Map<string, string[]>([...ROWS.keys()].map(key => [key, []]))
@@ -26,7 +26,7 @@ export function exposition(values: Values): string {
   return text
 }
 
-/** A counter or histogram without labels is there from the start, too. */
+/** Counters and histograms without labels exist from the start. */
 function zeros(): Values {
   const values: Values = {}
   for (const [key, { type, labels, fromStart = [] }] of ROWS) {
@@ -65,7 +65,7 @@ function histograms(
   return text
 }
 
-/** Empty if another version counts by other labels. */
+/** Empty if another version counted by other labels. */
 function sample(name: string, labels: readonly string[], values: readonly string[], value: number): string {
   if (labels.length !== values.length) return ''
   const pairs = labels.map((label, index) => `${label}="${values[index]!.replace(/[\\\n"]/g, escaped)}"`)

@@ -1,4 +1,4 @@
-/** The data of the dashboard page: one array for each curve, with a number for each step of time. */
+/** The dashboard page's data: one array per curve, one number per step of time. */
 
 import type { EndpointName } from '../domain/endpoint.ts'
 import type { HostView } from '../domain/hosts.ts'
@@ -7,24 +7,24 @@ import type { StoreCause } from '../domain/reason-words.ts'
 export const RANGES = ['30m', '24h'] as const
 export type Range = (typeof RANGES)[number]
 
-/** The site key that stands for all sites that have no numbers of their own. */
+/** Site key for all sites without numbers of their own. */
 export const OTHER_SITES = 'other'
 
 export interface HistoryView {
   readonly range: Range
-  /** Unix milliseconds, by the clock of the service. */
+  /** Unix milliseconds, by the service's clock. */
   readonly nowMs: number
   readonly startedAtMs: number
-  /** The chosen site; null: all. */
+  /** null: all sites. */
   readonly site: string | null
-  /** Sites with requests within the range, busiest first. */
+  /** With requests in the range, busiest first. */
   readonly sites: readonly SiteEntry[]
-  /** Requests of the busiest sites, over time. */
+  /** Their requests over time. */
   readonly busiest: readonly Tally[]
   readonly lastMinute: LastMinute
   /** End of each step, Unix milliseconds; oldest first. */
   readonly times: readonly number[]
-  /** Length of each step, seconds. */
+  /** Length of each step. */
   readonly seconds: readonly number[]
   readonly traffic: Traffic
   readonly limits: readonly Tally[]
@@ -39,30 +39,30 @@ export interface SiteEntry {
   readonly requests: number
 }
 
-/** Figures of the chosen site, or of all. */
+/** Of the chosen site, or of all. */
 export interface Traffic {
   readonly challenges: readonly number[]
   readonly passed: readonly number[]
   readonly failed: readonly number[]
   readonly redeemed: readonly number[]
   readonly refused: readonly number[]
-  /** Why verifications failed or lost score; one verification can have several. */
+  /** Why verifications failed or lost score; one can have several. */
   readonly failureReasons: readonly Tally[]
   readonly refusals: readonly Tally[]
-  /** Difficulty, in bits, of the challenges issued in a step; null where there were none. */
+  /** Bits of the challenges issued in a step; null without any. */
   readonly difficulty: { readonly mean: Gaps; readonly max: Gaps }
-  /** Verifications of the whole range by score: tenths from 0 on, the last is 1. */
+  /** Verifications in the range by score, in tenths from 0 to 1. */
   readonly scores: readonly number[]
 }
 
-/** How often something happened: most frequent first in a list of these. */
+/** How often something happened. Lists have the most frequent first. */
 export interface Tally {
   readonly name: string
   readonly total: number
   readonly counts: readonly number[]
 }
 
-/** null: nothing was measured in that step. */
+/** null: not measured in that step. */
 export type Gaps = readonly (number | null)[]
 
 /** Milliseconds. */
@@ -74,41 +74,41 @@ export interface Percentiles {
 
 export interface StoreHistory {
   readonly callMs: Percentiles
-  /** Mean number of operations in a call. */
+  /** Mean operations per call. */
   readonly batch: Gaps
   readonly outages: readonly number[]
-  /** 1 if the store was up for all workers throughout the step. */
+  /** 1 if all workers had the store throughout the step. */
   readonly up: readonly (0 | 1)[]
 }
 
 export interface WorkerHistory {
   readonly running: readonly number[]
-  /** Workers that were replaced because they ended or hung. */
+  /** Workers replaced because they ended or hung. */
   readonly crashes: readonly number[]
-  /** Workers that were replaced on purpose. */
+  /** Workers replaced on purpose. */
   readonly rolls: readonly number[]
-  /** Lag of the event loop, 99th percentile, of the worker with the greatest lag. */
+  /** 99th percentile of the event loop's lag, of the worst worker. */
   readonly lagMs: readonly number[]
   /** Of all workers. */
   readonly residentBytes: readonly number[]
   /** Requests that ended in an exception. */
   readonly faults: readonly number[]
-  /** Requests whose client went away before the answer. */
+  /** The client left before the answer. */
   readonly aborted: readonly number[]
-  /** Of the log, by all processes. */
+  /** Lost log lines of all processes. */
   readonly linesLost: readonly number[]
 }
 
-/** Sums over the last full minute, of the chosen site or of all. */
+/** Over the last full minute, for the chosen site or all. */
 export interface LastMinute {
-  /** Length of the minute that was counted. */
+  /** How long that minute really was. */
   readonly seconds: number
   readonly challenges: number
   readonly passed: number
   readonly failed: number
   readonly redeemed: number
   readonly refused: number
-  /** Refused redemptions, a part of `refused`. */
+  /** Part of `refused`. */
   readonly redemptionsRefused: number
   /** Of all sites. */
   readonly faults: number
@@ -123,30 +123,30 @@ export interface ServiceState {
   readonly isReady: boolean
   readonly workers: number
   readonly workersRunning: number
-  /** How many of the running workers reach the store. */
+  /** Running workers that reach the store. */
   readonly workersWithStore: number
-  /** Sites and API keys that the store has lost, by the worker that misses most. */
+  /** Sites and API keys lost by the store, as the worker that misses most says. */
   readonly sitesLost: number
-  /** Those that share the store; empty with the embedded store. */
+  /** Sharing the store; empty with the embedded one. */
   readonly hosts: readonly HostView[]
-  /** Between this host and the others, one line each. */
+  /** From other hosts, one line each. */
   readonly differences: readonly string[]
-  /** Of backends that near a limit of redemptions. */
+  /** Backends near a redemption limit. */
   readonly limitsNear: readonly { readonly text: string; readonly isOver: boolean }[]
-  /** The clocks of this host and of the store, by the worker that finds most. */
+  /** Between this host and the store, by the worker that sees most. */
   readonly clockApartSeconds: number
-  /** By Redis, since it started. */
+  /** Since Redis started. */
   readonly evictedKeys: number
   /** Whether the last SIGHUP renewed all workers; true before the first. */
   readonly isReloadDone: boolean
-  /** Why the others do not. */
+  /** Why the other workers do not reach it. */
   readonly storeCauses: readonly StoreCause[]
-  /** Workers that ended or hung and were replaced, since the start of the service. */
+  /** Workers replaced because they ended or hung, since the service started. */
   readonly crashes: number
   readonly underWay: number
 }
 
-/** The body of /dashboard/data.json. */
+/** Body of /dashboard/data.json. */
 export interface DashboardData extends HistoryView {
   readonly service: ServiceState
 }

@@ -1,9 +1,9 @@
 /**
- * What the service did over the last half hour and the last day, for the dashboard. The history lives in the memory of the
- * primary process and is lost with it; figures that must be kept belong in Prometheus.
+ * The last half hour and the last day, for the dashboard. Kept in the primary process' memory and lost with it; Prometheus is
+ * the place for what must be kept.
  *
- * Memory: 900 steps (180 of 10 s, 720 of 2 min) of at most STEP_SITES_MAX sites and the sum of the others. That is 10 MB if 200
- * sites have the 12 counters of a usual one.
+ * Memory: 900 steps (180 of 10 s, 720 of 2 min) for up to STEP_SITES_MAX sites and the sum of the others: 10 MB for 200 sites
+ * with the usual 12 counters.
  */
 
 import { ENDPOINT_NAMES, type EndpointName, type TrafficCount } from '../domain/endpoint.ts'
@@ -22,13 +22,13 @@ import type { Snapshot } from './stats.ts'
 import { type Increases, type StepGauges, Steps } from './steps.ts'
 import { keyOf, metricOf, TRAFFIC, type Values } from './table.ts'
 
-/** How often `add` must be called. */
+/** How often to call `add`. */
 export const ADD_MS = 10_000
 const COARSE_MS = 120_000
 const HALF_HOUR_STEPS = 180
 const DAY_STEPS = 720
 const MINUTE_MS = 60_000
-/** Sites with a curve of requests of their own. */
+/** Sites with their own curve of requests. */
 const BUSIEST = 7
 
 export class History {
@@ -39,8 +39,8 @@ export class History {
   #last: Snapshot = { values: {}, sites: {} }
 
   /**
-   * @param startedAtMs Unix milliseconds, when nothing had been counted
-   * @param siteName undefined if the name is unknown, or not known yet
+   * @param startedAtMs Unix milliseconds, before anything was counted
+   * @param siteName undefined if unknown, or not known yet
    */
   constructor(startedAtMs: number, siteName: (siteKey: string) => string | undefined) {
     const steps = (stepMs: number, stepsMax: number) =>
@@ -52,9 +52,9 @@ export class History {
   }
 
   /**
-   * Adds the current totals; to be called every ADD_MS.
+   * Call every ADD_MS with the current totals.
    *
-   * @param nowMs Unix milliseconds; if the clock was set back, the past is shifted by as much
+   * @param nowMs Unix milliseconds; if the clock was set back, the past shifts with it
    */
   add(nowMs: number, totals: Snapshot): void {
     const backMs = nowMs < this.#lastMs ? nowMs - this.#lastMs : 0
@@ -75,7 +75,7 @@ export class History {
     this.#last = totals
   }
 
-  /** @param site a site key, or OTHER_SITES; null: all sites. A site without requests has zeros everywhere. */
+  /** @param site a site key or OTHER_SITES; null: all. A site without requests has zeros. */
   view(range: Range, site: string | null): HistoryView {
     const ofRange = this.#ranges[range]
     const { steps } = ofRange
@@ -103,7 +103,7 @@ export class History {
     }
   }
 
-  /** Keys of the sites that have numbers of their own in a range. */
+  /** Sites with numbers of their own. */
   siteKeys(range: Range): string[] {
     return this.#ranges[range].siteKeys.filter(siteKey => siteKey !== OTHER_SITES)
   }
@@ -136,7 +136,7 @@ export class History {
   }
 }
 
-/** By how much the counters of the history have grown. A number smaller than before was reset, so it grew from zero. */
+/** What counters have grown by. One that is smaller than before was reset, so it grew from zero. */
 function increasesOf(current: Readonly<Values>, before: Readonly<Values> = {}): Increases {
   const increases = new Map<string, number>()
   for (const name in current) {
@@ -149,7 +149,7 @@ function increasesOf(current: Readonly<Values>, before: Readonly<Values> = {}): 
 }
 
 function stepGauges(values: Readonly<Values>): StepGauges {
-  /** Of each worker. */
+  /** One per worker. */
   const each = (key: string, end = '') =>
     Object.entries(values).flatMap(([name, value]) =>
       keyOf(name) === key && name.endsWith(end) ? [value] : [],
@@ -184,7 +184,6 @@ function workers(steps: Steps['steps'], all: Columns): WorkerHistory {
   }
 }
 
-/** By the answers of the whole service, or of a site. */
 function trafficOf(columns: Columns): Traffic {
   const count = (what: TrafficCount) =>
     columns.sum('requests', (...labels) => TRAFFIC.get(labels.join(' ')) === what)
@@ -201,7 +200,6 @@ function trafficOf(columns: Columns): Traffic {
   }
 }
 
-/** All answers. */
 function requestsOf(columns: Columns): { readonly total: number; readonly counts: readonly number[] } {
   const counts = columns.sum('requests')
   return { total: sum(counts), counts }

@@ -1,7 +1,6 @@
 /**
- * What one worker counts. On the request path this is a few additions, without text or garbage: 0.2 us an answer, a quarter
- * of it for reading the clock. Once a second the counts become a flat record, which is sent to
- * the primary process: 0.3 ms, or 8 ms after requests of a thousand sites.
+ * What one worker counts. An answer costs a few additions, without text or garbage: 0.2 us, a quarter of it to read the clock.
+ * Once a second the counts go to the primary process as a flat record: 0.3 ms, or 8 ms after requests of a thousand sites.
  */
 
 import { type IntervalHistogram, monitorEventLoopDelay } from 'node:perf_hooks'
@@ -12,23 +11,22 @@ import type { ObservedExchange, Part } from '../http/exchange-host.ts'
 import { newCounts, newSiteCounts, type SiteCounts, valuesOf } from './counters.ts'
 import { SITES_MAX, type Values } from './table.ts'
 
-/** Everything that a worker has counted since its start, so that a lost message loses no count; and its gauges. */
+/** Everything counted since the worker's start, so that a lost message loses nothing, and its gauges. */
 export interface Snapshot {
   readonly values: Values
-  /** By site key, at most SITES_MAX; further sites are counted under ''. Only sites that exist. */
+  /** By site key, at most SITES_MAX; the others are added up under ''. Existing sites only. */
   readonly sites: Readonly<Record<string, Values>>
 }
 
-/** Values that other modules provide. */
 interface StatsSources {
-  /** undefined if the store answers */
+  /** undefined while the store answers */
   storeTrouble(): { readonly cause: StoreCause } | undefined
   underWay(): number
   clockAheadSeconds(): number
   evictedKeys(): number
   connections(): { readonly open: number; readonly max: number; readonly refused: number }
   logLinesLost(): number
-  /** Key of the site that a refused request named; undefined if there is no such site. */
+  /** The site that a refused request named; undefined if it does not exist. */
   siteNamedBy(exchange: ObservedExchange): string | undefined
 }
 
@@ -36,7 +34,7 @@ export class Stats {
   readonly counts = newCounts()
   readonly #sources: StatsSources
   readonly #sites = new Map<string, SiteCounts>()
-  /** Of the sites beyond SITES_MAX, and of answers that concern no site. */
+  /** Sites beyond SITES_MAX; answers that concern no site. */
   readonly #otherSites = newSiteCounts()
   readonly #noSite = newSiteCounts()
   #storePartsDown = 0
@@ -47,7 +45,7 @@ export class Stats {
     this.#sources = sources
   }
 
-  /** Counts an answer, once: for its site, whose counts are part of the service's. */
+  /** Counts once: a site's counts are part of the service's. */
   answered(exchange: ObservedExchange, part: Part, status: number, ending: Ending | undefined): void {
     this.counts.requestSeconds.at(part).add((performance.now() - exchange.startedAtMs) / 1000)
     const counts = this.#countsFor(exchange, ending)
@@ -80,17 +78,16 @@ export class Stats {
     this.counts.faults.at(part).add()
   }
 
-  /** Counts a call with the operations of one turn, when the store has answered or the call was given up. */
+  /** A call has all operations of one turn; counted when answered or given up. */
   readonly storeCalled = (operations: number, seconds: number): void => {
     this.counts.storeBatch.add(operations)
     this.counts.storeSeconds.add(seconds)
   }
 
   /**
-   * The store, or a part of it, became unavailable or available again. One outage lasts from the first part that goes until
-   * the last part is back.
+   * The store, or part of it, went away or came back. An outage lasts from the first part that goes until all are back.
    *
-   * @returns its length in seconds, if the outage is over
+   * @returns seconds, once the outage is over
    */
   storeChanged(up: boolean): number | undefined {
     const nowMs = performance.now()
@@ -149,7 +146,7 @@ export class Stats {
     }
   }
 
-  /** @param siteKey of a site that exists */
+  /** @param siteKey of an existing site */
   #site(siteKey: string): SiteCounts {
     const found = this.#sites.get(siteKey)
     if (found !== undefined) return found
@@ -160,7 +157,7 @@ export class Stats {
   }
 }
 
-/** Processor time of this process since its start. */
+/** Since the process started. */
 export function cpuMicroseconds(): number {
   const { user, system } = process.cpuUsage()
   return user + system
@@ -170,13 +167,13 @@ const SAMPLE_MS = 20
 const LAG_WINDOW_MS = 10_000
 const NS_PER_SECOND = 1e9
 
-/** How late the event loop runs its timers, over the last 10 to 20 seconds. */
+/** How late the event loop runs timers, over the last 10 to 20 seconds. */
 export class EventLoopLag {
   #older = startMonitor()
   #newer = startMonitor()
 
   constructor() {
-    // Two overlapping windows: every stall is visible for at least 10 s, also when a window starts during it.
+    // Two overlapping windows show every stall for at least 10 s, even one during a switch.
     setInterval(() => {
       this.#older.disable()
       this.#older = this.#newer
@@ -197,7 +194,7 @@ function startMonitor(): IntervalHistogram {
   return monitor
 }
 
-/** The histogram holds the time from one sample to the next. NaN (no samples yet) becomes 0. */
+/** The histogram holds times between samples. NaN (no samples yet) becomes 0. */
 function lag(nanoseconds: number): number {
   const seconds = nanoseconds / NS_PER_SECOND - SAMPLE_MS / 1000
   return seconds > 0 ? Math.round(seconds * 1e6) / 1e6 : 0

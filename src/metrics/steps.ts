@@ -1,11 +1,11 @@
 /**
- * What was counted in each of the last steps of time: for every counter one array, with a number for each step. The arrays are
- * rings, so a step costs no memory of its own. (1,000 series take 0.7 MB for half an hour of steps and 2.9 MB for a day.)
+ * What was counted in each recent step of time: an array per counter, a number per step. The arrays are rings, so steps cost no
+ * memory. (1,000 series: 0.7 MB for half an hour, 2.9 MB for a day.)
  */
 
 import { OTHER_SITES } from './history-view.ts'
 
-/** Gauges of a step: the worst value seen during the step. */
+/** The worst value during the step. */
 export interface StepGauges {
   readonly storeUp: 0 | 1
   readonly workers: number
@@ -19,18 +19,18 @@ interface Step {
   readonly gauges: StepGauges
 }
 
-/** How much counters have grown, by flat name. */
+/** By flat name. */
 export type Increases = ReadonlyMap<string, number>
 
-/** Numbers of the steps, by flat name. A step's place in an array is its number, modulo the array's length. */
+/** By flat name. A step's place is its number modulo the array's length. */
 export type Rings = ReadonlyMap<string, Uint32Array>
 
-/** Sites that have numbers of their own; all others are added up under OTHER_SITES. */
+/** Sites with their own numbers; the rest is added up under OTHER_SITES. */
 export const STEP_SITES_MAX = 200
 
 const NOTHING: Rings = new Map()
 
-/** Steps of equal length, as many as a range needs. The last step grows until it is full. */
+/** Equal steps, as many as a range needs. The last one grows until it is full. */
 export class Steps {
   readonly #stepMs: number
   readonly #stepsMax: number
@@ -38,11 +38,11 @@ export class Steps {
   readonly #all = new Map<string, Uint32Array>()
   readonly #sites = new Map<string, Map<string, Uint32Array>>()
   #steps: Step[] = []
-  /** Steps since the start. */
+  /** Since the start. */
   #count = 0
   #fromMs: number
 
-  /** @param slackMs how much shorter a full step may be: timers are not exact */
+  /** @param slackMs by how much a full step may be shorter, as timers are inexact */
   constructor(
     { stepMs, stepsMax, slackMs }: { stepMs: number; stepsMax: number; slackMs: number },
     startedAtMs: number,
@@ -58,7 +58,7 @@ export class Steps {
     return this.#steps
   }
 
-  /** Places of the last `count` steps in the arrays, oldest first. */
+  /** Of the last `count` steps, oldest first. */
   places(count = this.#steps.length): readonly number[] {
     return Array.from({ length: count }, (_, index) => (this.#count - count + index) % this.#stepsMax)
   }
@@ -68,12 +68,10 @@ export class Steps {
     return site === null ? this.#all : (this.#sites.get(site) ?? NOTHING)
   }
 
-  /** Those that have numbers. */
   get siteKeys(): readonly string[] {
     return [...this.#sites.keys()]
   }
 
-  /** Adds what was counted since the last call. */
   add(nowMs: number, gauges: StepGauges, all: Increases, sites: ReadonlyMap<string, Increases>): void {
     const last = this.#steps.at(-1)
     if (last !== undefined && last.toMs > this.#fromMs)
@@ -85,7 +83,7 @@ export class Steps {
     if (nowMs - this.#fromMs >= this.#stepMs - this.#slackMs) this.#fromMs = nowMs
   }
 
-  /** Shifts all steps, because the clock was set: the age of each step stays the same. */
+  /** After a clock change, so that every step keeps its age. */
   shift(byMs: number): void {
     this.#fromMs += byMs
     this.#steps = this.#steps.map(({ fromMs, toMs, gauges }) => ({
@@ -95,7 +93,7 @@ export class Steps {
     }))
   }
 
-  /** A step takes the place of the oldest one. Sites that had no request in any step make room for others. */
+  /** Replaces the oldest step. Sites without requests in any step make room. */
   #begin(step: Step): void {
     const place = this.#count++ % this.#stepsMax
     this.#steps.push(step)

@@ -1,33 +1,33 @@
 /**
- * The table of all metrics. Workers count by it, the primary process adds up by it, and /metrics and the dashboard's history
- * read it. To add a metric:
+ * All metrics: workers count by this table, the primary process adds up, /metrics and the dashboard's history read it. To add
+ * one:
  *
  *   1. Add its row below.
  *   2. Add the line that counts it, for example `stats.counts.faults.at(part).add()` in a worker or
  *      `totals.counts.restarts.at(cause).add()` in the primary process. A gauge is a line of `Stats.snapshot`, or of
  *      `primaryGauges` (admin/metrics-route.ts).
- *   3. Describe it in docs/reference/metrics.md, and show it in a panel of dashboard/grafana.json. test/metrics/exposition.test.ts
- *      fails for a row that nothing counts, test/dashboard/grafana.test.ts for one that is not described or shown.
+ *   3. Describe it in docs/reference/metrics.md and show it in dashboard/grafana.json. test/metrics/exposition.test.ts fails for
+ *      a row that nothing counts, test/dashboard/grafana.test.ts for one that is not described or shown.
  *
- * What was counted is a flat record of whole numbers. The name of a number is the key of its row and the values of the row's
- * labels, in their order. A histogram has one number for each bucket, not cumulative, and one for the sum:
+ * Counts are a flat record of whole numbers. A number's name is its row's key and label values, in their order. Histograms have
+ * a number per bucket, not cumulative, and one for the sum:
  *
  *   requests challenge 200 ok          requestSeconds challenge 0.001       values up to 0.001 s, above the bound before
  *   storeOutages                       requestSeconds challenge Infinity    values above the last bound
  *                                      requestSeconds challenge sum         in microseconds, see `parts`
  *
- * A worker may run another version than the primary process: a number that is missing is 0, and one without a row is shown
- * nowhere. So a key never gets another meaning.
+ * A worker may run another version than the primary process: missing numbers are 0, numbers without a row are not shown. So
+ * never give a key another meaning.
  *
- * Every label has few values, which bounds the number of series: those of a closed list (PARTS, outcomes and their statuses,
- * policies, reasons), or the numbers of the workers. No label holds site keys; the dashboard shows sites.
+ * Labels have few values, to bound the number of series: closed lists (PARTS, outcomes with statuses, policies, reasons) or
+ * worker numbers. Never site keys; the dashboard shows sites.
  */
 
 import { ENDPOINT_NAMES, ENDPOINTS, type TrafficCount } from '../domain/endpoint.ts'
 import { JUDGEMENT_WORDS } from '../domain/reason-words.ts'
 import { PARTS } from '../http/exchange-host.ts'
 
-/** Numbers by flat name. */
+/** By flat name. */
 export type Values = Record<string, number>
 
 export interface Metric {
@@ -35,18 +35,17 @@ export interface Metric {
   readonly name: string
   readonly help: string
   readonly labels?: readonly string[]
-  /** Label values of series that are there from the start, at 0: Prometheus sees no increase in a series that begins at 1. */
+  /** Series that exist from the start, at 0: Prometheus sees no increase in a series that begins at 1. */
   readonly fromStart?: readonly string[]
-  /** Upper bounds of a histogram's buckets, ascending; one more bucket follows. */
+  /** Upper bounds, ascending; one more bucket follows. */
   readonly bounds?: readonly number[]
   /**
-   * A sum of fractions is counted in whole numbers of this part of the unit, which add up exactly in any order of workers. A
-   * sum that fell by a rounding error would be read as a counter's reset.
+   * Fractions are summed in whole numbers of this part of the unit, which add up exactly whatever the order of workers. A sum
+   * that fell by a rounding error would look like a counter's reset.
    */
   readonly parts?: number
-  /** What becomes of a gauge that every worker sends. One without this and without a label `worker` is the primary's. */
+  /** How to combine a gauge that every worker sends. Without this, and without a label `worker`, it is the primary's. */
   readonly workers?: 'sum' | 'least' | undefined
-  /** Whether the dashboard's history keeps a counter or histogram. */
   readonly history?: true
 }
 
@@ -59,13 +58,13 @@ const LATENCY_BOUNDS_SECONDS = [
   0.03, 0.05, 0.1, 0.2, 0.5, 1, 2,
 ] as const
 
-/** What an answer is in the traffic, by the label values of `requests`. */
+/** What an answer counts as in the dashboard's traffic, by the labels of `requests`. */
 export const TRAFFIC: ReadonlyMap<string, TrafficCount | null> = new Map(
   ENDPOINT_NAMES.flatMap(endpoint =>
     Object.entries(ENDPOINTS[endpoint].counts).map(([outcome, what]) => [`${endpoint} 200 ${outcome}`, what]),
   ),
 )
-/** Those of an alert too: a store forgets once. */
+/** An alert's too, because a store forgets only once. */
 const ANSWERS = [
   ...TRAFFIC.keys(),
   ...['verify 400 nonce-forgotten', 'verify-token 400 token-forgotten', 'siteverify 200 token-forgotten'],
@@ -248,11 +247,10 @@ export const METRICS = {
 
 export type MetricKey = keyof typeof METRICS
 
-/** What is counted for each site. The service's numbers are the sums of these, over all sites and what concerns none. */
+/** Counted per site. The service's numbers are sums over all sites, and what concerns none. */
 export const SITE_KEYS = ['requests', 'difficulty', 'scores', 'reasons'] as const
 export type SiteKey = (typeof SITE_KEYS)[number]
 
-/** The other counters and histograms. */
 export type ServiceKey = {
   [Key in MetricKey]: (typeof METRICS)[Key]['type'] extends 'gauge' ? never : Exclude<Key, SiteKey>
 }[MetricKey]
@@ -260,12 +258,11 @@ export const SERVICE_KEYS = (Object.keys(METRICS) as MetricKey[]).filter(
   (key): key is ServiceKey => METRICS[key].type !== 'gauge' && !SITE_KEYS.includes(key as SiteKey),
 )
 
-/** Sites that are counted separately; further sites share the key ''. */
+/** Sites counted separately; the others share the key ''. */
 export const SITES_MAX = 1000
 
 export const ROWS: ReadonlyMap<string, Metric> = new Map(Object.entries(METRICS))
 
-/** The row that a flat name belongs to; undefined if there is none. */
 export function metricOf(name: string): Metric | undefined {
   return ROWS.get(keyOf(name))
 }

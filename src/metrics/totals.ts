@@ -1,6 +1,6 @@
 /**
- * What all workers have counted, including workers that have ended: kept and added up in the primary process, with what this
- * process counts itself. A worker may run newer code than the primary process: the header of table.ts says what that means.
+ * Adds up in the primary process what all workers counted, ended ones included, and what the process counts itself. Workers may
+ * run newer code: table.ts says what follows.
  */
 
 import type { ServerBuild } from '../server-build.ts'
@@ -8,10 +8,9 @@ import { newCounts, valuesOf } from './counters.ts'
 import type { Snapshot } from './stats.ts'
 import { metricOf, ROWS, SITES_MAX, type Values } from './table.ts'
 
-/** A worker process: its successor in the same slot is another one. */
+/** One process; its successor in the slot is another. */
 interface Worker {
   readonly pid: number | undefined
-  /** Versions of powgate and of Node.js, and the HTTP server. */
   readonly build: {
     readonly version: string
     readonly node: string
@@ -22,8 +21,8 @@ interface Worker {
 export interface WorkerStats {
   readonly worker: Worker
   /**
-   * The worker's slot. While its successor already runs in that slot, the smallest free number. So numbers stay small over
-   * any number of restarts.
+   * Its slot; while its successor already runs there, the smallest free number. So numbers stay small over any number of
+   * restarts.
    */
   readonly number: number
   readonly values: Readonly<Values>
@@ -32,20 +31,19 @@ export interface WorkerStats {
 const NOTHING: Snapshot = { values: {}, sites: {} }
 
 export class Totals {
-  /** What the primary process counts. */
   readonly counts = newCounts()
-  /** Of the primary process: why a start waits for its store, then those of the settings in use. */
+  /** Why a start waits for its store; later the settings in use. */
   gauges: Values = {}
-  /** Running workers, in the order of their first snapshot. */
+  /** In the order of their first snapshot. */
   readonly #living = new Map<Worker, { readonly index: number; readonly snapshot: Snapshot }>()
-  /** What ended workers had sent last. It is part of the retired sum. */
+  /** What ended workers sent last, already part of `#retired`. */
   readonly #gone = new WeakMap<Worker, Snapshot>()
   readonly #retired = { values: {} as Values, sites: {} as Record<string, Values> }
-  /** In order of appearance, so that a site once counted separately stays so. */
+  /** In order of appearance, so that a site stays counted separately. */
   readonly #siteKeys = new Set<string>()
   readonly #found: () => Values
 
-  /** @param found what the primary process finds at any time */
+  /** @param found gauges that the primary process reads when asked */
   constructor(
     found: () => Values = () => ({ logLinesLost: 0, sitesLost: 0, hostsDiffer: 0, redeemLimitUsed: 0 }),
   ) {
@@ -53,10 +51,10 @@ export class Totals {
   }
 
   /**
-   * Replaces what the worker sent before, also when it arrives after the worker's end.
+   * Replaces what the worker sent before, even after it has ended.
    *
    * @param sent anything may be missing
-   * @param index the worker's slot
+   * @param index its slot
    */
   take(worker: Worker, sent: Partial<Snapshot>, index: number): void {
     const snapshot = { ...NOTHING, ...sent }
@@ -68,14 +66,14 @@ export class Totals {
     else this.#living.set(worker, { index, snapshot })
   }
 
-  /** Keeps the counters of an ended worker, and drops its gauges. */
+  /** Keeps an ended worker's counters, drops its gauges. */
   gone(worker: Worker): void {
     if (this.#gone.has(worker)) return
     this.#retire(worker, this.#living.get(worker)?.snapshot ?? NOTHING)
     this.#living.delete(worker)
   }
 
-  /** Sums of the counters, and the gauges of the running workers. */
+  /** All counters, and running workers' gauges. */
   values(): Values {
     const values: Values = { ...valuesOf(this.counts), ...this.gauges, ...this.#found() }
     for (const snapshot of this.#snapshots()) addCounts(values, snapshot.values)
@@ -83,14 +81,14 @@ export class Totals {
     return values
   }
 
-  /** By site key; the sites that are not counted separately are added up under ''. */
+  /** By site key; sites not counted separately are under ''. */
   sites(): Record<string, Values> {
     const sites: Record<string, Values> = {}
     for (const snapshot of this.#snapshots()) this.#addSites(sites, snapshot)
     return sites
   }
 
-  /** Running workers, by number. */
+  /** By number. */
   workers(): readonly WorkerStats[] {
     const newest = new Map<number, Worker>()
     for (const [worker, { index }] of this.#living) newest.set(index, worker)
@@ -139,7 +137,7 @@ function addCounts(to: Values, counted: Readonly<Values>, times: 1 | -1 = 1): vo
   }
 }
 
-/** Another version may have other bounds: what is counted under one goes to the first own bound that is as high. */
+/** Another version may have other bounds: its counts go to the first own bound that is at least as high. */
 function inOwnBucket(name: string, bounds: readonly number[]): string {
   const end = name.lastIndexOf(' ') + 1
   const bucket = name.slice(end)
