@@ -1,6 +1,6 @@
 /**
- * Reads the settings from the environment, from a file of settings, and from files with one secret each. Checks the
- * settings, and turns them into one frozen Config. All problems are found before anything starts, and listed.
+ * Reads the settings from the environment, a settings file and files with one secret each, checks them, and makes one frozen
+ * Config. All problems are listed together, before anything starts.
  */
 
 import { readFileSync } from 'node:fs'
@@ -11,7 +11,7 @@ import { didYouMean } from '../domain/nearest.ts'
 import { checkedRedis, type RedisTarget } from './redis.ts'
 import { SECRET_CHARACTERS_MIN, SETTINGS, type Setting, type SettingName } from './settings.ts'
 
-/** How the service is configured; `configOf` says what each field means. */
+/** `configOf` explains the fields. */
 export type Config = Readonly<ReturnType<typeof configOf>>
 
 /** `auto`: on while the service that made the first start runs. The primary process decides; workers get `on` or `off`. */
@@ -21,10 +21,10 @@ type Text = (name: SettingName) => string
 
 export type Environment = Readonly<Record<string, string | undefined>>
 
-/** The settings that are set and not empty. Beside a secret from a file stands the variable that names the file. */
+/** Those set and not empty. For a secret from a file, the variable that names the file is included. */
 export type SettingValues = Readonly<Partial<Record<SettingName, string>>>
 
-/** All problems of the configuration, one line each, each starting with a variable's name. */
+/** One line per problem, starting with the variable. */
 export class ConfigError extends Error {
   override readonly name = 'ConfigError'
   readonly problems: readonly string[]
@@ -35,7 +35,7 @@ export class ConfigError extends Error {
   }
 }
 
-/** Variables of the command line, which share the prefix but are not settings of the service. */
+/** Used by the command line; they share the prefix but are no settings. */
 const OTHER_VARIABLES: ReadonlySet<string> = new Set([
   'POWGATE_URL',
   'POWGATE_SITE_KEY',
@@ -44,8 +44,8 @@ const OTHER_VARIABLES: ReadonlySet<string> = new Set([
 ])
 
 /**
- * Variables that Kubernetes gives every pod for each Service of its namespace, after `<NAME>_`. A Service named powgate has
- * powgate's own prefix.
+ * Kubernetes sets these in every pod for each Service of its namespace, after `<NAME>_`; a Service named powgate shares
+ * powgate's prefix.
  */
 const SERVICE_LINKS = [
   [/^\w+_SERVICE_HOST$/, /^[\d.]+$|^[\da-f:]+$/i],
@@ -58,11 +58,11 @@ function isServiceLink(name: string, value: string): boolean {
   return SERVICE_LINKS.some(([ofName, ofValue]) => ofName.test(name) && ofValue.test(value))
 }
 
-/** Ends the name of a variable that gives the path of a file with a secret setting. */
+/** `<NAME>_FILE` gives the path of a file with a secret. */
 const FILE_SUFFIX = '_FILE'
 
 /**
- * The environment overrides POWGATE_CONFIG_FILE. In both, `<NAME>_FILE` may give the path of a file with a secret.
+ * The environment takes precedence over POWGATE_CONFIG_FILE. In both, `<NAME>_FILE` may name a secret's file.
  *
  * @returns the settings, and all problems with how they were given
  */
@@ -94,7 +94,7 @@ function isUnknown(name: string, value: string): boolean {
   return name.startsWith('POWGATE_') && !OTHER_VARIABLES.has(name) && !isServiceLink(name, value)
 }
 
-/** The variable that a setting came from: its own, or that of its file. */
+/** The variable to name in messages. */
 function variableOf(values: SettingValues, name: SettingName): string {
   return name + FILE_SUFFIX in values ? name + FILE_SUFFIX : name
 }
@@ -113,7 +113,7 @@ function readSecret(name: string, path: string, values: Record<string, string>, 
     const secret = readFileSync(path, 'utf8').trim()
     values[name] = path
     if (secret === '') problems.push(`${name}: the file ${path} is empty`)
-    // Several master secrets may be given, each on its own line.
+    // Several master secrets stand on lines of their own.
     else values[secretOf(name)] = secret.split(/\s*\n\s*/).join(',')
   } catch (error) {
     problems.push(`${name}: cannot read ${path}: ${(error as Error).message}`)
@@ -122,7 +122,7 @@ function readSecret(name: string, path: string, values: Record<string, string>, 
 
 const LINE = /^(?:export\s+)?([A-Za-z_]\w*)\s*=\s*(.*)$/
 
-/** Reads lines of NAME=value; empty lines and lines that start with # are skipped. */
+/** Lines of NAME=value; empty lines and lines that start with # are skipped. */
 function readSettingsFile(path: string, problems: string[]): Record<string, string> {
   const settings: Record<string, string> = {}
   let lines: string[]
@@ -152,7 +152,7 @@ function unquoted(value: string): string {
   return match?.[2] ?? value
 }
 
-/** @throws ConfigError listing every problem */
+/** @throws ConfigError with every problem */
 export function loadConfig(env: Environment): Config {
   const { values, problems: gathering } = gatherSettings(env)
   return parseConfig(values, gathering)
@@ -160,8 +160,8 @@ export function loadConfig(env: Environment): Config {
 
 /**
  * @param values from `gatherSettings`
- * @param found problems that are known already
- * @throws ConfigError listing every problem
+ * @param found problems so far
+ * @throws ConfigError with every problem
  */
 export function parseConfig(values: SettingValues, found: readonly string[] = []): Config {
   const problems = [...found]
@@ -200,7 +200,7 @@ export function parseConfig(values: SettingValues, found: readonly string[] = []
 interface Checked {
   /** undefined: the embedded store. */
   readonly redis: RedisTarget | undefined
-  /** The first secret signs. Empty: one is generated in the data directory (embedded store only). */
+  /** The first signs. Empty: one is generated in the data directory (embedded store only). */
   readonly secrets: readonly string[]
   readonly trustedProxies: readonly string[]
 }
@@ -213,19 +213,19 @@ function configOf(text: Text, { redis, secrets, trustedProxies }: Checked) {
     host: text('HOST'),
     port: number('PORT'),
     adminHost: text('POWGATE_ADMIN_HOST'),
-    /** In lower case, without the final dot. */
+    /** Lower case, without the final dot. */
     adminHosts: adminHosts.map(name => name.replace(/\.$/, '')),
     /** undefined: no admin port. */
     adminPort: number('POWGATE_ADMIN_PORT') || undefined,
     workers: number('POWGATE_WORKERS'),
     logLevel: text('LOG_LEVEL'),
     logFormat: text('POWGATE_LOG_FORMAT') as 'auto' | 'json' | 'text',
-    /** Share of the visitors whose successes are logged too, 0 to 1. */
+    /** Share of visitors whose successes are logged too, 0 to 1. */
     logSuccesses: number('POWGATE_LOG_SUCCESSES'),
-    /** Otherwise only their networks are logged. */
+    /** Otherwise only networks are logged. */
     logsWholeAddresses: text('POWGATE_LOG_ADDRESSES') === 'whole',
     auditMs: number('POWGATE_AUDIT_DAYS') * 86_400_000,
-    /** undefined: nothing is traced. */
+    /** undefined: no trace. */
     traceFile: text('POWGATE_TRACE_FILE') || undefined,
     dataDir: text('POWGATE_DATA_DIR'),
     stateBytesMax: number('POWGATE_STATE_MAX_MB') * 2 ** 20,
@@ -236,7 +236,7 @@ function configOf(text: Text, { redis, secrets, trustedProxies }: Checked) {
     storeWaitMs: number('POWGATE_STORE_WAIT_SECONDS') * 1000,
     secrets,
     trustedProxies: new AddressSet(trustedProxies),
-    /** Whether trusted peers start their connections with a PROXY protocol v2 header. */
+    /** Trusted peers start with a PROXY protocol v2 header. */
     proxyProtocol: text('POWGATE_PROXY_PROTOCOL') === 'on',
     ipv6PrefixBits: number('POWGATE_IPV6_PREFIX'),
     limits: limitsOf(({ setting }) => number(setting)),
@@ -244,24 +244,23 @@ function configOf(text: Text, { redis, secrets, trustedProxies }: Checked) {
     tokenLifetimeMs: number('POWGATE_TOKEN_SECONDS') * 1000,
     storeDeadlineMs: number('POWGATE_STORE_DEADLINE_MS'),
     bodyBytesMax: number('POWGATE_BODY_MAX_BYTES'),
-    /** Of each worker; 0: as many as its limit of open files allows. */
+    /** Per worker; 0: as many as its open files allow. */
     connectionsMax: number('POWGATE_CONNECTIONS_MAX'),
-    /** Queueing delay above which a worker refuses requests; undefined: none are refused. */
+    /** Queueing delay above which workers shed; undefined: never. */
     overloadMs: number('POWGATE_OVERLOAD_MS') || undefined,
     failOpen: { challenge: failOpen.includes('challenge'), verify: failOpen.includes('verify') },
     failOpenAfterMs: number('POWGATE_FAIL_OPEN_AFTER_SECONDS') * 1000,
     drainMs: number('POWGATE_DRAIN_SECONDS') * 1000,
-    /** Time between reporting "not ready" and closing the listeners. */
+    /** From "not ready" to closing the listeners. */
     unreadyMs: number('POWGATE_UNREADY_SECONDS') * 1000,
     demo: text('POWGATE_DEMO') as DemoMode,
-    /** Whether the published test keys work. */
     testKeys: text('POWGATE_TEST_KEYS') === 'on',
-    /** What works, and may be a mistake. */
+    /** Settings that work but may be a mistake. */
     warnings: warningsOf(text, trustedProxies),
   }
 }
 
-/** The URL that a person on this machine opens. */
+/** For a person on this machine. */
 export function localUrl({ host, port }: Pick<Config, 'host' | 'port'>): string {
   const name = host === '0.0.0.0' || host === '::' ? 'localhost' : host
   return `http://${name.includes(':') ? `[${name}]` : name}:${port}`

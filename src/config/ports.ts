@@ -1,4 +1,4 @@
-/** Tries whether this service may listen on a port: for the start, and for `powgate check`. */
+/** Tries whether the service may listen on a port, at start and in `powgate check`. */
 
 import { once } from 'node:events'
 import { type AddressInfo, createServer } from 'node:net'
@@ -11,7 +11,7 @@ const [ABOUT_PORT, ABOUT_HOST] = [/^(EADDRINUSE|EACCES)$/, /^(EADDRNOTAVAIL|EAFN
 export class ListenError extends Error {
   override readonly name = 'ListenError'
 
-  /** @param prefix of the variables that name the place */
+  /** @param prefix of the variables for the place */
   constructor(
     { host, port }: ListenAddress,
     error?: NodeJS.ErrnoException,
@@ -26,9 +26,9 @@ export class ListenError extends Error {
 }
 
 /**
- * Listens for a moment, without SO_REUSEPORT. Workers set that option, with which a port of another service seems free.
+ * Listens for a moment, without the SO_REUSEPORT of workers: with it, another service's port seems free.
  *
- * @returns the port: a free one if it is 0
+ * @returns the port; a free one for 0
  */
 export async function tryPort({ host, port }: ListenAddress): Promise<number> {
   const probe = createServer().listen({ host, port, exclusive: true })

@@ -1,13 +1,13 @@
 /**
- * Turns the settings of Redis into a RedisTarget: which servers, and how to reach them. TLS files are read here, so that their
- * faults are known at the start. The forms of REDIS_URL:
+ * Turns the Redis settings into a RedisTarget: which servers, and how to reach them. Reads TLS files here, so that mistakes in
+ * them are known at start. Forms of REDIS_URL:
  *
  *   redis://[user:password@]host[:port][/db]                     one server (rediss:// for TLS)
  *   redis://a:7000,redis://b:7000,...                            a Cluster: two or more seeds
  *   redis+cluster://[user:password@]a:7000,b:7000                a Cluster, also with one seed
  *   redis+sentinel://[user:password@]a:26379,b:26379/<name>[/db] Sentinels that know the primary <name>
  *
- * With rediss+sentinel:// both the Sentinels and the servers that they name speak TLS. IPv6 hosts stand in brackets.
+ * With rediss+sentinel://, Sentinels and servers both use TLS. IPv6 hosts need brackets.
  */
 
 import { createPrivateKey, X509Certificate } from 'node:crypto'
@@ -17,27 +17,27 @@ import { SETTINGS, type SettingName } from './settings.ts'
 export interface RedisTarget {
   readonly kind: 'standalone' | 'sentinel' | 'cluster'
   readonly nodes: readonly { readonly host: string; readonly port: number }[]
-  /** Sentinel only: name of the primary. */
+  /** Sentinel only. */
   readonly primaryName: string | undefined
   readonly username: string | undefined
   readonly password: string | undefined
   /** Sentinel only. */
   readonly sentinelUsername: string | undefined
   readonly sentinelPassword: string | undefined
-  /** The variables that these came from, or would have to. */
+  /** The variables to name in messages. */
   readonly from: Readonly<Record<'user' | 'password' | 'sentinel', string>>
   readonly db: number
   /** undefined: no TLS. */
   readonly tls: RedisTls | undefined
 }
 
-/** PEM texts and a name; undefined where not given. */
+/** PEM texts and a name, if given. */
 interface RedisTls {
   /** Replaces the authorities that Node.js trusts. */
   readonly ca?: string | undefined
   readonly cert?: string | undefined
   readonly key?: string | undefined
-  /** The host name that the servers' certificates must have; by default the host of the connection. */
+  /** Host name that the certificates must have; by default the connection's. */
   readonly name?: string | undefined
 }
 
@@ -56,8 +56,8 @@ const TLS_SETTINGS = [
 ] as const
 
 /**
- * @param problems gets a line for each problem; none repeats a value that may be secret
- * @returns undefined if REDIS_URL is empty, or cannot be parsed
+ * @param problems gets a line each; none repeats a value that may be secret
+ * @returns undefined if REDIS_URL is empty or malformed
  */
 export function checkedRedis(text: Text, named: Named, problems: string[]): RedisTarget | undefined {
   const url = text('REDIS_URL')
@@ -67,7 +67,7 @@ export function checkedRedis(text: Text, named: Named, problems: string[]): Redi
     return undefined
   }
   const target = parseRedisUrl(url)
-  // The URL can hold a password, so it is not repeated.
+  // Not repeated, because the URL can hold a password.
   if (target === undefined) {
     const hint = url.includes('@') ? `; ${ENCODING}` : ''
     problems.push(`${named('REDIS_URL')}: expected ${SETTINGS.REDIS_URL.expects}${hint}`)
@@ -81,7 +81,7 @@ export function checkedRedis(text: Text, named: Named, problems: string[]): Redi
     from: credentialsFrom(target, text, named),
     tls: checkedTls(target, text, problems),
   }
-  // A target with problems is never used, but its presence decides which other settings are needed.
+  // A target with problems is never used, but decides which other settings are needed.
   return problems.length === before ? checked : target
 }
 
@@ -146,7 +146,7 @@ function checkedTls(target: RedisTarget, text: Text, problems: string[]): RedisT
   return { ca, cert, key, name: text(nameSetting) || undefined }
 }
 
-/** undefined if the setting is empty or the file invalid. The file's content never gets into a problem. */
+/** undefined if not set or invalid. No problem quotes the file. */
 function pemFile(
   name: SettingName,
   text: Text,
@@ -178,7 +178,7 @@ function pemFile(
 
 const CERTIFICATE = /-----BEGIN CERTIFICATE-----[^-]+-----END CERTIFICATE-----/g
 
-/** @throws if there is no certificate, or one that cannot be read */
+/** @throws without a readable certificate */
 function checkCertificates(pem: string): void {
   const certificates = pem.match(CERTIFICATE)
   if (certificates === null) throw new Error('no certificate')
@@ -189,7 +189,7 @@ function isPair(cert: string, key: string): boolean {
   return new X509Certificate(cert).checkPrivateKey(createPrivateKey(key))
 }
 
-/** undefined if the text is none of the forms above. */
+/** undefined for any other form. */
 export function parseRedisUrl(text: string): RedisTarget | undefined {
   const parts = text.split(',').map(part => part.trim())
   const scheme = /^(rediss?(?:\+cluster|\+sentinel)?):\/\//.exec(parts[0] ?? '')?.[1]
@@ -232,7 +232,7 @@ function targetOf(kind: RedisTarget['kind'], urls: readonly URL[], tls: boolean)
   }
 }
 
-/** One pair for all nodes, at whichever node it stands; undefined if nodes have different pairs, or one cannot be decoded. */
+/** One pair for all nodes, whichever has it; undefined if nodes differ or one cannot be decoded. */
 function credentialsOf(urls: readonly URL[]): Pick<RedisTarget, 'username' | 'password'> | undefined {
   const given = urls.filter(url => url.username !== '' || url.password !== '')
   const [first] = given
@@ -244,7 +244,7 @@ function credentialsOf(urls: readonly URL[]): Pick<RedisTarget, 'username' | 'pa
   return { username, password }
 }
 
-/** null if the text is not percent-encoded as a URL must be. */
+/** null if not percent-encoded as in a URL. */
 function decoded(text: string | undefined): string | undefined | null {
   try {
     return text ? decodeURIComponent(text) : undefined
@@ -257,7 +257,7 @@ function hostOf(url: URL): string {
   return url.hostname.replace(/^\[|\]$/g, '')
 }
 
-/** Kind and hosts, without credentials: for logs. */
+/** For logs: kind and hosts, without credentials. */
 export function describeTarget(target: RedisTarget): string {
   const name = (host: string) => (host.includes(':') ? `[${host}]` : host)
   const nodes = target.nodes.map(({ host, port }) => `${name(host)}:${port}`).join(', ')

@@ -1,4 +1,4 @@
-/** The master secrets: those of the configuration, or else one from a file in the data directory, which is made once. */
+/** The master secrets: configured, or one that is made once in the data directory. */
 
 import { randomBytes } from 'node:crypto'
 import { existsSync, linkSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
@@ -28,12 +28,12 @@ export function resolveSecrets(config: Config): readonly string[] {
   }
 }
 
-/** Whether the next `resolveSecrets` makes a secret. */
+/** Whether `resolveSecrets` would make one. */
 export function isSecretToBeMade({ secrets, dataDir }: Config): boolean {
   return secrets.length === 0 && !existsSync(join(dataDir, SECRET_FILE))
 }
 
-/** Makes the whole file or none, also when the disk is full: a file with less in it would be no secret. */
+/** Writes the whole file or none, even on a full disk: part of a secret would be none. */
 function createOnce(path: string): void {
   if (existsSync(path)) return
   const draft = `${path}.${randomBytes(6).toString('hex')}`
@@ -41,18 +41,18 @@ function createOnce(path: string): void {
   const how = { mode: 0o600, flag: 'wx', flush: true } as const
   try {
     writeFileSync(draft, text, how)
-    linkSync(draft, path) // unlike a rename, a link does not replace another process's file
+    linkSync(draft, path) // unlike a rename, never replaces another process's file
   } catch (error) {
     const { code } = error as NodeJS.ErrnoException
     if (code === 'EPERM' || code === 'ENOTSUP' || code === 'ENOSYS')
-      writeFileSync(path, text, how) // a file system without hard links
+      writeFileSync(path, text, how) // no hard links on this file system
     else if (code !== 'EEXIST') throw error
   } finally {
     rmSync(draft, { force: true })
   }
 }
 
-/** Every secret text that was configured, for the log, which redacts them. */
+/** For the log, which redacts them. */
 export function secretTexts({ secrets, redis }: Config, values: SettingValues): readonly string[] {
   const settings: Record<string, Setting> = SETTINGS
   const given = Object.entries(values).flatMap(([name, text]) => (settings[name]?.isSecret ? [text] : []))

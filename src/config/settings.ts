@@ -1,15 +1,15 @@
-/** The table of settings: validation, `--help` and docs/reference/settings.md come from it. */
+/** The table of settings, from which validation, `--help` and docs/reference/settings.md are made. */
 
 import { availableParallelism } from 'node:os'
 import { LIMITS } from '../domain/endpoint.ts'
 
 export interface Setting {
   readonly accepts: (text: string) => boolean
-  /** What is used when the variable is not set, as text. */
+  /** As text; used if the variable is not set. */
   readonly fallback: string
   readonly expects: string
   readonly about: string
-  /** Never printed; may be given as a file, by the same name with _FILE. */
+  /** Never printed; `<NAME>_FILE` may name a file instead. */
   readonly isSecret?: true
 }
 
@@ -43,7 +43,7 @@ function text(fallback: string, expects: string, about: string): Setting {
   return { accepts: () => true, fallback, expects, about }
 }
 
-/** Empty if it is not set. */
+/** Empty if not set. */
 function optional(expects: string, about: string): Setting {
   return text('', expects, about)
 }
@@ -56,7 +56,7 @@ function matching(pattern: RegExp, fallback: string, expects: string, about: str
   return { accepts: text => pattern.test(text), fallback, expects, about }
 }
 
-/** The first option is the fallback, unless another is named. */
+/** The first option is the default, unless another is named. */
 function choice(options: readonly string[], about: string, fallback = options[0]!): Setting {
   const expects = options.join(', ').replace(/, (?=[^,]*$)/, ' or ')
   return { accepts: text => options.includes(text), fallback, expects, about }
@@ -70,7 +70,7 @@ function address(fallback: string, about: string): Setting {
   return matching(/^[0-9A-Za-z._:-]{1,255}$/, fallback, 'an IP address', about)
 }
 
-/** By the headings below which the help lists them. */
+/** By heading of the help. */
 export const SETTING_GROUPS = {
   Listening: {
     HOST: address('0.0.0.0', 'Address to listen on.'),

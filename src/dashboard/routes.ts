@@ -1,4 +1,4 @@
-/** Routes of the dashboard on the admin port: the page, its script, style and data, and the files for Grafana and Prometheus. */
+/** The dashboard's routes on the admin port: page, script, style, data, and the files for Grafana and Prometheus. */
 
 import { readFileSync } from 'node:fs'
 import type { ServerResponse } from 'node:http'
@@ -7,7 +7,7 @@ import type { History } from '../metrics/history.ts'
 import { type DashboardData, RANGES, type ServiceState } from '../metrics/history-view.ts'
 import type { SiteNames } from './site-names.ts'
 
-/** The page before its script has run: the frame, and a text for browsers without script. */
+/** What shows before, or without, script. */
 const PAGE = `<!doctype html>
 <html lang="en">
 <head>
@@ -57,11 +57,10 @@ const PAGE = `<!doctype html>
 interface DashboardSources {
   readonly history: History
   readonly siteNames: SiteNames
-  /** Returns the present state of the service. */
   readonly state: () => ServiceState
 }
 
-/** The page has no inline script or style, and loads nothing from other origins. */
+/** No inline script or style, and nothing from other origins. */
 const POLICY = [
   "default-src 'none'",
   "script-src 'self'",
@@ -79,7 +78,7 @@ const STYLE = 'text/css; charset=utf-8'
 const JSON_TYPE = 'application/json'
 const YAML = 'application/yaml'
 
-/** @param assets the folder with app.js, app.css, grafana.json and alerts.yml */
+/** @param assets folder with app.js, app.css, grafana.json and alerts.yml */
 export function dashboardRoutes(
   { history, siteNames, state }: DashboardSources,
   assets = new URL('.', import.meta.url),
@@ -88,7 +87,7 @@ export function dashboardRoutes(
     {
       path: '/',
       handle(_, response) {
-        // A relative address, because a proxy may put the admin port below another path.
+        // Relative, because a proxy may put the admin port below another path.
         response.setHeader('Location', 'dashboard')
         send(response, 302, 'text/plain; charset=utf-8', '')
       },
@@ -119,7 +118,7 @@ function constant(path: string, type: string, body: string | Buffer): AdminRoute
   return { path, handle: (_, response) => send(response, 200, type, body) }
 }
 
-/** Besides the headers of everything at the admin port. */
+/** Added to the headers of everything on the admin port. */
 function send(response: ServerResponse, status: number, type: string, body: string | Buffer): void {
   response.writeHead(status, {
     'Content-Type': type,

@@ -1,11 +1,11 @@
-/** Names of sites, read from the store only while a dashboard is open. */
+/** Site names, read from the store only while a dashboard is open. */
 
-/** Reads names from the store. Sites without a known name are missing in the result. */
+/** The result lacks sites without a known name. */
 export type ReadNames = (siteKeys: readonly string[]) => Promise<ReadonlyMap<string, string>>
 
 const FRESH_MS = 30_000
 const NAMES_MAX = 2000
-/** An answer waits this long for names. Then the dashboard shows site keys, and the names in a later answer. */
+/** How long an answer waits for names. After that it shows site keys, and a later answer the names. */
 const WAIT_MS = 300
 
 export class SiteNames {
@@ -15,7 +15,7 @@ export class SiteNames {
   #readAtMs = Number.NEGATIVE_INFINITY
   #reading: Promise<void> | undefined
 
-  /** @param now monotonic milliseconds */
+  /** @param now monotonic */
   constructor(read: ReadNames, now: () => number = () => performance.now()) {
     this.#read = read
     this.#now = now
@@ -25,7 +25,7 @@ export class SiteNames {
     return this.#names.get(siteKey)
   }
 
-  /** Reads all names if they are old or some are missing. Resolves within WAIT_MS, whatever the store does. */
+  /** Only if names are old or missing. Resolves within WAIT_MS, whatever the store does. */
   async refresh(siteKeys: readonly string[]): Promise<void> {
     if (siteKeys.length === 0) return
     const ageMs = this.#now() - this.#readAtMs
@@ -39,7 +39,7 @@ export class SiteNames {
 
   async #readAll(siteKeys: readonly string[]): Promise<void> {
     this.#readAtMs = this.#now()
-    // Errors of the store are ignored here: the workers report its state, and names can wait.
+    // Names can wait, and the workers report the store's state.
     const names = await this.#read(siteKeys).catch(() => undefined)
     if (names === undefined) return
     this.#names.clear()

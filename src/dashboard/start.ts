@@ -1,4 +1,4 @@
-/** Starts the dashboard in the primary process: collects its history, and makes its routes. */
+/** Starts the dashboard in the primary process: its history and its routes. */
 
 import type { AdminRoute, Supervisor } from '../admin/server.ts'
 import type { Config } from '../config/config.ts'
@@ -25,7 +25,7 @@ interface BackendLimits {
   readonly near: readonly NearLimit[]
 }
 
-/** Returns no routes and keeps no history if there is no admin port. */
+/** Without an admin port, no routes and no history. */
 export function dashboard(
   config: Config,
   totals: Totals,
@@ -72,7 +72,7 @@ function stateOf(
   }
 }
 
-/** Opens the store for each reading. Readings are rare, and so the primary process keeps no connection. */
+/** Opens the store for each reading: readings are rare, so the primary process keeps no connection. */
 function storedNames(config: Config): ReadNames {
   return async siteKeys => {
     const names = new Map<string, string>()

@@ -1,15 +1,15 @@
 /**
- * The demo's backend, as any site's: reads the form, redeems its token by POST /verify-token over HTTP, and decides whether to
- * accept the form. pages.ts shows the decision.
+ * The demo's backend, written like any site's: reads the form, redeems its token by POST /verify-token over HTTP, and decides.
+ * pages.ts shows the decision.
  */
 
 import { SITE_DEFAULTS } from '../domain/site.ts'
 import type { RedemptionResult } from '../protocol/wire.ts'
 
 interface RedemptionAnswer {
-  /** HTTP status; 0 without an answer. */
+  /** 0 without an answer. */
   readonly status: number
-  /** undefined if the answer is not JSON. */
+  /** undefined if not JSON. */
   readonly answer: RedemptionResult | undefined
   readonly ms: number
 }
@@ -17,7 +17,7 @@ interface RedemptionAnswer {
 const ANSWER_MS_MAX = 3000
 
 /**
- * Never rejects; without an answer, the status is 0.
+ * Never rejects.
  *
  * @param url of the service
  */
@@ -39,7 +39,7 @@ export async function redeem(
     status = response.status
     answer = (await response.json()) as RedemptionResult
   } catch {
-    // An answer that is late, or is no JSON, is unclear. So it refuses the form.
+    // A late answer, or one that is no JSON, is unclear and so refuses the form.
   }
   return { status, answer, ms: Math.round((performance.now() - start) * 10) / 10 }
 }
@@ -49,17 +49,17 @@ export interface FormDecision {
   readonly accepted: boolean
   readonly title: string
   readonly text: string
-  /** The stable code of a refusal; null if the form was accepted. */
+  /** Stable code of a refusal; null if accepted. */
   readonly code: string | null
   readonly facts: readonly (readonly [name: string, value: string])[]
-  /** The JSON that /verify-token answered; undefined if there is none. */
+  /** As /verify-token answered. */
   readonly answer?: unknown
 }
 
 interface Form {
   readonly name: string
   readonly token: string
-  /** How long the solution took, measured by the page; undefined if unknown. */
+  /** Measured by the page. */
   readonly solveMs: number | undefined
 }
 
@@ -77,17 +77,17 @@ export function readForm(body: string): Form {
   }
 }
 
-/** A refusal without a call of /verify-token. */
+/** Without calling /verify-token. */
 export function refusedForm(status: number, code: string, text: string): FormDecision {
   return { status, accepted: false, title: 'Not accepted', text, code, facts: [] }
 }
 
-/** The decision of a backend: `success` alone accepts a form, and any unclear answer refuses it. */
+/** Only `success` accepts a form; any unclear answer refuses it. */
 export function decide({ name, solveMs }: Form, { status, answer, ms }: RedemptionAnswer): FormDecision {
   const times: [string, string][] = [['Redeeming the token took', milliseconds(ms)]]
   if (solveMs !== undefined) times.unshift(['Solving took (measured by the page)', milliseconds(solveMs)])
   if (status === 200 && answer?.success === true) {
-    // The demo site passes any score, so that its visitors see theirs.
+    // The demo site passes every score, so that visitors see theirs.
     const { threshold } = SITE_DEFAULTS
     const wouldPass = answer.score >= threshold
     return {

@@ -1,11 +1,11 @@
-/** Sends the form without leaving the page, and shows the section of the page that the backend answers. */
+/** Sends the form without leaving the page, and shows the section that the backend answers. */
 
 const form = document.getElementById('form')
 const result = document.getElementById('result')
 const gate = form.querySelector('pow-gate')
 const button = form.querySelector('button')
 
-// The backend shows this time, but does not trust the value.
+// Shown by the backend, but not trusted.
 gate.addEventListener('verified', ({ detail }) => {
   document.getElementById('solve-ms').value = String(detail.solveTimeMs)
 })
@@ -26,11 +26,11 @@ async function send(fields) {
     reveal('refused')
   } finally {
     button.disabled = false
-    gate.reset?.() // a token is good for one use
+    gate.reset?.() // a token works once
   }
 }
 
-/** @param answered the section of the backend's page */
+/** @param answered section of the backend's page */
 function show(answered, fields) {
   const isAccepted = answered.classList.contains('accepted')
   result.replaceChildren(...answered.childNodes)

@@ -1,9 +1,9 @@
-/** The HTML of the demo's two pages. All addresses are relative, because a proxy may put the service below another path. */
+/** HTML of the demo's two pages. Addresses are relative, because a proxy may put the service below another path. */
 
 import type { FormDecision } from './backend.ts'
 import { DEMO_SITE_KEY } from './site.ts'
 
-/** @param base relative path from the page to the service's root */
+/** @param base relative path to the service's root */
 function page(title: string, base: string, main: string): string {
   return `<!doctype html>
 <html lang="en">
@@ -69,7 +69,7 @@ first start, and with <code>POWGATE_DEMO=on</code>.</p>
 </body>`,
 )
 
-/** The page that answers a form. demo.js takes its section alone. */
+/** The answer to a form; demo.js takes only its section. */
 export function resultPage(outcome: FormDecision): string {
   const { accepted, title, text, code, facts, answer } = outcome
   const rows = facts.map(([name, value]) => `  <dt>${escaped(name)}</dt><dd>${escaped(value)}</dd>`)
@@ -103,7 +103,7 @@ const ENTITIES: Readonly<Record<string, string>> = {
   "'": '&#39;',
 }
 
-/** Escapes text, and attribute values in quotes. */
+/** Also for attribute values in quotes. */
 function escaped(text: string): string {
   return text.replace(/[&<>"']/g, character => ENTITIES[character]!)
 }

@@ -1,6 +1,5 @@
 /**
- * The demo page and its backend, an example for integrators. This backend uses only the public interface of the service,
- * and redeems tokens over HTTP.
+ * The demo page and its backend, an example for integrators: it uses only the public interface, and redeems tokens over HTTP.
  */
 
 import { readFileSync } from 'node:fs'
@@ -12,14 +11,14 @@ import type { ContentReply, HeaderList } from '../http/replies.ts'
 import { decide, type FormDecision, readForm, redeem, refusedForm } from './backend.ts'
 import { FORM_PAGE, resultPage } from './pages.ts'
 
-/** A message has at most 1,000 characters, each of at most nine bytes. */
+/** 1,000 characters of at most nine bytes fit. */
 const BODY_BYTES_MAX = 16_384
 
 const NO_STORE = 'no-store'
-/** Browsers revalidate by ETag each time, so that a change of the demo is seen at once. */
+/** Revalidated by ETag each time, so that changes show at once. */
 const REVALIDATED = 'no-cache'
 
-/** As strict as a page's policy can be; the widget needs no relaxation. */
+/** As strict as can be; the widget needs no exception. */
 const PAGE_HEADERS: HeaderList = [
   [
     'Content-Security-Policy',
@@ -40,7 +39,6 @@ const PAGE_HEADERS: HeaderList = [
 ]
 const HTML = 'text/html; charset=utf-8'
 
-/** The address on which this service listens. */
 interface ServiceAddress {
   readonly host: string
   readonly port: number
@@ -57,19 +55,19 @@ export function demoRoutes(listener: ServiceAddress, apiKey: string): ContentRou
   ]
 }
 
-/** Never `localhost`, which may be another service at the other of the two loopback addresses. */
+/** Never `localhost`, which may be another service on the other loopback address. */
 function urlOf({ host, port }: ServiceAddress): string {
   const address = host === '0.0.0.0' ? '127.0.0.1' : host === '::' ? '::1' : host
   return `http://${address.includes(':') ? `[${address}]` : address}:${port}`
 }
 
-/** Forms that one worker accepts from one visitor. */
+/** Per worker and visitor. */
 const FORMS_PER_MINUTE = 10
 const VISITORS_MAX = 10_000
-/** By `visitorKey`. A record's times are ambiguous after hours, so one that is older than the window counts as none. */
+/** By `visitorKey`. A record's times are ambiguous after hours, so one older than the window counts as none. */
 const visitors = new Map<string, { readonly record: Buffer; readonly atMs: number }>()
 
-/** Keeps one visitor from using up the demo's limit of redemptions for all visitors. */
+/** Or one visitor could use up the demo's redemption limit for all. */
 function isAdmitted(address: Address): boolean {
   const key = visitorKey(address, 64)
   const atMs = Math.floor(performance.now())

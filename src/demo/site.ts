@@ -1,7 +1,6 @@
 /**
- * The demo page's own site. Its site key is a constant, and its API key is derived from the master secret. So every start
- * and every host finds the same site, and each worker can compute the API key. No other secret is stored or passed on for the
- * demo, and restarts make no more keys.
+ * The demo page's own site. Its site key is constant and its API key derived from the master secret, so every start and host
+ * finds the same site, every worker can compute the key, no further secret is stored, and restarts make no new keys.
  */
 
 import { hkdfSync } from 'node:crypto'
@@ -12,10 +11,10 @@ import type { SiteStore } from '../store/store.ts'
 
 export const DEMO_SITE_KEY = 'site_DemoPageOfThisPowgate0'
 
-/** Number of bytes from which `newApiKey` makes a key. */
+/** What `newApiKey` makes a key from. */
 const KEY_MATERIAL_BYTES = 128
 
-/** @param secret a master secret; the API key reveals nothing about the secret (RFC 5869) */
+/** @param secret a master secret; the API key reveals nothing about it (RFC 5869) */
 export function demoApiKey(secret: string): string {
   return newApiKey(
     new Uint8Array(hkdfSync('sha256', secret, '', 'powgate v1 demo page API key', KEY_MATERIAL_BYTES)),
@@ -23,9 +22,9 @@ export function demoApiKey(secret: string): string {
 }
 
 /**
- * Creates the site and its API key if they are missing. A person's changes (a disabled site, a revoked key) are kept.
+ * Creates the site and its API key if missing; keeps what people changed (a disabled site, a revoked key).
  *
- * @param apiKey from `demoApiKey`. The API key of an earlier master secret stays valid, but nobody has it.
+ * @param apiKey from `demoApiKey`. The key of an earlier master secret stays valid, but nobody has it.
  */
 export async function prepareDemoSite(store: SiteStore, apiKey: string, author: Author): Promise<void> {
   const now = Date.now()
@@ -33,8 +32,8 @@ export async function prepareDemoSite(store: SiteStore, apiKey: string, author: 
     ...SITE_DEFAULTS,
     siteKey: DEMO_SITE_KEY,
     name: 'demo page',
-    threshold: 0, // every visitor passes, and sees the score
-    // A site with its own limit is counted separately: a flood of the demo uses up no limit of a backend on the same address.
+    threshold: 0, // everyone passes, and sees the score
+    // Own limit, so counted apart: a flood of the demo cannot use up the limit of a backend at the same address.
     limits: { redeem: CONTRACT_LIMITS.redeemApiKey },
     createdAt: now,
     updatedAt: now,

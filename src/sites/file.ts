@@ -1,6 +1,6 @@
 /**
- * The file of `powgate site export` and `powgate apply`: sites as a JSON document, and what applying it would change in a
- * store. A setting that an entry leaves out gets its default, whatever value the site had before. All functions are pure.
+ * The file of `powgate site export` and `powgate apply`: sites as JSON, and what applying it would change. A setting that an
+ * entry leaves out gets its default, whatever the site had. Pure functions.
  */
 
 import { type FieldChange, siteChanges } from '../domain/audit.ts'
@@ -9,35 +9,34 @@ import { completed, inEffect, laterFields, type SiteSettings, withLater } from '
 import { siteRecord } from './sites.ts'
 
 export const FILE_FORMAT = 'powgate-sites'
-/** Raised when a file of the version before would get another meaning. */
+/** Raised when older files would change their meaning. */
 export const FILE_VERSION = 1
 
 interface SitesFile {
   readonly format: typeof FILE_FORMAT
   readonly version: typeof FILE_VERSION
-  /** Of each the key and all settings, but for a base that follows from `solveMs`. */
+  /** Key and all settings, except a base that follows from `solveMs`. */
   readonly sites: readonly Record<string, unknown>[]
-  /** Only of a file from a service whose store has lost them. */
+  /** Only from a service whose store has lost them. */
   readonly apiKeys?: readonly ApiKeyRecord[]
 }
 
-/** One site of a file. */
 export interface SiteEntry {
-  /** undefined: the entry's name identifies the site. */
+  /** undefined: found by name. */
   readonly siteKey: string | undefined
-  /** All settings: defaults replace those that the entry leaves out. */
+  /** With defaults for what the entry leaves out. */
   readonly settings: SiteSettings
   /** Names of API keys that the site is to have. */
   readonly keys?: readonly string[] | undefined
 }
 
-/** All settings of all sites in a fixed order. */
+/** In a fixed order. */
 export function sitesFile(sites: readonly SiteRecord[], apiKeys?: readonly ApiKeyRecord[]): SitesFile {
   return {
     format: FILE_FORMAT,
     version: FILE_VERSION,
     sites: inOrderOfCreation(sites).map(site => {
-      // Those of a later version too: this version then refuses the file by the field's name, instead of losing a setting.
+      // Includes settings from a later version, so this version refuses the file by the field's name instead of losing one.
       const settings = withLater(completed(site), laterFields(site))
       const { base, ...timed } = settings.difficulty
       const difficulty = timed.solveMs === undefined ? settings.difficulty : timed
@@ -51,28 +50,27 @@ export function inOrderOfCreation(sites: readonly SiteRecord[]): SiteRecord[] {
   return [...sites].sort((a, b) => a.createdAt - b.createdAt || (a.siteKey < b.siteKey ? -1 : 1))
 }
 
-/** What a file says. */
 export interface FileContent {
   readonly sites: readonly SiteEntry[]
-  /** They are added where the store lacks them. Those that it has stay as they are. */
+  /** Added where the store lacks them; existing ones stay as they are. */
   readonly apiKeys: readonly ApiKeyRecord[]
 }
 
 export interface PlannedChange {
   readonly action: 'create' | 'change' | 'disable' | 'delete'
-  /** undefined for a site that is created. */
+  /** undefined for a new site. */
   readonly before: SiteRecord | undefined
   readonly after: SiteRecord
-  /** Whether the file leaves the key of a new site to powgate. */
+  /** powgate makes the new site's key. */
   readonly isKeyDrawn: boolean
   readonly changes: readonly FieldChange[]
 }
 
 export interface ApplyPlan {
   readonly changes: readonly PlannedChange[]
-  /** Number of sites that need no change. */
+  /** Sites. */
   readonly unchanged: number
-  /** Contradictions between the file and the present sites, one line each. */
+  /** Contradictions between the file and the present sites. */
   readonly problems: readonly string[]
   /** API keys that the file wants. */
   readonly keys: readonly { readonly siteKey: string; readonly name: string }[]
@@ -81,7 +79,7 @@ export interface ApplyPlan {
 interface ApplyOptions {
   /** What becomes of sites that the file does not name. */
   readonly missing: 'stay' | 'disable' | 'delete'
-  /** Keys of sites that the file may leave out. */
+  /** Sites that may be absent all the same. */
   readonly neverMissing: ReadonlySet<string>
   readonly newSiteKey: () => string
   /** Unix milliseconds. */
@@ -89,8 +87,8 @@ interface ApplyOptions {
 }
 
 /**
- * @param entries of one file. An entry means the site with its key, else the only site with its name, else a new site
- * @param sites all sites of the store
+ * @param entries each means the site with its key, else the only site with its name, else a new site
+ * @param sites all of the store
  */
 export function planApply(
   entries: readonly SiteEntry[],
@@ -116,7 +114,7 @@ export function planApply(
     keys.push(...(entry.keys ?? []).map(name => ({ siteKey: identity.siteKey, name })))
     const after = siteRecord(settings, identity, before === undefined ? now : nextRevision(before, now))
     const changes = siteChanges(before, after)
-    // A value without effect may stay from before a change of the plan.
+    // A value without effect may remain from an earlier plan.
     const idle = siteChanges({ ...after, ...inEffect(after) }, after).map(({ field }) => field)
     for (const { field } of changes.filter(({ field }) => idle.includes(field)))
       problems.push(`sites[${index}].${field}: expected plan pro, got ${after.plan}`)
@@ -149,7 +147,6 @@ function disabled(before: SiteRecord, now: number): PlannedChange {
   return { action: 'disable', before, after, isKeyDrawn: false, changes: siteChanges(before, after) }
 }
 
-/** Returns which sites an entry means. */
 function finderOf(
   entries: readonly SiteEntry[],
   sites: readonly SiteRecord[],
@@ -157,7 +154,7 @@ function finderOf(
   const keyed = new Set(entries.map(({ siteKey }) => siteKey))
   const byKey = new Map(sites.map(site => [site.siteKey, [site]]))
   const byName = new Map<string, SiteRecord[]>()
-  // A site that one entry names by key is not found by another entry's name, even if it had that name.
+  // A site that an entry names by key is never found by another entry's name, even if it had that name.
   for (const site of sites.filter(({ siteKey }) => !keyed.has(siteKey)))
     byName.set(site.name, [...(byName.get(site.name) ?? []), site])
   return ({ siteKey, settings }) =>

@@ -1,4 +1,4 @@
-/** The keys of a first start's site, in a file of the data directory that only its owner can read: `powgate try` uses them. */
+/** The keys of the first site, in a file that only its owner can read, in the data directory; for `powgate try`. */
 
 import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -7,7 +7,7 @@ const FILE = 'first-keys'
 
 export interface FirstKeys {
   readonly siteKey: string
-  /** The secret. The store has only its hash. */
+  /** The store has only its hash. */
   readonly apiKey: string
 }
 
@@ -23,7 +23,7 @@ export function writeFirstKeys(dataDir: string, { siteKey, apiKey }: FirstKeys):
   return path
 }
 
-/** undefined if there is no such file, or it cannot be read as one. */
+/** undefined if the file is missing or unreadable. */
 export function readFirstKeys(dataDir: string): FirstKeys | undefined {
   try {
     const text = readFileSync(pathOfFirstKeys(dataDir), 'utf8')

@@ -1,4 +1,4 @@
-/** Before the primary process forks: reaches the store once, and creates the sites of a first start and of the demo. */
+/** Before the primary process forks: connects to the store, and creates the first site and the demo's. */
 
 import { resolve } from 'node:path'
 import { isatty } from 'node:tty'
@@ -12,31 +12,30 @@ import { PROGRAM } from '../version.ts'
 import { type FirstKeys, writeFirstKeys } from './first-keys.ts'
 import { authorInService, createSite } from './sites.ts'
 
-/** How to call the command line from where the service was started. */
+/** How to run the command line from here. */
 const COMMAND = process.argv[1]?.endsWith('main.js') ? 'npm run -s powgate --' : PROGRAM
 
-/** Deadline of store calls at the start, when no visitor waits. */
+/** For store calls at start, when no visitor waits. */
 const PATIENT_MS = 2000
-/** Failures to connect are not reported before this time: a store that is started together with powgate needs a moment. */
+/** A store that starts together with powgate needs a moment, so earlier failures are not reported. */
 const FIRST_LINE_MS = 1000
 const LINES_MS = 5000
 
 interface Start {
-  /** Description of the store for the log. */
+  /** For the log. */
   readonly store: string
-  /** Whether the demo page is on, with `auto` decided. */
+  /** Whether the demo page is on. */
   readonly demo: Exclude<DemoMode, 'auto'>
 }
 
-/** What shows the gauges of this process: those of Totals. */
 interface Gauged {
   gauges: Record<string, number>
 }
 
 /**
- * Waits for the store as long as the configuration says.
+ * Waits for the store as long as configured.
  *
- * @param totals gets the cause meanwhile
+ * @param totals shows why meanwhile
  * @throws StoreSetupError
  */
 export async function prepareStart(config: Config, log: Logger, totals: Gauged): Promise<Start> {
@@ -90,7 +89,7 @@ export async function prepareStart(config: Config, log: Logger, totals: Gauged):
   }
 }
 
-/** Logs every few seconds what the start waits for. */
+/** Logs every few seconds what it waits for. */
 function waitingLines(config: Config, log: Logger, totals: Gauged, description: () => string) {
   const startedAtMs = performance.now()
   let nextLineAtMs = startedAtMs + FIRST_LINE_MS
@@ -105,8 +104,8 @@ function waitingLines(config: Config, log: Logger, totals: Gauged, description: 
 }
 
 /**
- * Without a terminal the text goes into the log of a container or of the system, which is no place for the API key. Standard
- * output is for lines of the log there.
+ * Without a terminal this goes into a container's or the system's log, so it omits the API key; standard output is then for log
+ * lines.
  */
 function printFirstSite(keys: FirstKeys, dataDir: string, url: string, hasDemo: boolean): void {
   const { siteKey, apiKey } = keys

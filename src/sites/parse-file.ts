@@ -1,4 +1,4 @@
-/** Reads and checks a file of sites as a whole. A file with any mistake is not used. */
+/** Reads and checks a file of sites. A file with any mistake is not used. */
 
 import { Ajv, type ErrorObject } from 'ajv'
 import type { Schema } from '../domain/kinds.ts'
@@ -16,31 +16,31 @@ import { TEST_KEYS } from '../domain/test-keys.ts'
 import type { FileContent } from './file.ts'
 import { SITES_FILE_SCHEMA } from './schema.ts'
 
-/** Longest value that an error line repeats. */
+/** Longest value that a message repeats. */
 const GOT_CHARACTERS_MAX = 80
 
 type Parsed<Value> =
   | { readonly value: Value }
-  /** One line for each mistake, which starts with the mistake's place. */
+  /** One line per mistake, starting with its place. */
   | { readonly problems: readonly string[] }
 
 const ajv = new Ajv({ strict: true, meta: false, validateSchema: false, allErrors: true, verbose: true })
 
 type Fields = Readonly<Record<string, unknown>>
-/** An entry that passed the schema. Its groups may be incomplete. */
+/** Passed the schema; groups may be incomplete. */
 type FileSite = Partial<SiteSettings> & {
   readonly siteKey?: string
   readonly name: string
   readonly keys?: readonly string[]
 }
 
-/** What a new key need not say is added. */
+/** A new key may leave the rest out. */
 type FileKey = Pick<ApiKeyRecord, 'id' | 'siteKey' | 'secretSha256'> & Partial<ApiKeyRecord>
 
 /**
- * Parses a file of one object.
+ * Parses a file that is one object.
  *
- * @param rules add the mistakes that a schema cannot find
+ * @param rules find mistakes that a schema cannot
  */
 export function parseObject(
   bytes: Uint8Array,
@@ -77,7 +77,7 @@ export function parseSitesFile(bytes: Uint8Array): Parsed<FileContent> {
   return { value: { sites: entries, apiKeys: records } }
 }
 
-/** Returns a line if there is none. A byte order mark, which editors leave, is no part of the text. */
+/** A text is the problem. Skips the byte order mark that editors leave. */
 function parsedJson(bytes: Uint8Array): { readonly value: unknown } | string {
   try {
     return { value: JSON.parse(new TextDecoder('utf-8', { fatal: true }).decode(bytes)) }
@@ -87,13 +87,13 @@ function parsedJson(bytes: Uint8Array): { readonly value: unknown } | string {
   }
 }
 
-/** Mistakes by their place. Only the first mistake of a place is kept, since further ones repeat it. */
+/** Only the first mistake of each place, because more would repeat it. */
 class Problems {
   readonly #lines = new Map<string, string>()
-  /** Groups with a mistake in one of their fields. */
+  /** With a mistake in one of their fields. */
   readonly #groups = new Set<string>()
 
-  /** Ordered by site. Nothing else is said of a file of another format or version. */
+  /** By site. For another format or version, says nothing else. */
   get lines(): string[] {
     const foreign = this.#lines.get('format') ?? this.#lines.get('version')
     if (foreign !== undefined) return [foreign]
@@ -134,10 +134,10 @@ interface SchemaPart {
 
 const TEST_SITE_KEYS: ReadonlySet<unknown> = new Set(Object.values(TEST_KEYS).map(({ siteKey }) => siteKey))
 
-/** Rules that a schema cannot express. Values of a wrong type are reported by the schema. */
+/** What a schema cannot express; it already reports wrong types. */
 function checkSite(site: unknown, path: string, problems: Problems): void {
   if (!isRecord(site)) return
-  // A stored test key would work even when test keys are switched off.
+  // A stored test key would work even with test keys switched off.
   if (TEST_SITE_KEYS.has(site.siteKey))
     problems.add(`${path}.siteKey`, 'expected a key of your own, got a published test key')
   for (const field of FIELDS) {
@@ -165,7 +165,7 @@ function checkText({ kind: { text } }: SiteField, value: unknown, path: string, 
   problems.add(path, `expected ${text.expects}, got ${gotText(value)}${suggestion}`)
 }
 
-/** No site key may occur twice, and no name may where names identify the sites. */
+/** Site keys must be unique, and names too where they identify sites. */
 function checkIdentities(sites: readonly unknown[], problems: Problems): void {
   const byKey = new Map<string, number>()
   const byName = new Map<string, number[]>()
@@ -204,7 +204,7 @@ function inside(path: string, name: string): string {
   return path === '' ? word : `${path}.${word}`
 }
 
-/** A value as one short printable line. */
+/** Short and printable. */
 function gotText(value: unknown): string {
   if (value === undefined) return 'nothing'
   const text = oneLine(JSON.stringify(value))

@@ -1,4 +1,4 @@
-/** The JSON Schema of a file of sites. It follows from the table of a site's fields. */
+/** The JSON Schema of a file of sites, made from the table of site fields. */
 
 import { objectSchema, type Schema } from '../domain/kinds.ts'
 import { SITE_KEY_PATTERN } from '../domain/site.ts'
@@ -11,7 +11,7 @@ function fieldSchema({ kind, about, fallback, otherwise }: SiteField): Schema {
   return { ...kind.schema, title: otherwise === undefined ? about : `${about} (default: ${otherwise})` }
 }
 
-/** The schema of a field or a group. */
+/** For a field or a group. */
 function memberSchema(name: string): Schema {
   const fields = FIELDS.filter(({ path }) => path[0] === name)
   const [first] = fields

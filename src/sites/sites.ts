@@ -1,4 +1,4 @@
-/** Creates and changes sites and API keys, for the command line and the first start; and who the author of a change is. */
+/** Creates and changes sites and API keys for the command line and the first start, and names the author of a change. */
 
 import { randomBytes } from 'node:crypto'
 import { hostname, userInfo } from 'node:os'
@@ -16,33 +16,32 @@ import { completed, laterFields, type SiteSettings, withLater } from '../domain/
 import type { SiteStore } from '../store/store.ts'
 import { UsageError } from './rules.ts'
 
-/** Settings to change; others are kept. An empty group of limits, policies or weights removes the site's own. */
+/** Others are kept. An empty group of limits, policies or weights removes the site's own. */
 export type SiteOptions = Partial<SiteSettings>
 
 interface CreatedSite {
   readonly site: SiteRecord
-  /** The whole key. Only its hash is stored. */
+  /** Whole; only its hash is stored. */
   readonly apiKey: string
 }
 
-/** An error that the caller of a command can correct. The message has one line for each problem. */
+/** The caller of a command can correct it. One line per problem. */
 export class AdminError extends Error {
   override readonly name = 'AdminError'
 }
 
-/** The settings of an API key. */
 export interface KeyOptions {
   readonly name?: string
   /** Unix milliseconds; null: never. */
   readonly expiresAt?: number | null
 }
 
-/** The author's `how` for callers other than commands. */
+/** `how` for callers other than commands. */
 const CODE = 'code'
 
 /**
- * @param settings what is not given gets its default
- * @param before what a later version of powgate stored in it is kept
+ * @param settings others get their defaults
+ * @param before keeps what a later powgate stored in it
  */
 export function siteRecord(
   settings: SiteOptions & { name: string },
@@ -119,10 +118,9 @@ export async function findSite(store: SiteStore, siteKey: string): Promise<SiteR
 }
 
 /**
- * Writes nothing if nothing changes.
+ * Writes only if something changes.
  *
- * @param change the settings to change, or a function that computes all settings from the present record. If it throws,
- *   nothing is written
+ * @param change settings, or a function that computes all of them from the present record and may throw to write nothing
  */
 export async function updateSite(
   store: SiteStore,
@@ -135,7 +133,7 @@ export async function updateSite(
   return changeSite(store, before, siteRecord(settings, before, nextRevision(before, Date.now())), author)
 }
 
-/** @param raise undefined ends one */
+/** @param raise undefined ends it */
 export async function raiseSite(
   store: SiteStore,
   siteKey: string,
@@ -163,7 +161,7 @@ async function changeSite(
   return after
 }
 
-/** Writes nothing if nothing changes. */
+/** Writes only if something changes. */
 export async function updateApiKey(
   store: SiteStore,
   id: string,
@@ -190,7 +188,7 @@ export async function revokeApiKey(
   return changeKey(store, before, { revokedAt: Date.now() }, author)
 }
 
-/** An API key that is not revoked; it may have expired. */
+/** Not revoked, but maybe expired. */
 async function validKey(store: SiteStore, id: string): Promise<ApiKeyRecord> {
   const key = await store.readApiKey(id)
   if (key === undefined) throw new AdminError(`there is no API key with the id ${id}`)
@@ -209,7 +207,7 @@ async function changeKey(
   return after
 }
 
-/** Writes all changes and their audit entries. Throws AdminError if a record was changed meanwhile. */
+/** With audit entries. Throws AdminError if a record was changed meanwhile. */
 export async function written(
   store: SiteStore,
   changes: readonly RecordChange[],
@@ -220,10 +218,10 @@ export async function written(
 }
 
 /**
- * The author of a command's changes: POWGATE_ACTOR, else the user who called sudo, else the user of the process.
+ * POWGATE_ACTOR, else who called sudo, else the process's user.
  *
  * @param how the command's name
- * @throws UsageError if the variable's text cannot be printed in one line
+ * @throws UsageError if the variable cannot be printed in one line
  */
 export function authorOfCommand(how: string, env: NodeJS.ProcessEnv = process.env): Author {
   const variable = ['POWGATE_ACTOR', 'SUDO_USER'].find(name => env[name]?.trim())
@@ -233,7 +231,7 @@ export function authorOfCommand(how: string, env: NodeJS.ProcessEnv = process.en
   return { who: atHost(actor), how }
 }
 
-/** For changes that the service makes by itself. */
+/** For what the service changes by itself. */
 export function authorInService(how: string): Author {
   return { who: atHost(`powgate (${how})`), how }
 }
@@ -246,6 +244,6 @@ function userName(): string {
   try {
     return userInfo().username
   } catch {
-    return `user ${process.getuid?.()}` // containers run as numbers that no file names
+    return `user ${process.getuid?.()}` // containers run as numbers without a name
   }
 }

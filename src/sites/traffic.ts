@@ -1,21 +1,21 @@
-/** What is known of a site's visitors, for operators. */
+/** What operators can see of a site's visitors. */
 
 import { DAY_MS, siteRates } from '../domain/meters.ts'
 import type { SiteRecord } from '../domain/site.ts'
 import { baseOf } from '../domain/solve-time.ts'
 import type { SiteStore } from '../store/store.ts'
 
-/** What the store's meters say of a site. */
+/** From the store's meters. */
 export interface SiteTraffic {
-  /** Proofs a second of repeat sources, as `--usual-rate` has it; undefined before the first proof. */
+  /** Proofs of repeat sources a second, as for `--usual-rate`; undefined before the first proof. */
   readonly usualRate: number | undefined
-  /** Unix milliseconds until which what is usual is not known well; undefined afterwards, and before the first proof. */
+  /** Until then the usual rate is not well known, Unix milliseconds; undefined afterwards, and before the first proof. */
   readonly firstDayUntil: number | undefined
-  /** Of a site with a solving time. */
+  /** Only with a target solve time. */
   readonly timing?: {
     readonly solveMs: number
     readonly exactBase: number
-    /** Share of the last day's solutions at the base that came within the time; undefined without any. */
+    /** Share of the last day's solutions at the base that met it; undefined without any. */
     readonly inTime: number | undefined
   }
 }

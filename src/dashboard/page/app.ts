@@ -1,4 +1,4 @@
-/** Entry of the dashboard's script: fetches the numbers every ten seconds and shows them. */
+/** Entry point of the dashboard's script: fetches the numbers every ten seconds. */
 
 import type { DashboardData } from '../../metrics/history-view.ts'
 import { Choices } from './choices.ts'
@@ -25,7 +25,7 @@ const problemList = byId('problems', HTMLElement)
 let latest: DashboardData | undefined
 let lastOkMs: number | undefined
 let hasFailed = false
-/** Numbers the requests, so that a late answer does not replace a newer one. */
+/** Numbers the requests, so that a late answer never replaces a newer one. */
 let asked = 0
 let shownProblems = ''
 
@@ -79,7 +79,7 @@ function frameOf({ range, nowMs, startedAtMs, times, seconds, store }: Dashboard
   return { times, bands, ...timeSpan(range, nowMs, startedAtMs) }
 }
 
-/** Shows the age of the numbers, and the problems, also while the service does not answer. */
+/** Runs even while the service does not answer. */
 function showContact(): void {
   const now = Date.now()
   const contact = contactProblem(lastOkMs, hasFailed, now)
@@ -95,7 +95,7 @@ function showContact(): void {
   showProblems(contact === undefined ? (latest === undefined ? [] : problemsOf(latest)) : [contact])
 }
 
-/** Replaces the problems only if their texts change, so that screen readers do not announce them each time. */
+/** Only if the texts change, or screen readers would announce them each time. */
 function showProblems(problems: readonly Problem[]): void {
   const words = problems.map(({ level, text }) => `${level} ${text}`).join('\n')
   const isEmpty = latest !== undefined && latest.sites.length === 0 && latest.traffic.refusals.length === 0

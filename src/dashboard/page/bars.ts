@@ -1,4 +1,4 @@
-/** What is drawn in bars: a list of the most frequent events, a histogram, and the funnel from challenges to tokens. */
+/** Bars: lists of the most frequent events, a histogram, and the funnel from challenges to tokens. */
 
 import type { Tally, Traffic } from '../../metrics/history-view.ts'
 import { h, setText, svg, textWidth } from './dom.ts'
@@ -9,7 +9,7 @@ const ROWS_SHOWN = 7
 const SPARK_WIDTH = 88
 const SPARK_HEIGHT = 22
 
-/** The most frequent events, as rows with a bar, a share and a small curve over time. */
+/** Each row has a bar, a share and a small curve over time. */
 export class BarList {
   readonly element: HTMLElement
   readonly #choose: ((name: string) => void) | undefined
@@ -22,7 +22,7 @@ export class BarList {
 
   /**
    * @param empty text for a list without rows
-   * @param choose called with a name when its title, then a button, is clicked
+   * @param choose makes titles buttons; called with the name of the one clicked
    */
   constructor(empty: string, choose?: (name: string) => void) {
     this.#choose = choose
@@ -30,7 +30,7 @@ export class BarList {
     this.element = h('div', {}, this.#empty, this.#list, this.#restDetails)
   }
 
-  /** @param whole the number of which the rows show their shares */
+  /** @param whole what the shares are of */
   update(
     tallies: readonly Tally[],
     whole: number,
@@ -59,7 +59,7 @@ export class BarList {
   }
 }
 
-/** @param choose what a click on the title does, which is then a button */
+/** @param choose makes the title a button */
 function makeRow(choose?: () => void) {
   const title =
     choose === undefined ? h('span', { class: 'title' }) : h('button', { class: 'title', type: 'button' })
@@ -74,7 +74,7 @@ function makeRow(choose?: () => void) {
   return { title, text, count, bar, spark, element: h('li', {}, title, count, track, text, when) }
 }
 
-/** Puts the rows into a list, and moves only those that are not yet in place. */
+/** Moves only rows that are out of place. */
 function place(list: HTMLElement, rows: readonly HTMLElement[]): void {
   for (const [index, row] of rows.entries()) {
     if (list.children[index] !== row) list.insertBefore(row, list.children[index] ?? null)
@@ -82,7 +82,7 @@ function place(list: HTMLElement, rows: readonly HTMLElement[]): void {
   while (list.children.length > rows.length) list.lastElementChild!.remove()
 }
 
-/** Path of an area whose height shows the counts over time. */
+/** Path of an area as high as the counts. */
 function sparkline(counts: readonly number[], { times, fromMs, toMs }: TimeFrame): string {
   const most = Math.max(1, ...counts)
   const base = SPARK_HEIGHT - 1
@@ -93,7 +93,7 @@ function sparkline(counts: readonly number[], { times, fromMs, toMs }: TimeFrame
   })
   if (points.length === 0) return ''
   const [first, last] = [points[0]!, points.at(-1)!]
-  // The area of a single step would have no width.
+  // A single step would be an area without width.
   const start = Math.max(0, Math.min(first[0], last[0] - 3))
   const line = points.map(([x, y]) => `L${x.toFixed(1)} ${y.toFixed(1)}`).join('')
   return `M${start.toFixed(1)} ${base}${points.length === 1 ? `L${start.toFixed(1)} ${first[1].toFixed(1)}` : ''}${line}L${last[0].toFixed(1)} ${base}Z`
@@ -104,7 +104,7 @@ const TOP = 20
 const BOTTOM = 22
 const GAP = 3
 
-/** A histogram: columns side by side, one for the values in each bucket. */
+/** A histogram, one column per bucket. */
 export class BarPlot {
   readonly element: HTMLElement
   readonly #label: string
@@ -176,7 +176,7 @@ const STAGES = [
   ['Redeemed', 'of passed'],
 ] as const
 
-/** The number of each stage in the whole range. */
+/** Each stage's number in the whole range. */
 export class Funnel {
   readonly element: HTMLElement
   readonly #stages = STAGES.map(([name]) => {
@@ -199,7 +199,7 @@ export class Funnel {
     for (const [index, { count, share, bar }] of this.#stages.entries()) {
       const value = counts[index]!
       const before = counts[index - 1]
-      // A stage may exceed the one before: its challenges may have been issued before the range.
+      // A stage may exceed the one before, whose challenges may be older than the range.
       const isShare = before !== undefined && before > 0 && value <= before
       setText(count, exact(value))
       setText(

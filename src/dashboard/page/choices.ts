@@ -1,4 +1,4 @@
-/** The viewer's choices. Range and site are in the page's address, which can be shared; the theme is in the browser. */
+/** The viewer's choices: range and site are kept in the page's address, which can be shared, the theme in the browser. */
 
 import { RANGES, type Range, type SiteEntry } from '../../metrics/history-view.ts'
 import { byId, h } from './dom.ts'
@@ -11,7 +11,7 @@ export class Choices {
   readonly #ranges = [...document.querySelectorAll<HTMLInputElement>('input[name=range]')]
   readonly #changed: () => void
   #range: Range
-  /** Site key; empty for all sites. */
+  /** Empty for all sites. */
   #site: string
 
   constructor(changed: () => void) {
@@ -44,7 +44,7 @@ export class Choices {
     return query.toString()
   }
 
-  /** Lists the sites. The chosen site stays in the list, even without requests. */
+  /** The chosen site stays listed even without requests. */
   showSites(sites: readonly SiteEntry[]): void {
     const isListed = this.#site === '' || sites.some(({ siteKey }) => siteKey === this.#site)
     const listed = isListed ? sites : [...sites, { siteKey: this.#site, name: this.#site, requests: 0 }]
@@ -53,7 +53,7 @@ export class Choices {
       const label = siteKey === 'other' ? 'Other sites' : `${name}${key}`
       return h('option', { value: siteKey }, `${label} (${short(requests)})`)
     })
-    // A list in use must not change.
+    // Never change a list in use.
     if (document.activeElement === this.#sites) return
     this.#sites.replaceChildren(this.#sites.options[0]!, ...options)
     this.#sites.value = this.#site

@@ -1,5 +1,5 @@
 /**
- * The moment at which the viewer points, by mouse, finger or keyboard. All plots share it, so that curves can be compared.
+ * The moment that the viewer points at by mouse, finger or keyboard; shared by all plots, so that curves can be compared.
  * Assistive technology sees each plot as a slider over time.
  */
 
@@ -9,7 +9,7 @@ export class Cursor {
   readonly #listeners: OnCursor[] = []
   #timeMs: number | null = null
 
-  /** Unix milliseconds; null if the viewer points at no moment. */
+  /** Unix milliseconds; null without one. */
   get timeMs(): number | null {
     return this.#timeMs
   }
@@ -25,7 +25,7 @@ export class Cursor {
   }
 }
 
-/** The step whose end is nearest to a time; -1 if there is none. */
+/** The step that ends nearest to a time; -1 without steps. */
 export function nearestIndex(times: readonly number[], timeMs: number): number {
   let nearest = -1
   let leastMs = Infinity
@@ -39,13 +39,12 @@ export function nearestIndex(times: readonly number[], timeMs: number): number {
   return nearest
 }
 
-/** What the viewer can point into. */
 export interface Explored {
-  /** Ends of the steps, oldest first. */
+  /** Step ends, oldest first. */
   readonly times: readonly number[]
-  /** The time at a distance from the left edge, in pixels. */
+  /** At a distance from the left edge, in pixels. */
   timeAt(x: number): number
-  /** Text of a step, for assistive technology. */
+  /** A step as text, for assistive technology. */
   text(index: number): string
 }
 
@@ -66,7 +65,7 @@ export function makeExplorable(element: HTMLElement, label: string, cursor: Curs
   }
   element.addEventListener('pointermove', point)
   element.addEventListener('pointerdown', point)
-  // After a touch, the moment stays, so that its numbers can be read.
+  // After a touch the moment stays, so that its numbers can be read.
   element.addEventListener('pointerleave', event => {
     if (event.pointerType !== 'touch') cursor.set(null)
   })
@@ -81,7 +80,7 @@ export function makeExplorable(element: HTMLElement, label: string, cursor: Curs
   })
 }
 
-/** Updates the slider's attributes, which assistive technology reads. */
+/** For assistive technology. */
 export function describe(element: HTMLElement, plot: Explored, cursor: Cursor): void {
   const last = Math.max(0, plot.times.length - 1)
   const index = currentIndex(plot, cursor)
@@ -91,12 +90,12 @@ export function describe(element: HTMLElement, plot: Explored, cursor: Cursor): 
   element.setAttribute('aria-valuetext', plot.times.length === 0 ? 'no numbers yet' : plot.text(index))
 }
 
-/** The step at which the viewer points, otherwise the latest. */
+/** Where the viewer points, otherwise the latest step. */
 function currentIndex(plot: Explored, cursor: Cursor): number {
   return cursor.timeMs === null ? plot.times.length - 1 : nearestIndex(plot.times, cursor.timeMs)
 }
 
-/** The step to which a key moves, from one of so many: null for none. Other keys have no function. */
+/** The step that a key moves to; null for none. */
 const KEYS: Readonly<Record<string, (index: number, count: number) => number | null>> = {
   ArrowLeft: index => index - 1,
   ArrowDown: index => index - 1,

@@ -1,4 +1,4 @@
-/** Makes HTML and SVG elements, and measures texts. Text is always added as text, never as HTML. */
+/** Makes HTML and SVG elements and measures texts. Text is always added as text, never as HTML. */
 
 type Attributes = Readonly<Record<string, string | number | boolean | undefined>>
 type Child = Node | string
@@ -32,12 +32,12 @@ function filled<Made extends Element>(
   return element
 }
 
-/** Sets a text only if it differs, so that nothing is announced or painted without need. */
+/** Only if it differs, so that nothing is announced or painted needlessly. */
 export function setText(element: Element, text: string): void {
   if (element.textContent !== text) element.textContent = text
 }
 
-/** @throws Error if the page has no such element */
+/** @throws Error without such an element */
 export function byId<Kind extends Element>(id: string, kind: new () => Kind): Kind {
   const element = document.getElementById(id)
   if (!(element instanceof kind)) throw new Error(`the page has no #${id}`)
@@ -47,7 +47,7 @@ export function byId<Kind extends Element>(id: string, kind: new () => Kind): Ki
 const context = document.createElement('canvas').getContext('2d')
 const FALLBACK_WIDTH = 8
 
-/** Width in pixels, in the font of the style sheet for texts in plots. */
+/** In pixels, in the style sheet's font for plots. */
 export function textWidth(text: string): number {
   if (context === null) return FALLBACK_WIDTH * text.length
   const rootPx = Number.parseFloat(getComputedStyle(document.documentElement).fontSize)

@@ -1,4 +1,4 @@
-/** Adds up numbers, and formats numbers and times for people. All functions are pure. */
+/** Formats numbers and times for people. Pure functions. */
 
 export function sum(counts: readonly number[]): number {
   return counts.reduce((total, count) => total + count, 0)

@@ -1,4 +1,4 @@
-/** Curves over time, with axes. The legend shows the numbers of the moment at which the viewer points. */
+/** Curves over time, with axes. The legend shows the numbers of the moment that the viewer points at. */
 
 import type { Gaps } from '../../metrics/history-view.ts'
 import { type Cursor, describe, type Explored, makeExplorable, nearestIndex } from './cursor.ts'
@@ -7,32 +7,32 @@ import { clock, clockSeconds } from './format.ts'
 import { ticksFromZero, timeTicks } from './scale.ts'
 
 export interface LinePlotSpec {
-  /** Name of the plot, for assistive technology. */
+  /** For assistive technology. */
   readonly label: string
-  /** What the viewer reads above the plot, if it is not the only one of its panel. */
+  /** Above the plot, unless it is alone in its panel. */
   readonly heading?: string
-  /** By name: colour and dashes, one of the style sheet's c0 to c5. */
+  /** Colour and dashes by name: one of the style sheet's c0 to c5. */
   readonly curves: Readonly<Record<string, string>>
-  /** Formats a value with its unit. */
+  /** A value with its unit. */
   readonly text: (value: number) => string
-  /** Formats a value at the axis. */
+  /** A value at the axis. */
   readonly tick: (value: number) => string
-  /** The axis ends at this value or above. */
+  /** The axis ends here or above. */
   readonly axisMax: number
-  /** Start of the axis; 0 by default. */
+  /** Where the axis starts; 0 by default. */
   readonly axisMin?: number
-  /** Whether only whole numbers have ticks. */
+  /** Only whole numbers have ticks. */
   readonly isWhole?: boolean
-  /** Whether the curves are drawn as areas, stacked. */
+  /** Draws stacked areas. */
   readonly isStacked?: boolean
 }
 
-/** The time axis, which all plots over time share. */
+/** All plots over time share this axis. */
 export interface TimeFrame {
   readonly times: readonly number[]
   readonly fromMs: number
   readonly toMs: number
-  /** Times at which the store did not answer. */
+  /** When the store did not answer. */
   readonly bands: readonly { readonly fromMs: number; readonly toMs: number }[]
 }
 
@@ -56,7 +56,7 @@ export class LinePlot implements Explored {
   readonly #canvas = h('div', { class: 'canvas' })
   readonly #svg = svg('svg', { 'aria-hidden': 'true', height: HEIGHT })
   readonly #pointer = svg('g', { class: 'pointer' })
-  /** Shows the time of the legend's numbers. The caption contains it if there is a heading, otherwise the panel does. */
+  /** Time of the legend's numbers; in the caption if there is a heading, otherwise in the panel. */
   readonly at = h('time')
   readonly #readings: HTMLElement[] = []
   readonly #hatch = `hatch-${hatches++}`
@@ -101,7 +101,7 @@ export class LinePlot implements Explored {
     return this.#frame.times
   }
 
-  /** @param values for each curve, a value for each step */
+  /** @param values per curve, one per step */
   update(frame: TimeFrame, values: readonly Gaps[]): void {
     this.#frame = frame
     this.#values = values
@@ -185,7 +185,7 @@ export class LinePlot implements Explored {
     })
   }
 
-  /** Runs of points without a gap, within the time shown. */
+  /** Points without a gap, within the time shown. */
   #runs(values: Gaps): Point[][] {
     const runs: Point[][] = [[]]
     for (const [index, timeMs] of this.times.entries()) {
@@ -209,12 +209,12 @@ export class LinePlot implements Explored {
     })
   }
 
-  /** Draws the topmost area first, so that lower ones cover it. */
+  /** Topmost area first, so that lower ones cover it. */
   #areas(layers: readonly Gaps[]): SVGElement[] {
     const groups = layers.map((values, curve) => {
       const marks = this.#runs(values).flatMap(points => {
         const [x, y] = points[0]!
-        // A single step is shown as a bar.
+        // A single step is drawn as a bar.
         const run: Point[] = points.length === 1 ? [[x - 3, y], [x + 3, y]] : points // biome-ignore format: a table
         const base = this.#y(0)
         const area = `${pathOf(run)}L${run.at(-1)![0]} ${base}L${run[0]![0]} ${base}Z`
@@ -263,7 +263,7 @@ function pathOf(run: readonly Point[]): string {
   return `M${run.map(([x, y]) => `${x.toFixed(1)} ${y.toFixed(1)}`).join('L')}`
 }
 
-/** Adds the lower layers to each layer. */
+/** Adds to each layer those below. */
 function stacked(values: readonly Gaps[]): Gaps[] {
   const sums: number[] = []
   return values.map(layer => layer.map((value, index) => (sums[index] = (sums[index] ?? 0) + (value ?? 0))))

@@ -1,11 +1,11 @@
-/** A part of the page with a heading, its plots, and the same numbers as a table. */
+/** A section with a heading, plots, and the same numbers as a table. */
 
 import type { DashboardData, Gaps } from '../../metrics/history-view.ts'
 import { h } from './dom.ts'
 import { clockSeconds, moment } from './format.ts'
 import type { TimeFrame } from './line-plot.ts'
 
-/** A part of the page that shows the latest data. */
+/** A part of the page that is updated with new data. */
 export interface PagePart {
   readonly element: HTMLElement
   update(data: DashboardData, frame: TimeFrame): void
@@ -19,13 +19,13 @@ export interface NumberTable {
 
 export interface PanelSpec {
   readonly title: string
-  /** Describes the plotted quantity, with its unit. */
+  /** What is plotted, with its unit. */
   readonly about: string
-  /** Shows the time of the legend's numbers, if the panel has only one plot. */
+  /** Time of the legend's numbers, if there is only one plot. */
   readonly at?: HTMLElement
-  /** Whether the panel takes the whole width. */
+  /** Takes the whole width. */
   readonly isWide?: boolean
-  /** Whether the numbers are always those of all sites, even if one is chosen. */
+  /** Shows all sites' numbers even if one is chosen. */
   readonly isOfAllSites?: boolean
 }
 
@@ -38,7 +38,7 @@ export class Panel {
   readonly #details: HTMLDetailsElement | undefined
   #table: (() => NumberTable) | undefined
 
-  /** @param hasTable whether the panel needs a table, because the numbers are nowhere shown as text */
+  /** @param hasTable set if the numbers are nowhere shown as text */
   constructor(spec: PanelSpec, content: readonly HTMLElement[], hasTable = true) {
     const { title, about, at, isWide = false, isOfAllSites = false } = spec
     this.#title = title
@@ -71,14 +71,14 @@ export class Panel {
     const { scrollTop } = this.#holder
     this.#holder.replaceChildren(h('table', {}, caption, h('thead', {}, headings), h('tbody', {}, ...body)))
     this.#holder.scrollTop = scrollTop
-    // A part that scrolls must be reachable by keyboard.
+    // What scrolls must be reachable by keyboard.
     this.#holder.tabIndex = 0
     this.#holder.setAttribute('role', 'region')
     this.#holder.setAttribute('aria-label', `${this.#title}: numbers`)
   }
 }
 
-/** A row for each step, the latest first. */
+/** A row per step, the latest first. */
 export function stepTable(
   times: readonly number[],
   head: readonly string[],

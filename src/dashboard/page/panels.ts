@@ -1,4 +1,4 @@
-/** All panels of the page. Each says what it shows; `linePanel` and `rankPanel` build and update it. */
+/** All panels of the page: each says what it shows, and `linePanel` or `rankPanel` builds it. */
 
 import { ENDPOINT_NAMES } from '../../domain/endpoint.ts'
 import { OUTCOMES } from '../../domain/outcome.ts'
@@ -18,9 +18,9 @@ import { LinePlot, type LinePlotSpec } from './line-plot.ts'
 import { type PagePart, Panel, type PanelSpec, stepTable } from './panel.ts'
 
 /**
- * In the order in which a person on call needs them.
+ * In the order in which someone on call needs them.
  *
- * @param choose called with the key of a site that the viewer clicks
+ * @param choose called with the key of a clicked site
  */
 export function makePanels(cursor: Cursor, choose: (siteKey: string) => void): PagePart[] {
   return [
@@ -39,15 +39,15 @@ export function makePanels(cursor: Cursor, choose: (siteKey: string) => void): P
   ]
 }
 
-/** A panel of plots over time, and their numbers as a table. */
+/** Plots over time, and their numbers as a table. */
 interface LinePanelSpec extends PanelSpec {
   readonly plots: readonly LinePlotSpec[]
   /** By plot and curve. */
   readonly values: (data: DashboardData) => readonly (readonly Gaps[])[]
-  /** Titles of the table's columns. */
+  /** Column titles. */
   readonly head: readonly string[]
   readonly columns: (data: DashboardData) => readonly Gaps[]
-  /** Formats a number of the table. */
+  /** A number of the table. */
   readonly text: (value: number) => string
 }
 
@@ -68,14 +68,14 @@ function linePanel({ plots: specs, values, head, columns, text, ...spec }: LineP
   } satisfies PagePart
 }
 
-/** A panel that ranks by count. */
+/** Ranks by count. */
 interface RankPanelSpec extends PanelSpec {
-  /** Text for a list without rows. */
+  /** For a list without rows. */
   readonly empty: string
-  /** What a name means; names of sites are among the data. */
+  /** What a name means; site names are in the data. */
   readonly explain: (name: string, data: DashboardData) => { title: string; text: string }
   readonly tallies: (data: DashboardData) => readonly Tally[]
-  /** The number of which the rows show their shares. */
+  /** What the shares are of. */
   readonly whole: (data: DashboardData) => number
 }
 
@@ -187,7 +187,7 @@ const LIMITS: RankPanelSpec = {
   whole: ({ limits }) => sum(limits.map(({ total }) => total)),
 }
 
-/** Reasons may be unknown here: a worker may run newer code than this page. */
+/** Workers may run newer code than this page, so some reasons may be unknown. */
 function by(words: Readonly<Record<string, ReasonWords>>) {
   return (name: string) => explained(name, words[name])
 }

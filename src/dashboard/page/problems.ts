@@ -1,4 +1,4 @@
-/** Finds the problems that a person on call must know first, worst first. All functions are pure. */
+/** Finds what someone on call must know, worst first. Pure functions. */
 
 import { STORE_CAUSES } from '../../domain/reason-words.ts'
 import type { DashboardData } from '../../metrics/history-view.ts'
@@ -11,13 +11,13 @@ export interface Problem {
   readonly text: string
 }
 
-/** Numbers this old are stale: the service has not answered since. */
+/** Older numbers are stale: the service has not answered since. */
 const STALE_MS = 25_000
 const CLOCK_APART_SECONDS_MAX = 1
 const LAG_MS_MAX = 100
 const STORE_P99_MS_MAX = 50
 
-/** @param lastOkMs when the service last answered this page; undefined if never */
+/** @param lastOkMs when the service last answered; undefined if never */
 export function contactProblem(
   lastOkMs: number | undefined,
   failedSince: boolean,

@@ -1,8 +1,8 @@
-/** Chooses the ticks of an axis. All functions are pure. */
+/** Chooses an axis's ticks. Pure functions. */
 
 const NICE = [1, 2, 5, 10] as const
 
-/** About `most` ticks or fewer, from 0 to at least `max`. */
+/** About `most` ticks, from 0 to at least `max`. */
 export function ticksFromZero(max: number, most: number, isWhole = false): number[] {
   const least = max / most
   const power = 10 ** Math.floor(Math.log10(least || 1))
@@ -10,7 +10,7 @@ export function ticksFromZero(max: number, most: number, isWhole = false): numbe
   const step = isWhole ? Math.max(1, nice * power) : nice * power
   const ticks: number[] = []
   for (let index = 0; ; index++) {
-    // Rounds floating-point errors: 0.30000000000000004 becomes 0.3.
+    // 0.30000000000000004 becomes 0.3.
     ticks.push(Number((index * step).toPrecision(10)))
     if (index > 0 && index * step >= max * 0.9999) return ticks
   }
@@ -20,10 +20,10 @@ const MINUTE_MS = 60_000
 const TIME_STEPS_MINUTES = [1, 2, 5, 10, 15, 30, 60, 120, 180, 240, 360, 720] as const
 
 /**
- * Ticks at round local times within a span.
+ * At round local times.
  *
- * @param most number of labels that have room
- * @param offsetMinutes of local time, from `Date.getTimezoneOffset`
+ * @param most labels that fit
+ * @param offsetMinutes from `Date.getTimezoneOffset`
  */
 export function timeTicks(fromMs: number, toMs: number, most: number, offsetMinutes: number): number[] {
   const spanMinutes = (toMs - fromMs) / MINUTE_MS
@@ -39,7 +39,7 @@ export function timeTicks(fromMs: number, toMs: number, most: number, offsetMinu
 const SPAN_MIN_MS = { '30m': 5 * MINUTE_MS, '24h': 30 * MINUTE_MS } as const
 const SPAN_MAX_MS = { '30m': 30 * MINUTE_MS, '24h': 24 * 60 * MINUTE_MS } as const
 
-/** The span of a time axis: the range, or the time since the start if that is shorter. */
+/** The range, or the time since the start if shorter. */
 export function timeSpan(
   range: keyof typeof SPAN_MAX_MS,
   nowMs: number,
