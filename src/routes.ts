@@ -1,5 +1,5 @@
 /**
- * Start reading here: what is served. domain/endpoint.ts is the table of endpoints, with their methods; FLOWS binds them.
+ * Start reading here: what is served. domain/endpoint.ts is the table of endpoints; FLOWS says what each does.
  *
  *   request -> Exchange (http/exchange.ts) -> endpoint (endpoints/*.ts) -> domain/*, store -> reply -> Exchange
  */
@@ -18,7 +18,6 @@ import type { ExchangeHost, ExchangeRules } from './http/exchange-host.ts'
 import { type HeaderList, type Reply, refusalReply } from './http/replies.ts'
 import { contentRequest, endsPlainly, queryOf } from './http/request-headers.ts'
 
-/** What each endpoint does. */
 const FLOWS: { readonly [Name in EndpointName]: new (service: Service, name: Name) => Endpoint } = {
   challenge: ChallengeEndpoint,
   verify: VerifyEndpoint,
@@ -27,8 +26,8 @@ const FLOWS: { readonly [Name in EndpointName]: new (service: Service, name: Nam
 }
 
 /**
- * Where backends look for /siteverify that know only a host: the paths of reCAPTCHA and Turnstile. hCaptcha's is the same.
- * Google alone takes GET too, which many of its clients use.
+ * Paths of reCAPTCHA and Turnstile, for backends in which only a host can be set; hCaptcha's path is /siteverify itself. Google
+ * alone also takes GET, which many of its clients use.
  */
 const VENDOR_FLOWS = [
   { path: '/recaptcha/api/siteverify', flow: SiteverifyEndpoint, takesGet: true },
@@ -36,7 +35,10 @@ const VENDOR_FLOWS = [
 ] as const
 
 const PREFLIGHT_SECONDS = 86_400
-/** Any header: tracing agents add theirs to every fetch. `*` leaves out Authorization, and browsers before 2019 read it as a name. */
+/**
+ * Any header, because tracing agents add theirs to every fetch. `*` leaves out Authorization, and browsers before 2019 read it
+ * as a name.
+ */
 const ALLOWED_HEADERS = 'X-Site-Key, Content-Type, Authorization, *'
 
 const AMBIGUOUS_REPLY = refusalReply({ reason: 'length-ambiguous' }, 'plain')
@@ -45,7 +47,7 @@ const CONTENT_SHEDDING: Shedding = {
   reply: refusalReply({ reason: 'overloaded' }, 'plain', [['Retry-After', '1']]),
 }
 
-/** @param contents files and pages to serve: the widget, the demo page, the OpenAPI document */
+/** @param contents the widget, the demo page, the OpenAPI document */
 export function buildApp(
   service: Service,
   host: ExchangeHost,
@@ -64,13 +66,12 @@ export function buildApp(
 
 type Handler = (response: HttpResponse, request: HttpRequest) => void
 
-/** Answers every request with the same reply. */
 function always(reply: Reply, host: ExchangeHost, rules: ExchangeRules): Handler {
   const answer = (exchange: Exchange) => exchange.answer(reply)
   return seenBy(host, (response, request) => new Exchange(response, request, host, rules).begin(answer))
 }
 
-/** The handler of a path that is never shed: while other requests are shed, the gate counts this one. */
+/** For a path that is never shed: the gate counts its requests while it sheds others. */
 function seenBy({ gate }: ExchangeHost, handler: Handler): Handler {
   if (gate === undefined) return handler
   return (response, request) => {
@@ -80,19 +81,17 @@ function seenBy({ gate }: ExchangeHost, handler: Handler): Handler {
 }
 
 /**
- * One in this many refusals is answered by an exchange, at the end of the turn. If another request follows before that,
- * uWebSockets.js closes the connection. A connection can pipeline 10,000 requests; this bounds how many of them are refused
- * in one turn.
+ * One in this many refusals is answered by an exchange at the turn's end; if another request comes first, uWebSockets.js closes
+ * the connection. Otherwise one connection that pipelines 10,000 requests would have them all refused in one turn.
  */
 const REFUSALS_PER_EXCHANGE = 64
 
-/** How the requests of a path are shed. */
 interface Shedding {
   readonly work: WorkKind
   readonly reply: Reply
 }
 
-/** The handler, or a refusal if the request is shed. */
+/** The handler, or a refusal while it is shed. */
 function unlessOverloaded(
   handler: Handler,
   { work, reply }: Shedding,
@@ -134,7 +133,7 @@ function addRoute<Name extends EndpointName>(
     ambiguousReply,
   }
   const step = (exchange: Exchange) => endpoint.handle(exchange, '')
-  /** Only /siteverify has a use for the query, so no other request pays for it. */
+  /** Only /siteverify uses the query, so no other request pays for it. */
   const handle: Handler =
     errorStyle === 'siteverify'
       ? (response, request) => {
@@ -146,7 +145,7 @@ function addRoute<Name extends EndpointName>(
   const handler = unlessOverloaded(handle, shedding, host, rules)
   app[method](path, handler)
   if (takesGet) app.get(path, handler)
-  // Preflights are not counted among the endpoint's answers.
+  // Preflights do not count as the endpoint's answers.
   if (isCrossOrigin) app.options(path, always(preflightReply(method), host, { ...rules, part: 'other' }))
   app.any(path, always(wrongMethod, host, rules))
 }

@@ -1,4 +1,4 @@
-/** GET /metrics: what all processes have counted until now, for Prometheus. */
+/** GET /metrics, for Prometheus: what all processes have counted. */
 
 import { openFilesOf } from '../http/open-files.ts'
 import { CONTENT_TYPE, exposition } from '../metrics/exposition.ts'
@@ -22,7 +22,7 @@ export function metricsRoute(totals: Totals, supervisor: Pick<Supervisor, 'askSt
   }
 }
 
-/** What the primary process measures: of itself, and of the workers from outside. */
+/** Measured by the primary process, of itself and of the workers from outside. */
 async function primaryGauges(totals: Totals): Promise<Values> {
   const { rss, heapUsed } = process.memoryUsage()
   const gauges: Values = {

@@ -1,7 +1,7 @@
 /**
- * The admin port: health, readiness, metrics, and further routes. The port has no password, and listens on loopback by
- * default. It answers only requests to an address, to localhost, to this machine's name or to a name of POWGATE_ADMIN_HOSTS.
- * Any other name may be one that a web page has pointed at this port (DNS rebinding).
+ * The admin port: health, readiness, metrics and further routes. It has no password and listens on loopback by default. It
+ * answers only requests for an address, localhost, this machine's name or a name of POWGATE_ADMIN_HOSTS: a web page could have
+ * pointed any other name here (DNS rebinding).
  */
 
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
@@ -12,33 +12,32 @@ import { ListenError } from '../config/ports.ts'
 import { isLoopback } from '../domain/address.ts'
 import type { Logger } from '../log/logger.ts'
 
-/** What supervises the workers. */
 export interface Supervisor {
   isHealthy(): boolean
   isReady(): boolean
-  /** Resolves when what every worker has counted until now is in the totals. */
+  /** Resolves once the totals hold what every worker has counted so far. */
   askStats(): Promise<void>
-  /** The configured number of workers, which a SIGHUP can change. */
+  /** As configured; a SIGHUP can change it. */
   workersWanted(): number
 }
 
 export interface AdminRoute {
-  /** The whole path, without a query. */
+  /** Whole, without a query. */
   readonly path: string
-  /** Answers GET and HEAD; for HEAD, Node.js leaves the body out. An exception becomes a 500. */
+  /** For GET and HEAD (Node.js leaves out HEAD's body). An exception becomes a 500. */
   handle(request: IncomingMessage, response: ServerResponse, query: URLSearchParams): void | Promise<void>
 }
 
-/** A client that is slower than this loses its connection. */
+/** Slower clients lose their connection. */
 const SLOW_MS = 5000
 const HEADER_BYTES_MAX = 8192
-/** Of one connection: thousands that are sent at once would delay all others by seconds. */
+/** Per connection, because thousands at once would delay all others by seconds. */
 const REQUESTS_MAX = 100
 const CONNECTIONS_MAX = 256
-/** Of these, so many may be without a request. One more ends the oldest, so that a check of health always finds a place. */
+/** Connections without a request. One more ends the oldest, so a health check always finds a place. */
 const SILENT_MAX = 64
 
-/** Resolves with undefined if no port is configured. */
+/** undefined if no port is configured. */
 export function startAdminServer(
   { adminHost, adminHosts, adminPort }: Pick<Config, 'adminHost' | 'adminHosts' | 'adminPort'>,
   supervisor: Supervisor,
@@ -157,7 +156,7 @@ function nameOf(host: string): string {
   return host.replace(/\.?(:\d*)?$/, '').toLowerCase()
 }
 
-/** Whether a Host header names this machine by an address or as localhost, which no name server can point elsewhere. */
+/** Whether a Host header is an address of this machine or localhost, which no name server can point elsewhere. */
 export function isLocalName(host: string): boolean {
   const name = nameOf(host)
   if (name.startsWith('[')) return name.endsWith(']') && isIP(name.slice(1, -1)) === 6

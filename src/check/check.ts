@@ -1,4 +1,4 @@
-/** `powgate check`: reports the mistakes of a configuration, and what the service would do. Changes nothing. */
+/** `powgate check`: reports configuration mistakes and what the service would do. Changes nothing. */
 
 import { once } from 'node:events'
 import { accessSync, constants } from 'node:fs'
@@ -125,12 +125,11 @@ function describeWatching(
   }
 }
 
-// The machine: ports, limits of the process, settings of the kernel.
 
-/** Open files that a worker needs besides its connections: for the store, the log and libraries. */
+/** Open files that a worker needs besides connections: for the store, logs and libraries. */
 const FILES_MIN = 4096
 
-/** @param sites of the store; none if the store cannot be used */
+/** @param sites of the store; none if it cannot be used */
 async function checkMachine(
   config: Config,
   sites: readonly SiteRecord[],
@@ -161,7 +160,7 @@ async function checkPorts(
     })
 }
 
-/** Whether the checked service itself listens on this port. Another program there is a problem. */
+/** Whether the port is taken by the checked service itself, which is no problem. */
 async function isHeld(
   place: ListenAddress,
   prefix: '' | 'POWGATE_ADMIN_',
@@ -192,7 +191,7 @@ async function isThisService(config: Config, sites: readonly SiteRecord[]): Prom
 const ASK_MS = 3000
 
 /**
- * @param proxies addresses from which a connection starts with a PROXY protocol header
+ * @param proxies peers that start with a PROXY protocol header
  * @returns undefined unless the answer is JSON
  */
 async function ask({ host, port }: ListenAddress, path: string, headers = {}, proxies?: AddressSet) {

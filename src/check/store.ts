@@ -1,4 +1,4 @@
-/** The part of `powgate check` about the store: whether it can be reached, and whether its scripts work. */
+/** The store's part of `powgate check`: whether it can be reached and its scripts work. */
 
 import { randomBytes } from 'node:crypto'
 import { existsSync, statfsSync } from 'node:fs'
@@ -10,27 +10,25 @@ import { tryJoin } from '../process/hosts.ts'
 import { createStore, openSiteStore } from '../store/open.ts'
 import type { RequestStore, SiteStore } from '../store/store.ts'
 
-/** What `powgate check` prints. */
 export interface CheckResults {
-  /** What the service would do: names and values. */
+  /** Names and values of what the service would do. */
   readonly facts: [name: string, value: string][]
-  /** Why the service would not start or not work. */
+  /** Why the service would not start or work. */
   readonly problems: string[]
-  /** Risks, each with what to do. */
+  /** Each with what to do. */
   readonly warnings: string[]
-  /** Hints. */
   readonly notes: string[]
 }
 
-/** Deadline of store calls, for which only the operator waits. */
+/** For store calls; only the operator waits. */
 const PATIENT_MS = 2000
-/** Number of trials, so many that most shards of a Cluster are used. */
+/** Enough to reach most shards of a Cluster. */
 const ROUNDS = 32
 const KEPT_MS = 1000
 
 /**
- * @param isShardsSet whether the number of shards is set, or the store's holds
- * @returns the store's sites; none if the store cannot be used
+ * @param isShardsSet whether settings or the store give the number of shards
+ * @returns none if the store cannot be used
  */
 export async function checkStore(
   config: Config,
@@ -72,7 +70,7 @@ async function checkRedis(
 }
 
 async function checkEmbedded(config: Config, findings: CheckResults): Promise<readonly SiteRecord[]> {
-  // Loaded here only: lmdb is not available on every platform, and Redis does not need it.
+  // Loaded only here, because Redis does not need lmdb, which some platforms lack.
   const { isStateOfThisBoot, opennessOf, prepareDataDir } = await import('../store/embedded/environment.ts')
   const { damageIn } = await import('../store/embedded/inspection.ts')
   const dataDir = resolve(config.dataDir)
@@ -96,7 +94,7 @@ async function checkEmbedded(config: Config, findings: CheckResults): Promise<re
     const store = await openSiteStore(config)
     sites = await countSites(store, findings).finally(() => store.close())
   } else findings.facts.push(['sites', 'none yet: the start makes a demo site'])
-  // The next start deletes a state of another boot, damaged or not.
+  // The next start deletes another boot's state, damaged or not.
   const isOfThisBoot = isStateOfThisBoot(dataDir)
   const damage = isOfThisBoot ? damageIn(dataDir, 'state') : undefined
   if (damage !== undefined) {
@@ -126,7 +124,7 @@ async function countSites(store: SiteStore, findings: CheckResults): Promise<rea
   return sites
 }
 
-/** Runs the real operations for addresses with random tags, which no visitor has. */
+/** Runs real operations for addresses with random tags, which no visitor has. */
 async function tryRequests(store: RequestStore, findings: CheckResults): Promise<void> {
   const startMs = performance.now()
   for (let round = 0; round < ROUNDS; round++) await tryOne(store)

@@ -1,4 +1,4 @@
-/** Finds one visitor's lines in logs of any size. Only lines that contain the text are parsed. */
+/** Finds one visitor's lines in logs of any size; parses only lines that contain the text. */
 
 import { createReadStream, createWriteStream, fstatSync, mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -8,33 +8,32 @@ import { pipeline as pipelineDone } from 'node:stream/promises'
 import { createGunzip } from 'node:zlib'
 import { AdminError } from '../sites/sites.ts'
 
-/** What a search looks for. */
 export interface Query {
   readonly text: string
-  /** What the text is: a request id may be a nonce too, and an address one of either; its last visits are meant. */
+  /** A request id may also be a nonce. An address has neither; its last visits are meant. */
   readonly kind: 'nonce' | 'id' | 'address'
   /** Of an address: by it the log names the address, unless it has whole ones. */
   readonly network?: string
 }
 
-/** One line of a log, parsed. */
+/** One parsed line. */
 export type LogRecord = Readonly<Record<string, unknown>>
 
 export interface SearchResult {
-  /** Ordered by time. */
+  /** By time. */
   readonly records: readonly LogRecord[]
-  /** Whether lines were found by the network of the address, so that they may be of another address in it. */
+  /** Found by the address's network, so lines may be of another address in it. */
   readonly isOfNetwork: boolean
-  /** Number of lines that contain the text and are not powgate's JSON. */
+  /** Lines with the text that are not powgate's JSON. */
   readonly skipped: number
-  /** Whether further lines were found and left out. */
+  /** More was found, but left out. */
   readonly isCut: boolean
   readonly read: Reading
 }
 
-/** Period and hosts of the logs, taken from samples of their lines. */
+/** Period and hosts of the logs, from sample lines. */
 interface Reading {
-  /** Unix milliseconds; undefined: no line was one of powgate's. */
+  /** Unix milliseconds; undefined if no line was powgate's. */
   fromMs?: number
   toMs?: number
   readonly hosts: Set<string>
@@ -44,20 +43,20 @@ export const STDIN = '-'
 const STDIN_FD = 0
 
 const RECORDS_MAX = 1000
-/** Above this number of nonces, a request id is not an id: a proxy gives the same text to all requests. */
+/** A request id with more nonces is none: a proxy gives all requests the same text. */
 const NONCES_MAX = 20
-/** Visits of one address that are returned. */
+/** Visits that a search by address returns. */
 export const VISITS = 10
 
 /**
- * The lines that bear the text as nonce, request id or address, and all others of the nonces that these bear.
+ * All lines with the text as nonce, request id or address, and all lines with a nonce found there.
  *
- * @param paths files, `.gz` among them, or `-` for standard input
+ * @param paths files, also `.gz`, or `-` for standard input
  * @throws AdminError if one cannot be read
  */
 export async function searchLogs(paths: readonly string[], query: Query): Promise<SearchResult> {
   const hits = new Hits(query)
-  // A second pass looks for the nonces that the first one finds. A nonce is found in one pass.
+  // A second pass looks for the nonces found by the first. Searching by nonce needs one.
   const isPipe = paths.includes(STDIN) && !fstatSync(STDIN_FD).isFile()
   const kept = isPipe && query.kind !== 'nonce' ? await keepPipe() : undefined
   const sources = paths.map(path => (path === STDIN ? (kept ?? path) : path))
@@ -80,7 +79,7 @@ export async function searchLogs(paths: readonly string[], query: Query): Promis
   }
 }
 
-/** A pipe can be read only once, so a file of its own keeps what comes from it. */
+/** A pipe can be read only once, so it is copied to a file. */
 async function keepPipe(): Promise<string> {
   let dir: string | undefined
   try {
@@ -98,7 +97,7 @@ async function keepPipe(): Promise<string> {
 
 class Hits {
   readonly #query: Query
-  /** Keyed by the line's text, since the second pass finds the same lines again. */
+  /** By text, because the second pass finds the same lines again. */
   readonly #records = new Map<string, LogRecord>()
   readonly #skipped = new Set<string>()
   readonly #read: Reading = { hosts: new Set() }
@@ -133,7 +132,7 @@ class Hits {
     if (typeof hostname === 'string') this.#read.hosts.add(hostname)
   }
 
-  /** Of an address, the lines of its last visits alone: those of one nonce, or one that bears none. */
+  /** For an address, only the lines of its last visits: a visit is a nonce, or a line without one. */
   keepLast(): void {
     if (this.#query.kind !== 'address') return
     const lastMs = new Map<unknown, number>()
@@ -149,7 +148,7 @@ class Hits {
     if (record !== undefined && nonces.includes(String(record.nonce))) this.#add(line, record)
   }
 
-  /** Nonces of the lines that were found by request id. */
+  /** Of lines found by request id. */
   otherNonces(): string[] {
     const nonces = new Set<string>()
     for (const { nonce } of this.#records.values()) {
@@ -180,9 +179,9 @@ class Hits {
 }
 
 /**
- * Parses a line, without the prefix or wrapper of a container runtime.
+ * Skips the prefix or wrapper of a container runtime.
  *
- * @param mark what a line of powgate's has: about a request, an event
+ * @param mark a field that is wanted: `event` for lines about requests
  * @returns undefined for any other line
  */
 function parseLine(line: string, mark: 'event' | 'time' = 'event'): LogRecord | undefined {
@@ -201,12 +200,12 @@ function parseLine(line: string, mark: 'event' | 'time' = 'event'): LogRecord | 
 }
 
 const BLOCK_BYTES = 1 << 20
-/** Longest line that is read. powgate's lines are far shorter. */
+/** Longer lines are skipped; powgate's are far shorter. */
 const LINE_BYTES_MAX = 1 << 20
 const NEWLINE = 0x0a
 const SAMPLE_BYTES = 1 << 14
 
-/** @param sample is given lines all over the log, the first and the last among them */
+/** @param sample gets lines from all over the log, first and last included */
 async function eachLineWith(
   path: string,
   needles: readonly string[],
@@ -244,11 +243,11 @@ function open(path: string): Readable {
       : process.stdin
   }
   const file = createReadStream(path, { highWaterMark: BLOCK_BYTES })
-  // Errors of both streams reach the loop that reads.
+  // The reading loop gets errors of both streams.
   return path.endsWith('.gz') ? pipeline(file, createGunzip({ chunkSize: BLOCK_BYTES }), () => {}) : file
 }
 
-/** Calls back once for each line of a block that contains one of the texts. */
+/** Once for each line with one of the texts. */
 function scan(block: Buffer, texts: readonly Buffer[], take: (line: string) => void): void {
   const starts = new Set<number>()
   for (const text of texts) {

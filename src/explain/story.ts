@@ -17,7 +17,7 @@ export interface VisitStep {
 }
 
 /**
- * One line of a log as a step. Fields may be missing, since a log may be of another version.
+ * Fields may be missing, because another version may have written the log.
  *
  * @param visit all lines of the visit
  */
@@ -118,7 +118,7 @@ function judgementTold(record: LogRecord, isPassed: boolean): Told {
   }
 }
 
-/** The figures that led to a reason. */
+/** The figures behind a reason. */
 function detail(record: LogRecord, reason: string): string {
   switch (reason) {
     case 'recentFailure':
@@ -152,7 +152,7 @@ function redemptionLines(record: LogRecord): string[] {
   ]
 }
 
-/** Both addresses of a mismatch. A nonce has only a hash of its address, which the line of its challenge tells. */
+/** Both addresses of a mismatch. A nonce has only its address's hash, so the challenge's line tells. */
 function mismatchText(record: LogRecord, visit: readonly LogRecord[]): string {
   if (record.reason === 'token-other-address' && text(record, 'visitorIp') !== '')
     return `The backend expects ${text(record, 'expectedIp')}; ${text(record, 'visitorIp')} solved the challenge.`
@@ -186,10 +186,10 @@ function errorText(record: LogRecord): string {
   return `${text(error, 'type')}: ${text(error, 'message')}`
 }
 
-/** A nonce that was refused so may be any text. */
+/** After these, a nonce may be any text. */
 const FORGED: ReadonlySet<string> = new Set(['nonce-forged', 'token-forged', 'token-malformed'])
 
-/** Issue time and difficulty from the nonce itself, if the log lacks its challenge; undefined if the nonce tells nothing. */
+/** If the log lacks the challenge: its issue time and difficulty from the nonce; undefined if that tells nothing. */
 export function missingChallenge(nonce: string, records: readonly LogRecord[]): string | undefined {
   if (!isNonceText(nonce) || records.some(({ event }) => event === 'challenge-issued')) return undefined
   if (records.every(({ reason }) => FORGED.has(String(reason)))) return undefined
@@ -217,7 +217,7 @@ function number(record: LogRecord, name: string): number | undefined {
   return typeof value === 'number' ? value : undefined
 }
 
-/** Empty if the field is absent. */
+/** Empty if absent. */
 function text(record: LogRecord, name: string): string {
   const value = record[name]
   return typeof value === 'string' ? value : ''

@@ -1,6 +1,6 @@
 /**
- * GET /openapi.json: the public interface as an OpenAPI 3.1 document. Its sources are the schemas that validate requests,
- * the table of outcomes, and schemas of the answers, which a test compares with real answers.
+ * GET /openapi.json: the public interface as OpenAPI 3.1, from the schemas that validate requests, the table of outcomes, and
+ * schemas of answers that a test compares with real ones.
  */
 
 import { gzipSync } from 'node:zlib'
@@ -27,10 +27,9 @@ import {
   SOLUTION,
 } from './schemas.ts'
 
-/** Clients revalidate each time: an old copy could describe an old version. */
+/** An old copy could describe an old version. */
 const CACHE_CONTROL = 'no-cache'
 
-/** Any page may load the document. */
 const FILE_HEADERS = [
   ['Access-Control-Allow-Origin', '*'],
   ['Cross-Origin-Resource-Policy', 'cross-origin'],
@@ -139,19 +138,19 @@ const SITEVERIFY_CONTENT: Node = {
   examples: { redemption: { value: SITEVERIFY_REQUEST } },
 }
 
-/** The operation of an endpoint, without what the table of endpoints says. */
+/** What the table of endpoints does not say. */
 interface Operation {
   readonly operationId: string
   readonly summary: string
   readonly description: string
   readonly security: readonly Node[]
   readonly requestBody?: Node
-  /** Answers of status 200: what they say, the names of their schemas, and examples. */
+  /** Status 200: words, schema names and examples. */
   readonly answer: string
   readonly ownHeaders?: readonly string[]
   readonly schemas: readonly string[]
   readonly examples: Node
-  /** Why it may refuse. An exception (`internal`) is answered like `store-unavailable`. */
+  /** Possible refusals. `internal` (an exception) is answered like `store-unavailable`. */
   readonly reasons: readonly Reason[]
 }
 
@@ -227,7 +226,7 @@ const OPERATIONS: Readonly<Record<EndpointName, Operation>> = {
   },
 }
 
-/** All answers of status 200: those of the operation, and the refusals of /siteverify, which are verdicts too. */
+/** Status 200: the operation's answers, and /siteverify's refusals, which are verdicts too. */
 function pathItem(endpoint: EndpointName): Node {
   const { method, isCrossOrigin, errorStyle: style } = ENDPOINTS[endpoint]
   const { requestBody, answer, ownHeaders = [], schemas, examples, reasons, ...about } = OPERATIONS[endpoint]

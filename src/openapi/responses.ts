@@ -1,4 +1,4 @@
-/** The responses in the OpenAPI document: refusals, from the table of outcomes (domain/outcome.ts), and their headers. */
+/** The OpenAPI document's responses: refusals, from the table of outcomes (domain/outcome.ts), and headers. */
 
 import Type, { type TSchema } from '#typebox'
 import type { ErrorStyle } from '../domain/endpoint.ts'
@@ -6,10 +6,9 @@ import type { Reason } from '../domain/outcome.ts'
 import { SIGNALS } from '../domain/site-fields.ts'
 import { answerTo, refusalBody } from '../http/replies.ts'
 
-/** A JSON object of the document. */
+/** A JSON object. */
 export type Node = Readonly<Record<string, unknown>>
 
-/** The reasons for which an operation may refuse. */
 export interface OperationRefusals {
   readonly style: ErrorStyle
   readonly isCrossOrigin: boolean
@@ -18,7 +17,7 @@ export interface OperationRefusals {
 
 type RefusalResponse = Node & { readonly content: ReturnType<typeof jsonContent> }
 
-/** The responses of an operation's refusals, by status. */
+/** By status. */
 export function refusalResponses(operation: OperationRefusals): Record<string, RefusalResponse> {
   const responses: Record<string, RefusalResponse> = {}
   for (const [status, reasons] of byStatus(operation)) {
@@ -71,7 +70,7 @@ function refusalSchema({ style }: OperationRefusals, reasons: readonly Reason[])
   })
 }
 
-/** One example for each code. */
+/** One per code. */
 function refusalExamples({ style }: OperationRefusals, reasons: readonly Reason[]): Node {
   const examples: Record<string, Node> = {}
   for (const reason of reasons)
@@ -93,7 +92,7 @@ const OWN_HEADERS: Readonly<Record<number, readonly string[]>> = {
   503: LIMIT_HEADERS,
 }
 
-/** The headers of every answer with this status. */
+/** On every answer with this status. */
 export function headersOf({ isCrossOrigin }: Pick<OperationRefusals, 'isCrossOrigin'>, status: number): Node {
   return headerRefs([
     ...(OWN_HEADERS[status] ?? []),
@@ -111,7 +110,7 @@ function header(description: string, example: string, more: Node = {}): Node {
   return { description, required: true, schema: { type: 'string', ...more }, example }
 }
 
-/** The document's headers, to which responses refer by name. */
+/** Referred to by name. */
 export const HEADERS: Readonly<Record<string, Node>> = {
   'Retry-After': {
     description: 'Whole seconds after which the request would be admitted.',

@@ -1,6 +1,5 @@
 /**
- * Schemas of the answers, which a test compares with real answers. The examples are one visit from challenge to redemption.
- * Its proof is valid, and its MACs are made up.
+ * Schemas of the answers; a test compares them with real ones. The examples are one visit, with a valid proof and made-up MACs.
  */
 
 import Type from '#typebox'

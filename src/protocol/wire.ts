@@ -1,17 +1,17 @@
-/** The JSON bodies of the three endpoints (contract §2). */
+/** JSON bodies of the three endpoints (contract §2). */
 
 /** Response of GET /challenge. */
 export interface Challenge {
   /** 32 lowercase hexadecimal characters. */
   nonce: string
-  /** Leading zero bits required, 16 to 28. */
+  /** Leading zero bits, 16 to 28. */
   difficulty: number
   algorithm: 'sha256'
-  /** Unix time in milliseconds. */
+  /** Unix milliseconds. */
   expiresAt: number
 }
 
-/** The seven headless-detection signals; each is optional. */
+/** Signs of a headless browser. */
 export interface Environment {
   webdriver?: boolean
   chromeAbsent?: boolean
@@ -27,10 +27,10 @@ export interface Solution {
   nonce: string
   counter: number
   solveTimeMs?: number
-  /** SHA-256 of browser signals, 64 hexadecimal characters. */
+  /** SHA-256 of browser signals, in hexadecimal. */
   fingerprintHash: string
   environment?: Environment
-  /** Extension: what the page gave the widget. Bound in the token, and returned by POST /siteverify. */
+  /** Extension: from the page, bound in the token and returned by POST /siteverify. */
   action?: string | undefined
   cdata?: string | undefined
 }
@@ -54,8 +54,8 @@ export type RedemptionResult =
   | { success: false; error: string; code: string }
 
 /**
- * The `error-codes` of the large hosted CAPTCHAs, for POST /siteverify. The first seven are common to reCAPTCHA and Turnstile,
- * the next two are hCaptcha's. The last three are powgate's own, for cases that those services do not report or check.
+ * `error-codes` of the hosted CAPTCHAs, for POST /siteverify: seven of reCAPTCHA and Turnstile, two of hCaptcha, and three of
+ * powgate's own for what those services do not report or check.
  */
 export type SiteverifyCode =
   | 'missing-input-secret'

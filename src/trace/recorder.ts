@@ -1,7 +1,6 @@
 /**
- * Records what the rules of the difficulty saw and decided, so that
- * `npm run bench:effect -- --trace FILE --policy FILE` can let another policy decide once more. Every
- * worker writes a file of its own. Its first line is JSON; then each event has a line, with spaces between the fields:
+ * Records what the difficulty rules saw and decided, so that `npm run bench:effect -- --trace FILE --policy FILE` can replay it
+ * with another policy. Each worker has its own file: a line of JSON, then a line per event, with spaces between fields:
  *
  *   s site_... 0 16 28 30    site 0: its key, lowest and highest bits, challenges that an address may have a minute
  *   c 0 512 18 3 1 2 ...     challenge at site 0, 512 ms after the event before: base; challenges and failures of the address
@@ -12,7 +11,7 @@
  *   a 230                    accepted proof
  *   f 230                    failed verification
  *
- * No line has an address, a nonce or a token. Challenges for known networks are not recorded.
+ * No addresses, nonces or tokens, and no challenges for known networks.
  */
 
 import { createWriteStream, existsSync, renameSync, type WriteStream } from 'node:fs'
@@ -22,10 +21,9 @@ import type { ObservedExchange } from '../http/exchange-host.ts'
 
 export const TRACE_FORMAT = 'powgate-trace 3'
 
-/** The first line of a trace. */
 export interface TraceHead {
   readonly format: string
-  /** Unix milliseconds; the first event's time counts from it. */
+  /** Unix milliseconds; the first event's time counts from here. */
   readonly startedAtMs: number
 }
 
@@ -33,14 +31,14 @@ export interface TraceHead {
 const BYTES_MAX = 64 * 2 ** 20
 
 export class Recorder {
-  /** The number and the last line of each site. */
+  /** Number and last line of each site. */
   readonly #sites = new Map<string, { readonly index: number; readonly line: string }>()
   readonly #output: WriteStream
   readonly #end: (why: string) => void
   #lastMs = Date.now()
   #bytesLeft: number
 
-  /** @param path a file that is there is kept, with `.old` at its end: the worker before may still write it */
+  /** @param path an existing file is kept as `.old`, because the worker before may still write it */
   constructor(path: string, log: Logger, bytesMax = BYTES_MAX) {
     this.#bytesLeft = bytesMax
     this.#end = why => {
@@ -72,7 +70,7 @@ export class Recorder {
     this.#add(`c ${seen.join(' ')} ${difficulty}`)
   }
 
-  /** Resolves when all is written. */
+  /** Resolves once everything is written. */
   close(): Promise<void> {
     return new Promise(resolve => this.#output.end(() => resolve()))
   }
@@ -86,7 +84,7 @@ export class Recorder {
     return index
   }
 
-  /** Milliseconds since the event before; negative if the clock was set back. */
+  /** Since the event before; negative if the clock was set back. */
   #since(nowMs: number): number {
     const since = nowMs - this.#lastMs
     this.#lastMs = nowMs
