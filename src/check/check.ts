@@ -125,6 +125,7 @@ function describeWatching(
   }
 }
 
+/* The machine: ports, limits of the process, settings of the kernel. */
 
 /** Open files that a worker needs besides connections: for the store, logs and libraries. */
 const FILES_MIN = 4096

@@ -4,8 +4,8 @@
  *   /widget.js, /widget/<name>          stable addresses, cached for five minutes, then revalidated by ETag
  *   /compat/<vendor>.js                 likewise, for scripts that replace a vendor's; also at the vendors' own paths
  *   /widget/<name with its hash>        immutable, cached for a year
- *   /widget/<name with another hash>    today's content, not cached: during a rolling upgrade, a page from one version may ask a
- *                                       host with the other
+ *   /widget/<name with another hash>    today's content, not cached: during a rolling upgrade, a page from one version may ask
+ *                                       a host with the other
  *
  * The files need neither rate limit nor store, so pages can load the widget while everything else is refused.
  */
