@@ -25,6 +25,7 @@ const REST = [
   'client/tutorials.test.ts',
   'bench',
   'contract/hosts.test.ts',
+  'dashboard/alerts.test.ts',
   'dashboard/dashboard.test.ts',
   'dashboard/looks.test.ts',
   'e2e/browser-harness.test.ts',

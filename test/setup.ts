@@ -28,6 +28,7 @@ const NEEDED = [
   { program: 'ss', package: 'iproute2', suite: 'quick' },
   { program: 'nginx', package: 'nginx', suite: 'rest' },
   { program: 'haproxy', package: 'haproxy', suite: 'rest' },
+  { program: 'promtool', package: 'prometheus', suite: 'rest' },
   { program: 'apache2', package: 'apache2', suite: 'rest' },
   { program: 'caddy', package: 'caddy', suite: 'rest' },
   { program: 'firefox-esr', package: 'firefox-esr', suite: 'rest' },

@@ -28,7 +28,7 @@ const NOT_SHOWN: Readonly<Record<string, string>> = {}
 /** Prometheus gives every series these. */
 const LABELS_OF_ALL = ['instance', 'job']
 /** Names in queries that are no metric of powgate: `up` is Prometheus' own. */
-const OTHER_NAMES = ['and', 'up']
+const OTHER_NAMES = ['offset', 'and', 'up']
 /** A name that is no function's, its selector and its range. */
 const NAME = /(?<![\w$])([a-zA-Z_]\w*)\b(?! *\()(\{[^}]*\})?(\[)?/g
 const GROUPING = /\bby \(([^)]*)\)/g

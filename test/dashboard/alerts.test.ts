@@ -1,0 +1,44 @@
+/** The rules for Prometheus, run by promtool: each fires at its fault, at no host but that, and is silent before. */
+
+import assert from 'node:assert/strict'
+import { execFileSync } from 'node:child_process'
+import { readFileSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { test } from 'node:test'
+import { parse, stringify } from 'yaml'
+import { temporaryDir } from '../harness/temporary.ts'
+
+const RULES = new URL('../../src/dashboard/alerts.yml', import.meta.url).pathname
+const CASES = new URL('alerts.test.yml', import.meta.url).pathname
+
+interface Rule {
+  readonly alert: string
+  readonly annotations: Readonly<Record<'summary' | 'description' | 'runbook_url', string>>
+}
+
+interface Case {
+  readonly alertname: string
+  readonly exp_alerts: { exp_annotations: object }[]
+}
+
+const rules: readonly Rule[] = parse(readFileSync(RULES, 'utf8')).groups[0].rules
+const cases = parse(readFileSync(CASES, 'utf8'))
+const perCase: readonly Case[] = cases.tests.flatMap(
+  (one: { alert_rule_test: Case[] }) => one.alert_rule_test,
+)
+
+test('promtool: each rule fires at its fault, names the first thing to look at, and is silent before', () => {
+  for (const { alertname, exp_alerts } of perCase) {
+    const { summary: _, ...said } = rules.find(({ alert }) => alert === alertname)!.annotations
+    for (const alert of exp_alerts) Object.assign(alert.exp_annotations, said)
+  }
+  const file = join(temporaryDir('alerts'), 'test.yml')
+  writeFileSync(file, stringify({ ...cases, rule_files: [RULES] }))
+  execFileSync('promtool', ['test', 'rules', file], { stdio: 'pipe' })
+  const fired = perCase.filter(({ exp_alerts }) => exp_alerts.length > 0).map(({ alertname }) => alertname)
+  assert.deepEqual([...new Set(fired)].sort(), rules.map(({ alert }) => alert).sort())
+})
+
+test('each alert says what to look at first', () => {
+  for (const { alert, annotations } of rules) assert.ok(annotations.description.length > 40, alert)
+})
