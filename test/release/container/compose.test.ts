@@ -23,6 +23,8 @@ test('compose.yaml: the settings, networks, volumes and secrets that it names ar
   for (const [name, service] of Object.entries<Record<string, string[]>>(services)) {
     assert.deepEqual([service.read_only, service.cap_drop], [true, ['ALL']], name)
     assert.deepEqual(service.security_opt, ['no-new-privileges:true'], name)
+    const { logging } = service as unknown as { logging: { options: Record<string, string> } }
+    assert.ok(logging.options['max-size'] && logging.options['max-file'], `${name} has a bounded log`)
     for (const used of service.networks ?? []) assert.ok(used in defined.networks, `${name}: ${used}`)
     const [secrets, ...volumes] = service.volumes!.toReversed().map(volume => volume.split(':'))
     assert.deepEqual(
