@@ -1,0 +1,58 @@
+/** docs/howto/capacity.md: what visits leave in a real Redis, by kind, and for how long. */
+
+import assert from 'node:assert/strict'
+import { readFileSync } from 'node:fs'
+import { test } from 'node:test'
+import { meterNames } from '../../src/domain/meters.ts'
+import { challengeOn, freshNonce, redemptionOn, SITE, solutionOn, startRedis } from './harness.ts'
+
+const VISITS = 20_000
+/** Of the contract. */
+const [CHALLENGE_MS, TOKEN_MS] = [120_000, 300_000]
+/** As the client makes one. */
+const CLAIM = 'c'.repeat(43)
+
+test('visits from an address each leave the bytes in Redis that the capacity page tells, for as long as it tells', async t => {
+  const { store, admin } = await startRedis(t)
+  const now = Date.now()
+  const storeEpoch = store.requests.epochOf(SITE)!
+  const visits = Array.from({ length: VISITS }, (_, index) => {
+    const number = index.toString(16).padStart(6, '0')
+    const addressKey = `0a${number}`
+    const networks = [addressKey.slice(0, 6), addressKey.slice(0, 4)]
+    const metering = { shared: meterNames(SITE, false), networks, isV4: true, expected: 0, counts: true }
+    const spend = { nonce: freshNonce(now), storeEpoch, expiresAtMs: now + CHALLENGE_MS }
+    const redeem = { ...spend, expiresAtMs: now + CHALLENGE_MS + TOKEN_MS, claim: CLAIM }
+    return { addressKey, metering, spend, redeem }
+  })
+  const memory = async () => Number(/used_memory:(\d+)/.exec(await admin.info('memory'))![1])
+  const inBatches = async (step: (visit: (typeof visits)[number]) => Promise<unknown>) => {
+    for (let start = 0; start < VISITS; start += 500)
+      await Promise.all(visits.slice(start, start + 500).map(step))
+  }
+  const [{ addressKey, redeem }] = visits as [(typeof visits)[number]]
+  const page = readFileSync(new URL('../../docs/howto/capacity.md', import.meta.url), 'utf8')
+  const measure = async (
+    name: string,
+    step: (visit: (typeof visits)[number]) => Promise<unknown>,
+    key: string,
+  ) => {
+    const before = await memory()
+    await inBatches(step)
+    const bytes = ((await memory()) - before) / VISITS
+    const seconds = await admin.ttl(`test:{0}:${key}`)
+    const row = page.split('\n').find(line => line.startsWith(`| ${name} |`))
+    const [told, lasts] = row?.split('|').slice(2).map(Number) ?? []
+    const about = `${name}: ${bytes.toFixed(0)} bytes for ${seconds} s, the page says ${told} for ${lasts}`
+    assert.ok(
+      Math.abs(bytes - told!) <= Math.max(15, 0.15 * told!) && Math.abs(seconds - lasts!) <= 10,
+      about,
+    )
+    t.diagnostic(about)
+  }
+  await measure('a challenge', visit => challengeOn(store, visit), `l:${addressKey}`)
+  await measure('its solution, on top', visit => solutionOn(store, visit), `l:${addressKey}`)
+  const redeemed = (visit: (typeof visits)[number]) =>
+    redemptionOn(store, { callerLimit: 1e6, apiKey: { id: 'key', limit: 1e6, siteKey: SITE }, ...visit })
+  await measure('its redemption, on top', redeemed, `r:${redeem.nonce}`)
+})
