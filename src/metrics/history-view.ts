@@ -17,6 +17,8 @@ export interface HistoryView {
   readonly startedAtMs: number
   /** null: all sites. */
   readonly site: string | null
+  /** Whether the figures of the chosen site are whole; if not, those so far are among OTHER_SITES. */
+  readonly isApart: boolean
   /** With requests in the range, busiest first. */
   readonly sites: readonly SiteEntry[]
   /** Their requests over time. */

@@ -79,6 +79,8 @@ export class History {
   view(range: Range, site: string | null): HistoryView {
     const ofRange = this.#ranges[range]
     const { steps } = ofRange
+    const isChosen = site !== null && site !== OTHER_SITES
+    const areApart = isChosen ? Object.values(this.#ranges).map(steps => steps.ask(site)) : [true]
     const columnsOf = (one: string | null) => new Columns(ofRange.rings(one), ofRange.places())
     const all = columnsOf(null)
     const sites = ofRange.siteKeys
@@ -90,6 +92,7 @@ export class History {
       nowMs: this.#lastMs,
       startedAtMs: this.#startedAtMs,
       site,
+      isApart: areApart.every(Boolean),
       sites: sites.map(({ name, total }) => this.#entry(name, total)),
       busiest: sites.slice(0, BUSIEST),
       lastMinute: this.#lastMinute(site),

@@ -27,6 +27,8 @@ export type Rings = ReadonlyMap<string, Uint32Array>
 
 /** Sites with their own numbers; the rest is added up under OTHER_SITES. */
 export const STEP_SITES_MAX = 200
+/** Further sites that have some because somebody asked for them; the latest ones. */
+const ASKED_MAX = 50
 
 const NOTHING: Rings = new Map()
 
@@ -37,6 +39,7 @@ export class Steps {
   readonly #slackMs: number
   readonly #all = new Map<string, Uint32Array>()
   readonly #sites = new Map<string, Map<string, Uint32Array>>()
+  readonly #asked = new Set<string>()
   #steps: Step[] = []
   /** Since the start. */
   #count = 0
@@ -66,6 +69,15 @@ export class Steps {
   /** @param site null: the whole service. Empty if the site has no numbers. */
   rings(site: string | null): Rings {
     return site === null ? this.#all : (this.#sites.get(site) ?? NOTHING)
+  }
+
+  /** Counts a site by itself from now on. @returns whether its numbers so far are whole: it has some, or had no requests */
+  ask(siteKey: string): boolean {
+    if (this.#sites.has(siteKey) || this.#sites.size < STEP_SITES_MAX) return true
+    this.#asked.add(siteKey)
+    const [oldest] = this.#asked
+    if (this.#asked.size > ASKED_MAX) this.#asked.delete(oldest!)
+    return false
   }
 
   get siteKeys(): readonly string[] {
@@ -106,7 +118,7 @@ export class Steps {
   }
 
   #site(siteKey: string): Map<string, Uint32Array> {
-    const isRoom = siteKey !== '' && this.#sites.size < STEP_SITES_MAX
+    const isRoom = siteKey !== '' && (this.#sites.size < STEP_SITES_MAX || this.#asked.has(siteKey))
     const name = this.#sites.has(siteKey) || isRoom ? siteKey : OTHER_SITES
     const rings = this.#sites.get(name) ?? new Map()
     this.#sites.set(name, rings)

@@ -192,7 +192,15 @@ describe('sites', () => {
     )
     assert.deepEqual(history.view('30m', OTHER_SITES).traffic.challenges, [1_000_000 + rest])
     assert.deepEqual(history.view('30m', siteKeyOf(0)).traffic.challenges, [100])
-    assert.deepEqual(history.view('30m', siteKeyOf(count - 1)).traffic.challenges, [0])
+    // Asked for, a site that is among the others is told to be so, and is counted apart from then on.
+    assert.equal(history.view('30m', siteKeyOf(0)).isApart, true)
+    const late = siteKeyOf(count - 1)
+    const asked = history.view('30m', late)
+    assert.deepEqual([asked.isApart, asked.traffic.challenges], [false, [0]])
+    const more = { ...Object.fromEntries(busy), [late]: challenges(100 + count - 1 + 5).values }
+    history.add(timeOf(2), counted({}, { ...more, '': challenges(1_000_000).values }))
+    const then = history.view('30m', late)
+    assert.deepEqual([then.isApart, then.traffic.challenges], [true, [0, 5]])
   })
 
   test('a site without requests for half an hour makes room for another', () => {

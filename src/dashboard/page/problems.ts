@@ -81,9 +81,13 @@ function serviceProblems({ service }: DashboardData): Problem[] {
   return problems
 }
 
-function loadProblems({ lastMinute, workers, store, times }: DashboardData): Problem[] {
+function loadProblems({ isApart, lastMinute, workers, store, times }: DashboardData): Problem[] {
   const problems: Problem[] = []
   const warn = (text: string) => problems.push({ level: 'warn', text })
+  if (!isApart)
+    warn(
+      'This site has no numbers of its own so far, they are among Other sites: it is counted apart from now on.',
+    )
   if (lastMinute.faults > 0) {
     const count = lastMinute.faults === 1 ? '1 request' : `${exact(lastMinute.faults)} requests`
     problems.push({ level: 'bad', text: `${count} ran into a fault within the last minute: see the log.` })
