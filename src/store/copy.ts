@@ -4,8 +4,7 @@
  * before the target gets it: so no token is ever valid at both.
  */
 
-import type { AuditEntry } from '../domain/audit.ts'
-import type { Members } from './members.ts'
+import type { Members, SitesImage } from './members.ts'
 import { StoreSetupError } from './store.ts'
 
 /** One record of what is under way, in the form of Redis: times of a record are those of the wall clock. */
@@ -72,11 +71,11 @@ export async function copyStore(
       throw new StoreSetupError(`${end.place} is in use by ${user}: stop the service first`)
   }
   const image = await from.sites.image()
-  const others = onlyIn((await to.sites.image()).audit, image.audit)
+  const others = onlyIn(await to.sites.image(), image)
   if (others.length > 0 && !replaces) {
-    const names = [...new Set(others.map(({ siteKey, name }) => `${siteKey} (${name ?? 'no name'})`))]
+    const more = others.length > 3 ? ` and ${others.length - 3} more` : ''
     throw new StoreSetupError(
-      `${to.place} has records that ${from.place} lacks, of ${names.slice(0, 3).join(', ')}${names.length > 3 ? ' and others' : ''}: --replace throws them away`,
+      `${to.place} has records that ${from.place} lacks, of ${others.slice(0, 3).join(', ')}${more}: --replace throws them away`,
     )
   }
   await to.sites.replaceAll(image)
@@ -99,10 +98,18 @@ export async function copyStore(
   return { ...copied, underWay }
 }
 
-/** Each change of a record has an entry: if the source has all of the target's entries, the target is an earlier state of it. */
-function onlyIn(target: readonly AuditEntry[], source: readonly AuditEntry[]): readonly AuditEntry[] {
-  const known = new Set(source.map(entry => JSON.stringify(entry)))
-  return target.filter(entry => !known.has(JSON.stringify(entry)))
+/**
+ * Sites and API keys of the target that the source lacks, or has not in that state: each change has an entry in the audit log, so
+ * a target whose entries the source has too is an earlier state of it.
+ */
+function onlyIn(target: SitesImage, source: SitesImage): string[] {
+  const members = new Set(source.records.map(({ member }) => member))
+  const entries = new Set(source.audit.map(entry => JSON.stringify(entry)))
+  const missing = target.records.filter(({ member }) => !members.has(member))
+  const changed = target.audit.filter(entry => !entries.has(JSON.stringify(entry)))
+  return [
+    ...new Set([...missing.map(({ member }) => member.slice(2)), ...changed.map(({ siteKey }) => siteKey)]),
+  ]
 }
 
 /** Bytes of the times in a record: those of an address log come every 8 bytes, those of a window every 5 after its total. */
