@@ -144,6 +144,18 @@ describe('problems', () => {
     assert.match(busy[1]!, /^Lines of the log were lost, 3 times/)
     assert.match(busy[2]!, /^Workers are late by 300 ms/)
     assert.match(busy[3]!, /^The store is slow/)
+    const redeemed = { 'requests verify-token 200 ok': 30 }
+    const foreign = (count: number) => ({
+      ...redeemed,
+      'requests verify-token 403 token-other-address': count,
+    })
+    assert.match(dataOf({}, foreign(40))[0]!.text, /of another address: name your proxy in POWGATE_TRUSTED_/)
+    const limited = (count: number) => ({
+      'requests challenge 200 ok': 60,
+      'limited challenge address': count,
+    })
+    assert.match(dataOf({}, limited(90))[0]!.text, /before you raise it, see that POWGATE_TRUSTED_PROXIES/)
+    for (const few of [foreign(20), limited(30)]) assert.deepEqual(dataOf({}, few), [])
   })
 
   test('silence is told at once when a call fails, otherwise when numbers are old', () => {

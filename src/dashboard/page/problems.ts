@@ -16,6 +16,8 @@ const STALE_MS = 25_000
 const CLOCK_APART_SECONDS_MAX = 1
 const LAG_MS_MAX = 100
 const STORE_P99_MS_MAX = 50
+/** Fewer requests are no sign of a wrong setting. */
+const MISTAKEN_MIN = 20
 
 /** @param lastOkMs when the service last answered; undefined if never */
 export function contactProblem(
@@ -34,7 +36,7 @@ export function contactProblem(
 }
 
 export function problemsOf(data: DashboardData): Problem[] {
-  const found = [...serviceProblems(data), ...loadProblems(data)]
+  const found = [...serviceProblems(data), ...proxyProblems(data), ...loadProblems(data)]
   return found.sort((one, other) => (one.level === other.level ? 0 : one.level === 'bad' ? -1 : 1))
 }
 
@@ -79,6 +81,28 @@ function serviceProblems({ service }: DashboardData): Problem[] {
     )
   if (!isReloadDone) warn('The last SIGHUP took no effect, older settings go on: see the log.')
   return problems
+}
+
+/** Behind a proxy that is not trusted all visitors have one address: they share its limits, and no token is of its visitor. */
+function proxyProblems({ limits, traffic }: DashboardData): Problem[] {
+  const totalOf = (tallies: DashboardData['limits'], name: string) =>
+    tallies.find(tally => tally.name === name)?.total ?? 0
+  const foreign = totalOf(traffic.refusals, 'token-other-address')
+  if (foreign >= MISTAKEN_MIN && foreign > sum(traffic.redeemed))
+    return [
+      {
+        level: 'bad',
+        text: 'Most tokens are refused as those of another address: name your proxy in POWGATE_TRUSTED_PROXIES, or see which address your backend sends.',
+      },
+    ]
+  const limited = totalOf(limits, 'challenge address')
+  if (limited < MISTAKEN_MIN || limited < sum(traffic.challenges)) return []
+  return [
+    {
+      level: 'warn',
+      text: 'Most challenges are refused by the limit of an address: before you raise it, see that POWGATE_TRUSTED_PROXIES names your proxy.',
+    },
+  ]
 }
 
 function loadProblems({ isApart, lastMinute, workers, store, times }: DashboardData): Problem[] {
