@@ -28,6 +28,7 @@ const REST = [
   'dashboard/alerts.test.ts',
   'dashboard/dashboard.test.ts',
   'dashboard/looks.test.ts',
+  'docs-site.test.ts',
   'e2e/browser-harness.test.ts',
   'e2e/failover.test.ts',
   'e2e/logs.test.ts',

@@ -47,6 +47,7 @@ export default defineConfig({
   cacheDir: '.vitepress/cache',
   rewrites: Object.fromEntries(rewrites),
   metaChunk: true,
+  ignoreDeadLinks: 'localhostLinks',
   markdown: {
     html: false,
     config(md) {
@@ -54,7 +55,8 @@ export default defineConfig({
         for (const { children } of tokens)
           for (const token of children ?? []) {
             const href = token.type === 'link_open' ? token.attrGet('href') : null
-            if (href !== null) token.attrSet('href', linkOf(href, env.relativePath.replace('index.md', 'README.md')))
+            if (href !== null)
+              token.attrSet('href', linkOf(href, env.relativePath.replace('index.md', 'README.md')))
           }
       })
     },
