@@ -2,9 +2,10 @@
 
 import { readdirSync, readFileSync } from 'node:fs'
 import { join, posix } from 'node:path'
-import { defineConfig } from 'vitepress'
+import { defineConfig, type Plugin } from 'vitepress'
 
 const DOCS = new URL('../../docs/', import.meta.url).pathname
+const HERE = new URL('page.js', import.meta.url).pathname
 const REPOSITORY = 'https://github.com/OWNER/powgate/blob/main'
 
 /** Groups of the sidebar: the headings of docs/README.md with their links. */
@@ -32,6 +33,16 @@ function linkOf(href: string, page: string): string {
   return href.replace('README.md', 'index.md')
 }
 
+/** The pages lie outside of this folder, where Node.js would not look for its packages. */
+const ownPackages: Plugin = {
+  name: 'own-packages',
+  enforce: 'pre',
+  resolveId(source, importer, { ssr }) {
+    if (!importer?.startsWith(DOCS) || !/^vue(\/|$)/.test(source)) return null
+    return ssr ? { id: source, external: true } : this.resolve(source, HERE)
+  },
+}
+
 const folders = readdirSync(DOCS, { withFileTypes: true }).filter(entry => entry.isDirectory())
 const rewrites = ['', ...folders.map(({ name }) => `${name}/`)].map(folder => [
   `${folder}README.md`,
@@ -48,8 +59,10 @@ export default defineConfig({
   rewrites: Object.fromEntries(rewrites),
   metaChunk: true,
   ignoreDeadLinks: 'localhostLinks',
+  vite: { plugins: [ownPackages] },
   markdown: {
     html: false,
+    languageAlias: { caddy: 'nginx', haproxy: 'nginx' },
     config(md) {
       md.core.ruler.push('links', ({ tokens, env }) => {
         for (const { children } of tokens)
