@@ -21,6 +21,7 @@ import { PARTS } from '../src/http/exchange-host.ts'
 import { openapiDocument } from '../src/openapi/document.ts'
 import { DIFFICULTY_MAX, DIFFICULTY_MIN, NONCE_LENGTH } from '../src/protocol/proof.ts'
 import { parseSitesFile } from '../src/sites/parse-file.ts'
+import { ENGLISH, LANGUAGES } from '../src/widget/texts.ts'
 import { conformanceTable } from './release/torture/conformance-rows.ts'
 
 const ROOT = new URL('..', import.meta.url).pathname
@@ -298,6 +299,16 @@ test('limits.md lists every endpoint with its limits, metrics.md every value of 
 test('http-api.md names every endpoint', () => {
   const text = textOf('docs/reference/http-api.md')
   for (const name of ENDPOINT_NAMES) assert.match(text, new RegExp(`/${name}\\b`), `/${name}`)
+})
+
+test('add-a-language.md lists every text of the widget, and no translation is longer than it says', () => {
+  const listed = rows('docs/howto/add-a-language.md', /^`\w+`/).flatMap(([keys, , longest]) =>
+    codes(keys!).map(key => [key, Number(longest)] as const),
+  )
+  assert.deepEqual(listed.map(([key]) => key).sort(), Object.keys(ENGLISH).sort())
+  const translations = LANGUAGES.map(code => JSON.parse(textOf(`src/widget/texts/${code}.json`)))
+  for (const texts of [ENGLISH, ...translations])
+    for (const [key, longest] of listed) assert.ok(texts[key].length <= longest, `${key}: ${texts[key]}`)
 })
 
 test('the runbook has an entry for each alert, which links to it', () => {
