@@ -188,9 +188,9 @@ export class RecordCache<Thing> {
   }
 
   /**
-   * Reads cached records again, and new ones if there is room. Stores never delete anything (sites are disabled, keys revoked),
-   * so a missing record was lost and its cached copy stays in use. A record that cannot be read holds up no other and is
-   * retried with the next call.
+   * Reads cached records again, and new ones if there is room. Stores never remove a record (sites are disabled, keys revoked,
+   * and a deleted one stays as a remainder), so a missing record was lost and its cached copy stays in use. A record that
+   * cannot be read holds up no other and is retried with the next call.
    */
   async refresh(keys: readonly string[], areNew = false): Promise<void> {
     for (const key of keys) this.#unknown.delete(key)
