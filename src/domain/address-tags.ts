@@ -1,14 +1,14 @@
 /**
- * The names that addresses and networks have in the store. A name starts with a tag: 48 bits of a keyed hash of the network.
- * The key follows from the secret, so a store, its append-only file or a backup name nobody to whoever lacks the secret.
+ * The names of addresses and networks in the store. Each starts with a tag, 48 bits of a keyed hash of the network, whose key
+ * comes from the secret. Without the secret, a store, its append-only file or a backup names nobody.
  *
  *   | tag of the owner's network 8 | bits within it, hexadecimal |          address, of an IPv6 address its prefix
  *   | tag of the owner's network 8 | or | tag of the wide network 8 |      meter of a network
  *
- * From the owner's tag follow the keys of its addresses, its meter and, on a Cluster, its shard: one hash a request. The bits
- * within the network stay, so in the embedded store the addresses of a network lie next to each other.
+ * The owner's tag leads to the network's addresses, its meter and, on a Cluster, its shard, so a request costs one hash. The
+ * bits within the network stay readable, so the embedded store keeps a network's addresses next to each other.
  *
- * Each secret has tags of its own, and the first one's are used: docs/security.md says what that means for a rotation.
+ * Each secret has its own tags, and the first secret's are used: docs/security.md says what a rotation means.
  */
 
 import { ADDRESS_BITS, type Address, hexOf, isV4, V4_BYTE } from './address.ts'
@@ -27,7 +27,7 @@ const V6_WIDE_END = DEFAULT_POLICY.networksV6[1]!.prefixBits / 8
 
 export class AddressTags {
   readonly #mac: SigningKey['addressMac']
-  /** A Map is asked in 0.1 us, a hash takes 0.7. */
+  /** A Map lookup takes 0.1 us, a hash 0.7. */
   readonly #wide = new Map<number, string>()
   readonly #shared = new WeakMap<readonly string[], readonly string[]>()
 
@@ -35,22 +35,21 @@ export class AddressTags {
     this.#mac = addressMac
   }
 
-  /** The key under which an address's requests are counted. */
+  /** What an address's requests count under. */
   keyOf(address: Address, v6PrefixBits: number): string {
     return isV4(address)
       ? this.#tag(address, V4_BYTE, V4_OWNER_END) + hexOf(address, V4_OWNER_END, ADDRESS_BITS)
       : this.#tag(address, 0, V6_OWNER_END) + hexOf(address, V6_OWNER_END, v6PrefixBits)
   }
 
-  /** The key that an address has here, by its key under another secret. */
+  /** Translates a key made with another secret. */
   renamed(key: string, address: Address): string {
     const [start, end] = isV4(address) ? [V4_BYTE, V4_OWNER_END] : [0, V6_OWNER_END]
     return this.#tag(address, start, end) + key.slice(TAG_LENGTH)
   }
 
   /**
-   * Keys of the networks around an address whose proofs are counted: the owner's network, then the wide one. /24 and /16 of
-   * IPv4, /48 and /32 of IPv6.
+   * Keys of the owner's network (IPv4 /24, IPv6 /48), then of the wide one (/16, /32).
    *
    * @param key of the address, from `keyOf`
    */
@@ -67,8 +66,8 @@ export class AddressTags {
   }
 
   /**
-   * The names of shared meters, of which that of all traffic becomes the secret's own. The usual rates of networks are taken
-   * over its age. So under a new secret they are right again within minutes, as in a new store.
+   * Names of shared meters. The meter of all traffic gets a name per secret, because the networks' usual rates are taken over
+   * its age: so under a new secret they are right again within minutes, as in a new store.
    *
    * @param names from `meterNames`
    */
@@ -82,7 +81,7 @@ export class AddressTags {
     return own
   }
 
-  /** | bytes of the prefix 1 | prefix, filled with zeros 6 |: one length, as `innerHash` asks; the four prefixes differ in theirs. */
+  /** | bytes of the prefix 1 | prefix, filled with zeros 6 |: `innerHash` needs one length, so the first byte tells it apart. */
   #tag(address: Address, start: number, end: number): string {
     const { message } = this.#mac
     message[0] = end - start
@@ -101,7 +100,7 @@ function numberOf(address: Address, start: number, end: number): number {
 }
 
 /**
- * The tag of the owner's network (OWNER_BITS): on a Cluster, one shard has all that is kept of it.
+ * Tag of the owner's network (OWNER_BITS), which lies in one shard of a Cluster.
  *
  * @param key from `keyOf`, `windowOfRefused`, `windowOfKnown` or `windowOfSite`
  */
@@ -110,22 +109,19 @@ export function ownerKey(key: string): string {
 }
 
 /**
- * The key of a separate window, for requests that are refused for their site, their origin or their API key alone. They
- * neither depend on nor use up the limits of other clients behind the same address.
+ * A window for requests refused for their site, origin or API key: they neither use up nor depend on the limits of others
+ * behind the address.
  */
 export function windowOfRefused(key: string): string {
   return `${key}r`
 }
 
-/**
- * The key of the window that an address of a known network has at one site alone. So a site's limit for known networks takes
- * nothing from the address at other sites, and other sites take nothing from it.
- */
+/** A known network's address has its own window at one site, so that site's limit and other sites' do not affect each other. */
 export function windowOfKnown(key: string, siteKey: string): string {
   return `${key}n${siteKey}`
 }
 
-/** The key of the window that a backend's address has at a site with its own limit of redemptions. */
+/** A backend address's window at a site with its own redemption limit. */
 export function windowOfSite(key: string, siteKey: string): string {
   return `${key}s${siteKey}`
 }
