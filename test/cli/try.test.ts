@@ -56,7 +56,7 @@ for (const kind of STORE_KINDS) {
 
     test('site create prints a command that tries the site where the service listens', async () => {
       const printed = await powgate.text('site create --name pasted --base 16')
-      const [, apiKey, args] = /POWGATE_API_KEY=(\S+) .* (try --site-key .*)\n$/.exec(printed)!
+      const [, apiKey, args] = /POWGATE_API_KEY=(\S+) .* (try --site-key .*)\n/.exec(printed)!
       await powgate.with({ POWGATE_API_KEY: apiKey!, POWGATE_URL: '' }).text(args!)
     })
 
