@@ -42,7 +42,7 @@ const MISUSES: Readonly<
       /^sites: there is no such command \(did you mean site\?\); expected serve, check, .* or --help$/,
     ],
     ['--jsn', /^--jsn: there is no such command/],
-    ['site', /^site: expected one of create, list, show, update, disable, enable, raise, export, schema$/],
+    ['site', /^site: expected one of create, list, show, update, disable, enable, delete, raise, export, schema$/],
     ['site crate', /^site crate: there is no such command \(did you mean create\?\); site has create, list/],
     ['key delete x', /^key delete: there is no such command; key has create, list, update, revoke$/],
     [
@@ -114,7 +114,7 @@ const MISUSES: Readonly<
     [['solve', 'a'.repeat(32), '29'], /^DIFFICULTY: expected an integer from 16 to 28, got "29"$/],
     [
       'try',
-      /^--site-key or POWGATE_SITE_KEY, --api-key or POWGATE_API_KEY: expected both, or neither with the keys of a first start in \S+first-keys$/,
+      /^--site-key or POWGATE_SITE_KEY, --api-key or POWGATE_API_KEY: expected both, or neither with the keys of a first start in \S+first-keys, for this machine's service alone$/,
     ],
     [
       `try --site-key ${SITE}`,
