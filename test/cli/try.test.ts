@@ -151,7 +151,7 @@ for (const kind of STORE_KINDS) {
       }
       const { redemption } = await powgate.json('try --as turnstile', ...keys)
       assert.equal(redemption.answer.cdata, 'try_cdata')
-      assert.match(await powgate.problem(2, 'try --as cap', ...keys), /turnstile or hcaptcha or recaptcha/)
+      assert.match(await powgate.problem(2, 'try --as cap', ...keys), /turnstile, hcaptcha or recaptcha/)
     })
 
     test('a move that is not right yet: try --as names the fields, and fails', async () => {
