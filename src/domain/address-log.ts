@@ -7,7 +7,7 @@
  *   entry of 8 bytes     | time 3 | kind, site 3 | count 2 |     requests; in time order
  *                        | until 3 | 1, mark 5             |     a used nonce, remembered until then, and for five minutes
  *
- *   kind, site   kind in the upper 3 bits (0 challenge, 1 verification, 2 failed verification), site tag in 21
+ *   kind, site   kind in the upper 3 bits (0 challenge, 1 verification, 2 failed, 3 refused), site tag in 21
  *   mark         39 bits of the used nonce's MAC (`nonceMark`), the bit before them set
  *
  * Times are milliseconds modulo 2^24 (4.6 hours). That is unambiguous because the store deletes a record once its last entry,
@@ -34,8 +34,14 @@ import {
   writeUInt24,
 } from './limits.ts'
 
-export const LogKind = { challenge: 0, verification: 1, failedVerification: 2 } as const
+/** `refused`: a verification without a solution that could be accepted, so it counts towards the limits alone. */
+export const LogKind = { challenge: 0, verification: 1, failedVerification: 2, refused: 3 } as const
 export type LogKind = (typeof LogKind)[keyof typeof LogKind]
+
+export function verificationKind({ failed, spend }: { failed: boolean; spend: unknown }): LogKind {
+  if (failed) return LogKind.failedVerification
+  return spend === undefined ? LogKind.refused : LogKind.verification
+}
 
 export interface LogRequest {
   /** 1 to 2^21 - 1; 0 when the site is not known. */
@@ -140,7 +146,7 @@ export function admitToLog(
   }
   end = addRequest(end, time, kind, request)
   // If used nonces have their own keys, only the last minute's count.
-  const accepted = Math.max(marks, verified)
+  const accepted = marks > 0 ? marks : verified
   return {
     status: 'admitted',
     record: construction.ofLength(end),

@@ -8,7 +8,7 @@
  * worker that has never reached the store answers nothing.
  */
 
-import { admitToLog, LogKind } from '../domain/address-log.ts'
+import { admitToLog, LogKind, verificationKind } from '../domain/address-log.ts'
 import { WINDOW_MS } from '../domain/limits.ts'
 import {
   type ChallengeAdmission,
@@ -90,7 +90,7 @@ export class BridgedStore implements RequestStore {
   }
 
   #solution(request: SolutionRequest): SolutionAdmission {
-    const decision = this.#admit(request, request.failed ? LogKind.failedVerification : LogKind.verification)
+    const decision = this.#admit(request, verificationKind(request))
     if (decision.status !== 'admitted') return decision
     const { failures, accepted } = decision
     const { spend } = request

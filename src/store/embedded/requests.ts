@@ -20,6 +20,7 @@ import {
   type LogRequest,
   MARKS_LIMIT_MAX,
   type Spending,
+  verificationKind,
 } from '../../domain/address-log.ts'
 import { ownerKey } from '../../domain/address-tags.ts'
 import { copyBytes, ReusedBytes, writeText } from '../../domain/bytes.ts'
@@ -227,7 +228,7 @@ export class EmbeddedRequests implements RequestStore {
 
   readonly #solution = (request: SolutionRequest): SolutionAdmission => {
     const { spend } = request
-    const kind = request.failed ? LogKind.failedVerification : LogKind.verification
+    const kind = verificationKind(request)
     const isPresent = spend !== undefined && spend.storeEpoch === this.#state.epoch
     const isApart = request.addressLimit > MARKS_LIMIT_MAX
     const spending = isPresent && !isApart ? this.#spending(spend) : undefined

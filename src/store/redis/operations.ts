@@ -3,7 +3,7 @@
  * file has its layout, and says what the fields of its answer mean.
  */
 
-import { LogKind, MARKS_LIMIT_MAX } from '../../domain/address-log.ts'
+import { MARKS_LIMIT_MAX, verificationKind } from '../../domain/address-log.ts'
 import { type Limited, type Policy, readUInt24 } from '../../domain/limits.ts'
 import { fadeAll, type Meter, type Meters, metersFrom } from '../../domain/meters.ts'
 import { nonceMark } from '../../domain/nonce.ts'
@@ -92,7 +92,7 @@ function meteringText({ isV4, expected, isInTime }: Metering): string {
 }
 
 function solutionText(request: SolutionRequest, keepMs: number): string {
-  const kind = request.failed ? LogKind.failedVerification : LogKind.verification
+  const kind = verificationKind(request)
   const { spend, siteTag, addressLimit, siteLimit } = request
   const limits = limitsText(siteTag, addressLimit, siteLimit)
   if (spend === undefined) return `V${fromCharCode(kind)}${limits}${'\0'.repeat(12)}`

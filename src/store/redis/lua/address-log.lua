@@ -76,7 +76,7 @@ local function live_record(record, entries, size, time, joined)
   return table.concat(live)
 end
 
--- Admits one request of `kind` (0 challenge, 1 verification, 2 failed verification), or refuses it without a trace. Unless
+-- Admits one request of `kind` (0 challenge, 1 verification, 2 failed, 3 refused), or refuses it without a trace. Unless
 -- `keep` is 0, an admitted request also records the nonce with this mark as used, for `keep` ms.
 -- Returns true, site count, failures, whether the nonce was used before, accepted proofs of the last five minutes; or false,
 -- milliseconds to wait, policy (1 address, 2 address and site).
@@ -108,7 +108,7 @@ local function admit_to_log(number, kind, tag, address_limit, site_limit, keep, 
     elseif (time - entries[index]) % WRAP < WINDOW_MS then
       local count = entries[index + 2]
       local of_site = entry_label % KIND == tag
-      if of_site and entry_label >= 2 * KIND then failures = failures + count end
+      if of_site and entry_label >= 2 * KIND and entry_label < 3 * KIND then failures = failures + count end
       if entry_label >= KIND and entry_label < 2 * KIND then verified = verified + count end
       if (entry_label < KIND) == challenge then
         address_count = address_count + count
@@ -141,5 +141,5 @@ local function admit_to_log(number, kind, tag, address_limit, site_limit, keep, 
   end
   call('SET', key, record, 'EX', seconds_text(longest))
   written[key] = record
-  return true, site_count, failures, used, math.max(marks, verified)
+  return true, site_count, failures, used, marks > 0 and marks or verified
 end
