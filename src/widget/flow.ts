@@ -4,7 +4,7 @@ import type { Challenge, Solution } from '../protocol/wire.ts'
 import { nowMs } from './dom.ts'
 import { distrust, openWorkplace, type PageSettings, searchOnGpu } from './modes.ts'
 import { getChallenge, PowGateError, postSolution, type ServiceSettings, throwIfAborted } from './service.ts'
-import { environmentFlags, fingerprintHash } from './signals.ts'
+import { signalsFor } from './signals.ts'
 import type { Solved, Workplace } from './solver/job.ts'
 
 /** Challenges requested in one verification. */
@@ -99,8 +99,8 @@ async function oneRound(settings: FlowSettings, onWork: (share: number) => void)
         settings.onWait(reason, ms)
       },
     })
-    const { nonce, difficulty } = challenge
-    const puzzle = { nonce, difficulty }
+    const { nonce, difficulty, signals } = challenge
+    const task = { nonce, difficulty, signals }
     const outlived = failAfter(usableMs(challenge), new PowGateError(OUTLIVED, 'rejected', 'too slow'))
     const beganMs = nowMs()
     const expected = 2 ** difficulty
@@ -112,11 +112,11 @@ async function oneRound(settings: FlowSettings, onWork: (share: number) => void)
       throw solverError(error)
     })
     let gpuTries = 0
-    const gpuCounter = searchOnGpu(settings, puzzle, tries => {
+    const gpuCounter = searchOnGpu(settings, task, tries => {
       gpuTries = tries
       return !isOver
     })
-    const solving = workplace.solve(puzzle, tries => onWork((tries + gpuTries) / expected), gpuCounter)
+    const solving = workplace.solve(task, tries => onWork((tries + gpuTries) / expected), gpuCounter)
     const solved = await untilAborted(Promise.race([solving, outlived]), signal).catch(error => {
       if (!(error instanceof PowGateError)) distrust(workplace.mode)
       throw solverError(error)
@@ -127,8 +127,7 @@ async function oneRound(settings: FlowSettings, onWork: (share: number) => void)
       nonce,
       counter: solved.counter,
       solveTimeMs,
-      fingerprintHash: fingerprintHash(solved),
-      environment: environmentFlags(solved.renderer),
+      ...signalsFor(task, settings.siteKey, solved),
       ...settings.page,
     }
     const result = await postSolution(settings, solution)

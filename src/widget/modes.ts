@@ -179,7 +179,7 @@ async function openPage({ base, codeBase, mode }: ModeSettings): Promise<Workpla
   const { solveInSlices } = await loadModule<typeof import('./page.ts')>(url, ASSET_PINS.pageJs)
   return {
     mode: 'page',
-    solve: async (puzzle, ...rest) => solveInSlices(puzzle, await kernel, ...rest, closed.signal),
+    solve: async (task, ...rest) => solveInSlices(task, await kernel, ...rest, closed.signal),
     close: () => closed.abort(),
   }
 }

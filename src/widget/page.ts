@@ -3,7 +3,7 @@
 import { rangeStart } from '../protocol/proof.ts'
 import { nowMs } from './dom.ts'
 import { slowTraits } from './signals.ts'
-import type { OnProgress, Puzzle, Solved } from './solver/job.ts'
+import type { OnProgress, Solved, Task } from './solver/job.ts'
 import { chooseSolver } from './solver/solvers.ts'
 
 /** A slice leaves time for input and drawing within a frame of 16 ms. */
@@ -13,7 +13,7 @@ const PROGRESS_MS = 100
 
 /** @throws the signal's reason */
 export async function solveInSlices(
-  { nonce, difficulty }: Puzzle,
+  { nonce, difficulty, signals }: Task,
   kernel: ArrayBuffer | undefined,
   onProgress: OnProgress,
   gpuCounter: Promise<number>,
@@ -37,7 +37,7 @@ export async function solveInSlices(
       await turn(channel)
       channel.port1.close()
       const found = counter < 0 ? ({ counter: gpuFound, solver: 'gpu' } as const) : { counter, solver: kind }
-      return { ...found, tries, threads: 1, ...slowTraits() }
+      return { ...found, tries, threads: 1, ...slowTraits(signals) }
     }
     if (beganMs - toldMs >= PROGRESS_MS) {
       toldMs = beganMs

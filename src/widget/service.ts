@@ -2,6 +2,7 @@
 
 import type { Challenge, Solution, VerificationResult } from '../protocol/wire.ts'
 import { listen } from './dom.ts'
+import type { Signals } from './solver/job.ts'
 
 /** Tries of one call, the first included. */
 const TRIES_MAX = 5
@@ -51,7 +52,7 @@ let challenges = 0
  */
 const challengePath = () => (challenges++ === 0 ? '/challenge' : `/challenge?${Math.random()}`)
 
-export const getChallenge = (settings: ServiceSettings): Promise<Challenge> =>
+export const getChallenge = (settings: ServiceSettings): Promise<Challenge & Asked> =>
   call<Challenge>(settings, challengePath, {}, answer => typeof answer.nonce === 'string')
 
 export const postSolution = (settings: ServiceSettings, solution: Solution): Promise<VerificationResult> =>
@@ -62,9 +63,18 @@ function isResult({ passed, token, expiresAt }: VerificationResult): boolean {
   return passed === false || (passed === true && expiresAt > Number.parseInt(token, 10))
 }
 
+interface Asked {
+  readonly signals: Signals
+}
+
+function signalsOf(headers: Headers): Signals {
+  const signals = headers.get('X-Powgate-Signals')
+  return signals === 'none' || signals === 'all' ? signals : 'flags'
+}
+
 /** What one try ended in: an answer, a final refusal, or a refusal that may pass (with a reason). */
 type Attempt<Answer> =
-  | { readonly answer: Answer }
+  | { readonly answer: Answer & Asked }
   | { readonly error: PowGateError; readonly retryAfterMs?: number; readonly reason?: WaitReason }
 
 async function call<Answer>(
@@ -72,7 +82,7 @@ async function call<Answer>(
   path: () => string,
   init: RequestInit,
   isAnswer: (body: Answer) => boolean,
-): Promise<Answer> {
+): Promise<Answer & Asked> {
   for (let tries = 1; ; tries++) {
     const attempt = await once(settings, path(), init, isAnswer)
     if ('answer' in attempt) return attempt.answer
@@ -116,7 +126,7 @@ async function once<Answer>(
     const { status } = response
     const isForeign = body === undefined // the page of a proxy, or of a network that wants a login
     if (!response.ok && (!isForeign || status === 429 || status >= 500)) return refusalOf(response, body)
-    if (body && isAnswer(body)) return { answer: body }
+    if (body && isAnswer(body)) return { answer: { ...body, signals: signalsOf(response.headers) } }
     const text = isForeign ? 'network' : 'setup'
     const error = new PowGateError('unexpected-answer', text, 'what answers is not a powgate service', status)
     return isForeign ? { error, reason: 'network' } : { error }

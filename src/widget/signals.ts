@@ -1,15 +1,19 @@
 /**
- * What the widget sends to the service about the browser: seven yes-or-no answers and one hash. docs/reference/widget.md ("What leaves
- * the browser") lists what they are made from. Nothing is stored, and no value that goes into the hash is sent.
+ * What the widget sends to the service about the browser: nothing, seven yes-or-no answers, or those and one hash, as the site
+ * asks with its challenge. docs/reference/widget.md ("What leaves the browser") lists what they are made from. Nothing is stored,
+ * and no value that goes into the hash is sent.
  */
 
-import type { Environment } from '../protocol/wire.ts'
-import type { Traits } from './solver/job.ts'
+import type { Environment, Solution } from '../protocol/wire.ts'
+import type { Signals, Traits } from './solver/job.ts'
 import { sha256Hex } from './solver/sha256.ts'
 
 /** Traits that a browser reads slowly the first time. On a slow machine the time zone takes 50 ms, the renderer 100 ms. */
-export function slowTraits(): Traits {
-  return { timeZone: timeZoneName(), renderer: rendererName() }
+export function slowTraits(signals: Signals): Traits {
+  return {
+    timeZone: signals === 'all' ? timeZoneName() : undefined,
+    renderer: signals === 'none' ? undefined : rendererName(),
+  }
 }
 
 function timeZoneName(): string {
@@ -43,7 +47,7 @@ interface Hints {
 const SOFTWARE_RENDERERS = /swiftshader|llvmpipe|software|basic render/i
 
 /** @param renderer what draws WebGL, if known */
-export function environmentFlags(renderer: string | undefined): Required<Environment> {
+function environmentFlags(renderer: string | undefined): Required<Environment> {
   const { userAgent, plugins, languages, webdriver } = navigator
   const isMobile = isMobileBrowser()
   return {
@@ -70,11 +74,30 @@ function isNotificationDenied(): boolean {
   return isSecureContext && typeof Notification === 'function' && Notification.permission === 'denied'
 }
 
-/** SHA-256 of traits that distinguish kinds of browser and device; many visitors share each value. */
-export function fingerprintHash({ renderer, timeZone }: Traits): string {
+/**
+ * What goes with a solution about the browser: no more than the site asked for. Without a fingerprint, the contract's hash is of
+ * the nonce, which tells nothing.
+ */
+export function signalsFor(
+  { nonce, signals }: { nonce: string; signals: Signals },
+  siteKey: string,
+  traits: Traits,
+): Pick<Solution, 'fingerprintHash' | 'environment'> {
+  const environment = signals === 'none' ? {} : { environment: environmentFlags(traits.renderer) }
+  const hash = signals === 'all' ? fingerprintHash(traits, siteKey) : sha256Hex(nonce)
+  return { ...environment, fingerprintHash: hash }
+}
+
+/**
+ * SHA-256 of traits that distinguish kinds of browser and device; many visitors share each value. With the site and the day, so
+ * that no two sites or days see the same.
+ */
+function fingerprintHash({ renderer, timeZone }: Traits, siteKey: string): string {
   const { userAgent, languages, platform, hardwareConcurrency, maxTouchPoints } = navigator
   const { deviceMemory } = navigator as Navigator & Hints
   const traits: unknown[] = [
+    siteKey,
+    new Date().toISOString().slice(0, 10),
     userAgent,
     languages,
     platform,

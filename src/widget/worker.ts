@@ -28,7 +28,6 @@ const obey = ({ data }: MessageEvent<WorkerOrder>) => {
   if (data.kind === 'solve') return solve(data)
   chosen = chooseSolver(data.kernel)
   warmUp(chosen.solver)
-  if (data.looksAtRenderer) report({ kind: 'renderer', ...slowTraits() })
 }
 
 function warmUp(solver: Solver): void {
@@ -37,7 +36,8 @@ function warmUp(solver: Solver): void {
   for (let start = 1e15; performance.now() < endMs; start += WARM_UP_STRIDE) search(start, WARM_UP_STRIDE)
 }
 
-function solve({ nonce, difficulty, start }: Extract<WorkerOrder, { kind: 'solve' }>): void {
+function solve({ nonce, difficulty, start, signals }: Extract<WorkerOrder, { kind: 'solve' }>): void {
+  if (signals !== 'none') report({ kind: 'renderer', ...slowTraits(signals) })
   const search = chosen.solver(nonce, difficulty)
   let toldMs = performance.now()
   for (let tries = 0; ; tries += STRIDE) {

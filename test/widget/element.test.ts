@@ -1,6 +1,7 @@
 /** The element in a page: start, form field, events, renewal, several elements, other origins. */
 
 import assert from 'node:assert/strict'
+import { createHash } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 import { test } from 'node:test'
 import type { Page } from 'playwright-core'
@@ -325,6 +326,48 @@ test('headless Chromium as it comes is a bot: its own flags lower the score as d
   await untilState(refused.page, 'failed')
   assert.equal(await refused.page.evaluate(`${GATE}.error.code`), 'not-passed')
   assert.doesNotMatch(await refused.page.locator('pow-gate .box').innerText(), /score|webdriver|0\.\d/i)
+})
+
+/** In the page: counts each read of a property of the device. */
+const COUNT_READS = `window.reads = []
+for (const name of ['plugins', 'platform', 'maxTouchPoints', 'webdriver']) {
+  const { get } = Object.getOwnPropertyDescriptor(Navigator.prototype, name)
+  Object.defineProperty(Navigator.prototype, name, { get() { reads.push(name); return get.call(this) } })
+}`
+
+test('signals: of the browser nothing is read before the challenge answers, and then no more than its header asks', async () => {
+  for (const [header, flags, read] of [
+    ['none', 0, ''],
+    ['flags', 7, 'plugins,webdriver'],
+    [undefined, 7, 'plugins,webdriver'],
+    ['all', 7, 'maxTouchPoints,platform,plugins,webdriver'],
+  ] as const) {
+    let nonce = ''
+    let readsBefore: unknown
+    const { page } = await open(simple('solver="page" auto="off"'), {
+      prepare: async page => {
+        await page.addInitScript(COUNT_READS)
+        await page.route('**/challenge*', async route => {
+          const response = await route.fetch()
+          nonce = (await response.json()).nonce
+          readsBefore = await page.evaluate('reads.join()')
+          const headers: Record<string, string> = { ...response.headers() }
+          headers['access-control-expose-headers'] = 'X-Powgate-Signals'
+          if (header === undefined) delete headers['x-powgate-signals']
+          else headers['x-powgate-signals'] = header
+          await route.fulfill({ response, headers })
+        })
+      },
+    })
+    const sent = page.waitForRequest(request => request.postData() !== null)
+    await page.getByRole('button', { name: 'Verify' }).click()
+    const { environment, fingerprintHash } = (await sent).postDataJSON()
+    assert.equal(readsBefore, '', header)
+    assert.equal(Object.keys(environment ?? {}).length, flags, header)
+    assert.equal(await page.evaluate('[...new Set(reads)].sort().join()'), read, header)
+    const ofNonce = createHash('sha256').update(nonce).digest('hex')
+    assert.equal(fingerprintHash === ofNonce, header !== 'all', header)
+  }
 })
 
 test('nothing is stored, and nobody but the service is asked', async () => {

@@ -49,9 +49,9 @@ const solvedByWorker = (kernel: string | undefined) => `(async () => {
   const found = []
   const worker = new Worker('/powgate-worker.js')
   const kernel = ${kernel && `await (await fetch('${gateway.origin()}/widget/${kernel}')).arrayBuffer()`}
-  worker.postMessage({ kind: 'prepare', kernel, looksAtRenderer: false })
+  worker.postMessage({ kind: 'prepare', kernel })
   for (const { nonce, zeroBits: difficulty, start } of ${JSON.stringify(PROOFS)}) {
-    worker.postMessage({ kind: 'solve', nonce, difficulty, start })
+    worker.postMessage({ kind: 'solve', nonce, difficulty, start, signals: 'none' })
     found.push(await new Promise((resolve, reject) => {
       worker.onmessage = ({ data }) => data.kind === 'found' && resolve([data.solver, data.counter])
       worker.onerror = ({ message }) => reject(message)

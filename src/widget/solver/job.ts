@@ -1,13 +1,17 @@
 /** Where a puzzle can be solved, and the messages between a widget and its workers. */
 
+/**
+ * What the site asks about the browser, by a header of its challenge: nothing, seven yes-or-no answers, or besides them a hash of
+ * the device's properties.
+ */
+export type Signals = 'none' | 'flags' | 'all'
+
 /** From the pool to a worker: first `prepare`, while the challenge is on its way, then `solve`. */
 export type WorkerOrder =
   | {
       readonly kind: 'prepare'
       /** The module of the best kernel that the browser supports; without it, plain JavaScript. */
       readonly kernel: ArrayBuffer | undefined
-      /** Whether to read the renderer and the time zone. One worker does, because reading them is slow. */
-      readonly looksAtRenderer: boolean
     }
   | {
       readonly kind: 'solve'
@@ -15,6 +19,8 @@ export type WorkerOrder =
       readonly difficulty: number
       /** The first counter to try; the worker counts up from it. */
       readonly start: number
+      /** Which traits to read first: `none` for all workers but one, because reading them is slow. */
+      readonly signals: Signals
     }
 
 export type SolverKind = 'wasm' | 'script' | 'gpu'
@@ -34,6 +40,11 @@ export const START_WORKER = 'powgate-worker'
 export interface Puzzle {
   readonly nonce: string
   readonly difficulty: number
+}
+
+/** A puzzle, and which traits of the browser go with its solution. */
+export interface Task extends Puzzle {
+  readonly signals: Signals
 }
 
 export interface Solved extends Traits {
@@ -82,7 +93,7 @@ export interface ModeSettings {
 export interface Workplace {
   readonly mode: Mode
   /** @param gpuCounter resolves with a counter that the GPU found; it may never settle, and never rejects */
-  solve(puzzle: Puzzle, onProgress: OnProgress, gpuCounter: Promise<number>): Promise<Solved>
+  solve(task: Task, onProgress: OnProgress, gpuCounter: Promise<number>): Promise<Solved>
   /** Ends everything that still runs. */
   close(): void
 }

@@ -4,7 +4,7 @@
  */
 
 import { rangeStart } from '../../protocol/proof.ts'
-import type { OnProgress, Puzzle, Solved, Traits, WorkerOrder, WorkerReport } from './job.ts'
+import type { OnProgress, Solved, Task, Traits, WorkerOrder, WorkerReport } from './job.ts'
 
 /** The page's policy, or its browser, refuses a mode: trying again later would fail again. */
 export class ModeBlockedError extends Error {
@@ -121,11 +121,11 @@ export class WorkerPool {
       worker.terminate()
       fail(event.message)
     }
-    this.#kernel.then(kernel => order(worker, { kind: 'prepare', kernel, looksAtRenderer: index === 0 }))
+    this.#kernel.then(kernel => order(worker, { kind: 'prepare', kernel }))
   }
 
   /** Rejects if all workers fail. Never settles if the pool is closed meanwhile. */
-  async solve(puzzle: Puzzle, onProgress: OnProgress, gpuCounter: Promise<number>): Promise<Solved> {
+  async solve(task: Task, onProgress: OnProgress, gpuCounter: Promise<number>): Promise<Solved> {
     await this.#kernel
     const threads = this.#workers.length
     const tries = new Array<number>(threads).fill(0)
@@ -140,12 +140,14 @@ export class WorkerPool {
       }
     })
     this.#workers.forEach((worker, index) => {
-      order(worker, { ...puzzle, kind: 'solve', start: rangeStart(index, threads) })
+      const signals = index === 0 ? task.signals : 'none'
+      order(worker, { ...task, signals, kind: 'solve', start: rangeStart(index, threads) })
     })
     try {
       const { counter, solver, tries } = await answer
       this.#stop(1) // the first worker may still be reading the traits
-      const late = new Promise<undefined>(resolve => setTimeout(resolve, TRAITS_WAIT_MS))
+      const patienceMs = task.signals === 'none' ? 0 : TRAITS_WAIT_MS
+      const late = new Promise<undefined>(resolve => setTimeout(resolve, patienceMs))
       const { renderer, timeZone } = (await Promise.race([this.#traits, late])) ?? {}
       return { counter, solver, threads, tries, renderer, timeZone }
     } finally {
