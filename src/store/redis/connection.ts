@@ -9,8 +9,8 @@ import { orByText, type Script } from './scripts.ts'
 export const CLUSTER_SLOTS = 16384
 
 /**
- * A connection to one server. An epoch that was read over a connection holds for that connection only. Calls go over this
- * connection and no other: redirections of a Cluster come back as errors.
+ * A connection to one server. An epoch holds only for the connection over which it was read, so calls go over this connection
+ * alone: a Cluster's redirections come back as errors.
  */
 export type Server = Redis
 
@@ -19,56 +19,54 @@ export type Ask = (name: string, ...args: string[]) => Promise<unknown>
 
 export interface Connection extends Link {
   /**
-   * All ask the server that has the keys, and reject at the deadline of a call. Redirections are followed; nothing else is
-   * sent again.
+   * Asks the server that has the keys, following redirections. Nothing else is sent again. Rejects at the deadline of a call.
    */
   readonly ask: Ask
-  /** Answers texts as bytes. */
+  /** The same, with replies as bytes. */
   readonly askBytes: Ask
-  /** @param what for the message of the rejection at the deadline */
+  /** @param what for the message at the deadline */
   run(script: Script, keys: readonly string[], values: readonly string[], what: string): Promise<unknown>
 }
 
 /** What a Cluster and a single server do differently. */
 interface Link {
   readonly isCluster: boolean
-  /** The connection for calls of a hash slot; undefined if there is none now, or the slot's server is not known. */
+  /** The connection to the server that has the slot; undefined if there is none now, or the server is not known. */
   serverOf(slot: number): Server | undefined
   send(command: Command): Promise<unknown>
-  /** Finds out which server of a Cluster has a key now; `serverOf` then returns the connection to that server. */
+  /** Asks the Cluster which server has a key now, for `serverOf`. */
   locate(key: string): Promise<void>
-  /** Calls the listener when calls may succeed again. */
+  /** When calls may succeed again. */
   onReady(listener: () => void): void
   onLost(listener: (server: Server) => void): void
   /** Ends a silent connection; a new one is made. */
   drop(server: Server): void
   /** Ends a connection attempt for this slot that has taken too long. */
   unstick(slot: number): void
-  /** The last connection error since the connection was last ready: one line without credentials. */
+  /** Since the connection was last ready: one line without credentials. */
   readonly lastError: () => string | undefined
   close(): void
 }
 
 const RECONNECT_MS_MAX = 200
 const SENTINEL_MS_MAX = 2000
-/** Longest wait while Redis loads its file: Redis is often ready earlier than it estimates. */
+/** Longest wait while Redis loads its file: it is often ready earlier than it estimates. */
 const LOADING_MS = 100
 /** How long an abandoned connection may take to end. */
 const DISCONNECT_MS = 500
 
 /**
- * How long a connection may be silent or incomplete before another is tried. (A server may accept a connection and then send
- * nothing.) The time is enough for several round trips, each as long as a call's deadline. Whatever swallowed the bytes of
- * one connection need not swallow those of the next. So this time bounds how soon a Redis that is back is found.
+ * How long a connection may be silent or incomplete before another is tried, since a server may accept a connection and then
+ * send nothing. It bounds how soon a Redis that is back is found, and leaves time for several round trips as long as a call's
+ * deadline.
  */
 export function patienceMs(deadlineMs: number): number {
   return Math.max(500, 4 * deadlineMs)
 }
 
 /**
- * Settings, and why:
- * - no offline queue, no resends, no retries: a call fails at once, and no script runs twice;
- * - an error READONLY means that this server is no longer the primary: reconnect, but do not resend.
+ * No offline queue, no resends, no retries: a call fails at once, and no script runs twice. READONLY means that this server is
+ * no longer the primary: reconnect, but do not resend.
  */
 const CLIENT_OPTIONS = {
   protocol: 2,
@@ -83,7 +81,6 @@ const CLIENT_OPTIONS = {
   disableClientInfo: true,
 } as const
 
-/** @param deadlineMs of a call */
 export function connect(target: RedisTarget, deadlineMs: number): Connection {
   const patience = patienceMs(deadlineMs)
   const link = target.kind === 'cluster' ? connectCluster(target, patience) : connectRedis(target, patience)
@@ -99,13 +96,11 @@ export function connect(target: RedisTarget, deadlineMs: number): Connection {
   }
 }
 
-/** @param send of a connection; what is asked rejects after `deadlineMs` */
 function asker(send: (command: Command) => Promise<unknown>, deadlineMs: number): Ask {
   return (name, ...args) =>
     withDeadline(send(new Command(name, args, { replyEncoding: 'utf8' })), deadlineMs, name)
 }
 
-/** Asks one server. */
 export function askAt(server: Server, deadlineMs: number): Ask {
   return asker(command => server.sendCommand(command) as Promise<unknown>, deadlineMs)
 }
@@ -118,7 +113,7 @@ function connectRedis(target: RedisTarget, patience: number): Link {
   const isStuck = stuckCheck(patience)
   const errors = noteErrors(client)
   let isClosed = false
-  // A server that loads its file takes connections, and ioredis waits without an error, which it tells of anything else.
+  // A server that loads its file accepts connections, and ioredis then waits without reporting an error.
   const askIfLoading = () => {
     if (client.status !== 'connect') return
     client.call('info', 'persistence').then(
@@ -139,7 +134,7 @@ function connectRedis(target: RedisTarget, patience: number): Link {
     onReady: listener => client.on('ready', listener),
     onLost: listener => client.on('close', () => listener(client)),
     drop: server => server.disconnect(true),
-    // Not while ioredis asks the Sentinels: those queries have their own deadlines, and must not be interrupted.
+    // Not while ioredis asks the Sentinels: those queries have deadlines, and must not be interrupted.
     unstick: () => {
       if (client.status !== 'connect' || !isStuck(client.stream)) return
       errors.note(new Error(`no answer within ${patience} ms`))
@@ -160,7 +155,7 @@ function connectCluster(target: RedisTarget, patience: number): Link {
     retryDelayOnFailover: 0,
     slotsRefreshTimeout: 1000,
     slotsRefreshInterval: 5000,
-    // Certificates are for names, so connections are made to the name, not to its address.
+    // Connect to the name, not to its address: certificates are for names.
     ...(target.tls === undefined
       ? {}
       : { dnsLookup: (name: string, done: (error: null, address: string) => void) => done(null, name) }),
@@ -186,7 +181,7 @@ function connectCluster(target: RedisTarget, patience: number): Link {
     },
     onReady: listener => cluster.on('ready', listener),
     onLost: listener => cluster.on('-node', (node: Redis) => listener(node)),
-    // Many shards may share this connection, and each `disconnect` adds a listener.
+    // Shards may share this connection, and each `disconnect` adds a listener.
     drop: server => {
       if (!dropped.has(server)) server.disconnect()
       dropped.add(server)
@@ -201,8 +196,8 @@ function connectCluster(target: RedisTarget, patience: number): Link {
 }
 
 /**
- * Whether a connection attempt was first seen more than `patience` milliseconds ago. If so, the same attempt counts as new
- * again: ioredis takes a while to end an attempt, and each call meanwhile adds a listener.
+ * Whether a connection attempt was first seen more than `patience` ms ago. It then counts as new again: ioredis takes a while
+ * to end an attempt, and each call meanwhile adds a listener.
  */
 function stuckCheck(patience: number): (attempt: object) => boolean {
   const seenAtMs = new WeakMap<object, number>()
@@ -234,7 +229,7 @@ function sentinelOptions(target: RedisTarget, options: ReturnType<typeof dataOpt
     sentinels: [...target.nodes],
     name: target.primaryName!,
     sentinelCommandTimeout: SENTINEL_MS_MAX,
-    // Listens to the Sentinels for +switch-master. Without it a client stays with the demoted primary for ten seconds.
+    // Listens for +switch-master. Otherwise a client stays with the demoted primary for ten seconds.
     failoverDetector: true,
     ...(sentinelUsername === undefined ? {} : { sentinelUsername }),
     ...(sentinelPassword === undefined ? {} : { sentinelPassword }),
@@ -245,11 +240,11 @@ function sentinelOptions(target: RedisTarget, options: ReturnType<typeof dataOpt
 function tlsOptions(target: RedisTarget): ConnectionOptions {
   const { ca, cert, key, name } = target.tls!
   const [node] = target.nodes
-  // With one host only, its name selects the certificate of a server that has several (SNI).
+  // With a single host, its name tells a server that has several certificates which one to use (SNI).
   const host = target.kind === 'standalone' && isIP(node!.host) === 0 ? node!.host : undefined
   const servername = name ?? host
   return {
-    // Made once, because reading certificates takes milliseconds.
+    // Made once: reading certificates takes milliseconds.
     secureContext: createSecureContext({
       ...(ca === undefined ? {} : { ca }),
       ...(cert === undefined ? {} : { cert }),
@@ -263,7 +258,7 @@ function noteErrors(client: Redis | Cluster) {
   let last: string | undefined
   const note = (error: Error) => {
     const text = briefError(error)
-    // The error that all Sentinels failed follows the Sentinels' own errors, which say more.
+    // 'All sentinels failed' follows the Sentinels' own errors, which say more.
     if (last === undefined || !text.startsWith('All sentinels')) last = text
   }
   client.on('error', note)
@@ -275,19 +270,19 @@ function noteErrors(client: Redis | Cluster) {
   return { note, last: () => last }
 }
 
-/** ioredis errors carry the command and its arguments, keys and tokens among them: only the message is passed on. */
+/** Only the message is passed on: ioredis errors carry the command's arguments, keys and tokens among them. */
 function briefError(error: Error & { code?: string; lastNodeError?: Error }): string {
   const cause = error.lastNodeError ?? error
   const [line = ''] = cause.message.trim().split('\n')
-  // A server that does not know a command repeats its arguments, a password among them.
+  // A server that does not know a command repeats its arguments, which may include a password.
   return line.replace(/,? with args beginning with:.*$/, '') || error.code || 'connection failed'
 }
 
-/** The promise's outcome, or a rejection after `ms`: for calls that are not on the request path. */
+/** Rejects after `ms`. Not for calls on the request path. */
 export function withDeadline<T>(promise: Promise<T>, ms: number, what: string): Promise<T> {
   return new Promise<T>((resolve, reject) => {
     const timer = setTimeout(() => {
-      // A stalled event loop runs timers before it reads sockets, so the rejection waits until the sockets were read.
+      // A stalled event loop runs timers before it reads sockets, so read the sockets first.
       setImmediate(() => reject(new Error(`${what}: no answer within ${ms} ms`)))
     }, ms)
     promise.then(resolve, reject).finally(() => clearTimeout(timer))
@@ -298,12 +293,12 @@ export function slotOf(key: string): number {
   return new Command('get', [key]).getSlot() ?? 0
 }
 
-/** Hash tags of a store's shards: one on a single Redis. */
+/** A single Redis has one shard. */
 export function shardTags({ isCluster }: Pick<Connection, 'isCluster'>, count: number): readonly string[] {
   return isCluster ? evenlySpreadTags(count) : ['0']
 }
 
-/** Hash tags whose slots lie one in each of `count` equal ranges, so that shards spread evenly over any Cluster. */
+/** One slot in each of `count` equal ranges, so that shards spread evenly over any Cluster. */
 export function evenlySpreadTags(count: number): string[] {
   const tags: string[] = []
   const slotsPerRange = CLUSTER_SLOTS / count

@@ -1,9 +1,9 @@
 /**
- * Combines the states of all shards: whether the store is ready, and when the store goes down and comes up.
+ * Whether the store is ready, from the states of all shards, and when to report that it went down or came up.
  *
- * Ready means that at least half of the shards answer. All hosts see the same Redis. If hosts became unready while one
- * primary of three fails over, soon all would leave the load balancer. The two thirds of the shards that work would then
- * serve nobody. A host that reaches less than half of the shards is probably cut off itself.
+ * Ready means that at least half of the shards answer. All hosts see the same Redis: if one primary of three fails over and
+ * that made hosts unready, all would leave the load balancer, and the working two thirds would serve nobody. A host that
+ * reaches fewer than half is probably cut off itself.
  */
 
 import type { StoreCause } from '../../domain/reason-words.ts'
@@ -11,20 +11,20 @@ import type { StoreListener } from '../store.ts'
 import { causeOf } from './inspection.ts'
 import type { Shard } from './shard.ts'
 
-/** Shards that lose the same server do not notice in the same millisecond; one log line reports them all. */
+/** Shards that lose the same server notice it some milliseconds apart; one log line reports them all. */
 const GATHER_MS = 50
 const CAUSE_LOOK_MS = 500
 const CAUSE_TOLD_MS = 60_000
-/** Between two reports of lost memory: a server that evicts keys may lose some with every call. */
+/** Between reports of lost memory: a server that evicts keys may lose some with every call. */
 const FORGOTTEN_MS = 10_000
-/** At the start, a store with half of its shards up waits at most this long for the others before it is ready. */
+/** At the start, a store with half of its shards up waits this long for the others. */
 const START_MS = 1000
 
 export class ShardHealth {
   readonly #shards: readonly Shard[]
   readonly #listener: StoreListener
   readonly #connectionError: () => string | undefined
-  /** When each cause of this outage was last told. */
+  /** When each cause of this outage was last reported. */
   readonly #toldAtMs = new Map<StoreCause, number>()
   readonly #forgotten = new Set<Shard>()
   #forgottenTimer: NodeJS.Timeout | undefined
@@ -35,8 +35,9 @@ export class ShardHealth {
   #timer: NodeJS.Timeout | undefined
 
   /**
-   * @param listener told when the first shard goes down, why while it is down, when all are up again, and once of shards that
-   *   forget together
+   * @param listener hears when the first shard goes down, why, when all are up again, and once of shards that lose memory
+   * together
+   *
    * @param connectionError the last, since the connection was last ready
    */
   constructor(shards: readonly Shard[], listener: StoreListener, connectionError: () => string | undefined) {
@@ -54,13 +55,13 @@ export class ShardHealth {
     return performance.now() - this.#startedAtMs > START_MS
   }
 
-  /** What of the store answers, and why the rest does not. */
+  /** How much of the store answers, and why the rest does not. */
   describe(): string {
     const { length } = this.#shards
     return length === 1 ? this.cause() : `${this.#upCount()} of ${length} shards answer: ${this.cause()}`
   }
 
-  /** Why the first shard that is down is down. Without a connection, its error says more than the first symptom. */
+  /** Why the first shard is down. A connection error says more than its symptoms. */
   cause(): string {
     const down = this.#shards.find(shard => !shard.isUp)
     return down === undefined ? 'the scripts run' : (this.#connectionError() ?? down.cause)
@@ -80,7 +81,6 @@ export class ShardHealth {
     }
   }
 
-  /** A shard has lost its memory, or may have. */
   forgot(shard: Shard): void {
     this.#listener.onNewEpoch?.()
     this.#forgotten.add(shard)
@@ -113,7 +113,10 @@ export class ShardHealth {
     this.#timer = setInterval(() => this.#tellCause(), CAUSE_LOOK_MS).unref()
   }
 
-  /** The first symptom is rarely the cause, which may also change. Each is told once a minute, so taking turns is no flood. */
+  /**
+   * The first symptom is rarely the cause, which may also change. Each cause is logged once a minute, so alternating ones are
+   * no flood.
+   */
   #tellCause(): void {
     const cause = causeOf(this.cause())
     const nowMs = performance.now()

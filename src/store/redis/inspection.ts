@@ -1,4 +1,4 @@
-/** Whether a Redis can be used, and what an operator should know about it: from its errors and its own reports. */
+/** Whether a Redis can be used, and what its operator should know: from its errors and its INFO. */
 
 import { describeTarget, type RedisTarget } from '../../config/redis.ts'
 import type { StoreCause } from '../../domain/reason-words.ts'
@@ -6,12 +6,12 @@ import { type StoreListener, StoreSetupError, type StoreStatus, type StoreTroubl
 import { type Ask, CLUSTER_SLOTS, type Connection } from './connection.ts'
 
 const VERSION_MIN = [6, 2] as const
-/** Of a script whose user lacks a command: Redis 7.2 and later name the command, earlier ones do not. */
+/** When a script's user lacks a command. Redis 7.2 and later name the command, earlier ones do not. */
 const NOT_ALLOWED = /can't run this command|no permissions to run/
 /** Errors that waiting does not mend. */
 const REFUSALS = /WRONGPASS|NOAUTH|NOPERM|invalid password/i
 
-/** By what is said of a Redis: the variables that are likely to be wrong, the first that fits. */
+/** The variables that are probably wrong, by the error text: the first match counts. */
 const BLAMED: readonly (readonly [about: RegExp, variables: (target: RedisTarget) => readonly string[]])[] = [
   [/to sentinel .*(WRONGPASS|NOAUTH|NOPERM|invalid password)/i, ({ from }) => [from.sentinel]],
   [/NOAUTH/, ({ from }) => [from.password]],
@@ -23,7 +23,7 @@ const BLAMED: readonly (readonly [about: RegExp, variables: (target: RedisTarget
   [/self-signed|unable to (get|verify)/, () => ['POWGATE_REDIS_TLS_CA']],
 ]
 
-/** By what is said of a Redis: why it is away, the first that fits. */
+/** Why a Redis is away, by the error text: the first match counts. */
 const CAUSES: readonly (readonly [about: RegExp, cause: StoreCause])[] = [
   [/WRONGPASS|NOAUTH|NOPERM|invalid password/i, 'auth'],
   [/ENOTFOUND|EAI_AGAIN/, 'name'],
@@ -37,10 +37,10 @@ const CAUSES: readonly (readonly [about: RegExp, cause: StoreCause])[] = [
 
 const POLL_MS = 20
 const CLOCK_APART_SECONDS_MAX = 1
-/** Of which the one with the shortest round trip counts. */
+/** The call with the shortest round trip counts. */
 const TIME_CALLS = 5
 
-/** Why a Redis cannot be used, for whoever configured it. */
+/** For whoever configured it. */
 export function troubleOf(target: RedisTarget, why: string): StoreTrouble {
   const [, variables] = BLAMED.find(([about]) => about.test(why)) ?? []
   const names = [...new Set(variables?.(target) ?? ['REDIS_URL'])].join(', ')
@@ -52,7 +52,7 @@ export function causeOf(why: string): StoreCause {
   return CAUSES.find(([about]) => about.test(why))?.[1] ?? 'other'
 }
 
-/** Names the command that a script's user lacks: most often INFO, which is one of `@dangerous`. */
+/** Finds the command that a script's user lacks: most often INFO, which is in `@dangerous`. */
 async function refusedCommand(ask: Ask, why: string): Promise<string> {
   if (!NOT_ALLOWED.test(why)) return why
   const refusal = await ask('info', 'server').catch((error: Error) => error.message)
@@ -61,9 +61,10 @@ async function refusedCommand(ask: Ask, why: string): Promise<string> {
 }
 
 /**
- * Resolves once the server is reached and can be used.
+ * Waits until the server is reached and can be used.
  *
  * @param reach rejects with the cause while the server is not reached
+ *
  * @throws StoreSetupError after `openMs`, or if the server refuses for good, or lacks something
  */
 export async function untilUsable(
@@ -86,7 +87,7 @@ export async function untilUsable(
   await checkServer(connection.ask, target)
 }
 
-/** What a server that answers may lack: the version, or the database. ioredis stays in database 0 where there is no other. */
+/** Too old, or without the database: ioredis then stays in database 0. */
 async function checkServer(ask: Ask, target: RedisTarget): Promise<void> {
   if (target.db > 0)
     await ask('select', String(target.db)).catch((error: Error) => {
@@ -103,7 +104,7 @@ async function checkServer(ask: Ask, target: RedisTarget): Promise<void> {
   }
 }
 
-/** What an operator should know or change, one line each. Commands that the server refuses are skipped. */
+/** One line each. Commands that the server refuses are skipped. */
 export async function adviceOn(ask: Ask, kind: RedisTarget['kind']): Promise<string[]> {
   const [persistence, replication, memory, cluster] = await Promise.all([
     infoOf(ask, 'persistence'),
@@ -145,7 +146,7 @@ function evictionAdvice({ maxmemory_policy: policy, maxmemory }: Fields): string
     : []
 }
 
-/** Whether it takes snapshots INFO does not tell, and CONFIG GET would tell passwords too. */
+/** INFO does not tell whether snapshots are taken, and CONFIG GET would tell passwords too. */
 function persistenceAdvice(fields: Fields): string[] {
   if (fields.aof_enabled === undefined) return []
   const lines: string[] = []
@@ -165,7 +166,7 @@ function replicaAdvice(fields: Fields, kind: RedisTarget['kind']): string[] {
   const replicas = Number(fields.connected_slaves ?? 0)
   if (kind === 'standalone' && replicas === 0) return []
   if (replicas === 0) return ['the primary that answered has no replica: nothing can take its place']
-  // INFO counts them where min-replicas-to-write asks for some.
+  // INFO counts them only if min-replicas-to-write is set.
   const asksForSome = fields.min_slaves_good_slaves !== undefined
   if (replicas === 1 && asksForSome) {
     return [
@@ -196,7 +197,7 @@ function clockAdvice(aheadSeconds: number): string[] {
     : []
 }
 
-/** One server. What it refuses to tell counts as well. */
+/** One server's state. INFO that it refuses is left out. */
 export async function lookAt(ask: Ask): Promise<StoreStatus> {
   const { maxmemory_policy: policy } = await infoOf(ask, 'memory')
   const { evicted_keys: evictedKeys = '0' } = await infoOf(ask, 'stats')
@@ -204,7 +205,7 @@ export async function lookAt(ask: Ask): Promise<StoreStatus> {
   return { clockAheadSeconds: await clockAhead(ask), evictsBy, evictedKeys: Number(evictedKeys) }
 }
 
-/** Seconds by which this host's clock is ahead of the server's, to the millisecond; 0 if the server does not tell its time. */
+/** In seconds, to the millisecond; 0 if the server does not tell its time. */
 async function clockAhead(ask: Ask): Promise<number> {
   let [aheadMs, shortestMs] = [0, Number.POSITIVE_INFINITY]
   for (let call = 0; call < TIME_CALLS; call++) {
@@ -232,7 +233,7 @@ async function attempt(ask: Ask, name: string, ...args: string[]): Promise<unkno
   }
 }
 
-/** Lines of `name:value`. */
+/** From lines of `name:value`. */
 function fieldsOf(text: unknown): Fields {
   if (typeof text !== 'string') return {}
   return Object.fromEntries([...text.matchAll(/^(\w+):(.*?)\r?$/gm)].map(([, name, value]) => [name, value]))

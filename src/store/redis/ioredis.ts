@@ -1,6 +1,6 @@
 /**
- * ioredis, and all that relies on more of it than its documentation promises. A version of another shape ends the start with
- * a line, instead of failing in some request.
+ * ioredis, and everything that relies on more than its documentation promises. If another version is installed, the start
+ * fails with a message, instead of some later request.
  */
 
 import { connect, type Socket } from 'node:net'
@@ -11,7 +11,7 @@ import { StoreSetupError } from '../store.ts'
 
 export { Cluster, Command, Redis }
 
-/** The version that was looked at, as package.json pins it. */
+/** The version that was examined; package.json pins it. */
 const VERSION = '6.0.0'
 /** Not exported, hence the import by path. */
 const StandaloneConnector = standalone.default
@@ -30,14 +30,14 @@ for (const [of, name] of METHODS) {
 }
 
 /**
- * A class of ioredis extends String, so V8 keeps String.prototype as a dictionary and inlines no string method in this
- * process. `charCodeAt` takes 8.8 ns instead of 1.8, some 4 us of a /verify-token. V8 makes the prototype fast again after
- * some hundred loads of a method through an object that inherits from it.
+ * ioredis has a class that extends String, so V8 keeps String.prototype as a dictionary and inlines no string method:
+ * `charCodeAt` takes 8.8 ns instead of 1.8, which adds some 4 us to a /verify-token. A few hundred loads through an object
+ * that inherits from the prototype make it fast again.
  */
 const heir: string = Object.create(String.prototype)
 for (let loads = 0; loads < 1000; loads++) void heir.charCodeAt
 
-/** A command whose bytes are already made. ioredis sends them, and matches the reply to the command. */
+/** A command that is encoded already; ioredis sends it and matches the reply. */
 export class PreparedCommand extends Command {
   readonly #bytes: Buffer
 
@@ -52,15 +52,15 @@ export class PreparedCommand extends Command {
   }
 }
 
-/** A class that makes sockets; ioredis passes its own options to it. */
+/** A class that makes sockets; ioredis passes it its own options. */
 type ConnectorConstructor = NonNullable<RedisOptions['Connector']>
 
 const HANDSHAKE_MS = 250
 
 /**
- * Connectors with one more error listener. ioredis listens to a socket's first error only, but a TLS socket that is closed
- * during its handshake emits two. An error event without a listener ends the process. (A Cluster's own subscriber connection
- * is made without a connector, so that connection has no such listener.) They also notice TLS on one side only.
+ * Connectors with one more error listener. A TLS socket that is closed during its handshake emits two errors, ioredis listens
+ * for one, and an unheard error ends the process. (A Cluster's subscriber connection has no connector, so it stays without.)
+ * They also notice when only one side uses TLS.
  */
 export const QuietConnector = class extends StandaloneConnector {
   override async connect(...args: Parameters<InstanceType<typeof StandaloneConnector>['connect']>) {
@@ -86,7 +86,7 @@ function watched<Stream extends Socket>(stream: Stream): Stream {
   })
 }
 
-/** A Redis without TLS leaves a handshake unanswered, because it waits for the end of a line. */
+/** A Redis without TLS waits for a line end, so it leaves the handshake unanswered. */
 function askWithoutTls(stream: Socket): void {
   if (stream.remotePort === undefined) return
   const plain = connect(stream.remotePort, stream.remoteAddress, () => plain.write('PING\r\n'))

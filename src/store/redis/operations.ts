@@ -1,6 +1,6 @@
 /**
- * Encodes the operations of the turn script as text of one-byte characters, and decodes their answers. Each operation's Lua
- * file has its layout, and says what the fields of its answer mean.
+ * Encodes the operations of the turn script as text of one-byte characters, and decodes their answers. The layouts, and what
+ * the fields of an answer mean, are in each operation's Lua file.
  */
 
 import { MARKS_LIMIT_MAX, verificationKind } from '../../domain/address-log.ts'
@@ -26,7 +26,6 @@ const [B1, B2, B3] = [8, 16, 24]
 const MARK_LOW = 0x10000
 const MARK_BIT = 0x80
 
-/** 'P' */
 export function probeOperation(key: string, writes: boolean): Operation {
   return plain([key], writes ? 'PW' : 'P')
 }
@@ -36,7 +35,6 @@ export function plain(keys: readonly string[], text: string): Operation {
   return { keys, text, meters: NONE, namesMeters: false }
 }
 
-/** 'C' */
 export function challengeOperation(keyPrefix: string, request: ChallengeRequest): Operation {
   const { addressKey, siteTag, addressLimit, siteLimit, metering } = request
   return {
@@ -47,11 +45,7 @@ export function challengeOperation(keyPrefix: string, request: ChallengeRequest)
   }
 }
 
-/**
- * 'V'
- *
- * @param keepMs how long the used nonce must be kept; 0 if the request has no nonce
- */
+/** @param keepMs how long to keep the used nonce; 0 without a nonce */
 export function solutionOperation(keyPrefix: string, request: SolutionRequest, keepMs: number): Operation {
   const { addressKey, spend, metering, addressLimit, failed } = request
   const log = `${keyPrefix}l:${addressKey}`
@@ -66,7 +60,7 @@ export function solutionOperation(keyPrefix: string, request: SolutionRequest, k
   }
 }
 
-/** The hot ones are the same texts in each call, whose hashes V8 keeps; only those of networks are made anew. */
+/** The common keys are the same strings in each call, so V8 keeps their hashes; only networks' keys are made anew. */
 function meterKeys(keyPrefix: string, metering: Metering | undefined): readonly string[] {
   if (metering === undefined) return NONE
   const { shared, networks } = metering
@@ -85,7 +79,7 @@ function sharedKeys(keyPrefix: string, shared: readonly string[]): string[] {
   return keys
 }
 
-/** What stands before the numbers of meters. */
+/** The fields before the numbers of the meters. */
 function meteringText({ isV4, expected, isInTime }: Metering): string {
   const time = isInTime === undefined ? 0 : isInTime ? 1 : 2
   return fromCharCode(isV4 ? 4 : 6) + uint24Text(Math.round(expected)) + fromCharCode(time)
@@ -109,11 +103,11 @@ function solutionText(request: SolutionRequest, keepMs: number): string {
 }
 
 /**
- * 'R'
- *
  * @param callerLimit 0 if the caller is not charged here
+ *
  * @param keyLimit 0 if no API key is charged
- * @param keepMs how long the redemption record must be kept; 0 if no token is redeemed
+ *
+ * @param keepMs how long to keep the redemption record; 0 if no token is redeemed
  */
 export function redemptionText(
   callerLimit: number,
@@ -127,12 +121,10 @@ export function redemptionText(
   return `R${limits}${uint32Text(keepMs)}${uint32Text(redeem.storeEpoch)}${uint32Text(until)}${redeem.claim}`
 }
 
-/** 'F' */
 export function refundText(chargedAtTime: number, callerLimit: number): string {
   return `F${uint24Text(chargedAtTime)}${uint24Text(callerLimit)}`
 }
 
-/** 'K' */
 export function peekText(keyLimit: number): string {
   return `K${uint24Text(keyLimit)}`
 }
@@ -159,10 +151,10 @@ function uint32Text(value: number): string {
   return fromCharCode(value >>> B3, (value >>> B2) & 0xff, (value >>> B1) & 0xff, value & 0xff)
 }
 
-/** By the numbers that the scripts use, as NONCES and TOKENS below. */
+/** Indexed by the numbers of the scripts, like NONCES and TOKENS below. */
 const POLICIES: readonly Policy[] = ['address', 'address', 'address-site', 'api-key']
 
-/** An answer: | status 1 | first 3 | second 3 |. An unknown status becomes `unavailable`, which refuses. */
+/** | status 1 | first 3 | second 3 |. An unknown status becomes `unavailable`, which refuses. */
 const FIRST = 1
 const SECOND = 4
 
@@ -178,7 +170,7 @@ export function limitedAnswer(reply: Buffer, at: number): Limited {
   }
 }
 
-/** @param list the request's meters, in the order of its metering; empty without metering */
+/** @param list in the order of the request's metering; empty without metering */
 function metersOf(reply: Buffer, list: readonly Meter[], sharedCount: number): Meters | undefined {
   if (list.length === 0) return undefined
   const meters = metersFrom(list, sharedCount)

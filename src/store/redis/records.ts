@@ -1,5 +1,5 @@
 /**
- * Sites, API keys and the audit log in Redis. All keys of the sites share one hash tag, because workers read them once per change, never per request.
+ * Sites, API keys and the audit log in Redis. All share one hash tag: workers read them once per change, never per request.
  *
  *   <prefix>:{sites}:record:s/<site key>   JSON of a SiteRecord
  *   <prefix>:{sites}:record:k/<key id>     JSON of an ApiKeyRecord
@@ -42,10 +42,9 @@ import { NOTE_HOST, NOTE_USES, WRITE_RECORDS } from './scripts.ts'
 const LIST_CHUNK = 500
 /** A host notes every five seconds that it lives. */
 const HOST_LIVES_MS = 20_000
-/** As a limit of ZRANGEBYSCORE. */
 const ALL = -1
 
-/** An entry of a stream: its id, `<Unix ms>-<number>`, and its fields and values in turn. */
+/** `<Unix ms>-<number>`, then fields and values alternately. */
 type StreamEntry = readonly [id: string, fields: readonly string[]]
 
 export class RedisRecords extends Members implements SiteStore {
@@ -252,9 +251,9 @@ function auditEntryOf([id, [, json]]: StreamEntry): AuditEntry {
 const [PATIENT_MS, OPEN_MS] = [2000, 5000]
 
 /**
- * Sites, API keys and the audit log alone, for commands and the dashboard. No shard is used. A process that has no earlier
- * reply of a shard cannot tell an outage of all workers from a clock that was set (lua/epoch.lua). Its call would replace
- * the shard's epoch.
+ * Only sites, API keys and the audit log, for commands and the dashboard. It stays away from shards: a process without an
+ * earlier reply cannot tell an outage of all workers from a clock that was set (lua/epoch.lua), so its call would replace the
+ * epoch.
  *
  * @throws StoreSetupError
  */
@@ -274,7 +273,7 @@ export async function openRedisSites(
   }
 }
 
-/** The same before the server is reached: calls reject until then. */
+/** Does not wait for the server: calls reject until it is reached. */
 export function connectRedisSites(target: RedisTarget, keyPrefix: string, shards: number): RedisRecords {
   return new RedisRecords(connect(target, PATIENT_MS), keyPrefix, shards)
 }

@@ -1,22 +1,21 @@
 /**
- * The request operations on Redis. The keys of a request have the hash tag of one shard, chosen by the owner's network of the
- * visitor's address (an IPv4 /24, an IPv6 /48), or for a redemption by the site:
+ * The request operations on Redis. A request's keys are on one shard, chosen by the owner's network of the visitor's address
+ * (an IPv4 /24, an IPv6 /48), or for a redemption by the site:
  *
  *   <prefix>:{<shard>}:epoch            random number that lasts as long as the shard's memory
  *   <prefix>:{<shard>}:look             the Redis process with that memory, and when it was last checked (lua/epoch.lua)
- *   <prefix>:{<shard>}:turns            how many turns have spent a nonce or redeemed a token, as an older copy of the data shows
+ *   <prefix>:{<shard>}:turns            number of turns that spent a nonce or redeemed a token: shows an older copy of the data
  *   <prefix>:{<shard>}:l:<address>      address log, used nonces  60 s, or until a minute after the challenges' end
  *   <prefix>:{<shard>}:n:<nonce>        used nonce, only where an address may verify more than 64 times a minute
- *   <prefix>:{<shard>}:m:<network>      meter of a network        5 minutes for each proof it knows, at most a week
- *   <prefix>:{<shard>}:m:all            meter of all traffic      the same; each shard sees one proof in so many, and counts
- *   <prefix>:{<shard>}:m:<site>:...     meters of a site            it for so many (also those of wide networks)
+ *   <prefix>:{<shard>}:m:<network>      meter of a network        5 minutes for each proof in it, at most a week
+ *   <prefix>:{<shard>}:m:all            meter of all traffic      the same; a shard sees 1 proof in <shards>, and counts
+ *   <prefix>:{<shard>}:m:<site>:...     meters of a site            it that many times (also those of wide networks)
  *   <prefix>:{<shard>}:c:<address>      caller window             60 s
  *   <prefix>:{<shard>}:k:<api key id>   API key window            60 s
  *   <prefix>:{<shard>}:r:<nonce>        redemption record         until at least a minute after the token's end
  *
- * A single Redis (or a Sentinel's primary) has one shard, so that a redemption is one atomic operation. A Cluster has many
- * shards. There, if caller and site are on different shards, a redemption charges the caller first. If the API key's limit
- * then refuses, the caller's charge is refunded.
+ * A single Redis (or a Sentinel's primary) has one shard, so a redemption is one atomic operation. On a Cluster, caller and
+ * site may be on different shards: then the caller is charged first, and refunded if the API key's limit refuses.
  */
 
 import { ownerKey } from '../../domain/address-tags.ts'
@@ -112,7 +111,7 @@ export class RedisRequests implements RequestStore {
     }
   }
 
-  /** Charges the caller first. Only if the caller's shard admits the request does the site's shard redeem the token. */
+  /** Charges the caller first. The site's shard redeems the token only if the caller's shard admits the request. */
   #redeemAcross(
     callerShard: Shard,
     siteShard: Shard,
@@ -159,12 +158,11 @@ export class RedisRequests implements RequestStore {
     shard.enqueue(plain(keys, text), settle)
   }
 
-  /** How long a used nonce or redemption record is kept: by this host's clock, with a margin for other hosts' clocks. */
+  /** By this host's clock, with a margin for other hosts' clocks. */
   #keepMs(expiresAtMs: number): number {
     return Math.max(0, Math.ceil(expiresAtMs - this.#now())) + MARK_MARGIN_MS
   }
 
-  /** @param key of an address, or a site key */
   #shardOf(key: string): Shard {
     const shards = this.#shards
     if (shards.length === 1) return shards[0]!
@@ -172,7 +170,7 @@ export class RedisRequests implements RequestStore {
   }
 }
 
-/** Both epochs are random numbers, so their XOR changes with each of them. */
+/** Both epochs are random, so their XOR changes with either. */
 function jointEpoch(address: Shard, site: Shard): number | undefined {
   if (address === site) return site.epoch
   return address.epoch === undefined || site.epoch === undefined

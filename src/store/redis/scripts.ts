@@ -1,4 +1,4 @@
-/** The scripts: Lua files, read and joined once at start, behind the numbers that they share with the rules in domain/. */
+/** Lua files, read and joined once at start. The numbers that they share with domain/ are put in front. */
 
 import { createHash } from 'node:crypto'
 import { readFileSync } from 'node:fs'
@@ -22,7 +22,9 @@ function scriptOf(parts: readonly string[]): Script {
   return { text, sha: createHash('sha1').update(text).digest('hex') }
 }
 
-/** Numbers of the rules as locals of Lua, `networkFastMs` as NETWORK_FAST_MS, so that each is written once, in domain/. */
+/**
+ * Turns the rules' numbers into Lua locals (`networkFastMs` into NETWORK_FAST_MS), so that each is written once, in domain/.
+ */
 function numbers(): string {
   const { networksV4, networksV6, ...policy } = DEFAULT_POLICY
   const log = { WINDOW_MS, HALF_WRAP, EXACT_LIMIT_MAX, COUNT_MAX, ACCEPTED_MS, MARKS_LIMIT_MAX }
@@ -56,9 +58,9 @@ export const NOTE_USES = load('note-uses-1')
 export const NOTE_HOST = load('time', 'note-host-2')
 
 /**
- * Calls EVALSHA, and EVAL if the server does not know the script. Then nothing ran yet, so nothing runs twice.
+ * EVALSHA, then EVAL if the server does not know the script. Nothing ran in that case, so nothing runs twice.
  *
- * @param call gets the name of the command and its first argument
+ * @param call gets the command's name and its first argument
  */
 export async function orByText(
   { sha, text }: Script,

@@ -1,17 +1,15 @@
 /**
- * One shard: the keys with one hash tag, so that one script call may use any of them, on a single Redis as on a Cluster.
- * Operations that arrive in one event-loop turn go out as ONE call (measured: 13 us a request against 25). Delaying a call
- * until the reply to the one before gains nothing, because turns of a busy server are long enough.
+ * One shard: the keys with one hash tag, which one script call may use together, on a single Redis as on a Cluster. All
+ * operations of one event-loop turn go out as ONE call (measured: 13 us a request instead of 25). Waiting for the previous
+ * reply as well gains nothing, because turns of a busy server are long enough.
  *
- *   enqueue ... enqueue -> (end of turn) -> call -> reply -> settle ... settle
- *                                             |
- *                                             +-> the call did not run: requeued, and sent again once the shard is found
- *                                             +-> deadline, error -> outcome of every operation unknown, shard down
+ * A call that did not run is sent again once the shard is found. After a deadline or an error, a call may have run: it is
+ * never sent again, its operations have an unknown outcome, and the shard is down. A shard that is down refuses at once, and
+ * sends probes until one succeeds.
  *
  * A shard is called only over the connection on which its epoch was read. When that connection breaks, or another server
- * serves the slot, a probe with the real script comes first. Every call finds out whether used nonces or redemption records
- * may have been lost (lua/epoch.lua). While a shard is down, operations are refused at once, and probes are sent until one
- * succeeds. Calls that may have run are never sent again.
+ * serves the slot, a probe with the real script comes first. Every call checks whether used nonces or redemption records may
+ * have been lost (lua/epoch.lua).
  */
 
 import { randomInt } from 'node:crypto'
@@ -25,32 +23,30 @@ interface ShardOptions {
   /** Starts every key: `<prefix>:{<tag>}:`. */
   readonly keyPrefix: string
   readonly deadlineMs: number
-  /** How many shards the store has. */
   readonly shards: number
   /** Milliseconds for a script; '' for the server's own clock. */
   readonly clock: () => string
-  /** Called when the shard went down or came up. */
   readonly onChange: () => void
-  /** Called when used nonces and redemption records may be lost: challenges and tokens under way will be refused. */
+  /** Used nonces and redemption records may be lost, so challenges and tokens that are still open will be refused. */
   readonly onForgotten: () => void
   readonly onCall: OnStoreCall | undefined
 }
 
-/** A call under way. */
 interface PendingCall {
   readonly turn: Turn
   readonly startedAtMs: number
-  /** The connection that the call was last sent over. */
   server: Server | undefined
 }
 
-/** Operations in one call, which occupies Redis for about half a millisecond. */
+/** Occupies Redis for about half a millisecond. */
 const OPERATIONS_MAX = 128
-/** Unanswered calls; more of them would be a queue that only delays refusals. */
+/** More unanswered calls would be a queue that only delays refusals. */
 const PENDING_MAX = 256
-/** So soon each worker knows of what others redeemed; see lua/epoch.lua. */
+/** Each worker learns this soon of tokens that others redeemed; see lua/epoch.lua. */
 const PROBE_WHEN_UP_MS = 250
-/** One probe in so many writes, as an append-only file keeps each write: a server that takes none is known within a second. */
+/**
+ * Finds a server that accepts no writes within a second. Not every probe writes, because an append-only file keeps each write.
+ */
 const PROBES_A_WRITE = 4
 const PROBE_WHEN_LOST_MS = 50
 /** While calls wait for the shard to be found. */
@@ -58,19 +54,18 @@ const PROBE_WHEN_REQUEUED_MS = 10
 const LOCATE_MS_MAX = 2000
 /** Each costs one HMAC for a nonce that seems forged. */
 const FORMER_EPOCHS_MAX = 3
-/** The error of lua/epoch.lua for a call whose expected time is not the server's. */
+/** lua/epoch.lua fails with this if the call expects another time than the server's. */
 const OTHER_TIME = 'OTHERTIME '
-/** Errors of calls that did not run: a Cluster's redirections and temporary refusals, and this one. */
+/** Errors of calls that did not run: a Cluster's redirections and temporary refusals, and OTHERTIME. */
 const DID_NOT_RUN = /^(?:MOVED|ASK|TRYAGAIN|CLUSTERDOWN|OTHERTIME) /
 
 export class Shard {
   /** undefined until the shard is first reached. */
   epoch: number | undefined
-  /** The last few before it. */
   formerEpochs: readonly number[] = []
   isUp = false
   #downSinceMs = performance.now()
-  /** Why the shard is down, or calls wait. */
+  /** Why the shard is down, or why calls wait. */
   cause = 'no answer yet'
   readonly keyPrefix: string
   readonly #epochKey: string
@@ -87,14 +82,13 @@ export class Shard {
   readonly #clock = new ServerClock()
   #turn = new Turn()
   /**
-   * Those whose operations have no answer yet, in the order of their start. Not a set: V8 links the table of a set that changes to
-   * the next one, and once a table is old, it keeps all later ones alive, with the requests that they held.
+   * In the order of their start. A Set would leak: V8 links the table of a changed Set to the next one, and an old table keeps
+   * all later ones alive, with their requests.
    */
   readonly #pending: PendingCall[] = []
-  /** The calls that wait for a connection. */
   #requeued: PendingCall[] = []
   #probeTimer: NodeJS.Timeout | undefined
-  /** The connection that was probed last, and when it last answered, or was first probed. */
+  /** The connection that was probed last, and when it last answered (or was first probed). */
   #asked: Server | undefined
   #heardAtMs = 0
   #isLocating = false
@@ -126,7 +120,7 @@ export class Shard {
     if (!this.#closed && this.#server === undefined) this.#probe()
   }
 
-  /** A server that comes back may have lost its memory: no operation is sent before the epoch is known again. */
+  /** A server that comes back may have lost its memory, so nothing is sent until the epoch is known again. */
   connectionLost(server: Server): void {
     if (server === this.#asked) this.#asked = undefined
     if (server === this.#server) this.#goDown('the connection was lost')
@@ -180,7 +174,7 @@ export class Shard {
     )
   }
 
-  /** Keeps a call that did not run. The call is sent again once the shard is found, if that is before its deadline. */
+  /** Keeps a call that did not run, to send it once the shard is found, if that is before its deadline. */
   #requeue(call: PendingCall, cause: string): void {
     this.#requeued.push(call)
     this.cause = cause
@@ -242,11 +236,11 @@ export class Shard {
     settleAll(turn, reply)
   }
 
-  /** One timer for all calls under way: the oldest is due first. */
+  /** One timer for all calls: the oldest is due first. */
   #armDeadline(afterMs: number): void {
     if (this.#isDeadlineArmed) return
     this.#isDeadlineArmed = true
-    // A stalled event loop runs timers before it reads sockets, so the check waits until the sockets were read.
+    // A stalled event loop runs timers before it reads sockets, so read the sockets first.
     setTimeout(() => setImmediate(this.#checkDeadline), afterMs)
   }
 
@@ -260,7 +254,7 @@ export class Shard {
     else this.#goDown(this.#requeued.includes(oldest) ? this.cause : `no answer within ${deadlineMs} ms`)
   }
 
-  /** The outcome of every operation under way is unknown from here on. Late replies count only as a sign of life. */
+  /** The outcome of every pending operation is now unknown. Late replies count only as a sign of life. */
   #goDown(cause: string): void {
     this.#requeued = []
     const wasUp = this.isUp
@@ -286,7 +280,7 @@ export class Shard {
     if (!this.#closed) this.#probeTimer = setTimeout(this.#probe, afterMs).unref()
   }
 
-  /** Runs the real script, now and then with an operation that writes; its answer decides whether the shard is up. */
+  /** Runs the real script, now and then with a write; its answer decides whether the shard is up. */
   readonly #probe = (): void => {
     const server = this.#connection.serverOf(this.slot)
     if (this.isUp && server !== undefined && server === this.#server) {
@@ -300,13 +294,13 @@ export class Shard {
       this.#connection.unstick(this.slot)
       this.#locate()
     } else {
-      // As with the deadline, the sockets are read before silence is judged.
+      // As with the deadline: read the sockets first.
       if (server === this.#asked) setImmediate(this.#checkSilence, server)
       this.#probeAt(server)
     }
   }
 
-  /** Drops the connection to a server that has been silent for too long, which may be gone without having closed it. */
+  /** A server may be gone without having closed the connection. */
   readonly #checkSilence = (server: Server): void => {
     const silentMs = performance.now() - this.#heardAtMs
     if (
@@ -330,7 +324,7 @@ export class Shard {
     this.#call(turn, server).then(
       reply => {
         this.#heardAtMs = performance.now()
-        // While probes are answered too late, calls would be too: they would run, and be refused all the same.
+        // If probes are answered too late, calls would be too: they would run, and be refused all the same.
         const isLate = this.#heardAtMs - turn.startedAtMs > deadlineMs
         if (isLate) this.cause = `no answer within ${deadlineMs} ms`
         else if (isReplyTo(turn, reply)) this.#found(server, reply, turn.startedAtMs)
@@ -340,7 +334,7 @@ export class Shard {
         if (!this.isUp) this.cause = message
         if (message.startsWith('MOVED ')) this.#locate()
         const isPrompt = performance.now() - turn.startedAtMs <= deadlineMs
-        // Refused without delay, so this call was not late: the server's clock was set.
+        // The answer came promptly, so this call was not late: the server's clock was set.
         if (message.startsWith(OTHER_TIME) && isPrompt) this.#clock.forget()
       },
     )

@@ -1,4 +1,4 @@
-/** The store on Redis: its connection, its shards, and what is asked of them. */
+/** The store on Redis: connection, shards, and what may be asked of them. */
 
 import { describeTarget, type RedisTarget } from '../../config/redis.ts'
 import type { Store, StoreListener, StoreStatus, StoreTrouble } from '../store.ts'
@@ -17,7 +17,7 @@ export interface RedisStoreOptions extends StoreListener {
   readonly clusterShards: number
   /** How long `open` tries before it gives up. */
   readonly openMs: number
-  /** For tests; the server's own clock if undefined. */
+  /** For tests; undefined: the server's own clock. */
   readonly clock?: () => number
 }
 
@@ -67,17 +67,15 @@ export class RedisStore implements Store {
     })
   }
 
-  /** A log line if the server may evict keys, since used nonces and redemption records can then vanish; undefined if not. */
+  /** Warns if the server may evict keys: used nonces and redemption records can then vanish. */
   async evictionWarning(): Promise<string | undefined> {
     return (await this.advice()).find(line => line.includes('maxmemory-policy'))
   }
 
-  /** What an operator should know or change, one line each. Commands that the server refuses are skipped. */
   advice(): Promise<string[]> {
     return adviceOn(this.#connection.ask, this.#options.target.kind)
   }
 
-  /** `Redis 7.0.15`, `Valkey 8.0.1`; undefined if the server does not say. */
   version(): Promise<string | undefined> {
     return versionOf(this.#connection.ask)
   }

@@ -1,7 +1,6 @@
 /**
- * All operations of one event-loop turn on one shard: a single call of the turn script (lua/turn.lua), encoded as the bytes
- * that go over the wire. ioredis sends the call and matches the reply to it. Measuring and joining every operation's
- * arguments in ioredis took 1.4 us a request.
+ * Encodes all operations of one event-loop turn on one shard as the bytes of a single call of lua/turn.lua. ioredis only sends
+ * them and matches the reply; letting it measure and join every argument took 1.4 us a request.
  */
 
 import { writeDecimal } from '../../domain/bytes.ts'
@@ -12,35 +11,33 @@ import { type Command, PreparedCommand } from './ioredis.ts'
 /**
  * Gets the reply and where this operation's answer starts; undefined if the outcome is unknown.
  *
- * @param meters those of the operation; operations of one turn share them
+ * @param meters of this operation; operations of a turn share them
  */
 export type Settle = (reply: Buffer | undefined, at: number, meters: readonly Meter[]) => void
 
-/** One operation for the turn script. */
 export interface Operation {
-  /** Text of one-byte characters, those that the operation's Lua file names. */
+  /** One character per byte; the operation's Lua file says which keys it needs. */
   readonly keys: readonly string[]
-  /** As its Lua file lays it out, one character per byte. */
+  /** One character per byte, laid out as in its Lua file. */
   readonly text: string
   /** Keys of meters, that of all traffic first; none for most operations. */
   readonly meters: readonly string[]
-  /** Whether the text ends with the numbers of the meters behind the first. */
+  /** Whether the text ends with the numbers of all meters but the first. */
   readonly namesMeters: boolean
 }
 
 const NO_METERS: readonly never[] = []
 
 export class Turn {
-  /** In the order of the operations. */
   readonly settles: Settle[] = []
-  /** Of each operation, the numbers of its meters, from 1. */
+  /** For each operation, the numbers of its meters, from 1. */
   readonly metersOf: (readonly number[])[] = []
   /** When the first operation was added, by `performance.now`. */
   startedAtMs = 0
   readonly #keys = new BulkStrings(KEYS_BYTES)
   readonly #operations = new BulkStrings(OPERATIONS_BYTES)
   #keyCount = 0
-  /** Operations of one turn share most meters, so each is named once. */
+  /** Operations of a turn share most meters, so each is named once. */
   readonly #meters = new Map<string, number>()
 
   get meterCount(): number {
@@ -67,8 +64,10 @@ export class Turn {
 
   /**
    * @param how EVALSHA or EVAL, with the script as `code`
-   * @param keys those before the keys of the operations; a Cluster finds the slot by the first
-   * @param values those before the operations
+   *
+   * @param keys before those of the operations; a Cluster finds the slot by the first
+   *
+   * @param values before the operations
    */
   call(how: string, code: string, keys: readonly [string, ...string[]], values: readonly string[]): Command {
     const keyCount = keys.length + this.#meters.size + this.#keyCount
@@ -84,7 +83,6 @@ export class Turn {
   }
 }
 
-/** From the number at `start` on. */
 function uint16sText(numbers: readonly number[], start: number): string {
   let text = ''
   for (let index = start; index < numbers.length; index++)
@@ -98,14 +96,14 @@ function bulks(texts: readonly string[]): string {
   return framed
 }
 
-/** Enough for a turn of ordinary size; the buffers of a larger turn grow. */
+/** Enough for an ordinary turn; larger ones grow the buffers. */
 const KEYS_BYTES = 2048
 const OPERATIONS_BYTES = 2048
-/** `$<length>`, and two line ends, at most. */
+/** `$<length>` and two line ends, at most. */
 const FRAME_BYTES = 12
 const [DOLLAR, CARRIAGE_RETURN, LINE_FEED] = [0x24, 0x0d, 0x0a]
 
-/** Strings as the Redis protocol frames them: `$<length>\r\n<bytes>\r\n`, one after another. */
+/** Strings as the Redis protocol frames them: `$<length>\r\n<bytes>\r\n`. */
 class BulkStrings {
   #bytes: Buffer
   #end = 0
@@ -142,7 +140,7 @@ function endLine(bytes: Buffer, at: number): number {
   return at + 2
 }
 
-/** A reply's head (the epoch, the time of the last check, the time, the number of turns), then answers, then meters. */
+/** A reply's head (epoch, time of the last check, time, number of turns), then answers, then meters. */
 const EPOCH_BYTES = 4
 const TIME_AT = EPOCH_BYTES + 3
 const TURNS_AT = TIME_AT + 8
@@ -163,7 +161,7 @@ export function timeOf(reply: Buffer): number {
   return reply.readDoubleBE(TIME_AT)
 }
 
-/** Gives each operation its answer. Without a reply, every outcome is unknown. */
+/** Without a reply, every outcome is unknown. */
 export function settleAll({ settles, metersOf }: Turn, reply: Buffer | undefined): void {
   const firstMeter = HEAD_BYTES + settles.length * ANSWER_BYTES
   const nowMs = reply === undefined ? 0 : timeOf(reply)
@@ -179,17 +177,17 @@ export function settleAll({ settles, metersOf }: Turn, reply: Buffer | undefined
 
 /** Times in replies are modulo this; see lua/clock.lua. */
 const CLOCK_WRAP_MS = 2 ** 24
-/** So long after a reply a caller can still say what time the server must have; see lua/epoch.lua. */
+/** How long after a reply a caller can still say what time the server must have; see lua/epoch.lua. */
 const EXPECTS_MS_MAX = 3_600_000
 
 /**
- * The clock of a shard's server, by its last reply. Each call tells the server what its clock must show, so the server sees
- * whether its clock was set meanwhile; see lua/epoch.lua.
+ * The clock of a shard's server, by its last reply. Each call says what that clock must show, so the server notices if it was
+ * set; see lua/epoch.lua.
  */
 export class ServerClock {
   /** When the server last checked its process, in milliseconds of its own clock; '' if unknown. */
   checkedAt = ''
-  /** Highest number of turns that spent a nonce or redeemed a token, in any reply of any server. */
+  /** Highest number of turns that spent a nonce or redeemed a token, in any server's reply. */
   turnsSeen = 0
   #askedAtMs = 0
   #epoch = 0
@@ -208,8 +206,8 @@ export class ServerClock {
   }
 
   /**
-   * What the server's clock must show now: `checkedAt` and what has passed since by this host's clock. The epoch follows, by
-   * which another server sees that its own clock is not meant. '' if unknown.
+   * `checkedAt` plus the time since by this host's clock; '' if unknown. The epoch follows it, so that another server does not
+   * take it for its own clock.
    */
   expected(): string {
     const sinceMs = performance.now() - this.#askedAtMs

@@ -16,7 +16,7 @@ local function format_of(count)
   return format
 end
 
--- All entries as one flat list of time, label, count: one unpack call per 100 entries, not per entry.
+-- A flat list of time, label, count: one unpack call per 100 entries.
 local function log_entries(record)
   local size = #record / ENTRY * 3
   if #record <= ENTRY * CHUNK then return { unpack_bytes(format_of(#record / ENTRY), record) }, size end
@@ -30,7 +30,7 @@ local function log_entries(record)
   return entries, size
 end
 
--- Milliseconds until a used nonce expires; 0 if it has expired.
+-- Milliseconds until a used nonce expires; 0 if it has.
 local function mark_rest(ends, time)
   local rest = (ends - time) % WRAP
   return rest < HALF_WRAP and rest or 0
@@ -53,7 +53,7 @@ local function log_wait(entries, size, time, challenge, tag, excess)
   return 0
 end
 
--- The entry of the same slot, kind and site, which the request joins. That entry moves to the end, so times stay in order.
+-- The entry of the same slot, kind and site, which the request joins. It moves to the end, so times stay in order.
 local function joined_entry(entries, size, time, slot, label)
   for index = size - 2, 1, -3 do
     if entries[index + 1] < MARK then
@@ -64,7 +64,6 @@ local function joined_entry(entries, size, time, slot, label)
   return nil
 end
 
--- The record's live entries, without the joined one.
 local function live_record(record, entries, size, time, joined)
   local live = {}
   for index = 1, size, 3 do
@@ -78,6 +77,7 @@ end
 
 -- Admits one request of `kind` (0 challenge, 1 verification, 2 failed, 3 refused), or refuses it without a trace. Unless
 -- `keep` is 0, an admitted request also records the nonce with this mark as used, for `keep` ms.
+--
 -- Returns true, site count, failures, whether the nonce was used before, accepted proofs of the last five minutes; or false,
 -- milliseconds to wait, policy (1 address, 2 address and site).
 local function admit_to_log(number, kind, tag, address_limit, site_limit, keep, mark_high, mark_low)

@@ -1,12 +1,13 @@
--- V: charges one verification to an address and records its nonce, if there is one, as used. The used nonce is kept in the
--- address log. Above an address limit of 64, which would make the log long, the nonce has a key of its own.
+-- V: charges one verification to an address and records its nonce, if there is one, as used. The address log keeps the used
+-- nonce. Above an address limit of 64 that log would get long, so the nonce has a key of its own.
 -- KEYS     address log | used nonce (only above that limit, and if the time to keep the nonce is not 0)
 -- ARGV     | 'V' | kind 1 (1 verification, 2 failed, 3 refused) | site tag 3 | address limit 3 | site limit 3 | ...
 --          ... epoch under which the nonce is valid 4 | milliseconds to keep the used nonce 3, or 0 | the nonce's mark 5 | ...
 --          ... if a spent nonce counts as a proof: IP version 1 | proofs a minute that the operator expects of the site 3 | ...
 --          ... within the site's solving time 1 (0 nobody asks, 1 yes, 2 no) | numbers of meters, 2 each: site's repeat
 --          sources | all others | if somebody asks, solving times and late ones | networks |
--- returns  1 spent, 2 already used or of another epoch, 3 no nonce, then failures, accepted proofs  |  0, milliseconds to wait, policy
+-- returns  1 spent, 2 already used or of another epoch, 3 no nonce, then failures, accepted proofs
+--          |  0, milliseconds to wait, policy
 operations[86] = function(keys, operation)
   local kind, tag, address_limit, site_limit, epoch, keep, mark_high, mark_low, rest =
     unpack_bytes('>BI3I3I3I4I3I3I2', operation, 2)

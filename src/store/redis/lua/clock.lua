@@ -1,10 +1,10 @@
 -- How times are compared; see domain/limits.ts.
 local call, pack, unpack_bytes = redis.call, struct.pack, struct.unpack -- looked up once a turn
 
--- All keys are read by one MGET: 0.4 us a key, where a GET takes 1.3. What this turn writes comes first.
+-- All keys are read by one MGET: 0.4 us a key, where a GET takes 1.3. Values that this turn wrote take precedence.
 local values, written = call('MGET', unpack(KEYS)), {}
 
--- The value of the key with this number; '' if there is none.
+-- '' if there is none.
 local function value_of(number)
   return written[KEYS[number]] or values[number] or ''
 end
@@ -17,8 +17,8 @@ local function held_time(last)
   return now
 end
 
--- Milliseconds as the text of whole seconds, for EX. Redis converts numbers to text by printf, 0.15 us of the 0.9 us of a
--- SET, so each number is converted once a turn.
+-- Whole seconds as text, for EX. Redis converts numbers to text by printf, 0.15 us of the 0.9 us of a SET, so each number is
+-- converted once a turn.
 local texts = {}
 local function seconds_text(milliseconds)
   local seconds = math.ceil(milliseconds / 1000)

@@ -1,33 +1,33 @@
--- Finds out whether the shard's memory can be trusted (its epoch), and collects the answers of all operations.
+-- Decides whether the shard's memory can be trusted (its epoch), and collects the answers of all operations.
 --
--- The epoch is a random number, which holds for one Redis process while that process is primary without a break. What was
--- issued under another epoch is refused, because used nonces or redemption records may be gone. A process restarted from
--- a snapshot, a promoted replica, and a primary that was a replica for a moment may each lack the last ones. A client
--- need not notice (a Cluster cuts no connection when roles change), so the call that trusts the process checks it. (A slot
--- that was moved lacks no record, but from here the move looks the same.)
+-- The epoch is a random number. It stays as long as one Redis process is primary without a break; challenges and tokens of
+-- another epoch are refused, because used nonces or redemption records may be gone. A process restarted from a snapshot, a
+-- promoted replica, and a primary that was a replica for a moment may each lack the last ones. Clients need not notice (a
+-- Cluster cuts no connection when roles change), so the call that trusts the process checks it. (A moved slot lacks no record,
+-- but looks the same from here.)
 --
--- Records also expire early when this server's clock is set ahead, because Redis measures lifetimes by that clock. So each
--- check notes its time beside the process, and workers check every second at least. If the time noted is more than 30 s ago, then
--- either the clock was set, or no worker could check (cut off, or no write accepted). The caller knows which of the two: its
--- call says what time it expects here, which is the time of its last reply, and what has passed since by its own clock.
---   this time     No worker could check, and the clock is right: the epoch stays.
---   another time  The clock was set, or the call is late, because it waited while the server stood still. The call fails with
---                 OTHERTIME and does not run. A caller that gets this answer within its deadline knows that the call was
---                 not late. So the clock was set, and it calls again without an expected time.
---   no time       The epoch is replaced. A process that has just started expects no time; nobody checked for 30 s.
--- (A shorter step takes less from a record than the minute for which records are kept beyond their time.)
+-- Records also expire early when this server's clock is set ahead, because Redis measures lifetimes by it. So each check notes
+-- its time beside the process, at least every second. If the noted time is more than 30 s away, either the clock was set, or
+-- no worker could check (cut off, or no write accepted). The caller can tell: it sends the time that it expects here, which is
+-- that of its last reply plus what has passed since by its own clock.
+-- - It expects this time: no worker could check, and the clock is right. The epoch stays.
+-- - Another time: the clock was set, or the call is late because the server stood still. The call fails with OTHERTIME and
+--   does not run. A caller that gets this answer within its deadline knows that the clock was set, and calls again without an
+--   expected time.
+-- - No time: the epoch is replaced. A process that has just started expects none, and nobody checked for 30 s.
+-- (A shorter step takes less than the minute for which records are kept beyond their time.)
 --
--- A copy of older data may be put back while the process runs (RESTORE, MIGRATE, SWAPDB): no start and no role tells of it. So
--- each turn that spends a nonce or redeems a token counts up a number in a key of its own, and each caller says the highest
--- number that it was ever answered. If the memory's is lower, what was redeemed since may be gone: the epoch is replaced, and
--- the number goes on from the caller's. Callers ask four times a second at least, so each knows of redemptions by others.
+-- An older copy of the data may be put back while the process runs (RESTORE, MIGRATE, SWAPDB). To notice it, each turn that
+-- spends a nonce or redeems a token increments a number in a key of its own, and each caller sends the highest number that it
+-- has seen. If the stored number is lower, redemptions may be missing: the epoch is replaced, and counting goes on from the
+-- caller's number. Workers ask at least four times a second, so each knows of the others' redemptions.
 --
--- A server that evicts keys may drop a record before its time. So the count of evicted keys is noted with the process, and
--- the epoch is replaced when that count has grown. (CONFIG RESETSTAT sets the count to 0.) Where the server never evicts, no
--- count is noted, and the count and the policy are read once a second, not with every check.
+-- A server that evicts keys may drop a record early. So the count of evicted keys is noted as well, and the epoch is replaced
+-- when it has grown. (CONFIG RESETSTAT sets the count to 0.) Where the server never evicts, no count is noted, and count and
+-- policy are read once a second.
 
--- How long a check holds: its 5 to 10 us would double a small call. Two changes of role with a copy of the data in between
--- take longer than this: a copy alone takes a fork and several round trips.
+-- A check takes 5 to 10 us, which would double a small call, so it holds this long. Two changes of role with a copy of the
+-- data in between take longer: a copy alone takes a fork and several round trips.
 local CHECK_HOLDS = 2 -- milliseconds, as all times here
 local STEP = 30000
 local NOTED_EVERY = 1000
@@ -48,7 +48,7 @@ local function write_turns(number)
 end
 
 if epoch_text == '' or is_older or not checked_at or (now - checked_at) % WRAP > CHECK_HOLDS then
-  -- The process, and where its data came from: the second replication id changes with every promotion.
+  -- The second replication id changes with every promotion.
   local run = string.match(call('INFO', 'server'), 'run_id:(%w+)')
   if not run then return redis.error_reply('ERR this server tells no run_id, by which a restart would be seen') end
   local process = run .. (string.match(call('INFO', 'replication'), 'master_replid2:(%w+)') or '')
@@ -83,7 +83,7 @@ local operations = {} -- by the code of an operation's letter
 local answers, answered = {}, 0
 local has_used = false -- whether this turn has spent a nonce or redeemed a token
 
--- Counts the turn. A copy of the data from before it is then known as older.
+-- Counts the turn, so that an older copy of the data is noticed.
 local function note_use()
   if has_used then write_turns(turns + 1) end
 end

@@ -1,8 +1,8 @@
--- Meters: counts of accepted proofs. Computes the same as domain/meters.ts, which describes the record:
--- | since, Unix seconds 4 | at, Unix ms 8 | fast 4 | slow 8 |
+-- Meters: counts of accepted proofs. Computes the same as domain/meters.ts, which describes the record: | since, Unix seconds
+-- 4 | at, Unix ms 8 | fast 4 | slow 8 |
 --
--- Each meter that changed is written once, at the end of the turn. The reply has them all, in the order of their keys, so that
--- a challenge costs no more than its share of the turn's MGET.
+-- Meters that changed are written once, at the end of the turn. The reply has all of them in the order of their keys, so a
+-- challenge costs only its share of the turn's MGET.
 local METER = '>I4dfd'
 local NO_METER = string.rep('\0', 24)
 local exp, abs = math.exp, math.abs
@@ -26,7 +26,7 @@ local function meter_of(index, fast_ms)
   return meter
 end
 
--- The time over which slow counts of such an age were gathered; each once a turn.
+-- How long slow counts of this age were gathered; computed once a turn.
 local gathered = {}
 local function gathered_over(age)
   if not gathered[age] then gathered[age] = math.max(MINUTE_MS, SLOW_MS * (1 - exp(-age / SLOW_MS))) end
@@ -54,8 +54,8 @@ local function count(meter, proofs, above, age)
   meter.fast = meter.fast + proofs
 end
 
--- Whether a network is above its budget, and whether it is quiet. Most networks are quiet: of their meters only the count is
--- read, without what it has faded by, and no table is made.
+-- Whether a network is above its budget, and whether it is quiet. Most are quiet: then only the count is read, without its
+-- decay, and no table is made.
 local function pressure_of(index, free, age)
   if not meters[index] then
     if not values[FIRST_METER + index] then return false, true end
@@ -70,7 +70,7 @@ local function pressure_of(index, free, age)
   return recent >= TOLERATED * usual * growth, false
 end
 
--- Adds an accepted proof. `fields` are those of admit-solution-2.lua behind the mark, from the byte `at` on.
+-- Adds an accepted proof. `fields` are those of admit-solution-2.lua behind the mark, from byte `at` on.
 local function add_proof(fields, at, accepted, mark)
   local version, expected, in_time, repeat_index, first_index = unpack_bytes('>BI3BI2I2', fields, at)
   at = at + 9
@@ -116,7 +116,7 @@ local function add_proof(fields, at, accepted, mark)
   count(all, shards, is_old and recent >= TOLERATED * math.max(USUAL_MIN, usual), age)
 end
 
--- Writes the meters that changed. Returns all of the turn as bytes.
+-- Writes the meters that changed, and returns all of the turn as bytes.
 local function meters_text()
   for index, meter in pairs(meters) do if meter.changed then
     local record = pack(METER, meter.since, wall, meter.fast, meter.slow)

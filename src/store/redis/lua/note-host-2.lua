@@ -1,7 +1,7 @@
--- Notes that a host lives, and tells of all that do. Times are those of this server, whatever the hosts' clocks show.
+-- Notes that a host lives, and returns all that do. Times are this server's, whatever the hosts' clocks show.
 -- KEYS     hosts (hash: `<ms of the last note> <JSON>` by id) | number of shards
--- ARGV     time, see time.lua | id, '' to ask only | JSON, '' when the host ends | milliseconds that a host lives after a note |
---          number of shards to write, '' for none
+-- ARGV     time, see time.lua | id, '' to ask only | JSON, '' when the host ends | milliseconds that a host lives after a note
+--          | number of shards to write, '' for none
 -- returns  number of shards ('' if none was written), then the JSON of each host that lives
 local id, json, alive, shards = ARGV[2], ARGV[3], tonumber(ARGV[4]), ARGV[5]
 if shards ~= '' then redis.call('SET', KEYS[2], shards) end

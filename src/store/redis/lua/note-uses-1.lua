@@ -1,4 +1,4 @@
--- Stores when API keys were last used; stored times never go back.
+-- Stores when API keys were last used; times never go back.
 -- KEYS     last uses (hash: Unix milliseconds by API key id)
 -- ARGV     for each: API key id | Unix milliseconds
 -- returns  how many times were stored

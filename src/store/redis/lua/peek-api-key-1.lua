@@ -1,4 +1,4 @@
--- K: how long a request with an API key would have to wait. Charges nothing. Used after another shard refused the caller.
+-- K: how long a request with an API key would have to wait. Charges nothing. Called after another shard refused the caller.
 -- KEYS     API key window
 -- ARGV     | 'K' | API key limit 3 |
 -- returns  0, milliseconds to wait (0: none), 3 (policy API key)

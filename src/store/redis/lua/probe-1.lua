@@ -1,6 +1,5 @@
 -- P: tells the epoch and the number of turns.
--- KEYS     a key that never exists: while a Cluster moves the slot to another node, calls with new keys do not run, and so
---          the probe does not either
+-- KEYS     a key that never exists: while a Cluster moves the slot, calls with new keys do not run, so neither does the probe
 -- ARGV     | 'P' | 'W' to write the epoch again, so that a replica or a full memory shows |
 -- returns  1, 0, 0
 operations[80] = function(keys, operation)

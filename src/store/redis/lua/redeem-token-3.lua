@@ -1,10 +1,10 @@
--- R: charges one redemption to a caller and to an API key. If both admit the redemption, redeems the token, if there is one.
+-- R: charges a caller and an API key. If both admit the redemption, redeems the token, if there is one.
 -- KEYS     caller window (if its limit is not 0) | API key window (likewise) | redemption record (if time to keep is not 0)
 -- ARGV     | 'R' | caller limit 3 | API key limit 3 | milliseconds to keep the record 4, or 0 | epoch in the token 4 | ...
 --          ... Unix second until which the record must be kept by any correct clock 4 | claim |
 -- returns  1 redeemed (now, or before by the same claim), 2 used, 3 forgotten, 4 no token, then time of charge, 0
 --          |  0, milliseconds to wait, policy (1 address, 3 API key)
--- Milliseconds: two hours that a host's clock may be ahead, the longest token lifetime, and the margin beyond that.
+-- Two hours that a host's clock may be ahead, the longest token lifetime, and the margin, in milliseconds.
 local KEEP_MAX = 7200000 + 3600000 + 60000
 
 operations[82] = function(keys, operation)
@@ -39,8 +39,8 @@ operations[82] = function(keys, operation)
     answer(3, charged_at, 0)
   else
     local claim = string.sub(operation, rest)
-    -- A host whose clock is ahead issues tokens that other hosts accept only later, when `keep` may have passed. (Bounded, so
-    -- that records do not pile up if this server's clock is behind.)
+    -- A host whose clock is ahead issues tokens that other hosts accept only later, maybe after `keep`. (Bounded, so that
+    -- records do not pile up if this server's clock is behind.)
     keep = math.max(keep, math.min(keep_until * 1000 - wall, KEEP_MAX))
     if call('SET', mark, claim, 'NX', 'EX', seconds_text(keep)) then
       answer(1, charged_at, 0)

@@ -1,8 +1,8 @@
--- The sliding window of one counter. Computes the same as domain/limits.ts, which describes the record:
--- | total 4 | then | time 3 | count 2 | per entry.
+-- The sliding window of one counter. Computes the same as domain/limits.ts, which describes the record: | total 4 | then |
+-- time 3 | count 2 | per entry.
 --
--- A few callers and API keys make many requests. So a window is read at its first use in a turn, and written once, at the end
--- of the turn. All charges of one turn have the same time, hence one entry.
+-- A few callers and API keys make many requests, so a window is read at its first use in a turn and written once, at the end.
+-- All charges of one turn have the same time, hence share one entry.
 local WINDOW_HEADER, WINDOW_ENTRY = 4, 5
 local windows = {}
 
@@ -28,7 +28,7 @@ local function window_of(number)
   return window
 end
 
--- Milliseconds that one more request would have to wait; 0 if none.
+-- Milliseconds that one more request would have to wait.
 local function wait_of(window, limit)
   local excess = window.total - limit + 1
   if excess <= 0 then return 0 end
@@ -66,7 +66,7 @@ local function write_window(window)
     .. string.sub(record, first, keep_to) .. pack('>I3I2', window.time, count), 'EX', '60')
 end
 
--- Refunds one request that was charged at `time`. Its entry has the time of the last request that joined the entry.
+-- Refunds one request charged at `time`. Its entry has the time of the last request that joined it.
 local function refund(key, time, limit)
   if windows[key] then
     write_window(windows[key])
