@@ -111,7 +111,8 @@ export function formatNetwork(address: Address): string {
 
 /** A range as records that outlive it may keep it: no narrower than the network of one owner. */
 export function coarseRange(text: string): string {
-  const range = readRange(text)!
+  const range = readRange(text)
+  if (range === undefined) return text // a damaged record
   const network = rangeOf(range.start, isV4(range.start) ? 120 : 48)
   return range.end <= network.end ? formatNetwork(range.start) : text
 }
