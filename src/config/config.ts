@@ -80,7 +80,7 @@ export function gatherSettings(env: Environment): { values: SettingValues; probl
         delete values[name + FILE_SUFFIX]
       } else if (isSecretFile(name)) readSecret(name, value, values, problems)
       else if (source === env && isUnknown(name, value))
-        problems.push(`${name}: there is no such setting${didYouMean(name, Object.keys(SETTINGS))}`)
+        problems.push(`${name}: there is no such setting${suggestionFor(name)}`)
     }
     for (const name of Object.keys(source)) {
       const isTwice = isSecretFile(name) && source[name]?.trim() && source[secretOf(name)]?.trim()
@@ -88,6 +88,12 @@ export function gatherSettings(env: Environment): { values: SettingValues; probl
     }
   }
   return { values, problems }
+}
+
+/** Some names have no prefix: PORT, HOST, REDIS_URL, LOG_LEVEL. */
+function suggestionFor(name: string): string {
+  const bare = name.replace(/^POWGATE_/, '')
+  return didYouMean(bare in SETTINGS ? bare : name, Object.keys(SETTINGS))
 }
 
 function isUnknown(name: string, value: string): boolean {
@@ -140,7 +146,7 @@ function readSettingsFile(path: string, problems: string[]): Record<string, stri
     if (name === undefined || value === undefined) problems.push(`${at}: expected NAME=value`)
     else if (name === 'POWGATE_CONFIG_FILE') problems.push(`${at}: a file of settings names no other`)
     else if (!(name in SETTINGS) && !isSecretFile(name))
-      problems.push(`${at}: ${name}: there is no such setting${didYouMean(name, Object.keys(SETTINGS))}`)
+      problems.push(`${at}: ${name}: there is no such setting${suggestionFor(name)}`)
     else if (name in settings) problems.push(`${at}: ${name}: expected once`)
     else settings[name] = unquoted(value)
   })

@@ -10,8 +10,8 @@
  *   kind, site   kind in the upper 3 bits (0 challenge, 1 verification, 2 failed, 3 refused), site tag in 21
  *   mark         39 bits of the used nonce's MAC (`nonceMark`), the bit before them set
  *
- * Times are milliseconds modulo 2^24 (4.6 hours). That is unambiguous because the store deletes a record once its last entry,
- * always a request, has expired.
+ * Times are milliseconds modulo 2^24 (4.6 hours). That is unambiguous because the store deletes a record after
+ * `keepMs`, at most half of that. Requests of one kind and site within a slot of time share an entry, with the newest time.
  *
  * Two nonces of one address share a mark with probability 2^-39; the second is then refused as used, and its client gets
  * another challenge. Above MARKS_LIMIT_MAX verifications a minute records would grow long, so each used nonce gets its own key.

@@ -51,7 +51,7 @@ export const DEFAULT_POLICY = {
     { prefixBits: OWNER_BITS.v6, free: 30, slope: 3 },
     { prefixBits: 32, free: 240, slope: 1 },
   ] as readonly NetworkLevel[],
-  /** Below this share of what is free, a network has one in `quietProofs` proofs counted, as that many. */
+  /** Of a network below 1/quietProofs of `free`, one proof in quietProofs is counted, as that many. */
   quietProofs: 4,
   /** Most bits for networks: while all traffic is above what is tolerated, and otherwise. */
   networkBitsMax: 10,

@@ -1,10 +1,10 @@
 /**
  * GET /challenge: issues a challenge bound to the site and the client's address.
  *
- *   site key -> site, active?, origin -> limits  -> difficulty -> nonce
- *   400         503                      429/503 403
+ *   site key -> site -> limits  -> site active, origin allowed? -> difficulty -> nonce
+ *   400         503     429/503    403
  *
- * visit.ts has the steps before the limits. A request refused for its site or origin is charged first.
+ * visit.ts has the steps before the limits. A request is charged before it is refused for its site or origin.
  */
 
 import { timeText } from '../domain/bytes.ts'

@@ -1,7 +1,7 @@
 /**
  * POST /verify: checks a solution and issues a token.
  *
- *   site key -> body read -> site -> [ prepare: everything that needs no store ] -> limits, nonce -> [ conclude ]
+ *   site key -> body read -> site -> [ prepare: everything without the store ] -> limits, nonce -> [ conclude ]
  *   400         413          503                                                    429/503          400 or 200
  *
  *   prepare:  site, active?, origin -> content type, body -> IP rules -> nonce    -> proof
@@ -10,7 +10,7 @@
  *             400              400                   200 failed    200
  *
  * The store is called once whatever `prepare` finds, because every request counts against the limits, and 429 takes precedence
- * over all other answers. visit.ts has the steps up to the origin. Time and chance are arguments, so tests need no server.
+ * over all other answers. visit.ts has the steps up to the origin. Time is an argument, so tests need no server.
  */
 
 import { type Address, visitorKey } from '../domain/address.ts'
@@ -116,7 +116,7 @@ interface Request {
   nonce: string
 }
 
-/** Everything that needs no store. */
+/** Everything without a call to the store, whose epochs are remembered. */
 export function prepare(parts: Parts, visit: Visit, request: Request, body: Buffer, nowMs: number): Attempt {
   if (visit.refusal !== undefined) return refused(visit.refusal)
   const { site, address } = visit

@@ -26,7 +26,7 @@ export type Visit = {
   readonly isKnown: boolean
   /** Window that the address's requests count in; from `AddressTags.keyOf` or `windowOfKnown`. */
   readonly addressKey: string
-  /** That the key is from. */
+  /** The tags that `addressKey` was made with. */
   readonly tags: AddressTags
   /** For the headers; undefined if the service's limits apply. */
   readonly ownLimits: PolicyList | undefined

@@ -269,7 +269,7 @@ export class Exchange {
    */
   #isLast(isBare: boolean): boolean {
     if (this.#closes) return false
-    // Once this client has closed its side, uWebSockets.js ends the connection, so an answer after the callback is too late.
+    // uWebSockets.js would end the connection of a client that asked for it before such an answer is sent: end it ourselves.
     if (this.#isClientsLast && !this.#isInCallback) return true
     // Do not receive the rest of an oversized body.
     if (this.#isBodyPending || this.#framing !== 'length') return true

@@ -45,7 +45,7 @@ export class Stats {
     this.#sources = sources
   }
 
-  /** Counts once: a site's counts are part of the service's. */
+  /** Counts for the site alone; `snapshot` adds the sites up into the service's numbers. */
   answered(exchange: ObservedExchange, part: Part, status: number, ending: Ending | undefined): void {
     this.counts.requestSeconds.at(part).add((performance.now() - exchange.startedAtMs) / 1000)
     const counts = this.#countsFor(exchange, ending)

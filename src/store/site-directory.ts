@@ -23,7 +23,7 @@ const UNKNOWN_MS = 1000
 const LOADS_MAX = 1000
 /** Requests are answered between chunks. */
 const REFRESH_CHUNK = 200
-/** Cached records to read per round though nothing says they changed, to notice even a single lost one. */
+/** Cached records that each `refreshSome` reads again though nothing says they changed, to notice even a single lost one. */
 const ROUND_CHUNK = 100
 
 /** null: does not exist. undefined: unknown, because the store could not be read. */

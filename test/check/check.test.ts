@@ -182,12 +182,14 @@ const BROKEN: Readonly<Record<string, readonly [Settings | (() => Settings), ...
   'many mistakes at once': [
     {
       ...{ HOST: 'http://x', PORT: '70000', LOG_LEVEL: 'loud', POWGATE_DEMO: 'maybe', POWGATE_WORKER: '2' },
+      POWGATE_LOG_LEVEL: 'debug',
       ...{ POWGATE_TOKEN_SECONDS: '0', POWGATE_CHALLENGE_SECONDS: '5', POWGATE_LOG_SUCCESSES: '2' },
       ...{ POWGATE_IPV6_PREFIX: '129', POWGATE_REDIS_PREFIX: 'a b', POWGATE_FAIL_OPEN: 'verify-token' },
       ...{ REDIS_URL: 'postgres://u:hunter2@h', POWGATE_SECRETS: 'hunter2,hunter3' },
       POWGATE_TRUSTED_PROXIES: '10.0.0.0/8, nginx',
     },
     /^POWGATE_WORKER: there is no such setting \(did you mean POWGATE_WORKERS\?\)$/,
+    /^POWGATE_LOG_LEVEL: there is no such setting \(did you mean LOG_LEVEL\?\)$/,
     /^HOST: expected an IP address, got "http:\/\/x"$/,
     /^PORT: expected an integer from 0 to 65535, got "70000"$/,
     /^POWGATE_IPV6_PREFIX: /,

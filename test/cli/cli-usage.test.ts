@@ -42,7 +42,10 @@ const MISUSES: Readonly<
       /^sites: there is no such command \(did you mean site\?\); expected serve, check, .* or --help$/,
     ],
     ['--jsn', /^--jsn: there is no such command/],
-    ['site', /^site: expected one of create, list, show, update, disable, enable, delete, raise, export, schema$/],
+    [
+      'site',
+      /^site: expected one of create, list, show, update, disable, enable, delete, raise, export, schema$/,
+    ],
     ['site crate', /^site crate: there is no such command \(did you mean create\?\); site has create, list/],
     ['key delete x', /^key delete: there is no such command; key has create, list, update, revoke$/],
     [
