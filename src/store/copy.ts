@@ -1,61 +1,58 @@
 /**
- * Copies one store to another while no service uses either (`powgate store copy`). Sites, API keys and the audit log come first.
- * Then comes what is under way: limits, used nonces, redemption records, meters. The epoch comes last, and the source loses it
- * before the target gets it: so no token is ever valid at both.
+ * Copies one store to another while no service uses either (`powgate store copy`). First sites, API keys and the audit log,
+ * then the state: limits, used nonces, redemption records, meters. The epoch comes last, and the source loses it before the
+ * target gets it, so no token is ever valid at both.
  */
 
 import type { Members, SitesImage } from './members.ts'
 import { StoreSetupError } from './store.ts'
 
-/** One record of what is under way, in the form of Redis: times of a record are those of the wall clock. */
+/** A record of the state in the form that Redis has: times are those of the wall clock. */
 export interface StateEntry {
   readonly shard: number
   /** Behind the hash tag: `l:<address>`, `r:<nonce>` and so on (redis/requests.ts). */
   readonly name: string
   readonly value: Buffer
-  /** How long it is still kept. */
+  /** How much longer it is kept. */
   readonly restMs: number
 }
 
-/** A store that is copied from or to. */
 export interface CopyEnd {
   readonly place: string
   readonly sites: Members
   readonly shards: number
   /** The services that use the store, in words; undefined if none does. */
   usedBy(): Promise<string | undefined>
-  /** Of each shard; undefined if what is under way is not to be trusted, or was taken before. */
+  /** Of each shard; undefined if the state cannot be trusted, or was taken before. */
   epochs(): Promise<readonly number[] | undefined>
-  /** Some at a time. */
+  /** In batches. */
   entries(): AsyncIterable<readonly StateEntry[]>
   write(entries: readonly StateEntry[]): Promise<void>
-  /** Removes what is under way. */
+  /** Removes the state. */
   clear(): Promise<void>
-  /** From now on the shards have these epochs. */
   adopt(epochs: readonly number[]): Promise<void>
   /** The next service draws new epochs. */
   retire(): Promise<void>
   close(): Promise<void>
 }
 
-/** How soon a service must start on the target, or it draws new epochs: see `adopt` of redis/copy.ts. */
+/** If no service starts on the target within this time, the next one draws new epochs: see `adopt` in redis/copy.ts. */
 export const START_SECONDS = 50
 
 interface Copied {
   readonly sites: number
   readonly apiKeys: number
   readonly auditEntries: number
-  /** Records under way; undefined if they could not be taken. */
+  /** Records of the state; undefined if they could not be taken. */
   readonly underWay: number | undefined
-  /** Why not. */
   readonly why?: string
 }
 
 /**
- * Safe to repeat: a copy that was cut off is done again from its start.
+ * Safe to repeat: a copy that was cut off starts over.
  *
- * @param replaces whether records that only the target has are thrown away
- * @param tell how many records under way were copied so far
+ * @param replaces whether to discard records that only the target has
+ * @param tell gets the number of state records copied so far
  * @throws StoreSetupError before anything is changed
  */
 export async function copyStore(
@@ -99,8 +96,8 @@ export async function copyStore(
 }
 
 /**
- * Sites and API keys of the target that the source lacks, or has not in that state: each change has an entry in the audit log, so
- * a target whose entries the source has too is an earlier state of it.
+ * Sites and API keys of the target that the source lacks, or has in another state. Each change has an audit entry, so a target
+ * whose entries are all in the source is an earlier copy of it.
  */
 function onlyIn(target: SitesImage, source: SitesImage): string[] {
   const members = new Set(source.records.map(({ member }) => member))
@@ -112,10 +109,10 @@ function onlyIn(target: SitesImage, source: SitesImage): string[] {
   ]
 }
 
-/** Bytes of the times in a record: those of an address log come every 8 bytes, those of a window every 5 after its total. */
+/** Where times stand in a record: every 8 bytes of an address log, every 5 bytes of a window behind its total. */
 const TIMES = { l: [0, 8], c: [4, 5], k: [4, 5] } as const
 
-/** The record with its times, which are modulo 2^24, moved from one clock to another. Records of other kinds have none. */
+/** Moves a record's times, which are modulo 2^24, from one clock to another. Other kinds of records have none. */
 export function shifted(name: string, value: Buffer, byMs: number): Buffer {
   const [first, step] = TIMES[name[0] as keyof typeof TIMES] ?? [value.length, 1]
   const moved = Buffer.from(value)
@@ -124,7 +121,6 @@ export function shifted(name: string, value: Buffer, byMs: number): Buffer {
   return moved
 }
 
-/** Lists of `size` items. */
 export function* inChunks<Item>(items: Iterable<Item>, size: number): Iterable<Item[]> {
   let chunk: Item[] = []
   for (const item of items) {

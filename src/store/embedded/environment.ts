@@ -1,10 +1,10 @@
 /**
  * The LMDB files of the embedded store, shared by all processes of one machine.
  *
- *   <data dir>/sites/   sites, API keys and the audit log: every write is on disk before it is answered.
- *   <data dir>/state/   limits, used nonces and redemption records: not synced, because the state is trusted only while the
- *                       machine that wrote it stays up. After a reboot the state is deleted and gets a new epoch. Whatever
- *                       was issued before is then refused, not accepted twice. Restarts and crashes of powgate lose nothing.
+ *   <data dir>/sites/        sites, API keys and the audit log. Every write is on disk before it is answered.
+ *   <data dir>/state/        limits, used nonces and redemption records. Not synced: trusted only while the machine stays up.
+ *                            After a reboot it is deleted and gets a new epoch, so whatever was issued before is refused,
+ *                            not accepted twice. Restarts and crashes of powgate lose nothing.
  *   <data dir>/owner.<pid>   which PID namespace uses the directory; see owner.ts
  */
 
@@ -18,16 +18,16 @@ export type SitesEnvironment = ReturnType<typeof openSites>
 export type StateEnvironment = ReturnType<typeof openState>
 
 /**
- * Layout of the state's files. Files with another version's layout are deleted at the start, as after a reboot, because their
- * records could not be found. In a roll, workers do not start on another version's layout: the other workers still write it.
+ * Version of the state's layout. At a start, files of another layout are deleted as after a reboot, because their records
+ * could not be found. In a roll, workers refuse another layout instead: the other workers still write it.
  */
 const STATE_LAYOUT = 5
 const LAYOUT_MARK = ` layout ${STATE_LAYOUT}`
 
 /**
- * Makes sure that the directory can be used. Throws StoreSetupError.
+ * Throws StoreSetupError if the directory cannot be used.
  *
- * @param makes whether it is made where there is none
+ * @param makes whether to create a missing one
  */
 export function prepareDataDir(dataDir: string, makes: boolean): void {
   try {
@@ -44,7 +44,7 @@ export function prepareDataDir(dataDir: string, makes: boolean): void {
   }
 }
 
-/** What is said of a directory that others can read or write; undefined if only its owner can. */
+/** A warning if others can read or write the directory. */
 export function opennessOf(dataDir: string): string | undefined {
   const path = resolve(dataDir)
   const mode = statSync(path).mode & 0o777
@@ -58,7 +58,7 @@ export function openSites(dataDir: string) {
     const openDb = (name: string) => file.root.openDB<string, string>(name, { encoding: 'string' })
     return file.hold(() => ({
       file,
-      /** JSON records by `s/<site key>` or `k/<key id>`. */
+      /** JSON by `s/<site key>` or `k/<key id>`. */
       records: openDb('records'),
       /** Which record changed when; see records.ts. */
       changes: openDb('changes'),
@@ -70,7 +70,7 @@ export function openSites(dataDir: string) {
   })
 }
 
-/** Throws StoreSetupError, also if the state has another version's layout. */
+/** Throws StoreSetupError, also for a state of another layout. */
 export function openState(dataDir: string) {
   return orSetupError(dataDir, () => {
     const mark = textOf(bootFile(dataDir))
@@ -84,9 +84,9 @@ export function openState(dataDir: string) {
       file,
       /** Address logs with their used nonces, and windows of callers and API keys; see requests.ts. */
       windows: root.openDB<Buffer, Buffer>('windows', bytes),
-      /** Redemption records, and used nonces outside of address logs; see requests.ts. */
+      /** Redemption records, and used nonces outside address logs; see requests.ts. */
       marks: root.openDB<Buffer, Buffer>('marks', bytes),
-      /** Written to find out whether the disk takes writes. */
+      /** Written to see whether the disk takes writes. */
       probe: root.openDB<string, string>('probe', { encoding: 'string' }),
       /** Drawn when the files were made. */
       epoch: epochOf(file),
@@ -124,8 +124,8 @@ function orSetupError<T>(dataDir: string, action: () => T): T {
 }
 
 /**
- * Deletes the state if another boot of the machine left it. Only the primary process calls this, before it forks: no process
- * may have the files open.
+ * Deletes a state that another boot of the machine left. Only the primary calls this, before it forks: no process may have the
+ * files open.
  */
 export function discardStaleState(dataDir: string, bootId = machineBootId()): void {
   if (isStateOfThisBoot(dataDir, bootId)) return
@@ -140,7 +140,7 @@ export function forgetBoot(dataDir: string): void {
   rmSync(bootFile(dataDir), { force: true })
 }
 
-/** False on a machine without boot ids, which may have been rebooted since. */
+/** False without boot ids: the machine may have been rebooted. */
 export function isStateOfThisBoot(dataDir: string, bootId = machineBootId()): boolean {
   return bootId !== '' && textOf(bootFile(dataDir)) === bootId + LAYOUT_MARK
 }
@@ -149,7 +149,7 @@ function bootFile(dataDir: string): string {
   return join(dataDir, 'state', 'boot-id')
 }
 
-/** An id that changes whenever the machine boots; empty if there is none. */
+/** Changes with every boot; empty if there is none. */
 export function machineBootId(): string {
   return textOf('/proc/sys/kernel/random/boot_id').trim()
 }

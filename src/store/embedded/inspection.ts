@@ -1,7 +1,7 @@
 /**
- * Checks the files of a data directory before they are opened. So damage is reported in a line, and is no crash and no empty
- * store. Damaged sites stop the start, because there is no second copy of them. A damaged state is deleted, as after a
- * reboot: what was issued before is refused, not accepted twice.
+ * Checks the files of a data directory before they are opened, so that damage is reported in a line, instead of a crash or an
+ * empty store. Damaged sites stop the start: there is no second copy. A damaged state is deleted, as after a reboot: what was
+ * issued before is refused, not accepted twice.
  */
 
 import { existsSync, readdirSync, rmSync, statfsSync } from 'node:fs'
@@ -10,7 +10,7 @@ import { StoreSetupError } from '../store.ts'
 import { discardStaleState } from './environment.ts'
 import { damageOf } from './lmdb-file.ts'
 
-/** A start needs room for its files and its first writes; on a full disk LMDB's lock file would end the process. */
+/** Room for the files and first writes. On a full disk LMDB's lock file would end the process. */
 const FREE_BYTES_MIN = 2 ** 20
 
 const FILE = 'data.mdb'
@@ -19,14 +19,14 @@ const LOCKS = ['sites-lock', 'state-lock'] as const
 type Part = 'sites' | 'state' | (typeof LOCKS)[number]
 
 /**
- * What the primary process does with a data directory before it forks: no process may have the files open.
+ * Run by the primary before it forks: no process may have the files open.
  *
  * @returns what was wrong with a damaged state that was deleted
  * @throws StoreSetupError for what cannot be repaired here
  */
 export function prepareFiles(dataDir: string): string | undefined {
   checkRoom(dataDir)
-  // The lock files (write-lock.ts) hold no data.
+  // Lock files (write-lock.ts) hold no data.
   for (const part of LOCKS)
     if (damageIn(dataDir, part) !== undefined) rmSync(join(dataDir, part), { recursive: true, force: true })
   checkSites(dataDir)
@@ -34,7 +34,7 @@ export function prepareFiles(dataDir: string): string | undefined {
   discardStaleState(dataDir)
   const damage = damageIn(dataDir, 'state')
   if (damage === undefined) return undefined
-  // The file with the boot id stays: the state is of this boot, and empty.
+  // The file with the boot id stays: the empty state is of this boot.
   for (const name of [FILE, 'lock.mdb'])
     rmSync(join(dataDir, 'state', name), { recursive: true, force: true })
   return damage
@@ -61,13 +61,13 @@ export function checkSites(dataDir: string): void {
   )
 }
 
-/** A service opens its sites before its state, so a state without sites is a loss and not a first start. */
+/** A service opens its sites before its state, so a state without sites means that they were lost. */
 function lossOfSites(dataDir: string): string | undefined {
   const [sites, state] = (['sites', 'state'] as const).map(part => existsSync(join(dataDir, part, FILE)))
   return state && !sites ? `${FILE} is missing, though there is a state beside it` : undefined
 }
 
-/** The path of a damaged file and what is wrong with it, after a crash; undefined if nothing. */
+/** After a crash: the path of a damaged file, and what is wrong with it. */
 export function damageOfFiles(dataDir: string): string | undefined {
   for (const part of ['sites', 'state', ...LOCKS] as const) {
     const damage = damageIn(dataDir, part)
@@ -76,12 +76,12 @@ export function damageOfFiles(dataDir: string): string | undefined {
   return undefined
 }
 
-/** @returns what is wrong with a part; undefined if nothing, or if it is not there */
+/** @returns what is wrong with a part; undefined also if it is missing */
 export function damageIn(dataDir: string, part: Part): string | undefined {
   const folder = join(dataDir, part)
   try {
     if (!existsSync(folder)) return undefined
-    // LMDB makes the lock file first, and a new data file where there is none.
+    // LMDB makes the lock file first, and a new data file if there is none.
     const isThere = readdirSync(folder).includes(FILE)
     if (!isThere) return existsSync(join(folder, 'lock.mdb')) ? `${FILE} is missing` : undefined
     return damageOf(join(folder, FILE), part === 'state')

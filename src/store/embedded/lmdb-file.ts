@@ -1,12 +1,12 @@
 /**
- * Finds damage in a file of LMDB without LMDB: at a start before the file is opened, and after a worker crashed. LMDB maps
- * its file into memory and trusts what it reads there. With damage the process ends, or the store seems empty. Or an older
- * transaction passes for the last one, and used tokens are unused again. So every page that is in use is read here. LMDB
- * keeps no checksums: a wrong byte inside a value is not found.
+ * Finds damage in an LMDB file without LMDB: before it is opened at a start, and after a worker crashed. LMDB maps its file
+ * into memory and trusts what it reads, so damage ends the process, or makes the store seem empty, or passes an older
+ * transaction for the last one, and used tokens are unused again. So every page in use is read here. LMDB keeps no checksums:
+ * a wrong byte inside a value is not found.
  *
- * Why not open the file in another process, and read all records there? That was tried with the faults of
- * test/store/lmdb-file.test.ts, all of which are found here. LMDB noticed 53 of 75 overwritten pages, and 34 of 347 wrong
- * bytes in a first page. It took 0.2 s of CPU time instead of 0.01 s for an empty store; 0.5 s, not 0.15 s, for 200,000 records.
+ * Opening the file in another process and reading all records was tried with the faults of test/store/lmdb-file.test.ts, all
+ * of which are found here. LMDB noticed 53 of 75 overwritten pages, and 34 of 347 wrong bytes in a first page. It took 0.2 s
+ * of CPU time instead of 0.01 s for an empty store, and 0.5 s instead of 0.15 s for 200,000 records.
  *
  *   page      | number 8 | transaction 8 | - 2 | flags 2 | lower 2, upper 2 (or pages 4) | offsets 2 each ... | nodes |
  *             lower, upper and the offsets are counted from the end of this header of 24 bytes
@@ -14,9 +14,9 @@
  *   tree      | - 4 | flags 2 | depth 2 | branch pages 8 | leaf pages 8 | pages of long values 8 | entries 8 | root 8 |
  *   node      | child or length 4 (of a child 6) | flags 2 | key length 2 | key | value |
  *
- * This is the layout of lmdb 3.5 (liblmdb/mdb.c) on a little-endian machine of 64 bits. The first two pages are metas, one
- * for each of the last two transactions. A transaction overwrites no page of the one before. So a file in use can be
- * checked, as long as nothing is committed meanwhile.
+ * This is the layout of lmdb 3.5 (liblmdb/mdb.c) on a 64-bit little-endian machine. The first two pages are metas, one for
+ * each of the last two transactions. A transaction overwrites no page of the one before, so a file in use can be checked as
+ * long as nothing is committed meanwhile.
  */
 
 import { closeSync, fstatSync, openSync, readSync } from 'node:fs'
@@ -31,25 +31,22 @@ const [MAGIC_AT, VERSION_AT, FREE_TREE_AT, MAIN_TREE_AT, LAST_PAGE_AT, TRANSACTI
 ]
 const MAGIC = 0xbeefc0de
 const VERSION = 2
-/** Flags of pages. */
 const [BRANCH, LEAF, OVERFLOW, META] = [0x01, 0x02, 0x04, 0x08]
-/** Flags of nodes. */
 const [LONG, TREE] = [0x01, 0x02]
-/** Flags of the free tree: its keys are numbers; some transactions of lmdb set one more flag. The main tree has none. */
+/** Flags of the free tree, whose keys are numbers; some transactions of lmdb set one more. The main tree has none. */
 const [FREE_FLAGS, FREE_FLAGS_MORE] = [0x08, 0x1000]
-/** The last pages are allocated, and need not have been written; at most this many were not. */
+/** The last pages may be allocated but not yet written: at most this many. */
 const UNWRITTEN_MAX = 65_536
 const EMPTY_ROOT = 0xffffffffffffffffn
-/** With at least one of the two metas. */
+/** Holds at least one of the two metas. */
 const START_BYTES = 8192
 const TRIES = 3
 
 class Damage extends Error {}
 
 /**
- * @param path of the file
- * @param mustBeOfThisBoot whether the file cannot have been written before the machine was started
- * @returns what is wrong with the file; undefined if the file is whole, or changed so fast that it must be in use
+ * @param mustBeOfThisBoot whether the file was certainly written since the machine started
+ * @returns what is wrong; undefined if nothing, or if the file changed so fast that it must be in use
  * @throws the system's error if the file cannot be read
  */
 export function damageOf(path: string, mustBeOfThisBoot = false): string | undefined {
@@ -58,7 +55,7 @@ export function damageOf(path: string, mustBeOfThisBoot = false): string | undef
     for (let tried = 0; tried < TRIES; tried++) {
       const before = read(file, 0, START_BYTES)
       const damage = attempt(() => check(file, mustBeOfThisBoot))
-      // Each transaction writes a meta page, so a process that commits often changes the metas while they are checked.
+      // Each transaction writes a meta page, so a busy process changes the metas during the check.
       if (damage === undefined || before.equals(read(file, 0, START_BYTES))) return damage
     }
     return undefined
@@ -101,19 +98,19 @@ function check(file: number, mustBeOfThisBoot: boolean): void {
   const metas = metasOf(file, size)
   const [latest] = metas as [Meta, ...Meta[]]
   must(latest.isOfThisBoot || !mustBeOfThisBoot, WRONG_METAS)
-  // After a crash of the machine LMDB goes back to the last state that was on disk; one whole state is enough.
+  // After a crash of the machine LMDB goes back to the last state on disk, so one whole state is enough.
   const usable = latest.isOfThisBoot ? [latest] : metas
   const damages = usable.map(meta =>
     attempt(() => {
       const newest = new Pages(file, size, meta).check()
-      // Every transaction writes pages, so the newest page has the number of the last one.
+      // Every transaction writes pages, so the newest page has the last one's number.
       must(newest === meta.transaction || !mustBeOfThisBoot, WRONG_METAS)
     }),
   )
   must(damages.includes(undefined), damages[0]!)
 }
 
-/** Of the last two transactions, the latest first, and of the one that was on the disk last, if lmdb has recorded it. */
+/** Of the last two transactions, latest first, then of the last one on disk, if lmdb has recorded it. */
 function metasOf(file: number, size: number): Meta[] {
   must(size > 0, 'it is empty (0 bytes)')
   const first = metaAt(file, 0)
@@ -122,7 +119,7 @@ function metasOf(file: number, size: number): Meta[] {
   must(size >= 2 * pageBytes, `it ends after ${size} bytes, within its first two pages`)
   const second = metaAt(file, pageBytes)
   if (second?.pageBytes !== pageBytes) throw new Damage('its second page is not that of an LMDB file')
-  // Transactions write the two pages in turn. With a wrong number, the older page would pass for the latest.
+  // Transactions write the two pages alternately. A wrong number would make the older page pass for the latest.
   const [even, odd] = [first.transaction, second.transaction]
   const isNew = even === 0n && odd === 0n
   const areInTurn = even % 2n === 0n && (even - odd === 1n || odd - even === 1n)
@@ -143,7 +140,7 @@ function metaAt(file: number, position: number): Meta | undefined {
     page.readUInt32LE(MAGIC_AT) === MAGIC &&
     page.readUInt16LE(VERSION_AT) === VERSION
   if (!isMeta) return undefined
-  // Of the boot's id, lmdb records the first group.
+  // lmdb records the first group of the boot id.
   const boot = page.readBigUInt64LE(BOOT_AT).toString(16).padStart(8, '0')
   return {
     page,
@@ -211,7 +208,7 @@ class Pages {
     }
   }
 
-  /** @returns the number of its pages if it is a long value */
+  /** @returns its number of pages if it is a long value */
   #value(number: number, page: Buffer, at: number): number {
     const flags = page.readUInt16LE(at + 4)
     const start = at + NODE_BYTES + page.readUInt16LE(at + 6)

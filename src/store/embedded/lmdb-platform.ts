@@ -1,8 +1,8 @@
-/** Imported before lmdb. Its binary needs a newer glibc than Node.js does, and the error of a failed import says little. */
+/** Imported before lmdb, whose binary needs a newer glibc than Node.js: the error of a failed import says little. */
 
 import { StoreSetupError } from '../store.ts'
 
-/** Of the binaries of lmdb 3.5. */
+/** For the binaries of lmdb 3.5. */
 const GLIBC_MINOR_MIN = 34
 
 /** @param glibc version such as `2.36`; undefined with another C library */

@@ -1,10 +1,10 @@
 /**
- * The meters (domain/meters.ts) in LMDB. They lie in the database of windows, that of a network just after its addresses: on
- * a page that the same transaction reads and writes anyway.
+ * The meters (domain/meters.ts) in LMDB, in the database of windows. A network's meter comes just after its addresses: on a
+ * page that the same transaction reads and writes anyway.
  *
  *   | m:all, m:<site>:..., or a<network>m |  -> | dead from, seconds of the monotonic clock 4 | record of domain/meters.ts |
  *
- * Like all of the state they are gone after a reboot: the first hour learns anew.
+ * Like all of the state they are gone after a reboot, and learn again within the first hour.
  */
 
 import type { Database } from 'lmdb'
@@ -27,17 +27,17 @@ type Windows = Database<Buffer, Buffer>
 const RECORD_OFFSET = 4
 const [COLON, ADDRESS, METER] = [0x3a, 0x61, 0x6d]
 const keys = new ReusedBytes()
-/** lmdb copies it before it returns. */
+/** Reused: lmdb copies it before it returns. */
 const reusedValue = Buffer.allocUnsafeSlow(RECORD_OFFSET + METER_BYTES)
 
-/** Those of one transaction: each is read once, and written once if it changed. */
+/** The meters of one transaction: each is read once, and written once if it changed. */
 export class TransactionMeters {
   readonly #windows: Windows
-  /** By the names of the shared ones, and the keys of networks. */
+  /** By the names of shared meters, and the keys of networks. */
   #meters = new Map<string, Meter>()
   #monotonicMs = 0
   #wallMs = 0
-  /** Networks that have no meter get none, so that meters alone never fill the files. */
+  /** From then on networks without a meter get none, so that meters alone never fill the files. */
   isHalfFull = false
 
   constructor(windows: Windows) {
@@ -93,7 +93,7 @@ export function keyOf(name: string): Buffer {
 }
 
 /**
- * The network whose meter lies at a key; undefined for any other key. Names of networks have 8 characters (domain/address-tags.ts).
+ * The network whose meter has this key; undefined for other keys. Networks' names have 8 characters (domain/address-tags.ts).
  */
 export function networkOf(key: string): string | undefined {
   return /^a[\w-]{8}m$/.test(key) ? key.slice(1, -1) : undefined
@@ -105,7 +105,6 @@ function valueWith(meter: Meter, deadFromMs: number): Buffer {
   return reusedValue
 }
 
-/** @returns undefined if there is none */
 export function readMeterOf(windows: Windows, name: string): Meter | undefined {
   const value = windows.getBinaryFast(keyOf(name))
   return value && readMeter(value, RECORD_OFFSET, 0)

@@ -1,11 +1,11 @@
 /**
- * Which PID namespace uses a data directory. LMDB knows its users by their process ids, so processes of two containers would
- * take each other for dead, and break the files. All processes of one namespace may share the directory.
+ * Which PID namespace uses a data directory. LMDB knows its users by process id, so processes of two containers would take each
+ * other for dead, and break the files. Processes of one namespace may share the directory.
  *
- *   <data dir>/owner.<pid>   `<boot id> <PID namespace>` of a running service. Its time of change is renewed every second.
+ *   <data dir>/owner.<pid>   `<boot id> <PID namespace>` of a running service, which renews its time of change every second
  *
- * A crash leaves the file behind. So a start waits until the file is old, and gives up only if somebody goes on renewing it.
- * Each service has a file of its own, since several services of one namespace may end one by one.
+ * A crash leaves the file behind, so a start waits until it is old, and gives up only if it is still renewed. Each service has
+ * its own file, since several services of one namespace may end one by one.
  */
 
 import {
@@ -25,7 +25,7 @@ import { machineBootId } from './environment.ts'
 
 const NAME = 'owner.'
 const RENEWED_MS = 1000
-/** A service that has not renewed the file for so long has ended. */
+/** A service that has not renewed its file for this long has ended. */
 const OLD_MS = 10_000
 const LOOKS_MS = 250
 const READ_BACK_MS = 50
@@ -43,8 +43,8 @@ export function refuseForeignOwner(dataDir: string): void {
 /**
  * Makes this process an owner until it ends.
  *
- * @param onWaiting called once if another owner is there, which may have crashed
- * @throws StoreSetupError if that owner stays for longer than a crashed one would
+ * @param onWaiting called once if there is another owner, which may have crashed
+ * @throws StoreSetupError if it stays for longer than a crashed one would
  */
 export async function ownDataDir(dataDir: string, onWaiting: (line: string) => void): Promise<void> {
   const waitUntilMs = performance.now() + OLD_MS + RENEWED_MS
@@ -56,10 +56,10 @@ export async function ownDataDir(dataDir: string, onWaiting: (line: string) => v
   const write = () => writeFileSync(file, ownerHere(), { mode: 0o600 })
   const renew = () => (existsSync(file) ? utimesSync(file, new Date(), new Date()) : write())
   orNothing(write)
-  await sleep(READ_BACK_MS) // of two that start at the same moment, neither saw the other
+  await sleep(READ_BACK_MS) // if two start at the same moment, neither has seen the other
   refuseForeignOwner(dataDir)
   setInterval(() => {
-    // This process was frozen for so long that another one took the directory: it ends.
+    // This process was frozen for so long that another one took the directory.
     if (orNothing(() => hasForeignOwner(dataDir))) refuseForeignOwner(dataDir)
     orNothing(renew)
   }, RENEWED_MS).unref()

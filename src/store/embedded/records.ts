@@ -1,9 +1,8 @@
 /**
  * Sites, API keys and the audit log in LMDB. Every write is on disk before its promise resolves, except last uses.
  *
- * `changes` holds, in one ordered map: `revision` -> number of the last change; `at/<revision>` -> record;
- * `last/<record>` -> revision of its last change (so that a record is listed once, at its last change).
- * `audit` holds the entry of each change by `at/<revision>`.
+ * `changes` is one ordered map: `revision` -> number of the last change; `at/<revision>` -> record; `last/<record>` -> revision
+ * of its last change (so that a record is listed once). `audit` has the entry of each change by `at/<revision>`.
  */
 
 import {
@@ -111,7 +110,7 @@ export class EmbeddedRecords extends Members implements SiteStore {
 
   async noteUses(noted: ReadonlyMap<string, number>): Promise<void> {
     const { file, uses } = this.#sites
-    // Workers call this between requests, so the write must not wait for the disk.
+    // Workers call this between requests, so it must not wait for the disk.
     file.writeUnflushed(() => {
       for (const [id, atMs] of noted) if (atMs > Number(uses.get(id) ?? 0)) uses.putSync(id, String(atMs))
     })
@@ -126,7 +125,7 @@ export class EmbeddedRecords extends Members implements SiteStore {
     return found
   }
 
-  /** There is one host: another is refused by owner.ts. */
+  /** There is only one host: owner.ts refuses others. */
   async noteHost(): Promise<LivingHosts> {
     return { shards: 1, living: [] }
   }
@@ -141,7 +140,7 @@ export class EmbeddedRecords extends Members implements SiteStore {
     return meters.site
   }
 
-  /** None if the state is that of another boot, which the next start deletes. */
+  /** None if the state is of another boot, which the next start deletes. */
   async #readMeters(names: readonly string[]): Promise<readonly (Meter | undefined)[]> {
     if (!isStateOfThisBoot(this.#dataDir)) return names.map(() => undefined)
     const { file, windows } = openState(this.#dataDir)
@@ -158,7 +157,7 @@ export class EmbeddedRecords extends Members implements SiteStore {
     const { file, records } = this.#sites
     let json = records.get(member)
     if (json === undefined) {
-      // Reads are from a snapshot, a millisecond or more old: another process may have written the record since.
+      // Reads are from a snapshot, a millisecond or more old: another process may have written since.
       file.root.resetReadTxn()
       json = records.get(member)
     }
@@ -181,7 +180,7 @@ export class EmbeddedRecords extends Members implements SiteStore {
     return [...range].map(({ key, value }) => [value, Number(key.slice(AT.length))])
   }
 
-  /** Within a transaction. */
+  /** Call within a transaction. */
   #write(change: RecordChange, author: Author): void {
     const { records, changes, audit } = this.#sites
     const member = memberOf(change)
@@ -205,7 +204,7 @@ export class EmbeddedRecords extends Members implements SiteStore {
 }
 
 /**
- * Sites, API keys and the audit log alone, for commands and the dashboard; limits and used nonces stay closed.
+ * Only sites, API keys and the audit log, for commands and the dashboard.
  *
  * @throws StoreSetupError
  */

@@ -6,11 +6,11 @@
  *             | name of a meter |             -> see meters.ts
  *   marks     | kind 1 | nonce 16 |           -> | dead from: wall clock, seconds 4 | monotonic clock, seconds 4 | claim |
  *
- * Windows, and used nonces in address logs, run on the machine's monotonic clock. All processes share this clock, no
- * adjustment moves it, and the state does not outlive the machine's boot. Marks are redemption records, and used nonces
- * outside of address logs. Tokens expire by the wall clock, which can be set, so a mark is dead only when both clocks say so.
- * Then no step of the wall clock, back or ahead and back again, lets a token be redeemed twice. A nonce starts with its issue
- * time, so marks of the same time are written next to each other. Dead entries are swept, a slice at a time.
+ * Windows, and used nonces in address logs, use the machine's monotonic clock: all processes share it, nothing adjusts it, and
+ * the state does not outlive the boot. Marks are redemption records, and used nonces outside address logs. Tokens expire by
+ * the wall clock, which can be set, so a mark is dead only when both clocks say so: no step of the wall clock, back or ahead
+ * and back again, lets a token be redeemed twice. A nonce starts with its issue time, so marks of one time lie next to each
+ * other. Dead entries are swept, a slice at a time.
  */
 
 import type { Database } from 'lmdb'
@@ -44,16 +44,12 @@ import {
 import type { StateEnvironment } from './environment.ts'
 import { keyOf as meterKey, TransactionMeters } from './meters.ts'
 
-/** Kinds of windows, and of marks (used nonces, redemption records). */
 const [ADDRESS, CALLER, API_KEY] = ['a', 'c', 'k']
 const [USED, REDEEMED] = [0x6e, 0x72]
 
 const IF_ABSENT = { noOverwrite: true }
 
-/**
- * Reused buffers. Only one key, one value and one record are in use at a time, because lmdb copies keys and values before it
- * returns.
- */
+/** Reused buffers: lmdb copies keys and values before it returns, so one of each is enough. */
 const keys = new ReusedBytes()
 const values = new ReusedBytes()
 const records = new ReusedBytes()
@@ -62,8 +58,8 @@ const RECORD_OFFSET = 4
 const CLAIM_OFFSET = 8
 
 /**
- * MDB_BAD_TXN. With lmdb 3.5.6 a commit fails like this about once in some million requests: "reserved freelist had a data
- * entry with zero-size". The transaction is undone, and the data stay whole.
+ * MDB_BAD_TXN: with lmdb 3.5.6 about one commit in some million fails ("reserved freelist had a data entry with zero-size").
+ * The transaction is undone, and the data stay whole.
  */
 const BAD_TRANSACTION = -30_782
 
@@ -71,9 +67,8 @@ type Spend = NonNullable<SolutionRequest['spend']>
 
 type Answer = ChallengeAdmission | SolutionAdmission | RedemptionAdmission
 
-/** One request of the queue. */
 interface Operation {
-  /** Called with the request in the transaction. */
+  /** Called in the transaction. */
   readonly run: (request: never) => Answer
   readonly request: ChallengeRequest | SolutionRequest | RedemptionRequest
   /** Called after the commit. */
@@ -101,17 +96,17 @@ export class EmbeddedRequests implements RequestStore {
   readonly #onFault: (error: unknown) => void
   readonly #onCall: OnStoreCall | undefined
   #queue: Operation[] = []
-  /** When the first operation of the queue was added, by `performance.now`. */
+  /** When the first operation was queued, by `performance.now`. */
   #queuedAtMs = 0
-  /** Time of the transaction under way, on the monotonic clock. */
+  /** Time of this transaction, on the monotonic clock. */
   #nowMs = 0
   /**
-   * Windows of callers and API keys that the transaction has charged, by name. A few of them make many requests, so each
-   * window is read and written once a transaction.
+   * Windows of callers and API keys that this transaction has charged, by name: a few make many requests, so each is read and
+   * written once.
    */
   #charged = new Map<string, Buffer>()
   readonly meters: TransactionMeters
-  /** The keys from which the next slices are swept; undefined for a start at the first key. */
+  /** Where the next slices start; undefined: at the first key. */
   #windowsSweptTo: Buffer | undefined
   #marksSweptTo: Buffer | undefined
   /** Set by the owner when the files have reached their bound. */
@@ -174,7 +169,7 @@ export class EmbeddedRequests implements RequestStore {
     this.#queue.push(operation)
   }
 
-  /** Commits the queued operations; the owner also calls this before it closes the files. */
+  /** Commits the queued operations. The owner also calls this before it closes the files. */
   readonly flush = (): void => {
     const operations = this.#queue
     if (operations.length === 0) return
@@ -185,8 +180,8 @@ export class EmbeddedRequests implements RequestStore {
   }
 
   /**
-   * A failed transaction has no effect, so it is tried once more. If that fails too, so will the next transactions, unless
-   * LMDB has miscounted its free pages. Halves of the transaction then need other pages.
+   * A failed transaction has no effect, so it is retried once. If that fails too, LMDB may have miscounted its free pages;
+   * halves of the transaction then need other pages.
    */
   #commit(operations: readonly Operation[]): readonly Answer[] {
     try {
@@ -208,7 +203,7 @@ export class EmbeddedRequests implements RequestStore {
   #transact(operations: readonly Operation[]): readonly Answer[] {
     return this.#state.file.write(() => {
       this.#nowMs = this.#clocks.monotonicMs() // under the write lock: no process has used a later time
-      // Not cleared: V8 links a cleared map's table to the next one, and once a table is old, it keeps all later ones alive.
+      // Not cleared: V8 links a cleared map's table to the next one, and an old table keeps all later ones alive.
       this.#charged = new Map()
       this.meters.begin(this.#nowMs, this.#clocks.wallMs())
       const results = operations.map(({ run, request }) => run(request as never))
@@ -237,7 +232,7 @@ export class EmbeddedRequests implements RequestStore {
     const { failures, accepted } = decision
     const { metering } = request
     const meters = metering && this.meters.of(metering)
-    // A literal each time: to spread one object into another and add to it takes V8 (of Node.js 20) 4 us and a hidden class.
+    // A literal each time: spreading an object and adding to it costs V8 (Node.js 20) 4 us and a hidden class.
     if (spend === undefined) return { status: 'admitted', failures, accepted, meters, nonce: 'untouched' }
     const isSpent = isPresent && !decision.isUsed && (!isApart || this.#spendApart(spend))
     if (!isSpent) return { status: 'admitted', failures, accepted, meters, nonce: 'used' }
@@ -301,9 +296,9 @@ export class EmbeddedRequests implements RequestStore {
   }
 
   /**
-   * undefined if the window is dead: after hours its times, which wrap, could be mistaken for others.
+   * undefined for a dead window: its times wrap, so after hours they could be mistaken for others.
    *
-   * @returns a copy, valid until the next call, because the next `getBinaryFast` overwrites lmdb's own buffer
+   * @returns a copy, valid until the next call, because the next `getBinaryFast` overwrites lmdb's buffer
    */
   #readWindow(key: Buffer): Buffer | undefined {
     const value = this.#state.windows.getBinaryFast(key)
@@ -338,9 +333,9 @@ export class EmbeddedRequests implements RequestStore {
   }
 
   /**
-   * Removes the dead ones of the next `count` windows and of the next `count` marks.
+   * Removes the dead among the next `count` windows and the next `count` marks.
    *
-   * @returns the larger share of dead ones, 0 to 1; undefined if all windows and all marks were swept
+   * @returns the larger share of dead ones, 0 to 1; undefined once all were swept
    */
   sweep(count: number): number | undefined {
     const { windows, marks } = this.#state
@@ -363,7 +358,7 @@ export class EmbeddedRequests implements RequestStore {
     const range = database.getRange({ ...(start === undefined ? {} : { start }), limit: count })
     const entries = [...range]
     const dead = entries.filter(({ value }) => isDead(value))
-    // Another process may have written an entry anew since it was read, so it is read again under the write lock.
+    // Another process may have rewritten an entry since it was read, so read it again under the write lock.
     if (dead.length > 0) {
       this.#state.file.write(() => {
         for (const { key } of dead) {

@@ -1,21 +1,21 @@
 /**
- * The lock of an LMDB file: a process holds the lock while it writes or opens the file.
+ * The lock of an LMDB file, held while a process writes or opens the file.
  *
- * LMDB admits one writer at a time, but a process may open the file while another one writes. The opening process reads the
- * newest meta page. Then it sets the number of the last transaction, which all processes share, to the number read. LMDB
- * forgets what another process commits between the two steps, since the next writer starts from the state before that commit.
- * A redeemed token is then unredeemed again. After two commits in between, every later transaction of every process fails
- * ("mdb_page_touch no parent"). (mdb_env_open2 of lmdb 3.5.6; test/store/lmdb-file.test.ts shows both.)
+ * LMDB admits one writer at a time, but lets a process open the file while another one writes. The opening process reads the
+ * newest meta page, then sets the shared number of the last transaction to what it read. Whatever was committed between the
+ * two steps is forgotten, because the next writer starts from the state before: a redeemed token is unredeemed again. After
+ * two commits in between, every later transaction of every process fails ("mdb_page_touch no parent"). (mdb_env_open2 of lmdb
+ * 3.5.6; test/store/lmdb-file.test.ts shows both.)
  *
- * The lock is the write lock of a second LMDB file. Nothing is ever written to that file, so opening it loses nothing. The
- * kernel frees the lock when its holder dies. Holding the lock costs 0.5 us, beside 10 us for a transaction.
+ * The lock is the write lock of a second LMDB file. Nothing is ever written to that one, so opening it loses nothing. The
+ * kernel frees the lock when its holder dies. It costs 0.5 us, beside 10 us for a transaction.
  */
 
 import './lmdb-platform.ts'
 import { mkdirSync } from 'node:fs'
 import { open, type RootDatabase, type RootDatabaseOptionsWithPath, type TransactionFlags } from 'lmdb'
 
-/** Each process that has a file open holds one slot: more slots than the most workers need, twice for a roll. */
+/** Each process that has a file open holds a slot: more than the most workers need, twice for a roll. */
 const READERS_MAX = 1024
 
 /** ABORTABLE | SYNCHRONOUS_COMMIT | NO_SYNC_FLUSH of lmdb, which only declares them. */
@@ -23,13 +23,13 @@ const UNFLUSHED = 0x10003 as TransactionFlags
 
 type FileOptions = RootDatabaseOptionsWithPath & { readonly path: string }
 
-/** A process may open a file several times, and close it as often: lmdb counts its users. */
+/** May be opened several times by a process, and closed as often: lmdb counts. */
 function openFile(options: FileOptions): RootDatabase {
   mkdirSync(options.path, { recursive: true, mode: 0o700 })
   return open({ maxReaders: READERS_MAX, cache: false, ...options })
 }
 
-/** An LMDB file with its lock, whose own file lies beside it. */
+/** An LMDB file and its lock, whose file lies beside it. */
 export class LockedFile {
   readonly root: RootDatabase
   readonly #lock: RootDatabase
@@ -41,8 +41,8 @@ export class LockedFile {
   }
 
   /**
-   * Runs the action while no other process holds the lock, and returns its result. The action may hold the lock again. For
-   * actions with write transactions of their own: opening a database that does not exist yet.
+   * Runs the action while holding the lock, also if this process holds it already. For actions with write transactions of
+   * their own: opening a database that does not exist yet.
    */
   hold<T>(action: () => T): T {
     if (this.#isHeld) return action()
@@ -56,12 +56,12 @@ export class LockedFile {
     })
   }
 
-  /** The action's writes are one transaction; an exception undoes them. */
+  /** One transaction; an exception undoes it. */
   write<T>(action: () => T): T {
     return this.hold(() => this.root.transactionSync(action))
   }
 
-  /** The same without waiting for the disk, for writes that a crash of the machine may lose. */
+  /** Does not wait for the disk: for writes that a crash of the machine may lose. */
   writeUnflushed<T>(action: () => T): T {
     return this.hold(() => this.root.transactionSync(action, UNFLUSHED))
   }

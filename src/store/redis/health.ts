@@ -36,8 +36,7 @@ export class ShardHealth {
 
   /**
    * @param listener hears when the first shard goes down, why, when all are up again, and once of shards that lose memory
-   * together
-   *
+   *   together
    * @param connectionError the last, since the connection was last ready
    */
   constructor(shards: readonly Shard[], listener: StoreListener, connectionError: () => string | undefined) {

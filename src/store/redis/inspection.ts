@@ -64,7 +64,6 @@ async function refusedCommand(ask: Ask, why: string): Promise<string> {
  * Waits until the server is reached and can be used.
  *
  * @param reach rejects with the cause while the server is not reached
- *
  * @throws StoreSetupError after `openMs`, or if the server refuses for good, or lacks something
  */
 export async function untilUsable(

@@ -104,9 +104,7 @@ function solutionText(request: SolutionRequest, keepMs: number): string {
 
 /**
  * @param callerLimit 0 if the caller is not charged here
- *
  * @param keyLimit 0 if no API key is charged
- *
  * @param keepMs how long to keep the redemption record; 0 if no token is redeemed
  */
 export function redemptionText(

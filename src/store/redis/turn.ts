@@ -64,9 +64,7 @@ export class Turn {
 
   /**
    * @param how EVALSHA or EVAL, with the script as `code`
-   *
    * @param keys before those of the operations; a Cluster finds the slot by the first
-   *
    * @param values before the operations
    */
   call(how: string, code: string, keys: readonly [string, ...string[]], values: readonly string[]): Command {

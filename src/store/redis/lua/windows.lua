@@ -1,5 +1,5 @@
--- The sliding window of one counter. Computes the same as domain/limits.ts, which describes the record: | total 4 | then |
--- time 3 | count 2 | per entry.
+-- The sliding window of one counter. Computes the same as domain/limits.ts, which describes the record:
+-- | total 4 | then | time 3 | count 2 | per entry.
 --
 -- A few callers and API keys make many requests, so a window is read at its first use in a turn and written once, at the end.
 -- All charges of one turn have the same time, hence share one entry.
