@@ -1,18 +1,17 @@
 /**
- * Which build of uWebSockets.js is the HTTP server. Its author publishes no package, so this is a repack or a fork. The hash
- * of its binary tells whether it is a recorded one: native-binaries.sha256, in the form of sha256sum.
+ * Which build of uWebSockets.js is the HTTP server. Its author publishes no package, so this is a repack or a fork. The
+ * binary's hash tells whether it is recorded in native-binaries.sha256 (the format of sha256sum).
  */
 
 import { createHash } from 'node:crypto'
 import { existsSync, readFileSync } from 'node:fs'
 
 export interface ServerBuild {
-  /** Of the package. */
   readonly name: string
   readonly version: string
   /** Of the binary for this platform, hexadecimal. */
   readonly sha256: string
-  /** Whether its hash is recorded: on x64, the tests of this version ran on it. */
+  /** Whether the hash is recorded: on x64, this version's tests ran on that binary. */
   readonly isKnown: boolean
 }
 
@@ -22,7 +21,7 @@ export function serverBuild(): ServerBuild {
   try {
     return look()
   } catch {
-    // An upgrade may be replacing the package: who asks must go on.
+    // An upgrade may be replacing the package: callers must go on.
     return { name: 'unknown', version: '-', sha256: '-', isKnown: false }
   }
 }
@@ -40,7 +39,7 @@ function look(): ServerBuild {
   return { name, version, sha256, isKnown: recorded.includes(sha256) }
 }
 
-/** Of the files as they are now: a process that runs may have loaded others. */
+/** By the files as they are now: a running process may have loaded others. */
 export function serverBuildText(): string {
   const { name, version, sha256, isKnown } = serverBuild()
   return `${name} ${version}, ${isKnown ? 'known' : 'unknown'} binary ${sha256.slice(0, 12)}`

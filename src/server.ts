@@ -1,4 +1,4 @@
-/** Composition root of a worker: builds its HTTP server from store, keys, log and routes. */
+/** Builds a worker's HTTP server from store, keys, log and routes. */
 
 import { randomBytes, randomFillSync, randomInt } from 'node:crypto'
 import { setTimeout as sleep } from 'node:timers/promises'
@@ -36,16 +36,17 @@ import { VERSION } from './version.ts'
 export interface Server {
   readonly stats: Stats
   readonly backends: BackendCounts
-  /** Why requests would not be answered with the store's help; undefined if they would. */
+  /** Why requests cannot use the store now; undefined if they can. */
   trouble(): StoreTrouble | undefined
-  /** Makes records known that the store has lost. */
+  /** Serves records that the store has lost. */
   adopt(lost: KnownRecords): void
-  /** Stops accepting connections, lets requests finish and connections end, and closes everything. */
+  /** Stops accepting, lets requests finish and connections end, and closes everything. */
   drain(): Promise<void>
 }
 
 /**
- * @param lost records that the store lacks; undefined from a primary process of another version
+ * @param lost records that the store lacks; undefined from a primary of another version
+ *
  * @throws StoreSetupError or ListenError
  */
 export async function startServer(
@@ -68,7 +69,7 @@ export async function startServer(
     siteNamedBy: exchange => namedSite(service, exchange),
   })
   const store = await openStore(config, log, stats, workerIndex, () => watch.look().catch(ignore))
-  // The clock and Redis are the same for all workers of a host: the first tells of them.
+  // Clock and Redis are the same for all workers of a host, so only the first reports them.
   const watch = new StoreWatch(store, (level, about, text) => workerIndex === 0 && log[level](about, text))
   const eventLog = new EventLog(log, config.logSuccesses, config.logsWholeAddresses)
   const recorder = recorderOf(config, workerIndex, log)
@@ -108,7 +109,7 @@ export async function startServer(
       gate?.stop()
       await until(() => listener.connections() === 0, config.drainMs, DRAIN_POLL_MS)
       background.abort()
-      await service.keyUses.write().catch(ignore) // A store that is away must not keep the process from ending.
+      await service.keyUses.write().catch(ignore) // a store that is away must not keep the process from ending
       app.close()
       await store.close()
       eventLog.close()
@@ -180,7 +181,7 @@ function hostOf(
   return host
 }
 
-/** Pauses between two of what a worker does beside requests. All workers see a change of a site within two seconds. */
+/** Pauses of background work. All workers see a change of a site within two seconds. */
 const [SITES_MS, SITES_ROUND_MS, KEY_USES_MS, LOOK_MS, AUDIT_MS] = [500, 5000, 60_000, 60_000, 3_600_000]
 
 function startBackground(
@@ -195,7 +196,7 @@ function startBackground(
   void repeat(() => watch.look(), LOOK_MS, end)
 }
 
-/** The request path reports failures: the store is away then. */
+/** The request path reports failures, which mean that the store is away. */
 async function repeat(action: () => Promise<unknown>, pauseMs: number, end: AbortSignal): Promise<void> {
   while (!end.aborted) {
     await action().catch(ignore)
@@ -205,7 +206,7 @@ async function repeat(action: () => Promise<unknown>, pauseMs: number, end: Abor
 
 function ignore(): void {}
 
-/** Pause between log lines on an ignored header: a proxy sends it with every request. */
+/** Between log lines on an ignored header: a proxy sends it with every request. */
 const FORWARDING_TOLD_MS = 60_000
 
 function tellOfForwarding(host: ExchangeHost, log: Logger, eventLog: EventLog): void {
@@ -220,7 +221,7 @@ function tellOfForwarding(host: ExchangeHost, log: Logger, eventLog: EventLog): 
   }
 }
 
-/** Pause between log lines on overload: a worker near its capacity may be overloaded again and again. */
+/** Between log lines on overload: a worker near its capacity may be overloaded again and again. */
 const OVERLOAD_TOLD_MS = 10_000
 
 function overloadGate({ overloadMs, redis }: Config, log: Logger): OverloadGate | undefined {
@@ -254,8 +255,8 @@ function contentRoutes(config: Config, log: Logger): ContentRoute[] {
 }
 
 /**
- * The site of a refused request, for the metrics: the site of its X-Site-Key or of its API key, whose secret may be wrong.
- * The result is undefined if no such site exists. Read from the cache only: a refused request causes no call to the store.
+ * The site of a refused request, for the metrics, by its X-Site-Key or API key (whose secret may be wrong); undefined if there
+ * is no such site. From the cache alone: a refused request causes no call to the store.
  */
 function namedSite({ sites, apiKeys }: Service, { siteKey, apiKeyId }: ObservedExchange): string | undefined {
   if (siteKey !== '') return sites.cached(siteKey)?.record.siteKey
@@ -286,16 +287,16 @@ function composeService(config: Config, store: Store, { sites, apiKeys }: SiteDi
   }
 }
 
-/** Short request ids, unique over all workers: a random prefix and a number. */
+/** Short and unique over all workers: a random prefix and a number. */
 function requestIds(): () => string {
-  const start = randomBytes(8).toString('hex') // never starts with a dash, because ids are typed into command lines
+  const start = randomBytes(8).toString('hex') // never starts with a dash: ids are typed into command lines
   let count = 0
   return () => `${start}-${(count++).toString(36)}`
 }
 
 const POOL_BYTES = 16_384
 
-/** Random bits from a pool: measured 0.14 us a draw, instead of 2.3 us for a call of its own. */
+/** From a pool: 0.14 us a draw (measured), instead of 2.3 us for a call each. */
 function randomBitPool(): (bits: number) => number {
   const pool = Buffer.alloc(POOL_BYTES)
   let position = POOL_BYTES
@@ -310,14 +311,14 @@ function randomBitPool(): (bits: number) => number {
   }
 }
 
-/** A start waits this long for the store's first answer: connections are refused meanwhile. Later, requests get 503. */
+/** At the start, wait this long for the store's first answer, refusing connections. Later, requests get 503. */
 const FIRST_CONTACT_MS = 1000
-/** And so long for sites and API keys, enough for 10,000 of each; further ones are read while it serves. */
+/** For sites and API keys, enough for 10,000 of each; further ones are read while serving. */
 const LOAD_MS = 1000
 const START_POLL_MS = 5
 /**
- * While draining, a connection is closed with its next answer, never while idle, because a proxy that sends a request at that
- * moment would lose it. Idle connections are ended by the client, or by the idle timeout.
+ * While draining, a connection is closed with its next answer, never while idle: a proxy that sends a request at that moment
+ * would lose it. Idle connections end by the client, or by the idle timeout.
  */
 const DRAIN_POLL_MS = 20
 

@@ -38,7 +38,7 @@ async function runPrimary(): Promise<void> {
       hostsDiffer: hosts.differences.length,
       redeemLimitUsed: backends.used,
     }))
-    // Loaded with the embedded store only, because lmdb does not exist for every platform.
+    // Only with the embedded store: lmdb does not exist for every platform.
     const inspection = loaded.redis === undefined ? await import('./store/embedded/inspection.ts') : undefined
     const primary = new Primary(log, totals, () =>
       endIfDamaged(primary, log, () => inspection?.damageOfFiles(loaded.dataDir)),
@@ -48,7 +48,7 @@ async function runPrimary(): Promise<void> {
     const lifecycle = new Lifecycle(primary, keeper, hosts, log, totals)
     // Before the store is opened: a start that cannot listen makes no site and prints no key.
     const claimed = { ...loaded, port: await claimPort(loaded) }
-    // Before the wait for the store: meanwhile the admin port reports that the service is not ready.
+    // Before waiting for the store: meanwhile the admin port reports that the service is not ready.
     const routes = [
       metricsRoute(totals, primary),
       recordsRoute(keeper),
@@ -72,13 +72,13 @@ async function runPrimary(): Promise<void> {
   }
 }
 
-/** The workers of a primary process that was killed need a moment to end. */
+/** Workers of a killed primary need a moment to end. */
 const CLAIM_MS = 1500
 const CLAIM_RETRY_MS = 100
 
 /**
- * Finds the port that all workers will share. Workers set SO_REUSEPORT, so only a listener without that option fails when
- * another service has the port.
+ * Finds the port for all workers. They set SO_REUSEPORT, so only a listener without it fails when another service has the
+ * port.
  */
 async function claimPort(config: Config): Promise<number> {
   const giveUpAt = performance.now() + CLAIM_MS
@@ -96,9 +96,9 @@ async function claimPort(config: Config): Promise<number> {
 const INSPECTION_PAUSE_MS = 30_000
 let nextInspectionMs = 0
 
-/** Ends the service, whose workers would crash again and again. The next start repairs what it can, or says what to do. */
+/** Otherwise workers would crash again and again. The next start repairs what it can, or says what to do. */
 function endIfDamaged(primary: Primary, log: Logger, inspect: () => string | undefined): void {
-  // An inspection of large files takes long, and workers may crash for other reasons.
+  // Inspecting large files takes long, and workers may crash for other reasons.
   if (performance.now() < nextInspectionMs) return
   const problem = inspect()
   nextInspectionMs = performance.now() + INSPECTION_PAUSE_MS

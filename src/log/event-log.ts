@@ -1,6 +1,6 @@
 /**
- * Logs what visitors did. Every line has an `event` of the list below, and fields with stable names. `powgate explain` lists
- * a visitor's steps from these lines. An event that is not logged costs a few comparisons and no allocation.
+ * Logs what visitors did. Every line has an `event` of the list below, and fields with stable names, from which `powgate
+ * explain` lists a visitor's steps. An event that is not logged costs a few comparisons and no allocation.
  */
 
 import type { Logger } from 'pino'
@@ -19,14 +19,16 @@ export type LogEvent =
   | 'verification-failed'
   | 'token-redeemed'
   | 'refused'
-  /** From the primary process: a backend uses half of a limit, or more. */
+  /** From the primary: a backend uses half of a limit, or more. */
   | 'redemption-limit'
   /** Events beyond the quotas: counts of the last minute, by event or reason. */
   | 'unlogged'
   /** An exception in powgate itself. */
   | 'fault'
 
-/** Lines per minute and worker. All quotas allow 1,080 lines of about 450 bytes: 0.7 GB a day under every attack at once. */
+/**
+ * Lines per minute and worker. All quotas together: 1,080 lines of about 450 bytes, 0.7 GB a day under every attack at once.
+ */
 export const FAILURES_PER_MINUTE = 180
 export const REFUSALS_PER_MINUTE = 120
 const FAULTS_PER_MINUTE = 60
@@ -38,7 +40,6 @@ export class EventLog {
   /** At level trace everything is logged. */
   readonly #isUnbounded: boolean
   readonly #sample: Sample
-  /** An address as logs show it. */
   readonly addressText: (address: Address) => string
   readonly #failures = new Quota(FAILURES_PER_MINUTE)
   readonly #faults = new Quota(FAULTS_PER_MINUTE)
@@ -47,7 +48,8 @@ export class EventLog {
 
   /**
    * @param successShare share of the visitors whose successes are logged, 0 to 1
-   * @param isAddressWhole true: addresses are logged whole; false: only their networks
+   *
+   * @param isAddressWhole false: only an address's network is logged
    */
   constructor(log: Logger, successShare: number, isAddressWhole: boolean) {
     this.#log = log
@@ -61,13 +63,13 @@ export class EventLog {
     this.#timer = setInterval(() => this.#renew(), MINUTE_MS).unref()
   }
 
-  /** Writes the last counts of unlogged events; the log must not be used afterwards. */
+  /** Writes the last counts of unlogged events; do not log afterwards. */
   close(): void {
     clearInterval(this.#timer)
     this.#renew()
   }
 
-  /** @param part of the paths, by which a refusal is told */
+  /** @param part of the paths, by which a refusal is named */
   ended(exchange: ObservedExchange, part: Part, ending: Ending): void {
     switch (ending.kind) {
       case 'issued':
@@ -135,7 +137,7 @@ export class EventLog {
 
   #refused(exchange: ObservedExchange, part: Part, { refusal: { reason, policy, mismatch } }: Refused): void {
     const { status, code, kind } = OUTCOMES[reason]
-    if (reason === 'internal') return // `faulted` has told of it
+    if (reason === 'internal') return // `faulted` has logged it
     const level = kind === 'routine' ? 'debug' : 'info'
     if (!this.#log.isLevelEnabled(level) || !this.#tells(this.#refusals[kind], reason)) return
     const about = {
@@ -163,7 +165,7 @@ export class EventLog {
     return this.#isUnbounded || quota.admits(name)
   }
 
-  /** Writes a line; undefined fields are left out. */
+  /** Leaves out undefined fields. */
   #write(
     exchange: ObservedExchange,
     event: LogEvent,
@@ -224,7 +226,7 @@ function rounded(value: number): number {
 const ORIGIN_CHARACTERS_MAX = 120
 const SITE_CHARACTERS_MAX = 64
 
-/** Keeps printable ASCII: no terminal control characters, and no characters that look like others. */
+/** Keeps printable ASCII: no terminal control characters or look-alikes. */
 function printable(text: string, charactersMax: number): string {
   const plain = scrub(text).replace(/[^\x20-\x7e]/g, '?') // before the cut: half a secret no longer has the form of one
   return plain.length > charactersMax ? `${plain.slice(0, charactersMax)}...` : plain
@@ -241,7 +243,7 @@ class Quota {
     this.#linesMax = linesMax
   }
 
-  /** Whether one more line may be written; if not, the line is counted under this name. */
+  /** If not admitted, the line is counted under this name. */
   admits(name: string): boolean {
     if (this.#lines < this.#linesMax) {
       this.#lines++
@@ -251,7 +253,7 @@ class Quota {
     return false
   }
 
-  /** Starts the next minute. Returns how many lines were left out in the last one, by name. */
+  /** Starts the next minute. Returns how many lines were left out, by name. */
   renew(): ReadonlyMap<string, number> {
     this.#lines = 0
     const leftOut = new Map(this.#leftOut)
@@ -260,13 +262,13 @@ class Quota {
   }
 }
 
-/** How many last digits of the nonce decide. They are from a MAC (domain/nonce.ts), so all values are equally likely. */
+/** The nonce's last digits decide. They are from a MAC (domain/nonce.ts), so all values are equally likely. */
 const SAMPLE_DIGITS = 6
 const SAMPLE_VALUES = 16 ** SAMPLE_DIGITS
 
 /**
- * Decides by the nonce which visitors' successes are logged. The nonce is the same at all steps of a visit and on all hosts.
- * So of each visitor either all steps are logged or none.
+ * Decides by the nonce which visitors' successes are logged. All steps of a visit have the same nonce on all hosts, so either
+ * all or none are logged.
  */
 export class Sample {
   readonly #below: number

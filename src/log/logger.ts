@@ -1,7 +1,6 @@
 /**
- * Structured logs: one JSON object a line, which a terminal shows as text. No caller passes secrets. Two safeguards
- * (log/redaction.ts) catch programming errors: fields are withheld by name, and texts with the form of a secret are removed
- * from every line.
+ * Structured logs: one JSON object a line, shown as text on a terminal. No caller passes secrets. In case one does by mistake,
+ * log/redaction.ts withholds fields by name, and removes everything with the form of a secret from every line.
  */
 
 import { hostname } from 'node:os'
@@ -16,16 +15,15 @@ type LogFormat = 'auto' | 'json' | 'text'
 
 const STDOUT = 1
 
-/** Of this process; everything that it logs goes there. */
 const output = new LogOutput(STDOUT)
 
-/** Lines that could not be written since the process started. */
+/** Since the process started. */
 export function logLinesLost(): number {
   return output.linesLost
 }
 
 /**
- * Where log lines go: standard output, as JSON for programs or as text for a person at a terminal.
+ * Standard output, as JSON for programs or text for a person.
  *
  * @param format `auto` is text on a terminal and JSON elsewhere
  */
@@ -39,13 +37,15 @@ export async function logDestination(format: LogFormat): Promise<DestinationStre
     singleLine: true,
     translateTime: 'SYS:HH:MM:ss.l',
   })
-  // A stream of pino-pretty would lose the last lines of a process that exits.
+  // A pino-pretty stream would lose the last lines of a process that exits.
   return { write: line => output.write(text(line)) }
 }
 
 /**
  * @param bindings fields of every line
+ *
  * @param secrets texts that no line may contain
+ *
  * @param destination instead of standard output
  */
 export function createLogger(
@@ -69,8 +69,8 @@ export function createLogger(
 }
 
 /**
- * Ends the process on an uncaught exception, as Node.js does by itself. Node.js would print everything that the error
- * carries: an error from Redis has the command with keys, tokens or the password.
+ * Ends the process on an uncaught exception. Node.js would print everything in the error: one from Redis has the command with
+ * keys, tokens or the password.
  */
 export function endOnFault(log: Logger): void {
   process.on('uncaughtException', error => {

@@ -1,6 +1,6 @@
 /**
- * Writes log lines to standard output, and never lets the service wait for it. A full disk, a quota, or a reader that pauses
- * makes a write fail. Lines then wait here, as many as fit, and the rest is lost and counted. Writing is tried again until it works.
+ * Writes log lines to standard output without ever making the service wait. A write fails on a full disk, a quota, or a paused
+ * reader. Lines then wait here; what does not fit is lost and counted. Writing is retried until it works.
  */
 
 import { closeSync, constants, fstatSync, openSync, writeSync } from 'node:fs'
@@ -8,18 +8,18 @@ import type { DestinationStream } from 'pino'
 
 const [STDOUT, STDERR] = [1, 2]
 const RETRY_MS = 1000
-/** A pipe or a socket is full for as long as its reader is busy. */
+/** A pipe or a socket is full while its reader is busy. */
 const RETRY_FULL_MS = 20
 /** About half a megabyte. */
 const WAITING_MAX = 1000
 
 export class LogOutput implements DestinationStream {
-  /** Lines lost since the process started. */
+  /** Since the process started. */
   linesLost = 0
-  /** Called when writing works again and lines were lost meanwhile. */
+  /** Called when writing works again after lines were lost. */
   onWorksAgain: ((lost: number, cause: string) => void) | undefined
   readonly #target: Target
-  /** In their order; the first may lack the bytes that were written before the error. */
+  /** The first may lack the bytes that were written before the error. */
   #waiting: Buffer[] = []
   #lostNow = 0
   #cause = ''
@@ -34,7 +34,7 @@ export class LogOutput implements DestinationStream {
     else if (this.#waiting.push(Buffer.from(line)) === 1) this.#writeWaiting()
   }
 
-  /** Writes what waits, until an error. */
+  /** Until an error. */
   #writeWaiting(): void {
     let written = 0
     try {
@@ -86,8 +86,8 @@ interface WithHandle {
 
 /**
  * The same open file, but a write fails at once where it would wait for the reader. A pipe is opened anew, so that other
- * processes keep their own way of writing. A socket cannot be opened, and each fork makes it wait again, in all processes
- * that share it. So a socket or a terminal is switched before each write: one system call.
+ * processes keep their way of writing. A socket cannot be opened anew, and each fork makes it wait again, in all processes
+ * that share it: so a socket or a terminal is switched before each write, by one system call.
  */
 function withoutWaiting(fd: number): Target {
   try {
@@ -108,7 +108,7 @@ function tellStderr(line: string): void {
     unblock()
     writeSync(fd, line)
   } catch {
-    // It may go to the same full disk.
+    // stderr may go to the same full disk.
   }
   if (fd !== STDERR) closeSync(fd)
 }

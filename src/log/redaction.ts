@@ -2,7 +2,6 @@
 
 const CENSOR = '[withheld]'
 
-/** Names of fields that are withheld, whatever they hold. */
 const WITHHELD_NAMES: ReadonlySet<string> = new Set([
   'authorization',
   'Authorization',
@@ -14,7 +13,7 @@ const WITHHELD_NAMES: ReadonlySet<string> = new Set([
   'secrets',
   'password',
   'idempotencyKey',
-  // Fields of errors from Redis: the command and its arguments.
+  // Errors from Redis have the command and its arguments.
   'command',
   'args',
   'previousErrors',
@@ -24,8 +23,8 @@ const WITHHELD_NAMES: ReadonlySet<string> = new Set([
 const DEPTH_MAX = 5
 
 /**
- * The fields of a line, with those that must not be logged removed, and with errors made safe. Returns the same object if
- * there are none. (With as many names, pino's own redaction by paths takes 150 us a line.)
+ * Withholds fields that must not be logged, and makes errors safe. Returns the same object if there are none. (pino's own
+ * redaction takes 150 us a line with this many names.)
  */
 export function withhold(
   fields: Record<string, unknown>,
@@ -49,11 +48,11 @@ function withheld(value: unknown, clean: (text: string) => string, depth: number
 }
 
 const API_KEY = /sk_([0-9A-Za-z]{8})_[\w-]{43}/g
-/** Matches tokens also as encoded in a URL. The nonce is kept, because `powgate explain` finds the visitor by it. */
+/** Also as encoded in a URL. The nonce stays, because `powgate explain` finds the visitor by it. */
 const TOKEN = /\d{13}(\||%7[Cc])([0-9a-f]{32})\1\d{1,16}\1[\w-]{48,}\1[\w-]{43}/g
 const URL_CREDENTIALS = /:\/\/[^\s/@"]*@/g
 
-/** Removes everything that has the form of an API key, of a token, or of a URL's user and password. */
+/** Removes whatever looks like an API key, a token, or a URL's user and password. */
 export function scrub(text: string): string {
   return text
     .replace(API_KEY, `sk_$1_${CENSOR}`)
@@ -64,7 +63,7 @@ export function scrub(text: string): string {
 /** Shorter secrets would match ordinary text, and make lines unreadable. */
 const SECRET_CHARACTERS_MIN = 8
 
-/** Like `scrub`, and also removes these secrets, both as they are and as encoded in JSON. */
+/** Like `scrub`, and removes these secrets, plain or as encoded in JSON. */
 export function scrubber(secrets: readonly string[]): (text: string) => string {
   const withheld = secrets.filter(secret => secret.length >= SECRET_CHARACTERS_MIN)
   const texts = new Set(withheld.flatMap(secret => [JSON.stringify(secret).slice(1, -1), secret]))
@@ -89,7 +88,7 @@ interface SafeError {
   readonly cause?: SafeError
 }
 
-/** @param clean removes secrets from a text, before the text is cut */
+/** @param clean removes secrets, before the text is cut */
 export function safeError(error: Error, clean: (text: string) => string): SafeError {
   const { stack } = error
   const described = describe(error, clean)

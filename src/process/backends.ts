@@ -1,4 +1,4 @@
-/** Tells of backends that near a limit of redemptions: in the log, and to the dashboard and the metrics. */
+/** Reports backends that near a limit of redemptions: in the log, the dashboard and the metrics. */
 
 import { type BackendCount, BackendWatch, type NearLimit } from '../domain/backends.ts'
 import type { Logger } from '../log/logger.ts'
@@ -9,7 +9,7 @@ const TOLD_AGAIN_MS = 600_000
 export class Backends {
   near: readonly NearLimit[] = []
   readonly #watch = new BackendWatch()
-  /** When a caller was told of, by `performance.now`, and whether it was over its limit by then. */
+  /** When a caller was last reported, by `performance.now`, and whether it was over its limit by then. */
   readonly #told = new Map<string, { readonly atMs: number; readonly isOver: boolean }>()
 
   /** @param hosts how many share the store */
@@ -20,7 +20,7 @@ export class Backends {
     }, LOOK_MS).unref()
   }
 
-  /** The largest share of a limit that a backend used within the last minute: above 1, redemptions are refused. */
+  /** The largest share of a limit that a backend used within the last minute. Above 1, redemptions are refused. */
   get used(): number {
     return Math.max(0, ...this.near.map(({ perMinute, limit }) => perMinute / limit))
   }

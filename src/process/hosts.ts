@@ -1,6 +1,6 @@
 /**
- * The hosts that share a Redis. Each notes every few seconds that it lives, and what it shares with the others. A host that
- * cannot work with the living ones does not start. A difference that arises later, by SIGHUP, is told at once.
+ * The hosts that share a Redis. Each notes every few seconds that it lives, and what must be the same on all. A host that
+ * cannot work with the others does not start. A difference that SIGHUP brings later is logged at once.
  */
 
 import { randomBytes } from 'node:crypto'
@@ -30,7 +30,6 @@ export class Hosts {
   #own: HostNote | undefined
   #store: (Noting & { close(): Promise<void> }) | undefined
   #told = ''
-  /** As last heard. */
   living: readonly HostNote[] = []
 
   constructor(log: Logger) {
@@ -45,8 +44,10 @@ export class Hosts {
   }
 
   /**
-   * @param isShardsSet whether the setting was given: without it, the store's number holds
-   * @returns the configuration with the store's number of shards
+   * @param isShardsSet whether the setting was given; otherwise the store's number is used
+   *
+   * @returns the configuration with the number of shards
+   *
    * @throws StoreSetupError if the host cannot work with the living ones
    */
   async join(config: Config, isShardsSet: boolean): Promise<Config> {
@@ -64,7 +65,7 @@ export class Hosts {
     return joined
   }
 
-  /** After a roll: from now on with these settings. */
+  /** After a roll. */
   async use(config: Config): Promise<void> {
     const before = this.#store
     if (before === undefined || config.redis === undefined) return
@@ -92,7 +93,7 @@ export class Hosts {
   }
 
   async #note(): Promise<void> {
-    // The workers say when the store is away.
+    // The workers report a store that is away.
     const noted = await this.#store?.noteHost(this.#id, this.#own).catch(() => undefined)
     if (noted === undefined) return
     this.living = noted.living
@@ -107,8 +108,8 @@ export class Hosts {
 }
 
 /**
- * @returns what a host with this configuration would join with: the store's number of shards, unless one is set; the living
- *   hosts besides itself, by name; and why it cannot work with them, a line each
+ * @returns the configuration as it would join (with the store's number of shards, unless one is set); the names of the other
+ * living hosts; and why it cannot work with them, one line each
  */
 export async function tryJoin(store: Noting, config: Config, isShardsSet: boolean) {
   const { shards = config.redisShards, living } = await store.noteHost('')

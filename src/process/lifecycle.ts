@@ -19,7 +19,7 @@ import type { Plan, Primary } from './primary.ts'
 import { reloadSettings } from './reload.ts'
 import type { SiteKeeper } from './site-keeper.ts'
 
-/** Signals within this time count as one: a terminal signals all processes of its group, and npm passes the signal on. */
+/** Signals within this time count as one: a terminal signals its whole process group, and npm passes the signal on. */
 const SAME_SIGNAL_MS = 500
 
 export class Lifecycle {
@@ -28,13 +28,12 @@ export class Lifecycle {
   readonly #hosts: Hosts
   readonly #log: Logger
   readonly #totals: Totals
-  /** Whether the log goes to a terminal. The terminal may be closed later. */
+  /** The terminal may be closed later. */
   readonly #wasTerminal = isatty(1)
-  /** undefined until the service has started. */
   #plan: Plan | undefined
   #isRolling = false
   #isAskedAgain = false
-  /** When the stop began, by `performance.now`; undefined before. */
+  /** When the stop began, by `performance.now`. */
   #stoppingSinceMs: number | undefined
 
   constructor(primary: Primary, keeper: SiteKeeper, hosts: Hosts, log: Logger, totals: Totals) {
@@ -86,7 +85,7 @@ export class Lifecycle {
     process.exit(0)
   }
 
-  /** Ends a process whose terminal is closed: every write fails, and pending output keeps the process alive. */
+  /** The terminal is closed: every write fails, and pending output would keep the process alive. */
   async #hangUp(): Promise<void> {
     if (this.#isStopping) return
     this.#stoppingSinceMs = performance.now()
@@ -117,7 +116,7 @@ export class Lifecycle {
     this.#isRolling = false
   }
 
-  /** @returns the new plan of the workers; undefined if they could not be renewed */
+  /** @returns the workers' new plan; undefined if they could not be renewed */
   async #roll(running: Plan): Promise<Plan | undefined> {
     let plan: ReturnType<typeof reloadSettings>
     try {
@@ -152,18 +151,19 @@ export class Lifecycle {
     return isDone ? plan : undefined
   }
 
-  /** How many sites or API keys new workers would refuse that the present ones serve. */
+  /** How many sites or API keys the present workers serve and new ones would refuse. */
   async #sitesLost(plan: Plan): Promise<number> {
     if (plan.config.redis === undefined) return 0
-    // The plan may name another server, or the loss is a moment old. If no store answers, the first successor says so.
+    // The plan may name another server, or the records were lost a moment ago. If no store answers, the first successor says
+    // so.
     return this.#keeper.missingIn(plan.config).catch(() => this.#keeper.lost)
   }
 
-  /** After an exception in the primary process, workers finish their requests, and the service ends for a restart. */
+  /** After an exception in the primary, workers finish their requests, and the service ends for a restart. */
   async #fail(error: Error): Promise<void> {
     if (this.#isStopping) process.exit(1)
     this.#stoppingSinceMs = performance.now()
-    // The error object is not logged, because some errors contain the data that caused them.
+    // The error object is not logged: some errors contain the data that caused them.
     this.#log.fatal(
       { problem: error?.message ?? String(error), stack: error?.stack },
       'the primary ends after a fault',

@@ -14,42 +14,41 @@ import type { Logger } from '../log/logger.ts'
 import type { Totals } from '../metrics/totals.ts'
 import { type WorkerListener, WorkerProcess } from './worker-process.ts'
 
-/** The configuration of workers. */
 export interface Plan {
   readonly config: Config
-  /** The same as text, from which each worker makes its own Config. */
+  /** From which each worker makes its own Config. */
   readonly settings: SettingValues
 }
 
 interface Slot {
   readonly index: number
-  /** The plan of the last worker that served in this slot. A replacement gets the same. */
+  /** Of the last worker that served in this slot. A replacement gets the same. */
   plan: Plan
   worker: WorkerProcess | undefined
-  /** The new worker of this slot during a roll. */
+  /** The new worker during a roll. */
   successor: WorkerProcess | undefined
-  /** Number of consecutive crashes, each soon after a start. */
+  /** In a row, each soon after a start. */
   quickCrashes: number
 }
 
 const ASK_STATS_MS = 500
-/** A crash after this time does not count as a crash at the start. */
+/** A crash after this time does not count as a quick one. */
 const SETTLED_MS = 5000
 const BACK_OFF_MS = 100
 const BACK_OFF_MS_MAX = 5000
-/** Workers report twice a second. Silence is counted in checks and not in time, so that a suspended machine kills no worker. */
+/** Workers report twice a second. Silence is counted in checks, not in time, so that a suspended machine kills no worker. */
 const CHECK_MS = 1000
 const SILENT_CHECKS_UNHEALTHY = 5
 const SILENT_CHECKS_MAX = 15
-/** The bound while a worker starts, when it cannot report. */
+/** While a worker starts, it cannot report. */
 const STARTING_CHECKS_MAX = 30
-/** Time for a successor to load its code and listen. */
+/** For a successor to load its code and listen. */
 const LISTEN_MS = 30_000
-/** Time for a successor's first report about its store, or longer if a start may wait longer for the store. */
+/** For a successor's first report on its store. Longer if a start may wait longer for the store. */
 const READY_MS_MIN = 3000
-/** Signals that end a process whose memory-mapped file was damaged or truncated. */
+/** These end a process whose memory-mapped file was damaged or truncated. */
 const NATIVE_CRASHES: ReadonlySet<string | null> = new Set(['SIGBUS', 'SIGSEGV', 'SIGABRT'])
-/** Share of the workers that may drain at the same time, since a draining process still needs its memory. */
+/** Share of the workers that may drain at once: a draining process still needs its memory. */
 const LEAVING_SHARE_MAX = 1 / 4
 
 export class Primary {
@@ -58,9 +57,9 @@ export class Primary {
   readonly #onNativeCrash: () => void
   #lastAsk = 0
   #slots: Slot[] = []
-  /** All running worker processes, draining ones included. */
+  /** Draining ones included. */
   readonly #workers = new Set<WorkerProcess>()
-  /** Called with what workers say of backends. */
+  /** Gets what workers report of backends. */
   onBackends: (counts: readonly BackendCount[]) => void = () => {}
   #lost: KnownRecords = { sites: [], apiKeys: [] }
   #isUnready = false
@@ -74,7 +73,7 @@ export class Primary {
     this.#onNativeCrash = onNativeCrash
   }
 
-  /** Resolves when every worker listens. Rejects if one of the first workers reports that it cannot run. */
+  /** Resolves when every worker listens. Rejects if one of the first cannot run. */
   start(plan: Plan): Promise<void> {
     return new Promise((resolve, reject) => {
       this.#settled = () => {
@@ -89,7 +88,7 @@ export class Primary {
     })
   }
 
-  /** Whether the worker of every slot listens. A stopping service counts as healthy. */
+  /** Whether every slot has a worker that listens. A stopping service counts as healthy. */
   isHealthy(): boolean {
     if (this.#isDraining) return true
     return this.#slots.length > 0 && this.#slots.every(({ worker }) => isWell(worker))
@@ -109,7 +108,7 @@ export class Primary {
     await Promise.all([...this.#workers].map(worker => worker.askStats(ask, ASK_STATS_MS)))
   }
 
-  /** Records that the store lacks from now on: workers serve them, also those that start later. */
+  /** Workers, also later ones, serve these records, which the store has lost. */
   lost(records: KnownRecords): void {
     this.#lost = records
     for (const worker of this.#workers) worker.tellLost()
@@ -133,8 +132,8 @@ export class Primary {
   }
 
   /**
-   * Renews the workers one after the other: the successor is forked, listens and is ready before the old one stops
-   * accepting. A successor that cannot start ends the roll, and the remaining old workers continue.
+   * Renews the workers one by one: the successor is forked, listens and is ready before the old one stops accepting. If one
+   * cannot start, the roll ends, and the remaining old workers continue.
    *
    * @returns whether all workers are new
    */
@@ -163,14 +162,14 @@ export class Primary {
     return true
   }
 
-  /** @returns why the successor could not start, in which case the old worker stays; undefined on success */
+  /** @returns why the successor could not start, in which case the old worker stays */
   async #renew(slot: Slot, plan: Plan): Promise<string | undefined> {
     if (this.#isDraining) return undefined
     let successor: WorkerProcess
     try {
       successor = this.#fork(slot, plan)
     } catch (error) {
-      return (error as Error).message // no memory, no file to be opened
+      return (error as Error).message // no memory, or no more open files
     }
     slot.successor = successor
     const readyMs = Math.max(READY_MS_MIN, plan.config.storeWaitMs)
@@ -209,7 +208,7 @@ export class Primary {
   }
 
   #fork(slot: Slot, { config, settings }: Plan): WorkerProcess {
-    // Values that the primary process has decided replace the configured ones.
+    // What the primary has decided replaces the configured values.
     const decided = {
       ...settings,
       ...{ PORT: String(config.port), POWGATE_DEMO: config.demo },
@@ -236,7 +235,7 @@ export class Primary {
   #onGone(slot: Slot, worker: WorkerProcess, code: number | null, signal: string | null): void {
     this.#workers.delete(worker)
     this.#totals.gone(worker)
-    if (slot.worker !== worker) return // it was on its way out, or is a successor that the roll is waiting for
+    if (slot.worker !== worker) return // it was on its way out, or is a successor that the roll waits for
     slot.worker = undefined
     if (this.#isDraining || !this.#slots.includes(slot)) return
     if (NATIVE_CRASHES.has(signal)) this.#onNativeCrash()
@@ -251,7 +250,7 @@ export class Primary {
 
   /** @param about the ended worker, for the log */
   #replace(slot: Slot, about: object = { worker: slot.index }): void {
-    // The first crash is replaced at once. After further quick crashes the replacement waits longer and longer.
+    // The first quick crash is replaced at once, later ones after growing delays.
     const { quickCrashes } = slot
     const delayMs = quickCrashes <= 1 ? 0 : Math.min(BACK_OFF_MS_MAX, BACK_OFF_MS * 2 ** (quickCrashes - 2))
     this.#log.warn({ ...about, restartsInMs: delayMs }, 'a worker has gone; it is replaced')
@@ -267,7 +266,7 @@ export class Primary {
     }, delayMs)
   }
 
-  /** Kills workers that hang: the kernel still hands such a worker connections. */
+  /** Kills workers that hang: the kernel still gives them connections. */
   #checkSilence(): void {
     for (const worker of this.#workers) {
       worker.silentChecks++

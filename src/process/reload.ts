@@ -5,15 +5,15 @@ import { SETTINGS, type SettingName } from '../config/settings.ts'
 import type { Plan } from './primary.ts'
 
 interface Reload extends Plan {
-  /** Settings that take effect with new workers. */
+  /** Take effect with new workers. */
   readonly changed: readonly SettingName[]
-  /** Settings that keep their values until a restart. */
+  /** Keep their values until a restart. */
   readonly kept: readonly SettingName[]
 }
 
 /**
- * Settings of the primary process itself, and those that say where state lies. If workers differed in the latter, a token
- * could be redeemed twice.
+ * Settings of the primary itself, and those that say where state lies: if workers differed there, a token could be redeemed
+ * twice.
  */
 const NEEDS_RESTART: ReadonlySet<SettingName> = new Set<SettingName>([
   'HOST',
@@ -33,10 +33,11 @@ const NEEDS_RESTART: ReadonlySet<SettingName> = new Set<SettingName>([
 ])
 
 /**
- * If a change of the PROXY protocol waits for a restart, the trusted proxies wait too. Behind a TCP balancer, clients write
+ * If a change of the PROXY protocol waits for a restart, the trusted proxies wait too: behind a TCP balancer, clients write
  * X-Forwarded-For themselves.
  *
- * @param env of the primary process; the files that it names are read again
+ * @param env of the primary; the files that it names are read again
+ *
  * @throws ConfigError listing every problem: then nothing changes
  */
 export function reloadSettings(env: Environment, running: Plan): Reload {
@@ -70,7 +71,7 @@ function effective(values: SettingValues, name: SettingName): string {
 
 type Target = Plan['config']['redis']
 
-/** Another database is another store. Another password or another node of the same Redis is not. */
+/** Another database is another store. Another password or node of the same Redis is not. */
 function isOtherStore(wanted: Target, running: Target): boolean {
   return (wanted === undefined) !== (running === undefined) || wanted?.db !== running?.db
 }

@@ -1,6 +1,6 @@
 /**
- * The primary's own memory of the sites and API keys in Redis. It outlives every worker: what Redis has lost is counted, and can
- * be exported, until it is there again. Of the embedded store nothing is kept: its files have all.
+ * The primary's copy of the sites and API keys in Redis. It outlives workers: what Redis has lost is counted, and can be
+ * exported, until it is there again. The embedded store needs no copy.
  */
 
 import { setTimeout as sleep } from 'node:timers/promises'
@@ -13,7 +13,7 @@ import { SiteDirectory } from '../store/site-directory.ts'
 import type { SiteStore } from '../store/store.ts'
 
 const REFRESH_MS = 500
-/** So seldom known records are read that nothing says has changed: a hundred take 5 ms. */
+/** How often records are read that nobody reports as changed: a hundred take 5 ms. */
 const ROUND_MS = 5000
 const LOST_TOLD_MAX = 10
 
@@ -24,20 +24,20 @@ export class SiteKeeper {
   #directory: SiteDirectory | undefined
   #hadLost = false
   #lostNow = 0
-  /** Called with the records that Redis lacks, before that is told. */
+  /** Called with the records that Redis lacks, before they are logged. */
   onLost: (records: KnownRecords) => void = () => {}
 
   constructor(log: Logger) {
     this.#log = log
   }
 
-  /** Number of sites and API keys that Redis lacked when they were last read. */
+  /** Sites and API keys that Redis lacked when they were last read. */
   get lost(): number {
     const { sites, apiKeys } = lostOf(this.#directory)
     return sites.length + apiKeys.length
   }
 
-  /** From now on reads the store of this configuration. What another server had is known on. */
+  /** Switches to the store of this configuration, and keeps what another server had. */
   async use(config: Config): Promise<void> {
     this.#config = config
     if (config.redis === undefined) return
@@ -50,7 +50,7 @@ export class SiteKeeper {
     if (directoryBefore === undefined) void this.#keep()
   }
 
-  /** All that is known, whether or not Redis still has it. */
+  /** Whether or not Redis still has it. */
   async known(): Promise<KnownRecords> {
     if (this.#directory !== undefined || this.#config === undefined)
       return this.#directory?.known ?? { sites: [], apiKeys: [] }
@@ -60,7 +60,7 @@ export class SiteKeeper {
     }))
   }
 
-  /** Number of known sites and API keys that the Redis of a configuration lacks. Rejects if it does not answer. */
+  /** How many known sites and API keys this configuration's Redis lacks. Rejects if it does not answer. */
   missingIn(config: Config): Promise<number> {
     return reading(config, async store => {
       const directory = directoryOf(store, this.#directory?.known)
@@ -73,7 +73,7 @@ export class SiteKeeper {
   async #keep(): Promise<void> {
     for (let ms = 0; ; ms += REFRESH_MS) {
       const directory = this.#directory!
-      // The workers say when the store is away.
+      // The workers report a store that is away.
       await directory.refresh().catch(() => {})
       if (ms % ROUND_MS === 0) await directory.refreshSome()
       this.#tell()

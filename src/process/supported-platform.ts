@@ -1,30 +1,30 @@
 /**
- * Ends the process, with one line, where powgate is not tested or its native modules have no binary. Imported first, because
- * the import of a native module that does not fit throws an error that does not say what to do. On Node.js 24, lmdb's shared
- * buffers let an earlier version of this service accept a nonce twice, so untested lines are refused.
+ * Ends the process, with one line, where powgate is not tested or its native modules have no binary. Imported first: a native
+ * module that does not fit throws an error that does not say what to do. Untested versions of Node.js are refused because on
+ * Node.js 24, lmdb's shared buffers let an earlier version of this service accept a nonce twice.
  */
 
 import { existsSync } from 'node:fs'
 
 interface Platform {
-  /** Of Node.js, such as `22.11.0`. */
+  /** Of Node.js, for example `22.11.0`. */
   readonly version: string
   readonly system: string
   readonly processor: string
-  /** Version of glibc, on Linux; undefined with another C library. */
+  /** On Linux; undefined with another C library. */
   readonly glibc: string | undefined
-  /** Whether a build of the HTTP server for Node.js 24 is installed. */
+  /** Whether the installed HTTP server has a build for Node.js 24. */
   readonly hasServer24: boolean
 }
 
 const LINES = [20, 22, 24]
 const MINOR_MIN = { 20: 12 } as Readonly<Record<number, number>>
 const PROCESSORS = ['x64', 'arm64']
-/** Node.js' own minimum; uWebSockets.js needs 2.27. The embedded store needs more (store/embedded/lmdb-platform.ts). */
+/** Node.js' own minimum; uWebSockets.js needs 2.27, the embedded store more (store/embedded/lmdb-platform.ts). */
 const GLIBC_MINOR_MIN = 28
-/** A build of uWebSockets.js for Node.js 24 needs it. */
+/** For the build of uWebSockets.js for Node.js 24. */
 const GLIBC_MINOR_MIN_24 = 38
-/** In place of the build that the lock file names, which has no binary for Node.js 24. */
+/** Replaces the build of the lock file, which has no binary for Node.js 24. */
 const SERVER_24 = 'uWebSockets.js@npm:@btc-vision/uwebsockets.js@20.57.0'
 const TRY_22 = 'npx -y -p node@22 -c "npm start"'
 

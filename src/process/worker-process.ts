@@ -1,4 +1,4 @@
-/** One worker as the primary process sees it: from the fork until the worker has ended and its last message was read. */
+/** A worker as the primary sees it: from the fork until it has ended and its last message was read. */
 
 import cluster, { type Worker } from 'node:cluster'
 import type { SettingValues } from '../config/config.ts'
@@ -9,11 +9,11 @@ import type { ServerBuild } from '../server-build.ts'
 import type { StoreTrouble } from '../store/store.ts'
 
 /**
- * Messages from a worker to the primary process. After a roll the two may be of different versions. So each ignores what it
- * does not know, and tolerates what is missing.
+ * After a roll, worker and primary may be of different versions, so each ignores what it does not know and tolerates what is
+ * missing.
  */
 export type WorkerMessage =
-  /** The worker has been loaded and asks for its settings. */
+  /** The worker has loaded and asks for its settings. */
   | ({ readonly type: 'hello' } & Partial<Build>)
   | { readonly type: 'listening' }
   | { readonly type: 'ready'; readonly isReady: boolean; readonly trouble: StoreTrouble | undefined }
@@ -24,14 +24,14 @@ export type WorkerMessage =
   | { readonly type: 'setup-failed'; readonly line: string }
 
 export type PrimaryMessage =
-  /** The worker's index, 0 to workers - 1 (the same for its successor), and the settings that the primary process decided. */
+  /** @property index 0 to workers - 1, the same for its successor */
   | ({ readonly type: 'start'; readonly lost: KnownRecords } & Pick<WorkerOrder, 'index' | 'settings'>)
   /** The store has lost these records: the worker serves them from memory. */
   | { readonly type: 'lost'; readonly lost: KnownRecords }
   | { readonly type: 'ask-stats'; readonly ask: number }
   | { readonly type: 'drain' }
 
-/** Versions of powgate and of Node.js, and the HTTP server; '' and undefined if the worker's version of powgate does not say. */
+/** '' and undefined if the worker's version of powgate does not say. */
 export interface Build {
   readonly version: string
   readonly node: string
@@ -41,30 +41,29 @@ export interface Build {
 export interface WorkerOrder {
   readonly index: number
   readonly settings: SettingValues
-  /** What the store has lost, as far as the primary process knows by now. */
+  /** What the store has lost, as far as the primary knows now. */
   readonly lost: () => KnownRecords
   /** How long the worker may take to end. */
   readonly drainMs: number
 }
 
-/** Gets the events of a worker. */
 export interface WorkerListener {
   stats(worker: WorkerProcess, snapshot: Snapshot): void
   backends(counts: readonly BackendCount[]): void
-  /** The worker listens, or has reported that it cannot run. */
+  /** The worker listens, or cannot run. */
   settled(worker: WorkerProcess): void
-  /** The worker's process has gone: called once, as the last event. */
+  /** The process has ended: called once, last. */
   gone(worker: WorkerProcess, code: number | null, signal: string | null): void
   /** The channel to the worker is broken. */
   unreachable(error: Error): void
 }
 
-/** uWebSockets.js reads it when it is loaded. Its own 4,096 are less than a parent domain's cookies may have. */
+/** Read by uWebSockets.js when it loads. Its own 4,096 are less than a parent domain's cookies may have. */
 const HEADER_BYTES = 'UWS_HTTP_MAX_HEADERS_SIZE'
 
-/** Time beyond `drainMs` before a worker is killed. */
+/** Beyond `drainMs`, before a worker is killed. */
 const KILL_GRACE_MS = 2000
-/** Wait after a worker's end, for messages that it has sent and that are not read yet. */
+/** After a worker's end, wait this long for messages that are not read yet. */
 const LAST_WORDS_MS = 1000
 
 export class WorkerProcess {
@@ -73,22 +72,22 @@ export class WorkerProcess {
   build: Build = { version: '', node: '' }
   isListening = false
   isReady = false
-  /** Why it is not ready, as far as it has said. */
+  /** Why it is not ready. */
   trouble: StoreTrouble | undefined
   isLeaving = false
   /** Killed because it was silent for too long. */
   wasHung = false
-  /** Checks by the primary process since the worker's last message. */
+  /** Checks by the primary since the worker's last message. */
   silentChecks = 0
-  /** Why the worker cannot run, once it has reported that. */
+  /** Why the worker cannot run. */
   problem: string | undefined
   readonly #worker: Worker
   readonly #listener: WorkerListener
   #hasGreeted = false
   #hasGone = false
-  /** Each checks whether the condition that it waits for holds. */
+  /** Each checks its condition. */
   readonly #waiting = new Set<() => void>()
-  /** The number of the last `ask-stats` that was answered: counters that were sent unasked may be older. */
+  /** The last `ask-stats` that was answered: counters that were sent unasked may be older. */
   #statsAnswered = 0
 
   constructor(order: WorkerOrder, listener: WorkerListener) {
@@ -107,7 +106,7 @@ export class WorkerProcess {
     return this.#worker.process.pid
   }
 
-  /** Asks the worker to finish its requests and end; kills a worker that takes too long. */
+  /** Lets the worker finish its requests; kills it if that takes too long. */
   leave(): void {
     if (this.isLeaving) return
     this.isLeaving = true
@@ -122,9 +121,9 @@ export class WorkerProcess {
   }
 
   /**
-   * Resolves when the worker has sent its counters as of now, has ended, or has let the time pass.
+   * Resolves when the worker has sent its present counters, has ended, or the time is over.
    *
-   * @param ask greater than at the call before
+   * @param ask greater than in the call before
    */
   async askStats(ask: number, ms: number): Promise<void> {
     if (this.isListening && this.#send({ type: 'ask-stats', ask }))
@@ -136,10 +135,10 @@ export class WorkerProcess {
   }
 
   /**
-   * Resolves with undefined when the worker listens and its store answers, or with the reason why not: at once where waiting
-   * cannot help.
+   * Resolves with undefined when the worker listens and its store answers, else with the reason: at once where waiting cannot
+   * help.
    *
-   * @param listenMs how long the worker may take to listen; from then on its store may take `readyMs` to answer
+   * @param listenMs for the worker to listen; then its store may take `readyMs` to answer
    */
   async untilServing(listenMs: number, readyMs: number): Promise<string | undefined> {
     return (
@@ -148,7 +147,7 @@ export class WorkerProcess {
     )
   }
 
-  /** @returns why the condition does not hold in the end; undefined if it holds */
+  /** @returns why the condition does not hold in the end */
   async #within(ms: number, holds: () => boolean, lack: string): Promise<string | undefined> {
     const isVain = () => this.#hasGone || this.problem !== undefined || this.trouble?.isLasting === true
     await this.#until(() => holds() || isVain(), ms)
@@ -158,7 +157,7 @@ export class WorkerProcess {
     return isLasting ? line : `${lack} within ${ms / 1000} s${line && `: ${line}`}`
   }
 
-  /** @param ms the longest wait; without, there is no bound */
+  /** @param ms the longest wait; unbounded without */
   #until(holds: () => boolean, ms?: number): Promise<void> {
     return new Promise(resolve => {
       const end = () => {

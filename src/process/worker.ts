@@ -1,4 +1,4 @@
-/** A worker: gets its settings from the primary process, serves, and ends when that process says so or has gone. */
+/** A worker: gets its settings from the primary, serves, and ends when the primary says so or has gone. */
 
 import cluster from 'node:cluster'
 import { parseConfig } from '../config/config.ts'
@@ -11,7 +11,7 @@ import type { PrimaryMessage, WorkerMessage } from './worker-process.ts'
 
 const READINESS_MS = 500
 const STATS_MS = 1000
-/** The primary process answers at once. */
+/** The primary answers at once. */
 const ORDER_MS = 10_000
 
 type StartOrder = Extract<PrimaryMessage, { type: 'start' }>
@@ -50,12 +50,12 @@ export async function runWorker(): Promise<void> {
       }
     })
   })
-  // The primary process has gone. Without this flag node:cluster would exit at once.
+  // The primary has gone. Without this flag node:cluster would exit at once.
   cluster.worker!.on('disconnect', () => {
     cluster.worker!.exitedAfterDisconnect = true
     void leave()
   })
-  // Terminals and service managers signal all processes of a group; only the primary process acts on signals.
+  // Terminals and service managers signal the whole process group; only the primary acts on signals.
   for (const signal of ['SIGTERM', 'SIGINT', 'SIGHUP'] as const) process.on(signal, () => {})
 
   const build = serverBuild()
@@ -93,7 +93,7 @@ export async function runWorker(): Promise<void> {
   }, STATS_MS).unref()
 }
 
-/** Resolves when the message has been handed to the system, or the primary process has gone. */
+/** Resolves when the message was handed to the system, or the primary has gone. */
 function tell(message: WorkerMessage): Promise<void> {
   return new Promise(resolve => {
     if (process.connected) process.send!(message, undefined, undefined, () => resolve())

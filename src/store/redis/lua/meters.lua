@@ -1,5 +1,5 @@
--- Meters: counts of accepted proofs. Computes the same as domain/meters.ts, which describes the record: | since, Unix seconds
--- 4 | at, Unix ms 8 | fast 4 | slow 8 |
+-- Meters: counts of accepted proofs. Computes the same as domain/meters.ts, which describes the record:
+-- | since, Unix seconds 4 | at, Unix ms 8 | fast 4 | slow 8 |
 --
 -- Meters that changed are written once, at the end of the turn. The reply has all of them in the order of their keys, so a
 -- challenge costs only its share of the turn's MGET.
