@@ -1,4 +1,4 @@
-/** A command of the command line. One table entry gives its parsing, its error lines and its help. */
+/** A command of the command line. Its table entry gives its parsing, its error lines and its help. */
 
 import { type ParseArgsConfig, parseArgs } from 'node:util'
 import type { ValueRule } from '../domain/kinds.ts'
@@ -19,7 +19,7 @@ export interface Flag {
   readonly about: string
   /** undefined: the flag is a switch. */
   readonly value?: FlagValue | undefined
-  /** One letter, the flag's short form after a single dash. */
+  /** One letter, after a single dash. */
   readonly short?: string
   readonly isRequired?: true
   /** The flag with the opposite meaning. */
@@ -29,30 +29,28 @@ export interface Flag {
 export interface Positional extends ValueRule {
   readonly name: string
   readonly isOptional?: true
-  /** Whether there may be any number of them; only the last one of a command. */
+  /** Any number of them; only for the last one of a command. */
   readonly repeats?: true
 }
 
 export interface Command {
-  /** What is called with the command's name; powgate if undefined. (The benches use this table too.) */
+  /** powgate if undefined. (The benches use this table too.) */
   readonly program?: string
-  /** The words with which a person calls the command. */
   readonly name: string
   readonly about: string
   readonly positionals: readonly Positional[]
   readonly flags: Readonly<Record<string, Flag>>
-  /** The arguments of the example in the help. */
   readonly example: string
-  /** Further help, printed last. */
+  /** Printed last. */
   readonly details?: () => Promise<string>
   readonly run: (input: Input) => Promise<void>
 }
 
-/** As a command is written down: what it lacks is empty, and run.ts adds the flags that all commands have. */
+/** As an entry is written: what it lacks is empty, and run.ts adds the flags that all commands have. */
 export type CommandEntry = Omit<Command, 'positionals' | 'flags' | 'example'> &
   Partial<Pick<Command, 'positionals' | 'flags' | 'example'>>
 
-/** The values of one call, checked against the command's rules. */
+/** The values of one call, already checked. */
 export class Input {
   readonly #values: ReadonlyMap<string, readonly string[]>
 
@@ -73,7 +71,7 @@ export class Input {
     return this.#values.get(name)
   }
 
-  /** The value of a flag or positional that must be given. */
+  /** A flag or positional that must be given. */
   required(name: string): string {
     const text = this.text(name)
     if (text === undefined) throw new Error(`the command's table does not require ${name}`)
@@ -96,7 +94,7 @@ function usageOf({ name, positionals, flags }: Command): string {
 }
 
 /**
- * Reads the arguments after the command's name. An exception comes before anything is opened or changed.
+ * Reads the arguments after the command's name, before anything is opened or changed.
  *
  * @throws UsageError
  */
@@ -134,7 +132,7 @@ export function readInput(
   return new Input(values)
 }
 
-/** Reads every flag with a value as a list, so that a second use of a flag is an error. */
+/** Reads every flag with a value as a list, so that a second use is an error. */
 function parsed(command: Command, args: readonly string[]) {
   const options: NonNullable<ParseArgsConfig['options']> = {}
   for (const [name, { value, short }] of Object.entries(command.flags)) {
@@ -150,9 +148,9 @@ function parsed(command: Command, args: readonly string[]) {
   }
 }
 
-/** Replaces the messages of parseArgs, which have several lines and do not say what was expected. */
+/** Replaces parseArgs' messages, which have several lines and do not say what was expected. */
 function asUsageError(error: NodeJS.ErrnoException, { name, flags }: Command): Error {
-  // For a flag with a short form, the message has both forms: '-f, --file <value>'.
+  // With a short form, the message has both: '-f, --file <value>'.
   const flag = /'(?:-\w, )?(-[^' ,<]+)/.exec(error.message)?.[1] ?? 'flags'
   const value = flags[flag.slice(2)]?.value
   switch (error.code) {

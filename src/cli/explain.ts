@@ -41,10 +41,10 @@ function queryOf(text: string): Query | undefined {
   const nonce = statedNonce(decoded(text.trim()))
   if (nonce !== '') return { text: nonce, kind: 'nonce' }
   if (!REQUEST_ID.test(text.trim()) || apiKeyId(text.trim()) !== undefined) return undefined
-  return { text: text.trim(), kind: 'id' } // a nonce looks like the request ids of some proxies
+  return { text: text.trim(), kind: 'id' } // nonces look like some proxies' request ids
 }
 
-/** A token may be copied from a form body or a URL, where its delimiters are percent-encoded. */
+/** A token copied from a form body or a URL has percent-encoded delimiters. */
 function decoded(text: string): string {
   return text.replace(/%7C/gi, '|')
 }
@@ -62,7 +62,7 @@ async function runExplain(input: Input): Promise<void> {
   else tellStory(findings, query)
 }
 
-/** One line that tells why the request may be missing from the log. */
+/** Says why the request may be missing from the log. */
 function notFound({ skipped, read }: SearchResult, { text, network }: Query): string {
   const unread =
     skipped === 0

@@ -5,7 +5,7 @@ import type { Kind } from '../domain/kinds.ts'
 import { AdminError } from '../sites/sites.ts'
 import type { FlagValue } from './command.ts'
 
-/** Larger than a file of a hundred thousand sites. */
+/** Enough for a hundred thousand sites. */
 const FILE_BYTES_MAX = 64 * 2 ** 20
 const STANDARD_INPUT = '-'
 

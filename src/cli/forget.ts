@@ -1,4 +1,4 @@
-/** `powgate forget`: removes what the store has of one address, and tells what else may hold it. */
+/** `powgate forget`: removes what the store has of one address, and says what else may hold it. */
 
 import { AddressSet, formatAddress, formatNetwork, parseAddress } from '../domain/address.ts'
 import { AddressTags } from '../domain/address-tags.ts'
@@ -54,7 +54,6 @@ async function runForget(input: Input): Promise<void> {
   )
 }
 
-/** The lists of a site that have the address. */
 function listsWith(site: SiteRecord, address: string) {
   const { ipRules, known } = completed(site)
   const fields = {

@@ -1,4 +1,4 @@
-/** `powgate key ...`: a site may have several API keys, so that one can be replaced with no downtime. */
+/** `powgate key ...`: a site may have several API keys, so that one can be replaced without downtime. */
 
 import { NAME } from '../domain/kinds.ts'
 import { apiKeyId } from '../domain/site.ts'

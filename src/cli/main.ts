@@ -1,10 +1,9 @@
 #!/usr/bin/env node
-/** The command line as a process. */
 
 import '../process/supported-platform.ts'
 import { answer } from './run.ts'
 
-// A reader such as `head` may close the pipe before everything is printed.
+// A reader like `head` may close the pipe before everything is printed.
 process.stdout.on('error', (error: NodeJS.ErrnoException) => {
   if (error.code !== 'EPIPE') throw error
   process.exit()

@@ -1,15 +1,15 @@
-/** How the commands print: one JSON value, or text for people. Errors go to stderr, in run.ts. */
+/** How commands print: one JSON value, or text for people. run.ts prints errors to stderr. */
 
 import type { FieldChange } from '../domain/audit.ts'
 
-/** Control characters and line breaks. Printed text may come from strangers, and could deceive a terminal's reader. */
+/** Text from strangers could deceive a terminal's reader with control characters and line breaks. */
 const UNPRINTABLE = /[\p{Cc}\p{Zl}\p{Zp}\u202a-\u202e\u2066-\u2069]/gu
 
 export function printable(line: string): string {
   return line.replace(UNPRINTABLE, '?')
 }
 
-/** @param indent spaces of indentation; without, the JSON is one line */
+/** @param indent spaces; without, the JSON is one line */
 export function printJson(value: unknown, indent?: number): void {
   const escaped = (character: string) => `\\u${character.charCodeAt(0).toString(16).padStart(4, '0')}`
   const text = JSON.stringify(value, undefined, indent)
@@ -20,13 +20,13 @@ export function printLine(...lines: readonly string[]): void {
   process.stdout.write(lines.map(line => `${printable(line)}\n`).join(''))
 }
 
-/** Names and values as two columns. */
+/** Two columns. */
 export function printFields(fields: readonly (readonly [name: string, value: string])[]): void {
   const width = Math.max(...fields.map(([name]) => name.length))
   for (const [name, value] of fields) printLine(`  ${name.padEnd(width)}  ${value}`)
 }
 
-/** A table whose first line has the titles in capitals. */
+/** The first line has the titles in capitals. */
 export function printTable(head: readonly string[], rows: readonly (readonly string[])[]): void {
   const table = [head.map(title => title.toUpperCase()), ...rows]
   const widths = head.map((_, column) => Math.max(...table.map(row => row[column]!.length)))
@@ -45,11 +45,7 @@ export function dateText(unixMs: number): string {
   return new Date(unixMs).toISOString().replace(/\.\d+Z$/, 'Z')
 }
 
-/**
- * What changed, as people read it.
- *
- * @param isNew there is nothing to compare with
- */
+/** @param isNew there is nothing to compare with */
 export function printChanges(changes: readonly FieldChange[], isNew: boolean): void {
   for (const { field, from, to } of changes) {
     printLine(`    ${field}: ${isNew ? '' : `${valueText(from)} -> `}${valueText(to)}`)

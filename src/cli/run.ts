@@ -1,4 +1,4 @@
-/** All commands; and from the words of a call to its command: finds the command, reads its arguments, runs it. */
+/** All commands. Finds the command of a call, reads its arguments, runs it. */
 
 import { didYouMean } from '../domain/nearest.ts'
 import { scrub } from '../log/redaction.ts'
@@ -20,10 +20,7 @@ const CONFIG: Flag = {
 
 const JSON_FLAG: Flag = { about: 'Print JSON on one line instead of text.' }
 
-/**
- * The commands of each first word, in the order of the help. A call loads its own alone: to load all takes as long as Node.js
- * itself.
- */
+/** By first word, in the order of the help. A call loads only its own: loading all takes as long as starting Node.js. */
 const LOAD: Readonly<Record<string, () => Promise<readonly CommandEntry[]>>> = {
   serve: async () => [(await import('./serve.ts')).SERVE_COMMAND],
   check: async () => [(await import('./check.ts')).CHECK_COMMAND],
@@ -43,10 +40,7 @@ const LOAD: Readonly<Record<string, () => Promise<readonly CommandEntry[]>>> = {
   widget: async () => [(await import('./widget.ts')).WIDGET_COMMAND],
 }
 
-/**
- * Every command takes --config, so that a command finds the store of a service that was started with --config. All but serve
- * print JSON if asked.
- */
+/** Every command takes --config, to find the store of a service that was started with it. All but serve can print JSON. */
 export async function commandsOf(words: readonly string[] = Object.keys(LOAD)): Promise<Command[]> {
   const lists = await Promise.all(words.map(word => (Object.hasOwn(LOAD, word) ? LOAD[word]!() : [])))
   return lists.flat().map(command => {
@@ -57,13 +51,10 @@ export async function commandsOf(words: readonly string[] = Object.keys(LOAD)): 
 }
 
 /**
- * Runs a call, and writes what goes wrong as lines on stderr.
+ * Runs a call, and prints what goes wrong to stderr.
  *
- *   exit 0   done
- *   exit 1   it could not be done: no such site or key, the store or the service refused or cannot be reached
- *   exit 2   the call could not be understood; nothing was opened or changed
- *
- * @returns the exit code
+ * @returns the exit code: 0 done; 1 impossible (no such site or key, store or service refused or is out of reach); 2 the call
+ * was not understood, and nothing was opened or changed
  */
 export async function answer(args: readonly string[]): Promise<number> {
   try {
@@ -75,7 +66,7 @@ export async function answer(args: readonly string[]): Promise<number> {
   }
 }
 
-/** The text for stderr. Only an error in powgate itself is printed with its stack. */
+/** Only an error in powgate itself is printed with its stack. */
 function problemText(error: unknown): string {
   if (error instanceof UsageError || error instanceof AdminError) return error.message
   return error instanceof Error ? (error.stack ?? error.message) : String(error)
@@ -104,7 +95,7 @@ export async function run(args: readonly string[]): Promise<number> {
   if (rest.some(isHelp)) process.stdout.write(await commandHelp(command))
   else {
     const input = readInput(command, rest, process.env)
-    // The functions that read settings take the file's path from this variable.
+    // Functions that read settings take the file's path from this variable.
     process.env.POWGATE_CONFIG_FILE = input.text('config') ?? ''
     await command.run(input)
   }

@@ -1,4 +1,4 @@
-/** `powgate serve`: the service itself. Its help is the table of settings. */
+/** `powgate serve`: the service. Its help is the table of settings. */
 
 import type { Setting } from '../config/settings.ts'
 import type { CommandEntry } from './command.ts'
@@ -37,7 +37,7 @@ Signals:
 `
 }
 
-/** Lines of at most 100 characters, indented. A longer word has a line of its own. */
+/** Indented lines of at most 100 characters. A longer word has its own line. */
 function wrapped(text: string): string {
   return text.replaceAll(/(\S{95,}|.{1,94})(?: |$)/g, '      $1\n').trimEnd()
 }

@@ -1,4 +1,4 @@
-/** The flags that describe a site, and the settings that they give. Both follow from the table of a site's fields. */
+/** A site's flags, and the settings that they give. Both follow from the table of a site's fields. */
 
 import {
   completed,
@@ -16,22 +16,21 @@ import { fileValue, readObject } from './files.ts'
 
 export const SITE_KEY: Positional = { name: 'SITE_KEY', ...SITE_KEY_RULE }
 
-/** Flags that set fields. */
 export const SITE_FLAGS: Readonly<Record<string, Flag>> = Object.fromEntries(FIELDS.flatMap(settingFlags))
 
-/** Flags of `site update` alone, which take values away. */
+/** Take values away; for `site update` alone. */
 export const CLEARING_FLAGS: Readonly<Record<string, Flag>> = Object.fromEntries(
   FIELDS.flatMap(({ clear }) => {
     return clear === undefined || clear in SITE_FLAGS ? [] : [[clear, { about: 'Back to the default.' }]]
   }),
 )
 
-/** The fields that a flag sets, by the names with which its value tells them apart. */
+/** The fields that share a flag, by the names that tell them apart in its value. */
 function setBy(flag: string | undefined): ReadonlyMap<string, SiteField> {
   return new Map(FIELDS.filter(field => field.flag === flag).map(field => [field.path.at(-1)!, field]))
 }
 
-/** Under which name the field shares its flag; undefined if the flag is its own. */
+/** The field's name within a shared flag; undefined if the flag is its own. */
 function partOf({ flag, path }: SiteField): string | undefined {
   return setBy(flag).size > 1 ? path.at(-1) : undefined
 }
@@ -71,7 +70,7 @@ function valueFor(part: string, given: string): string | undefined {
   return given.startsWith(`${part}=`) ? given.slice(part.length + 1) : undefined
 }
 
-/** The fields that flags name, each with its value; undefined takes the value away. */
+/** undefined takes a field's value away. */
 type GivenFields = ReadonlyMap<SiteField, unknown>
 
 /** @throws UsageError if flags contradict each other, AdminError if a file has mistakes */
@@ -103,7 +102,7 @@ async function givenValue(field: SiteField, input: Input): Promise<unknown> {
 }
 
 /**
- * All settings, with those that flags give. The others stay.
+ * Replaces the settings that flags give, and keeps the others.
  *
  * @throws UsageError if they contradict each other
  */

@@ -7,15 +7,16 @@ import { AdminError } from '../sites/sites.ts'
 import { type SiteStore, StoreSetupError } from '../store/store.ts'
 
 /**
- * A stand-in for POWGATE_SECRETS, which a configuration with Redis must have. A command signs nothing, so the person who
- * runs it need not know the secrets.
+ * Stands in for POWGATE_SECRETS, which a configuration with Redis must have. A command signs nothing, so whoever runs it need
+ * not know the secrets.
  */
 export const UNUSED_SECRET = 'no command ever signs with this placeholder'
 
 /**
- * Runs an action on the store that the environment names; the service may be running on it.
+ * Runs an action on the store that the environment names, which a running service may be using.
  *
  * @param action gets the store, and where it is, in words
+ *
  * @throws AdminError if the store cannot be used, with a line for each problem; and what the action throws
  */
 export async function withStore<Result>(
@@ -32,14 +33,14 @@ export async function withStore<Result>(
   }
 }
 
-/** The same for a command that writes, which prints where it writes. */
+/** Like `withStore`, for a command that writes and prints where. */
 export function writeToStore<Result>(
   action: (store: SiteStore) => Promise<Result>,
 ): Promise<[result: Result, place: string]> {
   return withStore(async (store, place) => [await action(store), place])
 }
 
-/** Loads the store's client and the settings' schema late: help and error lines need neither, and appear sooner. */
+/** Loads the store's client and the settings' schema late: help and error lines appear sooner without them. */
 async function openStore(env: NodeJS.ProcessEnv) {
   const config = await settingsOf(env)
   const { openSiteStore } = await import('../store/open.ts')
@@ -52,6 +53,7 @@ async function openStore(env: NodeJS.ProcessEnv) {
 
 /**
  * @param change what the command sets itself
+ *
  * @throws AdminError with a line for each wrong setting
  */
 export async function settingsOf(

@@ -26,7 +26,6 @@ import { findKeys, originsText, printKeys, siteFields, stateText, trafficFields 
 const EXAMPLE_SITE_KEY = 'site_0123456789ABCDEFabcdef'
 
 const [RAISE_MS_MIN, RAISE_MS_MAX] = [60_000, 86_400_000]
-/** How long a raise lasts. */
 const RAISE_LENGTH: FlagValue = {
   placeholder: 'TIME',
   expects: 'a length from 1m to 1d, such as 2h',

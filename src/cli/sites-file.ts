@@ -1,6 +1,6 @@
 /**
- * Sites as a file. `powgate site export` writes such a file, and `powgate site schema` prints its schema. `powgate apply`
- * changes the sites of a store to those of the file, in one atomic step.
+ * Sites as a file. `powgate site export` writes one, `powgate site schema` prints its schema, and `powgate apply` changes a
+ * store's sites to those of the file, in one atomic step.
  */
 
 import { randomBytes } from 'node:crypto'
@@ -128,7 +128,6 @@ function lines(problems: readonly string[]): string {
   return [...shown, ...(more > 0 ? [`and ${more} more`] : []), 'nothing was written'].join('\n')
 }
 
-/** Sites and API keys. */
 type WholePlan = ApplyPlan & {
   readonly missingKeys: readonly ApiKeyRecord[]
   /** Shown only now. */
@@ -140,7 +139,7 @@ function planJson({ changes, unchanged, missingKeys, made }: WholePlan, isDry: b
     dryRun: isDry,
     changed: changes.map(change => ({
       action: change.action,
-      // The site's key is drawn when the change is made.
+      // Drawn when the change is made.
       siteKey: isDry && change.isKeyDrawn ? null : change.after.siteKey,
       name: change.after.name,
       changes: change.changes,
@@ -228,7 +227,7 @@ async function runSchema(input: Input): Promise<void> {
   printDocument(input, SITES_FILE_SCHEMA)
 }
 
-/** JSON in many lines, so that version control shows each change. */
+/** Many lines, so that version control shows each change. */
 function printDocument(input: Input, document: unknown): void {
   printJson(document, input.has('json') ? undefined : 2)
 }

@@ -1,6 +1,6 @@
 /**
- * `powgate solve`: the counter of a challenge, for those who try the service by hand, as with curl. Asks no service. A browser
- * finds the counter faster, on all its cores.
+ * `powgate solve`: the counter of a challenge, for trying the service by hand, for example with curl. Asks no service. A
+ * browser is faster, because it uses all its cores.
  */
 
 import { checkProof } from '../domain/pow.ts'
@@ -32,21 +32,20 @@ async function runSolve(input: Input): Promise<void> {
   else printLine(String(solved.counter))
 }
 
-/** What of a challenge its solving takes. */
 type Puzzle = Pick<Challenge, 'nonce' | 'difficulty'>
 
 export interface Solved {
   readonly counter: number
-  /** Counters tried, the last one included. */
+  /** The last one included. */
   readonly hashes: number
   readonly ms: number
 }
 
-/** Hashes between two progress reports, about a tenth of a second. */
+/** A progress report after so many: about a tenth of a second. */
 const REPORT_HASHES = 2 ** 18
 const CLEAR_LINE = '\r\x1b[K'
 
-/** Tries counters from 0. A line on stderr tells how far it is, on a terminal only: the line is no part of the result. */
+/** Tries counters from 0. Shows progress on stderr, on a terminal only: it is no part of the result. */
 export function solve({ nonce, difficulty }: Puzzle, terminal = process.stderr): Solved {
   const startedAtMs = performance.now()
   let counter = 0
@@ -54,7 +53,7 @@ export function solve({ nonce, difficulty }: Puzzle, terminal = process.stderr):
     counter++
     if (counter % REPORT_HASHES === 0 && terminal.isTTY) {
       const ms = performance.now() - startedAtMs
-      // Short enough not to wrap at 80 columns, where a line could not be cleared.
+      // Fits in 80 columns: a wrapped line could not be cleared.
       const all = `${millions(counter)} of about ${millions(2 ** difficulty)} million hashes`
       terminal.write(`${CLEAR_LINE}solving: ${all}, ${rateText(counter, ms)}`)
     }

@@ -1,9 +1,6 @@
 /**
- * `powgate try`: sends one visitor through a running service, from the challenge to the redeemed token. Also an example for
- * integrators.
- *
- *   browser                  GET /challenge -> solve -> POST /verify -> token
- *   backend of the site      token -> POST /verify-token -> score
+ * `powgate try`: sends one visitor through a running service. The browser's part is GET /challenge, solving, and POST /verify,
+ * which gives a token. The site's backend sends it to POST /verify-token, and gets a score. Also an example for integrators.
  */
 
 import { createHash } from 'node:crypto'
@@ -45,7 +42,7 @@ function isServiceUrl(text: string): boolean {
   return (protocol === 'http:' || protocol === 'https:') && username + password + search + hash === ''
 }
 
-/** What each vendor documents: its paths, what of a page a token carries, and the `error-codes` of a success. */
+/** What each vendor documents: its paths, what of a page a token carries, and a success' `error-codes`. */
 const VENDORS: Readonly<Record<string, { paths: [string, string]; has: string[]; codes?: [] }>> = {
   turnstile: {
     paths: ['/turnstile/v0/api.js', '/turnstile/v0/siteverify'],
@@ -122,7 +119,7 @@ async function runTry(input: Input): Promise<void> {
     solveTimeMs: Math.round(solved.ms),
     fingerprintHash: fingerprint(),
     ...page,
-    environment: PLAIN_ENVIRONMENT, // a terminal is no browser, but has nothing to hide either
+    environment: PLAIN_ENVIRONMENT, // a terminal is no browser, but has nothing to hide
   }
   const verification = await ask<VerificationResult>('POST /verify', ofBrowser, solution)
   const { token } = verification.answer
@@ -130,7 +127,7 @@ async function runTry(input: Input): Promise<void> {
     throw new AdminError('POST /verify did not pass: the score is below the threshold, or IP rules apply')
   }
 
-  // In the site's backend, which got the token with the visitor's form.
+  // In the site's backend, which got the token with the form.
   if (vendor === undefined) {
     // A real one adds `expectedIp`, the visitor's address as the backend sees it.
     const ofBackend = { Authorization: `Bearer ${apiKey}` }
@@ -151,7 +148,7 @@ async function runTry(input: Input): Promise<void> {
 
 const portOf = (url: URL) => Number(url.port || 80)
 
-/** Those that are given, else those of a first start. */
+/** Otherwise those of a first start. */
 async function keysOf(input: Input): Promise<FirstKeys> {
   const [siteKey, apiKey] = [input.text('site-key'), input.text('api-key')]
   if (siteKey !== undefined && apiKey !== undefined) return { siteKey, apiKey }
@@ -161,7 +158,7 @@ async function keysOf(input: Input): Promise<FirstKeys> {
   const first = readFirstKeys(dataDir)
   const own = new URL(serviceUrl(config))
   const url = new URL(input.text('url') ?? own)
-  // Whatever answers elsewhere gets no secret that was not meant for it.
+  // Another service at the address must not get a secret that was not meant for it.
   const isOwn = isLoopback(url.hostname.replace(/[[\]]/g, '')) && [0, portOf(url)].includes(portOf(own))
   if (isOwn && first !== undefined && (siteKey ?? first.siteKey) === first.siteKey && apiKey === undefined)
     return first
@@ -176,7 +173,7 @@ async function checkScript(url: string, script: string): Promise<void> {
   if (status !== 200) throw new AdminError(`GET ${script} answered ${status}`)
 }
 
-/** Fields of the answer that the vendor does not document, or leaves open, may have any value. */
+/** Fields that the vendor does not document, or leaves open, may have any value. */
 function compare(
   answer: Record<string, unknown>,
   documented: Record<string, unknown>,
@@ -191,7 +188,7 @@ function compare(
   if (wrong.length > 0) throw new AdminError(`not as documented: ${wrong.map(([name]) => name).join(', ')}`)
 }
 
-/** Checks the answer: another service at this address could demand endless work. */
+/** Another service at this address could demand endless work. */
 function checkedChallenge(challenge: Challenge): Challenge {
   const { nonce, difficulty, algorithm } = challenge
   const isOurs =
@@ -205,7 +202,7 @@ function checkedChallenge(challenge: Challenge): Challenge {
   return challenge
 }
 
-/** The same value for every trial on this machine, as for a returning visitor. */
+/** The same for every trial on this machine, like a returning visitor's. */
 function fingerprint(): string {
   return createHash('sha256').update(`powgate try on ${hostname()}`).digest('hex')
 }
@@ -217,7 +214,9 @@ const ERROR_CHARACTERS_MAX = 300
 
 /**
  * @param url of the service; it may have a path of its own
+ *
  * @param body sent as JSON
+ *
  * @throws AdminError saying in one line what the service refused, or that it cannot be reached
  */
 async function callService<Answer>(
@@ -253,7 +252,7 @@ async function callService<Answer>(
   return { answer: answer as Answer, ms }
 }
 
-/** The innermost error. `fetch` wraps errors once, and a host with several addresses wraps them again. */
+/** `fetch` wraps errors once, and a host with several addresses wraps them again. */
 function causeOf(error: Error): string {
   const { cause } = error as { cause?: Error & { code?: string; errors?: Error[] } }
   return cause?.errors?.[0]?.message || cause?.message || cause?.code || error.message

@@ -1,4 +1,4 @@
-/** Sites and API keys as the commands print them, without the hashes of secrets. */
+/** Sites and API keys as commands print them, without the hashes of secrets. */
 
 import { type ApiKeyRecord, isExpired, raisedBits, type SiteRecord } from '../domain/site.ts'
 import {
@@ -26,13 +26,13 @@ export interface PublicKey {
   readonly createdAt: number
   readonly expiresAt: number | null
   readonly revokedAt: number | null
-  /** Exact to the minute; null if no use is known. */
+  /** To the minute; null if no use is known. */
   readonly lastUsedAt: number | null
 }
 
 const SOON_MS = 14 * 86_400_000
 
-/** The API keys of one site or of all sites, oldest first. */
+/** Of one site or all, oldest first. */
 export async function findKeys(
   store: Pick<SiteStore, 'listApiKeys' | 'readUses'>,
   siteKey?: string,
@@ -45,7 +45,7 @@ export async function findKeys(
     .sort((a, b) => a.createdAt - b.createdAt || (a.id < b.id ? -1 : 1))
 }
 
-/** @param lastUsedAt Unix milliseconds; undefined if the key was never used */
+/** @param lastUsedAt Unix milliseconds; undefined if never */
 export function publicKey(record: ApiKeyRecord, lastUsedAt: number | undefined): PublicKey {
   const { id, siteKey, name = null, createdAt, expiresAt = null, revokedAt } = record
   const state = keyState(record, Date.now())

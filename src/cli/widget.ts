@@ -21,7 +21,7 @@ export const WIDGET_COMMAND: CommandEntry = {
 
 interface Snippets {
   readonly script: string
-  /** The script element with the hash of this build of the widget. */
+  /** With the hash of this build of the widget. */
   readonly pinnedScript: string
   readonly element: string
   /** Directives to add to the page's policy. */
@@ -66,7 +66,7 @@ function printWidget({ script, pinnedScript, element, csp }: Snippets, { integri
   printTable(['file', 'bytes', 'brotli', 'gzip'], rows)
 }
 
-/** Escapes `&`. The href of a URL contains no quotes or angle brackets. */
+/** Escapes `&`. A URL's href has no quotes or angle brackets. */
 function encodeAttribute(text: string): string {
   return text.replaceAll('&', '&amp;').replaceAll("'", '&#39;')
 }

@@ -1,7 +1,6 @@
 /**
- * Signing keys, and HMAC-SHA256 with them. HKDF (RFC 5869) derives one subkey per purpose from each master secret, so that
- * nothing signed for one purpose is valid for another. The first secret signs and all secrets verify, so that secrets can be
- * rotated.
+ * Signing keys, and HMAC-SHA256. HKDF (RFC 5869) derives a subkey per purpose from each master secret, so nothing signed for
+ * one purpose is valid for another. The first secret signs, all verify: secrets can be rotated.
  */
 
 import { hash, hkdfSync, timingSafeEqual } from 'node:crypto'
@@ -15,21 +14,18 @@ const OPAD = 0x5c
 type DigestEncoding = 'binary' | 'hex' | 'base64url'
 
 /**
- * HMAC-SHA256 (RFC 2104) for short messages: two one-shot hashes of node:crypto over preallocated padded blocks. A call
- * takes about half the time of `createHmac`, and makes no object. A property test holds the results equal to `createHmac`.
+ * HMAC-SHA256 (RFC 2104) for short messages: two one-shot hashes of node:crypto over padded blocks that are allocated once.
+ * Takes about half the time of `createHmac`, and makes no object. A property test compares the two.
  */
 export class Hmac {
   /** The caller writes the message here before `sign`. */
   readonly message: Buffer
   readonly #inner: Buffer
-  /** One view per message length: `crypto.hash` hashes a whole view, and a view per call would be garbage. */
+  /** A view per message length: `crypto.hash` hashes a whole view, and a new one per call would be garbage. */
   readonly #innerViews: Buffer[]
   readonly #outer = Buffer.alloc(BLOCK_BYTES + DIGEST_BYTES)
 
-  /**
-   * @param key 1 to 64 bytes
-   * @param messageBytesMax the longest message, in bytes
-   */
+  /** @param key 1 to 64 bytes */
   constructor(key: Uint8Array, messageBytesMax: number) {
     if (key.length === 0 || key.length > BLOCK_BYTES) throw new RangeError('HMAC key must be 1 to 64 bytes')
     this.#inner = Buffer.alloc(BLOCK_BYTES + messageBytesMax)
@@ -44,17 +40,17 @@ export class Hmac {
     )
   }
 
-  /** HMAC of the first `length` bytes of `message`, 32 bytes in the given encoding. */
+  /** HMAC of the first `length` bytes of `message`: 32 bytes in the given encoding. */
   sign(length: number, encoding: DigestEncoding): string {
     writeText(this.#outer, BLOCK_BYTES, this.innerHash(length))
     return hash('sha256', this.#outer, encoding)
   }
 
   /**
-   * The HMAC's inner hash alone: SHA-256 of the padded key and the message. This is one hash call instead of two, 0.25 us.
+   * Only the HMAC's inner hash, SHA-256 of the padded key and the message: one hash call instead of two, 0.25 us.
    *
-   * The result is pseudorandom if no padded message is the beginning of another (Bellare, Canetti, Krawczyk: Pseudorandom
-   * functions revisited, 1996). That holds for messages of one length, and for ASCII texts, since padding starts with 0x80.
+   * Pseudorandom if no padded message is the beginning of another (Bellare, Canetti, Krawczyk: Pseudorandom functions
+   * revisited, 1996). That holds for messages of one length, and for ASCII texts, since padding starts with 0x80.
    *
    * @returns 32 one-byte characters, or another encoding of them
    */
@@ -65,18 +61,18 @@ export class Hmac {
   }
 }
 
-/** Longest messages, in bytes. Their layouts are in nonce.ts, token.ts and address-tags.ts. */
+/** In bytes; the layouts are in nonce.ts, token.ts and address-tags.ts. */
 const NONCE_MESSAGE_MAX = 47
 const TOKEN_PREFIX_MAX = 63
 const TOKEN_MESSAGE_MAX = 113 + 543
 export const TAG_MESSAGE_BYTES = 7
-/** Of solve-time.ts: site key, address key (that of a known network has another site key) and minute; or a nonce. */
+/** For solve-time.ts: site key, address key (or a known network's key) and minute; or a nonce. */
 const DRAW_MESSAGE_MAX = 96
 
 export interface SigningKey {
-  /** Key id, 0 to 15, which nonces and tokens carry. Two secrets may share an id; a verifier then tries both. */
+  /** 0 to 15; nonces and tokens carry it. Two secrets may share an id; a verifier then tries both. */
   readonly kid: number
-  /** 16 hexadecimal digits that tell the secret from others, and say nothing else of it. */
+  /** 16 hexadecimal digits that identify the secret, and reveal nothing else of it. */
   readonly fingerprint: string
   readonly nonceMac: Hmac
   readonly tokenMac: Hmac
@@ -90,11 +86,11 @@ export interface SigningKey {
 const KIDS = 16
 
 export class Keyring {
-  /** The key of the first secret. */
+  /** Of the first secret. */
   readonly signing: SigningKey
-  /** The keys of the other secrets. */
+  /** Of the other secrets. */
   readonly others: readonly SigningKey[]
-  /** Of all secrets, by which hosts tell whether they share them. */
+  /** Of all secrets: hosts compare them. */
   readonly fingerprints: readonly string[]
   readonly #byKid: readonly (readonly SigningKey[])[]
 
@@ -108,7 +104,7 @@ export class Keyring {
     this.#byKid = Array.from({ length: KIDS }, (_, kid) => keys.filter(key => key.kid === kid))
   }
 
-  /** The keys that may have signed a nonce or token with this key id, 0 to 15. */
+  /** Keys that may have signed a nonce or token with this key id, 0 to 15. */
   candidates(kid: number): readonly SigningKey[] {
     return this.#byKid[kid]!
   }
@@ -132,7 +128,7 @@ const left = Buffer.alloc(64)
 const right = Buffer.alloc(64)
 const views = Array.from({ length: 65 }, (_, length) => [left.subarray(0, length), right.subarray(0, length)])
 
-/** Whether two ASCII strings of `length` characters (at most 64) are equal, in time that depends on `length` alone. */
+/** For ASCII strings of `length` characters (at most 64): takes time that depends on `length` alone. */
 export function equalInConstantTime(a: string, b: string, length: number): boolean {
   if (a.length !== length || b.length !== length) return false
   const [leftView, rightView] = views[length]!

@@ -1,7 +1,7 @@
 /**
- * The settings of a site: each is a line of `SiteSettings` and one row of this table. What follows from a row: the schema of a
- * file of sites, the flags of commands with their help, the lines of `site show` and of the audit log, and its row in
- * docs/reference/sites.md. All of them keep the order of the table. Workers see every change within two seconds, without a restart.
+ * The settings of a site: a line of `SiteSettings` and one row of this table each. The row gives the schema of a sites file,
+ * the flags with their help, the lines of `site show` and of the audit log, and the row in docs/reference/sites.md, all in the
+ * table's order. Workers see a change within two seconds, without a restart.
  */
 
 import { DIFFICULTY_MAX, DIFFICULTY_MIN } from '../protocol/proof.ts'
@@ -22,7 +22,7 @@ import {
 import { SCORE_REASONS, SCORE_WEIGHTS, type ScoreReason } from './score.ts'
 import { baseOf } from './solve-time.ts'
 
-/** The settings of a site that an operator can change. A field that may be absent is optional. */
+/** An operator can change these. A field that may be absent is optional. */
 export interface SiteSettings {
   name: string
   active: boolean
@@ -49,20 +49,20 @@ type FieldName = Exclude<keyof SiteSettings, Group> | { [Name in Group]: PartOf<
 interface Row {
   readonly kind: Kind<unknown>
   readonly about: string
-  /** The value of a site that sets none. Without a fallback, the record of such a site lacks the field. */
+  /** The value if a site sets none. Without a fallback, its record lacks the field. */
   readonly fallback?: unknown
-  /** What holds if nothing is set, if no fallback tells. */
+  /** What holds if nothing is set and there is no fallback. */
   readonly otherwise?: string
   readonly isRequired?: true
-  /** On another plan the value is kept, but has no effect. */
+  /** On another plan the value is kept without effect. */
   readonly plan?: 'pro'
-  /** The flag that sets the field. Fields that share a flag are named in its value: `--weight webdriver=1`. */
+  /** Fields that share a flag are named in its value: `--weight webdriver=1`. */
   readonly flag?: string
   /** For a field without a flag: the command that sets it. */
   readonly command?: string
-  /** The flag that sets a boolean to false. */
+  /** Sets a boolean to false. */
   readonly off?: string
-  /** The flag that takes the value away. */
+  /** Takes the value away. */
   readonly clear?: string
 }
 
@@ -95,7 +95,7 @@ const FAIL_OPEN: Row = {
 /** What a site may ask of a browser. What it does not ask for costs nobody any score. */
 export const SIGNALS = ['none', 'flags', 'all'] as const
 
-/** A name with a dot is that of a field in a group, which is an object of its own in the record. */
+/** A name with a dot is a field in a group, which is an object of its own in the record. */
 const SITE_FIELDS: Readonly<Record<FieldName, Row>> = {
   name: {
     kind: textOf('NAME', NAME, NAME_CHARACTERS_MAX),
@@ -207,7 +207,6 @@ export interface SiteField extends Row {
   readonly path: readonly [name: string, part?: string]
 }
 
-/** All rows. */
 export const FIELDS: readonly SiteField[] = Object.entries<Row>(SITE_FIELDS).map(([name, row]) => {
   return { ...row, name, path: name.split('.') as [string, string?] }
 })
@@ -229,10 +228,7 @@ export function withValue<Settings extends object>(
   return { ...settings, [name]: part === undefined ? value : { ...group, [part]: value } }
 }
 
-/**
- * All settings in the order of the table. Those that are not given get their fallbacks. Texts are as a flag would give them:
- * without spaces around them, and once in a list.
- */
+/** All settings in the table's order, with fallbacks. Texts are as a flag would give them: trimmed, and once in a list. */
 export function completed(given: Partial<SiteSettings> & { readonly name: string }): SiteSettings {
   let settings = {} as SiteSettings
   for (const field of FIELDS) {
@@ -247,12 +243,12 @@ export function completed(given: Partial<SiteSettings> & { readonly name: string
   return settings
 }
 
-/** The fields of a record that are no settings. */
+/** The fields of a record that are not settings. */
 const ABOUT_THE_RECORD = ['siteKey', 'createdAt', 'updatedAt', 'raise', 'deletedAt']
 const KNOWN = new Set([...ABOUT_THE_RECORD, ...FIELDS.map(({ name }) => name)])
 const GROUPS = new Set(FIELDS.filter(({ path }) => path.length > 1).map(({ path }) => path[0]))
 
-/** Fields that a later version of powgate stored, by their names as in `FIELDS`. This version keeps them, without effect. */
+/** Fields that a later version of powgate stored, by their names as in `FIELDS`. This version keeps them without effect. */
 export function laterFields(record: object): ReadonlyMap<string, unknown> {
   const named = Object.entries(record).flatMap(([name, value]) =>
     GROUPS.has(name)
@@ -262,7 +258,6 @@ export function laterFields(record: object): ReadonlyMap<string, unknown> {
   return new Map(named.filter(([name]) => !KNOWN.has(name)))
 }
 
-/** Settings with those of `laterFields`. */
 export function withLater(settings: SiteSettings, later: ReadonlyMap<string, unknown>): SiteSettings {
   let all = settings
   for (const [name, value] of later)
@@ -275,7 +270,7 @@ export function isAsleep({ plan }: SiteField, present: SiteSettings['plan']): bo
   return plan !== undefined && plan !== present
 }
 
-/** The settings as they take effect: those that the plan does not have are as if they were not set. */
+/** As they take effect: settings that the plan lacks are as if not set. */
 export function inEffect(settings: SiteSettings): SiteSettings {
   const asleep = FIELDS.filter(field => isAsleep(field, settings.plan))
   return completed(asleep.reduce((rest, field) => withValue(rest, field, undefined), settings))
