@@ -46,7 +46,6 @@ export interface Server {
 
 /**
  * @param lost records that the store lacks; undefined from a primary of another version
- *
  * @throws StoreSetupError or ListenError
  */
 export async function startServer(

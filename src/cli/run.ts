@@ -54,7 +54,7 @@ export async function commandsOf(words: readonly string[] = Object.keys(LOAD)): 
  * Runs a call, and prints what goes wrong to stderr.
  *
  * @returns the exit code: 0 done; 1 impossible (no such site or key, store or service refused or is out of reach); 2 the call
- * was not understood, and nothing was opened or changed
+ *   was not understood, and nothing was opened or changed
  */
 export async function answer(args: readonly string[]): Promise<number> {
   try {

@@ -16,7 +16,6 @@ export const UNUSED_SECRET = 'no command ever signs with this placeholder'
  * Runs an action on the store that the environment names, which a running service may be using.
  *
  * @param action gets the store, and where it is, in words
- *
  * @throws AdminError if the store cannot be used, with a line for each problem; and what the action throws
  */
 export async function withStore<Result>(
@@ -53,7 +52,6 @@ async function openStore(env: NodeJS.ProcessEnv) {
 
 /**
  * @param change what the command sets itself
- *
  * @throws AdminError with a line for each wrong setting
  */
 export async function settingsOf(

@@ -214,9 +214,7 @@ const ERROR_CHARACTERS_MAX = 300
 
 /**
  * @param url of the service; it may have a path of its own
- *
  * @param body sent as JSON
- *
  * @throws AdminError saying in one line what the service refused, or that it cannot be reached
  */
 async function callService<Answer>(

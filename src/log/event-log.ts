@@ -48,7 +48,6 @@ export class EventLog {
 
   /**
    * @param successShare share of the visitors whose successes are logged, 0 to 1
-   *
    * @param isAddressWhole false: only an address's network is logged
    */
   constructor(log: Logger, successShare: number, isAddressWhole: boolean) {

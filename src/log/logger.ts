@@ -43,9 +43,7 @@ export async function logDestination(format: LogFormat): Promise<DestinationStre
 
 /**
  * @param bindings fields of every line
- *
  * @param secrets texts that no line may contain
- *
  * @param destination instead of standard output
  */
 export function createLogger(

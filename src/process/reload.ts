@@ -37,7 +37,6 @@ const NEEDS_RESTART: ReadonlySet<SettingName> = new Set<SettingName>([
  * X-Forwarded-For themselves.
  *
  * @param env of the primary; the files that it names are read again
- *
  * @throws ConfigError listing every problem: then nothing changes
  */
 export function reloadSettings(env: Environment, running: Plan): Reload {

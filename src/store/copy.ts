@@ -7,13 +7,12 @@
 import type { Members, SitesImage } from './members.ts'
 import { StoreSetupError } from './store.ts'
 
-/** A record of the state in the form that Redis has: times are those of the wall clock. */
+/** In the form that Redis has: by the wall clock. */
 export interface StateEntry {
   readonly shard: number
-  /** Behind the hash tag: `l:<address>`, `r:<nonce>` and so on (redis/requests.ts). */
+  /** As in redis/requests.ts: `l:<address>`, `r:<nonce>` and so on. */
   readonly name: string
   readonly value: Buffer
-  /** How much longer it is kept. */
   readonly restMs: number
 }
 
@@ -21,11 +20,10 @@ export interface CopyEnd {
   readonly place: string
   readonly sites: Members
   readonly shards: number
-  /** The services that use the store, in words; undefined if none does. */
+  /** Services that use it, in words. */
   usedBy(): Promise<string | undefined>
-  /** Of each shard; undefined if the state cannot be trusted, or was taken before. */
+  /** By shard; undefined if the state cannot be trusted, or was taken before. */
   epochs(): Promise<readonly number[] | undefined>
-  /** In batches. */
   entries(): AsyncIterable<readonly StateEntry[]>
   write(entries: readonly StateEntry[]): Promise<void>
   /** Removes the state. */
@@ -36,14 +34,14 @@ export interface CopyEnd {
   close(): Promise<void>
 }
 
-/** If no service starts on the target within this time, the next one draws new epochs: see `adopt` in redis/copy.ts. */
+/** A service that starts later draws new epochs: see `adopt` in redis/copy.ts. */
 export const START_SECONDS = 50
 
 interface Copied {
   readonly sites: number
   readonly apiKeys: number
   readonly auditEntries: number
-  /** Records of the state; undefined if they could not be taken. */
+  /** Records of the state, if they could be taken. */
   readonly underWay: number | undefined
   readonly why?: string
 }
@@ -51,8 +49,8 @@ interface Copied {
 /**
  * Safe to repeat: a copy that was cut off starts over.
  *
- * @param replaces whether to discard records that only the target has
- * @param tell gets the number of state records copied so far
+ * @param replaces whether to discard what only the target has
+ * @param tell gets the number of state records so far
  * @throws StoreSetupError before anything is changed
  */
 export async function copyStore(
@@ -96,8 +94,8 @@ export async function copyStore(
 }
 
 /**
- * Sites and API keys of the target that the source lacks, or has in another state. Each change has an audit entry, so a target
- * whose entries are all in the source is an earlier copy of it.
+ * What the source lacks, or has in another state. Each change has an audit entry, so a target whose entries are all in the
+ * source is an earlier copy of it.
  */
 function onlyIn(target: SitesImage, source: SitesImage): string[] {
   const members = new Set(source.records.map(({ member }) => member))
@@ -109,10 +107,10 @@ function onlyIn(target: SitesImage, source: SitesImage): string[] {
   ]
 }
 
-/** Where times stand in a record: every 8 bytes of an address log, every 5 bytes of a window behind its total. */
+/** In an address log every 8 bytes, in a window every 5 behind its total. */
 const TIMES = { l: [0, 8], c: [4, 5], k: [4, 5] } as const
 
-/** Moves a record's times, which are modulo 2^24, from one clock to another. Other kinds of records have none. */
+/** Moves times, which are modulo 2^24, to another clock. Other records have none. */
 export function shifted(name: string, value: Buffer, byMs: number): Buffer {
   const [first, step] = TIMES[name[0] as keyof typeof TIMES] ?? [value.length, 1]
   const moved = Buffer.from(value)

@@ -1,4 +1,4 @@
-/** The embedded store as source or target of `powgate store copy`. It uses the monotonic clock, a copy uses the wall clock. */
+/** The embedded store as source or target of `powgate store copy`. Its clock is monotonic, a copy's is the wall clock. */
 
 import { resolve } from 'node:path'
 import { type CopyEnd, inChunks, type StateEntry, shifted } from '../copy.ts'
@@ -18,9 +18,9 @@ import { EmbeddedRecords } from './records.ts'
 import { SYSTEM_CLOCKS } from './requests.ts'
 
 const CHUNK = 1000
-/** A window's record follows one time in seconds, a mark's claim two (one by each clock). */
+/** Before a window's record stands one time in seconds, before a mark's claim two (one by each clock). */
 const [RECORD_OFFSET, CLAIM_OFFSET] = [4, 8]
-/** Kinds of windows: here, and in a copy. */
+/** Kinds of windows, here and in a copy. */
 const KINDS = { a: 'l', c: 'c', k: 'k' } as const
 const KINDS_HERE = { l: 'a', c: 'c', k: 'k' } as const
 
@@ -32,7 +32,7 @@ export class EmbeddedEnd implements CopyEnd {
   #opened: StateEnvironment | undefined
 
   /**
-   * @param isTarget whether to create a missing directory
+   * @param isTarget whether to create the directory
    * @throws StoreSetupError
    */
   constructor(dataDir: string, isTarget: boolean) {

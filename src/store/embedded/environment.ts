@@ -18,16 +18,15 @@ export type SitesEnvironment = ReturnType<typeof openSites>
 export type StateEnvironment = ReturnType<typeof openState>
 
 /**
- * Version of the state's layout. At a start, files of another layout are deleted as after a reboot, because their records
- * could not be found. In a roll, workers refuse another layout instead: the other workers still write it.
+ * A start deletes files of another layout, as after a reboot: their records could not be found. In a roll, workers refuse
+ * instead: others still write that layout.
  */
 const STATE_LAYOUT = 5
 const LAYOUT_MARK = ` layout ${STATE_LAYOUT}`
 
 /**
- * Throws StoreSetupError if the directory cannot be used.
- *
- * @param makes whether to create a missing one
+ * @param makes whether to create a missing directory
+ * @throws StoreSetupError
  */
 export function prepareDataDir(dataDir: string, makes: boolean): void {
   try {
@@ -44,7 +43,7 @@ export function prepareDataDir(dataDir: string, makes: boolean): void {
   }
 }
 
-/** A warning if others can read or write the directory. */
+/** Whether others can read or write it. */
 export function opennessOf(dataDir: string): string | undefined {
   const path = resolve(dataDir)
   const mode = statSync(path).mode & 0o777
@@ -58,19 +57,18 @@ export function openSites(dataDir: string) {
     const openDb = (name: string) => file.root.openDB<string, string>(name, { encoding: 'string' })
     return file.hold(() => ({
       file,
-      /** JSON by `s/<site key>` or `k/<key id>`. */
+      /** By `s/<site key>` or `k/<key id>`. */
       records: openDb('records'),
-      /** Which record changed when; see records.ts. */
+      /** See records.ts. */
       changes: openDb('changes'),
-      /** JSON of audit entries; see records.ts. */
       audit: openDb('audit'),
-      /** When an API key was last used, by its id. */
+      /** When each API key was last used. */
       uses: openDb('uses'),
     }))
   })
 }
 
-/** Throws StoreSetupError, also for a state of another layout. */
+/** Throws StoreSetupError, also for another layout. */
 export function openState(dataDir: string) {
   return orSetupError(dataDir, () => {
     const mark = textOf(bootFile(dataDir))
@@ -82,13 +80,12 @@ export function openState(dataDir: string) {
     const bytes = { encoding: 'binary', keyEncoding: 'binary' } as const
     return file.hold(() => ({
       file,
-      /** Address logs with their used nonces, and windows of callers and API keys; see requests.ts. */
+      /** Address logs with used nonces, callers and API keys; see requests.ts. */
       windows: root.openDB<Buffer, Buffer>('windows', bytes),
-      /** Redemption records, and used nonces outside address logs; see requests.ts. */
+      /** Redemption records, and other used nonces; see requests.ts. */
       marks: root.openDB<Buffer, Buffer>('marks', bytes),
-      /** Written to see whether the disk takes writes. */
+      /** Written to test the disk. */
       probe: root.openDB<string, string>('probe', { encoding: 'string' }),
-      /** Drawn when the files were made. */
       epoch: epochOf(file),
     }))
   })
@@ -96,7 +93,7 @@ export function openState(dataDir: string) {
 
 const metaOf = ({ root }: LockedFile) => root.openDB<number, string>('meta', {})
 
-/** For processes that open the state from now on. */
+/** For processes that open the state later. */
 export function setEpoch({ file }: Pick<StateEnvironment, 'file'>, epoch: number): void {
   const meta = file.hold(() => metaOf(file))
   file.write(() => meta.putSync('epoch', epoch))
@@ -123,10 +120,7 @@ function orSetupError<T>(dataDir: string, action: () => T): T {
   }
 }
 
-/**
- * Deletes a state that another boot of the machine left. Only the primary calls this, before it forks: no process may have the
- * files open.
- */
+/** Deletes another boot's state. Only the primary may, before it forks: no process may have the files open. */
 export function discardStaleState(dataDir: string, bootId = machineBootId()): void {
   if (isStateOfThisBoot(dataDir, bootId)) return
   const path = join(dataDir, 'state')
@@ -135,12 +129,12 @@ export function discardStaleState(dataDir: string, bootId = machineBootId()): vo
   writeFileSync(bootFile(dataDir), bootId + LAYOUT_MARK)
 }
 
-/** Lets the next start discard the state. */
+/** The next start discards the state. */
 export function forgetBoot(dataDir: string): void {
   rmSync(bootFile(dataDir), { force: true })
 }
 
-/** False without boot ids: the machine may have been rebooted. */
+/** False without boot ids. */
 export function isStateOfThisBoot(dataDir: string, bootId = machineBootId()): boolean {
   return bootId !== '' && textOf(bootFile(dataDir)) === bootId + LAYOUT_MARK
 }
@@ -149,12 +143,12 @@ function bootFile(dataDir: string): string {
   return join(dataDir, 'state', 'boot-id')
 }
 
-/** Changes with every boot; empty if there is none. */
+/** Changes with every boot; may be empty. */
 export function machineBootId(): string {
   return textOf('/proc/sys/kernel/random/boot_id').trim()
 }
 
-/** Empty if the file cannot be read. */
+/** Empty if unreadable. */
 function textOf(path: string): string {
   try {
     return readFileSync(path, 'utf8')

@@ -1,7 +1,7 @@
 /**
- * Checks the files of a data directory before they are opened, so that damage is reported in a line, instead of a crash or an
- * empty store. Damaged sites stop the start: there is no second copy. A damaged state is deleted, as after a reboot: what was
- * issued before is refused, not accepted twice.
+ * Checks a data directory's files before they are opened, so that damage is a line of text, not a crash or an empty store.
+ * Damaged sites stop the start: there is no second copy. A damaged state is deleted, as after a reboot: what was issued before
+ * is refused, not accepted twice.
  */
 
 import { existsSync, readdirSync, rmSync, statfsSync } from 'node:fs'
@@ -10,7 +10,7 @@ import { StoreSetupError } from '../store.ts'
 import { discardStaleState } from './environment.ts'
 import { damageOf } from './lmdb-file.ts'
 
-/** Room for the files and first writes. On a full disk LMDB's lock file would end the process. */
+/** On a full disk LMDB's lock file would end the process. */
 const FREE_BYTES_MIN = 2 ** 20
 
 const FILE = 'data.mdb'
@@ -19,14 +19,14 @@ const LOCKS = ['sites-lock', 'state-lock'] as const
 type Part = 'sites' | 'state' | (typeof LOCKS)[number]
 
 /**
- * Run by the primary before it forks: no process may have the files open.
+ * For the primary before it forks: no process may have the files open.
  *
  * @returns what was wrong with a damaged state that was deleted
- * @throws StoreSetupError for what cannot be repaired here
+ * @throws StoreSetupError for what cannot be repaired
  */
 export function prepareFiles(dataDir: string): string | undefined {
   checkRoom(dataDir)
-  // Lock files (write-lock.ts) hold no data.
+  // Lock files hold no data.
   for (const part of LOCKS)
     if (damageIn(dataDir, part) !== undefined) rmSync(join(dataDir, part), { recursive: true, force: true })
   checkSites(dataDir)
@@ -34,24 +34,23 @@ export function prepareFiles(dataDir: string): string | undefined {
   discardStaleState(dataDir)
   const damage = damageIn(dataDir, 'state')
   if (damage === undefined) return undefined
-  // The file with the boot id stays: the empty state is of this boot.
+  // The boot id's file stays: the empty state is of this boot.
   for (const name of [FILE, 'lock.mdb'])
     rmSync(join(dataDir, 'state', name), { recursive: true, force: true })
   return damage
 }
 
-/** @throws StoreSetupError if the disk is full */
 function checkRoom(dataDir: string): void {
   const { blocks, bavail, bsize } = statfsSync(dataDir)
   const bytes = bavail * bsize
-  // Some file systems do not report their size.
+  // Some file systems report no size.
   if (blocks === 0 || bytes >= FREE_BYTES_MIN) return
   throw new StoreSetupError(
     `POWGATE_DATA_DIR: the disk of ${dataDir} is full (${bytes} bytes are free, ${FREE_BYTES_MIN} are needed): make room, then start again; nothing is lost`,
   )
 }
 
-/** @throws StoreSetupError if the sites are damaged, or gone */
+/** @throws StoreSetupError if damaged or gone */
 export function checkSites(dataDir: string): void {
   const damage = damageIn(dataDir, 'sites') ?? lossOfSites(dataDir)
   if (damage === undefined) return
@@ -61,13 +60,13 @@ export function checkSites(dataDir: string): void {
   )
 }
 
-/** A service opens its sites before its state, so a state without sites means that they were lost. */
+/** A service opens its sites before its state, so a state alone means lost sites. */
 function lossOfSites(dataDir: string): string | undefined {
   const [sites, state] = (['sites', 'state'] as const).map(part => existsSync(join(dataDir, part, FILE)))
   return state && !sites ? `${FILE} is missing, though there is a state beside it` : undefined
 }
 
-/** After a crash: the path of a damaged file, and what is wrong with it. */
+/** With the file's path, after a crash. */
 export function damageOfFiles(dataDir: string): string | undefined {
   for (const part of ['sites', 'state', ...LOCKS] as const) {
     const damage = damageIn(dataDir, part)
@@ -76,7 +75,7 @@ export function damageOfFiles(dataDir: string): string | undefined {
   return undefined
 }
 
-/** @returns what is wrong with a part; undefined also if it is missing */
+/** @returns undefined also for a missing part */
 export function damageIn(dataDir: string, part: Part): string | undefined {
   const folder = join(dataDir, part)
   try {

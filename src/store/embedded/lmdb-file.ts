@@ -33,21 +33,21 @@ const MAGIC = 0xbeefc0de
 const VERSION = 2
 const [BRANCH, LEAF, OVERFLOW, META] = [0x01, 0x02, 0x04, 0x08]
 const [LONG, TREE] = [0x01, 0x02]
-/** Flags of the free tree, whose keys are numbers; some transactions of lmdb set one more. The main tree has none. */
+/** The free tree's keys are numbers; some transactions of lmdb set one more flag. */
 const [FREE_FLAGS, FREE_FLAGS_MORE] = [0x08, 0x1000]
-/** The last pages may be allocated but not yet written: at most this many. */
+/** This many of the last pages may be allocated and not yet written. */
 const UNWRITTEN_MAX = 65_536
 const EMPTY_ROOT = 0xffffffffffffffffn
-/** Holds at least one of the two metas. */
+/** At least one of the two metas. */
 const START_BYTES = 8192
 const TRIES = 3
 
 class Damage extends Error {}
 
 /**
- * @param mustBeOfThisBoot whether the file was certainly written since the machine started
- * @returns what is wrong; undefined if nothing, or if the file changed so fast that it must be in use
- * @throws the system's error if the file cannot be read
+ * @param mustBeOfThisBoot whether it was certainly written since the machine started
+ * @returns what is wrong; undefined also if it changed so fast that it must be in use
+ * @throws the system's error if it cannot be read
  */
 export function damageOf(path: string, mustBeOfThisBoot = false): string | undefined {
   const file = openSync(path, 'r')
@@ -55,7 +55,7 @@ export function damageOf(path: string, mustBeOfThisBoot = false): string | undef
     for (let tried = 0; tried < TRIES; tried++) {
       const before = read(file, 0, START_BYTES)
       const damage = attempt(() => check(file, mustBeOfThisBoot))
-      // Each transaction writes a meta page, so a busy process changes the metas during the check.
+      // A busy process changes the metas during the check: each transaction writes one.
       if (damage === undefined || before.equals(read(file, 0, START_BYTES))) return damage
     }
     return undefined
@@ -64,7 +64,6 @@ export function damageOf(path: string, mustBeOfThisBoot = false): string | undef
   }
 }
 
-/** @returns what is wrong; undefined if nothing */
 function attempt(action: () => void): string | undefined {
   try {
     action()
@@ -98,19 +97,19 @@ function check(file: number, mustBeOfThisBoot: boolean): void {
   const metas = metasOf(file, size)
   const [latest] = metas as [Meta, ...Meta[]]
   must(latest.isOfThisBoot || !mustBeOfThisBoot, WRONG_METAS)
-  // After a crash of the machine LMDB goes back to the last state on disk, so one whole state is enough.
+  // After a crash of the machine LMDB goes back to the last state on disk, so one is enough.
   const usable = latest.isOfThisBoot ? [latest] : metas
   const damages = usable.map(meta =>
     attempt(() => {
       const newest = new Pages(file, size, meta).check()
-      // Every transaction writes pages, so the newest page has the last one's number.
+      // Every transaction writes pages.
       must(newest === meta.transaction || !mustBeOfThisBoot, WRONG_METAS)
     }),
   )
   must(damages.includes(undefined), damages[0]!)
 }
 
-/** Of the last two transactions, latest first, then of the last one on disk, if lmdb has recorded it. */
+/** Of the last two transactions, latest first, then of the last one known to be on disk. */
 function metasOf(file: number, size: number): Meta[] {
   must(size > 0, 'it is empty (0 bytes)')
   const first = metaAt(file, 0)
@@ -119,7 +118,7 @@ function metasOf(file: number, size: number): Meta[] {
   must(size >= 2 * pageBytes, `it ends after ${size} bytes, within its first two pages`)
   const second = metaAt(file, pageBytes)
   if (second?.pageBytes !== pageBytes) throw new Damage('its second page is not that of an LMDB file')
-  // Transactions write the two pages alternately. A wrong number would make the older page pass for the latest.
+  // Transactions write the two alternately. A wrong number would make the older pass for the latest.
   const [even, odd] = [first.transaction, second.transaction]
   const isNew = even === 0n && odd === 0n
   const areInTurn = even % 2n === 0n && (even - odd === 1n || odd - even === 1n)
@@ -140,7 +139,7 @@ function metaAt(file: number, position: number): Meta | undefined {
     page.readUInt32LE(MAGIC_AT) === MAGIC &&
     page.readUInt16LE(VERSION_AT) === VERSION
   if (!isMeta) return undefined
-  // lmdb records the first group of the boot id.
+  // lmdb records its first group.
   const boot = page.readBigUInt64LE(BOOT_AT).toString(16).padStart(8, '0')
   return {
     page,
@@ -150,16 +149,16 @@ function metaAt(file: number, position: number): Meta | undefined {
   }
 }
 
-/** Of a tree: branch pages, leaf pages, pages of long values, entries. */
+/** Branch pages, leaf pages, pages of long values, entries. */
 type Counts = [number, number, number, number]
 
-/** The pages that one transaction left. */
+/** As one transaction left them. */
 class Pages {
   readonly #file: number
   readonly #size: number
   readonly #meta: Meta
   readonly #seen: Uint8Array
-  /** The transaction that wrote the newest of the pages. */
+  /** Of the newest page. */
   #newest = 0n
 
   constructor(file: number, size: number, meta: Meta) {
@@ -169,12 +168,12 @@ class Pages {
     this.#seen = new Uint8Array(Math.ceil(size / meta.pageBytes))
   }
 
-  /** @returns the transaction that wrote the newest of the pages */
+  /** @returns the newest page's transaction */
   check(): bigint {
     const { page } = this.#meta
     this.#tree(page, FREE_TREE_AT)
     this.#tree(page, MAIN_TREE_AT)
-    // New pages follow the last page. With a wrong number they would overwrite used pages, or lie far beyond the memory map.
+    // New pages follow the last one. A wrong number would overwrite used pages, or point far beyond the memory map.
     const last = page.readBigUInt64LE(LAST_PAGE_AT)
     must(last >= this.#seen.lastIndexOf(1) && last <= this.#seen.length + UNWRITTEN_MAX, WRONG_METAS)
     return this.#newest
@@ -208,7 +207,7 @@ class Pages {
     }
   }
 
-  /** @returns its number of pages if it is a long value */
+  /** @returns its pages if it is a long value */
   #value(number: number, page: Buffer, at: number): number {
     const flags = page.readUInt16LE(at + 4)
     const start = at + NODE_BYTES + page.readUInt16LE(at + 6)
@@ -227,7 +226,7 @@ class Pages {
     return 0
   }
 
-  /** @param count 1, or the pages of a long value, of which only the first has a header */
+  /** @param count 1, or a long value's pages, of which only the first has a header */
   #read(number: number, count: number, kind: number): Buffer {
     const { pageBytes, transaction } = this.#meta
     if (count < 1 || (number + count) * pageBytes > this.#size)

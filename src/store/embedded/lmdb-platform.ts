@@ -1,11 +1,11 @@
-/** Imported before lmdb, whose binary needs a newer glibc than Node.js: the error of a failed import says little. */
+/** Imported before lmdb, whose binary needs a newer glibc than Node.js: its own error says little. */
 
 import { StoreSetupError } from '../store.ts'
 
-/** For the binaries of lmdb 3.5. */
+/** Of lmdb 3.5. */
 const GLIBC_MINOR_MIN = 34
 
-/** @param glibc version such as `2.36`; undefined with another C library */
+/** @param glibc for example `2.36`; undefined with another C library */
 export function checkGlibc(glibc: string | undefined): void {
   if (glibc === undefined || Number(glibc.split('.')[1]) >= GLIBC_MINOR_MIN) return
   throw new StoreSetupError(

@@ -27,17 +27,17 @@ type Windows = Database<Buffer, Buffer>
 const RECORD_OFFSET = 4
 const [COLON, ADDRESS, METER] = [0x3a, 0x61, 0x6d]
 const keys = new ReusedBytes()
-/** Reused: lmdb copies it before it returns. */
+/** lmdb copies it before it returns. */
 const reusedValue = Buffer.allocUnsafeSlow(RECORD_OFFSET + METER_BYTES)
 
-/** The meters of one transaction: each is read once, and written once if it changed. */
+/** Of one transaction: each is read once, and written once if it changed. */
 export class TransactionMeters {
   readonly #windows: Windows
-  /** By the names of shared meters, and the keys of networks. */
+  /** By the names of shared ones, and the keys of networks. */
   #meters = new Map<string, Meter>()
   #monotonicMs = 0
   #wallMs = 0
-  /** From then on networks without a meter get none, so that meters alone never fill the files. */
+  /** Then no network gets a new meter, so that meters alone never fill the files. */
   isHalfFull = false
 
   constructor(windows: Windows) {
@@ -79,7 +79,7 @@ export class TransactionMeters {
   }
 }
 
-/** @param name of a shared meter, or a key from `networksOf` */
+/** @param name of a shared meter, or from `networksOf` */
 export function keyOf(name: string): Buffer {
   const isShared = name.charCodeAt(1) === COLON
   const key = keys.ofLength(isShared ? name.length : name.length + 2)
@@ -92,9 +92,7 @@ export function keyOf(name: string): Buffer {
   return key
 }
 
-/**
- * The network whose meter has this key; undefined for other keys. Networks' names have 8 characters (domain/address-tags.ts).
- */
+/** undefined for keys of anything else. Networks' names have 8 characters (domain/address-tags.ts). */
 export function networkOf(key: string): string | undefined {
   return /^a[\w-]{8}m$/.test(key) ? key.slice(1, -1) : undefined
 }

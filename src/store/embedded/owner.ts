@@ -25,14 +25,14 @@ import { machineBootId } from './environment.ts'
 
 const NAME = 'owner.'
 const RENEWED_MS = 1000
-/** A service that has not renewed its file for this long has ended. */
+/** Without renewal for this long, the service has ended. */
 const OLD_MS = 10_000
 const LOOKS_MS = 250
 const READ_BACK_MS = 50
 
 const WHO = 'a service in another container or PID namespace'
 
-/** @throws StoreSetupError if a service in another PID namespace uses the directory */
+/** @throws StoreSetupError if another PID namespace uses the directory */
 export function refuseForeignOwner(dataDir: string): void {
   if (!hasForeignOwner(dataDir)) return
   throw new StoreSetupError(
@@ -41,10 +41,8 @@ export function refuseForeignOwner(dataDir: string): void {
 }
 
 /**
- * Makes this process an owner until it ends.
- *
  * @param onWaiting called once if there is another owner, which may have crashed
- * @throws StoreSetupError if it stays for longer than a crashed one would
+ * @throws StoreSetupError if it stays longer than a crashed one would
  */
 export async function ownDataDir(dataDir: string, onWaiting: (line: string) => void): Promise<void> {
   const waitUntilMs = performance.now() + OLD_MS + RENEWED_MS
@@ -59,14 +57,14 @@ export async function ownDataDir(dataDir: string, onWaiting: (line: string) => v
   await sleep(READ_BACK_MS) // if two start at the same moment, neither has seen the other
   refuseForeignOwner(dataDir)
   setInterval(() => {
-    // This process was frozen for so long that another one took the directory.
+    // Another took the directory while this process was frozen.
     if (orNothing(() => hasForeignOwner(dataDir))) refuseForeignOwner(dataDir)
     orNothing(renew)
   }, RENEWED_MS).unref()
   process.on('exit', () => orNothing(() => rmSync(file, { force: true })))
 }
 
-/** Whether a service runs on the directory, or was killed within the last ten seconds. */
+/** Or was killed within the last ten seconds. */
 export function hasOwner(dataDir: string): boolean {
   return ownersIn(dataDir).some(isRenewed)
 }
@@ -78,7 +76,7 @@ function hasForeignOwner(dataDir: string): boolean {
   })
 }
 
-/** A full, lost or read-only disk has its own alarms. */
+/** Disk errors have their own alarms. */
 function orNothing<Result>(action: () => Result): Result | undefined {
   try {
     return action()
@@ -93,13 +91,13 @@ function ownersIn(dataDir: string): string[] {
     .map(name => join(dataDir, name))
 }
 
-/** False also for a file that has gone meanwhile. */
+/** False also if the file has gone. */
 function isRenewed(file: string): boolean {
   const { mtimeMs } = statSync(file, { throwIfNoEntry: false }) ?? { mtimeMs: 0 }
   return Math.abs(Date.now() - mtimeMs) < OLD_MS
 }
 
-/** Without namespaces (macOS), the same for all. */
+/** The same for all without namespaces (macOS). */
 function ownerHere(): string {
   const namespace = '/proc/self/ns/pid'
   return `${machineBootId()} ${existsSync(namespace) ? readlinkSync(namespace) : ''}`

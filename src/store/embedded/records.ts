@@ -110,7 +110,7 @@ export class EmbeddedRecords extends Members implements SiteStore {
 
   async noteUses(noted: ReadonlyMap<string, number>): Promise<void> {
     const { file, uses } = this.#sites
-    // Workers call this between requests, so it must not wait for the disk.
+    // Called between requests, so it must not wait for the disk.
     file.writeUnflushed(() => {
       for (const [id, atMs] of noted) if (atMs > Number(uses.get(id) ?? 0)) uses.putSync(id, String(atMs))
     })
@@ -125,7 +125,7 @@ export class EmbeddedRecords extends Members implements SiteStore {
     return found
   }
 
-  /** There is only one host: owner.ts refuses others. */
+  /** One host: owner.ts refuses others. */
   async noteHost(): Promise<LivingHosts> {
     return { shards: 1, living: [] }
   }
@@ -140,7 +140,7 @@ export class EmbeddedRecords extends Members implements SiteStore {
     return meters.site
   }
 
-  /** None if the state is of another boot, which the next start deletes. */
+  /** None of another boot, whose state the next start deletes. */
   async #readMeters(names: readonly string[]): Promise<readonly (Meter | undefined)[]> {
     if (!isStateOfThisBoot(this.#dataDir)) return names.map(() => undefined)
     const { file, windows } = openState(this.#dataDir)
@@ -157,7 +157,7 @@ export class EmbeddedRecords extends Members implements SiteStore {
     const { file, records } = this.#sites
     let json = records.get(member)
     if (json === undefined) {
-      // Reads are from a snapshot, a millisecond or more old: another process may have written since.
+      // A snapshot is a millisecond or more old: another process may have written since.
       file.root.resetReadTxn()
       json = records.get(member)
     }
@@ -180,7 +180,7 @@ export class EmbeddedRecords extends Members implements SiteStore {
     return [...range].map(({ key, value }) => [value, Number(key.slice(AT.length))])
   }
 
-  /** Call within a transaction. */
+  /** Within a transaction. */
   #write(change: RecordChange, author: Author): void {
     const { records, changes, audit } = this.#sites
     const member = memberOf(change)
@@ -195,7 +195,7 @@ export class EmbeddedRecords extends Members implements SiteStore {
     audit.putSync(changeKey(revision), JSON.stringify(entry))
   }
 
-  /** The host's clock, or the last entry's time if the clock stepped back. */
+  /** Never before the last entry, even if the clock stepped back. */
   #entryTime(): number {
     const [last] = this.#sites.audit.getRange({ reverse: true, limit: 1 })
     const lastAt = last === undefined ? 0 : (JSON.parse(last.value) as AuditEntry).at
@@ -204,7 +204,7 @@ export class EmbeddedRecords extends Members implements SiteStore {
 }
 
 /**
- * Only sites, API keys and the audit log, for commands and the dashboard.
+ * For commands and the dashboard.
  *
  * @throws StoreSetupError
  */
@@ -215,7 +215,6 @@ export function openEmbeddedSites(dataDir: string): EmbeddedRecords {
   return new EmbeddedRecords(dataDir)
 }
 
-/** @throws StoreSetupError if the record is damaged */
 function parsed<Stored>(member: string, json: string): Stored {
   try {
     return JSON.parse(json) as Stored
@@ -226,7 +225,7 @@ function parsed<Stored>(member: string, json: string): Stored {
   }
 }
 
-/** Padded, so that text order is number order. */
+/** Padded: text order is number order. */
 function changeKey(revision: number): string {
   return `${AT}${String(revision).padStart(REVISION_DIGITS, '0')}`
 }

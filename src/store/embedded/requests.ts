@@ -49,17 +49,17 @@ const [USED, REDEEMED] = [0x6e, 0x72]
 
 const IF_ABSENT = { noOverwrite: true }
 
-/** Reused buffers: lmdb copies keys and values before it returns, so one of each is enough. */
+/** One each: lmdb copies keys and values before it returns. */
 const keys = new ReusedBytes()
 const values = new ReusedBytes()
 const records = new ReusedBytes()
-/** Where the record of a window and the claim of a mark start. */
+/** Of a window's record, of a mark's claim. */
 const RECORD_OFFSET = 4
 const CLAIM_OFFSET = 8
 
 /**
- * MDB_BAD_TXN: with lmdb 3.5.6 about one commit in some million fails ("reserved freelist had a data entry with zero-size").
- * The transaction is undone, and the data stay whole.
+ * MDB_BAD_TXN: about one commit in some million fails with lmdb 3.5.6 ("reserved freelist had a data entry with zero-size").
+ * It is undone, and the data stay whole.
  */
 const BAD_TRANSACTION = -30_782
 
@@ -68,17 +68,16 @@ type Spend = NonNullable<SolutionRequest['spend']>
 type Answer = ChallengeAdmission | SolutionAdmission | RedemptionAdmission
 
 interface Operation {
-  /** Called in the transaction. */
+  /** In the transaction. */
   readonly run: (request: never) => Answer
   readonly request: ChallengeRequest | SolutionRequest | RedemptionRequest
-  /** Called after the commit. */
+  /** After the commit. */
   readonly done: Done<never>
 }
 
 export interface EmbeddedClocks {
-  /** Milliseconds since boot, the same in every process. */
+  /** Since boot, the same in every process. */
   readonly monotonicMs: () => number
-  /** Unix milliseconds. */
   readonly wallMs: () => number
 }
 
@@ -96,20 +95,19 @@ export class EmbeddedRequests implements RequestStore {
   readonly #onFault: (error: unknown) => void
   readonly #onCall: OnStoreCall | undefined
   #queue: Operation[] = []
-  /** When the first operation was queued, by `performance.now`. */
+  /** By `performance.now`. */
   #queuedAtMs = 0
-  /** Time of this transaction, on the monotonic clock. */
+  /** Of this transaction, monotonic. */
   #nowMs = 0
   /**
-   * Windows of callers and API keys that this transaction has charged, by name: a few make many requests, so each is read and
-   * written once.
+   * Windows of callers and API keys charged in this transaction: a few make many requests, so each is read and written once.
    */
   #charged = new Map<string, Buffer>()
   readonly meters: TransactionMeters
-  /** Where the next slices start; undefined: at the first key. */
+  /** undefined: start at the first key. */
   #windowsSweptTo: Buffer | undefined
   #marksSweptTo: Buffer | undefined
-  /** Set by the owner when the files have reached their bound. */
+  /** Set by the owner, at the files' bound. */
   isFull = false
 
   constructor(
@@ -169,7 +167,7 @@ export class EmbeddedRequests implements RequestStore {
     this.#queue.push(operation)
   }
 
-  /** Commits the queued operations. The owner also calls this before it closes the files. */
+  /** Commits the queue. The owner also calls this before it closes the files. */
   readonly flush = (): void => {
     const operations = this.#queue
     if (operations.length === 0) return
@@ -180,8 +178,8 @@ export class EmbeddedRequests implements RequestStore {
   }
 
   /**
-   * A failed transaction has no effect, so it is retried once. If that fails too, LMDB may have miscounted its free pages;
-   * halves of the transaction then need other pages.
+   * A failed transaction has no effect, so it is retried once. After that, LMDB may have miscounted its free pages: halves of
+   * the transaction need other pages.
    */
   #commit(operations: readonly Operation[]): readonly Answer[] {
     try {
@@ -203,7 +201,7 @@ export class EmbeddedRequests implements RequestStore {
   #transact(operations: readonly Operation[]): readonly Answer[] {
     return this.#state.file.write(() => {
       this.#nowMs = this.#clocks.monotonicMs() // under the write lock: no process has used a later time
-      // Not cleared: V8 links a cleared map's table to the next one, and an old table keeps all later ones alive.
+      // Not cleared: V8 links a cleared map's table to the next, and an old table keeps all later ones alive.
       this.#charged = new Map()
       this.meters.begin(this.#nowMs, this.#clocks.wallMs())
       const results = operations.map(({ run, request }) => run(request as never))
@@ -232,7 +230,7 @@ export class EmbeddedRequests implements RequestStore {
     const { failures, accepted } = decision
     const { metering } = request
     const meters = metering && this.meters.of(metering)
-    // A literal each time: spreading an object and adding to it costs V8 (Node.js 20) 4 us and a hidden class.
+    // A literal each time: spreading and adding costs V8 (Node.js 20) 4 us and a hidden class.
     if (spend === undefined) return { status: 'admitted', failures, accepted, meters, nonce: 'untouched' }
     const isSpent = isPresent && !decision.isUsed && (!isApart || this.#spendApart(spend))
     if (!isSpent) return { status: 'admitted', failures, accepted, meters, nonce: 'used' }
@@ -245,7 +243,7 @@ export class EmbeddedRequests implements RequestStore {
     return { mark: nonceMark(nonce), keepMs: restMs + MARK_MARGIN_MS }
   }
 
-  /** Records the nonce as used, under a key of its own. */
+  /** Under a key of its own. */
   #spendApart(spend: Spend): boolean {
     const key = markKey(USED, spend.nonce)
     if (this.#mark(key, spend.expiresAtMs, '', IF_ABSENT)) return true
@@ -296,9 +294,9 @@ export class EmbeddedRequests implements RequestStore {
   }
 
   /**
-   * undefined for a dead window: its times wrap, so after hours they could be mistaken for others.
+   * undefined if dead: times wrap, so after hours they could be mistaken for others.
    *
-   * @returns a copy, valid until the next call, because the next `getBinaryFast` overwrites lmdb's buffer
+   * @returns a copy, valid until the next call: `getBinaryFast` overwrites lmdb's buffer
    */
   #readWindow(key: Buffer): Buffer | undefined {
     const value = this.#state.windows.getBinaryFast(key)
@@ -321,19 +319,19 @@ export class EmbeddedRequests implements RequestStore {
     mark.readUInt32BE(0) * 1000 <= this.#clocks.wallMs() &&
     mark.readUInt32BE(4) * 1000 <= this.#clocks.monotonicMs()
 
-  /** @returns whether the mark was written: with IF_ABSENT, only if there was none */
+  /** @returns whether it was written: with IF_ABSENT, only if there was none */
   #mark(key: Buffer, expiresAtMs: number, claim: string, how?: typeof IF_ABSENT): boolean {
     const mark = values.ofLength(CLAIM_OFFSET + claim.length)
     const restMs = Math.max(0, expiresAtMs - this.#clocks.wallMs())
     mark.writeUInt32BE(Math.ceil((expiresAtMs + MARK_MARGIN_MS) / 1000), 0)
     mark.writeUInt32BE(Math.ceil((this.#nowMs + restMs + MARK_MARGIN_MS) / 1000), 4)
     mark.write(claim, CLAIM_OFFSET, 'latin1')
-    // lmdb declares that `putSync` with options returns nothing.
+    // lmdb's types say that it returns nothing.
     return this.#state.marks.putSync(key, mark, how!) as unknown as boolean
   }
 
   /**
-   * Removes the dead among the next `count` windows and the next `count` marks.
+   * Removes the dead among the next `count` windows and marks.
    *
    * @returns the larger share of dead ones, 0 to 1; undefined once all were swept
    */
@@ -358,7 +356,7 @@ export class EmbeddedRequests implements RequestStore {
     const range = database.getRange({ ...(start === undefined ? {} : { start }), limit: count })
     const entries = [...range]
     const dead = entries.filter(({ value }) => isDead(value))
-    // Another process may have rewritten an entry since it was read, so read it again under the write lock.
+    // Read again under the write lock: another process may have rewritten an entry.
     if (dead.length > 0) {
       this.#state.file.write(() => {
         for (const { key } of dead) {
@@ -374,14 +372,14 @@ export class EmbeddedRequests implements RequestStore {
   }
 }
 
-/** @param name the kind, then the address or key id: one-byte characters */
+/** @param name kind, then address or key id: one-byte characters */
 function windowKey(name: string): Buffer {
   const key = keys.ofLength(name.length)
   writeText(key, 0, name)
   return key
 }
 
-/** The keys of an address's windows, and of its network's meter. */
+/** Of its windows, and its network's meter. */
 export function keysOf(windows: Database<Buffer, Buffer>, addressKey: string): readonly Buffer[] {
   const starts = [ADDRESS, CALLER].map(kind => kind + addressKey)
   const found = starts.flatMap(start => {

@@ -1,4 +1,4 @@
-/** The store on LMDB: no server, no set-up. All workers of a machine share it, and it survives restarts. */
+/** The store on LMDB: no server, no set-up. A machine's workers share it, and it survives restarts. */
 
 import type { Store, StoreListener, StoreStatus, StoreTrouble } from '../store.ts'
 import { openState, type StateEnvironment } from './environment.ts'
@@ -7,19 +7,17 @@ import { type EmbeddedClocks, EmbeddedRequests, SYSTEM_CLOCKS } from './requests
 
 interface EmbeddedStoreOptions extends StoreListener {
   readonly dataDir: string
-  /** For the state's files. */
+  /** Of the state's files. */
   readonly bytesMax: number
-  /** Whether this process removes expired entries; one per machine is enough. */
+  /** Removes expired entries; one process per machine is enough. */
   readonly sweeps: boolean
-  /** For tests. */
   readonly clocks?: EmbeddedClocks
 }
 
 const SWEEP_COUNT = 500
 /**
- * Pause between slices of a sweep. A sweep reads live entries too, so the pause is short only while many are dead: then it
- * reads up to 100,000 entries a second, and dead ones never outnumber live ones for long. Otherwise sweeping costs next to
- * nothing.
+ * A sweep reads live entries too, so the pause is short only while many are dead: then up to 100,000 a second are read, and
+ * dead entries never outnumber live ones for long. Otherwise a sweep costs next to nothing.
  */
 const SWEEP_PAUSES_MS = [
   { deadShareMin: 0.5, pauseMs: 5 },
@@ -84,7 +82,7 @@ export class EmbeddedStore implements Store {
     this.#timer = setTimeout(() => this.#maintain(), afterMs).unref()
   }
 
-  /** Sweeps a slice, checks the bound, and sees whether a failed disk takes writes again. */
+  /** Sweeps, checks the bound, and sees whether a failed disk takes writes again. */
   #maintain(): void {
     let pauseMs = SWEEP_IDLE_MS
     try {
@@ -101,15 +99,15 @@ export class EmbeddedStore implements Store {
     this.#schedule(pauseMs)
   }
 
-  /** Returns how long to wait for the next slice. */
+  /** Returns the next pause. */
   #sweep(): number {
     try {
       const deadShare = this.requests.sweep(SWEEP_COUNT)
       if (deadShare === undefined) return SWEEP_IDLE_MS
       return SWEEP_PAUSES_MS.find(({ deadShareMin }) => deadShare >= deadShareMin)!.pauseMs
     } catch {
-      // LMDB can fail to commit a sweep (MDB_BAD_TXN: it miscounted its free pages) and still take the next transaction. So
-      // the store is away only if a small write fails too. The slice is swept again later.
+      // LMDB can fail to commit a sweep (MDB_BAD_TXN: it miscounted its free pages) and still take other transactions. So the
+      // store is away only if a small write fails too. The slice is swept again later.
       this.#probe()
       return SWEEP_IDLE_MS
     }
@@ -122,7 +120,7 @@ export class EmbeddedStore implements Store {
   #checkSize(): void {
     const { windows, marks, probe } = this.#state
     const used = [windows, marks, probe].reduce((bytes, database) => bytes + bytesOf(database.getStats()), 0)
-    // Twice in a row, because a failed reading of lmdb looks like a successful one.
+    // Twice in a row: a failed reading looks like a successful one.
     const isOver = used > this.#options.bytesMax
     const isFull = isOver && this.#wasOver
     this.#wasOver = isOver

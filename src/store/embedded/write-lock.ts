@@ -15,21 +15,20 @@ import './lmdb-platform.ts'
 import { mkdirSync } from 'node:fs'
 import { open, type RootDatabase, type RootDatabaseOptionsWithPath, type TransactionFlags } from 'lmdb'
 
-/** Each process that has a file open holds a slot: more than the most workers need, twice for a roll. */
+/** A process holds a slot for each open file: more than the most workers need, twice for a roll. */
 const READERS_MAX = 1024
 
-/** ABORTABLE | SYNCHRONOUS_COMMIT | NO_SYNC_FLUSH of lmdb, which only declares them. */
+/** ABORTABLE | SYNCHRONOUS_COMMIT | NO_SYNC_FLUSH; lmdb only declares them. */
 const UNFLUSHED = 0x10003 as TransactionFlags
 
 type FileOptions = RootDatabaseOptionsWithPath & { readonly path: string }
 
-/** May be opened several times by a process, and closed as often: lmdb counts. */
+/** A process may open and close it several times: lmdb counts. */
 function openFile(options: FileOptions): RootDatabase {
   mkdirSync(options.path, { recursive: true, mode: 0o700 })
   return open({ maxReaders: READERS_MAX, cache: false, ...options })
 }
 
-/** An LMDB file and its lock, whose file lies beside it. */
 export class LockedFile {
   readonly root: RootDatabase
   readonly #lock: RootDatabase
@@ -41,8 +40,8 @@ export class LockedFile {
   }
 
   /**
-   * Runs the action while holding the lock, also if this process holds it already. For actions with write transactions of
-   * their own: opening a database that does not exist yet.
+   * Runs the action under the lock, which may be held already. For actions with their own write transactions: opening a
+   * database that does not exist yet.
    */
   hold<T>(action: () => T): T {
     if (this.#isHeld) return action()
@@ -61,7 +60,7 @@ export class LockedFile {
     return this.hold(() => this.root.transactionSync(action))
   }
 
-  /** Does not wait for the disk: for writes that a crash of the machine may lose. */
+  /** A crash of the machine may lose these writes. */
   writeUnflushed<T>(action: () => T): T {
     return this.hold(() => this.root.transactionSync(action, UNFLUSHED))
   }

@@ -1,4 +1,4 @@
-/** A connection to Redis: standalone, Sentinel or Cluster, behind the few calls that the store needs. */
+/** A connection to Redis: standalone, Sentinel or Cluster. */
 
 import { isIP } from 'node:net'
 import { type ConnectionOptions, createSecureContext } from 'node:tls'
@@ -9,64 +9,58 @@ import { orByText, type Script } from './scripts.ts'
 export const CLUSTER_SLOTS = 16384
 
 /**
- * A connection to one server. An epoch holds only for the connection over which it was read, so calls go over this connection
- * alone: a Cluster's redirections come back as errors.
+ * An epoch holds only for the connection over which it was read, so calls go over one connection: a Cluster's redirections
+ * come back as errors.
  */
 export type Server = Redis
 
-/** Calls a command, and resolves with the reply as text. */
+/** Resolves with the reply as text. */
 export type Ask = (name: string, ...args: string[]) => Promise<unknown>
 
 export interface Connection extends Link {
-  /**
-   * Asks the server that has the keys, following redirections. Nothing else is sent again. Rejects at the deadline of a call.
-   */
+  /** Asks the server that has the keys. Follows redirections, resends nothing else, and rejects at the deadline. */
   readonly ask: Ask
-  /** The same, with replies as bytes. */
+  /** Replies are bytes. */
   readonly askBytes: Ask
-  /** @param what for the message at the deadline */
   run(script: Script, keys: readonly string[], values: readonly string[], what: string): Promise<unknown>
 }
 
-/** What a Cluster and a single server do differently. */
+/** Where Cluster and single server differ. */
 interface Link {
   readonly isCluster: boolean
-  /** The connection to the server that has the slot; undefined if there is none now, or the server is not known. */
+  /** undefined if there is no connection now, or the slot's server is not known. */
   serverOf(slot: number): Server | undefined
   send(command: Command): Promise<unknown>
-  /** Asks the Cluster which server has a key now, for `serverOf`. */
+  /** Asks the Cluster which server has a key, for `serverOf`. */
   locate(key: string): Promise<void>
-  /** When calls may succeed again. */
   onReady(listener: () => void): void
   onLost(listener: (server: Server) => void): void
-  /** Ends a silent connection; a new one is made. */
+  /** For a silent connection; a new one is made. */
   drop(server: Server): void
-  /** Ends a connection attempt for this slot that has taken too long. */
+  /** Ends a connection attempt that takes too long. */
   unstick(slot: number): void
-  /** Since the connection was last ready: one line without credentials. */
+  /** Of the time since it was last ready, without credentials. */
   readonly lastError: () => string | undefined
   close(): void
 }
 
 const RECONNECT_MS_MAX = 200
 const SENTINEL_MS_MAX = 2000
-/** Longest wait while Redis loads its file: it is often ready earlier than it estimates. */
+/** Longest wait while Redis loads its file: often it is ready sooner than it estimates. */
 const LOADING_MS = 100
-/** How long an abandoned connection may take to end. */
 const DISCONNECT_MS = 500
 
 /**
- * How long a connection may be silent or incomplete before another is tried, since a server may accept a connection and then
- * send nothing. It bounds how soon a Redis that is back is found, and leaves time for several round trips as long as a call's
- * deadline.
+ * How long a connection may be silent or incomplete before another is tried: a server may accept and then send nothing. Leaves
+ * time for several round trips as long as a call's deadline, and bounds how soon a Redis that is back is found.
  */
 export function patienceMs(deadlineMs: number): number {
   return Math.max(500, 4 * deadlineMs)
 }
 
 /**
- * No offline queue, no resends, no retries: a call fails at once, and no script runs twice. READONLY means that this server is
- * no longer the primary: reconnect, but do not resend.
+ * No queue, resends or retries: a call fails at once, and no script runs twice. After READONLY (this server is no longer the
+ * primary) reconnect, but do not resend.
  */
 const CLIENT_OPTIONS = {
   protocol: 2,
@@ -113,7 +107,7 @@ function connectRedis(target: RedisTarget, patience: number): Link {
   const isStuck = stuckCheck(patience)
   const errors = noteErrors(client)
   let isClosed = false
-  // A server that loads its file accepts connections, and ioredis then waits without reporting an error.
+  // While a server loads its file, it accepts connections, and ioredis waits without an error.
   const askIfLoading = () => {
     if (client.status !== 'connect') return
     client.call('info', 'persistence').then(
@@ -134,7 +128,7 @@ function connectRedis(target: RedisTarget, patience: number): Link {
     onReady: listener => client.on('ready', listener),
     onLost: listener => client.on('close', () => listener(client)),
     drop: server => server.disconnect(true),
-    // Not while ioredis asks the Sentinels: those queries have deadlines, and must not be interrupted.
+    // Sentinel queries have their own deadlines, and must not be interrupted.
     unstick: () => {
       if (client.status !== 'connect' || !isStuck(client.stream)) return
       errors.note(new Error(`no answer within ${patience} ms`))
@@ -155,7 +149,7 @@ function connectCluster(target: RedisTarget, patience: number): Link {
     retryDelayOnFailover: 0,
     slotsRefreshTimeout: 1000,
     slotsRefreshInterval: 5000,
-    // Connect to the name, not to its address: certificates are for names.
+    // Certificates are for names, so connect to the name.
     ...(target.tls === undefined
       ? {}
       : { dnsLookup: (name: string, done: (error: null, address: string) => void) => done(null, name) }),
@@ -181,7 +175,7 @@ function connectCluster(target: RedisTarget, patience: number): Link {
     },
     onReady: listener => cluster.on('ready', listener),
     onLost: listener => cluster.on('-node', (node: Redis) => listener(node)),
-    // Shards may share this connection, and each `disconnect` adds a listener.
+    // Shards may share a connection, and each `disconnect` adds a listener.
     drop: server => {
       if (!dropped.has(server)) server.disconnect()
       dropped.add(server)
@@ -196,8 +190,8 @@ function connectCluster(target: RedisTarget, patience: number): Link {
 }
 
 /**
- * Whether a connection attempt was first seen more than `patience` ms ago. It then counts as new again: ioredis takes a while
- * to end an attempt, and each call meanwhile adds a listener.
+ * Whether an attempt was first seen more than `patience` ms ago. It then counts as new: ioredis takes a while to end it, and
+ * each call meanwhile adds a listener.
  */
 function stuckCheck(patience: number): (attempt: object) => boolean {
   const seenAtMs = new WeakMap<object, number>()
@@ -229,7 +223,7 @@ function sentinelOptions(target: RedisTarget, options: ReturnType<typeof dataOpt
     sentinels: [...target.nodes],
     name: target.primaryName!,
     sentinelCommandTimeout: SENTINEL_MS_MAX,
-    // Listens for +switch-master. Otherwise a client stays with the demoted primary for ten seconds.
+    // For +switch-master. Without it a client stays with the demoted primary for ten seconds.
     failoverDetector: true,
     ...(sentinelUsername === undefined ? {} : { sentinelUsername }),
     ...(sentinelPassword === undefined ? {} : { sentinelPassword }),
@@ -240,11 +234,11 @@ function sentinelOptions(target: RedisTarget, options: ReturnType<typeof dataOpt
 function tlsOptions(target: RedisTarget): ConnectionOptions {
   const { ca, cert, key, name } = target.tls!
   const [node] = target.nodes
-  // With a single host, its name tells a server that has several certificates which one to use (SNI).
+  // Tells a single server with several certificates which one to use (SNI).
   const host = target.kind === 'standalone' && isIP(node!.host) === 0 ? node!.host : undefined
   const servername = name ?? host
   return {
-    // Made once: reading certificates takes milliseconds.
+    // Once: reading certificates takes milliseconds.
     secureContext: createSecureContext({
       ...(ca === undefined ? {} : { ca }),
       ...(cert === undefined ? {} : { cert }),
@@ -258,7 +252,7 @@ function noteErrors(client: Redis | Cluster) {
   let last: string | undefined
   const note = (error: Error) => {
     const text = briefError(error)
-    // 'All sentinels failed' follows the Sentinels' own errors, which say more.
+    // 'All sentinels failed' comes after errors that say more.
     if (last === undefined || !text.startsWith('All sentinels')) last = text
   }
   client.on('error', note)
@@ -270,15 +264,15 @@ function noteErrors(client: Redis | Cluster) {
   return { note, last: () => last }
 }
 
-/** Only the message is passed on: ioredis errors carry the command's arguments, keys and tokens among them. */
+/** ioredis errors carry the command's arguments, keys and tokens among them, so only the message is passed on. */
 function briefError(error: Error & { code?: string; lastNodeError?: Error }): string {
   const cause = error.lastNodeError ?? error
   const [line = ''] = cause.message.trim().split('\n')
-  // A server that does not know a command repeats its arguments, which may include a password.
+  // An unknown command's error repeats its arguments, which may include a password.
   return line.replace(/,? with args beginning with:.*$/, '') || error.code || 'connection failed'
 }
 
-/** Rejects after `ms`. Not for calls on the request path. */
+/** Not for the request path. */
 export function withDeadline<T>(promise: Promise<T>, ms: number, what: string): Promise<T> {
   return new Promise<T>((resolve, reject) => {
     const timer = setTimeout(() => {
@@ -298,7 +292,7 @@ export function shardTags({ isCluster }: Pick<Connection, 'isCluster'>, count: n
   return isCluster ? evenlySpreadTags(count) : ['0']
 }
 
-/** One slot in each of `count` equal ranges, so that shards spread evenly over any Cluster. */
+/** One slot in each of `count` equal ranges spreads shards evenly over any Cluster. */
 export function evenlySpreadTags(count: number): string[] {
   const tags: string[] = []
   const slotsPerRange = CLUSTER_SLOTS / count

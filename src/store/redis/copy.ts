@@ -1,4 +1,4 @@
-/** Redis as source or target of `powgate store copy`. A Cluster keeps its number of shards, so both ends must have as many. */
+/** Redis as source or target of `powgate store copy`. A Cluster keeps its shards, so both ends must have as many. */
 
 import { describeTarget, type RedisTarget } from '../../config/redis.ts'
 import type { CopyEnd, StateEntry } from '../copy.ts'
@@ -10,8 +10,8 @@ import { RedisRecords } from './records.ts'
 const SCAN_COUNT = '1000'
 const [CALL_MS, OPEN_MS] = [10_000, 5000]
 /**
- * A service that starts trusts the memory if the clock was noted at most 30 s before or after (lua/epoch.lua). Noting it 25 s
- * ahead leaves 55 s to start, and still notices any clock step that would use up a record's minute of margin.
+ * A service that starts trusts the memory if the clock was noted within 30 s (lua/epoch.lua). 25 s ahead leaves 55 s to start,
+ * and a clock step that would use up a record's minute of margin is still noticed.
  */
 const NOTED_AHEAD_MS = 25_000
 /** Everything but the epoch and what belongs to it. */
@@ -36,7 +36,6 @@ class RedisEnd implements CopyEnd {
   readonly place: string
   readonly sites: RedisRecords
   readonly #connection: Connection
-  /** How the keys of each shard start. */
   readonly #starts: readonly string[]
 
   constructor(place: string, connection: Connection, sites: RedisRecords, prefix: string, shards: number) {
@@ -59,7 +58,7 @@ class RedisEnd implements CopyEnd {
     const epochs: number[] = []
     for (const start of this.#starts) {
       const [epoch, look] = (await this.#connection.ask('mget', `${start}epoch`, `${start}look`)) as string[]
-      // A restart, a change of role or an eviction may have lost records; see lua/epoch.lua.
+      // Records may be lost by a restart, a change of role or an eviction; see lua/epoch.lua.
       const { process, evicted } = await this.#process(start)
       const [noted, , notedEvicted = ''] = look?.split(' ') ?? []
       if (!epoch || noted !== process || notedEvicted !== evicted) return undefined
@@ -116,7 +115,7 @@ class RedisEnd implements CopyEnd {
     this.#connection.close()
   }
 
-  /** In batches; a key may come twice. */
+  /** A key may come twice. */
   async *#scan(start: string): AsyncIterable<readonly string[]> {
     let cursor = '0'
     do {
@@ -128,7 +127,7 @@ class RedisEnd implements CopyEnd {
     } while (cursor !== '0')
   }
 
-  /** What lua/epoch.lua notes of a shard's server. */
+  /** What lua/epoch.lua notes. */
   async #process(start: string) {
     const info = async (section: string) => String(await this.#askServer(start, 'info', section))
     const [server, replication, stats, memory] = await Promise.all(

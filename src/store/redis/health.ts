@@ -11,20 +11,19 @@ import type { StoreListener } from '../store.ts'
 import { causeOf } from './inspection.ts'
 import type { Shard } from './shard.ts'
 
-/** Shards that lose the same server notice it some milliseconds apart; one log line reports them all. */
+/** Shards notice a lost server some milliseconds apart; one log line reports all. */
 const GATHER_MS = 50
 const CAUSE_LOOK_MS = 500
 const CAUSE_TOLD_MS = 60_000
-/** Between reports of lost memory: a server that evicts keys may lose some with every call. */
+/** Between reports: a server that evicts keys may lose some with every call. */
 const FORGOTTEN_MS = 10_000
-/** At the start, a store with half of its shards up waits this long for the others. */
+/** At the start, wait this long for the other half of the shards. */
 const START_MS = 1000
 
 export class ShardHealth {
   readonly #shards: readonly Shard[]
   readonly #listener: StoreListener
   readonly #connectionError: () => string | undefined
-  /** When each cause of this outage was last reported. */
   readonly #toldAtMs = new Map<StoreCause, number>()
   readonly #forgotten = new Set<Shard>()
   #forgottenTimer: NodeJS.Timeout | undefined
@@ -37,7 +36,7 @@ export class ShardHealth {
   /**
    * @param listener hears when the first shard goes down, why, when all are up again, and once of shards that lose memory
    *   together
-   * @param connectionError the last, since the connection was last ready
+   * @param connectionError the last since the connection was ready
    */
   constructor(shards: readonly Shard[], listener: StoreListener, connectionError: () => string | undefined) {
     this.#shards = shards
@@ -60,7 +59,7 @@ export class ShardHealth {
     return length === 1 ? this.cause() : `${this.#upCount()} of ${length} shards answer: ${this.cause()}`
   }
 
-  /** Why the first shard is down. A connection error says more than its symptoms. */
+  /** A connection error says more than its symptoms. */
   cause(): string {
     const down = this.#shards.find(shard => !shard.isUp)
     return down === undefined ? 'the scripts run' : (this.#connectionError() ?? down.cause)
@@ -112,10 +111,7 @@ export class ShardHealth {
     this.#timer = setInterval(() => this.#tellCause(), CAUSE_LOOK_MS).unref()
   }
 
-  /**
-   * The first symptom is rarely the cause, which may also change. Each cause is logged once a minute, so alternating ones are
-   * no flood.
-   */
+  /** The first symptom is rarely the cause, and causes change. Each is logged once a minute. */
   #tellCause(): void {
     const cause = causeOf(this.cause())
     const nowMs = performance.now()

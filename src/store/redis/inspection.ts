@@ -1,4 +1,4 @@
-/** Whether a Redis can be used, and what its operator should know: from its errors and its INFO. */
+/** Whether a Redis can be used, and what its operator should know. */
 
 import { describeTarget, type RedisTarget } from '../../config/redis.ts'
 import type { StoreCause } from '../../domain/reason-words.ts'
@@ -6,12 +6,12 @@ import { type StoreListener, StoreSetupError, type StoreStatus, type StoreTroubl
 import { type Ask, CLUSTER_SLOTS, type Connection } from './connection.ts'
 
 const VERSION_MIN = [6, 2] as const
-/** When a script's user lacks a command. Redis 7.2 and later name the command, earlier ones do not. */
+/** A script's user lacks a command, which Redis 7.2 and later name. */
 const NOT_ALLOWED = /can't run this command|no permissions to run/
-/** Errors that waiting does not mend. */
+/** Waiting does not mend these. */
 const REFUSALS = /WRONGPASS|NOAUTH|NOPERM|invalid password/i
 
-/** The variables that are probably wrong, by the error text: the first match counts. */
+/** The variables that are probably wrong, by the first matching error text. */
 const BLAMED: readonly (readonly [about: RegExp, variables: (target: RedisTarget) => readonly string[]])[] = [
   [/to sentinel .*(WRONGPASS|NOAUTH|NOPERM|invalid password)/i, ({ from }) => [from.sentinel]],
   [/NOAUTH/, ({ from }) => [from.password]],
@@ -23,7 +23,7 @@ const BLAMED: readonly (readonly [about: RegExp, variables: (target: RedisTarget
   [/self-signed|unable to (get|verify)/, () => ['POWGATE_REDIS_TLS_CA']],
 ]
 
-/** Why a Redis is away, by the error text: the first match counts. */
+/** By the first matching error text. */
 const CAUSES: readonly (readonly [about: RegExp, cause: StoreCause])[] = [
   [/WRONGPASS|NOAUTH|NOPERM|invalid password/i, 'auth'],
   [/ENOTFOUND|EAI_AGAIN/, 'name'],
@@ -37,10 +37,9 @@ const CAUSES: readonly (readonly [about: RegExp, cause: StoreCause])[] = [
 
 const POLL_MS = 20
 const CLOCK_APART_SECONDS_MAX = 1
-/** The call with the shortest round trip counts. */
+/** The one with the shortest round trip counts. */
 const TIME_CALLS = 5
 
-/** For whoever configured it. */
 export function troubleOf(target: RedisTarget, why: string): StoreTrouble {
   const [, variables] = BLAMED.find(([about]) => about.test(why)) ?? []
   const names = [...new Set(variables?.(target) ?? ['REDIS_URL'])].join(', ')
@@ -61,8 +60,6 @@ async function refusedCommand(ask: Ask, why: string): Promise<string> {
 }
 
 /**
- * Waits until the server is reached and can be used.
- *
  * @param reach rejects with the cause while the server is not reached
  * @throws StoreSetupError after `openMs`, or if the server refuses for good, or lacks something
  */
@@ -86,7 +83,7 @@ export async function untilUsable(
   await checkServer(connection.ask, target)
 }
 
-/** Too old, or without the database: ioredis then stays in database 0. */
+/** Without the database, ioredis would stay in database 0. */
 async function checkServer(ask: Ask, target: RedisTarget): Promise<void> {
   if (target.db > 0)
     await ask('select', String(target.db)).catch((error: Error) => {
@@ -103,7 +100,7 @@ async function checkServer(ask: Ask, target: RedisTarget): Promise<void> {
   }
 }
 
-/** One line each. Commands that the server refuses are skipped. */
+/** One line each. Skips what the server refuses to tell. */
 export async function adviceOn(ask: Ask, kind: RedisTarget['kind']): Promise<string[]> {
   const [persistence, replication, memory, cluster] = await Promise.all([
     infoOf(ask, 'persistence'),
@@ -120,7 +117,7 @@ export async function adviceOn(ask: Ask, kind: RedisTarget['kind']): Promise<str
   ]
 }
 
-/** `Redis 7.0.15`, `Valkey 8.0.1`; undefined if the server does not say. */
+/** `Redis 7.0.15`, `Valkey 8.0.1`. */
 export async function versionOf(ask: Ask): Promise<string | undefined> {
   const { valkey_version: valkey, redis_version: redis } = await infoOf(ask, 'server')
   return valkey === undefined ? redis && `Redis ${redis}` : `Valkey ${valkey}`
@@ -145,7 +142,7 @@ function evictionAdvice({ maxmemory_policy: policy, maxmemory }: Fields): string
     : []
 }
 
-/** INFO does not tell whether snapshots are taken, and CONFIG GET would tell passwords too. */
+/** INFO does not tell whether snapshots are taken, and CONFIG GET would tell passwords. */
 function persistenceAdvice(fields: Fields): string[] {
   if (fields.aof_enabled === undefined) return []
   const lines: string[] = []
@@ -196,7 +193,6 @@ function clockAdvice(aheadSeconds: number): string[] {
     : []
 }
 
-/** One server's state. INFO that it refuses is left out. */
 export async function lookAt(ask: Ask): Promise<StoreStatus> {
   const { maxmemory_policy: policy } = await infoOf(ask, 'memory')
   const { evicted_keys: evictedKeys = '0' } = await infoOf(ask, 'stats')
@@ -204,7 +200,7 @@ export async function lookAt(ask: Ask): Promise<StoreStatus> {
   return { clockAheadSeconds: await clockAhead(ask), evictsBy, evictedKeys: Number(evictedKeys) }
 }
 
-/** In seconds, to the millisecond; 0 if the server does not tell its time. */
+/** In seconds, to the millisecond; 0 if unknown. */
 async function clockAhead(ask: Ask): Promise<number> {
   let [aheadMs, shortestMs] = [0, Number.POSITIVE_INFINITY]
   for (let call = 0; call < TIME_CALLS; call++) {
@@ -219,7 +215,7 @@ async function clockAhead(ask: Ask): Promise<number> {
   return Math.round(aheadMs) / 1000
 }
 
-/** Empty if the server refuses the command. */
+/** Empty if refused. */
 async function infoOf(ask: Ask, section: string): Promise<Fields> {
   return fieldsOf(await attempt(ask, 'info', section))
 }
@@ -232,7 +228,6 @@ async function attempt(ask: Ask, name: string, ...args: string[]): Promise<unkno
   }
 }
 
-/** From lines of `name:value`. */
 function fieldsOf(text: unknown): Fields {
   if (typeof text !== 'string') return {}
   return Object.fromEntries([...text.matchAll(/^(\w+):(.*?)\r?$/gm)].map(([, name, value]) => [name, value]))

@@ -1,6 +1,6 @@
 /**
- * ioredis, and everything that relies on more than its documentation promises. If another version is installed, the start
- * fails with a message, instead of some later request.
+ * ioredis, and all that relies on more than its documentation promises. With another version, the start fails with a message,
+ * instead of some later request.
  */
 
 import { connect, type Socket } from 'node:net'
@@ -11,9 +11,9 @@ import { StoreSetupError } from '../store.ts'
 
 export { Cluster, Command, Redis }
 
-/** The version that was examined; package.json pins it. */
+/** As examined, and pinned in package.json. */
 const VERSION = '6.0.0'
-/** Not exported, hence the import by path. */
+/** Not exported. */
 const StandaloneConnector = standalone.default
 
 const METHODS: readonly [of: { readonly prototype: object }, name: string][] = [
@@ -30,18 +30,18 @@ for (const [of, name] of METHODS) {
 }
 
 /**
- * ioredis has a class that extends String, so V8 keeps String.prototype as a dictionary and inlines no string method:
- * `charCodeAt` takes 8.8 ns instead of 1.8, which adds some 4 us to a /verify-token. A few hundred loads through an object
- * that inherits from the prototype make it fast again.
+ * An ioredis class extends String, so V8 keeps String.prototype as a dictionary and inlines no string method: `charCodeAt`
+ * takes 8.8 ns instead of 1.8, some 4 us of a /verify-token. A few hundred loads through an heir make the prototype fast
+ * again.
  */
 const heir: string = Object.create(String.prototype)
 for (let loads = 0; loads < 1000; loads++) void heir.charCodeAt
 
-/** A command that is encoded already; ioredis sends it and matches the reply. */
+/** An encoded command, which ioredis only sends and matches to its reply. */
 export class PreparedCommand extends Command {
   readonly #bytes: Buffer
 
-  /** @param args those that ioredis needs to find the slot */
+  /** @param args for ioredis to find the slot */
   constructor(name: string, args: string[], bytes: Buffer) {
     super(name, args)
     this.#bytes = bytes
@@ -52,15 +52,14 @@ export class PreparedCommand extends Command {
   }
 }
 
-/** A class that makes sockets; ioredis passes it its own options. */
+/** Makes sockets, from ioredis' own options. */
 type ConnectorConstructor = NonNullable<RedisOptions['Connector']>
 
 const HANDSHAKE_MS = 250
 
 /**
- * Connectors with one more error listener. A TLS socket that is closed during its handshake emits two errors, ioredis listens
- * for one, and an unheard error ends the process. (A Cluster's subscriber connection has no connector, so it stays without.)
- * They also notice when only one side uses TLS.
+ * A TLS socket closed during its handshake emits two errors, ioredis listens for one, and an unheard error ends the process:
+ * so there is one more listener. (Not for a Cluster's subscriber, which has no connector.) Also notices TLS on one side only.
  */
 export const QuietConnector = class extends StandaloneConnector {
   override async connect(...args: Parameters<InstanceType<typeof StandaloneConnector>['connect']>) {
@@ -86,7 +85,7 @@ function watched<Stream extends Socket>(stream: Stream): Stream {
   })
 }
 
-/** A Redis without TLS waits for a line end, so it leaves the handshake unanswered. */
+/** A Redis without TLS waits for a line end, and does not answer the handshake. */
 function askWithoutTls(stream: Socket): void {
   if (stream.remotePort === undefined) return
   const plain = connect(stream.remotePort, stream.remoteAddress, () => plain.write('PING\r\n'))

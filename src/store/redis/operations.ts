@@ -1,6 +1,6 @@
 /**
- * Encodes the operations of the turn script as text of one-byte characters, and decodes their answers. The layouts, and what
- * the fields of an answer mean, are in each operation's Lua file.
+ * Encodes the turn script's operations as text of one-byte characters, and decodes their answers. Each operation's Lua file
+ * describes both.
  */
 
 import { MARKS_LIMIT_MAX, verificationKind } from '../../domain/address-log.ts'
@@ -30,7 +30,6 @@ export function probeOperation(key: string, writes: boolean): Operation {
   return plain([key], writes ? 'PW' : 'P')
 }
 
-/** An operation without meters. */
 export function plain(keys: readonly string[], text: string): Operation {
   return { keys, text, meters: NONE, namesMeters: false }
 }
@@ -45,7 +44,7 @@ export function challengeOperation(keyPrefix: string, request: ChallengeRequest)
   }
 }
 
-/** @param keepMs how long to keep the used nonce; 0 without a nonce */
+/** @param keepMs for the used nonce; 0 without one */
 export function solutionOperation(keyPrefix: string, request: SolutionRequest, keepMs: number): Operation {
   const { addressKey, spend, metering, addressLimit, failed } = request
   const log = `${keyPrefix}l:${addressKey}`
@@ -60,7 +59,7 @@ export function solutionOperation(keyPrefix: string, request: SolutionRequest, k
   }
 }
 
-/** The common keys are the same strings in each call, so V8 keeps their hashes; only networks' keys are made anew. */
+/** The common keys are the same strings in each call, so V8 keeps their hashes. */
 function meterKeys(keyPrefix: string, metering: Metering | undefined): readonly string[] {
   if (metering === undefined) return NONE
   const { shared, networks } = metering
@@ -79,7 +78,6 @@ function sharedKeys(keyPrefix: string, shared: readonly string[]): string[] {
   return keys
 }
 
-/** The fields before the numbers of the meters. */
 function meteringText({ isV4, expected, isInTime }: Metering): string {
   const time = isInTime === undefined ? 0 : isInTime ? 1 : 2
   return fromCharCode(isV4 ? 4 : 6) + uint24Text(Math.round(expected)) + fromCharCode(time)
@@ -103,9 +101,9 @@ function solutionText(request: SolutionRequest, keepMs: number): string {
 }
 
 /**
- * @param callerLimit 0 if the caller is not charged here
- * @param keyLimit 0 if no API key is charged
- * @param keepMs how long to keep the redemption record; 0 if no token is redeemed
+ * @param callerLimit 0: the caller is not charged here
+ * @param keyLimit 0: no API key is charged
+ * @param keepMs for the redemption record; 0: no token is redeemed
  */
 export function redemptionText(
   callerLimit: number,
@@ -149,7 +147,7 @@ function uint32Text(value: number): string {
   return fromCharCode(value >>> B3, (value >>> B2) & 0xff, (value >>> B1) & 0xff, value & 0xff)
 }
 
-/** Indexed by the numbers of the scripts, like NONCES and TOKENS below. */
+/** By the scripts' numbers, like NONCES and TOKENS below. */
 const POLICIES: readonly Policy[] = ['address', 'address', 'address-site', 'api-key']
 
 /** | status 1 | first 3 | second 3 |. An unknown status becomes `unavailable`, which refuses. */
@@ -168,7 +166,7 @@ export function limitedAnswer(reply: Buffer, at: number): Limited {
   }
 }
 
-/** @param list in the order of the request's metering; empty without metering */
+/** @param list in the metering's order; empty without metering */
 function metersOf(reply: Buffer, list: readonly Meter[], sharedCount: number): Meters | undefined {
   if (list.length === 0) return undefined
   const meters = metersFrom(list, sharedCount)

@@ -40,7 +40,7 @@ import { untilUsable } from './inspection.ts'
 import { NOTE_HOST, NOTE_USES, WRITE_RECORDS } from './scripts.ts'
 
 const LIST_CHUNK = 500
-/** A host notes every five seconds that it lives. */
+/** Hosts note every five seconds that they live. */
 const HOST_LIVES_MS = 20_000
 const ALL = -1
 
@@ -52,7 +52,7 @@ export class RedisRecords extends Members implements SiteStore {
   readonly #prefix: string
   readonly #tags: readonly string[]
 
-  /** @param shards of the store, on a Cluster */
+  /** @param shards on a Cluster */
   constructor(connection: Connection, prefix: string, shards: number) {
     super()
     this.#connection = connection
@@ -234,7 +234,6 @@ function meanOf(meters: readonly Meter[]): Meter {
   return { sinceMs, atMs, fast: mean(({ fast }) => fast), slow: mean(({ slow }) => slow), isChanged: false }
 }
 
-/** @throws an error that names the record */
 function parsed<Stored>(member: string, json: string): Stored {
   try {
     return JSON.parse(json) as Stored
@@ -251,9 +250,8 @@ function auditEntryOf([id, [, json]]: StreamEntry): AuditEntry {
 const [PATIENT_MS, OPEN_MS] = [2000, 5000]
 
 /**
- * Only sites, API keys and the audit log, for commands and the dashboard. It stays away from shards: a process without an
- * earlier reply cannot tell an outage of all workers from a clock that was set (lua/epoch.lua), so its call would replace the
- * epoch.
+ * For commands and the dashboard. Stays away from shards: without an earlier reply, a process cannot tell an outage of all
+ * workers from a clock that was set (lua/epoch.lua), and its call would replace the epoch.
  *
  * @throws StoreSetupError
  */
@@ -273,7 +271,7 @@ export async function openRedisSites(
   }
 }
 
-/** Does not wait for the server: calls reject until it is reached. */
+/** Calls reject until the server is reached. */
 export function connectRedisSites(target: RedisTarget, keyPrefix: string, shards: number): RedisRecords {
   return new RedisRecords(connect(target, PATIENT_MS), keyPrefix, shards)
 }

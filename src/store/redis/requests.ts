@@ -111,7 +111,7 @@ export class RedisRequests implements RequestStore {
     }
   }
 
-  /** Charges the caller first. The site's shard redeems the token only if the caller's shard admits the request. */
+  /** The site's shard redeems the token only if the caller's shard admits the request. */
   #redeemAcross(
     callerShard: Shard,
     siteShard: Shard,
@@ -135,7 +135,7 @@ export class RedisRequests implements RequestStore {
         const refund = plain(callerKeys, refundText(firstOf(charge!, chargeAt), request.callerLimit))
         this.#redeemOn(siteShard, request, false, (reply, at) => {
           const answer = redemptionAnswer(reply, at)
-          // Refunded, so that a retry after `retryAfterMs` is admitted. (An unknown outcome stays charged: it may have run.)
+          // So that a retry after `retryAfterMs` is admitted. (An unknown outcome stays charged: it may have run.)
           if (answer.status === 'limited') callerShard.enqueue(refund, () => done(answer))
           else done(answer)
         })
@@ -158,7 +158,7 @@ export class RedisRequests implements RequestStore {
     shard.enqueue(plain(keys, text), settle)
   }
 
-  /** By this host's clock, with a margin for other hosts' clocks. */
+  /** With a margin for other hosts' clocks. */
   #keepMs(expiresAtMs: number): number {
     return Math.max(0, Math.ceil(expiresAtMs - this.#now())) + MARK_MARGIN_MS
   }
@@ -170,7 +170,7 @@ export class RedisRequests implements RequestStore {
   }
 }
 
-/** Both epochs are random, so their XOR changes with either. */
+/** Both are random, so their XOR changes with either. */
 function jointEpoch(address: Shard, site: Shard): number | undefined {
   if (address === site) return site.epoch
   return address.epoch === undefined || site.epoch === undefined

@@ -1,4 +1,4 @@
-/** Lua files, read and joined once at start. The numbers that they share with domain/ are put in front. */
+/** Lua files, joined once at start, behind the numbers that they share with domain/. */
 
 import { createHash } from 'node:crypto'
 import { readFileSync } from 'node:fs'
@@ -9,7 +9,7 @@ import { DEFAULT_POLICY } from '../../domain/policy.ts'
 
 export interface Script {
   readonly text: string
-  /** SHA-1 of the text, for EVALSHA. */
+  /** For EVALSHA. */
   readonly sha: string
 }
 
@@ -22,9 +22,7 @@ function scriptOf(parts: readonly string[]): Script {
   return { text, sha: createHash('sha1').update(text).digest('hex') }
 }
 
-/**
- * Turns the rules' numbers into Lua locals (`networkFastMs` into NETWORK_FAST_MS), so that each is written once, in domain/.
- */
+/** Lua locals (`networkFastMs` as NETWORK_FAST_MS), so that each number is written once, in domain/. */
 function numbers(): string {
   const { networksV4, networksV6, ...policy } = DEFAULT_POLICY
   const log = { WINDOW_MS, HALF_WRAP, EXACT_LIMIT_MAX, COUNT_MAX, ACCEPTED_MS, MARKS_LIMIT_MAX }
@@ -51,16 +49,15 @@ const OPERATIONS = load(
   'probe-1',
   'turn',
 )
-/** All request operations of one event-loop turn on one shard. */
 export const TURN = scriptOf([numbers(), OPERATIONS.text])
 export const WRITE_RECORDS = load('write-records-n')
 export const NOTE_USES = load('note-uses-1')
 export const NOTE_HOST = load('time', 'note-host-2')
 
 /**
- * EVALSHA, then EVAL if the server does not know the script. Nothing ran in that case, so nothing runs twice.
+ * EVALSHA, then EVAL if the server does not know the script: nothing ran, so nothing runs twice.
  *
- * @param call gets the command's name and its first argument
+ * @param call gets the command's name and first argument
  */
 export async function orByText(
   { sha, text }: Script,

@@ -24,10 +24,10 @@ interface ShardOptions {
   readonly keyPrefix: string
   readonly deadlineMs: number
   readonly shards: number
-  /** Milliseconds for a script; '' for the server's own clock. */
+  /** In ms; '' for the server's own clock. */
   readonly clock: () => string
   readonly onChange: () => void
-  /** Used nonces and redemption records may be lost, so challenges and tokens that are still open will be refused. */
+  /** Used nonces and redemption records may be lost: challenges and tokens still open will be refused. */
   readonly onForgotten: () => void
   readonly onCall: OnStoreCall | undefined
 }
@@ -38,34 +38,31 @@ interface PendingCall {
   server: Server | undefined
 }
 
-/** Occupies Redis for about half a millisecond. */
+/** Occupies Redis for half a millisecond. */
 const OPERATIONS_MAX = 128
-/** More unanswered calls would be a queue that only delays refusals. */
+/** More would be a queue that only delays refusals. */
 const PENDING_MAX = 256
-/** Each worker learns this soon of tokens that others redeemed; see lua/epoch.lua. */
+/** Workers learn this soon of others' redemptions; see lua/epoch.lua. */
 const PROBE_WHEN_UP_MS = 250
-/**
- * Finds a server that accepts no writes within a second. Not every probe writes, because an append-only file keeps each write.
- */
+/** Finds a server without writes within a second. Not each probe writes: an append-only file keeps it. */
 const PROBES_A_WRITE = 4
 const PROBE_WHEN_LOST_MS = 50
-/** While calls wait for the shard to be found. */
 const PROBE_WHEN_REQUEUED_MS = 10
 const LOCATE_MS_MAX = 2000
 /** Each costs one HMAC for a nonce that seems forged. */
 const FORMER_EPOCHS_MAX = 3
-/** lua/epoch.lua fails with this if the call expects another time than the server's. */
+/** From lua/epoch.lua: the call expects another time than the server's. */
 const OTHER_TIME = 'OTHERTIME '
-/** Errors of calls that did not run: a Cluster's redirections and temporary refusals, and OTHERTIME. */
+/** These calls did not run: redirections and temporary refusals of a Cluster, and OTHERTIME. */
 const DID_NOT_RUN = /^(?:MOVED|ASK|TRYAGAIN|CLUSTERDOWN|OTHERTIME) /
 
 export class Shard {
-  /** undefined until the shard is first reached. */
+  /** undefined until first reached. */
   epoch: number | undefined
   formerEpochs: readonly number[] = []
   isUp = false
   #downSinceMs = performance.now()
-  /** Why the shard is down, or why calls wait. */
+  /** Why the shard is down, or calls wait. */
   cause = 'no answer yet'
   readonly keyPrefix: string
   readonly #epochKey: string
@@ -77,18 +74,18 @@ export class Shard {
   readonly slot: number
   readonly #connection: Connection
   readonly #options: ShardOptions
-  /** The connection on which the epoch was read. */
+  /** On which the epoch was read. */
   #server: Server | undefined
   readonly #clock = new ServerClock()
   #turn = new Turn()
   /**
-   * In the order of their start. A Set would leak: V8 links the table of a changed Set to the next one, and an old table keeps
-   * all later ones alive, with their requests.
+   * Oldest first. A Set would leak: V8 links a changed Set's table to the next one, and an old table keeps all later ones
+   * alive, with their requests.
    */
   readonly #pending: PendingCall[] = []
   #requeued: PendingCall[] = []
   #probeTimer: NodeJS.Timeout | undefined
-  /** The connection that was probed last, and when it last answered (or was first probed). */
+  /** Probed last, and when it last answered (or was first probed). */
   #asked: Server | undefined
   #heardAtMs = 0
   #isLocating = false
@@ -120,7 +117,7 @@ export class Shard {
     if (!this.#closed && this.#server === undefined) this.#probe()
   }
 
-  /** A server that comes back may have lost its memory, so nothing is sent until the epoch is known again. */
+  /** The server may come back without its memory, so nothing is sent until the epoch is known again. */
   connectionLost(server: Server): void {
     if (server === this.#asked) this.#asked = undefined
     if (server === this.#server) this.#goDown('the connection was lost')
@@ -174,7 +171,7 @@ export class Shard {
     )
   }
 
-  /** Keeps a call that did not run, to send it once the shard is found, if that is before its deadline. */
+  /** Sent again once the shard is found, if before its deadline. */
   #requeue(call: PendingCall, cause: string): void {
     this.#requeued.push(call)
     this.cause = cause
@@ -199,7 +196,7 @@ export class Shard {
       try {
         return await server.sendCommand(command)
       } catch (error) {
-        // An error that the server itself sent is a sign of life too.
+        // The server's own error is a sign of life too.
         if (error instanceof Error && error.name === 'ReplyError') this.#heardAtMs = performance.now()
         throw error
       }
@@ -213,7 +210,7 @@ export class Shard {
       this.#failed(call, new Error('a reply of unexpected length'))
       return
     }
-    // A late reply over an abandoned connection has an outdated epoch.
+    // An abandoned connection's late reply has an outdated epoch.
     if (call.server === this.#server) this.#learn(reply, call.startedAtMs)
     this.#settle(call, reply)
   }
@@ -236,11 +233,11 @@ export class Shard {
     settleAll(turn, reply)
   }
 
-  /** One timer for all calls: the oldest is due first. */
+  /** One timer: the oldest call is due first. */
   #armDeadline(afterMs: number): void {
     if (this.#isDeadlineArmed) return
     this.#isDeadlineArmed = true
-    // A stalled event loop runs timers before it reads sockets, so read the sockets first.
+    // A stalled event loop runs timers before it reads sockets, so read them first.
     setTimeout(() => setImmediate(this.#checkDeadline), afterMs)
   }
 
@@ -254,7 +251,7 @@ export class Shard {
     else this.#goDown(this.#requeued.includes(oldest) ? this.cause : `no answer within ${deadlineMs} ms`)
   }
 
-  /** The outcome of every pending operation is now unknown. Late replies count only as a sign of life. */
+  /** No pending operation's outcome is known. Late replies are only a sign of life. */
   #goDown(cause: string): void {
     this.#requeued = []
     const wasUp = this.isUp
@@ -268,7 +265,7 @@ export class Shard {
     if (wasUp && !this.#closed) {
       this.#downSinceMs = performance.now()
       this.cause = cause
-      // The server may have had nothing to answer until now, so its silence is counted from here.
+      // Until now the server may have had nothing to answer.
       this.#heardAtMs = performance.now()
       this.#options.onChange()
       this.#scheduleProbe(0)
@@ -280,7 +277,7 @@ export class Shard {
     if (!this.#closed) this.#probeTimer = setTimeout(this.#probe, afterMs).unref()
   }
 
-  /** Runs the real script, now and then with a write; its answer decides whether the shard is up. */
+  /** The real script, at times with a write; its answer decides whether the shard is up. */
   readonly #probe = (): void => {
     const server = this.#connection.serverOf(this.slot)
     if (this.isUp && server !== undefined && server === this.#server) {
@@ -294,13 +291,13 @@ export class Shard {
       this.#connection.unstick(this.slot)
       this.#locate()
     } else {
-      // As with the deadline: read the sockets first.
+      // As with the deadline.
       if (server === this.#asked) setImmediate(this.#checkSilence, server)
       this.#probeAt(server)
     }
   }
 
-  /** A server may be gone without having closed the connection. */
+  /** A server may go without closing the connection. */
   readonly #checkSilence = (server: Server): void => {
     const silentMs = performance.now() - this.#heardAtMs
     if (
@@ -324,7 +321,7 @@ export class Shard {
     this.#call(turn, server).then(
       reply => {
         this.#heardAtMs = performance.now()
-        // If probes are answered too late, calls would be too: they would run, and be refused all the same.
+        // If probes are late, calls would be too: they would run, and still be refused.
         const isLate = this.#heardAtMs - turn.startedAtMs > deadlineMs
         if (isLate) this.cause = `no answer within ${deadlineMs} ms`
         else if (isReplyTo(turn, reply)) this.#found(server, reply, turn.startedAtMs)
@@ -334,7 +331,7 @@ export class Shard {
         if (!this.isUp) this.cause = message
         if (message.startsWith('MOVED ')) this.#locate()
         const isPrompt = performance.now() - turn.startedAtMs <= deadlineMs
-        // The answer came promptly, so this call was not late: the server's clock was set.
+        // A prompt answer means that the call was not late: the server's clock was set.
         if (message.startsWith(OTHER_TIME) && isPrompt) this.#clock.forget()
       },
     )

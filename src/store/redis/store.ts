@@ -1,4 +1,4 @@
-/** The store on Redis: connection, shards, and what may be asked of them. */
+/** The store on Redis. */
 
 import { describeTarget, type RedisTarget } from '../../config/redis.ts'
 import type { Store, StoreListener, StoreStatus, StoreTrouble } from '../store.ts'
@@ -15,9 +15,8 @@ export interface RedisStoreOptions extends StoreListener {
   readonly deadlineMs: number
   /** On a Cluster; the same for all processes that share the data. */
   readonly clusterShards: number
-  /** How long `open` tries before it gives up. */
   readonly openMs: number
-  /** For tests; undefined: the server's own clock. */
+  /** For tests. */
   readonly clock?: () => number
 }
 
@@ -67,7 +66,7 @@ export class RedisStore implements Store {
     })
   }
 
-  /** Warns if the server may evict keys: used nonces and redemption records can then vanish. */
+  /** A server that evicts keys may drop used nonces and redemption records. */
   async evictionWarning(): Promise<string | undefined> {
     return (await this.advice()).find(line => line.includes('maxmemory-policy'))
   }
@@ -95,7 +94,6 @@ export class RedisStore implements Store {
     return troubleOf(this.#options.target, this.health.cause())
   }
 
-  /** Asks every server that has a shard. */
   async look(): Promise<StoreStatus> {
     const servers = new Set(this.#shards.map(shard => this.#connection.serverOf(shard.slot)))
     servers.delete(undefined)

@@ -1,6 +1,6 @@
 /**
- * Encodes all operations of one event-loop turn on one shard as the bytes of a single call of lua/turn.lua. ioredis only sends
- * them and matches the reply; letting it measure and join every argument took 1.4 us a request.
+ * All operations of one event-loop turn on one shard, as the bytes of one call of lua/turn.lua. ioredis only sends them and
+ * matches the reply: to measure and join every argument took it 1.4 us a request.
  */
 
 import { writeDecimal } from '../../domain/bytes.ts'
@@ -9,18 +9,18 @@ import { METER_BYTES, type Meter, readMeter } from '../../domain/meters.ts'
 import { type Command, PreparedCommand } from './ioredis.ts'
 
 /**
- * Gets the reply and where this operation's answer starts; undefined if the outcome is unknown.
+ * Gets the reply and where the operation's answer starts; undefined if the outcome is unknown.
  *
- * @param meters of this operation; operations of a turn share them
+ * @param meters shared by the operations of a turn
  */
 export type Settle = (reply: Buffer | undefined, at: number, meters: readonly Meter[]) => void
 
 export interface Operation {
-  /** One character per byte; the operation's Lua file says which keys it needs. */
+  /** One character per byte; named in the operation's Lua file. */
   readonly keys: readonly string[]
-  /** One character per byte, laid out as in its Lua file. */
+  /** One character per byte, as in its Lua file. */
   readonly text: string
-  /** Keys of meters, that of all traffic first; none for most operations. */
+  /** That of all traffic first; none for most operations. */
   readonly meters: readonly string[]
   /** Whether the text ends with the numbers of all meters but the first. */
   readonly namesMeters: boolean
@@ -30,14 +30,14 @@ const NO_METERS: readonly never[] = []
 
 export class Turn {
   readonly settles: Settle[] = []
-  /** For each operation, the numbers of its meters, from 1. */
+  /** By operation: the numbers of its meters, from 1. */
   readonly metersOf: (readonly number[])[] = []
-  /** When the first operation was added, by `performance.now`. */
+  /** By `performance.now`. */
   startedAtMs = 0
   readonly #keys = new BulkStrings(KEYS_BYTES)
   readonly #operations = new BulkStrings(OPERATIONS_BYTES)
   #keyCount = 0
-  /** Operations of a turn share most meters, so each is named once. */
+  /** Each named once: operations share most meters. */
   readonly #meters = new Map<string, number>()
 
   get meterCount(): number {
@@ -64,7 +64,7 @@ export class Turn {
 
   /**
    * @param how EVALSHA or EVAL, with the script as `code`
-   * @param keys before those of the operations; a Cluster finds the slot by the first
+   * @param keys before the operations' keys; a Cluster finds the slot by the first
    * @param values before the operations
    */
   call(how: string, code: string, keys: readonly [string, ...string[]], values: readonly string[]): Command {
@@ -94,14 +94,14 @@ function bulks(texts: readonly string[]): string {
   return framed
 }
 
-/** Enough for an ordinary turn; larger ones grow the buffers. */
+/** For an ordinary turn; larger ones grow the buffers. */
 const KEYS_BYTES = 2048
 const OPERATIONS_BYTES = 2048
-/** `$<length>` and two line ends, at most. */
+/** `$<length>` and two line ends. */
 const FRAME_BYTES = 12
 const [DOLLAR, CARRIAGE_RETURN, LINE_FEED] = [0x24, 0x0d, 0x0a]
 
-/** Strings as the Redis protocol frames them: `$<length>\r\n<bytes>\r\n`. */
+/** As the Redis protocol frames them: `$<length>\r\n<bytes>\r\n`. */
 class BulkStrings {
   #bytes: Buffer
   #end = 0
@@ -131,14 +131,13 @@ class BulkStrings {
   }
 }
 
-/** Returns where the next line starts. */
 function endLine(bytes: Buffer, at: number): number {
   bytes[at] = CARRIAGE_RETURN
   bytes[at + 1] = LINE_FEED
   return at + 2
 }
 
-/** A reply's head (epoch, time of the last check, time, number of turns), then answers, then meters. */
+/** The head (epoch, time of the last check, time, number of turns), then answers, then meters. */
 const EPOCH_BYTES = 4
 const TIME_AT = EPOCH_BYTES + 3
 const TURNS_AT = TIME_AT + 8
@@ -154,7 +153,7 @@ export function epochOf(reply: Buffer): number {
   return reply.readUInt32BE(0)
 }
 
-/** The server's clock, Unix milliseconds. */
+/** Unix milliseconds of the server. */
 export function timeOf(reply: Buffer): number {
   return reply.readDoubleBE(TIME_AT)
 }
@@ -173,24 +172,24 @@ export function settleAll({ settles, metersOf }: Turn, reply: Buffer | undefined
   }
 }
 
-/** Times in replies are modulo this; see lua/clock.lua. */
+/** See lua/clock.lua. */
 const CLOCK_WRAP_MS = 2 ** 24
-/** How long after a reply a caller can still say what time the server must have; see lua/epoch.lua. */
+/** How long a caller trusts its own count of the server's time. */
 const EXPECTS_MS_MAX = 3_600_000
 
 /**
- * The clock of a shard's server, by its last reply. Each call says what that clock must show, so the server notices if it was
- * set; see lua/epoch.lua.
+ * The server's clock by its last reply. Each call says what it must show, so the server notices if it was set; see
+ * lua/epoch.lua.
  */
 export class ServerClock {
-  /** When the server last checked its process, in milliseconds of its own clock; '' if unknown. */
+  /** When the server last checked its process, by its own clock in ms; '' if unknown. */
   checkedAt = ''
-  /** Highest number of turns that spent a nonce or redeemed a token, in any server's reply. */
+  /** Most turns that spent a nonce or redeemed a token, in any server's reply. */
   turnsSeen = 0
   #askedAtMs = 0
   #epoch = 0
 
-  /** @param askedAtMs when the call was sent, by `performance.now`: its reply may have waited to be read */
+  /** @param askedAtMs by `performance.now`: the reply may have waited to be read */
   learn(reply: Buffer, askedAtMs: number): void {
     this.checkedAt = String(readUInt24(reply, EPOCH_BYTES))
     this.#askedAtMs = askedAtMs
@@ -198,14 +197,13 @@ export class ServerClock {
     this.turnsSeen = Math.max(this.turnsSeen, reply.readDoubleBE(TURNS_AT))
   }
 
-  /** After the server's clock was set. */
   forget(): void {
     this.checkedAt = ''
   }
 
   /**
-   * `checkedAt` plus the time since by this host's clock; '' if unknown. The epoch follows it, so that another server does not
-   * take it for its own clock.
+   * `checkedAt` plus the time since by this host's clock; '' if unknown. With the epoch, so that no other server takes it for
+   * its own.
    */
   expected(): string {
     const sinceMs = performance.now() - this.#askedAtMs
