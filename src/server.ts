@@ -1,4 +1,4 @@
-/** Builds a worker's HTTP server from store, keys, log and routes. */
+/** Builds a worker's HTTP server. */
 
 import { randomBytes, randomFillSync, randomInt } from 'node:crypto'
 import { setTimeout as sleep } from 'node:timers/promises'
@@ -36,11 +36,11 @@ import { VERSION } from './version.ts'
 export interface Server {
   readonly stats: Stats
   readonly backends: BackendCounts
-  /** Why requests cannot use the store now; undefined if they can. */
+  /** Why requests cannot use the store now. */
   trouble(): StoreTrouble | undefined
-  /** Serves records that the store has lost. */
+  /** Serves what the store has lost. */
   adopt(lost: KnownRecords): void
-  /** Stops accepting, lets requests finish and connections end, and closes everything. */
+  /** Stops accepting, lets requests finish and connections end, closes everything. */
   drain(): Promise<void>
 }
 

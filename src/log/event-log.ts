@@ -1,6 +1,6 @@
 /**
- * Logs what visitors did. Every line has an `event` of the list below, and fields with stable names, from which `powgate
- * explain` lists a visitor's steps. An event that is not logged costs a few comparisons and no allocation.
+ * Logs what visitors did. Each line has an `event` and fields with stable names, from which `powgate explain` lists a
+ * visitor's steps. An event that is not logged costs a few comparisons and no allocation.
  */
 
 import type { Logger } from 'pino'
@@ -19,16 +19,14 @@ export type LogEvent =
   | 'verification-failed'
   | 'token-redeemed'
   | 'refused'
-  /** From the primary: a backend uses half of a limit, or more. */
+  /** A backend uses half of a limit, or more (from the primary). */
   | 'redemption-limit'
-  /** Events beyond the quotas: counts of the last minute, by event or reason. */
+  /** Beyond the quotas: the last minute's counts, by event or reason. */
   | 'unlogged'
   /** An exception in powgate itself. */
   | 'fault'
 
-/**
- * Lines per minute and worker. All quotas together: 1,080 lines of about 450 bytes, 0.7 GB a day under every attack at once.
- */
+/** Lines per minute and worker. In total 1,080 of about 450 bytes: 0.7 GB a day under every attack at once. */
 export const FAILURES_PER_MINUTE = 180
 export const REFUSALS_PER_MINUTE = 120
 const FAULTS_PER_MINUTE = 60
@@ -37,7 +35,7 @@ const MINUTE_MS = 60_000
 export class EventLog {
   readonly #log: Logger
   readonly #isOn: boolean
-  /** At level trace everything is logged. */
+  /** At level trace. */
   readonly #isUnbounded: boolean
   readonly #sample: Sample
   readonly addressText: (address: Address) => string

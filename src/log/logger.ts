@@ -1,6 +1,6 @@
 /**
- * Structured logs: one JSON object a line, shown as text on a terminal. No caller passes secrets. In case one does by mistake,
- * log/redaction.ts withholds fields by name, and removes everything with the form of a secret from every line.
+ * Logs: one JSON object a line, or text on a terminal. No caller passes secrets; against mistakes, log/redaction.ts withholds
+ * fields by name, and removes all that looks like a secret.
  */
 
 import { hostname } from 'node:os'
@@ -22,11 +22,7 @@ export function logLinesLost(): number {
   return output.linesLost
 }
 
-/**
- * Standard output, as JSON for programs or text for a person.
- *
- * @param format `auto` is text on a terminal and JSON elsewhere
- */
+/** @param format `auto` is text on a terminal and JSON elsewhere */
 export async function logDestination(format: LogFormat): Promise<DestinationStream> {
   const isTerminal = isatty(STDOUT)
   if (format === 'json' || (format === 'auto' && !isTerminal)) return output
@@ -37,7 +33,7 @@ export async function logDestination(format: LogFormat): Promise<DestinationStre
     singleLine: true,
     translateTime: 'SYS:HH:MM:ss.l',
   })
-  // A pino-pretty stream would lose the last lines of a process that exits.
+  // A pino-pretty stream loses the last lines of a process that exits.
   return { write: line => output.write(text(line)) }
 }
 

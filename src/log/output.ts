@@ -1,6 +1,6 @@
 /**
- * Writes log lines to standard output without ever making the service wait. A write fails on a full disk, a quota, or a paused
- * reader. Lines then wait here; what does not fit is lost and counted. Writing is retried until it works.
+ * Writes log lines to standard output, and never waits. If a write fails (full disk, quota, paused reader), lines wait here;
+ * what does not fit is lost and counted. Writing is retried until it works.
  */
 
 import { closeSync, constants, fstatSync, openSync, writeSync } from 'node:fs'
@@ -8,18 +8,17 @@ import type { DestinationStream } from 'pino'
 
 const [STDOUT, STDERR] = [1, 2]
 const RETRY_MS = 1000
-/** A pipe or a socket is full while its reader is busy. */
+/** A pipe or socket is full while its reader is busy. */
 const RETRY_FULL_MS = 20
 /** About half a megabyte. */
 const WAITING_MAX = 1000
 
 export class LogOutput implements DestinationStream {
-  /** Since the process started. */
   linesLost = 0
-  /** Called when writing works again after lines were lost. */
+  /** Writing works again, after lines were lost. */
   onWorksAgain: ((lost: number, cause: string) => void) | undefined
   readonly #target: Target
-  /** The first may lack the bytes that were written before the error. */
+  /** The first may lack bytes already written. */
   #waiting: Buffer[] = []
   #lostNow = 0
   #cause = ''
@@ -34,7 +33,6 @@ export class LogOutput implements DestinationStream {
     else if (this.#waiting.push(Buffer.from(line)) === 1) this.#writeWaiting()
   }
 
-  /** Until an error. */
   #writeWaiting(): void {
     let written = 0
     try {
@@ -85,9 +83,9 @@ interface WithHandle {
 }
 
 /**
- * The same open file, but a write fails at once where it would wait for the reader. A pipe is opened anew, so that other
- * processes keep their way of writing. A socket cannot be opened anew, and each fork makes it wait again, in all processes
- * that share it: so a socket or a terminal is switched before each write, by one system call.
+ * The same open file, but a write fails where it would wait for the reader. A pipe is opened anew, so that other processes
+ * keep their way of writing. A socket cannot be, and each fork makes it wait again in all processes that share it: so sockets
+ * and terminals are switched before each write, by one system call.
  */
 function withoutWaiting(fd: number): Target {
   try {
@@ -96,7 +94,7 @@ function withoutWaiting(fd: number): Target {
       return { fd: own, unblock: () => {} }
     }
   } catch {
-    // Another user's pipe: it is switched too.
+    // Another user's pipe is switched too.
   }
   const stream: unknown = fd === STDERR ? process.stderr : process.stdout
   return { fd, unblock: () => (stream as WithHandle)._handle?.setBlocking?.(false) }
@@ -108,7 +106,7 @@ function tellStderr(line: string): void {
     unblock()
     writeSync(fd, line)
   } catch {
-    // stderr may go to the same full disk.
+    // stderr may be on the same full disk.
   }
   if (fd !== STDERR) closeSync(fd)
 }

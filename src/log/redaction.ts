@@ -1,4 +1,4 @@
-/** Keeps secrets out of logs, even if a programming error passes them in. */
+/** Keeps secrets out of logs, whatever programming errors pass in. */
 
 const CENSOR = '[withheld]'
 
@@ -13,7 +13,7 @@ const WITHHELD_NAMES: ReadonlySet<string> = new Set([
   'secrets',
   'password',
   'idempotencyKey',
-  // Errors from Redis have the command and its arguments.
+  // Redis errors: the command and its arguments.
   'command',
   'args',
   'previousErrors',
@@ -23,8 +23,8 @@ const WITHHELD_NAMES: ReadonlySet<string> = new Set([
 const DEPTH_MAX = 5
 
 /**
- * Withholds fields that must not be logged, and makes errors safe. Returns the same object if there are none. (pino's own
- * redaction takes 150 us a line with this many names.)
+ * Withholds fields and makes errors safe, or returns the same object. (pino's own redaction takes 150 us a line for this many
+ * names.)
  */
 export function withhold(
   fields: Record<string, unknown>,
@@ -48,11 +48,11 @@ function withheld(value: unknown, clean: (text: string) => string, depth: number
 }
 
 const API_KEY = /sk_([0-9A-Za-z]{8})_[\w-]{43}/g
-/** Also as encoded in a URL. The nonce stays, because `powgate explain` finds the visitor by it. */
+/** Also URL-encoded. `powgate explain` needs the nonce, so it stays. */
 const TOKEN = /\d{13}(\||%7[Cc])([0-9a-f]{32})\1\d{1,16}\1[\w-]{48,}\1[\w-]{43}/g
 const URL_CREDENTIALS = /:\/\/[^\s/@"]*@/g
 
-/** Removes whatever looks like an API key, a token, or a URL's user and password. */
+/** What looks like an API key, a token, or a URL's credentials. */
 export function scrub(text: string): string {
   return text
     .replace(API_KEY, `sk_$1_${CENSOR}`)
@@ -60,10 +60,10 @@ export function scrub(text: string): string {
     .replace(URL_CREDENTIALS, `://${CENSOR}@`)
 }
 
-/** Shorter secrets would match ordinary text, and make lines unreadable. */
+/** Shorter ones would match ordinary text. */
 const SECRET_CHARACTERS_MIN = 8
 
-/** Like `scrub`, and removes these secrets, plain or as encoded in JSON. */
+/** Also these secrets, plain or in JSON. */
 export function scrubber(secrets: readonly string[]): (text: string) => string {
   const withheld = secrets.filter(secret => secret.length >= SECRET_CHARACTERS_MIN)
   const texts = new Set(withheld.flatMap(secret => [JSON.stringify(secret).slice(1, -1), secret]))
@@ -74,12 +74,12 @@ export function scrubber(secrets: readonly string[]): (text: string) => string {
   }
 }
 
-/** A line must stay below 4 KiB: other workers' lines in the same pipe can be written into a longer one. */
+/** Lines below 4 KiB: another worker's line in the same pipe could be written into a longer one. */
 const MESSAGE_CHARACTERS_MAX = 300
 const STACK_CHARACTERS_MAX = 1200
 const CAUSES_MAX = 2
 
-/** An error as logged: only these fields, and short enough for a line. */
+/** Short enough for a line. */
 interface SafeError {
   readonly type: string
   readonly message: string
@@ -88,7 +88,7 @@ interface SafeError {
   readonly cause?: SafeError
 }
 
-/** @param clean removes secrets, before the text is cut */
+/** @param clean removes secrets, before the cut */
 export function safeError(error: Error, clean: (text: string) => string): SafeError {
   const { stack } = error
   const described = describe(error, clean)

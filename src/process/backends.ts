@@ -1,4 +1,4 @@
-/** Reports backends that near a limit of redemptions: in the log, the dashboard and the metrics. */
+/** Reports backends near a limit of redemptions, to the log, dashboard and metrics. */
 
 import { type BackendCount, BackendWatch, type NearLimit } from '../domain/backends.ts'
 import type { Logger } from '../log/logger.ts'
@@ -9,10 +9,10 @@ const TOLD_AGAIN_MS = 600_000
 export class Backends {
   near: readonly NearLimit[] = []
   readonly #watch = new BackendWatch()
-  /** When a caller was last reported, by `performance.now`, and whether it was over its limit by then. */
+  /** By caller: when it was last reported (`performance.now`), and whether it was over its limit. */
   readonly #told = new Map<string, { readonly atMs: number; readonly isOver: boolean }>()
 
-  /** @param hosts how many share the store */
+  /** @param hosts that share the store */
   constructor(log: Logger, hosts: () => number) {
     setInterval(() => {
       this.near = this.#watch.near(performance.now(), Math.max(1, hosts()))
@@ -20,7 +20,7 @@ export class Backends {
     }, LOOK_MS).unref()
   }
 
-  /** The largest share of a limit that a backend used within the last minute. Above 1, redemptions are refused. */
+  /** The largest share of a limit used by a backend in the last minute. Above 1, redemptions are refused. */
   get used(): number {
     return Math.max(0, ...this.near.map(({ perMinute, limit }) => perMinute / limit))
   }

@@ -1,6 +1,6 @@
 /**
- * The hosts that share a Redis. Each notes every few seconds that it lives, and what must be the same on all. A host that
- * cannot work with the others does not start. A difference that SIGHUP brings later is logged at once.
+ * The hosts that share a Redis. Each notes every few seconds that it lives, and what must be equal on all. A host that differs
+ * does not start; a later difference, after SIGHUP, is logged at once.
  */
 
 import { randomBytes } from 'node:crypto'
@@ -36,7 +36,7 @@ export class Hosts {
     this.#log = log
   }
 
-  /** Between this host and the living ones, one line each. */
+  /** One line each. */
   get differences(): string[] {
     const own = this.#own
     if (own === undefined) return []

@@ -19,7 +19,7 @@ import type { Plan, Primary } from './primary.ts'
 import { reloadSettings } from './reload.ts'
 import type { SiteKeeper } from './site-keeper.ts'
 
-/** Signals within this time count as one: a terminal signals its whole process group, and npm passes the signal on. */
+/** A terminal signals its whole process group, and npm passes the signal on: within this time they count as one. */
 const SAME_SIGNAL_MS = 500
 
 export class Lifecycle {
@@ -28,12 +28,12 @@ export class Lifecycle {
   readonly #hosts: Hosts
   readonly #log: Logger
   readonly #totals: Totals
-  /** The terminal may be closed later. */
+  /** It may be closed later. */
   readonly #wasTerminal = isatty(1)
   #plan: Plan | undefined
   #isRolling = false
   #isAskedAgain = false
-  /** When the stop began, by `performance.now`. */
+  /** By `performance.now`. */
   #stoppingSinceMs: number | undefined
 
   constructor(primary: Primary, keeper: SiteKeeper, hosts: Hosts, log: Logger, totals: Totals) {
@@ -44,14 +44,14 @@ export class Lifecycle {
     this.#totals = totals
     for (const signal of ['SIGTERM', 'SIGINT'] as const) process.on(signal, () => void this.#stop(signal))
     process.on('SIGHUP', () => {
-      // A terminal that is closed sends SIGHUP too.
+      // A closed terminal sends SIGHUP too.
       if (this.#wasTerminal && !isatty(1)) void this.#hangUp()
       else void this.#reload()
     })
     process.on('uncaughtException', error => void this.#fail(error))
   }
 
-  /** Called when the service runs. An earlier SIGHUP takes effect now. */
+  /** An earlier SIGHUP takes effect now. */
   started(plan: Plan): void {
     this.#takesEffect(plan)
     if (this.#isAskedAgain) void this.#reload()
@@ -85,7 +85,7 @@ export class Lifecycle {
     process.exit(0)
   }
 
-  /** The terminal is closed: every write fails, and pending output would keep the process alive. */
+  /** Every write to a closed terminal fails, and pending output would keep the process alive. */
   async #hangUp(): Promise<void> {
     if (this.#isStopping) return
     this.#stoppingSinceMs = performance.now()
@@ -116,7 +116,7 @@ export class Lifecycle {
     this.#isRolling = false
   }
 
-  /** @returns the workers' new plan; undefined if they could not be renewed */
+  /** @returns undefined if the workers could not be renewed */
   async #roll(running: Plan): Promise<Plan | undefined> {
     let plan: ReturnType<typeof reloadSettings>
     try {
@@ -151,19 +151,18 @@ export class Lifecycle {
     return isDone ? plan : undefined
   }
 
-  /** How many sites or API keys the present workers serve and new ones would refuse. */
+  /** Served by present workers, but refused by new ones. */
   async #sitesLost(plan: Plan): Promise<number> {
     if (plan.config.redis === undefined) return 0
-    // The plan may name another server, or the records were lost a moment ago. If no store answers, the first successor says
-    // so.
+    // The plan may name another server, or the loss is a moment old. If no store answers, the first successor says so.
     return this.#keeper.missingIn(plan.config).catch(() => this.#keeper.lost)
   }
 
-  /** After an exception in the primary, workers finish their requests, and the service ends for a restart. */
+  /** After an exception here, workers finish their requests, and the service ends for a restart. */
   async #fail(error: Error): Promise<void> {
     if (this.#isStopping) process.exit(1)
     this.#stoppingSinceMs = performance.now()
-    // The error object is not logged: some errors contain the data that caused them.
+    // Not the error object: some contain the data that caused them.
     this.#log.fatal(
       { problem: error?.message ?? String(error), stack: error?.stack },
       'the primary ends after a fault',

@@ -16,39 +16,39 @@ import { type WorkerListener, WorkerProcess } from './worker-process.ts'
 
 export interface Plan {
   readonly config: Config
-  /** From which each worker makes its own Config. */
+  /** Each worker makes its own Config from them. */
   readonly settings: SettingValues
 }
 
 interface Slot {
   readonly index: number
-  /** Of the last worker that served in this slot. A replacement gets the same. */
+  /** Of the slot's last worker that served; its replacement gets the same. */
   plan: Plan
   worker: WorkerProcess | undefined
-  /** The new worker during a roll. */
+  /** During a roll. */
   successor: WorkerProcess | undefined
   /** In a row, each soon after a start. */
   quickCrashes: number
 }
 
 const ASK_STATS_MS = 500
-/** A crash after this time does not count as a quick one. */
+/** A later crash is not a quick one. */
 const SETTLED_MS = 5000
 const BACK_OFF_MS = 100
 const BACK_OFF_MS_MAX = 5000
-/** Workers report twice a second. Silence is counted in checks, not in time, so that a suspended machine kills no worker. */
+/** Workers report twice a second. Silence is counted in checks, so that a suspended machine kills no worker. */
 const CHECK_MS = 1000
 const SILENT_CHECKS_UNHEALTHY = 5
 const SILENT_CHECKS_MAX = 15
 /** While a worker starts, it cannot report. */
 const STARTING_CHECKS_MAX = 30
-/** For a successor to load its code and listen. */
+/** To load its code and listen. */
 const LISTEN_MS = 30_000
-/** For a successor's first report on its store. Longer if a start may wait longer for the store. */
+/** For the first report on the store; longer if a start may wait longer for it. */
 const READY_MS_MIN = 3000
-/** These end a process whose memory-mapped file was damaged or truncated. */
+/** From a damaged or truncated memory-mapped file. */
 const NATIVE_CRASHES: ReadonlySet<string | null> = new Set(['SIGBUS', 'SIGSEGV', 'SIGABRT'])
-/** Share of the workers that may drain at once: a draining process still needs its memory. */
+/** A draining process still needs its memory. */
 const LEAVING_SHARE_MAX = 1 / 4
 
 export class Primary {
@@ -59,21 +59,20 @@ export class Primary {
   #slots: Slot[] = []
   /** Draining ones included. */
   readonly #workers = new Set<WorkerProcess>()
-  /** Gets what workers report of backends. */
   onBackends: (counts: readonly BackendCount[]) => void = () => {}
   #lost: KnownRecords = { sites: [], apiKeys: [] }
   #isUnready = false
   #isDraining = false
   #settled: (() => void) | undefined
 
-  /** @param onNativeCrash called when a worker ended by an invalid memory access */
+  /** @param onNativeCrash after an invalid memory access */
   constructor(log: Logger, totals: Totals, onNativeCrash: () => void) {
     this.#log = log
     this.#totals = totals
     this.#onNativeCrash = onNativeCrash
   }
 
-  /** Resolves when every worker listens. Rejects if one of the first cannot run. */
+  /** Resolves when all workers listen. Rejects if one of the first cannot run. */
   start(plan: Plan): Promise<void> {
     return new Promise((resolve, reject) => {
       this.#settled = () => {
@@ -88,7 +87,7 @@ export class Primary {
     })
   }
 
-  /** Whether every slot has a worker that listens. A stopping service counts as healthy. */
+  /** Whether every slot's worker listens. A stopping service is healthy. */
   isHealthy(): boolean {
     if (this.#isDraining) return true
     return this.#slots.length > 0 && this.#slots.every(({ worker }) => isWell(worker))
@@ -102,13 +101,13 @@ export class Primary {
     this.#isUnready = true
   }
 
-  /** Resolves when every worker has sent its counters, or after a timeout. */
+  /** Resolves when all workers have sent their counters, or after a timeout. */
   async askStats(): Promise<void> {
     const ask = ++this.#lastAsk
     await Promise.all([...this.#workers].map(worker => worker.askStats(ask, ASK_STATS_MS)))
   }
 
-  /** Workers, also later ones, serve these records, which the store has lost. */
+  /** Present and later workers serve these records, which the store has lost. */
   lost(records: KnownRecords): void {
     this.#lost = records
     for (const worker of this.#workers) worker.tellLost()
@@ -118,7 +117,7 @@ export class Primary {
     return this.#slots.length
   }
 
-  /** Resolves when every worker process has ended. */
+  /** Resolves when all have ended. */
   async drain(): Promise<void> {
     this.#isUnready = true
     this.#isDraining = true
@@ -132,10 +131,10 @@ export class Primary {
   }
 
   /**
-   * Renews the workers one by one: the successor is forked, listens and is ready before the old one stops accepting. If one
-   * cannot start, the roll ends, and the remaining old workers continue.
+   * One worker after the other: its successor is forked, listens and is ready before it stops accepting. If one cannot start,
+   * the roll ends, and the remaining old workers continue.
    *
-   * @returns whether all workers are new
+   * @returns whether all are new
    */
   async roll(plan: Plan): Promise<boolean> {
     const startedAtMs = performance.now()
@@ -162,7 +161,7 @@ export class Primary {
     return true
   }
 
-  /** @returns why the successor could not start, in which case the old worker stays */
+  /** @returns why the successor could not start; the old worker then stays */
   async #renew(slot: Slot, plan: Plan): Promise<string | undefined> {
     if (this.#isDraining) return undefined
     let successor: WorkerProcess
@@ -208,7 +207,7 @@ export class Primary {
   }
 
   #fork(slot: Slot, { config, settings }: Plan): WorkerProcess {
-    // What the primary has decided replaces the configured values.
+    // The primary's decisions replace configured values.
     const decided = {
       ...settings,
       ...{ PORT: String(config.port), POWGATE_DEMO: config.demo },
@@ -248,9 +247,9 @@ export class Primary {
     else this.#replace(slot, about)
   }
 
-  /** @param about the ended worker, for the log */
+  /** @param about the ended worker */
   #replace(slot: Slot, about: object = { worker: slot.index }): void {
-    // The first quick crash is replaced at once, later ones after growing delays.
+    // The first at once, later ones after growing delays.
     const { quickCrashes } = slot
     const delayMs = quickCrashes <= 1 ? 0 : Math.min(BACK_OFF_MS_MAX, BACK_OFF_MS * 2 ** (quickCrashes - 2))
     this.#log.warn({ ...about, restartsInMs: delayMs }, 'a worker has gone; it is replaced')
@@ -266,7 +265,7 @@ export class Primary {
     }, delayMs)
   }
 
-  /** Kills workers that hang: the kernel still gives them connections. */
+  /** The kernel still gives hanging workers connections, so they are killed. */
   #checkSilence(): void {
     for (const worker of this.#workers) {
       worker.silentChecks++

@@ -1,4 +1,4 @@
-/** Compares the settings that a SIGHUP reads with those in use. */
+/** Compares a SIGHUP's settings with those in use. */
 
 import { type Environment, gatherSettings, parseConfig, type SettingValues } from '../config/config.ts'
 import { SETTINGS, type SettingName } from '../config/settings.ts'
@@ -11,10 +11,7 @@ interface Reload extends Plan {
   readonly kept: readonly SettingName[]
 }
 
-/**
- * Settings of the primary itself, and those that say where state lies: if workers differed there, a token could be redeemed
- * twice.
- */
+/** Those of the primary itself, and where state lies: if workers differed there, a token could be redeemed twice. */
 const NEEDS_RESTART: ReadonlySet<SettingName> = new Set<SettingName>([
   'HOST',
   'PORT',
@@ -24,9 +21,9 @@ const NEEDS_RESTART: ReadonlySet<SettingName> = new Set<SettingName>([
   'POWGATE_CONFIG_FILE',
   'POWGATE_DATA_DIR',
   'POWGATE_DEMO',
-  // Limits and used nonces are stored by this prefix of an address.
+  // Part of the keys of limits and used nonces.
   'POWGATE_IPV6_PREFIX',
-  // Listeners with and without the PROXY protocol cannot share a port.
+  // Listeners with and without it cannot share a port.
   'POWGATE_PROXY_PROTOCOL',
   'POWGATE_REDIS_PREFIX',
   'POWGATE_REDIS_SHARDS',

@@ -1,6 +1,6 @@
 /**
- * The primary's copy of the sites and API keys in Redis. It outlives workers: what Redis has lost is counted, and can be
- * exported, until it is there again. The embedded store needs no copy.
+ * The primary's copy of the sites and API keys in Redis. It outlives workers, so what Redis has lost is counted and can be
+ * exported until it is back. The embedded store needs none.
  */
 
 import { setTimeout as sleep } from 'node:timers/promises'
@@ -13,7 +13,7 @@ import { SiteDirectory } from '../store/site-directory.ts'
 import type { SiteStore } from '../store/store.ts'
 
 const REFRESH_MS = 500
-/** How often records are read that nobody reports as changed: a hundred take 5 ms. */
+/** Re-reads records that nobody reports as changed: a hundred take 5 ms. */
 const ROUND_MS = 5000
 const LOST_TOLD_MAX = 10
 
@@ -24,20 +24,20 @@ export class SiteKeeper {
   #directory: SiteDirectory | undefined
   #hadLost = false
   #lostNow = 0
-  /** Called with the records that Redis lacks, before they are logged. */
+  /** Called before they are logged. */
   onLost: (records: KnownRecords) => void = () => {}
 
   constructor(log: Logger) {
     this.#log = log
   }
 
-  /** Sites and API keys that Redis lacked when they were last read. */
+  /** At the last read. */
   get lost(): number {
     const { sites, apiKeys } = lostOf(this.#directory)
     return sites.length + apiKeys.length
   }
 
-  /** Switches to the store of this configuration, and keeps what another server had. */
+  /** Keeps what another server had. */
   async use(config: Config): Promise<void> {
     this.#config = config
     if (config.redis === undefined) return
@@ -50,7 +50,7 @@ export class SiteKeeper {
     if (directoryBefore === undefined) void this.#keep()
   }
 
-  /** Whether or not Redis still has it. */
+  /** Including what Redis has lost. */
   async known(): Promise<KnownRecords> {
     if (this.#directory !== undefined || this.#config === undefined)
       return this.#directory?.known ?? { sites: [], apiKeys: [] }
@@ -60,7 +60,7 @@ export class SiteKeeper {
     }))
   }
 
-  /** How many known sites and API keys this configuration's Redis lacks. Rejects if it does not answer. */
+  /** Of what is known. Rejects if Redis does not answer. */
   missingIn(config: Config): Promise<number> {
     return reading(config, async store => {
       const directory = directoryOf(store, this.#directory?.known)
@@ -81,7 +81,6 @@ export class SiteKeeper {
     }
   }
 
-  /** The first few, for the log. */
   #lostIds(): string[] {
     const { sites, apiKeys } = this.#directory!.lost
     return [...sites.map(({ siteKey }) => siteKey), ...apiKeys.map(({ id }) => id)].slice(0, LOST_TOLD_MAX)
@@ -109,7 +108,7 @@ function directoryOf(store: SiteStore, known: KnownRecords = { sites: [], apiKey
   return directory
 }
 
-/** Without the demo page's, which each start makes anew. */
+/** Without the demo page's, made anew at each start. */
 function lostOf(directory: SiteDirectory | undefined): KnownRecords {
   const { sites, apiKeys } = directory?.lost ?? { sites: [], apiKeys: [] }
   const isKept = ({ siteKey }: { readonly siteKey: string }) => siteKey !== DEMO_SITE_KEY

@@ -1,34 +1,34 @@
 /**
- * Ends the process, with one line, where powgate is not tested or its native modules have no binary. Imported first: a native
- * module that does not fit throws an error that does not say what to do. Untested versions of Node.js are refused because on
- * Node.js 24, lmdb's shared buffers let an earlier version of this service accept a nonce twice.
+ * Ends the process, with one line, where powgate is not tested or a native module has no binary. Imported first: a module that
+ * does not fit throws an unhelpful error. Untested Node.js versions are refused because on 24, lmdb's shared buffers let an
+ * earlier version of this service accept a nonce twice.
  */
 
 import { existsSync } from 'node:fs'
 
 interface Platform {
-  /** Of Node.js, for example `22.11.0`. */
+  /** Of Node.js: `22.11.0`. */
   readonly version: string
   readonly system: string
   readonly processor: string
-  /** On Linux; undefined with another C library. */
+  /** undefined with another C library. */
   readonly glibc: string | undefined
-  /** Whether the installed HTTP server has a build for Node.js 24. */
+  /** Whether the HTTP server has a build for Node.js 24. */
   readonly hasServer24: boolean
 }
 
 const LINES = [20, 22, 24]
 const MINOR_MIN = { 20: 12 } as Readonly<Record<number, number>>
 const PROCESSORS = ['x64', 'arm64']
-/** Node.js' own minimum; uWebSockets.js needs 2.27, the embedded store more (store/embedded/lmdb-platform.ts). */
+/** For Node.js; uWebSockets.js needs 2.27, the embedded store more (store/embedded/lmdb-platform.ts). */
 const GLIBC_MINOR_MIN = 28
-/** For the build of uWebSockets.js for Node.js 24. */
+/** For the HTTP server's build for Node.js 24. */
 const GLIBC_MINOR_MIN_24 = 38
-/** Replaces the build of the lock file, which has no binary for Node.js 24. */
+/** The lock file's build has no binary for Node.js 24. */
 const SERVER_24 = 'uWebSockets.js@npm:@btc-vision/uwebsockets.js@20.57.0'
 const TRY_22 = 'npx -y -p node@22 -c "npm start"'
 
-/** What does not fit and what would, in one line; undefined if all fits. */
+/** In one line; undefined if all fits. */
 export function unsupported(platform: Platform): string | undefined {
   const { version, system, processor, glibc, hasServer24 } = platform
   const [major = 0, minor = 0] = version.split('.').map(Number)

@@ -1,4 +1,4 @@
-/** A worker as the primary sees it: from the fork until it has ended and its last message was read. */
+/** A worker as the primary sees it, until it has ended and its last message was read. */
 
 import cluster, { type Worker } from 'node:cluster'
 import type { SettingValues } from '../config/config.ts'
@@ -8,30 +8,27 @@ import type { Snapshot } from '../metrics/stats.ts'
 import type { ServerBuild } from '../server-build.ts'
 import type { StoreTrouble } from '../store/store.ts'
 
-/**
- * After a roll, worker and primary may be of different versions, so each ignores what it does not know and tolerates what is
- * missing.
- */
+/** After a roll, both sides may differ in version, so each ignores what it does not know and tolerates what is missing. */
 export type WorkerMessage =
-  /** The worker has loaded and asks for its settings. */
+  /** Asks for its settings. */
   | ({ readonly type: 'hello' } & Partial<Build>)
   | { readonly type: 'listening' }
   | { readonly type: 'ready'; readonly isReady: boolean; readonly trouble: StoreTrouble | undefined }
-  /** @property answers the number of the `ask-stats` that this answers, if any */
+  /** @property answers the number of an `ask-stats`, if any */
   | { readonly type: 'stats'; readonly snapshot: Snapshot; readonly answers?: number }
   | { readonly type: 'backends'; readonly counts: readonly BackendCount[] }
-  /** The worker cannot run as configured; the line says why. */
+  /** It cannot run as configured, for this reason. */
   | { readonly type: 'setup-failed'; readonly line: string }
 
 export type PrimaryMessage =
   /** @property index 0 to workers - 1, the same for its successor */
   | ({ readonly type: 'start'; readonly lost: KnownRecords } & Pick<WorkerOrder, 'index' | 'settings'>)
-  /** The store has lost these records: the worker serves them from memory. */
+  /** Lost by the store: the worker serves them from memory. */
   | { readonly type: 'lost'; readonly lost: KnownRecords }
   | { readonly type: 'ask-stats'; readonly ask: number }
   | { readonly type: 'drain' }
 
-/** '' and undefined if the worker's version of powgate does not say. */
+/** '' and undefined if the worker's version does not say. */
 export interface Build {
   readonly version: string
   readonly node: string
@@ -41,29 +38,29 @@ export interface Build {
 export interface WorkerOrder {
   readonly index: number
   readonly settings: SettingValues
-  /** What the store has lost, as far as the primary knows now. */
+  /** By the store, as far as the primary knows. */
   readonly lost: () => KnownRecords
-  /** How long the worker may take to end. */
+  /** For the worker to end. */
   readonly drainMs: number
 }
 
 export interface WorkerListener {
   stats(worker: WorkerProcess, snapshot: Snapshot): void
   backends(counts: readonly BackendCount[]): void
-  /** The worker listens, or cannot run. */
+  /** It listens, or cannot run. */
   settled(worker: WorkerProcess): void
-  /** The process has ended: called once, last. */
+  /** Called once, last. */
   gone(worker: WorkerProcess, code: number | null, signal: string | null): void
-  /** The channel to the worker is broken. */
+  /** The channel is broken. */
   unreachable(error: Error): void
 }
 
-/** Read by uWebSockets.js when it loads. Its own 4,096 are less than a parent domain's cookies may have. */
+/** For uWebSockets.js. Its own 4,096 are less than a parent domain's cookies may have. */
 const HEADER_BYTES = 'UWS_HTTP_MAX_HEADERS_SIZE'
 
-/** Beyond `drainMs`, before a worker is killed. */
+/** Then it is killed. */
 const KILL_GRACE_MS = 2000
-/** After a worker's end, wait this long for messages that are not read yet. */
+/** For unread messages after a worker's end. */
 const LAST_WORDS_MS = 1000
 
 export class WorkerProcess {
@@ -77,17 +74,16 @@ export class WorkerProcess {
   isLeaving = false
   /** Killed because it was silent for too long. */
   wasHung = false
-  /** Checks by the primary since the worker's last message. */
+  /** Since the worker's last message. */
   silentChecks = 0
-  /** Why the worker cannot run. */
+  /** Why it cannot run. */
   problem: string | undefined
   readonly #worker: Worker
   readonly #listener: WorkerListener
   #hasGreeted = false
   #hasGone = false
-  /** Each checks its condition. */
   readonly #waiting = new Set<() => void>()
-  /** The last `ask-stats` that was answered: counters that were sent unasked may be older. */
+  /** Of `ask-stats`: counters sent unasked may be older. */
   #statsAnswered = 0
 
   constructor(order: WorkerOrder, listener: WorkerListener) {
@@ -106,7 +102,7 @@ export class WorkerProcess {
     return this.#worker.process.pid
   }
 
-  /** Lets the worker finish its requests; kills it if that takes too long. */
+  /** Lets it finish its requests; kills it if that takes too long. */
   leave(): void {
     if (this.isLeaving) return
     this.isLeaving = true
@@ -121,9 +117,9 @@ export class WorkerProcess {
   }
 
   /**
-   * Resolves when the worker has sent its present counters, has ended, or the time is over.
+   * Resolves when the worker has sent present counters or ended, or after `ms`.
    *
-   * @param ask greater than in the call before
+   * @param ask greater than before
    */
   async askStats(ask: number, ms: number): Promise<void> {
     if (this.isListening && this.#send({ type: 'ask-stats', ask }))
@@ -138,7 +134,7 @@ export class WorkerProcess {
    * Resolves with undefined when the worker listens and its store answers, else with the reason: at once where waiting cannot
    * help.
    *
-   * @param listenMs for the worker to listen; then its store may take `readyMs` to answer
+   * @param listenMs to listen; then the store may take `readyMs` to answer
    */
   async untilServing(listenMs: number, readyMs: number): Promise<string | undefined> {
     return (
@@ -147,7 +143,7 @@ export class WorkerProcess {
     )
   }
 
-  /** @returns why the condition does not hold in the end */
+  /** @returns why not, in the end */
   async #within(ms: number, holds: () => boolean, lack: string): Promise<string | undefined> {
     const isVain = () => this.#hasGone || this.problem !== undefined || this.trouble?.isLasting === true
     await this.#until(() => holds() || isVain(), ms)
@@ -157,7 +153,7 @@ export class WorkerProcess {
     return isLasting ? line : `${lack} within ${ms / 1000} s${line && `: ${line}`}`
   }
 
-  /** @param ms the longest wait; unbounded without */
+  /** @param ms unbounded without */
   #until(holds: () => boolean, ms?: number): Promise<void> {
     return new Promise(resolve => {
       const end = () => {
@@ -223,7 +219,7 @@ export class WorkerProcess {
     this.#changed()
   }
 
-  /** The worker's last messages may still be on their way when its process has ended. */
+  /** Its last messages may still be on their way. */
   #onExit(code: number | null, signal: string | null): void {
     this.isListening = false
     this.isReady = false

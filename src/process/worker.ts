@@ -1,4 +1,4 @@
-/** A worker: gets its settings from the primary, serves, and ends when the primary says so or has gone. */
+/** A worker: gets its settings from the primary, serves, and ends when told, or when the primary has gone. */
 
 import cluster from 'node:cluster'
 import { parseConfig } from '../config/config.ts'
@@ -31,7 +31,7 @@ export async function runWorker(): Promise<void> {
     await tellStats()
     process.exit(0)
   }
-  // Before the start, which takes a moment: meanwhile a message may ask the worker to end.
+  // The start takes a moment: meanwhile a message may ask the worker to end.
   const order = new Promise<StartOrder>(resolve => {
     process.on('message', (message: PrimaryMessage) => {
       switch (message.type) {
@@ -50,12 +50,12 @@ export async function runWorker(): Promise<void> {
       }
     })
   })
-  // The primary has gone. Without this flag node:cluster would exit at once.
+  // The primary has gone. Without the flag node:cluster would exit at once.
   cluster.worker!.on('disconnect', () => {
     cluster.worker!.exitedAfterDisconnect = true
     void leave()
   })
-  // Terminals and service managers signal the whole process group; only the primary acts on signals.
+  // Terminals and service managers signal the whole process group; only the primary acts.
   for (const signal of ['SIGTERM', 'SIGINT', 'SIGHUP'] as const) process.on(signal, () => {})
 
   const build = serverBuild()
@@ -93,7 +93,7 @@ export async function runWorker(): Promise<void> {
   }, STATS_MS).unref()
 }
 
-/** Resolves when the message was handed to the system, or the primary has gone. */
+/** Resolves when the system has the message, or the primary has gone. */
 function tell(message: WorkerMessage): Promise<void> {
   return new Promise(resolve => {
     if (process.connected) process.send!(message, undefined, undefined, () => resolve())
