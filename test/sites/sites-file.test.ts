@@ -266,8 +266,10 @@ function anyValue({ name, kind }: SiteField): fc.Arbitrary<unknown> {
     type,
     minimum: min = 0,
     maximum: max = 1,
-  } = kind.schema as { type?: string; minimum?: number; maximum?: number }
+    enum: words,
+  } = kind.schema as { type?: string; minimum?: number; maximum?: number; enum?: string[] }
   if (name in TEXTS) return TEXTS[name]!
+  if (words !== undefined) return fc.constantFrom(...words)
   if (type === 'boolean') return fc.boolean()
   return type === 'array'
     ? addresses
