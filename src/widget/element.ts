@@ -10,11 +10,14 @@ import { FormLink } from './form.ts'
 import { HeldToken } from './held-token.ts'
 import type { PowGateElement as Declared, PowGateEventMap, PowGateProperties } from './powgate.d.ts'
 import { defineProperties, reflect, takeOverProperties } from './properties.ts'
-import { type PowGateError, throwIfAborted, type WaitReason } from './service.ts'
+import { type PowGateError, throwIfAborted } from './service.ts'
 import { type Auto, autoOf, baseOf, targetOf } from './settings.ts'
 import { DEFAULT_LANGUAGE, type Language, languageCode, loadLanguage, type TextKey } from './texts.ts'
 import { type State, View } from './view.ts'
+import { SLOW_SECONDS, Words } from './words.ts'
 
+/** Texts of a language that is late are not waited for any longer; until then there is none. */
+const LANGUAGE_MS_MAX = 2000
 interface Verification {
   promise: Promise<string>
   controller: AbortController
@@ -40,15 +43,14 @@ class PowGateElement extends HTMLElement implements Omit<Declared, keyof PowGate
   readonly #internals = internalsOf(this)
   readonly #view: View
   readonly #form: FormLink
-  #language: Language = DEFAULT_LANGUAGE
+  readonly #words = new Words(this, () => this.#render())
   #wantedLanguage = ''
   #state: State = 'idle'
   readonly #held = new HeldToken({ onRenew: () => this.#renew(), onExpire: () => this.#expire() })
   #error: PowGateError | undefined
-  #waiting: { readonly reason: WaitReason; readonly untilMs: number } | undefined
   #verification: Verification | undefined
-  /** Whether the last Send began the verification, which was announced by that. */
-  #isBySend = false
+  /** Whether the form is sent as soon as there is a token. */
+  #isSending = false
   #isDisabled = false
   /** Between connectedCallback and disconnectedCallback; attributeChangedCallback runs before connectedCallback too. */
   #isAttached = false
@@ -76,13 +78,16 @@ class PowGateElement extends HTMLElement implements Omit<Declared, keyof PowGate
         if (!isStarted && autoOf(this) !== 'off') this.#startQuietly()
       },
       onSubmit: () => {
-        this.#isBySend = this.#verification === undefined
-        const isOff = autoOf(this) === 'off' && this.#isBySend
+        const isOff = autoOf(this) === 'off' && this.#verification === undefined
         if (!this.#isDisabled && !isOff) return this.execute()
         if (isOff) this.#view.reveal(false) // browsers complain only about what is visible
         return undefined
       },
-      onLate: () => this.#view.reveal(false, this.#isBySend),
+      onWaiting: isWaiting => {
+        this.#isSending = isWaiting
+        this.#render()
+      },
+      onLate: isAgain => this.#view.reveal(false, !isAgain),
       onFail: takesFocus => this.#state === 'failed' && this.#view.reveal(takesFocus),
     })
   }
@@ -147,6 +152,7 @@ class PowGateElement extends HTMLElement implements Omit<Declared, keyof PowGate
       this.#verification.isMoved = true
       this.#verification.controller.abort()
     }
+    this.#view.reserve(this.#words.longest())
     this.#showState()
     this.#render()
     // Frameworks set attributes right after they insert the element; by then those attributes are there.
@@ -195,11 +201,16 @@ class PowGateElement extends HTMLElement implements Omit<Declared, keyof PowGate
     // The visitor's languages are read only where the page has none of the widget's.
     const code = languageCode([lang]) ?? languageCode(navigator.languages ?? []) ?? DEFAULT_LANGUAGE.code
     this.#wantedLanguage = code
+    const use = (language: Language) => {
+      this.#words.language = language
+      this.#view.setLanguage(language)
+      this.#view.reserve(this.#words.longest())
+      this.#render()
+    }
+    const late = setTimeout(() => this.#words.language ?? use(DEFAULT_LANGUAGE), LANGUAGE_MS_MAX)
     const language = await loadLanguage(code, baseOf(this))
-    if (this.#wantedLanguage !== code) return
-    this.#language = language
-    this.#view.setLanguage(this.#language)
-    this.#render()
+    clearTimeout(late)
+    if (this.#wantedLanguage === code) use(language)
   }
 
   disconnectedCallback(): void {
@@ -277,7 +288,7 @@ class PowGateElement extends HTMLElement implements Omit<Declared, keyof PowGate
     try {
       throwIfAborted(signal)
       this.#error = undefined
-      this.#waiting = undefined
+      this.#words.begin()
       if (this.#held.passed === undefined) this.#enter('working')
       this.#view.progress(0)
       const passed = await obtainToken({
@@ -289,7 +300,8 @@ class PowGateElement extends HTMLElement implements Omit<Declared, keyof PowGate
           this.#view.progress(share)
           this.#tell('progress', { share })
         },
-        onWait: (reason, ms) => this.#wait(reason, ms),
+        onWait: (reason, ms) => this.#words.wait(reason, ms),
+        onHashing: isHashing => this.#words.hash(isHashing),
       })
       throwIfAborted(signal)
       this.#verification = undefined
@@ -306,11 +318,6 @@ class PowGateElement extends HTMLElement implements Omit<Declared, keyof PowGate
       }
       throw error
     }
-  }
-
-  #wait(reason: WaitReason | undefined, ms: number): void {
-    this.#waiting = reason === undefined ? undefined : { reason, untilMs: nowMs() + ms }
-    this.#render()
   }
 
   #pass(passed: Passed): void {
@@ -347,7 +354,7 @@ class PowGateElement extends HTMLElement implements Omit<Declared, keyof PowGate
     if (isNew) this.#sinceMs = nowMs()
     clearInterval(this.#tick)
     if (state === 'working') this.#tick = setInterval(() => this.#render(), 1000)
-    else this.#waiting = undefined
+    else this.#words.begin()
     this.#showState()
     this.#render()
     if (isNew) this.#tell('statechange', { state })
@@ -357,38 +364,28 @@ class PowGateElement extends HTMLElement implements Omit<Declared, keyof PowGate
     const state = this.#state
     const error = state === 'failed' ? this.#error : undefined
     const isWorking = state === 'working'
-    const waiting = isWorking ? this.#waiting : undefined
-    const now = nowMs()
-    const seconds = Math.ceil(((waiting?.untilMs ?? 0) - now) / 1000)
-    const why = error?.text === 'setup' ? error.code : error?.seconds ? `${error.seconds} s` : ''
     const isOff = autoOf(this) === 'off'
     const hasButton = !isWorking && state !== 'verified'
-    const workedSeconds = isWorking ? Math.floor((now - this.#sinceMs) / 1000) : 0
-    const announced = workedSeconds < 30 ? 10 : workedSeconds - (workedSeconds % 30)
-    const isSlow = workedSeconds >= 10
-    const key =
-      waiting?.reason ??
-      error?.text ??
-      (isSlow ? 'slow' : state === 'idle' && !isOff ? 'ready' : (state as TextKey))
-    const button = error ? 'retry' : hasButton ? 'start' : isSlow ? 'cancel' : undefined
+    const key = isWorking
+      ? this.#words.whileWorking()
+      : (error?.text ?? (state === 'idle' && !isOff ? 'ready' : (state as TextKey)))
+    const mayCancel = isWorking && nowMs() - this.#sinceMs >= SLOW_SECONDS * 1000
+    const button = error ? 'retry' : hasButton ? 'start' : mayCancel ? 'cancel' : undefined
+    const words = this.#words
     this.#view.show({
       state,
-      text: this.#text(key).replace('{s}', `${announced}`),
-      detail: seconds > 0 ? this.#text('wait').replace('{s}', `${seconds}`) : why,
-      button: button && this.#text(button),
-      label: this.#text('label'),
+      picture: words.pictureOf(state, key),
+      ...words.linesOf(state, key, error),
+      sending: words.language && isWorking && this.#isSending ? words.text('sending') : '',
+      button: words.language && button && words.text(button),
+      label: words.text('label'),
       isDisabled: this.#isDisabled,
-      isNeeded: error !== undefined || waiting !== undefined,
+      isNeeded: error !== undefined || (isWorking && words.isWaiting),
     })
     // "Please wait" would be wrong where a verification starts only on a click.
     const complaint = error?.text ?? (hasButton && isOff ? 'press' : 'required')
-    const words = this.#text(complaint).replace('{b}', this.#text('start'))
-    this.#form.set(this.#held.passed?.token, words, this.#isDisabled)
-  }
-
-  /** The attribute `text-KEY`, or the language's own text. */
-  #text(key: TextKey): string {
-    return this.getAttribute(`text-${key}`) || this.#language.texts[key]
+    const complaintText = words.text(complaint).replace('{b}', words.text('start'))
+    this.#form.set(this.#held.passed?.token, complaintText, this.#isDisabled)
   }
 
   #tell<Type extends keyof PowGateEventMap>(type: Type, detail: PowGateEventMap[Type]['detail']): void {

@@ -19,6 +19,8 @@ const AGAIN_CODES = ['expired-nonce', 'ip-mismatch', 'nonce-used', 'invalid-nonc
 interface FlowSettings extends ServiceSettings, PageSettings {
   /** @param share 0 to 1: the probability that a solver is done by now, since the actual progress is unknown */
   readonly onProgress: (share: number) => void
+  /** Whether this device hashes; the rest of a verification is waiting for the service. */
+  readonly onHashing: (isHashing: boolean) => void
   readonly page: Pick<Solution, 'action' | 'cdata'>
 }
 
@@ -116,11 +118,14 @@ async function oneRound(settings: FlowSettings, onWork: (share: number) => void)
       gpuTries = tries
       return !isOver
     })
+    settings.onHashing(true)
     const solving = workplace.solve(task, tries => onWork((tries + gpuTries) / expected), gpuCounter)
-    const solved = await untilAborted(Promise.race([solving, outlived]), signal).catch(error => {
-      if (!(error instanceof PowGateError)) distrust(workplace.mode)
-      throw solverError(error)
-    })
+    const solved = await untilAborted(Promise.race([solving, outlived]), signal)
+      .catch(error => {
+        if (!(error instanceof PowGateError)) distrust(workplace.mode)
+        throw solverError(error)
+      })
+      .finally(() => settings.onHashing(false))
     const solveTimeMs = Math.round(nowMs() - beganMs)
     close()
     const solution: Solution = {

@@ -12,8 +12,10 @@ interface FormHooks {
   readonly onComplaint: () => void
   /** The form is being submitted without a token. Returns what to wait for, or undefined to let the browser complain. */
   readonly onSubmit: () => Promise<unknown> | undefined
-  /** A submission that waits for the token is late, or was sent again. */
-  readonly onLate: () => void
+  /** A submission begins or ends to wait for the token. */
+  readonly onWaiting: (isWaiting: boolean) => void
+  /** A submission that waits for the token takes longer than a blink, or was sent again. */
+  readonly onLate: (isAgain: boolean) => void
   /** A submission that waited got no token. @param takesFocus unless the visitor has gone on to another field */
   readonly onFail: (takesFocus: boolean) => void
 }
@@ -21,8 +23,8 @@ interface FormHooks {
 const FIELD = 'powgate-token'
 /** Marks the field, so that a copy of the element, as of a page cache, finds the field that was copied with it. */
 const MARK = 'data-powgate'
-/** A wait that people notice. */
-const LATE_MS = 600
+/** A Send that changes nothing in view for a tenth of a second seems to do nothing. */
+const LATE_MS = 60
 /** After a submission, the same token is not sent again for so long: the second click of a double click would be refused. */
 const RESENT_MS = 2000
 /** The same if the page's script has taken the submission over. Perhaps the script found a mistake, and nothing was sent. */
@@ -217,12 +219,13 @@ export class FormLink {
     const verification = this.#hooks.onSubmit()
     if (verification === undefined) return false
     if (this.#isWaiting || !isComplete) {
-      if (this.#isWaiting) this.#hooks.onLate()
+      if (this.#isWaiting) this.#hooks.onLate(true)
       verification.catch(() => {})
       return true
     }
     this.#isWaiting = true
-    const late = setTimeout(this.#hooks.onLate, LATE_MS)
+    this.#hooks.onWaiting(true)
+    const late = setTimeout(this.#hooks.onLate, LATE_MS, false)
     const page = bare(document)
     const { activeElement } = page
     const { form } = this
@@ -237,6 +240,7 @@ export class FormLink {
       .finally(() => {
         clearTimeout(late)
         this.#isWaiting = false
+        this.#hooks.onWaiting(false)
       })
     return true
   }

@@ -41,7 +41,7 @@ export interface ServiceSettings {
   /** Address of the service, without a slash at its end. */
   readonly endpoint: string
   readonly signal: AbortSignal
-  /** Called before each wait (offline, the length is unknown), and without a reason when the wait is over. */
+  /** Called before each wait (offline, the length is unknown), and without a reason when the service has answered. */
   readonly onWait: (reason: WaitReason | undefined, ms: number) => void
 }
 
@@ -85,7 +85,10 @@ async function call<Answer>(
 ): Promise<Answer & Asked> {
   for (let tries = 1; ; tries++) {
     const attempt = await once(settings, path(), init, isAnswer)
-    if ('answer' in attempt) return attempt.answer
+    if ('answer' in attempt) {
+      settings.onWait(undefined, 0)
+      return attempt.answer
+    }
     const { error, reason, retryAfterMs = 0 } = attempt
     if (retryAfterMs > WAIT_MS_MAX) error.seconds = Math.ceil(retryAfterMs / 1000)
     if (reason === undefined || tries === TRIES_MAX || error.seconds) throw error
@@ -98,7 +101,6 @@ async function call<Answer>(
     const waitMs = Math.max(retryAfterMs, BACK_OFF_MS * 2 ** (tries - 1)) + Math.random() * JITTER_MS
     settings.onWait(reason, waitMs)
     await pause(waitMs, settings.signal)
-    settings.onWait(undefined, 0)
   }
 }
 

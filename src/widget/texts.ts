@@ -11,8 +11,8 @@ export const ENGLISH = {
   /** The same where only the button starts it. */
   idle: 'Not verified yet',
   working: 'Verifying…',
-  /** After 10 and 30 seconds, and each 30 seconds after that; {s} becomes their number. */
-  slow: 'Still verifying after {s} s. Slow devices need longer',
+  /** After 10, 30, 60 and 90 seconds, and each minute after that, while this device hashes; {s} becomes the time. */
+  slow: 'Still verifying after {s}. Slow devices need longer',
   verified: 'Verified',
   expired: 'Verification expired',
   /** Buttons. */
@@ -24,10 +24,12 @@ export const ENGLISH = {
   network: 'The verification service cannot be reached',
   unavailable: 'The verification service is busy',
   setup: 'Verification is not set up correctly',
-  /** Waiting; {s} becomes a number of seconds, of which the first is announced. */
-  offline: 'Offline. Continues when you are back online',
-  busy: 'Busy',
-  wait: 'Continues in {s} s',
+  /** Waiting; {s} becomes a time ahead (“in 5 seconds”), of which the first is announced. */
+  offline: 'No internet. Continues when you are back online',
+  busy: 'Too many requests',
+  wait: 'Continues {s}',
+  /** Below the reason for the wait, after Send was pressed. */
+  sending: 'Your form is sent right after that',
   /** What the browser shows when a form is sent too early. */
   required: 'Please wait until verification is finished',
   /** The same where only the button starts it, whose text replaces {b}. */
@@ -63,6 +65,30 @@ export function languageCode(wanted: readonly string[]): string | undefined {
     return ALIASES[code] ?? code
   })
   return codes.find(code => code === DEFAULT_LANGUAGE.code || LANGUAGES.includes(code))
+}
+
+const UP_TO = 90
+
+/**
+ * A time as people say it, with the digits and plural forms of the language: seconds up to 90, then minutes, then hours. Its words
+ * stay on one line.
+ *
+ * @param isAhead “in 5 seconds” in place of “5 seconds”
+ */
+export function timeIn({ code }: Language, seconds: number, isAhead: boolean): string {
+  const isHours = seconds > UP_TO * 60 || (seconds > 0 && seconds % 3600 === 0)
+  const [unit, size] =
+    seconds <= UP_TO
+      ? (['second', 1] as const)
+      : isHours
+        ? (['hour', 3600] as const)
+        : (['minute', 60] as const)
+  const text = isAhead
+    ? new Intl.RelativeTimeFormat(code).format(Math.ceil(seconds / size), unit)
+    : new Intl.NumberFormat(code, { style: 'unit', unit, unitDisplay: 'long' }).format(
+        Math.floor(seconds / size),
+      )
+  return text.replace(/ /g, '\u00a0')
 }
 
 const loaded = new Map<string, Language>()

@@ -10,43 +10,56 @@ import type { Language } from './texts.ts'
  */
 const STYLES = `
 :host{display:inline-block;max-inline-size:100%;font:var(--powgate-font,.9375rem/1.35 system-ui,sans-serif);
---_fg:#1b1f24;--_bg:#fff;--_edge:#6b7480;--_main:#1f56c3;--_on:#fff;--_good:#14702f;--_bad:#b42318}
+--_fg:#1b1f24;--_bg:#fff;--_edge:#6b7480;--_main:#1f56c3;--_good:#14702f;--_bad:#b42318}
 :host([theme=light]){color-scheme:light}:host([theme=dark]){color-scheme:dark}
 @supports (color:light-dark(#000,#fff)){:host{--_fg:light-dark(#1b1f24,#eceff3);--_bg:light-dark(#fff,#171a1f);
 --_edge:light-dark(#6b7480,#8a94a1);--_main:light-dark(#1f56c3,#8ab4ff);
---_on:light-dark(#fff,#10131a);--_good:light-dark(#14702f,#6fdc8c);--_bad:light-dark(#b42318,#ff9a91)}}
+--_good:light-dark(#14702f,#6fdc8c);--_bad:light-dark(#b42318,#ff9a91)}}
 :host([hidden]),:host([invisible]) .box:not(.needed){display:none}
-.box{box-sizing:border-box;display:flex;flex-wrap:wrap;align-items:center;gap:.5em .75em;inline-size:21em;max-inline-size:100%;min-block-size:3.5em;
+.box{box-sizing:border-box;display:grid;grid-template-columns:minmax(0,1fr);align-items:center;inline-size:21em;max-inline-size:100%;min-block-size:3.5em;
 padding:.5em .85em;color:var(--powgate-color,var(--_fg));background:var(--powgate-background,var(--_bg));
 border:1px solid var(--powgate-border,var(--_edge));border-radius:var(--powgate-radius,.5em)}
 .box:focus{outline:none}.box:focus-visible{outline:2px solid var(--powgate-accent,var(--_main));outline-offset:2px}
-.main{flex:1 1 11em;min-inline-size:0;display:flex;align-items:center;gap:.75em}.body{min-inline-size:0;overflow-wrap:break-word;white-space:pre-wrap}
-.text::after{content:' '}.detail{display:block;font-size:.8125em}.detail:empty{display:none}
-svg{flex:none;inline-size:1.75em;block-size:1.75em;fill:none;stroke-width:2.5;stroke-linecap:round;stroke-linejoin:round}
+.row,.room{grid-area:1/1;display:flex;flex-wrap:wrap;align-items:center;gap:.25em .75em}.room{visibility:hidden}
+.main,.room>span{flex:1 1 15em;min-inline-size:0;display:flex;align-items:center;gap:.75em}
+.body,.room span span{min-inline-size:0;overflow-wrap:break-word;white-space:pre-wrap}
+.text::after,.detail::after{content:' '}.detail,.sending,.room small{display:block;font-size:.8125em}.detail:empty,.sending:empty{display:none}
+svg,.room i{flex:none;inline-size:1.75em;block-size:1.75em}svg{fill:none;stroke-width:2.5;stroke-linecap:round;stroke-linejoin:round}
 .track{stroke:var(--powgate-track,var(--_edge));stroke-width:1.25}
-.ring{stroke:var(--powgate-accent,var(--_main));stroke-dasharray:100;stroke-dashoffset:var(--_left,100);transform:rotate(-90deg);
-transform-origin:center;transition:stroke-dashoffset .2s}
-.mark{stroke:currentColor;visibility:hidden}
-.verified .mark,.failed .mark,.expired .mark{visibility:visible}
+.ring{stroke:var(--powgate-accent,var(--_main));stroke-dasharray:100;stroke-dashoffset:var(--_left,75);transform:rotate(-90deg);
+transform-origin:center;transition:stroke-dashoffset .2s;visibility:hidden}
+.mark{stroke:currentColor;stroke-width:2}.working .ring,.verified .ring,.failed .ring,.expired .ring{visibility:visible}.waiting .ring{visibility:hidden}
 .verified svg{color:var(--powgate-success,var(--_good))}.failed svg,.expired svg{color:var(--powgate-error,var(--_bad))}
 .verified .ring,.failed .ring,.expired .ring{stroke:currentColor;stroke-dashoffset:0}
-.working svg{animation:turn 1.6s linear infinite}@keyframes turn{to{transform:rotate(1turn)}}
-button{flex:none;margin-inline-start:auto;font:inherit;font-weight:600;min-block-size:2.25em;padding:.3em .8em;cursor:pointer;color:var(--powgate-button-color,var(--_on));
-background:var(--powgate-accent,var(--_main));border:1px solid transparent;border-radius:calc(var(--powgate-radius,.5em)*.7)}
+.working .ring{animation:turn 1.6s linear infinite}@keyframes turn{to{transform:rotate(270deg)}}
+button,.room b{flex:none;margin-inline-start:auto;font:inherit;font-size:.875em;min-block-size:1.9em;padding:.15em .7em;border:1px solid}
+button{cursor:pointer;color:var(--powgate-button-color,var(--_main));background:none;border-radius:calc(var(--powgate-radius,.5em)*.7)}
 button:focus-visible{outline:2px solid var(--powgate-accent,var(--_main));outline-offset:2px}
 button[hidden],iframe{display:none}button:disabled{opacity:.6;cursor:default}
-@media (prefers-reduced-motion:reduce){.working svg{animation:none}.ring{transition:none}}
+@media (prefers-reduced-motion:reduce){.working .ring{animation:none}.ring{transition:none}}
 @media (forced-colors:active){.track{stroke:CanvasText}.box .ring,.mark{stroke:CanvasText}button{border-color:ButtonText}}
 `
 
 export type State = 'idle' | 'working' | 'verified' | 'failed' | 'expired'
 
+/** Without colour: what is in the ring tells the states apart. */
+export type Picture = State | 'hashing' | 'waiting' | 'offline'
+
+/** What one state says at most. */
+export interface Row {
+  readonly lines: readonly string[]
+  readonly button: string | undefined
+}
+
 interface Shown {
   readonly state: State
+  readonly picture: Picture
   /** Announced politely by screen readers when it changes. */
   readonly text: string
   /** A count-down, or an error code. Only announced together with `text`. */
   readonly detail: string
+  /** What becomes of the form; announced, together with `text`. */
+  readonly sending: string
   /** Undefined: no button. */
   readonly button: string | undefined
   readonly label: string
@@ -56,8 +69,17 @@ interface Shown {
 }
 
 const SVG = 'http://www.w3.org/2000/svg'
-const CHECK = 'M7.5 12.5l3 3 6-6.5'
 const WARNING = 'M12 7v6M12 16.5v.1'
+const MARKS: Readonly<Record<Picture, string>> = {
+  idle: 'M12 6.5l4.5 1.7v3.6c0 2.7-1.8 4.5-4.5 5.6c-2.7-1.1-4.5-2.9-4.5-5.6v-3.6z', // a shield
+  working: 'M8 12v.1M12 12v.1M16 12v.1',
+  hashing: '', // the ring fills
+  waiting: 'M12 6.5v5.5l3.5 2.5', // a clock
+  offline: 'M7 10.5a7.5 7.5 0 0 1 10 0M9.5 13.5a3.8 3.8 0 0 1 5 0M12 16.8v.1M7.5 6.5l9 11',
+  verified: 'M7.5 12.5l3 3 6-6.5',
+  failed: WARNING,
+  expired: WARNING,
+}
 
 export class View {
   /** Gets the focus when the focused button goes away; also where browsers show their complaint about the form. */
@@ -65,6 +87,8 @@ export class View {
   readonly #button = make('button', 'button')
   readonly #text = make('span', 'text')
   readonly #detail = make('span', 'detail')
+  readonly #sending = make('span', 'sending')
+  #rooms: Element[] = []
   readonly #icon = shape('svg', 'icon', { viewBox: '0 0 24 24', role: 'progressbar' })
   readonly #mark = shape('path', 'mark')
   readonly #ring = shape('circle', 'ring', { cx: 12, cy: 12, r: 10, pathLength: 100 })
@@ -80,14 +104,16 @@ export class View {
     // which must not collapse, Orca says "BusyGoes on".
     body.setAttribute('role', 'status')
     this.#detail.setAttribute('aria-live', 'off')
-    body.append(this.#text, this.#detail)
+    body.append(this.#text, this.#detail, this.#sending)
     this.box.setAttribute('role', 'group')
     this.box.tabIndex = -1
     this.#button.type = 'button'
     this.#button.onclick = onButton
     const main = make('span', 'main')
     main.append(this.#icon, body)
-    this.box.append(main, this.#button)
+    const row = make('div', 'row')
+    row.append(main, this.#button)
+    this.box.append(row)
     // Shows what a page without an end tag has put into the element: the rest of its form.
     const slot = bare(document).createElement('slot')
     slot.addEventListener('slotchange', () => adviseOnEndTag(root.host))
@@ -99,19 +125,42 @@ export class View {
     this.box.dir = direction
   }
 
-  show({ state, text, detail, button, label, isDisabled, isNeeded }: Shown): void {
+  /** All rows lie unseen in the place of the one that is shown, so the box is as high as the highest. */
+  reserve(rows: readonly Row[]): void {
+    for (const room of this.#rooms) room.remove()
+    const page = bare(document)
+    const put = (parent: Element, tag: string, text = '') => {
+      const child = parent.appendChild(page.createElement(tag))
+      child.textContent = text
+      return child
+    }
+    this.#rooms = rows.map(({ lines: [text, ...more], button }) => {
+      const room = put(this.box, 'div')
+      room.className = 'room'
+      const main = put(room, 'span')
+      put(main, 'i')
+      const body = put(main, 'span', text)
+      for (const line of more) put(body, 'small', line)
+      if (button) put(room, 'b', button)
+      return room
+    })
+  }
+
+  show({ state, picture, text, detail, sending, button, label, isDisabled, isNeeded }: Shown): void {
     const { box } = this
     // Invisible elements that have appeared stay, because the visitor is using them.
     this.#wasNeeded ||= isNeeded
-    box.className = `box ${state}${this.#wasNeeded ? ' needed' : ''}`
+    const isWaiting = picture === 'waiting' || picture === 'offline'
+    box.className = `box ${state}${isWaiting ? ' waiting' : ''}${this.#wasNeeded ? ' needed' : ''}`
     box.setAttribute('part', `box ${state}`)
     box.setAttribute('aria-label', label)
     // Screen readers would announce a text again if it were set again, also over a translator's text.
     if (this.#said !== text) this.#text.textContent = this.#said = text
     this.#detail.textContent = detail
+    if (this.#sending.textContent !== sending) this.#sending.textContent = sending
     this.#icon.setAttribute('aria-label', label)
     this.#icon.setAttribute('aria-hidden', String(state !== 'working'))
-    this.#mark.setAttribute('d', state === 'verified' ? CHECK : WARNING)
+    this.#mark.setAttribute('d', MARKS[picture])
     const hadFocus = (box.getRootNode() as ShadowRoot).activeElement === this.#button
     this.#button.hidden = button === undefined
     this.#button.disabled = isDisabled
@@ -132,7 +181,7 @@ export class View {
     this.box.scrollIntoView({ block: 'nearest' })
     if (takesFocus) this.box.focus()
     if (wasAnnounced && wasShown) return
-    const parts = [this.#text, this.#detail]
+    const parts = [this.#text, this.#detail, this.#sending]
     for (const { style } of parts) style.visibility = 'hidden'
     setTimeout(() => {
       for (const { style } of parts) style.visibility = ''
@@ -143,7 +192,8 @@ export class View {
   progress(share: number): void {
     const percent = Math.round(100 * share)
     this.#icon.setAttribute('aria-valuenow', String(percent))
-    this.#ring.style.setProperty('--_left', String(100 - percent))
+    // Never an empty ring.
+    this.#ring.style.setProperty('--_left', String(Math.min(75, 100 - percent)))
   }
 }
 

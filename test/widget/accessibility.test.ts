@@ -266,7 +266,7 @@ test('a translator of the page is not overwritten while nothing changes', async 
   const page = await open(LOOKS[0]!, 'auto="off"', { path: '/challenge', answer: limited })
   await page.getByRole('button', { name: 'Verify' }).click()
   const shown = page.locator('pow-gate .text')
-  await shown.filter({ hasText: 'Busy' }).waitFor()
+  await shown.filter({ hasText: 'Too many requests' }).waitFor()
   await page.evaluate(`${GATE}.shadowRoot.querySelector('.text').textContent = 'Occupato'`)
   await page.clock.fastForward(3000)
   await page.waitForTimeout(100)

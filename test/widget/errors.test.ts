@@ -30,7 +30,7 @@ async function open(attributes = '', fault?: Fault, options: VisitOptions = {}) 
 
 /** Lets the page's clock pass each wait that the element tells, until it has failed. */
 async function untilFailed(page: Page): Promise<void> {
-  const waits = page.locator('pow-gate .detail:text-matches(" s$")')
+  const waits = page.locator('pow-gate .detail:text-matches("Continues")')
   const failed = page.locator('pow-gate:state(failed)')
   for (;;) {
     await waits.or(failed).first().waitFor({ state: 'attached' })
@@ -86,8 +86,8 @@ for (const [about, fault, challenges, verifications] of MENDED) {
 
 test('429: waits as long as Retry-After says, with a count-down, then goes on', async () => {
   const { page, notes } = await open('', { path: '/challenge', answer: limited(3) })
-  await page.locator('pow-gate .text:has-text("Busy")').waitFor()
-  assert.match((await detail(page))!, /^Continues in [1-4] s$/)
+  await page.locator('pow-gate .text:has-text("Too many requests")').waitFor()
+  assert.match((await detail(page))!, /^Continues in\s[1-4]\sseconds?$/)
   await untilState(page, 'verified')
   const [first, second, ...more] = gateway.timesOf('GET /challenge')
   assert.ok(second! - first! > 2900, `asked again after ${second! - first!} ms`)
@@ -102,14 +102,14 @@ test('the real limit: 31 challenges in a minute are too many, and its Retry-Afte
     assert.equal((await fetch(`${service.url}/challenge`, { headers })).status, 200)
   }
   await click(page, 'Verify')
-  await page.locator('pow-gate .text:has-text("Busy")').waitFor()
-  const seconds = Number(/(\d+) s$/.exec((await detail(page))!)![1])
+  await page.locator('pow-gate .text:has-text("Too many requests")').waitFor()
+  const seconds = Number(/(\d+)\sseconds$/.exec((await detail(page))!)![1])
   assert.ok(seconds > 50 && seconds <= 62, String(seconds))
 })
 
 test('429: a wait of ten minutes is told, and waited for', async () => {
   const { page } = await open('', { path: '/challenge', answer: limited(600) }, WITH_CLOCK)
-  await page.locator('pow-gate .detail:text-matches("[56][0-9][0-9] s$")').waitFor()
+  await page.locator('pow-gate .detail:text-matches("in.(9|10|11).minutes$")').waitFor()
   await page.clock.fastForward(605_000)
   await untilState(page, 'verified')
 })
@@ -148,7 +148,7 @@ test('a wait of hours is not waited for: it fails, tells the time, and the butto
   const { page } = await open('', { path: '/challenge', answer: limited(7200) })
   await untilState(page, 'failed')
   assert.equal(await errorCode(page), 'rate-limited')
-  assert.equal(await detail(page), '7200 s')
+  assert.equal(await detail(page), 'Try again: in\u00a02\u00a0hours')
   await tryAgain(page)
 })
 
@@ -175,7 +175,7 @@ test('offline: waits for the network, and goes on when it is back', async () => 
   const { page } = await open('auto="off"')
   await page.context().setOffline(true)
   await click(page, 'Verify')
-  await page.locator('pow-gate .text:has-text("Offline")').waitFor()
+  await page.locator('pow-gate .text:has-text("No internet")').waitFor()
   await page.waitForTimeout(1500)
   assert.equal(await page.evaluate(`${GATE}.state`), 'working')
   await page.context().setOffline(false)

@@ -56,7 +56,7 @@ const STATES: Readonly<Record<string, State>> = {
   '429, `Retry-After: 60`': {
     attributes: '',
     fault: { path: '/challenge', answer: busy },
-    reach: says('Busy'),
+    reach: says('Too many requests'),
   },
   offline: { attributes: 'auto="submit"', reach: page => page.context().setOffline(true) },
   'refused (403)': {
@@ -146,15 +146,15 @@ const seen = () => {
   const { top, bottom, height } = part('.text').getBoundingClientRect()
   if (!rendered('.text') || top < -1 || bottom > innerHeight + 1) return ''
   const button = rendered('button')
-  return [rendered('.text'), rendered('.detail'), button && '[' + button + ']'].filter(Boolean).join(', ')
+  return [rendered('.text'), rendered('.detail'), rendered('.sending'), button && '[' + button + ']'].filter(Boolean).join(', ')
 }
 const said = []
 let last = rendered('.text')
 new MutationObserver(() => {
-  const text = rendered('.text')
+  const text = rendered('.text') && [rendered('.text'), rendered('.sending')].filter(Boolean).join(' ')
   if (text && text !== last) said.push((text + ' ' + rendered('.detail')).trim())
   last = text
-}).observe(part('.text'), { childList: true, characterData: true, subtree: true, attributes: true })
+}).observe(part('.body'), { childList: true, characterData: true, subtree: true, attributes: true })
 let bubble = ''
 document.addEventListener('invalid', event => setTimeout(() => { bubble = event.defaultPrevented ? '' : complaint }), true)
 window.looks = []
@@ -247,7 +247,7 @@ async function walk(states: readonly string[], view: string, mode: string): Prom
 }
 
 /** Count-downs are at different seconds in different cells. */
-const plain = (text: string) => text.replace(/\bin \d+ s/g, 'in N s')
+const plain = (text: string) => text.replace(/\bin\s\d+\s/g, 'in N ')
 
 function wordsOf({ seen, isFocused, bubble, isSent }: Look): string {
   if (isSent) return 'the form is sent'

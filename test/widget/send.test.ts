@@ -72,7 +72,7 @@ for (const attributes of ['auto="submit"', 'auto="submit" invisible']) {
     await send(page)
     await untilSeen(page)
     await page.waitForTimeout(1000)
-    assert.deepEqual(await spoken(page), ['Verifying…'], 'announced once')
+    assert.deepEqual(await spoken(page), ['Verifying…  Your form is sent right after that'], 'announced once')
     await send(page)
     await untilSeen(page)
     await page.waitForTimeout(200)
@@ -129,12 +129,12 @@ const limited = {
 
 test('invisible: any wait is shown and announced, also one without an end', async () => {
   const busy = await open('invisible', { path: '/challenge', answer: limited }, {})
-  await busy.getByRole('status').filter({ hasText: 'Busy' }).waitFor()
+  await busy.getByRole('status').filter({ hasText: 'Too many requests' }).waitFor()
 
   const offline = await open('invisible auto="off"', undefined, {})
   await offline.context().setOffline(true)
   await offline.evaluate(`void ${GATE}.execute()`)
-  await offline.getByRole('status').filter({ hasText: 'Offline' }).waitFor()
+  await offline.getByRole('status').filter({ hasText: 'No internet' }).waitFor()
 })
 
 test('a long solve: progress, a word after 10 and 30 seconds, and a button that ends it', async () => {
@@ -155,7 +155,8 @@ test('a long solve: progress, a word after 10 and 30 seconds, and a button that 
   }
   assert.match((await bar.getAttribute('aria-valuenow'))!, /^\d{1,2}$/)
   await cancel.click()
-  const slow = (announced: number) => `Still verifying after ${announced} s. Slow devices need longer`
+  const slow = (announced: number) =>
+    `Still verifying after ${announced}\u00a0seconds. Slow devices need longer`
   assert.deepEqual(await spoken(page), ['Verifying…', slow(10), slow(30), 'Not verified yet'])
   assert.equal(await page.evaluate(`${GATE}.state`), 'idle')
   assert.equal(await bar.count(), 0)
@@ -166,16 +167,16 @@ test('the time of a wait is announced once, and the count-down is not', async ()
   await page.evaluate(LISTEN)
   await page.getByRole('button', { name: 'Verify' }).click()
   const detail = page.locator('pow-gate .detail')
-  await detail.filter({ hasText: /6\d s/ }).waitFor()
+  await detail.filter({ hasText: /in.(6\d.seconds)/ }).waitFor()
   await page.clock.fastForward(20_000)
-  await detail.filter({ hasText: /4\d s/ }).waitFor()
+  await detail.filter({ hasText: /in.(4\d.seconds)/ }).waitFor()
   const said = await spoken(page)
-  assert.match(said.join(), /^Verifying…,Busy Continues in 6[01] s$/)
+  assert.match(said.join(), /^Verifying…,Too many requests Continues in\s6[01]\sseconds$/)
   // Orca said "BusyGoes on" when the tree had no space.
   const session = await page.context().newCDPSession(page)
   const { nodes } = await session.send('Accessibility.getFullAXTree')
   const texts = nodes.filter(({ role }) => role?.value === 'StaticText').map(({ name }) => name?.value)
-  assert.match(texts.join(''), /Busy /)
+  assert.match(texts.join(''), /Too many requests /)
 })
 
 test('ten widgets on a long page: only those in view ask for a challenge, and one whose form is used', async () => {
