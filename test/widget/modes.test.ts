@@ -79,6 +79,7 @@ test('mode worker: on the service’s own origin its worker file is used', async
   const { page, notes } = await visit(browser, `${service.url}/demo`, {
     prepare: async opened => opened.on('request', request => asked.push(new URL(request.url()).pathname)),
   })
+  await page.locator('pow-gate').focus()
   await untilState(page, 'verified')
   assert.ok(asked.some(path => path.startsWith('/widget/worker.')))
   assert.ok(!asked.some(path => path.startsWith('/widget/frame.')))
