@@ -8,7 +8,7 @@ import { mkdirSync, readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { test } from 'node:test'
 import type { BrowserContextOptions, Page } from 'playwright-core'
-import { ENGLISH, LANGUAGES } from '../../src/widget/texts.ts'
+import { DEFAULT_LANGUAGE, ENGLISH, LANGUAGES, timeIn } from '../../src/widget/texts.ts'
 import type { Fault } from '../harness/browser-proxy.ts'
 import {
   assertAccessible,
@@ -177,6 +177,41 @@ test('every language has every text, and no other', () => {
       assert.equal(text.includes('{s}'), ['wait', 'slow'].includes(key), `${language} ${key}`)
       assert.equal(text.includes('{b}'), key === 'press', `${language} ${key}`)
     }
+  }
+})
+
+test('times as people say them: seconds up to 90, then minutes, then hours, in the language’s own words and digits', () => {
+  const rows: [code: string, seconds: number, isAhead: boolean, text: string][] = [
+    ['en', 1, true, 'in 1 second'],
+    ['en', 90, true, 'in 90 seconds'],
+    ['en', 91, true, 'in 2 minutes'],
+    ['en', 3600, true, 'in 1 hour'],
+    ['en', 5401, true, 'in 2 hours'],
+    ['en', 150, false, '2 minutes'],
+    ['ru', 21, true, 'через 21 секунду'],
+    ['pl', 30, false, '30 sekund'],
+    ['fi', 5, true, '5 sekunnin päästä'],
+    ['fa', 5, false, '۵ ثانیه'],
+    ['zh-Hant', 5, true, '5 秒後'],
+  ]
+  for (const [code, seconds, isAhead, text] of rows)
+    assert.equal(timeIn({ ...DEFAULT_LANGUAGE, code }, seconds, isAhead), text.replaceAll(' ', '\u00a0'))
+})
+
+test('on a slow line no text comes before its language, and after two seconds the English one', async () => {
+  const record = `<script>
+window.texts = []
+setInterval(() => texts.push(${GATE}.shadowRoot?.querySelector('.text').textContent), 20)
+</script><script src="${gateway.origin()}/widget.js"></script>`
+  for (const [lang, delayMs, shown] of [
+    ['th', 1000, textsOf('th').idle],
+    ['vi', 6000, ENGLISH.idle],
+  ] as const) {
+    gateway.fail({ path: `/widget/texts-${lang}.json`, delayMs })
+    pages.add('/form', formPage(`site-key="${site.siteKey}" auto="off"`, { script: record, lang }))
+    const { page } = await visit(browser, `${pages.origin()}/form`)
+    await page.locator('pow-gate .text').filter({ hasText: shown! }).waitFor()
+    assert.deepEqual(await page.evaluate('[...new Set(texts)].filter(Boolean)'), [shown], lang)
   }
 })
 

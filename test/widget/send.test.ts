@@ -76,7 +76,11 @@ for (const attributes of ['auto="submit"', 'auto="submit" invisible']) {
     await send(page)
     await untilSeen(page)
     await page.waitForTimeout(200)
-    assert.deepEqual(await spoken(page), ['Verifying…', 'Verifying…'], 'again after another Send')
+    assert.deepEqual(
+      await spoken(page),
+      Array(2).fill('Verifying…  Your form is sent right after that'),
+      'again after another Send',
+    )
     assert.equal(pages.forms.length, 0)
     await eventually(10_000, 'the form arrives', () => pages.forms.length === 1)
   })
@@ -235,4 +239,34 @@ gate.remove()`)
   assert.deepEqual(await page.evaluate('events'), [])
   await page.evaluate('document.forms[0].append(gate)')
   assert.deepEqual(await page.evaluate('events'), ['expired'])
+})
+
+test('a service that stays away: Send answers within 100 ms, one reason stays, and the box never changes its height', async () => {
+  const away = { status: 503, headers: { 'Retry-After': '4' }, body: { error: 'Away.', code: 'unavailable' } }
+  const page = await open('auto="focus"', { path: '/challenge', times: 100, answer: away }, {})
+  await page.locator('pow-gate .text').filter({ hasText: 'Ready to verify' }).waitFor()
+  await page.evaluate(`{
+window.heights = []
+window.texts = []
+const part = name => ${GATE}.shadowRoot.querySelector(name)
+setInterval(() => {
+  heights.push(part('.box').offsetHeight)
+  if (texts.at(-1) !== part('.text').textContent) texts.push(part('.text').textContent)
+}, 20)
+document.addEventListener('click', () => {
+  const clickedMs = performance.now()
+  const timer = setInterval(() => {
+    if (!part('.sending').textContent) return
+    clearInterval(timer)
+    window.answeredMs = performance.now() - clickedMs
+  }, 5)
+}, true)
+}`)
+  await page.getByRole('button', { name: 'Send' }).press('Enter', { noWaitAfter: true })
+  await page.waitForTimeout(11_500)
+  const seen =
+    '({ heights: [...new Set(heights)].length, texts: texts.filter(text => !/^(Ready|Verifying)/.test(text)) })'
+  assert.deepEqual(await page.evaluate(seen), { heights: 1, texts: ['The verification service is busy'] })
+  assert.ok(((await page.evaluate('answeredMs')) as number) < 100)
+  assert.match(await page.locator('pow-gate .body').innerText(), /Your form is sent right after that/)
 })
