@@ -108,11 +108,14 @@ export function decide({ name, solveMs }: Form, { status, answer, ms }: Redempti
   }
   const isAnswered = status === 400
   const { error, code } = { error: 'The service did not answer.', code: 'no-answer', ...answer }
+  const advice = isAnswered
+    ? 'Go back to the form, wait for the word Verified, and send it again.'
+    : 'Please send the form again in a minute.'
   return {
     status: isAnswered ? 403 : 503,
     accepted: false,
     title: isAnswered ? 'Refused' : 'Not now',
-    text: error,
+    text: `${error} ${advice}`,
     code,
     facts: [['/verify-token answered', status === 0 ? 'nothing' : String(status)], ...times],
     answer,

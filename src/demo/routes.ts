@@ -103,7 +103,13 @@ function handleSubmit(exchange: Exchange, url: string, apiKey: string): void {
       return answer(refusedForm(415, 'content-type', 'The form must be sent urlencoded.'))
     const form = readForm(body.toString('utf8'))
     if (form.token === '')
-      return answer(refusedForm(400, 'no-token', 'The form came without a token: nothing was solved.'))
+      return answer(
+        refusedForm(
+          400,
+          'no-token',
+          'The form came without a token. Go back, allow JavaScript, wait for the word Verified, and send it again.',
+        ),
+      )
     if (address === undefined || !isAdmitted(address))
       return answer(refusedForm(429, 'rate-limited', 'Too many forms. Wait a minute, then try again.'))
     redeem(url, apiKey, { token: form.token, expectedIp: formatAddress(address) }).then(
