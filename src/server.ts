@@ -1,4 +1,4 @@
-/** Builds a worker's HTTP server. */
+/** Builds a worker's HTTP server from store, keys, log and routes. */
 
 import { randomBytes, randomFillSync, randomInt } from 'node:crypto'
 import { setTimeout as sleep } from 'node:timers/promises'
@@ -45,7 +45,7 @@ export interface Server {
 }
 
 /**
- * @param lost records that the store lacks; undefined from a primary of another version
+ * @param lost by the store; undefined from a primary of another version
  * @throws StoreSetupError or ListenError
  */
 export async function startServer(
@@ -68,7 +68,7 @@ export async function startServer(
     siteNamedBy: exchange => namedSite(service, exchange),
   })
   const store = await openStore(config, log, stats, workerIndex, () => watch.look().catch(ignore))
-  // Clock and Redis are the same for all workers of a host, so only the first reports them.
+  // All workers of a host have the same clock and Redis: the first reports them.
   const watch = new StoreWatch(store, (level, about, text) => workerIndex === 0 && log[level](about, text))
   const eventLog = new EventLog(log, config.logSuccesses, config.logsWholeAddresses)
   const recorder = recorderOf(config, workerIndex, log)
@@ -180,7 +180,7 @@ function hostOf(
   return host
 }
 
-/** Pauses of background work. All workers see a change of a site within two seconds. */
+/** Pauses between background work: a changed site reaches all workers within two seconds. */
 const [SITES_MS, SITES_ROUND_MS, KEY_USES_MS, LOOK_MS, AUDIT_MS] = [500, 5000, 60_000, 60_000, 3_600_000]
 
 function startBackground(
@@ -195,7 +195,7 @@ function startBackground(
   void repeat(() => watch.look(), LOOK_MS, end)
 }
 
-/** The request path reports failures, which mean that the store is away. */
+/** The request path reports a store that is away. */
 async function repeat(action: () => Promise<unknown>, pauseMs: number, end: AbortSignal): Promise<void> {
   while (!end.aborted) {
     await action().catch(ignore)
@@ -205,7 +205,7 @@ async function repeat(action: () => Promise<unknown>, pauseMs: number, end: Abor
 
 function ignore(): void {}
 
-/** Between log lines on an ignored header: a proxy sends it with every request. */
+/** A proxy sends an ignored header with every request. */
 const FORWARDING_TOLD_MS = 60_000
 
 function tellOfForwarding(host: ExchangeHost, log: Logger, eventLog: EventLog): void {
@@ -220,7 +220,7 @@ function tellOfForwarding(host: ExchangeHost, log: Logger, eventLog: EventLog): 
   }
 }
 
-/** Between log lines on overload: a worker near its capacity may be overloaded again and again. */
+/** Near its capacity a worker may be overloaded again and again. */
 const OVERLOAD_TOLD_MS = 10_000
 
 function overloadGate({ overloadMs, redis }: Config, log: Logger): OverloadGate | undefined {
@@ -254,8 +254,8 @@ function contentRoutes(config: Config, log: Logger): ContentRoute[] {
 }
 
 /**
- * The site of a refused request, for the metrics, by its X-Site-Key or API key (whose secret may be wrong); undefined if there
- * is no such site. From the cache alone: a refused request causes no call to the store.
+ * For the metrics: the refused request's X-Site-Key, or API key (whose secret may be wrong). From the cache alone: a refusal
+ * causes no call to the store.
  */
 function namedSite({ sites, apiKeys }: Service, { siteKey, apiKeyId }: ObservedExchange): string | undefined {
   if (siteKey !== '') return sites.cached(siteKey)?.record.siteKey
@@ -286,7 +286,7 @@ function composeService(config: Config, store: Store, { sites, apiKeys }: SiteDi
   }
 }
 
-/** Short and unique over all workers: a random prefix and a number. */
+/** Unique over all workers: a random prefix and a number. */
 function requestIds(): () => string {
   const start = randomBytes(8).toString('hex') // never starts with a dash: ids are typed into command lines
   let count = 0
@@ -295,7 +295,7 @@ function requestIds(): () => string {
 
 const POOL_BYTES = 16_384
 
-/** From a pool: 0.14 us a draw (measured), instead of 2.3 us for a call each. */
+/** From a pool: 0.14 us a draw (measured), not 2.3 us. */
 function randomBitPool(): (bits: number) => number {
   const pool = Buffer.alloc(POOL_BYTES)
   let position = POOL_BYTES
@@ -310,14 +310,14 @@ function randomBitPool(): (bits: number) => number {
   }
 }
 
-/** At the start, wait this long for the store's first answer, refusing connections. Later, requests get 503. */
+/** A start waits for the store's first answer, refusing connections. Later, requests get 503. */
 const FIRST_CONTACT_MS = 1000
-/** For sites and API keys, enough for 10,000 of each; further ones are read while serving. */
+/** Enough for 10,000 sites and API keys each; further ones are read while serving. */
 const LOAD_MS = 1000
 const START_POLL_MS = 5
 /**
- * While draining, a connection is closed with its next answer, never while idle: a proxy that sends a request at that moment
- * would lose it. Idle connections end by the client, or by the idle timeout.
+ * A draining connection is closed with its next answer, never while idle: a proxy that sends a request just then would lose
+ * it. Idle ones end by the client, or the idle timeout.
  */
 const DRAIN_POLL_MS = 20
 

@@ -38,7 +38,7 @@ async function runPrimary(): Promise<void> {
       hostsDiffer: hosts.differences.length,
       redeemLimitUsed: backends.used,
     }))
-    // Only with the embedded store: lmdb does not exist for every platform.
+    // lmdb does not exist for every platform.
     const inspection = loaded.redis === undefined ? await import('./store/embedded/inspection.ts') : undefined
     const primary = new Primary(log, totals, () =>
       endIfDamaged(primary, log, () => inspection?.damageOfFiles(loaded.dataDir)),
@@ -46,9 +46,9 @@ async function runPrimary(): Promise<void> {
     primary.onBackends = counts => backends.add(counts)
     keeper.onLost = records => primary.lost(records)
     const lifecycle = new Lifecycle(primary, keeper, hosts, log, totals)
-    // Before the store is opened: a start that cannot listen makes no site and prints no key.
+    // Before the store: a start that cannot listen makes no site and prints no key.
     const claimed = { ...loaded, port: await claimPort(loaded) }
-    // Before waiting for the store: meanwhile the admin port reports that the service is not ready.
+    // Before waiting for the store: meanwhile the admin port reports "not ready".
     const routes = [
       metricsRoute(totals, primary),
       recordsRoute(keeper),
@@ -72,14 +72,11 @@ async function runPrimary(): Promise<void> {
   }
 }
 
-/** Workers of a killed primary need a moment to end. */
+/** For a killed primary's workers to end. */
 const CLAIM_MS = 1500
 const CLAIM_RETRY_MS = 100
 
-/**
- * Finds the port for all workers. They set SO_REUSEPORT, so only a listener without it fails when another service has the
- * port.
- */
+/** Workers set SO_REUSEPORT, so only a listener without it fails when another service has the port. */
 async function claimPort(config: Config): Promise<number> {
   const giveUpAt = performance.now() + CLAIM_MS
   for (;;) {
@@ -98,7 +95,7 @@ let nextInspectionMs = 0
 
 /** Otherwise workers would crash again and again. The next start repairs what it can, or says what to do. */
 function endIfDamaged(primary: Primary, log: Logger, inspect: () => string | undefined): void {
-  // Inspecting large files takes long, and workers may crash for other reasons.
+  // Large files take long, and workers may crash for other reasons.
   if (performance.now() < nextInspectionMs) return
   const problem = inspect()
   nextInspectionMs = performance.now() + INSPECTION_PAUSE_MS
@@ -115,6 +112,6 @@ function exitWithProblems(error: unknown): never {
   process.exit(1)
 }
 
-// Last, so that every constant above is initialised.
+// Last: every constant above is initialised.
 if (cluster.isWorker) await runWorker()
 else await runPrimary()

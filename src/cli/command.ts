@@ -1,4 +1,4 @@
-/** A command of the command line. Its table entry gives its parsing, its error lines and its help. */
+/** A command of the command line: one table entry gives its parsing, error lines and help. */
 
 import { type ParseArgsConfig, parseArgs } from 'node:util'
 import type { ValueRule } from '../domain/kinds.ts'
@@ -9,9 +9,9 @@ import { PROGRAM } from '../version.ts'
 export interface FlagValue extends ValueRule {
   /** Stands for the value in the help. */
   readonly placeholder: string
-  /** Whether each use adds a value; otherwise a second use is an error. */
+  /** Otherwise a second use is an error. */
   readonly repeats?: true
-  /** Environment variable that is read when the flag is not given. */
+  /** Environment variable to read if the flag is not given. */
   readonly variable?: string
 }
 
@@ -29,7 +29,7 @@ export interface Flag {
 export interface Positional extends ValueRule {
   readonly name: string
   readonly isOptional?: true
-  /** Any number of them; only for the last one of a command. */
+  /** Any number; only for a command's last. */
   readonly repeats?: true
 }
 
@@ -46,7 +46,7 @@ export interface Command {
   readonly run: (input: Input) => Promise<void>
 }
 
-/** As an entry is written: what it lacks is empty, and run.ts adds the flags that all commands have. */
+/** As written: the rest is empty, and run.ts adds the flags that all commands have. */
 export type CommandEntry = Omit<Command, 'positionals' | 'flags' | 'example'> &
   Partial<Pick<Command, 'positionals' | 'flags' | 'example'>>
 
@@ -54,7 +54,7 @@ export type CommandEntry = Omit<Command, 'positionals' | 'flags' | 'example'> &
 export class Input {
   readonly #values: ReadonlyMap<string, readonly string[]>
 
-  /** @param values by the name of a flag (without dashes) or of a positional; a switch has no texts */
+  /** @param values by flag (without dashes) or positional; a switch has no texts */
   constructor(values: ReadonlyMap<string, readonly string[]>) {
     this.#values = values
   }
@@ -71,7 +71,7 @@ export class Input {
     return this.#values.get(name)
   }
 
-  /** A flag or positional that must be given. */
+  /** For those that must be given. */
   required(name: string): string {
     const text = this.text(name)
     if (text === undefined) throw new Error(`the command's table does not require ${name}`)
@@ -94,7 +94,7 @@ function usageOf({ name, positionals, flags }: Command): string {
 }
 
 /**
- * Reads the arguments after the command's name, before anything is opened or changed.
+ * Nothing is opened or changed before.
  *
  * @throws UsageError
  */
@@ -132,7 +132,7 @@ export function readInput(
   return new Input(values)
 }
 
-/** Reads every flag with a value as a list, so that a second use is an error. */
+/** Flags with a value become lists, so that a second use is an error. */
 function parsed(command: Command, args: readonly string[]) {
   const options: NonNullable<ParseArgsConfig['options']> = {}
   for (const [name, { value, short }] of Object.entries(command.flags)) {
@@ -148,9 +148,9 @@ function parsed(command: Command, args: readonly string[]) {
   }
 }
 
-/** Replaces parseArgs' messages, which have several lines and do not say what was expected. */
+/** parseArgs' own messages have several lines, and do not say what was expected. */
 function asUsageError(error: NodeJS.ErrnoException, { name, flags }: Command): Error {
-  // With a short form, the message has both: '-f, --file <value>'.
+  // With a short form: '-f, --file <value>'.
   const flag = /'(?:-\w, )?(-[^' ,<]+)/.exec(error.message)?.[1] ?? 'flags'
   const value = flags[flag.slice(2)]?.value
   switch (error.code) {
@@ -170,7 +170,7 @@ function asUsageError(error: NodeJS.ErrnoException, { name, flags }: Command): E
 
 type Parsed = ReturnType<typeof parsed>['values'][string]
 
-/** undefined if neither the flag nor its variable is given. */
+/** undefined if neither flag nor variable is given. */
 function flagTexts(
   name: string,
   { value, isRequired }: Flag,

@@ -44,7 +44,7 @@ function queryOf(text: string): Query | undefined {
   return { text: text.trim(), kind: 'id' } // nonces look like some proxies' request ids
 }
 
-/** A token copied from a form body or a URL has percent-encoded delimiters. */
+/** Form bodies and URLs percent-encode a token's delimiters. */
 function decoded(text: string): string {
   return text.replace(/%7C/gi, '|')
 }
@@ -62,7 +62,7 @@ async function runExplain(input: Input): Promise<void> {
   else tellStory(findings, query)
 }
 
-/** Says why the request may be missing from the log. */
+/** Why the request may be missing from the log. */
 function notFound({ skipped, read }: SearchResult, { text, network }: Query): string {
   const unread =
     skipped === 0

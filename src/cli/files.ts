@@ -29,7 +29,7 @@ export async function readBytes(flag: string, path: string): Promise<Buffer> {
   return Buffer.concat(chunks)
 }
 
-/** Reads one JSON object. Throws AdminError with a line for each mistake. */
+/** Throws AdminError with a line for each mistake. */
 export async function readObject<Value>(flag: string, path: string, { schema }: Kind<Value>): Promise<Value> {
   const { parseObject } = await import('../sites/parse-file.ts')
   const parsed = parseObject(await readBytes(flag, path), schema)

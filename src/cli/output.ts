@@ -1,15 +1,15 @@
-/** How commands print: one JSON value, or text for people. run.ts prints errors to stderr. */
+/** How commands print: one JSON value, or text. run.ts prints errors to stderr. */
 
 import type { FieldChange } from '../domain/audit.ts'
 
-/** Text from strangers could deceive a terminal's reader with control characters and line breaks. */
+/** Strangers' text could deceive a terminal's reader with these. */
 const UNPRINTABLE = /[\p{Cc}\p{Zl}\p{Zp}\u202a-\u202e\u2066-\u2069]/gu
 
 export function printable(line: string): string {
   return line.replace(UNPRINTABLE, '?')
 }
 
-/** @param indent spaces; without, the JSON is one line */
+/** @param indent without it, one line */
 export function printJson(value: unknown, indent?: number): void {
   const escaped = (character: string) => `\\u${character.charCodeAt(0).toString(16).padStart(4, '0')}`
   const text = JSON.stringify(value, undefined, indent)
@@ -26,7 +26,6 @@ export function printFields(fields: readonly (readonly [name: string, value: str
   for (const [name, value] of fields) printLine(`  ${name.padEnd(width)}  ${value}`)
 }
 
-/** The first line has the titles in capitals. */
 export function printTable(head: readonly string[], rows: readonly (readonly string[])[]): void {
   const table = [head.map(title => title.toUpperCase()), ...rows]
   const widths = head.map((_, column) => Math.max(...table.map(row => row[column]!.length)))
@@ -45,7 +44,7 @@ export function dateText(unixMs: number): string {
   return new Date(unixMs).toISOString().replace(/\.\d+Z$/, 'Z')
 }
 
-/** @param isNew there is nothing to compare with */
+/** @param isNew there is no earlier value */
 export function printChanges(changes: readonly FieldChange[], isNew: boolean): void {
   for (const { field, from, to } of changes) {
     printLine(`    ${field}: ${isNew ? '' : `${valueText(from)} -> `}${valueText(to)}`)

@@ -1,4 +1,4 @@
-/** All commands. Finds the command of a call, reads its arguments, runs it. */
+/** Finds the command of a call, reads its arguments, runs it. */
 
 import { didYouMean } from '../domain/nearest.ts'
 import { scrub } from '../log/redaction.ts'
@@ -20,7 +20,7 @@ const CONFIG: Flag = {
 
 const JSON_FLAG: Flag = { about: 'Print JSON on one line instead of text.' }
 
-/** By first word, in the order of the help. A call loads only its own: loading all takes as long as starting Node.js. */
+/** In the order of the help. A call loads only its own: all take as long as starting Node.js. */
 const LOAD: Readonly<Record<string, () => Promise<readonly CommandEntry[]>>> = {
   serve: async () => [(await import('./serve.ts')).SERVE_COMMAND],
   check: async () => [(await import('./check.ts')).CHECK_COMMAND],
@@ -40,7 +40,7 @@ const LOAD: Readonly<Record<string, () => Promise<readonly CommandEntry[]>>> = {
   widget: async () => [(await import('./widget.ts')).WIDGET_COMMAND],
 }
 
-/** Every command takes --config, to find the store of a service that was started with it. All but serve can print JSON. */
+/** Every command takes --config, to find a service's store. All but serve can print JSON. */
 export async function commandsOf(words: readonly string[] = Object.keys(LOAD)): Promise<Command[]> {
   const lists = await Promise.all(words.map(word => (Object.hasOwn(LOAD, word) ? LOAD[word]!() : [])))
   return lists.flat().map(command => {
@@ -66,7 +66,7 @@ export async function answer(args: readonly string[]): Promise<number> {
   }
 }
 
-/** Only an error in powgate itself is printed with its stack. */
+/** Only an error in powgate itself shows its stack. */
 function problemText(error: unknown): string {
   if (error instanceof UsageError || error instanceof AdminError) return error.message
   return error instanceof Error ? (error.stack ?? error.message) : String(error)
@@ -95,14 +95,14 @@ export async function run(args: readonly string[]): Promise<number> {
   if (rest.some(isHelp)) process.stdout.write(await commandHelp(command))
   else {
     const input = readInput(command, rest, process.env)
-    // Functions that read settings take the file's path from this variable.
+    // Where the functions that read settings look for the file.
     process.env.POWGATE_CONFIG_FILE = input.text('config') ?? ''
     await command.run(input)
   }
   return Number(process.exitCode ?? 0)
 }
 
-/** A first word alone (`powgate site --help`), or words that are no command. */
+/** A first word alone (`powgate site --help`), or no command. */
 function runGroup(first: string, group: readonly Command[], [second]: readonly string[]): number {
   if (group.length === 0) {
     const words = Object.keys(LOAD)

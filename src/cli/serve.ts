@@ -37,7 +37,7 @@ Signals:
 `
 }
 
-/** Indented lines of at most 100 characters. A longer word has its own line. */
+/** At most 100 characters a line, unless a word is longer. */
 function wrapped(text: string): string {
   return text.replaceAll(/(\S{95,}|.{1,94})(?: |$)/g, '      $1\n').trimEnd()
 }

@@ -1,4 +1,4 @@
-/** Asks the running service of this machine which sites and API keys it has in memory. */
+/** Which sites and API keys the running service of this machine has in memory. */
 
 import { RECORDS_PATH } from '../admin/records-route.ts'
 import type { KnownRecords } from '../domain/site.ts'

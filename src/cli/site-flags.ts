@@ -1,4 +1,4 @@
-/** A site's flags, and the settings that they give. Both follow from the table of a site's fields. */
+/** A site's flags, and what they set: both follow from the table of a site's fields. */
 
 import {
   completed,
@@ -25,12 +25,12 @@ export const CLEARING_FLAGS: Readonly<Record<string, Flag>> = Object.fromEntries
   }),
 )
 
-/** The fields that share a flag, by the names that tell them apart in its value. */
+/** The fields that share a flag, by their names in its value. */
 function setBy(flag: string | undefined): ReadonlyMap<string, SiteField> {
   return new Map(FIELDS.filter(field => field.flag === flag).map(field => [field.path.at(-1)!, field]))
 }
 
-/** The field's name within a shared flag; undefined if the flag is its own. */
+/** undefined if the flag is the field's own. */
 function partOf({ flag, path }: SiteField): string | undefined {
   return setBy(flag).size > 1 ? path.at(-1) : undefined
 }
@@ -65,7 +65,7 @@ function flagValue(field: SiteField): FlagValue | undefined {
   return { placeholder: text.placeholder, repeats, expects: `${one}, then = and ${text.expects}`, accepts }
 }
 
-/** The value in `webdriver=1`; undefined if it is for another part. */
+/** The value in `webdriver=1`; undefined for another part. */
 function valueFor(part: string, given: string): string | undefined {
   return given.startsWith(`${part}=`) ? given.slice(part.length + 1) : undefined
 }
@@ -73,7 +73,7 @@ function valueFor(part: string, given: string): string | undefined {
 /** undefined takes a field's value away. */
 type GivenFields = ReadonlyMap<SiteField, unknown>
 
-/** @throws UsageError if flags contradict each other, AdminError if a file has mistakes */
+/** @throws UsageError if flags contradict each other, AdminError for mistakes in a file */
 export async function givenFields(input: Input): Promise<GivenFields> {
   const given = new Map<SiteField, unknown>()
   for (const field of FIELDS) {
@@ -102,7 +102,7 @@ async function givenValue(field: SiteField, input: Input): Promise<unknown> {
 }
 
 /**
- * Replaces the settings that flags give, and keeps the others.
+ * Keeps what the flags do not give.
  *
  * @throws UsageError if they contradict each other
  */

@@ -1,4 +1,4 @@
-/** Opens the store for one command, and closes it afterwards. */
+/** Opens the store for one command. */
 
 import { resolve } from 'node:path'
 import type { Config, SettingValues } from '../config/config.ts'
@@ -7,16 +7,16 @@ import { AdminError } from '../sites/sites.ts'
 import { type SiteStore, StoreSetupError } from '../store/store.ts'
 
 /**
- * Stands in for POWGATE_SECRETS, which a configuration with Redis must have. A command signs nothing, so whoever runs it need
- * not know the secrets.
+ * For POWGATE_SECRETS, which a configuration with Redis must have. Commands sign nothing, so whoever runs them need not know
+ * the secrets.
  */
 export const UNUSED_SECRET = 'no command ever signs with this placeholder'
 
 /**
- * Runs an action on the store that the environment names, which a running service may be using.
+ * On the environment's store, which a running service may be using.
  *
  * @param action gets the store, and where it is, in words
- * @throws AdminError if the store cannot be used, with a line for each problem; and what the action throws
+ * @throws AdminError with a line for each problem of the store; and what the action throws
  */
 export async function withStore<Result>(
   action: (store: SiteStore, place: string) => Promise<Result>,
@@ -32,14 +32,14 @@ export async function withStore<Result>(
   }
 }
 
-/** Like `withStore`, for a command that writes and prints where. */
+/** Also returns where it writes. */
 export function writeToStore<Result>(
   action: (store: SiteStore) => Promise<Result>,
 ): Promise<[result: Result, place: string]> {
   return withStore(async (store, place) => [await action(store), place])
 }
 
-/** Loads the store's client and the settings' schema late: help and error lines appear sooner without them. */
+/** Loads client and schema late: help and error lines need neither. */
 async function openStore(env: NodeJS.ProcessEnv) {
   const config = await settingsOf(env)
   const { openSiteStore } = await import('../store/open.ts')
@@ -51,7 +51,7 @@ async function openStore(env: NodeJS.ProcessEnv) {
 }
 
 /**
- * @param change what the command sets itself
+ * @param change by the command itself
  * @throws AdminError with a line for each wrong setting
  */
 export async function settingsOf(

@@ -1,6 +1,6 @@
 /**
- * Sites as a file. `powgate site export` writes one, `powgate site schema` prints its schema, and `powgate apply` changes a
- * store's sites to those of the file, in one atomic step.
+ * Sites as a file: `powgate site export` writes one, `powgate site schema` prints its schema, `powgate apply` makes a store's
+ * sites those of the file, in one atomic step.
  */
 
 import { randomBytes } from 'node:crypto'
@@ -227,7 +227,7 @@ async function runSchema(input: Input): Promise<void> {
   printDocument(input, SITES_FILE_SCHEMA)
 }
 
-/** Many lines, so that version control shows each change. */
+/** Many lines: version control shows each change. */
 function printDocument(input: Input, document: unknown): void {
   printJson(document, input.has('json') ? undefined : 2)
 }

@@ -1,6 +1,6 @@
 /**
- * `powgate solve`: the counter of a challenge, for trying the service by hand, for example with curl. Asks no service. A
- * browser is faster, because it uses all its cores.
+ * `powgate solve`: the counter of a challenge, for trying the service by hand, as with curl. Calls no service, and is slower
+ * than a browser, which uses all cores.
  */
 
 import { checkProof } from '../domain/pow.ts'
@@ -41,11 +41,11 @@ export interface Solved {
   readonly ms: number
 }
 
-/** A progress report after so many: about a tenth of a second. */
+/** A report each tenth of a second. */
 const REPORT_HASHES = 2 ** 18
 const CLEAR_LINE = '\r\x1b[K'
 
-/** Tries counters from 0. Shows progress on stderr, on a terminal only: it is no part of the result. */
+/** Progress goes to stderr, on a terminal only: it is no part of the result. */
 export function solve({ nonce, difficulty }: Puzzle, terminal = process.stderr): Solved {
   const startedAtMs = performance.now()
   let counter = 0
@@ -53,7 +53,7 @@ export function solve({ nonce, difficulty }: Puzzle, terminal = process.stderr):
     counter++
     if (counter % REPORT_HASHES === 0 && terminal.isTTY) {
       const ms = performance.now() - startedAtMs
-      // Fits in 80 columns: a wrapped line could not be cleared.
+      // At most 80 columns: a wrapped line could not be cleared.
       const all = `${millions(counter)} of about ${millions(2 ** difficulty)} million hashes`
       terminal.write(`${CLEAR_LINE}solving: ${all}, ${rateText(counter, ms)}`)
     }

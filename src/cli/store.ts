@@ -62,7 +62,7 @@ async function runCopy(input: Input): Promise<void> {
   )
 }
 
-/** Other settings are the same for both ends. */
+/** Both ends share the other settings. */
 async function openEnd(flag: 'from' | 'to', place: string): Promise<CopyEnd> {
   const isUrl = /^rediss?(\+\w+)?:\/\//.test(place)
   if (!isUrl && place.includes('://')) throw new UsageError(`--${flag}: expected ${STORE.expects}`)

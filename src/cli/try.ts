@@ -1,6 +1,7 @@
 /**
- * `powgate try`: sends one visitor through a running service. The browser's part is GET /challenge, solving, and POST /verify,
- * which gives a token. The site's backend sends it to POST /verify-token, and gets a score. Also an example for integrators.
+ * `powgate try`: one visitor through a running service, and an example for integrators. The browser gets a challenge (GET
+ * /challenge), solves it, and gets a token (POST /verify). The site's backend sends that to POST /verify-token, and gets a
+ * score.
  */
 
 import { createHash } from 'node:crypto'
@@ -42,7 +43,7 @@ function isServiceUrl(text: string): boolean {
   return (protocol === 'http:' || protocol === 'https:') && username + password + search + hash === ''
 }
 
-/** What each vendor documents: its paths, what of a page a token carries, and a success' `error-codes`. */
+/** As each vendor documents: paths, what of a page a token carries, and a success' `error-codes`. */
 const VENDORS: Readonly<Record<string, { paths: [string, string]; has: string[]; codes?: [] }>> = {
   turnstile: {
     paths: ['/turnstile/v0/api.js', '/turnstile/v0/siteverify'],
@@ -127,9 +128,9 @@ async function runTry(input: Input): Promise<void> {
     throw new AdminError('POST /verify did not pass: the score is below the threshold, or IP rules apply')
   }
 
-  // In the site's backend, which got the token with the form.
+  // In the site's backend, which gets the token with the form.
   if (vendor === undefined) {
-    // A real one adds `expectedIp`, the visitor's address as the backend sees it.
+    // A real one adds `expectedIp`, the visitor's address.
     const ofBackend = { Authorization: `Bearer ${apiKey}` }
     const redemption = await ask<RedemptionResult>('POST /verify-token', ofBackend, { token })
     if (!redemption.answer.success) throw new AdminError('POST /verify-token did not redeem the token')
@@ -158,7 +159,7 @@ async function keysOf(input: Input): Promise<FirstKeys> {
   const first = readFirstKeys(dataDir)
   const own = new URL(serviceUrl(config))
   const url = new URL(input.text('url') ?? own)
-  // Another service at the address must not get a secret that was not meant for it.
+  // Another service at the address must get no secret.
   const isOwn = isLoopback(url.hostname.replace(/[[\]]/g, '')) && [0, portOf(url)].includes(portOf(own))
   if (isOwn && first !== undefined && (siteKey ?? first.siteKey) === first.siteKey && apiKey === undefined)
     return first
@@ -173,7 +174,7 @@ async function checkScript(url: string, script: string): Promise<void> {
   if (status !== 200) throw new AdminError(`GET ${script} answered ${status}`)
 }
 
-/** Fields that the vendor does not document, or leaves open, may have any value. */
+/** What a vendor does not document, or leaves open, may have any value. */
 function compare(
   answer: Record<string, unknown>,
   documented: Record<string, unknown>,
@@ -188,7 +189,7 @@ function compare(
   if (wrong.length > 0) throw new AdminError(`not as documented: ${wrong.map(([name]) => name).join(', ')}`)
 }
 
-/** Another service at this address could demand endless work. */
+/** Another service here could demand endless work. */
 function checkedChallenge(challenge: Challenge): Challenge {
   const { nonce, difficulty, algorithm } = challenge
   const isOurs =
@@ -202,7 +203,7 @@ function checkedChallenge(challenge: Challenge): Challenge {
   return challenge
 }
 
-/** The same for every trial on this machine, like a returning visitor's. */
+/** The same for every trial here, like a returning visitor's. */
 function fingerprint(): string {
   return createHash('sha256').update(`powgate try on ${hostname()}`).digest('hex')
 }
@@ -213,7 +214,7 @@ const ANSWER_MS_MAX = 10_000
 const ERROR_CHARACTERS_MAX = 300
 
 /**
- * @param url of the service; it may have a path of its own
+ * @param url may have a path
  * @param body sent as JSON
  * @throws AdminError saying in one line what the service refused, or that it cannot be reached
  */
@@ -250,7 +251,7 @@ async function callService<Answer>(
   return { answer: answer as Answer, ms }
 }
 
-/** `fetch` wraps errors once, and a host with several addresses wraps them again. */
+/** `fetch` wraps errors once, a host with several addresses again. */
 function causeOf(error: Error): string {
   const { cause } = error as { cause?: Error & { code?: string; errors?: Error[] } }
   return cause?.errors?.[0]?.message || cause?.message || cause?.code || error.message

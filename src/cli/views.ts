@@ -1,4 +1,4 @@
-/** Sites and API keys as commands print them, without the hashes of secrets. */
+/** Sites and API keys as commands print them: without hashes of secrets. */
 
 import { type ApiKeyRecord, isExpired, raisedBits, type SiteRecord } from '../domain/site.ts'
 import {
@@ -26,7 +26,7 @@ export interface PublicKey {
   readonly createdAt: number
   readonly expiresAt: number | null
   readonly revokedAt: number | null
-  /** To the minute; null if no use is known. */
+  /** To the minute; null if unknown. */
   readonly lastUsedAt: number | null
 }
 

@@ -1,4 +1,4 @@
-/** `powgate widget`: prints the tags for a page, and the directives for its Content-Security-Policy. Calls no service. */
+/** `powgate widget`: the tags for a page, and what its Content-Security-Policy needs. Calls no service. */
 
 import { findWidget, type Widget } from '../http/assets.ts'
 import { AdminError } from '../sites/sites.ts'
@@ -21,7 +21,7 @@ export const WIDGET_COMMAND: CommandEntry = {
 
 interface Snippets {
   readonly script: string
-  /** With the hash of this build of the widget. */
+  /** With this build's hash. */
   readonly pinnedScript: string
   readonly element: string
   /** Directives to add to the page's policy. */
@@ -66,7 +66,7 @@ function printWidget({ script, pinnedScript, element, csp }: Snippets, { integri
   printTable(['file', 'bytes', 'brotli', 'gzip'], rows)
 }
 
-/** Escapes `&`. A URL's href has no quotes or angle brackets. */
+/** A URL's href has no quotes or angle brackets. */
 function encodeAttribute(text: string): string {
   return text.replaceAll('&', '&amp;').replaceAll("'", '&#39;')
 }

@@ -1,6 +1,6 @@
 /**
- * Signing keys, and HMAC-SHA256. HKDF (RFC 5869) derives a subkey per purpose from each master secret, so nothing signed for
- * one purpose is valid for another. The first secret signs, all verify: secrets can be rotated.
+ * Signing keys. HKDF (RFC 5869) derives a subkey per purpose from each master secret, so nothing signed for one purpose is
+ * valid for another. The first secret signs, all verify: so secrets can be rotated.
  */
 
 import { hash, hkdfSync, timingSafeEqual } from 'node:crypto'
@@ -14,14 +14,14 @@ const OPAD = 0x5c
 type DigestEncoding = 'binary' | 'hex' | 'base64url'
 
 /**
- * HMAC-SHA256 (RFC 2104) for short messages: two one-shot hashes of node:crypto over padded blocks that are allocated once.
- * Takes about half the time of `createHmac`, and makes no object. A property test compares the two.
+ * HMAC-SHA256 (RFC 2104) for short messages: two one-shot hashes over padded blocks that are allocated once. Takes half the
+ * time of `createHmac`, and makes no object. A property test compares both.
  */
 export class Hmac {
-  /** The caller writes the message here before `sign`. */
+  /** Written by the caller before `sign`. */
   readonly message: Buffer
   readonly #inner: Buffer
-  /** A view per message length: `crypto.hash` hashes a whole view, and a new one per call would be garbage. */
+  /** By message length: `crypto.hash` hashes a whole view, and a new one per call would be garbage. */
   readonly #innerViews: Buffer[]
   readonly #outer = Buffer.alloc(BLOCK_BYTES + DIGEST_BYTES)
 
@@ -40,17 +40,17 @@ export class Hmac {
     )
   }
 
-  /** HMAC of the first `length` bytes of `message`: 32 bytes in the given encoding. */
+  /** Of the first `length` bytes of `message`: 32 bytes. */
   sign(length: number, encoding: DigestEncoding): string {
     writeText(this.#outer, BLOCK_BYTES, this.innerHash(length))
     return hash('sha256', this.#outer, encoding)
   }
 
   /**
-   * Only the HMAC's inner hash, SHA-256 of the padded key and the message: one hash call instead of two, 0.25 us.
+   * The inner hash alone, SHA-256 of padded key and message: one hash call, 0.25 us.
    *
-   * Pseudorandom if no padded message is the beginning of another (Bellare, Canetti, Krawczyk: Pseudorandom functions
-   * revisited, 1996). That holds for messages of one length, and for ASCII texts, since padding starts with 0x80.
+   * Pseudorandom if no padded message begins another (Bellare, Canetti, Krawczyk: Pseudorandom functions revisited, 1996):
+   * true for messages of one length, and for ASCII texts, since padding starts with 0x80.
    *
    * @returns 32 one-byte characters, or another encoding of them
    */
@@ -61,25 +61,25 @@ export class Hmac {
   }
 }
 
-/** In bytes; the layouts are in nonce.ts, token.ts and address-tags.ts. */
+/** Layouts: nonce.ts, token.ts and address-tags.ts. */
 const NONCE_MESSAGE_MAX = 47
 const TOKEN_PREFIX_MAX = 63
 const TOKEN_MESSAGE_MAX = 113 + 543
 export const TAG_MESSAGE_BYTES = 7
-/** For solve-time.ts: site key, address key (or a known network's key) and minute; or a nonce. */
+/** For solve-time.ts: site key, address key (which names a site too if the network is known) and minute; or a nonce. */
 const DRAW_MESSAGE_MAX = 96
 
 export interface SigningKey {
-  /** 0 to 15; nonces and tokens carry it. Two secrets may share an id; a verifier then tries both. */
+  /** 0 to 15, in nonces and tokens. If two secrets share an id, a verifier tries both. */
   readonly kid: number
-  /** 16 hexadecimal digits that identify the secret, and reveal nothing else of it. */
+  /** 16 hexadecimal digits that identify the secret and reveal nothing else. */
   readonly fingerprint: string
   readonly nonceMac: Hmac
   readonly tokenMac: Hmac
   readonly tokenStream: Hmac
-  /** For draws that must be the same in every worker. */
+  /** For draws that all workers must agree on. */
   readonly drawMac: Hmac
-  /** For the names of addresses in the store. */
+  /** For addresses' names in the store. */
   readonly addressMac: Hmac
 }
 
@@ -104,7 +104,7 @@ export class Keyring {
     this.#byKid = Array.from({ length: KIDS }, (_, kid) => keys.filter(key => key.kid === kid))
   }
 
-  /** Keys that may have signed a nonce or token with this key id, 0 to 15. */
+  /** Those that may have signed something with this id. */
   candidates(kid: number): readonly SigningKey[] {
     return this.#byKid[kid]!
   }
@@ -128,7 +128,7 @@ const left = Buffer.alloc(64)
 const right = Buffer.alloc(64)
 const views = Array.from({ length: 65 }, (_, length) => [left.subarray(0, length), right.subarray(0, length)])
 
-/** For ASCII strings of `length` characters (at most 64): takes time that depends on `length` alone. */
+/** ASCII strings of `length` characters (at most 64), in time that depends on `length` alone. */
 export function equalInConstantTime(a: string, b: string, length: number): boolean {
   if (a.length !== length || b.length !== length) return false
   const [leftView, rightView] = views[length]!

@@ -1,7 +1,7 @@
 /**
- * The settings of a site: a line of `SiteSettings` and one row of this table each. The row gives the schema of a sites file,
- * the flags with their help, the lines of `site show` and of the audit log, and the row in docs/reference/sites.md, all in the
- * table's order. Workers see a change within two seconds, without a restart.
+ * A site's settings: one line of `SiteSettings` and one row of this table each. The row gives the schema of a sites file, the
+ * flags with their help, and the lines of `site show`, the audit log and docs/reference/sites.md, in this order. Workers see a
+ * change within two seconds, without a restart.
  */
 
 import { DIFFICULTY_MAX, DIFFICULTY_MIN } from '../protocol/proof.ts'
@@ -22,7 +22,7 @@ import {
 import { SCORE_REASONS, SCORE_WEIGHTS, type ScoreReason } from './score.ts'
 import { baseOf } from './solve-time.ts'
 
-/** An operator can change these. A field that may be absent is optional. */
+/** What an operator can change. */
 export interface SiteSettings {
   name: string
   active: boolean
@@ -41,7 +41,7 @@ export interface SiteSettings {
   scoreWeights?: { [Signal in ScoreReason]?: number }
 }
 
-/** A field without a row, or a row without a field, does not compile. */
+/** Every field needs a row, and every row a field, or this does not compile. */
 type Group = 'difficulty' | 'ipRules' | 'limits' | 'known' | 'failOpen' | 'scoreWeights'
 type PartOf<Name extends Group> = `${Name}.${keyof NonNullable<SiteSettings[Name]> & string}`
 type FieldName = Exclude<keyof SiteSettings, Group> | { [Name in Group]: PartOf<Name> }[Group]
@@ -49,16 +49,16 @@ type FieldName = Exclude<keyof SiteSettings, Group> | { [Name in Group]: PartOf<
 interface Row {
   readonly kind: Kind<unknown>
   readonly about: string
-  /** The value if a site sets none. Without a fallback, its record lacks the field. */
+  /** If a site sets none. Without a fallback, its record lacks the field. */
   readonly fallback?: unknown
-  /** What holds if nothing is set and there is no fallback. */
+  /** In words, if there is no fallback. */
   readonly otherwise?: string
   readonly isRequired?: true
-  /** On another plan the value is kept without effect. */
+  /** Other plans keep the value, without effect. */
   readonly plan?: 'pro'
-  /** Fields that share a flag are named in its value: `--weight webdriver=1`. */
+  /** Fields may share one: `--weight webdriver=1`. */
   readonly flag?: string
-  /** For a field without a flag: the command that sets it. */
+  /** Sets a field that has no flag. */
   readonly command?: string
   /** Sets a boolean to false. */
   readonly off?: string
@@ -92,10 +92,10 @@ const FAIL_OPEN: Row = {
   clear: 'no-fail-policy',
 }
 
-/** What a site may ask of a browser. What it does not ask for costs nobody any score. */
+/** What is asked of a browser. The rest costs nobody any score. */
 export const SIGNALS = ['none', 'flags', 'all'] as const
 
-/** A name with a dot is a field in a group, which is an object of its own in the record. */
+/** `group.field` is in an object of its own in the record. */
 const SITE_FIELDS: Readonly<Record<FieldName, Row>> = {
   name: {
     kind: textOf('NAME', NAME, NAME_CHARACTERS_MAX),
@@ -202,7 +202,7 @@ function weight(signal: ScoreReason): Row {
 }
 
 export interface SiteField extends Row {
-  /** As in files, in the audit log and in `site show`. */
+  /** In files, the audit log and `site show`. */
   readonly name: string
   readonly path: readonly [name: string, part?: string]
 }
@@ -218,7 +218,7 @@ export function valueIn(settings: object, { path: [name, part] }: SiteField): un
   return part === undefined ? value : (value as Tree | undefined)?.[part]
 }
 
-/** @param value undefined takes the value away; `completed` then brings the fallback back */
+/** @param value undefined removes it; `completed` then brings the fallback back */
 export function withValue<Settings extends object>(
   settings: Settings,
   { path: [name, part] }: Pick<SiteField, 'path'>,
@@ -228,7 +228,7 @@ export function withValue<Settings extends object>(
   return { ...settings, [name]: part === undefined ? value : { ...group, [part]: value } }
 }
 
-/** All settings in the table's order, with fallbacks. Texts are as a flag would give them: trimmed, and once in a list. */
+/** In the table's order, with fallbacks. Texts are trimmed, and once in a list. */
 export function completed(given: Partial<SiteSettings> & { readonly name: string }): SiteSettings {
   let settings = {} as SiteSettings
   for (const field of FIELDS) {
@@ -243,12 +243,12 @@ export function completed(given: Partial<SiteSettings> & { readonly name: string
   return settings
 }
 
-/** The fields of a record that are not settings. */
+/** Not settings. */
 const ABOUT_THE_RECORD = ['siteKey', 'createdAt', 'updatedAt', 'raise', 'deletedAt']
 const KNOWN = new Set([...ABOUT_THE_RECORD, ...FIELDS.map(({ name }) => name)])
 const GROUPS = new Set(FIELDS.filter(({ path }) => path.length > 1).map(({ path }) => path[0]))
 
-/** Fields that a later version of powgate stored, by their names as in `FIELDS`. This version keeps them without effect. */
+/** From a later version of powgate: kept, without effect. */
 export function laterFields(record: object): ReadonlyMap<string, unknown> {
   const named = Object.entries(record).flatMap(([name, value]) =>
     GROUPS.has(name)
@@ -265,18 +265,18 @@ export function withLater(settings: SiteSettings, later: ReadonlyMap<string, unk
   return all
 }
 
-/** Whether the value is kept for another plan. */
+/** Kept for another plan. */
 export function isAsleep({ plan }: SiteField, present: SiteSettings['plan']): boolean {
   return plan !== undefined && plan !== present
 }
 
-/** As they take effect: settings that the plan lacks are as if not set. */
+/** What the plan lacks counts as not set. */
 export function inEffect(settings: SiteSettings): SiteSettings {
   const asleep = FIELDS.filter(field => isAsleep(field, settings.plan))
   return completed(asleep.reduce((rest, field) => withValue(rest, field, undefined), settings))
 }
 
-/** What holds if the field is not set; undefined for a field that must be. */
+/** undefined for a field that must be set. */
 export function defaultText({ fallback, otherwise }: Row): string | undefined {
   return otherwise ?? (fallback === undefined ? undefined : String(fallback))
 }

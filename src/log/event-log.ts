@@ -45,8 +45,8 @@ export class EventLog {
   readonly #timer: NodeJS.Timeout
 
   /**
-   * @param successShare share of the visitors whose successes are logged, 0 to 1
-   * @param isAddressWhole false: only an address's network is logged
+   * @param successShare of the visitors whose successes are logged, 0 to 1
+   * @param isAddressWhole false: only its network is logged
    */
   constructor(log: Logger, successShare: number, isAddressWhole: boolean) {
     this.#log = log
@@ -60,13 +60,13 @@ export class EventLog {
     this.#timer = setInterval(() => this.#renew(), MINUTE_MS).unref()
   }
 
-  /** Writes the last counts of unlogged events; do not log afterwards. */
+  /** Writes the last counts. */
   close(): void {
     clearInterval(this.#timer)
     this.#renew()
   }
 
-  /** @param part of the paths, by which a refusal is named */
+  /** @param part of the paths, which names a refusal */
   ended(exchange: ObservedExchange, part: Part, ending: Ending): void {
     switch (ending.kind) {
       case 'issued':
@@ -162,7 +162,6 @@ export class EventLog {
     return this.#isUnbounded || quota.admits(name)
   }
 
-  /** Leaves out undefined fields. */
   #write(
     exchange: ObservedExchange,
     event: LogEvent,
@@ -219,17 +218,17 @@ function rounded(value: number): number {
   return Math.round(value * 100) / 100
 }
 
-/** A client's header may be long and hold anything. A line must stay below 4 KiB to be written at once. */
+/** A client's header may be long and hold anything. A line below 4 KiB is written at once. */
 const ORIGIN_CHARACTERS_MAX = 120
 const SITE_CHARACTERS_MAX = 64
 
-/** Keeps printable ASCII: no terminal control characters or look-alikes. */
+/** No terminal control characters or look-alikes. */
 function printable(text: string, charactersMax: number): string {
   const plain = scrub(text).replace(/[^\x20-\x7e]/g, '?') // before the cut: half a secret no longer has the form of one
   return plain.length > charactersMax ? `${plain.slice(0, charactersMax)}...` : plain
 }
 
-/** Limits the lines a minute for one kind of event, so that neither traffic nor an attack fills a disk. */
+/** Limits the lines a minute, so that neither traffic nor an attack fills a disk. */
 class Quota {
   readonly #linesMax: number
   #lines = 0
@@ -240,7 +239,7 @@ class Quota {
     this.#linesMax = linesMax
   }
 
-  /** If not admitted, the line is counted under this name. */
+  /** Otherwise the line is counted under this name. */
   admits(name: string): boolean {
     if (this.#lines < this.#linesMax) {
       this.#lines++
@@ -250,7 +249,7 @@ class Quota {
     return false
   }
 
-  /** Starts the next minute. Returns how many lines were left out, by name. */
+  /** Returns how many lines were left out in the last minute, by name. */
   renew(): ReadonlyMap<string, number> {
     this.#lines = 0
     const leftOut = new Map(this.#leftOut)
@@ -259,13 +258,13 @@ class Quota {
   }
 }
 
-/** The nonce's last digits decide. They are from a MAC (domain/nonce.ts), so all values are equally likely. */
+/** The nonce's last digits, all values equally likely because they are from a MAC (domain/nonce.ts). */
 const SAMPLE_DIGITS = 6
 const SAMPLE_VALUES = 16 ** SAMPLE_DIGITS
 
 /**
- * Decides by the nonce which visitors' successes are logged. All steps of a visit have the same nonce on all hosts, so either
- * all or none are logged.
+ * Which visitors' successes are logged, by the nonce: it is the same at all steps of a visit and on all hosts, so either all
+ * or none are logged.
  */
 export class Sample {
   readonly #below: number

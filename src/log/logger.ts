@@ -39,7 +39,7 @@ export async function logDestination(format: LogFormat): Promise<DestinationStre
 
 /**
  * @param bindings fields of every line
- * @param secrets texts that no line may contain
+ * @param secrets that no line may contain
  * @param destination instead of standard output
  */
 export function createLogger(
@@ -62,10 +62,7 @@ export function createLogger(
   return log
 }
 
-/**
- * Ends the process on an uncaught exception. Node.js would print everything in the error: one from Redis has the command with
- * keys, tokens or the password.
- */
+/** Node.js would print everything in the error: one from Redis has the command with keys, tokens or the password. */
 export function endOnFault(log: Logger): void {
   process.on('uncaughtException', error => {
     log.fatal({ event: 'fault', err: error }, 'a fault ends the process')

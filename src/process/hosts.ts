@@ -44,7 +44,7 @@ export class Hosts {
   }
 
   /**
-   * @param isShardsSet whether the setting was given; otherwise the store's number is used
+   * @param isShardsSet otherwise the store's number is used
    * @returns the configuration with the number of shards
    * @throws StoreSetupError if the host cannot work with the living ones
    */
@@ -106,8 +106,8 @@ export class Hosts {
 }
 
 /**
- * @returns the configuration as it would join (with the store's number of shards, unless one is set); the names of the other
- *   living hosts; and why it cannot work with them, one line each
+ * @returns the configuration as it would join (with the store's number of shards, unless one is set); the other living hosts'
+ *   names; and why it cannot work with them
  */
 export async function tryJoin(store: Noting, config: Config, isShardsSet: boolean) {
   const { shards = config.redisShards, living } = await store.noteHost('')

@@ -30,7 +30,7 @@ const NEEDS_RESTART: ReadonlySet<SettingName> = new Set<SettingName>([
 ])
 
 /**
- * If a change of the PROXY protocol waits for a restart, the trusted proxies wait too: behind a TCP balancer, clients write
+ * While a change of the PROXY protocol waits for a restart, the trusted proxies wait too: behind a TCP balancer, clients write
  * X-Forwarded-For themselves.
  *
  * @param env of the primary; the files that it names are read again
@@ -67,7 +67,7 @@ function effective(values: SettingValues, name: SettingName): string {
 
 type Target = Plan['config']['redis']
 
-/** Another database is another store. Another password or node of the same Redis is not. */
+/** Another database is; another password or node of the same Redis is not. */
 function isOtherStore(wanted: Target, running: Target): boolean {
   return (wanted === undefined) !== (running === undefined) || wanted?.db !== running?.db
 }

@@ -5,7 +5,7 @@ local KIND = 2097152 -- a label is kind * KIND + site tag, ...
 local MARK = 8388608 -- ... or from here on the first half of a mark
 local CHUNK = 100
 
--- Unpack formats by number of entries, each made once a turn.
+-- Made once a turn, by number of entries.
 local formats = {}
 local function format_of(count)
   local format = formats[count]
@@ -53,7 +53,7 @@ local function log_wait(entries, size, time, challenge, tag, excess)
   return 0
 end
 
--- The entry of the same slot, kind and site, which the request joins. It moves to the end, so times stay in order.
+-- Has the same slot, kind and site, and moves to the end, so times stay in order.
 local function joined_entry(entries, size, time, slot, label)
   for index = size - 2, 1, -3 do
     if entries[index + 1] < MARK then
@@ -84,7 +84,7 @@ local function admit_to_log(number, kind, tag, address_limit, site_limit, keep, 
   local label = site_limit > 0 and kind * KIND + tag or kind * KIND
   local challenge = kind == 0
   local key, record = KEYS[number], value_of(number)
-  -- Most challenges are an address's first request in a while.
+  -- Usually an address's first request in a while.
   if challenge and record == '' then
     written[key] = pack('>I3I3I2', now, label, 1)
     call('SET', key, written[key], 'EX', '60')

@@ -1,33 +1,31 @@
--- Decides whether the shard's memory can be trusted (its epoch), and collects the answers of all operations.
+-- Decides whether the shard's memory can be trusted (its epoch), and collects all answers.
 --
--- The epoch is a random number. It stays as long as one Redis process is primary without a break; challenges and tokens of
--- another epoch are refused, because used nonces or redemption records may be gone. A process restarted from a snapshot, a
--- promoted replica, and a primary that was a replica for a moment may each lack the last ones. Clients need not notice (a
--- Cluster cuts no connection when roles change), so the call that trusts the process checks it. (A moved slot lacks no record,
--- but looks the same from here.)
+-- The epoch is a random number that stays while one Redis process is primary without a break. Challenges and tokens of another
+-- epoch are refused, because used nonces or redemption records may be gone: a restart from a snapshot, a promoted replica, and
+-- a primary that was briefly a replica may each lack the last ones. Clients need not notice (a Cluster keeps connections when
+-- roles change), so the call itself checks the process. (A moved slot lacks no record, but looks the same.)
 --
--- Records also expire early when this server's clock is set ahead, because Redis measures lifetimes by it. So each check notes
--- its time beside the process, at least every second. If the noted time is more than 30 s away, either the clock was set, or
--- no worker could check (cut off, or no write accepted). The caller can tell: it sends the time that it expects here, which is
--- that of its last reply plus what has passed since by its own clock.
--- - It expects this time: no worker could check, and the clock is right. The epoch stays.
--- - Another time: the clock was set, or the call is late because the server stood still. The call fails with OTHERTIME and
---   does not run. A caller that gets this answer within its deadline knows that the clock was set, and calls again without an
---   expected time.
--- - No time: the epoch is replaced. A process that has just started expects none, and nobody checked for 30 s.
--- (A shorter step takes less than the minute for which records are kept beyond their time.)
+-- Records also expire early when this server's clock is set ahead. So each check notes the time, at least every second. If
+-- that is over 30 s off, either the clock was set, or no worker could check (cut off, or no write accepted). The caller can
+-- tell: it sends the time that it expects, its last reply's plus what has passed since by its own clock.
 --
--- An older copy of the data may be put back while the process runs (RESTORE, MIGRATE, SWAPDB). To notice it, each turn that
--- spends a nonce or redeems a token increments a number in a key of its own, and each caller sends the highest number that it
--- has seen. If the stored number is lower, redemptions may be missing: the epoch is replaced, and counting goes on from the
--- caller's number. Workers ask at least four times a second, so each knows of the others' redemptions.
+-- 1. This time: no worker could check. The epoch stays.
+-- 2. Another time: the clock was set, or the call is late because the server stood still. It fails with OTHERTIME and does not
+--    run. If the caller hears that within its deadline, the clock was set, and it calls again without an expected time.
+-- 3. No time (a new process): the epoch is replaced.
+-- (A shorter step takes less than the minute for which records outlive their time.)
 --
--- A server that evicts keys may drop a record early. So the count of evicted keys is noted as well, and the epoch is replaced
--- when it has grown. (CONFIG RESETSTAT sets the count to 0.) Where the server never evicts, no count is noted, and count and
--- policy are read once a second.
+-- An older copy of the data may be put back (RESTORE, MIGRATE, SWAPDB). So each turn that spends a nonce or redeems a token
+-- increments a number, and callers send the highest that they have seen. If the stored one is lower, redemptions may be
+-- missing: the epoch is replaced, and counting goes on from the caller's. Workers ask at least four times a second, so each
+-- knows of the others' redemptions.
+--
+-- A server that evicts keys may drop records early, so the epoch is also replaced when its count of evicted keys has grown.
+-- (CONFIG RESETSTAT sets it to 0.) Where nothing is ever evicted, the count is not noted, and count and policy are read once a
+-- second.
 
 -- A check takes 5 to 10 us, which would double a small call, so it holds this long. Two changes of role with a copy of the
--- data in between take longer: a copy alone takes a fork and several round trips.
+-- data in between take longer: a fork and several round trips.
 local CHECK_HOLDS = 2 -- milliseconds, as all times here
 local STEP = 30000
 local NOTED_EVERY = 1000
@@ -83,7 +81,7 @@ local operations = {} -- by the code of an operation's letter
 local answers, answered = {}, 0
 local has_used = false -- whether this turn has spent a nonce or redeemed a token
 
--- Counts the turn, so that an older copy of the data is noticed.
+-- So that an older copy is noticed.
 local function note_use()
   if has_used then write_turns(turns + 1) end
 end

@@ -26,14 +26,14 @@ local function meter_of(index, fast_ms)
   return meter
 end
 
--- How long slow counts of this age were gathered; computed once a turn.
+-- By age; computed once a turn.
 local gathered = {}
 local function gathered_over(age)
   if not gathered[age] then gathered[age] = math.max(MINUTE_MS, SLOW_MS * (1 - exp(-age / SLOW_MS))) end
   return gathered[age]
 end
 
--- Recent and usual proofs a minute.
+-- Proofs a minute: recent and usual.
 local function rates_of(meter, age)
   return meter.fast * MINUTE_MS / meter.fast_ms, meter.slow * MINUTE_MS / gathered_over(age)
 end
@@ -54,8 +54,7 @@ local function count(meter, proofs, above, age)
   meter.fast = meter.fast + proofs
 end
 
--- Whether a network is above its budget, and whether it is quiet. Most are quiet: then only the count is read, without its
--- decay, and no table is made.
+-- Above its budget? Quiet? Most networks are quiet: then only the count is read, without its decay or a table.
 local function pressure_of(index, free, age)
   if not meters[index] then
     if not values[FIRST_METER + index] then return false, true end
@@ -116,7 +115,7 @@ local function add_proof(fields, at, accepted, mark)
   count(all, shards, is_old and recent >= TOLERATED * math.max(USUAL_MIN, usual), age)
 end
 
--- Writes the meters that changed, and returns all of the turn as bytes.
+-- Returns all meters of the turn as bytes.
 local function meters_text()
   for index, meter in pairs(meters) do if meter.changed then
     local record = pack(METER, meter.since, wall, meter.fast, meter.slow)

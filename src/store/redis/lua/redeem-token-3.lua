@@ -39,8 +39,8 @@ operations[82] = function(keys, operation)
     answer(3, charged_at, 0)
   else
     local claim = string.sub(operation, rest)
-    -- A host whose clock is ahead issues tokens that other hosts accept only later, maybe after `keep`. (Bounded, so that
-    -- records do not pile up if this server's clock is behind.)
+    -- A host whose clock is ahead issues tokens that others accept later, maybe after `keep`. (Bounded, so that records do not
+    -- pile up if this server's clock is behind.)
     keep = math.max(keep, math.min(keep_until * 1000 - wall, KEEP_MAX))
     if call('SET', mark, claim, 'NX', 'EX', seconds_text(keep)) then
       answer(1, charged_at, 0)

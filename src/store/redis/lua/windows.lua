@@ -6,7 +6,7 @@
 local WINDOW_HEADER, WINDOW_ENTRY = 4, 5
 local windows = {}
 
--- The live part of a window, with this turn's charges (`added`, which `total` includes).
+-- With this turn's charges (`added`, part of `total`).
 local function window_of(number)
   local key = KEYS[number]
   local window = windows[key]
@@ -28,7 +28,7 @@ local function window_of(number)
   return window
 end
 
--- Milliseconds that one more request would have to wait.
+-- For one more request, in milliseconds.
 local function wait_of(window, limit)
   local excess = window.total - limit + 1
   if excess <= 0 then return 0 end
@@ -36,7 +36,7 @@ local function wait_of(window, limit)
     local entry_time, count = unpack_bytes('>I3I2', window.record, at)
     excess = excess - count
     if excess <= 0 then
-      -- This turn's charges may join the last entry, which then expires with them.
+      -- They may join the last entry, which then expires with them.
       local joins = window.added > 0 and at + WINDOW_ENTRY > #window.record
         and shares_slot(entry_time, window.time, window.slot)
       return joins and WINDOW_MS or WINDOW_MS - (window.time - entry_time) % WRAP
@@ -66,7 +66,7 @@ local function write_window(window)
     .. string.sub(record, first, keep_to) .. pack('>I3I2', window.time, count), 'EX', '60')
 end
 
--- Refunds one request charged at `time`. Its entry has the time of the last request that joined it.
+-- An entry has the time of its last request.
 local function refund(key, time, limit)
   if windows[key] then
     write_window(windows[key])

@@ -12,7 +12,7 @@ end
 
 for index = FIRST, #KEYS do
   local at = (index - FIRST) * FIELDS
-  -- The record is written last. If a command fails, workers may read an unchanged record once, but never miss a change.
+  -- Last: if a command fails, workers may read an unchanged record once, but never miss a change.
   redis.call('XADD', KEYS[3], '*', 'entry', ARGV[at + 4])
   redis.call('ZADD', KEYS[2], redis.call('INCR', KEYS[1]), ARGV[at + 3])
   redis.call('SET', KEYS[index], ARGV[at + 2])
