@@ -205,7 +205,7 @@ async function repeat(action: () => Promise<unknown>, pauseMs: number, end: Abor
 
 function ignore(): void {}
 
-/** A proxy sends an ignored header with every request. */
+/** Between log lines: a proxy sends an ignored header with every request. */
 const FORWARDING_TOLD_MS = 60_000
 
 function tellOfForwarding(host: ExchangeHost, log: Logger, eventLog: EventLog): void {
@@ -220,7 +220,7 @@ function tellOfForwarding(host: ExchangeHost, log: Logger, eventLog: EventLog): 
   }
 }
 
-/** Near its capacity a worker may be overloaded again and again. */
+/** Between log lines: near its capacity a worker may be overloaded again and again. */
 const OVERLOAD_TOLD_MS = 10_000
 
 function overloadGate({ overloadMs, redis }: Config, log: Logger): OverloadGate | undefined {

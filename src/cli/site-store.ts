@@ -13,7 +13,7 @@ import { type SiteStore, StoreSetupError } from '../store/store.ts'
 export const UNUSED_SECRET = 'no command ever signs with this placeholder'
 
 /**
- * On the environment's store, which a running service may be using.
+ * Runs an action on the store that the environment names; a service may be using it.
  *
  * @param action gets the store, and where it is, in words
  * @throws AdminError with a line for each problem of the store; and what the action throws

@@ -49,9 +49,9 @@ type FieldName = Exclude<keyof SiteSettings, Group> | { [Name in Group]: PartOf<
 interface Row {
   readonly kind: Kind<unknown>
   readonly about: string
-  /** If a site sets none. Without a fallback, its record lacks the field. */
+  /** The value if a site sets none. Without a fallback, its record lacks the field. */
   readonly fallback?: unknown
-  /** In words, if there is no fallback. */
+  /** What holds if a site sets nothing, where no fallback tells. */
   readonly otherwise?: string
   readonly isRequired?: true
   /** Other plans keep the value, without effect. */

@@ -1,6 +1,6 @@
 /**
- * The hosts that share a Redis. Each notes every few seconds that it lives, and what must be equal on all. A host that differs
- * does not start; a later difference, after SIGHUP, is logged at once.
+ * The hosts that share a Redis. Each notes every few seconds that it lives, and what must be equal on all. A host that cannot
+ * work with the others does not start; a later difference, after SIGHUP, is logged at once.
  */
 
 import { randomBytes } from 'node:crypto'
@@ -63,7 +63,7 @@ export class Hosts {
     return joined
   }
 
-  /** After a roll. */
+  /** After a roll: the settings that hosts now compare. */
   async use(config: Config): Promise<void> {
     const before = this.#store
     if (before === undefined || config.redis === undefined) return

@@ -22,12 +22,12 @@ export interface Plan {
 
 interface Slot {
   readonly index: number
-  /** Of the slot's last worker that served; its replacement gets the same. */
+  /** The plan of the last worker that served here; its replacement gets the same. */
   plan: Plan
   worker: WorkerProcess | undefined
-  /** During a roll. */
+  /** The new worker during a roll. */
   successor: WorkerProcess | undefined
-  /** In a row, each soon after a start. */
+  /** Crashes in a row, each soon after a start. */
   quickCrashes: number
 }
 
@@ -42,13 +42,13 @@ const SILENT_CHECKS_UNHEALTHY = 5
 const SILENT_CHECKS_MAX = 15
 /** While a worker starts, it cannot report. */
 const STARTING_CHECKS_MAX = 30
-/** To load its code and listen. */
+/** A successor may take this long to load its code and listen. */
 const LISTEN_MS = 30_000
-/** For the first report on the store; longer if a start may wait longer for it. */
+/** For a successor's first report on the store; longer if a start may wait longer for it. */
 const READY_MS_MIN = 3000
-/** From a damaged or truncated memory-mapped file. */
+/** A damaged or truncated memory-mapped file ends a process by these. */
 const NATIVE_CRASHES: ReadonlySet<string | null> = new Set(['SIGBUS', 'SIGSEGV', 'SIGABRT'])
-/** A draining process still needs its memory. */
+/** At most this share drains at once: a draining process still needs its memory. */
 const LEAVING_SHARE_MAX = 1 / 4
 
 export class Primary {
@@ -249,7 +249,7 @@ export class Primary {
 
   /** @param about the ended worker */
   #replace(slot: Slot, about: object = { worker: slot.index }): void {
-    // The first at once, later ones after growing delays.
+    // The first quick crash is replaced at once, later ones after growing delays.
     const { quickCrashes } = slot
     const delayMs = quickCrashes <= 1 ? 0 : Math.min(BACK_OFF_MS_MAX, BACK_OFF_MS * 2 ** (quickCrashes - 2))
     this.#log.warn({ ...about, restartsInMs: delayMs }, 'a worker has gone; it is replaced')

@@ -17,7 +17,7 @@ export type WorkerMessage =
   /** @property answers the number of an `ask-stats`, if any */
   | { readonly type: 'stats'; readonly snapshot: Snapshot; readonly answers?: number }
   | { readonly type: 'backends'; readonly counts: readonly BackendCount[] }
-  /** It cannot run as configured, for this reason. */
+  /** It cannot run as configured; the line says why. */
   | { readonly type: 'setup-failed'; readonly line: string }
 
 export type PrimaryMessage =
@@ -38,9 +38,9 @@ export interface Build {
 export interface WorkerOrder {
   readonly index: number
   readonly settings: SettingValues
-  /** By the store, as far as the primary knows. */
+  /** What the store has lost, as far as the primary knows. */
   readonly lost: () => KnownRecords
-  /** For the worker to end. */
+  /** How long the worker may take to end. */
   readonly drainMs: number
 }
 
@@ -58,9 +58,9 @@ export interface WorkerListener {
 /** For uWebSockets.js. Its own 4,096 are less than a parent domain's cookies may have. */
 const HEADER_BYTES = 'UWS_HTTP_MAX_HEADERS_SIZE'
 
-/** Then it is killed. */
+/** A worker is killed this long after `drainMs`. */
 const KILL_GRACE_MS = 2000
-/** For unread messages after a worker's end. */
+/** After a worker's end, its unread messages are awaited this long. */
 const LAST_WORDS_MS = 1000
 
 export class WorkerProcess {
@@ -83,7 +83,7 @@ export class WorkerProcess {
   #hasGreeted = false
   #hasGone = false
   readonly #waiting = new Set<() => void>()
-  /** Of `ask-stats`: counters sent unasked may be older. */
+  /** The last answered `ask-stats`: counters sent unasked may be older. */
   #statsAnswered = 0
 
   constructor(order: WorkerOrder, listener: WorkerListener) {
@@ -143,7 +143,7 @@ export class WorkerProcess {
     )
   }
 
-  /** @returns why not, in the end */
+  /** @returns why the condition does not hold in the end */
   async #within(ms: number, holds: () => boolean, lack: string): Promise<string | undefined> {
     const isVain = () => this.#hasGone || this.problem !== undefined || this.trouble?.isLasting === true
     await this.#until(() => holds() || isVain(), ms)
@@ -153,7 +153,7 @@ export class WorkerProcess {
     return isLasting ? line : `${lack} within ${ms / 1000} s${line && `: ${line}`}`
   }
 
-  /** @param ms unbounded without */
+  /** @param ms if undefined, waits without bound */
   #until(holds: () => boolean, ms?: number): Promise<void> {
     return new Promise(resolve => {
       const end = () => {

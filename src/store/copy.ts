@@ -94,7 +94,7 @@ export async function copyStore(
 }
 
 /**
- * What the source lacks, or has in another state. Each change has an audit entry, so a target whose entries are all in the
+ * Sites and API keys of the target that the source lacks or has in another state. Each change has an audit entry, so a target whose entries are all in the
  * source is an earlier copy of it.
  */
 function onlyIn(target: SitesImage, source: SitesImage): string[] {
@@ -107,7 +107,7 @@ function onlyIn(target: SitesImage, source: SitesImage): string[] {
   ]
 }
 
-/** In an address log every 8 bytes, in a window every 5 behind its total. */
+/** Where times stand: in an address log every 8 bytes, in a window every 5 behind its total. */
 const TIMES = { l: [0, 8], c: [4, 5], k: [4, 5] } as const
 
 /** Moves times, which are modulo 2^24, to another clock. Other records have none. */

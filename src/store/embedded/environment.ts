@@ -43,7 +43,7 @@ export function prepareDataDir(dataDir: string, makes: boolean): void {
   }
 }
 
-/** Whether others can read or write it. */
+/** A warning if others can read or write the directory. */
 export function opennessOf(dataDir: string): string | undefined {
   const path = resolve(dataDir)
   const mode = statSync(path).mode & 0o777

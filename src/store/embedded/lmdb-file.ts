@@ -139,7 +139,7 @@ function metaAt(file: number, position: number): Meta | undefined {
     page.readUInt32LE(MAGIC_AT) === MAGIC &&
     page.readUInt16LE(VERSION_AT) === VERSION
   if (!isMeta) return undefined
-  // lmdb records its first group.
+  // lmdb records the boot id's first group.
   const boot = page.readBigUInt64LE(BOOT_AT).toString(16).padStart(8, '0')
   return {
     page,
@@ -158,7 +158,7 @@ class Pages {
   readonly #size: number
   readonly #meta: Meta
   readonly #seen: Uint8Array
-  /** Of the newest page. */
+  /** Which wrote the newest page. */
   #newest = 0n
 
   constructor(file: number, size: number, meta: Meta) {

@@ -379,7 +379,7 @@ function windowKey(name: string): Buffer {
   return key
 }
 
-/** Of its windows, and its network's meter. */
+/** The keys of its windows, and of its network's meter. */
 export function keysOf(windows: Database<Buffer, Buffer>, addressKey: string): readonly Buffer[] {
   const starts = [ADDRESS, CALLER].map(kind => kind + addressKey)
   const found = starts.flatMap(start => {

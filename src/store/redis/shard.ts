@@ -44,7 +44,7 @@ const OPERATIONS_MAX = 128
 const PENDING_MAX = 256
 /** Workers learn this soon of others' redemptions; see lua/epoch.lua. */
 const PROBE_WHEN_UP_MS = 250
-/** Finds a server without writes within a second. Not each probe writes: an append-only file keeps it. */
+/** Every fourth writes, which finds a read-only server within a second. Fewer, since an append-only file keeps each write. */
 const PROBES_A_WRITE = 4
 const PROBE_WHEN_LOST_MS = 50
 const PROBE_WHEN_REQUEUED_MS = 10
@@ -74,7 +74,7 @@ export class Shard {
   readonly slot: number
   readonly #connection: Connection
   readonly #options: ShardOptions
-  /** On which the epoch was read. */
+  /** The connection on which the epoch was read. */
   #server: Server | undefined
   readonly #clock = new ServerClock()
   #turn = new Turn()
@@ -85,7 +85,7 @@ export class Shard {
   readonly #pending: PendingCall[] = []
   #requeued: PendingCall[] = []
   #probeTimer: NodeJS.Timeout | undefined
-  /** Probed last, and when it last answered (or was first probed). */
+  /** The connection probed last, and when it last answered (or was first probed). */
   #asked: Server | undefined
   #heardAtMs = 0
   #isLocating = false

@@ -20,7 +20,7 @@ export interface Operation {
   readonly keys: readonly string[]
   /** One character per byte, as in its Lua file. */
   readonly text: string
-  /** That of all traffic first; none for most operations. */
+  /** Keys of meters, that of all traffic first; none for most operations. */
   readonly meters: readonly string[]
   /** Whether the text ends with the numbers of all meters but the first. */
   readonly namesMeters: boolean
@@ -32,7 +32,7 @@ export class Turn {
   readonly settles: Settle[] = []
   /** By operation: the numbers of its meters, from 1. */
   readonly metersOf: (readonly number[])[] = []
-  /** By `performance.now`. */
+  /** When the first operation was added, by `performance.now`. */
   startedAtMs = 0
   readonly #keys = new BulkStrings(KEYS_BYTES)
   readonly #operations = new BulkStrings(OPERATIONS_BYTES)

@@ -9,9 +9,9 @@
 -- that is over 30 s off, either the clock was set, or no worker could check (cut off, or no write accepted). The caller can
 -- tell: it sends the time that it expects, its last reply's plus what has passed since by its own clock.
 --
--- 1. This time: no worker could check. The epoch stays.
--- 2. Another time: the clock was set, or the call is late because the server stood still. It fails with OTHERTIME and does not
---    run. If the caller hears that within its deadline, the clock was set, and it calls again without an expected time.
+-- 1. It expects the server's time: no worker could check. The epoch stays.
+-- 2. Another time: the clock was set, or the call is late because the server stood still. The call fails with OTHERTIME and
+--    does not run. If the caller hears that within its deadline, the clock was set, and it calls again without an expected time.
 -- 3. No time (a new process): the epoch is replaced.
 -- (A shorter step takes less than the minute for which records outlive their time.)
 --
