@@ -94,8 +94,8 @@ export async function copyStore(
 }
 
 /**
- * Sites and API keys of the target that the source lacks or has in another state. Each change has an audit entry, so a target whose entries are all in the
- * source is an earlier copy of it.
+ * Sites and API keys of the target that the source lacks or has in another state. Each change has an audit entry, so a target
+ * whose entries are all in the source is an earlier copy of it.
  */
 function onlyIn(target: SitesImage, source: SitesImage): string[] {
   const members = new Set(source.records.map(({ member }) => member))

@@ -11,7 +11,7 @@
 --
 -- 1. It expects the server's time: no worker could check. The epoch stays.
 -- 2. Another time: the clock was set, or the call is late because the server stood still. The call fails with OTHERTIME and
---    does not run. If the caller hears that within its deadline, the clock was set, and it calls again without an expected time.
+--    does not run. If the caller hears that within its deadline, the clock was set, and it calls again without a time.
 -- 3. No time (a new process): the epoch is replaced.
 -- (A shorter step takes less than the minute for which records outlive their time.)
 --
