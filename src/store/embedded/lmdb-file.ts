@@ -1,12 +1,11 @@
 /**
- * Finds damage in an LMDB file without LMDB: before it is opened at a start, and after a worker crashed. LMDB maps its file
- * into memory and trusts what it reads, so damage ends the process, or makes the store seem empty, or passes an older
- * transaction for the last one, and used tokens are unused again. So every page in use is read here. LMDB keeps no checksums:
- * a wrong byte inside a value is not found.
+ * Finds damage in an LMDB file without LMDB, before a start opens it and after a worker crashed. LMDB trusts what it maps into
+ * memory: damage ends the process, empties the store, or passes an older transaction for the last one, so that used tokens are
+ * unused again. So every page in use is read here. LMDB keeps no checksums: a wrong byte inside a value is not found.
  *
- * Opening the file in another process and reading all records was tried with the faults of test/store/lmdb-file.test.ts, all
- * of which are found here. LMDB noticed 53 of 75 overwritten pages, and 34 of 347 wrong bytes in a first page. It took 0.2 s
- * of CPU time instead of 0.01 s for an empty store, and 0.5 s instead of 0.15 s for 200,000 records.
+ * All faults of test/store/lmdb-file.test.ts are found here. Reading all records through LMDB in another process found 53 of 75
+ * overwritten pages, and 34 of 347 wrong bytes in a first page. It took 0.2 s of CPU time, not 0.01 s, for an empty store, and
+ * 0.5 s, not 0.15 s, for 200,000 records.
  *
  *   page      | number 8 | transaction 8 | - 2 | flags 2 | lower 2, upper 2 (or pages 4) | offsets 2 each ... | nodes |
  *             lower, upper and the offsets are counted from the end of this header of 24 bytes
@@ -14,9 +13,8 @@
  *   tree      | - 4 | flags 2 | depth 2 | branch pages 8 | leaf pages 8 | pages of long values 8 | entries 8 | root 8 |
  *   node      | child or length 4 (of a child 6) | flags 2 | key length 2 | key | value |
  *
- * This is the layout of lmdb 3.5 (liblmdb/mdb.c) on a 64-bit little-endian machine. The first two pages are metas, one for
- * each of the last two transactions. A transaction overwrites no page of the one before, so a file in use can be checked as
- * long as nothing is committed meanwhile.
+ * This is lmdb 3.5 (liblmdb/mdb.c) on a 64-bit little-endian machine. The first two pages are metas of the last two
+ * transactions. A transaction overwrites no page of the one before, so a file in use can be checked while nothing is committed.
  */
 
 import { closeSync, fstatSync, openSync, readSync } from 'node:fs'

@@ -1,11 +1,11 @@
 /**
- * Which PID namespace uses a data directory. LMDB knows its users by process id, so processes of two containers would take each
+ * Which PID namespace uses a data directory. LMDB knows its users by process id: processes of two containers would take each
  * other for dead, and break the files. Processes of one namespace may share the directory.
  *
  *   <data dir>/owner.<pid>   `<boot id> <PID namespace>` of a running service, which renews its time of change every second
  *
- * A crash leaves the file behind, so a start waits until it is old, and gives up only if it is still renewed. Each service has
- * its own file, since several services of one namespace may end one by one.
+ * A crash leaves the file, so a start waits until it is old, and gives up only if it is still renewed. Each service has its own
+ * file, since services of one namespace may end one by one.
  */
 
 import {

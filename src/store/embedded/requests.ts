@@ -7,10 +7,9 @@
  *   marks     | kind 1 | nonce 16 |           -> | dead from: wall clock, seconds 4 | monotonic clock, seconds 4 | claim |
  *
  * Windows, and used nonces in address logs, use the machine's monotonic clock: all processes share it, nothing adjusts it, and
- * the state does not outlive the boot. Marks are redemption records, and used nonces outside address logs. Tokens expire by
- * the wall clock, which can be set, so a mark is dead only when both clocks say so: no step of the wall clock, back or ahead
- * and back again, lets a token be redeemed twice. A nonce starts with its issue time, so marks of one time lie next to each
- * other. Dead entries are swept, a slice at a time.
+ * the state does not outlive the boot. Marks are redemption records and all other used nonces. Tokens expire by the wall clock,
+ * which can be set, so a mark is dead only when both clocks say so: no step, back or ahead and back again, lets a token be
+ * redeemed twice. Nonces start with their issue time, so marks of one time lie together. Dead entries are swept in slices.
  */
 
 import type { Database } from 'lmdb'

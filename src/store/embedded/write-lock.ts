@@ -1,14 +1,14 @@
 /**
  * The lock of an LMDB file, held while a process writes or opens the file.
  *
- * LMDB admits one writer at a time, but lets a process open the file while another one writes. The opening process reads the
- * newest meta page, then sets the shared number of the last transaction to what it read. Whatever was committed between the
- * two steps is forgotten, because the next writer starts from the state before: a redeemed token is unredeemed again. After
- * two commits in between, every later transaction of every process fails ("mdb_page_touch no parent"). (mdb_env_open2 of lmdb
- * 3.5.6; test/store/lmdb-file.test.ts shows both.)
+ * LMDB admits one writer at a time, but lets a process open the file meanwhile. The opening process reads the newest meta page,
+ * then sets the shared number of the last transaction to what it read. What was committed in between is forgotten, because the
+ * next writer starts from the state before: a redeemed token is unredeemed. After two commits in between, every later
+ * transaction of every process fails ("mdb_page_touch no parent"). (mdb_env_open2 of lmdb 3.5.6; test/store/lmdb-file.test.ts
+ * shows both.)
  *
- * The lock is the write lock of a second LMDB file. Nothing is ever written to that one, so opening it loses nothing. The
- * kernel frees the lock when its holder dies. It costs 0.5 us, beside 10 us for a transaction.
+ * The lock is the write lock of a second LMDB file, which is never written, so opening it loses nothing. The kernel frees it
+ * when its holder dies. It costs 0.5 us, beside 10 us for a transaction.
  */
 
 import './lmdb-platform.ts'

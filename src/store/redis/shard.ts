@@ -1,15 +1,14 @@
 /**
- * One shard: the keys with one hash tag, which one script call may use together, on a single Redis as on a Cluster. All
- * operations of one event-loop turn go out as ONE call (measured: 13 us a request instead of 25). Waiting for the previous
- * reply as well gains nothing, because turns of a busy server are long enough.
+ * One shard: the keys with one hash tag, which a single script call may use together. All operations of one event-loop turn go
+ * out as ONE call (measured: 13 us a request instead of 25). Waiting for the previous reply as well gains nothing, because turns
+ * of a busy server are long enough.
  *
- * A call that did not run is sent again once the shard is found. After a deadline or an error, a call may have run: it is
- * never sent again, its operations have an unknown outcome, and the shard is down. A shard that is down refuses at once, and
- * sends probes until one succeeds.
+ * A call that did not run is sent again once the shard is found. After a deadline or an error a call may have run: it is never
+ * sent again, the outcome of its operations is unknown, and the shard is down. It then refuses at once, and sends probes until
+ * one succeeds.
  *
- * A shard is called only over the connection on which its epoch was read. When that connection breaks, or another server
- * serves the slot, a probe with the real script comes first. Every call checks whether used nonces or redemption records may
- * have been lost (lua/epoch.lua).
+ * Calls go only over the connection on which the epoch was read. When that breaks, or another server serves the slot, a probe
+ * with the real script comes first. Every call checks whether used nonces or redemption records may be lost (lua/epoch.lua).
  */
 
 import { randomInt } from 'node:crypto'
