@@ -12,7 +12,7 @@ export const ENGLISH = {
   idle: 'Not verified yet',
   working: 'Verifying…',
   /** After 10, 30, 60 and 90 seconds, and each minute after that, while this device hashes; {s} becomes the time. */
-  slow: 'Still verifying after {s}. Slow devices need longer',
+  slow: 'Still verifying after {s}',
   verified: 'Verified',
   expired: 'Verification expired',
   /** Buttons. */

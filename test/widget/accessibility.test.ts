@@ -180,6 +180,25 @@ test('every language has every text, and no other', () => {
   }
 })
 
+test('at 300 px no text of any language takes more than two lines or breaks a word', async () => {
+  for (const lang of ['en', ...LANGUAGES]) {
+    const script = `<script src="${gateway.origin()}/widget.js"></script>`
+    const html = formPage(`site-key="${site.siteKey}" auto="off" style="width:300px"`, { script, lang })
+    pages.add('/form', html)
+    const { page } = await visit(browser, `${pages.origin()}/form`)
+    await page.locator(`pow-gate .box[lang=${lang}]`).waitFor()
+    const long =
+      await page.evaluate(`[...${GATE}.shadowRoot.querySelectorAll('.room span span')].filter(body => {
+      const range = document.createRange()
+      range.selectNodeContents(body.firstChild)
+      const lines = new Set([...range.getClientRects()].map(({ top }) => Math.round(top)))
+      return lines.size > 2 || body.scrollWidth > body.clientWidth + 1
+    }).map(body => body.firstChild.textContent)`)
+    assert.deepEqual(long, [], lang)
+    await page.context().close()
+  }
+})
+
 test('times as people say them: seconds up to 90, then minutes, then hours, in the language’s own words and digits', () => {
   const rows: [code: string, seconds: number, isAhead: boolean, text: string][] = [
     ['en', 1, true, 'in 1 second'],
