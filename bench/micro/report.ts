@@ -66,7 +66,7 @@ export function rowsOf(rounds: Rounds): Row[] {
 const PROOF_OVER_HASH_MAX = 1.25
 /** With instructions for SHA-256 a hash takes less than so long, a third of what it takes without; the rest of the check stays. */
 const FAST_HASH_NS = 800
-const PROOF_OVER_FAST_HASH_MAX = 1.9
+const PROOF_OVER_FAST_HASH_MAX = 2.2
 const WHOLE_OVER_PLAIN_MAX = 0.6
 const WHOLE_GARBAGE_MAX = 1536
 const SUM_OFF_MAX = 0.15

@@ -337,7 +337,7 @@ async function keyChecking(load: Load): Promise<Work> {
 }
 
 export const STEPS: readonly Step[] = [
-  { name: WHOLE, garbageMax: 2360, prepare: wholeVerification },
+  { name: WHOLE, garbageMax: 2440, prepare: wholeVerification },
   { name: PLAIN, prepare: plainWhole },
   { name: 'parse a /verify body', garbageMax: 876, prepare: parsing },
   { name: 'mint a nonce', garbageMax: 328, prepare: nonceMinting },
@@ -345,7 +345,7 @@ export const STEPS: readonly Step[] = [
   { name: PROOF, prepare: proofChecking },
   { name: HASH, prepare: hashing },
   { name: 'score', garbageMax: 248, prepare: scoring },
-  { name: 'mint a token', garbageMax: 896, prepare: tokenMinting },
+  { name: 'mint a token', garbageMax: 944, prepare: tokenMinting },
   { name: 'parse a /verify-token body', garbageMax: 676, prepare: redemptionParsing },
   { name: 'read a token', garbageMax: 1080, prepare: tokenReading },
   { name: 'sliding window, new visitor', garbageMax: 96, prepare: charging },
