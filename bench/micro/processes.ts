@@ -57,7 +57,7 @@ export class Processes {
   #compiled(root: string, files: readonly string[]): string {
     const dist = join(root, 'bench/dist')
     mkdirSync(dist, { recursive: true })
-    const folder = mkdtempSync(join(dist, 'steps-'))
+    const folder = mkdtempSync(join(dist, `steps-${process.pid}-`))
     this.#folders.push(folder)
     const compilerOptions = {
       noEmit: false,

@@ -2,11 +2,38 @@
 
 import assert from 'node:assert/strict'
 import { spawnSync } from 'node:child_process'
-import { existsSync, readFileSync } from 'node:fs'
+import { existsSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { isAlive } from './processes.ts'
+
+const LOCK_POLL_MS = 200
 
 /** Installs them, unless they are there. Throws AssertionError with npm's words if it fails. */
 export function installNpmPackages(folder: string): void {
+  // Several test files share a folder and run at once; two npm ci in it remove each other's files.
+  const lock = join(tmpdir(), `powgate-npm${folder.replace(/\W+/g, '-')}`)
+  while (!isLocked(lock)) Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, LOCK_POLL_MS)
+  try {
+    install(folder)
+  } finally {
+    rmSync(lock)
+  }
+}
+
+/** Takes the lock, if nobody has it who still runs. */
+function isLocked(lock: string): boolean {
+  try {
+    writeFileSync(lock, String(process.pid), { flag: 'wx' })
+    return true
+  } catch {
+    const owner = existsSync(lock) ? Number(readFileSync(lock, 'utf8')) : 0
+    if (owner > 0 && !isAlive(owner)) rmSync(lock, { force: true })
+    return false
+  }
+}
+
+function install(folder: string): void {
   const { dependencies } = JSON.parse(readFileSync(join(folder, 'package.json'), 'utf8'))
   const installed = join(folder, 'node_modules/.package-lock.json')
   const packages = existsSync(installed) ? JSON.parse(readFileSync(installed, 'utf8')).packages : {}
