@@ -130,6 +130,6 @@ for (const page of PAGES) {
     await bot.goto(url)
     await bot.getByLabel('Message').fill('spam')
     await bot.getByRole('button', { name: 'Send' }).click()
-    await bot.getByText('Verification failed').waitFor()
+    await bot.getByText('Verification failed').first().waitFor()
   })
 }
