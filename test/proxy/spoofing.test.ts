@@ -72,7 +72,7 @@ const CHAINS: readonly Spoof[] = [
   row('400 proxies', xff('10.1.1.1,'.repeat(399).concat('10.1.1.1')), 'peer'),
   row('32 hops', xff(`203.0.113.1${',10.1.1.1'.repeat(31)}`), '203.0.113.1'),
   row('33 hops', xff(`203.0.113.1${',10.1.1.1'.repeat(32)}`), 'peer'),
-  row('more bytes than the server takes', xff('198.51.100.1,'.repeat(1000)), 'refused'),
+  row('more bytes than the server takes', xff('198.51.100.1,'.repeat(2000)), 'refused'),
 ]
 
 const EMPTY: readonly Spoof[] = [
