@@ -291,7 +291,11 @@ test('allowed origins: a page of one works, a page of another is told so in the 
   const other = await visit(browser, `${pages.origin('other.example')}/form`)
   await untilState(other.page, 'failed')
   assert.equal(await other.page.evaluate(`${GATE}.error.code`), 'origin-not-allowed')
-  assert.ok(other.notes.consoleErrors.some(text => text.includes('other.example') && text.includes('is not an allowed origin')))
+  assert.ok(
+    other.notes.consoleErrors.some(
+      text => text.includes('other.example') && text.includes('is not an allowed origin'),
+    ),
+  )
   assert.match((await other.page.locator('pow-gate .detail').textContent())!, /origin-not-allowed/)
   assert.deepEqual(other.notes.pageErrors, [])
 })
