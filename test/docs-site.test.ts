@@ -10,7 +10,7 @@ import { installNpmPackages } from './harness/packages.ts'
 import { temporaryDir } from './harness/temporary.ts'
 
 const ROOT = new URL('..', import.meta.url).pathname
-const SITE = join(ROOT, 'site')
+const SITE = join(ROOT, 'scripts/docs-site')
 const REPOSITORY = 'https://github.com/OWNER/powgate/blob/main/'
 
 test('the site has every page of docs/, a search, and no link to a file that is not there', async () => {

@@ -4,7 +4,7 @@ import { readdirSync, readFileSync } from 'node:fs'
 import { join, posix } from 'node:path'
 import { defineConfig, type Plugin } from 'vitepress'
 
-const DOCS = new URL('../../docs/', import.meta.url).pathname
+const DOCS = new URL('../../../docs/', import.meta.url).pathname
 const HERE = new URL('page.js', import.meta.url).pathname
 const REPOSITORY = 'https://github.com/OWNER/powgate/blob/main'
 
@@ -52,7 +52,7 @@ const rewrites = ['', ...folders.map(({ name }) => `${name}/`)].map(folder => [
 export default defineConfig({
   title: 'powgate',
   description: 'A self-hosted CAPTCHA without the puzzle',
-  srcDir: '../docs',
+  srcDir: '../../docs',
   base: process.env.DOCS_BASE ?? '/',
   outDir: process.env.DOCS_OUT ?? '.vitepress/dist',
   cacheDir: '.vitepress/cache',
