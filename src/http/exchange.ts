@@ -49,10 +49,7 @@ const REQUEST_ID = /^[\w.:=+/@-]{1,128}$/
  */
 const EXCESS_BYTES_MAX = 2 ** 20
 
-/**
- * A body must arrive within this time, or its connection is closed. uWebSockets.js only ends connections that send nothing for
- * 8 to 12 s, or less than 16 KB/s of a body.
- */
+/** For a body to arrive. uWebSockets.js only ends connections that send nothing for 8 to 12 s, or less than 16 KB/s of it. */
 const BODY_MS_MAX = 10_000
 /** More chunks close the connection. Each takes 1 us, and one read can bring 80,000 of a byte each. */
 const CHUNKS_MAX = 10_000
@@ -65,10 +62,7 @@ const TAKE_MS_MAX = 15_000
  */
 const BARE_LAST_SHARE = 1 / 64
 
-/**
- * Whether `tryEnd` with an empty body part ends the answer but not the connection, as in newer builds of uWebSockets.js, the
- * only ones for Node.js 24.
- */
+/** Whether `tryEnd` with an empty body part leaves the connection open, as in builds of uWebSockets.js for Node.js 24. */
 const ENDS_WITH_HEAD = process.versions.modules === '137'
 
 /** Immediate answers per event-loop turn, over all connections. A client that pipelines fewer is not delayed. */
@@ -269,7 +263,7 @@ export class Exchange {
    */
   #isLast(isBare: boolean): boolean {
     if (this.#closes) return false
-    // uWebSockets.js would end the connection of a client that asked for it before such an answer is sent: end it ourselves.
+    // uWebSockets.js ends the connection once this client has closed its side, so an answer outside of the callback is the last.
     if (this.#isClientsLast && !this.#isInCallback) return true
     // Do not receive the rest of an oversized body.
     if (this.#isBodyPending || this.#framing !== 'length') return true
