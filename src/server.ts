@@ -11,7 +11,7 @@ import { AddressTags } from './domain/address-tags.ts'
 import { BackendCounts } from './domain/backends.ts'
 import { FingerprintWatch } from './domain/fingerprints.ts'
 import { Keyring } from './domain/keyring.ts'
-import type { KnownRecords } from './domain/site.ts'
+import type { CachedRecords } from './domain/site.ts'
 import type { Service } from './endpoints/service.ts'
 import { findWidget, widgetRoutes } from './http/assets.ts'
 import type { ContentRoute } from './http/content.ts'
@@ -39,7 +39,7 @@ export interface Server {
   /** Why requests cannot use the store now. */
   trouble(): StoreTrouble | undefined
   /** Serves what the store has lost. */
-  adopt(lost: KnownRecords): void
+  adopt(lost: CachedRecords): void
   /** Stops accepting, lets requests finish and connections end, closes everything. */
   drain(): Promise<void>
 }
@@ -52,7 +52,7 @@ export async function startServer(
   config: Config,
   log: Logger,
   workerIndex: number,
-  lost?: KnownRecords,
+  lost?: CachedRecords,
 ): Promise<Server> {
   const stats = new Stats({
     logLinesLost,

@@ -4,14 +4,14 @@
  */
 
 import { isLoopback } from '../domain/address.ts'
-import type { KnownRecords } from '../domain/site.ts'
+import type { CachedRecords } from '../domain/site.ts'
 import { type AdminRoute, sendError, sendJson } from './server.ts'
 
 export const RECORDS_PATH = '/sites.json'
 /** Added by proxies, sidecars and browsers. */
 const FORWARDED = /^(forwarded|via|origin|x-real-ip|x-(forwarded|envoy)-.*|sec-fetch-site)$/
 
-export function recordsRoute(keeper: { known(): Promise<KnownRecords> }): AdminRoute {
+export function recordsRoute(keeper: { records(): Promise<CachedRecords> }): AdminRoute {
   return {
     path: RECORDS_PATH,
     async handle({ socket, headers, httpVersion }, response) {
@@ -20,7 +20,7 @@ export function recordsRoute(keeper: { known(): Promise<KnownRecords> }): AdminR
       const isOfThisMachine = isLoopback(remoteAddress) || remoteAddress === localAddress
       // nginx forwards with HTTP/1.0 unless told otherwise.
       const isForwarded = httpVersion === '1.0' || Object.keys(headers).some(name => FORWARDED.test(name))
-      if (isOfThisMachine && !isForwarded) sendJson(response, 200, await keeper.known())
+      if (isOfThisMachine && !isForwarded) sendJson(response, 200, await keeper.records())
       else sendError(response, 403, 'peer', 'Only this machine may read it.')
     },
   }

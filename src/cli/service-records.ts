@@ -1,14 +1,14 @@
 /** Which sites and API keys the running service of this machine has in memory. */
 
 import { RECORDS_PATH } from '../admin/records-route.ts'
-import type { KnownRecords } from '../domain/site.ts'
+import type { CachedRecords } from '../domain/site.ts'
 import { AdminError } from '../sites/sites.ts'
 import { settingsOf } from './site-store.ts'
 
 const ANSWER_MS = 10_000
 
 /** @throws AdminError if the service does not answer */
-export async function recordsOfService(): Promise<KnownRecords> {
+export async function recordsOfService(): Promise<CachedRecords> {
   const { adminHost, adminPort } = await settingsOf(process.env)
   if (adminPort === undefined)
     throw new AdminError('POWGATE_ADMIN_PORT: expected the admin port of the running service')
@@ -18,7 +18,7 @@ export async function recordsOfService(): Promise<KnownRecords> {
   try {
     const answer = await fetch(url, { signal: AbortSignal.timeout(ANSWER_MS) })
     if (!answer.ok) throw new Error(`it answered ${answer.status}`)
-    return (await answer.json()) as KnownRecords
+    return (await answer.json()) as CachedRecords
   } catch (error) {
     const { message, cause } = error as Error
     throw new AdminError(

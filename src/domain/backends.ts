@@ -30,8 +30,8 @@ export class BackendCounts {
 
   note(address: Address, counted: Omit<BackendCount, 'count' | 'address'>): void {
     const key = counted.callerKey + counted.apiKeyId
-    const known = this.#counts.get(key)
-    if (known !== undefined) known.count++
+    const found = this.#counts.get(key)
+    if (found !== undefined) found.count++
     else if (this.#counts.size < COUNTS_MAX)
       this.#counts.set(key, { ...counted, address: this.#addressText(address), count: 1 })
   }

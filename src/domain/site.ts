@@ -52,7 +52,7 @@ export function nextRevision(before: { updatedAt?: number; createdAt: number }, 
 }
 
 /** What a worker holds, even if the store has lost it. Without the published test keys. */
-export interface KnownRecords {
+export interface CachedRecords {
   readonly sites: readonly SiteRecord[]
   readonly apiKeys: readonly ApiKeyRecord[]
 }

@@ -48,7 +48,7 @@ export type Attempt =
   | { readonly verdict: 'failed'; readonly reason: Exclude<JudgementReason, ScoreReason> }
   | {
       readonly verdict: 'solved'
-      /** By the tags under which the nonce was issued. */
+      /** Keyed with the secret under which the nonce was issued. */
       readonly visit: AllowedVisit
       readonly solution: Solution
       readonly spend: NonNullable<SolutionRequest['spend']>
@@ -129,12 +129,12 @@ export function prepare(parts: Parts, visit: Visit, request: Request, body: Buff
   if (site.ipRules !== undefined && !site.ipRules.allow.isEmpty && !site.ipRules.allow.has(address)) {
     return { verdict: 'failed', reason: 'ip-not-allowed' }
   }
-  const attempt = genuine(parts, visit, parsed.body, nowMs)
+  const attempt = attemptUnder(parts, visit, parsed.body, nowMs)
   if (!isForged(attempt)) return attempt
   // While secrets are rotated, a host that signs with the other one may have issued the nonce: on a Cluster, for another shard.
   for (const tags of parts.otherTags) {
     const addressKey = tags.renamed(visit.addressKey, address)
-    const other = genuine(parts, { ...visit, tags, addressKey }, parsed.body, nowMs)
+    const other = attemptUnder(parts, { ...visit, tags, addressKey }, parsed.body, nowMs)
     if (!isForged(other)) return other
   }
   return attempt
@@ -144,17 +144,17 @@ function isForged(attempt: Attempt): boolean {
   return attempt.verdict === 'refused' && attempt.refusal.reason === 'nonce-forged'
 }
 
-/** The attempt, if the nonce was issued for this visit. */
-function genuine(parts: Parts, visit: AllowedVisit, solution: Solution, nowMs: number): Attempt {
+/** Reads the nonce under the visit's tags, and checks the solution if this service issued it. */
+function attemptUnder(parts: Parts, visit: AllowedVisit, solution: Solution, nowMs: number): Attempt {
   const { site, address, addressKey } = visit
   const { siteKey } = site.record
   const { store, settings, keyring } = parts
   const addressEpoch = store.epochOf(addressKey)
   const siteEpoch = store.epochOf(siteKey)
-  const storeEpoch = store.nonceEpoch(addressKey, siteKey)
-  if (addressEpoch === undefined || siteEpoch === undefined || storeEpoch === undefined)
+  const nonceEpoch = store.nonceEpoch(addressKey, siteKey)
+  if (addressEpoch === undefined || siteEpoch === undefined || nonceEpoch === undefined)
     return refused('store-unavailable')
-  const binding = { siteKey, storeEpoch, lifetimes: settings, address }
+  const binding = { siteKey, storeEpoch: nonceEpoch, lifetimes: settings, address }
   const reading = readNonce(keyring, solution.nonce, binding, nowMs + CLOCK_SKEW_MS)
   switch (reading.status) {
     case 'genuine':
@@ -292,9 +292,9 @@ function graded(
   const passed = score >= threshold
   const judgement: Judged = { kind: 'judged', site, nonce, passed, score, reasons, signals }
   if (!passed) return { judgement }
-  const storeEpoch = solved.siteEpoch
+  const { siteEpoch } = solved
   // The store lost its memory meanwhile: a token of the old epoch would be refused, one of the new could be a second.
-  if (storeEpoch !== parts.store.epochOf(siteKey)) return { refusal: { reason: 'store-unavailable' } }
+  if (siteEpoch !== parts.store.epochOf(siteKey)) return { refusal: { reason: 'store-unavailable' } }
   const lifetimes = parts.settings
   const page = pageOf(solution, exchange.origin, site.origins)
   const issuedAtMs = nowMs
@@ -306,7 +306,7 @@ function graded(
     siteTag: site.tag,
     address,
     score,
-    storeEpoch,
+    storeEpoch: siteEpoch,
     page,
   }
   const text = mintToken(parts.keyring, claims)

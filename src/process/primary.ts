@@ -9,7 +9,7 @@
 
 import type { Config, SettingValues } from '../config/config.ts'
 import type { BackendCount } from '../domain/backends.ts'
-import type { KnownRecords } from '../domain/site.ts'
+import type { CachedRecords } from '../domain/site.ts'
 import type { Logger } from '../log/logger.ts'
 import type { Totals } from '../metrics/totals.ts'
 import { type WorkerListener, WorkerProcess } from './worker-process.ts'
@@ -60,7 +60,7 @@ export class Primary {
   /** Draining ones included. */
   readonly #workers = new Set<WorkerProcess>()
   onBackends: (counts: readonly BackendCount[]) => void = () => {}
-  #lost: KnownRecords = { sites: [], apiKeys: [] }
+  #lost: CachedRecords = { sites: [], apiKeys: [] }
   #isUnready = false
   #isDraining = false
   #settled: (() => void) | undefined
@@ -108,7 +108,7 @@ export class Primary {
   }
 
   /** Present and later workers serve these records, which the store has lost. */
-  lost(records: KnownRecords): void {
+  lost(records: CachedRecords): void {
     this.#lost = records
     for (const worker of this.#workers) worker.tellLost()
   }

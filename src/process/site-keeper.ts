@@ -6,7 +6,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Config } from '../config/config.ts'
 import { DEMO_SITE_KEY } from '../demo/site.ts'
-import type { KnownRecords } from '../domain/site.ts'
+import type { CachedRecords } from '../domain/site.ts'
 import type { Logger } from '../log/logger.ts'
 import { openSiteStore } from '../store/open.ts'
 import { SiteDirectory } from '../store/site-directory.ts'
@@ -25,7 +25,7 @@ export class SiteKeeper {
   #hadLost = false
   #lostNow = 0
   /** Called before they are logged. */
-  onLost: (records: KnownRecords) => void = () => {}
+  onLost: (records: CachedRecords) => void = () => {}
 
   constructor(log: Logger) {
     this.#log = log
@@ -45,25 +45,25 @@ export class SiteKeeper {
     const [storeBefore, directoryBefore] = [this.#store, this.#directory]
     const store = connectRedisSites(config.redis, config.redisPrefix, config.redisShards)
     this.#store = store
-    this.#directory = directoryOf(store, directoryBefore?.known)
+    this.#directory = directoryOf(store, directoryBefore?.all)
     await storeBefore?.close()
     if (directoryBefore === undefined) void this.#keep()
   }
 
   /** Including what Redis has lost. */
-  async known(): Promise<KnownRecords> {
+  async records(): Promise<CachedRecords> {
     if (this.#directory !== undefined || this.#config === undefined)
-      return this.#directory?.known ?? { sites: [], apiKeys: [] }
+      return this.#directory?.all ?? { sites: [], apiKeys: [] }
     return reading(this.#config, async store => ({
       sites: await store.listSites(),
       apiKeys: await store.listApiKeys(),
     }))
   }
 
-  /** Of what is known. Rejects if Redis does not answer. */
+  /** Of the cached records. Rejects if Redis does not answer. */
   missingIn(config: Config): Promise<number> {
     return reading(config, async store => {
-      const directory = directoryOf(store, this.#directory?.known)
+      const directory = directoryOf(store, this.#directory?.all)
       await directory.refresh()
       const { sites, apiKeys } = lostOf(directory)
       return sites.length + apiKeys.length
@@ -102,14 +102,14 @@ export class SiteKeeper {
   }
 }
 
-function directoryOf(store: SiteStore, known: KnownRecords = { sites: [], apiKeys: [] }): SiteDirectory {
+function directoryOf(store: SiteStore, records: CachedRecords = { sites: [], apiKeys: [] }): SiteDirectory {
   const directory = new SiteDirectory(store, () => performance.now(), false, undefined, true)
-  directory.adopt(known)
+  directory.adopt(records)
   return directory
 }
 
 /** Without the demo page's, made anew at each start. */
-function lostOf(directory: SiteDirectory | undefined): KnownRecords {
+function lostOf(directory: SiteDirectory | undefined): CachedRecords {
   const { sites, apiKeys } = directory?.lost ?? { sites: [], apiKeys: [] }
   const isKept = ({ siteKey }: { readonly siteKey: string }) => siteKey !== DEMO_SITE_KEY
   return { sites: sites.filter(isKept), apiKeys: apiKeys.filter(isKept) }

@@ -3,7 +3,7 @@
 import cluster, { type Worker } from 'node:cluster'
 import type { SettingValues } from '../config/config.ts'
 import type { BackendCount } from '../domain/backends.ts'
-import type { KnownRecords } from '../domain/site.ts'
+import type { CachedRecords } from '../domain/site.ts'
 import type { Snapshot } from '../metrics/stats.ts'
 import type { ServerBuild } from '../server-build.ts'
 import type { StoreTrouble } from '../store/store.ts'
@@ -22,9 +22,9 @@ export type WorkerMessage =
 
 export type PrimaryMessage =
   /** @property index 0 to workers - 1, the same for its successor */
-  | ({ readonly type: 'start'; readonly lost: KnownRecords } & Pick<WorkerOrder, 'index' | 'settings'>)
+  | ({ readonly type: 'start'; readonly lost: CachedRecords } & Pick<WorkerOrder, 'index' | 'settings'>)
   /** Lost by the store: the worker serves them from memory. */
-  | { readonly type: 'lost'; readonly lost: KnownRecords }
+  | { readonly type: 'lost'; readonly lost: CachedRecords }
   | { readonly type: 'ask-stats'; readonly ask: number }
   | { readonly type: 'drain' }
 
@@ -39,7 +39,7 @@ export interface WorkerOrder {
   readonly index: number
   readonly settings: SettingValues
   /** What the store has lost, as far as the primary knows. */
-  readonly lost: () => KnownRecords
+  readonly lost: () => CachedRecords
   /** How long the worker may take to end. */
   readonly drainMs: number
 }

@@ -6,8 +6,8 @@
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import {
   type ApiKeyRecord,
+  type CachedRecords,
   compileSite,
-  type KnownRecords,
   revisionOf,
   type Site,
   type TestOutcome,
@@ -16,8 +16,8 @@ import { TEST_KEYS, testApiKey, testSite } from '../domain/test-keys.ts'
 import type { Done, SiteStore } from './store.ts'
 
 /** Of sites and of API keys each; a site takes about 2 KiB. Others are read when asked for. */
-const KNOWN_MAX = 100_000
-const UNKNOWN_MAX = 10_000
+const CACHED_MAX = 100_000
+const UNCACHED_MAX = 10_000
 const UNKNOWN_MS = 1000
 /** Concurrent reads; otherwise a flood of made-up keys would queue without bound. */
 const LOADS_MAX = 1000
@@ -67,17 +67,17 @@ export class SiteDirectory {
     return this.#isLoaded
   }
 
-  get known(): KnownRecords {
-    return { sites: this.sites.known.map(({ record }) => record), apiKeys: this.apiKeys.known }
+  get all(): CachedRecords {
+    return { sites: this.sites.all.map(({ record }) => record), apiKeys: this.apiKeys.all }
   }
 
   /** Cached records that the store lacked, or had an older copy of, when last read. */
-  get lost(): KnownRecords {
+  get lost(): CachedRecords {
     return { sites: this.sites.lost.map(({ record }) => record), apiKeys: this.apiKeys.lost }
   }
 
   /** Adds records that this store may lack. */
-  adopt({ sites, apiKeys }: KnownRecords): void {
+  adopt({ sites, apiKeys }: CachedRecords): void {
     for (const site of sites) this.sites.adopt(site.siteKey, compileSite(site))
     for (const apiKey of apiKeys) this.apiKeys.adopt(apiKey.id, apiKey)
   }
@@ -89,7 +89,7 @@ export class SiteDirectory {
       const changes = await this.#store.changesSince(since ?? 0)
       // Records cached before the first answer may have changed meanwhile.
       if (changes.isReplaced || since === undefined)
-        await Promise.all([this.sites.refreshKnown(), this.apiKeys.refreshKnown()])
+        await Promise.all([this.sites.refreshAll(), this.apiKeys.refreshAll()])
       const areNew = this.#isLoaded && !this.#takesNew
       await Promise.all([
         this.sites.refresh(changes.siteKeys, areNew),
@@ -113,7 +113,7 @@ export class RecordCache<Thing> {
   readonly #now: () => number
   /** In no store. */
   readonly #fixed: ReadonlyMap<string, Thing>
-  readonly #known = new Map<string, Thing>()
+  readonly #cached = new Map<string, Thing>()
   /** Keys not found, and when to ask the store again. */
   readonly #unknown = new Map<string, number>()
   readonly #loads = new Map<string, Done<Found<Thing>>[]>()
@@ -139,17 +139,17 @@ export class RecordCache<Thing> {
   }
 
   get lost(): Thing[] {
-    return [...this.#lost].map(key => this.#known.get(key)!)
+    return [...this.#lost].map(key => this.#cached.get(key)!)
   }
 
-  get known(): Thing[] {
-    return [...this.#known.values()]
+  get all(): Thing[] {
+    return [...this.#cached.values()]
   }
 
   /** null if it does not exist, undefined if `load` must be called. */
   cached(key: string): Thing | null | undefined {
-    const known = this.#fixed.get(key) ?? this.#known.get(key)
-    if (known !== undefined) return this.#unasked.has(key) ? undefined : known
+    const found = this.#fixed.get(key) ?? this.#cached.get(key)
+    if (found !== undefined) return this.#unasked.has(key) ? undefined : found
     const askAgainAt = this.#unknown.get(key)
     return askAgainAt !== undefined && askAgainAt > this.#now() ? null : undefined
   }
@@ -167,11 +167,11 @@ export class RecordCache<Thing> {
     this.#loads.set(key, [done])
     this.#read(key).then(
       thing => {
-        if (thing === undefined && this.#known.has(key)) this.#lost.add(key)
+        if (thing === undefined && this.#cached.has(key)) this.#lost.add(key)
         else this.#keep(key, thing)
-        this.#answer(key, this.#known.get(key) ?? null)
+        this.#answer(key, this.#cached.get(key) ?? null)
       },
-      () => this.#answer(key, this.#known.get(key)),
+      () => this.#answer(key, this.#cached.get(key)),
     )
   }
 
@@ -194,19 +194,19 @@ export class RecordCache<Thing> {
    */
   async refresh(keys: readonly string[], areNew = false): Promise<void> {
     for (const key of keys) this.#unknown.delete(key)
-    let room = KNOWN_MAX - this.#known.size
-    const wanted = keys.filter(key => this.#known.has(key) || room-- > 0)
-    if (areNew) for (const key of wanted) if (!this.#known.has(key)) this.#unasked.add(key)
+    let room = CACHED_MAX - this.#cached.size
+    const wanted = keys.filter(key => this.#cached.has(key) || room-- > 0)
+    if (areNew) for (const key of wanted) if (!this.#cached.has(key)) this.#unasked.add(key)
     this.#unread = await this.#readAnew([...new Set([...this.#unread, ...wanted])])
   }
 
-  refreshKnown(): Promise<void> {
+  refreshAll(): Promise<void> {
     this.#unknown.clear()
-    return this.refresh([...this.#known.keys()])
+    return this.refresh([...this.#cached.keys()])
   }
 
   async refreshSome(): Promise<void> {
-    if (this.#round.length === 0) this.#round = [...this.#known.keys()]
+    if (this.#round.length === 0) this.#round = [...this.#cached.keys()]
     await this.#readAnew(this.#round.splice(-ROUND_CHUNK))
   }
 
@@ -224,25 +224,25 @@ export class RecordCache<Thing> {
   async #refreshOne(key: string): Promise<void> {
     const thing = await this.#read(key)
     if (thing !== undefined) this.#keep(key, thing)
-    else if (this.#known.has(key)) this.#lost.add(key)
+    else if (this.#cached.has(key)) this.#lost.add(key)
   }
 
   #keep(key: string, thing: Thing | undefined): void {
-    const known = this.#known.get(key)
-    if (thing !== undefined && known !== undefined && this.#revisionOf(thing) < this.#revisionOf(known)) {
+    const before = this.#cached.get(key)
+    if (thing !== undefined && before !== undefined && this.#revisionOf(thing) < this.#revisionOf(before)) {
       this.#lost.add(key) // a revoked key stays revoked
       return
     }
     this.#lost.delete(key)
     if (thing === undefined) {
-      this.#known.delete(key)
+      this.#cached.delete(key)
       this.#unknown.delete(key)
-      bound(this.#unknown, UNKNOWN_MAX)
+      bound(this.#unknown, UNCACHED_MAX)
       this.#unknown.set(key, this.#now() + UNKNOWN_MS)
     } else {
       this.#unknown.delete(key)
-      if (!this.#known.has(key)) this.#lost.delete(bound(this.#known, KNOWN_MAX) ?? '')
-      this.#known.set(key, thing)
+      if (!this.#cached.has(key)) this.#lost.delete(bound(this.#cached, CACHED_MAX) ?? '')
+      this.#cached.set(key, thing)
     }
   }
 }

@@ -199,7 +199,7 @@ test('off loopback, too, only addresses and the names of POWGATE_ADMIN_HOSTS are
 
 test('/sites.json answers a program of this machine, and no proxy or page on it', async t => {
   const adminPort = await freePort()
-  const keeper = { known: async () => ({ sites: [], apiKeys: [] }) }
+  const keeper = { records: async () => ({ sites: [], apiKeys: [] }) }
   const place = { adminHost: '127.0.0.1', adminHosts: [], adminPort }
   const server = await startAdminServer(place, supervisor, [recordsRoute(keeper)], log)
   t.after(() => {
