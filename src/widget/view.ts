@@ -7,16 +7,17 @@ import type { Language } from './texts.ts'
 /**
  * The element's own style sheet. Colours follow the `color-scheme` of the page, or the attribute `theme`; custom properties
  * override each colour. In both schemes the contrast of text is at least 4.5 : 1, of the icon and the button's edge 3 : 1.
+ * "Contained" boxes have no baseline: that of the text differs by state, and would move a button beside the element.
  */
 const STYLES = `
-:host{display:inline-block;max-inline-size:100%;font:var(--powgate-font,.9375rem/1.35 system-ui,sans-serif);
+:host{display:inline-block;vertical-align:middle;max-inline-size:100%;font:var(--powgate-font,.9375rem/1.35 system-ui,sans-serif);
 --_fg:#1b1f24;--_bg:#fff;--_edge:#6b7480;--_main:#1f56c3;--_good:#14702f;--_bad:#b42318}
 :host([theme=light]){color-scheme:light}:host([theme=dark]){color-scheme:dark}
 @supports (color:light-dark(#000,#fff)){:host{--_fg:light-dark(#1b1f24,#eceff3);--_bg:light-dark(#fff,#171a1f);
 --_edge:light-dark(#6b7480,#8a94a1);--_main:light-dark(#1f56c3,#8ab4ff);
 --_good:light-dark(#14702f,#6fdc8c);--_bad:light-dark(#b42318,#ff9a91)}}
 :host([hidden]),:host([invisible]) .box:not(.needed){display:none}
-.box{box-sizing:border-box;display:grid;grid-template-columns:minmax(0,1fr);align-items:center;inline-size:21em;max-inline-size:100%;min-block-size:3.5em;
+.box{box-sizing:border-box;contain:layout;display:grid;grid-template-columns:minmax(0,1fr);align-items:center;inline-size:21em;max-inline-size:100%;min-block-size:3.5em;
 padding:.5em .85em;color:var(--powgate-color,var(--_fg));background:var(--powgate-background,var(--_bg));
 border:1px solid var(--powgate-border,var(--_edge));border-radius:var(--powgate-radius,.5em)}
 .box:focus{outline:none}.box:focus-visible{outline:2px solid var(--powgate-accent,var(--_main));outline-offset:2px}
