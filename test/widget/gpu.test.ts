@@ -67,15 +67,13 @@ async function favourGpu(): Promise<void> {
 
 /** In the page, before the widget: counts what is asked of WebGPU, and lets a test break it. */
 const WATCH = `{
-  window.asked = { adapters: 0, devices: 0, dispatches: 0, sinceMs: Infinity }
-  window.tasks = []
-  new PerformanceObserver(list => tasks.push(...list.getEntries())).observe({ type: 'longtask' })
+  window.asked = { adapters: 0, devices: 0, dispatches: 0 }
   const watch = (type, name, around) => {
     const real = type.prototype[name]
     type.prototype[name] = function (...given) { return around(() => real.apply(this, given), this) }
   }
   watch(GPU, 'requestAdapter', real => {
-    if (asked.adapters++ === 0) asked.sinceMs = performance.now()
+    if (asked.adapters++ === 0) performance.mark('gpu asked')
     return real()
   })
   watch(GPUAdapter, 'requestDevice', async real => { asked.devices++; return window.device = await real() })
@@ -200,17 +198,40 @@ test('threads and GPU together: whoever is first, and both stop', async () => {
   }
 })
 
-test('the page stays responsive with a GPU at 22 bits: no task of 50 ms since it was asked for', async () => {
-  let best = Number.POSITIVE_INFINITY
-  for (let attempt = 0; attempt < 20 && best >= 50; attempt++) {
+interface TraceEvent {
+  readonly name: string
+  readonly ph: string
+  readonly pid: number
+  readonly tid: number
+  /** Wall clock, and CPU time of the thread, in us. */
+  readonly ts: number
+  readonly tdur?: number
+  readonly args: { readonly name?: string }
+}
+
+/** CPU time, because on a busy machine other processes preempt a task. */
+function longestTaskMs(events: readonly TraceEvent[]): number {
+  const { pid, ts } = events.find(({ name }) => name === 'gpu asked')!
+  const { tid } = events.find(
+    ({ name, pid: ofProcess, args }) =>
+      name === 'thread_name' && ofProcess === pid && args.name === 'CrRendererMain',
+  )!
+  const times = events.filter(event => event.pid === pid && event.tid === tid && event.ts >= ts)
+  return Math.max(...times.map(({ tdur = 0 }) => tdur)) / 1000
+}
+
+test('the page stays responsive with a GPU at 22 bits: no task takes 50 ms of its thread', async () => {
+  for (let visits = 0; visits < 3; ) {
+    await both.startTracing(undefined, { categories: ['toplevel', 'blink.user_timing', '__metadata'] })
     const { page } = await verifiedOn('threads="1" gpu="software"', { key: site22.siteKey })
-    const longestMs = await page.evaluate(
-      'Math.max(0, ...tasks.filter(task => task.startTime >= asked.sinceMs).map(task => task.duration))',
-    )
-    if ((await askedOf(page)).dispatches > 0) best = Math.min(best, longestMs as number)
+    const { dispatches } = await askedOf(page)
     await closePage(page)
+    const { traceEvents } = JSON.parse(String(await both.stopTracing()))
+    if (dispatches === 0) continue // a thread was quicker
+    visits++
+    const longestMs = longestTaskMs(traceEvents)
+    assert.ok(longestMs < 50, `${longestMs} ms`)
   }
-  assert.ok(best < 50)
 })
 
 test('ten elements open one device', async () => {
