@@ -82,9 +82,9 @@ export const MARKS_LIMIT_MAX = 64
 /** How long an accepted proof counts for its address (difficulty.ts), and the least time for which a used nonce is kept. */
 export const ACCEPTED_MS = 300_000
 
-const ENTRY = 8
-const LABEL = 3
-const COUNT = 6
+const ENTRY_BYTES = 8
+const LABEL_AT = 3
+const COUNT_AT = 6
 /** A label is kind and site tag, or a set bit and the first 23 bits of a used nonce's mark. */
 const KIND_SHIFT = 21
 const TAG_MASK = 0x1fffff
@@ -102,8 +102,8 @@ export function admitToLog(
   spending?: Spending,
 ): LogDecision {
   const length = record?.length ?? 0
-  const time = heldTime(nowMs, length === 0 ? undefined : readUInt24(record!, length - ENTRY))
-  if (scratch.length < length + 2 * ENTRY) scratch = construction.ofLength(2 * length + 2 * ENTRY)
+  const time = heldTime(nowMs, length === 0 ? undefined : readUInt24(record!, length - ENTRY_BYTES))
+  if (scratch.length < length + 2 * ENTRY_BYTES) scratch = construction.ofLength(2 * length + 2 * ENTRY_BYTES)
   const markHigh = spending === undefined ? 0 : MARK_BIT | Math.floor(spending.mark / MARK_LOW_BITS)
   const markLow = spending === undefined ? 0 : spending.mark % MARK_LOW_BITS
   let end = 0
@@ -114,9 +114,9 @@ export function admitToLog(
   let verified = 0
   let marks = 0
   let isUsed = false
-  for (let at = 0; at < length; at += ENTRY) {
+  for (let at = 0; at < length; at += ENTRY_BYTES) {
     const entryTime = readUInt24(record!, at)
-    const label = readUInt24(record!, at + LABEL)
+    const label = readUInt24(record!, at + LABEL_AT)
     const count = readCount(record!, at)
     if (label >= MARK_BIT) {
       const restMs = (entryTime - time) & WRAP_MASK
@@ -159,15 +159,15 @@ export function admitToLog(
 }
 
 function readCount(record: Buffer, at: number): number {
-  return (record[at + COUNT]! << 8) | record[at + COUNT + 1]!
+  return (record[at + COUNT_AT]! << 8) | record[at + COUNT_AT + 1]!
 }
 
 function writeEntry(at: number, time: number, label: number, count: number): number {
   writeUInt24(scratch, at, time)
-  writeUInt24(scratch, at + LABEL, label)
-  scratch[at + COUNT] = count >> 8
-  scratch[at + COUNT + 1] = count & 0xff
-  return at + ENTRY
+  writeUInt24(scratch, at + LABEL_AT, label)
+  scratch[at + COUNT_AT] = count >> 8
+  scratch[at + COUNT_AT + 1] = count & 0xff
+  return at + ENTRY_BYTES
 }
 
 /** @param label of a request, not of a used nonce */
@@ -193,8 +193,8 @@ function refusal(
 /** How long until `excess` requests to the endpoint (at one site, if there is a tag) leave the window. */
 function excessWaitMs(end: number, time: number, kind: LogKind, excess: number, siteTag?: number): number {
   let rest = excess
-  for (let at = 0; rest > 0 && at < end; at += ENTRY) {
-    const label = readUInt24(scratch, at + LABEL)
+  for (let at = 0; rest > 0 && at < end; at += ENTRY_BYTES) {
+    const label = readUInt24(scratch, at + LABEL_AT)
     if (label >= MARK_BIT || !isSameEndpoint(label, kind)) continue
     if (siteTag !== undefined && (label & TAG_MASK) !== siteTag) continue
     rest -= readCount(scratch, at)
@@ -210,14 +210,14 @@ function addRequest(end: number, time: number, kind: LogKind, request: LogReques
   const joined = joinedEntry(end, time, slot, label)
   if (joined === undefined) return writeEntry(end, time, label, 1)
   const count = readCount(scratch, joined) + 1
-  scratch.copyWithin(joined, joined + ENTRY, end)
-  return writeEntry(end - ENTRY, time, label, count)
+  scratch.copyWithin(joined, joined + ENTRY_BYTES, end)
+  return writeEntry(end - ENTRY_BYTES, time, label, count)
 }
 
 /** The entry to share. `addRequest` moves it to the end, because times must be in order. */
 function joinedEntry(end: number, time: number, slot: number, label: number): number | undefined {
-  for (let at = end - ENTRY; at >= 0; at -= ENTRY) {
-    const entryLabel = readUInt24(scratch, at + LABEL)
+  for (let at = end - ENTRY_BYTES; at >= 0; at -= ENTRY_BYTES) {
+    const entryLabel = readUInt24(scratch, at + LABEL_AT)
     if (entryLabel >= MARK_BIT) continue
     if (!sharesSlot(readUInt24(scratch, at), time, slot)) return undefined
     if (entryLabel === label && readCount(scratch, at) < COUNT_MAX) return at

@@ -1,5 +1,6 @@
 -- Meters: counts of accepted proofs. Computes the same as domain/meters.ts, which describes the record:
 -- | since, Unix seconds 4 | at, Unix ms 8 | fast 4 | slow 8 |
+-- scripts.ts joins this file with the others and puts the policy's numbers (TOLERATED, OWNER_FREE, ...) before them.
 --
 -- Meters that changed are written once, at the end of the turn. The reply has all of them in the order of their keys, so a
 -- challenge costs only its share of the turn's MGET.
@@ -8,7 +9,7 @@ local NO_METER = string.rep('\0', 24)
 local exp, abs = math.exp, math.abs
 
 local meter_count, shards = tonumber(ARGV[6]), tonumber(ARGV[7])
-local FIRST_METER = 3 -- keys before them
+local METERS_FROM = 3 -- the number of the key before the first meter
 local ALL = 1
 local meters = {} -- those that were taken apart, by number
 
@@ -16,8 +17,8 @@ local function meter_of(index, fast_ms)
   local meter = meters[index]
   if meter then return meter end
   meter = { since = math.floor(wall / 1000), fast = 0, slow = 0, fast_ms = fast_ms }
-  if values[FIRST_METER + index] then
-    local since, at, fast, slow = unpack_bytes(METER, values[FIRST_METER + index])
+  if values[METERS_FROM + index] then
+    local since, at, fast, slow = unpack_bytes(METER, values[METERS_FROM + index])
     local elapsed = abs(wall - at)
     if since < meter.since then meter.since = since end
     meter.fast, meter.slow = fast * exp(-elapsed / fast_ms), slow * exp(-elapsed / SLOW_MS)
@@ -57,8 +58,8 @@ end
 -- Above its budget? Quiet? Most networks are quiet: then only the count is read, without its decay or a table.
 local function pressure_of(index, free, age)
   if not meters[index] then
-    if not values[FIRST_METER + index] then return false, true end
-    local fast = unpack_bytes('>f', values[FIRST_METER + index], 13)
+    if not values[METERS_FROM + index] then return false, true end
+    local fast = unpack_bytes('>f', values[METERS_FROM + index], 13)
     if fast * MINUTE_MS * QUIET_PROOFS < free * NETWORK_FAST_MS then return false, true end
   end
   local meter = meter_of(index, NETWORK_FAST_MS)
@@ -120,10 +121,10 @@ local function meters_text()
   for index, meter in pairs(meters) do if meter.changed then
     local record = pack(METER, meter.since, wall, meter.fast, meter.slow)
     local kept = math.min(KEPT_MS_MAX, KEPT_MS_A_PROOF * math.max(1, meter.slow))
-    call('SET', KEYS[FIRST_METER + index], record, 'EX', seconds_text(kept))
-    values[FIRST_METER + index] = record
+    call('SET', KEYS[METERS_FROM + index], record, 'EX', seconds_text(kept))
+    values[METERS_FROM + index] = record
   end end
-  local last = FIRST_METER + meter_count
-  for number = FIRST_METER + 1, last do values[number] = values[number] or NO_METER end
-  return table.concat(values, '', FIRST_METER + 1, last)
+  local last = METERS_FROM + meter_count
+  for number = METERS_FROM + 1, last do values[number] = values[number] or NO_METER end
+  return table.concat(values, '', METERS_FROM + 1, last)
 end

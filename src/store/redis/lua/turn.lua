@@ -9,7 +9,7 @@
 --          then for each operation | status 1 | 3 | 3 |
 --          then each meter 24, with the proofs of this turn; zeros if there is none |
 --          One string, because a client decodes a list integer by integer.
-local keys = FIRST_METER + meter_count + 1
+local keys = METERS_FROM + meter_count + 1
 for index = 8, #ARGV do
   keys = operations[string.byte(ARGV[index])](keys, ARGV[index])
 end
