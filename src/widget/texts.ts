@@ -40,13 +40,22 @@ export type TextKey = keyof typeof ENGLISH
 type Texts = Readonly<Record<TextKey, string>>
 
 /** Each has a file of texts. */
-export const LANGUAGES =
-  'de fr es pt it nl pl sv cs tr ru uk ar he hi zh zh-Hant ja ko fa vi id ro hu el da nb fi th'.split(' ')
+export const LANGUAGES = (
+  'ar bg bn ca cs da de el es et fa fi fr he hi hr hu id it ja ko lt lv nb nl pl pt ro ru sk sl sr sv th tr uk ur vi ' +
+  'zh zh-Hant'
+).split(' ')
 
-const RIGHT_TO_LEFT = ['ar', 'he', 'fa']
+const RIGHT_TO_LEFT = ['ar', 'he', 'fa', 'ur']
 
 /** Older codes, and those of languages whose readers can read another. */
-const ALIASES: Readonly<Record<string, string>> = { iw: 'he', in: 'id', no: 'nb', nn: 'nb' }
+const ALIASES: Readonly<Record<string, string>> = {
+  iw: 'he',
+  in: 'id',
+  no: 'nb',
+  nn: 'nb',
+  bs: 'hr',
+  ms: 'id',
+}
 
 export interface Language {
   /** As in `lang`. */

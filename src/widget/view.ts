@@ -23,7 +23,7 @@ border:1px solid var(--powgate-border,var(--_edge));border-radius:var(--powgate-
 .box:focus{outline:none}.box:focus-visible{outline:2px solid var(--powgate-accent,var(--_main));outline-offset:2px}
 .row,.room{grid-area:1/1;display:flex;flex-wrap:wrap;align-items:center;gap:.25em .75em}.room{visibility:hidden}
 .main,.room>span{flex:1 1 15em;min-inline-size:0;display:flex;align-items:center;gap:.75em}
-.body,.room span span{min-inline-size:0;overflow-wrap:break-word;white-space:pre-wrap}
+.body,.room span span{min-inline-size:0;overflow-wrap:break-word;white-space:pre-wrap}:lang(ko){word-break:keep-all}
 .text::after,.detail::after{content:' '}.detail,.sending,.room small{display:block;font-size:.8125em}.detail:empty,.sending:empty{display:none}
 svg,.room i{flex:none;inline-size:1.75em;block-size:1.75em}svg{fill:none;stroke-width:2.5;stroke-linecap:round;stroke-linejoin:round}
 .track{stroke:var(--powgate-track,var(--_edge));stroke-width:1.25}

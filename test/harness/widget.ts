@@ -56,7 +56,7 @@ export function formPage(
   options: { script?: string; lang?: string; form?: string } = {},
 ): string {
   const { script = '', lang = 'en', form = '' } = options
-  return `<!doctype html><html lang="${lang}" dir="${/^(ar|he)/.test(lang) ? 'rtl' : 'ltr'}"><head><title>A form</title>
+  return `<!doctype html><html lang="${lang}" dir="${/^(ar|fa|he|ur)/.test(lang) ? 'rtl' : 'ltr'}"><head><title>A form</title>
 <meta charset="utf-8"><meta name="color-scheme" content="light dark"></head>
 <body><main><h1>A form</h1><form action="/received" method="post" ${form}>
 <label>Name <input name="name" value="Ada"></label>
