@@ -21,9 +21,9 @@ export const ENGLISH = {
   cancel: 'Cancel',
   /** Failures. */
   rejected: 'Verification failed',
-  network: 'The verification service cannot be reached',
-  unavailable: 'The verification service is busy',
-  setup: 'Verification is not set up correctly',
+  network: 'The service cannot be reached',
+  unavailable: 'The service is busy',
+  setup: 'Not set up correctly. Please tell the site’s owner',
   /** Waiting; {s} becomes a time ahead (“in 5 seconds”), of which the first is announced. */
   offline: 'No internet. Continues when you are back online',
   busy: 'Too many requests',

@@ -17,9 +17,11 @@ import { bundleWidget, writeWidget } from '../../src/widget/build/bundle.ts'
 import {
   COMPAT_BYTES_MAX,
   GPU_BYTES_MAX,
+  TEXTS_BYTES_MAX,
   VISIT_BYTES_MAX,
   VISITS,
   visitsOf,
+  WIDGET_BYTES_MAX,
 } from '../../src/widget/build/sizes.ts'
 import { temporaryDir } from '../harness/temporary.ts'
 import { words } from '../harness/values.ts'
@@ -96,11 +98,17 @@ test(`no visitor loads more than ${VISIT_BYTES_MAX} bytes`, () => {
   assert.deepEqual(visits.map(({ about }) => about).sort(), Object.keys(VISITS).sort())
 })
 
-test(`a script that replaces a vendor's has at most ${COMPAT_BYTES_MAX} bytes, that of the GPU ${GPU_BYTES_MAX}`, () => {
-  for (const [start, bytesMax] of Object.entries({ 'compat-': COMPAT_BYTES_MAX, gpu: GPU_BYTES_MAX })) {
-    const scripts = manifest.files.filter(({ name }) => name.startsWith(start))
-    assert.ok(scripts.length > 0)
-    for (const { name, brotliBytes } of scripts) assert.ok(brotliBytes <= bytesMax, `${name}: ${brotliBytes}`)
+test(`the widget has at most ${WIDGET_BYTES_MAX} bytes, a vendor's script ${COMPAT_BYTES_MAX}, the texts of a language ${TEXTS_BYTES_MAX}`, () => {
+  const limits = {
+    'widget.js': WIDGET_BYTES_MAX,
+    'compat-': COMPAT_BYTES_MAX,
+    gpu: GPU_BYTES_MAX,
+    'texts-': TEXTS_BYTES_MAX,
+  }
+  for (const [start, bytesMax] of Object.entries(limits)) {
+    const files = manifest.files.filter(({ name }) => name.startsWith(start))
+    assert.ok(files.length > 0)
+    for (const { name, brotliBytes } of files) assert.ok(brotliBytes <= bytesMax, `${name}: ${brotliBytes}`)
   }
 })
 

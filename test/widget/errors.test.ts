@@ -209,7 +209,7 @@ for (const [about, attributes, code, told] of MISTAKES) {
     const { page, notes } = await open(attributes)
     await untilState(page, 'failed')
     assert.equal(await errorCode(page), code)
-    assert.match((await text(page))!, /not set up correctly/)
+    assert.match((await text(page))!, /Not set up correctly/)
     assert.equal(await detail(page), code)
     assert.ok(
       notes.consoleErrors.some(line => told.test(line)),

@@ -63,7 +63,7 @@ for (const attributes of ['auto="submit"', 'auto="submit" invisible']) {
     await untilState(page, 'failed')
     await untilSeen(page)
     assert.equal(await page.evaluate('document.activeElement.localName'), 'pow-gate')
-    assert.equal(await page.evaluate('complaint'), 'Verification is not set up correctly')
+    assert.equal(await page.evaluate('complaint'), 'Not set up correctly. Please tell the site’s owner')
   })
 
   test(`a submission that waits for longer than people do: in view, and sent all the same: ${attributes}`, async () => {
@@ -272,7 +272,7 @@ document.addEventListener('click', () => {
   const different = (layout: string) => page.evaluate(`new Set(places.${layout}.map(String)).size`)
   assert.deepEqual([await different('block'), await different('flex')], [1, 1])
   const reasons = await page.evaluate('texts.filter(text => !/^(Ready|Verifying)/.test(text))')
-  assert.deepEqual(reasons, ['The verification service is busy'])
+  assert.deepEqual(reasons, ['The service is busy'])
   assert.ok(((await page.evaluate('answeredMs')) as number) < 100)
   assert.match(await page.locator('pow-gate .body').innerText(), /Your form is sent right after that/)
 })

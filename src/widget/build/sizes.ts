@@ -11,6 +11,9 @@ export const VISIT_BYTES_MAX = 18_432
 /** Of each script that replaces a vendor's: those are loaded besides the widget. */
 export const COMPAT_BYTES_MAX = 4096
 
+/** Of the texts of a language. */
+export const TEXTS_BYTES_MAX = 1024
+
 /** Of the script that is loaded for hard challenges. */
 export const GPU_BYTES_MAX = 3072
 
