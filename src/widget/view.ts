@@ -70,7 +70,6 @@ interface Shown {
 }
 
 const SVG = 'http://www.w3.org/2000/svg'
-const WARNING = 'M12 7v6M12 16.5v.1'
 const MARKS: Readonly<Record<Picture, string>> = {
   idle: 'M12 6.5l4.5 1.7v3.6c0 2.7-1.8 4.5-4.5 5.6c-2.7-1.1-4.5-2.9-4.5-5.6v-3.6z', // a shield
   working: 'M8 12v.1M12 12v.1M16 12v.1',
@@ -78,8 +77,8 @@ const MARKS: Readonly<Record<Picture, string>> = {
   waiting: 'M12 6.5v5.5l3.5 2.5', // a clock
   offline: 'M7 10.5a7.5 7.5 0 0 1 10 0M9.5 13.5a3.8 3.8 0 0 1 5 0M12 16.8v.1M7.5 6.5l9 11',
   verified: 'M7.5 12.5l3 3 6-6.5',
-  failed: WARNING,
-  expired: WARNING,
+  failed: 'M12 7v6M12 16.5v.1',
+  expired: 'M16.8 12.5a4.8 4.8 0 1 1-1.4-4M16 6v3h-3', // an arrow: once more
 }
 
 export class View {

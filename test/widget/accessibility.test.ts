@@ -61,8 +61,50 @@ async function open(every: Look, attributes = 'auto="off"', fault?: Fault): Prom
   return page
 }
 
+/** Of two colours as `getComputedStyle` gives them: WCAG 2.2, "contrast ratio". */
+function contrastOf(...colours: readonly [string, string]): number {
+  const [darker, lighter] = colours
+    .map(colour => {
+      const parts = colour.match(/[\d.]+/g)!.map(part => Number(part) / 255)
+      const [red, green, blue] = parts.map(part =>
+        part <= 0.04045 ? part / 12.92 : ((part + 0.055) / 1.055) ** 2.4,
+      )
+      return 0.05 + 0.2126 * red! + 0.7152 * green! + 0.0722 * blue!
+    })
+    .sort((a, b) => a - b)
+  return lighter! / darker!
+}
+
+/** All that is shown of the box, in colours: part, property, what WCAG asks of it. */
+const COLOURED = [
+  ['text', 'color', 4.5],
+  ['detail', 'color', 4.5],
+  ['button', 'color', 4.5],
+  ['button', 'borderTopColor', 3],
+  ['box', 'borderTopColor', 3],
+  ['track', 'stroke', 3],
+  ['ring', 'stroke', 3],
+  ['mark', 'stroke', 3],
+] as const
+
+async function assertContrast(page: Page, about: string): Promise<void> {
+  const coloursOf = (part: string, property: string) =>
+    `getComputedStyle(${GATE}.shadowRoot.querySelector('.${part}')).${property}`
+  const background = (await page.evaluate(coloursOf('box', 'backgroundColor'))) as string
+  for (const [part, property, least] of COLOURED) {
+    const contrast = contrastOf((await page.evaluate(coloursOf(part, property))) as string, background)
+    assert.ok(contrast >= least, `${about}, ${part}: ${contrast.toFixed(2)} : 1`)
+  }
+}
+
+/** Of each state, what its icon shows without colour. */
+const pictures = new Map<string, string>()
+
 async function look(page: Page, name: string): Promise<void> {
   await assertAccessible(page, name)
+  await assertContrast(page, name)
+  const picture = `${GATE}.shadowRoot.querySelector('.mark').getAttribute('d')`
+  pictures.set(name.slice(name.lastIndexOf('-') + 1), (await page.evaluate(picture)) as string)
   const overflow = await page.evaluate('document.documentElement.scrollWidth - innerWidth')
   assert.ok((overflow as number) <= 0, `${name}: the page scrolls sideways by ${overflow} px`)
   if (SCREENSHOTS === undefined) return
@@ -104,6 +146,14 @@ for (const every of LOOKS) {
     }
   })
 }
+
+test('without colour: no two states have the same picture', () => {
+  // Both are failures, and the text tells which.
+  pictures.delete('setup')
+  pictures.delete('percent')
+  assert.ok(pictures.size >= 6)
+  assert.equal(new Set(pictures.values()).size, pictures.size, JSON.stringify([...pictures]))
+})
 
 test('by keyboard: the button is reached, works, and hands the focus on instead of losing it', async () => {
   const page = await open(LOOKS[0]!)
