@@ -1,8 +1,8 @@
 /**
  * Makes the pictures in docs/images/: the widget in the demo page, and the dashboard of a service under a small load.
  *
- *   npm run screenshots              after five minutes of load
- *   npm run screenshots -- 60        after 60 seconds
+ *   npm run docs:images              after five minutes of load
+ *   npm run docs:images -- 60        after 60 seconds
  */
 
 import { mkdirSync } from 'node:fs'
