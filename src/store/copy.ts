@@ -84,8 +84,9 @@ export async function copyStore(
   await to.clear()
   let underWay = 0
   for await (const entries of from.entries()) {
-    await to.write(entries)
-    underWay += entries.length
+    const kept = entries.filter(({ restMs }) => restMs > 0)
+    await to.write(kept)
+    underWay += kept.length
     tell(underWay)
   }
   await from.retire()

@@ -20,9 +20,6 @@ import { SYSTEM_CLOCKS } from './requests.ts'
 const CHUNK = 1000
 /** Before a window's record stands one time in seconds, before a mark's claim two (one by each clock). */
 const [RECORD_OFFSET, CLAIM_OFFSET] = [4, 8]
-/** Kinds of windows, here and in a copy. */
-const KINDS = { a: 'l', c: 'c', k: 'k' } as const
-const KINDS_HERE = { l: 'a', c: 'c', k: 'k' } as const
 
 export class EmbeddedEnd implements CopyEnd {
   readonly place: string
@@ -53,10 +50,12 @@ export class EmbeddedEnd implements CopyEnd {
 
   async *entries(): AsyncIterable<readonly StateEntry[]> {
     const { windows, marks } = this.#state()
-    for (const chunk of inChunks(windows.getRange({}), CHUNK))
-      yield chunk.map(({ key, value }) => entryOfWindow(key, value)).filter(isKept)
-    for (const chunk of inChunks(marks.getRange({}), CHUNK))
-      yield chunk.map(({ key, value }) => entryOfMark(key, value)).filter(isKept)
+    for (const [records, entryOf] of [
+      [windows, entryOfWindow],
+      [marks, entryOfMark],
+    ] as const)
+      for (const chunk of inChunks(records.getRange({}), CHUNK))
+        yield chunk.map(({ key, value }) => entryOf(key, value))
   }
 
   async write(entries: readonly StateEntry[]): Promise<void> {
@@ -69,11 +68,9 @@ export class EmbeddedEnd implements CopyEnd {
           const key = Buffer.concat([Buffer.from(kind), Buffer.from(rest, 'hex')])
           marks.putSync(key, Buffer.concat([seconds(wall + restMs), seconds(monotonic + restMs), value]))
         } else {
-          const isNetwork = kind === 'm' && rest !== 'all' && !rest.includes(':')
+          const isShared = rest === 'all' || rest.includes(':')
           const key =
-            kind === 'm'
-              ? meterKey(isNetwork ? rest : name)
-              : Buffer.from(KINDS_HERE[kind as keyof typeof KINDS_HERE] + rest)
+            kind === 'm' ? meterKey(isShared ? name : rest) : Buffer.from((kind === 'l' ? 'a' : kind) + rest)
           const record = shifted(name, value, monotonic - wall)
           windows.putSync(key, Buffer.concat([seconds(monotonic + restMs), record]))
         }
@@ -109,15 +106,13 @@ export class EmbeddedEnd implements CopyEnd {
   }
 }
 
-const isKept = ({ restMs }: StateEntry) => restMs > 0
-
 function entryOfWindow(key: Buffer, value: Buffer): StateEntry {
   const [wall, monotonic] = [SYSTEM_CLOCKS.wallMs(), SYSTEM_CLOCKS.monotonicMs()]
   const text = key.toString('latin1')
   const network = networkOf(text)
-  const kind = KINDS[text[0] as keyof typeof KINDS]
-  const name =
-    network === undefined ? (kind === undefined ? text : `${kind}:${text.slice(1)}`) : `m:${network}`
+  const kind = text[0] === 'a' ? 'l' : text[0]
+  const ownName = kind === 'm' ? text : `${kind}:${text.slice(1)}`
+  const name = network === undefined ? ownName : `m:${network}`
   return {
     shard: 0,
     name,

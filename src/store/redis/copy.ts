@@ -2,8 +2,8 @@
 
 import { describeTarget, type RedisTarget } from '../../config/redis.ts'
 import type { CopyEnd, StateEntry } from '../copy.ts'
-import { type Connection, connect, shardTags, slotOf } from './connection.ts'
-import { untilUsable } from './inspection.ts'
+import { type Ask, askAt, type Connection, connect, shardTags, slotOf } from './connection.ts'
+import { infoOf, untilUsable } from './inspection.ts'
 import { Command } from './ioredis.ts'
 import { RedisRecords } from './records.ts'
 
@@ -77,7 +77,7 @@ class RedisEnd implements CopyEnd {
           ])
           return { shard, name: key.slice(start.length), value: value ?? Buffer.alloc(0), restMs }
         })
-        yield (await Promise.all(entries)).filter(({ restMs }) => restMs > 0)
+        yield await Promise.all(entries)
       }
     }
   }
@@ -117,10 +117,11 @@ class RedisEnd implements CopyEnd {
 
   /** A key may come twice. */
   async *#scan(start: string): AsyncIterable<readonly string[]> {
+    const ask = await this.#serverOf(start)
     let cursor = '0'
     do {
-      const args = ['scan', cursor, 'MATCH', `${start}*`, 'COUNT', SCAN_COUNT] as const
-      const [next, keys] = (await this.#askServer(start, ...args)) as [string, string[]]
+      const reply = await ask('scan', cursor, 'MATCH', `${start}*`, 'COUNT', SCAN_COUNT)
+      const [next, keys] = reply as [string, string[]]
       cursor = next
       const wanted = keys.filter(key => UNDER_WAY.test(key.slice(start.length)))
       if (wanted.length > 0) yield wanted
@@ -129,27 +130,28 @@ class RedisEnd implements CopyEnd {
 
   /** What lua/epoch.lua notes. */
   async #process(start: string) {
-    const info = async (section: string) => String(await this.#askServer(start, 'info', section))
-    const [server, replication, stats, memory] = await Promise.all(
-      ['server', 'replication', 'stats', 'memory'].map(info),
-    )
-    const [seconds, micros] = (await this.#askServer(start, 'time')) as [string, string]
-    const field = (text: string | undefined, name: string) =>
-      new RegExp(`^${name}:(\\w+)`, 'm').exec(text ?? '')?.[1] ?? ''
-    const evicted = field(stats, 'evicted_keys') || '0'
-    const evictsNever = evicted === '0' && field(memory, 'maxmemory_policy') === 'noeviction'
+    const ask = await this.#serverOf(start)
+    const [seconds, micros] = (await ask('time')) as [string, string]
+    const sections = ['server', 'replication', 'stats', 'memory'].map(section => infoOf(ask, section))
+    const {
+      run_id: run,
+      master_replid2: second = '',
+      ...info
+    } = Object.assign({}, ...(await Promise.all(sections)))
+    if (run === undefined) throw new Error('Redis does not tell its run_id (INFO)')
+    const { evicted_keys: evicted = '0', maxmemory_policy: policy } = info
     return {
-      process: field(server, 'run_id') + field(replication, 'master_replid2'),
-      evicted: evictsNever ? '' : evicted,
+      process: run + second,
+      evicted: evicted === '0' && policy === 'noeviction' ? '' : evicted,
       wallMs: Number(seconds) * 1000 + Math.floor(Number(micros) / 1000),
     }
   }
 
-  async #askServer(start: string, name: string, ...args: string[]): Promise<unknown> {
+  async #serverOf(start: string): Promise<Ask> {
     const key = `${start}epoch`
     await this.#connection.locate(key)
-    const place = this.#connection.serverOf(slotOf(key))
-    if (place === undefined) throw new Error('the server of a shard is away')
-    return place.sendCommand(new Command(name, args, { replyEncoding: 'utf8' }))
+    const server = this.#connection.serverOf(slotOf(key))
+    if (server === undefined) throw new Error('the server of a shard is away')
+    return askAt(server, CALL_MS)
   }
 }

@@ -216,7 +216,7 @@ async function clockAhead(ask: Ask): Promise<number> {
 }
 
 /** Empty if refused. */
-async function infoOf(ask: Ask, section: string): Promise<Fields> {
+export async function infoOf(ask: Ask, section: string): Promise<Fields> {
   return fieldsOf(await attempt(ask, 'info', section))
 }
 
