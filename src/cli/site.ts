@@ -109,7 +109,8 @@ async function runCreate(input: Input): Promise<void> {
   const [{ site, apiKey }, store] = await writeToStore(store => createSite(store, wanted, author))
   if (input.has('json')) {
     const { siteKey, ...settings } = site
-    printJson({ siteKey, apiKey, apiKeyId: apiKeyId(apiKey), ...settings, store })
+    const keys = { siteKey, apiKey, apiKeyId: apiKeyId(apiKey) }
+    printJson({ ...keys, ...settings, store, warnings: siteWarnings(site) })
     return
   }
   printLine(
@@ -226,7 +227,7 @@ async function runRaise(input: Input): Promise<void> {
 
 function printChanged(input: Input, site: SiteRecord, store: string, line: string): void {
   if (input.has('json')) {
-    printJson({ ...site, store })
+    printJson({ ...site, store, warnings: siteWarnings(site) })
     return
   }
   printLine(`${line} in ${store}.`, '')

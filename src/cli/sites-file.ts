@@ -143,6 +143,7 @@ function planJson({ changes, unchanged, missingKeys, made }: WholePlan, isDry: b
       siteKey: isDry && change.isKeyDrawn ? null : change.after.siteKey,
       name: change.after.name,
       changes: change.changes,
+      warnings: siteWarnings(change.after),
     })),
     unchanged,
     ...(missingKeys.length > 0 ? { apiKeysAdded: missingKeys.map(({ id }) => id) } : {}),

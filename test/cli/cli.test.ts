@@ -45,8 +45,9 @@ for (const kind of STORE_KINDS) {
 
     test('a site with defaults, as JSON', async () => {
       const first = await powgate.json('site create --name', ' first ')
-      const { siteKey, apiKey, apiKeyId, createdAt, updatedAt, store, ...rest } = first
+      const { siteKey, apiKey, apiKeyId, createdAt, updatedAt, store, warnings, ...rest } = first
       assert.equal(store, place)
+      assert.deepEqual(warnings, [])
       assert.match(siteKey, SITE_KEY)
       assert.match(apiKey, API_KEY)
       assert.equal(apiKeyId, apiKey.slice(3, 11))
@@ -65,6 +66,8 @@ for (const kind of STORE_KINDS) {
       assert.deepEqual(traffic, {})
       assert.deepEqual(site, { siteKey, createdAt, updatedAt, ...rest })
       assert.deepEqual(await powgate.json('site list'), [site])
+      const shared = await powgate.json(`site update ${siteKey} --origin https://*.vercel.app`)
+      assert.match(shared.warnings[0], /vercel\.app/)
     })
 
     test('disable and enable, also twice', async () => {
