@@ -66,6 +66,7 @@ export async function startServer(
     clockAheadSeconds: () => watch.clockAheadSeconds,
     evictedKeys: () => watch.evictedKeys,
     siteNamedBy: exchange => namedSite(service, exchange),
+    metricsSites: config.metricsSites,
   })
   const store = await openStore(config, log, stats, workerIndex, () => watch.look().catch(ignore))
   // All workers of a host have the same clock and Redis: the first reports them.

@@ -50,7 +50,7 @@ async function runPrimary(): Promise<void> {
     const claimed = { ...loaded, port: await claimPort(loaded) }
     // Before waiting for the store: meanwhile the admin port reports "not ready".
     const routes = [
-      metricsRoute(totals, primary),
+      metricsRoute(totals, primary, claimed),
       recordsRoute(keeper),
       ...dashboard(claimed, totals, primary, hosts, backends),
     ]

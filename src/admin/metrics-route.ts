@@ -1,5 +1,7 @@
 /** GET /metrics, for Prometheus: what all processes have counted. */
 
+import type { Config } from '../config/config.ts'
+import { ENDPOINT_NAMES } from '../domain/endpoint.ts'
 import { openFilesOf } from '../http/open-files.ts'
 import { CONTENT_TYPE, exposition } from '../metrics/exposition.ts'
 import { cpuMicroseconds } from '../metrics/stats.ts'
@@ -8,14 +10,25 @@ import type { Totals } from '../metrics/totals.ts'
 import { VERSION } from '../version.ts'
 import type { AdminRoute, Supervisor } from './server.ts'
 
-export function metricsRoute(totals: Totals, supervisor: Pick<Supervisor, 'askStats'>): AdminRoute {
+export function metricsRoute(
+  totals: Totals,
+  supervisor: Pick<Supervisor, 'askStats'>,
+  { deployment, metricsSites }: Pick<Config, 'deployment' | 'metricsSites'>,
+): AdminRoute {
+  const ofSites = metricsSites.flatMap(site =>
+    ENDPOINT_NAMES.map(name => [`siteRequests ${site} ${name} ok`, 0]),
+  )
   return {
     path: '/metrics',
     async handle(_request, response) {
       await supervisor.askStats()
-      const values = { ...totals.values(), ...(await primaryGauges(totals)) }
+      const values: Values = {
+        ...Object.fromEntries(ofSites),
+        ...totals.values(),
+        ...(await primaryGauges(totals)),
+      }
       values.cpu = (values.cpu ?? 0) + cpuMicroseconds()
-      const text = exposition(values)
+      const text = exposition(values, deployment)
       response.writeHead(200, { 'Content-Type': CONTENT_TYPE, 'Content-Length': Buffer.byteLength(text) })
       response.end(text)
     },

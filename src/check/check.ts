@@ -36,6 +36,9 @@ async function examine(config: Config, env: Environment, findings: CheckResults)
   describeSecrets(config, env, findings)
   const isShardsSet = gatherSettings(env).values.POWGATE_REDIS_SHARDS !== undefined
   const sites = await checkStore(config, isShardsSet, findings)
+  for (const siteKey of config.metricsSites)
+    if (!sites.some(site => site.siteKey === siteKey))
+      findings.warnings.push(`POWGATE_METRICS_SITES: there is no site ${siteKey}`)
   describeRules(config, findings)
   describeWatching(config, findings)
   await checkMachine(config, sites, findings)
@@ -54,14 +57,10 @@ async function describeListening(
   })
 }
 
-function describeAddresses(config: Config, { facts, warnings, notes }: CheckResults): void {
+function describeAddresses(config: Config, { facts, notes }: CheckResults): void {
   if (config.trustedProxies.isEmpty) {
     facts.push(['visitors are', 'whoever connects: X-Forwarded-For is ignored'])
-    if (isLoopback(config.host))
-      warnings.push(
-        'HOST is a loopback address, so everybody comes through a proxy of this machine and is one visitor: set POWGATE_TRUSTED_PROXIES',
-      )
-    else
+    if (!isLoopback(config.host))
       notes.push(
         'nobody is trusted: behind a proxy or balancer all visitors would be that one address; if there is one, set POWGATE_TRUSTED_PROXIES',
       )

@@ -4,7 +4,7 @@
  */
 
 import { readFileSync } from 'node:fs'
-import { AddressSet, parseRange } from '../domain/address.ts'
+import { AddressSet, isLoopback, parseRange } from '../domain/address.ts'
 import { isEverybody, riskOfTrusting } from '../domain/client-address.ts'
 import { limitsOf } from '../domain/endpoint.ts'
 import { didYouMean } from '../domain/nearest.ts'
@@ -224,6 +224,9 @@ function configOf(text: Text, { redis, secrets, trustedProxies }: Checked) {
     /** undefined: no admin port. */
     adminPort: number('POWGATE_ADMIN_PORT') || undefined,
     workers: number('POWGATE_WORKERS'),
+    /** Empty: metrics have no such label. */
+    deployment: text('POWGATE_DEPLOYMENT'),
+    metricsSites: list(text('POWGATE_METRICS_SITES')),
     logLevel: text('LOG_LEVEL'),
     logFormat: text('POWGATE_LOG_FORMAT') as 'auto' | 'json' | 'text',
     /** Share of visitors whose successes are logged too, 0 to 1. */
@@ -306,6 +309,10 @@ function warningsOf(text: Text, trustedProxies: readonly string[]): string[] {
     const risk = riskOfTrusting(range)
     return risk === undefined ? [] : [`POWGATE_TRUSTED_PROXIES: ${range} ${risk}`]
   })
+  if (trustedProxies.length === 0 && isLoopback(text('HOST')))
+    warnings.push(
+      'HOST is a loopback address, so everybody comes through a proxy of this machine and is one visitor: set POWGATE_TRUSTED_PROXIES',
+    )
   if (text('POWGATE_TEST_KEYS') === 'on')
     warnings.push('POWGATE_TEST_KEYS is on: anybody passes with the published test keys; not for production')
   return warnings

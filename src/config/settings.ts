@@ -202,6 +202,18 @@ export const SETTING_GROUPS = {
       "Host names by which the admin port may be reached, besides IP addresses, localhost and the machine's name.",
     ),
     POWGATE_ADMIN_PORT: integer([0, 65535], 0, 'Port of health, metrics and the dashboard; 0: none.'),
+    POWGATE_DEPLOYMENT: matching(
+      /^[\w.-]{0,64}$/,
+      '',
+      'up to 64 letters, digits, dots, dashes or underscores',
+      'Label `deployment` of every metric, which tells this deployment (production, staging) from others.',
+    ),
+    POWGATE_METRICS_SITES: matching(
+      /^(site_[0-9A-Za-z]{22}( *, *(?=s)|$)){0,50}$/,
+      '',
+      'up to 50 site keys, separated by commas',
+      'Sites with metrics of their own, by which an alert tells that one of them fails.',
+    ),
     LOG_LEVEL: choice(
       ['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent'],
       'Least severe log lines to write.',

@@ -35,7 +35,7 @@ export function dashboard(
 ): AdminRoute[] {
   if (config.adminPort === undefined) return []
   const siteNames = new SiteNames(storedNames(config))
-  const history = new History(Date.now(), siteKey => siteNames.get(siteKey))
+  const history = new History(Date.now(), siteKey => siteNames.get(siteKey), totals.asked)
   setInterval(async () => {
     await supervisor.askStats()
     history.add(Date.now(), { values: totals.values(), sites: totals.sites() })
@@ -64,6 +64,7 @@ function stateOf(
     hosts: hosts.living.map(viewOf),
     differences: hosts.differences,
     limitsNear: near.map(({ text, perMinute, limit }) => ({ text, isOver: perMinute > limit })),
+    isProxyUntrusted: most('proxyUntrusted') > 0,
     clockApartSeconds: most('clockOffset'),
     evictedKeys: most('evictedKeys'),
     isReloadDone: values.reloadDone !== 0,

@@ -76,7 +76,7 @@ const SHARED: readonly (readonly [owner: string, AddressSet])[] = [
       2a04:4e40::/32 2a04:4e42::/32`),
   ],
 ]
-const LOOPBACK = ranges('127.0.0.0/8')
+const LOOPBACK = ranges('127.0.0.0/8 ::1')
 const PRIVATE = ranges('10.0.0.0/8 172.16.0.0/12 192.168.0.0/16 100.64.0.0/10 fc00::/7 fe80::/10')
 const EVERYBODY = ['0.0.0.0/0', '::/0'].map(text => parseRange(text)!)
 
@@ -110,4 +110,38 @@ export function isWide(text: string, v6Bytes = 6): boolean {
   const { start, end } = parseRange(text)!
   const keptBytes = isV4(start) ? 14 : v6Bytes
   return start.slice(0, keptBytes) !== end.slice(0, keptBytes)
+}
+
+const SEEN_MIN = 20
+/** Then all are halved, so that the latest visitors decide. */
+const SEEN_MAX = 200
+/** Of nine visitors in ten. */
+const LEAD_SHARE = 0.8
+
+/**
+ * Notices a proxy that is not trusted: nearly all visitors seem to come from its private or loopback address. By Boyer and
+ * Moore's majority vote, so one address is kept.
+ */
+export class ProxyWatch {
+  #address: Address = ''
+  /** How many more visitors came from it than from others. */
+  #lead = 0
+  #seen = 0
+
+  add(address: Address): void {
+    if (this.#seen === SEEN_MAX) {
+      this.#seen /= 2
+      this.#lead /= 2
+    }
+    this.#seen++
+    if (this.#lead < 1) {
+      this.#address = address
+      this.#lead = 1
+    } else this.#lead += address === this.#address ? 1 : -1
+  }
+
+  get isProxyUntrusted(): boolean {
+    if (this.#seen < SEEN_MIN || this.#lead < LEAD_SHARE * this.#seen) return false
+    return LOOPBACK.has(this.#address) || PRIVATE.has(this.#address)
+  }
 }

@@ -10,8 +10,12 @@ export const CONTENT_TYPE = 'text/plain; version=0.0.4; charset=utf-8'
 
 const FROM_START = zeros()
 
-/** Leaves out metrics without numbers, and numbers without a metric. */
-export function exposition(values: Values): string {
+/**
+ * Leaves out metrics without numbers, and numbers without a metric.
+ *
+ * @param deployment a label of every sample; empty: none
+ */
+export function exposition(values: Values, deployment = ''): string {
   const all = { ...FROM_START, ...values }
   const names = new Map<string, string[]>([...ROWS.keys()].map(key => [key, []]))
   for (const name in all) names.get(keyOf(name))?.push(name)
@@ -21,9 +25,17 @@ export function exposition(values: Values): string {
     const samples =
       type === 'histogram' ? histograms(metric, names.get(key)!, all) : singles(metric, names.get(key)!, all)
     if (samples !== '')
-      text += `# HELP ${name} ${help.replace(/[\\\n]/g, escaped)}\n# TYPE ${name} ${type}\n${samples}`
+      text += `# HELP ${name} ${help.replace(/[\\\n]/g, escaped)}\n# TYPE ${name} ${type}\n${of(deployment, samples)}`
   }
   return text
+}
+
+function of(deployment: string, samples: string): string {
+  if (deployment === '') return samples
+  return samples.replace(
+    /^(\w+)(\{?)/gm,
+    (_, name, brace) => `${name}{deployment="${deployment}"${brace === '' ? '}' : ','}`,
+  )
 }
 
 /** Counters and histograms without labels exist from the start. */

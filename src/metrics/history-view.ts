@@ -135,6 +135,8 @@ export interface ServiceState {
   readonly differences: readonly string[]
   /** Backends near a redemption limit. */
   readonly limitsNear: readonly { readonly text: string; readonly isOver: boolean }[]
+  /** Nearly all visitors come from one private or loopback address. */
+  readonly isProxyUntrusted: boolean
   /** Between this host and the store, by the worker that sees most. */
   readonly clockApartSeconds: number
   /** Since Redis started. */

@@ -28,12 +28,14 @@ const COARSE_MS = 120_000
 const HALF_HOUR_STEPS = 180
 const DAY_STEPS = 720
 const MINUTE_MS = 60_000
+const ASKED_MAX = 50
 /** Sites with their own curve of requests. */
 const BUSIEST = 7
 
 export class History {
   readonly #ranges: Readonly<Record<Range, Steps>>
   readonly #siteName: (siteKey: string) => string | undefined
+  readonly #asked: Set<string>
   #startedAtMs: number
   #lastMs: number
   #last: Snapshot = { values: {}, sites: {} }
@@ -41,10 +43,16 @@ export class History {
   /**
    * @param startedAtMs Unix milliseconds, before anything was counted
    * @param siteName undefined if unknown, or not known yet
+   * @param asked gets the sites that somebody asked for, the latest ones: they are counted apart
    */
-  constructor(startedAtMs: number, siteName: (siteKey: string) => string | undefined) {
+  constructor(
+    startedAtMs: number,
+    siteName: (siteKey: string) => string | undefined,
+    asked: Set<string> = new Set(),
+  ) {
     const steps = (stepMs: number, stepsMax: number) =>
-      new Steps({ stepMs, stepsMax, slackMs: ADD_MS / 2 }, startedAtMs)
+      new Steps({ stepMs, stepsMax, slackMs: ADD_MS / 2 }, startedAtMs, asked)
+    this.#asked = asked
     this.#ranges = { '30m': steps(ADD_MS, HALF_HOUR_STEPS), '24h': steps(COARSE_MS, DAY_STEPS) }
     this.#siteName = siteName
     this.#startedAtMs = startedAtMs
@@ -80,7 +88,7 @@ export class History {
     const ofRange = this.#ranges[range]
     const { steps } = ofRange
     const isChosen = site !== null && site !== OTHER_SITES
-    const areApart = isChosen ? Object.values(this.#ranges).map(steps => steps.ask(site)) : [true]
+    if (isChosen) this.#ask(site)
     const columnsOf = (one: string | null) => new Columns(ofRange.rings(one), ofRange.places())
     const all = columnsOf(null)
     const sites = ofRange.siteKeys
@@ -92,7 +100,7 @@ export class History {
       nowMs: this.#lastMs,
       startedAtMs: this.#startedAtMs,
       site,
-      isApart: areApart.every(Boolean),
+      isApart: !isChosen || ofRange.isApart(site),
       sites: sites.map(({ name, total }) => this.#entry(name, total)),
       busiest: sites.slice(0, BUSIEST),
       lastMinute: this.#lastMinute(site),
@@ -109,6 +117,13 @@ export class History {
   /** Sites with numbers of their own. */
   siteKeys(range: Range): string[] {
     return this.#ranges[range].siteKeys.filter(siteKey => siteKey !== OTHER_SITES)
+  }
+
+  #ask(siteKey: string): void {
+    this.#asked.delete(siteKey)
+    this.#asked.add(siteKey)
+    const [oldest] = this.#asked
+    if (this.#asked.size > ASKED_MAX) this.#asked.delete(oldest!)
   }
 
   #entry(siteKey: string, requests: number): SiteEntry {

@@ -4,6 +4,7 @@
  */
 
 import { type IntervalHistogram, monitorEventLoopDelay } from 'node:perf_hooks'
+import { ProxyWatch } from '../domain/client-address.ts'
 import { type Ending, wordOf } from '../domain/ending.ts'
 import { OUTCOMES } from '../domain/outcome.ts'
 import { STORE_CAUSES, type StoreCause } from '../domain/reason-words.ts'
@@ -14,7 +15,7 @@ import { SITES_MAX, type Values } from './table.ts'
 /** Everything counted since the worker's start, so that a lost message loses nothing, and its gauges. */
 export interface Snapshot {
   readonly values: Values
-  /** By site key, at most SITES_MAX; the others are added up under ''. Existing sites only. */
+  /** By site key, at most SITES_MAX and those asked for; the others are added up under ''. Existing sites only. */
   readonly sites: Readonly<Record<string, Values>>
 }
 
@@ -28,28 +29,39 @@ interface StatsSources {
   logLinesLost(): number
   /** The site that a refused request named; undefined if it does not exist. */
   siteNamedBy(exchange: ObservedExchange): string | undefined
+  /** Those with metrics of their own. */
+  readonly metricsSites: readonly string[]
 }
 
 export class Stats {
   readonly counts = newCounts()
   readonly #sources: StatsSources
+  readonly #metricsSites: ReadonlySet<string>
   readonly #sites = new Map<string, SiteCounts>()
+  /** Sites that are counted separately from now on, even beyond SITES_MAX. */
+  asked: ReadonlySet<string> = new Set()
   /** Sites beyond SITES_MAX; answers that concern no site. */
   readonly #otherSites = newSiteCounts()
   readonly #noSite = newSiteCounts()
+  readonly #proxyWatch = new ProxyWatch()
   #storePartsDown = 0
   #storeDownSinceMs = 0
   readonly #lag = new EventLoopLag()
 
   constructor(sources: StatsSources) {
     this.#sources = sources
+    this.#metricsSites = new Set(sources.metricsSites)
   }
 
   /** Counts for the site alone; `snapshot` adds the sites up into the service's numbers. */
   answered(exchange: ObservedExchange, part: Part, status: number, ending: Ending | undefined): void {
     this.counts.requestSeconds.at(part).add((performance.now() - exchange.startedAtMs) / 1000)
-    const counts = this.#countsFor(exchange, ending)
+    if (part === 'challenge' && exchange.address !== undefined) this.#proxyWatch.add(exchange.address)
+    const siteKey = this.#siteOf(exchange, ending)
+    const counts = siteKey === undefined ? this.#noSite : this.#site(siteKey)
     counts.requests.at(part).at(status).at(wordOf(ending)).add()
+    if (siteKey !== undefined && this.#metricsSites.has(siteKey))
+      this.counts.siteRequests.at(siteKey).at(part).at(wordOf(ending)).add()
     switch (ending?.kind) {
       case 'issued':
         counts.difficulty.add(ending.difficulty)
@@ -113,6 +125,7 @@ export class Stats {
       connectionsRefused: refused,
       clockOffset: this.#sources.clockAheadSeconds(),
       evictedKeys: this.#sources.evictedKeys(),
+      proxyUntrusted: Number(this.#proxyWatch.isProxyUntrusted),
       storeUp: trouble === undefined ? 1 : 0,
       'lag mean': mean,
       'lag p99': p99,
@@ -124,25 +137,25 @@ export class Stats {
     }
     for (const cause in STORE_CAUSES) values[`storeDown ${cause}`] = trouble?.cause === cause ? 1 : 0
     const sites = Object.fromEntries([...this.#sites].map(([siteKey, counts]) => [siteKey, valuesOf(counts)]))
-    if (this.#sites.size === SITES_MAX) sites[''] = valuesOf(this.#otherSites)
+    if (this.#sites.size >= SITES_MAX) sites[''] = valuesOf(this.#otherSites)
     for (const counted of [...Object.values(sites), valuesOf(this.#noSite)])
       for (const name in counted) values[name] = (values[name] ?? 0) + counted[name]!
     return { values, sites }
   }
 
-  #countsFor(exchange: ObservedExchange, ending: Ending | undefined): SiteCounts {
+  #siteOf(exchange: ObservedExchange, ending: Ending | undefined): string | undefined {
     switch (ending?.kind) {
       case 'issued':
       case 'judged':
-        return this.#site(ending.site.record.siteKey)
+        return ending.site.record.siteKey
       case 'redeemed':
-        return this.#site(ending.apiKey.siteKey)
-      case 'refused': {
-        const siteKey = this.#sources.siteNamedBy(exchange)
-        return siteKey === undefined ? this.#noSite : this.#site(siteKey)
-      }
+        return ending.apiKey.siteKey
+      case 'refused':
+        // Also if the store has lost it.
+        if (this.#metricsSites.has(exchange.siteKey)) return exchange.siteKey
+        return this.#sources.siteNamedBy(exchange)
       default:
-        return this.#noSite
+        return undefined
     }
   }
 
@@ -150,7 +163,7 @@ export class Stats {
   #site(siteKey: string): SiteCounts {
     const found = this.#sites.get(siteKey)
     if (found !== undefined) return found
-    if (this.#sites.size >= SITES_MAX) return this.#otherSites
+    if (this.#sites.size >= (this.asked.has(siteKey) ? 2 : 1) * SITES_MAX) return this.#otherSites
     const counts = newSiteCounts()
     this.#sites.set(siteKey, counts)
     return counts

@@ -27,8 +27,6 @@ export type Rings = ReadonlyMap<string, Uint32Array>
 
 /** Sites with their own numbers; the rest is added up under OTHER_SITES. */
 export const STEP_SITES_MAX = 200
-/** Further sites that have some because somebody asked for them; the latest ones. */
-const ASKED_MAX = 50
 
 const NOTHING: Rings = new Map()
 
@@ -39,20 +37,25 @@ export class Steps {
   readonly #slackMs: number
   readonly #all = new Map<string, Uint32Array>()
   readonly #sites = new Map<string, Map<string, Uint32Array>>()
-  readonly #asked = new Set<string>()
+  readonly #asked: ReadonlySet<string>
   #steps: Step[] = []
   /** Since the start. */
   #count = 0
   #fromMs: number
 
-  /** @param slackMs by how much a full step may be shorter, as timers are inexact */
+  /**
+   * @param slackMs by how much a full step may be shorter, as timers are inexact
+   * @param asked sites that have numbers of their own in any case
+   */
   constructor(
     { stepMs, stepsMax, slackMs }: { stepMs: number; stepsMax: number; slackMs: number },
     startedAtMs: number,
+    asked: ReadonlySet<string>,
   ) {
     this.#stepMs = stepMs
     this.#stepsMax = stepsMax
     this.#slackMs = slackMs
+    this.#asked = asked
     this.#fromMs = startedAtMs
   }
 
@@ -71,13 +74,9 @@ export class Steps {
     return site === null ? this.#all : (this.#sites.get(site) ?? NOTHING)
   }
 
-  /** Counts a site by itself from now on. @returns whether its numbers so far are whole: it has some, or had no requests */
-  ask(siteKey: string): boolean {
-    if (this.#sites.has(siteKey) || this.#sites.size < STEP_SITES_MAX) return true
-    this.#asked.add(siteKey)
-    const [oldest] = this.#asked
-    if (this.#asked.size > ASKED_MAX) this.#asked.delete(oldest!)
-    return false
+  /** Otherwise its requests may be among those of OTHER_SITES. */
+  isApart(siteKey: string): boolean {
+    return this.#sites.has(siteKey) || !this.#sites.has(OTHER_SITES)
   }
 
   get siteKeys(): readonly string[] {

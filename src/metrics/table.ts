@@ -20,7 +20,7 @@
  * never give a key another meaning.
  *
  * Labels have few values, to bound the number of series: closed lists (PARTS, outcomes with statuses, policies, reasons) or
- * worker numbers. Never site keys; the dashboard shows sites.
+ * worker numbers. Site keys only of POWGATE_METRICS_SITES; the dashboard shows all sites.
  */
 
 import { ENDPOINT_NAMES, ENDPOINTS, type TrafficCount } from '../domain/endpoint.ts'
@@ -94,6 +94,9 @@ export const METRICS = {
     'Answers, by endpoint, status and outcome: ok, failed (a verification that did not pass), or why it was refused.',
     { labels: ['endpoint', 'status', 'outcome'], fromStart: ANSWERS, history: true },
   ),
+  siteRequests: counter('powgate_site_requests_total', 'Answers for each site of POWGATE_METRICS_SITES.', {
+    labels: ['site', 'endpoint', 'outcome'],
+  }),
   requestSeconds: histogram(
     'powgate_request_duration_seconds',
     'Time from the headers of a request to its answer.',
@@ -115,6 +118,11 @@ export const METRICS = {
     'powgate_rate_limited_total',
     'Requests refused by a limit, by the limit that was reached.',
     { labels: ['endpoint', 'policy'], fromStart: LIMITS, history: true },
+  ),
+  proxyUntrusted: gauge(
+    'powgate_proxy_untrusted',
+    'Whether nearly all visitors seem to come from one private or loopback address (1 or 0): a proxy that POWGATE_TRUSTED_PROXIES does not name.',
+    ['worker'],
   ),
   connections: gauge('powgate_connections', 'Open connections of clients.', ['worker']),
   connectionsMax: gauge(

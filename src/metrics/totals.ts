@@ -39,6 +39,8 @@ export class Totals {
   /** What ended workers sent last, already part of `#retired`. */
   readonly #gone = new WeakMap<Worker, Snapshot>()
   readonly #retired = { values: {} as Values, sites: {} as Record<string, Values> }
+  /** Sites beyond SITES_MAX that are counted separately too, by the workers as well. */
+  readonly asked = new Set<string>()
   /** In order of appearance, so that a site stays counted separately. */
   readonly #siteKeys = new Set<string>()
   readonly #found: () => Values
@@ -59,8 +61,8 @@ export class Totals {
   take(worker: Worker, sent: Partial<Snapshot>, index: number): void {
     const snapshot = { ...NOTHING, ...sent }
     for (const siteKey in snapshot.sites) {
-      if (this.#siteKeys.size >= SITES_MAX) break
-      if (siteKey !== '') this.#siteKeys.add(siteKey)
+      const isRoom = this.#siteKeys.size < SITES_MAX || this.asked.has(siteKey)
+      if (siteKey !== '' && isRoom) this.#siteKeys.add(siteKey)
     }
     if (this.#gone.has(worker)) this.#retire(worker, snapshot)
     else this.#living.set(worker, { index, snapshot })

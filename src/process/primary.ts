@@ -104,7 +104,8 @@ export class Primary {
   /** Resolves when all workers have sent their counters, or after a timeout. */
   async askStats(): Promise<void> {
     const ask = ++this.#lastAsk
-    await Promise.all([...this.#workers].map(worker => worker.askStats(ask, ASK_STATS_MS)))
+    const sites = [...this.#totals.asked]
+    await Promise.all([...this.#workers].map(worker => worker.askStats(ask, sites, ASK_STATS_MS)))
   }
 
   /** Present and later workers serve these records, which the store has lost. */

@@ -21,8 +21,10 @@ const NEEDS_RESTART: ReadonlySet<SettingName> = new Set<SettingName>([
   'POWGATE_CONFIG_FILE',
   'POWGATE_DATA_DIR',
   'POWGATE_DEMO',
+  'POWGATE_DEPLOYMENT',
   // Part of the keys of limits and used nonces.
   'POWGATE_IPV6_PREFIX',
+  'POWGATE_METRICS_SITES',
   // Listeners with and without it cannot share a port.
   'POWGATE_PROXY_PROTOCOL',
   'POWGATE_REDIS_PREFIX',

@@ -25,7 +25,8 @@ export type PrimaryMessage =
   | ({ readonly type: 'start'; readonly lost: CachedRecords } & Pick<WorkerOrder, 'index' | 'settings'>)
   /** Lost by the store: the worker serves them from memory. */
   | { readonly type: 'lost'; readonly lost: CachedRecords }
-  | { readonly type: 'ask-stats'; readonly ask: number }
+  /** @property sites to count separately */
+  | { readonly type: 'ask-stats'; readonly ask: number; readonly sites?: readonly string[] }
   | { readonly type: 'drain' }
 
 /** '' and undefined if the worker's version does not say. */
@@ -121,8 +122,8 @@ export class WorkerProcess {
    *
    * @param ask greater than before
    */
-  async askStats(ask: number, ms: number): Promise<void> {
-    if (this.isListening && this.#send({ type: 'ask-stats', ask }))
+  async askStats(ask: number, sites: readonly string[], ms: number): Promise<void> {
+    if (this.isListening && this.#send({ type: 'ask-stats', ask, sites }))
       await this.#until(() => this.#hasGone || this.#statsAnswered >= ask, ms)
   }
 

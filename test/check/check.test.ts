@@ -258,10 +258,12 @@ describe('good configurations', () => {
   })
 
   test('a service that others can reach, and that trusts nobody: what if a proxy is in front', async () => {
-    const env = { HOST: '0.0.0.0', PORT: String(await freePort()) }
+    const POWGATE_METRICS_SITES = 'site_0000000000000000000000'
+    const env = { HOST: '0.0.0.0', PORT: String(await freePort()), POWGATE_METRICS_SITES }
     const text = await powgate.with(env).text('check')
+    assert.match(text, /^warning: POWGATE_METRICS_SITES: there is no site site_0{22}$/m)
     assert.match(text, /^note: nobody is trusted: .* set POWGATE_TRUSTED_PROXIES$/m)
-    assert.match(text, /^It would start\.$/m)
+    assert.match(text, /^It would start; see the warnings\.$/m)
   })
 
   test('the variables that Kubernetes makes of Services are ignored', async () => {

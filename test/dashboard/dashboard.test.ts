@@ -20,6 +20,7 @@ const admin = `http://127.0.0.1:${adminPort}`
 const service = await TestService.start('embedded', {
   POWGATE_LIMIT_CHALLENGE_ADDRESS_SITE: '5',
   POWGATE_ADMIN_PORT: String(adminPort),
+  POWGATE_DEPLOYMENT: 'staging',
 })
 const browser = await openBrowser()
 
@@ -135,6 +136,7 @@ test('what is asked wrongly is refused; nothing may be embedded or run that is n
   assert.equal(total(unknown.traffic.challenges), 0)
   const start = await call(`${admin}/`)
   assert.deepEqual([start.status, start.headers.location], [302, 'dashboard'])
+  assert.match((await call(`${admin}/metrics`)).text, /^powgate_workers\{deployment="staging"\} 2$/m)
   for (const path of ['/dashboard', '/dashboard/app.js', '/dashboard/app.css', '/grafana.json']) {
     const { status, headers } = await call(`${admin}${path}`)
     const policy = String(headers['content-security-policy'])

@@ -25,8 +25,8 @@ interface Panel {
 /** Metrics that no panel shows, with the reason. */
 const NOT_SHOWN: Readonly<Record<string, string>> = {}
 
-/** Prometheus gives every series these. */
-const LABELS_OF_ALL = ['instance', 'job']
+/** Prometheus gives every series the first two, POWGATE_DEPLOYMENT the third. */
+const LABELS_OF_ALL = ['instance', 'job', 'deployment']
 /** Names in queries that are no metric of powgate: `up` is Prometheus' own. */
 const OTHER_NAMES = ['offset', 'and', 'up']
 /** A name that is no function's, its selector and its range. */

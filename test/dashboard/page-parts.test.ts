@@ -12,7 +12,7 @@ import {
   rate,
   short,
 } from '../../src/dashboard/page/format.ts'
-import { contactProblem, problemsOf } from '../../src/dashboard/page/problems.ts'
+import { contactProblem, limitText, problemsOf } from '../../src/dashboard/page/problems.ts'
 import { ticksFromZero, timeSpan, timeTicks } from '../../src/dashboard/page/scale.ts'
 import { SiteNames } from '../../src/dashboard/site-names.ts'
 import { ADD_MS, History } from '../../src/metrics/history.ts'
@@ -128,6 +128,7 @@ describe('problems', () => {
         },
         [/^bad another\.$/, /^warn one backend\.$/],
       ],
+      [{ isProxyUntrusted: true }, [/^warn Nearly all visitors come from one .* in POWGATE_TRUSTED_PROXIES/]],
       [{ clockApartSeconds: 7.2 }, [/^warn The clock is 7 s off that of Redis.*: see timedatectl/]],
       [{ evictedKeys: 1200 }, [/^warn Redis has evicted 1,200 keys .*: see its maxmemory and/]],
       [{ isReloadDone: false }, [/^warn The last SIGHUP took no effect.*: see the log/]],
@@ -156,6 +157,19 @@ describe('problems', () => {
     })
     assert.match(dataOf({}, limited(90))[0]!.text, /before you raise it, see that POWGATE_TRUSTED_PROXIES/)
     for (const few of [foreign(20), limited(30)]) assert.deepEqual(dataOf({}, few), [])
+  })
+
+  test('a limit that was hit tells what to raise; the proxy first, where all visitors seem to have its address', () => {
+    const ofProxy = { ...WELL, isProxyUntrusted: true }
+    for (const endpoint of ['challenge', 'verify']) {
+      assert.match(limitText(endpoint, 'address', WELL), /^The limit is per address, all sites together/)
+      assert.match(
+        limitText(endpoint, 'address', ofProxy),
+        /^Nearly all visitors .* The limit is per address/,
+      )
+    }
+    assert.match(limitText('siteverify', 'api-key', ofProxy), /^The limit is per API key/)
+    assert.equal(limitText('later', 'address', WELL), '')
   })
 
   test('silence is told at once when a call fails, otherwise when numbers are old', () => {

@@ -289,6 +289,7 @@ test('HOST, PORT=0, POWGATE_WORKERS and POWGATE_ADMIN_PORT are honoured; health 
   const free = await TestService.start('embedded', { PORT: '0', HOST: '127.0.0.2' })
   const url = /powgate listens on (http:\/\/127\.0\.0\.2:\d+)/.exec(free.output)![1]!
   assert.equal((await call(`${url}/nothing`)).status, 404)
+  assert.match(free.output, /"level":"warn".*HOST is a loopback address.*POWGATE_TRUSTED_PROXIES/)
   await free.stop()
 })
 

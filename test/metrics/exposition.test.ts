@@ -105,6 +105,14 @@ test('label values are escaped, and what is infinite is a number', () => {
   assert.equal(metrics.value('process_max_fds', { process: 'primary' }), Infinity)
 })
 
+test('POWGATE_DEPLOYMENT: a label of every sample, with other labels or without', () => {
+  const values = { workers: 2, 'restarts crash': 1, 'difficulty 18': 1, 'difficulty sum': 18 }
+  const lines = (deployment?: string) => new PrometheusText(exposition(values, deployment)).series
+  const labelled = lines('staging-2.eu')
+  assert.equal(labelled.length, lines().length)
+  for (const series of labelled) assert.match(series, /[{,]deployment="staging-2\.eu"[,}]/)
+})
+
 test('processor time is the sum of all processes, in seconds', () => {
   const metrics = new PrometheusText(textOf({ cpu: 250_000 }, { cpu: 2 }))
   assert.equal(metrics.value('process_cpu_seconds_total'), 0.250002)

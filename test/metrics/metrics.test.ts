@@ -300,9 +300,14 @@ function unknown(): string {
 }
 
 test(`${FLOOD} made-up site keys, API keys, paths and addresses leave no new series behind`, async () => {
+  const watched = 'site_ofPOWGATEMETRICSSITES0'
   const { service, scrape, adminUrl } = await startObserved('embedded', {
     POWGATE_TRUSTED_PROXIES: '127.0.0.0/8',
+    POWGATE_METRICS_SITES: watched,
   })
+  const ofWatched = (outcome: string) => ({ site: watched, endpoint: 'challenge', outcome })
+  assert.equal((await scrape()).value('powgate_site_requests_total', ofWatched('ok')), 0)
+  await new Client(service.url).challenge(watched)
   const flood = async (count: number) => {
     let left = count
     const some = (make: () => string) => () => (left-- > 0 ? make() : undefined)
@@ -328,6 +333,7 @@ test(`${FLOOD} made-up site keys, API keys, paths and addresses leave no new ser
     { endpoint: 'other', outcome: 'not-found', status: '404' },
   ])
     assert.ok(after.value('powgate_requests_total', labels) > FLOOD / 20, `few ${labels.outcome}`)
+  assert.equal(after.value('powgate_site_requests_total', ofWatched('site-unknown')), 1)
   const { text } = await call(`${adminUrl}/metrics`)
   assert.ok(text.length < 40_000, `${text.length} characters`)
   await service.stop()

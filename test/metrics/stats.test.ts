@@ -2,6 +2,7 @@
 
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
+import { parseAddress } from '../../src/domain/address.ts'
 import { climbOf } from '../../src/domain/difficulty.ts'
 import type { Ending, Judged } from '../../src/domain/ending.ts'
 import type { Policy } from '../../src/domain/limits.ts'
@@ -47,7 +48,7 @@ function refused(reason: Reason, policy?: Policy): Ending {
   return { kind: 'refused', refusal: { reason, ...(policy && { policy }) } }
 }
 
-function newStats(): Stats {
+function newStats(metricsSites: readonly string[] = []): Stats {
   return new Stats({
     logLinesLost: () => 0,
     storeTrouble: () => undefined,
@@ -56,6 +57,7 @@ function newStats(): Stats {
     evictedKeys: () => 0,
     connections: () => ({ open: 4, max: 9, refused: 2 }),
     siteNamedBy: ({ siteKey }) => (siteKey.startsWith('site') ? siteKey : undefined),
+    metricsSites,
   })
 }
 
@@ -156,6 +158,44 @@ test(`however many sites there are, at most ${SITES_MAX} are counted apart, and 
   assert.equal(Object.keys(sites).length, SITES_MAX + 1)
   assert.deepEqual([sites['']!['difficulty 18'], sites.site_0!['difficulty 18']], [100, 2])
   assert.equal(values['difficulty 18'], 2 * (SITES_MAX + 50))
+  const late = `site_${SITES_MAX + 7}`
+  stats.asked = new Set([late])
+  stats.answered(exchangeOf(''), 'challenge', 200, issued(siteOf(late), 18))
+  const after = stats.snapshot().sites
+  assert.deepEqual([after[late]!['difficulty 18'], after['']!['difficulty 18']], [1, 100])
+})
+
+test('sites with metrics of their own: each answer by endpoint and outcome, of no other site', () => {
+  const stats = newStats(['site_a', 'lost'])
+  for (const site of ['site_a', 'site_b']) {
+    stats.answered(exchangeOf(site), 'challenge', 200, issued(siteOf(site), 18))
+    stats.answered(exchangeOf(site), 'challenge', 403, refused('site-inactive'))
+    stats.answered(exchangeOf(site), 'verify', 200, judged(siteOf(site), false, 0, []))
+  }
+  stats.answered(exchangeOf('lost'), 'challenge', 403, refused('site-unknown'))
+  const ofA = 'siteRequests site_a'
+  assert.deepEqual(of(stats.snapshot().values, 'siteRequests'), {
+    'siteRequests lost challenge site-unknown': 1,
+    ...{ [`${ofA} challenge ok`]: 1, [`${ofA} challenge site-inactive`]: 1, [`${ofA} verify failed`]: 1 },
+  })
+})
+
+test('a proxy that is not trusted: nearly all challenges are asked for from one private or loopback address', () => {
+  /** Of 100 visitors, in turns. */
+  const isSeen = (from: string, others: (index: number) => string, share: number) => {
+    const stats = newStats()
+    for (let index = 0; index < 300; index++) {
+      const address = parseAddress(index % 100 < share ? from : others(index))!
+      stats.answered({ ...exchangeOf('site_a'), address }, 'challenge', 200, issued(siteOf('site_a'), 18))
+    }
+    return stats.snapshot().values.proxyUntrusted === 1
+  }
+  const strangers = (index: number) => `203.0.113.${index % 250}`
+  for (const proxy of ['127.0.0.1', '::1', '10.2.3.4', '172.17.0.1', '192.168.0.9', 'fd00::7'])
+    assert.ok(isSeen(proxy, strangers, 97), proxy)
+  assert.ok(!isSeen('198.51.100.1', strangers, 100), 'a public address')
+  assert.ok(!isSeen('10.0.0.1', strangers, 50), 'half of the visitors')
+  assert.ok(!isSeen('10.0.0.1', index => `10.0.1.${index % 250}`, 20), 'an intranet')
 })
 
 test('names that nobody was given leave nothing behind', () => {

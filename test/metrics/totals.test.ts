@@ -200,6 +200,10 @@ test(`at most ${SITES_MAX} sites are counted apart, the first that came; the res
     assert.equal(sites[`site ${SITES_MAX - 1}`]!.challenges, 1)
     assert.equal(sites['']!.challenges, 498 + 7)
   }
+  totals.asked.add('site asked')
+  totals.take(worker('3'), snapshot({}, { ...sitesFrom(SITES_MAX, 1), 'site asked': { challenges: 2 } }), 3)
+  const { 'site asked': asked, '': others } = totals.sites()
+  assert.deepEqual([asked!.challenges, others!.challenges], [2, 498 + 7 + 1])
 })
 
 /** A worker counts more and more, is heard of now and then, also late, and ends. */

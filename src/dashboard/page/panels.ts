@@ -2,7 +2,7 @@
 
 import { ENDPOINT_NAMES } from '../../domain/endpoint.ts'
 import { OUTCOMES } from '../../domain/outcome.ts'
-import { JUDGEMENT_WORDS, limitWords, type ReasonWords, textOf } from '../../domain/reason-words.ts'
+import { JUDGEMENT_WORDS, type ReasonWords, textOf } from '../../domain/reason-words.ts'
 import {
   type DashboardData,
   type Gaps,
@@ -16,6 +16,7 @@ import { h } from './dom.ts'
 import { exact, mebibytes, milliseconds, rate, short, sum } from './format.ts'
 import { LinePlot, type LinePlotSpec } from './line-plot.ts'
 import { type PagePart, Panel, type PanelSpec, stepTable } from './panel.ts'
+import { limitText } from './problems.ts'
 
 /**
  * In the order in which someone on call needs them.
@@ -193,10 +194,10 @@ function by(words: Readonly<Record<string, ReasonWords>>) {
 }
 
 /** @param name `<endpoint> <policy>` */
-function explainLimit(name: string) {
+function explainLimit(name: string, { service }: DashboardData) {
   const [endpoint = '', policy = ''] = name.split(' ')
   const title = `/${endpoint} per ${policy.replace('address-site', 'address and site').replace('api-key', 'API key')}`
-  return explained(title, limitWords(endpoint, policy))
+  return { title, text: limitText(endpoint, policy, service) }
 }
 
 function explained(title: string, words: ReasonWords | undefined) {

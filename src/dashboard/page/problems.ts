@@ -1,7 +1,7 @@
 /** Finds what someone on call must know, worst first. Pure functions. */
 
-import { STORE_CAUSES } from '../../domain/reason-words.ts'
-import type { DashboardData } from '../../metrics/history-view.ts'
+import { limitWords, STORE_CAUSES, textOf } from '../../domain/reason-words.ts'
+import type { DashboardData, ServiceState } from '../../metrics/history-view.ts'
 import { clockSeconds, duration, exact, milliseconds, sum } from './format.ts'
 
 export type Level = 'good' | 'warn' | 'bad'
@@ -18,6 +18,9 @@ const LAG_MS_MAX = 100
 const STORE_P99_MS_MAX = 50
 /** Fewer requests are no sign of a wrong setting. */
 const MISTAKEN_MIN = 20
+
+const PROXY_UNTRUSTED =
+  'Nearly all visitors come from one private or loopback address, so they share its limits: if it is a proxy of yours, name it in POWGATE_TRUSTED_PROXIES, and see that it sends X-Forwarded-For.'
 
 /** @param lastOkMs when the service last answered; undefined if never */
 export function contactProblem(
@@ -84,7 +87,7 @@ function serviceProblems({ service }: DashboardData): Problem[] {
 }
 
 /** Behind a proxy that is not trusted all visitors have one address: they share its limits, and no token is of its visitor. */
-function proxyProblems({ limits, traffic }: DashboardData): Problem[] {
+function proxyProblems({ limits, service, traffic }: DashboardData): Problem[] {
   const totalOf = (tallies: DashboardData['limits'], name: string) =>
     tallies.find(tally => tally.name === name)?.total ?? 0
   const foreign = totalOf(traffic.refusals, 'token-other-address')
@@ -95,6 +98,7 @@ function proxyProblems({ limits, traffic }: DashboardData): Problem[] {
         text: 'Most tokens are refused as those of another address: name your proxy in POWGATE_TRUSTED_PROXIES, or see which address your backend sends.',
       },
     ]
+  if (service.isProxyUntrusted) return [{ level: 'warn', text: PROXY_UNTRUSTED }]
   const limited = totalOf(limits, 'challenge address')
   if (limited < MISTAKEN_MIN || limited < sum(traffic.challenges)) return []
   return [
@@ -105,12 +109,20 @@ function proxyProblems({ limits, traffic }: DashboardData): Problem[] {
   ]
 }
 
+/** What a limit means that was hit, the likeliest cause first; empty if it is not known here. */
+export function limitText(endpoint: string, policy: string, { isProxyUntrusted }: ServiceState): string {
+  const words = limitWords(endpoint, policy)
+  const isOfVisitors = endpoint === 'challenge' || endpoint === 'verify'
+  const cause = isProxyUntrusted && isOfVisitors ? `${PROXY_UNTRUSTED} ` : ''
+  return cause + (words === undefined ? '' : textOf(words))
+}
+
 function loadProblems({ isApart, lastMinute, workers, store, times }: DashboardData): Problem[] {
   const problems: Problem[] = []
   const warn = (text: string) => problems.push({ level: 'warn', text })
   if (!isApart)
     warn(
-      'This site has no numbers of its own so far, they are among Other sites: it is counted apart from now on.',
+      'This site has no numbers of its own yet: requests so far are among Other sites, those from now on are counted apart.',
     )
   if (lastMinute.faults > 0) {
     const count = lastMinute.faults === 1 ? '1 request' : `${exact(lastMinute.faults)} requests`
