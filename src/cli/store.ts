@@ -46,10 +46,6 @@ async function runCopy(input: Input): Promise<void> {
   const copied = await copyStore(from, to, input.has('replace'), tell)
     .catch(orAdminError)
     .finally(() => Promise.all([from.close(), to.close()]))
-  const lines = [
-    'Not in the store, so not copied: the secret, the dashboard’s history, the counters of /metrics.',
-    `Give each host the secret of the service before, ${from.shards === 1 ? 'POWGATE_SECRETS or the file secret of its data directory, ' : ''}or all that is under way is refused.`,
-  ]
   const { sites, apiKeys, auditEntries, underWay, why } = copied
   if (input.has('json'))
     return printJson({ from: from.place, to: to.place, ...copied, underWay: underWay ?? null })
@@ -58,7 +54,8 @@ async function runCopy(input: Input): Promise<void> {
     underWay === undefined
       ? `What is under way could not be copied: ${why}. Challenges and tokens of before are refused.`
       : `Under way: ${underWay} records. Start the service within ${START_SECONDS} s: later, challenges and tokens of before are refused.`,
-    ...lines,
+    'Not in the store, so not copied: the secret, the dashboard’s history, the counters of /metrics.',
+    `Give each host the secret of the service before, ${from.shards === 1 ? 'POWGATE_SECRETS or the file secret of its data directory, ' : ''}or all that is under way is refused.`,
   )
 }
 

@@ -50,12 +50,10 @@ export class EmbeddedEnd implements CopyEnd {
 
   async *entries(): AsyncIterable<readonly StateEntry[]> {
     const { windows, marks } = this.#state()
-    for (const [records, entryOf] of [
-      [windows, entryOfWindow],
-      [marks, entryOfMark],
-    ] as const)
-      for (const chunk of inChunks(records.getRange({}), CHUNK))
-        yield chunk.map(({ key, value }) => entryOf(key, value))
+    for (const chunk of inChunks(windows.getRange({}), CHUNK))
+      yield chunk.map(({ key, value }) => entryOfWindow(key, value))
+    for (const chunk of inChunks(marks.getRange({}), CHUNK))
+      yield chunk.map(({ key, value }) => entryOfMark(key, value))
   }
 
   async write(entries: readonly StateEntry[]): Promise<void> {

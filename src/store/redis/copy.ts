@@ -132,17 +132,12 @@ class RedisEnd implements CopyEnd {
   async #process(start: string) {
     const ask = await this.#serverOf(start)
     const [seconds, micros] = (await ask('time')) as [string, string]
-    const sections = ['server', 'replication', 'stats', 'memory'].map(section => infoOf(ask, section))
-    const {
-      run_id: run,
-      master_replid2: second = '',
-      ...info
-    } = Object.assign({}, ...(await Promise.all(sections)))
-    if (run === undefined) throw new Error('Redis does not tell its run_id (INFO)')
-    const { evicted_keys: evicted = '0', maxmemory_policy: policy } = info
+    const info = await infoOf(ask, 'default')
+    if (info.run_id === undefined) throw new Error('Redis does not tell its run_id (INFO)')
+    const { evicted_keys: evicted = '0' } = info
     return {
-      process: run + second,
-      evicted: evicted === '0' && policy === 'noeviction' ? '' : evicted,
+      process: info.run_id + (info.master_replid2 ?? ''),
+      evicted: evicted === '0' && info.maxmemory_policy === 'noeviction' ? '' : evicted,
       wallMs: Number(seconds) * 1000 + Math.floor(Number(micros) / 1000),
     }
   }
