@@ -11,7 +11,7 @@
 import { bare } from './dom.ts'
 import { pinnedScript } from './settings.ts'
 import { openFrame } from './solver/frame-host.ts'
-import type { Mode, ModeSettings, Puzzle, Workplace } from './solver/job.ts'
+import type { Mode, ModeSettings, Puzzle, Task, Workplace } from './solver/job.ts'
 import {
   fetchKernel,
   ModeBlockedError,
@@ -132,7 +132,7 @@ async function openPool(
   kernel: Promise<ArrayBuffer | undefined>,
   closeMore = () => {},
 ): Promise<Workplace> {
-  const pool = new WorkerPool(start, Math.min(threadsMax, await threadCount()), kernel)
+  const pool = new WorkerPool(start, kernel)
   const close = () => {
     pool.close()
     closeMore()
@@ -143,7 +143,9 @@ async function openPool(
     close()
     throw error
   }
-  return { mode, close, solve: (...order) => pool.solve(...order) }
+  // What decides on the threads is read after the challenge, which says how much the site asks for.
+  const threads = async (task: Task) => Math.min(threadsMax, await threadCount(task.signals))
+  return { mode, close, solve: async (task, ...rest) => pool.solve(task, await threads(task), ...rest) }
 }
 
 /** Starts workers of one script. */

@@ -27,7 +27,7 @@ let chosen = chooseSolver(undefined)
 const obey = ({ data }: MessageEvent<WorkerOrder>) => {
   if (data.kind === 'solve') return solve(data)
   chosen = chooseSolver(data.kernel)
-  warmUp(chosen.solver)
+  if (!data.isLate) warmUp(chosen.solver)
 }
 
 function warmUp(solver: Solver): void {

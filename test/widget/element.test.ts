@@ -7,6 +7,7 @@ import { test } from 'node:test'
 import type { Page } from 'playwright-core'
 import { SCORE_WEIGHTS } from '../../src/domain/score.ts'
 import { openBrowser, startRenderer, type VisitOptions } from '../harness/browser.ts'
+import { documentedReads, readsOf, WATCH_READS } from '../harness/device-reads.ts'
 import { eventually } from '../harness/eventually.ts'
 import { UNLIMITED } from '../harness/service.ts'
 import { assertQuiet, formPage, GATE, startStage, untilState, visit, WITH_CLOCK } from '../harness/widget.ts'
@@ -332,47 +333,44 @@ test('headless Chromium as it comes is a bot: its own flags lower the score as d
   assert.doesNotMatch(await refused.page.locator('pow-gate .box').innerText(), /score|webdriver|0\.\d/i)
 })
 
-/** In the page: counts each read of a property of the device. */
-const COUNT_READS = `window.reads = []
-for (const name of ['plugins', 'platform', 'maxTouchPoints', 'webdriver']) {
-  const { get } = Object.getOwnPropertyDescriptor(Navigator.prototype, name)
-  Object.defineProperty(Navigator.prototype, name, { get() { reads.push(name); return get.call(this) } })
-}`
-
-test('signals: of the browser nothing is read before the challenge answers, and then no more than its header asks', async () => {
-  for (const [header, flags, read] of [
-    ['none', 0, ''],
-    ['flags', 7, 'plugins,webdriver'],
-    [undefined, 7, 'plugins,webdriver'],
-    ['all', 7, 'maxTouchPoints,platform,plugins,webdriver'],
-  ] as const) {
-    let nonce = ''
-    let readsBefore: unknown
-    const { page } = await open(simple('solver="page" auto="off"'), {
-      prepare: async page => {
-        await page.addInitScript(COUNT_READS)
-        await page.route('**/challenge*', async route => {
-          const response = await route.fetch()
-          nonce = (await response.json()).nonce
-          readsBefore = await page.evaluate('reads.join()')
-          const headers: Record<string, string> = { ...response.headers() }
-          headers['access-control-expose-headers'] = 'X-Powgate-Signals'
-          if (header === undefined) delete headers['x-powgate-signals']
-          else headers['x-powgate-signals'] = header
-          await route.fulfill({ response, headers })
-        })
-      },
-    })
-    const sent = page.waitForRequest(request => request.postData() !== null)
-    await page.getByRole('button', { name: 'Verify' }).click()
-    const { environment, fingerprintHash } = (await sent).postDataJSON()
-    assert.equal(readsBefore, '', header)
-    assert.equal(Object.keys(environment ?? {}).length, flags, header)
-    assert.equal(await page.evaluate('[...new Set(reads)].sort().join()'), read, header)
-    const ofNonce = createHash('sha256').update(nonce).digest('hex')
-    assert.equal(fingerprintHash === ofNonce, header !== 'all', header)
-  }
-})
+for (const [header, flags, signals] of [
+  ['none', 0, 'none'],
+  ['flags', 7, 'flags'],
+  [undefined, 7, 'flags'],
+  ['all', 7, 'all'],
+] as const)
+  test(`signals, header ${header}: of the browser nothing is read before the challenge answers, and then what the page on privacy says`, async () => {
+    const reads = new Set<string>()
+    // In the page's own thread the slow traits are read in sight; in the frame, the number of threads is chosen.
+    for (const solver of ['page', 'frame']) {
+      let nonce = ''
+      let readsBefore: unknown
+      const { page } = await open(simple(`solver="${solver}" auto="off"`), {
+        prepare: async page => {
+          await page.addInitScript(WATCH_READS)
+          await page.route('**/challenge*', async route => {
+            const response = await route.fetch()
+            nonce = (await response.json()).nonce
+            readsBefore = await readsOf(page)
+            const headers: Record<string, string> = { ...response.headers() }
+            headers['access-control-expose-headers'] = 'X-Powgate-Signals'
+            if (header === undefined) delete headers['x-powgate-signals']
+            else headers['x-powgate-signals'] = header
+            await route.fulfill({ response, headers })
+          })
+        },
+      })
+      const sent = page.waitForRequest(request => request.postData() !== null)
+      await page.getByRole('button', { name: 'Verify' }).click()
+      const { environment, fingerprintHash } = (await sent).postDataJSON()
+      assert.deepEqual(readsBefore, [], solver)
+      assert.equal(Object.keys(environment ?? {}).length, flags)
+      const ofNonce = createHash('sha256').update(nonce).digest('hex')
+      assert.equal(fingerprintHash === ofNonce, header !== 'all')
+      for (const name of await readsOf(page)) reads.add(name)
+    }
+    assert.deepEqual([...reads].sort(), documentedReads(signals))
+  })
 
 test('nothing is stored, and nobody but the service is asked', async () => {
   const hosts = new Set<string>()

@@ -19,13 +19,17 @@ interface BrowserScope {
 interface PoolModule {
   readonly WorkerPool: new (
     start: () => BrowserWorker,
-    threads: number,
     kernel: Promise<ArrayBuffer>,
   ) => {
     readonly ready: Promise<void>
-    solve(puzzle: Puzzle, onProgress: OnProgress, gpuCounter: Promise<number>): Promise<Solved>
+    solve(
+      puzzle: Puzzle,
+      threadsMax: number,
+      onProgress: OnProgress,
+      gpuCounter: Promise<number>,
+    ): Promise<Solved>
   }
-  threadCount(): Promise<number>
+  threadCount(signals: string): Promise<number>
 }
 
 interface GpuModule {
@@ -69,7 +73,7 @@ function answerTo<Answer>(worker: BrowserWorker, order: Order): Promise<Answer> 
 scope.bench = {
   async threadCount() {
     const { threadCount } = await load<PoolModule>('/pool.js')
-    return threadCount()
+    return threadCount('flags')
   },
 
   rate: (contender, { nonce, threads, warmUpMs, ms }) =>
@@ -86,7 +90,7 @@ scope.bench = {
     const { WorkerPool } = await load<PoolModule>('/pool.js')
     await kernel
     const startMs = performance.now()
-    const pool = new WorkerPool(() => new scope.Worker('/widget-worker.js'), threads, kernel)
+    const pool = new WorkerPool(() => new scope.Worker('/widget-worker.js'), kernel)
     await pool.ready
     await new Promise(resolve => setTimeout(resolve, CHALLENGE_MS))
     const readyMs = performance.now()
@@ -95,7 +99,7 @@ scope.bench = {
     const onProgress = () => {
       foundMs = performance.now()
     }
-    const { counter } = await pool.solve(puzzle, onProgress, new Promise(() => {}))
+    const { counter } = await pool.solve(puzzle, threads, onProgress, new Promise(() => {}))
     return { counter, searchMs: foundMs - readyMs, totalMs: performance.now() - startMs - CHALLENGE_MS }
   },
 

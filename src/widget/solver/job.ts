@@ -6,12 +6,14 @@
  */
 export type Signals = 'none' | 'flags' | 'all'
 
-/** From the pool to a worker: first `prepare`, while the challenge is on its way, then `solve`. */
+/** From the pool to a worker: first `prepare`, then `solve`. */
 export type WorkerOrder =
   | {
       readonly kind: 'prepare'
       /** The module of the best kernel that the browser supports; without it, plain JavaScript. */
       readonly kernel: ArrayBuffer | undefined
+      /** The challenge is here, and not on its way: there is no time to warm up. */
+      readonly isLate: boolean
     }
   | {
       readonly kind: 'solve'

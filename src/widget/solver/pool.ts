@@ -4,7 +4,7 @@
  */
 
 import { rangeStart } from '../../protocol/proof.ts'
-import type { OnProgress, Solved, Task, Traits, WorkerOrder, WorkerReport } from './job.ts'
+import type { OnProgress, Signals, Solved, Task, Traits, WorkerOrder, WorkerReport } from './job.ts'
 
 /** The page's policy, or its browser, refuses a mode: trying again later would fail again. */
 export class ModeBlockedError extends Error {
@@ -62,9 +62,11 @@ type Found = Pick<Solved, 'counter' | 'solver' | 'tries'>
 export class WorkerPool {
   /** Resolves as soon as one worker runs; rejects if none may. */
   readonly ready: Promise<void>
+  readonly #start: () => PoolWorker
   readonly #kernel: Promise<ArrayBuffer | undefined>
   readonly #workers: PoolWorker[] = []
   #alive = 0
+  #isClosed = false
   readonly #traits: Promise<Traits>
   #seeTraits!: (traits: Traits) => void
   #onReady: () => void = () => {}
@@ -72,10 +74,13 @@ export class WorkerPool {
   #onFailure!: (error: Error) => void
 
   /**
+   * Starts one worker. If the policy forbids workers, that is one violation report, not one a thread.
+   *
    * @param start makes one worker; it may throw
-   * @param kernel may still be loading: workers prepare it before there is a puzzle
+   * @param kernel may still be loading: the worker prepares it before there is a puzzle
    */
-  constructor(start: () => PoolWorker, threads: number, kernel: Promise<ArrayBuffer | undefined>) {
+  constructor(start: () => PoolWorker, kernel: Promise<ArrayBuffer | undefined>) {
+    this.#start = start
     this.#kernel = kernel
     this.#traits = new Promise(resolve => {
       this.#seeTraits = resolve
@@ -90,20 +95,15 @@ export class WorkerPool {
         clearTimeout(timer)
         this.#onReady = () => {}
         resolve()
-        try {
-          for (let index = 1; index < threads; index++) this.#add(start(), index)
-        } catch {
-          // The pool goes on with fewer workers.
-        }
       }
-      // One worker at first: if the policy forbids workers, that is one violation report, not one a thread.
-      this.#add(start(), 0)
+      this.#add(false)
     })
     this.ready.catch(() => this.close())
   }
 
-  #add(worker: PoolWorker, index: number): void {
-    this.#workers.push(worker)
+  #add(isLate: boolean): void {
+    const worker = this.#start()
+    const index = this.#workers.push(worker) - 1
     this.#alive++
     const fail = (message: string) => {
       // The other workers go on without it.
@@ -121,12 +121,26 @@ export class WorkerPool {
       worker.terminate()
       fail(event.message)
     }
-    this.#kernel.then(kernel => order(worker, { kind: 'prepare', kernel }))
+    this.#kernel.then(kernel => order(worker, { kind: 'prepare', kernel, isLate }))
   }
 
-  /** Rejects if all workers fail. Never settles if the pool is closed meanwhile. */
-  async solve(task: Task, onProgress: OnProgress, gpuCounter: Promise<number>): Promise<Solved> {
-    await this.#kernel
+  /**
+   * Rejects if all workers fail. Never settles if the pool is closed meanwhile.
+   *
+   * @param threadsMax workers; fewer if the browser starts no more
+   */
+  async solve(
+    task: Task,
+    threadsMax: number,
+    onProgress: OnProgress,
+    gpuCounter: Promise<number>,
+  ): Promise<Solved> {
+    try {
+      while (!this.#isClosed && this.#workers.length < threadsMax) this.#add(true)
+    } catch {
+      // The pool goes on with fewer workers.
+    }
+    await this.#kernel // by now each worker has it
     const threads = this.#workers.length
     const tries = new Array<number>(threads).fill(0)
     const sum = () => tries.reduce((total, count) => total + count)
@@ -157,6 +171,7 @@ export class WorkerPool {
 
   /** Stops all workers at once. */
   close(): void {
+    this.#isClosed = true
     this.#stop(0)
   }
 
@@ -173,12 +188,15 @@ interface Hints {
   getBattery?(): Promise<{ readonly charging: boolean; readonly level: number }>
 }
 
-/** All cores of a small machine, all but one of a large one, at most 8; half of that if power or memory is short. */
-export async function threadCount(): Promise<number> {
+/**
+ * All cores of a small machine, all but one of a large one, at most 8; half of that if power or memory is short. For a site that
+ * asks for no signals only the cores are read.
+ */
+export async function threadCount(signals: Signals): Promise<number> {
   const THREADS_MAX = 8
   const cores = navigator.hardwareConcurrency || 2
   const threads = Math.min(THREADS_MAX, cores > 4 ? cores - 1 : cores)
-  return (await isSparing()) ? Math.ceil(threads / 2) : threads
+  return signals !== 'none' && (await isSparing()) ? Math.ceil(threads / 2) : threads
 }
 
 async function isSparing(): Promise<boolean> {
