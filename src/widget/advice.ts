@@ -2,29 +2,54 @@
 
 import { bare } from './dom.ts'
 import type { PowGateError } from './service.ts'
+import { autoOf } from './settings.ts'
 
 const said = new Set<string>()
 
-function warnOnce(message: string, element: Element): void {
-  if (said.has(message)) return
-  said.add(message)
-  console.warn(`pow-gate: ${message}`, element)
+function warnOnce(code: string, message: string, element: Element): void {
+  if (said.has(code)) return
+  said.add(code)
+  console.warn(`pow-gate: ${message} (${code})`, element)
 }
 
-/** An element that stands alone in a page with forms probably belongs to one of them. */
-export function adviseOnForm(element: HTMLElement & { readonly form: unknown }): void {
-  const isOwn = element.getRootNode() === document && element.getAttribute('name') !== ''
-  if (!isOwn || element.form !== null || bare(document).forms.length === 0) return
-  warnOnce(
-    'this element is outside of every form, so no form sends its token. Move it into the form, or give it form="ID". If only code needs the token: auto="off" and execute()',
-    element,
-  )
+/** Mistakes that are known before anybody uses the form. */
+export function adviseOnPlace(element: HTMLElement & { readonly form: HTMLFormElement | null }): void {
+  const { form } = element
+  const [name, endpoint = ''] = [element.getAttribute('name'), element.getAttribute('endpoint')?.trim()]
+  // No mistake where the service stands in a folder of that name.
+  const path = /\/(challenge|verify|verify-token|siteverify|widget(\.js)?)\/*$/.exec(endpoint)?.[0]
+  if (path) warnOnce('endpoint-path', `endpoint: leave out ${path}`, element)
+  const isTwin = (other: Element) => other.localName === 'pow-gate' && other.getAttribute('name') === name
+  if (name === '') return
+  if (form && [...bare(form).elements].filter(isTwin).length > 1)
+    warnOnce('two-in-form', 'two elements in one form post two tokens', element)
+  // An element that stands alone in a page with forms probably belongs to one of them.
+  const isAlone = !form && element.getRootNode() === document && bare(document).forms.length > 0
+  if (isAlone && autoOf(element) !== 'off')
+    warnOnce(
+      'outside-form',
+      'this element is outside of every form. Move it into the form, or give it form="ID". If only code needs the token: auto="off" and execute()',
+      element,
+    )
 }
 
 /** HTML has no `<pow-gate />`: what follows such a tag is inside the element. */
 export function adviseOnEndTag(element: Element): void {
   if (element.querySelector('button,select,textarea,input:not([type=hidden])') !== null)
-    warnOnce('the end tag is missing. Write <pow-gate ...></pow-gate>', element)
+    warnOnce('end-tag-missing', 'the end tag is missing. Write <pow-gate ...></pow-gate>', element)
+}
+
+/** No browser checks a form before `submit()` and `new FormData(form)`. */
+export function adviseOnNoToken(element: Element): void {
+  warnOnce(
+    'no-token',
+    'form.submit() or new FormData() before there is a token. First await execute(), or call form.requestSubmit()',
+    element,
+  )
+}
+
+export function adviseOnLostSend(element: Element): void {
+  warnOnce('send-lost', 'a script replaced the form while Send waited, so it is not sent', element)
 }
 
 export function tellFailure(element: Element, { code, message, text }: PowGateError): void {

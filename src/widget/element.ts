@@ -3,7 +3,7 @@
  * renewal. flow.ts obtains the token, view.ts shows the state.
  */
 
-import { adviseOnForm, tellFailure } from './advice.ts'
+import { adviseOnPlace, tellFailure } from './advice.ts'
 import { bare, internalsOf, nowMs } from './dom.ts'
 import { obtainToken, type Passed } from './flow.ts'
 import { FormLink } from './form.ts'
@@ -170,7 +170,7 @@ class PowGateElement extends HTMLElement implements Omit<Declared, keyof PowGate
   /** Tells mistakes of the page's developer at once, not only when somebody uses the form. */
   #check(): void {
     if (!this.#isAttached || this.#state !== 'idle') return
-    if (autoOf(this) !== 'off') adviseOnForm(this)
+    adviseOnPlace(this)
     try {
       targetOf(this)
     } catch (error) {

@@ -3,6 +3,7 @@
  * early is repeated as soon as the token is there.
  */
 
+import { adviseOnLostSend, adviseOnNoToken } from './advice.ts'
 import { bare, listen } from './dom.ts'
 
 interface FormHooks {
@@ -75,6 +76,8 @@ export class FormLink {
   #sent: string | undefined
   #submitting: Submitting | undefined
   #isWaiting = false
+  /** The form was last sent by a button that wants no token. */
+  #isUnchecked = false
   #ears: (() => void)[] = []
 
   constructor(
@@ -162,9 +165,11 @@ export class FormLink {
     on('submit', event => this.#onSubmit(event as SubmitEvent))
     on('formdata', event => {
       const { formData } = event as FormDataEvent
+      const name = this.#name
+      if (!name || formData.has(name) || this.#host.matches(':disabled,[disabled]')) return
       // A script that replaces parts of the page may have removed the field.
-      if (this.#token && this.#name && !this.#field.disabled && !formData.has(this.#name))
-        formData.append(this.#name, this.#token)
+      if (this.#token) formData.append(name, this.#token)
+      else if (!this.#isUnchecked) adviseOnNoToken(this.#host)
     })
     const { activeElement } = bare(document)
     if (form !== null && bare(form).contains(activeElement) && isByVisitor(activeElement)) this.#hooks.onUse()
@@ -183,7 +188,8 @@ export class FormLink {
       return
     }
     // There is no token only if nothing was validated, or if this browser does not know that the element is invalid.
-    if (!submitter?.formNoValidate && this.#goOnLater(submitter, true)) stop(event)
+    this.#isUnchecked = submitter?.formNoValidate ?? false
+    if (!this.#isUnchecked && this.#goOnLater(submitter, true)) stop(event)
   }
 
   #noteSent(event: Event, token: string): void {
@@ -238,6 +244,7 @@ export class FormLink {
       })
       .catch(() => this.#hooks.onFail(page.activeElement === activeElement))
       .finally(() => {
+        if (form && (this.form !== form || !bare(form).isConnected)) adviseOnLostSend(this.#host)
         clearTimeout(late)
         this.#isWaiting = false
         this.#hooks.onWaiting(false)

@@ -49,7 +49,7 @@ interface Target {
 
 /** @throws PowGateError whose message tells the integrator which attribute is wrong, and what was expected */
 export function targetOf(element: Element): Target {
-  const siteKey = element.getAttribute('site-key')
+  const siteKey = element.getAttribute('site-key')?.trim()
   if (!siteKey) {
     const wrong = ['sitekey', 'data-sitekey', 'data-site-key'].find(name => element.hasAttribute(name))
     const hint = wrong ? `: write site-key in place of ${wrong}` : ''
@@ -99,7 +99,8 @@ export function baseOf(element: Element): string | undefined {
 /** An address without its scheme, which browsers would take for a path: `captcha.example.com`, `localhost:8080`. */
 const HOST = /^([\w-]+\.)+[a-z]{2,}(:\d+)?(\/|$)|^[\w.-]+:\d/i
 
-function addressOf(text: string | undefined): string {
+function addressOf(given: string | undefined): string {
+  const text = given?.trim()
   if (text === undefined) {
     throw setupError('endpoint-missing', 'the attribute endpoint is missing, the address of the service')
   }

@@ -5,6 +5,7 @@
 
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
+import { documentedReads, readsOf, WATCH_READS } from '../harness/device-reads.ts'
 import { eventually } from '../harness/eventually.ts'
 import { UNLIMITED } from '../harness/service.ts'
 import { formPage, GATE, startStage, untilState, visit } from '../harness/widget.ts'
@@ -27,9 +28,17 @@ async function open({ attributes = '', fields = '', before = '', form = '', poli
   const html = formPage(`site-key="${site.siteKey}" ${attributes}`, { script: before + SCRIPT, form })
   const headers = policy === undefined ? {} : { 'Content-Security-Policy': policy }
   pages.add('/form', html.replace('<button>', `${fields}<button>`), headers)
-  const { page, notes } = await visit(browser, `${pages.origin()}/form`)
+  /** Codes of what the widget says on the console. */
+  const advice: string[] = []
+  const { page, notes } = await visit(browser, `${pages.origin()}/form`, {
+    prepare: async page =>
+      page.on('console', message => {
+        const code = /^pow-gate: .*\(([a-z-]+)\)/.exec(message.text())?.[1]
+        if (code !== undefined) advice.push(code)
+      }),
+  })
   await eventually(10_000, 'the element', () => page.evaluate(`!!document.querySelector('pow-gate:defined')`))
-  return { page, notes }
+  return { page, notes, advice }
 }
 
 /** The fields that the site's backend got: the token once. */
@@ -288,20 +297,8 @@ test('an element without an end tag: the button is shown and works, and the cons
   )
 })
 
-/** What the page's scripts read of the device, by names. */
-const READS = `<script>
-window.reads = []
-const watch = (prototype, names) => {
-  for (const name of names) {
-    const property = Object.getOwnPropertyDescriptor(prototype, name)
-    if (property) Object.defineProperty(prototype, name, { ...property, get() { reads.push(name); return property.get.call(this) } })
-  }
-}
-watch(Navigator.prototype, 'userAgent plugins languages language webdriver platform hardwareConcurrency deviceMemory maxTouchPoints connection userAgentData'.split(' '))
-watch(Screen.prototype, ['width', 'height', 'colorDepth'])
-watch(window, ['devicePixelRatio'])
-watch(Notification, ['permission'])
-</script>`
+/** Read in a worker, out of sight. */
+const WEBGL = 'OffscreenCanvas'
 
 for (const [what, touch] of [
   ['a focus', '.focus()'],
@@ -309,15 +306,27 @@ for (const [what, touch] of [
   ['a change, as by autofill', ".dispatchEvent(new Event('change', { bubbles: true }))"],
 ])
   test(`by default nothing is read and asked for before the first touch: ${what}`, async () => {
-    const { page } = await open({ attributes: 'auto="focus"', before: READS })
+    const { page } = await open({ attributes: 'auto="focus"', before: `<script>${WATCH_READS}</script>` })
     await page.waitForTimeout(700)
-    assert.deepEqual(await page.evaluate('reads'), [])
+    assert.deepEqual(await readsOf(page), [])
     assert.equal(gateway.count('GET /challenge'), 0)
     assert.equal(await page.locator('pow-gate .text').textContent(), 'Ready to verify')
     await page.evaluate(`document.forms[0].elements.name${touch}`)
     await untilState(page, 'verified')
-    assert.notEqual(await page.evaluate('reads.length'), 0)
+    assert.deepEqual(
+      await readsOf(page),
+      documentedReads('flags').filter(name => name !== WEBGL),
+    )
   })
+
+test('of a page without a language only the browser’s languages are read before the first touch', async () => {
+  const { page } = await open({
+    attributes: 'auto="focus" lang=""',
+    before: `<script>${WATCH_READS}</script>`,
+  })
+  await page.locator('pow-gate .text').filter({ hasText: 'Ready to verify' }).waitFor()
+  assert.deepEqual(await readsOf(page), ['languages'])
+})
 
 test('autofocus is no touch; a key is, and a pointer on the element', async () => {
   const html = formPage(`site-key="${site.siteKey}" auto="focus"`, { script: SCRIPT }).replace(
@@ -334,6 +343,61 @@ test('autofocus is no touch; a key is, and a pointer on the element', async () =
     else await page.locator('pow-gate').click()
     await untilState(page, 'verified')
   }
+})
+
+const SECOND = `<pow-gate site-key="${site.siteKey}" auto="off"></pow-gate>`
+const REPLACED = `{
+  document.querySelector('form[action] > button').click()
+  setTimeout(() => document.forms[0].replaceWith(document.forms[0].cloneNode(true)), 300)
+}`
+const SILENT: readonly [about: string, parts: Parts, act: string, code: string | undefined][] = [
+  ['form.submit() before the token is there', {}, 'document.forms[0].submit()', 'no-token'],
+  [
+    'form data for a script’s own request',
+    {},
+    '{ for (const form of document.forms) new FormData(form) }',
+    'no-token',
+  ],
+  [
+    'a button that asks for no check',
+    { fields: '<button formnovalidate id="draft">Draft</button>' },
+    'draft.click()',
+    undefined,
+  ],
+  ['an element without a field', { attributes: 'name=""' }, 'new FormData(document.forms[0])', undefined],
+  ['a disabled element', { attributes: 'disabled' }, 'new FormData(document.forms[0])', undefined],
+  ['two elements in a form', { fields: SECOND }, '', 'two-in-form'],
+  [
+    'two elements with fields of two names',
+    { fields: SECOND.replace('auto', 'name="other" auto') },
+    '',
+    undefined,
+  ],
+  ['two elements in two forms', { before: `<form>${SECOND}</form>` }, '', undefined],
+  ['a form that is replaced while Send waits', { attributes: 'auto="submit"' }, REPLACED, 'send-lost'],
+  [
+    'an endpoint with a path too many',
+    { attributes: `endpoint="${gateway.origin()}/challenge/"` },
+    '',
+    'endpoint-path',
+  ],
+]
+for (const [about, parts, act, code] of SILENT)
+  test(`${about}: the console says ${code ?? 'nothing'}`, async () => {
+    gateway.fail({ path: '/challenge', delayMs: 700 })
+    const { page, advice } = await open({ ...parts, attributes: `${parts.attributes ?? ''} auto="off"` })
+    await page.evaluate(act)
+    if (code === undefined) await page.waitForTimeout(500)
+    else await eventually(10_000, code, () => advice.length > 0)
+    gateway.recover()
+    assert.deepEqual(advice, code === undefined ? [] : [code])
+  })
+
+test('a site key and an endpoint with spaces around: verified', async () => {
+  const key = `\u00a0${site.siteKey} \n`
+  pages.add('/form', formPage(`site-key="${key}" endpoint=" ${gateway.origin()} "`, { script: SCRIPT }))
+  const { page } = await visit(browser, `${pages.origin()}/form`)
+  await untilState(page, 'verified')
 })
 
 const OUTSIDE = `<form></form><pow-gate site-key="${site.siteKey}"></pow-gate>${SCRIPT}`
