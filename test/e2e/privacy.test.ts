@@ -9,15 +9,22 @@ import { join } from 'node:path'
 import { test } from 'node:test'
 import { type Address, formatAddress, hexOf, isV4, parseAddress } from '../../src/domain/address.ts'
 import { Powgate } from '../cli/cli-process.ts'
+import { openBrowser } from '../harness/browser.ts'
+import { PageServer } from '../harness/browser-pages.ts'
+import { FaultyProxy } from '../harness/browser-proxy.ts'
 import { Client, HONEST_ENVIRONMENT } from '../harness/client.ts'
 import { eventually } from '../harness/eventually.ts'
 import { call } from '../harness/http.ts'
 import { freePort } from '../harness/ports.ts'
 import { RedisServer } from '../harness/redis.ts'
-import { STORE_KINDS, TestService } from '../harness/service.ts'
+import { STORE_KINDS, TestService, type TestSite } from '../harness/service.ts'
 import { temporaryDir } from '../harness/temporary.ts'
+import { formPage, visit } from '../harness/widget.ts'
 
-const ADDRESSES = ['203.0.113.177', '2001:db8:a1b2:c3d4:e5f6:1789:abcd:ef12'].map(text => parseAddress(text)!)
+const BY_BROWSER = '192.0.2.211'
+const ADDRESSES = ['203.0.113.177', '2001:db8:a1b2:c3d4:e5f6:1789:abcd:ef12', BY_BROWSER].map(
+  text => parseAddress(text)!,
+)
 const BLOCKED = '198.51.100.77'
 
 /** As text, as hexadecimal, as bytes, and as base64 of both; of IPv6 the network that one household has, too. */
@@ -47,7 +54,7 @@ function filesBelow(dir: string): [name: string, content: Buffer][] {
 }
 
 /** Everything that the visits of an address leave: a pass, a failure, a limit, refusals, a redemption. */
-async function visit(client: Client, site: { siteKey: string; apiKey: string }, address: string) {
+async function leaveTraces(client: Client, site: TestSite, address: string) {
   const headers = { 'X-Forwarded-For': address }
   const token = await client.token(site.siteKey, { headers })
   const bot = { environment: { ...HONEST_ENVIRONMENT, webdriver: true } }
@@ -58,6 +65,46 @@ async function visit(client: Client, site: { siteKey: string; apiKey: string }, 
   assert.equal((await client.verifyToken(site.apiKey, { token, expectedIp: '198.51.100.1' })).status, 400)
   assert.equal((await client.verifyToken(site.apiKey, { token, expectedIp: address })).json.ip, address)
   await client.verifyToken(site.apiKey, { token: 'x' }, { headers })
+}
+
+/** A visitor who fills in a form, whose backend redeems the token. */
+async function visitInBrowser(service: TestService, site: TestSite): Promise<void> {
+  const [gateway, pages] = await Promise.all([FaultyProxy.start(service.port), PageServer.start()])
+  gateway.clientAddress = BY_BROWSER
+  const script = `<script src="${gateway.origin()}/widget.js"></script>`
+  pages.add('/form', formPage(`site-key="${site.siteKey}" auto="focus"`, { script }))
+  const { page } = await visit(await openBrowser(), `${pages.origin()}/form`)
+  await page.getByLabel('Name').fill('Ada')
+  await page.getByRole('button', { name: 'Send' }).click()
+  const { fields } = await eventually(20_000, 'the form arrives', () => pages.forms[0])
+  const redemption = { token: fields.get('powgate-token'), expectedIp: BY_BROWSER }
+  assert.equal((await new Client(service.url).verifyToken(site.apiKey, redemption)).status, 200)
+  await page.context().close()
+}
+
+const PRIVACY = readFileSync(new URL('../../docs/privacy.md', import.meta.url), 'utf8')
+const [MINUTE, WEEK] = [60, 7 * 86_400]
+/** Kinds of records that requests leave: the row of docs/privacy.md, and how long they are kept at most, in seconds. */
+const KEPT: Readonly<Record<string, readonly [row: string, seconds: number]>> = {
+  l: ['keyed tag of the address, with times and nonces', 5 * MINUTE],
+  c: ['keyed tag of the address, with times and nonces', 5 * MINUTE],
+  m: ['keyed tag of the network, with counts', WEEK],
+  k: ["times of your backend's requests", MINUTE],
+  r: ['record of a redemption', 8 * MINUTE],
+}
+
+async function assertEnds(redis: RedisServer): Promise<void> {
+  const kinds = new Set<string>()
+  for (const key of (await redis.ask('keys', '*')) as string[]) {
+    const [, shard, kind] = /^pg:\{(.*?)\}:([a-z]+)/.exec(key)!
+    if (shard === 'sites' || ['epoch', 'look', 'turns'].includes(kind!)) continue
+    const [row, secondsMax] = KEPT[kind!]!
+    const seconds = Number(await redis.ask('ttl', key))
+    assert.ok(seconds > 0 && seconds <= secondsMax, `${key} ends in ${seconds} s`)
+    assert.ok(PRIVACY.includes(`| ${row} |`), row)
+    kinds.add(kind!)
+  }
+  assert.deepEqual([...kinds].sort(), Object.keys(KEPT).sort())
 }
 
 for (const kind of STORE_KINDS)
@@ -85,9 +132,8 @@ for (const kind of STORE_KINDS)
     })
     const client = new Client(service.url)
     const powgate = new Powgate(service.env)
-    for (const address of ADDRESSES) {
-      await visit(client, site, formatAddress(address))
-    }
+    await visitInBrowser(service, site)
+    for (const address of ADDRESSES) await leaveTraces(client, site, formatAddress(address))
     // Blocked, and the block lifted again. (The list itself is the operator's, and is kept as it was written.)
     for (const block of [['--block', BLOCKED], ['--no-block']])
       await powgate.text('site update', site.siteKey, ...block)
@@ -98,6 +144,7 @@ for (const kind of STORE_KINDS)
     const places: [name: string, content: Buffer][] = []
     for (const url of pages) places.push([url, Buffer.from((await call(url)).text)])
     if (redis !== undefined) {
+      await assertEnds(redis)
       await redis.ask('save')
       const [, dir] = (await redis.ask('config', 'get', 'dir')) as string[]
       places.push(...filesBelow(dir!))
