@@ -325,6 +325,29 @@ export function siteConformance(under: () => TestStore): void {
       assert.deepEqual(await store().readAudit({ limit: LIMIT, sinceMs: Date.now() + 60_000 }), [])
     })
 
+    test('entries older than the retention are dropped, and none of later; records stay', async () => {
+      const [old, young] = [siteOf(), siteOf()]
+      await writeSite(store(), old)
+      await nextTurn()
+      const [entry] = await auditOf(old.siteKey)
+      await store().dropAudit(entry!.at)
+      assert.equal((await auditOf(old.siteKey)).length, 1, 'not yet')
+      await nextTurn()
+      await writeSite(other(), young)
+      await nextTurn()
+      await store().dropAudit(entry!.at + 1)
+      await nextTurn()
+      const left = await store().readAudit({ limit: LIMIT })
+      assert.deepEqual(
+        left.map(({ siteKey }) => siteKey),
+        [young.siteKey],
+      )
+      assert.deepEqual(await other().readAudit({ limit: LIMIT }), left)
+      assert.notEqual(await store().readSite(old.siteKey), null)
+      await writeSite(store(), { ...young, threshold: 0.1 }, young)
+      assert.equal((await auditOf(young.siteKey)).length, 2, 'and the log goes on')
+    })
+
     test('a site is found behind thousands of entries of others', async () => {
       const mine = siteOf()
       await writeSite(store(), mine)
