@@ -8,6 +8,7 @@ import { parseAddress } from '../../src/domain/address.ts'
 import { Keyring } from '../../src/domain/keyring.ts'
 import { mintNonce } from '../../src/domain/nonce.ts'
 import { readToken } from '../../src/domain/token.ts'
+import type { Solution } from '../../src/protocol/wire.ts'
 import { Client, FINGERPRINT, HONEST_ENVIRONMENT } from '../harness/client.ts'
 import { eventually } from '../harness/eventually.ts'
 import { freshAddress } from '../harness/http.ts'
@@ -15,6 +16,7 @@ import { FREE } from '../harness/load/traffic.ts'
 import { childPids, listeningPids } from '../harness/processes.ts'
 import { FrontProxy, type ProxyKind } from '../harness/proxies.ts'
 import { RedisServer } from '../harness/redis.ts'
+import { RedisCluster } from '../harness/redis-cluster.ts'
 import {
   lifetimesOf,
   type StoreKind,
@@ -282,6 +284,100 @@ test('a secret is replaced on two hosts under load, step by step: nothing is ref
   assert.ok(visitors.served >= 12)
   await assertOldIsForged(hosts, site)
   for (const { service } of hosts) assert.ok(!service.output.includes(OLD) && !service.output.includes(NEW))
+})
+
+let networks = 0
+/** Each on a shard of its own choice. */
+const freshNetwork = () => `127.200.${networks++}.1`
+
+/** What a host signed before a step, and is sent after it. */
+class UnderWay {
+  readonly #client: Client
+  readonly #site: TestSite
+  readonly #visits: { from: string; solution: Solution; token: string; spent: Solution; redeemed: string }[] =
+    []
+
+  constructor(client: Client, site: TestSite) {
+    this.#client = client
+    this.#site = site
+  }
+
+  async begin(): Promise<void> {
+    const { siteKey, apiKey } = this.#site
+    for (let count = 0; count < 8; count++) {
+      const from = freshNetwork()
+      const [solution, spent] = [
+        await this.#client.solved(siteKey, { from }),
+        await this.#client.solved(siteKey, { from }),
+      ]
+      const [token, redeemed] = [
+        await this.#client.token(siteKey, { from }),
+        (await this.#client.verify(siteKey, spent, { from })).json.token,
+      ]
+      assert.equal((await this.#client.verifyToken(apiKey, { token: redeemed })).status, 200)
+      this.#visits.push({ from, solution, token, spent, redeemed })
+    }
+  }
+
+  /** Nothing is refused that was good before, and nothing that was used is good again. */
+  async end(): Promise<void> {
+    const { siteKey, apiKey } = this.#site
+    const redeem = async (token: string) => (await this.#client.verifyToken(apiKey, { token })).status
+    for (const { from, solution, token, spent, redeemed } of this.#visits) {
+      const again = await this.#client.verify(siteKey, spent, { from })
+      assert.deepEqual([await redeem(redeemed), await redeem(again.json.token ?? '')], [400, 400])
+      const verified = await this.#client.verify(siteKey, solution, { from })
+      assert.equal(verified.json.passed, true, verified.text)
+      for (const one of [token, verified.json.token])
+        assert.deepEqual([await redeem(one), await redeem(one)], [200, 400])
+    }
+  }
+}
+
+test('a secret is replaced on a Cluster: nothing under way is refused or redeemed twice; of an address’s counts at most a minute’s are lost, once', async context => {
+  const secretsFile = join(temporaryDir('rotation'), 'secrets')
+  writeFileSync(secretsFile, OLD)
+  const cluster = await RedisCluster.start()
+  const LIMIT = 5
+  const service = await TestService.start('embedded', {
+    REDIS_URL: cluster.url,
+    POWGATE_SECRETS: '',
+    POWGATE_SECRETS_FILE: secretsFile,
+    POWGATE_LIMIT_CHALLENGE_ADDRESS_SITE: String(LIMIT),
+    ...UNLIMITED_REDEMPTIONS,
+    POWGATE_STORE_DEADLINE_MS: '10000',
+  })
+  context.after(async () => {
+    await service.stop()
+    await cluster.stop()
+  })
+  const site = await service.createSite({ difficulty: FREE })
+  const client = new Client(service.url)
+  const busy = Array.from({ length: 8 }, freshNetwork)
+  const admitted = async () => {
+    let count = 0
+    for (const from of busy) while ((await client.challenge(site.siteKey, { from })).status === 200) count++
+    return count
+  }
+  let countedAtMs = performance.now()
+  assert.equal(await admitted(), busy.length * LIMIT)
+  for (const [secrets, lost] of [
+    [`${OLD}\n${NEW}\n`, 0],
+    [`${NEW}\n${OLD}\n`, busy.length * LIMIT],
+    // At once, because nothing that the old secret signed is under way.
+    [`${NEW}\n`, 0],
+  ] as const) {
+    const underWay = new UnderWay(client, site)
+    await underWay.begin()
+    writeFileSync(secretsFile, secrets)
+    await roll(service)
+    await underWay.end()
+    const nowMs = performance.now()
+    const isWithinMinute = nowMs - countedAtMs < 55_000
+    const count = await admitted()
+    if (lost > 0) countedAtMs = nowMs
+    if (isWithinMinute) assert.equal(count, lost, secrets)
+  }
 })
 
 /** What the old secret signs now is nobody's: the rotation did happen. */
