@@ -326,6 +326,16 @@ test('the runbook has an entry for each alert, which links to it', () => {
   )
 })
 
+test('widget.md lists the code of every warning on the console', () => {
+  const { prose } = read('docs/reference/widget.md')
+  const [start, end] = ['## When nothing happens', '## Style and accessibility'].map(line =>
+    prose.indexOf(line),
+  )
+  const listed = rowsOf(prose.slice(start, end), /^`[a-z-]+`$/).flatMap(([code]) => codes(code!))
+  const inCode = textOf('src/widget/advice.ts').matchAll(/warnOnce\(\s*'([a-z-]+)'/g)
+  assert.deepEqual(listed.sort(), Array.from(inCode, ([, code]) => code).sort())
+})
+
 test('limits.md lists every signal with its weight', () => {
   const listed = rows('docs/reference/limits.md', /^`[a-z][A-Za-z]+`$/)
   assert.deepEqual(

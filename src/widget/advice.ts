@@ -12,17 +12,19 @@ function warnOnce(code: string, message: string, element: Element): void {
   console.warn(`pow-gate: ${message} (${code})`, element)
 }
 
+/** Only a warning, because the service may stand in a folder of that name. */
+const OWN_PATH = /\/(challenge|verify|verify-token|siteverify|widget(\.js)?)[\s/]*$/
+
 /** Mistakes that are known before anybody uses the form. */
 export function adviseOnPlace(element: HTMLElement & { readonly form: HTMLFormElement | null }): void {
-  const { form } = element
-  const [name, endpoint = ''] = [element.getAttribute('name'), element.getAttribute('endpoint')?.trim()]
-  // No mistake where the service stands in a folder of that name.
-  const path = /\/(challenge|verify|verify-token|siteverify|widget(\.js)?)\/*$/.exec(endpoint)?.[0]
-  if (path) warnOnce('endpoint-path', `endpoint: leave out ${path}`, element)
-  const isTwin = (other: Element) => other.localName === 'pow-gate' && other.getAttribute('name') === name
+  const path = OWN_PATH.exec(element.getAttribute('endpoint') ?? '')?.[1]
+  if (path) warnOnce('endpoint-path', `endpoint: leave out /${path}`, element)
+  const name = element.getAttribute('name')
   if (name === '') return
+  const { form } = element
+  const isTwin = (other: Element) => other.localName === 'pow-gate' && other.getAttribute('name') === name
   if (form && [...bare(form).elements].filter(isTwin).length > 1)
-    warnOnce('two-in-form', 'two elements in one form post two tokens', element)
+    warnOnce('two-in-form', 'the form sends two tokens: remove one of its elements', element)
   // An element that stands alone in a page with forms probably belongs to one of them.
   const isAlone = !form && element.getRootNode() === document && bare(document).forms.length > 0
   if (isAlone && autoOf(element) !== 'off')
@@ -43,13 +45,13 @@ export function adviseOnEndTag(element: Element): void {
 export function adviseOnNoToken(element: Element): void {
   warnOnce(
     'no-token',
-    'form.submit() or new FormData() before there is a token. First await execute(), or call form.requestSubmit()',
+    'form.submit() or new FormData() before there is a token. Use form.requestSubmit() or await execute()',
     element,
   )
 }
 
 export function adviseOnLostSend(element: Element): void {
-  warnOnce('send-lost', 'a script replaced the form while Send waited, so it is not sent', element)
+  warnOnce('send-lost', 'the form was replaced while Send waited, so it is not sent', element)
 }
 
 export function tellFailure(element: Element, { code, message, text }: PowGateError): void {

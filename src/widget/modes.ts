@@ -143,8 +143,9 @@ async function openPool(
     close()
     throw error
   }
-  // What decides on the threads is read after the challenge, which says how much the site asks for.
-  const threads = async (task: Task) => Math.min(threadsMax, await threadCount(task.signals))
+  // What decides on the threads is read after the challenge, which says how much the site asks for; of one thread nothing is.
+  const threads = async ({ signals }: Task) =>
+    threadsMax > 1 ? Math.min(threadsMax, await threadCount(signals)) : 1
   return { mode, close, solve: async (task, ...rest) => pool.solve(task, await threads(task), ...rest) }
 }
 

@@ -372,6 +372,18 @@ for (const [header, flags, signals] of [
     assert.deepEqual([...reads].sort(), documentedReads(signals))
   })
 
+test('a site without signals, on one thread: of the browser nothing is read at all', async () => {
+  const { siteKey } = await service.createSite({
+    difficulty: { base: 16, min: 16, max: 28 },
+    signals: 'none',
+  })
+  const { page } = await open(formPage(`site-key="${siteKey}" threads="1"`, { script: widget() }), {
+    prepare: page => page.addInitScript(WATCH_READS),
+  })
+  await untilState(page, 'verified')
+  assert.deepEqual(await readsOf(page), [])
+})
+
 test('nothing is stored, and nobody but the service is asked', async () => {
   const hosts = new Set<string>()
   const { page } = await open(simple(), {
