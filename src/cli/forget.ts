@@ -29,12 +29,12 @@ async function runForget(input: Input): Promise<void> {
   const address = parseAddress(input.required(ADDRESS.name))!
   const config = await settingsOf(process.env)
   const { isSecretToBeMade, resolveSecrets } = await import('../config/secrets.ts')
-  const secrets = config.secrets.filter(secret => secret !== UNUSED_SECRET)
-  if (config.redis === undefined ? isSecretToBeMade({ ...config, secrets }) : secrets.length === 0)
+  const known = { ...config, secrets: config.secrets.filter(secret => secret !== UNUSED_SECRET) }
+  if (config.redis === undefined ? isSecretToBeMade(known) : known.secrets.length === 0)
     throw new AdminError(
-      `${config.redis === undefined ? 'POWGATE_DATA_DIR' : 'POWGATE_SECRETS'}: there is no secret, and the store names addresses by a hash that is keyed with it`,
+      'there is no secret, by which the store names addresses: set POWGATE_SECRETS as the service does',
     )
-  const { signing, others } = new Keyring(resolveSecrets({ ...config, secrets }))
+  const { signing, others } = new Keyring(resolveSecrets(known))
   const keys = [signing, ...others].map(key => new AddressTags(key).keyOf(address, config.ipv6PrefixBits))
   const { removed, lists } = await withStore(async store => ({
     removed: await store.forget(keys),

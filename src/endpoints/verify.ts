@@ -129,19 +129,14 @@ export function prepare(parts: Parts, visit: Visit, request: Request, body: Buff
   if (site.ipRules !== undefined && !site.ipRules.allow.isEmpty && !site.ipRules.allow.has(address)) {
     return { verdict: 'failed', reason: 'ip-not-allowed' }
   }
-  const attempt = attemptUnder(parts, visit, parsed.body, nowMs)
-  if (!isForged(attempt)) return attempt
+  let attempt = attemptUnder(parts, visit, parsed.body, nowMs)
   // While secrets are rotated, a host that signs with the other one may have issued the nonce: on a Cluster, for another shard.
   for (const tags of parts.otherTags) {
+    if (attempt.verdict !== 'refused' || attempt.refusal.reason !== 'nonce-forged') break
     const addressKey = tags.renamed(visit.addressKey, address)
-    const other = attemptUnder(parts, { ...visit, tags, addressKey }, parsed.body, nowMs)
-    if (!isForged(other)) return other
+    attempt = attemptUnder(parts, { ...visit, tags, addressKey }, parsed.body, nowMs)
   }
   return attempt
-}
-
-function isForged(attempt: Attempt): boolean {
-  return attempt.verdict === 'refused' && attempt.refusal.reason === 'nonce-forged'
 }
 
 /** Reads the nonce under the visit's tags, and checks the solution if this service issued it. */

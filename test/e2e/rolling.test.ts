@@ -304,7 +304,7 @@ class UnderWay {
 
   async begin(): Promise<void> {
     const { siteKey, apiKey } = this.#site
-    for (let count = 0; count < 8; count++) {
+    for (let count = 0; count < 4; count++) {
       const from = freshNetwork()
       const [solution, spent] = [
         await this.#client.solved(siteKey, { from }),
@@ -341,6 +341,7 @@ test('a secret is replaced on a Cluster: nothing under way is refused or redeeme
   const LIMIT = 5
   const service = await TestService.start('embedded', {
     REDIS_URL: cluster.url,
+    POWGATE_WORKERS: '1',
     POWGATE_SECRETS: '',
     POWGATE_SECRETS_FILE: secretsFile,
     POWGATE_LIMIT_CHALLENGE_ADDRESS_SITE: String(LIMIT),
@@ -353,7 +354,7 @@ test('a secret is replaced on a Cluster: nothing under way is refused or redeeme
   })
   const site = await service.createSite({ difficulty: FREE })
   const client = new Client(service.url)
-  const busy = Array.from({ length: 8 }, freshNetwork)
+  const busy = Array.from({ length: 4 }, freshNetwork)
   const admitted = async () => {
     let count = 0
     for (const from of busy) while ((await client.challenge(site.siteKey, { from })).status === 200) count++

@@ -115,19 +115,18 @@ export class RedisRecords extends Members implements SiteStore {
   }
 
   async forget(addressKeys: readonly string[]): Promise<number> {
-    const sites = (await this.changesAfter(0, ALL)).map(([member]) => member.slice(2))
+    const members = (await this.changesAfter(0, ALL)).map(([member]) => member.slice(2))
+    const sites = members.filter(isSiteKey)
     let removed = 0
     for (const key of addressKeys) {
       const owner = ownerKey(key)
       const prefix = `${this.#prefix}:{${this.#tags[fnv1a(owner) % this.#tags.length]}}:`
-      const atSites = sites.filter(isSiteKey)
-      const logs = [key, ...atSites.map(site => windowOfKnown(key, site))]
+      const logs = [key, ...sites.map(site => windowOfKnown(key, site))]
+      const windows = [key, windowOfRefused(key), ...sites.map(site => windowOfSite(key, site))]
       const names = [
-        ...logs.flatMap(log => [`l:${log}`, `l:${windowOfRefused(log)}`]),
-        ...[key, windowOfRefused(key), ...atSites.map(site => windowOfSite(key, site))].map(
-          name => `c:${name}`,
-        ),
         `m:${owner}`,
+        ...logs.flatMap(log => [`l:${log}`, `l:${windowOfRefused(log)}`]),
+        ...windows.map(window => `c:${window}`),
       ].map(name => prefix + name)
       for (let start = 0; start < names.length; start += LIST_CHUNK)
         removed += Number(await this.#connection.ask('del', ...names.slice(start, start + LIST_CHUNK)))
