@@ -9,22 +9,8 @@ import { type Address, addressFromBytes } from '../domain/address.ts'
 import { forwardedAddress } from '../domain/client-address.ts'
 import { BodyBytes } from './body.ts'
 import type { ExchangeHost, ExchangeRules } from './exchange-host.ts'
-import type { ContentReply, Reply } from './replies.ts'
+import { type ContentReply, type Reply, statusLine } from './replies.ts'
 import { type Framing, hasForwardedFor, readHead, readProxyHead } from './request-headers.ts'
-
-const STATUS_LINES: Readonly<Record<number, string>> = {
-  200: '200 OK',
-  304: '304 Not Modified',
-  400: '400 Bad Request',
-  401: '401 Unauthorized',
-  403: '403 Forbidden',
-  404: '404 Not Found',
-  405: '405 Method Not Allowed',
-  413: '413 Content Too Large',
-  415: '415 Unsupported Media Type',
-  429: '429 Too Many Requests',
-  503: '503 Service Unavailable',
-}
 
 /**
  * Puts several headers into one value, which uWebSockets.js writes as it is: four `writeHeader` calls and a status line take
@@ -65,6 +51,12 @@ const BARE_LAST_SHARE = 1 / 64
 /** Whether `tryEnd` with an empty body part leaves the connection open, as in builds of uWebSockets.js for Node.js 24. */
 const ENDS_WITH_HEAD = process.versions.modules === '137'
 
+/**
+ * Up to this many requests under way, nothing is read from a connection that waits for its answer. uWebSockets.js would close
+ * it if the client ended its sending side, and a token would be spent without an answer. Costs 3 us, so not under load.
+ */
+const PAUSED_MAX = 16
+
 /** Immediate answers per event-loop turn, over all connections. A client that pipelines fewer is not delayed. */
 const ANSWERS_AT_ONCE_MAX = 64
 let answersAtOnce = 0
@@ -104,8 +96,11 @@ export class Exchange {
   #isInCallback = false
   /** The proxy names no client, so the headers may be a client's. */
   #isNameless = false
+  /** Sent as the one status line that uWebSockets.js writes: `100 Continue`, on which the client's body waits. */
+  readonly #hasContinued: boolean
   /** The answer's head is written, but the connection must still be closed. */
   #isUnended = false
+  #isPaused = false
 
   constructor(response: HttpResponse, request: HttpRequest, host: ExchangeHost, rules: ExchangeRules) {
     this.#host = host
@@ -123,6 +118,9 @@ export class Exchange {
     this.#fetchSite = head.fetchSite ?? ''
     this.authorization = (!isCrossOrigin && head.authorization) || ''
     this.contentType = head.contentType ?? ''
+    // uWebSockets.js sends it by itself, but only if asked in lower case.
+    this.#hasContinued = head.expect !== '100-continue' && /100-continue/i.test(head.expect ?? '')
+    if (this.#hasContinued) response.writeStatus(`100 Continue${HEADER_BREAK}`)
     // uWebSockets.js takes any value of five characters for `close`.
     this.#isClientsLast = head.connection?.length === 5
     if (REQUEST_ID.test(head.requestId)) this.#requestId = head.requestId
@@ -214,6 +212,9 @@ export class Exchange {
     this.#isInCallback = true
     this.run(step, argument)
     this.#isInCallback = false
+    if (this.#isOver || this.#isBodyPending || this.#isPaused || this.#host.underWay > PAUSED_MAX) return
+    this.#isPaused = true
+    this.#response.pause()
   }
 
   /** An exception becomes an answer and never ends the process. */
@@ -300,10 +301,9 @@ export class Exchange {
   }
 
   #writeContent({ status, body, headers }: ContentReply): void {
-    const response = this.#response
     const closes = this.#closes || this.#host.isDraining
-    response.writeStatus(STATUS_LINES[status] ?? STATUS_LINES[503]!)
-    for (const [name, value] of headers) response.writeHeader(name, value)
+    this.#writeStatus(status)
+    for (const [name, value] of headers) this.#response.writeHeader(name, value)
     if (status === 304 || this.#isHead) this.#endHead(Buffer.byteLength(body), closes)
     else this.#endWith(body, closes)
   }
@@ -317,12 +317,20 @@ export class Exchange {
     const response = this.#response
     const { isCrossOrigin } = this.#rules
     const closes = this.#closes || this.#host.isDraining
-    if (status !== 200) response.writeStatus(STATUS_LINES[status] ?? STATUS_LINES[503]!)
+    this.#writeStatus(status)
     for (const [name, value] of headers) response.writeHeader(name, value)
     if (this.#requestId !== '') response.writeHeader('X-Request-Id', this.#requestId)
     response.writeHeader('Content-Type', head ?? (isCrossOrigin ? CORS_JSON_BLOCK : JSON_BLOCK))
     if (this.#isHead) this.#endHead(Buffer.byteLength(body), closes)
     else this.#endWith(body, closes)
+  }
+
+  #writeStatus(status: number): void {
+    if (this.#isPaused) this.#response.resume()
+    const line = statusLine(status)
+    // A header's name is written as it is, so it can begin with the status line.
+    if (this.#hasContinued) this.#response.writeHeader(`HTTP/1.1 ${line}${HEADER_BREAK}Vary`, 'Expect')
+    else if (status !== 200) this.#response.writeStatus(line)
   }
 
   /**
@@ -385,7 +393,7 @@ export function refuserOf(reply: Reply, host: ExchangeHost, { part, isCrossOrigi
   const headers = [['Content-Type', isCrossOrigin ? CORS_JSON_BLOCK : JSON_BLOCK], ...reply.headers]
   // In the status line, so that one text is passed on instead of three.
   const head =
-    STATUS_LINES[reply.status]! + headers.map(([name, value]) => `${HEADER_BREAK}${name}: ${value}`).join('')
+    statusLine(reply.status) + headers.map(([name, value]) => `${HEADER_BREAK}${name}: ${value}`).join('')
   const body = Buffer.from(reply.body)
   return (response: HttpResponse) => {
     response.writeStatus(head)

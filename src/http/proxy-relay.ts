@@ -60,7 +60,9 @@ export class ProxyRelay {
 
   constructor(options: RelayOptions) {
     this.#options = options
-    this.#server = createServer({ noDelay: true, pauseOnConnect: true }, client => this.#accept(client))
+    this.#server = createServer({ noDelay: true, pauseOnConnect: true, allowHalfOpen: true }, client =>
+      this.#accept(client),
+    )
   }
 
   /** The primary process accepts, and hands connections to the workers in turn. */
@@ -116,11 +118,14 @@ export class ProxyRelay {
       HEADER_MS,
     )
     client.once('close', () => clearTimeout(timer))
+    const leave = () => client.destroy()
+    client.once('end', leave)
     const take = (chunk: Buffer) => {
       bytes = bytes.length === 0 ? chunk : Buffer.concat([bytes, chunk])
       const header = readProxyHeader(bytes)
       if (header.status === 'incomplete') return
       client.off('data', take)
+      client.off('end', leave)
       clearTimeout(timer)
       client.pause()
       if (header.status === 'wrong') refuse(header.why)

@@ -26,6 +26,24 @@ export interface ContentReply {
   readonly headers: HeaderList
 }
 
+const STATUS_LINES: Readonly<Record<number, string>> = {
+  200: '200 OK',
+  304: '304 Not Modified',
+  400: '400 Bad Request',
+  401: '401 Unauthorized',
+  403: '403 Forbidden',
+  404: '404 Not Found',
+  405: '405 Method Not Allowed',
+  413: '413 Content Too Large',
+  415: '415 Unsupported Media Type',
+  429: '429 Too Many Requests',
+  503: '503 Service Unavailable',
+}
+
+export function statusLine(status: number): string {
+  return STATUS_LINES[status] ?? STATUS_LINES[503]!
+}
+
 export const NO_HEADERS: HeaderList = []
 
 const UNAUTHORIZED_HEADERS: HeaderList = [['WWW-Authenticate', 'Bearer']]

@@ -30,6 +30,7 @@ const ABSENT = {
   authorization: undefined as string | undefined,
   contentType: undefined as string | undefined,
   connection: undefined as string | undefined,
+  expect: undefined as string | undefined,
   framing: 'length' as Framing,
   forwardedFor: '',
   requestId: '',
@@ -37,7 +38,8 @@ const ABSENT = {
 
 /** By name: 0.08 us each, however many headers there are. */
 export function readHead(request: HttpRequest, isCrossOrigin: boolean): RequestHead {
-  const coding = request.getMethod() === 'post' ? request.getHeader('transfer-encoding') : ''
+  const isPost = request.getMethod() === 'post'
+  const coding = isPost ? request.getHeader('transfer-encoding') : ''
   return {
     siteKey: isCrossOrigin ? request.getHeader('x-site-key') : '',
     origin: request.getHeader('origin'),
@@ -45,6 +47,7 @@ export function readHead(request: HttpRequest, isCrossOrigin: boolean): RequestH
     authorization: isCrossOrigin ? '' : request.getHeader('authorization'),
     contentType: request.getHeader('content-type'),
     connection: request.getHeader('connection'),
+    expect: isPost ? request.getHeader('expect') : '',
     framing: coding === '' ? 'length' : framingOf(coding),
     forwardedFor: '',
     requestId: '',
@@ -73,6 +76,7 @@ function takeHeader(name: string, value: string): void {
   switch (name.length) {
     case 6:
       if (name === 'origin') head.origin ??= value
+      else if (name === 'expect') head.expect ??= value
       break
     case 10:
       if (name === 'x-site-key') head.siteKey ??= value

@@ -1,0 +1,100 @@
+/** Clients that wait with their body until they are told to send it, and clients that end their sending side with the request. */
+
+import assert from 'node:assert/strict'
+import { connect } from 'node:net'
+import { after, before, describe, test } from 'node:test'
+import { Client } from '../harness/client.ts'
+import { within } from '../harness/eventually.ts'
+import { freePort } from '../harness/ports.ts'
+import { RawConnection } from '../harness/raw-http.ts'
+import { TestService } from '../harness/service.ts'
+import { EASY } from '../release/torture/redemptions.ts'
+
+const PATHS = [
+  '/verify',
+  '/verify-token',
+  '/siteverify',
+  '/recaptcha/api/siteverify',
+  '/turnstile/v0/siteverify',
+  '/demo/submit',
+]
+const WAITING = ['100-continue', '100-Continue', '100-CONTINUE', 'other, 100-Continue']
+/** Less than the 8 s after which uWebSockets.js ends any connection. */
+const PROMPT_MS = 5000
+
+for (const [how, env] of [
+  ['on the embedded store', {}],
+  ['on Redis, behind a trusted proxy', { POWGATE_TRUSTED_PROXIES: '127.0.0.1' }],
+  ['on Redis, through the relay', { POWGATE_TRUSTED_PROXIES: '10.0.0.1', POWGATE_PROXY_PROTOCOL: 'on' }],
+] as const)
+  describe(how, () => {
+    let service: TestService
+    let adminPort: number
+
+    before(async () => {
+      adminPort = await freePort()
+      const settings = { POWGATE_WORKERS: '1', POWGATE_DEMO: 'on', POWGATE_ADMIN_PORT: String(adminPort) }
+      service = await TestService.start(how.includes('Redis') ? 'redis' : 'embedded', { ...settings, ...env })
+    })
+    after(() => service.stop())
+
+    test('Expect: 100-continue, however it is spelled, is answered at once on every POST, before the body', async () => {
+      const connection = await RawConnection.open(service.port)
+      for (const path of PATHS) {
+        const lines = `POST ${path} HTTP/1.1\r\nHost: powgate\r\nContent-Type: application/json\r\nContent-Length: 2\r\n`
+        const plain = await connection.request(`${lines}\r\n{}`)
+        for (const expect of WAITING) {
+          await connection.send(`${lines}Expect: ${expect}\r\n\r\n`)
+          const interim = await within(PROMPT_MS, connection.answer(), () => `100 for ${expect} at ${path}`)
+          assert.equal(interim?.status, 100, `${path} ${expect}`)
+          const { status, json } = (await connection.request('{}'))!
+          assert.deepEqual([status, json], [plain?.status, plain?.json], `${path} ${expect}`)
+        }
+        const other = await connection.request(`${lines}Expect: other\r\n\r\n{}`)
+        assert.equal(other?.status, plain?.status, path)
+      }
+      connection.close()
+    })
+
+    test('the admin port answers an Expect at once too', async () => {
+      for (const [expect, status] of [
+        ['100-Continue', 100],
+        ['other', 417],
+      ] as const) {
+        const connection = await RawConnection.open(adminPort)
+        const head = `Host: localhost\r\nContent-Length: 2\r\nExpect: ${expect}`
+        const answer = await connection.request(`POST /healthz HTTP/1.1\r\n${head}\r\n\r\n`)
+        assert.equal(answer?.status, status)
+        connection.close()
+      }
+    })
+
+    test('a backend that ends its sending side with the request gets its answer, or gets it by a retry', async () => {
+      const client = new Client(service.url)
+      const { siteKey, apiKey } = await service.createSite({ difficulty: EASY })
+      for (let count = 0; count < 8; count++) {
+        const body = JSON.stringify({ token: await client.token(siteKey), idempotencyKey: String(count) })
+        const head = `Authorization: Bearer ${apiKey}\r\nContent-Type: application/json\r\nContent-Length: ${body.length}`
+        const request = `POST /verify-token HTTP/1.1\r\nHost: powgate\r\n${head}\r\n\r\n${body}`
+        assert.match(
+          await answerToHalfClosed(service.port, request),
+          /^HTTP\/1\.1 200 OK[\s\S]+"success":true/,
+        )
+        assert.equal((await client.verifyToken(apiKey, body)).json.success, true)
+      }
+    })
+  })
+
+/** All that comes until the service ends the connection. */
+function answerToHalfClosed(port: number, request: string): Promise<string> {
+  const socket = connect({ port, host: '127.0.0.1', allowHalfOpen: true })
+  let received = ''
+  const ended = new Promise<string>(done => {
+    socket.setEncoding('latin1').on('data', text => (received += text))
+    socket.on('error', () => {}) // 'close' follows
+    socket.once('close', () => done(received))
+  })
+  socket.once('end', () => socket.destroy())
+  socket.end(request)
+  return within(PROMPT_MS, ended, () => `the connection ends, after ${received}`)
+}
