@@ -3,7 +3,14 @@
 import { isIP } from 'node:net'
 import { type ConnectionOptions, createSecureContext } from 'node:tls'
 import type { RedisTarget } from '../../config/redis.ts'
-import { Cluster, Command, QuietConnector, QuietSentinelConnector, Redis } from './ioredis.ts'
+import {
+  Cluster,
+  Command,
+  findNodesWithoutAddress,
+  QuietConnector,
+  QuietSentinelConnector,
+  Redis,
+} from './ioredis.ts'
 import { orByText, type Script } from './scripts.ts'
 
 export const CLUSTER_SLOTS = 16384
@@ -155,6 +162,7 @@ function connectCluster(target: RedisTarget, patience: number): Link {
       : { dnsLookup: (name: string, done: (error: null, address: string) => void) => done(null, name) }),
     redisOptions: dataOptions(target, patience),
   })
+  findNodesWithoutAddress(cluster)
   const isStuck = stuckCheck(patience)
   const dropped = new WeakSet<Server>()
   const nodeOf = (slot: number): Redis | undefined => {

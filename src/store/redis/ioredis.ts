@@ -19,6 +19,7 @@ const StandaloneConnector = standalone.default
 const METHODS: readonly [of: { readonly prototype: object }, name: string][] = [
   [Command, 'toWritable'],
   [Command, 'getSlot'],
+  [Cluster, 'getInfoFromNode'],
   [StandaloneConnector, 'connect'],
   [SentinelConnector, 'connect'],
 ]
@@ -49,6 +50,42 @@ export class PreparedCommand extends Command {
 
   override toWritable(): Buffer {
     return this.#bytes
+  }
+}
+
+/** In redirections. */
+const NO_ADDRESS = /^\??:(\d+)$/
+
+/**
+ * A node of a Cluster may not tell where it is (null, '', or `?` in place of a name that it lacks). Then it is at the IP address
+ * beside that `?`, or at the host that was asked. ioredis leaves such nodes out.
+ */
+Command.setReplyTransformer('cluster', (reply: unknown) => {
+  if (!Array.isArray(reply)) return reply
+  for (const [, , ...nodes] of reply)
+    for (const node of nodes) {
+      if (!Array.isArray(node)) continue // the reply of another CLUSTER command
+      const [host, , , others = []] = node
+      node[0] = (host === '?' && others[others.indexOf('ip') + 1]) || host || '?'
+    }
+  return reply
+})
+
+interface ClusterInside {
+  getInfoFromNode(node: Redis | undefined, done: (error?: Error) => void): void
+}
+
+export function findNodesWithoutAddress(cluster: Cluster): void {
+  let askedHost = ''
+  const inside = cluster as unknown as ClusterInside
+  const ask = inside.getInfoFromNode.bind(cluster)
+  inside.getInfoFromNode = (node, done) => {
+    askedHost = node?.options.host ?? askedHost
+    ask(node, done)
+  }
+  cluster.options.natMap = key => {
+    const port = NO_ADDRESS.exec(key)?.[1]
+    return port === undefined ? null : { host: askedHost, port: Number(port) }
   }
 }
 

@@ -1,0 +1,59 @@
+/** Nodes of a Cluster that tell no address, or a name, in CLUSTER SLOTS and in redirections. */
+
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { fnv1a } from '../../src/domain/bytes.ts'
+import { evenlySpreadTags, slotOf } from '../../src/store/redis/connection.ts'
+import type { RedisStore } from '../../src/store/redis/store.ts'
+import { eventually } from '../harness/eventually.ts'
+import { freePort } from '../harness/ports.ts'
+import { RedisServer } from '../harness/redis.ts'
+import { RedisCluster } from '../harness/redis-cluster.ts'
+import { freshNonce, openRedis, SITE, tokenOn } from './harness.ts'
+
+const siteSlot = slotOf(`{${evenlySpreadTags(16)[fnv1a(SITE) % 16]}}`)
+
+function redeem(store: RedisStore) {
+  const storeEpoch = store.requests.epochOf(SITE)!
+  const redeem = { nonce: freshNonce(Date.now()), storeEpoch, expiresAtMs: Date.now() + 300_000, claim: '' }
+  return tokenOn(store, { redeem })
+}
+
+const ENDPOINT = 'cluster-preferred-endpoint-type'
+const one = (url: string) => url.replace('redis://', 'redis+cluster://').split(',')[0]!
+
+for (const [what, settings] of [
+  ['no address', { [ENDPOINT]: 'unknown-endpoint' }],
+  ['names that they lack', { [ENDPOINT]: 'hostname' }],
+  ['names', { [ENDPOINT]: 'hostname', 'cluster-announce-hostname': 'localhost' }],
+] as const)
+  test(`redis cluster: nodes that tell ${what} are found by one of them, also after a slot has moved`, async t => {
+    const cluster = await RedisCluster.start({ settings })
+    t.after(() => cluster.stop())
+    const store = await openRedis(one(cluster.url))
+    t.after(() => store.close())
+    assert.equal(await redeem(store), 'redeemed')
+    const from = await cluster.primaryOf(siteSlot)
+    await cluster.migrate(
+      siteSlot,
+      (await cluster.primaries()).find(server => server !== from)!,
+      async () => {},
+    )
+    await eventually(20_000, 'the slot is found', async () => {
+      return (await redeem(store)) === 'redeemed'
+    })
+  })
+
+test('redis cluster: a single node that does not know its own address is asked where it answers', async t => {
+  const server = await RedisServer.start([
+    '--cluster-enabled',
+    'yes',
+    '--cluster-port',
+    String(await freePort()),
+  ])
+  t.after(() => server.stop())
+  await server.ask('cluster', 'addslotsrange', 0, 16383)
+  const store = await openRedis(one(server.url))
+  t.after(() => store.close())
+  assert.equal(await redeem(store), 'redeemed')
+})
