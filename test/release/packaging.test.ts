@@ -68,6 +68,8 @@ async function end({ child }: Started): Promise<number | null> {
 
 describe('packed and installed as a global command', () => {
   let warnings = ''
+  let archive = ''
+  const unpack = () => run('tar', ['xzf', archive, '-C', installed, '--strip-components=1'])
 
   before(async () => {
     for (const made of [elsewhere, installed]) mkdirSync(made)
@@ -82,7 +84,8 @@ describe('packed and installed as a global command', () => {
     const [{ filename, files }] = JSON.parse(stdout)
     const paths = (files as { path: string }[]).map(({ path }) => path)
     writeFileSync(join(dir, 'paths.json'), JSON.stringify(paths))
-    await run('tar', ['xzf', join(dir, filename), '-C', installed, '--strip-components=1'])
+    archive = join(dir, filename)
+    await unpack()
     const quiet = ['--no-audit', '--no-fund']
     ;({ stderr: warnings } = await run('npm', ['ci', '--omit=dev', ...quiet], { cwd: installed }))
     const env = { ...process.env, npm_config_prefix: join(dir, 'prefix') }
@@ -102,6 +105,12 @@ describe('packed and installed as a global command', () => {
       ([path, { dev, optional }]) => path !== '' && !dev && (!optional || isFound(path)),
     )
     assert.deepEqual(namesOf(found).sort(), namesOf(pinned).sort())
+  })
+
+  test('the command runs after an upgrade that was unpacked over it', async () => {
+    await unpack()
+    const { stdout } = await run(program, ['--version'], { cwd: elsewhere, env: environment({}) })
+    assert.match(stdout, /\d+\.\d+\.\d+/)
   })
 
   test('the package holds the build, and nothing of tests, benches or sources', () => {
