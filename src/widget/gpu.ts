@@ -21,6 +21,10 @@ import {
 const DISPATCH_MS = 10
 /** A dispatch is at most so many times as long as the one before. */
 const GROWTH_MAX = 4
+/** Its work is at least this part of its time. */
+const WAITING_MAX = 4
+/** How often a hidden page looks whether it is shown. */
+const HIDDEN_MS = 250
 /** A device that is open keeps some cards from sleeping. */
 const IDLE_MS = 10_000
 
@@ -97,10 +101,12 @@ async function searchOn(
   const dispatch = dispatcher(gpu, nonce, mask)
   const page = bare(document)
   for (let next = start; ; ) {
-    while (page.hidden) {
-      await new Promise(resolve => page.addEventListener('visibilitychange', resolve, { once: true }))
-    }
     if (!goesOn(next - start)) throw new Error('the search is over')
+    if (page.hidden) {
+      // Not by an event: the search also ends while the page is hidden, and then the device must be closed.
+      await new Promise(resolve => setTimeout(resolve, HIDDEN_MS))
+      continue
+    }
     const left = COMMON_COUNTERS - (next % COMMON_COUNTERS)
     const groups = Math.min(gpu.groups, left / COUNTERS_PER_GROUP)
     const beganMs = nowMs()
@@ -114,7 +120,9 @@ async function searchOn(
     }
     next += groups * COUNTERS_PER_GROUP
     gpu.latencyMs = Math.min(gpu.latencyMs, dispatchMs)
-    const wanted = Math.floor((groups * DISPATCH_MS) / (dispatchMs - gpu.latencyMs))
+    // A browser with a coarse clock, or that answers late, would seem to have waited for all of it.
+    const workMs = Math.max(dispatchMs - gpu.latencyMs, dispatchMs / WAITING_MAX)
+    const wanted = Math.floor((groups * DISPATCH_MS) / workMs)
     gpu.groups = Math.max(1, Math.min(GROWTH_MAX * groups, wanted))
   }
 }

@@ -205,7 +205,9 @@ export function searchOnGpu(
 ): Promise<number> {
   const load = () => loadModule<typeof import('./gpu.ts')>(codeBase + ASSET_NAMES.gpuJs, ASSET_PINS.gpuJs)
   return new Promise(resolve => {
-    if (puzzle.difficulty < GPU_BITS_MIN || gpu === 'off' || !codeBase || !navigator.gpu) return
+    // Any other word switches it off.
+    const isAllowed = /^(on|software)?$/.test(gpu)
+    if (puzzle.difficulty < GPU_BITS_MIN || !isAllowed || !codeBase || !('gpu' in navigator)) return
     setTimeout(
       () =>
         goesOn(0) &&

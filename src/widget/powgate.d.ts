@@ -54,6 +54,7 @@ export interface PowGateProperties {
   workerSrc: string
   solver: string
   threads: string
+  gpu: string
 }
 
 export interface PowGateElement extends HTMLElement, PowGateProperties {

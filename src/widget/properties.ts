@@ -4,7 +4,7 @@
  */
 
 const PROPERTIES = new Map(
-  'site-key endpoint auto theme invisible disabled action cdata worker-src solver threads'
+  'site-key endpoint auto theme invisible disabled action cdata worker-src solver threads gpu'
     .split(' ')
     .map(attribute => [attribute.replace(/-./, ([, letter]) => letter!.toUpperCase()), attribute]),
 )

@@ -249,7 +249,7 @@ test('ten elements open one device', async () => {
   assert.deepEqual({ adapters, devices }, { adapters: 1, devices: 1 })
 })
 
-test('the GPU pauses while the page is hidden', async () => {
+test('the GPU pauses while the page is hidden, where its device is closed 10 s after the search', async () => {
   const { page } = await open('threads="1" gpu="software"', { key: (await siteOf(28)).siteKey })
   await eventually(20_000, 'dispatches', async () => (await askedOf(page)).dispatches > 3)
   const show = (isHidden: boolean) =>
@@ -262,6 +262,10 @@ test('the GPU pauses while the page is hidden', async () => {
   assert.equal((await askedOf(page)).dispatches, dispatches)
   await show(false)
   await eventually(5000, 'more dispatches', async () => (await askedOf(page)).dispatches > dispatches)
+  await show(true)
+  await page.evaluate('window.lost = false; device.lost.then(() => { lost = true })')
+  await page.evaluate("document.querySelector('pow-gate').gpu = 'off'") // a change of this kind ends the search
+  await eventually(15_000, 'the device is closed', async () => await page.evaluate('lost'))
 })
 
 const BROKEN: Readonly<Record<string, string>> = {
@@ -297,6 +301,7 @@ test('the file is fetched only for hard challenges, and not if the page limits t
   const cases = [
     ['solver="page" gpu="software"', site19.siteKey, 0],
     ['gpu="off"', site22.siteKey, 0],
+    ['gpu="false"', site22.siteKey, 0],
     ['threads="1"', site22.siteKey, 0],
     ['threads="1" gpu="software"', site22.siteKey, 1],
   ] as const

@@ -273,6 +273,10 @@ test('properties for each attribute, also those set before the script was there'
   assert.deepEqual(await attributes('theme', 'disabled', 'worker-src'), ['dark', '', '/powgate-worker.js'])
   await page.evaluate(`Object.assign(${GATE}, { form: 'contact', disabled: false, threads: 2 })`)
   assert.deepEqual(await attributes('form', 'disabled', 'threads'), ['contact', null, '2'])
+  const without = await page.evaluate(`customElements.get('pow-gate').observedAttributes
+    .map(name => name.replace(/-./, ([, letter]) => letter.toUpperCase()))
+    .filter(name => !Object.hasOwn(customElements.get('pow-gate').prototype, name))`)
+  assert.deepEqual(without, ['lang', 'name']) // `lang` is the browser's own
   assert.equal(await page.evaluate(`${GATE}.matches(':state(idle)') && !${GATE}.hasAttribute('state')`), true)
 })
 
