@@ -147,6 +147,7 @@ test('a long solve: progress, a word after 10 and 30 seconds, and a button that 
   await page.getByRole('button', { name: 'Verify' }).click()
   const bar = page.getByRole('progressbar', { name: 'Human verification' })
   await bar.waitFor()
+  await page.locator('pow-gate .mark[d=""]').waitFor({ state: 'attached' }) // it hashes
   const cancel = page.getByRole('button', { name: 'Cancel' })
   for (const [seconds, count] of [
     [5, 0],
