@@ -15,7 +15,8 @@ export function metricsRoute(
   supervisor: Pick<Supervisor, 'askStats'>,
   { deployment, metricsSites }: Pick<Config, 'deployment' | 'metricsSites'>,
 ): AdminRoute {
-  const ofSites = metricsSites.flatMap(site =>
+  // For an alert that compares with yesterday, a site that never succeeds needs a 0 too.
+  const zeros = metricsSites.flatMap(site =>
     ENDPOINT_NAMES.map(name => [`siteRequests ${site} ${name} ok`, 0]),
   )
   return {
@@ -23,7 +24,7 @@ export function metricsRoute(
     async handle(_request, response) {
       await supervisor.askStats()
       const values: Values = {
-        ...Object.fromEntries(ofSites),
+        ...Object.fromEntries(zeros),
         ...totals.values(),
         ...(await primaryGauges(totals)),
       }

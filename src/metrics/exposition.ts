@@ -25,12 +25,12 @@ export function exposition(values: Values, deployment = ''): string {
     const samples =
       type === 'histogram' ? histograms(metric, names.get(key)!, all) : singles(metric, names.get(key)!, all)
     if (samples !== '')
-      text += `# HELP ${name} ${help.replace(/[\\\n]/g, escaped)}\n# TYPE ${name} ${type}\n${of(deployment, samples)}`
+      text += `# HELP ${name} ${help.replace(/[\\\n]/g, escaped)}\n# TYPE ${name} ${type}\n${labelled(samples, deployment)}`
   }
   return text
 }
 
-function of(deployment: string, samples: string): string {
+function labelled(samples: string, deployment: string): string {
   if (deployment === '') return samples
   return samples.replace(
     /^(\w+)(\{?)/gm,
