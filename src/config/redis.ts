@@ -199,6 +199,8 @@ export function parseRedisUrl(text: string): RedisTarget | undefined {
     const authority = part.replace(/^rediss?(\+cluster|\+sentinel)?:\/\//, '')
     if (authority === '' || (part !== authority && !part.startsWith(`${scheme}://`))) return undefined
     if (!URL.canParse(`redis://${authority}`)) return undefined
+    // Probably a comma in a password.
+    if (part === authority && part.includes('@') && !parts[0]!.includes('@')) return undefined
     urls.push(new URL(`redis://${authority}`))
   }
   const [engine, mode] = scheme.split('+')

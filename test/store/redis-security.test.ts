@@ -301,6 +301,18 @@ describe('a Cluster over TLS, a restricted user', () => {
   })
 })
 
+test('an encoded password of any characters works, and any password of a user with nopass', async () => {
+  const password = 'a,#/?%:@ä+ 1'
+  const server = await RedisServer.start(['--user', 'open on nopass ~* &* +@all'])
+  try {
+    await server.ask('acl', 'setuser', 'closed', 'on', `>${password}`, '~*', '+@all')
+    for (const credentials of [`closed:${encodeURIComponent(password)}`, 'open:any'])
+      await withStore({ REDIS_URL: server.url.replace('//', `//${credentials}@`) }, exercise)
+  } finally {
+    await server.stop()
+  }
+})
+
 test('the cause of an outage, by what ioredis and Redis say', () => {
   const rows: [cause: string, why: string][] = [
     ['auth', 'WRONGPASS invalid username-password pair or user is disabled.'],

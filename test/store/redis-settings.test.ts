@@ -127,6 +127,17 @@ test('each problem is one line that names the setting and repeats no secret', ()
   const broken = file('broken', '-----BEGIN CERTIFICATE-----\nSECRET-TEXT\n-----END CERTIFICATE-----\n')
   const rows: [settings: Record<string, string>, problem: RegExp][] = [
     [{ REDIS_URL: 'redis://SECRET-TEXT:50%off@h' }, /^REDIS_URL: expected redis:/],
+    ...[
+      '1,SECRET-TEXT',
+      '1,2:SECRET-TEXT',
+      '1#SECRET-TEXT',
+      '1/SECRET-TEXT',
+      '1?SECRET-TEXT',
+      'SECRET-TEXT%',
+    ].map((password): [Record<string, string>, RegExp] => [
+      { REDIS_URL: `redis://u:${password}@h` },
+      /^REDIS_URL: expected redis:.* write , # \/ \? % as %2C %23 %2F %3F %25$/,
+    ]),
     [{ REDIS_URL: 'redis://:SECRET-TEXT@a,:other@b' }, /^REDIS_URL: expected/],
     [{ REDIS_URL: 'redis://h?tls=SECRET-TEXT' }, /^REDIS_URL: expected/],
     [{ REDIS_URL: 'redis://:SECRET-TEXT@::1:6379' }, /^REDIS_URL: expected/],
@@ -139,7 +150,10 @@ test('each problem is one line that names the setting and repeats no secret', ()
       /^POWGATE_REDIS_PASSWORD: REDIS_URL has another password/,
     ],
     [{ REDIS_URL: 'redis://h', POWGATE_REDIS_USER: 'u' }, /^POWGATE_REDIS_PASSWORD: needed with a user/],
-    [{ REDIS_URL: 'redis://u@h' }, /^POWGATE_REDIS_PASSWORD: needed with a user/],
+    [
+      { REDIS_URL: 'redis://u@h' },
+      /^POWGATE_REDIS_PASSWORD: needed with a user.*, any for a user with nopass/,
+    ],
     [{ POWGATE_REDIS_PASSWORD: 'SECRET-TEXT' }, /^POWGATE_REDIS_PASSWORD: of no use without REDIS_URL/],
     [{ [CA]: ca }, /^POWGATE_REDIS_TLS_CA: of no use without REDIS_URL/],
     [
