@@ -9,7 +9,8 @@ import { type AdminRoute, sendError, sendJson } from './server.ts'
 
 export const RECORDS_PATH = '/sites.json'
 /** Added by proxies, sidecars and browsers. */
-const FORWARDED = /^(forwarded|via|origin|x-real-ip|x-(forwarded|envoy)-.*|sec-fetch-site)$/
+const FORWARDED =
+  /^(forwarded|via|origin|referer|(x-real|x-client|true-client)-ip|x-request-id|cf-.*|x-(forwarded|envoy)-.*|sec-fetch-(site|dest|user))$/
 
 export function recordsRoute(keeper: { records(): Promise<CachedRecords> }): AdminRoute {
   return {

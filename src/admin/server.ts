@@ -7,6 +7,7 @@
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
 import { isIP, isIPv4, type Socket } from 'node:net'
 import { hostname } from 'node:os'
+import { setImmediate } from 'node:timers/promises'
 import type { Config } from '../config/config.ts'
 import { ListenError } from '../config/ports.ts'
 import { isLoopback } from '../domain/address.ts'
@@ -52,7 +53,10 @@ export function startAdminServer(
     )
   }
   const names = [...adminHosts, hostname().toLowerCase()]
-  const byPath = new Map([...healthRoutes(supervisor), ...routes].map(route => [route.path, route]))
+  const health = healthRoutes(supervisor)
+  const byPath = new Map([...health, ...routes].map(route => [route.path, route]))
+  const isHealthCheck = (request: IncomingMessage) => health.some(({ path }) => path === pathOf(request))
+  const inTurn = turnTaker()
   const server = createServer(
     {
       maxHeaderSize: HEADER_BYTES_MAX,
@@ -61,11 +65,14 @@ export function startAdminServer(
       connectionsCheckingInterval: SLOW_MS / 10,
     },
     (request, response) => {
-      void serve(request, response, byPath, names).catch(error => {
-        log.error({ err: error, path: pathOf(request) }, 'the admin port ran into a fault')
-        if (response.headersSent) response.destroy()
-        else sendError(response, 500, 'internal', 'powgate ran into a fault; see its log.')
-      })
+      const answer = () =>
+        serve(request, response, byPath, names).catch(error => {
+          log.error({ err: error, path: pathOf(request) }, 'the admin port ran into a fault')
+          if (response.headersSent) response.destroy()
+          else sendError(response, 500, 'internal', 'powgate ran into a fault; see its log.')
+        })
+      if (isHealthCheck(request)) void answer()
+      else inTurn(request.socket, answer)
     },
   )
   server.maxConnections = CONNECTIONS_MAX
@@ -77,6 +84,26 @@ export function startAdminServer(
     server.once('error', error => reject(new ListenError(place, error, 'POWGATE_ADMIN_')))
     server.listen(adminPort, adminHost, () => resolve(server))
   })
+}
+
+/**
+ * Answers one request after the other, with other events in between, so that pipelined ones delay no health check. Connections
+ * take turns.
+ */
+function turnTaker(): (socket: Socket, answer: () => Promise<void>) => void {
+  const lastOf = new WeakMap<Socket, Promise<void>>()
+  let last = Promise.resolve()
+  return (socket, answer) => {
+    const turn = async () => {
+      await setImmediate()
+      if (!socket.destroyed) await answer()
+    }
+    const takeTurn = () => {
+      last = last.then(turn)
+      return last
+    }
+    lastOf.set(socket, (lastOf.get(socket) ?? Promise.resolve()).then(takeTurn))
+  }
 }
 
 function endOldestSilent(server: Server): void {
