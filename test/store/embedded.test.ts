@@ -1,11 +1,13 @@
 import assert from 'node:assert/strict'
-import { execFileSync } from 'node:child_process'
+import { execFileSync, spawn } from 'node:child_process'
+import { once } from 'node:events'
 import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { test } from 'node:test'
 import { nonceTerms } from '../../src/domain/nonce.ts'
 import { discardStaleState, isStateOfThisBoot, openState } from '../../src/store/embedded/environment.ts'
+import { ownDataDir } from '../../src/store/embedded/owner.ts'
 import { EmbeddedRequests, SYSTEM_CLOCKS } from '../../src/store/embedded/requests.ts'
 import { EmbeddedStore } from '../../src/store/embedded/store.ts'
 import { eventually } from '../harness/eventually.ts'
@@ -118,6 +120,34 @@ test('embedded: no step of the wall clock lets a token be redeemed twice', async
     assert.equal(await tokenOn({ requests }, { redeem }), 'used', text)
     await state.file.close()
   }
+})
+
+test('embedded: a service that finds the owner of another container in its data directory ends, at its start and later', async t => {
+  const other = 'another-boot pid:[1]'
+  for (const name of ['owner.1', `owner.${process.pid}`]) {
+    const dataDir = tempDir(t)
+    // Both start at the same moment: neither has seen the other's file before it wrote its own.
+    const started = ownDataDir(dataDir, assert.fail)
+    assert.ok(existsSync(join(dataDir, `owner.${process.pid}`)))
+    writeFileSync(join(dataDir, name), other)
+    await assert.rejects(
+      started,
+      /^StoreSetupError: POWGATE_DATA_DIR: .* is in use by a service in another container/,
+    )
+  }
+  // Frozen until another took the directory.
+  const dataDir = tempDir(t)
+  const module = new URL('../../src/store/embedded/owner.ts', import.meta.url).href
+  const code = `await (await import('${module}')).ownDataDir('${dataDir}', console.error); console.log('owns'); setInterval(() => {}, 1000)`
+  const child = spawn(process.execPath, ['--import', 'tsx', '--input-type=module', '-e', code])
+  t.after(() => child.kill('SIGKILL'))
+  let errors = ''
+  child.stderr.on('data', text => (errors += text))
+  const closed = once(child, 'close')
+  await once(child.stdout, 'data')
+  writeFileSync(join(dataDir, 'owner.1'), other)
+  assert.deepEqual(await closed, [1, null], errors)
+  assert.match(errors, /is in use by a service in another container/)
 })
 
 test('embedded: what another process has made is there at once, also in the same turn of the event loop', async t => {
