@@ -147,7 +147,7 @@ async function runTry(input: Input): Promise<void> {
   compare(redemption.answer, documented, isJson)
 }
 
-const portOf = (url: URL) => Number(url.port || 80)
+const portOf = (url: URL) => Number(url.port || (url.protocol === 'https:' ? 443 : 80))
 
 /** Otherwise those of a first start. */
 async function keysOf(input: Input): Promise<FirstKeys> {

@@ -127,6 +127,34 @@ for (const kind of STORE_KINDS) {
       }
     })
 
+    test('try sends the keys of a first start to this service alone: no other port or host gets a request', async () => {
+      let requests = 0
+      const other = createServer((_, response) => {
+        requests++
+        response.end()
+      }).listen(0, '127.0.0.1')
+      await once(other, 'listening')
+      const otherPort = (other.address() as AddressInfo).port
+      const { port } = service
+      try {
+        for (const url of [`http://127.0.0.1:${port}`, `http://localhost:${port}/`])
+          assert.equal((await powgate.json('try --url', url)).redemption.answer.success, true, url)
+        for (const url of [
+          `http://127.0.0.1:${otherPort}`,
+          `http://localhost:${otherPort}`,
+          `http://0.0.0.0:${port}`,
+          `http://127.0.0.1.example:${port}`,
+          'https://localhost',
+        ]) {
+          const problem = await powgate.problem(2, 'try --url', url)
+          assert.match(problem, /expected both, or neither .* for this machine's service alone$/, url)
+        }
+        assert.equal(requests, 0)
+      } finally {
+        other.close()
+      }
+    })
+
     test('try --as calls as the clients of each vendor do, and compares the answers', async () => {
       const origins = '--origin https://shop.example --origin https://www.shop.example'
       const { siteKey, apiKey } = await powgate.json(`site create --name moved --base 16 --min 16 ${origins}`)
