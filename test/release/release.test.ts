@@ -72,14 +72,24 @@ test('the bill of materials names each package that is installed for production'
     if (path !== '') assert.equal(names.includes(name), dev !== true, name)
 })
 
-test('each step of a workflow is an action, or a script of this repository', () => {
-  for (const name of ['checks', 'release']) {
-    const { jobs } = parse(read(`.github/workflows/${name}.yml`))
-    for (const { steps } of Object.values(jobs) as { steps: { uses?: string; run?: string }[] }[])
-      for (const { uses, run } of steps)
+interface Job {
+  readonly permissions?: Readonly<Record<string, string>>
+  readonly steps: readonly { uses?: string; run?: string; with?: Record<string, unknown> }[]
+}
+
+test('each step of a workflow is an action at a commit, or a script of this repository; no token is left to them', () => {
+  for (const name of ['checks', 'docs', 'release']) {
+    const { jobs, permissions } = parse(read(`.github/workflows/${name}.yml`))
+    assert.deepEqual(permissions, { contents: 'read' })
+    for (const job of Object.values<Job>(jobs))
+      for (const { uses, run, with: inputs } of job.steps) {
         assert.match(
           uses ?? run ?? '',
-          /^(\w[\w-]*\/[\w-]+@(v\d+|[0-9a-f]{40})$|\.ci\/run( release)?$|scripts\/|npm |git (config|merge-base) )/,
+          /^(\w[\w-]*\/[\w-]+@[0-9a-f]{40}$|\.ci\/run( release)?$|scripts\/|npm |git (config|merge-base) )/,
         )
+        if (uses?.startsWith('actions/checkout@')) assert.equal(inputs?.['persist-credentials'], false, name)
+        if (job.permissions?.['id-token'] !== undefined)
+          assert.doesNotMatch(run ?? '', /\.ci\/run|npm (ci|test)/)
+      }
   }
 })
