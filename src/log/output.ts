@@ -10,8 +10,11 @@ const [STDOUT, STDERR] = [1, 2]
 const RETRY_MS = 1000
 /** A pipe or socket is full while its reader is busy. */
 const RETRY_FULL_MS = 20
+const FULL = 'EAGAIN'
 /** About half a megabyte. */
 const WAITING_MAX = 1000
+/** How long the end of the process waits for the reader. */
+const LAST_MS = 300
 
 export class LogOutput implements DestinationStream {
   linesLost = 0
@@ -25,7 +28,19 @@ export class LogOutput implements DestinationStream {
 
   constructor(fd = STDOUT) {
     this.#target = withoutWaiting(fd)
-    process.on('exit', () => this.#writeWaiting())
+    process.on('exit', () => this.#writeLast())
+  }
+
+  #writeLast(): void {
+    const pause = new Int32Array(new SharedArrayBuffer(4))
+    const giveUpAtMs = performance.now() + LAST_MS
+    this.#writeWaiting()
+    while (this.#cause === FULL && performance.now() < giveUpAtMs) {
+      Atomics.wait(pause, 0, 0, RETRY_FULL_MS)
+      this.#writeWaiting()
+    }
+    const lost = this.#waiting.length + this.#lostNow
+    if (lost > 0) tellStderr(`${lost} lines of the log were lost at the end (${this.#cause})\n`)
   }
 
   write(line: string): void {
@@ -52,7 +67,7 @@ export class LogOutput implements DestinationStream {
   }
 
   #failed({ code = 'an error' }: NodeJS.ErrnoException): void {
-    const isFull = code === 'EAGAIN'
+    const isFull = code === FULL
     if (this.#cause === '' && !isFull)
       tellStderr(`the log cannot be written (${code}): its lines wait, then are lost\n`)
     this.#cause = code

@@ -428,6 +428,7 @@ describe('a reader of the log that pauses', () => {
         ...{ POWGATE_LOG_FORMAT: 'json', POWGATE_OVERLOAD_MS: '0' },
       }
       const child = spawn(command, args, { env }) // nobody reads what it writes
+      let problems = ''
       const signal = (name: NodeJS.Signals) => listeningPids(adminPort).map(pid => process.kill(pid, name))
       const stop = async () => {
         signal('SIGKILL')
@@ -457,5 +458,14 @@ describe('a reader of the log that pauses', () => {
       closeIdleConnections()
       signal('SIGTERM')
       await eventually(5000, 'the end', async () => listeningPids(adminPort).length === 0)
+      if (kind !== 'a socket') return
+      child.stderr.setEncoding('utf8').on('data', text => (problems += text))
+      // The primary process, and a worker that had lost lines before.
+      const told = /(\d+ lines of the log were lost at the end \(EAGAIN\)\n){2}/
+      await eventually(
+        5000,
+        () => problems,
+        () => told.test(problems),
+      )
     })
 })
