@@ -1,4 +1,4 @@
-/** `powgate check`: reports configuration mistakes and what the service would do. Changes nothing. */
+/** `powgate check`: reports configuration mistakes and what the service would do, in the order of docs/go-live.md. Changes nothing. */
 
 import { once } from 'node:events'
 import { accessSync, constants } from 'node:fs'
@@ -31,9 +31,9 @@ export async function check(env: Environment): Promise<CheckResults> {
 
 async function examine(config: Config, env: Environment, findings: CheckResults): Promise<void> {
   findings.warnings.push(...config.warnings)
+  describeSecrets(config, env, findings)
   await describeListening(config, findings)
   describeAddresses(config, findings)
-  describeSecrets(config, env, findings)
   const isShardsSet = gatherSettings(env).values.POWGATE_REDIS_SHARDS !== undefined
   const sites = await checkStore(config, isShardsSet, findings)
   for (const siteKey of config.metricsSites)
@@ -45,12 +45,13 @@ async function examine(config: Config, env: Environment, findings: CheckResults)
 }
 
 async function describeListening(
-  { host, port, workers }: Config,
+  { host, port, workers, demo }: Config,
   { facts, warnings, problems }: CheckResults,
 ): Promise<void> {
   const where = port === 0 ? `${host}, on a free port` : `${host}:${port}`
   facts.push(['listens on', `${where}, with ${workers} worker${workers === 1 ? '' : 's'}`])
   facts.push(['HTTP server', serverBuildText()])
+  if (demo === 'on') warnings.push('POWGATE_DEMO is on: /demo is public')
   if (!serverBuild().isKnown) warnings.push(UNKNOWN_BUILD)
   await import('uWebSockets.js').catch(error => {
     problems.push(`the HTTP server cannot be loaded, npm ci puts it back: ${(error as Error).message}`)
@@ -83,7 +84,7 @@ function describeSecrets(config: Config, env: Environment, { facts, warnings }: 
   if (new Set(secrets).size < secrets.length) warnings.push('POWGATE_SECRETS: a secret is there twice')
 }
 
-function describeRules(config: Config, { facts, warnings, notes }: CheckResults): void {
+function describeRules(config: Config, { facts, notes }: CheckResults): void {
   const { limits, failOpen, challengeLifetimeMs, tokenLifetimeMs } = config
   facts.push([
     'limits a minute',
@@ -105,7 +106,6 @@ function describeRules(config: Config, { facts, warnings, notes }: CheckResults)
       'without Redis',
       open.length === 0 ? 'everything is refused' : `${open.join(', ')} go on from memory`,
     ])
-  if (config.demo === 'on') warnings.push('POWGATE_DEMO is on: /demo is public')
 }
 
 function describeWatching(

@@ -77,7 +77,7 @@ async function checkEmbedded(config: Config, findings: CheckResults): Promise<re
   findings.facts.push(['store', `embedded, in ${dataDir}`])
   prepareDataDir(nearestExisting(dataDir), false)
   if (!existsSync(dataDir)) {
-    findings.facts.push(['sites', 'none yet: the start makes the directory, a secret and a demo site'])
+    findings.facts.push(['sites', 'none yet: the start makes the directory, and a site open to every origin'])
     return []
   }
   const openness = opennessOf(dataDir)
@@ -93,7 +93,11 @@ async function checkEmbedded(config: Config, findings: CheckResults): Promise<re
   if (existsSync(join(dataDir, 'sites'))) {
     const store = await openSiteStore(config)
     sites = await countSites(store, findings).finally(() => store.close())
-  } else findings.facts.push(['sites', 'none yet: the start makes a demo site'])
+  } else
+    findings.facts.push([
+      'sites',
+      'none yet: unless you create one first, the start makes one open to every origin',
+    ])
   // The next start deletes another boot's state, damaged or not.
   const isOfThisBoot = isStateOfThisBoot(dataDir)
   const damage = isOfThisBoot ? damageIn(dataDir, 'state') : undefined

@@ -4,7 +4,7 @@
  */
 
 import assert from 'node:assert/strict'
-import { existsSync, writeFileSync } from 'node:fs'
+import { existsSync, readFileSync, writeFileSync } from 'node:fs'
 import { type AddressInfo, createServer, type Server } from 'node:net'
 import { join } from 'node:path'
 import { after, before, describe, test } from 'node:test'
@@ -282,11 +282,17 @@ describe('good configurations', () => {
     assert.match(await powgate.with(env).text('check'), /^It would start/m)
   })
 
-  test('before the first start: says what would be made, and makes nothing', async () => {
+  test('before the first start: says in the order of go-live.md what would be made, and makes nothing', async () => {
     const text = await powgate.with({ PORT: String(await freePort()) }).text('check')
+    const facts = Array.from(text.matchAll(/^ {2}(.+?) {2,}/gm), ([, name]) => name)
+    const settings = ['listens on', 'HTTP server', 'visitors are']
+    const site = ['store', 'sites', 'limits a minute', 'lifetimes']
+    assert.deepEqual(facts, ['secrets', ...settings, ...site, 'health, metrics'])
+    const page = readFileSync(new URL('../../docs/go-live.md', import.meta.url), 'utf8')
+    assert.match(page, /^## [^\n]*secret$.*^## [^\n]*settings$.*^## [^\n]*site, .*^## [^\n]*Watch/ms)
     assert.match(text, /^ {2}listens on +127\.0\.0\.1:\d+, with \d+ workers?$/m)
     assert.match(text, /^ {2}secrets +generated at the start$/m)
-    assert.match(text, /^ {2}sites +none yet/m)
+    assert.match(text, /^ {2}sites +none yet: .* open to every origin$/m)
     assert.match(text, /^warning: HOST is a loopback address.*POWGATE_TRUSTED_PROXIES$/m)
     assert.ok(!existsSync(dataDir))
   })
