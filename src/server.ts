@@ -235,7 +235,7 @@ function overloadGate({ overloadMs, redis }: Config, log: Logger): OverloadGate 
       if (!isShedding) shedSince += shed
       else if (performance.now() - toldAtMs >= OVERLOAD_TOLD_MS) {
         const about = { refusedBefore: shedSince }
-        log.warn(about, 'more requests than can be answered: some are refused, challenges first')
+        log.warn(about, 'shedding load: requests queue, so some are refused, challenges first')
         toldAtMs = performance.now()
         shedSince = 0
       }

@@ -49,7 +49,7 @@ export function startAdminServer(
   if (!isLoopback(adminHost)) {
     log.warn(
       { adminHost, adminPort },
-      'the admin port can be reached from other hosts and has no password: see that only those who may can reach it',
+      'the admin port can be reached from other hosts and has no password: let a firewall keep others out',
     )
   }
   const names = [...adminHosts, hostname().toLowerCase()]

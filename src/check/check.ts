@@ -14,6 +14,7 @@ import { CONTRACT_LIMITS } from '../domain/endpoint.ts'
 import { Keyring } from '../domain/keyring.ts'
 import { OUTCOMES } from '../domain/outcome.ts'
 import type { SiteRecord } from '../domain/site.ts'
+import { systemErrorText } from '../domain/system-error.ts'
 import { migratesConnections, openFilesMax } from '../http/open-files.ts'
 import { serverBuild, serverBuildText, UNKNOWN_BUILD } from '../server-build.ts'
 import { type CheckResults, checkStore } from './store.ts'
@@ -54,21 +55,24 @@ async function describeListening(
   if (demo === 'on') warnings.push('POWGATE_DEMO is on: /demo is public')
   if (!serverBuild().isKnown) warnings.push(UNKNOWN_BUILD)
   await import('uWebSockets.js').catch(error => {
-    problems.push(`the HTTP server cannot be loaded, npm ci puts it back: ${(error as Error).message}`)
+    problems.push(`the HTTP server cannot be loaded; run npm ci to restore it: ${(error as Error).message}`)
   })
 }
 
 function describeAddresses(config: Config, { facts, notes }: CheckResults): void {
   if (config.trustedProxies.isEmpty) {
-    facts.push(['visitors are', 'whoever connects: X-Forwarded-For is ignored'])
+    facts.push(['visitors are', 'the addresses that connect: X-Forwarded-For is ignored'])
     if (!isLoopback(config.host))
       notes.push(
-        'nobody is trusted: behind a proxy or balancer all visitors would be that one address; if there is one, set POWGATE_TRUSTED_PROXIES',
+        'no proxy is trusted: behind one, all visitors would share its address and one rate limit; if you have one, set POWGATE_TRUSTED_PROXIES',
       )
     return
   }
   const protocol = config.proxyProtocol ? 'PROXY protocol v2 and X-Forwarded-For' : 'X-Forwarded-For'
-  facts.push(['visitors are', `whom the trusted proxies name by ${protocol}; else whoever connects`])
+  facts.push([
+    'visitors are',
+    `those that trusted proxies name by ${protocol}, else the addresses that connect`,
+  ])
 }
 
 function describeSecrets(config: Config, env: Environment, { facts, warnings }: CheckResults): void {
@@ -81,7 +85,8 @@ function describeSecrets(config: Config, env: Environment, { facts, warnings }: 
   const from = env.POWGATE_SECRETS ? 'the environment' : 'a file'
   const keyIds = secrets.map(secret => new Keyring([secret]).signing.kid)
   facts.push(['secrets', `${secrets.length} from ${from}; the first signs, with key id ${keyIds[0]}`])
-  if (new Set(secrets).size < secrets.length) warnings.push('POWGATE_SECRETS: a secret is there twice')
+  if (new Set(secrets).size < secrets.length)
+    warnings.push('POWGATE_SECRETS: the same secret is listed twice; remove one')
 }
 
 function describeRules(config: Config, { facts, notes }: CheckResults): void {
@@ -120,7 +125,7 @@ function describeWatching(
   try {
     accessSync(dirname(traceFile), constants.W_OK)
   } catch (error) {
-    problems.push(`POWGATE_TRACE_FILE: cannot write there: ${(error as Error).message}`)
+    problems.push(`POWGATE_TRACE_FILE: cannot write to ${dirname(traceFile)}: ${systemErrorText(error)}`)
   }
 }
 

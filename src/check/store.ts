@@ -108,7 +108,11 @@ async function checkEmbedded(config: Config, findings: CheckResults): Promise<re
   } else if (isOfThisBoot) {
     const store = await createStore(config, { sweeps: false, deadlineMs: PATIENT_MS })
     await tryRequests(store.requests, findings).finally(() => store.close())
-  } else findings.facts.push(['scripts', 'not tried: there is no state of this boot yet, the start makes it'])
+  } else
+    findings.facts.push([
+      'scripts',
+      'not tried: the store has no data since this boot, and the start prepares it',
+    ])
   return sites
 }
 
@@ -124,7 +128,7 @@ async function countSites(store: SiteStore, findings: CheckResults): Promise<rea
   findings.facts.push(['API keys', `${valid} valid, ${keys.length - valid} not`])
   findings.warnings.push(...sites.flatMap(siteWarnings))
   if (sites.length === 0)
-    findings.warnings.push('there are no sites: create one with site create --name NAME')
+    findings.warnings.push('there are no sites yet: powgate site create --name NAME --origin ORIGIN')
   return sites
 }
 

@@ -18,11 +18,11 @@ export const AUDIT_COMMAND: CommandEntry = {
       value: { placeholder: 'KEY', ...SITE_KEY_RULE },
     },
     limit: {
-      about: `How many, at most. Default: ${ENTRIES}.`,
+      about: `Most changes to show. Default: ${ENTRIES}.`,
       value: integer('N', 1, 1_000_000).text,
     },
     since: {
-      about: 'Only changes from then on.',
+      about: 'Only changes since then.',
       value: {
         placeholder: 'WHEN',
         expects:

@@ -206,24 +206,24 @@ export function overview(commands: readonly Command[]): string {
   const calls = commands.map(({ name, positionals, about }) => {
     return [[name, ...positionals.map(positionalWord)].join(' '), about] as const
   })
-  return `powgate: the service, its sites and API keys, and what an operator asks of it
+  return `powgate: runs the service, manages its sites and API keys, and answers an operator's questions
 
 Usage: ${PROGRAM} COMMAND [flags]
 
-First steps: serve, site create, widget (the tag for a page), try (the whole flow). \`site\` or \`key\` in front is part of the name.
+First steps: serve, site create, widget (the tag for a page), try (the whole flow). Some names have two words.
 
 Commands:
 ${columns(calls)}
 
 Flags:
 ${columns([
-  ['--help', 'Print this help; after a command, its own.'],
-  ['--config FILE', 'Of every command: the file of settings that serve is given.'],
+  ['--help', 'Print this help, or that of the command before it.'],
+  ['--config FILE', 'The file of settings that the service reads. Every command takes it.'],
   ['--version', 'Print the version.'],
 ])}
 
-All but serve work beside the running service, on its store. They read the same settings: REDIS_URL, or without it
-POWGATE_DATA_DIR (./data), which only serve makes. ${PROGRAM} serve --help lists every setting. POWGATE_ACTOR is who the audit log says it was.
+All commands but serve work on the store of the service, while it runs or not. They read the same settings: REDIS_URL, or else
+POWGATE_DATA_DIR (./data), which only serve creates. ${PROGRAM} serve --help lists every setting. The audit log names you by POWGATE_ACTOR.
 
 Examples:
   ${PROGRAM} serve

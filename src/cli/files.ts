@@ -2,6 +2,7 @@
 
 import { createReadStream } from 'node:fs'
 import type { Kind } from '../domain/kinds.ts'
+import { systemErrorText } from '../domain/system-error.ts'
 import { AdminError } from '../sites/sites.ts'
 import type { FlagValue } from './command.ts'
 
@@ -24,7 +25,7 @@ export async function readBytes(flag: string, path: string): Promise<Buffer> {
       if (length > FILE_BYTES_MAX) throw new Error(`longer than ${FILE_BYTES_MAX} bytes`)
     }
   } catch (error) {
-    throw new AdminError(`--${flag}: cannot read ${path}: ${(error as Error).message}`)
+    throw new AdminError(`--${flag}: cannot read ${path}: ${systemErrorText(error)}`)
   }
   return Buffer.concat(chunks)
 }

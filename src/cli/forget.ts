@@ -18,7 +18,7 @@ const ADDRESS: Positional = {
 
 export const FORGET_COMMAND: CommandEntry = {
   name: 'forget',
-  about: 'Remove what the store has of an address, and tell what else may hold it.',
+  about: 'Delete what the store has about an address, and say where else it may be kept.',
   positionals: [ADDRESS],
   flags: {},
   example: '203.0.113.7',

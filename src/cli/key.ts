@@ -29,15 +29,15 @@ const EXAMPLE_KEY_ID = 'k3yId0Xy'
 
 const KEY_FLAGS = {
   name: {
-    about: 'What people call the key, such as the backend that has it.',
+    about: 'Name of the key, for example the backend that has it.',
     value: { placeholder: 'NAME', ...NAME },
   },
   expires: {
-    about: 'When the key ends: a date, a time or how long from now. Without: never.',
+    about: 'When the key expires: a date, a time, or a duration from now. Default: never.',
     value: {
       placeholder: 'WHEN',
       expects:
-        'a moment to come: 2027-01-31 (its start in UTC), 2027-01-31T12:00Z, or a length such as 90d or 12h',
+        'a time in the future: 2027-01-31 (its start in UTC), 2027-01-31T12:00Z, or a duration such as 90d or 12h',
       accepts: text => (whenMs(text, 1) ?? 0) > Date.now(),
     },
   },
@@ -45,13 +45,13 @@ const KEY_FLAGS = {
 
 const UPDATE_FLAGS = {
   ...KEY_FLAGS,
-  'no-expiry': { about: 'Let the key never end.', contradicts: 'expires' },
+  'no-expiry': { about: 'The key never expires.', contradicts: 'expires' },
 } as const satisfies Record<string, Flag>
 
 export const KEY_COMMANDS: readonly CommandEntry[] = [
   {
     name: 'key create',
-    about: 'Create one more API key of a site, which is shown only now.',
+    about: 'Create another API key for a site. It is shown only now.',
     positionals: [SITE_KEY],
     flags: KEY_FLAGS,
     example: 'site_0123456789ABCDEFabcdef --name backend --expires 90d',
@@ -59,14 +59,14 @@ export const KEY_COMMANDS: readonly CommandEntry[] = [
   },
   {
     name: 'key list',
-    about: 'List the API keys of a site, or of all: last use (to the minute), expiry, state.',
+    about: 'List the API keys of one site or of all, with their last use (to the minute), expiry and state.',
     positionals: [{ ...SITE_KEY, isOptional: true }],
     example: 'site_0123456789ABCDEFabcdef',
     run: runList,
   },
   {
     name: 'key update',
-    about: 'Change the name of an API key, or when it ends. Workers see it within two seconds.',
+    about: 'Change the name or the expiry of an API key. Workers take it over within two seconds.',
     positionals: [KEY_ID],
     flags: UPDATE_FLAGS,
     example: `${EXAMPLE_KEY_ID} --expires 7d`,
@@ -74,7 +74,7 @@ export const KEY_COMMANDS: readonly CommandEntry[] = [
   },
   {
     name: 'key revoke',
-    about: 'Refuse an API key from now on; it cannot be undone. Workers see it within two seconds.',
+    about: 'Revoke an API key for good. Workers refuse it within two seconds.',
     positionals: [KEY_ID],
     example: EXAMPLE_KEY_ID,
     run: runRevoke,

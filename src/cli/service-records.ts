@@ -22,7 +22,7 @@ export async function recordsOfService(): Promise<CachedRecords> {
   } catch (error) {
     const { message, cause } = error as Error
     throw new AdminError(
-      `the service at ${url} does not say what it knows: ${(cause as Error)?.message ?? message}`,
+      `cannot read the sites of the service at ${url}: ${(cause as Error)?.message ?? message}`,
     )
   }
 }

@@ -28,7 +28,7 @@ const EXAMPLE_SITE_KEY = 'site_0123456789ABCDEFabcdef'
 const [RAISE_MS_MIN, RAISE_MS_MAX] = [60_000, 86_400_000]
 const RAISE_LENGTH: FlagValue = {
   placeholder: 'TIME',
-  expects: 'a length from 1m to 1d, such as 2h',
+  expects: 'a duration from 1m to 1d, such as 2h',
   accepts: text => {
     const length = lengthMs(text) ?? 0
     return length >= RAISE_MS_MIN && length <= RAISE_MS_MAX
@@ -38,7 +38,7 @@ const RAISE_LENGTH: FlagValue = {
 export const SITE_COMMANDS: readonly CommandEntry[] = [
   {
     name: 'site create',
-    about: 'Create a site and its first API key, which is shown only now.',
+    about: 'Create a site and its first API key. The key is shown only now.',
     flags: { ...SITE_FLAGS, name: { ...SITE_FLAGS.name!, isRequired: true } },
     example: '--name shop --origin https://shop.example --origin https://*.shop.example',
     run: runCreate,
@@ -51,14 +51,15 @@ export const SITE_COMMANDS: readonly CommandEntry[] = [
   },
   {
     name: 'site show',
-    about: 'Show a site, what it has learned of its visitors, and the ids of its API keys.',
+    about: 'Show a site, what powgate has learned about its visitors, and the ids of its API keys.',
     positionals: [SITE_KEY],
     example: EXAMPLE_SITE_KEY,
     run: runShow,
   },
   {
     name: 'site update',
-    about: 'Change a site. What no flag names stays as it is. Workers see a change within two seconds.',
+    about:
+      'Change a site. Settings without a flag stay as they are. Workers take a change over within two seconds.',
     positionals: [SITE_KEY],
     flags: { ...SITE_FLAGS, ...CLEARING_FLAGS },
     example: `${EXAMPLE_SITE_KEY} --base 20 --plan pro --block 203.0.113.0/24`,
@@ -80,9 +81,11 @@ export const SITE_COMMANDS: readonly CommandEntry[] = [
   },
   {
     name: 'site delete',
-    about: 'Delete a site with its API keys, for good. Its key is never made again.',
+    about: 'Delete a site and its API keys for good. Its site key is never used again.',
     positionals: [SITE_KEY],
-    flags: { name: { ...SITE_FLAGS.name!, about: 'The name of the site, so that no other is deleted.' } },
+    flags: {
+      name: { ...SITE_FLAGS.name!, about: 'Name of the site, so that you do not delete another by mistake.' },
+    },
     example: `${EXAMPLE_SITE_KEY} --name shop`,
     run: runDelete,
   },

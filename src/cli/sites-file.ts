@@ -19,13 +19,12 @@ import { withStore, writeToStore } from './site-store.ts'
 export const SITES_FILE_COMMANDS: readonly CommandEntry[] = [
   {
     name: 'site export',
-    about:
-      'Print sites as a file for apply, without API keys: all, that of a first start too, but not that of /demo; or those named.',
+    about: 'Print sites as a file for apply, without API keys: those named, or all but that of /demo.',
     positionals: [{ ...SITE_KEY, isOptional: true, repeats: true }],
     flags: {
       'from-service': {
         about:
-          'What the running service still knows, with the hashes of API keys, after its Redis has lost it.',
+          'Ask the running service, which still has sites and the hashes of API keys after its Redis has lost them.',
       },
     },
     example: '> sites.json',
@@ -41,7 +40,7 @@ export const SITES_FILE_COMMANDS: readonly CommandEntry[] = [
 
 export const APPLY_COMMAND: CommandEntry = {
   name: 'apply',
-  about: 'Make the sites as a file says: all of it, or nothing if it has a mistake.',
+  about: 'Create and change sites as a file says: all of them, or none if it has a mistake.',
   flags: {
     file: {
       about: 'File as site export writes it; - is standard input.',
@@ -50,9 +49,9 @@ export const APPLY_COMMAND: CommandEntry = {
       value: fileValue('a file, or - for standard input'),
     },
     'dry-run': { about: 'Only print what would change.' },
-    'disable-missing': { about: 'Disable sites that the file does not name, but for the demo page.' },
+    'disable-missing': { about: 'Disable sites that the file does not name, except that of the demo page.' },
     prune: {
-      about: 'Delete them, with their API keys, for good.',
+      about: 'Delete sites that the file does not name, with their API keys, for good.',
       contradicts: 'disable-missing',
     },
   },

@@ -86,7 +86,10 @@ async function openEnd(flag: 'from' | 'to', place: string): Promise<CopyEnd> {
 
 function orAdminError(error: unknown): never {
   if (error instanceof StoreSetupError) throw new AdminError(error.message)
-  throw new AdminError(`a store failed, the copy is not complete, repeat it: ${(error as Error).message}`, {
-    cause: error,
-  })
+  throw new AdminError(
+    `a store failed and the copy is incomplete. Run the command again: ${(error as Error).message}`,
+    {
+      cause: error,
+    },
+  )
 }

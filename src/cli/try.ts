@@ -11,6 +11,7 @@ import { oneOf } from '../domain/kinds.ts'
 import { isOriginPattern } from '../domain/origin.ts'
 import { PLAIN_ENVIRONMENT } from '../domain/score.ts'
 import { apiKeyId } from '../domain/site.ts'
+import { systemErrorText } from '../domain/system-error.ts'
 import { DIFFICULTY_MAX, DIFFICULTY_MIN, isNonceText } from '../protocol/proof.ts'
 import type { Challenge, RedemptionResult, Solution, VerificationResult } from '../protocol/wire.ts'
 import { type FirstKeys, pathOfFirstKeys, readFirstKeys } from '../sites/first-keys.ts'
@@ -58,10 +59,10 @@ export const TRY_COMMAND: CommandEntry = {
   name: 'try',
   about: 'Send one visitor through a running service: challenge, solving, verification, redemption.',
   flags: {
-    'site-key': { ...SITE_KEY_FLAG, about: 'Public key of the site. Default: as the first start made it.' },
+    'site-key': { ...SITE_KEY_FLAG, about: 'Public key of the site. Default: that of the first start.' },
     'api-key': {
       about:
-        'Secret API key of the site; better in the variable, since every user sees a command line. Default: as above.',
+        'Secret API key of the site; better in the variable, since every user sees a command line. Default: that of the first start.',
       value: {
         placeholder: 'KEY',
         variable: 'POWGATE_API_KEY',
@@ -254,7 +255,7 @@ async function callService<Answer>(
 /** `fetch` wraps errors once, a host with several addresses again. */
 function causeOf(error: Error): string {
   const { cause } = error as { cause?: Error & { code?: string; errors?: Error[] } }
-  return cause?.errors?.[0]?.message || cause?.message || cause?.code || error.message
+  return systemErrorText(cause?.errors?.[0] ?? cause ?? error)
 }
 
 function explanation(response: Response, answer: Record<string, unknown> | undefined): string {

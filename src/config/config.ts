@@ -8,6 +8,7 @@ import { AddressSet, isLoopback, parseRange } from '../domain/address.ts'
 import { isEverybody, riskOfTrusting } from '../domain/client-address.ts'
 import { limitsOf } from '../domain/endpoint.ts'
 import { didYouMean } from '../domain/nearest.ts'
+import { systemErrorText } from '../domain/system-error.ts'
 import { checkedRedis, type RedisTarget } from './redis.ts'
 import { SECRET_CHARACTERS_MIN, SETTINGS, type Setting, type SettingName } from './settings.ts'
 
@@ -122,7 +123,7 @@ function readSecret(name: string, path: string, values: Record<string, string>, 
     // Several master secrets stand on lines of their own.
     else values[secretOf(name)] = secret.split(/\s*\n\s*/).join(',')
   } catch (error) {
-    problems.push(`${name}: cannot read ${path}: ${(error as Error).message}`)
+    problems.push(`${name}: cannot read ${path}: ${systemErrorText(error)}`)
   }
 }
 
@@ -135,7 +136,7 @@ function readSettingsFile(path: string, problems: string[]): Record<string, stri
   try {
     lines = readFileSync(path, 'utf8').split('\n')
   } catch (error) {
-    problems.push(`POWGATE_CONFIG_FILE: cannot read ${path}: ${(error as Error).message}`)
+    problems.push(`POWGATE_CONFIG_FILE: cannot read ${path}: ${systemErrorText(error)}`)
     return settings
   }
   lines.forEach((line, index) => {

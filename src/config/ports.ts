@@ -2,6 +2,7 @@
 
 import { once } from 'node:events'
 import { type AddressInfo, createServer } from 'node:net'
+import { systemErrorText } from '../domain/system-error.ts'
 import type { Config } from './config.ts'
 
 export type ListenAddress = Pick<Config, 'host' | 'port'>
@@ -17,10 +18,11 @@ export class ListenError extends Error {
     error?: NodeJS.ErrnoException,
     prefix: '' | 'POWGATE_ADMIN_' = '',
   ) {
-    const { code = '', message = 'the address cannot be used or the port is taken' } = error ?? {}
+    const { code = '' } = error ?? {}
     const names = ABOUT_PORT.test(code) ? ['PORT'] : ABOUT_HOST.test(code) ? ['HOST'] : ['HOST', 'PORT']
     const variables = names.map(name => prefix + name).join(', ')
-    const cause = code === 'EADDRINUSE' ? 'the port is taken' : message
+    const cause =
+      error === undefined ? 'the address cannot be used or the port is taken' : systemErrorText(error)
     super(`${variables}: cannot listen on ${host}:${port}: ${cause}`)
   }
 }

@@ -12,6 +12,7 @@
 
 import { createPrivateKey, X509Certificate } from 'node:crypto'
 import { readFileSync } from 'node:fs'
+import { systemErrorText } from '../domain/system-error.ts'
 import { SETTINGS, type SettingName } from './settings.ts'
 
 export interface RedisTarget {
@@ -63,7 +64,7 @@ export function checkedRedis(text: Text, named: Named, problems: string[]): Redi
   const url = text('REDIS_URL')
   if (url === '') {
     for (const name of [...DATA_CREDENTIALS, ...SENTINEL_CREDENTIALS, ...TLS_SETTINGS])
-      if (text(name) !== '') problems.push(`${name}: of no use without REDIS_URL`)
+      if (text(name) !== '') problems.push(`${name}: has no effect without REDIS_URL`)
     return undefined
   }
   const target = parseRedisUrl(url)
@@ -117,7 +118,7 @@ function sentinelCredentials(target: RedisTarget, text: Text, problems: string[]
   const [userSetting, passwordSetting] = SENTINEL_CREDENTIALS
   for (const name of SENTINEL_CREDENTIALS)
     if (text(name) !== '' && target.kind !== 'sentinel')
-      problems.push(`${name}: of no use unless REDIS_URL is redis+sentinel:// or rediss+sentinel://`)
+      problems.push(`${name}: has no effect unless REDIS_URL is redis+sentinel:// or rediss+sentinel://`)
   const sentinelUsername = text(userSetting) || undefined
   const sentinelPassword = text(passwordSetting) || undefined
   if (sentinelUsername !== undefined && sentinelPassword === undefined)
@@ -159,7 +160,7 @@ function pemFile(
   try {
     pem = readFileSync(path, 'utf8')
   } catch (error) {
-    problems.push(`${name}: cannot read ${path}: ${(error as Error).message}`)
+    problems.push(`${name}: cannot read ${path}: ${systemErrorText(error)}`)
     return undefined
   }
   try {

@@ -3,6 +3,7 @@
 import { randomBytes } from 'node:crypto'
 import { existsSync, linkSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { systemErrorText } from '../domain/system-error.ts'
 import { type Config, ConfigError, type SettingValues } from './config.ts'
 import { SECRET_CHARACTERS_MIN, SETTINGS, type Setting } from './settings.ts'
 
@@ -19,11 +20,11 @@ export function resolveSecrets(config: Config): readonly string[] {
     const secret = readFileSync(path, 'utf8').trim()
     if (secret.length < SECRET_CHARACTERS_MIN)
       throw new Error(`it is shorter than ${SECRET_CHARACTERS_MIN} characters`)
-    if (!PRINTABLE.test(secret)) throw new Error('it is no text')
+    if (!PRINTABLE.test(secret)) throw new Error('it is not printable text')
     return [secret]
   } catch (error) {
     throw new ConfigError([
-      `POWGATE_DATA_DIR: cannot use the secret in ${path}: ${(error as Error).message}. Put back a copy; or remove it: a new one is made, and what was issued before is refused`,
+      `POWGATE_DATA_DIR: cannot use the secret in ${path}: ${systemErrorText(error)}. Put back a copy; or remove it: a new one is made, and what was issued before is refused`,
     ])
   }
 }

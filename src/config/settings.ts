@@ -140,7 +140,7 @@ export const SETTING_GROUPS = {
     POWGATE_REDIS_TLS_KEY: optional('a PEM file', 'Private key of that certificate.'),
     POWGATE_REDIS_TLS_NAME: optional(
       'a host name',
-      'Name that the certificates must bear, where nodes are known by address.',
+      'Name that the certificates must have, where nodes are known by address.',
     ),
     POWGATE_REDIS_PREFIX: matching(
       /^[A-Za-z0-9_.-]{1,32}$/,
@@ -236,7 +236,7 @@ export const SETTING_GROUPS = {
     POWGATE_AUDIT_DAYS: integer([1, 36_500], 400, 'Days for which the audit log keeps an entry.'),
     POWGATE_TRACE_FILE: optional(
       'the path of a file',
-      'Each worker records here, with its number added, what the difficulty of challenges followed from.',
+      'Where each worker (its number is added) records what the difficulty of each challenge was computed from.',
     ),
   },
   Stopping: {
@@ -254,7 +254,7 @@ export const SETTING_GROUPS = {
   'For trying out': {
     POWGATE_DEMO: choice(
       ['auto', 'on', 'off'],
-      'Whether /demo is served. auto: only in the run that made a first start.',
+      'Whether /demo is served. auto: from the first start until the next.',
     ),
     POWGATE_TEST_KEYS: onOff(
       'off',

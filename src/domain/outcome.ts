@@ -88,7 +88,7 @@ const TABLE = {
     message: 'The origin is not allowed for this site.',
     meaning: 'The site does not allow the origin of the page, or requires an origin and got none.',
     advice:
-      'If the page is yours: powgate site update SITE_KEY --origin ORIGIN, with all that shall be allowed.',
+      'If the page is yours: powgate site update SITE_KEY --origin ORIGIN, with every origin that you want to allow.',
   },
 
   'content-type': {
@@ -167,7 +167,7 @@ const TABLE = {
     meaning:
       'The challenge was issued before an attack or a raise made challenges of its network or its site over 3 bits harder.',
     advice:
-      'The widget asks for a new challenge by itself. Many of these are a stock of challenges, kept for an attack.',
+      'The widget asks for a new challenge by itself. Many of these mean that somebody collected challenges for an attack.',
   },
   'nonce-used': {
     as: { status: 400, code: 'nonce-used', siteverify: 'bad-request', kind: 'nonces' },
@@ -213,7 +213,7 @@ const TABLE = {
     as: { status: 401, code: 'invalid-credentials', siteverify: 'invalid-input-secret', kind: 'credentials' },
     message: INVALID_API_KEY,
     meaning: 'The id of the API key is right, its secret is not.',
-    advice: 'A key that was cut or changed, or somebody who guesses.',
+    advice: 'The key was cut or changed, or somebody guesses.',
   },
   'api-key-revoked': {
     as: { status: 401, code: 'invalid-credentials', siteverify: 'invalid-input-secret', kind: 'credentials' },
@@ -225,7 +225,8 @@ const TABLE = {
     as: { status: 401, code: 'invalid-credentials', siteverify: 'invalid-input-secret', kind: 'credentials' },
     message: INVALID_API_KEY,
     meaning: 'The API key has expired.',
-    advice: 'powgate key create SITE_KEY makes another; powgate key update moves the end of this one.',
+    advice:
+      'Create another: powgate key create SITE_KEY. Or let this one live longer: powgate key update KEY_ID --expires 90d.',
   },
   'api-key-site-inactive': {
     as: { status: 401, code: 'invalid-credentials', siteverify: 'invalid-input-secret', kind: 'credentials' },
@@ -258,7 +259,8 @@ const TABLE = {
   'token-malformed': {
     as: { status: 400, code: 'invalid-token', siteverify: 'invalid-input-response', kind: 'tokens' },
     message: INVALID_TOKEN,
-    meaning: 'What the backend sent as a token is none: a field filled in by a bot, or changed on its way.',
+    meaning:
+      'What the backend sent is no token: a bot filled the field in, or the text was changed on its way.',
     advice: 'Is the whole field passed on, with its | characters, decoded once?',
   },
   'token-forged': {
@@ -338,10 +340,9 @@ const TABLE = {
   },
   overloaded: {
     as: { status: 503, code: 'overloaded', siteverify: 'internal-error', kind: 'outages' },
-    message: 'The service has more requests than it can answer. Try again shortly.',
+    message: 'The service is overloaded. Try again shortly.',
     meaning: 'More requests came than the worker could answer.',
-    advice:
-      'Are there too few workers or hosts, or is it a flood? The log has "more requests than can be answered".',
+    advice: 'Are there too few workers or hosts, or is it a flood? The log has "shedding load".',
   },
   internal: {
     as: { status: 503, code: 'unavailable', siteverify: 'internal-error', kind: 'outages' },

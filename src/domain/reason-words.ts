@@ -70,7 +70,7 @@ export const JUDGEMENT_WORDS: Readonly<Record<JudgementReason, ReasonWords>> = {
   'ip-not-allowed': { meaning: 'The allow list of the site lacks the address.', advice: IP_RULES },
   'test-key': {
     meaning: 'The site key is the published one that always fails.',
-    advice: 'A page in production has to be given its own.',
+    advice: 'A page in production needs a site key of its own.',
   },
   'proof-wrong': {
     meaning: 'The counter does not solve the challenge.',
@@ -79,7 +79,7 @@ export const JUDGEMENT_WORDS: Readonly<Record<JudgementReason, ReasonWords>> = {
 }
 
 const OF_VISITORS =
-  'One visitor does not reach it: a bot, or many people behind one address, for whom it can be raised.'
+  'A single visitor does not reach it: a bot does, or many people behind one address, for whom you can raise it.'
 const OF_BACKENDS =
   'A backend with more visitors than that needs a higher one: powgate site update SITE_KEY --limit-redeem N.'
 

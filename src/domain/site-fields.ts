@@ -99,7 +99,7 @@ export const SIGNALS = ['none', 'flags', 'all'] as const
 const SITE_FIELDS: Readonly<Record<FieldName, Row>> = {
   name: {
     kind: textOf('NAME', NAME, NAME_CHARACTERS_MAX),
-    about: 'What people call the site',
+    about: 'Name of the site, for people',
     isRequired: true,
     flag: 'name',
   },
@@ -143,7 +143,12 @@ const SITE_FIELDS: Readonly<Record<FieldName, Row>> = {
     fallback: 'flags',
     flag: 'signals',
   },
-  'difficulty.base': { kind: BITS, about: 'Zero bits for a lone visitor', fallback: 18, flag: 'base' },
+  'difficulty.base': {
+    kind: BITS,
+    about: 'Base difficulty: bits for a visitor on a quiet day',
+    fallback: 18,
+    flag: 'base',
+  },
   'difficulty.min': { kind: BITS, about: 'Lowest difficulty', fallback: 16, flag: 'min' },
   'difficulty.max': { kind: BITS, about: 'Highest difficulty', fallback: 28, flag: 'max' },
   'difficulty.solveMs': {
@@ -170,7 +175,7 @@ const SITE_FIELDS: Readonly<Record<FieldName, Row>> = {
   ),
   'known.networks': {
     kind: listOf('CIDR', NETWORK, 'a list of IP addresses and CIDRs, without /0'),
-    about: 'Known networks of many people: what they bring makes no challenge harder',
+    about: 'Networks that many people share, such as an office: their traffic makes no challenge harder',
     fallback: [],
     otherwise: 'none',
     flag: 'known-networks',
@@ -179,7 +184,7 @@ const SITE_FIELDS: Readonly<Record<FieldName, Row>> = {
   'known.limit': {
     kind: PER_MINUTE,
     about: 'Requests a minute to /challenge, and to /verify, of an address in a known network',
-    otherwise: 'as of all other addresses',
+    otherwise: 'the limit of other addresses',
     flag: 'known-limit',
     clear: 'no-known-limit',
   },
@@ -194,7 +199,7 @@ const SITE_FIELDS: Readonly<Record<FieldName, Row>> = {
 function weight(signal: ScoreReason): Row {
   return {
     kind: SHARE,
-    about: 'What a signal takes off the score; 0 takes the signal out',
+    about: 'How much a signal lowers the score; 0 ignores the signal',
     otherwise: String(SCORE_WEIGHTS[signal]),
     flag: 'weight',
     clear: 'no-weights',

@@ -6,6 +6,7 @@ import { dirname, join } from 'node:path'
 import { pipeline, type Readable } from 'node:stream'
 import { pipeline as pipelineDone } from 'node:stream/promises'
 import { createGunzip } from 'node:zlib'
+import { systemErrorText } from '../domain/system-error.ts'
 import { AdminError } from '../sites/sites.ts'
 
 export interface Query {
@@ -90,7 +91,7 @@ async function keepPipe(): Promise<string> {
   } catch (error) {
     if (dir !== undefined) rmSync(dir, { recursive: true, force: true })
     throw new AdminError(
-      `cannot keep what comes from standard input: ${(error as Error).message}; give a file instead: --log FILE`,
+      `cannot buffer standard input: ${systemErrorText(error)}. Give a file instead: --log FILE`,
     )
   }
 }
@@ -224,7 +225,7 @@ async function eachLineWith(
       rest = block.length - end > LINE_BYTES_MAX ? Buffer.alloc(0) : block.subarray(end)
     }
   } catch (error) {
-    throw new AdminError(`--log: cannot read ${path}: ${(error as Error).message}`)
+    throw new AdminError(`--log: cannot read ${path}: ${systemErrorText(error)}`)
   }
   scan(rest, texts, take)
   if (rest.length > 0) sample(lineAt(rest, 0))

@@ -191,7 +191,7 @@ export class EventLog {
     }
     if (Object.keys(counts).length === 0) return
     const event: LogEvent = 'unlogged'
-    this.#log.info({ event, counts }, 'more than are logged')
+    this.#log.info({ event, counts }, 'more than the log quota: counted only')
   }
 }
 

@@ -58,7 +58,7 @@ export function createLogger(
   }
   const log = pino(options, destination)
   output.onWorksAgain = (lost, cause) =>
-    log.warn({ lost, cause }, 'lines of the log were lost; now it is written again')
+    log.warn({ lost, cause }, 'log lines were lost; the log can be written again')
   return log
 }
 

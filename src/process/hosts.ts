@@ -100,7 +100,10 @@ export class Hosts {
     if (text === this.#told) return
     this.#told = text
     if (found.length > 0)
-      this.#log.warn({ differences: found }, 'hosts of this store differ: each refuses what the others issue')
+      this.#log.warn(
+        { differences: found },
+        'hosts of this store differ: each refuses challenges and tokens of the others',
+      )
     else this.#log.info('the hosts of this store agree again')
   }
 }

@@ -101,8 +101,8 @@ export class Lifecycle {
   async #reload(): Promise<void> {
     if (this.#isStopping) return
     if (this.#isRolling || this.#plan === undefined) {
-      const why = this.#isRolling ? 'a roll is under way' : 'the service is starting'
-      this.#log.info({ signal: 'SIGHUP' }, `${why}; a roll follows it`)
+      const why = this.#isRolling ? 'a rolling restart is under way' : 'the service is starting'
+      this.#log.info({ signal: 'SIGHUP' }, `${why}; a rolling restart follows`)
       this.#isAskedAgain = true
       return
     }
@@ -136,7 +136,8 @@ export class Lifecycle {
       return undefined
     }
     const { changed, kept } = plan
-    if (kept.length > 0) this.#log.warn({ settings: kept }, 'settings that change only with a restart stay')
+    if (kept.length > 0)
+      this.#log.warn({ settings: kept }, 'these settings change only with a restart, so they stay')
     this.#log.info({ signal: 'SIGHUP', changed }, 'renewing all workers')
     for (const warning of plan.config.warnings)
       if (!running.config.warnings.includes(warning)) this.#log.warn(warning)

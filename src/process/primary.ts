@@ -147,7 +147,7 @@ export class Primary {
       if (problem !== undefined) {
         this.#log.error(
           { worker: index, problem, renewed: index, workers },
-          'the roll ends here, a new worker cannot start; the old ones serve on',
+          'the rolling restart ends here: a new worker cannot start, and the old ones keep serving',
         )
         return false
       }

@@ -51,7 +51,7 @@ export async function prepareStart(config: Config, log: Logger, totals: Gauged):
     await ownDataDir(config.dataDir, line => log.warn(`POWGATE_DATA_DIR: ${line}`))
     const damage = prepareFiles(config.dataDir)
     if (damage !== undefined)
-      log.warn({ damage }, 'the state was damaged and is thrown away: what was issued before is refused')
+      log.warn({ damage }, 'the state was damaged and is discarded: what was issued before is refused')
   }
   const isNewSecret = isSecretToBeMade(config)
   const secrets = resolveSecrets(config)
@@ -79,7 +79,7 @@ export async function prepareStart(config: Config, log: Logger, totals: Gauged):
       const keys = { siteKey: site.siteKey, apiKey }
       printFirstSite(keys, config.dataDir, localUrl(config), demo === 'on')
     } else if (sites.length === 0) {
-      log.info(`there are no sites yet; create one: ${COMMAND} site create --name NAME`)
+      log.info(`there are no sites yet: ${COMMAND} site create --name NAME --origin ORIGIN`)
     }
     if (demo === 'on')
       await prepareDemoSite(store.sites, demoApiKey(secrets[0]!), authorInService('demo page'))

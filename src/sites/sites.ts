@@ -214,7 +214,7 @@ export async function written(
   author: Author,
 ): Promise<void> {
   if (!(await store.commit(changes, author)))
-    throw new AdminError('somebody else changed this at the same moment; nothing was written, try again')
+    throw new AdminError('somebody else changed this at the same moment, so nothing was written. Try again')
 }
 
 /**

@@ -17,6 +17,7 @@
 import { createWriteStream, existsSync, renameSync, type WriteStream } from 'node:fs'
 import type { Logger } from 'pino'
 import type { Ending, Issued } from '../domain/ending.ts'
+import { systemErrorText } from '../domain/system-error.ts'
 import type { ObservedExchange } from '../http/exchange-host.ts'
 
 export const TRACE_FORMAT = 'powgate-trace 3'
@@ -47,7 +48,7 @@ export class Recorder {
     }
     if (existsSync(path)) renameSync(path, `${path}.old`)
     this.#output = createWriteStream(path, { flags: 'wx', mode: 0o600 })
-    this.#output.on('error', ({ message }) => this.#end(`cannot be written (${message})`))
+    this.#output.on('error', error => this.#end(`cannot be written (${systemErrorText(error)})`))
     const head: TraceHead = { format: TRACE_FORMAT, startedAtMs: this.#lastMs }
     this.#add(JSON.stringify(head))
   }

@@ -71,7 +71,7 @@ const BROKEN: Readonly<Record<string, readonly [Settings | (() => Settings), ...
   ],
   'an admin address of another machine': [
     { POWGATE_ADMIN_HOST: '192.0.2.1', POWGATE_ADMIN_PORT: '9' },
-    /^POWGATE_ADMIN_HOST: cannot listen on 192\.0\.2\.1:9: .*EADDRNOTAVAIL/,
+    /^POWGATE_ADMIN_HOST: cannot listen on 192\.0\.2\.1:9: this machine does not have the address$/,
   ],
   'a wrong password': [
     () => asUser({ POWGATE_REDIS_PASSWORD: 'hunter2' }),
@@ -114,7 +114,7 @@ const BROKEN: Readonly<Record<string, readonly [Settings | (() => Settings), ...
   ],
   'an address of another machine': [
     { HOST: '192.0.2.1' },
-    /^HOST: cannot listen on 192\.0\.2\.1:0: .*EADDRNOTAVAIL/,
+    /^HOST: cannot listen on 192\.0\.2\.1:0: this machine does not have the address$/,
   ],
   'Redis without secrets': [{ REDIS_URL: 'redis://127.0.0.1:1' }, /^POWGATE_SECRETS: needed with REDIS_URL/],
   'a Redis that is not there': [REDIS, /^REDIS_URL: cannot use Redis at 127\.0\.0\.1:1: /],
@@ -138,7 +138,7 @@ const BROKEN: Readonly<Record<string, readonly [Settings | (() => Settings), ...
   ],
   'a file of secrets that is not there': [
     { POWGATE_SECRETS_FILE: join(dir, 'none') },
-    /^POWGATE_SECRETS_FILE: cannot read .*none: ENOENT/,
+    /^POWGATE_SECRETS_FILE: cannot read .*none: it does not exist$/,
   ],
   'an empty file of secrets': [
     { POWGATE_SECRETS_FILE: fileOf('empty', '\n') },
@@ -147,7 +147,7 @@ const BROKEN: Readonly<Record<string, readonly [Settings | (() => Settings), ...
   'secrets that are commas': [{ POWGATE_SECRETS: ' ,,' }, /^POWGATE_SECRETS: expected one or more secrets/],
   'a trace in a directory that is not there': [
     { POWGATE_TRACE_FILE: join(dir, 'none', 'trace') },
-    /^POWGATE_TRACE_FILE: cannot write there: ENOENT/,
+    /^POWGATE_TRACE_FILE: cannot write to \S+: it does not exist$/,
   ],
   'a secret and its file': [
     { POWGATE_SECRETS: TEST_SECRET, POWGATE_SECRETS_FILE: fileOf('twice', TEST_SECRET) },
@@ -262,7 +262,7 @@ describe('good configurations', () => {
     const env = { HOST: '0.0.0.0', PORT: String(await freePort()), POWGATE_METRICS_SITES }
     const text = await powgate.with(env).text('check')
     assert.match(text, /^warning: POWGATE_METRICS_SITES: there is no site site_0{22}$/m)
-    assert.match(text, /^note: nobody is trusted: .* set POWGATE_TRUSTED_PROXIES$/m)
+    assert.match(text, /^note: no proxy is trusted: .* set POWGATE_TRUSTED_PROXIES$/m)
     assert.match(text, /^It would start; see the warnings\.$/m)
   })
 

@@ -276,7 +276,10 @@ describe('the settings of a service in a file, as a service manager gives them',
   test('without settings a command says that there is no store, and creates none', async () => {
     for (const call of calls) {
       const line = await new Powgate({ POWGATE_DATA_DIR: none }).problem(1, call)
-      assert.ok(line.startsWith(`POWGATE_DATA_DIR: there is no ${none}, and only serve makes it: `), line)
+      assert.ok(
+        line.startsWith(`POWGATE_DATA_DIR: ${none} does not exist, and only serve creates it. `),
+        line,
+      )
     }
     assert.ok(!existsSync(none))
   })

@@ -260,7 +260,10 @@ for (const kind of STORE_KINDS) {
         [keys, /^GET \/challenge answered 403 origin-not-allowed: /],
         [nobody, /^GET \/challenge answered 403 site-unknown: /],
         [`${outsider} --json`, /^POST \/verify-token answered 400 site-mismatch: /],
-        [`${keys} --url ${closed}`, /^cannot reach the service at http:\S+:\d+\/challenge: .*ECONNREFUSED/],
+        [
+          `${keys} --url ${closed}`,
+          /^cannot reach the service at http:\S+:\d+\/challenge: nothing listens there$/,
+        ],
         [`${keys} --url ${service.url}/elsewhere`, /^GET \/challenge answered 404 not-found: /],
       ] as const)
         assert.match(await powgate.problem(1, call), line)

@@ -129,7 +129,7 @@ test('SIGHUPs during a roll make one more roll; SIGTERM during a roll ends all o
   await eventually(PATIENCE_MS, 'the roll has begun', () => service.output.includes('renewing all workers'))
   for (let index = 0; index < 4; index++) {
     process.kill(service.pid, 'SIGHUP')
-    await eventually(PATIENCE_MS, 'it was heard', () => count(service, 'a roll follows it') > index)
+    await eventually(PATIENCE_MS, 'it was heard', () => count(service, 'a rolling restart follows') > index)
   }
   await eventually(PATIENCE_MS, 'two rolls', () => count(service, 'all workers are new') === 2)
   await new Promise(resolve => setTimeout(resolve, 300))
@@ -154,12 +154,12 @@ test('a successor that is killed, or whose store does not answer, ends the roll:
     childPids(service.pid).find(pid => !pids.includes(pid)),
   )
   process.kill(successor, 'SIGKILL')
-  await eventually(PATIENCE_MS, 'the end of the roll', () => service.output.includes('the roll ends here'))
+  await eventually(PATIENCE_MS, 'the end of the roll', () => service.output.includes('the rolling restart ends here'))
   assert.match(service.output, /"problem":"it ended before it was ready"/)
   assert.deepEqual(childPids(service.pid), pids)
 
   await service.redis!.kill()
-  const output = await reload(service, 'the roll ends here')
+  const output = await reload(service, 'the rolling restart ends here')
   assert.match(output, /"problem":"its store does not answer within 3 s: REDIS_URL: [^"]+ECONNREFUSED/)
   await eventually(PATIENCE_MS, 'the successor is gone', () => childPids(service.pid).length === 2)
   assert.deepEqual(childPids(service.pid), pids)
@@ -179,7 +179,7 @@ test('a successor that its store refuses ends the roll at once, with what the st
   })
   const pids = childPids(service.pid)
   password('a wrong one')
-  const output = await reload(service, 'the roll ends here')
+  const output = await reload(service, 'the rolling restart ends here')
   assert.match(
     output,
     /"problem":"POWGATE_REDIS_PASSWORD_FILE: cannot use Redis at [\d.:]+: WRONGPASS [^"]+"/,
@@ -212,7 +212,7 @@ test('new code on disk is what new workers run; if it is broken, the old workers
 
   const pids = childPids(service.pid)
   writeFileSync(file, 'this is no JavaScript')
-  await reload(service, 'the roll ends here')
+  await reload(service, 'the rolling restart ends here')
   assert.deepEqual(childPids(service.pid), pids)
   assert.equal(await message(), 'Nothing of the new version is here.')
   writeFileSync(file, code)

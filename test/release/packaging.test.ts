@@ -212,7 +212,7 @@ describe('packed and installed as a global command', () => {
     try {
       rmSync(binary) // or the mapped file itself would change
       const { stderr } = await run(program, ['check'], { env: environment(env) }).catch(error => error)
-      assert.match(stderr, /^the HTTP server cannot be loaded, npm ci puts it back: /m)
+      assert.match(stderr, /^the HTTP server cannot be loaded; run npm ci to restore it: /m)
       writeFileSync(binary, Buffer.concat([tested, Buffer.from('0')]))
       assert.equal(await isKnown(), 'true')
       service.child.kill('SIGHUP')

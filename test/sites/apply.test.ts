@@ -201,9 +201,9 @@ describe('apply', { concurrency: true }, () => {
         assert.deepEqual([many.length, many.at(-1)], [101, 'and 50 more'])
         assert.match(
           await powgate.problem(1, 'apply -f', join(dir, 'none.json')),
-          /^--file: cannot read .*none\.json: ENOENT/,
+          /^--file: cannot read .*none\.json: it does not exist$/,
         )
-        assert.match(await powgate.problem(1, 'apply -f', dir), /^--file: cannot read .*: EISDIR/)
+        assert.match(await powgate.problem(1, 'apply -f', dir), /^--file: cannot read .*: it is a directory$/)
         assert.deepEqual([await allSites(), await audit()], [sites, entries])
       })
 

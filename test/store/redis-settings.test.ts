@@ -154,11 +154,11 @@ test('each problem is one line that names the setting and repeats no secret', ()
       { REDIS_URL: 'redis://u@h' },
       /^POWGATE_REDIS_PASSWORD: needed with a user.*, any for a user with nopass/,
     ],
-    [{ POWGATE_REDIS_PASSWORD: 'SECRET-TEXT' }, /^POWGATE_REDIS_PASSWORD: of no use without REDIS_URL/],
-    [{ [CA]: ca }, /^POWGATE_REDIS_TLS_CA: of no use without REDIS_URL/],
+    [{ POWGATE_REDIS_PASSWORD: 'SECRET-TEXT' }, /^POWGATE_REDIS_PASSWORD: has no effect without REDIS_URL/],
+    [{ [CA]: ca }, /^POWGATE_REDIS_TLS_CA: has no effect without REDIS_URL/],
     [
       { REDIS_URL: 'redis://h', POWGATE_SENTINEL_PASSWORD: 'SECRET-TEXT' },
-      /^POWGATE_SENTINEL_PASSWORD: of no use unless REDIS_URL is redis\+sentinel/,
+      /^POWGATE_SENTINEL_PASSWORD: has no effect unless REDIS_URL is redis\+sentinel/,
     ],
     [
       { REDIS_URL: 'redis+sentinel://h/main', POWGATE_SENTINEL_USER: 'u' },
@@ -168,8 +168,11 @@ test('each problem is one line that names the setting and repeats no secret', ()
       { REDIS_URL: 'redis://h', [CA]: ca },
       /^POWGATE_REDIS_TLS_CA: REDIS_URL asks for no TLS; expected rediss/,
     ],
-    [{ ...TLS, [CA]: join(dir, 'absent') }, /^POWGATE_REDIS_TLS_CA: cannot read .*absent: ENOENT/],
-    [{ ...TLS, [CA]: dir }, /^POWGATE_REDIS_TLS_CA: cannot read .*: EISDIR/],
+    [
+      { ...TLS, [CA]: join(dir, 'absent') },
+      /^POWGATE_REDIS_TLS_CA: cannot read .*absent: it does not exist$/,
+    ],
+    [{ ...TLS, [CA]: dir }, /^POWGATE_REDIS_TLS_CA: cannot read .*: it is a directory$/],
     [{ ...TLS, [CA]: nonsense }, /^POWGATE_REDIS_TLS_CA: .*nonsense holds none; expected a PEM file/],
     [{ ...TLS, [CA]: broken }, /^POWGATE_REDIS_TLS_CA: .*broken holds none; expected a PEM file/],
     [{ ...TLS, [CA]: key }, /^POWGATE_REDIS_TLS_CA: .*client\.key holds none; expected a PEM file/],

@@ -131,7 +131,7 @@ function requestCounts({ traffic: { challenges, passed, failed, redeemed, refuse
 
 const VERIFICATIONS: LinePanelSpec = {
   title: 'Verifications',
-  about: 'per second, one upon the other',
+  about: 'per second, stacked',
   plots: [
     {
       label: 'Verifications',
@@ -168,9 +168,9 @@ const SITES: RankPanelSpec = {
   title: 'Busiest sites',
   about: 'requests, share of all sites, and when',
   isOfAllSites: true,
-  empty: 'No site was asked for.',
+  empty: 'No site had requests.',
   explain(siteKey, { sites }) {
-    if (siteKey === OTHER_SITES) return { title: 'Other sites', text: 'All that have no row of their own' }
+    if (siteKey === OTHER_SITES) return { title: 'Other sites', text: 'All sites without a row of their own' }
     const name = sites.find(site => site.siteKey === siteKey)?.name ?? siteKey
     return { title: name, text: name === siteKey ? '' : siteKey }
   },
@@ -275,7 +275,7 @@ const STORE: LinePanelSpec = {
     latencySpec('Store calls', 'Call latency'),
     {
       label: 'Store batches',
-      heading: 'Operations in a call',
+      heading: 'Operations per call',
       curves: { mean: 'c0' },
       text: value => value.toFixed(1),
       tick: short,
@@ -283,7 +283,7 @@ const STORE: LinePanelSpec = {
     },
     {
       label: 'Store outages',
-      heading: 'Times that a worker lost it',
+      heading: 'Times that a worker lost the store',
       curves: { lost: 'c1' },
       ...COUNTS,
     },
@@ -296,7 +296,7 @@ const STORE: LinePanelSpec = {
 
 const WORKERS: LinePanelSpec = {
   title: 'Workers',
-  about: 'how busy they are, and whether they stay',
+  about: 'load, memory and restarts',
   isWide: true,
   isOfAllSites: true,
   plots: [

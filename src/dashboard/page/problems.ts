@@ -71,7 +71,9 @@ function serviceProblems({ service }: DashboardData): Problem[] {
     )
   if (differences.length > 0) {
     const more = differences.length > 1 ? ` (and ${differences.length - 1} more)` : ''
-    bad(`Hosts of this store refuse what the others issue. ${differences[0]}${more}: set the same on all.`)
+    bad(
+      `Hosts of this store refuse each other's challenges and tokens. ${differences[0]}${more}: set the same on all.`,
+    )
   }
   for (const { text, isOver } of service.limitsNear) (isOver ? bad : warn)(`${text}.`)
   if (clockApartSeconds > CLOCK_APART_SECONDS_MAX)
@@ -82,7 +84,7 @@ function serviceProblems({ service }: DashboardData): Problem[] {
     warn(
       `Redis has evicted ${exact(evictedKeys)} keys since it started, and refused what was issued before: see its maxmemory and maxmemory-policy.`,
     )
-  if (!isReloadDone) warn('The last SIGHUP took no effect, older settings go on: see the log.')
+  if (!isReloadDone) warn('The last SIGHUP took no effect, so the old settings stay: see the log.')
   return problems
 }
 
@@ -95,7 +97,7 @@ function proxyProblems({ limits, service, traffic }: DashboardData): Problem[] {
     return [
       {
         level: 'bad',
-        text: 'Most tokens are refused as those of another address: name your proxy in POWGATE_TRUSTED_PROXIES, or see which address your backend sends.',
+        text: 'Most tokens are refused because another address solved them: name your proxy in POWGATE_TRUSTED_PROXIES, or see which address your backend sends.',
       },
     ]
   if (service.isProxyUntrusted) return [{ level: 'warn', text: PROXY_UNTRUSTED }]
@@ -120,10 +122,7 @@ export function limitText(endpoint: string, policy: string, { isProxyUntrusted }
 function loadProblems({ isApart, lastMinute, workers, store, times }: DashboardData): Problem[] {
   const problems: Problem[] = []
   const warn = (text: string) => problems.push({ level: 'warn', text })
-  if (!isApart)
-    warn(
-      'This site has no numbers of its own yet: requests so far are among Other sites, those from now on are counted apart.',
-    )
+  if (!isApart) warn('So far this site was counted among Other sites. From now on it has numbers of its own.')
   if (lastMinute.faults > 0) {
     const count = lastMinute.faults === 1 ? '1 request' : `${exact(lastMinute.faults)} requests`
     problems.push({ level: 'bad', text: `${count} ran into a fault within the last minute: see the log.` })
@@ -140,7 +139,7 @@ function loadProblems({ isApart, lastMinute, workers, store, times }: DashboardD
     )
   const lagMs = workers.lagMs.at(-1) ?? 0
   if (lagMs > LAG_MS_MAX)
-    warn(`Workers are late by ${milliseconds(lagMs)}: they have more to do than they can.`)
+    warn(`Workers are late by ${milliseconds(lagMs)}: they have more work than they can do.`)
   const { storeP99 } = lastMinute
   if (storeP99 !== null && storeP99 > STORE_P99_MS_MAX)
     warn(`The store is slow: 99 % of its calls took up to ${milliseconds(storeP99)}.`)

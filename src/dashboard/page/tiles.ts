@@ -56,7 +56,7 @@ export class Tiles {
   update(data: DashboardData, hasContact: boolean): void {
     if (hasContact) this.#showHealth(data)
     else {
-      this.#show('Service', 'No contact', 'unknown how it is', 'bad')
+      this.#show('Service', 'No contact', 'state unknown', 'bad')
       for (const name of HEALTH.slice(1)) this.#show(name, 'Unknown', 'no contact', 'bad')
     }
     this.#showTraffic(data)

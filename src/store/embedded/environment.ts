@@ -11,6 +11,7 @@
 import { randomInt } from 'node:crypto'
 import { accessSync, constants, mkdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { join, resolve } from 'node:path'
+import { systemErrorText } from '../../domain/system-error.ts'
 import { StoreSetupError } from '../store.ts'
 import { LockedFile } from './write-lock.ts'
 
@@ -33,12 +34,12 @@ export function prepareDataDir(dataDir: string, makes: boolean): void {
     if (makes) mkdirSync(dataDir, { recursive: true, mode: 0o700 })
     accessSync(`${dataDir}/.`, constants.R_OK | constants.W_OK | constants.X_OK)
   } catch (error) {
-    const { code, message } = error as NodeJS.ErrnoException
+    const { code } = error as NodeJS.ErrnoException
     const path = resolve(dataDir)
     throw new StoreSetupError(
       code === 'ENOENT' && !makes
-        ? `POWGATE_DATA_DIR: there is no ${path}, and only serve makes it: name the directory of the service, here or in the file of --config`
-        : `POWGATE_DATA_DIR: cannot use the directory ${path}: ${message}`,
+        ? `POWGATE_DATA_DIR: ${path} does not exist, and only serve creates it. Name the directory of the service, here or in the file of --config`
+        : `POWGATE_DATA_DIR: cannot use the directory ${path}: ${systemErrorText(error)}`,
     )
   }
 }
