@@ -312,7 +312,7 @@ function warningsOf(text: Text, trustedProxies: readonly string[]): string[] {
   })
   if (trustedProxies.length === 0 && isLoopback(text('HOST')))
     warnings.push(
-      'HOST is a loopback address, so everybody comes through a proxy of this machine and is one visitor: set POWGATE_TRUSTED_PROXIES',
+      'HOST is a loopback address, so all visitors come through a proxy of this machine and share one rate limit: set POWGATE_TRUSTED_PROXIES',
     )
   if (text('POWGATE_TEST_KEYS') === 'on')
     warnings.push('POWGATE_TEST_KEYS is on: anybody passes with the published test keys; not for production')
