@@ -81,7 +81,10 @@ const MISUSES: Readonly<
     [`site raise ${SITE} --bits 3 --for 0m`, /^--for: expected a duration/],
     ['key create', /^SITE_KEY: missing/],
     ['key list x', /^SITE_KEY: expected/],
-    [`key create ${SITE} --expires 2020-01-01`, /^--expires: expected a time in the future: .*got "2020-01-01"$/],
+    [
+      `key create ${SITE} --expires 2020-01-01`,
+      /^--expires: expected a time in the future: .*got "2020-01-01"$/,
+    ],
     [`key create ${SITE} --expires 2027-02-30`, /^--expires: expected a time in the future/],
     [`key create ${SITE} --expires 0d`, /^--expires: expected/],
     [['key', 'create', SITE, '--expires', '3 weeks'], /^--expires: expected/],

@@ -154,7 +154,9 @@ test('a successor that is killed, or whose store does not answer, ends the roll:
     childPids(service.pid).find(pid => !pids.includes(pid)),
   )
   process.kill(successor, 'SIGKILL')
-  await eventually(PATIENCE_MS, 'the end of the roll', () => service.output.includes('the rolling restart ends here'))
+  await eventually(PATIENCE_MS, 'the end of the roll', () =>
+    service.output.includes('the rolling restart ends here'),
+  )
   assert.match(service.output, /"problem":"it ended before it was ready"/)
   assert.deepEqual(childPids(service.pid), pids)
 

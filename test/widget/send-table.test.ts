@@ -1,6 +1,6 @@
 /**
  * Pressing Send in every state of the widget, in view, out of view and invisible, in every mode: what a person sees and hears
- * one second and ten seconds later. Prints the table of docs/accessibility.md.
+ * one second and ten seconds later. Prints the table of docs/evidence/screen-reader.md.
  */
 
 import assert from 'node:assert/strict'
