@@ -150,7 +150,10 @@ describe('problems', () => {
       ...redeemed,
       'requests verify-token 403 token-other-address': count,
     })
-    assert.match(dataOf({}, foreign(40))[0]!.text, /of another address: name your proxy in POWGATE_TRUSTED_/)
+    assert.match(
+      dataOf({}, foreign(40))[0]!.text,
+      /another address solved them: name your proxy in POWGATE_TRUSTED_/,
+    )
     const limited = (count: number) => ({
       'requests challenge 200 ok': 60,
       'limited challenge address': count,
