@@ -70,19 +70,19 @@ function difficultyLines(record: LogRecord): string[] {
   const exact = number(timing, 'exactBase')
   if (exact !== undefined) {
     const aim = `${number(timing, 'solveMs')} ms`
-    lines.push(`  so for this address and minute; the mean is ${exact.toFixed(2)}, for ${aim}`)
+    lines.push(`  of this address for this minute; on average ${exact.toFixed(2)}, for ${aim}`)
   }
   const raise = number(record, 'raise') ?? 0
   if (raise > 0) lines.push(`  +${raise}  the operator raised the site for a time (site raise)`)
   if (record.isOfKnownNetwork === true)
     lines.push(
-      '  the address is of a known network of the site: no network costs it bits, and an attack one at most',
+      '  the address is in a known network of the site: its network adds no bits, and an attack one at most',
     )
   const causes = {
-    requests: `the address had asked for ${of('addressChallenges')} challenges of this site within a minute, of ${of('addressLimit')} it may`,
+    requests: `the address had asked for ${of('addressChallenges')} challenges of this site within a minute, of ${of('addressLimit')} allowed`,
     networks: `the /${of('networkPrefix')} around the address had ${of('networkProofs')} proofs accepted within about a minute, over its budget`,
     failures: `it had failed ${of('addressFailures')} verifications within a minute, and had ${of('addressAccepted')} accepted within five`,
-    site: `repeat sources had ${of('siteRate')} proofs a minute accepted at the site, usually ${of('siteRateUsual')}; this is ${record.isRepeat === true ? 'one' : 'none'}`,
+    site: `repeat sources had ${of('siteRate')} proofs a minute accepted at the site, usually ${of('siteRateUsual')}; this visitor is ${record.isRepeat === true ? 'one' : 'none'} of them`,
   }
   let sum = (base ?? 0) + raise
   for (const [name, cause] of Object.entries(causes)) {

@@ -169,7 +169,7 @@ Read: TIME to TIME, of ${hostname()}; other hosts have logs of their own (--log 
   test('a climb in difficulty and a limit are told with their causes', async () => {
     assert.match(
       await explain(hardNonce, log),
-      /difficulty 20 bits; the site's base is 16\n {6}\+4 {2}the address had asked for 11 challenges of this site within a minute, of 12 it may\n/,
+      /difficulty 20 bits; the site's base is 16\n {6}\+4 {2}the address had asked for 11 challenges of this site within a minute, of 12 allowed\n/,
     )
     assert.match(
       await explain(limitedRequest, log),
@@ -394,7 +394,7 @@ describe('on logs of any kind', () => {
     const { lines } = stepOf({ event: 'challenge-issued', difficulty: 20, bounds, timing })
     assert.deepEqual(lines.slice(0, 2), [
       "difficulty 20 bits; the site's base is 20",
-      '  so for this address and minute; the mean is 19.44, for 300 ms',
+      '  of this address for this minute; on average 19.44, for 300 ms',
     ])
   })
 
@@ -410,7 +410,7 @@ describe('on logs of any kind', () => {
     assert.deepEqual(lines.slice(0, -1), [
       "difficulty 21 bits; the site's base is 18",
       '  +3  the operator raised the site for a time (site raise)',
-      '  the address is of a known network of the site: no network costs it bits, and an attack one at most',
+      '  the address is in a known network of the site: its network adds no bits, and an attack one at most',
     ])
   })
 
