@@ -5,7 +5,14 @@ import { accessSync, constants } from 'node:fs'
 import { get, type IncomingMessage } from 'node:http'
 import { connect } from 'node:net'
 import { dirname } from 'node:path'
-import { type Config, ConfigError, type Environment, gatherSettings, loadConfig } from '../config/config.ts'
+import {
+  type Config,
+  ConfigError,
+  configFlag,
+  type Environment,
+  gatherSettings,
+  loadConfig,
+} from '../config/config.ts'
 import { type ListenAddress, ListenError, tryPort } from '../config/ports.ts'
 import { isSecretToBeMade } from '../config/secrets.ts'
 import { DEMO_SITE_KEY } from '../demo/site.ts'
@@ -103,7 +110,7 @@ function describeRules(config: Config, { facts, notes }: CheckResults): void {
   ])
   if (limits.redeemAddress <= CONTRACT_LIMITS.redeemAddress)
     notes.push(
-      `a backend may redeem ${limits.redeemAddress} tokens a minute from one address, and ${limits.redeemApiKey} with one API key; for more: powgate site update SITE_KEY --limit-redeem N`,
+      `a backend may redeem ${limits.redeemAddress} tokens a minute from one address, and ${limits.redeemApiKey} with one API key; for more: powgate site update SITE_KEY --limit-redeem N${configFlag()}`,
     )
   const open = Object.entries(failOpen).flatMap(([endpoint, isOpen]) => (isOpen ? [`/${endpoint}`] : []))
   if (config.redis !== undefined)

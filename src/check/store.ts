@@ -3,7 +3,7 @@
 import { randomBytes } from 'node:crypto'
 import { existsSync, statfsSync } from 'node:fs'
 import { dirname, join, resolve } from 'node:path'
-import type { Config } from '../config/config.ts'
+import { type Config, configFlag } from '../config/config.ts'
 import { meterNames } from '../domain/meters.ts'
 import { isExpired, type SiteRecord, siteWarnings } from '../domain/site.ts'
 import { tryJoin } from '../process/hosts.ts'
@@ -128,7 +128,9 @@ async function countSites(store: SiteStore, findings: CheckResults): Promise<rea
   findings.facts.push(['API keys', `${valid} valid, ${keys.length - valid} not`])
   findings.warnings.push(...sites.flatMap(siteWarnings))
   if (sites.length === 0)
-    findings.warnings.push('there are no sites yet: powgate site create --name NAME --origin ORIGIN')
+    findings.warnings.push(
+      `there are no sites yet: powgate site create --name NAME --origin ORIGIN${configFlag()}; or, before that, copy those of another store: powgate store copy`,
+    )
   return sites
 }
 

@@ -1,5 +1,6 @@
 /** `powgate site ...` */
 
+import { configFlag } from '../config/config.ts'
 import { CONTRACT_LIMITS } from '../domain/endpoint.ts'
 import { integer } from '../domain/kinds.ts'
 import { apiKeyId, SITE_DEFAULTS, type SiteRecord, siteWarnings } from '../domain/site.ts'
@@ -136,7 +137,7 @@ async function runCreate(input: Input): Promise<void> {
 
 function redeemText({ siteKey }: SiteRecord): string {
   const { redeemAddress, redeemApiKey } = CONTRACT_LIMITS
-  return `Unless the service's settings differ, its backend may redeem ${redeemAddress} tokens a minute from one address and ${redeemApiKey} with one key. For more: ${PROGRAM} site update ${siteKey} --limit-redeem 5000`
+  return `Unless the service's settings differ, its backend may redeem ${redeemAddress} tokens a minute from one address and ${redeemApiKey} with one key. For more: ${PROGRAM} site update ${siteKey} --limit-redeem 5000${configFlag()}`
 }
 
 async function runDelete(input: Input): Promise<void> {
@@ -167,7 +168,7 @@ async function runList(input: Input): Promise<void> {
   if (input.has('json')) {
     printJson(sites)
   } else if (sites.length === 0) {
-    printLine(`There are no sites in ${place}. Create one: ${PROGRAM} site create --name NAME`)
+    printLine(`There are no sites in ${place}. Create one: ${PROGRAM} site create --name NAME${configFlag()}`)
   } else {
     const head = ['site key', 'name', 'state', 'plan', 'origins']
     printTable(

@@ -4,6 +4,7 @@
  */
 
 import { randomBytes } from 'node:crypto'
+import { configFlag } from '../config/config.ts'
 import { DEMO_SITE_KEY } from '../demo/site.ts'
 import { type ApiKeyRecord, newSiteKey, revisionOf, siteWarnings } from '../domain/site.ts'
 import { type ApplyPlan, type FileContent, type PlannedChange, planApply, sitesFile } from '../sites/file.ts'
@@ -192,7 +193,7 @@ function printPlan(
   const created = changes.filter(({ action, after }) => action === 'create' && !keyed.has(after.siteKey))
   if (created.length === 0 || isDry) return
   printLine('', 'New sites have no API key yet:', '')
-  for (const { after } of created) printLine(`  ${PROGRAM} key create ${after.siteKey}`)
+  for (const { after } of created) printLine(`  ${PROGRAM} key create ${after.siteKey}${configFlag()}`)
 }
 
 function printChange(change: PlannedChange, isDry: boolean): void {

@@ -4,6 +4,7 @@
  */
 
 import { readFileSync } from 'node:fs'
+import { resolve } from 'node:path'
 import { AddressSet, isLoopback, parseRange } from '../domain/address.ts'
 import { isEverybody, riskOfTrusting } from '../domain/client-address.ts'
 import { limitsOf } from '../domain/endpoint.ts'
@@ -34,6 +35,12 @@ export class ConfigError extends Error {
     super(problems.join('\n'))
     this.problems = problems
   }
+}
+
+/** For the end of a printed command, so that it uses the store of whoever prints it. */
+export function configFlag(): string {
+  const { POWGATE_CONFIG_FILE: path = '' } = process.env
+  return path.trim() === '' ? '' : ` --config ${resolve(path.trim())}`
 }
 
 /** Used by the command line; they share the prefix but are no settings. */

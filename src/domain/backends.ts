@@ -59,7 +59,13 @@ const TOLD_SHARE = 1 / 2
 const SITES_TOLD_MAX = 3
 
 export class BackendWatch {
+  readonly #flags: string
   #last: { readonly atMs: number; readonly counts: readonly BackendCount[] }[] = []
+
+  /** @param flags for the end of a command */
+  constructor(flags = '') {
+    this.#flags = flags
+  }
 
   add(counts: readonly BackendCount[], nowMs: number): void {
     this.#last = this.#last.filter(({ atMs }) => nowMs - atMs < WINDOW_MS)
@@ -83,7 +89,7 @@ export class BackendWatch {
     return [...windows.values()]
       .filter(({ perMinute, limit }) => perMinute >= limit * TOLD_SHARE)
       .sort((one, other) => other.perMinute / other.limit - one.perMinute / one.limit)
-      .map(nearLimit)
+      .map(use => nearLimit(use, this.#flags))
       .filter(({ sites: [site = ''] }) => !told.has(site) && told.add(site))
   }
 }
@@ -109,7 +115,7 @@ function use(
   windows.set(key, found)
 }
 
-function nearLimit({ caller, limit, perMinute, bySite }: Use): NearLimit {
+function nearLimit({ caller, limit, perMinute, bySite }: Use, flags: string): NearLimit {
   const bySize = [...bySite].sort(([, one], [, other]) => other - one)
   const sites = bySize.map(([site]) => site)
   const more = sites.length > SITES_TOLD_MAX ? ` and ${sites.length - SITES_TOLD_MAX} more` : ''
@@ -118,7 +124,7 @@ function nearLimit({ caller, limit, perMinute, bySite }: Use): NearLimit {
   // A site with its own limit has its own window, so its requests no longer count in the shared one.
   const isOneBusy = bySize[0]![1] >= perMinute / 2
   const remedy = isOneBusy
-    ? `powgate site update ${sites[0]} --limit-redeem ${enough}`
+    ? `powgate site update ${sites[0]} --limit-redeem ${enough}${flags}`
     : `set POWGATE_LIMIT_REDEEM_ADDRESS and POWGATE_LIMIT_REDEEM_API_KEY to ${enough}`
   const effect = perMinute > limit ? 'those beyond are refused' : 'those beyond would be refused'
   const text = `${caller} sends ${perMinute} redemptions a minute for ${names}, of ${limit} that it may: ${effect}. To raise its limits: ${remedy}`

@@ -1,5 +1,6 @@
 /** Reports backends near a limit of redemptions, to the log, dashboard and metrics. */
 
+import { configFlag } from '../config/config.ts'
 import { type BackendCount, BackendWatch, type NearLimit } from '../domain/backends.ts'
 import type { Logger } from '../log/logger.ts'
 
@@ -8,7 +9,7 @@ const TOLD_AGAIN_MS = 600_000
 
 export class Backends {
   near: readonly NearLimit[] = []
-  readonly #watch = new BackendWatch()
+  readonly #watch = new BackendWatch(configFlag())
   /** By caller: when it was last reported (`performance.now`), and whether it was over its limit. */
   readonly #told = new Map<string, { readonly atMs: number; readonly isOver: boolean }>()
 

@@ -2,7 +2,7 @@
 
 import { resolve } from 'node:path'
 import { isatty } from 'node:tty'
-import { type Config, type DemoMode, localUrl } from '../config/config.ts'
+import { type Config, configFlag, type DemoMode, localUrl } from '../config/config.ts'
 import { isSecretToBeMade, resolveSecrets } from '../config/secrets.ts'
 import { DEMO_SITE_KEY, demoApiKey, prepareDemoSite } from '../demo/site.ts'
 import type { StoreCause } from '../domain/reason-words.ts'
@@ -79,7 +79,7 @@ export async function prepareStart(config: Config, log: Logger, totals: Gauged):
       const keys = { siteKey: site.siteKey, apiKey }
       printFirstSite(keys, config.dataDir, localUrl(config), demo === 'on')
     } else if (sites.length === 0) {
-      log.info(`there are no sites yet: ${COMMAND} site create --name NAME --origin ORIGIN`)
+      log.info(`there are no sites yet: ${COMMAND} site create --name NAME --origin ORIGIN${configFlag()}`)
     }
     if (demo === 'on')
       await prepareDemoSite(store.sites, demoApiKey(secrets[0]!), authorInService('demo page'))
@@ -122,7 +122,7 @@ First start: a demo site was created, open to every origin.
 
 Try the whole flow with these keys from another terminal:
 
-  ${variable}${COMMAND} try --url ${url}
+  ${variable}${COMMAND} try --url ${url}${configFlag()}
 
 ${hasDemo ? `Or open the demo page in a browser (it has a site and keys of its own):\n\n  ${url}/demo\n\n` : ''}`)
 }

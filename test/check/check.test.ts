@@ -326,6 +326,9 @@ describe('good configurations', () => {
     try {
       const report = JSON.parse(await new Powgate(service.env).text('check --json'))
       assert.deepEqual(report.problems, [])
+      assert.ok(
+        report.warnings.some((line: string) => /^there are no sites: .* first copy a store here/.test(line)),
+      )
       assert.ok(report.notes.includes(`port ${service.port} is in use by this service, which runs already`))
     } finally {
       await service.stop()

@@ -5,7 +5,9 @@
 
 import assert from 'node:assert/strict'
 import { spawn } from 'node:child_process'
+import { writeFileSync } from 'node:fs'
 import { hostname } from 'node:os'
+import { join } from 'node:path'
 import { describe, test } from 'node:test'
 import { FAILURES_PER_MINUTE, REFUSALS_PER_MINUTE, Sample } from '../../src/log/event-log.ts'
 import { Client, HONEST_ENVIRONMENT } from '../harness/client.ts'
@@ -127,17 +129,20 @@ describe('lines', () => {
       })
     }))
 
-  test('a backend that uses half of a redemption limit is told once, with the command that raises it', () =>
-    withService({}, async (service, client) => {
+  test('a backend that uses half of a redemption limit is told once, with the command that raises it', () => {
+    const file = join(temporaryDir('settings'), 'powgate.conf')
+    writeFileSync(file, '')
+    return withService({ POWGATE_CONFIG_FILE: file }, async (service, client) => {
       const { siteKey, apiKey } = await service.createSite(EASY)
-      const command = `powgate site update ${siteKey} --limit-redeem 500`
+      const command = `powgate site update ${siteKey} --limit-redeem 500 --config ${file}`
       for (let count = 0; count < 60; count++) await client.verifyToken(apiKey, { token: 'x' })
       const [told, ...more] = await logged(service, 1, 'redemption-limit')
       has(told, { level: 'warn', ip: '127.0.0.0/24', site: siteKey, limit: 100 })
       assert.ok(told.perMinute >= 50 && told.perMinute <= 60)
       assert.ok(told.msg.endsWith(command), told.msg)
       assert.deepEqual(more, [])
-    }))
+    })
+  })
 
   test('a rate that the operator expects is the usual one for decisions, from the first challenge on', () =>
     withService({}, async (service, client) => {
