@@ -52,10 +52,12 @@ const BARE_LAST_SHARE = 1 / 64
 const ENDS_WITH_HEAD = process.versions.modules === '137'
 
 /**
- * Up to this many requests under way, nothing is read from a connection that waits for its answer. uWebSockets.js would close
- * it if the client ended its sending side, and a token would be spent without an answer. Costs 3 us, so not under load.
+ * Nothing is read from a connection that waits for its answer: uWebSockets.js would close it if the client ended its sending
+ * side, and a token would be spent without an answer. Costs 3 us, so only for so many requests in so many ms.
  */
-const PAUSED_MAX = 16
+const [PAUSES_MAX, PAUSES_MS] = [16, 10]
+let pauses = 0
+let pausesSinceMs = 0
 
 /** Immediate answers per event-loop turn, over all connections. A client that pipelines fewer is not delayed. */
 const ANSWERS_AT_ONCE_MAX = 64
@@ -212,7 +214,12 @@ export class Exchange {
     this.#isInCallback = true
     this.run(step, argument)
     this.#isInCallback = false
-    if (this.#isOver || this.#isBodyPending || this.#isPaused || this.#host.underWay > PAUSED_MAX) return
+    if (this.#isOver || this.#isBodyPending || this.#isPaused) return
+    if (this.startedAtMs - pausesSinceMs > PAUSES_MS) {
+      pausesSinceMs = this.startedAtMs
+      pauses = 0
+    }
+    if (++pauses > PAUSES_MAX) return
     this.#isPaused = true
     this.#response.pause()
   }

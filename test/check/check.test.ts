@@ -327,7 +327,7 @@ describe('good configurations', () => {
       const report = JSON.parse(await new Powgate(service.env).text('check --json'))
       assert.deepEqual(report.problems, [])
       assert.ok(
-        report.warnings.some((line: string) => /^there are no sites: .* first copy a store here/.test(line)),
+        report.warnings.some((line: string) => /^there are no sites yet: .*powgate store copy/.test(line)),
       )
       assert.ok(report.notes.includes(`port ${service.port} is in use by this service, which runs already`))
     } finally {
