@@ -260,16 +260,16 @@ test('JSON goes where no terminal is, by default too', () => {
 })
 
 /** A process whose standard output the shell connects with `sink`. It logs many lines, then tells its losses on standard error. */
-function loggedInto(sink: string): { read: string[]; told: string[]; seconds: number } {
+function loggedInto(sink: string): { read: string[]; told: string[]; seconds: number; lost: number } {
   const program = `
     import { writeFileSync } from 'node:fs'
     import { createLogger, logLinesLost } from './src/log/logger.ts'
     const log = createLogger('info')
     const startedAtMs = performance.now()
     for (let line = 0; line < ${MANY}; line++) log.info({ line, text: 'x'.repeat(200) })
-    process.stderr.write((performance.now() - startedAtMs) / 1000 + '\\n')
+    process.stderr.write('seconds ' + (performance.now() - startedAtMs) / 1000 + '\\n')
     writeFileSync(process.env.LOGGED, '')
-    setTimeout(() => process.stderr.write(logLinesLost() + '\\n'), 1500)`
+    setTimeout(() => process.stderr.write('lost ' + logLinesLost() + '\\n'), 1500)`
   const folder = mkdtempSync(join(tmpdir(), 'powgate-log-'))
   const command = `node --import tsx --input-type=module -e "$PROGRAM" ${sink}`
   const { stdout, stderr } = spawnSync('sh', ['-c', command], {
@@ -280,14 +280,15 @@ function loggedInto(sink: string): { read: string[]; told: string[]; seconds: nu
   })
   rmSync(folder, { recursive: true })
   const told = stderr.trim().split('\n')
-  return { read: stdout.split('\n').filter(line => line !== ''), told, seconds: Number(told.at(-2)) }
+  const numberOf = (name: string) => Number(told.find(line => line.startsWith(`${name} `))?.slice(name.length))
+  const read = stdout.split('\n').filter(line => line !== '')
+  return { read, told, seconds: numberOf('seconds'), lost: numberOf('lost') }
 }
 
 const MANY = 5000
 
 test('nobody waits for a reader that has stopped: lines wait, the others are lost, and both are told', () => {
-  const { read, told, seconds } = loggedInto('| { until [ -e "$LOGGED" ]; do sleep 0.1; done; cat; }')
-  const lost = Number(told.at(-1))
+  const { read, seconds, lost } = loggedInto('| { until [ -e "$LOGGED" ]; do sleep 0.1; done; cat; }')
   assert.ok(seconds < 2, `${seconds} s`)
   assert.ok(lost > 0 && lost < MANY - 1000, `${lost} lost`)
   const last = JSON.parse(read.at(-1)!)
@@ -300,9 +301,10 @@ test('nobody waits for a reader that has stopped: lines wait, the others are los
 })
 
 test('a full disk costs lines, which are counted, and no more', () => {
-  const { told, seconds } = loggedInto('> /dev/full')
+  const { told, seconds, lost } = loggedInto('> /dev/full')
   assert.ok(seconds < 2, `${seconds} s`)
   assert.match(told[0]!, /^the log cannot be written \(ENOSPC\)/)
-  assert.equal(told.length, 3)
-  assert.equal(Number(told.at(-1)), MANY - 1000)
+  assert.equal(told.length, 4)
+  assert.equal(lost, MANY - 1000)
+  assert.match(told[3]!, /^5000 lines of the log were lost at the end/)
 })
