@@ -280,7 +280,8 @@ function loggedInto(sink: string): { read: string[]; told: string[]; seconds: nu
   })
   rmSync(folder, { recursive: true })
   const told = stderr.trim().split('\n')
-  const numberOf = (name: string) => Number(told.find(line => line.startsWith(`${name} `))?.slice(name.length))
+  const numberOf = (name: string) =>
+    Number(told.find(line => line.startsWith(`${name} `))?.slice(name.length))
   const read = stdout.split('\n').filter(line => line !== '')
   return { read, told, seconds: numberOf('seconds'), lost: numberOf('lost') }
 }
