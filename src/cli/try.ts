@@ -261,7 +261,9 @@ function causeOf(error: Error): string {
 function explanation(response: Response, answer: Record<string, unknown> | undefined): string {
   const retryAfter = response.headers.get('retry-after')
   return [
-    typeof answer?.code === 'string' ? ` ${answer.code}` : '',
+    typeof answer?.code === 'string'
+      ? ` ${answer.code}`
+      : ', and not by powgate: look at what stands before it',
     typeof answer?.error === 'string' ? `: ${answer.error}` : '',
     retryAfter === null ? '' : ` Retry after ${retryAfter} s.`,
   ]

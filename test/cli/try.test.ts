@@ -182,6 +182,17 @@ for (const kind of STORE_KINDS) {
       assert.match(await powgate.problem(2, 'try --as cap', ...keys), /turnstile, hcaptcha or recaptcha/)
     })
 
+    test('a refusal of a proxy is told apart from the service’s', async () => {
+      const proxy = createServer((_, response) => response.writeHead(403).end('<h1>Forbidden</h1>'))
+      await once(proxy.listen(await freePort(), '127.0.0.1'), 'listening')
+      const url = `http://127.0.0.1:${(proxy.address() as AddressInfo).port}`
+      const { problems } = await powgate.run(
+        `try --site-key site_0123456789ABCDEFabcdef --api-key sk_12345678_${'x'.repeat(43)} --url ${url}`,
+      )
+      proxy.close()
+      assert.match(problems.join(), /answered 403, and not by powgate: look at what stands before it/)
+    })
+
     test('a move that is not right yet: try --as names the fields, and fails', async () => {
       const { siteKey, apiKey } = await powgate.json('site create --name old --base 16 --min 16')
       const proxy = createServer((request, response) => {
