@@ -432,8 +432,9 @@ describe('a reader of the log that pauses', () => {
         ...{ POWGATE_WORKERS: '2', POWGATE_DATA_DIR: temporaryDir('paused'), LOG_LEVEL: 'trace' },
         ...{ POWGATE_LOG_FORMAT: 'json', POWGATE_OVERLOAD_MS: '0' },
       }
-      const child = spawn(command, args, { env }) // nobody reads what it writes
+      const child = spawn(command, args, { env }) // nobody reads its standard output
       let problems = ''
+      child.stderr.setEncoding('utf8').on('data', text => (problems += text))
       const signal = (name: NodeJS.Signals) => listeningPids(adminPort).map(pid => process.kill(pid, name))
       const stop = async () => {
         signal('SIGKILL')
@@ -464,7 +465,6 @@ describe('a reader of the log that pauses', () => {
       signal('SIGTERM')
       await eventually(5000, 'the end', async () => listeningPids(adminPort).length === 0)
       if (kind !== 'a socket') return
-      child.stderr.setEncoding('utf8').on('data', text => (problems += text))
       // The primary process, and a worker that had lost lines before.
       const told = /(\d+ lines of the log were lost at the end \(EAGAIN\)\n){2}/
       await eventually(
