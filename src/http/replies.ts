@@ -44,6 +44,19 @@ export function statusLine(status: number): string {
   return STATUS_LINES[status] ?? STATUS_LINES[503]!
 }
 
+/**
+ * Puts several headers into one value, which uWebSockets.js writes as it is: four `writeHeader` calls and a status line take
+ * 0.25 us more. For constants only, since a client's line break would inject a header.
+ */
+export const HEADER_BREAK = '\r\n'
+export const JSON_HEAD = `application/json${HEADER_BREAK}Cache-Control: no-store`
+export const CORS_JSON_HEAD = `${JSON_HEAD}${HEADER_BREAK}Access-Control-Allow-Origin: *${HEADER_BREAK}Access-Control-Expose-Headers: Retry-After, RateLimit, RateLimit-Policy, X-Request-Id, X-Powgate-Signals`
+
+/** The head of an answer that pages may read, with one more header: each text passed on takes about 0.4 us. */
+export function withHeader(name: string, value: string): string {
+  return `${CORS_JSON_HEAD}${HEADER_BREAK}${name}: ${value}`
+}
+
 export const NO_HEADERS: HeaderList = []
 
 const UNAUTHORIZED_HEADERS: HeaderList = [['WWW-Authenticate', 'Bearer']]

@@ -17,7 +17,7 @@ import type { Done, SiteStore } from './store.ts'
 
 /** Of sites and of API keys each; a site takes about 2 KiB. Others are read when asked for. */
 const CACHED_MAX = 100_000
-const UNCACHED_MAX = 10_000
+const UNKNOWN_MAX = 10_000
 const UNKNOWN_MS = 1000
 /** Concurrent reads; otherwise a flood of made-up keys would queue without bound. */
 const LOADS_MAX = 1000
@@ -237,7 +237,7 @@ export class RecordCache<Thing> {
     if (thing === undefined) {
       this.#cached.delete(key)
       this.#unknown.delete(key)
-      bound(this.#unknown, UNCACHED_MAX)
+      bound(this.#unknown, UNKNOWN_MAX)
       this.#unknown.set(key, this.#now() + UNKNOWN_MS)
     } else {
       this.#unknown.delete(key)
