@@ -47,7 +47,7 @@ async function examine(config: Config, env: Environment, findings: CheckResults)
   for (const siteKey of config.metricsSites)
     if (!sites.some(site => site.siteKey === siteKey))
       findings.warnings.push(`POWGATE_METRICS_SITES: there is no site ${siteKey}`)
-  describeRules(config, findings)
+  describeRules(config, sites, findings)
   describeWatching(config, findings)
   await checkMachine(config, sites, findings)
 }
@@ -96,7 +96,7 @@ function describeSecrets(config: Config, env: Environment, { facts, warnings }: 
     warnings.push('POWGATE_SECRETS: the same secret is listed twice; remove one')
 }
 
-function describeRules(config: Config, { facts, notes }: CheckResults): void {
+function describeRules(config: Config, sites: readonly SiteRecord[], { facts, notes }: CheckResults): void {
   const { limits, failOpen, challengeLifetimeMs, tokenLifetimeMs } = config
   facts.push([
     'limits a minute',
@@ -108,7 +108,8 @@ function describeRules(config: Config, { facts, notes }: CheckResults): void {
     'lifetimes',
     `challenge ${challengeLifetimeMs / 1000} s or more, token ${tokenLifetimeMs / 1000} s`,
   ])
-  if (limits.redeemAddress <= CONTRACT_LIMITS.redeemAddress)
+  const haveOwnLimits = sites.length > 0 && sites.every(site => site.limits?.redeem !== undefined)
+  if (limits.redeemAddress <= CONTRACT_LIMITS.redeemAddress && !haveOwnLimits)
     notes.push(
       `a backend may redeem ${limits.redeemAddress} tokens a minute from one address, and ${limits.redeemApiKey} with one API key; for more: powgate site update SITE_KEY --limit-redeem N${configFlag()}`,
     )

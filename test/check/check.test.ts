@@ -321,7 +321,7 @@ describe('good configurations', () => {
       )
   })
 
-  test('beside the running service on Redis, which has no site yet', async () => {
+  test('beside the running service on Redis, before and after it has a site', async () => {
     const service = await TestService.start('redis')
     try {
       const report = JSON.parse(await new Powgate(service.env).text('check --json'))
@@ -330,6 +330,11 @@ describe('good configurations', () => {
         report.warnings.some((line: string) => /^there are no sites yet: .*powgate store copy/.test(line)),
       )
       assert.ok(report.notes.includes(`port ${service.port} is in use by this service, which runs already`))
+      const isOfLimit = (note: string) => note.startsWith('a backend may redeem 100 tokens a minute')
+      assert.ok(report.notes.some(isOfLimit))
+      await service.createSite({ limits: { redeem: 5000 } })
+      const { notes } = JSON.parse(await new Powgate(service.env).text('check --json'))
+      assert.ok(!notes.some(isOfLimit), 'its limit was chosen')
     } finally {
       await service.stop()
     }
