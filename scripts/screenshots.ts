@@ -10,7 +10,16 @@ import type { Page } from 'playwright-core'
 import { launchBrowser, type VisitOptions } from '../test/harness/browser.ts'
 import { type Fault, FaultyProxy } from '../test/harness/browser-proxy.ts'
 import { UNLIMITED } from '../test/harness/service.ts'
-import { formPage, GATE, startSurroundings, untilState, visit, WITH_CLOCK } from '../test/harness/widget.ts'
+import {
+  execute,
+  expire,
+  formPage,
+  GATE,
+  startSurroundings,
+  untilState,
+  visit,
+  WITH_CLOCK,
+} from '../test/harness/widget.ts'
 
 const folder = new URL('../screenshots/', import.meta.url).pathname
 const languages = process.argv.length > 2 ? process.argv.slice(2) : ['en', 'de', 'ar', 'ja']
@@ -37,7 +46,6 @@ const answer = (status: number, seconds: number) => ({
   body: { error: 'No.', code: 'unavailable' },
 })
 const notPassed = { status: 200, body: { token: null, passed: false, expiresAt: null } }
-const execute = (page: Page) => page.evaluate(`void ${GATE}.execute()`)
 const untilDetail = (page: Page) => page.locator('pow-gate .detail:not(:empty)').waitFor()
 const untilHashes = (page: Page) =>
   page.waitForFunction(`${GATE}.shadowRoot.querySelector('.icon').getAttribute('aria-valuenow') > 1`)
@@ -97,12 +105,7 @@ const STATES: Readonly<Record<string, State>> = {
   'not set up': { attributes: 'site-key="site_0000000000000000000000" auto="load"', reach: untilDetail },
   expired: {
     attributes: 'auto="off"',
-    reach: async page => {
-      await execute(page)
-      await untilState(page, 'verified')
-      await page.clock.fastForward(350_000)
-      await untilState(page, 'expired')
-    },
+    reach: expire,
   },
 }
 

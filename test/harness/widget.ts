@@ -137,6 +137,17 @@ export interface Verified extends Record<'token' | 'mode' | 'solver', string> {
 
 /** Expressions for a page that `addWidgetPage` adds. */
 export const GATE = "document.querySelector('pow-gate')"
+
+/** Begins, and does not wait. */
+export const execute = (page: Page) => page.evaluate(`void ${GATE}.execute()`)
+
+/** From `idle`, on a page that was opened WITH_CLOCK. */
+export async function expire(page: Page): Promise<void> {
+  await execute(page)
+  await untilState(page, 'verified')
+  await page.clock.fastForward(350_000)
+  await untilState(page, 'expired')
+}
 /** A promise of `Verified`, which rejects if the verification fails. */
 export const VERIFIED = 'window.verified'
 /** What was written to the console as an error, thrown or rejected, by the page itself. */

@@ -12,6 +12,8 @@ import { eventually } from '../harness/eventually.ts'
 import { UNLIMITED } from '../harness/service.ts'
 import {
   closePage,
+  execute,
+  expire,
   formPage,
   GATE,
   startSurroundings,
@@ -36,7 +38,6 @@ interface State {
 
 const says = (words: string) => (page: Page) =>
   page.locator('pow-gate .text').filter({ hasText: words }).waitFor({ state: 'attached' })
-const execute = (page: Page) => page.evaluate(`void ${GATE}.execute()`)
 
 const body = { error: 'No.', code: 'rate-limited' }
 const busy = { status: 429, headers: { 'Retry-After': '60' }, body }
@@ -66,12 +67,7 @@ const STATES: Readonly<Record<string, State>> = {
   },
   'expired, `auto="off"`': {
     attributes: 'auto="off"',
-    reach: async page => {
-      await execute(page)
-      await untilState(page, 'verified')
-      await page.clock.fastForward(350_000)
-      await untilState(page, 'expired')
-    },
+    reach: expire,
   },
   'the service is down': {
     attributes: '',

@@ -10,7 +10,7 @@ import type { VisitOptions } from '../harness/browser.ts'
 import type { Fault } from '../harness/browser-proxy.ts'
 import { eventually } from '../harness/eventually.ts'
 import { UNLIMITED } from '../harness/service.ts'
-import { formPage, GATE, startStage, untilState, visit, WITH_CLOCK } from '../harness/widget.ts'
+import { execute, formPage, GATE, startStage, untilState, visit, WITH_CLOCK } from '../harness/widget.ts'
 
 const { browser, service, site, gateway, pages } = await startStage(UNLIMITED)
 const hardSite = await service.createSite({ difficulty: { base: 28, min: 28, max: 28 } })
@@ -137,7 +137,7 @@ test('invisible: any wait is shown and announced, also one without an end', asyn
 
   const offline = await open('invisible auto="off"', undefined, {})
   await offline.context().setOffline(true)
-  await offline.evaluate(`void ${GATE}.execute()`)
+  await execute(offline)
   await offline.getByRole('status').filter({ hasText: 'No internet' }).waitFor()
 })
 
