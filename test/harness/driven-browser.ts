@@ -53,7 +53,7 @@ export class DrivenBrowser {
     await this.#send('Navigate', { url })
   }
 
-  /** The value of an expression in the page, or of the promise that it gives. */
+  /** The value of an expression in the page, or of the promise that it gives; undefined if the page is left before. */
   async evaluate<T = unknown>(expression: string): Promise<T> {
     const [resolve, reject] = [
       'value => arguments[0]([value])',
@@ -61,7 +61,7 @@ export class DrivenBrowser {
     ]
     const script = `(async () => (${expression}))().then(${resolve}, ${reject})`
     const settled = await this.#send('ExecuteAsyncScript', { script, args: [] })
-    const [value, error] = settled as [T, string?]
+    const [value, error] = (settled ?? []) as [T, string?]
     if (error !== undefined) throw new Error(`${expression}: ${error}`)
     return value
   }

@@ -90,9 +90,11 @@ for (const engine of DRIVEN_ENGINES) {
       assert.equal((await client.verifyToken(site.apiKey, { token })).json.success, true)
     }
 
-    /** The site's backend gets the form once, with one token. */
+    /** The site's backend gets the form once, with one token, and the browser shows its answer. */
     async function assertPosted(): Promise<void> {
       const fields = await eventually(60_000, `${engine}: the form arrives`, () => pages.forms[0]?.fields)
+      const isAnswered = () => browser.evaluate("document.title === 'Received'")
+      await eventually(60_000, `${engine}: the answer is shown`, isAnswered)
       assert.equal(fields.get('name'), 'Ada')
       assert.equal(fields.getAll('powgate-token').length, 1)
       await assertRedeemed(fields.get('powgate-token'))
