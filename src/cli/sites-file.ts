@@ -66,7 +66,7 @@ async function runApply(input: Input): Promise<void> {
   const author = authorOfCommand('apply')
   const isDry = input.has('dry-run')
   const { sites, apiKeys } = await readContent(await readBytes('file', input.required('file')))
-  const [plan, store] = await writeToStore(async store => {
+  const [plan, place] = await writeToStore(async store => {
     const stored = await store.listSites()
     const plan = planApply(sites, stored, {
       missing: input.has('prune') ? 'delete' : input.has('disable-missing') ? 'disable' : 'stay',
@@ -76,10 +76,10 @@ async function runApply(input: Input): Promise<void> {
     })
     const siteKeys = new Set([...sites, ...stored].map(({ siteKey }) => siteKey))
     const created = plan.changes.filter(({ action, isKeyDrawn }) => action === 'create' && !isKeyDrawn)
-    const deleted = await Promise.all(created.map(({ after }) => store.readSite(after.siteKey)))
+    const remains = await Promise.all(created.map(({ after }) => store.readSite(after.siteKey)))
     const problems = [
       ...plan.problems,
-      ...deleted.flatMap(site =>
+      ...remains.flatMap(site =>
         site === undefined ? [] : [`sites: ${site.siteKey} was deleted, and its key is not made again`],
       ),
       ...apiKeys
@@ -100,19 +100,19 @@ async function runApply(input: Input): Promise<void> {
       .map(({ siteKey, name }) => newKey(siteKey, { name }, now))
     const isLater = (key: ApiKeyRecord, stored = present.get(key.id)) =>
       stored === undefined || revisionOf(key) > revisionOf(stored)
-    const missingKeys = apiKeys.filter(key => isLater(key))
+    const laterKeys = apiKeys.filter(key => isLater(key))
     const changes = [
       ...plan.changes.flatMap(({ action, before, after }) =>
         action === 'delete' ? deletion(after, allKeys, now) : [{ site: after, expected: before }],
       ),
       ...made.map(({ record }) => ({ apiKey: record, expected: undefined })),
-      ...missingKeys.map(apiKey => ({ apiKey, expected: present.get(apiKey.id) })),
+      ...laterKeys.map(apiKey => ({ apiKey, expected: present.get(apiKey.id) })),
     ]
     if (changes.length > 0 && !isDry) await written(store, changes, author)
-    return { ...plan, missingKeys, made }
+    return { ...plan, laterKeys, made }
   })
-  if (input.has('json')) printJson({ ...planJson(plan, isDry), store })
-  else printPlan(plan, isDry, store)
+  if (input.has('json')) printJson({ ...planJson(plan, isDry), store: place })
+  else printPlan(plan, isDry, place)
 }
 
 async function readContent(bytes: Uint8Array): Promise<FileContent> {
@@ -129,12 +129,12 @@ function lines(problems: readonly string[]): string {
 }
 
 type WholePlan = ApplyPlan & {
-  readonly missingKeys: readonly ApiKeyRecord[]
-  /** Shown only now. */
+  readonly laterKeys: readonly ApiKeyRecord[]
+  /** With their secrets, shown once. */
   readonly made: readonly ReturnType<typeof newKey>[]
 }
 
-function planJson({ changes, unchanged, missingKeys, made }: WholePlan, isDry: boolean) {
+function planJson({ changes, unchanged, laterKeys, made }: WholePlan, isDry: boolean) {
   return {
     dryRun: isDry,
     changed: changes.map(change => ({
@@ -146,7 +146,7 @@ function planJson({ changes, unchanged, missingKeys, made }: WholePlan, isDry: b
       warnings: siteWarnings(change.after),
     })),
     unchanged,
-    ...(missingKeys.length > 0 ? { apiKeysAdded: missingKeys.map(({ id }) => id) } : {}),
+    ...(laterKeys.length > 0 ? { apiKeysAdded: laterKeys.map(({ id }) => id) } : {}),
     ...(made.length > 0
       ? {
           apiKeysMade: made.map(({ record: { siteKey, name }, apiKey }) =>
@@ -159,12 +159,8 @@ function planJson({ changes, unchanged, missingKeys, made }: WholePlan, isDry: b
 
 const DONE = { create: 'created', change: 'changed', disable: 'disabled', delete: 'deleted' } as const
 
-function printPlan(
-  { changes, unchanged, missingKeys, made }: WholePlan,
-  isDry: boolean,
-  store: string,
-): void {
-  if (changes.length + missingKeys.length + made.length === 0) {
+function printPlan({ changes, unchanged, laterKeys, made }: WholePlan, isDry: boolean, store: string): void {
+  if (changes.length + laterKeys.length + made.length === 0) {
     const sites = unchanged === 1 ? '1 site is' : `${unchanged} sites are`
     printLine(`There is nothing to change in ${store}: ${sites} as the file says.`)
     return
@@ -173,7 +169,7 @@ function printPlan(
     printChange(change, isDry)
     for (const warning of siteWarnings(change.after)) printLine(`    warning: ${warning}`)
   }
-  for (const { id, siteKey } of missingKeys)
+  for (const { id, siteKey } of laterKeys)
     printLine(`API key ${id} of ${siteKey}: ${isDry ? 'would be ' : ''}added`)
   for (const { record, apiKey } of made)
     printLine(
@@ -183,13 +179,13 @@ function printPlan(
     .map(([action, done]) => ({ done, count: changes.filter(change => change.action === action).length }))
     .filter(({ count }) => count > 0)
     .map(({ done, count }) => `${count} ${done}`)
-  if (missingKeys.length > 0)
-    counts.push(`${missingKeys.length} API ${missingKeys.length === 1 ? 'key' : 'keys'} added`)
+  if (laterKeys.length > 0)
+    counts.push(`${laterKeys.length} API ${laterKeys.length === 1 ? 'key' : 'keys'} added`)
   printLine(
     '',
     `${isDry ? 'Nothing was written. It would be in' : 'In'} ${store}: ${counts.join(', ')}; ${unchanged} as the file says already.`,
   )
-  const keyed = new Set([...missingKeys, ...made.map(({ record }) => record)].map(({ siteKey }) => siteKey))
+  const keyed = new Set([...laterKeys, ...made.map(({ record }) => record)].map(({ siteKey }) => siteKey))
   const created = changes.filter(({ action, after }) => action === 'create' && !keyed.has(after.siteKey))
   if (created.length === 0 || isDry) return
   printLine('', 'New sites have no API key yet:', '')

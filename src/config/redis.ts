@@ -190,7 +190,7 @@ function isPair(cert: string, key: string): boolean {
   return new X509Certificate(cert).checkPrivateKey(createPrivateKey(key))
 }
 
-/** undefined for any other form. */
+/** undefined if it is no such URL. */
 export function parseRedisUrl(text: string): RedisTarget | undefined {
   const parts = text.split(',').map(part => part.trim())
   const scheme = /^(rediss?(?:\+cluster|\+sentinel)?):\/\//.exec(parts[0] ?? '')?.[1]
@@ -213,7 +213,9 @@ export function parseRedisUrl(text: string): RedisTarget | undefined {
 const DEFAULT_PORTS = { standalone: 6379, cluster: 6379, sentinel: 26379 }
 
 function targetOf(kind: RedisTarget['kind'], urls: readonly URL[], tls: boolean): RedisTarget | undefined {
-  const path = urls[urls.length - 1]!.pathname.split('/').slice(1)
+  const { pathname } = urls[urls.length - 1]!
+  if (urls.some(url => url.pathname.length > 1 && url.pathname !== pathname)) return undefined
+  const path = pathname.split('/').slice(1)
   const primaryName = kind === 'sentinel' ? path.shift() : undefined
   const [dbText = ''] = path
   const isDbAllowed = kind !== 'cluster'

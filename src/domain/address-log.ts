@@ -5,10 +5,10 @@
  * tests).
  *
  *   entry of 8 bytes     | time 3 | kind, site 3 | count 2 |     requests; in time order
- *                        | until 3 | 1, mark 5             |     a used nonce, remembered until then, and for five minutes
+ *                        | until 3 | mark 5                |     a used nonce, remembered until then, at least five minutes
  *
  *   kind, site   kind in the upper 3 bits (0 challenge, 1 verification, 2 failed, 3 refused), site tag in 21
- *   mark         39 bits of the used nonce's MAC (`nonceMark`), the bit before them set
+ *   mark         a set bit, then 39 bits of the used nonce's MAC (`nonceMark`)
  *
  * Times are milliseconds modulo 2^24 (4.6 hours). That is unambiguous because the store deletes a record after
  * `keepMs`, at most half of that. Requests of one kind and site within a slot of time share an entry, with the newest time.
@@ -75,7 +75,7 @@ type LogDecision =
   | Limited
 
 /**
- * Up to this many verifications a minute, an address's used nonces are in its record: at most 700, as challenges live 10 min.
+ * Up to this many verifications a minute, an address's used nonces are in its record: about 700, as each is kept up to 11 min.
  */
 export const MARKS_LIMIT_MAX = 64
 
@@ -89,7 +89,7 @@ const COUNT_AT = 6
 const KIND_SHIFT = 21
 const TAG_MASK = 0x1fffff
 const MARK_BIT = 0x800000
-const MARK_LOW_BITS = 0x10000
+const MARK_LOW = 0x10000
 
 const construction = new ReusedBytes()
 let scratch = construction.ofLength(4096)
@@ -104,8 +104,8 @@ export function admitToLog(
   const length = record?.length ?? 0
   const time = heldTime(nowMs, length === 0 ? undefined : readUInt24(record!, length - ENTRY_BYTES))
   if (scratch.length < length + 2 * ENTRY_BYTES) scratch = construction.ofLength(2 * length + 2 * ENTRY_BYTES)
-  const markHigh = spending === undefined ? 0 : MARK_BIT | Math.floor(spending.mark / MARK_LOW_BITS)
-  const markLow = spending === undefined ? 0 : spending.mark % MARK_LOW_BITS
+  const markHigh = spending === undefined ? 0 : MARK_BIT | Math.floor(spending.mark / MARK_LOW)
+  const markLow = spending === undefined ? 0 : spending.mark % MARK_LOW
   let end = 0
   let keepMs = WINDOW_MS
   let addressCount = 0

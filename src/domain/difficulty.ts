@@ -62,7 +62,7 @@ export function difficultyOf({ base, min, max }: DifficultyBounds, climb: Climb)
   return Math.max(min, Math.min(max, base + requests + failures + networks + site))
 }
 
-/** Whether the price has risen so far since the challenge was issued that its solution is refused. */
+/** Whether network and site now ask for so much more than was paid that the solution is refused. */
 export function isUnderpriced(
   difficulty: number,
   { base, min, max }: DifficultyBounds,
@@ -75,7 +75,7 @@ export function isUnderpriced(
   return difficulty < asked - policy.lateBits
 }
 
-/** Challenges it solved cost their full bits. Unsolved ones and failures may be a neighbour's, so they cost at most one. */
+/** Solved challenges cost their full bits. Unsolved ones and failures cost at most one while they may be a neighbour's. */
 function requestBits(address: AddressCounts, policy: DifficultyPolicy): number {
   const { challenges, limit, failures, accepted } = address
   const whole = shareBits(challenges / limit, policy)
@@ -107,14 +107,14 @@ function trafficClimb(accepted: number, traffic: Traffic, policy: DifficultyPoli
   const growth = growthOf(all, policy)
   let bits = 0
   let network: NetworkRates | undefined
-  let most = isKnownNetwork ? 1 : Number.POSITIVE_INFINITY
+  let cap = isKnownNetwork ? 1 : Number.POSITIVE_INFINITY
   let isOwnerAbove = false
   for (const one of networks) {
     const { slope, free } = levelOf(one, policy)
     const excess = one.recent / networkBudget(one, free, growth, policy)
     const allowed = historyBits(one, policy)
     if (one.prefixBits === OWNER_BITS.v4 || one.prefixBits === OWNER_BITS.v6) {
-      most = Math.ceil(allowed)
+      cap = Math.ceil(allowed)
       isOwnerAbove = excess > 1
     }
     const asked = excess > 1 ? Math.min(slope * Math.log2(excess), allowed) : 0
@@ -124,9 +124,9 @@ function trafficClimb(accepted: number, traffic: Traffic, policy: DifficultyPoli
     }
   }
   const bitsMax = isFlood(all, policy) ? policy.networkBitsMax : policy.networkBitsQuietMax
-  const networkBits = Math.min(bitsMax, most, Math.ceil(bits))
+  const networkBits = Math.min(bitsMax, cap, Math.ceil(bits))
   const isRepeat = accepted >= policy.repeatProofs || isOwnerAbove
-  const site = Math.min(most, siteBits(traffic, isRepeat, policy))
+  const site = Math.min(cap, siteBits(traffic, isRepeat, policy))
   return { networks: networkBits, site: Math.max(0, site - networkBits), network, isRepeat }
 }
 
@@ -136,8 +136,8 @@ function levelOf({ prefixBits }: NetworkRates, { networksV4, networksV6 }: Diffi
 }
 
 /**
- * Caps what a network with history costs its people. A sudden flood comes from their neighbour, so they pay one bit until
- * traffic exceeds `historyTimes` the usual rate; less than a day of history counts for less.
+ * Caps what a network with history costs its people, since a sudden flood is a neighbour's: one bit until traffic exceeds
+ * `historyTimes` the usual rate, times the days squared on the first day.
  */
 function historyBits({ recent, usual, days }: Rates, { historyTimes }: DifficultyPolicy): number {
   const borne = historyTimes * Math.min(1, days) ** 2 * usual

@@ -6,8 +6,7 @@
  * suspicious. Counting is linear counting over 64 bits per fingerprint (Whang et al., 1990), in two periods of five minutes so
  * that old visits expire.
  *
- * The table has a fixed size, so made-up fingerprints cannot fill memory, and a visit makes no garbage: 0.6 us, against 1.0 for
- * a map of objects, all fingerprints different. When two fingerprints want a slot, the more frequent stays (Boyer-Moore
+ * The table has a fixed size, so made-up fingerprints cannot fill memory, and a visit makes no garbage (0.6 us). When two fingerprints want a slot, the more frequent stays (Boyer-Moore
  * majority vote).
  *
  * A secret per worker decides which bit a network sets. Otherwise an attacker could set all bits from 64 chosen addresses, and
@@ -17,7 +16,7 @@
 import { spread } from './bytes.ts'
 
 const BITS = 64
-const HALF_LIFE_MS = 300_000
+const HALF_MS = 300_000
 /** Fewer in one worker say nothing about the others. */
 const SAMPLE_MIN = 8
 /** 2 MiB for both periods. */
@@ -83,9 +82,10 @@ export class FingerprintWatch {
   }
 
   #turn(nowMs: number): void {
-    this.#before = this.#present
+    const isOld = nowMs >= this.#turnsAtMs + HALF_MS
+    this.#before = isOld ? emptyHalf() : this.#present
     this.#present = emptyHalf()
-    this.#turnsAtMs = nowMs + HALF_LIFE_MS
+    this.#turnsAtMs = nowMs + HALF_MS
   }
 
   #estimate(at: number, tag: number, siteVisits: number): number {

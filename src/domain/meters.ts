@@ -3,7 +3,7 @@
  * returns those that a request's price depends on and adds an accepted proof in the same call, so all workers and hosts use the
  * same counts. Unsolved challenges never count: without work, nobody can make challenges harder for others.
  *
- *   | since, Unix seconds 4 | at, Unix ms 8 | fast 4 | slow 8 |     counts are floating-point numbers, big endian
+ *   | since, Unix seconds 4 | at, Unix ms 8 | fast 4 | slow 8 |     floating-point but `since`; big endian
  *
  * `fast` fades within about a minute, `slow` within about a day. Traffic above a budget is learned at the usual rate only;
  * otherwise an attack would become usual. A meter is kept five minutes per proof in its slow count, at most a week.
@@ -163,7 +163,7 @@ function fade(meter: Meter, nowMs: number, fastMs: number): void {
   meter.atMs = nowMs
 }
 
-/** @param ageMs how long the slow count was gathered: since the first proof of all traffic, or of the site */
+/** @param ageMs since the first proof of the site; for networks and all traffic, since the first of all traffic */
 function ratesOf({ fast, slow, atMs, sinceMs }: Meter, ageMs: number, fastMs: number): Rates {
   const { slowMs } = DEFAULT_POLICY
   const gatheredMs = Math.max(MINUTE_MS, slowMs * (1 - Math.exp(-ageMs / slowMs)))
@@ -185,7 +185,7 @@ export function growthOf({ recent, usual }: Rates, { growthMax, usualMin }: Diff
   return Math.min(growthMax, Math.max(1, recent / Math.max(usualMin, usual)))
 }
 
-/** Proofs a minute that a network may bring for free. On a busy day this grows for a network that is an hour old or more. */
+/** Proofs a minute that a network may bring for free. Grows on busy days, in a network's first hour only in part. */
 export function networkBudget(
   { usual, days }: Rates,
   free: number,
@@ -206,7 +206,7 @@ export function isFlood({ recent, usual }: Rates, { tolerated, usualMin }: Diffi
 }
 
 /**
- * Adds an accepted proof; the meters must be up to date.
+ * Adds an accepted proof, after `fadeAll`.
  *
  * @param accepted proofs of its address in the last minutes, before this one
  * @param draw evenly distributed integer from the nonce: picks which proofs of quiet networks are counted
@@ -239,10 +239,10 @@ export function addProof(
     isOfAttack = repeat.recent >= siteBudget(repeat, first, expected, policy)
     const isNewSite = Math.max(repeat.days, first.days) * DAY_MS < learnsAllMs
     count(site.repeat, shards, repeat, isOfAttack && !isNewSite)
-  } else count(site.first, shards, first, false)
+  } else count(site.first, shards)
   if (isInTime !== undefined) {
-    count(site.timed!, shards, first, false)
-    if (!isInTime) count(site.late!, shards, first, false)
+    count(site.timed!, shards)
+    if (!isInTime) count(site.late!, shards)
   }
 
   if (networks.length === 0) return
@@ -258,13 +258,13 @@ export function addProof(
 }
 
 /** Above the budget, proofs are learned at the usual rate. */
-function count(meter: Meter, proofs: number, { recent, usual }: Rates, isAbove: boolean): void {
+function count(meter: Meter, proofs: number, rates?: Rates, isAbove = false): void {
   meter.isChanged = true
   meter.fast += proofs
-  meter.slow += isAbove ? proofs * Math.min(1, usual / recent) : proofs
+  meter.slow += isAbove ? proofs * Math.min(1, rates!.usual / rates!.recent) : proofs
 }
 
-/** The meters must be up to date. */
+/** After `fadeAll`. */
 export function trafficOf(
   { all, site, networks }: Meters,
   { isV4, expected }: ProofSource,

@@ -4,13 +4,14 @@
  *   site key -> body read -> site -> [ prepare: everything without the store ] -> limits, nonce -> [ conclude ]
  *   400         413          503                                                    429/503          400 or 200
  *
- *   prepare:  site, active?, origin -> content type, body -> IP rules -> nonce    -> proof
- *             403                      400                   200 failed  400/403     200 failed
+ *   prepare:  site, active?, origin -> content type, body -> IP rules -> nonce       -> proof
+ *             403                      400                   200 failed  400/403/503   200 failed
  *   conclude: nonce unused? -> price still holds? -> score      -> token
- *             400              400                   200 failed    200
+ *             400              400                   200 failed    200/503
  *
  * The store is called once whatever `prepare` finds, because every request counts against the limits, and 429 takes precedence
- * over all other answers. visit.ts has the steps up to the origin. Time is an argument, so tests need no server.
+ * over all other answers; the call also spends the nonce. visit.ts has the steps up to the origin. Time is an argument, so tests
+ * need no server.
  */
 
 import { type Address, visitorKey } from '../domain/address.ts'
@@ -44,11 +45,11 @@ type Admitted = Extract<SolutionAdmission, { status: 'admitted' }>
 /** The judgement before the store is called. */
 export type Attempt =
   | { readonly verdict: 'refused'; readonly refusal: Refusal }
-  /** The failed result of contract §2.3. The nonce stays unused. */
+  /** Answered 200 and not passed. The nonce stays unused. */
   | { readonly verdict: 'failed'; readonly reason: Exclude<JudgementReason, ScoreReason> }
   | {
       readonly verdict: 'solved'
-      /** Keyed with the secret under which the nonce was issued. */
+      /** Its `tags` and `addressKey` are of the secret under which the nonce was issued. */
       readonly visit: AllowedVisit
       readonly solution: Solution
       readonly spend: NonNullable<SolutionRequest['spend']>
@@ -56,7 +57,7 @@ export type Attempt =
       readonly siteEpoch: number
       readonly signals: ScoreSignals
       readonly score: Score
-      /** As of now, for the challenge's minute. */
+      /** By the settings of now; rounded as when it was issued. */
       readonly bounds: ChallengeBounds
     }
 
@@ -85,7 +86,7 @@ export class VerifyEndpoint extends VisitorEndpoint {
     const { exchange } = asked
     const attempt = prepare(this.service, asked, exchange, body, this.service.now())
     const visit = attempt.verdict === 'solved' ? attempt.visit : asked
-    const { spend, isInTime } = chargeOfAttempt(attempt)
+    const { spend, isInTime } = spendOf(attempt)
     this.service.store.admitSolution(
       this.chargeOf(visit, isFailure(attempt, visit.site), spend, isInTime),
       exchange.guard(admission => {
@@ -206,7 +207,7 @@ function isFailure(attempt: Attempt, site: Site | null): boolean {
 }
 
 /** The nonce to spend; with a target solve time, also whether a challenge at the base met it. */
-function chargeOfAttempt(attempt: Attempt): Pick<SolutionRequest, 'spend'> & { readonly isInTime?: boolean } {
+function spendOf(attempt: Attempt): Pick<SolutionRequest, 'spend'> & { readonly isInTime?: boolean } {
   if (attempt.verdict !== 'solved') return { spend: undefined }
   const { spend, bounds, signals, solution } = attempt
   const { solveMs, base } = bounds

@@ -1,4 +1,4 @@
-/** Finds one visitor's lines in logs of any size; parses only lines that contain the text. */
+/** Finds one visitor's lines in logs of any size; parses only lines that contain the text, and samples. */
 
 import { createReadStream, createWriteStream, fstatSync, mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -11,9 +11,9 @@ import { AdminError } from '../sites/sites.ts'
 
 export interface Query {
   readonly text: string
-  /** A request id may also be a nonce. An address has neither; its last visits are meant. */
+  /** `id`: a request id or a bare nonce. `address`: its last visits. */
   readonly kind: 'nonce' | 'id' | 'address'
-  /** Of an address: by it the log names the address, unless it has whole ones. */
+  /** Of an address: what the log shows, unless it has whole addresses. */
   readonly network?: string
 }
 
@@ -44,7 +44,7 @@ export const STDIN = '-'
 const STDIN_FD = 0
 
 const RECORDS_MAX = 1000
-/** A request id with more nonces is none: a proxy gives all requests the same text. */
+/** The rest is left out: a proxy may give all requests the same id. */
 const NONCES_MAX = 20
 /** Visits that a search by address returns. */
 export const VISITS = 10
@@ -149,7 +149,7 @@ class Hits {
     if (record !== undefined && nonces.includes(String(record.nonce))) this.#add(line, record)
   }
 
-  /** Of lines found by request id. */
+  /** Of the lines found. */
   otherNonces(): string[] {
     const nonces = new Set<string>()
     for (const { nonce } of this.#records.values()) {

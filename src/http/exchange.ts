@@ -26,7 +26,7 @@ const EXCESS_BYTES_MAX = 2 ** 20
 const BODY_MS_MAX = 10_000
 /** More chunks close the connection. Each takes 1 us, and one read can bring 80,000 of a byte each. */
 const CHUNKS_MAX = 10_000
-/** A client that has not taken its answer after this time loses its connection. */
+/** After its request: a client that is still taking its answer loses its connection. */
 const TAKE_MS_MAX = 15_000
 
 /**
@@ -46,7 +46,7 @@ const [PAUSES_MAX, PAUSES_MS] = [16, 10]
 let pauses = 0
 let pausesSinceMs = 0
 
-/** Immediate answers per event-loop turn, over all connections. A client that pipelines fewer is not delayed. */
+/** Immediate answers per event-loop turn, over all connections; more wait for the next turn. */
 const ANSWERS_AT_ONCE_MAX = 64
 let answersAtOnce = 0
 
@@ -85,7 +85,7 @@ export class Exchange {
   #isInCallback = false
   /** The proxy names no client, so the headers may be a client's. */
   #isNameless = false
-  /** Sent as the one status line that uWebSockets.js writes: `100 Continue`, on which the client's body waits. */
+  /** `100 Continue`, which the client's body waits for, has taken the one status line that uWebSockets.js writes. */
   readonly #hasContinued: boolean
   /** The answer's head is written, but the connection must still be closed. */
   #isUnended = false
@@ -126,7 +126,7 @@ export class Exchange {
     })
   }
 
-  /** Takes 2 us: a system call, an ArrayBuffer and a Buffer. */
+  /** Takes 2 us. Also sets `#isNameless`, which the constructor reads next. */
   #peer(): Address | undefined {
     const { relay } = this.#host
     const peer = addressFromBytes(Buffer.from(this.#response.getRemoteAddress()))
@@ -268,7 +268,7 @@ export class Exchange {
   /**
    * Ends the connection so that leftover bytes are never read as another request: uWebSockets.js would take trailers, and
    * unknown parts of chunks, for one. `Connection: close` is not enough, because requests in the same TCP segment are still
-   * served. But while an answer is pending, uWebSockets.js ends a connection that sends more; so the answer is delayed.
+   * served. So the answer is delayed: meanwhile uWebSockets.js ends a connection that sends more.
    *
    * The delay must be a timer. uWebSockets.js frees closed connections in the event loop's check phase, before setImmediate
    * callbacks run; a connection closed after that, and released by libuv before the next check phase, leaks 464 bytes

@@ -2,8 +2,8 @@
  * The last half hour and the last day, for the dashboard. Kept in the primary process' memory and lost with it; Prometheus is
  * the place for what must be kept.
  *
- * Memory: 900 steps (180 of 10 s, 720 of 2 min) for up to STEP_SITES_MAX sites and the sum of the others: 10 MB for 200 sites
- * with the usual 12 counters.
+ * Memory: 900 steps (180 of 10 s, 720 of 2 min) for STEP_SITES_MAX sites, those asked for, and the sum of the others: 10 MB
+ * for 200 sites with the usual 12 counters.
  */
 
 import { ENDPOINT_NAMES, type EndpointName, type TrafficCount } from '../domain/endpoint.ts'
@@ -43,7 +43,7 @@ export class History {
   /**
    * @param startedAtMs Unix milliseconds, before anything was counted
    * @param siteName undefined if unknown, or not known yet
-   * @param asked gets the sites that somebody asked for, the latest ones: they are counted apart
+   * @param asked filled here with the last sites that somebody asked for, which get their own numbers
    */
   constructor(
     startedAtMs: number,
@@ -138,7 +138,7 @@ export class History {
     const ofSite = new Columns(ofRange.rings(site), places)
     const traffic = trafficOf(ofSite)
     return {
-      seconds: steps.reduce((sum, { fromMs, toMs }) => sum + (toMs - fromMs) / 1000, 0),
+      seconds: steps.reduce((total, { fromMs, toMs }) => total + (toMs - fromMs) / 1000, 0),
       challenges: sum(traffic.challenges),
       passed: sum(traffic.passed),
       failed: sum(traffic.failed),

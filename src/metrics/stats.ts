@@ -15,7 +15,7 @@ import { SITES_MAX, type Values } from './table.ts'
 /** Everything counted since the worker's start, so that a lost message loses nothing, and its gauges. */
 export interface Snapshot {
   readonly values: Values
-  /** By site key, at most SITES_MAX and those asked for; the others are added up under ''. Existing sites only. */
+  /** By site key: SITES_MAX, or twice as many with those asked for; the others are added up under ''. Existing sites only. */
   readonly sites: Readonly<Record<string, Values>>
 }
 
@@ -29,7 +29,7 @@ interface StatsSources {
   logLinesLost(): number
   /** The site that a refused request named; undefined if it does not exist. */
   siteNamedBy(exchange: ObservedExchange): string | undefined
-  /** Those with metrics of their own. */
+  /** POWGATE_METRICS_SITES. */
   readonly metricsSites: readonly string[]
 }
 
@@ -53,7 +53,7 @@ export class Stats {
     this.#metricsSites = new Set(sources.metricsSites)
   }
 
-  /** Counts for the site alone; `snapshot` adds the sites up into the service's numbers. */
+  /** Outcomes count by site; `snapshot` adds them up into the service's numbers. */
   answered(exchange: ObservedExchange, part: Part, status: number, ending: Ending | undefined): void {
     this.counts.requestSeconds.at(part).add((performance.now() - exchange.startedAtMs) / 1000)
     if (part === 'challenge' && exchange.address !== undefined) this.#proxyWatch.add(exchange.address)
@@ -180,7 +180,7 @@ const SAMPLE_MS = 20
 const LAG_WINDOW_MS = 10_000
 const NS_PER_SECOND = 1e9
 
-/** How late the event loop runs timers, over the last 10 to 20 seconds. */
+/** How late the event loop runs timers, over up to 20 seconds. */
 export class EventLoopLag {
   #older = startMonitor()
   #newer = startMonitor()

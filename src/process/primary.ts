@@ -44,7 +44,7 @@ const SILENT_CHECKS_MAX = 15
 const STARTING_CHECKS_MAX = 30
 /** A successor may take this long to load its code and listen. */
 const LISTEN_MS = 30_000
-/** For a successor's first report on the store; longer if a start may wait longer for it. */
+/** For a successor's store to answer; `storeWaitMs` if that is longer. */
 const READY_MS_MIN = 3000
 /** A damaged or truncated memory-mapped file ends a process by these. */
 const NATIVE_CRASHES: ReadonlySet<string | null> = new Set(['SIGBUS', 'SIGSEGV', 'SIGABRT'])
@@ -63,9 +63,9 @@ export class Primary {
   #lost: CachedRecords = { sites: [], apiKeys: [] }
   #isUnready = false
   #isDraining = false
-  #settled: (() => void) | undefined
+  #onSettled: (() => void) | undefined
 
-  /** @param onNativeCrash after an invalid memory access */
+  /** @param onNativeCrash after one of NATIVE_CRASHES */
   constructor(log: Logger, totals: Totals, onNativeCrash: () => void) {
     this.#log = log
     this.#totals = totals
@@ -75,7 +75,7 @@ export class Primary {
   /** Resolves when all workers listen. Rejects if one of the first cannot run. */
   start(plan: Plan): Promise<void> {
     return new Promise((resolve, reject) => {
-      this.#settled = () => {
+      this.#onSettled = () => {
         if (this.#isDraining) return
         const problem = [...this.#workers].find(worker => worker.problem !== undefined)?.problem
         if (problem !== undefined) reject(new Error(problem))
@@ -87,7 +87,7 @@ export class Primary {
     })
   }
 
-  /** Whether every slot's worker listens. A stopping service is healthy. */
+  /** Whether all slots' workers listen and report. A stopping service is healthy too. */
   isHealthy(): boolean {
     if (this.#isDraining) return true
     return this.#slots.length > 0 && this.#slots.every(({ worker }) => isWell(worker))
@@ -132,8 +132,8 @@ export class Primary {
   }
 
   /**
-   * One worker after the other: its successor is forked, listens and is ready before it stops accepting. If one cannot start,
-   * the roll ends, and the remaining old workers continue.
+   * One worker after the other stops accepting, once its successor listens and is ready. If one cannot start, the roll ends, and
+   * the remaining old workers continue.
    *
    * @returns whether all are new
    */
@@ -190,8 +190,11 @@ export class Primary {
     if (before !== undefined) this.#totals.counts.restarts.at('roll').add()
     this.#log.info(
       {
-        ...{ worker: slot.index, workerPid: successor.pid, of: plan.config.workers },
-        ...{ replaces: before?.pid, ...successor.build },
+        worker: slot.index,
+        workerPid: successor.pid,
+        of: plan.config.workers,
+        replaces: before?.pid,
+        ...successor.build,
       },
       'a worker is new',
     )
@@ -211,7 +214,8 @@ export class Primary {
     // The primary's decisions replace configured values.
     const decided = {
       ...settings,
-      ...{ PORT: String(config.port), POWGATE_DEMO: config.demo },
+      PORT: String(config.port),
+      POWGATE_DEMO: config.demo,
       POWGATE_REDIS_SHARDS: String(config.redisShards),
     }
     const listener: WorkerListener = {
@@ -220,7 +224,7 @@ export class Primary {
       settled: worker => {
         if (worker.problem !== undefined)
           this.#log.error({ problem: worker.problem }, 'a worker cannot start')
-        this.#settled?.()
+        this.#onSettled?.()
       },
       gone: (worker, code, signal) => this.#onGone(slot, worker, code, signal),
       unreachable: error => this.#log.warn({ problem: error.message }, 'cannot talk to a worker'),

@@ -24,7 +24,7 @@ export class SiteKeeper {
   #directory: SiteDirectory | undefined
   #hadLost = false
   #lostNow = 0
-  /** Called before they are logged. */
+  /** Called when their number changes. */
   onLost: (records: CachedRecords) => void = () => {}
 
   constructor(log: Logger) {
@@ -37,7 +37,7 @@ export class SiteKeeper {
     return sites.length + apiKeys.length
   }
 
-  /** Keeps what another server had. */
+  /** Keeps the cached records, also when the server is another. */
   async use(config: Config): Promise<void> {
     this.#config = config
     if (config.redis === undefined) return
@@ -60,7 +60,7 @@ export class SiteKeeper {
     }))
   }
 
-  /** Of the cached records. Rejects if Redis does not answer. */
+  /** How many cached records the store of `config` lacks. Rejects if it does not answer. */
   missingIn(config: Config): Promise<number> {
     return reading(config, async store => {
       const directory = directoryOf(store, this.#directory?.all)
@@ -82,7 +82,7 @@ export class SiteKeeper {
   }
 
   #lostIds(): string[] {
-    const { sites, apiKeys } = this.#directory!.lost
+    const { sites, apiKeys } = lostOf(this.#directory)
     return [...sites.map(({ siteKey }) => siteKey), ...apiKeys.map(({ id }) => id)].slice(0, LOST_TOLD_MAX)
   }
 

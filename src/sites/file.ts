@@ -52,7 +52,7 @@ export function inOrderOfCreation(sites: readonly SiteRecord[]): SiteRecord[] {
 
 export interface FileContent {
   readonly sites: readonly SiteEntry[]
-  /** Added where the store lacks them; existing ones stay as they are. */
+  /** Written where the store lacks them or has an older revision. */
   readonly apiKeys: readonly ApiKeyRecord[]
 }
 

@@ -202,6 +202,9 @@ test('fingerprints: one visitor is one; many addresses are counted within a quar
   watch.note(1, 'g', 'a', 300_001)
   watch.note(1, 'g', 'a', 600_002)
   assert.equal(watch.note(1, 'f', 'a', 600_003), 1)
+
+  for (let index = 0; index < 60; index++) watch.note(1, 'f', `address ${index}`, 600_004)
+  assert.equal(watch.note(1, 'f', 'a', 4_200_000), 1, 'after a quiet hour')
 })
 
 test('a fingerprint that is common because the device is popular is not suspicious on a busy site', () => {

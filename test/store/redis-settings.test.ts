@@ -60,6 +60,9 @@ test('REDIS_URL: good and bad forms', () => {
     ['redis://a,http://b', undefined],
     ['redis+sentinel://a:1', undefined],
     ['redis+cluster://a/1', undefined],
+    ['redis://a:1/3,b:2', undefined],
+    ['redis+sentinel://a:1/main,b:2/other', undefined],
+    ['redis+sentinel://a:1/main,b:2/main', 'sentinel a:1 b:2 main'],
   ]
   for (const [url, expected] of rows) {
     const target = parseRedisUrl(url)

@@ -9,7 +9,7 @@
  *
  *   page      | number 8 | transaction 8 | - 2 | flags 2 | lower 2, upper 2 (or pages 4) | offsets 2 each ... | nodes |
  *             lower, upper and the offsets are counted from the end of this header of 24 bytes
- *   meta      at: magic 24, version 28, page size 48, free tree 48, main tree 96, last page 144, transaction 152, boot 160
+ *   meta      at: magic 24, version 28, page size and free tree 48, main tree 96, last page 144, transaction 152, boot 160
  *   tree      | - 4 | flags 2 | depth 2 | branch pages 8 | leaf pages 8 | pages of long values 8 | entries 8 | root 8 |
  *   node      | child or length 4 (of a child 6) | flags 2 | key length 2 | key | value |
  *
@@ -95,7 +95,7 @@ function check(file: number, mustBeOfThisBoot: boolean): void {
   const metas = metasOf(file, size)
   const [latest] = metas as [Meta, ...Meta[]]
   must(latest.isOfThisBoot || !mustBeOfThisBoot, WRONG_METAS)
-  // After a crash of the machine LMDB goes back to the last state on disk, so one is enough.
+  // After a crash of the machine LMDB goes back to the last state on disk, so one whole meta is enough.
   const usable = latest.isOfThisBoot ? [latest] : metas
   const damages = usable.map(meta =>
     attempt(() => {
@@ -156,7 +156,7 @@ class Pages {
   readonly #size: number
   readonly #meta: Meta
   readonly #seen: Uint8Array
-  /** Which wrote the newest page. */
+  /** That wrote the newest page. */
   #newest = 0n
 
   constructor(file: number, size: number, meta: Meta) {

@@ -6,7 +6,7 @@
  *             | name of a meter |             -> see meters.ts
  *   marks     | kind 1 | nonce 16 |           -> | dead from: wall clock, seconds 4 | monotonic clock, seconds 4 | claim |
  *
- * Windows, and used nonces in address logs, use the machine's monotonic clock: all processes share it, nothing adjusts it, and
+ * Windows, and used nonces in address logs, use the machine's monotonic clock: all processes share it, nothing sets it, and
  * the state does not outlive the boot. Marks are redemption records and all other used nonces. Tokens expire by the wall clock,
  * which can be set, so a mark is dead only when both clocks say so: no step, back or ahead and back again, lets a token be
  * redeemed twice. Nonces start with their issue time, so marks of one time lie together. Dead entries are swept in slices.
@@ -177,8 +177,8 @@ export class EmbeddedRequests implements RequestStore {
   }
 
   /**
-   * A failed transaction has no effect, so it is retried once. After that, LMDB may have miscounted its free pages: halves of
-   * the transaction need other pages.
+   * A failed transaction has no effect, so it is retried once. After that, LMDB may have miscounted its free pages: half a
+   * transaction may work, on other pages.
    */
   #commit(operations: readonly Operation[]): readonly Answer[] {
     try {
@@ -222,8 +222,8 @@ export class EmbeddedRequests implements RequestStore {
     const { spend } = request
     const kind = verificationKind(request)
     const isPresent = spend !== undefined && spend.storeEpoch === this.#state.epoch
-    const isApart = request.addressLimit > MARKS_LIMIT_MAX
-    const spending = isPresent && !isApart ? this.#spending(spend) : undefined
+    const hasOwnMark = request.addressLimit > MARKS_LIMIT_MAX
+    const spending = isPresent && !hasOwnMark ? this.#spending(spend) : undefined
     const decision = this.#admitAddress(kind, request, spending)
     if (decision.status === 'limited') return decision
     const { failures, accepted } = decision
@@ -231,7 +231,7 @@ export class EmbeddedRequests implements RequestStore {
     const meters = metering && this.meters.of(metering)
     // A literal each time: spreading and adding costs V8 (Node.js 20) 4 us and a hidden class.
     if (spend === undefined) return { status: 'admitted', failures, accepted, meters, nonce: 'untouched' }
-    const isSpent = isPresent && !decision.isUsed && (!isApart || this.#spendApart(spend))
+    const isSpent = isPresent && !decision.isUsed && (!hasOwnMark || this.#spendApart(spend))
     if (!isSpent) return { status: 'admitted', failures, accepted, meters, nonce: 'used' }
     if (metering?.counts && !request.failed) addProof(meters!, metering, accepted, nonceMark(spend.nonce))
     return { status: 'admitted', failures, accepted, meters, nonce: 'spent' }
@@ -242,7 +242,7 @@ export class EmbeddedRequests implements RequestStore {
     return { mark: nonceMark(nonce), keepMs: restMs + MARK_MARGIN_MS }
   }
 
-  /** Under a key of its own. */
+  /** As a mark, not in the address's log. */
   #spendApart(spend: Spend): boolean {
     const key = markKey(USED, spend.nonce)
     if (this.#mark(key, spend.expiresAtMs, '', IF_ABSENT)) return true
@@ -293,7 +293,7 @@ export class EmbeddedRequests implements RequestStore {
   }
 
   /**
-   * undefined if dead: times wrap, so after hours they could be mistaken for others.
+   * undefined if dead: its times wrap after 4.6 hours, and would look recent.
    *
    * @returns a copy, valid until the next call: `getBinaryFast` overwrites lmdb's buffer
    */
@@ -332,7 +332,7 @@ export class EmbeddedRequests implements RequestStore {
   /**
    * Removes the dead among the next `count` windows and marks.
    *
-   * @returns the larger share of dead ones, 0 to 1; undefined once all were swept
+   * @returns the larger share of dead ones, 0 to 1; undefined if both tables ended in this call
    */
   sweep(count: number): number | undefined {
     const { windows, marks } = this.#state

@@ -1,7 +1,7 @@
 /**
  * One shard: the keys with one hash tag, which a single script call may use together. All operations of one event-loop turn go
- * out as ONE call (measured: 13 us a request instead of 25). Waiting for the previous reply gains nothing, because turns of a
- * busy server are long enough.
+ * out as ONE call (measured: 13 us a request instead of 25). No call waits for the previous reply: a busy server's turns gather
+ * enough by themselves.
  *
  * A call that did not run is sent again once the shard is found. After a deadline or an error a call may have run: it is never
  * sent again, the outcome of its operations is unknown, and the shard is down. It then refuses at once, and sends probes until
@@ -43,7 +43,7 @@ const OPERATIONS_MAX = 128
 const PENDING_MAX = 256
 /** Workers learn this soon of others' redemptions; see lua/epoch.lua. */
 const PROBE_WHEN_UP_MS = 250
-/** Every fourth writes, which finds a read-only server within a second. Fewer, since an append-only file keeps each write. */
+/** Every fourth writes, which finds a read-only server within a second. Not all, since an append-only file keeps each write. */
 const PROBES_A_WRITE = 4
 const PROBE_WHEN_LOST_MS = 50
 const PROBE_WHEN_REQUEUED_MS = 10
@@ -209,7 +209,7 @@ export class Shard {
       this.#failed(call, new Error('a reply of unexpected length'))
       return
     }
-    // An abandoned connection's late reply has an outdated epoch.
+    // An abandoned connection's late reply may have an old epoch.
     if (call.server === this.#server) this.#learn(reply, call.startedAtMs)
     this.#settle(call, reply)
   }
@@ -264,7 +264,7 @@ export class Shard {
     if (wasUp && !this.#closed) {
       this.#downSinceMs = performance.now()
       this.cause = cause
-      // Until now the server may have had nothing to answer.
+      // Silence counts from now: no call may have been open.
       this.#heardAtMs = performance.now()
       this.#options.onChange()
       this.#scheduleProbe(0)
@@ -290,7 +290,7 @@ export class Shard {
       this.#connection.unstick(this.slot)
       this.#locate()
     } else {
-      // As with the deadline.
+      // Sockets are read first, as with the deadline.
       if (server === this.#asked) setImmediate(this.#checkSilence, server)
       this.#probeAt(server)
     }

@@ -22,7 +22,7 @@ export interface Operation {
   readonly text: string
   /** Keys of meters, that of all traffic first; none for most operations. */
   readonly meters: readonly string[]
-  /** Whether the text ends with the numbers of all meters but the first. */
+  /** Whether `add` appends the numbers of all meters but the first. */
   readonly namesMeters: boolean
 }
 
@@ -63,7 +63,7 @@ export class Turn {
   }
 
   /**
-   * @param how EVALSHA or EVAL, with the script as `code`
+   * @param how EVALSHA or EVAL, with the script's hash or text as `code`
    * @param keys before the operations' keys; a Cluster finds the slot by the first
    * @param values before the operations
    */
@@ -137,9 +137,9 @@ function endLine(bytes: Buffer, at: number): number {
   return at + 2
 }
 
-/** The head (epoch, time of the last check, time, number of turns), then answers, then meters. */
-const EPOCH_BYTES = 4
-const TIME_AT = EPOCH_BYTES + 3
+/** Reply: | epoch 4 | time of the last check 3 | time 8 | number of turns 8 | answers 7 each | meters | */
+const CHECKED_AT = 4
+const TIME_AT = CHECKED_AT + 3
 const TURNS_AT = TIME_AT + 8
 const HEAD_BYTES = TURNS_AT + 8
 const ANSWER_BYTES = 7
@@ -184,14 +184,14 @@ const EXPECTS_MS_MAX = 3_600_000
 export class ServerClock {
   /** When the server last checked its process, by its own clock in ms; '' if unknown. */
   checkedAt = ''
-  /** Most turns that spent a nonce or redeemed a token, in any server's reply. */
+  /** Highest number, in any reply, of turns that spent a nonce or redeemed a token. */
   turnsSeen = 0
   #askedAtMs = 0
   #epoch = 0
 
   /** @param askedAtMs by `performance.now`: the reply may have waited to be read */
   learn(reply: Buffer, askedAtMs: number): void {
-    this.checkedAt = String(readUInt24(reply, EPOCH_BYTES))
+    this.checkedAt = String(readUInt24(reply, CHECKED_AT))
     this.#askedAtMs = askedAtMs
     this.#epoch = epochOf(reply)
     this.turnsSeen = Math.max(this.turnsSeen, reply.readDoubleBE(TURNS_AT))

@@ -1,5 +1,5 @@
 /**
- * The solvers' inner loop, as a WebAssembly module. `scan(from, to, mask)` tries the counters of one block;
+ * The solvers' inner loop, as a WebAssembly module. `scan(from, to, mask)` tries the last digits `from` to `to - 1` of one block;
  * ../solver/block.ts says what a block is, and what is computed beforehand. It returns the last four digits of the first
  * counter whose digest has all bits of `mask` clear in its first word, or -1.
  *
@@ -134,7 +134,7 @@ function firstRound({ load, shared, add }: Lanes): Code {
 function remainingRounds(lanes: Lanes): Code {
   const { xor } = lanes
   const code: number[] = []
-  const start = VARYING_WORD + 1
+  const start = VARYING_WORD + 1 // even, as CHANGED_BEFORE needs
   code.push(...set(CHANGED_BEFORE, xor(get(stateWord(1, start)), get(stateWord(2, start)))))
   for (let t = start; t < 64; t++) {
     if (t >= 16 && !isConstant[t]) code.push(...scheduleWord(lanes, t))

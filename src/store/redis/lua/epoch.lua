@@ -2,10 +2,10 @@
 --
 -- The epoch is a random number that stays while one Redis process is primary without a break. Challenges and tokens of another
 -- epoch are refused, because used nonces or redemption records may be gone: a restart from a snapshot, a promoted replica, and
--- a primary that was briefly a replica may each lack the last ones. Clients need not notice (a Cluster keeps connections when
+-- a primary that was briefly a replica may each lack the last ones. Clients may not notice (a Cluster keeps connections when
 -- roles change), so the call itself checks the process. (A moved slot lacks no record, but looks the same.)
 --
--- Records also expire early when this server's clock is set ahead. So each check notes the time, at least every second. If
+-- Records also expire early when this server's clock is set ahead. So checks note the time, once a second. If
 -- that is over 30 s off, either the clock was set, or no worker could check (cut off, or no write accepted). The caller can
 -- tell: it sends the time that it expects, its last reply's plus what has passed since by its own clock.
 --
@@ -13,7 +13,7 @@
 -- 2. Another time: the clock was set, or the call is late because the server stood still. The call fails with OTHERTIME and
 --    does not run. If the caller hears that within its deadline, the clock was set, and it calls again without a time.
 -- 3. No time (a new process): the epoch is replaced.
--- (A shorter step takes less than the minute for which records outlive their time.)
+-- (A shorter step is harmless: records are kept a minute longer than needed.)
 --
 -- An older copy of the data may be put back (RESTORE, MIGRATE, SWAPDB). So each turn that spends a nonce or redeems a token
 -- increments a number, and callers send the highest that they have seen. If the stored one is lower, redemptions may be
@@ -24,8 +24,8 @@
 -- (CONFIG RESETSTAT sets it to 0.) Where nothing is ever evicted, the count is not noted, and count and policy are read once a
 -- second.
 
--- A check takes 5 to 10 us, which would double a small call, so it holds this long. Two changes of role with a copy of the
--- data in between take longer: a fork and several round trips.
+-- A check takes 5 to 10 us, which would double a small call, so it holds this long: too short for two changes of role with a
+-- copy of the data in between, which take a fork and several round trips.
 local CHECK_HOLDS = 2 -- milliseconds, as all times here
 local STEP = 30000
 local NOTED_EVERY = 1000

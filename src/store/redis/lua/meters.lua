@@ -1,15 +1,15 @@
 -- Meters: counts of accepted proofs. Computes the same as domain/meters.ts, which describes the record:
 -- | since, Unix seconds 4 | at, Unix ms 8 | fast 4 | slow 8 |
--- scripts.ts joins this file with the others and puts the policy's numbers (TOLERATED, OWNER_FREE, ...) before them.
+-- scripts.ts puts time.lua (`wall`), clock.lua (`values`, `call`) and the policy's numbers (TOLERATED, ...) before this.
 --
--- Meters that changed are written once, at the end of the turn. The reply has all of them in the order of their keys, so a
--- challenge costs only its share of the turn's MGET.
+-- Meters that changed are written once, at the end of the turn. The reply has all, in the order of their keys, unchanged ones as
+-- they were read: so a challenge costs only its share of the turn's MGET.
 local METER = '>I4dfd'
 local NO_METER = string.rep('\0', 24)
 local exp, abs = math.exp, math.abs
 
 local meter_count, shards = tonumber(ARGV[6]), tonumber(ARGV[7])
-local METERS_FROM = 3 -- the number of the key before the first meter
+local METERS_FROM = 3 -- keys before the meters: see turn.lua
 local ALL = 1
 local meters = {} -- those that were taken apart, by number
 
@@ -55,7 +55,7 @@ local function count(meter, proofs, above, age)
   meter.fast = meter.fast + proofs
 end
 
--- Above its budget? Quiet? Most networks are quiet: then only the count is read, without its decay or a table.
+-- Above its budget? Quiet? Most networks are quiet, which the count shows even before it fades: then no table is made.
 local function pressure_of(index, free, age)
   if not meters[index] then
     if not values[METERS_FROM + index] then return false, true end
@@ -70,8 +70,8 @@ local function pressure_of(index, free, age)
   return recent >= TOLERATED * usual * growth, false
 end
 
--- Adds an accepted proof. `fields` are those of admit-solution-2.lua behind the mark, from byte `at` on.
-local function add_proof(fields, at, accepted, mark)
+-- Adds an accepted proof. `fields` are those of admit-solution-2.lua from the IP version on, which is at byte `at`.
+local function add_proof(fields, at, accepted, draw)
   local version, expected, in_time, repeat_index, first_index = unpack_bytes('>BI3BI2I2', fields, at)
   at = at + 9
   if in_time > 0 then
@@ -104,7 +104,7 @@ local function add_proof(fields, at, accepted, mark)
 
   if not owner_index then return end
   local is_old = age >= LEARNS_ALL_MS
-  local is_drawn = mark % QUIET_PROOFS == 0
+  local is_drawn = draw % QUIET_PROOFS == 0
   if is_drawn or not owner_quiet then
     count(meter_of(owner_index, NETWORK_FAST_MS), owner_quiet and QUIET_PROOFS or 1, of_attack or (owner_above and is_old), age)
   end
