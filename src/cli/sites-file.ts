@@ -1,6 +1,6 @@
 /**
- * Sites as a file: `powgate site export` writes one, `powgate site schema` prints its schema, `powgate apply` makes a store's
- * sites those of the file, in one atomic step.
+ * Sites as a file: `powgate site export` writes one, `powgate site schema` prints its schema, `powgate apply` puts its sites
+ * and API keys into a store, in one atomic step.
  */
 
 import { randomBytes } from 'node:crypto'
@@ -75,11 +75,12 @@ async function runApply(input: Input): Promise<void> {
       now: Date.now(),
     })
     const siteKeys = new Set([...sites, ...stored].map(({ siteKey }) => siteKey))
+    for (const { action, after } of plan.changes) if (action === 'delete') siteKeys.delete(after.siteKey)
     const created = plan.changes.filter(({ action, isKeyDrawn }) => action === 'create' && !isKeyDrawn)
-    const remains = await Promise.all(created.map(({ after }) => store.readSite(after.siteKey)))
+    const deleted = await Promise.all(created.map(({ after }) => store.readSite(after.siteKey)))
     const problems = [
       ...plan.problems,
-      ...remains.flatMap(site =>
+      ...deleted.flatMap(site =>
         site === undefined ? [] : [`sites: ${site.siteKey} was deleted, and its key is not made again`],
       ),
       ...apiKeys

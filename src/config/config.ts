@@ -23,7 +23,7 @@ type Text = (name: SettingName) => string
 
 export type Environment = Readonly<Record<string, string | undefined>>
 
-/** Those set and not empty. For a secret from a file, the variable that names the file is included. */
+/** Those set and not empty. Also <NAME>_FILE of a secret read from a file. */
 export type SettingValues = Readonly<Partial<Record<SettingName, string>>>
 
 /** One line per problem, starting with the variable. */
@@ -83,7 +83,7 @@ export function gatherSettings(env: Environment): { values: SettingValues; probl
     for (const [name, text] of Object.entries(source)) {
       const value = text?.trim()
       if (!value) continue
-      if (name in SETTINGS) {
+      if (Object.hasOwn(SETTINGS, name)) {
         values[name] = value
         delete values[name + FILE_SUFFIX]
       } else if (isSecretFile(name)) readSecret(name, value, values, problems)
@@ -153,9 +153,9 @@ function readSettingsFile(path: string, problems: string[]): Record<string, stri
     const at = `POWGATE_CONFIG_FILE: ${path} line ${index + 1}`
     if (name === undefined || value === undefined) problems.push(`${at}: expected NAME=value`)
     else if (name === 'POWGATE_CONFIG_FILE') problems.push(`${at}: a file of settings names no other`)
-    else if (!(name in SETTINGS) && !isSecretFile(name))
+    else if (!Object.hasOwn(SETTINGS, name) && !isSecretFile(name))
       problems.push(`${at}: ${name}: there is no such setting${suggestionFor(name)}`)
-    else if (name in settings) problems.push(`${at}: ${name}: expected once`)
+    else if (Object.hasOwn(settings, name)) problems.push(`${at}: ${name}: expected once`)
     else settings[name] = unquoted(value)
   })
   return settings
@@ -253,7 +253,7 @@ function configOf(text: Text, { redis, secrets, trustedProxies }: Checked) {
     storeWaitMs: number('POWGATE_STORE_WAIT_SECONDS') * 1000,
     secrets,
     trustedProxies: new AddressSet(trustedProxies),
-    /** Trusted peers start with a PROXY protocol v2 header. */
+    /** Trusted peers start with a PROXY protocol header. */
     proxyProtocol: text('POWGATE_PROXY_PROTOCOL') === 'on',
     ipv6PrefixBits: number('POWGATE_IPV6_PREFIX'),
     limits: limitsOf(({ setting }) => number(setting)),

@@ -68,7 +68,7 @@ type LogDecision =
       readonly siteCount: number
       /** Failed verifications at this site in the window, before this request. */
       readonly failures: number
-      /** Accepted proofs at all sites in the last ACCEPTED_MS, before this one. */
+      /** Accepted proofs at all sites before this one: used nonces in the record, else those of the last minute. */
       readonly accepted: number
       readonly isUsed: boolean
     }
@@ -79,7 +79,7 @@ type LogDecision =
  */
 export const MARKS_LIMIT_MAX = 64
 
-/** How long an accepted proof counts for its address (difficulty.ts), and the least time for which a used nonce is kept. */
+/** The least time for which an accepted proof counts for its address (difficulty.ts) and a used nonce is kept. */
 export const ACCEPTED_MS = 300_000
 
 const ENTRY_BYTES = 8

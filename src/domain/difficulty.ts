@@ -136,8 +136,8 @@ function levelOf({ prefixBits }: NetworkRates, { networksV4, networksV6 }: Diffi
 }
 
 /**
- * Caps what a network with history costs its people, since a sudden flood is a neighbour's: one bit until traffic exceeds
- * `historyTimes` the usual rate, times the days squared on the first day.
+ * Most bits for people of a network with history, whose sudden flood is a neighbour's: one up to `historyTimes` the usual rate
+ * (on its first day times the days squared), then one more per doubling.
  */
 function historyBits({ recent, usual, days }: Rates, { historyTimes }: DifficultyPolicy): number {
   const borne = historyTimes * Math.min(1, days) ** 2 * usual

@@ -57,7 +57,7 @@ export type Attempt =
       readonly siteEpoch: number
       readonly signals: ScoreSignals
       readonly score: Score
-      /** By the settings of now; rounded as when it was issued. */
+      /** By the settings of now; a fraction of a bit is rounded as at issue. */
       readonly bounds: ChallengeBounds
     }
 
@@ -147,10 +147,10 @@ function attemptUnder(parts: Parts, visit: AllowedVisit, solution: Solution, now
   const { store, settings, keyring } = parts
   const addressEpoch = store.epochOf(addressKey)
   const siteEpoch = store.epochOf(siteKey)
-  const nonceEpoch = store.nonceEpoch(addressKey, siteKey)
-  if (addressEpoch === undefined || siteEpoch === undefined || nonceEpoch === undefined)
+  const jointEpoch = store.nonceEpoch(addressKey, siteKey)
+  if (addressEpoch === undefined || siteEpoch === undefined || jointEpoch === undefined)
     return refused('store-unavailable')
-  const binding = { siteKey, storeEpoch: nonceEpoch, lifetimes: settings, address }
+  const binding = { siteKey, storeEpoch: jointEpoch, lifetimes: settings, address }
   const reading = readNonce(keyring, solution.nonce, binding, nowMs + CLOCK_SKEW_MS)
   switch (reading.status) {
     case 'genuine':
@@ -185,7 +185,7 @@ function checked(
     addressFailures: 0,
   }
   const score = scoreOf(signals, site.scoreWeights)
-  // If this host's clock is ahead, the nonce is still valid on another host.
+  // At least a lifetime from now: hosts whose clock is behind still accept the nonce.
   const expiresAtMs = Math.max(issuedAtMs, nowMs) + lifetimeMs
   const spend = { nonce, storeEpoch: addressEpoch, expiresAtMs }
   const raised = raisedBits(site.record, nowMs)

@@ -70,7 +70,7 @@ function difficultyLines(record: LogRecord): string[] {
   const exact = number(timing, 'exactBase')
   if (exact !== undefined) {
     const aim = `${number(timing, 'solveMs')} ms`
-    lines.push(`  of this address for this minute; on average ${exact.toFixed(2)}, for ${aim}`)
+    lines.push(`  drawn by address and minute; on average ${exact.toFixed(2)}, for ${aim}`)
   }
   const raise = number(record, 'raise') ?? 0
   if (raise > 0) lines.push(`  +${raise}  the operator raised the site for a time (site raise)`)
@@ -81,7 +81,7 @@ function difficultyLines(record: LogRecord): string[] {
   const causes = {
     requests: `the address had asked for ${of('addressChallenges')} challenges of this site within a minute, of ${of('addressLimit')} allowed`,
     networks: `the /${of('networkPrefix')} around the address had ${of('networkProofs')} proofs accepted within about a minute, over its budget`,
-    failures: `it had failed ${of('addressFailures')} verifications within a minute, and had ${of('addressAccepted')} accepted within five`,
+    failures: `it had failed ${of('addressFailures')} verifications within a minute, and had ${of('addressAccepted')} accepted in the minutes before`,
     site: `repeat sources had ${of('siteRate')} proofs a minute accepted at the site, usually ${of('siteRateUsual')}; this visitor is ${record.isRepeat === true ? 'one' : 'none'} of them`,
   }
   let sum = (base ?? 0) + raise
@@ -186,7 +186,7 @@ function errorText(record: LogRecord): string {
   return `${text(error, 'type')}: ${text(error, 'message')}`
 }
 
-/** After these, a nonce may be any text. */
+/** These leave the nonce unproven. */
 const FORGED: ReadonlySet<string> = new Set(['nonce-forged', 'token-forged', 'token-malformed'])
 
 /** If the log lacks the challenge: its issue time and difficulty from the nonce; undefined if that tells nothing. */

@@ -260,7 +260,7 @@ export class Exchange {
     if (this.#closes) return false
     // uWebSockets.js ends the connection once this client has closed its side, so an answer outside of the callback is the last.
     if (this.#isClientsLast && !this.#isInCallback) return true
-    // Do not receive the rest of an oversized body.
+    // The rest of an oversized body is not read, and nothing after chunks.
     if (this.#isBodyPending || this.#framing !== 'length') return true
     return isBare && (this.#host.isDraining || (!this.#isClientsLast && Math.random() < BARE_LAST_SHARE))
   }

@@ -76,17 +76,17 @@ export class ProxyRelay {
     this.#server.close()
   }
 
-  /** Whether a new connection to the HTTP server comes from this relay. */
+  /** Whether a new peer of the HTTP server is this relay; true once. */
   admits(peer: Address): boolean {
     return this.#awaited.delete(peer)
   }
 
-  /** undefined if that connection ended long ago. */
+  /** undefined once its connection has ended for a second. */
   clientOf(peer: Address): Address | undefined {
     return this.#clients.get(peer)
   }
 
-  /** Whether the bytes may be the proxy's own or those of a client it does not name. */
+  /** Whether the header names no client; X-Forwarded-For is then not believed. */
   isNameless(peer: Address): boolean {
     return this.#nameless.has(peer)
   }

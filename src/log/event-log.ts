@@ -26,7 +26,7 @@ export type LogEvent =
   /** An exception in powgate itself. */
   | 'fault'
 
-/** Lines per minute and worker. In total 1,080 of about 450 bytes: 0.7 GB a day under every attack at once. */
+/** Lines per minute and worker, successes apart. In total 1,080 of about 450 bytes: 0.7 GB a day under every attack at once. */
 export const FAILURES_PER_MINUTE = 180
 export const REFUSALS_PER_MINUTE = 120
 const FAULTS_PER_MINUTE = 60
@@ -66,7 +66,7 @@ export class EventLog {
     this.#renew()
   }
 
-  /** @param part of the paths, which names a refusal */
+  /** @param part logged as a refusal's `endpoint` */
   ended(exchange: ObservedExchange, part: Part, ending: Ending): void {
     switch (ending.kind) {
       case 'issued':
@@ -218,7 +218,7 @@ function rounded(value: number): number {
   return Math.round(value * 100) / 100
 }
 
-/** A client's header may be long and hold anything. A line below 4 KiB is written at once. */
+/** A client's header may be long and hold anything. Lines below 4 KiB never mix in a pipe. */
 const ORIGIN_CHARACTERS_MAX = 120
 const SITE_CHARACTERS_MAX = 64
 

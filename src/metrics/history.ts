@@ -2,8 +2,8 @@
  * The last half hour and the last day, for the dashboard. Kept in the primary process' memory and lost with it; Prometheus is
  * the place for what must be kept.
  *
- * Memory: 900 steps (180 of 10 s, 720 of 2 min) for STEP_SITES_MAX sites, those asked for, and the sum of the others: 10 MB
- * for 200 sites with the usual 12 counters.
+ * Memory: 900 steps (180 of 10 s, 720 of 2 min) for 200 sites (STEP_SITES_MAX), those asked for, and the sum of the others: 10 MB
+ * with the usual 12 counters.
  */
 
 import { ENDPOINT_NAMES, type EndpointName, type TrafficCount } from '../domain/endpoint.ts'
@@ -43,7 +43,7 @@ export class History {
   /**
    * @param startedAtMs Unix milliseconds, before anything was counted
    * @param siteName undefined if unknown, or not known yet
-   * @param asked filled here with the last sites that somebody asked for, which get their own numbers
+   * @param asked filled here with the last sites that somebody asked for; totals and workers count these apart too
    */
   constructor(
     startedAtMs: number,

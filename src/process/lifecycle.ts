@@ -3,7 +3,7 @@
  *
  *   SIGTERM   not ready -> POWGATE_UNREADY_SECONDS -> listeners close -> connections end -> exit 0
  *   SIGINT    the same without the wait
- *   SIGHUP    roll: settings are read again, all workers are replaced; a SIGHUP during a roll makes one more roll after it
+ *   SIGHUP    roll: settings are read again, all workers are replaced; once more if asked meanwhile. A closed terminal: drain
  *   a second SIGTERM or SIGINT ends the service at once: exit 1
  */
 
@@ -91,6 +91,7 @@ export class Lifecycle {
     this.#stoppingSinceMs = performance.now()
     this.#log.level = 'silent'
     await this.#primary.drain()
+    await this.#hosts.leave()
     process.kill(process.pid, 'SIGKILL')
   }
 

@@ -41,7 +41,7 @@ const CODE = 'code'
 
 /**
  * @param settings others get their defaults
- * @param before keeps what a later powgate stored in it
+ * @param before its fields of a later powgate are kept
  */
 export function siteRecord(
   settings: SiteOptions & { name: string },
@@ -221,7 +221,7 @@ export async function written(
  * POWGATE_ACTOR, else who called sudo, else the process's user.
  *
  * @param how the command's name
- * @throws UsageError if the variable cannot be printed in one line
+ * @throws UsageError if the variable is not a NAME
  */
 export function authorOfCommand(how: string, env: NodeJS.ProcessEnv = process.env): Author {
   const variable = ['POWGATE_ACTOR', 'SUDO_USER'].find(name => env[name]?.trim())

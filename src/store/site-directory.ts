@@ -40,7 +40,7 @@ export class SiteDirectory {
   /**
    * @param hasTestKeys whether the published test keys work; they are in no store
    * @param hiddenSiteKey treated as unknown, with its API keys, though stored
-   * @param takesNew a new record is not read again when first asked for
+   * @param takesNew nobody asks here, so nothing goes into #unasked
    */
   constructor(
     store: SiteStore,
@@ -62,7 +62,7 @@ export class SiteDirectory {
     this.apiKeys = new RecordCache(id => store.readApiKey(id), revisionOf, now, new Map(testApiKeys))
   }
 
-  /** Whether everything that the store had at first was read, up to the bound. */
+  /** Whether all that the store had at first was asked for, up to the bound. */
   get isLoaded(): boolean {
     return this.#isLoaded
   }
@@ -119,7 +119,7 @@ export class RecordCache<Thing> {
   readonly #loads = new Map<string, Done<Found<Thing>>[]>()
   /** Keys that the store lacks, or has an older copy of. */
   readonly #lost = new Set<string>()
-  /** New keys, read again when first asked for, because a key may be revoked as soon as it is made. */
+  /** New keys, read at first use as if not cached: one may be revoked as soon as it is made. */
   readonly #unasked = new Set<string>()
   /** Changed, but could not be read. */
   #unread: readonly string[] = []
@@ -235,7 +235,6 @@ export class RecordCache<Thing> {
     }
     this.#lost.delete(key)
     if (thing === undefined) {
-      this.#cached.delete(key)
       this.#unknown.delete(key)
       bound(this.#unknown, UNKNOWN_MAX)
       this.#unknown.set(key, this.#now() + UNKNOWN_MS)

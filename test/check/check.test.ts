@@ -167,16 +167,17 @@ const BROKEN: Readonly<Record<string, readonly [Settings | (() => Settings), ...
     { POWGATE_CONFIG_FILE: join(dir, 'none') },
     /^POWGATE_CONFIG_FILE: cannot read /,
   ],
-  'a file of settings with four mistakes': [
+  'a file of settings with five mistakes': [
     {
       POWGATE_CONFIG_FILE: fileOf(
         'bad.conf',
-        '# comment\nPOWGATE_TOKEN_SECONDS=eighty\nPOWGATE_LIMITS=3\nwhat is this\nLOG_LEVEL=info\nLOG_LEVEL=warn\n',
+        '# comment\nPOWGATE_TOKEN_SECONDS=eighty\nPOWGATE_LIMITS=3\nwhat is this\nLOG_LEVEL=info\nLOG_LEVEL=warn\ntoString=1\n',
       ),
     },
     /line 3: POWGATE_LIMITS: there is no such setting/,
     /line 4: expected NAME=value$/,
     /line 6: LOG_LEVEL: expected once$/,
+    /line 7: toString: there is no such setting/,
     /^POWGATE_TOKEN_SECONDS: expected an integer .*got "eighty"$/,
   ],
   'many mistakes at once': [

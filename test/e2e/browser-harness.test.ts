@@ -46,8 +46,8 @@ test('a violation is seen in the page, in a frame of another origin, and in a re
   ]
   const seen = (list: readonly { directive: string }[]) =>
     list.toSorted((a, b) => a.directive.localeCompare(b.directive))
-  await eventually(5000, 'two violations', () => visit.violations.length >= 2)
-  await eventually(5000, 'two reports', () => pages.reports.length >= 2)
+  await eventually(20_000, 'two violations', () => visit.violations.length >= 2)
+  await eventually(20_000, 'two reports', () => pages.reports.length >= 2)
   assert.deepEqual(seen(visit.violations), expected)
   assert.deepEqual(seen(pages.reports.splice(0)), expected)
   assert.ok(visit.troubles.length > 2, 'the console tells of them too')
@@ -64,8 +64,8 @@ test('a long task, an exception and a request without an answer are seen', async
   )
   pages.add('/busy', html('<script src="/busy.js"></script>'))
   const visit = await openPage(browser, `${pages.origin()}/busy`)
-  assert.ok((await eventually(5000, 'a long task', () => visit.longestTaskMs())) >= 120)
-  await eventually(5000, 'an exception', () => visit.pageErrors.length > 0)
+  assert.ok((await eventually(20_000, 'a long task', () => visit.longestTaskMs())) >= 120)
+  await eventually(20_000, 'an exception', () => visit.pageErrors.length > 0)
   assert.deepEqual(visit.pageErrors, ['Failed to fetch'])
   assert.match(visit.failedRequests.join(), /^GET http:.*\/challenge: net::ERR_EMPTY_RESPONSE$/)
 })

@@ -38,7 +38,7 @@ describe('Sentinels', () => {
     const token = await clients[0]!.token(site.siteKey, { from: freshAddress() })
     const before = await sentinels.primary()
     await sentinels.failover()
-    await eventually(10_000, 'another primary', async () => (await sentinels.primary()) !== before)
+    await eventually(20_000, 'another primary', async () => (await sentinels.primary()) !== before)
     await sleep(MOVED_MS)
     for (const client of clients) {
       const answer = await client.challenge(site.siteKey, { from: freshAddress() })

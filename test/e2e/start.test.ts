@@ -20,6 +20,9 @@ import { RedisServer } from '../harness/redis.ts'
 import { TestService } from '../harness/service.ts'
 import { temporaryDir } from '../harness/temporary.ts'
 
+/** A busy machine is slow. */
+const PATIENCE_MS = 30_000
+
 const UNKNOWN_SITE = 'site_0000000000000000000000'
 const MAIN = new URL('../../dist/main.js', import.meta.url).pathname
 
@@ -102,7 +105,7 @@ test('SIGTERM at any moment of a start, or while a worker is replaced, ends the 
   await eventually(30_000, 'it listens', () => started.output().includes('powgate listens'))
   for (const signal of ['SIGUSR1', 'SIGUSR2'] as const) started.child.kill(signal)
   process.kill(listeningPids(port)[0]!, 'SIGKILL')
-  await eventually(5000, 'the replacement is forked', () => started.output().includes('it is replaced'))
+  await eventually(20_000, 'the replacement is forked', () => started.output().includes('it is replaced'))
   await sleep(100)
   await end(started, 'while a worker is replaced')
   assert.equal((await started.ended).stderr.includes('Debugger'), false)
@@ -278,11 +281,11 @@ test('HOST, PORT=0, POWGATE_WORKERS and POWGATE_ADMIN_PORT are honoured; health 
   })
   const admin = (path: string) => call(`http://127.0.0.1:${adminPort}${path}`)
   assert.deepEqual([(await admin('/healthz')).status, (await admin('/healthz')).json], [200, { ok: true }])
-  await eventually(3000, 'ready', async () => (await admin('/readyz')).status === 200)
+  await eventually(PATIENCE_MS, 'ready', async () => (await admin('/readyz')).status === 200)
   assert.equal((await admin('/other')).status, 404)
   assert.match(service.output, /"workers":3/)
   await service.redis!.kill()
-  await eventually(3000, 'not ready', async () => (await admin('/readyz')).status === 503)
+  await eventually(PATIENCE_MS, 'not ready', async () => (await admin('/readyz')).status === 503)
   assert.equal((await admin('/healthz')).status, 200)
   await service.stop()
 
@@ -300,7 +303,7 @@ test('an X-Forwarded-For of others than the trusted proxies is ignored, of which
   for (const from of ['127.0.0.9', '127.0.0.8'])
     await client.challenge(UNKNOWN_SITE, { from, headers: { 'X-Forwarded-For': '203.0.113.7' } })
   const told = () => service.output.split('\n').filter(line => line.includes('X-Forwarded-For is ignored'))
-  await eventually(5000, 'a line of the log', () => told().length > 0)
+  await eventually(20_000, 'a line of the log', () => told().length > 0)
   assert.match(
     told().join('\n'),
     /^.*"level":"warn".*"peer":"127\.0\.0\.0\/24","setting":"POWGATE_TRUSTED_PROXIES".*$/,
@@ -309,9 +312,6 @@ test('an X-Forwarded-For of others than the trusted proxies is ignored, of which
   assert.match(service.output, /"level":"warn".*POWGATE_TRUSTED_PROXIES: 10\.0\.0\.0\/8 is wide/)
   await service.stop()
 })
-
-/** A busy machine is slow. */
-const PATIENCE_MS = 30_000
 
 const GET = 'GET /nothing HTTP/1.1\r\nHost: a\r\n\r\n'
 const open = ({ port }: TestService) => RawConnection.open(port, '127.0.0.1')

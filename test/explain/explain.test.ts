@@ -394,7 +394,7 @@ describe('on logs of any kind', () => {
     const { lines } = stepOf({ event: 'challenge-issued', difficulty: 20, bounds, timing })
     assert.deepEqual(lines.slice(0, 2), [
       "difficulty 20 bits; the site's base is 20",
-      '  of this address for this minute; on average 19.44, for 300 ms',
+      '  drawn by address and minute; on average 19.44, for 300 ms',
     ])
   })
 

@@ -352,6 +352,18 @@ describe('apply', { concurrency: true }, () => {
           await powgate.problem(2, 'apply --prune --disable-missing -f', file),
           /expected one of the two/,
         )
+        const stays = new Set([DEMO_SITE_KEY, ...kept.map(({ siteKey }) => siteKey)])
+        const pruned = (await allSites()).find(({ siteKey }) => !stays.has(siteKey))
+        const apiKeys = [
+          { id: 'latelate', siteKey: pruned!.siteKey, name: 'late', secretSha256: '0'.repeat(64) },
+        ]
+        const withKey = fileOf({
+          ...HEAD,
+          sites: kept.map(({ siteKey, name }) => ({ siteKey, name })),
+          apiKeys,
+        })
+        const refused = await powgate.run('apply --prune -f', withKey)
+        assert.match(refused.err, /expected the site of latelate in the file.*\nnothing was written/)
         assert.match(await powgate.text('apply --prune --dry-run -f', file), /would be deleted/)
         assert.match(await powgate.text('apply --prune -f', file), /\d+ deleted/)
         const left = (await allSites()).map(({ siteKey }) => siteKey)

@@ -138,7 +138,7 @@ test('an answer that is no JSON comes from something in between: tried again, th
 test('assets that hang: said after 20 seconds', async () => {
   const hanging = { path: /frame|worker|page|wasm/, times: 100, delayMs: 10_000 }
   const { page } = await open('', hanging, WITH_CLOCK)
-  await eventually(10_000, 'a challenge', () => gateway.count('GET /challenge') === 1)
+  await eventually(20_000, 'a challenge', () => gateway.count('GET /challenge') === 1)
   for (let seconds = 0; seconds < 24; seconds += 4) {
     await page.clock.fastForward(4000)
     await page.waitForTimeout(100)

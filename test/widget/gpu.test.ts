@@ -268,7 +268,7 @@ test('the GPU pauses while the page is hidden, where its device is closed 10 s a
   await page.waitForTimeout(300)
   assert.equal((await askedOf(page)).dispatches, dispatches)
   await show(false)
-  await eventually(5000, 'more dispatches', async () => (await askedOf(page)).dispatches > dispatches)
+  await eventually(20_000, 'more dispatches', async () => (await askedOf(page)).dispatches > dispatches)
   await show(true)
   await page.evaluate('window.lost = false; device.lost.then(() => { lost = true })')
   await page.evaluate("document.querySelector('pow-gate').gpu = 'off'") // a change of this kind ends the search

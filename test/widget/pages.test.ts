@@ -37,7 +37,7 @@ async function open({ attributes = '', fields = '', before = '', form = '', poli
         if (code !== undefined) advice.push(code)
       }),
   })
-  await eventually(10_000, 'the element', () => page.evaluate(`!!document.querySelector('pow-gate:defined')`))
+  await eventually(20_000, 'the element', () => page.evaluate(`!!document.querySelector('pow-gate:defined')`))
   return { page, notes, advice }
 }
 
@@ -168,7 +168,7 @@ test('a double click on a verified form: sent once, and two seconds later again'
   assert.equal(pages.forms.length, 1)
   await page.waitForTimeout(1500)
   await page.click('text=Send')
-  await eventually(5000, 'the second form', () => pages.forms.length === 2)
+  await eventually(20_000, 'the second form', () => pages.forms.length === 2)
 })
 
 test('a double click where a script sends the form: one call; after a mistake of the visitor Send works again soon', async () => {
@@ -183,7 +183,7 @@ document.forms[0].addEventListener('submit', event => { event.preventDefault(); 
   assert.equal(await page.evaluate('calls'), 2)
   await page.evaluate(`${GATE}.reset()`)
   await page.click('text=Send')
-  await eventually(10_000, 'a new token is sent at once', async () => (await page.evaluate('calls')) === 3)
+  await eventually(20_000, 'a new token is sent at once', async () => (await page.evaluate('calls')) === 3)
 })
 
 const MOVES = {
@@ -392,7 +392,7 @@ for (const [about, parts, act, code] of SILENT)
     const { page, advice } = await open({ ...parts, attributes: `${parts.attributes ?? ''} auto="off"` })
     await page.evaluate(act)
     if (code === undefined) await page.waitForTimeout(500)
-    else await eventually(10_000, code, () => advice.length > 0)
+    else await eventually(20_000, code, () => advice.length > 0)
     gateway.recover()
     assert.deepEqual(advice, code === undefined ? [] : [code])
   })

@@ -40,7 +40,7 @@ const IN_VIEW = `(() => {
   const { top, bottom, height } = ${GATE}.shadowRoot.querySelector('.box').getBoundingClientRect()
   return height > 0 && top > -1 && bottom <= innerHeight + 1
 })()`
-const untilSeen = (page: Page) => eventually(3000, 'the widget is in view', () => page.evaluate(IN_VIEW))
+const untilSeen = (page: Page) => eventually(20_000, 'the widget is in view', () => page.evaluate(IN_VIEW))
 const send = (page: Page) => page.click('text=Send')
 
 /** Notes what a screen reader says: the whole region, when something in it changes or appears that is not excluded. */
@@ -67,7 +67,7 @@ for (const attributes of ['auto="submit"', 'auto="submit" invisible']) {
   })
 
   test(`a submission that waits for longer than people do: in view, and sent all the same: ${attributes}`, async () => {
-    const page = await open(attributes, { path: '/verify', delayMs: 4000 })
+    const page = await open(attributes, { path: '/verify', delayMs: 6000 })
     await page.evaluate(LISTEN)
     await send(page)
     await untilSeen(page)
@@ -82,7 +82,7 @@ for (const attributes of ['auto="submit"', 'auto="submit" invisible']) {
       'again after another Send',
     )
     assert.equal(pages.forms.length, 0)
-    await eventually(10_000, 'the form arrives', () => pages.forms.length === 1)
+    await eventually(20_000, 'the form arrives', () => pages.forms.length === 1)
   })
 }
 
@@ -101,7 +101,7 @@ test('a form whose dialog was closed while it waited is not sent; opened again, 
   assert.equal(pages.forms.length, 0)
   await page.evaluate('document.querySelector("dialog").showModal()')
   await send(page)
-  await eventually(5000, 'the form arrives', () => pages.forms.length === 1)
+  await eventually(20_000, 'the form arrives', () => pages.forms.length === 1)
 })
 
 test('a submission that fails takes no focus from a field that the visitor has gone on to', async () => {
@@ -156,7 +156,7 @@ test('a long solve: progress, a word after 10 and 30 seconds, and a button that 
   ] as const) {
     await page.clock.fastForward(seconds * 1000)
     await page.waitForTimeout(100)
-    await eventually(2000, `${count} buttons`, async () => (await cancel.count()) === count)
+    await eventually(20_000, `${count} buttons`, async () => (await cancel.count()) === count)
   }
   assert.match((await bar.getAttribute('aria-valuenow'))!, /^\d{1,2}$/)
   await cancel.click()
@@ -198,7 +198,7 @@ test('ten widgets on a long page: only those in view ask for a challenge, and on
   assert.equal(gateway.count('GET /challenge'), 1)
   await page.locator('input').nth(5).focus()
   await page.locator('button').nth(8).click({ noWaitAfter: true })
-  await eventually(10_000, 'the form arrives', () => pages.forms.length === 1)
+  await eventually(20_000, 'the form arrives', () => pages.forms.length === 1)
   assert.ok(gateway.count('GET /challenge') <= 4) // those that were scrolled into view
 })
 

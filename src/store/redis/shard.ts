@@ -1,7 +1,7 @@
 /**
  * One shard: the keys with one hash tag, which a single script call may use together. All operations of one event-loop turn go
- * out as ONE call (measured: 13 us a request instead of 25). No call waits for the previous reply: a busy server's turns gather
- * enough by themselves.
+ * out as ONE call (measured: 13 us a request instead of 25). No call waits for the previous reply to gather
+ * more: a busy server's turns hold enough.
  *
  * A call that did not run is sent again once the shard is found. After a deadline or an error a call may have run: it is never
  * sent again, the outcome of its operations is unknown, and the shard is down. It then refuses at once, and sends probes until
@@ -41,7 +41,7 @@ interface PendingCall {
 const OPERATIONS_MAX = 128
 /** More would be a queue that only delays refusals. */
 const PENDING_MAX = 256
-/** Workers learn this soon of others' redemptions; see lua/epoch.lua. */
+/** So soon each worker learns the number of turns; see lua/epoch.lua. */
 const PROBE_WHEN_UP_MS = 250
 /** Every fourth writes, which finds a read-only server within a second. Not all, since an append-only file keeps each write. */
 const PROBES_A_WRITE = 4

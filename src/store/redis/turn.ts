@@ -22,7 +22,7 @@ export interface Operation {
   readonly text: string
   /** Keys of meters, that of all traffic first; none for most operations. */
   readonly meters: readonly string[]
-  /** Whether `add` appends the numbers of all meters but the first. */
+  /** It may count a proof, so `add` appends the numbers of all meters but the first. */
   readonly namesMeters: boolean
 }
 
@@ -64,7 +64,7 @@ export class Turn {
 
   /**
    * @param how EVALSHA or EVAL, with the script's hash or text as `code`
-   * @param keys before the operations' keys; a Cluster finds the slot by the first
+   * @param keys before the operations' keys; ioredis finds the slot by the first
    * @param values before the operations
    */
   call(how: string, code: string, keys: readonly [string, ...string[]], values: readonly string[]): Command {
@@ -174,7 +174,7 @@ export function settleAll({ settles, metersOf }: Turn, reply: Buffer | undefined
 
 /** See lua/clock.lua. */
 const CLOCK_WRAP_MS = 2 ** 24
-/** How long a caller trusts its own count of the server's time. */
+/** EXPECTED_MAX of lua/epoch.lua. */
 const EXPECTS_MS_MAX = 3_600_000
 
 /**

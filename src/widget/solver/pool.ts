@@ -6,7 +6,7 @@
 import { rangeStart } from '../../protocol/proof.ts'
 import type { OnProgress, Signals, Solved, Task, Traits, WorkerOrder, WorkerReport } from './job.ts'
 
-/** The page's policy, or its browser, refuses a mode: trying again later would fail again. */
+/** A mode is refused, or its worker fails to load or run: it is not tried again. */
 export class ModeBlockedError extends Error {
   override readonly name = 'ModeBlockedError'
 }
@@ -147,6 +147,7 @@ export class WorkerPool {
     const answer = new Promise<Found>((resolve, reject) => {
       gpuCounter.then(counter => resolve({ counter, solver: 'gpu', tries: sum() }))
       this.#onFailure = reject
+      if (this.#alive === 0) reject(new ModeBlockedError('a worker has ended'))
       this.#onTries = (index, report) => {
         tries[index] = report.tries
         onProgress(sum())

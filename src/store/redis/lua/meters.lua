@@ -11,7 +11,7 @@ local exp, abs = math.exp, math.abs
 local meter_count, shards = tonumber(ARGV[6]), tonumber(ARGV[7])
 local METERS_FROM = 3 -- keys before the meters: see turn.lua
 local ALL = 1
-local meters = {} -- those that were taken apart, by number
+local meters = {} -- unpacked and faded, by number
 
 local function meter_of(index, fast_ms)
   local meter = meters[index]
@@ -116,8 +116,8 @@ local function add_proof(fields, at, accepted, draw)
   count(all, shards, is_old and recent >= TOLERATED * math.max(USUAL_MIN, usual), age)
 end
 
--- Returns all meters of the turn as bytes.
-local function meters_text()
+-- Writes the meters that changed. Returns all meters of the turn as bytes.
+local function save_meters()
   for index, meter in pairs(meters) do if meter.changed then
     local record = pack(METER, meter.since, wall, meter.fast, meter.slow)
     local kept = math.min(KEPT_MS_MAX, KEPT_MS_A_PROOF * math.max(1, meter.slow))

@@ -15,4 +15,4 @@ for index = 8, #ARGV do
 end
 for _, window in pairs(windows) do write_window(window) end
 note_use()
-return pack('>I4I3dd' .. string.rep('BI3I3', #ARGV - 7), shard_epoch, checked_at, wall, turns, unpack(answers)) .. meters_text()
+return pack('>I4I3dd' .. string.rep('BI3I3', #ARGV - 7), shard_epoch, checked_at, wall, turns, unpack(answers)) .. save_meters()
