@@ -154,6 +154,36 @@ export async function openPage(
 }
 
 /** What `observe` uses and leaves on `window`; tests are compiled without the types of browsers. */
+interface TraceEvent {
+  readonly name: string
+  readonly pid: number
+  readonly tid: number
+  /** Wall clock, and CPU time of the thread, in us. */
+  readonly ts: number
+  readonly tdur?: number
+  readonly args: { readonly name?: string }
+}
+
+/**
+ * Traces a browser's tasks until the function that it returns is called. What that gives takes the name of a mark which the page
+ * has set, and returns the CPU time of the longest task of the page's main thread since then, in ms. CPU time, because on a busy
+ * machine other processes preempt a task.
+ */
+export async function traceTasks(browser: Browser): Promise<() => Promise<(mark: string) => number>> {
+  await browser.startTracing(undefined, { categories: ['toplevel', 'blink.user_timing', '__metadata'] })
+  return async () => {
+    const events: readonly TraceEvent[] = JSON.parse(String(await browser.stopTracing())).traceEvents
+    return mark => {
+      const { pid, ts } = events.find(({ name }) => name === mark)!
+      const { tid } = events.find(
+        event => event.name === 'thread_name' && event.pid === pid && event.args.name === 'CrRendererMain',
+      )!
+      const times = events.filter(event => event.pid === pid && event.tid === tid && event.ts >= ts)
+      return Math.max(...times.map(({ tdur = 0 }) => tdur)) / 1000
+    }
+  }
+}
+
 interface ObservedWindow {
   noteViolation(violation: Violation): unknown
   addEventListener(type: 'securitypolicyviolation', listener: (event: ViolationEvent) => void): void

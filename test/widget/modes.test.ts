@@ -5,7 +5,7 @@ import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { test } from 'node:test'
 import type { Browser, Page } from 'playwright-core'
-import { openBrowser, type Visit } from '../harness/browser.ts'
+import { openBrowser, traceTasks, type Visit } from '../harness/browser.ts'
 import { temporaryDir } from '../harness/temporary.ts'
 import {
   addWidgetPage,
@@ -169,14 +169,19 @@ test('no WebAssembly, no SIMD, no workers: still solved', async () => {
   assert.deepEqual(noWorker.notes.pageErrors, [])
 })
 
-/** The best of some attempts: a machine may be busy with other things, and the page is not to blame for that. */
+/** Of the page's main thread, from its first script to the token. The best of some attempts, as V8 compiles in some of them. */
 async function bestLongestTask(attributes: string, enoughMs: number): Promise<number> {
   let best = Number.POSITIVE_INFINITY
-  for (let attempt = 0; attempt < 20 && best >= enoughMs; attempt++) {
-    const { page, notes, detail } = await verifiedOn('', attributes, { key: slowSite.siteKey })
+  for (let attempt = 0; attempt < 5 && best >= enoughMs; attempt++) {
+    const stopTracing = await traceTasks(browser)
+    const { page, detail } = await verifiedOn('', attributes, {
+      key: slowSite.siteKey,
+      before: opened => opened.addInitScript("performance.mark('first script')"),
+    })
     assert.ok(detail.tries > 0)
-    best = Math.min(best, await notes.longestTaskMs())
     await closePage(page)
+    const longestMsSince = await stopTracing()
+    best = Math.min(best, longestMsSince('first script'))
   }
   return best
 }
