@@ -79,7 +79,10 @@ type LogDecision =
  */
 export const MARKS_LIMIT_MAX = 64
 
-/** The least time for which an accepted proof counts for its address (difficulty.ts) and a used nonce is kept. */
+/**
+ * For which an accepted proof counts for its address (difficulty.ts) and a used nonce is kept; longer only where its challenge
+ * lives for more than four minutes, as at 28 bits.
+ */
 export const ACCEPTED_MS = 300_000
 
 const ENTRY_BYTES = 8

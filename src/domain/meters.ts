@@ -238,7 +238,7 @@ export function addProof(
   if (accepted >= policy.repeatProofs || isOwnerAbove) {
     isOfAttack = repeat.recent >= siteBudget(repeat, first, expected, policy)
     const isNewSite = Math.max(repeat.days, first.days) * DAY_MS < learnsAllMs
-    count(site.repeat, shards, repeat, isOfAttack && !isNewSite)
+    count(site.repeat, shards, learnedOf(repeat, isOfAttack && !isNewSite))
   } else count(site.first, shards)
   if (isInTime !== undefined) {
     count(site.timed!, shards)
@@ -252,16 +252,20 @@ export function addProof(
     const isQuiet = rates[level]!.recent * quietProofs < free
     if (isQuiet && draw % quietProofs !== 0) continue
     const proofs = (level === 0 ? 1 : shards) * (isQuiet ? quietProofs : 1)
-    count(networks[level]!, proofs, rates[level]!, isOfAttack || (isAbove[level]! && !isNew))
+    count(networks[level]!, proofs, learnedOf(rates[level]!, isOfAttack || (isAbove[level]! && !isNew)))
   }
-  count(all, shards, ofAll, isFlood(ofAll, policy) && !isNew)
+  count(all, shards, learnedOf(ofAll, isFlood(ofAll, policy) && !isNew))
 }
 
-/** Above the budget, proofs are learned at the usual rate. */
-function count(meter: Meter, proofs: number, rates?: Rates, isAbove = false): void {
+function count(meter: Meter, proofs: number, learned = 1): void {
   meter.isChanged = true
   meter.fast += proofs
-  meter.slow += isAbove ? proofs * Math.min(1, rates!.usual / rates!.recent) : proofs
+  meter.slow += proofs * learned
+}
+
+/** The share of proofs that is learned: above the budget, as many as usually come. */
+function learnedOf({ recent, usual }: Rates, isAbove: boolean): number {
+  return isAbove ? Math.min(1, usual / recent) : 1
 }
 
 /** After `fadeAll`. */

@@ -81,7 +81,7 @@ function difficultyLines(record: LogRecord): string[] {
   const causes = {
     requests: `the address had asked for ${of('addressChallenges')} challenges of this site within a minute, of ${of('addressLimit')} allowed`,
     networks: `the /${of('networkPrefix')} around the address had ${of('networkProofs')} proofs accepted within about a minute, over its budget`,
-    failures: `it had failed ${of('addressFailures')} verifications within a minute, and had ${of('addressAccepted')} accepted in the minutes before`,
+    failures: `it had failed ${of('addressFailures')} verifications within a minute, and had ${of('addressAccepted')} accepted within five`,
     site: `repeat sources had ${of('siteRate')} proofs a minute accepted at the site, usually ${of('siteRateUsual')}; this visitor is ${record.isRepeat === true ? 'one' : 'none'} of them`,
   }
   let sum = (base ?? 0) + raise

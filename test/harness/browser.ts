@@ -153,7 +153,6 @@ export async function openPage(
   return visit
 }
 
-/** What `observe` uses and leaves on `window`; tests are compiled without the types of browsers. */
 interface TraceEvent {
   readonly name: string
   readonly pid: number
@@ -184,6 +183,7 @@ export async function traceTasks(browser: Browser): Promise<() => Promise<(mark:
   }
 }
 
+/** What `observe` uses and leaves on `window`; tests are compiled without the types of browsers. */
 interface ObservedWindow {
   noteViolation(violation: Violation): unknown
   addEventListener(type: 'securitypolicyviolation', listener: (event: ViolationEvent) => void): void

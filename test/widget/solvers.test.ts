@@ -4,6 +4,7 @@ import assert from 'node:assert/strict'
 import { createHash } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 import { test } from 'node:test'
+import { setTimeout as sleep } from 'node:timers/promises'
 import fc from 'fast-check'
 import { checkProof } from '../../src/domain/pow.ts'
 import { BLOCK_SIZE, COUNTER_MAX, FIRST_COUNTER } from '../../src/protocol/proof.ts'
@@ -134,4 +135,20 @@ test('the fingerprint digest is SHA-256 of the UTF-8 bytes', () => {
     }),
     seeded(300),
   )
+})
+
+/** By its address, since tests are compiled without the types of browsers. */
+const { WorkerPool } = await import(new URL('../../src/widget/solver/pool.ts', import.meta.url).href)
+
+test('a sole worker that ends before the puzzle comes: another mode is tried, and nobody waits', async () => {
+  const { port1, port2 } = new MessageChannel() // as the frame's
+  const worker = Object.assign(port1, { terminate: () => port1.close() })
+  const pool = new WorkerPool(() => worker, Promise.resolve())
+  port2.postMessage({ kind: 'ready' })
+  await pool.ready
+  port2.postMessage({ kind: 'failed', message: 'gone' })
+  await sleep(50)
+  const task = { nonce: '0'.repeat(32), difficulty: 16, signals: 'none' }
+  const solved = pool.solve(task, 1, () => {}, Promise.race([]))
+  await assert.rejects(solved, { name: 'ModeBlockedError' })
 })

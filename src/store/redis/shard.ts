@@ -1,7 +1,7 @@
 /**
  * One shard: the keys with one hash tag, which a single script call may use together. All operations of one event-loop turn go
- * out as ONE call (measured: 13 us a request instead of 25). No call waits for the previous reply to gather
- * more: a busy server's turns hold enough.
+ * out as ONE call (measured: 13 us a request instead of 25). No call waits for the previous reply to
+ * gather more: a busy server's turns hold enough.
  *
  * A call that did not run is sent again once the shard is found. After a deadline or an error a call may have run: it is never
  * sent again, the outcome of its operations is unknown, and the shard is down. It then refuses at once, and sends probes until
@@ -264,7 +264,7 @@ export class Shard {
     if (wasUp && !this.#closed) {
       this.#downSinceMs = performance.now()
       this.cause = cause
-      // Silence counts from now: no call may have been open.
+      // Silence counts from now: before, the server may have had nothing to answer.
       this.#heardAtMs = performance.now()
       this.#options.onChange()
       this.#scheduleProbe(0)

@@ -174,7 +174,7 @@ export function settleAll({ settles, metersOf }: Turn, reply: Buffer | undefined
 
 /** See lua/clock.lua. */
 const CLOCK_WRAP_MS = 2 ** 24
-/** EXPECTED_MAX of lua/epoch.lua. */
+/** How long a caller trusts its own count of the server's time: EXPECTED_MAX of lua/epoch.lua. */
 const EXPECTS_MS_MAX = 3_600_000
 
 /**

@@ -5,9 +5,9 @@
 -- a primary that was briefly a replica may each lack the last ones. Clients may not notice (a Cluster keeps connections when
 -- roles change), so the call itself checks the process. (A moved slot lacks no record, but looks the same.)
 --
--- Records also expire early when this server's clock is set ahead. So the time is noted each second. If
--- the note is over 30 s off, either the clock was set, or no worker could check (cut off, or no write accepted). The caller can
--- tell: it sends the time that it expects, its last reply's plus what has passed since by its own clock.
+-- Records also expire early when this server's clock is set ahead. So the time is noted each second. If the note is over
+-- 30 s off, either the clock was set, or no worker could check (cut off, or no write accepted). The caller can tell: it sends
+-- the time that it expects, its last reply's plus what has passed since by its own clock.
 --
 -- 1. It expects the server's time: no worker could check. The epoch stays.
 -- 2. Another time: the clock was set, or the call is late because the server stood still. The call fails with OTHERTIME and
