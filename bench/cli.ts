@@ -10,7 +10,6 @@ const BENCHES = {
   solver: async () => (await import('./solver/main.ts')).SOLVER,
   compare: async () => (await import('./compare/main.ts')).COMPARE,
   peers: async () => (await import('./peers/main.ts')).PEERS,
-  capacity: async () => (await import('./capacity.ts')).CAPACITY,
   effect: async () => (await import('./simulator/main.ts')).EFFECT,
 }
 

@@ -7,6 +7,7 @@ import { stopOnSignal } from '../../test/harness/processes.ts'
 import { publish } from '../report/publish.ts'
 import { isAnyMissed } from '../report/report.ts'
 import { Bench } from './cases.ts'
+import { hostReport, measureHost } from './host.ts'
 import { Inside } from './inside.ts'
 import { OPTIONS, type Options } from './options.ts'
 import { PROFILE_LEGEND, type ProfileReport, profileTables } from './profile.ts'
@@ -36,6 +37,7 @@ const BUILT = new URL('../../dist/main.js', import.meta.url)
 async function bench(options: Options): Promise<number> {
   if (!existsSync('/proc/self/stat')) throw new UsageError('CPU time is read from /proc, so this needs Linux')
   if (!existsSync(BUILT)) throw new UsageError('the service is not built: npm run -s build')
+  if (options.host) return await host(options)
   const load = new LoadProcess()
   const inside = new Inside(options, load)
   try {
@@ -65,6 +67,12 @@ async function measure(options: Options, load: LoadProcess, inside: Inside): Pro
   const { cases, latencies, aims } = figures()
   const isBad = [...cases, ...latencies].some(({ isOk }) => !isOk)
   return isBad || (options.check && isAnyMissed(aims)) ? 1 : 0
+}
+
+async function host(options: Options): Promise<number> {
+  const found = await measureHost(options, tell)
+  publish(hostReport(found), { node: process.version, options, host: found }, options)
+  return 0
 }
 
 async function profile(options: Options, inside: Inside): Promise<number> {

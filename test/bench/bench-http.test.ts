@@ -25,7 +25,7 @@ import {
   requestAt,
   type TrafficSpec,
 } from '../harness/load/traffic.ts'
-import { spreadOf } from '../harness/measure.ts'
+import { type Spread, spreadOf } from '../harness/measure.ts'
 import { listenAnywhere } from '../harness/ports.ts'
 import { startBare } from '../harness/processes.ts'
 import { runBench } from './run-bench.ts'
@@ -104,6 +104,17 @@ test('one endpoint from one address, as tables', async () => {
   const { stdout } = await runBench('http', ...sizes, '--endpoint', 'verify', '--direct', '--busy', '25')
   assert.match(stdout, /^At full load\n\nendpoint .*\n-.*\nverify +bare .*\nverify +embedded .*\n\nMedian/)
   assert.match(stdout, /\nLatency at fixed rates\n\nendpoint .*\n-.*\nverify +embedded .*\n/)
+})
+
+test('a host: start, connections, refusals and two workers', async () => {
+  const { stdout } = await runBench('http', '--host', '--repeat', '1', '--store', 'embedded', '--json')
+  const [{ figures }] = JSON.parse(stdout).host as [{ figures: Record<string, Spread> }]
+  const { connection, ...others } = figures
+  assert.ok(connection!.median < 16, 'KiB of an open connection')
+  assert.deepEqual(
+    Object.entries(others).filter(([, { median }]) => !(median > 0)),
+    [],
+  )
 })
 
 const NOBODY = { secret: '', siteKey: '', apiKeys: [], storeEpoch: 0 }
