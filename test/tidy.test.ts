@@ -78,8 +78,7 @@ const BENCH_IMPORTS: Readonly<Record<string, string>> = {
   peers: 'http packages.ts report',
   compare: 'http micro report',
   simulator: 'compare report',
-  'capacity.ts': 'report simulator',
-  'cli.ts': 'capacity.ts compare http micro peers simulator solver store',
+  'cli.ts': 'compare http micro peers simulator solver store',
 }
 
 const roomOf = (path: string) => path.split('/')[0]!
