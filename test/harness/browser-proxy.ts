@@ -12,6 +12,8 @@ export interface Fault {
   readonly times?: number
   /** Applied before everything else. */
   readonly delayMs?: number
+  /** The same, until this promise resolves. */
+  readonly until?: Promise<void>
   /** Replaces the service's answer. */
   readonly answer?: FaultyAnswer
   /** The browser gets no answer. */
@@ -65,6 +67,16 @@ export class FaultyProxy extends LoopbackServer {
     this.#faults.push({ fault, left: fault.times ?? 1 })
   }
 
+  /** Holds the next request of a path until the returned function is called: what a test sees meanwhile needs no haste. */
+  hold(path: string): () => void {
+    let release!: () => void
+    const until = new Promise<void>(resolve => {
+      release = resolve
+    })
+    this.fail({ path, until })
+    return release
+  }
+
   /** Removes the remaining faults. */
   recover(): void {
     this.#faults.length = 0
@@ -90,6 +102,7 @@ export class FaultyProxy extends LoopbackServer {
     const fault = message.method === 'OPTIONS' ? undefined : this.#nextFault(path)
     const body = await buffer(message)
     if (fault?.delayMs !== undefined) await new Promise(resolve => setTimeout(resolve, fault.delayMs))
+    await fault?.until
     if (this.isOffline || fault?.isDropped) drop(response)
     else if (fault?.answer !== undefined) answer(response, fault.answer)
     else this.#forward(message, body, response, fault)

@@ -27,6 +27,9 @@ export const WEBGPU_IN_SOFTWARE = [
   '--ignore-gpu-blocklist',
 ]
 
+/** Long enough for a busy machine: Playwright itself gives up after 30 s. */
+const PATIENCE_MS = 60_000
+
 export interface BrowserOptions {
   /** Names that resolve to 127.0.0.1; `*` stands for any characters. A page of such an origin is no secure context. */
   readonly hosts?: readonly string[]
@@ -49,12 +52,18 @@ export function openBrowser(options: BrowserOptions = {}): Promise<Browser> {
   return launched
 }
 
+/** The open pages of all these browsers. */
+export async function openedPages(): Promise<Page[]> {
+  const browsers = await Promise.all(opened.values())
+  return browsers.flatMap(browser => browser.contexts()).flatMap(context => context.pages())
+}
+
 /** A browser that the caller closes. */
 export function launchBrowser(options: BrowserOptions = {}): Promise<Browser> {
   const { hosts = ['*.example'], isAutomated = false, flags = [] } = options
   const rules = hosts.map(host => `MAP ${host} 127.0.0.1`).join(', ')
   const args = [...QUIET, `--host-resolver-rules=${rules}`, ...(isAutomated ? [] : [LIKE_A_PERSON]), ...flags]
-  return chromium.launch({ executablePath: chromiumPath(), args })
+  return chromium.launch({ executablePath: chromiumPath(), args, timeout: PATIENCE_MS })
 }
 
 /**
@@ -143,6 +152,7 @@ export async function openPage(
   { prepare, ...options }: VisitOptions = {},
 ): Promise<Visit> {
   const context = await browser.newContext(options)
+  context.setDefaultTimeout(PATIENCE_MS)
   const visit = new Visit(await context.newPage())
   await context.exposeBinding('noteViolation', (_, violation: Violation) => {
     visit.violations.push(violation)

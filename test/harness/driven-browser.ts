@@ -22,7 +22,7 @@ const COMMANDS = { Navigate: 'url', ExecuteAsyncScript: 'execute/async', Perform
 type Send = (command: keyof typeof COMMANDS, parameters: object) => Promise<unknown>
 
 /** Long enough for a busy machine. */
-const PATIENCE_MS = 60_000
+const PATIENCE_MS = 120_000
 const TIMEOUTS = { script: PATIENCE_MS, pageLoad: PATIENCE_MS }
 
 /** W3C WebDriver, section 17.4.2. */

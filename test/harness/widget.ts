@@ -7,9 +7,16 @@ import assert from 'node:assert/strict'
 import { afterEach } from 'node:test'
 import type { Browser, Page } from 'playwright-core'
 import type { SiteOptions } from '../../src/sites/sites.ts'
-import { axeViolations, openBrowser, openPage, type Visit, type VisitOptions } from './browser.ts'
+import {
+  axeViolations,
+  openBrowser,
+  openedPages,
+  openPage,
+  type Visit,
+  type VisitOptions,
+} from './browser.ts'
 import { PageServer } from './browser-pages.ts'
-import { FaultyProxy } from './browser-proxy.ts'
+import { type FaultyAnswer, FaultyProxy } from './browser-proxy.ts'
 import { TestService, type TestSite } from './service.ts'
 
 /** All but the browser. */
@@ -28,14 +35,15 @@ export interface Stage extends Surroundings {
 }
 
 /**
- * Closes all pages after each test.
+ * Closes all pages of all browsers after each test: an open page renews its token after four minutes, in the middle of another
+ * test.
  *
  * @param env settings of the service, which trusts the gateway's X-Forwarded-For
  */
 export async function startStage(env: Record<string, string> = {}): Promise<Stage> {
   const browser = await openBrowser()
   afterEach(async () => {
-    for (const page of browser.contexts().flatMap(context => context.pages())) await closePage(page)
+    for (const page of await openedPages()) await closePage(page)
   })
   return { ...(await startSurroundings(env)), browser }
 }
@@ -63,6 +71,16 @@ export function formPage(
 <pow-gate ${/\bauto=/.test(attributes) ? '' : 'auto="load"'} ${attributes}></pow-gate><button>Send</button></form></main>${script}</body></html>`
 }
 
+/**
+ * An answer of /challenge whose search does not end during a test, with one thread (`threads="1"` or `solver="page"`): none of
+ * its first 35 million counters has even 28 zero bits. A challenge of the service, however hard, may be solved soon by luck.
+ */
+export function endless(lifetimeMs = 600_000): FaultyAnswer {
+  const issuedAt = Date.UTC(2024, 0, 1) // this nonce's time
+  const expiresAt = issuedAt + lifetimeMs
+  return { status: 200, body: { nonce: '0'.repeat(32), difficulty: 32, algorithm: 'sha256', expiresAt } }
+}
+
 /** For tests that move the page's clock on. (Within a task, and in workers, that clock stands still or is the real one.) */
 export const WITH_CLOCK: VisitOptions = { prepare: page => page.clock.install() }
 
@@ -81,7 +99,7 @@ export async function untilState(
   page: Page,
   state: string,
   selector = 'pow-gate',
-  ms = 20_000,
+  ms = 60_000,
 ): Promise<void> {
   await page.locator(`${selector}:state(${state})`).first().waitFor({ state: 'attached', timeout: ms })
 }
