@@ -8,7 +8,7 @@ import type { VisitOptions } from '../harness/browser.ts'
 import type { Fault } from '../harness/browser-proxy.ts'
 import { eventually } from '../harness/eventually.ts'
 import { freePort } from '../harness/ports.ts'
-import { formPage, GATE, startStage, untilState, visit, WITH_CLOCK } from '../harness/widget.ts'
+import { endless, formPage, GATE, startStage, untilState, visit, WITH_CLOCK } from '../harness/widget.ts'
 
 const { browser, service, site, gateway, pages } = await startStage()
 
@@ -29,6 +29,19 @@ async function open(attributes = '', fault?: Fault, options: VisitOptions = {}) 
   return visit(browser, `${pages.origin()}/form`, options)
 }
 
+/** Opens a page whose first challenge meets a fault, and holds the next one until the visitor was told. */
+async function openUntilTold(fault: Fault, told: string) {
+  let release!: () => void
+  const opened = await open('', fault, {
+    prepare: async () => {
+      release = gateway.hold('/challenge') // after the fault
+    },
+  })
+  await opened.page.locator(`pow-gate .text:has-text("${told}")`).waitFor()
+  release()
+  return opened
+}
+
 /** Lets the page's clock pass each wait that the element tells, until it has failed. */
 async function untilFailed(page: Page): Promise<void> {
   const waits = page.locator('pow-gate .detail:text-matches("Continues")')
@@ -40,7 +53,7 @@ async function untilFailed(page: Page): Promise<void> {
     await page.clock.fastForward(LONGEST_WAIT_MS)
     // The old wait is still shown while the next try is under way, which two such steps would end as too late.
     const isNext = async () => gateway.requests.length > before || (await failed.count()) > 0
-    await eventually(2 * LONGEST_WAIT_MS, 'the next try', isNext)
+    await eventually(60_000, 'the next try', isNext)
   }
 }
 
@@ -90,18 +103,19 @@ for (const [about, fault, challenges, verifications] of MENDED) {
 }
 
 test('429: waits as long as Retry-After says, with a count-down, then goes on', async () => {
-  const { page, notes } = await open('', { path: '/challenge', answer: limited(3) })
+  const { page, notes } = await open('', { path: '/challenge', answer: limited(10) })
   await page.locator('pow-gate .text:has-text("Too many requests")').waitFor()
-  assert.match((await detail(page))!, /^Continues in\s[1-4]\sseconds?$/)
+  assert.match((await detail(page))!, /^Continues in\s([1-9]|1[01])\sseconds?$/)
   await untilState(page, 'verified')
   const [first, second, ...more] = gateway.timesOf('GET /challenge')
-  assert.ok(second! - first! > 2900, `asked again after ${second! - first!} ms`)
+  assert.ok(second! - first! > 9900, `asked again after ${second! - first!} ms`)
   assert.deepEqual(more, [])
   assert.deepEqual(notes.pageErrors, [])
 })
 
 test('the real limit: 31 challenges in a minute are too many, and its Retry-After is what the element waits for', async () => {
   const { page } = await open('auto="off"')
+  const beganMs = performance.now()
   for (let count = 0; count < 30; count++) {
     const headers = { 'X-Site-Key': site.siteKey, 'X-Forwarded-For': gateway.clientAddress }
     assert.equal((await fetch(`${service.url}/challenge`, { headers })).status, 200)
@@ -109,7 +123,9 @@ test('the real limit: 31 challenges in a minute are too many, and its Retry-Afte
   await click(page, 'Verify')
   await page.locator('pow-gate .text:has-text("Too many requests")').waitFor()
   const seconds = Number(/(\d+)\sseconds$/.exec((await detail(page))!)![1])
-  assert.ok(seconds > 50 && seconds <= 62, String(seconds))
+  // The wait ends a minute after the first challenge.
+  const passed = (performance.now() - beganMs) / 1000
+  assert.ok(seconds > 59 - passed && seconds <= 62, `${seconds} s, ${passed} s after the first`)
 })
 
 test('429: a wait of ten minutes is told, and waited for', async () => {
@@ -124,8 +140,7 @@ const FOREIGN = [200, 403, 404].map(status => ({ status, body: '<h1>Welcome</h1>
 
 test('an answer that is no JSON comes from something in between: tried again, then said so', async () => {
   for (const answer of FOREIGN) {
-    const { page, notes } = await open('', { path: '/challenge', answer })
-    await page.locator('pow-gate .text:has-text("cannot be reached")').waitFor()
+    const { page, notes } = await openUntilTold({ path: '/challenge', answer }, 'cannot be reached')
     await untilState(page, 'verified')
     assert.deepEqual(notes.pageErrors, [])
   }
@@ -136,9 +151,9 @@ test('an answer that is no JSON comes from something in between: tried again, th
 })
 
 test('assets that hang: said after 20 seconds', async () => {
-  const hanging = { path: /frame|worker|page|wasm/, times: 100, delayMs: 10_000 }
+  const hanging = { path: /frame|worker|page|wasm/, times: 100, until: new Promise<void>(() => {}) }
   const { page } = await open('', hanging, WITH_CLOCK)
-  await eventually(20_000, 'a challenge', () => gateway.count('GET /challenge') === 1)
+  await eventually(60_000, 'a challenge', () => gateway.count('GET /challenge') === 1)
   for (let seconds = 0; seconds < 24; seconds += 4) {
     await page.clock.fastForward(4000)
     await page.waitForTimeout(100)
@@ -158,8 +173,7 @@ test('a wait of hours is not waited for: it fails, tells the time, and the butto
 })
 
 test('503 twice: waits, says so, and goes on', async () => {
-  const { page } = await open('', { path: '/challenge', times: 2, answer: away })
-  await page.locator('pow-gate .text:has-text("service is busy")').waitFor()
+  const { page } = await openUntilTold({ path: '/challenge', times: 2, answer: away }, 'service is busy')
   await untilState(page, 'verified')
   assert.equal(gateway.count('GET /challenge'), 3)
 })
@@ -246,9 +260,9 @@ test('an event handler of the page that throws harms nothing', async () => {
 })
 
 test('a slow device: each challenge is replaced before it expires, whatever the page’s clock says, and progress stays', async () => {
-  const hard = await service.createSite({ difficulty: { base: 28, min: 28, max: 28 } })
   const lifetimeMs = 463_000 // of 28 bits: docs/reference/limits.md
-  const { page } = await open(`site-key="${hard.siteKey}" solver="page"`, undefined, {
+  const hard = { path: '/challenge', times: 100, answer: endless(lifetimeMs) }
+  const { page } = await open('solver="page"', hard, {
     prepare: async opened => {
       await opened.clock.install({ time: new Date('2001-01-01') })
       await opened.addInitScript(`window.shares = []
@@ -256,7 +270,7 @@ addEventListener('progress', ({ detail }) => shares.push(detail.share), true)`)
     },
   })
   const sharesAfter = (count: number) =>
-    eventually(20_000, 'progress', () => page.evaluate(`shares.length > ${count} && shares`)) as Promise<
+    eventually(60_000, 'progress', () => page.evaluate(`shares.length > ${count} && shares`)) as Promise<
       number[]
     >
   let shares: number[] = []
@@ -264,7 +278,7 @@ addEventListener('progress', ({ detail }) => shares.push(detail.share), true)`)
     shares = await sharesAfter(shares.length)
     assert.equal(gateway.count('GET /challenge'), challenges)
     await page.clock.fastForward(lifetimeMs * 0.96)
-    await eventually(20_000, 'another challenge', () => gateway.count('GET /challenge') > challenges)
+    await eventually(60_000, 'another challenge', () => gateway.count('GET /challenge') > challenges)
     shares = (await page.evaluate('shares')) as number[]
   }
   shares = await sharesAfter(shares.length)
