@@ -45,7 +45,7 @@ async function open(
 
 /** Not by waitForFunction, which needs `unsafe-eval`. */
 const until = (page: Page, code: string) =>
-  eventually(30_000, code, async () => ((await page.evaluate(code)) as boolean) || undefined)
+  eventually(60_000, code, async () => ((await page.evaluate(code)) as boolean) || undefined)
 
 const callsOf = (page: Page, name: string) =>
   page.evaluate(`window.calls.filter(([name]) => name === '${name}').map(([, value]) => value)`) as Promise<
@@ -75,7 +75,7 @@ async function redeem(response: string, path = '/siteverify') {
 
 /** What the site's backend got: the vendor's field once, and no field of the widget's own. */
 async function posted(field: string): Promise<string> {
-  const fields = await eventually(15_000, 'the form arrives', () => pages.forms[0]?.fields)
+  const fields = await eventually(60_000, 'the form arrives', () => pages.forms[0]?.fields)
   assert.deepEqual([...fields.keys()], ['name', field])
   return fields.get(field)!
 }
@@ -237,7 +237,7 @@ test('hCaptcha, implicit: both fields, and a page that keeps the token hears of 
   assert.equal(await evaluate(page, 'hcaptcha.getResponse()'), second)
   assertQuiet(notes)
   await page.click('text=Send')
-  const fields = await eventually(15_000, 'the form arrives', () => pages.forms[0]?.fields)
+  const fields = await eventually(60_000, 'the form arrives', () => pages.forms[0]?.fields)
   assert.deepEqual([...fields.keys()], ['name', 'h-captcha-response', 'g-recaptcha-response'])
   assert.equal((await redeem(fields.get('h-captcha-response')!)).success, true)
 })
