@@ -57,7 +57,7 @@ async function open(every: Look, attributes = 'auto="off"', fault?: Fault): Prom
     ...options,
   })
   // The texts of a language come a moment after the element.
-  if (LOOKS.includes(every) && lang !== 'en') await page.locator(`pow-gate .box[lang=${lang}]`).waitFor()
+  if (LOOKS.includes(every)) await page.locator(`pow-gate .box[lang=${lang}]`).waitFor()
   return page
 }
 

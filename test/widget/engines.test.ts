@@ -74,6 +74,8 @@ for (const engine of DRIVEN_ENGINES) {
     async function open(page: WidgetPage = {}, on = surroundings): Promise<void> {
       await addWidgetPage(on, page)
       await browser.open(`${on.pages.origin()}/form`)
+      // Text and button come a moment after the element.
+      await eventually(60_000, 'a text', () => browser.evaluate(`${inside('.box')}.lang !== ''`))
     }
 
     async function untilState(state: string, element = GATE): Promise<void> {
