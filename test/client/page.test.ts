@@ -11,7 +11,7 @@ import { before, test } from 'node:test'
 import { promisify } from 'node:util'
 import type { Page } from 'playwright-core'
 import { eventually } from '../harness/eventually.ts'
-import { installNpmPackages } from '../harness/packages.ts'
+import { installNpmPackages, unpackNpmPackage } from '../harness/packages.ts'
 import { freePort } from '../harness/ports.ts'
 import { leftovers } from '../harness/processes.ts'
 import { UNLIMITED } from '../harness/service.ts'
@@ -29,12 +29,9 @@ const { browser, site, gateway, pages } = await startStage({ ...UNLIMITED, POWGA
 const project = temporaryDir('page')
 const packed = join(project, 'node_modules/powgate-page')
 
-async function install(): Promise<void> {
-  const folder = join(ROOT, 'client/page')
-  const { stdout } = await run('npm', ['pack', '--json', '--pack-destination', project], { cwd: folder })
+function install(): void {
   mkdirSync(packed, { recursive: true })
-  const [{ filename }] = JSON.parse(stdout.slice(stdout.indexOf('[')))
-  await run('tar', ['xzf', join(project, filename), '-C', packed, '--strip-components=1'])
+  unpackNpmPackage(join(ROOT, 'client/page'), packed)
   for (const name of ['next', 'react', 'react-dom', '@types', 'csstype', '@playwright'])
     symlinkSync(join(PEERS, 'node_modules', name), join(project, 'node_modules', name))
   writeFileSync(join(project, 'package.json'), '{"type":"module"}')
@@ -114,7 +111,7 @@ const LAYOUT = `export default function Layout({ children }) {
 
 let origin = ''
 before(async () => {
-  await install()
+  install()
   const shop = join(project, 'shop')
   for (const folder of ['app/new', 'pages']) mkdirSync(join(shop, folder), { recursive: true })
   writeFileSync(join(shop, 'app/layout.jsx'), LAYOUT)
@@ -138,7 +135,7 @@ before(async () => {
 
 async function send(page: Page): Promise<void> {
   await page.click('text=Send')
-  const fields = await eventually(15_000, 'the form arrives', () => pages.forms[0]?.fields)
+  const fields = await eventually(60_000, 'the form arrives', () => pages.forms[0]?.fields)
   assert.equal(fields.get('name'), 'Ada')
   assert.equal(fields.getAll('powgate-token').length, 1)
 }
@@ -172,7 +169,9 @@ test('the recipe for Playwright: with the test keys, one visitor sends the form 
   pages.add('/received', '<!doctype html><html lang="en"><title>Received</title>thank you')
   cpSync(join(ROOT, 'client/recipes/playwright.spec.js'), join(project, 'playwright.spec.js'))
   const launchOptions = { executablePath: '/usr/bin/chromium' }
-  const config = { use: { launchOptions }, reporter: 'line' }
+  // Playwright's own limits are 5 s for a text and 30 s for a test: too little for a busy machine.
+  const limits = { timeout: 120_000, expect: { timeout: 60_000 } }
+  const config = { use: { launchOptions }, reporter: 'line', ...limits }
   writeFileSync(join(project, 'playwright.config.js'), `export default ${JSON.stringify(config)}`)
   const cli = join(PEERS, 'node_modules/@playwright/test/cli.js')
   const { PATH, HOME } = process.env

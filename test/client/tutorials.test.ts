@@ -12,7 +12,7 @@ import { after, before, test } from 'node:test'
 import { promisify } from 'node:util'
 import { openBrowser } from '../harness/browser.ts'
 import { eventually } from '../harness/eventually.ts'
-import { installNpmPackages } from '../harness/packages.ts'
+import { installNpmPackages, unpackNpmPackage } from '../harness/packages.ts'
 import { freePort } from '../harness/ports.ts'
 import { TestService, UNLIMITED } from '../harness/service.ts'
 import { temporaryDir } from '../harness/temporary.ts'
@@ -36,8 +36,7 @@ before(async () => {
   for (const folder of ['client', 'client/page']) {
     const { name } = JSON.parse(readFileSync(join(ROOT, folder, 'package.json'), 'utf8'))
     mkdirSync(join(packages, name), { recursive: true })
-    const command = `tar xzf "$(npm pack --silent ${join(home, 'powgate', folder)})" -C ${name} --strip-components=1`
-    await run('sh', ['-c', command], { cwd: packages })
+    unpackNpmPackage(join(ROOT, folder), join(packages, name))
   }
   for (const name of ['express', 'next', 'react', 'react-dom'])
     symlinkSync(join(PEERS, 'node_modules', name), join(packages, name))
@@ -112,6 +111,7 @@ for (const page of PAGES) {
   test(`docs/${page}.md: a person's form is accepted once, and a bot's is refused`, async () => {
     const url = await follow(page)
     const person = await (await openBrowser()).newPage()
+    person.setDefaultTimeout(START_MS)
     const sent = person.waitForRequest(
       request => request.method() === 'POST' && request.url().startsWith(url),
     )
@@ -127,6 +127,7 @@ for (const page of PAGES) {
     assert.equal((await resend('message=spam')).status, 403, 'without a token')
 
     const bot = await (await openBrowser({ isAutomated: true })).newPage()
+    bot.setDefaultTimeout(START_MS)
     await bot.goto(url)
     await bot.getByLabel('Message').fill('spam')
     await bot.getByRole('button', { name: 'Send' }).click()

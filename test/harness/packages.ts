@@ -1,21 +1,37 @@
 /** The npm packages that one folder of tests needs, in the versions of its lock file. */
 
 import assert from 'node:assert/strict'
-import { spawnSync } from 'node:child_process'
+import { execFileSync, spawnSync } from 'node:child_process'
 import { existsSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
-import { join } from 'node:path'
+import { join, resolve } from 'node:path'
 import { isAlive } from './processes.ts'
 
 const LOCK_POLL_MS = 200
 
 /** Installs them, unless they are there. Throws AssertionError with npm's words if it fails. */
 export function installNpmPackages(folder: string): void {
-  // Several test files share a folder and run at once; two npm ci in it remove each other's files.
-  const lock = join(tmpdir(), `powgate-npm${folder.replace(/\W+/g, '-')}`)
+  alone(folder, () => install(folder))
+}
+
+/** Packs the package of a folder, which npm builds first, and unpacks it into another. */
+export function unpackNpmPackage(folder: string, target: string): void {
+  alone(folder, () => {
+    const args = ['pack', '--silent', '--pack-destination', target]
+    const { status, stdout, stderr } = spawnSync('npm', args, { cwd: folder, encoding: 'utf8' })
+    assert.equal(status, 0, `npm pack in ${folder} failed: ${stderr}`)
+    const archive = join(target, stdout.trim().split('\n').at(-1)!)
+    execFileSync('tar', ['xzf', archive, '-C', target, '--strip-components=1'])
+    rmSync(archive)
+  })
+}
+
+/** Several test files share a folder and run at once; two commands of npm in it remove each other's files. */
+function alone(folder: string, work: () => void): void {
+  const lock = join(tmpdir(), `powgate-npm${resolve(folder).replace(/\W+/g, '-')}`)
   while (!isLocked(lock)) Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, LOCK_POLL_MS)
   try {
-    install(folder)
+    work()
   } finally {
     rmSync(lock)
   }
@@ -27,9 +43,18 @@ function isLocked(lock: string): boolean {
     writeFileSync(lock, String(process.pid), { flag: 'wx' })
     return true
   } catch {
-    const owner = existsSync(lock) ? Number(readFileSync(lock, 'utf8')) : 0
+    const owner = ownerOf(lock)
     if (owner > 0 && !isAlive(owner)) rmSync(lock, { force: true })
     return false
+  }
+}
+
+/** 0 if the lock is free by now, or its owner has not yet written its id. */
+function ownerOf(lock: string): number {
+  try {
+    return Number(readFileSync(lock, 'utf8'))
+  } catch {
+    return 0
   }
 }
 
