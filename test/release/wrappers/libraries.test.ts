@@ -63,7 +63,7 @@ for (const [name, library] of Object.entries(LIBRARIES))
         await untilState(page, 'verified')
       }
       await page.click('text=Send')
-      const fields = await eventually(15_000, 'the form arrives', () => pages.forms[0]?.fields)
+      const fields = await eventually(60_000, 'the form arrives', () => pages.forms[0]?.fields)
       const tokens = fields.getAll(attributes.startsWith('name') ? 'answer' : 'powgate-token')
       assert.equal(tokens.length, 1, String(fields))
       const body = new URLSearchParams({ secret: site.apiKey, response: tokens[0]! })
@@ -115,7 +115,7 @@ async function executed(page: Page, count: number): Promise<string> {
   await page.waitForFunction('window.execute')
   await page.evaluate('execute()')
   const calls = () => page.evaluate(`calls.map(call => call.join(' '))`) as Promise<string[]>
-  return eventually(20_000, 'a token', async () => (await calls())[count - 1])
+  return eventually(60_000, 'a token', async () => (await calls())[count - 1])
 }
 
 test('react-google-recaptcha-v3 in StrictMode, unmounted and mounted again: a token each time, nothing for the vendor', async () => {

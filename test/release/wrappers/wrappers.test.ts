@@ -8,7 +8,7 @@ import { readFileSync } from 'node:fs'
 import https from 'node:https'
 import { createRequire } from 'node:module'
 import { connect } from 'node:net'
-import { afterEach, before, test } from 'node:test'
+import { before, test } from 'node:test'
 import { fileURLToPath } from 'node:url'
 import { build, type Plugin } from 'esbuild'
 import type { Page } from 'playwright-core'
@@ -25,10 +25,6 @@ const EXPIRED_MS = 350_000
 
 before(() => {
   installNpmPackages(FOLDER)
-})
-
-afterEach(async () => {
-  for (const context of browser.contexts()) await context.close()
 })
 
 interface Wrapper {
@@ -140,7 +136,7 @@ async function bundled(app: string): Promise<string> {
 async function called(page: Page, name: string, count = 1): Promise<string> {
   const calls = () =>
     page.evaluate(`window.calls.filter(([name]) => name === '${name}').map(([, value]) => String(value))`)
-  return eventually(30_000, `${name} ${count}`, async () => ((await calls()) as string[])[count - 1])
+  return eventually(60_000, `${name} ${count}`, async () => ((await calls()) as string[])[count - 1])
 }
 
 for (const { name, app, field, script } of WRAPPERS)
@@ -165,7 +161,7 @@ for (const { name, app, field, script } of WRAPPERS)
     const token = await called(page, 'passed', 3)
     assert.equal(new Set([first, second, token]).size, 3)
     await page.click('text=Send')
-    const fields = await eventually(15_000, 'the form arrives', () => pages.forms[0]?.fields)
+    const fields = await eventually(60_000, 'the form arrives', () => pages.forms[0]?.fields)
     assert.equal(fields.get(field), token)
     assert.equal(fields.has('powgate-token'), field === 'powgate-token')
     assert.deepEqual(notes.pageErrors, [])
