@@ -135,7 +135,7 @@ test('worker-src: only a file of the worker’s own name', async () => {
 test('an endpoint on the page’s own origin brings in no worker from there', async () => {
   await open('endpoint="/uploads" solver="worker"', tag())
   // The last resort: by then the worker was tried.
-  await eventually(20_000, 'the page script', () => codeFrom(gateway).find(asked => asked.includes('/page.')))
+  await eventually(60_000, 'the page script', () => codeFrom(gateway).find(asked => asked.includes('/page.')))
   assert.deepEqual(codeFrom(pages), [])
 })
 
