@@ -344,6 +344,8 @@ test('autofocus is no touch; a key is, and a pointer on the element', async () =
   for (const touch of ['key', 'pointer']) {
     gateway.requests.length = 0
     const { page } = await visit(browser, `${pages.origin()}/form`)
+    const isFocused = () => page.evaluate(`document.activeElement.name === 'name'`)
+    await eventually(60_000, 'the field has the focus', isFocused)
     await page.waitForTimeout(500)
     assert.equal(gateway.count('GET /challenge'), 0)
     if (touch === 'key') await page.keyboard.press('x')
