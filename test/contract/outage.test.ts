@@ -199,7 +199,7 @@ describe('Redis is away and nothing fails open', () => {
 
 describe('Redis is frozen', () => {
   const subject = new Subject()
-  before(() => prepareWarm(subject))
+  before(() => prepareWarm(subject, { POWGATE_STORE_DEADLINE_MS: '1000' }))
   after(async () => {
     subject.service.redis!.thaw()
     await subject.service.stop()

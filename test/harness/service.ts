@@ -40,6 +40,11 @@ export const UNLIMITED_REDEMPTIONS = {
 /** For tests that make more requests than one visitor may. */
 export const UNLIMITED = { ...UNLIMITED_CHALLENGES, ...UNLIMITED_VERIFICATIONS, ...UNLIMITED_REDEMPTIONS }
 
+/** For tests of what visitors meet while Redis is away. */
+export const DEADLINE_AS_SHIPPED = {
+  POWGATE_STORE_DEADLINE_MS: SETTINGS.POWGATE_STORE_DEADLINE_MS.fallback,
+} as const
+
 const MAIN = new URL('../../dist/main.js', import.meta.url).pathname
 
 export interface TestSite {
@@ -85,6 +90,8 @@ export class TestService {
       POWGATE_DRAIN_SECONDS: '1',
       // On a busy machine a worker may get more requests than it can answer; only few tests are about overload.
       POWGATE_OVERLOAD_MS: '0',
+      // It may also answer late, which is no outage.
+      POWGATE_STORE_DEADLINE_MS: '5000',
       ...(redis === undefined ? {} : { REDIS_URL: redis.url }),
       ...env,
     }

@@ -46,7 +46,6 @@ for (const kind of STORE_KINDS) {
       NODE_OPTIONS: `${kept.env.NODE_OPTIONS} --max-semi-space-size=1`,
       POWGATE_WORKERS: '1',
       ...UNLIMITED,
-      POWGATE_STORE_DEADLINE_MS: '5000',
       LOG_LEVEL: 'error',
     })
     try {

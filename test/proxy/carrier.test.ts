@@ -18,7 +18,6 @@ test('sixty people of one /24 in a minute, over nginx to eight workers, all pay 
   const service = await TestService.start('embedded', {
     POWGATE_WORKERS: '8',
     POWGATE_TRUSTED_PROXIES: `127.0.0.1,${PROXY_ADDRESS}`,
-    POWGATE_STORE_DEADLINE_MS: '5000',
   })
   t.after(() => service.stop())
   const { siteKey } = await service.createSite({ difficulty: { base: BASE, min: BASE, max: 28 } })
@@ -41,7 +40,6 @@ test('who gets challenges from one of eight workers, and solves them at another,
   const service = await TestService.start('embedded', {
     POWGATE_WORKERS: '8',
     POWGATE_TRUSTED_PROXIES: `${asking},${solving}`,
-    POWGATE_STORE_DEADLINE_MS: '5000',
   })
   t.after(() => service.stop())
   const { siteKey } = await service.createSite({ difficulty: { base: BASE, min: BASE, max: 28 } })

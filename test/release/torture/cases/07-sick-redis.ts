@@ -5,7 +5,7 @@ import { FINGERPRINT, HONEST_ENVIRONMENT } from '../../../harness/client.ts'
 import { eventually } from '../../../harness/eventually.ts'
 import { FREE } from '../../../harness/load/traffic.ts'
 import type { Random } from '../../../harness/random.ts'
-import { type TestService, type TestSite, UNLIMITED } from '../../../harness/service.ts'
+import { DEADLINE_AS_SHIPPED, type TestService, type TestSite, UNLIMITED } from '../../../harness/service.ts'
 import { challengeRequest, untilReady } from '../../../proxy/observer.ts'
 import type { Call, History } from '../history.ts'
 import { attempt, TokenMint } from '../redemptions.ts'
@@ -89,6 +89,7 @@ class Ward {
       REDIS_URL: `redis://127.0.0.1:${patient.proxy.port}`,
       POWGATE_REDIS_PASSWORD: PASSWORD,
       POWGATE_FAIL_OPEN_AFTER_SECONDS: '0',
+      ...DEADLINE_AS_SHIPPED,
     })
     const site = await service.createSite({ difficulty: FREE })
     const mint = await TokenMint.open(service.url, site, run.random.fork())

@@ -13,7 +13,13 @@ import { eventually } from '../../../harness/eventually.ts'
 import { visitorAddress } from '../../../harness/load/addresses.ts'
 import { FREE } from '../../../harness/load/traffic.ts'
 import { childPids } from '../../../harness/processes.ts'
-import { lifetimesOf, STORE_KINDS, type StoreKind, type TestService } from '../../../harness/service.ts'
+import {
+  DEADLINE_AS_SHIPPED,
+  lifetimesOf,
+  STORE_KINDS,
+  type StoreKind,
+  type TestService,
+} from '../../../harness/service.ts'
 import { STEADY_LOAD_SETTINGS, storeEpochOf } from '../../../harness/steady-load.ts'
 import { KeptMemory, MemoryUnderLoad } from '../memory.ts'
 import { EASY } from '../redemptions.ts'
@@ -64,7 +70,7 @@ async function onStore(run: Run, kind: StoreKind): Promise<void> {
     POWGATE_CHALLENGE_SECONDS: '10',
     POWGATE_TOKEN_SECONDS: '10',
     // A bounded run does not check the usual deadline, which a busy machine may miss.
-    ...(run.isFull ? SHEDS_AS_SHIPPED : { POWGATE_STORE_DEADLINE_MS: '5000' }),
+    ...(run.isFull ? { ...SHEDS_AS_SHIPPED, ...DEADLINE_AS_SHIPPED } : {}),
   })
   const site = await service.createSite({ difficulty: FREE })
   const storeEpoch = await storeEpochOf(service.url, site)
