@@ -2,6 +2,7 @@
 
 import { Agent, type IncomingHttpHeaders, request } from 'node:http'
 import { type RequestOptions, request as requestTls } from 'node:https'
+import type { Socket } from 'node:net'
 import { noteAnswer } from './canaries.ts'
 
 export interface Answer {
@@ -25,7 +26,18 @@ export interface Call {
   readonly isForeign?: true
 }
 
+/** Long enough for a busy machine. */
+const ANSWER_MS = 60_000
+/** Node.js ends an idle connection after 5 s, and uWebSockets.js after 8: a request that is sent just then would fail. */
+const IDLE_MS = 4000
+
 const agent = new Agent({ keepAlive: true, maxSockets: 256 })
+const keepAlive = agent.keepSocketAlive.bind(agent)
+agent.keepSocketAlive = socket => {
+  const isKept = keepAlive(socket)
+  ;(socket as Socket).setTimeout(IDLE_MS) // the agent then ends it, unless a request has taken it
+  return isKept
+}
 
 type Listener = (method: string, path: string, answer: Answer) => void
 let listener: Listener = () => {}
@@ -60,7 +72,7 @@ export function call(
       incoming.on('error', reject)
     })
     outgoing.on('error', reject)
-    outgoing.setTimeout(10_000, () => outgoing.destroy(new Error('no answer within 10 s')))
+    outgoing.setTimeout(ANSWER_MS, () => outgoing.destroy(new Error(`no answer within ${ANSWER_MS} ms`)))
     outgoing.end(body)
   })
 }

@@ -12,7 +12,8 @@ export interface RawAnswer {
   readonly json: any
 }
 
-const ANSWER_MS = 20_000
+/** Long enough for a busy machine. */
+const ANSWER_MS = 60_000
 
 export class RawConnection {
   readonly socket: Socket
