@@ -10,6 +10,7 @@ import type { ObservedExchange } from '../../src/http/exchange-host.ts'
 import { createLogger } from '../../src/log/logger.ts'
 import { Recorder } from '../../src/trace/recorder.ts'
 import { runBench } from '../bench/run-bench.ts'
+import { wrongCounter } from '../contract/support.ts'
 import { Client, HONEST_ENVIRONMENT, solve } from '../harness/client.ts'
 import { eventually } from '../harness/eventually.ts'
 import { seedQuietHours } from '../harness/history.ts'
@@ -68,7 +69,7 @@ async function visit(client: Client, { from, work }: Visit): Promise<void> {
   const { nonce, difficulty } = json
   nonces.push(nonce)
   if (work === 'none') return
-  const counter = solve(nonce, difficulty) + (work === 'wrong' ? 1 : 0)
+  const counter = work === 'wrong' ? wrongCounter(nonce) : solve(nonce, difficulty)
   const fingerprintHash = createHash('sha256').update(from).digest('hex')
   const solution = { nonce, counter, fingerprintHash, environment: HONEST_ENVIRONMENT }
   const answer = await client.verify(siteKey, solution, { headers })
