@@ -10,6 +10,7 @@ import { hostname } from 'node:os'
 import { join } from 'node:path'
 import { describe, test } from 'node:test'
 import { FAILURES_PER_MINUTE, REFUSALS_PER_MINUTE, Sample } from '../../src/log/event-log.ts'
+import { wrongCounter } from '../contract/support.ts'
 import { Client, HONEST_ENVIRONMENT } from '../harness/client.ts'
 import { eventually } from '../harness/eventually.ts'
 import { type Answer, call, closeIdleConnections, freshAddress } from '../harness/http.ts'
@@ -188,7 +189,8 @@ describe('lines', () => {
       })
       has(second, { score: 0.05, addressFailures: 1 })
       assert.equal(second.penalties.recentFailure, 0.05)
-      const unsolved = await client.solved(siteKey, { from }, { counter: 1 })
+      const solved = await client.solved(siteKey, { from })
+      const unsolved = { ...solved, counter: wrongCounter(solved.nonce) }
       await client.verify(siteKey, unsolved, { from })
       const [, , third] = await logged(service, 3, 'verification-failed')
       has(third, { nonce: unsolved.nonce, score: null, reasons: ['proof-wrong'], penalties: undefined })
@@ -430,7 +432,8 @@ describe('a reader of the log that pauses', () => {
       const env = {
         ...{ PATH, HOME, HOST: '127.0.0.1', PORT: String(port), POWGATE_ADMIN_PORT: String(adminPort) },
         ...{ POWGATE_WORKERS: '2', POWGATE_DATA_DIR: temporaryDir('paused'), LOG_LEVEL: 'trace' },
-        ...{ POWGATE_LOG_FORMAT: 'json', POWGATE_OVERLOAD_MS: '0' },
+        // A worker that hangs would be killed after this time, which the test does not wait for.
+        ...{ POWGATE_LOG_FORMAT: 'json', POWGATE_OVERLOAD_MS: '0', POWGATE_DRAIN_SECONDS: '300' },
       }
       const child = spawn(command, args, { env }) // nobody reads its standard output
       let problems = ''
@@ -456,19 +459,23 @@ describe('a reader of the log that pauses', () => {
       }
       await eventually(PATIENCE_MS, 'lost lines', () => untilLost(0))
       closeIdleConnections()
-      process.kill(listeningPids(port)[0]!, 'SIGKILL') // the fork of another makes sockets wait again
-      await eventually(PATIENCE_MS, 'the new worker', async () => listeningPids(port).length === 2)
+      const killed = listeningPids(port)[0]!
+      process.kill(killed, 'SIGKILL') // the fork of another makes sockets wait again
+      await eventually(PATIENCE_MS, 'the new worker', () => {
+        const pids = listeningPids(port)
+        return pids.length === 2 && !pids.includes(killed)
+      })
       const before = await lost()
       await eventually(PATIENCE_MS, 'more lost lines', () => untilLost(before))
       assert.equal((await admin('/healthz')).status, 200)
       closeIdleConnections()
       signal('SIGTERM')
-      await eventually(5000, 'the end', async () => listeningPids(adminPort).length === 0)
+      await eventually(PATIENCE_MS, 'the end', async () => listeningPids(adminPort).length === 0)
       if (kind !== 'a socket') return
       // The primary process, and a worker that had lost lines before.
       const told = /(\d+ lines of the log were lost at the end \(EAGAIN\)\n){2}/
       await eventually(
-        5000,
+        PATIENCE_MS,
         () => problems,
         () => told.test(problems),
       )
