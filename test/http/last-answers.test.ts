@@ -6,12 +6,14 @@
 import assert from 'node:assert/strict'
 import { connect } from 'node:net'
 import { test } from 'node:test'
-import { within } from '../harness/eventually.ts'
+import { eventually, within } from '../harness/eventually.ts'
 import { call } from '../harness/http.ts'
+import { listeningPids } from '../harness/processes.ts'
 import { STORE_KINDS, TestService } from '../harness/service.ts'
 
-/** Less than the 8 s after which uWebSockets.js ends any connection. */
+/** After the last byte; less than the 8 s after which uWebSockets.js ends any connection. */
 const PROMPT_MS = 5000
+const PATIENCE_MS = 60_000
 /** Where there are a body, a length and an ETag. */
 const PATH = '/demo'
 const CLOSE = 'Connection: close'
@@ -91,7 +93,7 @@ for (const kind of STORE_KINDS) {
       )
       const sends = await Promise.all(waiting)
       process.kill(service.pid, 'SIGTERM')
-      await new Promise(resolve => setTimeout(resolve, 500))
+      await eventually(PATIENCE_MS, 'it leaves', () => listeningPids(service.port).length === 0)
       const [head, notModified] = await Promise.all(sends.map(send => send()))
       assert.match(head!, HEAD_ALONE, 'HEAD while the service leaves')
       assert.match(notModified!, NOT_MODIFIED, '304 while the service leaves')
@@ -113,20 +115,25 @@ function heldBack(port: number, request: string, ends?: true): Promise<() => Pro
     const socket = connect({ port, host: '127.0.0.1', allowHalfOpen: true })
     socket.once('error', reject)
     socket.once('connect', () => {
-      resolve(() => {
+      resolve(async () => {
         let received = ''
-        const ended = new Promise<string>(done => {
+        let heardAtMs = performance.now()
+        const ended = new Promise<void>(done => {
           socket.setEncoding('latin1')
-          socket.on('data', text => (received += text))
+          socket.on('data', text => {
+            received += text
+            heardAtMs = performance.now()
+          })
           socket.on('error', () => {}) // 'close' follows
           socket.once('end', () => socket.end())
-          socket.once('close', () => done(received))
+          socket.once('close', () => done())
         })
         if (ends) socket.end(request)
         else socket.write(request)
-        return within(PROMPT_MS, ended, () => `the connection ends after ${request}${received}`).finally(() =>
-          socket.destroy(),
-        )
+        const about = () => `the connection ends after ${request}${received}`
+        await within(PATIENCE_MS, ended, about).finally(() => socket.destroy())
+        assert.ok(performance.now() - heardAtMs < PROMPT_MS, about())
+        return received
       })
     })
   })
