@@ -69,10 +69,11 @@ for (const [about, body] of Object.entries(REFUSED))
   test(`urlencoded: ${about} is refused`, () => assert.equal(urlencoded(body).ok, false))
 
 test('urlencoded: delimiters without end are read in no time', () => {
-  const startedAt = performance.now()
+  const before = process.cpuUsage()
   assert.deepEqual(fieldsOf(urlencoded('&'.repeat(1_000_000))), {})
   assert.equal(urlencoded('&a'.repeat(500_000)).ok, false)
-  assert.ok(performance.now() - startedAt < 2000)
+  const { user, system } = process.cpuUsage(before)
+  assert.ok(user + system < 2e6, `${user + system} us`)
 })
 
 test('urlencoded: a field may have any name', () => {

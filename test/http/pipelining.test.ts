@@ -57,7 +57,8 @@ before(async () => {
 after(() => service.stop())
 
 const UNTIL_CLOSED = { quietMs: Number.POSITIVE_INFINITY, withinMs: 60_000 }
-const SOON = { quietMs: 300, withinMs: 10_000 }
+/** Sooner than uWebSockets.js would close the connection by itself. */
+const SOON = { quietMs: 5000, withinMs: 60_000 }
 
 /** What comes for these bytes until the connection is closed, or nothing has come for a while. */
 async function answersTo(port: number, bytes: string, { quietMs, withinMs } = UNTIL_CLOSED) {
@@ -128,10 +129,10 @@ test('answers without a body end their connection now and then, and say so', asy
       await connection.send(withHost(request))
       const next = answered + 1
       const isThere = () => connection.isClosed || text.split('\r\n\r\n').length - 1 >= next
-      await eventually(20_000, `answer ${next}`, isThere)
+      await eventually(60_000, `answer ${next}`, isThere)
       answered = next
       isLast = /\r\nConnection: close\r\n/i.test(text)
-      if (isLast) await eventually(20_000, 'the connection is closed', () => connection.isClosed)
+      if (isLast) await eventually(60_000, 'the connection is closed', () => connection.isClosed)
     }
     assert.ok(isLast && connection.isClosed, `${answered} answers, and the connection goes on`)
   }
