@@ -11,6 +11,7 @@ import { call, closeIdleConnections, freshAddress } from '../harness/http.ts'
 import { PrometheusText } from '../harness/metrics.ts'
 import { freePort } from '../harness/ports.ts'
 import { childPids, listeningPids } from '../harness/processes.ts'
+import { RawConnection } from '../harness/raw-http.ts'
 import { RedisServer } from '../harness/redis.ts'
 import { TestService } from '../harness/service.ts'
 import { temporaryDir } from '../harness/temporary.ts'
@@ -124,13 +125,17 @@ test('changed limits hold and the number of workers follows; what needs a restar
 })
 
 test('SIGHUPs during a roll make one more roll; SIGTERM during a roll ends all of it', async () => {
-  const service = await start('')
+  const service = await start('', { POWGATE_DRAIN_SECONDS: '60' })
+  // Its worker leaves when the connection ends, so the roll lasts until all signals are heard.
+  const held = await RawConnection.open(service.port)
+  await held.request('GET /nothing HTTP/1.1\r\nHost: a\r\n\r\n')
   process.kill(service.pid, 'SIGHUP')
   await eventually(PATIENCE_MS, 'the roll has begun', () => service.output.includes('renewing all workers'))
   for (let index = 0; index < 4; index++) {
     process.kill(service.pid, 'SIGHUP')
     await eventually(PATIENCE_MS, 'it was heard', () => count(service, 'a rolling restart follows') > index)
   }
+  held.close()
   await eventually(PATIENCE_MS, 'two rolls', () => count(service, 'all workers are new') === 2)
   await new Promise(resolve => setTimeout(resolve, 300))
   assert.equal(count(service, 'renewing all workers'), 2)

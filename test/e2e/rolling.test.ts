@@ -33,6 +33,8 @@ const LOAD_SHARE = 0.6
 const ROUNDS = 8
 /** The generator shares the machine with what it loads: what it manages alone for a second, it may not later. */
 const RATE_MAX = 3000
+/** Also if the machine paused while the capacity was measured. */
+const RATE_MIN = 300
 /** A busy machine is slow; on an idle one a roll takes a second. */
 const ROLL_MS_MAX = 120_000
 
@@ -52,7 +54,7 @@ async function underLoad(context: TestContext, kind: StoreKind, proxyKind: Proxy
   const load = new SteadyLoad({ port: proxy.port, connections: CONNECTIONS, site, storeEpoch })
   await load.capacity(300) // warms up
   const capacity = await load.capacity(1000)
-  const rate = Math.min(RATE_MAX, capacity * LOAD_SHARE)
+  const rate = Math.max(RATE_MIN, Math.min(RATE_MAX, capacity * LOAD_SHARE))
   load.setRate(rate)
   await pause(300)
   const stop = async () => {
@@ -79,6 +81,10 @@ async function roll(service: TestService): Promise<void> {
   assert.ok(after.every(pid => !before.has(pid)))
 }
 
+async function untilRedeemed({ answers }: SteadyLoad, count: number): Promise<void> {
+  await eventually(ROLL_MS_MAX, `${count} redemptions`, () => answers.redeem > count)
+}
+
 for (const { rounds, kind, proxyKind, redeemedMin } of [
   { rounds: ROUNDS, kind: 'embedded', proxyKind: 'nginx', redeemedMin: 50 * ROUNDS },
   { rounds: 3, kind: 'redis', proxyKind: 'haproxy-v2', redeemedMin: 100 },
@@ -88,11 +94,11 @@ for (const { rounds, kind, proxyKind, redeemedMin } of [
     const startedAtMs = performance.now()
     for (let round = 0; round < rounds; round++) await roll(service)
     const seconds = (performance.now() - startedAtMs) / 1000
+    await untilRedeemed(load, redeemedMin)
     await stop()
     const text = `${load.sent} requests, ${Math.round(rate)}/s meant, ${Math.round(seconds)} s`
     context.diagnostic(`${rounds} rolls: ${text}; ${load.failures.length} failed`)
     assert.deepEqual(load.failures, [], service.output)
-    assert.ok(load.answers.redeem > redeemedMin, text)
   })
 }
 
@@ -120,6 +126,7 @@ test(`${ROUNDS} kills of a worker at 60 % load behind HAProxy: only what it had 
     await pause(200)
   }
   await pause(500)
+  await untilRedeemed(load, 50 * ROUNDS)
   await stop()
   const { failures } = load
   const underWay = kills.reduce((sum, kill) => sum + kill.underWay, 0)
@@ -136,7 +143,6 @@ test(`${ROUNDS} kills of a worker at 60 % load behind HAProxy: only what it had 
     )
     assert.ok(ofKill.length <= CONNECTIONS, `${ofKill.length} failed`)
   }
-  assert.ok(load.answers.redeem > 50 * ROUNDS)
 })
 
 /*
