@@ -16,7 +16,7 @@ export interface Ended {
   readonly err: string
 }
 
-const LEFT_OPEN_MS = 10_000
+const LEFT_OPEN_MS = 60_000
 
 const { answer } = await import(new URL('../../dist/cli/run.js', import.meta.url).href)
 const { PATH, HOME } = process.env

@@ -54,7 +54,7 @@ test('hosts that agree are listed; one that differs is told by hosts, check, the
     problems[1],
     /^the hosts of one store must agree, .*set the same, or stop .*zz:8080 \(powgate /,
   )
-  await eventually(20_000, 'the difference is seen', async () => {
+  await eventually(60_000, 'the difference is seen', async () => {
     return (await first.scrape()).value('powgate_hosts_differ') === 1
   })
   assert.match(first.service.output, /hosts of this store differ/)

@@ -11,6 +11,8 @@ import { eventually } from '../harness/eventually.ts'
 import { call } from '../harness/http.ts'
 import { freePort, listenAnywhere } from '../harness/ports.ts'
 
+const PATIENCE_MS = 60_000
+
 let browser: Browser
 let pages: PageServer
 
@@ -46,11 +48,11 @@ test('a violation is seen in the page, in a frame of another origin, and in a re
   ]
   const seen = (list: readonly { directive: string }[]) =>
     list.toSorted((a, b) => a.directive.localeCompare(b.directive))
-  await eventually(20_000, 'two violations', () => visit.violations.length >= 2)
-  await eventually(20_000, 'two reports', () => pages.reports.length >= 2)
+  await eventually(PATIENCE_MS, 'two violations', () => visit.violations.length >= 2)
+  await eventually(PATIENCE_MS, 'two reports', () => pages.reports.length >= 2)
   assert.deepEqual(seen(visit.violations), expected)
   assert.deepEqual(seen(pages.reports.splice(0)), expected)
-  assert.ok(visit.troubles.length > 2, 'the console tells of them too')
+  await eventually(PATIENCE_MS, 'the console tells of them too', () => visit.troubles.length > 2)
 })
 
 test('a long task, an exception and a request without an answer are seen', async () => {
@@ -64,8 +66,9 @@ test('a long task, an exception and a request without an answer are seen', async
   )
   pages.add('/busy', html('<script src="/busy.js"></script>'))
   const visit = await openPage(browser, `${pages.origin()}/busy`)
-  assert.ok((await eventually(20_000, 'a long task', () => visit.longestTaskMs())) >= 120)
-  await eventually(20_000, 'an exception', () => visit.pageErrors.length > 0)
+  assert.ok((await eventually(PATIENCE_MS, 'a long task', () => visit.longestTaskMs())) >= 120)
+  await eventually(PATIENCE_MS, 'an exception', () => visit.pageErrors.length > 0)
+  await eventually(PATIENCE_MS, 'a failed request', () => visit.failedRequests.length > 0)
   assert.deepEqual(visit.pageErrors, ['Failed to fetch'])
   assert.match(visit.failedRequests.join(), /^GET http:.*\/challenge: net::ERR_EMPTY_RESPONSE$/)
 })

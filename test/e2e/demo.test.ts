@@ -99,7 +99,7 @@ for (const kind of STORE_KINDS) {
       const { accepted, code, answer, facts } = shown(page)
       assert.deepEqual([accepted, code], [true, undefined])
       assert.deepEqual([answer.success, answer.score, answer.ip], [true, 1, from])
-      assert.ok(Math.abs(answer.solvedAt - Date.now()) < 10_000)
+      assert.ok(Math.abs(answer.solvedAt - Date.now()) < 60_000)
       assert.ok(Number.parseFloat(facts['Redeeming the token took']) > 0)
       assert.equal(facts['At the usual threshold of 0.5'], 'would pass')
       assert.equal(facts['Solved from'], from)

@@ -76,7 +76,7 @@ async function visitInBrowser(service: TestService, site: TestSite): Promise<voi
   const { page } = await visit(await openBrowser(), `${pages.origin()}/form`)
   await page.getByLabel('Name').fill('Ada')
   await page.getByRole('button', { name: 'Send' }).click()
-  const { fields } = await eventually(20_000, 'the form arrives', () => pages.forms[0])
+  const { fields } = await eventually(60_000, 'the form arrives', () => pages.forms[0])
   const redemption = { token: fields.get('powgate-token'), expectedIp: BY_BROWSER }
   assert.equal((await new Client(service.url).verifyToken(site.apiKey, redemption)).status, 200)
   await closePage(page)
@@ -142,7 +142,7 @@ for (const kind of STORE_KINDS)
       await powgate.text('site update', site.siteKey, ...block)
     const audit = await powgate.text('audit')
     assert.ok(audit.includes('198.51.100.0/24') && !audit.includes(BLOCKED), audit)
-    await eventually(20_000, 'the log', () => service.output.includes('"token-redeemed"'))
+    await eventually(60_000, 'the log', () => service.output.includes('"token-redeemed"'))
     const pages = ['/metrics', '/dashboard', '/records'].map(path => `http://127.0.0.1:${adminPort}${path}`)
     const places: [name: string, content: Buffer][] = []
     for (const url of pages) places.push([url, Buffer.from((await call(url)).text)])

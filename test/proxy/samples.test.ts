@@ -101,7 +101,6 @@ class Stage {
         PORT: String(this.#port),
         REDIS_URL: this.redis.url,
         POWGATE_TRUSTED_PROXIES: '127.0.0.1',
-        POWGATE_STORE_DEADLINE_MS: '5000',
         POWGATE_FAIL_OPEN_AFTER_SECONDS: '0',
         POWGATE_DRAIN_SECONDS: '10',
       }
@@ -246,7 +245,7 @@ async function survivesRestart(proxy: FrontProxy, { hosts, site }: Stage): Promi
   const lanes = [visits(), visits()]
   const more = async () => {
     const before = passed
-    await eventually(30_000, 'visitors pass', () => passed >= before + 20)
+    await eventually(60_000, 'visitors pass', () => passed >= before + 20)
   }
   try {
     await more()
@@ -309,7 +308,8 @@ async function passesOver(proxy: FrontProxy, { hosts, site }: Stage): Promise<vo
     const first = await visitorsFor(3000, proxy, site)
     const later = await visitorsFor(5000, proxy, site)
     assert.deepEqual([...first.failures, ...later.failures], [], proxy.output)
-    assert.ok(later.slow < later.count / 5, `${later.slow} of ${later.count} visitors waited for a second`)
+    // Half of them, if it were not passed over.
+    assert.ok(later.slow < later.count / 3, `${later.slow} of ${later.count} visitors waited for a second`)
   } finally {
     for (const one of pids) process.kill(one, 'SIGCONT')
   }
@@ -320,7 +320,7 @@ async function staysReadable(proxy: FrontProxy, { hosts, site, redis }: Stage): 
   const admin = `http://${HOSTS[0]}:${hosts[0]!.env.POWGATE_ADMIN_PORT}`
   redis!.freeze()
   try {
-    await eventually(30_000, 'no host is ready', async () => (await call(`${admin}/readyz`)).status === 503)
+    await eventually(60_000, 'no host is ready', async () => (await call(`${admin}/readyz`)).status === 503)
     await sleep(3000)
     assert.equal((await ask()).status, 200, proxy.output)
   } finally {
