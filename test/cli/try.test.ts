@@ -47,6 +47,7 @@ for (const kind of STORE_KINDS) {
 
     before(async () => {
       service = await TestService.start(kind)
+      await service.untilReady()
       client = new Client(service.url)
       // A Redis operator's shell has no secrets of the service.
       const { POWGATE_SECRETS: _, ...env } = service.env

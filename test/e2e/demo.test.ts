@@ -68,6 +68,7 @@ for (const kind of STORE_KINDS) {
 
     before(async () => {
       service = await TestService.start(kind, { POWGATE_DEMO: 'on' })
+      await service.untilReady()
       client = new Client(service.url)
     })
     after(() => service.stop())
@@ -247,6 +248,7 @@ describe('starts', () => {
     const client = new Client(service.url)
     const from = freshAddress()
     for (let start = 0; start < 3; start++) {
+      await service.untilReady()
       const token = await client.token(DEMO_SITE_KEY, { from })
       assert.equal((await submit(service, { 'powgate-token': token }, { from })).status, 200)
       assert.match(service.output, /the demo page is at http/)
@@ -275,6 +277,7 @@ describe('starts', () => {
 
   test('without a store the demo says that it cannot tell', async () => {
     const service = await TestService.start('redis', { POWGATE_DEMO: 'on' })
+    await service.untilReady()
     const token = await new Client(service.url).token(DEMO_SITE_KEY)
     await service.redis!.kill()
     const page = await submit(service, { 'powgate-token': token })

@@ -33,6 +33,7 @@ async function start(context: TestContext) {
     POWGATE_FAIL_OPEN_AFTER_SECONDS: '0',
   })
   context.after(() => observed.service.stop())
+  await observed.service.untilReady()
   const site = await observed.service.createSite({ difficulty: { base: 16, min: 16, max: 16 } })
   const unused = await observed.service.createSite()
   const { port, url } = observed.service

@@ -127,6 +127,7 @@ for (const kind of STORE_KINDS)
       await service.stop()
       await redis?.stop()
     })
+    await service.untilReady()
     const site = await service.createSite({
       difficulty: { base: 16, min: 16, max: 28 },
       threshold: 0.5,

@@ -50,6 +50,7 @@ async function underLoad(context: TestContext, kind: StoreKind, proxyKind: Proxy
   })
   const site = await service.createSite({ difficulty: FREE })
   const proxy = await FrontProxy.start(proxyKind, service, '500ms') // a worker is gone when its last connection is
+  await service.untilReady(proxy.url)
   const storeEpoch = await storeEpochOf(proxy.url, site)
   const load = new SteadyLoad({ port: proxy.port, connections: CONNECTIONS, site, storeEpoch })
   await load.capacity(300) // warms up
@@ -173,6 +174,7 @@ async function startHost(redis: RedisServer, secretsFile: string): Promise<Host>
     POWGATE_STORE_DEADLINE_MS: '10000', // a pause of a busy machine is no outage
     POWGATE_DRAIN_SECONDS: '10',
   })
+  await service.untilReady()
   const proxy = await FrontProxy.start('nginx', service, '500ms')
   return { service, proxy, client: new Client(proxy.url) }
 }
@@ -358,6 +360,7 @@ test('a secret is replaced on a Cluster: nothing under way is refused or redeeme
     await service.stop()
     await cluster.stop()
   })
+  await service.untilReady()
   const site = await service.createSite({ difficulty: FREE })
   const client = new Client(service.url)
   const busy = Array.from({ length: 4 }, freshNetwork)

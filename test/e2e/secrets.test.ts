@@ -43,6 +43,7 @@ test('no secret comes out: every endpoint with good and bad input, Redis killed 
     return answer
   }
   try {
+    await service.untilReady()
     const { siteKey, apiKey } = await service.createSite(EASY)
     secrets.push({ kind: 'api key', text: apiKey })
     const round = () => everyKindOfRequest(client, siteKey, apiKey, adminPort, hear)

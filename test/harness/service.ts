@@ -13,7 +13,7 @@ import { createSite, type SiteOptions } from '../../src/sites/sites.ts'
 import { openSiteStore } from '../../src/store/open.ts'
 import { noteOutput, noteProcesses, noteSecret } from './canaries.ts'
 import { eventually, within } from './eventually.ts'
-import { call, closeIdleConnections } from './http.ts'
+import { call, closeIdleConnections, freshAddress } from './http.ts'
 import { freePort } from './ports.ts'
 import { endProcess, hasEnded, leftovers } from './processes.ts'
 import { RedisServer } from './redis.ts'
@@ -54,6 +54,9 @@ export interface TestSite {
 
 /** Long enough for a busy machine. */
 const START_MS = 60_000
+/** So many never all go to one of a few workers. */
+const CONNECTIONS = 20
+const NO_SITE = { 'X-Site-Key': `site_${'0'.repeat(22)}` }
 
 export class TestService {
   readonly kind: StoreKind
@@ -166,6 +169,20 @@ export class TestService {
 
   get pid(): number {
     return this.#process!.pid!
+  }
+
+  /**
+   * Resolves when all workers have reached Redis: they wait for it a second, then answer 503 until it is there.
+   *
+   * @param url where the service can be called by clients at any address
+   */
+  async untilReady(url = this.url): Promise<void> {
+    await eventually(START_MS, 'all workers have reached the store', async () => {
+      const ask = () => call(`${url}/challenge`, { headers: NO_SITE, from: freshAddress() })
+      const answers = await Promise.all(Array.from({ length: CONNECTIONS }, ask))
+      return answers.every(({ status }) => status === 403)
+    })
+    closeIdleConnections()
   }
 
   /** A store client of the test, to read and change sites while the service runs. */

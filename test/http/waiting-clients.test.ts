@@ -36,6 +36,7 @@ for (const [how, env] of [
       adminPort = await freePort()
       const settings = { POWGATE_WORKERS: '1', POWGATE_DEMO: 'on', POWGATE_ADMIN_PORT: String(adminPort) }
       service = await TestService.start(how.includes('Redis') ? 'redis' : 'embedded', { ...settings, ...env })
+      await service.untilReady()
     })
     after(() => service.stop())
 

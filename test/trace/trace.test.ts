@@ -82,6 +82,7 @@ before(async () => {
     POWGATE_TRACE_FILE: join(dir, 'trace'),
     LOG_LEVEL: 'trace',
   })
+  await service.untilReady()
   ;({ siteKey } = await service.createSite({ difficulty: { base: BASE, min: BASE, max: MAX } }))
   await seedQuietHours(service, siteKey)
   const client = new Client(service.url)
