@@ -59,13 +59,26 @@ async function admittedByOneWorker({ service }: Subject, { siteKey }: TestSite):
 }
 
 /** In place of ten seconds, so that the tests need not wait. */
-const SOON_OPEN = { POWGATE_FAIL_OPEN_AFTER_SECONDS: '2' }
+const OPEN_AFTER_MS = 2000
+const ENV = {
+  POWGATE_FAIL_OPEN_AFTER_SECONDS: String(OPEN_AFTER_MS / 1000),
+  // A busy machine may miss the usual deadline while Redis runs.
+  POWGATE_STORE_DEADLINE_MS: '2000',
+}
 
 /** A service on a Redis that runs, of which both workers have seen the site and its API key. */
 async function prepareWarm(subject: Subject, env: Record<string, string> = {}): Promise<void> {
-  await subject.prepare(await TestService.start('redis', { ...SOON_OPEN, ...env }))
+  await subject.prepare(await TestService.start('redis', { ...ENV, ...env }))
   for (let count = 0; count < CONNECTIONS; count++)
     assertNotRedeemed(await subject.redeem('{}'), 400, 'invalid-body')
+}
+
+/** Both workers do: each has noticed the outage by itself. */
+function untilOpen(subject: Subject, site = subject.site): Promise<unknown> {
+  return eventually(60_000, 'both workers fail open', async () => {
+    const visits = Array.from({ length: CONNECTIONS }, () => subject.visitor(site).challenge())
+    return (await Promise.all(visits)).every(({ status }) => status === 200)
+  })
 }
 
 describe('Redis is away', () => {
@@ -73,11 +86,13 @@ describe('Redis is away', () => {
   let token: string
   let closedSite: TestSite
   let halfOpenSite: TestSite
+  let killedAtMs: number
   before(async () => {
     await prepareWarm(subject)
     closedSite = await warmSite(subject, { challenge: false, verify: false })
     halfOpenSite = await warmSite(subject, { challenge: false })
     token = await subject.visitor().token()
+    killedAtMs = performance.now()
     await subject.service.redis!.kill()
   })
   after(() => subject.service.stop())
@@ -110,13 +125,11 @@ describe('Redis is away', () => {
 
   test('§7, decided: /challenge and /verify make visitors wait as long as a failover may take, then fail open', async () => {
     const asked = await subject.visitor().challenge()
-    assertRefused(asked, 503, 'unavailable')
-    assert.equal(asked.headers['retry-after'], '1')
-    await eventually(
-      10_000,
-      'they fail open',
-      async () => (await subject.visitor().challenge()).status === 200,
-    )
+    if (performance.now() - killedAtMs < OPEN_AFTER_MS) {
+      assertRefused(asked, 503, 'unavailable')
+      assert.equal(asked.headers['retry-after'], '1')
+    }
+    await untilOpen(subject)
     for (let count = 0; count < 5; count++) {
       const visitor = subject.visitor()
       const solution = await visitor.solved()
@@ -185,8 +198,7 @@ describe('Redis is away and nothing fails open', () => {
   }
 
   test('§7, decided: a site of its own policy fails open, its limits divided among the workers', async () => {
-    const visitor = subject.visitor(openSite)
-    await eventually(10_000, 'it fails open', async () => (await visitor.challenge()).status === 200)
+    await untilOpen(subject, openSite)
     await subject.visitor(openSite).passed()
     assert.equal(await admittedByOneWorker(subject, openSite), 10)
   })
@@ -219,8 +231,12 @@ describe('Redis is frozen', () => {
       assertUnavailableHeaders(answer)
     }
     subject.service.redis!.thaw()
-    await eventually(20_000, 'the service answers again', async () => {
-      const tries = Array.from({ length: CONNECTIONS }, () => redeem('a token of nobody'))
+    await eventually(60_000, 'the service answers again', async () => {
+      // Not with the key of the site: while one worker answers, that would use up its limit.
+      const nobody = { secret: `sk_00000000_${'A'.repeat(43)}`, response: 'a token of nobody' }
+      const tries = Array.from({ length: CONNECTIONS }, () =>
+        subject.client.siteverify(nobody, { from: freshAddress() }),
+      )
       return (await Promise.all(tries)).every(({ status }) => status === 200)
     })
     // Redis may have run what it was sent, or not: nobody can tell, and it does not matter.

@@ -89,7 +89,7 @@ export function scoreTests(subject: Subject): void {
       'score-too-low',
     )
     await subject.changeSite(site.siteKey, { minScore: 0.4 })
-    await eventually(10_000, 'the bound is lower', async () => {
+    await eventually(60_000, 'the bound is lower', async () => {
       const answer = await redeem(await tokenOf(bot))
       return answer.status === 200
     })
@@ -194,8 +194,10 @@ export function scoreTests(subject: Subject): void {
     ])
       assertFailedResult(await visitor.verify(body))
     await subject.changeSite(visitor.site.siteKey, { ipRules: { allow: [], block: [] } })
-    await eventually(6000, 'the rules are gone', async () => {
-      await new Promise(resolve => setTimeout(resolve, 400)) // the visitor may ask 20 times a minute
+    let pauseMs = 300
+    await eventually(60_000, 'the rules are gone', async () => {
+      // Longer each time: the visitor may ask 20 times a minute.
+      await new Promise(resolve => setTimeout(resolve, (pauseMs *= 1.4)))
       const answer = await visitor.verify(solution)
       if (answer.json.passed !== true) assertFailedResult(answer)
       return answer.json.passed

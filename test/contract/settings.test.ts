@@ -3,8 +3,11 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { Keyring } from '../../src/domain/keyring.ts'
+import { nonceMark } from '../../src/domain/nonce.ts'
+import { DEFAULT_POLICY } from '../../src/domain/policy.ts'
 import { SCORE_WEIGHTS } from '../../src/domain/score.ts'
 import { mintToken, readToken } from '../../src/domain/token.ts'
+import type { Solution } from '../../src/protocol/wire.ts'
 import { seedQuietHours } from '../harness/history.ts'
 import { type Answer, freshAddress } from '../harness/http.ts'
 import { STORE_KINDS, TEST_SECRET, TestService } from '../harness/service.ts'
@@ -34,6 +37,15 @@ const CHAINS: readonly { about: string; forwardedFor: string | string[]; ip: str
   { about: 'IPv6 in its canonical form', forwardedFor: '2001:DB8:0:0:1:0:0:1', ip: '2001:db8::1:0:0:1' },
   { about: 'mapped IPv4 is IPv4', forwardedFor: '::ffff:203.0.113.7', ip: '203.0.113.7' },
 ]
+
+/**
+ * While a network is quiet, one proof in four is counted, fourfold, and its nonce decides which. Those come first here, so that
+ * a network is as busy after so many proofs in every run.
+ */
+function countedFirst<Proof extends { readonly solution: Solution }>(proofs: readonly Proof[]): Proof[] {
+  const isCounted = ({ solution }: Proof) => nonceMark(solution.nonce) % DEFAULT_POLICY.quietProofs === 0
+  return [...proofs.filter(isCounted), ...proofs.filter(proof => !isCounted(proof))]
+}
 
 function settingTests(subject: Subject): void {
   const through = (forwardedFor: string | string[]) => ({
@@ -117,16 +129,19 @@ function settingTests(subject: Subject): void {
     const scoreAfter = async (signals: 'flags' | 'all', addressOf: (index: number) => string) => {
       const site = await subject.createSite({ difficulty: CONSTANT_DIFFICULTY, threshold: 0, signals })
       const fingerprintHash = freshFingerprint()
-      const submit = async (visitor: ReturnType<typeof through>) => {
+      const submit = async (address: string) => {
+        const { from, headers } = through(address)
+        // A connection for each request: over eight that last, a worker saw too few of 64 visits in one run of 75.
+        const visitor = { from, headers: { ...headers, Connection: 'close' } }
         const solution = await subject.client.solved(site.siteKey, visitor, { fingerprintHash })
         return (await subject.client.verify(site.siteKey, solution, visitor)).json.token
       }
-      for (let first = 0; first < 64; first += 8)
-        await Promise.all(Array.from({ length: 8 }, (_, index) => submit(through(addressOf(first + index)))))
-      const token = await submit(through('203.0.113.10'))
+      for (let first = 0; first < 80; first += 8)
+        await Promise.all(Array.from({ length: 8 }, (_, index) => submit(addressOf(first + index))))
+      const token = await submit('203.0.113.10')
       return (await subject.client.verifyToken(site.apiKey, { token })).json.score
     }
-    const inMany = (index: number) => `2001:db8:${(0x100 + index).toString(16)}::1`
+    const inMany = (index: number) => `2a00:${(0x100 + index).toString(16)}::1`
     assert.equal(await scoreAfter('all', index => `2001:db8:5:${index.toString(16)}::1`), 1)
     assert.equal(await scoreAfter('all', inMany), 1 - SCORE_WEIGHTS.fingerprintReused)
     assert.equal(await scoreAfter('flags', inMany), 1, 'the site does not ask for it')
@@ -153,10 +168,13 @@ function settingTests(subject: Subject): void {
     const visitor = (network: string, index: number) => through(`2001:db8:${network}${10 + index}::1`)
     await seedQuietHours(subject.service, siteKey)
     const bitsAfterMany = async (network: string) => {
-      // While a network is quiet, one proof in four is counted, fourfold: 40 were too few once in a hundred runs.
       const many = Array.from({ length: 80 }, (_, index) => visitor(network, index))
-      const solutions = await Promise.all(many.map(one => subject.client.solved(siteKey, one)))
-      await Promise.all(many.map((one, index) => subject.client.verify(siteKey, solutions[index]!, one)))
+      const proofs = await Promise.all(
+        many.map(async one => ({ one, solution: await subject.client.solved(siteKey, one) })),
+      )
+      const [first, second, ...others] = countedFirst(proofs)
+      for (const some of [[first!, second!], others])
+        await Promise.all(some.map(({ one, solution }) => subject.client.verify(siteKey, solution, one)))
       const next = await Promise.all(many.map(one => subject.client.challenge(siteKey, one)))
       return Math.max(...next.map(({ json }) => json.difficulty))
     }
@@ -168,17 +186,18 @@ function settingTests(subject: Subject): void {
     const { siteKey } = await subject.createSite()
     await seedQuietHours(subject.service, siteKey, 300) // while traffic is usual, a network costs three bits at most
     const many = Array.from({ length: 110 }, (_, index) => through(`2001:db8:cc:${index.toString(16)}00::1`))
-    const hoard = await Promise.all(many.map(one => subject.client.solved(siteKey, one)))
+    const hoard = await Promise.all(
+      many.map(async one => ({ one, solution: await subject.client.solved(siteKey, one) })),
+    )
     const statuses = []
-    for (const [index, one] of many.entries()) {
-      const answer = await subject.client.verify(siteKey, hoard[index]!, one)
+    for (const { one, solution } of countedFirst(hoard)) {
+      const answer = await subject.client.verify(siteKey, solution, one)
       statuses.push(answer.status)
       if (answer.status === 200) continue
       assertRefused(answer, 400, 'expired-nonce')
-      assertRefused(await subject.client.verify(siteKey, hoard[index]!, one), 400, 'nonce-used')
+      assertRefused(await subject.client.verify(siteKey, solution, one), 400, 'nonce-used')
     }
-    // 30 a minute are free, and a doubling costs three bits, for which the price holds: 60. While a network is quiet, one proof
-    // in four counts, for four, so chance moves that: to 53 at least, and beyond 100 once in 10,000 runs.
+    // 30 a minute are free, and a doubling costs three bits, for which the price holds: 60. The first two count as eight.
     assert.ok(
       statuses.slice(0, 50).every(status => status === 200),
       `${statuses}`,
@@ -234,11 +253,12 @@ const redeem = ({ url }: TestService, apiKey: string, token: string) =>
 
 for (const kind of STORE_KINDS) {
   test(`store ${kind}: a longer lifetime of tokens brings none back, a shorter one ends none`, async t => {
-    const short = await TestService.start(kind, { POWGATE_TOKEN_SECONDS: '2' })
+    const short = await TestService.start(kind, { POWGATE_TOKEN_SECONDS: '10' })
     t.after(() => short.stop())
     const { siteKey, apiKey } = await short.createSite({ difficulty: CONSTANT_DIFFICULTY })
-    const [used, unused] = [await visit(short, siteKey), await visit(short, siteKey)]
+    const used = await visit(short, siteKey)
     assertRedeemed(await redeem(short, apiKey, used.token))
+    const unused = await visit(short, siteKey)
     const long = await restarted(short, { POWGATE_TOKEN_SECONDS: '3600' })
     t.after(() => long.stop())
     const lasting = await visit(long, siteKey)
@@ -253,7 +273,7 @@ for (const kind of STORE_KINDS) {
   })
 
   test(`store ${kind}: a challenge holds under the lifetimes that it was issued under, and no others`, async t => {
-    const first = await TestService.start(kind, { POWGATE_CHALLENGE_SECONDS: '10' })
+    const first = await TestService.start(kind, { POWGATE_CHALLENGE_SECONDS: '60' })
     t.after(() => first.stop())
     const { siteKey } = await first.createSite({ difficulty: CONSTANT_DIFFICULTY })
     const from = { from: freshAddress() }

