@@ -116,7 +116,7 @@ async function holds(store: Store, { epoch, spent, apart, redeemed, apiKeyId, sl
   assert.equal((await challengeOn(store, { addressKey: ADDRESS, ...LIMITS })).status, 'limited')
   const limited = await redemptionOn(store, { callerKey: ADDRESS, callerLimit: 3 })
   assert.equal(limited.status, 'limited')
-  assert.ok(limited.status === 'limited' && limited.retryAfterMs > 30_000 && limited.retryAfterMs < 60_000)
+  assert.ok(limited.status === 'limited' && limited.retryAfterMs > 0 && limited.retryAfterMs < 60_000)
   assert.deepEqual(
     (await store.sites.readAudit({ limit: 100 })).map(({ action }) => action),
     ['site-created', 'key-created', 'site-created', 'key-created', 'site-changed', 'key-revoked'],

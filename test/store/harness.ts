@@ -29,7 +29,8 @@ export function tempDir(t: TestContext): string {
 }
 
 export async function openRedis(url: string, options: Partial<RedisStoreOptions> = {}): Promise<RedisStore> {
-  const usual = { keyPrefix: 'test', clusterShards: 16, deadlineMs: 2000, openMs: 15_000 }
+  // Long enough for a busy machine. Tests about deadlines give their own.
+  const usual = { keyPrefix: 'test', clusterShards: 16, deadlineMs: 5000, openMs: 60_000 }
   const store = new RedisStore({ target: parseRedisUrl(url)!, ...usual, ...options })
   await store.open()
   return store
@@ -60,7 +61,7 @@ export interface TestStore {
   readonly clock: { now: number }
   /** Of a Cluster. */
   readonly shards?: number
-  /** Seconds for which the meter of a network is kept from now on; not known of a Cluster. */
+  /** Seconds for which the meter of a network is kept from now on (Redis counts real ones); not known of a Cluster. */
   expires?(network: string): Promise<number>
   close(): Promise<void>
 }

@@ -39,7 +39,7 @@ test('what could not be written is written when the store is back; a later use m
   await redis.boot()
   uses.note('key00001', 2000)
   uses.note('key00002', 1500)
-  await eventually(20_000, 'Redis is back', () =>
+  await eventually(60_000, 'Redis is back', () =>
     uses.write().then(
       () => true,
       () => false,

@@ -81,7 +81,8 @@ test('a Cluster that lost a primary says so; one without replicas too', async ()
   const cluster = await RedisCluster.start({ nodeTimeoutMs: 1000 })
   const store = await openStore(cluster.url)
   assert.match((await store.advice()).join('\n'), /has no replica: nothing can take its place/)
-  const [witness, victim] = await cluster.primaries()
+  // Not those that a node calls primaries: on a busy machine it takes others for lost at times.
+  const [witness, victim] = cluster.servers
   await victim!.kill()
   while (!String(await witness!.ask('cluster', 'info')).includes('cluster_state:fail'))
     await new Promise(resolve => setTimeout(resolve, 50))

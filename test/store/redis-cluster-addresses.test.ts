@@ -39,7 +39,7 @@ for (const [what, settings] of [
       (await cluster.primaries()).find(server => server !== from)!,
       async () => {},
     )
-    await eventually(20_000, 'the slot is found', async () => {
+    await eventually(60_000, 'the slot is found', async () => {
       return (await redeem(store)) === 'redeemed'
     })
   })

@@ -74,7 +74,7 @@ test('redis cluster: a node that restarts from an older snapshot in a moment, un
   const node = await cluster.primaryOf(siteSlot)
   for (let round = 0; round < 3; round++) {
     // After a restart the callers' shards may need a moment longer than the site's.
-    const redeem = await eventually(20_000, 'a redemption', async () => {
+    const redeem = await eventually(60_000, 'a redemption', async () => {
       await node.ask('save')
       const asked = redemptionIn(store)
       const first = await redemptionOn(store, { callerKey: freshKey(), redeem: asked })
@@ -82,7 +82,7 @@ test('redis cluster: a node that restarts from an older snapshot in a moment, un
     })
     await node.kill()
     await node.boot()
-    const again = await eventually(20_000, 'an answer', async () => {
+    const again = await eventually(60_000, 'an answer', async () => {
       const answer = await redemptionOn(store, { callerKey: freshKey(), redeem })
       return answer.status === 'admitted' ? answer.token : undefined
     })
@@ -111,10 +111,10 @@ test("redis cluster: a challenge is bound to the memory of its site's redemption
   assert.equal(bridged(10_000).nonceEpoch(addressKey, SITE), nonce)
   await node.kill()
   // A token issued now would be refused after the failover, though the shard of the address answers.
-  await eventually(20_000, 'none', () => bridged(10_000).nonceEpoch(addressKey, SITE) === undefined)
+  await eventually(60_000, 'none', () => bridged(10_000).nonceEpoch(addressKey, SITE) === undefined)
   assert.equal(bridged(0).nonceEpoch(addressKey, SITE), nonce)
   await node.boot()
-  await eventually(20_000, 'the loss is noticed', () => store.requests.epochOf(SITE) !== site)
+  await eventually(60_000, 'the loss is noticed', () => store.requests.epochOf(SITE) !== site)
   const [, addressAfter, nonceAfter] = epochs()
   assert.equal(addressAfter, address)
   assert.notEqual(nonceAfter, nonce)
@@ -144,7 +144,7 @@ test('redis cluster: a slot that is being moved is refused within the deadline, 
     assert.match(store.health.describe(), /^15 of 16 shards answer: (TRYAGAIN|ASK|MOVED) /)
   })
   assert.ok(refusals >= 5)
-  await eventually(20_000, 'the shard is found', () => store.health.describe().startsWith('16 of 16'))
+  await eventually(60_000, 'the shard is found', () => store.health.describe().startsWith('16 of 16'))
   assert.equal(changes.length, 2, changes.join('\n'))
   assert.match(changes[0]!, /^down: 15 of 16 shards answer: (TRYAGAIN|ASK|MOVED) /)
   // It cannot be told from a replica that took over, so what was issued before is not redeemed.
@@ -158,9 +158,9 @@ test('redis cluster: ready as long as half of the shards answer', async t => {
   const { cluster, store } = await startCluster(t, { deadlineMs: 500 }, settings)
   const [first, second] = await cluster.primaries()
   await first!.kill()
-  await eventually(20_000, 'a third is lost', () => /^1[01] of 16 shards/.test(store.health.describe()))
+  await eventually(60_000, 'a third is lost', () => /^1[01] of 16 shards/.test(store.health.describe()))
   assert.ok(store.isReady())
   await second!.kill()
-  await eventually(20_000, 'two thirds are lost', () => /^[56] of 16 shards/.test(store.health.describe()))
+  await eventually(60_000, 'two thirds are lost', () => /^[56] of 16 shards/.test(store.health.describe()))
   assert.ok(!store.isReady())
 })

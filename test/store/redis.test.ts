@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { execFileSync } from 'node:child_process'
 import { readFileSync } from 'node:fs'
 import { test } from 'node:test'
-import { Command, Redis } from 'ioredis'
+import { type ChainableCommander, Command, Redis } from 'ioredis'
 import type { RedisStore } from '../../src/store/redis/store.ts'
 import { StoreWatch } from '../../src/store/watch.ts'
 import { eventually } from '../harness/eventually.ts'
@@ -26,7 +26,7 @@ async function make(engine: Engine): Promise<TestStore> {
   const server = await RedisServer.start([], { engine })
   const admin = new Redis(server.clientOptions)
   const opened = await openTwice(
-    clock => openRedis(server.url, { deadlineMs: 1000, clock: () => clock.now }),
+    clock => openRedis(server.url, { clock: () => clock.now }),
     () => {
       admin.disconnect()
       return server.stop()
@@ -52,14 +52,18 @@ test('redis: one event-loop turn is one script call, and at most 128 operations 
       }),
     )
   await turn(3)
-  await admin.config('RESETSTAT')
-  await turn(90)
-  // The store's own probe may fall in between: four times a second.
-  assert.ok((await scriptCalls()) <= 2, String(await scriptCalls()))
-  await admin.config('RESETSTAT')
-  await turn(384)
-  const calls = await scriptCalls()
-  assert.ok(calls >= 3 && calls <= 4, String(calls))
+  for (const [count, expected] of [
+    [90, 1],
+    [384, 3],
+  ] as const) {
+    const startedAtMs = performance.now()
+    await admin.config('RESETSTAT')
+    await turn(count)
+    const calls = await scriptCalls()
+    // The store's own, four a second.
+    const probesMax = 1 + Math.floor((performance.now() - startedAtMs) / 250)
+    assert.ok(calls >= expected && calls <= expected + probesMax, `${calls}, probes: ${probesMax} at most`)
+  }
 })
 
 for (const way of ['RESTORE', 'MIGRATE', 'SWAPDB', 'DEBUG RELOAD'] as const) {
@@ -69,18 +73,20 @@ for (const way of ['RESTORE', 'MIGRATE', 'SWAPDB', 'DEBUG RELOAD'] as const) {
       '--enable-debug-command',
       'local',
     ])
-    const other = await openRedis(server.url)
+    let calls = 0
+    const other = await openRedis(server.url, { onCall: () => calls++ })
     t.after(() => other.close())
     const marks = Array.from({ length: 100 }, () => redeemable(store))
     const first = marks.slice(0, 50)
     assert.deepEqual(new Set(await redeemAll(store, first)), new Set(['redeemed']))
     const putBack = await copyOf(way, admin)
     assert.deepEqual(new Set(await redeemAll(store, marks.slice(50))), new Set(['redeemed']))
-    await new Promise(resolve => setTimeout(resolve, 300)) // the other worker is answered once more
+    const before = calls
+    await eventually(60_000, 'the other worker is answered once more', () => calls > before + 1)
     await putBack()
     const again = await redeemAll(other, marks)
     assert.deepEqual(new Set(again), new Set(['forgotten']))
-    await eventually(10_000, 'told', () => forgotten > 0)
+    await eventually(60_000, 'told', () => forgotten > 0)
     assert.deepEqual(
       new Set(await redeemAll(store, [redeemable(store)])),
       new Set(['redeemed']),
@@ -98,7 +104,10 @@ function redeemAll(store: RedisStore, marks: readonly ReturnType<typeof redeemab
   return Promise.all(marks.map(redeem => tokenOn(store, { redeem })))
 }
 
-/** @returns what puts the copy back, while the server runs on as the primary */
+/**
+ * @returns what puts the copy back at once, while the server runs on as the primary. Key by key, a worker's call may come in
+ *   between: if the number of turns is back by then and the epoch is not, the older copy passes for the present one.
+ */
 async function copyOf(way: string, admin: Redis): Promise<() => Promise<unknown>> {
   if (way === 'DEBUG RELOAD') {
     await admin.save()
@@ -107,20 +116,26 @@ async function copyOf(way: string, admin: Redis): Promise<() => Promise<unknown>
   const keys = await admin.keys('*')
   if (way === 'RESTORE') {
     const dumps = await Promise.all(keys.map(key => admin.dumpBuffer(key)))
-    return async () => {
-      for (const key of await admin.keys('*')) await admin.del(key)
-      for (const [index, key] of keys.entries()) await admin.restore(key, 0, dumps[index]!, 'REPLACE')
+    return () => {
+      const back = admin.multi().flushdb()
+      for (const [index, key] of keys.entries()) back.restore(key, 0, dumps[index]!, 'REPLACE')
+      return allOf(back)
     }
   }
   for (const key of keys) await admin.copy(key, key, 'DB', 1, 'REPLACE')
   if (way === 'SWAPDB') return () => admin.swapdb(0, 1)
   const { port } = admin.options
   return async () => {
-    await admin.flushdb()
     const from = new Redis({ port: port!, db: 1 })
-    for (const key of keys) await from.copy(key, key, 'DB', 0, 'REPLACE')
+    const back = from.multi().select(0).flushdb().select(1)
+    for (const key of keys) back.copy(key, key, 'DB', 0, 'REPLACE')
+    await allOf(back)
     from.disconnect()
   }
+}
+
+async function allOf(commands: ChainableCommander): Promise<void> {
+  for (const [error] of (await commands.exec())!) assert.equal(error, null)
 }
 
 test('redis: SCRIPT FLUSH is healed without a refusal', async t => {
@@ -141,7 +156,7 @@ test('redis: a record that is no JSON is named', async t => {
 test('redis: after its memory is lost, what was issued before is refused as forgotten', async t => {
   const told: number[][] = []
   const onForgotten = (...numbers: number[]) => told.push(numbers)
-  const { server, store } = await startRedis(t, { deadlineMs: 150, onForgotten })
+  const { server, store } = await startRedis(t, { onForgotten })
   const epoch = store.requests.epochOf(SITE)!
   const redeem = {
     nonce: freshNonce(Date.now()),
@@ -151,12 +166,12 @@ test('redis: after its memory is lost, what was issued before is refused as forg
   }
   assert.equal(await tokenOn(store, { redeem }), 'redeemed')
   await server.kill()
-  await eventually(5000, 'the loss is noticed', () => !store.isReady())
+  await eventually(60_000, 'the loss is noticed', () => !store.isReady())
   await server.boot()
-  await eventually(5000, 'the store is back', () => store.isReady())
+  await eventually(60_000, 'the store is back', () => store.isReady())
   assert.notEqual(store.requests.epochOf(SITE), epoch)
   assert.equal(await tokenOn(store, { redeem }), 'forgotten')
-  await eventually(1000, 'the operator is told', () => told.length > 0)
+  await eventually(60_000, 'the operator is told', () => told.length > 0)
   assert.deepEqual(told, [[1, 1]])
 })
 
@@ -172,18 +187,19 @@ test('redis: it evicts keys: what was issued before is refused, so nothing is re
   await admin.config('SET', 'maxmemory-policy', 'volatile-ttl')
   await watch.look()
   assert.match(told.pop()!, /^warn {"policy":"volatile-ttl"} Redis may evict/)
-  await new Promise(resolve => setTimeout(resolve, 2500)) // until the policy is read with a check
+  const noted = async () => / \d+ \d+$/.test(String(await admin.get('test:{0}:look')))
+  await eventually(60_000, 'a check has read the policy, and notes evicted keys from now on', noted)
   const expiresAtMs = Date.now() + 300_000
   const redeem = { nonce: freshNonce(Date.now()), storeEpoch: store.requests.epochOf(SITE)!, expiresAtMs }
   assert.equal(await tokenOn(store, { redeem: { ...redeem, claim: '' } }), 'redeemed')
   // Every key with an end goes; the epoch has none, and stays.
   await admin.config('SET', 'maxmemory', '1')
-  await eventually(5000, 'the record is evicted', async () => {
+  await eventually(60_000, 'the record is evicted', async () => {
     await admin.set('other', 'x').catch(() => {})
     return (await admin.exists(`test:{0}:r:${redeem.nonce}`)) === 0
   })
   await admin.config('SET', 'maxmemory', '0')
-  await eventually(5000, 'the store is back', () => store.isReady())
+  await eventually(60_000, 'the store is back', () => store.isReady())
   await new Promise(resolve => setTimeout(resolve, 5)) // for 2 ms, a check holds
   assert.equal(await tokenOn(store, { redeem: { ...redeem, claim: '' } }), 'forgotten')
   assert.ok(epochs > 0)
@@ -198,22 +214,22 @@ test('redis: it evicts keys: what was issued before is refused, so nothing is re
 })
 
 test('redis: restarted from a snapshot that is older than a redemption, it refuses the token as forgotten', async t => {
-  const { server, store, admin } = await startRedis(t, { deadlineMs: 150 })
+  const { server, store, admin } = await startRedis(t)
   const storeEpoch = store.requests.epochOf(SITE)!
   const redeem = { nonce: freshNonce(Date.now()), storeEpoch, expiresAtMs: Date.now() + 300_000, claim: '' }
   await admin.save()
   assert.equal(await tokenOn(store, { redeem }), 'redeemed')
   await server.kill()
-  await eventually(5000, 'the loss is noticed', () => !store.isReady())
+  await eventually(60_000, 'the loss is noticed', () => !store.isReady())
   await server.boot()
   assert.ok((await admin.keys('test:{0}:*')).length > 0, 'the snapshot was restored')
-  await eventually(5000, 'the store is back', () => store.isReady())
+  await eventually(60_000, 'the store is back', () => store.isReady())
   assert.equal(await tokenOn(store, { redeem }), 'forgotten')
 })
 
 test('redis: a primary that was made a replica and a primary again, over the same connection, redeems nothing twice', async t => {
   const args = ['--repl-diskless-sync-delay', '0']
-  const { server, store } = await startRedis(t, { deadlineMs: 1000 }, args)
+  const { server, store } = await startRedis(t, {}, args)
   const other = await RedisServer.start(args)
   t.after(() => other.stop())
   const isFollowing = async (replica: RedisServer) =>
@@ -221,16 +237,16 @@ test('redis: a primary that was made a replica and a primary again, over the sam
   // In some rounds a probe falls in between, and finds a replica.
   for (let round = 0; round < 4; round++) {
     await other.ask('replicaof', '127.0.0.1', server.port)
-    await eventually(20_000, 'a copy', () => isFollowing(other))
-    await eventually(20_000, 'the store is back', () => store.isReady())
+    await eventually(60_000, 'a copy', () => isFollowing(other))
+    await eventually(60_000, 'the store is back', () => store.isReady())
     await other.ask('replicaof', 'NO', 'ONE')
     const storeEpoch = store.requests.epochOf(SITE)!
     const redeem = { nonce: freshNonce(Date.now()), storeEpoch, expiresAtMs: Date.now() + 300_000, claim: '' }
     assert.equal(await tokenOn(store, { redeem }), 'redeemed')
     await server.ask('replicaof', '127.0.0.1', other.port)
-    await eventually(20_000, 'the older copy', () => isFollowing(server))
+    await eventually(60_000, 'the older copy', () => isFollowing(server))
     await server.ask('replicaof', 'NO', 'ONE')
-    const again = await eventually(20_000, 'an answer', async () => {
+    const again = await eventually(60_000, 'an answer', async () => {
       const answer = await redemptionOn(store, { redeem })
       return answer.status === 'admitted' ? answer.token : undefined
     })
@@ -259,14 +275,14 @@ test('redis: a full memory refuses; freed, it works again', async t => {
   const { store, admin } = await startRedis(t, {}, ['--maxmemory-policy', 'noeviction'])
   await admin.config('SET', 'maxmemory', '1')
   await eventually(
-    5000,
+    60_000,
     'refusals',
     async () => (await challengeOn(store, { addressKey: freshKey() })).status === 'unavailable',
   )
   assert.equal((await redemptionOn(store)).status, 'unavailable')
   await admin.config('SET', 'maxmemory', '0')
   await eventually(
-    5000,
+    60_000,
     'admissions',
     async () => (await challengeOn(store, { addressKey: freshKey() })).status === 'admitted',
   )
