@@ -34,13 +34,13 @@ for (const [name, env] of Object.entries(LISTENERS)) {
       ].join()
     }
     // The test's own way of asking whether the service is up may still be open.
-    await eventually(20_000, 'nobody is there', async () => (await counts()) === `0,${BOUND},0`)
+    await eventually(60_000, 'nobody is there', async () => (await counts()) === `0,${BOUND},0`)
     const sockets = Array.from({ length: BOUND + TOO_MANY }, () => connect(service.port, '127.0.0.1'))
     for (const socket of sockets) socket.on('error', () => {})
     const full = `${BOUND},${BOUND},${TOO_MANY}`
-    await eventually(5000, `they are ${full}`, async () => (await counts()) === full)
+    await eventually(60_000, `they are ${full}`, async () => (await counts()) === full)
     for (const socket of sockets) socket.destroy()
-    await eventually(5000, 'they are gone', async () => (await counts()) === `0,${BOUND},${TOO_MANY}`)
+    await eventually(60_000, 'they are gone', async () => (await counts()) === `0,${BOUND},${TOO_MANY}`)
     assert.equal(await service.end(), 0)
     await service.stop()
   })

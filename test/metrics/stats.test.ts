@@ -126,7 +126,8 @@ test('every hundredth of a score falls into its tenth', () => {
   }
 })
 
-test('the time of answers is counted by part; so are aborts and faults', () => {
+test('the time of answers is counted by part; so are aborts and faults', t => {
+  t.mock.method(performance, 'now', () => 100_000) // no time passes between exchange and answer
   const stats = newStats()
   for (const ms of [4, 4, 4, 0, 60_000])
     stats.answered(exchangeOf('', ms), 'challenge', 429, refused('rate-limited'))
@@ -144,7 +145,7 @@ test('the time of answers is counted by part; so are aborts and faults', () => {
     4,
   )
   assert.equal(challenge['requestSeconds challenge Infinity'], 1)
-  assert.ok(microseconds! > 60_011_000 && microseconds! < 61_000_000, `${microseconds} us`)
+  assert.equal(Math.round(microseconds!), 60_012_000)
 })
 
 test(`however many sites there are, at most ${SITES_MAX} are counted apart, and none twice`, () => {
@@ -237,11 +238,11 @@ test('calls to the store: operations and time', () => {
 
 test('a blocked event loop is seen as lag, an idle one as almost none', async () => {
   const lag = new EventLoopLag()
-  await eventually(5000, 'a first sample', () => lag.get().mean > 0 || lag.get().max > 0)
+  await eventually(60_000, 'a first sample', () => lag.get().mean > 0 || lag.get().max > 0)
   assert.ok(lag.get().max < 10)
   const end = performance.now() + 300
   while (performance.now() < end);
-  const { max, mean, p99 } = await eventually(5000, 'the stall shows', () => {
+  const { max, mean, p99 } = await eventually(60_000, 'the stall shows', () => {
     const now = lag.get()
     return now.max > 0.25 ? now : undefined
   })

@@ -13,6 +13,7 @@ import {
 import type { Snapshot } from '../../src/metrics/stats.ts'
 import { SITES_MAX, type Values } from '../../src/metrics/table.ts'
 import { Totals } from '../../src/metrics/totals.ts'
+import { seeded } from '../harness/arbitraries.ts'
 
 function snapshot(values: Values, sites: Snapshot['sites'] = {}): Snapshot {
   return { values, sites }
@@ -238,6 +239,6 @@ test('property: nothing that is counted ever goes down, not by a rounding error'
       }
       assert.equal(answered(totals), counted)
     }),
-    { numRuns: 200 },
+    seeded(200),
   )
 })

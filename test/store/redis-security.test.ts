@@ -18,7 +18,7 @@ import { challengeOn, freshKey, freshNonce, nonceOn, redemptionOn, SITE, tokenOn
 
 function storeFor(
   settings: Record<string, string>,
-  openMs = 20_000,
+  openMs = 60_000,
   listener: StoreListener = {},
 ): RedisStore {
   const { redis, redisPrefix, redisShards } = loadConfig({ POWGATE_SECRETS: TEST_SECRET, ...settings })
@@ -26,7 +26,7 @@ function storeFor(
     target: redis!,
     keyPrefix: redisPrefix,
     clusterShards: redisShards,
-    deadlineMs: 2000,
+    deadlineMs: 5000,
     openMs,
     ...listener,
   })
@@ -44,6 +44,20 @@ async function withStore(
   } finally {
     await store.close()
   }
+}
+
+/** The first error of this kind: on a busy machine the first ones may say only that there was no answer yet. */
+async function openingError(settings: Record<string, string>, about: RegExp) {
+  const store = storeFor(settings, 0)
+  const error = await eventually(60_000, String(about), () =>
+    store.open().then(
+      () => assert.fail('it was opened'),
+      (error: Error) => (about.test(error.message) ? error : undefined),
+    ),
+  )
+  const trouble = store.trouble()
+  await store.close()
+  return { error, trouble }
 }
 
 /** Every kind of call that the service makes. */
@@ -150,16 +164,11 @@ describe('one server over TLS, a restricted user', () => {
       ],
     ]
     for (const [variables, about, bad] of rows) {
-      const store = storeFor(bad, 3000)
-      await assert.rejects(store.open(), error => {
-        assert.ok(error instanceof StoreSetupError)
-        assert.match(error.message, about)
-        assert.match(error.message, /^[\w, ]+: cannot use Redis at 127\.0\.0\.1:\d+ over TLS: [^\n]+$/)
-        assert.equal(error.message.split(':')[0], variables)
-        assert.ok(!error.message.includes(PASSWORD) && !error.message.includes(wrong), error.message)
-        return true
-      })
-      await store.close()
+      const { error } = await openingError(bad, about)
+      assert.ok(error instanceof StoreSetupError)
+      assert.match(error.message, /^[\w, ]+: cannot use Redis at 127\.0\.0\.1:\d+ over TLS: [^\n]+$/)
+      assert.equal(error.message.split(':')[0], variables)
+      assert.ok(!error.message.includes(PASSWORD) && !error.message.includes(wrong), error.message)
     }
   })
 
@@ -183,17 +192,17 @@ describe('one server over TLS, a restricted user', () => {
     const use = async (store: RedisStore) => {
       await makeUser([server], 'another password')
       await server.ask('client', 'kill', 'user', USER)
-      await eventually(10_000, 'refusals', async () => {
+      await eventually(60_000, 'refusals', async () => {
         return (await redemptionOn(store)).status === 'unavailable' && !store.isReady()
       })
-      await eventually(10_000, 'the cause is told', () => told.some(line => /WRONGPASS/.test(line)))
+      await eventually(60_000, 'the cause is told', () => told.some(line => /WRONGPASS/.test(line)))
       assert.ok(!told.join().includes(PASSWORD), told.join())
       assert.equal(store.trouble()!.cause, 'auth')
       const startedAt = performance.now()
       assert.equal((await redemptionOn(store)).status, 'unavailable')
-      assert.ok(performance.now() - startedAt < 1000)
+      assert.ok(performance.now() - startedAt < 4000, 'not only at the deadline')
       await makeUser([server])
-      await eventually(20_000, 'the password works again', () => store.isReady())
+      await eventually(60_000, 'the password works again', () => store.isReady())
       assert.equal((await redemptionOn(store)).status, 'admitted')
     }
     await withStore(settings(), use, { onStillAway })
@@ -212,9 +221,7 @@ describe('a certificate for a name, a server known by address', () => {
       { REDIS_URL: server.url, ...sni.settings, POWGATE_REDIS_TLS_NAME: 'redis.internal' },
       exercise,
     )
-    const store = storeFor({ REDIS_URL: server.url, ...sni.settings }, 1000)
-    await assert.rejects(store.open(), /does not match/)
-    await store.close()
+    await openingError({ REDIS_URL: server.url, ...sni.settings }, /does not match/)
   })
 })
 
@@ -239,10 +246,8 @@ describe('TLS on one side only', () => {
   for (const [of, settings, cause, about, options] of rows)
     test(`that of ${of}: the log and the cause say so`, async () => {
       const server = await RedisServer.start([], options)
-      const store = storeFor({ ...settings(server.url) }, 3000)
-      await assert.rejects(store.open(), about)
-      assert.equal(store.trouble()!.cause, cause)
-      await store.close()
+      const { trouble } = await openingError({ ...settings(server.url) }, about)
+      assert.equal(trouble!.cause, cause)
       await server.stop()
     })
 })
@@ -254,6 +259,8 @@ describe('Sentinels over TLS, passwords for both', () => {
       tls: mutual,
       password: ADMIN,
       sentinelPassword: 'sentinels too',
+      // A busy machine that starves the primary for a moment must not make it fail over.
+      downAfterMs: 20_000,
     })
     await makeUser(sentinels.servers)
   })
@@ -265,9 +272,8 @@ describe('Sentinels over TLS, passwords for both', () => {
   })
 
   test('a wrong password of the Sentinels is named', async () => {
-    const store = storeFor({ ...settings(), POWGATE_SENTINEL_PASSWORD: 'no' }, 3000)
-    await assert.rejects(store.open(), /: POWGATE_SENTINEL_PASSWORD: .*(WRONGPASS|NOAUTH|invalid password)/i)
-    await store.close()
+    const about = /POWGATE_SENTINEL_PASSWORD: .*(WRONGPASS|NOAUTH|invalid password)/i
+    await openingError({ ...settings(), POWGATE_SENTINEL_PASSWORD: 'no' }, about)
   })
 })
 
@@ -295,7 +301,7 @@ describe('a Cluster over TLS, a restricted user', () => {
         ...['--cluster-from', String(await first!.ask('cluster', 'myid'))],
         ...['--cluster-to', String(await second!.ask('cluster', 'myid'))],
       )
-      await eventually(10_000, 'all shards are found', () => store.health.describe().startsWith('16 of 16'))
+      await eventually(60_000, 'all shards are found', () => store.health.describe().startsWith('16 of 16'))
       await exercise(store)
     })
   })
@@ -338,9 +344,9 @@ test('a Redis that loads its file is told from one that does not answer', async 
   await server.ask('save')
   await server.kill()
   // Microseconds for each key; the server answers in between.
-  await server.boot(['--key-load-delay', '500', '--loading-process-events-interval-bytes', '1024'])
+  await server.boot(['--key-load-delay', '3000', '--loading-process-events-interval-bytes', '1024'])
   const store = storeFor({ REDIS_URL: server.url })
-  await eventually(10_000, 'the cause', () => store.trouble()?.cause === 'loading')
+  await eventually(60_000, 'the cause', () => store.trouble()?.cause === 'loading')
   await store.close()
   await server.stop()
 })
