@@ -135,7 +135,7 @@ async function whileAnswering<Result>(
 
 /** Loads a server that answers as it is told. */
 function loadAnswering(answer: RequestListener, more: Partial<LoadSpec> = {}): Promise<LoadResult> {
-  const spec = { connections: 4, warmUpMs: 20, measureMs: 100, recycles: true, marker: 'good' }
+  const spec = { connections: 4, warmUpMs: 20, measureMs: 500, recycles: true, marker: 'good' }
   return whileAnswering(answer, port => runLoad({ ...spec, port, pids: [process.pid], ...more }, CHALLENGES))
 }
 
@@ -288,7 +288,10 @@ test('requests that prepare a run are sent once each, as many as there is time f
   assert.equal(seen.size, CHALLENGES.count)
   const few = await whileAnswering(GOOD, port => sendOnce({ ...spec, port, connections: 8 }, FEW))
   assert.equal(few, FEW.count)
-  const some = await whileAnswering(GOOD, port => sendOnce({ ...spec, port, msMax: 20 }, CHALLENGES))
+  const slowly: RequestListener = (request, response) => {
+    setTimeout(GOOD, 5, request, response)
+  }
+  const some = await whileAnswering(slowly, port => sendOnce({ ...spec, port, msMax: 1000 }, CHALLENGES))
   assert.ok(some > 0 && some < CHALLENGES.count)
   const bad = whileAnswering(GOOD, port => sendOnce({ ...spec, port, marker: 'better' }, CHALLENGES))
   await assert.rejects(bad, /not the expected one: HTTP\/1.1 200/)
@@ -362,12 +365,12 @@ test('the bare server reads a body to its end, and answers with as many bytes as
     let answer = ''
     socket.setEncoding('latin1').on('data', text => (answer += text))
     socket.write('GET / HTTP/1.1\r\nHost: x\r\n\r\n')
-    await eventually(5000, 'the first answer', () => answer.length === 500)
+    await eventually(60_000, 'the first answer', () => answer.length === 500)
     socket.write('POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 4\r\n\r\nab')
     await sleep(100)
     assert.equal(answer.length, 500)
     socket.write('cd')
-    await eventually(5000, 'the second answer', () => answer.length === 1000)
+    await eventually(60_000, 'the second answer', () => answer.length === 1000)
   } finally {
     socket.destroy()
     await bare.stop()

@@ -117,8 +117,8 @@ test('a short run measures every part on both stores, and leaves nothing behind'
   for (const { part, store, of, batch, figures } of rows) {
     if ((part !== 'costs' && part !== 'batches') || of === 'all in turn') continue
     const perCall = store === 'redis' ? figures.operationsPerCall! : figures.operationsPerTransaction!
-    // Redis is probed by the store once a second, mostly within a call that is there anyway.
-    assert.ok(perCall.median > batch! * 0.8 && perCall.median <= batch! * 1.01, `${store} ${of} of ${batch}`)
+    // The store probes Redis four times a second, mostly within a call that is there anyway. The fewest calls are five.
+    assert.ok(perCall.median > batch! * 0.5 && perCall.median <= batch! * 1.01, `${store} ${of} of ${batch}`)
   }
   const { typical, atLimits } = memory!.bytesPerActiveAddress
   assert.ok(typical > 20 && atLimits > typical && atLimits < 100_000, `${typical} ${atLimits}`)
