@@ -100,7 +100,7 @@ async function assertEnds(redis: RedisServer): Promise<void> {
   const kinds = new Set<string>()
   for (const key of (await redis.ask('keys', '*')) as string[]) {
     const [, shard, kind] = /^pg:\{(.*?)\}:([a-z]+)/.exec(key)!
-    if (shard === 'sites' || ['epoch', 'look', 'turns'].includes(kind!)) continue
+    if (shard === 'sites' || ['epoch', 'look', 'count'].includes(kind!)) continue
     const [row, secondsMax] = KEPT[kind!]!
     const seconds = Number(await redis.ask('ttl', key))
     assert.ok(seconds > 0 && seconds <= secondsMax + ROUNDING, `${key} ends in ${seconds} s`)

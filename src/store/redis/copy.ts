@@ -101,7 +101,7 @@ class RedisEnd implements CopyEnd {
     for (const [shard, start] of this.#starts.entries()) {
       const { process, evicted, wallMs } = await this.#process(start)
       await ask('set', `${start}epoch`, String(epochs[shard]))
-      await ask('set', `${start}turns`, '1')
+      await ask('set', `${start}count`, `1 ${epochs[shard]}`)
       const noted = [process, String(wallMs + NOTED_AHEAD_MS), ...(evicted === '' ? [] : [evicted])]
       await ask('set', `${start}look`, noted.join(' '))
     }

@@ -4,7 +4,7 @@
  *
  *   <prefix>:{<shard>}:epoch            random number that lasts as long as the shard's memory
  *   <prefix>:{<shard>}:look             the Redis process with that memory, and when it was last checked (lua/epoch.lua)
- *   <prefix>:{<shard>}:turns            number of turns that spent a nonce or redeemed a token: shows an older copy of the data
+ *   <prefix>:{<shard>}:count            number of turns that spent a nonce or redeemed a token: shows an older copy of the data
  *   <prefix>:{<shard>}:l:<address>      address log, used nonces  60 s, or until a minute after the challenges' end
  *   <prefix>:{<shard>}:n:<nonce>        used nonce, only where an address may verify more than 64 times a minute
  *   <prefix>:{<shard>}:m:<network>      meter of a network        5 minutes for each proof in it, at most a week

@@ -66,7 +66,7 @@ export class Shard {
   readonly keyPrefix: string
   readonly #epochKey: string
   readonly #processKey: string
-  readonly #turnsKey: string
+  readonly #countKey: string
   readonly #probeOperation: Operation
   readonly #writingProbe: Operation
   #probes = 0
@@ -98,7 +98,7 @@ export class Shard {
     this.keyPrefix = Buffer.from(options.keyPrefix).toString('latin1')
     this.#epochKey = `${this.keyPrefix}epoch`
     this.#processKey = `${this.keyPrefix}look`
-    this.#turnsKey = `${this.keyPrefix}turns`
+    this.#countKey = `${this.keyPrefix}count`
     this.#probeOperation = probeOperation(`${this.keyPrefix}never`, false)
     this.#writingProbe = probeOperation(`${this.keyPrefix}never`, true)
     this.slot = slotOf(this.#epochKey)
@@ -191,7 +191,7 @@ export class Shard {
       String(this.#options.shards),
     ]
     return orByText(TURN, async (how, code) => {
-      const command = turn.call(how, code, [this.#epochKey, this.#processKey, this.#turnsKey], values)
+      const command = turn.call(how, code, [this.#epochKey, this.#processKey, this.#countKey], values)
       try {
         return await server.sendCommand(command)
       } catch (error) {

@@ -18,7 +18,8 @@
 -- An older copy of the data may be put back (RESTORE, MIGRATE, SWAPDB). So each turn that spends a nonce or redeems a token
 -- increments a number, and callers send the highest that they have seen. If the stored one is lower, redemptions may be
 -- missing: the epoch is replaced, and counting goes on from the caller's. Workers ask at least four times a second, so each
--- knows of the others' redemptions.
+-- knows of the others' redemptions. The epoch stands beside the number, because a copy that is put back key by key may bring
+-- the number first: a call then gives a new epoch and a higher number, and after that the old epoch comes back.
 --
 -- A server that evicts keys may drop records early, so the epoch is also replaced when its count of evicted keys has grown.
 -- (CONFIG RESETSTAT sets it to 0.) Where nothing is ever evicted, the count is not noted, and count and policy are read once a
@@ -32,9 +33,10 @@ local NOTED_EVERY = 1000
 local EXPECTED_MAX = 3600000 -- at most half of WRAP, because `now` and `expected` are modulo WRAP
 
 local epoch_text = value_of(1)
-local turns, seen = tonumber(value_of(3)) or 0, tonumber(ARGV[5])
+local counted, counted_epoch = string.match(value_of(3), '^(%d+) (%d+)$')
+local turns, seen = tonumber(counted) or 0, tonumber(ARGV[5])
 local checked_at = tonumber(ARGV[3])
-local is_older = turns < seen
+local is_older = turns < seen or (counted and counted_epoch ~= epoch_text)
 
 local function write_epoch()
   call('SET', KEYS[1], epoch_text)
@@ -42,7 +44,7 @@ end
 
 local function write_turns(number)
   turns = number
-  call('SET', KEYS[3], string.format('%.0f', number))
+  call('SET', KEYS[3], string.format('%.0f %s', number, epoch_text))
 end
 
 if epoch_text == '' or is_older or not checked_at or (now - checked_at) % WRAP > CHECK_HOLDS then

@@ -1,5 +1,5 @@
 -- Runs all operations of one event-loop turn on one shard, in order. The operations' files come before this one.
--- KEYS     shard epoch | the Redis process of that epoch, and when it was last checked | number of turns |
+-- KEYS     shard epoch | the Redis process of that epoch, and when it was last checked | number of turns and the epoch |
 --          meters, that of all traffic first | then the keys of each operation
 -- ARGV     clock | new epoch | time of the last check of the process, from the last reply, or '' (see epoch.lua) |
 --          expected time: that time plus what has passed since by the caller's clock, and the reply's epoch, or '' |
