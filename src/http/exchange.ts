@@ -325,6 +325,8 @@ export class Exchange {
     // A header's name is written as it is, so it can begin with the status line.
     if (this.#hasContinued) this.#response.writeHeader(`HTTP/1.1 ${line}${HEADER_BREAK}Vary`, 'Expect')
     else if (status !== 200) this.#response.writeStatus(line)
+    // uWebSockets.js closes without a word, and a client that keeps connections would send its next request on this one.
+    if (this.#isClientsLast) this.#response.writeHeader('Connection', 'close')
   }
 
   /**
@@ -357,7 +359,7 @@ export class Exchange {
    * Without one, it cannot end the connection. Node.js 24 has neither fault.
    */
   #endHead(bytes: number, closes: boolean): void {
-    if (closes) this.#response.writeHeader('Connection', 'close')
+    if (closes && !this.#isClientsLast) this.#response.writeHeader('Connection', 'close')
     if (closes && ENDS_WITH_HEAD) return void this.#response.endWithoutBody(bytes, true)
     const [, isEnded] = this.#response.tryEnd('', bytes) // writes the Content-Length
     if (isEnded) return

@@ -2,7 +2,7 @@
 
 import { Agent, type IncomingHttpHeaders, request } from 'node:http'
 import { type RequestOptions, request as requestTls } from 'node:https'
-import type { Socket } from 'node:net'
+import type { Duplex } from 'node:stream'
 import { noteAnswer } from './canaries.ts'
 
 export interface Answer {
@@ -33,10 +33,10 @@ const IDLE_MS = 4000
 
 const agent = new Agent({ keepAlive: true, maxSockets: 256 })
 const keepAlive = agent.keepSocketAlive.bind(agent)
+const idleSinceMs = new WeakMap<Duplex, number>()
 agent.keepSocketAlive = socket => {
-  const isKept = keepAlive(socket)
-  ;(socket as Socket).setTimeout(IDLE_MS) // the agent then ends it, unless a request has taken it
-  return isKept
+  idleSinceMs.set(socket, performance.now())
+  return keepAlive(socket)
 }
 
 type Listener = (method: string, path: string, answer: Answer) => void
@@ -51,6 +51,7 @@ export function call(
   url: string,
   { method = 'GET', headers = {}, body, from, tls, isForeign }: Call = {},
 ): Promise<Answer> {
+  closeIdleConnections(IDLE_MS) // not by a timer, which a test that computes for seconds would hold up
   return new Promise((resolve, reject) => {
     const connection = tls === undefined ? { agent } : { ...tls, agent: false, rejectUnauthorized: false }
     const options = { method, headers, ...connection, ...(from === undefined ? {} : { localAddress: from }) }
@@ -77,9 +78,11 @@ export function call(
   })
 }
 
-/** Closes the idle connections of all earlier calls, so that a server that stops need not wait for them. */
-export function closeIdleConnections(): void {
-  for (const sockets of Object.values(agent.freeSockets)) for (const socket of sockets ?? []) socket.destroy()
+/** Closes connections of earlier calls that are idle for so long; all, so that a server that stops need not wait for them. */
+export function closeIdleConnections(idleMs = 0): void {
+  const nowMs = performance.now()
+  for (const socket of Object.values(agent.freeSockets).flatMap(sockets => sockets ?? []))
+    if (nowMs - idleSinceMs.get(socket)! >= idleMs) socket.destroy()
 }
 
 function parse(text: string): unknown {

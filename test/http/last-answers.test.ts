@@ -1,5 +1,5 @@
 /**
- * The last answer of a connection is complete before the connection closes. So are answers without a body, answers of a
+ * The last answer of a connection says so, and is complete before the connection closes. So are answers without a body, answers of a
  * stopping service, and answers to a client that has closed its sending side.
  */
 
@@ -50,6 +50,7 @@ for (const kind of STORE_KINDS) {
     try {
       const etag = String((await call(service.url + PATH)).headers.etag)
       assert.match(etag, /"/)
+      const { siteKey } = await service.createSite()
       const fresh = `If-None-Match: ${etag}`
       const cases: Readonly<Record<string, Case>> = {
         'HEAD and Connection: close': { request: get('HEAD', PATH, CLOSE), answer: HEAD_ALONE },
@@ -66,6 +67,10 @@ for (const kind of STORE_KINDS) {
         'two lengths': {
           request: get('GET', '/', 'Content-Length: 0', 'Content-Length: 0'),
           answer: REFUSAL,
+        },
+        'a challenge and Connection: close': {
+          request: get('GET', '/challenge', CLOSE, `X-Site-Key: ${siteKey}`),
+          answer: /^HTTP\/1\.1 200 OK\r\n[\s\S]+"nonce"/,
         },
         'a refusal to a client that has ended its side': {
           request: post(CLOSE),
@@ -85,8 +90,11 @@ for (const kind of STORE_KINDS) {
         },
       }
       for (const [name, { request, answer, ends, times = 1 }] of Object.entries(cases))
-        for (let time = 0; time < times; time++)
-          assert.match(await exchangeOf(service.port, request, ends), answer, name)
+        for (let time = 0; time < times; time++) {
+          const received = await exchangeOf(service.port, request, ends)
+          assert.match(received, answer, name)
+          assert.equal(received.match(/^Connection: close\r$/gim)?.length, 1, `${name}: ${received}`)
+        }
 
       const waiting = [get('HEAD', PATH), get('GET', PATH, fresh)].map(request =>
         heldBack(service.port, request),
