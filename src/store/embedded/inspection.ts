@@ -40,11 +40,20 @@ export function prepareFiles(dataDir: string): string | undefined {
   return damage
 }
 
+/** Fewer free bytes than are needed; undefined if there are enough, or if the file system does not tell. */
+export function scarceBytes(dataDir: string): number | undefined {
+  try {
+    const { blocks, bavail, bsize } = statfsSync(dataDir)
+    const bytes = bavail * bsize
+    return blocks === 0 || bytes >= FREE_BYTES_MIN ? undefined : bytes
+  } catch {
+    return undefined
+  }
+}
+
 function checkRoom(dataDir: string): void {
-  const { blocks, bavail, bsize } = statfsSync(dataDir)
-  const bytes = bavail * bsize
-  // Some file systems report no size.
-  if (blocks === 0 || bytes >= FREE_BYTES_MIN) return
+  const bytes = scarceBytes(dataDir)
+  if (bytes === undefined) return
   throw new StoreSetupError(
     `POWGATE_DATA_DIR: the disk of ${dataDir} is full (${bytes} bytes are free, ${FREE_BYTES_MIN} are needed): make room, then start again; nothing is lost`,
   )

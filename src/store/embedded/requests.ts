@@ -108,6 +108,8 @@ export class EmbeddedRequests implements RequestStore {
   #marksSweptTo: Buffer | undefined
   /** Set by the owner, at the files' bound. */
   isFull = false
+  /** Set by the owner, on a full disk. */
+  lacksRoom = false
 
   constructor(
     state: StateEnvironment,
@@ -155,7 +157,7 @@ export class EmbeddedRequests implements RequestStore {
   }
 
   #enqueue(operation: Operation): void {
-    if (this.isFull) {
+    if (this.isFull || this.lacksRoom) {
       operation.done(UNAVAILABLE as never)
       return
     }

@@ -2,6 +2,7 @@
 
 import type { Store, StoreListener, StoreStatus, StoreTrouble } from '../store.ts'
 import { openState, type StateEnvironment } from './environment.ts'
+import { scarceBytes } from './inspection.ts'
 import { EmbeddedRecords } from './records.ts'
 import { type EmbeddedClocks, EmbeddedRequests, SYSTEM_CLOCKS } from './requests.ts'
 
@@ -74,8 +75,18 @@ export class EmbeddedStore implements Store {
   }
 
   readonly #onFault = (error: unknown): void => {
-    if (this.#isUp) this.#options.onChange?.(false, error instanceof Error ? error.message : String(error))
+    // lmdb 3.5.6 damages its memory when it cannot write a page, so that a worker ends after some hundred times
+    // ("malloc_consolidate(): invalid chunk size"). And a probe of one page may succeed where requests, of up to three, go on
+    // failing.
+    this.requests.lacksRoom = this.#isScarce()
+    const cause = this.requests.lacksRoom ? 'the disk is full' : undefined
+    if (this.#isUp)
+      this.#options.onChange?.(false, cause ?? (error instanceof Error ? error.message : String(error)))
     this.#isUp = false
+  }
+
+  #isScarce(): boolean {
+    return scarceBytes(this.#options.dataDir) !== undefined
   }
 
   #schedule(afterMs: number): void {
@@ -86,17 +97,24 @@ export class EmbeddedStore implements Store {
   #maintain(): void {
     let pauseMs = SWEEP_IDLE_MS
     try {
-      if (this.#options.sweeps) pauseMs = this.#sweep()
-      this.#checkSize()
-      if (!this.#isUp) {
-        this.#probe()
-        this.#isUp = true
-        this.#options.onChange?.(true, 'the disk takes writes again')
-      }
+      this.requests.lacksRoom &&= this.#isScarce()
+      if (!this.requests.lacksRoom) pauseMs = this.#maintainFiles()
     } catch (error) {
       this.#onFault(error)
     }
     this.#schedule(pauseMs)
+  }
+
+  /** Returns the next pause. */
+  #maintainFiles(): number {
+    const pauseMs = this.#options.sweeps ? this.#sweep() : SWEEP_IDLE_MS
+    this.#checkSize()
+    if (!this.#isUp) {
+      this.#probe()
+      this.#isUp = true
+      this.#options.onChange?.(true, 'the disk takes writes again')
+    }
+    return pauseMs
   }
 
   /** Returns the next pause. */
