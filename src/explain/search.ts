@@ -113,8 +113,10 @@ class Hits {
     const { text, kind, network } = this.#query
     const record = parseLine(line)
     const isOf = (address: string) => [record?.ip, record?.visitorIp, record?.expectedIp].includes(address)
-    if (record === undefined) this.#skipped.add(line.slice(0, 200))
-    else if (network !== undefined && isOf(network)) {
+    if (record === undefined) {
+      // A line of the service itself, such as its address when it starts, is of no visitor.
+      if (parseLine(line, 'time') === undefined) this.#skipped.add(line.slice(0, 200))
+    } else if (network !== undefined && isOf(network)) {
       this.#isOfNetwork = true
       this.#add(line, record)
     } else if (

@@ -65,11 +65,13 @@ function difficultyLines(record: LogRecord): string[] {
   const of = (name: string) => number(record, name) ?? 0
   const base = number(bounds, 'base')
   const difficulty = number(record, 'difficulty')
-  const lines = [`difficulty ${difficulty} bits; the site's base is ${base}`]
+  const lines = [
+    `difficulty ${figure(record, 'difficulty')} bits; the site's base is ${figure(bounds, 'base')}`,
+  ]
   const timing = part(record, 'timing')
   const exact = number(timing, 'exactBase')
   if (exact !== undefined) {
-    const aim = `${number(timing, 'solveMs')} ms`
+    const aim = `${figure(timing, 'solveMs')} ms`
     lines.push(`  drawn by address and minute; on average ${exact.toFixed(2)}, for ${aim}`)
   }
   const raise = number(record, 'raise') ?? 0
@@ -90,8 +92,8 @@ function difficultyLines(record: LogRecord): string[] {
     sum += bits
     if (bits > 0) lines.push(`  +${bits}  ${cause}`)
   }
-  if (difficulty !== undefined && sum !== difficulty) {
-    lines.push(`  held within the site's bounds, ${number(bounds, 'min')} to ${number(bounds, 'max')}`)
+  if (base !== undefined && difficulty !== undefined && sum !== difficulty) {
+    lines.push(`  held within the site's bounds, ${figure(bounds, 'min')} to ${figure(bounds, 'max')}`)
   }
   return lines
 }
@@ -122,10 +124,10 @@ function judgementTold(record: LogRecord, isPassed: boolean): Told {
 function detail(record: LogRecord, reason: string): string {
   switch (reason) {
     case 'recentFailure':
-      return ` (${number(record, 'addressFailures')} times)`
+      return ` (${figure(record, 'addressFailures')} times)`
     case 'fingerprintReused':
     case 'fingerprintSpread':
-      return ` (about ${number(record, 'fingerprintAddresses')})`
+      return ` (about ${figure(record, 'fingerprintAddresses')})`
     default:
       return ''
   }
@@ -136,7 +138,7 @@ function timeLines(record: LogRecord): string[] {
   if (elapsedMs === undefined) return []
   const claimedMs = number(record, 'solveTimeMs')
   const claim = claimedMs === undefined ? 'it claimed no time' : `it claims ${seconds(claimedMs)} of solving`
-  const bits = number(record, 'difficulty')
+  const bits = figure(record, 'difficulty')
   if (elapsedMs < 0)
     return [
       `the solution of ${bits} bits came to a host whose clock is ${seconds(-elapsedMs)} or more behind that of the host that issued the challenge; ${claim}`,
@@ -147,7 +149,7 @@ function timeLines(record: LogRecord): string[] {
 function redemptionLines(record: LogRecord): string[] {
   const ageMs = number(record, 'tokenAgeMs')
   return [
-    `by API key ${text(record, 'apiKeyId')}: score ${number(record, 'score')?.toFixed(2)}, solved by ${text(record, 'visitorIp')}`,
+    `by API key ${text(record, 'apiKeyId') || '?'}: score ${number(record, 'score')?.toFixed(2) ?? '?'}, solved by ${text(record, 'visitorIp') || '?'}`,
     ...(ageMs === undefined ? [] : [`${seconds(ageMs)} after the token was issued`]),
   ]
 }
@@ -170,7 +172,7 @@ function refusalTold(record: LogRecord, visit: readonly LogRecord[]): Told {
   const answer = code === reason ? code : `${code} (${reason})`
   const limit = limitWords(endpoint, text(record, 'policy'))
   return {
-    title: `refused at /${endpoint}: ${number(record, 'status')} ${answer}`,
+    title: `refused at /${endpoint}: ${figure(record, 'status')} ${answer}`,
     lines: [
       meaning,
       mismatchText(record, visit),
@@ -215,6 +217,11 @@ function part(record: LogRecord, name: string): LogRecord {
 function number(record: LogRecord, name: string): number | undefined {
   const value = record[name]
   return typeof value === 'number' ? value : undefined
+}
+
+/** For a line. */
+function figure(record: LogRecord, name: string): string {
+  return String(number(record, name) ?? '?')
 }
 
 /** Empty if absent. */

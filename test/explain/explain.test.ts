@@ -372,6 +372,16 @@ describe('on logs of any kind', () => {
     assert.deepEqual([records.length, isCut], [1000, true])
   })
 
+  test('a line of the service itself that has the address is not called somebody else’s', async () => {
+    const lines = [
+      JSON.stringify({ time: 1, name: 'powgate', msg: 'powgate listens on http://192.0.2.7:8080' }),
+      line({ event: 'refused', ip: '192.0.2.7', requestId: 'own' }),
+    ]
+    const text = await explain('192.0.2.7', file('listens.log', lines.join('\n')))
+    assert.match(text, /request own/)
+    assert.doesNotMatch(text, /not JSON/)
+  })
+
   test('a line of another version, or of nobody, is told as far as it goes and commands no terminal', async () => {
     const odd = [
       { event: 'verification-failed', score: 'high', reasons: 'all' },
@@ -386,6 +396,8 @@ describe('on logs of any kind', () => {
     assert.match(text, /^[\x20-\x7e\n]*$/)
     assert.equal(text.match(/^\d{4}-/gm)?.length, odd.length)
     assert.match(text, /newReason/)
+    assert.match(text, /difficulty \? bits; the site's base is \?/)
+    assert.doesNotMatch(text, /undefined/)
   })
 
   test('a base that follows from a solving time is told with what it follows from', () => {
