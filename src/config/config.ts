@@ -40,7 +40,12 @@ export class ConfigError extends Error {
 /** For the end of a printed command, so that it uses the store of whoever prints it. */
 export function configFlag(): string {
   const { POWGATE_CONFIG_FILE: path = '' } = process.env
-  return path.trim() === '' ? '' : ` --config ${resolve(path.trim())}`
+  return path.trim() === '' ? '' : ` --config ${shellWord(resolve(path.trim()))}`
+}
+
+/** For a printed command: quoted if a shell would read more into it than the text. */
+export function shellWord(text: string): string {
+  return /^[\w@%+=:,./-]+$/.test(text) ? text : `'${text.replaceAll("'", "'\\''")}'`
 }
 
 /** Used by the command line; they share the prefix but are no settings. */

@@ -2,7 +2,7 @@
 
 import { resolve } from 'node:path'
 import { isatty } from 'node:tty'
-import { type Config, configFlag, type DemoMode, localUrl } from '../config/config.ts'
+import { type Config, configFlag, type DemoMode, localUrl, shellWord } from '../config/config.ts'
 import { isSecretToBeMade, resolveSecrets } from '../config/secrets.ts'
 import { DEMO_SITE_KEY, demoApiKey, prepareDemoSite } from '../demo/site.ts'
 import type { StoreCause } from '../domain/reason-words.ts'
@@ -111,7 +111,7 @@ function printFirstSite(keys: FirstKeys, dataDir: string, url: string, hasDemo: 
   const { siteKey, apiKey } = keys
   const path = writeFirstKeys(dataDir, keys)
   const isUsual = resolve(dataDir) === resolve('data')
-  const variable = isUsual ? '' : `POWGATE_DATA_DIR=${resolve(dataDir)} `
+  const variable = isUsual ? '' : `POWGATE_DATA_DIR=${shellWord(resolve(dataDir))} `
   const isTerminal = isatty(1)
   const out = isTerminal ? process.stdout : process.stderr
   out.write(`

@@ -286,10 +286,12 @@ describe('the settings of a service in a file, as a service manager gives them',
 
   test('--config finds the store of the service', async () => {
     const store = join(dir, 'of the service')
-    const config = join(dir, 'powgate.conf')
+    const config = join(dir, "operator's powgate.conf")
     mkdirSync(store)
     writeFileSync(config, `POWGATE_DATA_DIR=${store}\n`)
     const powgate = new Powgate({})
+    const quoted = `'${dir}/operator'\\''s powgate.conf'`
+    assert.ok((await powgate.text('site list --config', config)).includes(` --config ${quoted}\n`))
     const created = await powgate.json('site create --name x --config', config)
     assert.equal(created.store, store)
     const [site] = await powgate.json('site list --config', config)
