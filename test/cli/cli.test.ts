@@ -328,6 +328,13 @@ describe('a store that cannot be used', () => {
     assert.match(line, /^POWGATE_DATA_DIR: cannot use the directory /)
   })
 
+  test('serve with a data directory that cannot be made', async () => {
+    const place = '/proc/powgate/data'
+    const env = { POWGATE_DATA_DIR: place, PORT: '0' }
+    const line = await new Powgate(env, { isAlone: true }).problem(1, 'serve')
+    assert.match(line, new RegExp(`^POWGATE_DATA_DIR: cannot use the directory ${place}: `))
+  })
+
   test('settings that are wrong: a line each', async () => {
     const powgate = new Powgate({ PORT: 'http', POWGATE_WORKER: '2', REDIS_URL: 'localhost' })
     const run = await powgate.run('site list')

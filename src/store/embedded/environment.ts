@@ -9,8 +9,17 @@
  */
 
 import { randomInt } from 'node:crypto'
-import { accessSync, constants, mkdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
-import { join, resolve } from 'node:path'
+import {
+  accessSync,
+  constants,
+  existsSync,
+  mkdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from 'node:fs'
+import { dirname, join, resolve } from 'node:path'
 import { systemErrorText } from '../../domain/system-error.ts'
 import { StoreSetupError } from '../store.ts'
 import { LockedFile } from './write-lock.ts'
@@ -31,7 +40,7 @@ const LAYOUT_MARK = ` layout ${STATE_LAYOUT}`
  */
 export function prepareDataDir(dataDir: string, makes: boolean): void {
   try {
-    if (makes) mkdirSync(dataDir, { recursive: true, mode: 0o700 })
+    if (makes) makeDir(resolve(dataDir))
     accessSync(`${dataDir}/.`, constants.R_OK | constants.W_OK | constants.X_OK)
   } catch (error) {
     const { code } = error as NodeJS.ErrnoException
@@ -41,6 +50,18 @@ export function prepareDataDir(dataDir: string, makes: boolean): void {
         ? `POWGATE_DATA_DIR: ${path} does not exist, and only serve creates it. Name the directory of the service, here or in the file of --config`
         : `POWGATE_DATA_DIR: cannot use the directory ${path}: ${systemErrorText(error)}`,
     )
+  }
+}
+
+/** Not by `recursive`: below /proc, where nothing can be made, that never returns (Node.js 20). */
+function makeDir(path: string): void {
+  if (existsSync(path)) return
+  makeDir(dirname(path))
+  try {
+    mkdirSync(path, { mode: 0o700 })
+  } catch (error) {
+    // Another process may have made it meanwhile.
+    if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error
   }
 }
 
