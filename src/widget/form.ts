@@ -76,6 +76,8 @@ export class FormLink {
   #sent: string | undefined
   #submitting: Submitting | undefined
   #isWaiting = false
+  /** Of the last press, because visitors change their mind while they wait. */
+  #submitter: HTMLButtonElement | null = null
   /** The form was last sent by a button that wants no token. */
   #isUnchecked = false
   #ears: (() => void)[] = []
@@ -224,6 +226,7 @@ export class FormLink {
   #goOnLater(submitter: HTMLButtonElement | null, isComplete: boolean): boolean {
     const verification = this.#hooks.onSubmit()
     if (verification === undefined) return false
+    this.#submitter = submitter
     if (this.#isWaiting || !isComplete) {
       if (this.#isWaiting) this.#hooks.onLate(true)
       verification.catch(() => {})
@@ -240,7 +243,7 @@ export class FormLink {
     verification
       .then(() => {
         // Who closes a dialog or goes back a step, takes the form for not sent.
-        if (this.#token && form && this.form === form && !boxes() === !shown) submit(form, submitter)
+        if (this.#token && form && this.form === form && !boxes() === !shown) submit(form, this.#submitter)
       })
       .catch(() => this.#hooks.onFail(page.activeElement === activeElement))
       .finally(() => {

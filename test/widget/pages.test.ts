@@ -158,6 +158,17 @@ test('a button that the page disables when it is pressed: its value is sent', as
   assert.equal((await posted()).get('by'), 'pay')
 })
 
+test('two buttons, pressed while Send waits: the form is sent with the last one', async () => {
+  gateway.fail({ path: '/challenge', delayMs: 700 })
+  const { page } = await open({
+    attributes: 'auto="submit"',
+    fields: '<button name="by" value="draft">Save</button><button name="by" value="publish">Publish</button>',
+  })
+  await page.click('text=Save')
+  await page.click('text=Publish')
+  assert.equal((await posted()).get('by'), 'publish')
+})
+
 test('a double click on a verified form: sent once, and two seconds later again', async () => {
   const { page } = await open({ form: 'target="elsewhere"' })
   await untilState(page, 'verified')
