@@ -184,6 +184,8 @@ export class FormLink {
   #onSubmit(event: SubmitEvent): void {
     const submitter = event.submitter as HTMLButtonElement | null
     if (event.target !== this.form || event.defaultPrevented) return
+    // A script, or Enter in a form without a button: no click has asked whether the token expired while the machine slept.
+    this.#hooks.onUse()
     if (this.#token !== undefined) {
       if (this.#token === this.#sent) stop(event)
       else this.#noteSent(event, this.#token)

@@ -432,6 +432,15 @@ test('a token that expired while timers stood still, as in sleep, is not handed 
   assert.notEqual(await page.evaluate(`${GATE}.execute()`), before)
 })
 
+test('nor is it sent, if a script submits the form right after the sleep', async () => {
+  const { page } = await open(simple(), WITH_CLOCK)
+  await untilState(page, 'verified')
+  const before = await tokenOf(page)
+  await page.clock.setSystemTime(Date.now() + EXPIRED_MS)
+  await page.evaluate('document.forms[0].requestSubmit()')
+  assert.notEqual(await postedToken(), before)
+})
+
 test('cancel() in the middle of a solve stops it at once, and a new one can start', async () => {
   gateway.fail({ path: '/challenge', answer: endless() })
   const { page, notes } = await open(simple('threads="1"'))
