@@ -84,8 +84,10 @@ export class Words {
     let detail = error?.text === 'setup' ? error.code : ''
     if (error?.seconds) detail = `${this.text('retry')}: ${this.#time(error.seconds, true)}`
     if (state === 'working' && key !== 'offline' && this.#waiting?.reason === key) {
-      const seconds = Math.max(0, Math.ceil((this.#waiting.untilMs - nowMs()) / 1000))
-      detail = this.text('wait').replace('{s}', this.#time(seconds, true))
+      const seconds = Math.ceil((this.#waiting.untilMs - nowMs()) / 1000)
+      // A try that gets no answer takes up to 15 seconds, which would all be "in 0 seconds".
+      detail =
+        seconds > 0 ? this.text('wait').replace('{s}', this.#time(seconds, true)) : this.text('working')
     }
     return { text, detail }
   }

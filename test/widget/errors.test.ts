@@ -102,6 +102,15 @@ for (const [about, fault, challenges, verifications] of MENDED) {
   })
 }
 
+test('the second try of a service that says nothing: no countdown, but that it is tried', async () => {
+  const { page } = await open('', { path: '/challenge', isDropped: true })
+  gateway.fail({ path: '/challenge', delayMs: 5000 })
+  await page.locator('pow-gate .detail:text-matches("^Continues in.[12].seconds?$")').waitFor()
+  await page.locator('pow-gate .detail:text-is("Verifying…")').waitFor()
+  assert.match((await page.locator('pow-gate .text').textContent())!, /cannot be reached/)
+  await untilState(page, 'verified')
+})
+
 test('429: waits as long as Retry-After says, with a count-down, then goes on', async () => {
   const { page, notes } = await open('', { path: '/challenge', answer: limited(10) })
   await page.locator('pow-gate .text:has-text("Too many requests")').waitFor()
