@@ -77,6 +77,7 @@ test('difficulty: an attack raises repeat sources, others and networks with hist
   const flood = { all: { recent: 1e6, usual: 100, days: 9 } }
   assert.equal(at(1e9, {}, network(81, 0, 0)), 22, 'a network over its budget is a repeat source')
   assert.equal(at(1e9, {}, network(1e6, 1e4, 9)), 19, 'of a network with history')
+  assert.equal(at(1e9, { accepted: 2 }, network(0, 0.01, 0.1)), 22, 'of one with next to none, quiet now')
   const ofNetwork = (bits: number) => at(1e9, {}, { ...flood, ...network(80 * 2 ** bits, 0, 0) })
   assert.deepEqual([ofNetwork(3), ofNetwork(7)], [22, 25], 'its network and the site: the larger of both')
   const crowd = { siteFirst: { recent: 300, usual: 30, days: 9 } }
