@@ -5,6 +5,7 @@ import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'no
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { test } from 'node:test'
+import { meterNames } from '../../src/domain/meters.ts'
 import { nonceTerms } from '../../src/domain/nonce.ts'
 import { discardStaleState, isStateOfThisBoot, openState } from '../../src/store/embedded/environment.ts'
 import { ownDataDir } from '../../src/store/embedded/owner.ts'
@@ -19,6 +20,7 @@ import {
   nonceOn,
   openTwice,
   redemptionOn,
+  SITE,
   type TestStore,
   tempDir,
   tokenOn,
@@ -92,6 +94,26 @@ test('embedded: what has expired is swept, what has not stays', async t => {
   assert.equal(state.marks.getKeysCount(), 1)
   assert.equal(await spendOn(requests, addressKey, kept), 'used')
   assert.equal(await spendOn(requests, freshKey(), kept, 1000), 'used')
+  await state.file.close()
+})
+
+test('embedded: a meter of one proof that is not swept yet reads as a new one from five minutes on', async t => {
+  const { clock, state, requests } = bare(tempDir(t))
+  const shared = meterNames(SITE, false)
+  const metering = { shared, networks: [], isV4: true, expected: 0, counts: true }
+  const spend = {
+    nonce: freshNonce(clock.now),
+    storeEpoch: requests.epochOf(),
+    expiresAtMs: clock.now + 120_000,
+  }
+  await nonceOn({ requests }, { metering, spend })
+  const slowAfter = async (ms: number) => {
+    clock.now += ms
+    const answer = await challengeOn({ requests }, { metering })
+    return answer.status === 'admitted' && answer.meters!.site.first.slow
+  }
+  assert.ok(Number(await slowAfter(299_999)) > 0.9)
+  assert.equal(await slowAfter(1), 0)
   await state.file.close()
 })
 
