@@ -85,9 +85,11 @@ export function metersConformance(name: string, make: StoreMaker): void {
             assert.equal(answer.status, 'admitted', String(step))
             if (answer.status !== 'admitted') return
             if (step === SET_BACK) {
-              // How much a meter fades by the step depends on when it was last written.
-              for (const meter of listOf(answer.meters!))
+              // How much a meter fades by the step depends on when it was last written. This proof counts fourfold at most.
+              for (const meter of listOf(answer.meters!)) {
                 assert.ok(meter.sinceMs <= own.clock.now && meter.atMs === own.clock.now)
+                assert.ok(meter.fast <= DEFAULT_POLICY.quietProofs * shards + 1, `${meter.fast}`)
+              }
               break
             }
             model ??= metersFrom([...asked.shared, ...networks].map(fresh), asked.shared.length)
