@@ -164,7 +164,8 @@ function settingTests(subject: Subject): void {
   })
 
   test('§2.1, decided: what a known network brings makes no challenge of it harder', async () => {
-    const { siteKey } = await subject.createSite({ known: { networks: ['2001:db8:a:100::/56'] } })
+    const known = { networks: ['2001:db8:a:100::/56'] }
+    const { siteKey } = await subject.createSite({ known, usualRate: 100 }) // so that it is never under attack
     const visitor = (network: string, index: number) => through(`2001:db8:${network}${10 + index}::1`)
     await seedQuietHours(subject.service, siteKey)
     const bitsAfterMany = async (network: string) => {
@@ -179,7 +180,11 @@ function settingTests(subject: Subject): void {
       return Math.max(...next.map(({ json }) => json.difficulty))
     }
     assert.equal(await bitsAfterMany('a:1'), 16)
-    assert.equal((await bitsAfterMany('b:1')) > 16, true, 'of another network')
+    const { first } = await subject.withSites(store => store.readSiteMeters(siteKey))
+    assert.equal(first.slow, 0, 'its proofs do not count')
+    assert.equal((await bitsAfterMany('a:2')) > 16, true, 'of strangers in the same /48')
+    const { json } = await subject.client.challenge(siteKey, visitor('a:1', 0))
+    assert.equal(json.difficulty, 16, 'what strangers in its /48 bring')
   })
 
   test('§3 fact 1, decided: challenges that one /48 hoards while they are cheap are refused once it sends too many', async () => {
