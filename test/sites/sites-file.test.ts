@@ -181,7 +181,7 @@ test('all mistakes are listed, site by site', () => {
 })
 
 test('a file has the sites in the order of their creation', () => {
-  const sites = ['c', 'a', 'b'].map(name => site({ name }))
+  const sites = ['c', 'a', 'b'].map(name => site({ name, siteKey: `site_${name.repeat(22)}` }))
   const names = sitesFile([sites[2]!, sites[0]!, sites[1]!]).sites.map(({ name }) => name)
   assert.deepEqual(names, ['c', 'a', 'b'])
 })
