@@ -133,6 +133,11 @@ export function meterNames(siteKey: string, hasSolveTime: boolean): readonly str
   return hasSolveTime ? [...names, `m:${siteKey}:timed`, `m:${siteKey}:late`] : names
 }
 
+/** @param names from `meterNames` */
+export function haveSolveTime(names: readonly string[]): boolean {
+  return names.length > 3
+}
+
 /** @param list the `sharedCount` meters of `meterNames` in that order, then the networks */
 export function metersFrom(list: readonly Meter[], sharedCount: number): Meters {
   const [timed, late] = sharedCount > 3 ? [list[3], list[4]] : []

@@ -4,8 +4,8 @@
 -- ARGV     | 'V' | kind 1 (1 verification, 2 failed, 3 refused) | site tag 3 | address limit 3 | site limit 3 | ...
 --          ... epoch under which the nonce is valid 4 | milliseconds to keep the used nonce 3, or 0 | the nonce's mark 5 | ...
 --          ... if a spent nonce counts as a proof: IP version 1 | proofs a minute that the operator expects of the site 3 | ...
---          ... within the site's solving time 1 (0 nobody asks, 1 yes, 2 no) | numbers of meters, 2 each: site's repeat
---          sources | all others | if somebody asks, solving times and late ones | networks |
+--          ... within the site's solving time 1 (0 it has none, 1 yes, 2 no, 3 above its base, so nobody asks) | numbers of
+--          meters, 2 each: site's repeat sources | all others | if it has one, solving times and late ones | networks |
 -- returns  1 spent, 2 already used or of another epoch, 3 no nonce, then failures, accepted proofs
 --          |  0, milliseconds to wait, policy
 operations[86] = function(keys, operation)

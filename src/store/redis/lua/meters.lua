@@ -77,7 +77,7 @@ local function add_proof(fields, at, accepted, draw)
   if in_time > 0 then
     local timed_index, late_index = unpack_bytes('>I2I2', fields, at)
     at = at + 4
-    count(meter_of(timed_index, NETWORK_FAST_MS), shards)
+    if in_time < 3 then count(meter_of(timed_index, NETWORK_FAST_MS), shards) end
     if in_time == 2 then count(meter_of(late_index, NETWORK_FAST_MS), shards) end
   end
   local owner_index, wide_index
