@@ -33,7 +33,6 @@ const REST = [
   'e2e/failover.test.ts',
   'e2e/logs.test.ts',
   'e2e/lost-sites.test.ts',
-  'e2e/rolling.test.ts',
   'e2e/secrets.test.ts',
   'http/closed-connections.test.ts',
   'metrics/metrics.test.ts',
@@ -66,7 +65,17 @@ const ALONE = ['e2e', 'release', 'widget']
  * now and then, so one of these that fails runs once more, alone; the last line names it. All others have one try: what fails
  * there once in a hundred runs is a fault of ours.
  */
-const TWO_TRIES = ['cli/try.test.ts', 'client', 'dashboard', 'docs-site.test.ts', 'e2e', 'proxy', 'widget']
+const TWO_TRIES = [
+  'client/page.test.ts',
+  'client/recipes.test.ts',
+  'client/tutorials.test.ts',
+  'dashboard/dashboard.test.ts',
+  'dashboard/looks.test.ts',
+  'docs-site.test.ts',
+  'e2e/browser-harness.test.ts',
+  'proxy',
+  'widget',
+]
 
 /** Files that only root can run. */
 const FOR_ROOT = ['release/container/container.test.ts', 'release/container/container-24.test.ts']

@@ -133,14 +133,14 @@ export function meterNames(siteKey: string, hasSolveTime: boolean): readonly str
   return hasSolveTime ? [...names, `m:${siteKey}:timed`, `m:${siteKey}:late`] : names
 }
 
-/** @param names from `meterNames` */
-export function haveSolveTime(names: readonly string[]): boolean {
-  return names.length > 3
+/** @param sharedCount how many `meterNames` there are */
+export function hasSolveMeters(sharedCount: number): boolean {
+  return sharedCount > 3
 }
 
 /** @param list the `sharedCount` meters of `meterNames` in that order, then the networks */
 export function metersFrom(list: readonly Meter[], sharedCount: number): Meters {
-  const [timed, late] = sharedCount > 3 ? [list[3], list[4]] : []
+  const [timed, late] = hasSolveMeters(sharedCount) ? [list[3], list[4]] : []
   return {
     all: list[0]!,
     site: { repeat: list[1]!, first: list[2]!, timed, late },

@@ -80,7 +80,7 @@ export class Exchange {
   #closes = false
   #isOver = false
   #isBodyPending = false
-  /** The client asked for `Connection: close`, which uWebSockets.js obeys. */
+  /** The client asked for `Connection: close`: uWebSockets.js closes, without telling those that keep connections. */
   readonly #isClientsLast: boolean
   #isInCallback = false
   /** The proxy names no client, so the headers may be a client's. */
@@ -325,7 +325,6 @@ export class Exchange {
     // A header's name is written as it is, so it can begin with the status line.
     if (this.#hasContinued) this.#response.writeHeader(`HTTP/1.1 ${line}${HEADER_BREAK}Vary`, 'Expect')
     else if (status !== 200) this.#response.writeStatus(line)
-    // uWebSockets.js closes without a word, and a client that keeps connections would send its next request on this one.
     if (this.#isClientsLast) this.#response.writeHeader('Connection', 'close')
   }
 

@@ -5,7 +5,7 @@
 
 import { MARKS_LIMIT_MAX, verificationKind } from '../../domain/address-log.ts'
 import { type Limited, type Policy, readUInt24 } from '../../domain/limits.ts'
-import { fadeAll, haveSolveTime, type Meter, type Meters, metersFrom } from '../../domain/meters.ts'
+import { fadeAll, hasSolveMeters, type Meter, type Meters, metersFrom } from '../../domain/meters.ts'
 import { nonceMark } from '../../domain/nonce.ts'
 import {
   type ChallengeAdmission,
@@ -79,7 +79,7 @@ function sharedKeys(keyPrefix: string, shared: readonly string[]): string[] {
 }
 
 function meteringText({ shared, isV4, expected, isInTime }: Metering): string {
-  const notAsked = haveSolveTime(shared) ? 3 : 0
+  const notAsked = hasSolveMeters(shared.length) ? 3 : 0
   const time = isInTime === undefined ? notAsked : isInTime ? 1 : 2
   return fromCharCode(isV4 ? 4 : 6) + uint24Text(Math.round(expected)) + fromCharCode(time)
 }
