@@ -1,4 +1,4 @@
-/** The embedded store as source or target of `powgate store copy`. Its clock is monotonic, a copy's is the wall clock. */
+/** The embedded store as an end of `powgate store copy`. Its clock is monotonic, the copy's the wall clock. */
 
 import { resolve } from 'node:path'
 import { type CopyEnd, inChunks, type StateEntry, shifted } from '../copy.ts'
@@ -12,14 +12,12 @@ import {
   setEpoch,
 } from './environment.ts'
 import { checkSites } from './inspection.ts'
-import { keyOf as meterKey, networkOf } from './meters.ts'
+import { keyOf as meterKey, networkOf, RECORD_OFFSET } from './meters.ts'
 import { hasOwner } from './owner.ts'
 import { EmbeddedRecords } from './records.ts'
-import { SYSTEM_CLOCKS } from './requests.ts'
+import { CLAIM_OFFSET, SYSTEM_CLOCKS } from './requests.ts'
 
 const CHUNK = 1000
-/** Before a window's record stands one time in seconds, before a mark's claim two (one by each clock). */
-const [RECORD_OFFSET, CLAIM_OFFSET] = [4, 8]
 
 export class EmbeddedEnd implements CopyEnd {
   readonly place: string

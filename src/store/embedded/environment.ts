@@ -1,11 +1,10 @@
 /**
- * The LMDB files of the embedded store, shared by all processes of one machine.
+ * The LMDB files in a data directory, which all processes of a machine share.
  *
- *   <data dir>/sites/        sites, API keys and the audit log. Every write is on disk before it is answered.
- *   <data dir>/state/        limits, used nonces and redemption records. Not synced: trusted only while the machine stays up.
- *                            After a reboot it is deleted and gets a new epoch, so whatever was issued before is refused,
- *                            not accepted twice. Restarts and crashes of powgate lose nothing.
- *   <data dir>/owner.<pid>   which PID namespace uses the directory; see owner.ts
+ *   sites/        sites, API keys and the audit log: on disk before a write is answered
+ *   state/        limits, used nonces, redemption records, meters: not synced, so deleted after a reboot. The new epoch then
+ *                 refuses what was issued before. A crash of powgate loses nothing.
+ *   owner.<pid>   see owner.ts
  */
 
 import { randomInt } from 'node:crypto'
@@ -28,14 +27,13 @@ export type SitesEnvironment = ReturnType<typeof openSites>
 export type StateEnvironment = ReturnType<typeof openState>
 
 /**
- * A start deletes files of another layout, as after a reboot: their records could not be found. In a roll, workers refuse
- * instead: others still write that layout.
+ * A start deletes a state of another layout, as after a reboot. In a roll, workers refuse instead: others still write it.
  */
 const STATE_LAYOUT = 5
 const LAYOUT_MARK = ` layout ${STATE_LAYOUT}`
 
 /**
- * @param makes whether to create a missing directory
+ * @param makes whether to create it
  * @throws StoreSetupError
  */
 export function prepareDataDir(dataDir: string, makes: boolean): void {
@@ -53,7 +51,7 @@ export function prepareDataDir(dataDir: string, makes: boolean): void {
   }
 }
 
-/** Not by `recursive`: below /proc, where nothing can be made, that never returns (Node.js 20). */
+/** Not by `recursive`, which never returns below /proc (Node.js 20). */
 function makeDir(path: string): void {
   if (existsSync(path)) return
   makeDir(dirname(path))
@@ -79,18 +77,15 @@ export function openSites(dataDir: string) {
     const openDb = (name: string) => file.root.openDB<string, string>(name, { encoding: 'string' })
     return file.hold(() => ({
       file,
-      /** By `s/<site key>` or `k/<key id>`. */
       records: openDb('records'),
-      /** See records.ts. */
       changes: openDb('changes'),
       audit: openDb('audit'),
-      /** When each API key was last used. */
       uses: openDb('uses'),
     }))
   })
 }
 
-/** Throws StoreSetupError, also for another layout. */
+/** @throws StoreSetupError, also for another layout */
 export function openState(dataDir: string) {
   return orSetupError(dataDir, () => {
     const mark = textOf(bootFile(dataDir))
@@ -102,9 +97,8 @@ export function openState(dataDir: string) {
     const bytes = { encoding: 'binary', keyEncoding: 'binary' } as const
     return file.hold(() => ({
       file,
-      /** Address logs with used nonces, callers and API keys; see requests.ts. */
+      /** This and `marks`: see requests.ts. */
       windows: root.openDB<Buffer, Buffer>('windows', bytes),
-      /** Redemption records, and other used nonces; see requests.ts. */
       marks: root.openDB<Buffer, Buffer>('marks', bytes),
       /** Written to test the disk. */
       probe: root.openDB<string, string>('probe', { encoding: 'string' }),
@@ -115,7 +109,7 @@ export function openState(dataDir: string) {
 
 const metaOf = ({ root }: LockedFile) => root.openDB<number, string>('meta', {})
 
-/** For processes that open the state later. */
+/** For processes that open the state from now on. */
 export function setEpoch({ file }: Pick<StateEnvironment, 'file'>, epoch: number): void {
   const meta = file.hold(() => metaOf(file))
   file.write(() => meta.putSync('epoch', epoch))
@@ -142,7 +136,7 @@ function orSetupError<T>(dataDir: string, action: () => T): T {
   }
 }
 
-/** Deletes another boot's state. Only the primary may, before it forks: no process may have the files open. */
+/** Deletes another boot's state. For the primary before it forks: no process may have the files open. */
 export function discardStaleState(dataDir: string, bootId = machineBootId()): void {
   if (isStateOfThisBoot(dataDir, bootId)) return
   const path = join(dataDir, 'state')
@@ -151,7 +145,7 @@ export function discardStaleState(dataDir: string, bootId = machineBootId()): vo
   writeFileSync(bootFile(dataDir), bootId + LAYOUT_MARK)
 }
 
-/** The next start discards the state. */
+/** The next start will discard the state. */
 export function forgetBoot(dataDir: string): void {
   rmSync(bootFile(dataDir), { force: true })
 }

@@ -1,7 +1,6 @@
 /**
- * Checks a data directory's files before they are opened, so that damage is a line of text, not a crash or an empty store.
- * Damaged sites stop the start: there is no second copy. A damaged state is deleted, as after a reboot: what was issued before
- * is refused, not accepted twice.
+ * Checks a data directory's files before they are opened (lmdb-file.ts). Damaged sites stop the start: there is no second copy.
+ * A damaged state is deleted, as after a reboot.
  */
 
 import { existsSync, readdirSync, rmSync, statfsSync } from 'node:fs'
@@ -10,7 +9,7 @@ import { StoreSetupError } from '../store.ts'
 import { discardStaleState } from './environment.ts'
 import { damageOf } from './lmdb-file.ts'
 
-/** On a full disk LMDB's lock file would end the process. */
+/** With less, LMDB's lock file would end the process. */
 const FREE_BYTES_MIN = 2 ** 20
 
 const FILE = 'data.mdb'
@@ -19,14 +18,14 @@ const LOCKS = ['sites-lock', 'state-lock'] as const
 type Part = 'sites' | 'state' | (typeof LOCKS)[number]
 
 /**
- * For the primary before it forks: no process may have the files open.
+ * For the primary before it forks.
  *
- * @returns what was wrong with a damaged state that was deleted
- * @throws StoreSetupError for what cannot be repaired
+ * @returns what was wrong with a state that was deleted
+ * @throws StoreSetupError
  */
 export function prepareFiles(dataDir: string): string | undefined {
   checkRoom(dataDir)
-  // Lock files hold no data.
+  // These hold no data.
   for (const part of LOCKS)
     if (damageIn(dataDir, part) !== undefined) rmSync(join(dataDir, part), { recursive: true, force: true })
   checkSites(dataDir)
@@ -34,13 +33,13 @@ export function prepareFiles(dataDir: string): string | undefined {
   discardStaleState(dataDir)
   const damage = damageIn(dataDir, 'state')
   if (damage === undefined) return undefined
-  // The boot id's file stays: the empty state is of this boot.
+  // Not the boot id: the empty state is of this boot.
   for (const name of [FILE, 'lock.mdb'])
     rmSync(join(dataDir, 'state', name), { recursive: true, force: true })
   return damage
 }
 
-/** Fewer free bytes than are needed; undefined if there are enough, or if the file system does not tell. */
+/** The free bytes, if too few; undefined also if the file system does not tell. */
 export function scarceBytes(dataDir: string): number | undefined {
   try {
     const { blocks, bavail, bsize } = statfsSync(dataDir)
@@ -59,7 +58,7 @@ function checkRoom(dataDir: string): void {
   )
 }
 
-/** @throws StoreSetupError if damaged or gone */
+/** @throws StoreSetupError */
 export function checkSites(dataDir: string): void {
   const damage = damageIn(dataDir, 'sites') ?? lossOfSites(dataDir)
   if (damage === undefined) return
@@ -69,13 +68,13 @@ export function checkSites(dataDir: string): void {
   )
 }
 
-/** A service opens its sites before its state, so a state alone means lost sites. */
+/** A service opens its sites first, so a state alone means lost sites. */
 function lossOfSites(dataDir: string): string | undefined {
   const [sites, state] = (['sites', 'state'] as const).map(part => existsSync(join(dataDir, part, FILE)))
   return state && !sites ? `${FILE} is missing, though there is a state beside it` : undefined
 }
 
-/** After a crash: which file is damaged, and how. */
+/** Which file is damaged, and how. */
 export function damageOfFiles(dataDir: string): string | undefined {
   for (const part of ['sites', 'state', ...LOCKS] as const) {
     const damage = damageIn(dataDir, part)
@@ -89,7 +88,7 @@ export function damageIn(dataDir: string, part: Part): string | undefined {
   const folder = join(dataDir, part)
   try {
     if (!existsSync(folder)) return undefined
-    // LMDB makes the lock file first, and a new data file if there is none.
+    // LMDB makes lock.mdb first, and would make a new data file.
     const isThere = readdirSync(folder).includes(FILE)
     if (!isThere) return existsSync(join(folder, 'lock.mdb')) ? `${FILE} is missing` : undefined
     return damageOf(join(folder, FILE), part === 'state')

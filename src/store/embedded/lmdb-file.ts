@@ -1,20 +1,16 @@
 /**
- * Finds damage in an LMDB file without LMDB, before a start opens it and after a worker crashed. LMDB trusts what it maps into
- * memory: damage ends the process, empties the store, or passes an older transaction for the last one, so that used tokens are
- * unused again. So every page in use is read here. LMDB keeps no checksums: a wrong byte inside a value is not found.
- *
- * All faults of test/store/lmdb-file.test.ts are found here. Reading all records through LMDB in another process found 53 of 75
- * overwritten pages, and 34 of 347 wrong bytes in a first page. It took 0.2 s of CPU time, not 0.01 s, for an empty store, and
- * 0.5 s, not 0.15 s, for 200,000 records.
+ * Finds damage in an LMDB file by reading every page in use, before a start opens it and after a worker crashed. LMDB itself
+ * trusts the file: damage ends the process, empties the store, or makes used tokens unused again. It keeps no checksums, so a
+ * wrong byte inside a value is not found.
  *
  *   page      | number 8 | transaction 8 | - 2 | flags 2 | lower 2, upper 2 (or pages 4) | offsets 2 each ... | nodes |
- *             lower, upper and the offsets are counted from the end of this header of 24 bytes
- *   meta      at: magic 24, version 28, page size and free tree 48, main tree 96, last page 144, transaction 152, boot 160
- *   tree      | - 4 | flags 2 | depth 2 | branch pages 8 | leaf pages 8 | pages of long values 8 | entries 8 | root 8 |
+ *             lower, upper and offsets count from the end of this header of 24 bytes
+ *   meta      a page with fields at MAGIC_AT and so on; the free tree's first 4 bytes are the page size
+ *   tree      | - 4 | flags 2 | depth 2 | Counts 8 each | root 8 |
  *   node      | child or length 4 (of a child 6) | flags 2 | key length 2 | key | value |
  *
- * This is lmdb 3.5 (liblmdb/mdb.c) on a 64-bit little-endian machine. The first two pages are metas of the last two
- * transactions. A transaction overwrites no page of the one before, so a file in use can be checked while nothing is committed.
+ * So lmdb 3.5 (liblmdb/mdb.c) writes on a 64-bit little-endian machine. The first two pages are metas of the last two
+ * transactions. A transaction overwrites no page of the one before, so a file in use can be checked between commits.
  */
 
 import { closeSync, fstatSync, openSync, readSync } from 'node:fs'
@@ -31,21 +27,20 @@ const MAGIC = 0xbeefc0de
 const VERSION = 2
 const [BRANCH, LEAF, OVERFLOW, META] = [0x01, 0x02, 0x04, 0x08]
 const [LONG, TREE] = [0x01, 0x02]
-/** The free tree's keys are numbers; some transactions of lmdb set one more flag. */
+/** The free tree's keys are numbers; some transactions set one more flag. */
 const [FREE_FLAGS, FREE_FLAGS_MORE] = [0x08, 0x1000]
-/** This many of the last pages may be allocated and not yet written. */
+/** Last pages that may be allocated and not yet written. */
 const UNWRITTEN_MAX = 65_536
 const EMPTY_ROOT = 0xffffffffffffffffn
-/** At least one of the two metas. */
+/** At least one meta. */
 const START_BYTES = 8192
 const TRIES = 3
 
 class Damage extends Error {}
 
 /**
- * @param mustBeOfThisBoot whether it was certainly written since the machine started
  * @returns what is wrong; undefined also if it changed so fast that it must be in use
- * @throws the system's error if it cannot be read
+ * @throws if it cannot be read
  */
 export function damageOf(path: string, mustBeOfThisBoot = false): string | undefined {
   const file = openSync(path, 'r')
@@ -53,7 +48,7 @@ export function damageOf(path: string, mustBeOfThisBoot = false): string | undef
     for (let tried = 0; tried < TRIES; tried++) {
       const before = read(file, 0, START_BYTES)
       const damage = attempt(() => check(file, mustBeOfThisBoot))
-      // A busy process changes the metas during the check: each transaction writes one.
+      // A transaction during the check has changed a meta.
       if (damage === undefined || before.equals(read(file, 0, START_BYTES))) return damage
     }
     return undefined
@@ -95,7 +90,7 @@ function check(file: number, mustBeOfThisBoot: boolean): void {
   const metas = metasOf(file, size)
   const [latest] = metas as [Meta, ...Meta[]]
   must(latest.isOfThisBoot || !mustBeOfThisBoot, WRONG_METAS)
-  // After a crash of the machine LMDB goes back to the last state on disk, so one whole meta is enough.
+  // After a crash of the machine LMDB goes back to the last state on disk, so one good meta is enough.
   const usable = latest.isOfThisBoot ? [latest] : metas
   const damages = usable.map(meta =>
     attempt(() => {
@@ -116,7 +111,7 @@ function metasOf(file: number, size: number): Meta[] {
   must(size >= 2 * pageBytes, `it ends after ${size} bytes, within its first two pages`)
   const second = metaAt(file, pageBytes)
   if (second?.pageBytes !== pageBytes) throw new Damage('its second page is not that of an LMDB file')
-  // Transactions write the two alternately. A wrong number would make the older pass for the latest.
+  // Transactions write the two in turn. A wrong number would make the older pass for the latest.
   const [even, odd] = [first.transaction, second.transaction]
   const isNew = even === 0n && odd === 0n
   const areInTurn = even % 2n === 0n && (even - odd === 1n || odd - even === 1n)
@@ -137,7 +132,7 @@ function metaAt(file: number, position: number): Meta | undefined {
     page.readUInt32LE(MAGIC_AT) === MAGIC &&
     page.readUInt16LE(VERSION_AT) === VERSION
   if (!isMeta) return undefined
-  // lmdb records the boot id's first group.
+  // The boot id's first group.
   const boot = page.readBigUInt64LE(BOOT_AT).toString(16).padStart(8, '0')
   return {
     page,
@@ -147,17 +142,15 @@ function metaAt(file: number, position: number): Meta | undefined {
   }
 }
 
-/** Branch pages, leaf pages, pages of long values, entries. */
-type Counts = [number, number, number, number]
+type Counts = [branchPages: number, leafPages: number, longPages: number, entries: number]
 
-/** As one transaction left them. */
+/** Of one transaction. */
 class Pages {
   readonly #file: number
   readonly #size: number
   readonly #meta: Meta
   readonly #seen: Uint8Array
-  /** That wrote the newest page. */
-  #newest = 0n
+  #newestTransaction = 0n
 
   constructor(file: number, size: number, meta: Meta) {
     this.#file = file
@@ -171,10 +164,10 @@ class Pages {
     const { page } = this.#meta
     this.#tree(page, FREE_TREE_AT)
     this.#tree(page, MAIN_TREE_AT)
-    // New pages follow the last one. A wrong number would overwrite used pages, or point far beyond the memory map.
+    // New pages follow the last: a wrong number would overwrite used ones, or leave the memory map.
     const last = page.readBigUInt64LE(LAST_PAGE_AT)
     must(last >= this.#seen.lastIndexOf(1) && last <= this.#seen.length + UNWRITTEN_MAX, WRONG_METAS)
-    return this.#newest
+    return this.#newestTransaction
   }
 
   #tree(bytes: Buffer, at: number): void {
@@ -205,7 +198,7 @@ class Pages {
     }
   }
 
-  /** @returns its pages if it is a long value */
+  /** @returns its pages, if it is a long value */
   #value(number: number, page: Buffer, at: number): number {
     const flags = page.readUInt16LE(at + 4)
     const start = at + NODE_BYTES + page.readUInt16LE(at + 6)
@@ -238,7 +231,7 @@ class Pages {
     const isRight = page.readBigUInt64LE(0) === BigInt(number) && written <= transaction
     const isCounted = kind !== OVERFLOW || page.readUInt32LE(20) === count
     this.#must(isRight && isCounted && page.readUInt16LE(18) === kind, number)
-    if (written > this.#newest) this.#newest = written
+    if (written > this.#newestTransaction) this.#newestTransaction = written
     return page
   }
 

@@ -1,4 +1,4 @@
-/** Imported before lmdb, whose binary needs a newer glibc than Node.js: its own error says little. */
+/** Imported before lmdb, whose binary needs a newer glibc than Node.js and says so badly. */
 
 import { StoreSetupError } from '../store.ts'
 

@@ -1,10 +1,9 @@
 /**
- * The meters (domain/meters.ts) in LMDB, in the database of windows. A network's meter comes just after its addresses: on a
- * page that the same transaction reads and writes anyway.
+ * The meters (domain/meters.ts), in the database of windows:
  *
  *   | m:all, m:<site>:..., or a<network>m |  -> | dead from, seconds of the monotonic clock 4 | record of domain/meters.ts |
  *
- * Like all of the state they are gone after a reboot, and learn again within the first hour.
+ * A network's meter comes just after its addresses, on a page that the transaction reads and writes anyway.
  */
 
 import type { Database } from 'lmdb'
@@ -24,20 +23,20 @@ import type { Metering } from '../store.ts'
 
 type Windows = Database<Buffer, Buffer>
 
-const RECORD_OFFSET = 4
+/** In a window or a meter. */
+export const RECORD_OFFSET = 4
 const [COLON, ADDRESS, METER] = [0x3a, 0x61, 0x6d]
 const keys = new ReusedBytes()
-/** lmdb copies it before it returns. */
 const reusedValue = Buffer.allocUnsafeSlow(RECORD_OFFSET + METER_BYTES)
 
-/** Of one transaction: each is read once, and written once if it changed. */
+/** Each is read once a transaction, and written once if it changed. */
 export class TransactionMeters {
   readonly #windows: Windows
-  /** By the names of shared ones, and the keys of networks. */
+  /** By name. */
   #meters = new Map<string, Meter>()
   #monotonicMs = 0
   #wallMs = 0
-  /** Then no network gets a new meter, so that meters alone never fill the files. */
+  /** Then no network gets a new meter: meters alone never fill the files. */
   isHalfFull = false
 
   constructor(windows: Windows) {
@@ -45,7 +44,7 @@ export class TransactionMeters {
   }
 
   begin(monotonicMs: number, wallMs: number): void {
-    this.#meters = new Map() // not cleared, for the reason in requests.ts
+    this.#meters = new Map() // not cleared, as in requests.ts
     this.#monotonicMs = monotonicMs
     this.#wallMs = wallMs
   }
@@ -79,7 +78,7 @@ export class TransactionMeters {
   }
 }
 
-/** @param name of a shared meter, or from `networksOf` */
+/** @param name of a shared meter, or of a network */
 export function keyOf(name: string): Buffer {
   const isShared = name.charCodeAt(1) === COLON
   const key = keys.ofLength(isShared ? name.length : name.length + 2)
@@ -92,7 +91,7 @@ export function keyOf(name: string): Buffer {
   return key
 }
 
-/** undefined for keys of anything else. Networks' names have 8 characters (domain/address-tags.ts). */
+/** undefined for other keys. Networks' names have 8 characters (domain/address-tags.ts). */
 export function networkOf(key: string): string | undefined {
   return /^a[\w-]{8}m$/.test(key) ? key.slice(1, -1) : undefined
 }

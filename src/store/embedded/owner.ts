@@ -1,11 +1,7 @@
 /**
- * Which PID namespace uses a data directory. LMDB knows its users by process id: processes of two containers would take each
- * other for dead, and break the files. Processes of one namespace may share the directory.
- *
- *   <data dir>/owner.<pid>   `<boot id> <PID namespace>` of a running service, which renews its time of change every second
- *
- * A crash leaves the file, so a start waits until it is old, and gives up only if it is still renewed. Each service has its own
- * file, since services of one namespace may end one by one.
+ * Keeps services of two PID namespaces out of one data directory. LMDB knows processes by their ids, so those of two containers
+ * would take each other for dead, and break the files. Each service has a file `owner.<pid>` with its boot id and namespace, which
+ * it touches every second. A crash leaves the file, so a start waits until it is old.
  */
 
 import {
@@ -25,7 +21,7 @@ import { machineBootId } from './environment.ts'
 
 const NAME = 'owner.'
 const RENEWED_MS = 1000
-/** Without renewal for this long, the service has ended. */
+/** After this without a touch, the service has ended. */
 const OLD_MS = 10_000
 const LOOKS_MS = 250
 const READ_BACK_MS = 50
@@ -41,8 +37,8 @@ export function refuseForeignOwner(dataDir: string): void {
 }
 
 /**
- * @param onWaiting called once if there is another owner, which may have crashed
- * @throws StoreSetupError if it stays longer than a crashed one would
+ * @param onWaiting called if there is another owner, which may have crashed
+ * @throws StoreSetupError if it goes on
  */
 export async function ownDataDir(dataDir: string, onWaiting: (line: string) => void): Promise<void> {
   const waitUntilMs = performance.now() + OLD_MS + RENEWED_MS
@@ -64,7 +60,7 @@ export async function ownDataDir(dataDir: string, onWaiting: (line: string) => v
   process.on('exit', () => orNothing(() => rmSync(file, { force: true })))
 }
 
-/** Or was killed within the last ten seconds. */
+/** Also for ten seconds after a crash. */
 export function hasOwner(dataDir: string): boolean {
   return ownersIn(dataDir).some(isRenewed)
 }
@@ -91,13 +87,12 @@ function ownersIn(dataDir: string): string[] {
     .map(name => join(dataDir, name))
 }
 
-/** False also if the file has gone. */
 function isRenewed(file: string): boolean {
   const { mtimeMs } = statSync(file, { throwIfNoEntry: false }) ?? { mtimeMs: 0 }
   return Math.abs(Date.now() - mtimeMs) < OLD_MS
 }
 
-/** The same for all without namespaces (macOS). */
+/** Without namespaces (macOS) all are the same. */
 function ownerHere(): string {
   const namespace = '/proc/self/ns/pid'
   return `${machineBootId()} ${existsSync(namespace) ? readlinkSync(namespace) : ''}`

@@ -1,8 +1,10 @@
 /**
- * Sites, API keys and the audit log in LMDB. Every write is on disk before its promise resolves, except last uses.
+ * Sites, API keys and the audit log in LMDB. The databases (records' names are those of members.ts):
  *
- * `changes` is one ordered map: `revision` -> number of the last change; `at/<revision>` -> record; `last/<record>` -> revision
- * of its last change (so that a record is listed once). `audit` has the entry of each change by `at/<revision>`.
+ *   records   <record> -> JSON
+ *   changes   revision -> number of the last change | at/<revision> -> record | last/<record> -> revision of its last change
+ *   audit     at/<revision> -> JSON of the change's entry
+ *   uses      <key id> -> Unix ms
  */
 
 import {
@@ -110,7 +112,7 @@ export class EmbeddedRecords extends Members implements SiteStore {
 
   async noteUses(noted: ReadonlyMap<string, number>): Promise<void> {
     const { file, uses } = this.#sites
-    // Called between requests, so it must not wait for the disk.
+    // Between requests, so without a wait for the disk.
     file.writeUnflushed(() => {
       for (const [id, atMs] of noted) if (atMs > Number(uses.get(id) ?? 0)) uses.putSync(id, String(atMs))
     })
@@ -140,7 +142,6 @@ export class EmbeddedRecords extends Members implements SiteStore {
     return meters.site
   }
 
-  /** None of another boot, whose state the next start deletes. */
   async #readMeters(names: readonly string[]): Promise<readonly (Meter | undefined)[]> {
     if (!isStateOfThisBoot(this.#dataDir)) return names.map(() => undefined)
     const { file, windows } = openState(this.#dataDir)
@@ -157,7 +158,7 @@ export class EmbeddedRecords extends Members implements SiteStore {
     const { file, records } = this.#sites
     let json = records.get(member)
     if (json === undefined) {
-      // A snapshot is a millisecond or more old: another process may have written since.
+      // Another process may have written since this snapshot.
       file.root.resetReadTxn()
       json = records.get(member)
     }
@@ -180,7 +181,7 @@ export class EmbeddedRecords extends Members implements SiteStore {
     return [...range].map(({ key, value }) => [value, Number(key.slice(AT.length))])
   }
 
-  /** Within a transaction. */
+  /** In a transaction. */
   #write(change: RecordChange, author: Author): void {
     const { records, changes, audit } = this.#sites
     const member = memberOf(change)
@@ -195,7 +196,7 @@ export class EmbeddedRecords extends Members implements SiteStore {
     audit.putSync(changeKey(revision), JSON.stringify(entry))
   }
 
-  /** Never before the last entry, even if the clock stepped back. */
+  /** Not before the last entry, even if the clock stepped back. */
   #entryTime(): number {
     const [last] = this.#sites.audit.getRange({ reverse: true, limit: 1 })
     const lastAt = last === undefined ? 0 : (JSON.parse(last.value) as AuditEntry).at

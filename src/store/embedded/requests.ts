@@ -1,15 +1,15 @@
 /**
- * The request operations on LMDB. All operations of one event-loop turn run in ONE synchronous transaction, and are answered
- * after its commit. LMDB serialises transactions over all processes of the machine.
+ * The request operations on LMDB. Those of an event-loop turn run in ONE synchronous transaction, and are answered after its
+ * commit.
  *
  *   windows   | kind 1 | address or key id |  -> | dead from, seconds 4 | record of domain/address-log.ts or limits.ts |
  *             | name of a meter |             -> see meters.ts
  *   marks     | kind 1 | nonce 16 |           -> | dead from: wall clock, seconds 4 | monotonic clock, seconds 4 | claim |
  *
- * Windows, and used nonces in address logs, use the machine's monotonic clock: all processes share it, nothing sets it, and
- * the state does not outlive the boot. Marks are redemption records and all other used nonces. Tokens expire by the wall clock,
- * which can be set, so a mark is dead only when both clocks say so: no step, back or ahead and back again, lets a token be
- * redeemed twice. Nonces start with their issue time, so marks of one time lie together. Dead entries are swept in slices.
+ * Windows use the monotonic clock, which nothing sets: all processes share it, and the state does not outlive the boot. Marks are
+ * redemption records, and used nonces that an address log does not hold. Tokens expire by the wall clock, which can be set, so a
+ * mark is dead only when both clocks say so: no step lets a token be redeemed twice. Nonces start with their issue time, so marks
+ * of one time lie together.
  */
 
 import type { Database } from 'lmdb'
@@ -41,24 +41,23 @@ import {
   UNAVAILABLE,
 } from '../store.ts'
 import type { StateEnvironment } from './environment.ts'
-import { keyOf as meterKey, TransactionMeters } from './meters.ts'
+import { keyOf as meterKey, RECORD_OFFSET, TransactionMeters } from './meters.ts'
 
 const [ADDRESS, CALLER, API_KEY] = ['a', 'c', 'k']
 const [USED, REDEEMED] = [0x6e, 0x72]
 
 const IF_ABSENT = { noOverwrite: true }
 
-/** One each: lmdb copies keys and values before it returns. */
+/** Reused, since lmdb copies keys and values before it returns. */
 const keys = new ReusedBytes()
 const values = new ReusedBytes()
 const records = new ReusedBytes()
-/** Of a window's record, of a mark's claim. */
-const RECORD_OFFSET = 4
-const CLAIM_OFFSET = 8
+/** In a mark. */
+export const CLAIM_OFFSET = 8
 
 /**
- * MDB_BAD_TXN: about one commit in some million fails with lmdb 3.5.6 ("reserved freelist had a data entry with zero-size").
- * It is undone, and the data stay whole.
+ * MDB_BAD_TXN: lmdb 3.5.6 miscounts its free pages ("reserved freelist had a data entry with zero-size"), and one commit in some
+ * million fails. It is undone.
  */
 const BAD_TRANSACTION = -30_782
 
@@ -67,10 +66,8 @@ type Spend = NonNullable<SolutionRequest['spend']>
 type Answer = ChallengeAdmission | SolutionAdmission | RedemptionAdmission
 
 interface Operation {
-  /** In the transaction. */
   readonly run: (request: never) => Answer
   readonly request: ChallengeRequest | SolutionRequest | RedemptionRequest
-  /** After the commit. */
   readonly done: Done<never>
 }
 
@@ -96,19 +93,16 @@ export class EmbeddedRequests implements RequestStore {
   #queue: Operation[] = []
   /** By `performance.now`. */
   #queuedAtMs = 0
-  /** Of this transaction, monotonic. */
+  /** Monotonic, of this transaction. */
   #nowMs = 0
-  /**
-   * Windows of callers and API keys charged in this transaction: a few make many requests, so each is read and written once.
-   */
+  /** Windows of callers and API keys, of which a few make many requests: each is read and written once a transaction. */
   #charged = new Map<string, Buffer>()
   readonly meters: TransactionMeters
   /** undefined: start at the first key. */
   #windowsSweptTo: Buffer | undefined
   #marksSweptTo: Buffer | undefined
-  /** Set by the owner, at the files' bound. */
+  /** Set by the store: the files' bound is reached, the disk is full. */
   isFull = false
-  /** Set by the owner, on a full disk. */
   lacksRoom = false
 
   constructor(
@@ -168,7 +162,6 @@ export class EmbeddedRequests implements RequestStore {
     this.#queue.push(operation)
   }
 
-  /** Commits the queue. The owner also calls this before it closes the files. */
   readonly flush = (): void => {
     const operations = this.#queue
     if (operations.length === 0) return
@@ -178,10 +171,7 @@ export class EmbeddedRequests implements RequestStore {
     for (let index = 0; index < operations.length; index++) operations[index]!.done(answers[index] as never)
   }
 
-  /**
-   * A failed transaction has no effect, so it is retried once. After that, LMDB may have miscounted its free pages: half a
-   * transaction may work, on other pages.
-   */
+  /** A failed transaction has no effect, so it is tried again; on BAD_TRANSACTION by halves, which may use other pages. */
   #commit(operations: readonly Operation[]): readonly Answer[] {
     try {
       return this.#transact(operations)
@@ -201,8 +191,8 @@ export class EmbeddedRequests implements RequestStore {
 
   #transact(operations: readonly Operation[]): readonly Answer[] {
     return this.#state.file.write(() => {
-      this.#nowMs = this.#clocks.monotonicMs() // under the write lock: no process has used a later time
-      // Not cleared: V8 links a cleared map's table to the next, and an old table keeps all later ones alive.
+      this.#nowMs = this.#clocks.monotonicMs() // under the lock: no process has used a later time
+      // Not cleared: in V8 an old table keeps all later ones alive.
       this.#charged = new Map()
       this.meters.begin(this.#nowMs, this.#clocks.wallMs())
       const results = operations.map(({ run, request }) => run(request as never))
@@ -231,7 +221,7 @@ export class EmbeddedRequests implements RequestStore {
     const { failures, accepted } = decision
     const { metering } = request
     const meters = metering && this.meters.of(metering)
-    // A literal each time: spreading and adding costs V8 (Node.js 20) 4 us and a hidden class.
+    // Literals: spreading costs V8 (Node.js 20) 4 us and a hidden class.
     if (spend === undefined) return { status: 'admitted', failures, accepted, meters, nonce: 'untouched' }
     const isSpent = isPresent && !decision.isUsed && (!hasOwnMark || this.#spendApart(spend))
     if (!isSpent) return { status: 'admitted', failures, accepted, meters, nonce: 'used' }
@@ -295,9 +285,8 @@ export class EmbeddedRequests implements RequestStore {
   }
 
   /**
-   * undefined if dead: its times wrap after 4.6 hours, and would look recent.
-   *
-   * @returns a copy, valid until the next call: `getBinaryFast` overwrites lmdb's buffer
+   * A copy, since `getBinaryFast` will overwrite its buffer; valid until the next call. undefined if dead: times wrap after 4.6
+   * hours, and would look recent.
    */
   #readWindow(key: Buffer): Buffer | undefined {
     const value = this.#state.windows.getBinaryFast(key)
@@ -320,7 +309,7 @@ export class EmbeddedRequests implements RequestStore {
     mark.readUInt32BE(0) * 1000 <= this.#clocks.wallMs() &&
     mark.readUInt32BE(4) * 1000 <= this.#clocks.monotonicMs()
 
-  /** @returns whether it was written: with IF_ABSENT, only if there was none */
+  /** @returns whether it was written */
   #mark(key: Buffer, expiresAtMs: number, claim: string, how?: typeof IF_ABSENT): boolean {
     const mark = values.ofLength(CLAIM_OFFSET + claim.length)
     const restMs = Math.max(0, expiresAtMs - this.#clocks.wallMs())
@@ -334,7 +323,7 @@ export class EmbeddedRequests implements RequestStore {
   /**
    * Removes the dead among the next `count` windows and marks.
    *
-   * @returns the larger share of dead ones, 0 to 1; undefined if both tables ended in this call
+   * @returns the larger share of dead ones; undefined if both tables ended
    */
   sweep(count: number): number | undefined {
     const { windows, marks } = this.#state
@@ -357,7 +346,7 @@ export class EmbeddedRequests implements RequestStore {
     const range = database.getRange({ ...(start === undefined ? {} : { start }), limit: count })
     const entries = [...range]
     const dead = entries.filter(({ value }) => isDead(value))
-    // Read again under the write lock: another process may have rewritten an entry.
+    // Read again under the lock: another process may have rewritten it.
     if (dead.length > 0) {
       this.#state.file.write(() => {
         for (const { key } of dead) {
@@ -373,14 +362,14 @@ export class EmbeddedRequests implements RequestStore {
   }
 }
 
-/** @param name kind, then address or key id: one-byte characters */
+/** @param name one-byte characters */
 function windowKey(name: string): Buffer {
   const key = keys.ofLength(name.length)
   writeText(key, 0, name)
   return key
 }
 
-/** The keys of its windows, and of its network's meter. */
+/** Of its windows, and its network's meter. */
 export function keysOf(windows: Database<Buffer, Buffer>, addressKey: string): readonly Buffer[] {
   const starts = [ADDRESS, CALLER].map(kind => kind + addressKey)
   const found = starts.flatMap(start => {

@@ -1,5 +1,3 @@
-/** The store on LMDB: no server, no set-up. A machine's workers share it, and it survives restarts. */
-
 import type { Store, StoreListener, StoreStatus, StoreTrouble } from '../store.ts'
 import { openState, type StateEnvironment } from './environment.ts'
 import { scarceBytes } from './inspection.ts'
@@ -10,15 +8,14 @@ interface EmbeddedStoreOptions extends StoreListener {
   readonly dataDir: string
   /** Of the state's files. */
   readonly bytesMax: number
-  /** Removes expired entries; one process per machine is enough. */
   readonly sweeps: boolean
   readonly clocks?: EmbeddedClocks
 }
 
 const SWEEP_COUNT = 500
 /**
- * A sweep reads live entries too, so the pause is short only while many are dead: then up to 100,000 a second are read, and
- * dead entries never outnumber live ones for long. Otherwise a sweep costs next to nothing.
+ * A sweep reads live entries too, so the pause is short only while many are dead: at 100,000 entries a second, the dead never
+ * outnumber the living for long.
  */
 const SWEEP_PAUSES_MS = [
   { deadShareMin: 0.5, pauseMs: 5 },
@@ -75,9 +72,9 @@ export class EmbeddedStore implements Store {
   }
 
   readonly #onFault = (error: unknown): void => {
-    // lmdb 3.5.6 damages its memory when it cannot write a page, so that a worker ends after some hundred times
-    // ("malloc_consolidate(): invalid chunk size"). And a probe of one page may succeed where requests, of up to three, go on
-    // failing.
+    // On a full disk nothing is tried. lmdb 3.5.6 damages its memory when it cannot write a page, so a worker ends after some
+    // hundred times ("malloc_consolidate(): invalid chunk size"). And a probe of one page may succeed where requests, of up to
+    // three, fail.
     this.requests.lacksRoom = this.#isScarce()
     const cause = this.requests.lacksRoom ? 'the disk is full' : undefined
     if (this.#isUp)
@@ -93,7 +90,6 @@ export class EmbeddedStore implements Store {
     this.#timer = setTimeout(() => this.#maintain(), afterMs).unref()
   }
 
-  /** Sweeps, checks the bound, and sees whether a failed disk takes writes again. */
   #maintain(): void {
     let pauseMs = SWEEP_IDLE_MS
     try {
@@ -124,8 +120,7 @@ export class EmbeddedStore implements Store {
       if (deadShare === undefined) return SWEEP_IDLE_MS
       return SWEEP_PAUSES_MS.find(({ deadShareMin }) => deadShare >= deadShareMin)!.pauseMs
     } catch {
-      // LMDB can fail to commit a sweep (MDB_BAD_TXN: it miscounted its free pages) and still take other transactions. So the
-      // store is away only if a small write fails too. The slice is swept again later.
+      // MDB_BAD_TXN may fail a sweep and no other transaction, so the store is away only if a small write fails too.
       this.#probe()
       return SWEEP_IDLE_MS
     }
@@ -138,7 +133,7 @@ export class EmbeddedStore implements Store {
   #checkSize(): void {
     const { windows, marks, probe } = this.#state
     const used = [windows, marks, probe].reduce((bytes, database) => bytes + bytesOf(database.getStats()), 0)
-    // Twice in a row: a failed reading looks like a successful one.
+    // Twice in a row: a failed reading looks like a good one.
     const isOver = used > this.#options.bytesMax
     const isFull = isOver && this.#wasOver
     this.#wasOver = isOver
