@@ -1,5 +1,3 @@
-/** A connection to Redis: standalone, Sentinel or Cluster. */
-
 import { isIP } from 'node:net'
 import { type ConnectionOptions, createSecureContext } from 'node:tls'
 import type { RedisTarget } from '../../config/redis.ts'
@@ -15,19 +13,15 @@ import { orByText, type Script } from './scripts.ts'
 
 export const CLUSTER_SLOTS = 16384
 
-/**
- * An epoch holds only for the connection over which it was read, so calls go over one connection: a Cluster's redirections
- * come back as errors.
- */
+/** One connection: a Cluster's redirections come back as errors. */
 export type Server = Redis
 
-/** Resolves with the reply as text. */
+/** Resolves with text. */
 export type Ask = (name: string, ...args: string[]) => Promise<unknown>
 
 export interface Connection extends Link {
-  /** Asks the server that has the keys. Follows redirections, resends nothing else, and rejects at the deadline. */
+  /** Follows redirections, resends nothing else, and rejects at the deadline. */
   readonly ask: Ask
-  /** Replies are bytes. */
   readonly askBytes: Ask
   run(script: Script, keys: readonly string[], values: readonly string[], what: string): Promise<unknown>
 }
@@ -35,39 +29,38 @@ export interface Connection extends Link {
 /** Where Cluster and single server differ. */
 interface Link {
   readonly isCluster: boolean
-  /** undefined if there is no connection now, or the slot's server is not known. */
+  /** undefined if not known, or not connected. */
   serverOf(slot: number): Server | undefined
   send(command: Command): Promise<unknown>
-  /** Asks the Cluster which server has a key, for `serverOf`. */
+  /** For `serverOf`, asks the Cluster which server has a key. */
   locate(key: string): Promise<void>
   onReady(listener: () => void): void
   onLost(listener: (server: Server) => void): void
-  /** For a silent connection; a new one is made. */
+  /** Replaces a silent connection. */
   drop(server: Server): void
   /** Ends a connection attempt that takes too long. */
   unstick(slot: number): void
-  /** Of the time since it was last ready, without credentials. */
+  /** Since it was last ready; without credentials. */
   readonly lastError: () => string | undefined
   close(): void
 }
 
 const RECONNECT_MS_MAX = 200
 const SENTINEL_MS_MAX = 2000
-/** Longest wait while Redis loads its file: often it is ready sooner than it estimates. */
+/** While Redis loads its file: often it is ready sooner than it estimates. */
 const LOADING_MS = 100
 const DISCONNECT_MS = 500
 
 /**
- * How long a connection may be silent or incomplete before another is tried: a server may accept and then send nothing. Leaves
- * time for several round trips as long as a call's deadline, and bounds how soon a Redis that is back is found.
+ * How long a connection may be silent or incomplete before it is replaced: several slow round trips.
  */
 export function patienceMs(deadlineMs: number): number {
   return Math.max(500, 4 * deadlineMs)
 }
 
 /**
- * No queue, resends or retries: a call fails at once, and no script runs twice. After READONLY (this server is no longer the
- * primary) reconnect, but do not resend.
+ * No queue, resends or retries: a call fails at once, and no script runs twice. After READONLY (no longer the primary), 1
+ * reconnects, and 2 would also resend.
  */
 const CLIENT_OPTIONS = {
   protocol: 2,
@@ -114,7 +107,7 @@ function connectRedis(target: RedisTarget, patience: number): Link {
   const isStuck = stuckCheck(patience)
   const errors = noteErrors(client)
   let isClosed = false
-  // While a server loads its file, it accepts connections, and ioredis waits without an error.
+  // A server that loads its file accepts connections, and ioredis waits without an error.
   const askIfLoading = () => {
     if (client.status !== 'connect') return
     client.call('info', 'persistence').then(
@@ -123,7 +116,7 @@ function connectRedis(target: RedisTarget, patience: number): Link {
     )
   }
   client.on('connect', () => setTimeout(askIfLoading, LOADING_MS).unref())
-  // ioredis gives up for good if it is interrupted while it asks the Sentinels.
+  // ioredis gives up for good if interrupted while it asks the Sentinels.
   client.on('end', () => {
     if (!isClosed) setTimeout(() => !isClosed && client.connect().catch(() => {}), RECONNECT_MS_MAX).unref()
   })
@@ -135,7 +128,7 @@ function connectRedis(target: RedisTarget, patience: number): Link {
     onReady: listener => client.on('ready', listener),
     onLost: listener => client.on('close', () => listener(client)),
     drop: server => server.disconnect(true),
-    // Sentinel queries have their own deadlines, and must not be interrupted.
+    // Queries of Sentinels have their own deadlines.
     unstick: () => {
       if (client.status !== 'connect' || !isStuck(client.stream)) return
       errors.note(new Error(`no answer within ${patience} ms`))
@@ -174,7 +167,7 @@ function connectCluster(target: RedisTarget, patience: number): Link {
     isCluster: true,
     serverOf: slot => {
       const node = nodeOf(slot)
-      // A waiting connection connects when its first command is sent.
+      // A waiting connection connects at its first command.
       return node?.status === 'ready' || node?.status === 'wait' ? node : undefined
     },
     send: command => cluster.sendCommand(command) as Promise<unknown>,
@@ -198,8 +191,8 @@ function connectCluster(target: RedisTarget, patience: number): Link {
 }
 
 /**
- * Whether an attempt was first seen more than `patience` ms ago. It then counts as new: ioredis takes a while to end it, and
- * each call meanwhile adds a listener.
+ * Whether an attempt was first seen more than `patience` ms ago. It then counts as new: it takes a while to end, and each call
+ * adds a listener.
  */
 function stuckCheck(patience: number): (attempt: object) => boolean {
   const seenAtMs = new WeakMap<object, number>()
@@ -231,7 +224,7 @@ function sentinelOptions(target: RedisTarget, options: ReturnType<typeof dataOpt
     sentinels: [...target.nodes],
     name: target.primaryName!,
     sentinelCommandTimeout: SENTINEL_MS_MAX,
-    // For +switch-master. Without it a client stays with the demoted primary for ten seconds.
+    // Else a client stays with the demoted primary for ten seconds.
     failoverDetector: true,
     ...(sentinelUsername === undefined ? {} : { sentinelUsername }),
     ...(sentinelPassword === undefined ? {} : { sentinelPassword }),
@@ -242,11 +235,11 @@ function sentinelOptions(target: RedisTarget, options: ReturnType<typeof dataOpt
 function tlsOptions(target: RedisTarget): ConnectionOptions {
   const { ca, cert, key, name } = target.tls!
   const [node] = target.nodes
-  // Tells a single server with several certificates which one to use (SNI).
+  // SNI, for a server with several certificates.
   const host = target.kind === 'standalone' && isIP(node!.host) === 0 ? node!.host : undefined
   const servername = name ?? host
   return {
-    // Once: reading certificates takes milliseconds.
+    // Reading certificates takes milliseconds.
     secureContext: createSecureContext({
       ...(ca === undefined ? {} : { ca }),
       ...(cert === undefined ? {} : { cert }),
@@ -272,11 +265,11 @@ function noteErrors(client: Redis | Cluster) {
   return { note, last: () => last }
 }
 
-/** ioredis errors carry the command's arguments, keys and tokens among them, so only the message is passed on. */
+/** Only the message: ioredis' errors carry a command's arguments, with tokens and passwords. */
 function briefError(error: Error & { code?: string; lastNodeError?: Error }): string {
   const cause = error.lastNodeError ?? error
   const [line = ''] = cause.message.trim().split('\n')
-  // An unknown command's error repeats its arguments, which may include a password.
+  // An unknown command's message repeats them.
   return line.replace(/,? with args beginning with:.*$/, '') || error.code || 'connection failed'
 }
 
@@ -284,7 +277,7 @@ function briefError(error: Error & { code?: string; lastNodeError?: Error }): st
 export function withDeadline<T>(promise: Promise<T>, ms: number, what: string): Promise<T> {
   return new Promise<T>((resolve, reject) => {
     const timer = setTimeout(() => {
-      // A stalled event loop runs timers before it reads sockets, so read the sockets first.
+      // After a stall, timers run before sockets are read.
       setImmediate(() => reject(new Error(`${what}: no answer within ${ms} ms`)))
     }, ms)
     promise.then(resolve, reject).finally(() => clearTimeout(timer))
@@ -295,12 +288,11 @@ export function slotOf(key: string): number {
   return new Command('get', [key]).getSlot() ?? 0
 }
 
-/** A single Redis has one shard. */
 export function shardTags({ isCluster }: Pick<Connection, 'isCluster'>, count: number): readonly string[] {
   return isCluster ? evenlySpreadTags(count) : ['0']
 }
 
-/** One slot in each of `count` equal ranges spreads shards evenly over any Cluster. */
+/** One slot in each of `count` equal ranges: even over any Cluster. */
 export function evenlySpreadTags(count: number): string[] {
   const tags: string[] = []
   const slotsPerRange = CLUSTER_SLOTS / count

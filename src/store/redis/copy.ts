@@ -1,4 +1,4 @@
-/** Redis as source or target of `powgate store copy`. A Cluster keeps its shards, so both ends must have as many. */
+/** Redis as an end of `powgate store copy`. */
 
 import { describeTarget, type RedisTarget } from '../../config/redis.ts'
 import type { CopyEnd, StateEntry } from '../copy.ts'
@@ -10,8 +10,8 @@ import { RedisRecords } from './records.ts'
 const SCAN_COUNT = '1000'
 const [CALL_MS, OPEN_MS] = [10_000, 5000]
 /**
- * A service that starts trusts the memory if the clock was noted within 30 s (lua/epoch.lua). 25 s ahead leaves 55 s to start,
- * and a clock step that would use up a record's minute of margin is still noticed.
+ * A starting service trusts a clock noted within 30 s (lua/epoch.lua). 25 s ahead leaves it 55 s, and a step that would use up a
+ * record's minute of margin is still noticed.
  */
 const NOTED_AHEAD_MS = 25_000
 /** Everything but the epoch and what belongs to it. */
@@ -58,7 +58,7 @@ class RedisEnd implements CopyEnd {
     const epochs: number[] = []
     for (const start of this.#starts) {
       const [epoch, look] = (await this.#connection.ask('mget', `${start}epoch`, `${start}look`)) as string[]
-      // Records may be lost by a restart, a change of role or an eviction; see lua/epoch.lua.
+      // Records may be lost; see lua/epoch.lua.
       const { process, evicted } = await this.#process(start)
       const [noted, , notedEvicted = ''] = look?.split(' ') ?? []
       if (!epoch || noted !== process || notedEvicted !== evicted) return undefined

@@ -1,9 +1,6 @@
 /**
- * Whether the store is ready, from the states of all shards, and when to report that it went down or came up.
- *
- * Ready means that at least half of the shards answer. All hosts see the same Redis: if one primary of three fails over and
- * that made hosts unready, all would leave the load balancer, and the working two thirds would serve nobody. A host that
- * reaches fewer than half is probably cut off itself.
+ * Whether the store is ready, and reports of changes. Ready means that at least half of the shards answer: if one lost primary
+ * of three made hosts unready, all would leave the load balancer.
  */
 
 import type { StoreCause } from '../../domain/reason-words.ts'
@@ -11,13 +8,13 @@ import type { StoreListener } from '../store.ts'
 import { causeOf } from './inspection.ts'
 import type { Shard } from './shard.ts'
 
-/** Shards notice a lost server some milliseconds apart; one log line reports all. */
+/** Shards notice a lost server milliseconds apart; one log line reports all. */
 const GATHER_MS = 50
 const CAUSE_LOOK_MS = 500
 const CAUSE_TOLD_MS = 60_000
-/** Between reports: a server that evicts keys may lose some with every call. */
+/** A server that evicts keys may lose some with every call. */
 const FORGOTTEN_MS = 10_000
-/** At the start, wait this long for the other half of the shards. */
+/** At the start, the other half of the shards may follow. */
 const START_MS = 1000
 
 export class ShardHealth {
@@ -33,11 +30,7 @@ export class ShardHealth {
   #isToldDown = true
   #timer: NodeJS.Timeout | undefined
 
-  /**
-   * @param listener hears when the first shard goes down, why, when all are up again, and once of shards that lose memory
-   *   together
-   * @param connectionError the last since the connection was ready
-   */
+  /** @param connectionError the last since the connection was ready */
   constructor(shards: readonly Shard[], listener: StoreListener, connectionError: () => string | undefined) {
     this.#shards = shards
     this.#listener = listener
@@ -53,7 +46,6 @@ export class ShardHealth {
     return performance.now() - this.#startedAtMs > START_MS
   }
 
-  /** How much of the store answers, and why the rest does not. */
   describe(): string {
     const { length } = this.#shards
     return length === 1 ? this.cause() : `${this.#upCount()} of ${length} shards answer: ${this.cause()}`
@@ -111,7 +103,7 @@ export class ShardHealth {
     this.#timer = setInterval(() => this.#tellCause(), CAUSE_LOOK_MS).unref()
   }
 
-  /** The first symptom is rarely the cause, and causes change. Each is logged once a minute. */
+  /** The first symptom is rarely the cause, and causes change: each is told once a minute. */
   #tellCause(): void {
     const cause = causeOf(this.cause())
     const nowMs = performance.now()

@@ -6,12 +6,12 @@ import { type StoreListener, StoreSetupError, type StoreStatus, type StoreTroubl
 import { type Ask, CLUSTER_SLOTS, type Connection } from './connection.ts'
 
 const VERSION_MIN = [6, 2] as const
-/** A script's user lacks a command, which Redis 7.2 and later name. */
+/** A script's user lacks a command. */
 const NOT_ALLOWED = /can't run this command|no permissions to run/
 /** Waiting does not mend these. */
 const REFUSALS = /WRONGPASS|NOAUTH|NOPERM|invalid password/i
 
-/** The variables that are probably wrong, by the first matching error text. */
+/** The variables that are probably wrong; the first match counts. */
 const BLAMED: readonly (readonly [about: RegExp, variables: (target: RedisTarget) => readonly string[]])[] = [
   [/to sentinel .*(WRONGPASS|NOAUTH|NOPERM|invalid password)/i, ({ from }) => [from.sentinel]],
   [/NOAUTH/, ({ from }) => [from.password]],
@@ -23,7 +23,7 @@ const BLAMED: readonly (readonly [about: RegExp, variables: (target: RedisTarget
   [/self-signed|unable to (get|verify)/, () => ['POWGATE_REDIS_TLS_CA']],
 ]
 
-/** By the first matching error text. */
+/** The first match counts. */
 const CAUSES: readonly (readonly [about: RegExp, cause: StoreCause])[] = [
   [/WRONGPASS|NOAUTH|NOPERM|invalid password/i, 'auth'],
   [/ENOTFOUND|EAI_AGAIN/, 'name'],
@@ -37,7 +37,7 @@ const CAUSES: readonly (readonly [about: RegExp, cause: StoreCause])[] = [
 
 const POLL_MS = 20
 const CLOCK_APART_SECONDS_MAX = 1
-/** The one with the shortest round trip counts. */
+/** The shortest round trip counts. */
 const TIME_CALLS = 5
 
 export function troubleOf(target: RedisTarget, why: string): StoreTrouble {
@@ -51,7 +51,7 @@ export function causeOf(why: string): StoreCause {
   return CAUSES.find(([about]) => about.test(why))?.[1] ?? 'other'
 }
 
-/** Finds the command that a script's user lacks: most often INFO, which is in `@dangerous`. */
+/** Before Redis 7.2 the error names no command: most often it is INFO, which is in `@dangerous`. */
 async function refusedCommand(ask: Ask, why: string): Promise<string> {
   if (!NOT_ALLOWED.test(why)) return why
   const refusal = await ask('info', 'server').catch((error: Error) => error.message)
@@ -60,7 +60,7 @@ async function refusedCommand(ask: Ask, why: string): Promise<string> {
 }
 
 /**
- * @param reach rejects with the cause while the server is not reached
+ * @param reach rejects with the cause
  * @throws StoreSetupError after `openMs`, or if the server refuses for good, or lacks something
  */
 export async function untilUsable(
@@ -100,7 +100,6 @@ async function checkServer(ask: Ask, target: RedisTarget): Promise<void> {
   }
 }
 
-/** One line each. Skips what the server refuses to tell. */
 export async function adviceOn(ask: Ask, kind: RedisTarget['kind']): Promise<string[]> {
   const [persistence, replication, memory, cluster] = await Promise.all([
     infoOf(ask, 'persistence'),
@@ -200,7 +199,7 @@ export async function lookAt(ask: Ask): Promise<StoreStatus> {
   return { clockAheadSeconds: await clockAhead(ask), evictsBy, evictedKeys: Number(evictedKeys) }
 }
 
-/** In seconds, to the millisecond; 0 if unknown. */
+/** In seconds; 0 if unknown. */
 async function clockAhead(ask: Ask): Promise<number> {
   let [aheadMs, shortestMs] = [0, Number.POSITIVE_INFINITY]
   for (let call = 0; call < TIME_CALLS; call++) {

@@ -1,6 +1,5 @@
 /**
- * ioredis, and all that relies on more than its documentation promises. With another version, the start fails with a message,
- * instead of some later request.
+ * ioredis, and all that relies on more than it documents. With another version the start fails, instead of some later request.
  */
 
 import { connect, type Socket } from 'node:net'
@@ -11,7 +10,6 @@ import { StoreSetupError } from '../store.ts'
 
 export { Cluster, Command, Redis }
 
-/** As examined, and pinned in package.json. */
 const VERSION = '6.0.0'
 /** Not exported. */
 const StandaloneConnector = standalone.default
@@ -31,14 +29,13 @@ for (const [of, name] of METHODS) {
 }
 
 /**
- * An ioredis class extends String, so V8 keeps String.prototype as a dictionary and inlines no string method: `charCodeAt`
- * takes 8.8 ns instead of 1.8, some 4 us of a /verify-token. A few hundred loads through an heir make the prototype fast
- * again.
+ * An ioredis class extends String, so V8 keeps String.prototype as a dictionary and inlines no string method: that took 4 us of
+ * a /verify-token. A few hundred loads through an heir make the prototype fast again.
  */
 const heir: string = Object.create(String.prototype)
 for (let loads = 0; loads < 1000; loads++) void heir.charCodeAt
 
-/** An encoded command, which ioredis only sends and matches to its reply. */
+/** ioredis only sends it, and matches its reply. */
 export class PreparedCommand extends Command {
   readonly #bytes: Buffer
 
@@ -57,8 +54,8 @@ export class PreparedCommand extends Command {
 const NO_ADDRESS = /^\??:(\d+)$/
 
 /**
- * A node of a Cluster may not tell where it is (null, '', or `?` in place of a name that it lacks). Then it is at the IP address
- * beside that `?`, or at the host that was asked. ioredis leaves such nodes out.
+ * A Cluster's node may not tell where it is (null, '', or `?` for a name), and ioredis leaves it out. It is at the IP address
+ * beside that `?`, or at the host that was asked.
  */
 Command.setReplyTransformer('cluster', (reply: unknown) => {
   if (!Array.isArray(reply)) return reply
@@ -89,14 +86,13 @@ export function findNodesWithoutAddress(cluster: Cluster): void {
   }
 }
 
-/** Makes sockets, from ioredis' own options. */
 type ConnectorConstructor = NonNullable<RedisOptions['Connector']>
 
 const HANDSHAKE_MS = 250
 
 /**
- * A TLS socket closed during its handshake emits two errors, ioredis listens for one, and an unheard error ends the process:
- * so there is one more listener. (Not for a Cluster's subscriber, which has no connector.) Also notices TLS on one side only.
+ * A TLS socket closed in its handshake emits two errors, ioredis listens for one, and an unheard error ends the process: so
+ * `watched` listens too. Also notices TLS on one side only.
  */
 export const QuietConnector = class extends StandaloneConnector {
   override async connect(...args: Parameters<InstanceType<typeof StandaloneConnector>['connect']>) {
@@ -122,7 +118,7 @@ function watched<Stream extends Socket>(stream: Stream): Stream {
   })
 }
 
-/** A Redis without TLS waits for a line end, and does not answer the handshake. */
+/** A Redis without TLS waits for a line end and answers no handshake. */
 function askWithoutTls(stream: Socket): void {
   if (stream.remotePort === undefined) return
   const plain = connect(stream.remotePort, stream.remoteAddress, () => plain.write('PING\r\n'))

@@ -1,6 +1,6 @@
 /**
- * Encodes the turn script's operations as text of one-byte characters, and decodes their answers. Each operation's Lua file
- * describes both.
+ * Encodes operations of the turn script, as text of one-byte characters, and decodes their answers. Their Lua files describe
+ * both.
  */
 
 import { MARKS_LIMIT_MAX, verificationKind } from '../../domain/address-log.ts'
@@ -44,7 +44,6 @@ export function challengeOperation(keyPrefix: string, request: ChallengeRequest)
   }
 }
 
-/** @param keepMs for the used nonce; 0 without one */
 export function solutionOperation(keyPrefix: string, request: SolutionRequest, keepMs: number): Operation {
   const { addressKey, spend, metering, addressLimit, failed } = request
   const log = `${keyPrefix}l:${addressKey}`
@@ -59,7 +58,7 @@ export function solutionOperation(keyPrefix: string, request: SolutionRequest, k
   }
 }
 
-/** The common keys are the same strings in each call, so V8 keeps their hashes. */
+/** Shared keys are the same strings in each call, so V8 keeps their hashes. */
 function meterKeys(keyPrefix: string, metering: Metering | undefined): readonly string[] {
   if (metering === undefined) return NONE
   const { shared, networks } = metering
@@ -102,9 +101,9 @@ function solutionText(request: SolutionRequest, keepMs: number): string {
 }
 
 /**
- * @param callerLimit 0: the caller is not charged here
+ * @param callerLimit 0: the caller is not charged
  * @param keyLimit 0: no API key is charged
- * @param keepMs for the redemption record; 0: no token is redeemed
+ * @param keepMs of the redemption record
  */
 export function redemptionText(
   callerLimit: number,
@@ -148,7 +147,7 @@ function uint32Text(value: number): string {
   return fromCharCode(value >>> B3, (value >>> B2) & 0xff, (value >>> B1) & 0xff, value & 0xff)
 }
 
-/** By the scripts' numbers, like NONCES and TOKENS below. */
+/** By the scripts' numbers, like NONCES and TOKENS. */
 const POLICIES: readonly Policy[] = ['address', 'address', 'address-site', 'api-key']
 
 /** | status 1 | first 3 | second 3 |. An unknown status becomes `unavailable`, which refuses. */
@@ -167,7 +166,7 @@ export function limitedAnswer(reply: Buffer, at: number): Limited {
   }
 }
 
-/** @param list in the metering's order; empty without metering */
+/** @param list in the metering's order */
 function metersOf(reply: Buffer, list: readonly Meter[], sharedCount: number): Meters | undefined {
   if (list.length === 0) return undefined
   const meters = metersFrom(list, sharedCount)

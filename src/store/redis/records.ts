@@ -1,14 +1,14 @@
 /**
- * Sites, API keys and the audit log in Redis. All share one hash tag: workers read them once per change, never per request.
+ * Sites, API keys and the audit log in Redis. Each key starts with `<prefix>:{sites}:`.
  *
- *   <prefix>:{sites}:record:s/<site key>   JSON of a SiteRecord
- *   <prefix>:{sites}:record:k/<key id>     JSON of an ApiKeyRecord
- *   <prefix>:{sites}:revision              number of the last change
- *   <prefix>:{sites}:changes               sorted set: record by the revision of its last change
- *   <prefix>:{sites}:audit                 stream: JSON of a NewAuditEntry in the field `entry`; its time is in the id
- *   <prefix>:{sites}:hosts                 hash: the hosts of this store, by a random id (lua/note-host-2.lua)
- *   <prefix>:{sites}:shards                number of shards
- *   <prefix>:{sites}:uses                  hash: when an API key was last used, by its id
+ *   record:s/<site key>   JSON of a SiteRecord
+ *   record:k/<key id>     JSON of an ApiKeyRecord
+ *   revision              number of the last change
+ *   changes               sorted set: record by the revision of its last change
+ *   audit                 stream: JSON of a NewAuditEntry in the field `entry`; its time is in the id
+ *   hosts                 hash: hosts by a random id (lua/note-host-2.lua)
+ *   shards                number of shards
+ *   uses                  hash: last use of an API key, by its id
  */
 
 import type { RedisTarget } from '../../config/redis.ts'
@@ -40,7 +40,7 @@ import { untilUsable } from './inspection.ts'
 import { NOTE_HOST, NOTE_USES, WRITE_RECORDS } from './scripts.ts'
 
 const LIST_CHUNK = 500
-/** Hosts note every five seconds that they live. */
+/** Hosts note themselves every five seconds. */
 const HOST_LIVES_MS = 20_000
 const ALL = -1
 
@@ -245,12 +245,11 @@ function auditEntryOf([id, [, json]]: StreamEntry): AuditEntry {
   return { at: Number.parseInt(id, 10), ...(JSON.parse(json!) as NewAuditEntry) }
 }
 
-/** For calls that no visitor waits for. */
+/** No visitor waits. */
 const [PATIENT_MS, OPEN_MS] = [2000, 5000]
 
 /**
- * For commands and the dashboard. Stays away from shards: without an earlier reply, a process cannot tell an outage of all
- * workers from a clock that was set (lua/epoch.lua), and its call would replace the epoch.
+ * For commands and the dashboard. Asks no shard: a process without an earlier reply may replace the epoch (lua/epoch.lua).
  *
  * @throws StoreSetupError
  */

@@ -1,21 +1,16 @@
 /**
- * The request operations on Redis. A request's keys are on one shard, chosen by the owner's network of the visitor's address
- * (an IPv4 /24, an IPv6 /48), or for a redemption by the site:
+ * The request operations on Redis. A request asks one shard, chosen by the visitor's network, or for a redemption by the site.
+ * Each key starts with `<prefix>:{<shard>}:`.
  *
- *   <prefix>:{<shard>}:epoch            random number that lasts as long as the shard's memory
- *   <prefix>:{<shard>}:look             the Redis process with that memory, and when it was last checked (lua/epoch.lua)
- *   <prefix>:{<shard>}:count            number of turns that spent a nonce or redeemed a token: shows an older copy of the data
- *   <prefix>:{<shard>}:l:<address>      address log, used nonces  60 s, or until a minute after the challenges' end
- *   <prefix>:{<shard>}:n:<nonce>        used nonce, only where an address may verify more than 64 times a minute
- *   <prefix>:{<shard>}:m:<network>      meter of a network        5 minutes for each proof in it, at most a week
- *   <prefix>:{<shard>}:m:all            meter of all traffic      the same; a shard sees 1 proof in <shards>, and counts
- *   <prefix>:{<shard>}:m:<site>:...     meters of a site            it that many times (also those of wide networks)
- *   <prefix>:{<shard>}:c:<address>      caller window             60 s
- *   <prefix>:{<shard>}:k:<api key id>   API key window            60 s
- *   <prefix>:{<shard>}:r:<nonce>        redemption record         until at least a minute after the token's end
- *
- * A single Redis (or a Sentinel's primary) has one shard, so a redemption is one atomic operation. On a Cluster, caller and
- * site may be on different shards: then the caller is charged first, and refunded if the API key's limit refuses.
+ *   epoch, look, count   whether records may be lost: see lua/epoch.lua
+ *   l:<address>          address log, used nonces  60 s, or until a minute after the challenges' end
+ *   n:<nonce>            used nonce, only where an address may verify more than 64 times a minute
+ *   m:<network>          meter of a network        5 minutes for each proof in it, at most a week
+ *   m:all, m:<site>:...  of all traffic, a site    the same; like a wide network's, each is in every shard, where a proof
+ *                                                  counts for as many as there are shards
+ *   c:<address>          caller window             60 s
+ *   k:<api key id>       API key window            60 s
+ *   r:<nonce>            redemption record         until at least a minute after the token's end
  */
 
 import { ownerKey } from '../../domain/address-tags.ts'
@@ -52,7 +47,6 @@ export class RedisRequests implements RequestStore {
   readonly #shards: readonly Shard[]
   readonly #now: () => number
 
-  /** @param now Unix milliseconds by this host's clock */
   constructor(shards: readonly Shard[], now: () => number) {
     this.#shards = shards
     this.#now = now
@@ -111,7 +105,7 @@ export class RedisRequests implements RequestStore {
     }
   }
 
-  /** The site's shard redeems the token only if the caller's shard admits the request. */
+  /** Charges the caller first, and refunds it if the API key's limit refuses. */
   #redeemAcross(
     callerShard: Shard,
     siteShard: Shard,
@@ -135,7 +129,7 @@ export class RedisRequests implements RequestStore {
         const refund = plain(callerKeys, refundText(firstOf(charge!, chargeAt), request.callerLimit))
         this.#redeemOn(siteShard, request, false, (reply, at) => {
           const answer = redemptionAnswer(reply, at)
-          // So that a retry after `retryAfterMs` is admitted. (An unknown outcome stays charged: it may have run.)
+          // An unknown outcome stays charged: it may have run.
           if (answer.status === 'limited') callerShard.enqueue(refund, () => done(answer))
           else done(answer)
         })
@@ -158,7 +152,6 @@ export class RedisRequests implements RequestStore {
     shard.enqueue(plain(keys, text), settle)
   }
 
-  /** With a margin for other hosts' clocks. */
   #keepMs(expiresAtMs: number): number {
     return Math.max(0, Math.ceil(expiresAtMs - this.#now())) + MARK_MARGIN_MS
   }

@@ -1,4 +1,4 @@
-/** Lua files, joined once at start, behind the numbers that they share with domain/. */
+/** The Lua files, joined at start, and the numbers that they share with domain/. */
 
 import { createHash } from 'node:crypto'
 import { readFileSync } from 'node:fs'
@@ -22,7 +22,7 @@ function scriptOf(parts: readonly string[]): Script {
   return { text, sha: createHash('sha1').update(text).digest('hex') }
 }
 
-/** Lua locals (`networkFastMs` as NETWORK_FAST_MS), so that each number is written once, in domain/. */
+/** As Lua locals: `networkFastMs` is NETWORK_FAST_MS. */
 function numbers(): string {
   const { networksV4, networksV6, ...policy } = DEFAULT_POLICY
   const log = { WINDOW_MS, HALF_WRAP, EXACT_LIMIT_MAX, COUNT_MAX, ACCEPTED_MS, MARKS_LIMIT_MAX }
@@ -55,7 +55,7 @@ export const NOTE_USES = load('note-uses-1')
 export const NOTE_HOST = load('time', 'note-host-2')
 
 /**
- * EVALSHA, then EVAL if the server does not know the script: nothing ran, so nothing runs twice.
+ * EVALSHA; then EVAL if the server does not know the script, so nothing ran.
  *
  * @param call gets the command's name and first argument
  */

@@ -1,14 +1,11 @@
 /**
- * One shard: the keys with one hash tag, which a single script call may use together. All operations of one event-loop turn go
- * out as ONE call (measured: 13 us a request instead of 25). No call waits for the previous reply to
- * gather more: a busy server's turns hold enough.
+ * One shard: the keys with one hash tag, which a script call may use together. All operations of an event-loop turn go out as
+ * ONE call (13 us a request instead of 25), without waiting for the previous reply.
  *
- * A call that did not run is sent again once the shard is found. After a deadline or an error a call may have run: it is never
- * sent again, the outcome of its operations is unknown, and the shard is down. It then refuses at once, and sends probes until
- * one succeeds.
+ * A call that did not run is sent again. After a deadline or any other error a call may have run: it is never sent again, its
+ * outcome is unknown, and the shard is down. It then refuses at once, until a probe with the real script succeeds.
  *
- * Calls go only over the connection on which the epoch was read. When that breaks, or another server serves the slot, a probe
- * with the real script comes first. Every call checks whether used nonces or redemption records may be lost (lua/epoch.lua).
+ * An epoch (lua/epoch.lua) holds for the connection over which it was read; over another, a probe comes first.
  */
 
 import { randomInt } from 'node:crypto'
@@ -19,14 +16,13 @@ import { orByText, TURN } from './scripts.ts'
 import { epochOf, isReplyTo, type Operation, ServerClock, type Settle, settleAll, Turn } from './turn.ts'
 
 interface ShardOptions {
-  /** Starts every key: `<prefix>:{<tag>}:`. */
+  /** `<prefix>:{<tag>}:` */
   readonly keyPrefix: string
   readonly deadlineMs: number
   readonly shards: number
-  /** In ms; '' for the server's own clock. */
+  /** '' for the server's own. */
   readonly clock: () => string
   readonly onChange: () => void
-  /** Used nonces and redemption records may be lost: challenges and tokens still open will be refused. */
   readonly onForgotten: () => void
   readonly onCall: OnStoreCall | undefined
 }
@@ -39,24 +35,23 @@ interface PendingCall {
 
 /** Occupies Redis for half a millisecond. */
 const OPERATIONS_MAX = 128
-/** More would be a queue that only delays refusals. */
+/** More would only delay refusals. */
 const PENDING_MAX = 256
-/** So soon each worker learns the number of turns; see lua/epoch.lua. */
+/** To learn the number of turns; see lua/epoch.lua. */
 const PROBE_WHEN_UP_MS = 250
-/** Every fourth writes, which finds a read-only server within a second. Not all, since an append-only file keeps each write. */
+/** A read-only server is found within a second. Not every probe writes, since an append-only file keeps it. */
 const PROBES_A_WRITE = 4
 const PROBE_WHEN_LOST_MS = 50
 const PROBE_WHEN_REQUEUED_MS = 10
 const LOCATE_MS_MAX = 2000
-/** Each costs one HMAC for a nonce that seems forged. */
+/** Each costs an HMAC for a nonce that seems forged. */
 const FORMER_EPOCHS_MAX = 3
-/** From lua/epoch.lua: the call expects another time than the server's. */
+/** The call expected another time than the server's. */
 const OTHER_TIME = 'OTHERTIME '
-/** These calls did not run: redirections and temporary refusals of a Cluster, and OTHERTIME. */
+/** Redirections and temporary refusals of a Cluster, and OTHERTIME. */
 const DID_NOT_RUN = /^(?:MOVED|ASK|TRYAGAIN|CLUSTERDOWN|OTHERTIME) /
 
 export class Shard {
-  /** undefined until first reached. */
   epoch: number | undefined
   formerEpochs: readonly number[] = []
   isUp = false
@@ -73,18 +68,17 @@ export class Shard {
   readonly slot: number
   readonly #connection: Connection
   readonly #options: ShardOptions
-  /** The connection on which the epoch was read. */
+  /** The connection of `epoch`; undefined while it is looked for. */
   #server: Server | undefined
   readonly #clock = new ServerClock()
   #turn = new Turn()
   /**
-   * Oldest first. A Set would leak: V8 links a changed Set's table to the next one, and an old table keeps all later ones
-   * alive, with their requests.
+   * Oldest first. A Set would leak: V8 links a changed Set's table to the next, and an old table keeps all later ones alive.
    */
   readonly #pending: PendingCall[] = []
   #requeued: PendingCall[] = []
   #probeTimer: NodeJS.Timeout | undefined
-  /** The connection probed last, and when it last answered (or was first probed). */
+  /** Probed last, and when that last answered, or was first probed. */
   #asked: Server | undefined
   #heardAtMs = 0
   #isLocating = false
@@ -94,7 +88,7 @@ export class Shard {
   constructor(connection: Connection, options: ShardOptions) {
     this.#connection = connection
     this.#options = options
-    // One character per byte, like all text of a turn.
+    // One character a byte, like all text of a turn.
     this.keyPrefix = Buffer.from(options.keyPrefix).toString('latin1')
     this.#epochKey = `${this.keyPrefix}epoch`
     this.#processKey = `${this.keyPrefix}look`
@@ -116,7 +110,6 @@ export class Shard {
     if (!this.#closed && this.#server === undefined) this.#probe()
   }
 
-  /** The server may come back without its memory, so nothing is sent until the epoch is known again. */
   connectionLost(server: Server): void {
     if (server === this.#asked) this.#asked = undefined
     if (server === this.#server) this.#goDown('the connection was lost')
@@ -170,7 +163,6 @@ export class Shard {
     )
   }
 
-  /** Sent again once the shard is found, if before its deadline. */
   #requeue(call: PendingCall, cause: string): void {
     this.#requeued.push(call)
     this.cause = cause
@@ -184,7 +176,7 @@ export class Shard {
     const values = [
       this.#options.clock(),
       String(randomInt(2 ** 32)), // the next epoch, if the present one is over
-      server === this.#server ? checkedAt : '', // holds for the connection over which it was read
+      server === this.#server ? checkedAt : '',
       this.#clock.expected(),
       String(this.#clock.turnsSeen),
       String(turn.meterCount),
@@ -195,7 +187,7 @@ export class Shard {
       try {
         return await server.sendCommand(command)
       } catch (error) {
-        // The server's own error is a sign of life too.
+        // A sign of life too.
         if (error instanceof Error && error.name === 'ReplyError') this.#heardAtMs = performance.now()
         throw error
       }
@@ -209,7 +201,7 @@ export class Shard {
       this.#failed(call, new Error('a reply of unexpected length'))
       return
     }
-    // An abandoned connection's late reply may have an old epoch.
+    // A late reply of another connection may have an old epoch.
     if (call.server === this.#server) this.#learn(reply, call.startedAtMs)
     this.#settle(call, reply)
   }
@@ -232,11 +224,10 @@ export class Shard {
     settleAll(turn, reply)
   }
 
-  /** One timer: the oldest call is due first. */
   #armDeadline(afterMs: number): void {
     if (this.#isDeadlineArmed) return
     this.#isDeadlineArmed = true
-    // A stalled event loop runs timers before it reads sockets, so read them first.
+    // After a stall, timers run before sockets are read.
     setTimeout(() => setImmediate(this.#checkDeadline), afterMs)
   }
 
@@ -250,7 +241,7 @@ export class Shard {
     else this.#goDown(this.#requeued.includes(oldest) ? this.cause : `no answer within ${deadlineMs} ms`)
   }
 
-  /** No pending operation's outcome is known. Late replies are only a sign of life. */
+  /** A late reply is then only a sign of life. */
   #goDown(cause: string): void {
     this.#requeued = []
     const wasUp = this.isUp
@@ -264,7 +255,7 @@ export class Shard {
     if (wasUp && !this.#closed) {
       this.#downSinceMs = performance.now()
       this.cause = cause
-      // Silence counts from now: before, the server may have had nothing to answer.
+      // Silence counts from now: before, there may have been nothing to answer.
       this.#heardAtMs = performance.now()
       this.#options.onChange()
       this.#scheduleProbe(0)
@@ -276,7 +267,6 @@ export class Shard {
     if (!this.#closed) this.#probeTimer = setTimeout(this.#probe, afterMs).unref()
   }
 
-  /** The real script, at times with a write; its answer decides whether the shard is up. */
   readonly #probe = (): void => {
     const server = this.#connection.serverOf(this.slot)
     if (this.isUp && server !== undefined && server === this.#server) {
@@ -290,13 +280,13 @@ export class Shard {
       this.#connection.unstick(this.slot)
       this.#locate()
     } else {
-      // Sockets are read first, as with the deadline.
+      // After sockets are read, as with the deadline.
       if (server === this.#asked) setImmediate(this.#checkSilence, server)
       this.#probeAt(server)
     }
   }
 
-  /** A server may go without closing the connection. */
+  /** A server may vanish without closing the connection. */
   readonly #checkSilence = (server: Server): void => {
     const silentMs = performance.now() - this.#heardAtMs
     if (
@@ -320,7 +310,7 @@ export class Shard {
     this.#call(turn, server).then(
       reply => {
         this.#heardAtMs = performance.now()
-        // If probes are late, calls would be too: they would run, and still be refused.
+        // Calls would be as late: they would run, and still be refused.
         const isLate = this.#heardAtMs - turn.startedAtMs > deadlineMs
         if (isLate) this.cause = `no answer within ${deadlineMs} ms`
         else if (isReplyTo(turn, reply)) this.#found(server, reply, turn.startedAtMs)
@@ -330,7 +320,7 @@ export class Shard {
         if (!this.isUp) this.cause = message
         if (message.startsWith('MOVED ')) this.#locate()
         const isPrompt = performance.now() - turn.startedAtMs <= deadlineMs
-        // A prompt answer means that the call was not late: the server's clock was set.
+        // The call was not late, so the server's clock was set.
         if (message.startsWith(OTHER_TIME) && isPrompt) this.#clock.forget()
       },
     )

@@ -1,5 +1,3 @@
-/** The store on Redis. */
-
 import { describeTarget, type RedisTarget } from '../../config/redis.ts'
 import type { Store, StoreListener, StoreStatus, StoreTrouble } from '../store.ts'
 import { askAt, type Connection, connect, shardTags } from './connection.ts'
@@ -13,7 +11,7 @@ export interface RedisStoreOptions extends StoreListener {
   readonly target: RedisTarget
   readonly keyPrefix: string
   readonly deadlineMs: number
-  /** On a Cluster; the same for all processes that share the data. */
+  /** On a Cluster. */
   readonly clusterShards: number
   readonly openMs: number
   /** For tests. */
@@ -66,7 +64,6 @@ export class RedisStore implements Store {
     })
   }
 
-  /** A server that evicts keys may drop used nonces and redemption records. */
   async evictionWarning(): Promise<string | undefined> {
     return (await this.advice()).find(line => line.includes('maxmemory-policy'))
   }

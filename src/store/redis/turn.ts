@@ -1,6 +1,6 @@
 /**
- * All operations of one event-loop turn on one shard, as the bytes of one call of lua/turn.lua. ioredis only sends them and
- * matches the reply: to measure and join every argument took it 1.4 us a request.
+ * All operations of one event-loop turn on one shard, as the bytes of one call of lua/turn.lua. Not encoded by ioredis, which
+ * took 1.4 us a request.
  */
 
 import { writeDecimal } from '../../domain/bytes.ts'
@@ -9,20 +9,18 @@ import { METER_BYTES, type Meter, readMeter } from '../../domain/meters.ts'
 import { type Command, PreparedCommand } from './ioredis.ts'
 
 /**
- * Gets the reply and where the operation's answer starts; undefined if the outcome is unknown.
- *
- * @param meters shared by the operations of a turn
+ * @param reply undefined if the outcome is unknown
+ * @param at where the operation's answer starts
  */
 export type Settle = (reply: Buffer | undefined, at: number, meters: readonly Meter[]) => void
 
 export interface Operation {
-  /** One character per byte; named in the operation's Lua file. */
+  /** One character a byte, like `text`; see the operation's Lua file. */
   readonly keys: readonly string[]
-  /** One character per byte, as in its Lua file. */
   readonly text: string
-  /** Keys of meters, that of all traffic first; none for most operations. */
+  /** Keys of meters, that of all traffic first. */
   readonly meters: readonly string[]
-  /** It may count a proof, so `add` appends the numbers of all meters but the first. */
+  /** It may count a proof, so the numbers of all meters but the first follow `text`. */
   readonly namesMeters: boolean
 }
 
@@ -32,12 +30,12 @@ export class Turn {
   readonly settles: Settle[] = []
   /** By operation: the numbers of its meters, from 1. */
   readonly metersOf: (readonly number[])[] = []
-  /** When the first operation was added, by `performance.now`. */
+  /** Of the first operation, by `performance.now`. */
   startedAtMs = 0
   readonly #keys = new BulkStrings(KEYS_BYTES)
   readonly #operations = new BulkStrings(OPERATIONS_BYTES)
   #keyCount = 0
-  /** Each named once: operations share most meters. */
+  /** By key, since operations share most meters: its number. */
   readonly #meters = new Map<string, number>()
 
   get meterCount(): number {
@@ -63,8 +61,8 @@ export class Turn {
   }
 
   /**
-   * @param how EVALSHA or EVAL, with the script's hash or text as `code`
-   * @param keys before the operations' keys; ioredis finds the slot by the first
+   * @param how EVALSHA or EVAL
+   * @param keys before those of the operations; ioredis finds the slot by the first
    * @param values before the operations
    */
   call(how: string, code: string, keys: readonly [string, ...string[]], values: readonly string[]): Command {
@@ -94,14 +92,14 @@ function bulks(texts: readonly string[]): string {
   return framed
 }
 
-/** For an ordinary turn; larger ones grow the buffers. */
+/** For an ordinary turn. */
 const KEYS_BYTES = 2048
 const OPERATIONS_BYTES = 2048
 /** `$<length>` and two line ends. */
 const FRAME_BYTES = 12
 const [DOLLAR, CARRIAGE_RETURN, LINE_FEED] = [0x24, 0x0d, 0x0a]
 
-/** As the Redis protocol frames them: `$<length>\r\n<bytes>\r\n`. */
+/** Framed for Redis: `$<length>\r\n<bytes>\r\n`. */
 class BulkStrings {
   #bytes: Buffer
   #end = 0
@@ -110,7 +108,6 @@ class BulkStrings {
     this.#bytes = Buffer.allocUnsafe(bytesExpected)
   }
 
-  /** @param text one-byte characters */
   add(text: string): void {
     const { length } = text
     if (this.#end + length + FRAME_BYTES > this.#bytes.length) this.#grow(length + FRAME_BYTES)
@@ -158,7 +155,6 @@ export function timeOf(reply: Buffer): number {
   return reply.readDoubleBE(TIME_AT)
 }
 
-/** Without a reply, every outcome is unknown. */
 export function settleAll({ settles, metersOf }: Turn, reply: Buffer | undefined): void {
   const firstMeter = HEAD_BYTES + settles.length * ANSWER_BYTES
   const nowMs = reply === undefined ? 0 : timeOf(reply)
@@ -174,22 +170,19 @@ export function settleAll({ settles, metersOf }: Turn, reply: Buffer | undefined
 
 /** See lua/clock.lua. */
 const CLOCK_WRAP_MS = 2 ** 24
-/** How long a caller trusts its own count of the server's time: EXPECTED_MAX of lua/epoch.lua. */
+/** EXPECTED_MAX of lua/epoch.lua. */
 const EXPECTS_MS_MAX = 3_600_000
 
-/**
- * The server's clock by its last reply. Each call says what it must show, so the server notices if it was set; see
- * lua/epoch.lua.
- */
+/** The server's clock by its last reply. Each call says what it must show, by which lua/epoch.lua notices that it was set. */
 export class ServerClock {
-  /** When the server last checked its process, by its own clock in ms; '' if unknown. */
+  /** When the server last checked its process, by its own clock; '' if unknown. */
   checkedAt = ''
-  /** Highest number, in any reply, of turns that spent a nonce or redeemed a token. */
+  /** Highest number of turns in any reply. */
   turnsSeen = 0
   #askedAtMs = 0
   #epoch = 0
 
-  /** @param askedAtMs by `performance.now`: the reply may have waited to be read */
+  /** @param askedAtMs by `performance.now`; the reply may have waited to be read */
   learn(reply: Buffer, askedAtMs: number): void {
     this.checkedAt = String(readUInt24(reply, CHECKED_AT))
     this.#askedAtMs = askedAtMs
@@ -202,8 +195,7 @@ export class ServerClock {
   }
 
   /**
-   * `checkedAt` plus the time since by this host's clock; '' if unknown. With the epoch, so that no other server takes it for
-   * its own.
+   * `checkedAt` plus the time since, and the epoch, so that no other server takes it for its own; '' if unknown.
    */
   expected(): string {
     const sinceMs = performance.now() - this.#askedAtMs
