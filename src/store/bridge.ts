@@ -1,11 +1,8 @@
 /**
- * Fail open: answers /challenge and /verify from this worker's memory once Redis is away for longer than a failover takes.
- * Until then visitors wait, because a failover forgets what was issued from memory: without the wait, 110 of 160 visits were
- * lost.
+ * Fail open: answers /challenge and /verify from this worker's memory once Redis is away for longer than a failover takes, which
+ * forgets what was issued from memory: without the wait, 110 of 160 visits were lost.
  *
- * Each worker counts its share of the limits and keeps used nonces in a bounded set, which is weaker than the store; the log
- * says that the store is away. Tokens must still be redeemed at /verify-token, which fails closed and redeems once per nonce. A
- * worker that has never reached the store answers nothing.
+ * Limits and used nonces hold only within a worker then, but /verify-token fails closed, and redeems once per nonce.
  */
 
 import { admitToLog, LogKind, verificationKind } from '../domain/address-log.ts'
@@ -27,11 +24,8 @@ const NONCES_MAX = 200_000
 const SWEEP_MS = 1000
 
 interface BridgeOptions {
-  /** Limits are divided by this. */
   readonly workers: number
-  /** Unless a request says otherwise. */
   readonly failOpen: { readonly challenge: boolean; readonly verify: boolean }
-  /** How long Redis must be away first. */
   readonly failOpenAfterMs: number
 }
 
@@ -57,7 +51,7 @@ export class BridgedStore implements RequestStore {
   redeemToken = (request: RedemptionRequest, done: Done<RedemptionAdmission>) =>
     this.#store.redeemToken(request, done)
 
-  /** undefined while the site's shard is away: a failover forgets tokens issued meanwhile. */
+  /** undefined while visitors wait for the site's shard. */
   nonceEpoch(addressKey: string, siteKey: string): number | undefined {
     const awayMs = this.#store.awayMs(siteKey)
     if (awayMs > 0 && awayMs < this.#options.failOpenAfterMs) return undefined
@@ -103,7 +97,7 @@ export class BridgedStore implements RequestStore {
     return { status: 'admitted', failures, accepted, meters: undefined, nonce: 'spent' }
   }
 
-  /** Unavailable if the worker never reached the store or its memory is full. */
+  /** Unavailable if the store was never reached, or memory is full. */
   #admit(request: ChallengeRequest, kind: LogKind) {
     if (this.#store.epochOf(request.addressKey) === undefined) return UNAVAILABLE
     const now = Math.floor(this.#now())
@@ -120,7 +114,7 @@ export class BridgedStore implements RequestStore {
   }
 }
 
-/** When full of live entries it refuses new ones; it never drops one early. */
+/** Refuses new entries when full; drops none early. */
 class ExpiringMap<Value> {
   readonly #entries = new Map<string, { value: Value; expiresAt: number }>()
   readonly #sizeMax: number
@@ -135,7 +129,7 @@ class ExpiringMap<Value> {
     return entry !== undefined && entry.expiresAt > now ? entry.value : undefined
   }
 
-  /** False if there is no room. */
+  /** @returns whether there was room */
   set(key: string, value: Value, expiresAt: number, now: number): boolean {
     if (!this.#entries.has(key)) {
       if (this.#entries.size >= this.#sizeMax) this.#removeExpired(now)
@@ -145,7 +139,7 @@ class ExpiringMap<Value> {
     return true
   }
 
-  /** Scans everything at most once a second, because entries expire in any order. */
+  /** A scan of everything, since entries expire in any order. */
   #removeExpired(now: number): void {
     if (now < this.#sweptAt + SWEEP_MS) return
     this.#sweptAt = now

@@ -1,16 +1,15 @@
 /**
- * Copies one store to another while no service uses either (`powgate store copy`). First sites, API keys and the audit log,
- * then the state: limits, used nonces, redemption records, meters. The epoch comes last, and the source loses it before the
- * target gets it, so no token is ever valid at both.
+ * `powgate store copy`, while no service uses either store. After sites, API keys and audit log comes the state, and the epoch
+ * last: the source loses it first, so no token is ever valid at both.
  */
 
 import type { Members, SitesImage } from './members.ts'
 import { StoreSetupError } from './store.ts'
 
-/** In the form that Redis has: by the wall clock. */
+/** As Redis has it: by the wall clock. */
 export interface StateEntry {
   readonly shard: number
-  /** As in redis/requests.ts: `l:<address>`, `r:<nonce>` and so on. */
+  /** As in redis/requests.ts: `l:<address>`, `r:<nonce>`, ... */
   readonly name: string
   readonly value: Buffer
   readonly restMs: number
@@ -22,7 +21,7 @@ export interface CopyEnd {
   readonly shards: number
   /** Services that use it, in words. */
   usedBy(): Promise<string | undefined>
-  /** By shard; undefined if the state cannot be trusted, or was taken before. */
+  /** By shard; undefined if the state is gone, or cannot be trusted. */
   epochs(): Promise<readonly number[] | undefined>
   entries(): AsyncIterable<readonly StateEntry[]>
   write(entries: readonly StateEntry[]): Promise<void>
@@ -34,7 +33,7 @@ export interface CopyEnd {
   close(): Promise<void>
 }
 
-/** A service that starts later draws new epochs: see `adopt` in redis/copy.ts. */
+/** See NOTED_AHEAD_MS of redis/copy.ts. */
 export const START_SECONDS = 50
 
 interface Copied {
@@ -47,7 +46,7 @@ interface Copied {
 }
 
 /**
- * Safe to repeat: a copy that was cut off starts over.
+ * A copy that was cut off can be repeated.
  *
  * @param replaces whether to discard what only the target has
  * @param tell gets the number of state records so far
@@ -95,8 +94,8 @@ export async function copyStore(
 }
 
 /**
- * Sites and API keys of the target that the source lacks or has in another state. Each change has an audit entry, so a target
- * whose entries are all in the source is an earlier copy of it.
+ * Sites and API keys that the source lacks, or that were changed at the target: each change has an audit entry, and an earlier
+ * copy has none that the source lacks.
  */
 function onlyIn(target: SitesImage, source: SitesImage): string[] {
   const members = new Set(source.records.map(({ member }) => member))
@@ -108,10 +107,10 @@ function onlyIn(target: SitesImage, source: SitesImage): string[] {
   ]
 }
 
-/** Where times stand: in an address log every 8 bytes, in a window every 5 behind its total. */
+/** Where times stand: every 8 bytes in an address log, every 5 in a window, behind its total. */
 const TIMES = { l: [0, 8], c: [4, 5], k: [4, 5] } as const
 
-/** Moves times, which are modulo 2^24, to another clock. Other records have none. */
+/** Moves the times, modulo 2^24, to another clock. */
 export function shifted(name: string, value: Buffer, byMs: number): Buffer {
   const [first, step] = TIMES[name[0] as keyof typeof TIMES] ?? [value.length, 1]
   const moved = Buffer.from(value)

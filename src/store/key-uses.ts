@@ -1,14 +1,12 @@
 /**
- * When API keys were last used. Requests note it in the worker's memory, which is written to the store about once a minute and
- * at the end, so no request costs a store call.
+ * When API keys were last used: kept in the worker's memory, and written about once a minute, so that no request costs a call.
  */
 
 import type { SiteStore } from './store.ts'
 
-/** With more keys in use, some are noted a minute later. */
+/** Others are noted a minute later. */
 const KEYS_MAX = 100_000
-/** Per call, so that none occupies the store for long. */
-const CHUNK = 1000
+const USES_A_CALL = 1000
 
 export class KeyUses {
   readonly #store: Pick<SiteStore, 'noteUses'>
@@ -27,8 +25,8 @@ export class KeyUses {
   /** What cannot be written is written next time. */
   async write(): Promise<void> {
     const uses = [...this.#uses]
-    for (let start = 0; start < uses.length; start += CHUNK) {
-      const some = uses.slice(start, start + CHUNK)
+    for (let start = 0; start < uses.length; start += USES_A_CALL) {
+      const some = uses.slice(start, start + USES_A_CALL)
       await this.#store.noteUses(new Map(some))
       for (const [keyId, atMs] of some) if (this.#uses.get(keyId) === atMs) this.#uses.delete(keyId)
     }

@@ -1,6 +1,6 @@
 /**
- * What both stores share for sites and API keys: each is JSON under a name, `s/<site key>` or `k/<API key id>`. Changes are
- * numbered; the last number is the store's revision.
+ * What both stores share for sites and API keys. Each is JSON under a name, the member: `s/<site key>` or `k/<API key id>`.
+ * Changes are numbered; the last number is the revision.
  */
 
 import type { AuditEntry, AuditQuery, RecordChange } from '../domain/audit.ts'
@@ -11,10 +11,8 @@ export type MemberKind = 's/' | 'k/'
 
 export type Change = readonly [member: string, revision: number]
 
-/** Per call, so that none takes long. */
-const CHANGES_MAX = 1000
+const CHANGES_A_CALL = 1000
 
-/** As a copy holds them. */
 export interface SitesImage {
   readonly revision: number
   /** In order of their last change. */
@@ -66,14 +64,14 @@ export abstract class Members {
     const present = await this.revision()
     const isReplaced = revision !== undefined && present < revision
     const since = isReplaced ? 0 : (revision ?? present)
-    const changed = present > since ? await this.changesAfter(since, CHANGES_MAX) : []
+    const changed = present > since ? await this.changesAfter(since, CHANGES_A_CALL) : []
     const keysOf = (kind: MemberKind) =>
       changed.filter(([member]) => member.startsWith(kind)).map(([member]) => member.slice(kind.length))
-    const reached = changed.length < CHANGES_MAX ? present : changed.at(-1)![1]
+    const reached = changed.length < CHANGES_A_CALL ? present : changed.at(-1)![1]
     return { revision: reached, isReplaced, siteKeys: keysOf('s/'), apiKeyIds: keysOf('k/') }
   }
 
-  /** Only while no service uses the store. If the copy is cut off, records or audit entries are missing. */
+  /** Not atomic: only while no service uses the store. */
   abstract replaceAll(image: SitesImage): Promise<void>
   abstract readAudit(query: AuditQuery): Promise<AuditEntry[]>
   abstract readUses(ids: readonly string[]): Promise<Map<string, number>>
@@ -81,7 +79,6 @@ export abstract class Members {
   protected abstract listMembers<Stored>(kind: MemberKind): Promise<Stored[]>
   /** 0 before the first change. */
   protected abstract revision(): Promise<number>
-  /** The first `countMax` that changed after that revision. */
   protected abstract changesAfter(revision: number, countMax: number): Promise<Change[]>
 }
 
@@ -91,7 +88,6 @@ export function memberOf(change: RecordChange): string {
   return 'site' in change ? `s/${change.site.siteKey}` : `k/${change.apiKey.id}`
 }
 
-/** The record's JSON as it must be stored now, and as it will be. An unchanged record keeps its JSON. */
 export function jsonOf(change: RecordChange): { expected: string | undefined; written: string } {
   const { expected } = change
   return {

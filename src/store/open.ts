@@ -1,6 +1,5 @@
 /**
- * Opens the configured store, or only its sites. Loads only that store's code: ioredis takes a tenth of a worker's start, and a
- * command does little but load.
+ * Opens the configured store, or only its sites. Loads only that store's code: ioredis takes a tenth of a worker's start.
  */
 
 import type { Config } from '../config/config.ts'
@@ -9,16 +8,16 @@ import type { RedisStore } from './redis/store.ts'
 import type { SiteStore, StoreListener } from './store.ts'
 
 interface OpenOptions extends StoreListener {
-  /** Whether this process removes expired entries; one per machine is enough. */
+  /** Whether to remove expired entries; one process a machine is enough. */
   readonly sweeps: boolean
   readonly deadlineMs: number
-  /** How long `open` keeps trying; a few seconds by default. */
+  /** How long `open` tries. */
   readonly openMs?: number
 }
 
 const OPEN_MS = 5000
 
-/** Not open yet. Throws StoreSetupError if the configuration cannot work. */
+/** Not open yet. @throws StoreSetupError */
 export async function createStore(config: Config, options: OpenOptions): Promise<EmbeddedStore | RedisStore> {
   if (config.redis !== undefined) {
     const { RedisStore } = await import('./redis/store.ts')
@@ -39,8 +38,9 @@ export async function createStore(config: Config, options: OpenOptions): Promise
 }
 
 /**
- * Sites and API keys, for commands that run beside the service: opens only the durable part of the embedded store, and no shard
- * in Redis. Throws StoreSetupError.
+ * For commands that run beside the service.
+ *
+ * @throws StoreSetupError
  */
 export async function openSiteStore(config: Config): Promise<SiteStore & { close(): Promise<void> }> {
   if (config.redis === undefined) {

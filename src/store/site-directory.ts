@@ -1,6 +1,6 @@
 /**
- * A bounded cache of the store's sites and API keys, in each worker and in the primary process (process/site-keeper.ts). While
- * the store is away or has lost records, the cached copies stay in use.
+ * A cache of sites and API keys, in each worker and in the primary process (process/site-keeper.ts). Copies stay in use while the
+ * store is away, or has lost them.
  */
 
 import { setImmediate as nextTurn } from 'node:timers/promises'
@@ -15,18 +15,18 @@ import {
 import { TEST_KEYS, testApiKey, testSite } from '../domain/test-keys.ts'
 import type { Done, SiteStore } from './store.ts'
 
-/** Of sites and of API keys each; a site takes about 2 KiB. Others are read when asked for. */
+/** Sites (about 2 KiB each), and as many API keys. */
 const CACHED_MAX = 100_000
 const UNKNOWN_MAX = 10_000
 const UNKNOWN_MS = 1000
-/** Concurrent reads; otherwise a flood of made-up keys would queue without bound. */
+/** Against a flood of made-up keys. */
 const LOADS_MAX = 1000
 /** Requests are answered between chunks. */
 const REFRESH_CHUNK = 200
-/** Cached records that each `refreshSome` reads again though nothing says they changed, to notice even a single lost one. */
+/** By each `refreshSome`, to notice a single lost record. */
 const ROUND_CHUNK = 100
 
-/** null: does not exist. undefined: unknown, because the store could not be read. */
+/** null: does not exist. undefined: the store could not be read. */
 export type Found<Thing> = Thing | null | undefined
 
 export class SiteDirectory {
@@ -38,9 +38,8 @@ export class SiteDirectory {
   #isLoaded = false
 
   /**
-   * @param hasTestKeys whether the published test keys work; they are in no store
-   * @param hiddenSiteKey treated as unknown, with its API keys, though stored
-   * @param takesNew nobody asks here, so nothing goes into #unasked
+   * @param hiddenSiteKey treated as unknown
+   * @param takesNew nobody asks here, so `#unasked` stays empty
    */
   constructor(
     store: SiteStore,
@@ -62,7 +61,7 @@ export class SiteDirectory {
     this.apiKeys = new RecordCache(id => store.readApiKey(id), revisionOf, now, new Map(testApiKeys))
   }
 
-  /** Whether all that the store had at first was asked for, up to the bound. */
+  /** Whether everything that the store had at first was asked for. */
   get isLoaded(): boolean {
     return this.#isLoaded
   }
@@ -71,18 +70,17 @@ export class SiteDirectory {
     return { sites: this.sites.all.map(({ record }) => record), apiKeys: this.apiKeys.all }
   }
 
-  /** Cached records that the store lacked, or had an older copy of, when last read. */
+  /** Cached records that the store lacks, or has an older copy of. */
   get lost(): CachedRecords {
     return { sites: this.sites.lost.map(({ record }) => record), apiKeys: this.apiKeys.lost }
   }
 
-  /** Adds records that this store may lack. */
   adopt({ sites, apiKeys }: CachedRecords): void {
     for (const site of sites) this.sites.adopt(site.siteKey, compileSite(site))
     for (const apiKey of apiKeys) this.apiKeys.adopt(apiKey.id, apiKey)
   }
 
-  /** Reads what changed since the last call; the first time, all. */
+  /** Reads what changed; at first, everything. */
   async refresh(): Promise<void> {
     for (;;) {
       const since = this.#revision
@@ -101,7 +99,6 @@ export class SiteDirectory {
     this.#isLoaded = true
   }
 
-  /** Reads some cached records, others each time. */
   async refreshSome(): Promise<void> {
     await Promise.all([this.sites.refreshSome(), this.apiKeys.refreshSome()])
   }
@@ -114,16 +111,15 @@ export class RecordCache<Thing> {
   /** In no store. */
   readonly #fixed: ReadonlyMap<string, Thing>
   readonly #cached = new Map<string, Thing>()
-  /** Keys not found, and when to ask the store again. */
+  /** Keys not found: when to ask the store again. */
   readonly #unknown = new Map<string, number>()
   readonly #loads = new Map<string, Done<Found<Thing>>[]>()
-  /** Keys that the store lacks, or has an older copy of. */
   readonly #lost = new Set<string>()
-  /** New keys, read at first use as if not cached: one may be revoked as soon as it is made. */
+  /** New: read again at first use, since a key may be revoked as soon as it is made. */
   readonly #unasked = new Set<string>()
   /** Changed, but could not be read. */
   #unread: readonly string[] = []
-  /** Cached keys that this round has yet to read. */
+  /** Cached, and not yet read in this round. */
   #round: string[] = []
 
   constructor(
@@ -188,9 +184,8 @@ export class RecordCache<Thing> {
   }
 
   /**
-   * Reads cached records again, and new ones if there is room. Stores never remove a record (sites are disabled, keys revoked,
-   * and a deleted one stays as a remainder), so a missing record was lost and its cached copy stays in use. A record that
-   * cannot be read holds up no other and is retried with the next call.
+   * Reads cached records again, and new ones if there is room. A missing one was lost, because a deleted one leaves a remainder:
+   * its copy stays. What cannot be read is read with the next call.
    */
   async refresh(keys: readonly string[], areNew = false): Promise<void> {
     for (const key of keys) this.#unknown.delete(key)
@@ -210,7 +205,7 @@ export class RecordCache<Thing> {
     await this.#readAnew(this.#round.splice(-ROUND_CHUNK))
   }
 
-  /** @returns keys that could not be read */
+  /** @returns those that could not be read */
   async #readAnew(keys: readonly string[]): Promise<string[]> {
     const failed: string[] = []
     for (let start = 0; start < keys.length; start += REFRESH_CHUNK) {
@@ -236,18 +231,18 @@ export class RecordCache<Thing> {
     this.#lost.delete(key)
     if (thing === undefined) {
       this.#unknown.delete(key)
-      bound(this.#unknown, UNKNOWN_MAX)
+      makeRoom(this.#unknown, UNKNOWN_MAX)
       this.#unknown.set(key, this.#now() + UNKNOWN_MS)
     } else {
       this.#unknown.delete(key)
-      if (!this.#cached.has(key)) this.#lost.delete(bound(this.#cached, CACHED_MAX) ?? '')
+      if (!this.#cached.has(key)) this.#lost.delete(makeRoom(this.#cached, CACHED_MAX) ?? '')
       this.#cached.set(key, thing)
     }
   }
 }
 
-/** Drops the oldest entry if the map is full, and returns it. */
-function bound(map: Map<string, unknown>, sizeMax: number): string | undefined {
+/** @returns the key that was dropped */
+function makeRoom(map: Map<string, unknown>, sizeMax: number): string | undefined {
   if (map.size < sizeMax) return undefined
   const [oldest] = map.keys()
   map.delete(oldest!)

@@ -2,13 +2,12 @@
 
 import type { Store, StoreStatus } from './store.ts'
 
-/** The operator is told above the first, and again above the second, where refusals begin. */
+/** Told above each. Above the second, hosts refuse what others issued. */
 const APART_SECONDS = [1, 5] as const
 
 type Tell = (level: 'info' | 'warn' | 'error', about: object, text: string) => void
 
 export class StoreWatch {
-  /** As of the last look. */
   clockAheadSeconds = 0
   evictedKeys = 0
   readonly #store: Pick<Store, 'look'>
