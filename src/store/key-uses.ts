@@ -17,9 +17,8 @@ export class KeyUses {
     this.#store = store
   }
 
-  /** @param now Unix milliseconds */
-  note(keyId: string, now: number): void {
-    if (this.#uses.size < KEYS_MAX || this.#uses.has(keyId)) this.#uses.set(keyId, now)
+  note(keyId: string, nowMs: number): void {
+    if (this.#uses.size < KEYS_MAX || this.#uses.has(keyId)) this.#uses.set(keyId, nowMs)
   }
 
   /** What cannot be written is written next time. */

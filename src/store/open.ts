@@ -1,6 +1,4 @@
-/**
- * Opens the configured store, or only its sites. Loads only that store's code: ioredis takes a tenth of a worker's start.
- */
+/** Opens the configured store, or only its sites. Loads only that store's code: ioredis takes a tenth of a worker's start. */
 
 import type { Config } from '../config/config.ts'
 import type { EmbeddedStore } from './embedded/store.ts'

@@ -205,7 +205,6 @@ export class RecordCache<Thing> {
     await this.#readAnew(this.#round.splice(-ROUND_CHUNK))
   }
 
-  /** @returns those that could not be read */
   async #readAnew(keys: readonly string[]): Promise<string[]> {
     const failed: string[] = []
     for (let start = 0; start < keys.length; start += REFRESH_CHUNK) {
@@ -229,12 +228,11 @@ export class RecordCache<Thing> {
       return
     }
     this.#lost.delete(key)
+    this.#unknown.delete(key)
     if (thing === undefined) {
-      this.#unknown.delete(key)
       makeRoom(this.#unknown, UNKNOWN_MAX)
       this.#unknown.set(key, this.#now() + UNKNOWN_MS)
     } else {
-      this.#unknown.delete(key)
       if (!this.#cached.has(key)) this.#lost.delete(makeRoom(this.#cached, CACHED_MAX) ?? '')
       this.#cached.set(key, thing)
     }

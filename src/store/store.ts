@@ -152,7 +152,6 @@ export interface RequestStore {
 }
 
 export interface SiteChanges {
-  /** For the next call. */
   readonly revision: number
   /** The revision went back: data was lost or replaced, so all records follow. */
   readonly isReplaced: boolean
@@ -190,7 +189,7 @@ export interface SiteStore {
   /**
    * @param note null: this host ends; undefined: notes nothing
    * @param shards the store's number of shards from now on
-   * @returns this host too, if it gives a note
+   * @returns the living hosts, this one too if it gives a note
    */
   noteHost(id: string, note?: HostNote | null, shards?: number): Promise<LivingHosts>
   /** On a Cluster, the mean of all shards. */
@@ -200,7 +199,6 @@ export interface SiteStore {
 }
 
 export interface LivingHosts {
-  /** undefined if never noted. */
   readonly shards: number | undefined
   readonly living: readonly HostNote[]
 }

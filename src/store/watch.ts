@@ -2,7 +2,7 @@
 
 import type { Store, StoreStatus } from './store.ts'
 
-/** Told above each. Above the second, hosts refuse what others issued. */
+/** The operator is told above each; above the second, hosts refuse what others issued. */
 const APART_SECONDS = [1, 5] as const
 
 type Tell = (level: 'info' | 'warn' | 'error', about: object, text: string) => void

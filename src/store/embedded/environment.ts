@@ -26,9 +26,7 @@ import { LockedFile } from './write-lock.ts'
 export type SitesEnvironment = ReturnType<typeof openSites>
 export type StateEnvironment = ReturnType<typeof openState>
 
-/**
- * A start deletes a state of another layout, as after a reboot. In a roll, workers refuse instead: others still write it.
- */
+/** A start deletes a state of another layout, as after a reboot. In a roll, workers refuse instead: others still write it. */
 const STATE_LAYOUT = 5
 const LAYOUT_MARK = ` layout ${STATE_LAYOUT}`
 
@@ -150,7 +148,6 @@ export function forgetBoot(dataDir: string): void {
   rmSync(bootFile(dataDir), { force: true })
 }
 
-/** False without boot ids. */
 export function isStateOfThisBoot(dataDir: string, bootId = machineBootId()): boolean {
   return bootId !== '' && textOf(bootFile(dataDir)) === bootId + LAYOUT_MARK
 }

@@ -32,7 +32,6 @@ const reusedValue = Buffer.allocUnsafeSlow(RECORD_OFFSET + METER_BYTES)
 /** Each is read once a transaction, and written once if it changed. */
 export class TransactionMeters {
   readonly #windows: Windows
-  /** By name. */
   #meters = new Map<string, Meter>()
   #monotonicMs = 0
   #wallMs = 0
@@ -78,7 +77,6 @@ export class TransactionMeters {
   }
 }
 
-/** @param name of a shared meter, or of a network */
 export function keyOf(name: string): Buffer {
   const isShared = name.charCodeAt(1) === COLON
   const key = keys.ofLength(isShared ? name.length : name.length + 2)

@@ -72,7 +72,6 @@ interface Operation {
 }
 
 export interface EmbeddedClocks {
-  /** Since boot, the same in every process. */
   readonly monotonicMs: () => number
   readonly wallMs: () => number
 }
@@ -91,7 +90,6 @@ export class EmbeddedRequests implements RequestStore {
   readonly #onFault: (error: unknown) => void
   readonly #onCall: OnStoreCall | undefined
   #queue: Operation[] = []
-  /** By `performance.now`. */
   #queuedAtMs = 0
   /** Monotonic, of this transaction. */
   #nowMs = 0

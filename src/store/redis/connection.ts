@@ -51,9 +51,7 @@ const SENTINEL_MS_MAX = 2000
 const LOADING_MS = 100
 const DISCONNECT_MS = 500
 
-/**
- * How long a connection may be silent or incomplete before it is replaced: several slow round trips.
- */
+/** How long a connection may be silent or incomplete before it is replaced: several slow round trips. */
 export function patienceMs(deadlineMs: number): number {
   return Math.max(500, 4 * deadlineMs)
 }

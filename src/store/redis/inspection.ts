@@ -8,7 +8,6 @@ import { type Ask, CLUSTER_SLOTS, type Connection } from './connection.ts'
 const VERSION_MIN = [6, 2] as const
 /** A script's user lacks a command. */
 const NOT_ALLOWED = /can't run this command|no permissions to run/
-/** Waiting does not mend these. */
 const REFUSALS = /WRONGPASS|NOAUTH|NOPERM|invalid password/i
 
 /** The variables that are probably wrong; the first match counts. */
@@ -23,7 +22,6 @@ const BLAMED: readonly (readonly [about: RegExp, variables: (target: RedisTarget
   [/self-signed|unable to (get|verify)/, () => ['POWGATE_REDIS_TLS_CA']],
 ]
 
-/** The first match counts. */
 const CAUSES: readonly (readonly [about: RegExp, cause: StoreCause])[] = [
   [/WRONGPASS|NOAUTH|NOPERM|invalid password/i, 'auth'],
   [/ENOTFOUND|EAI_AGAIN/, 'name'],

@@ -1,7 +1,4 @@
-/**
- * Encodes operations of the turn script, as text of one-byte characters, and decodes their answers. Their Lua files describe
- * both.
- */
+/** Encodes operations of the turn script, and decodes their answers, as their Lua files describe both. */
 
 import { MARKS_LIMIT_MAX, verificationKind } from '../../domain/address-log.ts'
 import { type Limited, type Policy, readUInt24 } from '../../domain/limits.ts'
@@ -166,7 +163,6 @@ export function limitedAnswer(reply: Buffer, at: number): Limited {
   }
 }
 
-/** @param list in the metering's order */
 function metersOf(reply: Buffer, list: readonly Meter[], sharedCount: number): Meters | undefined {
   if (list.length === 0) return undefined
   const meters = metersFrom(list, sharedCount)

@@ -9,7 +9,6 @@ import { DEFAULT_POLICY } from '../../domain/policy.ts'
 
 export interface Script {
   readonly text: string
-  /** For EVALSHA. */
   readonly sha: string
 }
 
@@ -54,11 +53,7 @@ export const WRITE_RECORDS = load('write-records-n')
 export const NOTE_USES = load('note-uses-1')
 export const NOTE_HOST = load('time', 'note-host-2')
 
-/**
- * EVALSHA; then EVAL if the server does not know the script, so nothing ran.
- *
- * @param call gets the command's name and first argument
- */
+/** EVALSHA; then EVAL if the server does not know the script, so nothing ran. */
 export async function orByText(
   { sha, text }: Script,
   call: (how: string, code: string) => Promise<unknown>,

@@ -30,7 +30,7 @@ export class Turn {
   readonly settles: Settle[] = []
   /** By operation: the numbers of its meters, from 1. */
   readonly metersOf: (readonly number[])[] = []
-  /** Of the first operation, by `performance.now`. */
+  /** Of the first operation. */
   startedAtMs = 0
   readonly #keys = new BulkStrings(KEYS_BYTES)
   readonly #operations = new BulkStrings(OPERATIONS_BYTES)
@@ -194,9 +194,7 @@ export class ServerClock {
     this.checkedAt = ''
   }
 
-  /**
-   * `checkedAt` plus the time since, and the epoch, so that no other server takes it for its own; '' if unknown.
-   */
+  /** `checkedAt` plus the time since, and the epoch, so that no other server takes it for its own; '' if unknown. */
   expected(): string {
     const sinceMs = performance.now() - this.#askedAtMs
     if (this.checkedAt === '' || sinceMs > EXPECTS_MS_MAX) return ''
