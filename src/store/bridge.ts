@@ -97,7 +97,6 @@ export class BridgedStore implements RequestStore {
     return { status: 'admitted', failures, accepted, meters: undefined, nonce: 'spent' }
   }
 
-  /** Unavailable if the store was never reached, or memory is full. */
   #admit(request: ChallengeRequest, kind: LogKind) {
     if (this.#store.epochOf(request.addressKey) === undefined) return UNAVAILABLE
     const now = Math.floor(this.#now())

@@ -9,7 +9,7 @@ import { StoreSetupError } from './store.ts'
 /** As Redis has it: by the wall clock. */
 export interface StateEntry {
   readonly shard: number
-  /** As in redis/requests.ts: `l:<address>`, `r:<nonce>`, ... */
+  /** As in redis/requests.ts: `l:<address>`, ... */
   readonly name: string
   readonly value: Buffer
   readonly restMs: number

@@ -9,7 +9,6 @@ interface OpenOptions extends StoreListener {
   /** Whether to remove expired entries; one process a machine is enough. */
   readonly sweeps: boolean
   readonly deadlineMs: number
-  /** How long `open` tries. */
   readonly openMs?: number
 }
 

@@ -37,10 +37,7 @@ export class SiteDirectory {
   #revision: number | undefined
   #isLoaded = false
 
-  /**
-   * @param hiddenSiteKey treated as unknown
-   * @param takesNew nobody asks here, so `#unasked` stays empty
-   */
+  /** @param takesNew nobody asks here, so `#unasked` stays empty */
   constructor(
     store: SiteStore,
     now: () => number,

@@ -31,7 +31,7 @@ export interface ChallengeRequest {
   readonly failOpen?: boolean | undefined
 }
 
-/** The meters (domain/meters.ts) that a request needs, and in which a solution that spends its nonce counts. */
+/** The meters (domain/meters.ts) that a request needs, and that count its solution. */
 export interface Metering {
   /** From `meterNames`. */
   readonly shared: readonly string[]
@@ -50,7 +50,7 @@ export interface AddressState {
   readonly status: 'admitted'
   /** In the last minute. */
   readonly failures: number
-  /** Proofs in the last five minutes, before this one; in the last minute if limits exceed 64 a minute. */
+  /** Proofs in the last five minutes, before this one; in the last minute for limits over 64. */
   readonly accepted: number
   /** Including this proof; undefined without metering, and from a worker's memory. */
   readonly meters: Meters | undefined
@@ -141,8 +141,8 @@ export interface RequestStore {
   /** How long that memory has been away; 0 while it answers. */
   awayMs(key: string): number
   /**
-   * The epoch that challenges are bound to: of the address and the site. Of the site, because a solution must not yield a
-   * second token once the first one's redemption record may be lost.
+   * The epoch that challenges are bound to, of address and site. The site's too, because a solution must not yield a second
+   * token once the first one's redemption record may be lost.
    */
   nonceEpoch(addressKey: string, siteKey: string): number | undefined
   /** Of each memory that addresses are spread over; empty if there is one. */

@@ -1,4 +1,4 @@
-/** The embedded store as an end of `powgate store copy`. Its clock is monotonic, the copy's the wall clock. */
+/** The embedded store, whose clock is monotonic, as an end of `powgate store copy`. */
 
 import { resolve } from 'node:path'
 import { type CopyEnd, inChunks, type StateEntry, shifted } from '../copy.ts'

@@ -74,7 +74,6 @@ function lossOfSites(dataDir: string): string | undefined {
   return state && !sites ? `${FILE} is missing, though there is a state beside it` : undefined
 }
 
-/** Which file is damaged, and how. */
 export function damageOfFiles(dataDir: string): string | undefined {
   for (const part of ['sites', 'state', ...LOCKS] as const) {
     const damage = damageIn(dataDir, part)

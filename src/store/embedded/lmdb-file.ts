@@ -144,7 +144,6 @@ function metaAt(file: number, position: number): Meta | undefined {
 
 type Counts = [branchPages: number, leafPages: number, longPages: number, entries: number]
 
-/** Of one transaction. */
 class Pages {
   readonly #file: number
   readonly #size: number

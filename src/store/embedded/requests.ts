@@ -169,7 +169,7 @@ export class EmbeddedRequests implements RequestStore {
     for (let index = 0; index < operations.length; index++) operations[index]!.done(answers[index] as never)
   }
 
-  /** A failed transaction has no effect, so it is tried again; on BAD_TRANSACTION by halves, which may use other pages. */
+  /** A failed transaction has no effect, so it is tried again; after BAD_TRANSACTION by halves, which may use other pages. */
   #commit(operations: readonly Operation[]): readonly Answer[] {
     try {
       return this.#transact(operations)

@@ -101,7 +101,7 @@ export class EmbeddedStore implements Store {
     this.#schedule(pauseMs)
   }
 
-  /** Returns the next pause. */
+  /** @returns the next pause */
   #maintainFiles(): number {
     const pauseMs = this.#options.sweeps ? this.#sweep() : SWEEP_IDLE_MS
     this.#checkSize()
@@ -113,7 +113,6 @@ export class EmbeddedStore implements Store {
     return pauseMs
   }
 
-  /** Returns the next pause. */
   #sweep(): number {
     try {
       const deadShare = this.requests.sweep(SWEEP_COUNT)

@@ -16,7 +16,6 @@ export const CLUSTER_SLOTS = 16384
 /** One connection: a Cluster's redirections come back as errors. */
 export type Server = Redis
 
-/** Resolves with text. */
 export type Ask = (name: string, ...args: string[]) => Promise<unknown>
 
 export interface Connection extends Link {

@@ -46,9 +46,8 @@ const PROBE_WHEN_REQUEUED_MS = 10
 const LOCATE_MS_MAX = 2000
 /** Each costs an HMAC for a nonce that seems forged. */
 const FORMER_EPOCHS_MAX = 3
-/** The call expected another time than the server's. */
 const OTHER_TIME = 'OTHERTIME '
-/** Redirections and temporary refusals of a Cluster, and OTHERTIME. */
+/** Redirections and temporary refusals of a Cluster, and OTHERTIME of lua/epoch.lua. */
 const DID_NOT_RUN = /^(?:MOVED|ASK|TRYAGAIN|CLUSTERDOWN|OTHERTIME) /
 
 export class Shard {

@@ -11,7 +11,6 @@ export interface RedisStoreOptions extends StoreListener {
   readonly target: RedisTarget
   readonly keyPrefix: string
   readonly deadlineMs: number
-  /** On a Cluster. */
   readonly clusterShards: number
   readonly openMs: number
   /** For tests. */
