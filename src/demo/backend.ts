@@ -1,7 +1,4 @@
-/**
- * The demo's backend, written like any site's: reads the form, redeems its token by POST /verify-token over HTTP, and decides.
- * pages.ts shows the decision.
- */
+/** The demo's backend, written like any site's: reads the form, redeems its token over HTTP, and decides. */
 
 import { SITE_DEFAULTS } from '../domain/site.ts'
 import type { RedemptionResult } from '../protocol/wire.ts'
@@ -9,18 +6,14 @@ import type { RedemptionResult } from '../protocol/wire.ts'
 interface RedemptionAnswer {
   /** 0 without an answer. */
   readonly status: number
-  /** undefined if not JSON. */
+  /** Undefined if not JSON. */
   readonly answer: RedemptionResult | undefined
   readonly ms: number
 }
 
 const ANSWER_MS_MAX = 3000
 
-/**
- * Never rejects.
- *
- * @param url of the service
- */
+/** Never rejects. */
 export async function redeem(
   url: string,
   apiKey: string,
@@ -39,7 +32,7 @@ export async function redeem(
     status = response.status
     answer = (await response.json()) as RedemptionResult
   } catch {
-    // A late answer, or one that is no JSON, is unclear and so refuses the form.
+    // No answer, late, or no JSON: `decide` refuses the form.
   }
   return { status, answer, ms: Math.round((performance.now() - start) * 10) / 10 }
 }
@@ -49,10 +42,10 @@ export interface FormDecision {
   readonly accepted: boolean
   readonly title: string
   readonly text: string
-  /** Stable code of a refusal; null if accepted. */
+  /** Of a refusal, stable. */
   readonly code: string | null
   readonly facts: readonly (readonly [name: string, value: string])[]
-  /** As /verify-token answered. */
+  /** Of /verify-token. */
   readonly answer?: unknown
 }
 
@@ -77,17 +70,17 @@ export function readForm(body: string): Form {
   }
 }
 
-/** Without calling /verify-token. */
+/** Before /verify-token is asked. */
 export function refusedForm(status: number, code: string, text: string): FormDecision {
   return { status, accepted: false, title: 'Not accepted', text, code, facts: [] }
 }
 
-/** Only `success` accepts a form; any unclear answer refuses it. */
+/** Only `success` accepts a form. */
 export function decide({ name, solveMs }: Form, { status, answer, ms }: RedemptionAnswer): FormDecision {
   const times: [string, string][] = [['Redeeming the token took', milliseconds(ms)]]
   if (solveMs !== undefined) times.unshift(['Solving took (measured by the page)', milliseconds(solveMs)])
   if (status === 200 && answer?.success === true) {
-    // The demo site passes every score, so that visitors see theirs.
+    // The demo site passes every score.
     const { threshold } = SITE_DEFAULTS
     const wouldPass = answer.score >= threshold
     return {

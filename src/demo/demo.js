@@ -5,7 +5,7 @@ const result = document.getElementById('result')
 const gate = form.querySelector('pow-gate')
 const button = form.querySelector('button')
 
-// Shown by the backend, but not trusted.
+// The backend shows it, and does not trust it.
 gate.addEventListener('verified', ({ detail }) => {
   document.getElementById('solve-ms').value = String(detail.solveTimeMs)
 })

@@ -1,4 +1,4 @@
-/** HTML of the demo's two pages. Addresses are relative, because a proxy may put the service below another path. */
+/** The demo's two pages. Addresses are relative, because a proxy may put the service below another path. */
 
 import type { FormDecision } from './backend.ts'
 import { DEMO_SITE_KEY } from './site.ts'
@@ -103,7 +103,7 @@ const ENTITIES: Readonly<Record<string, string>> = {
   "'": '&#39;',
 }
 
-/** Also for attribute values in quotes. */
+/** Also for attribute values. */
 function escaped(text: string): string {
   return text.replace(/[&<>"']/g, character => ENTITIES[character]!)
 }

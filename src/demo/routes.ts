@@ -1,6 +1,4 @@
-/**
- * The demo page and its backend, an example for integrators: it uses only the public interface, and redeems tokens over HTTP.
- */
+/** The demo page and its backend: an example for integrators, which uses only the public interface. */
 
 import { readFileSync } from 'node:fs'
 import { type Address, formatAddress, visitorKey } from '../domain/address.ts'
@@ -11,14 +9,14 @@ import type { ContentReply, HeaderList } from '../http/replies.ts'
 import { decide, type FormDecision, readForm, redeem, refusedForm } from './backend.ts'
 import { FORM_PAGE, resultPage } from './pages.ts'
 
-/** 1,000 characters of at most nine bytes fit. */
+/** Fits 1,000 characters, urlencoded in at most nine bytes each. */
 const BODY_BYTES_MAX = 16_384
 
 const NO_STORE = 'no-store'
-/** Revalidated by ETag each time, so that changes show at once. */
+/** By ETag, so changes show at once. */
 const REVALIDATED = 'no-cache'
 
-/** As strict as can be; the widget needs no exception. */
+/** As strict as can be: the widget needs no exception. */
 const PAGE_HEADERS: HeaderList = [
   [
     'Content-Security-Policy',
@@ -64,10 +62,10 @@ function urlOf({ host, port }: ServiceAddress): string {
 /** Per worker and visitor. */
 const FORMS_PER_MINUTE = 10
 const VISITORS_MAX = 10_000
-/** By `visitorKey`. A record's times are ambiguous after hours, so one older than the window counts as none. */
+/** A record older than the window counts as none, because its times are ambiguous after hours. */
 const visitors = new Map<string, { readonly record: Buffer; readonly atMs: number }>()
 
-/** Or one visitor could use up the demo's redemption limit for all. */
+/** Or one visitor could use up the demo's redemptions for all. */
 function isAdmitted(address: Address): boolean {
   const key = visitorKey(address, 64)
   const atMs = Math.floor(performance.now())

@@ -1,6 +1,6 @@
 /**
- * The demo page's own site. Its site key is constant and its API key derived from the master secret, so every start and host
- * finds the same site, every worker can compute the key, no further secret is stored, and restarts make no new keys.
+ * The demo page's own site. Its site key is constant and its API key derived from the master secret, so every start, host and
+ * worker has the same.
  */
 
 import { hkdfSync } from 'node:crypto'
@@ -11,10 +11,9 @@ import type { SiteStore } from '../store/store.ts'
 
 export const DEMO_SITE_KEY = 'site_DemoPageOfThisPowgate0'
 
-/** What `newApiKey` makes a key from. */
 const KEY_MATERIAL_BYTES = 128
 
-/** @param secret a master secret; the API key reveals nothing about it (RFC 5869) */
+/** Reveals nothing about the master secret (RFC 5869). */
 export function demoApiKey(secret: string): string {
   return newApiKey(
     new Uint8Array(hkdfSync('sha256', secret, '', 'powgate v1 demo page API key', KEY_MATERIAL_BYTES)),
@@ -22,9 +21,8 @@ export function demoApiKey(secret: string): string {
 }
 
 /**
- * Creates the site and its API key if missing; keeps what people changed (a disabled site, a revoked key).
- *
- * @param apiKey from `demoApiKey`. The key of an earlier master secret stays valid, but nobody has it.
+ * Creates what is missing, and keeps what people changed, such as a revoked key. The key of an earlier master secret stays
+ * valid, but nobody has it.
  */
 export async function prepareDemoSite(store: SiteStore, apiKey: string, author: Author): Promise<void> {
   const now = Date.now()
@@ -33,7 +31,7 @@ export async function prepareDemoSite(store: SiteStore, apiKey: string, author: 
     siteKey: DEMO_SITE_KEY,
     name: 'demo page',
     threshold: 0, // everyone passes, and sees the score
-    // Own limit, so counted apart: a flood of the demo cannot use up the limit of a backend at the same address.
+    // Counted apart, so a flood of the demo uses up no other backend's limit at the same address.
     limits: { redeem: CONTRACT_LIMITS.redeemApiKey },
     createdAt: now,
     updatedAt: now,
@@ -42,6 +40,6 @@ export async function prepareDemoSite(store: SiteStore, apiKey: string, author: 
   const missing: RecordChange[] = []
   if ((await store.readApiKey(key.id)) === undefined) missing.push({ apiKey: key, expected: undefined })
   if ((await store.readSite(DEMO_SITE_KEY)) === undefined) missing.push({ site, expected: undefined })
-  // If nothing is written, another host was faster.
+  // Unless another host was faster.
   if (missing.length > 0) await store.commit(missing, author)
 }
