@@ -1,4 +1,4 @@
-/** What the console tells the page's developer: one line with the mistake and what mends it. */
+/** Tells the page's developer a mistake on the console, and what mends it. */
 
 import { bare } from './dom.ts'
 import type { PowGateError } from './service.ts'
@@ -15,7 +15,7 @@ function warnOnce(code: string, message: string, element: Element): void {
 /** Only a warning, because the service may stand in a folder of that name. */
 const OWN_PATH = /\/(challenge|verify|verify-token|siteverify|widget(\.js)?)[\s/]*$/
 
-/** Mistakes that are known before anybody uses the form. */
+/** Before anybody uses the form. */
 export function adviseOnPlace(element: HTMLElement & { readonly form: HTMLFormElement | null }): void {
   const path = OWN_PATH.exec(element.getAttribute('endpoint') ?? '')?.[1]
   if (path) warnOnce('endpoint-path', `endpoint: leave out /${path}`, element)
@@ -25,7 +25,7 @@ export function adviseOnPlace(element: HTMLElement & { readonly form: HTMLFormEl
   const isTwin = (other: Element) => other.localName === 'pow-gate' && other.getAttribute('name') === name
   if (form && [...bare(form).elements].filter(isTwin).length > 1)
     warnOnce('two-in-form', 'the form sends two tokens: remove one of its elements', element)
-  // An element that stands alone in a page with forms probably belongs to one of them.
+  // In a page with forms, it probably belongs to one of them.
   const isAlone = !form && element.getRootNode() === document && bare(document).forms.length > 0
   if (isAlone && autoOf(element) !== 'off')
     warnOnce(
@@ -35,7 +35,7 @@ export function adviseOnPlace(element: HTMLElement & { readonly form: HTMLFormEl
     )
 }
 
-/** HTML has no `<pow-gate />`: what follows such a tag is inside the element. */
+/** HTML has no `<pow-gate />`: what follows such a tag is in the element. */
 export function adviseOnEndTag(element: Element): void {
   if (element.querySelector('button,select,textarea,input:not([type=hidden])') !== null)
     warnOnce('end-tag-missing', 'the end tag is missing. Write <pow-gate ...></pow-gate>', element)
@@ -57,7 +57,7 @@ export function adviseOnLostSend(element: Element): void {
 export function tellFailure(element: Element, { code, message, text }: PowGateError): void {
   const isTestKey = code === 'site-unknown' && /^site_Test/.test(element.getAttribute('site-key') ?? '')
   const hint = isTestKey ? ' This is a test key: start the service with POWGATE_TEST_KEYS=on.' : ''
-  // A visitor who fails is no mistake of the page, hence no error on its console.
+  // A visitor who fails is no error of the page.
   const level = text === 'rejected' ? 'info' : 'error'
   console[level](`pow-gate: ${message}${hint} (${code}) at ${location.origin}`, element)
 }

@@ -1,8 +1,8 @@
 /** How the widget reaches a page that others wrote. */
 
 /**
- * The same object with the members of its prototypes only. Fields, forms and images hide members of their form or document:
- * after `<form name="hidden">`, `document.hidden` is that form.
+ * The same object with the members of its prototypes only, because fields, forms and images hide those by their names: after
+ * `<form name="hidden">`, `document.hidden` is that form.
  */
 export function bare<Target extends EventTarget>(target: Target): Target {
   const prototype = Object.getPrototypeOf(target)
@@ -15,8 +15,8 @@ export function bare<Target extends EventTarget>(target: Target): Target {
 }
 
 /**
- * Listens until the returned function is called. Not with a `signal`: zone.js before 0.14.3 shares one listener among all
- * of a target, and an abort would remove it.
+ * Returns what ends the listening. Not by a `signal`: zone.js before 0.14.3 shares one listener among all of a target, and an
+ * abort would remove it.
  */
 export function listen<Heard extends Event>(
   target: EventTarget,
@@ -29,10 +29,10 @@ export function listen<Heard extends Event>(
   return () => removeEventListener(type, listener as EventListener, capture)
 }
 
-/** Milliseconds since the page was opened. Not by `performance`, which a page's own `var performance` replaces. */
+/** Since the page was opened. Not by `performance`, which a page's own `var performance` replaces. */
 export const nowMs = () => new CustomEvent('').timeStamp
 
-/** Undefined in older browsers, and where a script of the page forbids it. */
+/** Undefined in older browsers, and where the page's script forbids it. */
 export function internalsOf(element: HTMLElement): ElementInternals | undefined {
   try {
     return element.attachInternals()

@@ -1,7 +1,4 @@
-/**
- * Entry of the widget: one script, classic or module, that defines the element <pow-gate>, with its states, events and
- * renewal. flow.ts obtains the token, view.ts shows the state.
- */
+/** Entry of the widget: the element <pow-gate>, its states, events and renewal. flow.ts obtains tokens, view.ts shows states. */
 
 import { adviseOnPlace, tellFailure } from './advice.ts'
 import { bare, internalsOf, nowMs } from './dom.ts'
@@ -16,16 +13,16 @@ import { DEFAULT_LANGUAGE, type Language, languageCode, loadLanguage, type TextK
 import { type State, View } from './view.ts'
 import { SLOW_SECONDS, Words } from './words.ts'
 
-/** Texts of a language that is late are not waited for any longer; until then there is none. */
+/** Until a language's texts have loaded the element shows none, after so long English. */
 const LANGUAGE_MS_MAX = 2000
 interface Verification {
   promise: Promise<string>
   controller: AbortController
-  /** Begins anew, because the element was moved: the solver's frame in its shadow tree did not survive that. */
+  /** Begins anew: the solver's frame, in the element, does not survive the move. */
   isMoved: boolean
 }
 
-/** powgate.d.ts declares what integrators may rely on; the compiler checks this class against that declaration. */
+/** powgate.d.ts describes what integrators may rely on. */
 class PowGateElement extends HTMLElement implements Omit<Declared, keyof PowGateProperties> {
   static readonly formAssociated = true
   static readonly observedAttributes = [
@@ -49,20 +46,19 @@ class PowGateElement extends HTMLElement implements Omit<Declared, keyof PowGate
   readonly #held = new HeldToken({ onRenew: () => this.#renew(), onExpire: () => this.#expire() })
   #error: PowGateError | undefined
   #verification: Verification | undefined
-  /** Whether the form is sent as soon as there is a token. */
+  /** The form is sent as soon as there is a token. */
   #isSending = false
   #isDisabled = false
-  /** Between connectedCallback and disconnectedCallback; attributeChangedCallback runs before connectedCallback too. */
+  /** attributeChangedCallback runs before connectedCallback too. */
   #isAttached = false
-  /** Of several elements with `auto="load"`, those out of view start when their form is used: every start costs a challenge. */
+  /** Of several with `auto="load"`, those out of view start when their form is used, because each start costs a challenge. */
   #isInView = true
   readonly #viewport = new IntersectionObserver(entries => {
     this.#isInView = entries.some(({ isIntersecting }) => isIntersecting)
     this.#startIf('load')
   })
   #tick: ReturnType<typeof setInterval> | undefined
-  /** When the state was entered. */
-  #sinceMs = 0
+  #enteredAtMs = 0
 
   constructor() {
     super()
@@ -92,7 +88,6 @@ class PowGateElement extends HTMLElement implements Omit<Declared, keyof PowGate
     })
   }
 
-  /** idle, working, verified, failed or expired. */
   get state(): State {
     return this.#state
   }
@@ -102,7 +97,6 @@ class PowGateElement extends HTMLElement implements Omit<Declared, keyof PowGate
     return this.#held.passed?.token ?? null
   }
 
-  /** Unix time in milliseconds, by the service's clock. */
   get expiresAt(): number | null {
     return this.#held.passed?.expiresAt ?? null
   }
@@ -119,14 +113,12 @@ class PowGateElement extends HTMLElement implements Omit<Declared, keyof PowGate
     reflect(this, 'form', id)
   }
 
-  /** Resolves with the token, and verifies first if there is none. Rejects with a PowGateError. */
   execute(): Promise<string> {
     this.#held.expireIfDue()
     if (this.#held.passed !== undefined) return Promise.resolve(this.#held.passed.token)
     return this.#verification?.promise ?? this.#verify()
   }
 
-  /** Drops the token, for instance after it was sent. A new verification starts as the attribute `auto` says. */
   reset(): void {
     this.cancel()
     this.#held.drop()
@@ -134,7 +126,6 @@ class PowGateElement extends HTMLElement implements Omit<Declared, keyof PowGate
     this.#startIf('load')
   }
 
-  /** Ends a running verification; a token that is held stays. */
   cancel(): void {
     this.#verification?.controller.abort()
     this.#verification = undefined
@@ -155,7 +146,7 @@ class PowGateElement extends HTMLElement implements Omit<Declared, keyof PowGate
     this.#view.reserve(this.#words.longest())
     this.#showState()
     this.#render()
-    // Frameworks set attributes right after they insert the element; by then those attributes are there.
+    // Later, because frameworks set attributes right after they insert the element.
     setTimeout(() => {
       void this.#speak()
       this.#check()
@@ -167,7 +158,7 @@ class PowGateElement extends HTMLElement implements Omit<Declared, keyof PowGate
     })
   }
 
-  /** Tells mistakes of the page's developer at once, not only when somebody uses the form. */
+  /** Tells the page's developer of mistakes before anybody uses the form. */
   #check(): void {
     if (!this.#isAttached || this.#state !== 'idle') return
     adviseOnPlace(this)
@@ -178,12 +169,12 @@ class PowGateElement extends HTMLElement implements Omit<Declared, keyof PowGate
     }
   }
 
-  /** By `moveBefore`: everything that runs goes on. */
+  /** By `moveBefore`: what runs goes on. */
   connectedMoveCallback(): void {
     this.#form.attach()
   }
 
-  /** For style sheets: `pow-gate:state(verified)`, or an attribute where browsers lack that. */
+  /** For style sheets: `pow-gate:state(verified)`, in older browsers an attribute. */
   #showState(): void {
     try {
       const { states } = this.#internals!
@@ -194,11 +185,10 @@ class PowGateElement extends HTMLElement implements Omit<Declared, keyof PowGate
     }
   }
 
-  /** Uses the language of the page around the element, or else the visitor's. */
   async #speak(): Promise<void> {
     const nearest = this.closest('[lang]') ?? bare(document).documentElement
     const lang = bare(nearest).getAttribute('lang') ?? ''
-    // The visitor's languages are read only where the page has none of the widget's.
+    // The visitor's languages are read only if the page has none of the widget's.
     const code = languageCode([lang]) ?? languageCode(navigator.languages ?? []) ?? DEFAULT_LANGUAGE.code
     this.#wantedLanguage = code
     const use = (language: Language) => {
@@ -220,7 +210,7 @@ class PowGateElement extends HTMLElement implements Omit<Declared, keyof PowGate
     this.#form.detach()
     this.#viewport.disconnect()
     this.#held.pause()
-    // Later, because scripts move elements and forms: then the element is back within the same task.
+    // Later, because a script that moves it puts it back within the same task.
     setTimeout(() => this.#isAttached || this.cancel())
   }
 
@@ -255,20 +245,19 @@ class PowGateElement extends HTMLElement implements Omit<Declared, keyof PowGate
     else this.#startIf('load')
   }
 
-  /** The visitor came back from the page that the form led to: the token was sent. */
+  /** Back from the page that the form led to: the token was sent. */
   readonly #onPageShow = ({ persisted }: PageTransitionEvent) => {
     if (persisted) this.reset()
   }
 
-  /** Starts a verification if this occasion is the one that the attributes name, and none was started. */
   #startIf(occasion: Auto): void {
-    const isHidden = bare(document).hidden // the page is not visible, and may never be
+    const isHidden = bare(document).hidden // and may never be shown
     if (this.#state !== 'idle' || isHidden) return
     const auto = autoOf(this)
     if ((auto === 'load' && !this.#isInView ? 'focus' : auto) === occasion) this.#startQuietly()
   }
 
-  /** The element and its events report errors, so nobody needs the promise. What left the page renews no token. */
+  /** Events tell its errors. What left the page renews no token. */
   #startQuietly(): void {
     if (this.#isAttached && this.#verification === undefined && !this.#isDisabled)
       this.#verify().catch(() => {})
@@ -276,7 +265,7 @@ class PowGateElement extends HTMLElement implements Omit<Declared, keyof PowGate
 
   /** Also renews: then the state stays `verified` until the old token expires. */
   #verify(): Promise<string> {
-    // Runs after `#verification` is set, because handlers of the first event may cancel the verification or call execute().
+    // After `#verification` is set, because handlers of the first event may call cancel() or execute().
     const promise: Promise<string> = Promise.resolve().then(() => this.#run(verification))
     const verification: Verification = { controller: new AbortController(), promise, isMoved: false }
     this.#verification = verification
@@ -331,7 +320,6 @@ class PowGateElement extends HTMLElement implements Omit<Declared, keyof PowGate
   #expire(): void {
     this.#enter(this.#verification === undefined ? 'expired' : 'working')
     this.#tell('expired', {})
-    // The page is visible: its visitor would find the token expired when sending the form.
     this.#renew()
   }
 
@@ -342,7 +330,7 @@ class PowGateElement extends HTMLElement implements Omit<Declared, keyof PowGate
   #fail(error: PowGateError): void {
     this.#error = error
     tellFailure(this, error)
-    // After a failed renewal the old token stays, because it is still valid.
+    // After a failed renewal, the old token is still valid.
     if (this.#held.passed === undefined) this.#enter('failed')
     const { code, message, status } = error
     this.#tell('failed', { code, message, status })
@@ -351,7 +339,7 @@ class PowGateElement extends HTMLElement implements Omit<Declared, keyof PowGate
   #enter(state: State): void {
     const isNew = state !== this.#state
     this.#state = state
-    if (isNew) this.#sinceMs = nowMs()
+    if (isNew) this.#enteredAtMs = nowMs()
     clearInterval(this.#tick)
     if (state === 'working') this.#tick = setInterval(() => this.#render(), 1000)
     else this.#words.begin()
@@ -369,7 +357,7 @@ class PowGateElement extends HTMLElement implements Omit<Declared, keyof PowGate
     const key = isWorking
       ? this.#words.whileWorking()
       : (error?.text ?? (state === 'idle' && !isOff ? 'ready' : (state as TextKey)))
-    const mayCancel = isWorking && nowMs() - this.#sinceMs >= SLOW_SECONDS * 1000
+    const mayCancel = isWorking && nowMs() - this.#enteredAtMs >= SLOW_SECONDS * 1000
     const button = error ? 'retry' : hasButton ? 'start' : mayCancel ? 'cancel' : undefined
     const words = this.#words
     this.#view.show({

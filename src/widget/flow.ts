@@ -7,19 +7,16 @@ import { getChallenge, PowGateError, postSolution, type ServiceSettings, throwIf
 import { signalsFor } from './signals.ts'
 import type { Solved, Workplace } from './solver/job.ts'
 
-/** Challenges requested in one verification. */
+/** Challenges in one verification. */
 const ROUNDS_MAX = 4
 
-/**
- * Errors that another round may not meet: the challenge was too old, used, or of another address; or the solver failed, and
- * another mode may work.
- */
+/** Another round may help: with a challenge that is younger, unused or of this address, or in another mode. */
 const AGAIN_CODES = ['expired-nonce', 'ip-mismatch', 'nonce-used', 'invalid-nonce', 'solver']
 
 interface FlowSettings extends ServiceSettings, PageSettings {
   /** @param share 0 to 1: the probability that a solver is done by now, since the actual progress is unknown */
   readonly onProgress: (share: number) => void
-  /** Whether this device hashes; the rest of a verification is waiting for the service. */
+  /** Whether this device hashes. The rest of a verification waits for the service. */
   readonly onHashing: (isHashing: boolean) => void
   readonly page: Pick<Solution, 'action' | 'cdata'>
 }
@@ -28,7 +25,7 @@ export interface Passed {
   readonly token: string
   /** Unix time by the service's clock, milliseconds. */
   readonly expiresAt: number
-  /** From the token's issue to its expiry. */
+  /** From issue to expiry. */
   readonly lifetimeMs: number
   readonly solveTimeMs: number
   readonly difficulty: number
@@ -36,15 +33,15 @@ export interface Passed {
   readonly solved: Solved
 }
 
-/** From the challenge until the solver must have loaded, in whichever mode. */
+/** To load the solver, in whichever mode. */
 const ASSETS_MS_MAX = 20_000
 
-/** A slow device gave up a challenge before it expired. That is no fault, and any number of challenges may follow. */
+/** A slow device gives up a challenge before it expires. That is no fault, so any number may follow. */
 const OUTLIVED = 'outlived'
 
 /** @throws PowGateError */
 export async function obtainToken(settings: FlowSettings): Promise<Passed> {
-  /** Hashes for all challenges so far, as a multiple of those that one takes in the mean. */
+  /** Hashes for all challenges so far, as a multiple of one's mean. */
   let work = 0
   for (let round = 1; ; ) {
     const before = work
@@ -64,10 +61,10 @@ export async function obtainToken(settings: FlowSettings): Promise<Passed> {
   }
 }
 
-/** The elements of a page solve one after the other, each with all threads. */
+/** A page's elements solve one after the other, each with all threads. */
 let turn = Promise.resolve()
 
-/** @param onWork hashes so far, as a multiple of those that the challenge takes in the mean */
+/** @param onWork told the hashes so far, as a multiple of the challenge's mean */
 async function oneRound(settings: FlowSettings, onWork: (share: number) => void): Promise<Passed> {
   const { signal } = settings
   const before = turn
@@ -106,7 +103,7 @@ async function oneRound(settings: FlowSettings, onWork: (share: number) => void)
     const outlived = failAfter(usableMs(challenge), new PowGateError(OUTLIVED, 'rejected', 'too slow'))
     const beganMs = nowMs()
     const expected = 2 ** difficulty
-    // Opening may have failed for lack of a network that is back by now.
+    // Opening may have failed without a network that is back by now.
     opening = opening.catch(() => openWorkplace(settings))
     opening.catch(() => {})
     const late = failAfter(ASSETS_MS_MAX, new PowGateError('assets', 'network', 'the solver does not load'))
@@ -138,7 +135,7 @@ async function oneRound(settings: FlowSettings, onWork: (share: number) => void)
     const result = await postSolution(settings, solution)
     if (!result.passed) throw new PowGateError('not-passed', 'rejected', 'the verification did not pass')
     const { token, expiresAt } = result
-    // The lifetime counts from the issue time, with which the token starts, because the visitor's clock may be wrong.
+    // From the issue time, with which a token starts, because the visitor's clock may be wrong.
     const lifetimeMs = expiresAt - Number.parseInt(token, 10)
     solved.tries += gpuTries
     return { token, expiresAt, lifetimeMs, solveTimeMs, difficulty, mode: workplace.mode, solved }
@@ -151,8 +148,8 @@ async function oneRound(settings: FlowSettings, onWork: (share: number) => void)
 const EPOCH_2024_MS = Date.UTC(2024, 0, 1)
 
 /**
- * How long a challenge is worth solving: until shortly before its expiry, since /verify takes time too. The lifetime counts
- * from the issue time, with which the nonce starts (41 bits), because the visitor's clock may be wrong.
+ * How long a challenge is worth solving, with time left for /verify. Also counted from the issue time, the nonce's first 41
+ * bits.
  */
 function usableMs({ nonce, expiresAt }: Challenge): number {
   const issuedAt = EPOCH_2024_MS + Number.parseInt(nonce.slice(0, 11), 16) / 8
@@ -160,7 +157,6 @@ function usableMs({ nonce, expiresAt }: Challenge): number {
   return lifetimeMs * 0.95 - 1500
 }
 
-/** For races: rejects after this time. */
 function failAfter(ms: number, error: PowGateError): Promise<never> {
   const failing = new Promise<never>((_, reject) => setTimeout(reject, ms, error))
   failing.catch(() => {})

@@ -1,34 +1,30 @@
-/**
- * The element's part in its form: carries the token, and keeps the form invalid without one. A submission that came too
- * early is repeated as soon as the token is there.
- */
+/** The element's part in its form: carries the token, keeps the form invalid without one, and repeats an early submission. */
 
 import { adviseOnLostSend, adviseOnNoToken } from './advice.ts'
 import { bare, listen } from './dom.ts'
 
 interface FormHooks {
-  /** The visitor uses the form. */
   readonly onUse: () => void
-  /** The browser complains to the visitor that there is no token. */
+  /** The browser complains that there is no token. */
   readonly onComplaint: () => void
-  /** The form is being submitted without a token. Returns what to wait for, or undefined to let the browser complain. */
+  /** The form is submitted without a token. Returns what to wait for, or undefined to let the browser complain. */
   readonly onSubmit: () => Promise<unknown> | undefined
-  /** A submission begins or ends to wait for the token. */
+  /** The submission waits for the token, or no longer. */
   readonly onWaiting: (isWaiting: boolean) => void
-  /** A submission that waits for the token takes longer than a blink, or was sent again. */
+  /** It waits longer than a blink, or Send was pressed again. */
   readonly onLate: (isAgain: boolean) => void
-  /** A submission that waited got no token. @param takesFocus unless the visitor has gone on to another field */
+  /** It got no token. @param takesFocus unless the visitor has gone on to another field */
   readonly onFail: (takesFocus: boolean) => void
 }
 
 const FIELD = 'powgate-token'
-/** Marks the field, so that a copy of the element, as of a page cache, finds the field that was copied with it. */
+/** By this, a copy of the element, as of a page cache, finds its copied field. */
 const MARK = 'data-powgate'
-/** A Send that changes nothing in view for a tenth of a second seems to do nothing. */
+/** If nothing changes in view within a tenth of a second, Send seems to do nothing. */
 const LATE_MS = 60
-/** After a submission, the same token is not sent again for so long: the second click of a double click would be refused. */
+/** The same token is not sent twice, or the second click of a double click would be refused. */
 const RESENT_MS = 2000
-/** The same if the page's script has taken the submission over. Perhaps the script found a mistake, and nothing was sent. */
+/** The same if a script of the page took over, which perhaps found a mistake and sent nothing. */
 const TAKEN_OVER_MS = 700
 
 /** What submits the form, unless a handler of the page prevents it. */
@@ -38,10 +34,10 @@ interface Submitting {
   readonly submitter: HTMLButtonElement | null
 }
 
-/** A call of `requestSubmit` by the page, while the browser checks the form. */
+/** While the browser checks the form after the page called `requestSubmit`. */
 let requested: Submitting | undefined
 
-/** Browsers tell such a call (Ctrl+Enter, Material Web's button) only by `invalid`, as they tell a mere check. */
+/** Such a call (Ctrl+Enter, Material Web's button) shows only by `invalid`, like a mere check. */
 function noteRequests(form: HTMLFormElement): void {
   const { requestSubmit } = bare(form)
   if (requestSubmit === undefined) return
@@ -56,7 +52,7 @@ function noteRequests(form: HTMLFormElement): void {
   Reflect.defineProperty(form, 'requestSubmit', { value, configurable: true, writable: true })
 }
 
-/** A field with `autofocus` gets the focus without its visitor. */
+/** A field with `autofocus` gets the focus without the visitor. */
 function isByVisitor(control: Element | null): boolean {
   return !(control as HTMLElement).autofocus || navigator.userActivation?.hasBeenActive !== false
 }
@@ -65,20 +61,18 @@ type Control = HTMLElement & { readonly form?: HTMLFormElement | null }
 
 export class FormLink {
   readonly #host: HTMLElement
-  /** Undefined in browsers without form-associated elements. */
   readonly #internals: ElementInternals | undefined
-  /** Where browsers show their complaint; inside the shadow tree. */
+  /** Where browsers show their complaint. */
   readonly #anchor: HTMLElement
   readonly #hooks: FormHooks
   #field = bare(document).createElement('input')
   #token: string | undefined
-  /** The token that the form was sent with a moment ago. */
-  #sent: string | undefined
+  #justSent: string | undefined
   #submitting: Submitting | undefined
   #isWaiting = false
   /** Of the last press, because visitors change their mind while they wait. */
   #submitter: HTMLButtonElement | null = null
-  /** The form was last sent by a button that wants no token. */
+  /** Last sent by a button with `formnovalidate`. */
   #isUnchecked = false
   #ears: (() => void)[] = []
 
@@ -96,7 +90,7 @@ export class FormLink {
     Object.assign(this.#field, { type: 'hidden', autocomplete: 'off' }).setAttribute(MARK, '')
     host.addEventListener('invalid', event => {
       const { event: cause, submitter } = requested ?? this.#submitting ?? {}
-      // A page that calls checkValidity() in a handler submits nothing: then the event is still being dispatched.
+      // If the event is still being dispatched, a handler of the page called checkValidity(), which sends nothing.
       const isSent = cause ? !cause.defaultPrevented && cause.eventPhase === 0 : submitter !== undefined
       if (isSent && this.#goOnLater(submitter ?? null, this.#areOthersValid())) event.preventDefault()
     })
@@ -109,13 +103,13 @@ export class FormLink {
     return id === null ? this.#host.closest('form') : (root.getElementById(id) as HTMLFormElement | null)
   }
 
-  /** @param complaint what the browser shows if the form is sent without a token */
+  /** @param complaint shown by the browser without a token */
   set(token: string | undefined, complaint: string, isDisabled: boolean): void {
     this.#token = token
     this.#internals?.setValidity(token ? {} : { valueMissing: true }, complaint, this.#anchor)
     const [host, field] = [this.#host, this.#field]
-    // A field in the page, because many libraries read fields by their names. It comes with the token, since before that
-    // a framework may still compare the page with what its server has sent.
+    // A field, because many libraries read fields by name. Before the token, a framework may still compare the page with its
+    // server's markup.
     if (!token || !this.#name || this.form === null) return field.remove()
     Object.assign(field, { name: this.#name, value: token, disabled: isDisabled })
     const id = host.getAttribute('form')
@@ -127,7 +121,7 @@ export class FormLink {
     return this.#host.getAttribute('name') ?? FIELD
   }
 
-  /** Listens at the root, which may be a shadow root: a control may belong to a form without being inside it. */
+  /** Listens at the document or shadow root, because a form's controls may be outside of it. */
   attach(): void {
     this.detach()
     this.#field = this.#host.querySelector(`:scope>[${MARK}]`) ?? this.#field
@@ -184,23 +178,23 @@ export class FormLink {
   #onSubmit(event: SubmitEvent): void {
     const submitter = event.submitter as HTMLButtonElement | null
     if (event.target !== this.form || event.defaultPrevented) return
-    // A script, or Enter in a form without a button: no click has asked whether the token expired while the machine slept.
+    // No click tells of a submission by a script or Enter, and the token may have expired while the machine slept.
     this.#hooks.onUse()
     if (this.#token !== undefined) {
-      if (this.#token === this.#sent) stop(event)
+      if (this.#token === this.#justSent) stop(event)
       else this.#noteSent(event, this.#token)
       return
     }
-    // There is no token only if nothing was validated, or if this browser does not know that the element is invalid.
+    // Nothing was validated, or this browser does not know that the element is invalid.
     this.#isUnchecked = submitter?.formNoValidate ?? false
     if (!this.#isUnchecked && this.#goOnLater(submitter, true)) stop(event)
   }
 
   #noteSent(event: Event, token: string): void {
-    this.#sent = token
+    this.#justSent = token
     setTimeout(() => {
       const forget = () => {
-        this.#sent = undefined
+        this.#justSent = undefined
       }
       setTimeout(forget, event.defaultPrevented ? TAKEN_OVER_MS : RESENT_MS)
     })
@@ -221,9 +215,9 @@ export class FormLink {
   }
 
   /**
-   * Starts the verification that the form waits for. Returns whether there is one.
+   * Lets the form wait for a verification; false if there is none.
    *
-   * @param isComplete false if the visitor has to correct other fields and send the form again
+   * @param isComplete false if the visitor has to correct other fields and send again
    */
   #goOnLater(submitter: HTMLButtonElement | null, isComplete: boolean): boolean {
     const verification = this.#hooks.onSubmit()
@@ -244,7 +238,7 @@ export class FormLink {
     const shown = boxes()
     verification
       .then(() => {
-        // Who closes a dialog or goes back a step, takes the form for not sent.
+        // Whoever has closed the dialog takes the form for not sent.
         if (this.#token && form && this.form === form && !boxes() === !shown) submit(form, this.#submitter)
       })
       .catch(() => this.#hooks.onFail(page.activeElement === activeElement))
@@ -264,10 +258,10 @@ function stop(event: Event): void {
 }
 
 function submit(form: HTMLFormElement, submitter: HTMLButtonElement | null): void {
-  // The button may have been replaced in the meantime, and older browsers have only click().
+  // The button may have been replaced. Older browsers have only click().
   const present = submitter?.form === form ? submitter : null
   const isDisabled = present?.disabled
-  // The page may have disabled the button, against a second click. Then the browser would leave out the button's value.
+  // A button that the page disabled, against a second click, would not send its value.
   if (present) present.disabled = false
   const { requestSubmit } = bare(form)
   if (requestSubmit) requestSubmit(present)

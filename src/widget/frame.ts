@@ -1,6 +1,6 @@
 /**
- * The worker's script in the frame: starts workers for a page whose own policy allows none. The frame has the service's
- * origin, and the policy that the service sends with it. Any page may embed it, because its workers only compute.
+ * The worker's script in the frame, which has the service's origin and policy: starts workers for a page whose own policy
+ * allows none. Any page may embed it, because its workers only compute.
  */
 
 import { START_WORKER, type WorkerReport } from './solver/job.ts'
@@ -20,6 +20,6 @@ export function startWorkers(): void {
       fail(error)
     }
   })
-  // To any origin: some pages (from files, in sandboxes) have no origin to name.
+  // To any origin: pages from files and in sandboxes have none to name.
   parent.postMessage(START_WORKER, '*')
 }

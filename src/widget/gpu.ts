@@ -1,6 +1,6 @@
 /**
- * Entry for hard challenges: searches on the visitor's GPU, through WebGPU, beside the threads. This runs in the page, because
- * only the page knows whether it is hidden, and all its elements share one device. The page waits for the GPU without blocking.
+ * Entry for hard challenges: searches on the visitor's GPU, beside the threads. It runs in the page, which it does not block,
+ * because only the page knows whether it is hidden, and its elements share one device.
  */
 
 import { GPU_START, proofInput } from '../protocol/proof.ts'
@@ -17,15 +17,13 @@ import {
   shaderText,
 } from './solver/shader.ts'
 
-/** A dispatch this short leaves the GPU time to draw each frame of 16 ms. */
+/** Leaves the GPU time to draw in each frame of 16 ms. */
 const DISPATCH_MS = 10
-/** A dispatch is at most so many times as long as the one before. */
-const GROWTH_MAX = 4
-/** Its work is at least this part of its time. */
-const WAITING_MAX = 4
-/** How often a hidden page looks whether it is shown. */
-const HIDDEN_MS = 250
-/** A device that is open keeps some cards from sleeping. */
+const DISPATCH_GROWTH_MAX = 4
+/** Of a dispatch's time; the rest is waiting. */
+const WORK_SHARE_MIN = 1 / 4
+const HIDDEN_POLL_MS = 250
+/** An open device keeps some cards from sleeping. */
 const IDLE_MS = 10_000
 
 /** Of GPUBufferUsage and GPUMapMode. */
@@ -36,22 +34,19 @@ interface Gpu {
   readonly pipeline: GPUComputePipeline
   /** Workgroups of the next dispatch. */
   groups: number
-  /** The least time that a dispatch took so far: in some browsers, much of it is waiting for the answer. */
+  /** Of the shortest dispatch so far: in some browsers, mostly waiting for the answer. */
   latencyMs: number
 }
 
-/** One for all elements of the page. */
 let opened: Promise<Gpu> | undefined
 let searches = 0
 let idle: ReturnType<typeof setTimeout> | undefined
 
 /**
- * Resolves with a counter that meets the difficulty.
- *
- * @param kind `software` also allows an adapter that computes on the processor, for tests: the threads are faster
- * @param goesOn called with the number of tries so far; false ends the search
+ * @param kind `software`, for tests, allows a GPU in software too
+ * @param goesOn told the number of tries so far; false ends the search
  * @param start a multiple of COUNTERS_PER_GROUP
- * @throws Error if there is no GPU, the device is lost, the GPU finds a wrong counter, or the search ends
+ * @throws Error if there is no GPU, it is lost or finds a wrong counter, or the search ends
  */
 export async function search(
   puzzle: Puzzle,
@@ -77,12 +72,12 @@ function close(): void {
   opened = undefined
 }
 
-/** Nothing is read of the adapter but whether it is one in software. */
+/** Of the adapter, reads only whether it is software. */
 async function open(allowsSoftware: boolean): Promise<Gpu> {
   const { gpu } = navigator
   const adapter = (await gpu.requestAdapter({ powerPreference: 'low-power' })) ?? (await gpu.requestAdapter())
   if (adapter === null) throw new Error('no GPU')
-  // Browsers of before 2025 have it in the adapter itself.
+  // Browsers before 2025 have it in the adapter itself.
   const { isFallbackAdapter = adapter.info.isFallbackAdapter } = adapter as { isFallbackAdapter?: boolean }
   if (isFallbackAdapter && !allowsSoftware) throw new Error('no GPU but in software')
   const device = await adapter.requestDevice()
@@ -103,8 +98,8 @@ async function searchOn(
   for (let next = start; ; ) {
     if (!goesOn(next - start)) throw new Error('the search is over')
     if (page.hidden) {
-      // Not by an event: the search also ends while the page is hidden, and then the device must be closed.
-      await new Promise(resolve => setTimeout(resolve, HIDDEN_MS))
+      // Not by an event, because a search that ends meanwhile must close the device.
+      await new Promise(resolve => setTimeout(resolve, HIDDEN_POLL_MS))
       continue
     }
     const left = COMMON_COUNTERS - (next % COMMON_COUNTERS)
@@ -120,14 +115,14 @@ async function searchOn(
     }
     next += groups * COUNTERS_PER_GROUP
     gpu.latencyMs = Math.min(gpu.latencyMs, dispatchMs)
-    // A browser with a coarse clock, or that answers late, would seem to have waited for all of it.
-    const workMs = Math.max(dispatchMs - gpu.latencyMs, dispatchMs / WAITING_MAX)
+    // With a coarse clock, all may seem latency.
+    const workMs = Math.max(dispatchMs - gpu.latencyMs, dispatchMs * WORK_SHARE_MIN)
     const wanted = Math.floor((groups * DISPATCH_MS) / workMs)
-    gpu.groups = Math.max(1, Math.min(GROWTH_MAX * groups, wanted))
+    gpu.groups = Math.max(1, Math.min(DISPATCH_GROWTH_MAX * groups, wanted))
   }
 }
 
-/** Returns the offset of the first counter that has all bits of the mask clear in its digest's first word, or NOT_FOUND. */
+/** Returns the offset of a counter that meets the mask, or NOT_FOUND. */
 type Dispatch = (start: number, groups: number) => Promise<number>
 
 function dispatcher({ device, pipeline }: Gpu, nonce: string, mask: number): Dispatch {

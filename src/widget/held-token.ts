@@ -1,16 +1,15 @@
-/** A token from its issue to its expiry: says when to fetch the next one, and when the token has expired. */
+/** Holds a token, says when to fetch the next one, and when it has expired. */
 
 import type { Passed } from './flow.ts'
 
-/** Shares of a token's life: when a new one is fetched, and when the token counts as expired. */
+/** Shares of a token's life. */
 const RENEW_AT = 0.8
 const EXPIRE_AT = 0.97
-/** Shortest time between two verifications that no visitor asked for, however short tokens live. */
+/** However short tokens live. */
 const RENEW_MS_MIN = 1000
 
 interface Hooks {
   readonly onRenew: () => void
-  /** The token is no longer held. */
   readonly onExpire: () => void
 }
 
@@ -25,7 +24,7 @@ export class HeldToken {
     this.#hooks = hooks
   }
 
-  /** The token that is held. Call `expireIfDue` before a token is handed out. */
+  /** Call `expireIfDue` before you hand out the token. */
   get passed(): Passed | undefined {
     return this.#passed
   }
@@ -44,7 +43,6 @@ export class HeldToken {
     this.resume()
   }
 
-  /** Also after `pause`, when the element is back in a document. */
   resume(): void {
     this.expireIfDue()
     if (this.#passed === undefined) return
@@ -56,7 +54,7 @@ export class HeldToken {
     ]
   }
 
-  /** Keeps the token, without timers: an element that left the document should not live until its token expires. */
+  /** Ends the timers, which would keep an element that left the document alive until its token expires. */
   pause(): void {
     for (const timer of this.#timers) clearTimeout(timer)
   }
@@ -66,7 +64,7 @@ export class HeldToken {
     this.pause()
   }
 
-  /** Expires a token late if need be: timers stand still while the machine sleeps, the clock does not. */
+  /** Timers stand still while the machine sleeps; the clock does not. */
   expireIfDue(): void {
     if (this.#passed !== undefined && Date.now() >= this.#expiresAtMs) this.#expire()
   }

@@ -1,11 +1,11 @@
 /**
- * Where the puzzle is solved. A strict page may allow little, and a script cannot ask what: every attempt that the policy
- * forbids is a violation report to the site's owner. So the modes that need the least are tried first:
+ * Where the puzzle is solved. A script cannot ask what the page's policy allows, and every attempt that it forbids is a
+ * violation report to the site's owner. So the modes that need least come first (docs/reference/widget.md, "Strict pages"):
  *
- *   worker  a worker file of the page's own origin (attribute `worker-src`, or the service itself if it is that origin)
- *   frame   an isolated frame of the service, under the service's policy; the page must allow the frame
- *   blob    a worker made of a blob; the page must allow `blob:` workers, and 'wasm-unsafe-eval' for full speed
- *   page    the page's own thread, in short slices
+ *   worker  a worker file of the page's own origin
+ *   frame   a frame of the service, under the service's policy
+ *   blob    a worker made of a blob
+ *   page    the page's own thread, in slices
  */
 
 import { bare } from './dom.ts'
@@ -16,13 +16,13 @@ import {
   fetchKernel,
   ModeBlockedError,
   type PoolWorker,
-  patience,
   threadCount,
+  timeoutSignal,
   WorkerPool,
 } from './solver/pool.ts'
 
 export interface PageSettings extends ModeSettings {
-  /** The shadow tree of the element, where the mode `frame` puts its frame. */
+  /** The element's shadow tree, where `frame` puts its frame. */
   readonly frameParent: ShadowRoot
 }
 
@@ -43,13 +43,13 @@ const OPENERS: Readonly<Record<Mode, Opener>> = {
     await probeBlobWorker()
     const kernel = fetchKernel(base)
     const response = await fetch(url, {
-      signal: patience(),
+      signal: timeoutSignal(),
       referrerPolicy: 'no-referrer',
       integrity: pinnedScript ? ASSET_PINS.workerJs : '',
     })
     if (!response.ok) throw new Error(`worker: status ${response.status}`)
     const blob = blobUrl(await response.text())
-    // Not revoked earlier: some workers may still be loading the blob.
+    // Revoked at the end: some workers may still be loading it.
     return openPool('blob', threads, starter(blob), kernel, () => URL.revokeObjectURL(blob))
   },
   page: openPage,
@@ -60,29 +60,28 @@ function codeUrl(codeBase: string | undefined, name: string): string {
   return codeBase + name
 }
 
-/** Allows only a file with the worker's own name: `worker-src` is markup, and could name any script of the page's origin. */
+/** Only a file of the worker's name, because markup could name any script of the page's origin. */
 function workerUrl(workerSrc: string): string {
   const { href } = new URL(workerSrc, bare(document).baseURI)
   if (/^http[^?#]*\/(powgate-|widget\/)worker[.\da-f]*\.js([?#]|$)/.test(href)) return href
   throw new Error('worker-src: expected powgate-worker.js')
 }
 
-/** Modes that the page refused, or in which a solver failed: renewals do not try them again. */
+/** The page refused them, or a solver failed in them: renewals do not try them again. */
 const refused = new Set<Mode>()
 
-/** Excludes a mode, because a solver failed in it. */
 export function distrust(mode: Mode): void {
   if (mode !== 'page') refused.add(mode)
 }
 
-/** @throws Error if even the page's own thread cannot be used, because its script could not be loaded */
+/** @throws Error if even the script of `page` does not load */
 export async function openWorkplace(settings: PageSettings): Promise<Workplace> {
   for (const mode of modesFor(settings)) {
     try {
       return await OPENERS[mode](settings)
     } catch (error) {
       if (error instanceof ModeBlockedError) refused.add(mode)
-      // Tells the integrator why the expected mode is not used; nothing is wrong for the visitor.
+      // For the integrator; nothing is wrong for the visitor.
       console.info(`pow-gate: mode "${mode}" cannot be used here: ${error}`)
     }
   }
@@ -91,7 +90,7 @@ export async function openWorkplace(settings: PageSettings): Promise<Workplace> 
 
 function modesFor({ base, codeBase, workerSrc, mode }: ModeSettings): Mode[] {
   if (mode === 'page') return []
-  // The page's own origin serves more than this service, so `endpoint` must not choose which of its files runs as a worker.
+  // `endpoint` is markup, and must not choose which file of the page's own origin runs as a worker.
   const isOwnOrigin = base === codeBase && new URL(base).origin === location.origin
   const modes: Mode[] = mode
     ? [mode]
@@ -105,7 +104,7 @@ const blobUrl = (script: string) => URL.createObjectURL(new Blob([script], { typ
 
 const PROBE_MS_MAX = 3000
 
-/** Checks that the page allows workers made of blobs, before anything is loaded for one. Throws ModeBlockedError. */
+/** Before anything is loaded for one. @throws ModeBlockedError */
 async function probeBlobWorker(): Promise<void> {
   const url = blobUrl('postMessage(0)')
   const worker = new Worker(trusted(url))
@@ -143,13 +142,12 @@ async function openPool(
     close()
     throw error
   }
-  // What decides on the threads is read after the challenge, which says how much the site asks for; of one thread nothing is.
+  // After the challenge, which says what the widget may read. For one thread it reads nothing.
   const threads = async ({ signals }: Task) =>
     threadsMax > 1 ? Math.min(threadsMax, await threadCount(signals)) : 1
   return { mode, close, solve: async (task, ...rest) => pool.solve(task, await threads(task), ...rest) }
 }
 
-/** Starts workers of one script. */
 function starter(url: string): () => Worker {
   const scriptUrl = trusted(url)
   return () => new Worker(scriptUrl)
@@ -166,7 +164,7 @@ interface TrustedTypes {
 
 let policy: ReturnType<TrustedTypes['createPolicy']> | undefined
 
-/** A script's address, for pages with Trusted Types. The policy is made with the first script, because frames need none. */
+/** For pages with Trusted Types. The policy is made with the first script, because frames need none. */
 function trusted(url: string): string {
   const { trustedTypes } = globalThis as { trustedTypes?: TrustedTypes }
   policy ??= trustedTypes?.createPolicy('powgate', { createScriptURL: same => same })
@@ -174,7 +172,7 @@ function trusted(url: string): string {
 }
 
 async function openPage({ base, codeBase, mode }: ModeSettings): Promise<Workplace> {
-  // A page that refused all other modes has a strict policy: compiling WebAssembly would be one more violation.
+  // A policy that refused all other modes forbids compiling too: it would be one more violation.
   const mayCompile = mode !== 'page' && typeof Worker === 'undefined'
   const kernel = mayCompile ? fetchKernel(base) : Promise.resolve(undefined)
   const closed = new AbortController()
@@ -187,17 +185,11 @@ async function openPage({ base, codeBase, mode }: ModeSettings): Promise<Workpla
   }
 }
 
-/** Fewer bits are solved before a GPU has started, on most devices. */
+/** Fewer bits, and most quick solves, end before a GPU has started. */
 const GPU_BITS_MIN = 20
-/** The GPU starts only where the threads take longer. */
 const GPU_AFTER_MS = 100
 
-/**
- * Lets the visitor's GPU search beside the threads, which never wait for it. The promise resolves with the counter, and never
- * settles if there is no GPU or it fails.
- *
- * @param goesOn called with the number of tries so far; false ends the search
- */
+/** Resolves with a counter. Never settles without a GPU, or if it fails: the threads go on alone. */
 export function searchOnGpu(
   { codeBase, gpu }: ModeSettings,
   puzzle: Puzzle,
@@ -219,16 +211,16 @@ export function searchOnGpu(
   })
 }
 
-/** Browsers check a module's integrity only when they load it. So the address is one that no markup can have loaded before. */
+/** Browsers check a module's integrity only when they load it, so this address must be new to the page. */
 const MODULE_KEY = `#${Math.random()}`
 
-/** If the build is pinned, a script element with `integrity` loads the module first; `import` then uses the loaded module. */
+/** If the build is pinned, a script element with `integrity` loads the module, and `import` finds it. */
 function loadModule<Module>(address: string, integrity: string): Promise<Module> {
   const url = address + MODULE_KEY
   return new Promise((resolve, reject) => {
     const onerror = () => reject(new Error('the script did not load'))
     const onload = () => import(url).then(resolve, reject)
-    patience().addEventListener('abort', onerror)
+    timeoutSignal().addEventListener('abort', onerror)
     if (pinnedScript) {
       // Not `modulepreload`, whose integrity WebKit ignores (WebKitGTK 2.50).
       const { nonce } = pinnedScript
@@ -236,7 +228,7 @@ function loadModule<Module>(address: string, integrity: string): Promise<Module>
       const page = bare(document)
       const script = Object.assign(page.createElement('script'), attributes, { onload, onerror })
       page.documentElement.append(script)
-      script.remove() // the script loads all the same, and renewals leave no elements behind
+      script.remove() // it loads all the same
     } else onload()
   })
 }

@@ -1,4 +1,4 @@
-/** Entry for pages where neither workers nor frames may run: solves on the page's own thread, in short slices. */
+/** Entry for pages where neither workers nor frames may run: solves on the page's own thread, in slices. */
 
 import { rangeStart } from '../protocol/proof.ts'
 import { nowMs } from './dom.ts'
@@ -6,7 +6,7 @@ import { slowTraits } from './signals.ts'
 import type { OnProgress, Solved, Task } from './solver/job.ts'
 import { chooseSolver } from './solver/solvers.ts'
 
-/** A slice leaves time for input and drawing within a frame of 16 ms. */
+/** Half of a frame of 16 ms: the rest is for input and drawing. */
 const SLICE_MS = 8
 const FIRST_SLICE = 1000
 const PROGRESS_MS = 100
@@ -26,7 +26,7 @@ export async function solveInSlices(
   gpuCounter.then(counter => {
     gpuFound = counter
   })
-  const channel = new MessageChannel() // one for each solve: several elements may be solving
+  const channel = new MessageChannel() // several elements may be solving
   let slice = FIRST_SLICE
   let toldMs = nowMs()
   for (let tries = 0; ; ) {
@@ -43,7 +43,7 @@ export async function solveInSlices(
       toldMs = beganMs
       onProgress(tries)
     }
-    // At most twice the slice before: the compiler makes the loop faster only after some slices.
+    // At most twice the last slice, because the compiler makes the loop faster only after some.
     const wanted = (slice * SLICE_MS) / Math.max(0.1, nowMs() - beganMs)
     slice = Math.max(FIRST_SLICE, Math.min(2 * slice, Math.floor(wanted)))
     await turn(channel)
@@ -51,7 +51,7 @@ export async function solveInSlices(
   }
 }
 
-/** Lets other tasks of the thread run. Unlike timers, a channel is not slowed to once a second. */
+/** Lets the thread's other tasks run. Not by a timer, which a hidden page gets once a second. */
 function turn({ port1, port2 }: MessageChannel): Promise<void> {
   return new Promise(resolve => {
     port1.onmessage = () => resolve()

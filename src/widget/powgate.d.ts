@@ -1,4 +1,4 @@
-/** Types of the element <pow-gate>, which /widget.js defines. Add this file to your project, or copy what you need. */
+/** Types of the element <pow-gate>. Add this file to your project. */
 
 export type PowGateState = 'idle' | 'working' | 'verified' | 'failed' | 'expired'
 
@@ -12,16 +12,16 @@ export interface PowGateVerified {
   mode: 'worker' | 'frame' | 'blob' | 'page'
   solver: 'wasm' | 'script' | 'gpu'
   threads: number
-  /** Hashes computed by all threads and the GPU together; an estimate. */
+  /** Hashes, estimated. */
   tries: number
 }
 
 export interface PowGateFailed {
-  /** Stable: a code of the service or of the widget. */
+  /** Stable. */
   code: string
-  /** For the integrator, in English. */
+  /** For you, in English. */
   message: string
-  /** HTTP status, if the service answered. */
+  /** Of HTTP, if the service answered. */
   status?: number | undefined
 }
 
@@ -37,11 +37,11 @@ export interface PowGateEventMap {
   failed: CustomEvent<PowGateFailed>
   expired: CustomEvent<Record<string, never>>
   statechange: CustomEvent<{ state: PowGateState }>
-  /** `share`, 0 to 1: the probability that a solver is done by now. */
+  /** 0 to 1: the probability that a solver is done by now. */
   progress: CustomEvent<{ share: number }>
 }
 
-/** The attributes of these names. */
+/** The attributes as properties. */
 export interface PowGateProperties {
   siteKey: string
   endpoint: string
@@ -63,13 +63,13 @@ export interface PowGateElement extends HTMLElement, PowGateProperties {
   readonly expiresAt: number | null
   readonly error: PowGateError | null
   get form(): HTMLFormElement | null
-  /** Sets the attribute, the id of a form elsewhere in the page. */
+  /** Sets the attribute: the id of a form elsewhere. */
   set form(id: string | null)
-  /** Resolves with the token, and verifies first if there is none. Rejects with a PowGateError. */
+  /** Resolves with the token; verifies first if there is none. Rejects with a PowGateError. */
   execute(): Promise<string>
-  /** Drops the token, for instance after it was sent; a new one starts as `auto` says. */
+  /** Drops the token, because it counts once: call this after a script has sent the form. `auto` starts the next. */
   reset(): void
-  /** Ends a running verification. */
+  /** Ends a running verification; a token stays. */
   cancel(): void
   addEventListener<Type extends keyof PowGateEventMap>(
     type: Type,
@@ -83,7 +83,7 @@ export interface PowGateElement extends HTMLElement, PowGateProperties {
   ): void
 }
 
-/** Keys of the texts that attributes `text-KEY` replace. */
+/** Texts that attributes `text-KEY` replace. */
 export type PowGateTextKey =
   | 'label'
   | 'ready'
@@ -105,32 +105,32 @@ export type PowGateTextKey =
   | 'required'
   | 'press'
 
-/** Attributes as JSX writes them. */
+/** Attributes, as JSX writes them. */
 export type PowGateAttributes = {
   'site-key': string
-  /** Address of the service; by default the one the script came from. */
+  /** Address of the service; by default the script's. */
   endpoint?: string
-  /** When to start; `focus` by default: when the form is used. */
+  /** When to start; by default `focus`, when the form is used. */
   auto?: 'load' | 'focus' | 'submit' | 'off'
   theme?: 'light' | 'dark'
   /** Shows nothing unless the visitor has to wait, or verification fails. */
   invisible?: boolean | ''
-  /** Name of the form field; `powgate-token` by default. */
+  /** Of the form field; by default `powgate-token`. */
   name?: string
   disabled?: boolean
-  /** What the visitor is about to do, and data of the page. A token tells them to the backend by /siteverify. */
+  /** Bound in the token: /siteverify tells them to your backend. */
   action?: string
   cdata?: string
   lang?: string
-  /** Id of the form, if the element stands elsewhere. */
+  /** Id of a form elsewhere. */
   form?: string
-  /** A copy of the worker file on the page's own origin, named `powgate-worker.js`. */
+  /** `/powgate-worker.js`, a copy on your page's origin. */
   'worker-src'?: string
-  /** The only mode to solve in, besides the page's own thread as the last resort. */
+  /** The only mode to try before `page`. */
   solver?: 'worker' | 'frame' | 'blob' | 'page'
-  /** The most threads to solve with. */
+  /** At most. */
   threads?: number | string
-  /** `off` leaves the visitor's GPU alone; `on` uses it for hard challenges even if `threads` is set. */
+  /** `off`: never. `on`: even if `threads` is set. */
   gpu?: 'on' | 'off' | 'software'
 } & { [Key in PowGateTextKey as `text-${Key}`]?: string }
 

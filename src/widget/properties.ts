@@ -1,6 +1,6 @@
 /**
- * Attributes as properties: frameworks set a property where an element has one of that name, and throw where the property can
- * only be read. There is no `name`: libraries that send fields by their names would send the element beside its field.
+ * Attributes as properties: frameworks set a property where there is one, and throw if it is read-only. There is no `name`,
+ * because libraries that send fields by name would send the element beside its field.
  */
 
 const PROPERTIES = new Map(
@@ -30,7 +30,7 @@ export function defineProperties(prototype: HTMLElement): void {
   }
 }
 
-/** Properties that were set before the script was there hide those of the class. */
+/** Properties that were set before the script came hide those of the class. */
 export function takeOverProperties(element: HTMLElement): void {
   for (const property of Object.keys(element)) {
     if (property !== 'form' && !PROPERTIES.has(property)) continue

@@ -1,27 +1,26 @@
-/** The two calls of the service that a browser makes, with retries and the waits that the service asks for. */
+/** The two calls that a browser makes, with retries and the waits that the service asks for. */
 
 import type { Challenge, Solution, VerificationResult } from '../protocol/wire.ts'
 import { listen } from './dom.ts'
 import type { Signals } from './solver/job.ts'
 
-/** Tries of one call, the first included. */
+/** Of one call. */
 const TRIES_MAX = 5
 const TIMEOUT_MS = 15_000
 const BACK_OFF_MS = 1000
 /** Spreads the retries of a site's visitors. */
 const JITTER_MS = 500
-/** The widget does not wait longer than this. Its visitor sees the time, and may end the wait. */
+/** A longer wait counts as a failure that tells the time. */
 const WAIT_MS_MAX = 900_000
 
-/** Why a verification ended without a token. Codes are stable; the service's own codes are passed on. */
+/** Codes are stable; the service's own are passed on. */
 export class PowGateError extends Error {
   override readonly name = 'PowGateError'
   readonly code: string
   /** Key of the text that the visitor sees. */
   readonly text: FailureText
-  /** HTTP status, if the service answered. */
   readonly status: number | undefined
-  /** The wait that the service asks for, if that is too long to be waited for. */
+  /** The service's wait, if that is too long. */
   seconds: number | undefined
 
   constructor(code: string, text: FailureText, message: string, status?: number) {
@@ -38,17 +37,17 @@ export type WaitReason = 'busy' | 'unavailable' | 'network' | 'offline'
 
 export interface ServiceSettings {
   readonly siteKey: string
-  /** Address of the service, without a slash at its end. */
+  /** Without a slash at its end. */
   readonly endpoint: string
   readonly signal: AbortSignal
-  /** Called before each wait (offline, the length is unknown), and without a reason when the service has answered. */
+  /** Called before each wait, and without a reason when the service has answered. Offline, the length is unknown. */
   readonly onWait: (reason: WaitReason | undefined, ms: number) => void
 }
 
 let challenges = 0
 /**
- * A cache between, told to keep everything, gives out a challenge that was used. So each challenge of a page has an address of
- * its own; but the first, because browsers remember an address' preflight from page to page.
+ * Each challenge has its own address, because a cache that keeps everything would give out a used one. Not a page's first:
+ * browsers remember an address' preflight from page to page.
  */
 const challengePath = () => (challenges++ === 0 ? '/challenge' : `/challenge?${Math.random()}`)
 
@@ -58,7 +57,7 @@ export const getChallenge = (settings: ServiceSettings): Promise<Challenge & Ask
 export const postSolution = (settings: ServiceSettings, solution: Solution): Promise<VerificationResult> =>
   call(settings, () => '/verify', { method: 'POST', body: JSON.stringify(solution) }, isResult)
 
-/** Checks that the expiry is later than the issue time, with which a token starts. */
+/** A token starts with its issue time. */
 function isResult({ passed, token, expiresAt }: VerificationResult): boolean {
   return passed === false || (passed === true && expiresAt > Number.parseInt(token, 10))
 }
@@ -72,7 +71,7 @@ function signalsOf(headers: Headers): Signals {
   return signals === 'none' || signals === 'all' ? signals : 'flags'
 }
 
-/** What one try ended in: an answer, a final refusal, or a refusal that may pass (with a reason). */
+/** An error with a reason may pass; one without is final. */
 type Attempt<Answer> =
   | { readonly answer: Answer & Asked }
   | { readonly error: PowGateError; readonly retryAfterMs?: number; readonly reason?: WaitReason }
@@ -161,7 +160,7 @@ function refusalOf(
   return { error: new PowGateError(code, 'setup', message, status) }
 }
 
-/** Parses Retry-After: seconds from the service, perhaps a date from a proxy before it. */
+/** Seconds from the service, perhaps a date from a proxy before it. */
 function waitOf(retryAfter: string): number {
   const ms = /^\d+$/.test(retryAfter) ? Number(retryAfter) * 1000 : Date.parse(retryAfter) - Date.now()
   return ms > 0 ? ms : 0

@@ -11,15 +11,15 @@ export type Auto = 'load' | 'focus' | 'submit' | 'off'
 const SITE_KEY = /^site_[0-9A-Za-z]{22}$/
 const MODES: readonly string[] = ['worker', 'frame', 'blob', 'page'] satisfies Mode[]
 
-/** This script's element; null in a module. */
+/** null in a module. */
 const script = bare(document).currentScript as HTMLScriptElement | null
 
-/** The script element, if its `integrity` pins this build: then scripts that run with the page's rights are pinned too. */
+/** If `integrity` pins this build, scripts that run with the page's rights are pinned too. */
 export const pinnedScript = script?.integrity ? script : undefined
 
 /**
- * The service that this script came from, if known. A stack trace names it, which markup cannot change: modules have no
- * script element, and an injected `<base>` changes what `src` says.
+ * The service that this script came from, by a stack trace, which markup cannot change: modules have no script element, and an
+ * injected `<base>` changes what `src` says.
  */
 const codeEndpoint = endpointOf(`${new Error().stack}`)
 const scriptEndpoint = codeEndpoint ?? endpointOf(script?.src)
@@ -28,7 +28,6 @@ function endpointOf(text = ''): string | undefined {
   return /(https?:[^\s?#]*?)\/(widget\/)?widget(\.[\da-f]+)?\.js([?#:]|$)/.exec(text)?.[1]
 }
 
-/** When to start without a call of execute(): when the form is used, or as the attribute `auto` says. */
 export function autoOf(element: Element): Auto {
   const auto = element.getAttribute('auto')
   return auto === 'load' || auto === 'submit' || auto === 'off' ? auto : 'focus'
@@ -43,11 +42,10 @@ interface Target {
   readonly mode: Mode | undefined
   readonly threads: number
   readonly gpu: string
-  /** Sent with the solution. */
   readonly page: Pick<Solution, 'action' | 'cdata'>
 }
 
-/** @throws PowGateError whose message tells the integrator which attribute is wrong, and what was expected */
+/** @throws PowGateError that tells the integrator which attribute is wrong, and what was expected */
 export function targetOf(element: Element): Target {
   const siteKey = element.getAttribute('site-key')?.trim()
   if (!siteKey) {
@@ -56,7 +54,7 @@ export function targetOf(element: Element): Target {
     throw setupError('site-key-missing', `the attribute site-key is missing${hint}`)
   }
   if (!SITE_KEY.test(siteKey)) {
-    // Only its start, because it may be an API key, which is secret.
+    // Only its start, because it may be a secret.
     const start = siteKey.slice(0, 6)
     const what = siteKey.startsWith('sk_')
       ? 'this is an API key, a secret that every visitor can read now. Revoke it (powgate key revoke), and use the key that starts with site_'
@@ -80,14 +78,14 @@ export function targetOf(element: Element): Target {
     },
     mode: (mode ?? undefined) as Mode | undefined,
     threads: Math.floor(Number(element.getAttribute('threads'))) || Number.POSITIVE_INFINITY,
-    // A page that limits the threads spares its visitors' devices.
+    // A page that limits threads spares visitors' devices.
     gpu: element.getAttribute('gpu') ?? (element.hasAttribute('threads') ? 'off' : ''),
   }
 }
 
 const assetsOf = (endpoint: string) => `${endpoint}/widget/`
 
-/** Where the assets are; undefined if the endpoint is wrong. */
+/** Undefined if the endpoint is wrong. */
 export function baseOf(element: Element): string | undefined {
   try {
     return assetsOf(addressOf(element.getAttribute('endpoint') ?? scriptEndpoint))
@@ -96,7 +94,7 @@ export function baseOf(element: Element): string | undefined {
   }
 }
 
-/** An address without its scheme, which browsers would take for a path: `captcha.example.com`, `localhost:8080`. */
+/** Without its scheme, browsers would take it for a path: `captcha.example.com`, `localhost:8080`. */
 const HOST = /^([\w-]+\.)+[a-z]{2,}(:\d+)?(\/|$)|^[\w.-]+:\d/i
 
 function addressOf(given: string | undefined): string {
@@ -108,7 +106,7 @@ function addressOf(given: string | undefined): string {
     const { protocol, href } = new URL(text, bare(document).baseURI)
     if (!HOST.test(text) && /^https?:$/.test(protocol)) return href.replace(/[?#].*/, '').replace(/\/+$/, '')
   } catch {
-    // Handled below, like addresses of other protocols.
+    // Handled below.
   }
   const hint = HOST.test(text) ? `: write https://${text}` : ''
   throw setupError('endpoint-malformed', `endpoint: expected an http or https address, not "${text}"${hint}`)

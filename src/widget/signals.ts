@@ -1,14 +1,13 @@
 /**
- * What the widget sends to the service about the browser: nothing, seven yes-or-no answers, or those and one hash, as the site
- * asks with its challenge. docs/reference/widget.md ("What leaves the browser") lists what they are made from. Nothing is stored,
- * and no value that goes into the hash is sent.
+ * What the service learns about the browser: nothing, seven yes-or-no answers, or those and a hash, as the site asks with its
+ * challenge. docs/reference/widget.md ("What leaves the browser") lists what is read.
  */
 
 import type { Environment, Solution } from '../protocol/wire.ts'
 import type { Signals, Traits } from './solver/job.ts'
 import { sha256Hex } from './solver/sha256.ts'
 
-/** Traits that a browser reads slowly the first time. On a slow machine the time zone takes 50 ms, the renderer 100 ms. */
+/** The first time, on a slow machine, the time zone takes 50 ms, the renderer 100 ms. */
 export function slowTraits(signals: Signals): Traits {
   return {
     timeZone: signals === 'all' ? timeZoneName() : undefined,
@@ -20,7 +19,7 @@ function timeZoneName(): string {
   return Intl.DateTimeFormat().resolvedOptions().timeZone
 }
 
-/** What draws WebGL here, for instance "ANGLE (Apple, Apple M2, ...)" or "... SwiftShader ..."; undefined if unknown. */
+/** Such as "ANGLE (Apple, Apple M2, ...)" or "... SwiftShader ...". */
 function rendererName(): string | undefined {
   const UNMASKED_RENDERER = 0x9246
   const RENDERER = 0x1f01
@@ -43,16 +42,15 @@ interface Hints {
   readonly userAgentData?: { readonly mobile: boolean }
 }
 
-/** Renderers in software: there is no GPU, as on a server. */
+/** There is no GPU, as on a server. */
 const SOFTWARE_RENDERERS = /swiftshader|llvmpipe|software|basic render/i
 
-/** @param renderer what draws WebGL, if known */
 function environmentFlags(renderer: string | undefined): Required<Environment> {
   const { userAgent, plugins, languages, webdriver } = navigator
   const isMobile = isMobileBrowser()
   return {
     webdriver: webdriver === true,
-    // The browser claims to be Chrome, but lacks what every Chrome page has; web views of apps lack it too.
+    // Not Chrome, though it says so. Web views of apps lack `chrome` too.
     chromeAbsent: /Chrome\/\d/.test(userAgent) && !/; wv\)/.test(userAgent) && !('chrome' in window),
     swiftShader: SOFTWARE_RENDERERS.test(renderer ?? ''),
     // Phones have no plugins.
@@ -69,15 +67,12 @@ function isMobileBrowser(): boolean {
   return userAgentData?.mobile ?? /Mobi|Android|iPad/.test(navigator.userAgent)
 }
 
-/** Without a secure context no page may ask, so there "denied" says nothing about the visitor. */
+/** Without a secure context no page may ask, so "denied" says nothing. */
 function isNotificationDenied(): boolean {
   return isSecureContext && typeof Notification === 'function' && Notification.permission === 'denied'
 }
 
-/**
- * What goes with a solution about the browser: no more than the site asked for. Without a fingerprint, the contract's hash is of
- * the nonce, which tells nothing.
- */
+/** No more than the site asked for: without a fingerprint, the contract's hash is of the nonce, which tells nothing. */
 export function signalsFor(
   { nonce, signals }: { nonce: string; signals: Signals },
   siteKey: string,
@@ -89,8 +84,8 @@ export function signalsFor(
 }
 
 /**
- * SHA-256 of traits that distinguish kinds of browser and device; many visitors share each value. With the site and the day, so
- * that no two sites or days see the same.
+ * Of traits that tell kinds of browser and device apart, and that many visitors share; of the site and the day, so that no two
+ * see the same.
  */
 function fingerprintHash({ renderer, timeZone }: Traits, siteKey: string): string {
   const { userAgent, languages, platform, hardwareConcurrency, maxTouchPoints } = navigator

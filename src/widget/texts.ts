@@ -1,17 +1,14 @@
-/**
- * The element's texts. English is built in; every other language is a file of its own (texts/*.json), of which a visitor
- * loads at most one.
- */
+/** The element's texts. English is built in; of the other languages (texts/*.json) a visitor loads at most one. */
 
 export const ENGLISH = {
-  /** Name of the element for assistive technology. */
+  /** The element's name for assistive technology. */
   label: 'Human verification',
   /** Before the form is used. */
   ready: 'Ready to verify',
   /** The same where only the button starts it. */
   idle: 'Not verified yet',
   working: 'Verifying…',
-  /** After 10, 30, 60 and 90 seconds, and each minute after that, while this device hashes; {s} becomes the time. */
+  /** After 10, 30, 60 and 90 seconds of hashing, then each minute; {s} becomes the time. */
   slow: 'Still verifying after {s}',
   verified: 'Verified',
   expired: 'Verification expired',
@@ -24,22 +21,21 @@ export const ENGLISH = {
   network: 'The service cannot be reached',
   unavailable: 'The service is busy',
   setup: 'Not set up correctly. Please tell the site’s owner',
-  /** Waiting; {s} becomes a time ahead (“in 5 seconds”), of which the first is announced. */
+  /** Waiting; {s} becomes a time ahead (“in 5 seconds”). */
   offline: 'No internet. Continues when you are back online',
   busy: 'Too many requests',
   wait: 'Continues {s}',
-  /** Below the reason for the wait, after Send was pressed. */
+  /** Below the reason, after Send was pressed. */
   sending: 'Your form is sent right after that',
-  /** What the browser shows when a form is sent too early. */
+  /** The browser shows it when the form is sent too early. */
   required: 'Please wait until verification is finished',
-  /** The same where only the button starts it, whose text replaces {b}. */
+  /** The same where only the button starts it; {b} becomes the button's text. */
   press: 'First press “{b}”',
 }
 
 export type TextKey = keyof typeof ENGLISH
 type Texts = Readonly<Record<TextKey, string>>
 
-/** Each has a file of texts. */
 export const LANGUAGES = (
   'ar bg bn ca cs da de el es et fa fi fr he hi hr hu id it ja ko lt lv nb nl pl pt ro ru sk sl sr sv th tr uk ur vi ' +
   'zh zh-Hant'
@@ -47,7 +43,7 @@ export const LANGUAGES = (
 
 const RIGHT_TO_LEFT = ['ar', 'he', 'fa', 'ur']
 
-/** Older codes, and those of languages whose readers can read another. */
+/** Older codes, and languages whose readers read another one. */
 const ALIASES: Readonly<Record<string, string>> = {
   iw: 'he',
   in: 'id',
@@ -58,7 +54,6 @@ const ALIASES: Readonly<Record<string, string>> = {
 }
 
 export interface Language {
-  /** As in `lang`. */
   readonly code: string
   readonly direction: 'ltr' | 'rtl'
   readonly texts: Texts
@@ -66,7 +61,7 @@ export interface Language {
 
 export const DEFAULT_LANGUAGE: Language = { code: 'en', direction: 'ltr', texts: ENGLISH }
 
-/** The first of the wanted languages (BCP 47, `de-AT`) that has texts. */
+/** The first language wanted (BCP 47, `de-AT`) that has texts. */
 export function languageCode(wanted: readonly string[]): string | undefined {
   const codes = wanted.map(tag => {
     if (/^zh-(hant|tw|hk|mo)\b/i.test(tag)) return 'zh-Hant'
@@ -79,8 +74,7 @@ export function languageCode(wanted: readonly string[]): string | undefined {
 const UP_TO = 90
 
 /**
- * A time as people say it, with the digits and plural forms of the language: seconds up to 90, then minutes, then hours. Its words
- * stay on one line.
+ * On one line, with the language's digits and plurals: seconds or minutes up to 90, then hours.
  *
  * @param isAhead “in 5 seconds” in place of “5 seconds”
  */
@@ -102,7 +96,7 @@ export function timeIn({ code }: Language, seconds: number, isAhead: boolean): s
 
 const loaded = new Map<string, Language>()
 
-/** English if the texts cannot be loaded. @param base folder of the assets, ending in a slash */
+/** English if the texts do not load. */
 export async function loadLanguage(code: string, base: string | undefined): Promise<Language> {
   if (code === DEFAULT_LANGUAGE.code || base === undefined) return DEFAULT_LANGUAGE
   const known = loaded.get(code)

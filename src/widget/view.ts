@@ -1,13 +1,12 @@
-/** How the element looks: builds its shadow tree and shows a state in it. Built without markup, for Trusted Types. */
+/** The element's shadow tree, and a state shown in it. Built without markup, for Trusted Types. */
 
 import { adviseOnEndTag } from './advice.ts'
 import { bare } from './dom.ts'
 import type { Language } from './texts.ts'
 
 /**
- * The element's own style sheet. Colours follow the `color-scheme` of the page, or the attribute `theme`; custom properties
- * override each colour. In both schemes the contrast of text is at least 4.5 : 1, of the icon and the button's edge 3 : 1.
- * "Contained" boxes have no baseline: that of the text differs by state, and would move a button beside the element.
+ * In both colour schemes the contrast of text is at least 4.5 : 1, of the icon and the button's edge 3 : 1. `contain` leaves
+ * the box without a baseline: the text's differs by state, and would move a button beside the element.
  */
 const STYLES = `
 :host{display:inline-block;vertical-align:middle;max-inline-size:100%;font:var(--powgate-font,.9375rem/1.35 system-ui,sans-serif);
@@ -43,7 +42,7 @@ button[hidden],iframe{display:none}button:disabled{opacity:.6;cursor:default}
 
 export type State = 'idle' | 'working' | 'verified' | 'failed' | 'expired'
 
-/** Without colour: what is in the ring tells the states apart. */
+/** In the ring, to tell the states apart without colour. */
 export type Picture = State | 'hashing' | 'waiting' | 'offline'
 
 /** What one state says at most. */
@@ -55,17 +54,16 @@ export interface Row {
 interface Shown {
   readonly state: State
   readonly picture: Picture
-  /** Announced politely by screen readers when it changes. */
+  /** Announced by screen readers when it changes. */
   readonly text: string
-  /** A count-down, or an error code. Only announced together with `text`. */
+  /** A count-down or an error code; announced only together with `text`. */
   readonly detail: string
-  /** What becomes of the form; announced, together with `text`. */
+  /** What becomes of the form; announced too. */
   readonly sending: string
-  /** Undefined: no button. */
   readonly button: string | undefined
   readonly label: string
   readonly isDisabled: boolean
-  /** Whether an `invisible` element appears. */
+  /** An `invisible` element appears. */
   readonly isNeeded: boolean
 }
 
@@ -78,11 +76,11 @@ const MARKS: Readonly<Record<Picture, string>> = {
   offline: 'M7 10.5a7.5 7.5 0 0 1 10 0M9.5 13.5a3.8 3.8 0 0 1 5 0M12 16.8v.1M7.5 6.5l9 11',
   verified: 'M7.5 12.5l3 3 6-6.5',
   failed: 'M12 7v6M12 16.5v.1',
-  expired: 'M16.8 12.5a4.8 4.8 0 1 1-1.4-4M16 6v3h-3', // an arrow: once more
+  expired: 'M16.8 12.5a4.8 4.8 0 1 1-1.4-4M16 6v3h-3', // a round arrow
 }
 
 export class View {
-  /** Gets the focus when the focused button goes away; also where browsers show their complaint about the form. */
+  /** Gets the focus of a button that goes away, and browsers' complaints about the form. */
   readonly box = make('div', 'box')
   readonly #button = make('button', 'button')
   readonly #text = make('span', 'text')
@@ -100,8 +98,8 @@ export class View {
     addStyles(root)
     this.#icon.append(shape('circle', 'track', { cx: 12, cy: 12, r: 10 }), this.#ring, this.#mark)
     const body = make('span', 'body')
-    // The region is read as a whole when its text changes; a count-down alone is not. Without the styles' space between them,
-    // which must not collapse, Orca says "BusyGoes on".
+    // Read as a whole when its text changes, but not for a count-down. Without the styles' space between them, which must not
+    // collapse, Orca says "BusyGoes on".
     body.setAttribute('role', 'status')
     this.#detail.setAttribute('aria-live', 'off')
     body.append(this.#text, this.#detail, this.#sending)
@@ -114,7 +112,7 @@ export class View {
     const row = make('div', 'row')
     row.append(main, this.#button)
     this.box.append(row)
-    // Shows what a page without an end tag has put into the element: the rest of its form.
+    // Without its end tag, the element contains the rest of the form.
     const slot = bare(document).createElement('slot')
     slot.addEventListener('slotchange', () => adviseOnEndTag(root.host))
     root.append(this.box, slot)
@@ -125,7 +123,7 @@ export class View {
     this.box.dir = direction
   }
 
-  /** All rows lie unseen in the place of the one that is shown, so the box is as high as the highest. */
+  /** Lays all rows unseen over the shown one, so the box is as high as the highest. */
   reserve(rows: readonly Row[]): void {
     for (const room of this.#rooms) room.remove()
     const page = bare(document)
@@ -148,13 +146,13 @@ export class View {
 
   show({ state, picture, text, detail, sending, button, label, isDisabled, isNeeded }: Shown): void {
     const { box } = this
-    // Invisible elements that have appeared stay, because the visitor is using them.
+    // What has appeared stays, because the visitor is using it.
     this.#wasNeeded ||= isNeeded
     const isWaiting = picture === 'waiting' || picture === 'offline'
     box.className = `box ${state}${isWaiting ? ' waiting' : ''}${this.#wasNeeded ? ' needed' : ''}`
     box.setAttribute('part', `box ${state}`)
     box.setAttribute('aria-label', label)
-    // Screen readers would announce a text again if it were set again, also over a translator's text.
+    // Set again, a text would be announced again, and replace a translator's.
     if (this.#said !== text) this.#text.textContent = this.#said = text
     this.#detail.textContent = detail
     if (this.#sending.textContent !== sending) this.#sending.textContent = sending
@@ -169,10 +167,10 @@ export class View {
   }
 
   /**
-   * For a visitor who has sent the form: scrolls the element into view, also an invisible one. The text is announced, though
-   * it may have been announced before: a text that comes back after a moment counts as new.
+   * After Send: scrolls even an invisible element into view, and has its text announced: a text that comes back after a moment
+   * counts as new.
    *
-   * @param wasAnnounced since Send; only while the element was shown
+   * @param wasAnnounced since Send, if the element was shown
    */
   reveal(takesFocus: boolean, wasAnnounced = false): void {
     const wasShown = this.box.offsetWidth > 0
@@ -192,7 +190,7 @@ export class View {
   progress(share: number): void {
     const percent = Math.round(100 * share)
     this.#icon.setAttribute('aria-valuenow', String(percent))
-    // Never an empty ring.
+    // The ring is never empty.
     this.#ring.style.setProperty('--_left', String(Math.min(75, 100 - percent)))
   }
 }
@@ -218,7 +216,7 @@ function shape(
 
 let sheet: CSSStyleSheet | undefined
 
-/** Adds a constructed sheet, which is no inline style, so strict policies allow it. Older browsers get a style element. */
+/** A constructed sheet is no inline style, so strict policies allow it. Older browsers get a style element. */
 function addStyles(root: ShadowRoot): void {
   try {
     if (sheet === undefined) {

@@ -1,24 +1,24 @@
-/** What the visitor is told: one reason at a time, in the page's language, with its time. */
+/** What the visitor is told, in the page's language: one reason at a time. */
 
 import { nowMs } from './dom.ts'
 import type { PowGateError, WaitReason } from './service.ts'
 import { DEFAULT_LANGUAGE, type Language, type TextKey, timeIn } from './texts.ts'
 import type { Picture, Row, State } from './view.ts'
 
-/** While it works, a text stays at least so long. */
+/** While it works, no text gives way to another sooner. */
 const TEXT_MS_MIN = 5000
-/** From when on a device counts as slow, and the visitor may cancel. */
+/** Of hashing, until the visitor is told; of a verification, until the visitor may cancel. */
 export const SLOW_SECONDS = 10
 
 export class Words {
-  /** Undefined until its texts are there. */
+  /** Undefined until it has loaded. */
   language: Language | undefined
   readonly #host: Element
   readonly #onChange: () => void
   #waiting: { readonly reason: WaitReason; readonly untilMs: number } | undefined
-  /** What is said while it works, and when another text may replace it. */
+  /** While it works. */
   #saying: { readonly key: TextKey; readonly untilMs: number } = { key: 'working', untilMs: 0 }
-  /** The moment since which this device would have hashed without a pause; undefined while it does not hash. */
+  /** Now less the time hashed so far; undefined while this device does not hash. */
   #hashingSinceMs: number | undefined
   #hashedMs = 0
 
@@ -31,7 +31,6 @@ export class Words {
     return this.#waiting !== undefined
   }
 
-  /** A state was entered, or a verification begins. */
   begin(): void {
     this.#waiting = undefined
     this.#saying = { key: 'working', untilMs: 0 }
@@ -39,10 +38,10 @@ export class Words {
     this.#hashingSinceMs = undefined
   }
 
-  /** @param reason undefined if the service has answered */
+  /** @param reason undefined: the service has answered */
   wait(reason: WaitReason | undefined, ms: number): void {
     const before = this.#waiting?.reason
-    // Of one call that is tried again, the first reason stays: a busy service may refuse in several ways.
+    // While one call is tried again, its first reason stays: a busy service refuses in several ways.
     const stays = reason !== 'offline' && before !== 'offline'
     this.#waiting = reason && { reason: (stays && before) || reason, untilMs: nowMs() + ms }
     this.#onChange()
@@ -58,7 +57,6 @@ export class Words {
     return this.#hashingSinceMs === undefined ? this.#hashedMs : nowMs() - this.#hashingSinceMs
   }
 
-  /** No text gives way to another before five seconds are over. */
   whileWorking(): TextKey {
     const isSlow = this.#hashingSinceMs !== undefined && this.#hashedForMs() >= SLOW_SECONDS * 1000
     const key = this.#waiting?.reason ?? (isSlow ? 'slow' : 'working')
@@ -75,7 +73,7 @@ export class Words {
     return this.#hashingSinceMs === undefined ? 'working' : 'hashing'
   }
 
-  /** The text, and below it what a wait takes, when to try again, or what the page's developer has to mend. */
+  /** Detail: how long a wait takes, when to try again, or what the page's developer has to mend. */
   linesOf(state: State, key: TextKey, error: PowGateError | undefined): { text: string; detail: string } {
     if (this.language === undefined) return { text: '', detail: '' }
     const seconds = Math.floor(this.#hashedForMs() / 1000)
@@ -85,14 +83,14 @@ export class Words {
     if (error?.seconds) detail = `${this.text('retry')}: ${this.#time(error.seconds, true)}`
     if (state === 'working' && key !== 'offline' && this.#waiting?.reason === key) {
       const seconds = Math.ceil((this.#waiting.untilMs - nowMs()) / 1000)
-      // A try that gets no answer takes up to 15 seconds, which would all be "in 0 seconds".
+      // A try without an answer takes up to 15 seconds, all "in 0 seconds".
       detail =
         seconds > 0 ? this.text('wait').replace('{s}', this.#time(seconds, true)) : this.text('working')
     }
     return { text, detail }
   }
 
-  /** The longest that each state may say, so that the box has room for it from the start. */
+  /** The most that each state may say, so the box has room for it from the start. */
   longest(): Row[] {
     const row = (key: TextKey, button?: TextKey, ...more: string[]): Row => ({
       lines: [this.text(key).replace('{s}', this.#time(90, false)), ...more],

@@ -1,7 +1,4 @@
-/**
- * Entry of a worker: solves one puzzle; the page then terminates the worker. The frame loads the same file, so a visitor
- * loads one script less.
- */
+/** Entry of a worker, which solves one puzzle, and of the frame: one file, so a visitor loads a script less. */
 
 import { startWorkers } from './frame.ts'
 import { slowTraits } from './signals.ts'
@@ -13,9 +10,8 @@ import { chooseSolver } from './solver/solvers.ts'
 const STRIDE = 20_000
 const PROGRESS_MS = 100
 /**
- * The compiler optimises the loop only after a while, and between two calls. So the solver runs on a made-up nonce until the
- * challenge arrives. In the median, a solve of 16 bits then takes 3 ms; without this warm-up 7 ms, and 21 ms if nothing is
- * prepared (npm run bench:solver).
+ * The compiler optimises the loop only after a while, and between two calls, so the solver first runs on a made-up nonce. A
+ * solve of 16 bits then takes 3 ms in the median, 7 ms without (npm run bench:solver).
  */
 const WARM_UP_MS = 12
 const WARM_UP_STRIDE = 1000

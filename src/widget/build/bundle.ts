@@ -1,6 +1,5 @@
 /**
- * The widget's sources -> the files that browsers load: in memory, then on disk, each beside its compressed forms. The same
- * sources give the same bytes.
+ * The widget's sources -> the files that browsers load, each beside its compressed forms. The same sources give the same bytes.
  */
 
 import { createHash } from 'node:crypto'
@@ -20,7 +19,6 @@ import { buildKernel } from '../kernel/kernel.ts'
 export interface BuiltFile {
   /** `worker.js` */
   readonly name: string
-  /** First 10 hexadecimal characters of the content's SHA-256. */
   readonly hash: string
   /** `worker.0123456789.js` */
   readonly fileName: string
@@ -28,15 +26,13 @@ export interface BuiltFile {
 }
 
 const SOURCES = new URL('../', import.meta.url)
-/** One file a language. */
 const TEXTS = new URL('texts/', SOURCES)
 const HASH_LENGTH = 10
-/** Scripts that replace a vendor's, and the one that redirects to them: /compat/<name>.js. */
+/** /compat/<name>.js */
 const COMPAT = ['turnstile', 'hcaptcha', 'recaptcha', 'redirect']
 
 /**
- * Builds in the order of dependencies, because each script contains the names of the files before it. So a changed file also
- * changes the names of all files that load it.
+ * In the order of dependencies, because each script contains the names, with hashes, of the files that it loads.
  *
  * @throws Error with all messages of esbuild, warnings included
  */
@@ -52,17 +48,17 @@ export async function bundleWidget(): Promise<BuiltFile[]> {
   await addScript('page.js', 'page.ts', 'esm')
   await addScript('gpu.js', 'gpu.ts', 'esm')
   add('frame.html', frameHtml(files.find(({ name }) => name === 'worker.js')!.fileName))
-  // Not a module, so the same file works in <script>, with type="module" and without, and in an import.
+  // No module, so it works in <script>, with or without type="module", and in an import.
   const widget = await bundle('element.ts', 'iife', files)
-  // On a server, where frameworks render pages, an import does nothing.
+  // On a server that renders pages, an import does nothing.
   add('widget.js', `globalThis.document&&${Buffer.from(widget).toString().replace('"use strict";', '')}`)
   for (const vendor of COMPAT) await addScript(`compat-${vendor}.js`, `compat/${vendor}.ts`, 'iife')
   for (const file of readdirSync(TEXTS).sort()) {
-    // A visitor loads at most one, by its stable name, so the script need not contain the hash of each.
+    // Loaded by its stable name, so the script contains no hashes of texts.
     add(`texts-${file}`, JSON.stringify(JSON.parse(readFileSync(new URL(file, TEXTS), 'utf8'))))
   }
   const types = builtFile('powgate.d.ts', readFileSync(new URL('powgate.d.ts', SOURCES)))
-  files.push({ ...types, fileName: types.name }) // people load it, not pages, so nothing needs its hash
+  files.push({ ...types, fileName: types.name }) // people load it, by its stable name
   return files
 }
 
@@ -72,7 +68,7 @@ function builtFile(name: string, content: Buffer): BuiltFile {
   return { name, hash, fileName: `${name.slice(0, dot)}.${hash}${name.slice(dot)}`, content }
 }
 
-/** The constants that a script gets for each file that was built before it: see assets.d.ts. */
+/** What assets.d.ts declares. */
 function literals(files: readonly BuiltFile[]): Record<string, string> {
   const entries = files.flatMap(({ name, fileName, content }) => {
     const key = name.replace(/[.-](.)/g, (_, first: string) => first.toUpperCase())
@@ -107,7 +103,7 @@ async function bundle(
     define: literals(built),
     logLevel: 'silent', // an error is thrown with its text
   })
-  // One of the warnings is `import.meta` outside a module, which would break the page that loads the script.
+  // Such as `import.meta` outside a module, which would break the page.
   if (warnings.length > 0) throw new Error(warnings.map(({ text }) => `${entry}: ${text}`).join('\n'))
   return outputFiles[0]!.contents
 }
@@ -117,7 +113,7 @@ const CONTENT_TYPES: Readonly<Record<string, string>> = {
   wasm: 'application/wasm',
   html: 'text/html; charset=utf-8',
   json: 'application/json',
-  // Browsers show it as text; they would download a type of its own.
+  // Browsers would download a type of its own.
   ts: 'text/plain; charset=utf-8',
 }
 

@@ -1,4 +1,4 @@
-/** Last step of `npm run build`: bundles the widget into dist/widget/, and fails if a visitor would load too much. */
+/** Last step of `npm run build`: writes dist/widget/, and fails if a visitor would load too much. */
 
 import { bundleWidget, writeWidget } from './bundle.ts'
 import { report, summary, VISIT_BYTES_MAX, visitsOf, WIDGET_BYTES_MAX } from './sizes.ts'
@@ -9,7 +9,7 @@ const manifest = writeWidget(FOLDER, await bundleWidget())
 const visits = visitsOf(manifest)
 const widgetBytes = manifest.files.find(({ name }) => name === 'widget.js')!.brotliBytes
 const isTooLarge = widgetBytes > WIDGET_BYTES_MAX || visits[0]!.bytes > VISIT_BYTES_MAX
-// `npm start` and `npm test` build with `npm run -s`: they need only one line.
+// Of `npm run -s`, as in `npm start` and `npm test`.
 const isBrief = process.env.npm_config_loglevel === 'silent' && !isTooLarge
 process.stdout.write((isBrief ? '' : report(manifest, visits)) + summary(visits))
 if (isTooLarge) {

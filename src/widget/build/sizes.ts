@@ -2,22 +2,21 @@
 
 import type { WidgetManifest } from '../../http/assets.ts'
 
-/** Of widget.js. 14 KiB: about what a server may send before it waits for the first acknowledgement (RFC 6928). */
+/** About what a server may send before it waits for the first acknowledgement (RFC 6928). */
 export const WIDGET_BYTES_MAX = 14_336
 
-/** Of all files of a visit, most of which load while the challenge is on its way. */
+/** Most of a visit's files load while the challenge is on its way. */
 export const VISIT_BYTES_MAX = 18_432
 
-/** Of each script that replaces a vendor's: those are loaded besides the widget. */
+/** Of each vendor's script, which is loaded besides the widget. */
 export const COMPAT_BYTES_MAX = 4096
 
-/** Of the texts of a language. */
+/** Of each language. */
 export const TEXTS_BYTES_MAX = 1024
 
-/** Of the script that is loaded for hard challenges. */
 export const GPU_BYTES_MAX = 3072
 
-/** The files of a visit, by mode, without the texts of one language. A browser loads at most one kernel. */
+/** By mode, without the texts of one language. A browser loads at most one kernel. */
 export const VISITS: Readonly<Record<string, readonly string[]>> = {
   'in the frame': ['widget.js', 'frame.html', 'worker.js', 'simd.wasm'],
   'in the frame, no SIMD': ['widget.js', 'frame.html', 'worker.js', 'scalar.wasm'],
@@ -45,12 +44,11 @@ export function visitsOf({ files }: Pick<WidgetManifest, 'files'>): Visit[] {
     .sort((a, b) => b.bytes - a.bytes)
 }
 
-/** One line, printed when the service is started. */
+/** One line, also printed by `npm start`. */
 export function summary([largest]: readonly Visit[]): string {
   return `widget: ${kilobytes(largest!.bytes)} compressed for a visitor (limit ${kilobytes(VISIT_BYTES_MAX)})\n`
 }
 
-/** All sizes, for people who work on the widget. */
 export function report({ files }: WidgetManifest, visits: readonly Visit[]): string {
   const sizes = files.map(({ name, bytes, brotliBytes }) => row(name, bytes, brotliBytes))
   const loads = visits.map(

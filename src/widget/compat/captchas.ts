@@ -1,6 +1,6 @@
 /**
- * What the scripts in this folder share: where the script came from, the widget that it loads from there, and a vendor's
- * options and containers -> <pow-gate> elements, fields and callbacks.
+ * What the vendors' scripts share: the widget, loaded from where the script came from, and a vendor's containers and options
+ * -> <pow-gate>, fields and callbacks.
  */
 
 import { bare } from '../dom.ts'
@@ -9,49 +9,46 @@ import { normalized, type Options, optionsOf, type Values, warnOfUnmapped, warnO
 
 export const page = bare(document)
 
-/** This script's element; null in a module. */
+/** null in a module. */
 const script = page.currentScript as HTMLScriptElement | null
 const ADDRESS =
   /(https?:[^\s?#]*?)\/(?:(?:compat\/|widget\/compat-)[\w.]+|(?:1|turnstile\/v0|recaptcha)\/(?:api|enterprise))\.js(\?[^\s#:)]*)?/
-/** A stack trace comes first, because an injected `<base>` changes what `src` says. */
+/** By a stack trace first, because an injected `<base>` changes what `src` says. */
 const found = ADDRESS.exec(`${new Error().stack}`) ?? ADDRESS.exec(script?.src ?? '')
 /** The query of the script's address: `?render=explicit&onload=NAME`. */
 export const query = new URLSearchParams(ADDRESS.exec(script?.src ?? '')?.[2] ?? found?.[2] ?? '')
 
-/** The page's markup is complete. */
 const domReady = new Promise<unknown>(resolve => {
   if (page.readyState === 'loading') page.addEventListener('DOMContentLoaded', resolve)
   else setTimeout(resolve) // when the rest of this script has run
 })
 
-/** <pow-gate> is defined. `import` and not a script element, for which Trusted Types would need a policy. */
+/** By `import`, because Trusted Types would need a policy for a script element. */
 const widget = import(`${found?.[1]}/widget/${ASSET_NAMES.widgetJs}`).then(() =>
   customElements.whenDefined('pow-gate'),
 )
 
-/** The vendor's script would call `onload` now. */
+/** When the vendor's script would call `onload`. */
 const ready = Promise.all([widget, domReady])
 ready.catch(error => console.error(`powgate: the widget did not load: ${error}`))
 
 export const service = { domReady, widget, ready }
 
 export interface Vendor {
-  /** Containers that are rendered without a call. */
+  /** Of containers that are rendered without a call. */
   readonly selector: string
-  /** Names of the form fields that carry the token. */
   readonly fields: readonly string[]
-  /** Element of these fields, which pages look for. */
   readonly fieldTag: 'input' | 'textarea'
-  /** Whether the vendor replaces tokens by itself, and then calls `callback` alone. */
+  /** Replaces tokens by itself, and then calls `callback` alone. */
   readonly isRenewing: (options: Options) => boolean
-  /** Whether the last widget is meant where a page names none, and not the first. */
+  /** A page that names no widget means the last, not the first. */
   readonly isLastDefault: boolean
-  /** Whether nothing is verified before `execute()`. */
+  /** Verifies only on `execute()`. */
   readonly isManual: (options: Options) => boolean
-  /** Whether nothing is shown unless something goes wrong. */
+  /** Shows nothing unless something goes wrong. */
   readonly isInvisible: (options: Options) => boolean
   readonly idOf: (index: number) => string
-  /** What a token tells of the page: those of `action` and `cdata` that the vendor has, in the form that it documents. */
+  /** `action` and `cdata`, if the vendor has them, as it documents their form. */
   readonly forms: Readonly<Record<string, RegExp>>
 }
 
@@ -69,7 +66,7 @@ export class Captchas {
   readonly #all = new Map<string, Captcha>()
   #count = 0
 
-  /** A script that a page loads again uses the widgets of the first: its own would double them. */
+  /** Loaded again, the script uses the first one's widgets, or it would double them. */
   static of(vendor: Vendor): Captchas {
     const all = window as unknown as Record<symbol, Captchas | undefined>
     return (all[Symbol.for(`powgate ${vendor.fields[0]}`)] ??= new Captchas(vendor))
@@ -79,11 +76,10 @@ export class Captchas {
     this.#vendor = vendor
   }
 
-  /** Renders the page's containers unless its script address says `render=explicit`, then calls the function `onload`. */
   start(renders = true): void {
     void service.domReady.then(() => {
       if (!renders) return
-      // Each by itself: an exception of one is told on the console, and the others are rendered.
+      // An exception of one is told on the console, and the others are rendered.
       for (const container of page.querySelectorAll(this.#vendor.selector))
         queueMicrotask(() => this.render(container))
     })
@@ -95,7 +91,6 @@ export class Captchas {
       )
   }
 
-  /** @param where an element, its id, or a selector */
   render(where: unknown, values?: Values | null): Captcha | undefined {
     const container = elementOf(where)
     if (container === null) {
@@ -115,7 +110,7 @@ export class Captchas {
     return captcha
   }
 
-  /** @param which an id, a container, a selector, or nothing for the vendor's default */
+  /** @param which an id, a container, a selector, or nothing: the vendor's default */
   find(which?: unknown): Captcha | undefined {
     if (which === undefined || which === null || which === '') {
       const all = [...this.#all.values()]
@@ -127,15 +122,11 @@ export class Captchas {
     return container === null ? undefined : this.#of(container)
   }
 
-  /**
-   * A token. One that `execute` already gave away was perhaps sent, so it is replaced.
-   *
-   * @param values may have another `action` and `cdata` than the widget was rendered with
-   */
+  /** @param values may replace the widget's `action` and `cdata` */
   execute({ gate, isManual }: Captcha, values?: Values | null): Promise<string> {
     this.#describe(gate, normalized(values))
     return service.widget.then(() => {
-      if (isManual && gate.token !== null) gate.reset()
+      if (isManual && gate.token !== null) gate.reset() // the token was perhaps sent
       return gate.execute()
     })
   }
@@ -148,7 +139,7 @@ export class Captchas {
     const captcha = this.find(which)
     if (captcha === undefined) return
     captcha.hasExpired = false
-    captcha.gate.reset?.() // missing until the widget has loaded: then there is nothing to reset
+    captcha.gate.reset?.() // missing until the widget has loaded
   }
 
   remove(which?: unknown): void {
@@ -156,7 +147,7 @@ export class Captchas {
     if (captcha === undefined) return
     this.#all.delete(captcha.id)
     captcha.box.remove()
-    captcha.gate.reset?.() // or the page would hear of the token when it expires
+    captcha.gate.reset?.() // or the page would hear of the token's expiry
   }
 
   #of(container: Element): Captcha | undefined {
@@ -179,8 +170,8 @@ export class Captchas {
       hasExpired: false,
     }
     const fields = this.#fieldsOf(options, captcha.id)
-    // A widget of a form keeps the form from being sent without a token. Where `execute` starts the widget, the page's own
-    // submit handler often calls it. There the widget must not be part of the form, so it is in a shadow tree.
+    // A widget keeps its form from being submitted without a token. But a manual one is often started by the form's submit
+    // handler, so a shadow tree keeps it out of the form.
     if (isManual) box.attachShadow({ mode: 'open' }).append(gate)
     else box.append(gate)
     box.append(...fields)
@@ -194,7 +185,7 @@ export class Captchas {
     return captcha
   }
 
-  /** @throws Error for a value that the vendor's script refuses too */
+  /** @throws Error for a value that the vendor refuses too */
   #describe(gate: PowGateElement, options: Options): void {
     for (const [name, form] of Object.entries(this.#vendor.forms)) {
       const value = options[name]
@@ -220,7 +211,6 @@ export class Captchas {
   #connect(captcha: Captcha, options: Options, fields: readonly { value: string }[]): void {
     const { gate } = captcha
     const isRenewing = this.#vendor.isRenewing(options)
-    /** The token that the page knows. */
     let told: string | undefined
     const copy = () => {
       for (const field of fields) field.value = gate.token ?? ''
@@ -233,7 +223,7 @@ export class Captchas {
     gate.addEventListener('verified', ({ detail }) => {
       copy()
       captcha.hasExpired = false
-      // A page may keep the token it was told. It must hear that the token is void, before it hears of another.
+      // A page that keeps its token must hear that this is void before it hears of another.
       if (told !== undefined && !isRenewing) call('expiredcallback', told)
       if (gate.token !== detail.token) return // that function has reset the widget
       told = detail.token
@@ -263,7 +253,7 @@ function gateOf(options: Options, isManual: boolean, isInvisible: boolean): PowG
   return gate
 }
 
-/** A function, or the global function of that name which the page defined. Injected markup is not to call the browser's own. */
+/** A function, or the page's global function of that name; not the browser's own, which injected markup could call. */
 function callbackOf(value: unknown): ((value?: string) => unknown) | undefined {
   const found = typeof value === 'string' ? Reflect.get(window, value) : value
   if (typeof found === 'function' && (found === value || !isNative(found)))
@@ -272,7 +262,7 @@ function callbackOf(value: unknown): ((value?: string) => unknown) | undefined {
   return undefined
 }
 
-/** Bound functions, and those that settle a promise, show no code either, but have no name of the browser's. */
+/** Bound functions, and those that settle a promise, show no code either, but have no such name. */
 function isNative(found: { readonly name: string }): boolean {
   return (
     /\{\s*\[native code\]\s*\}$/.test(Function.prototype.toString.call(found)) &&

@@ -3,7 +3,7 @@
 import { Captchas, query, service } from './captchas.ts'
 import { type Options, type Values, warnOfUnmapped } from './options.ts'
 
-/** Unless the address forbids it, the vendor's script also stands in for reCAPTCHA. */
+/** The vendor's script also stands in for reCAPTCHA. */
 const isAlsoRecaptcha = query.get('recaptchacompat') !== 'off'
 
 const isInvisible = ({ size }: Options) => size === 'invisible'
@@ -21,7 +21,7 @@ const captchas = Captchas.of({
 
 type Execution = { readonly async?: boolean } | null
 
-/** A promise only if asked for one: errors are told by error-callback. The options may stand alone. */
+/** A promise only if asked for one: error-callback tells errors. The options may stand alone. */
 function execute(which?: unknown, options?: Execution): Promise<object> | undefined {
   const isAlone = typeof which === 'object' && !(which instanceof Element) && !options
   if (isAlone) return execute(undefined, (which as Execution) ?? {})

@@ -1,11 +1,11 @@
-/** The options of a vendor's widget: attributes `data-*` of the container, and what `render()` got. */
+/** A vendor's options: attributes `data-*` of the container, and what `render()` got. */
 
 export type Values = Readonly<Record<string, unknown>>
 
 /** Keys in lower case without dashes: vendors write `expired-callback`, and the browser `expiredCallback` in `dataset`. */
 export type Options = Readonly<Record<string, unknown>>
 
-/** Options without effect, and why. The one table: docs/migrate/packages.md names the same. */
+/** Why these have no effect. docs/migrate/packages.md names the same. */
 const UNMAPPED: ReadonlyMap<string, string> = new Map(
   Object.entries({
     rqdata: 'the token carries no data of the vendor',
@@ -29,7 +29,7 @@ const UNMAPPED: ReadonlyMap<string, string> = new Map(
   }),
 )
 
-/** Values of these options that have an effect. */
+/** These values do. */
 const MAPPED: Readonly<Record<string, RegExp>> = {
   size: /^(normal|invisible)$/,
   appearance: /^(always|interaction-only)$/,
@@ -39,7 +39,7 @@ export function optionsOf(container: Element, values?: Values | null): Options {
   return { ...normalized((container as HTMLElement).dataset), ...normalized(values) }
 }
 
-/** Wrappers pass null and undefined for what their page left out. */
+/** Wrappers pass null and undefined for what the page left out. */
 export function normalized(values?: Values | null): Options {
   return Object.fromEntries(
     Object.entries(values ?? {})

@@ -1,4 +1,4 @@
-/** /compat/recaptcha.js: the global `grecaptcha`, containers of the class `g-recaptcha`, and `execute(key, {action})`. */
+/** /compat/recaptcha.js: the global `grecaptcha`, and containers of the class `g-recaptcha`. */
 
 import { type Captcha, Captchas, page, query, service, type Vendor } from './captchas.ts'
 import { type Options, type Values, warnOfUnmapped } from './options.ts'
@@ -16,16 +16,16 @@ const vendor: Vendor = {
   forms: { action: /^[\w/]{0,100}$/ },
 }
 const captchas = Captchas.of(vendor)
-/** The widgets of version 3 are apart: a page's own widgets have numbers from 0, and the first is the default. */
+/** Version 3's widgets, apart because a page's own are numbered from 0, and the first is the default. */
 const keyed = new Captchas(vendor)
 
-/** Version 3: one invisible widget for each site key. */
+/** Version 3: an invisible widget for each site key. */
 const ofKeys = new Map<string, { readonly captcha: Captcha; last: Promise<unknown> }>()
 
-/** Outside of every form, at the end of the page. The vendor's script adds it too where a page names none. */
+/** Outside of every form. The vendor's script adds one too where a page names none. */
 const addContainer = () => page.body.appendChild(page.createElement('div'))
 
-/** Each call gets a token of its own, so calls at the same time wait for each other. */
+/** Calls at the same time wait for each other, because each gets a token of its own. */
 async function executeKey(sitekey: string, values?: Values | null): Promise<string> {
   warnOfUnmapped(values)
   await service.ready
@@ -47,7 +47,7 @@ function execute(which?: unknown, values?: Values | null): Promise<string> {
   const captcha = captchas.find(which)
   if (captcha === undefined) return Promise.reject(new Error('No reCAPTCHA clients exist.'))
   const executing = captchas.execute(captcha, values)
-  executing.catch(() => {}) // told by error-callback; pages of version 2 ignore the promise
+  executing.catch(() => {}) // told by error-callback; version 2 has no promise
   return executing
 }
 
@@ -67,7 +67,7 @@ const grecaptcha = {
 
 Object.assign(window, { grecaptcha: { ...grecaptcha, enterprise: grecaptcha } })
 
-/** Pages that call `ready` before the script has loaded leave their functions in this list, as the vendor's guide says. */
+/** By the vendor's guide, pages leave functions for `ready` here before the script has loaded. */
 const { ___grecaptcha_cfg: early } = window as { ___grecaptcha_cfg?: { fns?: (() => void)[] } }
 for (const callback of early?.fns ?? []) grecaptcha.ready(callback)
 

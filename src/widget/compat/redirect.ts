@@ -1,6 +1,6 @@
 /**
- * /compat/redirect.js: loads the vendors' scripts from this service where a package has a vendor's address in its code. It
- * must run before that code. It sees scripts that code adds, not those in the page's markup.
+ * /compat/redirect.js: loads the vendors' scripts from this service where a package's code has a vendor's address. It must run
+ * before that code. It sees no scripts in the page's markup.
  */
 
 import { bare } from '../dom.ts'

@@ -1,6 +1,6 @@
 /**
- * The part of the WebAssembly binary format that one kernel needs (WebAssembly core specification 2.0, chapter 5): a module
- * with one memory and one function. Code is a list of bytes; an expression is code that leaves one value.
+ * What the kernel needs of WebAssembly's binary format (core specification 2.0, chapter 5): a module with one memory and one
+ * function.
  */
 
 export type Code = readonly number[]
@@ -33,7 +33,7 @@ function signed(value: number): Code {
   }
 }
 
-/** A SIMD instruction's opcode: a prefix and an unsigned number. */
+/** An opcode with SIMD's prefix. */
 const simd = (opcode: number): Code => [0xfd, ...unsigned(opcode)]
 
 /** Operands of a memory access: alignment 4 (as a power of two), and a constant offset. */
@@ -43,7 +43,6 @@ export const constant = (value: number): Code => [0x41, ...signed(value)]
 export const get = (local: number): Code => [0x20, ...unsigned(local)]
 export const set = (local: number, value: Code): Code => [...value, 0x21, ...unsigned(local)]
 
-/** Repeats a body while the condition is not zero. */
 export const loopWhile = (body: Code, condition: Code): Code => [
   0x03,
   0x40,
@@ -61,7 +60,6 @@ const binary = (opcode: Code): Binary => {
   return (left, right) => [...left, ...right, ...opcode]
 }
 
-/** Instructions on one 32-bit integer. */
 export const i32 = {
   load: (offset: number, address: Code = constant(0)): Code => [...address, 0x28, ...memoryAt(offset)],
   add: binary([0x6a]),
@@ -72,18 +70,17 @@ export const i32 = {
   rotateRight: binary([0x78]),
   lessUnsigned: binary([0x49]),
   isZero: (value: Code): Code => [...value, 0x45],
-  /** Number of zero bits below the lowest one bit. */
   trailingZeros: (value: Code): Code => [...value, 0x68],
 } as const
 
-/** Instructions on four 32-bit integers. */
+/** On four integers, one a lane. */
 export const i32x4 = {
   load: (offset: number, address: Code = constant(0)): Code => [
     ...address,
     ...simd(0x00),
     ...memoryAt(offset),
   ],
-  /** One integer of memory in all four lanes. */
+  /** The same integer in all lanes. */
   loadSplat: (offset: number): Code => [...constant(0), ...simd(0x09), ...memoryAt(offset)],
   splat: (value: Code): Code => [...value, ...simd(0x11)],
   add: binary(simd(0xae)),
@@ -93,7 +90,7 @@ export const i32x4 = {
   shiftLeft: binary(simd(0xab)),
   shiftRight: binary(simd(0xad)),
   equal: binary(simd(0x37)),
-  /** Bits of `mask` choose from `ones` where set, from `zeros` where clear. */
+  /** Bit by bit. */
   select: (ones: Code, zeros: Code, mask: Code): Code => [...ones, ...zeros, ...mask, ...simd(0x52)],
   anyTrue: (value: Code): Code => [...value, ...simd(0x53)],
   /** The top bit of each lane, lane 0 in bit 0. */
@@ -104,7 +101,7 @@ interface FunctionSource {
   readonly name: string
   readonly params: readonly ValueType[]
   readonly result: ValueType
-  /** Types of the locals that follow the parameters. */
+  /** After the parameters. */
   readonly locals: readonly ValueType[]
   readonly body: Code
 }

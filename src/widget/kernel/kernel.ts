@@ -1,11 +1,9 @@
 /**
- * The solvers' inner loop, as a WebAssembly module. `scan(from, to, mask)` tries the last digits `from` to `to - 1` of one block;
- * ../solver/block.ts says what a block is, and what is computed beforehand. It returns the last four digits of the first
- * counter whose digest has all bits of `mask` clear in its first word, or -1.
+ * The solvers' inner loop, as a WebAssembly module: `scan(from, to, mask)` tries the last four digits `from` to `to - 1` of a
+ * block (../solver/block.ts). It returns the first whose digest has all bits of `mask` clear in its first word, or -1.
  *
- * Both modules come from this one description of SHA-256: scalar tries one counter at a time, SIMD tries four, one in each
- * lane. The rounds are unrolled, so the eight state words and the sixteen schedule words never move. Instead, round t uses
- * rotated names.
+ * One description of SHA-256 makes both modules: scalar tries one counter at a time, SIMD four, one a lane. The rounds are
+ * unrolled, so instead of moving words each round rotates their names.
  */
 
 import { isConstant, MEMORY, VARYING_WORD } from '../solver/block.ts'
@@ -38,7 +36,6 @@ interface Lanes {
   readonly choose: (e: number, f: number, g: number) => Code
   /** A word of the block, the same in all lanes. */
   readonly shared: (offset: number) => Code
-  /** The round constant of round t. */
   readonly roundConstant: (t: number) => Code
   /** Words of memory, one for each lane. */
   readonly load: (offset: number, address: Code) => Code
@@ -73,7 +70,7 @@ const SIMD: Lanes = {
   load: i32x4.load,
 }
 
-/** Locals of `scan`: three parameters, then these. */
+/** Locals of `scan`: first its parameters. */
 const FROM = 0
 const TO = 1
 const MASK = 2
@@ -112,12 +109,12 @@ export function buildKernel(kind: 'simd' | 'scalar'): Uint8Array {
   })
 }
 
-/** State word `index` (0 is a) before round t: each round renames a to b, b to c and so on, and h becomes the new a. */
+/** State word `index` (0 is a) before round t: each round renames a to b, b to c, ... h to a. */
 function stateWord(index: number, t: number): number {
   return FIRST_STATE + ((index - t + 64) & 7)
 }
 
-/** Loads the state and finishes the round of the varying word, which is added to a and to e. */
+/** Loads the state, and adds the varying word to a and e. */
 function firstRound({ load, shared, add }: Lanes): Code {
   const t = VARYING_WORD + 1
   const code: number[] = []
@@ -143,7 +140,7 @@ function remainingRounds(lanes: Lanes): Code {
   return code
 }
 
-/** W[t]: the sum of the terms that vary, and one constant for the terms that do not. */
+/** W[t]: its varying terms, plus the sum of the others. */
 function scheduleWord(lanes: Lanes, t: number): Code {
   const { add, xor, shiftRight, rotateRight, shared } = lanes
   const sigma = (source: number, first: number, second: number, shift: number) =>
@@ -171,7 +168,7 @@ function roundOf(lanes: Lanes, t: number): Code {
   const input = isConstant[t] ? shared(MEMORY.roundInputs + 4 * t) : add(get(word(t)), roundConstant(t))
   const [changed, before] = t % 2 === 0 ? [CHANGED, CHANGED_BEFORE] : [CHANGED_BEFORE, CHANGED]
   const code: number[] = [...set(h, add(add(get(h), input), add(choose(e, f, g), sum(e, 6, 11, 25))))]
-  // The last round's e is not needed for the first digest word.
+  // The digest's first word needs no e of the last round.
   if (t < 63) code.push(...set(d, add(get(d), get(h))))
   // majority(a, b, c) = ((a xor b) and (b xor c)) xor b
   code.push(...set(changed, xor(get(a), get(b))))
@@ -180,7 +177,7 @@ function roundOf(lanes: Lanes, t: number): Code {
   return code
 }
 
-/** The first digest word is a after the last round, plus a's initial value. */
+/** The digest's first word is a after the last round, plus a's initial value. */
 function returnIfFound(kind: 'simd' | 'scalar'): Code {
   const a = get(stateWord(0, 64))
   if (kind === 'scalar') {

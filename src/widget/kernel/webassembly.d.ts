@@ -1,6 +1,6 @@
 /**
- * The part of WebAssembly's JavaScript interface that solvers, tests and benches use, for programs in Node.js. The types of
- * Node.js leave WebAssembly to TypeScript's DOM library, which would declare every browser global too.
+ * What solvers, tests and benches use of WebAssembly in Node.js, whose types leave it to TypeScript's DOM library. That would
+ * declare every browser global too.
  */
 
 type BufferSource = ArrayBufferView | ArrayBuffer

@@ -1,15 +1,12 @@
 /**
- * What every solver shares: its type, and what 10,000 counters have in common, computed once.
- *
- * A counter may be any integer up to 2^53 - 1, but the solvers try only counters of 16 digits. Then the proof input is always
- * 48 bytes. In a block of 10,000 counters only the last four digits change, and they are one whole word:
+ * What every solver shares. Solvers try counters of 16 digits, so the proof input is always 48 bytes. A block is 10,000
+ * counters that differ only in their last four digits, which are one whole word of the message:
  *
  *   word   0 ........ 7 | 8 ....... 10 | 11          | 12         13  14  15
  *          nonce        | first 12     | last four   | 80000000   0   0   384 (length in bits)
  *                       | digits       | digits      |
  *
- * So 11 of the 64 rounds are computed once a block. The parts of the message schedule that do not depend on word 11 are
- * constants. A schedule word is the sum of four terms; its constant terms are added up here:
+ * So 11 of the 64 rounds are computed once a block, as are the terms of the message schedule that do not depend on word 11:
  *
  *   W[t] = sigma1(W[t-2]) + W[t-7] + sigma0(W[t-15]) + W[t-16]
  */
@@ -17,24 +14,19 @@
 import { BLOCK_SIZE, COUNTER_MAX, FIRST_COUNTER, proofInput } from '../../protocol/proof.ts'
 import { digestWords, INITIAL_STATE, paddedWords, ROUND_CONSTANTS, round, sigma0, sigma1 } from './sha256.ts'
 
-/** Tries the counters start to start + count - 1 in order. Returns the first that meets the difficulty, or -1. */
+/** Tries `count` counters from `start` on. Returns the first that meets the difficulty, or -1. */
 export type Search = (start: number, count: number) => number
 
-/**
- * Makes a search for one challenge.
- *
- * @param nonce 32 lowercase hexadecimal characters
- * @param difficulty leading zero bits, 0 to 32
- */
+/** @param difficulty leading zero bits, 0 to 32 */
 export type Solver = (nonce: string, difficulty: number) => Search
 
-/** Tries the counters of one block whose last four digits are `from` to `to` - 1. Returns the first that meets it, or -1. */
+/** Tries the last four digits `from` to `to` - 1 in one block. Returns the first that meet the difficulty, or -1. */
 export type BlockScan = (from: number, to: number) => number
 
 /** The message word that changes within a block. */
 export const VARYING_WORD = 11
 
-/** Whether schedule word t is the same for the whole block. */
+/** Whether schedule word t is the same in the whole block. */
 export const isConstant: readonly boolean[] = constantWords()
 
 function constantWords(): boolean[] {
@@ -46,7 +38,7 @@ function constantWords(): boolean[] {
   return constant
 }
 
-/** Layout of the kernel's memory, in bytes. A block comes first. */
+/** Layout of the kernel's memory, in bytes: a `Block`, then constants. */
 export const MEMORY = {
   state: 0,
   roundInputs: 32,
@@ -56,9 +48,9 @@ export const MEMORY = {
 } as const
 
 export class Block {
-  /** State after round 11, a to h, without word 11, which is still to be added to a and to e. */
+  /** a to h after round 11. Word 11 is still to be added to a and e. */
   readonly state: Int32Array
-  /** By round: what is added besides the varying schedule word. If the schedule word is constant, the whole input. */
+  /** By round: its constant, plus its schedule word if that is constant. */
   readonly roundInputs: Int32Array
   /** By schedule word: the sum of its constant terms. */
   readonly scheduleSums: Int32Array
@@ -69,7 +61,7 @@ export class Block {
     this.scheduleSums = new Int32Array(memory, MEMORY.scheduleSums, 64)
   }
 
-  /** @param start the block's first counter, a multiple of 10,000 of 16 digits */
+  /** @param start the block's first counter */
   set(nonce: string, start: number): void {
     const { state, roundInputs, scheduleSums } = this
     scheduleSums.set(paddedWords(proofInput(nonce, start)))
@@ -86,7 +78,7 @@ export class Block {
   }
 }
 
-/** By the last four digits of a counter: their ASCII codes as a big-endian word. */
+/** By last four digits: their ASCII codes as a big-endian word. */
 export function digitWords(): Int32Array {
   const words = new Int32Array(BLOCK_SIZE)
   for (let value = 0; value < BLOCK_SIZE; value++) {
@@ -104,11 +96,10 @@ export function difficultyMask(difficulty: number): number {
 }
 
 /**
- * Makes a search over any counters from a scan of whole blocks. Counters of fewer digits, which no solver uses, are tried one
- * by one.
+ * Searches block by block. Counters of fewer digits, and what is left of a step, are tried one by one.
  *
- * @param enter prepares the scan of the block that starts at a counter
- * @param step `from` and `to` of a scan differ by a multiple of it
+ * @param enter prepares the block that starts at a counter
+ * @param step counters that a scan tries at once
  */
 export function searchBlocks(
   nonce: string,

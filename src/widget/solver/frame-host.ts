@@ -1,12 +1,11 @@
-/** The page's side of the frame: adds the hidden frame to the page, and has it start workers. */
+/** The page's side of the hidden frame, which starts workers for it (../frame.ts). */
 
 import { bare, listen } from '../dom.ts'
 import { START_WORKER } from './job.ts'
 import { ModeBlockedError, type PoolWorker } from './pool.ts'
 
-/** The frame and its script come from the network the first time. */
 const READY_MS_MAX = 10_000
-/** A frame that has loaded and sends no message was refused, or is an error page. */
+/** A frame that has loaded and says nothing was refused, or is an error page. */
 const SILENT_MS_MAX = 1000
 
 interface Frame {
@@ -15,7 +14,7 @@ interface Frame {
   readonly close: () => void
 }
 
-/** @param parent the element's shadow tree: style sheets and scripts of the page do not find the frame there */
+/** @param parent the element's shadow tree, where style sheets and scripts of the page do not find the frame */
 export async function openFrame(base: string, parent: ShadowRoot): Promise<Frame> {
   const frame = bare(document).createElement('iframe')
   frame.hidden = true
@@ -41,7 +40,7 @@ export async function openFrame(base: string, parent: ShadowRoot): Promise<Frame
   }
 }
 
-/** Adds the frame to the page; rejects as soon as the frame is known not to work. */
+/** Adds the frame to the page. Rejects as soon as it is known not to work. */
 function untilReady(frame: HTMLIFrameElement, origin: string, place: ParentNode): Promise<void> {
   const ears: (() => void)[] = []
   return new Promise<void>((resolve, reject) => {

@@ -1,33 +1,28 @@
 /** Where a puzzle can be solved, and the messages between a widget and its workers. */
 
-/**
- * What the site asks about the browser, by a header of its challenge: nothing, seven yes-or-no answers, or besides them a hash of
- * the device's properties.
- */
+/** What the site asks about the browser, by a header of its challenge: see ../signals.ts. */
 export type Signals = 'none' | 'flags' | 'all'
 
-/** From the pool to a worker: first `prepare`, then `solve`. */
+/** To a worker: first `prepare`, then `solve`. */
 export type WorkerOrder =
   | {
       readonly kind: 'prepare'
-      /** The module of the best kernel that the browser supports; without it, plain JavaScript. */
+      /** Without it, plain JavaScript. */
       readonly kernel: ArrayBuffer | undefined
-      /** The challenge is here, and not on its way: there is no time to warm up. */
+      /** The challenge is already there, so there is no time to warm up. */
       readonly isLate: boolean
     }
   | {
       readonly kind: 'solve'
       readonly nonce: string
       readonly difficulty: number
-      /** The first counter to try; the worker counts up from it. */
       readonly start: number
-      /** Which traits to read first: `none` for all workers but one, because reading them is slow. */
+      /** `none` for all workers but one, because reading traits is slow. */
       readonly signals: Signals
     }
 
 export type SolverKind = 'wasm' | 'script' | 'gpu'
 
-/** From a worker to the pool. */
 export type WorkerReport =
   | { readonly kind: 'ready' }
   | ({ readonly kind: 'renderer' } & Traits)
@@ -36,7 +31,7 @@ export type WorkerReport =
   /** From the frame: the worker could not be started. */
   | { readonly kind: 'failed'; readonly message: string }
 
-/** From the frame, when its script runs. From the page to the frame, with a port: start a worker, and connect it to the port. */
+/** From the frame: its script runs. To the frame, with a port: start a worker, and connect it to the port. */
 export const START_WORKER = 'powgate-worker'
 
 export interface Puzzle {
@@ -44,58 +39,52 @@ export interface Puzzle {
   readonly difficulty: number
 }
 
-/** A puzzle, and which traits of the browser go with its solution. */
 export interface Task extends Puzzle {
   readonly signals: Signals
 }
 
 export interface Solved extends Traits {
   readonly counter: number
-  /** Hashes by all threads together; an estimate, which assumes that the other threads are as fast as the one that found it. */
+  /** Hashes by all threads, estimated as if each were as fast as the one that found the counter. */
   tries: number
   /** Besides the GPU. */
   readonly threads: number
   readonly solver: SolverKind
 }
 
-/**
- * Traits that workers read, because reading them is slow and would block the page. Either is undefined if it did not arrive
- * in time, or came from a worker of an older version.
- */
+/** Read in a worker, because that would block the page. Undefined if late, or if the worker file is of an older version. */
 export interface Traits {
-  /** What draws WebGL, if the browser tells. */
+  /** What draws WebGL. */
   readonly renderer?: string | undefined
   readonly timeZone?: string | undefined
 }
 
-/** Called with the number of tries so far, by all threads together, a few times a second. */
+/** @param tries so far, by all threads; told a few times a second */
 export type OnProgress = (tries: number) => void
 
 export type Mode = 'worker' | 'frame' | 'blob' | 'page'
 
 export interface ModeSettings {
-  /** Where the service's assets are, ending in a slash. */
+  /** Folder of the service's assets, ending in a slash. */
   readonly base: string
   /**
-   * The folder for scripts that run with the page's rights: the one this script came from, since the page trusts it already.
-   * `endpoint` is only markup. undefined if unknown: then only `frame` and `worker-src` are left.
+   * Where this script came from: folder of the scripts with the page's rights, because `endpoint` is only markup. Where it is
+   * unknown, only `frame` and `worker-src` are left.
    */
   readonly codeBase: string | undefined
-  /** A copy of the worker file on the page's own origin. */
   readonly workerSrc: string | undefined
-  /** The only mode to use, apart from `page`, which is always the last resort. */
+  /** The only mode to try before `page`, the last resort. */
   readonly mode: Mode | undefined
-  /** The most to use. */
+  /** At most. */
   readonly threads: number
-  /** `off` for none; `software` for tests: also one in software, which is slower than the threads. */
+  /** `off`: none. `software`, for tests: also one in software. */
   readonly gpu: string
 }
 
-/** An opened mode, in which one puzzle is solved. */
+/** An opened mode, for one puzzle. */
 export interface Workplace {
   readonly mode: Mode
-  /** @param gpuCounter resolves with a counter that the GPU found; it may never settle, and never rejects */
+  /** @param gpuCounter may never settle, and never rejects */
   solve(task: Task, onProgress: OnProgress, gpuCounter: Promise<number>): Promise<Solved>
-  /** Ends everything that still runs. */
   close(): void
 }

@@ -1,18 +1,14 @@
-/**
- * Workers that solve one puzzle together, each on its own range of counters: the first answer wins. Also what they need: the
- * kernel, and a number of threads.
- */
+/** Workers that solve one puzzle, each in its own range of counters: the first answer wins. Also their kernel and number. */
 
 import { rangeStart } from '../../protocol/proof.ts'
 import type { OnProgress, Signals, Solved, Task, Traits, WorkerOrder, WorkerReport } from './job.ts'
 
-/** A mode is refused, or its worker fails to load or run: it is not tried again. */
+/** The page refuses a mode, or the mode's workers fail: it is not tried again. */
 export class ModeBlockedError extends Error {
   override readonly name = 'ModeBlockedError'
 }
 
-/** For requests: aborts after ten seconds. */
-export function patience(): AbortSignal {
+export function timeoutSignal(): AbortSignal {
   const controller = new AbortController()
   setTimeout(() => controller.abort(), 10_000)
   return controller.signal
@@ -24,18 +20,15 @@ const SIMD_PROBE = [
 ]
 
 /**
- * Fetches the module of the best kernel that the browser supports; undefined if it supports none or the fetch fails. The
- * module is never pinned: without imports (solvers.ts) it reaches only its own memory. A wrong module finds a counter that the
- * service refuses, or none.
- *
- * @param base folder of the assets, ending in a slash
+ * The best kernel that the browser supports; undefined if none, or if the fetch fails. It needs no pin: without imports it
+ * reaches only its own memory, and a wrong one finds no counter, or one that the service refuses.
  */
 export async function fetchKernel(base: string): Promise<ArrayBuffer | undefined> {
   if (typeof WebAssembly !== 'object') return undefined
   const hasSimd = WebAssembly.validate(Uint8Array.from(SIMD_PROBE))
   try {
     const response = await fetch(base + (hasSimd ? ASSET_NAMES.simdWasm : ASSET_NAMES.scalarWasm), {
-      signal: patience(),
+      signal: timeoutSignal(),
       referrerPolicy: 'no-referrer',
     })
     return response.ok ? await response.arrayBuffer() : undefined
@@ -46,19 +39,18 @@ export async function fetchKernel(base: string): Promise<ArrayBuffer | undefined
 
 /** A worker, or a port to one in the frame. */
 export interface PoolWorker extends Pick<Worker, 'postMessage' | 'terminate'> {
-  /** Handlers; a port calls no `onerror`. */
   onmessage: unknown
+  /** A port never calls it. */
   onerror?: unknown
 }
 
-/** Workers that send nothing for so long were refused by the page's policy, or did not load. */
+/** A worker that says nothing for so long was refused, or did not load. */
 const START_MS_MAX = 8000
-/** An answer waits no longer than this for the traits. */
 const TRAITS_WAIT_MS = 300
 
 type Found = Pick<Solved, 'counter' | 'solver' | 'tries'>
 
-/** For one puzzle: the workers end with its answer. */
+/** For one puzzle. */
 export class WorkerPool {
   /** Resolves as soon as one worker runs; rejects if none may. */
   readonly ready: Promise<void>
@@ -73,12 +65,7 @@ export class WorkerPool {
   #onTries: (index: number, report: Extract<WorkerReport, { tries: number }>) => void = () => {}
   #onFailure!: (error: Error) => void
 
-  /**
-   * Starts one worker. If the policy forbids workers, that is one violation report, not one a thread.
-   *
-   * @param start makes one worker; it may throw
-   * @param kernel may still be loading: the worker prepares it before there is a puzzle
-   */
+  /** Starts one worker, because each attempt that the page's policy forbids is a violation report. */
   constructor(start: () => PoolWorker, kernel: Promise<ArrayBuffer | undefined>) {
     this.#start = start
     this.#kernel = kernel
@@ -106,7 +93,6 @@ export class WorkerPool {
     const index = this.#workers.push(worker) - 1
     this.#alive++
     const fail = (message: string) => {
-      // The other workers go on without it.
       this.#alive--
       if (this.#alive === 0) this.#onFailure(new ModeBlockedError(message || 'a worker could not be loaded'))
     }
@@ -124,11 +110,7 @@ export class WorkerPool {
     this.#kernel.then(kernel => order(worker, { kind: 'prepare', kernel, isLate }))
   }
 
-  /**
-   * Rejects if all workers fail. Never settles if the pool is closed meanwhile.
-   *
-   * @param threadsMax workers; fewer if the browser starts no more
-   */
+  /** Rejects if all workers fail. Never settles if the pool is closed meanwhile. */
   async solve(
     task: Task,
     threadsMax: number,
@@ -138,7 +120,7 @@ export class WorkerPool {
     try {
       while (!this.#isClosed && this.#workers.length < threadsMax) this.#add(true)
     } catch {
-      // The pool goes on with fewer workers.
+      // Fewer workers will do.
     }
     await this.#kernel // by now each worker has it
     const threads = this.#workers.length
@@ -170,7 +152,6 @@ export class WorkerPool {
     }
   }
 
-  /** Stops all workers at once. */
   close(): void {
     this.#isClosed = true
     this.#stop(0)
@@ -189,10 +170,7 @@ interface Hints {
   getBattery?(): Promise<{ readonly charging: boolean; readonly level: number }>
 }
 
-/**
- * All cores of a small machine, all but one of a large one, at most 8; half of that if power or memory is short. For a site that
- * asks for no signals only the cores are read.
- */
+/** For a site that asks for no signals, only the number of cores is read. */
 export async function threadCount(signals: Signals): Promise<number> {
   const THREADS_MAX = 8
   const cores = navigator.hardwareConcurrency || 2
@@ -203,7 +181,6 @@ export async function threadCount(signals: Signals): Promise<number> {
 async function isSparing(): Promise<boolean> {
   const SMALL_DEVICE_GIB = 2
   const LOW_BATTERY = 0.2
-  /** The battery's state may arrive late. */
   const BATTERY_WAIT_MS = 50
   const hints = navigator as Navigator & Hints
   if (hints.connection?.saveData || (hints.deviceMemory ?? 8) <= SMALL_DEVICE_GIB) return true

@@ -5,7 +5,7 @@ export const INITIAL_STATE: readonly number[] = fractions(8, 1 / 2)
 /** Cube roots' fractions of the first 64 primes (4.2.2). */
 export const ROUND_CONSTANTS: readonly number[] = fractions(64, 1 / 3)
 
-/** First 32 bits of the fractions of the primes' powers; doubles are exact enough (35 bits of fraction). */
+/** First 32 bits of the fractions of primes' powers; doubles have 35. */
 function fractions(count: number, power: number): number[] {
   const words: number[] = []
   for (let candidate = 2; words.length < count; candidate++) {
@@ -25,7 +25,7 @@ export const sigma1 = (word: number): number => rotateRight(word, 17) ^ rotateRi
  * One round (6.2.2, step 3) on the state, in place.
  *
  * @param state a to h
- * @param input the round's constant and message word, added
+ * @param input the round's constant plus message word
  */
 export function round(state: Int32Array, input: number): void {
   const [a, b, c, , e, f, g, h] = state as unknown as [
@@ -62,7 +62,7 @@ export function paddedWords(text: string): Int32Array {
   return words
 }
 
-/** The digest of a text's UTF-8 bytes as eight words. */
+/** Eight words, of a text's UTF-8 bytes. */
 export function digestWords(text: string): Int32Array {
   const words = paddedWords(text)
   const hash = Int32Array.from(INITIAL_STATE)
@@ -80,7 +80,6 @@ export function digestWords(text: string): Int32Array {
   return hash
 }
 
-/** SHA-256 of a text's UTF-8 bytes, 64 lowercase hexadecimal characters. */
 export function sha256Hex(text: string): string {
   return Array.from(digestWords(text), word => (word >>> 0).toString(16).padStart(8, '0')).join('')
 }

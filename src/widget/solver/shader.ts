@@ -1,14 +1,13 @@
 /**
- * The GPU's program, in WGSL. A call of `main` tries 100 counters that differ in their last two digits. A dispatch makes many
- * calls, and all its counters begin with the same eight digits:
+ * The GPU's program, in WGSL. A call of `main` tries 100 counters. All counters of a dispatch, which makes many calls, have the
+ * same first eight digits:
  *
  *   word   0 ........ 7 | 8 ...... 9  | 10        | 11        | 12         13  14  15
  *          nonce        | first eight | next four | last four | 80000000   0   0   384 (length in bits)
  *                       | digits      | digits    | digits    |
  *
- * So rounds 0 to 9 are computed once a dispatch, by the page. What depends on word 10 is computed once a call, before its loop.
- * The rounds are unrolled: `a5` and `e5` are a and e after round 5, of which round 6 makes b and f, round 7 c and g. Only the
- * digest's first word is computed.
+ * So the page computes rounds 0 to 9 once a dispatch, and a call computes what depends on word 10 before its loop. The rounds
+ * are unrolled: `a5` and `e5` are a and e after round 5, which round 6 uses as b and f, round 7 as c and g.
  */
 
 import { isConstant, VARYING_WORD } from './block.ts'
@@ -20,7 +19,7 @@ export const PUZZLE = { state: 0, input: 8, mask: 18, first: 19, found: 20, size
 export const NOT_FOUND = 0xffffffff
 
 export const COMMON_ROUNDS = 10
-/** Counters with the same first eight digits. */
+/** Counters that share their first eight digits. */
 export const COMMON_COUNTERS = 1e8
 const CALLS_PER_GROUP = 64
 const COUNTERS_PER_CALL = 100

@@ -1,7 +1,4 @@
-/**
- * The solvers: WebAssembly with SIMD, scalar WebAssembly, and plain synchronous JavaScript for browsers without WebAssembly.
- * The kernel (kernel/kernel.ts) computes the hashes of the first two, and this file passes it one block at a time.
- */
+/** The solvers: WebAssembly with SIMD or without (../kernel/kernel.ts scans one block a call), and plain JavaScript. */
 
 import {
   Block,
@@ -34,7 +31,7 @@ export const scriptSolver: Solver = (nonce, difficulty) => {
 
 const schedule = new Int32Array(64)
 
-/** The digest's first word. Written out, because this is the inner loop: with calls and arrays it has a third of the speed. */
+/** The digest's first word. This is the inner loop: with calls and arrays it would be three times slower. */
 function firstWord({ state, roundInputs, scheduleSums }: Block, varying: number): number {
   const W = schedule
   W[VARYING_WORD] = varying
@@ -78,13 +75,12 @@ const LANES = 4
 
 interface KernelExports {
   readonly memory: WebAssembly.Memory
-  /** Tries counters `from` to `to` - 1 of the block. Returns the first whose digest has all bits of `mask` clear, or -1. */
   readonly scan: (from: number, to: number, mask: number) => number
 }
 
 /**
- * @param bytes the module of either kernel; compiled synchronously, which workers may do
- * @throws WebAssembly.CompileError if the browser lacks an instruction, or its policy forbids compiling
+ * @param bytes either kernel's module; compiled synchronously, which workers may do
+ * @throws WebAssembly.CompileError if the browser lacks an instruction, or the policy forbids compiling
  */
 export function wasmSolver(bytes: BufferSource): Solver {
   const module = new WebAssembly.Module(bytes)
@@ -104,12 +100,11 @@ export function wasmSolver(bytes: BufferSource): Solver {
   }
 }
 
-/** Falls back to plain JavaScript if the policy forbids compiling WebAssembly, or the kernel did not arrive. */
 export function chooseSolver(kernel: ArrayBuffer | undefined): { solver: Solver; kind: SolverKind } {
   try {
     if (kernel !== undefined) return { solver: wasmSolver(kernel), kind: 'wasm' }
   } catch {
-    // Plain JavaScript is slower, but works everywhere.
+    // The policy forbids compiling; plain JavaScript always works.
   }
   return { solver: scriptSolver, kind: 'script' }
 }
