@@ -6,7 +6,6 @@ import type { RedemptionResult } from '../protocol/wire.ts'
 interface RedemptionAnswer {
   /** 0 without an answer. */
   readonly status: number
-  /** Undefined if not JSON. */
   readonly answer: RedemptionResult | undefined
   readonly ms: number
 }
@@ -32,7 +31,7 @@ export async function redeem(
     status = response.status
     answer = (await response.json()) as RedemptionResult
   } catch {
-    // No answer, late, or no JSON: `decide` refuses the form.
+    // Late, or no JSON: `decide` refuses the form.
   }
   return { status, answer, ms: Math.round((performance.now() - start) * 10) / 10 }
 }
@@ -52,14 +51,12 @@ export interface FormDecision {
 interface Form {
   readonly name: string
   readonly token: string
-  /** Measured by the page. */
   readonly solveMs: number | undefined
 }
 
 const NAME_CHARACTERS_MAX = 80
 const SOLVE_MS_MAX = 3_600_000
 
-/** @param body urlencoded */
 export function readForm(body: string): Form {
   const fields = new URLSearchParams(body)
   const solveMs = Number(fields.get('solve-ms') || Number.NaN)
@@ -70,7 +67,6 @@ export function readForm(body: string): Form {
   }
 }
 
-/** Before /verify-token is asked. */
 export function refusedForm(status: number, code: string, text: string): FormDecision {
   return { status, accepted: false, title: 'Not accepted', text, code, facts: [] }
 }

@@ -16,7 +16,7 @@ const NO_STORE = 'no-store'
 /** By ETag, so changes show at once. */
 const REVALIDATED = 'no-cache'
 
-/** As strict as can be: the widget needs no exception. */
+/** The widget needs no exception. */
 const PAGE_HEADERS: HeaderList = [
   [
     'Content-Security-Policy',

@@ -1,6 +1,6 @@
 /**
- * The demo page's own site. Its site key is constant and its API key derived from the master secret, so every start, host and
- * worker has the same.
+ * The demo page's own site. Its site key is constant and its API key derived from the master secret, so they are the same at
+ * every start, on every host and in every worker.
  */
 
 import { hkdfSync } from 'node:crypto'
@@ -31,7 +31,7 @@ export async function prepareDemoSite(store: SiteStore, apiKey: string, author: 
     siteKey: DEMO_SITE_KEY,
     name: 'demo page',
     threshold: 0, // everyone passes, and sees the score
-    // Counted apart, so a flood of the demo uses up no other backend's limit at the same address.
+    // Counted apart: a flood of the demo uses up no other backend's limit at the same address.
     limits: { redeem: CONTRACT_LIMITS.redeemApiKey },
     createdAt: now,
     updatedAt: now,
