@@ -15,7 +15,6 @@ function warnOnce(code: string, message: string, element: Element): void {
 /** Only a warning, because the service may stand in a folder of that name. */
 const OWN_PATH = /\/(challenge|verify|verify-token|siteverify|widget(\.js)?)[\s/]*$/
 
-/** Before anybody uses the form. */
 export function adviseOnPlace(element: HTMLElement & { readonly form: HTMLFormElement | null }): void {
   const path = OWN_PATH.exec(element.getAttribute('endpoint') ?? '')?.[1]
   if (path) warnOnce('endpoint-path', `endpoint: leave out /${path}`, element)

@@ -13,12 +13,12 @@ import { DEFAULT_LANGUAGE, type Language, languageCode, loadLanguage, type TextK
 import { type State, View } from './view.ts'
 import { SLOW_SECONDS, Words } from './words.ts'
 
-/** Until a language's texts have loaded the element shows none, after so long English. */
+/** Before its language has loaded, the element shows no text; after so long, English. */
 const LANGUAGE_MS_MAX = 2000
 interface Verification {
   promise: Promise<string>
   controller: AbortController
-  /** Begins anew: the solver's frame, in the element, does not survive the move. */
+  /** It begins anew, because the solver's frame in the element does not survive a move. */
   isMoved: boolean
 }
 
@@ -51,7 +51,7 @@ class PowGateElement extends HTMLElement implements Omit<Declared, keyof PowGate
   #isDisabled = false
   /** attributeChangedCallback runs before connectedCallback too. */
   #isAttached = false
-  /** Of several with `auto="load"`, those out of view start when their form is used, because each start costs a challenge. */
+  /** Each start costs a challenge, so of several with `auto="load"`, those out of view start when their form is used. */
   #isInView = true
   readonly #viewport = new IntersectionObserver(entries => {
     this.#isInView = entries.some(({ isIntersecting }) => isIntersecting)
@@ -149,7 +149,7 @@ class PowGateElement extends HTMLElement implements Omit<Declared, keyof PowGate
     // Later, because frameworks set attributes right after they insert the element.
     setTimeout(() => {
       void this.#speak()
-      this.#check()
+      this.#reportMistakes()
       if (bare(document).querySelectorAll('pow-gate').length > 1) {
         this.#isInView = false
         this.#viewport.observe(this)
@@ -158,8 +158,7 @@ class PowGateElement extends HTMLElement implements Omit<Declared, keyof PowGate
     })
   }
 
-  /** Tells the page's developer of mistakes before anybody uses the form. */
-  #check(): void {
+  #reportMistakes(): void {
     if (!this.#isAttached || this.#state !== 'idle') return
     adviseOnPlace(this)
     try {
@@ -210,7 +209,7 @@ class PowGateElement extends HTMLElement implements Omit<Declared, keyof PowGate
     this.#form.detach()
     this.#viewport.disconnect()
     this.#held.pause()
-    // Later, because a script that moves it puts it back within the same task.
+    // Later, because a script that moves the element puts it back within the same task.
     setTimeout(() => this.#isAttached || this.cancel())
   }
 

@@ -7,14 +7,13 @@ import { getChallenge, PowGateError, postSolution, type ServiceSettings, throwIf
 import { signalsFor } from './signals.ts'
 import type { Solved, Workplace } from './solver/job.ts'
 
-/** Challenges in one verification. */
 const ROUNDS_MAX = 4
 
-/** Another round may help: with a challenge that is younger, unused or of this address, or in another mode. */
+/** A fresh challenge may help, or for `solver` another mode. */
 const AGAIN_CODES = ['expired-nonce', 'ip-mismatch', 'nonce-used', 'invalid-nonce', 'solver']
 
 interface FlowSettings extends ServiceSettings, PageSettings {
-  /** @param share 0 to 1: the probability that a solver is done by now, since the actual progress is unknown */
+  /** @param share 0 to 1: the probability that a solver is done by now */
   readonly onProgress: (share: number) => void
   /** Whether this device hashes. The rest of a verification waits for the service. */
   readonly onHashing: (isHashing: boolean) => void
@@ -41,7 +40,7 @@ const OUTLIVED = 'outlived'
 
 /** @throws PowGateError */
 export async function obtainToken(settings: FlowSettings): Promise<Passed> {
-  /** Hashes for all challenges so far, as a multiple of one's mean. */
+  /** As of `onWork`, for all challenges so far. */
   let work = 0
   for (let round = 1; ; ) {
     const before = work
@@ -148,8 +147,8 @@ async function oneRound(settings: FlowSettings, onWork: (share: number) => void)
 const EPOCH_2024_MS = Date.UTC(2024, 0, 1)
 
 /**
- * How long a challenge is worth solving, with time left for /verify. Also counted from the issue time, the nonce's first 41
- * bits.
+ * How long a challenge is worth solving: less than it lives, because /verify takes time too. A nonce starts with its issue
+ * time, in 41 bits.
  */
 function usableMs({ nonce, expiresAt }: Challenge): number {
   const issuedAt = EPOCH_2024_MS + Number.parseInt(nonce.slice(0, 11), 16) / 8

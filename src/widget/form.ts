@@ -9,9 +9,8 @@ interface FormHooks {
   readonly onComplaint: () => void
   /** The form is submitted without a token. Returns what to wait for, or undefined to let the browser complain. */
   readonly onSubmit: () => Promise<unknown> | undefined
-  /** The submission waits for the token, or no longer. */
   readonly onWaiting: (isWaiting: boolean) => void
-  /** It waits longer than a blink, or Send was pressed again. */
+  /** The submission waits longer than a blink, or Send was pressed again. */
   readonly onLate: (isAgain: boolean) => void
   /** It got no token. @param takesFocus unless the visitor has gone on to another field */
   readonly onFail: (takesFocus: boolean) => void
@@ -22,7 +21,7 @@ const FIELD = 'powgate-token'
 const MARK = 'data-powgate'
 /** If nothing changes in view within a tenth of a second, Send seems to do nothing. */
 const LATE_MS = 60
-/** The same token is not sent twice, or the second click of a double click would be refused. */
+/** For so long the same token is not sent again, or the second click of a double click would be refused. */
 const RESENT_MS = 2000
 /** The same if a script of the page took over, which perhaps found a mistake and sent nothing. */
 const TAKEN_OVER_MS = 700
@@ -34,10 +33,10 @@ interface Submitting {
   readonly submitter: HTMLButtonElement | null
 }
 
-/** While the browser checks the form after the page called `requestSubmit`. */
+/** Set while the browser checks the form for the page's call of `requestSubmit`. */
 let requested: Submitting | undefined
 
-/** Such a call (Ctrl+Enter, Material Web's button) shows only by `invalid`, like a mere check. */
+/** Browsers tell a call of `requestSubmit` (Ctrl+Enter, Material Web's button) only by `invalid`, like a mere check. */
 function noteRequests(form: HTMLFormElement): void {
   const { requestSubmit } = bare(form)
   if (requestSubmit === undefined) return
@@ -90,7 +89,7 @@ export class FormLink {
     Object.assign(this.#field, { type: 'hidden', autocomplete: 'off' }).setAttribute(MARK, '')
     host.addEventListener('invalid', event => {
       const { event: cause, submitter } = requested ?? this.#submitting ?? {}
-      // If the event is still being dispatched, a handler of the page called checkValidity(), which sends nothing.
+      // While the event is dispatched, this is by a page's handler that calls checkValidity(), and nothing is sent.
       const isSent = cause ? !cause.defaultPrevented && cause.eventPhase === 0 : submitter !== undefined
       if (isSent && this.#goOnLater(submitter ?? null, this.#areOthersValid())) event.preventDefault()
     })
@@ -108,8 +107,8 @@ export class FormLink {
     this.#token = token
     this.#internals?.setValidity(token ? {} : { valueMissing: true }, complaint, this.#anchor)
     const [host, field] = [this.#host, this.#field]
-    // A field, because many libraries read fields by name. Before the token, a framework may still compare the page with its
-    // server's markup.
+    // A field, because many libraries read fields by name. Not before the token, because until then a framework may compare
+    // the page with its server's markup.
     if (!token || !this.#name || this.form === null) return field.remove()
     Object.assign(field, { name: this.#name, value: token, disabled: isDisabled })
     const id = host.getAttribute('form')
@@ -178,7 +177,7 @@ export class FormLink {
   #onSubmit(event: SubmitEvent): void {
     const submitter = event.submitter as HTMLButtonElement | null
     if (event.target !== this.form || event.defaultPrevented) return
-    // No click tells of a submission by a script or Enter, and the token may have expired while the machine slept.
+    // A script or Enter sends without a click, and the token may have expired while the machine slept.
     this.#hooks.onUse()
     if (this.#token !== undefined) {
       if (this.#token === this.#justSent) stop(event)
@@ -238,7 +237,7 @@ export class FormLink {
     const shown = boxes()
     verification
       .then(() => {
-        // Whoever has closed the dialog takes the form for not sent.
+        // Whoever closed a dialog meanwhile takes the form for not sent.
         if (this.#token && form && this.form === form && !boxes() === !shown) submit(form, this.#submitter)
       })
       .catch(() => this.#hooks.onFail(page.activeElement === activeElement))

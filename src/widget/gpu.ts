@@ -20,7 +20,7 @@ import {
 /** Leaves the GPU time to draw in each frame of 16 ms. */
 const DISPATCH_MS = 10
 const DISPATCH_GROWTH_MAX = 4
-/** Of a dispatch's time; the rest is waiting. */
+/** Of a dispatch's time; the rest is latency. */
 const WORK_SHARE_MIN = 1 / 4
 const HIDDEN_POLL_MS = 250
 /** An open device keeps some cards from sleeping. */
@@ -46,7 +46,7 @@ let idle: ReturnType<typeof setTimeout> | undefined
  * @param kind `software`, for tests, allows a GPU in software too
  * @param goesOn told the number of tries so far; false ends the search
  * @param start a multiple of COUNTERS_PER_GROUP
- * @throws Error if there is no GPU, it is lost or finds a wrong counter, or the search ends
+ * @throws Error if there is no GPU, it fails, or the search ends
  */
 export async function search(
   puzzle: Puzzle,
@@ -115,7 +115,7 @@ async function searchOn(
     }
     next += groups * COUNTERS_PER_GROUP
     gpu.latencyMs = Math.min(gpu.latencyMs, dispatchMs)
-    // With a coarse clock, all may seem latency.
+    // With a coarse clock, all of it may seem to be latency.
     const workMs = Math.max(dispatchMs - gpu.latencyMs, dispatchMs * WORK_SHARE_MIN)
     const wanted = Math.floor((groups * DISPATCH_MS) / workMs)
     gpu.groups = Math.max(1, Math.min(DISPATCH_GROWTH_MAX * groups, wanted))

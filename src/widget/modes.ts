@@ -22,7 +22,7 @@ import {
 } from './solver/pool.ts'
 
 export interface PageSettings extends ModeSettings {
-  /** The element's shadow tree, where `frame` puts its frame. */
+  /** The element's shadow tree. */
   readonly frameParent: ShadowRoot
 }
 
@@ -81,7 +81,7 @@ export async function openWorkplace(settings: PageSettings): Promise<Workplace> 
       return await OPENERS[mode](settings)
     } catch (error) {
       if (error instanceof ModeBlockedError) refused.add(mode)
-      // For the integrator; nothing is wrong for the visitor.
+      // For the integrator: nothing is wrong for the visitor.
       console.info(`pow-gate: mode "${mode}" cannot be used here: ${error}`)
     }
   }
@@ -185,11 +185,11 @@ async function openPage({ base, codeBase, mode }: ModeSettings): Promise<Workpla
   }
 }
 
-/** Fewer bits, and most quick solves, end before a GPU has started. */
+/** On most devices, fewer bits are solved before a GPU has started. */
 const GPU_BITS_MIN = 20
 const GPU_AFTER_MS = 100
 
-/** Resolves with a counter. Never settles without a GPU, or if it fails: the threads go on alone. */
+/** Resolves with a counter; never settles without a GPU, or if it fails. */
 export function searchOnGpu(
   { codeBase, gpu }: ModeSettings,
   puzzle: Puzzle,

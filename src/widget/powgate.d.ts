@@ -21,7 +21,7 @@ export interface PowGateFailed {
   code: string
   /** For you, in English. */
   message: string
-  /** Of HTTP, if the service answered. */
+  /** HTTP status, if the service answered. */
   status?: number | undefined
 }
 
@@ -67,7 +67,7 @@ export interface PowGateElement extends HTMLElement, PowGateProperties {
   set form(id: string | null)
   /** Resolves with the token; verifies first if there is none. Rejects with a PowGateError. */
   execute(): Promise<string>
-  /** Drops the token, because it counts once: call this after a script has sent the form. `auto` starts the next. */
+  /** Drops the token, which counts once: call this after a script has sent the form. The next starts as `auto` says. */
   reset(): void
   /** Ends a running verification; a token stays. */
   cancel(): void
@@ -128,7 +128,7 @@ export type PowGateAttributes = {
   'worker-src'?: string
   /** The only mode to try before `page`. */
   solver?: 'worker' | 'frame' | 'blob' | 'page'
-  /** At most. */
+  /** The most to use. */
   threads?: number | string
   /** `off`: never. `on`: even if `threads` is set. */
   gpu?: 'on' | 'off' | 'software'

@@ -4,7 +4,6 @@ import type { Challenge, Solution, VerificationResult } from '../protocol/wire.t
 import { listen } from './dom.ts'
 import type { Signals } from './solver/job.ts'
 
-/** Of one call. */
 const TRIES_MAX = 5
 const TIMEOUT_MS = 15_000
 const BACK_OFF_MS = 1000
@@ -17,7 +16,6 @@ const WAIT_MS_MAX = 900_000
 export class PowGateError extends Error {
   override readonly name = 'PowGateError'
   readonly code: string
-  /** Key of the text that the visitor sees. */
   readonly text: FailureText
   readonly status: number | undefined
   /** The service's wait, if that is too long. */
@@ -99,7 +97,7 @@ async function call<Answer>(
     }
     const waitMs = Math.max(retryAfterMs, BACK_OFF_MS * 2 ** (tries - 1)) + Math.random() * JITTER_MS
     settings.onWait(reason, waitMs)
-    await pause(waitMs, settings.signal)
+    await settleOn(settings.signal, resume => setTimeout(resume, waitMs))
   }
 }
 
@@ -146,18 +144,10 @@ function refusalOf(
 ): Attempt<never> {
   const code = String(body?.code ?? `status-${status}`)
   const message = String(body?.error ?? `status ${status}`)
+  if (status !== 429 && status < 500) return { error: new PowGateError(code, 'setup', message, status) }
+  const error = new PowGateError(code, 'unavailable', message, status)
   const retryAfterMs = waitOf(headers.get('Retry-After') ?? '')
-  if (status === 429) {
-    return { error: new PowGateError(code, 'unavailable', message, status), retryAfterMs, reason: 'busy' }
-  }
-  if (status >= 500) {
-    return {
-      error: new PowGateError(code, 'unavailable', message, status),
-      retryAfterMs,
-      reason: 'unavailable',
-    }
-  }
-  return { error: new PowGateError(code, 'setup', message, status) }
+  return { error, retryAfterMs, reason: status === 429 ? 'busy' : 'unavailable' }
 }
 
 /** Seconds from the service, perhaps a date from a proxy before it. */
@@ -168,10 +158,6 @@ function waitOf(retryAfter: string): number {
 
 export function throwIfAborted(signal: AbortSignal): void {
   if (signal.aborted) throw new PowGateError('cancelled', 'rejected', 'the verification was cancelled')
-}
-
-function pause(ms: number, signal: AbortSignal): Promise<void> {
-  return settleOn(signal, resume => setTimeout(resume, ms))
 }
 
 function untilOnline(signal: AbortSignal): Promise<void> {

@@ -45,7 +45,7 @@ interface Target {
   readonly page: Pick<Solution, 'action' | 'cdata'>
 }
 
-/** @throws PowGateError that tells the integrator which attribute is wrong, and what was expected */
+/** @throws PowGateError that tells the integrator what is wrong */
 export function targetOf(element: Element): Target {
   const siteKey = element.getAttribute('site-key')?.trim()
   if (!siteKey) {

@@ -84,8 +84,8 @@ export function signalsFor(
 }
 
 /**
- * Of traits that tell kinds of browser and device apart, and that many visitors share; of the site and the day, so that no two
- * see the same.
+ * Of traits of browser and device, all of which many visitors share; and of the site and the day, so that no two sites or days
+ * see the same hash.
  */
 function fingerprintHash({ renderer, timeZone }: Traits, siteKey: string): string {
   const { userAgent, languages, platform, hardwareConcurrency, maxTouchPoints } = navigator

@@ -45,7 +45,6 @@ export type State = 'idle' | 'working' | 'verified' | 'failed' | 'expired'
 /** In the ring, to tell the states apart without colour. */
 export type Picture = State | 'hashing' | 'waiting' | 'offline'
 
-/** What one state says at most. */
 export interface Row {
   readonly lines: readonly string[]
   readonly button: string | undefined
@@ -190,8 +189,7 @@ export class View {
   progress(share: number): void {
     const percent = Math.round(100 * share)
     this.#icon.setAttribute('aria-valuenow', String(percent))
-    // The ring is never empty.
-    this.#ring.style.setProperty('--_left', String(Math.min(75, 100 - percent)))
+    this.#ring.style.setProperty('--_left', String(Math.min(75, 100 - percent))) // never an empty ring
   }
 }
 

@@ -16,7 +16,6 @@ export class Words {
   readonly #host: Element
   readonly #onChange: () => void
   #waiting: { readonly reason: WaitReason; readonly untilMs: number } | undefined
-  /** While it works. */
   #saying: { readonly key: TextKey; readonly untilMs: number } = { key: 'working', untilMs: 0 }
   /** Now less the time hashed so far; undefined while this device does not hash. */
   #hashingSinceMs: number | undefined
@@ -114,7 +113,6 @@ export class Words {
     return timeIn(this.language ?? DEFAULT_LANGUAGE, seconds, isAhead)
   }
 
-  /** The attribute `text-KEY`, or the language's own text. */
   text(key: TextKey): string {
     return this.#host.getAttribute(`text-${key}`) || (this.language ?? DEFAULT_LANGUAGE).texts[key]
   }

@@ -1,4 +1,4 @@
-/** Entry of a worker, which solves one puzzle, and of the frame: one file, so a visitor loads a script less. */
+/** Entry of a worker, which solves one puzzle. The frame loads the same file, so a visitor loads a script less. */
 
 import { startWorkers } from './frame.ts'
 import { slowTraits } from './signals.ts'

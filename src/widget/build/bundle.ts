@@ -1,6 +1,4 @@
-/**
- * The widget's sources -> the files that browsers load, each beside its compressed forms. The same sources give the same bytes.
- */
+/** The widget's sources -> the files that browsers load, and their compressed forms. The same sources give the same bytes. */
 
 import { createHash } from 'node:crypto'
 import { mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'

@@ -9,7 +9,7 @@ const manifest = writeWidget(FOLDER, await bundleWidget())
 const visits = visitsOf(manifest)
 const widgetBytes = manifest.files.find(({ name }) => name === 'widget.js')!.brotliBytes
 const isTooLarge = widgetBytes > WIDGET_BYTES_MAX || visits[0]!.bytes > VISIT_BYTES_MAX
-// Of `npm run -s`, as in `npm start` and `npm test`.
+// `npm start` and `npm test` build with `npm run -s`: one line will do.
 const isBrief = process.env.npm_config_loglevel === 'silent' && !isTooLarge
 process.stdout.write((isBrief ? '' : report(manifest, visits)) + summary(visits))
 if (isTooLarge) {

@@ -1,11 +1,10 @@
-/** What a visitor loads, and whether the size is within its limit. */
+/** What a visitor loads, and its limits. */
 
 import type { WidgetManifest } from '../../http/assets.ts'
 
 /** About what a server may send before it waits for the first acknowledgement (RFC 6928). */
 export const WIDGET_BYTES_MAX = 14_336
 
-/** Most of a visit's files load while the challenge is on its way. */
 export const VISIT_BYTES_MAX = 18_432
 
 /** Of each vendor's script, which is loaded besides the widget. */
@@ -44,7 +43,6 @@ export function visitsOf({ files }: Pick<WidgetManifest, 'files'>): Visit[] {
     .sort((a, b) => b.bytes - a.bytes)
 }
 
-/** One line, also printed by `npm start`. */
 export function summary([largest]: readonly Visit[]): string {
   return `widget: ${kilobytes(largest!.bytes)} compressed for a visitor (limit ${kilobytes(VISIT_BYTES_MAX)})\n`
 }

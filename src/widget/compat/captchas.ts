@@ -29,10 +29,10 @@ const widget = import(`${found?.[1]}/widget/${ASSET_NAMES.widgetJs}`).then(() =>
 )
 
 /** When the vendor's script would call `onload`. */
-const ready = Promise.all([widget, domReady])
+export const ready = Promise.all([widget, domReady])
 ready.catch(error => console.error(`powgate: the widget did not load: ${error}`))
 
-export const service = { domReady, widget, ready }
+export const whenReady = (callback: () => void): void => void ready.then(callback, () => {})
 
 export interface Vendor {
   /** Of containers that are rendered without a call. */
@@ -45,7 +45,6 @@ export interface Vendor {
   readonly isLastDefault: boolean
   /** Verifies only on `execute()`. */
   readonly isManual: (options: Options) => boolean
-  /** Shows nothing unless something goes wrong. */
   readonly isInvisible: (options: Options) => boolean
   readonly idOf: (index: number) => string
   /** `action` and `cdata`, if the vendor has them, as it documents their form. */
@@ -77,18 +76,14 @@ export class Captchas {
   }
 
   start(renders = true): void {
-    void service.domReady.then(() => {
+    void domReady.then(() => {
       if (!renders) return
-      // An exception of one is told on the console, and the others are rendered.
+      // If one throws, the others are rendered.
       for (const container of page.querySelectorAll(this.#vendor.selector))
         queueMicrotask(() => this.render(container))
     })
     const name = query.get('onload')
-    if (name)
-      service.ready.then(
-        () => callbackOf(name)?.(),
-        () => {},
-      )
+    if (name) whenReady(() => callbackOf(name)?.())
   }
 
   render(where: unknown, values?: Values | null): Captcha | undefined {
@@ -125,7 +120,7 @@ export class Captchas {
   /** @param values may replace the widget's `action` and `cdata` */
   execute({ gate, isManual }: Captcha, values?: Values | null): Promise<string> {
     this.#describe(gate, normalized(values))
-    return service.widget.then(() => {
+    return widget.then(() => {
       if (isManual && gate.token !== null) gate.reset() // the token was perhaps sent
       return gate.execute()
     })
@@ -236,7 +231,7 @@ export class Captchas {
       told = undefined
     })
     gate.addEventListener('failed', ({ detail }) => call('errorcallback', detail.code))
-    service.widget.catch(() => call('errorcallback', 'network'))
+    widget.catch(() => call('errorcallback', 'network'))
   }
 }
 
@@ -253,7 +248,7 @@ function gateOf(options: Options, isManual: boolean, isInvisible: boolean): PowG
   return gate
 }
 
-/** A function, or the page's global function of that name; not the browser's own, which injected markup could call. */
+/** A function, or the page's global of that name; not the browser's own, which injected markup could call. */
 function callbackOf(value: unknown): ((value?: string) => unknown) | undefined {
   const found = typeof value === 'string' ? Reflect.get(window, value) : value
   if (typeof found === 'function' && (found === value || !isNative(found)))
@@ -262,7 +257,7 @@ function callbackOf(value: unknown): ((value?: string) => unknown) | undefined {
   return undefined
 }
 
-/** Bound functions, and those that settle a promise, show no code either, but have no such name. */
+/** Bound functions, and those that settle a promise, show no code either, but have other names. */
 function isNative(found: { readonly name: string }): boolean {
   return (
     /\{\s*\[native code\]\s*\}$/.test(Function.prototype.toString.call(found)) &&

@@ -1,6 +1,6 @@
 /** /compat/hcaptcha.js: the global `hcaptcha`, and containers of the classes `h-captcha` and `g-recaptcha`. */
 
-import { Captchas, query, service } from './captchas.ts'
+import { Captchas, query, whenReady } from './captchas.ts'
 import { type Options, type Values, warnOfUnmapped } from './options.ts'
 
 /** The vendor's script also stands in for reCAPTCHA. */
@@ -38,7 +38,7 @@ function execute(which?: unknown, options?: Execution): Promise<object> | undefi
 }
 
 const hcaptcha = {
-  ready: (callback: () => void) => void service.ready.then(callback, () => {}),
+  ready: whenReady,
   render: (where: unknown, values?: Values | null) => captchas.render(where, values)?.id,
   execute,
   reset: (which?: unknown) => captchas.reset(which),

@@ -5,7 +5,7 @@ export type Values = Readonly<Record<string, unknown>>
 /** Keys in lower case without dashes: vendors write `expired-callback`, and the browser `expiredCallback` in `dataset`. */
 export type Options = Readonly<Record<string, unknown>>
 
-/** Why these have no effect. docs/migrate/packages.md names the same. */
+/** Options without effect, and why. docs/migrate/packages.md names the same. */
 const UNMAPPED: ReadonlyMap<string, string> = new Map(
   Object.entries({
     rqdata: 'the token carries no data of the vendor',
@@ -29,7 +29,7 @@ const UNMAPPED: ReadonlyMap<string, string> = new Map(
   }),
 )
 
-/** These values do. */
+/** Values of these that have an effect. */
 const MAPPED: Readonly<Record<string, RegExp>> = {
   size: /^(normal|invisible)$/,
   appearance: /^(always|interaction-only)$/,

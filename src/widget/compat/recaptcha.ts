@@ -1,6 +1,6 @@
 /** /compat/recaptcha.js: the global `grecaptcha`, and containers of the class `g-recaptcha`. */
 
-import { type Captcha, Captchas, page, query, service, type Vendor } from './captchas.ts'
+import { type Captcha, Captchas, page, query, ready, type Vendor, whenReady } from './captchas.ts'
 import { type Options, type Values, warnOfUnmapped } from './options.ts'
 
 const isInvisible = ({ size }: Options) => size === 'invisible'
@@ -16,7 +16,7 @@ const vendor: Vendor = {
   forms: { action: /^[\w/]{0,100}$/ },
 }
 const captchas = Captchas.of(vendor)
-/** Version 3's widgets, apart because a page's own are numbered from 0, and the first is the default. */
+/** The widgets of version 3 are apart, because a page's own are numbered from 0, and the first is the default. */
 const keyed = new Captchas(vendor)
 
 /** Version 3: an invisible widget for each site key. */
@@ -28,7 +28,7 @@ const addContainer = () => page.body.appendChild(page.createElement('div'))
 /** Calls at the same time wait for each other, because each gets a token of its own. */
 async function executeKey(sitekey: string, values?: Values | null): Promise<string> {
   warnOfUnmapped(values)
-  await service.ready
+  await ready
   let ofKey = ofKeys.get(sitekey)
   if (ofKey === undefined) {
     const options = { sitekey, size: 'invisible', 'response-field': false }
@@ -47,12 +47,12 @@ function execute(which?: unknown, values?: Values | null): Promise<string> {
   const captcha = captchas.find(which)
   if (captcha === undefined) return Promise.reject(new Error('No reCAPTCHA clients exist.'))
   const executing = captchas.execute(captcha, values)
-  executing.catch(() => {}) // told by error-callback; version 2 has no promise
+  executing.catch(() => {}) // told by error-callback; pages of version 2 ignore the promise
   return executing
 }
 
 const grecaptcha = {
-  ready: (callback: () => void) => void service.ready.then(callback, () => {}),
+  ready: whenReady,
   render: (where: unknown, values?: Values | null) => {
     const isAlone = typeof where === 'object' && where !== null && !(where instanceof Element)
     const captcha = isAlone
@@ -69,7 +69,7 @@ Object.assign(window, { grecaptcha: { ...grecaptcha, enterprise: grecaptcha } })
 
 /** By the vendor's guide, pages leave functions for `ready` here before the script has loaded. */
 const { ___grecaptcha_cfg: early } = window as { ___grecaptcha_cfg?: { fns?: (() => void)[] } }
-for (const callback of early?.fns ?? []) grecaptcha.ready(callback)
+for (const callback of early?.fns ?? []) whenReady(callback)
 
 const render = query.get('render')
 captchas.start(render === null || render === 'onload')

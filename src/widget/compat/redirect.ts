@@ -6,7 +6,7 @@
 import { bare } from '../dom.ts'
 
 const { src } = bare(document).currentScript as HTMLScriptElement
-/** The service's address, with a slash at its end. */
+/** Ends in a slash. */
 const service = new URL('..', src).href
 const VENDORS =
   /^(https?:)?\/\/(www\.(google\.com|recaptcha\.net)|(js\.)?hcaptcha\.com|challenges\.cloudflare\.com)\/(?=(1|turnstile\/v0|recaptcha)\/(api|enterprise)\.js)/

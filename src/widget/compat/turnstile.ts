@@ -1,6 +1,6 @@
 /** /compat/turnstile.js: the global `turnstile`, and containers of the class `cf-turnstile`. */
 
-import { Captchas, query, service } from './captchas.ts'
+import { Captchas, query, whenReady } from './captchas.ts'
 import { type Options, type Values, warnOfUnmapped } from './options.ts'
 
 const captchas = Captchas.of({
@@ -16,7 +16,7 @@ const captchas = Captchas.of({
 })
 
 const turnstile = {
-  ready: (callback: () => void) => void service.ready.then(callback, () => {}),
+  ready: whenReady,
   render: (where: unknown, values?: Values | null) => captchas.render(where, values)?.id,
   /** Renders the container first if needed. */
   execute: (which?: unknown, values?: Values | null) => {

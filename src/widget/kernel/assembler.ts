@@ -1,7 +1,4 @@
-/**
- * What the kernel needs of WebAssembly's binary format (core specification 2.0, chapter 5): a module with one memory and one
- * function.
- */
+/** What the kernel needs of WebAssembly's binary format (core specification 2.0, chapter 5). */
 
 export type Code = readonly number[]
 
@@ -36,7 +33,7 @@ function signed(value: number): Code {
 /** An opcode with SIMD's prefix. */
 const simd = (opcode: number): Code => [0xfd, ...unsigned(opcode)]
 
-/** Operands of a memory access: alignment 4 (as a power of two), and a constant offset. */
+/** Operands of a memory access: alignment (2 to the power of 2), and a constant offset. */
 const memoryAt = (offset: number): Code => [2, ...unsigned(offset)]
 
 export const constant = (value: number): Code => [0x41, ...signed(value)]
@@ -73,7 +70,6 @@ export const i32 = {
   trailingZeros: (value: Code): Code => [...value, 0x68],
 } as const
 
-/** On four integers, one a lane. */
 export const i32x4 = {
   load: (offset: number, address: Code = constant(0)): Code => [
     ...address,
@@ -112,7 +108,7 @@ const sized = (content: Code): Code => [...unsigned(content.length), ...content]
 const section = (id: number, items: readonly Code[]): Code => [id, ...sized(vector(items))]
 const text = (value: string): Code => sized([...Buffer.from(value)])
 
-/** A module that exports its memory (one page of 64 KiB) as `memory`, and the function by its name. */
+/** A module of one function, and 64 KiB of memory, which it exports as `memory`. */
 export function assemble({ name, params, result, locals, body }: FunctionSource): Uint8Array {
   const declared = locals.map(type => [1, type])
   return Uint8Array.from([

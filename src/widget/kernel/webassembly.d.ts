@@ -1,6 +1,5 @@
 /**
- * What solvers, tests and benches use of WebAssembly in Node.js, whose types leave it to TypeScript's DOM library. That would
- * declare every browser global too.
+ * What programs in Node.js use of WebAssembly. Otherwise only TypeScript's DOM library declares it, with every browser global.
  */
 
 type BufferSource = ArrayBufferView | ArrayBuffer

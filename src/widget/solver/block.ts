@@ -6,7 +6,7 @@
  *          nonce        | first 12     | last four   | 80000000   0   0   384 (length in bits)
  *                       | digits       | digits      |
  *
- * So 11 of the 64 rounds are computed once a block, as are the terms of the message schedule that do not depend on word 11:
+ * So the first 11 of 64 rounds are computed once a block, as are those of a schedule word's terms that word 11 does not change:
  *
  *   W[t] = sigma1(W[t-2]) + W[t-7] + sigma0(W[t-15]) + W[t-16]
  */
@@ -96,7 +96,7 @@ export function difficultyMask(difficulty: number): number {
 }
 
 /**
- * Searches block by block. Counters of fewer digits, and what is left of a step, are tried one by one.
+ * Searches block by block. Counters of fewer digits, or fewer than a step, are tried one by one.
  *
  * @param enter prepares the block that starts at a counter
  * @param step counters that a scan tries at once

@@ -3,7 +3,7 @@
 /** What the site asks about the browser, by a header of its challenge: see ../signals.ts. */
 export type Signals = 'none' | 'flags' | 'all'
 
-/** To a worker: first `prepare`, then `solve`. */
+/** First `prepare`, then `solve`. */
 export type WorkerOrder =
   | {
       readonly kind: 'prepare'
@@ -52,7 +52,7 @@ export interface Solved extends Traits {
   readonly solver: SolverKind
 }
 
-/** Read in a worker, because that would block the page. Undefined if late, or if the worker file is of an older version. */
+/** Read in a worker, because that would block the page. Undefined if late, or from an older worker file. */
 export interface Traits {
   /** What draws WebGL. */
   readonly renderer?: string | undefined

@@ -44,13 +44,12 @@ export interface PoolWorker extends Pick<Worker, 'postMessage' | 'terminate'> {
   onerror?: unknown
 }
 
-/** A worker that says nothing for so long was refused, or did not load. */
+/** A worker that says nothing was refused, or did not load. */
 const START_MS_MAX = 8000
 const TRAITS_WAIT_MS = 300
 
 type Found = Pick<Solved, 'counter' | 'solver' | 'tries'>
 
-/** For one puzzle. */
 export class WorkerPool {
   /** Resolves as soon as one worker runs; rejects if none may. */
   readonly ready: Promise<void>

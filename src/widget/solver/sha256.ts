@@ -1,11 +1,11 @@
 /** SHA-256 (FIPS 180-4) in plain JavaScript, for the solvers and for pages that have no `crypto.subtle`. */
 
-/** Square roots' fractions of the first eight primes (5.3.3). */
+/** Fractions of the first eight primes' square roots (5.3.3). */
 export const INITIAL_STATE: readonly number[] = fractions(8, 1 / 2)
-/** Cube roots' fractions of the first 64 primes (4.2.2). */
+/** Of the first 64 primes' cube roots (4.2.2). */
 export const ROUND_CONSTANTS: readonly number[] = fractions(64, 1 / 3)
 
-/** First 32 bits of the fractions of primes' powers; doubles have 35. */
+/** Of the first primes' powers, in 32 bits; doubles have 35. */
 function fractions(count: number, power: number): number[] {
   const words: number[] = []
   for (let candidate = 2; words.length < count; candidate++) {
@@ -21,12 +21,7 @@ const rotateRight = (word: number, bits: number): number => (word >>> bits) | (w
 export const sigma0 = (word: number): number => rotateRight(word, 7) ^ rotateRight(word, 18) ^ (word >>> 3)
 export const sigma1 = (word: number): number => rotateRight(word, 17) ^ rotateRight(word, 19) ^ (word >>> 10)
 
-/**
- * One round (6.2.2, step 3) on the state, in place.
- *
- * @param state a to h
- * @param input the round's constant plus message word
- */
+/** One round (6.2.2, step 3) on a to h, in place. @param input the round's constant plus its message word */
 export function round(state: Int32Array, input: number): void {
   const [a, b, c, , e, f, g, h] = state as unknown as [
     number,
@@ -48,7 +43,7 @@ export function round(state: Int32Array, input: number): void {
 
 const encoder = new TextEncoder()
 
-/** A text's UTF-8 bytes, padded to whole blocks (5.1.1), as big-endian words: 16 for each block. */
+/** A text's UTF-8 bytes, padded to whole blocks of 16 words (5.1.1). */
 export function paddedWords(text: string): Int32Array {
   const bytes = encoder.encode(text)
   const { length } = bytes
@@ -62,7 +57,7 @@ export function paddedWords(text: string): Int32Array {
   return words
 }
 
-/** Eight words, of a text's UTF-8 bytes. */
+/** Of a text's UTF-8 bytes, in eight words. */
 export function digestWords(text: string): Int32Array {
   const words = paddedWords(text)
   const hash = Int32Array.from(INITIAL_STATE)

@@ -80,7 +80,7 @@ interface KernelExports {
 
 /**
  * @param bytes either kernel's module; compiled synchronously, which workers may do
- * @throws WebAssembly.CompileError if the browser lacks an instruction, or the policy forbids compiling
+ * @throws WebAssembly.CompileError
  */
 export function wasmSolver(bytes: BufferSource): Solver {
   const module = new WebAssembly.Module(bytes)
