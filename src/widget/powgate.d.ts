@@ -102,6 +102,7 @@ export type PowGateTextKey =
   | 'offline'
   | 'busy'
   | 'wait'
+  | 'sending'
   | 'required'
   | 'press'
 

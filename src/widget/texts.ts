@@ -1,5 +1,7 @@
 /** The element's texts. English is built in; of the other languages (texts/*.json) a visitor loads at most one. */
 
+import type { PowGateTextKey } from './powgate.d.ts'
+
 export const ENGLISH = {
   /** The element's name for assistive technology. */
   label: 'Human verification',
@@ -31,7 +33,7 @@ export const ENGLISH = {
   required: 'Please wait until verification is finished',
   /** The same where only the button starts it; {b} becomes the button's text. */
   press: 'First press “{b}”',
-}
+} satisfies Record<PowGateTextKey, string>
 
 export type TextKey = keyof typeof ENGLISH
 type Texts = Readonly<Record<TextKey, string>>
