@@ -15,6 +15,7 @@ import { SLOW_SECONDS, Words } from './words.ts'
 
 /** Before its language has loaded, the element shows no text; after so long, English. */
 const LANGUAGE_MS_MAX = 2000
+
 interface Verification {
   promise: Promise<string>
   controller: AbortController

@@ -97,8 +97,8 @@ export class View {
     addStyles(root)
     this.#icon.append(shape('circle', 'track', { cx: 12, cy: 12, r: 10 }), this.#ring, this.#mark)
     const body = make('span', 'body')
-    // Read as a whole when its text changes, but not for a count-down. Without the styles' space between them, which must not
-    // collapse, Orca says "BusyGoes on".
+    // Read as a whole when its text changes, but not for a count-down. The styles put a space between its parts, which must
+    // not collapse, or Orca says "BusyGoes on".
     body.setAttribute('role', 'status')
     this.#detail.setAttribute('aria-live', 'off')
     body.append(this.#text, this.#detail, this.#sending)

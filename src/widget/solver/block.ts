@@ -6,7 +6,7 @@
  *          nonce        | first 12     | last four   | 80000000   0   0   384 (length in bits)
  *                       | digits       | digits      |
  *
- * So the first 11 of 64 rounds are computed once a block, as are those of a schedule word's terms that word 11 does not change:
+ * So the first 11 of 64 rounds are computed once a block. So are those terms of a schedule word that word 11 does not change:
  *
  *   W[t] = sigma1(W[t-2]) + W[t-7] + sigma0(W[t-15]) + W[t-16]
  */

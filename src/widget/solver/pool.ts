@@ -64,7 +64,7 @@ export class WorkerPool {
   #onTries: (index: number, report: Extract<WorkerReport, { tries: number }>) => void = () => {}
   #onFailure!: (error: Error) => void
 
-  /** Starts one worker, because each attempt that the page's policy forbids is a violation report. */
+  /** Starts only one worker, because each that the page's policy forbids is a violation report. */
   constructor(start: () => PoolWorker, kernel: Promise<ArrayBuffer | undefined>) {
     this.#start = start
     this.#kernel = kernel
