@@ -17,20 +17,42 @@ function load(...files: string[]): Script {
 }
 
 function scriptOf(parts: readonly string[]): Script {
-  const text = parts.join('\n')
+  const text = withLiterals(parts.join('\n'))
   return { text, sha: createHash('sha1').update(text).digest('hex') }
+}
+
+/**
+ * Writes each `local NAME = <number>` where it is used. Redis makes a script's functions anew in each call, and each captures the
+ * locals that it uses: with numbers among them, a call with one operation took an eighth more instructions.
+ */
+function withLiterals(text: string): string {
+  const literals = new Map<string, string>()
+  const rest = text.replace(
+    /^local ([A-Z][A-Z0-9_]*) = (-?[\d.]+)(?: +--.*)?$/gm,
+    (_, name: string, value: string) => {
+      literals.set(name, value)
+      return ''
+    },
+  )
+  return rest.replace(/\b[A-Z][A-Z0-9_]*\b/g, name => literals.get(name) ?? name)
 }
 
 /** As Lua locals: `networkFastMs` is NETWORK_FAST_MS. */
 function numbers(): string {
   const { networksV4, networksV6, ...policy } = DEFAULT_POLICY
   const log = { WINDOW_MS, HALF_WRAP, EXACT_LIMIT_MAX, COUNT_MAX, ACCEPTED_MS, MARKS_LIMIT_MAX }
-  const plain = { ...log, ...policy, WRAP: WRAP_MASK + 1, MINUTE_MS, DAY_MS, KEPT_MS_A_PROOF, KEPT_MS_MAX }
-  const freeOf = (level: 0 | 1) => `{ [4] = ${networksV4[level]!.free}, [6] = ${networksV6[level]!.free} }`
-  const levels = { OWNER_FREE: freeOf(0), WIDE_FREE: freeOf(1) }
+  const meters = { WRAP: WRAP_MASK + 1, MINUTE_MS, DAY_MS, KEPT_MS_A_PROOF, KEPT_MS_MAX }
+  const levels = {
+    OWNER_FREE_V4: networksV4[0]!.free,
+    OWNER_FREE_V6: networksV6[0]!.free,
+    WIDE_FREE_V4: networksV4[1]!.free,
+    WIDE_FREE_V6: networksV6[1]!.free,
+  }
   const lineOf = ([name, value]: [string, unknown]) =>
     `local ${/^[A-Z]/.test(name) ? name : name.replace(/[A-Z]/g, '_$&').toUpperCase()} = ${value}`
-  return [...Object.entries(plain), ...Object.entries(levels)].map(lineOf).join('\n')
+  return Object.entries({ ...log, ...policy, ...meters, ...levels })
+    .map(lineOf)
+    .join('\n')
 }
 
 const OPERATIONS = load(

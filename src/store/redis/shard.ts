@@ -8,7 +8,6 @@
  * An epoch (lua/epoch.lua) holds for the connection over which it was read; over another, a probe comes first.
  */
 
-import { randomInt } from 'node:crypto'
 import type { OnStoreCall } from '../store.ts'
 import { type Connection, patienceMs, type Server, slotOf, withDeadline } from './connection.ts'
 import { probeOperation } from './operations.ts'
@@ -171,16 +170,8 @@ export class Shard {
   }
 
   #call(turn: Turn, server: Server): Promise<unknown> {
-    const { checkedAt } = this.#clock
-    const values = [
-      this.#options.clock(),
-      String(randomInt(2 ** 32)), // the next epoch, if the present one is over
-      server === this.#server ? checkedAt : '',
-      this.#clock.expected(),
-      String(this.#clock.turnsSeen),
-      String(turn.meterCount),
-      String(this.#options.shards),
-    ]
+    const { clock, shards } = this.#options
+    const values = [clock(), this.#clock.head(server === this.#server, turn.meterCount, shards)]
     return orByText(TURN, async (how, code) => {
       const command = turn.call(how, code, [this.#epochKey, this.#processKey, this.#countKey], values)
       try {

@@ -3,8 +3,9 @@
  * took 1.4 us a request.
  */
 
+import { randomInt } from 'node:crypto'
 import { writeDecimal } from '../../domain/bytes.ts'
-import { readUInt24 } from '../../domain/limits.ts'
+import { readUInt24, WRAP_MASK } from '../../domain/limits.ts'
 import { METER_BYTES, type Meter, readMeter } from '../../domain/meters.ts'
 import { type Command, PreparedCommand } from './ioredis.ts'
 
@@ -168,37 +169,53 @@ export function settleAll({ settles, metersOf }: Turn, reply: Buffer | undefined
   }
 }
 
-/** See lua/clock.lua. */
-const CLOCK_WRAP_MS = 2 ** 24
+/** In place of a time. */
+export const NONE = 2 ** 32 - 1
+const head = Buffer.alloc(28)
 /** EXPECTED_MAX of lua/epoch.lua. */
 const EXPECTS_MS_MAX = 3_600_000
 
 /** The server's clock by its last reply. Each call says what it must show, by which lua/epoch.lua notices that it was set. */
 export class ServerClock {
-  /** When the server last checked its process, by its own clock; '' if unknown. */
-  checkedAt = ''
+  /** When the server last checked its process, by its own clock. */
+  #checkedAt = NONE
   /** Highest number of turns in any reply. */
-  turnsSeen = 0
+  #turnsSeen = 0
   #askedAtMs = 0
   #epoch = 0
 
   /** @param askedAtMs by `performance.now`; the reply may have waited to be read */
   learn(reply: Buffer, askedAtMs: number): void {
-    this.checkedAt = String(readUInt24(reply, CHECKED_AT))
+    this.#checkedAt = readUInt24(reply, CHECKED_AT)
     this.#askedAtMs = askedAtMs
     this.#epoch = epochOf(reply)
-    this.turnsSeen = Math.max(this.turnsSeen, reply.readDoubleBE(TURNS_AT))
+    this.#turnsSeen = Math.max(this.#turnsSeen, reply.readDoubleBE(TURNS_AT))
   }
 
   forget(): void {
-    this.checkedAt = ''
+    this.#checkedAt = NONE
   }
 
-  /** `checkedAt` plus the time since, and the epoch, so that no other server takes it for its own; '' if unknown. */
-  expected(): string {
+  /** `learn`'s time of the last check plus what has passed since by this host's clock; NONE if unknown. */
+  expected(): number {
     const sinceMs = performance.now() - this.#askedAtMs
-    if (this.checkedAt === '' || sinceMs > EXPECTS_MS_MAX) return ''
-    const timeMs = (Number(this.checkedAt) + Math.round(sinceMs)) % CLOCK_WRAP_MS
-    return `${timeMs} ${this.#epoch}`
+    if (this.#checkedAt === NONE || sinceMs > EXPECTS_MS_MAX) return NONE
+    return (this.#checkedAt + Math.round(sinceMs)) & WRAP_MASK
+  }
+
+  /**
+   * The second argument of lua/turn.lua. It names the epoch, so that no other server takes the time for its own.
+   *
+   * @param isKnown whether it goes over the connection on which the last reply came
+   */
+  head(isKnown: boolean, meterCount: number, shards: number): string {
+    head.writeUInt32BE(randomInt(2 ** 32), 0) // the next epoch, if the present one is over
+    head.writeUInt32BE(isKnown ? this.#checkedAt : NONE, 4)
+    head.writeUInt32BE(this.expected(), 8)
+    head.writeUInt32BE(this.#epoch, 12)
+    head.writeDoubleBE(this.#turnsSeen, 16)
+    head.writeUInt16BE(meterCount, 24)
+    head.writeUInt16BE(shards, 26)
+    return head.toString('latin1')
   }
 }

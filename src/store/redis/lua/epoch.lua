@@ -34,20 +34,15 @@ local EXPECTED_MAX = 3600000 -- at most half of WRAP, because `now` and `expecte
 
 local epoch_text = value_of(1)
 local counted, counted_epoch = string.match(value_of(3), '^(%d+) (%d+)$')
-local turns, seen = tonumber(counted) or 0, tonumber(ARGV[5])
-local checked_at = tonumber(ARGV[3])
+local turns = tonumber(counted) or 0
 local is_older = turns < seen or (counted and counted_epoch ~= epoch_text)
-
-local function write_epoch()
-  call('SET', KEYS[1], epoch_text)
-end
 
 local function write_turns(number)
   turns = number
   call('SET', KEYS[3], string.format('%.0f %s', number, epoch_text))
 end
 
-if epoch_text == '' or is_older or not checked_at or (now - checked_at) % WRAP > CHECK_HOLDS then
+if epoch_text == '' or is_older or checked_at == NONE or (now - checked_at) % WRAP > CHECK_HOLDS then
   -- The second replication id changes with every promotion.
   local run = string.match(call('INFO', 'server'), 'run_id:(%w+)')
   if not run then return redis.error_reply('ERR this server tells no run_id, by which a restart would be seen') end
@@ -55,10 +50,9 @@ if epoch_text == '' or is_older or not checked_at or (now - checked_at) % WRAP >
   local noted, noted_at, noted_evicted = string.match(value_of(2), '^(%w+) (%d+) ?(%d*)$')
   local since = noted_at and wall - tonumber(noted_at)
   local stepped = noted_at and ARGV[1] == '' and math.abs(since) > STEP
-  local expected, expecting_epoch = string.match(ARGV[4], '^(%d+) (%d+)$')
-  if stepped and not is_older and expected and epoch_text ~= '' and noted == process then
-    local is_now = expecting_epoch == epoch_text and since > 0 and since <= EXPECTED_MAX + STEP
-      and (now - tonumber(expected) + STEP) % WRAP <= 2 * STEP
+  if stepped and not is_older and expected ~= NONE and epoch_text ~= '' and noted == process then
+    local is_now = expecting_epoch == tonumber(epoch_text) and since > 0 and since <= EXPECTED_MAX + STEP
+      and (now - expected + STEP) % WRAP <= 2 * STEP
     if not is_now then return redis.error_reply('OTHERTIME the clock of Redis was set, or this call is late') end
     stepped = false
   end
@@ -66,8 +60,8 @@ if epoch_text == '' or is_older or not checked_at or (now - checked_at) % WRAP >
   local evicted = (is_due or noted_evicted ~= '') and string.match(call('INFO', 'stats'), 'evicted_keys:(%d+)') or '0'
   local has_evicted = evicted ~= '0' and evicted ~= noted_evicted
   if epoch_text == '' or is_older or noted ~= process or stepped or has_evicted then
-    epoch_text = ARGV[2]
-    write_epoch()
+    epoch_text = string.format('%.0f', next_epoch)
+    call('SET', KEYS[1], epoch_text)
     write_turns(math.max(turns, seen) + 1)
     noted = nil
   end
@@ -79,14 +73,8 @@ if epoch_text == '' or is_older or not checked_at or (now - checked_at) % WRAP >
 end
 local shard_epoch = tonumber(epoch_text)
 
-local operations = {} -- by the code of an operation's letter
 local answers, answered = {}, 0
 local has_used = false -- whether this turn has spent a nonce or redeemed a token
-
--- So that an older copy is noticed.
-local function note_use()
-  if has_used then write_turns(turns + 1) end
-end
 
 local function answer(status, first, second)
   answers[answered + 1] = status

@@ -5,10 +5,8 @@
 -- Meters that changed are written once, at the end of the turn. The reply has all, in the order of their keys, unchanged ones as
 -- they were read: so a challenge costs only its share of the turn's MGET.
 local METER = '>I4dfd'
-local NO_METER = string.rep('\0', 24)
 local exp, abs = math.exp, math.abs
 
-local meter_count, shards = tonumber(ARGV[6]), tonumber(ARGV[7])
 local METERS_FROM = 3 -- keys before the meters: see turn.lua
 local ALL = 1
 local meters = {} -- unpacked and faded, by number
@@ -16,7 +14,7 @@ local meters = {} -- unpacked and faded, by number
 local function meter_of(index, fast_ms)
   local meter = meters[index]
   if meter then return meter end
-  meter = { since = math.floor(wall / 1000), fast = 0, slow = 0, fast_ms = fast_ms }
+  meter = { since = math.floor(wall / 1000), fast = 0, slow = 0, fast_ms = fast_ms, changed = false }
   if values[METERS_FROM + index] then
     local since, at, fast, slow = unpack_bytes(METER, values[METERS_FROM + index])
     local elapsed = abs(wall - at)
@@ -27,16 +25,9 @@ local function meter_of(index, fast_ms)
   return meter
 end
 
--- By age; computed once a turn.
-local gathered = {}
-local function gathered_over(age)
-  if not gathered[age] then gathered[age] = math.max(MINUTE_MS, SLOW_MS * (1 - exp(-age / SLOW_MS))) end
-  return gathered[age]
-end
-
 -- Proofs a minute: recent and usual.
 local function rates_of(meter, age)
-  return meter.fast * MINUTE_MS / meter.fast_ms, meter.slow * MINUTE_MS / gathered_over(age)
+  return meter.fast * MINUTE_MS / meter.fast_ms, meter.slow * MINUTE_MS / math.max(MINUTE_MS, SLOW_MS * (1 - exp(-age / SLOW_MS)))
 end
 
 local function growth_of(meter, age)
@@ -87,8 +78,9 @@ local function add_proof(fields, at, accepted, draw)
   local age = wall - all.since * 1000
   local owner_above, owner_quiet, wide_above, wide_quiet
   if owner_index then
-    owner_above, owner_quiet = pressure_of(owner_index, OWNER_FREE[version], age)
-    wide_above, wide_quiet = pressure_of(wide_index, WIDE_FREE[version], age)
+    local is_v4 = version == 4
+    owner_above, owner_quiet = pressure_of(owner_index, is_v4 and OWNER_FREE_V4 or OWNER_FREE_V6, age)
+    wide_above, wide_quiet = pressure_of(wide_index, is_v4 and WIDE_FREE_V4 or WIDE_FREE_V6, age)
   end
 
   local repeats, firsts = meter_of(repeat_index, SITE_FAST_MS), meter_of(first_index, NETWORK_FAST_MS)
@@ -124,7 +116,7 @@ local function save_meters()
     call('SET', KEYS[METERS_FROM + index], record, 'EX', seconds_text(kept))
     values[METERS_FROM + index] = record
   end end
-  local last = METERS_FROM + meter_count
-  for number = METERS_FROM + 1, last do values[number] = values[number] or NO_METER end
+  local last, none = METERS_FROM + meter_count, string.rep('\0', 24)
+  for number = METERS_FROM + 1, last do values[number] = values[number] or none end
   return table.concat(values, '', METERS_FROM + 1, last)
 end

@@ -7,7 +7,7 @@
 -- Two hours that a host's clock may be ahead, the longest token lifetime, and the margin, in milliseconds.
 local KEEP_MAX = 7200000 + 3600000 + 60000
 
-operations[82] = function(keys, operation)
+local function redeem_token(keys, operation)
   local caller_limit, key_limit, keep, epoch, keep_until, rest = unpack_bytes('>I3I3I4I4I4', operation, 2)
   local caller, api_key, mark
   if caller_limit > 0 then

@@ -3,7 +3,8 @@
 --
 -- A few callers and API keys make many requests, so a window is read at its first use in a turn and written once, at the end.
 -- All charges of one turn have the same time, hence share one entry.
-local WINDOW_HEADER, WINDOW_ENTRY = 4, 5
+local WINDOW_HEADER = 4
+local WINDOW_ENTRY = 5
 local windows = {}
 
 -- With this turn's charges (`added`, part of `total`).
