@@ -267,7 +267,7 @@ export function isOperatorsOwn(address: Address): boolean {
   return OPERATORS_OWN.has(address)
 }
 
-const LOOPBACK = new AddressSet(['127.0.0.0/8', '::1'])
+export const LOOPBACK = new AddressSet(['127.0.0.0/8', '::1'])
 
 const LOCALHOST: ReadonlySet<Address | undefined> = new Set(['127.0.0.1', '::1'].map(parseAddress))
 

@@ -10,7 +10,7 @@
  * does not set can be set by the client.
  */
 
-import { type Address, AddressSet, isV4, parseAddress, parseRange } from './address.ts'
+import { type Address, AddressSet, isV4, LOOPBACK, parseAddress, parseRange } from './address.ts'
 
 const HOPS_MAX = 32
 /** Length of `[ffff:ffff:ffff:ffff:ffff:ffff:255.255.255.255]:65535`. */
@@ -76,7 +76,6 @@ const SHARED: readonly (readonly [owner: string, AddressSet])[] = [
       2a04:4e40::/32 2a04:4e42::/32`),
   ],
 ]
-const LOOPBACK = ranges('127.0.0.0/8 ::1')
 const PRIVATE = ranges('10.0.0.0/8 172.16.0.0/12 192.168.0.0/16 100.64.0.0/10 fc00::/7 fe80::/10')
 const EVERYBODY = ['0.0.0.0/0', '::/0'].map(text => parseRange(text)!)
 

@@ -17,8 +17,8 @@ interface EndpointSpec {
   readonly errorStyle: ErrorStyle
   /** CORS: pages of any origin may call it. Otherwise a preflight is refused as a wrong method. */
   readonly isCrossOrigin: boolean
-  /** What an answer with status 200 counts as in the dashboard's traffic; null: nothing. */
-  readonly counts: { readonly ok: TrafficCount | null; readonly failed?: TrafficCount }
+  /** What an answer with status 200 counts as in the dashboard's traffic. */
+  readonly counts: { readonly ok: TrafficCount; readonly failed?: TrafficCount }
 }
 
 interface EndpointLimit {

@@ -30,12 +30,11 @@ const [WORDS, TAG, LOW, HIGH, VISITS] = [4, 0, 1, 2, 3]
 /** Visits of one five-minute period. */
 interface Half {
   readonly slots: Uint32Array
-  /** Visits by site. */
-  readonly sites: Map<number, number>
+  readonly visitsBySite: Map<number, number>
 }
 
 function emptyHalf(): Half {
-  return { slots: new Uint32Array(SLOTS * WORDS), sites: new Map() }
+  return { slots: new Uint32Array(SLOTS * WORDS), visitsBySite: new Map() }
 }
 
 export class FingerprintWatch {
@@ -61,9 +60,9 @@ export class FingerprintWatch {
   note(siteTag: number, fingerprint: string, network: string, nowMs: number): number {
     if (nowMs >= this.#turnsAtMs) this.#turn(nowMs)
     const { slots } = this.#present
-    const visitsHere = (this.#present.sites.get(siteTag) ?? 0) + 1
-    this.#present.sites.set(siteTag, visitsHere)
-    const siteVisits = visitsHere + (this.#before.sites.get(siteTag) ?? 0)
+    const visitsHere = (this.#present.visitsBySite.get(siteTag) ?? 0) + 1
+    this.#present.visitsBySite.set(siteTag, visitsHere)
+    const siteVisits = visitsHere + (this.#before.visitsBySite.get(siteTag) ?? 0)
     const tag = tagOf(siteTag, fingerprint)
     const at = slotOf(tag)
     if (slots[at + TAG] !== tag) {

@@ -23,9 +23,9 @@ export type WorkKind = 'new' | 'begun'
 /** How often to call `looked`. */
 export const LOOK_MS = 20
 /** By level, how long the delay must last before the level rises. A burst of 5,000 requests takes half the first. */
-const INTERVALS_MS = [500, 2000]
+const RAISE_AFTER_MS = [500, 2000]
 /** By level, how long the delay must stay within the target before the level falls. */
-const QUIET_MS = [0, 1000, 5000]
+const LOWER_AFTER_MS = [0, 1000, 5000]
 /** Level 1 ends if less new work than this was refused, so a few long turns below capacity do not hold a worker there. */
 const SHED_SHARE_MAX = 0.02
 
@@ -69,12 +69,12 @@ export class Overload {
     if (delayMs > this.#delayMsTarget) {
       this.#overSinceMs ??= nowMs
       this.#startQuiet(nowMs)
-      if (this.#level === 2 || nowMs - this.#overSinceMs < INTERVALS_MS[this.#level]!) return
+      if (this.#level === 2 || nowMs - this.#overSinceMs < RAISE_AFTER_MS[this.#level]!) return
       this.#level++
       this.#overSinceMs = undefined
     } else {
       this.#overSinceMs = undefined
-      if (this.#level === 0 || nowMs - this.#quietSinceMs < QUIET_MS[this.#level]!) return
+      if (this.#level === 0 || nowMs - this.#quietSinceMs < LOWER_AFTER_MS[this.#level]!) return
       if (this.#level === 2 || this.#newShed <= this.#newSeen * SHED_SHARE_MAX) this.#level--
       this.#startQuiet(nowMs)
     }

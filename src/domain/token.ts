@@ -130,7 +130,7 @@ export function readToken(keyring: Keyring, token: string): TokenReading {
   if (match === null) return MALFORMED
   const [, issuedAtMs, nonce, counter, claimsText, hmac] = match as unknown as [string, ...string[]]
   const hasPage = claimsText!.length > CLAIMS_CHARACTERS
-  sealed.write(hasPage ? claimsText!.slice(0, CLAIMS_CHARACTERS) : claimsText!, 'base64url')
+  sealed.write(claimsText!.slice(0, CLAIMS_CHARACTERS), 'base64url')
   if (sealed[0]! >> 4 !== (hasPage ? PAGE_VERSION : VERSION)) return MALFORMED
   const text = token.slice(0, token.length - HMAC_CHARACTERS)
   for (const key of keyring.candidates(sealed[0]! & 0x0f)) {
