@@ -1,21 +1,18 @@
 /**
- * The record of one address: its requests to /challenge and /verify in the last minute, at all sites, and its used nonces. One
- * read and one write check both limits of an endpoint, count failures and find used nonces. The record is plain bytes, shared
- * by the embedded store, the in-memory fallback and Redis (store/redis/lua/address-log.lua mirrors this file and passes its
- * tests).
+ * The record of one address: its requests to /challenge and /verify in the last minute, at all sites, and its used nonces, so a
+ * request costs one read and one write. store/redis/lua/address-log.lua mirrors this file.
  *
  *   entry of 8 bytes     | time 3 | kind, site 3 | count 2 |     requests; in time order
- *                        | until 3 | mark 5                |     a used nonce, remembered until then, at least five minutes
+ *                        | until 3 | mark 5                |     a used nonce
  *
- *   kind, site   kind in the upper 3 bits (0 challenge, 1 verification, 2 failed, 3 refused), site tag in 21
+ *   kind, site   kind in the upper 3 bits, site tag in 21
  *   mark         a set bit, then 39 bits of the used nonce's MAC (`nonceMark`)
  *
- * Times are milliseconds modulo 2^24 (4.6 hours). That is unambiguous because the store deletes a record after
- * `keepMs`, at most half of that. Requests of one kind and site within a slot of time share an entry, with the newest time.
+ * Times are milliseconds modulo 2^24 (4.6 hours): unambiguous, because a record is deleted after `keepMs`, at most half of
+ * that. Requests of one kind and site within a slot of time share an entry, with the newest time.
  *
- * Two nonces of one address share a mark with probability 2^-39; the second is then refused as used, and its client gets
- * another challenge. Above MARKS_LIMIT_MAX verifications a minute records would grow long, so each used nonce gets its own key.
- * If the limit crosses that bound, a nonce used just before can yield a second token, but only one of the two can be redeemed.
+ * Two nonces of one address share a mark with probability 2^-39; the client of the second, refused as used, gets another
+ * challenge.
  */
 
 import { ReusedBytes } from './bytes.ts'
@@ -34,7 +31,7 @@ import {
   writeUInt24,
 } from './limits.ts'
 
-/** `refused`: a verification without a solution that could be accepted, so it counts towards the limits alone. */
+/** `refused`: without an acceptable solution, so it counts towards the limits alone. */
 export const LogKind = { challenge: 0, verification: 1, failedVerification: 2, refused: 3 } as const
 export type LogKind = (typeof LogKind)[keyof typeof LogKind]
 
@@ -44,10 +41,9 @@ export function verificationKind({ failed, spend }: { failed: boolean; spend: un
 }
 
 export interface LogRequest {
-  /** 1 to 2^21 - 1; 0 when the site is not known. */
+  /** 1 to 2^21 - 1. Tag and limit are 0 if the site is unknown: only the address's limit applies. */
   readonly siteTag: number
   readonly addressLimit: number
-  /** 0 when the site is not known: only the address's limit applies. */
   readonly siteLimit: number
 }
 
@@ -61,34 +57,29 @@ export interface Spending {
 type LogDecision =
   | {
       readonly status: 'admitted'
-      /** To be stored. The next call reuses its memory. */
+      /** To store. The next call reuses its memory. */
       readonly record: Buffer
       readonly keepMs: number
-      /** For this site in the window, before this request. */
+      /** At this site in the window, before this request. */
       readonly siteCount: number
-      /** Failed verifications at this site in the window, before this request. */
+      /** Failed verifications at this site in the window. */
       readonly failures: number
-      /** Accepted proofs at all sites before this one: used nonces in the record, else those of the last minute. */
+      /** Accepted proofs at all sites: used nonces, or, if those have keys of their own, the last minute's. */
       readonly accepted: number
       readonly isUsed: boolean
     }
   | Limited
 
-/**
- * Up to this many verifications a minute, an address's used nonces are in its record: about 700, as each is kept up to 11 min.
- */
+/** Above this many verifications a minute a record would hold over 700 used nonces, so each nonce gets its own key. */
 export const MARKS_LIMIT_MAX = 64
 
-/**
- * For which an accepted proof counts for its address (difficulty.ts) and a used nonce is kept; longer only where its challenge
- * lives for more than four minutes, as at 28 bits.
- */
+/** How long an accepted proof counts for its address, and a used nonce is kept at least. */
 export const ACCEPTED_MS = 300_000
 
 const ENTRY_BYTES = 8
 const LABEL_AT = 3
 const COUNT_AT = 6
-/** A label is kind and site tag, or a set bit and the first 23 bits of a used nonce's mark. */
+/** Kind and site tag, or a set bit and the mark's first 23 bits. */
 const KIND_SHIFT = 21
 const TAG_MASK = 0x1fffff
 const MARK_BIT = 0x800000
@@ -148,7 +139,6 @@ export function admitToLog(
     keepMs = Math.max(keepMs, markMs)
   }
   end = addRequest(end, time, kind, request)
-  // If used nonces have their own keys, only the last minute's count.
   const accepted = marks > 0 ? marks : verified
   return {
     status: 'admitted',
@@ -173,7 +163,6 @@ function writeEntry(at: number, time: number, label: number, count: number): num
   return at + ENTRY_BYTES
 }
 
-/** @param label of a request, not of a used nonce */
 function isSameEndpoint(label: number, kind: LogKind): boolean {
   return (label >> KIND_SHIFT === LogKind.challenge) === (kind === LogKind.challenge)
 }
@@ -193,7 +182,7 @@ function refusal(
     : { status: 'limited', retryAfterMs: addressMs, policy: 'address' }
 }
 
-/** How long until `excess` requests to the endpoint (at one site, if there is a tag) leave the window. */
+/** Time until `excess` requests to the endpoint leave the window. */
 function excessWaitMs(end: number, time: number, kind: LogKind, excess: number, siteTag?: number): number {
   let rest = excess
   for (let at = 0; rest > 0 && at < end; at += ENTRY_BYTES) {
@@ -217,7 +206,7 @@ function addRequest(end: number, time: number, kind: LogKind, request: LogReques
   return writeEntry(end - ENTRY_BYTES, time, label, count)
 }
 
-/** The entry to share. `addRequest` moves it to the end, because times must be in order. */
+/** The entry to share. `addRequest` moves it to the end, to keep time order. */
 function joinedEntry(end: number, time: number, slot: number, label: number): number | undefined {
   for (let at = end - ENTRY_BYTES; at >= 0; at -= ENTRY_BYTES) {
     const entryLabel = readUInt24(scratch, at + LABEL_AT)

@@ -1,23 +1,21 @@
 /**
- * The names of addresses and networks in the store. Each starts with a tag, 48 bits of a keyed hash of the network, whose key
- * comes from the secret. Without the secret, a store, its append-only file or a backup names nobody.
+ * Names of addresses and networks in the store. Each starts with a tag: 48 bits of a hash of the network, keyed with the first
+ * secret, without which a store or backup names nobody (docs/security.md#what-is-kept-of-visitors).
  *
  *   | tag of the owner's network 8 | bits within it, hexadecimal |          address, of an IPv6 address its prefix
  *   | tag of the owner's network 8 | or | tag of the wide network 8 |      meter of a network
  *
- * The owner's tag leads to the network's addresses, its meter and, on a Cluster, its shard, so a request costs one hash. The
- * bits within the network stay readable, so the embedded store keeps a network's addresses next to each other.
- *
- * Each secret has its own tags, and the first secret's are used: docs/security.md says what a rotation means.
+ * The owner's tag leads to the network's addresses, its meter and its Cluster shard, so a request costs one hash. The bits
+ * within the network stay readable, so the embedded store keeps its addresses next to each other.
  */
 
 import { ADDRESS_BITS, type Address, hexOf, isV4, V4_BYTE } from './address.ts'
 import { type SigningKey, TAG_MESSAGE_BYTES } from './keyring.ts'
 import { DEFAULT_POLICY, OWNER_BITS } from './policy.ts'
 
-/** Characters of base64url. Two of a million networks share a tag with probability 0.002. */
+/** Two of a million networks share a tag with probability 0.002. */
 const TAG_LENGTH = 8
-/** All IPv4 /16, and more IPv6 /32 than announce an address. */
+/** All IPv4 /16, more IPv6 /32 than announce an address. */
 const WIDE_MAX = 200_000
 
 const V4_OWNER_END = V4_BYTE + OWNER_BITS.v4 / 8
@@ -35,7 +33,6 @@ export class AddressTags {
     this.#mac = addressMac
   }
 
-  /** What an address's requests count under. */
   keyOf(address: Address, v6PrefixBits: number): string {
     const within = isV4(address)
       ? hexOf(address, V4_OWNER_END, ADDRESS_BITS)
@@ -43,15 +40,15 @@ export class AddressTags {
     return this.#ownerTag(address) + within
   }
 
-  /** Translates a key made with another secret. */
+  /** Translates a key that was made with another secret. */
   renamed(key: string, address: Address): string {
     return this.#ownerTag(address) + key.slice(TAG_LENGTH)
   }
 
   /**
-   * Keys of the owner's network (IPv4 /24, IPv6 /48), then of the wide one (/16, /32).
+   * Of the owner's network, then of the wide one.
    *
-   * @param key of the address, from `keyOf`
+   * @param key from `keyOf`
    */
   networksOf(key: string, address: Address): readonly string[] {
     const prefix = prefixOf(address, V4_WIDE_END, V6_WIDE_END)
@@ -65,8 +62,8 @@ export class AddressTags {
   }
 
   /**
-   * Names of shared meters. The meter of all traffic gets a name per secret, because the networks' usual rates are taken over
-   * its age: so under a new secret they are right again within minutes, as in a new store.
+   * All traffic has a meter per secret, since networks' usual rates are taken over its age: they are right within minutes of a
+   * rotation.
    *
    * @param names from `meterNames`
    */
@@ -84,7 +81,9 @@ export class AddressTags {
     return this.#tag(prefixOf(address, V4_OWNER_END, V6_OWNER_END))
   }
 
-  /** | bytes of the prefix 1 | prefix, filled with zeros 6 |: `innerHash` needs one length, so the first byte tells it apart. */
+  /**
+   * | bytes of the prefix 1 (IPv4 up to 3, IPv6 from 4 on) | prefix, zero-filled 6 |: `innerHash` needs messages of one length.
+   */
   #tag(prefix: string): string {
     const { message } = this.#mac
     message[0] = prefix.length
@@ -94,34 +93,26 @@ export class AddressTags {
   }
 }
 
-/** Of IPv4 up to 3 bytes, of IPv6 from 4 on. */
 function prefixOf(address: Address, v4End: number, v6End: number): string {
   return isV4(address) ? address.slice(V4_BYTE, v4End) : address.slice(0, v6End)
 }
 
-/**
- * Tag of the owner's network (OWNER_BITS), which lies in one shard of a Cluster.
- *
- * @param key from `keyOf`, `windowOfRefused`, `windowOfKnown` or `windowOfSite`
- */
+/** @param key of an address or a window */
 export function ownerKey(key: string): string {
   return key.slice(0, TAG_LENGTH)
 }
 
-/**
- * A window for requests refused for their site, origin or API key: they neither use up nor depend on the limits of others
- * behind the address.
- */
+/** Requests refused for their site, origin or API key take nothing from others at the address. */
 export function windowOfRefused(key: string): string {
   return `${key}r`
 }
 
-/** A known network's address has its own window at one site, so that site's limit and other sites' do not affect each other. */
+/** A known network's limit holds per site. */
 export function windowOfKnown(key: string, siteKey: string): string {
   return `${key}n${siteKey}`
 }
 
-/** A backend address's window at a site with its own redemption limit. */
+/** For a site with its own redemption limit. */
 export function windowOfSite(key: string, siteKey: string): string {
   return `${key}s${siteKey}`
 }

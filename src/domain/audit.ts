@@ -1,20 +1,19 @@
 /**
- * The audit log: who changed which site or API key, when, by which command, with old and new values. Both stores write an entry
- * in the same atomic operation as its records, so the two always agree. Entries hold no secret and no hash of one. Of an address they
- * hold only the network: who was blocked is to be forgotten once the block is lifted.
+ * The audit log. Both stores write an entry in one atomic operation with the records that it tells of. It holds no hash of a
+ * secret, and of an address only its network, because a blocked person is forgotten once the block is lifted.
  */
 
 import { coarseRange } from './address.ts'
 import type { ApiKeyRecord, SiteRecord } from './site.ts'
 import { completed, FIELDS, valueIn } from './site-fields.ts'
 
-/** `expected` is the stored record that this one replaces. */
+/** `expected` is the record to replace. */
 export type RecordChange =
   | { readonly site: SiteRecord; readonly expected: SiteRecord | undefined }
   | { readonly apiKey: ApiKeyRecord; readonly expected: ApiKeyRecord | undefined }
 
 export interface Author {
-  /** A person, or a part of powgate, and the host. */
+  /** A person or a part of powgate, and the host. */
   readonly who: string
   /** A command, or another cause. */
   readonly how: string
@@ -32,7 +31,7 @@ type AuditAction =
   | 'key-deleted'
 
 export interface FieldChange {
-  /** For example `difficulty.base`. */
+  /** Such as `difficulty.base`. */
   readonly field: string
   /** JSON; null for no value. */
   readonly from: unknown
@@ -40,21 +39,18 @@ export interface FieldChange {
 }
 
 export interface AuditEntry extends Author {
-  /** Unix milliseconds, by the store's clock; never earlier than an entry before. */
+  /** Unix milliseconds, by the store's clock; never decreases. */
   readonly at: number
   readonly action: AuditAction
   readonly siteKey: string
-  /** Only for API keys. */
   readonly keyId?: string
-  /** Of the site or the API key. */
   readonly name?: string
   readonly changes: readonly FieldChange[]
 }
 
-/** The store adds the time. */
 export type NewAuditEntry = Omit<AuditEntry, 'at'>
 
-/** Returns the latest matching entries, oldest first. */
+/** Asks for the latest matching entries, oldest first. */
 export interface AuditQuery {
   readonly limit: number
   readonly siteKey?: string | undefined
@@ -75,7 +71,7 @@ export function auditEntry(change: RecordChange, { who, how }: Author): NewAudit
   return { who, how, action: keyAction(apiKey, expected), siteKey, keyId: apiKey.id, ...named, changes }
 }
 
-/** What differs between two versions of a site, raise included. A new site shows every setting that has a value. */
+/** Raise included. A new site shows every setting that has a value. */
 export function siteChanges(before: SiteRecord | undefined, after: SiteRecord): FieldChange[] {
   return fieldChanges(before && siteFields(before), siteFields(after))
 }
@@ -113,7 +109,6 @@ function siteFields(site: SiteRecord): Fields {
   }
 }
 
-/** Without the hash of the secret. */
 function keyFields({ name, expiresAt, revokedAt }: ApiKeyRecord): Fields {
   return { name, expiresAt: timeOf(expiresAt), revokedAt: timeOf(revokedAt) }
 }

@@ -1,13 +1,13 @@
 /**
  * Warns before a backend hits the redemption limits. Workers count what callers with a valid API key send; the primary process
- * adds up the last minute and reports each limit that is half used.
+ * adds up the last minute.
  */
 
 import { type Address, formatAddress, formatNetwork } from './address.ts'
 
-/** What one backend sent with one API key, including refused requests. */
+/** Refused requests included. */
 export interface BackendCount {
-  /** `callerKey` is what the limit counts by; `address` is for people. */
+  /** The limit counts by it; people read `address`. */
   readonly callerKey: string
   readonly address: string
   readonly siteKey: string
@@ -45,7 +45,6 @@ export class BackendCounts {
 }
 
 export interface NearLimit {
-  /** An address, or an API key's id. */
   readonly caller: string
   /** Busiest first. */
   readonly sites: readonly string[]
@@ -62,7 +61,7 @@ export class BackendWatch {
   readonly #flags: string
   #last: { readonly atMs: number; readonly counts: readonly BackendCount[] }[] = []
 
-  /** @param flags for the end of a command */
+  /** @param flags to end a command with */
   constructor(flags = '') {
     this.#flags = flags
   }
@@ -73,9 +72,9 @@ export class BackendWatch {
   }
 
   /**
-   * For each backend, the limit it is nearest to, if half used.
+   * For each backend the limit it is nearest to, if half used.
    *
-   * @param hosts that share the limits; each is taken to send as much as this one
+   * @param hosts that share the limits, each taken to send as much as this one
    */
   near(nowMs: number, hosts: number): NearLimit[] {
     this.add([], nowMs)
@@ -94,7 +93,6 @@ export class BackendWatch {
   }
 }
 
-/** Of one limit's window. */
 interface Use {
   readonly caller: string
   readonly limit: number
@@ -121,7 +119,7 @@ function nearLimit({ caller, limit, perMinute, bySite }: Use, flags: string): Ne
   const more = sites.length > SITES_TOLD_MAX ? ` and ${sites.length - SITES_TOLD_MAX} more` : ''
   const names = sites.slice(0, SITES_TOLD_MAX).join(', ') + more
   const enough = roomFor(perMinute)
-  // A site with its own limit has its own window, so its requests no longer count in the shared one.
+  // An own limit takes the site's requests out of the shared window.
   const isOneBusy = bySize[0]![1] >= perMinute / 2
   const remedy = isOneBusy
     ? `powgate site update ${sites[0]} --limit-redeem ${enough}${flags}`
@@ -131,7 +129,7 @@ function nearLimit({ caller, limit, perMinute, bySite }: Use, flags: string): Ne
   return { caller, sites, perMinute, limit, text }
 }
 
-/** Five times the rate, rounded up to 1, 2 or 5 with zeros. */
+/** Five times the rate, rounded up to 1, 2 or 5 and zeros. */
 function roomFor(perMinute: number): number {
   for (let decade = 100; ; decade *= 10)
     for (const step of [1, 2, 5]) if (step * decade >= 5 * perMinute) return step * decade

@@ -1,24 +1,23 @@
 /**
  * The client's address: the TCP peer, or what X-Forwarded-For says if the peer is a trusted proxy. Whoever sends from a trusted
- * range can claim to be any visitor, so the end of this file warns about risky ranges.
+ * range can claim to be any visitor, so this file also warns about risky ranges.
  *
  * Each proxy appends its own peer, so all header lines are joined in order and read from the right: the first address that is
- * no trusted proxy is the client. Anything further left is the client's own claim and is not read. If an entry on the way is no
- * address, or there are more than HOPS_MAX entries (which bounds the work), the peer counts as the client.
+ * no trusted proxy is the client. What stands left of it is the client's own claim. If an entry on the way is no address, or
+ * there are over HOPS_MAX, the peer is the client.
  *
- * No other header (X-Real-IP, Forwarded of RFC 7239, a provider's own) is read: no proxy sets them all, and one that the proxy
- * does not set can be set by the client.
+ * No other header (X-Real-IP, Forwarded, a provider's own) is read: a client can set what its proxy does not.
  */
 
 import { type Address, AddressSet, isV4, LOOPBACK, parseAddress, parseRange } from './address.ts'
 
 const HOPS_MAX = 32
-/** Length of `[ffff:ffff:ffff:ffff:ffff:ffff:255.255.255.255]:65535`. */
+/** `[ffff:ffff:ffff:ffff:ffff:ffff:255.255.255.255]:65535` */
 const HOP_CHARACTERS_MAX = 53
 
 /**
- * @param forwardedFor all X-Forwarded-For values of a trusted peer's request, joined with ',' (empty without one)
- * @returns undefined if the client is the peer
+ * @param forwardedFor all values of a trusted peer's request, joined with ','
+ * @returns undefined if the peer is the client
  */
 export function forwardedAddress(forwardedFor: string, trusted: AddressSet): Address | undefined {
   if (forwardedFor === '') return undefined
@@ -36,7 +35,6 @@ export function forwardedAddress(forwardedFor: string, trusted: AddressSet): Add
 
 const PORT_SUFFIX = /^(?:\[([0-9a-fA-F:.]+)\]|([0-9.]+))(?::\d{1,5})?$/
 
-/** Some proxies add a port (`a.b.c.d:port`, `[h::h]:port`). */
 function parseHop(text: string): Address | undefined {
   const hop = trimOptionalWhitespace(text)
   if (hop.length > HOP_CHARACTERS_MAX) return undefined
@@ -46,7 +44,7 @@ function parseHop(text: string): Address | undefined {
   return match === null ? undefined : parseAddress(match[1] ?? match[2] ?? '')
 }
 
-/** Spaces and tabs alone (RFC 9110). */
+/** Only spaces and tabs (RFC 9110). */
 function trimOptionalWhitespace(text: string): string {
   let start = 0
   let end = text.length
@@ -83,16 +81,12 @@ function ranges(text: string): AddressSet {
   return new AddressSet(text.split(/\s+/))
 }
 
-/** @param text that has passed `parseRange` */
 export function isEverybody(text: string): boolean {
   const { start, end } = parseRange(text)!
   return EVERYBODY.some(all => all.start === start && all.end === end)
 }
 
-/**
- * @param text that has passed `parseRange`
- * @returns what to say after the range; undefined if the range looks safe
- */
+/** @returns what to say after the range; undefined if it looks safe */
 export function riskOfTrusting(text: string): string | undefined {
   const owner = SHARED.find(([, addresses]) => addresses.covers(text))?.[0]
   if (owner !== undefined)
@@ -104,7 +98,7 @@ export function riskOfTrusting(text: string): string | undefined {
   return `is wide: ${who} may claim to be any visitor, which voids limits and address binding: name the proxies alone`
 }
 
-/** Wider than an IPv4 /16, or an IPv6 range that fixes fewer whole bytes (a /48 fixes six). */
+/** Wider than an IPv4 /16 or so many bytes of IPv6 (six: a /48). */
 export function isWide(text: string, v6Bytes = 6): boolean {
   const { start, end } = parseRange(text)!
   const keptBytes = isV4(start) ? 14 : v6Bytes
@@ -112,18 +106,18 @@ export function isWide(text: string, v6Bytes = 6): boolean {
 }
 
 const SEEN_MIN = 20
-/** Then all are halved, so that the latest visitors decide. */
+/** Then both counts are halved, so the latest visitors decide. */
 const SEEN_MAX = 200
-/** Of nine visitors in ten. */
+/** Reached when nine visitors in ten come from one address. */
 const LEAD_SHARE = 0.8
 
 /**
- * Notices a proxy that is not trusted: nearly all visitors seem to come from its private or loopback address. By Boyer and
- * Moore's majority vote, so one address is kept.
+ * Notices an untrusted proxy: nearly all visitors seem to come from one private or loopback address (Boyer and Moore's majority
+ * vote).
  */
 export class ProxyWatch {
   #address: Address = ''
-  /** How many more visitors came from it than from others. */
+  /** From it, less those from others. */
   #lead = 0
   #seen = 0
 

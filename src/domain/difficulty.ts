@@ -1,8 +1,6 @@
 /**
- * Adaptive difficulty, in bits; every bit doubles the work. A lone honest visitor gets the site's base. An address pays more as
- * it nears its challenge limit, and for failed verifications. Networks and sites pay a bit for each doubling of accepted proofs
- * above a budget that follows their usual rate (meters.ts); both react to the same flood, so only the larger counts. Pure
- * functions. docs/reference/limits.md has the rules in words, `npm run bench:effect` what they cost attackers and people.
+ * Adaptive difficulty, in bits; each bit doubles the work. docs/reference/limits.md#difficulty has the rules in words. One
+ * flood moves the bits of a network and of a site, so only the larger count.
  */
 
 import {
@@ -23,26 +21,26 @@ export interface DifficultyBounds {
 }
 
 export interface AddressCounts {
-  /** For this site in the last minute, before this one. */
+  /** At this site in the last minute, before this one. */
   readonly challenges: number
-  /** Challenges a minute. */
+  /** A minute. */
   readonly limit: number
   /** Failed verifications at this site in the last minute. */
   readonly failures: number
-  /** Proofs accepted at all sites in the last ACCEPTED_MINUTES. */
+  /** At all sites, in the last ACCEPTED_MINUTES. */
   readonly accepted: number
 }
 
 export const ACCEPTED_MINUTES = 5
 
-/** Bits above the base by cause, before the bounds, and what caused them. */
+/** Bits above the base, before the site's bounds. */
 export interface Climb {
   readonly requests: number
   readonly failures: number
   readonly networks: number
   /** On top of the network's bits. */
   readonly site: number
-  /** The costliest one; undefined if none costs anything. */
+  /** The costliest; undefined if none costs anything. */
   readonly network: NetworkRates | undefined
   readonly isRepeat: boolean
 }
@@ -62,7 +60,7 @@ export function difficultyOf({ base, min, max }: DifficultyBounds, climb: Climb)
   return Math.max(min, Math.min(max, base + requests + failures + networks + site))
 }
 
-/** Whether network and site now ask for so much more than was paid that the solution is refused. */
+/** Whether network and site now ask for too many bits more than the challenge had. */
 export function isUnderpriced(
   difficulty: number,
   { base, min, max }: DifficultyBounds,
@@ -75,7 +73,7 @@ export function isUnderpriced(
   return difficulty < asked - policy.lateBits
 }
 
-/** Solved challenges cost their full bits. Unsolved ones and failures cost at most one while they may be a neighbour's. */
+/** Unsolved challenges, like failures, cost one bit at most while they may be a neighbour's. */
 function requestBits(address: AddressCounts, policy: DifficultyPolicy): number {
   const { challenges, limit, failures, accepted } = address
   const whole = shareBits(challenges / limit, policy)
@@ -90,7 +88,7 @@ function shareBits(share: number, { quietShare, addressBitsMax }: DifficultyPoli
   return Math.min(addressBitsMax, Math.ceil(climb * addressBitsMax))
 }
 
-/** Whether so many people behind the address succeed that its failures or unsolved challenges may be someone else's. */
+/** Whether its failures may be a neighbour's, since so many proofs succeed. */
 export function isShared(failures: number, accepted: number): boolean {
   return failures <= accepted
 }
@@ -136,15 +134,14 @@ function levelOf({ prefixBits }: NetworkRates, { networksV4, networksV6 }: Diffi
 }
 
 /**
- * Most bits for people of a network with history, whose sudden flood is a neighbour's: one up to `historyTimes` the usual rate
- * (on its first day times the days squared), then one more per doubling.
+ * Most bits in a network with history, where a sudden flood is a neighbour's: one up to `historyTimes` the usual rate (on the
+ * first day, times the days squared), then one more per doubling.
  */
 function historyBits({ recent, usual, days }: Rates, { historyTimes }: DifficultyPolicy): number {
   const borne = historyTimes * Math.min(1, days) ** 2 * usual
   return borne > 0 ? 1 + Math.max(0, Math.log2(Math.max(1, recent) / borne)) : Number.POSITIVE_INFINITY
 }
 
-/** One bit per doubling above the budget, so an attacker's cost grows with the attack. */
 function siteBits(
   { siteRepeat, siteFirst, siteExpected }: Traffic,
   isRepeat: boolean,

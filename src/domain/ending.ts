@@ -1,7 +1,4 @@
-/**
- * How a request ended: the one value that log, metrics and trace are made from. Its reasons are private; the client gets a
- * reply (http/replies.ts).
- */
+/** How a request ended: the one value that log, metrics and trace are made from. Its reasons are private (http/replies.ts). */
 
 import type { AddressCounts, Climb } from './difficulty.ts'
 import type { Traffic } from './meters.ts'
@@ -20,7 +17,6 @@ export interface Issued {
   readonly issuedAtMs: number
   readonly difficulty: number
   readonly bounds: ChallengeBounds
-  /** What the difficulty was computed from. */
   readonly counts: AddressCounts
   readonly traffic: Traffic
   readonly climb: Climb
@@ -35,7 +31,6 @@ export interface Judged {
   /** null if it failed without a score. */
   readonly score: number | null
   readonly reasons: readonly JudgementReason[]
-  /** undefined without a score. */
   readonly signals: ScoreSignals | undefined
 }
 
@@ -51,7 +46,7 @@ export interface Refused {
 }
 
 /**
- * An ending as one word for metrics: a refusal's reason, `failed` for a failed verification, else `ok`.
+ * For metrics.
  *
  * @param ending undefined for a file, a page, or a redemption with a test key
  */

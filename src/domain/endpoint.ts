@@ -1,37 +1,35 @@
 /**
- * What the rest of the service must know of each endpoint. Files in endpoints/ say what one does, and routes.ts joins the two.
- * The dashboard's page reads this table too, so this file also runs in browsers.
+ * What the rest of the service must know of each endpoint; routes.ts joins this with endpoints/, which does the work. Also runs
+ * in browsers, in the dashboard's page.
  */
 
 import type { Policy } from './limits.ts'
 import type { WorkKind } from './overload.ts'
 import type { SiteSettings } from './site-fields.ts'
 
-/** Keyed by path, without the slash. */
 interface EndpointSpec {
   readonly method: 'get' | 'post'
   /** Decides what is shed first under load (overload.ts). */
   readonly work: WorkKind
-  /** In the order of the RateLimit-Policy header. Endpoints with the same limits share their windows. */
+  /** In the RateLimit-Policy header's order. Endpoints with the same limits share windows. */
   readonly limits: readonly EndpointLimit[]
   readonly errorStyle: ErrorStyle
-  /** CORS: pages of any origin may call it. Otherwise a preflight is refused as a wrong method. */
+  /** Pages of any origin may call it (CORS); if not, a preflight is a wrong method. */
   readonly isCrossOrigin: boolean
-  /** What an answer with status 200 counts as in the dashboard's traffic. */
+  /** What a 200 counts as in the dashboard's traffic. */
   readonly counts: { readonly ok: TrafficCount; readonly failed?: TrafficCount }
 }
 
 interface EndpointLimit {
   readonly policy: Policy
   readonly limit: keyof Limits
-  /** A site's setting that replaces it; undefined: counted over all sites together. */
+  /** The site's setting that replaces it; undefined: one count for all sites. */
   readonly ofSite: keyof NonNullable<SiteSettings['limits']> | undefined
 }
 
-/** Error format; /verify-token and /siteverify always have a field `success`. */
+/** /verify-token and /siteverify always have a field `success`. */
 export type ErrorStyle = 'plain' | 'redemption' | 'siteverify'
 
-/** Steps of a visit that the dashboard counts. */
 export type TrafficCount = 'challenges' | 'passed' | 'failed' | 'redeemed'
 
 /** Contract §8. */
@@ -48,7 +46,6 @@ export const LIMITS = {
   redeemApiKey: limit('POWGATE_LIMIT_REDEEM_API_KEY', 200, '/verify-token and /siteverify, per API key'),
 }
 
-/** @param perMinute the default */
 function limit<Setting extends string>(setting: Setting, perMinute: number, counts: string) {
   return { setting, perMinute, counts }
 }

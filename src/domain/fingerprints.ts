@@ -1,33 +1,30 @@
 /**
- * Estimates how many networks sent one browser fingerprint to a site in the last five to ten minutes.
+ * Estimates how many networks sent one browser fingerprint to a site in the last five to ten minutes. It needs no store: each
+ * worker sees a random sample of connections, and multiplies its count by the number of workers. Common devices share a
+ * fingerprint, so only large counts matter.
  *
- * No store is needed: each worker sees a random sample of connections and multiplies its count by the number of workers. Common
- * devices share a fingerprint, so only large counts matter, and a fingerprint with a small share of the site's visits is never
- * suspicious. Counting is linear counting over 64 bits per fingerprint (Whang et al., 1990), in two periods of five minutes so
- * that old visits expire.
+ * This is linear counting over 64 bits per fingerprint (Whang et al., 1990), in two periods so that old visits expire. Made-up
+ * fingerprints cannot fill the table: of two that want a slot, the more frequent stays (Boyer-Moore majority vote). A visit
+ * takes 0.6 us and makes no garbage.
  *
- * The table has a fixed size, so made-up fingerprints cannot fill memory, and a visit makes no garbage (0.6 us). When two fingerprints want a slot, the more frequent stays (Boyer-Moore
- * majority vote).
- *
- * A secret per worker decides which bit a network sets. Otherwise an attacker could set all bits from 64 chosen addresses, and
- * so lower the score of everyone with that device.
+ * A secret per worker decides which bit a network sets. Otherwise 64 chosen addresses could set all, and lower the score of
+ * everyone with that device.
  */
 
 import { spread } from './bytes.ts'
 
 const BITS = 64
 const HALF_MS = 300_000
-/** Fewer in one worker say nothing about the others. */
+/** Fewer tell nothing about other workers. */
 const SAMPLE_MIN = 8
 /** 2 MiB for both periods. */
 const SLOTS = 65_536
-/** The most popular device of one place brings about a tenth of the visits; a botnet with one browser image brings far more. */
+/** A place's most popular device brings about a tenth of the visits, a botnet far more. */
 const SUSPICIOUS_SHARE = 0.25
 
-/** 32-bit words of a slot: fingerprint, its 64 bits, its visits. */
+/** 32-bit words of a slot; LOW and HIGH are its 64 bits. */
 const [WORDS, TAG, LOW, HIGH, VISITS] = [4, 0, 1, 2, 3]
 
-/** Visits of one five-minute period. */
 interface Half {
   readonly slots: Uint32Array
   readonly visitsBySite: Map<number, number>
@@ -51,11 +48,10 @@ export class FingerprintWatch {
   }
 
   /**
-   * Notes a visit and estimates the networks; 1 if the fingerprint is not suspicious.
+   * Notes a visit and estimates the networks; 1 if nothing is suspicious.
    *
-   * @param siteTag any number that identifies the site
-   * @param fingerprint hexadecimal, in upper or lower case
-   * @param network an IPv4 address, or the first 48 bits of an IPv6 address, as text
+   * @param fingerprint hexadecimal, in either case
+   * @param network an IPv4 address, or an IPv6 address's first 48 bits
    */
   note(siteTag: number, fingerprint: string, network: string, nowMs: number): number {
     if (nowMs >= this.#turnsAtMs) this.#turn(nowMs)
@@ -97,19 +93,18 @@ export class FingerprintWatch {
     const high = present[at + HIGH]! | (isSame ? before[at + HIGH]! : 0)
     const clear = Math.max(1, BITS - popCount(low) - popCount(high))
     const seenHere = Math.round(BITS * Math.log(BITS / clear))
-    // Few networks here do not mean as many at every other worker.
     return seenHere < SAMPLE_MIN ? seenHere : seenHere * this.#workers
   }
 }
 
-/** Part of a hash is as good as all of it; made-up fingerprints that agree in it count as one. */
+/** Enough of a hash; those that agree in these count as one. */
 const FINGERPRINT_CHARACTERS = 16
 
 function tagOf(siteTag: number, fingerprint: string): number {
   return hashOf(fingerprint, Math.min(FINGERPRINT_CHARACTERS, fingerprint.length), siteTag)
 }
 
-/** FNV-1a of the lower-cased text. */
+/** FNV-1a; `| 0x20` lowers hexadecimal letters. */
 function hashOf(text: string, length: number, seed: number): number {
   let hash = Math.imul(0x811c9dc5 ^ seed, 0x01000193)
   for (let index = 0; index < length; index++)

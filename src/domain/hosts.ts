@@ -1,29 +1,27 @@
-/** What all hosts of one store must have in common; otherwise each refuses what the others issue. */
+/** What all hosts of one store must have in common, or each refuses what the others issue. */
 
-/** What a host tells the others about itself. */
 export interface HostNote {
-  /** Random, new at each start. */
+  /** New at each start. */
   readonly id: string
   readonly name: string
   readonly version: string
   /** Unix milliseconds. */
   readonly startedAt: number
   readonly workers: number
-  /** Settings that must be equal on all hosts. */
+  /** Must be equal on all hosts. */
   readonly shared: Readonly<Record<string, number>>
-  /** Ids of the signing key and the verifying keys. Rotating by the documented steps keeps every key known to all. */
+  /** Ids of the key that signs and of all keys. By the documented steps of a rotation, every host knows all. */
   readonly signs: string
   readonly verifies: readonly string[]
 }
 
-/** Shown to people. */
 export type HostView = Pick<HostNote, 'name' | 'version' | 'startedAt' | 'workers'>
 
 export function viewOf({ name, version, startedAt, workers }: HostNote): HostView {
   return { name, version, startedAt, workers }
 }
 
-/** Why two hosts cannot work together, as told to the operator of `own`; empty if they can. */
+/** Why two hosts cannot work together, for the operator of `own`. */
 export function differences(own: HostNote, other: HostNote): string[] {
   const { name } = other
   const found = Object.entries(own.shared)

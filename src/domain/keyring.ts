@@ -1,6 +1,6 @@
 /**
- * Signing keys. HKDF (RFC 5869) derives a subkey per purpose from each master secret, so nothing signed for one purpose is
- * valid for another. The first secret signs, all verify: so secrets can be rotated.
+ * HKDF (RFC 5869) derives a subkey per purpose from each master secret, so nothing signed for one purpose is valid for another.
+ * The first secret signs, all verify: so secrets can be rotated.
  */
 
 import { hash, hkdfSync, timingSafeEqual } from 'node:crypto'
@@ -13,15 +13,12 @@ const OPAD = 0x5c
 
 type DigestEncoding = 'binary' | 'hex' | 'base64url'
 
-/**
- * HMAC-SHA256 (RFC 2104) for short messages: two one-shot hashes over padded blocks that are allocated once. Takes half the
- * time of `createHmac`, and makes no object. A property test compares both.
- */
+/** HMAC-SHA256 (RFC 2104) over blocks that are allocated once: half the time of `createHmac`, and no garbage. */
 export class Hmac {
-  /** Written by the caller before `sign`. */
+  /** Write it, then call `sign`. */
   readonly message: Buffer
   readonly #inner: Buffer
-  /** By message length: `crypto.hash` hashes a whole view, and a new one per call would be garbage. */
+  /** `crypto.hash` hashes a whole view: one per message length. */
   readonly #innerViews: Buffer[]
   readonly #outer = Buffer.alloc(BLOCK_BYTES + DIGEST_BYTES)
 
@@ -40,19 +37,16 @@ export class Hmac {
     )
   }
 
-  /** Of the first `length` bytes of `message`: 32 bytes. */
+  /** Signs the first `length` bytes of `message`; 32 bytes. */
   sign(length: number, encoding: DigestEncoding): string {
     writeText(this.#outer, BLOCK_BYTES, this.innerHash(length))
     return hash('sha256', this.#outer, encoding)
   }
 
   /**
-   * The inner hash alone, SHA-256 of padded key and message: one hash call, 0.25 us.
-   *
-   * Pseudorandom if no padded message begins another (Bellare, Canetti, Krawczyk: Pseudorandom functions revisited, 1996):
-   * true for messages of one length, and for ASCII texts, since padding starts with 0x80.
-   *
-   * @returns 32 one-byte characters, or another encoding of them
+   * SHA-256 of padded key and message, in 0.25 us. Pseudorandom if no padded message begins another (Bellare, Canetti,
+   * Krawczyk: Pseudorandom functions revisited, 1996), so for messages of one length, or ASCII texts, since padding starts with
+   * 0x80.
    */
   innerHash(length: number, encoding: DigestEncoding = 'binary'): string {
     const view = this.#innerViews[length]
@@ -66,35 +60,29 @@ const NONCE_MESSAGE_MAX = 47
 const TOKEN_PREFIX_MAX = 63
 const TOKEN_MESSAGE_MAX = 113 + 543
 export const TAG_MESSAGE_BYTES = 7
-/** For solve-time.ts: site key, address key (which names a site too if the network is known) and minute; or a nonce. */
+/** solve-time.ts: site key, address key (with a site key in known networks) and minute; or a nonce. */
 const DRAW_MESSAGE_MAX = 96
 
 export interface SigningKey {
-  /** 0 to 15, in nonces and tokens. If two secrets share an id, a verifier tries both. */
+  /** 0 to 15. Two secrets may share one: a verifier tries both. */
   readonly kid: number
-  /** 16 hexadecimal digits that identify the secret and reveal nothing else. */
+  /** 16 hexadecimal digits; reveals nothing else of the secret. */
   readonly fingerprint: string
   readonly nonceMac: Hmac
   readonly tokenMac: Hmac
   readonly tokenStream: Hmac
-  /** For draws that all workers must agree on. */
   readonly drawMac: Hmac
-  /** For addresses' names in the store. */
   readonly addressMac: Hmac
 }
 
 const KIDS = 16
 
 export class Keyring {
-  /** Of the first secret. */
   readonly signing: SigningKey
-  /** Of the other secrets. */
   readonly others: readonly SigningKey[]
-  /** Of all secrets: hosts compare them. */
   readonly fingerprints: readonly string[]
   readonly #byKid: readonly (readonly SigningKey[])[]
 
-  /** @param secrets at least one; the first signs */
   constructor(secrets: readonly string[]) {
     if (secrets.length === 0) throw new RangeError('a keyring needs at least one secret')
     const keys = secrets.map(deriveKey)
@@ -104,7 +92,6 @@ export class Keyring {
     this.#byKid = Array.from({ length: KIDS }, (_, kid) => keys.filter(key => key.kid === kid))
   }
 
-  /** Those that may have signed something with this id. */
   candidates(kid: number): readonly SigningKey[] {
     return this.#byKid[kid]!
   }
@@ -128,7 +115,7 @@ const left = Buffer.alloc(64)
 const right = Buffer.alloc(64)
 const views = Array.from({ length: 65 }, (_, length) => [left.subarray(0, length), right.subarray(0, length)])
 
-/** ASCII strings of `length` characters (at most 64), in time that depends on `length` alone. */
+/** Of ASCII texts, in time that depends on `length` (at most 64) alone. */
 export function equalInConstantTime(a: string, b: string, length: number): boolean {
   if (a.length !== length || b.length !== length) return false
   const [leftView, rightView] = views[length]!

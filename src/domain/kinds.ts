@@ -1,15 +1,15 @@
 /**
- * Kinds of values that people set: how a value looks in JSON and as a flag. Each table row names its kind (site-fields.ts,
- * policy.ts), and the file schema, the flags and all error messages follow from it.
+ * How values that people set look in JSON and as a flag. From a row's kind (site-fields.ts) follow the schema of files, the
+ * flags and all error messages.
  */
 
 import { parseRange } from './address.ts'
 import { isEverybody } from './client-address.ts'
 import { isOriginPattern } from './origin.ts'
 
-/** A value typed as text: a flag, an argument or an environment variable. */
+/** For a flag, an argument or an environment variable. */
 export interface ValueRule {
-  /** Completes "expected ..." in error lines. */
+  /** Completes "expected ...". */
   readonly expects: string
   readonly accepts: (text: string) => boolean
   /** What a wrong text probably meant. */
@@ -18,7 +18,7 @@ export interface ValueRule {
   readonly isSecret?: true
 }
 
-/** JSON Schema (draft 7). The description completes "expected ..." in error lines. */
+/** JSON Schema (draft 7). The description completes "expected ...". */
 export interface Schema {
   readonly description: string
   readonly [keyword: string]: unknown
@@ -26,16 +26,13 @@ export interface Schema {
 
 export interface Kind<Value> {
   readonly schema: Schema
-  /** undefined where no text fits: a boolean's flag is a switch, an object's flag names a file. */
+  /** undefined if no text fits: a boolean's flag is a switch, an object's names a file. */
   readonly text?: TextForm<Value>
 }
 
-/** How one text, or several for a list, become a value. */
 export interface TextForm<Value> extends ValueRule {
-  /** For the help. */
   readonly placeholder: string
   readonly repeats?: true
-  /** @param texts that were accepted */
   readonly read: (texts: readonly string[]) => Value
 }
 
@@ -70,7 +67,6 @@ export function oneOf<Word extends string>(placeholder: string, ...words: readon
   }
 }
 
-/** Without surrounding spaces. */
 export function textOf(placeholder: string, rule: ValueRule, maxLength: number): Kind<string> {
   return {
     schema: { type: 'string', description: rule.expects, minLength: 1, maxLength },
@@ -78,7 +74,7 @@ export function textOf(placeholder: string, rule: ValueRule, maxLength: number):
   }
 }
 
-/** A list without duplicates. A flag may give several values, separated by commas. */
+/** Without duplicates. A flag may give several values with commas. */
 export function listOf(placeholder: string, rule: ValueRule, description: string): Kind<string[]> {
   return {
     schema: { type: 'array', items: { type: 'string', description: rule.expects }, description },
@@ -92,7 +88,6 @@ export function listOf(placeholder: string, rule: ValueRule, description: string
   }
 }
 
-/** Any subset of named values. */
 export function objectOf<Values extends object>(
   kinds: Readonly<Record<string, Kind<unknown>>>,
   description: string,
@@ -101,7 +96,6 @@ export function objectOf<Values extends object>(
   return { schema: objectSchema(Object.fromEntries(properties), { description }) }
 }
 
-/** Allows no other properties. */
 export function objectSchema(
   properties: Readonly<Record<string, Schema>>,
   annotations: Schema & { readonly required?: readonly string[] },
@@ -132,7 +126,7 @@ export const NETWORK: ValueRule = {
   accepts: text => CIDR.accepts(text) && !isEverybody(text),
 }
 
-/** Printed to terminals, so no control characters. */
+/** Names are printed to terminals. */
 function isName(text: string): boolean {
   const length = text.trim().length
   return length >= 1 && length <= NAME_CHARACTERS_MAX && !/[\p{Cc}\p{Zl}\p{Zp}]/u.test(text)

@@ -1,27 +1,24 @@
 /**
  * Rate limits as exact sliding windows: a request is admitted if fewer than `limit` were admitted in the 60 seconds before, so
- * no 60-second window ever holds more. Refused requests do not count.
+ * no 60-second window ever holds more.
  *
- * Records are plain bytes, shared by the embedded store, the in-memory fallback and Redis (store/redis/lua/windows.lua mirrors
- * this file and passes its tests). An address has its own form of record (address-log.ts); all other counters have this window:
+ * An address has a record of its own form (address-log.ts), a caller or an API key at /verify-token this one, which
+ * store/redis/lua/windows.lua mirrors:
  *
- *   one counter (a caller or an API key at /verify-token): a total of 4 bytes, then entries of 5 bytes
- *     | total 4 | time 3 | count 2 | time 3 | count 2 | ...
+ *   | total 4 | time 3 | count 2 | time 3 | count 2 | ...
  *
- * Times are milliseconds modulo 2^24 (4.6 hours); records expire within minutes of their last write, so they are unambiguous.
- * Requests in the same time slot share an entry, which carries the last one's time. Up to a limit of 256 a slot is one
- * millisecond and the window exact. Above, it is 1/256 of the window, which bounds memory: a request may wait up to 0.4 % of a
- * window too long, but none is admitted early.
+ * Times are milliseconds modulo 2^24 (4.6 hours), unambiguous because records expire within minutes. Requests of one time slot
+ * share an entry, with the last one's time. Up to a limit of 256 a slot is one millisecond and the window exact. Above, it is
+ * 1/256 of the window, to bound memory: a request may wait up to 0.4 % of a window too long, and none is admitted early.
  */
 
 export const WINDOW_MS = 60_000
 
-/** The limit that refused, as named in the RateLimit headers. */
+/** The limit that refused, as the RateLimit headers name it. */
 export type Policy = 'address' | 'address-site' | 'api-key'
 
 export const EXACT_LIMIT_MAX = 256
 
-/** Requests within this time share an entry. */
 export function slotMs(limit: number): number {
   return limit <= EXACT_LIMIT_MAX ? 1 : Math.ceil(WINDOW_MS / EXACT_LIMIT_MAX)
 }
@@ -30,7 +27,7 @@ export const WRAP_MASK = 0xffffff
 export const HALF_WRAP = 0x800000
 export const COUNT_MAX = 0xffff
 
-/** Now, or the last entry's time if the clock stepped back: that may delay an expiry but never loses one. */
+/** Now, or the last entry's time if the clock stepped back: entries may expire late, none is lost. */
 export function heldTime(nowMs: number, lastTime: number | undefined): number {
   const time = nowMs % (WRAP_MASK + 1)
   return lastTime !== undefined && ((time - lastTime) & WRAP_MASK) > HALF_WRAP ? lastTime : time
@@ -46,7 +43,7 @@ export function waitMs(time: number, entryTime: number): number {
 
 export interface Limited {
   readonly status: 'limited'
-  /** When a retry succeeds, if no other request is admitted meanwhile. */
+  /** When a retry succeeds, if nothing else is admitted. */
   readonly retryAfterMs: number
   readonly policy: Policy
 }
@@ -73,7 +70,7 @@ const WINDOW_ENTRY = 5
 
 type WindowDecision = { readonly status: 'admitted'; readonly record: Buffer } | Limited
 
-/** Whether one more request fits. It counts once the caller has stored the returned `record`. */
+/** The request counts once `record` is stored. */
 export function admitToWindow(
   record: Buffer | undefined,
   nowMs: number,

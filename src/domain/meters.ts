@@ -1,25 +1,23 @@
 /**
- * Meters: how many accepted proofs a network, a site or all traffic brings, now and usually. They live in the store, which
- * returns those that a request's price depends on and adds an accepted proof in the same call, so all workers and hosts use the
- * same counts. Unsolved challenges never count: without work, nobody can make challenges harder for others.
+ * Meters: how many accepted proofs a network, a site or all traffic brings, now and usually.
+ * docs/reference/limits.md#difficulty says why they are in the store; store/redis/lua/meters.lua mirrors this file.
  *
  *   | since, Unix seconds 4 | at, Unix ms 8 | fast 4 | slow 8 |     floating-point but `since`; big endian
  *
- * `fast` fades within about a minute, `slow` within about a day. Traffic above a budget is learned at the usual rate only;
- * otherwise an attack would become usual. A meter is kept five minutes per proof in its slow count, at most a week.
- * (store/redis/lua/meters.lua mirrors this file and passes its tests.)
+ * `fast` fades within about a minute, `slow` within about a day. Above a budget only the usual rate is learned, or an attack
+ * would become usual.
  */
 
 import { DEFAULT_POLICY, type DifficultyPolicy, levelsOf } from './policy.ts'
 
 export interface Meter {
-  /** Time of the first proof, Unix milliseconds; never in the future. */
+  /** Unix milliseconds of the first proof; never in the future. */
   sinceMs: number
   /** When the counts were last faded. */
   atMs: number
   fast: number
   slow: number
-  /** Whether it must be written back. */
+  /** To be written back. */
   isChanged: boolean
 }
 
@@ -27,17 +25,17 @@ export interface Meter {
 export interface Rates {
   readonly recent: number
   readonly usual: number
-  /** Days since the first proof. */
+  /** Since the first proof. */
   readonly days: number
 }
 
-/** A site counts proofs of repeat sources apart from all others. */
+/** Proofs of repeat sources, and all others. */
 export interface SiteMeters {
   readonly repeat: Meter
   readonly first: Meter
 }
 
-/** For a site with a target solve time: proofs at its base, and how many of them took longer. */
+/** If the site has a target solve time: proofs at its base, and those that took longer. */
 export interface SolveMeters {
   readonly timed?: Meter | undefined
   readonly late?: Meter | undefined
@@ -46,16 +44,15 @@ export interface SolveMeters {
 export interface Meters {
   readonly all: Meter
   readonly site: SiteMeters & SolveMeters
-  /** The owner's network, then the wide one; empty if networks are not counted. */
+  /** The owner's network, then the wide one; empty if not counted. */
   readonly networks: readonly Meter[]
 }
 
-/** What is known about a proof before the store is asked. */
 export interface ProofSource {
   readonly isV4: boolean
-  /** The operator's estimate: proofs of repeat sources a minute; 0 if there is none. */
+  /** The operator's estimate of repeat sources' proofs a minute; 0: none. */
   readonly expected: number
-  /** Whether it met the site's target solve time; undefined if the site has none. */
+  /** undefined without a target solve time. */
   readonly isInTime?: boolean | undefined
 }
 
@@ -63,24 +60,19 @@ export interface NetworkRates extends Rates {
   readonly prefixBits: number
 }
 
-/** A request's meters as rates. */
 export interface Traffic {
-  /** Around the address; empty if none is metered. */
   readonly networks: readonly NetworkRates[]
   readonly all: Rates
   readonly siteRepeat: Rates
   readonly siteFirst: Rates
-  /** The operator's estimate: proofs of repeat sources a minute. */
   readonly siteExpected: number
-  /**
-   * The operator said that many people share this network: it costs them nothing, and an attack on the site one bit at most.
-   */
+  /** Told by the operator: it costs nothing, and an attack on the site one bit at most. */
   readonly isKnownNetwork: boolean
 }
 
 const NO_RATES: Rates = { recent: 0, usual: 0, days: 0 }
 
-/** For when the store is away. */
+/** While the store is away. */
 export const NO_TRAFFIC: Traffic = {
   networks: [],
   all: NO_RATES,
@@ -102,7 +94,6 @@ export function newMeter(nowMs: number): Meter {
   return { sinceMs: Math.floor(nowMs / 1000) * 1000, atMs: nowMs, fast: 0, slow: 0, isChanged: false }
 }
 
-/** @returns a new meter if the bytes are zeros */
 export function readMeter(bytes: Buffer, at: number, nowMs: number): Meter {
   const atMs = bytes.readDoubleBE(at + 4)
   if (atMs === 0) return newMeter(nowMs)
@@ -122,23 +113,20 @@ export function writeMeter(bytes: Buffer, at: number, { sinceMs, atMs, fast, slo
   bytes.writeDoubleBE(slow, at + 16)
 }
 
-/** How long to keep a meter after its last proof. */
 export function keptMs({ slow }: Meter): number {
   return Math.min(KEPT_MS_MAX, KEPT_MS_A_PROOF * Math.max(1, slow))
 }
 
-/** Meters that all requests to a site share: all traffic, and the site's. */
 export function meterNames(siteKey: string, hasSolveTime: boolean): readonly string[] {
   const names = ['m:all', `m:${siteKey}:repeat`, `m:${siteKey}:first`]
   return hasSolveTime ? [...names, `m:${siteKey}:timed`, `m:${siteKey}:late`] : names
 }
 
-/** @param sharedCount how many `meterNames` there are */
 export function hasSolveMeters(sharedCount: number): boolean {
   return sharedCount > 3
 }
 
-/** @param list the `sharedCount` meters of `meterNames` in that order, then the networks */
+/** @param list `meterNames` in their order (`sharedCount` of them), then the networks */
 export function metersFrom(list: readonly Meter[], sharedCount: number): Meters {
   const [timed, late] = hasSolveMeters(sharedCount) ? [list[3], list[4]] : []
   return {
@@ -148,7 +136,7 @@ export function metersFrom(list: readonly Meter[], sharedCount: number): Meters 
   }
 }
 
-/** Fades the counts to now. If the clock was set back they fade by as much, or they would stand still until it catches up. */
+/** If the clock was set back the counts fade by as much; otherwise they would stand still until it catches up. */
 export function fadeAll({ all, site, networks }: Meters, nowMs: number): void {
   const { networkFastMs, siteFastMs } = DEFAULT_POLICY
   fade(all, nowMs, networkFastMs)
@@ -168,7 +156,7 @@ function fade(meter: Meter, nowMs: number, fastMs: number): void {
   meter.atMs = nowMs
 }
 
-/** @param ageMs since the first proof of the site; for networks and all traffic, since the first of all traffic */
+/** @param ageMs since the site's first proof; for networks and all traffic, since the first of all traffic */
 function ratesOf({ fast, slow, atMs, sinceMs }: Meter, ageMs: number, fastMs: number): Rates {
   const { slowMs } = DEFAULT_POLICY
   const gatheredMs = Math.max(MINUTE_MS, slowMs * (1 - Math.exp(-ageMs / slowMs)))
@@ -185,12 +173,12 @@ export function siteRates({ repeat, first }: SiteMeters): { readonly repeat: Rat
   return { repeat: ratesOf(repeat, ageMs, siteFastMs), first: ratesOf(first, ageMs, networkFastMs) }
 }
 
-/** Traffic now as a multiple of the usual; at least 1. */
+/** Traffic as a multiple of the usual. */
 export function growthOf({ recent, usual }: Rates, { growthMax, usualMin }: DifficultyPolicy): number {
   return Math.min(growthMax, Math.max(1, recent / Math.max(usualMin, usual)))
 }
 
-/** Proofs a minute that a network may bring for free. Grows on busy days, in a network's first hour only in part. */
+/** Proofs a minute for free. Grows on busy days, in a network's first hour only in part. */
 export function networkBudget(
   { usual, days }: Rates,
   free: number,
@@ -201,7 +189,7 @@ export function networkBudget(
   return Math.max(free, tolerated * usual * ownGrowth)
 }
 
-/** Proofs of repeat sources a minute above which a site counts as under attack; grows with the first-time visitors. */
+/** Proofs of repeat sources a minute, above which a site is under attack. Grows with first-time visitors. */
 export function siteBudget(repeat: Rates, first: Rates, expected: number, policy: DifficultyPolicy): number {
   return policy.tolerated * Math.max(policy.usualMin, repeat.usual, expected) * growthOf(first, policy)
 }
@@ -211,12 +199,12 @@ export function isFlood({ recent, usual }: Rates, { tolerated, usualMin }: Diffi
 }
 
 /**
- * Adds an accepted proof, after `fadeAll`.
+ * After `fadeAll`.
  *
- * @param accepted proofs of its address in the last minutes, before this one
+ * @param accepted earlier proofs of its address in the last minutes
  * @param draw evenly distributed integer from the nonce: picks which proofs of quiet networks are counted
- * @param shards of the store. Each keeps its own meters for all traffic, sites and wide networks and sees one proof in
- * `shards`, so it counts that proof `shards` times
+ * @param shards of the store. Each has its own meters for all traffic, sites and wide networks and sees one proof in `shards`,
+ * which counts that many times
  */
 export function addProof(
   meters: Meters,
@@ -268,7 +256,6 @@ function count(meter: Meter, proofs: number, learned = 1): void {
   meter.slow += proofs * learned
 }
 
-/** The share of proofs that is learned: above the budget, as many as usually come. */
 function learnedOf({ recent, usual }: Rates, isAbove: boolean): number {
   return isAbove ? Math.min(1, usual / recent) : 1
 }
@@ -296,7 +283,7 @@ export function trafficOf(
   }
 }
 
-/** To thousandths, so that logs and traces show exactly the numbers that decided. */
+/** Logs and traces show the very numbers that decided. */
 function rounded({ recent, usual, days }: Rates): Rates {
   return { recent: toThousandths(recent), usual: toThousandths(usual), days: toThousandths(days) }
 }

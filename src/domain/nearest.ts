@@ -1,12 +1,9 @@
-/** "Did you mean": finds the name closest to a mistyped command, flag, setting or field. */
+/** "Did you mean": the name closest to a mistyped command, flag, setting or field. */
 
-/** A shorter prefix is no evidence. */
+/** A shorter prefix proves nothing. */
 const BEGINNING_MIN = 4
 
-/**
- * The name with the fewest edits, at most a third of the typed letters; otherwise one where either text is a prefix of the
- * other. The earlier name wins a tie.
- */
+/** The name with the fewest edits, at most a third of the typed letters; else one where either begins the other. */
 export function nearest(typed: string, names: readonly string[]): string | undefined {
   let best: string | undefined
   let least = Math.max(1, Math.floor(typed.length / 3)) + 1
@@ -28,7 +25,7 @@ function beginsWith(text: string, beginning: string): boolean {
   return beginning.length >= BEGINNING_MIN && text.startsWith(beginning)
 }
 
-/** Optimal string alignment distance: letters inserted, removed, replaced, or swapped with a neighbour. */
+/** Optimal string alignment distance; a swap of neighbours is one edit. */
 function editsBetween(from: string, to: string): number {
   const rows = [Array.from({ length: to.length + 1 }, (_, column) => column)]
   for (let row = 1; row <= from.length; row++) {

@@ -8,15 +8,15 @@
  *    bits      41        5 4 14     24         40
  *
  *   issued at    milliseconds since 2024-01-01 UTC (41 bits last until 2093)
- *   d, k, r      difficulty, key id, random bits
+ *   d, k, r      difficulty, key id, random bits to tell apart challenges of one millisecond
  *   site MAC     first 3 bytes of SHA-256(nonce key block ++ header ++ site key ++ store epoch ++ lifetimes)
  *   address MAC  first 5 bytes of SHA-256(the 29 other bytes of that digest ++ address)
  *
- * Two MACs, because "another site's, or forged" and "another address" must be told apart without state. Plain SHA-256 takes 0.5
- * us a nonce, half of two HMACs; docs/security.md#forging-a-nonce says why that is safe.
+ * Two MACs tell "another site's, or forged" from "another address" without state. Plain SHA-256 takes 0.5 us a nonce, half of
+ * two HMACs, and is safe here: docs/security.md#forging-a-nonce.
  *
- * A store that lost its memory draws a new epoch, so a nonce whose use it may have forgotten fails. Changing the lifetimes
- * fails it too, because they decide how long its use is remembered.
+ * A store that lost its memory draws a new epoch, so nonces whose use it may have forgotten fail. So do those of other
+ * lifetimes, which decide how long a use is remembered.
  */
 
 import { hash } from 'node:crypto'
@@ -40,16 +40,14 @@ const LIFETIMES_OFFSET = STORE_EPOCH_OFFSET + 4
 const MESSAGE_BYTES = LIFETIMES_OFFSET + 8
 const ADDRESS_BYTES = 16
 
-/** Random bits tell apart challenges of the same millisecond. */
 export const NONCE_RANDOM_BITS = 14
 
-/** As configured; unsigned 32 bits. */
+/** Unsigned 32 bits. */
 export interface Lifetimes {
   readonly challengeLifetimeMs: number
   readonly tokenLifetimeMs: number
 }
 
-/** What a nonce is bound to, besides its header. */
 export interface NonceBinding {
   readonly siteKey: string
   /** Unsigned 32 bits. */
@@ -71,7 +69,7 @@ const OTHER_ADDRESS = { status: 'other-address' } as const
 
 const bytes = Buffer.alloc(NONCE_BYTES)
 
-/** @param randomBits integer below 2^14 */
+/** @param randomBits below 2^14 */
 export function mintNonce(
   keyring: Keyring,
   terms: NonceTerms,
@@ -89,12 +87,7 @@ export function mintNonce(
   return bytes.toString('hex')
 }
 
-/**
- * Returns the nonce's terms if this service issued it.
- *
- * @param nonce 32 lowercase hexadecimal characters
- * @param latestMs Unix milliseconds; a nonce issued later is genuine or forged, never another address's
- */
+/** @param latestMs Unix milliseconds; a later nonce is genuine or forged, never another address's */
 export function readNonce(
   keyring: Keyring,
   nonce: string,
@@ -116,14 +109,14 @@ export function readNonce(
   return FORGED
 }
 
-/** Compares in constant time. */
+/** In constant time. */
 function differs(mac: string, at: number, length: number): boolean {
   let difference = 0
   for (let index = 0; index < length; index++) difference |= mac.charCodeAt(index) ^ bytes[at + index]!
   return difference !== 0
 }
 
-/** Of a nonce that is known to be genuine. */
+/** Of a genuine nonce. */
 export function nonceTerms(nonce: string): NonceTerms {
   const low = Number.parseInt(nonce.slice(8, HEADER_HEX), 16)
   return {
@@ -132,7 +125,7 @@ export function nonceTerms(nonce: string): NonceTerms {
   }
 }
 
-/** 39 bits of the address MAC, by which a store remembers a used nonce. */
+/** 39 bits of the address MAC, by which a store knows a used nonce. */
 export function nonceMark(nonce: string): number {
   const high = Number.parseInt(nonce.slice(22, 28), 16) & 0x7fffff
   return high * 0x10000 + Number.parseInt(nonce.slice(28), 16)
@@ -166,25 +159,25 @@ function writeMessage(key: SigningKey, binding: NonceBinding): void {
 const addressMessage = Buffer.alloc(MAC_BYTES + ADDRESS_BYTES)
 const addressInput = addressMessage.subarray(SITE_MAC_BYTES)
 
-/** @param mac of header, site, epoch and lifetimes, as one-byte characters; the 3 bytes shown in the nonce are not used */
+/** @param mac as one-byte characters; the 3 bytes in the nonce are left out */
 function macOfAddress(mac: string, address: Address): string {
   writeText(addressMessage, 0, mac, MAC_BYTES)
   writeText(addressMessage, MAC_BYTES, address, ADDRESS_BYTES)
   return hash('sha256', addressInput, 'binary')
 }
 
-/** Slowest supported device: 4 million hashes a second. */
+/** The slowest supported device. */
 const SLOW_DEVICE_HASHES_PER_MS = 4_000
-/** With ln(1000) times the mean number of tries, 99.9 % of visitors have found a counter. */
+/** By then 99.9 % have found a counter. */
 const P999_TRIES_OVER_MEAN = Math.log(1000)
 const LIFETIME_MS_MAX = 600_000
 
-/** How long the slowest device needs, by difficulty. A table saves 0.05 us a request. */
+/** By difficulty. A table saves 0.05 us a request. */
 const SLOW_DEVICE_MS = Array.from({ length: 32 }, (_, difficulty) =>
   Math.ceil((P999_TRIES_OVER_MEAN * 2 ** difficulty) / SLOW_DEVICE_HASHES_PER_MS),
 )
 
-/** `floorMs`, or longer if a slow device needs it. */
+/** Longer than `floorMs` if the slowest device needs it. */
 export function challengeLifetimeMs(difficulty: number, floorMs: number): number {
   return Math.min(LIFETIME_MS_MAX, Math.max(floorMs, SLOW_DEVICE_MS[difficulty]!))
 }

@@ -1,4 +1,4 @@
-/** Allowed origins (scheme, host and port as in RFC 6454), with `*` for subdomains, parts of names and ports. */
+/** Allowed origins (RFC 6454), some with a `*`. */
 
 import { isLoopback } from './address.ts'
 
@@ -10,8 +10,8 @@ const PATTERN = new RegExp(
 const LOOPBACK_NAME = /(^|\.)localhost$/
 
 /**
- * One `*` may stand for any subdomains (`https://*.example.com`) or part of a label (`https://shop-*.example.com`), another for
- * the port of a loopback name (`http://localhost:*`).
+ * One `*` for subdomains (`https://*.example.com`) or part of a label (`https://shop-*.example.com`), another for a loopback
+ * name's port (`http://localhost:*`).
  */
 export function isOriginPattern(text: string): boolean {
   const [, scheme = '', subdomains = '', host, port = ''] = PATTERN.exec(text) ?? []
@@ -21,18 +21,18 @@ export function isOriginPattern(text: string): boolean {
   if (name.split('*').length > 2) return false
   if (zone !== undefined && !zone.includes('.') && zone !== 'localhost') return false
   if (port === '*' && !LOOPBACK_NAME.test(host) && !isLoopback(host.replace(/[[\]]/g, ''))) return false
-  // Browsers omit the default port, so an entry with one would never match.
+  // Browsers omit a default port, so an entry with one would never match.
   const origin = `${scheme.startsWith('http') ? scheme : 'https'}://${name.replace('*', 'x')}`
   const exact = /\d/.test(port) ? `${origin}:${port}` : origin
   return URL.canParse(exact) && new URL(exact).origin === exact
 }
 
-/** What follows the label with the `*`, if there is one. */
+/** What follows the label with the `*`, if any. */
 function zoneOf(name: string): string | undefined {
   return /\*[^.]*\.?(.*)/.exec(name)?.[1]
 }
 
-/** Anybody can get a name below these. A short list; publicsuffix.org has all. */
+/** Anybody can get a name below these. publicsuffix.org has all. */
 const PUBLIC_SUFFIXES: ReadonlySet<string> = new Set(
   `vercel.app now.sh netlify.app pages.dev workers.dev github.io gitlab.io herokuapp.com web.app firebaseapp.com appspot.com
   a.run.app onrender.com fly.dev up.railway.app azurewebsites.net azurestaticapps.net azureedge.net cloudfront.net
@@ -42,7 +42,6 @@ const PUBLIC_SUFFIXES: ReadonlySet<string> = new Set(
   org.uk com.au co.nz co.jp com.br co.in co.za com.cn`.split(/\s+/),
 )
 
-/** Set if strangers can get names that the pattern matches. */
 export function publicSuffixOf(pattern: string): string | undefined {
   const [, , subdomains = '', host = ''] = PATTERN.exec(pattern) ?? []
   const zone = zoneOf(subdomains + host)
@@ -50,14 +49,13 @@ export function publicSuffixOf(pattern: string): string | undefined {
 }
 
 export class OriginList {
-  /** Set only if exactly one origin, without a pattern, is allowed. */
+  /** If exactly one origin and no pattern is allowed. */
   readonly onlyHostname: string | undefined
-  /** The hosts of the exact origins. */
+  /** Of the exact origins. */
   readonly hostnames: readonly string[]
   readonly #exact: ReadonlySet<string>
   readonly #patterns: readonly RegExp[]
 
-  /** @param patterns that have passed `isOriginPattern` */
   constructor(patterns: readonly string[]) {
     this.#exact = new Set(patterns.filter(pattern => !pattern.includes('*')))
     this.hostnames = [...this.#exact].map(origin => new URL(origin).hostname)
@@ -65,7 +63,7 @@ export class OriginList {
     this.#patterns = patterns.filter(pattern => pattern.includes('*')).map(matcherOf)
   }
 
-  /** @param origin the Origin header, empty if absent */
+  /** @param origin empty if absent */
   allows(origin: string, requireOrigin: boolean): boolean {
     if (origin === '') return !requireOrigin
     if (this.#exact.size === 0 && this.#patterns.length === 0) return true
@@ -73,13 +71,12 @@ export class OriginList {
   }
 }
 
-/** Without the port; undefined for an origin of no web page, for example `null`. */
+/** Without the port; undefined for `null`, for example. */
 export function hostnameOf(origin: string): string | undefined {
   const match = PATTERN.exec(origin)
   return match === null || origin.includes('*') ? undefined : match[3]
 }
 
-/** @param pattern with a `*`, valid for `isOriginPattern` */
 function matcherOf(pattern: string): RegExp {
   const [, scheme, subdomains, host = '', port] = PATTERN.exec(pattern)!
   const below = subdomains === undefined ? '' : '([a-z0-9-]+\\.)+'

@@ -1,7 +1,6 @@
 /**
  * All expected refusals: for each private reason (logs and metrics), the public answer, words for the operator, and how it is
- * logged. Unexpected faults are exceptions, answered as `internal`. The dashboard's page reads this table too, so this file
- * also runs in browsers.
+ * logged. Unexpected faults are exceptions, answered as `internal`. Also runs in browsers, in the dashboard's page.
  */
 
 import type { SiteverifyCode } from '../protocol/wire.ts'
@@ -11,26 +10,22 @@ import type { Policy } from './limits.ts'
 interface Row {
   readonly as: {
     readonly status: 400 | 401 | 403 | 404 | 405 | 413 | 429 | 503
-    /** A stable part of the interface. */
+    /** Part of the stable interface. */
     readonly code: string
     readonly siteverify: SiteverifyCode
     readonly kind: RefusalKind
   }
-  /** For whoever sent the request. */
   readonly message: string
-  /** For /siteverify, where `message` names the header or fields of /verify-token. */
+  /** If `message` names the header or fields of /verify-token. */
   readonly siteverifyMessage?: string
-  /** /siteverify keeps this status instead of 200, because the refusal is no verdict on a token. */
+  /** /siteverify keeps this status, not 200: it is no verdict on a token. */
   readonly keepsStatus?: true
-  /** For the operator: what the reason means, and what helps. */
+  /** For the operator. */
   readonly meaning: string
   readonly advice: string | undefined
 }
 
-/**
- * Each kind has its own log quota, so a flood of one hides no other. `routine` means a broken client, not an attack, and is
- * logged at level debug.
- */
+/** Each has its own log quota, so a flood of one hides no other. `routine` is a broken client, no attack: level debug. */
 export type RefusalKind =
   | 'limits'
   | 'sites'
@@ -41,7 +36,7 @@ export type RefusalKind =
   | 'outages'
   | 'routine'
 
-/** Shared by reasons that a client must not tell apart. */
+/** Shared by reasons that clients must not tell apart. */
 const INVALID_NONCE = 'The nonce was not issued for this site.'
 const INVALID_API_KEY =
   'The API key is missing or not valid. Send the header Authorization: Bearer <API key>.'
@@ -383,11 +378,10 @@ export const OUTCOMES = Object.fromEntries(
 
 export interface Refusal {
   readonly reason: Reason
-  /** The limit that refused. */
   readonly policy?: Policy
-  /** Names the wrong field; replaces the table's message. */
+  /** Replaces the table's message. */
   readonly detail?: string
   readonly field?: string
-  /** For the log: the address that the backend expected, and the visitor's. */
+  /** For the log. */
   readonly mismatch?: { readonly expected: Address; readonly visitor: Address }
 }

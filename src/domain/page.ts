@@ -2,15 +2,14 @@
  * What a token says about its visitor's page: the host, and the texts `action` and `cdata` that the page gave the widget.
  * /siteverify returns them, so a backend can refuse a token from another page or made for another purpose.
  *
- * As text, each part that is present has a line (no part has a line break): a letter, then the part.
+ * A line for each part that is present: a letter, then the part.
  *
  *   hshop.example
  *   alogin
  *   cbasket-17
  *
- * The host is stored by name, not by its number in the site's list of origins: the list may change before the token is
- * redeemed, and patterns or an empty list have no numbers. With one exact origin the token needs no host. A long name is stored
- * as a hash, to keep tokens short; the list resolves the hash, unless only a pattern allowed the host.
+ * With one exact origin the token needs no host. A long name is stored as a hash, to keep tokens short; the list of origins
+ * resolves it, unless only a pattern allowed the host.
  */
 
 import { hash } from 'node:crypto'
@@ -18,25 +17,24 @@ import type { Solution } from '../protocol/wire.ts'
 import { hostnameOf, type OriginList } from './origin.ts'
 
 export interface Page {
-  /** A host name, or `#` and its hash. */
+  /** A name, or `#` and its hash. */
   readonly host?: string | undefined
   readonly action?: string | undefined
   readonly cdata?: string | undefined
 }
 
-/** With its letter 48 bytes, or 64 characters of a token. */
+/** With its letter 48 bytes, 64 characters of a token. */
 const HOST_CHARACTERS_MAX = 47
 const HASH_CHARACTERS = 16
 
 export const ACTION_CHARACTERS_MAX = 100
 export const CDATA_CHARACTERS_MAX = 255
-/** With all three parts. */
+/** With letters and line breaks. */
 export const PAGE_BYTES_MAX = 3 + HOST_CHARACTERS_MAX + ACTION_CHARACTERS_MAX + CDATA_CHARACTERS_MAX + 2
 
 /**
- * undefined if the token needs nothing.
- *
- * @param origin the Origin header, already allowed by `origins`; empty if absent
+ * @param origin already allowed by `origins`; empty if absent
+ * @returns undefined if the token needs none
  */
 export function pageOf({ action, cdata }: Solution, origin: string, origins: OriginList): Page | undefined {
   const hostname = origins.onlyHostname === undefined ? hostnameOf(origin) : undefined
@@ -50,7 +48,6 @@ function boundHost(hostname: string): string {
   return `#${hash('sha256', hostname, 'base64url').slice(0, HASH_CHARACTERS)}`
 }
 
-/** undefined if the token does not say. */
 export function pageHostname(page: Page | undefined, origins: OriginList): string | undefined {
   const host = page?.host
   if (host === undefined) return origins.onlyHostname
@@ -59,12 +56,12 @@ export function pageHostname(page: Page | undefined, origins: OriginList): strin
 
 const LETTERS = { h: 'host', a: 'action', c: 'cdata' } as const
 
-/** Caches for pages with nothing but a host, which most are. Saves 1 us per token. */
+/** Most pages have nothing but a host; caching those saves 1 us per token. */
 const REMEMBERED_MAX = 1000
 const texts = new Map<string, string>()
 const pages = new Map<string, Page>()
 
-/** The text above, in base64url. */
+/** The lines above, in base64url. */
 export function pageText(page: Page): string {
   const { host = '', action, cdata } = page
   const isHostAlone = action === undefined && cdata === undefined
@@ -76,7 +73,6 @@ export function pageText(page: Page): string {
   })
 }
 
-/** @param text from `pageText` */
 export function readPage(text: string): Page {
   const isShort = text.length <= ((1 + HOST_CHARACTERS_MAX) * 4) / 3
   return remembered(pages, isShort ? text : undefined, () => {
@@ -85,7 +81,6 @@ export function readPage(text: string): Page {
   })
 }
 
-/** @param key undefined: not cached */
 function remembered<Value>(cache: Map<string, Value>, key: string | undefined, make: () => Value): Value {
   const found = key === undefined ? undefined : cache.get(key)
   if (found !== undefined) return found

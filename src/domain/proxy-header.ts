@@ -1,6 +1,6 @@
 /**
- * Parses the PROXY protocol header, with which a proxy sends the client's address ahead of the connection's first byte
- * (https://www.haproxy.org/download/2.6/doc/proxy-protocol.txt). Version 2; version 1 is for proxies without it:
+ * The PROXY protocol header: a proxy sends its client's address ahead of the connection's first byte
+ * (https://www.haproxy.org/download/2.6/doc/proxy-protocol.txt). Version 1 is a line of text, for proxies without version 2:
  *
  *   0            12            13                  14         16
  *   | signature  | 2 | command | family | transport | length   | source, destination, ports, extensions |
@@ -13,7 +13,6 @@ type ProxyHeader =
   | { readonly status: 'wrong'; readonly why: string }
   | {
       readonly status: 'complete'
-      /** Of the header; the client's bytes follow. */
       readonly bytes: number
       /** undefined for the proxy's own connection (a health check), or a client without an IP address. */
       readonly source: Address | undefined
@@ -25,7 +24,7 @@ const FIXED_BYTES = 16
 const BYTES_MAX = 16_384
 
 const [LOCAL, PROXY] = [0x20, 0x21]
-/** By family: bytes of one address, and of both with ports. Unix sockets have no IP address. */
+/** By family: bytes of an address, and of both with ports. Unix sockets have no IP address. */
 const FAMILIES: readonly { readonly addressBytes: number; readonly bytes: number }[] = [
   { addressBytes: 0, bytes: 0 },
   { addressBytes: 4, bytes: 12 },
@@ -40,14 +39,13 @@ const V1_LINE = /^PROXY (?:UNKNOWN(?: [ -~]*)?|(TCP4|TCP6) ([0-9a-fA-F.:]+) [0-9
 
 const INCOMPLETE: ProxyHeader = { status: 'incomplete' }
 
-/** @param bytes what has arrived of a connection */
+/** @param bytes what has arrived so far */
 export function readProxyHeader(bytes: Buffer): ProxyHeader {
   if (startsLike(bytes, SIGNATURE)) return bytes.length < FIXED_BYTES ? INCOMPLETE : readV2(bytes)
   if (startsLike(bytes, V1_START)) return readV1(bytes)
   return wrong('the connection does not start with a PROXY protocol header')
 }
 
-/** Compares as far as both go. */
 function startsLike(bytes: Buffer, start: Buffer): boolean {
   const length = Math.min(bytes.length, start.length)
   return bytes.compare(start, 0, length, 0, length) === 0

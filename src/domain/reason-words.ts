@@ -1,12 +1,9 @@
-/**
- * Words for operators, besides those of refusals (outcome.ts): why verifications fail and what limits count. `powgate explain`
- * and the dashboard's page show them.
- */
+/** Words for operators, in `powgate explain` and on the dashboard; those of refusals are in outcome.ts. */
 
 import { ENDPOINT_NAMES, ENDPOINTS, LIMITS } from './endpoint.ts'
 import type { JudgementReason } from './score.ts'
 
-/** `meaning`, then what else it can be, or what helps. */
+/** `advice`: what else it can be, or what helps. */
 export interface ReasonWords {
   readonly meaning: string
   readonly advice?: string | undefined
@@ -16,7 +13,7 @@ export function textOf({ meaning, advice }: ReasonWords): string {
   return advice === undefined ? meaning : `${meaning} ${advice}`
 }
 
-/** Why a store is away: a metric's label `cause`, and the dashboard's words for it. */
+/** Why a store is away: a metric's label `cause`, and the dashboard's words. */
 export const STORE_CAUSES = {
   auth: 'it refuses the user or the password',
   name: 'its name is not found',
@@ -83,7 +80,6 @@ const OF_VISITORS =
 const OF_BACKENDS =
   'A backend with more visitors than that needs a higher one: powgate site update SITE_KEY --limit-redeem N.'
 
-/** undefined if the endpoint has no such limit. */
 export function limitWords(endpoint: string, policy: string): ReasonWords | undefined {
   const name = ENDPOINT_NAMES.find(name => name === endpoint)
   const found = name && ENDPOINTS[name].limits.find(limit => limit.policy === policy)

@@ -1,11 +1,11 @@
 /**
- * The confidence score: 1 is a person, 0 a bot. It starts at 1, and each signal subtracts its weight. What a client claims can
- * lower the score, never raise it. Reasons go to logs and metrics, never to the browser. Pure functions.
+ * The confidence score: 1 is a person, 0 a bot. Each signal subtracts its weight. What a client claims can lower the score,
+ * never raise it. Reasons go to logs and metrics, never to the browser.
  */
 
 import type { Environment } from '../protocol/wire.ts'
 
-/** Defaults; a site can set its own. docs/reference/limits.md has the same table. */
+/** Defaults; docs/reference/limits.md#score says what each means. */
 export const SCORE_WEIGHTS = {
   webdriver: 0.6,
   chromeAbsent: 0.15,
@@ -14,17 +14,12 @@ export const SCORE_WEIGHTS = {
   notificationDenied: 0.05,
   zeroScreen: 0.3,
   noLanguages: 0.3,
-  /** No `environment` in the solution. */
   environmentMissing: 0.2,
-  /** The claimed `solveTimeMs` exceeds the time since the challenge. */
   solveTimeImpossible: 0.2,
-  /**
-   * Many addresses sent the fingerprint within minutes. `fingerprintSpread` needs a second reason beside it, otherwise it
-   * counts as reused.
-   */
+  /** `fingerprintSpread` counts as reused without a second reason. */
   fingerprintReused: 0.15,
   fingerprintSpread: 0.35,
-  /** Per failed verification of the address in the last minute, up to six. */
+  /** Per failed verification in the last minute, up to six. */
   recentFailure: 0.05,
 } as const
 
@@ -33,23 +28,18 @@ export type ScoreReason = keyof typeof SCORE_WEIGHTS
 /** Why a solution failed or scored below 1. */
 export type JudgementReason = ScoreReason | 'ip-blocked' | 'ip-not-allowed' | 'proof-wrong' | 'test-key'
 
-/** 0 to 1 each. */
 export type ScoreWeights = Readonly<Record<ScoreReason, number>>
 
 export const SCORE_REASONS = Object.keys(SCORE_WEIGHTS) as readonly ScoreReason[]
 
 export interface ScoreSignals {
   readonly environment: Environment | undefined
-  /** As the client claims. */
+  /** As claimed. */
   readonly solveTimeMs: number | undefined
-  /**
-   * From the challenge's issue to its solution, by server time. Below 0 if the issuing host's clock is ahead: the time taken is
-   * then unknown and lowers no score.
-   */
+  /** From challenge to solution, by the hosts' clocks. Below 0 if the issuer's is ahead, and then lowers no score. */
   readonly elapsedMs: number
-  /** Bits; for logs only. */
   readonly difficulty: number
-  /** Estimate for this site in the last minutes. */
+  /** Estimate for this site. */
   readonly fingerprintAddresses: number
   /** In the last minute. */
   readonly addressFailures: number
@@ -61,7 +51,6 @@ export interface Score {
   readonly reasons: readonly ScoreReason[]
 }
 
-/** A browser without suspicious signals. */
 export const PLAIN_ENVIRONMENT: Required<Environment> = {
   webdriver: false,
   chromeAbsent: false,
@@ -74,22 +63,18 @@ export const PLAIN_ENVIRONMENT: Required<Environment> = {
 
 const ENVIRONMENT_FLAGS = Object.keys(PLAIN_ENVIRONMENT) as readonly (keyof Environment)[]
 
-/**
- * More than three in a thousand honest browsers set each of these flags, for unrelated reasons (test/domain/personas.test.ts),
- * so one alone proves nothing. Headless browsers set several.
- */
+/** More than three in a thousand honest browsers set each (test/domain/personas.test.ts), so one alone proves nothing. */
 const COMMON_FLAGS: readonly string[] = ['chromeAbsent', 'swiftShader', 'noPlugins', 'notificationDenied']
 
-/** Allowed difference between claimed and measured time: clocks are coarse. */
+/** Clocks are coarse. */
 const SOLVE_TIME_SLACK_MS = 50
-/** Common devices share a fingerprint, so a few addresses prove nothing. */
+/** Common devices share one. */
 const FINGERPRINT_REUSED_ADDRESSES = 32
 const FINGERPRINT_SPREAD_ADDRESSES = 256
 const RECENT_FAILURES_MAX = 6
 
 const NO_REASONS: readonly ScoreReason[] = []
 
-/** A signal with weight 0 is no reason. */
 export function scoreOf(signals: ScoreSignals, weights: ScoreWeights = SCORE_WEIGHTS): Score {
   const signs = reasonsOf(signals, weights)
   if (signs.length === 0) return { score: 1, reasons: signs }
@@ -108,7 +93,7 @@ export function suspiciousFlags(environment: Environment): readonly (keyof Envir
   return ENVIRONMENT_FLAGS.filter(name => environment[name] === true)
 }
 
-/** Makes no list for most visitors, who have no reasons. */
+/** Most visitors have none, and get no new list. */
 function reasonsOf(signals: ScoreSignals, weights: ScoreWeights): readonly ScoreReason[] {
   let reasons = environmentReasons(signals.environment, weights)
   const { elapsedMs, solveTimeMs } = signals
@@ -117,7 +102,7 @@ function reasonsOf(signals: ScoreSignals, weights: ScoreWeights): readonly Score
   }
   if (signals.addressFailures > 0) reasons = [...reasons, 'recentFailure']
   if (signals.fingerprintAddresses < FINGERPRINT_REUSED_ADDRESSES) return reasons
-  // Anybody can send a popular phone's fingerprint from many addresses, so alone it takes nobody below a threshold of 0.7.
+  // Anybody can send a popular phone's fingerprint from many addresses: alone it takes nobody below 0.7.
   const isSpread = signals.fingerprintAddresses >= FINGERPRINT_SPREAD_ADDRESSES && reasons.length > 0
   return [...reasons, isSpread ? 'fingerprintSpread' : 'fingerprintReused']
 }

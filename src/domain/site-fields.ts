@@ -1,7 +1,6 @@
 /**
- * A site's settings: one line of `SiteSettings` and one row of this table each. The row gives the schema of a sites file, the
- * flags with their help, and the lines of `site show`, the audit log and docs/reference/sites.md, in this order. Workers see a
- * change within two seconds, without a restart.
+ * A site's settings: a line of `SiteSettings` and a row of this table each. From the row follow the schema of sites files, the
+ * flags with their help, and the lines of `site show`, the audit log and docs/reference/sites.md, in this order.
  */
 
 import { DIFFICULTY_MAX, DIFFICULTY_MIN } from '../protocol/proof.ts'
@@ -22,7 +21,6 @@ import {
 import { SCORE_REASONS, SCORE_WEIGHTS, type ScoreReason } from './score.ts'
 import { baseOf } from './solve-time.ts'
 
-/** What an operator can change. */
 export interface SiteSettings {
   name: string
   active: boolean
@@ -41,7 +39,7 @@ export interface SiteSettings {
   scoreWeights?: { [Signal in ScoreReason]?: number }
 }
 
-/** Every field needs a row, and every row a field, or this does not compile. */
+/** Every field needs a row and every row a field, or this does not compile. */
 type Group = 'difficulty' | 'ipRules' | 'limits' | 'known' | 'failOpen' | 'scoreWeights'
 type PartOf<Name extends Group> = `${Name}.${keyof NonNullable<SiteSettings[Name]> & string}`
 type FieldName = Exclude<keyof SiteSettings, Group> | { [Name in Group]: PartOf<Name> }[Group]
@@ -49,27 +47,26 @@ type FieldName = Exclude<keyof SiteSettings, Group> | { [Name in Group]: PartOf<
 interface Row {
   readonly kind: Kind<unknown>
   readonly about: string
-  /** The value if a site sets none. Without a fallback, its record lacks the field. */
+  /** Without one, the record of a site that sets nothing lacks the field. */
   readonly fallback?: unknown
-  /** What holds if a site sets nothing, where no fallback tells. */
+  /** What holds without a fallback. */
   readonly otherwise?: string
   readonly isRequired?: true
   /** Other plans keep the value, without effect. */
   readonly plan?: 'pro'
   /** Fields may share one: `--weight webdriver=1`. */
   readonly flag?: string
-  /** Sets a field that has no flag. */
+  /** Sets a field without a flag. */
   readonly command?: string
-  /** Sets a boolean to false. */
+  /** The flag for false. */
   readonly off?: string
-  /** Takes the value away. */
+  /** The flag for no value. */
   readonly clear?: string
 }
 
 export const BITS = integer('BITS', DIFFICULTY_MIN, DIFFICULTY_MAX)
 /** From 16 bits on slow devices to where visitors would leave. */
 const SOLVE_MS = integer('MS', 20, 10_000)
-/** As in the service's own settings. */
 const PER_MINUTE = integer('N', 1, 1_000_000)
 const SHARE = number('N', 0, 1)
 const RANGES = listOf('CIDR', CIDR, 'a list of IP addresses and CIDRs')
@@ -92,10 +89,9 @@ const FAIL_OPEN: Row = {
   clear: 'no-fail-policy',
 }
 
-/** What is asked of a browser. The rest costs nobody any score. */
+/** What the widget reads of a browser; the rest lowers no score. */
 export const SIGNALS = ['none', 'flags', 'all'] as const
 
-/** `group.field` is in an object of its own in the record. */
 const SITE_FIELDS: Readonly<Record<FieldName, Row>> = {
   name: {
     kind: textOf('NAME', NAME, NAME_CHARACTERS_MAX),
@@ -207,7 +203,6 @@ function weight(signal: ScoreReason): Row {
 }
 
 export interface SiteField extends Row {
-  /** In files, the audit log and `site show`. */
   readonly name: string
   readonly path: readonly [name: string, part?: string]
 }
@@ -223,7 +218,7 @@ export function valueIn(settings: object, { path: [name, part] }: SiteField): un
   return part === undefined ? value : (value as Tree | undefined)?.[part]
 }
 
-/** @param value undefined removes it; `completed` then brings the fallback back */
+/** @param value undefined removes it: `completed` brings the fallback back */
 export function withValue<Settings extends object>(
   settings: Settings,
   { path: [name, part] }: Pick<SiteField, 'path'>,
@@ -233,7 +228,7 @@ export function withValue<Settings extends object>(
   return { ...settings, [name]: part === undefined ? value : { ...group, [part]: value } }
 }
 
-/** In the table's order, with fallbacks. Texts are trimmed, and once in a list. */
+/** In the table's order, with fallbacks; trims texts, and lists lose duplicates. */
 export function completed(given: Partial<SiteSettings> & { readonly name: string }): SiteSettings {
   let settings = {} as SiteSettings
   for (const field of FIELDS) {
@@ -248,12 +243,11 @@ export function completed(given: Partial<SiteSettings> & { readonly name: string
   return settings
 }
 
-/** Not settings. */
 const ABOUT_THE_RECORD = ['siteKey', 'createdAt', 'updatedAt', 'raise', 'deletedAt']
 const KNOWN = new Set([...ABOUT_THE_RECORD, ...FIELDS.map(({ name }) => name)])
 const GROUPS = new Set(FIELDS.filter(({ path }) => path.length > 1).map(({ path }) => path[0]))
 
-/** From a later version of powgate: kept, without effect. */
+/** Fields of a later version of powgate: kept, without effect. */
 export function laterFields(record: object): ReadonlyMap<string, unknown> {
   const named = Object.entries(record).flatMap(([name, value]) =>
     GROUPS.has(name)
@@ -270,7 +264,6 @@ export function withLater(settings: SiteSettings, later: ReadonlyMap<string, unk
   return all
 }
 
-/** Kept for another plan. */
 export function isAsleep({ plan }: SiteField, present: SiteSettings['plan']): boolean {
   return plan !== undefined && plan !== present
 }
@@ -281,7 +274,6 @@ export function inEffect(settings: SiteSettings): SiteSettings {
   return completed(asleep.reduce((rest, field) => withValue(rest, field, undefined), settings))
 }
 
-/** undefined for a field that must be set. */
 export function defaultText({ fallback, otherwise }: Row): string | undefined {
   return otherwise ?? (fallback === undefined ? undefined : String(fallback))
 }

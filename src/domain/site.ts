@@ -1,4 +1,4 @@
-/** Sites and API keys: a customer's configuration, and the formats of the keys. */
+/** Sites and API keys, and the formats of the keys. */
 
 import { createHash, hash } from 'node:crypto'
 import { AddressSet } from './address.ts'
@@ -9,49 +9,46 @@ import { OriginList, publicSuffixOf } from './origin.ts'
 import { SCORE_WEIGHTS, type ScoreWeights } from './score.ts'
 import { completed, inEffect, laterFields, type SiteSettings, withLater } from './site-fields.ts'
 
-/** As stored; times are Unix milliseconds. */
+/** As stored. Times are Unix milliseconds. */
 export interface SiteRecord extends SiteSettings {
   siteKey: string
   createdAt: number
-  /** Grows with every change, even if a host's clock is behind: the later of two copies is the valid one. */
+  /** Grows with every change, even if the clock is behind. */
   updatedAt: number
-  /** From `site raise`: bits above the base until a time. Not a setting, so never in a file of sites. */
+  /** From `site raise`: bits above the base. Not a setting, so in no file of sites. */
   raise?: { readonly bits: number; readonly until: number }
-  /** What is left of a deleted site refuses its requests, and keeps its key from being made again. */
+  /** A deleted site refuses its requests, and its key is never made again. */
   deletedAt?: number
 }
 
-/** As stored, without the secret; times are Unix milliseconds. */
+/** As stored, without the secret. */
 export interface ApiKeyRecord {
-  /** 8 base62 characters. */
   id: string
   siteKey: string
-  /** For people. */
   name?: string
-  /** Of the whole key, in hexadecimal. A key has 256 random bits, so it needs no slow hash. */
+  /** Of the whole key, in hexadecimal. Its 256 random bits need no slow hash. */
   secretSha256: string
   createdAt: number
-  /** Refused from this time on; null or absent: never. */
+  /** Refused from then on; null or absent: never. */
   expiresAt?: number | null
   /** null while valid. */
   revokedAt: number | null
-  /** As for a site; absent until the first change. */
+  /** As a site's; absent until the first change. */
   updatedAt?: number
-  /** When its site was deleted. */
+  /** Set when its site was deleted. */
   deletedAt?: number
 }
 
-/** The copy with the higher revision is valid; the other comes from an older state of the store. */
+/** Of two copies the higher revision is valid: the other is from an older state of the store. */
 export function revisionOf({ updatedAt, createdAt }: { updatedAt?: number; createdAt: number }): number {
   return updatedAt ?? createdAt
 }
 
-/** Revision for a change that is made now. */
 export function nextRevision(before: { updatedAt?: number; createdAt: number }, nowMs: number): number {
   return Math.max(nowMs, revisionOf(before) + 1)
 }
 
-/** What a worker holds, even if the store has lost it. Without the published test keys. */
+/** What a worker holds, even if the store lost it. */
 export interface CachedRecords {
   readonly sites: readonly SiteRecord[]
   readonly apiKeys: readonly ApiKeyRecord[]
@@ -59,23 +56,20 @@ export interface CachedRecords {
 
 export type TestOutcome = 'passes' | 'fails' | 'used'
 
-/** A site as a worker uses it, with values computed once. */
+/** As a worker uses it, computed once. */
 export interface Site {
-  /** With defaults, and without what its plan lacks. */
+  /** With defaults, without what its plan lacks. */
   readonly record: SiteRecord
-  /** First 10 bytes of SHA-256(site key), as one-byte characters: the site's id inside tokens. */
+  /** Names the site in tokens: first 10 bytes of SHA-256(site key), as one-byte characters. */
   readonly tag: string
-  /** 21 bits of that hash, never 0: the site's id inside an address's record (address-log.ts). */
+  /** Names it in an address's record (address-log.ts): 21 bits of that hash, never 0. */
   readonly logTag: number
   readonly origins: OriginList
-  /** Addresses of known networks. */
   readonly known: AddressSet
   readonly ipRules: { readonly allow: AddressSet; readonly block: AddressSet } | undefined
-  /** The default table, or a copy with the site's own weights. */
+  /** The default table itself, or a copy with the site's own. */
   readonly scoreWeights: ScoreWeights
-  /** From `meterNames`. */
   readonly meterNames: readonly string[]
-  /** Only for a test site. */
   readonly test: TestOutcome | undefined
 }
 
@@ -103,7 +97,6 @@ export function compileSite(stored: SiteRecord): Site {
 /** A carrier has a /32. */
 const KNOWN_V6_BYTES = 4
 
-/** Settings that work but may be a mistake. */
 export function siteWarnings(site: SiteRecord): string[] {
   const { known, origins } = completed(site)
   const wide = known.networks.filter(range => isWide(range, KNOWN_V6_BYTES))
@@ -120,12 +113,11 @@ export function siteWarnings(site: SiteRecord): string[] {
   ].map(text => `site ${site.siteKey}: ${text}`)
 }
 
-/** Bits of a raise that is still running; expires by itself. */
 export function raisedBits({ raise }: SiteRecord, nowMs: number): number {
   return raise !== undefined && nowMs < raise.until ? raise.bits : 0
 }
 
-/** Why a site refuses whatever a page sends; undefined if it does not. */
+/** Why a site refuses a page's request. */
 export function siteRefusal(
   site: Site | null,
   origin: string,
@@ -142,7 +134,7 @@ export function isExpired(key: ApiKeyRecord, now: number): boolean {
   return (key.expiresAt ?? Number.POSITIVE_INFINITY) <= now
 }
 
-/** As texts, for /openapi.json. */
+/** Texts, for /openapi.json. */
 export const SITE_KEY_PATTERN = '^site_[0-9A-Za-z]{22}$'
 export const API_KEY_PATTERN = '^sk_([0-9A-Za-z]{8})_[A-Za-z0-9_-]{43}$'
 
@@ -153,7 +145,6 @@ export function isSiteKey(text: string): boolean {
   return SITE_KEY.test(text)
 }
 
-/** undefined if the text is no API key. */
 export function apiKeyId(text: string): string | undefined {
   return API_KEY.exec(text)?.[1]
 }
@@ -169,24 +160,23 @@ export function apiKeyRecord(
   return { id: apiKeyId(apiKey)!, ...about, secretSha256: apiKeySha256(apiKey), revokedAt: null }
 }
 
-/** Compares in constant time. */
 export function isApiKeyOf(record: ApiKeyRecord, key: string): boolean {
   return equalInConstantTime(apiKeySha256(key), record.secretSha256, 64)
 }
 
-/** @param random at least 64 random bytes */
+/** @param random at least 64 bytes */
 export function newSiteKey(random: Uint8Array): string {
   return `site_${base62(random, 22)}`
 }
 
-/** @param random at least 96 random bytes: 32 for the secret, the rest for the id */
+/** @param random at least 96 bytes: 32 for the secret, the rest for the id */
 export function newApiKey(random: Uint8Array): string {
   const secret = Buffer.from(random.subarray(0, 32)).toString('base64url')
   return `sk_${base62(random.subarray(32), 8)}_${secret}`
 }
 
 const BASE62 = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz'
-/** Larger bytes are skipped, because they would favour the alphabet's first characters. */
+/** Larger bytes would favour the first characters. */
 const BASE62_UNBIASED = 256 - (256 % 62)
 
 function base62(random: Uint8Array, length: number): string {
@@ -195,7 +185,7 @@ function base62(random: Uint8Array, length: number): string {
     if (text.length === length) break
     if (byte < BASE62_UNBIASED) text += BASE62[byte % 62]
   }
-  // With twice the bytes needed: once in about 10^15 keys.
+  // Once in about 10^15 keys, with twice the bytes needed.
   if (text.length < length) throw new RangeError('not enough random bytes for a key')
   return text
 }

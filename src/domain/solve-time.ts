@@ -1,38 +1,33 @@
 /**
- * For a site that sets a time instead of bits: the base with which 95 of 100 visitors wait for the solver at most that long on
- * a quiet day, computed from the device table below.
+ * For a site that sets a time instead of bits: the base with which 95 % of visitors wait for the solver at most that long on a
+ * quiet day, by the device table below. docs/evidence/effect.md#a-time-instead-of-bits has the formula.
  *
- * With mean work W, a device of h hashes a second is still solving after t seconds with probability e^(-t h / W). Averaged over
- * the table, that is 0.05 if W is 1.835 million hashes per second of t (test/domain/solve-time.test.ts).
- *
- * This base b has fractions of a bit, but a challenge needs whole bits: it gets floor(b), or one more with probability 2^(b -
- * floor(b)) - 1, so that the mean work is 2^b. A keyed hash of site, address and minute decides, so asking again within the
- * minute, at any worker or host, gives the same answer.
+ * This base b is fractional, a challenge has whole bits: floor(b), or one more with probability 2^(b - floor(b)) - 1, so the
+ * mean work is 2^b. A keyed hash of site, address and minute decides, so asking again within the minute, anywhere, gives the
+ * same answer.
  */
 
 import { writeText } from './bytes.ts'
 import type { DifficultyBounds } from './difficulty.ts'
 import type { Hmac } from './keyring.ts'
 
+/** test/domain/solve-time.test.ts compares it with the table. */
 const WORK_A_SECOND = 1.835e6
-/** Steps per bit. */
 const BASE_STEPS = 256
 const MINUTE_MS = 60_000
 
-/** No phone was measured with this solver. */
 export interface DeviceClass {
   readonly name: string
-  /** Of all visitors. */
   readonly share: number
-  /** Million SHA-256 hashes a second, in WebAssembly on all threads. */
+  /** Million SHA-256 hashes a second, WebAssembly on all threads. */
   readonly medianMhs: number
-  /** Standard deviation of the logarithm of the speed. */
+  /** Standard deviation of the speed's logarithm. */
   readonly sigma: number
 }
 
 /**
- * Estimates of November 2026, from the public tables of Cap (docs/guide/benchmark.md), pow-buster (README) and mCaptcha's
- * survey. `npm run bench:effect` uses them too.
+ * Estimates of November 2026, also for `npm run bench:effect`, from the tables of Cap (docs/guide/benchmark.md), pow-buster
+ * (README) and mCaptcha's survey; no phone was measured with this solver.
  */
 export const DEVICE_CLASSES: readonly DeviceClass[] = [
   { name: 'low phone', share: 0.12, medianMhs: 2.5, sigma: 0.5 },
@@ -43,7 +38,7 @@ export const DEVICE_CLASSES: readonly DeviceClass[] = [
   { name: 'no WebAssembly', share: 0.02, medianMhs: 0.8, sigma: 0.6 },
 ]
 
-/** @returns fractional bits within the bounds */
+/** Fractional bits. */
 export function baseOf({ solveMs, min, max }: { solveMs: number; min: number; max: number }): number {
   const bits = Math.log2(WORK_A_SECOND * (solveMs / 1000))
   return Math.max(min, Math.min(max, Math.round(bits * BASE_STEPS) / BASE_STEPS))
@@ -56,9 +51,7 @@ export function wholeBits(base: number, draw: number): number {
 }
 
 /**
- * The same within a minute.
- *
- * @param mac signs nothing else but ASCII texts
+ * @param mac that signs only ASCII texts
  * @param addressKey from `AddressTags.keyOf`
  * @returns evenly distributed, 0 to 1
  */
@@ -71,24 +64,22 @@ export function drawOf(mac: Hmac, siteKey: string, addressKey: string, nowMs: nu
   return draw
 }
 
-/** `solveMs` replaces the base. */
 interface SiteBounds extends DifficultyBounds {
   readonly solveMs?: number
 }
 
-/** For one challenge; the base is whole bits. */
+/** For one challenge: the base is whole. */
 export interface ChallengeBounds extends DifficultyBounds {
   /** The raise's part of the base. */
   readonly raise?: number
-  /** If the site sets a time: that time, and the fractional base. */
+  /** The site's time, and its fractional base. */
   readonly solveMs?: number | undefined
   readonly exactBase?: number
 }
 
 /**
- * A raise lifts the base, up to the maximum.
- *
  * @param issuedAtMs its minute decides how a fractional base is rounded
+ * @param raisedBits added up to the maximum
  */
 export function boundsOf(
   mac: Hmac,

@@ -1,4 +1,4 @@
-/** Why a file or a connection failed, in words of ours: those of Node.js have codes, calls and paths that repeat the line's. */
+/** Why a file or connection failed: Node.js' words have codes, calls and paths that the line tells already. */
 
 const WORDS: Readonly<Record<string, string>> = {
   ENOENT: 'it does not exist',

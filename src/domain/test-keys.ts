@@ -1,6 +1,6 @@
 /**
- * Published keys for testing an integration, each with a fixed outcome. They are in no store: with POWGATE_TEST_KEYS=on,
- * workers accept them besides the stored keys (store/site-directory.ts).
+ * Published keys for testing an integration, each with a fixed outcome. No store has them: with POWGATE_TEST_KEYS=on workers
+ * accept them too (store/site-directory.ts).
  */
 
 import {
@@ -14,7 +14,6 @@ import {
 
 interface TestKeys {
   readonly siteKey: string
-  /** Published, so no secret. */
   readonly apiKey: string
 }
 
@@ -33,7 +32,7 @@ export const TEST_KEYS: Readonly<Record<TestOutcome, TestKeys>> = {
   },
 }
 
-/** The lowest, so that tests need not wait. */
+/** The lowest, so tests need not wait. */
 const DIFFICULTY = 16
 
 /** Allows every origin. */
@@ -50,7 +49,6 @@ export function testSite(outcome: TestOutcome): Site {
   return { ...site, test: outcome }
 }
 
-/** Of the test site with the same outcome. */
 export function testApiKey(outcome: TestOutcome): ApiKeyRecord {
   const { siteKey, apiKey } = TEST_KEYS[outcome]
   return apiKeyRecord(apiKey, { siteKey, createdAt: 0 })

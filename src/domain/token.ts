@@ -1,29 +1,26 @@
 /**
- * Verification tokens, which tell a backend that a visitor solved a challenge:
+ * Verification tokens tell a backend that a visitor solved a challenge. docs/architecture.md#decisions says why claims are
+ * encrypted and lifetimes are inside.
  *
  *   <issuedAtMs>|<nonce>|<counter>|<claims>|<hmac>
  *        13         32     1..16    48 ..     43      characters
  *
- *   claims  base64url of 36 bytes: version and key id (4 bits each) and lifetimes (3 bytes, see below) in the clear, then
- *           32 encrypted bytes:
+ *   claims  base64url of 36 bytes: version and key id (4 bits each) and lifetimes (3) in the clear, then 32 encrypted bytes:
  *             site tag 10 | visitor address 16 | score 2 (thousandths) | store epoch 4
- *           Version 4 alone adds, in the clear because the browser knows it, base64url of the page (page.ts).
+ *           Version 4 adds, in the clear because the browser knows it, base64url of the page (page.ts).
  *   hmac    base64url of HMAC-SHA256(token key, every byte before this field): encrypt-then-MAC. Needs HMAC's two hashes,
  *           because the whole result is shown.
  *
- * The claims are encrypted because a readable score would tell bot authors what works. The key stream is SHA-256(claims key
- * block ++ "<issuedAtMs>|<nonce>|<counter>") (`Hmac.innerHash`). It needs no random part: only two workers that fail open can
- * mint two tokens of one such text, for one nonce in one millisecond, and comparing them shows only how much that visitor's two
- * scores differ.
+ * The key stream is SHA-256(claims key block ++ "<issuedAtMs>|<nonce>|<counter>") (`Hmac.innerHash`), without a random part:
+ * only two workers that fail open can use it twice, for one nonce in one millisecond, which shows no more than how far that
+ * visitor's two scores differ.
  *
  * Every field has a fixed width, one canonical spelling (the counter) or ends at a `|` (the claims), so no two field lists
  * share an encoding. The HMAC is compared as text, which covers the spare bits of its last character. Tokens without a page
- * keep version 3: during a rolling upgrade, old and new hosts redeem each other's; old ones refuse version 4. A nonce's token
- * is redeemed once.
+ * keep version 3, so old and new hosts redeem each other's during a rolling upgrade.
  *
- * A token carries its lifetime (12 bits, seconds), because raising the setting would otherwise revive tokens whose redemption
- * record has expired. The 12 bits before are the challenge's minimum lifetime in seconds: until it ends, the nonce could yield
- * another token.
+ * Lifetimes are 12 bits each, in seconds: the challenge's minimum (until it ends, the nonce could yield another token), then
+ * the token's.
  */
 
 import type { Address } from './address.ts'
@@ -34,7 +31,6 @@ import type { Lifetimes } from './nonce.ts'
 import { PAGE_BYTES_MAX, type Page, pageText, readPage } from './page.ts'
 
 const VERSION = 3
-/** Of a token with a page. */
 const PAGE_VERSION = 4
 const SITE_TAG_BYTES = 10
 const ADDRESS_OFFSET = SITE_TAG_BYTES
@@ -54,7 +50,7 @@ const SHAPE = new RegExp(
 
 export interface TokenClaims {
   readonly issuedAtMs: number
-  /** As configured at issue; whole seconds below 4096. */
+  /** As set at issue; whole seconds below 4096. */
   readonly lifetimes: Lifetimes
   readonly nonce: string
   readonly counter: number
@@ -63,9 +59,8 @@ export interface TokenClaims {
   readonly address: Address
   /** 0 to 1, in thousandths. */
   readonly score: number
-  /** Of the store that will redeem the token, unsigned 32 bits. */
+  /** Of the store that redeems the token, unsigned 32 bits. */
   readonly storeEpoch: number
-  /** Version 4 only. */
   readonly page?: Page | undefined
 }
 
@@ -77,7 +72,7 @@ type TokenReading =
 const MALFORMED = { status: 'malformed' } as const
 const FORGED = { status: 'forged' } as const
 
-/** Version and key id, lifetimes, then the encrypted claims. */
+/** After version and key id. */
 const LIFETIMES_OFFSET = 1
 const CLAIMS_OFFSET = LIFETIMES_OFFSET + 3
 const LIFETIME_BITS = 12
@@ -154,7 +149,7 @@ export function readToken(keyring: Keyring, token: string): TokenReading {
   return FORGED
 }
 
-/** Whether or not the token is genuine; empty if the text has no token's form. */
+/** Even of a forged token; empty if the text has no token's form. */
 export function statedNonce(token: string): string {
   return SHAPE.exec(token)?.[2] ?? ''
 }
@@ -164,7 +159,7 @@ function tokenHmac(key: SigningKey, text: string): string {
   return key.tokenMac.sign(text.length, 'base64url')
 }
 
-/** Encrypts or decrypts `claims` in place. The key stream's message must hold the prefix. */
+/** Encrypts or decrypts `claims`; the key stream's message holds the prefix. */
 function applyKeyStream(key: SigningKey, prefixLength: number): void {
   const stream = key.tokenStream.innerHash(prefixLength)
   for (let index = 0; index < CLAIMS_BYTES; index++) claims[index]! ^= stream.charCodeAt(index)
