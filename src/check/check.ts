@@ -1,4 +1,4 @@
-/** `powgate check`: reports configuration mistakes and what the service would do, in the order of docs/go-live.md. Changes nothing. */
+/** `powgate check`: reports mistakes and what the service would do, in the order of docs/go-live.md. Changes nothing. */
 
 import { once } from 'node:events'
 import { accessSync, constants } from 'node:fs'
@@ -137,12 +137,9 @@ function describeWatching(
   }
 }
 
-/* The machine: ports, limits of the process, settings of the kernel. */
-
-/** Open files that a worker needs besides connections: for the store, logs and libraries. */
+/** For the store, logs and libraries, besides connections. */
 const FILES_MIN = 4096
 
-/** @param sites of the store; none if it cannot be used */
 async function checkMachine(
   config: Config,
   sites: readonly SiteRecord[],
@@ -173,7 +170,7 @@ async function checkPorts(
     })
 }
 
-/** Whether the port is taken by the checked service itself, which is no problem. */
+/** Whether this very service holds the port, which is no problem. */
 async function isHeld(
   place: ListenAddress,
   prefix: '' | 'POWGATE_ADMIN_',
@@ -204,7 +201,7 @@ async function isThisService(config: Config, sites: readonly SiteRecord[]): Prom
 const ASK_MS = 3000
 
 /**
- * @param proxies peers that start with a PROXY protocol header
+ * @param proxies peers that send a PROXY protocol header
  * @returns undefined unless the answer is JSON
  */
 async function ask({ host, port }: ListenAddress, path: string, headers = {}, proxies?: AddressSet) {

@@ -1,4 +1,4 @@
-/** The store's part of `powgate check`: whether it can be reached and its scripts work. */
+/** `powgate check`: whether the store can be reached, and its scripts work. */
 
 import { randomBytes } from 'node:crypto'
 import { existsSync, statfsSync } from 'node:fs'
@@ -11,25 +11,20 @@ import { createStore, openSiteStore } from '../store/open.ts'
 import type { RequestStore, SiteStore } from '../store/store.ts'
 
 export interface CheckResults {
-  /** Names and values of what the service would do. */
   readonly facts: [name: string, value: string][]
-  /** Why the service would not start or work. */
+  /** The service would not start or work. */
   readonly problems: string[]
-  /** Each with what to do. */
   readonly warnings: string[]
   readonly notes: string[]
 }
 
-/** For store calls; only the operator waits. */
+/** For store calls: only the operator waits. */
 const PATIENT_MS = 2000
-/** Enough to reach most shards of a Cluster. */
+/** Enough for most shards of a Cluster. */
 const ROUNDS = 32
 const KEPT_MS = 1000
 
-/**
- * @param isShardsSet whether settings or the store give the number of shards
- * @returns none if the store cannot be used
- */
+/** @returns none if the store cannot be used */
 export async function checkStore(
   config: Config,
   isShardsSet: boolean,
@@ -70,7 +65,7 @@ async function checkRedis(
 }
 
 async function checkEmbedded(config: Config, findings: CheckResults): Promise<readonly SiteRecord[]> {
-  // Loaded only here, because Redis does not need lmdb, which some platforms lack.
+  // Redis needs no lmdb, which some platforms lack.
   const { isStateOfThisBoot, opennessOf, prepareDataDir } = await import('../store/embedded/environment.ts')
   const { damageIn } = await import('../store/embedded/inspection.ts')
   const dataDir = resolve(config.dataDir)
@@ -134,7 +129,7 @@ async function countSites(store: SiteStore, findings: CheckResults): Promise<rea
   return sites
 }
 
-/** Runs real operations for addresses with random tags, which no visitor has. */
+/** Real operations, for random addresses that no visitor has. */
 async function tryRequests(store: RequestStore, findings: CheckResults): Promise<void> {
   const startMs = performance.now()
   for (let round = 0; round < ROUNDS; round++) await tryOne(store)

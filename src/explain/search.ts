@@ -1,4 +1,4 @@
-/** Finds one visitor's lines in logs of any size; parses only lines that contain the text, and samples. */
+/** Finds one visitor's lines in logs of any size: parses only lines with the text, and samples. */
 
 import { createReadStream, createWriteStream, fstatSync, mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -13,28 +13,25 @@ export interface Query {
   readonly text: string
   /** `id`: a request id or a bare nonce. `address`: its last visits. */
   readonly kind: 'nonce' | 'id' | 'address'
-  /** Of an address: what the log shows, unless it has whole addresses. */
+  /** All that the log shows of an address by default. */
   readonly network?: string
 }
 
-/** One parsed line. */
 export type LogRecord = Readonly<Record<string, unknown>>
 
 export interface SearchResult {
-  /** By time. */
   readonly records: readonly LogRecord[]
-  /** Found by the address's network, so lines may be of another address in it. */
+  /** Lines may be of other addresses in it. */
   readonly isOfNetwork: boolean
-  /** Lines with the text that are not powgate's JSON. */
+  /** Lines with the text that are not powgate's. */
   readonly skipped: number
-  /** More was found, but left out. */
   readonly isCut: boolean
   readonly read: Reading
 }
 
-/** Period and hosts of the logs, from sample lines. */
+/** Of the logs, by samples. */
 interface Reading {
-  /** Unix milliseconds; undefined if no line was powgate's. */
+  /** Unix milliseconds. */
   fromMs?: number
   toMs?: number
   readonly hosts: Set<string>
@@ -44,20 +41,19 @@ export const STDIN = '-'
 const STDIN_FD = 0
 
 const RECORDS_MAX = 1000
-/** The rest is left out: a proxy may give all requests the same id. */
+/** A proxy may give all requests one id. */
 const NONCES_MAX = 20
-/** Visits that a search by address returns. */
 export const VISITS = 10
 
 /**
- * All lines with the text as nonce, request id or address, and all lines with a nonce found there.
+ * Lines with the text, and lines with a nonce found there.
  *
  * @param paths files, also `.gz`, or `-` for standard input
  * @throws AdminError if one cannot be read
  */
 export async function searchLogs(paths: readonly string[], query: Query): Promise<SearchResult> {
   const hits = new Hits(query)
-  // A second pass looks for the nonces found by the first. Searching by nonce needs one.
+  // A second pass looks for the first one's nonces; a search by nonce needs none.
   const isPipe = paths.includes(STDIN) && !fstatSync(STDIN_FD).isFile()
   const kept = isPipe && query.kind !== 'nonce' ? await keepPipe() : undefined
   const sources = paths.map(path => (path === STDIN ? (kept ?? path) : path))
@@ -80,7 +76,7 @@ export async function searchLogs(paths: readonly string[], query: Query): Promis
   }
 }
 
-/** A pipe can be read only once, so it is copied to a file. */
+/** A pipe can be read only once. */
 async function keepPipe(): Promise<string> {
   let dir: string | undefined
   try {
@@ -98,7 +94,7 @@ async function keepPipe(): Promise<string> {
 
 class Hits {
   readonly #query: Query
-  /** By text, because the second pass finds the same lines again. */
+  /** By text, since the second pass finds the same lines. */
   readonly #records = new Map<string, LogRecord>()
   readonly #skipped = new Set<string>()
   readonly #read: Reading = { hosts: new Set() }
@@ -114,7 +110,7 @@ class Hits {
     const record = parseLine(line)
     const isOf = (address: string) => [record?.ip, record?.visitorIp, record?.expectedIp].includes(address)
     if (record === undefined) {
-      // A line of the service itself, such as its address when it starts, is of no visitor.
+      // The service's own lines are of no visitor.
       if (parseLine(line, 'time') === undefined) this.#skipped.add(line.slice(0, 200))
     } else if (network !== undefined && isOf(network)) {
       this.#isOfNetwork = true
@@ -135,7 +131,7 @@ class Hits {
     if (typeof hostname === 'string') this.#read.hosts.add(hostname)
   }
 
-  /** For an address, only the lines of its last visits: a visit is a nonce, or a line without one. */
+  /** Of an address: a visit is a nonce, or a line without one. */
   keepLast(): void {
     if (this.#query.kind !== 'address') return
     const lastMs = new Map<unknown, number>()
@@ -151,7 +147,6 @@ class Hits {
     if (record !== undefined && nonces.includes(String(record.nonce))) this.#add(line, record)
   }
 
-  /** Of the lines found. */
   otherNonces(): string[] {
     const nonces = new Set<string>()
     for (const { nonce } of this.#records.values()) {
@@ -182,10 +177,9 @@ class Hits {
 }
 
 /**
- * Skips the prefix or wrapper of a container runtime.
+ * Skips a container runtime's prefix or wrapper.
  *
- * @param mark a field that is wanted: `event` for lines about requests
- * @returns undefined for any other line
+ * @param mark `event`: only lines about requests
  */
 function parseLine(line: string, mark: 'event' | 'time' = 'event'): LogRecord | undefined {
   const start = line.indexOf('{')
@@ -208,7 +202,6 @@ const LINE_BYTES_MAX = 1 << 20
 const NEWLINE = 0x0a
 const SAMPLE_BYTES = 1 << 14
 
-/** @param sample gets lines from all over the log, first and last included */
 async function eachLineWith(
   path: string,
   needles: readonly string[],
@@ -246,11 +239,10 @@ function open(path: string): Readable {
       : process.stdin
   }
   const file = createReadStream(path, { highWaterMark: BLOCK_BYTES })
-  // The reading loop gets errors of both streams.
+  // The reading loop gets the errors of both.
   return path.endsWith('.gz') ? pipeline(file, createGunzip({ chunkSize: BLOCK_BYTES }), () => {}) : file
 }
 
-/** Once for each line with one of the texts. */
 function scan(block: Buffer, texts: readonly Buffer[], take: (line: string) => void): void {
   const starts = new Set<number>()
   for (const text of texts) {

@@ -1,4 +1,4 @@
-/** Tells a visitor's log lines in words. Pure. */
+/** A visitor's log lines in words. */
 
 import { nonceTerms } from '../domain/nonce.ts'
 import { OUTCOMES, type Reason } from '../domain/outcome.ts'
@@ -16,11 +16,7 @@ export interface VisitStep {
   readonly record: LogRecord
 }
 
-/**
- * Fields may be missing, because another version may have written the log.
- *
- * @param visit all lines of the visit
- */
+/** Fields may be missing: another version may have written the log. */
 export function stepOf(record: LogRecord, visit: readonly LogRecord[] = []): VisitStep {
   const { title, lines } = told(record, visit)
   const worker = number(record, 'worker')
@@ -120,7 +116,6 @@ function judgementTold(record: LogRecord, isPassed: boolean): Told {
   }
 }
 
-/** The figures behind a reason. */
 function detail(record: LogRecord, reason: string): string {
   switch (reason) {
     case 'recentFailure':
@@ -154,7 +149,7 @@ function redemptionLines(record: LogRecord): string[] {
   ]
 }
 
-/** Both addresses of a mismatch. A nonce has only its address's hash, so the challenge's line tells. */
+/** A nonce has only a hash of its address, so the challenge's line tells it. */
 function mismatchText(record: LogRecord, visit: readonly LogRecord[]): string {
   if (record.reason === 'token-other-address' && text(record, 'visitorIp') !== '')
     return `The backend expects ${text(record, 'expectedIp')}; ${text(record, 'visitorIp')} solved the challenge.`
@@ -191,7 +186,7 @@ function errorText(record: LogRecord): string {
 /** These leave the nonce unproven. */
 const FORGED: ReadonlySet<string> = new Set(['nonce-forged', 'token-forged', 'token-malformed'])
 
-/** If the log lacks the challenge: its issue time and difficulty from the nonce; undefined if that tells nothing. */
+/** What the nonce tells of a challenge that the log lacks. */
 export function missingChallenge(nonce: string, records: readonly LogRecord[]): string | undefined {
   if (!isNonceText(nonce) || records.some(({ event }) => event === 'challenge-issued')) return undefined
   if (records.every(({ reason }) => FORGED.has(String(reason)))) return undefined
@@ -219,12 +214,10 @@ function number(record: LogRecord, name: string): number | undefined {
   return typeof value === 'number' ? value : undefined
 }
 
-/** For a line. */
 function figure(record: LogRecord, name: string): string {
   return String(number(record, name) ?? '?')
 }
 
-/** Empty if absent. */
 function text(record: LogRecord, name: string): string {
   const value = record[name]
   return typeof value === 'string' ? value : ''

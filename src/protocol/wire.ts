@@ -1,6 +1,6 @@
 /** JSON bodies of the three endpoints (contract §2). */
 
-/** Response of GET /challenge. */
+/** From GET /challenge. */
 export interface Challenge {
   /** 32 lowercase hexadecimal characters. */
   nonce: string
@@ -22,7 +22,7 @@ export interface Environment {
   noLanguages?: boolean
 }
 
-/** Request body of POST /verify. */
+/** To POST /verify. */
 export interface Solution {
   nonce: string
   counter: number
@@ -30,33 +30,30 @@ export interface Solution {
   /** SHA-256 of browser signals, in hexadecimal. */
   fingerprintHash: string
   environment?: Environment
-  /** Extension: from the page, bound in the token and returned by POST /siteverify. */
+  /** Extension: from the page; bound in the token, returned by POST /siteverify. */
   action?: string | undefined
   cdata?: string | undefined
 }
 
-/** Response of POST /verify. */
+/** From POST /verify. */
 export type VerificationResult =
   | { token: string; passed: true; expiresAt: number }
   | { token: null; passed: false; expiresAt: null }
 
-/** Request body of POST /verify-token. */
+/** To POST /verify-token. */
 export interface Redemption {
   token: string
   expectedIp?: string
-  /** Extension: 1 to 64 characters; a retry with the same key gets the first answer again. */
+  /** Extension: 1 to 64 characters; a retry with the same key gets the first answer. */
   idempotencyKey?: string
 }
 
-/** Response of POST /verify-token. */
+/** From POST /verify-token. */
 export type RedemptionResult =
   | { success: true; score: number; ip: string; solvedAt: number }
   | { success: false; error: string; code: string }
 
-/**
- * `error-codes` of the hosted CAPTCHAs, for POST /siteverify: seven of reCAPTCHA and Turnstile, two of hCaptcha, and three of
- * powgate's own for what those services do not report or check.
- */
+/** `error-codes` of POST /siteverify; the last three are powgate's own. */
 export type SiteverifyCode =
   | 'missing-input-secret'
   | 'invalid-input-secret'

@@ -1,6 +1,6 @@
 /**
- * Records what the difficulty rules saw and decided, so that `npm run bench:effect -- --trace FILE --policy FILE` can replay it
- * with another policy. Each worker has its own file: a line of JSON, then a line per event, with spaces between fields:
+ * Records what the difficulty rules saw and decided, for `bench:effect` to replay with another policy
+ * (docs/evidence/policy.md#the-trace). A file has a line of JSON, then a line per event:
  *
  *   s site_... 0 16 28 30    site 0: its key, lowest and highest bits, challenges that an address may have a minute
  *   c 0 512 18 3 1 2 ...     challenge at site 0, 512 ms after the event before: base; challenges and failures of the address
@@ -8,10 +8,8 @@
  *     ... 24 12 9 8 0 ...    proofs a minute at the site: of repeat sources, now and usually; of others, the same; expected ...
  *     ... 60 55 ...          of all traffic, now and usually ...
  *     ... 24 9 3 0.5 ... 18  of each network around the address: prefix, proofs now and usually, days known; at last the bits
- *   a 230                    accepted proof
+ *   a 230                    accepted proof, 230 ms after the event before
  *   f 230                    failed verification
- *
- * No addresses, nonces or tokens, and no challenges for known networks.
  */
 
 import { createWriteStream, existsSync, renameSync, type WriteStream } from 'node:fs'
@@ -24,22 +22,20 @@ export const TRACE_FORMAT = 'powgate-trace 3'
 
 export interface TraceHead {
   readonly format: string
-  /** Unix milliseconds; the first event's time counts from here. */
+  /** Unix milliseconds, from which the first event counts. */
   readonly startedAtMs: number
 }
 
-/** Over a million visits. */
 const BYTES_MAX = 64 * 2 ** 20
 
 export class Recorder {
-  /** Number and last line of each site. */
   readonly #sites = new Map<string, { readonly index: number; readonly line: string }>()
   readonly #output: WriteStream
   readonly #end: (why: string) => void
   #lastMs = Date.now()
   #bytesLeft: number
 
-  /** @param path an existing file is kept as `.old`, because the worker before may still write it */
+  /** @param path an existing file becomes `.old`: the last worker may still write it */
   constructor(path: string, log: Logger, bytesMax = BYTES_MAX) {
     this.#bytesLeft = bytesMax
     this.#end = why => {
@@ -71,7 +67,6 @@ export class Recorder {
     this.#add(`c ${seen.join(' ')} ${difficulty}`)
   }
 
-  /** Resolves once everything is written. */
   close(): Promise<void> {
     return new Promise(resolve => this.#output.end(() => resolve()))
   }
@@ -85,7 +80,7 @@ export class Recorder {
     return index
   }
 
-  /** Since the event before; negative if the clock was set back. */
+  /** Negative if the clock was set back. */
   #since(nowMs: number): number {
     const since = nowMs - this.#lastMs
     this.#lastMs = nowMs
