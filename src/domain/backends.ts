@@ -4,6 +4,7 @@
  */
 
 import { type Address, formatAddress, formatNetwork } from './address.ts'
+import { WINDOW_MS } from './limits.ts'
 
 /** Refused requests included. */
 export interface BackendCount {
@@ -53,7 +54,6 @@ export interface NearLimit {
   readonly text: string
 }
 
-const WINDOW_MS = 60_000
 const TOLD_SHARE = 1 / 2
 const SITES_TOLD_MAX = 3
 
