@@ -1,7 +1,14 @@
 /**
- * One request and its answer. Only this file answers through uWebSockets.js (request-headers.ts reads), because its rules are
- * strict: a request is readable only inside its handler, a body chunk until its callback returns; a response must not be
- * touched after its client left; and a handler that neither answers nor sets an abort handler ends the process.
+ * One request and its answer. Only this file answers through uWebSockets.js, because its rules are strict:
+ *
+ * - A request is readable only inside its handler, a body chunk until its callback returns.
+ * - A response must not be touched after its client left.
+ * - A handler that neither answers nor sets an abort handler ends the process.
+ * - A client that sends another request before it has taken the whole answer loses its connection.
+ *
+ *   answer -> must the connection end? -> timer     -> write, close
+ *          -> is this turn full?       -> next turn -> write
+ *          -> neither                               -> write
  */
 
 import type { HttpRequest, HttpResponse } from 'uWebSockets.js'
@@ -17,78 +24,75 @@ import { type Framing, hasForwardedFor, readHead, readProxyHead } from './reques
 const REQUEST_ID = /^[\w.:=+/@-]{1,128}$/
 
 /**
- * This much of an oversized body is read and discarded before the refusal: if powgate hung up while a proxy sends, the proxy
- * would answer 502. Beyond it the connection is closed; nginx itself refuses such bodies.
+ * This much of an oversized body is read before the refusal: if powgate hung up on a proxy that still sends, the proxy would
+ * answer 502. nginx itself refuses larger bodies.
  */
 const EXCESS_BYTES_MAX = 2 ** 20
 
-/** For a body to arrive. uWebSockets.js only ends connections that send nothing for 8 to 12 s, or less than 16 KB/s of it. */
+/** For a body to arrive: uWebSockets.js allows any time at 16 KB/s. */
 const BODY_MS_MAX = 10_000
-/** More chunks close the connection. Each takes 1 us, and one read can bring 80,000 of a byte each. */
+/** In a body. Each takes 1 us, and one read can bring 80,000 of a byte each. */
 const CHUNKS_MAX = 10_000
-/** After its request: a client that is still taking its answer loses its connection. */
+/** From the request until its answer is taken. */
 const TAKE_MS_MAX = 15_000
 
 /**
- * This share of answers without a body ends the connection. uWebSockets.js holds such an answer until the client has received
- * it, without reporting that; so a connection holds 64 on average, or 20 KB.
+ * This share of answers without a body ends the connection. uWebSockets.js buffers them without bound for a client that reads
+ * nothing; so a connection holds 64 on average, or 20 KB.
  */
 const BARE_LAST_SHARE = 1 / 64
 
-/** Whether `tryEnd` with an empty body part leaves the connection open, as in builds of uWebSockets.js for Node.js 24. */
+/** Builds of uWebSockets.js for Node.js 24 end a connection with `endWithoutBody`, and not with `tryEnd`. */
 const ENDS_WITH_HEAD = process.versions.modules === '137'
 
 /**
- * Nothing is read from a connection that waits for its answer: uWebSockets.js would close it if the client ended its sending
- * side, and a token would be spent without an answer. Costs 3 us, so only for so many requests in so many ms.
+ * A connection that waits for its answer is paused. If uWebSockets.js read that the client has ended its sending side, it would
+ * close the connection, and a token would be spent without an answer. A pause costs 3 us, so 16 requests in 10 ms get one.
  */
 const [PAUSES_MAX, PAUSES_MS] = [16, 10]
 let pauses = 0
 let pausesSinceMs = 0
 
-/** Immediate answers per event-loop turn, over all connections; more wait for the next turn. */
+/**
+ * Answers per event-loop turn, over all connections. uWebSockets.js can read 10,000 pipelined requests at once, and answering
+ * them all would delay everyone else by a second. An answer that waits for the next turn ends the pipelining connection.
+ */
 const ANSWERS_AT_ONCE_MAX = 64
 let answersAtOnce = 0
 
-/** For the callback of `cork`, which runs before `cork` returns. */
+/** Arguments of `#writeCorked`, which runs before `cork` returns. A closure per answer takes 0.6 us. */
 let corked: Exchange | undefined
 let corkedReply: Reply | undefined
 
 export class Exchange {
-  /** From X-Site-Key, or the API key's site once known; otherwise empty. */
+  /** From X-Site-Key, or the API key's site once known. Texts are empty if absent. */
   siteKey: string
-  /** For logs; the endpoint sets them once known. */
+  /** The endpoint sets them for logs. */
   nonce = ''
   apiKeyId = ''
-  /** Headers, empty if absent or if the path does not need them. */
   readonly origin: string
-  /** Sec-Fetch-Site. */
   readonly #fetchSite: string
   readonly contentType: string
   readonly authorization: string
   /** undefined if the client left too early. */
   readonly address: Address | undefined
   readonly startedAtMs = performance.now()
-  /** From a trusted proxy, or made when `requestId` is first used. */
   #requestId = ''
   readonly #host: ExchangeHost
   readonly #rules: ExchangeRules
   readonly #response: HttpResponse
   readonly #isHead: boolean
   readonly #framing: Framing
-  /** Whether the answer ends the connection. */
-  #closes = false
+  #endsConnection = false
   #isOver = false
   #isBodyPending = false
-  /** The client asked for `Connection: close`: uWebSockets.js closes, without telling those that keep connections. */
-  readonly #isClientsLast: boolean
+  /** The client sent `Connection: close`, so uWebSockets.js ends the connection. */
+  readonly #isCloseAsked: boolean
+  /** Inside a callback of uWebSockets.js. */
   #isInCallback = false
-  /** The proxy names no client, so the headers may be a client's. */
-  #isNameless = false
-  /** `100 Continue`, which the client's body waits for, has taken the one status line that uWebSockets.js writes. */
+  /** `100 Continue` has taken the one status line that uWebSockets.js writes. */
   readonly #hasContinued: boolean
-  /** The answer's head is written, but the connection must still be closed. */
-  #isUnended = false
+  #closesAfterCork = false
   #isPaused = false
 
   constructor(response: HttpResponse, request: HttpRequest, host: ExchangeHost, rules: ExchangeRules) {
@@ -96,9 +100,12 @@ export class Exchange {
     this.#response = response
     this.#rules = rules
     const { isCrossOrigin } = rules
-    const peer = host.isEveryPeerTrusted ? undefined : this.#peer()
-    const isProxy = host.isEveryPeerTrusted || (peer !== undefined && host.trustedProxies.has(peer))
-    const isTrusted = isProxy && !this.#isNameless
+    const { isEveryPeerTrusted, relay } = host
+    const sender = isEveryPeerTrusted ? undefined : peerOf(response)
+    const peer = sender === undefined || relay === undefined ? sender : relay.clientOf(sender)
+    const isProxy = isEveryPeerTrusted || (peer !== undefined && host.trustedProxies.has(peer))
+    // A proxy whose PROXY header names no client passes on a client's own headers.
+    const isTrusted = isProxy && !(sender !== undefined && relay?.isNameless(sender))
     const head = isTrusted ? readProxyHead(request) : readHead(request, isCrossOrigin)
     if (!isProxy && host.forwardingIgnored !== undefined && peer !== undefined && hasForwardedFor(request))
       host.forwardingIgnored(peer)
@@ -107,17 +114,17 @@ export class Exchange {
     this.#fetchSite = head.fetchSite ?? ''
     this.authorization = (!isCrossOrigin && head.authorization) || ''
     this.contentType = head.contentType ?? ''
-    // uWebSockets.js sends it by itself, but only if asked in lower case.
+    // uWebSockets.js sends it by itself, but only if the header is in lower case.
     this.#hasContinued = head.expect !== '100-continue' && /100-continue/i.test(head.expect ?? '')
     if (this.#hasContinued) response.writeStatus(`100 Continue${HEADER_BREAK}`)
     // uWebSockets.js takes any value of five characters for `close`.
-    this.#isClientsLast = head.connection?.length === 5
+    this.#isCloseAsked = head.connection?.length === 5
     if (REQUEST_ID.test(head.requestId)) this.#requestId = head.requestId
     const method = request.getMethod()
     this.#isHead = method === 'head'
     this.#framing = head.framing === 'chunks' && method !== 'post' ? 'ambiguous' : head.framing
     this.address = isTrusted
-      ? (forwardedAddress(head.forwardedFor, host.trustedProxies) ?? peer ?? this.#peer())
+      ? (forwardedAddress(head.forwardedFor, host.trustedProxies) ?? peer ?? peerOf(response))
       : peer
     host.underWay++
     response.onAborted(() => {
@@ -126,26 +133,17 @@ export class Exchange {
     })
   }
 
-  /** Takes 2 us. Also sets `#isNameless`, which the constructor reads next. */
-  #peer(): Address | undefined {
-    const { relay } = this.#host
-    const peer = addressFromBytes(Buffer.from(this.#response.getRemoteAddress()))
-    if (peer === undefined || relay === undefined) return peer
-    this.#isNameless = relay.isNameless(peer)
-    return relay.clientOf(peer)
-  }
-
-  /** A page of the service's own origin; its browser leaves Origin out of a GET. */
+  /** From a page of the service's own origin, whose browser leaves Origin out of a GET. */
   get isSameOrigin(): boolean {
     return this.origin === '' && this.#fetchSite === 'same-origin'
   }
 
-  /** Backends send neither Origin nor Sec-Fetch-Site; `none` is a person's own navigation. */
+  /** Backends send neither header; `none` is a person's own navigation. */
   get isOfPage(): boolean {
     return this.origin !== '' || (this.#fetchSite !== '' && this.#fetchSite !== 'none')
   }
 
-  /** For the log; the answer has it too if it was used before. */
+  /** A trusted proxy's, or made when first used. The answer carries it unless made later. */
   get requestId(): string {
     if (this.#requestId === '') this.#requestId = this.#host.newRequestId()
     return this.#requestId
@@ -153,18 +151,14 @@ export class Exchange {
 
   /** For a client that left before its address was read. */
   drop(): void {
-    if (!this.#isOver) this.#response.close() // its abort handler runs
+    if (!this.#isOver) this.#response.close() // calls the abort handler
   }
 
-  /** Answered, or the client has left. */
   get isOver(): boolean {
     return this.#isOver
   }
 
-  /**
-   * Calls back once, unless the client leaves: with undefined above `bytesMax`, else with bytes that are valid until the
-   * callback returns.
-   */
+  /** @param done called once unless the client leaves; undefined above `bytesMax`, else bytes valid until it returns */
   readBody(bytesMax: number, done: (body: Buffer | undefined) => void): void {
     const body = new BodyBytes(bytesMax)
     let excessBytes = 0
@@ -175,7 +169,7 @@ export class Exchange {
       if (this.#isOver) return
       const isLate = !isLast && performance.now() - this.startedAtMs > BODY_MS_MAX
       if (++chunks > CHUNKS_MAX || (isLate && !isDone)) {
-        this.#response.close() // its abort handler runs
+        this.#response.close()
         return
       }
       if (isDone) return
@@ -186,18 +180,17 @@ export class Exchange {
       }
       isDone = true
       this.#isBodyPending = !isLast
-      this.#runAtOnce(done, excessBytes > 0 ? undefined : body.with(chunk))
+      this.#runInCallback(done, excessBytes > 0 ? undefined : body.with(chunk))
     })
   }
 
-  /** Runs the first step, unless the body's end is ambiguous: it could hide another request. */
+  /** Refuses a body whose end is ambiguous, because it could hide another request. */
   begin(step: (exchange: Exchange) => void): void {
     if (this.#framing === 'ambiguous') this.answer(this.#rules.ambiguousReply)
-    else this.#runAtOnce(step, this)
+    else this.#runInCallback(step, this)
   }
 
-  /** For steps inside a uWebSockets.js callback. */
-  #runAtOnce<Argument>(step: (argument: Argument) => void, argument: Argument): void {
+  #runInCallback<Argument>(step: (argument: Argument) => void, argument: Argument): void {
     this.#isInCallback = true
     this.run(step, argument)
     this.#isInCallback = false
@@ -220,19 +213,19 @@ export class Exchange {
     }
   }
 
-  /** Like `run`, as a callback that does nothing once the exchange is over. */
+  /** `run` as a callback that does nothing once the exchange is over. */
   guard<Argument>(step: (argument: Argument) => void): (argument: Argument) => void {
     return argument => {
       if (!this.#isOver) this.run(step, argument)
     }
   }
 
-  /** Answers once; does nothing if the client has left. */
+  /** Does nothing if the client has left. */
   answer(reply: Reply): void {
     if (this.#isOver) return
-    if (this.#isLast(this.#isHead)) return this.#answerLast(() => this.answer(reply))
-    if (this.#mustWait()) return void setImmediate(() => this.answer(reply))
-    // First, because the answer carries the request id if a log line did.
+    if (this.#mustEndConnection(this.#isHead)) return this.#answerLast(() => this.answer(reply))
+    if (this.#isTurnFull()) return void setImmediate(() => this.answer(reply))
+    // Before writing: a log line makes the request id, which the answer then carries.
     this.#host.observer.answered(this, this.#rules.part, reply.status, reply.ending)
     this.#end()
     corked = this
@@ -240,69 +233,57 @@ export class Exchange {
     this.#response.cork(Exchange.#writeCorked)
   }
 
-  /** For bodies other than JSON; apart from `answer`, to keep that one fast. */
+  /** For files and pages; apart from `answer`, to keep that one fast. */
   answerContent(reply: ContentReply): void {
     if (this.#isOver) return
     const isBare = reply.status === 304 || this.#isHead
-    if (this.#isLast(isBare)) return this.#answerLast(() => this.answerContent(reply))
-    if (this.#mustWait()) return void setImmediate(() => this.answerContent(reply))
+    if (this.#mustEndConnection(isBare)) return this.#answerLast(() => this.answerContent(reply))
+    if (this.#isTurnFull()) return void setImmediate(() => this.answerContent(reply))
     this.#host.observer.answered(this, this.#rules.part, reply.status, undefined)
     this.#end()
     this.#response.cork(() => this.#writeContent(reply))
   }
 
-  /**
-   * Whether the connection must end with the answer, and `#answerLast` has not run yet.
-   *
-   * @param isBare the answer has no body
-   */
-  #isLast(isBare: boolean): boolean {
-    if (this.#closes) return false
-    // uWebSockets.js ends the connection once this client has closed its side, so an answer outside of the callback is the last.
-    if (this.#isClientsLast && !this.#isInCallback) return true
-    // The rest of an oversized body is not read, and nothing after chunks.
+  /** @param isBare the answer has no body */
+  #mustEndConnection(isBare: boolean): boolean {
+    if (this.#endsConnection) return false // already, by `#answerLast`
+    // Inside the callback uWebSockets.js ends it by itself.
+    if (this.#isCloseAsked && !this.#isInCallback) return true
+    // What follows could be taken for a request: the rest of an oversized body, trailers after chunks.
     if (this.#isBodyPending || this.#framing !== 'length') return true
-    return isBare && (this.#host.isDraining || (!this.#isClientsLast && Math.random() < BARE_LAST_SHARE))
+    return isBare && (this.#host.isDraining || (!this.#isCloseAsked && Math.random() < BARE_LAST_SHARE))
   }
 
   /**
-   * Ends the connection so that leftover bytes are never read as another request: uWebSockets.js would take trailers, and
-   * unknown parts of chunks, for one. `Connection: close` is not enough, because requests in the same TCP segment are still
-   * served. So the answer is delayed: meanwhile uWebSockets.js ends a connection that sends more.
+   * Delays the answer, because uWebSockets.js ends a connection that sends more before it is answered. Without the delay it
+   * would serve what follows in the same TCP segment, even with `Connection: close`.
    *
-   * The delay must be a timer. uWebSockets.js frees closed connections in the event loop's check phase, before setImmediate
-   * callbacks run; a connection closed after that, and released by libuv before the next check phase, leaks 464 bytes
-   * (test/http/closed-connections.test.ts).
+   * Only a timer will do. uWebSockets.js frees closed connections in the event loop's check phase, before setImmediate
+   * callbacks; one that such a callback closes can leak 464 bytes (test/http/closed-connections.test.ts).
    */
   #answerLast(answer: () => void): void {
-    this.#closes = true
+    this.#endsConnection = true
     setTimeout(() => {
       answer()
-      if (this.#isUnended) this.#response.close()
+      if (this.#closesAfterCork) this.#response.close()
     }, 0)
   }
 
-  /**
-   * Whether this event-loop turn has given so many answers that the next must wait. uWebSockets.js reads up to 512 KiB at once,
-   * or 10,000 pipelined requests, and answering them all would delay everyone else by a second. While an answer is pending,
-   * uWebSockets.js closes a connection that sends another request. With `Connection: close`, a connection ends after 16 KiB of
-   * answers anyway.
-   */
-  #mustWait(): boolean {
-    if (!this.#isInCallback || this.#isClientsLast) return false
+  /** Not for `Connection: close`, with which uWebSockets.js ends a connection after 16 KiB of answers. */
+  #isTurnFull(): boolean {
+    if (!this.#isInCallback || this.#isCloseAsked) return false
     if (answersAtOnce === 0) setImmediate(() => (answersAtOnce = 0))
     return ++answersAtOnce > ANSWERS_AT_ONCE_MAX
   }
 
   #writeContent({ status, body, headers }: ContentReply): void {
-    const closes = this.#closes || this.#host.isDraining
+    const closes = this.#endsConnection || this.#host.isDraining
     this.#writeStatus(status)
     for (const [name, value] of headers) this.#response.writeHeader(name, value)
     if (status === 304 || this.#isHead) this.#endHead(Buffer.byteLength(body), closes)
     else this.#endWith(body, closes)
   }
 
-  /** Static, because a closure per answer takes 0.6 us. */
   static #writeCorked(): void {
     corked!.#write(corkedReply!)
   }
@@ -310,7 +291,7 @@ export class Exchange {
   #write({ status, body, headers, head }: Reply): void {
     const response = this.#response
     const { isCrossOrigin } = this.#rules
-    const closes = this.#closes || this.#host.isDraining
+    const closes = this.#endsConnection || this.#host.isDraining
     this.#writeStatus(status)
     for (const [name, value] of headers) response.writeHeader(name, value)
     if (this.#requestId !== '') response.writeHeader('X-Request-Id', this.#requestId)
@@ -322,16 +303,15 @@ export class Exchange {
   #writeStatus(status: number): void {
     if (this.#isPaused) this.#response.resume()
     const line = statusLine(status)
-    // A header's name is written as it is, so it can begin with the status line.
+    // uWebSockets.js writes a header's name as it is, so the status line can be part of one.
     if (this.#hasContinued) this.#response.writeHeader(`HTTP/1.1 ${line}${HEADER_BREAK}Vary`, 'Expect')
     else if (status !== 200) this.#response.writeStatus(line)
-    if (this.#isClientsLast) this.#response.writeHeader('Connection', 'close')
+    if (this.#isCloseAsked) this.#response.writeHeader('Connection', 'close')
   }
 
   /**
-   * `tryEnd`, because `end` buffers what the system does not take: without bound if a client sends requests and reads nothing.
-   * After `tryEnd` the answer stays pending, and uWebSockets.js closes the connection if the client sends another request, or
-   * reads nothing for 8 to 12 s. `tryEnd` needs a body or a length, so every answer has one.
+   * `end` would buffer without bound for a client that sends requests and reads nothing. After `tryEnd`, uWebSockets.js closes
+   * the connection of such a client: at its next request, or after 8 to 12 s. `tryEnd` needs a body, so every answer has one.
    */
   #endWith(body: Buffer | string, closes: boolean): void {
     if (closes) {
@@ -354,16 +334,16 @@ export class Exchange {
   }
 
   /**
-   * With a length, `endWithoutBody` leaves the answer unfinished: the connection does not end, and cannot be used again.
-   * Without one, it cannot end the connection. Node.js 24 has neither fault.
+   * `tryEnd` writes the length. If `endWithoutBody` did, the answer would stay unfinished, and the connection could neither end
+   * nor be used again.
    */
   #endHead(bytes: number, closes: boolean): void {
-    if (closes && !this.#isClientsLast) this.#response.writeHeader('Connection', 'close')
+    if (closes && !this.#isCloseAsked) this.#response.writeHeader('Connection', 'close')
     if (closes && ENDS_WITH_HEAD) return void this.#response.endWithoutBody(bytes, true)
-    const [, isEnded] = this.#response.tryEnd('', bytes) // writes the Content-Length
+    const [, isEnded] = this.#response.tryEnd('', bytes)
     if (isEnded) return
     // Closing inside the cork would leave the head unsent.
-    if (closes) this.#isUnended = true
+    if (closes) this.#closesAfterCork = true
     else this.#response.endWithoutBody()
   }
 
@@ -379,20 +359,25 @@ export class Exchange {
   }
 }
 
+/** Takes 2 us. */
+function peerOf(response: HttpResponse): Address | undefined {
+  return addressFromBytes(Buffer.from(response.getRemoteAddress()))
+}
+
 /**
- * Sheds GET and POST requests without reading them or making an exchange.
+ * Sheds GET and POST requests unread, without an exchange.
  *
  * @param reply with constant headers only
  */
 export function refuserOf(reply: Reply, host: ExchangeHost, { part, isCrossOrigin }: ExchangeRules) {
   const headers = [['Content-Type', isCrossOrigin ? CORS_JSON_HEAD : JSON_HEAD], ...reply.headers]
-  // In the status line, so that one text is passed on instead of three.
+  // All in the status line: passing on one text is faster than three.
   const head =
     statusLine(reply.status) + headers.map(([name, value]) => `${HEADER_BREAK}${name}: ${value}`).join('')
   const body = Buffer.from(reply.body)
   return (response: HttpResponse) => {
     response.writeStatus(head)
-    // Clients that read no answers get no more memory than the system's buffers.
+    // A client that reads no answers gets no memory but the system's buffers.
     const [, isTaken] = response.tryEnd(body, body.length)
     if (!isTaken) response.close()
     host.observer.shed(part)
