@@ -1,13 +1,11 @@
 /**
- * Serves the built widget (made by widget/build/) from memory.
+ * Serves the built widget from memory, without rate limit or store: it loads even while everything else is refused.
  *
  *   /widget.js, /widget/<name>          stable addresses, cached for five minutes, then revalidated by ETag
  *   /compat/<vendor>.js                 likewise, for scripts that replace a vendor's; also at the vendors' own paths
  *   /widget/<name with its hash>        immutable, cached for a year
- *   /widget/<name with another hash>    today's content, not cached: during a rolling upgrade, a page from one version may ask
- *                                       a host with the other
- *
- * The files need neither rate limit nor store, so pages can load the widget while everything else is refused.
+ *   /widget/<name with another hash>    today's content, not cached: during an upgrade, a page of one version may ask a host
+ *                                       with the other
  */
 
 import { existsSync, readFileSync } from 'node:fs'
@@ -44,7 +42,7 @@ export const MANIFEST_NAME = 'manifest.json'
 export const BROTLI_ENDING = '.br'
 export const GZIP_ENDING = '.gz'
 
-/** In the build, beside this module or, if run from source, where the build is. */
+/** From the build, and from source. */
 const FOLDERS = ['../widget/', '../../dist/widget/']
 
 /** undefined if not built. */
@@ -58,22 +56,19 @@ export function findWidget(): Widget | undefined {
   return undefined
 }
 
-/**
- * Browsers see an upgrade after five minutes. A copy up to a day old may be used once more while a new one loads, so nobody
- * waits; the files that an old copy asks for are still served (see above).
- */
+/** Browsers see an upgrade after five minutes, and use a copy up to a day old while the new one loads, so nobody waits. */
 const STABLE = 'public, max-age=300, stale-while-revalidate=86400'
 const FOR_EVER = 'public, max-age=31536000, immutable'
 const NEVER = 'no-cache'
 
-/** Any page may load the files, even if cross-origin isolated, and measure how long that took. */
+/** For any page, even if cross-origin isolated. */
 const SHARED_HEADERS: HeaderList = [
   ['Access-Control-Allow-Origin', '*'],
   ['Cross-Origin-Resource-Policy', 'cross-origin'],
   ['Timing-Allow-Origin', '*'],
 ]
 
-/** Documents and workers obey their own policy, not their page's. */
+/** Frames and workers obey their own policy, not their page's. */
 const OWN_HEADERS: Readonly<Record<string, HeaderList>> = {
   'frame.html': [
     [
@@ -94,15 +89,13 @@ const OWN_HEADERS: Readonly<Record<string, HeaderList>> = {
   ],
 }
 
-/** For example `worker.0123456789.js`. */
 const HASHED = /^(.+)\.[0-9a-f]{10}(\.[a-z]+)$/
 
 const PREFIX = '/widget/'
 const COMPAT_PREFIX = '/compat/'
-/** Prefix on disk of the files below /compat/. */
 const COMPAT_NAME = 'compat-'
 
-/** Vendors' own script paths, for products in which users can set only a host. */
+/** For products in which users can set only a vendor's host. */
 const VENDOR_PATHS: Readonly<Record<string, string>> = {
   '/1/api.js': 'hcaptcha',
   '/recaptcha/api.js': 'recaptcha',

@@ -1,4 +1,4 @@
-/** Collects a body from its chunks; each byte is copied once or twice, however many chunks there are. */
+/** Collects a body from its chunks, and copies each byte once or twice, however many there are. */
 export class BodyBytes {
   readonly #bytesMax: number
   #bytes = EMPTY
@@ -8,16 +8,12 @@ export class BodyBytes {
     this.#bytesMax = bytesMax
   }
 
-  /**
-   * Copies, because uWebSockets.js reuses the chunk's memory.
-   *
-   * @returns whether there was room
-   */
+  /** @returns whether there was room */
   add(chunk: ArrayBuffer): boolean {
     const length = this.#length + chunk.byteLength
     if (length > this.#bytesMax) return false
     if (length > this.#bytes.length) {
-      // Doubling, because a client may send byte by byte.
+      // Doubled: a client may send byte by byte.
       const bytes = Buffer.allocUnsafe(Math.min(this.#bytesMax, 2 * length))
       this.#bytes.copy(bytes, 0, 0, this.#length)
       this.#bytes = bytes
@@ -28,9 +24,8 @@ export class BodyBytes {
   }
 
   /**
-   * Adds the last chunk and returns the body. A single chunk, the usual case, is not copied.
-   *
-   * @returns bytes valid as long as the chunk; undefined if there was no room
+   * The body with its last chunk; undefined if there was no room. A single chunk, the usual case, is not copied: the body is
+   * valid only as long as the chunk.
    */
   with(chunk: ArrayBuffer): Buffer | undefined {
     if (this.#length === 0 && chunk.byteLength <= this.#bytesMax) return Buffer.from(chunk)

@@ -1,4 +1,4 @@
-/** Serves files and pages, with ETags (RFC 9110, 13.1.2) and compression if the client accepts it (12.5.3). */
+/** Serves files and pages, with ETags (RFC 9110, 13.1.2) and compression (12.5.3). */
 
 import { createHash } from 'node:crypto'
 import type { Exchange } from './exchange.ts'
@@ -10,7 +10,7 @@ export interface ContentRoute {
   readonly path: string
   /** Other methods get 405. */
   readonly methods: readonly ('get' | 'head' | 'post')[]
-  /** CORS: pages of any origin may fetch it. */
+  /** Pages of any origin may fetch it. */
   readonly isCrossOrigin?: boolean
   handle(exchange: Exchange, asked: ContentRequest): void
 }
@@ -38,7 +38,7 @@ interface Variant {
 
 const ETAG_CHARACTERS = 22
 
-/** A file in memory in all codings; answers 304 if the client's copy is current. */
+/** In memory, in all codings. */
 export class StaticFile {
   readonly #variants: Readonly<Partial<Record<Coding, Variant>>> & { readonly identity: Variant }
   readonly #codings: readonly Coding[]
@@ -76,8 +76,7 @@ export class StaticFile {
 const WEIGHT = /^[ \t]*q=(0(?:\.\d{0,3})?|1(?:\.0{0,3})?)[ \t]*$/i
 
 /**
- * The client's favourite in `available`. If it accepts none, it gets `identity`: the RFC allows that, and it helps more than
- * 406.
+ * A client that accepts none gets `identity`: the RFC allows that, and it helps more than 406.
  *
  * @param acceptEncoding the header; empty means identity alone
  */
@@ -86,11 +85,10 @@ export function preferredCoding(acceptEncoding: string, available: readonly Codi
   const weights = new Map<string, number>()
   for (const entry of acceptEncoding.toLowerCase().split(',')) {
     const [coding = '', parameter] = entry.split(';')
-    // A weight that cannot be parsed counts as 0.
     const weight = parameter === undefined ? 1 : Number(WEIGHT.exec(parameter)?.[1] ?? 0)
     weights.set(coding.trim().replace(/^x-gzip$/, 'gzip'), weight)
   }
-  // Unlisted identity is acceptable, but never preferred.
+  // identity is acceptable unlisted, but never preferred.
   const others = weights.get('*')
   const weightOf = (coding: Coding) =>
     weights.get(coding) ?? others ?? (coding === 'identity' ? Number.MIN_VALUE : 0)

@@ -1,4 +1,4 @@
-/** Interfaces between an exchange (one request and its answer, exchange.ts) and its server. */
+/** Interfaces between an exchange (exchange.ts) and its server. */
 
 import type { Address, AddressSet } from '../domain/address.ts'
 import type { Ending } from '../domain/ending.ts'
@@ -11,7 +11,7 @@ import type { Reply } from './replies.ts'
 export const PARTS = [...ENDPOINT_NAMES, 'content', 'other'] as const
 export type Part = (typeof PARTS)[number]
 
-/** What is reported of an exchange besides its ending. Texts are empty and the address undefined until known. */
+/** Texts are empty and the address undefined until known. */
 export interface ObservedExchange {
   readonly startedAtMs: number
   readonly requestId: string
@@ -22,53 +22,49 @@ export interface ObservedExchange {
   readonly address: Address | undefined
 }
 
-/** Called once when an exchange ends, and for faults. */
+/** `answered`, `aborted` or `shed` is called once for each request. */
 export interface ExchangeObserver {
   answered(exchange: ObservedExchange, part: Part, status: number, ending: Ending | undefined): void
-  /** The client left before the answer. */
+  /** The client left unanswered. */
   aborted(part: Part): void
   /** Refused without an exchange. */
   shed(part: Part): void
-  /** A step threw; the exchange answers after this call. */
+  /** A step threw; `answered` follows. */
   faulted(part: Part, error: unknown, exchange: ObservedExchange): void
 }
 
-/** Shared by a server's exchanges. */
 export interface ExchangeHost {
   readonly trustedProxies: AddressSet
-  /** `isEveryPeerTrusted` in listener.ts says when. */
+  /** See listener.ts. */
   readonly isEveryPeerTrusted: boolean
-  /** The PROXY protocol relay, if any: it knows which client a peer stands for. */
+  /** With the PROXY protocol. */
   relay: Pick<ProxyRelay, 'admits' | 'clientOf' | 'isNameless'> | undefined
-  /** Told of a sender whose X-Forwarded-For is not believed; undefined for a while after each call. */
+  /** The sender of an X-Forwarded-For is not trusted; undefined for a while after each call. */
   forwardingIgnored: ((peer: Address) => void) | undefined
-  /** While a worker drains, every answer closes its connection. */
+  /** Every answer closes its connection. */
   isDraining: boolean
-  /** Exchanges not yet answered. */
+  /** Unanswered exchanges. */
   underWay: number
   readonly observer: ExchangeObserver
-  /** undefined if nothing is ever shed. */
+  /** undefined if shedding is off. */
   readonly gate: Gate | undefined
-  /** Unique. */
   readonly newRequestId: () => string
 }
 
-/** Decides whether to shed a request that arrives. */
+/** Sheds load. */
 export interface Gate {
-  /** Whether `admits` and `seen` must be called. */
+  /** Call `admits` or `seen` for each request meanwhile. */
   readonly isShedding: boolean
   admits(work: WorkKind): boolean
-  /** Notes a request that is as cheap to answer as to refuse. */
+  /** For a request that is as cheap to answer as to refuse. */
   seen(): void
 }
 
-/** Shared by all exchanges of a path. */
 export interface ExchangeRules {
   readonly part: Part
-  /** Any site's pages call the path: requests have a site key and an origin, answers CORS headers. */
+  /** Called by any site's pages: requests have a site key and an origin, answers CORS headers. */
   readonly isCrossOrigin: boolean
   /** After an exception. */
   readonly faultReply: Reply
-  /** If the request's end is ambiguous. */
   readonly ambiguousReply: Reply
 }

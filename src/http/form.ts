@@ -1,21 +1,18 @@
 /**
  * Parses untrusted forms: urlencoded (WHATWG URL) and multipart/form-data (RFC 7578) with text fields only. No honest client
- * needs tolerance, so a malformed body or a repeated field is refused. (uWebSockets.js' `getParts` accepts bodies without an
- * end and text around parts, and does not know quoted boundaries.)
+ * needs tolerance, so a malformed body or a repeated field is refused. uWebSockets.js' `getParts` would accept bodies without an
+ * end and text around parts, and does not know quoted boundaries.
  */
 
 import { isUtf8 } from 'node:buffer'
 
-/** Without a prototype, because a field may have any name. */
 type FormFields = Record<string, string>
 
-export type FormReading =
-  | { readonly ok: true; readonly fields: FormFields }
-  /** For a person. */
-  | FormProblem
+export type FormReading = { readonly ok: true; readonly fields: FormFields } | FormProblem
 
 interface FormProblem {
   readonly ok: false
+  /** For a person. */
   readonly problem: string
 }
 
@@ -29,13 +26,12 @@ export function parseUrlencoded(bytes: Buffer): FormReading {
   if (!isUtf8(bytes)) return NOT_UTF8
   const text = bytes.toString('utf8')
   try {
-    decodeURIComponent(text) // URLSearchParams decodes too, but repairs what is broken
+    decodeURIComponent(text) // URLSearchParams would repair it
   } catch {
     return problem('The body is not percent-encoded UTF-8.')
   }
   const fields = new Fields()
-  // On Node.js 24, parsing twice as many fields takes four times as long, so stop at the first too many. (An empty part may
-  // come first.)
+  // On Node.js 24, twice as many fields take four times as long. An empty part may come first, so two more than allowed.
   const some = text.split(/&+/, FIELDS_MAX + 2).join('&')
   // URLSearchParams drops a leading question mark.
   for (const [name, value] of new URLSearchParams(`?${some}`)) {
@@ -45,7 +41,7 @@ export function parseUrlencoded(bytes: Buffer): FormReading {
   return { ok: true, fields: fields.byName }
 }
 
-/** RFC 2046, 5.1.1. A boundary must be quoted if it has characters that only the second set has. */
+/** RFC 2046, 5.1.1. */
 const BOUNDARY =
   /;[ \t]*boundary=(?:([\w'+.-]{1,70})|"([\w'()+,./:=? -]{0,69}[\w'()+,./:=?-])")[ \t]*(?:;|$)/i
 
@@ -55,7 +51,7 @@ export function parseMultipart(bytes: Buffer, contentType: string): FormReading 
   if (match === null) return problem('The Content-Type header names no boundary.')
   if (!isUtf8(bytes)) return NOT_UTF8
   const delimiter = `\r\n--${match[1] ?? match[2]}`
-  const text = `\r\n${bytes.toString('utf8')}` // a line break before the first delimiter, as before the others
+  const text = `\r\n${bytes.toString('utf8')}` // as if a line break came before the first delimiter too
   if (!text.startsWith(delimiter)) return NOT_MULTIPART
   const fields = new Fields()
   let start = delimiter.length
@@ -70,10 +66,10 @@ export function parseMultipart(bytes: Buffer, contentType: string): FormReading 
   return rest === '' || rest === '\r\n' ? { ok: true, fields: fields.byName } : NOT_MULTIPART
 }
 
-/** A text field has a quoted `name` and nothing else (browsers write a quote as %22); a file has more. */
+/** A file has more parameters. Browsers write a quote in a name as %22. */
 const DISPOSITION = /^content-disposition:[ \t]*form-data;[ \t]*name="([^"\r\n]*)"[ \t]*$/i
 
-/** @param part headers, each after a line break, an empty line, then the content */
+/** @param part headers, each after a line break; an empty line; the content */
 function addPart(fields: Fields, part: string): FormProblem | undefined {
   const headersEnd = part.indexOf('\r\n\r\n')
   if (headersEnd < 0) return NOT_MULTIPART
@@ -85,7 +81,7 @@ function addPart(fields: Fields, part: string): FormProblem | undefined {
 }
 
 class Fields {
-  readonly byName: FormFields = Object.create(null)
+  readonly byName: FormFields = Object.create(null) // a field may have any name
   #count = 0
 
   add(name: string, value: string): FormProblem | undefined {

@@ -1,4 +1,4 @@
-/** Measures the event loop's queueing delay and sheds requests (domain/overload.ts). */
+/** Measures the event loop's queueing delay for domain/overload.ts. */
 
 import { LOOK_MS, Overload, type WorkKind } from '../domain/overload.ts'
 import type { Gate } from './exchange-host.ts'

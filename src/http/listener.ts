@@ -1,4 +1,4 @@
-/** Accepts connections, directly or through a relay that reads PROXY protocol headers. */
+/** Accepts connections, directly or through the PROXY protocol relay. */
 
 import {
   type HttpResponse,
@@ -14,7 +14,6 @@ interface ListenOptions {
   readonly host: string
   readonly port: number
   readonly trustedProxies: AddressSet
-  /** Trusted peers start with a PROXY protocol header. */
   readonly proxyProtocol: boolean
   /** Connections above this number are closed. */
   readonly connectionsMax: number
@@ -27,20 +26,20 @@ interface ListenOptions {
 }
 
 /**
- * The relay ends connections silent for this long. The HTTP server would after 8 to 12 s, but all together every four seconds,
- * and thousands at once would delay the relay's other connections. Proxies end theirs after 8 s.
+ * The relay ends connections that are silent for this long; proxies end theirs after 8 s. The HTTP server would end thousands
+ * at once, every four seconds, which delays the relay's other connections.
  */
 const RELAY_SILENT_MS = 8500
 const STORE_MARGIN_MS = 1000
 
 /**
- * Sockets that listen on the port; the kernel spreads connections over them. uWebSockets.js gives each a fixed backlog of 512:
- * at 10,000 new connections a second one turn of 50 ms fills it, and further clients retry after a second.
+ * Sockets on the port, over which the kernel spreads connections. uWebSockets.js gives each a backlog of 512. At 10,000 new
+ * connections a second, one event-loop turn of 50 ms fills that, and further clients retry after a second.
  */
 const LISTENERS = 8
 
 export interface Listener {
-  /** Resolves once nothing is accepted any more; open connections go on. */
+  /** Stops accepting; open connections go on. */
   close(): Promise<void>
   connections(): number
   /** Connections closed as too many. */
@@ -126,13 +125,12 @@ function listenHttp(app: TemplatedApp, host: string, port: number): Promise<obje
   return new Promise(resolve => app.listen(host, port, resolve))
 }
 
-/** So short a turn has just accepted every waiting connection. */
 const SHORT_TURN_MS = 0.1
 const QUIET_WAIT_MS = 250
 
 /**
- * Closing a listener resets connections that wait there (unless net.ipv4.tcp_migrate_req is 1). Every event-loop turn accepts
- * all of them, so hardly any wait right after a short turn.
+ * Closing a listener resets connections that wait there, unless net.ipv4.tcp_migrate_req is 1. Each event-loop turn accepts all
+ * of them, so after a short turn hardly any wait.
  */
 async function untilNobodyWaits(): Promise<void> {
   const giveUpAt = performance.now() + QUIET_WAIT_MS
@@ -147,7 +145,7 @@ async function untilNobodyWaits(): Promise<void> {
 
 const TELL_MS = 10_000
 
-/** Passes on one call in ten seconds, with a count: a misconfigured proxy gets everything wrong. */
+/** At most one call in ten seconds, with a count: a misconfigured proxy gets everything wrong. */
 function seldom<Details extends unknown[]>(
   tell: (sinceLast: number, ...details: Details) => void,
 ): (...details: Details) => void {

@@ -1,15 +1,12 @@
-/**
- * Limits of the system (Linux, /proc): how many open files, and so connections, a process may have, and how listeners close.
- */
+/** Linux's limits, from /proc: how many files, and so connections, a process may open, and how listeners close. */
 
 import { readFileSync } from 'node:fs'
 import { readdir } from 'node:fs/promises'
 
 /** Kept for libraries, the store and logs. */
 const OTHER_FILES = 256
-/** If the system reports no limit. */
 const LIMIT_UNKNOWN = 10_000
-/** A relayed connection has the client's socket and both ends of one to the HTTP server. */
+/** The client's socket, and both ends of the one to the HTTP server. */
 const RELAYED_FILES = 3
 
 /** @param isRelayed through a PROXY protocol relay */
@@ -18,7 +15,7 @@ export function connectionsThatFit(isRelayed: boolean): number {
   return Math.max(1, Math.floor(files / (isRelayed ? RELAYED_FILES : 1)))
 }
 
-/** undefined if the process has ended or the system does not say. Takes 45 ms for 19,000 files, in another thread. */
+/** undefined if the process has ended or is not on Linux. Takes 45 ms for 19,000 files, in another thread. */
 export async function openFilesOf(pid: number | undefined) {
   if (pid === undefined) return undefined
   try {
@@ -28,7 +25,7 @@ export async function openFilesOf(pid: number | undefined) {
   }
 }
 
-/** The soft limit; Node.js has raised it as far as allowed. */
+/** The soft limit, which Node.js has raised to the hard one. */
 export function openFilesMax(pid: number | 'self'): number {
   try {
     const limits = readFileSync(`/proc/${pid}/limits`, 'latin1')
@@ -39,11 +36,7 @@ export function openFilesMax(pid: number | 'self'): number {
   }
 }
 
-/**
- * Whether connections that wait at a closing listener move to another on the same port instead of being reset.
- *
- * @returns undefined before Linux 5.14, which lacks the setting
- */
+/** Whether connections that wait at a closing listener move to another on its port; undefined before Linux 5.14. */
 export function migratesConnections(): boolean | undefined {
   try {
     return readFileSync('/proc/sys/net/ipv4/tcp_migrate_req', 'latin1').trim() !== '0'

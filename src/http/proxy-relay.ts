@@ -1,14 +1,13 @@
 /**
- * Listens in front of the HTTP server when proxies send PROXY protocol headers: reads the header, and passes everything after
- * it on to the HTTP server over loopback.
+ * Reads PROXY protocol headers in front of the HTTP server, and passes what follows on to it over loopback.
  *
- * uWebSockets.js reads such headers too, but accepts one before every request. A TCP balancer passes its client's bytes on
- * unchanged, so a client could send a header and claim any address. uWebSockets.js also never answers headers with more than 24
- * bytes of extensions, which cloud balancers add.
+ * uWebSockets.js would read such headers too, but accepts one before every request: behind a TCP balancer, which passes bytes
+ * on unchanged, a client could claim any address. It also never answers headers with more than 24 bytes of extensions, which
+ * cloud balancers add.
  *
- * Each connection is passed on from its own random loopback address in 127.128.0.0/10, by which the HTTP server finds the
- * client. Other programs on the machine could connect from there too, but only the first connection from an awaited address is
- * let in, and nobody knows that address in advance.
+ * Each connection is passed on from a random loopback address of its own (its slot, in 127.128.0.0/10), by which the HTTP
+ * server finds the client. Only the first connection from an awaited slot is let in, so no other program on the machine can
+ * pass for the relay.
  */
 
 import { randomInt } from 'node:crypto'
@@ -24,36 +23,36 @@ import {
 import { readProxyHeader } from '../domain/proxy-header.ts'
 
 interface RelayOptions {
-  /** Peers that must send a header. All others are clients, whose bytes are never read as one. */
+  /** Must send a header. All others are clients, whose bytes are never read as one. */
   readonly trustedProxies: AddressSet
-  /** The HTTP server's, on 127.0.0.1. */
+  /** On 127.0.0.1. */
   readonly upstreamPort: number
   /** A trusted proxy sent a wrong header, or none. */
   readonly refused: (peer: Address, why: string) => void
   /** Connections above this number are closed. */
   readonly connectionsMax: number
   readonly crowded: () => void
-  /** Without a byte either way for this long, a connection is ended. */
+  /** Ends a connection that carries no byte for this long. */
   readonly silentMs: number
 }
 
 /** For the whole header, which proxies send in their first segment. */
 const HEADER_MS = 5000
-/** For a client to take the last bytes after the HTTP server ended its side. */
+/** For a client to take the last bytes. */
 const LAST_WORDS_MS = 5000
 const SLOTS = 2 ** 22
-/** How long to remember the client of an ended connection: the HTTP server may still hold its requests. */
+/** After a connection's end the HTTP server may still hold its requests. */
 const SLOT_KEPT_MS = 1000
 const EMPTY: Buffer = Buffer.alloc(0)
 
 export class ProxyRelay {
   readonly #options: RelayOptions
   readonly #server: Server
-  /** Client by loopback address. */
+  /** By slot. */
   readonly #clients = new Map<Address, Address>()
-  /** Loopback addresses of connections whose header names no client. */
+  /** Slots whose header names no client. */
   readonly #nameless = new Set<Address>()
-  /** Loopback addresses that the HTTP server has not accepted yet. */
+  /** Slots that the HTTP server has not accepted yet. */
   readonly #awaited = new Set<Address>()
   /** Including those whose header is incomplete. */
   connections = 0
@@ -65,7 +64,7 @@ export class ProxyRelay {
     )
   }
 
-  /** The primary process accepts, and hands connections to the workers in turn. */
+  /** node:cluster's primary process accepts connections and hands them to the workers in turn. */
   async listen(host: string, port: number): Promise<void> {
     this.#server.listen({ host, port })
     await once(this.#server, 'listening')
@@ -86,7 +85,7 @@ export class ProxyRelay {
     return this.#clients.get(peer)
   }
 
-  /** Whether the header names no client; X-Forwarded-For is then not believed. */
+  /** Whether the header names no client; X-Forwarded-For could then be a client's. */
   isNameless(peer: Address): boolean {
     return this.#nameless.has(peer)
   }
@@ -136,7 +135,7 @@ export class ProxyRelay {
     client.resume()
   }
 
-  /** @param first bytes that the client has already sent */
+  /** @param first bytes already read */
   #passOn(client: Socket, address: Address, first: Buffer, isNameless = false): void {
     if (client.destroyed) return
     const slot = this.#freeSlot()

@@ -1,4 +1,4 @@
-/** Replies for refusals, in each endpoint's format. Endpoints write the bodies of successes. */
+/** Refusals, in each endpoint's format. Endpoints write the bodies of successes. */
 
 import type { Ending } from '../domain/ending.ts'
 import type { ErrorStyle } from '../domain/endpoint.ts'
@@ -14,11 +14,11 @@ export interface Reply {
   /** JSON. */
   readonly body: string
   readonly headers: HeaderList
-  /** In place of the head that all answers have, from `withHeader`. */
+  /** From `withHeader`, in place of the usual head. */
   readonly head?: string
 }
 
-/** A file or a page, with all its headers, Content-Type and Cache-Control included. */
+/** A file or a page, with all its headers. */
 export interface ContentReply {
   readonly status: number
   /** With 304, only its length is sent. */
@@ -45,14 +45,14 @@ export function statusLine(status: number): string {
 }
 
 /**
- * Puts several headers into one value, which uWebSockets.js writes as it is: four `writeHeader` calls and a status line take
- * 0.25 us more. For constants only, since a client's line break would inject a header.
+ * Joins several headers into one value, which uWebSockets.js writes as it is, and saves 0.25 us. For constants only: a client's
+ * line break would inject a header.
  */
 export const HEADER_BREAK = '\r\n'
 export const JSON_HEAD = `application/json${HEADER_BREAK}Cache-Control: no-store`
 export const CORS_JSON_HEAD = `${JSON_HEAD}${HEADER_BREAK}Access-Control-Allow-Origin: *${HEADER_BREAK}Access-Control-Expose-Headers: Retry-After, RateLimit, RateLimit-Policy, X-Request-Id, X-Powgate-Signals`
 
-/** The head of an answer that pages may read, with one more header: each text passed on takes about 0.4 us. */
+/** CORS_JSON_HEAD with one more header; a text of its own would take about 0.4 us. */
 export function withHeader(name: string, value: string): string {
   return `${CORS_JSON_HEAD}${HEADER_BREAK}${name}: ${value}`
 }
@@ -62,7 +62,7 @@ export const NO_HEADERS: HeaderList = []
 const UNAUTHORIZED_HEADERS: HeaderList = [['WWW-Authenticate', 'Bearer']]
 const RETRY_UNAVAILABLE_SECONDS = 1
 
-/** Not for `rate-limited`, `overloaded` and `store-unavailable`, which need more headers (below). */
+/** `limitedReply` and `unavailableReply` add the headers of 429 and 503. */
 export function refusalReply(refusal: Refusal, style: ErrorStyle, headers: HeaderList = NO_HEADERS): Reply {
   const { status } = answerTo(refusal.reason, style)
   return {
@@ -73,7 +73,7 @@ export function refusalReply(refusal: Refusal, style: ErrorStyle, headers: Heade
   }
 }
 
-/** With a space after each colon, like Google's: some clients look for `"success": true` in the text. */
+/** Some clients look for `"success": true` in the text, with the space that Google writes. */
 export function siteverifyJson(answer: object): string {
   return JSON.stringify(answer, null, 1).replace(/\n */g, ' ')
 }
@@ -86,7 +86,7 @@ export function refusalBody({ reason, detail, field }: Refusal, style: ErrorStyl
   return { ...success, error, code, ...(field === undefined ? {} : { field }) }
 }
 
-/** Hosted CAPTCHAs answer every verdict with 200, so /siteverify does too. */
+/** As at hosted CAPTCHAs, every verdict of /siteverify is a 200. */
 export function answerTo(reason: Reason, style: ErrorStyle) {
   const { status, code, message, siteverify, siteverifyMessage, keepsStatus } = OUTCOMES[reason]
   if (style !== 'siteverify') return { status, code, message }
@@ -108,7 +108,7 @@ function policyHeader(policies: PolicyList): string {
 }
 
 export function limitedReply(limited: Limited, policies: PolicyList, style: ErrorStyle): Reply {
-  // Rounded up, or a client that waits this long would be too early.
+  // Rounded up, or the client would come too early.
   const seconds = Math.max(1, Math.ceil(limited.retryAfterMs / 1000))
   return refusalReply({ reason: 'rate-limited', policy: limited.policy }, style, [
     ['Retry-After', String(seconds)],

@@ -8,21 +8,20 @@ export type Framing =
   | 'length'
   /** Ends the connection (see `Exchange`). */
   | 'chunks'
-  /** Another server may read the head differently and take the body for the next request. */
+  /** Another server may take the body for the next request. */
   | 'ambiguous'
 
-/** uWebSockets.js takes any transfer coding for chunks. */
 function framingOf(transferEncoding: string): Framing {
   return transferEncoding.toLowerCase() === 'chunked' ? 'chunks' : 'ambiguous'
 }
 
 /**
- * Undefined or empty if absent. The first of repeated headers counts, except that X-Forwarded-For lines are joined in order,
- * and the last X-Request-Id counts, because proxies append theirs. Those two are read only from trusted proxies.
+ * Undefined or empty if absent. Of repeated headers the first counts. Only trusted proxies' X-Forwarded-For and X-Request-Id are
+ * read; proxies append theirs, so lines of the former are joined, and the last of the latter counts.
  */
 type RequestHead = Readonly<typeof ABSENT>
 
-/** One shape for all heads, whatever headers come. */
+/** Gives all heads one shape. */
 const ABSENT = {
   siteKey: undefined as string | undefined,
   origin: undefined as string | undefined,
@@ -36,7 +35,7 @@ const ABSENT = {
   requestId: '',
 }
 
-/** By name: 0.08 us each, however many headers there are. */
+/** 0.08 us a header, however many there are. */
 export function readHead(request: HttpRequest, isCrossOrigin: boolean): RequestHead {
   const isPost = request.getMethod() === 'post'
   const coding = isPost ? request.getHeader('transfer-encoding') : ''
@@ -58,10 +57,8 @@ let head = ABSENT
 let lengths = 0
 
 /**
- * In one pass over all headers, because `getHeader` returns only the first X-Forwarded-For line. One pass with one function
- * takes 0.9 us less than a pass and reads by name.
- *
- * Requests of several clients share a proxy's connection, so a second length makes the end ambiguous.
+ * Needs a pass over all headers, because `getHeader` returns only the first X-Forwarded-For line; reading the others by name
+ * would take 0.9 us more. Several clients share a proxy's connection, so a second length makes the body's end ambiguous.
  */
 export function readProxyHead(request: HttpRequest): RequestHead {
   lengths = 0
@@ -71,7 +68,7 @@ export function readProxyHead(request: HttpRequest): RequestHead {
   return head
 }
 
-/** By length first: the text is new to V8, so each comparison reads all of it. */
+/** By length first, because each comparison reads the whole name. */
 function takeHeader(name: string, value: string): void {
   switch (name.length) {
     case 6:
@@ -122,7 +119,7 @@ function countLength(name: string): void {
   if (name === 'content-length') lengths++
 }
 
-/** Headers that files and pages depend on; exchanges do not read them, because endpoints need none. */
+/** Only files and pages need these. */
 export interface ContentRequest {
   readonly path: string
   /** Empty if absent. */

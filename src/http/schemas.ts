@@ -1,4 +1,4 @@
-/** Parses untrusted bodies into checked values, with JSON schemas compiled at start. */
+/** Parses untrusted JSON bodies, with schemas compiled at start. */
 
 import { isUtf8 } from 'node:buffer'
 import { Ajv, type ErrorObject, type ValidateFunction } from 'ajv'
@@ -92,10 +92,7 @@ export const RedemptionSchema = Type.Object(
   { description: 'Unknown fields are ignored.' },
 )
 
-/**
- * A test checks the schemas against the meta-schema, because compiling that takes a tenth of a worker's start. Unknown keywords
- * still fail.
- */
+/** Compiling the meta-schema takes a tenth of a worker's start, so a test checks the schemas against it. */
 export const ajv = new Ajv({ strict: true, meta: false, validateSchema: false })
 const validateSolution = ajv.compile<Solution>(SolutionSchema)
 const validateRedemption = ajv.compile<Redemption>(RedemptionSchema)
@@ -116,13 +113,10 @@ export function parseRedemption(bytes: Buffer, contentType: string): Parsed<Rede
   return body === undefined ? parseRedemptionGenerally(bytes) : { ok: true, body }
 }
 
-/**
- * Any order and spelling that JSON allows. `7.0` and `7e0` are the integer 7: the nonce is spent once all the same, and the
- * token writes digits.
- */
+/** Any spelling that JSON allows. `7e0` is the counter 7: the nonce is spent once all the same, and the token writes digits. */
 export function parseSolutionGenerally(bytes: Buffer): Parsed<Solution> {
   const parsed = parseBody(bytes, validateSolution)
-  // JSON allows negative zero, which is no counter.
+  // JSON allows -0, which is no counter.
   if (parsed.ok && !isCounter(parsed.body.counter)) return wrongField('counter')
   return parsed
 }
@@ -174,7 +168,7 @@ export function refused(refusal: Refusal): { readonly ok: false; readonly refusa
   return { ok: false, refusal }
 }
 
-/** What each field must be, for whoever writes a client or a backend. The value is not repeated: it may be a secret. */
+/** For messages, which never repeat a value: it may be a secret. */
 const EXPECTED: Readonly<Record<string, string>> = {
   nonce: 'the 32 lowercase hexadecimal characters that GET /challenge gave',
   counter: 'an integer from 0 to 2^53 - 1',
@@ -189,7 +183,7 @@ const EXPECTED: Readonly<Record<string, string>> = {
 }
 const EMPTY_TOKEN = 'the form was sent without JavaScript, or before the widget had finished'
 
-/** A sentence on a wrong field, in words of ours: those of the validator are for its programmers. */
+/** For a person; the validator's own words are for programmers. */
 export function fieldProblem(field: string, error?: Pick<ErrorObject, 'keyword'>): string {
   if (field === 'token' && error?.keyword === 'minLength') return `token is empty: ${EMPTY_TOKEN}.`
   const problem = error?.keyword === 'required' ? 'is missing' : 'is wrong'
@@ -200,16 +194,13 @@ function wrongField(field: string, error?: ErrorObject) {
   return refused({ reason: 'body-shape', detail: fieldProblem(field, error), field })
 }
 
-/** By its path, such as `environment.webdriver`; empty for the body itself. */
+/** Such as `environment.webdriver`; empty for the body itself. */
 function fieldOf({ keyword, instancePath, params }: ErrorObject): string {
   const path = instancePath.slice(1).replaceAll('/', '.')
   return keyword === 'required' ? (params as { missingProperty: string }).missingProperty : path
 }
 
-/**
- * Whether a key `__proto__` is possible; escapes could hide one. Nothing here merges objects, so it would do no harm, but later
- * code may be less careful, and honest bodies have neither.
- */
+/** A key `__proto__` does no harm here, but might in later code, and honest bodies have none. Escapes could hide one. */
 function mayHideProto(text: string): boolean {
   return text.includes('__proto__') || text.includes('\\')
 }
@@ -226,12 +217,12 @@ function hasProtoKey(root: unknown): boolean {
   return false
 }
 
-// Patterns for bodies exactly as the widget and most backends write them: saves 2.0 of 2.7 us at POST /verify and 3.6 of 3.9 at
-// /verify-token. A test ensures that both ways give the same value.
+// Patterns for bodies as the widget and most backends write them save 2.0 of 2.7 us at POST /verify and 3.6 of 3.9 at
+// /verify-token. A test ensures that the general way gives the same value.
 
-/** Solutions have up to 350 bytes and redemptions 230; longer bodies skip the patterns. */
+/** Usual solutions have up to 350 bytes, redemptions 230. */
 const USUAL_BYTES_MAX = 512
-/** Written out: `{32}`, which V8 counts in a loop, takes 0.13 us more a body. */
+/** V8 would count `{32}` in a loop, which takes 0.13 us more a body. */
 const HEX_32 = '[0-9a-f]'.repeat(32)
 const INTEGER = '(0|[1-9][0-9]*)'
 const FLAGS = 'webdriver chromeAbsent swiftShader noPlugins notificationDenied zeroScreen noLanguages'
@@ -239,7 +230,7 @@ const ENVIRONMENT = FLAGS.replaceAll(/\w+/g, '"$&":(?:(true)|false)').replaceAll
 const SOLUTION = new RegExp(
   `^\\{"nonce":"(${HEX_32})","counter":${INTEGER},"solveTimeMs":${INTEGER},"fingerprintHash":"(${HEX_32}${HEX_32})","environment":\\{${ENVIRONMENT}\\}\\}$`,
 )
-/** Characters of a token, then of an address. Python's json writes the optional spaces. */
+/** A token and an address. Python's json writes the spaces. */
 const REDEMPTION = /^\{"token": ?"([\w|-]+)"(?:, ?"expectedIp": ?"([\d.:A-Fa-f]+)")?\}$/
 
 /** As src/widget/flow.ts writes it. */
@@ -250,7 +241,7 @@ export function usualSolution(bytes: Buffer): Solution | undefined {
   return {
     nonce: match[1]!,
     counter,
-    solveTimeMs: Number(match[3]), // so few digits are never Infinity, which is refused
+    solveTimeMs: Number(match[3]), // never Infinity with so few digits
     fingerprintHash: match[4]!,
     environment: {
       webdriver: match[5] !== undefined,
@@ -264,7 +255,6 @@ export function usualSolution(bytes: Buffer): Solution | undefined {
   }
 }
 
-/** With or without a valid `expectedIp`. */
 export function usualRedemption(bytes: Buffer): Redemption | undefined {
   const match = matchOf(REDEMPTION, bytes)
   if (match === null) return undefined

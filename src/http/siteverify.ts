@@ -1,7 +1,4 @@
-/**
- * Parses POST /siteverify in every encoding that hosted services' examples use: urlencoded (reCAPTCHA, hCaptcha), JSON and
- * multipart/form-data (Turnstile, whose examples post a FormData).
- */
+/** Parses POST /siteverify: urlencoded (as for reCAPTCHA and hCaptcha), JSON or multipart/form-data (as for Turnstile). */
 
 import type { ErrorObject } from 'ajv'
 import Type from '#typebox'
@@ -57,8 +54,8 @@ const URLENCODED_TYPE = /^application\/x-www-form-urlencoded[ \t]*(?:;|$)/i
 const MULTIPART_TYPE = /^multipart\/form-data[ \t]*;/i
 
 /**
- * The body's fields, then the query's. Some backends put everything into the query (MediaWiki's ConfirmEdit, Ruby's recaptcha
- * gem), and axios with `params` also sends `{}`.
+ * The body's fields take precedence over the query's. MediaWiki's ConfirmEdit and Ruby's recaptcha gem send everything in the
+ * query, and axios with `params` sends a body `{}` too.
  */
 export function readSiteverify(body: Buffer, contentType: string, query: string): Parsed<SiteverifyFields> {
   if (query === '') return readBody(body, contentType)
@@ -93,7 +90,7 @@ export function secretOf({ secret }: SiteverifyFields): unknown {
   return isLeftOut(secret) ? undefined : secret
 }
 
-/** Clients send an empty field for an address they do not know. */
+/** Backends that know no address send an empty field. */
 function isLeftOut(value: unknown): boolean {
   return value === undefined || value === null || value === ''
 }
@@ -121,7 +118,7 @@ export function parseSiteverify(fields: SiteverifyFields, site: Site): Parsed<Re
   }
 }
 
-/** By the field that is malformed. */
+/** By field. */
 const WRONG: Readonly<Record<string, Reason>> = {
   secret: 'credentials-malformed',
   response: 'token-malformed',
