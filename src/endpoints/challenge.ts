@@ -4,7 +4,7 @@
  *   site key -> site -> limits  -> site active, origin allowed? -> difficulty -> nonce
  *   400         503     429/503    403
  *
- * visit.ts has the steps before the limits. A request is charged before it is refused for its site or origin.
+ * visit.ts has the steps before the limits.
  */
 
 import { timeText } from '../domain/bytes.ts'
@@ -19,7 +19,7 @@ import type { ChallengeAdmission } from '../store/store.ts'
 import type { Service } from './service.ts'
 import { type AllowedVisit, trafficAround, type Visit, VisitorEndpoint } from './visit.ts'
 
-/** The answer's head tells the widget what the site asks for, since the body has the contract's fields alone. */
+/** What the widget may read of the browser. The body has the contract's fields alone. */
 const HEADS = {
   none: withHeader('X-Powgate-Signals', 'none'),
   flags: withHeader('X-Powgate-Signals', 'flags'),
@@ -70,7 +70,6 @@ interface Circumstances {
   readonly random: number
 }
 
-/** Pure. */
 export function issueChallenge(
   { keyring, settings }: Pick<Service, 'keyring' | 'settings'>,
   visit: Pick<AllowedVisit, 'site' | 'address' | 'isKnown' | 'addressKey' | 'siteLimit'>,

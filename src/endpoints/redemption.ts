@@ -1,14 +1,13 @@
 /**
- * Redeems a token, once. POST /verify-token and POST /siteverify share this flow, and differ in how they read requests and word
- * answers.
+ * Redeems a token, once, for POST /verify-token and POST /siteverify.
  *
  *   API key -> [ evaluate: everything that needs no store ] -> limits, single use -> score
  *   401/503                                                    429/503  400          400/200
  *
  *   evaluate: body -> token's shape, HMAC, expiry -> site -> expectedIp        (all 400; the token stays unused)
  *
- * Fails closed: an unknown outcome is 503. Callers without a valid key have their own window, so others behind a backend's
- * address cannot use up its limit.
+ * Fails closed: an unknown outcome is 503. Callers without a valid key are counted apart, so they cannot use up the limit of a
+ * backend at their address.
  */
 
 import { hash } from 'node:crypto'
@@ -48,9 +47,9 @@ type Redeemable = Extract<Attempt, { verdict: 'redeemable' }>
 
 type Admitted = Extract<RedemptionAdmission, { status: 'admitted' }>
 
-/** `Asked` is a body as bytes or as fields. */
+/** @typeParam Asked a body, as bytes or as fields */
 export abstract class RedemptionEndpoint<Asked> extends Endpoint {
-  /** A copy that outlives the callback which passed `asked`. */
+  /** A copy that outlives the callback. */
   protected abstract keep(asked: Asked): Asked
   /** Runs once the caller is known. */
   protected abstract read(asked: Asked, exchange: Exchange, site: Site): Parsed<Redemption>
@@ -58,13 +57,10 @@ export abstract class RedemptionEndpoint<Asked> extends Endpoint {
     return isSameClient(expected, visitor)
   }
 
-  /** JSON. */
+  /** The answer, in JSON. */
   protected abstract success(claims: TokenClaims, site: Site): string
 
-  /**
-   * @param key has an API key's form
-   * @param keyId the id inside the key
-   */
+  /** @param keyId the id inside the key */
   protected redeem(exchange: Exchange, key: string, keyId: string, asked: Asked): void {
     exchange.apiKeyId = keyId
     const caller = this.#cachedCaller(key, keyId)
@@ -73,7 +69,7 @@ export abstract class RedemptionEndpoint<Asked> extends Endpoint {
     this.#loadCaller(exchange, key, keyId, found => this.#admit(exchange, found, kept))
   }
 
-  /** undefined if the worker has the API key or the site not cached. */
+  /** undefined if the API key or its site is not cached. */
   #cachedCaller(key: string, keyId: string): Caller | undefined {
     const apiKey = this.service.apiKeys.cached(keyId)
     if (apiKey === undefined) return undefined
@@ -123,10 +119,7 @@ export abstract class RedemptionEndpoint<Asked> extends Endpoint {
     )
   }
 
-  /**
-   * Charges the caller's address and API key, and redeems the token if nothing else forbids it. A site with its own limit has
-   * its own windows for the addresses that use its keys.
-   */
+  /** A site with its own limit counts its callers' addresses apart. */
   #request(address: Address, caller: Caller, attempt: Attempt): RedemptionRequest {
     const { limits, ipv6PrefixBits } = this.service.settings
     const key = this.service.tags.keyOf(address, ipv6PrefixBits)
@@ -153,9 +146,9 @@ export abstract class RedemptionEndpoint<Asked> extends Endpoint {
   }
 
   /**
-   * Keeps the redemption record while the nonce could yield another token (in an outage, if /verify fails open), plus that
-   * token's lifetime; both lifetimes come from the token, not from settings. At least a token lifetime from now: if this host's
-   * clock is ahead, the token may still be valid on another host.
+   * In an outage, if /verify fails open, the nonce can yield another token while it lives: so the record outlives that token
+   * too. It is kept a token's lifetime from now at least, because on a host whose clock is behind the token is still valid.
+   * Lifetimes are the token's own, which later settings do not change.
    */
   #recordExpiresAtMs({ nonce, issuedAtMs, lifetimes }: TokenClaims): number {
     const terms = nonceTerms(nonce)
@@ -259,10 +252,7 @@ function refused(refusal: Refusal): Attempt {
   return { verdict: 'refused', refusal }
 }
 
-/**
- * The same for retries of a redemption. JSON, because it tells every triple apart: quotes delimit, and a lone surrogate, which
- * UTF-8 cannot encode, is escaped.
- */
+/** The same for retries of a redemption. JSON tells every triple apart, even with lone surrogates, which it escapes. */
 function claimOf(keyId: string, idempotencyKey: string | undefined, token: string): string {
   return idempotencyKey === undefined
     ? ''

@@ -1,4 +1,4 @@
-/** What endpoints use of the service (assembled in server.ts), and how they refuse. */
+/** What endpoints use (assembled in server.ts), and how they refuse. */
 
 import type { AddressTags } from '../domain/address-tags.ts'
 import type { BackendCounts } from '../domain/backends.ts'
@@ -22,7 +22,7 @@ export interface Service {
   readonly settings: ServiceSettings
   readonly keyring: Keyring
   readonly tags: AddressTags
-  /** Of the secrets that no longer sign, or do not yet. */
+  /** Of secrets that do not sign. */
   readonly otherTags: readonly AddressTags[]
   readonly store: RequestStore
   readonly sites: RecordCache<Site>
@@ -32,7 +32,7 @@ export interface Service {
   readonly fingerprints: FingerprintWatch
   /** Unix milliseconds. */
   readonly now: () => number
-  /** Unsigned random integer of at most 16 bits. */
+  /** Of 16 bits at most. */
   readonly randomBits: (bits: number) => number
 }
 
@@ -66,7 +66,6 @@ export abstract class Endpoint {
     )
   }
 
-  /** @param query of the address; most endpoints ignore it */
   abstract handle(exchange: Exchange, query: string): void
 
   protected refuse(exchange: Exchange, reason: Reason, more: Partial<Refusal> = {}): void {
@@ -76,9 +75,9 @@ export abstract class Endpoint {
   }
 
   /**
-   * Whether the store admitted the request; if not, or if that is unknown, answers it.
+   * Answers unless the store admitted the request.
    *
-   * @param ownLimits the site's own, for the headers; undefined if the service's apply
+   * @param ownLimits the site's own, for the headers
    */
   protected admits<Admission extends ChallengeAdmission | SolutionAdmission | RedemptionAdmission>(
     exchange: Exchange,
@@ -101,16 +100,15 @@ export abstract class Endpoint {
     exchange.answer(unavailableReply({ ...this.#policies, ...ownLimits }, this.#style))
   }
 
-  /** After an exception in powgate. */
+  /** After an exception. */
   get faultReply(): Reply {
     return unavailableReply(this.#policies, this.#style, 'internal')
   }
 
-  /** For a request that is shed unread. */
   get overloadReply(): Reply {
     return unavailableReply(this.#policies, this.#style, 'overloaded')
   }
 }
 
-/** Issue times this far ahead of this host's clock still count as clock skew. */
+/** Another host's clock may be this far ahead. */
 export const CLOCK_SKEW_MS = 5000

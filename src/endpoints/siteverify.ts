@@ -4,11 +4,8 @@
  *   a page? -> body read -> secret -> redemption.ts
  *   400        413          200
  *
- * Every verdict has status 200, as there. Requests from pages are refused: a page can post a form here without a preflight, and
- * could make its visitors use up the limit of a backend behind their address.
- *
- * Only Turnstile's path adds empty `error-codes` to a success. Turnstile alone of the vendors does so, and hCaptcha and
- * reCAPTCHA backends take the field's mere presence for a failure.
+ * Every verdict has status 200, as there. Requests from pages are refused: a page could post forms here without a preflight, and
+ * so use up the limit of a backend that shares its visitors' address.
  */
 
 import { type Address, visitorKey } from '../domain/address.ts'
@@ -49,7 +46,7 @@ export class SiteverifyEndpoint extends RedemptionEndpoint<SiteverifyFields> {
     return parseSiteverify(fields, site)
   }
 
-  /** Some backends mask IPv6 addresses to one customer's network before sending them (better-auth: a /64). */
+  /** Some backends mask IPv6 addresses before sending them (better-auth: to a /64). */
   protected override isOfVisitor(expected: Address, visitor: Address): boolean {
     const { ipv6PrefixBits } = this.service.settings
     const isOfNetwork = visitorKey(expected, ipv6PrefixBits) === visitorKey(visitor, ipv6PrefixBits)
@@ -60,10 +57,7 @@ export class SiteverifyEndpoint extends RedemptionEndpoint<SiteverifyFields> {
     return siteverifyJson(this.fieldsOf(claims, site))
   }
 
-  /**
-   * A success's fields, as hCaptcha and reCAPTCHA have them; undefined ones are left out of the JSON. `action` never is,
-   * because some backends check score and action only if there is one, and visitors could send none.
-   */
+  /** `action` is never left out: some backends check score and action only if there is one, and visitors could send none. */
   protected fieldsOf({ score, issuedAtMs, page }: TokenClaims, { origins }: Site): object {
     return {
       success: true,
@@ -76,7 +70,7 @@ export class SiteverifyEndpoint extends RedemptionEndpoint<SiteverifyFields> {
   }
 }
 
-/** The same at Turnstile's path. */
+/** Turnstile adds empty `error-codes` to a success. Backends of hCaptcha and reCAPTCHA would take the field for a failure. */
 export class TurnstileEndpoint extends SiteverifyEndpoint {
   protected override fieldsOf(claims: TokenClaims, site: Site): object {
     return { ...super.fieldsOf(claims, site), cdata: claims.page?.cdata ?? '', 'error-codes': [] }

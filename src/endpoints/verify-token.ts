@@ -1,5 +1,5 @@
 /**
- * POST /verify-token: a site's backend redeems a token, once.
+ * POST /verify-token, for a site's backend.
  *
  *   Authorization -> body read -> redemption.ts
  *   401              413
@@ -31,7 +31,7 @@ export class VerifyTokenEndpoint extends RedemptionEndpoint<Buffer> {
   }
 
   protected keep(body: Buffer): Buffer {
-    return Buffer.from(body) // the body's memory is valid only until the callback returns
+    return Buffer.from(body)
   }
 
   protected read(body: Buffer, exchange: Exchange): Parsed<Redemption> {

@@ -9,9 +9,8 @@
  *   conclude: nonce unused? -> price still holds? -> score      -> token
  *             400              400                   200 failed    200/503
  *
- * The store is called once whatever `prepare` finds, because every request counts against the limits, and 429 takes precedence
- * over all other answers; the call also spends the nonce. visit.ts has the steps up to the origin. Time is an argument, so tests
- * need no server.
+ * One call to the store charges the limits and spends the nonce. It is made whatever `prepare` finds, because 429 takes
+ * precedence over all other answers. visit.ts has the steps up to the origin.
  */
 
 import { type Address, visitorKey } from '../domain/address.ts'
@@ -42,22 +41,21 @@ import { type AllowedVisit, trafficAround, type Visit, VisitorEndpoint } from '.
 
 type Admitted = Extract<SolutionAdmission, { status: 'admitted' }>
 
-/** The judgement before the store is called. */
 export type Attempt =
   | { readonly verdict: 'refused'; readonly refusal: Refusal }
-  /** Answered 200 and not passed. The nonce stays unused. */
+  /** Answered 200; the nonce stays unused. */
   | { readonly verdict: 'failed'; readonly reason: Exclude<JudgementReason, ScoreReason> }
   | {
       readonly verdict: 'solved'
-      /** Its `tags` and `addressKey` are of the secret under which the nonce was issued. */
+      /** With the tags of the secret that signed the nonce. */
       readonly visit: AllowedVisit
       readonly solution: Solution
       readonly spend: NonNullable<SolutionRequest['spend']>
-      /** Epoch of the site's shard when the nonce was read. */
+      /** When the nonce was read. */
       readonly siteEpoch: number
       readonly signals: ScoreSignals
       readonly score: Score
-      /** By the settings of now; a fraction of a bit is rounded as at issue. */
+      /** By today's settings; a fraction of a bit is rounded as at issue. */
       readonly bounds: ChallengeBounds
     }
 
@@ -65,16 +63,15 @@ type Solved = Extract<Attempt, { verdict: 'solved' }>
 
 export type Conclusion =
   | { readonly refusal: Refusal }
-  /** @property token undefined for a failed verification */
   | {
       readonly judgement: Judged
       readonly token?: { readonly text: string; readonly expiresAtMs: number }
     }
 
-/** At a test site, for every solution. */
+/** At a test site. */
 const CERTAIN: Score = { score: 1, reasons: [] }
 
-/** A provider gives one customer at most a /48, with any number of addresses. */
+/** At most what a provider gives one customer. */
 const FINGERPRINT_PREFIX_BITS = 48
 
 const FAILED_BODY = '{"token":null,"passed":false,"expiresAt":null}'
@@ -110,14 +107,13 @@ export class VerifyEndpoint extends VisitorEndpoint {
   }
 }
 
-/** Besides the body; the nonce is set for logs once known. */
+/** Besides the body; the nonce is set for logs. */
 interface Request {
   readonly contentType: string
   readonly origin: string
   nonce: string
 }
 
-/** Everything without a call to the store, whose epochs are remembered. */
 export function prepare(parts: Parts, visit: Visit, request: Request, body: Buffer, nowMs: number): Attempt {
   if (visit.refusal !== undefined) return refused(visit.refusal)
   const { site, address } = visit
@@ -131,7 +127,7 @@ export function prepare(parts: Parts, visit: Visit, request: Request, body: Buff
     return { verdict: 'failed', reason: 'ip-not-allowed' }
   }
   let attempt = attemptUnder(parts, visit, parsed.body, nowMs)
-  // While secrets are rotated, a host that signs with the other one may have issued the nonce: on a Cluster, for another shard.
+  // While secrets are rotated, another host may sign with the other one, under which a Cluster has another shard.
   for (const tags of parts.otherTags) {
     if (attempt.verdict !== 'refused' || attempt.refusal.reason !== 'nonce-forged') break
     const addressKey = tags.renamed(visit.addressKey, address)
@@ -140,7 +136,6 @@ export function prepare(parts: Parts, visit: Visit, request: Request, body: Buff
   return attempt
 }
 
-/** Reads the nonce under the visit's tags, and checks the solution if this service issued it. */
 function attemptUnder(parts: Parts, visit: AllowedVisit, solution: Solution, nowMs: number): Attempt {
   const { site, address, addressKey } = visit
   const { siteKey } = site.record
@@ -181,11 +176,11 @@ function checked(
     solveTimeMs: solution.solveTimeMs,
     elapsedMs: nowMs - issuedAtMs,
     difficulty,
-    fingerprintAddresses: 1, // `conclude` counts fingerprints, of admitted solutions only
+    fingerprintAddresses: 1, // counted once admitted
     addressFailures: 0,
   }
   const score = scoreOf(signals, site.scoreWeights)
-  // At least a lifetime from now: hosts whose clock is behind still accept the nonce.
+  // At least a lifetime from now: a host whose clock is behind still accepts the nonce.
   const expiresAtMs = Math.max(issuedAtMs, nowMs) + lifetimeMs
   const spend = { nonce, storeEpoch: addressEpoch, expiresAtMs }
   const raised = raisedBits(site.record, nowMs)
@@ -193,7 +188,7 @@ function checked(
   return { verdict: 'solved', visit, solution, spend, siteEpoch, signals, score, bounds }
 }
 
-/** Whether the attempt already counts as a failure of the address. Failures at a test site, or by a site's IP rules, do not. */
+/** Of the address. Failures at a test site, or by a site's IP rules, do not count. */
 function isFailure(attempt: Attempt, site: Site | null): boolean {
   if (site?.test !== undefined) return false
   switch (attempt.verdict) {
@@ -206,7 +201,7 @@ function isFailure(attempt: Attempt, site: Site | null): boolean {
   }
 }
 
-/** The nonce to spend; with a target solve time, also whether a challenge at the base met it. */
+/** @returns `isInTime` for a challenge at the base, if there is a target solve time: whether it met that */
 function spendOf(attempt: Attempt): Pick<SolutionRequest, 'spend'> & { readonly isInTime?: boolean } {
   if (attempt.verdict !== 'solved') return { spend: undefined }
   const { spend, bounds, signals, solution } = attempt
@@ -245,8 +240,8 @@ export function conclude(
 }
 
 /**
- * Why a nonce seems forged: issued before the store lost its memory, or to an address on another Cluster shard, whose epoch
- * differs. Each epoch tried costs an HMAC, so this comes after the limits, which bound the work.
+ * A nonce that seems forged may be of an earlier epoch, or of an address on another Cluster shard. Trying an epoch costs an
+ * HMAC, so the limits come first.
  */
 function explained(
   { store, settings, keyring }: Parts,
@@ -289,7 +284,7 @@ function graded(
   const judgement: Judged = { kind: 'judged', site, nonce, passed, score, reasons, signals }
   if (!passed) return { judgement }
   const { siteEpoch } = solved
-  // The store lost its memory meanwhile: a token of the old epoch would be refused, one of the new could be a second.
+  // The store has lost its memory meanwhile: a token of the old epoch would be refused, one of the new could be a second.
   if (siteEpoch !== parts.store.epochOf(siteKey)) return { refusal: { reason: 'store-unavailable' } }
   const lifetimes = parts.settings
   const page = pageOf(solution, exchange.origin, site.origins)
@@ -309,7 +304,6 @@ function graded(
   return { judgement, token: { text, expiresAtMs: issuedAtMs + lifetimes.tokenLifetimeMs } }
 }
 
-/** Adds what the store and other visits tell. */
 function signalsOf(
   { fingerprints }: Parts,
   site: Site,
@@ -323,7 +317,7 @@ function signalsOf(
     site.record.signals === 'all'
       ? fingerprints.note(site.logTag, solution.fingerprintHash, network, nowMs)
       : signals.fingerprintAddresses
-  // If most people behind an address succeed, someone else's failures cost one weight at most.
+  // Where most people behind an address succeed, others' failures cost one weight at most.
   const isOthers = failures > 1 && isShared(failures, accepted)
   const addressFailures = isOthers ? 1 : failures
   if (fingerprintAddresses === signals.fingerprintAddresses && addressFailures === signals.addressFailures)

@@ -1,10 +1,10 @@
 /**
- * The first steps of the endpoints that browsers call.
+ * The first steps of the endpoints for browsers.
  *
  *   site key -> body read, if any -> site -> active?, origin -> the endpoint
  *   400         413                  503
  *
- * The endpoint gets every request that names a site, even one to be refused: it is charged before the answer.
+ * The endpoint gets every request that names a site, even one to be refused, because it is charged first.
  */
 
 import { type Address, isOperatorsOwn, isV4 } from '../domain/address.ts'
@@ -22,13 +22,13 @@ import { Endpoint, type Service } from './service.ts'
 export type Visit = {
   readonly exchange: Exchange
   readonly address: Address
-  /** The address is in one of the site's known networks. */
+  /** Of a network that the site knows. */
   readonly isKnown: boolean
-  /** Window that the address's requests count in; from `AddressTags.keyOf` or `windowOfKnown`. */
+  /** The window that its requests count in. */
   readonly addressKey: string
-  /** The tags that `addressKey` was made with. */
+  /** Made `addressKey`. */
   readonly tags: AddressTags
-  /** For the headers; undefined if the service's limits apply. */
+  /** The site's, for the headers. */
   readonly ownLimits: PolicyList | undefined
   readonly addressLimit: number
   /** Per address and site; 0 if the site does not exist. */
@@ -74,7 +74,7 @@ export abstract class VisitorEndpoint extends Endpoint {
     const { sites } = this.service
     const cached = sites.cached(exchange.siteKey)
     if (cached !== undefined) return this.#begin(exchange, cached, body)
-    const kept = Buffer.from(body) // the body's memory is valid only until this call returns
+    const kept = Buffer.from(body)
     const begin = exchange.guard<Site | null | undefined>(site => {
       if (site === undefined) this.refuse(exchange, 'store-unavailable')
       else this.#begin(exchange, site, kept)
@@ -109,10 +109,7 @@ export abstract class VisitorEndpoint extends Endpoint {
     this.admit(visit as Visit, body)
   }
 
-  /**
-   * What the store charges; requests to be refused have their own window. One literal for all endpoints, because spreading it
-   * takes 2 us.
-   */
+  /** Requests to be refused have their own window. One literal for all endpoints, because spreading it takes 2 us. */
   protected chargeOf(
     visit: Visit,
     failed = false,
@@ -132,7 +129,7 @@ export abstract class VisitorEndpoint extends Endpoint {
     }
   }
 
-  /** Proofs from known networks and at test sites do not count; known networks and the operator's own are not metered. */
+  /** Known networks and the operator's own are not metered; proofs of known networks and at test sites do not count. */
   #meteringOf({ site, address, isKnown, addressKey, tags }: AllowedVisit, isInTime?: boolean): Metering {
     return {
       shared: tags.sharedOf(site.meterNames),
@@ -145,7 +142,7 @@ export abstract class VisitorEndpoint extends Endpoint {
   }
 }
 
-/** Without rates if a worker's memory answered. */
+/** @param meters undefined if a worker's memory answered */
 export function trafficAround(
   { isKnown, address, site }: Pick<AllowedVisit, 'isKnown' | 'address' | 'site'>,
   meters: Meters | undefined,
