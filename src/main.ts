@@ -1,14 +1,11 @@
-/**
- * Entry point. Signals are handled before the rest is loaded, which takes a moment: the kernel keeps those without a handler
- * from process 1 of a container.
- */
+/** Handles signals before loading the rest: in a container's process 1, the kernel drops those without a handler. */
 
 import cluster from 'node:cluster'
 
-/** Until others handle the signal too: nothing is under way yet. */
+/** Until start.ts handles them: nothing is under way yet. */
 for (const signal of ['SIGTERM', 'SIGINT'] as const)
   process.on(signal, () => process.listenerCount(signal) === 1 && process.exit(0))
-/** Without a handler, one opens a debugger and the other ends the process. */
+/** By default, one opens a debugger and the other ends the process. */
 for (const signal of ['SIGUSR1', 'SIGUSR2'] as const) process.on(signal, () => {})
 
 const [, program, ...typed] = process.argv

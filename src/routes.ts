@@ -1,5 +1,5 @@
 /**
- * Start reading here: what is served. domain/endpoint.ts is the table of endpoints; FLOWS says what each does.
+ * Start reading here: what is served. FLOWS names the code of each endpoint in domain/endpoint.ts.
  *
  *   request -> Exchange (http/exchange.ts) -> endpoint (endpoints/*.ts) -> domain/*, store -> reply -> Exchange
  */
@@ -25,20 +25,14 @@ const FLOWS: { readonly [Name in EndpointName]: new (service: Service, name: Nam
   siteverify: SiteverifyEndpoint,
 }
 
-/**
- * Paths of reCAPTCHA and Turnstile, for backends in which only a host can be set; hCaptcha's path is /siteverify itself. Google
- * alone also takes GET, which many of its clients use.
- */
+/** For backends in which only a host can be set. hCaptcha's path is /siteverify itself; many clients of Google use GET. */
 const VENDOR_FLOWS = [
   { path: '/recaptcha/api/siteverify', flow: SiteverifyEndpoint, takesGet: true },
   { path: '/turnstile/v0/siteverify', flow: TurnstileEndpoint, takesGet: false },
 ] as const
 
 const PREFLIGHT_SECONDS = 86_400
-/**
- * Any header, because tracing agents add theirs to every fetch. `*` leaves out Authorization, and browsers before 2019 read it
- * as a name.
- */
+/** Tracing agents add theirs to every fetch. `*` leaves out Authorization, and browsers before 2019 take it for a name. */
 const ALLOWED_HEADERS = 'X-Site-Key, Content-Type, Authorization, *'
 
 const AMBIGUOUS_REPLY = refusalReply({ reason: 'length-ambiguous' }, 'plain')
@@ -71,7 +65,7 @@ function always(reply: Reply, host: ExchangeHost, rules: ExchangeRules): Handler
   return seenBy(host, (response, request) => new Exchange(response, request, host, rules).begin(answer))
 }
 
-/** For a path that is never shed: the gate counts its requests while it sheds others. */
+/** For a path that is never shed: while others are, the gate counts its requests. */
 function seenBy({ gate }: ExchangeHost, handler: Handler): Handler {
   if (gate === undefined) return handler
   return (response, request) => {
@@ -81,8 +75,8 @@ function seenBy({ gate }: ExchangeHost, handler: Handler): Handler {
 }
 
 /**
- * One in this many refusals is answered by an exchange at the turn's end; if another request comes first, uWebSockets.js closes
- * the connection. Otherwise one connection that pipelines 10,000 requests would have them all refused in one turn.
+ * One refusal of so many waits for the turn's end, which ends a connection that pipelines (exchange.ts). Otherwise its 10,000
+ * requests would all be refused in one turn.
  */
 const REFUSALS_PER_EXCHANGE = 64
 
@@ -91,7 +85,6 @@ interface Shedding {
   readonly reply: Reply
 }
 
-/** The handler, or a refusal while it is shed. */
 function unlessOverloaded(
   handler: Handler,
   { work, reply }: Shedding,
@@ -133,7 +126,7 @@ function addRoute<Name extends EndpointName>(
     ambiguousReply,
   }
   const step = (exchange: Exchange) => endpoint.handle(exchange, '')
-  /** Only /siteverify uses the query, so no other request pays for it. */
+  // Reading the query takes time, and only /siteverify uses it.
   const handle: Handler =
     errorStyle === 'siteverify'
       ? (response, request) => {

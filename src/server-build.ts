@@ -1,6 +1,6 @@
 /**
- * Which build of uWebSockets.js is the HTTP server. Its author publishes no package, so this is a repack or a fork. The
- * binary's hash tells whether it is recorded in native-binaries.sha256 (the format of sha256sum).
+ * Which build of uWebSockets.js is the HTTP server: a repack or a fork, because its author publishes no package.
+ * native-binaries.sha256 (in sha256sum's format) records the known ones.
  */
 
 import { createHash } from 'node:crypto'
@@ -9,9 +9,9 @@ import { existsSync, readFileSync } from 'node:fs'
 export interface ServerBuild {
   readonly name: string
   readonly version: string
-  /** Of the binary for this platform, hexadecimal. */
+  /** Of the binary, hexadecimal. */
   readonly sha256: string
-  /** Whether the hash is recorded: on x64, this version's tests ran on that binary. */
+  /** On x64, this version's tests ran on that binary. */
   readonly isKnown: boolean
 }
 
@@ -21,7 +21,7 @@ export function serverBuild(): ServerBuild {
   try {
     return look()
   } catch {
-    // An upgrade may be replacing the package: callers must go on.
+    // An upgrade may be replacing the package.
     return { name: 'unknown', version: '-', sha256: '-', isKnown: false }
   }
 }
@@ -39,7 +39,7 @@ function look(): ServerBuild {
   return { name, version, sha256, isKnown: recorded.includes(sha256) }
 }
 
-/** By the files as they are now: a running process may have loaded others. */
+/** Of the files as they are now; a running process may have loaded others. */
 export function serverBuildText(): string {
   const { name, version, sha256, isKnown } = serverBuild()
   return `${name} ${version}, ${isKnown ? 'known' : 'unknown'} binary ${sha256.slice(0, 12)}`

@@ -38,14 +38,14 @@ export interface Server {
   readonly backends: BackendCounts
   /** Why requests cannot use the store now. */
   trouble(): StoreTrouble | undefined
-  /** Serves what the store has lost. */
+  /** Serves records that the store has lost. */
   adopt(lost: CachedRecords): void
-  /** Stops accepting, lets requests finish and connections end, closes everything. */
+  /** Stops accepting, lets connections end, closes everything. */
   drain(): Promise<void>
 }
 
 /**
- * @param lost by the store; undefined from a primary of another version
+ * @param lost by the store
  * @throws StoreSetupError or ListenError
  */
 export async function startServer(
@@ -69,7 +69,7 @@ export async function startServer(
     metricsSites: config.metricsSites,
   })
   const store = await openStore(config, log, stats, workerIndex, () => watch.look().catch(ignore))
-  // All workers of a host have the same clock and Redis: the first reports them.
+  // All workers have the same clock and Redis: the first reports.
   const watch = new StoreWatch(store, (level, about, text) => workerIndex === 0 && log[level](about, text))
   const eventLog = new EventLog(log, config.logSuccesses, config.logsWholeAddresses)
   const recorder = recorderOf(config, workerIndex, log)
@@ -181,7 +181,7 @@ function hostOf(
   return host
 }
 
-/** Pauses between background work: a changed site reaches all workers within two seconds. */
+/** A changed site reaches all workers within two seconds. */
 const [SITES_MS, SITES_ROUND_MS, KEY_USES_MS, LOOK_MS, AUDIT_MS] = [500, 5000, 60_000, 60_000, 3_600_000]
 
 function startBackground(
@@ -196,7 +196,7 @@ function startBackground(
   void repeat(() => watch.look(), LOOK_MS, end)
 }
 
-/** The request path reports a store that is away. */
+/** Errors are left to requests, which report a store that is away. */
 async function repeat(action: () => Promise<unknown>, pauseMs: number, end: AbortSignal): Promise<void> {
   while (!end.aborted) {
     await action().catch(ignore)
@@ -206,7 +206,7 @@ async function repeat(action: () => Promise<unknown>, pauseMs: number, end: Abor
 
 function ignore(): void {}
 
-/** Between log lines: a proxy sends an ignored header with every request. */
+/** A proxy sends an ignored header with every request. */
 const FORWARDING_TOLD_MS = 60_000
 
 function tellOfForwarding(host: ExchangeHost, log: Logger, eventLog: EventLog): void {
@@ -221,7 +221,7 @@ function tellOfForwarding(host: ExchangeHost, log: Logger, eventLog: EventLog): 
   }
 }
 
-/** Between log lines: near its capacity a worker may be overloaded again and again. */
+/** Near its capacity, a worker may be overloaded again and again. */
 const OVERLOAD_TOLD_MS = 10_000
 
 function overloadGate({ overloadMs, redis }: Config, log: Logger): OverloadGate | undefined {
@@ -254,10 +254,7 @@ function contentRoutes(config: Config, log: Logger): ContentRoute[] {
   ]
 }
 
-/**
- * For the metrics: the refused request's X-Site-Key, or API key (whose secret may be wrong). From the cache alone: a refusal
- * causes no call to the store.
- */
+/** For the metrics: the site that a refused request names, perhaps with a wrong secret. A refusal causes no call to the store. */
 function namedSite({ sites, apiKeys }: Service, { siteKey, apiKeyId }: ObservedExchange): string | undefined {
   if (siteKey !== '') return sites.cached(siteKey)?.record.siteKey
   return apiKeyId === '' ? undefined : apiKeys.cached(apiKeyId)?.siteKey
@@ -275,7 +272,7 @@ function composeService(config: Config, store: Store, { sites, apiKeys }: SiteDi
     keyring,
     tags: new AddressTags(keyring.signing),
     otherTags: keyring.others.map(key => new AddressTags(key)),
-    // The embedded store is away only while it cannot write, and then nothing fails open.
+    // If the embedded store cannot write, nothing fails open.
     store: config.redis === undefined ? store.requests : new BridgedStore(store.requests, config, now),
     sites,
     apiKeys,
@@ -287,16 +284,16 @@ function composeService(config: Config, store: Store, { sites, apiKeys }: SiteDi
   }
 }
 
-/** Unique over all workers: a random prefix and a number. */
+/** Unique over all workers. */
 function requestIds(): () => string {
-  const start = randomBytes(8).toString('hex') // never starts with a dash: ids are typed into command lines
+  const start = randomBytes(8).toString('hex') // no dash in front: ids are typed into command lines
   let count = 0
   return () => `${start}-${(count++).toString(36)}`
 }
 
 const POOL_BYTES = 16_384
 
-/** From a pool: 0.14 us a draw (measured), not 2.3 us. */
+/** A draw takes 0.14 us, without a pool 2.3 us. */
 function randomBitPool(): (bits: number) => number {
   const pool = Buffer.alloc(POOL_BYTES)
   let position = POOL_BYTES
@@ -311,15 +308,12 @@ function randomBitPool(): (bits: number) => number {
   }
 }
 
-/** A start waits for the store's first answer, refusing connections. Later, requests get 503. */
+/** A start waits for the store before it listens; after that, requests get 503. */
 const FIRST_CONTACT_MS = 1000
-/** Enough for 10,000 sites and API keys each; further ones are read while serving. */
+/** Enough for 10,000 sites and as many keys; further ones are read while serving. */
 const LOAD_MS = 1000
 const START_POLL_MS = 5
-/**
- * A draining connection is closed with its next answer, never while idle: a proxy that sends a request just then would lose
- * it. Idle ones end by the client, or the idle timeout.
- */
+/** A draining connection closes with its next answer, or by its idle timeout: closing an idle one could lose a request. */
 const DRAIN_POLL_MS = 20
 
 async function until(holds: () => boolean, waitMs: number, pollMs: number): Promise<void> {

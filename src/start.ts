@@ -1,4 +1,4 @@
-/** The primary process checks the configuration, prepares the store, and forks workers; signals end it. */
+/** The primary process checks the configuration, prepares the store, and forks workers. */
 
 import './process/supported-platform.ts'
 import cluster from 'node:cluster'
@@ -23,7 +23,7 @@ import { StoreSetupError } from './store/store.ts'
 
 async function runPrimary(): Promise<void> {
   process.title = 'powgate primary'
-  for (const out of [process.stdout, process.stderr]) out.on('error', () => {}) // a first start's text may meet a full disk
+  for (const out of [process.stdout, process.stderr]) out.on('error', () => {}) // a full disk
   try {
     const { values, problems } = gatherSettings(process.env)
     const loaded = parseConfig(values, problems)
@@ -46,9 +46,9 @@ async function runPrimary(): Promise<void> {
     primary.onBackends = counts => backends.add(counts)
     keeper.onLost = records => primary.lost(records)
     const lifecycle = new Lifecycle(primary, keeper, hosts, log, totals)
-    // Before the store: a start that cannot listen makes no site and prints no key.
+    // Before the store: a start that cannot listen must make no site and print no key.
     const claimed = { ...loaded, port: await claimPort(loaded) }
-    // Before waiting for the store: meanwhile the admin port reports "not ready".
+    // Before the store, for which a start may wait: meanwhile it is "not ready".
     const routes = [
       metricsRoute(totals, primary, claimed),
       recordsRoute(keeper),
@@ -76,7 +76,7 @@ async function runPrimary(): Promise<void> {
 const CLAIM_MS = 1500
 const CLAIM_RETRY_MS = 100
 
-/** Workers set SO_REUSEPORT, so only a listener without it fails when another service has the port. */
+/** Only a listener without SO_REUSEPORT, which workers set, fails if another service has the port. */
 async function claimPort(config: Config): Promise<number> {
   const giveUpAt = performance.now() + CLAIM_MS
   for (;;) {
@@ -93,7 +93,7 @@ async function claimPort(config: Config): Promise<number> {
 const INSPECTION_PAUSE_MS = 30_000
 let nextInspectionMs = 0
 
-/** Otherwise workers would crash again and again. The next start repairs what it can, or says what to do. */
+/** Or workers would crash again and again. The next start repairs what it can, or says what to do. */
 function endIfDamaged(primary: Primary, log: Logger, inspect: () => string | undefined): void {
   // Large files take long, and workers may crash for other reasons.
   if (performance.now() < nextInspectionMs) return
@@ -112,6 +112,6 @@ function exitWithProblems(error: unknown): never {
   process.exit(1)
 }
 
-// Last: every constant above is initialised.
+// Last, because it needs every constant above.
 if (cluster.isWorker) await runWorker()
 else await runPrimary()

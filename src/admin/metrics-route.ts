@@ -1,4 +1,4 @@
-/** GET /metrics, for Prometheus: what all processes have counted. */
+/** GET /metrics, for Prometheus. */
 
 import type { Config } from '../config/config.ts'
 import { ENDPOINT_NAMES } from '../domain/endpoint.ts'
@@ -15,7 +15,7 @@ export function metricsRoute(
   supervisor: Pick<Supervisor, 'askStats'>,
   { deployment, metricsSites }: Pick<Config, 'deployment' | 'metricsSites'>,
 ): AdminRoute {
-  // For an alert that compares with yesterday, a site that never succeeds needs a 0 too.
+  // A site that never succeeds needs a 0, for an alert that compares with yesterday.
   const zeros = metricsSites.flatMap(site =>
     ENDPOINT_NAMES.map(name => [`siteRequests ${site} ${name} ok`, 0]),
   )
@@ -36,7 +36,7 @@ export function metricsRoute(
   }
 }
 
-/** Measured by the primary process, of itself and of the workers from outside. */
+/** Of the primary process, and of workers seen from outside. */
 async function primaryGauges(totals: Totals): Promise<Values> {
   const { rss, heapUsed } = process.memoryUsage()
   const gauges: Values = {

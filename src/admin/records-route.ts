@@ -1,6 +1,6 @@
 /**
- * GET /sites.json: all sites and API keys that the service knows, even if the store has lost them, for `powgate site export
- * --from-service`. It has hashes of API keys, so only this machine gets an answer, and no proxy or page on it.
+ * GET /sites.json, for `powgate site export --from-service`: all sites and API keys that the service knows, even if the store
+ * has lost them. It has hashes of API keys, so only this machine gets an answer, and no proxy or page on it.
  */
 
 import { isLoopback } from '../domain/address.ts'
@@ -17,9 +17,8 @@ export function recordsRoute(keeper: { records(): Promise<CachedRecords> }): Adm
     path: RECORDS_PATH,
     async handle({ socket, headers, httpVersion }, response) {
       const { remoteAddress = '', localAddress } = socket
-      // A peer at the address that the port listens on is this machine too.
       const isOfThisMachine = isLoopback(remoteAddress) || remoteAddress === localAddress
-      // nginx forwards with HTTP/1.0 unless told otherwise.
+      // nginx forwards with HTTP/1.0 by default.
       const isForwarded = httpVersion === '1.0' || Object.keys(headers).some(name => FORWARDED.test(name))
       if (isOfThisMachine && !isForwarded) sendJson(response, 200, await keeper.records())
       else sendError(response, 403, 'peer', 'Only this machine may read it.')

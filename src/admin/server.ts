@@ -1,7 +1,7 @@
 /**
- * The admin port: health, readiness, metrics and further routes. It has no password and listens on loopback by default. It
- * answers only requests for an address, localhost, this machine's name or a name of POWGATE_ADMIN_HOSTS: a web page could have
- * pointed any other name here (DNS rebinding).
+ * The admin port: health, readiness, metrics and further routes. It has no password and listens on loopback by default. Requests
+ * must be for an address, localhost, this machine's name or one of POWGATE_ADMIN_HOSTS: a web page could point any other name
+ * here (DNS rebinding).
  */
 
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
@@ -16,29 +16,25 @@ import type { Logger } from '../log/logger.ts'
 export interface Supervisor {
   isHealthy(): boolean
   isReady(): boolean
-  /** Resolves once the totals hold what every worker has counted so far. */
+  /** Resolves once the totals are up to date. */
   askStats(): Promise<void>
-  /** As configured; a SIGHUP can change it. */
   workersWanted(): number
 }
 
 export interface AdminRoute {
-  /** Whole, without a query. */
   readonly path: string
-  /** For GET and HEAD (Node.js leaves out HEAD's body). An exception becomes a 500. */
+  /** GET and HEAD, whose body Node.js leaves out. An exception becomes a 500. */
   handle(request: IncomingMessage, response: ServerResponse, query: URLSearchParams): void | Promise<void>
 }
 
-/** Slower clients lose their connection. */
 const SLOW_MS = 5000
 const HEADER_BYTES_MAX = 8192
-/** Per connection, because thousands at once would delay all others by seconds. */
+/** Per connection: thousands at once would delay others by seconds. */
 const REQUESTS_MAX = 100
 const CONNECTIONS_MAX = 256
-/** Connections without a request. One more ends the oldest, so a health check always finds a place. */
+/** Connections without a request. One more ends the oldest: a health check always finds a place. */
 const SILENT_MAX = 64
 
-/** undefined if no port is configured. */
 export function startAdminServer(
   { adminHost, adminHosts, adminPort }: Pick<Config, 'adminHost' | 'adminHosts' | 'adminPort'>,
   supervisor: Supervisor,
@@ -86,10 +82,7 @@ export function startAdminServer(
   })
 }
 
-/**
- * Answers one request after the other, with other events in between, so that pipelined ones delay no health check. Connections
- * take turns.
- */
+/** One request per event-loop turn, and connections in turn: pipelined requests delay no health check. */
 function turnTaker(): (socket: Socket, answer: () => Promise<void>) => void {
   const lastOf = new WeakMap<Socket, Promise<void>>()
   let last = Promise.resolve()
@@ -183,7 +176,7 @@ function nameOf(host: string): string {
   return host.replace(/\.?(:\d*)?$/, '').toLowerCase()
 }
 
-/** Whether a Host header is an address of this machine or localhost, which no name server can point elsewhere. */
+/** Whether a Host header is an address or localhost, which no name server can point elsewhere. */
 export function isLocalName(host: string): boolean {
   const name = nameOf(host)
   if (name.startsWith('[')) return name.endsWith(']') && isIP(name.slice(1, -1)) === 6

@@ -1,7 +1,4 @@
-/**
- * GET /openapi.json: the public interface as OpenAPI 3.1, from the schemas that validate requests, the table of outcomes, and
- * schemas of answers that a test compares with real ones.
- */
+/** GET /openapi.json: the public interface as OpenAPI 3.1, from the schemas of requests, the table of outcomes and schemas.ts. */
 
 import { gzipSync } from 'node:zlib'
 import { ENDPOINT_NAMES, ENDPOINTS, type EndpointName } from '../domain/endpoint.ts'
@@ -145,7 +142,7 @@ interface Operation {
   readonly description: string
   readonly security: readonly Node[]
   readonly requestBody?: Node
-  /** Status 200: words, schema names and examples. */
+  /** Status 200. */
   readonly answer: string
   readonly ownHeaders?: readonly string[]
   readonly schemas: readonly string[]
@@ -226,7 +223,7 @@ const OPERATIONS: Readonly<Record<EndpointName, Operation>> = {
   },
 }
 
-/** Status 200: the operation's answers, and /siteverify's refusals, which are verdicts too. */
+/** /siteverify's refusals have status 200 too. */
 function pathItem(endpoint: EndpointName): Node {
   const { method, isCrossOrigin, errorStyle: style } = ENDPOINTS[endpoint]
   const { requestBody, answer, ownHeaders = [], schemas, examples, reasons, ...about } = OPERATIONS[endpoint]

@@ -92,7 +92,6 @@ const OWN_HEADERS: Readonly<Record<number, readonly string[]>> = {
   503: LIMIT_HEADERS,
 }
 
-/** On every answer with this status. */
 export function headersOf({ isCrossOrigin }: Pick<OperationRefusals, 'isCrossOrigin'>, status: number): Node {
   return headerRefs([
     ...(OWN_HEADERS[status] ?? []),
@@ -110,7 +109,6 @@ function header(description: string, example: string, more: Node = {}): Node {
   return { description, required: true, schema: { type: 'string', ...more }, example }
 }
 
-/** Referred to by name. */
 export const HEADERS: Readonly<Record<string, Node>> = {
   'Retry-After': {
     description: 'Whole seconds after which the request would be admitted.',

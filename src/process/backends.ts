@@ -1,4 +1,4 @@
-/** Reports backends near a limit of redemptions, to the log, dashboard and metrics. */
+/** Reports backends near a limit of redemptions. */
 
 import { configFlag } from '../config/config.ts'
 import { type BackendCount, BackendWatch, type NearLimit } from '../domain/backends.ts'
@@ -10,7 +10,7 @@ const TOLD_AGAIN_MS = 600_000
 export class Backends {
   near: readonly NearLimit[] = []
   readonly #watch = new BackendWatch(configFlag())
-  /** By caller: when it was last reported (`performance.now`), and whether it was over its limit. */
+  /** The last report of each caller, by `performance.now`. */
   readonly #told = new Map<string, { readonly atMs: number; readonly isOver: boolean }>()
 
   /** @param hosts that share the store */
@@ -21,7 +21,7 @@ export class Backends {
     }, LOOK_MS).unref()
   }
 
-  /** The largest share of a limit used by a backend in the last minute. Above 1, redemptions are refused. */
+  /** The largest share of a limit that was used in the last minute. Above 1, redemptions are refused. */
   get used(): number {
     return Math.max(0, ...this.near.map(({ perMinute, limit }) => perMinute / limit))
   }

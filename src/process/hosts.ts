@@ -1,6 +1,6 @@
 /**
- * The hosts that share a Redis. Each notes every few seconds that it lives, and what must be equal on all. A host that cannot
- * work with the others does not start; a later difference, after SIGHUP, is logged at once.
+ * The hosts that share a Redis. Each notes there, every five seconds, that it lives and what must be equal on all. A host that
+ * differs does not start; a difference after SIGHUP is logged.
  */
 
 import { randomBytes } from 'node:crypto'
@@ -16,9 +16,9 @@ import { type SiteStore, StoreSetupError } from '../store/store.ts'
 import { VERSION } from '../version.ts'
 
 const NOTE_MS = 5000
-/** A store that is away must not delay the end of the process. */
+/** A store that is away must not delay an exit. */
 const LEAVE_MS = 500
-/** Raised when nonces or tokens get another form. */
+/** Raise it when nonces or tokens get another form. */
 const FORM = 1
 
 type Noting = Pick<SiteStore, 'noteHost'>
@@ -36,7 +36,6 @@ export class Hosts {
     this.#log = log
   }
 
-  /** One line each. */
   get differences(): string[] {
     const own = this.#own
     if (own === undefined) return []
@@ -45,8 +44,8 @@ export class Hosts {
 
   /**
    * @param isShardsSet otherwise the store's number is used
-   * @returns the configuration with the number of shards
-   * @throws StoreSetupError if the host cannot work with the living ones
+   * @returns the configuration with that number
+   * @throws StoreSetupError if this host differs from the living ones
    */
   async join(config: Config, isShardsSet: boolean): Promise<Config> {
     if (config.redis === undefined) return config
@@ -63,7 +62,7 @@ export class Hosts {
     return joined
   }
 
-  /** After a roll: the settings that hosts now compare. */
+  /** After a roll. */
   async use(config: Config): Promise<void> {
     const before = this.#store
     if (before === undefined || config.redis === undefined) return
@@ -108,10 +107,7 @@ export class Hosts {
   }
 }
 
-/**
- * @returns the configuration as it would join (with the store's number of shards, unless one is set); the other living hosts'
- *   names; and why it cannot work with them
- */
+/** @returns the configuration as it would join; the names of the other living hosts; why it cannot work with them */
 export async function tryJoin(store: Noting, config: Config, isShardsSet: boolean) {
   const { shards = config.redisShards, living } = await store.noteHost('')
   const joined = { ...config, redisShards: isShardsSet ? config.redisShards : shards }

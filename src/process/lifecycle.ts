@@ -1,10 +1,11 @@
 /**
- * What the primary process does on signals, from its start to its end:
+ * What the primary process does on signals:
  *
  *   SIGTERM   not ready -> POWGATE_UNREADY_SECONDS -> listeners close -> connections end -> exit 0
  *   SIGINT    the same without the wait
- *   SIGHUP    roll: settings are read again, all workers are replaced; once more if asked meanwhile. A closed terminal: drain
- *   a second SIGTERM or SIGINT ends the service at once: exit 1
+ *   SIGHUP    roll: settings are read again, all workers are replaced; once more if asked meanwhile
+ *   SIGHUP by a closed terminal          drain
+ *   a second SIGTERM or SIGINT           exit 1 at once
  */
 
 import { isatty } from 'node:tty'
@@ -19,7 +20,7 @@ import type { Plan, Primary } from './primary.ts'
 import { reloadSettings } from './reload.ts'
 import type { SiteKeeper } from './site-keeper.ts'
 
-/** A terminal signals its whole process group, and npm passes the signal on: within this time they count as one. */
+/** A terminal signals its whole process group, and npm passes the signal on: that counts as one. */
 const SAME_SIGNAL_MS = 500
 
 export class Lifecycle {
@@ -28,7 +29,6 @@ export class Lifecycle {
   readonly #hosts: Hosts
   readonly #log: Logger
   readonly #totals: Totals
-  /** It may be closed later. */
   readonly #wasTerminal = isatty(1)
   #plan: Plan | undefined
   #isRolling = false
@@ -44,7 +44,6 @@ export class Lifecycle {
     this.#totals = totals
     for (const signal of ['SIGTERM', 'SIGINT'] as const) process.on(signal, () => void this.#stop(signal))
     process.on('SIGHUP', () => {
-      // A closed terminal sends SIGHUP too.
       if (this.#wasTerminal && !isatty(1)) void this.#hangUp()
       else void this.#reload()
     })
@@ -85,7 +84,7 @@ export class Lifecycle {
     process.exit(0)
   }
 
-  /** Every write to a closed terminal fails, and pending output would keep the process alive. */
+  /** The terminal was closed: every write fails, and pending output would keep the process alive. */
   async #hangUp(): Promise<void> {
     if (this.#isStopping) return
     this.#stoppingSinceMs = performance.now()
@@ -117,7 +116,7 @@ export class Lifecycle {
     this.#isRolling = false
   }
 
-  /** @returns undefined if the workers could not be renewed */
+  /** @returns undefined if not done */
   async #roll(running: Plan): Promise<Plan | undefined> {
     let plan: ReturnType<typeof reloadSettings>
     try {
@@ -156,11 +155,11 @@ export class Lifecycle {
   /** Served by present workers, but refused by new ones. */
   async #sitesLost(plan: Plan): Promise<number> {
     if (plan.config.redis === undefined) return 0
-    // The plan may name another server, or the loss is a moment old. If no store answers, the first successor says so.
+    // Asked anew, because the plan may name another server. If no store answers, the first successor says so.
     return this.#keeper.missingIn(plan.config).catch(() => this.#keeper.lost)
   }
 
-  /** After an exception here, workers finish their requests, and the service ends for a restart. */
+  /** After an exception here, the service drains and ends, to be restarted. */
   async #fail(error: Error): Promise<void> {
     if (this.#isStopping) process.exit(1)
     this.#stoppingSinceMs = performance.now()

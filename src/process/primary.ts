@@ -1,7 +1,6 @@
 /**
- * The primary process: forks one worker per core, replaces workers that end, renews all without a gap, and drains them at the
- * end. No connection passes through this process: every worker listens on the same port (SO_REUSEPORT), and the kernel
- * spreads connections.
+ * The primary process: forks one worker per core, replaces those that end, renews all without a gap, and drains them at the
+ * end. Every worker listens on the port itself (SO_REUSEPORT), so no connection passes through here.
  *
  *   slot   worker ─────────────── serves ───────────────┐ drains, goes
  *          successor       forked, listens, is ready ───┴─ serves ─────────
@@ -22,33 +21,33 @@ export interface Plan {
 
 interface Slot {
   readonly index: number
-  /** The plan of the last worker that served here; its replacement gets the same. */
+  /** Of the last worker that served here; its replacement gets the same. */
   plan: Plan
   worker: WorkerProcess | undefined
-  /** The new worker during a roll. */
+  /** During a roll. */
   successor: WorkerProcess | undefined
   /** Crashes in a row, each soon after a start. */
   quickCrashes: number
 }
 
 const ASK_STATS_MS = 500
-/** A later crash is not a quick one. */
+/** A crash before this is a quick one. */
 const SETTLED_MS = 5000
 const BACK_OFF_MS = 100
 const BACK_OFF_MS_MAX = 5000
-/** Workers report twice a second. Silence is counted in checks, so that a suspended machine kills no worker. */
+/** Workers report twice a second. Silence is counted in checks: after a suspend no worker is killed. */
 const CHECK_MS = 1000
 const SILENT_CHECKS_UNHEALTHY = 5
 const SILENT_CHECKS_MAX = 15
-/** While a worker starts, it cannot report. */
+/** A starting worker cannot report. */
 const STARTING_CHECKS_MAX = 30
-/** A successor may take this long to load its code and listen. */
+/** For a successor to load its code and listen. */
 const LISTEN_MS = 30_000
-/** For a successor's store to answer; `storeWaitMs` if that is longer. */
+/** For a successor's store to answer; or `storeWaitMs`, if longer. */
 const READY_MS_MIN = 3000
-/** A damaged or truncated memory-mapped file ends a process by these. */
+/** Damage in a memory-mapped file ends a process by these. */
 const NATIVE_CRASHES: ReadonlySet<string | null> = new Set(['SIGBUS', 'SIGSEGV', 'SIGABRT'])
-/** At most this share drains at once: a draining process still needs its memory. */
+/** So few drain at once, because each still needs its memory. */
 const LEAVING_SHARE_MAX = 1 / 4
 
 export class Primary {
@@ -72,7 +71,7 @@ export class Primary {
     this.#onNativeCrash = onNativeCrash
   }
 
-  /** Resolves when all workers listen. Rejects if one of the first cannot run. */
+  /** Resolves when all workers listen; rejects if one cannot run. */
   start(plan: Plan): Promise<void> {
     return new Promise((resolve, reject) => {
       this.#onSettled = () => {
@@ -87,7 +86,7 @@ export class Primary {
     })
   }
 
-  /** Whether all slots' workers listen and report. A stopping service is healthy too. */
+  /** All workers listen and report, or the service is stopping. */
   isHealthy(): boolean {
     if (this.#isDraining) return true
     return this.#slots.length > 0 && this.#slots.every(({ worker }) => isWell(worker))
@@ -101,14 +100,14 @@ export class Primary {
     this.#isUnready = true
   }
 
-  /** Resolves when all workers have sent their counters, or after a timeout. */
+  /** Resolves when all workers have sent their counters, or after 500 ms. */
   async askStats(): Promise<void> {
     const ask = ++this.#lastAsk
     const sites = [...this.#totals.asked]
     await Promise.all([...this.#workers].map(worker => worker.askStats(ask, sites, ASK_STATS_MS)))
   }
 
-  /** Present and later workers serve these records, which the store has lost. */
+  /** All workers, later ones too, serve these records from memory. */
   lost(records: CachedRecords): void {
     this.#lost = records
     for (const worker of this.#workers) worker.tellLost()
@@ -132,8 +131,7 @@ export class Primary {
   }
 
   /**
-   * One worker after the other stops accepting, once its successor listens and is ready. If one cannot start, the roll ends, and
-   * the remaining old workers continue.
+   * Replaces one worker after the other. If a successor cannot start, the remaining old ones continue.
    *
    * @returns whether all are new
    */
@@ -162,7 +160,7 @@ export class Primary {
     return true
   }
 
-  /** @returns why the successor could not start; the old worker then stays */
+  /** @returns why the old worker stays */
   async #renew(slot: Slot, plan: Plan): Promise<string | undefined> {
     if (this.#isDraining) return undefined
     let successor: WorkerProcess
@@ -211,7 +209,6 @@ export class Primary {
   }
 
   #fork(slot: Slot, { config, settings }: Plan): WorkerProcess {
-    // The primary's decisions replace configured values.
     const decided = {
       ...settings,
       PORT: String(config.port),
@@ -239,7 +236,7 @@ export class Primary {
   #onGone(slot: Slot, worker: WorkerProcess, code: number | null, signal: string | null): void {
     this.#workers.delete(worker)
     this.#totals.gone(worker)
-    if (slot.worker !== worker) return // it was on its way out, or is a successor that the roll waits for
+    if (slot.worker !== worker) return // it was leaving, or is a successor
     slot.worker = undefined
     if (this.#isDraining || !this.#slots.includes(slot)) return
     if (NATIVE_CRASHES.has(signal)) this.#onNativeCrash()
@@ -254,7 +251,7 @@ export class Primary {
 
   /** @param about the ended worker */
   #replace(slot: Slot, about: object = { worker: slot.index }): void {
-    // The first quick crash is replaced at once, later ones after growing delays.
+    // At once after the first quick crash, then after growing delays.
     const { quickCrashes } = slot
     const delayMs = quickCrashes <= 1 ? 0 : Math.min(BACK_OFF_MS_MAX, BACK_OFF_MS * 2 ** (quickCrashes - 2))
     this.#log.warn({ ...about, restartsInMs: delayMs }, 'a worker has gone; it is replaced')
@@ -270,7 +267,7 @@ export class Primary {
     }, delayMs)
   }
 
-  /** The kernel still gives hanging workers connections, so they are killed. */
+  /** Kills hanging workers, because the kernel still gives them connections. */
   #checkSilence(): void {
     for (const worker of this.#workers) {
       worker.silentChecks++

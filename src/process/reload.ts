@@ -5,13 +5,13 @@ import { SETTINGS, type SettingName } from '../config/settings.ts'
 import type { Plan } from './primary.ts'
 
 interface Reload extends Plan {
-  /** Take effect with new workers. */
+  /** By new workers. */
   readonly changed: readonly SettingName[]
-  /** Keep their values until a restart. */
+  /** Until a restart. */
   readonly kept: readonly SettingName[]
 }
 
-/** Those of the primary itself, and where state lies: if workers differed there, a token could be redeemed twice. */
+/** The primary's own, and where state lies: if workers differed there, a token could be redeemed twice. */
 const NEEDS_RESTART: ReadonlySet<SettingName> = new Set<SettingName>([
   'HOST',
   'PORT',
@@ -32,11 +32,11 @@ const NEEDS_RESTART: ReadonlySet<SettingName> = new Set<SettingName>([
 ])
 
 /**
- * While a change of the PROXY protocol waits for a restart, the trusted proxies wait too: behind a TCP balancer, clients write
- * X-Forwarded-For themselves.
+ * While a change of the PROXY protocol waits for a restart, that of the trusted proxies waits too: behind a TCP balancer,
+ * clients write X-Forwarded-For themselves.
  *
- * @param env of the primary; the files that it names are read again
- * @throws ConfigError listing every problem: then nothing changes
+ * @param env names the files that are read again
+ * @throws ConfigError
  */
 export function reloadSettings(env: Environment, running: Plan): Reload {
   const { values, problems } = gatherSettings(env)
@@ -69,7 +69,7 @@ function effective(values: SettingValues, name: SettingName): string {
 
 type Target = Plan['config']['redis']
 
-/** Another database is; another password or node of the same Redis is not. */
+/** Another password or node can be of the same Redis. */
 function isOtherStore(wanted: Target, running: Target): boolean {
   return (wanted === undefined) !== (running === undefined) || wanted?.db !== running?.db
 }

@@ -1,6 +1,6 @@
 /**
- * The primary's copy of the sites and API keys in Redis. It outlives workers, so what Redis has lost is counted and can be
- * exported until it is back. The embedded store needs none.
+ * The primary's copy of the sites and API keys in Redis. It outlives workers: what Redis has lost is counted, and can be
+ * exported.
  */
 
 import { setTimeout as sleep } from 'node:timers/promises'
@@ -13,7 +13,7 @@ import { SiteDirectory } from '../store/site-directory.ts'
 import type { SiteStore } from '../store/store.ts'
 
 const REFRESH_MS = 500
-/** Re-reads records that nobody reports as changed: a hundred take 5 ms. */
+/** For changes that nobody has reported; a hundred records take 5 ms. */
 const ROUND_MS = 5000
 const LOST_TOLD_MAX = 10
 
@@ -24,7 +24,7 @@ export class SiteKeeper {
   #directory: SiteDirectory | undefined
   #hadLost = false
   #lostNow = 0
-  /** Called when their number changes. */
+  /** When their number changes. */
   onLost: (records: CachedRecords) => void = () => {}
 
   constructor(log: Logger) {
@@ -37,7 +37,7 @@ export class SiteKeeper {
     return sites.length + apiKeys.length
   }
 
-  /** Keeps the cached records, also when the server is another. */
+  /** Keeps the cached records, even if the server is another. */
   async use(config: Config): Promise<void> {
     this.#config = config
     if (config.redis === undefined) return
@@ -60,7 +60,7 @@ export class SiteKeeper {
     }))
   }
 
-  /** How many cached records the store of `config` lacks. Rejects if it does not answer. */
+  /** How many cached records the store lacks. Rejects if it does not answer. */
   missingIn(config: Config): Promise<number> {
     return reading(config, async store => {
       const directory = directoryOf(store, this.#directory?.all)
@@ -108,7 +108,7 @@ function directoryOf(store: SiteStore, records: CachedRecords = { sites: [], api
   return directory
 }
 
-/** Without the demo page's, made anew at each start. */
+/** Without the demo site, which each start makes anew. */
 function lostOf(directory: SiteDirectory | undefined): CachedRecords {
   const { sites, apiKeys } = directory?.lost ?? { sites: [], apiKeys: [] }
   const isKept = ({ siteKey }: { readonly siteKey: string }) => siteKey !== DEMO_SITE_KEY

@@ -1,34 +1,33 @@
 /**
- * Ends the process, with one line, where powgate is not tested or a native module has no binary. Imported first: a module that
- * does not fit throws an unhelpful error. Untested Node.js versions are refused because on 24, lmdb's shared buffers let an
- * earlier version of this service accept a nonce twice.
+ * Ends the process, with one line, where powgate is not tested or a native module has no binary. Imported first, because such a
+ * module throws an unhelpful error. An untested Node.js is refused: with 24, lmdb's shared buffers once let a nonce be accepted
+ * twice.
  */
 
 import { existsSync } from 'node:fs'
 
 interface Platform {
-  /** Of Node.js: `22.11.0`. */
+  /** Of Node.js. */
   readonly version: string
   readonly system: string
   readonly processor: string
   /** undefined with another C library. */
   readonly glibc: string | undefined
-  /** Whether the HTTP server has a build for Node.js 24. */
   readonly hasServer24: boolean
 }
 
 const LINES = [20, 22, 24]
 const MINOR_MIN = { 20: 12 } as Readonly<Record<number, number>>
 const PROCESSORS = ['x64', 'arm64']
-/** For Node.js; uWebSockets.js needs 2.27, the embedded store more (store/embedded/lmdb-platform.ts). */
+/** For Node.js; the embedded store needs more (store/embedded/lmdb-platform.ts). */
 const GLIBC_MINOR_MIN = 28
 /** For the HTTP server's build for Node.js 24. */
 const GLIBC_MINOR_MIN_24 = 38
-/** The lock file's build has no binary for Node.js 24. */
+/** The lock file's has no binary for Node.js 24. */
 const SERVER_24 = 'uWebSockets.js@npm:@btc-vision/uwebsockets.js@20.57.0'
 const TRY_22 = 'npx -y -p node@22 -c "npm start"'
 
-/** In one line; undefined if all fits. */
+/** One line; undefined if all fits. */
 export function unsupported(platform: Platform): string | undefined {
   const { version, system, processor, glibc, hasServer24 } = platform
   const [major = 0, minor = 0] = version.split('.').map(Number)

@@ -1,4 +1,4 @@
-/** A worker as the primary sees it, until it has ended and its last message was read. */
+/** A worker as the primary sees it, until it has ended and its last message is read. */
 
 import cluster, { type Worker } from 'node:cluster'
 import type { SettingValues } from '../config/config.ts'
@@ -8,22 +8,21 @@ import type { Snapshot } from '../metrics/stats.ts'
 import type { ServerBuild } from '../server-build.ts'
 import type { StoreTrouble } from '../store/store.ts'
 
-/** After a roll, both sides may differ in version, so each ignores what it does not know and tolerates what is missing. */
+/** After a roll both sides may differ in version: each ignores what it does not know and tolerates what is missing. */
 export type WorkerMessage =
   /** Asks for its settings. */
   | ({ readonly type: 'hello' } & Partial<Build>)
   | { readonly type: 'listening' }
   | { readonly type: 'ready'; readonly isReady: boolean; readonly trouble: StoreTrouble | undefined }
-  /** @property answers the number of an `ask-stats`, if any */
+  /** @property answers an `ask-stats`, by its number */
   | { readonly type: 'stats'; readonly snapshot: Snapshot; readonly answers?: number }
   | { readonly type: 'backends'; readonly counts: readonly BackendCount[] }
-  /** It cannot run as configured; the line says why. */
   | { readonly type: 'setup-failed'; readonly line: string }
 
 export type PrimaryMessage =
-  /** @property index 0 to workers - 1, the same for its successor */
+  /** @property index of the slot */
   | ({ readonly type: 'start'; readonly lost: CachedRecords } & Pick<WorkerOrder, 'index' | 'settings'>)
-  /** Lost by the store: the worker serves them from memory. */
+  /** To be served from memory. */
   | { readonly type: 'lost'; readonly lost: CachedRecords }
   /** @property sites to count separately */
   | { readonly type: 'ask-stats'; readonly ask: number; readonly sites?: readonly string[] }
@@ -39,9 +38,8 @@ export interface Build {
 export interface WorkerOrder {
   readonly index: number
   readonly settings: SettingValues
-  /** What the store has lost, as far as the primary knows. */
+  /** By the store. */
   readonly lost: () => CachedRecords
-  /** How long the worker may take to end. */
   readonly drainMs: number
 }
 
@@ -50,18 +48,18 @@ export interface WorkerListener {
   backends(counts: readonly BackendCount[]): void
   /** It listens, or cannot run. */
   settled(worker: WorkerProcess): void
-  /** Called once, last. */
+  /** Once, last. */
   gone(worker: WorkerProcess, code: number | null, signal: string | null): void
   /** The channel is broken. */
   unreachable(error: Error): void
 }
 
-/** For uWebSockets.js. Its own 4,096 are less than a parent domain's cookies may have. */
+/** Its default of 4,096 is less than a parent domain's cookies may have. */
 const HEADER_BYTES = 'UWS_HTTP_MAX_HEADERS_SIZE'
 
-/** A worker is killed this long after `drainMs`. */
+/** After `drainMs`. */
 const KILL_GRACE_MS = 2000
-/** After a worker's end, its unread messages are awaited this long. */
+/** For the messages of a worker that has ended. */
 const LAST_WORDS_MS = 1000
 
 export class WorkerProcess {
@@ -73,7 +71,6 @@ export class WorkerProcess {
   /** Why it is not ready. */
   trouble: StoreTrouble | undefined
   isLeaving = false
-  /** Killed because it was silent for too long. */
   wasHung = false
   /** Since the worker's last message. */
   silentChecks = 0
@@ -84,7 +81,7 @@ export class WorkerProcess {
   #hasGreeted = false
   #hasGone = false
   readonly #waiting = new Set<() => void>()
-  /** The last answered `ask-stats`: counters sent unasked may be older. */
+  /** The last `ask-stats`: counters sent unasked may be older. */
   #statsAnswered = 0
 
   constructor(order: WorkerOrder, listener: WorkerListener) {
@@ -95,7 +92,7 @@ export class WorkerProcess {
     this.#worker.on('exit', (code, signal) => this.#onExit(code, signal))
     this.#worker.on('error', error => {
       listener.unreachable(error)
-      if (this.pid === undefined) this.#onExit(null, null) // a process that could not be started has no exit event
+      if (this.pid === undefined) this.#onExit(null, null) // not started, so no exit event follows
     })
   }
 
@@ -103,11 +100,10 @@ export class WorkerProcess {
     return this.#worker.process.pid
   }
 
-  /** Lets it finish its requests; kills it if that takes too long. */
   leave(): void {
     if (this.isLeaving) return
     this.isLeaving = true
-    if (!this.#hasGreeted) return this.kill() // it has no settings yet, and would miss the message
+    if (!this.#hasGreeted) return this.kill() // it would miss the message
     this.#send({ type: 'drain' })
     const timer = setTimeout(() => this.kill(), this.order.drainMs + KILL_GRACE_MS)
     this.untilGone().then(() => clearTimeout(timer))
@@ -118,7 +114,7 @@ export class WorkerProcess {
   }
 
   /**
-   * Resolves when the worker has sent present counters or ended, or after `ms`.
+   * Resolves when the worker has sent new counters or ended, or after `ms`.
    *
    * @param ask greater than before
    */
@@ -132,10 +128,8 @@ export class WorkerProcess {
   }
 
   /**
-   * Resolves with undefined when the worker listens and its store answers, else with the reason: at once where waiting cannot
-   * help.
-   *
    * @param listenMs to listen; then the store may take `readyMs` to answer
+   * @returns undefined when both are done, else why not: at once where waiting cannot help
    */
   async untilServing(listenMs: number, readyMs: number): Promise<string | undefined> {
     return (
@@ -144,7 +138,6 @@ export class WorkerProcess {
     )
   }
 
-  /** @returns why the condition does not hold in the end */
   async #within(ms: number, holds: () => boolean, lack: string): Promise<string | undefined> {
     const isVain = () => this.#hasGone || this.problem !== undefined || this.trouble?.isLasting === true
     await this.#until(() => holds() || isVain(), ms)
@@ -154,7 +147,6 @@ export class WorkerProcess {
     return isLasting ? line : `${lack} within ${ms / 1000} s${line && `: ${line}`}`
   }
 
-  /** @param ms if undefined, waits without bound */
   #until(holds: () => boolean, ms?: number): Promise<void> {
     return new Promise(resolve => {
       const end = () => {

@@ -11,7 +11,6 @@ import type { PrimaryMessage, WorkerMessage } from './worker-process.ts'
 
 const READINESS_MS = 500
 const STATS_MS = 1000
-/** The primary answers at once. */
 const ORDER_MS = 10_000
 
 type StartOrder = Extract<PrimaryMessage, { type: 'start' }>
@@ -31,7 +30,7 @@ export async function runWorker(): Promise<void> {
     await tellStats()
     process.exit(0)
   }
-  // The start takes a moment: meanwhile a message may ask the worker to end.
+  // Before the start, during which the worker may be asked to end.
   const order = new Promise<StartOrder>(resolve => {
     process.on('message', (message: PrimaryMessage) => {
       switch (message.type) {
@@ -51,12 +50,12 @@ export async function runWorker(): Promise<void> {
       }
     })
   })
-  // The primary has gone. Without the flag node:cluster would exit at once.
+  // The primary has gone. Without the flag, node:cluster would exit at once.
   cluster.worker!.on('disconnect', () => {
     cluster.worker!.exitedAfterDisconnect = true
     void leave()
   })
-  // Terminals and service managers signal the whole process group; only the primary acts.
+  // Terminals and service managers signal the whole process group: the primary acts.
   for (const signal of ['SIGTERM', 'SIGINT', 'SIGHUP'] as const) process.on(signal, () => {})
 
   const build = serverBuild()
@@ -94,7 +93,7 @@ export async function runWorker(): Promise<void> {
   }, STATS_MS).unref()
 }
 
-/** Resolves when the system has the message, or the primary has gone. */
+/** Resolves once sent, or if the primary has gone. */
 function tell(message: WorkerMessage): Promise<void> {
   return new Promise(resolve => {
     if (process.connected) process.send!(message, undefined, undefined, () => resolve())
