@@ -41,7 +41,6 @@ const CONTENT_SHEDDING: Shedding = {
   reply: refusalReply({ reason: 'overloaded' }, 'plain', [['Retry-After', '1']]),
 }
 
-/** @param contents the widget, the demo page, the OpenAPI document */
 export function buildApp(
   service: Service,
   host: ExchangeHost,
@@ -65,7 +64,7 @@ function always(reply: Reply, host: ExchangeHost, rules: ExchangeRules): Handler
   return seenBy(host, (response, request) => new Exchange(response, request, host, rules).begin(answer))
 }
 
-/** For a path that is never shed: while others are, the gate counts its requests. */
+/** Never shed, but counted by the gate. */
 function seenBy({ gate }: ExchangeHost, handler: Handler): Handler {
   if (gate === undefined) return handler
   return (response, request) => {
@@ -75,8 +74,8 @@ function seenBy({ gate }: ExchangeHost, handler: Handler): Handler {
 }
 
 /**
- * One refusal of so many waits for the turn's end, which ends a connection that pipelines (exchange.ts). Otherwise its 10,000
- * requests would all be refused in one turn.
+ * One refusal of so many waits for the turn's end, which ends a connection that pipelines (exchange.ts). Otherwise 10,000
+ * requests would be refused in one turn.
  */
 const REFUSALS_PER_EXCHANGE = 64
 
@@ -126,7 +125,7 @@ function addRoute<Name extends EndpointName>(
     ambiguousReply,
   }
   const step = (exchange: Exchange) => endpoint.handle(exchange, '')
-  // Reading the query takes time, and only /siteverify uses it.
+  // Only /siteverify pays for reading the query.
   const handle: Handler =
     errorStyle === 'siteverify'
       ? (response, request) => {

@@ -36,18 +36,13 @@ import { VERSION } from './version.ts'
 export interface Server {
   readonly stats: Stats
   readonly backends: BackendCounts
-  /** Why requests cannot use the store now. */
   trouble(): StoreTrouble | undefined
-  /** Serves records that the store has lost. */
   adopt(lost: CachedRecords): void
-  /** Stops accepting, lets connections end, closes everything. */
+  /** Lets connections end, then closes everything. */
   drain(): Promise<void>
 }
 
-/**
- * @param lost by the store
- * @throws StoreSetupError or ListenError
- */
+/** @throws StoreSetupError or ListenError */
 export async function startServer(
   config: Config,
   log: Logger,
@@ -109,7 +104,7 @@ export async function startServer(
       gate?.stop()
       await until(() => listener.connections() === 0, config.drainMs, DRAIN_POLL_MS)
       background.abort()
-      await service.keyUses.write().catch(ignore) // a store that is away must not keep the process from ending
+      await service.keyUses.write().catch(ignore) // a store that is away must not keep the process
       app.close()
       await store.close()
       eventLog.close()
@@ -181,7 +176,7 @@ function hostOf(
   return host
 }
 
-/** A changed site reaches all workers within two seconds. */
+/** A changed site reaches all workers in 2 s. */
 const [SITES_MS, SITES_ROUND_MS, KEY_USES_MS, LOOK_MS, AUDIT_MS] = [500, 5000, 60_000, 60_000, 3_600_000]
 
 function startBackground(
@@ -196,7 +191,7 @@ function startBackground(
   void repeat(() => watch.look(), LOOK_MS, end)
 }
 
-/** Errors are left to requests, which report a store that is away. */
+/** Requests report a store that is away. */
 async function repeat(action: () => Promise<unknown>, pauseMs: number, end: AbortSignal): Promise<void> {
   while (!end.aborted) {
     await action().catch(ignore)
@@ -254,7 +249,7 @@ function contentRoutes(config: Config, log: Logger): ContentRoute[] {
   ]
 }
 
-/** For the metrics: the site that a refused request names, perhaps with a wrong secret. A refusal causes no call to the store. */
+/** For metrics: a refused request's, even with a wrong secret. From the cache alone: a refusal calls no store. */
 function namedSite({ sites, apiKeys }: Service, { siteKey, apiKeyId }: ObservedExchange): string | undefined {
   if (siteKey !== '') return sites.cached(siteKey)?.record.siteKey
   return apiKeyId === '' ? undefined : apiKeys.cached(apiKeyId)?.siteKey
@@ -308,12 +303,12 @@ function randomBitPool(): (bits: number) => number {
   }
 }
 
-/** A start waits for the store before it listens; after that, requests get 503. */
+/** For the store, before listening; after that, requests get 503. */
 const FIRST_CONTACT_MS = 1000
-/** Enough for 10,000 sites and as many keys; further ones are read while serving. */
+/** Enough for 10,000 sites and keys; others are read while serving. */
 const LOAD_MS = 1000
 const START_POLL_MS = 5
-/** A draining connection closes with its next answer, or by its idle timeout: closing an idle one could lose a request. */
+/** Draining connections close with their next answer or idle timeout: closing an idle one could lose a request. */
 const DRAIN_POLL_MS = 20
 
 async function until(holds: () => boolean, waitMs: number, pollMs: number): Promise<void> {

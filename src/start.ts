@@ -23,7 +23,7 @@ import { StoreSetupError } from './store/store.ts'
 
 async function runPrimary(): Promise<void> {
   process.title = 'powgate primary'
-  for (const out of [process.stdout, process.stderr]) out.on('error', () => {}) // a full disk
+  for (const out of [process.stdout, process.stderr]) out.on('error', () => {}) // such as a full disk
   try {
     const { values, problems } = gatherSettings(process.env)
     const loaded = parseConfig(values, problems)
@@ -46,9 +46,9 @@ async function runPrimary(): Promise<void> {
     primary.onBackends = counts => backends.add(counts)
     keeper.onLost = records => primary.lost(records)
     const lifecycle = new Lifecycle(primary, keeper, hosts, log, totals)
-    // Before the store: a start that cannot listen must make no site and print no key.
+    // A start that cannot listen must make no site and print no key.
     const claimed = { ...loaded, port: await claimPort(loaded) }
-    // Before the store, for which a start may wait: meanwhile it is "not ready".
+    // While a start waits for the store, it is "not ready".
     const routes = [
       metricsRoute(totals, primary, claimed),
       recordsRoute(keeper),
@@ -93,7 +93,7 @@ async function claimPort(config: Config): Promise<number> {
 const INSPECTION_PAUSE_MS = 30_000
 let nextInspectionMs = 0
 
-/** Or workers would crash again and again. The next start repairs what it can, or says what to do. */
+/** Or workers would crash again and again. The next start repairs, or says what to do. */
 function endIfDamaged(primary: Primary, log: Logger, inspect: () => string | undefined): void {
   // Large files take long, and workers may crash for other reasons.
   if (performance.now() < nextInspectionMs) return

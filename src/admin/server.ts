@@ -1,7 +1,6 @@
 /**
- * The admin port: health, readiness, metrics and further routes. It has no password and listens on loopback by default. Requests
- * must be for an address, localhost, this machine's name or one of POWGATE_ADMIN_HOSTS: a web page could point any other name
- * here (DNS rebinding).
+ * The admin port: health, readiness, metrics and further routes, without a password. Requests must be for an address, localhost,
+ * this machine's name or one of POWGATE_ADMIN_HOSTS: a web page could point any other name here (DNS rebinding).
  */
 
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
@@ -82,7 +81,7 @@ export function startAdminServer(
   })
 }
 
-/** One request per event-loop turn, and connections in turn: pipelined requests delay no health check. */
+/** One request per event-loop turn, and connections in turn, so pipelining delays no health check. */
 function turnTaker(): (socket: Socket, answer: () => Promise<void>) => void {
   const lastOf = new WeakMap<Socket, Promise<void>>()
   let last = Promise.resolve()
@@ -176,7 +175,7 @@ function nameOf(host: string): string {
   return host.replace(/\.?(:\d*)?$/, '').toLowerCase()
 }
 
-/** Whether a Host header is an address or localhost, which no name server can point elsewhere. */
+/** An address or localhost, which no name server can point elsewhere. */
 export function isLocalName(host: string): boolean {
   const name = nameOf(host)
   if (name.startsWith('[')) return name.endsWith(']') && isIP(name.slice(1, -1)) === 6

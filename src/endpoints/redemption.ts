@@ -6,8 +6,8 @@
  *
  *   evaluate: body -> token's shape, HMAC, expiry -> site -> expectedIp        (all 400; the token stays unused)
  *
- * Fails closed: an unknown outcome is 503. Callers without a valid key are counted apart, so they cannot use up the limit of a
- * backend at their address.
+ * Fails closed: an unknown outcome is 503. Callers without a valid key are counted apart, or they could use up the limit of
+ * a backend at their address.
  */
 
 import { hash } from 'node:crypto'
@@ -47,7 +47,7 @@ type Redeemable = Extract<Attempt, { verdict: 'redeemable' }>
 
 type Admitted = Extract<RedemptionAdmission, { status: 'admitted' }>
 
-/** @typeParam Asked a body, as bytes or as fields */
+/** `Asked` is a body, as bytes or fields. */
 export abstract class RedemptionEndpoint<Asked> extends Endpoint {
   /** A copy that outlives the callback. */
   protected abstract keep(asked: Asked): Asked
@@ -146,9 +146,8 @@ export abstract class RedemptionEndpoint<Asked> extends Endpoint {
   }
 
   /**
-   * In an outage, if /verify fails open, the nonce can yield another token while it lives: so the record outlives that token
-   * too. It is kept a token's lifetime from now at least, because on a host whose clock is behind the token is still valid.
-   * Lifetimes are the token's own, which later settings do not change.
+   * Outlives this token and any other that the nonce could yield in an outage, if /verify fails open. At least a token's
+   * lifetime from now: a host whose clock is behind still accepts it. Lifetimes are the token's own; settings may change.
    */
   #recordExpiresAtMs({ nonce, issuedAtMs, lifetimes }: TokenClaims): number {
     const terms = nonceTerms(nonce)

@@ -32,7 +32,7 @@ export interface Service {
   readonly fingerprints: FingerprintWatch
   /** Unix milliseconds. */
   readonly now: () => number
-  /** Of 16 bits at most. */
+  /** An unsigned integer, of 16 bits at most. */
   readonly randomBits: (bits: number) => number
 }
 

@@ -4,8 +4,8 @@
  *   a page? -> body read -> secret -> redemption.ts
  *   400        413          200
  *
- * Every verdict has status 200, as there. Requests from pages are refused: a page could post forms here without a preflight, and
- * so use up the limit of a backend that shares its visitors' address.
+ * Requests from pages are refused: a page could post forms here without a preflight, and so use up the limit of a backend that
+ * shares its visitors' address.
  */
 
 import { type Address, visitorKey } from '../domain/address.ts'
@@ -57,7 +57,7 @@ export class SiteverifyEndpoint extends RedemptionEndpoint<SiteverifyFields> {
     return siteverifyJson(this.fieldsOf(claims, site))
   }
 
-  /** `action` is never left out: some backends check score and action only if there is one, and visitors could send none. */
+  /** Always with an `action`: some backends check score and action only if there is one, and visitors could send none. */
   protected fieldsOf({ score, issuedAtMs, page }: TokenClaims, { origins }: Site): object {
     return {
       success: true,
@@ -70,7 +70,7 @@ export class SiteverifyEndpoint extends RedemptionEndpoint<SiteverifyFields> {
   }
 }
 
-/** Turnstile adds empty `error-codes` to a success. Backends of hCaptcha and reCAPTCHA would take the field for a failure. */
+/** Adds empty `error-codes` to a success, which backends of hCaptcha and reCAPTCHA would take for a failure. */
 export class TurnstileEndpoint extends SiteverifyEndpoint {
   protected override fieldsOf(claims: TokenClaims, site: Site): object {
     return { ...super.fieldsOf(claims, site), cdata: claims.page?.cdata ?? '', 'error-codes': [] }

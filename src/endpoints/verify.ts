@@ -10,7 +10,7 @@
  *             400              400                   200 failed    200/503
  *
  * One call to the store charges the limits and spends the nonce. It is made whatever `prepare` finds, because 429 takes
- * precedence over all other answers. visit.ts has the steps up to the origin.
+ * precedence. visit.ts has the steps up to the origin.
  */
 
 import { type Address, visitorKey } from '../domain/address.ts'
@@ -55,7 +55,7 @@ export type Attempt =
       readonly siteEpoch: number
       readonly signals: ScoreSignals
       readonly score: Score
-      /** By today's settings; a fraction of a bit is rounded as at issue. */
+      /** By present settings; fractions of a bit are rounded as at issue. */
       readonly bounds: ChallengeBounds
     }
 
@@ -71,7 +71,7 @@ export type Conclusion =
 /** At a test site. */
 const CERTAIN: Score = { score: 1, reasons: [] }
 
-/** At most what a provider gives one customer. */
+/** Addresses of a /48 count as one: a provider gives a customer no more. */
 const FINGERPRINT_PREFIX_BITS = 48
 
 const FAILED_BODY = '{"token":null,"passed":false,"expiresAt":null}'
@@ -127,7 +127,7 @@ export function prepare(parts: Parts, visit: Visit, request: Request, body: Buff
     return { verdict: 'failed', reason: 'ip-not-allowed' }
   }
   let attempt = attemptUnder(parts, visit, parsed.body, nowMs)
-  // While secrets are rotated, another host may sign with the other one, under which a Cluster has another shard.
+  // While secrets are rotated, a host may have signed with the other, under which the address is on another Cluster shard.
   for (const tags of parts.otherTags) {
     if (attempt.verdict !== 'refused' || attempt.refusal.reason !== 'nonce-forged') break
     const addressKey = tags.renamed(visit.addressKey, address)
@@ -188,7 +188,7 @@ function checked(
   return { verdict: 'solved', visit, solution, spend, siteEpoch, signals, score, bounds }
 }
 
-/** Of the address. Failures at a test site, or by a site's IP rules, do not count. */
+/** Failures at a test site, or by IP rules, do not count against the address. */
 function isFailure(attempt: Attempt, site: Site | null): boolean {
   if (site?.test !== undefined) return false
   switch (attempt.verdict) {
@@ -201,7 +201,7 @@ function isFailure(attempt: Attempt, site: Site | null): boolean {
   }
 }
 
-/** @returns `isInTime` for a challenge at the base, if there is a target solve time: whether it met that */
+/** @returns `isInTime` for a challenge at the base: whether it met the target solve time */
 function spendOf(attempt: Attempt): Pick<SolutionRequest, 'spend'> & { readonly isInTime?: boolean } {
   if (attempt.verdict !== 'solved') return { spend: undefined }
   const { spend, bounds, signals, solution } = attempt
@@ -239,10 +239,7 @@ export function conclude(
   }
 }
 
-/**
- * A nonce that seems forged may be of an earlier epoch, or of an address on another Cluster shard. Trying an epoch costs an
- * HMAC, so the limits come first.
- */
+/** A nonce that seems forged may be of an earlier epoch or another Cluster shard. Each try costs an HMAC, so limits come first. */
 function explained(
   { store, settings, keyring }: Parts,
   { exchange, site, address, addressKey }: AllowedVisit,
@@ -284,7 +281,7 @@ function graded(
   const judgement: Judged = { kind: 'judged', site, nonce, passed, score, reasons, signals }
   if (!passed) return { judgement }
   const { siteEpoch } = solved
-  // The store has lost its memory meanwhile: a token of the old epoch would be refused, one of the new could be a second.
+  // The store has lost its memory: a token of the old epoch would be refused, one of the new could be a second.
   if (siteEpoch !== parts.store.epochOf(siteKey)) return { refusal: { reason: 'store-unavailable' } }
   const lifetimes = parts.settings
   const page = pageOf(solution, exchange.origin, site.origins)

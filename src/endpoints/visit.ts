@@ -4,7 +4,7 @@
  *   site key -> body read, if any -> site -> active?, origin -> the endpoint
  *   400         413                  503
  *
- * The endpoint gets every request that names a site, even one to be refused, because it is charged first.
+ * The endpoint gets even requests to be refused, because they are charged first.
  */
 
 import { type Address, isOperatorsOwn, isV4 } from '../domain/address.ts'
@@ -22,11 +22,10 @@ import { Endpoint, type Service } from './service.ts'
 export type Visit = {
   readonly exchange: Exchange
   readonly address: Address
-  /** Of a network that the site knows. */
   readonly isKnown: boolean
   /** The window that its requests count in. */
   readonly addressKey: string
-  /** Made `addressKey`. */
+  /** Of `addressKey`. */
   readonly tags: AddressTags
   /** The site's, for the headers. */
   readonly ownLimits: PolicyList | undefined
@@ -129,7 +128,7 @@ export abstract class VisitorEndpoint extends Endpoint {
     }
   }
 
-  /** Known networks and the operator's own are not metered; proofs of known networks and at test sites do not count. */
+  /** Proofs of known networks and at test sites do not count. */
   #meteringOf({ site, address, isKnown, addressKey, tags }: AllowedVisit, isInTime?: boolean): Metering {
     return {
       shared: tags.sharedOf(site.meterNames),

@@ -4,8 +4,7 @@
  *   /widget.js, /widget/<name>          stable addresses, cached for five minutes, then revalidated by ETag
  *   /compat/<vendor>.js                 likewise, for scripts that replace a vendor's; also at the vendors' own paths
  *   /widget/<name with its hash>        immutable, cached for a year
- *   /widget/<name with another hash>    today's content, not cached: during an upgrade, a page of one version may ask a host
- *                                       with the other
+ *   /widget/<name with another hash>    today's content, not cached: during an upgrade, hosts differ in version
  */
 
 import { existsSync, readFileSync } from 'node:fs'
@@ -17,7 +16,7 @@ import type { ContentRequest } from './request-headers.ts'
 export interface WidgetFile {
   /** Stable: `worker.js`. */
   readonly name: string
-  /** On disk and in immutable addresses: `worker.0123456789.js`. */
+  /** `worker.0123456789.js`. */
   readonly fileName: string
   /** First 10 hexadecimal characters of SHA-256. */
   readonly hash: string
@@ -34,7 +33,7 @@ export interface WidgetManifest {
 }
 
 export interface Widget extends WidgetManifest {
-  /** Where the files are; a compressed one has its coding's extension. */
+  /** A compressed file has its coding's extension. */
   readonly folder: URL
 }
 
@@ -42,10 +41,8 @@ export const MANIFEST_NAME = 'manifest.json'
 export const BROTLI_ENDING = '.br'
 export const GZIP_ENDING = '.gz'
 
-/** From the build, and from source. */
 const FOLDERS = ['../widget/', '../../dist/widget/']
 
-/** undefined if not built. */
 export function findWidget(): Widget | undefined {
   for (const path of FOLDERS) {
     const folder = new URL(path, import.meta.url)
@@ -56,7 +53,7 @@ export function findWidget(): Widget | undefined {
   return undefined
 }
 
-/** Browsers see an upgrade after five minutes, and use a copy up to a day old while the new one loads, so nobody waits. */
+/** A copy up to a day old is used while the new one loads, so nobody waits. */
 const STABLE = 'public, max-age=300, stale-while-revalidate=86400'
 const FOR_EVER = 'public, max-age=31536000, immutable'
 const NEVER = 'no-cache'

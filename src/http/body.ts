@@ -1,4 +1,4 @@
-/** Collects a body from its chunks, and copies each byte once or twice, however many there are. */
+/** Collects a body from its chunks; copies each byte twice at most. */
 export class BodyBytes {
   readonly #bytesMax: number
   #bytes = EMPTY
@@ -23,10 +23,7 @@ export class BodyBytes {
     return true
   }
 
-  /**
-   * The body with its last chunk; undefined if there was no room. A single chunk, the usual case, is not copied: the body is
-   * valid only as long as the chunk.
-   */
+  /** The body with its last chunk; undefined if there was no room. Not a copy if the only one, so valid as long as the chunk. */
   with(chunk: ArrayBuffer): Buffer | undefined {
     if (this.#length === 0 && chunk.byteLength <= this.#bytesMax) return Buffer.from(chunk)
     return this.add(chunk) ? this.#bytes.subarray(0, this.#length) : undefined

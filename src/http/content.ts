@@ -24,7 +24,6 @@ interface StaticFileOptions {
   readonly contentType: string
   /** Left out if not shorter. */
   readonly compressed?: Partial<Readonly<Record<Coding, Buffer>>>
-  /** Besides those of every file. */
   readonly headers?: HeaderList
 }
 
@@ -38,7 +37,6 @@ interface Variant {
 
 const ETAG_CHARACTERS = 22
 
-/** In memory, in all codings. */
 export class StaticFile {
   readonly #variants: Readonly<Partial<Record<Coding, Variant>>> & { readonly identity: Variant }
   readonly #codings: readonly Coding[]
@@ -75,11 +73,7 @@ export class StaticFile {
 
 const WEIGHT = /^[ \t]*q=(0(?:\.\d{0,3})?|1(?:\.0{0,3})?)[ \t]*$/i
 
-/**
- * A client that accepts none gets `identity`: the RFC allows that, and it helps more than 406.
- *
- * @param acceptEncoding the header; empty means identity alone
- */
+/** `identity` if none is accepted, or the header is empty: the RFC allows that, and it helps more than 406. */
 export function preferredCoding(acceptEncoding: string, available: readonly Coding[]): Coding {
   if (acceptEncoding === '') return 'identity'
   const weights = new Map<string, number>()
@@ -104,11 +98,7 @@ export function preferredCoding(acceptEncoding: string, available: readonly Codi
 
 const ENTITY_TAG = /(?:W\/)?("[^"]*")/g
 
-/**
- * Weak comparison, as If-None-Match requires.
- *
- * @param ifNoneMatch the header: `*`, or entity tags that may contain commas
- */
+/** Weak comparison, as If-None-Match requires. Entity tags may contain commas. */
 export function matchesEtag(ifNoneMatch: string, etag: string): boolean {
   if (ifNoneMatch === '') return false
   if (ifNoneMatch.trim() === '*') return true

@@ -24,8 +24,8 @@ import { type Framing, hasForwardedFor, readHead, readProxyHead } from './reques
 const REQUEST_ID = /^[\w.:=+/@-]{1,128}$/
 
 /**
- * This much of an oversized body is read before the refusal: if powgate hung up on a proxy that still sends, the proxy would
- * answer 502. nginx itself refuses larger bodies.
+ * How far an oversized body is read before its refusal: a proxy that is cut off while it sends answers 502. nginx itself refuses
+ * larger bodies.
  */
 const EXCESS_BYTES_MAX = 2 ** 20
 
@@ -37,8 +37,8 @@ const CHUNKS_MAX = 10_000
 const TAKE_MS_MAX = 15_000
 
 /**
- * This share of answers without a body ends the connection. uWebSockets.js buffers them without bound for a client that reads
- * nothing; so a connection holds 64 on average, or 20 KB.
+ * This share of answers without a body ends the connection. uWebSockets.js buffers them for a client that reads nothing: 64 on
+ * average, or 20 KB.
  */
 const BARE_LAST_SHARE = 1 / 64
 
@@ -46,16 +46,16 @@ const BARE_LAST_SHARE = 1 / 64
 const ENDS_WITH_HEAD = process.versions.modules === '137'
 
 /**
- * A connection that waits for its answer is paused. If uWebSockets.js read that the client has ended its sending side, it would
- * close the connection, and a token would be spent without an answer. A pause costs 3 us, so 16 requests in 10 ms get one.
+ * Reading pauses while a request waits. Otherwise, once its client ends its sending side, uWebSockets.js closes the connection,
+ * and a token is spent without an answer. A pause takes 3 us, so only 16 requests in 10 ms get one.
  */
 const [PAUSES_MAX, PAUSES_MS] = [16, 10]
 let pauses = 0
 let pausesSinceMs = 0
 
 /**
- * Answers per event-loop turn, over all connections. uWebSockets.js can read 10,000 pipelined requests at once, and answering
- * them all would delay everyone else by a second. An answer that waits for the next turn ends the pipelining connection.
+ * Answers per event-loop turn; the next one waits, which ends a connection that pipelines. One read can bring 10,000 requests,
+ * and answering them all would delay everyone else by a second.
  */
 const ANSWERS_AT_ONCE_MAX = 64
 let answersAtOnce = 0
@@ -67,7 +67,7 @@ let corkedReply: Reply | undefined
 export class Exchange {
   /** From X-Site-Key, or the API key's site once known. Texts are empty if absent. */
   siteKey: string
-  /** The endpoint sets them for logs. */
+  /** For logs. */
   nonce = ''
   apiKeyId = ''
   readonly origin: string
@@ -84,6 +84,7 @@ export class Exchange {
   readonly #isHead: boolean
   readonly #framing: Framing
   #endsConnection = false
+  /** Answered, or the client has left. */
   #isOver = false
   #isBodyPending = false
   /** The client sent `Connection: close`, so uWebSockets.js ends the connection. */
@@ -143,7 +144,7 @@ export class Exchange {
     return this.origin !== '' || (this.#fetchSite !== '' && this.#fetchSite !== 'none')
   }
 
-  /** A trusted proxy's, or made when first used. The answer carries it unless made later. */
+  /** A trusted proxy's, or made when first used; the answer has it if that was before. */
   get requestId(): string {
     if (this.#requestId === '') this.#requestId = this.#host.newRequestId()
     return this.#requestId
@@ -220,7 +221,6 @@ export class Exchange {
     }
   }
 
-  /** Does nothing if the client has left. */
   answer(reply: Reply): void {
     if (this.#isOver) return
     if (this.#mustEndConnection(this.#isHead)) return this.#answerLast(() => this.answer(reply))
@@ -255,11 +255,11 @@ export class Exchange {
   }
 
   /**
-   * Delays the answer, because uWebSockets.js ends a connection that sends more before it is answered. Without the delay it
-   * would serve what follows in the same TCP segment, even with `Connection: close`.
+   * Delays the answer, because `Connection: close` is not enough: uWebSockets.js serves what follows in the same TCP segment,
+   * but ends a connection that sends more before it is answered.
    *
-   * Only a timer will do. uWebSockets.js frees closed connections in the event loop's check phase, before setImmediate
-   * callbacks; one that such a callback closes can leak 464 bytes (test/http/closed-connections.test.ts).
+   * Only a timer will do. uWebSockets.js frees closed connections just before setImmediate callbacks; one that such a callback
+   * closes can leak 464 bytes (test/http/closed-connections.test.ts).
    */
   #answerLast(answer: () => void): void {
     this.#endsConnection = true
@@ -310,8 +310,8 @@ export class Exchange {
   }
 
   /**
-   * `end` would buffer without bound for a client that sends requests and reads nothing. After `tryEnd`, uWebSockets.js closes
-   * the connection of such a client: at its next request, or after 8 to 12 s. `tryEnd` needs a body, so every answer has one.
+   * `end` would buffer without bound for a client that sends requests and reads nothing. After `tryEnd`, uWebSockets.js ends
+   * such a connection at the next request, or after 8 to 12 s. `tryEnd` needs a body, so every answer has one.
    */
   #endWith(body: Buffer | string, closes: boolean): void {
     if (closes) {
@@ -333,10 +333,7 @@ export class Exchange {
     })
   }
 
-  /**
-   * `tryEnd` writes the length. If `endWithoutBody` did, the answer would stay unfinished, and the connection could neither end
-   * nor be used again.
-   */
+  /** `tryEnd` writes the length: if `endWithoutBody` did, the connection could neither end nor be used again. */
   #endHead(bytes: number, closes: boolean): void {
     if (closes && !this.#isCloseAsked) this.#response.writeHeader('Connection', 'close')
     if (closes && ENDS_WITH_HEAD) return void this.#response.endWithoutBody(bytes, true)
@@ -371,13 +368,13 @@ function peerOf(response: HttpResponse): Address | undefined {
  */
 export function refuserOf(reply: Reply, host: ExchangeHost, { part, isCrossOrigin }: ExchangeRules) {
   const headers = [['Content-Type', isCrossOrigin ? CORS_JSON_HEAD : JSON_HEAD], ...reply.headers]
-  // All in the status line: passing on one text is faster than three.
+  // All in the status line, because one text is faster than three.
   const head =
     statusLine(reply.status) + headers.map(([name, value]) => `${HEADER_BREAK}${name}: ${value}`).join('')
   const body = Buffer.from(reply.body)
   return (response: HttpResponse) => {
     response.writeStatus(head)
-    // A client that reads no answers gets no memory but the system's buffers.
+    // A client that reads no answers gets only the system's buffers.
     const [, isTaken] = response.tryEnd(body, body.length)
     if (!isTaken) response.close()
     host.observer.shed(part)

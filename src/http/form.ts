@@ -1,7 +1,6 @@
 /**
- * Parses untrusted forms: urlencoded (WHATWG URL) and multipart/form-data (RFC 7578) with text fields only. No honest client
- * needs tolerance, so a malformed body or a repeated field is refused. uWebSockets.js' `getParts` would accept bodies without an
- * end and text around parts, and does not know quoted boundaries.
+ * Parses untrusted forms: urlencoded (WHATWG URL) and multipart/form-data (RFC 7578) with text fields only. Malformed bodies and
+ * repeated fields are refused; uWebSockets.js' `getParts` would accept bodies without an end and text around parts.
  */
 
 import { isUtf8 } from 'node:buffer'
@@ -31,7 +30,7 @@ export function parseUrlencoded(bytes: Buffer): FormReading {
     return problem('The body is not percent-encoded UTF-8.')
   }
   const fields = new Fields()
-  // On Node.js 24, twice as many fields take four times as long. An empty part may come first, so two more than allowed.
+  // No more than needed: on Node.js 24, twice as many fields take four times as long. An empty part may come first.
   const some = text.split(/&+/, FIELDS_MAX + 2).join('&')
   // URLSearchParams drops a leading question mark.
   for (const [name, value] of new URLSearchParams(`?${some}`)) {
@@ -45,7 +44,6 @@ export function parseUrlencoded(bytes: Buffer): FormReading {
 const BOUNDARY =
   /;[ \t]*boundary=(?:([\w'+.-]{1,70})|"([\w'()+,./:=? -]{0,69}[\w'()+,./:=?-])")[ \t]*(?:;|$)/i
 
-/** @param contentType the header with the boundary */
 export function parseMultipart(bytes: Buffer, contentType: string): FormReading {
   const match = BOUNDARY.exec(contentType)
   if (match === null) return problem('The Content-Type header names no boundary.')
@@ -66,7 +64,7 @@ export function parseMultipart(bytes: Buffer, contentType: string): FormReading 
   return rest === '' || rest === '\r\n' ? { ok: true, fields: fields.byName } : NOT_MULTIPART
 }
 
-/** A file has more parameters. Browsers write a quote in a name as %22. */
+/** A file has more parameters. */
 const DISPOSITION = /^content-disposition:[ \t]*form-data;[ \t]*name="([^"\r\n]*)"[ \t]*$/i
 
 /** @param part headers, each after a line break; an empty line; the content */

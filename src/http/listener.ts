@@ -15,26 +15,21 @@ interface ListenOptions {
   readonly port: number
   readonly trustedProxies: AddressSet
   readonly proxyProtocol: boolean
-  /** Connections above this number are closed. */
   readonly connectionsMax: number
-  /** How long an answer may wait for the store. */
   readonly storeDeadlineMs: number
-  /** A trusted proxy sent a wrong header; called at most every ten seconds. */
+  /** A trusted proxy sent a wrong header; told at most every ten seconds. */
   readonly refused: (peer: Address, why: string, sinceLast: number) => void
-  /** Connections were closed as too many; called at most every ten seconds. */
+  /** Connections were closed; likewise. */
   readonly crowded: (sinceLast: number) => void
 }
 
-/**
- * The relay ends connections that are silent for this long; proxies end theirs after 8 s. The HTTP server would end thousands
- * at once, every four seconds, which delays the relay's other connections.
- */
+/** Proxies end silent connections after 8 s. The HTTP server ends thousands at once, which would delay the relay's others. */
 const RELAY_SILENT_MS = 8500
 const STORE_MARGIN_MS = 1000
 
 /**
- * Sockets on the port, over which the kernel spreads connections. uWebSockets.js gives each a backlog of 512. At 10,000 new
- * connections a second, one event-loop turn of 50 ms fills that, and further clients retry after a second.
+ * Sockets on the port, each with a backlog of 512. At 10,000 new connections a second, one event-loop turn of 50 ms fills one
+ * backlog, and further clients retry after a second.
  */
 const LISTENERS = 8
 
@@ -42,11 +37,9 @@ export interface Listener {
   /** Stops accepting; open connections go on. */
   close(): Promise<void>
   connections(): number
-  /** Connections closed as too many. */
   refusedConnections(): number
 }
 
-/** @returns undefined if the address is unusable or the port taken */
 export async function listen(
   app: TemplatedApp,
   host: ExchangeHost,
@@ -110,10 +103,7 @@ export async function listen(
 
 const LOOPBACK_V4 = '127.0.0.0/8'
 
-/**
- * Saves reading the peer's address. True only on a loopback listener that trusts all of 127.0.0.0/8: every program on the
- * machine could then send from a trusted address anyway.
- */
+/** Saves reading the peer's address where every program on the machine could send from a trusted one anyway. */
 export function isEveryPeerTrusted(
   options: Pick<ListenOptions, 'host' | 'trustedProxies' | 'proxyProtocol'>,
 ): boolean {
@@ -129,8 +119,8 @@ const SHORT_TURN_MS = 0.1
 const QUIET_WAIT_MS = 250
 
 /**
- * Closing a listener resets connections that wait there, unless net.ipv4.tcp_migrate_req is 1. Each event-loop turn accepts all
- * of them, so after a short turn hardly any wait.
+ * Closing a listener resets connections that wait there. Each event-loop turn accepts them all, so after a short turn hardly
+ * any wait.
  */
 async function untilNobodyWaits(): Promise<void> {
   const giveUpAt = performance.now() + QUIET_WAIT_MS
@@ -145,7 +135,7 @@ async function untilNobodyWaits(): Promise<void> {
 
 const TELL_MS = 10_000
 
-/** At most one call in ten seconds, with a count: a misconfigured proxy gets everything wrong. */
+/** One call in ten seconds, with a count: a misconfigured proxy gets everything wrong. */
 function seldom<Details extends unknown[]>(
   tell: (sinceLast: number, ...details: Details) => void,
 ): (...details: Details) => void {

@@ -1,9 +1,9 @@
-/** Linux's limits, from /proc: how many files, and so connections, a process may open, and how listeners close. */
+/** Linux's limits, from /proc: open files, and so connections, and how listeners close. */
 
 import { readFileSync } from 'node:fs'
 import { readdir } from 'node:fs/promises'
 
-/** Kept for libraries, the store and logs. */
+/** For libraries, the store and logs. */
 const OTHER_FILES = 256
 const LIMIT_UNKNOWN = 10_000
 /** The client's socket, and both ends of the one to the HTTP server. */
@@ -15,7 +15,7 @@ export function connectionsThatFit(isRelayed: boolean): number {
   return Math.max(1, Math.floor(files / (isRelayed ? RELAYED_FILES : 1)))
 }
 
-/** undefined if the process has ended or is not on Linux. Takes 45 ms for 19,000 files, in another thread. */
+/** undefined if the process has ended. Takes 45 ms for 19,000 files, in another thread. */
 export async function openFilesOf(pid: number | undefined) {
   if (pid === undefined) return undefined
   try {

@@ -1,13 +1,12 @@
 /**
  * Reads PROXY protocol headers in front of the HTTP server, and passes what follows on to it over loopback.
  *
- * uWebSockets.js would read such headers too, but accepts one before every request: behind a TCP balancer, which passes bytes
- * on unchanged, a client could claim any address. It also never answers headers with more than 24 bytes of extensions, which
- * cloud balancers add.
+ * uWebSockets.js would accept such a header before every request: behind a TCP balancer, which passes bytes on unchanged, a
+ * client could claim any address. It also never answers a header with over 24 bytes of extensions, which cloud
+ * balancers add.
  *
- * Each connection is passed on from a random loopback address of its own (its slot, in 127.128.0.0/10), by which the HTTP
- * server finds the client. Only the first connection from an awaited slot is let in, so no other program on the machine can
- * pass for the relay.
+ * Each connection is passed on from its own random loopback address (its slot, in 127.128.0.0/10), by which the HTTP server
+ * finds the client. Only the first connection from an awaited slot is let in, so no other program can pass for the relay.
  */
 
 import { randomInt } from 'node:crypto'
@@ -27,21 +26,20 @@ interface RelayOptions {
   readonly trustedProxies: AddressSet
   /** On 127.0.0.1. */
   readonly upstreamPort: number
-  /** A trusted proxy sent a wrong header, or none. */
+  /** A wrong header, or none. */
   readonly refused: (peer: Address, why: string) => void
-  /** Connections above this number are closed. */
   readonly connectionsMax: number
   readonly crowded: () => void
-  /** Ends a connection that carries no byte for this long. */
+  /** Without a byte either way. */
   readonly silentMs: number
 }
 
-/** For the whole header, which proxies send in their first segment. */
+/** For the header, which proxies send in their first segment. */
 const HEADER_MS = 5000
 /** For a client to take the last bytes. */
 const LAST_WORDS_MS = 5000
 const SLOTS = 2 ** 22
-/** After a connection's end the HTTP server may still hold its requests. */
+/** The HTTP server may still hold requests of an ended connection. */
 const SLOT_KEPT_MS = 1000
 const EMPTY: Buffer = Buffer.alloc(0)
 
@@ -54,7 +52,6 @@ export class ProxyRelay {
   readonly #nameless = new Set<Address>()
   /** Slots that the HTTP server has not accepted yet. */
   readonly #awaited = new Set<Address>()
-  /** Including those whose header is incomplete. */
   connections = 0
 
   constructor(options: RelayOptions) {
@@ -64,7 +61,7 @@ export class ProxyRelay {
     )
   }
 
-  /** node:cluster's primary process accepts connections and hands them to the workers in turn. */
+  /** node:cluster's primary process accepts connections for all workers. */
   async listen(host: string, port: number): Promise<void> {
     this.#server.listen({ host, port })
     await once(this.#server, 'listening')
@@ -75,7 +72,7 @@ export class ProxyRelay {
     this.#server.close()
   }
 
-  /** Whether a new peer of the HTTP server is this relay; true once. */
+  /** Whether a new peer is this relay; true once. */
   admits(peer: Address): boolean {
     return this.#awaited.delete(peer)
   }
@@ -85,7 +82,7 @@ export class ProxyRelay {
     return this.#clients.get(peer)
   }
 
-  /** Whether the header names no client; X-Forwarded-For could then be a client's. */
+  /** X-Forwarded-For could be a client's. */
   isNameless(peer: Address): boolean {
     return this.#nameless.has(peer)
   }

@@ -14,7 +14,7 @@ export interface Reply {
   /** JSON. */
   readonly body: string
   readonly headers: HeaderList
-  /** From `withHeader`, in place of the usual head. */
+  /** From `withHeader`. */
   readonly head?: string
 }
 
@@ -73,7 +73,7 @@ export function refusalReply(refusal: Refusal, style: ErrorStyle, headers: Heade
   }
 }
 
-/** Some clients look for `"success": true` in the text, with the space that Google writes. */
+/** Some clients look for `"success": true` in the text, with Google's space. */
 export function siteverifyJson(answer: object): string {
   return JSON.stringify(answer, null, 1).replace(/\n */g, ' ')
 }
@@ -94,7 +94,6 @@ export function answerTo(reason: Reason, style: ErrorStyle) {
   return { status: isVerdict ? 200 : status, code: siteverify, message: siteverifyMessage ?? message }
 }
 
-/** An endpoint's limits, as in the RateLimit-Policy header. */
 export interface PolicyList {
   readonly [policy: string]: number
 }

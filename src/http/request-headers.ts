@@ -1,4 +1,4 @@
-/** Reads a request's head, which uWebSockets.js allows only until the request's handler returns. */
+/** Reads a request's head. Everything here must be called before the request's handler returns. */
 
 import type { HttpRequest } from 'uWebSockets.js'
 import type { AddressSet } from '../domain/address.ts'
@@ -6,7 +6,7 @@ import type { AddressSet } from '../domain/address.ts'
 /** Whether servers agree on where the body ends. */
 export type Framing =
   | 'length'
-  /** Ends the connection (see `Exchange`). */
+  /** Ends the connection. */
   | 'chunks'
   /** Another server may take the body for the next request. */
   | 'ambiguous'
@@ -16,8 +16,8 @@ function framingOf(transferEncoding: string): Framing {
 }
 
 /**
- * Undefined or empty if absent. Of repeated headers the first counts. Only trusted proxies' X-Forwarded-For and X-Request-Id are
- * read; proxies append theirs, so lines of the former are joined, and the last of the latter counts.
+ * Undefined or empty if absent. Of repeated headers the first counts. Proxies append theirs, so X-Forwarded-For lines are
+ * joined and the last X-Request-Id counts; both are read only from trusted proxies.
  */
 type RequestHead = Readonly<typeof ABSENT>
 
@@ -57,8 +57,8 @@ let head = ABSENT
 let lengths = 0
 
 /**
- * Needs a pass over all headers, because `getHeader` returns only the first X-Forwarded-For line; reading the others by name
- * would take 0.9 us more. Several clients share a proxy's connection, so a second length makes the body's end ambiguous.
+ * In one pass, because `getHeader` returns only the first X-Forwarded-For line; reading the others by name takes 0.9 us more.
+ * Several clients share a proxy's connection, so a second length is refused.
  */
 export function readProxyHead(request: HttpRequest): RequestHead {
   lengths = 0
@@ -127,7 +127,6 @@ export interface ContentRequest {
   readonly ifNoneMatch: string
 }
 
-/** Call before the request's handler returns. */
 export function contentRequest(request: HttpRequest): ContentRequest {
   return {
     path: request.getUrl(),
@@ -136,7 +135,7 @@ export function contentRequest(request: HttpRequest): ContentRequest {
   }
 }
 
-/** After the `?`; empty without one. Call before the handler returns. */
+/** After the `?`; empty without one. */
 export function queryOf(request: HttpRequest): string {
   return request.getQuery() ?? ''
 }

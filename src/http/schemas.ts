@@ -113,7 +113,7 @@ export function parseRedemption(bytes: Buffer, contentType: string): Parsed<Rede
   return body === undefined ? parseRedemptionGenerally(bytes) : { ok: true, body }
 }
 
-/** Any spelling that JSON allows. `7e0` is the counter 7: the nonce is spent once all the same, and the token writes digits. */
+/** Takes `7e0` for the counter 7: the nonce is spent once all the same, and the token writes digits. */
 export function parseSolutionGenerally(bytes: Buffer): Parsed<Solution> {
   const parsed = parseBody(bytes, validateSolution)
   // JSON allows -0, which is no counter.
@@ -183,7 +183,7 @@ const EXPECTED: Readonly<Record<string, string>> = {
 }
 const EMPTY_TOKEN = 'the form was sent without JavaScript, or before the widget had finished'
 
-/** For a person; the validator's own words are for programmers. */
+/** The validator's own words are for programmers. */
 export function fieldProblem(field: string, error?: Pick<ErrorObject, 'keyword'>): string {
   if (field === 'token' && error?.keyword === 'minLength') return `token is empty: ${EMPTY_TOKEN}.`
   const problem = error?.keyword === 'required' ? 'is missing' : 'is wrong'
@@ -200,7 +200,7 @@ function fieldOf({ keyword, instancePath, params }: ErrorObject): string {
   return keyword === 'required' ? (params as { missingProperty: string }).missingProperty : path
 }
 
-/** A key `__proto__` does no harm here, but might in later code, and honest bodies have none. Escapes could hide one. */
+/** `__proto__` does no harm here, but might in later code; escapes could hide it. Honest bodies have neither. */
 function mayHideProto(text: string): boolean {
   return text.includes('__proto__') || text.includes('\\')
 }
@@ -220,7 +220,7 @@ function hasProtoKey(root: unknown): boolean {
 // Patterns for bodies as the widget and most backends write them save 2.0 of 2.7 us at POST /verify and 3.6 of 3.9 at
 // /verify-token. A test ensures that the general way gives the same value.
 
-/** Usual solutions have up to 350 bytes, redemptions 230. */
+/** Usual bodies have up to 350 bytes. */
 const USUAL_BYTES_MAX = 512
 /** V8 would count `{32}` in a loop, which takes 0.13 us more a body. */
 const HEX_32 = '[0-9a-f]'.repeat(32)
@@ -233,7 +233,6 @@ const SOLUTION = new RegExp(
 /** A token and an address. Python's json writes the spaces. */
 const REDEMPTION = /^\{"token": ?"([\w|-]+)"(?:, ?"expectedIp": ?"([\d.:A-Fa-f]+)")?\}$/
 
-/** As src/widget/flow.ts writes it. */
 export function usualSolution(bytes: Buffer): Solution | undefined {
   const match = matchOf(SOLUTION, bytes)
   const counter = Number(match?.[2])

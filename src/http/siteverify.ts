@@ -85,7 +85,6 @@ function formFields(form: FormReading): Parsed<SiteverifyFields> {
     : refused({ reason: 'body-not-form', detail: form.problem })
 }
 
-/** Unchecked. */
 export function secretOf({ secret }: SiteverifyFields): unknown {
   return isLeftOut(secret) ? undefined : secret
 }
@@ -118,7 +117,6 @@ export function parseSiteverify(fields: SiteverifyFields, site: Site): Parsed<Re
   }
 }
 
-/** By field. */
 const WRONG: Readonly<Record<string, Reason>> = {
   secret: 'credentials-malformed',
   response: 'token-malformed',

@@ -32,7 +32,6 @@ const FILE_HEADERS = [
   ['Cross-Origin-Resource-Policy', 'cross-origin'],
 ] as const
 
-/** @param version of the service */
 export function openapiRoute(version: string): ContentRoute {
   const content = Buffer.from(JSON.stringify(openapiDocument(version)))
   const file = new StaticFile(content, {
@@ -135,19 +134,17 @@ const SITEVERIFY_CONTENT: Node = {
   examples: { redemption: { value: SITEVERIFY_REQUEST } },
 }
 
-/** What the table of endpoints does not say. */
 interface Operation {
   readonly operationId: string
   readonly summary: string
   readonly description: string
   readonly security: readonly Node[]
   readonly requestBody?: Node
-  /** Status 200. */
   readonly answer: string
   readonly ownHeaders?: readonly string[]
   readonly schemas: readonly string[]
   readonly examples: Node
-  /** Possible refusals. `internal` (an exception) is answered like `store-unavailable`. */
+  /** `internal` is answered like `store-unavailable`. */
   readonly reasons: readonly Reason[]
 }
 

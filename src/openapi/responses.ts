@@ -6,7 +6,6 @@ import type { Reason } from '../domain/outcome.ts'
 import { SIGNALS } from '../domain/site-fields.ts'
 import { answerTo, refusalBody } from '../http/replies.ts'
 
-/** A JSON object. */
 export type Node = Readonly<Record<string, unknown>>
 
 export interface OperationRefusals {
@@ -17,7 +16,6 @@ export interface OperationRefusals {
 
 type RefusalResponse = Node & { readonly content: ReturnType<typeof jsonContent> }
 
-/** By status. */
 export function refusalResponses(operation: OperationRefusals): Record<string, RefusalResponse> {
   const responses: Record<string, RefusalResponse> = {}
   for (const [status, reasons] of byStatus(operation)) {
@@ -70,7 +68,6 @@ function refusalSchema({ style }: OperationRefusals, reasons: readonly Reason[])
   })
 }
 
-/** One per code. */
 function refusalExamples({ style }: OperationRefusals, reasons: readonly Reason[]): Node {
   const examples: Record<string, Node> = {}
   for (const reason of reasons)

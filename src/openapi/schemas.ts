@@ -1,6 +1,4 @@
-/**
- * Schemas of the answers; a test compares them with real ones. The examples are one visit, with a valid proof and made-up MACs.
- */
+/** Schemas of answers, which a test compares with real ones. The examples are one visit, with a valid proof and made-up MACs. */
 
 import Type from '#typebox'
 import { PLAIN_ENVIRONMENT } from '../domain/score.ts'

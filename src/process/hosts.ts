@@ -62,7 +62,6 @@ export class Hosts {
     return joined
   }
 
-  /** After a roll. */
   async use(config: Config): Promise<void> {
     const before = this.#store
     if (before === undefined || config.redis === undefined) return
@@ -107,7 +106,7 @@ export class Hosts {
   }
 }
 
-/** @returns the configuration as it would join; the names of the other living hosts; why it cannot work with them */
+/** @returns the configuration as it would join; the other hosts' names; why it cannot work with them */
 export async function tryJoin(store: Noting, config: Config, isShardsSet: boolean) {
   const { shards = config.redisShards, living } = await store.noteHost('')
   const joined = { ...config, redisShards: isShardsSet ? config.redisShards : shards }

@@ -50,7 +50,6 @@ export class Lifecycle {
     process.on('uncaughtException', error => void this.#fail(error))
   }
 
-  /** An earlier SIGHUP takes effect now. */
   started(plan: Plan): void {
     this.#takesEffect(plan)
     if (this.#isAskedAgain) void this.#reload()
@@ -155,15 +154,15 @@ export class Lifecycle {
   /** Served by present workers, but refused by new ones. */
   async #sitesLost(plan: Plan): Promise<number> {
     if (plan.config.redis === undefined) return 0
-    // Asked anew, because the plan may name another server. If no store answers, the first successor says so.
+    // The plan may name another server. If no store answers, the first successor says so.
     return this.#keeper.missingIn(plan.config).catch(() => this.#keeper.lost)
   }
 
-  /** After an exception here, the service drains and ends, to be restarted. */
+  /** The service drains and ends, to be restarted. */
   async #fail(error: Error): Promise<void> {
     if (this.#isStopping) process.exit(1)
     this.#stoppingSinceMs = performance.now()
-    // Not the error object: some contain the data that caused them.
+    // Some errors contain the data that caused them.
     this.#log.fatal(
       { problem: error?.message ?? String(error), stack: error?.stack },
       'the primary ends after a fault',

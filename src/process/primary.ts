@@ -31,17 +31,15 @@ interface Slot {
 }
 
 const ASK_STATS_MS = 500
-/** A crash before this is a quick one. */
 const SETTLED_MS = 5000
 const BACK_OFF_MS = 100
 const BACK_OFF_MS_MAX = 5000
-/** Workers report twice a second. Silence is counted in checks: after a suspend no worker is killed. */
+/** Workers report twice a second. Silence is counted in checks: a suspend kills no worker. */
 const CHECK_MS = 1000
 const SILENT_CHECKS_UNHEALTHY = 5
 const SILENT_CHECKS_MAX = 15
-/** A starting worker cannot report. */
 const STARTING_CHECKS_MAX = 30
-/** For a successor to load its code and listen. */
+/** For a successor to load its code. */
 const LISTEN_MS = 30_000
 /** For a successor's store to answer; or `storeWaitMs`, if longer. */
 const READY_MS_MIN = 3000
@@ -64,7 +62,6 @@ export class Primary {
   #isDraining = false
   #onSettled: (() => void) | undefined
 
-  /** @param onNativeCrash after one of NATIVE_CRASHES */
   constructor(log: Logger, totals: Totals, onNativeCrash: () => void) {
     this.#log = log
     this.#totals = totals
@@ -86,7 +83,7 @@ export class Primary {
     })
   }
 
-  /** All workers listen and report, or the service is stopping. */
+  /** A stopping service is healthy too. */
   isHealthy(): boolean {
     if (this.#isDraining) return true
     return this.#slots.length > 0 && this.#slots.every(({ worker }) => isWell(worker))
@@ -100,14 +97,14 @@ export class Primary {
     this.#isUnready = true
   }
 
-  /** Resolves when all workers have sent their counters, or after 500 ms. */
+  /** Resolves when all workers have sent counters, or after 500 ms. */
   async askStats(): Promise<void> {
     const ask = ++this.#lastAsk
     const sites = [...this.#totals.asked]
     await Promise.all([...this.#workers].map(worker => worker.askStats(ask, sites, ASK_STATS_MS)))
   }
 
-  /** All workers, later ones too, serve these records from memory. */
+  /** Later workers serve these too. */
   lost(records: CachedRecords): void {
     this.#lost = records
     for (const worker of this.#workers) worker.tellLost()
@@ -117,7 +114,6 @@ export class Primary {
     return this.#slots.length
   }
 
-  /** Resolves when all have ended. */
   async drain(): Promise<void> {
     this.#isUnready = true
     this.#isDraining = true
@@ -130,11 +126,7 @@ export class Primary {
     for (const worker of this.#workers) worker.kill()
   }
 
-  /**
-   * Replaces one worker after the other. If a successor cannot start, the remaining old ones continue.
-   *
-   * @returns whether all are new
-   */
+  /** @returns whether all workers are new; once a successor cannot start, the remaining old ones continue */
   async roll(plan: Plan): Promise<boolean> {
     const startedAtMs = performance.now()
     const { workers } = plan.config

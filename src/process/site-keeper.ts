@@ -13,7 +13,7 @@ import { SiteDirectory } from '../store/site-directory.ts'
 import type { SiteStore } from '../store/store.ts'
 
 const REFRESH_MS = 500
-/** For changes that nobody has reported; a hundred records take 5 ms. */
+/** For unreported changes; a hundred records take 5 ms. */
 const ROUND_MS = 5000
 const LOST_TOLD_MAX = 10
 
@@ -31,7 +31,6 @@ export class SiteKeeper {
     this.#log = log
   }
 
-  /** At the last read. */
   get lost(): number {
     const { sites, apiKeys } = lostOf(this.#directory)
     return sites.length + apiKeys.length
@@ -50,7 +49,6 @@ export class SiteKeeper {
     if (directoryBefore === undefined) void this.#keep()
   }
 
-  /** Including what Redis has lost. */
   async records(): Promise<CachedRecords> {
     if (this.#directory !== undefined || this.#config === undefined)
       return this.#directory?.all ?? { sites: [], apiKeys: [] }

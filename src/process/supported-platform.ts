@@ -1,7 +1,6 @@
 /**
- * Ends the process, with one line, where powgate is not tested or a native module has no binary. Imported first, because such a
- * module throws an unhelpful error. An untested Node.js is refused: with 24, lmdb's shared buffers once let a nonce be accepted
- * twice.
+ * Ends the process where powgate is not tested or a native module has no binary. Imported first, because such a module throws an
+ * unhelpful error. An untested Node.js is refused: with 24, lmdb's shared buffers once let a nonce be accepted twice.
  */
 
 import { existsSync } from 'node:fs'
@@ -27,7 +26,6 @@ const GLIBC_MINOR_MIN_24 = 38
 const SERVER_24 = 'uWebSockets.js@npm:@btc-vision/uwebsockets.js@20.57.0'
 const TRY_22 = 'npx -y -p node@22 -c "npm start"'
 
-/** One line; undefined if all fits. */
 export function unsupported(platform: Platform): string | undefined {
   const { version, system, processor, glibc, hasServer24 } = platform
   const [major = 0, minor = 0] = version.split('.').map(Number)

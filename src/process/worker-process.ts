@@ -8,7 +8,7 @@ import type { Snapshot } from '../metrics/stats.ts'
 import type { ServerBuild } from '../server-build.ts'
 import type { StoreTrouble } from '../store/store.ts'
 
-/** After a roll both sides may differ in version: each ignores what it does not know and tolerates what is missing. */
+/** After a roll both sides may differ in version: each ignores the unknown and tolerates what is missing. */
 export type WorkerMessage =
   /** Asks for its settings. */
   | ({ readonly type: 'hello' } & Partial<Build>)
@@ -46,20 +46,18 @@ export interface WorkerOrder {
 export interface WorkerListener {
   stats(worker: WorkerProcess, snapshot: Snapshot): void
   backends(counts: readonly BackendCount[]): void
-  /** It listens, or cannot run. */
   settled(worker: WorkerProcess): void
   /** Once, last. */
   gone(worker: WorkerProcess, code: number | null, signal: string | null): void
-  /** The channel is broken. */
   unreachable(error: Error): void
 }
 
-/** Its default of 4,096 is less than a parent domain's cookies may have. */
+/** uWebSockets.js has 4,096, less than a parent domain's cookies may have. */
 const HEADER_BYTES = 'UWS_HTTP_MAX_HEADERS_SIZE'
 
 /** After `drainMs`. */
 const KILL_GRACE_MS = 2000
-/** For the messages of a worker that has ended. */
+/** For messages of an ended worker. */
 const LAST_WORDS_MS = 1000
 
 export class WorkerProcess {
@@ -68,7 +66,6 @@ export class WorkerProcess {
   build: Build = { version: '', node: '' }
   isListening = false
   isReady = false
-  /** Why it is not ready. */
   trouble: StoreTrouble | undefined
   isLeaving = false
   wasHung = false
@@ -81,7 +78,7 @@ export class WorkerProcess {
   #hasGreeted = false
   #hasGone = false
   readonly #waiting = new Set<() => void>()
-  /** The last `ask-stats`: counters sent unasked may be older. */
+  /** Counters sent unasked may be older. */
   #statsAnswered = 0
 
   constructor(order: WorkerOrder, listener: WorkerListener) {
@@ -113,11 +110,7 @@ export class WorkerProcess {
     this.#worker.process.kill('SIGKILL')
   }
 
-  /**
-   * Resolves when the worker has sent new counters or ended, or after `ms`.
-   *
-   * @param ask greater than before
-   */
+  /** @param ask greater than before */
   async askStats(ask: number, sites: readonly string[], ms: number): Promise<void> {
     if (this.isListening && this.#send({ type: 'ask-stats', ask, sites }))
       await this.#until(() => this.#hasGone || this.#statsAnswered >= ask, ms)

@@ -1,4 +1,4 @@
-/** A worker: gets its settings from the primary, serves, and ends when told, or when the primary has gone. */
+/** A worker gets its settings from the primary, serves, and ends when told or when the primary has gone. */
 
 import cluster from 'node:cluster'
 import { parseConfig } from '../config/config.ts'
