@@ -16,7 +16,6 @@ import type { SIGNALS } from '../domain/site-fields.ts'
 import { boundsOf } from '../domain/solve-time.ts'
 import { NO_HEADERS, withHeader } from '../http/replies.ts'
 import type { ChallengeAdmission } from '../store/store.ts'
-import type { Service } from './service.ts'
 import { type AllowedVisit, trafficAround, type Visit, VisitorEndpoint } from './visit.ts'
 
 /** What the widget may read of the browser. The body has the contract's fields alone. */
@@ -46,11 +45,7 @@ export class ChallengeEndpoint extends VisitorEndpoint {
     const storeEpoch = this.service.store.nonceEpoch(addressKey, site.record.siteKey)
     if (storeEpoch === undefined) return this.refuse(exchange, 'store-unavailable')
     const nowMs = this.service.now()
-    const issued = issueChallenge(this.service, visit, admitted, {
-      nowMs,
-      storeEpoch,
-      random: this.service.randomBits(NONCE_RANDOM_BITS),
-    })
+    const issued = this.#issue(visit, admitted, storeEpoch, nowMs)
     const { nonce, difficulty } = issued
     const expiresAt = nowMs + challengeLifetimeMs(difficulty, this.service.settings.challengeLifetimeMs)
     exchange.answer({
@@ -61,30 +56,24 @@ export class ChallengeEndpoint extends VisitorEndpoint {
       head: HEADS[site.record.signals],
     })
   }
-}
 
-interface Circumstances {
-  readonly nowMs: number
-  /** From `nonceEpoch`. */
-  readonly storeEpoch: number
-  readonly random: number
-}
-
-export function issueChallenge(
-  { keyring, settings }: Pick<Service, 'keyring' | 'settings'>,
-  visit: Pick<AllowedVisit, 'site' | 'address' | 'isKnown' | 'addressKey' | 'siteLimit'>,
-  { siteCount, failures, accepted, meters }: Admitted,
-  { nowMs, storeEpoch, random }: Circumstances,
-): Issued {
-  const { site, address, addressKey, siteLimit } = visit
-  const counts = { challenges: siteCount, limit: siteLimit, failures, accepted }
-  const traffic = trafficAround(visit, meters)
-  const raised = raisedBits(site.record, nowMs)
-  const bounds = boundsOf(keyring.signing.drawMac, site.record, addressKey, nowMs, raised)
-  const climb = climbOf(counts, traffic)
-  const difficulty = difficultyOf(bounds, climb)
-  const { siteKey } = site.record
-  const binding = { siteKey, storeEpoch, lifetimes: settings, address }
-  const nonce = mintNonce(keyring, { issuedAtMs: nowMs, difficulty }, binding, random)
-  return { kind: 'issued', site, nonce, issuedAtMs: nowMs, difficulty, bounds, counts, traffic, climb }
+  #issue(
+    visit: AllowedVisit,
+    { siteCount, failures, accepted, meters }: Admitted,
+    storeEpoch: number,
+    nowMs: number,
+  ): Issued {
+    const { site, address, addressKey, siteLimit } = visit
+    const { keyring, settings, randomBits } = this.service
+    const counts = { challenges: siteCount, limit: siteLimit, failures, accepted }
+    const traffic = trafficAround(visit, meters)
+    const raised = raisedBits(site.record, nowMs)
+    const bounds = boundsOf(keyring.signing.drawMac, site.record, addressKey, nowMs, raised)
+    const climb = climbOf(counts, traffic)
+    const difficulty = difficultyOf(bounds, climb)
+    const binding = { siteKey: site.record.siteKey, storeEpoch, lifetimes: settings, address }
+    const random = randomBits(NONCE_RANDOM_BITS)
+    const nonce = mintNonce(keyring, { issuedAtMs: nowMs, difficulty }, binding, random)
+    return { kind: 'issued', site, nonce, issuedAtMs: nowMs, difficulty, bounds, counts, traffic, climb }
+  }
 }

@@ -61,7 +61,7 @@ export type Attempt =
 
 type Solved = Extract<Attempt, { verdict: 'solved' }>
 
-export type Conclusion =
+type Conclusion =
   | { readonly refusal: Refusal }
   | {
       readonly judgement: Judged

@@ -23,7 +23,7 @@ export interface ObservedExchange {
 }
 
 /** `answered`, `aborted` or `shed` is called once for each request. */
-export interface ExchangeObserver {
+interface ExchangeObserver {
   answered(exchange: ObservedExchange, part: Part, status: number, ending: Ending | undefined): void
   /** The client left unanswered. */
   aborted(part: Part): void

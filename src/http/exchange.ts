@@ -74,7 +74,7 @@ export class Exchange {
   readonly #fetchSite: string
   readonly contentType: string
   readonly authorization: string
-  /** undefined if the client left too early. */
+  /** undefined if the client left before it was read. */
   readonly address: Address | undefined
   readonly startedAtMs = performance.now()
   #requestId = ''
@@ -150,13 +150,9 @@ export class Exchange {
     return this.#requestId
   }
 
-  /** For a client that left before its address was read. */
+  /** For a client that left too early. */
   drop(): void {
     if (!this.#isOver) this.#response.close() // calls the abort handler
-  }
-
-  get isOver(): boolean {
-    return this.#isOver
   }
 
   /** @param done called once unless the client leaves; undefined above `bytesMax`, else bytes valid until it returns */
@@ -193,7 +189,7 @@ export class Exchange {
 
   #runInCallback<Argument>(step: (argument: Argument) => void, argument: Argument): void {
     this.#isInCallback = true
-    this.run(step, argument)
+    this.#run(step, argument)
     this.#isInCallback = false
     if (this.#isOver || this.#isBodyPending || this.#isPaused) return
     if (this.startedAtMs - pausesSinceMs > PAUSES_MS) {
@@ -206,7 +202,7 @@ export class Exchange {
   }
 
   /** An exception becomes an answer and never ends the process. */
-  run<Argument>(step: (argument: Argument) => void, argument: Argument): void {
+  #run<Argument>(step: (argument: Argument) => void, argument: Argument): void {
     try {
       step(argument)
     } catch (error) {
@@ -214,10 +210,10 @@ export class Exchange {
     }
   }
 
-  /** `run` as a callback that does nothing once the exchange is over. */
+  /** The step as a callback that does nothing once the exchange is over. */
   guard<Argument>(step: (argument: Argument) => void): (argument: Argument) => void {
     return argument => {
-      if (!this.#isOver) this.run(step, argument)
+      if (!this.#isOver) this.#run(step, argument)
     }
   }
 
@@ -357,7 +353,7 @@ export class Exchange {
 }
 
 /** Takes 2 us. */
-function peerOf(response: HttpResponse): Address | undefined {
+export function peerOf(response: HttpResponse): Address | undefined {
   return addressFromBytes(Buffer.from(response.getRemoteAddress()))
 }
 

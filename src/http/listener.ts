@@ -6,7 +6,8 @@ import {
   us_listen_socket_close,
   us_socket_local_port,
 } from 'uWebSockets.js'
-import { type Address, type AddressSet, addressFromBytes } from '../domain/address.ts'
+import type { Address, AddressSet } from '../domain/address.ts'
+import { peerOf } from './exchange.ts'
 import type { ExchangeHost } from './exchange-host.ts'
 import { ProxyRelay } from './proxy-relay.ts'
 
@@ -58,7 +59,7 @@ export async function listen(
     connections += Math.sign(change)
     if (change < 0) return
     if (host.relay !== undefined) {
-      const peer = addressFromBytes(Buffer.from(response.getRemoteAddress()))
+      const peer = peerOf(response)
       if (peer === undefined || !host.relay.admits(peer)) response.close()
     } else if (connections > connectionsMax) {
       crowded()

@@ -184,7 +184,7 @@ const EXPECTED: Readonly<Record<string, string>> = {
 const EMPTY_TOKEN = 'the form was sent without JavaScript, or before the widget had finished'
 
 /** The validator's own words are for programmers. */
-export function fieldProblem(field: string, error?: Pick<ErrorObject, 'keyword'>): string {
+function fieldProblem(field: string, error?: Pick<ErrorObject, 'keyword'>): string {
   if (field === 'token' && error?.keyword === 'minLength') return `token is empty: ${EMPTY_TOKEN}.`
   const problem = error?.keyword === 'required' ? 'is missing' : 'is wrong'
   return `${field} ${problem}; expected ${EXPECTED[field] ?? 'true or false'}.`

@@ -8,7 +8,7 @@ import { answerTo, refusalBody } from '../http/replies.ts'
 
 export type Node = Readonly<Record<string, unknown>>
 
-export interface OperationRefusals {
+interface OperationRefusals {
   readonly style: ErrorStyle
   readonly isCrossOrigin: boolean
   readonly reasons: readonly Reason[]
