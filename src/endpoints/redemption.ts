@@ -51,7 +51,6 @@ type Admitted = Extract<RedemptionAdmission, { status: 'admitted' }>
 export abstract class RedemptionEndpoint<Asked> extends Endpoint {
   /** A copy that outlives the callback. */
   protected abstract keep(asked: Asked): Asked
-  /** Runs once the caller is known. */
   protected abstract read(asked: Asked, exchange: Exchange, site: Site): Parsed<Redemption>
   protected isOfVisitor(expected: Address, visitor: Address): boolean {
     return isSameClient(expected, visitor)

@@ -8,7 +8,6 @@ import type { ContentRequest } from './request-headers.ts'
 export interface ContentRoute {
   /** May end with `/*`. */
   readonly path: string
-  /** Other methods get 405. */
   readonly methods: readonly ('get' | 'head' | 'post')[]
   /** Pages of any origin may fetch it. */
   readonly isCrossOrigin?: boolean

@@ -87,7 +87,7 @@ export class Exchange {
   /** Answered, or the client has left. */
   #isOver = false
   #isBodyPending = false
-  /** The client sent `Connection: close`, so uWebSockets.js ends the connection. */
+  /** By `Connection: close`; uWebSockets.js then ends the connection. */
   readonly #isCloseAsked: boolean
   /** Inside a callback of uWebSockets.js. */
   #isInCallback = false
@@ -102,11 +102,11 @@ export class Exchange {
     this.#rules = rules
     const { isCrossOrigin } = rules
     const { isEveryPeerTrusted, relay } = host
-    const sender = isEveryPeerTrusted ? undefined : peerOf(response)
-    const peer = sender === undefined || relay === undefined ? sender : relay.clientOf(sender)
+    const socketPeer = isEveryPeerTrusted ? undefined : peerOf(response)
+    const peer = socketPeer === undefined || relay === undefined ? socketPeer : relay.clientOf(socketPeer)
     const isProxy = isEveryPeerTrusted || (peer !== undefined && host.trustedProxies.has(peer))
     // A proxy whose PROXY header names no client passes on a client's own headers.
-    const isTrusted = isProxy && !(sender !== undefined && relay?.isNameless(sender))
+    const isTrusted = isProxy && !(socketPeer !== undefined && relay?.isNameless(socketPeer))
     const head = isTrusted ? readProxyHead(request) : readHead(request, isCrossOrigin)
     if (!isProxy && host.forwardingIgnored !== undefined && peer !== undefined && hasForwardedFor(request))
       host.forwardingIgnored(peer)
@@ -206,7 +206,8 @@ export class Exchange {
     try {
       step(argument)
     } catch (error) {
-      this.#fail(error)
+      this.#host.observer.faulted(this.#rules.part, error, this)
+      this.answer(this.#rules.faultReply)
     }
   }
 
@@ -240,10 +241,10 @@ export class Exchange {
     this.#response.cork(() => this.#writeContent(reply))
   }
 
-  /** @param isBare the answer has no body */
+  /** @param isBare without a body */
   #mustEndConnection(isBare: boolean): boolean {
     if (this.#endsConnection) return false // already, by `#answerLast`
-    // Inside the callback uWebSockets.js ends it by itself.
+    // Inside the callback uWebSockets.js does so itself.
     if (this.#isCloseAsked && !this.#isInCallback) return true
     // What follows could be taken for a request: the rest of an oversized body, trailers after chunks.
     if (this.#isBodyPending || this.#framing !== 'length') return true
@@ -340,11 +341,6 @@ export class Exchange {
     else this.#response.endWithoutBody()
   }
 
-  #fail(error: unknown): void {
-    this.#host.observer.faulted(this.#rules.part, error, this)
-    this.answer(this.#rules.faultReply)
-  }
-
   #end(): void {
     if (this.#isOver) return
     this.#isOver = true
@@ -364,13 +360,13 @@ export function peerOf(response: HttpResponse): Address | undefined {
  */
 export function refuserOf(reply: Reply, host: ExchangeHost, { part, isCrossOrigin }: ExchangeRules) {
   const headers = [['Content-Type', isCrossOrigin ? CORS_JSON_HEAD : JSON_HEAD], ...reply.headers]
-  // All in the status line, because one text is faster than three.
+  // In the status line, because one text is faster than three.
   const head =
     statusLine(reply.status) + headers.map(([name, value]) => `${HEADER_BREAK}${name}: ${value}`).join('')
   const body = Buffer.from(reply.body)
   return (response: HttpResponse) => {
     response.writeStatus(head)
-    // A client that reads no answers gets only the system's buffers.
+    // For a client that reads no answers, only the system buffers.
     const [, isTaken] = response.tryEnd(body, body.length)
     if (!isTaken) response.close()
     host.observer.shed(part)

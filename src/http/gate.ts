@@ -4,7 +4,6 @@ import { LOOK_MS, Overload, type WorkKind } from '../domain/overload.ts'
 import type { Gate } from './exchange-host.ts'
 
 interface OverloadGateOptions {
-  /** For queueing. */
   readonly delayMsTarget: number
   /** Event-loop turns per request: two if the store answers in a later one, else one. */
   readonly turnsPerRequest: number

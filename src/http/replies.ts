@@ -9,7 +9,7 @@ export type HeaderList = readonly (readonly [name: string, value: string])[]
 
 export interface Reply {
   readonly status: number
-  /** undefined if there is nothing to report. */
+  /** If there is one to report. */
   readonly ending?: Ending | undefined
   /** JSON. */
   readonly body: string

@@ -241,7 +241,6 @@ export class Primary {
     else this.#replace(slot, about)
   }
 
-  /** @param about the ended worker */
   #replace(slot: Slot, about: object = { worker: slot.index }): void {
     // At once after the first quick crash, then after growing delays.
     const { quickCrashes } = slot

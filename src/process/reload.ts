@@ -5,7 +5,7 @@ import { SETTINGS, type SettingName } from '../config/settings.ts'
 import type { Plan } from './primary.ts'
 
 interface Reload extends Plan {
-  /** By new workers. */
+  /** In new workers. */
   readonly changed: readonly SettingName[]
   /** Until a restart. */
   readonly kept: readonly SettingName[]

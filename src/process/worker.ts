@@ -55,7 +55,7 @@ export async function runWorker(): Promise<void> {
     cluster.worker!.exitedAfterDisconnect = true
     void leave()
   })
-  // Terminals and service managers signal the whole process group: the primary acts.
+  // Terminals and service managers signal the whole group: the primary acts.
   for (const signal of ['SIGTERM', 'SIGINT', 'SIGHUP'] as const) process.on(signal, () => {})
 
   const build = serverBuild()
