@@ -21,7 +21,7 @@ local function held_time(last)
   return now
 end
 
--- For EX. Redis prints numbers by printf, 0.15 us of the 0.9 us of a SET, so each is converted once a turn.
+-- For EX. A number costs Redis 0.15 us of the 0.9 us of a SET, so each is converted once a turn.
 local texts = {}
 local function seconds_text(milliseconds)
   local seconds = math.ceil(milliseconds / 1000)

@@ -1,32 +1,21 @@
--- Decides whether the shard's memory can be trusted (its epoch), and collects all answers.
+-- Decides whether the shard's memory can be trusted (its epoch), and collects all answers. docs/reference/redis.md#the-epoch tells
+-- what the epoch is for, and when it is replaced: in another Redis process, after a change of roles, if the clock was set, if an
+-- older copy of the data was put back, and if keys were evicted.
 --
--- The epoch is a random number that stays while one Redis process is primary without a break. Challenges and tokens of another
--- epoch are refused, because used nonces or redemption records may be gone: a restart from a snapshot, a promoted replica, and
--- a primary that was briefly a replica may each lack the last ones. Clients may not notice (a Cluster keeps connections when
--- roles change), so the call itself checks the process. (A moved slot lacks no record, but looks the same.)
---
--- Records also expire early when this server's clock is set ahead. So the time is noted each second. If the note is over
--- 30 s off, either the clock was set, or no worker could check (cut off, or no write accepted). The caller can tell: it sends
--- the time that it expects, its last reply's plus what has passed since by its own clock.
+-- A set clock lets records expire early. So the time is noted each second. If the note is over 30 s off, either the clock was
+-- set, or no worker could check. The caller can tell: it sends the time that it expects.
 --
 -- 1. It expects the server's time: no worker could check. The epoch stays.
 -- 2. Another time: the clock was set, or the call is late because the server stood still. The call fails with OTHERTIME and
 --    does not run. If the caller hears that within its deadline, the clock was set, and it calls again without a time.
 -- 3. No time (a new worker, or after 2): the epoch is replaced.
--- (A shorter step is harmless: records are kept a minute longer than needed.)
 --
--- An older copy of the data may be put back (RESTORE, MIGRATE, SWAPDB). So each turn that spends a nonce or redeems a token
--- increments a number, and callers send the highest that they have seen. If the stored one is lower, redemptions may be
--- missing: the epoch is replaced, and counting goes on from the caller's. Workers ask at least four times a second, so each
--- knows of the others' redemptions. The epoch stands beside the number, because a copy that is put back key by key may bring
--- the number first: a call then gives a new epoch and a higher number, and after that the old epoch comes back.
---
--- A server that evicts keys may drop records early, so the epoch is also replaced when its count of evicted keys has grown.
--- (CONFIG RESETSTAT sets it to 0.) Where nothing is ever evicted, the count is not noted, and count and policy are read once a
--- second.
+-- Each turn that spends a nonce or redeems a token increments a number, and callers send the highest that they have seen. If
+-- the stored one is lower, an older copy was put back. The epoch stands beside the number, because a copy that comes key by key
+-- may bring the number first: a call then gives a new epoch and a higher number, and after that the old epoch comes back.
 
 -- A check takes 5 to 10 us, which would double a small call, so it holds this long: too short for two changes of role with a
--- copy of the data in between, which take a fork and several round trips.
+-- copy of the data in between.
 local CHECK_HOLDS = 2 -- milliseconds, as all times here
 local STEP = 30000
 local NOTED_EVERY = 1000

@@ -1,9 +1,8 @@
 -- Meters: counts of accepted proofs. Computes the same as domain/meters.ts, which describes the record:
 -- | since, Unix seconds 4 | at, Unix ms 8 | fast 4 | slow 8 |
--- scripts.ts puts time.lua (`wall`), clock.lua (`values`, `call`) and the policy's numbers (TOLERATED, ...) before this.
+-- scripts.ts puts time.lua, clock.lua and the policy's numbers (TOLERATED, ...) before this.
 --
--- Meters that changed are written once, at the end of the turn. The reply has all, in the order of their keys, unchanged ones as
--- they were read: so a challenge costs only its share of the turn's MGET.
+-- Meters that changed are written once, at the end of the turn. The reply has all, in the order of their keys.
 local METER = '>I4dfd'
 local exp, abs = math.exp, math.abs
 

@@ -1,8 +1,8 @@
 -- The sliding window of one counter. Computes the same as domain/limits.ts, which describes the record:
 -- | total 4 | then | time 3 | count 2 | per entry.
 --
--- A few callers and API keys make many requests, so a window is read at its first use in a turn and written once, at the end.
--- All charges of one turn have the same time, hence share one entry.
+-- Read at its first use in a turn and written at the end, because few callers and API keys make many requests. All charges of one
+-- turn have the same time, hence share one entry.
 local WINDOW_HEADER = 4
 local WINDOW_ENTRY = 5
 local windows = {}
