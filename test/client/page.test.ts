@@ -4,26 +4,27 @@
  */
 
 import assert from 'node:assert/strict'
-import { execFile, execFileSync, spawn } from 'node:child_process'
+import { execFile, spawn } from 'node:child_process'
 import { cpSync, mkdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { before, test } from 'node:test'
 import { promisify } from 'node:util'
 import type { Page } from 'playwright-core'
 import { eventually } from '../harness/eventually.ts'
-import { installNpmPackages, unpackNpmPackage } from '../harness/packages.ts'
+import { installNpmPackages, typeErrors, unpackNpmPackage } from '../harness/packages.ts'
 import { freePort } from '../harness/ports.ts'
 import { leftovers } from '../harness/processes.ts'
 import { UNLIMITED } from '../harness/service.ts'
 import { temporaryDir } from '../harness/temporary.ts'
-import { assertQuiet, formPage, startStage, visit } from '../harness/widget.ts'
+import { assertQuiet, formPage, posted, scriptTag, startStage, visit } from '../harness/widget.ts'
 
 const run = promisify(execFile)
 const ROOT = new URL('../../', import.meta.url).pathname
 const PEERS = new URL('.', import.meta.url).pathname
 const NEXT = join(PEERS, 'node_modules/next/dist/bin/next')
 installNpmPackages(PEERS)
-const { browser, site, gateway, pages } = await startStage({ ...UNLIMITED, POWGATE_TEST_KEYS: 'on' })
+const stage = await startStage({ ...UNLIMITED, POWGATE_TEST_KEYS: 'on' })
+const { browser, site, gateway, pages } = stage
 
 /** A project that has installed the package. */
 const project = temporaryDir('page')
@@ -70,23 +71,7 @@ export const wrong = <PowGate siteKey="site_" endpoint="https://x.example" auto=
 
 test('types: the component, and the element in JSX with ref, form and events', () => {
   writeFileSync(join(project, 'types.tsx'), TYPES)
-  const options =
-    '--noEmit --strict --target es2022 --module esnext --moduleResolution bundler --jsx react-jsx'
-  const args = [
-    join(ROOT, 'node_modules/typescript/bin/tsc'),
-    ...options.split(' '),
-    '--types',
-    'react',
-    'types.tsx',
-  ]
-  const told = (() => {
-    try {
-      return execFileSync(process.execPath, args, { cwd: project, encoding: 'utf8' })
-    } catch (error) {
-      return String((error as { stdout: unknown }).stdout)
-    }
-  })()
-  assert.equal(told, '')
+  assert.equal(typeErrors(project, 'types.tsx', '--jsx react-jsx --types react'), '')
 })
 
 const form = (imports: string, more = '') => `${imports}
@@ -135,7 +120,7 @@ before(async () => {
 
 async function send(page: Page): Promise<void> {
   await page.click('text=Send')
-  const fields = await eventually(60_000, 'the form arrives', () => pages.forms[0]?.fields)
+  const fields = await posted(stage)
   assert.equal(fields.get('name'), 'Ada')
   assert.equal(fields.getAll('powgate-token').length, 1)
 }
@@ -162,10 +147,8 @@ for (const path of ['/new', '/old'])
   })
 
 test('the recipe for Playwright: with the test keys, one visitor sends the form and one is refused', async () => {
-  const page = formPage('site-key="site_TestAlwaysPasses000000"', {
-    script: `<script src="${gateway.origin()}/widget.js"></script>`,
-  })
-  pages.add('/contact', page)
+  const key = 'site-key="site_TestAlwaysPasses000000"'
+  pages.add('/contact', formPage(key, { script: scriptTag(gateway) }))
   pages.add('/received', '<!doctype html><html lang="en"><title>Received</title>thank you')
   cpSync(join(ROOT, 'client/recipes/playwright.spec.js'), join(project, 'playwright.spec.js'))
   const launchOptions = { executablePath: '/usr/bin/chromium' }

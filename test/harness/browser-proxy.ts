@@ -68,12 +68,12 @@ export class FaultyProxy extends LoopbackServer {
   }
 
   /** Holds the next request of a path until the returned function is called: what a test sees meanwhile needs no haste. */
-  hold(path: string): () => void {
+  hold(path: string, answer?: FaultyAnswer): () => void {
     let release!: () => void
     const until = new Promise<void>(resolve => {
       release = resolve
     })
-    this.fail({ path, until })
+    this.fail({ path, until, ...(answer && { answer }) })
     return release
   }
 

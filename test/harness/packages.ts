@@ -69,3 +69,13 @@ function install(folder: string): void {
   const { status, stderr } = spawnSync('npm', args, { cwd: folder, encoding: 'utf8' })
   assert.equal(status, 0, `npm ci in ${folder} failed: ${stderr}`)
 }
+
+const TSC = new URL('../../node_modules/typescript/bin/tsc', import.meta.url).pathname
+
+/** What the compiler objects to in a file, in a project with strict settings. @param more options */
+export function typeErrors(folder: string, file: string, more: string): string {
+  const options = '--noEmit --strict --target es2022 --module esnext --moduleResolution bundler'.split(' ')
+  const args = [TSC, ...options, ...more.split(' '), file]
+  const { stdout, stderr } = spawnSync(process.execPath, args, { cwd: folder, encoding: 'utf8' })
+  return stdout + stderr
+}

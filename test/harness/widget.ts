@@ -15,8 +15,9 @@ import {
   type Visit,
   type VisitOptions,
 } from './browser.ts'
-import { PageServer } from './browser-pages.ts'
-import { type FaultyAnswer, FaultyProxy } from './browser-proxy.ts'
+import { PageServer, REPORT_PATH } from './browser-pages.ts'
+import { type Fault, type FaultyAnswer, FaultyProxy } from './browser-proxy.ts'
+import { eventually } from './eventually.ts'
 import { TestService, type TestSite } from './service.ts'
 
 /** All but the browser. */
@@ -32,20 +33,47 @@ export interface Surroundings {
 export interface Stage extends Surroundings {
   /** Does not appear to be controlled by a program. */
   readonly browser: Browser
+  /** Opens the page `/form`: see `addWidgetPage`. */
+  readonly open: (attributes?: string, options?: OpenOptions) => Promise<{ page: Page; notes: Visit }>
+}
+
+export interface OpenOptions extends Omit<WidgetPage, 'attributes'> {
+  readonly visit?: VisitOptions
+  readonly fault?: Fault
+  /** The visitor's address; by default one that is new. */
+  readonly from?: string
+  readonly inBrowser?: Browser
+  readonly host?: string
 }
 
 /**
- * Closes all pages of all browsers after each test: an open page renews its token after four minutes, in the middle of another
- * test.
+ * After each test all faults end and all pages of all browsers are closed: an open page renews its token after four minutes,
+ * in the middle of another test.
  *
  * @param env settings of the service, which trusts the gateway's X-Forwarded-For
  */
 export async function startStage(env: Record<string, string> = {}): Promise<Stage> {
-  const browser = await openBrowser()
+  const [browser, surroundings] = [await openBrowser(), await startSurroundings(env)]
+  const { gateway, pages } = surroundings
   afterEach(async () => {
+    gateway.recover()
     for (const page of await openedPages()) await closePage(page)
   })
-  return { ...(await startSurroundings(env)), browser }
+  let addresses = 0
+  const open: Stage['open'] = (attributes = '', options = {}) => {
+    const {
+      fault,
+      from = `198.51.100.${1 + (addresses++ % 250)}`,
+      inBrowser = browser,
+      host,
+      ...page
+    } = options
+    gateway.clientAddress = from
+    if (fault !== undefined) gateway.fail(fault)
+    addWidgetPage(surroundings, { attributes, ...page })
+    return visit(inBrowser, `${pages.origin(host)}/form`, options.visit)
+  }
+  return { ...surroundings, browser, open }
 }
 
 export async function startSurroundings(
@@ -54,22 +82,57 @@ export async function startSurroundings(
 ): Promise<Surroundings> {
   const service = await TestService.start('embedded', { POWGATE_TRUSTED_PROXIES: '127.0.0.0/8', ...env })
   const site = await service.createSite({ difficulty: { base: 16, min: 16, max: 28 }, ...options })
-  const gateway = await FaultyProxy.start(service.port)
-  return { service, site, gateway, pages: await PageServer.start() }
+  const [gateway, pages] = [await FaultyProxy.start(service.port), await PageServer.start()]
+  pages.add('/listen.js', LISTENER)
+  pages.add('/powgate-worker.js', await (await fetch(`${service.url}/widget/worker.js`)).text())
+  return { service, site, gateway, pages }
+}
+
+interface FormOptions {
+  /** Stands after the form. */
+  readonly script?: string
+  readonly lang?: string
+  /** Attributes of the form. */
+  readonly form?: string
+  /** Stand before the button. */
+  readonly fields?: string
 }
 
 /** A page with one element in a form, which starts on load unless the attributes say otherwise. */
-export function formPage(
-  attributes: string,
-  options: { script?: string; lang?: string; form?: string } = {},
-): string {
-  const { script = '', lang = 'en', form = '' } = options
+export function formPage(attributes: string, options: FormOptions = {}): string {
+  const { script = '', lang = 'en', form = '', fields = '' } = options
   return `<!doctype html><html lang="${lang}" dir="${/^(ar|fa|he|ur)/.test(lang) ? 'rtl' : 'ltr'}"><head><title>A form</title>
 <meta charset="utf-8"><meta name="color-scheme" content="light dark"></head>
 <body><main><h1>A form</h1><form action="/received" method="post" ${form}>
 <label>Name <input name="name" value="Ada"></label>
-<pow-gate ${/\bauto=/.test(attributes) ? '' : 'auto="load"'} ${attributes}></pow-gate><button>Send</button></form></main>${script}</body></html>`
+<pow-gate ${/\bauto=/.test(attributes) ? '' : 'auto="load"'} ${attributes}></pow-gate>${fields}<button>Send</button></form></main>${script}</body></html>`
 }
+
+export interface WidgetPage extends FormOptions {
+  /** By default that of the stage's site. */
+  readonly siteKey?: string
+  readonly attributes?: string
+  /** Violations are reported to the page's server. */
+  readonly policy?: string
+  readonly headers?: Readonly<Record<string, string>>
+  /** Stands before the widget's script. */
+  readonly more?: string
+  /** A text of the page, and what takes its place. */
+  readonly edit?: readonly [string, string]
+}
+
+/** Adds the page `/form` with an element. Scripts that are given take the place of the widget's and of what listens to it. */
+export function addWidgetPage({ site, gateway, pages }: Surroundings, page: WidgetPage): void {
+  const { siteKey = site.siteKey, attributes = '', policy, headers, more = '', edit = ['', ''] } = page
+  const script = `<script src="/listen.js"></script>${more}${scriptTag(gateway)}`
+  const html = formPage(`site-key="${siteKey}" ${attributes}`, { script, ...page }).replace(...edit)
+  const reported = `${policy}; report-uri ${REPORT_PATH}; form-action 'self'`
+  pages.add('/form', html, policy === undefined ? headers : { 'Content-Security-Policy': reported })
+  pages.reports.length = pages.forms.length = pages.requests.length = gateway.requests.length = 0
+}
+
+export const scriptTag = (gateway: FaultyProxy, attributes = '') =>
+  `<script src="${gateway.origin()}/widget.js" ${attributes}></script>`
 
 /**
  * An answer of /challenge whose search does not end during a test, with one thread (`threads="1"` or `solver="page"`): none of
@@ -95,13 +158,27 @@ export async function visit(
 }
 
 /** Waits until an element is in a state. */
-export async function untilState(
-  page: Page,
-  state: string,
-  selector = 'pow-gate',
-  ms = 60_000,
-): Promise<void> {
-  await page.locator(`${selector}:state(${state})`).first().waitFor({ state: 'attached', timeout: ms })
+export async function untilState(page: Page, state: string, selector = 'pow-gate'): Promise<void> {
+  await page.locator(`${selector}:state(${state})`).first().waitFor({ state: 'attached', timeout: 60_000 })
+}
+
+/** On the element's own button. */
+export const press = (page: Page, name: 'Verify' | 'Try again' | 'Cancel') =>
+  page.getByRole('button', { name }).click()
+
+export async function verify(page: Page): Promise<void> {
+  await press(page, 'Verify')
+  await untilState(page, 'verified')
+}
+
+export const errorCode = (page: Page) => page.evaluate(`${GATE}.error?.code`)
+export const tokenOf = (page: Page) => page.evaluate(`${GATE}.token`) as Promise<string>
+
+/** The fields of the one form that the site's backend gets. */
+export async function posted({ pages }: Pick<Surroundings, 'pages'>): Promise<URLSearchParams> {
+  const { fields } = await eventually(60_000, 'the form arrives', () => pages.forms[0])
+  assert.equal(pages.forms.length, 1)
+  return fields
 }
 
 const PATIENCE_MS = 1000
@@ -184,30 +261,3 @@ ${VERIFIED} = new Promise((resolve, reject) => {
 })
 ${VERIFIED}.catch(() => {})
 }`
-
-export interface WidgetPage {
-  readonly key?: string
-  readonly attributes?: string
-  /** Violations are reported to the page's server. */
-  readonly policy?: string
-  /** Stands before the widget's script. */
-  readonly more?: string
-}
-
-/** Adds the page `/form` with an element, and the file `/powgate-worker.js`. */
-export async function addWidgetPage(
-  { service, site, gateway, pages }: Surroundings,
-  { key = site.siteKey, attributes = '', policy = '', more = '' }: WidgetPage,
-): Promise<void> {
-  const script = `<script src="/listen.js"></script>${more}<script src="${gateway.origin()}/widget.js"></script>`
-  const worker = await fetch(`${service.url}/widget/worker.js`)
-  const full = `${policy}; report-uri /csp-reports; form-action 'self'`
-  pages.add('/powgate-worker.js', await worker.text())
-  pages.add('/listen.js', LISTENER)
-  pages.add(
-    '/form',
-    formPage(`site-key="${key}" ${attributes}`, { script }),
-    policy === '' ? {} : { 'Content-Security-Policy': full },
-  )
-  pages.reports.length = pages.forms.length = gateway.requests.length = 0
-}

@@ -9,13 +9,15 @@ import { join } from 'node:path'
 import { test } from 'node:test'
 import type { BrowserContextOptions, Page } from 'playwright-core'
 import { DEFAULT_LANGUAGE, ENGLISH, LANGUAGES, timeIn } from '../../src/widget/texts.ts'
-import type { Fault } from '../harness/browser-proxy.ts'
 import {
   assertAccessible,
-  formPage,
   GATE,
+  type OpenOptions,
+  press,
+  scriptTag,
   startStage,
   untilState,
+  verify,
   visit,
   WITH_CLOCK,
 } from '../harness/widget.ts'
@@ -25,9 +27,7 @@ const SCREENSHOTS = process.env.POWGATE_SCREENSHOTS
 /** For the page's clock: a token lives five minutes. */
 const EXPIRED_MS = 350_000
 
-const { browser, service, site, gateway, pages } = await startStage({ POWGATE_DEMO: 'on' })
-
-let lastAddress = 0
+const { browser, service, site, gateway, pages, open } = await startStage({ POWGATE_DEMO: 'on' })
 
 interface Look {
   readonly name: string
@@ -42,22 +42,13 @@ const LOOKS: readonly Look[] = [
   { name: 'right-to-left', options: { colorScheme: 'light' }, lang: 'ar' },
   { name: 'long-words', options: { viewport: { width: 320, height: 300 } }, lang: 'de' },
 ]
+const LIGHT = LOOKS[0]!
 
 /** Opens a page whose element verifies on request, unless other attributes are given. */
-async function open(every: Look, attributes = 'auto="off"', fault?: Fault): Promise<Page> {
-  const { options, lang } = every
-  gateway.clientAddress = `198.51.100.${1 + (lastAddress++ % 250)}`
-  if (fault !== undefined) gateway.fail(fault)
-  const script = `<script src="${gateway.origin()}/widget.js"></script>`
-  const siteKey = attributes.includes('site-key') ? '' : `site-key="${site.siteKey}"`
-  pages.add('/form', formPage(`${siteKey} ${attributes}`, { script, lang }))
-  const { page } = await visit(browser, `${pages.origin()}/form`, {
-    viewport: { width: 420, height: 300 },
-    ...WITH_CLOCK,
-    ...options,
-  })
-  // The texts of a language come a moment after the element.
-  if (LOOKS.includes(every)) await page.locator(`pow-gate .box[lang=${lang}]`).waitFor()
+async function openLook({ options, lang }: Look, attributes = 'auto="off"', more: OpenOptions = {}) {
+  const viewport = { width: 420, height: 300 }
+  const { page } = await open(attributes, { lang, visit: { viewport, ...WITH_CLOCK, ...options }, ...more })
+  await page.locator(`pow-gate .box[lang=${lang}]`).waitFor() // its texts come a moment after the element
   return page
 }
 
@@ -119,16 +110,18 @@ const limited = {
 }
 const notPassed = { status: 200, body: { token: null, passed: false, expiresAt: null } }
 
-/** States after the load of the page: name, attributes, fault, and what shows that it is there. */
-const LOADED: readonly [name: string, attributes: string, fault: Fault | undefined, shown: string][] = [
-  ['failed', '', { path: '/verify', answer: notPassed }, 'pow-gate:state(failed)'],
-  ['setup', 'site-key="site_0000000000000000000000"', undefined, 'pow-gate:state(failed)'],
-  ['busy', '', { path: '/challenge', answer: limited }, 'pow-gate .detail:not(:empty)'],
+const isBusy = { fault: { path: '/challenge', answer: limited } }
+
+/** States after the load of the page: name, how it is reached, and what shows that it is there. */
+const LOADED: readonly [name: string, OpenOptions, shown: string][] = [
+  ['failed', { fault: { path: '/verify', answer: notPassed } }, 'pow-gate:state(failed)'],
+  ['setup', { siteKey: 'site_0000000000000000000000' }, 'pow-gate:state(failed)'],
+  ['busy', isBusy, 'pow-gate .detail:not(:empty)'],
 ]
 
 for (const every of LOOKS) {
   test(`axe-core finds nothing in any state: ${every.name}`, async () => {
-    const page = await open(every)
+    const page = await openLook(every)
     await look(page, `${every.name}-idle`)
     const answer = gateway.hold('/verify')
     await page.locator('pow-gate button').click()
@@ -140,8 +133,8 @@ for (const every of LOOKS) {
     await page.clock.fastForward(EXPIRED_MS)
     await untilState(page, 'expired')
     await look(page, `${every.name}-expired`)
-    for (const [name, attributes, fault, shown] of LOADED) {
-      const loaded = await open(every, attributes, fault)
+    for (const [name, options, shown] of LOADED) {
+      const loaded = await openLook(every, '', options)
       await loaded.locator(shown).waitFor({ state: 'attached' })
       await look(loaded, `${every.name}-${name}`)
     }
@@ -157,7 +150,7 @@ test('without colour: no two states have the same picture', () => {
 })
 
 test('by keyboard: the button is reached, works, and hands the focus on instead of losing it', async () => {
-  const page = await open(LOOKS[0]!)
+  const page = await openLook(LIGHT)
   await page.locator('input[name=name]').focus()
   await page.keyboard.press('Tab')
   const focused = `document.activeElement.localName + ' ' + (document.activeElement.shadowRoot?.activeElement?.className ?? '')`
@@ -170,14 +163,13 @@ test('by keyboard: the button is reached, works, and hands the focus on instead 
 })
 
 test('assistive technology is told name, role and state, politely', async () => {
-  const page = await open(LOOKS[0]!)
+  const page = await openLook(LIGHT)
   const group = page.getByRole('group', { name: 'Human verification' })
   await group.waitFor()
   const status = group.getByRole('status')
   assert.equal(await status.textContent(), 'Not verified yet')
   const node = await status.elementHandle()
-  await page.getByRole('button', { name: 'Verify' }).click()
-  await untilState(page, 'verified')
+  await verify(page)
   // The same node has a new text: only then is it announced.
   assert.equal(await node!.textContent(), 'Verified')
 })
@@ -188,7 +180,7 @@ test('nothing moves where reduced motion is wanted', async () => {
     ['reduce', 0],
   ] as const) {
     const answer = gateway.hold('/verify')
-    const page = await open({ ...LOOKS[0]!, options: { reducedMotion } }, '')
+    const page = await openLook({ ...LIGHT, options: { reducedMotion } }, '')
     await untilState(page, 'working')
     const running = `${GATE}.shadowRoot.getAnimations().filter(each => each instanceof CSSAnimation).length`
     assert.equal(await page.evaluate(running), animations)
@@ -198,20 +190,16 @@ test('nothing moves where reduced motion is wanted', async () => {
 })
 
 test('the target of the button is large enough, also at twice the text size', async () => {
-  const page = await open(LOOKS[0]!)
+  const page = await openLook(LIGHT)
   await page.evaluate(`document.documentElement.style.fontSize = '200%'`)
   const box = (await page.locator('pow-gate button').boundingBox())!
   assert.ok(box.width >= 24 && box.height >= 24)
   await look(page, 'text-200-percent')
   await page.setViewportSize({ width: 360, height: 500 })
-  const [icon, text] = [
-    (await page.locator('pow-gate .icon').boundingBox())!,
-    (await page.locator('pow-gate .body').boundingBox())!,
-  ]
-  assert.ok(
-    text.y < icon.y + icon.height && icon.y < text.y + text.height,
-    'icon and text stand side by side',
-  )
+  const icon = (await page.locator('pow-gate .icon').boundingBox())!
+  const text = (await page.locator('pow-gate .body').boundingBox())!
+  const isBeside = text.y < icon.y + icon.height && icon.y < text.y + text.height
+  assert.ok(isBeside, 'icon and text stand side by side')
 })
 
 const TEXTS = new URL('../../src/widget/texts/', import.meta.url)
@@ -251,8 +239,7 @@ test('at 300 px no text of any language takes more than two lines or breaks a wo
   const all = ['en', ...LANGUAGES].map(
     lang => `<pow-gate site-key="${site.siteKey}" auto="off" lang="${lang}" style="width:300px"></pow-gate>`,
   )
-  const script = `<script src="${gateway.origin()}/widget.js"></script>`
-  pages.add('/languages', `<!doctype html><title>Languages</title>${all.join('')}${script}`)
+  pages.add('/languages', `<!doctype html><title>Languages</title>${all.join('')}${scriptTag(gateway)}`)
   const { page } = await visit(browser, `${pages.origin()}/languages`)
   // English comes last: an element whose texts are late is English until they come.
   for (const lang of [...LANGUAGES, 'en']) await page.locator(`pow-gate .box[lang=${lang}]`).waitFor()
@@ -280,10 +267,8 @@ test('times as people say them: seconds up to 90, then minutes, then hours, in t
 })
 
 test('on a slow line no text comes before its language, and after two seconds the English one', async () => {
-  const record = `<script>
-window.texts = []
-setInterval(() => texts.push(${GATE}.shadowRoot?.querySelector('.text').textContent), 20)
-</script><script src="${gateway.origin()}/widget.js"></script>`
+  const more = `<script>texts = []
+setInterval(() => texts.push(${GATE}.shadowRoot?.querySelector('.text').textContent), 20)</script>`
   const prepare = async (page: Page) => {
     await page.clock.install({ time: 0 })
     await page.clock.pauseAt(1000) // the clock moves only below, however long the machine takes
@@ -293,8 +278,7 @@ setInterval(() => texts.push(${GATE}.shadowRoot?.querySelector('.text').textCont
     ['vi', 2100, ENGLISH.idle],
   ] as const) {
     const answer = gateway.hold(`/widget/texts-${lang}.json`)
-    pages.add('/form', formPage(`site-key="${site.siteKey}" auto="off"`, { script: record, lang }))
-    const { page } = await visit(browser, `${pages.origin()}/form`, { prepare })
+    const { page } = await open('auto="off"', { lang, more, visit: { prepare } })
     await page.clock.runFor(waitMs)
     if (lang === 'th') answer()
     await page.locator('pow-gate .text').filter({ hasText: shown! }).waitFor()
@@ -306,33 +290,29 @@ setInterval(() => texts.push(${GATE}.shadowRoot?.querySelector('.text').textCont
 
 test('the language is the page’s, or the visitor’s; texts can be replaced; English is there without any file', async () => {
   gateway.fail({ path: '/widget/texts-ko.json', isDropped: true })
-  const rows: [
-    lang: string,
-    locale: string,
-    attributes: string,
-    text: string | undefined,
-    direction: string,
-  ][] = [
-    ['he-IL', 'en-GB', '', textsOf('he').idle, 'rtl'],
-    ['zh-TW', 'en-GB', '', textsOf('zh-Hant').idle, 'ltr'],
-    ['iw', 'en-GB', '', textsOf('he').idle, 'rtl'],
-    ['ur-PK', 'en-GB', '', textsOf('ur').idle, 'rtl'],
-    ['bs-Latn-BA', 'en-GB', '', textsOf('hr').idle, 'ltr'],
-    ['no', 'en-GB', '', textsOf('nb').idle, 'ltr'],
-    ['fa-IR', 'en-GB', '', textsOf('fa').idle, 'rtl'],
-    ['ja', 'en-GB', '', textsOf('ja').idle, 'ltr'],
-    ['xx', 'fr-CA', '', textsOf('fr').idle, 'ltr'],
-    ['xx', 'en-GB', '', ENGLISH.idle, 'ltr'],
-    ['de', 'en-GB', 'lang="es"', textsOf('es').idle, 'ltr'],
-    ['de', 'en-GB', 'text-idle="Gleich"', 'Gleich', 'ltr'],
-    ['ko', 'en-GB', '', ENGLISH.idle, 'ltr'],
+  const rows: [lang: string, textsOf: string, locale?: string, attributes?: string][] = [
+    ['he-IL', 'he'],
+    ['zh-TW', 'zh-Hant'],
+    ['iw', 'he'],
+    ['ur-PK', 'ur'],
+    ['bs-Latn-BA', 'hr'],
+    ['no', 'nb'],
+    ['fa-IR', 'fa'],
+    ['ja', 'ja'],
+    ['xx', 'fr', 'fr-CA'],
+    ['xx', 'en'],
+    ['de', 'es', 'en-GB', 'lang="es"'],
+    ['de', 'Gleich', 'en-GB', 'text-idle="Gleich"'],
+    ['ko', 'en'],
   ]
-  for (const [lang, locale, attributes, text, direction] of rows) {
-    const page = await open({ name: '', lang, options: { locale } }, `auto="off" ${attributes}`)
+  for (const [lang, of, locale = 'en-GB', attributes = ''] of rows) {
+    const text = of === 'en' ? ENGLISH.idle : of === 'Gleich' ? of : textsOf(of).idle!
+    const { page } = await open(`auto="off" ${attributes}`, { lang, visit: { locale } })
     // Texts that take more than two seconds come after the English ones.
-    const shown = page.locator('pow-gate .text').filter({ hasText: text! })
+    const shown = page.locator('pow-gate .text').filter({ hasText: text })
     await shown.waitFor()
     assert.equal(await shown.textContent(), text, lang)
+    const direction = /^(he|ur|fa)$/.test(of) ? 'rtl' : 'ltr'
     assert.equal(await page.locator('pow-gate .box').getAttribute('dir'), direction, lang)
   }
 })
@@ -348,11 +328,7 @@ test('the demo page: from the form to the score, in light and dark, without a fa
     await page.getByRole('heading', { name: 'Accepted' }).waitFor()
     const result = await page.locator('#result').innerText()
     assert.match(result, /Thank you, Ada <b>\./)
-    // Drawn in software, which a busy browser may not find out in time.
-    assert.match(result, /Score\s+(0\.75|1) /)
-    assert.match(result, /Solved from\s+127\.0\.0\.1/)
-    assert.match(result, /Solving took .*\s+\d+(\.\d+)? ms/)
-    assert.match(result, /Redeeming the token took\s+\d+(\.\d+)? ms/)
+    assert.match(result, /Solving took .*\s+\d+(\.\d+)? ms/) // the rest is in e2e/demo.test.ts
     await assertAccessible(page, `demo result ${colorScheme}`, 'html')
     await page.getByRole('button', { name: 'Send the same token again' }).click()
     await page.getByRole('heading', { name: 'Refused' }).waitFor()
@@ -362,15 +338,12 @@ test('the demo page: from the form to the score, in light and dark, without a fa
     }
     assert.deepEqual([notes.violations, notes.pageErrors], [[], []])
     // The refusal's status is all there is on the console.
-    assert.ok(
-      notes.consoleErrors.every(line => /status of 403/.test(line)),
-      notes.consoleErrors.join('\n'),
-    )
+    for (const line of notes.consoleErrors) assert.match(line, /status of 403/)
   }
 })
 
 test('forced colours: every line of the icon has a colour of the system, and idle has none that looks like success', async () => {
-  const page = await open(LOOKS.find(({ name }) => name === 'forced-colours')!)
+  const page = await openLook(LOOKS[2]!)
   const canvasText = await page.evaluate(`(() => {
     const probe = document.body.appendChild(document.createElement('i'))
     probe.style.color = 'CanvasText'
@@ -380,19 +353,19 @@ test('forced colours: every line of the icon has a colour of the system, and idl
     const { stroke, display } = getComputedStyle(${GATE}.shadowRoot.querySelector('.' + name))
     return display === 'none' ? '' : stroke
   })`
-  const expected = [canvasText, canvasText, canvasText]
-  assert.deepEqual(await page.evaluate(strokes), expected, 'idle')
-  await page.getByRole('button', { name: 'Verify' }).click()
-  await untilState(page, 'verified')
-  assert.deepEqual(await page.evaluate(strokes), expected, 'verified')
+  const assertSystem = async (state: string) =>
+    assert.deepEqual(await page.evaluate(strokes), Array(3).fill(canvasText), state)
+  await assertSystem('idle')
+  await verify(page)
+  await assertSystem('verified')
   await page.clock.fastForward(EXPIRED_MS)
   await untilState(page, 'expired')
-  assert.deepEqual(await page.evaluate(strokes), expected, 'expired')
+  await assertSystem('expired')
 })
 
 test('a translator of the page is not overwritten while nothing changes', async () => {
-  const page = await open(LOOKS[0]!, 'auto="off"', { path: '/challenge', answer: limited })
-  await page.getByRole('button', { name: 'Verify' }).click()
+  const page = await openLook(LIGHT, 'auto="off"', isBusy)
+  await press(page, 'Verify')
   const shown = page.locator('pow-gate .text')
   await shown.filter({ hasText: 'Too many requests' }).waitFor()
   await page.evaluate(`${GATE}.shadowRoot.querySelector('.text').textContent = 'Occupato'`)

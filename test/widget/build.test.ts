@@ -4,7 +4,7 @@
  */
 
 import assert from 'node:assert/strict'
-import { execFileSync, spawnSync } from 'node:child_process'
+import { execFileSync } from 'node:child_process'
 import { createHash } from 'node:crypto'
 import { cpSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -23,8 +23,8 @@ import {
   visitsOf,
   WIDGET_BYTES_MAX,
 } from '../../src/widget/build/sizes.ts'
+import { typeErrors } from '../harness/packages.ts'
 import { temporaryDir } from '../harness/temporary.ts'
-import { words } from '../harness/values.ts'
 
 const dir = temporaryDir('widget')
 const folders = ['first', 'second'].map(name => join(dir, name))
@@ -73,14 +73,6 @@ test('widget.js is a script as well as a module; the others are what loads them'
   assert.doesNotMatch(text('widget.js'), /import\.meta/)
 })
 
-test('both kernels are WebAssembly, of which one is SIMD', () => {
-  for (const name of ['simd.wasm', 'scalar.wasm']) {
-    const { fileName } = manifest.files.find(file => file.name === name)!
-    assert.ok(WebAssembly.validate(read(fileName)), name)
-  }
-  assert.notEqual(text('simd.wasm'), text('scalar.wasm'))
-})
-
 test('names of assets inside a file are those of this build', () => {
   const known = new Set(manifest.files.map(({ fileName }) => fileName))
   for (const { name, contentType } of manifest.files) {
@@ -119,19 +111,12 @@ test('a visit is the sum of its files, the largest comes first', () => {
   assert.deepEqual([largest!.about, largest!.bytes], ['in the frame, no SIMD', 108])
 })
 
-const ROOT = new URL('../..', import.meta.url).pathname
-cpSync(join(ROOT, 'src/widget/powgate.d.ts'), join(dir, 'powgate.d.ts'))
+const TYPES = new URL('../../src/widget/powgate.d.ts', import.meta.url)
+cpSync(TYPES, join(dir, 'powgate.d.ts'))
 
-/** Compiles a program as a project with strict settings would; returns what the compiler objects to. */
 function compile(name: string, source: string): string {
   writeFileSync(join(dir, name), source)
-  const options = words(
-    '--noEmit --strict --target es2022 --lib es2022,dom --module esnext --moduleResolution bundler',
-    '--allowImportingTsExtensions --jsx preserve --types',
-  )
-  const args = [join(ROOT, 'node_modules/typescript/bin/tsc'), ...options, '', name]
-  const run = spawnSync(process.execPath, args, { cwd: dir, encoding: 'utf8' })
-  return run.stdout + run.stderr
+  return typeErrors(dir, name, '--lib es2022,dom --allowImportingTsExtensions --jsx preserve --types ')
 }
 
 test('TypeScript: the element is known by its name, its events by theirs', () => {

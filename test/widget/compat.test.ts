@@ -3,11 +3,13 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import type { Page } from 'playwright-core'
+import { Client } from '../harness/client.ts'
 import { eventually } from '../harness/eventually.ts'
 import { UNLIMITED } from '../harness/service.ts'
-import { assertQuiet, startStage, visit, WITH_CLOCK } from '../harness/widget.ts'
+import { assertQuiet, posted, startStage, visit, WITH_CLOCK } from '../harness/widget.ts'
 
-const { browser, service, site, gateway, pages } = await startStage(UNLIMITED)
+const stage = await startStage(UNLIMITED)
+const { browser, service, site, gateway, pages } = stage
 
 const SITE_KEY = site.siteKey
 /** For the page's clock, after a token: one that lives five minutes has been replaced by then, or has expired. */
@@ -47,38 +49,36 @@ async function open(
 const until = (page: Page, code: string) =>
   eventually(60_000, code, async () => ((await page.evaluate(code)) as boolean) || undefined)
 
+const evaluate = <Value = unknown>(page: Page, code: string) => page.evaluate(code) as Promise<Value>
 const callsOf = (page: Page, name: string) =>
-  page.evaluate(`window.calls.filter(([name]) => name === '${name}').map(([, value]) => value)`) as Promise<
-    string[]
-  >
+  evaluate<string[]>(page, `calls.filter(([name]) => name === '${name}').map(([, value]) => value)`)
 
 /** Waits for that many calls of a callback; returns the value of the last. */
 async function called(page: Page, name: string, count = 1): Promise<string> {
-  await until(page, `window.calls.filter(([name]) => name === '${name}').length >= ${count}`)
-  return (await callsOf(page, name)).at(-1)!
-}
-
-const evaluate = <Value>(page: Page, code: string) => page.evaluate(code) as Promise<Value>
-
-interface Redeemed {
-  readonly success: boolean
-  readonly 'error-codes': string[]
-  readonly action?: string
-  readonly cdata?: string
+  const values = await eventually(60_000, `${name} is called`, async () => {
+    const values = await callsOf(page, name)
+    return values.length >= count ? values : undefined
+  })
+  return values.at(-1)!
 }
 
 async function redeem(response: string, path = '/siteverify') {
   const body = new URLSearchParams({ secret: site.apiKey, response })
-  const answer = await fetch(service.url + path, { method: 'POST', body })
-  return (await answer.json()) as Redeemed
+  return (await new Client(service.url).siteverify(body, { path })).json
 }
 
 /** What the site's backend got: the vendor's field once, and no field of the widget's own. */
-async function posted(field: string): Promise<string> {
-  const fields = await eventually(60_000, 'the form arrives', () => pages.forms[0]?.fields)
-  assert.deepEqual([...fields.keys()], ['name', field])
-  return fields.get(field)!
+async function postedAs(...names: readonly string[]): Promise<string> {
+  const fields = await posted(stage)
+  assert.deepEqual([...fields.keys()], ['name', ...names])
+  return fields.get(names[0]!)!
 }
+
+/** An element that the vendor's script turns into a widget. */
+const box = (vendor: string, data = 'data-callback="passed"') =>
+  `<div class="${vendor}" data-sitekey="${SITE_KEY}" ${data}></div>`
+const SEND = '<button>Send</button>'
+const APPENDED = "document.body.appendChild(document.createElement('div'))"
 
 const fieldOf = (page: Page, name: string) =>
   evaluate<string>(page, `document.querySelector('[name="${name}"]').value`)
@@ -86,7 +86,7 @@ const fieldOf = (page: Page, name: string) =>
 test('Turnstile, implicit: callback by name, the field, and a form that the backend accepts', async () => {
   const { page, notes } = await open(
     'turnstile',
-    `<div class="cf-turnstile" data-sitekey="${SITE_KEY}" data-callback="passed" data-theme="light" data-action="login"></div><button>Send</button>`,
+    box('cf-turnstile', 'data-callback="passed" data-theme="light" data-action="login"') + SEND,
   )
   const token = await called(page, 'passed')
   assert.equal(await fieldOf(page, 'cf-turnstile-response'), token)
@@ -95,7 +95,7 @@ test('Turnstile, implicit: callback by name, the field, and a form that the back
   assert.equal(await page.locator('pow-gate').getAttribute('theme'), 'light')
   assertQuiet(notes)
   await page.click('text=Send')
-  const response = await posted('cf-turnstile-response')
+  const response = await postedAs('cf-turnstile-response')
   const { success, action, cdata } = await redeem(response, '/turnstile/v0/siteverify')
   assert.deepEqual([success, action, cdata], [true, 'login', ''])
   assert.deepEqual((await redeem(response))['error-codes'], ['timeout-or-duplicate'])
@@ -121,10 +121,7 @@ test('Turnstile, explicit: onload, functions, reset, remove, a field of its own 
   await page.clock.fastForward(RENEWED_MS)
   const third = await called(page, 'passed', 3)
   assert.equal(await fieldOf(page, 'answer'), third, 'renewed before it expires')
-  await evaluate(
-    page,
-    `turnstile.render(document.body.appendChild(document.createElement('div')), { sitekey: '${SITE_KEY}', callback: note('other') })`,
-  )
+  await evaluate(page, `turnstile.render(${APPENDED}, { sitekey: '${SITE_KEY}', callback: note('other') })`)
   const other = await called(page, 'other')
   assert.equal(await evaluate(page, 'turnstile.getResponse()'), other, 'the last widget is the default')
   await evaluate(page, "turnstile.remove('#here')")
@@ -139,7 +136,8 @@ test('Turnstile, explicit: onload, functions, reset, remove, a field of its own 
 test('Turnstile, execution on demand: nothing before execute(), expiry, and the form is not held back', async () => {
   const { page, notes } = await open(
     'turnstile',
-    `<div class="cf-turnstile" data-sitekey="${SITE_KEY}" data-execution="execute" data-callback="passed" data-expired-callback="expired"></div><button>Send</button>`,
+    box('cf-turnstile', 'data-execution="execute" data-callback="passed" data-expired-callback="expired"') +
+      SEND,
     { script: "window.ready = () => turnstile.ready(note('ready'))" },
   )
   await until(page, 'window.turnstile !== undefined')
@@ -160,8 +158,7 @@ test('Turnstile, execution on demand: nothing before execute(), expiry, and the 
 })
 
 test('a widget that left the page with its container renews nothing', async () => {
-  const container = `<div class="cf-turnstile" data-sitekey="${SITE_KEY}" data-callback="passed"></div>`
-  const { page } = await open('turnstile', container + container)
+  const { page } = await open('turnstile', box('cf-turnstile').repeat(2))
   await called(page, 'passed', 2)
   gateway.requests.length = 0
   await evaluate(page, "document.querySelector('.cf-turnstile').remove()")
@@ -173,8 +170,7 @@ test('a widget that left the page with its container renews nothing', async () =
 test('markup calls functions of the page by name, bound ones too, and none of the browser', async () => {
   const { page } = await open(
     'turnstile',
-    `<div class="cf-turnstile" data-sitekey="${SITE_KEY}" data-callback="alert"></div>
-<div class="cf-turnstile" data-sitekey="${SITE_KEY}" data-callback="bound"></div>`,
+    box('cf-turnstile', 'data-callback="alert"') + box('cf-turnstile', 'data-callback="bound"'),
     {
       query: '?onload=settle',
       script: `window.bound = note('bound').bind(null)
@@ -199,7 +195,7 @@ test('an error calls error-callback; what cannot be mapped is warned of once', a
   await called(page, 'loaded')
   await evaluate(
     page,
-    `for (let count = 0; count < 2; count++) turnstile.render(document.body.appendChild(document.createElement('div')),
+    `for (let count = 0; count < 2; count++) turnstile.render(${APPENDED},
       { sitekey: 'site_0000000000000000000000', size: 'compact', type: 'x', theme: 'auto', 'error-callback': failed })`,
   )
   assert.equal(await called(page, 'failed', 2), 'site-unknown')
@@ -207,8 +203,8 @@ test('an error calls error-callback; what cannot be mapped is warned of once', a
 })
 
 test('an action or cData that Turnstile documents as wrong throws; other containers are rendered', async () => {
-  const box = (data: string) => `<div class="cf-turnstile" data-sitekey="${SITE_KEY}" ${data}></div>`
-  const { page } = await open('turnstile', box('data-action="log in"') + box('data-callback="passed"'))
+  const wrong = box('cf-turnstile', 'data-action="log in"')
+  const { page } = await open('turnstile', wrong + box('cf-turnstile'))
   await called(page, 'passed')
   assert.equal(await page.locator('pow-gate').count(), 1)
   for (const wrong of [`action: 'a/b'`, `action: '${'a'.repeat(33)}'`, `cData: '${'a'.repeat(256)}'`]) {
@@ -220,7 +216,7 @@ test('an action or cData that Turnstile documents as wrong throws; other contain
 test('hCaptcha, implicit: both fields, and a page that keeps the token hears of its renewal', async () => {
   const { page, notes } = await open(
     'hcaptcha',
-    `<div class="h-captcha" data-sitekey="${SITE_KEY}" data-callback="passed" data-expired-callback="expired"></div><button>Send</button>`,
+    box('h-captcha', 'data-callback="passed" data-expired-callback="expired"') + SEND,
     { query: '?hl=de' },
   )
   const first = await called(page, 'passed')
@@ -237,9 +233,8 @@ test('hCaptcha, implicit: both fields, and a page that keeps the token hears of 
   assert.equal(await evaluate(page, 'hcaptcha.getResponse()'), second)
   assertQuiet(notes)
   await page.click('text=Send')
-  const fields = await eventually(60_000, 'the form arrives', () => pages.forms[0]?.fields)
-  assert.deepEqual([...fields.keys()], ['name', 'h-captcha-response', 'g-recaptcha-response'])
-  assert.equal((await redeem(fields.get('h-captcha-response')!)).success, true)
+  const response = await postedAs('h-captcha-response', 'g-recaptcha-response')
+  assert.equal((await redeem(response)).success, true)
 })
 
 test('hCaptcha, invisible: execute with a promise and without, each with a new token; errors reject', async () => {
@@ -275,8 +270,7 @@ test('hCaptcha in place of reCAPTCHA: its class, the script twice, a container e
   const query = '?onload=loaded'
   const { page, notes } = await open(
     'hcaptcha',
-    `<div class="g-recaptcha" data-sitekey="${SITE_KEY}" data-callback="passed"></div>
-<script src="${gateway.origin()}/compat/hcaptcha.js${query}" async defer></script>`,
+    `${box('g-recaptcha')}<script src="${gateway.origin()}/compat/hcaptcha.js${query}" async defer></script>`,
     { query },
   )
   await called(page, 'loaded', 2)
@@ -292,17 +286,13 @@ test('hCaptcha in place of reCAPTCHA: its class, the script twice, a container e
 })
 
 test('reCAPTCHA v2: a checkbox by class, one by render(), numbers as ids', async () => {
-  const { page, notes } = await open(
-    'recaptcha',
-    `<div class="g-recaptcha" data-sitekey="${SITE_KEY}" data-callback="passed"></div><button>Send</button>`,
-    { query: '?onload=loaded' },
-  )
+  const { page, notes } = await open('recaptcha', box('g-recaptcha') + SEND, { query: '?onload=loaded' })
   await called(page, 'loaded')
   const token = await called(page, 'passed')
   assert.equal(await evaluate(page, "document.getElementById('g-recaptcha-response').value"), token)
   const second = await evaluate<number>(
     page,
-    `grecaptcha.render(document.body.appendChild(document.createElement('div')), { sitekey: '${SITE_KEY}', callback: note('other') })`,
+    `grecaptcha.render(${APPENDED}, { sitekey: '${SITE_KEY}', callback: note('other') })`,
   )
   assert.equal(second, 1)
   assert.equal(await called(page, 'other'), await evaluate(page, 'grecaptcha.getResponse(1)'))
@@ -310,7 +300,7 @@ test('reCAPTCHA v2: a checkbox by class, one by render(), numbers as ids', async
   assert.equal(await evaluate(page, 'grecaptcha.getResponse(1)'), '')
   assertQuiet(notes)
   await page.click('text=Send')
-  assert.equal((await redeem(await posted('g-recaptcha-response'))).success, true)
+  assert.equal((await redeem(await postedAs('g-recaptcha-response'))).success, true)
 })
 
 test('reCAPTCHA v2, invisible: a button of the class verifies, then its callback sends the form', async () => {
@@ -322,7 +312,7 @@ test('reCAPTCHA v2, invisible: a button of the class verifies, then its callback
   await page.locator('pow-gate').waitFor({ state: 'attached' })
   assertQuiet(notes)
   await page.click('text=Send')
-  assert.equal((await redeem(await posted('g-recaptcha-response'))).success, true)
+  assert.equal((await redeem(await postedAs('g-recaptcha-response'))).success, true)
 })
 
 test('reCAPTCHA v3: functions that came early, and a token of its own for each execute()', async () => {
@@ -335,15 +325,10 @@ test('reCAPTCHA v3: functions that came early, and a token of its own for each e
   const enterprise = `grecaptcha.enterprise.execute('${SITE_KEY}', null)`
   const tokens = await evaluate<string[]>(page, `Promise.all([${execute}, ${enterprise}])`)
   assert.equal(new Set(tokens).size, 2)
-  const answers = [await redeem(tokens[0]!), await redeem(tokens[1]!)]
-  assert.deepEqual(
-    answers.map(({ success, action }) => [success, action]),
-    [
-      [true, 'login'],
-      [true, ''],
-    ],
-    'version 3 always has an action',
-  )
+  for (const [index, action] of ['login', ''].entries()) {
+    const answer = await redeem(tokens[index]!)
+    assert.deepEqual([answer.success, answer.action], [true, action], 'version 3 always has an action')
+  }
   assertQuiet(notes)
   const wrong = `grecaptcha.execute('${SITE_KEY}', { action: 'log-in' }).catch(error => error.message)`
   assert.match(await evaluate(page, wrong), /^powgate: "action" must match/)
@@ -358,8 +343,7 @@ for (const [path, vendor, name] of [
   ['/recaptcha/enterprise.js', 'g-recaptcha', 'grecaptcha.enterprise'],
 ] as const)
   test(`${path}: a page of which only the host and the key were changed`, async () => {
-    const box = `<div class="${vendor}" data-sitekey="${SITE_KEY}" data-callback="passed"></div>`
-    const { page, notes } = await open('', box, { path, query: '?onload=loaded' })
+    const { page, notes } = await open('', box(vendor), { path, query: '?onload=loaded' })
     await called(page, 'loaded')
     assert.equal(await called(page, 'passed'), await evaluate(page, `${name}.getResponse()`))
     assertQuiet(notes)

@@ -72,7 +72,7 @@ for (const engine of DRIVEN_ENGINES) {
     afterEach(() => browser.open('about:blank'))
 
     async function open(page: WidgetPage = {}, on = surroundings): Promise<void> {
-      await addWidgetPage(on, page)
+      addWidgetPage(on, page)
       await browser.open(`${on.pages.origin()}/form`)
       // Text and button come a moment after the element.
       await eventually(60_000, 'a text', () => browser.evaluate(`${inside('.box')}.lang !== ''`))
@@ -203,7 +203,7 @@ for (const type of ['statechange', 'verified'])
     })
 
     test('a mistake of the page is shown in the element and told on the console', async () => {
-      await open({ key: 'site_0000000000000000000000' })
+      await open({ siteKey: 'site_0000000000000000000000' })
       await untilState('failed')
       assert.equal(await browser.evaluate(`${inside('.detail')}.textContent`), 'site-unknown')
       assert.match(String(await browser.evaluate(COMPLAINTS)), /^pow-gate: .*\(site-unknown\)/)

@@ -4,39 +4,31 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import type { Page } from 'playwright-core'
 import { OUTCOMES } from '../../src/domain/outcome.ts'
-import type { VisitOptions } from '../harness/browser.ts'
 import type { Fault } from '../harness/browser-proxy.ts'
 import { eventually } from '../harness/eventually.ts'
 import { freePort } from '../harness/ports.ts'
-import { endless, formPage, GATE, startStage, untilState, visit, WITH_CLOCK } from '../harness/widget.ts'
+import {
+  endless,
+  errorCode,
+  GATE,
+  press,
+  startStage,
+  untilState,
+  verify,
+  WITH_CLOCK,
+} from '../harness/widget.ts'
 
-const { browser, service, site, gateway, pages } = await startStage()
+const { service, site, gateway, open } = await startStage()
+const CLOCK = { visit: WITH_CLOCK }
 
 /** The back-off before the fifth and last try, with its jitter. */
 const LONGEST_WAIT_MS = 8500
 
-let lastAddress = 0
-
-/** Opens a page. Its element verifies at once, unless `auto="off"` is among its attributes. */
-async function open(attributes = '', fault?: Fault, options: VisitOptions = {}) {
-  gateway.clientAddress = `198.51.100.${++lastAddress}`
-  gateway.requests.length = 0
-  gateway.recover()
-  if (fault !== undefined) gateway.fail(fault)
-  const siteKey = attributes.includes('site-key') ? '' : `site-key="${site.siteKey}"`
-  const script = `<script src="${gateway.origin()}/widget.js"></script>`
-  pages.add('/form', formPage(`${siteKey} ${attributes}`, { script }))
-  return visit(browser, `${pages.origin()}/form`, options)
-}
-
 /** Opens a page whose first challenge meets a fault, and holds the next one until the visitor was told. */
 async function openUntilTold(fault: Fault, told: string) {
-  let release!: () => void
-  const opened = await open('', fault, {
-    prepare: async () => {
-      release = gateway.hold('/challenge') // after the fault
-    },
-  })
+  gateway.fail(fault)
+  const release = gateway.hold('/challenge')
+  const opened = await open()
   await opened.page.locator(`pow-gate .text:has-text("${told}")`).waitFor()
   release()
   return opened
@@ -59,14 +51,8 @@ async function untilFailed(page: Page): Promise<void> {
 
 const text = (page: Page) => page.locator('pow-gate .text').textContent()
 const detail = (page: Page) => page.locator('pow-gate .detail').textContent()
-const errorCode = (page: Page) => page.evaluate(`${GATE}.error?.code`)
-
-async function click(page: Page, name: 'Verify' | 'Try again'): Promise<void> {
-  await page.getByRole('button', { name }).click()
-}
-
 async function tryAgain(page: Page): Promise<void> {
-  await click(page, 'Try again')
+  await press(page, 'Try again')
   await untilState(page, 'verified')
 }
 
@@ -90,11 +76,12 @@ const MENDED: readonly [about: string, fault: Fault, challenges: number, verific
   ['expired: a fresh challenge', { path: '/verify', answer: { status, body: { error, code } } }, 2, 2],
   ['a lost answer: the nonce is used, so a fresh challenge', { path: '/verify', isAnswerLost: true }, 2, 3],
   ['a connection that is cut twice', { path: '/challenge', times: 2, isDropped: true }, 3, 1],
+  ['503 twice', { path: '/challenge', times: 2, answer: away }, 3, 1],
 ]
 
 for (const [about, fault, challenges, verifications] of MENDED) {
   test(`tried again: ${about}`, async () => {
-    const { page, notes } = await open('', fault)
+    const { page, notes } = await open('', { fault })
     await untilState(page, 'verified')
     assert.equal(gateway.count('GET /challenge'), challenges)
     assert.equal(gateway.count('POST /verify'), verifications)
@@ -103,16 +90,16 @@ for (const [about, fault, challenges, verifications] of MENDED) {
 }
 
 test('the second try of a service that says nothing: no countdown, but that it is tried', async () => {
-  const { page } = await open('', { path: '/challenge', isDropped: true })
+  const { page } = await open('', { fault: { path: '/challenge', isDropped: true } })
   gateway.fail({ path: '/challenge', delayMs: 5000 })
   await page.locator('pow-gate .detail:text-matches("^Continues in.[12].seconds?$")').waitFor()
   await page.locator('pow-gate .detail:text-is("Verifying…")').waitFor()
-  assert.match((await page.locator('pow-gate .text').textContent())!, /cannot be reached/)
+  assert.match((await text(page))!, /cannot be reached/)
   await untilState(page, 'verified')
 })
 
 test('429: waits as long as Retry-After says, with a count-down, then goes on', async () => {
-  const { page, notes } = await open('', { path: '/challenge', answer: limited(10) })
+  const { page, notes } = await open('', { fault: { path: '/challenge', answer: limited(10) } })
   await page.locator('pow-gate .text:has-text("Too many requests")').waitFor()
   assert.match((await detail(page))!, /^Continues in\s([1-9]|1[01])\sseconds?$/)
   await untilState(page, 'verified')
@@ -129,7 +116,7 @@ test('the real limit: 31 challenges in a minute are too many, and its Retry-Afte
     const headers = { 'X-Site-Key': site.siteKey, 'X-Forwarded-For': gateway.clientAddress }
     assert.equal((await fetch(`${service.url}/challenge`, { headers })).status, 200)
   }
-  await click(page, 'Verify')
+  await press(page, 'Verify')
   await page.locator('pow-gate .text:has-text("Too many requests")').waitFor()
   const seconds = Number(/(\d+)\sseconds$/.exec((await detail(page))!)![1])
   // The wait ends a minute after the first challenge.
@@ -138,7 +125,7 @@ test('the real limit: 31 challenges in a minute are too many, and its Retry-Afte
 })
 
 test('429: a wait of ten minutes is told, and waited for', async () => {
-  const { page } = await open('', { path: '/challenge', answer: limited(600) }, WITH_CLOCK)
+  const { page } = await open('', { fault: { path: '/challenge', answer: limited(600) }, ...CLOCK })
   await page.locator('pow-gate .detail:text-matches("in.(9|10|11).minutes$")').waitFor()
   await page.clock.fastForward(605_000)
   await untilState(page, 'verified')
@@ -153,7 +140,7 @@ test('an answer that is no JSON comes from something in between: tried again, th
     await untilState(page, 'verified')
     assert.deepEqual(notes.pageErrors, [])
   }
-  const { page } = await open('', { path: '/challenge', times: 5, answer: FOREIGN[0]! }, WITH_CLOCK)
+  const { page } = await open('', { fault: { path: '/challenge', times: 5, answer: FOREIGN[0]! }, ...CLOCK })
   await untilFailed(page)
   assert.equal(await errorCode(page), 'unexpected-answer')
   assert.match((await text(page))!, /cannot be reached/)
@@ -161,7 +148,7 @@ test('an answer that is no JSON comes from something in between: tried again, th
 
 test('assets that hang: said after 20 seconds', async () => {
   const hanging = { path: /frame|worker|page|wasm/, times: 100, until: new Promise<void>(() => {}) }
-  const { page } = await open('', hanging, WITH_CLOCK)
+  const { page } = await open('', { fault: hanging, ...CLOCK })
   await eventually(60_000, 'a challenge', () => gateway.count('GET /challenge') === 1)
   for (let seconds = 0; seconds < 24; seconds += 4) {
     await page.clock.fastForward(4000)
@@ -170,25 +157,21 @@ test('assets that hang: said after 20 seconds', async () => {
   await untilState(page, 'failed')
   assert.equal(await errorCode(page), 'assets')
   assert.match((await text(page))!, /cannot be reached/)
-  gateway.recover()
 })
 
 test('a wait of hours is not waited for: it fails, tells the time, and the button tries again', async () => {
-  const { page } = await open('', { path: '/challenge', answer: limited(7200) })
+  const { page } = await open('', { fault: { path: '/challenge', answer: limited(7200) } })
   await untilState(page, 'failed')
   assert.equal(await errorCode(page), 'rate-limited')
   assert.equal(await detail(page), 'Try again: in\u00a02\u00a0hours')
   await tryAgain(page)
 })
 
-test('503 twice: waits, says so, and goes on', async () => {
-  const { page } = await openUntilTold({ path: '/challenge', times: 2, answer: away }, 'service is busy')
-  await untilState(page, 'verified')
-  assert.equal(gateway.count('GET /challenge'), 3)
-})
-
 test('503 for good: fails, tells the integrator why, and offers to try again', async () => {
-  const { page, notes } = await open('', { path: '/challenge', times: 1000, answer: away }, WITH_CLOCK)
+  const { page, notes } = await open('', {
+    fault: { path: '/challenge', times: 1000, answer: away },
+    ...CLOCK,
+  })
   await untilFailed(page)
   assert.equal(gateway.count('GET /challenge'), 5)
   assert.equal(await errorCode(page), 'unavailable')
@@ -202,7 +185,7 @@ test('503 for good: fails, tells the integrator why, and offers to try again', a
 test('offline: waits for the network, and goes on when it is back', async () => {
   const { page } = await open('auto="off"')
   await page.context().setOffline(true)
-  await click(page, 'Verify')
+  await press(page, 'Verify')
   await page.locator('pow-gate .text:has-text("No internet")').waitFor()
   await page.waitForTimeout(1500)
   assert.equal(await page.evaluate(`${GATE}.state`), 'working')
@@ -212,7 +195,7 @@ test('offline: waits for the network, and goes on when it is back', async () => 
 
 test('a result that does not pass: failed, not retried by itself, and no reason given', async () => {
   const answer = { status: 200, body: { token: null, passed: false, expiresAt: null } }
-  const { page, notes } = await open('', { path: '/verify', answer })
+  const { page, notes } = await open('', { fault: { path: '/verify', answer } })
   await untilState(page, 'failed')
   assert.equal(await text(page), 'Verification failed')
   assert.equal(await detail(page), '')
@@ -223,26 +206,31 @@ test('a result that does not pass: failed, not retried by itself, and no reason 
   await tryAgain(page)
 })
 
-const MISTAKES: readonly [about: string, attributes: string, code: string, told: RegExp][] = [
-  ['no site-key', 'site-key=""', 'site-key-missing', /attribute site-key is missing/],
-  ['a malformed site-key', 'site-key="site_short"', 'site-key-malformed', /site_ and 22 letters/],
-  ['an unknown site-key', 'site-key="site_0000000000000000000000"', 'site-unknown', /not known/],
-  ['a malformed endpoint', 'endpoint="http://"', 'endpoint-malformed', /http or https/],
-  ['an endpoint of another kind', 'endpoint="ftp://127.0.0.1/"', 'endpoint-malformed', /http or https/],
-  ['a mode that does not exist', 'solver="gpu"', 'solver-unknown', /worker, frame, blob, page/],
-]
+const KEY = site.siteKey
+const MISTAKES: readonly [about: string, siteKey: string, attributes: string, code: string, told: RegExp][] =
+  [
+    ['no site-key', '', '', 'site-key-missing', /attribute site-key is missing/],
+    ['a malformed site-key', 'site_short', '', 'site-key-malformed', /site_ and 22 letters/],
+    ['an unknown site-key', 'site_0000000000000000000000', '', 'site-unknown', /not known/],
+    ['a malformed endpoint', KEY, 'endpoint="http://"', 'endpoint-malformed', /http or https/],
+    [
+      'an endpoint of another kind',
+      KEY,
+      'endpoint="ftp://127.0.0.1/"',
+      'endpoint-malformed',
+      /http or https/,
+    ],
+    ['a mode that does not exist', KEY, 'solver="gpu"', 'solver-unknown', /worker, frame, blob, page/],
+  ]
 
-for (const [about, attributes, code, told] of MISTAKES) {
+for (const [about, siteKey, attributes, code, told] of MISTAKES) {
   test(`a mistake of the page is shown in the element and told on the console: ${about}`, async () => {
-    const { page, notes } = await open(attributes)
+    const { page, notes } = await open(attributes, { siteKey })
     await untilState(page, 'failed')
     assert.equal(await errorCode(page), code)
     assert.match((await text(page))!, /Not set up correctly/)
     assert.equal(await detail(page), code)
-    assert.ok(
-      notes.consoleErrors.some(line => told.test(line)),
-      notes.consoleErrors.join('\n'),
-    )
+    assert.match(notes.consoleErrors.join('\n'), told)
     assert.deepEqual(notes.pageErrors, [])
     // The page goes on working, and execute() tells it too.
     const rejected = await page.evaluate(`${GATE}.execute().catch(error => error.code)`)
@@ -252,7 +240,7 @@ for (const [about, attributes, code, told] of MISTAKES) {
 
 test('an endpoint that cannot be reached: tried for a while, then said', async () => {
   const endpoint = `endpoint="http://127.0.0.1:${await freePort()}"`
-  const { page, notes } = await open(endpoint, undefined, WITH_CLOCK)
+  const { page, notes } = await open(endpoint, CLOCK)
   await page.locator('pow-gate .text:has-text("cannot be reached")').waitFor()
   await untilFailed(page)
   assert.equal(await errorCode(page), 'network')
@@ -264,20 +252,16 @@ test('an endpoint that cannot be reached: tried for a while, then said', async (
 test('an event handler of the page that throws harms nothing', async () => {
   const { page } = await open('auto="off"')
   await page.evaluate(`${GATE}.addEventListener('statechange', () => { throw new Error('mine') })`)
-  await click(page, 'Verify')
-  await untilState(page, 'verified')
+  await verify(page)
 })
 
 test('a slow device: each challenge is replaced before it expires, whatever the page’s clock says, and progress stays', async () => {
   const lifetimeMs = 463_000 // of 28 bits: docs/reference/limits.md
   const hard = { path: '/challenge', times: 100, answer: endless(lifetimeMs) }
-  const { page } = await open('solver="page"', hard, {
-    prepare: async opened => {
-      await opened.clock.install({ time: new Date('2001-01-01') })
-      await opened.addInitScript(`window.shares = []
-addEventListener('progress', ({ detail }) => shares.push(detail.share), true)`)
-    },
-  })
+  const prepare = (opened: Page) => opened.clock.install({ time: new Date('2001-01-01') })
+  const more = `<script>shares = []
+addEventListener('progress', ({ detail }) => shares.push(detail.share), true)</script>`
+  const { page } = await open('solver="page"', { fault: hard, more, visit: { prepare } })
   const sharesAfter = (count: number) =>
     eventually(60_000, 'progress', () => page.evaluate(`shares.length > ${count} && shares`)) as Promise<
       number[]

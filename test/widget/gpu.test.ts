@@ -5,7 +5,7 @@
 
 import assert from 'node:assert/strict'
 import { readFileSync } from 'node:fs'
-import { beforeEach, test } from 'node:test'
+import { test } from 'node:test'
 import type { Page } from 'playwright-core'
 import { checkProof } from '../../src/domain/pow.ts'
 import type { WidgetManifest } from '../../src/http/assets.ts'
@@ -17,11 +17,11 @@ import { Client } from '../harness/client.ts'
 import { eventually } from '../harness/eventually.ts'
 import { UNLIMITED } from '../harness/service.ts'
 import {
-  addWidgetPage,
   assertQuiet,
   closePage,
   endless,
-  formPage,
+  GATE,
+  type OpenOptions,
   startStage,
   strictPages,
   untilState,
@@ -30,8 +30,7 @@ import {
   visit,
 } from '../harness/widget.ts'
 
-const stage = await startStage(UNLIMITED)
-const { service, gateway, pages } = stage
+const { service, gateway, pages, ...stage } = await startStage(UNLIMITED)
 /** Threads and GPU. */
 const both = await openBrowser({ flags: WEBGPU_IN_SOFTWARE })
 /** With threads that are a hundred times slower. */
@@ -47,16 +46,12 @@ const fileOf = (name: string) => manifest.files.find(file => file.name === name)
 const GPU_FILE = `/widget/${fileOf('gpu.js')}`
 const gpuFiles = () => gateway.requests.filter(asked => asked.includes(GPU_FILE)).length
 
-let lastAddress = 0
-beforeEach(() => {
-  gateway.recover()
-  gateway.clientAddress = `198.51.100.${++lastAddress}`
-})
-
+const ADDRESS = '198.51.100.1'
 const solver = wasmSolver(buildKernel('simd'))
 
-/** Gives the next page a challenge of the site that is suitable. */
+/** Gives the next page a challenge of the site that is suitable, and that is for its address. */
 async function choose(siteKey: string, isSuitable: (find: ReturnType<typeof solver>) => boolean) {
+  gateway.clientAddress = ADDRESS
   const client = new Client(gateway.origin())
   for (;;) {
     const { json } = await client.challenge(siteKey)
@@ -76,7 +71,7 @@ const favourThread = () => choose(site22.siteKey, find => find(GPU_START, 200_00
 /** In the page, before the widget: counts what is asked of WebGPU, and lets a test break it. */
 const WATCH = `{
   window.asked = { adapters: 0, devices: 0, dispatches: 0 }
-  const watch = (type, name, around) => {
+  window.watch = (type, name, around) => {
     const real = type.prototype[name]
     type.prototype[name] = function (...given) { return around(() => real.apply(this, given), this) }
   }
@@ -90,27 +85,25 @@ const WATCH = `{
 type Asked = Record<'adapters' | 'devices' | 'dispatches', number>
 const askedOf = (page: Page) => page.evaluate('window.asked') as Promise<Asked>
 
-interface Options {
-  readonly browser?: typeof both
-  readonly key?: string
-  readonly policy?: string
-  /** Runs in the page before the widget, after WATCH. */
-  readonly script?: string
-}
-
-async function open(attributes: string, { browser = both, key, policy = '', script = '' }: Options = {}) {
-  await addWidgetPage(stage, { key: key ?? site20.siteKey, attributes, policy })
-  return visit(browser, `${pages.origin()}/form`, {
-    prepare: page => page.addInitScript(WATCH + script),
-  })
+/** In a page that is watched, with threads and GPU. @param script runs after WATCH */
+function open(attributes: string, options: OpenOptions = {}, script = '') {
+  const prepare = (page: Page) => page.addInitScript(WATCH + script)
+  const watched = { inBrowser: both, siteKey: site22.siteKey, from: ADDRESS, visit: { prepare } }
+  return stage.open(attributes, { ...watched, ...options })
 }
 
 /** The page of an element that comes to be verified. */
-async function verifiedOn(attributes: string, options: Options = {}) {
-  const { page, notes } = await open(attributes, options)
-  await untilState(page, 'verified', 'pow-gate', 60_000)
-  return { page, notes, detail: (await page.evaluate(VERIFIED)) as Verified & { solveTimeMs: number } }
+async function verifiedOn(...given: Parameters<typeof open>) {
+  const { page, notes } = await open(...given)
+  await untilState(page, 'verified')
+  return { page, notes, detail: (await page.evaluate(VERIFIED)) as Verified }
 }
+
+/** The GPU has time to start. */
+const ENDLESS = { fault: { path: '/challenge', answer: endless() } }
+/** Where the GPU has to win. */
+const FIRST = { inBrowser: gpuFirst, siteKey: site20.siteKey }
+const ALLOWED = 'threads="1" gpu="software"'
 
 interface Search {
   readonly nonce: string
@@ -166,10 +159,7 @@ test('the GPU alone goes on where the first eight digits change', async () => {
 for (const [mode, , attributes, policy] of strictPages(gateway.origin())) {
   test(`mode ${mode}: the GPU joins and wins, on a page that allows just what the mode needs`, async () => {
     await favourGpu()
-    const { detail, notes, page } = await verifiedOn(`${attributes} threads="1" gpu="software"`, {
-      browser: gpuFirst,
-      policy,
-    })
+    const { detail, notes, page } = await verifiedOn(`${attributes} ${ALLOWED}`, { ...FIRST, policy })
     assert.deepEqual([detail.mode, detail.solver], [mode, 'gpu'])
     assert.ok(detail.tries > 0 && detail.threads === 1)
     assertQuiet(notes)
@@ -183,20 +173,15 @@ for (const [mode, , attributes, policy] of strictPages(gateway.origin())) {
 
 test('a token that the GPU earned has the full score', async () => {
   await favourGpu()
-  const { detail } = await verifiedOn('threads="1" gpu="software"', { browser: gpuFirst })
+  const { detail } = await verifiedOn(ALLOWED, FIRST)
   assert.equal(detail.solver, 'gpu')
-  const answer = await fetch(`${service.url}/verify-token`, {
-    method: 'POST',
-    headers: { Authorization: `Bearer ${site20.apiKey}`, 'Content-Type': 'application/json' },
-    body: JSON.stringify({ token: detail.token }),
-  })
-  const { success, score } = (await answer.json()) as { success: boolean; score: number }
-  assert.deepEqual({ success, score }, { success: true, score: 1 })
+  const { json } = await new Client(service.url).verifyToken(site20.apiKey, { token: detail.token })
+  assert.deepEqual([json.success, json.score], [true, 1])
 })
 
 test('threads and GPU together: whoever is first, and both stop', async () => {
   for (let round = 0; round < 4; round++) {
-    const { page, notes, detail } = await verifiedOn('threads="2" gpu="software"', { key: site22.siteKey })
+    const { page, notes, detail } = await verifiedOn('threads="2" gpu="software"')
     assert.ok(detail.tries > 0)
     assertQuiet(notes)
     const { dispatches } = await askedOf(page)
@@ -209,7 +194,7 @@ test('threads and GPU together: whoever is first, and both stop', async () => {
 test('the page stays responsive with a GPU at 22 bits: no task takes 50 ms of its thread', async () => {
   for (let visits = 0; visits < 3; ) {
     const stopTracing = await traceTasks(both)
-    const { page } = await verifiedOn('threads="1" gpu="software"', { key: site22.siteKey })
+    const { page } = await verifiedOn(ALLOWED)
     const { dispatches } = await askedOf(page)
     await closePage(page)
     const longestMsSince = await stopTracing()
@@ -221,12 +206,8 @@ test('the page stays responsive with a GPU at 22 bits: no task takes 50 ms of it
 })
 
 test('ten elements open one device', async () => {
-  const element = `<pow-gate site-key="${site22.siteKey}" threads="1" gpu="software"></pow-gate>`
-  const script = `<script src="${gateway.origin()}/widget.js"></script>${element.repeat(9)}`
-  pages.add('/ten', formPage(`site-key="${site22.siteKey}" threads="1" gpu="software"`, { script }))
-  const { page } = await visit(both, `${pages.origin()}/ten`, {
-    prepare: opened => opened.addInitScript(WATCH),
-  })
+  const element = `<pow-gate site-key="${site22.siteKey}" ${ALLOWED}></pow-gate>`
+  const { page } = await open(ALLOWED, { fields: element.repeat(9) })
   await page.evaluate("for (const gate of document.querySelectorAll('pow-gate')) gate.execute()")
   await eventually(300_000, 'ten tokens', async () => {
     return (await page.locator('pow-gate:state(verified)').count()) === 10
@@ -237,8 +218,7 @@ test('ten elements open one device', async () => {
 })
 
 test('the GPU pauses while the page is hidden, where its device is closed 10 s after the search', async () => {
-  gateway.fail({ path: '/challenge', answer: endless() })
-  const { page } = await open('threads="1" gpu="software"')
+  const { page } = await open(ALLOWED, ENDLESS)
   await eventually(60_000, 'dispatches', async () => (await askedOf(page)).dispatches > 3)
   const show = (isHidden: boolean) =>
     page.evaluate(`Object.defineProperty(Document.prototype, 'hidden', { configurable: true, value: ${isHidden} })
@@ -252,7 +232,7 @@ test('the GPU pauses while the page is hidden, where its device is closed 10 s a
   await eventually(60_000, 'more dispatches', async () => (await askedOf(page)).dispatches > dispatches)
   await show(true)
   await page.evaluate('window.lost = false; void device.lost.then(() => { lost = true })') // nobody waits for it here
-  await page.evaluate("document.querySelector('pow-gate').gpu = 'off'") // a change of this kind ends the search
+  await page.evaluate(`${GATE}.gpu = 'off'`) // a change of this kind ends the search
   await eventually(60_000, 'the device is closed', async () => await page.evaluate('lost'))
 })
 
@@ -269,11 +249,7 @@ const BROKEN: Readonly<Record<string, string>> = {
 for (const [what, script] of Object.entries(BROKEN)) {
   test(`the threads go on alone if ${what}`, async () => {
     await favourThread()
-    const broken = WATCH.replace(/\}$/, `${script}}`)
-    const { page, notes, detail } = await verifiedOn('threads="1" gpu="software"', {
-      key: site22.siteKey,
-      script: broken,
-    })
+    const { page, notes, detail } = await verifiedOn(ALLOWED, {}, script)
     assert.equal(detail.solver, 'wasm')
     assert.deepEqual([notes.pageErrors, notes.violations], [[], []])
     await closePage(page)
@@ -281,7 +257,7 @@ for (const [what, script] of Object.entries(BROKEN)) {
 }
 
 test('an adapter in software is not used unless a test allows it', async () => {
-  const { page, detail } = await verifiedOn('threads="1" gpu="on"', { key: site22.siteKey })
+  const { page, detail } = await verifiedOn('threads="1" gpu="on"')
   assert.equal(detail.solver, 'wasm')
   assert.equal((await askedOf(page)).devices, 0)
 })
@@ -289,48 +265,32 @@ test('an adapter in software is not used unless a test allows it', async () => {
 test('the file is fetched only for hard challenges, and not if the page limits the GPU or the threads', async () => {
   const cases = [
     ['solver="page" gpu="software"', site19.siteKey],
-    ['gpu="off"', site22.siteKey],
-    ['gpu="false"', site22.siteKey],
-    ['threads="1"', site22.siteKey],
+    ...['gpu="off"', 'gpu="false"', 'threads="1"'].map(attributes => [attributes, site22.siteKey] as const),
   ] as const
   for (const [attributes, key] of cases) {
-    const { page } = await verifiedOn(attributes, { key })
+    const { page } = await verifiedOn(attributes, { siteKey: key })
     assert.equal(gpuFiles(), 0, attributes)
     await closePage(page)
   }
-  gateway.fail({ path: '/challenge', answer: endless() })
-  await open('threads="1" gpu="software"')
+  await open(ALLOWED, ENDLESS)
   await eventually(60_000, 'the file is fetched', () => gpuFiles() === 1)
 })
 
 test('pinned: works, and a file of another build does not run', async () => {
-  const attributes = `site-key="${site22.siteKey}" threads="1" gpu="software"`
-  const pinned = `<script src="${gateway.origin()}/widget/${fileOf('widget.js')}" integrity="${manifest.integrity}" crossorigin></script>`
-  pages.add('/pinned', formPage(attributes, { script: pinned }))
-  const run = async () => {
-    gateway.fail({ path: '/challenge', answer: endless() }) // the GPU has time to start
-    const { page } = await visit(both, `${pages.origin()}/pinned`, {
-      prepare: opened => opened.addInitScript(WATCH),
-    })
-    return page
-  }
+  const script = `<script src="${gateway.origin()}/widget/${fileOf('widget.js')}" integrity="${manifest.integrity}" crossorigin></script>`
   /** With a challenge of the service. */
   const verifyAnew = async (page: Page) => {
-    await page.evaluate("document.querySelector('pow-gate').reset()")
+    await page.evaluate(`${GATE}.reset()`)
     await untilState(page, 'verified')
   }
-  const first = await run()
+  const { page: first } = await open(ALLOWED, { script, ...ENDLESS })
   await eventually(60_000, 'a device', async () => (await askedOf(first)).devices === 1)
   await verifyAnew(first)
   await closePage(first)
-  gateway.requests.length = 0
   const body = `window.isForeign = true;${readFileSync(new URL(fileOf('gpu.js'), DIST), 'utf8')}`
-  gateway.fail({
-    path: GPU_FILE,
-    times: 100,
-    answer: { status: 200, headers: { 'Content-Type': 'text/javascript' }, body },
-  })
-  const page = await run()
+  const answer = { status: 200, headers: { 'Content-Type': 'text/javascript' }, body }
+  gateway.fail({ path: GPU_FILE, times: 100, answer })
+  const { page } = await open(ALLOWED, { script, ...ENDLESS })
   await eventually(60_000, 'the foreign file is fetched', () => gpuFiles() > 0)
   await verifyAnew(page)
   assert.equal(await page.evaluate('window.isForeign'), undefined)

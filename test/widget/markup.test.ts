@@ -9,9 +9,9 @@ import { beforeEach, test } from 'node:test'
 import type { WidgetManifest } from '../../src/http/assets.ts'
 import { FaultyProxy } from '../harness/browser-proxy.ts'
 import { eventually } from '../harness/eventually.ts'
-import { formPage, startStage, untilState, visit } from '../harness/widget.ts'
+import { errorCode, type OpenOptions, scriptTag, startStage, untilState } from '../harness/widget.ts'
 
-const { browser, service, site, gateway, pages } = await startStage()
+const { service, gateway, pages, open } = await startStage()
 /** Another origin. It serves a widget that works, lest a test pass because a foreign script is broken. */
 const evil = await FaultyProxy.start(service.port)
 
@@ -24,44 +24,33 @@ const fileOf = (name: string) => manifest.files.find(file => file.name === name)
 const STRICT_DYNAMIC = "script-src 'nonce-abc' 'strict-dynamic'"
 const NONCE_ONLY = "script-src 'nonce-abc'"
 
-const tag = (attributes = '') =>
-  `<script src="${gateway.origin()}/widget.js" nonce="abc" ${attributes}></script>`
+const tag = (attributes = '') => scriptTag(gateway, `nonce="abc" ${attributes}`)
 const pinnedTag = `<script src="${gateway.origin()}/widget/${fileOf('widget.js')}" integrity="${manifest.integrity}" crossorigin nonce="abc"></script>`
 
-let lastAddress = 0
 beforeEach(() => {
-  gateway.recover()
-  for (const { requests } of [gateway, evil, pages]) requests.length = 0
+  evil.recover()
+  evil.requests.length = 0
 })
 
-/** Opens a page with one element, and scripts after it. */
-async function open(attributes: string, script: string, policy?: string) {
-  gateway.clientAddress = evil.clientAddress = `198.51.100.${++lastAddress}`
-  const headers = policy === undefined ? {} : { 'Content-Security-Policy': policy }
-  pages.add('/form', formPage(`site-key="${site.siteKey}" ${attributes}`, { script }), headers)
-  const { page } = await visit(browser, `${pages.origin()}/form`, {
-    prepare: opened =>
-      opened.addInitScript(
-        "addEventListener('verified', event => { window.mode = event.detail.mode }, true)",
-      ),
-  })
-  return page
+/** A page whose element notes where it solved. */
+function openWith(attributes: string, script: string, policy?: string) {
+  const noteMode = "addEventListener('verified', event => { window.mode = event.detail.mode }, true)"
+  const options: OpenOptions = { script, visit: { prepare: page => page.addInitScript(noteMode) } }
+  return open(attributes, policy === undefined ? options : { ...options, policy })
 }
 
 /** Opens a page that comes to be verified, and tells where it solved. */
-async function modeOf(attributes: string, script: string, policy?: string): Promise<string> {
-  const page = await open(attributes, script, policy)
+async function modeOf(...[attributes, script, policy]: Parameters<typeof openWith>): Promise<unknown> {
+  const { page } = await openWith(attributes, script, policy)
   await untilState(page, 'verified').catch(() => assert.fail(`not verified: ${attributes} ${script}`))
-  const mode = (await page.evaluate('window.mode')) as string
-  return mode
+  return page.evaluate('window.mode')
 }
 
 /** Opens a page that comes to fail, and tells the error's code. */
-async function failureOf(attributes: string, script: string, policy?: string): Promise<string> {
-  const page = await open(attributes, script, policy)
+async function failureOf(...[attributes, script, policy]: Parameters<typeof openWith>): Promise<unknown> {
+  const { page } = await openWith(attributes, script, policy)
   await untilState(page, 'failed').catch(() => assert.fail(`not failed: ${attributes} ${script}`))
-  const code = (await page.evaluate("document.querySelector('pow-gate').error.code")) as string
-  return code
+  return errorCode(page)
 }
 
 /** Workers and modules are called so; an image or a blocked script asks for widget.js at most. */
@@ -133,7 +122,7 @@ test('worker-src: only a file of the worker’s own name', async () => {
 })
 
 test('an endpoint on the page’s own origin brings in no worker from there', async () => {
-  await open('endpoint="/uploads" solver="worker"', tag())
+  await openWith('endpoint="/uploads" solver="worker"', tag())
   // The last resort: by then the worker was tried.
   await eventually(60_000, 'the page script', () => codeFrom(gateway).find(asked => asked.includes('/page.')))
   assert.deepEqual(codeFrom(pages), [])

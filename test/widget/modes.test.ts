@@ -4,14 +4,16 @@ import assert from 'node:assert/strict'
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { test } from 'node:test'
-import type { Browser, Page } from 'playwright-core'
+import type { Page } from 'playwright-core'
 import { openBrowser, traceTasks, type Visit } from '../harness/browser.ts'
 import { temporaryDir } from '../harness/temporary.ts'
+import { words } from '../harness/values.ts'
 import {
-  addWidgetPage,
   assertQuiet,
   closePage,
-  formPage,
+  GATE,
+  type OpenOptions,
+  scriptTag,
   startStage,
   strictPages,
   strictPolicy,
@@ -21,32 +23,15 @@ import {
   visit,
 } from '../harness/widget.ts'
 
-const stage = await startStage({ POWGATE_DEMO: 'on' })
-const { browser, service, site, gateway, pages } = stage
+const { browser, service, gateway, pages, open } = await startStage({ POWGATE_DEMO: 'on' })
 const slowSite = await service.createSite({ difficulty: { base: 20, min: 20, max: 20 } })
 
 /** Opens a page with the element and waits for the event of its verification. */
-async function verifiedOn(
-  policy: string,
-  attributes = '',
-  options: { browser?: Browser; before?: (page: Page) => Promise<unknown>; host?: string; key?: string } = {},
-) {
-  const { key = site.siteKey, host } = options
-  gateway.clientAddress = nextAddress()
-  await addWidgetPage(stage, { key, attributes, policy })
-  const opened = await visit(
-    options.browser ?? browser,
-    `${pages.origin(host)}/form`,
-    options.before === undefined ? {} : { prepare: options.before },
-  )
-  // First, because this wait has an end.
-  await untilState(opened.page, 'verified')
-  const detail = (await opened.page.evaluate(VERIFIED)) as Verified
-  return { ...opened, detail }
+async function verifiedOn(attributes = '', options: OpenOptions = {}) {
+  const opened = await open(attributes, options)
+  await untilState(opened.page, 'verified') // first, because this wait has an end
+  return { ...opened, detail: (await opened.page.evaluate(VERIFIED)) as Verified }
 }
-
-let lastAddress = 0
-const nextAddress = () => `198.51.100.${1 + (lastAddress++ % 250)}`
 
 const strict = (more: string) => strictPolicy(gateway.origin(), more)
 
@@ -56,23 +41,21 @@ function assertSilent(notes: Visit): void {
   assert.deepEqual(pages.reports, [])
 }
 
-for (const [mode, solver, attributes, policy] of strictPages(gateway.origin())) {
-  test(`mode ${mode}: on a page that allows just what it needs, Trusted Types included`, async () => {
-    const { detail, notes, page } = await verifiedOn(policy, attributes)
-    assert.equal(detail.mode, mode)
-    assert.equal(detail.solver, solver)
-    if (mode === 'page') assert.equal(detail.threads, 1)
-    else assert.ok(detail.threads >= 1)
+for (const [mode, solver, attributes, policy, about] of [
+  ...strictPages(gateway.origin()).map(
+    row => [...row, 'just what it needs, Trusted Types included'] as const,
+  ),
+  ['worker', 'wasm', 'worker-src="/powgate-worker.js"', strict(''), 'no worker-src, but its own scripts'],
+  ['frame', 'wasm', '', `script-src 'self' ${gateway.origin()}`, 'all but foreign scripts'],
+] as const) {
+  test(`mode ${mode}: on a page that allows ${about}`, async () => {
+    const { detail, notes, page } = await verifiedOn(attributes, { policy })
+    assert.deepEqual([detail.mode, detail.solver], [mode, solver])
+    assert.ok(mode === 'page' ? detail.threads === 1 : detail.threads >= 1)
     assertSilent(notes)
     assert.equal(page.frames().length, 1, 'no frame is left')
   })
 }
-
-test('mode worker: script-src self is enough', async () => {
-  const { detail, notes } = await verifiedOn(strict(''), 'worker-src="/powgate-worker.js"')
-  assert.equal(detail.mode, 'worker')
-  assertSilent(notes)
-})
 
 test('mode worker: on the service’s own origin its worker file is used', async () => {
   const asked: string[] = []
@@ -86,48 +69,34 @@ test('mode worker: on the service’s own origin its worker file is used', async
   assertSilent(notes)
 })
 
-test('mode frame: a page with nothing but script-src', async () => {
-  const { detail, notes } = await verifiedOn(`script-src 'self' ${gateway.origin()}`)
-  assert.equal(detail.mode, 'frame')
-  assertSilent(notes)
-})
-
 test('mode frame: in a cross-origin isolated page', async () => {
-  const script = `<script src="${gateway.origin()}/widget.js" crossorigin></script>`
-  gateway.clientAddress = nextAddress()
-  pages.add('/isolated', formPage(`site-key="${site.siteKey}"`, { script }), {
+  const headers = {
     'Cross-Origin-Embedder-Policy': 'require-corp',
     'Cross-Origin-Opener-Policy': 'same-origin',
-  })
-  const { page, notes } = await visit(browser, `${pages.origin()}/isolated`)
+  }
+  const { page, notes } = await open('', { script: scriptTag(gateway, 'crossorigin'), headers })
   await untilState(page, 'verified')
   assert.equal(await page.evaluate('crossOriginIsolated'), true)
   assertSilent(notes)
 })
 
 test('pages without an origin: from a file, and in a sandbox, where frames may start no workers', async () => {
-  gateway.clientAddress = nextAddress()
-  const html = formPage(`site-key="${site.siteKey}"`, {
-    script: `<script src="${gateway.origin()}/widget.js"></script>`,
-  })
+  const script = scriptTag(gateway)
+  const sandboxed = await open('', { script, policy: 'sandbox allow-scripts allow-forms' })
   const file = join(temporaryDir('page'), 'form.html')
-  writeFileSync(file, html)
-  pages.add('/sandboxed', html, { 'Content-Security-Policy': 'sandbox allow-scripts allow-forms' })
-  for (const address of [`file://${file}`, `${pages.origin()}/sandboxed`]) {
-    const { page, notes } = await visit(browser, address)
+  writeFileSync(file, await (await fetch(`${pages.origin()}/form`)).text())
+  for (const { page, notes } of [sandboxed, await visit(browser, `file://${file}`)]) {
     await untilState(page, 'verified')
-    assert.deepEqual(notes.pageErrors, [], address)
+    assert.deepEqual(notes.pageErrors, [], page.url())
   }
 })
 
 test('by itself it finds the page’s own thread where all else is refused, at the price of one report an attempt', async () => {
-  const { detail, notes, page } = await verifiedOn(strict(''))
+  const { detail, notes, page } = await verifiedOn('', { policy: strict('') })
   assert.equal(detail.mode, 'page')
   assert.deepEqual(notes.pageErrors, [])
   // And not again when it starts anew.
-  await page.evaluate(
-    `(() => { const gate = document.querySelector('pow-gate'); gate.reset(); return gate.execute() })()`,
-  )
+  await page.evaluate(`${GATE}.reset() ?? ${GATE}.execute()`)
   assert.deepEqual(
     notes.violations.map(({ directive }) => directive),
     ['frame-src', 'worker-src'],
@@ -135,7 +104,7 @@ test('by itself it finds the page’s own thread where all else is refused, at t
 })
 
 test('a page on plain http, without crypto.subtle', async () => {
-  const { detail, page, notes } = await verifiedOn('', '', { host: 'plain.example' })
+  const { detail, page, notes } = await verifiedOn('', { host: 'plain.example' })
   assert.equal(await page.evaluate('isSecureContext'), false)
   assert.equal(await page.evaluate('crypto.subtle'), undefined)
   assert.equal(detail.solver, 'wasm')
@@ -145,27 +114,20 @@ test('a page on plain http, without crypto.subtle', async () => {
 test('no WebAssembly, no SIMD, no workers: still solved', async () => {
   // Without its compilers V8 has no WebAssembly either.
   const noWasm = await openBrowser({ flags: ['--js-flags=--jitless'] })
-  const plain = await verifiedOn('', '', { browser: noWasm })
+  const plain = await verifiedOn('', { inBrowser: noWasm })
   assert.equal(await plain.page.evaluate('typeof WebAssembly'), 'undefined')
-  assert.equal(plain.detail.solver, 'script')
-  assert.equal(plain.detail.mode, 'frame')
+  assert.deepEqual([plain.detail.mode, plain.detail.solver], ['frame', 'script'])
 
-  const noSimd = await openBrowser({
-    flags: [
-      '--js-flags=--no-enable-ssse3 --no-enable-sse4-1 --no-enable-sse4-2 --no-enable-avx --no-enable-avx2',
-    ],
-  })
-  gateway.requests.length = 0
-  const scalar = await verifiedOn('', '', { browser: noSimd })
+  const off = words('ssse3 sse4-1 sse4-2 avx avx2').map(name => `--no-enable-${name}`)
+  const noSimd = await openBrowser({ flags: [`--js-flags=${off.join(' ')}`] })
+  const scalar = await verifiedOn('', { inBrowser: noSimd })
   assert.equal(scalar.detail.solver, 'wasm')
-  assert.ok(gateway.requests.some(asked => asked.includes('scalar.')))
-  assert.ok(!gateway.requests.some(asked => asked.includes('simd.')))
+  const kernels = gateway.requests.filter(asked => asked.endsWith('.wasm'))
+  assert.ok(kernels.length > 0 && kernels.every(asked => asked.includes('scalar.')))
 
-  const noWorker = await verifiedOn('', '', {
-    before: page => page.addInitScript('delete window.Worker'),
-  })
-  assert.equal(noWorker.detail.mode, 'page')
-  assert.equal(noWorker.detail.solver, 'wasm')
+  const prepare = (page: Page) => page.addInitScript('delete window.Worker') // in frames too
+  const noWorker = await verifiedOn('', { visit: { prepare } })
+  assert.deepEqual([noWorker.detail.mode, noWorker.detail.solver], ['page', 'wasm'])
   assert.deepEqual(noWorker.notes.pageErrors, [])
 })
 
@@ -174,10 +136,9 @@ async function bestLongestTask(attributes: string, enoughMs: number): Promise<nu
   let best = Number.POSITIVE_INFINITY
   for (let attempt = 0; attempt < 5 && best >= enoughMs; attempt++) {
     const stopTracing = await traceTasks(browser)
-    const { page, detail } = await verifiedOn('', attributes, {
-      key: slowSite.siteKey,
-      before: opened => opened.addInitScript("performance.mark('first script')"),
-    })
+    const prepare = (opened: Page) => opened.addInitScript("performance.mark('first script')")
+    const options = { siteKey: slowSite.siteKey, visit: { prepare } }
+    const { page, detail } = await verifiedOn(attributes, options)
     assert.ok(detail.tries > 0)
     await closePage(page)
     const longestMsSince = await stopTracing()

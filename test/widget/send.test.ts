@@ -6,39 +6,35 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import type { Page } from 'playwright-core'
-import type { VisitOptions } from '../harness/browser.ts'
-import type { Fault } from '../harness/browser-proxy.ts'
 import { eventually } from '../harness/eventually.ts'
 import { UNLIMITED } from '../harness/service.ts'
 import {
   endless,
   execute,
-  formPage,
   GATE,
+  type OpenOptions,
+  press,
+  scriptTag,
   startStage,
   untilState,
-  visit,
   WITH_CLOCK,
 } from '../harness/widget.ts'
 
-const { browser, site, gateway, pages } = await startStage(UNLIMITED)
+const stage = await startStage(UNLIMITED)
+const { site, gateway, pages } = stage
 
 /** What 1280 x 1024 leaves at 400 % zoom. */
-const SMALL: VisitOptions = { viewport: { width: 320, height: 256 } }
+const SMALL = { viewport: { width: 320, height: 256 } }
 /** Between the widget and the button, so that not both are in view. */
 const FAR = '<p style="height:1500px"></p>'
-
-async function open(attributes: string, fault?: Fault, options: VisitOptions = SMALL): Promise<Page> {
-  gateway.requests.length = pages.forms.length = 0
-  gateway.recover()
-  if (fault !== undefined) gateway.fail(fault)
-  const script = `<script>{
+const COMPLAINT = `<script>{
 const { setValidity } = ElementInternals.prototype
 ElementInternals.prototype.setValidity = function (...parts) { window.complaint = parts[1]; setValidity.apply(this, parts) }
-}</script><script src="${gateway.origin()}/widget.js"></script>`
-  const html = formPage(`site-key="${site.siteKey}" ${attributes}`, { script })
-  pages.add('/form', html.replace('<button>', `${FAR}<button>`))
-  const { page } = await visit(browser, `${pages.origin()}/form`, options)
+}</script>`
+const CLOCK = { visit: WITH_CLOCK }
+
+async function open(attributes: string, options: OpenOptions = {}): Promise<Page> {
+  const { page } = await stage.open(attributes, { visit: SMALL, fields: FAR, more: COMPLAINT, ...options })
   await page.waitForFunction('customElements.get("pow-gate")')
   return page
 }
@@ -49,6 +45,7 @@ const IN_VIEW = `(() => {
 })()`
 const untilSeen = (page: Page) => eventually(60_000, 'the widget is in view', () => page.evaluate(IN_VIEW))
 const send = (page: Page) => page.click('text=Send')
+const untilSent = () => eventually(60_000, 'the form arrives', () => pages.forms.length === 1)
 
 /** Notes what a screen reader says: the whole region, when something in it changes or appears that is not excluded. */
 const LISTEN = `(() => {
@@ -73,7 +70,7 @@ const refused = { status: 403, body: { error: 'Refused.', code: 'site-inactive' 
 
 for (const attributes of ['auto="submit"', 'auto="submit" invisible']) {
   test(`a submission that waited and failed: in view, focused, and the form says why: ${attributes}`, async () => {
-    const page = await open(attributes, { path: '/challenge', times: 100, answer: refused })
+    const page = await open(attributes, { fault: { path: '/challenge', times: 100, answer: refused } })
     await send(page)
     await untilState(page, 'failed')
     await untilSeen(page)
@@ -101,7 +98,7 @@ for (const attributes of ['auto="submit"', 'auto="submit" invisible']) {
     )
     assert.equal(pages.forms.length, 0)
     release()
-    await eventually(60_000, 'the form arrives', () => pages.forms.length === 1)
+    await untilSent()
   })
 }
 
@@ -123,18 +120,12 @@ test('a form whose dialog was closed while it waited is not sent; opened again, 
   assert.equal(pages.forms.length, 0)
   await page.evaluate('document.querySelector("dialog").showModal()')
   await send(page)
-  await eventually(60_000, 'the form arrives', () => pages.forms.length === 1)
+  await untilSent()
 })
 
 test('a submission that fails takes no focus from a field that the visitor has gone on to', async () => {
-  let release = () => {}
-  const until = new Promise<void>(resolve => {
-    release = resolve
-  })
-  const page = await open('auto="submit"', { path: '/challenge', until, answer: refused })
-  await page.evaluate(
-    `document.querySelector('form').insertAdjacentHTML('beforeend', '<textarea></textarea>')`,
-  )
+  const page = await open('auto="submit"', { fields: `${FAR}<textarea></textarea>` })
+  const release = gateway.hold('/challenge', refused)
   await send(page)
   await page.focus('textarea')
   release()
@@ -148,7 +139,7 @@ test('off and invisible: Send shows what to press', async () => {
   await send(page)
   await untilSeen(page)
   assert.equal(await page.evaluate('complaint'), 'First press “Verify”')
-  await page.getByRole('button', { name: 'Verify' }).click()
+  await press(page, 'Verify')
   await untilState(page, 'verified')
 })
 
@@ -159,19 +150,22 @@ const limited = {
 }
 
 test('invisible: any wait is shown and announced, also one without an end', async () => {
-  const busy = await open('invisible', { path: '/challenge', answer: limited }, {})
+  const busy = await open('invisible', { fault: { path: '/challenge', answer: limited }, visit: {} })
   await busy.getByRole('status').filter({ hasText: 'Too many requests' }).waitFor()
 
-  const offline = await open('invisible auto="off"', undefined, {})
+  const offline = await open('invisible auto="off"', { visit: {} })
   await offline.context().setOffline(true)
   await execute(offline)
   await offline.getByRole('status').filter({ hasText: 'No internet' }).waitFor()
 })
 
 test('a long solve: progress, a word after 10 and 30 seconds, and a button that ends it', async () => {
-  const page = await open('auto="off" solver="page"', { path: '/challenge', answer: endless() }, WITH_CLOCK)
+  const page = await open('auto="off" solver="page"', {
+    fault: { path: '/challenge', answer: endless() },
+    ...CLOCK,
+  })
   await page.evaluate(LISTEN)
-  await page.getByRole('button', { name: 'Verify' }).click()
+  await press(page, 'Verify')
   const bar = page.getByRole('progressbar', { name: 'Human verification' })
   await bar.waitFor()
   await page.locator('pow-gate .mark[d=""]').waitFor({ state: 'attached' }) // it hashes
@@ -194,10 +188,10 @@ test('a long solve: progress, a word after 10 and 30 seconds, and a button that 
 })
 
 test('the time of a wait is announced once, and the count-down is not', async () => {
-  const page = await open('auto="off"', { path: '/challenge', answer: limited }, WITH_CLOCK)
+  const page = await open('auto="off"', { fault: { path: '/challenge', answer: limited }, ...CLOCK })
   await page.evaluate(LISTEN)
   await stopClock(page)
-  await page.getByRole('button', { name: 'Verify' }).click()
+  await press(page, 'Verify')
   const detail = page.locator('pow-gate .detail')
   await detail.filter({ hasText: /in.(6\d.seconds)/ }).waitFor()
   await page.clock.runFor(20_000)
@@ -212,33 +206,25 @@ test('the time of a wait is announced once, and the count-down is not', async ()
 })
 
 test('ten widgets on a long page: only those in view ask for a challenge, and one whose form is used', async () => {
-  const page = await open('', undefined, { viewport: { width: 400, height: 300 } })
-  await page.goto('about:blank')
-  const form = `<form action="/received" method="post"><input name="name" value="Ada"><pow-gate site-key="${site.siteKey}" auto="load"></pow-gate><button>Send</button></form>${FAR}`
-  pages.add(
-    '/form',
-    `<!doctype html><html lang="en"><title>Ten</title>${form.repeat(10)}<script src="${gateway.origin()}/widget.js"></script></html>`,
-  )
-  gateway.requests.length = 0
-  await page.goto(`${pages.origin()}/form`)
+  const form = `${FAR}<form action="/received" method="post"><input name="name" value="Ada"><pow-gate site-key="${site.siteKey}" auto="load"></pow-gate><button>Send</button></form>`
+  const visit = { viewport: { width: 400, height: 300 } }
+  const page = await open('', { visit, fields: '', script: form.repeat(9) + scriptTag(gateway) })
   await untilState(page, 'verified')
   await page.waitForTimeout(500)
   assert.equal(gateway.count('GET /challenge'), 1)
   await page.locator('input').nth(5).focus()
   await page.locator('button').nth(8).click({ noWaitAfter: true })
-  await eventually(60_000, 'the form arrives', () => pages.forms.length === 1)
+  await untilSent()
   assert.ok(gateway.count('GET /challenge') <= 4) // those that were scrolled into view
 })
 
 test('three widgets in view solve one after the other, in one frame', async () => {
-  const page = await open('', undefined, {
-    prepare: async opened =>
-      opened.addInitScript(`window.frameCounts = []
+  const more = `<script>frameCounts = []
 setInterval(() => {
   const gates = [...document.querySelectorAll('pow-gate')]
-  frameCounts.push(gates.filter(gate => gate.shadowRoot.querySelector('iframe')).length)
-}, 5)`),
-  })
+  frameCounts.push(gates.filter(gate => gate.shadowRoot?.querySelector('iframe')).length)
+}, 5)</script>`
+  const page = await open('', { more, visit: {} })
   await page.evaluate(`${GATE}.after(...[1, 2].map(() => ${GATE}.cloneNode()))`)
   await eventually(60_000, 'all are verified', () =>
     page.evaluate(`[...document.querySelectorAll('pow-gate')].every(({ state }) => state === 'verified')`),
@@ -247,17 +233,8 @@ setInterval(() => {
   assert.ok(gateway.count('GET /challenge') >= 3)
 })
 
-test('threads: no more than the attribute says', async () => {
-  const page = await open('threads="1" auto="off"')
-  const threads = await page.evaluate(`new Promise(resolve => {
-    ${GATE}.addEventListener('verified', ({ detail }) => resolve(detail.threads))
-    ${GATE}.execute()
-  })`)
-  assert.equal(threads, 1)
-})
-
 test('a removed element has no timers: it neither renews nor expires, until it comes back', async () => {
-  const page = await open('', undefined, WITH_CLOCK)
+  const page = await open('', CLOCK)
   await untilState(page, 'verified')
   await page.evaluate(`window.events = []
 window.gate = ${GATE}
@@ -271,7 +248,10 @@ gate.remove()`)
 
 test('a service that stays away for 30 s: Send answers within 100 ms, one reason stays, and nothing moves beside the box', async () => {
   const away = { status: 503, headers: { 'Retry-After': '8' }, body: { error: 'Away.', code: 'unavailable' } }
-  const page = await open('auto="focus"', { path: '/challenge', times: 100, answer: away }, WITH_CLOCK)
+  const page = await open('auto="focus"', {
+    fault: { path: '/challenge', times: 100, answer: away },
+    ...CLOCK,
+  })
   await page.locator('pow-gate .text').filter({ hasText: 'Ready to verify' }).waitFor()
   await page.evaluate(`{
 window.places = { block: [], flex: [] }
