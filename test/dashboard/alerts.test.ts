@@ -18,7 +18,8 @@ interface Rule {
 
 interface Case {
   readonly alertname: string
-  readonly exp_alerts: { exp_annotations: object }[]
+  /** Labels, and the summary. */
+  exp_alerts: (object & { readonly summary?: string })[]
 }
 
 const rules: readonly Rule[] = parse(readFileSync(RULES, 'utf8')).groups[0].rules
@@ -28,9 +29,12 @@ const perCase: readonly Case[] = cases.tests.flatMap(
 )
 
 test('promtool: each rule fires at its fault, names the first thing to look at, and is silent before', () => {
-  for (const { alertname, exp_alerts } of perCase) {
-    const { summary: _, ...said } = rules.find(({ alert }) => alert === alertname)!.annotations
-    for (const alert of exp_alerts) Object.assign(alert.exp_annotations, said)
+  for (const one of perCase) {
+    const { annotations } = rules.find(({ alert }) => alert === one.alertname)!
+    one.exp_alerts = one.exp_alerts.map(({ summary, ...labels }) => ({
+      exp_labels: labels,
+      exp_annotations: { ...annotations, summary },
+    }))
   }
   const file = join(temporaryDir('alerts'), 'test.yml')
   writeFileSync(file, stringify({ ...cases, rule_files: [RULES] }))

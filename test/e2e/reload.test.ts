@@ -1,7 +1,7 @@
 /** SIGHUP: new settings and new code are loaded; each mistake in them is reported, and the old ones stay in use. */
 
 import assert from 'node:assert/strict'
-import { appendFileSync, cpSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs'
+import { appendFileSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { test } from 'node:test'
 import { Keyring } from '../../src/domain/keyring.ts'
@@ -14,9 +14,8 @@ import { childPids, listeningPids } from '../harness/processes.ts'
 import { RawConnection } from '../harness/raw-http.ts'
 import { RedisServer } from '../harness/redis.ts'
 import { TestService } from '../harness/service.ts'
-import { temporaryDir } from '../harness/temporary.ts'
+import { copyOfBuild, temporaryDir } from '../harness/temporary.ts'
 
-const ROOT = new URL('../..', import.meta.url).pathname
 /** A busy machine is slow. */
 const PATIENCE_MS = 60_000
 
@@ -202,10 +201,7 @@ test('a successor that its store refuses ends the roll at once, with what the st
 })
 
 test('new code on disk is what new workers run; if it is broken, the old workers serve on', async () => {
-  const build = join(dir, 'build')
-  cpSync(join(ROOT, 'dist'), join(build, 'dist'), { recursive: true })
-  cpSync(join(ROOT, 'package.json'), join(build, 'package.json'))
-  symlinkSync(join(ROOT, 'node_modules'), join(build, 'node_modules'))
+  const build = copyOfBuild()
   const service = await start('', {}, join(build, 'dist/main.js'))
   const message = async () => (await call(`${service.url}/nothing`, { from: freshAddress() })).json.error
   const file = join(build, 'dist/domain/outcome.js')
