@@ -13,6 +13,8 @@ import { RawConnection } from '../harness/raw-http.ts'
 import { RedisServer } from '../harness/redis.ts'
 import { Certificates } from '../harness/redis-tls.ts'
 import { TestService, type TestSite } from '../harness/service.ts'
+import { words } from '../harness/values.ts'
+import { Visitors } from '../harness/visitors.ts'
 import { SECTIONS } from '../release/torture/conformance-rows.ts'
 import { NonceObserver } from './observer.ts'
 
@@ -23,17 +25,11 @@ const ATTACKER = '127.9.1.1'
 const FORGED = { 'X-Forwarded-For': '203.0.113.66' }
 
 /** The redemption paths, and what a server might take for one of them. */
-const REDEMPTION_PATHS = [
-  ...'/verify-token /siteverify /verify-token?a=b /siteverify? /verify-token/ //verify-token /./verify-token'.split(
-    ' ',
-  ),
-  ...'/a/../verify-token /verify%2Dtoken /verify-token%3Fa /verify-token#a /verify-token;a /Verify-Token'.split(
-    ' ',
-  ),
-  `http://${NAME}/verify-token`,
-  '/turnstile/v0/siteverify',
-  '/recaptcha/api/siteverify',
-]
+const REDEMPTION_PATHS = words(
+  '/verify-token /siteverify /verify-token?a=b /siteverify? /verify-token/ //verify-token /./verify-token',
+  '/a/../verify-token /verify%2Dtoken /verify-token%3Fa /verify-token#a /verify-token;a /Verify-Token',
+  `http://${NAME}/verify-token /turnstile/v0/siteverify /recaptcha/api/siteverify`,
+)
 
 const HAPROXY = sample('haproxy', 'mode http')
 const NGINX = sample('nginx', 'server 127.0.0.1:8080')
@@ -52,19 +48,14 @@ const PATIENT: Readonly<Record<string, string>> = {
 const HOSTILE_MS = 6000
 const LARGE_BODY = 'x'.repeat(900_000)
 const lines = (...all: readonly string[]) => `${all.join('\r\n')}\r\n\r\n`
-const posted = (path: string, ...more: readonly string[]) =>
-  lines(`POST ${path} HTTP/1.1`, 'Host: a', `Content-Length: ${LARGE_BODY.length}`, ...more) + LARGE_BODY
+const posted = (line: string, times: number) =>
+  lines('POST /x HTTP/1.1', 'Host: a', `Content-Length: ${LARGE_BODY.length}`, ...Array(times).fill(line)) +
+  LARGE_BODY
 
 /** By how many milliseconds one visitor's requests follow each other, and which these are, in turn. */
 const HOSTILE: readonly (readonly [pauseMs: number, requests: readonly string[]])[] = [
   // powgate answers 431 and closes the connection, while the proxy still sends the body.
-  [
-    500,
-    [
-      posted('/x', ...Array<string>(3).fill(`A: ${'a'.repeat(6000)}`)),
-      posted('/x', ...Array<string>(120).fill('A: b')),
-    ],
-  ],
+  [500, [posted(`A: ${'a'.repeat(6000)}`, 3), posted('A: b', 120)]],
   [500, [lines('GET /challenge HTTP/1.1', 'Host: a', 'X-A: \x01')]], // never answered
   [20, SECTIONS.flatMap(({ rows }) => rows.map(({ bytes }) => bytes))],
 ]
@@ -224,28 +215,15 @@ async function keepsVisitorsOut(proxy: FrontProxy, site: TestSite): Promise<void
 
 async function survivesRestart(proxy: FrontProxy, { hosts, site }: Stage): Promise<void> {
   const client = new QuickClient(proxy.url)
-  const failures: string[] = []
-  let passed = 0
-  let isOver = false
-  const visits = async () => {
-    while (!isOver) {
-      const from = freshAddress()
-      try {
-        const answer = await client.verify(site.siteKey, await client.solved(site.siteKey, { from }), {
-          from,
-        })
-        if (answer.json?.passed === true) passed++
-        else failures.push(`${answer.status} ${answer.text}`)
-      } catch (error) {
-        failures.push(String(error))
-      }
-      await new Promise(resolve => setTimeout(resolve, 20))
-    }
-  }
-  const lanes = [visits(), visits()]
+  const visitors = new Visitors(async () => {
+    const from = freshAddress()
+    const solution = await client.solved(site.siteKey, { from })
+    const { status, text, json } = await client.verify(site.siteKey, solution, { from })
+    if (json?.passed !== true) throw new Error(`${status} ${text}`)
+  }, 2)
   const more = async () => {
-    const before = passed
-    await eventually(60_000, 'visitors pass', () => passed >= before + 20)
+    const { served } = visitors
+    await eventually(60_000, 'visitors pass', () => visitors.served >= served + 20)
   }
   try {
     await more()
@@ -254,9 +232,8 @@ async function survivesRestart(proxy: FrontProxy, { hosts, site }: Stage): Promi
     await hosts[0]!.boot()
     await more()
   } finally {
-    isOver = true
-    await Promise.all(lanes)
-    assert.deepEqual(failures, [], `${failures.join('\n')}\n${proxy.output}`)
+    await visitors.stop()
+    assert.deepEqual(visitors.refused, [], proxy.output)
   }
 }
 

@@ -1,0 +1,31 @@
+/** Visits that follow each other until they are stopped. */
+
+const PAUSE_MS = 20
+
+export class Visitors {
+  served = 0
+  /** Why others were not. */
+  readonly refused: string[] = []
+  #isOn = true
+  readonly #lanes: readonly Promise<void>[]
+
+  /** @param visit throws if it is refused */
+  constructor(visit: () => Promise<void>, lanes = 1) {
+    this.#lanes = Array.from({ length: lanes }, () => this.#come(visit))
+  }
+
+  async stop(): Promise<void> {
+    this.#isOn = false
+    await Promise.all(this.#lanes)
+  }
+
+  async #come(visit: () => Promise<void>): Promise<void> {
+    while (this.#isOn) {
+      await visit().then(
+        () => this.served++,
+        error => this.refused.push((error as Error).message),
+      )
+      await new Promise(resolve => setTimeout(resolve, PAUSE_MS))
+    }
+  }
+}
