@@ -26,6 +26,7 @@ const EVENTS = words(
   'challenge-issued verification-passed verification-failed token-redeemed refused',
   'unlogged fault redemption-limit',
 )
+const STORY = words('challenge-issued verification-passed token-redeemed')
 const EASY = { difficulty: { base: 16, min: 16, max: 28 } }
 const PATIENCE_MS = 60_000
 
@@ -54,20 +55,24 @@ async function logged(service: TestService, count: number, event?: string): Prom
   return eventsOf(service, event)
 }
 
-async function withService(
-  env: Record<string, string>,
-  use: (service: TestService, client: Client) => Promise<void>,
-): Promise<void> {
-  const service = await TestService.start('embedded', {
-    POWGATE_WORKERS: '1',
-    POWGATE_LOG_SUCCESSES: '1',
-    ...env,
-  })
-  try {
-    await use(service, new Client(service.url))
-  } finally {
-    await service.stop()
+type Use = (service: TestService, client: Client) => Promise<void>
+
+async function withService(env: Record<string, string>, use: Use): Promise<void> {
+  const one = { POWGATE_WORKERS: '1', POWGATE_LOG_SUCCESSES: '1' }
+  const service = await TestService.start('embedded', { ...one, ...env })
+  await use(service, new Client(service.url)).finally(() => service.stop())
+}
+
+const eventNames = (lines: readonly Line[]) => lines.map(line => line.event)
+const idsOf = (answers: readonly Answer[]) => answers.flatMap(({ headers }) => headers['x-request-id'] ?? [])
+const lineIds = (lines: readonly Line[]) => lines.map(line => line.requestId)
+
+/** So many at once, each as often as the second number says. */
+function lanes(count: number, times: number, step: () => Promise<unknown>): Promise<unknown> {
+  const lane = async () => {
+    for (let done = 0; done < times; done++) await step()
   }
+  return Promise.all(Array.from({ length: count }, lane))
 }
 
 describe('lines', () => {
@@ -82,52 +87,27 @@ describe('lines', () => {
       const redeemed = await client.verifyToken(apiKey, { token })
       const again = await client.verifyToken(apiKey, { token })
       const lines = await logged(service, 4)
-      assert.deepEqual(
-        lines.map(line => line.event),
-        ['challenge-issued', 'verification-passed', 'token-redeemed', 'refused'],
-      )
-      assert.deepEqual(
-        lines.slice(1).map(line => line.requestId),
-        [verified, redeemed, again].map(answer => answer.headers['x-request-id']),
-      )
-      assert.equal(new Set(lines.map(line => line.requestId)).size, 4)
+      assert.deepEqual(eventNames(lines), [...STORY, 'refused'])
+      assert.deepEqual(lineIds(lines.slice(1)), idsOf([verified, redeemed, again]))
+      assert.equal(new Set(lineIds(lines)).size, 4)
       const common = { level: 'info', name: 'powgate', hostname: hostname(), worker: 0 }
       for (const line of lines) has(line, { nonce: solution.nonce, site: siteKey, ...common })
       const [issued, passed, used, refused] = lines
       const apiKeyId = apiKey.slice(3, 11)
       has(issued, {
-        ip: from,
-        origin: headers.origin,
-        difficulty: 16,
-        bounds: EASY.difficulty,
+        ...{ ip: from, origin: headers.origin, difficulty: 16, bounds: EASY.difficulty },
         climb: { requests: 0, networks: 0, failures: 0, site: 0 },
-        addressChallenges: 0,
-        addressLimit: 30,
-        addressFailures: 0,
+        ...{ addressChallenges: 0, addressLimit: 30, addressFailures: 0 },
       })
       has(passed, {
-        ip: from,
-        score: 1,
-        threshold: 0.5,
-        reasons: [],
-        penalties: {},
-        environment: [],
-        difficulty: 16,
-        solveTimeMs: 3,
-        fingerprintAddresses: 1,
-        addressFailures: 0,
+        ...{ ip: from, score: 1, threshold: 0.5, reasons: [], penalties: {}, environment: [] },
+        ...{ difficulty: 16, solveTimeMs: 3, fingerprintAddresses: 1, addressFailures: 0 },
       })
       assert.ok(passed.elapsedMs >= 0)
       has(used, { ip: '127.0.0.1', visitorIp: from, apiKeyId, score: 1 })
       assert.ok(used.tokenAgeMs >= 0)
-      has(refused, {
-        ip: '127.0.0.1',
-        endpoint: 'verify-token',
-        status: 400,
-        code: 'token-used',
-        reason: 'token-used',
-        apiKeyId,
-      })
+      const [endpoint, code] = ['verify-token', 'token-used']
+      has(refused, { ip: '127.0.0.1', endpoint, status: 400, code, reason: code, apiKeyId })
     }))
 
   test('a backend that uses half of a redemption limit is told once, with the command that raises it', () => {
@@ -174,12 +154,11 @@ describe('lines', () => {
     withService({}, async (service, client) => {
       const { siteKey } = await service.createSite(EASY)
       const from = freshAddress()
-      const bad = {
-        environment: { ...HONEST_ENVIRONMENT, webdriver: true, noPlugins: true },
-        solveTimeMs: 1e9,
+      const environment = { ...HONEST_ENVIRONMENT, webdriver: true, noPlugins: true }
+      for (let time = 0; time < 2; time++) {
+        const solution = await client.solved(siteKey, { from }, { environment, solveTimeMs: 1e9 })
+        await client.verify(siteKey, solution, { from })
       }
-      await client.verify(siteKey, await client.solved(siteKey, { from }, bad), { from })
-      await client.verify(siteKey, await client.solved(siteKey, { from }, bad), { from })
       const [first, second] = await logged(service, 2, 'verification-failed')
       has(first, {
         score: 0.1,
@@ -213,15 +192,10 @@ describe('lines', () => {
           await client.verifyToken(apiKey, { token: 'x' }),
           await client.verify(siteKey, 'x'.repeat(9000)),
         ]
-        const idsOf = (answers: Answer[]) => answers.flatMap(({ headers }) => headers['x-request-id'] ?? [])
         assert.equal(idsOf(routine).length, level === 'debug' ? routine.length : 0)
         assert.equal(idsOf(telling).length, level === 'warn' ? 0 : telling.length)
         const ids = idsOf([...routine, ...telling])
-        const lines = await logged(service, ids.length, 'refused')
-        assert.deepEqual(
-          lines.map(line => line.requestId),
-          ids,
-        )
+        assert.deepEqual(lineIds(await logged(service, ids.length, 'refused')), ids)
       })
     }
   })
@@ -234,9 +208,6 @@ describe('how many lines', () => {
       const startedMs = performance.now()
       const refused: Answer[] = []
       const failed: Answer[] = []
-      const lane = async (count: number, step: () => Promise<unknown>) => {
-        for (let i = 0; i < count; i++) await step()
-      }
       const refuse = async () => refused.push(await client.verifyToken('sk_malformed', { token: 'x' }))
       const fail = async () => {
         const from = freshAddress()
@@ -244,77 +215,53 @@ describe('how many lines', () => {
         const answer = await client.verify(siteKey, solutionOf(nonce), { from })
         if (!answer.json.passed) failed.push(answer) // a counter that is guessed solves one in 65,536
       }
-      await Promise.all(Array.from({ length: 8 }, () => lane(75, refuse)))
+      await lanes(8, 75, refuse)
       const other = await client.challenge('site_0000000000000000000000')
       assert.ok(other.headers['x-request-id'] !== undefined, 'a flood of one kind hides no other')
-      await Promise.all(Array.from({ length: 8 }, () => lane(30, fail)))
+      await lanes(8, 30, fail)
       const minutes = Math.ceil((performance.now() - startedMs) / 60_000) + 1
       await service.end() // it says what is still to be said
 
-      const kinds = [
-        {
-          name: 'credentials-malformed',
-          answers: refused,
-          linesPerMinute: REFUSALS_PER_MINUTE,
-          isOurs: (line: Line) => line.reason === 'credentials-malformed',
-        },
-        {
-          name: 'verification-failed',
-          answers: failed,
-          linesPerMinute: FAILURES_PER_MINUTE,
-          isOurs: (line: Line) => line.event === 'verification-failed',
-        },
-      ]
-      for (const { name, answers, linesPerMinute, isOurs } of kinds) {
-        const lines = eventsOf(service).filter(isOurs)
+      for (const [name, answers, linesPerMinute] of [
+        ['credentials-malformed', refused, REFUSALS_PER_MINUTE],
+        ['verification-failed', failed, FAILURES_PER_MINUTE],
+      ] as const) {
+        const lines = eventsOf(service).filter(({ event, reason }) => event === name || reason === name)
         const notLogged = leftOut(service, name)
         assert.equal(lines.length + notLogged, answers.length)
         assert.ok(notLogged > 0 && lines.length >= linesPerMinute, `${lines.length} lines`)
         assert.ok(lines.length <= linesPerMinute * minutes, `${lines.length} lines in ${minutes} minutes`)
         // An id in the answer says that there is a line, and only then.
-        const ids = answers.flatMap(({ headers }) => headers['x-request-id'] ?? [])
-        assert.deepEqual(ids.sort(), lines.map(line => line.requestId).sort())
+        assert.deepEqual(idsOf(answers).sort(), lineIds(lines).sort())
       }
     }))
 
   test('of a share of the visitors all steps are logged, and of the others none', () =>
-    withService(
-      {
-        POWGATE_LOG_SUCCESSES: '0.5',
-        ...UNLIMITED_REDEMPTIONS,
-      },
-      async (service, client) => {
-        const { siteKey, apiKey } = await service.createSite(EASY)
-        const sample = new Sample(0.5)
-        const nonces: string[] = []
-        const lane = async () => {
-          for (let i = 0; i < 50; i++)
-            nonces.push((await client.challenge(siteKey, { from: freshAddress() })).json.nonce)
-        }
-        await Promise.all([lane(), lane(), lane(), lane()])
-        const stories: string[] = []
-        for (let i = 0; i < 6; i++) {
-          const from = freshAddress()
-          const solution = await client.solved(siteKey, { from })
-          const { token } = (await client.verify(siteKey, solution, { from })).json
-          await client.verifyToken(apiKey, { token })
-          stories.push(solution.nonce)
-        }
-        const sampled = [...nonces, ...stories].filter(nonce => sample.has(nonce))
-        assert.ok(
-          sampled.length > 60 && sampled.length < 146,
-          `${sampled.length} of 206 are in a sample of half`,
-        )
-        await service.end()
-        const lines = eventsOf(service)
-        const issued = lines.filter(line => line.event === 'challenge-issued').map(line => line.nonce)
-        assert.deepEqual(issued.sort(), sampled.sort())
-        for (const nonce of stories.filter(nonce => sample.has(nonce))) {
-          const story = lines.filter(line => line.nonce === nonce).map(line => line.event)
-          assert.deepEqual(story, ['challenge-issued', 'verification-passed', 'token-redeemed'])
-        }
-      },
-    ))
+    withService({ POWGATE_LOG_SUCCESSES: '0.5', ...UNLIMITED_REDEMPTIONS }, async (service, client) => {
+      const { siteKey, apiKey } = await service.createSite(EASY)
+      const sample = new Sample(0.5)
+      const nonces: string[] = []
+      await lanes(4, 50, async () =>
+        nonces.push((await client.challenge(siteKey, { from: freshAddress() })).json.nonce),
+      )
+      const stories: string[] = []
+      for (let i = 0; i < 6; i++) {
+        const from = freshAddress()
+        const solution = await client.solved(siteKey, { from })
+        const { token } = (await client.verify(siteKey, solution, { from })).json
+        await client.verifyToken(apiKey, { token })
+        stories.push(solution.nonce)
+      }
+      const sampled = [...nonces, ...stories].filter(nonce => sample.has(nonce))
+      const isHalf = sampled.length > 60 && sampled.length < 146
+      assert.ok(isHalf, `${sampled.length} of 206 are in a sample of half`)
+      await service.end()
+      const lines = eventsOf(service)
+      const issued = lines.filter(line => line.event === 'challenge-issued').map(line => line.nonce)
+      assert.deepEqual(issued.sort(), sampled.sort())
+      for (const nonce of stories.filter(nonce => sample.has(nonce)))
+        assert.deepEqual(eventNames(lines.filter(line => line.nonce === nonce)), STORY)
+    }))
 
   test('of a share of 0 no success is logged, and every refusal is', () =>
     withService({ POWGATE_LOG_SUCCESSES: '0' }, async (service, client) => {
@@ -323,20 +270,16 @@ describe('how many lines', () => {
       await client.verifyToken(apiKey, { token })
       await client.verifyToken(apiKey, { token })
       await logged(service, 1, 'refused')
-      assert.deepEqual(
-        eventsOf(service).map(line => line.reason),
-        ['token-used'],
-      )
+      const reasons = eventsOf(service).map(line => line.reason)
+      assert.deepEqual(reasons, ['token-used'])
     }))
 
   test('at level trace everything is logged', () =>
     withService({ LOG_LEVEL: 'trace', POWGATE_LOG_SUCCESSES: '0' }, async (service, client) => {
       const { siteKey } = await service.createSite(EASY)
       const count = 2 * FAILURES_PER_MINUTE
-      await Promise.all(
-        Array.from({ length: count }, () => client.challenge(siteKey, { from: freshAddress() })),
-      )
-      await Promise.all(Array.from({ length: count }, () => client.verifyToken('malformed', {})))
+      await lanes(count, 1, () => client.challenge(siteKey, { from: freshAddress() }))
+      await lanes(count, 1, () => client.verifyToken('malformed', {}))
       await logged(service, count, 'refused')
       assert.equal((await logged(service, count, 'challenge-issued')).length, count)
       assert.equal(eventsOf(service, 'unlogged').length, 0)
@@ -358,23 +301,21 @@ describe('what clients send cannot forge a line', () => {
   test('in Origin, X-Site-Key, X-Request-Id and Authorization', () =>
     withService({ LOG_LEVEL: 'trace', POWGATE_TRUSTED_PROXIES: '127.0.0.1' }, async (service, client) => {
       const { siteKey, apiKey } = await service.createSite({ origins: ['https://shop.example'] })
+      const known = `X-Site-Key: ${siteKey}`
+      const ask = (headers: string) => challengeWith(service.port, headers)
       for (const value of HOSTILE) {
-        for (const headers of [
-          `X-Site-Key: ${siteKey}\r\nOrigin: ${value}`,
-          `X-Site-Key: ${value}`,
-          `X-Site-Key: ${siteKey}\r\nX-Request-Id: ${value}`,
-        ])
-          await rawGet(service.port, `/challenge`, headers)
+        await ask(`${known}\r\nOrigin: ${value}`)
+        await ask(`X-Site-Key: ${value}`)
+        await ask(`${known}\r\nX-Request-Id: ${value}`)
       }
       const unanswered = await RawConnection.open(service.port)
-      const head = `GET /challenge HTTP/1.1\r\nHost: x\r\nX-Site-Key: ${siteKey}`
-      await unanswered.send(`${head}\r\nOrigin: ${CONTROL}\r\n\r\n`)
+      await unanswered.send(`${HEAD}${known}\r\nOrigin: ${CONTROL}\r\n\r\n`)
       assert.equal(await unanswered.answerWithin(300), undefined)
       unanswered.close()
       // By mistake, and often: the secret key where the public one belongs.
-      await rawGet(service.port, '/challenge', `X-Site-Key: ${apiKey}`)
-      await rawGet(service.port, '/challenge', `X-Site-Key: ${'x'.repeat(40)}${apiKey}`)
-      await rawGet(service.port, '/challenge', `X-Site-Key: ${siteKey}\r\nX-Request-Id: from-the-proxy/1`)
+      await ask(`X-Site-Key: ${apiKey}`)
+      await ask(`X-Site-Key: ${'x'.repeat(40)}${apiKey}`)
+      await ask(`${known}\r\nX-Request-Id: from-the-proxy/1`)
       await client.challenge('site_0000000000000000000000')
       await eventually(PATIENCE_MS, 'the last line', () => /site_0{22}/.test(service.output))
       const log = logOf(service)
@@ -410,11 +351,12 @@ function has(line: Line, fields: Readonly<Record<string, unknown>>): void {
   assert.deepEqual(own, fields)
 }
 
-/** The answer to one request with these header lines as they are, byte by byte. */
-async function rawGet(port: number, path: string, headers: string): Promise<RawAnswer | undefined> {
+const HEAD = 'GET /challenge HTTP/1.1\r\nHost: x\r\n'
+
+/** The answer to a request with these header lines as they are, byte by byte. */
+async function challengeWith(port: number, headers: string): Promise<RawAnswer | undefined> {
   const connection = await RawConnection.open(port)
-  const answer = connection.request(`GET ${path} HTTP/1.1\r\nHost: x\r\n${headers}\r\n\r\n`)
-  return answer.finally(() => connection.close())
+  return connection.request(`${HEAD}${headers}\r\n\r\n`).finally(() => connection.close())
 }
 
 describe('a reader of the log that pauses', () => {
@@ -474,10 +416,7 @@ describe('a reader of the log that pauses', () => {
       if (kind !== 'a socket') return
       // The primary process, and a worker that had lost lines before.
       const told = /(\d+ lines of the log were lost at the end \(EAGAIN\)\n){2}/
-      await eventually(
-        PATIENCE_MS,
-        () => problems,
-        () => told.test(problems),
-      )
+      const said = () => problems
+      await eventually(PATIENCE_MS, said, () => told.test(problems))
     })
 })
