@@ -19,13 +19,12 @@ const CONTENT_TYPES: Readonly<Record<string, string>> = {
 }
 const HTML = 'text/html; charset=utf-8'
 
-export interface PostedForm {
+interface PostedForm {
   readonly path: string
   readonly fields: URLSearchParams
 }
 
-/** A violation as a browser reports it to a site. */
-export interface PolicyReport {
+interface PolicyReport {
   readonly directive: string
   readonly blocked: string
   readonly document: string
@@ -69,9 +68,7 @@ export class LoopbackServer {
 }
 
 export class PageServer extends LoopbackServer {
-  /** Posted forms, without reports. */
   readonly forms: PostedForm[] = []
-  /** Reports posted to REPORT_PATH. */
   readonly reports: PolicyReport[] = []
   /** Each request, such as `GET /form`. */
   readonly requests: string[] = []

@@ -14,9 +14,7 @@ export interface Fault {
   readonly delayMs?: number
   /** The same, until this promise resolves. */
   readonly until?: Promise<void>
-  /** Replaces the service's answer. */
   readonly answer?: FaultyAnswer
-  /** The browser gets no answer. */
   readonly isDropped?: boolean
   /** The service gets the request, the browser no answer. */
   readonly isAnswerLost?: boolean
@@ -38,7 +36,6 @@ const CORS = { 'Access-Control-Allow-Origin': '*', 'Access-Control-Expose-Header
 
 /** A service trusts this proxy if it was started with POWGATE_TRUSTED_PROXIES=127.0.0.0/8. */
 export class FaultyProxy extends LoopbackServer {
-  /** The client address that the service sees. */
   clientAddress = '198.51.100.1'
   /** While set, no request gets an answer, preflights included. */
   isOffline = false
@@ -77,13 +74,11 @@ export class FaultyProxy extends LoopbackServer {
     return release
   }
 
-  /** Removes the remaining faults. */
   recover(): void {
     this.#faults.length = 0
     this.isOffline = false
   }
 
-  /** How often a request was received, such as `GET /challenge`. */
   count(request: string): number {
     return this.requests.filter(asked => asked === request).length
   }

@@ -1,6 +1,6 @@
 /** A real browser: Debian's Chromium, headless. Its pages record everything that goes wrong, and axe-core examines them. */
 
-import { accessSync, constants, readFileSync } from 'node:fs'
+import { existsSync, readFileSync } from 'node:fs'
 import { delimiter, join } from 'node:path'
 import { type Browser, type BrowserContextOptions, chromium, type Page } from 'playwright-core'
 import { leftovers } from './processes.ts'
@@ -30,12 +30,10 @@ export const WEBGPU_IN_SOFTWARE = [
 /** Long enough for a busy machine: Playwright itself gives up after 30 s. */
 const PATIENCE_MS = 60_000
 
-export interface BrowserOptions {
+interface BrowserOptions {
   /** Names that resolve to 127.0.0.1; `*` stands for any characters. A page of such an origin is no secure context. */
   readonly hosts?: readonly string[]
-  /** Whether `navigator.webdriver` is true. */
   readonly isAutomated?: boolean
-  /** Further command-line options of Chromium. */
   readonly flags?: readonly string[]
 }
 
@@ -44,15 +42,12 @@ const opened = new Map<string, Promise<Browser>>()
 /** One browser for all tests of a file with the same options; closed when the file ends. */
 export function openBrowser(options: BrowserOptions = {}): Promise<Browser> {
   const key = JSON.stringify(options)
-  const known = opened.get(key)
-  if (known !== undefined) return known
-  const launched = launchBrowser(options)
+  const launched = opened.get(key) ?? launchBrowser(options)
+  if (!opened.has(key)) leftovers.add({ stop: async () => (await launched).close() })
   opened.set(key, launched)
-  leftovers.add({ stop: async () => (await launched).close() })
   return launched
 }
 
-/** The open pages of all these browsers. */
 export async function openedPages(): Promise<Page[]> {
   const browsers = await Promise.all(opened.values())
   return browsers.flatMap(browser => browser.contexts()).flatMap(context => context.pages())
@@ -78,24 +73,16 @@ export async function startRenderer(browser: Browser): Promise<void> {
 }
 
 function chromiumPath(): string {
-  for (const folder of (process.env.PATH ?? '').split(delimiter)) {
-    const path = join(folder, 'chromium')
-    try {
-      accessSync(path, constants.X_OK)
-      return path
-    } catch {
-      // This folder has no Chromium.
-    }
-  }
-  throw new Error("Chromium is not on the path: install with 'apt-get install chromium'")
+  const folders = (process.env.PATH ?? '').split(delimiter)
+  const path = folders.map(folder => join(folder, 'chromium')).find(existsSync)
+  if (path === undefined)
+    throw new Error("Chromium is not on the path: install with 'apt-get install chromium'")
+  return path
 }
 
-export interface Violation {
-  /** The violated directive, such as `worker-src`. */
+interface Violation {
   readonly directive: string
-  /** What was blocked: an address, an origin, or a word such as `inline`, `eval`, `wasm-eval`. */
   readonly blocked: string
-  /** Address of the document, which may be a frame's. */
   readonly document: string
 }
 
@@ -106,7 +93,6 @@ export class Visit {
   readonly consoleErrors: string[] = []
   /** Uncaught exceptions and rejected promises. */
   readonly pageErrors: string[] = []
-  /** Requests that got no answer. */
   readonly failedRequests: string[] = []
 
   constructor(page: Page) {
@@ -141,7 +127,6 @@ export class Visit {
 }
 
 export interface VisitOptions extends BrowserContextOptions {
-  /** Called with the page before its address is opened. */
   readonly prepare?: (page: Page) => Promise<unknown>
 }
 
@@ -243,7 +228,6 @@ interface AxeResults {
 interface AxeOptions {
   /** The part of the page to check, shadow trees included; by default the whole page. */
   readonly selector?: string
-  /** Whether to apply rules that no WCAG criterion requires. */
   readonly hasBestPractices?: boolean
 }
 

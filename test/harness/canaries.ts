@@ -7,11 +7,9 @@
 import { appendFileSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 
-/** Set by `npm test`. */
 const DIR = process.env.CANARY_DIR
 
-export type SecretKind = 'master secret' | 'api key' | 'token' | 'redis password'
-/** The kinds of a service's output. */
+type SecretKind = 'master secret' | 'api key' | 'token' | 'redis password'
 export type Outlet = 'output' | 'command line' | 'answer' | 'metrics' | 'error line'
 
 export const SECRET_KINDS: readonly SecretKind[] = ['master secret', 'api key', 'token', 'redis password']
@@ -55,7 +53,6 @@ export function noteSecret(kind: SecretKind, text: string): void {
   if (text.length >= SECRET_CHARACTERS_MIN) note({ kind, text })
 }
 
-/** Records text that a service has put out. */
 export function noteText(outlet: Outlet, text: string): void {
   if (text !== '') note({ outlet, text })
 }
@@ -87,9 +84,7 @@ export function noteProcesses(pid: number): void {
     for (const process of [String(pid), ...children]) {
       if (process !== '') noteText('command line', readFileSync(`/proc/${process}/cmdline`, 'utf8'))
     }
-  } catch {
-    // A process that has ended shows nothing.
-  }
+  } catch {} // it has ended
 }
 
 /** The secret part of an API key or a token: both end with 43 characters that are unique to them. */
@@ -97,14 +92,12 @@ const TAIL = /[\w-]{43}$/
 const TAIL_CHARACTERS = 43
 const TAIL_RUN = /[\w-]{43,}/g
 
-export interface Leak {
+interface Leak {
   readonly kind: SecretKind
   readonly outlet: Outlet
-  /** Position in the text, in characters. */
   readonly offset: number
 }
 
-/** Every occurrence of a secret in a text. */
 export function findLeaks(secrets: readonly NotedSecret[], texts: readonly NotedText[]): Leak[] {
   const tails = new Map<string, SecretKind>()
   const others = new Map<string, SecretKind>()
@@ -134,7 +127,6 @@ function tailsIn(text: string, outlet: Outlet, tails: ReadonlyMap<string, Secret
 function othersIn(text: string, outlet: Outlet, others: ReadonlyMap<string, SecretKind>): Leak[] {
   const leaks: Leak[] = []
   for (const [secret, kind] of others) {
-    // Search for the secret as it is, and as encoded in JSON.
     for (const spelling of new Set([
       secret,
       JSON.stringify(secret).slice(1, -1),

@@ -31,8 +31,10 @@ export function solve(nonce: string, difficulty: number, start = FIRST_COUNTER):
   return counter
 }
 
+const JSON_TYPE = { 'Content-Type': 'application/json' }
+
 export interface From {
-  readonly from?: string
+  readonly from?: string | undefined
   readonly headers?: Record<string, string | string[]>
 }
 
@@ -44,42 +46,37 @@ export class Client {
   }
 
   challenge(siteKey: string, { from, headers = {} }: From = {}): Promise<Answer> {
-    return call(`${this.#url}/challenge`, { headers: { 'X-Site-Key': siteKey, ...headers }, ...at(from) })
+    return call(`${this.#url}/challenge`, { headers: { 'X-Site-Key': siteKey, ...headers }, from })
   }
 
   async verify(siteKey: string, body: unknown, { from, headers = {} }: From = {}): Promise<Answer> {
-    const answer = await call(`${this.#url}/verify`, {
-      method: 'POST',
-      headers: { 'X-Site-Key': siteKey, 'Content-Type': 'application/json', ...headers },
-      body: typeof body === 'string' || Buffer.isBuffer(body) ? body : JSON.stringify(body),
-      ...at(from),
-    })
+    const answer = await this.#post(
+      '/verify',
+      body,
+      { ...JSON_TYPE, 'X-Site-Key': siteKey, ...headers },
+      from,
+    )
     const { token } = answer.json ?? {}
     if (typeof token === 'string') noteSecret('token', token)
     return answer
   }
 
   verifyToken(apiKey: string, body: unknown, { from, headers = {} }: From = {}): Promise<Answer> {
-    return call(`${this.#url}/verify-token`, {
-      method: 'POST',
-      headers: { Authorization: `Bearer ${apiKey}`, 'Content-Type': 'application/json', ...headers },
-      body: typeof body === 'string' || Buffer.isBuffer(body) ? body : JSON.stringify(body),
-      ...at(from),
-    })
+    const authorization = { Authorization: `Bearer ${apiKey}` }
+    return this.#post('/verify-token', body, { ...JSON_TYPE, ...authorization, ...headers }, from)
   }
 
   /** @param body an object is sent as JSON, parameters urlencoded, a FormData as multipart */
   async siteverify(body: SiteverifyBody, { from, headers = {}, path }: From & { path?: string } = {}) {
-    const { contentType, bytes } = await encoded(body)
-    return call(this.#url + (path ?? '/siteverify'), {
-      method: 'POST',
-      headers: { ...(contentType === undefined ? {} : { 'Content-Type': contentType }), ...headers },
-      body: bytes,
-      ...at(from),
-    })
+    const { type, bytes } = await encoded(body)
+    return this.#post(path ?? '/siteverify', bytes, { ...type, ...headers }, from)
   }
 
-  /** A challenge and its solution, not yet submitted. */
+  #post(path: string, body: unknown, headers: From['headers'] & object, from: From['from']): Promise<Answer> {
+    const bytes = typeof body === 'string' || Buffer.isBuffer(body) ? body : JSON.stringify(body)
+    return call(this.#url + path, { method: 'POST', headers, body: bytes, from })
+  }
+
   async solved(siteKey: string, from: From = {}, more: Partial<Solution> = {}): Promise<Solution> {
     const answer = await this.challenge(siteKey, from)
     if (answer.status !== 200) throw new Error(`/challenge answered ${answer.status}: ${answer.text}`)
@@ -93,7 +90,6 @@ export class Client {
     }
   }
 
-  /** A new token, obtained by the whole flow. */
   async token(siteKey: string, from: From = {}): Promise<string> {
     const answer = await this.verify(siteKey, await this.solved(siteKey, from), from)
     if (answer.json?.passed !== true) throw new Error(`/verify answered ${answer.status}: ${answer.text}`)
@@ -102,18 +98,15 @@ export class Client {
 }
 
 /** Strings and buffers are sent unchanged, with the given headers. */
-export type SiteverifyBody = string | Buffer | URLSearchParams | FormData | object
+type SiteverifyBody = string | Buffer | URLSearchParams | FormData | object
 
-async function encoded(body: SiteverifyBody): Promise<{ contentType: string | undefined; bytes: Buffer }> {
-  if (typeof body === 'string' || Buffer.isBuffer(body))
-    return { contentType: undefined, bytes: Buffer.from(body) }
+async function encoded(
+  body: SiteverifyBody,
+): Promise<{ type: Record<string, string>; bytes: string | Buffer }> {
+  if (typeof body === 'string' || Buffer.isBuffer(body)) return { type: {}, bytes: body }
   const isForm = body instanceof URLSearchParams || body instanceof FormData
-  if (!isForm) return { contentType: 'application/json', bytes: Buffer.from(JSON.stringify(body)) }
+  if (!isForm) return { type: JSON_TYPE, bytes: JSON.stringify(body) }
   const response = new Response(body) // encodes as fetch does
-  const contentType = response.headers.get('content-type')!
-  return { contentType, bytes: Buffer.from(await response.arrayBuffer()) }
-}
-
-function at(from: string | undefined): { from?: string } {
-  return from === undefined ? {} : { from }
+  const type = { 'Content-Type': response.headers.get('content-type')! }
+  return { type, bytes: Buffer.from(await response.arrayBuffer()) }
 }

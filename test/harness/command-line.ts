@@ -29,20 +29,18 @@ export type Values<Table extends Options> = {
   readonly [Name in keyof Table]: ReturnType<Table[Name]['read']>
 }
 
-export interface ToolTable<Table extends Options> {
+interface ToolTable<Table extends Options> {
   /** As in package.json. */
   readonly name: string
   readonly about: string
   readonly options: Table
   readonly positionals?: readonly Positional[]
   readonly example?: string
-  /** The help's last words. */
   readonly details: string
-  /** @returns the exit code */
   readonly run: (options: Values<Table>, input: Input) => Promise<number>
 }
 
-export interface Tool<Table extends Options> extends Command {
+interface Tool<Table extends Options> extends Command {
   /** The options of such a call. Throws UsageError. */
   readonly parse: (args: readonly string[]) => Values<Table>
 }
@@ -98,7 +96,6 @@ export function text(placeholder: string, about: string): Option<string | undefi
   return { about, value, read: (input, flag) => input.text(flag) }
 }
 
-/** May be given more than once. */
 export function texts(placeholder: string, about: string): Option<readonly string[]> {
   const one = text(placeholder, about)
   return { about, value: { ...one.value!, repeats: true }, read: (input, flag) => input.texts(flag) ?? [] }

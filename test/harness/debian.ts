@@ -18,7 +18,6 @@ import { dirname, join } from 'node:path'
 
 export const SOURCES = '/etc/apt/sources.list.d'
 const SOURCES_LIST = '/etc/apt/sources.list'
-/** Certificate authorities, on every Debian. */
 const AUTHORITIES = '/etc/ssl/certs/ca-certificates.crt'
 /** Node.js needs the libraries, npm the authorities. */
 const PACKAGES = ['ca-certificates', 'libatomic1', 'libstdc++6']
@@ -32,7 +31,6 @@ export function startIsolated(command: Words, options: SpawnOptions, namespaces:
   return spawn('setpriv', [...ISOLATED, ...namespaces, '--', ...command], options)
 }
 
-/** Waits for the end, and returns what was printed. */
 export function runIsolated(...command: Words): string {
   return run('setpriv', ...ISOLATED, '--', ...command)
 }

@@ -13,7 +13,7 @@ import { eventually } from './eventually.ts'
 import { freePort } from './ports.ts'
 import { leftovers } from './processes.ts'
 
-export type DrivenEngine = 'firefox' | 'webkit'
+type DrivenEngine = 'firefox' | 'webkit'
 export const DRIVEN_ENGINES: readonly DrivenEngine[] = ['firefox', 'webkit']
 
 /** The name of each command in Marionette, and its address in the session of a driver program. */
@@ -21,7 +21,6 @@ const COMMANDS = { Navigate: 'url', ExecuteAsyncScript: 'execute/async', Perform
 
 type Send = (command: keyof typeof COMMANDS, parameters: object) => Promise<unknown>
 
-/** Long enough for a busy machine. */
 const PATIENCE_MS = 120_000
 const TIMEOUTS = { script: PATIENCE_MS, pageLoad: PATIENCE_MS }
 
@@ -33,14 +32,12 @@ export class DrivenBrowser {
   #send!: Send
   #output = ''
   readonly #programs: ChildProcess[] = []
-  /** Profile, caches and settings. */
   readonly #home = mkdtempSync(join(tmpdir(), 'powgate-browser-'))
 
   private constructor(engine: DrivenEngine) {
     this.engine = engine
   }
 
-  /** One window, which says to pages that a program controls it. */
   static async start(engine: DrivenEngine): Promise<DrivenBrowser> {
     const browser = new DrivenBrowser(engine)
     leftovers.add(browser)
@@ -48,7 +45,6 @@ export class DrivenBrowser {
     return browser
   }
 
-  /** Resolves when the page has loaded. */
   async open(url: string): Promise<void> {
     await this.#send('Navigate', { url })
   }

@@ -14,7 +14,6 @@ export async function eventually<T>(
   }
 }
 
-/** The value of the promise; fails after `ms`. */
 export async function within<T>(ms: number, promise: Promise<T>, what: () => string): Promise<T> {
   let timer: NodeJS.Timeout | undefined
   const tooLate = new Promise<never>((_, reject) => {

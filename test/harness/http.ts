@@ -9,7 +9,6 @@ export interface Answer {
   readonly status: number
   readonly headers: IncomingHttpHeaders
   readonly text: string
-  /** The body as JSON; undefined if it is no JSON. */
   // biome-ignore lint/suspicious/noExplicitAny: tests look into whatever came back
   readonly json: any
 }
@@ -18,15 +17,13 @@ export interface Call {
   readonly method?: string
   readonly headers?: Record<string, string | string[]>
   readonly body?: string | Buffer
-  /** Loopback address to call from. */
-  readonly from?: string
+  readonly from?: string | undefined
   /** For https: the name that is asked for, and a certificate to show. Who answers is not asked. */
   readonly tls?: Pick<RequestOptions, 'servername' | 'cert' | 'key'>
   /** Another program than powgate answers: what it tells of a visitor's secrets is not ours. */
   readonly isForeign?: true
 }
 
-/** Long enough for a busy machine. */
 const ANSWER_MS = 60_000
 /** Node.js ends an idle connection after 5 s, and uWebSockets.js after 8: a request that is sent just then would fail. */
 const IDLE_MS = 4000

@@ -8,7 +8,7 @@
 
 import { readdirSync, readFileSync } from 'node:fs'
 
-export interface ProcessUsage {
+interface ProcessUsage {
   readonly cpuMs: number
   /** Includes what is shared and mapped, such as the pages of an LMDB file. */
   readonly residentBytes: number
@@ -62,7 +62,6 @@ export function machineCpuMs(): number {
   return (user + nice + system + irq + softIrq) * TICK_MS
 }
 
-/** One moment. */
 export interface Mark {
   readonly atMs: number
   readonly generatorCpuMs: number
@@ -71,14 +70,12 @@ export interface Mark {
 }
 
 export interface MeasuredUsage {
-  /** Within the measured time. */
   readonly cpuMs: number
   /** Before the first request, and at the end of the measured time. */
   readonly residentBytesBefore: number
   readonly residentBytesAfter: number
 }
 
-/** What lies between two marks. */
 export interface Stretch {
   readonly measuredMs: number
   /** CPU time of this process over measured time. */
@@ -128,7 +125,6 @@ export interface Spread {
   readonly max: number
 }
 
-/** @param values at least one */
 export function spreadOf(values: readonly number[]): Spread {
   if (values.length === 0) throw new RangeError('a spread needs at least one value')
   const sorted = values.toSorted((a, b) => a - b)

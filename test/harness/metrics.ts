@@ -95,7 +95,6 @@ export class PrometheusText {
     }
   }
 
-  /** Names with their labels, in alphabetical order. */
   get series(): string[] {
     return [...this.#values.keys()].sort()
   }
@@ -116,7 +115,6 @@ export class PrometheusText {
     )
   }
 
-  /** Samples of one metric. */
   samples(name: string): readonly Sample[] {
     const family = this.families.get(name)
     assert.ok(family !== undefined, `there is no ${name}`)

@@ -9,7 +9,6 @@ import { isAlive } from './processes.ts'
 
 const LOCK_POLL_MS = 200
 
-/** Installs them, unless they are there. Throws AssertionError with npm's words if it fails. */
 export function installNpmPackages(folder: string): void {
   alone(folder, () => install(folder))
 }

@@ -46,7 +46,6 @@ async function claimBlock(): Promise<void> {
   )
 }
 
-/** Lets a server listen on a free port. */
 export async function listenAnywhere(server: Server): Promise<number> {
   const port = await freePort()
   server.listen(port, '127.0.0.1')
@@ -71,7 +70,6 @@ function isFree(port: number): Promise<boolean> {
   })
 }
 
-/** Long enough for a busy machine. */
 const ACCEPTS_WITHIN_MS = 60_000
 
 /** @param hasEnded whether the server has ended, so that waiting is useless */

@@ -45,7 +45,6 @@ export function hasEnded({ exitCode, signalCode }: ChildProcess): boolean {
   return exitCode !== null || signalCode !== null
 }
 
-/** Resolves when the process has ended. */
 export async function endProcess(child: ChildProcess, signal: NodeJS.Signals = 'SIGTERM'): Promise<void> {
   if (hasEnded(child)) return
   const ended = once(child, 'exit')
@@ -53,7 +52,6 @@ export async function endProcess(child: ChildProcess, signal: NodeJS.Signals = '
   await ended
 }
 
-/** Processes that listen on a TCP port. */
 export function listeningPids(port: number): number[] {
   const table = execFileSync('ss', ['-ltnpH', `sport = :${port}`]).toString()
   const pids = [...table.matchAll(/pid=(\d+)/g)].map(match => Number(match[1]))
@@ -91,7 +89,6 @@ export function signalIfThere(pid: number, signal: NodeJS.Signals): boolean {
   }
 }
 
-/** How many established connections at this port each process has. */
 export function connectionsPerProcess(port: number, pids: readonly number[]): number[] {
   const table = execFileSync('ss', ['-tnpH', 'state', 'established', `sport = :${port}`], {
     maxBuffer: 1 << 26,
@@ -148,10 +145,8 @@ export function startBare(answerBytes: number): Promise<ChildServer> {
   return ChildServer.start(BARE, [String(answerBytes)])
 }
 
-/** Of an OrderProcess. */
 type Answer = { readonly result: unknown } | { readonly problem: string }
 
-/** To put an end to what it does and to stop what it has started. */
 const STOP_MS_MAX = 15_000
 
 /**

@@ -207,7 +207,6 @@ export class FrontProxy {
     }
   }
 
-  /** Everything that the proxy has printed. */
   get output(): string {
     return this.#output
   }
@@ -216,7 +215,6 @@ export class FrontProxy {
     return this.#process.pid === undefined || hasEnded(this.#process)
   }
 
-  /** Ends the proxy at once, with all its connections. */
   async stop(): Promise<void> {
     leftovers.delete(this)
     if (!this.#hasEnded) await endProcess(this.#process)

@@ -3,7 +3,7 @@
 import type { Address, AddressSet } from '../../src/domain/address.ts'
 import { forwardedAddress } from '../../src/domain/client-address.ts'
 
-export const V2_SIGNATURE = Buffer.from('0d0a0d0a000d0a515549540a', 'hex')
+const V2_SIGNATURE = Buffer.from('0d0a0d0a000d0a515549540a', 'hex')
 
 export interface V2Options {
   readonly version?: number
@@ -13,10 +13,8 @@ export interface V2Options {
   readonly family?: number
   /** Dotted IPv4, or the 32 hexadecimal digits of IPv6. */
   readonly source?: string
-  /** Replaces the addresses. */
   readonly addresses?: Buffer
   readonly extensions?: Buffer
-  /** Replaces the true length. */
   readonly length?: number
 }
 

@@ -18,12 +18,10 @@ export class Random {
     for (let skipped = 0; skipped < 16; skipped++) this.#next()
   }
 
-  /** An integer from 0 to below `end`. */
   below(end: number): number {
     return Math.floor((this.#next() / 2 ** 32) * end)
   }
 
-  /** An integer from `first` to `last`, both included. */
   between(first: number, last: number): number {
     return first + this.below(last - first + 1)
   }

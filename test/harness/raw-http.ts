@@ -12,7 +12,6 @@ export interface RawAnswer {
   readonly json: any
 }
 
-/** Long enough for a busy machine. */
 const ANSWER_MS = 60_000
 
 export class RawConnection {
@@ -35,7 +34,6 @@ export class RawConnection {
     })
   }
 
-  /** @param from loopback address to call from */
   static async open(port: number, from = '127.0.0.1'): Promise<RawConnection> {
     const socket = connect({ port, host: '127.0.0.1', localAddress: from })
     await once(socket, 'connect')

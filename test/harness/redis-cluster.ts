@@ -4,10 +4,9 @@ import { eventually } from './eventually.ts'
 import { freePort } from './ports.ts'
 import { RedisServer, type ServerOptions } from './redis.ts'
 
-export interface ClusterOptions extends ServerOptions {
+interface ClusterOptions extends ServerOptions {
   readonly replicas?: 0 | 1
   readonly nodeTimeoutMs?: number
-  /** Settings of redis.conf, for every node. */
   readonly settings?: Readonly<Record<string, string>>
 }
 
@@ -58,7 +57,6 @@ export class RedisCluster {
     })
   }
 
-  /** The nodes as one running node reports them. */
   async #nodes(
     witness = this.servers.find(server => server.isRunning)!,
   ): Promise<{ id: string; port: number; isPrimary: boolean; primaryId: string; slots: string[] }[]> {
@@ -105,7 +103,6 @@ export class RedisCluster {
     return isPrimary && slots.length > 0
   }
 
-  /** Empties a server without slots and makes it a replica. */
   async makeReplica(server: RedisServer, primary: RedisServer): Promise<void> {
     // A replica refuses this, and its new primary empties it.
     await server.ask('flushall').catch(() => {})

@@ -9,10 +9,8 @@ import { freePort, untilAccepting } from './ports.ts'
 import { endProcess, leftovers } from './processes.ts'
 import { askOnce, RedisServer, type ServerOptions } from './redis.ts'
 
-export interface SentinelOptions extends ServerOptions {
-  /** Password of the Sentinels themselves. */
+interface SentinelOptions extends ServerOptions {
   readonly sentinelPassword?: string
-  /** How long a primary must be silent to count as down. */
   readonly downAfterMs?: number
 }
 
@@ -77,7 +75,6 @@ export class RedisSentinels {
     this.#processes.push(spawn(`${engine}-server`, [file, '--sentinel'], { stdio: 'ignore' }))
   }
 
-  /** Sends a command to the first Sentinel. */
   async ask(...args: string[]): Promise<unknown> {
     const { tls, sentinelPassword } = this.#options
     const options = {

@@ -5,13 +5,6 @@ import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 
-export interface CertificateOptions {
-  /** Subject alternative names of the server, as openssl writes them. */
-  readonly names: string
-  /** Whether servers require a certificate from their clients. */
-  readonly clientsMustShow?: boolean
-}
-
 /** Stored in a directory of their own, which `remove` deletes. */
 export class Certificates {
   readonly dir = mkdtempSync(join(tmpdir(), 'powgate-tls-'))
@@ -22,7 +15,8 @@ export class Certificates {
   readonly clientKey = join(this.dir, 'client.key')
   readonly #clientsMustShow: boolean
 
-  constructor({ names, clientsMustShow = false }: CertificateOptions) {
+  /** @param names subject alternative names of the server, as openssl writes them */
+  constructor({ names, clientsMustShow = false }: { names: string; clientsMustShow?: boolean }) {
     this.#clientsMustShow = clientsMustShow
     const { dir } = this
     newKey(join(dir, 'ca.key'))
@@ -70,7 +64,6 @@ export class Certificates {
     }
   }
 
-  /** The settings of powgate. */
   get settings(): Record<string, string> {
     return {
       POWGATE_REDIS_TLS_CA: this.ca,

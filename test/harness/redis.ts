@@ -20,7 +20,6 @@ export const ENGINES = (process.env.TEST_ENGINES ?? 'redis,valkey').split(',') a
 
 export interface ServerOptions {
   readonly engine?: Engine
-  /** If set, the server accepts only TLS. */
   readonly tls?: Certificates | undefined
   /** Password of the user `default`, who has all rights: the tests themselves log in with it. */
   readonly password?: string | undefined
@@ -72,7 +71,6 @@ export class RedisServer {
     return ['--port', '0', '--tls-port', String(this.port), ...tls.serverArgs]
   }
 
-  /** kill -9; resolves when the process has ended. */
   async kill(): Promise<void> {
     const child = this.#process
     this.#process = undefined
@@ -106,12 +104,10 @@ export class RedisServer {
     }
   }
 
-  /** One command, on a connection of its own. */
   ask(command: string, ...args: (string | number)[]): Promise<unknown> {
     return askOnce(this.clientOptions, command, ...args)
   }
 
-  /** Runs the command-line client with the options for this server. */
   async cli(...args: string[]): Promise<string> {
     const { engine = 'redis', tls, password } = this.options
     const how = [

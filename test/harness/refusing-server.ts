@@ -9,10 +9,9 @@ import type { ExchangeHost } from '../../src/http/exchange-host.ts'
 import { buildApp } from '../../src/routes.ts'
 import { freePort } from './ports.ts'
 
-export interface RefusingServer {
+interface RefusingServer {
   readonly url: string
   readonly port: number
-  /** Requests that were refused. */
   refused(): number
   /** Requests that were reported to the gate, but needed no admission. */
   seen(): number

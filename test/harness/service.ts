@@ -29,7 +29,7 @@ export const UNLIMITED_CHALLENGES = {
   POWGATE_LIMIT_CHALLENGE_ADDRESS: MANY,
   POWGATE_LIMIT_CHALLENGE_ADDRESS_SITE: MANY,
 }
-export const UNLIMITED_VERIFICATIONS = {
+const UNLIMITED_VERIFICATIONS = {
   POWGATE_LIMIT_VERIFY_ADDRESS: MANY,
   POWGATE_LIMIT_VERIFY_ADDRESS_SITE: MANY,
 }
@@ -52,7 +52,6 @@ export interface TestSite {
   readonly apiKey: string
 }
 
-/** Long enough for a busy machine. */
 const START_MS = 60_000
 /** So many never all go to one of a few workers. */
 const CONNECTIONS = 20
@@ -62,7 +61,6 @@ export class TestService {
   readonly kind: StoreKind
   readonly port: number
   readonly url: string
-  /** Only with the store `redis`. */
   readonly redis: RedisServer | undefined
   readonly env: Readonly<Record<string, string>>
   readonly dataDir: string
@@ -162,7 +160,6 @@ export class TestService {
     noteProcesses(this.pid)
   }
 
-  /** Everything the service has printed. */
   get output(): string {
     return this.#lines.join('')
   }
@@ -221,7 +218,6 @@ export class TestService {
     return child.exitCode
   }
 
-  /** Ends everything and removes its files. */
   async stop(): Promise<void> {
     leftovers.delete(this)
     await this.end('SIGTERM')
@@ -230,7 +226,6 @@ export class TestService {
   }
 }
 
-/** Lifetimes of challenges and tokens of a service with these settings. */
 export function lifetimesOf(env: Readonly<Record<string, string>> = {}): Lifetimes {
   const milliseconds = (name: 'POWGATE_CHALLENGE_SECONDS' | 'POWGATE_TOKEN_SECONDS') =>
     Number(env[name] ?? SETTINGS[name].fallback) * 1000

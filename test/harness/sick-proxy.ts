@@ -22,7 +22,6 @@ interface Pair {
   readonly server: Socket
   /** Bytes of the connection were swallowed, so later bytes would make no sense. */
   isTorn: boolean
-  /** Bytes on the way to the client. */
   readonly waiting: { readonly dueMs: number; readonly bytes: Buffer }[]
   isPassing: boolean
 }

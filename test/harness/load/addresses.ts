@@ -3,7 +3,6 @@
  * providers. All are public, because networks of the operator's own are not counted. No other traffic of the suite has them.
  */
 
-/** How many there are. */
 export const ADDRESSES_MAX = 2 ** 24
 
 const [V4_NETWORKS, V6_NETWORKS] = [40_000, 60_000]

@@ -44,7 +44,6 @@ export class Connection {
     this.#socket.write(request)
   }
 
-  /** Of the last request. */
   get sinceMs(): number {
     return this.#sinceMs
   }
@@ -54,7 +53,6 @@ export class Connection {
     return this.#length
   }
 
-  /** Start of the answer that was just read. */
   get lastAnswer(): string {
     return this.#bytes.toString('latin1', 0, Math.min(this.#length, SHOWN_BYTES_MAX))
   }

@@ -29,12 +29,10 @@ export class LoadProcess {
     await this.#process.ask({ type: 'build', spec })
   }
 
-  /** As fast as the server answers. */
   run(spec: LoadSpec): Promise<LoadResult> {
     return this.#process.ask({ type: 'run', spec })
   }
 
-  /** At a fixed rate. */
   pace(spec: PacedSpec): Promise<PacedResult> {
     return this.#process.ask({ type: 'pace', spec })
   }

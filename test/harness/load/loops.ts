@@ -1,23 +1,19 @@
 /**
  * The two load drivers over raw keep-alive connections, each with at most one request under way.
  *
- * `runLoad` is a closed loop: a connection sends its next request when its answer is there. It must be cheap, because it
- * shares the machine with what it measures. Requests are prebuilt, answers are read into one buffer per connection, and only
- * what has to be checked is looked at. Measured: 6.2 us of CPU a request, beside 6.0 us of a bare uWebSockets.js server. So
- * one core of load keeps a worker on another core over 90 % busy. The C program wrk drives the same server some 4 % faster.
- * In a closed loop a stalled server also stalls the load, so these latencies say little of what visitors at a fixed rate
- * would wait.
+ * `runLoad` is a closed loop: a connection sends its next request when its answer is there. It shares the machine with what it
+ * measures, so requests are prebuilt, answers are read into one buffer, and only what has to be checked is looked at. Measured:
+ * 6.2 us of CPU a request, beside 6.0 us of a bare uWebSockets.js server, so one core of load keeps a worker over 90 % busy. A
+ * stalled server stalls the load too: these latencies say little of what visitors at a fixed rate would wait.
  *
  * `runPacedLoad` is an open loop, free of coordinated omission: request i is due at start + i / rate whatever the server does,
- * its latency runs from that moment to the last byte of its answer, and a request that finds all connections busy waits in line,
- * which counts.
+ * and its latency runs from then to the last byte of its answer, a wait for a free connection included.
  *
  *   due:   |  |  |  |  |  |  |  |          sent: at the next tick, or when an answer comes in
  *                   ^--- latency ---^
  *
- * A tick comes every 0.2 ms (see ticker.ts). So each latency includes a wait of 0 to 0.2 ms of the generator itself, or more
- * where cores are scarce. This wait is measured (`ownDelay...`) for requests that were sent at the first tick or answer
- * after they were due, with a connection free. The latencies of the bare server in the same table include it as well.
+ * A tick comes every 0.2 ms (ticker.ts), so each latency includes up to 0.2 ms of the generator itself, or more where cores are
+ * scarce: `ownDelay...` is this wait of requests that found a connection free. Latencies of the bare server include it as well.
  */
 
 import { createHistogram } from 'node:perf_hooks'
@@ -28,7 +24,6 @@ import { startTicker, type Ticker } from './ticker.ts'
 import { requestAt, type Traffic } from './traffic.ts'
 
 export interface LoadSpec {
-  /** On 127.0.0.1. */
   readonly port: number
   /** At most; fewer at a low rate, so that each is used every second and none is closed for being idle. */
   readonly connections: number
@@ -38,7 +33,6 @@ export interface LoadSpec {
   readonly recycles: boolean
   /** What the body of every answer must contain; empty: anything. */
   readonly marker: string
-  /** Processes whose use of CPU and memory is measured. */
   readonly pids: readonly number[]
   /** Where it begins among the requests; 0 if undefined. */
   readonly firstRequest?: number
@@ -64,7 +58,6 @@ interface AnyResult extends Stretch {
 }
 
 export interface LoadResult extends AnyResult {
-  /** Within the measured time. */
   readonly answers: number
   /** Of a whole answer, on average. */
   readonly answerBytes: number
@@ -126,7 +119,6 @@ export async function sendOnce({ msMax, ...spec }: SendOnceSpec, traffic: Traffi
 /** A server that lags behind gets this long to answer what is waiting. */
 const LAST_ANSWERS_MS = 5000
 
-/** What both loops share. */
 abstract class Loop<Spec extends LoadSpec, Result> implements ConnectionOwner {
   readonly marker: Buffer
   protected readonly spec: Spec
@@ -193,7 +185,6 @@ abstract class Loop<Spec extends LoadSpec, Result> implements ConnectionOwner {
   }
 }
 
-/** A moment, and what Redis had counted by then. */
 interface CountedMark extends Mark {
   readonly redis: Promise<RedisCounts> | undefined
 }
@@ -221,7 +212,6 @@ class ClosedLoop extends Loop<LoadSpec, LoadResult> {
     else this.timer = setTimeout(() => this.#measure(), this.spec.warmUpMs)
   }
 
-  /** Sends the next request on a connection that has none under way. */
   send(connection: Connection): void {
     if (this.first + this.next === this.traffic.count) {
       if (!this.spec.recycles) {
@@ -306,7 +296,6 @@ class OpenLoop extends Loop<PacedSpec, PacedResult> {
   readonly #idle: Connection[] = []
   readonly #ownDelays = createHistogram({ figures: 3 })
   readonly #firstMeasured: number
-  /** How many requests are sent. */
   readonly #total: number
   readonly #ranOut: boolean
   #resolve: (result: PacedResult) => void = () => {}

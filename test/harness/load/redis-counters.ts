@@ -11,7 +11,6 @@ export interface RedisCounts {
   readonly scriptUs: number
   /** All other commands: nearly all of them are run by the scripts. */
   readonly commands: number
-  /** Received by Redis. */
   readonly inBytes: number
   /** Sent by Redis, but for what it told these counters. */
   readonly outBytes: number

@@ -1,10 +1,9 @@
 /**
  * Valid requests, each different, built in advance so that sending one costs the generator almost nothing.
  *
- * Nonces and tokens are minted here with the service's own secret, as another host of the same installation would. A nonce
- * states its own difficulty, authenticated. These nonces state 0 bits, so any counter solves them, at a site of difficulty
- * FREE. The service does exactly the work of a real check: parse, two MACs, one SHA-256, comparison. Solving 18 bits for every
- * request would take hours.
+ * Nonces and tokens are minted with the service's own secret, as another host of the installation would. Nonces state 0 bits,
+ * so any counter solves them, at a site of difficulty FREE: the service does exactly the work of a real check, and nobody spends
+ * hours on solving.
  */
 
 import { parseAddress } from '../../../src/domain/address.ts'
@@ -28,18 +27,15 @@ export const MARKERS: Readonly<Record<Endpoint, string>> = {
   'verify-token': '"success":true',
 }
 
-/** What the requests are made for. */
 export interface TrafficTarget {
   readonly secret: string
   readonly siteKey: string
-  /** At least one. */
   readonly apiKeys: readonly string[]
   readonly storeEpoch: number
 }
 
 export interface TrafficSpec {
   readonly endpoint: Endpoint
-  /** At most ADDRESSES_MAX. */
   readonly count: number
   /** Numbers the first request; requests of other numbers are others. 0 if undefined. */
   readonly firstIndex?: number
@@ -48,11 +44,9 @@ export interface TrafficSpec {
   readonly isForwarded: boolean
 }
 
-/** Requests one after another in one block of memory. */
 export interface Traffic {
   readonly count: number
   readonly bytes: Buffer
-  /** Where each request ends. */
   readonly ends: Uint32Array
 }
 
@@ -88,11 +82,9 @@ function scattered(index: number): number {
   return Math.imul(index, 0x9e3779b1) & 0xffffff
 }
 
-/** What makes a request differ from all others. */
 interface Numbers {
   /** Below ADDRESSES_MAX, each once. */
   readonly id: number
-  /** Of the visitor. */
   readonly address: string
 }
 

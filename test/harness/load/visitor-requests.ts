@@ -22,7 +22,6 @@ export interface RequestTarget {
 
 const HEAD = 'Host: powgate\r\nContent-Type: application/json\r\n'
 const ENVIRONMENT = JSON.stringify(HONEST_ENVIRONMENT)
-/** Addresses of the backends that redeem tokens. */
 const CALLERS = 250
 /** The bits of a visitor's number that go into the nonce. */
 const RANDOM_BITS = 0x3fff
