@@ -92,30 +92,24 @@ test('SIGTERM at any moment of a start, or while a worker is replaced, ends the 
     assert.ok(code === 0 || code === null, when)
     assert.doesNotMatch(output().split('"stopping')[1] ?? '', /powgate listens/, when)
   }
-  for (const ms of [200, 600, 900, 1200, 1500]) {
-    const env = {
-      PORT: String(await freePort()),
+  const startOn = (port: number) =>
+    start({
+      PORT: String(port),
       POWGATE_DATA_DIR: temporaryDir('stop'),
       POWGATE_WORKERS: '2',
       ...LONG_DRAIN,
-    }
-    const started = start(env)
+    })
+  for (const ms of [200, 600, 900, 1200, 1500]) {
+    const started = startOn(await freePort())
     await sleep(ms)
     await end(started, `${ms} ms after the start`)
   }
   const port = await freePort()
-  const started = start({
-    PORT: String(port),
-    POWGATE_DATA_DIR: temporaryDir('stop'),
-    POWGATE_WORKERS: '2',
-    ...LONG_DRAIN,
-  })
+  const started = startOn(port)
   await eventually(PATIENCE_MS, 'it listens', () => started.output().includes('powgate listens'))
   for (const signal of ['SIGUSR1', 'SIGUSR2'] as const) started.child.kill(signal)
   process.kill(listeningPids(port)[0]!, 'SIGKILL')
-  await eventually(PATIENCE_MS, 'the replacement is forked', () =>
-    started.output().includes('it is replaced'),
-  )
+  await eventually(PATIENCE_MS, 'a replacement', () => started.output().includes('it is replaced'))
   await sleep(100)
   await end(started, 'while a worker is replaced')
   assert.equal((await started.ended).stderr.includes('Debugger'), false)
@@ -263,7 +257,7 @@ test('SIGTERM finishes what is under way, and exits 0 with one worker as with se
     const answers = Promise.all(
       Array.from({ length: 50 }, () => client.challenge(site.siteKey, { from: freshAddress() })),
     )
-    await new Promise(resolve => setTimeout(resolve, 20))
+    await sleep(20)
     const code = service.end('SIGTERM')
     for (const { status } of await answers) assert.equal(status, 200)
     closeIdleConnections()
@@ -277,7 +271,7 @@ test('SIGTERM while a replaced worker is still starting ends the service at once
   const pids = childPids(service.pid)
   await service.redis!.kill()
   for (const pid of pids) process.kill(pid, 'SIGKILL')
-  await new Promise(resolve => setTimeout(resolve, 700))
+  await sleep(700)
   const askedAt = performance.now()
   assert.equal(await service.end('SIGTERM'), 0)
   assert.ok(performance.now() - askedAt < PATIENCE_MS, 'it waited for a worker that was never told')
@@ -315,10 +309,8 @@ test('an X-Forwarded-For of others than the trusted proxies is ignored, of which
     await client.challenge(UNKNOWN_SITE, { from, headers: { 'X-Forwarded-For': '203.0.113.7' } })
   const told = () => service.output.split('\n').filter(line => line.includes('X-Forwarded-For is ignored'))
   await eventually(PATIENCE_MS, 'a line of the log', () => told().length > 0)
-  assert.match(
-    told().join('\n'),
-    /^.*"level":"warn".*"peer":"127\.0\.0\.0\/24","setting":"POWGATE_TRUSTED_PROXIES".*$/,
-  )
+  const line = /^.*"level":"warn".*"peer":"127\.0\.0\.0\/24","setting":"POWGATE_TRUSTED_PROXIES".*$/
+  assert.match(told().join('\n'), line)
   assert.doesNotMatch(told()[0]!, /203\.0\.113\.7/)
   assert.match(service.output, /"level":"warn".*POWGATE_TRUSTED_PROXIES: 10\.0\.0\.0\/8 is wide/)
   await service.stop()
@@ -357,11 +349,8 @@ test('SIGTERM: first not ready, then no listeners, then connections end by their
   process.kill(service.pid, 'SIGTERM')
   await eventually(PATIENCE_MS, 'not ready', async () => (await status('/readyz')) === 503)
   if (performance.now() - askedAtMs < 1500) {
-    assert.equal(
-      (await call(`${service.url}/nothing`)).status,
-      404,
-      'it serves until the balancer has noticed',
-    )
+    const { status } = await call(`${service.url}/nothing`)
+    assert.equal(status, 404, 'it serves until the balancer has noticed')
     assert.deepEqual(await asked(used!, GET), [404, undefined])
   }
   closeIdleConnections()
@@ -369,11 +358,9 @@ test('SIGTERM: first not ready, then no listeners, then connections end by their
   assert.ok(performance.now() - askedAtMs >= 2000)
   assert.deepEqual([await status('/healthz'), await status('/readyz')], [200, 503])
 
-  await new Promise(resolve => setTimeout(resolve, 500))
-  assert.ok(
-    ![used, unused, preflighted, slow].some(connection => connection!.isClosed),
-    'idle ones stay open',
-  )
+  await sleep(500)
+  const isOpen = [used, unused, preflighted, slow].every(connection => !connection!.isClosed)
+  assert.ok(isOpen, 'idle ones stay open')
   assert.deepEqual(await asked(used!, GET), [404, 'close'])
   assert.deepEqual(await asked(preflighted!, PREFLIGHT), [200, 'close'])
   assert.deepEqual(await asked(slow!, '}'), [400, 'close'])
@@ -386,10 +373,8 @@ test('SIGTERM: first not ready, then no listeners, then connections end by their
 })
 
 test('SIGINT does not wait for a balancer; what is still connected at the end of the drain time is closed', async () => {
-  const service = await TestService.start('embedded', {
-    POWGATE_UNREADY_SECONDS: '300',
-    POWGATE_DRAIN_SECONDS: '2',
-  })
+  const env = { POWGATE_UNREADY_SECONDS: '300', POWGATE_DRAIN_SECONDS: '2' }
+  const service = await TestService.start('embedded', env)
   const idle = await open(service)
   await idle.request(GET)
   const askedAtMs = performance.now()
@@ -408,7 +393,7 @@ test('a second signal ends it at once, with exit 1; the same one delivered twice
   process.kill(service.pid, 'SIGTERM')
   process.kill(service.pid, 'SIGINT')
   for (const pid of pids) process.kill(pid, 'SIGTERM') // as a service manager does
-  await new Promise(resolve => setTimeout(resolve, 700))
+  await sleep(700)
   await eventually(PATIENCE_MS, 'no listeners', () => listeningPids(service.port).length === 0)
   assert.ok(!idle.isClosed)
   assert.equal((await used.request(GET))?.status, 404)
