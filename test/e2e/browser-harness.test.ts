@@ -2,8 +2,7 @@
 
 import assert from 'node:assert/strict'
 import { createServer } from 'node:http'
-import { after, before, test } from 'node:test'
-import type { Browser } from 'playwright-core'
+import { after, test } from 'node:test'
 import { axeViolations, openBrowser, openPage } from '../harness/browser.ts'
 import { PageServer, REPORT_PATH } from '../harness/browser-pages.ts'
 import { FaultyProxy } from '../harness/browser-proxy.ts'
@@ -13,13 +12,7 @@ import { freePort, listenAnywhere } from '../harness/ports.ts'
 
 const PATIENCE_MS = 60_000
 
-let browser: Browser
-let pages: PageServer
-
-before(async () => {
-  browser = await openBrowser()
-  pages = await PageServer.start()
-})
+const [browser, pages] = [await openBrowser(), await PageServer.start()]
 
 const html = (body: string) => `<!doctype html><html lang="en"><title>A page</title>${body}</html>`
 const STRICT = `default-src 'none'; script-src 'self'; report-uri ${REPORT_PATH}`
@@ -126,11 +119,8 @@ test('a proxy answers, drops, delays and forwards as it is told, each as often a
     }, `${proxy.origin()}/challenge?x`)
   const path = '/challenge'
   assert.deepEqual(await ask(), [200, null, '198.51.100.1'])
-  proxy.fail({
-    path,
-    times: 2,
-    answer: { status: 503, headers: { 'Retry-After': '7' }, body: { code: 'busy' } },
-  })
+  const answer = { status: 503, headers: { 'Retry-After': '7' }, body: { code: 'busy' } }
+  proxy.fail({ path, times: 2, answer })
   proxy.fail({ path: /^\/ch/, isDropped: true })
   proxy.fail({ path: '/verify', isDropped: true })
   proxy.fail({ path, answer: { status: 200, isWithoutCors: true } })
