@@ -18,13 +18,9 @@ function startHistory(): History {
   return new History(START_MS, siteKey => (siteKey === siteKeyOf(0) ? 'shop' : undefined))
 }
 
-function counted(values: Values, sites: Snapshot['sites'] = {}): Snapshot {
-  return { values, sites }
-}
-
-function challenges(count: number): Snapshot {
-  return counted({ 'requests challenge 200 ok': count })
-}
+const counted = (values: Values, sites: Snapshot['sites'] = {}): Snapshot => ({ values, sites })
+const challenges = (count: number) => counted({ 'requests challenge 200 ok': count })
+const sumOf = (counts: readonly number[]) => counts.reduce((sum, count) => sum + count, 0)
 
 describe('steps', () => {
   test('each keeps what was counted in it, not before; the first what was counted since the start', () => {
@@ -90,10 +86,7 @@ describe('steps', () => {
     }
     for (const range of ['30m', '24h'] as const) {
       const { challenges } = history.view(range, null).traffic
-      assert.equal(
-        challenges.reduce((sum, step) => sum + step, 0),
-        300,
-      )
+      assert.equal(sumOf(challenges), 300)
     }
     assert.equal(history.view('24h', null).times.length, 9)
   })
@@ -106,9 +99,9 @@ describe('steps', () => {
     history.add(timeOf(3) - hourMs, challenges(4))
     const { times, seconds, traffic } = history.view('30m', null)
     assert.deepEqual(traffic.challenges, [1, 1, 2])
-    assert.ok(
-      times.every((time, index) => index === 0 || time >= times[index - 1]!),
-      String(times),
+    assert.deepEqual(
+      times,
+      times.toSorted((a, b) => a - b),
     )
     assert.ok(seconds.every(length => length >= 0))
   })
@@ -130,13 +123,8 @@ describe('sites', () => {
       ...{ 'requests siteverify 200 ok': 4, 'requests verify 400 nonce-used': 3 },
       'requests verify-token 400 token-used': 1,
       ...{ 'reasons webdriver': 2, 'reasons swiftShader': 6 },
-      ...{
-        'difficulty 18': 6,
-        'difficulty 20': 3,
-        'difficulty sum': 168,
-        'scores 0.09': 2,
-        'scores 0.79': 6,
-      },
+      ...{ 'difficulty 18': 6, 'difficulty 20': 3, 'difficulty sum': 168 },
+      ...{ 'scores 0.09': 2, 'scores 0.79': 6 },
     }
     const sitesCounted = { [siteKeyOf(0)]: shop, [siteKeyOf(1)]: challenges(41).values }
     history.add(timeOf(1), counted({ 'requests challenge 200 ok': 50 }, sitesCounted))
@@ -187,9 +175,7 @@ describe('sites', () => {
     history.add(timeOf(1), counted({}, { ...Object.fromEntries(busy), '': challenges(1_000_000).values }))
     const { sites } = history.view('30m', null)
     assert.equal(sites.length, STEP_SITES_MAX + 1)
-    const rest = Array.from({ length: 20 }, (_, index) => 100 + STEP_SITES_MAX + index).reduce(
-      (sum, each) => sum + each,
-    )
+    const rest = sumOf(Array.from({ length: 20 }, (_, index) => 100 + STEP_SITES_MAX + index))
     assert.deepEqual(history.view('30m', OTHER_SITES).traffic.challenges, [1_000_000 + rest])
     assert.deepEqual(history.view('30m', siteKeyOf(0)).traffic.challenges, [100])
     // Asked for, a site that is among the others is told to be so, and is counted apart from then on.
@@ -242,13 +228,8 @@ describe('the whole service', () => {
     const { challenges, passed, failed, redeemed, refused, refusals } = traffic
     assert.deepEqual([challenges, passed, failed, redeemed, refused].flat(), [10, 6, 2, 7, 18])
     const totals = (tallies: typeof limits) => tallies.map(({ name, total }) => `${name} ${total}`)
-    assert.deepEqual(totals(refusals), [
-      'not-found 7',
-      'site-unknown 4',
-      'rate-limited 4',
-      'token-used 2',
-      'token-expired 1',
-    ])
+    const told = 'not-found 7, site-unknown 4, rate-limited 4, token-used 2, token-expired 1'
+    assert.equal(totals(refusals).join(', '), told)
     assert.deepEqual(totals(limits), ['challenge address 3', 'verify address-site 1'])
     const { running, crashes, rolls, faults, aborted } = workers
     assert.deepEqual([running, crashes, rolls, faults, aborted].flat(), [3, 2, 2, 2, 2])
@@ -271,10 +252,8 @@ describe('the whole service', () => {
     assert.equal(quantile(bounds, [5, 0, 5, 0], 0.5), 0.001)
     assert.equal(quantile(bounds, [0, 0, 0, 9], 0.99), 0.004)
     const history = startHistory()
-    history.add(
-      timeOf(1),
-      counted({ 'requestSeconds verify 0.0005': 100, 'requestSeconds siteverify 0.0001': 9 }),
-    )
+    const seconds = { 'requestSeconds verify 0.0005': 100, 'requestSeconds siteverify 0.0001': 9 }
+    history.add(timeOf(1), counted(seconds))
     const { verify, siteverify, challenge } = history.view('30m', null).latencies
     assert.deepEqual([verify.p50, verify.p99, challenge.p50], [[0.4], [0.498], [null]])
     assert.deepEqual(siteverify.p50, [0.05])

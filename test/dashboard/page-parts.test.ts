@@ -22,33 +22,17 @@ import { WELL } from './stage.ts'
 
 describe('numbers', () => {
   test('numbers are shortened to three digits, with a unit', () => {
-    const cases: [string, string][] = [
-      [exact(1_234_567), '1,234,567'],
-      [short(0), '0'],
-      [short(999), '999'],
-      [short(1234), '1.23k'],
-      [short(4_560_000), '4.56M'],
-      [rate(0), '0'],
-      [rate(0.004), '<0.01'],
-      [rate(0.0167), '0.017'],
-      [rate(12.34), '12.3'],
-      [percent(0), '0 %'],
-      [percent(1), '100 %'],
-      [percent(0.9999), '>99.9 %'],
-      [percent(0.0001), '<0.1 %'],
-      [percent(0.973), '97.3 %'],
-      [milliseconds(0.214), '0.21 ms'],
-      [milliseconds(3.4), '3.4 ms'],
-      [milliseconds(119.7), '120 ms'],
-      [milliseconds(1234), '1.2 s'],
-      [mebibytes(96.4), '96 MiB'],
-      [mebibytes(2048), '2 GiB'],
-      [duration(5), '5 s'],
-      [duration(200), '3 min'],
-      [duration(7500), '2 h 5 min'],
-      [duration(273_600), '3 d 4 h'],
+    const rows: [format: (value: number) => string, texts: Readonly<Record<number, string>>][] = [
+      [exact, { 1234567: '1,234,567' }],
+      [short, { 0: '0', 999: '999', 1234: '1.23k', 4560000: '4.56M' }],
+      [rate, { 0: '0', 0.004: '<0.01', 0.0167: '0.017', 12.34: '12.3' }],
+      [percent, { 0: '0 %', 1: '100 %', 0.9999: '>99.9 %', 0.0001: '<0.1 %', 0.973: '97.3 %' }],
+      [milliseconds, { 0.214: '0.21 ms', 3.4: '3.4 ms', 119.7: '120 ms', 1234: '1.2 s' }],
+      [mebibytes, { 96.4: '96 MiB', 2048: '2 GiB' }],
+      [duration, { 5: '5 s', 200: '3 min', 7500: '2 h 5 min', 273600: '3 d 4 h' }],
     ]
-    for (const [got, expected] of cases) assert.equal(got, expected)
+    for (const [format, texts] of rows)
+      for (const [value, text] of Object.entries(texts)) assert.equal(format(Number(value)), text)
   })
 })
 
@@ -150,14 +134,12 @@ describe('problems', () => {
       ...redeemed,
       'requests verify-token 403 token-other-address': count,
     })
-    assert.match(
-      dataOf({}, foreign(40))[0]!.text,
-      /another address solved them: name your proxy in POWGATE_TRUSTED_/,
-    )
     const limited = (count: number) => ({
       'requests challenge 200 ok': 60,
       'limited challenge address': count,
     })
+    const isProxy = /another address solved them: name your proxy in POWGATE_TRUSTED_/
+    assert.match(dataOf({}, foreign(40))[0]!.text, isProxy)
     assert.match(dataOf({}, limited(90))[0]!.text, /before you raise it, see that POWGATE_TRUSTED_PROXIES/)
     for (const few of [foreign(20), limited(30)]) assert.deepEqual(dataOf({}, few), [])
   })
@@ -166,10 +148,8 @@ describe('problems', () => {
     const ofProxy = { ...WELL, isProxyUntrusted: true }
     for (const endpoint of ['challenge', 'verify']) {
       assert.match(limitText(endpoint, 'address', WELL), /^The limit is per address, all sites together/)
-      assert.match(
-        limitText(endpoint, 'address', ofProxy),
-        /^Nearly all visitors .* The limit is per address/,
-      )
+      const text = limitText(endpoint, 'address', ofProxy)
+      assert.match(text, /^Nearly all visitors .* The limit is per address/)
     }
     assert.match(limitText('siteverify', 'api-key', ofProxy), /^The limit is per API key/)
     assert.equal(limitText('later', 'address', WELL), '')
@@ -194,13 +174,11 @@ describe('names of sites', () => {
   test('names are read once in half a minute, and sooner if one is missing', async () => {
     let nowMs = 0
     const asked: (readonly string[])[] = []
-    const names = new SiteNames(
-      async keys => {
-        asked.push(keys)
-        return named(keys)
-      },
-      () => nowMs,
-    )
+    const read = async (keys: readonly string[]) => {
+      asked.push(keys)
+      return named(keys)
+    }
+    const names = new SiteNames(read, () => nowMs)
     await names.refresh([])
     assert.deepEqual(asked, [], 'nothing to ask')
     await names.refresh(['site_a'])
