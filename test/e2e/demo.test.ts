@@ -5,7 +5,7 @@ import { readFileSync } from 'node:fs'
 import { after, before, describe, test } from 'node:test'
 import { DEMO_SITE_KEY, demoApiKey } from '../../src/demo/site.ts'
 import { Client, HONEST_ENVIRONMENT } from '../harness/client.ts'
-import { type Answer, call, freshAddress } from '../harness/http.ts'
+import { type Answer, type Call, call, freshAddress } from '../harness/http.ts'
 import { childPids } from '../harness/processes.ts'
 import { STORE_KINDS, TEST_SECRET, TestService } from '../harness/service.ts'
 
@@ -14,19 +14,11 @@ const POLICY =
 
 const DEMO_PATHS = ['/demo', '/demo/demo.css', '/demo/demo.js', '/demo/submit']
 
-interface Submit {
-  readonly from?: string
-  readonly headers?: Record<string, string>
-}
-
-function submit(service: TestService, fields: Record<string, string> | string, options: Submit = {}) {
-  const { from, headers = {} } = options
-  return call(`${service.url}/demo/submit`, {
-    method: 'POST',
-    headers: { 'Content-Type': 'application/x-www-form-urlencoded;charset=UTF-8', ...headers },
-    body: typeof fields === 'string' ? fields : new URLSearchParams(fields).toString(),
-    ...(from === undefined ? {} : { from }),
-  })
+function submit(service: TestService, fields: Record<string, string> | string, options: Call = {}) {
+  const type = { 'Content-Type': 'application/x-www-form-urlencoded;charset=UTF-8' }
+  const body = typeof fields === 'string' ? fields : new URLSearchParams(fields).toString()
+  const headers = { ...type, ...options.headers }
+  return call(`${service.url}/demo/submit`, { ...options, method: 'POST', headers, body })
 }
 
 /** What a result page shows. */
@@ -65,7 +57,6 @@ for (const kind of STORE_KINDS) {
   describe(`on the ${kind} store, with POWGATE_DEMO=on`, () => {
     let service: TestService
     let client: Client
-
     before(async () => {
       service = await TestService.start(kind, { POWGATE_DEMO: 'on' })
       await service.untilReady()
@@ -123,12 +114,15 @@ for (const kind of STORE_KINDS) {
     test('a token of another address or another site is refused', async () => {
       const from = freshAddress()
       const token = await client.token(DEMO_SITE_KEY, { from })
-      const stolen = await submit(service, { 'powgate-token': token }, { from: freshAddress() })
-      assert.deepEqual([stolen.status, shown(stolen).code], [403, 'ip-mismatch'])
-      const site = await service.createSite()
-      const others = await client.token(site.siteKey, { from })
-      const foreign = await submit(service, { 'powgate-token': others }, { from })
-      assert.deepEqual([foreign.status, shown(foreign).code], [403, 'site-mismatch'])
+      const { siteKey } = await service.createSite()
+      const others = await client.token(siteKey, { from })
+      for (const [sent, by, code] of [
+        [token, freshAddress(), 'ip-mismatch'],
+        [others, from, 'site-mismatch'],
+      ] as const) {
+        const refused = await submit(service, { 'powgate-token': sent }, { from: by })
+        assert.deepEqual([refused.status, shown(refused).code], [403, code])
+      }
       assert.equal((await submit(service, { 'powgate-token': token }, { from })).status, 200, 'not spent')
     })
   })
