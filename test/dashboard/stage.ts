@@ -1,7 +1,6 @@
 /** A dashboard on a real admin port with a history that the test supplies, and the checks that every page must pass. */
 
 import assert from 'node:assert/strict'
-import { once } from 'node:events'
 import { mkdirSync } from 'node:fs'
 import type { Server } from 'node:http'
 import { join } from 'node:path'
@@ -41,16 +40,11 @@ after(() => {
   for (const server of running) server.close().closeAllConnections()
 })
 
-export interface Served {
-  readonly url: string
-  stop(): Promise<void>
-}
-
-/** Needs the built page: its script is bundled. */
+/** Where it is served. Needs the built page: its script is bundled. */
 export async function serveHistory(
   history: History,
   state: () => ServiceState = () => WELL,
-): Promise<Served> {
+): Promise<string> {
   const adminPort = await freePort()
   const supervisor = {
     isHealthy: () => state().isHealthy,
@@ -70,15 +64,7 @@ export async function serveHistory(
     createLogger('silent'),
   )
   running.add(server!)
-  return {
-    url: `http://127.0.0.1:${adminPort}`,
-    async stop() {
-      running.delete(server!)
-      const closed = once(server!, 'close')
-      server!.close().closeAllConnections()
-      await closed
-    },
-  }
+  return `http://127.0.0.1:${adminPort}`
 }
 
 /** Where the pictures go that a person looks at; none are made if it is not set. */
