@@ -15,9 +15,9 @@ import { meterNames } from '../../src/domain/meters.ts'
 import { drawOf } from '../../src/domain/solve-time.ts'
 import { SITE } from '../store/harness.ts'
 
-const [SECRET, OTHER] = [
-  'a test secret of more than 32 characters',
-  'another secret of more than 32 characters',
+const [SECRET, OTHER] = ['a', 'another'].map(text => `${text} secret of more than 32 characters`) as [
+  string,
+  string,
 ]
 const tagsOf = (...secrets: string[]) => new AddressTags(new Keyring(secrets).signing)
 const tags = tagsOf(SECRET)

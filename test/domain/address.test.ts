@@ -34,8 +34,8 @@ test('addresses are parsed and formatted', () => {
   for (const text of ['', '1.2.3.4 ', ...none]) rows.push([text, undefined])
   for (const [text, canonical] of rows) {
     const address = parseAddress(text)
-    assert.equal(address === undefined ? undefined : formatAddress(address), canonical, text)
-    if (address !== undefined) assert.equal(address.length, 16)
+    assert.equal(address && formatAddress(address), canonical, text)
+    assert.equal(address?.length ?? 16, 16)
   }
 })
 
@@ -59,10 +59,8 @@ test('property: parsing agrees with the bytes that a URL parser sees', () => {
 })
 
 test('property: dotted text is an IPv4 address exactly if node:net says so', () => {
-  const octet = fc.oneof(
-    fc.nat(300).map(String),
-    fc.constantFrom('', '0', '00', '01', '255', '256', ' 1', '1e1', '-1'),
-  )
+  const odd = fc.constantFrom('', '0', '00', '01', '255', '256', ' 1', '1e1', '-1')
+  const octet = fc.oneof(fc.nat(300).map(String), odd)
   const dotted = fc.array(octet, { minLength: 1, maxLength: 5 }).map(octets => octets.join('.'))
   fc.assert(
     fc.property(fc.oneof(dotted, fc.stringMatching(/^[0-9.]{0,16}$/)), text => {
@@ -147,16 +145,13 @@ test('property: a set of ranges agrees with node:net BlockList', () => {
 })
 
 test('a range of IPv6 contains no IPv4, unless it is one of mapped addresses', () => {
-  const has = (ranges: string[], address: string) => new AddressSet(ranges).has(parseAddress(address)!)
-  for (const range of ['::/0', '::/3', '::/8', '::/80', '::fffe:0:0/95']) {
-    assert.equal(has([range], '203.0.113.7'), false, range)
-    assert.equal(has([range], '0.0.0.0'), false, range)
-    assert.equal(has([range], '255.255.255.255'), false, range)
-    assert.equal(has([range], '::fffe:ffff:ffff'), true, range)
+  const has = (ranges: string, address: string) => new AddressSet(words(ranges)).has(parseAddress(address)!)
+  for (const range of words('::/0 ::/3 ::/8 ::/80 ::fffe:0:0/95')) {
+    for (const v4 of words('203.0.113.7 0.0.0.0 255.255.255.255')) assert.ok(!has(range, v4), range)
+    assert.ok(has(range, '::fffe:ffff:ffff'), range)
   }
-  assert.equal(has(['::/8'], '::1:0:0:0'), true)
-  assert.equal(has(['::/8', '203.0.113.0/24'], '203.0.113.7'), true)
-  assert.equal(has(['::/8', '203.0.113.0/24'], '203.0.114.7'), false)
-  for (const range of ['::ffff:0:0/96', '::ffff:203.0.113.0/120', '0.0.0.0/0'])
-    assert.equal(has([range], '203.0.113.7'), true, range)
+  assert.ok(has('::/8', '::1:0:0:0'))
+  assert.ok(has('::/8 203.0.113.0/24', '203.0.113.7') && !has('::/8 203.0.113.0/24', '203.0.114.7'))
+  for (const range of words('::ffff:0:0/96 ::ffff:203.0.113.0/120 0.0.0.0/0'))
+    assert.ok(has(range, '203.0.113.7'), range)
 })

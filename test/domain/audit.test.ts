@@ -35,29 +35,19 @@ const KEY: ApiKeyRecord = {
   revokedAt: null,
 }
 
-const CHANGES: readonly [about: string, change: Partial<SiteRecord>, expected: readonly unknown[]][] = [
-  ['nothing', {}, []],
-  ['only times', { createdAt: 2, updatedAt: 2 }, []],
-  [
-    'several',
-    { ipRules: { allow: [], block: ['10.0.0.1'] }, threshold: 1, limits: { verify: 3 } },
-    [
-      { field: 'threshold', from: 0.5, to: 1 },
-      { field: 'ipRules.block', from: [], to: ['10.0.0.1'] },
-      { field: 'limits.verify', from: null, to: 3 },
-    ],
-  ],
-]
-
-for (const [about, change, expected] of CHANGES) {
-  test(`changes of a site: ${about}, and back again`, () => {
-    const after = { ...SITE, ...change }
-    assert.deepEqual(siteChanges(SITE, after), expected)
-    const back = siteChanges(after, SITE).map(({ field, from, to }) => ({ field, from: to, to: from }))
-    const byField = (a: { field: string }, b: { field: string }) => (a.field < b.field ? -1 : 1)
-    assert.deepEqual(back.sort(byField), [...(expected as { field: string }[])].sort(byField))
-  })
-}
+test('changes of a site: none for its times; each field that differs, with both values, and back again', () => {
+  assert.deepEqual(siteChanges(SITE, { ...SITE, createdAt: 2, updatedAt: 2 }), [])
+  const after = { ...SITE, ipRules: { allow: [], block: ['10.0.0.1'] }, threshold: 1, limits: { verify: 3 } }
+  const changes = [
+    { field: 'threshold', from: 0.5, to: 1 },
+    { field: 'ipRules.block', from: [], to: ['10.0.0.1'] },
+    { field: 'limits.verify', from: null, to: 3 },
+  ]
+  assert.deepEqual(siteChanges(SITE, after), changes)
+  const back = new Map(siteChanges(after, SITE).map(change => [change.field, change]))
+  assert.equal(back.size, 3)
+  for (const { field, from, to } of changes) assert.deepEqual(back.get(field), { field, from: to, to: from })
+})
 
 test('the audit log of a new site lists every field that is set', () => {
   const changes = siteChanges(undefined, SITE)
@@ -111,14 +101,12 @@ test('an API key expires at its moment, not before; one of an older version neve
   assert.ok(isExpired({ ...KEY, expiresAt: 1000 }, 1000))
 })
 
-test("a site's weights go before the usual ones, which all sites without share", () => {
-  assert.equal(compileSite(SITE).scoreWeights, SCORE_WEIGHTS)
-  const { scoreWeights } = compileSite({ ...SITE, scoreWeights: { webdriver: 0.05, recentFailure: 1 } })
-  assert.deepEqual(scoreWeights, { ...SCORE_WEIGHTS, webdriver: 0.05, recentFailure: 1 })
-  assert.deepEqual(Object.keys(scoreWeights), SCORE_REASONS)
-})
-
-test('score: weights of its own; a signal of weight 0 is no reason; never below 0', () => {
+test("a site's weights go before the usual ones; a signal of weight 0 is no reason; a score is never below 0", () => {
+  assert.equal(compileSite(SITE).scoreWeights, SCORE_WEIGHTS, 'shared by all sites without')
+  assert.deepEqual(
+    Object.keys(compileSite({ ...SITE, scoreWeights: { webdriver: 1 } }).scoreWeights),
+    SCORE_REASONS,
+  )
   const signals = {
     environment: { webdriver: true, noPlugins: true },
     solveTimeMs: undefined,
@@ -127,15 +115,16 @@ test('score: weights of its own; a signal of weight 0 is no reason; never below 
     fingerprintAddresses: 1,
     addressFailures: 2,
   }
-  const scored = (scoreWeights: Partial<typeof SCORE_WEIGHTS> | Record<string, number>) =>
-    scoreOf(signals, compileSite({ ...SITE, scoreWeights }).scoreWeights)
-  assert.deepEqual(scoreOf(signals), { score: 0.2, reasons: ['webdriver', 'noPlugins', 'recentFailure'] })
-  assert.deepEqual(scored({}), scoreOf(signals))
-  assert.deepEqual(scored({ webdriver: 0 }), { score: 0.8, reasons: ['noPlugins', 'recentFailure'] })
-  assert.deepEqual(scored({ webdriver: 0.25, recentFailure: 0.2 }), {
-    score: 0.25,
-    reasons: ['webdriver', 'noPlugins', 'recentFailure'],
-  })
-  assert.deepEqual(scored({ webdriver: 0, noPlugins: 0, recentFailure: 0 }), { score: 1, reasons: [] })
-  assert.equal(scored({ recentFailure: 1 }).score, 0)
+  const usual = ['webdriver', 'noPlugins', 'recentFailure']
+  for (const [scoreWeights, score, reasons] of [
+    [{}, 0.2, usual],
+    [{ webdriver: 0 }, 0.8, ['noPlugins', 'recentFailure']],
+    [{ webdriver: 0.25, recentFailure: 0.2 }, 0.25, usual],
+    [{ webdriver: 0, noPlugins: 0, recentFailure: 0 }, 1, []],
+    [{ recentFailure: 1 }, 0, usual],
+  ] as const)
+    assert.deepEqual(scoreOf(signals, compileSite({ ...SITE, scoreWeights }).scoreWeights), {
+      score,
+      reasons,
+    })
 })

@@ -6,28 +6,27 @@ import { admitToWindow, slotMs, WINDOW_MS } from '../../src/domain/limits.ts'
 const KIND = LogKind.challenge
 const challenge = { siteTag: 1, addressLimit: 3, siteLimit: 2 } as const
 
+/** Two challenges, the limit of a site, one millisecond apart. */
+function twoFrom(start: number): Buffer {
+  const first = admitToLog(undefined, start, KIND, challenge)
+  assert.ok(first.status === 'admitted')
+  const second = admitToLog(Buffer.from(first.record), start + 1, KIND, challenge)
+  assert.ok(second.status === 'admitted')
+  return Buffer.from(second.record)
+}
+const statusAt = (record: Buffer, now: number) => admitToLog(record, now, KIND, challenge).status
+
 test('a window opens exactly 60 seconds after a request left it', () => {
-  let record: Buffer | undefined
-  for (const now of [1000, 1001]) {
-    const decision = admitToLog(record, now, KIND, challenge)
-    assert.ok(decision.status === 'admitted')
-    record = Buffer.from(decision.record)
-  }
-  assert.equal(admitToLog(record, 1000 + WINDOW_MS - 1, KIND, challenge).status, 'limited')
-  assert.equal(admitToLog(record, 1000 + WINDOW_MS, KIND, challenge).status, 'admitted')
+  const record = twoFrom(1000)
+  const statuses = [statusAt(record, 1000 + WINDOW_MS - 1), statusAt(record, 1000 + WINDOW_MS)]
+  assert.deepEqual(statuses, ['limited', 'admitted'])
 })
 
 test('the clock stepping back forgets nothing, and wrapping round changes nothing', () => {
   for (const start of [5000, 2 ** 24 - 500, 1_795_235_427_055]) {
-    let record: Buffer | undefined
-    for (const now of [start, start + 1]) {
-      const decision = admitToLog(record, now, KIND, challenge)
-      assert.ok(decision.status === 'admitted')
-      record = Buffer.from(decision.record)
-    }
-    assert.equal(admitToLog(record, start - 4000, KIND, challenge).status, 'limited', `${start} stepped back`)
-    assert.equal(admitToLog(record, start + 1000, KIND, challenge).status, 'limited', String(start))
-    assert.equal(admitToLog(record, start + WINDOW_MS + 1, KIND, challenge).status, 'admitted', String(start))
+    const record = twoFrom(start)
+    const statuses = [-4000, 1000, WINDOW_MS + 1].map(ms => statusAt(record, start + ms))
+    assert.deepEqual(statuses, ['limited', 'limited', 'admitted'], String(start))
   }
 })
 
@@ -60,7 +59,5 @@ test('records stay small: at the contract limits, and at the highest that can be
 })
 
 test('rate limit: a slot is one millisecond up to a limit of 256', () => {
-  assert.equal(slotMs(1), 1)
-  assert.equal(slotMs(256), 1)
-  assert.equal(slotMs(257), 235)
+  assert.deepEqual([1, 256, 257].map(slotMs), [1, 1, 235])
 })

@@ -119,9 +119,8 @@ test('a network without history costs nothing up to what is free, then a bit for
 })
 
 test('a /48 of IPv6 costs three bits for each doubling', () => {
-  const { networks, network } = quiet()
-    .run(6 * MINUTE_MS, { ownerOf48: 150 })
-    .climb(OWNER_OF_48)
+  const town = quiet().run(6 * MINUTE_MS, { ownerOf48: 150 })
+  const { networks, network } = town.climb(OWNER_OF_48)
   assert.deepEqual([networks, network?.prefixBits], [7, 48])
 })
 
@@ -130,9 +129,8 @@ test('a whole /32 of IPv6 pays, and a whole /16 of IPv4, though each network in 
     ['ownerOf32', '2001:db8:ffff::1', 32],
     ['ownerOf16', '198.51.251.1', 16],
   ] as const) {
-    const { networks, network } = quiet()
-      .run(6 * MINUTE_MS, { people: 5, [flow]: 3000 })
-      .climb(inside)
+    const town = quiet().run(6 * MINUTE_MS, { people: 5, [flow]: 3000 })
+    const { networks, network } = town.climb(inside)
     assert.deepEqual([networks, network?.prefixBits], [4, prefixBits], flow)
   }
 })
@@ -226,22 +224,12 @@ test('a meter is kept for minutes when it knows one proof, and for a week when i
 
 test('a meter is read as it was written; zeros are a new one', () => {
   const bytes = Buffer.alloc(METER_BYTES + 1)
-  const meter = {
-    sinceMs: 1_795_000_000_000,
-    atMs: 1_795_000_123_456,
-    fast: 12.5,
-    slow: 1e9 + 0.5,
-    isChanged: false,
-  }
+  const times = { sinceMs: 1_795_000_000_000, atMs: 1_795_000_123_456 }
+  const meter = { ...times, fast: 12.5, slow: 1e9 + 0.5, isChanged: false }
   writeMeter(bytes, 1, meter)
   assert.deepEqual(readMeter(bytes, 1, 0), meter)
-  assert.deepEqual(readMeter(Buffer.alloc(METER_BYTES), 0, 1234), {
-    sinceMs: 1000,
-    atMs: 1234,
-    fast: 0,
-    slow: 0,
-    isChanged: false,
-  })
+  const zeros = { sinceMs: 1000, atMs: 1234, fast: 0, slow: 0, isChanged: false }
+  assert.deepEqual(readMeter(Buffer.alloc(METER_BYTES), 0, 1234), zeros)
 })
 
 test('a quiet network counts one proof in four, as four; a busy one counts each', () => {

@@ -17,15 +17,15 @@ const FAILURE_SHARE_MAX = 0.001
 /** Whoever is nearer to the threshold passes or fails by chance. */
 const MARGIN = 0.1
 
-/** A share of a persona's visits that differs from a plain one, and how. The rest of its visits is plain. */
-type Visit = readonly [share: number, change: Partial<ScoreSignals>]
+/** A share of a persona's visits that differs from a plain one, and how: flags, or other signals. The rest is plain. */
+type Visit = readonly [share: number, change: string | Partial<ScoreSignals>]
 
 /** @param percent of all honest visits, @param from where it is known from */
-const persona = (name: string, percent: number, from: string, ...visits: Visit[]) => ({
-  name,
-  percent,
-  from,
-  visits,
+const persona = (percent: number, name: string, from: string, ...visits: Visit[]) => ({
+  ...{ percent, name, from },
+  visits: visits.map(
+    ([share, change]) => [share, typeof change === 'string' ? flags(change) : change] as const,
+  ),
 })
 
 const PLAIN: ScoreSignals = {
@@ -49,87 +49,78 @@ function failures(count: number, accepted: number): Partial<ScoreSignals> {
 
 const slow = (elapsedMs: number) => ({ elapsedMs, solveTimeMs: elapsedMs - 200 })
 
+const DENIED = 'notificationDenied'
 const PERSONAS = [
-  persona('phone', 50, 'no plugins are asked of phones (src/widget/signals.ts)'),
-  persona('desktop', 28.19, 'HTML standard: five plugins where PDF is shown'),
-  persona(
-    'notifications denied, desktop',
-    5,
-    'Bilogrevic et al., USENIX Security 2021: one prompt in ten is granted on desktops',
-    [1, flags('notificationDenied')],
-  ),
-  persona('notifications denied, phone', 2, 'fingerprintjs/BotD issue 185: Samsung Internet', [
+  persona(50, 'phone', 'no plugins are asked of phones (src/widget/signals.ts)'),
+  persona(28.19, 'desktop', 'HTML standard: five plugins where PDF is shown'),
+  persona(5, 'desktop, denied', 'Bilogrevic et al., USENIX Security 2021: one prompt in ten is granted', [
     1,
-    flags('notificationDenied'),
+    DENIED,
   ]),
-  persona('web view of an app', 5, 'antoinevastel/fpscanner issue 45: Telegram sends no "wv"', [
-    0.15,
-    flags('chromeAbsent'),
-  ]),
+  persona(2, 'phone, denied', 'fingerprintjs/BotD issue 185: Samsung Internet', [1, DENIED]),
+  persona(5, 'web view', 'antoinevastel/fpscanner issue 45: Telegram sends no "wv"', [0.15, 'chromeAbsent']),
   persona(
-    'PDF files are downloaded',
     0.6,
+    'PDF files are downloaded',
     'fingerprintjs/BotD issue 135; web-platform-tests pull request 29652',
-    [0.92, flags('noPlugins')],
-    [0.08, flags('noPlugins notificationDenied')],
+    [0.92, 'noPlugins'],
+    [0.08, `noPlugins ${DENIED}`],
   ),
   persona(
-    'privacy browser',
     1,
+    'privacy browser',
     'Mozilla wiki, Security/Fingerprinting: times in steps of 100 ms, with as much jitter',
     [0.1, { elapsedMs: 300, solveTimeMs: 440 }],
-    [0.05, flags('noPlugins')],
+    [0.05, 'noPlugins'],
   ),
   persona(
-    'VM without GPU',
     0.6,
+    'VM without GPU',
     'blink-dev, 24 March 2025: not uncommon in the public sector',
-    [0.92, flags('swiftShader')],
-    [0.08, flags('swiftShader notificationDenied')],
+    [0.92, 'swiftShader'],
+    [0.08, `swiftShader ${DENIED}`],
   ),
   persona(
-    'virtual desktop under policies',
     0.1,
+    'virtual desktop under policies',
     'Chrome policies DefaultNotificationsSetting and AlwaysOpenPdfExternally, without GPU',
-    [0.6, flags('swiftShader noPlugins notificationDenied')],
-    [0.4, flags('noPlugins notificationDenied')],
+    [0.6, `swiftShader noPlugins ${DENIED}`],
+    [0.4, `noPlugins ${DENIED}`],
   ),
   persona(
-    'kiosk without plugins',
     0.05,
+    'kiosk without plugins',
     'QupZilla issue 2388: QtWebEngine denies notifications',
-    [0.5, flags('noPlugins notificationDenied')],
-    [0.5, flags('chromeAbsent noPlugins notificationDenied')],
+    [0.5, `noPlugins ${DENIED}`],
+    [0.5, `chromeAbsent noPlugins ${DENIED}`],
   ),
   persona(
-    'television, console',
     0.3,
+    'television, console',
     'WhichBrowser/Parser-PHP issue 179: QtWebEngine in them',
-    [0.5, flags('chromeAbsent')],
-    [0.05, flags('noLanguages')],
+    [0.5, 'chromeAbsent'],
+    [0.05, 'noLanguages'],
   ),
-  persona('old phone without WebAssembly', 2, 'bench/simulator/populations.json', [1, slow(6000)]),
-  persona('screen reader', 0.5, 'browsers do not tell pages of it', [1, slow(900)]),
-  persona('browser driven for a person', 0.02, 'w3c/webdriver issue 872', [1, flags('webdriver')]),
-  persona('own client without signals', 0.1, 'environment is optional', [1, { environment: undefined }]),
-  persona('proxy of a company', 1, 'a neighbour failed once within the minute', [0.03, failures(1, 60)]),
+  persona(2, 'old phone without WebAssembly', 'bench/simulator/populations.json', [1, slow(6000)]),
+  persona(0.5, 'screen reader', 'browsers do not tell pages of it', [1, slow(900)]),
+  persona(0.02, 'browser driven for a person', 'w3c/webdriver issue 872', [1, 'webdriver']),
+  persona(0.1, 'own client without signals', 'environment is optional', [1, { environment: undefined }]),
+  persona(1, 'proxy of a company', 'a neighbour failed once within the minute', [0.03, failures(1, 60)]),
+  persona(1.5, 'campus or carrier NAT', 'Giotsas and Fayed, 2025; one in 100 has a griefer', [
+    0.01,
+    failures(9, 60),
+  ]),
+  persona(1.5, 'VPN', 'its exits are shared with bots, some of which fail', [0.02, failures(3, 1)]),
   persona(
-    'campus or carrier NAT',
-    1.5,
-    'Giotsas and Fayed, 2025: more people, and limited three times as often; one in a hundred has a griefer',
-    [0.01, failures(9, 60)],
-  ),
-  persona('VPN', 1.5, 'its exits are shared with bots, some of which fail', [0.02, failures(3, 1)]),
-  persona(
-    'school fleet',
     0.04,
+    'school fleet',
     'one model, image and time zone, at a site for schools',
     [0.6, { fingerprintAddresses: 600 }],
     [0.2, { fingerprintAddresses: 100 }],
   ),
-  persona('slow network', 0.3, 'a challenge that travels for long', [1, { elapsedMs: 30_000 }]),
-  persona('tab in the background', 0.1, 'browsers slow it', [1, slow(90_000)]),
-  persona('wrong clock', 0.1, "only the service's hosts count, and may differ", [0.1, { elapsedMs: -20 }]),
+  persona(0.3, 'slow network', 'a challenge that travels for long', [1, { elapsedMs: 30_000 }]),
+  persona(0.1, 'tab in the background', 'browsers slow it', [1, slow(90_000)]),
+  persona(0.1, 'wrong clock', "only the service's hosts count, and may differ", [0.1, { elapsedMs: -20 }]),
 ]
 
 /** Every kind of visit with its share of all visits. */
