@@ -14,13 +14,7 @@ export interface Observed {
 
 export async function startObserved(kind: StoreKind, env: Record<string, string> = {}): Promise<Observed> {
   const adminPort = await freePort()
-  // These tests do not check the store's usual deadline, which a busy machine may miss.
-  const patience = { POWGATE_STORE_DEADLINE_MS: '5000' }
-  const service = await TestService.start(kind, {
-    ...patience,
-    ...env,
-    POWGATE_ADMIN_PORT: String(adminPort),
-  })
+  const service = await TestService.start(kind, { ...env, POWGATE_ADMIN_PORT: String(adminPort) })
   const adminUrl = `http://127.0.0.1:${adminPort}`
   return { service, adminUrl, scrape: () => scrape(adminUrl) }
 }

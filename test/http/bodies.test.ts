@@ -9,17 +9,7 @@ import { test } from 'node:test'
 import { Ajv } from 'ajv'
 import fc from 'fast-check'
 import { BodyBytes } from '../../src/http/body.ts'
-import {
-  type Parsed,
-  parseRedemption,
-  parseRedemptionGenerally,
-  parseSolution,
-  parseSolutionGenerally,
-  RedemptionSchema,
-  SolutionSchema,
-  usualRedemption,
-  usualSolution,
-} from '../../src/http/schemas.ts'
+import * as schemas from '../../src/http/schemas.ts'
 import { SiteverifySchema } from '../../src/http/siteverify.ts'
 import { SITES_FILE_SCHEMA } from '../../src/sites/schema.ts'
 import { counters, nonces, seeded } from '../harness/arbitraries.ts'
@@ -62,16 +52,15 @@ test('a body that comes byte by byte is not copied anew for each', () => {
 })
 
 function copyOf(bytes: Uint8Array): ArrayBuffer {
-  const copy = new ArrayBuffer(bytes.length)
-  new Uint8Array(copy).set(bytes)
-  return copy
+  return new Uint8Array(bytes).buffer
 }
 
 /** The service compiles its schemas without a look at the meta-schema, which takes long. Here it is taken. */
 test('every JSON schema is valid, and an invalid one is found', () => {
   const ajv = new Ajv({ strict: true })
-  const schemas = { SolutionSchema, RedemptionSchema, SiteverifySchema, SITES_FILE_SCHEMA }
-  for (const [name, schema] of Object.entries(schemas))
+  const { SolutionSchema, RedemptionSchema } = schemas
+  const all = { SolutionSchema, RedemptionSchema, SiteverifySchema, SITES_FILE_SCHEMA }
+  for (const [name, schema] of Object.entries(all))
     assert.equal(ajv.validateSchema(schema), true, `${name}: ${ajv.errorsText(ajv.errors)}`)
   const wrong = { type: 'object', properties: { value: { minimum: 'zero' } } }
   assert.equal(ajv.validateSchema(wrong), false)
@@ -108,14 +97,10 @@ const tokens = fc
 
 const redemptions: fc.Arbitrary<readonly Member[]> = fc
   .tuple(tokens, fc.option(fc.oneof(fc.ipV4(), fc.ipV6()), { nil: undefined }))
-  .map(([token, expectedIp]) =>
-    expectedIp === undefined
-      ? [['token', `"${token}"`]]
-      : [
-          ['token', `"${token}"`],
-          ['expectedIp', `"${expectedIp}"`],
-        ],
-  )
+  .map(([token, expectedIp]): readonly Member[] => {
+    const members = Object.entries({ token, expectedIp }).filter(([, value]) => value !== undefined)
+    return members.map(([name, value]) => [name, `"${value}"`])
+  })
 
 const NUMBERS = [
   ...['7', '7.0', '7e0', '0', '-0', '01', '00', '-1', '1.5', '0.0', '+1', '0x1', ''],
@@ -129,26 +114,29 @@ const VALUES = [
 ]
 
 /** Members put in another order, left out, doubled, added, or with another value. */
+type MembersChange = (members: readonly Member[]) => readonly Member[]
+const ofMember = (change: (all: readonly Member[], index: number) => readonly Member[]) =>
+  fc.nat(9).map(
+    (at): MembersChange =>
+      members =>
+        change(members, at % members.length),
+  )
+const added = fc.constantFrom('x', '__proto__', 'expectedIp', 'idempotencyKey')
+const otherValue = fc
+  .tuple(fc.nat(9), fc.constantFrom(...NUMBERS, ...NUMBERS, ...VALUES))
+  .map(([at, value]): MembersChange => {
+    return members => members.with(at % members.length, [members[at % members.length]![0], value])
+  })
 const memberChanges = fc.oneof(
-  { weight: 2, arbitrary: fc.constant((members: readonly Member[]) => members) },
-  fc.nat(9).map(at => (members: readonly Member[]) => {
-    const index = at % members.length
-    return [...members.slice(index), ...members.slice(0, index)]
-  }),
-  fc.nat(9).map(at => (members: readonly Member[]) => members.toSpliced(at % members.length, 1)),
-  fc.nat(9).map(at => (members: readonly Member[]) => [...members, members[at % members.length]!]),
-  fc.constantFrom('x', '__proto__', 'expectedIp', 'idempotencyKey').map(name => {
-    return (members: readonly Member[]) => [...members, [name, '"1.2.3.4"'] as const]
-  }),
-  {
-    weight: 4,
-    arbitrary: fc
-      .tuple(fc.nat(9), fc.constantFrom(...NUMBERS, ...NUMBERS, ...VALUES))
-      .map(([at, value]) => (members: readonly Member[]) => {
-        const index = at % members.length
-        return members.with(index, [members[index]![0], value])
-      }),
-  },
+  { weight: 2, arbitrary: fc.constant<MembersChange>(members => members) },
+  ofMember((all, index) => [...all.slice(index), ...all.slice(0, index)]),
+  ofMember((all, index) => all.toSpliced(index, 1)),
+  ofMember((all, index) => [...all, all[index]!]),
+  added.map(
+    (name): MembersChange =>
+      members => [...members, [name, '"1.2.3.4"']],
+  ),
+  { weight: 4, arbitrary: otherValue },
 )
 
 /** Of a body as latin1, a character for each byte. */
@@ -163,46 +151,45 @@ const PIECES = [
 /** Where a text is changed: 0 is its start, 1 (which does not occur) its end. */
 const places = fc.nat(0xffff).map(part => part / 0x10000) // fc.double has mostly numbers close to 0
 
-function splice(text: string, place: number, deleted: number, inserted: string): string {
-  const at = Math.floor(place * (text.length + 1))
+function splice(text: string, at: number, deleted: number, inserted: string): string {
   return text.slice(0, at) + inserted + text.slice(at + deleted)
 }
 
+/** A change at a place: before a character, or at the end. */
+const atPlace = (change: (text: string, at: number) => string) =>
+  places.map(
+    (place): TextChange =>
+      text =>
+        change(text, Math.floor(place * (text.length + 1))),
+  )
+const lengths = fc.integer({ min: 1, max: 40 })
+
 const textChanges: fc.Arbitrary<TextChange> = fc.oneof(
-  fc.tuple(places, fc.constantFrom(0, 1), fc.constantFrom(...PIECES)).map(([place, deleted, piece]) => {
-    return (text: string) => splice(text, place, deleted, piece)
-  }),
-  fc.tuple(places, fc.nat(7)).map(([place, bit]) => (text: string) => {
-    const at = Math.floor(place * text.length)
-    return splice(
-      text,
-      at / (text.length + 1),
-      1,
-      String.fromCharCode((text.charCodeAt(at) || 0) ^ (1 << bit)),
-    )
-  }),
-  fc.tuple(places, fc.integer({ min: 1, max: 40 })).map(([place, length]) => {
-    return (text: string) => splice(text, place, length, '')
-  }),
-  fc.tuple(places, fc.integer({ min: 1, max: 40 })).map(([place, length]) => (text: string) => {
-    const at = Math.floor(place * (text.length + 1))
-    return text.slice(0, at + length) + text.slice(at)
-  }),
+  fc
+    .tuple(fc.constantFrom(0, 1), fc.constantFrom(...PIECES))
+    .chain(([deleted, piece]) => atPlace((text, at) => splice(text, at, deleted, piece))),
+  fc
+    .nat(7)
+    .chain(bit =>
+      atPlace((text, at) =>
+        splice(text, at, 1, String.fromCharCode((text.charCodeAt(at) || 0) ^ (1 << bit))),
+      ),
+    ),
+  lengths.chain(length => atPlace((text, at) => splice(text, at, length, ''))),
+  lengths.chain(length => atPlace((text, at) => text.slice(0, at + length) + text.slice(at))),
   // One character in capitals, or as an escape.
-  places.map(place => (text: string) => {
-    const at = Math.floor(place * text.length)
-    return text.slice(0, at) + text.slice(at, at + 1).toUpperCase() + text.slice(at + 1)
-  }),
-  places.map(place => (text: string) => {
-    const at = Math.floor(place * text.length)
-    const escaped = `\\u${text.charCodeAt(at).toString(16).padStart(4, '0')}`
-    return text.slice(0, at) + escaped + text.slice(at + 1)
+  atPlace((text, at) => splice(text, at, 1, text.slice(at, at + 1).toUpperCase())),
+  atPlace((text, at) => {
+    return splice(text, at, 1, `\\u${(text.charCodeAt(at) || 0).toString(16).padStart(4, '0')}`)
   }),
   // Space where JSON allows some.
   fc.constantFrom(' ', '\n', '\t').map(space => (text: string) => text.replaceAll(/[:,]/g, `$&${space}`)),
   fc.constantFrom('\xef\xbb\xbf', ' ', '\n', '\0').map(first => (text: string) => first + text),
   fc.constantFrom('\n', ' ', '\0', ',', '}', '\xff').map(last => (text: string) => text + last),
 )
+
+const textOf = (members: readonly Member[]) =>
+  `{${members.map(([name, value]) => `"${name}":${value}`).join(',')}}`
 
 /** Bodies of which up to two members, then up to two places of the text are changed; some are not changed at all. */
 function changed(members: fc.Arbitrary<readonly Member[]>): fc.Arbitrary<Buffer> {
@@ -211,7 +198,7 @@ function changed(members: fc.Arbitrary<readonly Member[]>): fc.Arbitrary<Buffer>
   return fc.tuple(members, ofMembers, ofText).map(([original, memberChange, textChange]) => {
     let all = original
     for (const change of memberChange) if (all.length > 0) all = change(all)
-    let text = `{${all.map(([name, value]) => `"${name}":${value}`).join(',')}}`
+    let text = textOf(all)
     for (const change of textChange) text = change(text)
     return Buffer.from(text, 'latin1')
   })
@@ -219,8 +206,8 @@ function changed(members: fc.Arbitrary<readonly Member[]>): fc.Arbitrary<Buffer>
 
 interface Reader<Body> {
   readonly members: fc.Arbitrary<readonly Member[]>
-  readonly parse: (bytes: Buffer, contentType: string) => Parsed<Body>
-  readonly parseGenerally: (bytes: Buffer) => Parsed<Body>
+  readonly parse: (bytes: Buffer, contentType: string) => schemas.Parsed<Body>
+  readonly parseGenerally: (bytes: Buffer) => schemas.Parsed<Body>
   readonly usual: (bytes: Buffer) => Body | undefined
 }
 
@@ -245,7 +232,7 @@ function compare<Body>(name: string, { members, parse, parseGenerally, usual }: 
   test(`property: ${name} goes the fast way where nothing is changed, and needs its content type`, () => {
     fc.assert(
       fc.property(members, original => {
-        const bytes = Buffer.from(`{${original.map(([field, value]) => `"${field}":${value}`).join(',')}}`)
+        const bytes = Buffer.from(textOf(original))
         assert.notEqual(usual(bytes), undefined)
         assert.deepEqual(parse(bytes, 'text/plain'), { ok: false, refusal: { reason: 'content-type' } })
       }),
@@ -255,14 +242,10 @@ function compare<Body>(name: string, { members, parse, parseGenerally, usual }: 
 }
 
 compare('a solution', {
-  members: solutions,
-  parse: parseSolution,
-  parseGenerally: parseSolutionGenerally,
-  usual: usualSolution,
+  ...{ members: solutions, parse: schemas.parseSolution },
+  ...{ parseGenerally: schemas.parseSolutionGenerally, usual: schemas.usualSolution },
 })
 compare('a redemption', {
-  members: redemptions,
-  parse: parseRedemption,
-  parseGenerally: parseRedemptionGenerally,
-  usual: usualRedemption,
+  ...{ members: redemptions, parse: schemas.parseRedemption },
+  ...{ parseGenerally: schemas.parseRedemptionGenerally, usual: schemas.usualRedemption },
 })

@@ -28,27 +28,21 @@ test('urlencoded: what URLSearchParams writes is read back', () => {
 })
 
 test('urlencoded: of any text, what is accepted is read as URLSearchParams reads it', () => {
-  const text = fc.string({
-    unit: fc.constantFrom(...'ab=&?%+27cC3 ;é\u0000\ufeff', '%20', '%C3%A9'),
-    maxLength: 30,
-  })
+  const unit = fc.constantFrom(...'ab=&?%+27cC3 ;é\u0000\ufeff', '%20', '%C3%A9')
+  const text = fc.string({ unit, maxLength: 30 })
   let accepted = 0
   fc.assert(
     fc.property(text, one => {
       const reading = urlencoded(one)
       if (!reading.ok) return
       accepted++
-      assert.deepEqual(Object.entries({ ...reading.fields }), entriesOf(new URLSearchParams(`?${one}`)))
+      const expected = Object.fromEntries(new URLSearchParams(`?${one}`)) // in the order of an object
+      assert.deepEqual(Object.entries({ ...reading.fields }), Object.entries(expected))
     }),
     seeded(20_000),
   )
   assert.ok(accepted > 1000, `${accepted} accepted`)
 })
-
-/** In the order in which an object has them. */
-function entriesOf(parameters: URLSearchParams): [string, string][] {
-  return Object.entries(Object.fromEntries(parameters))
-}
 
 const REFUSED: Readonly<Record<string, string | Buffer>> = {
   'a percent sign alone': 'a=%',
@@ -65,8 +59,9 @@ const REFUSED: Readonly<Record<string, string | Buffer>> = {
   '33 fields': Array.from({ length: 33 }, (_, index) => `f${index}=`).join('&'),
 }
 
-for (const [about, body] of Object.entries(REFUSED))
-  test(`urlencoded: ${about} is refused`, () => assert.equal(urlencoded(body).ok, false))
+test('urlencoded: what is wrong or ambiguous is refused', () => {
+  for (const [about, body] of Object.entries(REFUSED)) assert.equal(urlencoded(body).ok, false, about)
+})
 
 test('urlencoded: delimiters without end are read in no time', () => {
   const before = process.cpuUsage()
@@ -104,10 +99,7 @@ test('multipart: what fetch writes is read back', async () => {
 
 async function multipart(pairs: readonly (readonly [string, string | Blob])[]) {
   const form = new FormData()
-  for (const [name, value] of pairs) {
-    if (typeof value === 'string') form.append(name, value)
-    else form.append(name, value)
-  }
+  for (const [name, value] of pairs) form.append(name, value as string)
   const response = new Response(form)
   const bytes = Buffer.from(await response.arrayBuffer())
   return { bytes, contentType: response.headers.get('content-type')! }
@@ -126,9 +118,7 @@ const MULTIPART: Multipart = {
   'a line break at the end': [`${FORM}\r\n`],
   'a quoted boundary': [FORM, '; boundary="b"'],
   'a parameter before': [FORM, '; x=y; BOUNDARY=b'],
-  'other headers of the part': [
-    `--b\r\ncontent-type: text/plain\r\n${NAMED.toLowerCase()}\r\n\r\n1\r\n--b--`,
-  ],
+  'other headers of the part': [`--b\r\nX-A: text/plain\r\n${NAMED.toLowerCase()}\r\n\r\n1\r\n--b--`],
 }
 
 const NO_MULTIPART: Multipart = {
@@ -149,27 +139,19 @@ const NO_MULTIPART: Multipart = {
 const parsed = ([body, parameters = BOUNDARY]: readonly [string, string?]) =>
   parseMultipart(Buffer.from(body), `multipart/form-data${parameters}`)
 
-test('multipart: no part is no field', () => assert.deepEqual(fieldsOf(parsed(['--b--'])), {}))
-for (const [about, form] of Object.entries(MULTIPART))
-  test(`multipart: ${about} is read`, () => assert.deepEqual(fieldsOf(parsed(form)), { a: '1' }))
-for (const [about, form] of Object.entries(NO_MULTIPART))
-  test(`multipart: ${about} is refused`, () => assert.equal(parsed(form).ok, false))
-
-test('multipart: a file is refused', async () => {
+test('multipart: good forms are read; what is wrong or ambiguous is refused, and a file too', async () => {
+  assert.deepEqual(fieldsOf(parsed(['--b--'])), {}, 'no part is no field')
+  for (const [about, form] of Object.entries(MULTIPART))
+    assert.deepEqual(fieldsOf(parsed(form)), { a: '1' }, about)
+  for (const [about, form] of Object.entries(NO_MULTIPART)) assert.equal(parsed(form).ok, false, about)
   const { bytes, contentType } = await multipart([['a', new Blob(['1'])]])
   assert.equal(parseMultipart(bytes, contentType).ok, false)
 })
 
 test('any bytes as a form are parsed or refused, without an exception', () => {
-  const noise = fc.oneof(
-    fc.uint8Array({ maxLength: 200 }).map(bytes => Buffer.from(bytes)),
-    fc
-      .string({
-        unit: fc.constantFrom('--b', '\r\n', '--', 'Content-Disposition: form-data; name="', '"', 'a', '='),
-        maxLength: 20,
-      })
-      .map(text => Buffer.from(text)),
-  )
+  const part = fc.constantFrom('--b', '\r\n', '--', 'Content-Disposition: form-data; name="', '"', 'a', '=')
+  const text = fc.string({ unit: part, maxLength: 20 })
+  const noise = fc.oneof(fc.uint8Array({ maxLength: 200 }), text).map(bytes => Buffer.from(bytes as string))
   fc.assert(
     fc.property(noise, bytes => {
       parseUrlencoded(bytes)

@@ -5,7 +5,7 @@
 
 import assert from 'node:assert/strict'
 import { connect } from 'node:net'
-import { after, before, test } from 'node:test'
+import { after, before, type TestContext, test } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { ENDPOINTS } from '../../src/domain/endpoint.ts'
 import { OverloadGate } from '../../src/http/gate.ts'
@@ -22,28 +22,21 @@ const JSON_HEAD = 'Content-Type: application/json\r\nContent-Length: 2\r\n\r\n{}
 const ANSWERED_MAX = 65
 /** As many of the shortest answers as 16 KiB hold. */
 const LAST_MAX = 128
-const LONG_ANSWER = 'GET /openapi.json HTTP/1.1\r\n\r\n'
+const bare = (what: string) => `${what} HTTP/1.1\r\n\r\n`
+const LONG_ANSWER = bare('GET /openapi.json')
 /** More of these answers than any system's buffers hold. */
 const REQUESTS_MAX = 2000
-/** Head or all of a request, by what answers. */
+/** All of a request but for its other headers, by what answers. */
 const REQUESTS = [
   'GET /widget.js HTTP/1.1\r\nIf-None-Match: *\r\n\r\n',
-  'GET /widget.js HTTP/1.1\r\n\r\n',
-  'HEAD /widget.js HTTP/1.1\r\n\r\n',
   'POST /widget.js HTTP/1.1\r\nContent-Length: 0\r\n\r\n',
-  'HEAD /demo HTTP/1.1\r\n\r\n',
   'POST /demo/submit HTTP/1.1\r\nContent-Length: 2\r\n\r\n{}',
+  ...['/verify', '/verify-token', '/siteverify'].map(path => `POST ${path} HTTP/1.1\r\n${JSON_HEAD}`),
   LONG_ANSWER,
-  'GET /challenge HTTP/1.1\r\n\r\n',
-  'HEAD /challenge HTTP/1.1\r\n\r\n',
-  'OPTIONS /challenge HTTP/1.1\r\n\r\n',
-  `POST /verify HTTP/1.1\r\n${JSON_HEAD}`,
-  'OPTIONS /verify HTTP/1.1\r\n\r\n',
-  `POST /verify-token HTTP/1.1\r\n${JSON_HEAD}`,
-  `POST /siteverify HTTP/1.1\r\n${JSON_HEAD}`,
-  'GET /verify-token HTTP/1.1\r\n\r\n',
-  'GET /nothing HTTP/1.1\r\n\r\n',
-  'HEAD /nothing HTTP/1.1\r\n\r\n',
+  ...['GET /widget.js', 'HEAD /widget.js', 'HEAD /demo', 'GET /challenge', 'HEAD /challenge'].map(bare),
+  ...['OPTIONS /challenge', 'OPTIONS /verify', 'GET /verify-token', 'GET /nothing', 'HEAD /nothing'].map(
+    bare,
+  ),
 ]
 
 function withHost(request: string, extra = ''): string {
@@ -55,6 +48,12 @@ before(async () => {
   service = await TestService.start('embedded', { POWGATE_WORKERS: '1', POWGATE_DEMO: 'on' })
 })
 after(() => service.stop())
+
+async function refusingServer(t: TestContext, trusted?: string[]) {
+  const server = await startRefusingServer(trusted)
+  t.after(() => server.stop())
+  return server
+}
 
 const UNTIL_CLOSED = { quietMs: Number.POSITIVE_INFINITY, withinMs: 60_000 }
 /** Sooner than uWebSockets.js would close the connection by itself. */
@@ -109,16 +108,15 @@ test('a client that pipelines and reads no answer is disconnected, and all other
 })
 
 test('a refusal at full load is no way around: a pipelining connection is closed after 64', async t => {
-  const server = await startRefusingServer()
-  t.after(() => server.stop())
-  for (const request of [REQUESTS[7]!, REQUESTS[10]!, REQUESTS[12]!]) {
+  const server = await refusingServer(t)
+  for (const request of [bare('GET /challenge'), REQUESTS[3]!, REQUESTS[4]!]) {
     const answers = await countOf(server.port, withHost(request).repeat(PIPELINED))
     assert.ok(answers <= 64, `${answers} answers to ${request}`)
   }
 })
 
 test('answers without a body end their connection now and then, and say so', async () => {
-  for (const request of [REQUESTS[0]!, REQUESTS[4]!]) {
+  for (const request of [REQUESTS[0]!, bare('HEAD /demo')]) {
     const connection = await RawConnection.open(service.port, '127.0.0.1')
     let answered = 0
     let isLast = false
@@ -188,57 +186,46 @@ test('answers that are taken late are whole; who asks again while one is pending
     }
     most = requests
     const bodies = text.split(/HTTP\/1\.1 200 OK[\s\S]*?\r\n\r\n/).slice(1)
-    assert.equal(bodies.length, requests)
-    assert.ok(
-      bodies.every(body => body === answerBody),
-      `${requests} answers, but not all of them whole`,
-    )
+    assert.equal(bodies.filter(body => body === answerBody).length, requests, 'whole answers')
   }
   assert.ok(cut < REQUESTS_MAX, 'nobody was cut off')
 })
+
+/** Asked for by nobody: it stands in the body of another request. */
+const HIDDEN = 'GET /challenge HTTP/1.1\r\nHost: powgate\r\n\r\n'
 
 const BODY = `{"token":"${'x'.repeat(300)}"}`
 
 const post = (path: string) =>
   `POST ${path} HTTP/1.1\r\nHost: powgate\r\nContent-Type: application/json\r\nContent-Length: ${BODY.length}\r\n\r\n${BODY}`
 
-test('refused requests are answered in order on one connection, whose bodies are no requests, whole or in pieces', async () => {
-  const server = await startRefusingServer()
+test('refused requests are answered in order on one connection, whose bodies are no requests, whole or in pieces', async t => {
+  const server = await refusingServer(t)
   const connection = await RawConnection.open(server.port)
-  const requests = [
-    'GET /challenge HTTP/1.1\r\nHost: powgate\r\n\r\n',
-    post('/verify'),
-    post('/verify-token'),
-    post('/siteverify'),
-  ].join('')
+  const requests = [HIDDEN, ...['/verify', '/verify-token', '/siteverify'].map(post)].join('')
   await connection.send(requests, ...requests.match(/[\s\S]{1,100}/g)!)
   for (let index = 0; index < 8; index++) {
     const { status, headers, json } = (await connection.answer())!
     const isForBrowsers = index % 4 < 2
-    assert.equal(status, 503)
-    assert.equal(headers['retry-after'], '1')
+    assert.deepEqual([status, headers['retry-after'], headers['cache-control']], [503, '1', 'no-store'])
     assert.equal(headers['access-control-allow-origin'], isForBrowsers ? '*' : undefined)
     assert.equal(/access-control/i.test(Object.keys(headers).join()), isForBrowsers)
-    assert.equal(headers['cache-control'], 'no-store')
     if (index % 4 === 3) assert.deepEqual(json['error-codes'], ['internal-error'])
     else assert.equal(json.code, 'overloaded')
     assert.equal(json.success, isForBrowsers ? undefined : false)
   }
   connection.close()
-  server.stop()
   assert.equal(server.refused(), 8)
 })
 
 test('the gate is told of requests that are answered all the same, so that a flood of them counts', async t => {
-  const server = await startRefusingServer()
-  t.after(() => server.stop())
-  const others = [
+  const server = await refusingServer(t)
+  for (const [method, path, status] of [
     ['GET', '/nothing', 404],
     ['OPTIONS', '/challenge', 200],
     ['PUT', '/verify', 405],
     ['HEAD', '/file', 200],
-  ] as const
-  for (const [method, path, status] of others) {
+  ] as const) {
     const before = server.seen()
     assert.equal((await fetch(`${server.url}${path}`, { method })).status, status)
     assert.equal(server.seen(), before + 1, `${method} ${path}`)
@@ -246,12 +233,8 @@ test('the gate is told of requests that are answered all the same, so that a flo
   assert.equal((await fetch(`${server.url}/file`)).status, 503)
 })
 
-/** Asked for by nobody: it stands in the body of another request. */
-const HIDDEN = 'GET /challenge HTTP/1.1\r\nHost: powgate\r\n\r\n'
-
 test('a refused request in chunks is one request, whatever its chunks contain', async t => {
-  const server = await startRefusingServer()
-  t.after(() => server.stop())
+  const server = await refusingServer(t)
   const head = 'POST /verify HTTP/1.1\r\nHost: powgate\r\nContent-Type: application/json\r\n'
   const chunk = `${HIDDEN.length.toString(16)}\r\n${HIDDEN}\r\n`
   const chunked = `${head}Transfer-Encoding: chunked\r\n\r\n${chunk}${chunk}0\r\n\r\n`
@@ -262,8 +245,7 @@ test('a refused request in chunks is one request, whatever its chunks contain', 
 })
 
 test('where it is not plain to a trusted proxy where a refused request ends, nothing after it is answered', async t => {
-  const server = await startRefusingServer(['127.0.0.1'])
-  t.after(() => server.stop())
+  const server = await refusingServer(t, ['127.0.0.1'])
   const twoLengths = (first: number) => {
     const lengths = `Content-Length: ${first}\r\nContent-Length: ${HIDDEN.length}\r\n`
     return `POST /verify-token HTTP/1.1\r\nHost: powgate\r\n${lengths}\r\n${HIDDEN}`
@@ -277,25 +259,21 @@ test('where it is not plain to a trusted proxy where a refused request ends, not
 })
 
 test('a client that asks on and reads no refusal is disconnected', async t => {
-  const server = await startRefusingServer()
-  t.after(() => server.stop())
+  const server = await refusingServer(t)
   const socket = connect(server.port, '127.0.0.1')
   socket.once('error', () => {}) // 'close' follows
   let isClosed = false
   socket.once('close', () => (isClosed = true))
   socket.pause()
   let sent = 0
-  await eventually(
-    60_000,
-    () => `it ends after ${sent} bytes`,
-    () => {
-      for (let count = 0; count < 1000 && socket.writableLength < 100_000; count++) {
-        socket.write(HIDDEN)
-        sent += HIDDEN.length
-      }
-      return isClosed
-    },
-  )
+  const sendMore = () => {
+    for (let count = 0; count < 1000 && socket.writableLength < 100_000; count++) {
+      socket.write(HIDDEN)
+      sent += HIDDEN.length
+    }
+    return isClosed
+  }
+  await eventually(60_000, () => `it ends after ${sent} bytes`, sendMore)
   t.diagnostic(`${sent} bytes of requests, ${server.refused()} refused`)
 })
 

@@ -1,27 +1,18 @@
 /** Clients that wait with their body until they are told to send it, and clients that end their sending side with the request. */
 
 import assert from 'node:assert/strict'
-import { connect } from 'node:net'
 import { after, before, describe, test } from 'node:test'
 import { Client } from '../harness/client.ts'
-import { within } from '../harness/eventually.ts'
 import { freePort } from '../harness/ports.ts'
-import { RawConnection } from '../harness/raw-http.ts'
+import { heldBack, RawConnection } from '../harness/raw-http.ts'
 import { TestService } from '../harness/service.ts'
+import { words } from '../harness/values.ts'
 import { EASY } from '../release/torture/redemptions.ts'
 
-const PATHS = [
-  '/verify',
-  '/verify-token',
-  '/siteverify',
-  '/recaptcha/api/siteverify',
-  '/turnstile/v0/siteverify',
-  '/demo/submit',
-]
+const PATHS = words(
+  '/verify /verify-token /siteverify /recaptcha/api/siteverify /turnstile/v0/siteverify /demo/submit',
+)
 const WAITING = ['100-continue', '100-Continue', '100-CONTINUE', 'other, 100-Continue']
-/** After the last byte; less than the 8 s after which uWebSockets.js ends any connection. */
-const PROMPT_MS = 5000
-const PATIENCE_MS = 60_000
 
 for (const [how, env] of [
   ['on the embedded store', {}],
@@ -78,32 +69,9 @@ for (const [how, env] of [
         const body = JSON.stringify({ token: await client.token(siteKey), idempotencyKey: String(count) })
         const head = `Authorization: Bearer ${apiKey}\r\nContent-Type: application/json\r\nContent-Length: ${body.length}`
         const request = `POST /verify-token HTTP/1.1\r\nHost: powgate\r\n${head}\r\n\r\n${body}`
-        assert.match(
-          await answerToHalfClosed(service.port, request),
-          /^HTTP\/1\.1 200 OK[\s\S]+"success":true/,
-        )
+        const answer = await (await heldBack(service.port, request, true))()
+        assert.match(answer, /^HTTP\/1\.1 200 OK[\s\S]+"success":true/)
         assert.equal((await client.verifyToken(apiKey, body)).json.success, true)
       }
     })
   })
-
-/** All that comes until the service ends the connection. */
-async function answerToHalfClosed(port: number, request: string): Promise<string> {
-  const socket = connect({ port, host: '127.0.0.1', allowHalfOpen: true })
-  let received = ''
-  let heardAtMs = performance.now()
-  const ended = new Promise<void>(done => {
-    socket.setEncoding('latin1').on('data', text => {
-      received += text
-      heardAtMs = performance.now()
-    })
-    socket.on('error', () => {}) // 'close' follows
-    socket.once('close', () => done())
-  })
-  socket.once('end', () => socket.destroy())
-  socket.end(request)
-  const about = () => `the connection ends, after ${received}`
-  await within(PATIENCE_MS, ended, about)
-  assert.ok(performance.now() - heardAtMs < PROMPT_MS, about())
-  return received
-}

@@ -4,7 +4,7 @@ import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import type { Server } from 'node:http'
 import { connect } from 'node:net'
-import { after, before, describe, test } from 'node:test'
+import { after, before, describe, type TestContext, test } from 'node:test'
 import { pino } from 'pino'
 import { recordsRoute } from '../../src/admin/records-route.ts'
 import { type AdminRoute, isLocalName, startAdminServer } from '../../src/admin/server.ts'
@@ -16,12 +16,8 @@ import { freePort } from '../harness/ports.ts'
 import { words } from '../harness/values.ts'
 
 let isReady = true
-const supervisor = {
-  isHealthy: () => true,
-  isReady: () => isReady,
-  askStats: async () => {},
-  workersWanted: () => 1,
-}
+const isHealthy = () => true
+const supervisor = { isHealthy, isReady: () => isReady, askStats: async () => {}, workersWanted: () => 1 }
 
 const logged: string[] = []
 const log = pino({}, { write: (line: string) => void logged.push(line) })
@@ -43,8 +39,34 @@ const routes: AdminRoute[] = [
   },
 ]
 
-const serve = (adminPort: number | undefined, paths: AdminRoute[] = []) =>
-  startAdminServer({ adminHost: '127.0.0.1', adminHosts: [], adminPort }, supervisor, paths, log)
+const serve = (adminPort: number | undefined, paths: AdminRoute[] = [], adminHosts?: readonly string[]) => {
+  const adminHost = adminHosts === undefined ? '127.0.0.1' : '0.0.0.0'
+  return startAdminServer(
+    { adminHost, adminHosts: [...(adminHosts ?? [])], adminPort },
+    supervisor,
+    paths,
+    log,
+  )
+}
+
+/** Until the test ends. */
+async function serving(t: TestContext, ...[paths, hosts]: [paths?: AdminRoute[], hosts?: readonly string[]]) {
+  const port = await freePort()
+  const server = (await serve(port, paths, hosts))!
+  t.after(() => {
+    server.closeAllConnections()
+    server.close()
+  })
+  const connected = (count: number) =>
+    Array.from({ length: count }, () => {
+      const socket = connect(port, '127.0.0.1').on('error', () => {})
+      t.after(() => socket.destroy())
+      return socket
+    })
+  const statusOf = async (path: string, headers: Record<string, string> = {}) =>
+    (await call(`http://127.0.0.1:${port}${path}`, { headers })).status
+  return { statusOf, connected }
+}
 
 describe('the admin port', { concurrency: true }, () => {
   let port: number
@@ -142,30 +164,20 @@ describe('the admin port', { concurrency: true }, () => {
 })
 
 test('connections that ask nothing lose their place: a check of health is answered beside 400 of them', async t => {
-  const port = await freePort()
-  const server = await serve(port)
-  const sockets = Array.from({ length: 400 }, () => connect(port, '127.0.0.1').on('error', () => {}))
-  t.after(() => {
-    for (const socket of sockets) socket.destroy()
-    server!.closeAllConnections()
-    server!.close()
-  })
+  const { statusOf, connected } = await serving(t)
+  const sockets = connected(400)
   const isHealthy = async () => {
     const startedAtMs = performance.now()
-    assert.equal((await call(`http://127.0.0.1:${port}/healthz`)).status, 200)
+    assert.equal(await statusOf('/healthz'), 200)
     assert.ok(performance.now() - startedAtMs < 4500) // it was 5 s, after which silent connections end anyway
   }
   for (let check = 0; check < 5; check++) await isHealthy()
-  await eventually(
-    60_000,
-    'the oldest are closed',
-    () => sockets.filter(({ destroyed }) => destroyed).length >= 336,
-  )
+  const closed = () => sockets.filter(({ destroyed }) => destroyed).length
+  await eventually(60_000, 'the oldest are closed', () => closed() >= 336)
   await isHealthy()
 })
 
 test('3,000 pipelined requests wait their turn: a check of health is answered first, then a connection with one request', async t => {
-  const port = await freePort()
   let answered = 0
   const handle: AdminRoute['handle'] = (_request, response) => {
     const endsAtMs = performance.now() + 2 // as much as /metrics computes, or more
@@ -173,20 +185,18 @@ test('3,000 pipelined requests wait their turn: a check of health is answered fi
     answered++
     response.end('counted')
   }
-  const server = await serve(port, [{ path: '/slow', handle }])
-  const sockets = Array.from({ length: 30 }, () => connect(port, '127.0.0.1').on('error', () => {}))
-  t.after(() => {
-    for (const socket of sockets) socket.destroy()
-    server!.closeAllConnections()
-    server!.close()
-  })
+  const { statusOf, connected } = await serving(t, [{ path: '/slow', handle }])
+  const sockets = connected(30)
   for (const socket of sockets) socket.write('GET /slow HTTP/1.1\r\nHost: localhost\r\n\r\n'.repeat(100))
   await eventually(60_000, 'the first answers', () => answered > 0)
   const before = answered
-  assert.equal((await call(`http://127.0.0.1:${port}/healthz`)).status, 200)
-  assert.ok(answered - before < 50, `${answered - before} others were answered before`)
-  assert.equal((await call(`http://127.0.0.1:${port}/slow`)).status, 200)
-  assert.ok(answered - before < 300, `${answered - before} others were answered before`)
+  for (const [path, othersMax] of [
+    ['/healthz', 50],
+    ['/slow', 300],
+  ] as const) {
+    assert.equal(await statusOf(path), 200)
+    assert.ok(answered - before < othersMax, `${answered - before} others were answered before`)
+  }
 })
 
 test('a port that is taken is a clear error; without a port there is no server', async () => {
@@ -199,46 +209,23 @@ test('a port that is taken is a clear error; without a port there is no server',
 })
 
 test('off loopback, too, only addresses and the names of POWGATE_ADMIN_HOSTS are answered', async t => {
-  const adminPort = await freePort()
   const config = loadConfig({ POWGATE_ADMIN_HOSTS: 'metrics.example., powgate ,stack_powgate' })
-  const place = { adminHost: '0.0.0.0', adminHosts: config.adminHosts, adminPort }
-  const server = await startAdminServer(place, supervisor, [], log)
-  t.after(() => {
-    server!.closeAllConnections()
-    server!.close()
-  })
-  const statusFor = async (host: string) =>
-    (await call(`http://127.0.0.1:${adminPort}/healthz`, { headers: { Host: host } })).status
-  for (const host of [
-    '10.1.2.3:9090',
-    'Metrics.Example',
-    'metrics.example.:9090',
-    'powgate:9090',
-    'stack_powgate',
-    'localhost',
-  ])
-    assert.equal(await statusFor(host), 200, host)
-  for (const host of ['evil.example', 'a.metrics.example', 'powgate.evil.example:9090', ':9090'])
-    assert.equal(await statusFor(host), 403, host)
+  const { statusOf } = await serving(t, [], config.adminHosts)
+  const own = '10.1.2.3:9090 Metrics.Example metrics.example.:9090 powgate:9090 stack_powgate localhost'
+  for (const Host of words(own)) assert.equal(await statusOf('/healthz', { Host }), 200, Host)
+  for (const Host of words('evil.example a.metrics.example powgate.evil.example:9090 :9090'))
+    assert.equal(await statusOf('/healthz', { Host }), 403, Host)
 })
 
 test('/sites.json answers a program of this machine, and no proxy or page on it', async t => {
-  const adminPort = await freePort()
   const keeper = { records: async () => ({ sites: [], apiKeys: [] }) }
-  const place = { adminHost: '127.0.0.1', adminHosts: [], adminPort }
-  const server = await startAdminServer(place, supervisor, [recordsRoute(keeper)], log)
-  t.after(() => {
-    server!.closeAllConnections()
-    server!.close()
-  })
-  const ask = async (headers: Record<string, string>) =>
-    (await call(`http://127.0.0.1:${adminPort}/sites.json`, { headers })).status
-  assert.equal(await ask({ 'Sec-Fetch-Mode': 'cors' }), 200) // as fetch of Node.js sends it
+  const { statusOf } = await serving(t, [recordsRoute(keeper)])
+  assert.equal(await statusOf('/sites.json', { 'Sec-Fetch-Mode': 'cors' }), 200) // as fetch of Node.js sends it
   const names = words(
     'X-Forwarded-For X-Forwarded-Proto X-Envoy-Peer-Metadata X-Request-Id X-Real-IP X-Client-IP True-Client-IP',
     'CF-Connecting-IP Forwarded Via Origin Referer Sec-Fetch-Site Sec-Fetch-Dest',
   )
-  for (const name of names) assert.equal(await ask({ [name]: 'x' }), 403, name)
+  for (const name of names) assert.equal(await statusOf('/sites.json', { [name]: 'x' }), 403, name)
 })
 
 test('which addresses are loopback', () => {

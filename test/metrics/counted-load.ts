@@ -70,11 +70,8 @@ export class CountedLoad {
     await this.#times(3, 'challenge 400 site-key-malformed', challenge('not a site key'))
     await this.#times(4, 'challenge 403 site-unknown', challenge(UNKNOWN_SITE_KEY))
     await this.#times(2, 'challenge 403 site-inactive', challenge(closed.siteKey))
-    await this.#times(
-      3,
-      'challenge 403 origin-refused',
-      challenge(choosy.siteKey, { Origin: 'https://b.example' }),
-    )
+    const elsewhere = challenge(choosy.siteKey, { Origin: 'https://b.example' })
+    await this.#times(3, 'challenge 403 origin-refused', elsewhere)
     const post: Send = from => call(`${this.#url}/challenge`, { method: 'POST', body: '{}', from })
     await this.#times(2, 'challenge 405 method-not-allowed', post)
     const preflight: Send = from => call(`${this.#url}/challenge`, { method: 'OPTIONS', from })
@@ -114,14 +111,11 @@ export class CountedLoad {
     const elsewhere = await this.#solved(freshAddress())
     await this.#times(2, 'verify 403 nonce-other-address', verify(elsewhere))
     const from = freshAddress()
-    const body =
-      (key: string): Send =>
-      from =>
-        client.verify(key, '{}', { from })
-    await this.#times(2, 'verify 400 body-shape', body(siteKey), from)
-    await this.#times(3, 'verify 429 rate-limited', body(siteKey), from) // its limit at the site
-    await this.#times(1, 'verify 400 body-shape', body(site.siteKey), from)
-    await this.#times(2, 'verify 429 rate-limited', body(site.siteKey), from) // its limit at all sites
+    const atOther: Send = from => client.verify(site.siteKey, '{}', { from })
+    await this.#times(2, 'verify 400 body-shape', verify('{}'), from)
+    await this.#times(3, 'verify 429 rate-limited', verify('{}'), from) // its limit at the site
+    await this.#times(1, 'verify 400 body-shape', atOther, from)
+    await this.#times(2, 'verify 429 rate-limited', atOther, from) // its limit at all sites
   }
 
   /** Verifications that are answered with 200: score 1, 0.85, 0.4 and 0, and without a score. */
@@ -140,11 +134,8 @@ export class CountedLoad {
     await this.#judge('failed', { environment: bot })
     const from = freshAddress()
     const solution = await this.#solved(from)
-    await this.#send(
-      'verify 200 failed',
-      verify({ ...solution, counter: wrongCounter(solution.nonce) }),
-      from,
-    )
+    const wrong = { ...solution, counter: wrongCounter(solution.nonce) }
+    await this.#send('verify 200 failed', verify(wrong), from)
     await this.#send('verify 200 failed', from => client.verify(blocked.siteKey, solution, { from }))
     const again = freshAddress()
     const spent = await this.#solved(again)
@@ -152,11 +143,11 @@ export class CountedLoad {
     await this.#send('verify 400 nonce-used', verify(spent), again)
   }
 
-  async #judge(outcome: 'ok' | 'failed', more: object): Promise<void> {
+  async #judge(outcome: 'ok' | 'failed', more: object): Promise<Answer> {
     const { client, site } = this.#subject
     const from = freshAddress()
     const solution = { ...(await this.#solved(from)), ...more }
-    await this.#send(`verify 200 ${outcome}`, from => client.verify(site.siteKey, solution, { from }), from)
+    return this.#send(`verify 200 ${outcome}`, from => client.verify(site.siteKey, solution, { from }), from)
   }
 
   async #solved(from: string) {
@@ -165,27 +156,11 @@ export class CountedLoad {
     return solution
   }
 
-  async #token(): Promise<string> {
-    const { client, site } = this.#subject
-    const from = freshAddress()
-    const solution = await this.#solved(from)
-    const answer = await this.#send(
-      'verify 200 ok',
-      from => client.verify(site.siteKey, solution, { from }),
-      from,
-    )
-    return answer.json.token
-  }
-
   async credentials(): Promise<void> {
     const { client } = this.#subject
-    const [key, inactive, revoked] = [
-      await this.#subject.createSite(),
-      await this.#subject.createSite({ active: false }),
-      await this.#subject.createSite(),
-    ]
-    const store = await this.#subject.service.openSites()
-    await revokeApiKey(store, apiKeyId(revoked.apiKey)!).finally(() => store.close())
+    const [key, revoked] = [await this.#subject.createSite(), await this.#subject.createSite()]
+    const inactive = await this.#subject.createSite({ active: false })
+    await this.#subject.withSites(store => revokeApiKey(store, apiKeyId(revoked.apiKey)!))
     const ask = (apiKey: string) => (from: string) => client.verifyToken(apiKey, '{}', { from })
     const bare: Send = from => call(`${this.#url}/verify-token`, { method: 'POST', body: '{}', from })
     await this.#times(2, 'verify-token 401 credentials-missing', bare)
@@ -212,24 +187,21 @@ export class CountedLoad {
       (token: string, more = {}) =>
       (from: string) =>
         client.verifyToken(site.apiKey, { token, ...more }, { from })
-    const token = await this.#token()
+    const { token } = (await this.#judge('ok', {})).json
     const claims = claimsOf(token)
     const aged = (ageMs: number) => mintToken(keyring, { ...claims, issuedAtMs: Date.now() - ageMs })
     await this.#send('verify-token 400 token-other-address', redeem(token, { expectedIp: '192.0.2.1' }))
     await this.#send('verify-token 200 ok', redeem(token))
     await this.#send('verify-token 400 token-used', redeem(token))
     await this.#send('verify-token 400 token-malformed', redeem('no token'))
-    await this.#send(
-      'verify-token 400 token-forged',
-      redeem(`${token.slice(0, -2)}${token.endsWith('AA') ? 'BB' : 'AA'}`),
-    )
+    const forged = `${token.slice(0, -2)}${token.endsWith('AA') ? 'BB' : 'AA'}`
+    await this.#send('verify-token 400 token-forged', redeem(forged))
     await this.#send('verify-token 400 token-from-future', redeem(aged(-60_000)))
     await this.#send('verify-token 400 token-expired', redeem(aged(400_000)))
     const forgotten = mintToken(keyring, { ...claims, storeEpoch: (claims.storeEpoch + 1) % 2 ** 32 })
     await this.#send('verify-token 400 token-forgotten', redeem(forgotten))
-    await this.#send('verify-token 400 token-other-site', from =>
-      client.verifyToken(other.apiKey, { token }, { from }),
-    )
+    const atOther: Send = from => client.verifyToken(other.apiKey, { token }, { from })
+    await this.#send('verify-token 400 token-other-site', atOther)
   }
 
   async others(): Promise<void> {

@@ -1,24 +1,25 @@
 /** GET /metrics: well-formed, equal to what was sent, and of bounded size for any input. */
 
 import assert from 'node:assert/strict'
-import { execFileSync } from 'node:child_process'
 import { randomBytes, randomInt } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 import { connect } from 'node:net'
 import { test } from 'node:test'
+import { newApiKey, newSiteKey } from '../../src/domain/site.ts'
 import { Subject } from '../contract/support.ts'
 import { Client } from '../harness/client.ts'
 import { eventually } from '../harness/eventually.ts'
 import { call, freshAddress } from '../harness/http.ts'
 import { growth, type Observed, type PrometheusText, seriesOf, startObserved } from '../harness/metrics.ts'
+import { childPids } from '../harness/processes.ts'
 import { RawConnection } from '../harness/raw-http.ts'
-import { STORE_KINDS, type TestService } from '../harness/service.ts'
+import { STORE_KINDS } from '../harness/service.ts'
 import { CountedLoad, LOAD_ENV, type Sent } from './counted-load.ts'
 
 /** Outcomes that are told without asking the store for an operation. */
 const WITHOUT_STORE = /^(other|content) | (405|413) |site-key-|credentials-/
-const ofEndpoint = (sent: Sent, endpoint: string) =>
-  [...sent].filter(([what]) => what.startsWith(`${endpoint} `)).reduce((sum, [, count]) => sum + count, 0)
+const countOf = (sent: Iterable<readonly [string, number]>, isMeant: (what: string) => boolean) =>
+  [...sent].filter(([what]) => isMeant(what)).reduce((sum, [, count]) => sum + count, 0)
 
 for (const kind of STORE_KINDS) {
   test(`store ${kind}, two workers: a counted load of every kind of answer gives exactly equal counters`, async () => {
@@ -54,21 +55,19 @@ function checkAnswers(sent: Sent, before: PrometheusText, after: PrometheusText)
   assert.deepEqual(new Map(answers), new Map(expected))
   for (const endpoint of ['challenge', 'verify', 'verify-token', 'content', 'other']) {
     const timed = grown.get(seriesOf('powgate_request_duration_seconds_count', { endpoint }))
-    assert.equal(timed, ofEndpoint(sent, endpoint), `timed answers of ${endpoint}`)
+    const count = countOf(sent, what => what.startsWith(`${endpoint} `))
+    assert.equal(timed, count, `timed answers of ${endpoint}`)
   }
-  const limited = (endpoint: string, policy: string, count: number) =>
-    [seriesOf('powgate_rate_limited_total', { endpoint, policy }), count] as const
-  assert.deepEqual(
-    new Map([...grown].filter(([series]) => series.startsWith('powgate_rate_limited_total'))),
-    new Map([
-      limited('challenge', 'address-site', 4),
-      limited('challenge', 'address', 3),
-      limited('verify', 'address-site', 3),
-      limited('verify', 'address', 2),
-      limited('verify-token', 'address', 2),
-      limited('verify-token', 'api-key', 3),
-    ]),
-  )
+  const limits = {
+    ...{ 'challenge address-site': 4, 'challenge address': 3, 'verify address-site': 3, 'verify address': 2 },
+    ...{ 'verify-token address': 2, 'verify-token api-key': 3 },
+  }
+  const limited = Object.entries(limits).map(([what, count]) => {
+    const [endpoint = '', policy = ''] = what.split(' ')
+    return [seriesOf('powgate_rate_limited_total', { endpoint, policy }), count] as const
+  })
+  const found = [...grown].filter(([series]) => series.startsWith('powgate_rate_limited_total'))
+  assert.deepEqual(new Map(found), new Map(limited))
 }
 
 function checkJudgements(sent: Sent, before: PrometheusText, after: PrometheusText): void {
@@ -78,20 +77,12 @@ function checkJudgements(sent: Sent, before: PrometheusText, after: PrometheusTe
   }
   const challenges = sent.get('challenge 200 ok')!
   assert.equal(change('powgate_challenge_difficulty_count'), challenges)
-  const reasons = Object.fromEntries(
-    after
-      .samples('powgate_score_reasons_total')
-      .map(({ name, labels }) => [labels.reason, change(name, labels)])
-      .filter(([, count]) => count !== 0),
-  )
-  assert.deepEqual(reasons, {
-    noPlugins: 1,
-    notificationDenied: 1,
-    webdriver: 3,
-    zeroScreen: 1,
-    noLanguages: 1,
-    'proof-wrong': 1,
-    'ip-blocked': 1,
+  const reasons = after
+    .samples('powgate_score_reasons_total')
+    .map(({ name, labels }) => [labels.reason, change(name, labels)])
+  assert.deepEqual(Object.fromEntries(reasons.filter(([, count]) => count !== 0)), {
+    ...{ noPlugins: 1, notificationDenied: 1, webdriver: 3, zeroScreen: 1, noLanguages: 1 },
+    ...{ 'proof-wrong': 1, 'ip-blocked': 1 },
   })
   const passed = sent.get('verify 200 ok')!
   const below = (le: string) => change('powgate_verification_score_bucket', { le })
@@ -102,9 +93,7 @@ function checkJudgements(sent: Sent, before: PrometheusText, after: PrometheusTe
 
 function checkStore(kind: string, sent: Sent, before: PrometheusText, after: PrometheusText): void {
   const change = (name: string) => after.value(name) - before.value(name)
-  const operations = [...sent]
-    .filter(([what]) => !WITHOUT_STORE.test(what))
-    .reduce((sum, [, count]) => sum + count, 0)
+  const operations = countOf(sent, what => !WITHOUT_STORE.test(what))
   const counted = change('powgate_store_batch_operations_sum')
   if (kind === 'embedded') assert.equal(counted, operations)
   else assert.ok(counted >= operations, `${counted} of ${operations}; Redis is probed besides`)
@@ -184,11 +173,6 @@ test('the store goes away and comes back: up is 0, then 1, and each worker count
   await service.stop()
 })
 
-function workerPids(service: TestService): number[] {
-  const children = execFileSync('ps', ['-o', 'pid=', '--ppid', String(service.pid)]).toString()
-  return children.split('\n').map(Number).filter(Boolean)
-}
-
 /** Fails if anything fell from one to the next. */
 function assertNeverFalls(scrapes: readonly PrometheusText[]): void {
   scrapes.reduce((before, after) => {
@@ -211,7 +195,7 @@ test('kill -9 of workers: no counter goes down, none is lost or counted twice, r
       Array.from({ length: visits }, () => client.challenge(site.siteKey, { from: freshAddress() })),
     )
     const counted = await scrape()
-    process.kill(workerPids(service)[round % 2]!, 'SIGKILL')
+    process.kill(childPids(service.pid)[round % 2]!, 'SIGKILL')
     const restarts = (metrics: PrometheusText) =>
       metrics.value('powgate_worker_restarts_total', { cause: 'crash' })
     const seen: PrometheusText[] = []
@@ -239,7 +223,7 @@ test('a worker that hangs: /metrics answers without it, keeps its counts, and co
   const scrapes = [await scrape()]
   const labels = { endpoint: 'challenge', status: '400', outcome: 'site-key-malformed' }
   assert.equal(scrapes[0]!.value('powgate_requests_total', labels), 20)
-  process.kill(workerPids(service)[0]!, 'SIGSTOP')
+  process.kill(childPids(service.pid)[0]!, 'SIGSTOP')
   const hung = (metrics: PrometheusText) =>
     metrics.value('powgate_worker_restarts_total', { cause: 'hang' }) === 1
   await eventually(90_000, 'it is killed and replaced', async () => {
@@ -265,12 +249,6 @@ async function pump(port: number, next: () => string | undefined): Promise<void>
   connection.close()
 }
 
-const BASE62 = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz'
-
-function randomSiteKey(): string {
-  return `site_${Array.from(randomBytes(22), byte => BASE62[byte % 62]).join('')}`
-}
-
 function request(method: string, path: string, headers: string): string {
   return `${method} ${path} HTTP/1.1\r\nHost: a\r\n${headers}\r\n`
 }
@@ -279,26 +257,20 @@ const randomAddress = () => Array.from({ length: 4 }, () => randomInt(1, 250)).j
 const randomText = () => randomBytes(randomInt(1, 30)).toString('base64url')
 
 /** Refused before the store is asked. */
-function strange(): string {
-  switch (randomInt(4)) {
-    case 0:
-      return request('GET', '/challenge', `X-Site-Key: ${randomText()}"\\{}\r\n`)
-    case 1:
-      return request('GET', `/${randomText()}?${randomText()}`, `X-Request-Id: ${randomText()}\r\n`)
-    case 2:
-      return request('DELETE', `/verify-token?${randomText()}`, `Authorization: Bearer ${randomText()}\r\n`)
-    default:
-      return request('GET', `/widget.js/${randomText()}`, `Origin: https://${randomText()}.example\r\n`)
-  }
-}
+const STRANGE = [
+  () => request('GET', '/challenge', `X-Site-Key: ${randomText()}"\\{}\r\n`),
+  () => request('GET', `/${randomText()}?${randomText()}`, `X-Request-Id: ${randomText()}\r\n`),
+  () => request('DELETE', `/verify-token?${randomText()}`, `Authorization: Bearer ${randomText()}\r\n`),
+  () => request('GET', `/widget.js/${randomText()}`, `Origin: https://${randomText()}.example\r\n`),
+]
+const strange = () => STRANGE[randomInt(4)]!()
 
 /** Asks the store whether there is such a site, or such a key. */
 function unknown(): string {
   const forwarded = `X-Forwarded-For: ${randomAddress()}\r\n`
   if (randomInt(2) === 0)
-    return request('GET', '/challenge', `X-Site-Key: ${randomSiteKey()}\r\n${forwarded}`)
-  const key = `sk_${randomSiteKey().slice(5, 13)}_${randomBytes(32).toString('base64url')}`
-  const headers = `Authorization: Bearer ${key}\r\nContent-Type: application/json\r\nContent-Length: 2\r\n`
+    return request('GET', '/challenge', `X-Site-Key: ${newSiteKey(randomBytes(96))}\r\n${forwarded}`)
+  const headers = `Authorization: Bearer ${newApiKey(randomBytes(128))}\r\nContent-Type: application/json\r\nContent-Length: 2\r\n`
   return `${request('POST', '/verify-token', headers + forwarded)}{}`
 }
 
@@ -314,20 +286,16 @@ test(`${FLOOD} made-up site keys, API keys, paths and addresses leave no new ser
   const flood = async (count: number) => {
     let left = count
     const some = (make: () => string) => () => (left-- > 0 ? make() : undefined)
-    await Promise.all(
-      Array.from({ length: SOCKETS }, (_, index) =>
-        pump(service.port, some(index % 2 === 0 ? strange : unknown)),
-      ),
-    )
+    const pumped = (_: unknown, index: number) =>
+      pump(service.port, some(index % 2 === 0 ? strange : unknown))
+    await Promise.all(Array.from({ length: SOCKETS }, pumped))
   }
   await flood(2000)
   const before = await scrape()
   await flood(FLOOD)
   const after = await scrape()
   assert.deepEqual(after.series, before.series)
-  const answered = [...growth(before, after)]
-    .filter(([series]) => series.startsWith('powgate_requests_total'))
-    .reduce((sum, [, change]) => sum + change, 0)
+  const answered = countOf(growth(before, after), series => series.startsWith('powgate_requests_total'))
   assert.equal(answered, FLOOD)
   for (const labels of [
     { endpoint: 'challenge', outcome: 'site-unknown', status: '403' },

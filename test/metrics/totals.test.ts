@@ -3,13 +3,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
-import {
-  type Counts,
-  newCounts,
-  newSiteCounts,
-  type SiteCounts,
-  valuesOf,
-} from '../../src/metrics/counters.ts'
+import { newCounts, newSiteCounts, valuesOf } from '../../src/metrics/counters.ts'
 import type { Snapshot } from '../../src/metrics/stats.ts'
 import { SITES_MAX, type Values } from '../../src/metrics/table.ts'
 import { Totals } from '../../src/metrics/totals.ts'
@@ -21,18 +15,12 @@ function snapshot(values: Values, sites: Snapshot['sites'] = {}): Snapshot {
 
 const NOTHING = snapshot({})
 
-const processes = new Map<string, ReturnType<typeof newProcess>>()
-
-function newProcess(name: string) {
+const newProcess = (name: string) => {
   return { pid: undefined, build: { version: '1.2.3', node: 'v22.0.0' }, toString: () => name }
 }
-
+const processes: Record<string, ReturnType<typeof newProcess>> = {}
 /** The process of this name, one for each name. */
-function worker(name: string) {
-  const known = processes.get(name) ?? newProcess(name)
-  processes.set(name, known)
-  return known
-}
+const worker = (name: string) => (processes[name] ??= newProcess(name))
 
 const ANSWERED = 'requests challenge 200 ok'
 
@@ -58,11 +46,8 @@ test('adds up everything that workers count, and what the primary process counts
   const site = { challenges: 3, 'refused nonce-used': 1 }
   totals.take(worker('1'), snapshot(valuesOf(counts), { site_a: site }), 0)
   counts.requests.at('challenge').at(200).at('ok').add()
-  totals.take(
-    worker('2'),
-    snapshot(valuesOf(counts), { site_a: { challenges: 1 }, site_b: { redeemed: 1 } }),
-    1,
-  )
+  const sites = { site_a: { challenges: 1 }, site_b: { redeemed: 1 } }
+  totals.take(worker('2'), snapshot(valuesOf(counts), sites), 1)
   for (const cause of ['roll', 'roll', 'crash']) totals.counts.restarts.at(cause).add()
   assertHas(totals, {
     [ANSWERED]: 7,
@@ -139,13 +124,8 @@ test('the store is up if every worker reaches it; other gauges are added up, or 
   totals.take(worker('2'), withGauges(1, 0.75), 1)
   assertHas(totals, {
     ...{ storeUp: 1, underWay: 4, workers: 2, 'connections 0': 7, 'connections 1': 7 },
-    ...{
-      'lag 0 p99': 0.25,
-      'lag 1 p99': 0.75,
-      'lag 1 mean': -0.75,
-      'heapBytes worker-0': 3,
-      'heapBytes worker-1': 3,
-    },
+    ...{ 'lag 0 p99': 0.25, 'lag 1 p99': 0.75, 'lag 1 mean': -0.75 },
+    ...{ 'heapBytes worker-0': 3, 'heapBytes worker-1': 3 },
   })
   totals.take(worker('2'), withGauges(0, 0), 1)
   assert.equal(totals.values().storeUp, 0)
@@ -187,10 +167,9 @@ test('snapshots of another version: what is missing, unknown or malformed harms 
 
 test(`at most ${SITES_MAX} sites are counted apart, the first that came; the rest goes under ''`, () => {
   const totals = new Totals()
+  const siteAt = (index: number) => [`site ${index}`, { challenges: 1 }] as const
   const sitesFrom = (start: number, count: number) =>
-    Object.fromEntries(
-      Array.from({ length: count }, (_, index) => [`site ${start + index}`, { challenges: 1 }]),
-    )
+    Object.fromEntries(Array.from({ length: count }, (_, index) => siteAt(start + index)))
   totals.take(worker('1'), snapshot({}, sitesFrom(0, SITES_MAX - 1)), 0)
   totals.take(worker('2'), snapshot({}, { ...sitesFrom(SITES_MAX - 2, 500), '': { challenges: 7 } }), 1)
   for (const end of [() => {}, () => totals.gone(worker('1')), () => totals.gone(worker('2'))]) {
@@ -219,12 +198,12 @@ test('property: nothing that is counted ever goes down, not by a rounding error'
   fc.assert(
     fc.property(fc.array(event, { maxLength: 200 }), events => {
       const totals = new Totals()
-      const workers = new Map<string, Counts & SiteCounts>()
+      const newWorker = () => ({ ...newCounts(), ...newSiteCounts() })
+      const workers: Record<string, ReturnType<typeof newWorker>> = {}
       let before: Values = {}
       let counted = 0
       for (const { name, isEnd, more, seconds } of events) {
-        const counts = workers.get(name) ?? { ...newCounts(), ...newSiteCounts() }
-        workers.set(name, counts)
+        const counts = (workers[name] ??= newWorker())
         if (isEnd) totals.gone(worker(name))
         else {
           counted += more

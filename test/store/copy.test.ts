@@ -19,6 +19,7 @@ import {
   freshNonce,
   nonceOn,
   openRedis,
+  redeemable,
   redemptionOn,
   SITE,
   solutionOn,
@@ -93,7 +94,7 @@ async function filled(store: Store) {
     storeEpoch: store.requests.epochOf(key)!,
     expiresAtMs: now + 200_000,
   })
-  const token = () => ({ redeem: { ...nonceOf(SITE), claim: 'c' } })
+  const token = () => ({ redeem: { ...redeemable(store), claim: 'c' } })
   const [spent, apart, open] = [nonceOf(ADDRESS), nonceOf(OTHER), nonceOf('0a000003')]
   const [redeemed, held] = [token(), token()]
   assert.equal(await nonceOn(store, { addressKey: ADDRESS, spend: spent, metering: METERING }), 'spent')
@@ -133,9 +134,11 @@ test('a copy from the embedded store to Redis and back has all records, limits, 
   t.after(() => server.stop())
   const [here, there, back] = [embedded(tempDir(t)), redis(server.url), embedded(join(tempDir(t), 'new'))]
   const known = await served(here, filled)
-  const before = await served(here, store =>
-    Promise.all([store.sites.listSites(), store.sites.listApiKeys()]),
-  )
+  const recordsOf = async ({ sites }: Store) =>
+    [await sites.listSites(), await sites.listApiKeys()].map(list =>
+      list.map(one => JSON.stringify(one)).sort(),
+    )
+  const before = await served(here, recordsOf)
   for (const [from, to] of [
     [here, there],
     [there, back],
@@ -145,10 +148,7 @@ test('a copy from the embedded store to Redis and back has all records, limits, 
     assert.ok(report.underWay! > 5, String(report.underWay))
     await served(to, async store => {
       await holds(store, known)
-      const after = await Promise.all([store.sites.listSites(), store.sites.listApiKeys()])
-      const sorted = (records: typeof before) =>
-        records.map(list => list.map(one => JSON.stringify(one)).sort())
-      assert.deepEqual(sorted(after), sorted(before))
+      assert.deepEqual(await recordsOf(store), before)
     })
     // The source draws a new epoch: it redeems nothing of before, and what was copied is not copied again.
     await served(from, async store => {

@@ -91,14 +91,8 @@ export function challengeOn(
   { requests }: Requests,
   request: Partial<ChallengeRequest> = {},
 ): Promise<ChallengeAdmission> {
-  const full = {
-    addressKey: '0a000001',
-    siteTag: 1,
-    addressLimit: 60,
-    siteLimit: 30,
-    metering: undefined,
-    ...request,
-  }
+  const usual = { addressKey: '0a000001', siteTag: 1, addressLimit: 60, siteLimit: 30, metering: undefined }
+  const full = { ...usual, ...request }
   return new Promise(resolve => requests.admitChallenge(full, resolve))
 }
 
@@ -106,16 +100,8 @@ export function solutionOn(
   { requests }: Requests,
   request: Partial<SolutionRequest> = {},
 ): Promise<SolutionAdmission> {
-  const full = {
-    addressKey: '0a000001',
-    siteTag: 1,
-    addressLimit: 30,
-    siteLimit: 20,
-    metering: undefined,
-    failed: false,
-    spend: undefined,
-    ...request,
-  }
+  const usual = { addressKey: '0a000001', siteTag: 1, addressLimit: 30, siteLimit: 20, metering: undefined }
+  const full = { ...usual, failed: false, spend: undefined, ...request }
   return new Promise(resolve => requests.admitSolution(full, resolve))
 }
 
@@ -123,13 +109,8 @@ export function redemptionOn(
   { requests }: Requests,
   request: Partial<RedemptionRequest> = {},
 ): Promise<RedemptionAdmission> {
-  const full = {
-    callerKey: '7f000001',
-    callerLimit: 100,
-    apiKey: { id: 'key00001', limit: 200, siteKey: SITE },
-    redeem: undefined,
-    ...request,
-  }
+  const apiKey = { id: 'key00001', limit: 200, siteKey: SITE }
+  const full = { callerKey: '7f000001', callerLimit: 100, apiKey, redeem: undefined, ...request }
   return new Promise(resolve => requests.redeemToken(full, resolve))
 }
 
@@ -158,6 +139,12 @@ export function freshNonce(now: number): string {
   next++
   const high = Math.floor((now - Date.UTC(2024, 0, 1)) / 512)
   return high.toString(16).padStart(8, '0') + next.toString(16).padStart(24, '0')
+}
+
+/** What redeems a token of SITE that has just been issued and lives for five minutes. */
+export function redeemable({ requests }: Requests, nowMs = Date.now()) {
+  const storeEpoch = requests.epochOf(SITE)!
+  return { nonce: freshNonce(nowMs), storeEpoch, expiresAtMs: nowMs + 300_000, claim: '' }
 }
 
 /** Such as the last uses of API keys, by their ids. */

@@ -11,9 +11,8 @@ import { NONE, ServerClock } from '../../src/store/redis/turn.ts'
 import { StoreWatch } from '../../src/store/watch.ts'
 import { eventually } from '../harness/eventually.ts'
 import type { RedisServer } from '../harness/redis.ts'
-import { freshKey, freshNonce, nonceOn, openRedis, SITE, startRedis, tokenOn } from './harness.ts'
+import { freshKey, nonceOn, openRedis, redeemable, SITE, startRedis, tokenOn } from './harness.ts'
 
-const LIFETIME_MS = 300_000
 const LOOK = 'test:{0}:look'
 /** Servers tell their time modulo this. */
 const WRAP_MS = 2 ** 24
@@ -49,13 +48,9 @@ async function moveLook(client: Redis, agoMs: number, moved = client.multi()): P
 
 /** Spends a nonce and redeems its token; the function tries both once more. */
 async function useBoth(store: RedisStore) {
-  const nonce = freshNonce(Date.now())
-  const addressKey = freshKey()
-  const storeEpoch = store.requests.epochOf(SITE)!
-  const expiresAtMs = Date.now() + LIFETIME_MS
-  const spend = { nonce, storeEpoch, expiresAtMs }
-  const redeem = { ...spend, claim: '' }
-  const useAgain = async () => [await nonceOn(store, { addressKey, spend }), await tokenOn(store, { redeem })]
+  const redeem = redeemable(store)
+  const spend = { addressKey: freshKey(), spend: redeem }
+  const useAgain = async () => [await nonceOn(store, spend), await tokenOn(store, { redeem })]
   assert.deepEqual(await useAgain(), ['spent', 'redeemed'])
   return useAgain
 }
@@ -133,18 +128,13 @@ test('redis: nobody asked for a minute, and nobody vouches for it: what was issu
 test('redis: a redemption by a host that is ten minutes ahead is remembered until the token has ended where clocks are right', async t => {
   const { server, store } = await startRedis(t)
   const aheadMs = 600_000
-  const nonce = freshNonce(Date.now() + aheadMs)
-  const expiresAtMs = Date.now() + aheadMs + LIFETIME_MS
+  const redeem = redeemable(store, Date.now() + aheadMs)
   const { now } = Date
-  Date.now = () => now() + aheadMs
-  try {
-    const redeem = { nonce, storeEpoch: store.requests.epochOf(SITE)!, expiresAtMs, claim: '' }
-    assert.equal(await tokenOn(store, { redeem }), 'redeemed')
-  } finally {
-    Date.now = now
-  }
-  const leftMs = Number(await server.ask('pttl', `test:{0}:r:${nonce}`))
-  assert.ok(leftMs > expiresAtMs - Date.now(), `it is kept for ${leftMs} ms`)
+  const clock = t.mock.method(Date, 'now', () => now() + aheadMs)
+  assert.equal(await tokenOn(store, { redeem }), 'redeemed')
+  clock.mock.restore()
+  const leftMs = Number(await server.ask('pttl', `test:{0}:r:${redeem.nonce}`))
+  assert.ok(leftMs > redeem.expiresAtMs - Date.now(), `it is kept for ${leftMs} ms`)
 })
 
 test('redis: workers note when they looked, so the epoch lasts while nobody sets a clock, for processes that come later too', async t => {
@@ -164,15 +154,17 @@ test('a process vouches for a time that it has measured, from when it asked, and
   const clock = new ServerClock()
   assert.equal(clock.expected(), NONE)
   const askedAtMs = performance.now()
-  let passedMs = 0
+  let passedMs = 40
   t.mock.method(performance, 'now', () => askedAtMs + passedMs)
-  passedMs = 40
   clock.learn(Buffer.from([0, 0, 0, 7, 0xff, 0xff, 0xf0, ...new Array(16).fill(0)]), askedAtMs)
-  assert.equal(clock.expected(), 0xfffff0 + 40 - WRAP_MS)
-  passedMs = 3_600_000
-  assert.equal(clock.expected(), (0xfffff0 + 3_600_000) % WRAP_MS)
-  passedMs++
-  assert.equal(clock.expected(), NONE)
+  for (const [ms, expected] of [
+    [40, 0xfffff0 + 40 - WRAP_MS],
+    [3_600_000, (0xfffff0 + 3_600_000) % WRAP_MS],
+    [3_600_001, NONE],
+  ] as const) {
+    passedMs = ms
+    assert.equal(clock.expected(), expected)
+  }
   passedMs = 0
   clock.forget()
   assert.equal(clock.expected(), NONE)

@@ -9,15 +9,11 @@ import { eventually } from '../harness/eventually.ts'
 import { freePort } from '../harness/ports.ts'
 import { RedisServer } from '../harness/redis.ts'
 import { RedisCluster } from '../harness/redis-cluster.ts'
-import { freshNonce, openRedis, SITE, tokenOn } from './harness.ts'
+import { openRedis, redeemable, SITE, tokenOn } from './harness.ts'
 
 const siteSlot = slotOf(`{${evenlySpreadTags(16)[fnv1a(SITE) % 16]}}`)
 
-function redeem(store: RedisStore) {
-  const storeEpoch = store.requests.epochOf(SITE)!
-  const redeem = { nonce: freshNonce(Date.now()), storeEpoch, expiresAtMs: Date.now() + 300_000, claim: '' }
-  return tokenOn(store, { redeem })
-}
+const redeem = (store: RedisStore) => tokenOn(store, { redeem: redeemable(store) })
 
 const ENDPOINT = 'cluster-preferred-endpoint-type'
 const one = (url: string) => url.replace('redis://', 'redis+cluster://').split(',')[0]!
@@ -34,23 +30,14 @@ for (const [what, settings] of [
     t.after(() => store.close())
     assert.equal(await redeem(store), 'redeemed')
     const from = await cluster.primaryOf(siteSlot)
-    await cluster.migrate(
-      siteSlot,
-      (await cluster.primaries()).find(server => server !== from)!,
-      async () => {},
-    )
-    await eventually(60_000, 'the slot is found', async () => {
-      return (await redeem(store)) === 'redeemed'
-    })
+    const to = (await cluster.primaries()).find(server => server !== from)!
+    await cluster.migrate(siteSlot, to, async () => {})
+    await eventually(60_000, 'the slot is found', async () => (await redeem(store)) === 'redeemed')
   })
 
 test('redis cluster: a single node that does not know its own address is asked where it answers', async t => {
-  const server = await RedisServer.start([
-    '--cluster-enabled',
-    'yes',
-    '--cluster-port',
-    String(await freePort()),
-  ])
+  const args = ['--cluster-enabled', 'yes', '--cluster-port', String(await freePort())]
+  const server = await RedisServer.start(args)
   t.after(() => server.stop())
   await server.ask('cluster', 'addslotsrange', 0, 16383)
   const store = await openRedis(one(server.url))

@@ -7,7 +7,7 @@ import { ownerKey } from '../../src/domain/address-tags.ts'
 import { fnv1a } from '../../src/domain/bytes.ts'
 import { BridgedStore } from '../../src/store/bridge.ts'
 import { evenlySpreadTags, slotOf } from '../../src/store/redis/connection.ts'
-import type { RedisStore, RedisStoreOptions } from '../../src/store/redis/store.ts'
+import type { RedisStoreOptions } from '../../src/store/redis/store.ts'
 import { eventually } from '../harness/eventually.ts'
 import { ENGINES, type Engine } from '../harness/redis.ts'
 import { RedisCluster } from '../harness/redis-cluster.ts'
@@ -15,9 +15,9 @@ import { storeConformance } from './conformance.ts'
 import {
   challengeOn,
   freshKey,
-  freshNonce,
   openRedis,
   openTwice,
+  redeemable,
   redemptionOn,
   SITE,
   type TestStore,
@@ -42,11 +42,8 @@ async function startCluster(
 
 async function make(engine: Engine): Promise<TestStore> {
   const cluster = await RedisCluster.start({ engine })
-  const opened = await openTwice(
-    clock => openRedis(cluster.url, { clock: () => clock.now }),
-    () => cluster.stop(),
-  )
-  return { ...opened, shards: SHARDS }
+  const open = (clock: TestStore['clock']) => openRedis(cluster.url, { clock: () => clock.now })
+  return { ...(await openTwice(open, () => cluster.stop())), shards: SHARDS }
 }
 
 for (const engine of ENGINES) storeConformance(`${engine} cluster`, () => make(engine))
@@ -64,11 +61,6 @@ test('redis cluster: addresses spread over all primaries', async t => {
 
 const siteSlot = slotOf(`{${evenlySpreadTags(SHARDS)[fnv1a(SITE) % SHARDS]}}`)
 
-function redemptionIn(store: RedisStore) {
-  const storeEpoch = store.requests.epochOf(SITE)!
-  return { nonce: freshNonce(Date.now()), storeEpoch, expiresAtMs: Date.now() + 300_000, claim: '' }
-}
-
 test('redis cluster: a node that restarts from an older snapshot in a moment, unnoticed by idle workers, redeems nothing twice', async t => {
   const { cluster, store } = await startCluster(t)
   const node = await cluster.primaryOf(siteSlot)
@@ -76,7 +68,7 @@ test('redis cluster: a node that restarts from an older snapshot in a moment, un
     // After a restart the callers' shards may need a moment longer than the site's.
     const redeem = await eventually(60_000, 'a redemption', async () => {
       await node.ask('save')
-      const asked = redemptionIn(store)
+      const asked = redeemable(store)
       const first = await redemptionOn(store, { callerKey: freshKey(), redeem: asked })
       return first.status === 'admitted' && first.token === 'redeemed' ? asked : undefined
     })
@@ -128,7 +120,7 @@ test('redis cluster: a slot that is being moved is refused within the deadline, 
   const from = await cluster.primaryOf(siteSlot)
   const to = (await cluster.primaries()).find(server => server !== from)!
   const epoch = store.requests.epochOf(SITE)
-  const redeem = redemptionIn(store)
+  const redeem = redeemable(store)
   let refusals = 0
   await cluster.migrate(siteSlot, to, async () => {
     // The slot's keys lie here and there: nothing that names a new key runs.
@@ -150,7 +142,7 @@ test('redis cluster: a slot that is being moved is refused within the deadline, 
   // It cannot be told from a replica that took over, so what was issued before is not redeemed.
   assert.notEqual(store.requests.epochOf(SITE), epoch)
   assert.equal(await tokenOn(store, { redeem }), 'forgotten')
-  assert.equal(await tokenOn(store, { redeem: redemptionIn(store) }), 'redeemed')
+  assert.equal(await tokenOn(store, { redeem: redeemable(store) }), 'redeemed')
 })
 
 test('redis cluster: ready as long as half of the shards answer', async t => {

@@ -14,29 +14,26 @@ import { RedisCluster } from '../harness/redis-cluster.ts'
 import { RedisSentinels } from '../harness/redis-sentinel.ts'
 import { Certificates } from '../harness/redis-tls.ts'
 import { TEST_SECRET } from '../harness/service.ts'
-import { challengeOn, freshKey, freshNonce, nonceOn, redemptionOn, SITE, tokenOn } from './harness.ts'
+import {
+  challengeOn,
+  freshKey,
+  freshNonce,
+  nonceOn,
+  redeemable,
+  redemptionOn,
+  SITE,
+  tokenOn,
+} from './harness.ts'
 
-function storeFor(
-  settings: Record<string, string>,
-  openMs = 60_000,
-  listener: StoreListener = {},
-): RedisStore {
-  const { redis, redisPrefix, redisShards } = loadConfig({ POWGATE_SECRETS: TEST_SECRET, ...settings })
-  return new RedisStore({
-    target: redis!,
-    keyPrefix: redisPrefix,
-    clusterShards: redisShards,
-    deadlineMs: 5000,
-    openMs,
-    ...listener,
-  })
+type Settings = Record<string, string>
+
+function storeFor(settings: Settings, openMs = 60_000, listener: StoreListener = {}): RedisStore {
+  const config = loadConfig({ POWGATE_SECRETS: TEST_SECRET, ...settings })
+  const { redis, redisPrefix: keyPrefix, redisShards: clusterShards } = config
+  return new RedisStore({ target: redis!, keyPrefix, clusterShards, deadlineMs: 5000, openMs, ...listener })
 }
 
-async function withStore(
-  settings: Record<string, string>,
-  use: (store: RedisStore) => Promise<void>,
-  listener?: StoreListener,
-) {
+async function withStore(settings: Settings, use: (store: RedisStore) => unknown, listener?: StoreListener) {
   const store = storeFor(settings, undefined, listener)
   try {
     await store.open()
@@ -47,7 +44,7 @@ async function withStore(
 }
 
 /** The first error of this kind: on a busy machine the first ones may say only that there was no answer yet. */
-async function openingError(settings: Record<string, string>, about: RegExp) {
+async function openingError(settings: Settings, about: RegExp) {
   const store = storeFor(settings, 0)
   const error = await eventually(60_000, String(about), () =>
     store.open().then(
@@ -64,13 +61,8 @@ async function openingError(settings: Record<string, string>, about: RegExp) {
 async function exercise(store: RedisStore): Promise<void> {
   for (let count = 0; count < 20; count++) {
     const addressKey = freshKey()
-    const metering = {
-      shared: meterNames(SITE, false),
-      networks: [ownerKey(addressKey), 'wideOfV4'],
-      isV4: true,
-      expected: 0,
-      counts: true,
-    }
+    const networks = [ownerKey(addressKey), 'wideOfV4']
+    const metering = { shared: meterNames(SITE, false), networks, isV4: true, expected: 0, counts: true }
     assert.equal((await challengeOn(store, { addressKey, metering })).status, 'admitted')
     const storeEpoch = store.requests.epochOf(addressKey)!
     const expiresAtMs = Date.now() + 60_000
@@ -79,8 +71,7 @@ async function exercise(store: RedisStore): Promise<void> {
       const spend = { nonce: freshNonce(Date.now()), storeEpoch, expiresAtMs }
       assert.equal(await nonceOn(store, { addressKey, addressLimit, metering, spend }), 'spent')
     }
-    const nonce = freshNonce(Date.now())
-    const redeem = { nonce, storeEpoch: store.requests.epochOf(SITE)!, expiresAtMs }
+    const redeem = redeemable(store)
     for (const expected of ['redeemed', 'redeemed', 'used']) {
       const claim = expected === 'used' ? 'another' : 'again'
       assert.equal(await tokenOn(store, { callerKey: addressKey, redeem: { ...redeem, claim } }), expected)
@@ -119,6 +110,8 @@ describe('one server over TLS, a restricted user', () => {
   })
   after(() => server.stop())
   const settings = () => ({ REDIS_URL: server.url, ...mutual.settings, ...CREDENTIALS })
+  /** Without the certificate of the authority. */
+  const unknown = () => ({ REDIS_URL: server.url, ...CREDENTIALS })
 
   test('every call goes through', () => withStore(settings(), exercise))
 
@@ -138,29 +131,23 @@ describe('one server over TLS, a restricted user', () => {
     const wrong = `not ${PASSWORD}`
     const rights = ['on', `>${PASSWORD}`, '~*', '+@all', '-@dangerous', '-@admin']
     assert.equal(await server.ask('acl', 'setuser', 'careful', ...rights), 'OK')
-    const rows: [variables: string, about: RegExp, settings: Record<string, string>][] = [
+    const [usual, bare] = [settings(), { REDIS_URL: server.url, ...mutual.settings }]
+    const noCert = { POWGATE_REDIS_TLS_CERT: '', POWGATE_REDIS_TLS_KEY: '' }
+    const rows: [variables: string, about: RegExp, settings: Settings][] = [
       [
         'POWGATE_REDIS_USER, POWGATE_REDIS_PASSWORD',
         /WRONGPASS/,
-        { ...settings(), POWGATE_REDIS_PASSWORD: wrong },
+        { ...usual, POWGATE_REDIS_PASSWORD: wrong },
       ],
-      ['POWGATE_REDIS_PASSWORD', /NOAUTH/, { REDIS_URL: server.url, ...mutual.settings }],
-      ['POWGATE_REDIS_PREFIX', /NOPERM/, { ...settings(), POWGATE_REDIS_PREFIX: 'other' }],
-      ['POWGATE_REDIS_USER', /NOPERM .*'info'/, { ...settings(), POWGATE_REDIS_USER: 'careful' }],
-      [
-        'POWGATE_REDIS_TLS_CA',
-        /self-signed|self signed|unable to get|issuer/,
-        { REDIS_URL: server.url, ...CREDENTIALS },
-      ],
-      [
-        'POWGATE_REDIS_TLS_CERT',
-        /certificate required|alert/,
-        { ...settings(), POWGATE_REDIS_TLS_CERT: '', POWGATE_REDIS_TLS_KEY: '' },
-      ],
+      ['POWGATE_REDIS_PASSWORD', /NOAUTH/, bare],
+      ['POWGATE_REDIS_PREFIX', /NOPERM/, { ...usual, POWGATE_REDIS_PREFIX: 'other' }],
+      ['POWGATE_REDIS_USER', /NOPERM .*'info'/, { ...usual, POWGATE_REDIS_USER: 'careful' }],
+      ['POWGATE_REDIS_TLS_CA', /self-signed|self signed|unable to get|issuer/, unknown()],
+      ['POWGATE_REDIS_TLS_CERT', /certificate required|alert/, { ...usual, ...noCert }],
       [
         'POWGATE_REDIS_TLS_NAME',
         /does not match|altnames/,
-        { ...settings(), POWGATE_REDIS_TLS_NAME: 'elsewhere.internal' },
+        { ...usual, POWGATE_REDIS_TLS_NAME: 'elsewhere' },
       ],
     ]
     for (const [variables, about, bad] of rows) {
@@ -174,16 +161,13 @@ describe('one server over TLS, a restricted user', () => {
 
   /** ioredis itself listens to one error of a socket; the second of these would end the process, and this test. */
   test('connections that are closed during their handshake end nothing else', async () => {
-    const unknown = { REDIS_URL: server.url, ...CREDENTIALS }
-    for (let round = 0; round < 10; round++) {
-      const stores = Array.from({ length: 10 }, (_, index) => storeFor(unknown, 200 + index * 20))
-      await Promise.all(
-        stores.map(async store => {
-          await assert.rejects(store.open(), StoreSetupError)
-          await store.close()
-        }),
-      )
+    const openAndClose = async (openMs: number) => {
+      const store = storeFor(unknown(), openMs)
+      await assert.rejects(store.open(), StoreSetupError)
+      await store.close()
     }
+    for (let round = 0; round < 10; round++)
+      await Promise.all(Array.from({ length: 10 }, (_, index) => openAndClose(200 + index * 20)))
   })
 
   test('a password that is replaced on the server refuses new connections, and nothing hangs', async () => {
@@ -209,48 +193,24 @@ describe('one server over TLS, a restricted user', () => {
   })
 })
 
-describe('a certificate for a name, a server known by address', () => {
-  let server: RedisServer
-  before(async () => {
-    server = await RedisServer.start([], { tls: sni })
-  })
-  after(() => server.stop())
-
-  test('POWGATE_REDIS_TLS_NAME says which', async () => {
-    await withStore(
-      { REDIS_URL: server.url, ...sni.settings, POWGATE_REDIS_TLS_NAME: 'redis.internal' },
-      exercise,
-    )
-    await openingError({ REDIS_URL: server.url, ...sni.settings }, /does not match/)
-  })
+test('a certificate for a name, a server known by address: POWGATE_REDIS_TLS_NAME says which', async t => {
+  const server = await RedisServer.start([], { tls: sni })
+  t.after(() => server.stop())
+  const settings = { REDIS_URL: server.url, ...sni.settings }
+  await withStore({ ...settings, POWGATE_REDIS_TLS_NAME: 'redis.internal' }, exercise)
+  await openingError(settings, /does not match/)
 })
 
-describe('TLS on one side only', () => {
-  const rows: [of: string, settings: (url: string) => object, cause: string, about: RegExp, args: object][] =
-    [
-      [
-        'the client',
-        url => ({ REDIS_URL: url.replace(':', 's:') }),
-        'tls',
-        /speaks no TLS/,
-        { password: ADMIN },
-      ],
-      [
-        'Redis',
-        url => ({ REDIS_URL: url.replace('s:', ':') }),
-        'other',
-        /does the port want rediss/,
-        { tls: sni },
-      ],
-    ]
-  for (const [of, settings, cause, about, options] of rows)
-    test(`that of ${of}: the log and the cause say so`, async () => {
-      const server = await RedisServer.start([], options)
-      const { trouble } = await openingError({ ...settings(server.url) }, about)
-      assert.equal(trouble!.cause, cause)
-      await server.stop()
-    })
-})
+for (const [of, replaced, by, cause, about, options] of [
+  ['the client', ':', 's:', 'tls', /speaks no TLS/, { password: ADMIN }],
+  ['Redis', 's:', ':', 'other', /does the port want rediss/, { tls: sni }],
+] as const)
+  test(`TLS of ${of} alone: the log and the cause say so`, async t => {
+    const server = await RedisServer.start([], options)
+    t.after(() => server.stop())
+    const { trouble } = await openingError({ REDIS_URL: server.url.replace(replaced, by) }, about)
+    assert.equal(trouble!.cause, cause)
+  })
 
 describe('Sentinels over TLS, passwords for both', () => {
   let sentinels: RedisSentinels
@@ -277,47 +237,32 @@ describe('Sentinels over TLS, passwords for both', () => {
   })
 })
 
-describe('a Cluster over TLS, a restricted user', () => {
-  let cluster: RedisCluster
-  before(async () => {
-    cluster = await RedisCluster.start({ tls: sni, password: ADMIN })
-    await makeUser(cluster.servers)
-  })
-  after(() => cluster.stop())
-
-  test('every call goes through, on nodes that announce addresses', async () => {
-    await withStore(
-      { REDIS_URL: cluster.url, ...sni.settings, ...CREDENTIALS, POWGATE_REDIS_TLS_NAME: 'redis.internal' },
-      exercise,
+test('a Cluster over TLS, a restricted user: every call goes through, on nodes that announce addresses, also while slots move', async t => {
+  const cluster = await RedisCluster.start({ tls: sni, password: ADMIN })
+  t.after(() => cluster.stop())
+  await makeUser(cluster.servers)
+  const settings = { ...sni.settings, ...CREDENTIALS, POWGATE_REDIS_TLS_NAME: 'redis.internal' }
+  await withStore({ REDIS_URL: cluster.url, ...settings }, async store => {
+    await exercise(store)
+    const [first, second] = await cluster.primaries()
+    await first!.cli(
+      ...['--cluster', 'reshard', `127.0.0.1:${first!.port}`, '--cluster-yes', '--cluster-slots', '1200'],
+      ...['--cluster-from', String(await first!.ask('cluster', 'myid'))],
+      ...['--cluster-to', String(await second!.ask('cluster', 'myid'))],
     )
-  })
-
-  test('also while slots move: redirections need no more permissions', async () => {
-    const settings = { ...sni.settings, ...CREDENTIALS, POWGATE_REDIS_TLS_NAME: 'redis.internal' }
-    await withStore({ REDIS_URL: cluster.url, ...settings }, async store => {
-      const [first, second] = await cluster.primaries()
-      await first!.cli(
-        ...['--cluster', 'reshard', `127.0.0.1:${first!.port}`, '--cluster-yes', '--cluster-slots', '1200'],
-        ...['--cluster-from', String(await first!.ask('cluster', 'myid'))],
-        ...['--cluster-to', String(await second!.ask('cluster', 'myid'))],
-      )
-      await eventually(60_000, 'all shards are found', () => store.health.describe().startsWith('16 of 16'))
-      await exercise(store)
-    })
+    await eventually(60_000, 'all shards are found', () => store.health.describe().startsWith('16 of 16'))
+    await exercise(store)
   })
 })
 
-test('an encoded password of any characters works, and any password of a user with nopass', async () => {
+test('an encoded password of any characters works, and any password of a user with nopass', async t => {
   const password = 'a,#/?%:@ä+ 1'
   const server = await RedisServer.start()
-  try {
-    await server.ask('acl', 'setuser', 'closed', 'on', `>${password}`, '~*', '+@all')
-    await server.ask('acl', 'setuser', 'open', 'on', 'nopass', '~*', '+@all')
-    for (const credentials of [`closed:${encodeURIComponent(password)}`, 'open:any'])
-      await withStore({ REDIS_URL: server.url.replace('//', `//${credentials}@`) }, exercise)
-  } finally {
-    await server.stop()
-  }
+  t.after(() => server.stop())
+  await server.ask('acl', 'setuser', 'closed', 'on', `>${password}`, '~*', '+@all')
+  await server.ask('acl', 'setuser', 'open', 'on', 'nopass', '~*', '+@all')
+  for (const credentials of [`closed:${encodeURIComponent(password)}`, 'open:any'])
+    await withStore({ REDIS_URL: server.url.replace('//', `//${credentials}@`) }, exercise)
 })
 
 test('the cause of an outage, by what ioredis and Redis say', () => {

@@ -10,6 +10,7 @@ import { describeTarget, parseRedisUrl } from '../../src/config/redis.ts'
 import { Certificates } from '../harness/redis-tls.ts'
 import { TEST_SECRET } from '../harness/service.ts'
 import { temporaryDir } from '../harness/temporary.ts'
+import { words } from '../harness/values.ts'
 
 const certificates = new Certificates({ names: 'IP:127.0.0.1' })
 const dir = temporaryDir('pem')
@@ -40,6 +41,11 @@ const TLS = { REDIS_URL: 'rediss://h' }
 const CA = 'POWGATE_REDIS_TLS_CA'
 const CERT = 'POWGATE_REDIS_TLS_CERT'
 const KEY = 'POWGATE_REDIS_TLS_KEY'
+const [USER, PASSWORD, SENTINEL] = [
+  'POWGATE_REDIS_USER',
+  'POWGATE_REDIS_PASSWORD',
+  'POWGATE_SENTINEL_PASSWORD',
+] as const
 
 test('REDIS_URL: good and bad forms', () => {
   const rows: [url: string, expected: string | undefined][] = [
@@ -51,55 +57,35 @@ test('REDIS_URL: good and bad forms', () => {
     ['redis+cluster://a', 'cluster a:6379'],
     ['redis+sentinel://a:1,b/main', 'sentinel a:1 b:26379 main'],
     ['rediss+sentinel://a/main/2', 'sentinel a:26379 db 2 main tls'],
-    ['', undefined],
-    ['localhost:6379', undefined],
-    ['http://localhost', undefined],
-    ['redis://', undefined],
-    ['redis://host:notaport', undefined],
-    ['redis://host/x', undefined],
-    ['redis://a,http://b', undefined],
-    ['redis+sentinel://a:1', undefined],
-    ['redis+cluster://a/1', undefined],
-    ['redis://a:1/3,b:2', undefined],
-    ['redis+sentinel://a:1/main,b:2/other', undefined],
     ['redis+sentinel://a:1/main,b:2/main', 'sentinel a:1 b:2 main'],
   ]
+  const bad = words(
+    'localhost:6379 http://localhost redis:// redis://host:notaport redis://host/x redis://a,http://b',
+    'redis+sentinel://a:1 redis+cluster://a/1 redis://a:1/3,b:2 redis+sentinel://a:1/main,b:2/other',
+  )
+  for (const url of ['', ...bad]) rows.push([url, undefined])
   for (const [url, expected] of rows) {
     const target = parseRedisUrl(url)
-    const text =
-      target &&
-      [
-        target.kind,
-        ...target.nodes.map(({ host, port }) => `${host}:${port}`),
-        ...(target.db === 0 ? [] : [`db ${target.db}`]),
-        ...(target.password === undefined ? [] : [String(target.username), target.password]),
-        ...(target.primaryName === undefined ? [] : [target.primaryName]),
-        ...(target.tls === undefined ? [] : ['tls']),
-      ].join(' ')
-    assert.equal(text, expected, url)
+    const { kind, nodes = [], db, username, password, primaryName, tls } = target ?? {}
+    const all = [kind, ...nodes.map(({ host, port }) => `${host}:${port}`), db && `db ${db}`]
+    const more = [password && `${username} ${password}`, primaryName, tls && 'tls']
+    assert.equal(target && [...all, ...more].filter(Boolean).join(' '), expected, url)
   }
 })
 
 test('credentials come from the URL, from the settings, or both if they are the same', () => {
-  const rows: [
-    settings: Record<string, string>,
-    username: string | undefined,
-    password: string | undefined,
-  ][] = [
-    [{ REDIS_URL: 'redis://h' }, undefined, undefined],
+  const h = { REDIS_URL: 'redis://h' }
+  const rows: [settings: Record<string, string>, username: string | undefined, password?: string][] = [
+    [h, undefined],
     [{ REDIS_URL: 'redis://:p@h' }, undefined, 'p'],
     [{ REDIS_URL: 'redis://u:p@h' }, 'u', 'p'],
-    [{ REDIS_URL: 'redis://h', POWGATE_REDIS_PASSWORD: 'p:/@' }, undefined, 'p:/@'],
-    [{ REDIS_URL: 'redis://h', POWGATE_REDIS_USER: 'u', POWGATE_REDIS_PASSWORD: 'p' }, 'u', 'p'],
-    [{ REDIS_URL: 'redis://u@h', POWGATE_REDIS_PASSWORD: 'p' }, 'u', 'p'],
-    [{ REDIS_URL: 'redis://u:p%2F@h', POWGATE_REDIS_USER: 'u', POWGATE_REDIS_PASSWORD: 'p/' }, 'u', 'p/'],
-    [{ REDIS_URL: 'redis://u:p@a,b', POWGATE_REDIS_USER: '' }, 'u', 'p'],
+    [{ ...h, [PASSWORD]: 'p:/@' }, undefined, 'p:/@'],
+    [{ ...h, [USER]: 'u', [PASSWORD]: 'p' }, 'u', 'p'],
+    [{ REDIS_URL: 'redis://u@h', [PASSWORD]: 'p' }, 'u', 'p'],
+    [{ REDIS_URL: 'redis://u:p%2F@h', [USER]: 'u', [PASSWORD]: 'p/' }, 'u', 'p/'],
+    [{ REDIS_URL: 'redis://u:p@a,b', [USER]: '' }, 'u', 'p'],
     [{ REDIS_URL: 'redis://u:p@a,u:p@b' }, 'u', 'p'],
-    [
-      { REDIS_URL: 'redis://h', POWGATE_REDIS_PASSWORD_FILE: file('password', 'from a file\n') },
-      undefined,
-      'from a file',
-    ],
+    [{ ...h, [`${PASSWORD}_FILE`]: file('password', 'from a file\n') }, undefined, 'from a file'],
   ]
   for (const [settings, username, password] of rows) {
     const target = targetOf(settings)
@@ -128,49 +114,35 @@ test('each problem is one line that names the setting and repeats no secret', ()
   execFileSync('openssl', lock, { stdio: 'ignore' })
   const nonsense = file('nonsense', 'SECRET-TEXT is no certificate')
   const broken = file('broken', '-----BEGIN CERTIFICATE-----\nSECRET-TEXT\n-----END CERTIFICATE-----\n')
+  const url = (text: string) => ({ REDIS_URL: text })
+  const h = url('redis://h')
+  const encoded = /^REDIS_URL: expected redis:.* write , # \/ \? % as %2C %23 %2F %3F %25$/
   const rows: [settings: Record<string, string>, problem: RegExp][] = [
-    [{ REDIS_URL: 'redis://SECRET-TEXT:50%off@h' }, /^REDIS_URL: expected redis:/],
-    ...[
-      '1,SECRET-TEXT',
-      '1,2:SECRET-TEXT',
-      '1#SECRET-TEXT',
-      '1/SECRET-TEXT',
-      '1?SECRET-TEXT',
-      'SECRET-TEXT%',
-    ].map((password): [Record<string, string>, RegExp] => [
-      { REDIS_URL: `redis://u:${password}@h` },
-      /^REDIS_URL: expected redis:.* write , # \/ \? % as %2C %23 %2F %3F %25$/,
-    ]),
-    [{ REDIS_URL: 'redis://:SECRET-TEXT@a,:other@b' }, /^REDIS_URL: expected/],
-    [{ REDIS_URL: 'redis://h?tls=SECRET-TEXT' }, /^REDIS_URL: expected/],
-    [{ REDIS_URL: 'redis://:SECRET-TEXT@::1:6379' }, /^REDIS_URL: expected/],
+    [url('redis://SECRET-TEXT:50%off@h'), /^REDIS_URL: expected redis:/],
+    ...['1,SECRET', '1,2:SECRET', '1#SECRET', '1/SECRET', '1?SECRET', 'SECRET%'].map(
+      (password): [Record<string, string>, RegExp] => [url(`redis://u:${password}-TEXT@h`), encoded],
+    ),
+    [url('redis://:SECRET-TEXT@a,:other@b'), /^REDIS_URL: expected/],
+    [url('redis://h?tls=SECRET-TEXT'), /^REDIS_URL: expected/],
+    [url('redis://:SECRET-TEXT@::1:6379'), /^REDIS_URL: expected/],
+    [{ ...url('redis://u:p@h'), [USER]: 'v' }, /^POWGATE_REDIS_USER: REDIS_URL names another user/],
     [
-      { REDIS_URL: 'redis://u:p@h', POWGATE_REDIS_USER: 'v' },
-      /^POWGATE_REDIS_USER: REDIS_URL names another user/,
+      { ...url('redis://u:SECRET-TEXT@h'), [PASSWORD]: 'SECRET-TEXT2' },
+      /REDIS_PASSWORD: REDIS_URL has another password/,
     ],
-    [
-      { REDIS_URL: 'redis://u:SECRET-TEXT@h', POWGATE_REDIS_PASSWORD: 'SECRET-TEXT2' },
-      /^POWGATE_REDIS_PASSWORD: REDIS_URL has another password/,
-    ],
-    [{ REDIS_URL: 'redis://h', POWGATE_REDIS_USER: 'u' }, /^POWGATE_REDIS_PASSWORD: needed with a user/],
-    [
-      { REDIS_URL: 'redis://u@h' },
-      /^POWGATE_REDIS_PASSWORD: needed with a user.*, any for a user with nopass/,
-    ],
-    [{ POWGATE_REDIS_PASSWORD: 'SECRET-TEXT' }, /^POWGATE_REDIS_PASSWORD: has no effect without REDIS_URL/],
+    [{ ...h, [USER]: 'u' }, /^POWGATE_REDIS_PASSWORD: needed with a user/],
+    [url('redis://u@h'), /^POWGATE_REDIS_PASSWORD: needed with a user.*, any for a user with nopass/],
+    [{ [PASSWORD]: 'SECRET-TEXT' }, /^POWGATE_REDIS_PASSWORD: has no effect without REDIS_URL/],
     [{ [CA]: ca }, /^POWGATE_REDIS_TLS_CA: has no effect without REDIS_URL/],
     [
-      { REDIS_URL: 'redis://h', POWGATE_SENTINEL_PASSWORD: 'SECRET-TEXT' },
+      { ...h, [SENTINEL]: 'SECRET-TEXT' },
       /^POWGATE_SENTINEL_PASSWORD: has no effect unless REDIS_URL is redis\+sentinel/,
     ],
     [
-      { REDIS_URL: 'redis+sentinel://h/main', POWGATE_SENTINEL_USER: 'u' },
+      { ...url('redis+sentinel://h/main'), POWGATE_SENTINEL_USER: 'u' },
       /^POWGATE_SENTINEL_PASSWORD: needed with a user/,
     ],
-    [
-      { REDIS_URL: 'redis://h', [CA]: ca },
-      /^POWGATE_REDIS_TLS_CA: REDIS_URL asks for no TLS; expected rediss/,
-    ],
+    [{ ...h, [CA]: ca }, /^POWGATE_REDIS_TLS_CA: REDIS_URL asks for no TLS; expected rediss/],
     [
       { ...TLS, [CA]: join(dir, 'absent') },
       /^POWGATE_REDIS_TLS_CA: cannot read .*absent: it does not exist$/,

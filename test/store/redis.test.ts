@@ -11,9 +11,9 @@ import { storeConformance } from './conformance.ts'
 import {
   challengeOn,
   freshKey,
-  freshNonce,
   openRedis,
   openTwice,
+  redeemable,
   redemptionOn,
   SITE,
   solutionOn,
@@ -69,10 +69,8 @@ test('redis: one event-loop turn is one script call, and at most 128 operations 
 for (const way of ['RESTORE', 'RESTORE of the epoch last', 'MIGRATE', 'SWAPDB', 'DEBUG RELOAD'] as const) {
   test(`redis: an older copy of the data put back by ${way} redeems nothing twice, and is told as lost memory`, async t => {
     let forgotten = 0
-    const { server, store, admin } = await startRedis(t, { onForgotten: () => forgotten++ }, [
-      '--enable-debug-command',
-      'local',
-    ])
+    const args = ['--enable-debug-command', 'local']
+    const { server, store, admin } = await startRedis(t, { onForgotten: () => forgotten++ }, args)
     let calls = 0
     const other = await openRedis(server.url, { onCall: () => calls++ })
     t.after(() => other.close())
@@ -84,18 +82,12 @@ for (const way of ['RESTORE', 'RESTORE of the epoch last', 'MIGRATE', 'SWAPDB', 
     const before = calls
     await eventually(60_000, 'the other worker is answered once more', () => calls > before + 1)
     await putBack()
-    const again = await redeemAll(other, marks)
-    assert.deepEqual(new Set(again), new Set(['forgotten']))
+    assert.deepEqual(new Set(await redeemAll(other, marks)), new Set(['forgotten']))
     await eventually(60_000, 'told', () => forgotten > 0)
     await eventually(60_000, 'new tokens are redeemed', async () => {
       return (await redeemAll(store, [redeemable(store)]))[0] === 'redeemed'
     })
   })
-}
-
-function redeemable(store: RedisStore) {
-  const storeEpoch = store.requests.epochOf(SITE)!
-  return { nonce: freshNonce(Date.now()), storeEpoch, expiresAtMs: Date.now() + 300_000, claim: '' }
 }
 
 function redeemAll(store: RedisStore, marks: readonly ReturnType<typeof redeemable>[]) {
@@ -155,27 +147,28 @@ test('redis: a record that is no JSON is named', async t => {
     await assert.rejects(read, /^Error: the record "s\/broken" in Redis is not JSON$/)
 })
 
-test('redis: after its memory is lost, what was issued before is refused as forgotten', async t => {
-  const told: number[][] = []
-  const onForgotten = (...numbers: number[]) => told.push(numbers)
-  const { server, store } = await startRedis(t, { onForgotten })
-  const epoch = store.requests.epochOf(SITE)!
-  const redeem = {
-    nonce: freshNonce(Date.now()),
-    storeEpoch: epoch,
-    expiresAtMs: Date.now() + 300_000,
-    claim: '',
-  }
-  assert.equal(await tokenOn(store, { redeem }), 'redeemed')
-  await server.kill()
-  await eventually(60_000, 'the loss is noticed', () => !store.isReady())
-  await server.boot()
-  await eventually(60_000, 'the store is back', () => store.isReady())
-  assert.notEqual(store.requests.epochOf(SITE), epoch)
-  assert.equal(await tokenOn(store, { redeem }), 'forgotten')
-  await eventually(60_000, 'the operator is told', () => told.length > 0)
-  assert.deepEqual(told, [[1, 1]])
-})
+for (const [what, saves] of [
+  ['its memory is lost', false],
+  ['it restarts from a snapshot that is older than a redemption', true],
+] as const)
+  test(`redis: after ${what}, what was issued before is refused as forgotten`, async t => {
+    const told: number[][] = []
+    const onForgotten = (...numbers: number[]) => told.push(numbers)
+    const { server, store, admin } = await startRedis(t, { onForgotten })
+    const epoch = store.requests.epochOf(SITE)!
+    const redeem = redeemable(store)
+    if (saves) await admin.save()
+    assert.equal(await tokenOn(store, { redeem }), 'redeemed')
+    await server.kill()
+    await eventually(60_000, 'the loss is noticed', () => !store.isReady())
+    await server.boot()
+    if (saves) assert.ok((await admin.keys('test:{0}:*')).length > 0, 'the snapshot was restored')
+    await eventually(60_000, 'the store is back', () => store.isReady())
+    assert.notEqual(store.requests.epochOf(SITE), epoch)
+    assert.equal(await tokenOn(store, { redeem }), 'forgotten')
+    await eventually(60_000, 'the operator is told', () => told.length > 0)
+    assert.deepEqual(told, [[1, 1]])
+  })
 
 test('redis: it evicts keys: what was issued before is refused, so nothing is redeemed twice', async t => {
   let epochs = 0
@@ -191,9 +184,8 @@ test('redis: it evicts keys: what was issued before is refused, so nothing is re
   assert.match(told.pop()!, /^warn {"policy":"volatile-ttl"} Redis may evict/)
   const noted = async () => / \d+ \d+$/.test(String(await admin.get('test:{0}:look')))
   await eventually(60_000, 'a check has read the policy, and notes evicted keys from now on', noted)
-  const expiresAtMs = Date.now() + 300_000
-  const redeem = { nonce: freshNonce(Date.now()), storeEpoch: store.requests.epochOf(SITE)!, expiresAtMs }
-  assert.equal(await tokenOn(store, { redeem: { ...redeem, claim: '' } }), 'redeemed')
+  const redeem = redeemable(store)
+  assert.equal(await tokenOn(store, { redeem }), 'redeemed')
   // Every key with an end goes; the epoch has none, and stays.
   await admin.config('SET', 'maxmemory', '1')
   await eventually(60_000, 'the record is evicted', async () => {
@@ -203,7 +195,7 @@ test('redis: it evicts keys: what was issued before is refused, so nothing is re
   await admin.config('SET', 'maxmemory', '0')
   await eventually(60_000, 'the store is back', () => store.isReady())
   await new Promise(resolve => setTimeout(resolve, 5)) // for 2 ms, a check holds
-  assert.equal(await tokenOn(store, { redeem: { ...redeem, claim: '' } }), 'forgotten')
+  assert.equal(await tokenOn(store, { redeem }), 'forgotten')
   assert.ok(epochs > 0)
   await watch.look()
   assert.match(told.pop()!, /^error {"evictedKeys":\d+,"policy":"volatile-ttl"} Redis has evicted keys/)
@@ -213,20 +205,6 @@ test('redis: it evicts keys: what was issued before is refused, so nothing is re
   await admin.config('RESETSTAT')
   await new Promise(resolve => setTimeout(resolve, 2500))
   assert.equal(store.requests.epochOf(SITE), epoch, 'nothing more was evicted')
-})
-
-test('redis: restarted from a snapshot that is older than a redemption, it refuses the token as forgotten', async t => {
-  const { server, store, admin } = await startRedis(t)
-  const storeEpoch = store.requests.epochOf(SITE)!
-  const redeem = { nonce: freshNonce(Date.now()), storeEpoch, expiresAtMs: Date.now() + 300_000, claim: '' }
-  await admin.save()
-  assert.equal(await tokenOn(store, { redeem }), 'redeemed')
-  await server.kill()
-  await eventually(60_000, 'the loss is noticed', () => !store.isReady())
-  await server.boot()
-  assert.ok((await admin.keys('test:{0}:*')).length > 0, 'the snapshot was restored')
-  await eventually(60_000, 'the store is back', () => store.isReady())
-  assert.equal(await tokenOn(store, { redeem }), 'forgotten')
 })
 
 test('redis: a primary that was made a replica and a primary again, over the same connection, redeems nothing twice', async t => {
@@ -242,8 +220,7 @@ test('redis: a primary that was made a replica and a primary again, over the sam
     await eventually(60_000, 'a copy', () => isFollowing(other))
     await eventually(60_000, 'the store is back', () => store.isReady())
     await other.ask('replicaof', 'NO', 'ONE')
-    const storeEpoch = store.requests.epochOf(SITE)!
-    const redeem = { nonce: freshNonce(Date.now()), storeEpoch, expiresAtMs: Date.now() + 300_000, claim: '' }
+    const redeem = redeemable(store)
     assert.equal(await tokenOn(store, { redeem }), 'redeemed')
     await server.ask('replicaof', '127.0.0.1', other.port)
     await eventually(60_000, 'the older copy', () => isFollowing(server))
@@ -275,19 +252,15 @@ test('redis: keys expire, and an address at all its limits costs at most 1 KiB',
 
 test('redis: a full memory refuses; freed, it works again', async t => {
   const { store, admin } = await startRedis(t, {}, ['--maxmemory-policy', 'noeviction'])
+  const becomes = (wanted: string) =>
+    eventually(60_000, wanted, async () => {
+      return (await challengeOn(store, { addressKey: freshKey() })).status === wanted
+    })
   await admin.config('SET', 'maxmemory', '1')
-  await eventually(
-    60_000,
-    'refusals',
-    async () => (await challengeOn(store, { addressKey: freshKey() })).status === 'unavailable',
-  )
+  await becomes('unavailable')
   assert.equal((await redemptionOn(store)).status, 'unavailable')
   await admin.config('SET', 'maxmemory', '0')
-  await eventually(
-    60_000,
-    'admissions',
-    async () => (await challengeOn(store, { addressKey: freshKey() })).status === 'admitted',
-  )
+  await becomes('admitted')
 })
 
 const IOREDIS = new URL('../../src/store/redis/ioredis.ts', import.meta.url).href
