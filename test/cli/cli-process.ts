@@ -94,9 +94,10 @@ export class Powgate {
   }
 }
 
-function wordsOf(call: string, args: readonly string[]): string[] {
-  return [...call.split(' ').filter(word => word !== ''), ...args]
-}
+const wordsOf = (call: string, args: readonly string[]): string[] => [
+  ...call.split(' ').filter(word => word !== ''),
+  ...args,
+]
 
 let host: ChildProcess | undefined
 let lastCall: Promise<unknown> = Promise.resolve()

@@ -52,24 +52,22 @@ const MISUSES: Readonly<
       'site list --jsn',
       /^--jsn: there is no such flag \(did you mean --json\?\); site list has --json, --config, --help$/,
     ],
-    ['site list -j', /^-j: there is no such flag/],
-    ['site list all', /^unexpected argument "all"; usage: powgate site list \[flags\]$/],
     ['site create', /^--name: missing; expected 1 to 100 printable characters$/],
     ['site create --name --json', /^--name: expected 1 to 100/],
     [['site', 'create', '--name', '  '], /^--name: expected .*, got " {2}"$/],
     [['site', 'create', '--name', 'a\nb'], /^--name: expected .*, got "a\\nb"$/],
     [['site', 'create', '--name', 'x'.repeat(101)], /^--name: expected 1 to 100/],
-    ['site create shop', /^unexpected argument "shop"; usage: powgate site create --name NAME \[flags\]$/],
     ['site export shop', /^SITE_KEY: expected site_ and 22 letters or digits, got "shop"$/],
     [`site export ${SITE} shop`, /^SITE_KEY: expected .*got "shop"$/],
-    ['site schema x', /^unexpected argument "x"; usage: powgate site schema \[flags\]$/],
     ['site show', /^SITE_KEY: missing; expected site_ and 22 letters or digits$/],
     ['site show shop', /^SITE_KEY: expected site_ and 22 letters or digits, got "shop"$/],
     [`site show ${SITE} ${SITE}`, /^unexpected argument "site_/],
     [`site update ${SITE}`, /^site update: expected something to change/],
+    [
+      `site update ${SITE} --origin https://a.example --no-origins`,
+      /^--origin, --no-origins: expected one of the two/,
+    ],
     [`site update ${SITE} --json`, /^site update: expected something to change/],
-    ['site disable', /^SITE_KEY: missing/],
-    ['site enable x', /^SITE_KEY: expected/],
     [`site raise ${SITE}`, /^--bits: missing; expected an integer from 0 to 8$/],
     [`site raise ${SITE} --bits 9 --for 1h`, /^--bits: expected an integer from 0 to 8, got "9"$/],
     [`site raise ${SITE} --bits 3`, /^--for is missing: .* Example: --bits 3 --for 2h$/],
@@ -79,8 +77,6 @@ const MISUSES: Readonly<
       /^--for: expected a duration from 1m to 1d, such as 2h, got "25h"$/,
     ],
     [`site raise ${SITE} --bits 3 --for 0m`, /^--for: expected a duration/],
-    ['key create', /^SITE_KEY: missing/],
-    ['key list x', /^SITE_KEY: expected/],
     [
       `key create ${SITE} --expires 2020-01-01`,
       /^--expires: expected a time in the future: .*got "2020-01-01"$/,
@@ -94,21 +90,18 @@ const MISUSES: Readonly<
     ['key update abcdefgh', /^key update: expected something to change; see/],
     ['key update abcdefgh --expires 9d --no-expiry', /^--no-expiry, --expires: expected one of the/],
     ['apply', /^--file: missing; expected a file, or - for standard input$/],
-    ['apply -f', /^--file: expected a file, or - for standard input$/],
     [['apply', '-f', ''], /^--file: expected a file/],
     ['apply -f a --file b', /^--file: expected once$/],
     ['apply sites.json', /^unexpected argument "sites\.json"; usage: powgate apply --file FILE \[flags\]$/],
     [
       'apply -f a --dry',
-      /^--dry: there is no such flag \(did you mean --dry-run\?\); apply has --file, --dry-run, --disable-missing, /,
+      /^--dry: there is no such flag \(did you mean --dry-run\?\); apply has --file, --dry-run, /,
     ],
     ['audit --site shop', /^--site: expected site_ and 22 letters or digits, got "shop"$/],
     ['audit --limit 0', /^--limit: expected an integer from 1 to 1000000, got "0"$/],
-    ['audit --limit 1e3', /^--limit: expected an integer/],
     ['audit --since yesterday', /^--since: expected a date .*got "yesterday"$/],
     ['audit --since 2026-13-01', /^--since: expected a date/],
     ['audit --since 2026-11-21T25:00Z', /^--since: expected a date/],
-    ['audit all', /^unexpected argument "all"/],
     ['key revoke', /^KEY_ID: missing; expected the 8 letters or digits/],
     ['key revoke short', /^KEY_ID: expected the 8 letters or digits/],
     [
@@ -120,7 +113,7 @@ const MISUSES: Readonly<
     [['solve', 'a'.repeat(32), '29'], /^DIFFICULTY: expected an integer from 16 to 28, got "29"$/],
     [
       'try',
-      /^--site-key or POWGATE_SITE_KEY, --api-key or POWGATE_API_KEY: expected both, or neither with the keys of a first start in \S+first-keys, for this machine's service alone$/,
+      /expected both, or neither with the keys of a first start in \S+first-keys, for this machine's service alone$/,
     ],
     [
       `try --site-key ${SITE}`,
@@ -136,7 +129,6 @@ const MISUSES: Readonly<
     ['--origin https://*.example', /^--origin: expected an origin .*, got "https:\/\/\*\.example"$/],
     [['--origin', ''], /^--origin: expected an origin/],
     ['--origin https://a.example --origin ftp://b', /^--origin: .*got "ftp:\/\/b"/],
-    ['--no-origins', /^--no-origins: there is no such flag/],
     ['--plan gold', /^--plan: expected free or pro, got "gold"$/],
     ['--threshold 1.01', /^--threshold: expected a number from 0 to 1, got "1\.01"$/],
     ['--threshold=-0.1', /^--threshold: expected a number from 0 to 1, got "-0\.1"$/],
@@ -150,23 +142,19 @@ const MISUSES: Readonly<
     ['--allow 10.0.0.1', /^--allow: expected --plan pro, got free$/],
     [
       '--known-networks 10.0.0.1,::/0',
-      /^--known-networks: expected .*, not everybody \(\/0\), got "10\.0\.0\.1,::\/0"$/,
+      /^--known-networks: .*, not everybody \(\/0\), got "10\.0\.0\.1,::\/0"$/,
     ],
     ['--known-networks ::ffff:0:0/96', /^--known-networks: expected an IP address or a CIDR/],
     ['--limit-challenge 0', /^--limit-challenge: expected an integer from 1 to 1000000, got "0"$/],
-    ['--no-limits', /^--no-limits: there is no such flag/],
     ['--fail-open verify-token', /^--fail-open: expected one of challenge, verify, got "verify-token"$/],
     [
       '--fail-open verify --fail-closed verify',
-      /^--fail-open, --fail-closed: expected one of the two for verify, not both$/,
+      /^--fail-open, --fail-closed: expected one of the two for verify, not/,
     ],
     ['--weight robot=1', /^--weight: expected one of webdriver, .*, then = and a number .*got "robot=1"$/],
     ['--weight webdriver=1.1', /^--weight: expected one of webdriver/],
     ['--weight webdriver=1=1', /^--weight: expected one of webdriver/],
     ['--weight webdriver=1 --weight webdriver=0', /^--weight: expected webdriver once$/],
-  ],
-  [`site update ${SITE}`]: [
-    ['--origin https://a.example --no-origins', /^--origin, --no-origins: expected one of the two/],
   ],
   [`try --site-key ${SITE} --api-key ${API_KEY}`]: [
     ['--url localhost:8080', /^--url: expected http:\/\/ or https:\/\//],
@@ -191,17 +179,14 @@ describe('misuse', () => {
 
   test('a wrong KEY_ID in a process of its own exits 2 and suggests the right one', async () => {
     const alone = new Powgate({ POWGATE_DATA_DIR: dataDir }, { isAlone: true })
-    assert.match(
-      await alone.problem(2, `key update ${API_KEY} --no-expiry`),
-      /^KEY_ID: expected .*did you mean/,
-    )
+    const line = await alone.problem(2, `key update ${API_KEY} --no-expiry`)
+    assert.match(line, /^KEY_ID: expected .*did you mean/)
   })
 
   test('a name for the audit log that cannot stand in a line', async () => {
     for (const variable of ['POWGATE_ACTOR', 'SUDO_USER']) {
       const line = await powgate.with({ [variable]: 'eve\nroot\x1b[2K' }).problem(2, `site create --name x`)
-      const got = '"eve\\nroot\\u001b[2K"'
-      assert.equal(line, `${variable}: expected 1 to 100 printable characters, got ${got}`)
+      assert.equal(line, `${variable}: expected 1 to 100 printable characters, got "eve\\nroot\\u001b[2K"`)
     }
     assert.ok(isUntouched(), 'the store was opened')
   })
@@ -212,60 +197,40 @@ describe('misuse', () => {
   })
 })
 
-/** An argument list that a command takes, but for what is being tested. */
-function complete(command: Command): string[] {
+/** An argument list that a command takes, but for the flag that is being tested. */
+function complete(command: Command, tested: string): string[] {
   const positionals = command.positionals.filter(({ isOptional }) => !isOptional).map(() => 'x')
-  const flags = Object.entries(command.flags).flatMap(([name, { isRequired }]) =>
-    isRequired ? [`--${name}`, 'x'] : [],
+  const flags = Object.entries(command.flags).filter(
+    ([name, { isRequired }]) => isRequired && name !== tested,
   )
-  return [...positionals, ...flags]
+  return [...positionals, ...flags.flatMap(([name]) => [`--${name}`, 'x'])]
 }
 
 describe('every command', () => {
   for (const command of TABLE) {
     const words = command.name.split(' ')
-    test(`powgate ${command.name}: a flag that it does not have`, async () => {
+    test(`powgate ${command.name}: an unknown flag, an argument too many, a flag without its value or with one too many`, async () => {
       assert.match(await misuse(...words, '--bogus'), /^--bogus: there is no such flag; /)
-    })
-
-    test(`powgate ${command.name}: one argument too many, or one that is none`, async () => {
       const extra = [...command.positionals.map(() => 'x'), 'y', 'z', 'w', 'v']
       assert.match(await misuse(...words, ...extra), /^(unexpected argument|[A-Z_]+: expected|[A-Z_]+, |--)/)
-    })
-
-    for (const [name, flag] of Object.entries(command.flags)) {
-      const call = [
-        ...words,
-        ...complete(command).filter(
-          (_, index, all) => all[index - 1] !== `--${name}` && all[index] !== `--${name}`,
-        ),
-      ]
-      if (flag.value === undefined) {
-        test(`powgate ${command.name} --${name} takes no value`, async () => {
+      for (const [name, { value }] of Object.entries(command.flags)) {
+        const call = [...words, ...complete(command, name)]
+        if (value === undefined)
           assert.equal(await misuse(...call, `--${name}=x`), `--${name}: expected no value`)
-        })
-      } else {
-        test(`powgate ${command.name} --${name} wants a value`, async () => {
-          assert.match(await misuse(...call, `--${name}`), new RegExp(`^--${name}: expected `))
-        })
+        else assert.match(await misuse(...call, `--${name}`), new RegExp(`^--${name}: expected `))
       }
-    }
+    })
   }
 })
 
 describe('help', () => {
-  for (const flag of ['--help', '-h']) {
-    test(`powgate ${flag} lists every command`, async () => {
-      const help = await powgate.text(flag)
-      for (const command of COMMANDS) assert.match(help, new RegExp(`^ {2}${command}\\b`, 'm'))
-      assert.match(help, /Examples:\n {2}powgate serve\n {2}powgate site create /)
-    })
-  }
-
-  test('no command: the same on stderr, exit code 2', async () => {
-    const run = await powgate.run()
-    assert.deepEqual([run.code, run.out], [2, ''])
-    assert.equal(run.err, await powgate.text('--help'))
+  test('powgate --help and -h list every command; without a command the same is on stderr, exit code 2', async () => {
+    const help = await powgate.text('--help')
+    for (const command of COMMANDS) assert.match(help, new RegExp(`^ {2}${command}\\b`, 'm'))
+    assert.match(help, /Examples:\n {2}powgate serve\n {2}powgate site create /)
+    assert.equal(await powgate.text('-h'), help)
+    const { code, out, err } = await powgate.run()
+    assert.deepEqual([code, out, err], [2, '', help])
   })
 
   test('powgate key --help lists the commands of key alone', async () => {

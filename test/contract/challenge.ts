@@ -6,15 +6,8 @@ import { call, freshAddress } from '../harness/http.ts'
 import { assertFailedResult, assertPassed, assertRefused } from './answers.ts'
 import { type Subject, type Visitor, wrongCounter } from './support.ts'
 
-const MALFORMED_SITE_KEYS = [
-  'x',
-  'site_',
-  `site_${'a'.repeat(21)}`,
-  `site_${'a'.repeat(23)}`,
-  `site_${'a'.repeat(21)}-`,
-  `SITE_${'a'.repeat(22)}`,
-  `sk_${'a'.repeat(22)}`,
-]
+const A = 'a'.repeat(21)
+const MALFORMED_SITE_KEYS = ['x', 'site_', `site_${A}`, `site_${A}aa`, `site_${A}-`, `SITE_${A}a`, `sk_${A}a`]
 
 export function challengeTests(subject: Subject): void {
   test('§2.1, §4.1 success response: a Challenge object, with the four fields of §2.1 and no other', async () => {
@@ -55,22 +48,14 @@ export function challengeTests(subject: Subject): void {
     const difficulties = await difficultiesOf(visitor)
     assert.equal(difficulties[0], 16)
     assert.ok(difficulties.at(-1)! > 16, `the last of 30 is ${difficulties.at(-1)}`)
-    assert.deepEqual(
-      difficulties,
-      difficulties.toSorted((a, b) => a - b),
-    )
+    assert.equal(difficulties.join(), difficulties.toSorted().join())
     assert.equal((await subject.visitor(visitor.site).challenge()).json.difficulty, 16)
   })
 
   test("§2.1 difficulty: adapting never leaves the range of 16 to 28, nor the site's own bounds", async () => {
-    for (const [base, max] of [
-      [27, 28],
-      [16, 17],
-    ] as const) {
-      const difficulties = await difficultiesOf(
-        await subject.visitorOf({ difficulty: { base, min: 16, max } }),
-      )
-      assert.equal(Math.max(...difficulties), max)
+    for (const base of [27, 16]) {
+      const visitor = await subject.visitorOf({ difficulty: { base, min: 16, max: base + 1 } })
+      assert.equal(Math.max(...(await difficultiesOf(visitor))), base + 1)
     }
   })
 
@@ -109,17 +94,13 @@ export function challengeTests(subject: Subject): void {
     assert.ok(lifetimeMs >= slowDeviceMs && lifetimeMs <= 600_000 + 1000, `${lifetimeMs} ms`)
   })
 
-  test('§5 rule 1: a missing X-Site-Key on /challenge gives 400', async () => {
-    const answer = await call(`${subject.url}/challenge`, { from: freshAddress() })
-    assertRefused(answer, 400, 'site-key-missing')
-  })
-
   for (const siteKey of ['', ...MALFORMED_SITE_KEYS]) {
     test(`§5 rule 1, §7: a missing or malformed X-Site-Key gives 400 and spends nothing: "${siteKey}"`, async () => {
-      const visitor = subject.visitor()
+      const [url, visitor] = [`${subject.url}/challenge`, subject.visitor()]
       const stranger = visitor.at({ ...visitor.site, siteKey })
       const code = siteKey === '' ? 'site-key-missing' : 'site-key-malformed'
       assertRefused(await stranger.challenge(), 400, code)
+      if (siteKey === '') assertRefused(await call(url, { from: freshAddress() }), 400, code)
       const solution = await visitor.solved()
       assertRefused(await stranger.verify(solution), 400, code)
       assertPassed(await visitor.verify(solution))
@@ -141,6 +122,5 @@ async function challengesOf(visitor: Visitor, count: number) {
 }
 
 /** Of as many challenges as an address gets in a minute. */
-async function difficultiesOf(visitor: Visitor): Promise<number[]> {
-  return (await challengesOf(visitor, 30)).map(({ json }) => json.difficulty)
-}
+const difficultiesOf = async (visitor: Visitor): Promise<number[]> =>
+  (await challengesOf(visitor, 30)).map(({ json }) => json.difficulty)

@@ -9,9 +9,8 @@ import { RedisSentinels } from '../harness/redis-sentinel.ts'
 import { CONTRACT } from './sections.ts'
 import { onHosts, type Sections } from './support.ts'
 
-function only(isWanted: (name: string) => boolean): Sections {
-  return Object.fromEntries(Object.entries(CONTRACT).filter(([name]) => isWanted(name)))
-}
+const only = (isWanted: (name: string) => boolean): Sections =>
+  Object.fromEntries(Object.entries(CONTRACT).filter(([name]) => isWanted(name)))
 
 /** What depends on the visitor's address. */
 const BY_ADDRESS = ['GET /challenge', 'POST /verify', 'limits for browsers']

@@ -129,9 +129,8 @@ export class OpenapiChecker {
   }
 }
 
-function seenKey(path: string, method: string, status: number, code: string): string {
-  return `${method.toUpperCase()} ${path} ${status} ${code}`.trim()
-}
+const seenKey = (path: string, method: string, status: number, code: string): string =>
+  `${method.toUpperCase()} ${path} ${status} ${code}`.trim()
 
 /** What tells one answer of a status from another. */
 function codeOf({ json }: Answer): string {

@@ -27,11 +27,6 @@ test('the document is valid OpenAPI 3.1', async () => {
   assert.doesNotThrow(() => validator.resolveRefs())
 })
 
-test('a validator finds a document wrong that is', async () => {
-  const { valid } = await new Validator().validate({ ...structuredClone(document), paths: { verify: 5 } })
-  assert.equal(valid, false)
-})
-
 test('every schema compiles in strict mode', () => {
   for (const schema of Object.values<object>(document.components.schemas))
     new Ajv2020({ strict: true }).compile(schema)
@@ -66,12 +61,9 @@ function documentTests(subject: Subject): void {
     assert.equal(head.text, '')
   })
 
-  test('every path of the document is served', async () => {
+  test('every path of the document is served; other methods than its own are refused as documented', async () => {
     for (const path of Object.keys(document.paths))
       assert.notEqual((await call(subject.service.url + path, { from: freshAddress() })).status, 404, path)
-  })
-
-  test('/openapi.json: other methods are refused as documented', async () => {
     for (const method of ['POST', 'PUT', 'DELETE']) assert.equal((await ask({}, method)).status, 405)
   })
 
@@ -129,9 +121,5 @@ test('the checker finds what is not documented', async () => {
     { status: 400, json: { error: 'x', code: 'nonce-used' } },
   ]
   for (const more of wrong)
-    assert.throws(
-      () => checker.check('GET', '/challenge', answer(more)),
-      { code: 'ERR_ASSERTION' },
-      JSON.stringify(more),
-    )
+    assert.throws(() => checker.check('GET', '/challenge', answer(more)), assert.AssertionError)
 })

@@ -24,10 +24,8 @@ import {
   assertRefused,
   requestsUntilLimited,
 } from './answers.ts'
-import { freshFingerprint, keyring, onEachStore, type Subject, tags } from './support.ts'
+import { CONNECTIONS, keyring, onEachStore, type Subject, solutionOf, tags, untilAll } from './support.ts'
 
-/** More connections than that never all end at one of two workers. */
-const CONNECTIONS = 20
 /** Usually within two seconds. */
 const SEEN_BY_ALL_MS = 60_000
 
@@ -77,10 +75,8 @@ function siteSettingTests(subject: Subject): void {
     assertRefused(await visitor.verify(solution), 400, 'nonce-used')
     await assertAdmits(69, () => visitor.challenge(), 200, 'address', policies)
     await assertAdmits(68, () => visitor.verify('{}'), 400, 'address', policies)
-    await assertAdmits(30, () => visitor.at(subject.site).challenge(), 200, 'address-site', {
-      address: 60,
-      'address-site': 30,
-    })
+    const usual = { address: 60, 'address-site': 30 }
+    await assertAdmits(30, () => visitor.at(subject.site).challenge(), 200, 'address-site', usual)
     const other = subject.visitor(site)
     assert.equal((await requestsUntilLimited(() => other.challenge(), 200)).admitted, 30)
   })
@@ -118,22 +114,13 @@ function siteSettingTests(subject: Subject): void {
     for (const [index, solveTimeMs] of [5, 100, 400].entries()) {
       const from = freshAddress()
       const { nonce, difficulty } = (await challenge(siteKey, from)).json
-      const draw = drawOf(
-        keyring.signing.drawMac,
-        siteKey,
-        tags.keyOf(parseAddress(from)!, 64),
-        nonceTerms(nonce).issuedAtMs,
-      )
+      const key = tags.keyOf(parseAddress(from)!, 64)
+      const draw = drawOf(keyring.signing.drawMac, siteKey, key, nonceTerms(nonce).issuedAtMs)
       assert.equal(difficulty, wholeBits(baseOf(timed), draw), String(index))
       const counter = solve(nonce, difficulty)
       await sleep(400)
-      const solution = {
-        nonce,
-        counter,
-        fingerprintHash: freshFingerprint(),
-        environment: HONEST_ENVIRONMENT,
-      }
-      assertPassed(await subject.client.verify(siteKey, { ...solution, solveTimeMs }, { from }))
+      const solution = { ...solutionOf(nonce, counter), solveTimeMs }
+      assertPassed(await subject.client.verify(siteKey, solution, { from }))
     }
     const busy = subject.visitor(site)
     for (let asked = 0; asked < 10; asked++) await busy.challenge()
@@ -153,10 +140,9 @@ function siteSettingTests(subject: Subject): void {
     await raise(8, 3_600_000)
     await eventually(SEEN_BY_ALL_MS, 'up to the maximum', async () => (await bits()) === 18)
     const { raise: last } = await raise(8, 3000)
-    await eventually(SEEN_BY_ALL_MS, 'the end of the raise', async () => {
-      const all = await Promise.all(Array.from({ length: CONNECTIONS }, bits))
-      return all.every(one => one === 16)
-    })
+    const isOver = async () =>
+      (await Promise.all(Array.from({ length: CONNECTIONS }, bits))).every(one => one === 16)
+    await eventually(SEEN_BY_ALL_MS, 'the end of the raise', isOver)
     assert.ok(Date.now() >= last!.until)
   })
 
@@ -186,10 +172,9 @@ function siteSettingTests(subject: Subject): void {
     const early = await redeem(apiKey, freshAddress())
     if (Date.now() < expiresAt) assert.equal(early.status, 400)
     await sleep(expiresAt - Date.now() + 10)
-    await eventually(SEEN_BY_ALL_MS, 'the key has expired', async () => {
+    await untilAll('the key has expired', 401, async () => {
       await sleep(200) // a worker that does not know yet uses up the limit of the key
-      const all = await Promise.all(Array.from({ length: CONNECTIONS }, isRefused))
-      return all.every(Boolean)
+      return redeem(apiKey, freshAddress())
     })
     assertNotRedeemed(await redeem(apiKey, freshAddress()), 401, 'invalid-credentials')
     assertNotRedeemed(await redeem(other, freshAddress()), 400, 'invalid-body')
@@ -206,18 +191,15 @@ function siteSettingTests(subject: Subject): void {
     for (const answer of await many(from => redeem(apiKey, from))) assert.equal(answer.status, 400)
     await subject.changeSite(siteKey, { active: false })
     // By challenges here too: a worker that does not know yet would redeem the token.
-    await eventually(SEEN_BY_ALL_MS, 'every worker refuses it', async () =>
-      (await many(from => challenge(siteKey, from))).every(({ status }) => status !== 200),
-    )
+    const ask = () => challenge(siteKey, freshAddress())
+    await untilAll('every worker refuses it', 403, ask)
     for (const answer of await many(from => challenge(siteKey, from)))
       assertRefused(answer, 403, 'site-inactive')
     for (const answer of await many(from => redeem(apiKey, from, { token })))
       assertNotRedeemed(answer, 401, 'invalid-credentials')
     await subject.changeSite(siteKey, { active: true })
     // By challenges: redemptions would use up the API key's limit while only one of the workers has seen the change.
-    await eventually(SEEN_BY_ALL_MS, 'it is served again', async () =>
-      (await many(from => challenge(siteKey, from))).every(({ status }) => status === 200),
-    )
+    await untilAll('it is served again', 200, ask)
     for (const answer of await many(from => redeem(apiKey, from))) assert.equal(answer.status, 400)
     assertRedeemed(await redeem(apiKey, freshAddress(), { token }))
   })

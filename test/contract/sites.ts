@@ -10,19 +10,9 @@ import { type Subject, UNKNOWN_SITE_KEY, type Visitor } from './support.ts'
 type Ask = (visitor: Visitor, headers?: Record<string, string>) => Promise<Answer>
 
 /** One good request to each endpoint, as far as site and origin allow it. */
-const ENDPOINTS: readonly { path: string; ask: Ask }[] = [
-  { path: '/challenge', ask: (visitor, headers) => visitor.challenge(headers) },
-  {
-    path: '/verify',
-    ask: async (visitor, headers) => visitor.verify(await visitor.agedSolution(1000), headers),
-  },
-]
-
-interface OriginCase {
-  readonly about: string
-  readonly site: SiteOptions
-  readonly origin: string | undefined
-  readonly isAllowed: boolean
+const ENDPOINTS: Readonly<Record<string, Ask>> = {
+  '/challenge': (visitor, headers) => visitor.challenge(headers),
+  '/verify': async (visitor, headers) => visitor.verify(await visitor.agedSolution(1000), headers),
 }
 
 const SHOP = { origins: ['https://shop.example'] }
@@ -30,29 +20,34 @@ const STRICT = { ...SHOP, requireOrigin: true }
 const LISTED = { origins: ['https://shop.example', 'http://localhost:3000'] }
 const WILDCARD = { origins: ['https://*.shop.example'] }
 
-const ORIGIN_CASES: readonly OriginCase[] = [
-  { about: 'the listed origin', site: SHOP, origin: 'https://shop.example', isAllowed: true },
-  { about: 'one of several', site: LISTED, origin: 'http://localhost:3000', isAllowed: true },
-  { about: 'another host', site: SHOP, origin: 'https://other.example', isAllowed: false },
-  { about: 'another scheme', site: SHOP, origin: 'http://shop.example', isAllowed: false },
-  { about: 'another port', site: SHOP, origin: 'https://shop.example:8443', isAllowed: false },
-  { about: 'no port where one is listed', site: LISTED, origin: 'http://localhost', isAllowed: false },
-  { about: 'a subdomain of an exact entry', site: SHOP, origin: 'https://a.shop.example', isAllowed: false },
-  { about: 'a listed origin as a prefix', site: SHOP, origin: 'https://shop.example.evil', isAllowed: false },
-  { about: 'null', site: SHOP, origin: 'null', isAllowed: false },
-  { about: 'a subdomain of a pattern', site: WILDCARD, origin: 'https://a.shop.example', isAllowed: true },
-  { about: 'two labels below it', site: WILDCARD, origin: 'https://a.b.shop.example', isAllowed: true },
-  { about: "the pattern's own domain", site: WILDCARD, origin: 'https://shop.example', isAllowed: false },
-  { about: 'its name as a suffix', site: WILDCARD, origin: 'https://evilshop.example', isAllowed: false },
-  { about: "the pattern's other scheme", site: WILDCARD, origin: 'http://a.shop.example', isAllowed: false },
-  { about: 'no Origin header', site: SHOP, origin: undefined, isAllowed: true },
-  { about: 'no Origin header, but requireOrigin', site: STRICT, origin: undefined, isAllowed: false },
-  { about: 'the listed one, requireOrigin', site: STRICT, origin: 'https://shop.example', isAllowed: true },
-  { about: 'any origin where none is listed', site: {}, origin: 'https://any.example', isAllowed: true },
+const ORIGIN_CASES: readonly [
+  about: string,
+  site: SiteOptions,
+  origin: string | undefined,
+  isAllowed: boolean,
+][] = [
+  ['the listed origin', SHOP, 'https://shop.example', true],
+  ['one of several', LISTED, 'http://localhost:3000', true],
+  ['another host', SHOP, 'https://other.example', false],
+  ['another scheme', SHOP, 'http://shop.example', false],
+  ['another port', SHOP, 'https://shop.example:8443', false],
+  ['no port where one is listed', LISTED, 'http://localhost', false],
+  ['a subdomain of an exact entry', SHOP, 'https://a.shop.example', false],
+  ['a listed origin as a prefix', SHOP, 'https://shop.example.evil', false],
+  ['null', SHOP, 'null', false],
+  ['a subdomain of a pattern', WILDCARD, 'https://a.shop.example', true],
+  ['two labels below it', WILDCARD, 'https://a.b.shop.example', true],
+  ["the pattern's own domain", WILDCARD, 'https://shop.example', false],
+  ['its name as a suffix', WILDCARD, 'https://evilshop.example', false],
+  ["the pattern's other scheme", WILDCARD, 'http://a.shop.example', false],
+  ['no Origin header', SHOP, undefined, true],
+  ['no Origin header, but requireOrigin', STRICT, undefined, false],
+  ['the listed one, requireOrigin', STRICT, 'https://shop.example', true],
+  ['any origin where none is listed', {}, 'https://any.example', true],
 ]
 
 export function siteTests(subject: Subject): void {
-  for (const { path, ask } of ENDPOINTS) {
+  for (const [path, ask] of Object.entries(ENDPOINTS)) {
     test(`§5 rule 2: only the key of an active site is served on ${path}; any other gives 403`, async () => {
       const { site } = subject
       assert.equal((await ask(subject.visitor())).status, 200)
@@ -61,7 +56,7 @@ export function siteTests(subject: Subject): void {
       assertRefused(await ask(await subject.visitorOf({ active: false })), 403, 'site-inactive')
     })
 
-    for (const { about, site, origin, isAllowed } of ORIGIN_CASES) {
+    for (const [about, site, origin, isAllowed] of ORIGIN_CASES) {
       test(`§5 rule 2: ${path} ${isAllowed ? 'serves' : 'refuses with 403'}: ${about}`, async () => {
         const visitor = await subject.visitorOf(site)
         const answer = await ask(visitor, origin === undefined ? {} : { Origin: origin })
@@ -94,7 +89,6 @@ export function siteTests(subject: Subject): void {
 
 function oneCaseSwapped(siteKey: string): string {
   const index = 5 + siteKey.slice(5).search(/[a-zA-Z]/)
-  const letter = siteKey[index]!
-  const swapped = letter === letter.toLowerCase() ? letter.toUpperCase() : letter.toLowerCase()
+  const swapped = String.fromCharCode(siteKey.charCodeAt(index) ^ 0x20)
   return siteKey.slice(0, index) + swapped + siteKey.slice(index + 1)
 }

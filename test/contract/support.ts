@@ -108,8 +108,6 @@ class Host {
     const { kind, front, topology, env } = this.options
     this.#topology = await topology?.[1]()
     this.#service = await TestService.start(kind, {
-      // Whether a busy machine keeps the store's usual deadline is not what these tests are about.
-      POWGATE_STORE_DEADLINE_MS: '5000',
       ...(front === undefined ? {} : BEHIND[front]),
       ...(this.#topology === undefined ? {} : { REDIS_URL: this.#topology.url }),
       ...env,
@@ -149,15 +147,8 @@ export class Subject {
     this.#url = url
     this.#client = new QuickClient(url)
     this.#site = await this.createSite({ difficulty: CONSTANT_DIFFICULTY })
-    await eventually(60_000, 'both workers have reached the store', () => this.#isReady())
-  }
-
-  /** A worker that has not reached the store yet answers 503; this many connections never all go to one of two. */
-  async #isReady(): Promise<boolean> {
-    const { siteKey } = this.site
-    const from = Array.from({ length: 20 }, freshAddress)
-    const answers = await Promise.all(from.map(address => this.client.challenge(siteKey, { from: address })))
-    return answers.every(answer => answer.status === 200)
+    // A worker that has not reached the store yet answers 503.
+    await untilAll('both workers have reached the store', 200, () => this.visitor().challenge())
   }
 
   get service(): TestService {
@@ -209,17 +200,10 @@ export class Subject {
   /** A solution for a challenge that was issued `ageMs` ago. */
   async agedSolution(siteKey: string, from: string, ageMs: number): Promise<Solution> {
     const difficulty = QUICK_DIFFICULTY.base
-    const nonce = mintNonce(
-      keyring,
-      { issuedAtMs: Date.now() - ageMs, difficulty },
-      {
-        siteKey,
-        storeEpoch: await this.#epoch(siteKey, from),
-        lifetimes: lifetimesOf(this.service.env),
-        address: parseAddress(from)!,
-      },
-      randomInt(2 ** NONCE_RANDOM_BITS),
-    )
+    const [storeEpoch, lifetimes] = [await this.#epoch(siteKey, from), lifetimesOf(this.service.env)]
+    const binding = { siteKey, storeEpoch, lifetimes, address: parseAddress(from)! }
+    const terms = { issuedAtMs: Date.now() - ageMs, difficulty }
+    const nonce = mintNonce(keyring, terms, binding, randomInt(2 ** NONCE_RANDOM_BITS))
     return solutionOf(nonce, solve(nonce, difficulty))
   }
 
@@ -235,9 +219,7 @@ export class Subject {
         await store.close()
       }
     }
-    this.#storeEpoch ??= claimsOf(
-      await this.client.token(this.site.siteKey, { from: freshAddress() }),
-    ).storeEpoch
+    this.#storeEpoch ??= claimsOf(await this.visitor().token()).storeEpoch
     return this.#storeEpoch
   }
 }
@@ -300,6 +282,17 @@ export class Visitor {
   }
 }
 
+/** What is asked over so many connections never all goes to one of two workers. */
+export const CONNECTIONS = 20
+
+/** Resolves once all workers answer this status. */
+export function untilAll(what: string, status: number, ask: () => Promise<Answer>): Promise<unknown> {
+  return eventually(60_000, what, async () => {
+    const answers = await Promise.all(Array.from({ length: CONNECTIONS }, ask))
+    return answers.every(answer => answer.status === status)
+  })
+}
+
 export class QuickClient extends Client {
   override async solved(siteKey: string, from: From = {}, more: Partial<Solution> = {}): Promise<Solution> {
     const answer = await this.challenge(siteKey, from)
@@ -313,9 +306,12 @@ export class QuickClient extends Client {
   }
 }
 
-export function solutionOf(nonce: string, counter: number): Solution {
-  return { nonce, counter, fingerprintHash: freshFingerprint(), environment: HONEST_ENVIRONMENT }
-}
+export const solutionOf = (nonce: string, counter: number): Solution => ({
+  nonce,
+  counter,
+  fingerprintHash: freshFingerprint(),
+  environment: HONEST_ENVIRONMENT,
+})
 
 /** Zero bits of the proof's digest, of the first 32. One-shot hashes are many times as fast as Hash objects. */
 function proofBits(nonce: string, counter: number): number {
@@ -337,9 +333,7 @@ export function claimsOf(token: string): TokenClaims {
 }
 
 /** So that a test's many addresses don't look like one browser everywhere, which lowers scores. */
-export function freshFingerprint(): string {
-  return hash('sha256', `browser ${randomInt(2 ** 47)}`, 'hex')
-}
+export const freshFingerprint = (): string => hash('sha256', `browser ${randomInt(2 ** 47)}`, 'hex')
 
 const BASE64URL = 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_'
 
@@ -347,9 +341,7 @@ const BASE64URL = 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz012345678
  * The character that differs in the lowest bit of base64url, which the last character of 32 bytes does not need.
  * Digits go to digits and hexadecimal to hexadecimal.
  */
-export function neighbour(character: string): string {
-  return BASE64URL[BASE64URL.indexOf(character) ^ 1]!
-}
+export const neighbour = (character: string): string => BASE64URL[BASE64URL.indexOf(character) ^ 1]!
 
 /** Tests of refusals that spend nothing share a solution or token, at most this many: limits are per minute. */
 const SHARING_MAX = 15
@@ -366,7 +358,8 @@ export function refusesAndSpendsNothing<Case>(
 ): void {
   for (let start = 0; start < cases.length; start += SHARING_MAX) {
     let made: Promise<{ visitor: Visitor; solution: Solution }> | undefined
-    const shared = () => (made ??= newSolution(subject))
+    const make = async (visitor: Visitor) => ({ visitor, solution: await visitor.solved() })
+    const shared = () => (made ??= make(subject.visitor()))
     const some = cases.slice(start, start + SHARING_MAX)
     for (const one of some) {
       test(nameOf(one), async () => {
@@ -379,11 +372,6 @@ export function refusesAndSpendsNothing<Case>(
       assertPassed(await visitor.verify(solution))
     })
   }
-}
-
-async function newSolution(subject: Subject) {
-  const visitor = subject.visitor()
-  return { visitor, solution: await visitor.solved() }
 }
 
 /** A key of the right form that nobody was given. */

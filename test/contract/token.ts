@@ -14,36 +14,29 @@ type Segments = [issuedAtMs: string, nonce: string, counter: string, claims: str
 const CLEAR_BYTES = 4
 const SEGMENT_NAMES = ['timestamp', 'nonce', 'counter', 'claims', 'hmac']
 
-interface Forgery {
-  readonly about: string
-  /** From a good token's segments, and those of another good token of the same site and address. */
-  readonly make: (segments: Segments, other: Segments) => string
-}
+/** From a good token's segments, and those of another good token of the same site and address. */
+type Forge = (segments: Segments, other: Segments) => string
 
 /** test/release/torture/theft-rows.ts has spellings that may mean the same. */
-const FORGERIES: readonly Forgery[] = [
-  ...SEGMENT_NAMES.flatMap((name, segment) => [
-    { about: `first character of the ${name}`, make: changed(segment, 0) },
-    { about: `last character of the ${name}`, make: changed(segment, -1) },
-  ]),
-  { about: 'claims of another token', make: ([a, b, c, , e], other) => joined(a, b, c, other[3], e) },
-  { about: 'hmac of another token', make: ([a, b, c, d], other) => joined(a, b, c, d, other[4]) },
-  { about: 'header of another token', make: ([, , , d, e], [a, b, c]) => joined(a, b, c, d, e) },
-  { about: 'no hmac', make: ([a, b, c, d]) => joined(a, b, c, d) },
-  { about: 'an empty hmac', make: ([a, b, c, d]) => joined(a, b, c, d, '') },
-  { about: 'empty claims', make: ([a, b, c, , e]) => joined(a, b, c, '', e) },
-  { about: 'a line feed at the end', make: segments => `${joined(...segments)}\n` },
-  { about: 'a space in front', make: segments => ` ${joined(...segments)}` },
-  { about: 'another separator', make: segments => segments.join('.') },
-  { about: 'five empty segments', make: () => '||||' },
-  { about: 'a word', make: () => 'token' },
+const FORGERIES: readonly (readonly [about: string, make: Forge])[] = [
+  ...SEGMENT_NAMES.map((name, segment) => [`first character of the ${name}`, changed(segment, 0)] as const),
+  ...SEGMENT_NAMES.map((name, segment) => [`last character of the ${name}`, changed(segment, -1)] as const),
+  ['claims of another token', ([a, b, c, , e], other) => joined(a, b, c, other[3], e)],
+  ['hmac of another token', ([a, b, c, d], other) => joined(a, b, c, d, other[4])],
+  ['header of another token', ([, , , d, e], [a, b, c]) => joined(a, b, c, d, e)],
+  ['no hmac', ([a, b, c, d]) => joined(a, b, c, d)],
+  ['an empty hmac', ([a, b, c, d]) => joined(a, b, c, d, '')],
+  ['empty claims', ([a, b, c, , e]) => joined(a, b, c, '', e)],
+  ['a line feed at the end', segments => `${joined(...segments)}\n`],
+  ['a space in front', segments => ` ${joined(...segments)}`],
+  ['another separator', segments => segments.join('.')],
+  ['five empty segments', () => '||||'],
+  ['a word', () => 'token'],
 ]
 
-function joined(...segments: string[]): string {
-  return segments.join('|')
-}
+const joined = (...segments: string[]): string => segments.join('|')
 
-function changed(segment: number, at: number): Forgery['make'] {
+function changed(segment: number, at: number): Forge {
   return segments => {
     const text = segments[segment]!
     const index = at < 0 ? text.length + at : at
@@ -71,8 +64,7 @@ export function tokenTests(subject: Subject): void {
   test('§2.3 token, decided: the claims are opaque but for the lifetime: no byte of score, site or address is in the clear', async () => {
     const visitor = await subject.visitorOf()
     const claims: Buffer[] = []
-    for (let count = 0; count < 8; count++)
-      claims.push(Buffer.from((await visitor.token()).split('|')[3]!, 'base64url'))
+    while (claims.length < 8) claims.push(Buffer.from((await visitor.token()).split('|')[3]!, 'base64url'))
     // Same score, site and address each time: a byte of theirs in the clear would be the same in all eight.
     for (let index = CLEAR_BYTES; index < claims[0]!.length; index++) {
       const values = new Set(claims.map(bytes => bytes[index]))
@@ -85,7 +77,7 @@ export function tokenTests(subject: Subject): void {
   test('§7 /verify-token 400, invalid token: whatever is changed in a token, it is refused', async t => {
     const visitor = await subject.visitorOf()
     const [token, other] = [await visitor.token(), await visitor.token()]
-    for (const { about, make } of FORGERIES) {
+    for (const [about, make] of FORGERIES) {
       await t.test(about, async () => {
         const forged = make(token.split('|') as Segments, other.split('|') as Segments)
         assert.notEqual(forged, token)
@@ -98,10 +90,8 @@ export function tokenTests(subject: Subject): void {
   test('§7 /verify-token 400, invalid token: one that another secret signed', async () => {
     const token = await subject.visitor().token()
     // With the same key id, so that the id is not what tells.
-    const stranger = Array.from(
-      { length: 200 },
-      (_, n) => new Keyring([`a secret of somebody else, ${n}`]),
-    ).find(candidate => candidate.signing.kid === keyring.signing.kid)
+    const strangers = Array.from({ length: 200 }, (_, n) => new Keyring([`a secret of somebody else, ${n}`]))
+    const stranger = strangers.find(({ signing }) => signing.kid === keyring.signing.kid)
     assert.ok(stranger)
     const forged = mintToken(stranger, claimsOf(token))
     assertNotRedeemed(await subject.redeem({ token: forged }), 400, 'invalid-token')

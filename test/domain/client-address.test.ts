@@ -58,9 +58,8 @@ function canonical(entry: string): string | undefined {
   return [high >> 8, high & 0xff, low >> 8, low & 0xff].join('.')
 }
 
-function isTrusted(ip: string): boolean {
-  return ip === '127.0.0.1' || /^10(\.\d+){3}$/.test(ip) || /^fd[0-9a-f]{2}:/.test(ip)
-}
+const isTrusted = (ip: string): boolean =>
+  ip === '127.0.0.1' || /^10(\.\d+){3}$/.test(ip) || /^fd[0-9a-f]{2}:/.test(ip)
 
 /** From the right, the first that is no proxy's; all proxies: the last that was read. */
 function clientByTheBook(peer: string, header: string): string {

@@ -38,14 +38,14 @@ const PLAIN: ScoreSignals = {
 }
 
 /** @param names of flags, separated by spaces */
-function flags(names: string): Partial<ScoreSignals> {
-  return { environment: Object.fromEntries(FLAGS.map(flag => [flag, names.split(' ').includes(flag)])) }
-}
+const flags = (names: string): Partial<ScoreSignals> => ({
+  environment: Object.fromEntries(FLAGS.map(flag => [flag, names.split(' ').includes(flag)])),
+})
 
 /** Failures of the address, of which the service counts one where most people behind it succeed. */
-function failures(count: number, accepted: number): Partial<ScoreSignals> {
-  return { addressFailures: isShared(count, accepted) ? Math.min(1, count) : count }
-}
+const failures = (count: number, accepted: number): Partial<ScoreSignals> => ({
+  addressFailures: isShared(count, accepted) ? Math.min(1, count) : count,
+})
 
 const slow = (elapsedMs: number) => ({ elapsedMs, solveTimeMs: elapsedMs - 200 })
 
@@ -132,9 +132,8 @@ const VISITS = PERSONAS.flatMap(({ name, percent, visits }) =>
   })),
 )
 
-function shareOf(matches: (visit: (typeof VISITS)[number]) => boolean): number {
-  return VISITS.filter(matches).reduce((sum, { share }) => sum + share, 0)
-}
+const shareOf = (matches: (visit: (typeof VISITS)[number]) => boolean): number =>
+  VISITS.filter(matches).reduce((sum, { share }) => sum + share, 0)
 
 test('personas are all honest visits, and each has a source', () => {
   assert.ok(PERSONAS.length >= 14)

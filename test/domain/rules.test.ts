@@ -26,9 +26,8 @@ const bounds = { base: 18, min: 16, max: 28 }
 const quiet: AddressCounts = { challenges: 0, limit: 30, failures: 0, accepted: 0 }
 const QUIET_RATES = { recent: 0, usual: 0, days: 0 }
 
-function bitsOf(some: Partial<AddressCounts>, traffic: Partial<Traffic> = {}, within = bounds): number {
-  return difficultyOf(within, climbOf({ ...quiet, ...some }, { ...NO_TRAFFIC, ...traffic }))
-}
+const bitsOf = (some: Partial<AddressCounts>, traffic: Partial<Traffic> = {}, within = bounds): number =>
+  difficultyOf(within, climbOf({ ...quiet, ...some }, { ...NO_TRAFFIC, ...traffic }))
 
 test('difficulty: a lone honest visitor stays at the base, also on an empty site', () => {
   for (const challenges of [0, 1, 5, 7]) assert.equal(bitsOf({ challenges }), 18)

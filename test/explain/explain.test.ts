@@ -46,23 +46,15 @@ const explain = (visitor: string, log: string) => powgate.text('explain', visito
 const problem = (visitor: string, log: string) => powgate.problem(1, 'explain', visitor, '--log', log)
 
 /** Without what is said of the log itself. */
-function storyOf(text: string): string {
-  return text.replace(/^Read: .*\n/m, '')
-}
+const storyOf = (text: string): string => text.replace(/^Read: .*\n/m, '')
 
 describe('on the log of a service', () => {
   let service: TestService
   let log: string
   const [visitor, other] = [freshAddress(), freshAddress()]
-  let siteKey: string
-  let apiKey: string
-  let token: string
-  let failedNonce: string
-  let failedRequest: string
-  let limitedRequest: string
-  let hardNonce: string
-  let movedRequest: string
-  let mismatched: string
+  let [siteKey, apiKey, token, failedNonce, hardNonce] = ['', '', '', '', '']
+  /** Ids of requests. */
+  let [failed, limited, moved, mismatched] = ['', '', '', '']
 
   before(async () => {
     service = await TestService.start('embedded', {
@@ -82,14 +74,14 @@ describe('on the log of a service', () => {
     const signals = { environment: { ...HONEST_ENVIRONMENT, webdriver: true }, solveTimeMs: 1e8 }
     const solution = await client.solved(siteKey, bot, signals)
     failedNonce = solution.nonce
-    failedRequest = idOf(await client.verify(siteKey, solution, bot))
+    failed = idOf(await client.verify(siteKey, solution, bot))
 
     const eager = { from: freshAddress() }
     for (let i = 0; i < 12; i++) hardNonce = (await client.challenge(siteKey, eager)).json.nonce
-    limitedRequest = idOf(await client.challenge(siteKey, eager))
+    limited = idOf(await client.challenge(siteKey, eager))
 
-    const moved = await client.solved(siteKey, { from: freshAddress() })
-    movedRequest = idOf(await client.verify(siteKey, moved, { from: freshAddress() }))
+    const taken = await client.solved(siteKey, { from: freshAddress() })
+    moved = idOf(await client.verify(siteKey, taken, { from: freshAddress() }))
     const stolen = await client.token(siteKey, { from: other })
     mismatched = idOf(await client.verifyToken(apiKey, { token: stolen, expectedIp: '192.0.2.7' }))
     await client.challenge(UNKNOWN_SITE)
@@ -98,11 +90,7 @@ describe('on the log of a service', () => {
   })
   after(() => service.stop())
 
-  function idOf(answer: { headers: Record<string, unknown> }): string {
-    const id = answer.headers['x-request-id']
-    assert.ok(typeof id === 'string')
-    return id
-  }
+  const idOf = (answer: { headers: Record<string, unknown> }) => String(answer.headers['x-request-id'])
 
   test('a token tells the whole story, and is not repeated', async () => {
     const text = await explain(token, log)
@@ -141,20 +129,15 @@ Read: TIME to TIME, of ${hostname()}; other hosts have logs of their own (--log 
   })
 
   test('a request id leads through its nonce to the steps before, also from a pipe', async () => {
-    const fromFile = await explain(failedRequest, log)
-    assert.match(
-      fromFile,
-      new RegExp(`^Visitor of ${siteKey}, nonce ${failedNonce}\n\n\\S+ \\S+ {2}challenge issued\n`),
-    )
+    const fromFile = await explain(failed, log)
+    const start = `^Visitor of ${siteKey}, nonce ${failedNonce}\n\n\\S+ \\S+ {2}challenge issued\n`
+    assert.match(fromFile, new RegExp(start))
     assert.match(
       fromFile,
       /verification failed\n {4}score 0\.20, below the threshold 0\.50\n {6}-0\.60 {2}webdriver: The browser says that a program drives it .*\n {6}-0\.20 {2}solveTimeImpossible: .*\n {4}the solution of 16 bits came .* after the challenge; it claims 100000\.0 s of solving\n/,
     )
-    const piped = await powgate.runWithInput(service.output, 'explain', failedRequest)
-    assert.deepEqual(
-      { code: piped.code, err: piped.err, out: piped.out },
-      { code: 0, err: '', out: fromFile },
-    )
+    const piped = await powgate.runWithInput(service.output, 'explain', failed)
+    assert.deepEqual([piped.code, piped.err, piped.out], [0, '', fromFile])
     const dashed = await powgate.runWithInput(service.output, 'explain', failedNonce, '--log', '-')
     assert.equal(dashed.out, fromFile)
   })
@@ -163,7 +146,7 @@ Read: TIME to TIME, of ${hostname()}; other hosts have logs of their own (--log 
     const byToken = await explain(token, log)
     assert.equal(await explain(visitor, log), byToken)
     const piped = await powgate.runWithInput(service.output, 'explain', `::ffff:${visitor}`)
-    assert.deepEqual({ code: piped.code, out: piped.out }, { code: 0, out: byToken })
+    assert.deepEqual([piped.code, piped.out], [0, byToken])
   })
 
   test('a climb in difficulty and a limit are told with their causes', async () => {
@@ -172,21 +155,15 @@ Read: TIME to TIME, of ${hostname()}; other hosts have logs of their own (--log 
       /difficulty 20 bits; the site's base is 16\n {6}\+4 {2}the address had asked for 11 challenges of this site within a minute, of 12 allowed\n/,
     )
     assert.match(
-      await explain(limitedRequest, log),
+      await explain(limited, log),
       new RegExp(
         `^Request to ${siteKey}\n\n.* {2}refused at /challenge: 429 rate-limited\n.*\n.*per address and site \\(POWGATE_LIMIT_CHALLENGE_ADDRESS_SITE, or the site's own\\)`,
       ),
     )
     assert.match(
-      await explain(movedRequest, log),
+      await explain(moved, log),
       /challenge issued\n[\s\S]*refused at \/verify: 403 ip-mismatch \(nonce-other-address\)\n {4}The challenge was requested from another address.*\n {4}127\.\S+ asked for the challenge; 127\.\S+ sent the solution\.\n/,
     )
-  })
-
-  test('a redemption over the limit tells the command that raises it for this site', () => {
-    const record = { event: 'refused', endpoint: 'siteverify', status: 429, reason: 'rate-limited' }
-    const { lines } = stepOf({ ...record, policy: 'address', site: siteKey })
-    assert.ok(lines.join().includes(`powgate site update ${siteKey} --limit-redeem N`), lines.join())
   })
 
   test('a mismatch of expectedIp tells both addresses, and either one leads to it', async () => {
@@ -200,10 +177,10 @@ Read: TIME to TIME, of ${hostname()}; other hosts have logs of their own (--log 
     const half = lines.findIndex(line => line.includes('verification-failed'))
     const first = file('first.log.gz', gzipSync(lines.slice(0, half).join('\n')))
     const second = file('second.log', lines.slice(half).join('\n'))
-    const whole = await explain(failedRequest, log)
-    const joined = await powgate.text('explain', failedRequest, '--log', second, '--log', first)
+    const whole = await explain(failed, log)
+    const joined = await powgate.text('explain', failed, '--log', second, '--log', first)
     assert.equal(storyOf(joined), storyOf(whole))
-    const cut = await explain(failedRequest, second)
+    const cut = await explain(failed, second)
     assert.match(
       cut,
       /\n\nThe challenge is not in this log .*; by its nonce it was issued \d{4}-.*Z, difficulty 16 bits\.\n\n.*verification failed\n/,
@@ -211,30 +188,26 @@ Read: TIME to TIME, of ${hostname()}; other hosts have logs of their own (--log 
   })
 
   test('--json has the steps in words and as they were logged', async () => {
-    const { nonces, skipped, isCut, steps, read } = await powgate.json(
-      ...['explain', failedRequest, '--log', log],
-    )
+    const { nonces, skipped, isCut, steps, read } = await powgate.json('explain', failed, '--log', log)
     assert.deepEqual(read.hosts, [hostname()])
     assert.ok(read.fromMs <= steps[0].record.time && read.toMs >= steps[1].record.time)
-    assert.deepEqual({ nonces, skipped, isCut }, { nonces: [failedNonce], skipped: 0, isCut: false })
-    assert.deepEqual(
-      steps.map((step: { title: string }) => step.title),
-      ['challenge issued', 'verification failed'],
-    )
+    assert.deepEqual([nonces, skipped, isCut], [[failedNonce], 0, false])
+    const titles = steps.map((step: { title: string }) => step.title)
+    assert.deepEqual(titles, ['challenge issued', 'verification failed'])
     assert.deepEqual(steps[1].record.penalties, { webdriver: 0.6, solveTimeImpossible: 0.2 })
     assert.equal(steps[1].lines[0], 'score 0.20, below the threshold 0.50')
   })
 
   test('lines as container runtimes and journals wrap them', async () => {
     const lines = service.output.split('\n').filter(line => line.startsWith('{'))
-    const expected = await explain(failedRequest, log)
+    const expected = await explain(failed, log)
     const wrapped = {
       'compose.log': lines.map(line => `powgate-1  | ${line}`),
       'docker.log': lines.map(line => JSON.stringify({ log: `${line}\n`, stream: 'stdout' })),
       'journal.log': lines.map(line => JSON.stringify({ __CURSOR: 'x', MESSAGE: line })),
     }
     for (const [name, content] of Object.entries(wrapped)) {
-      const text = await explain(failedRequest, file(name, content.join('\n')))
+      const text = await explain(failed, file(name, content.join('\n')))
       assert.equal(storyOf(text), storyOf(expected))
       assert.match(text, /\nRead: \d{4}-.*Z to \d{4}-.*Z, of /)
     }
@@ -267,13 +240,10 @@ Read: TIME to TIME, of ${hostname()}; other hosts have logs of their own (--log 
       assert.match(await powgate.problem(2, 'explain', wrong, '--log', log), expected)
     assert.match(await powgate.problem(2, 'explain'), /^VISITOR: missing; expected a request id/)
     assert.match(await powgate.problem(2, 'explain x --log', ''), /^--log: expected the path of a file/)
+    const dashes = await powgate.problem(2, 'explain x --log - --log -')
+    assert.match(dashes, /^--log: - is given twice; standard input can be read once$/)
     assert.match(
-      await powgate.problem(2, 'explain x --log - --log -'),
-      /^--log: - is given twice; standard input can be read once$/,
-    )
-    const twice = await powgate.problem(2, 'explain', token, token)
-    assert.match(
-      twice,
+      await powgate.problem(2, 'explain', token, token),
       /^unexpected argument "\[token of [0-9a-f]{32}\]"; usage: powgate explain VISITOR \[flags\]$/,
     )
   })
@@ -300,11 +270,8 @@ describe('on logs of any kind', () => {
     const path = file('large.log', chunks.join('\n'))
     assert.ok(planted > 20)
     const { records, skipped } = await searchLogs([path], { text: nonce, kind: 'nonce' })
-    assert.deepEqual(
-      records.map(({ requestId }) => requestId),
-      Array.from({ length: planted }, (_, i) => `r-${i}`),
-    )
-    assert.equal(skipped, 0)
+    const found = records.map(({ requestId }) => requestId).join()
+    assert.deepEqual([found, skipped], [Array.from({ length: planted }, (_, i) => `r-${i}`).join(), 0])
     const byRequest = await searchLogs([path], { text: 'r-7', kind: 'id' })
     assert.equal(byRequest.records.length, planted)
   })
@@ -348,27 +315,22 @@ describe('on logs of any kind', () => {
       ['2001:db8:1:2::3', '2001:db8:1::/48', 'r-2'],
     ] as const) {
       const text = await explain(address, path)
-      assert.ok(
-        text.startsWith(`The log names networks: what follows is of ${network}, so perhaps of others`),
-      )
+      const warning = `The log names networks: what follows is of ${network}, so perhaps of others`
+      assert.ok(text.startsWith(warning))
       assert.ok(text.includes(`request ${id}, from ${network}`) && !/request r-1/.test(text))
       const { steps, isOfNetwork } = await powgate.json('explain', address, '--log', path)
       assert.deepEqual([steps.length, isOfNetwork], [1, true])
     }
-    assert.match(
-      await problem('198.51.100.7', path),
-      /does not mention 198\.51\.100\.7 or its network 198\.51\.100\.0\/24/,
-    )
+    const none = await problem('198.51.100.7', path)
+    assert.match(none, /does not mention 198\.51\.100\.7 or its network 198\.51\.100\.0\/24/)
   })
 
   test('an id that thousands of requests bear is cut off', async () => {
-    const many = Array.from({ length: 1500 }, (_, i) =>
-      line({ event: 'refused', requestId: 'same', time: i }),
+    const many = Array.from({ length: 1500 }, (_, time) =>
+      line({ event: 'refused', requestId: 'same', time }),
     )
-    const { records, isCut } = await searchLogs([file('same.log', many.join('\n'))], {
-      text: 'same',
-      kind: 'id',
-    })
+    const path = file('same.log', many.join('\n'))
+    const { records, isCut } = await searchLogs([path], { text: 'same', kind: 'id' })
     assert.deepEqual([records.length, isCut], [1000, true])
   })
 
@@ -400,30 +362,31 @@ describe('on logs of any kind', () => {
     assert.doesNotMatch(text, /undefined/)
   })
 
-  test('a base that follows from a solving time is told with what it follows from', () => {
-    const timing = { solveMs: 300, exactBase: 19.44140625 }
+  test('a base from a solving time, a known network, a raise, and the command that raises a limit are told', () => {
     const bounds = { base: 20, min: 16, max: 28 }
-    const { lines } = stepOf({ event: 'challenge-issued', difficulty: 20, bounds, timing })
-    assert.deepEqual(lines.slice(0, 2), [
-      "difficulty 20 bits; the site's base is 20",
-      '  drawn by address and minute; on average 19.44, for 300 ms',
-    ])
-  })
-
-  test('a known network and a raise are told', () => {
-    const bounds = { base: 18, min: 16, max: 28 }
-    const { lines } = stepOf({
-      event: 'challenge-issued',
-      difficulty: 21,
-      bounds,
-      raise: 3,
-      isOfKnownNetwork: true,
-    })
-    assert.deepEqual(lines.slice(0, -1), [
-      "difficulty 21 bits; the site's base is 18",
-      '  +3  the operator raised the site for a time (site raise)',
-      '  the address is in a known network of the site: its network adds no bits, and an attack one at most',
-    ])
+    const issued = { event: 'challenge-issued', bounds }
+    const timing = { solveMs: 300, exactBase: 19.44140625 }
+    const refused = { event: 'refused', endpoint: 'siteverify', status: 429, reason: 'rate-limited' }
+    for (const [record, ...told] of [
+      [
+        { ...issued, difficulty: 20, timing },
+        "difficulty 20 bits; the site's base is 20",
+        '  drawn by address and minute; on average 19.44, for 300 ms',
+      ],
+      [
+        { ...issued, difficulty: 23, raise: 3, isOfKnownNetwork: true },
+        "difficulty 23 bits; the site's base is 20",
+        '  +3  the operator raised the site for a time (site raise)',
+        '  the address is in a known network of the site: its network adds no bits, and an attack one at most',
+      ],
+      [
+        { ...refused, policy: 'address', site: UNKNOWN_SITE },
+        `powgate site update ${UNKNOWN_SITE} --limit-redeem N`,
+      ],
+    ] as [LogRecord, ...string[]][]) {
+      const { lines } = stepOf(record)
+      for (const line of told) assert.ok(lines.join('\n').includes(line), lines.join('\n'))
+    }
   })
 
   test('every refusal has words of its own', () => {
@@ -439,13 +402,11 @@ describe('on logs of any kind', () => {
   })
 
   test('every setting that the words name is one, and every limit is named', () => {
-    const ofLimits = ENDPOINT_NAMES.map(name =>
-      ENDPOINTS[name].limits.map(({ policy }) => limitWords(name, policy)),
-    )
-    const text = JSON.stringify([OUTCOMES, JUDGEMENT_WORDS, ofLimits])
+    const wordsOf = (name: (typeof ENDPOINT_NAMES)[number]) =>
+      ENDPOINTS[name].limits.map(({ policy }) => limitWords(name, policy))
+    const text = JSON.stringify([OUTCOMES, JUDGEMENT_WORDS, ENDPOINT_NAMES.map(wordsOf)])
     const named = new Set([...text.matchAll(/\bPOWGATE_\w+/g)].map(([name]) => name))
-    for (const name of named) assert.ok(name in SETTINGS, name)
-    for (const name of Object.keys(SETTINGS))
-      if (name.startsWith('POWGATE_LIMIT_')) assert.ok(named.has(name), name)
+    const limits = Object.keys(SETTINGS).filter(name => name.startsWith('POWGATE_LIMIT_'))
+    for (const name of [...named, ...limits]) assert.ok(name in SETTINGS && named.has(name), name)
   })
 })

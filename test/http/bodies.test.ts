@@ -51,9 +51,7 @@ test('a body that comes byte by byte is not copied anew for each', () => {
   assert.ok(buffers.size <= 17, `${buffers.size} buffers`)
 })
 
-function copyOf(bytes: Uint8Array): ArrayBuffer {
-  return new Uint8Array(bytes).buffer
-}
+const copyOf = (bytes: Uint8Array): ArrayBuffer => new Uint8Array(bytes).buffer
 
 /** The service compiles its schemas without a look at the meta-schema, which takes long. Here it is taken. */
 test('every JSON schema is valid, and an invalid one is found', () => {
@@ -151,9 +149,8 @@ const PIECES = [
 /** Where a text is changed: 0 is its start, 1 (which does not occur) its end. */
 const places = fc.nat(0xffff).map(part => part / 0x10000) // fc.double has mostly numbers close to 0
 
-function splice(text: string, at: number, deleted: number, inserted: string): string {
-  return text.slice(0, at) + inserted + text.slice(at + deleted)
-}
+const splice = (text: string, at: number, deleted: number, inserted: string): string =>
+  text.slice(0, at) + inserted + text.slice(at + deleted)
 
 /** A change at a place: before a character, or at the end. */
 const atPlace = (change: (text: string, at: number) => string) =>

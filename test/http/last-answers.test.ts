@@ -24,9 +24,8 @@ interface Case {
   readonly times?: number
 }
 
-function get(method: 'GET' | 'HEAD', path: string, ...headers: readonly string[]): string {
-  return `${[`${method} ${path} HTTP/1.1`, 'Host: powgate', ...headers].join('\r\n')}\r\n\r\n`
-}
+const get = (method: 'GET' | 'HEAD', path: string, ...headers: readonly string[]): string =>
+  `${[`${method} ${path} HTTP/1.1`, 'Host: powgate', ...headers].join('\r\n')}\r\n\r\n`
 
 function post(...headers: readonly string[]): string {
   return `${['POST /verify-token HTTP/1.1', 'Host: powgate', ...headers, 'Content-Length: 2'].join('\r\n')}\r\n\r\n{}`

@@ -39,9 +39,8 @@ const REQUESTS = [
   ),
 ]
 
-function withHost(request: string, extra = ''): string {
-  return request.replace('\r\n', `\r\nHost: powgate\r\n${extra}`)
-}
+const withHost = (request: string, extra = ''): string =>
+  request.replace('\r\n', `\r\nHost: powgate\r\n${extra}`)
 
 let service: TestService
 before(async () => {

@@ -249,9 +249,8 @@ async function pump(port: number, next: () => string | undefined): Promise<void>
   connection.close()
 }
 
-function request(method: string, path: string, headers: string): string {
-  return `${method} ${path} HTTP/1.1\r\nHost: a\r\n${headers}\r\n`
-}
+const request = (method: string, path: string, headers: string): string =>
+  `${method} ${path} HTTP/1.1\r\nHost: a\r\n${headers}\r\n`
 
 const randomAddress = () => Array.from({ length: 4 }, () => randomInt(1, 250)).join('.')
 const randomText = () => randomBytes(randomInt(1, 30)).toString('base64url')

@@ -15,14 +15,12 @@ import { EventLoopLag, Stats } from '../../src/metrics/stats.ts'
 import { SITES_MAX, type Values } from '../../src/metrics/table.ts'
 import { eventually } from '../harness/eventually.ts'
 
-function siteOf(siteKey: string): Site {
-  return compileSite({ ...SITE_DEFAULTS, siteKey, createdAt: 0, updatedAt: 0 })
-}
+const siteOf = (siteKey: string): Site =>
+  compileSite({ ...SITE_DEFAULTS, siteKey, createdAt: 0, updatedAt: 0 })
 
 /** @param siteKey what `siteNamedBy` looks at */
-function exchangeOf(siteKey: string, tookMs = 0): ObservedExchange {
-  return { siteKey, startedAtMs: performance.now() - tookMs } as ObservedExchange
-}
+const exchangeOf = (siteKey: string, tookMs = 0): ObservedExchange =>
+  ({ siteKey, startedAtMs: performance.now() - tookMs }) as ObservedExchange
 
 const COUNTS = { challenges: 0, limit: 30, failures: 0, accepted: 0 }
 
@@ -32,13 +30,20 @@ function issued(site: Site, difficulty: number, raise = 0): Ending {
   return { kind: 'issued', site, nonce: '', issuedAtMs: 0, difficulty, bounds, ...about }
 }
 
-function judged(site: Site, passed: boolean, score: number | null, reasons: Judged['reasons']): Ending {
-  return { kind: 'judged', site, nonce: '', passed, score, reasons, signals: undefined }
-}
+const judged = (site: Site, passed: boolean, score: number | null, reasons: Judged['reasons']): Ending => ({
+  kind: 'judged',
+  site,
+  nonce: '',
+  passed,
+  score,
+  reasons,
+  signals: undefined,
+})
 
-function refused(reason: Reason, policy?: Policy): Ending {
-  return { kind: 'refused', refusal: { reason, ...(policy && { policy }) } }
-}
+const refused = (reason: Reason, policy?: Policy): Ending => ({
+  kind: 'refused',
+  refusal: { reason, ...(policy && { policy }) },
+})
 
 function newStats(metricsSites: readonly string[] = []): Stats {
   return new Stats({

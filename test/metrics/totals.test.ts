@@ -9,9 +9,7 @@ import { SITES_MAX, type Values } from '../../src/metrics/table.ts'
 import { Totals } from '../../src/metrics/totals.ts'
 import { seeded } from '../harness/arbitraries.ts'
 
-function snapshot(values: Values, sites: Snapshot['sites'] = {}): Snapshot {
-  return { values, sites }
-}
+const snapshot = (values: Values, sites: Snapshot['sites'] = {}): Snapshot => ({ values, sites })
 
 const NOTHING = snapshot({})
 
@@ -24,9 +22,7 @@ const worker = (name: string) => (processes[name] ??= newProcess(name))
 
 const ANSWERED = 'requests challenge 200 ok'
 
-function answers(count: number): Snapshot {
-  return snapshot({ [ANSWERED]: count, residentBytes: 7 })
-}
+const answers = (count: number): Snapshot => snapshot({ [ANSWERED]: count, residentBytes: 7 })
 
 function assertHas(totals: Totals, expected: Values): void {
   const values = totals.values()

@@ -86,11 +86,11 @@ for (const field of FIELDS) {
     const parsed = parseSitesFile(Buffer.from(exported))
     assert.ok('value' in parsed, JSON.stringify(parsed))
     const options = {
-      missing: 'stay' as const,
+      missing: 'stay',
       neverMissing: new Set<string>(),
       newSiteKey: () => KEY,
       now: 2,
-    }
+    } as const
     const [applied] = planApply(parsed.value.sites, [BEFORE], options).changes
     assert.equal(JSON.stringify(applied?.after), JSON.stringify(record))
 

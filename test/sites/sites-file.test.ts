@@ -24,9 +24,8 @@ const KEY = 'site_0123456789ABCDEFabcdef'
 const OTHER_KEY = 'site_0123456789ABCDEFabcdeg'
 
 /** A file with these sites, as bytes. */
-function fileOf(sites: unknown, more: object = {}): Buffer {
-  return Buffer.from(JSON.stringify({ format: 'powgate-sites', version: 1, sites, ...more }))
-}
+const fileOf = (sites: unknown, more: object = {}): Buffer =>
+  Buffer.from(JSON.stringify({ format: 'powgate-sites', version: 1, sites, ...more }))
 
 function entriesOf(bytes: Uint8Array): readonly SiteEntry[] {
   const parsed = parseSitesFile(bytes)
@@ -86,13 +85,13 @@ const NO_FILES: readonly [about: string, bytes: Buffer, line: RegExp][] = [
   ],
 ]
 
-for (const [about, bytes, line] of NO_FILES) {
-  test(`a file that is none: ${about}`, () => {
+test('a file that is none of sites is refused in one line', () => {
+  for (const [about, bytes, line] of NO_FILES) {
     const problems = problemsOf(bytes)
-    assert.equal(problems.length, 1, problems.join('\n'))
+    assert.equal(problems.length, 1, `${about}: ${problems.join('\n')}`)
     assert.match(problems[0]!, line)
-  })
-}
+  }
+})
 
 const NAME = 'expected 1 to 100 printable characters'
 const KEY_FORM = 'expected site_ and 22 letters or digits'
@@ -138,12 +137,12 @@ const MISTAKES: readonly [entry: number | object | null, said: string][] = [
 const entryOf = (mistake: number | object | null) =>
   mistake !== null && typeof mistake === 'object' ? { name: 'y', ...mistake } : mistake
 
-for (const [mistake, said] of MISTAKES) {
-  test(`a mistake: sites[1]${said.slice(0, 60)}`, () => {
+test('each mistake of an entry is named by its place, with what was expected and what was found', () => {
+  for (const [mistake, said] of MISTAKES) {
     const file = fileOf([{ siteKey: KEY, name: 'first' }, entryOf(mistake)])
     assert.deepEqual(problemsOf(file), [`sites[1]${said}`])
-  })
-}
+  }
+})
 
 test('fields that do not exist, whatever they are called, are named on one line', () => {
   const strange = `{"format":"powgate-sites","version":1,"sites":[{"name":"x","__proto__":{},"a\\u001b[31m\\nb":1,"webdriver":1}]}`
@@ -151,9 +150,9 @@ test('fields that do not exist, whatever they are called, are named on one line'
   assert.equal(problems.length, 3)
   for (const line of problems)
     assert.match(line, /^sites\[0\]\.\S+: there is no such field; expected [ -~]+$/)
-  const weight = problemsOf(fileOf([{ name: 'x', scoreWeights: { robot: 1 } }]))
+  const [weight] = problemsOf(fileOf([{ name: 'x', scoreWeights: { robot: 1 } }]))
   assert.match(
-    weight[0]!,
+    weight!,
     /^sites\[0\]\.scoreWeights\.robot: there is no such field; expected one of webdriver, /,
   )
 })
@@ -174,10 +173,8 @@ test('all mistakes are listed, site by site', () => {
       ...['sites[2].name', 'sites[2].nme'],
     ].sort(),
   )
-  assert.deepEqual(
-    problems.map(line => line[6]),
-    [...problems.map(line => line[6])].sort(),
-  )
+  const sites = problems.map(line => line[6])
+  assert.deepEqual(sites, sites.toSorted())
 })
 
 test('a file has the sites in the order of their creation', () => {
@@ -196,15 +193,13 @@ test('two sites of one name are told apart by their keys', () => {
 
 test('an entry means the site with its key, else the one with its name, else a new one', () => {
   const [shop, blog] = [site(), site({ name: 'blog' })]
-  const entries = entriesOf(
-    fileOf([
-      { siteKey: shop.siteKey, name: 'shop 2' },
-      { name: 'blog', threshold: 0.7 },
-      { name: 'shop' }, // was the name of the first, which has another now
-      { siteKey: KEY, name: 'restored' },
-    ]),
-  )
-  const { changes, unchanged, problems } = planApply(entries, [shop, blog], OPTIONS)
+  const file = fileOf([
+    { siteKey: shop.siteKey, name: 'shop 2' },
+    { name: 'blog', threshold: 0.7 },
+    { name: 'shop' }, // was the name of the first, which has another now
+    { siteKey: KEY, name: 'restored' },
+  ])
+  const { changes, unchanged, problems } = planApply(entriesOf(file), [shop, blog], OPTIONS)
   assert.deepEqual([unchanged, problems], [0, []])
   assert.deepEqual(
     changes.map(({ action, isKeyDrawn, after }) => `${action} ${after.name}${isKeyDrawn ? ', new key' : ''}`),
@@ -262,20 +257,13 @@ const TEXTS: Readonly<Record<string, fc.Arbitrary<unknown>>> = {
 const addresses = fc.uniqueArray(fc.constantFrom('10.0.0.1', '2001:db8::/32', '192.0.2.0/24'))
 
 function anyValue({ name, kind }: SiteField): fc.Arbitrary<unknown> {
-  const {
-    type,
-    minimum: min = 0,
-    maximum: max = 1,
-    enum: words,
-  } = kind.schema as { type?: string; minimum?: number; maximum?: number; enum?: string[] }
+  type Schema = { type?: string; minimum?: number; maximum?: number; enum?: string[] }
+  const { type, minimum: min = 0, maximum: max = 1, enum: words } = kind.schema as Schema
   if (name in TEXTS) return TEXTS[name]!
   if (words !== undefined) return fc.constantFrom(...words)
   if (type === 'boolean') return fc.boolean()
-  return type === 'array'
-    ? addresses
-    : type === 'integer'
-      ? fc.integer({ min, max })
-      : fc.double({ min, max, noNaN: true })
+  if (type === 'array') return addresses
+  return type === 'integer' ? fc.integer({ min, max }) : fc.double({ min, max, noNaN: true })
 }
 
 const anyValues = FIELDS.map(field => fc.option(anyValue(field), { nil: undefined }))

@@ -45,12 +45,10 @@ function embedded(dataDir: string): Place {
 
 const SHARDS = 16
 
-function redis(url: string): Place {
-  return {
-    serve: () => openRedis(url),
-    end: () => openRedisEnd(parseRedisUrl(url)!, 'test', SHARDS),
-  }
-}
+const redis = (url: string): Place => ({
+  serve: () => openRedis(url),
+  end: () => openRedisEnd(parseRedisUrl(url)!, 'test', SHARDS),
+})
 
 async function copied(from: Place, to: Place, replaces = false) {
   const ends = [await from.end(false), await to.end(true)] as const

@@ -148,6 +148,5 @@ export function redeemable({ requests }: Requests, nowMs = Date.now()) {
 }
 
 /** Such as the last uses of API keys, by their ids. */
-export function mapOf(values: Readonly<Record<string, number>>): Map<string, number> {
-  return new Map(Object.entries(values))
-}
+export const mapOf = (values: Readonly<Record<string, number>>): Map<string, number> =>
+  new Map(Object.entries(values))

@@ -23,9 +23,8 @@ async function adviceFrom(args: readonly string[]): Promise<string[]> {
   return lines
 }
 
-function asUser({ port }: RedisServer): string {
-  return `redis://${USER}:${encodeURIComponent(PASSWORD)}@127.0.0.1:${port}`
-}
+const asUser = ({ port }: RedisServer): string =>
+  `redis://${USER}:${encodeURIComponent(PASSWORD)}@127.0.0.1:${port}`
 
 function untilTold(server: RedisServer, ask: string, what: string): Promise<unknown> {
   const [command, part] = ask.split(' ') as [string, string]

@@ -22,9 +22,8 @@ function file(name: string, content: string): string {
   return path
 }
 
-function targetOf(settings: Record<string, string>) {
-  return loadConfig({ POWGATE_SECRETS: TEST_SECRET, ...settings }).redis!
-}
+const targetOf = (settings: Record<string, string>) =>
+  loadConfig({ POWGATE_SECRETS: TEST_SECRET, ...settings }).redis!
 
 function problemsOf(settings: Record<string, string>): readonly string[] {
   try {

@@ -90,9 +90,8 @@ for (const way of ['RESTORE', 'RESTORE of the epoch last', 'MIGRATE', 'SWAPDB', 
   })
 }
 
-function redeemAll(store: RedisStore, marks: readonly ReturnType<typeof redeemable>[]) {
-  return Promise.all(marks.map(redeem => tokenOn(store, { redeem })))
-}
+const redeemAll = (store: RedisStore, marks: readonly ReturnType<typeof redeemable>[]) =>
+  Promise.all(marks.map(redeem => tokenOn(store, { redeem })))
 
 /** @returns what puts the copy back while the server runs on as the primary */
 async function copyOf(way: string, admin: Redis): Promise<() => Promise<unknown>> {

@@ -46,18 +46,14 @@ function keyOf(siteKey: string, change: Partial<ApiKeyRecord> = {}): ApiKeyRecor
   return { id, siteKey, secretSha256: 'f00d', createdAt: 1, expiresAt: null, revokedAt: null, ...change }
 }
 
-function write(store: SiteStore, ...changes: RecordChange[]): Promise<boolean> {
-  return store.commit(changes, AUTHOR)
-}
+const write = (store: SiteStore, ...changes: RecordChange[]): Promise<boolean> =>
+  store.commit(changes, AUTHOR)
 
-function writeSite(store: SiteStore, site: SiteRecord, expected?: SiteRecord): Promise<boolean> {
-  return write(store, { site, expected })
-}
+const writeSite = (store: SiteStore, site: SiteRecord, expected?: SiteRecord): Promise<boolean> =>
+  write(store, { site, expected })
 
 /** A client of LMDB sees what others wrote from its next event-loop turn on. */
-function nextTurn(): Promise<void> {
-  return new Promise(resolve => setTimeout(resolve, 2))
-}
+const nextTurn = (): Promise<void> => new Promise(resolve => setTimeout(resolve, 2))
 
 export function siteConformance(under: () => TestStore): void {
   const store = () => under().store.sites

@@ -44,10 +44,7 @@ function file(name: string, content: unknown): string {
   return path
 }
 
-interface Visit {
-  readonly from: string
-  readonly work: 'right' | 'wrong' | 'none'
-}
+type Visit = { readonly from: string; readonly work: 'right' | 'wrong' | 'none' }
 
 const right = (from: string): Visit => ({ from, work: 'right' })
 /** One after the other, so that a slow machine has their proofs within a minute too. */
@@ -140,9 +137,7 @@ test('another policy is told by its differences, and by what people would have w
 
 test('a trace has no address, no nonce and no token, and is small', () => {
   const text = TRACES.map(path => readFileSync(path, 'utf8')).join('')
-  for (const { from } of VISITS) {
-    assert.ok(!text.includes(from), from)
-  }
+  for (const { from } of VISITS) assert.ok(!text.includes(from), from)
   for (const nonce of nonces) assert.ok(!text.includes(nonce) && !text.includes(nonce.slice(8)), nonce)
   assert.ok(!/[0-9a-f]{16}|\|/.test(text))
   const bytes = text.length / VISITS.length
@@ -151,14 +146,8 @@ test('a trace has no address, no nonce and no token, and is small', () => {
 })
 
 test('all mistakes of a policy are listed, each with its name and what was expected', async () => {
-  const wrong = {
-    quietShare: -1,
-    addressBitMax: 3,
-    siteBitsMax: '4',
-    slowMs: 1,
-    networksV4: [{ prefixBits: 22 }, { prefixBits: 24, slope: 'part' }],
-    networksV6: 7,
-  }
+  const networksV4 = [{ prefixBits: 22 }, { prefixBits: 24, slope: 'part' }]
+  const wrong = { quietShare: -1, addressBitMax: 3, siteBitsMax: '4', slowMs: 1, networksV4, networksV6: 7 }
   const path = file('wrong.json', wrong)
   const problems = [
     'quietShare: expected a number from 0, got -1',
@@ -183,13 +172,13 @@ test('a file that is no trace is refused in one line', async () => {
   const damaged = wrong.map((line, index) => {
     const path = join(dir, `damaged${index}`)
     writeFileSync(path, [first, line, ...lines].join('\n'))
-    return path
+    return refused(path, new RegExp(`${path}, line 2: not a line of a trace\n`))
   })
   await Promise.all([
     refused(join(dir, 'none'), /none: ENOENT/),
     refused(file('head.json', 'powgate-trace 2'), /head\.json: expected a file of POWGATE_TRACE_FILE/),
     assert.rejects(runBench('effect', '--policy', policy), /--trace: no challenge was recorded/),
-    ...damaged.map(path => refused(path, new RegExp(`${path}, line 2: not a line of a trace\n`))),
+    ...damaged,
   ])
 })
 
