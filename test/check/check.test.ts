@@ -61,8 +61,7 @@ const BROKEN: Readonly<Record<string, readonly [Settings | (() => Settings), ...
   ],
   'a port that another program has, an admin port that another powgate has': [
     () => ({ PORT: otherPort(), POWGATE_ADMIN_PORT: service.env.POWGATE_ADMIN_PORT! }),
-    /^PORT: .*the port is taken$/,
-    /^POWGATE_ADMIN_PORT: .*the port is taken$/,
+    ...[/^PORT: .*the port is taken$/, /^POWGATE_ADMIN_PORT: .*the port is taken$/],
   ],
   'an admin address of another machine': [
     { POWGATE_ADMIN_HOST: '192.0.2.1', POWGATE_ADMIN_PORT: '9' },
@@ -85,34 +84,32 @@ const BROKEN: Readonly<Record<string, readonly [Settings | (() => Settings), ...
     }),
     /^REDIS_URL: cannot use Redis at [\d.:]+: .*out of range/,
   ],
-  'a short secret in a file': [
+  'a short secret': [
     { POWGATE_SECRETS_FILE: fileOf('short', 'hunter2\n') },
     /^POWGATE_SECRETS_FILE: secret 1 has 7 /,
   ],
-  'an address of another machine': [
+  "another machine's address": [
     { HOST: '192.0.2.1' },
-    /^HOST: cannot listen on 192\.0\.2\.1:0: this machine does not have the address$/,
+    /^HOST: cannot listen on .*: this machine does not have the addr/,
   ],
   'Redis without secrets': [{ REDIS_URL: 'redis://127.0.0.1:1' }, /^POWGATE_SECRETS: needed with REDIS_URL/],
   'proxies that are everybody': [
     { POWGATE_TRUSTED_PROXIES: '0.0.0.0/0, ::/0, ::ffff:0:0/96' },
-    /got "0\.0\.0\.0\/0", which is everybody$/,
-    /got "::\/0", which/,
-    /got "::ffff:0:0\/96", which/,
+    ...[/got "0\.0\.0\.0\/0", which is everybody$/, /got "::\/0", which/, /got "::ffff:0:0\/96", which/],
   ],
   'PROXY protocol from nobody': [
     { POWGATE_PROXY_PROTOCOL: 'on' },
-    /^POWGATE_PROXY_PROTOCOL: expected POWGATE_TRUSTED_PROXIES to name/,
+    /: expected POWGATE_TRUSTED_PROXIES to name/,
   ],
   'one port for two': [
     { PORT: '9090', POWGATE_ADMIN_PORT: '9090' },
-    /^POWGATE_ADMIN_PORT: expected another port than PORT/,
+    /^POWGATE_ADMIN_PORT: expected another port/,
   ],
   'a file of secrets that is not there': [
     { POWGATE_SECRETS_FILE: join(dir, 'none') },
     /^POWGATE_SECRETS_FILE: cannot read .*none: it does not exist$/,
   ],
-  'an empty file of secrets': [
+  'an empty file': [
     { POWGATE_SECRETS_FILE: fileOf('empty', '\n') },
     /^POWGATE_SECRETS_FILE: the file .*empty is empty$/,
   ],
@@ -130,15 +127,12 @@ const BROKEN: Readonly<Record<string, readonly [Settings | (() => Settings), ...
       ...{ POWGATE_ADMIN_PORT: 'tcp://10.43.7.2:9090', POWGATE_PORT: '8080', POWGATE_SERVICE_HOST: 'here' },
       ...{ POWGATE_PORT_80_TCP_PROTO: 'quic' },
     },
-    /^POWGATE_PORT: there is no such setting/,
-    /^POWGATE_SERVICE_HOST: there is no such setting/,
-    /^POWGATE_PORT_80_TCP_PROTO: there is no such setting/,
+    ...['PORT', 'SERVICE_HOST', 'PORT_80_TCP_PROTO'].map(
+      name => new RegExp(`^POWGATE_${name}: there is no such setting`),
+    ),
     /^POWGATE_ADMIN_PORT: .*got "tcp:.*, which Kubernetes sets .*enableServiceLinks: false/,
   ],
-  'a file of settings that is not there': [
-    { POWGATE_CONFIG_FILE: join(dir, 'none') },
-    /^POWGATE_CONFIG_FILE: cannot read /,
-  ],
+  'no file of settings': [{ POWGATE_CONFIG_FILE: join(dir, 'none') }, /^POWGATE_CONFIG_FILE: cannot read /],
   'a file of settings with five mistakes': [
     {
       POWGATE_CONFIG_FILE: fileOf(
@@ -146,10 +140,8 @@ const BROKEN: Readonly<Record<string, readonly [Settings | (() => Settings), ...
         '# comment\nPOWGATE_TOKEN_SECONDS=eighty\nPOWGATE_LIMITS=3\nwhat is this\nLOG_LEVEL=info\nLOG_LEVEL=warn\ntoString=1\n',
       ),
     },
-    /line 3: POWGATE_LIMITS: there is no such setting/,
-    /line 4: expected NAME=value$/,
-    /line 6: LOG_LEVEL: expected once$/,
-    /line 7: toString: there is no such setting/,
+    ...[/line 3: POWGATE_LIMITS: there is no such setting/, /line 4: expected NAME=value$/],
+    ...[/line 6: LOG_LEVEL: expected once$/, /line 7: toString: there is no such setting/],
     /^POWGATE_TOKEN_SECONDS: expected an integer .*got "eighty"$/,
   ],
   'many mistakes at once': [
@@ -165,17 +157,15 @@ const BROKEN: Readonly<Record<string, readonly [Settings | (() => Settings), ...
     /^POWGATE_LOG_LEVEL: there is no such setting \(did you mean LOG_LEVEL\?\)$/,
     /^HOST: expected an IP address, got "http:\/\/x"$/,
     /^PORT: expected an integer from 0 to 65535, got "70000"$/,
-    /^POWGATE_IPV6_PREFIX: /,
-    /^POWGATE_REDIS_PREFIX: /,
-    /^POWGATE_FAIL_OPEN: expected challenge, verify/,
-    /^POWGATE_CHALLENGE_SECONDS: /,
-    /^POWGATE_TOKEN_SECONDS: /,
-    /^LOG_LEVEL: /,
-    /^POWGATE_LOG_SUCCESSES: /,
-    /^POWGATE_DEMO: /,
+    ...[
+      /^POWGATE_IPV6_PREFIX: /,
+      /^POWGATE_REDIS_PREFIX: /,
+      /^POWGATE_FAIL_OPEN: expected challenge, verify/,
+    ],
+    ...[/^POWGATE_CHALLENGE_SECONDS: /, /^POWGATE_TOKEN_SECONDS: /, /^LOG_LEVEL: /],
+    ...[/^POWGATE_LOG_SUCCESSES: /, /^POWGATE_DEMO: /],
     /^REDIS_URL: expected redis:\/\/host.*user:password@/,
-    /^POWGATE_SECRETS: secret 1 has 7 /,
-    /^POWGATE_SECRETS: secret 2 has 7 /,
+    ...[/^POWGATE_SECRETS: secret 1 has 7 /, /^POWGATE_SECRETS: secret 2 has 7 /],
     /^POWGATE_TRUSTED_PROXIES: expected IP addresses and CIDRs.*got "nginx"$/,
   ],
 }
@@ -284,49 +274,40 @@ describe('good configurations', () => {
       assert.ok(report.notes.includes(`port ${port} is in use by this service, which runs already`))
   })
 
-  test('beside the running service on Redis, before and after it has a site', async () => {
+  test('beside the running service on Redis, before and after it has a site', async t => {
     const service = await TestService.start('redis')
-    try {
-      const report = JSON.parse(await new Powgate(service.env).text('check --json'))
-      assert.deepEqual(report.problems, [])
-      assert.ok(
-        report.warnings.some((line: string) => /^there are no sites yet: .*powgate store copy/.test(line)),
-      )
-      assert.ok(report.notes.includes(`port ${service.port} is in use by this service, which runs already`))
-      const isOfLimit = (note: string) => note.startsWith('a backend may redeem 100 tokens a minute')
-      assert.ok(report.notes.some(isOfLimit))
-      await service.createSite({ limits: { redeem: 5000 } })
-      const { notes } = JSON.parse(await new Powgate(service.env).text('check --json'))
-      assert.ok(!notes.some(isOfLimit), 'its limit was chosen')
-    } finally {
-      await service.stop()
-    }
+    t.after(() => service.stop())
+    const report = JSON.parse(await new Powgate(service.env).text('check --json'))
+    assert.deepEqual(report.problems, [])
+    assert.ok(
+      report.warnings.some((line: string) => /^there are no sites yet: .*powgate store copy/.test(line)),
+    )
+    assert.ok(report.notes.includes(`port ${service.port} is in use by this service, which runs already`))
+    const isOfLimit = (note: string) => note.startsWith('a backend may redeem 100 tokens a minute')
+    assert.ok(report.notes.some(isOfLimit))
+    await service.createSite({ limits: { redeem: 5000 } })
+    const { notes } = JSON.parse(await new Powgate(service.env).text('check --json'))
+    assert.ok(!notes.some(isOfLimit), 'its limit was chosen')
   })
 
-  test('check with Redis, and settings and secrets from files, prints a warning for each risk', async () => {
+  test('check with Redis, and settings and secrets from files, prints a warning for each risk', async t => {
     const redis = await RedisServer.start(['--maxmemory', '100mb', '--maxmemory-policy', 'allkeys-lru'])
-    try {
-      const secrets = fileOf(
-        'secrets',
-        `${TEST_SECRET}\nan older secret which also verifies what it signed\n`,
-      )
-      const config = fileOf(
-        'powgate.conf',
-        `export PORT=${await freePort()}\nREDIS_URL="${redis.url}"\nPOWGATE_SECRETS_FILE=${secrets}\nPOWGATE_TEST_KEYS=on\nPOWGATE_ADMIN_HOST=0.0.0.0\nPOWGATE_ADMIN_PORT=${await freePort()}\n`,
-      )
-      const report = JSON.parse(await powgate.text('check --config', config, '--json'))
-      assert.match(report.facts.secrets, /^2 from a file; the first signs/)
-      assert.match(report.facts.store, /^Redis at 127\.0\.0\.1:\d+/)
-      assert.match(report.facts.scripts, /^run: /)
-      const warnings = report.warnings.join('\n')
-      for (const risk of [
-        'maxmemory-policy allkeys-lru',
-        'POWGATE_TEST_KEYS is on',
-        'POWGATE_ADMIN_HOST is no loopb',
-      ])
-        assert.ok(warnings.includes(risk), risk)
-    } finally {
-      await redis.stop()
-    }
+    t.after(() => redis.stop())
+    const secrets = fileOf('secrets', `${TEST_SECRET}\nan older secret which also verifies what it signed\n`)
+    const config = fileOf(
+      'powgate.conf',
+      `export PORT=${await freePort()}\nREDIS_URL="${redis.url}"\nPOWGATE_SECRETS_FILE=${secrets}\nPOWGATE_TEST_KEYS=on\nPOWGATE_ADMIN_HOST=0.0.0.0\nPOWGATE_ADMIN_PORT=${await freePort()}\n`,
+    )
+    const report = JSON.parse(await powgate.text('check --config', config, '--json'))
+    assert.match(report.facts.secrets, /^2 from a file; the first signs/)
+    assert.match(report.facts.store, /^Redis at 127\.0\.0\.1:\d+/)
+    assert.match(report.facts.scripts, /^run: /)
+    const warnings = report.warnings.join('\n')
+    for (const risk of [
+      'maxmemory-policy allkeys-lru',
+      'POWGATE_TEST_KEYS is on',
+      'ADMIN_HOST is no loopback',
+    ])
+      assert.ok(warnings.includes(risk), risk)
   })
 })

@@ -5,6 +5,8 @@ import { type ChildProcess, fork, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { fileURLToPath } from 'node:url'
 import { noteSecret, noteText } from '../harness/canaries.ts'
+import { RedisServer } from '../harness/redis.ts'
+import type { StoreKind } from '../harness/service.ts'
 import type { Call, Ended } from './command-host.ts'
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url))
@@ -20,7 +22,6 @@ export interface Run {
   readonly code: number | null
   readonly out: string
   readonly err: string
-  /** The lines on stderr. */
   readonly problems: readonly string[]
 }
 
@@ -99,17 +100,22 @@ const wordsOf = (call: string, args: readonly string[]): string[] => [
   ...args,
 ]
 
+/** A store of this kind until the tests end: settings that name it, and where it is, as commands tell it. */
+export async function storeOf(kind: StoreKind, dataDir: string) {
+  if (kind === 'embedded')
+    return { env: { POWGATE_DATA_DIR: dataDir } as Record<string, string>, place: dataDir }
+  const { port, url } = await RedisServer.start()
+  return { env: { REDIS_URL: url }, place: `Redis at 127.0.0.1:${port} (database 0, prefix pg)` }
+}
+
 let host: ChildProcess | undefined
 let lastCall: Promise<unknown> = Promise.resolve()
 
 /** A call in the process that runs all such calls of a test file, one after the other. */
 function runInHost(call: Call): Promise<Run> {
   const ended = lastCall.then(async () => {
-    host ??= fork(HOST, {
-      cwd: ROOT,
-      execArgv: ['--import', 'tsx'],
-      stdio: ['ignore', 'inherit', 'inherit', 'ipc'],
-    })
+    const stdio = ['ignore', 'inherit', 'inherit', 'ipc'] as const
+    host ??= fork(HOST, { cwd: ROOT, execArgv: ['--import', 'tsx'], stdio: [...stdio] })
     host.ref()
     host.channel!.ref()
     host.send(call)
@@ -127,12 +133,7 @@ function runInHost(call: Call): Promise<Run> {
   return ended
 }
 
-async function runProgram(
-  program: string,
-  args: readonly string[],
-  env: Environment,
-  input?: string,
-): Promise<Run> {
+async function runProgram(program: string, args: readonly string[], env: Environment, input?: string) {
   const { PATH, HOME } = process.env
   const child = spawn(program, args, {
     cwd: ROOT,

@@ -3,7 +3,7 @@
 import assert from 'node:assert/strict'
 import { existsSync, mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { after, before, describe, test } from 'node:test'
+import { before, describe, test } from 'node:test'
 import type { AuditEntry } from '../../src/domain/audit.ts'
 import { SITE_DEFAULTS } from '../../src/domain/site.ts'
 import { freePort } from '../harness/ports.ts'
@@ -11,7 +11,7 @@ import { RedisServer } from '../harness/redis.ts'
 import { STORE_KINDS } from '../harness/service.ts'
 import { temporaryDir } from '../harness/temporary.ts'
 import { words } from '../harness/values.ts'
-import { Powgate } from './cli-process.ts'
+import { Powgate, storeOf } from './cli-process.ts'
 
 const SITE_KEY = /^site_[0-9A-Za-z]{22}$/
 const API_KEY = /^sk_[0-9A-Za-z]{8}_[\w-]{43}$/
@@ -21,19 +21,15 @@ const dir = temporaryDir('cli')
 
 for (const kind of STORE_KINDS) {
   describe(`on the ${kind} store`, () => {
-    let redis: RedisServer | undefined
     let powgate: Powgate
-    /** Where the store is, as commands that write tell it. */
     let place: string
 
     before(async () => {
-      redis = kind === 'redis' ? await RedisServer.start() : undefined
       // With Redis no POWGATE_SECRETS: the service needs them, the commands do not.
-      const env = redis === undefined ? { POWGATE_DATA_DIR: dir } : { REDIS_URL: redis.url }
-      powgate = new Powgate(env)
-      place = redis === undefined ? dir : `Redis at 127.0.0.1:${redis.port} (database 0, prefix pg)`
+      const store = await storeOf(kind, dir)
+      powgate = new Powgate(store.env)
+      place = store.place
     })
-    after(() => redis?.stop())
 
     test('a store without sites', async () => {
       assert.deepEqual(await powgate.json('site list'), [])

@@ -26,14 +26,10 @@ test('hosts that agree are listed; one that differs is told by hosts, check, the
   const ports = [first.service, second].map(({ port }) => `:${port}`)
   assert.deepEqual(names.map((name: string) => name.replace(/.*:/, ':')).sort(), ports.sort())
   assert.deepEqual([differences, Object.keys(hosts[0])], [[], ['name', 'version', 'startedAt', 'workers']])
-  assert.match(
-    await powgate.text('hosts'),
-    /^HOST +VERSION +SINCE +WORKERS\n\S+:\d+ +\S+ +\S+Z +2\n\S+:\d+ .+\n\nThey agree\.\n$/,
-  )
-  assert.match(
-    await powgate.text('check'),
-    new RegExp(`other hosts +\\S+${ports.find(port => port !== `:${second.port}`)} \\(powgate `),
-  )
+  const table = /^HOST +VERSION +SINCE +WORKERS\n\S+:\d+ +\S+ +\S+Z +2\n\S+:\d+ .+\n\nThey agree\.\n$/
+  assert.match(await powgate.text('hosts'), table)
+  const others = new RegExp(`other hosts +\\S+:${first.service.port} \\(powgate `)
+  assert.match(await powgate.text('check'), others)
   assert.equal((await first.scrape()).value('powgate_hosts_differ'), 0)
 
   const store = await second.openSites()
@@ -44,19 +40,19 @@ test('hosts that agree are listed; one that differs is told by hosts, check, the
   await noteOther()
   const line = 'POWGATE_TOKEN_SECONDS: 300 here, 600 on zz:8080'
   const found = (await powgate.json('hosts')).differences
-  assert.deepEqual(
-    found,
-    names.sort().map((name: string) => `${name}: ${line}`),
+  assert.equal(
+    found.join(),
+    names
+      .sort()
+      .map((name: string) => `${name}: ${line}`)
+      .join(),
   )
   assert.ok((await powgate.text('hosts')).endsWith(`\n\n${found.join('\n')}\n`))
   await noteOther()
   const check = await powgate.run('check --json')
   const { ok, problems } = JSON.parse(check.out)
   assert.deepEqual([check.code, ok, problems[0]], [1, false, line])
-  assert.match(
-    problems[1],
-    /^the hosts of one store must agree, .*set the same, or stop .*zz:8080 \(powgate /,
-  )
+  assert.match(problems[1], /^the hosts of one store must agree, .*set the same, or stop .*zz:8080 \(/)
   await eventually(60_000, 'the difference is seen', async () => {
     await noteOther()
     return (await first.scrape()).value('powgate_hosts_differ') === 1

@@ -70,7 +70,6 @@ export function assertOneOf(answers: readonly Answer[], assertOther: (answer: An
 }
 
 const REQUESTS_MAX = 300
-/** Limits by their names. */
 type Policies = Readonly<Record<string, number>>
 
 /** Asks one after the other until a 429; all before it must have the status given. */

@@ -64,7 +64,6 @@ export const HOSTILE: Bodies = {
     withMember(good, '"extra":', nested('{"a":', '{"__proto__":0}', '}', 1000)),
 }
 
-/** For the larger cap. */
 const DEEP: Bodies = {
   '10,000 arrays': () => nested('[', '', ']', 10_000),
   '10,000 objects': () => nested('{"a":', '0', '}', 10_000),

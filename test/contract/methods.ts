@@ -126,7 +126,6 @@ const preflight = (path: string, method: string, headers: string): Ask => {
   const asked = { 'Access-Control-Request-Method': method, 'Access-Control-Request-Headers': headers }
   return other('OPTIONS', path, asked)
 }
-/** The answer after so many others. */
 const after = (count: number, ask: Ask): Ask => {
   return async (visitor, subject) => {
     for (let index = 0; index < count; index++) await ask(visitor, subject)
@@ -191,10 +190,7 @@ export function corsTests(subject: Subject): void {
     })
   }
 
-  for (const [path, method] of [
-    ['/challenge', 'GET'],
-    ['/verify', 'POST'],
-  ] as const) {
+  for (const [path, method] of Object.entries({ '/challenge': 'GET', '/verify': 'POST' })) {
     test(`§4.4: the preflight of ${method} ${path} is answered`, async () => {
       const answer = await preflight(path, method, 'x-site-key, content-type')(subject.visitor(), subject)
       assert.deepEqual([answer.status, answer.text], [200, '{}'])

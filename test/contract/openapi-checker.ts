@@ -45,7 +45,6 @@ export class OpenapiChecker {
     return validate
   }
 
-  /** The answer's status, headers and body are as the document says. */
   check(method: string, path: string, answer: Answer): void {
     const operation = method.toLowerCase()
     const item = this.document.paths[path]

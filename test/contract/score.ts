@@ -141,15 +141,10 @@ export function scoreTests(subject: Subject): void {
 
   test('§2.3 passed: whether the score reaches the threshold of the site', async () => {
     const environment = { ...HONEST_ENVIRONMENT, noLanguages: true }
-    for (const [threshold, passes] of [
-      [0.69, true],
-      [0.7, true],
-      [0.71, false],
-      [1, false],
-    ] as const) {
+    for (const threshold of [0.69, 0.7, 0.71, 1]) {
       const visitor = await subject.visitorOf({ threshold })
       const answer = await visitor.verify(await visitor.solved({ environment }))
-      if (passes) assertPassed(answer)
+      if (threshold <= 0.7) assertPassed(answer)
       else assertFailedResult(answer)
     }
   })

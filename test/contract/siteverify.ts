@@ -63,7 +63,6 @@ const HOSTNAMES = [
   ['none if so long a one is in no list', ['https://*.shop.example'], LONG, undefined],
 ] as const
 
-/** What an answer tells of the page. */
 const partsOf = (json: object) =>
   Object.fromEntries(Object.entries(json).filter(([name]) => name === 'action' || name === 'cdata'))
 

@@ -35,7 +35,6 @@ export const CONSTANT_DIFFICULTY = { base: 16, min: 16, max: 16 }
 export const keyring = new Keyring([TEST_SECRET])
 export const tags = new AddressTags(keyring.signing)
 
-/** The tests of one part of the contract. */
 export type Section = (subject: Subject) => void
 
 export type Sections = Readonly<Record<string, Section>>
@@ -46,7 +45,6 @@ export interface SuiteOptions {
   readonly waiting?: Section
 }
 
-/** The same sections for every store. */
 export function onEachStore(sections: Sections, options: SuiteOptions = {}): void {
   onHosts(STORE_KINDS.map(kind => ({ kind, sections, ...options })))
 }
@@ -90,7 +88,6 @@ export function onHosts(all: readonly HostOptions[]): void {
   })
 }
 
-/** One running service, and what stands before it. */
 class Host {
   readonly options: HostOptions
   readonly name: string
@@ -116,9 +113,7 @@ class Host {
   }
 
   async stop(): Promise<void> {
-    await this.#proxy?.stop()
-    await this.#service?.stop()
-    await this.#topology?.stop()
+    for (const part of [this.#proxy, this.#service, this.#topology]) await part?.stop()
   }
 
   run(section: Section): void {
@@ -128,7 +123,6 @@ class Host {
   }
 }
 
-/** The service under test and a site on it. */
 export class Subject {
   readonly front: ProxyKind | undefined
   #service: TestService | undefined
@@ -141,7 +135,6 @@ export class Subject {
     this.front = front
   }
 
-  /** To be called before the first test. */
   async prepare(service: TestService, url = service.url): Promise<void> {
     this.#service = service
     this.#url = url
@@ -178,12 +171,10 @@ export class Subject {
     return new Visitor(this, site, from)
   }
 
-  /** A visitor of a new site. */
   async visitorOf(options: SiteOptions = {}): Promise<Visitor> {
     return this.visitor(await this.createSite(options))
   }
 
-  /** Does something with the sites of the running service. */
   async withSites<Result>(use: (store: SiteStore) => Promise<Result>): Promise<Result> {
     const store = await this.service.openSites()
     return use(store).finally(() => store.close())
@@ -258,7 +249,6 @@ export class Visitor {
     return this.#subject.client.verify(this.site.siteKey, body, { from: this.from, headers })
   }
 
-  /** Passes with a new solution. */
   async passed(more: Partial<Solution> = {}): Promise<Answer> {
     const answer = await this.verify(await this.solved(more))
     assertPassed(answer)
@@ -274,7 +264,6 @@ export class Visitor {
     return this.#subject.redeem(body, this.site.apiKey)
   }
 
-  /** The score that the backend learns of a new visit. */
   async score(more: Partial<Solution> = {}): Promise<number> {
     const redemption = await this.redeem({ token: await this.token(more) })
     assertRedeemed(redemption)
@@ -306,20 +295,13 @@ export class QuickClient extends Client {
   }
 }
 
-export const solutionOf = (nonce: string, counter: number): Solution => ({
-  nonce,
-  counter,
-  fingerprintHash: freshFingerprint(),
-  environment: HONEST_ENVIRONMENT,
-})
+export const solutionOf = (nonce: string, counter: number): Solution => {
+  return { nonce, counter, fingerprintHash: freshFingerprint(), environment: HONEST_ENVIRONMENT }
+}
 
 /** Zero bits of the proof's digest, of the first 32. One-shot hashes are many times as fast as Hash objects. */
-function proofBits(nonce: string, counter: number): number {
-  const digest = hash('sha256', nonce + counter, 'binary')
-  let word = 0
-  for (let index = 0; index < 4; index++) word = (word << 8) | digest.charCodeAt(index)
-  return Math.clz32(word)
-}
+export const proofBits = (nonce: string, counter: number): number =>
+  Math.clz32(Number.parseInt(hash('sha256', nonce + counter, 'hex').slice(0, 8), 16))
 
 /** A counter that is certainly no solution at any difficulty. */
 export function wrongCounter(nonce: string): number {
@@ -374,5 +356,4 @@ export function refusesAndSpendsNothing<Case>(
   }
 }
 
-/** A key of the right form that nobody was given. */
 export const UNKNOWN_SITE_KEY = `site_${'0'.repeat(22)}`

@@ -19,7 +19,6 @@ import { claimsOf, onEachStore, Subject, wrongCounter } from './support.ts'
 
 const { passes, fails, used } = TEST_KEYS
 
-/** A browser with every sign of a robot. */
 const environment = {
   webdriver: true,
   chromeAbsent: true,

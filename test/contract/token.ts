@@ -127,7 +127,6 @@ export function tokenTests(subject: Subject): void {
   })
 }
 
-/** A token that was issued `ageMs` ago and is genuine in every other way. */
 async function agedToken(subject: Subject, ageMs: number): Promise<string> {
   const claims = claimsOf(await subject.visitor().token())
   return mintToken(keyring, { ...claims, issuedAtMs: Date.now() - ageMs })

@@ -30,7 +30,6 @@ const WRONG: Readonly<Record<string, readonly (string | undefined)[]>> = {
   idempotencyKey: ['null', '5', '[]', '""', `"${'k'.repeat(65)}"`],
 }
 
-/** Other spellings of an IPv4 address. */
 const SPELLINGS: readonly ((ip: string) => string)[] = [
   ip => ip,
   ip => `::ffff:${ip}`,
@@ -219,7 +218,6 @@ export const WRONG_KEYS: Readonly<Record<string, (key: string) => string>> = {
   'the last character of the secret wrong': key => key.slice(0, -1) + neighbour(key.at(-1)!),
 }
 
-/** Authorization headers that name nobody. */
 const WRONG_HEADERS: Readonly<Record<string, (key: string) => string>> = {
   'the key without Bearer': key => key,
   Basic: key => `Basic ${Buffer.from(`${key}:`).toString('base64')}`,

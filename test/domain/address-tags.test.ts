@@ -1,5 +1,3 @@
-/** The names of addresses and networks in the store. */
-
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { type Address, parseAddress } from '../../src/domain/address.ts'

@@ -1,5 +1,3 @@
-/** Addresses: their text, networks and ranges. */
-
 import assert from 'node:assert/strict'
 import { BlockList, isIPv4 } from 'node:net'
 import { test } from 'node:test'

@@ -1,5 +1,3 @@
-/** Entries of the audit log: what they record of a change, and which secrets they leave out. */
-
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { auditEntry, type RecordChange, siteChanges } from '../../src/domain/audit.ts'
@@ -27,13 +25,8 @@ const SITE: SiteRecord = {
 }
 
 const API_KEY = newApiKey(new Uint8Array(128).fill(7))
-const KEY: ApiKeyRecord = {
-  id: API_KEY.slice(3, 11),
-  siteKey: SITE.siteKey,
-  secretSha256: apiKeySha256(API_KEY),
-  createdAt: 1,
-  revokedAt: null,
-}
+const [id, secretSha256] = [API_KEY.slice(3, 11), apiKeySha256(API_KEY)]
+const KEY: ApiKeyRecord = { id, siteKey: SITE.siteKey, secretSha256, createdAt: 1, revokedAt: null }
 
 test('changes of a site: none for its times; each field that differs, with both values, and back again', () => {
   assert.deepEqual(siteChanges(SITE, { ...SITE, createdAt: 2, updatedAt: 2 }), [])
@@ -52,10 +45,7 @@ test('changes of a site: none for its times; each field that differs, with both 
 test('the audit log of a new site lists every field that is set', () => {
   const changes = siteChanges(undefined, SITE)
   const set = FIELDS.filter(field => valueIn(SITE, field) !== undefined)
-  assert.deepEqual(
-    changes.map(({ field }) => field),
-    set.map(({ name }) => name),
-  )
+  assert.equal(changes.map(({ field }) => field).join(), set.map(({ name }) => name).join())
   assert.ok(changes.every(({ from }) => from === null))
 })
 
@@ -103,10 +93,8 @@ test('an API key expires at its moment, not before; one of an older version neve
 
 test("a site's weights go before the usual ones; a signal of weight 0 is no reason; a score is never below 0", () => {
   assert.equal(compileSite(SITE).scoreWeights, SCORE_WEIGHTS, 'shared by all sites without')
-  assert.deepEqual(
-    Object.keys(compileSite({ ...SITE, scoreWeights: { webdriver: 1 } }).scoreWeights),
-    SCORE_REASONS,
-  )
+  const { scoreWeights } = compileSite({ ...SITE, scoreWeights: { webdriver: 1 } })
+  assert.deepEqual(Object.keys(scoreWeights), SCORE_REASONS)
   const signals = {
     environment: { webdriver: true, noPlugins: true },
     solveTimeMs: undefined,

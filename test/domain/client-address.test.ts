@@ -132,18 +132,10 @@ test(`property: whatever ${RUNS} clients send, behind a proxy that adds its line
   )
 })
 
-class CountingSet extends AddressSet {
-  questions = 0
-
-  override has(address: string): boolean {
-    this.questions++
-    return super.has(address)
-  }
-}
-
-test('of 400 proxies in an X-Forwarded-For, 32 are read', () => {
-  const trusted = new CountingSet(['10.0.0.0/8'])
+test('of 400 proxies in an X-Forwarded-For, 32 are read', t => {
+  const trusted = new AddressSet(['10.0.0.0/8'])
+  const { mock } = t.mock.method(trusted, 'has')
   const header = `203.0.113.9${',10.0.0.2'.repeat(400)}`
   assert.equal(formatAddress(clientAddress(PROXY, header, trusted)), '10.0.0.1')
-  assert.ok(trusted.questions <= HOPS_MAX + 1, `${trusted.questions}`)
+  assert.ok(mock.callCount() <= HOPS_MAX + 1, `${mock.callCount()}`)
 })

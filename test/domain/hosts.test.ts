@@ -1,5 +1,3 @@
-/** Which hosts can work side by side on one store. */
-
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { differences, type HostNote } from '../../src/domain/hosts.ts'

@@ -53,7 +53,7 @@ const DENIED = 'notificationDenied'
 const PERSONAS = [
   persona(50, 'phone', 'no plugins are asked of phones (src/widget/signals.ts)'),
   persona(28.19, 'desktop', 'HTML standard: five plugins where PDF is shown'),
-  persona(5, 'desktop, denied', 'Bilogrevic et al., USENIX Security 2021: one prompt in ten is granted', [
+  persona(5, 'desktop, denied', 'Bilogrevic et al., USENIX Security 2021: one in ten is granted', [
     1,
     DENIED,
   ]),
@@ -106,7 +106,7 @@ const PERSONAS = [
   persona(0.02, 'browser driven for a person', 'w3c/webdriver issue 872', [1, 'webdriver']),
   persona(0.1, 'own client without signals', 'environment is optional', [1, { environment: undefined }]),
   persona(1, 'proxy of a company', 'a neighbour failed once within the minute', [0.03, failures(1, 60)]),
-  persona(1.5, 'campus or carrier NAT', 'Giotsas and Fayed, 2025; one in 100 has a griefer', [
+  persona(1.5, 'campus or carrier NAT', 'Giotsas, Fayed, 2025; one in 100 has a griefer', [
     0.01,
     failures(9, 60),
   ]),
@@ -125,11 +125,9 @@ const PERSONAS = [
 
 /** Every kind of visit with its share of all visits. */
 const VISITS = PERSONAS.flatMap(({ name, percent, visits }) =>
-  visits.map(([share, change]) => ({
-    name,
-    share: (share * percent) / 100,
-    judged: scoreOf({ ...PLAIN, ...change }),
-  })),
+  visits.map(([share, change]) => {
+    return { name, share: (share * percent) / 100, judged: scoreOf({ ...PLAIN, ...change }) }
+  }),
 )
 
 const shareOf = (matches: (visit: (typeof VISITS)[number]) => boolean): number =>

@@ -90,10 +90,11 @@ test('property: difficulty is within the bounds of the site and never falls as p
   const network = fc
     .tuple(rates, fc.constantFrom(16, 24, 32, 48))
     .map(([some, prefixBits]) => ({ ...some, prefixBits }))
+  const thousand = fc.integer({ min: 1, max: 1000 })
   const inputs = fc.record({
     counts: fc.record({
-      challenges: fc.nat(1000),
-      limit: fc.integer({ min: 1, max: 1000 }),
+      challenges: thousand,
+      limit: thousand,
       failures: fc.nat(1000),
       accepted: fc.nat(255),
     }),
@@ -120,14 +121,11 @@ test('property: difficulty is within the bounds of the site and never falls as p
   )
 })
 
-const honest: ScoreSignals = {
-  environment: {},
-  solveTimeMs: 100,
-  elapsedMs: 400,
-  difficulty: 18,
-  fingerprintAddresses: 1,
-  addressFailures: 0,
-}
+const [inTime, alone] = [
+  { solveTimeMs: 100, elapsedMs: 400 },
+  { fingerprintAddresses: 1, addressFailures: 0 },
+]
+const honest: ScoreSignals = { environment: {}, difficulty: 18, ...inTime, ...alone }
 
 test('score: 1 without suspicion; each flag takes off what the table says, common ones only beside another', () => {
   assert.deepEqual(scoreOf(honest), { score: 1, reasons: [] })

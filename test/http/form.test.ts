@@ -72,15 +72,11 @@ test('urlencoded: delimiters without end are read in no time', () => {
 })
 
 test('urlencoded: a field may have any name', () => {
-  const reading = urlencoded('__proto__=1&constructor=2&toString=3&=4&?=5')
+  const body = '__proto__=1&constructor=2&toString=3&=4&?=5'
+  const reading = urlencoded(body)
   assert(reading.ok)
-  assert.deepEqual(Object.entries(reading.fields), [
-    ['__proto__', '1'],
-    ['constructor', '2'],
-    ['toString', '3'],
-    ['', '4'],
-    ['?', '5'],
-  ])
+  const fields = Object.entries(reading.fields).map(([name, value]) => `${name}=${value}`)
+  assert.equal(fields.join('&'), body)
 })
 
 test('multipart: what fetch writes is read back', async () => {
@@ -152,11 +148,9 @@ test('any bytes as a form are parsed or refused, without an exception', () => {
   const part = fc.constantFrom('--b', '\r\n', '--', 'Content-Disposition: form-data; name="', '"', 'a', '=')
   const text = fc.string({ unit: part, maxLength: 20 })
   const noise = fc.oneof(fc.uint8Array({ maxLength: 200 }), text).map(bytes => Buffer.from(bytes as string))
-  fc.assert(
-    fc.property(noise, bytes => {
-      parseUrlencoded(bytes)
-      parseMultipart(bytes, `multipart/form-data${BOUNDARY}`)
-    }),
-    seeded(20_000),
-  )
+  const read = (bytes: Buffer) => {
+    parseUrlencoded(bytes)
+    parseMultipart(bytes, `multipart/form-data${BOUNDARY}`)
+  }
+  fc.assert(fc.property(noise, read), seeded(20_000))
 })

@@ -54,15 +54,10 @@ test('If-None-Match: an entity tag is found in a list, by weak comparison', () =
 })
 
 test('Retry-After is never too short: parts of a second count as a whole one', () => {
-  for (const [retryAfterMs, seconds] of [
-    [1, '1'],
-    [1000, '1'],
-    [1001, '2'],
-    [60_000, '60'],
-  ] as const) {
-    const limited = { status: 'limited', retryAfterMs, policy: 'address' } as const
+  for (const [ms, seconds] of Object.entries({ 1: 1, 1000: 1, 1001: 2, 60000: 60 })) {
+    const limited = { status: 'limited', retryAfterMs: Number(ms), policy: 'address' } as const
     const headers = new Map(limitedReply(limited, { address: 30 }, 'plain').headers)
-    assert.equal(headers.get('Retry-After'), seconds)
+    assert.equal(headers.get('Retry-After'), String(seconds))
     assert.equal(headers.get('RateLimit'), `"address";r=0;t=${seconds}`)
     assert.equal(headers.get('RateLimit-Policy'), '"address";q=30;w=60')
   }
@@ -72,48 +67,34 @@ const NAMES = words('X-Site-Key Origin Sec-Fetch-Site Authorization Content-Type
 const FIELDS = ['siteKey', 'origin', 'fetchSite', 'authorization', 'contentType', 'connection'] as const
 
 /** What both ways read of a request, of the fields that both have. */
-interface Heads {
-  readonly byName: Partial<Record<string, string>>
-  readonly inOnePass: Partial<Record<string, string>>
-  readonly framing: string
-}
+type Fields = Partial<Record<string, string>>
+type Heads = { readonly byName: Fields; readonly inOnePass: Fields; readonly framing: string }
 
-/** A server that tells what it has read of each request. */
 async function startServer(isCrossOrigin: boolean) {
   let heads: Heads = { byName: {}, inOnePass: {}, framing: '' }
   const fieldsOf = (head: { [field in (typeof FIELDS)[number]]?: string | undefined }) =>
     Object.fromEntries(FIELDS.map(field => [field, head[field] ?? '']))
   const app = App().any('/*', (response, request) => {
     const inOnePass = readProxyHead(request)
-    heads = {
-      byName: fieldsOf(readHead(request, isCrossOrigin)),
-      inOnePass: fieldsOf(inOnePass),
-      framing: inOnePass.framing,
-    }
+    const byName = fieldsOf(readHead(request, isCrossOrigin))
+    heads = { byName, inOnePass: fieldsOf(inOnePass), framing: inOnePass.framing }
     response.end('read')
   })
   const port = await freePort()
   const socket = await new Promise<object | false>(resolve => app.listen('127.0.0.1', port, resolve))
   assert.ok(socket)
-  return {
-    port,
-    heads: () => heads,
-    stop: () => {
-      us_listen_socket_close(socket)
-      app.close()
-    },
+  const stop = () => {
+    us_listen_socket_close(socket)
+    app.close()
   }
+  return { port, heads: () => heads, stop }
 }
 
 test('property: headers read by name and in one pass are the same, whatever comes twice, empty or spelled oddly', async () => {
   for (const isCrossOrigin of [true, false]) {
     const server = await startServer(isCrossOrigin)
     const connection = await RawConnection.open(server.port)
-    const spelled = fc.constantFrom(
-      ...NAMES,
-      ...NAMES.map(name => name.toLowerCase()),
-      ...NAMES.map(name => name.toUpperCase()),
-    )
+    const spelled = fc.constantFrom(...NAMES.flatMap(name => [name, name.toLowerCase(), name.toUpperCase()]))
     const value = fc.constantFrom('', ' ', ' a ', 'a, b', ...words('a keep-alive same-origin \xe9\xff " \t.'))
     const line = fc.tuple(spelled, value).map(([name, text]) => `${name}:${text}\r\n`)
     await fc.assert(

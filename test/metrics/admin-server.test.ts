@@ -24,12 +24,7 @@ const log = pino({}, { write: (line: string) => void logged.push(line) })
 
 const routes: AdminRoute[] = [
   { path: '/echo', handle: (_request, response, query) => void response.end(`query ${query.get('a')}`) },
-  {
-    path: '/broken',
-    handle() {
-      throw new Error('a fault of this route')
-    },
-  },
+  { path: '/broken', handle: () => assert.fail('a fault of this route') },
   {
     path: '/half',
     async handle(_request, response) {
@@ -39,14 +34,13 @@ const routes: AdminRoute[] = [
   },
 ]
 
-const serve = (adminPort: number | undefined, paths: AdminRoute[] = [], adminHosts?: readonly string[]) => {
-  const adminHost = adminHosts === undefined ? '127.0.0.1' : '0.0.0.0'
-  return startAdminServer(
-    { adminHost, adminHosts: [...(adminHosts ?? [])], adminPort },
-    supervisor,
-    paths,
-    log,
-  )
+const serve = (adminPort: number | undefined, paths: AdminRoute[] = [], hosts?: readonly string[]) => {
+  const place = {
+    adminHost: hosts === undefined ? '127.0.0.1' : '0.0.0.0',
+    adminHosts: [...(hosts ?? [])],
+    adminPort,
+  }
+  return startAdminServer(place, supervisor, paths, log)
 }
 
 /** Until the test ends. */

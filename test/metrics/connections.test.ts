@@ -19,19 +19,12 @@ const LISTENERS = {
 
 for (const [name, env] of Object.entries(LISTENERS)) {
   test(`${name}: connections are counted, and those above the bound`, async () => {
-    const { service, scrape } = await startObserved('embedded', {
-      ...env,
-      POWGATE_WORKERS: '1',
-      POWGATE_CONNECTIONS_MAX: String(BOUND),
-    })
+    const settings = { ...env, POWGATE_WORKERS: '1', POWGATE_CONNECTIONS_MAX: String(BOUND) }
+    const { service, scrape } = await startObserved('embedded', settings)
     const counts = async () => {
       const metrics = await scrape()
-      const ofWorker = (metric: string) => metrics.value(metric, { worker: '0' })
-      return [
-        ofWorker('powgate_connections'),
-        ofWorker('powgate_connections_max'),
-        metrics.value('powgate_connections_refused_total'),
-      ].join()
+      const ofWorker = ['', '_max'].map(name => metrics.value(`powgate_connections${name}`, { worker: '0' }))
+      return [...ofWorker, metrics.value('powgate_connections_refused_total')].join()
     }
     // The test's own way of asking whether the service is up may still be open.
     await eventually(60_000, 'nobody is there', async () => (await counts()) === `0,${BOUND},0`)

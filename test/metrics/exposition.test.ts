@@ -9,7 +9,6 @@ import { METRICS, type Values } from '../../src/metrics/table.ts'
 import { Totals } from '../../src/metrics/totals.ts'
 import { PrometheusText } from '../harness/metrics.ts'
 
-/** What workers send, as text. */
 function textOf(...workers: readonly Values[]): string {
   const totals = new Totals()
   const build = { version: '1.2.3', node: 'v22.0.0' }

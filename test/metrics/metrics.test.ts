@@ -173,7 +173,6 @@ test('the store goes away and comes back: up is 0, then 1, and each worker count
   await service.stop()
 })
 
-/** Fails if anything fell from one to the next. */
 function assertNeverFalls(scrapes: readonly PrometheusText[]): void {
   scrapes.reduce((before, after) => {
     for (const [series, change] of growth(before, after))
@@ -182,61 +181,42 @@ function assertNeverFalls(scrapes: readonly PrometheusText[]): void {
   })
 }
 
-test('kill -9 of workers: no counter goes down, none is lost or counted twice, restarts are counted', async () => {
-  const { service, scrape } = await startObserved('embedded')
-  const site = await service.createSite({ difficulty: { base: 16, min: 16, max: 16 } })
-  const client = new Client(service.url)
-  const first = await scrape()
-  let before = first
-  const visits = 40
-  for (let round = 1; round <= 3; round++) {
-    // Each from an address, hence a connection, of its own, so that both workers get some.
-    await Promise.all(
-      Array.from({ length: visits }, () => client.challenge(site.siteKey, { from: freshAddress() })),
-    )
-    const counted = await scrape()
-    process.kill(childPids(service.pid)[round % 2]!, 'SIGKILL')
-    const restarts = (metrics: PrometheusText) =>
-      metrics.value('powgate_worker_restarts_total', { cause: 'crash' })
-    const seen: PrometheusText[] = []
-    const after = await eventually(60_000, 'the worker is replaced', async () => {
-      await new Promise(resolve => setTimeout(resolve, 200)) // a start takes the processors, so does scraping
-      const metrics = await scrape()
-      seen.push(metrics)
-      return restarts(metrics) === round && metrics.value('powgate_workers') === 2 ? metrics : undefined
-    })
-    assertNeverFalls([counted, ...seen])
-    const served = { endpoint: 'challenge', status: '200', outcome: 'ok' }
-    assert.equal(after.value('powgate_requests_total', served), round * visits)
-    assert.deepEqual(after.series, before.series, 'a worker that was replaced has made new series')
-    before = after
-  }
-  assert.equal(before.value('powgate_worker_restarts_total', { cause: 'hang' }), 0)
-  assert.equal(before.value('powgate_worker_restarts_total', { cause: 'roll' }), 0)
-  await service.stop()
-})
-
-test('a worker that hangs: /metrics answers without it, keeps its counts, and counts its restart', async () => {
-  const { service, scrape } = await startObserved('embedded')
-  const client = new Client(service.url)
-  for (let visit = 0; visit < 20; visit++) await client.challenge('no site key', { from: freshAddress() })
-  const scrapes = [await scrape()]
-  const labels = { endpoint: 'challenge', status: '400', outcome: 'site-key-malformed' }
-  assert.equal(scrapes[0]!.value('powgate_requests_total', labels), 20)
-  process.kill(childPids(service.pid)[0]!, 'SIGSTOP')
-  const hung = (metrics: PrometheusText) =>
-    metrics.value('powgate_worker_restarts_total', { cause: 'hang' }) === 1
-  await eventually(90_000, 'it is killed and replaced', async () => {
-    await new Promise(resolve => setTimeout(resolve, 500))
-    const metrics = await scrape()
-    scrapes.push(metrics)
-    return hung(metrics) && metrics.value('powgate_workers') === 2
+for (const [what, signal, cause, rounds] of [
+  ['a worker that is killed', 'SIGKILL', 'crash', 3],
+  ['a worker that hangs', 'SIGSTOP', 'hang', 1],
+] as const)
+  test(`${what}: no counter goes down, none is lost or counted twice, its restart is counted`, async () => {
+    const { service, scrape } = await startObserved('embedded')
+    const { siteKey } = await service.createSite({ difficulty: { base: 16, min: 16, max: 16 } })
+    const client = new Client(service.url)
+    const visits = 40
+    const restarts = (metrics: PrometheusText, of: string) =>
+      metrics.value('powgate_worker_restarts_total', { cause: of })
+    let before = await scrape()
+    for (let round = 1; round <= rounds; round++) {
+      // Each from an address, hence a connection, of its own, so that both workers get some.
+      const visit = () => client.challenge(siteKey, { from: freshAddress() })
+      await Promise.all(Array.from({ length: visits }, visit))
+      const seen = [await scrape()]
+      process.kill(childPids(service.pid)[round % 2]!, signal)
+      const after = await eventually(90_000, 'the worker is replaced', async () => {
+        await new Promise(resolve => setTimeout(resolve, 200)) // a start takes the processors, so does scraping
+        const metrics = await scrape()
+        seen.push(metrics)
+        return restarts(metrics, cause) === round && metrics.value('powgate_workers') === 2
+          ? metrics
+          : undefined
+      })
+      assertNeverFalls(seen)
+      const served = { endpoint: 'challenge', status: '200', outcome: 'ok' }
+      assert.equal(after.value('powgate_requests_total', served), round * visits)
+      assert.deepEqual(after.series, before.series, 'a worker that was replaced has made new series')
+      before = after
+    }
+    for (const other of ['crash', 'hang', 'roll'])
+      assert.equal(restarts(before, other), other === cause ? rounds : 0, other)
+    await service.stop()
   })
-  assertNeverFalls(scrapes)
-  assert.equal(scrapes.at(-1)!.value('powgate_requests_total', labels), 20)
-  assert.equal(scrapes.at(-1)!.value('powgate_worker_restarts_total', { cause: 'crash' }), 0)
-  await service.stop()
-})
 
 const FLOOD = 20_000
 const SOCKETS = 48
@@ -275,10 +255,8 @@ function unknown(): string {
 
 test(`${FLOOD} made-up site keys, API keys, paths and addresses leave no new series behind`, async () => {
   const watched = 'site_ofPOWGATEMETRICSSITES0'
-  const { service, scrape, adminUrl } = await startObserved('embedded', {
-    POWGATE_TRUSTED_PROXIES: '127.0.0.0/8',
-    POWGATE_METRICS_SITES: watched,
-  })
+  const env = { POWGATE_TRUSTED_PROXIES: '127.0.0.0/8', POWGATE_METRICS_SITES: watched }
+  const { service, scrape, adminUrl } = await startObserved('embedded', env)
   const ofWatched = (outcome: string) => ({ site: watched, endpoint: 'challenge', outcome })
   assert.equal((await scrape()).value('powgate_site_requests_total', ofWatched('ok')), 0)
   await new Client(service.url).challenge(watched)

@@ -1,5 +1,3 @@
-/** The counters of one worker. */
-
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { parseAddress } from '../../src/domain/address.ts'

@@ -1,13 +1,10 @@
 /** `powgate apply`, `site export`, `site schema` and `audit` on both stores, as a person or a pipeline runs them. */
 
 import assert from 'node:assert/strict'
-import { spawn } from 'node:child_process'
-import { once } from 'node:events'
-import { mkdirSync, writeFileSync } from 'node:fs'
+import { writeFileSync } from 'node:fs'
 import { hostname, userInfo } from 'node:os'
 import { join } from 'node:path'
-import { after, before, describe, test } from 'node:test'
-import { fileURLToPath } from 'node:url'
+import { before, describe, test } from 'node:test'
 import { Ajv } from 'ajv'
 import { loadConfig } from '../../src/config/config.ts'
 import { DEMO_SITE_KEY, demoApiKey, prepareDemoSite } from '../../src/demo/site.ts'
@@ -16,12 +13,10 @@ import type { SiteRecord } from '../../src/domain/site.ts'
 import { authorOfCommand, createSite } from '../../src/sites/sites.ts'
 import { openSiteStore } from '../../src/store/open.ts'
 import type { SiteStore } from '../../src/store/store.ts'
-import { Powgate } from '../cli/cli-process.ts'
-import { RedisServer } from '../harness/redis.ts'
+import { Powgate, storeOf } from '../cli/cli-process.ts'
 import { STORE_KINDS } from '../harness/service.ts'
 import { temporaryDir } from '../harness/temporary.ts'
 
-const CHILD = fileURLToPath(new URL('audit-child.ts', import.meta.url))
 const HEAD = { format: 'powgate-sites', version: 1 }
 const SECRET = 'a test secret of more than thirty-two characters'
 const ACTOR = 'deploy pipeline'
@@ -52,12 +47,10 @@ const of =
 describe('apply', { concurrency: true }, () => {
   for (const kind of STORE_KINDS) {
     describe(`on the ${kind} store`, { concurrency: false }, () => {
-      let redis: RedisServer | undefined
       let env: Record<string, string>
       let powgate: Powgate
       let shop: SiteRecord
       let apiKey: string
-      /** Where the store is, as commands tell it. */
       let place: string
       let exported: { sites: Record<string, unknown>[] }
 
@@ -70,11 +63,7 @@ describe('apply', { concurrency: true }, () => {
       const site = async (siteKey: string) => (await allSites()).find(one => one.siteKey === siteKey)!
 
       before(async () => {
-        redis = kind === 'redis' ? await RedisServer.start() : undefined
-        const dataDir = join(dir, 'data')
-        mkdirSync(dataDir, { recursive: true })
-        env = redis === undefined ? { POWGATE_DATA_DIR: dataDir } : { REDIS_URL: redis.url }
-        place = redis === undefined ? dataDir : `Redis at 127.0.0.1:${redis.port} (database 0, prefix pg)`
+        ;({ env, place } = await storeOf(kind, temporaryDir('apply-data')))
         powgate = new Powgate({ ...env, POWGATE_ACTOR: ACTOR })
         const author = { who: 'powgate', how: 'demo page' }
         await onStore(store => prepareDemoSite(store, demoApiKey(SECRET), author))
@@ -82,7 +71,6 @@ describe('apply', { concurrency: true }, () => {
         ;({ site: shop, apiKey } = await onStore(store => createSite(store, options)))
         await onStore(store => createSite(store, { name: 'blog', active: false }))
       })
-      after(() => redis?.stop())
 
       test('an export has all but the demo page, is by the schema, and applying it changes nothing', async () => {
         const text = await powgate.text('site export')
@@ -145,10 +133,9 @@ describe('apply', { concurrency: true }, () => {
         assert.deepEqual({ name, plan, ipRules }, { ...news, ipRules: { allow: [], block: ['10.0.0.0/8'] } })
         const added = (await audit()).slice(entries.length)
         const changes = [`site-changed ${shop.siteKey}`, `site-created ${newKey}`]
-        assert.deepEqual(
-          told(added),
-          changes.map(change => `${WHO}, apply: ${change}`),
-        )
+        for (const [index, entry] of told(added).entries())
+          assert.equal(entry, `${WHO}, apply: ${changes[index]}`)
+        assert.equal(added.length, 2)
         const fieldsOf = (all: readonly { changes: readonly FieldChange[] }[]) => all.map(one => one.changes)
         assert.deepEqual(fieldsOf(added), fieldsOf(done.changed))
         const again = await powgate.json('apply --file', file)
@@ -248,34 +235,6 @@ describe('apply', { concurrency: true }, () => {
         assert.equal(none, 'There are no such changes.\n')
         const everything = JSON.stringify(await audit())
         assert.ok(!everything.includes(apiKey.slice(12)) && !/[0-9a-f]{64}/.test(everything))
-      })
-
-      test('two processes with 50 changes each, of one site: 100 entries in order, none lost', async () => {
-        const { siteKey } = (await onStore(store => createSite(store, { name: 'start' }))).site
-        const labels = ['first', 'second']
-        const children = labels.map(label =>
-          spawn(process.execPath, ['--import', 'tsx', CHILD, siteKey, label, '50'], {
-            env: { PATH: process.env.PATH, POWGATE_SECRETS: SECRET, ...env },
-            stdio: 'inherit',
-            timeout: 120_000,
-          }),
-        )
-        const codes = await Promise.all(children.map(async child => (await once(child, 'exit'))[0]))
-        assert.deepEqual(codes, [0, 0])
-        const entries = (await onStore(store => store.readAudit({ siteKey, limit: 1000 }))).slice(2)
-        assert.equal(entries.length, 100)
-        let name = 'start'
-        for (const { who, changes } of entries) {
-          assert.equal(changes.length, 1)
-          assert.equal(changes[0]!.from, name, 'each starts from what the one before made')
-          name = String(changes[0]!.to)
-          assert.ok(name.startsWith(`${who} `))
-        }
-        assert.equal((await site(siteKey)).name, name)
-        for (const label of labels) {
-          const own = entries.filter(({ who }) => who === label)
-          for (const [index, { changes }] of own.entries()) assert.equal(changes[0]!.to, `${label} ${index}`)
-        }
       })
 
       test('site delete asks for the name, takes the keys along, and leaves a key that no file makes again', async () => {

@@ -23,7 +23,6 @@ import { seeded } from '../harness/arbitraries.ts'
 const KEY = 'site_0123456789ABCDEFabcdef'
 const OTHER_KEY = 'site_0123456789ABCDEFabcdeg'
 
-/** A file with these sites, as bytes. */
 const fileOf = (sites: unknown, more: object = {}): Buffer =>
   Buffer.from(JSON.stringify({ format: 'powgate-sites', version: 1, sites, ...more }))
 
@@ -39,19 +38,20 @@ function problemsOf(bytes: Uint8Array): readonly string[] {
   return parsed.problems
 }
 
+const anyKey = () => newSiteKey(randomBytes(96))
 let created = 0
 
 function site(change: Partial<SiteRecord> = {}): SiteRecord {
-  const identity = { siteKey: newSiteKey(randomBytes(96)), createdAt: created++ }
+  const identity = { siteKey: anyKey(), createdAt: created++ }
   return { ...siteRecord({ name: 'shop' }, identity, 0), ...change }
 }
 
 const OPTIONS = {
-  missing: 'stay' as const,
+  missing: 'stay',
   neverMissing: new Set<string>(),
-  newSiteKey: () => newSiteKey(randomBytes(96)),
+  newSiteKey: anyKey,
   now: 1_000_000,
-}
+} as const
 
 test('what an entry does not say is default, in a group too', () => {
   const [entry] = entriesOf(fileOf([{ name: ' shop ', difficulty: { base: 20 }, ipRules: { block: [] } }]))
@@ -81,7 +81,7 @@ const NO_FILES: readonly [about: string, bytes: Buffer, line: RegExp][] = [
   [
     'a field more',
     fileOf([], { site: [] }),
-    /^site: there is no such field \(did you mean sites\?\); expected one of format, version/,
+    /^site: .* \(did you mean sites\?\); expected one of format, version/,
   ],
 ]
 
@@ -165,14 +165,12 @@ test('all mistakes are listed, site by site', () => {
       { nme: 'y', difficulty: { base: 1, min: 40 }, ipRules: { allow: ['a', '1.2.3.4', 'b'] } },
     ]),
   )
-  assert.deepEqual(
-    problems.map(line => line.split(': ')[0]).sort(),
-    [
-      ...['sites[0].name', 'sites[0].origins[0]', 'sites[0].threshold', 'sites[2].difficulty.base'],
-      ...['sites[2].difficulty.min', 'sites[2].ipRules.allow[0]', 'sites[2].ipRules.allow[2]'],
-      ...['sites[2].name', 'sites[2].nme'],
-    ].sort(),
-  )
+  const [first, third] = ['name origins[0] threshold', 'difficulty.base difficulty.min ipRules.allow[0]']
+  const expected = [
+    ...first!.split(' ').map(name => `sites[0].${name}`),
+    ...`${third} ipRules.allow[2] name nme`.split(' ').map(name => `sites[2].${name}`),
+  ]
+  assert.deepEqual(problems.map(line => line.split(': ')[0]).sort(), expected)
   const sites = problems.map(line => line[6])
   assert.deepEqual(sites, sites.toSorted())
 })
@@ -297,7 +295,7 @@ test('property: whatever was there, after an apply the same apply changes nothin
       (present, wanted, disablesMissing) => {
         const sites = present.map(settings => siteRecord(settings, site(), 1))
         const entries = wanted.map((settings, index) => ({
-          siteKey: index % 2 ? undefined : (sites[index]?.siteKey ?? newSiteKey(randomBytes(96))),
+          siteKey: index % 2 ? undefined : (sites[index]?.siteKey ?? anyKey()),
           settings,
         }))
         const options = { ...OPTIONS, missing: disablesMissing ? ('disable' as const) : ('stay' as const) }

@@ -33,11 +33,9 @@ export function storeConformance(name: string, make: StoreMaker): void {
     const other = () => under.other
     const now = () => under.clock.now
     /** Marks of a solution and of a token that expire in two minutes. */
-    const spend = (nonce: string, addressKey: string) => ({
-      nonce,
-      storeEpoch: store().requests.epochOf(addressKey)!,
-      expiresAtMs: now() + 120_000,
-    })
+    const spend = (nonce: string, addressKey: string) => {
+      return { nonce, storeEpoch: store().requests.epochOf(addressKey)!, expiresAtMs: now() + 120_000 }
+    }
     const redeem = (nonce: string, claim = '', storeEpoch = store().requests.epochOf(SITE)!) => {
       return { nonce, storeEpoch, expiresAtMs: now() + 300_000, claim }
     }

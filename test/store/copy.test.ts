@@ -69,13 +69,8 @@ async function served<Result>(place: Place, action: (store: Store) => Promise<Re
 }
 
 const [ADDRESS, OTHER, NETWORK] = ['0a000001', `0a000001nsite_000000000000000000000m`, '0a0000']
-const METERING: Metering = {
-  shared: meterNames(SITE, true),
-  networks: [NETWORK, '0a00'],
-  isV4: true,
-  expected: 0,
-  counts: true,
-}
+const networks = [NETWORK, '0a00']
+const METERING: Metering = { shared: meterNames(SITE, true), networks, isV4: true, expected: 0, counts: true }
 const LIMITS = { addressLimit: 10, siteLimit: 10 }
 
 /** Sites with a history, and visits in every state; and what must hold of them wherever they are served next. */
@@ -87,11 +82,9 @@ async function filled(store: Store) {
   await store.sites.noteUses(new Map([[apiKey.slice(3, 11), 1_700_000_000_000]]))
   const epoch = store.requests.epochOf(SITE)!
   const now = Date.now()
-  const nonceOf = (key: string) => ({
-    nonce: freshNonce(now),
-    storeEpoch: store.requests.epochOf(key)!,
-    expiresAtMs: now + 200_000,
-  })
+  const nonceOf = (key: string) => {
+    return { nonce: freshNonce(now), storeEpoch: store.requests.epochOf(key)!, expiresAtMs: now + 200_000 }
+  }
   const token = () => ({ redeem: { ...redeemable(store), claim: 'c' } })
   const [spent, apart, open] = [nonceOf(ADDRESS), nonceOf(OTHER), nonceOf('0a000003')]
   const [redeemed, held] = [token(), token()]
@@ -168,12 +161,10 @@ test('a copy is refused while a service runs, and where the target has other rec
   const [here, there] = [embedded(tempDir(t)), redis(server.url)]
   const known = await served(here, filled)
   await served(there, store => createSite(store.sites, { name: 'other' }))
-  await assert.rejects(
-    copied(here, there),
-    /has records that .* lacks, of site_\w+, \w{8}: --replace throws them away$/,
-  )
+  const lacks = /has records that .* lacks, of site_\w+, \w{8}: --replace throws them away$/
+  await assert.rejects(copied(here, there), lacks)
   await served(there, async store => {
-    await store.sites.noteHost('host', { ...HOST, id: 'host' })
+    await store.sites.noteHost('host', { ...ABOUT, id: 'host', name: 'a-host:8080' })
     await assert.rejects(copied(here, there, true), /in use by a-host:8080: stop the service first/)
     await store.sites.noteHost('host', null)
   })
@@ -184,15 +175,7 @@ test('a copy is refused while a service runs, and where the target has other rec
   await served(there, store => holds(store, known))
 })
 
-const HOST = {
-  name: 'a-host:8080',
-  version: '1',
-  startedAt: 0,
-  workers: 1,
-  shared: {},
-  signs: '',
-  verifies: [],
-}
+const ABOUT = { version: '1', startedAt: 0, workers: 1, shared: {}, signs: '', verifies: [] }
 
 test('a Cluster with as many shards takes all of another one; to another number of shards only the sites go', async t => {
   const clusters = await Promise.all([RedisCluster.start(), RedisCluster.start()])

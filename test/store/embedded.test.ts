@@ -163,12 +163,10 @@ test('embedded: what another process has made is there at once, also in the same
   const dataDir = tempDir(t)
   const store = new EmbeddedStore({ dataDir, bytesMax: 2 ** 30, sweeps: false })
   assert.equal(await store.sites.readSite('nobody'), undefined)
-  const [sites, environment] = ['sites/sites.ts', 'store/embedded/store.ts'].map(
-    file => new URL(`../../src/${file}`, import.meta.url).href,
-  )
+  const src = new URL('../../src', import.meta.url).href
   const script = `
-    import { createSite } from '${sites}'
-    import { EmbeddedStore } from '${environment}'
+    import { createSite } from '${src}/sites/sites.ts'
+    import { EmbeddedStore } from '${src}/store/embedded/store.ts'
     const store = new EmbeddedStore({ dataDir: ${JSON.stringify(dataDir)}, bytesMax: 2 ** 30, sweeps: false })
     process.stdout.write((await createSite(store.sites, { name: 'a' })).site.siteKey)
     await store.close()`
@@ -294,11 +292,7 @@ test('embedded: a transaction that fails once is made again, and refused when it
       if (failures-- > 0) throw new Error('the disk is tired')
       return result
     })) as typeof state.file.root.transactionSync
-  const ask = () =>
-    new Promise<{ status: string }>(resolve => {
-      const request = { addressKey: '1', siteTag: 1, addressLimit: 2, siteLimit: 2, metering: undefined }
-      requests.admitChallenge(request, resolve)
-    })
+  const ask = () => challengeOn({ requests }, { addressLimit: 2, siteLimit: 2 })
   assert.equal((await ask()).status, 'admitted')
   assert.deepEqual(faults, [])
   failures = 2

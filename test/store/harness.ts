@@ -21,7 +21,6 @@ import { RedisServer } from '../harness/redis.ts'
 /** The site of requests that name no other. */
 export const SITE = 'site_0000000000000000000000'
 
-/** Removed when the test ends. */
 export function tempDir(t: TestContext): string {
   const folder = mkdtempSync(join(tmpdir(), 'powgate-store-'))
   t.after(() => rmSync(folder, { recursive: true, force: true }))
@@ -59,7 +58,6 @@ export interface TestStore {
   readonly other: Store
   /** Virtual Unix time in milliseconds, shared by both. */
   readonly clock: { now: number }
-  /** Of a Cluster. */
   readonly shards?: number
   /** Seconds for which the meter of a network is kept from now on (Redis counts real ones); not known of a Cluster. */
   expires?(network: string): Promise<number>
@@ -87,32 +85,29 @@ export async function openTwice(
 
 type Requests = Pick<Store, 'requests'>
 
-export function challengeOn(
-  { requests }: Requests,
-  request: Partial<ChallengeRequest> = {},
-): Promise<ChallengeAdmission> {
-  const usual = { addressKey: '0a000001', siteTag: 1, addressLimit: 60, siteLimit: 30, metering: undefined }
-  const full = { ...usual, ...request }
-  return new Promise(resolve => requests.admitChallenge(full, resolve))
+/** An operation as a promise; what a request does not say is as usual. */
+function operation<Request, Admission>(
+  usual: Request,
+  ask: (requests: Store['requests'], request: Request, resolve: (admission: Admission) => void) => void,
+) {
+  return ({ requests }: Requests, request: Partial<Request> = {}) =>
+    new Promise<Admission>(resolve => ask(requests, { ...usual, ...request }, resolve))
 }
 
-export function solutionOn(
-  { requests }: Requests,
-  request: Partial<SolutionRequest> = {},
-): Promise<SolutionAdmission> {
-  const usual = { addressKey: '0a000001', siteTag: 1, addressLimit: 30, siteLimit: 20, metering: undefined }
-  const full = { ...usual, failed: false, spend: undefined, ...request }
-  return new Promise(resolve => requests.admitSolution(full, resolve))
-}
-
-export function redemptionOn(
-  { requests }: Requests,
-  request: Partial<RedemptionRequest> = {},
-): Promise<RedemptionAdmission> {
-  const apiKey = { id: 'key00001', limit: 200, siteKey: SITE }
-  const full = { callerKey: '7f000001', callerLimit: 100, apiKey, redeem: undefined, ...request }
-  return new Promise(resolve => requests.redeemToken(full, resolve))
-}
+const VISIT = { addressKey: '0a000001', siteTag: 1, metering: undefined }
+export const challengeOn = operation<ChallengeRequest, ChallengeAdmission>(
+  { ...VISIT, addressLimit: 60, siteLimit: 30 },
+  (requests, request, resolve) => requests.admitChallenge(request, resolve),
+)
+export const solutionOn = operation<SolutionRequest, SolutionAdmission>(
+  { ...VISIT, addressLimit: 30, siteLimit: 20, failed: false, spend: undefined },
+  (requests, request, resolve) => requests.admitSolution(request, resolve),
+)
+const apiKey = { id: 'key00001', limit: 200, siteKey: SITE }
+export const redemptionOn = operation<RedemptionRequest, RedemptionAdmission>(
+  { callerKey: '7f000001', callerLimit: 100, apiKey, redeem: undefined },
+  (requests, request, resolve) => requests.redeemToken(request, resolve),
+)
 
 /** What became of the solution's nonce, or why it was not admitted. */
 export async function nonceOn(store: Requests, request: Partial<SolutionRequest>) {

@@ -1,5 +1,3 @@
-/** Last uses of API keys, from a worker's memory to real stores. */
-
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { loadConfig } from '../../src/config/config.ts'

@@ -69,20 +69,15 @@ export function limitsProperty(under: () => TestStore): void {
           for (const { pauseMs, endpoint, site, isKnownSite, times } of steps) {
             under().clock.now += pauseMs
             const limits = endpoint === 'challenge' ? { address: 12, site: 7 } : { address: 9, site: 4 }
-            const request = {
-              addressKey,
-              siteTag: isKnownSite ? site + 1 : 0,
-              addressLimit: limits.address,
-              siteLimit: isKnownSite ? limits.site : 0,
-            }
+            const ofSite = isKnownSite
+              ? { siteTag: site + 1, siteLimit: limits.site }
+              : { siteTag: 0, siteLimit: 0 }
+            const request = { addressKey, addressLimit: limits.address, ...ofSite }
             const ask = endpoint === 'challenge' ? challengeOn : solutionOn
             const labels = isKnownSite ? [endpoint, `${endpoint} ${site}`] : [endpoint]
-            const answers = await Promise.all(
-              Array.from({ length: times }, (_, index) =>
-                ask(index % 2 ? under().store : under().other, request),
-              ),
-            )
-            for (const answer of inOrderOfAdmission(answers)) {
+            const { store, other } = under()
+            const asks = Array.from({ length: times }, (_, index) => ask(index % 2 ? store : other, request))
+            for (const answer of inOrderOfAdmission(await Promise.all(asks))) {
               const now = under().clock.now
               const wait = Math.max(
                 model.waitMs(endpoint, limits.address, now),
@@ -106,21 +101,16 @@ export function limitsProperty(under: () => TestStore): void {
           const keys = [freshKey(), freshKey()]
           for (const { pauseMs, key, caller, times } of steps) {
             under().clock.now += pauseMs
-            const request = {
-              callerKey: callers[caller]!,
-              callerLimit: 8,
-              apiKey: { id: keys[key]!, limit: 11, siteKey: SITE },
-            }
+            const apiKey = { id: keys[key]!, limit: 11, siteKey: SITE }
+            const request = { callerKey: callers[caller]!, callerLimit: 8, apiKey }
             for (let index = 0; index < times; index++) {
               const answer = await redemptionOn(index % 2 ? under().store : under().other, request)
               const now = under().clock.now
-              const wait = Math.max(
-                model.waitMs(`caller ${caller}`, 8, now),
-                model.waitMs(`key ${key}`, 11, now),
-              )
+              const labels = [`caller ${caller}`, `key ${key}`] as const
+              const wait = Math.max(model.waitMs(labels[0], 8, now), model.waitMs(labels[1], 11, now))
               assert.equal(answer.status, wait === 0 ? 'admitted' : 'limited')
               if (answer.status === 'limited') assert.equal(answer.retryAfterMs, wait)
-              else model.admit([`caller ${caller}`, `key ${key}`], now)
+              else model.admit(labels, now)
             }
           }
         }),
@@ -142,10 +132,8 @@ export function limitsProperty(under: () => TestStore): void {
           continue
         }
         assert.equal(answer.status, 'limited')
-        assert.ok(
-          model.count('key', under().clock.now - slotMs(limit)) >= limit,
-          'refused more than a slot too early',
-        )
+        const aSlotAgo = under().clock.now - slotMs(limit)
+        assert.ok(model.count('key', aSlotAgo) >= limit, 'refused more than a slot too early')
         if (step % 10 === 0 && answer.status === 'limited') {
           under().clock.now += answer.retryAfterMs
           assert.equal((await once()).status, 'admitted', 'refused after waiting')

@@ -29,21 +29,15 @@ function meteringOf(some: Partial<Metering> = {}): Metering {
   return { shared, networks: [`${wide}ownr`, `${wide}wide`], isV4: true, expected: 0, counts: true, ...some }
 }
 
+type Client = Pick<TestStore, 'store' | 'clock'>
 let lastNonce = ''
 const lastDraw = () => nonceMark(lastNonce)
 
 /** @param addressKey lies in the networks of the metering, so that it is on their shard */
-function proofOn(
-  { store, clock }: Pick<TestStore, 'store' | 'clock'>,
-  metering: Metering,
-  addressKey: string,
-) {
+function proofOn({ store, clock }: Client, metering: Metering, addressKey: string) {
   lastNonce = freshNonce(clock.now)
-  const spend = {
-    nonce: lastNonce,
-    storeEpoch: store.requests.epochOf(addressKey)!,
-    expiresAtMs: clock.now + 120_000,
-  }
+  const storeEpoch = store.requests.epochOf(addressKey)!
+  const spend = { nonce: lastNonce, storeEpoch, expiresAtMs: clock.now + 120_000 }
   return solutionOn(store, { addressKey, addressLimit: 64, siteLimit: 64, metering, spend })
 }
 
@@ -117,11 +111,10 @@ export function meterTests(under: () => TestStore, make: StoreMaker): void {
       const metering = meteringOf()
       const addressKey = (index: number) =>
         `${metering.networks[0]}${(index % 64).toString(16).padStart(2, '0')}`
-      await Promise.all(
-        Array.from({ length: 40 }, (_, index) =>
-          proofOn({ store: index % 2 ? store : other, clock }, metering, addressKey(index)),
-        ),
+      const proofs = Array.from({ length: 40 }, (_, index) =>
+        proofOn({ store: index % 2 ? store : other, clock }, metering, addressKey(index)),
       )
+      await Promise.all(proofs)
       for (const client of [store, other]) {
         const answer = await challengeOn(client, { addressKey: addressKey(0), metering })
         assert.ok(answer.status === 'admitted')
@@ -133,11 +126,8 @@ export function meterTests(under: () => TestStore, make: StoreMaker): void {
       const { store, clock } = under()
       const metering = meteringOf()
       const addressKey = `${metering.networks[0]}01`
-      const spend = () => ({
-        nonce: freshNonce(clock.now),
-        storeEpoch: store.requests.epochOf(addressKey)!,
-        expiresAtMs: clock.now + 120_000,
-      })
+      const storeEpoch = store.requests.epochOf(addressKey)!
+      const spend = () => ({ nonce: freshNonce(clock.now), storeEpoch, expiresAtMs: clock.now + 120_000 })
       const twice = spend()
       await challengeOn(store, { addressKey, metering })
       await solutionOn(store, { addressKey, metering, failed: true, spend: spend() })

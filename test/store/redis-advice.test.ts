@@ -1,5 +1,3 @@
-/** The advice to an operator about the settings of a Redis. */
-
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { adviceOn, versionOf } from '../../src/store/redis/inspection.ts'

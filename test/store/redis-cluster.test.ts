@@ -26,11 +26,7 @@ import {
 
 const SHARDS = 16
 /** When the test ends, its store is closed before its Cluster is stopped. */
-async function startCluster(
-  t: TestContext,
-  options: Partial<RedisStoreOptions> = {},
-  settings: Record<string, string> = {},
-) {
+async function startCluster(t: TestContext, options: Partial<RedisStoreOptions> = {}, settings = {}) {
   const cluster = await RedisCluster.start({ settings })
   const store = await openRedis(cluster.url, options)
   t.after(async () => {
@@ -85,11 +81,10 @@ test('redis cluster: a node that restarts from an older snapshot in a moment, un
 test("redis cluster: a challenge is bound to the memory of its site's redemptions too", async t => {
   const { cluster, store } = await startCluster(t)
   const node = await cluster.primaryOf(siteSlot)
-  const epochs = () => [
-    store.requests.epochOf(SITE),
-    store.requests.epochOf(addressKey),
-    store.requests.nonceEpoch(addressKey, SITE),
-  ]
+  const epochs = () => {
+    const { requests } = store
+    return [requests.epochOf(SITE), requests.epochOf(addressKey), requests.nonceEpoch(addressKey, SITE)]
+  }
   let addressKey = freshKey()
   const tags = evenlySpreadTags(SHARDS)
   while ((await cluster.primaryOf(slotOf(`{${tags[fnv1a(ownerKey(addressKey)) % SHARDS]}}`))) === node)
@@ -121,7 +116,6 @@ test('redis cluster: a slot that is being moved is refused within the deadline, 
   const to = (await cluster.primaries()).find(server => server !== from)!
   const epoch = store.requests.epochOf(SITE)
   const redeem = redeemable(store)
-  let refusals = 0
   await cluster.migrate(siteSlot, to, async () => {
     // The slot's keys lie here and there: nothing that names a new key runs.
     for (let count = 0; count < 3; count++) {
@@ -129,13 +123,11 @@ test('redis cluster: a slot that is being moved is refused within the deadline, 
       const answer = await redemptionOn(store, { callerKey: freshKey(), redeem })
       assert.equal(answer.status, 'unavailable')
       assert.ok(performance.now() - startedAt < 30_000)
-      refusals++
       await new Promise(resolve => setTimeout(resolve, 200))
     }
     assert.ok(store.isReady())
     assert.match(store.health.describe(), /^15 of 16 shards answer: (TRYAGAIN|ASK|MOVED) /)
   })
-  assert.ok(refusals >= 3)
   await eventually(60_000, 'the shard is found', () => store.health.describe().startsWith('16 of 16'))
   assert.equal(changes.length, 2, changes.join('\n'))
   assert.match(changes[0]!, /^down: 15 of 16 shards answer: (TRYAGAIN|ASK|MOVED) /)

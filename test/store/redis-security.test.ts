@@ -46,12 +46,10 @@ async function withStore(settings: Settings, use: (store: RedisStore) => unknown
 /** The first error of this kind: on a busy machine the first ones may say only that there was no answer yet. */
 async function openingError(settings: Settings, about: RegExp) {
   const store = storeFor(settings, 0)
-  const error = await eventually(60_000, String(about), () =>
-    store.open().then(
-      () => assert.fail('it was opened'),
-      (error: Error) => (about.test(error.message) ? error : undefined),
-    ),
-  )
+  const error = await eventually(60_000, String(about), async () => {
+    const [{ reason }] = (await Promise.allSettled([store.open()])) as [PromiseRejectedResult]
+    return about.test(reason.message) && (reason as Error)
+  })
   const trouble = store.trouble()
   await store.close()
   return { error, trouble }

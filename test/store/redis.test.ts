@@ -24,15 +24,9 @@ import {
 
 async function make(engine: Engine): Promise<TestStore> {
   const server = await RedisServer.start([], { engine })
-  const admin = new Redis(server.clientOptions)
-  const opened = await openTwice(
-    clock => openRedis(server.url, { clock: () => clock.now }),
-    () => {
-      admin.disconnect()
-      return server.stop()
-    },
-  )
-  return { ...opened, expires: network => admin.ttl(`test:{0}:m:${network}`) }
+  const open = (clock: TestStore['clock']) => openRedis(server.url, { clock: () => clock.now })
+  const opened = await openTwice(open, () => server.stop())
+  return { ...opened, expires: async network => Number(await server.ask('ttl', `test:{0}:m:${network}`)) }
 }
 
 for (const engine of ENGINES) storeConformance(engine, () => make(engine))

@@ -15,7 +15,14 @@ import {
 import { laterFields } from '../../src/domain/site-fields.ts'
 import { planApply, sitesFile } from '../../src/sites/file.ts'
 import { parseSitesFile } from '../../src/sites/parse-file.ts'
-import { createApiKey, raiseSite, revokeApiKey, updateApiKey, updateSite } from '../../src/sites/sites.ts'
+import {
+  AdminError,
+  createApiKey,
+  raiseSite,
+  revokeApiKey,
+  updateApiKey,
+  updateSite,
+} from '../../src/sites/sites.ts'
 import { SiteDirectory } from '../../src/store/site-directory.ts'
 import type { SiteStore } from '../../src/store/store.ts'
 import { mapOf, type TestStore } from './harness.ts'
@@ -170,6 +177,28 @@ export function siteConformance(under: () => TestStore): void {
       assert.equal(await writeSite(store(), { ...site, name: 'lost update' }, site), false)
       assert.deepEqual(await store().readSite(site.siteKey), renamed)
       assert.equal((await auditOf(site.siteKey)).length, 2, 'what was not written has no entry')
+    })
+
+    test('race: of 100 concurrent changes of a site by two clients, each has its audit entry, in order', async () => {
+      const { siteKey } = siteOf()
+      await writeSite(store(), siteOf({ siteKey }))
+      const change = async (client: SiteStore, name: string): Promise<unknown> => {
+        await nextTurn()
+        return updateSite(client, siteKey, { name }, AUTHOR).catch(error => {
+          assert.ok(error instanceof AdminError, String(error)) // somebody else was first
+          return change(client, name)
+        })
+      }
+      const names = Array.from({ length: 100 }, (_, index) => `name ${index}`)
+      await Promise.all(names.map((name, index) => change(index % 2 ? store() : other(), name)))
+      const entries = (await auditOf(siteKey)).slice(1)
+      const tos = entries.map(({ changes }) => changes[0]!.to)
+      assert.deepEqual(tos.toSorted(), names.toSorted())
+      assert.deepEqual(
+        [NAME, ...tos].slice(0, -1),
+        entries.map(({ changes }) => changes[0]!.from),
+      )
+      assert.equal((await store().readSite(siteKey))!.name, tos.at(-1))
     })
 
     test('sites and API keys are listed, and a change is told once', async () => {
