@@ -26,15 +26,13 @@ const TIMES_MAX = 4
 const LANES = 50
 const COLLECTIONS = 5
 
+const bare = (what: string, ...lines: string[]) =>
+  [`${what} HTTP/1.1`, 'Host: powgate', 'Connection: close', ...lines, '', ''].join('\r\n')
 const REQUESTS: Readonly<Record<string, (siteKey: string) => string>> = {
-  'Connection: close': siteKey =>
-    `GET /challenge HTTP/1.1\r\nHost: powgate\r\nConnection: close\r\nX-Site-Key: ${siteKey}\r\n\r\n`,
-  'HEAD and Connection: close': () =>
-    'HEAD /openapi.json HTTP/1.1\r\nHost: powgate\r\nConnection: close\r\n\r\n',
-  chunks: siteKey =>
-    `POST /verify HTTP/1.1\r\nHost: powgate\r\nX-Site-Key: ${siteKey}\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n4\r\nabcd\r\n0\r\n\r\n`,
-  'a body that is too large': siteKey =>
-    `POST /verify HTTP/1.1\r\nHost: powgate\r\nX-Site-Key: ${siteKey}\r\nContent-Type: application/json\r\nContent-Length: 20000\r\n\r\n${'a'.repeat(20_000)}`,
+  'Connection: close': siteKey => bare('GET /challenge', `X-Site-Key: ${siteKey}`),
+  'HEAD and Connection: close': () => bare('HEAD /openapi.json'),
+  chunks: siteKey => `${post(siteKey, 'Transfer-Encoding: chunked')}4\r\nabcd\r\n0\r\n\r\n`,
+  'a body that is too large': siteKey => post(siteKey, 'Content-Length: 20000') + 'a'.repeat(20_000),
 }
 
 for (const kind of STORE_KINDS) {
@@ -105,10 +103,10 @@ async function memoryOf(kept: KeptMemory, pid: number): Promise<number> {
   return least
 }
 
-const SITE_KEY = `site_${'0'.repeat(22)}`
+const NO_SITE = `site_${'0'.repeat(22)}`
 
-function post(...lines: string[]): string {
-  const head = ['POST /verify HTTP/1.1', 'Host: powgate', `X-Site-Key: ${SITE_KEY}`]
+function post(siteKey: string, ...lines: string[]): string {
+  const head = ['POST /verify HTTP/1.1', 'Host: powgate', `X-Site-Key: ${siteKey}`]
   return [...head, 'Content-Type: application/json', ...lines, '', ''].join('\r\n')
 }
 
@@ -122,7 +120,7 @@ describe('a body that is too large', () => {
   test('a body that is too large is read and dropped: 413, and the connection stays open', async () => {
     const connection = await RawConnection.open(service.port, freshAddress())
     for (const bytes of [8193, 100_000, 1_000_000]) {
-      const answer = await connection.request(post(`Content-Length: ${bytes}`), 'x'.repeat(bytes))
+      const answer = await connection.request(post(NO_SITE, `Content-Length: ${bytes}`), 'x'.repeat(bytes))
       assert.equal(answer?.status, 413, answer?.body)
       assert.equal(answer?.headers.connection, undefined)
     }
@@ -132,7 +130,7 @@ describe('a body that is too large', () => {
 
   test('a body that does not end is cut off', async () => {
     const connection = await RawConnection.open(service.port, freshAddress())
-    await connection.send(post('Transfer-Encoding: chunked'))
+    await connection.send(post(NO_SITE, 'Transfer-Encoding: chunked'))
     const chunk = `10000\r\n${'x'.repeat(0x10000)}\r\n`
     await connection.send(...Array<string>(17).fill(chunk))
     const answer = await connection.answer()
@@ -147,7 +145,7 @@ describe('a body that is too large', () => {
       Array.from({ length: 40 }, async (_, index) => {
         const connection = await RawConnection.open(proxy.port, freshAddress())
         const bytes = 20_000 * (index + 1)
-        const answer = await connection.request(post(`Content-Length: ${bytes}`) + 'x'.repeat(bytes))
+        const answer = await connection.request(post(NO_SITE, `Content-Length: ${bytes}`) + 'x'.repeat(bytes))
         assert.equal(answer?.status, 413, answer?.body)
         assert.equal(answer?.json.code, 'body-too-large')
         connection.close()

@@ -86,13 +86,12 @@ test('challenges, judgements, redemptions and refusals are counted once, for the
     ...{ 'requests challenge 429 rate-limited': 1, 'requests verify 429 rate-limited': 1 },
     'requests verify 400 nonce-used': 1,
   }
+  const scores = {
+    ...{ 'scores 0.09': 1, 'scores 0.29': 1, 'scores 0.99': 1, 'scores Infinity': 1, 'scores sum': 219 },
+    ...{ 'reasons noPlugins': 2, 'reasons webdriver': 2 },
+  }
   assert.deepEqual(sites, {
-    site_a: {
-      ...ofSiteA,
-      ...{ 'difficulty 16': 2, 'difficulty 18': 1, 'difficulty sum': 50 },
-      ...{ 'scores 0.09': 1, 'scores 0.29': 1, 'scores 0.99': 1, 'scores Infinity': 1, 'scores sum': 219 },
-      ...{ 'reasons noPlugins': 2, 'reasons webdriver': 2 },
-    },
+    site_a: { ...ofSiteA, ...scores, 'difficulty 16': 2, 'difficulty 18': 1, 'difficulty sum': 50 },
     site_b: {
       ...{ 'requests challenge 200 ok': 1, 'requests verify 200 failed': 1 },
       ...{ 'requests siteverify 200 ok': 1, 'difficulty 28': 1, 'difficulty sum': 28 },
@@ -105,8 +104,7 @@ test('challenges, judgements, redemptions and refusals are counted once, for the
     ...{ 'requests siteverify 200 ok': 1, 'requests content 200 ok': 1 },
     ...{ 'requests verify 403 site-unknown': 1, raisedChallenges: 1 },
     ...{ 'difficulty 16': 2, 'difficulty 18': 1, 'difficulty 28': 1, 'difficulty sum': 78 },
-    ...{ 'scores 0.09': 1, 'scores 0.29': 1, 'scores 0.99': 1, 'scores Infinity': 1, 'scores sum': 219 },
-    ...{ 'reasons noPlugins': 2, 'reasons webdriver': 2, 'reasons proof-wrong': 1 },
+    ...{ ...scores, 'reasons proof-wrong': 1 },
     ...{ 'limited challenge address-site': 1, 'limited verify address-site': 1 },
   })
 })
