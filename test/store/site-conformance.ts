@@ -53,14 +53,14 @@ function keyOf(siteKey: string, change: Partial<ApiKeyRecord> = {}): ApiKeyRecor
   return { id, siteKey, secretSha256: 'f00d', createdAt: 1, expiresAt: null, revokedAt: null, ...change }
 }
 
+/** A client of LMDB sees what others wrote from its next event-loop turn on. */
+const nextTurn = (): Promise<void> => new Promise(resolve => setTimeout(resolve, 2))
+
 const write = (store: SiteStore, ...changes: RecordChange[]): Promise<boolean> =>
-  store.commit(changes, AUTHOR)
+  store.commit(changes, AUTHOR).finally(nextTurn)
 
 const writeSite = (store: SiteStore, site: SiteRecord, expected?: SiteRecord): Promise<boolean> =>
   write(store, { site, expected })
-
-/** A client of LMDB sees what others wrote from its next event-loop turn on. */
-const nextTurn = (): Promise<void> => new Promise(resolve => setTimeout(resolve, 2))
 
 export function siteConformance(under: () => TestStore): void {
   const store = () => under().store.sites
@@ -78,7 +78,6 @@ export function siteConformance(under: () => TestStore): void {
     assert.equal(await load(), null)
     assert.equal(directory.sites.cached(site.siteKey), null)
     assert.ok(await writeSite(other(), site))
-    await nextTurn()
     now = 1001
     assert.equal(directory.sites.cached(site.siteKey), undefined)
     assert.notEqual(await load(), null)
@@ -125,7 +124,6 @@ export function siteConformance(under: () => TestStore): void {
     await directory.refresh()
     const [broken, site] = [siteOf({ ipRules: { allow: ['nowhere'], block: [] } }), siteOf()]
     for (const record of [broken, site]) assert.ok(await writeSite(other(), record))
-    await nextTurn()
     await directory.refresh()
     assert.equal(directory.sites.cached(broken.siteKey), undefined)
     assert.equal(directory.sites.cached(site.siteKey)?.record.siteKey, site.siteKey)
@@ -162,7 +160,6 @@ export function siteConformance(under: () => TestStore): void {
       for (const site of [siteOf(), siteOf(more)]) {
         assert.equal(await store().readSite(site.siteKey), undefined)
         assert.equal(await writeSite(store(), site), true)
-        await nextTurn()
         assert.deepEqual(await other().readSite(site.siteKey), site)
         assert.ok(compileSite(site).ipRules !== undefined)
       }
@@ -208,7 +205,6 @@ export function siteConformance(under: () => TestStore): void {
       await writeSite(store(), site)
       await write(store(), { apiKey: key, expected: undefined })
       await writeSite(store(), { ...site, active: false }, site)
-      await nextTurn()
       const changes = await other().changesSince(revision)
       assert.deepEqual([changes.siteKeys, changes.apiKeyIds], [[site.siteKey], [key.id]])
       assert.deepEqual((await other().changesSince(changes.revision)).siteKeys, [])
@@ -253,7 +249,6 @@ export function siteConformance(under: () => TestStore): void {
       const key: ApiKeyRecord = { ...keyOf(site.siteKey) }
       delete key.expiresAt
       await write(store(), { site, expected: undefined }, { apiKey: key, expected: undefined })
-      await nextTurn()
       const limits = { verify: 1 }
       assert.deepEqual((await updateSite(other(), site.siteKey, { limits })).limits, limits)
       await updateApiKey(other(), key.id, { name: 'old' })
@@ -333,13 +328,10 @@ export function siteConformance(under: () => TestStore): void {
     test('entries older than the retention are dropped, and none of later; records stay', async () => {
       const [old, young] = [siteOf(), siteOf()]
       await writeSite(store(), old)
-      await nextTurn()
       const [entry] = await auditOf(old.siteKey)
       await store().dropAudit(entry!.at)
       assert.equal((await auditOf(old.siteKey)).length, 1, 'not yet')
-      await nextTurn()
       await writeSite(other(), young)
-      await nextTurn()
       await store().dropAudit(entry!.at + 1)
       await nextTurn()
       const left = await store().readAudit({ limit: LIMIT })
