@@ -23,6 +23,7 @@ const ACTOR = 'deploy pipeline'
 const WHO = `${ACTOR} at ${hostname()}`
 
 const dir = temporaryDir('apply')
+const dataDir = temporaryDir('apply-data')
 
 let files = 0
 
@@ -63,7 +64,7 @@ describe('apply', { concurrency: true }, () => {
       const site = async (siteKey: string) => (await allSites()).find(one => one.siteKey === siteKey)!
 
       before(async () => {
-        ;({ env, place } = await storeOf(kind, temporaryDir('apply-data')))
+        ;({ env, place } = await storeOf(kind, dataDir))
         powgate = new Powgate({ ...env, POWGATE_ACTOR: ACTOR })
         const author = { who: 'powgate', how: 'demo page' }
         await onStore(store => prepareDemoSite(store, demoApiKey(SECRET), author))
