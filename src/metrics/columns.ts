@@ -1,4 +1,4 @@
-/** Computes the dashboard's figures from what was counted, per step of time or over all steps. */
+/** The dashboard's figures, per step of time or over all steps. */
 
 import type { Gaps, Percentiles, Tally } from './history-view.ts'
 import type { Rings } from './steps.ts'
@@ -6,9 +6,9 @@ import { metricOf } from './table.ts'
 
 export class Columns {
   readonly #rings: Rings
+  /** Of the steps in the rings. */
   readonly #places: readonly number[]
 
-  /** @param places of the steps in the rings, oldest first */
   constructor(rings: Rings, places: readonly number[]) {
     this.#rings = rings
     this.#places = places
@@ -25,22 +25,19 @@ export class Columns {
     return all?.counts ?? this.#places.map(() => 0)
   }
 
-  /**
-   * Most frequent first.
-   *
-   * @param nameOf adds up series of the same name; undefined leaves a series out
-   */
-  tallies(key: string, nameOf: (...labels: string[]) => string | undefined = joined): Tally[] {
+  /** @param nameOf series of the same name are added up; undefined leaves a series out */
+  tallies(
+    key: string,
+    nameOf: (...labels: string[]) => string | undefined = (...labels) => labels.join(' '),
+  ): Tally[] {
     const byName = new Map<string, number[]>()
     for (const [flat, ring] of this.#rings) {
       const [ownKey, ...labels] = flat.split(' ')
       const name = ownKey === key ? nameOf(...labels) : undefined
       if (name === undefined) continue
-      const sums = byName.get(name)
-      byName.set(
-        name,
-        this.#places.map((place, step) => (sums?.[step] ?? 0) + ring[place]!),
-      )
+      const sums = byName.get(name) ?? []
+      for (const [step, place] of this.#places.entries()) sums[step] = (sums[step] ?? 0) + ring[place]!
+      byName.set(name, sums)
     }
     return [...byName]
       .map(([name, counts]) => ({ name, total: sum(counts), counts }))
@@ -53,7 +50,6 @@ export class Columns {
     return this.#buckets(series).map(sum)
   }
 
-  /** Of a histogram. */
   means(series: string): Gaps {
     const sums = this.column(`${series} sum`)
     return this.#perStep(series, (counts, step) => rounded(sums[step]! / sum(counts)))
@@ -65,7 +61,7 @@ export class Columns {
     return this.#perStep(series, counts => bounds[counts.findLastIndex(count => count > 0)] ?? bounds.at(-1)!)
   }
 
-  /** Of a histogram of seconds, in milliseconds. */
+  /** In milliseconds, of a histogram of seconds. */
   percentiles(series: string): Percentiles {
     const bounds = boundsOf(series)
     const curve = (share: number) =>
@@ -95,10 +91,6 @@ function boundsOf(series: string): readonly number[] {
   return metricOf(series)?.bounds ?? []
 }
 
-function joined(...labels: readonly string[]): string {
-  return labels.join(' ')
-}
-
 export function sum(counts: readonly number[]): number {
   return counts.reduce((total, count) => total + count, 0)
 }
@@ -115,13 +107,12 @@ export function rounded(value: number): number {
 /**
  * As Prometheus' histogram_quantile(): linear within a bucket.
  *
- * @param bounds upper bounds, ascending; the last bucket has none
+ * @param bounds ascending; the last bucket has none
  * @param counts of each bucket, not cumulative
- * @param share 0 to 1
- * @returns null if nothing was counted; the greatest bound if the quantile lies beyond
+ * @returns null if nothing was counted; the last bound if the quantile lies beyond
  */
 export function quantile(bounds: readonly number[], counts: readonly number[], share: number): number | null {
-  const total = counts.reduce((sum, count) => sum + count, 0)
+  const total = sum(counts)
   if (total === 0 || bounds.length === 0) return null
   const rank = share * total
   let below = 0

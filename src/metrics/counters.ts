@@ -1,4 +1,4 @@
-/** Counts by the table of metrics. Names are made only when counts are read, so counting makes no text. */
+/** Counts by the table of metrics. Counting makes no text: names are built when counts are read. */
 
 import {
   type Metric,
@@ -14,7 +14,7 @@ import {
 export class Series {
   readonly #name: string
   readonly #metric: Pick<Metric, 'bounds' | 'parts'>
-  /** One per bucket, then the sum; a counter has only the sum. */
+  /** A histogram's buckets, then the sum; a counter has only the sum. */
   readonly #numbers: number[]
   #below: Map<string | number, Series> | undefined = undefined
 
@@ -25,7 +25,7 @@ export class Series {
     this.#numbers = new Array(metric.bounds === undefined ? 1 : metric.bounds.length + 2).fill(0)
   }
 
-  /** The series for the next label's value; made at first use. */
+  /** The series of the next label's value. */
   at(value: string | number): Series {
     this.#below ??= new Map()
     let series = this.#below.get(value)
@@ -61,17 +61,13 @@ export class Series {
   }
 }
 
-/** What a process counts for the whole service, by the table's keys. */
+/** By the table's keys. */
 export type Counts = Readonly<Record<ServiceKey, Series>>
 export type SiteCounts = Readonly<Record<SiteKey, Series>>
 
-export function newCounts(): Counts {
-  return seriesOf(SERVICE_KEYS)
-}
+export const newCounts = (): Counts => seriesOf(SERVICE_KEYS)
 
-export function newSiteCounts(): SiteCounts {
-  return seriesOf(SITE_KEYS)
-}
+export const newSiteCounts = (): SiteCounts => seriesOf(SITE_KEYS)
 
 function seriesOf<Key extends string>(keys: readonly Key[]): Record<Key, Series> {
   return Object.fromEntries(keys.map(key => [key, new Series(key, metricOf(key))])) as Record<Key, Series>

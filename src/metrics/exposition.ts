@@ -1,6 +1,5 @@
 /**
- * Metrics in Prometheus' text format (version 0.0.4). HELP and TYPE precede a metric's samples, which stand together; buckets
- * are cumulative; a backslash escapes `\`, line feeds (`\n`) and, in label values, `"`.
+ * Metrics in Prometheus' text format, version 0.0.4.
  * https://prometheus.io/docs/instrumenting/exposition_formats/#text-format-details
  */
 
@@ -13,7 +12,7 @@ const FROM_START = zeros()
 /**
  * Leaves out metrics without numbers, and numbers without a metric.
  *
- * @param deployment a label of every sample; empty: none
+ * @param deployment label of every sample; empty: none
  */
 export function exposition(values: Values, deployment = ''): string {
   const all = { ...FROM_START, ...values }
@@ -38,7 +37,7 @@ function labelled(samples: string, deployment: string): string {
   )
 }
 
-/** Counters and histograms without labels exist from the start. */
+/** Of `fromStart`, and of counters and histograms without labels. */
 function zeros(): Values {
   const values: Values = {}
   for (const [key, { type, labels, fromStart = [] }] of ROWS) {
@@ -77,7 +76,7 @@ function histograms(
   return text
 }
 
-/** Empty if another version counted by other labels. */
+/** Empty if a worker of another version counted by other labels. */
 function sample(name: string, labels: readonly string[], values: readonly string[], value: number): string {
   if (labels.length !== values.length) return ''
   const pairs = labels.map((label, index) => `${label}="${values[index]!.replace(/[\\\n"]/g, escaped)}"`)

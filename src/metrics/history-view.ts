@@ -1,4 +1,4 @@
-/** The dashboard page's data: one array per curve, one number per step of time. */
+/** The dashboard page's data: an array per curve, a number per step of time. */
 
 import type { EndpointName } from '../domain/endpoint.ts'
 import type { HostView } from '../domain/hosts.ts'
@@ -7,24 +7,24 @@ import type { StoreCause } from '../domain/reason-words.ts'
 export const RANGES = ['30m', '24h'] as const
 export type Range = (typeof RANGES)[number]
 
-/** Site key for all sites without numbers of their own. */
+/** Site key of all sites without numbers of their own. */
 export const OTHER_SITES = 'other'
 
 export interface HistoryView {
   readonly range: Range
-  /** Unix milliseconds, by the service's clock. */
+  /** Unix milliseconds, as all times here. */
   readonly nowMs: number
   readonly startedAtMs: number
   /** null: all sites. */
   readonly site: string | null
-  /** Whether the figures of the chosen site are whole; if not, those so far are among OTHER_SITES. */
+  /** If not, the chosen site's figures so far are among OTHER_SITES. */
   readonly isApart: boolean
   /** With requests in the range, busiest first. */
   readonly sites: readonly SiteEntry[]
-  /** Their requests over time. */
+  /** Requests over time. */
   readonly busiest: readonly Tally[]
   readonly lastMinute: LastMinute
-  /** End of each step, Unix milliseconds; oldest first. */
+  /** End of each step, oldest first. */
   readonly times: readonly number[]
   /** Length of each step. */
   readonly seconds: readonly number[]
@@ -51,20 +51,20 @@ export interface Traffic {
   /** Why verifications failed or lost score; one can have several. */
   readonly failureReasons: readonly Tally[]
   readonly refusals: readonly Tally[]
-  /** Bits of the challenges issued in a step; null without any. */
+  /** Bits of issued challenges. */
   readonly difficulty: { readonly mean: Gaps; readonly max: Gaps }
-  /** Verifications in the range by score, in tenths from 0 to 1. */
+  /** Verifications by score, in tenths from 0 to 1. */
   readonly scores: readonly number[]
 }
 
-/** How often something happened. Lists have the most frequent first. */
+/** How often something happened. In lists, the most frequent comes first. */
 export interface Tally {
   readonly name: string
   readonly total: number
   readonly counts: readonly number[]
 }
 
-/** null: not measured in that step. */
+/** null: nothing measured in that step. */
 export type Gaps = readonly (number | null)[]
 
 /** Milliseconds. */
@@ -79,7 +79,7 @@ export interface StoreHistory {
   /** Mean operations per call. */
   readonly batch: Gaps
   readonly outages: readonly number[]
-  /** 1 if all workers had the store throughout the step. */
+  /** 1 if all workers had the store all the time. */
   readonly up: readonly (0 | 1)[]
 }
 
@@ -89,21 +89,20 @@ export interface WorkerHistory {
   readonly crashes: readonly number[]
   /** Workers replaced on purpose. */
   readonly rolls: readonly number[]
-  /** 99th percentile of the event loop's lag, of the worst worker. */
+  /** p99 of the event loop's lag, of the worst worker. */
   readonly lagMs: readonly number[]
   /** Of all workers. */
   readonly residentBytes: readonly number[]
-  /** Requests that ended in an exception. */
   readonly faults: readonly number[]
-  /** The client left before the answer. */
+  /** Clients that left before the answer. */
   readonly aborted: readonly number[]
-  /** Lost log lines of all processes. */
+  /** Lost log lines, of all processes. */
   readonly linesLost: readonly number[]
 }
 
-/** Over the last full minute, for the chosen site or all. */
+/** Of the chosen site, or of all. */
 export interface LastMinute {
-  /** How long that minute really was. */
+  /** How long it really was. */
   readonly seconds: number
   readonly challenges: number
   readonly passed: number
@@ -114,7 +113,7 @@ export interface LastMinute {
   readonly redemptionsRefused: number
   /** Of all sites. */
   readonly faults: number
-  /** Milliseconds, of all sites; null without requests. */
+  /** Milliseconds, of all sites. */
   readonly p99: Readonly<Record<EndpointName, number | null>>
   readonly storeP99: number | null
 }
@@ -125,9 +124,10 @@ export interface ServiceState {
   readonly isReady: boolean
   readonly workers: number
   readonly workersRunning: number
-  /** Running workers that reach the store. */
   readonly workersWithStore: number
-  /** Sites and API keys lost by the store, as the worker that misses most says. */
+  /** Why the other workers do not reach the store. */
+  readonly storeCauses: readonly StoreCause[]
+  /** With API keys. */
   readonly sitesLost: number
   /** Sharing the store; empty with the embedded one. */
   readonly hosts: readonly HostView[]
@@ -135,17 +135,14 @@ export interface ServiceState {
   readonly differences: readonly string[]
   /** Backends near a redemption limit. */
   readonly limitsNear: readonly { readonly text: string; readonly isOver: boolean }[]
-  /** Nearly all visitors come from one private or loopback address. */
   readonly isProxyUntrusted: boolean
-  /** Between this host and the store, by the worker that sees most. */
+  /** Between host and store, at most. */
   readonly clockApartSeconds: number
   /** Since Redis started. */
   readonly evictedKeys: number
   /** Whether the last SIGHUP renewed all workers; true before the first. */
   readonly isReloadDone: boolean
-  /** Why the other workers do not reach it. */
-  readonly storeCauses: readonly StoreCause[]
-  /** Workers replaced because they ended or hung, since the service started. */
+  /** Since the start. */
   readonly crashes: number
   readonly underWay: number
 }

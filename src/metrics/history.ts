@@ -1,9 +1,6 @@
 /**
- * The last half hour and the last day, for the dashboard. Kept in the primary process' memory and lost with it; Prometheus is
- * the place for what must be kept.
- *
- * Memory: 900 steps (180 of 10 s, 720 of 2 min) for 200 sites (STEP_SITES_MAX), those asked for, and the sum of the others: 10 MB
- * with the usual 12 counters.
+ * The dashboard's last half hour and last day, in the memory of the primary process. 900 steps of 200 sites with the usual 12
+ * counters take 10 MB.
  */
 
 import { ENDPOINT_NAMES, type EndpointName, type TrafficCount } from '../domain/endpoint.ts'
@@ -13,7 +10,6 @@ import {
   type LastMinute,
   OTHER_SITES,
   type Range,
-  type SiteEntry,
   type StoreHistory,
   type Traffic,
   type WorkerHistory,
@@ -22,7 +18,7 @@ import type { Snapshot } from './stats.ts'
 import { type Increases, type StepGauges, Steps } from './steps.ts'
 import { keyOf, metricOf, TRAFFIC, type Values } from './table.ts'
 
-/** How often to call `add`. */
+/** Time between calls of `add`. */
 export const ADD_MS = 10_000
 const COARSE_MS = 120_000
 const HALF_HOUR_STEPS = 180
@@ -42,8 +38,8 @@ export class History {
 
   /**
    * @param startedAtMs Unix milliseconds, before anything was counted
-   * @param siteName undefined if unknown, or not known yet
-   * @param asked filled here with the last sites that somebody asked for; totals and workers count these apart too
+   * @param siteName undefined if not known yet
+   * @param asked filled here with the sites asked for last; totals and workers count these separately too
    */
   constructor(
     startedAtMs: number,
@@ -59,11 +55,7 @@ export class History {
     this.#lastMs = startedAtMs
   }
 
-  /**
-   * Call every ADD_MS with the current totals.
-   *
-   * @param nowMs Unix milliseconds; if the clock was set back, the past shifts with it
-   */
+  /** @param nowMs Unix milliseconds; if the clock was set back, the past shifts with it */
   add(nowMs: number, totals: Snapshot): void {
     const backMs = nowMs < this.#lastMs ? nowMs - this.#lastMs : 0
     this.#startedAtMs += backMs
@@ -83,7 +75,7 @@ export class History {
     this.#last = totals
   }
 
-  /** @param site a site key or OTHER_SITES; null: all. A site without requests has zeros. */
+  /** @param site a site key or OTHER_SITES; null: all */
   view(range: Range, site: string | null): HistoryView {
     const ofRange = this.#ranges[range]
     const { steps } = ofRange
@@ -101,7 +93,9 @@ export class History {
       startedAtMs: this.#startedAtMs,
       site,
       isApart: !isChosen || ofRange.isApart(site),
-      sites: sites.map(({ name, total }) => this.#entry(name, total)),
+      sites: sites.map(({ name: siteKey, total }) => {
+        return { siteKey, name: this.#siteName(siteKey) ?? siteKey, requests: total }
+      }),
       busiest: sites.slice(0, BUSIEST),
       lastMinute: this.#lastMinute(site),
       times: steps.map(({ toMs }) => toMs),
@@ -126,10 +120,6 @@ export class History {
     if (this.#asked.size > ASKED_MAX) this.#asked.delete(oldest!)
   }
 
-  #entry(siteKey: string, requests: number): SiteEntry {
-    return { siteKey, name: this.#siteName(siteKey) ?? siteKey, requests }
-  }
-
   #lastMinute(site: string | null): LastMinute {
     const ofRange = this.#ranges['30m']
     const steps = ofRange.steps.filter(({ fromMs }) => fromMs > this.#lastMs - MINUTE_MS - ADD_MS / 2)
@@ -144,9 +134,7 @@ export class History {
       failed: sum(traffic.failed),
       redeemed: sum(traffic.redeemed),
       refused: sum(traffic.refused),
-      redemptionsRefused: sum(
-        ofSite.sum('requests', (...labels) => isOfRedemption(labels[0]) && isRefusal(...labels)),
-      ),
+      redemptionsRefused: sum(ofSite.sum('requests', isRefusedRedemption)),
       faults: sum(all.sum('faults')),
       p99: byEndpoint(endpoint => all.quantile(`requestSeconds ${endpoint}`, 0.99)),
       storeP99: all.quantile('storeSeconds', 0.99),
@@ -154,7 +142,7 @@ export class History {
   }
 }
 
-/** What counters have grown by. One that is smaller than before was reset, so it grew from zero. */
+/** A counter that is smaller than before was reset, so it grew from zero. */
 function increasesOf(current: Readonly<Values>, before: Readonly<Values> = {}): Increases {
   const increases = new Map<string, number>()
   for (const name in current) {
@@ -223,14 +211,14 @@ function requestsOf(columns: Columns): { readonly total: number; readonly counts
   return { total: sum(counts), counts }
 }
 
-function isOfRedemption(endpoint: string | undefined): boolean {
-  return TRAFFIC.get(`${endpoint} 200 ok`) === 'redeemed'
+type AnswerLabels = readonly [endpoint?: string, status?: string, outcome?: string]
+
+function isRefusal(...[, , outcome]: AnswerLabels): boolean {
+  return outcome !== 'ok' && outcome !== 'failed'
 }
 
-/** @param labels of an answer */
-function isRefusal(...labels: string[]): boolean {
-  const outcome = labels[2]
-  return outcome !== 'ok' && outcome !== 'failed'
+function isRefusedRedemption(...labels: AnswerLabels): boolean {
+  return TRAFFIC.get(`${labels[0]} 200 ok`) === 'redeemed' && isRefusal(...labels)
 }
 
 function byEndpoint<Value>(value: (endpoint: EndpointName) => Value): Record<EndpointName, Value> {

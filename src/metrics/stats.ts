@@ -1,6 +1,6 @@
 /**
- * What one worker counts. An answer costs a few additions, without text or garbage: 0.2 us, a quarter of it to read the clock.
- * Once a second the counts go to the primary process as a flat record: 0.3 ms, or 8 ms after requests of a thousand sites.
+ * What one worker counts. An answer costs 0.2 us, and makes no text or garbage. Once a second the counts go to the primary
+ * process as a flat record, which takes 0.3 ms, or 8 ms with a thousand sites.
  */
 
 import { type IntervalHistogram, monitorEventLoopDelay } from 'node:perf_hooks'
@@ -12,10 +12,10 @@ import type { ObservedExchange, Part } from '../http/exchange-host.ts'
 import { newCounts, newSiteCounts, type SiteCounts, valuesOf } from './counters.ts'
 import { SITES_MAX, type Values } from './table.ts'
 
-/** Everything counted since the worker's start, so that a lost message loses nothing, and its gauges. */
+/** Gauges, and all counts since the worker's start: a lost message loses nothing. */
 export interface Snapshot {
   readonly values: Values
-  /** By site key: SITES_MAX, or twice as many with those asked for; the others are added up under ''. Existing sites only. */
+  /** Existing sites by key. Sites beyond SITES_MAX are added up under ''. */
   readonly sites: Readonly<Record<string, Values>>
 }
 
@@ -38,9 +38,9 @@ export class Stats {
   readonly #sources: StatsSources
   readonly #metricsSites: ReadonlySet<string>
   readonly #sites = new Map<string, SiteCounts>()
-  /** Sites that are counted separately from now on, even beyond SITES_MAX. */
+  /** Sites to count separately even beyond SITES_MAX. */
   asked: ReadonlySet<string> = new Set()
-  /** Sites beyond SITES_MAX; answers that concern no site. */
+  /** Of sites beyond SITES_MAX. */
   readonly #otherSites = newSiteCounts()
   readonly #noSite = newSiteCounts()
   readonly #proxyWatch = new ProxyWatch()
@@ -53,7 +53,7 @@ export class Stats {
     this.#metricsSites = new Set(sources.metricsSites)
   }
 
-  /** Outcomes count by site; `snapshot` adds them up into the service's numbers. */
+  /** Counts outcomes by site; `snapshot` adds them up for the service. */
   answered(exchange: ObservedExchange, part: Part, status: number, ending: Ending | undefined): void {
     this.counts.requestSeconds.at(part).add((performance.now() - exchange.startedAtMs) / 1000)
     if (part === 'challenge' && exchange.address !== undefined) this.#proxyWatch.add(exchange.address)
@@ -90,16 +90,16 @@ export class Stats {
     this.counts.faults.at(part).add()
   }
 
-  /** A call has all operations of one turn; counted when answered or given up. */
+  /** A call was answered or given up. */
   readonly storeCalled = (operations: number, seconds: number): void => {
     this.counts.storeBatch.add(operations)
     this.counts.storeSeconds.add(seconds)
   }
 
   /**
-   * The store, or part of it, went away or came back. An outage lasts from the first part that goes until all are back.
+   * A part of the store went away or came back. An outage lasts from the first part that goes until all are back.
    *
-   * @returns seconds, once the outage is over
+   * @returns seconds, when the outage is over
    */
   storeChanged(up: boolean): number | undefined {
     const nowMs = performance.now()
@@ -151,7 +151,7 @@ export class Stats {
       case 'redeemed':
         return ending.apiKey.siteKey
       case 'refused':
-        // Also if the store has lost it.
+        // Also if the store has lost the site.
         if (this.#metricsSites.has(exchange.siteKey)) return exchange.siteKey
         return this.#sources.siteNamedBy(exchange)
       default:
@@ -170,7 +170,6 @@ export class Stats {
   }
 }
 
-/** Since the process started. */
 export function cpuMicroseconds(): number {
   const { user, system } = process.cpuUsage()
   return user + system
@@ -186,7 +185,7 @@ export class EventLoopLag {
   #newer = startMonitor()
 
   constructor() {
-    // Two overlapping windows show every stall for at least 10 s, even one during a switch.
+    // Windows overlap: each stall shows for at least 10 s, even one during a switch.
     setInterval(() => {
       this.#older.disable()
       this.#older = this.#newer
@@ -207,7 +206,7 @@ function startMonitor(): IntervalHistogram {
   return monitor
 }
 
-/** The histogram holds times between samples. NaN (no samples yet) becomes 0. */
+/** The histogram has times between samples. NaN (no samples yet) becomes 0. */
 function lag(nanoseconds: number): number {
   const seconds = nanoseconds / NS_PER_SECOND - SAMPLE_MS / 1000
   return seconds > 0 ? Math.round(seconds * 1e6) / 1e6 : 0

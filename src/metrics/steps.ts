@@ -1,6 +1,6 @@
 /**
- * What was counted in each recent step of time: an array per counter, a number per step. The arrays are rings, so steps cost no
- * memory. (1,000 series: 0.7 MB for half an hour, 2.9 MB for a day.)
+ * What was counted in each recent step of time: per counter a ring with a number per step. 1,000 counters take 0.7 MB for half
+ * an hour, 2.9 MB for a day.
  */
 
 import { OTHER_SITES } from './history-view.ts'
@@ -22,15 +22,15 @@ interface Step {
 /** By flat name. */
 export type Increases = ReadonlyMap<string, number>
 
-/** By flat name. A step's place is its number modulo the array's length. */
+/** By flat name; places are step numbers modulo the length. */
 export type Rings = ReadonlyMap<string, Uint32Array>
 
-/** Sites with their own numbers; the rest is added up under OTHER_SITES. */
+/** Further sites are added up under OTHER_SITES. */
 export const STEP_SITES_MAX = 200
 
 const NOTHING: Rings = new Map()
 
-/** Equal steps, as many as a range needs. The last one grows until it is full. */
+/** The last step grows until it is full. */
 export class Steps {
   readonly #stepMs: number
   readonly #stepsMax: number
@@ -44,8 +44,8 @@ export class Steps {
   #fromMs: number
 
   /**
-   * @param slackMs by how much a full step may be shorter, as timers are inexact
-   * @param asked sites that have numbers of their own in any case
+   * @param slackMs what a full step may lack, because timers are inexact
+   * @param asked sites with numbers of their own in any case
    */
   constructor(
     { stepMs, stepsMax, slackMs }: { stepMs: number; stepsMax: number; slackMs: number },
@@ -64,17 +64,17 @@ export class Steps {
     return this.#steps
   }
 
-  /** Of the last `count` steps, oldest first. */
+  /** Of the last `count` steps. */
   places(count = this.#steps.length): readonly number[] {
     return Array.from({ length: count }, (_, index) => (this.#count - count + index) % this.#stepsMax)
   }
 
-  /** @param site null: the whole service. Empty if the site has no numbers. */
+  /** @param site null: all */
   rings(site: string | null): Rings {
     return site === null ? this.#all : (this.#sites.get(site) ?? NOTHING)
   }
 
-  /** Otherwise its requests may be among those of OTHER_SITES. */
+  /** If not, its requests may be among those of OTHER_SITES. */
   isApart(siteKey: string): boolean {
     return this.#sites.has(siteKey) || !this.#sites.has(OTHER_SITES)
   }
@@ -94,7 +94,7 @@ export class Steps {
     if (nowMs - this.#fromMs >= this.#stepMs - this.#slackMs) this.#fromMs = nowMs
   }
 
-  /** After a clock change, so that every step keeps its age. */
+  /** Keeps the age of every step when the clock was set. */
   shift(byMs: number): void {
     this.#fromMs += byMs
     this.#steps = this.#steps.map(({ fromMs, toMs, gauges }) => ({

@@ -1,26 +1,19 @@
 /**
- * All metrics: workers count by this table, the primary process adds up, /metrics and the dashboard's history read it. To add
- * one:
+ * All metrics: workers count by this table, the primary process adds up, /metrics and the dashboard show the sums. A metric also
+ * needs the line that counts it (of a gauge: in `Stats.snapshot`, or in `primaryGauges` of admin/metrics-route.ts), a row of
+ * docs/reference/metrics.md and a panel of dashboard/grafana.json. Tests fail without one of these.
  *
- *   1. Add its row below.
- *   2. Add the line that counts it, for example `stats.counts.faults.at(part).add()` in a worker or
- *      `totals.counts.restarts.at(cause).add()` in the primary process. A gauge is a line of `Stats.snapshot`, or of
- *      `primaryGauges` (admin/metrics-route.ts).
- *   3. Describe it in docs/reference/metrics.md and show it in dashboard/grafana.json. test/metrics/exposition.test.ts fails for
- *      a row that nothing counts, test/dashboard/grafana.test.ts for one that is not described or shown.
+ * Counts are a flat record of whole numbers, named by key and label values. A histogram has a number per bucket, not cumulative,
+ * and a sum:
  *
- * Counts are a flat record of whole numbers. A number's name is its row's key and label values, in their order. Histograms have
- * a number per bucket, not cumulative, and one for the sum:
- *
- *   requests challenge 200 ok          requestSeconds challenge 0.001       values up to 0.001 s, above the bound before
- *   storeOutages                       requestSeconds challenge Infinity    values above the last bound
+ *   requests challenge 200 ok          requestSeconds challenge 0.001       up to 0.001 s, above the bound before
+ *   storeOutages                       requestSeconds challenge Infinity    above the last bound
  *                                      requestSeconds challenge sum         in microseconds, see `parts`
  *
- * A worker may run another version than the primary process: missing numbers are 0, numbers without a row are not shown. So
- * never give a key another meaning.
+ * Never give a key another meaning: a worker may run another version than the primary process. Missing numbers are then 0,
+ * numbers without a row are not shown.
  *
- * Labels have few values, to bound the number of series: closed lists (PARTS, outcomes with statuses, policies, reasons) or
- * worker numbers. Site keys only of POWGATE_METRICS_SITES; the dashboard shows all sites.
+ * Labels come from closed lists, which bounds the number of series. Site keys are labels only for POWGATE_METRICS_SITES.
  */
 
 import { ENDPOINT_NAMES, ENDPOINTS, type TrafficCount } from '../domain/endpoint.ts'
@@ -39,12 +32,9 @@ export interface Metric {
   readonly fromStart?: readonly string[]
   /** Upper bounds, ascending; one more bucket follows. */
   readonly bounds?: readonly number[]
-  /**
-   * Fractions are summed in whole numbers of this part of the unit, which add up exactly whatever the order of workers. A sum
-   * that fell by a rounding error would look like a counter's reset.
-   */
+  /** Sums are whole numbers of this part of the unit: one that fell by a rounding error would look like a reset. */
   readonly parts?: number
-  /** How to combine a gauge that every worker sends. Without this, and without a label `worker`, it is the primary's. */
+  /** How to combine a gauge of all workers. Without this, and without a label `worker`, it is the primary's. */
   readonly workers?: 'sum' | 'least' | undefined
   readonly history?: true
 }
@@ -58,13 +48,13 @@ const LATENCY_BOUNDS_SECONDS = [
   0.03, 0.05, 0.1, 0.2, 0.5, 1, 2,
 ] as const
 
-/** What an answer counts as in the dashboard's traffic, by the labels of `requests`. */
+/** As what the dashboard counts an answer, by the labels of `requests`. */
 export const TRAFFIC: ReadonlyMap<string, TrafficCount | null> = new Map(
   ENDPOINT_NAMES.flatMap(endpoint =>
     Object.entries(ENDPOINTS[endpoint].counts).map(([outcome, what]) => [`${endpoint} 200 ${outcome}`, what]),
   ),
 )
-/** An alert's too, because a store forgets only once. */
+/** The last three are for an alert, which must see the first increase: a store forgets only once. */
 const ANSWERS = [
   ...TRAFFIC.keys(),
   ...['verify 400 nonce-forgotten', 'verify-token 400 token-forgotten', 'siteverify 200 token-forgotten'],
@@ -199,7 +189,7 @@ export const METRICS = {
     LATENCY_BOUNDS_SECONDS,
     { parts: MICROSECONDS, history: true },
   ),
-  // A call to Redis has at most 128.
+  // A call to Redis has at most 128 operations.
   storeBatch: histogram(
     'powgate_store_batch_operations',
     'Operations that went to the store in one call.',
@@ -255,7 +245,7 @@ export const METRICS = {
 
 export type MetricKey = keyof typeof METRICS
 
-/** Counted per site. The service's numbers are sums over all sites, and what concerns none. */
+/** Counted per site. The service's numbers are the sums, with answers that concern no site. */
 export const SITE_KEYS = ['requests', 'difficulty', 'scores', 'reasons'] as const
 export type SiteKey = (typeof SITE_KEYS)[number]
 

@@ -1,14 +1,10 @@
-/**
- * Adds up in the primary process what all workers counted, ended ones included, and what the process counts itself. Workers may
- * run newer code: table.ts says what follows.
- */
+/** Adds up in the primary process what all workers counted, ended ones included, and what it counts itself. */
 
 import type { ServerBuild } from '../server-build.ts'
 import { newCounts, valuesOf } from './counters.ts'
 import type { Snapshot } from './stats.ts'
 import { metricOf, ROWS, SITES_MAX, type Values } from './table.ts'
 
-/** One process; its successor in the slot is another. */
 interface Worker {
   readonly pid: number | undefined
   readonly build: {
@@ -20,10 +16,7 @@ interface Worker {
 
 export interface WorkerStats {
   readonly worker: Worker
-  /**
-   * Its slot; while its successor already runs there, the smallest free number. So numbers stay small over any number of
-   * restarts.
-   */
+  /** Its slot, or the smallest free number while its successor is there already. */
   readonly number: number
   readonly values: Readonly<Values>
 }
@@ -36,12 +29,12 @@ export class Totals {
   gauges: Values = {}
   /** In the order of their first snapshot. */
   readonly #living = new Map<Worker, { readonly index: number; readonly snapshot: Snapshot }>()
-  /** What ended workers sent last, already part of `#retired`. */
+  /** What ended workers sent last; `#retired` includes it. */
   readonly #gone = new WeakMap<Worker, Snapshot>()
   readonly #retired = { values: {} as Values, sites: {} as Record<string, Values> }
-  /** Sites beyond SITES_MAX that are counted separately too, by the workers as well. */
+  /** Sites to count separately even beyond SITES_MAX, here and in the workers. */
   readonly asked = new Set<string>()
-  /** In order of appearance, so that a site stays counted separately. */
+  /** Counted separately from their first appearance on. */
   readonly #siteKeys = new Set<string>()
   readonly #found: () => Values
 
@@ -53,9 +46,8 @@ export class Totals {
   }
 
   /**
-   * Replaces what the worker sent before, even after it has ended.
+   * Replaces what the worker sent before, even after its end.
    *
-   * @param sent anything may be missing
    * @param index its slot
    */
   take(worker: Worker, sent: Partial<Snapshot>, index: number): void {
@@ -139,7 +131,7 @@ function addCounts(to: Values, counted: Readonly<Values>, times: 1 | -1 = 1): vo
   }
 }
 
-/** Another version may have other bounds: its counts go to the first own bound that is at least as high. */
+/** Counts of a version with other bounds go to the first own bound that is at least as high. */
 function inOwnBucket(name: string, bounds: readonly number[]): string {
   const end = name.lastIndexOf(' ') + 1
   const bucket = name.slice(end)
