@@ -1,7 +1,4 @@
-/**
- * Reads the settings from the environment, a settings file and files with one secret each, checks them, and makes one frozen
- * Config. All problems are listed together, before anything starts.
- */
+/** Reads settings from the environment, a settings file and files of secrets, and lists all problems before anything starts. */
 
 import { readFileSync } from 'node:fs'
 import { resolve } from 'node:path'
@@ -10,23 +7,21 @@ import { isEverybody, riskOfTrusting } from '../domain/client-address.ts'
 import { limitsOf } from '../domain/endpoint.ts'
 import { didYouMean } from '../domain/nearest.ts'
 import { systemErrorText } from '../domain/system-error.ts'
-import { checkedRedis, type RedisTarget } from './redis.ts'
+import { checkedRedis, type RedisTarget, type Text } from './redis.ts'
 import { SECRET_CHARACTERS_MIN, SETTINGS, type Setting, type SettingName } from './settings.ts'
 
-/** `configOf` explains the fields. */
+/** See `configOf`. */
 export type Config = Readonly<ReturnType<typeof configOf>>
 
-/** `auto`: on while the service that made the first start runs. The primary process decides; workers get `on` or `off`. */
+/** `auto`: on until the service of the first start ends. Workers get `on` or `off`. */
 export type DemoMode = 'auto' | 'on' | 'off'
-
-type Text = (name: SettingName) => string
 
 export type Environment = Readonly<Record<string, string | undefined>>
 
-/** Those set and not empty. Also <NAME>_FILE of a secret read from a file. */
+/** Without empty ones. Also has <NAME>_FILE of a secret read from a file. */
 export type SettingValues = Readonly<Partial<Record<SettingName, string>>>
 
-/** One line per problem, starting with the variable. */
+/** A line per problem, starting with the variable. */
 export class ConfigError extends Error {
   override readonly name = 'ConfigError'
   readonly problems: readonly string[]
@@ -37,18 +32,18 @@ export class ConfigError extends Error {
   }
 }
 
-/** For the end of a printed command, so that it uses the store of whoever prints it. */
+/** Ends a printed command, which then uses the store of whoever prints it. */
 export function configFlag(): string {
   const { POWGATE_CONFIG_FILE: path = '' } = process.env
   return path.trim() === '' ? '' : ` --config ${shellWord(resolve(path.trim()))}`
 }
 
-/** For a printed command: quoted if a shell would read more into it than the text. */
+/** Quoted for a printed command, if a shell would not take it literally. */
 export function shellWord(text: string): string {
   return /^[\w@%+=:,./-]+$/.test(text) ? text : `'${text.replaceAll("'", "'\\''")}'`
 }
 
-/** Used by the command line; they share the prefix but are no settings. */
+/** Of the command line: no settings, but with their prefix. */
 const OTHER_VARIABLES: ReadonlySet<string> = new Set([
   'POWGATE_URL',
   'POWGATE_SITE_KEY',
@@ -56,10 +51,7 @@ const OTHER_VARIABLES: ReadonlySet<string> = new Set([
   'POWGATE_ACTOR',
 ])
 
-/**
- * Kubernetes sets these in every pod for each Service of its namespace, after `<NAME>_`; a Service named powgate shares
- * powgate's prefix.
- */
+/** Kubernetes sets `<NAME>_...` in every pod for each Service of its namespace, which may be named powgate. */
 const SERVICE_LINKS = [
   [/^\w+_SERVICE_HOST$/, /^[\d.]+$|^[\da-f:]+$/i],
   [/^\w+_SERVICE_PORT(_\w+)?$/, /^\d+$/],
@@ -71,14 +63,10 @@ function isServiceLink(name: string, value: string): boolean {
   return SERVICE_LINKS.some(([ofName, ofValue]) => ofName.test(name) && ofValue.test(value))
 }
 
-/** `<NAME>_FILE` gives the path of a file with a secret. */
+/** `<NAME>_FILE` is the path of a file with a secret. */
 const FILE_SUFFIX = '_FILE'
 
-/**
- * The environment takes precedence over POWGATE_CONFIG_FILE. In both, `<NAME>_FILE` may name a secret's file.
- *
- * @returns the settings, and all problems with how they were given
- */
+/** The environment takes precedence over POWGATE_CONFIG_FILE. Returns all problems with how settings were given, too. */
 export function gatherSettings(env: Environment): { values: SettingValues; problems: string[] } {
   const problems: string[] = []
   const configFile = env.POWGATE_CONFIG_FILE?.trim()
@@ -113,11 +101,6 @@ function isUnknown(name: string, value: string): boolean {
   return name.startsWith('POWGATE_') && !OTHER_VARIABLES.has(name) && !isServiceLink(name, value)
 }
 
-/** The variable to name in messages. */
-function variableOf(values: SettingValues, name: SettingName): string {
-  return name + FILE_SUFFIX in values ? name + FILE_SUFFIX : name
-}
-
 function secretOf(name: string): string {
   return name.slice(0, -FILE_SUFFIX.length)
 }
@@ -132,7 +115,7 @@ function readSecret(name: string, path: string, values: Record<string, string>, 
     const secret = readFileSync(path, 'utf8').trim()
     values[name] = path
     if (secret === '') problems.push(`${name}: the file ${path} is empty`)
-    // Several master secrets stand on lines of their own.
+    // Master secrets may stand on lines of their own.
     else values[secretOf(name)] = secret.split(/\s*\n\s*/).join(',')
   } catch (error) {
     problems.push(`${name}: cannot read ${path}: ${systemErrorText(error)}`)
@@ -141,7 +124,7 @@ function readSecret(name: string, path: string, values: Record<string, string>, 
 
 const LINE = /^(?:export\s+)?([A-Za-z_]\w*)\s*=\s*(.*)$/
 
-/** Lines of NAME=value; empty lines and lines that start with # are skipped. */
+/** Lines of NAME=value. Empty lines and comments (#) are skipped. */
 function readSettingsFile(path: string, problems: string[]): Record<string, string> {
   const settings: Record<string, string> = {}
   let lines: string[]
@@ -161,25 +144,19 @@ function readSettingsFile(path: string, problems: string[]): Record<string, stri
     else if (!Object.hasOwn(SETTINGS, name) && !isSecretFile(name))
       problems.push(`${at}: ${name}: there is no such setting${suggestionFor(name)}`)
     else if (Object.hasOwn(settings, name)) problems.push(`${at}: ${name}: expected once`)
-    else settings[name] = unquoted(value)
+    else settings[name] = value.replace(/^(["'])(.*)\1$/, '$2')
   })
   return settings
 }
 
-function unquoted(value: string): string {
-  const match = /^(["'])(.*)\1$/.exec(value)
-  return match?.[2] ?? value
-}
-
 /** @throws ConfigError with every problem */
 export function loadConfig(env: Environment): Config {
-  const { values, problems: gathering } = gatherSettings(env)
-  return parseConfig(values, gathering)
+  const { values, problems } = gatherSettings(env)
+  return parseConfig(values, problems)
 }
 
 /**
- * @param values from `gatherSettings`
- * @param found problems so far
+ * @param found problems of `gatherSettings`
  * @throws ConfigError with every problem
  */
 export function parseConfig(values: SettingValues, found: readonly string[] = []): Config {
@@ -195,7 +172,7 @@ export function parseConfig(values: SettingValues, found: readonly string[] = []
     problems.push(`${name}: expected ${setting.expects}${got}${hint}`)
   }
 
-  const named = (name: SettingName) => variableOf(values, name)
+  const named = (name: SettingName) => (name + FILE_SUFFIX in values ? name + FILE_SUFFIX : name)
   const redis = checkedRedis(text, named, problems)
   const secrets = checkedSecrets(
     text('POWGATE_SECRETS'),
@@ -219,7 +196,7 @@ export function parseConfig(values: SettingValues, found: readonly string[] = []
 interface Checked {
   /** undefined: the embedded store. */
   readonly redis: RedisTarget | undefined
-  /** The first signs. Empty: one is generated in the data directory (embedded store only). */
+  /** The first signs. Empty: the data directory has one. */
   readonly secrets: readonly string[]
   readonly trustedProxies: readonly string[]
 }
@@ -242,7 +219,7 @@ function configOf(text: Text, { redis, secrets, trustedProxies }: Checked) {
     metricsSites: list(text('POWGATE_METRICS_SITES')),
     logLevel: text('LOG_LEVEL'),
     logFormat: text('POWGATE_LOG_FORMAT') as 'auto' | 'json' | 'text',
-    /** Share of visitors whose successes are logged too, 0 to 1. */
+    /** Share of visitors whose successes are logged, 0 to 1. */
     logSuccesses: number('POWGATE_LOG_SUCCESSES'),
     /** Otherwise only networks are logged. */
     logsWholeAddresses: text('POWGATE_LOG_ADDRESSES') === 'whole',
@@ -258,7 +235,7 @@ function configOf(text: Text, { redis, secrets, trustedProxies }: Checked) {
     storeWaitMs: number('POWGATE_STORE_WAIT_SECONDS') * 1000,
     secrets,
     trustedProxies: new AddressSet(trustedProxies),
-    /** Trusted peers start with a PROXY protocol header. */
+    /** Connections of trusted proxies start with a PROXY protocol header. */
     proxyProtocol: text('POWGATE_PROXY_PROTOCOL') === 'on',
     ipv6PrefixBits: number('POWGATE_IPV6_PREFIX'),
     limits: limitsOf(({ setting }) => number(setting)),
@@ -266,18 +243,18 @@ function configOf(text: Text, { redis, secrets, trustedProxies }: Checked) {
     tokenLifetimeMs: number('POWGATE_TOKEN_SECONDS') * 1000,
     storeDeadlineMs: number('POWGATE_STORE_DEADLINE_MS'),
     bodyBytesMax: number('POWGATE_BODY_MAX_BYTES'),
-    /** Per worker; 0: as many as its open files allow. */
+    /** Per worker; 0: as its open files allow. */
     connectionsMax: number('POWGATE_CONNECTIONS_MAX'),
-    /** Queueing delay above which workers shed; undefined: never. */
+    /** Queueing delay from which workers shed; undefined: never. */
     overloadMs: number('POWGATE_OVERLOAD_MS') || undefined,
     failOpen: { challenge: failOpen.includes('challenge'), verify: failOpen.includes('verify') },
     failOpenAfterMs: number('POWGATE_FAIL_OPEN_AFTER_SECONDS') * 1000,
     drainMs: number('POWGATE_DRAIN_SECONDS') * 1000,
-    /** From "not ready" to closing the listeners. */
+    /** From "not ready" to closed listeners. */
     unreadyMs: number('POWGATE_UNREADY_SECONDS') * 1000,
     demo: text('POWGATE_DEMO') as DemoMode,
     testKeys: text('POWGATE_TEST_KEYS') === 'on',
-    /** Settings that work but may be a mistake. */
+    /** Settings that may be a mistake. */
     warnings: warningsOf(text, trustedProxies),
   }
 }

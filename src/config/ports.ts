@@ -1,4 +1,4 @@
-/** Tries whether the service may listen on a port, at start and in `powgate check`. */
+/** Tries whether the service may listen on a port. */
 
 import { once } from 'node:events'
 import { type AddressInfo, createServer } from 'node:net'
@@ -12,7 +12,7 @@ const [ABOUT_PORT, ABOUT_HOST] = [/^(EADDRINUSE|EACCES)$/, /^(EADDRNOTAVAIL|EAFN
 export class ListenError extends Error {
   override readonly name = 'ListenError'
 
-  /** @param prefix of the variables for the place */
+  /** @param prefix of the variables */
   constructor(
     { host, port }: ListenAddress,
     error?: NodeJS.ErrnoException,
@@ -28,7 +28,7 @@ export class ListenError extends Error {
 }
 
 /**
- * Listens for a moment, without the SO_REUSEPORT of workers: with it, another service's port seems free.
+ * Listens for a moment. Workers' SO_REUSEPORT is not used, because another service's port would seem free.
  *
  * @returns the port; a free one for 0
  */

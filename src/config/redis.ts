@@ -1,13 +1,12 @@
 /**
- * Turns the Redis settings into a RedisTarget: which servers, and how to reach them. Reads TLS files here, so that mistakes in
- * them are known at start. Forms of REDIS_URL:
+ * Turns the Redis settings into a RedisTarget: which servers, and how to reach them. Forms of REDIS_URL:
  *
  *   redis://[user:password@]host[:port][/db]                     one server (rediss:// for TLS)
  *   redis://a:7000,redis://b:7000,...                            a Cluster: two or more seeds
  *   redis+cluster://[user:password@]a:7000,b:7000                a Cluster, also with one seed
  *   redis+sentinel://[user:password@]a:26379,b:26379/<name>[/db] Sentinels that know the primary <name>
  *
- * With rediss+sentinel://, Sentinels and servers both use TLS. IPv6 hosts need brackets.
+ * With rediss+sentinel://, Sentinels use TLS too. IPv6 hosts need brackets.
  */
 
 import { createPrivateKey, X509Certificate } from 'node:crypto'
@@ -25,14 +24,14 @@ export interface RedisTarget {
   /** Sentinel only. */
   readonly sentinelUsername: string | undefined
   readonly sentinelPassword: string | undefined
-  /** The variables to name in messages. */
+  /** Variables, for messages. */
   readonly from: Readonly<Record<'user' | 'password' | 'sentinel', string>>
   readonly db: number
   /** undefined: no TLS. */
   readonly tls: RedisTls | undefined
 }
 
-/** PEM texts and a name, if given. */
+/** In PEM. */
 interface RedisTls {
   /** Replaces the authorities that Node.js trusts. */
   readonly ca?: string | undefined
@@ -42,8 +41,8 @@ interface RedisTls {
   readonly name?: string | undefined
 }
 
-type Text = (name: SettingName) => string
-/** The variable that a setting came from. */
+export type Text = (name: SettingName) => string
+/** The variable that a setting came from, for messages. */
 type Named = (name: SettingName) => string
 
 const DATA_CREDENTIALS = ['POWGATE_REDIS_USER', 'POWGATE_REDIS_PASSWORD'] as const
@@ -57,7 +56,7 @@ const TLS_SETTINGS = [
 ] as const
 
 /**
- * @param problems gets a line each; none repeats a value that may be secret
+ * @param problems gets a line each, without values that may be secret
  * @returns undefined if REDIS_URL is empty or malformed
  */
 export function checkedRedis(text: Text, named: Named, problems: string[]): RedisTarget | undefined {
@@ -68,7 +67,6 @@ export function checkedRedis(text: Text, named: Named, problems: string[]): Redi
     return undefined
   }
   const target = parseRedisUrl(url)
-  // Not repeated, because the URL can hold a password.
   if (target === undefined) {
     const hint = url.includes('@') ? `; ${ENCODING}` : ''
     problems.push(`${named('REDIS_URL')}: expected ${SETTINGS.REDIS_URL.expects}${hint}`)
@@ -82,7 +80,7 @@ export function checkedRedis(text: Text, named: Named, problems: string[]): Redi
     from: credentialsFrom(target, text, named),
     tls: checkedTls(target, text, problems),
   }
-  // A target with problems is never used, but decides which other settings are needed.
+  // A target with problems is not used, but decides which other settings are needed.
   return problems.length === before ? checked : target
 }
 
@@ -135,24 +133,23 @@ function checkedTls(target: RedisTarget, text: Text, problems: string[]): RedisT
   const [caSetting, certSetting, keySetting, nameSetting] = TLS_SETTINGS
   const ca = pemFile(caSetting, text, problems, checkCertificates)
   const cert = pemFile(certSetting, text, problems, checkCertificates)
-  const key = pemFile(keySetting, text, problems, pem => {
-    createPrivateKey(pem)
-  })
+  const key = pemFile(keySetting, text, problems, createPrivateKey)
   if (text(certSetting) !== '' && text(keySetting) === '')
     problems.push(`${keySetting}: needed with ${certSetting}; expected ${SETTINGS[keySetting].expects}`)
   if (text(keySetting) !== '' && text(certSetting) === '')
     problems.push(`${certSetting}: needed with ${keySetting}; expected ${SETTINGS[certSetting].expects}`)
-  if (cert !== undefined && key !== undefined && !isPair(cert, key))
+  const isPair = () => new X509Certificate(cert!).checkPrivateKey(createPrivateKey(key!))
+  if (cert !== undefined && key !== undefined && !isPair())
     problems.push(`${keySetting}: this is not the key of the certificate in ${certSetting}`)
   return { ca, cert, key, name: text(nameSetting) || undefined }
 }
 
-/** undefined if not set or invalid. No problem quotes the file. */
+/** undefined if not set or invalid. */
 function pemFile(
   name: SettingName,
   text: Text,
   problems: string[],
-  check: (pem: string) => void,
+  check: (pem: string) => unknown,
 ): string | undefined {
   const path = text(name)
   if (path === '') return undefined
@@ -179,18 +176,13 @@ function pemFile(
 
 const CERTIFICATE = /-----BEGIN CERTIFICATE-----[^-]+-----END CERTIFICATE-----/g
 
-/** @throws without a readable certificate */
+/** @throws Error without a valid certificate */
 function checkCertificates(pem: string): void {
   const certificates = pem.match(CERTIFICATE)
   if (certificates === null) throw new Error('no certificate')
   for (const certificate of certificates) new X509Certificate(certificate)
 }
 
-function isPair(cert: string, key: string): boolean {
-  return new X509Certificate(cert).checkPrivateKey(createPrivateKey(key))
-}
-
-/** undefined if it is no such URL. */
 export function parseRedisUrl(text: string): RedisTarget | undefined {
   const parts = text.split(',').map(part => part.trim())
   const scheme = /^(rediss?(?:\+cluster|\+sentinel)?):\/\//.exec(parts[0] ?? '')?.[1]
@@ -226,7 +218,9 @@ function targetOf(kind: RedisTarget['kind'], urls: readonly URL[], tls: boolean)
   if (credentials === undefined) return undefined
   return {
     kind,
-    nodes: urls.map(url => ({ host: hostOf(url), port: Number(url.port || DEFAULT_PORTS[kind]) })),
+    nodes: urls.map(({ hostname, port }) => {
+      return { host: hostname.replace(/^\[|\]$/g, ''), port: Number(port || DEFAULT_PORTS[kind]) }
+    }),
     primaryName,
     ...credentials,
     sentinelUsername: undefined,
@@ -237,7 +231,7 @@ function targetOf(kind: RedisTarget['kind'], urls: readonly URL[], tls: boolean)
   }
 }
 
-/** One pair for all nodes, whichever has it; undefined if nodes differ or one cannot be decoded. */
+/** One pair for all nodes; undefined if they differ or cannot be decoded. */
 function credentialsOf(urls: readonly URL[]): Pick<RedisTarget, 'username' | 'password'> | undefined {
   const given = urls.filter(url => url.username !== '' || url.password !== '')
   const [first] = given
@@ -249,7 +243,7 @@ function credentialsOf(urls: readonly URL[]): Pick<RedisTarget, 'username' | 'pa
   return { username, password }
 }
 
-/** null if not percent-encoded as in a URL. */
+/** null if badly percent-encoded. */
 function decoded(text: string | undefined): string | undefined | null {
   try {
     return text ? decodeURIComponent(text) : undefined
@@ -258,11 +252,7 @@ function decoded(text: string | undefined): string | undefined | null {
   }
 }
 
-function hostOf(url: URL): string {
-  return url.hostname.replace(/^\[|\]$/g, '')
-}
-
-/** For logs: kind and hosts, without credentials. */
+/** Kind and hosts, without credentials. */
 export function describeTarget(target: RedisTarget): string {
   const name = (host: string) => (host.includes(':') ? `[${host}]` : host)
   const nodes = target.nodes.map(({ host, port }) => `${name(host)}:${port}`).join(', ')

@@ -1,4 +1,4 @@
-/** The master secrets: configured, or one that is made once in the data directory. */
+/** The master secrets: configured, or one made in the data directory. */
 
 import { randomBytes } from 'node:crypto'
 import { existsSync, linkSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
@@ -8,7 +8,7 @@ import { type Config, ConfigError, type SettingValues } from './config.ts'
 import { SECRET_CHARACTERS_MIN, SETTINGS, type Setting } from './settings.ts'
 
 const SECRET_FILE = 'secret'
-/** No control characters, and no U+FFFD, which stands for bytes that are not UTF-8. */
+/** Without U+FFFD, which stands for bytes that are not UTF-8. */
 const PRINTABLE = /^[^\p{Cc}\ufffd]+$/u
 
 /** @throws ConfigError if the file cannot be read or made */
@@ -34,7 +34,7 @@ export function isSecretToBeMade({ secrets, dataDir }: Config): boolean {
   return secrets.length === 0 && !existsSync(join(dataDir, SECRET_FILE))
 }
 
-/** Writes the whole file or none, even on a full disk: part of a secret would be none. */
+/** Writes the whole file or none, even on a full disk. */
 function createOnce(path: string): void {
   if (existsSync(path)) return
   const draft = `${path}.${randomBytes(6).toString('hex')}`
@@ -42,7 +42,7 @@ function createOnce(path: string): void {
   const how = { mode: 0o600, flag: 'wx', flush: true } as const
   try {
     writeFileSync(draft, text, how)
-    linkSync(draft, path) // unlike a rename, never replaces another process's file
+    linkSync(draft, path) // a rename would replace another process's file
   } catch (error) {
     const { code } = error as NodeJS.ErrnoException
     if (code === 'EPERM' || code === 'ENOTSUP' || code === 'ENOSYS')
@@ -53,7 +53,7 @@ function createOnce(path: string): void {
   }
 }
 
-/** For the log, which redacts them. */
+/** To be redacted in the log. */
 export function secretTexts({ secrets, redis }: Config, values: SettingValues): readonly string[] {
   const settings: Record<string, Setting> = SETTINGS
   const given = Object.entries(values).flatMap(([name, text]) => (settings[name]?.isSecret ? [text] : []))

@@ -1,15 +1,15 @@
-/** The table of settings, from which validation, `--help` and docs/reference/settings.md are made. */
+/** The table of settings, for validation, `--help` and docs/reference/settings.md. */
 
 import { availableParallelism } from 'node:os'
 import { LIMITS } from '../domain/endpoint.ts'
 
 export interface Setting {
   readonly accepts: (text: string) => boolean
-  /** As text; used if the variable is not set. */
+  /** If the variable is not set. */
   readonly fallback: string
   readonly expects: string
   readonly about: string
-  /** Never printed; `<NAME>_FILE` may name a file instead. */
+  /** Never printed; may be in a file that `<NAME>_FILE` names. */
   readonly isSecret?: true
 }
 
@@ -43,7 +43,6 @@ function text(fallback: string, expects: string, about: string): Setting {
   return { accepts: () => true, fallback, expects, about }
 }
 
-/** Empty if not set. */
 function optional(expects: string, about: string): Setting {
   return text('', expects, about)
 }
@@ -56,7 +55,6 @@ function matching(pattern: RegExp, fallback: string, expects: string, about: str
   return { accepts: text => pattern.test(text), fallback, expects, about }
 }
 
-/** The first option is the default, unless another is named. */
 function choice(options: readonly string[], about: string, fallback = options[0]!): Setting {
   const expects = options.join(', ').replace(/, (?=[^,]*$)/, ' or ')
   return { accepts: text => options.includes(text), fallback, expects, about }

@@ -1,6 +1,6 @@
 /**
- * Logs what visitors did. Each line has an `event` and fields with stable names, from which `powgate explain` lists a
- * visitor's steps. An event that is not logged costs a few comparisons and no allocation.
+ * Logs what visitors did. `powgate explain` reads the lines, so names of events and fields are stable. An event that is not
+ * logged allocates nothing.
  */
 
 import type { Logger } from 'pino'
@@ -11,7 +11,7 @@ import { penaltyOf, type ScoreReason, type ScoreSignals, suspiciousFlags } from 
 import type { Site } from '../domain/site.ts'
 import type { ObservedExchange, Part } from '../http/exchange-host.ts'
 import { NONCE_LENGTH } from '../protocol/proof.ts'
-import { scrub } from './redaction.ts'
+import { cut, scrub } from './redaction.ts'
 
 export type LogEvent =
   | 'challenge-issued'
@@ -19,14 +19,14 @@ export type LogEvent =
   | 'verification-failed'
   | 'token-redeemed'
   | 'refused'
-  /** A backend uses half of a limit, or more (from the primary). */
+  /** From the primary: a backend uses half of a limit or more. */
   | 'redemption-limit'
-  /** Beyond the quotas: the last minute's counts, by event or reason. */
+  /** Counts of what exceeded the quotas in the last minute, by event or reason. */
   | 'unlogged'
   /** An exception in powgate itself. */
   | 'fault'
 
-/** Lines per minute and worker, successes apart. In total 1,080 of about 450 bytes: 0.7 GB a day under every attack at once. */
+/** Lines per minute and worker. All kinds but successes add up to 1,080, which make 0.7 GB a day. */
 export const FAILURES_PER_MINUTE = 180
 export const REFUSALS_PER_MINUTE = 120
 const FAULTS_PER_MINUTE = 60
@@ -45,8 +45,8 @@ export class EventLog {
   readonly #timer: NodeJS.Timeout
 
   /**
-   * @param successShare of the visitors whose successes are logged, 0 to 1
-   * @param isAddressWhole false: only its network is logged
+   * @param successShare share of visitors whose successes are logged, 0 to 1
+   * @param isAddressWhole false: only networks are logged
    */
   constructor(log: Logger, successShare: number, isAddressWhole: boolean) {
     this.#log = log
@@ -66,7 +66,6 @@ export class EventLog {
     this.#renew()
   }
 
-  /** @param part logged as a refusal's `endpoint` */
   ended(exchange: ObservedExchange, part: Part, ending: Ending): void {
     switch (ending.kind) {
       case 'issued':
@@ -218,17 +217,16 @@ function rounded(value: number): number {
   return Math.round(value * 100) / 100
 }
 
-/** A client's header may be long and hold anything. Lines below 4 KiB never mix in a pipe. */
+/** Headers of clients may be long; lines below 4 KiB never mix in a pipe. */
 const ORIGIN_CHARACTERS_MAX = 120
 const SITE_CHARACTERS_MAX = 64
 
-/** No terminal control characters or look-alikes. */
+/** Without control characters and look-alikes. Scrubs before the cut: half a secret cannot be recognized. */
 function printable(text: string, charactersMax: number): string {
-  const plain = scrub(text).replace(/[^\x20-\x7e]/g, '?') // before the cut: half a secret no longer has the form of one
-  return plain.length > charactersMax ? `${plain.slice(0, charactersMax)}...` : plain
+  return cut(scrub(text).replace(/[^\x20-\x7e]/g, '?'), charactersMax)
 }
 
-/** Limits the lines a minute, so that neither traffic nor an attack fills a disk. */
+/** Limits lines per minute: an attack must not fill the disk. */
 class Quota {
   readonly #linesMax: number
   #lines = 0
@@ -239,7 +237,7 @@ class Quota {
     this.#linesMax = linesMax
   }
 
-  /** Otherwise the line is counted under this name. */
+  /** If not, counts the line under this name. */
   admits(name: string): boolean {
     if (this.#lines < this.#linesMax) {
       this.#lines++
@@ -249,7 +247,7 @@ class Quota {
     return false
   }
 
-  /** Returns how many lines were left out in the last minute, by name. */
+  /** Returns the left out lines' counts by name. */
   renew(): ReadonlyMap<string, number> {
     this.#lines = 0
     const leftOut = new Map(this.#leftOut)
@@ -258,14 +256,11 @@ class Quota {
   }
 }
 
-/** The nonce's last digits, all values equally likely because they are from a MAC (domain/nonce.ts). */
+/** Of the nonce's end, which is uniformly distributed because it comes from a MAC. */
 const SAMPLE_DIGITS = 6
 const SAMPLE_VALUES = 16 ** SAMPLE_DIGITS
 
-/**
- * Which visitors' successes are logged, by the nonce: it is the same at all steps of a visit and on all hosts, so either all
- * or none are logged.
- */
+/** Which visitors' successes are logged: by the nonce, which makes it all steps of a visit or none, on all hosts. */
 export class Sample {
   readonly #below: number
 

@@ -1,7 +1,4 @@
-/**
- * Logs: one JSON object a line, or text on a terminal. No caller passes secrets; against mistakes, log/redaction.ts withholds
- * fields by name, and removes all that looks like a secret.
- */
+/** Logs: a JSON object per line, or text on a terminal. */
 
 import { hostname } from 'node:os'
 import { isatty } from 'node:tty'
@@ -17,12 +14,10 @@ const STDOUT = 1
 
 const output = new LogOutput(STDOUT)
 
-/** Since the process started. */
 export function logLinesLost(): number {
   return output.linesLost
 }
 
-/** @param format `auto` is text on a terminal and JSON elsewhere */
 export async function logDestination(format: LogFormat): Promise<DestinationStream> {
   const isTerminal = isatty(STDOUT)
   if (format === 'json' || (format === 'auto' && !isTerminal)) return output
@@ -39,8 +34,7 @@ export async function logDestination(format: LogFormat): Promise<DestinationStre
 
 /**
  * @param bindings fields of every line
- * @param secrets that no line may contain
- * @param destination instead of standard output
+ * @param secrets removed from every line
  */
 export function createLogger(
   level: string,
@@ -62,7 +56,7 @@ export function createLogger(
   return log
 }
 
-/** Node.js would print everything in the error: one from Redis has the command with keys, tokens or the password. */
+/** Node.js would print the whole error, and an error from Redis has the command with keys, tokens or the password. */
 export function endOnFault(log: Logger): void {
   process.on('uncaughtException', error => {
     log.fatal({ event: 'fault', err: error }, 'a fault ends the process')

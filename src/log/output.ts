@@ -1,6 +1,6 @@
 /**
- * Writes log lines to standard output, and never waits. If a write fails (full disk, quota, paused reader), lines wait here;
- * what does not fit is lost and counted. Writing is retried until it works.
+ * Writes log lines to standard output, and never blocks. If a write fails (full disk, paused reader), lines are kept and writing
+ * is retried; lines beyond WAITING_MAX are lost and counted.
  */
 
 import { closeSync, constants, fstatSync, openSync, writeSync } from 'node:fs'
@@ -13,12 +13,11 @@ const RETRY_FULL_MS = 20
 const FULL = 'EAGAIN'
 /** About half a megabyte. */
 const WAITING_MAX = 1000
-/** How long the end of the process waits for the reader. */
+/** How long an ending process waits for the reader. */
 const LAST_MS = 300
 
 export class LogOutput implements DestinationStream {
   linesLost = 0
-  /** Writing works again, after lines were lost. */
   onWorksAgain: ((lost: number, cause: string) => void) | undefined
   readonly #target: Target
   /** The first may lack bytes already written. */
@@ -89,7 +88,7 @@ export class LogOutput implements DestinationStream {
 
 interface Target {
   readonly fd: number
-  /** Called before each write. */
+  /** To call before each write. */
   readonly unblock: () => void
 }
 
@@ -98,9 +97,9 @@ interface WithHandle {
 }
 
 /**
- * The same open file, but a write fails where it would wait for the reader. A pipe is opened anew, so that other processes
- * keep their way of writing. A socket cannot be, and each fork makes it wait again in all processes that share it: so sockets
- * and terminals are switched before each write, by one system call.
+ * The same file, but writes fail instead of waiting for the reader. A pipe is opened anew, because the mode belongs to all
+ * processes that share it. Sockets and terminals cannot be, and each fork makes them blocking again: they are switched before
+ * each write, by one system call.
  */
 function withoutWaiting(fd: number): Target {
   try {
@@ -109,7 +108,7 @@ function withoutWaiting(fd: number): Target {
       return { fd: own, unblock: () => {} }
     }
   } catch {
-    // Another user's pipe is switched too.
+    // Another user's pipe cannot be opened, and is switched too.
   }
   const stream: unknown = fd === STDERR ? process.stderr : process.stdout
   return { fd, unblock: () => (stream as WithHandle)._handle?.setBlocking?.(false) }

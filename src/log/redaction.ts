@@ -1,4 +1,4 @@
-/** Keeps secrets out of logs, whatever programming errors pass in. */
+/** Keeps secrets out of the log. No caller passes any; this is for programming errors. */
 
 const CENSOR = '[withheld]'
 
@@ -22,10 +22,7 @@ const WITHHELD_NAMES: ReadonlySet<string> = new Set([
 /** pino writes no deeper levels. */
 const DEPTH_MAX = 5
 
-/**
- * Withholds fields and makes errors safe, or returns the same object. (pino's own redaction takes 150 us a line for this many
- * names.)
- */
+/** Copies only if something is withheld. pino's own redaction takes 150 us a line for this many names. */
 export function withhold(
   fields: Record<string, unknown>,
   clean: (text: string) => string,
@@ -48,11 +45,11 @@ function withheld(value: unknown, clean: (text: string) => string, depth: number
 }
 
 const API_KEY = /sk_([0-9A-Za-z]{8})_[\w-]{43}/g
-/** Also URL-encoded. `powgate explain` needs the nonce, so it stays. */
+/** Plain or URL-encoded. The nonce stays, for `powgate explain`. */
 const TOKEN = /\d{13}(\||%7[Cc])([0-9a-f]{32})\1\d{1,16}\1[\w-]{48,}\1[\w-]{43}/g
 const URL_CREDENTIALS = /:\/\/[^\s/@"]*@/g
 
-/** What looks like an API key, a token, or a URL's credentials. */
+/** Removes what looks like an API key, a token, or a URL's credentials. */
 export function scrub(text: string): string {
   return text
     .replace(API_KEY, `sk_$1_${CENSOR}`)
@@ -63,7 +60,7 @@ export function scrub(text: string): string {
 /** Shorter ones would match ordinary text. */
 const SECRET_CHARACTERS_MIN = 8
 
-/** Also these secrets, plain or in JSON. */
+/** Scrubs these secrets too, plain or in JSON. */
 export function scrubber(secrets: readonly string[]): (text: string) => string {
   const withheld = secrets.filter(secret => secret.length >= SECRET_CHARACTERS_MIN)
   const texts = new Set(withheld.flatMap(secret => [JSON.stringify(secret).slice(1, -1), secret]))
@@ -74,12 +71,11 @@ export function scrubber(secrets: readonly string[]): (text: string) => string {
   }
 }
 
-/** Lines below 4 KiB: another worker's line in the same pipe could be written into a longer one. */
+/** Keeps lines below 4 KiB: workers write longer ones into each other in a shared pipe. */
 const MESSAGE_CHARACTERS_MAX = 300
 const STACK_CHARACTERS_MAX = 1200
 const CAUSES_MAX = 2
 
-/** Short enough for a line. */
 interface SafeError {
   readonly type: string
   readonly message: string
@@ -88,7 +84,7 @@ interface SafeError {
   readonly cause?: SafeError
 }
 
-/** @param clean removes secrets, before the cut */
+/** @param clean removes secrets */
 export function safeError(error: Error, clean: (text: string) => string): SafeError {
   const { stack } = error
   const described = describe(error, clean)
@@ -109,6 +105,6 @@ function describe(error: unknown, clean: (text: string) => string, causesMax = C
   }
 }
 
-function cut(text: string, charactersMax: number): string {
+export function cut(text: string, charactersMax: number): string {
   return text.length > charactersMax ? `${text.slice(0, charactersMax)}...` : text
 }

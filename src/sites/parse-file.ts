@@ -1,4 +1,4 @@
-/** Reads and checks a file of sites. A file with any mistake is not used. */
+/** Reads and checks a file of sites. */
 
 import { Ajv, type ErrorObject } from 'ajv'
 import type { Schema } from '../domain/kinds.ts'
@@ -13,35 +13,30 @@ import {
   valueIn,
 } from '../domain/site-fields.ts'
 import { TEST_KEYS } from '../domain/test-keys.ts'
+import { cut } from '../log/redaction.ts'
 import type { FileContent } from './file.ts'
 import { SITES_FILE_SCHEMA } from './schema.ts'
 
-/** Longest value that a message repeats. */
 const GOT_CHARACTERS_MAX = 80
 
 type Parsed<Value> =
   | { readonly value: Value }
-  /** One line per mistake, starting with its place. */
+  /** A line per mistake, starting with its place. */
   | { readonly problems: readonly string[] }
 
 const ajv = new Ajv({ strict: true, meta: false, validateSchema: false, allErrors: true, verbose: true })
 
 type Fields = Readonly<Record<string, unknown>>
-/** Passed the schema; groups may be incomplete. */
+/** Groups may be incomplete. */
 type FileSite = Partial<SiteSettings> & {
   readonly siteKey?: string
   readonly name: string
   readonly keys?: readonly string[]
 }
 
-/** A new key may leave the rest out. */
 type FileKey = Pick<ApiKeyRecord, 'id' | 'siteKey' | 'secretSha256'> & Partial<ApiKeyRecord>
 
-/**
- * Parses a file that is one object.
- *
- * @param rules find mistakes that a schema cannot
- */
+/** @param rules find mistakes that a schema cannot */
 export function parseObject(
   bytes: Uint8Array,
   schema: Schema,
@@ -77,7 +72,7 @@ export function parseSitesFile(bytes: Uint8Array): Parsed<FileContent> {
   return { value: { sites: entries, apiKeys: records } }
 }
 
-/** A text is the problem. Skips the byte order mark that editors leave. */
+/** A text is the problem. TextDecoder skips an editor's byte order mark. */
 function parsedJson(bytes: Uint8Array): { readonly value: unknown } | string {
   try {
     return { value: JSON.parse(new TextDecoder('utf-8', { fatal: true }).decode(bytes)) }
@@ -87,13 +82,13 @@ function parsedJson(bytes: Uint8Array): { readonly value: unknown } | string {
   }
 }
 
-/** Only the first mistake of each place, because more would repeat it. */
+/** Only the first of each place, because others would repeat it. */
 class Problems {
   readonly #lines = new Map<string, string>()
-  /** With a mistake in one of their fields. */
+  /** Places with a mistake inside. */
   readonly #groups = new Set<string>()
 
-  /** By site. For another format or version, says nothing else. */
+  /** By site. In a file of another format or version, only that. */
   get lines(): string[] {
     const foreign = this.#lines.get('format') ?? this.#lines.get('version')
     if (foreign !== undefined) return [foreign]
@@ -134,10 +129,10 @@ interface SchemaPart {
 
 const TEST_SITE_KEYS: ReadonlySet<unknown> = new Set(Object.values(TEST_KEYS).map(({ siteKey }) => siteKey))
 
-/** What a schema cannot express; it already reports wrong types. */
+/** What a schema cannot express. It reports wrong types. */
 function checkSite(site: unknown, path: string, problems: Problems): void {
   if (!isRecord(site)) return
-  // A stored test key would work even with test keys switched off.
+  // If stored, it would work even with test keys switched off.
   if (TEST_SITE_KEYS.has(site.siteKey))
     problems.add(`${path}.siteKey`, 'expected a key of your own, got a published test key')
   for (const field of FIELDS) {
@@ -165,7 +160,7 @@ function checkText({ kind: { text } }: SiteField, value: unknown, path: string, 
   problems.add(path, `expected ${text.expects}, got ${gotText(value)}${suggestion}`)
 }
 
-/** Site keys must be unique, and names too where they identify sites. */
+/** Site keys must be unique, and so must names that identify sites. */
 function checkIdentities(sites: readonly unknown[], problems: Problems): void {
   const byKey = new Map<string, number>()
   const byName = new Map<string, number[]>()
@@ -204,11 +199,9 @@ function inside(path: string, name: string): string {
   return path === '' ? word : `${path}.${word}`
 }
 
-/** Short and printable. */
 function gotText(value: unknown): string {
   if (value === undefined) return 'nothing'
-  const text = oneLine(JSON.stringify(value))
-  return text.length <= GOT_CHARACTERS_MAX ? text : `${text.slice(0, GOT_CHARACTERS_MAX)}...`
+  return cut(oneLine(JSON.stringify(value)), GOT_CHARACTERS_MAX)
 }
 
 function oneLine(text: string): string {
