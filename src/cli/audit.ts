@@ -1,4 +1,4 @@
-/** `powgate audit`: who changed which site or API key, when, and how. */
+/** `powgate audit` */
 
 import type { AuditEntry } from '../domain/audit.ts'
 import { integer } from '../domain/kinds.ts'
@@ -42,7 +42,7 @@ async function runAudit(input: Input): Promise<void> {
     siteKey: input.text('site'),
     sinceMs: since === undefined ? undefined : whenMs(since, -1),
   }
-  const entries = await withStore(store => store.readAudit(query))
+  const [entries] = await withStore(store => store.readAudit(query))
   if (input.has('json')) printJson(entries)
   else if (entries.length === 0) printLine('There are no such changes.')
   else for (const entry of entries) printEntry(entry)

@@ -1,4 +1,4 @@
-/** `powgate check`: findings as text or JSON. */
+/** `powgate check` */
 
 import { AdminError } from '../sites/sites.ts'
 import type { CommandEntry, Input } from './command.ts'

@@ -1,23 +1,24 @@
-/** A command of the command line: one table entry gives its parsing, error lines and help. */
+/** Commands as table entries, from which parsing, errors and help follow. */
 
 import { type ParseArgsConfig, parseArgs } from 'node:util'
 import type { ValueRule } from '../domain/kinds.ts'
 import { didYouMean } from '../domain/nearest.ts'
 import { UsageError } from '../sites/rules.ts'
 import { PROGRAM } from '../version.ts'
+import { type Field, inColumns } from './output.ts'
 
 export interface FlagValue extends ValueRule {
   /** Stands for the value in the help. */
   readonly placeholder: string
   /** Otherwise a second use is an error. */
   readonly repeats?: true
-  /** Environment variable to read if the flag is not given. */
+  /** Environment variable, read without the flag. */
   readonly variable?: string
 }
 
 export interface Flag {
   readonly about: string
-  /** undefined: the flag is a switch. */
+  /** undefined: a switch. */
   readonly value?: FlagValue | undefined
   /** One letter, after a single dash. */
   readonly short?: string
@@ -34,7 +35,7 @@ export interface Positional extends ValueRule {
 }
 
 export interface Command {
-  /** powgate if undefined. (The benches use this table too.) */
+  /** Default: powgate. The benches have another. */
   readonly program?: string
   readonly name: string
   readonly about: string
@@ -46,11 +47,11 @@ export interface Command {
   readonly run: (input: Input) => Promise<void>
 }
 
-/** As written: the rest is empty, and run.ts adds the flags that all commands have. */
+/** run.ts completes these. */
 export type CommandEntry = Omit<Command, 'positionals' | 'flags' | 'example'> &
   Partial<Pick<Command, 'positionals' | 'flags' | 'example'>>
 
-/** The values of one call, already checked. */
+/** The checked values of a call. */
 export class Input {
   readonly #values: ReadonlyMap<string, readonly string[]>
 
@@ -71,7 +72,6 @@ export class Input {
     return this.#values.get(name)
   }
 
-  /** For those that must be given. */
   required(name: string): string {
     const text = this.text(name)
     if (text === undefined) throw new Error(`the command's table does not require ${name}`)
@@ -93,11 +93,7 @@ function usageOf({ name, positionals, flags }: Command): string {
   return [name, ...words, ...required, ...(hasMore ? ['[flags]'] : [])].join(' ')
 }
 
-/**
- * Nothing is opened or changed before.
- *
- * @throws UsageError
- */
+/** @throws UsageError */
 export function readInput(
   command: Command,
   args: readonly string[],
@@ -108,10 +104,8 @@ export function readInput(
   command.positionals.forEach((positional, index) => {
     const texts = positional.repeats ? positionals.slice(index) : positionals.slice(index, index + 1)
     if (texts.length > 0) {
-      values.set(
-        positional.name,
-        texts.map(text => checked(positional.name, positional, text)),
-      )
+      const valid = texts.map(text => checked(positional.name, positional, text))
+      values.set(positional.name, valid)
     } else if (!positional.isOptional)
       throw new UsageError(`${positional.name}: missing; expected ${positional.expects}`)
   })
@@ -132,7 +126,7 @@ export function readInput(
   return new Input(values)
 }
 
-/** Flags with a value become lists, so that a second use is an error. */
+/** Values are lists: a second use is an error. */
 function parsed(command: Command, args: readonly string[]) {
   const options: NonNullable<ParseArgsConfig['options']> = {}
   for (const [name, { value, short }] of Object.entries(command.flags)) {
@@ -213,10 +207,10 @@ Usage: ${PROGRAM} COMMAND [flags]
 First steps: serve, site create, widget (the tag for a page), try (the whole flow). Some names have two words.
 
 Commands:
-${columns(calls)}
+${table(calls)}
 
 Flags:
-${columns([
+${table([
   ['--help', 'Print this help, or that of the command before it.'],
   ['--config FILE', 'The file of settings that the service reads. Every command takes it.'],
   ['--version', 'Print the version.'],
@@ -239,8 +233,8 @@ export async function commandHelp(command: Command): Promise<string> {
 
 Usage: ${program} ${usageOf(command)}
 
-${positionals.length === 0 ? '' : `Arguments:\n${columns(positionals)}\n\n`}Flags:
-${columns(flags.map(([name, flag]) => [flagCall(name, flag), flagText(flag)]))}
+${positionals.length === 0 ? '' : `Arguments:\n${table(positionals)}\n\n`}Flags:
+${table(flags.map(([name, flag]) => [flagCall(name, flag), flagText(flag)]))}
 
 Example:
   ${`${program} ${command.name} ${command.example}`.trimEnd()}
@@ -261,7 +255,6 @@ function flagText({ about, value, short, isRequired }: Flag): string {
   return [about, ...notes].join(' ')
 }
 
-function columns(rows: readonly (readonly [string, string])[]): string {
-  const width = Math.max(...rows.map(([left]) => left.length))
-  return rows.map(([left, right]) => `  ${left.padEnd(width)}  ${right}`).join('\n')
+function table(rows: readonly Field[]): string {
+  return inColumns(rows).join('\n')
 }

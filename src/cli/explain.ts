@@ -1,4 +1,4 @@
-/** `powgate explain`: one visitor's story, from the log alone. */
+/** `powgate explain` */
 
 import { formatAddress, formatNetwork, parseAddress } from '../domain/address.ts'
 import { apiKeyId } from '../domain/site.ts'
@@ -15,7 +15,7 @@ const VISITOR: Positional = {
   name: 'VISITOR',
   expects: 'a request id (the X-Request-Id of an answer), a token in quotes, a nonce, or an IP address',
   accepts: text => queryOf(text) !== undefined,
-  isSecret: true, // a token is; and somebody will pass an API key
+  isSecret: true, // a token is, and so is an API key passed by mistake
 }
 
 export const EXPLAIN_COMMAND: CommandEntry = {
@@ -38,15 +38,10 @@ function queryOf(text: string): Query | undefined {
   const address = parseAddress(text.trim())
   if (address !== undefined)
     return { text: formatAddress(address), kind: 'address', network: formatNetwork(address) }
-  const nonce = statedNonce(decoded(text.trim()))
+  const nonce = statedNonce(text.trim().replace(/%7C/gi, '|')) // form bodies and URLs encode a token's delimiters
   if (nonce !== '') return { text: nonce, kind: 'nonce' }
   if (!REQUEST_ID.test(text.trim()) || apiKeyId(text.trim()) !== undefined) return undefined
   return { text: text.trim(), kind: 'id' } // nonces look like some proxies' request ids
-}
-
-/** Form bodies and URLs percent-encode a token's delimiters. */
-function decoded(text: string): string {
-  return text.replace(/%7C/gi, '|')
 }
 
 async function runExplain(input: Input): Promise<void> {
@@ -62,7 +57,6 @@ async function runExplain(input: Input): Promise<void> {
   else tellStory(findings, query)
 }
 
-/** Why the request may be missing from the log. */
 function notFound({ skipped, read }: SearchResult, { text, network }: Query): string {
   const unread =
     skipped === 0
@@ -91,14 +85,8 @@ function printStory(findings: SearchResult): void {
     return { time: momentText(time), title, lines, record }
   })
   const { skipped, isCut, isOfNetwork, read } = findings
-  printJson({
-    nonces: noncesOf(findings),
-    skipped,
-    isCut,
-    isOfNetwork,
-    read: { ...read, hosts: [...read.hosts] },
-    steps,
-  })
+  const ofRead = { ...read, hosts: [...read.hosts] }
+  printJson({ nonces: noncesOf(findings), skipped, isCut, isOfNetwork, read: ofRead, steps })
 }
 
 function tellStory(findings: SearchResult, { kind, text, network }: Query): void {

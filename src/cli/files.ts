@@ -6,7 +6,7 @@ import { systemErrorText } from '../domain/system-error.ts'
 import { AdminError } from '../sites/sites.ts'
 import type { FlagValue } from './command.ts'
 
-/** Enough for a hundred thousand sites. */
+/** A hundred thousand sites. */
 const FILE_BYTES_MAX = 64 * 2 ** 20
 const STANDARD_INPUT = '-'
 
@@ -30,7 +30,7 @@ export async function readBytes(flag: string, path: string): Promise<Buffer> {
   return Buffer.concat(chunks)
 }
 
-/** Throws AdminError with a line for each mistake. */
+/** @throws AdminError with a line per mistake */
 export async function readObject<Value>(flag: string, path: string, { schema }: Kind<Value>): Promise<Value> {
   const { parseObject } = await import('../sites/parse-file.ts')
   const parsed = parseObject(await readBytes(flag, path), schema)

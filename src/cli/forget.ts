@@ -1,4 +1,4 @@
-/** `powgate forget`: removes what the store has of one address, and says what else may hold it. */
+/** `powgate forget` */
 
 import { AddressSet, formatAddress, formatNetwork, parseAddress } from '../domain/address.ts'
 import { AddressTags } from '../domain/address-tags.ts'
@@ -27,7 +27,7 @@ export const FORGET_COMMAND: CommandEntry = {
 
 async function runForget(input: Input): Promise<void> {
   const address = parseAddress(input.required(ADDRESS.name))!
-  const config = await settingsOf(process.env)
+  const config = await settingsOf()
   const { isSecretToBeMade, resolveSecrets } = await import('../config/secrets.ts')
   const known = { ...config, secrets: config.secrets.filter(secret => secret !== UNUSED_SECRET) }
   if (config.redis === undefined ? isSecretToBeMade(known) : known.secrets.length === 0)
@@ -36,7 +36,7 @@ async function runForget(input: Input): Promise<void> {
     )
   const { signing, others } = new Keyring(resolveSecrets(known))
   const keys = [signing, ...others].map(key => new AddressTags(key).keyOf(address, config.ipv6PrefixBits))
-  const { removed, lists } = await withStore(async store => ({
+  const [{ removed, lists }] = await withStore(async store => ({
     removed: await store.forget(keys),
     lists: (await store.listSites()).flatMap(site => listsWith(site, address)),
   }))

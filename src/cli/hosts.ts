@@ -1,4 +1,4 @@
-/** `powgate hosts`: the hosts that share the store, and what differs between them. */
+/** `powgate hosts` */
 
 import { differences, viewOf } from '../domain/hosts.ts'
 import type { CommandEntry, Input } from './command.ts'
@@ -12,13 +12,13 @@ export const HOSTS_COMMAND: CommandEntry = {
 }
 
 async function run(input: Input): Promise<void> {
-  const noted = await withStore(store => store.noteHost(''))
+  const [noted] = await withStore(store => store.noteHost(''))
   const living = [...noted.living].sort((one, other) => (one.name < other.name ? -1 : 1))
   const found = living.flatMap((one, index) =>
     living.slice(index + 1).flatMap(other => differences(one, other).map(line => `${one.name}: ${line}`)),
   )
   if (input.has('json')) return printJson({ hosts: living.map(viewOf), differences: found })
-  if ((await settingsOf(process.env)).redis === undefined)
+  if ((await settingsOf()).redis === undefined)
     return printLine('The embedded store has one host: this machine.')
   if (living.length === 0) return printLine('No host runs.')
   const rows = living.map(({ name, version, startedAt, workers }) => {

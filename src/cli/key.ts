@@ -1,7 +1,7 @@
-/** `powgate key ...`: a site may have several API keys, so that one can be replaced without downtime. */
+/** `powgate key ...` */
 
 import { NAME } from '../domain/kinds.ts'
-import { apiKeyId } from '../domain/site.ts'
+import { type ApiKeyRecord, apiKeyId } from '../domain/site.ts'
 import { UsageError, whenMs } from '../sites/rules.ts'
 import {
   authorOfCommand,
@@ -11,10 +11,11 @@ import {
   revokeApiKey,
   updateApiKey,
 } from '../sites/sites.ts'
+import type { SiteStore } from '../store/store.ts'
 import type { CommandEntry, Flag, Input, Positional } from './command.ts'
 import { dateText, printFields, printJson, printLine } from './output.ts'
 import { SITE_KEY } from './site-flags.ts'
-import { withStore, writeToStore } from './site-store.ts'
+import { withStore } from './site-store.ts'
 import { findKeys, type PublicKey, printKeys, publicKey } from './views.ts'
 
 const KEY_ID: Positional = {
@@ -22,7 +23,7 @@ const KEY_ID: Positional = {
   expects: 'the 8 letters or digits after the sk_ of an API key',
   accepts: text => /^[0-9A-Za-z]{8}$/.test(text),
   suggest: apiKeyId,
-  isSecret: true, // somebody will pass the whole key
+  isSecret: true, // somebody may pass the whole key
 }
 
 const EXAMPLE_KEY_ID = 'k3yId0Xy'
@@ -84,11 +85,11 @@ export const KEY_COMMANDS: readonly CommandEntry[] = [
 async function runCreate(input: Input): Promise<void> {
   const siteKey = input.required(SITE_KEY.name)
   const author = authorOfCommand('key create')
-  const [{ record, apiKey }, store] = await writeToStore(async store => {
+  const [{ record, apiKey }, store] = await withStore(async store => {
     await findSite(store, siteKey)
     return createApiKey(store, siteKey, keyOptions(input), author)
   })
-  const { id, createdAt, name = null, expiresAt } = publicKey(record, undefined)
+  const { id, createdAt, name, expiresAt } = publicKey(record, undefined)
   if (input.has('json')) {
     printJson({ id, siteKey, apiKey, name, createdAt, expiresAt, store })
     return
@@ -106,7 +107,7 @@ async function runCreate(input: Input): Promise<void> {
 
 async function runList(input: Input): Promise<void> {
   const siteKey = input.text(SITE_KEY.name)
-  const keys = await withStore(async store => {
+  const [keys] = await withStore(async store => {
     if (siteKey !== undefined) await findSite(store, siteKey)
     return findKeys(store, siteKey)
   })
@@ -119,25 +120,27 @@ async function runUpdate(input: Input): Promise<void> {
     throw new UsageError('key update: expected something to change; see powgate key update --help')
   }
   const author = authorOfCommand('key update')
-  const [key, store] = await writeToStore(async store => {
-    const record = await updateApiKey(store, input.required(KEY_ID.name), keyOptions(input), author)
-    return publicKey(record, (await store.readUses([record.id])).get(record.id))
-  })
-  printKey(input, key, store, `ends: ${expiryText(key.expiresAt)}`)
+  const change = (store: SiteStore, id: string) => updateApiKey(store, id, keyOptions(input), author)
+  await changeKey(input, change, ({ expiresAt }) => `ends: ${expiryText(expiresAt)}`)
 }
 
 async function runRevoke(input: Input): Promise<void> {
   const author = authorOfCommand('key revoke')
-  const [key, store] = await writeToStore(async store => {
-    const record = await revokeApiKey(store, input.required(KEY_ID.name), author)
-    return publicKey(record, (await store.readUses([record.id])).get(record.id))
-  })
-  printKey(input, key, store, 'is revoked')
+  const change = (store: SiteStore, id: string) => revokeApiKey(store, id, author)
+  await changeKey(input, change, () => 'is revoked')
 }
 
-function printKey(input: Input, key: PublicKey, store: string, outcome: string): void {
-  if (input.has('json')) printJson({ ...key, store })
-  else printLine(`In ${store} the API key ${key.id} of ${key.siteKey} ${outcome}.`)
+async function changeKey(
+  input: Input,
+  change: (store: SiteStore, id: string) => Promise<ApiKeyRecord>,
+  outcome: (key: PublicKey) => string,
+): Promise<void> {
+  const [key, place] = await withStore(async store => {
+    const record = await change(store, input.required(KEY_ID.name))
+    return publicKey(record, (await store.readUses([record.id])).get(record.id))
+  })
+  if (input.has('json')) printJson({ ...key, store: place })
+  else printLine(`In ${place} the API key ${key.id} of ${key.siteKey} ${outcome(key)}.`)
 }
 
 function keyOptions(input: Input): KeyOptions {

@@ -3,7 +3,7 @@
 import '../process/supported-platform.ts'
 import { answer } from './run.ts'
 
-// A reader like `head` may close the pipe early.
+// A reader may close the pipe early, like `head`.
 process.stdout.on('error', (error: NodeJS.ErrnoException) => {
   if (error.code !== 'EPIPE') throw error
   process.exit()

@@ -1,8 +1,8 @@
-/** How commands print: one JSON value, or text. run.ts prints errors to stderr. */
+/** How commands print. */
 
 import type { FieldChange } from '../domain/audit.ts'
 
-/** Strangers' text could deceive a terminal's reader with these. */
+/** Visitors' text could deceive a terminal's reader with these. */
 const UNPRINTABLE = /[\p{Cc}\p{Zl}\p{Zp}\u202a-\u202e\u2066-\u2069]/gu
 
 export function printable(line: string): string {
@@ -20,22 +20,23 @@ export function printLine(...lines: readonly string[]): void {
   process.stdout.write(lines.map(line => `${printable(line)}\n`).join(''))
 }
 
-/** Two columns. */
-export function printFields(fields: readonly (readonly [name: string, value: string])[]): void {
+export type Field = readonly [name: string, value: string]
+
+export function inColumns(fields: readonly Field[]): string[] {
   const width = Math.max(...fields.map(([name]) => name.length))
-  for (const [name, value] of fields) printLine(`  ${name.padEnd(width)}  ${value}`)
+  return fields.map(([name, value]) => `  ${name.padEnd(width)}  ${value}`)
+}
+
+export function printFields(fields: readonly Field[]): void {
+  printLine(...inColumns(fields))
 }
 
 export function printTable(head: readonly string[], rows: readonly (readonly string[])[]): void {
   const table = [head.map(title => title.toUpperCase()), ...rows]
   const widths = head.map((_, column) => Math.max(...table.map(row => row[column]!.length)))
   for (const row of table) {
-    printLine(
-      row
-        .map((cell, column) => cell.padEnd(widths[column]!))
-        .join('  ')
-        .trimEnd(),
-    )
+    const cells = row.map((cell, column) => cell.padEnd(widths[column]!))
+    printLine(cells.join('  ').trimEnd())
   }
 }
 

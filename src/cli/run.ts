@@ -20,7 +20,7 @@ const CONFIG: Flag = {
 
 const JSON_FLAG: Flag = { about: 'Print JSON on one line instead of text.' }
 
-/** In the order of the help. A call loads only its own: all take as long as starting Node.js. */
+/** In the order of the help. A call loads only its own: loading all takes as long as starting Node.js. */
 const LOAD: Readonly<Record<string, () => Promise<readonly CommandEntry[]>>> = {
   serve: async () => [(await import('./serve.ts')).SERVE_COMMAND],
   check: async () => [(await import('./check.ts')).CHECK_COMMAND],
@@ -40,7 +40,6 @@ const LOAD: Readonly<Record<string, () => Promise<readonly CommandEntry[]>>> = {
   widget: async () => [(await import('./widget.ts')).WIDGET_COMMAND],
 }
 
-/** Every command takes --config, to find a service's store. All but serve can print JSON. */
 export async function commandsOf(words: readonly string[] = Object.keys(LOAD)): Promise<Command[]> {
   const lists = await Promise.all(words.map(word => (Object.hasOwn(LOAD, word) ? LOAD[word]!() : [])))
   return lists.flat().map(command => {
@@ -50,29 +49,24 @@ export async function commandsOf(words: readonly string[] = Object.keys(LOAD)): 
   })
 }
 
-/**
- * Runs a call, and prints what goes wrong to stderr.
- *
- * @returns the exit code: 0 done; 1 impossible (no such site or key, store or service refused or is out of reach); 2 the call
- *   was not understood, and nothing was opened or changed
- */
+/** Returns the exit code: 0 done; 1 not possible; 2 not understood, and nothing was opened or changed. */
 export async function answer(args: readonly string[]): Promise<number> {
   try {
     return await run(args)
   } catch (error) {
-    const lines = scrub(problemText(error)).split('\n') // some repeat what was typed, or what a store said
+    const lines = scrub(problemText(error)).split('\n') // it may repeat a secret that was typed
     process.stderr.write(`${lines.map(printable).join('\n')}\n`)
     return error instanceof UsageError ? 2 : 1
   }
 }
 
-/** Only an error in powgate itself shows its stack. */
+/** Only a fault of powgate shows its stack. */
 function problemText(error: unknown): string {
   if (error instanceof UsageError || error instanceof AdminError) return error.message
   return error instanceof Error ? (error.stack ?? error.message) : String(error)
 }
 
-/** Returns the exit code. Throws UsageError and AdminError. */
+/** @throws UsageError, AdminError */
 export async function run(args: readonly string[]): Promise<number> {
   const [first] = args
   if (first === undefined) {
@@ -95,14 +89,14 @@ export async function run(args: readonly string[]): Promise<number> {
   if (rest.some(isHelp)) process.stdout.write(await commandHelp(command))
   else {
     const input = readInput(command, rest, process.env)
-    // Where the functions that read settings look for the file.
+    // Where gatherSettings looks for the file.
     process.env.POWGATE_CONFIG_FILE = input.text('config') ?? ''
     await command.run(input)
   }
   return Number(process.exitCode ?? 0)
 }
 
-/** A first word alone (`powgate site --help`), or no command. */
+/** A first word alone, as in `powgate site --help`, or no command. */
 function runGroup(first: string, group: readonly Command[], [second]: readonly string[]): number {
   if (group.length === 0) {
     const words = Object.keys(LOAD)

@@ -1,4 +1,4 @@
-/** `powgate serve`: the service. Its help is the table of settings. */
+/** `powgate serve`. Its help is the table of settings. */
 
 import type { Setting } from '../config/settings.ts'
 import type { CommandEntry } from './command.ts'

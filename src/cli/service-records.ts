@@ -1,5 +1,3 @@
-/** Which sites and API keys the running service of this machine has in memory. */
-
 import { RECORDS_PATH } from '../admin/records-route.ts'
 import type { CachedRecords } from '../domain/site.ts'
 import { AdminError } from '../sites/sites.ts'
@@ -7,9 +5,9 @@ import { settingsOf } from './site-store.ts'
 
 const ANSWER_MS = 10_000
 
-/** @throws AdminError if the service does not answer */
+/** Sites and API keys that the running service has in memory. */
 export async function recordsOfService(): Promise<CachedRecords> {
-  const { adminHost, adminPort } = await settingsOf(process.env)
+  const { adminHost, adminPort } = await settingsOf()
   if (adminPort === undefined)
     throw new AdminError('POWGATE_ADMIN_PORT: expected the admin port of the running service')
   const isEvery = adminHost === '0.0.0.0' || adminHost === '::'

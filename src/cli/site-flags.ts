@@ -1,4 +1,4 @@
-/** A site's flags, and what they set: both follow from the table of a site's fields. */
+/** Flags of `site create` and `site update`, made from the table of site fields. */
 
 import {
   completed,
@@ -18,7 +18,7 @@ export const SITE_KEY: Positional = { name: 'SITE_KEY', ...SITE_KEY_RULE }
 
 export const SITE_FLAGS: Readonly<Record<string, Flag>> = Object.fromEntries(FIELDS.flatMap(settingFlags))
 
-/** Take values away; for `site update` alone. */
+/** For `site update` alone. */
 export const CLEARING_FLAGS: Readonly<Record<string, Flag>> = Object.fromEntries(
   FIELDS.flatMap(({ clear }) => {
     return clear === undefined || clear in SITE_FLAGS ? [] : [[clear, { about: 'Back to the default.' }]]
@@ -70,10 +70,10 @@ function valueFor(part: string, given: string): string | undefined {
   return given.startsWith(`${part}=`) ? given.slice(part.length + 1) : undefined
 }
 
-/** undefined takes a field's value away. */
+/** undefined: back to the default. */
 type GivenFields = ReadonlyMap<SiteField, unknown>
 
-/** @throws UsageError if flags contradict each other, AdminError for mistakes in a file */
+/** @throws UsageError, AdminError for mistakes in a file */
 export async function givenFields(input: Input): Promise<GivenFields> {
   const given = new Map<SiteField, unknown>()
   for (const field of FIELDS) {
@@ -101,11 +101,7 @@ async function givenValue(field: SiteField, input: Input): Promise<unknown> {
   return kind.text.read(texts)
 }
 
-/**
- * Keeps what the flags do not give.
- *
- * @throws UsageError if they contradict each other
- */
+/** @throws UsageError if the fields contradict each other */
 export function withGiven(before: SiteSettings, given: GivenFields): SiteSettings {
   let settings = before
   for (const [field, value] of given) settings = withValue(settings, field, value)

@@ -21,7 +21,7 @@ import { PROGRAM } from '../version.ts'
 import type { CommandEntry, FlagValue, Input } from './command.ts'
 import { printFields, printJson, printLine, printTable } from './output.ts'
 import { CLEARING_FLAGS, givenFields, SITE_FLAGS, SITE_KEY, withGiven } from './site-flags.ts'
-import { settingsOf, withStore, writeToStore } from './site-store.ts'
+import { settingsOf, withStore } from './site-store.ts'
 import { findKeys, originsText, printKeys, siteFields, stateText, trafficFields } from './views.ts'
 
 const EXAMPLE_SITE_KEY = 'site_0123456789ABCDEFabcdef'
@@ -44,12 +44,7 @@ export const SITE_COMMANDS: readonly CommandEntry[] = [
     example: '--name shop --origin https://shop.example --origin https://*.shop.example',
     run: runCreate,
   },
-  {
-    name: 'site list',
-    about: 'List the sites.',
-    example: '--json',
-    run: runList,
-  },
+  { name: 'site list', about: 'List the sites.', example: '--json', run: runList },
   {
     name: 'site show',
     about: 'Show a site, what powgate has learned about its visitors, and the ids of its API keys.',
@@ -110,7 +105,7 @@ export const SITE_COMMANDS: readonly CommandEntry[] = [
 async function runCreate(input: Input): Promise<void> {
   const wanted = withGiven(SITE_DEFAULTS, await givenFields(input))
   const author = authorOfCommand('site create')
-  const [{ site, apiKey }, store] = await writeToStore(store => createSite(store, wanted, author))
+  const [{ site, apiKey }, store] = await withStore(store => createSite(store, wanted, author))
   if (input.has('json')) {
     const { siteKey, ...settings } = site
     const keys = { siteKey, apiKey, apiKeyId: apiKeyId(apiKey) }
@@ -125,7 +120,7 @@ async function runCreate(input: Input): Promise<void> {
   printWarnings(site)
   const origin = site.requireOrigin && site.origins[0] !== undefined ? ` --origin ${site.origins[0]}` : ''
   const { serviceUrl } = await import('../sites/service-url.ts')
-  const url = serviceUrl(await settingsOf(process.env))
+  const url = serviceUrl(await settingsOf())
   printLine(
     '',
     'The site key goes into the page, the API key into the backend. Try both against the running service:',
@@ -142,7 +137,7 @@ function redeemText({ siteKey }: SiteRecord): string {
 
 async function runDelete(input: Input): Promise<void> {
   const author = authorOfCommand('site delete')
-  const [{ site, apiKeys }, place] = await writeToStore(async store => {
+  const [{ site, apiKeys }, place] = await withStore(async store => {
     const site = await findSite(store, input.required(SITE_KEY.name))
     const changes = deletion(site, await store.listApiKeys(), Date.now())
     const apiKeys = changes.length - 1
@@ -161,10 +156,8 @@ async function runDelete(input: Input): Promise<void> {
 }
 
 async function runList(input: Input): Promise<void> {
-  const { sites, place } = await withStore(async (store, place) => ({
-    sites: inOrderOfCreation(await store.listSites()),
-    place,
-  }))
+  const [found, place] = await withStore(store => store.listSites())
+  const sites = inOrderOfCreation(found)
   if (input.has('json')) {
     printJson(sites)
   } else if (sites.length === 0) {
@@ -180,13 +173,9 @@ async function runList(input: Input): Promise<void> {
 
 async function runShow(input: Input): Promise<void> {
   const siteKey = input.required(SITE_KEY.name)
-  const { site, keys, traffic } = await withStore(async store => {
+  const [{ site, keys, traffic }] = await withStore(async store => {
     const site = await findSite(store, siteKey)
-    return {
-      site,
-      keys: await findKeys(store, siteKey),
-      traffic: await findTraffic(store, site),
-    }
+    return { site, keys: await findKeys(store, siteKey), traffic: await findTraffic(store, site) }
   })
   if (input.has('json')) {
     printJson({ ...site, traffic, apiKeys: keys.map(({ siteKey: _, ...key }) => key) })
@@ -204,14 +193,14 @@ async function runUpdate(input: Input): Promise<void> {
   const siteKey = input.required(SITE_KEY.name)
   const author = authorOfCommand('site update')
   const change = (before: SiteRecord) => withGiven(before, given)
-  const [site, store] = await writeToStore(store => updateSite(store, siteKey, change, author))
+  const [site, store] = await withStore(store => updateSite(store, siteKey, change, author))
   printChanged(input, site, store, 'The site was changed')
 }
 
 async function runSwitch(input: Input, active: boolean): Promise<void> {
   const siteKey = input.required(SITE_KEY.name)
   const author = authorOfCommand(active ? 'site enable' : 'site disable')
-  const [site, store] = await writeToStore(store => updateSite(store, siteKey, { active }, author))
+  const [site, store] = await withStore(store => updateSite(store, siteKey, { active }, author))
   printChanged(input, site, store, `The site is ${stateText(site)}`)
 }
 
@@ -225,7 +214,7 @@ async function runRaise(input: Input): Promise<void> {
     throw new UsageError('--for has no effect with --bits 0, which ends a raise now')
   const raise = length === undefined ? undefined : { bits, until: Date.now() + lengthMs(length)! }
   const author = authorOfCommand('site raise')
-  const [site, store] = await writeToStore(store => raiseSite(store, siteKey, raise, author))
+  const [site, store] = await withStore(store => raiseSite(store, siteKey, raise, author))
   printChanged(input, site, store, bits === 0 ? 'The site is not raised' : 'The site is raised')
 }
 

@@ -1,7 +1,4 @@
-/**
- * Sites as a file: `powgate site export` writes one, `powgate site schema` prints its schema, `powgate apply` puts its sites
- * and API keys into a store, in one atomic step.
- */
+/** `powgate site export`, `site schema` and `apply`, which writes all changes in one atomic step. */
 
 import { randomBytes } from 'node:crypto'
 import { configFlag } from '../config/config.ts'
@@ -15,7 +12,7 @@ import type { CommandEntry, Input } from './command.ts'
 import { fileValue, readBytes } from './files.ts'
 import { printChanges, printJson, printLine } from './output.ts'
 import { SITE_KEY } from './site-flags.ts'
-import { withStore, writeToStore } from './site-store.ts'
+import { withStore } from './site-store.ts'
 
 export const SITES_FILE_COMMANDS: readonly CommandEntry[] = [
   {
@@ -66,7 +63,7 @@ async function runApply(input: Input): Promise<void> {
   const author = authorOfCommand('apply')
   const isDry = input.has('dry-run')
   const { sites, apiKeys } = await readContent(await readBytes('file', input.required('file')))
-  const [plan, place] = await writeToStore(async store => {
+  const [plan, place] = await withStore(async store => {
     const stored = await store.listSites()
     const plan = planApply(sites, stored, {
       missing: input.has('prune') ? 'delete' : input.has('disable-missing') ? 'disable' : 'stay',
@@ -140,7 +137,6 @@ function planJson({ changes, unchanged, laterKeys, made }: WholePlan, isDry: boo
     dryRun: isDry,
     changed: changes.map(change => ({
       action: change.action,
-      // Drawn when the change is made.
       siteKey: isDry && change.isKeyDrawn ? null : change.after.siteKey,
       name: change.after.name,
       changes: change.changes,
@@ -212,7 +208,7 @@ async function runExport(input: Input): Promise<void> {
     printDocument(input, sitesFile(sites.filter(isKept), apiKeys.filter(isKept)))
     return
   }
-  const sites = await withStore(async store => {
+  const [sites] = await withStore(async store => {
     if (siteKeys !== undefined)
       return Promise.all([...new Set(siteKeys)].map(siteKey => findSite(store, siteKey)))
     return (await store.listSites()).filter(({ siteKey }) => siteKey !== DEMO_SITE_KEY)
@@ -225,7 +221,7 @@ async function runSchema(input: Input): Promise<void> {
   printDocument(input, SITES_FILE_SCHEMA)
 }
 
-/** Many lines: version control shows each change. */
+/** On many lines, because version control shows each change. */
 function printDocument(input: Input, document: unknown): void {
   printJson(document, input.has('json') ? undefined : 2)
 }

@@ -1,7 +1,4 @@
-/**
- * `powgate solve`: the counter of a challenge, for trying the service by hand, as with curl. Calls no service, and is slower
- * than a browser, which uses all cores.
- */
+/** `powgate solve`, for trying the service by hand. A browser is faster, because it uses all cores. */
 
 import { checkProof } from '../domain/pow.ts'
 import { BITS } from '../domain/site-fields.ts'
@@ -36,16 +33,15 @@ type Puzzle = Pick<Challenge, 'nonce' | 'difficulty'>
 
 export interface Solved {
   readonly counter: number
-  /** The last one included. */
   readonly hashes: number
   readonly ms: number
 }
 
-/** A report each tenth of a second. */
+/** About a tenth of a second. */
 const REPORT_HASHES = 2 ** 18
 const CLEAR_LINE = '\r\x1b[K'
 
-/** Progress goes to stderr, on a terminal only: it is no part of the result. */
+/** Shows progress on a terminal. */
 export function solve({ nonce, difficulty }: Puzzle, terminal = process.stderr): Solved {
   const startedAtMs = performance.now()
   let counter = 0

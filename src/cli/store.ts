@@ -59,11 +59,10 @@ async function runCopy(input: Input): Promise<void> {
   )
 }
 
-/** Both ends share the other settings. */
 async function openEnd(flag: 'from' | 'to', place: string): Promise<CopyEnd> {
   const isUrl = /^rediss?(\+\w+)?:\/\//.test(place)
   if (!isUrl && place.includes('://')) throw new UsageError(`--${flag}: expected ${STORE.expects}`)
-  const config = await settingsOf(process.env, values =>
+  const config = await settingsOf(values =>
     isUrl
       ? { ...values, REDIS_URL: place }
       : Object.fromEntries(
@@ -88,8 +87,6 @@ function orAdminError(error: unknown): never {
   if (error instanceof StoreSetupError) throw new AdminError(error.message)
   throw new AdminError(
     `a store failed and the copy is incomplete. Run the command again: ${(error as Error).message}`,
-    {
-      cause: error,
-    },
+    { cause: error },
   )
 }

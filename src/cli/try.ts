@@ -1,8 +1,4 @@
-/**
- * `powgate try`: one visitor through a running service, and an example for integrators. The browser gets a challenge (GET
- * /challenge), solves it, and gets a token (POST /verify). The site's backend sends that to POST /verify-token, and gets a
- * score.
- */
+/** `powgate try`: one visitor through a running service, and an example for integrators. */
 
 import { createHash } from 'node:crypto'
 import { hostname } from 'node:os'
@@ -44,7 +40,7 @@ function isServiceUrl(text: string): boolean {
   return (protocol === 'http:' || protocol === 'https:') && username + password + search + hash === ''
 }
 
-/** As each vendor documents: paths, what of a page a token carries, and a success' `error-codes`. */
+/** As vendors document: paths, what a token carries of a page, and the `error-codes` of a success. */
 const VENDORS: Readonly<Record<string, { paths: [string, string]; has: string[]; codes?: [] }>> = {
   turnstile: {
     paths: ['/turnstile/v0/api.js', '/turnstile/v0/siteverify'],
@@ -91,7 +87,7 @@ export const TRY_COMMAND: CommandEntry = {
 
 async function runTry(input: Input): Promise<void> {
   const { serviceUrl } = await import('../sites/service-url.ts')
-  const url = input.text('url') ?? serviceUrl(await settingsOf(process.env))
+  const url = input.text('url') ?? serviceUrl(await settingsOf())
   const isJson = input.has('json')
   const origin = input.text('origin')
   const { siteKey, apiKey } = await keysOf(input)
@@ -119,7 +115,7 @@ async function runTry(input: Input): Promise<void> {
     nonce: challenge.answer.nonce,
     counter: solved.counter,
     solveTimeMs: Math.round(solved.ms),
-    fingerprintHash: fingerprint(),
+    fingerprintHash: createHash('sha256').update(`powgate try on ${hostname()}`).digest('hex'),
     ...page,
     environment: PLAIN_ENVIRONMENT, // a terminal is no browser, but has nothing to hide
   }
@@ -131,7 +127,7 @@ async function runTry(input: Input): Promise<void> {
 
   // In the site's backend, which gets the token with the form.
   if (vendor === undefined) {
-    // A real one adds `expectedIp`, the visitor's address.
+    // A real backend adds `expectedIp`, the visitor's address.
     const ofBackend = { Authorization: `Bearer ${apiKey}` }
     const redemption = await ask<RedemptionResult>('POST /verify-token', ofBackend, { token })
     if (!redemption.answer.success) throw new AdminError('POST /verify-token did not redeem the token')
@@ -143,19 +139,19 @@ async function runTry(input: Input): Promise<void> {
   const form = new URLSearchParams({ secret: apiKey, response: token })
   const redemption = await ask<Record<string, unknown>>(`POST ${path}`, {}, form)
   if (isJson) printJson({ url, challenge, solved, verification, redemption })
-  const hostname = origin === undefined ? {} : { hostname: new URL(origin).hostname }
-  const documented = { success: true, 'error-codes': vendor.codes, ...hostname, ...page }
+  const ofOrigin = origin === undefined ? {} : { hostname: new URL(origin).hostname }
+  const documented = { success: true, 'error-codes': vendor.codes, ...ofOrigin, ...page }
   compare(redemption.answer, documented, isJson)
 }
 
 const portOf = (url: URL) => Number(url.port || (url.protocol === 'https:' ? 443 : 80))
 
-/** Otherwise those of a first start. */
+/** By default those of the first start. */
 async function keysOf(input: Input): Promise<FirstKeys> {
   const [siteKey, apiKey] = [input.text('site-key'), input.text('api-key')]
   if (siteKey !== undefined && apiKey !== undefined) return { siteKey, apiKey }
   const { serviceUrl } = await import('../sites/service-url.ts')
-  const config = await settingsOf(process.env)
+  const config = await settingsOf()
   const { dataDir } = config
   const first = readFirstKeys(dataDir)
   const own = new URL(serviceUrl(config))
@@ -175,7 +171,7 @@ async function checkScript(url: string, script: string): Promise<void> {
   if (status !== 200) throw new AdminError(`GET ${script} answered ${status}`)
 }
 
-/** What a vendor does not document, or leaves open, may have any value. */
+/** What a vendor leaves open may have any value. */
 function compare(
   answer: Record<string, unknown>,
   documented: Record<string, unknown>,
@@ -190,7 +186,7 @@ function compare(
   if (wrong.length > 0) throw new AdminError(`not as documented: ${wrong.map(([name]) => name).join(', ')}`)
 }
 
-/** Another service here could demand endless work. */
+/** Another service at the address could demand endless work. */
 function checkedChallenge(challenge: Challenge): Challenge {
   const { nonce, difficulty, algorithm } = challenge
   const isOurs =
@@ -204,20 +200,14 @@ function checkedChallenge(challenge: Challenge): Challenge {
   return challenge
 }
 
-/** The same for every trial here, like a returning visitor's. */
-function fingerprint(): string {
-  return createHash('sha256').update(`powgate try on ${hostname()}`).digest('hex')
-}
-
 type Call = `GET ${string}` | `POST ${string}`
 
 const ANSWER_MS_MAX = 10_000
 const ERROR_CHARACTERS_MAX = 300
 
 /**
- * @param url may have a path
- * @param body sent as JSON
- * @throws AdminError saying in one line what the service refused, or that it cannot be reached
+ * @param body sent as JSON, unless it is a form
+ * @throws AdminError with one line
  */
 async function callService<Answer>(
   url: string,

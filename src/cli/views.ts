@@ -1,4 +1,4 @@
-/** Sites and API keys as commands print them: without hashes of secrets. */
+/** Sites and API keys as commands print them, without hashes of secrets. */
 
 import { type ApiKeyRecord, isExpired, raisedBits, type SiteRecord } from '../domain/site.ts'
 import {
@@ -32,7 +32,7 @@ export interface PublicKey {
 
 const SOON_MS = 14 * 86_400_000
 
-/** Of one site or all, oldest first. */
+/** Of a site or all, oldest first. */
 export async function findKeys(
   store: Pick<SiteStore, 'listApiKeys' | 'readUses'>,
   siteKey?: string,
@@ -45,7 +45,6 @@ export async function findKeys(
     .sort((a, b) => a.createdAt - b.createdAt || (a.id < b.id ? -1 : 1))
 }
 
-/** @param lastUsedAt Unix milliseconds; undefined if never */
 export function publicKey(record: ApiKeyRecord, lastUsedAt: number | undefined): PublicKey {
   const { id, siteKey, name = null, createdAt, expiresAt = null, revokedAt } = record
   const state = keyState(record, Date.now())

@@ -1,4 +1,4 @@
-/** `powgate widget`: the tags for a page, and what its Content-Security-Policy needs. Calls no service. */
+/** `powgate widget` */
 
 import { findWidget, type Widget } from '../http/assets.ts'
 import { AdminError } from '../sites/sites.ts'

@@ -1,6 +1,6 @@
 /**
- * The file of `powgate site export` and `powgate apply`: sites as JSON, and what applying it would change. A setting that an
- * entry leaves out gets its default, whatever the site had. Pure functions.
+ * The file of `powgate site export` and `powgate apply`, and what applying it would change. A setting that the file leaves out
+ * gets its default, whatever the site had.
  */
 
 import { type FieldChange, siteChanges } from '../domain/audit.ts'
@@ -15,28 +15,26 @@ export const FILE_VERSION = 1
 interface SitesFile {
   readonly format: typeof FILE_FORMAT
   readonly version: typeof FILE_VERSION
-  /** Key and all settings, except a base that follows from `solveMs`. */
+  /** With all settings, except a base that follows from `solveMs`. */
   readonly sites: readonly Record<string, unknown>[]
-  /** Only from a service whose store has lost them. */
+  /** Only of a service whose store has lost them. */
   readonly apiKeys?: readonly ApiKeyRecord[]
 }
 
 export interface SiteEntry {
   /** undefined: found by name. */
   readonly siteKey: string | undefined
-  /** With defaults for what the entry leaves out. */
   readonly settings: SiteSettings
-  /** Names of API keys that the site is to have. */
+  /** Names of API keys. */
   readonly keys?: readonly string[] | undefined
 }
 
-/** In a fixed order. */
 export function sitesFile(sites: readonly SiteRecord[], apiKeys?: readonly ApiKeyRecord[]): SitesFile {
   return {
     format: FILE_FORMAT,
     version: FILE_VERSION,
     sites: inOrderOfCreation(sites).map(site => {
-      // Includes settings from a later version, so this version refuses the file by the field's name instead of losing one.
+      // With settings of a later version: this one then refuses the file instead of losing them.
       const settings = withLater(completed(site), laterFields(site))
       const { base, ...timed } = settings.difficulty
       const difficulty = timed.solveMs === undefined ? settings.difficulty : timed
@@ -52,7 +50,6 @@ export function inOrderOfCreation(sites: readonly SiteRecord[]): SiteRecord[] {
 
 export interface FileContent {
   readonly sites: readonly SiteEntry[]
-  /** Written where the store lacks them or has an older revision. */
   readonly apiKeys: readonly ApiKeyRecord[]
 }
 
@@ -61,35 +58,31 @@ export interface PlannedChange {
   /** undefined for a new site. */
   readonly before: SiteRecord | undefined
   readonly after: SiteRecord
-  /** powgate makes the new site's key. */
+  /** Whether powgate makes the new site's key. */
   readonly isKeyDrawn: boolean
   readonly changes: readonly FieldChange[]
 }
 
 export interface ApplyPlan {
   readonly changes: readonly PlannedChange[]
-  /** Sites. */
   readonly unchanged: number
   /** Contradictions between the file and the present sites. */
   readonly problems: readonly string[]
-  /** API keys that the file wants. */
+  /** API keys that the file names. */
   readonly keys: readonly { readonly siteKey: string; readonly name: string }[]
 }
 
 interface ApplyOptions {
-  /** What becomes of sites that the file does not name. */
+  /** The fate of sites that the file does not name. */
   readonly missing: 'stay' | 'disable' | 'delete'
-  /** Sites that may be absent all the same. */
+  /** Sites that stay all the same. */
   readonly neverMissing: ReadonlySet<string>
   readonly newSiteKey: () => string
   /** Unix milliseconds. */
   readonly now: number
 }
 
-/**
- * @param entries each means the site with its key, else the only site with its name, else a new site
- * @param sites all of the store
- */
+/** An entry means the site with its key, else the only site with its name, else a new site. */
 export function planApply(
   entries: readonly SiteEntry[],
   sites: readonly SiteRecord[],
@@ -114,18 +107,13 @@ export function planApply(
     keys.push(...(entry.keys ?? []).map(name => ({ siteKey: identity.siteKey, name })))
     const after = siteRecord(settings, identity, before === undefined ? now : nextRevision(before, now))
     const changes = siteChanges(before, after)
-    // A value without effect may remain from an earlier plan.
+    // An unchanged value without effect may remain from an earlier plan.
     const idle = siteChanges({ ...after, ...inEffect(after) }, after).map(({ field }) => field)
     for (const { field } of changes.filter(({ field }) => idle.includes(field)))
       problems.push(`sites[${index}].${field}: expected plan pro, got ${after.plan}`)
-    const action = before === undefined ? 'create' : 'change'
-    planned.push({
-      action,
-      before,
-      after,
-      isKeyDrawn: before === undefined && siteKey === undefined,
-      changes,
-    })
+    const isNew = before === undefined
+    const isKeyDrawn = isNew && siteKey === undefined
+    planned.push({ action: isNew ? 'create' : 'change', before, after, isKeyDrawn, changes })
   }
   const isMissing = ({ siteKey }: SiteRecord) => !meant.has(siteKey) && !neverMissing.has(siteKey)
   const missing = fate === 'stay' ? [] : sites.filter(isMissing)
@@ -154,7 +142,7 @@ function finderOf(
   const keyed = new Set(entries.map(({ siteKey }) => siteKey))
   const byKey = new Map(sites.map(site => [site.siteKey, [site]]))
   const byName = new Map<string, SiteRecord[]>()
-  // A site that an entry names by key is never found by another entry's name, even if it had that name.
+  // A site that one entry names by key is never found by another entry's name.
   for (const site of sites.filter(({ siteKey }) => !keyed.has(siteKey)))
     byName.set(site.name, [...(byName.get(site.name) ?? []), site])
   return ({ siteKey, settings }) =>

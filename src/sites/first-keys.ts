@@ -1,19 +1,14 @@
-/** The keys of the first site, in a file that only its owner can read, in the data directory; for `powgate try`. */
+/** Keeps the keys of the first site for `powgate try`: in the data directory, in a file that only its owner can read. */
 
 import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 
-const FILE = 'first-keys'
-
 export interface FirstKeys {
   readonly siteKey: string
-  /** The store has only its hash. */
   readonly apiKey: string
 }
 
-export function pathOfFirstKeys(dataDir: string): string {
-  return join(dataDir, FILE)
-}
+export const pathOfFirstKeys = (dataDir: string) => join(dataDir, 'first-keys')
 
 /** Returns the path. */
 export function writeFirstKeys(dataDir: string, { siteKey, apiKey }: FirstKeys): string {
@@ -23,7 +18,6 @@ export function writeFirstKeys(dataDir: string, { siteKey, apiKey }: FirstKeys):
   return path
 }
 
-/** undefined if the file is missing or unreadable. */
 export function readFirstKeys(dataDir: string): FirstKeys | undefined {
   try {
     const text = readFileSync(pathOfFirstKeys(dataDir), 'utf8')

@@ -1,4 +1,4 @@
-/** Before the primary process forks: connects to the store, and creates the first site and the demo's. */
+/** Before the primary process forks: waits for the store, and creates the first site and the demo's. */
 
 import { resolve } from 'node:path'
 import { isatty } from 'node:tty'
@@ -12,19 +12,17 @@ import { PROGRAM } from '../version.ts'
 import { type FirstKeys, writeFirstKeys } from './first-keys.ts'
 import { authorInService, createSite } from './sites.ts'
 
-/** How to run the command line from here. */
 const COMMAND = process.argv[1]?.endsWith('main.js') ? 'npm run -s powgate --' : PROGRAM
 
-/** For store calls at start, when no visitor waits. */
+/** No visitor waits yet. */
 const PATIENT_MS = 2000
-/** A store that starts together with powgate needs a moment, so earlier failures are not reported. */
+/** A store that starts together with powgate needs a moment. */
 const FIRST_LINE_MS = 1000
 const LINES_MS = 5000
 
 interface Start {
-  /** For the log. */
+  /** In words, for the log. */
   readonly store: string
-  /** Whether the demo page is on. */
   readonly demo: Exclude<DemoMode, 'auto'>
 }
 
@@ -33,9 +31,7 @@ interface Gauged {
 }
 
 /**
- * Waits for the store as long as configured.
- *
- * @param totals shows why meanwhile
+ * @param totals shows meanwhile why it waits
  * @throws StoreSetupError
  */
 export async function prepareStart(config: Config, log: Logger, totals: Gauged): Promise<Start> {
@@ -89,7 +85,6 @@ export async function prepareStart(config: Config, log: Logger, totals: Gauged):
   }
 }
 
-/** Logs every few seconds what it waits for. */
 function waitingLines(config: Config, log: Logger, totals: Gauged, description: () => string) {
   const startedAtMs = performance.now()
   let nextLineAtMs = startedAtMs + FIRST_LINE_MS
@@ -103,10 +98,7 @@ function waitingLines(config: Config, log: Logger, totals: Gauged, description: 
   }
 }
 
-/**
- * Without a terminal this goes into a container's or the system's log, so it omits the API key; standard output is then for log
- * lines.
- */
+/** Without a terminal, the text goes to stderr and so into a log: it omits the API key. */
 function printFirstSite(keys: FirstKeys, dataDir: string, url: string, hasDemo: boolean): void {
   const { siteKey, apiKey } = keys
   const path = writeFirstKeys(dataDir, keys)

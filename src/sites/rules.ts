@@ -3,7 +3,7 @@
 import type { ValueRule } from '../domain/kinds.ts'
 import { isSiteKey } from '../domain/site.ts'
 
-/** The message names the flag or argument and what was expected. */
+/** The message names the flag or argument, and what was expected. */
 export class UsageError extends Error {
   override readonly name = 'UsageError'
 }
@@ -18,28 +18,23 @@ const LENGTH = /^([1-9]\d{0,4})([mhd])$/
 const DATE = /^(\d{4})-(\d{2})-(\d{2})$/
 const TIME = /^(\d{4}-\d{2}-\d{2})T\d{2}:\d{2}(:\d{2}(\.\d{1,3})?)?(Z|[+-]\d{2}:\d{2})$/
 
-/** A date, a time, or a duration from now (before now if the sign is -1), in Unix milliseconds; undefined for other text. */
+/** Unix milliseconds of a date, a time, or a duration from now (-1: before now); undefined for other text. */
 export function whenMs(text: string, sign: 1 | -1): number | undefined {
   const length = lengthMs(text)
   return length === undefined ? momentMs(text) : Date.now() + sign * length
 }
 
-/** `90d`, `12h` or `30m` in milliseconds; undefined for other text. */
+/** `90d`, `12h` or `30m` in milliseconds. */
 export function lengthMs(text: string): number | undefined {
   const [, count, unit] = LENGTH.exec(text) ?? []
   return count === undefined ? undefined : Number(count) * UNIT_MS[unit as keyof typeof UNIT_MS]
 }
 
-/** `2027-01-31`, its start in UTC, or `2027-01-31T12:00Z`, in Unix milliseconds; undefined for other text. */
+/** `2027-01-31`, its start in UTC, or `2027-01-31T12:00Z`. */
 function momentMs(text: string): number | undefined {
   const day = DATE.test(text) ? text : TIME.exec(text)?.[1]
-  if (day === undefined || !isDay(day)) return undefined
-  const unixMs = Date.parse(text)
-  return Number.isNaN(unixMs) ? undefined : unixMs
-}
-
-/** Date.parse reads February 30 as March 2. */
-function isDay(text: string): boolean {
-  const unixMs = Date.parse(text)
-  return !Number.isNaN(unixMs) && new Date(unixMs).toISOString().startsWith(text)
+  const [startMs, unixMs] = [Date.parse(day ?? ''), Date.parse(text)]
+  if (day === undefined || Number.isNaN(startMs) || Number.isNaN(unixMs)) return undefined
+  const isDay = new Date(startMs).toISOString().startsWith(day) // Date.parse reads February 30 as March 2
+  return isDay ? unixMs : undefined
 }

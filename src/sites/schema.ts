@@ -11,7 +11,7 @@ function fieldSchema({ kind, about, fallback, otherwise }: SiteField): Schema {
   return { ...kind.schema, title: otherwise === undefined ? about : `${about} (default: ${otherwise})` }
 }
 
-/** For a field or a group. */
+/** Of a field or a group. */
 function memberSchema(name: string): Schema {
   const fields = FIELDS.filter(({ path }) => path[0] === name)
   const [first] = fields

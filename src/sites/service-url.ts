@@ -1,4 +1,4 @@
-/** The address of the running service, in a file of its data directory, so that commands need not be told the port. */
+/** The running service's address, in a file of its data directory: commands need not be told the port. */
 
 import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -6,7 +6,7 @@ import { type Config, localUrl } from '../config/config.ts'
 
 const pathIn = (dataDir: string) => join(dataDir, 'service-url')
 
-/** Hosts that share a Redis have no data directory: then commands go by the settings. */
+/** With Redis, commands go by the settings. */
 export function writeServiceUrl(config: Config): void {
   if (config.redis === undefined) writeFileSync(pathIn(config.dataDir), localUrl(config))
 }

@@ -1,4 +1,4 @@
-/** Creates and changes sites and API keys for the command line and the first start, and names the author of a change. */
+/** Creates and changes sites and API keys for the command line and the first start. */
 
 import { randomBytes } from 'node:crypto'
 import { hostname, userInfo } from 'node:os'
@@ -16,16 +16,16 @@ import { completed, laterFields, type SiteSettings, withLater } from '../domain/
 import type { SiteStore } from '../store/store.ts'
 import { UsageError } from './rules.ts'
 
-/** Others are kept. An empty group of limits, policies or weights removes the site's own. */
+/** An empty group of limits, policies or weights removes the site's own. */
 export type SiteOptions = Partial<SiteSettings>
 
 interface CreatedSite {
   readonly site: SiteRecord
-  /** Whole; only its hash is stored. */
+  /** Only its hash is stored. */
   readonly apiKey: string
 }
 
-/** The caller of a command can correct it. One line per problem. */
+/** Whoever runs the command can mend it. A line per problem. */
 export class AdminError extends Error {
   override readonly name = 'AdminError'
 }
@@ -41,7 +41,7 @@ const CODE = 'code'
 
 /**
  * @param settings others get their defaults
- * @param before its fields of a later powgate are kept
+ * @param before keeps its fields of a later version
  */
 export function siteRecord(
   settings: SiteOptions & { name: string },
@@ -62,14 +62,8 @@ export async function createSite(
   const identity = { siteKey: newSiteKey(randomBytes(96)), createdAt: now }
   const site = siteRecord(options, identity, now)
   const { record, apiKey } = newKey(site.siteKey, {}, now)
-  await written(
-    store,
-    [
-      { site, expected: undefined },
-      { apiKey: record, expected: undefined },
-    ],
-    author,
-  )
+  const added = { site, expected: undefined }
+  await written(store, [added, { apiKey: record, expected: undefined }], author)
   return { site, apiKey }
 }
 
@@ -85,7 +79,7 @@ export async function createApiKey(
   return created
 }
 
-/** The changes that delete a site with its API keys. */
+/** Deletes a site with its API keys. */
 export function deletion(site: SiteRecord, apiKeys: readonly ApiKeyRecord[], now: number): RecordChange[] {
   const { siteKey, name, createdAt } = site
   const left = siteRecord({ name, active: false }, { siteKey, createdAt }, nextRevision(site, now))
@@ -120,7 +114,7 @@ export async function findSite(store: SiteStore, siteKey: string): Promise<SiteR
 /**
  * Writes only if something changes.
  *
- * @param change settings, or a function that computes all of them from the present record and may throw to write nothing
+ * @param change settings, or a function that computes all of them from the present record
  */
 export async function updateSite(
   store: SiteStore,
@@ -142,12 +136,8 @@ export async function raiseSite(
 ): Promise<SiteRecord> {
   const before = await findSite(store, siteKey)
   const { raise: _, ...rest } = before
-  return changeSite(
-    store,
-    before,
-    siteRecord(before, { ...rest, ...(raise && { raise }) }, nextRevision(before, Date.now())),
-    author,
-  )
+  const after = siteRecord(before, { ...rest, ...(raise && { raise }) }, nextRevision(before, Date.now()))
+  return changeSite(store, before, after, author)
 }
 
 async function changeSite(
@@ -168,15 +158,11 @@ export async function updateApiKey(
   options: KeyOptions,
   author: Author = authorOfCommand(CODE),
 ): Promise<ApiKeyRecord> {
-  const before = await validKey(store, id)
+  const before = await unrevokedKey(store, id)
   const { name = before.name, expiresAt = before.expiresAt } = options
   if (name === before.name && (expiresAt ?? null) === (before.expiresAt ?? null)) return before
-  return changeKey(
-    store,
-    before,
-    { ...(name === undefined ? {} : { name }), expiresAt: expiresAt ?? null },
-    author,
-  )
+  const named = name === undefined ? {} : { name }
+  return changeKey(store, before, { ...named, expiresAt: expiresAt ?? null }, author)
 }
 
 export async function revokeApiKey(
@@ -184,12 +170,12 @@ export async function revokeApiKey(
   id: string,
   author: Author = authorOfCommand(CODE),
 ): Promise<ApiKeyRecord> {
-  const before = await validKey(store, id)
+  const before = await unrevokedKey(store, id)
   return changeKey(store, before, { revokedAt: Date.now() }, author)
 }
 
-/** Not revoked, but maybe expired. */
-async function validKey(store: SiteStore, id: string): Promise<ApiKeyRecord> {
+/** May be expired. */
+async function unrevokedKey(store: SiteStore, id: string): Promise<ApiKeyRecord> {
   const key = await store.readApiKey(id)
   if (key === undefined) throw new AdminError(`there is no API key with the id ${id}`)
   if (key.revokedAt !== null) throw new AdminError(`the API key ${id} is revoked already`)
@@ -207,7 +193,7 @@ async function changeKey(
   return after
 }
 
-/** With audit entries. Throws AdminError if a record was changed meanwhile. */
+/** @throws AdminError if a record was changed meanwhile */
 export async function written(
   store: SiteStore,
   changes: readonly RecordChange[],
@@ -231,7 +217,6 @@ export function authorOfCommand(how: string, env: NodeJS.ProcessEnv = process.en
   return { who: atHost(actor), how }
 }
 
-/** For what the service changes by itself. */
 export function authorInService(how: string): Author {
   return { who: atHost(`powgate (${how})`), how }
 }
@@ -244,6 +229,6 @@ function userName(): string {
   try {
     return userInfo().username
   } catch {
-    return `user ${process.getuid?.()}` // containers run as numbers without a name
+    return `user ${process.getuid?.()}` // containers run as users without a name
   }
 }

@@ -1,21 +1,20 @@
-/** What operators can see of a site's visitors. */
+/** What operators see of a site's visitors. */
 
 import { DAY_MS, siteRates } from '../domain/meters.ts'
 import type { SiteRecord } from '../domain/site.ts'
 import { baseOf } from '../domain/solve-time.ts'
 import type { SiteStore } from '../store/store.ts'
 
-/** From the store's meters. */
 export interface SiteTraffic {
-  /** Proofs of repeat sources a second, as for `--usual-rate`; undefined before the first proof. */
+  /** Proofs of repeat sources a second; undefined before the first proof. */
   readonly usualRate: number | undefined
-  /** Until then the usual rate is not well known, Unix milliseconds; undefined afterwards, and before the first proof. */
+  /** Unix milliseconds. During the first day after the first proof, the usual rate is not well known. */
   readonly firstDayUntil: number | undefined
   /** Only with a target solve time. */
   readonly timing?: {
     readonly solveMs: number
     readonly exactBase: number
-    /** Share of the last day's solutions at the base that met it; undefined without any. */
+    /** Share of the last day's solutions at the base that met it. */
     readonly inTime: number | undefined
   }
 }
