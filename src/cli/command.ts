@@ -142,7 +142,7 @@ function parsed(command: Command, args: readonly string[]) {
   }
 }
 
-/** parseArgs' own messages have several lines, and do not say what was expected. */
+/** parseArgs' messages do not say what was expected. */
 function asUsageError(error: NodeJS.ErrnoException, { name, flags }: Command): Error {
   // With a short form: '-f, --file <value>'.
   const flag = /'(?:-\w, )?(-[^' ,<]+)/.exec(error.message)?.[1] ?? 'flags'
@@ -164,7 +164,6 @@ function asUsageError(error: NodeJS.ErrnoException, { name, flags }: Command): E
 
 type Parsed = ReturnType<typeof parsed>['values'][string]
 
-/** undefined if neither flag nor variable is given. */
 function flagTexts(
   name: string,
   { value, isRequired }: Flag,

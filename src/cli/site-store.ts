@@ -8,7 +8,7 @@ import { type SiteStore, StoreSetupError } from '../store/store.ts'
 export const UNUSED_SECRET = 'no command ever signs with this placeholder'
 
 /**
- * Runs an action on the store of the settings, also while a service uses it. Returns the store's place, in words, too.
+ * Runs an action on the store of the settings. Also returns the store's place, in words.
  *
  * @throws AdminError if the store fails; and what the action throws
  */

@@ -1,4 +1,4 @@
-/** Reads settings from the environment, a settings file and files of secrets, and lists all problems before anything starts. */
+/** Reads settings from the environment, a settings file and secrets' files, and lists all problems at once. */
 
 import { readFileSync } from 'node:fs'
 import { resolve } from 'node:path'
@@ -32,18 +32,18 @@ export class ConfigError extends Error {
   }
 }
 
-/** Ends a printed command, which then uses the store of whoever prints it. */
+/** For a printed command, which then uses the same store. */
 export function configFlag(): string {
   const { POWGATE_CONFIG_FILE: path = '' } = process.env
   return path.trim() === '' ? '' : ` --config ${shellWord(resolve(path.trim()))}`
 }
 
-/** Quoted for a printed command, if a shell would not take it literally. */
+/** Quoted if a shell would not take it literally. */
 export function shellWord(text: string): string {
   return /^[\w@%+=:,./-]+$/.test(text) ? text : `'${text.replaceAll("'", "'\\''")}'`
 }
 
-/** Of the command line: no settings, but with their prefix. */
+/** Of the command line. */
 const OTHER_VARIABLES: ReadonlySet<string> = new Set([
   'POWGATE_URL',
   'POWGATE_SITE_KEY',
@@ -51,7 +51,7 @@ const OTHER_VARIABLES: ReadonlySet<string> = new Set([
   'POWGATE_ACTOR',
 ])
 
-/** Kubernetes sets `<NAME>_...` in every pod for each Service of its namespace, which may be named powgate. */
+/** Kubernetes sets such variables for each Service of the namespace, which may be named powgate. */
 const SERVICE_LINKS = [
   [/^\w+_SERVICE_HOST$/, /^[\d.]+$|^[\da-f:]+$/i],
   [/^\w+_SERVICE_PORT(_\w+)?$/, /^\d+$/],
@@ -66,7 +66,7 @@ function isServiceLink(name: string, value: string): boolean {
 /** `<NAME>_FILE` is the path of a file with a secret. */
 const FILE_SUFFIX = '_FILE'
 
-/** The environment takes precedence over POWGATE_CONFIG_FILE. Returns all problems with how settings were given, too. */
+/** The environment takes precedence over POWGATE_CONFIG_FILE. */
 export function gatherSettings(env: Environment): { values: SettingValues; problems: string[] } {
   const problems: string[] = []
   const configFile = env.POWGATE_CONFIG_FILE?.trim()
@@ -91,7 +91,7 @@ export function gatherSettings(env: Environment): { values: SettingValues; probl
   return { values, problems }
 }
 
-/** Some names have no prefix: PORT, HOST, REDIS_URL, LOG_LEVEL. */
+/** Some names have no prefix, like PORT. */
 function suggestionFor(name: string): string {
   const bare = name.replace(/^POWGATE_/, '')
   return didYouMean(bare in SETTINGS ? bare : name, Object.keys(SETTINGS))
@@ -231,11 +231,11 @@ function configOf(text: Text, { redis, secrets, trustedProxies }: Checked) {
     redis,
     redisPrefix: text('POWGATE_REDIS_PREFIX'),
     redisShards: number('POWGATE_REDIS_SHARDS'),
-    /** How long a start waits for its store. */
+    /** At a start. */
     storeWaitMs: number('POWGATE_STORE_WAIT_SECONDS') * 1000,
     secrets,
     trustedProxies: new AddressSet(trustedProxies),
-    /** Connections of trusted proxies start with a PROXY protocol header. */
+    /** Of trusted proxies. */
     proxyProtocol: text('POWGATE_PROXY_PROTOCOL') === 'on',
     ipv6PrefixBits: number('POWGATE_IPV6_PREFIX'),
     limits: limitsOf(({ setting }) => number(setting)),

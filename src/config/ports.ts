@@ -1,5 +1,3 @@
-/** Tries whether the service may listen on a port. */
-
 import { once } from 'node:events'
 import { type AddressInfo, createServer } from 'node:net'
 import { systemErrorText } from '../domain/system-error.ts'
@@ -27,11 +25,7 @@ export class ListenError extends Error {
   }
 }
 
-/**
- * Listens for a moment. Workers' SO_REUSEPORT is not used, because another service's port would seem free.
- *
- * @returns the port; a free one for 0
- */
+/** Returns the port; a free one for 0. Workers' SO_REUSEPORT would make another service's port seem free. */
 export async function tryPort({ host, port }: ListenAddress): Promise<number> {
   const probe = createServer().listen({ host, port, exclusive: true })
   await once(probe, 'listening')

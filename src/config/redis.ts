@@ -1,5 +1,5 @@
 /**
- * Turns the Redis settings into a RedisTarget: which servers, and how to reach them. Forms of REDIS_URL:
+ * Turns the Redis settings into a RedisTarget. Forms of REDIS_URL:
  *
  *   redis://[user:password@]host[:port][/db]                     one server (rediss:// for TLS)
  *   redis://a:7000,redis://b:7000,...                            a Cluster: two or more seeds
@@ -37,12 +37,12 @@ interface RedisTls {
   readonly ca?: string | undefined
   readonly cert?: string | undefined
   readonly key?: string | undefined
-  /** Host name that the certificates must have; by default the connection's. */
+  /** That certificates must have; by default the connection's. */
   readonly name?: string | undefined
 }
 
 export type Text = (name: SettingName) => string
-/** The variable that a setting came from, for messages. */
+/** The variable of a setting, for messages. */
 type Named = (name: SettingName) => string
 
 const DATA_CREDENTIALS = ['POWGATE_REDIS_USER', 'POWGATE_REDIS_PASSWORD'] as const
@@ -80,7 +80,7 @@ export function checkedRedis(text: Text, named: Named, problems: string[]): Redi
     from: credentialsFrom(target, text, named),
     tls: checkedTls(target, text, problems),
   }
-  // A target with problems is not used, but decides which other settings are needed.
+  // A target with problems still decides which other settings are needed.
   return problems.length === before ? checked : target
 }
 

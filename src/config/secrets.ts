@@ -11,7 +11,7 @@ const SECRET_FILE = 'secret'
 /** Without U+FFFD, which stands for bytes that are not UTF-8. */
 const PRINTABLE = /^[^\p{Cc}\ufffd]+$/u
 
-/** @throws ConfigError if the file cannot be read or made */
+/** @throws ConfigError */
 export function resolveSecrets(config: Config): readonly string[] {
   if (config.secrets.length > 0) return config.secrets
   const path = join(config.dataDir, SECRET_FILE)

@@ -1,4 +1,4 @@
-/** The dashboard's routes on the admin port: page, script, style, data, and the files for Grafana and Prometheus. */
+/** Routes of the admin port: the dashboard, and files for Grafana and Prometheus. */
 
 import { readFileSync } from 'node:fs'
 import type { ServerResponse } from 'node:http'
@@ -7,7 +7,7 @@ import type { History } from '../metrics/history.ts'
 import { type DashboardData, RANGES, type ServiceState } from '../metrics/history-view.ts'
 import type { SiteNames } from './site-names.ts'
 
-/** What shows before, or without, script. */
+/** What shows before or without script. */
 const PAGE = `<!doctype html>
 <html lang="en">
 <head>
@@ -60,7 +60,6 @@ interface DashboardSources {
   readonly state: () => ServiceState
 }
 
-/** No inline script or style, and nothing from other origins. */
 const POLICY = [
   "default-src 'none'",
   "script-src 'self'",
@@ -87,7 +86,7 @@ export function dashboardRoutes(
     {
       path: '/',
       handle(_, response) {
-        // Relative, because a proxy may put the admin port below another path.
+        // Relative: a proxy may put the admin port below another path.
         response.setHeader('Location', 'dashboard')
         send(response, 302, 'text/plain; charset=utf-8', '')
       },
@@ -118,7 +117,6 @@ function constant(path: string, type: string, body: string | Buffer): AdminRoute
   return { path, handle: (_, response) => send(response, 200, type, body) }
 }
 
-/** Added to the headers of everything on the admin port. */
 function send(response: ServerResponse, status: number, type: string, body: string | Buffer): void {
   response.writeHead(status, {
     'Content-Type': type,

@@ -1,11 +1,11 @@
-/** Site names, read from the store only while a dashboard is open. */
+/** Names of sites, read from the store while a dashboard is open. */
 
-/** The result lacks sites without a known name. */
+/** Leaves out sites without a known name. */
 export type ReadNames = (siteKeys: readonly string[]) => Promise<ReadonlyMap<string, string>>
 
 const FRESH_MS = 30_000
 const NAMES_MAX = 2000
-/** How long an answer waits for names. After that it shows site keys, and a later answer the names. */
+/** How long an answer waits for names. Without them it shows site keys. */
 const WAIT_MS = 300
 
 export class SiteNames {
@@ -25,7 +25,7 @@ export class SiteNames {
     return this.#names.get(siteKey)
   }
 
-  /** Only if names are old or missing. Resolves within WAIT_MS, whatever the store does. */
+  /** Reads names that are old or missing. Resolves within WAIT_MS. */
   async refresh(siteKeys: readonly string[]): Promise<void> {
     if (siteKeys.length === 0) return
     const ageMs = this.#now() - this.#readAtMs
@@ -39,7 +39,7 @@ export class SiteNames {
 
   async #readAll(siteKeys: readonly string[]): Promise<void> {
     this.#readAtMs = this.#now()
-    // Names can wait, and the workers report the store's state.
+    // Workers report the store's state.
     const names = await this.#read(siteKeys).catch(() => undefined)
     if (names === undefined) return
     this.#names.clear()

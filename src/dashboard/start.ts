@@ -1,4 +1,4 @@
-/** Starts the dashboard in the primary process: its history and its routes. */
+/** Starts the dashboard in the primary process. */
 
 import type { AdminRoute, Supervisor } from '../admin/server.ts'
 import type { Config } from '../config/config.ts'
@@ -25,7 +25,7 @@ interface BackendLimits {
   readonly near: readonly NearLimit[]
 }
 
-/** Without an admin port, no routes and no history. */
+/** Without an admin port: no routes and no history. */
 export function dashboard(
   config: Config,
   totals: Totals,
@@ -73,7 +73,7 @@ function stateOf(
   }
 }
 
-/** Opens the store for each reading: readings are rare, so the primary process keeps no connection. */
+/** Opens the store for each reading, because readings are rare. */
 function storedNames(config: Config): ReadNames {
   return async siteKeys => {
     const names = new Map<string, string>()

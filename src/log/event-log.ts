@@ -1,7 +1,4 @@
-/**
- * Logs what visitors did. `powgate explain` reads the lines, so names of events and fields are stable. An event that is not
- * logged allocates nothing.
- */
+/** Logs what visitors did, for `powgate explain`: names of events and fields are stable. */
 
 import type { Logger } from 'pino'
 import { type Address, formatAddress, formatNetwork } from '../domain/address.ts'
@@ -21,7 +18,7 @@ export type LogEvent =
   | 'refused'
   /** From the primary: a backend uses half of a limit or more. */
   | 'redemption-limit'
-  /** Counts of what exceeded the quotas in the last minute, by event or reason. */
+  /** Counts of the last minute beyond the quotas, by event or reason. */
   | 'unlogged'
   /** An exception in powgate itself. */
   | 'fault'
@@ -45,7 +42,7 @@ export class EventLog {
   readonly #timer: NodeJS.Timeout
 
   /**
-   * @param successShare share of visitors whose successes are logged, 0 to 1
+   * @param successShare of visitors, 0 to 1
    * @param isAddressWhole false: only networks are logged
    */
   constructor(log: Logger, successShare: number, isAddressWhole: boolean) {
@@ -217,7 +214,7 @@ function rounded(value: number): number {
   return Math.round(value * 100) / 100
 }
 
-/** Headers of clients may be long; lines below 4 KiB never mix in a pipe. */
+/** Of clients' headers. Lines stay below 4 KiB, see redaction.ts. */
 const ORIGIN_CHARACTERS_MAX = 120
 const SITE_CHARACTERS_MAX = 64
 
@@ -232,7 +229,6 @@ class Quota {
   #lines = 0
   readonly #leftOut = new Map<string, number>()
 
-  /** @param linesMax between two calls of `renew` */
   constructor(linesMax: number) {
     this.#linesMax = linesMax
   }
@@ -260,7 +256,7 @@ class Quota {
 const SAMPLE_DIGITS = 6
 const SAMPLE_VALUES = 16 ** SAMPLE_DIGITS
 
-/** Which visitors' successes are logged: by the nonce, which makes it all steps of a visit or none, on all hosts. */
+/** Whose successes are logged: by the nonce, so all steps of a visit or none, on all hosts. */
 export class Sample {
   readonly #below: number
 

@@ -1,6 +1,6 @@
 /**
- * Writes log lines to standard output, and never blocks. If a write fails (full disk, paused reader), lines are kept and writing
- * is retried; lines beyond WAITING_MAX are lost and counted.
+ * Writes log lines to standard output without ever blocking. While writes fail (full disk, paused reader), lines wait, and those
+ * beyond WAITING_MAX are lost and counted.
  */
 
 import { closeSync, constants, fstatSync, openSync, writeSync } from 'node:fs'
@@ -13,7 +13,7 @@ const RETRY_FULL_MS = 20
 const FULL = 'EAGAIN'
 /** About half a megabyte. */
 const WAITING_MAX = 1000
-/** How long an ending process waits for the reader. */
+/** An ending process waits for the reader. */
 const LAST_MS = 300
 
 export class LogOutput implements DestinationStream {

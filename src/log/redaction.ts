@@ -1,4 +1,4 @@
-/** Keeps secrets out of the log. No caller passes any; this is for programming errors. */
+/** Keeps secrets out of the log, should a mistake pass one. */
 
 const CENSOR = '[withheld]'
 
@@ -71,7 +71,7 @@ export function scrubber(secrets: readonly string[]): (text: string) => string {
   }
 }
 
-/** Keeps lines below 4 KiB: workers write longer ones into each other in a shared pipe. */
+/** Keeps lines below 4 KiB: longer ones of several workers mix in a pipe. */
 const MESSAGE_CHARACTERS_MAX = 300
 const STACK_CHARACTERS_MAX = 1200
 const CAUSES_MAX = 2

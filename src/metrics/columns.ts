@@ -55,7 +55,6 @@ export class Columns {
     return this.#perStep(series, (counts, step) => rounded(sums[step]! / sum(counts)))
   }
 
-  /** Upper bound of the highest bucket with a count. */
   highest(series: string): Gaps {
     const bounds = boundsOf(series)
     return this.#perStep(series, counts => bounds[counts.findLastIndex(count => count > 0)] ?? bounds.at(-1)!)

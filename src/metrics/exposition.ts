@@ -37,7 +37,7 @@ function labelled(samples: string, deployment: string): string {
   )
 }
 
-/** Of `fromStart`, and of counters and histograms without labels. */
+/** Series of `fromStart`, and counters and histograms without labels. */
 function zeros(): Values {
   const values: Values = {}
   for (const [key, { type, labels, fromStart = [] }] of ROWS) {

@@ -24,9 +24,8 @@ export interface HistoryView {
   /** Requests over time. */
   readonly busiest: readonly Tally[]
   readonly lastMinute: LastMinute
-  /** End of each step, oldest first. */
+  /** End and length of each step, oldest first. */
   readonly times: readonly number[]
-  /** Length of each step. */
   readonly seconds: readonly number[]
   readonly traffic: Traffic
   readonly limits: readonly Tally[]
@@ -48,7 +47,7 @@ export interface Traffic {
   readonly failed: readonly number[]
   readonly redeemed: readonly number[]
   readonly refused: readonly number[]
-  /** Why verifications failed or lost score; one can have several. */
+  /** A verification can have several. */
   readonly failureReasons: readonly Tally[]
   readonly refusals: readonly Tally[]
   /** Bits of issued challenges. */
@@ -85,9 +84,9 @@ export interface StoreHistory {
 
 export interface WorkerHistory {
   readonly running: readonly number[]
-  /** Workers replaced because they ended or hung. */
+  /** Replaced because they ended or hung. */
   readonly crashes: readonly number[]
-  /** Workers replaced on purpose. */
+  /** Replaced on purpose. */
   readonly rolls: readonly number[]
   /** p99 of the event loop's lag, of the worst worker. */
   readonly lagMs: readonly number[]

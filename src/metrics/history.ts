@@ -1,7 +1,4 @@
-/**
- * The dashboard's last half hour and last day, in the memory of the primary process. 900 steps of 200 sites with the usual 12
- * counters take 10 MB.
- */
+/** The dashboard's half hour and day, in the primary process: 10 MB with 200 sites and the usual 12 counters of each. */
 
 import { ENDPOINT_NAMES, type EndpointName, type TrafficCount } from '../domain/endpoint.ts'
 import { Columns, rounded, sum } from './columns.ts'
@@ -39,7 +36,7 @@ export class History {
   /**
    * @param startedAtMs Unix milliseconds, before anything was counted
    * @param siteName undefined if not known yet
-   * @param asked filled here with the sites asked for last; totals and workers count these separately too
+   * @param asked gets the sites asked for last, which totals and workers count separately too
    */
   constructor(
     startedAtMs: number,
@@ -108,7 +105,6 @@ export class History {
     }
   }
 
-  /** Sites with numbers of their own. */
   siteKeys(range: Range): string[] {
     return this.#ranges[range].siteKeys.filter(siteKey => siteKey !== OTHER_SITES)
   }

@@ -1,7 +1,4 @@
-/**
- * What was counted in each recent step of time: per counter a ring with a number per step. 1,000 counters take 0.7 MB for half
- * an hour, 2.9 MB for a day.
- */
+/** What was counted in each recent step of time: per counter, a ring of numbers. 1,000 counters of a day take 2.9 MB. */
 
 import { OTHER_SITES } from './history-view.ts'
 
@@ -25,7 +22,7 @@ export type Increases = ReadonlyMap<string, number>
 /** By flat name; places are step numbers modulo the length. */
 export type Rings = ReadonlyMap<string, Uint32Array>
 
-/** Further sites are added up under OTHER_SITES. */
+/** Others are added up under OTHER_SITES. */
 export const STEP_SITES_MAX = 200
 
 const NOTHING: Rings = new Map()
@@ -74,7 +71,6 @@ export class Steps {
     return site === null ? this.#all : (this.#sites.get(site) ?? NOTHING)
   }
 
-  /** If not, its requests may be among those of OTHER_SITES. */
   isApart(siteKey: string): boolean {
     return this.#sites.has(siteKey) || !this.#sites.has(OTHER_SITES)
   }
@@ -104,7 +100,7 @@ export class Steps {
     }))
   }
 
-  /** Replaces the oldest step. Sites without requests in any step make room. */
+  /** Replaces the oldest step, and removes sites without requests in all. */
   #begin(step: Step): void {
     const place = this.#count++ % this.#stepsMax
     this.#steps.push(step)

@@ -3,8 +3,7 @@
  * needs the line that counts it (of a gauge: in `Stats.snapshot`, or in `primaryGauges` of admin/metrics-route.ts), a row of
  * docs/reference/metrics.md and a panel of dashboard/grafana.json. Tests fail without one of these.
  *
- * Counts are a flat record of whole numbers, named by key and label values. A histogram has a number per bucket, not cumulative,
- * and a sum:
+ * Counts are whole numbers, named by key and label values. A histogram has a number per bucket, not cumulative, and a sum:
  *
  *   requests challenge 200 ok          requestSeconds challenge 0.001       up to 0.001 s, above the bound before
  *   storeOutages                       requestSeconds challenge Infinity    above the last bound
@@ -13,7 +12,7 @@
  * Never give a key another meaning: a worker may run another version than the primary process. Missing numbers are then 0,
  * numbers without a row are not shown.
  *
- * Labels come from closed lists, which bounds the number of series. Site keys are labels only for POWGATE_METRICS_SITES.
+ * Labels come from closed lists, to bound the number of series. Site keys are labels only for POWGATE_METRICS_SITES.
  */
 
 import { ENDPOINT_NAMES, ENDPOINTS, type TrafficCount } from '../domain/endpoint.ts'
@@ -32,7 +31,7 @@ export interface Metric {
   readonly fromStart?: readonly string[]
   /** Upper bounds, ascending; one more bucket follows. */
   readonly bounds?: readonly number[]
-  /** Sums are whole numbers of this part of the unit: one that fell by a rounding error would look like a reset. */
+  /** Sums count this part of the unit: a fraction's rounding error would look like a reset. */
   readonly parts?: number
   /** How to combine a gauge of all workers. Without this, and without a label `worker`, it is the primary's. */
   readonly workers?: 'sum' | 'least' | undefined
@@ -48,13 +47,13 @@ const LATENCY_BOUNDS_SECONDS = [
   0.03, 0.05, 0.1, 0.2, 0.5, 1, 2,
 ] as const
 
-/** As what the dashboard counts an answer, by the labels of `requests`. */
+/** What the dashboard counts an answer as, by the labels of `requests`. */
 export const TRAFFIC: ReadonlyMap<string, TrafficCount | null> = new Map(
   ENDPOINT_NAMES.flatMap(endpoint =>
     Object.entries(ENDPOINTS[endpoint].counts).map(([outcome, what]) => [`${endpoint} 200 ${outcome}`, what]),
   ),
 )
-/** The last three are for an alert, which must see the first increase: a store forgets only once. */
+/** The last three are for an alert: a store forgets only once. */
 const ANSWERS = [
   ...TRAFFIC.keys(),
   ...['verify 400 nonce-forgotten', 'verify-token 400 token-forgotten', 'siteverify 200 token-forgotten'],
@@ -245,7 +244,7 @@ export const METRICS = {
 
 export type MetricKey = keyof typeof METRICS
 
-/** Counted per site. The service's numbers are the sums, with answers that concern no site. */
+/** Counted by site, and added up for the service. */
 export const SITE_KEYS = ['requests', 'difficulty', 'scores', 'reasons'] as const
 export type SiteKey = (typeof SITE_KEYS)[number]
 

@@ -1,4 +1,4 @@
-/** Adds up in the primary process what all workers counted, ended ones included, and what it counts itself. */
+/** Adds up in the primary process what it and all workers counted, ended ones included. */
 
 import type { ServerBuild } from '../server-build.ts'
 import { newCounts, valuesOf } from './counters.ts'
@@ -29,10 +29,10 @@ export class Totals {
   gauges: Values = {}
   /** In the order of their first snapshot. */
   readonly #living = new Map<Worker, { readonly index: number; readonly snapshot: Snapshot }>()
-  /** What ended workers sent last; `#retired` includes it. */
+  /** What ended workers sent last, included in `#retired`. */
   readonly #gone = new WeakMap<Worker, Snapshot>()
   readonly #retired = { values: {} as Values, sites: {} as Record<string, Values> }
-  /** Sites to count separately even beyond SITES_MAX, here and in the workers. */
+  /** To count separately even beyond SITES_MAX, here and in workers. */
   readonly asked = new Set<string>()
   /** Counted separately from their first appearance on. */
   readonly #siteKeys = new Set<string>()
@@ -60,7 +60,7 @@ export class Totals {
     else this.#living.set(worker, { index, snapshot })
   }
 
-  /** Keeps an ended worker's counters, drops its gauges. */
+  /** Keeps the worker's counters, drops its gauges. */
   gone(worker: Worker): void {
     if (this.#gone.has(worker)) return
     this.#retire(worker, this.#living.get(worker)?.snapshot ?? NOTHING)
@@ -131,7 +131,7 @@ function addCounts(to: Values, counted: Readonly<Values>, times: 1 | -1 = 1): vo
   }
 }
 
-/** Counts of a version with other bounds go to the first own bound that is at least as high. */
+/** Another version's bound becomes the first own bound that is at least as high. */
 function inOwnBucket(name: string, bounds: readonly number[]): string {
   const end = name.lastIndexOf(' ') + 1
   const bucket = name.slice(end)

@@ -1,7 +1,4 @@
-/**
- * The file of `powgate site export` and `powgate apply`, and what applying it would change. A setting that the file leaves out
- * gets its default, whatever the site had.
- */
+/** The file of `powgate site export` and `apply`, and what it would change. Settings that it leaves out get their defaults. */
 
 import { type FieldChange, siteChanges } from '../domain/audit.ts'
 import { type ApiKeyRecord, nextRevision, type SiteRecord } from '../domain/site.ts'
@@ -15,7 +12,7 @@ export const FILE_VERSION = 1
 interface SitesFile {
   readonly format: typeof FILE_FORMAT
   readonly version: typeof FILE_VERSION
-  /** With all settings, except a base that follows from `solveMs`. */
+  /** Without a base that follows from `solveMs`. */
   readonly sites: readonly Record<string, unknown>[]
   /** Only of a service whose store has lost them. */
   readonly apiKeys?: readonly ApiKeyRecord[]
@@ -34,7 +31,7 @@ export function sitesFile(sites: readonly SiteRecord[], apiKeys?: readonly ApiKe
     format: FILE_FORMAT,
     version: FILE_VERSION,
     sites: inOrderOfCreation(sites).map(site => {
-      // With settings of a later version: this one then refuses the file instead of losing them.
+      // With settings of a later version: this one refuses the file instead of losing them.
       const settings = withLater(completed(site), laterFields(site))
       const { base, ...timed } = settings.difficulty
       const difficulty = timed.solveMs === undefined ? settings.difficulty : timed
@@ -82,7 +79,7 @@ interface ApplyOptions {
   readonly now: number
 }
 
-/** An entry means the site with its key, else the only site with its name, else a new site. */
+/** An entry means the site of its key, else the only one of its name, else a new one. */
 export function planApply(
   entries: readonly SiteEntry[],
   sites: readonly SiteRecord[],
@@ -142,7 +139,7 @@ function finderOf(
   const keyed = new Set(entries.map(({ siteKey }) => siteKey))
   const byKey = new Map(sites.map(site => [site.siteKey, [site]]))
   const byName = new Map<string, SiteRecord[]>()
-  // A site that one entry names by key is never found by another entry's name.
+  // One entry's key takes precedence over another entry's name.
   for (const site of sites.filter(({ siteKey }) => !keyed.has(siteKey)))
     byName.set(site.name, [...(byName.get(site.name) ?? []), site])
   return ({ siteKey, settings }) =>

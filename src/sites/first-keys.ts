@@ -1,4 +1,4 @@
-/** Keeps the keys of the first site for `powgate try`: in the data directory, in a file that only its owner can read. */
+/** The first site's keys, for `powgate try`: in a file that only its owner can read. */
 
 import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'

@@ -1,4 +1,4 @@
-/** Before the primary process forks: waits for the store, and creates the first site and the demo's. */
+/** Waits for the store before workers start, and creates the first site and the demo's. */
 
 import { resolve } from 'node:path'
 import { isatty } from 'node:tty'
@@ -98,7 +98,7 @@ function waitingLines(config: Config, log: Logger, totals: Gauged, description: 
   }
 }
 
-/** Without a terminal, the text goes to stderr and so into a log: it omits the API key. */
+/** Omits the API key without a terminal, because stderr goes into a log. */
 function printFirstSite(keys: FirstKeys, dataDir: string, url: string, hasDemo: boolean): void {
   const { siteKey, apiKey } = keys
   const path = writeFirstKeys(dataDir, keys)

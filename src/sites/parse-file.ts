@@ -72,7 +72,7 @@ export function parseSitesFile(bytes: Uint8Array): Parsed<FileContent> {
   return { value: { sites: entries, apiKeys: records } }
 }
 
-/** A text is the problem. TextDecoder skips an editor's byte order mark. */
+/** A text is the problem. Skips an editor's byte order mark. */
 function parsedJson(bytes: Uint8Array): { readonly value: unknown } | string {
   try {
     return { value: JSON.parse(new TextDecoder('utf-8', { fatal: true }).decode(bytes)) }
@@ -82,7 +82,7 @@ function parsedJson(bytes: Uint8Array): { readonly value: unknown } | string {
   }
 }
 
-/** Only the first of each place, because others would repeat it. */
+/** The first of each place, because others would repeat it. */
 class Problems {
   readonly #lines = new Map<string, string>()
   /** Places with a mistake inside. */
@@ -129,7 +129,7 @@ interface SchemaPart {
 
 const TEST_SITE_KEYS: ReadonlySet<unknown> = new Set(Object.values(TEST_KEYS).map(({ siteKey }) => siteKey))
 
-/** What a schema cannot express. It reports wrong types. */
+/** What a schema cannot express. */
 function checkSite(site: unknown, path: string, problems: Problems): void {
   if (!isRecord(site)) return
   // If stored, it would work even with test keys switched off.
@@ -160,7 +160,7 @@ function checkText({ kind: { text } }: SiteField, value: unknown, path: string, 
   problems.add(path, `expected ${text.expects}, got ${gotText(value)}${suggestion}`)
 }
 
-/** Site keys must be unique, and so must names that identify sites. */
+/** Keys must be unique, and names that identify sites. */
 function checkIdentities(sites: readonly unknown[], problems: Problems): void {
   const byKey = new Map<string, number>()
   const byName = new Map<string, number[]>()

@@ -1,4 +1,4 @@
-/** Shared by commands: usage errors, the form of a site key, and times as text. */
+/** Errors and values of commands. */
 
 import type { ValueRule } from '../domain/kinds.ts'
 import { isSiteKey } from '../domain/site.ts'

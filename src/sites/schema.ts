@@ -1,4 +1,4 @@
-/** The JSON Schema of a file of sites, made from the table of site fields. */
+/** The JSON Schema of a file of sites. */
 
 import { objectSchema, type Schema } from '../domain/kinds.ts'
 import { SITE_KEY_PATTERN } from '../domain/site.ts'

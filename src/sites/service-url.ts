@@ -1,4 +1,4 @@
-/** The running service's address, in a file of its data directory: commands need not be told the port. */
+/** Tells commands where the service listens, by a file of its data directory. */
 
 import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -6,17 +6,17 @@ import { type Config, localUrl } from '../config/config.ts'
 
 const pathIn = (dataDir: string) => join(dataDir, 'service-url')
 
-/** With Redis, commands go by the settings. */
+/** Not with Redis: commands then go by the settings. */
 export function writeServiceUrl(config: Config): void {
   if (config.redis === undefined) writeFileSync(pathIn(config.dataDir), localUrl(config))
 }
 
-/** Where the service listens, or would by the settings. */
+/** By the settings, if the file is missing. */
 export function serviceUrl(config: Config): string {
   try {
     if (config.redis === undefined) return readFileSync(pathIn(config.dataDir), 'utf8')
   } catch {
-    // It never ran here.
+    // The service never ran here.
   }
   return localUrl(config)
 }

@@ -1,4 +1,4 @@
-/** Creates and changes sites and API keys for the command line and the first start. */
+/** Creates and changes sites and API keys. */
 
 import { randomBytes } from 'node:crypto'
 import { hostname, userInfo } from 'node:os'
@@ -25,7 +25,7 @@ interface CreatedSite {
   readonly apiKey: string
 }
 
-/** Whoever runs the command can mend it. A line per problem. */
+/** For whoever runs a command. A line per problem. */
 export class AdminError extends Error {
   override readonly name = 'AdminError'
 }
@@ -114,7 +114,7 @@ export async function findSite(store: SiteStore, siteKey: string): Promise<SiteR
 /**
  * Writes only if something changes.
  *
- * @param change settings, or a function that computes all of them from the present record
+ * @param change settings, or a function that computes them all
  */
 export async function updateSite(
   store: SiteStore,

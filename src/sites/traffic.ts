@@ -8,7 +8,7 @@ import type { SiteStore } from '../store/store.ts'
 export interface SiteTraffic {
   /** Proofs of repeat sources a second; undefined before the first proof. */
   readonly usualRate: number | undefined
-  /** Unix milliseconds. During the first day after the first proof, the usual rate is not well known. */
+  /** Unix milliseconds; until then the usual rate is not well known. */
   readonly firstDayUntil: number | undefined
   /** Only with a target solve time. */
   readonly timing?: {

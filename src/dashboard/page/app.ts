@@ -1,4 +1,4 @@
-/** Entry point of the dashboard's script: fetches the numbers every ten seconds. */
+/** The dashboard's script: fetches the numbers every ten seconds. */
 
 import type { DashboardData } from '../../metrics/history-view.ts'
 import { Choices } from './choices.ts'
@@ -25,7 +25,7 @@ const problemList = byId('problems', HTMLElement)
 let latest: DashboardData | undefined
 let lastOkMs: number | undefined
 let hasFailed = false
-/** Numbers the requests, so that a late answer never replaces a newer one. */
+/** Number of requests: a late answer must not replace a newer one. */
 let asked = 0
 let shownProblems = ''
 
@@ -79,7 +79,6 @@ function frameOf({ range, nowMs, startedAtMs, times, seconds, store }: Dashboard
   return { times, bands, ...timeSpan(range, nowMs, startedAtMs) }
 }
 
-/** Runs even while the service does not answer. */
 function showContact(): void {
   const now = Date.now()
   const contact = contactProblem(lastOkMs, hasFailed, now)
@@ -95,7 +94,7 @@ function showContact(): void {
   showProblems(contact === undefined ? (latest === undefined ? [] : problemsOf(latest)) : [contact])
 }
 
-/** Only if the texts change, or screen readers would announce them each time. */
+/** Changes texts only if they differ, because screen readers announce each change. */
 function showProblems(problems: readonly Problem[]): void {
   const words = problems.map(({ level, text }) => `${level} ${text}`).join('\n')
   const isEmpty = latest !== undefined && latest.sites.length === 0 && latest.traffic.refusals.length === 0
@@ -104,13 +103,7 @@ function showProblems(problems: readonly Problem[]): void {
   if (state === shownProblems) return
   shownProblems = state
   const rows = problems.map(({ level, text }) => h('p', { class: `problem ${level}` }, text))
-  if (isEmpty)
-    rows.push(
-      h(
-        'p',
-        { class: 'problem' },
-        'No requests yet. Numbers appear here within ten seconds of the first one.',
-      ),
-    )
+  const empty = 'No requests yet. Numbers appear here within ten seconds of the first one.'
+  if (isEmpty) rows.push(h('p', { class: 'problem' }, empty))
   problemList.replaceChildren(...rows)
 }

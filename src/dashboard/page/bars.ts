@@ -1,4 +1,4 @@
-/** Bars: lists of the most frequent events, a histogram, and the funnel from challenges to tokens. */
+/** Bars: rankings, a histogram, and the funnel from challenges to tokens. */
 
 import type { Tally, Traffic } from '../../metrics/history-view.ts'
 import { h, setText, svg, textWidth } from './dom.ts'
@@ -9,7 +9,7 @@ const ROWS_SHOWN = 7
 const SPARK_WIDTH = 88
 const SPARK_HEIGHT = 22
 
-/** Each row has a bar, a share and a small curve over time. */
+/** A ranking: each row has a bar, a share and a small curve over time. */
 export class BarList {
   readonly element: HTMLElement
   readonly #choose: ((name: string) => void) | undefined
@@ -22,7 +22,7 @@ export class BarList {
 
   /**
    * @param empty text for a list without rows
-   * @param choose makes titles buttons; called with the name of the one clicked
+   * @param choose makes titles buttons
    */
   constructor(empty: string, choose?: (name: string) => void) {
     this.#choose = choose
@@ -59,7 +59,6 @@ export class BarList {
   }
 }
 
-/** @param choose makes the title a button */
 function makeRow(choose?: () => void) {
   const title =
     choose === undefined ? h('span', { class: 'title' }) : h('button', { class: 'title', type: 'button' })
@@ -82,7 +81,7 @@ function place(list: HTMLElement, rows: readonly HTMLElement[]): void {
   while (list.children.length > rows.length) list.lastElementChild!.remove()
 }
 
-/** Path of an area as high as the counts. */
+/** Path of an area. */
 function sparkline(counts: readonly number[], { times, fromMs, toMs }: TimeFrame): string {
   const most = Math.max(1, ...counts)
   const base = SPARK_HEIGHT - 1
@@ -93,7 +92,7 @@ function sparkline(counts: readonly number[], { times, fromMs, toMs }: TimeFrame
   })
   if (points.length === 0) return ''
   const [first, last] = [points[0]!, points.at(-1)!]
-  // A single step would be an area without width.
+  // An area of a single step would have no width.
   const start = Math.max(0, Math.min(first[0], last[0] - 3))
   const line = points.map(([x, y]) => `L${x.toFixed(1)} ${y.toFixed(1)}`).join('')
   return `M${start.toFixed(1)} ${base}${points.length === 1 ? `L${start.toFixed(1)} ${first[1].toFixed(1)}` : ''}${line}L${last[0].toFixed(1)} ${base}Z`
@@ -104,7 +103,7 @@ const TOP = 20
 const BOTTOM = 22
 const GAP = 3
 
-/** A histogram, one column per bucket. */
+/** A histogram. */
 export class BarPlot {
   readonly element: HTMLElement
   readonly #label: string
@@ -176,7 +175,6 @@ const STAGES = [
   ['Redeemed', 'of passed'],
 ] as const
 
-/** Each stage's number in the whole range. */
 export class Funnel {
   readonly element: HTMLElement
   readonly #stages = STAGES.map(([name]) => {
@@ -199,17 +197,11 @@ export class Funnel {
     for (const [index, { count, share, bar }] of this.#stages.entries()) {
       const value = counts[index]!
       const before = counts[index - 1]
-      // A stage may exceed the one before, whose challenges may be older than the range.
+      // A stage may exceed the one before, whose requests may be older than the range.
       const isShare = before !== undefined && before > 0 && value <= before
       setText(count, exact(value))
-      setText(
-        share,
-        before === undefined
-          ? STAGES[0][1]
-          : isShare
-            ? `${percent(value / before)} ${STAGES[index]![1]}`
-            : '',
-      )
+      const note = STAGES[index]![1]
+      setText(share, index === 0 ? note : isShare ? `${percent(value / before)} ${note}` : '')
       bar.setAttribute('width', `${(100 * value) / most}%`)
     }
   }

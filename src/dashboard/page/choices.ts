@@ -1,6 +1,6 @@
-/** The viewer's choices: range and site are kept in the page's address, which can be shared, the theme in the browser. */
+/** The viewer's choices: range and site are in the page's address, which can be shared, the theme in the browser. */
 
-import { RANGES, type Range, type SiteEntry } from '../../metrics/history-view.ts'
+import { OTHER_SITES, RANGES, type Range, type SiteEntry } from '../../metrics/history-view.ts'
 import { byId, h } from './dom.ts'
 import { short } from './format.ts'
 
@@ -44,13 +44,13 @@ export class Choices {
     return query.toString()
   }
 
-  /** The chosen site stays listed even without requests. */
+  /** Lists the chosen site even without requests. */
   showSites(sites: readonly SiteEntry[]): void {
     const isListed = this.#site === '' || sites.some(({ siteKey }) => siteKey === this.#site)
     const listed = isListed ? sites : [...sites, { siteKey: this.#site, name: this.#site, requests: 0 }]
     const options = listed.map(({ siteKey, name, requests }) => {
       const key = name === siteKey ? '' : ` · ${siteKey.slice(0, 12)}…`
-      const label = siteKey === 'other' ? 'Other sites' : `${name}${key}`
+      const label = siteKey === OTHER_SITES ? 'Other sites' : `${name}${key}`
       return h('option', { value: siteKey }, `${label} (${short(requests)})`)
     })
     // Never change a list in use.
@@ -76,7 +76,7 @@ function startTheme(): void {
     try {
       localStorage.setItem(THEME, select.value)
     } catch {
-      // If the browser stores nothing, the choice lasts as long as the page.
+      // Without storage, the choice lasts as long as the page.
     }
   })
 }

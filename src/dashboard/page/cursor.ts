@@ -1,6 +1,6 @@
 /**
- * The moment that the viewer points at by mouse, finger or keyboard; shared by all plots, so that curves can be compared.
- * Assistive technology sees each plot as a slider over time.
+ * The moment that the viewer points at by mouse, finger or keyboard, in all plots at once. Assistive technology sees each plot
+ * as a slider.
  */
 
 type OnCursor = (timeMs: number | null) => void
@@ -9,7 +9,7 @@ export class Cursor {
   readonly #listeners: OnCursor[] = []
   #timeMs: number | null = null
 
-  /** Unix milliseconds; null without one. */
+  /** Unix milliseconds. */
   get timeMs(): number | null {
     return this.#timeMs
   }
@@ -42,9 +42,9 @@ export function nearestIndex(times: readonly number[], timeMs: number): number {
 export interface Explored {
   /** Step ends, oldest first. */
   readonly times: readonly number[]
-  /** At a distance from the left edge, in pixels. */
+  /** At pixels from the left edge. */
   timeAt(x: number): number
-  /** A step as text, for assistive technology. */
+  /** A step for assistive technology. */
   text(index: number): string
 }
 
@@ -65,7 +65,7 @@ export function makeExplorable(element: HTMLElement, label: string, cursor: Curs
   }
   element.addEventListener('pointermove', point)
   element.addEventListener('pointerdown', point)
-  // After a touch the moment stays, so that its numbers can be read.
+  // After a touch the moment stays: its numbers must be readable.
   element.addEventListener('pointerleave', event => {
     if (event.pointerType !== 'touch') cursor.set(null)
   })
@@ -80,7 +80,6 @@ export function makeExplorable(element: HTMLElement, label: string, cursor: Curs
   })
 }
 
-/** For assistive technology. */
 export function describe(element: HTMLElement, plot: Explored, cursor: Cursor): void {
   const last = Math.max(0, plot.times.length - 1)
   const index = currentIndex(plot, cursor)
@@ -90,12 +89,12 @@ export function describe(element: HTMLElement, plot: Explored, cursor: Cursor): 
   element.setAttribute('aria-valuetext', plot.times.length === 0 ? 'no numbers yet' : plot.text(index))
 }
 
-/** Where the viewer points, otherwise the latest step. */
+/** The latest step if the viewer points nowhere. */
 function currentIndex(plot: Explored, cursor: Cursor): number {
   return cursor.timeMs === null ? plot.times.length - 1 : nearestIndex(plot.times, cursor.timeMs)
 }
 
-/** The step that a key moves to; null for none. */
+/** The step that a key moves to; null: none. */
 const KEYS: Readonly<Record<string, (index: number, count: number) => number | null>> = {
   ArrowLeft: index => index - 1,
   ArrowDown: index => index - 1,

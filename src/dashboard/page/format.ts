@@ -1,4 +1,4 @@
-/** Formats numbers and times for people. Pure functions. */
+/** Numbers and times as text. */
 
 export function sum(counts: readonly number[]): number {
   return counts.reduce((total, count) => total + count, 0)
@@ -9,7 +9,7 @@ const COMPACT = new Intl.NumberFormat('en', { notation: 'compact', maximumSignif
 const TWO_DIGITS = new Intl.NumberFormat('en', { maximumSignificantDigits: 2 })
 const ONE_DECIMAL = new Intl.NumberFormat('en', { minimumFractionDigits: 1, maximumFractionDigits: 1 })
 
-/** Every digit: "1,234,567". */
+/** "1,234,567". */
 export function exact(count: number): string {
   return WHOLE.format(count)
 }
@@ -19,13 +19,13 @@ export function short(value: number): string {
   return COMPACT.format(value).replace('K', 'k')
 }
 
-/** A rate per second: "0", "<0.01", "0.25", "12.3", "1.2k". */
+/** "0", "<0.01", "0.25", "12.3", "1.2k". */
 export function rate(perSecond: number): string {
   if (perSecond > 0 && perSecond < 0.01) return '<0.01'
   return perSecond < 1 ? TWO_DIGITS.format(perSecond) : short(perSecond)
 }
 
-/** "97.3 %"; "100 %" and "0 %" only if the share is exactly 1 or 0. */
+/** "97.3 %"; "100 %" and "0 %" only if the share is exactly that. */
 export function percent(share: number): string {
   if (share > 0 && share < 0.001) return '<0.1 %'
   if (share < 1 && share > 0.999) return '>99.9 %'
@@ -64,7 +64,7 @@ const CLOCK_SECONDS = new Intl.DateTimeFormat('en', {
 })
 const DAY = new Intl.DateTimeFormat('en', { weekday: 'short', day: 'numeric', month: 'short' })
 
-/** The viewer's local time: "14:05". */
+/** "14:05", in the viewer's time, as below. */
 export function clock(ms: number): string {
   return CLOCK.format(ms)
 }

@@ -1,4 +1,4 @@
-/** Curves over time, with axes. The legend shows the numbers of the moment that the viewer points at. */
+/** Curves over time. The legend shows the numbers of the moment that the viewer points at. */
 
 import type { Gaps } from '../../metrics/history-view.ts'
 import { type Cursor, describe, type Explored, makeExplorable, nearestIndex } from './cursor.ts'
@@ -11,7 +11,7 @@ export interface LinePlotSpec {
   readonly label: string
   /** Above the plot, unless it is alone in its panel. */
   readonly heading?: string
-  /** Colour and dashes by name: one of the style sheet's c0 to c5. */
+  /** Looks by name: the style sheet's c0 to c3. */
   readonly curves: Readonly<Record<string, string>>
   /** A value with its unit. */
   readonly text: (value: number) => string
@@ -19,15 +19,14 @@ export interface LinePlotSpec {
   readonly tick: (value: number) => string
   /** The axis ends here or above. */
   readonly axisMax: number
-  /** Where the axis starts; 0 by default. */
+  /** Default: 0. */
   readonly axisMin?: number
   /** Only whole numbers have ticks. */
   readonly isWhole?: boolean
-  /** Draws stacked areas. */
   readonly isStacked?: boolean
 }
 
-/** All plots over time share this axis. */
+/** The time axis of all plots. */
 export interface TimeFrame {
   readonly times: readonly number[]
   readonly fromMs: number
@@ -56,7 +55,7 @@ export class LinePlot implements Explored {
   readonly #canvas = h('div', { class: 'canvas' })
   readonly #svg = svg('svg', { 'aria-hidden': 'true', height: HEIGHT })
   readonly #pointer = svg('g', { class: 'pointer' })
-  /** Time of the legend's numbers; in the caption if there is a heading, otherwise in the panel. */
+  /** Time of the legend's numbers. Without a heading, the panel shows it. */
   readonly at = h('time')
   readonly #readings: HTMLElement[] = []
   readonly #hatch = `hatch-${hatches++}`
@@ -101,7 +100,6 @@ export class LinePlot implements Explored {
     return this.#frame.times
   }
 
-  /** @param values per curve, one per step */
   update(frame: TimeFrame, values: readonly Gaps[]): void {
     this.#frame = frame
     this.#values = values
@@ -185,7 +183,7 @@ export class LinePlot implements Explored {
     })
   }
 
-  /** Points without a gap, within the time shown. */
+  /** Points between gaps, within the time shown. */
   #runs(values: Gaps): Point[][] {
     const runs: Point[][] = [[]]
     for (const [index, timeMs] of this.times.entries()) {
@@ -209,7 +207,7 @@ export class LinePlot implements Explored {
     })
   }
 
-  /** Topmost area first, so that lower ones cover it. */
+  /** Topmost first: lower areas cover it. */
   #areas(layers: readonly Gaps[]): SVGElement[] {
     const groups = layers.map((values, curve) => {
       const marks = this.#runs(values).flatMap(points => {

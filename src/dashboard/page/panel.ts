@@ -1,17 +1,16 @@
-/** A section with a heading, plots, and the same numbers as a table. */
+/** A section: heading, plots, and their numbers as a table. */
 
 import type { DashboardData, Gaps } from '../../metrics/history-view.ts'
 import { h } from './dom.ts'
 import { clockSeconds, moment } from './format.ts'
 import type { TimeFrame } from './line-plot.ts'
 
-/** A part of the page that is updated with new data. */
 export interface PagePart {
   readonly element: HTMLElement
   update(data: DashboardData, frame: TimeFrame): void
 }
 
-export interface NumberTable {
+interface NumberTable {
   readonly head: readonly string[]
   /** Newest or most frequent first. */
   readonly rows: readonly (readonly string[])[]
@@ -23,9 +22,8 @@ export interface PanelSpec {
   readonly about: string
   /** Time of the legend's numbers, if there is only one plot. */
   readonly at?: HTMLElement
-  /** Takes the whole width. */
   readonly isWide?: boolean
-  /** Shows all sites' numbers even if one is chosen. */
+  /** Even if one site is chosen. */
   readonly isOfAllSites?: boolean
 }
 
@@ -38,7 +36,7 @@ export class Panel {
   readonly #details: HTMLDetailsElement | undefined
   #table: (() => NumberTable) | undefined
 
-  /** @param hasTable set if the numbers are nowhere shown as text */
+  /** @param hasTable false if the content shows its numbers as text */
   constructor(spec: PanelSpec, content: readonly HTMLElement[], hasTable = true) {
     const { title, about, at, isWide = false, isOfAllSites = false } = spec
     this.#title = title

@@ -1,4 +1,4 @@
-/** All panels of the page: each says what it shows, and `linePanel` or `rankPanel` builds it. */
+/** The page's panels: each says what it shows, and `linePanel` or `rankPanel` builds it. */
 
 import { ENDPOINT_NAMES } from '../../domain/endpoint.ts'
 import { OUTCOMES } from '../../domain/outcome.ts'
@@ -45,14 +45,18 @@ interface LinePanelSpec extends PanelSpec {
   readonly plots: readonly LinePlotSpec[]
   /** By plot and curve. */
   readonly values: (data: DashboardData) => readonly (readonly Gaps[])[]
-  /** Column titles. */
+  /** Of the table. */
   readonly head: readonly string[]
-  readonly columns: (data: DashboardData) => readonly Gaps[]
+  /** Of the table. By default all values. */
+  readonly columns?: (data: DashboardData) => readonly Gaps[]
   /** A number of the table. */
   readonly text: (value: number) => string
 }
 
-function linePanel({ plots: specs, values, head, columns, text, ...spec }: LinePanelSpec, cursor: Cursor) {
+function linePanel(
+  { plots: specs, values, head, columns = data => values(data).flat(), text, ...spec }: LinePanelSpec,
+  cursor: Cursor,
+) {
   const plots = specs.map(plot => new LinePlot(plot, cursor))
   const elements = plots.map(({ element }) => element)
   const panel =
@@ -69,7 +73,6 @@ function linePanel({ plots: specs, values, head, columns, text, ...spec }: LineP
   } satisfies PagePart
 }
 
-/** Ranks by count. */
 interface RankPanelSpec extends PanelSpec {
   /** For a list without rows. */
   readonly empty: string
@@ -188,9 +191,9 @@ const LIMITS: RankPanelSpec = {
   whole: ({ limits }) => sum(limits.map(({ total }) => total)),
 }
 
-/** Workers may run newer code than this page, so some reasons may be unknown. */
+/** Workers may run newer code than this page and send unknown reasons. */
 function by(words: Readonly<Record<string, ReasonWords>>) {
-  return (name: string) => explained(name, words[name])
+  return (name: string) => ({ title: name, text: words[name] === undefined ? '' : textOf(words[name]) })
 }
 
 /** @param name `<endpoint> <policy>` */
@@ -198,10 +201,6 @@ function explainLimit(name: string, { service }: DashboardData) {
   const [endpoint = '', policy = ''] = name.split(' ')
   const title = `/${endpoint} per ${policy.replace('address-site', 'address and site').replace('api-key', 'API key')}`
   return { title, text: limitText(endpoint, policy, service) }
-}
-
-function explained(title: string, words: ReasonWords | undefined) {
-  return { title, text: words === undefined ? '' : textOf(words) }
 }
 
 const SCORE_LABELS = ['0', '0.1', '0.2', '0.3', '0.4', '0.5', '0.6', '0.7', '0.8', '0.9', '1']
@@ -238,7 +237,6 @@ const DIFFICULTY: LinePanelSpec = {
   ],
   values: ({ traffic: { difficulty } }) => [[difficulty.mean, difficulty.max]],
   head: ['mean', 'highest'],
-  columns: ({ traffic: { difficulty } }) => [difficulty.mean, difficulty.max],
   text: bitsText,
 }
 
@@ -262,7 +260,6 @@ const LATENCY: LinePanelSpec = {
   plots: ENDPOINT_NAMES.map(endpoint => latencySpec(`Latency of /${endpoint}`, `/${endpoint}`)),
   values: ({ latencies }) => ENDPOINT_NAMES.map(endpoint => inOrder(latencies[endpoint])),
   head: ENDPOINT_NAMES.flatMap(endpoint => PERCENTILES.map(name => `/${endpoint} ${name}`)),
-  columns: ({ latencies }) => ENDPOINT_NAMES.flatMap(endpoint => inOrder(latencies[endpoint])),
   text: milliseconds,
 }
 

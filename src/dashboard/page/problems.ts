@@ -1,4 +1,4 @@
-/** Finds what someone on call must know, worst first. Pure functions. */
+/** What someone on call must know, worst first. */
 
 import { limitWords, STORE_CAUSES, textOf } from '../../domain/reason-words.ts'
 import type { DashboardData, ServiceState } from '../../metrics/history-view.ts'
@@ -11,12 +11,11 @@ export interface Problem {
   readonly text: string
 }
 
-/** Older numbers are stale: the service has not answered since. */
 const STALE_MS = 25_000
 const CLOCK_APART_SECONDS_MAX = 1
 const LAG_MS_MAX = 100
 const STORE_P99_MS_MAX = 50
-/** Fewer requests are no sign of a wrong setting. */
+/** Fewer requests do not show a wrong setting. */
 const MISTAKEN_MIN = 20
 
 const PROXY_UNTRUSTED =
@@ -88,7 +87,7 @@ function serviceProblems({ service }: DashboardData): Problem[] {
   return problems
 }
 
-/** Behind a proxy that is not trusted all visitors have one address: they share its limits, and no token is of its visitor. */
+/** Behind an untrusted proxy all visitors have one address: they share its limits, and their tokens name the wrong one. */
 function proxyProblems({ limits, service, traffic }: DashboardData): Problem[] {
   const totalOf = (tallies: DashboardData['limits'], name: string) =>
     tallies.find(tally => tally.name === name)?.total ?? 0
@@ -111,7 +110,7 @@ function proxyProblems({ limits, service, traffic }: DashboardData): Problem[] {
   ]
 }
 
-/** What a limit means that was hit, the likeliest cause first; empty if it is not known here. */
+/** What a limit that was hit means, the likeliest cause first. Empty if unknown here. */
 export function limitText(endpoint: string, policy: string, { isProxyUntrusted }: ServiceState): string {
   const words = limitWords(endpoint, policy)
   const isOfVisitors = endpoint === 'challenge' || endpoint === 'verify'

@@ -1,4 +1,4 @@
-/** Chooses an axis's ticks. Pure functions. */
+/** The ticks of axes. */
 
 const NICE = [1, 2, 5, 10] as const
 
@@ -10,8 +10,7 @@ export function ticksFromZero(max: number, most: number, isWhole = false): numbe
   const step = isWhole ? Math.max(1, nice * power) : nice * power
   const ticks: number[] = []
   for (let index = 0; ; index++) {
-    // 0.30000000000000004 becomes 0.3.
-    ticks.push(Number((index * step).toPrecision(10)))
+    ticks.push(Number((index * step).toPrecision(10))) // 0.30000000000000004 becomes 0.3
     if (index > 0 && index * step >= max * 0.9999) return ticks
   }
 }

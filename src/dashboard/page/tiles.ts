@@ -1,4 +1,4 @@
-/** The column of tiles with the key numbers. */
+/** Tiles with the key numbers. */
 
 import type { DashboardData } from '../../metrics/history-view.ts'
 import { h, setText } from './dom.ts'
@@ -32,7 +32,6 @@ const HOSTS_SHOWN = 8
 const TRAFFIC = ['Challenges', 'Verifications', 'Redemptions', 'Passed', 'Refused', '/verify p99'] as const
 type Name = (typeof HEALTH | typeof TRAFFIC)[number]
 
-/** Shows a dash for a missing number; never throws. */
 export class Tiles {
   readonly element: HTMLElement
   readonly #tiles = new Map<Name, Tile>()
