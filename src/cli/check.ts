@@ -13,9 +13,9 @@ export const CHECK_COMMAND: CommandEntry = {
 async function run(input: Input): Promise<void> {
   const { facts, problems, warnings, notes } = await (await import('../check/check.ts')).check(process.env)
   if (input.has('json')) {
-    printJson({ ok: problems.length === 0, problems, warnings, notes, facts: Object.fromEntries(facts) })
     if (problems.length > 0) process.exitCode = 1
-    return
+    const ok = problems.length === 0
+    return printJson({ ok, problems, warnings, notes, facts: Object.fromEntries(facts) })
   }
   if (facts.length > 0) printFields(facts)
   for (const warning of warnings) printLine('', `warning: ${warning}`)

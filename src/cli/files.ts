@@ -1,5 +1,3 @@
-/** Files that flags name. */
-
 import { createReadStream } from 'node:fs'
 import type { Kind } from '../domain/kinds.ts'
 import { systemErrorText } from '../domain/system-error.ts'

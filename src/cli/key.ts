@@ -90,10 +90,7 @@ async function runCreate(input: Input): Promise<void> {
     return createApiKey(store, siteKey, keyOptions(input), author)
   })
   const { id, createdAt, name, expiresAt } = publicKey(record, undefined)
-  if (input.has('json')) {
-    printJson({ id, siteKey, apiKey, name, createdAt, expiresAt, store })
-    return
-  }
+  if (input.has('json')) return printJson({ id, siteKey, apiKey, name, createdAt, expiresAt, store })
   printLine(`The API key was created in ${store}. It is secret and is not shown again: keep it now.`, '')
   printFields([
     ['API key', apiKey],

@@ -1,4 +1,5 @@
 import { RECORDS_PATH } from '../admin/records-route.ts'
+import { localUrl } from '../config/config.ts'
 import type { CachedRecords } from '../domain/site.ts'
 import { AdminError } from '../sites/sites.ts'
 import { settingsOf } from './site-store.ts'
@@ -10,17 +11,14 @@ export async function recordsOfService(): Promise<CachedRecords> {
   const { adminHost, adminPort } = await settingsOf()
   if (adminPort === undefined)
     throw new AdminError('POWGATE_ADMIN_PORT: expected the admin port of the running service')
-  const isEvery = adminHost === '0.0.0.0' || adminHost === '::'
-  const host = isEvery ? '127.0.0.1' : adminHost.includes(':') ? `[${adminHost}]` : adminHost
-  const url = `http://${host}:${adminPort}${RECORDS_PATH}`
+  const url = localUrl({ host: adminHost, port: adminPort }) + RECORDS_PATH
   try {
     const answer = await fetch(url, { signal: AbortSignal.timeout(ANSWER_MS) })
     if (!answer.ok) throw new Error(`it answered ${answer.status}`)
     return (await answer.json()) as CachedRecords
   } catch (error) {
     const { message, cause } = error as Error
-    throw new AdminError(
-      `cannot read the sites of the service at ${url}: ${(cause as Error)?.message ?? message}`,
-    )
+    const why = (cause as Error)?.message ?? message
+    throw new AdminError(`cannot read the sites of the service at ${url}: ${why}`)
   }
 }

@@ -22,7 +22,7 @@ import type { CommandEntry, FlagValue, Input } from './command.ts'
 import { printFields, printJson, printLine, printTable } from './output.ts'
 import { CLEARING_FLAGS, givenFields, SITE_FLAGS, SITE_KEY, withGiven } from './site-flags.ts'
 import { settingsOf, withStore } from './site-store.ts'
-import { findKeys, originsText, printKeys, siteFields, stateText, trafficFields } from './views.ts'
+import { findKeys, printKeys, siteFields, trafficFields } from './views.ts'
 
 const EXAMPLE_SITE_KEY = 'site_0123456789ABCDEFabcdef'
 
@@ -109,8 +109,7 @@ async function runCreate(input: Input): Promise<void> {
   if (input.has('json')) {
     const { siteKey, ...settings } = site
     const keys = { siteKey, apiKey, apiKeyId: apiKeyId(apiKey) }
-    printJson({ ...keys, ...settings, store, warnings: siteWarnings(site) })
-    return
+    return printJson({ ...keys, ...settings, store, warnings: siteWarnings(site) })
   }
   printLine(
     `The site was created in ${store}. Its API key is secret and is not shown again: keep it now.`,
@@ -158,17 +157,15 @@ async function runDelete(input: Input): Promise<void> {
 async function runList(input: Input): Promise<void> {
   const [found, place] = await withStore(store => store.listSites())
   const sites = inOrderOfCreation(found)
-  if (input.has('json')) {
-    printJson(sites)
-  } else if (sites.length === 0) {
-    printLine(`There are no sites in ${place}. Create one: ${PROGRAM} site create --name NAME${configFlag()}`)
-  } else {
-    const head = ['site key', 'name', 'state', 'plan', 'origins']
-    printTable(
-      head,
-      sites.map(site => [site.siteKey, site.name, stateText(site), site.plan, originsText(site)]),
-    )
+  if (input.has('json')) return printJson(sites)
+  if (sites.length === 0) {
+    const command = `${PROGRAM} site create --name NAME${configFlag()}`
+    return printLine(`There are no sites in ${place}. Create one: ${command}`)
   }
+  const rows = sites.map(site => {
+    return [site.siteKey, site.name, stateText(site), site.plan, site.origins.join(', ') || 'any']
+  })
+  printTable(['site key', 'name', 'state', 'plan', 'origins'], rows)
 }
 
 async function runShow(input: Input): Promise<void> {
@@ -177,10 +174,8 @@ async function runShow(input: Input): Promise<void> {
     const site = await findSite(store, siteKey)
     return { site, keys: await findKeys(store, siteKey), traffic: await findTraffic(store, site) }
   })
-  if (input.has('json')) {
-    printJson({ ...site, traffic, apiKeys: keys.map(({ siteKey: _, ...key }) => key) })
-    return
-  }
+  if (input.has('json'))
+    return printJson({ ...site, traffic, apiKeys: keys.map(({ siteKey: _, ...key }) => key) })
   printFields([...siteFields(site), ...trafficFields(traffic)])
   printLine('')
   printKeys(keys)
@@ -219,13 +214,14 @@ async function runRaise(input: Input): Promise<void> {
 }
 
 function printChanged(input: Input, site: SiteRecord, store: string, line: string): void {
-  if (input.has('json')) {
-    printJson({ ...site, store, warnings: siteWarnings(site) })
-    return
-  }
+  if (input.has('json')) return printJson({ ...site, store, warnings: siteWarnings(site) })
   printLine(`${line} in ${store}.`, '')
   printFields(siteFields(site))
   printWarnings(site)
+}
+
+function stateText({ active }: SiteRecord): string {
+  return active ? 'active' : 'disabled'
 }
 
 function printWarnings(site: SiteRecord): void {

@@ -62,15 +62,11 @@ async function runCopy(input: Input): Promise<void> {
 async function openEnd(flag: 'from' | 'to', place: string): Promise<CopyEnd> {
   const isUrl = /^rediss?(\+\w+)?:\/\//.test(place)
   if (!isUrl && place.includes('://')) throw new UsageError(`--${flag}: expected ${STORE.expects}`)
-  const config = await settingsOf(values =>
-    isUrl
-      ? { ...values, REDIS_URL: place }
-      : Object.fromEntries(
-          Object.entries({ ...values, POWGATE_DATA_DIR: place }).filter(
-            ([name]) => !/^(POWGATE_)?(REDIS|SENTINEL)_/.test(name),
-          ),
-        ),
-  )
+  const config = await settingsOf(values => {
+    if (isUrl) return { ...values, REDIS_URL: place }
+    const kept = Object.entries(values).filter(([name]) => !/^(POWGATE_)?(REDIS|SENTINEL)_/.test(name))
+    return { ...Object.fromEntries(kept), POWGATE_DATA_DIR: place }
+  })
   try {
     if (config.redis === undefined) {
       const { EmbeddedEnd } = await import('../store/embedded/copy.ts')

@@ -189,14 +189,10 @@ function compare(
 /** Another service at the address could demand endless work. */
 function checkedChallenge(challenge: Challenge): Challenge {
   const { nonce, difficulty, algorithm } = challenge
-  const isOurs =
-    typeof nonce === 'string' &&
-    isNonceText(nonce) &&
-    Number.isInteger(difficulty) &&
-    difficulty >= DIFFICULTY_MIN &&
-    difficulty <= DIFFICULTY_MAX &&
-    algorithm === 'sha256'
-  if (!isOurs) throw new AdminError('GET /challenge answered 200 with something that is no challenge')
+  const isInRange = difficulty >= DIFFICULTY_MIN && difficulty <= DIFFICULTY_MAX
+  const isPuzzle = typeof nonce === 'string' && isNonceText(nonce) && Number.isInteger(difficulty)
+  if (!isPuzzle || !isInRange || algorithm !== 'sha256')
+    throw new AdminError('GET /challenge answered 200 with something that is no challenge')
   return challenge
 }
 

@@ -1,4 +1,4 @@
-/** Sites and API keys as commands print them, without hashes of secrets. */
+/** How commands print sites and API keys. */
 
 import { type ApiKeyRecord, isExpired, raisedBits, type SiteRecord } from '../domain/site.ts'
 import {
@@ -13,7 +13,7 @@ import {
 } from '../domain/site-fields.ts'
 import type { SiteTraffic } from '../sites/traffic.ts'
 import type { SiteStore } from '../store/store.ts'
-import { dateText, printLine, printTable, valueText } from './output.ts'
+import { dateText, type Field, printLine, printTable, valueText } from './output.ts'
 
 type KeyState = 'valid' | 'expires-soon' | 'expired' | 'revoked'
 
@@ -71,50 +71,31 @@ function keyStateText({ state, expiresAt, revokedAt }: PublicKey): string {
 }
 
 export function printKeys(keys: readonly PublicKey[]): void {
-  if (keys.length === 0) {
-    printLine('There are no API keys.')
-    return
-  }
-  const head = ['key id', 'site key', 'name', 'created', 'last used', 'state']
-  printTable(
-    head,
-    keys.map(key => [
-      key.id,
-      key.siteKey,
-      key.name ?? '-',
-      dateText(key.createdAt),
-      key.lastUsedAt === null ? 'never' : dateText(key.lastUsedAt),
-      keyStateText(key),
-    ]),
-  )
+  if (keys.length === 0) return printLine('There are no API keys.')
+  const rows = keys.map(key => {
+    const lastUse = key.lastUsedAt === null ? 'never' : dateText(key.lastUsedAt)
+    return [key.id, key.siteKey, key.name ?? '-', dateText(key.createdAt), lastUse, keyStateText(key)]
+  })
+  printTable(['key id', 'site key', 'name', 'created', 'last used', 'state'], rows)
 }
 
-export function stateText({ active }: SiteRecord): string {
-  return active ? 'active' : 'disabled'
-}
-
-export function originsText({ origins }: SiteRecord): string {
-  return origins.join(', ') || 'any'
-}
-
-export function siteFields(site: SiteRecord): [name: string, value: string][] {
+export function siteFields(site: SiteRecord): Field[] {
   const bits = raisedBits(site, Date.now())
+  const raise: Field[] = bits === 0 ? [] : [['raised', `by ${bits} until ${dateText(site.raise!.until)}`]]
+  const later = Array.from(laterFields(site), ([name, value]): Field => {
+    return [name, `${valueText(value)} (of a later version: kept, not used)`]
+  })
   return [
     ['site key', site.siteKey],
-    ...(bits === 0
-      ? []
-      : [['raised', `by ${bits} until ${dateText(site.raise!.until)}`] as [string, string]]),
+    ...raise,
     ...FIELDS.flatMap(field => fieldLine(field, completed(site))),
-    ...[...laterFields(site)].map(([name, value]): [string, string] => [
-      name,
-      `${valueText(value)} (of a later version: kept, not used)`,
-    ]),
+    ...later,
     ['created', dateText(site.createdAt)],
     ['changed', dateText(site.updatedAt)],
   ]
 }
 
-function fieldLine(field: SiteField, settings: SiteSettings): [name: string, value: string][] {
+function fieldLine(field: SiteField, settings: SiteSettings): Field[] {
   const value = valueIn(settings, field)
   if (value === undefined) return []
   const usual = defaultText(field)
@@ -124,7 +105,7 @@ function fieldLine(field: SiteField, settings: SiteSettings): [name: string, val
   return [[field.name, usual === undefined || usual === text ? text : `${text} (default: ${usual})`]]
 }
 
-export function trafficFields({ usualRate, firstDayUntil, timing }: SiteTraffic): [string, string][] {
+export function trafficFields({ usualRate, firstDayUntil, timing }: SiteTraffic): Field[] {
   const note = firstDayUntil === undefined ? '' : ` (first day: until ${dateText(firstDayUntil)})`
   const usual =
     usualRate === undefined

@@ -19,16 +19,9 @@ export const WIDGET_COMMAND: CommandEntry = {
   run: runWidget,
 }
 
-interface Snippets {
-  readonly script: string
-  /** With this build's hash. */
-  readonly pinnedScript: string
-  readonly element: string
-  /** Directives to add to the page's policy. */
-  readonly csp: readonly string[]
-}
+type Snippets = ReturnType<typeof snippetsFor>
 
-function snippetsFor(widget: Widget, url: string, siteKey: string): Snippets {
+function snippetsFor(widget: Widget, url: string, siteKey: string) {
   const base = encodeAttribute(new URL(url).href.replace(/\/+$/, ''))
   const { fileName } = widget.files.find(({ name }) => name === 'widget.js')!
   const { origin } = new URL(url)

@@ -10,7 +10,6 @@ import { systemErrorText } from '../domain/system-error.ts'
 import { checkedRedis, type RedisTarget, type Text } from './redis.ts'
 import { SECRET_CHARACTERS_MIN, SETTINGS, type Setting, type SettingName } from './settings.ts'
 
-/** See `configOf`. */
 export type Config = Readonly<ReturnType<typeof configOf>>
 
 /** `auto`: on until the service of the first start ends. Workers get `on` or `off`. */

@@ -1,6 +1,6 @@
 /** Names of sites, read from the store while a dashboard is open. */
 
-/** Leaves out sites without a known name. */
+/** Without unknown ones. */
 export type ReadNames = (siteKeys: readonly string[]) => Promise<ReadonlyMap<string, string>>
 
 const FRESH_MS = 30_000

@@ -43,8 +43,10 @@ export class LogOutput implements DestinationStream {
   }
 
   write(line: string): void {
-    if (this.#waiting.length >= WAITING_MAX) this.#lose(1)
-    else if (this.#waiting.push(Buffer.from(line)) === 1) this.#writeWaiting()
+    if (this.#waiting.length >= WAITING_MAX) {
+      this.linesLost++
+      this.#lostNow++
+    } else if (this.#waiting.push(Buffer.from(line)) === 1) this.#writeWaiting()
   }
 
   #writeWaiting(): void {
@@ -78,11 +80,6 @@ export class LogOutput implements DestinationStream {
     this.#lostNow = 0
     this.#cause = ''
     if (lost > 0) this.onWorksAgain?.(lost, cause)
-  }
-
-  #lose(lines: number): void {
-    this.linesLost += lines
-    this.#lostNow += lines
   }
 }
 

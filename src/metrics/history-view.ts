@@ -56,7 +56,7 @@ export interface Traffic {
   readonly scores: readonly number[]
 }
 
-/** How often something happened. In lists, the most frequent comes first. */
+/** How often something happened. Lists start with the most frequent. */
 export interface Tally {
   readonly name: string
   readonly total: number
@@ -139,7 +139,7 @@ export interface ServiceState {
   readonly clockApartSeconds: number
   /** Since Redis started. */
   readonly evictedKeys: number
-  /** Whether the last SIGHUP renewed all workers; true before the first. */
+  /** Of the last SIGHUP; true before the first. */
   readonly isReloadDone: boolean
   /** Since the start. */
   readonly crashes: number

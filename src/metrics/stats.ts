@@ -96,11 +96,7 @@ export class Stats {
     this.counts.storeSeconds.add(seconds)
   }
 
-  /**
-   * A part of the store went away or came back. An outage lasts from the first part that goes until all are back.
-   *
-   * @returns seconds, when the outage is over
-   */
+  /** A part of the store went away or came back. Returns an outage's seconds once all parts are back. */
   storeChanged(up: boolean): number | undefined {
     const nowMs = performance.now()
     const wereDown = this.#storePartsDown

@@ -16,6 +16,13 @@ interface Step {
   readonly gauges: StepGauges
 }
 
+interface StepSize {
+  readonly stepMs: number
+  readonly stepsMax: number
+  /** What a full step may lack, because timers are inexact. */
+  readonly slackMs: number
+}
+
 /** By flat name. */
 export type Increases = ReadonlyMap<string, number>
 
@@ -29,9 +36,7 @@ const NOTHING: Rings = new Map()
 
 /** The last step grows until it is full. */
 export class Steps {
-  readonly #stepMs: number
-  readonly #stepsMax: number
-  readonly #slackMs: number
+  readonly #size: StepSize
   readonly #all = new Map<string, Uint32Array>()
   readonly #sites = new Map<string, Map<string, Uint32Array>>()
   readonly #asked: ReadonlySet<string>
@@ -40,18 +45,9 @@ export class Steps {
   #count = 0
   #fromMs: number
 
-  /**
-   * @param slackMs what a full step may lack, because timers are inexact
-   * @param asked sites with numbers of their own in any case
-   */
-  constructor(
-    { stepMs, stepsMax, slackMs }: { stepMs: number; stepsMax: number; slackMs: number },
-    startedAtMs: number,
-    asked: ReadonlySet<string>,
-  ) {
-    this.#stepMs = stepMs
-    this.#stepsMax = stepsMax
-    this.#slackMs = slackMs
+  /** @param asked sites with numbers of their own in any case */
+  constructor(size: StepSize, startedAtMs: number, asked: ReadonlySet<string>) {
+    this.#size = size
     this.#asked = asked
     this.#fromMs = startedAtMs
   }
@@ -63,7 +59,7 @@ export class Steps {
 
   /** Of the last `count` steps. */
   places(count = this.#steps.length): readonly number[] {
-    return Array.from({ length: count }, (_, index) => (this.#count - count + index) % this.#stepsMax)
+    return Array.from({ length: count }, (_, index) => (this.#count - count + index) % this.#size.stepsMax)
   }
 
   /** @param site null: all */
@@ -87,7 +83,7 @@ export class Steps {
     this.#addTo(this.#all, all)
     for (const [siteKey, increases] of sites)
       if (increases.size > 0) this.#addTo(this.#site(siteKey), increases)
-    if (nowMs - this.#fromMs >= this.#stepMs - this.#slackMs) this.#fromMs = nowMs
+    if (nowMs - this.#fromMs >= this.#size.stepMs - this.#size.slackMs) this.#fromMs = nowMs
   }
 
   /** Keeps the age of every step when the clock was set. */
@@ -102,9 +98,9 @@ export class Steps {
 
   /** Replaces the oldest step, and removes sites without requests in all. */
   #begin(step: Step): void {
-    const place = this.#count++ % this.#stepsMax
+    const place = this.#count++ % this.#size.stepsMax
     this.#steps.push(step)
-    if (this.#steps.length > this.#stepsMax) this.#steps.shift()
+    if (this.#steps.length > this.#size.stepsMax) this.#steps.shift()
     for (const ring of this.#all.values()) ring[place] = 0
     for (const [siteKey, rings] of this.#sites) {
       for (const ring of rings.values()) ring[place] = 0
@@ -121,10 +117,10 @@ export class Steps {
   }
 
   #addTo(rings: Map<string, Uint32Array>, increases: Increases): void {
-    const place = (this.#count - 1) % this.#stepsMax
+    const place = (this.#count - 1) % this.#size.stepsMax
     for (const [name, count] of increases) {
       let ring = rings.get(name)
-      if (ring === undefined) rings.set(name, (ring = new Uint32Array(this.#stepsMax)))
+      if (ring === undefined) rings.set(name, (ring = new Uint32Array(this.#size.stepsMax)))
       ring[place]! += count
     }
   }

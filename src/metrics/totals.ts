@@ -25,7 +25,7 @@ const NOTHING: Snapshot = { values: {}, sites: {} }
 
 export class Totals {
   readonly counts = newCounts()
-  /** Why a start waits for its store; later the settings in use. */
+  /** Why a start waits for its store, later the settings in use. */
   gauges: Values = {}
   /** In the order of their first snapshot. */
   readonly #living = new Map<Worker, { readonly index: number; readonly snapshot: Snapshot }>()

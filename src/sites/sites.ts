@@ -207,7 +207,7 @@ export async function written(
  * POWGATE_ACTOR, else who called sudo, else the process's user.
  *
  * @param how the command's name
- * @throws UsageError if the variable is not a NAME
+ * @throws UsageError
  */
 export function authorOfCommand(how: string, env: NodeJS.ProcessEnv = process.env): Author {
   const variable = ['POWGATE_ACTOR', 'SUDO_USER'].find(name => env[name]?.trim())

@@ -94,7 +94,7 @@ function showContact(): void {
   showProblems(contact === undefined ? (latest === undefined ? [] : problemsOf(latest)) : [contact])
 }
 
-/** Changes texts only if they differ, because screen readers announce each change. */
+/** Unchanged texts stay, because screen readers announce each change. */
 function showProblems(problems: readonly Problem[]): void {
   const words = problems.map(({ level, text }) => `${level} ${text}`).join('\n')
   const isEmpty = latest !== undefined && latest.sites.length === 0 && latest.traffic.refusals.length === 0

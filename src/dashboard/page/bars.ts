@@ -9,7 +9,7 @@ const ROWS_SHOWN = 7
 const SPARK_WIDTH = 88
 const SPARK_HEIGHT = 22
 
-/** A ranking: each row has a bar, a share and a small curve over time. */
+/** A ranking. Rows have a bar, a share and a small curve. */
 export class BarList {
   readonly element: HTMLElement
   readonly #choose: ((name: string) => void) | undefined

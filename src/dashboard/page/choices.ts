@@ -22,8 +22,7 @@ export class Choices {
       input.checked = input.value === this.#range
       input.addEventListener('change', () => {
         this.#range = input.value as Range
-        this.#remember()
-        changed()
+        this.#chosen()
       })
     }
     this.#changed = changed
@@ -34,8 +33,7 @@ export class Choices {
   /** @param siteKey empty for all sites */
   chooseSite(siteKey: string): void {
     this.#site = siteKey
-    this.#remember()
-    this.#changed()
+    this.#chosen()
   }
 
   get query(): string {
@@ -59,8 +57,9 @@ export class Choices {
     this.#sites.value = this.#site
   }
 
-  #remember(): void {
+  #chosen(): void {
     history.replaceState(null, '', `?${this.query}`)
+    this.#changed()
   }
 }
 

@@ -1,7 +1,4 @@
-/**
- * The moment that the viewer points at by mouse, finger or keyboard, in all plots at once. Assistive technology sees each plot
- * as a slider.
- */
+/** The moment that the viewer points at, in all plots at once. Assistive technology sees each plot as a slider. */
 
 type OnCursor = (timeMs: number | null) => void
 

@@ -9,6 +9,11 @@ const COMPACT = new Intl.NumberFormat('en', { notation: 'compact', maximumSignif
 const TWO_DIGITS = new Intl.NumberFormat('en', { maximumSignificantDigits: 2 })
 const ONE_DECIMAL = new Intl.NumberFormat('en', { minimumFractionDigits: 1, maximumFractionDigits: 1 })
 
+/** A dash if nothing was measured. */
+export function orDash(value: number | null | undefined, text: (value: number) => string): string {
+  return value === null || value === undefined ? '–' : text(value)
+}
+
 /** "1,234,567". */
 export function exact(count: number): string {
   return WHOLE.format(count)

@@ -3,7 +3,7 @@
 import type { Gaps } from '../../metrics/history-view.ts'
 import { type Cursor, describe, type Explored, makeExplorable, nearestIndex } from './cursor.ts'
 import { h, setText, svg, textWidth } from './dom.ts'
-import { clock, clockSeconds } from './format.ts'
+import { clock, clockSeconds, orDash } from './format.ts'
 import { ticksFromZero, timeTicks } from './scale.ts'
 
 export interface LinePlotSpec {
@@ -117,8 +117,7 @@ export class LinePlot implements Explored {
   }
 
   #reading(curve: number, index: number): string {
-    const value = this.#values[curve]?.[index]
-    return value === undefined || value === null ? '–' : this.#spec.text(value)
+    return orDash(this.#values[curve]?.[index], this.#spec.text)
   }
 
   #draw(): void {

@@ -2,7 +2,7 @@
 
 import type { DashboardData, Gaps } from '../../metrics/history-view.ts'
 import { h } from './dom.ts'
-import { clockSeconds, moment } from './format.ts'
+import { clockSeconds, moment, orDash } from './format.ts'
 import type { TimeFrame } from './line-plot.ts'
 
 export interface PagePart {
@@ -20,7 +20,7 @@ export interface PanelSpec {
   readonly title: string
   /** What is plotted, with its unit. */
   readonly about: string
-  /** Time of the legend's numbers, if there is only one plot. */
+  /** That of a single plot. */
   readonly at?: HTMLElement
   readonly isWide?: boolean
   /** Even if one site is chosen. */
@@ -86,11 +86,7 @@ export function stepTable(
   const isLong = (times.at(-1) ?? 0) - (times[0] ?? 0) > 12 * 3_600_000
   const rows = times.map((time, index) => [
     isLong ? moment(time) : clockSeconds(time),
-    ...columns.map(column => cell(column[index], text)),
+    ...columns.map(column => orDash(column[index], text)),
   ])
   return { head: ['Until', ...head], rows: rows.reverse() }
-}
-
-function cell(value: number | null | undefined, text: (value: number) => string): string {
-  return value === null || value === undefined ? '–' : text(value)
 }

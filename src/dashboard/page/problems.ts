@@ -27,25 +27,24 @@ export function contactProblem(
   failedSince: boolean,
   nowMs: number,
 ): Problem | undefined {
-  if (lastOkMs === undefined) {
-    return failedSince ? { level: 'bad', text: 'No contact: the admin port does not answer.' } : undefined
-  }
-  if (!failedSince && nowMs - lastOkMs < STALE_MS) return undefined
-  return {
-    level: 'bad',
-    text: `No contact: the admin port does not answer. These numbers are from ${clockSeconds(lastOkMs)}.`,
-  }
+  if (!failedSince && (lastOkMs === undefined || nowMs - lastOkMs < STALE_MS)) return undefined
+  const since = lastOkMs === undefined ? '' : ` These numbers are from ${clockSeconds(lastOkMs)}.`
+  return { level: 'bad', text: `No contact: the admin port does not answer.${since}` }
 }
 
+type Say = Readonly<Record<Problem['level'], (text: string) => void>>
+
 export function problemsOf(data: DashboardData): Problem[] {
-  const found = [...serviceProblems(data), ...proxyProblems(data), ...loadProblems(data)]
+  const found: Problem[] = []
+  const add = (level: Problem['level']) => (text: string) => found.push({ level, text })
+  const say: Say = { bad: add('bad'), warn: add('warn') }
+  sayOfService(data, say)
+  sayOfProxy(data, say)
+  sayOfLoad(data, say)
   return found.sort((one, other) => (one.level === other.level ? 0 : one.level === 'bad' ? -1 : 1))
 }
 
-function serviceProblems({ service }: DashboardData): Problem[] {
-  const problems: Problem[] = []
-  const bad = (text: string) => problems.push({ level: 'bad', text })
-  const warn = (text: string) => problems.push({ level: 'warn', text })
+function sayOfService({ service }: DashboardData, { bad, warn }: Say): void {
   const { isReady, workers, workersRunning, workersWithStore, sitesLost, differences } = service
   const { clockApartSeconds, evictedKeys, isReloadDone } = service
   const why = service.storeCauses.map(cause => STORE_CAUSES[cause]).join('; ')
@@ -84,33 +83,26 @@ function serviceProblems({ service }: DashboardData): Problem[] {
       `Redis has evicted ${exact(evictedKeys)} keys since it started, and refused what was issued before: see its maxmemory and maxmemory-policy.`,
     )
   if (!isReloadDone) warn('The last SIGHUP took no effect, so the old settings stay: see the log.')
-  return problems
 }
 
 /** Behind an untrusted proxy all visitors have one address: they share its limits, and their tokens name the wrong one. */
-function proxyProblems({ limits, service, traffic }: DashboardData): Problem[] {
+function sayOfProxy({ limits, service, traffic }: DashboardData, { bad, warn }: Say): void {
   const totalOf = (tallies: DashboardData['limits'], name: string) =>
     tallies.find(tally => tally.name === name)?.total ?? 0
   const foreign = totalOf(traffic.refusals, 'token-other-address')
-  if (foreign >= MISTAKEN_MIN && foreign > sum(traffic.redeemed))
-    return [
-      {
-        level: 'bad',
-        text: 'Most tokens are refused because another address solved them: name your proxy in POWGATE_TRUSTED_PROXIES, or see which address your backend sends.',
-      },
-    ]
-  if (service.isProxyUntrusted) return [{ level: 'warn', text: PROXY_UNTRUSTED }]
   const limited = totalOf(limits, 'challenge address')
-  if (limited < MISTAKEN_MIN || limited < sum(traffic.challenges)) return []
-  return [
-    {
-      level: 'warn',
-      text: 'Most challenges are refused by the limit of an address: before you raise it, see that POWGATE_TRUSTED_PROXIES names your proxy.',
-    },
-  ]
+  if (foreign >= MISTAKEN_MIN && foreign > sum(traffic.redeemed))
+    bad(
+      'Most tokens are refused because another address solved them: name your proxy in POWGATE_TRUSTED_PROXIES, or see which address your backend sends.',
+    )
+  else if (service.isProxyUntrusted) warn(PROXY_UNTRUSTED)
+  else if (limited >= MISTAKEN_MIN && limited >= sum(traffic.challenges))
+    warn(
+      'Most challenges are refused by the limit of an address: before you raise it, see that POWGATE_TRUSTED_PROXIES names your proxy.',
+    )
 }
 
-/** What a limit that was hit means, the likeliest cause first. Empty if unknown here. */
+/** What hitting a limit means, the likeliest cause first; empty if unknown. */
 export function limitText(endpoint: string, policy: string, { isProxyUntrusted }: ServiceState): string {
   const words = limitWords(endpoint, policy)
   const isOfVisitors = endpoint === 'challenge' || endpoint === 'verify'
@@ -118,13 +110,11 @@ export function limitText(endpoint: string, policy: string, { isProxyUntrusted }
   return cause + (words === undefined ? '' : textOf(words))
 }
 
-function loadProblems({ isApart, lastMinute, workers, store, times }: DashboardData): Problem[] {
-  const problems: Problem[] = []
-  const warn = (text: string) => problems.push({ level: 'warn', text })
+function sayOfLoad({ isApart, lastMinute, workers, store, times }: DashboardData, { bad, warn }: Say): void {
   if (!isApart) warn('So far this site was counted among Other sites. From now on it has numbers of its own.')
   if (lastMinute.faults > 0) {
     const count = lastMinute.faults === 1 ? '1 request' : `${exact(lastMinute.faults)} requests`
-    problems.push({ level: 'bad', text: `${count} ran into a fault within the last minute: see the log.` })
+    bad(`${count} ran into a fault within the last minute: see the log.`)
   }
   const crashes = sum(workers.crashes)
   if (crashes > 0)
@@ -142,7 +132,6 @@ function loadProblems({ isApart, lastMinute, workers, store, times }: DashboardD
   const { storeP99 } = lastMinute
   if (storeP99 !== null && storeP99 > STORE_P99_MS_MAX)
     warn(`The store is slow: 99 % of its calls took up to ${milliseconds(storeP99)}.`)
-  return problems
 }
 
 function often(count: number): string {

@@ -2,7 +2,7 @@
 
 import type { DashboardData } from '../../metrics/history-view.ts'
 import { h, setText } from './dom.ts'
-import { duration, milliseconds, percent, rate } from './format.ts'
+import { duration, milliseconds, orDash, percent, rate } from './format.ts'
 import type { Level } from './problems.ts'
 
 const MARKS: Readonly<Record<Level, string>> = { good: '✓', warn: '!', bad: '✕' }
@@ -93,6 +93,6 @@ export class Tiles {
     this.#show('Redemptions', perSecond(redeemed), asked > 0 ? `${percent(redeemed / asked)} succeed` : '')
     this.#show('Passed', verified > 0 ? percent(passed / verified) : '–', '')
     this.#show('Refused', all > 0 ? percent(refused / all) : '–', all > 0 ? perSecond(refused) : '')
-    this.#show('/verify p99', p99.verify === null ? '–' : milliseconds(p99.verify), '')
+    this.#show('/verify p99', orDash(p99.verify, milliseconds), '')
   }
 }
