@@ -3,7 +3,7 @@
  * needs the line that counts it (of a gauge: in `Stats.snapshot`, or in `primaryGauges` of admin/metrics-route.ts), a row of
  * docs/reference/metrics.md and a panel of dashboard/grafana.json. Tests fail without one of these.
  *
- * Counts are whole numbers, named by key and label values. A histogram has a number per bucket, not cumulative, and a sum:
+ * Counts are whole numbers. Their flat names are key and label values. Histograms have buckets, not cumulative, and a sum:
  *
  *   requests challenge 200 ok          requestSeconds challenge 0.001       up to 0.001 s, above the bound before
  *   storeOutages                       requestSeconds challenge Infinity    above the last bound
