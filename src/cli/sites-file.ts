@@ -80,12 +80,10 @@ async function runApply(input: Input): Promise<void> {
       ...deleted.flatMap(site =>
         site === undefined ? [] : [`sites: ${site.siteKey} was deleted, and its key is not made again`],
       ),
-      ...apiKeys
-        .filter(({ siteKey }) => !siteKeys.has(siteKey))
-        .map(
-          ({ id, siteKey }) =>
-            `apiKeys: expected the site of ${id} in the file, got none with the key ${siteKey}`,
-        ),
+      ...apiKeys.flatMap(({ id, siteKey }) => {
+        const problem = `apiKeys: expected the site of ${id} in the file, got none with the key ${siteKey}`
+        return siteKeys.has(siteKey) ? [] : [problem]
+      }),
     ]
     if (problems.length > 0) throw new AdminError(lines(problems))
     const now = Date.now()
@@ -133,6 +131,9 @@ type WholePlan = ApplyPlan & {
 }
 
 function planJson({ changes, unchanged, laterKeys, made }: WholePlan, isDry: boolean) {
+  const apiKeysMade = made.map(({ record: { siteKey, name }, apiKey }) => {
+    return { siteKey, name, ...(isDry ? {} : { apiKey }) }
+  })
   return {
     dryRun: isDry,
     changed: changes.map(change => ({
@@ -144,13 +145,7 @@ function planJson({ changes, unchanged, laterKeys, made }: WholePlan, isDry: boo
     })),
     unchanged,
     ...(laterKeys.length > 0 ? { apiKeysAdded: laterKeys.map(({ id }) => id) } : {}),
-    ...(made.length > 0
-      ? {
-          apiKeysMade: made.map(({ record: { siteKey, name }, apiKey }) =>
-            isDry ? { siteKey, name } : { siteKey, name, apiKey },
-          ),
-        }
-      : {}),
+    ...(made.length > 0 ? { apiKeysMade } : {}),
   }
 }
 

@@ -10,7 +10,6 @@ const [ABOUT_PORT, ABOUT_HOST] = [/^(EADDRINUSE|EACCES)$/, /^(EADDRNOTAVAIL|EAFN
 export class ListenError extends Error {
   override readonly name = 'ListenError'
 
-  /** @param prefix of the variables */
   constructor(
     { host, port }: ListenAddress,
     error?: NodeJS.ErrnoException,

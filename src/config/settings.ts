@@ -5,7 +5,6 @@ import { LIMITS } from '../domain/endpoint.ts'
 
 export interface Setting {
   readonly accepts: (text: string) => boolean
-  /** If the variable is not set. */
   readonly fallback: string
   readonly expects: string
   readonly about: string

@@ -61,7 +61,6 @@ export class Series {
   }
 }
 
-/** By the table's keys. */
 export type Counts = Readonly<Record<ServiceKey, Series>>
 export type SiteCounts = Readonly<Record<SiteKey, Series>>
 

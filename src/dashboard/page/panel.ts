@@ -12,7 +12,6 @@ export interface PagePart {
 
 interface NumberTable {
   readonly head: readonly string[]
-  /** Newest or most frequent first. */
   readonly rows: readonly (readonly string[])[]
 }
 
