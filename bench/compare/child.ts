@@ -3,7 +3,6 @@
  * because formats of nonces and tokens may differ. Both trees get this tree's load generator.
  */
 
-import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import { type LoadResult, runLoad, sendOnce } from '../../test/harness/load/loops.ts'
@@ -18,8 +17,6 @@ export interface StartOrder {
   readonly warmUpMs: number
   /** Altogether; it comes in turns. */
   readonly measureMs: number
-  /** Whether the visitors of /verify have fetched a challenge. */
-  readonly isSeeded: boolean
 }
 
 /** `check`: whether the tree has what is needed to load it; answered with nothing. */
@@ -47,32 +44,28 @@ function load<Module>(path: string): Promise<Module> {
 
 /** Throws if the tree has not got what bench/http has. */
 async function loadTree(): Promise<ServerModule & TrafficModule> {
-  // Where it was until the load generator moved to what tests share.
-  const paths = ['test/harness/load/traffic.ts', 'bench/http/traffic.ts']
   const { startService } = await load<ServerModule>('bench/http/server.ts')
-  const { buildTraffic } = await load<TrafficModule>(
-    paths.find(path => existsSync(join(root, path))) ?? paths[0]!,
-  )
+  const { buildTraffic } = await load<TrafficModule>('test/harness/load/traffic.ts')
   for (const [name, value] of Object.entries({ startService, buildTraffic })) {
     if (typeof value !== 'function') throw new Error(`there is no ${name}`)
   }
   return { startService, buildTraffic }
 }
 
-async function start(order: StartOrder): Promise<void> {
+/** Visitors of /verify fetch their challenges first. */
+async function start({ endpoint: asked, store, warmUpMs, measureMs }: StartOrder): Promise<void> {
   const { startService, buildTraffic } = await loadTree()
-  endpoint = order.endpoint
-  running = await startService(order.store, true)
-  const wanted = Math.ceil(((order.warmUpMs + order.measureMs) / 1000) * REQUESTS_PER_SECOND_MAX)
-  const spec = { endpoint, count: Math.min(REQUESTS_MAX, wanted), target: running.target, isForwarded: true }
+  endpoint = asked
+  running = await startService(store, true)
+  const { port, target } = running
+  const wanted = Math.ceil(((warmUpMs + measureMs) / 1000) * REQUESTS_PER_SECOND_MAX)
+  const spec = { endpoint, count: Math.min(REQUESTS_MAX, wanted), target, isForwarded: true }
   traffic = buildTraffic(spec)
-  if (endpoint === 'verify' && order.isSeeded) {
-    const challenges = buildTraffic({ ...spec, endpoint: 'challenge' })
-    const { port } = running
+  if (endpoint === 'verify') {
     const to = { port, connections: CONNECTIONS, msMax: SEED_MS_MAX, marker: MARKERS.challenge }
-    await sendOnce(to, challenges)
+    await sendOnce(to, buildTraffic({ ...spec, endpoint: 'challenge' }))
   }
-  await take(order.warmUpMs)
+  await take(warmUpMs)
 }
 
 /** The next requests, for so long. */

@@ -4,10 +4,10 @@ import { existsSync } from 'node:fs'
 import { tell, tool, UsageError } from '../../test/harness/command-line.ts'
 import { leftovers } from '../../test/harness/processes.ts'
 import { Processes, THIS_TREE } from '../micro/processes.ts'
-import { publish } from '../report/publish.ts'
+import { publish } from '../report/report.ts'
 import { type Case, compareJobs, jobsOf, OPTIONS, type Options } from './pairs.ts'
 import { type Comparison, comparisonOf, exitCodeOf, reportOf } from './report.ts'
-import { savedReport } from './saved.ts'
+import { savedReport, savedRows } from './saved.ts'
 import { type Roots, startTree } from './services.ts'
 import { build, checkOut, commitOf, installPackages } from './tree.ts'
 
@@ -31,8 +31,8 @@ interval; also if this tree fails at something that the revision can do, or noth
 was found by then.`,
   run: async (options, input) => {
     if (options.report.length > 0) {
-      const report = savedReport(options.report)
-      publish(report, report, options)
+      const rows = savedRows(options.report)
+      publish(savedReport(options.report, rows), rows, options)
       return 0
     }
     const comparison = await compare({ ...options, revision: input.required('REV') })
@@ -60,7 +60,7 @@ async function compare(options: Options): Promise<Comparison> {
   })
   try {
     const cases = checkout === undefined ? [] : await compareWith(checkout.root, options, signal)
-    return { ...comparisonOf(options, commit, cases), isStopped: signal.aborted }
+    return comparisonOf(options, commit, cases, signal.aborted)
   } finally {
     await checkout?.remove()
   }

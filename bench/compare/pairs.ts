@@ -5,21 +5,13 @@
  * befalls both.
  */
 
-import {
-  choices,
-  integer,
-  number,
-  text,
-  texts,
-  toggle,
-  type Values,
-} from '../../test/harness/command-line.ts'
+import { choices, integer, number, text, texts, type Values } from '../../test/harness/command-line.ts'
 import { ENDPOINTS, type Endpoint } from '../../test/harness/load/traffic.ts'
 import { STORE_KINDS, type StoreKind } from '../../test/harness/service.ts'
 import type { Problem, StepOf } from '../micro/child.ts'
 import type { Processes } from '../micro/processes.ts'
 import { HASH, PLAIN, STEPS } from '../micro/steps.ts'
-import { OUTPUT } from '../report/publish.ts'
+import { OUTPUT } from '../report/report.ts'
 import { measureServices, type Pair, type Roots, type Side } from './services.ts'
 import { pairedRatio, reachOf } from './statistics.ts'
 
@@ -46,7 +38,6 @@ export const OPTIONS = {
     'FILE',
     'Instead: two results that any bench saved with --json, side by side. Give it twice.',
   ),
-  noSeed: toggle('/verify from addresses new to the store.'),
   ...OUTPUT,
 }
 
@@ -97,13 +88,14 @@ export function jobsOf(options: Options, tools: Tools): Job[] {
 }
 
 function loadJob(endpoint: Endpoint, store: StoreKind, options: Options, { roots }: Tools): Job {
+  const [warmUpMs, measureMs] = [options.warmup * 1000, options.seconds * 1000]
   const name = `/${endpoint} on ${store}`
   const costs = [{ name: `${name}, service`, unit: 'us' as const }]
   if (store === 'redis') costs.push({ name: `${name}, Redis`, unit: 'us' })
   return {
     part: 'http',
     costs,
-    measure: pair => measureServices({ ...options, endpoint, store }, roots, pair),
+    measure: pair => measureServices({ endpoint, store, warmUpMs, measureMs }, roots, pair),
   }
 }
 

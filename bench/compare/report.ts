@@ -1,7 +1,7 @@
 /** The verdict on all cases, as tables. */
 
 import { type Spread, spreadOf } from '../../test/harness/measure.ts'
-import { left, machine, type Report, right, spreadText, table } from '../report/report.ts'
+import { type Cell, left, machine, reportText, right, table, text } from '../report/report.ts'
 import type { Case, Options } from './pairs.ts'
 import {
   isRegression,
@@ -12,10 +12,7 @@ import {
   verdictOf,
 } from './statistics.ts'
 
-export interface CaseReport {
-  readonly part: Case['part']
-  readonly name: string
-  readonly unit: Case['unit']
+export interface CaseReport extends Pick<Case, 'part' | 'name' | 'unit'> {
   readonly verdict: Verdict | 'not comparable' | 'FAILED'
   readonly isRegression: boolean
   /** Of what could be compared. */
@@ -30,43 +27,24 @@ export interface CaseReport {
   readonly problem?: string
 }
 
-export interface Comparison {
-  readonly revision: string
-  readonly commit: string
-  readonly node: string
-  readonly cpu: string
-  readonly options: Options
-  readonly cases: readonly CaseReport[]
-  /** By a signal: the cases have fewer pairs than was asked for. */
-  readonly isStopped?: boolean
-}
+export type Comparison = ReturnType<typeof comparisonOf>
 
-export function comparisonOf(options: Options, commit: string, cases: readonly Case[]): Comparison {
-  return {
-    revision: options.revision,
-    commit,
-    node: process.version,
-    cpu: machine().cpu,
-    options,
-    cases: cases.map(one => caseReport(one, options.threshold)),
-  }
+/** @param isStopped by a signal: the cases have fewer pairs than was asked for */
+export function comparisonOf(options: Options, commit: string, cases: readonly Case[], isStopped = false) {
+  const { cpu, node } = machine()
+  const { revision, threshold } = options
+  const reports = cases.map(one => caseReport(one, threshold))
+  return { revision, commit, node, cpu, options, cases: reports, isStopped }
 }
 
 function caseReport({ part, name, unit, olds, news, problem }: Case, threshold: number): CaseReport {
-  const head = { part, name, unit }
-  if (problem !== undefined) {
-    // What only this tree cannot do is its fault; what the revision cannot do is no fault of this tree.
-    const verdict = problem.side === 'new' ? 'FAILED' : 'not comparable'
-    const where = problem.side === 'new' ? 'this tree' : 'the revision'
-    return { ...head, verdict, isRegression: false, problem: `${where}: ${problem.text}` }
+  const head = { part, name, unit, isRegression: false }
+  // What only this tree cannot do is its fault; what the revision cannot do is no fault of this tree.
+  if (problem?.side === 'new') return { ...head, verdict: 'FAILED', problem: `this tree: ${problem.text}` }
+  if (problem !== undefined || olds.length === 0) {
+    const why = problem === undefined ? 'stopped before the first pair' : `the revision: ${problem.text}`
+    return { ...head, verdict: 'not comparable', problem: why }
   }
-  if (olds.length === 0)
-    return {
-      ...head,
-      verdict: 'not comparable',
-      isRegression: false,
-      problem: 'stopped before the first pair',
-    }
   const ratio = pairedRatio(olds, news)
   return {
     ...head,
@@ -96,30 +74,27 @@ function verdictText({ verdict, unit, problem, isRegression: isBad }: CaseReport
   return isBad ? `${word.toUpperCase()}, beyond ${threshold}` : word
 }
 
-function caseTable(cases: readonly CaseReport[], threshold: number) {
-  const spread = (of: Spread | undefined, unit: string) =>
-    of === undefined ? '-' : spreadText(of, unit === 'us' ? 2 : 0)
-  return table<CaseReport>(
-    'Cases',
-    [
-      [left('case'), ({ name }) => name],
-      [left('unit'), ({ unit }) => unit],
-      [right('old'), ({ old, unit }) => spread(old, unit)],
-      [right('new'), ({ new: now, unit }) => spread(now, unit)],
-      [right('new/old'), ({ ratio }) => ratio?.median.toFixed(3) ?? '-'],
-      [
-        right('95 %'),
-        ({ ratio }) => (ratio === undefined ? '-' : `${ratio.low.toFixed(3)}-${ratio.high.toFixed(3)}`),
-      ],
-      [right('pairs'), ({ ratios }) => String(ratios?.length ?? 0)],
-      [
-        right('could see'),
-        ({ couldSee }) => (couldSee === undefined ? '-' : `${(couldSee * 100).toFixed(1)}%`),
-      ],
-      [left('verdict'), one => verdictText(one, threshold)],
-    ],
-    cases,
-  )
+function caseTable(cases: readonly CaseReport[], threshold: number): string {
+  const spread = (name: 'old' | 'new'): Cell<CaseReport> => [
+    right(name),
+    ({ [name]: of, unit }) => text(of, unit === 'us' ? 2 : 0),
+  ]
+  const ofRatio = (title: string, words: (ratio: PairedRatio) => string): Cell<CaseReport> => [
+    right(title),
+    ({ ratio }) => (ratio === undefined ? '-' : words(ratio)),
+  ]
+  const cells: Cell<CaseReport>[] = [
+    [left('case'), ({ name }) => name],
+    [left('unit'), ({ unit }) => unit],
+    spread('old'),
+    spread('new'),
+    ofRatio('new/old', ({ median }) => median.toFixed(3)),
+    ofRatio('95 %', ({ low, high }) => `${low.toFixed(3)}-${high.toFixed(3)}`),
+    [right('pairs'), ({ ratios }) => String(ratios?.length ?? 0)],
+    ofRatio('could see', ratio => `${(200 * reachOf(ratio)).toFixed(1)}%`),
+    [left('verdict'), one => verdictText(one, threshold)],
+  ]
+  return table('Cases', cells, cases)
 }
 
 /** One in twenty intervals leaves out the truth. */
@@ -135,11 +110,6 @@ different. could see: the change that would have been shown 39 times of 40. Pair
 ${options.minutes} minutes at most.`
 }
 
-export function reportOf(comparison: Comparison): Report {
-  const { cases, options, revision } = comparison
-  return {
-    title: `powgate: this tree against ${revision}`,
-    intro: legend(comparison),
-    parts: [caseTable(cases, options.threshold)],
-  }
+export function reportOf(comparison: Comparison): string {
+  return reportText([caseTable(comparison.cases, comparison.options.threshold), legend(comparison)])
 }

@@ -3,22 +3,10 @@
 import { readFileSync } from 'node:fs'
 import { UsageError } from '../../test/harness/command-line.ts'
 import type { Spread } from '../../test/harness/measure.ts'
-import { left, type Report, rangeNote, right, table } from '../report/report.ts'
+import { type Cell, left, rangeNote, reportText, right, table } from '../report/report.ts'
 
 /** What tells the elements of a list apart, in the results of all benches. */
-const NAMES = [
-  'part',
-  'store',
-  'endpoint',
-  'server',
-  'name',
-  'label',
-  'of',
-  'busy',
-  'batch',
-  'addresses',
-  'difficulty',
-]
+const NAMES = 'part store endpoint server name label of busy batch addresses difficulty'.split(' ')
 
 interface Row {
   readonly name: string
@@ -27,36 +15,33 @@ interface Row {
 }
 
 /** @param files two; throws UsageError unless both are there */
-export function savedReport(files: readonly string[]): Report {
+export function savedRows(files: readonly string[]): Row[] {
   if (files.length !== 2) throw new UsageError('--report: expected two files')
-  const [first, second] = files.map(file => new Map(spreadsIn(read(file), '')))
-  const rows = [...first!].flatMap(([name, spread]): Row[] => {
-    const other = second!.get(name)
-    return other === undefined ? [] : [{ name, first: spread, second: other }]
+  const [all, others] = files.map(file => new Map(spreadsIn(read(file), '')))
+  return [...all!].flatMap(([name, first]) => {
+    const second = others!.get(name)
+    return second === undefined ? [] : [{ name, first, second }]
   })
-  const figure = ({ median, min, max }: Spread) =>
-    [median, min, max].map(value => Number(value.toPrecision(3)))
+}
+
+export function savedReport(files: readonly string[], rows: readonly Row[]): string {
   const text = (spread: Spread) => {
-    const [median, min, max] = figure(spread)
+    const [median, min, max] = [spread.median, spread.min, spread.max].map(value =>
+      Number(value.toPrecision(3)),
+    )
     return min === max ? `${median}` : `${median} (${min}-${max})`
   }
-  return {
-    title: 'Two results',
-    intro: `Medians (ranges) of ${files.join(' and ')}. The ratio is of the medians: two results that were not measured side by side differ by whatever the machine did meanwhile.`,
-    parts: [
-      table<Row>(
-        'Side by side',
-        [
-          [left('figure'), ({ name }) => name],
-          [right('first'), one => text(one.first)],
-          [right('second'), one => text(one.second)],
-          [right('second/first'), one => (one.second.median / one.first.median).toFixed(3)],
-          [left('notes'), one => [one.first, one.second].map(rangeNote).filter(Boolean).join('; ')],
-        ],
-        rows,
-      ),
-    ],
-  }
+  const cells: Cell<Row>[] = [
+    [left('figure'), ({ name }) => name],
+    [right('first'), ({ first }) => text(first)],
+    [right('second'), ({ second }) => text(second)],
+    [right('second/first'), ({ first, second }) => (second.median / first.median).toFixed(3)],
+    [left('notes'), ({ first, second }) => [first, second].map(rangeNote).filter(Boolean).join('; ')],
+  ]
+  return reportText([
+    table('Side by side', cells, rows),
+    `Medians (ranges) of ${files.join(' and ')}. The ratio is of the medians: two results that were not measured side by side differ by whatever the machine did meanwhile.`,
+  ])
 }
 
 function read(file: string): unknown {

@@ -4,7 +4,6 @@
  */
 
 import type { LoadResult } from '../../test/harness/load/loops.ts'
-import type { Endpoint } from '../../test/harness/load/traffic.ts'
 import { leftovers, OrderProcess } from '../../test/harness/processes.ts'
 import type { StoreKind } from '../../test/harness/service.ts'
 import { THIS_TREE } from '../micro/processes.ts'
@@ -14,14 +13,6 @@ export type Side = 'old' | 'new'
 export type Roots = Readonly<Record<Side, string>>
 /** What one measurement of both trees tells: a value of each for each cost. */
 export type Pair = Readonly<Record<Side, readonly number[]>>
-
-export interface ServiceCase {
-  readonly endpoint: Endpoint
-  readonly store: StoreKind
-  readonly seconds: number
-  readonly warmup: number
-  readonly noSeed: boolean
-}
 
 const SIDES: readonly Side[] = ['old', 'new']
 const TURN_MS = 500
@@ -38,22 +29,14 @@ export function startTree(root: string): OrderProcess<Order> {
 
 /** A value of each tree for each cost: CPU us a request of the service, and of Redis if that is the store. */
 export async function measureServices(
-  { endpoint, store, seconds, warmup, noSeed }: ServiceCase,
+  { endpoint, store, warmUpMs, measureMs }: Omit<StartOrder, 'type'>,
   roots: Roots,
   pair: number,
 ): Promise<Pair | { readonly side: Side; readonly text: string }> {
   const trees = { old: startTree(roots.old), new: startTree(roots.new) }
   const running = { stop: () => Promise.all(SIDES.map(side => trees[side].stop())).then(() => {}) }
   leftovers.add(running)
-  const measureMs = seconds * 1000
-  const start: StartOrder = {
-    type: 'start',
-    endpoint,
-    store,
-    warmUpMs: warmup * 1000,
-    measureMs,
-    isSeeded: !noSeed,
-  }
+  const start = { type: 'start', endpoint, store, warmUpMs, measureMs } as const
   let asked: Side = 'old'
   const ask = <Result>(side: Side, order: Order) => {
     asked = side

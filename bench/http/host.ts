@@ -9,11 +9,11 @@
 
 import { once } from 'node:events'
 import { connect } from 'node:net'
-import { processUsage, type Spread, spreadOf } from '../../test/harness/measure.ts'
+import { processUsage } from '../../test/harness/measure.ts'
 import { childPids } from '../../test/harness/processes.ts'
 import { RawConnection } from '../../test/harness/raw-http.ts'
 import { type StoreKind, TestService, UNLIMITED } from '../../test/harness/service.ts'
-import { left, type Report, right, table, text } from '../report/report.ts'
+import { type Cell, left, reportText, right, type Spreads, spreadsOf, table, text } from '../report/report.ts'
 import type { Options } from './options.ts'
 
 const IDLE_CONNECTIONS = 4000
@@ -36,7 +36,7 @@ type Figure = keyof typeof FIGURES
 
 export interface HostFigures {
   readonly store: StoreKind
-  readonly figures: Readonly<Record<Figure, Spread>>
+  readonly figures: Spreads<Record<Figure, number>>
 }
 
 /** @param onRun told of each repetition as it ends */
@@ -47,56 +47,54 @@ export async function measureHost(
   const runs = stores.map(store => ({ store, all: [] as Record<Figure, number>[] }))
   for (let repetition = 0; repetition < repeat; repetition++) {
     for (const { store, all } of runs) {
-      all.push({ ...(await runOn(store)), twoWorkers: await runWithTwoWorkers(store) })
+      const alone = await withService(store, 1, runAlone)
+      const twoWorkers = await withService(store, 2, async (service, siteKey) => {
+        const visitor = requestFrom(siteKey, 'https://shop.example')
+        await warmUp(service, visitor)
+        return await cpuUs(service, visitor, 200)
+      })
+      all.push({ ...alone, twoWorkers })
       onRun(`${store}: ${repetition + 1} of ${repeat}`)
     }
   }
-  return runs.map(({ store, all }) => {
-    const names = Object.keys(FIGURES) as Figure[]
-    const spreads = names.map(name => [name, spreadOf(all.map(figures => figures[name]))])
-    return { store, figures: Object.fromEntries(spreads) }
-  })
+  return runs.map(({ store, all }) => ({ store, figures: spreadsOf(all) }))
 }
 
-async function runOn(store: StoreKind): Promise<Record<Exclude<Figure, 'twoWorkers'>, number>> {
-  const service = await TestService.start(store, settings(1))
-  try {
-    const { siteKey } = await service.createSite({ origins: ['https://shop.example'] })
-    await service.end()
-    const startedAtMs = performance.now()
-    await service.boot()
-    const start = performance.now() - startedAtMs
-    const visitor = requestFrom(siteKey, 'https://shop.example')
-    for (let warmUp = 0; warmUp < 2; warmUp++) await cpuUs(service, visitor, 200)
-    const connection = await connectionKib(service)
-    return {
-      start,
-      connection,
-      kept: await cpuUs(service, visitor, 200),
-      own: await cpuUs(service, visitor, 200, true),
-      malformed: await cpuUs(service, requestFrom(), 400),
-      foreign: await cpuUs(service, requestFrom(siteKey, 'https://other.example'), 403),
-      limited: await cpuUs(service, requestFrom(siteKey, 'https://shop.example', '203.0.113.7'), 429),
-    }
-  } finally {
-    await service.stop()
-  }
-}
-
-async function runWithTwoWorkers(store: StoreKind): Promise<number> {
-  const service = await TestService.start(store, settings(2))
-  try {
-    const visitor = requestFrom((await service.createSite()).siteKey)
-    for (let warmUp = 0; warmUp < 2; warmUp++) await cpuUs(service, visitor, 200)
-    return await cpuUs(service, visitor, 200)
-  } finally {
-    await service.stop()
-  }
-}
-
-function settings(workers: number) {
+async function withService<Result>(
+  store: StoreKind,
+  workers: number,
+  use: (service: TestService, siteKey: string) => Promise<Result>,
+): Promise<Result> {
   const { POWGATE_LIMIT_CHALLENGE_ADDRESS_SITE: _, ...unlimited } = UNLIMITED
-  return { POWGATE_WORKERS: String(workers), POWGATE_TRUSTED_PROXIES: '127.0.0.0/8', ...unlimited }
+  const settings = { POWGATE_WORKERS: String(workers), POWGATE_TRUSTED_PROXIES: '127.0.0.0/8', ...unlimited }
+  const service = await TestService.start(store, settings)
+  try {
+    return await use(service, (await service.createSite({ origins: ['https://shop.example'] })).siteKey)
+  } finally {
+    await service.stop()
+  }
+}
+
+async function runAlone(service: TestService, siteKey: string) {
+  await service.end()
+  const startedAtMs = performance.now()
+  await service.boot()
+  const start = performance.now() - startedAtMs
+  const visitor = requestFrom(siteKey, 'https://shop.example')
+  await warmUp(service, visitor)
+  return {
+    start,
+    connection: await connectionKib(service),
+    kept: await cpuUs(service, visitor, 200),
+    own: await cpuUs(service, visitor, 200, true),
+    malformed: await cpuUs(service, requestFrom(), 400),
+    foreign: await cpuUs(service, requestFrom(siteKey, 'https://other.example'), 403),
+    limited: await cpuUs(service, requestFrom(siteKey, 'https://shop.example', '203.0.113.7'), 429),
+  }
+}
+
+async function warmUp(service: TestService, visitor: () => string): Promise<void> {
+  for (let round = 0; round < 2; round++) await cpuUs(service, visitor, 200)
 }
 
 let visitors = 0
@@ -149,17 +147,15 @@ async function connectionKib(service: TestService): Promise<number> {
   return growth / IDLE_CONNECTIONS / 1024
 }
 
-export function hostReport(found: readonly HostFigures[]): Report {
-  const stores = found.map(({ store, figures }) => {
-    const cell = (name: Figure) => text(figures[name], name === 'start' ? 0 : 1)
-    return [right(store), cell] as const
+export function hostReport(found: readonly HostFigures[]): string {
+  const stores = found.map(({ store, figures }): Cell<Figure> => {
+    return [right(store), name => text(figures[name], name === 'start' ? 0 : 1)]
   })
   const rows = Object.keys(FIGURES) as Figure[]
-  return {
-    title: 'powgate over HTTP: a host',
-    intro: `Median (range). CPU us: of all workers, per request, ${REQUESTS.toLocaleString('en')} requests of ${SENDERS} connections at a time. The workers are mostly idle, and wake up
+  return reportText([
+    table<Figure>('A host', [[left(''), name => FIGURES[name]], ...stores], rows),
+    `Median (range). CPU us: of all workers, per request, ${REQUESTS.toLocaleString('en')} requests of ${SENDERS} connections at a time. The workers are mostly idle, and wake up
 for each request: compare these figures with each other, not with those at full load. Memory: growth with ${IDLE_CONNECTIONS.toLocaleString('en')} connections that have had
 an answer.`,
-    parts: [table<Figure>('A host', [[left(''), name => FIGURES[name]], ...stores], rows)],
-  }
+  ])
 }

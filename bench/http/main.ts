@@ -4,21 +4,15 @@ import { existsSync } from 'node:fs'
 import { tell, tool, UsageError } from '../../test/harness/command-line.ts'
 import { LoadProcess } from '../../test/harness/load/load-process.ts'
 import { stopOnSignal } from '../../test/harness/processes.ts'
-import { publish } from '../report/publish.ts'
-import { isAnyMissed } from '../report/report.ts'
-import { Bench } from './cases.ts'
+import { isAnyMissed, publish, reportText } from '../report/report.ts'
+import { type Run, runEndpoint } from './cases.ts'
 import { hostReport, measureHost } from './host.ts'
-import { Inside } from './inside.ts'
+import { type LatencyRun, latencies, profile } from './latency.ts'
 import { OPTIONS, type Options } from './options.ts'
+import { Probe } from './probe.ts'
 import { PROFILE_LEGEND, type ProfileReport, profileTables } from './profile.ts'
-import {
-  aimsOf,
-  latencyProgressLine,
-  progressLine,
-  reportCases,
-  reportLatencies,
-  reportOf,
-} from './report.ts'
+import { aimsOf, progressLine, reportCases, reportLatencies, reportOf } from './report.ts'
+import type { Rig } from './target.ts'
 
 export const HTTP = tool({
   name: 'bench:http',
@@ -32,41 +26,44 @@ was due (an open loop), with the delays of its event loop and its garbage collec
   run: bench,
 })
 
-const BUILT = new URL('../../dist/main.js', import.meta.url)
-
 async function bench(options: Options): Promise<number> {
   if (!existsSync('/proc/self/stat')) throw new UsageError('CPU time is read from /proc, so this needs Linux')
-  if (!existsSync(BUILT)) throw new UsageError('the service is not built: npm run -s build')
+  if (!existsSync(new URL('../../dist/main.js', import.meta.url)))
+    throw new UsageError('the service is not built: npm run -s build')
   if (options.host) return await host(options)
-  const load = new LoadProcess()
-  const inside = new Inside(options, load)
+  const rig = { options, load: new LoadProcess(), probe: new Probe() }
   try {
-    return options.profile ? await profile(options, inside) : await measure(options, load, inside)
+    return options.profile ? await profiles(rig) : await measure(rig)
   } finally {
-    load.stop()
-    inside.stop()
+    rig.load.stop()
+    rig.probe.remove()
   }
 }
 
-async function measure(options: Options, load: LoadProcess, inside: Inside): Promise<number> {
-  const bench = new Bench(options, load, inside, {
-    onRun: run => tell(progressLine(run)),
-    onLatencyRun: run => tell(latencyProgressLine(run)),
-  })
-  const figures = () => {
-    const [cases, latencies] = [reportCases(bench.runs), reportLatencies(bench.latencyRuns)]
-    return { node: process.version, options, cases, latencies, aims: aimsOf(cases, latencies) }
-  }
+async function measure(rig: Rig): Promise<number> {
+  const { options } = rig
+  const runs: Run[] = []
+  const latencyRuns: LatencyRun[] = []
   const tellResults = () => {
-    const { cases, latencies } = figures()
-    publish(reportOf(cases, latencies, options), figures(), options)
+    const [cases, ofLatency] = [reportCases(runs), reportLatencies(latencyRuns)]
+    const aims = aimsOf(cases, ofLatency)
+    const figures = { node: process.version, options, cases, latencies: ofLatency, aims }
+    publish(reportOf(cases, ofLatency, options), figures, options)
+    return [...cases, ...ofLatency].every(({ isOk }) => isOk) && !(options.check && isAnyMissed(aims))
   }
   stopOnSignal(tellResults)
-  await bench.runAll()
-  tellResults()
-  const { cases, latencies, aims } = figures()
-  const isBad = [...cases, ...latencies].some(({ isOk }) => !isOk)
-  return isBad || (options.check && isAnyMissed(aims)) ? 1 : 0
+  const add = <One extends Run | LatencyRun>(all: One[], more: readonly One[]) => {
+    for (const run of more) tell(progressLine(run))
+    all.push(...more)
+  }
+  for (let repetition = 0; repetition < options.repeat; repetition++) {
+    for (const endpoint of options.endpoint) {
+      add(runs, await runEndpoint(rig, endpoint))
+      for (const store of options.noLatency ? [] : options.store)
+        add(latencyRuns, await latencies(rig, endpoint, store))
+    }
+  }
+  return tellResults() ? 0 : 1
 }
 
 async function host(options: Options): Promise<number> {
@@ -75,17 +72,17 @@ async function host(options: Options): Promise<number> {
   return 0
 }
 
-async function profile(options: Options, inside: Inside): Promise<number> {
-  const profiles: ProfileReport[] = []
+async function profiles(rig: Rig): Promise<number> {
+  const { options } = rig
+  const found: ProfileReport[] = []
   const tellResults = () => {
-    const parts = [...profileTables(profiles), { kind: 'text', text: PROFILE_LEGEND } as const]
-    publish({ title: 'powgate over HTTP: profiles', intro: '', parts }, { profiles }, options)
+    publish(reportText([...profileTables(found), PROFILE_LEGEND]), { profiles: found }, options)
   }
   stopOnSignal(tellResults)
   for (const endpoint of options.endpoint) {
     for (const store of options.store) {
-      profiles.push(await inside.profile(endpoint, store))
-      tell(`/${endpoint} on ${store}: ${profiles.at(-1)!.file}`)
+      found.push(await profile(rig, endpoint, store))
+      tell(`/${endpoint} on ${store}: ${found.at(-1)!.file}`)
     }
   }
   tellResults()

@@ -3,7 +3,7 @@
 import { choices, integer, number, toggle, type Values } from '../../test/harness/command-line.ts'
 import { ENDPOINTS } from '../../test/harness/load/traffic.ts'
 import { STORE_KINDS } from '../../test/harness/service.ts'
-import { OUTPUT } from '../report/publish.ts'
+import { OUTPUT } from '../report/report.ts'
 
 export const OPTIONS = {
   store: choices(STORE_KINDS, 'Only these stores (redis needs redis-server on the path)'),
@@ -13,9 +13,6 @@ export const OPTIONS = {
   repeat: integer(5, 1, 100, 'Repetitions, each on a fresh server and store'),
   connections: integer(64, 1, 512, 'Each with one request under way'),
   direct: toggle('No X-Forwarded-For: one client address, limits raised.'),
-  noSeed: toggle(
-    '/verify from addresses new to the store; otherwise each has fetched a challenge, as visitors have.',
-  ),
   noLatency: toggle('Full load only.'),
   busy: choices(['25', '50', '75'], 'Fixed rates at which the worker is so busy, in per cent'),
   rate: number(undefined, 1, 100_000, 'Requests/s of one fixed rate in place of those'),

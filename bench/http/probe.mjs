@@ -13,7 +13,7 @@ const folder = process.env.BENCH_PROBE
 /** Each sample costs some 10 us. */
 const SAMPLE_US = 500
 
-if (folder && (cluster.isWorker || process.argv[1]?.endsWith('bare.ts'))) {
+if (folder && cluster.isWorker) {
   const delays = monitorEventLoopDelay({ resolution: 1 })
   let collections = []
   let session

@@ -4,7 +4,6 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import { connect } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { constants } from 'node:perf_hooks'
 import { text } from 'node:stream/consumers'
 import type { Profile } from './profile.ts'
 
@@ -41,15 +40,5 @@ export class Probe {
 
   remove(): void {
     rmSync(this.#folder, { recursive: true, force: true })
-  }
-}
-
-export function collectionsOf({ collections }: Look) {
-  const of = (wanted: number) => collections.filter(({ kind }) => kind === wanted).length
-  const { NODE_PERFORMANCE_GC_MINOR, NODE_PERFORMANCE_GC_MAJOR } = constants
-  return {
-    young: of(NODE_PERFORMANCE_GC_MINOR),
-    whole: of(NODE_PERFORMANCE_GC_MAJOR),
-    longestMs: Math.max(0, ...collections.map(({ ms }) => ms)),
   }
 }

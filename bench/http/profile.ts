@@ -2,7 +2,7 @@
 
 import { mkdirSync, writeFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
-import { left, percent, type ReportTable, right, table } from '../report/report.ts'
+import { type Cell, left, percent, right, table } from '../report/report.ts'
 
 /** As DevTools and speedscope read it (Chrome DevTools Protocol, Profiler.Profile). */
 export interface Profile {
@@ -115,12 +115,12 @@ function groupOf(stack: readonly Frame[]): string {
   return 'native'
 }
 
-export function profileTables(profiles: readonly ProfileReport[]): ReportTable[] {
+export function profileTables(profiles: readonly ProfileReport[]): string[] {
   return profiles.flatMap(({ name, file, groups, functions }) => {
-    const columns = [
-      [left(name), (one: Share) => one.name],
-      [right('share'), (one: Share) => percent(one.share)],
-    ] as const
+    const columns: Cell<Share>[] = [
+      [left(name), one => one.name],
+      [right('share'), one => percent(one.share)],
+    ]
     return [
       table(`${name}: where the worker's time goes`, columns, groups),
       table(`${name}: its functions, by their own time (${file})`, columns, functions),

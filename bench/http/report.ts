@@ -1,25 +1,27 @@
 /** The repetitions of each case as medians and ranges, and these as tables beside their budgets. */
 
 import type { Endpoint } from '../../test/harness/load/traffic.ts'
-import { type Spread, spreadOf } from '../../test/harness/measure.ts'
+import type { Spread } from '../../test/harness/measure.ts'
 import type { StoreKind } from '../../test/harness/service.ts'
 import { disturbanceNote } from '../disturbance.ts'
 import {
   type Aim,
   aimsText,
+  type Cell,
+  grouped,
   left,
   percent,
-  type Report,
-  type ReportPart,
-  type ReportTable,
   rangeNote,
+  reportText,
   right,
+  type Spreads,
+  spreadsOf,
   table,
   text,
 } from '../report/report.ts'
 import type { Run, ServerKind } from './cases.ts'
 import type { Figures, LatencyFigures } from './figures.ts'
-import type { LatencyRun } from './inside.ts'
+import type { LatencyRun } from './latency.ts'
 import type { Options } from './options.ts'
 
 /** CPU budgets of requests, measured with 64 connections and a new address for each request. */
@@ -38,7 +40,7 @@ interface ReportOf<Measured> {
   readonly isOk: boolean
   /** Why the figures are worth less than others, or nothing. */
   readonly notes: readonly string[]
-  readonly figures: Readonly<Partial<Record<keyof Measured, Spread>>>
+  readonly figures: Spreads<Measured>
 }
 
 export type CaseReport = ReportOf<Figures>
@@ -47,62 +49,40 @@ export type LatencyReport = ReportOf<LatencyFigures> & { readonly busy: number |
 
 /** Below this the worker waited for load, and its figures include waking up for it. */
 const BUSY_MIN = 0.8
-const UNSEEDED_MAX = 0.01
 /** A generator that is later than its timer's granularity was held up, or had too much to do. */
 const OWN_DELAY_MS_MAX = 5
 const RATE_KEPT_MIN = 0.99
 const WAITED_MAX = 0.01
 
 export function reportCases(runs: readonly Run[]): CaseReport[] {
-  return grouped(runs, ({ endpoint, server }) => `${endpoint} ${server}`).map(ofCase => {
-    const { endpoint, server } = ofCase[0]!
-    const figures = spreadsOf(ofCase.flatMap(run => run.figures ?? []))
-    const { isOk, notes } = judged(ofCase, figures)
-    if (ofCase.some(run => run.ranOut)) notes.push('requests ran out early')
-    const unseeded = Math.max(...ofCase.map(({ unseededShare }) => unseededShare))
-    if (unseeded > UNSEEDED_MAX) notes.push(`${percent(unseeded)} had not fetched a challenge`)
-    if (figures.workerBusy !== undefined && figures.workerBusy.median < BUSY_MIN)
-      notes.push('worker not busy')
-    if (figures.cpuUs !== undefined) notes.push(rangeNote(figures.cpuUs))
-    return { endpoint, server, isOk, notes: notes.filter(Boolean), figures }
+  return grouped(runs, ({ endpoint, server }) => `${endpoint} ${server}`).map(same => {
+    const { endpoint, server } = same[0]!
+    const figures = spreadsOf(same.flatMap(run => run.figures ?? []))
+    const { workerBusy, cpuUs } = figures
+    const notes = [...common(same, figures), ...new Set(same.flatMap(run => run.notes))]
+    if (workerBusy !== undefined && workerBusy.median < BUSY_MIN) notes.push('worker not busy')
+    if (cpuUs !== undefined) notes.push(rangeNote(cpuUs))
+    return { endpoint, server, isOk: isOk(same), notes: notes.filter(Boolean), figures }
   })
 }
 
 export function reportLatencies(runs: readonly LatencyRun[]): LatencyReport[] {
-  return grouped(runs, ({ endpoint, server, busy }) => `${endpoint} ${server} ${busy}`).map(ofCase => {
-    const { endpoint, server, busy } = ofCase[0]!
-    const all = ofCase.map(run => run.figures)
+  return grouped(runs, ({ endpoint, server, busy }) => `${endpoint} ${server} ${busy}`).map(same => {
+    const { endpoint, server, busy } = same[0]!
+    const all = same.flatMap(run => run.figures ?? [])
     const figures = spreadsOf(all)
-    const { isOk, notes } = judged(ofCase, figures)
-    return { endpoint, server, busy, isOk, notes: [...notes, ...lagNotes(all)].filter(Boolean), figures }
+    const notes = [...common(same, figures), ...lagNotes(all)].filter(Boolean)
+    return { endpoint, server, busy, isOk: isOk(same), notes, figures }
   })
 }
 
-/** The runs of each case, in the order in which cases came first. */
-function grouped<One>(runs: readonly One[], nameOf: (run: One) => string): One[][] {
-  const cases = new Map<string, One[]>()
-  for (const run of runs) cases.set(nameOf(run), [...(cases.get(nameOf(run)) ?? []), run])
-  return [...cases.values()]
-}
+type Failing = { readonly failure: string | undefined }
 
-function judged(
-  runs: readonly { readonly failure: string | undefined }[],
-  { othersBusy }: { readonly othersBusy?: Spread },
-) {
-  const failures = runs.flatMap(run => run.failure ?? [])
-  const notes = [failures.length > 0 ? `FAILED: ${failures[0]}` : '', disturbanceNote(othersBusy?.median)]
-  return { isOk: failures.length === 0, notes }
-}
+const isOk = (runs: readonly Failing[]) => runs.every(({ failure }) => failure === undefined)
 
-/** The spread of each figure over the repetitions. */
-function spreadsOf<Measured extends object>(
-  all: readonly Measured[],
-): Partial<Record<keyof Measured, Spread>> {
-  const spreads: Partial<Record<keyof Measured, Spread>> = {}
-  for (const name of Object.keys(all[0] ?? {}) as (keyof Measured)[]) {
-    spreads[name] = spreadOf(all.flatMap(({ [name]: value }) => (value ?? []) as number | []))
-  }
-  return spreads
+function common(runs: readonly Failing[], { othersBusy }: { readonly othersBusy?: Spread }): string[] {
+  const failure = runs.find(run => run.failure !== undefined)?.failure
+  return [failure === undefined ? '' : `FAILED: ${failure}`, disturbanceNote(othersBusy?.median)]
 }
 
 /** Each is about the worst repetition: a rate that was not kept even once spoils what it is compared with. */
@@ -119,153 +99,135 @@ function lagNotes(all: readonly LatencyFigures[]): string[] {
 }
 
 /** One line for each run, while people wait. */
-export function progressLine({ endpoint, server, figures, failure }: Run): string {
-  if (failure !== undefined) return `${endpoint} on ${server}: FAILED: ${failure}`
-  if (figures === undefined) return `${endpoint} on ${server}: nothing measured`
+export function progressLine({ endpoint, server, figures, failure }: Run | LatencyRun): string {
+  const name = `${endpoint} on ${server}`
+  if (figures === undefined || failure !== undefined) return `${name}: FAILED: ${failure}`
+  if ('wantedPerSecond' in figures) {
+    const { ratePerSecond, workerBusy, latencyP50Ms, latencyP99Ms } = figures
+    const latencies = `p50 ${latencyP50Ms.toFixed(2)} ms, p99 ${latencyP99Ms.toFixed(2)} ms`
+    return `${name}, ${ratePerSecond.toFixed(0)}/s, ${percent(workerBusy)} busy: ${latencies}`
+  }
   const { requestsPerSecond, cpuUs, timesBare } = figures
   const ratio = timesBare === undefined ? '' : `, ${timesBare.toFixed(2)} x bare`
-  return `${endpoint} on ${server}: ${requestsPerSecond.toFixed(0)}/s, ${cpuUs.toFixed(2)} us${ratio}`
+  return `${name}: ${requestsPerSecond.toFixed(0)}/s, ${cpuUs.toFixed(2)} us${ratio}`
 }
 
-export function latencyProgressLine({ endpoint, server, figures, failure }: LatencyRun): string {
-  if (failure !== undefined) return `${endpoint} on ${server}, fixed rate: FAILED: ${failure}`
-  const { ratePerSecond, workerBusy, latencyP50Ms, latencyP99Ms } = figures
-  const latencies = `p50 ${latencyP50Ms.toFixed(2)} ms, p99 ${latencyP99Ms.toFixed(2)} ms`
-  return `${endpoint} on ${server}, ${ratePerSecond.toFixed(0)}/s, ${percent(workerBusy)} busy: ${latencies}`
-}
+type Budgeted = 'timesBare' | 'redisUs'
 
 /** What a case may cost: against the bare server, and Redis on a core as fast as this one; undefined where there is no budget. */
-function budgetsOf(
-  { endpoint, server, figures }: CaseReport,
-  cases: readonly CaseReport[],
-): { readonly timesBare?: number; readonly redisUs?: number } {
-  if (server === 'bare') return {}
-  const budget = BUDGETS[endpoint]
+function budgetOf({ endpoint, server }: CaseReport, name: Budgeted, cases: readonly CaseReport[]) {
+  if (server === 'bare' || (name === 'redisUs' && server !== 'redis')) return undefined
+  if (name === 'timesBare') return BUDGETS[endpoint][server]
   const bare = cases.find(one => one.endpoint === endpoint && one.server === 'bare')?.figures.cpuUs
-  const hasRedis = figures.redisUs !== undefined && bare !== undefined
-  return {
-    timesBare: budget[server],
-    ...(hasRedis && { redisUs: (budget.redisUs * bare.median) / BARE_US }),
-  }
-}
-
-function budgetText(spent: Spread | undefined, budget: number | undefined, digits: number): string {
-  if (budget === undefined) return ''
-  const isOver = spent !== undefined && spent.median > budget
-  return `${isOver ? 'OVER ' : ''}${budget.toFixed(digits)}`
+  return bare && (BUDGETS[endpoint].redisUs * bare.median) / BARE_US
 }
 
 /** Of the p99 at this share of the worker, above that of the bare server at the same rate. */
 const [TAIL_BUSY, TAIL_MS_MAX] = [50, 5]
 
 export function aimsOf(cases: readonly CaseReport[], latencies: readonly LatencyReport[]): Aim[] {
+  const words = { timesBare: "times the bare server's CPU time", redisUs: "us of Redis' CPU time" } as const
   const budgets = cases.flatMap(one => {
-    const { timesBare, redisUs } = budgetsOf(one, cases)
-    const aim = (what: string, spent: Spread | undefined, budget: number | undefined): Aim[] => {
+    const { endpoint, server, figures } = one
+    return (['timesBare', 'redisUs'] as const).flatMap((name): Aim[] => {
+      const [spent, budget] = [figures[name], budgetOf(one, name, cases)]
       if (spent === undefined || budget === undefined) return []
-      const about = `/${one.endpoint} on ${one.server}: ${what} at most ${budget.toFixed(1)}`
+      const about = `/${endpoint} on ${server}: ${words[name]} at most ${budget.toFixed(1)}`
       return [{ about, isMet: spent.median <= budget, found: text(spent, 2) }]
-    }
-    return [
-      ...aim("times the bare server's CPU time", one.figures.timesBare, timesBare),
-      ...aim("us of Redis' CPU time", one.figures.redisUs, redisUs),
-    ]
+    })
   })
-  const tails = latencies.flatMap(
-    ({ endpoint, server, busy, figures: { latencyP99Ms, bareP99Ms } }): Aim[] => {
-      if (busy !== TAIL_BUSY || latencyP99Ms === undefined || bareP99Ms === undefined) return []
-      const aboveMs = latencyP99Ms.median - bareP99Ms.median
-      return [
-        {
-          about: `/${endpoint} on ${server}, worker ${busy}% busy: p99 at most ${TAIL_MS_MAX} ms above the bare server's`,
-          isMet: aboveMs <= TAIL_MS_MAX,
-          found: `${aboveMs.toFixed(1)} ms`,
-        },
-      ]
-    },
-  )
+  const tails = latencies.flatMap(({ endpoint, server, busy, figures }): Aim[] => {
+    const { latencyP99Ms, bareP99Ms } = figures
+    if (busy !== TAIL_BUSY || latencyP99Ms === undefined || bareP99Ms === undefined) return []
+    const aboveMs = latencyP99Ms.median - bareP99Ms.median
+    const what = `p99 at most ${TAIL_MS_MAX} ms above the bare server's`
+    const about = `/${endpoint} on ${server}, worker ${busy}% busy: ${what}`
+    return [{ about, isMet: aboveMs <= TAIL_MS_MAX, found: `${aboveMs.toFixed(1)} ms` }]
+  })
   return [...budgets, ...tails]
 }
 
-function share(spread: Spread | undefined): string {
-  return spread === undefined ? '-' : percent(spread.median)
+type Name = string & keyof (Figures & LatencyFigures)
+/** What the tables read of both kinds of reports. */
+type Row = ReportOf<Figures & LatencyFigures>
+
+function figure(title: string, name: Name, digits: number): Cell<Row> {
+  return [right(title), ({ figures }) => text(figures[name], digits)]
 }
 
-function mebibytes(before: Spread | undefined, after: Spread | undefined): string {
-  return before === undefined ? '-' : `${before.median.toFixed(0)} -> ${after!.median.toFixed(0)}`
+function memory(title: string, before: Name, after: Name): Cell<Row> {
+  const mebibytes = ({ figures }: Row) =>
+    [figures[before], figures[after]].map(spread => spread?.median.toFixed(0) ?? '-').join(' -> ')
+  return [right(title), row => (row.figures[before] === undefined ? '-' : mebibytes(row))]
 }
 
-function loadTable(cases: readonly CaseReport[]): ReportTable {
-  const figures = ['CPU us/request', 'x bare', 'budget', 'Redis us/request', 'budget', 'requests/s', 'busy']
-  const columns = [...figures, 'p50 ms', 'p99 ms', 'worker MiB'].map(right)
-  const rows = cases.map(report => {
-    const { endpoint, server, notes, figures } = report
-    const budgets = budgetsOf(report, cases)
-    return [
-      endpoint,
-      server,
-      text(figures.cpuUs, 2),
-      text(figures.timesBare, 2),
-      budgetText(figures.timesBare, budgets.timesBare, 1),
-      text(figures.redisUs, 2),
-      budgetText(figures.redisUs, budgets.redisUs, 2),
-      text(figures.requestsPerSecond, 0),
-      share(figures.workerBusy),
-      text(figures.latencyP50Ms, 2),
-      text(figures.latencyP99Ms, 2),
-      mebibytes(figures.workerMibBefore, figures.workerMibAfter),
-      notes.join('; '),
-    ]
-  })
-  const named = [left('endpoint'), left('server'), ...columns, left('notes')]
-  return { kind: 'table', title: 'At full load', columns: named, rows }
+const ENDPOINT: Cell<Row> = [left('endpoint'), ({ endpoint }) => endpoint]
+const SERVER: Cell<Row> = [left('server'), ({ server }) => server]
+const NOTES: Cell<Row> = [left('notes'), ({ notes }) => notes.join('; ')]
+const BUSY: Cell<Row> = [
+  right('busy'),
+  ({ figures: { workerBusy } }) => (workerBusy === undefined ? '-' : percent(workerBusy.median)),
+]
+
+function loadTable(cases: readonly CaseReport[]): string {
+  const budget = (name: Budgeted, digits: number): Cell<Row> => {
+    const words = (row: Row) => {
+      const [spent, most] = [row.figures[name], budgetOf(row, name, cases)]
+      if (most === undefined) return ''
+      return `${spent !== undefined && spent.median > most ? 'OVER ' : ''}${most.toFixed(digits)}`
+    }
+    return [right('budget'), words]
+  }
+  const cells = [
+    ENDPOINT,
+    SERVER,
+    figure('CPU us/request', 'cpuUs', 2),
+    figure('x bare', 'timesBare', 2),
+    budget('timesBare', 1),
+    figure('Redis us/request', 'redisUs', 2),
+    budget('redisUs', 2),
+    figure('requests/s', 'requestsPerSecond', 0),
+    BUSY,
+    figure('p50 ms', 'latencyP50Ms', 2),
+    figure('p99 ms', 'latencyP99Ms', 2),
+    memory('worker MiB', 'workerMibBefore', 'workerMibAfter'),
+    NOTES,
+  ]
+  return table('At full load', cells, cases)
 }
 
-function redisTable(cases: readonly CaseReport[]): ReportTable {
-  const figures = ['us/request', 'requests/script call', 'commands/request', 'bytes in', 'bytes out', 'MiB']
-  const rows = cases.map(({ endpoint, figures }) => [
-    endpoint,
-    text(figures.redisUs, 2),
-    text(figures.redisBatch, 1),
-    text(figures.redisCommands, 2),
-    text(figures.redisInBytes, 0),
-    text(figures.redisOutBytes, 0),
-    mebibytes(figures.redisMibBefore, figures.redisMibAfter),
-  ])
-  const columns = [left('endpoint'), ...figures.map(right)]
-  return { kind: 'table', title: 'Redis at full load', columns, rows }
-}
+const REDIS_CELLS = [
+  ENDPOINT,
+  figure('us/request', 'redisUs', 2),
+  figure('requests/script call', 'redisBatch', 1),
+  figure('commands/request', 'redisCommands', 2),
+  figure('bytes in', 'redisInBytes', 0),
+  figure('bytes out', 'redisOutBytes', 0),
+  memory('MiB', 'redisMibBefore', 'redisMibAfter'),
+]
 
-function latencyTable(latencies: readonly LatencyReport[]): ReportTable {
-  const figure = (title: string, name: keyof LatencyFigures, digits: number) =>
-    [right(title), ({ figures }: LatencyReport) => text(figures[name], digits)] as const
-  return table<LatencyReport>(
-    'Latency at fixed rates',
-    [
-      [left('endpoint'), ({ endpoint }) => endpoint],
-      [left('server'), ({ server }) => server],
-      [right('busy'), ({ figures }) => share(figures.workerBusy)],
-      figure('requests/s', 'ratePerSecond', 0),
-      figure('p50 ms', 'latencyP50Ms', 2),
-      figure('p99 ms', 'latencyP99Ms', 2),
-      figure('p99.9 ms', 'latencyP999Ms', 1),
-      figure('max ms', 'latencyMaxMs', 1),
-      figure('bare p99', 'bareP99Ms', 2),
-      figure('bare max', 'bareMaxMs', 1),
-      figure('loop p99', 'loopDelayP99Ms', 1),
-      figure('loop max', 'loopDelayMaxMs', 1),
-      figure('young/s', 'youngPerSecond', 1),
-      figure('whole/s', 'wholePerSecond', 2),
-      figure('longest ms', 'longestCollectionMs', 1),
-      [left('notes'), ({ notes }) => notes.join('; ')],
-    ],
-    latencies,
-  )
-}
+const LATENCY_CELLS = [
+  ENDPOINT,
+  SERVER,
+  BUSY,
+  figure('requests/s', 'ratePerSecond', 0),
+  figure('p50 ms', 'latencyP50Ms', 2),
+  figure('p99 ms', 'latencyP99Ms', 2),
+  figure('p99.9 ms', 'latencyP999Ms', 1),
+  figure('max ms', 'latencyMaxMs', 1),
+  figure('bare p99', 'bareP99Ms', 2),
+  figure('bare max', 'bareMaxMs', 1),
+  figure('loop p99', 'loopDelayP99Ms', 1),
+  figure('loop max', 'loopDelayMaxMs', 1),
+  figure('young/s', 'youngPerSecond', 1),
+  figure('whole/s', 'wholePerSecond', 2),
+  figure('longest ms', 'longestCollectionMs', 1),
+  NOTES,
+]
 
-function loadLegend({ repeat, seconds, warmup, connections, direct, noSeed }: Options): string {
+function loadLegend({ repeat, seconds, warmup, connections, direct }: Options): string {
   const clients = direct ? 'one client address' : 'distinct client addresses behind a proxy'
-  const seeds = direct || noSeed ? '' : ', which have fetched a challenge before they come to /verify'
+  const seeds = direct ? '' : ', which have fetched a challenge before they come to /verify'
   return `Median (range) of ${repeat} x ${seconds} s after ${warmup} s of the same load, ${connections} connections, ${clients}${seeds}; Node.js ${process.version}.
 us/request: CPU time, user and system, of all processes of the server. x bare: taken within a repetition. Redis' budget is
 for a core that runs the bare server at ${BARE_US} us, scaled to this one. OVER: the median is above the budget.
@@ -283,23 +245,21 @@ byte of its answer. bare: the bare server at the same rate, which has the delays
 can be told here. loop: how late the worker's event loop came to a timer of 1 ms. young, whole: collections of the young generation
 and of the whole heap; longest: the longest pause for one.`
 
+const INTRO =
+  'The service on loopback, beside a bare uWebSockets.js server that reads the bodies of the same requests and answers with as many bytes. Ratios are taken within a repetition; they count, not the absolutes.'
+
 export function reportOf(
   cases: readonly CaseReport[],
   latencies: readonly LatencyReport[],
   options: Options,
-): Report {
+): string {
   const withRedis = cases.filter(({ figures }) => figures.redisUs !== undefined)
-  const section = (table: ReportTable, legend: string): ReportPart[] =>
-    table.rows.length === 0 ? [] : [table, { kind: 'text', text: legend }]
-  return {
-    title: 'powgate over HTTP',
-    intro:
-      'The service on loopback, beside a bare uWebSockets.js server that reads the bodies of the same requests and answers with as many bytes. Ratios are taken within a repetition; they count, not the absolutes.',
-    parts: [
-      ...section(loadTable(cases), loadLegend(options)),
-      ...section(redisTable(withRedis), REDIS_LEGEND),
-      ...section(latencyTable(latencies), LATENCY_LEGEND),
-      aimsText(aimsOf(cases, latencies)),
-    ],
-  }
+  const section = (shown: string, legend: string) => (shown === '' ? [] : [shown, legend])
+  return reportText([
+    ...section(loadTable(cases), loadLegend(options)),
+    ...section(table('Redis at full load', REDIS_CELLS, withRedis), REDIS_LEGEND),
+    ...section(table('Latency at fixed rates', LATENCY_CELLS, latencies), LATENCY_LEGEND),
+    aimsText(aimsOf(cases, latencies)),
+    INTRO,
+  ])
 }

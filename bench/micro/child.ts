@@ -5,7 +5,7 @@ import { pathToFileURL } from 'node:url'
 import { carryOut } from '../../test/harness/processes.ts'
 import { measured } from '../disturbance.ts'
 import { garbageOf, type Timing, timingsOf } from './measuring.ts'
-import { STEPS } from './steps.ts'
+import { type Load, STEPS } from './steps.ts'
 import { requireRight } from './work.ts'
 
 export interface StepOf {
@@ -32,8 +32,7 @@ export interface Problem {
 
 async function prepared({ folder, name }: StepOf) {
   try {
-    const load = <Module>(path: string): Promise<Module> =>
-      import(pathToFileURL(join(folder, 'src', `${path}.js`)).href)
+    const load: Load = path => import(pathToFileURL(join(folder, 'src', `${path}.js`)).href)
     const work = await STEPS.find(step => step.name === name)!.prepare(load)
     requireRight(work, name)
     return work

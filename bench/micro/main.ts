@@ -2,11 +2,10 @@
 
 import { filter, integer, tell, toggle, tool, type Values } from '../../test/harness/command-line.ts'
 import { stopOnSignal } from '../../test/harness/processes.ts'
-import { OUTPUT, publish } from '../report/publish.ts'
-import { isAnyMissed } from '../report/report.ts'
+import { isAnyMissed, machine, OUTPUT, publish } from '../report/report.ts'
 import type { Figures } from './child.ts'
 import { Processes, THIS_TREE } from './processes.ts'
-import { aimsOf, reportOf, rowsOf, surroundingsOf } from './report.ts'
+import { aimsOf, reportOf, rowsOf } from './report.ts'
 import { STEPS } from './steps.ts'
 
 const OPTIONS = {
@@ -29,7 +28,7 @@ garbage per operation; and a whole verification beside the same by plain node:cr
 
 async function bench({ filter: steps, ...options }: Values<typeof OPTIONS>): Promise<number> {
   const { repeat, milliseconds, check } = options
-  const surroundings = surroundingsOf()
+  const surroundings = { ...machine(), openssl: process.versions.openssl }
   const rounds = new Map(steps.map(({ name }): [string, Figures[]] => [name, []]))
   const tellResults = () => {
     const report = { surroundings, milliseconds, rows: rowsOf(rounds), aims: aimsOf(rounds) }

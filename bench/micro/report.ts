@@ -5,11 +5,12 @@ import { disturbanceNote } from '../disturbance.ts'
 import {
   type Aim,
   aimsText,
+  type Cell,
   left,
-  machine,
+  type machine,
   percent,
-  type Report,
   rangeNote,
+  reportText,
   right,
   spreadText,
   table,
@@ -33,7 +34,7 @@ export interface Row {
 }
 
 export interface MicroReport {
-  readonly surroundings: ReturnType<typeof surroundingsOf>
+  readonly surroundings: ReturnType<typeof machine> & { readonly openssl: string }
   readonly milliseconds: number
   readonly rows: readonly Row[]
   readonly aims: readonly Aim[]
@@ -41,10 +42,6 @@ export interface MicroReport {
 
 /** What a step came to in each process, in the order of the processes. */
 export type Rounds = ReadonlyMap<string, readonly Figures[]>
-
-export function surroundingsOf() {
-  return { ...machine(), node: process.versions.node, openssl: process.versions.openssl }
-}
 
 export function rowsOf(rounds: Rounds): Row[] {
   return [...rounds].flatMap(([name, figures]) => {
@@ -75,107 +72,78 @@ const SUM_OFF_BY_CACHES = 0.25
 /** No object is smaller. */
 const OBJECT_BYTES = 16
 
-function isMeasured(rounds: Rounds, name: string): boolean {
-  return (rounds.get(name) ?? []).length > 0
-}
-
 /** Ratios within a process, which do not depend on the machine's speed, and bytes. Those whose steps were measured. */
 export function aimsOf(rounds: Rounds): Aim[] {
-  const bytes = (name: string) => spreadOf(rounds.get(name)!.map(({ garbageBytes }) => garbageBytes)).median
+  const of = (name: string, figure: 'cpuNs' | 'garbageBytes') =>
+    spreadOf(rounds.get(name)!.map(({ [figure]: value }) => value)).median
   const ratio = (name: string, others: readonly string[]) => {
-    const all = rounds.get(name)!.map(({ cpuNs }, round) => {
-      return cpuNs / others.reduce((sum, other) => sum + rounds.get(other)![round]!.cpuNs, 0)
+    const sums = rounds.get(name)!.map((_, round) => {
+      return others.reduce((sum, other) => sum + rounds.get(other)![round]!.cpuNs, 0)
     })
-    return spreadOf(all)
+    return spreadOf(rounds.get(name)!.map(({ cpuNs }, round) => cpuNs / sums[round]!))
   }
-  const has = (...names: readonly string[]) => names.every(name => isMeasured(rounds, name))
+  const has = (...names: readonly string[]) => names.every(name => (rounds.get(name) ?? []).length > 0)
   const aims: Aim[] = []
   if (has(PROOF, HASH)) {
-    const [found, beyond] = [ratio(PROOF, [HASH]), Math.round(bytes(PROOF) - bytes(HASH))]
-    const hashNs = spreadOf(rounds.get(HASH)!.map(({ cpuNs }) => cpuNs)).median
-    aims.push(
-      {
-        about: `${PROOF} at most ${PROOF_OVER_HASH_MAX} times node's own hash`,
-        isMet: found.median <= PROOF_OVER_HASH_MAX,
-        found: spreadText(found, 2),
-        ...(hashNs < FAST_HASH_NS &&
-          found.median <= PROOF_OVER_FAST_HASH_MAX && {
-            because:
-              'SHA instructions make the hash that fast, and 48 characters take 0.1 us to write on any processor',
-          }),
-      },
-      {
-        about: `${PROOF} without garbage beyond node's own hash`,
-        isMet: beyond < OBJECT_BYTES,
-        found: `${beyond} bytes`,
-      },
-    )
+    const found = ratio(PROOF, [HASH])
+    const beyond = Math.round(of(PROOF, 'garbageBytes') - of(HASH, 'garbageBytes'))
+    const isFast = of(HASH, 'cpuNs') < FAST_HASH_NS && found.median <= PROOF_OVER_FAST_HASH_MAX
+    const because =
+      'SHA instructions make the hash that fast, and 48 characters take 0.1 us to write on any processor'
+    const about = `${PROOF} at most ${PROOF_OVER_HASH_MAX} times node's own hash`
+    aims.push(atMost(about, PROOF_OVER_HASH_MAX, found, isFast ? because : undefined), {
+      about: `${PROOF} without garbage beyond node's own hash`,
+      isMet: beyond < OBJECT_BYTES,
+      found: `${beyond} bytes`,
+    })
   }
   if (has(WHOLE, PLAIN)) {
-    const found = ratio(WHOLE, [PLAIN])
-    aims.push({
-      about: `${WHOLE}, at most ${WHOLE_OVER_PLAIN_MAX} times plain node:crypto`,
-      isMet: found.median <= WHOLE_OVER_PLAIN_MAX,
-      found: spreadText(found, 2),
-    })
+    const about = `${WHOLE}, at most ${WHOLE_OVER_PLAIN_MAX} times plain node:crypto`
+    aims.push(atMost(about, WHOLE_OVER_PLAIN_MAX, ratio(WHOLE, [PLAIN])))
   }
   if (has(WHOLE)) {
-    const found = bytes(WHOLE)
-    aims.push({
-      about: `${WHOLE}, at most ${WHOLE_GARBAGE_MAX} bytes of garbage`,
-      isMet: found <= WHOLE_GARBAGE_MAX,
-      found: `${found.toFixed(0)} bytes`,
-      because:
-        'the body as text and its match take 0.7 KB, six digests 0.4 KB, the token 0.5 KB (what there is must not grow: below)',
-    })
+    const because =
+      'the body as text and its match take 0.7 KB, six digests 0.4 KB, the token 0.5 KB (what there is must not grow: below)'
+    aims.push(garbageAim(WHOLE, WHOLE_GARBAGE_MAX, of(WHOLE, 'garbageBytes'), because))
   }
   if (has(WHOLE, ...PARTS_OF_WHOLE)) {
     const found = ratio(WHOLE, PARTS_OF_WHOLE)
+    const off = Math.abs(found.median - 1)
     aims.push({
       about: `${WHOLE}, within ${percent(SUM_OFF_MAX)} of the sum of its steps (else the bench measures something of its own)`,
-      isMet: Math.abs(found.median - 1) <= SUM_OFF_MAX,
+      isMet: off <= SUM_OFF_MAX,
       found: `${spreadText(found, 2)} times the sum`,
-      ...(Math.abs(found.median - 1) <= SUM_OFF_BY_CACHES && { because: 'what it reads shares the caches' }),
+      ...(off <= SUM_OFF_BY_CACHES && { because: 'what it reads shares the caches' }),
     })
   }
-  return [...aims, ...garbageAims(rounds, bytes)]
-}
-
-function garbageAims(rounds: Rounds, bytes: (name: string) => number): Aim[] {
-  return STEPS.flatMap(({ name, garbageMax }) => {
-    if (garbageMax === undefined || !isMeasured(rounds, name)) return []
-    const found = bytes(name)
-    const isMet = found <= garbageMax
-    return [
-      { about: `${name}, at most ${garbageMax} bytes of garbage`, isMet, found: `${found.toFixed(0)} bytes` },
-    ]
-  })
-}
-
-export function reportOf(micro: MicroReport): Report {
-  return {
-    title: 'powgate: micro benches',
-    intro: legend(micro),
-    parts: [stepTable(micro.rows), aimsText(micro.aims)],
-  }
-}
-
-function stepTable(rows: readonly Row[]) {
-  return table<Row>(
-    'Steps',
-    [
-      [left('step'), ({ name }) => name],
-      [right('ns'), ({ ns }) => nsText(ns)],
-      [right('CPU ns'), ({ cpuNs }) => nsText(cpuNs)],
-      [right('per second'), ({ perSecond }) => Math.round(perSecond.median).toLocaleString('en')],
-      [right('garbage, bytes'), ({ garbageBytes }) => spreadText(garbageBytes, 0)],
-      [
-        left('notes'),
-        ({ ns, othersBusy }) => [rangeNote(ns), disturbanceNote(othersBusy)].filter(Boolean).join('; '),
-      ],
-    ],
-    rows,
+  const garbage = STEPS.flatMap(({ name, garbageMax }) =>
+    garbageMax === undefined || !has(name) ? [] : garbageAim(name, garbageMax, of(name, 'garbageBytes')),
   )
+  return [...aims, ...garbage]
+}
+
+function atMost(about: string, most: number, found: Spread, because?: string): Aim {
+  return { about, isMet: found.median <= most, found: spreadText(found, 2), ...(because && { because }) }
+}
+
+function garbageAim(name: string, most: number, found: number, because?: string): Aim {
+  const about = `${name}, at most ${most} bytes of garbage`
+  return { about, isMet: found <= most, found: `${found.toFixed(0)} bytes`, ...(because && { because }) }
+}
+
+export function reportOf(micro: MicroReport): string {
+  const cells: Cell<Row>[] = [
+    [left('step'), ({ name }) => name],
+    [right('ns'), ({ ns }) => nsText(ns)],
+    [right('CPU ns'), ({ cpuNs }) => nsText(cpuNs)],
+    [right('per second'), ({ perSecond }) => Math.round(perSecond.median).toLocaleString('en')],
+    [right('garbage, bytes'), ({ garbageBytes }) => spreadText(garbageBytes, 0)],
+    [
+      left('notes'),
+      ({ ns, othersBusy }) => [rangeNote(ns), disturbanceNote(othersBusy)].filter(Boolean).join('; '),
+    ],
+  ]
+  return reportText([table('Steps', cells, micro.rows), aimsText(micro.aims), legend(micro)])
 }
 
 /** Short times with a digit more. */

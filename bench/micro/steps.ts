@@ -12,8 +12,28 @@ import { randomHex, seededRandom } from '../../test/harness/values.ts'
 import { plainVerification } from './plain.ts'
 import { isText, over, type Work } from './work.ts'
 
-/** Loads a compiled module of the tree by its path below src/. Throws if the tree lacks it. */
-export type Load = <Module>(path: string) => Promise<Module>
+/** The modules that steps are made of, by their paths below src/. */
+interface Modules {
+  'domain/address': typeof import('../../src/domain/address.ts')
+  'domain/address-log': typeof import('../../src/domain/address-log.ts')
+  'domain/client-address': typeof import('../../src/domain/client-address.ts')
+  'domain/keyring': typeof import('../../src/domain/keyring.ts')
+  'domain/nonce': typeof import('../../src/domain/nonce.ts')
+  'domain/pow': typeof import('../../src/domain/pow.ts')
+  'domain/score': typeof import('../../src/domain/score.ts')
+  'domain/site': typeof import('../../src/domain/site.ts')
+  'domain/token': typeof import('../../src/domain/token.ts')
+  'http/schemas': typeof import('../../src/http/schemas.ts')
+}
+export const MODULES = [
+  ...'address address-log client-address keyring nonce pow score site token'
+    .split(' ')
+    .map(name => `domain/${name}`),
+  'http/schemas',
+]
+
+/** Loads a compiled module of the tree. Throws if the tree lacks it. */
+export type Load = <Path extends keyof Modules>(path: Path) => Promise<Modules[Path]>
 
 export interface Step {
   readonly name: string
@@ -29,13 +49,6 @@ export const WHOLE = 'whole verification, no store'
 export const PLAIN = 'whole verification, plain node:crypto'
 /** What a whole verification consists of. */
 export const PARTS_OF_WHOLE = ['parse a /verify body', 'read a nonce', PROOF, 'score', 'mint a token']
-/** The modules that steps are made of, below src/. */
-export const MODULES = [
-  ...'address address-log client-address keyring nonce pow score site token'
-    .split(' ')
-    .map(name => `domain/${name}`),
-  'http/schemas',
-]
 
 const INPUTS = 256
 /** All that is judged by a clock is judged at this time, so that runs are alike. */
@@ -53,52 +66,28 @@ const SITE_TAG = '0123456789'
 const SECRET = 'a secret for the bench, long enough to be accepted'
 const JSON_TYPE = 'application/json'
 
-const nonceModule = (load: Load) => load<typeof import('../../src/domain/nonce.ts')>('domain/nonce')
-const tokenModule = (load: Load) => load<typeof import('../../src/domain/token.ts')>('domain/token')
-const schemasModule = (load: Load) => load<typeof import('../../src/http/schemas.ts')>('http/schemas')
-const addressModule = (load: Load) => load<typeof import('../../src/domain/address.ts')>('domain/address')
-const siteModule = (load: Load) => load<typeof import('../../src/domain/site.ts')>('domain/site')
-const keyringModule = (load: Load) => load<typeof import('../../src/domain/keyring.ts')>('domain/keyring')
-const proofModule = (load: Load) => load<typeof import('../../src/domain/pow.ts')>('domain/pow')
-const scoreModule = (load: Load) => load<typeof import('../../src/domain/score.ts')>('domain/score')
-const logModule = (load: Load) => load<typeof import('../../src/domain/address-log.ts')>('domain/address-log')
-const clientModule = (load: Load) =>
-  load<typeof import('../../src/domain/client-address.ts')>('domain/client-address')
-
-/** One visitor: a challenge, and what the browser posts. */
-interface Visit {
-  readonly addressText: string
-  readonly address: string
-  readonly issuedAtMs: number
-  readonly randomBits: number
-  readonly nonce: string
-  readonly body: Buffer
-}
-
-interface Crowd {
-  readonly visits: readonly Visit[]
-  readonly bindingOf: (visit: Visit) => Parameters<typeof import('../../src/domain/nonce.ts').readNonce>[2]
-  readonly keyring: InstanceType<typeof import('../../src/domain/keyring.ts').Keyring>
-}
-
-/** The same INPUTS visitors in every process. Three of four have IPv4. */
-async function crowd(load: Load): Promise<Crowd> {
-  const { Keyring } = await keyringModule(load)
-  const { parseAddress } = await addressModule(load)
-  const { mintNonce } = await nonceModule(load)
+/** The same INPUTS visitors in every process, each with a challenge and what the browser posts. Three of four have IPv4. */
+async function crowd(load: Load) {
+  const { Keyring } = await load('domain/keyring')
+  const { parseAddress } = await load('domain/address')
+  const { mintNonce } = await load('domain/nonce')
+  const { parseSolution } = await load('http/schemas')
   const keyring = new Keyring([SECRET])
-  const bindingOf = ({ address }: Pick<Visit, 'address'>) => {
+  const bindingOf = ({ address }: { readonly address: string }) => {
     return { siteKey: SITE_KEY, storeEpoch: STORE_EPOCH, lifetimes: LIFETIMES, address }
   }
   const random = seededRandom(0x706f7767)
-  const visits = Array.from({ length: INPUTS }, (_, index): Visit => {
+  const visits = Array.from({ length: INPUTS }, (_, index) => {
     const addressText = index % 4 === 3 ? v6Text(random) : v4Text(random)
     const address = parseAddress(addressText)!
-    const terms = { issuedAtMs: NOW_MS - 200 - (random() % 5000), difficulty: DIFFICULTY }
+    const issuedAtMs = NOW_MS - 200 - (random() % 5000)
     const randomBits = random() % 2 ** 14
+    const terms = { issuedAtMs, difficulty: DIFFICULTY }
     const nonce = mintNonce(keyring, terms, bindingOf({ address }), randomBits)
     const body = Buffer.from(JSON.stringify(solutionOf(random, nonce)))
-    return { addressText, address, issuedAtMs: terms.issuedAtMs, randomBits, nonce, body }
+    const parsed = parseSolution(body, JSON_TYPE)
+    if (!parsed.ok) throw new Error('a body of the widget is refused')
+    return { addressText, address, issuedAtMs, randomBits, body, solution: parsed.body }
   })
   return { visits, bindingOf, keyring }
 }
@@ -135,28 +124,16 @@ function v6Text(random: () => number): string {
   return `2001:db8:${group()}:${group()}::${group()}:${group()}`
 }
 
-/** Visits with their solutions as the service parses them. */
-async function solved(load: Load) {
-  const { parseSolution } = await schemasModule(load)
-  const made = await crowd(load)
-  const visits = made.visits.map(visit => {
-    const parsed = parseSolution(visit.body, JSON_TYPE)
-    if (!parsed.ok) throw new Error('a body of the widget is refused')
-    return { ...visit, solution: parsed.body }
-  })
-  return { ...made, visits }
-}
-
 async function parsing(load: Load): Promise<Work> {
-  const { parseSolution } = await schemasModule(load)
-  const { visits } = await solved(load)
+  const { parseSolution } = await load('http/schemas')
+  const { visits } = await crowd(load)
   for (const { body, solution } of visits)
     if (JSON.stringify(solution) !== body.toString()) throw new Error('a body is parsed as something else')
   return over(visits, ({ body }) => parseSolution(body, JSON_TYPE).ok)
 }
 
 async function nonceMinting(load: Load): Promise<Work> {
-  const { mintNonce } = await nonceModule(load)
+  const { mintNonce } = await load('domain/nonce')
   const { visits, keyring, bindingOf } = await crowd(load)
   return over(visits, visit => {
     // The random bits are given: the service takes them from a pool that it fills 16 KiB at a time.
@@ -166,10 +143,10 @@ async function nonceMinting(load: Load): Promise<Work> {
 }
 
 async function nonceReading(load: Load): Promise<Work> {
-  const { readNonce } = await nonceModule(load)
-  const { visits, keyring, bindingOf } = await solved(load)
+  const { readNonce } = await load('domain/nonce')
+  const { visits, keyring, bindingOf } = await crowd(load)
   const [one, another] = [visits[0]!, visits[1]!]
-  if (readNonce(keyring, one.nonce, bindingOf(another), NOW_MS).status === 'genuine')
+  if (readNonce(keyring, one.solution.nonce, bindingOf(another), NOW_MS).status === 'genuine')
     throw new Error("a nonce of another address is taken for this one's")
   return over(visits, visit => {
     return readNonce(keyring, visit.solution.nonce, bindingOf(visit), NOW_MS).status === 'genuine'
@@ -177,8 +154,8 @@ async function nonceReading(load: Load): Promise<Work> {
 }
 
 async function proofChecking(load: Load): Promise<Work> {
-  const { checkProof } = await proofModule(load)
-  const { visits } = await solved(load)
+  const { checkProof } = await load('domain/pow')
+  const { visits } = await crowd(load)
   // In a list of mixed values: V8 boxes a number of 16 digits for every call, and that is the caller's garbage.
   const pairs = visits.map(({ solution: { nonce, counter } }) => [nonce, counter] as const)
   if (pairs.some(([nonce, counter]) => checkProof(nonce, counter, TOO_MANY_BITS)))
@@ -187,14 +164,14 @@ async function proofChecking(load: Load): Promise<Work> {
 }
 
 async function hashing(load: Load): Promise<Work> {
-  const { visits } = await solved(load)
+  const { visits } = await crowd(load)
   const inputs = visits.map(({ solution: { nonce, counter } }) => Buffer.from(proofInput(nonce, counter)))
   return over(inputs, input => hash('sha256', input, 'binary').length === 32)
 }
 
 async function scoring(load: Load): Promise<Work> {
-  const { scoreOf } = await scoreModule(load)
-  const { visits } = await solved(load)
+  const { scoreOf } = await load('domain/score')
+  const { visits } = await crowd(load)
   return over(
     visits,
     ({ solution, issuedAtMs }) => scoreOf(signalsOf(solution, issuedAtMs)).score >= THRESHOLD,
@@ -229,8 +206,9 @@ function claimsOf({ nonce, counter }: Solution, address: string, score: number) 
 }
 
 async function tokens(load: Load) {
-  const { mintToken, readToken } = await tokenModule(load)
-  const { visits, keyring } = await solved(load)
+  const { mintToken, readToken } = await load('domain/token')
+  const made = await crowd(load)
+  const { visits, keyring } = made
   const minted = visits.map(({ solution, address }) => mintToken(keyring, claimsOf(solution, address, 0.9)))
   for (const [index, token] of minted.entries()) {
     const reading = readToken(keyring, token)
@@ -238,7 +216,7 @@ async function tokens(load: Load) {
     if (reading.status !== 'genuine' || reading.claims.nonce !== nonce || reading.claims.counter !== counter)
       throw new Error('a token does not say what it was made of')
   }
-  return { visits, keyring, minted, mintToken, readToken }
+  return { ...made, minted, mintToken, readToken }
 }
 
 async function tokenMinting(load: Load): Promise<Work> {
@@ -252,7 +230,7 @@ async function tokenReading(load: Load): Promise<Work> {
 }
 
 async function redemptionParsing(load: Load): Promise<Work> {
-  const { parseRedemption } = await schemasModule(load)
+  const { parseRedemption } = await load('http/schemas')
   const { visits, minted } = await tokens(load)
   const bodies = minted.map((token, index) => {
     return Buffer.from(JSON.stringify({ token, expectedIp: visits[index]!.addressText }))
@@ -262,14 +240,11 @@ async function redemptionParsing(load: Load): Promise<Work> {
 
 /** Parse, validate, nonce, proof, score, token. */
 async function wholeVerification(load: Load): Promise<Work> {
-  const { parseSolution } = await schemasModule(load)
-  const { readNonce } = await nonceModule(load)
-  const { checkProof } = await proofModule(load)
-  const { scoreOf } = await scoreModule(load)
-  const { visits, keyring, bindingOf, mintToken } = {
-    ...(await tokens(load)),
-    ...(await crowd(load)),
-  }
+  const { parseSolution } = await load('http/schemas')
+  const { readNonce } = await load('domain/nonce')
+  const { checkProof } = await load('domain/pow')
+  const { scoreOf } = await load('domain/score')
+  const { visits, keyring, bindingOf, mintToken } = await tokens(load)
   return over(visits, visit => {
     const parsed = parseSolution(visit.body, JSON_TYPE)
     if (!parsed.ok) return false
@@ -284,8 +259,8 @@ async function wholeVerification(load: Load): Promise<Work> {
 }
 
 async function plainWhole(load: Load): Promise<Work> {
-  const { visits } = await solved(load)
-  const { scoreOf } = await scoreModule(load)
+  const { visits } = await crowd(load)
+  const { scoreOf } = await load('domain/score')
   const scored = (solution: Solution) => scoreOf(signalsOf(solution, NOW_MS - 1000)).score
   return plainVerification(visits, { nowMs: NOW_MS, siteKey: SITE_KEY, bits: DIFFICULTY, scored })
 }
@@ -294,7 +269,7 @@ const LOG_REQUEST = { siteTag: 1, addressLimit: 30, siteLimit: 20 }
 
 /** Charges a verification to the log of an address that had two in the last minute, on two sites. */
 async function charging(load: Load): Promise<Work> {
-  const { admitToLog, LogKind } = await logModule(load)
+  const { admitToLog, LogKind } = await load('domain/address-log')
   const random = seededRandom(11)
   const charge = (record: Buffer | undefined, atMs: number, siteTag: number) => {
     const decision = admitToLog(record, atMs, LogKind.verification, { ...LOG_REQUEST, siteTag })
@@ -302,11 +277,8 @@ async function charging(load: Load): Promise<Work> {
     return Buffer.from(decision.record)
   }
   const records = Array.from({ length: INPUTS }, () => {
-    return charge(
-      charge(undefined, NOW_MS - 55_000 + (random() % 500), 1),
-      NOW_MS - 27_500 + (random() % 500),
-      2,
-    )
+    const first = charge(undefined, NOW_MS - 55_000 + (random() % 500), 1)
+    return charge(first, NOW_MS - 27_500 + (random() % 500), 2)
   })
   return over(records, record => {
     return admitToLog(record, NOW_MS, LogKind.verification, LOG_REQUEST).status === 'admitted'
@@ -314,23 +286,20 @@ async function charging(load: Load): Promise<Work> {
 }
 
 async function forwarding(load: Load): Promise<Work> {
-  const { AddressSet } = await addressModule(load)
-  const { forwardedAddress } = await clientModule(load)
+  const { AddressSet } = await load('domain/address')
+  const { forwardedAddress } = await load('domain/client-address')
   const { visits } = await crowd(load)
   const trusted = new AddressSet(['10.0.0.0/8', 'fd00::/8'])
   return over(visits, ({ addressText, address }) => forwardedAddress(addressText, trusted) === address)
 }
 
 async function keyChecking(load: Load): Promise<Work> {
-  const { apiKeyId, apiKeySha256, isApiKeyOf, newApiKey } = await siteModule(load)
+  const { apiKeyId, apiKeySha256, isApiKeyOf, newApiKey } = await load('domain/site')
   const random = seededRandom(17)
   const keys = Array.from({ length: INPUTS }, () => {
     const key = newApiKey(Buffer.from(randomHex(random, 192), 'hex'))
-    const secretSha256 = apiKeySha256(key)
-    return {
-      key,
-      record: { id: apiKeyId(key)!, siteKey: SITE_KEY, secretSha256, createdAt: NOW_MS, revokedAt: null },
-    }
+    const [id, secretSha256] = [apiKeyId(key)!, apiKeySha256(key)]
+    return { key, record: { id, siteKey: SITE_KEY, secretSha256, createdAt: NOW_MS, revokedAt: null } }
   })
   if (isApiKeyOf(keys[0]!.record, keys[1]!.key)) throw new Error('another key is accepted')
   return over(keys, ({ key, record }) => isApiKeyOf(record, key))

@@ -7,12 +7,22 @@ import { spawnSync } from 'node:child_process'
 import { integer, tell, tool, type Values } from '../../test/harness/command-line.ts'
 import { runLoad } from '../../test/harness/load/loops.ts'
 import { buildTraffic, MARKERS, type Traffic } from '../../test/harness/load/traffic.ts'
-import { type Spread, spreadOf } from '../../test/harness/measure.ts'
 import { ChildServer, stopOnSignal } from '../../test/harness/processes.ts'
 import { startService } from '../http/server.ts'
 import { installPeers, wantedVersions } from '../packages.ts'
-import { OUTPUT, publish } from '../report/publish.ts'
-import { left, machine, type Report, rangeNote, right, table, text } from '../report/report.ts'
+import {
+  type Cell,
+  left,
+  machine,
+  OUTPUT,
+  publish,
+  rangeNote,
+  reportText,
+  right,
+  spreadsOf,
+  table,
+  text,
+} from '../report/report.ts'
 import { altchaPayload, capSolutions } from './solve.ts'
 
 const OPTIONS = { repeat: integer(5, 1, 100, 'Repetitions, each on a fresh server'), ...OUTPUT }
@@ -39,7 +49,7 @@ interface Target {
 interface Contender {
   readonly name: string
   readonly checks: string
-  start(): Promise<Target>
+  readonly start: () => Promise<Target>
 }
 
 const CONTENDERS: readonly Contender[] = [
@@ -78,13 +88,8 @@ async function startOurs(): Promise<Target> {
   const service = await startService('embedded', true)
   const spec = { count: OURS, target: service.target, isForwarded: true }
   const traffic = buildTraffic({ ...spec, endpoint: 'verify' })
-  return {
-    port: service.port,
-    pids: service.ownPids,
-    traffic,
-    marker: MARKERS.verify,
-    stop: () => service.stop(),
-  }
+  const { port, ownPids: pids } = service
+  return { port, pids, traffic, marker: MARKERS.verify, stop: () => service.stop() }
 }
 
 async function startAltcha(
@@ -129,31 +134,19 @@ async function startPeer(
   return { port: server.port, pids: [server.pid], traffic, marker, stop: () => server.stop() }
 }
 
-interface Figures {
-  readonly cpuUs: number
-  readonly requestsPerSecond: number
-  readonly latencyP50Ms: number
-  readonly latencyP99Ms: number
-}
-
 const CONNECTIONS = 64
 /** Of the requests; the compiler is done by then. */
 const WARM_UP_SHARE = 0.4
 const LONG_MS = 600_000
 
-async function measure({ start }: Contender): Promise<Figures> {
+type Figures = Awaited<ReturnType<typeof measure>>
+
+async function measure({ start }: Contender) {
   const { port, pids, traffic, marker, stop } = await start()
   try {
     for (const pid of pids) spawnSync('taskset', ['-acp', '0', String(pid)])
-    const spec = {
-      port,
-      connections: CONNECTIONS,
-      warmUpMs: 0,
-      measureMs: LONG_MS,
-      recycles: false,
-      marker,
-      pids,
-    }
+    const times = { warmUpMs: 0, measureMs: LONG_MS, recycles: false }
+    const spec = { port, connections: CONNECTIONS, marker, pids, ...times }
     const warm = Math.floor(traffic.count * WARM_UP_SHARE)
     const results = [await runLoad(spec, { ...traffic, count: warm })]
     results.push(await runLoad({ ...spec, firstRequest: warm }, traffic))
@@ -172,20 +165,12 @@ async function measure({ start }: Contender): Promise<Figures> {
   }
 }
 
-interface Row {
-  readonly name: string
-  readonly checks: string
-  readonly figures: Readonly<Record<keyof Figures, Spread>>
-  /** CPU time against ours of the same repetition. */
-  readonly timesOurs: Spread
-}
-
 async function main(options: Values<typeof OPTIONS>): Promise<number> {
   installPeers(tell)
   const rounds: Figures[][] = []
   const tellResults = () => {
     const [rows, versions] = [rowsOf(rounds), wantedVersions()]
-    publish(reportOf(rows, rounds.length), { ...machine(), node: process.version, versions, rows }, options)
+    publish(reportOf(rows, rounds.length), { ...machine(), versions, rows }, options)
   }
   stopOnSignal(tellResults)
   for (let round = 1; round <= options.repeat; round++) {
@@ -200,44 +185,35 @@ async function main(options: Values<typeof OPTIONS>): Promise<number> {
   return 0
 }
 
-function rowsOf(rounds: readonly (readonly Figures[])[]): Row[] {
-  return CONTENDERS.flatMap(({ name, checks }, index): Row[] => {
+/** `timesOurs`: CPU time against ours of the same repetition. */
+function rowsOf(rounds: readonly (readonly Figures[])[]) {
+  return CONTENDERS.flatMap(({ name, checks }, index) => {
     // The last round may have been interrupted.
-    const measured = rounds.filter(figures => figures[index] !== undefined)
-    if (measured.length === 0) return []
-    const spread = (of: (figures: Figures, ours: Figures) => number) =>
-      spreadOf(measured.map(figures => of(figures[index]!, figures[0]!)))
-    const row: Row = {
-      name,
-      checks,
-      figures: {
-        cpuUs: spread(({ cpuUs }) => cpuUs),
-        requestsPerSecond: spread(({ requestsPerSecond }) => requestsPerSecond),
-        latencyP50Ms: spread(({ latencyP50Ms }) => latencyP50Ms),
-        latencyP99Ms: spread(({ latencyP99Ms }) => latencyP99Ms),
-      },
-      timesOurs: spread(({ cpuUs }, ours) => cpuUs / ours.cpuUs),
-    }
-    return [row]
+    const all = rounds.flatMap(([ours, ...others]) => {
+      const own = [ours, ...others][index]
+      return own === undefined ? [] : { ...own, timesOurs: own.cpuUs / ours!.cpuUs }
+    })
+    return all.length === 0 ? [] : { name, checks, figures: spreadsOf(all) }
   })
 }
 
-function reportOf(rows: readonly Row[], repeat: number): Report {
-  const cells = table<Row>(
-    'A verification over HTTP',
-    [
-      [left('service'), ({ name }) => name],
-      [right('CPU us'), ({ figures }) => text(figures.cpuUs, 0)],
-      [right('x powgate'), ({ timesOurs }) => text(timesOurs, 1)],
-      [right('requests/s'), ({ figures }) => text(figures.requestsPerSecond, 0)],
-      [right('p50 ms'), ({ figures }) => text(figures.latencyP50Ms, 1)],
-      [right('p99 ms'), ({ figures }) => text(figures.latencyP99Ms, 1)],
-      [left('checks'), ({ checks }) => checks],
-      [left('notes'), ({ figures }) => rangeNote(figures.cpuUs)],
-    ],
-    rows,
-  )
+type Row = ReturnType<typeof rowsOf>[number]
+
+function reportOf(rows: readonly Row[], repeat: number): string {
+  const figure = (title: string, name: keyof Row['figures'], digits: number): Cell<Row> => {
+    return [right(title), ({ figures }) => text(figures[name], digits)]
+  }
+  const cells: Cell<Row>[] = [
+    [left('service'), ({ name }) => name],
+    figure('CPU us', 'cpuUs', 0),
+    figure('x powgate', 'timesOurs', 1),
+    figure('requests/s', 'requestsPerSecond', 0),
+    figure('p50 ms', 'latencyP50Ms', 1),
+    figure('p99 ms', 'latencyP99Ms', 1),
+    [left('checks'), ({ checks }) => checks],
+    [left('notes'), ({ figures }) => rangeNote(figures.cpuUs!)],
+  ]
   const intro = `Median (range) of ${repeat} repetitions on ${machine().cpu}, Node.js ${process.version}; ${CONNECTIONS} connections, one core for the server.
 CPU time of all its threads, garbage collection included. x powgate: within a repetition.`
-  return { title: 'powgate beside others', intro, parts: [cells] }
+  return reportText([table('A verification over HTTP', cells, rows), intro])
 }

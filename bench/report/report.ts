@@ -1,7 +1,23 @@
-/** The parts of a report, and what all benches write in the same way. */
+/** What all benches print: tables, aims and notes, or their figures as JSON. */
 
 import { availableParallelism, cpus, loadavg } from 'node:os'
-import type { Spread } from '../../test/harness/measure.ts'
+import { toggle, type Values } from '../../test/harness/command-line.ts'
+import { type Spread, spreadOf } from '../../test/harness/measure.ts'
+
+/** The options that every bench has. */
+export const OUTPUT = {
+  json: toggle('The figures as JSON on standard output, and nothing else there.'),
+}
+
+/** @param figures what --json prints */
+export function publish(report: string, figures: unknown, { json }: Values<typeof OUTPUT>): void {
+  process.stdout.write(`${json ? JSON.stringify(figures, undefined, 2) : report}\n`)
+}
+
+/** The parts that are not empty, with an empty line between them. */
+export function reportText(parts: readonly string[]): string {
+  return parts.filter(part => part !== '').join('\n\n')
+}
 
 export interface Column {
   readonly title: string
@@ -11,37 +27,22 @@ export interface Column {
 export const left = (title: string): Column => ({ title, align: 'left' })
 export const right = (title: string): Column => ({ title, align: 'right' })
 
-export interface ReportTable {
-  readonly kind: 'table'
-  readonly title: string
-  readonly columns: readonly Column[]
-  /** A cell for each column. */
-  readonly rows: readonly (readonly string[])[]
-}
+/** A column, and its text in a row. */
+export type Cell<Row> = readonly [column: Column, text: (row: Row) => string]
 
-export interface ReportText {
-  readonly kind: 'text'
-  /** An empty line starts a new paragraph. */
-  readonly text: string
-}
-
-export type ReportPart = ReportTable | ReportText
-
-export interface Report {
-  readonly title: string
-  /** What was measured and how the figures are to be read; comes last. */
-  readonly intro: string
-  readonly parts: readonly ReportPart[]
-}
-
-/** @param cells the columns, each with its text in a row */
-export function table<Row>(
-  title: string,
-  cells: readonly (readonly [column: Column, text: (row: Row) => string])[],
-  rows: readonly Row[],
-): ReportTable {
-  const columns = cells.map(([column]) => column)
-  return { kind: 'table', title, columns, rows: rows.map(row => cells.map(([, text]) => text(row))) }
+/** Empty if there are no rows. @param title may be empty */
+export function table<Row>(title: string, cells: readonly Cell<Row>[], rows: readonly Row[]): string {
+  if (rows.length === 0) return ''
+  const heads = cells.map(([column]) => column.title)
+  const texts = rows.map(row => cells.map(([, text]) => text(row)))
+  const widths = heads.map((head, index) => Math.max(head.length, ...texts.map(row => row[index]!.length)))
+  const line = (row: readonly string[]) =>
+    cells
+      .map(([{ align }], index) => row[index]![align === 'left' ? 'padEnd' : 'padStart'](widths[index]!))
+      .join('  ')
+      .trimEnd()
+  const lines = [heads, widths.map(width => '-'.repeat(width)), ...texts].map(line).join('\n')
+  return title === '' ? lines : `${title}\n\n${lines}`
 }
 
 export interface Aim {
@@ -53,12 +54,12 @@ export interface Aim {
   readonly because?: string
 }
 
-export function aimsText(aims: readonly Aim[]): ReportText {
+export function aimsText(aims: readonly Aim[]): string {
   const lines = aims.map(({ about, isMet, found, because }) => {
     const verdict = `aim: ${about}: ${isMet ? 'met' : 'NOT met'}, ${found}`
     return isMet || because === undefined ? verdict : `${verdict}: ${because}`
   })
-  return { kind: 'text', text: lines.join('\n') }
+  return lines.join('\n')
 }
 
 /** Whether an aim is missed, and nothing explains it. */
@@ -69,7 +70,25 @@ export function isAnyMissed(aims: readonly Aim[]): boolean {
 /** The machine, and how many processes want a core, averaged over a minute. */
 export function machine() {
   const cpu = cpus()[0]?.model ?? 'unknown CPU'
-  return { cpu, cores: availableParallelism(), loadAverage: loadavg()[0]! }
+  return { cpu, cores: availableParallelism(), loadAverage: loadavg()[0]!, node: process.version }
+}
+
+/** The elements with each name, in the order in which the names first come. */
+export function grouped<One>(all: readonly One[], nameOf: (one: One) => string): One[][] {
+  const groups = new Map<string, One[]>()
+  for (const one of all) groups.set(nameOf(one), [...(groups.get(nameOf(one)) ?? []), one])
+  return [...groups.values()]
+}
+
+export type Spreads<Figures> = Readonly<Partial<Record<keyof Figures, Spread>>>
+
+/** The spread of each figure over the repetitions that have it. */
+export function spreadsOf<Figures extends object>(all: readonly Figures[]): Spreads<Figures> {
+  const names = Object.keys(all[0] ?? {}) as (keyof Figures)[]
+  const spreads = names.map(name => {
+    return [name, spreadOf(all.flatMap(({ [name]: value }) => (value ?? []) as number | []))]
+  })
+  return Object.fromEntries(spreads)
 }
 
 /** "12.3 (11.9-12.8)": the median and the range, or the value alone if all agree at this precision. */

@@ -5,17 +5,10 @@ import { CONTRACT_LIMITS } from '../../src/domain/endpoint.ts'
 import { addProof, fadeAll, metersFrom, NO_TRAFFIC, newMeter, siteRates } from '../../src/domain/meters.ts'
 import { DEFAULT_POLICY } from '../../src/domain/policy.ts'
 import { SITE_DEFAULTS } from '../../src/domain/site.ts'
-import { type Column, left, right } from '../report/report.ts'
+import { left, right, table } from '../report/report.ts'
 import { BIN_MS } from './figures.ts'
 import { builtInScenarios, mostOf, PRICES, type Scenario } from './scenario.ts'
 import type { Result } from './simulate.ts'
-
-export const AIM_COLUMNS: readonly Column[] = [
-  left('aim'),
-  right('wanted'),
-  left('found: all that miss it, or the nearest to that'),
-  left(''),
-]
 
 const [BINS_PER_MINUTE, SECONDS_PER_DAY] = [60_000 / BIN_MS, 86_400]
 
@@ -38,7 +31,7 @@ const OFFICE_RUNS = 20
 /**
  * @param run simulates a scenario, with another seed for each `index`
  * @param base of all sites, bits
- * @returns cells of AIM_COLUMNS
+ * @returns the cells of aimTable
  */
 export async function aimRows(
   run: (scenario: Scenario, index: number) => Promise<Result>,
@@ -62,18 +55,24 @@ export async function aimRows(
     aims.map(([aim, most, names, value]) =>
       atMost(aim, most, new Map(names.map(name => [name, meanOf(name, value)]))),
     )
+  const quietP95 = meanOf('lone', ({ figures }) => figures.all.p95)
   return [
-    ...rows(
-      ofPeople(
-        base,
-        meanOf('lone', ({ figures }) => figures.all.p95),
-      ),
-    ),
+    ...rows(ofPeople(base, quietP95)),
     atLeast("attackers' CPU a proof over ours, quiet", 100, costRatio(base, 0)),
     atLeast("attackers' CPU a proof over ours, the site's full climb", 1000, costRatio(base, 1e9)),
     ...rows(ofAttacks(attacks, results.get(EVEN)![0]!)),
     atMost('"usual" after a day at 50 times the usual', 1.25, new Map([['ratio', usualAfterADay(50)]])),
   ]
+}
+
+export function aimTable(rows: readonly string[][]): string {
+  const found = 'found: all that miss it, or the nearest to that'
+  const columns = [left('aim'), right('wanted'), left(found), left('')]
+  return table(
+    '',
+    columns.map((column, index) => [column, (row: string[]) => row[index]!] as const),
+    rows,
+  )
 }
 
 function ofPeople(base: number, quietP95: number): Aim[] {

@@ -48,7 +48,6 @@ export class Attacker {
     measure.served('challenge')
     if ('retryAfterMs' in answer) {
       count.refused++
-      measure.bin(timeline.nowMs).attackRefused++
       return
     }
     if (this.#attack.work === 'none') return
@@ -93,7 +92,6 @@ export class Attacker {
       measure.bin(timeline.nowMs).accepted++
     } else if (answer.status === 'limited') {
       count.refused++
-      measure.bin(timeline.nowMs).attackRefused++
     }
   }
 }

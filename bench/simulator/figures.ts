@@ -7,16 +7,14 @@ import { type Attack, POPULATIONS, PRICES, type Scenario } from './scenario.ts'
 
 export const BIN_MS = 10_000
 
-export interface Bin {
-  peopleBits: number
-  peopleChallenges: number
-  bitsMax: number
-  delaysMs: number[]
-  peopleLimited: number
-  peopleGone: number
-  accepted: number
-  attackRefused: number
-}
+type Bin = ReturnType<typeof emptyBin>
+
+const emptyBin = () => ({
+  peopleBits: 0,
+  peopleChallenges: 0,
+  bitsMax: 0,
+  accepted: 0,
+})
 
 export interface Visit {
   readonly people: string
@@ -50,17 +48,7 @@ export class Measure {
 
   bin(nowMs: number): Bin {
     const index = Math.floor(nowMs / BIN_MS)
-    while (this.bins.length <= index)
-      this.bins.push({
-        peopleBits: 0,
-        peopleChallenges: 0,
-        bitsMax: 0,
-        delaysMs: [],
-        peopleLimited: 0,
-        peopleGone: 0,
-        accepted: 0,
-        attackRefused: 0,
-      })
+    while (this.bins.length <= index) this.bins.push(emptyBin())
     return this.bins[index]!
   }
 
@@ -69,13 +57,6 @@ export class Measure {
     bin.peopleBits += bits
     bin.peopleChallenges++
     bin.bitsMax = Math.max(bin.bitsMax, bits)
-  }
-
-  ended(visit: Visit, nowMs: number): void {
-    this.visits.push(visit)
-    const bin = this.bin(nowMs)
-    if (visit.delayMs === undefined) bin.peopleGone++
-    else bin.delaysMs.push(visit.delayMs)
   }
 
   ofAttack(attack: Attack): AttackCount {
@@ -97,77 +78,15 @@ export function quantileOf(sorted: readonly number[], share: number): number {
   return sorted[Math.min(sorted.length - 1, Math.floor(share * sorted.length))]!
 }
 
-export interface Delays {
-  readonly visits: number
-  /** Seconds; undefined if nobody got a token. */
-  readonly p50: number | undefined
-  readonly p95: number | undefined
-  readonly p99: number | undefined
-  /** Seconds beyond what the same luck takes at the base. */
-  readonly added: {
-    readonly p50?: number | undefined
-    readonly p95?: number | undefined
-    readonly p99?: number | undefined
-  }
-  /** Shares of the visits. */
-  readonly limited: number
-  readonly gone: number
-  readonly lowScore: number
-}
-
-export interface AttackFigures {
-  readonly asked: number
-  readonly refused: number
-  readonly dropped: number
-  readonly accepted: number
-  readonly acceptedPerMinute: number
-  /** Dollars per 1,000 accepted tokens. */
-  readonly cost: {
-    readonly cpu: number
-    readonly gpu: number
-    readonly addresses: number
-    readonly bytes: number
-  }
-  readonly gigahashesPerToken: number
-}
-
-export interface Figures {
-  readonly all: Delays
-  readonly byPeople: Readonly<Record<string, Delays>>
-  readonly byDevice: Readonly<Record<string, Delays>>
-  /** Of people's challenges: mean, and the highest of all. */
-  readonly meanBits: number
-  readonly bitsMax: number
-  readonly attacks: Readonly<Record<string, AttackFigures>>
-  /** Attackers' processor time (AVX-512) over ours; undefined without work. */
-  readonly workRatio: number | undefined
-  /** Seconds that all people waited longer than at the base, for each dollar of the attackers. */
-  readonly secondsPerDollar: number | undefined
-  /**
-   * Seconds from the end of the last attack, or its last token, until people's mean bits stay as before the attack. Means
-   * are over ten seconds. "As before" is within half a bit of the mean, or of the worst ten seconds if these were worse.
-   */
-  readonly recoverySeconds: number | undefined
-  /** The same without half a bit of tolerance. */
-  readonly baseSeconds: number | undefined
-  /** Bits of people in the worst minute of the attacks, above the mean of their second half. */
-  readonly overshootBits: number | undefined
-  /** What people have of the attacks: those who share the attackers' addresses, or all if nobody does. */
-  readonly collateral: Collateral | undefined
-}
-
-/** Means while the attacks last, less those before. */
-export interface Collateral {
-  readonly bits: number
-  readonly score: number
-  readonly gone: number
-}
+export type Delays = ReturnType<typeof delaysOf>
+export type AttackFigures = ReturnType<typeof attackFigures>
+export type Figures = ReturnType<typeof figuresOf>
 
 const MINUTE_MS = 60_000
 /** Below it, a person was lucky to pass. */
 const LOW_SCORE = 0.6
 
-export function figuresOf(scenario: Scenario, measure: Measure): Figures {
+export function figuresOf(scenario: Scenario, measure: Measure) {
   const [from, to] = scenario.measured ?? [0, scenario.minutes]
   const visits = measure.visits.filter(({ atMs }) => atMs >= from * MINUTE_MS && atMs < to * MINUTE_MS)
   const bins = measure.bins.slice((from * MINUTE_MS) / BIN_MS, (to * MINUTE_MS) / BIN_MS)
@@ -180,10 +99,13 @@ export function figuresOf(scenario: Scenario, measure: Measure): Figures {
     all: delaysOf(visits),
     byPeople: grouped(visits, ({ people }) => people),
     byDevice: grouped(visits, ({ device }) => device),
+    /** Of people's challenges: mean, and the highest of all. */
     meanBits: challenges === 0 ? 0 : sum(bins.map(bin => bin.peopleBits)) / challenges,
     bitsMax: Math.max(0, ...bins.map(bin => bin.bitsMax)),
     attacks: Object.fromEntries(attacks.map(count => [count.attack.name, attackFigures(count)])),
+    /** Attackers' processor time (AVX-512) over ours; undefined without work. */
     workRatio: hashes === 0 ? undefined : hashes / PRICES.threadMhs / measure.ourMicroseconds,
+    /** Seconds that all people waited longer than at the base, for each dollar of the attackers. */
     secondsPerDollar: dollars === 0 ? undefined : addedSeconds / dollars,
     recoverySeconds: recovery(scenario, measure, 0.5),
     baseSeconds: recovery(scenario, measure, 0),
@@ -197,13 +119,12 @@ function addedBy({ addedMs = POPULATIONS.patienceSeconds * 1000 }: Visit): numbe
   return addedMs / 1000
 }
 
-function delaysOf(visits: readonly Visit[]): Delays {
-  const delays = quantilesOf(visits.map(({ delayMs }) => delayMs))
+function delaysOf(visits: readonly Visit[]) {
   const shareOf = (matches: (visit: Visit) => boolean) =>
     visits.length === 0 ? 0 : visits.filter(matches).length / visits.length
   return {
     visits: visits.length,
-    ...delays,
+    ...quantilesOf(visits.map(({ delayMs }) => delayMs)),
     added: quantilesOf(visits.map(({ addedMs }) => addedMs)),
     limited: shareOf(({ wasLimited }) => wasLimited),
     gone: shareOf(({ delayMs }) => delayMs === undefined),
@@ -211,13 +132,18 @@ function delaysOf(visits: readonly Visit[]): Delays {
   }
 }
 
+/** Seconds; undefined if there is no time. */
 function quantilesOf(times: readonly (number | undefined)[]) {
   const seconds = times.flatMap(ms => (ms === undefined ? [] : [ms / 1000])).sort((a, b) => a - b)
   const at = (share: number) => (seconds.length === 0 ? undefined : quantileOf(seconds, share))
   return { p50: at(0.5), p95: at(0.95), p99: at(0.99) }
 }
 
-function collateralOf({ attacks = [] }: Scenario, visits: readonly Visit[]): Collateral | undefined {
+/**
+ * What people have of the attacks: those who share the attackers' addresses, or all if nobody does. Means while the attacks last,
+ * less those before.
+ */
+function collateralOf({ attacks = [] }: Scenario, visits: readonly Visit[]) {
   const [from, to] = spanOf(attacks)
   const shared = new Set(attacks.flatMap(({ shares }) => shares ?? []))
   const neighbours = visits.filter(({ people }) => shared.size === 0 || shared.has(people))
@@ -244,9 +170,9 @@ function spanOf(attacks: Scenario['attacks'] & object): readonly [number, number
 function grouped(visits: readonly Visit[], nameOf: (visit: Visit) => string): Record<string, Delays> {
   const groups = new Map<string, Visit[]>()
   for (const visit of visits) {
-    const group = groups.get(nameOf(visit))
-    if (group === undefined) groups.set(nameOf(visit), [visit])
-    else group.push(visit)
+    const group = groups.get(nameOf(visit)) ?? []
+    group.push(visit)
+    groups.set(nameOf(visit), group)
   }
   return Object.fromEntries([...groups].map(([name, group]) => [name, delaysOf(group)]))
 }
@@ -266,18 +192,19 @@ function dollarsOf({ attack, hashes, asked, accepted }: AttackCount) {
   }
 }
 
-function attackFigures(count: AttackCount): AttackFigures {
+function attackFigures(count: AttackCount) {
   const { attack, asked, refused, dropped, accepted, hashes } = count
-  const per1000 = (dollars: number) => (accepted === 0 ? Number.NaN : (dollars * 1000) / accepted)
-  const { cpu, gpu, addresses, bytes } = dollarsOf(count)
+  const perToken = (value: number) => (accepted === 0 ? Number.NaN : value / accepted)
+  const dollars = Object.entries(dollarsOf(count)).map(([name, value]) => [name, 1000 * perToken(value)])
   return {
     asked,
     refused,
     dropped,
     accepted,
     acceptedPerMinute: accepted / (attack.to - attack.from),
-    cost: { cpu: per1000(cpu), gpu: per1000(gpu), addresses: per1000(addresses), bytes: per1000(bytes) },
-    gigahashesPerToken: accepted === 0 ? Number.NaN : hashes / accepted / 1e9,
+    /** Dollars per 1,000 accepted tokens. */
+    cost: Object.fromEntries(dollars) as ReturnType<typeof dollarsOf>,
+    gigahashesPerToken: perToken(hashes / 1e9),
   }
 }
 
@@ -301,11 +228,11 @@ function meansOf(measure: Measure, fromBin: number, toBin: number, length: numbe
   return starts.flatMap(start => meanBitsIn(measure, start, Math.min(toBin, start + length)) ?? [])
 }
 
-function recovery(
-  { attacks = [], minutes }: Scenario,
-  measure: Measure,
-  tolerance: number,
-): number | undefined {
+/**
+ * Seconds from the end of the last attack, or its last token, until people's mean bits stay as before the attack. Means
+ * are over ten seconds. "As before" is within the tolerance of the mean, or of the worst ten seconds if these were worse.
+ */
+function recovery({ attacks = [], minutes }: Scenario, measure: Measure, tolerance: number) {
   if (attacks.length === 0) return undefined
   const [first, endOfRequests] = binsOf(attacks)
   // Hard challenges keep an attacker's processors busy for minutes more.
@@ -319,6 +246,7 @@ function recovery(
   return 0
 }
 
+/** Bits of people in the worst minute of the attacks, above the mean of their second half. */
 function overshoot({ attacks = [] }: Scenario, measure: Measure): number | undefined {
   const [first, end] = attacks.length === 0 ? [0, 0] : binsOf(attacks)
   const settled = meanBitsIn(measure, Math.ceil((first + end) / 2), end)

@@ -11,9 +11,8 @@ import {
   tool,
   type Values,
 } from '../../test/harness/command-line.ts'
-import { renderTable } from '../report/publish.ts'
 import { compareWithService } from './against-service.ts'
-import { AIM_COLUMNS, aimRows } from './aims.ts'
+import { aimRows, aimTable } from './aims.ts'
 import { type PolicyMaker, policyOf } from './policy.ts'
 import { replay } from './replay.ts'
 import { type Row, scenarioTable } from './report.ts'
@@ -43,16 +42,7 @@ const OPTIONS = {
   json: toggle('One JSON line for each scenario, policy and speed.'),
 }
 
-interface EffectOptions extends Omit<Values<typeof OPTIONS>, 'only' | 'speed'> {
-  readonly only: readonly string[] | undefined
-  /** The first is the one of the table. */
-  readonly speeds: readonly number[]
-}
-
-function effectOptions({ only, speed, ...rest }: Values<typeof OPTIONS>): EffectOptions {
-  const speeds = speed === undefined ? [1, 0.5, 2] : [speed]
-  return { ...rest, only: only?.split(','), speeds: speeds as [number] }
-}
+type EffectOptions = Values<typeof OPTIONS>
 
 const DETAILS = `\
 Columns: seconds to a token (p50, p95, p99) of all people; x1/2, x2: the p95 of devices half and twice as fast; added: p95 and
@@ -72,7 +62,7 @@ export const EFFECT = tool({
   options: OPTIONS,
   example: '--only flash-crowd',
   details: DETAILS,
-  run: options => run(effectOptions(options)),
+  run,
 })
 
 async function check(seed: number): Promise<number> {
@@ -83,12 +73,12 @@ async function check(seed: number): Promise<number> {
   return differences.length === 0 ? 0 : 1
 }
 
-async function tellAims({ seed, speeds: [speed], base, gpus }: EffectOptions): Promise<number> {
+async function tellAims({ seed, speed = 1, base, gpus }: EffectOptions): Promise<number> {
   const rows = await aimRows((scenario, index) => {
     tell(scenario.name)
-    return simulate(scenario, { seed: seed + index, speed: speed!, gpus })
+    return simulate(scenario, { seed: seed + index, speed, gpus })
   }, base)
-  process.stdout.write(`${renderTable(AIM_COLUMNS, rows)}\n`)
+  process.stdout.write(`${aimTable(rows)}\n`)
   return 0
 }
 
@@ -96,39 +86,42 @@ async function run(options: EffectOptions): Promise<number> {
   if (options.againstService) return check(options.seed)
   if (options.trace.length > 0 || options.policy) return replay(options.trace, options.policy)
   if (options.aims) return tellAims(options)
-  const scenarios = chosen(options).map(each => ({ ...each, base: options.base ?? each.base }))
   const policies: Record<string, PolicyMaker> = { now: Service }
   if (options.before !== undefined) policies.before = await policyOf(options.before)
   const rows: Row[] = []
-  for (const scenario of scenarios) {
-    for (const policy of Object.keys(policies).sort()) {
-      const results: Result[] = []
-      for (const speed of options.speeds) {
-        const startedAtMs = performance.now()
-        const { seed, gpus } = options
-        const result = await simulate(scenario, { seed, speed, gpus, policy: policies[policy] })
-        results.push(result)
-        const seconds = ((performance.now() - startedAtMs) / 1000).toFixed(1)
-        tell(`${scenario.name}, ${policy}, x${speed}: ${result.measure.visits.length} visits in ${seconds} s`)
-        if (options.json) tellLine({ scenario: scenario.name, policy, speed, ...result.figures })
-      }
-      rows.push({ policy, results: results as [Result, ...Result[]] })
-    }
+  for (const one of chosen(options)) {
+    const scenario = { ...one, base: options.base ?? one.base }
+    for (const policy of Object.keys(policies).sort())
+      rows.push({ policy, results: await resultsOf(scenario, policy, policies[policy]!, options) })
   }
-  const { columns, rows: cells } = scenarioTable('Scenarios', rows)
-  if (!options.json) process.stdout.write(`${renderTable(columns, cells)}\n`)
+  if (!options.json) process.stdout.write(`${scenarioTable(rows)}\n`)
   return 0
 }
 
-function tellLine(figures: object): void {
-  process.stdout.write(`${JSON.stringify(figures)}\n`)
+/** At each speed; the first is the one of the table. */
+async function resultsOf(scenario: Scenario, name: string, policy: PolicyMaker, options: EffectOptions) {
+  const { seed, gpus, json, speed: only } = options
+  const results: Result[] = []
+  for (const speed of only === undefined ? [1, 0.5, 2] : [only]) {
+    const startedAtMs = performance.now()
+    const result = await simulate(scenario, { seed, speed, gpus, policy })
+    results.push(result)
+    const seconds = ((performance.now() - startedAtMs) / 1000).toFixed(1)
+    tell(`${scenario.name}, ${name}, x${speed}: ${result.measure.visits.length} visits in ${seconds} s`)
+    if (json)
+      process.stdout.write(
+        `${JSON.stringify({ scenario: scenario.name, policy: name, speed, ...result.figures })}\n`,
+      )
+  }
+  return results as [Result, ...Result[]]
 }
 
 function chosen({ scenario, only, busy }: EffectOptions): readonly Scenario[] {
   if (scenario !== undefined) return [scenarioOf(scenario)]
   if (only === undefined) return busy ? busySites() : builtInScenarios()
   const all = [...builtInScenarios(), ...busySites()]
-  for (const name of only)
+  const names = only.split(',')
+  for (const name of names)
     if (!all.some(known => known.name === name)) throw new ToolError(`--only: there is no scenario ${name}`)
-  return all.filter(({ name }) => only.includes(name))
+  return all.filter(({ name }) => names.includes(name))
 }

@@ -125,9 +125,8 @@ export class Visitor {
   }
 
   #again(tries: number, retryAfterMs: number, step: (tries: number) => void): void {
-    const { timeline, draw, measure } = this.#world
+    const { timeline, draw } = this.#world
     this.#wasLimited = true
-    measure.bin(timeline.nowMs).peopleLimited++
     if (tries === TRIES_MAX || retryAfterMs > WAIT_MS_MAX) return this.#leave()
     const seconds = Math.ceil(retryAfterMs / 1000)
     const waitMs = Math.max(seconds * 1000, BACK_OFF_MS * 2 ** (tries - 1)) + draw.share() * JITTER_MS
@@ -141,19 +140,16 @@ export class Visitor {
   }
 
   #end(delayMs: number | undefined, score: number): void {
-    this.#world.measure.ended(
-      {
-        people: this.#people.name,
-        device: this.#device.name,
-        atMs: this.#beganMs,
-        delayMs,
-        addedMs: delayMs === undefined ? undefined : Math.max(0, delayMs - this.#baseMs!),
-        wasLimited: this.#wasLimited,
-        bits: this.#bits,
-        score,
-      },
-      this.#world.timeline.nowMs,
-    )
+    this.#world.measure.visits.push({
+      people: this.#people.name,
+      device: this.#device.name,
+      atMs: this.#beganMs,
+      delayMs,
+      addedMs: delayMs === undefined ? undefined : Math.max(0, delayMs - this.#baseMs!),
+      wasLimited: this.#wasLimited,
+      bits: this.#bits,
+      score,
+    })
   }
 }
 

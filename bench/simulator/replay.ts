@@ -4,11 +4,10 @@ import { climbOf, difficultyOf } from '../../src/domain/difficulty.ts'
 import { NO_TRAFFIC } from '../../src/domain/meters.ts'
 import { didYouMean } from '../../src/domain/nearest.ts'
 import { DEFAULT_POLICY, type DifficultyPolicy, type NetworkLevel } from '../../src/domain/policy.ts'
-import { DEVICE_CLASSES } from '../../src/domain/solve-time.ts'
+import { DEVICE_CLASSES, type DeviceClass } from '../../src/domain/solve-time.ts'
 import { TRACE_FORMAT } from '../../src/trace/recorder.ts'
 import { ToolError } from '../../test/harness/command-line.ts'
-import { renderTable } from '../report/publish.ts'
-import { left, right } from '../report/report.ts'
+import { left, reportText, right, table } from '../report/report.ts'
 import { read } from './scenario.ts'
 
 const LEVELS = [...DEFAULT_POLICY.networksV4, ...DEFAULT_POLICY.networksV6]
@@ -99,19 +98,22 @@ export function replay(paths: readonly string[], policy?: string): number {
   for (const { recorded, replayed } of decisions)
     counts.set(replayed - recorded, (counts.get(replayed - recorded) ?? 0) + 1)
   const differences = [...counts].sort(([one], [other]) => one - other)
-  const rows = differences.map(([more, count]) => {
-    const share = `${((100 * count) / decisions.length).toFixed(1)} %`
-    return [more > 0 ? `+${more}` : String(more), String(count), share]
-  })
-  const delays = DEVICE_CLASSES.map(({ name, medianMhs, sigma }) => {
-    const mean = (bits: 'recorded' | 'replayed') => {
-      const hashes = decisions.reduce((sum, each) => sum + 2 ** each[bits], 0) / decisions.length
-      return ((hashes / medianMhs / 1e6) * Math.exp(sigma ** 2 / 2)).toPrecision(3)
-    }
-    return [name, mean('recorded'), mean('replayed')]
-  })
-  const bits = renderTable([left('bits more'), right('challenges'), right('share')], rows)
-  const seconds = renderTable([left('mean seconds'), right('recorded'), right('by the policy')], delays)
-  process.stdout.write(`${decisions.length} challenges\n\n${bits}\n\n${seconds}\n`)
+  const ofDifference = [
+    [right('bits more'), ([more]: [number, number]) => (more > 0 ? `+${more}` : String(more))],
+    [right('challenges'), ([, count]: [number, number]) => String(count)],
+    [right('share'), ([, count]: [number, number]) => `${((100 * count) / decisions.length).toFixed(1)} %`],
+  ] as const
+  const meanSeconds = (bits: 'recorded' | 'replayed') => {
+    const hashes = decisions.reduce((sum, each) => sum + 2 ** each[bits], 0) / decisions.length
+    return ({ medianMhs, sigma }: DeviceClass) =>
+      ((hashes / medianMhs / 1e6) * Math.exp(sigma ** 2 / 2)).toPrecision(3)
+  }
+  const ofDevice = [
+    [left('mean seconds'), ({ name }: DeviceClass) => name],
+    [right('recorded'), meanSeconds('recorded')],
+    [right('by the policy'), meanSeconds('replayed')],
+  ] as const
+  const tables = [table('', ofDifference, differences), table('', ofDevice, DEVICE_CLASSES)]
+  process.stdout.write(`${reportText([`${decisions.length} challenges`, ...tables])}\n`)
   return 0
 }

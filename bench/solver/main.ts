@@ -8,11 +8,10 @@ import { launchBrowser, WEBGPU_IN_SOFTWARE } from '../../test/harness/browser.ts
 import { PageServer } from '../../test/harness/browser-pages.ts'
 import { filter, ToolError, tell, text, toggle, tool, type Values } from '../../test/harness/command-line.ts'
 import { installPeers } from '../packages.ts'
-import { OUTPUT, publish } from '../report/publish.ts'
-import { machine } from '../report/report.ts'
+import { machine, OUTPUT, publish } from '../report/report.ts'
 import { CONTENDER_NAMES, CONTENDERS, type ContenderName } from './contenders.ts'
 import { figuresOf, gpuFigures, reportOf, type SolverFigures } from './report.ts'
-import { checkAll, measureGpu, measureRates, measureSolves, type Sizes, widgetThreads } from './runs.ts'
+import { call, checkAll, measureGpu, measureRates, measureSolves, type Sizes } from './runs.ts'
 import { measureSlow, SLOW, SLOW_QUICK, slowReport } from './slow.ts'
 
 const FULL: Sizes = {
@@ -96,7 +95,7 @@ async function bench(
     const page = await browser.newPage()
     await page.goto(site.origin())
     await page.waitForFunction(() => 'bench' in globalThis)
-    const threads = await widgetThreads(page)
+    const threads = await call(page, 'threadCount')
     await checkAll(page, contenders)
     tell('all solvers find the right counters')
     const rates = await measureRates(page, contenders, sizes, threads === 1 ? [1] : [1, threads], tell)

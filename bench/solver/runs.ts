@@ -3,7 +3,6 @@
 import { createHash } from 'node:crypto'
 import type { Browser, Page } from 'playwright-core'
 import { leadingZeroBits, proofInput } from '../../src/protocol/proof.ts'
-import type { Puzzle } from '../../src/widget/solver/job.ts'
 import { leastDisturbed, type Measured, measured } from '../disturbance.ts'
 import { type BenchPage, CONTENDERS, type ContenderName, type GpuRun, type PoolResult } from './contenders.ts'
 
@@ -43,12 +42,22 @@ const SOLVES_PER_RATE = 10
 const CHECK_BITS = 12
 const CHECK_NONCES = 3
 
-interface BenchScope {
-  readonly bench: BenchPage
-}
-
-export function widgetThreads(page: Page): Promise<number> {
-  return page.evaluate(() => (globalThis as unknown as BenchScope).bench.threadCount())
+/** Calls a function of the page's bench (browser/page.ts). */
+export function call<Name extends keyof BenchPage>(
+  page: Page,
+  name: Name,
+  ...args: Parameters<BenchPage[Name]>
+): Promise<Awaited<ReturnType<BenchPage[Name]>>> {
+  const evaluated = page.evaluate(
+    ([called, given]) => {
+      const { bench } = globalThis as unknown as {
+        readonly bench: Record<string, (...all: unknown[]) => unknown>
+      }
+      return bench[called]!(...given)
+    },
+    [name, args as unknown[]] as [string, unknown[]],
+  )
+  return evaluated as Promise<Awaited<ReturnType<BenchPage[Name]>>>
 }
 
 /** Throws Error naming the contender that finds another counter than node:crypto. */
@@ -56,10 +65,7 @@ export async function checkAll(page: Page, contenders: readonly ContenderName[])
   for (const contender of contenders) {
     for (let index = 0; index < CHECK_NONCES; index++) {
       const nonce = nonceOf(`check ${index}`)
-      const found = await page.evaluate(
-        ([name, text, bits]) => (globalThis as unknown as BenchScope).bench.find(name, text, bits),
-        [contender, nonce, CHECK_BITS] as const,
-      )
+      const found = await call(page, 'find', contender, nonce, CHECK_BITS)
       const expected = firstProof(contender, nonce, CHECK_BITS)
       if (found !== expected) {
         const { label } = CONTENDERS[contender]
@@ -84,20 +90,11 @@ export async function measureRates(
   for (let round = 0; round < repeat; round++) {
     for (const { contender, threads, samples } of rates) {
       const run = { nonce: nonceOf(`rate ${round}`), threads, warmUpMs, ms }
-      samples.push(await leastDisturbed(() => rateOf(page, contender, run), giveUpAtMs))
+      samples.push(await leastDisturbed(() => call(page, 'rate', contender, run), giveUpAtMs))
     }
     tell(`rates: round ${round + 1} of ${repeat}`)
   }
   return rates
-}
-
-type RateRun = Parameters<BenchPage['rate']>[1]
-
-function rateOf(page: Page, contender: ContenderName, run: RateRun): Promise<number> {
-  return page.evaluate(([name, options]) => (globalThis as unknown as BenchScope).bench.rate(name, options), [
-    contender,
-    run,
-  ] as const)
 }
 
 /** Throws Error if a counter is no proof. */
@@ -115,9 +112,9 @@ export async function measureSolves(
     while (results.length < noncesPerDifficulty && (results.length === 0 || performance.now() < endMs)) {
       const nonce = nonceOf(`solve ${results.length} at ${difficulty} bits`)
       if (results.length % SOLVES_PER_RATE === 0) {
-        rates.push(await rateOf(page, 'simd', { nonce, threads, warmUpMs, ms }))
+        rates.push(await call(page, 'rate', 'simd', { nonce, threads, warmUpMs, ms }))
       }
-      const result = await measured(() => solveOn(page, { nonce, difficulty }, threads))
+      const result = await measured(() => call(page, 'solve', { nonce, difficulty }, threads))
       const { counter } = result.value
       if (!isProof(nonce, counter, difficulty)) {
         throw new Error(`the pool's ${counter} is no proof of ${difficulty} bits for ${nonce}`)
@@ -141,20 +138,10 @@ export async function measureGpu(
     const page = await browser.newPage()
     await page.goto(url)
     await page.waitForFunction(() => 'bench' in globalThis)
-    const run = [nonceOf(`gpu ${runs.length}`), measureMs] as const
-    runs.push(
-      await page.evaluate(([nonce, ms]) => (globalThis as unknown as BenchScope).bench.gpu(nonce, ms), run),
-    )
+    runs.push(await call(page, 'gpu', nonceOf(`gpu ${runs.length}`), measureMs))
     await page.close()
   }
   return runs
-}
-
-function solveOn(page: Page, puzzle: Puzzle, threads: number): Promise<PoolResult> {
-  return page.evaluate(
-    ([wanted, count]) => (globalThis as unknown as BenchScope).bench.solve(wanted, count),
-    [puzzle, threads] as const,
-  )
 }
 
 /** The same in every run, so that runs are comparable. */

@@ -14,7 +14,7 @@ import { childPids } from '../../test/harness/processes.ts'
 import { UNLIMITED } from '../../test/harness/service.ts'
 import { formPage, startSurroundings } from '../../test/harness/widget.ts'
 import { disturbanceNote, measured } from '../disturbance.ts'
-import { left, machine, type Report, right, spreadText, table } from '../report/report.ts'
+import { type Cell, left, machine, reportText, right, spreadText, table } from '../report/report.ts'
 
 export const SLOW = { shares: [1, 1 / 4, 1 / 16], difficulties: [16, 18, 20, 22], runs: 9 }
 export const SLOW_QUICK: typeof SLOW = { shares: [1 / 4], difficulties: [16], runs: 1 }
@@ -131,13 +131,7 @@ const NOTE = `window.verified = new Promise((resolve, reject) => {
 })`
 
 /** The window opens without a limit: people have one. */
-async function runsOf(
-  browser: Browser,
-  url: string,
-  count: number,
-  group: CpuGroup,
-  cores: number,
-): Promise<Run[]> {
+async function runsOf(browser: Browser, url: string, count: number, group: CpuGroup, cores: number) {
   const runs: Run[] = []
   while (runs.length < count) {
     group.limit(ALL_CORES)
@@ -155,31 +149,24 @@ async function runsOf(
   return runs
 }
 
-export function slowReport(rows: readonly SlowRow[]): Report {
+const sum = (runs: readonly Run[], name: keyof Run) => runs.reduce((total, run) => total + run[name], 0)
+
+export function slowReport(rows: readonly SlowRow[]): string {
   const { cpu, loadAverage } = machine()
-  const spread = (runs: readonly Run[], name: keyof Run, scale: number, digits: number) =>
-    spreadText(spreadOf(runs.map(run => run[name] / scale)), digits)
-  const speed = (runs: readonly Run[]) =>
-    runs.reduce((sum, { tries }) => sum + tries, 0) /
-    runs.reduce((sum, { solveTimeMs }) => sum + solveTimeMs, 0)
-  const parts = [
-    table<SlowRow>(
-      'From the navigation to the token',
-      [
-        [right('cores'), ({ cores }) => (cores === 1 ? '1' : `1/${1 / cores}`)],
-        [right('bits'), ({ difficulty }) => String(difficulty)],
-        [right('pages'), ({ runs }) => String(runs.length)],
-        [right('token, s'), ({ runs }) => spread(runs, 'tokenMs', 1000, 2)],
-        [right('solver, s'), ({ runs }) => spread(runs, 'solveTimeMs', 1000, 2)],
-        [right('MH/s'), ({ runs }) => (speed(runs) / 1000).toFixed(2)],
-        [right('longest task, ms'), ({ runs }) => spread(runs, 'longestTaskMs', 1, 0)],
-        [left('notes'), ({ othersBusy }) => disturbanceNote(othersBusy)],
-      ],
-      rows,
-    ),
+  const spread = (name: keyof Run, scale: number, digits: number) => (row: SlowRow) =>
+    spreadText(spreadOf(row.runs.map(run => run[name] / scale)), digits)
+  const cells: Cell<SlowRow>[] = [
+    [right('cores'), ({ cores }) => (cores === 1 ? '1' : `1/${1 / cores}`)],
+    [right('bits'), ({ difficulty }) => String(difficulty)],
+    [right('pages'), ({ runs }) => String(runs.length)],
+    [right('token, s'), spread('tokenMs', 1000, 2)],
+    [right('solver, s'), spread('solveTimeMs', 1000, 2)],
+    [right('MH/s'), ({ runs }) => (sum(runs, 'tries') / sum(runs, 'solveTimeMs') / 1000).toFixed(2)],
+    [right('longest task, ms'), spread('longestTaskMs', 1, 0)],
+    [left('notes'), ({ othersBusy }) => disturbanceNote(othersBusy)],
   ]
-  const intro = `${cpu}; load average at the end ${loadAverage.toFixed(1)}. Median (range) of pages, each in a new profile, in a Chromium
+  const legend = `${cpu}; load average at the end ${loadAverage.toFixed(1)}. Median (range) of pages, each in a new profile, in a Chromium
 whose processes together have a cgroup's quota every ${PERIOD_US / 1000} ms. Solver: from the challenge to its counter. The longest task is
 that of the page's main thread, its load included.`
-  return { title: 'powgate: the widget on slow devices', intro, parts }
+  return reportText([table('From the navigation to the token', cells, rows), legend])
 }

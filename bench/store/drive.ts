@@ -114,19 +114,11 @@ export async function driveAll(
 
 /** Throws unless the store refuses what the first visit already spent: what was measured must have been kept. */
 export async function checkKept(store: RequestStore, visits: Visits): Promise<void> {
-  const verification = await new Promise<unknown>(resolve =>
-    store.admitSolution(visits.verification[0]!, answer =>
-      resolve(answer.status === 'admitted' ? answer.nonce : answer.status),
-    ),
-  )
-  const redemption = await new Promise<unknown>(resolve =>
-    store.redeemToken(visits.redemption[0]!, answer =>
-      resolve(answer.status === 'admitted' ? answer.token : answer.status),
-    ),
-  )
-  if (verification !== 'used' || redemption !== 'used') {
-    throw new Error(`a spent nonce was answered "${verification}", a redeemed token "${redemption}"`)
-  }
+  const again = (operation: Operation) =>
+    new Promise<unknown>(resolve => ASKS[operation](store, visits, 0, resolve))
+  const answers = [await again('verification'), await again('redemption')]
+  const isKept = answers.every(answer => Object.values(answer as object).includes('used'))
+  if (!isKept) throw new Error(`what was spent before was answered ${JSON.stringify(answers)}`)
 }
 
 const NOTHING = { failures: 0, accepted: 0, meters: undefined }

@@ -7,7 +7,7 @@ import { openState, type StateEnvironment } from '../../src/store/embedded/envir
 import { EmbeddedStore } from '../../src/store/embedded/store.ts'
 import { leftovers } from '../../test/harness/processes.ts'
 import type { Drive } from './drive.ts'
-import { ownCpuMs, type Sample, type Subject, type SubjectOptions } from './figures.ts'
+import { type Sample, type Subject, type SubjectOptions, untilGone } from './figures.ts'
 
 /** No bound: what a full store refuses is not measured. */
 const BYTES_MAX = Number.MAX_SAFE_INTEGER
@@ -31,7 +31,6 @@ export async function startEmbedded({ clock, sweeps = false }: SubjectOptions): 
   const state = openState(dataDir)
   return {
     store: store.requests,
-    cpuMs: ownCpuMs,
     measured: pass => measured(state, pass),
     // LMDB has no others: a turn holds this process, which `measured` tells.
     holding: async passes => {
@@ -42,7 +41,7 @@ export async function startEmbedded({ clock, sweeps = false }: SubjectOptions): 
     stateKeys: async () => statsOf(state).entryCount,
     expired: async () => {
       sinceStartMs += ALL_EXPIRED_MS
-      return await untilSwept(() => statsOf(state).entryCount)
+      return await untilGone(async () => statsOf(state).entryCount, ownCpuMs)
     },
     stop: async () => {
       await state.file.close()
@@ -53,9 +52,10 @@ export async function startEmbedded({ clock, sweeps = false }: SubjectOptions): 
 }
 
 async function measured(state: StateEnvironment, pass: () => Promise<Drive>): Promise<Sample> {
-  const [before, ioBefore, faultsBefore] = [statsOf(state), writtenBytes(), minorFaults()]
+  const faults = () => process.resourceUsage().minorPageFault
+  const [before, ioBefore, faultsBefore] = [statsOf(state), writtenBytes(), faults()]
   const { operations, elapsedMs, cpuMs, longestTurnMs } = await pass()
-  const [faultsAfter, ioAfter, after] = [minorFaults(), writtenBytes(), statsOf(state)]
+  const [faultsAfter, ioAfter, after] = [faults(), writtenBytes(), statsOf(state)]
   const transactions = after.lastTxnId - before.lastTxnId
   return {
     clientUs: (cpuMs / operations) * 1000,
@@ -92,10 +92,9 @@ function statsOf({ file: { root }, windows, marks }: StateEnvironment): LmdbStat
 }
 
 /**
- * Bytes that this process has written so far. LMDB copies each page that a transaction changes, and gives all copies to the
- * system at the end of the transaction. Nothing waits for a disk, because the state is not synced. What the disk gets later
- * depends on when the system finds the time, so two bounds are told: `passed` counts every page handed over, as often as it
- * was; `dirtied` only those that the disk was not owed already. undefined where the kernel does not count.
+ * Bytes that this process has written so far; undefined where the kernel does not count. LMDB gives the system a copy of each page
+ * that a transaction changes, at its end. What a disk gets later depends on when the system finds the time, so there are two
+ * bounds: `passed` counts a page as often as it was handed over, `dirtied` only if the disk was not owed it already.
  */
 function writtenBytes(): { passed: number; dirtied: number } | undefined {
   try {
@@ -107,10 +106,6 @@ function writtenBytes(): { passed: number; dirtied: number } | undefined {
   }
 }
 
-function minorFaults(): number {
-  return process.resourceUsage().minorPageFault
-}
-
 /** What the files take on the disk: they may have holes. */
 function allocatedBytes(folder: string): number {
   return readdirSync(folder).reduce((sum, name) => sum + statSync(join(folder, name)).blocks * 512, 0)
@@ -118,21 +113,8 @@ function allocatedBytes(folder: string): number {
 
 /** Later than anything is kept: meters are for up to a week. */
 const ALL_EXPIRED_MS = 8 * 86_400_000
-const GIVE_UP_MS = 120_000
-const POLL_MS = 100
-const IDLE_MS = 500
 
-/** The store sweeps by itself, some at a time with pauses, and its sweeper is awake at least once a second. */
-async function untilSwept(entries: () => number): Promise<Sample> {
-  const keys = entries()
-  const [startMs, startCpuMs] = [performance.now(), ownCpuMs()]
-  while (entries() > 0) {
-    if (performance.now() - startMs > GIVE_UP_MS) throw new Error('the keys are not swept')
-    await new Promise(resolve => setTimeout(resolve, POLL_MS))
-  }
-  const [tookMs, spentMs] = [performance.now() - startMs, ownCpuMs() - startCpuMs]
-  const idleFromMs = ownCpuMs()
-  await new Promise(resolve => setTimeout(resolve, IDLE_MS))
-  const idleShare = (ownCpuMs() - idleFromMs) / IDLE_MS
-  return { keys, tookMs, expiryUs: ((spentMs - idleShare * tookMs) / keys) * 1000, idleShare }
+function ownCpuMs(): number {
+  const { user, system } = process.cpuUsage()
+  return (user + system) / 1000
 }

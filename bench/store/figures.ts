@@ -1,76 +1,69 @@
-/** The figures by name, how repetitions are aggregated, and what all measurements of a store share. */
+/** The figures by name, how repetitions are aggregated, and what the measurements of both stores share. */
 
+import { setTimeout as sleep } from 'node:timers/promises'
 import type { RequestStore } from '../../src/store/store.ts'
-import { machineCpuMs, type Spread, spreadOf } from '../../test/harness/measure.ts'
 import type { StoreKind } from '../../test/harness/service.ts'
+import { measured } from '../disturbance.ts'
+import { grouped, type Spreads, spreadsOf } from '../report/report.ts'
 import { collectGarbage, type Drive } from './drive.ts'
 
 export const PARTS = ['costs', 'batches', 'memory', 'expiry', 'growth'] as const
 export type Part = (typeof PARTS)[number]
 
-/** All of one operation, unless the name says otherwise; "of" what is the row's: see each part. */
-export interface Figures {
+/** Titles in tables, and digits. All are of one operation, unless the name says otherwise. */
+export const FIGURES = {
   /** CPU time of the Redis process, user and system. */
-  readonly redisUs: number
+  redisUs: ['Redis CPU us', 2],
   /** Time within scripts, as Redis counts it: it goes on while the system lets another process run. */
-  readonly scriptUs: number
-  readonly scriptCallUs: number
-  /** Commands that the scripts ran. */
-  readonly commands: number
-  readonly operationsPerCall: number
+  scriptUs: ['script us', 2],
+  scriptCallUs: ['script call us', 0],
+  /** That the scripts ran. */
+  commands: ['commands', 2],
+  operationsPerCall: ['operations/call', 1],
   /** Between Redis and its client, as Redis counts it. */
-  readonly bytesIn: number
-  readonly bytesOut: number
+  bytesIn: ['bytes in', 0],
+  bytesOut: ['bytes out', 0],
   /** CPU time of the bench's process: driver, and store client or LMDB itself. */
-  readonly clientUs: number
+  clientUs: ['client CPU us', 2],
   /** The part of it that the driver alone takes. */
-  readonly driverUs: number
-  readonly wallUs: number
+  driverUs: ['driver alone', 2],
+  wallUs: ['wall us', 2],
   /** Longest script call of a pass, from its start: what it waited before is not in it. */
-  readonly longestCallUs: number
-  readonly callsOver1Ms: number
+  longestCallUs: ['longest call us', 0],
+  callsOver1Ms: ['calls over 1 ms', 0],
   /** What a client that only sends PING waits meanwhile. */
-  readonly pingMinMs: number
-  readonly pingMeanMs: number
-  readonly pingMaxMs: number
-  /** Keys that expired before the end of what was measured. */
-  readonly expiredKeys: number
-
+  pingMinMs: ['PING min ms', 2],
+  pingMeanMs: ['mean ms', 2],
+  pingMaxMs: ['max ms', 2],
   /** Of a transaction: wall time of its whole event-loop turn, and CPU time of this process. */
-  readonly transactionUs: number
-  readonly transactionCpuUs: number
-  readonly operationsPerTransaction: number
-  readonly longestTurnMs: number
+  transactionUs: ['transaction us', 0],
+  transactionCpuUs: ['transaction CPU us', 0],
+  longestTurnMs: ['longest turn ms', 2],
   /** Pages of 4096 bytes that went from this process to the system by write calls (/proc/self/io wchar). */
-  readonly pagesWritten: number
+  pagesWritten: ['pages written', 2],
   /** Pages of the page cache that these made dirty and were not before (write_bytes): the least that a disk gets. */
-  readonly pagesDirtied: number
+  pagesDirtied: ['pages dirtied', 2],
   /** Minor faults of this process, LMDB's map included. */
-  readonly pageFaults: number
+  pageFaults: ['page faults', 2],
   /** Of the deepest tree. */
-  readonly treeDepth: number
-
-  /** Memory of Redis or allocated bytes of the state's files, for each address. */
-  readonly bytesPerAddress: number
-  readonly keysPerAddress: number
-
-  /** Keys that expired, and how long that took in all. */
-  readonly keys: number
-  readonly tookMs: number
-  /** CPU time for each key, beyond what the idle process takes. */
-  readonly expiryUs: number
-  /** CPU time of the idle process, share of a core. */
-  readonly idleShare: number
-
+  treeDepth: ['tree depth', 0],
+  /** Memory of Redis or allocated bytes of the state's files. */
+  bytesPerAddress: ['bytes/address', 0],
+  keysPerAddress: ['keys/address', 2],
+  /** CPU time for each key that expired, beyond what the idle process takes. */
+  expiryUs: ['CPU us/key', 2],
+  keys: ['keys', 0],
+  tookMs: ['took ms', 0],
+  /** Of a core. */
+  idleShare: ['idle CPU share', 4],
   /** CPU time, and time of scripts or transactions, against the fewest addresses of the same repetition. */
-  readonly cpuTimesFewest: number
-  readonly timeTimesFewest: number
-  /** CPU time of everything else on the machine over measured time: 1 is a whole core. */
-  readonly othersBusy: number
-}
+  cpuTimesFewest: ['CPU x fewest', 2],
+  timeTimesFewest: ['time x fewest', 2],
+} as const
 
-export type FigureName = keyof Figures
-export type Sample = Partial<Figures>
+/** `expiredKeys`: before the end of what was measured. `othersBusy`: see disturbance.ts. */
+export type FigureName = keyof typeof FIGURES | 'operationsPerTransaction' | 'expiredKeys' | 'othersBusy'
+export type Sample = { readonly [Name in FigureName]?: number | undefined }
 
 export interface SubjectOptions {
   /** Unix milliseconds for all that the store remembers; the real clocks if undefined. */
@@ -82,8 +75,6 @@ export interface SubjectOptions {
 /** A fresh store of either kind. */
 export interface Subject {
   readonly store: RequestStore
-  /** CPU time so far of the processes that this bench has to do with, this one included. */
-  cpuMs(): number
   /** Runs a pass and tells what an operation of it cost. */
   measured(pass: () => Promise<Drive>): Promise<Sample>
   /** Runs passes whose costs do not count, and tells for how long the store kept others waiting. */
@@ -99,16 +90,25 @@ export interface Subject {
 /** Adds to the figures of a pass what others used of the machine meanwhile. */
 export async function besideOthers(subject: Subject, pass: () => Promise<Drive>): Promise<Sample> {
   collectGarbage()
-  const [startMs, machineMs, ownMs] = [performance.now(), machineCpuMs(), subject.cpuMs()]
-  const sample = await subject.measured(pass)
-  const othersMs = machineCpuMs() - machineMs - (subject.cpuMs() - ownMs)
-  return { ...sample, othersBusy: Math.max(0, othersMs) / (performance.now() - startMs) }
+  const { value, othersBusy } = await measured(() => subject.measured(pass))
+  return { ...value, othersBusy }
 }
 
-/** CPU time of this process so far. */
-export function ownCpuMs(): number {
-  const { user, system } = process.cpuUsage()
-  return (user + system) / 1000
+const [GIVE_UP_MS, POLL_MS, IDLE_MS] = [120_000, 50, 500]
+
+/** Waits until no key is left. @param cpuMs of the process that removes them, so far */
+export async function untilGone(left: () => Promise<number>, cpuMs: () => number): Promise<Sample> {
+  const keys = await left()
+  const [startMs, startCpuMs] = [performance.now(), cpuMs()]
+  while ((await left()) > 0) {
+    if (performance.now() - startMs > GIVE_UP_MS) throw new Error('the keys do not expire')
+    await sleep(POLL_MS)
+  }
+  const [tookMs, spentMs, idleFromMs] = [performance.now() - startMs, cpuMs() - startCpuMs, performance.now()]
+  const idleFromCpuMs = cpuMs()
+  await sleep(IDLE_MS)
+  const idleShare = (cpuMs() - idleFromCpuMs) / (performance.now() - idleFromMs)
+  return { keys, tookMs, expiryUs: ((spentMs - idleShare * tookMs) / keys) * 1000, idleShare }
 }
 
 /** What a row of figures is of. */
@@ -129,20 +129,11 @@ export interface Run {
 
 /** All repetitions of one row. */
 export interface Row extends RowLabel {
-  readonly repetitions: number
-  readonly figures: Readonly<Partial<Record<FigureName, Spread>>>
+  readonly figures: Spreads<Sample>
 }
 
-/** In the order in which the rows first came. */
 export function rowsOf(runs: readonly Run[]): Row[] {
-  const rows = new Map<string, Run[]>()
-  for (const run of runs) {
-    const name = JSON.stringify(run.row)
-    rows.set(name, [...(rows.get(name) ?? []), run])
-  }
-  return [...rows.values()].map(same => {
-    const names = Object.keys(same[0]!.sample) as FigureName[]
-    const figures = names.map(name => [name, spreadOf(same.flatMap(({ sample }) => sample[name] ?? []))])
-    return { ...same[0]!.row, repetitions: same.length, figures: Object.fromEntries(figures) }
+  return grouped(runs, ({ row }) => JSON.stringify(row)).map(same => {
+    return { ...same[0]!.row, figures: spreadsOf(same.map(({ sample }) => sample)) }
   })
 }

@@ -101,43 +101,35 @@ const FIRST_VISITS = 500
 const CHUNK = 20_000
 const FILL_BATCH = 128
 
-/** One repetition, each state on a fresh store. */
-async function runMemory(store: StoreKind, sizes: Sizes): Promise<Run[]> {
-  const typical = Math.min(TYPICAL_ADDRESSES, sizes.maxAddresses)
-  const atLimits = Math.min(AT_LIMITS_ADDRESSES, sizes.maxAddresses)
+/** One repetition, each state on a fresh store. At the limits the clock is virtual, so that a minute's requests take seconds. */
+async function runMemory(store: StoreKind, { maxAddresses }: Sizes): Promise<Run[]> {
+  const typical = Math.min(TYPICAL_ADDRESSES, maxAddresses)
+  const atLimits = Math.min(AT_LIMITS_ADDRESSES, maxAddresses)
+  const clock = { nowMs: Date.now() - MINUTE_MS }
   return [
-    await withSubject(store, subject =>
-      filled(store, subject, TYPICAL, typical, () => fillTypical(subject.store, FIRST_VISITS, typical)),
-    ),
-    await runAtLimits(store, atLimits),
+    await filled(store, TYPICAL, typical, requests => fillTypical(requests, FIRST_VISITS, typical)),
+    await filled(store, AT_LIMITS, atLimits, requests => fillToLimits(requests, clock, atLimits), {
+      clock: () => clock.nowMs,
+    }),
   ]
 }
 
-/** The clock is virtual, so that a minute's requests take seconds; Redis itself keeps keys by its own clock. */
-function runAtLimits(store: StoreKind, addresses: number): Promise<Run> {
-  const clock = { nowMs: Date.now() - MINUTE_MS }
-  const options = { clock: () => clock.nowMs }
-  return withSubject(
-    store,
-    subject =>
-      filled(store, subject, AT_LIMITS, addresses, () => fillToLimits(subject.store, clock, addresses)),
-    options,
-  )
-}
-
-async function filled(
+function filled(
   store: StoreKind,
-  subject: Subject,
   state: string,
   addresses: number,
-  fill: () => Promise<void>,
+  fill: (store: RequestStore) => Promise<void>,
+  options: SubjectOptions = {},
 ): Promise<Run> {
-  await driveAll(subject.store, buildVisits(subject.store, 0, FIRST_VISITS), FILL_BATCH, VISITED)
-  const [bytes, keys] = [await subject.stateBytes(), await subject.stateKeys()]
-  await fill()
-  const [moreBytes, moreKeys] = [(await subject.stateBytes()) - bytes, (await subject.stateKeys()) - keys]
-  const sample = { bytesPerAddress: moreBytes / addresses, keysPerAddress: moreKeys / addresses }
-  return { row: { part: 'memory', store, of: state, addresses }, sample }
+  const measure = async (subject: Subject) => {
+    await driveAll(subject.store, buildVisits(subject.store, 0, FIRST_VISITS), FILL_BATCH, VISITED)
+    const [bytes, keys] = [await subject.stateBytes(), await subject.stateKeys()]
+    await fill(subject.store)
+    const [moreBytes, moreKeys] = [(await subject.stateBytes()) - bytes, (await subject.stateKeys()) - keys]
+    const sample = { bytesPerAddress: moreBytes / addresses, keysPerAddress: moreKeys / addresses }
+    return { row: { part: 'memory' as const, store, of: state, addresses }, sample }
+  }
+  return withSubject(store, measure, options)
 }
 
 /** Tokens are redeemed by others, who are few. */
@@ -183,22 +175,17 @@ const VISITS_MAX = 50_000
 
 /** One repetition, each way of expiring on a fresh store. LMDB's records are swept in one way only. */
 async function runExpiry(store: StoreKind, sizes: Sizes): Promise<Run[]> {
-  const visits = Math.min(VISITS_MAX, sizes.operations)
+  const addresses = Math.min(VISITS_MAX, sizes.operations)
+  const options = store === 'redis' ? {} : { clock: Date.now, sweeps: true }
   const runs: Run[] = []
   for (const of of store === 'redis' ? [SPREAD, AT_ONCE] : [AT_ONCE]) {
-    const sample = await withSubject(
-      store,
-      async subject => {
-        await driveAll(subject.store, buildVisits(subject.store, 0, visits), FILL_BATCH)
-        return await subject.expired(of === SPREAD)
-      },
-      store === 'redis' ? {} : { clock: Date.now, sweeps: true },
-    )
-    const keysPerAddress = sample.keys! / visits
-    runs.push({
-      row: { part: 'expiry', store, of, addresses: visits },
-      sample: { ...sample, keysPerAddress },
-    })
+    const expire = async (subject: Subject) => {
+      await driveAll(subject.store, buildVisits(subject.store, 0, addresses), FILL_BATCH)
+      return await subject.expired(of === SPREAD)
+    }
+    const sample = await withSubject(store, expire, options)
+    const keysPerAddress = sample.keys! / addresses
+    runs.push({ row: { part: 'expiry', store, of, addresses }, sample: { ...sample, keysPerAddress } })
   }
   return runs
 }
@@ -218,20 +205,17 @@ const COMPARED: Readonly<Record<StoreKind, { readonly cpu: FigureName; readonly 
 /** One repetition, each size on fresh stores. What is measured are the last of the addresses, which are new. */
 async function runGrowth(store: StoreKind, sizes: Sizes, tell: Tell): Promise<Run[]> {
   const runs: Run[] = []
+  const { cpu, time } = COMPARED[store]
   const fewest = new Map<Operation, Sample>()
   for (const addresses of ADDRESSES.filter(size => size <= sizes.maxAddresses)) {
     const measured = Math.min(sizes.operations, addresses / 2)
-    const rounds = Math.min(ROUNDS_MAX, Math.ceil(sizes.operations / measured))
-    const samples: Record<string, Sample[]> = {}
-    for (let round = 0; round < rounds; round++) {
-      const ofRound = await runRound(store, addresses, measured, sizes.batch)
-      for (const operation of GROWING) (samples[operation] ??= []).push(ofRound[operation]!)
-    }
-    for (const operation of GROWING) {
-      const sample = meanOf(samples[operation]!)
+    const rounds: Sample[][] = []
+    while (rounds.length < Math.min(ROUNDS_MAX, Math.ceil(sizes.operations / measured)))
+      rounds.push(await runRound(store, addresses, measured, sizes.batch))
+    for (const [index, operation] of GROWING.entries()) {
+      const sample = meanOf(rounds.map(samples => samples[index]!))
       if (!fewest.has(operation)) fewest.set(operation, sample)
       const times = (name: FigureName) => sample[name]! / fewest.get(operation)![name]!
-      const { cpu, time } = COMPARED[store]
       const compared = { cpuTimesFewest: times(cpu), timeTimesFewest: times(time) }
       const row = { part: 'growth', store, of: operation, batch: sizes.batch, addresses } as const
       runs.push({ row, sample: { ...sample, ...compared } })
@@ -241,39 +225,34 @@ async function runGrowth(store: StoreKind, sizes: Sizes, tell: Tell): Promise<Ru
   return runs
 }
 
-function runRound(
-  store: StoreKind,
-  addresses: number,
-  measured: number,
-  batch: number,
-): Promise<Partial<Record<Operation, Sample>>> {
+/** @returns a sample of each growing operation */
+function runRound(store: StoreKind, addresses: number, measured: number, batch: number): Promise<Sample[]> {
   return withSubject(store, async subject => {
     await fillTypical(subject.store, 0, addresses - measured)
     const visits = buildVisits(subject.store, addresses - measured, measured)
-    const samples: Partial<Record<Operation, Sample>> = {}
-    for (const operation of GROWING) {
-      samples[operation] = await besideOthers(subject, () => drive(subject.store, operation, visits, batch))
-    }
+    const samples: Sample[] = []
+    for (const operation of GROWING)
+      samples.push(await besideOthers(subject, () => drive(subject.store, operation, visits, batch)))
     return samples
   })
 }
 
-/** Rounds are alike, so each figure is the mean over them. */
 function meanOf(samples: readonly Sample[]): Sample {
   const names = Object.keys(samples[0]!) as FigureName[]
   const mean = (name: FigureName) => samples.reduce((sum, sample) => sum + sample[name]!, 0) / samples.length
   return Object.fromEntries(names.map(name => [name, mean(name)]))
 }
 
-export const RUNNERS: Readonly<Record<Part, (store: StoreKind, sizes: Sizes, tell: Tell) => Promise<Run[]>>> =
-  {
-    costs: (store, sizes) => runCosts('costs', store, sizes, sizes.batch),
-    batches: async (store, sizes) => {
-      const runs: Run[] = []
-      for (const batch of SWEPT_BATCHES) runs.push(...(await runCosts('batches', store, sizes, batch)))
-      return runs
-    },
-    memory: runMemory,
-    expiry: runExpiry,
-    growth: runGrowth,
-  }
+type Runner = (store: StoreKind, sizes: Sizes, tell: Tell) => Promise<Run[]>
+
+export const RUNNERS: Readonly<Record<Part, Runner>> = {
+  costs: (store, sizes) => runCosts('costs', store, sizes, sizes.batch),
+  batches: async (store, sizes) => {
+    const runs: Run[] = []
+    for (const batch of SWEPT_BATCHES) runs.push(...(await runCosts('batches', store, sizes, batch)))
+    return runs
+  },
+  memory: runMemory,
+  expiry: runExpiry,
+  growth: runGrowth,
+}

@@ -13,7 +13,7 @@ import {
 import { processUsage } from '../../test/harness/measure.ts'
 import { RedisServer } from '../../test/harness/redis.ts'
 import type { Drive } from './drive.ts'
-import { ownCpuMs, type Sample, type Subject, type SubjectOptions } from './figures.ts'
+import { type Sample, type Subject, type SubjectOptions, untilGone } from './figures.ts'
 import { pinging } from './ping.ts'
 
 /** As in bench/http: a pause of a busy machine must not become an outage. */
@@ -47,7 +47,6 @@ export async function startRedis({ clock }: SubjectOptions): Promise<Subject> {
   }
   return {
     store: store.requests,
-    cpuMs: () => ownCpuMs() + processUsage(server.pid).cpuMs,
     measured: pass => measured(server, counters, pass),
     holding: passes => holding(server, admin, passes),
     stateBytes: async () => infoField(await admin.info('memory'), 'used_memory'),
@@ -107,13 +106,8 @@ async function holding(server: RedisServer, admin: Redis, passes: () => Promise<
 
 /** How long the script calls in the slow log took. */
 async function scriptCallsUs(admin: Redis): Promise<number[]> {
-  const entries = (await admin.slowlog('GET', -1)) as [
-    id: number,
-    at: number,
-    us: number,
-    args: readonly string[],
-    ...rest: unknown[],
-  ][]
+  type Entry = [id: number, at: number, us: number, args: readonly string[], ...rest: unknown[]]
+  const entries = (await admin.slowlog('GET', -1)) as Entry[]
   return entries.filter(([, , , [name]]) => /^(eval|fcall)/i.test(name!)).map(([, , us]) => us)
 }
 
@@ -124,9 +118,6 @@ async function scriptCallsUs(admin: Redis): Promise<number[]> {
 const KEYS_PER_MS = 15
 /** Time to cut all lives short, before the first ends, on a machine that may be busy. */
 const [AHEAD_MS, AHEAD_MS_PER_KEY] = [2000, 0.05]
-const IDLE_MS = 500
-const POLL_MS = 50
-const GIVE_UP_MS = 60_000
 const SCAN_COUNT = 1000
 
 /**
@@ -136,26 +127,15 @@ const SCAN_COUNT = 1000
  * @param isSpread whether the lives end one after another, as at a steady rate, or all at once
  */
 async function expireRedis(server: RedisServer, admin: Redis, isSpread: boolean): Promise<Sample> {
-  const idleShare = await idleCpuShare(server)
   const keys = await mortalKeys(admin)
   const firstAtMs = Date.now() + AHEAD_MS + keys * AHEAD_MS_PER_KEY
   await shortenLives(admin, firstAtMs, isSpread ? 1 / KEYS_PER_MS : 0)
   if (Date.now() >= firstAtMs) throw new Error('there are too many keys to cut their lives short in time')
   await sleep(Math.max(0, firstAtMs - Date.now() - 10))
-  const [startMs, { cpuMs }] = [performance.now(), processUsage(server.pid)]
-  while ((await mortalKeys(admin)) > 0) {
-    if (performance.now() - startMs > GIVE_UP_MS) throw new Error('the keys do not expire')
-    await sleep(POLL_MS)
-  }
-  const tookMs = performance.now() - startMs
-  const spentMs = processUsage(server.pid).cpuMs - cpuMs - idleShare * tookMs
-  return { keys, tookMs, expiryUs: (spentMs / keys) * 1000, idleShare }
-}
-
-async function idleCpuShare(server: RedisServer): Promise<number> {
-  const [startMs, { cpuMs }] = [performance.now(), processUsage(server.pid)]
-  await sleep(IDLE_MS)
-  return (processUsage(server.pid).cpuMs - cpuMs) / (performance.now() - startMs)
+  return await untilGone(
+    () => mortalKeys(admin),
+    () => processUsage(server.pid).cpuMs,
+  )
 }
 
 /** How many keys have an end. */

@@ -7,12 +7,11 @@ import { promisify } from 'node:util'
 import { COMPARE, checkLoadGenerator } from '../../bench/compare/main.ts'
 import { type Case, compareJobs, type Job, jobsOf } from '../../bench/compare/pairs.ts'
 import { type Comparison, comparisonOf, exitCodeOf, reportOf } from '../../bench/compare/report.ts'
-import { savedReport } from '../../bench/compare/saved.ts'
+import { savedReport, savedRows } from '../../bench/compare/saved.ts'
 import type { Roots } from '../../bench/compare/services.ts'
 import { isRegression, pairedRatio, verdictOf } from '../../bench/compare/statistics.ts'
 import { Processes } from '../../bench/micro/processes.ts'
 import { HASH, PLAIN, STEPS } from '../../bench/micro/steps.ts'
-import { reportText } from '../../bench/report/publish.ts'
 import { temporaryDir } from '../harness/temporary.ts'
 import { runBench } from './run-bench.ts'
 
@@ -74,12 +73,12 @@ test('two saved results stand side by side, with the ratio of their medians and 
     writeFileSync(join(folder, name), JSON.stringify({ cases }))
     return join(folder, name)
   }
-  const text = reportText(savedReport([save('a.json', spread(20)), save('b.json', spread(28, 44))]))
+  const text = savedReport([], savedRows([save('a.json', spread(20)), save('b.json', spread(28, 44))]))
   assert.match(
     text,
     /^verify redis cpuUs +20 +28 \(28-44\) +1\.400 +VARIES: the longest is 1\.6 times the shortest$/m,
   )
-  assert.throws(() => savedReport(['one.json']), /^UsageError: --report: expected two files$/)
+  assert.throws(() => savedRows(['one.json']), /^UsageError: --report: expected two files$/)
 })
 
 test('an interval is what Student says', () => {
@@ -139,7 +138,7 @@ function verdictsOf(...cases: readonly Case[]) {
   const comparison = comparisonOf(OPTIONS, 'c0ffee', cases)
   return {
     exitCode: exitCodeOf(comparison.cases),
-    text: reportText(reportOf(comparison)),
+    text: reportOf(comparison),
     cases: comparison.cases,
   }
 }

@@ -12,22 +12,22 @@ import { UsageError } from '../harness/command-line.ts'
 import { runBench } from './run-bench.ts'
 
 test('options have their defaults, their bounds and their names', () => {
-  const { store, endpoint, seconds, rate, busy, noSeed, json } = HTTP.parse([])
+  const { store, endpoint, seconds, rate, busy, direct, json } = HTTP.parse([])
   assert.deepEqual(
-    { store, seconds, rate, busy, noSeed, json },
+    { store, seconds, rate, busy, direct, json },
     {
       store: ['embedded', 'redis'],
       seconds: 3,
       rate: undefined,
-      noSeed: false,
+      direct: false,
       busy: ['25', '50', '75'],
       json: false,
     },
   )
   assert.deepEqual(endpoint, ['challenge', 'verify', 'verify-token'])
-  const given = HTTP.parse(['--endpoint', 'verify', '--seconds', '0.1', '--rate', '1', '--no-seed', '--json'])
+  const given = HTTP.parse(['--endpoint', 'verify', '--seconds', '0.1', '--rate', '1', '--direct', '--json'])
   assert.deepEqual([given.endpoint, given.seconds, given.rate], [['verify'], 0.1, 1])
-  assert.ok(given.noSeed && given.json)
+  assert.ok(given.direct && given.json)
   assert.equal(STORE.parse(['--max-addresses', '1000']).maxAddresses, 1000)
   assert.deepEqual(STORE.parse(['--only', 'growth', '--only', 'costs']).only, ['costs', 'growth'])
   assert.deepEqual(SOLVER.parse(['--filter', 'hash-wasm', '--filter', 'CAP.JS']).filter, ['cap', 'hashWasm'])

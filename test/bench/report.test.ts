@@ -1,35 +1,29 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { reportText } from '../../bench/report/publish.ts'
-import { aimsText, type Report, rangeNote } from '../../bench/report/report.ts'
-
-const REPORT: Report = {
-  title: 'A report',
-  intro: 'What was measured.',
-  parts: [
-    {
-      kind: 'table',
-      title: 'Costs of the endpoints',
-      columns: [
-        { title: 'endpoint', align: 'left' },
-        { title: 'us', align: 'right' },
-      ],
-      rows: [
-        ['/challenge', '10.5 (10.1-11.2)'],
-        ['/verify', '20.5'],
-      ],
-    },
-    aimsText([
-      { about: 'costs', isMet: true, found: '4 us' },
-      { about: 'garbage', isMet: false, found: '9 bytes', because: 'hashes make them' },
-    ]),
-  ],
-}
+import { aimsText, left, rangeNote, reportText, right, table } from '../../bench/report/report.ts'
 
 test('a terminal shows tables in columns, then aims with the reason of a miss, then what was measured', () => {
+  const rows = [
+    ['/challenge', '10.5 (10.1-11.2)'],
+    ['/verify', '20.5'],
+  ]
+  const cells = [
+    [left('endpoint'), (row: string[]) => row[0]!],
+    [right('us'), (row: string[]) => row[1]!],
+  ] as const
+  const aims = [
+    { about: 'costs', isMet: true, found: '4 us' },
+    { about: 'garbage', isMet: false, found: '9 bytes', because: 'hashes make them' },
+  ]
+  const parts = [
+    table('Costs', cells, rows),
+    table('No rows', cells, []),
+    aimsText(aims),
+    'What was measured.',
+  ]
   assert.equal(
-    reportText(REPORT),
-    `Costs of the endpoints
+    reportText(parts),
+    `Costs
 
 endpoint                  us
 ----------  ----------------

@@ -1,0 +1,97 @@
+/** A measured server under one load after another. Each request of a service is sent once: a load goes on where the last one ended. */
+
+import type { LoadProcess } from '../../test/harness/load/load-process.ts'
+import type { LoadResult, PacedResult } from '../../test/harness/load/loops.ts'
+import { type Endpoint, MARKERS } from '../../test/harness/load/traffic.ts'
+import type { StoreKind } from '../../test/harness/service.ts'
+import type { Options } from './options.ts'
+import type { Probe } from './probe.ts'
+import { type RunningServer, startBareServer, startService } from './server.ts'
+
+/** What all measurements of a run share. */
+export interface Rig {
+  readonly options: Options
+  readonly load: LoadProcess
+  readonly probe: Probe
+}
+
+export class Target {
+  /** Of the processes of the server; the first is the worker. */
+  readonly pids: readonly number[]
+  /** Visitors who have fetched their challenge; only of /verify. */
+  readonly seeded: number | undefined
+  readonly #load: LoadProcess
+  readonly #spec
+  #sent = 0
+
+  constructor({ load, options }: Rig, server: RunningServer, marker: string, seeded?: number) {
+    const { port, ownPids, redisPids, redisPorts } = server
+    const { connections } = options
+    this.pids = ownPids
+    this.seeded = seeded
+    this.#load = load
+    const recycles = marker === ''
+    this.#spec = { port, connections, recycles, marker, pids: [...ownPids, ...redisPids], redisPorts }
+  }
+
+  async load(measureMs: number, warmUpMs = 0): Promise<LoadResult> {
+    const spec = { ...this.#spec, warmUpMs, measureMs, firstRequest: this.#sent }
+    return this.#counted(await this.#load.run(spec))
+  }
+
+  async pace(ratePerSecond: number, measureMs: number, warmUpMs = 500): Promise<PacedResult> {
+    const spec = { ...this.#spec, warmUpMs, measureMs, firstRequest: this.#sent, ratePerSecond }
+    return this.#counted(await this.#load.pace(spec))
+  }
+
+  #counted<Result extends { readonly sent: number }>(result: Result): Result {
+    if (!this.#spec.recycles) this.#sent += result.sent
+    return result
+  }
+}
+
+export interface Wanted {
+  readonly endpoint: Endpoint
+  readonly store: StoreKind
+  /** Requests to build. */
+  readonly count: number
+  readonly seedMsMax: number
+  readonly env?: Record<string, string>
+}
+
+/** On a fresh service with requests built for it. Visitors of /verify have fetched their challenges: the store then has a record of each. */
+export async function onService<Result>(
+  rig: Rig,
+  { endpoint, store, count, seedMsMax: msMax, env }: Wanted,
+  measure: (target: Target) => Promise<Result>,
+): Promise<Result> {
+  const { connections, direct } = rig.options
+  const service = await startService(store, !direct, env)
+  try {
+    const traffic = { endpoint, count, target: service.target, isForwarded: !direct }
+    await rig.load.build(traffic)
+    let seeded: number | undefined
+    // All from one address have its record from the first request on.
+    if (endpoint === 'verify' && !direct) {
+      const spec = { port: service.port, connections, msMax, marker: MARKERS.challenge }
+      seeded = await rig.load.sendOnce({ ...traffic, endpoint: 'challenge' }, spec)
+    }
+    return await measure(new Target(rig, service, MARKERS[endpoint], seeded))
+  } finally {
+    await service.stop()
+  }
+}
+
+/** On the bare server, with the requests that were built last, as often as it takes. */
+export async function onBare<Result>(
+  rig: Rig,
+  answerBytes: number,
+  measure: (target: Target) => Promise<Result>,
+): Promise<Result> {
+  const server = await startBareServer(answerBytes)
+  try {
+    return await measure(new Target(rig, server, ''))
+  } finally {
+    await server.stop()
+  }
+}
