@@ -19,8 +19,7 @@ export interface StartOrder {
   readonly measureMs: number
 }
 
-/** `check`: whether the tree has what is needed to load it; answered with nothing. */
-export type Order = StartOrder | { readonly type: 'load'; readonly ms: number } | { readonly type: 'check' }
+export type Order = StartOrder | { readonly type: 'load'; readonly ms: number }
 
 type ServerModule = Pick<typeof import('../http/server.ts'), 'startService'>
 type TrafficModule = Pick<typeof import('../../test/harness/load/traffic.ts'), 'buildTraffic'>
@@ -42,19 +41,10 @@ function load<Module>(path: string): Promise<Module> {
   return import(pathToFileURL(join(root, path)).href)
 }
 
-/** Throws if the tree has not got what bench/http has. */
-async function loadTree(): Promise<ServerModule & TrafficModule> {
-  const { startService } = await load<ServerModule>('bench/http/server.ts')
-  const { buildTraffic } = await load<TrafficModule>('test/harness/load/traffic.ts')
-  for (const [name, value] of Object.entries({ startService, buildTraffic })) {
-    if (typeof value !== 'function') throw new Error(`there is no ${name}`)
-  }
-  return { startService, buildTraffic }
-}
-
 /** Visitors of /verify fetch their challenges first. */
 async function start({ endpoint: asked, store, warmUpMs, measureMs }: StartOrder): Promise<void> {
-  const { startService, buildTraffic } = await loadTree()
+  const { startService } = await load<ServerModule>('bench/http/server.ts')
+  const { buildTraffic } = await load<TrafficModule>('test/harness/load/traffic.ts')
   endpoint = asked
   running = await startService(store, true)
   const { port, target } = running
@@ -71,8 +61,8 @@ async function start({ endpoint: asked, store, warmUpMs, measureMs }: StartOrder
 /** The next requests, for so long. */
 async function take(ms: number): Promise<LoadResult | undefined> {
   if (ms === 0) return undefined
-  const { port, workerPids, primaryPid, redisPids } = running!
-  const pids = [...workerPids, primaryPid, ...redisPids]
+  const { port, ownPids, redisPids } = running!
+  const pids = [...ownPids, ...redisPids]
   const marker = MARKERS[endpoint]
   const spec = { port, connections: CONNECTIONS, warmUpMs: 0, measureMs: ms, recycles: false, marker, pids }
   const result = await runLoad({ ...spec, firstRequest: sent }, traffic)
@@ -81,17 +71,7 @@ async function take(ms: number): Promise<LoadResult | undefined> {
   return result
 }
 
-async function act(order: Order): Promise<unknown> {
-  switch (order.type) {
-    case 'check':
-      await loadTree()
-      return undefined
-    case 'start':
-      return await start(order)
-    case 'load':
-      return await take(order.ms)
-  }
-}
+const act = (order: Order) => (order.type === 'start' ? start(order) : take(order.ms))
 
 carryOut(act, async () => {
   await running?.stop()

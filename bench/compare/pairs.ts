@@ -5,8 +5,9 @@
  * befalls both.
  */
 
-import { choices, integer, number, text, texts, type Values } from '../../test/harness/command-line.ts'
+import { choices, integer, number, tell, text, texts, type Values } from '../../test/harness/command-line.ts'
 import { ENDPOINTS, type Endpoint } from '../../test/harness/load/traffic.ts'
+import { hasSignal } from '../../test/harness/processes.ts'
 import { STORE_KINDS, type StoreKind } from '../../test/harness/service.ts'
 import type { Problem, StepOf } from '../micro/child.ts'
 import type { Processes } from '../micro/processes.ts'
@@ -46,7 +47,7 @@ export type Options = Values<typeof OPTIONS> & {
   readonly revision: string
 }
 
-export type Unit = 'us' | 'ns' | 'bytes'
+type Unit = 'us' | 'ns' | 'bytes'
 
 /** A cost of one thing, measured in pairs; less is better. */
 export interface Case {
@@ -68,7 +69,7 @@ export interface Job {
   readonly measure: (pair: number) => Promise<Pair | Required<Case>['problem']>
 }
 
-export interface Tools {
+interface Tools {
   readonly roots: Roots
   readonly processes: Processes
   /** Of each tree's compiled modules. */
@@ -120,38 +121,31 @@ function stepJob(name: string, { seconds }: Options, { processes, folders }: Too
   return { part: 'micro', costs, measure }
 }
 
-interface Limits extends Pick<Options, 'within' | 'pairs' | 'minutes'> {
-  readonly signal: AbortSignal
-  readonly tell: (line: string) => void
-}
-
-interface Measured {
+/** A job, and what came of it by now. */
+export interface Measured {
   readonly job: Job
   readonly pairs: Pair[]
   problem?: Required<Case>['problem']
 }
 
-/** Adds pairs to all jobs in rounds; ends early with what there is if the signal is aborted. */
-export async function compareJobs(jobs: readonly Job[], limits: Limits): Promise<Case[]> {
-  const { minutes, signal, tell } = limits
-  const endMs = performance.now() + minutes * 60_000
-  const all = jobs.map((job): Measured => ({ job, pairs: [] }))
+type Limits = Pick<Options, 'within' | 'pairs' | 'minutes'>
+
+/** Adds pairs to all jobs in rounds. */
+export async function measurePairs(all: readonly Measured[], limits: Limits): Promise<void> {
+  const endMs = performance.now() + limits.minutes * 60_000
   for (let pair = 0; ; pair++) {
     const open = all.filter(one => needsMore(one, limits))
-    if (open.length === 0) break
+    if (open.length === 0) return
     for (const one of open) {
-      if (signal.aborted || (pair >= 2 && performance.now() > endMs)) return all.flatMap(casesOf)
-      const found = await one.job.measure(pair).catch((error: Error) => {
-        if (signal.aborted) return undefined
-        throw error
-      })
-      if (found === undefined) continue
+      if (pair >= 2 && performance.now() > endMs) return
+      const found = await one.job.measure(pair)
+      // Its processes have ended, which is no result.
+      if (hasSignal()) throw new Error('stopped')
       if ('text' in found) one.problem = found
       else one.pairs.push(found)
       tell(progress(one))
     }
   }
-  return all.flatMap(casesOf)
 }
 
 /** So many pairs at most, however far apart they are. */
@@ -177,7 +171,7 @@ function progress({ job: { costs }, pairs, problem }: Measured): string {
   return `${name}, pair ${pairs.length}: ${old[0]!.toFixed(2)} -> ${now[0]!.toFixed(2)} ${unit}`
 }
 
-function casesOf({ job: { part, costs }, pairs, problem }: Measured): Case[] {
+export function casesOf({ job: { part, costs }, pairs, problem }: Measured): Case[] {
   return costs.map(({ name, unit }, cost) => {
     const head = { part, name, unit }
     if (problem !== undefined) return { ...head, olds: [], news: [], problem }

@@ -29,12 +29,11 @@ export interface CaseReport extends Pick<Case, 'part' | 'name' | 'unit'> {
 
 export type Comparison = ReturnType<typeof comparisonOf>
 
-/** @param isStopped by a signal: the cases have fewer pairs than was asked for */
-export function comparisonOf(options: Options, commit: string, cases: readonly Case[], isStopped = false) {
+export function comparisonOf(options: Options, commit: string, cases: readonly Case[]) {
   const { cpu, node } = machine()
   const { revision, threshold } = options
   const reports = cases.map(one => caseReport(one, threshold))
-  return { revision, commit, node, cpu, options, cases: reports, isStopped }
+  return { revision, commit, node, cpu, options, cases: reports }
 }
 
 function caseReport({ part, name, unit, olds, news, problem }: Case, threshold: number): CaseReport {

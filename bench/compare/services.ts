@@ -22,7 +22,7 @@ const TURNS: readonly (readonly Side[])[] = [
   ['new', 'old', 'old', 'new'],
 ]
 
-export function startTree(root: string): OrderProcess<Order> {
+function startTree(root: string): OrderProcess<Order> {
   const entry = new URL('./child.ts', import.meta.url)
   return new OrderProcess(entry, [root], { cwd: THIS_TREE, stdio: ['ignore', 'ignore', 'inherit', 'ipc'] })
 }

@@ -4,13 +4,14 @@ import { type ChildProcess, spawn } from 'node:child_process'
 import { existsSync, mkdtempSync, readFileSync, realpathSync, rmSync, symlinkSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { ToolError, UsageError } from '../../test/harness/command-line.ts'
+import { ToolError, tell, UsageError } from '../../test/harness/command-line.ts'
+import { leftovers } from '../../test/harness/processes.ts'
 import { THIS_TREE } from '../micro/processes.ts'
 
 export interface Checkout {
   readonly root: string
   /** Removes the worktree and everything in it. */
-  remove(): Promise<void>
+  stop(): Promise<void>
 }
 
 /** The hash of the commit that a revision means. Throws UsageError if it means none. */
@@ -26,48 +27,43 @@ export async function commitOf(revision: string): Promise<string> {
 }
 
 /** Puts a commit into a worktree below the system's folder for temporary files. */
-export async function checkOut(commit: string, signal: AbortSignal): Promise<Checkout> {
+export async function checkOut(commit: string): Promise<Checkout> {
   const folder = mkdtempSync(join(tmpdir(), 'powgate-compare-'))
   const root = join(folder, 'tree')
-  const remove = async () => {
+  const stop = async () => {
+    if (!leftovers.delete(checkout)) return
     // First, so that nothing can ever follow it into the packages of this tree.
     rmSync(join(root, 'node_modules'), { recursive: true, force: true })
-    const removal = run('git', ['worktree', 'remove', '--force', '--force', root], THIS_TREE)
-    const isRemoved = await removal.then(
-      () => true,
-      () => false,
-    )
+    await run('git', ['worktree', 'remove', '--force', '--force', root], THIS_TREE).catch(() => {})
     rmSync(folder, { recursive: true, force: true })
     // One that was interrupted while it was made is none to `remove`, but may be on Git's list.
-    if (!isRemoved) await run('git', ['worktree', 'prune'], THIS_TREE)
+    await run('git', ['worktree', 'prune'], THIS_TREE)
   }
+  const checkout = { root, stop }
+  leftovers.add(checkout)
   try {
-    await run('git', ['worktree', 'add', '--detach', root, commit], THIS_TREE, signal)
+    await run('git', ['worktree', 'add', '--detach', root, commit], THIS_TREE)
   } catch (error) {
-    await remove()
+    await stop()
     throw error
   }
-  return { root, remove }
+  return checkout
 }
 
 /** Gives a worktree its packages, those of this tree if they are the same, and what its modules import from dist/. */
-export async function installPackages(
-  root: string,
-  signal: AbortSignal,
-  tell: (line: string) => void,
-): Promise<void> {
+export async function installPackages(root: string): Promise<void> {
   const [theirs, ours] = [root, THIS_TREE].map(tree => readIfThere(join(tree, 'package-lock.json')))
   if (theirs === ours) {
     symlinkSync(realpathSync(join(THIS_TREE, 'node_modules')), join(root, 'node_modules'))
   } else {
     tell('the revision has other packages: npm ci')
-    await run('npm', ['ci', '--no-audit', '--no-fund', '--loglevel=error'], root, signal)
+    await run('npm', ['ci', '--no-audit', '--no-fund', '--loglevel=error'], root)
   }
-  await run('npm', ['run', '-s', '--if-present', 'build:typebox'], root, signal)
+  await run('npm', ['run', '-s', '--if-present', 'build:typebox'], root)
 }
 
-export async function build(root: string, signal: AbortSignal): Promise<void> {
-  await run('npm', ['run', '-s', 'build'], root, signal)
+export async function build(root: string): Promise<void> {
+  await run('npm', ['run', '-s', 'build'], root)
   if (!existsSync(join(root, 'dist/main.js')))
     throw new Error(`the build of ${root} has left no dist/main.js`)
 }
@@ -79,13 +75,9 @@ function readIfThere(path: string): string | undefined {
 
 const SHOWN_CHARACTERS_MAX = 400
 
-/** What the command prints. Rejects with ToolError of what it complains about; an aborted one is ended. */
-function run(command: string, args: readonly string[], cwd: string, signal?: AbortSignal): Promise<string> {
+/** What the command prints. Rejects with ToolError of what it complains about. */
+function run(command: string, args: readonly string[], cwd: string): Promise<string> {
   return new Promise((resolve, reject) => {
-    if (signal?.aborted) {
-      reject(signal.reason)
-      return
-    }
     // A group of its own, so that what npm has started ends with it.
     const child = spawn(command, args, {
       cwd,
@@ -93,16 +85,24 @@ function run(command: string, args: readonly string[], cwd: string, signal?: Abo
       detached: true,
       stdio: ['ignore', 'pipe', 'pipe'],
     })
+    const closed = new Promise<void>(end => child.once('close', () => end()))
+    const running = {
+      stop: async () => {
+        endGroup(child)
+        await closed
+      },
+    }
+    leftovers.add(running)
     const texts = { stdout: '', stderr: '' }
     child.stdout.on('data', chunk => (texts.stdout += chunk))
     child.stderr.on('data', chunk => (texts.stderr += chunk))
-    const abort = () => endGroup(child)
-    signal?.addEventListener('abort', abort, { once: true })
-    child.once('error', reject)
+    child.once('error', error => {
+      leftovers.delete(running)
+      reject(error)
+    })
     child.once('close', code => {
-      signal?.removeEventListener('abort', abort)
-      if (signal?.aborted) reject(signal.reason)
-      else if (code === 0) resolve(texts.stdout)
+      leftovers.delete(running)
+      if (code === 0) resolve(texts.stdout)
       else reject(new ToolError(`${[command, ...args].join(' ')}: ${complaintOf(texts)}`))
     })
   })

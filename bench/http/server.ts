@@ -23,9 +23,6 @@ export interface RunningServer {
 
 export interface RunningService extends RunningServer {
   readonly target: TrafficTarget
-  readonly workerPids: readonly number[]
-  /** Of the process that supervises the workers. */
-  readonly primaryPid: number
 }
 
 /** One worker, whose CPU time is then that of the requests. */
@@ -57,8 +54,6 @@ export async function startService(
     return {
       port: service.port,
       ownPids: [...workerPids, service.pid],
-      workerPids,
-      primaryPid: service.pid,
       redisPids: redis.map(({ pid }) => pid),
       redisPorts: redis.map(({ port }) => port),
       target: await prepare(service),

@@ -40,8 +40,6 @@ export interface Policy {
   readonly base: number
   challenge(address: Address, worker: number): ChallengeAnswer
   verify(address: Address, worker: number, solution: Solution): VerifyAnswer
-  /** Of older revisions, whose workers exchanged counts: to be called once a virtual second. */
-  exchange?(): Promise<void>
 }
 
 /**
@@ -66,13 +64,13 @@ const ADAPTER = 'bench/simulator/service.ts'
 
 /** The policy of a Git revision. Throws UsageError if there is no such revision, or it has no adapter. */
 export async function policyOf(revision: string): Promise<PolicyMaker> {
-  const checkout = await checkOut(await commitOf(revision), new AbortController().signal)
+  const checkout = await checkOut(await commitOf(revision))
   try {
     const file = join(checkout.root, ADAPTER)
     if (!existsSync(file)) throw new UsageError(`--before: ${revision} has no ${ADAPTER}`)
     const { Service } = (await import(pathToFileURL(file).href)) as { Service: PolicyMaker }
     return Service
   } finally {
-    await checkout.remove()
+    await checkout.stop()
   }
 }

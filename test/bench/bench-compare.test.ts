@@ -4,8 +4,15 @@ import { cpSync, mkdirSync, readdirSync, readFileSync, symlinkSync, writeFileSyn
 import { join } from 'node:path'
 import { test } from 'node:test'
 import { promisify } from 'node:util'
-import { COMPARE, checkLoadGenerator } from '../../bench/compare/main.ts'
-import { type Case, compareJobs, type Job, jobsOf } from '../../bench/compare/pairs.ts'
+import { COMPARE } from '../../bench/compare/main.ts'
+import {
+  type Case,
+  casesOf,
+  type Job,
+  jobsOf,
+  type Measured,
+  measurePairs,
+} from '../../bench/compare/pairs.ts'
 import { type Comparison, comparisonOf, exitCodeOf, reportOf } from '../../bench/compare/report.ts'
 import { savedReport, savedRows } from '../../bench/compare/saved.ts'
 import type { Roots } from '../../bench/compare/services.ts'
@@ -26,20 +33,7 @@ async function worktrees(): Promise<string> {
 const NAMES = STEPS.map(({ name }) => name).filter(name => name !== HASH && name !== PLAIN)
 
 test('the steps of HEAD against this tree, as JSON alone, and nothing is left behind', async () => {
-  const small = [
-    '--only',
-    'micro',
-    '--filter',
-    'nonce',
-    '--pairs',
-    '2',
-    '--within',
-    '50',
-    '--seconds',
-    '0.2',
-    '--threshold',
-    '10',
-  ]
+  const small = '--only micro --filter nonce --pairs 2 --within 50 --seconds 0.2 --threshold 10'.split(' ')
   const { stdout } = await runBench({ name: 'compare', tmp: folder }, 'HEAD', ...small, '--json')
   const { commit, cases } = JSON.parse(stdout) as Comparison
   assert.match(commit, /^[0-9a-f]{40}$/)
@@ -97,20 +91,10 @@ test('an interval is what Student says', () => {
   near(inverse.low, 1 / straight.high)
   near(inverse.high, 1 / straight.low)
   assert.deepEqual(pairedRatio([2], [4]), { median: 2, low: 0, high: Number.POSITIVE_INFINITY })
-  for (const [olds, news] of [
-    [[], []],
-    [[1, 2], [1]],
-    [
-      [1, 0],
-      [1, 1],
-    ],
-    [
-      [1, 1],
-      [1, Number.NaN],
-    ],
-  ]) {
-    assert.throws(() => pairedRatio(olds!, news!), RangeError)
-  }
+  assert.throws(() => pairedRatio([], []), RangeError)
+  assert.throws(() => pairedRatio([1, 2], [1]), RangeError)
+  assert.throws(() => pairedRatio([1, 0], [1, 1]), RangeError)
+  assert.throws(() => pairedRatio([1, 1], [1, Number.NaN]), RangeError)
 })
 
 test('intervals hold the truth as often as they say', () => {
@@ -157,15 +141,8 @@ test('a slower series fails, a faster, a doubtful and a slightly slower one do n
   const slightly = series('slightly', old => old * 1.02 * wobble())
   const { exitCode, cases, text } = verdictsOf(slower, faster, doubtful, slightly)
   assert.equal(exitCode, 1)
-  assert.deepEqual(
-    cases.map(({ verdict, isRegression: isBad }) => [verdict, isBad]),
-    [
-      ['slower', true],
-      ['faster', false],
-      ['no difference shown', false],
-      ['slower', false],
-    ],
-  )
+  const found = cases.map(({ verdict, isRegression: isBad }) => `${verdict} ${isBad}`)
+  assert.deepEqual(found, ['slower true', 'faster false', 'no difference shown false', 'slower false'])
   assert.match(text, /^slower .* 7 +0\.\d% +SLOWER, beyond 1\.05$/m)
   assert.equal(verdictsOf(faster, doubtful, slightly).exitCode, 0)
   const same = series('same', old => old)
@@ -211,12 +188,17 @@ function changed(path: string, head: string, line: string): Readonly<Record<stri
 
 const PROOF_HEAD = 'export function checkProof(nonce: string, counter: number, difficulty: number): boolean {'
 
+async function measuredOf(jobs: readonly Job[], limits: Parameters<typeof measurePairs>[1]): Promise<Case[]> {
+  const all = jobs.map((job): Measured => ({ job, pairs: [] }))
+  await measurePairs(all, limits)
+  return all.flatMap(casesOf)
+}
+
 async function compareAll(options: typeof OPTIONS, roots: Roots): Promise<Case[]> {
   const processes = new Processes()
   try {
     const folders = { old: processes.compileTree(roots.old), new: processes.compileTree(roots.new) }
-    const jobs = jobsOf(options, { roots, processes, folders })
-    return await compareJobs(jobs, { ...options, signal: new AbortController().signal, tell: () => {} })
+    return await measuredOf(jobsOf(options, { roots, processes, folders }), options)
   } finally {
     await processes.stop()
   }
@@ -225,7 +207,7 @@ async function compareAll(options: typeof OPTIONS, roots: Roots): Promise<Case[]
 test('a step that is missing or does something else is not measured', async () => {
   const careless = treeWith('careless', changed('domain/pow.ts', PROOF_HEAD, '  return true'))
   const lacking = treeWith('lacking', { 'domain/pow.ts': 'export {}' })
-  const options = optionsOf('--only', 'micro', '--filter', 'proof check', '--seconds', '0.5', '--pairs', '2')
+  const options = optionsOf(...'--only micro --filter proof --seconds 0.5 --pairs 2'.split(' '))
   const [other] = await compareAll(options, { old: careless, new: ROOT })
   assert.deepEqual(other!.problem, { side: 'old', text: 'a proof of too few bits is accepted' })
   const [missing] = await compareAll(options, { old: ROOT, new: lacking })
@@ -233,24 +215,10 @@ test('a step that is missing or does something else is not measured', async () =
 })
 
 test('changes of known size are seen: one more hash, one more buffer of 64 bytes, none', async () => {
-  const hashing = treeWith(
-    'hashing',
-    changed('domain/pow.ts', PROOF_HEAD, "  hash('sha256', nonce, 'binary')"),
-  )
-  const buffering = treeWith(
-    'buffering',
-    changed('domain/pow.ts', PROOF_HEAD, '  input.set(Buffer.alloc(64).subarray(0, 1))'),
-  )
-  const options = optionsOf(
-    '--only',
-    'micro',
-    '--filter',
-    'proof check',
-    '--seconds',
-    '1',
-    '--minutes',
-    '0.3',
-  )
+  const withLine = (name: string, line: string) => treeWith(name, changed('domain/pow.ts', PROOF_HEAD, line))
+  const hashing = withLine('hashing', "  hash('sha256', nonce, 'binary')")
+  const buffering = withLine('buffering', '  input.set(Buffer.alloc(64).subarray(0, 1))')
+  const options = optionsOf(...'--only micro --filter proof --seconds 1 --minutes 0.3'.split(' '))
   const verdictsFor = async (tree: string) => {
     const { cases } = verdictsOf(...(await compareAll(options, { old: ROOT, new: tree })))
     return cases.map(({ isRegression: isBad }) => isBad)
@@ -261,38 +229,17 @@ test('changes of known size are seen: one more hash, one more buffer of 64 bytes
 })
 
 test('a tree under load beside itself: the service and Redis, and a tree without a load generator', async () => {
-  const args = [
-    '--only',
-    'http',
-    '--endpoint',
-    'verify',
-    '--store',
-    'redis',
-    '--seconds',
-    '0.3',
-    '--warmup',
-    '0.1',
-  ]
-  await checkLoadGenerator(ROOT, 'HEAD')
-  const cases = await compareAll(optionsOf(...args, '--pairs', '2', '--within', '50'), {
-    old: ROOT,
-    new: ROOT,
-  })
-  assert.deepEqual(
-    cases.map(({ name, problem }) => [name, problem]),
-    [
-      ['/verify on redis, service', undefined],
-      ['/verify on redis, Redis', undefined],
-    ],
-  )
+  const args = '--only http --endpoint verify --store redis --seconds 0.3 --warmup 0.1'.split(' ')
+  const options = optionsOf(...args, '--pairs', '2', '--within', '50')
+  const cases = await compareAll(options, { old: ROOT, new: ROOT })
+  const names = cases.map(({ name, problem }) => name + (problem?.text ?? ''))
+  assert.deepEqual(names, ['/verify on redis, service', '/verify on redis, Redis'])
   for (const { name, olds, news } of cases) {
     assert.ok(olds.length >= 2 && olds.length === news.length)
     for (const value of [...olds, ...news]) assert.ok(value > 0 && value < 1e6, `${name}: ${value}`)
   }
-  await assert.rejects(checkLoadGenerator(folder, 'v0'), {
-    name: 'UsageError',
-    message: /^v0 has no load generator .*server\.ts/,
-  })
+  const [none] = await compareAll(options, { old: treeWith('without a load', {}), new: ROOT })
+  assert.match(`${none!.problem?.side}: ${none!.problem?.text}`, /^old: .*server\.ts/)
 })
 
 test('pairs are added until the interval is narrow enough, or time is up', async () => {
@@ -302,8 +249,7 @@ test('pairs are added until the interval is narrow enough, or time is up', async
     measure: async pair => ({ old: [100], new: [pair % 2 === 0 ? 100 : 100 * noise] }),
   })
   const pairsOf = async (noise: number, minutes: number) => {
-    const limits = { within: 2, pairs: 5, minutes, signal: new AbortController().signal, tell: () => {} }
-    return (await compareJobs([job(noise)], limits))[0]!.olds.length
+    return (await measuredOf([job(noise)], { within: 2, pairs: 5, minutes }))[0]!.olds.length
   }
   assert.equal(await pairsOf(1, 1), 5)
   const some = await pairsOf(1.05, 1)
