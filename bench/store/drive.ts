@@ -23,12 +23,7 @@ export interface Drive {
 /** While a server works on one turn the next is already on its way, so that it never waits for the driver. */
 const TURNS_UNDER_WAY = 2
 
-/**
- * Sends all requests of one kind, each once.
- *
- * @param batch operations in a turn
- * Rejects if any answer is not the one that a new visitor gets.
- */
+/** Sends all requests of one kind, each once. Rejects if any answer is not the one that a new visitor gets. @param batch operations in a turn */
 export function drive(
   store: RequestStore,
   operation: Operation,

@@ -52,30 +52,22 @@ export async function startEmbedded({ clock, sweeps = false }: SubjectOptions): 
 }
 
 async function measured(state: StateEnvironment, pass: () => Promise<Drive>): Promise<Sample> {
-  const faults = () => process.resourceUsage().minorPageFault
-  const [before, ioBefore, faultsBefore] = [statsOf(state), writtenBytes(), faults()]
+  const [before, bytesBefore] = [statsOf(state), writtenBytes()]
   const { operations, elapsedMs, cpuMs, longestTurnMs } = await pass()
-  const [faultsAfter, ioAfter, after] = [faults(), writtenBytes(), statsOf(state)]
+  const [bytes, after] = [writtenBytes(), statsOf(state)]
   const transactions = after.lastTxnId - before.lastTxnId
   return {
     clientUs: (cpuMs / operations) * 1000,
     wallUs: (elapsedMs / operations) * 1000,
     transactionUs: (elapsedMs / transactions) * 1000,
-    transactionCpuUs: (cpuMs / transactions) * 1000,
     operationsPerTransaction: operations / transactions,
     longestTurnMs,
-    ...(ioBefore !== undefined &&
-      ioAfter !== undefined && {
-        pagesWritten: (ioAfter.passed - ioBefore.passed) / PAGE_BYTES / operations,
-        pagesDirtied: (ioAfter.dirtied - ioBefore.dirtied) / PAGE_BYTES / operations,
-      }),
-    pageFaults: (faultsAfter - faultsBefore) / operations,
-    treeDepth: after.treeDepth,
+    ...(bytesBefore !== undefined &&
+      bytes !== undefined && { pagesWritten: (bytes - bytesBefore) / PAGE_BYTES / operations }),
   }
 }
 
 interface LmdbStats {
-  readonly treeDepth: number
   readonly entryCount: number
   readonly lastTxnId: number
 }
@@ -84,23 +76,14 @@ interface LmdbStats {
 function statsOf({ file: { root }, windows, marks }: StateEnvironment): LmdbStats {
   root.resetReadTxn() // or an older snapshot would answer
   const stats = [windows, marks].map(database => database.getStats() as LmdbStats)
-  return {
-    treeDepth: Math.max(...stats.map(({ treeDepth }) => treeDepth)),
-    entryCount: stats.reduce((sum, { entryCount }) => sum + entryCount, 0),
-    lastTxnId: (root.getStats() as LmdbStats).lastTxnId,
-  }
+  const { lastTxnId } = root.getStats() as LmdbStats
+  return { entryCount: stats.reduce((sum, { entryCount }) => sum + entryCount, 0), lastTxnId }
 }
 
-/**
- * Bytes that this process has written so far; undefined where the kernel does not count. LMDB gives the system a copy of each page
- * that a transaction changes, at its end. What a disk gets later depends on when the system finds the time, so there are two
- * bounds: `passed` counts a page as often as it was handed over, `dirtied` only if the disk was not owed it already.
- */
-function writtenBytes(): { passed: number; dirtied: number } | undefined {
+/** That this process has handed to the system; undefined where the kernel does not count. LMDB writes each page that a transaction changed. */
+function writtenBytes(): number | undefined {
   try {
-    const io = readFileSync('/proc/self/io', 'latin1')
-    const bytes = (name: string) => Number(new RegExp(`^${name}: (\\d+)`, 'm').exec(io)?.[1])
-    return { passed: bytes('wchar'), dirtied: bytes('write_bytes') }
+    return Number(/^wchar: (\d+)/m.exec(readFileSync('/proc/self/io', 'latin1'))?.[1])
   } catch {
     return undefined
   }

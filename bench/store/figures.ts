@@ -7,7 +7,7 @@ import { measured } from '../disturbance.ts'
 import { grouped, type Spreads, spreadsOf } from '../report/report.ts'
 import { collectGarbage, type Drive } from './drive.ts'
 
-export const PARTS = ['costs', 'batches', 'memory', 'expiry', 'growth'] as const
+export const PARTS = ['costs', 'memory', 'expiry', 'growth'] as const
 export type Part = (typeof PARTS)[number]
 
 /** Titles in tables, and digits. All are of one operation, unless the name says otherwise. */
@@ -31,22 +31,11 @@ export const FIGURES = {
   /** Longest script call of a pass, from its start: what it waited before is not in it. */
   longestCallUs: ['longest call us', 0],
   callsOver1Ms: ['calls over 1 ms', 0],
-  /** What a client that only sends PING waits meanwhile. */
-  pingMinMs: ['PING min ms', 2],
-  pingMeanMs: ['mean ms', 2],
-  pingMaxMs: ['max ms', 2],
-  /** Of a transaction: wall time of its whole event-loop turn, and CPU time of this process. */
+  /** Wall time of the whole event-loop turn of a transaction. */
   transactionUs: ['transaction us', 0],
-  transactionCpuUs: ['transaction CPU us', 0],
   longestTurnMs: ['longest turn ms', 2],
   /** Pages of 4096 bytes that went from this process to the system by write calls (/proc/self/io wchar). */
   pagesWritten: ['pages written', 2],
-  /** Pages of the page cache that these made dirty and were not before (write_bytes): the least that a disk gets. */
-  pagesDirtied: ['pages dirtied', 2],
-  /** Minor faults of this process, LMDB's map included. */
-  pageFaults: ['page faults', 2],
-  /** Of the deepest tree. */
-  treeDepth: ['tree depth', 0],
   /** Memory of Redis or allocated bytes of the state's files. */
   bytesPerAddress: ['bytes/address', 0],
   keysPerAddress: ['keys/address', 2],
@@ -54,8 +43,6 @@ export const FIGURES = {
   expiryUs: ['CPU us/key', 2],
   keys: ['keys', 0],
   tookMs: ['took ms', 0],
-  /** Of a core. */
-  idleShare: ['idle CPU share', 4],
   /** CPU time, and time of scripts or transactions, against the fewest addresses of the same repetition. */
   cpuTimesFewest: ['CPU x fewest', 2],
   timeTimesFewest: ['time x fewest', 2],
@@ -108,11 +95,11 @@ export async function untilGone(left: () => Promise<number>, cpuMs: () => number
   const idleFromCpuMs = cpuMs()
   await sleep(IDLE_MS)
   const idleShare = (cpuMs() - idleFromCpuMs) / (performance.now() - idleFromMs)
-  return { keys, tookMs, expiryUs: ((spentMs - idleShare * tookMs) / keys) * 1000, idleShare }
+  return { keys, tookMs, expiryUs: ((spentMs - idleShare * tookMs) / keys) * 1000 }
 }
 
 /** What a row of figures is of. */
-export interface RowLabel {
+interface RowLabel {
   readonly part: Part
   readonly store: StoreKind
   /** An operation, a mix of them, or a state of the store. */

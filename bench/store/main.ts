@@ -54,7 +54,7 @@ async function runAll(options: Values<typeof OPTIONS>, runs: Run[]): Promise<voi
   for (let repetition = 1; repetition <= repeat; repetition++) {
     for (const part of parts) {
       for (const store of stores) {
-        const ofPart = await RUNNERS[part](store, options, tell)
+        const ofPart = await RUNNERS[part](store, options)
         for (const run of ofPart) tell(`${repetition}/${repeat} ${progressLine(run)}`)
         runs.push(...ofPart)
       }

@@ -1,7 +1,8 @@
-/** The parts of the bench: what operations cost, in turns of several sizes; memory; expiry; and growth with the addresses. */
+/** The parts of the bench: what operations cost; memory; expiry; and growth with the addresses. */
 
 import { CONTRACT_LIMITS } from '../../src/domain/endpoint.ts'
 import type { RequestStore } from '../../src/store/store.ts'
+import { tell } from '../../test/harness/command-line.ts'
 import type { StoreKind } from '../../test/harness/service.ts'
 import { checkKept, collectGarbage, drive, driveAll, HOLLOW_STORE } from './drive.ts'
 import { startEmbedded } from './embedded.ts'
@@ -28,12 +29,10 @@ import {
 export interface Sizes {
   /** Of each kind in a measured pass. */
   readonly operations: number
-  /** Operations in one event-loop turn, wherever the batch size is not what is compared. */
+  /** Operations in one event-loop turn. */
   readonly batch: number
   readonly maxAddresses: number
 }
-
-type Tell = (line: string) => void
 
 export async function withSubject<Result>(
   kind: StoreKind,
@@ -47,8 +46,6 @@ export async function withSubject<Result>(
     await subject.stop()
   }
 }
-
-const SWEPT_BATCHES = [1, 8, 32, 128] as const
 
 /** Each store has answered this many visits before anything is measured: tables have a size, scripts are loaded. */
 const WARM_UP_VISITS = 2000
@@ -67,10 +64,9 @@ export function warmUp(store: StoreKind, sizes: Sizes): Promise<void> {
  * One repetition on a fresh store: a row for each kind of operation, in the order of a visit, and a row for all of them
  * together. The last row has how long other operations waited.
  */
-function runCosts(part: Part, store: StoreKind, sizes: Sizes, batch: number): Promise<Run[]> {
+function runCosts(store: StoreKind, { operations, batch }: Sizes): Promise<Run[]> {
   return withSubject(store, async subject => {
     const runs: Run[] = []
-    const { operations } = sizes
     const warmUpVisits = Math.min(WARM_UP_VISITS, operations)
     await driveAll(subject.store, buildVisits(subject.store, 0, warmUpVisits), batch)
     const visits = buildVisits(subject.store, warmUpVisits, operations)
@@ -79,13 +75,14 @@ function runCosts(part: Part, store: StoreKind, sizes: Sizes, batch: number): Pr
       const driver = await drive(HOLLOW_STORE, operation, visits, batch)
       const driverUs = (driver.cpuMs / driver.operations) * 1000
       const sample = await besideOthers(subject, () => drive(subject.store, operation, visits, batch))
-      runs.push({ row: { part, store, of: operation, batch }, sample: { ...sample, driverUs } })
+      runs.push({ row: { part: 'costs', store, of: operation, batch }, sample: { ...sample, driverUs } })
     }
     await checkKept(subject.store, visits)
     // What holding is measured with has costs of its own, so it gets addresses of its own.
     const others = buildVisits(subject.store, warmUpVisits + operations, operations)
     const sample = await subject.holding(() => driveAll(subject.store, others, batch))
-    if (Object.keys(sample).length > 0) runs.push({ row: { part, store, of: 'all in turn', batch }, sample })
+    if (Object.keys(sample).length > 0)
+      runs.push({ row: { part: 'costs', store, of: 'all in turn', batch }, sample })
     return runs
   })
 }
@@ -203,7 +200,7 @@ const COMPARED: Readonly<Record<StoreKind, { readonly cpu: FigureName; readonly 
 }
 
 /** One repetition, each size on fresh stores. What is measured are the last of the addresses, which are new. */
-async function runGrowth(store: StoreKind, sizes: Sizes, tell: Tell): Promise<Run[]> {
+async function runGrowth(store: StoreKind, sizes: Sizes): Promise<Run[]> {
   const runs: Run[] = []
   const { cpu, time } = COMPARED[store]
   const fewest = new Map<Operation, Sample>()
@@ -243,15 +240,10 @@ function meanOf(samples: readonly Sample[]): Sample {
   return Object.fromEntries(names.map(name => [name, mean(name)]))
 }
 
-type Runner = (store: StoreKind, sizes: Sizes, tell: Tell) => Promise<Run[]>
+type Runner = (store: StoreKind, sizes: Sizes) => Promise<Run[]>
 
 export const RUNNERS: Readonly<Record<Part, Runner>> = {
-  costs: (store, sizes) => runCosts('costs', store, sizes, sizes.batch),
-  batches: async (store, sizes) => {
-    const runs: Run[] = []
-    for (const batch of SWEPT_BATCHES) runs.push(...(await runCosts('batches', store, sizes, batch)))
-    return runs
-  },
+  costs: runCosts,
   memory: runMemory,
   expiry: runExpiry,
   growth: runGrowth,

@@ -14,7 +14,6 @@ import { processUsage } from '../../test/harness/measure.ts'
 import { RedisServer } from '../../test/harness/redis.ts'
 import type { Drive } from './drive.ts'
 import { type Sample, type Subject, type SubjectOptions, untilGone } from './figures.ts'
-import { pinging } from './ping.ts'
 
 /** As in bench/http: a pause of a busy machine must not become an outage. */
 const DEADLINE_MS = 2000
@@ -48,7 +47,7 @@ export async function startRedis({ clock }: SubjectOptions): Promise<Subject> {
   return {
     store: store.requests,
     measured: pass => measured(server, counters, pass),
-    holding: passes => holding(server, admin, passes),
+    holding: passes => holding(admin, passes),
     stateBytes: async () => infoField(await admin.info('memory'), 'used_memory'),
     stateKeys: () => admin.dbsize(),
     expired: async isSpread => {
@@ -87,20 +86,17 @@ async function measured(
 /** More entries than calls of any pass. */
 const SLOWLOG_LENGTH = 1_000_000
 
-async function holding(server: RedisServer, admin: Redis, passes: () => Promise<void>): Promise<Sample> {
+async function holding(admin: Redis, passes: () => Promise<void>): Promise<Sample> {
   await admin.config('SET', 'slowlog-max-len', SLOWLOG_LENGTH)
   await admin.config('SET', 'slowlog-log-slower-than', 0)
   await admin.slowlog('RESET')
-  const pings = await pinging(server.port, passes)
+  await passes()
   await admin.config('SET', 'slowlog-log-slower-than', -1)
   const callsUs = await scriptCallsUs(admin)
   if (callsUs.length === 0) throw new Error('the slow log holds no script call')
   return {
     longestCallUs: callsUs.reduce((longest, us) => Math.max(longest, us)),
     callsOver1Ms: callsUs.filter(us => us > 1000).length,
-    pingMinMs: pings.minMs,
-    pingMeanMs: pings.meanMs,
-    pingMaxMs: pings.maxMs,
   }
 }
 

@@ -70,13 +70,10 @@ export function progressLine({ row, sample }: Run): string {
   return `${[part, store, of, ...sizes.flat()].join(', ')}: ${figures.join(', ')}`
 }
 
-const COSTS_LEGEND = `\
-Script us includes the commands that scripts run, and, like the longest call, any time in which the system ran something else. Client CPU: of the whole bench process, driver and LMDB included. PING: a connection of another process, every 2 ms, while all operations run.
-Pages written: handed to the system, 4096 bytes each; dirtied: those that the disk was not owed already. The state is not synced, so no operation waits for a disk.`
-
 const LEGENDS: Readonly<Record<Part, string>> = {
-  costs: COSTS_LEGEND,
-  batches: COSTS_LEGEND,
+  costs: `\
+Script us includes the commands that scripts run, and, like the longest call, any time in which the system ran something else. Client CPU: of the whole bench process, driver and LMDB included.
+Pages written: handed to the system, 4096 bytes each. The state is not synced, so no operation waits for a disk.`,
   memory:
     'Memory: used_memory of Redis, all its keys and tables; disk blocks of the state of LMDB. Keys of tokens are not in it. At all limits: 60 challenges and 30 verifications, of two sites, within a minute.',
   expiry:
@@ -101,7 +98,6 @@ const BATCH: Cell<Row> = [right('batch'), ({ batch }) => String(batch)]
 const ADDRESSES: Cell<Row> = [right('addresses'), ({ addresses }) => addresses!.toLocaleString('en')]
 const LABELS: Readonly<Record<Part, readonly Cell<Row>[]>> = {
   costs: [OPERATION, BATCH],
-  batches: [OPERATION, BATCH],
   memory: [STORE, [left('address has'), ({ of }) => of], ADDRESSES],
   expiry: [STORE, [left('lives end'), ({ of }) => of]],
   growth: [OPERATION, ADDRESSES],
@@ -128,25 +124,19 @@ const PLANS = [
     /^costs redis/,
     'redisUs scriptUs commands operationsPerCall bytesIn bytesOut clientUs driverUs',
   ),
-  plan(
-    'Redis: how long others wait',
-    /^(costs|batches) redis/,
-    'longestCallUs callsOver1Ms pingMinMs pingMeanMs pingMaxMs',
-  ),
+  plan('Redis: how long others wait', /^costs redis/, 'longestCallUs callsOver1Ms'),
   plan(
     'LMDB: cost of an operation',
     /^costs embedded/,
-    'wallUs clientUs driverUs transactionUs transactionCpuUs longestTurnMs pagesWritten pagesDirtied pageFaults treeDepth',
+    'wallUs clientUs driverUs transactionUs longestTurnMs pagesWritten',
   ),
-  plan('Redis: batch sizes', /^batches redis/, 'redisUs scriptUs scriptCallUs operationsPerCall clientUs'),
-  plan('LMDB: batch sizes', /^batches embedded/, 'wallUs clientUs transactionUs longestTurnMs pagesWritten'),
   plan('Memory of Redis and files of LMDB', /^memory/, 'bytesPerAddress keysPerAddress'),
-  plan('Expiry', /^expiry/, 'expiryUs keys keysPerAddress tookMs idleShare'),
+  plan('Expiry', /^expiry/, 'expiryUs keys keysPerAddress tookMs'),
   plan('Redis: growth', /^growth redis/, 'redisUs cpuTimesFewest scriptUs timeTimesFewest clientUs'),
   plan(
     'LMDB: growth',
     /^growth embedded/,
-    'clientUs cpuTimesFewest transactionUs timeTimesFewest pagesWritten treeDepth',
+    'clientUs cpuTimesFewest transactionUs timeTimesFewest pagesWritten',
   ),
 ]
 

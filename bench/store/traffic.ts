@@ -52,19 +52,16 @@ const tags = new AddressTags(keyring.signing)
 /** One visit for each of `count` addresses, the first of them being number `first`; present time is the clock's. */
 export function buildVisits(store: RequestStore, first: number, count: number, nowMs = Date.now()): Visits {
   if (first + count > ADDRESSES_MAX) throw new RangeError(`more than ${ADDRESSES_MAX} addresses`)
-  const visits: { [Name in Operation]: Visits[Name][number][] } = {
-    challenge: [],
-    verification: [],
-    redemption: [],
+  const indexes = Array.from({ length: count }, (_, offset) => first + offset)
+  const [site] = SITES as [Site]
+  const verification = indexes.map(index =>
+    solutionRequest(store, index, site, nowMs - (index % ISSUED_WITHIN_MS)),
+  )
+  return {
+    challenge: indexes.map(index => challengeRequest(index, site)),
+    verification,
+    redemption: verification.map((solution, offset) => redemptionRequest(store, first + offset, solution)),
   }
-  for (let index = first; index < first + count; index++) {
-    const issuedAtMs = nowMs - (index % ISSUED_WITHIN_MS)
-    const solution = solutionRequest(store, index, SITES[0]!, issuedAtMs)
-    visits.challenge.push(challengeRequest(index, SITES[0]!))
-    visits.verification.push(solution)
-    visits.redemption.push(redemptionRequest(store, index, solution))
-  }
-  return visits
 }
 
 export function challengeRequest(index: number, site: Site): ChallengeRequest {
