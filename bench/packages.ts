@@ -3,11 +3,12 @@
 import { spawnSync } from 'node:child_process'
 import { readFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
+import { tell } from '../test/harness/command-line.ts'
 
 const FOLDER = new URL('./', import.meta.url)
 
 /** Installs them into bench/ unless they are there, in the versions that bench/package.json names. */
-export function installPeers(tell: (line: string) => void): void {
+export function installPeers(): void {
   const missing = Object.entries(wantedVersions()).filter(
     ([name, version]) => installedVersion(name) !== version,
   )

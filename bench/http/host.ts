@@ -9,6 +9,7 @@
 
 import { once } from 'node:events'
 import { connect } from 'node:net'
+import { tell } from '../../test/harness/command-line.ts'
 import { processUsage } from '../../test/harness/measure.ts'
 import { childPids } from '../../test/harness/processes.ts'
 import { RawConnection } from '../../test/harness/raw-http.ts'
@@ -34,16 +35,12 @@ const FIGURES = {
 } as const
 type Figure = keyof typeof FIGURES
 
-export interface HostFigures {
+interface HostFigures {
   readonly store: StoreKind
   readonly figures: Spreads<Record<Figure, number>>
 }
 
-/** @param onRun told of each repetition as it ends */
-export async function measureHost(
-  { store: stores, repeat }: Options,
-  onRun: (line: string) => void,
-): Promise<HostFigures[]> {
+export async function measureHost({ store: stores, repeat }: Options): Promise<HostFigures[]> {
   const runs = stores.map(store => ({ store, all: [] as Record<Figure, number>[] }))
   for (let repetition = 0; repetition < repeat; repetition++) {
     for (const { store, all } of runs) {
@@ -54,7 +51,7 @@ export async function measureHost(
         return await cpuUs(service, visitor, 200)
       })
       all.push({ ...alone, twoWorkers })
-      onRun(`${store}: ${repetition + 1} of ${repeat}`)
+      tell(`${store}: ${repetition + 1} of ${repeat}`)
     }
   }
   return runs.map(({ store, all }) => ({ store, figures: spreadsOf(all) }))

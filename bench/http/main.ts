@@ -67,7 +67,7 @@ async function measure(rig: Rig): Promise<number> {
 }
 
 async function host(options: Options): Promise<number> {
-  const found = await measureHost(options, tell)
+  const found = await measureHost(options)
   publish(hostReport(found), { node: process.version, options, host: found }, options)
   return 0
 }

@@ -59,28 +59,18 @@ export class Processes {
     mkdirSync(dist, { recursive: true })
     const folder = mkdtempSync(join(dist, `steps-${process.pid}-`))
     this.#folders.push(folder)
-    const compilerOptions = {
-      noEmit: false,
-      noCheck: true,
-      rootDir: root,
-      outDir: folder,
-      allowImportingTsExtensions: false,
+    const emitting = { noEmit: false, noCheck: true, allowImportingTsExtensions: false }
+    const compilerOptions = { ...emitting, rootDir: root, outDir: folder }
+    const inputs = {
+      extends: join(root, 'tsconfig.json'),
+      files: files.map(path => join(root, path)),
+      include: [],
     }
     const config = join(folder, 'tsconfig.json')
-    writeFileSync(
-      config,
-      JSON.stringify({
-        extends: join(root, 'tsconfig.json'),
-        compilerOptions,
-        files: files.map(path => join(root, path)),
-        include: [],
-      }),
-    )
+    writeFileSync(config, JSON.stringify({ ...inputs, compilerOptions }))
     // The nearest one above is that of bench, which knows nothing of the imports of src.
-    writeFileSync(
-      join(folder, 'package.json'),
-      JSON.stringify({ type: 'module', imports: { '#typebox': 'typebox' } }),
-    )
+    const manifest = { type: 'module', imports: { '#typebox': 'typebox' } }
+    writeFileSync(join(folder, 'package.json'), JSON.stringify(manifest))
     const { status, error, stdout, stderr } = spawnSync(process.execPath, [TSC, '-p', config], {
       encoding: 'utf8',
     })

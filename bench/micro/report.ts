@@ -41,7 +41,7 @@ export interface MicroReport {
 }
 
 /** What a step came to in each process, in the order of the processes. */
-export type Rounds = ReadonlyMap<string, readonly Figures[]>
+type Rounds = ReadonlyMap<string, readonly Figures[]>
 
 export function rowsOf(rounds: Rounds): Row[] {
   return [...rounds].flatMap(([name, figures]) => {

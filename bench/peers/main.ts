@@ -8,6 +8,7 @@ import { integer, tell, tool, type Values } from '../../test/harness/command-lin
 import { runLoad } from '../../test/harness/load/loops.ts'
 import { buildTraffic, MARKERS, type Traffic } from '../../test/harness/load/traffic.ts'
 import { ChildServer, stopOnSignal } from '../../test/harness/processes.ts'
+import { type Figures, figuresOf } from '../http/figures.ts'
 import { startService } from '../http/server.ts'
 import { installPeers, wantedVersions } from '../packages.ts'
 import {
@@ -139,9 +140,7 @@ const CONNECTIONS = 64
 const WARM_UP_SHARE = 0.4
 const LONG_MS = 600_000
 
-type Figures = Awaited<ReturnType<typeof measure>>
-
-async function measure({ start }: Contender) {
+async function measure({ start }: Contender): Promise<Figures> {
   const { port, pids, traffic, marker, stop } = await start()
   try {
     for (const pid of pids) spawnSync('taskset', ['-acp', '0', String(pid)])
@@ -152,21 +151,14 @@ async function measure({ start }: Contender) {
     results.push(await runLoad({ ...spec, firstRequest: warm }, traffic))
     const bad = results.find(({ badAnswers }) => badAnswers > 0)
     if (bad !== undefined) throw new Error(`answered ${bad.badAnswer}`)
-    const { answers, measuredMs, usages, latencyP50Ms, latencyP99Ms } = results[1]!
-    const cpuMs = usages.reduce((sum, usage) => sum + usage.cpuMs, 0)
-    return {
-      cpuUs: (cpuMs / answers) * 1000,
-      requestsPerSecond: (answers / measuredMs) * 1000,
-      latencyP50Ms,
-      latencyP99Ms,
-    }
+    return figuresOf(results[1]!, pids.length)
   } finally {
     await stop()
   }
 }
 
 async function main(options: Values<typeof OPTIONS>): Promise<number> {
-  installPeers(tell)
+  installPeers()
   const rounds: Figures[][] = []
   const tellResults = () => {
     const [rows, versions] = [rowsOf(rounds), wantedVersions()]

@@ -19,7 +19,7 @@ export function reportText(parts: readonly string[]): string {
   return parts.filter(part => part !== '').join('\n\n')
 }
 
-export interface Column {
+interface Column {
   readonly title: string
   readonly align: 'left' | 'right'
 }

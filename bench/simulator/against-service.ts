@@ -44,15 +44,6 @@ interface Seen {
   readonly connection: string
 }
 
-export interface Agreement {
-  readonly requests: number
-  readonly limited: number
-  /** Different bits that were asked for. */
-  readonly bits: readonly number[]
-  /** What differed, one line each. */
-  readonly differences: readonly string[]
-}
-
 const SLOT_MS = 50
 const [MINUTE_MS, DAY_MS] = [60_000, 86_400_000]
 const WORKERS = 2
@@ -117,7 +108,7 @@ async function putMeters(redis: Redis, { meters }: Service, siteKey: string): Pr
 }
 
 /** Takes `seconds`, and needs the built service. Throws ToolError if it is not built. */
-export async function compareWithService(seconds: number, seed: number): Promise<Agreement> {
+export async function compareWithService(seconds: number, seed: number) {
   if (!existsSync(new URL('../../dist/main.js', import.meta.url)))
     throw new ToolError('run npm run build first')
   const env = {
@@ -180,8 +171,8 @@ function answerOf({ status, json }: Answer): string {
   return json.passed ? 'passed' : 'failed'
 }
 
-/** Lets the simulator decide the same requests at the same times. */
-function compared(requests: readonly Request[], seen: readonly Seen[], { meters }: Service): Agreement {
+/** Lets the simulator decide the same requests at the same times. @returns `bits`: those that were asked for, `differences` a line each */
+function compared(requests: readonly Request[], seen: readonly Seen[], { meters }: Service) {
   if (seen.length !== requests.length)
     throw new ToolError(`${requests.length} requests, but Redis saw ${seen.length}`)
   const clock = { nowMs: 0 }
@@ -196,10 +187,8 @@ function compared(requests: readonly Request[], seen: readonly Seen[], { meters 
     const { atMs, connection } = seen[index]!
     clock.nowMs = atMs
     const answer = decided(simulated, connections.indexOf(connection), request, challenges)
-    if (answer !== request.answer)
-      differences.push(
-        `request ${index + 1}, ${formatAddress(request.address)}: ${request.answer}, simulated ${answer}`,
-      )
+    const name = `request ${index + 1}, ${formatAddress(request.address)}`
+    if (answer !== request.answer) differences.push(`${name}: ${request.answer}, simulated ${answer}`)
   }
   const bits = [...new Set(requests.map(({ answer }) => Number(answer)))].filter(value => value > 0).sort()
   const limited = requests.filter(({ answer }) => answer === 'limited').length

@@ -33,15 +33,15 @@ const OFFICE_RUNS = 20
  * @param base of all sites, bits
  * @returns the cells of aimTable
  */
-export async function aimRows(
-  run: (scenario: Scenario, index: number) => Promise<Result>,
+export function aimRows(
+  run: (scenario: Scenario, index: number) => Result,
   base: number = SITE_DEFAULTS.difficulty.base,
-): Promise<string[][]> {
+): string[][] {
   const results = new Map<string, Result[]>()
   for (const scenario of [LONE, ...builtInScenarios().flatMap(withEven)]) {
     const runs: Result[] = []
     const count = OFFICES.includes(scenario.name) ? OFFICE_RUNS : 1
-    while (runs.length < count) runs.push(await run({ ...scenario, base }, runs.length))
+    while (runs.length < count) runs.push(run({ ...scenario, base }, runs.length))
     results.set(scenario.name, runs)
   }
   const attacks = [...results]

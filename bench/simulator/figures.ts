@@ -30,7 +30,7 @@ export interface Visit {
   readonly score: number
 }
 
-export interface AttackCount {
+interface AttackCount {
   readonly attack: Attack
   asked: number
   refused: number
@@ -83,8 +83,6 @@ export type AttackFigures = ReturnType<typeof attackFigures>
 export type Figures = ReturnType<typeof figuresOf>
 
 const MINUTE_MS = 60_000
-/** Below it, a person was lucky to pass. */
-const LOW_SCORE = 0.6
 
 export function figuresOf(scenario: Scenario, measure: Measure) {
   const [from, to] = scenario.measured ?? [0, scenario.minutes]
@@ -128,7 +126,6 @@ function delaysOf(visits: readonly Visit[]) {
     added: quantilesOf(visits.map(({ addedMs }) => addedMs)),
     limited: shareOf(({ wasLimited }) => wasLimited),
     gone: shareOf(({ delayMs }) => delayMs === undefined),
-    lowScore: shareOf(({ delayMs, score }) => delayMs !== undefined && score < LOW_SCORE),
   }
 }
 
@@ -193,9 +190,9 @@ function dollarsOf({ attack, hashes, asked, accepted }: AttackCount) {
 }
 
 function attackFigures(count: AttackCount) {
-  const { attack, asked, refused, dropped, accepted, hashes } = count
-  const perToken = (value: number) => (accepted === 0 ? Number.NaN : value / accepted)
-  const dollars = Object.entries(dollarsOf(count)).map(([name, value]) => [name, 1000 * perToken(value)])
+  const { attack, asked, refused, dropped, accepted } = count
+  const per1000 = (dollars: number) => (accepted === 0 ? Number.NaN : (1000 * dollars) / accepted)
+  const costs = Object.entries(dollarsOf(count)).map(([name, dollars]) => [name, per1000(dollars)])
   return {
     asked,
     refused,
@@ -203,8 +200,7 @@ function attackFigures(count: AttackCount) {
     accepted,
     acceptedPerMinute: accepted / (attack.to - attack.from),
     /** Dollars per 1,000 accepted tokens. */
-    cost: Object.fromEntries(dollars) as ReturnType<typeof dollarsOf>,
-    gigahashesPerToken: perToken(hashes / 1e9),
+    cost: Object.fromEntries(costs) as ReturnType<typeof dollarsOf>,
   }
 }
 

@@ -73,8 +73,8 @@ async function check(seed: number): Promise<number> {
   return differences.length === 0 ? 0 : 1
 }
 
-async function tellAims({ seed, speed = 1, base, gpus }: EffectOptions): Promise<number> {
-  const rows = await aimRows((scenario, index) => {
+function tellAims({ seed, speed = 1, base, gpus }: EffectOptions): number {
+  const rows = aimRows((scenario, index) => {
     tell(scenario.name)
     return simulate(scenario, { seed: seed + index, speed, gpus })
   }, base)
@@ -92,19 +92,19 @@ async function run(options: EffectOptions): Promise<number> {
   for (const one of chosen(options)) {
     const scenario = { ...one, base: options.base ?? one.base }
     for (const policy of Object.keys(policies).sort())
-      rows.push({ policy, results: await resultsOf(scenario, policy, policies[policy]!, options) })
+      rows.push({ policy, results: resultsOf(scenario, policy, policies[policy]!, options) })
   }
   if (!options.json) process.stdout.write(`${scenarioTable(rows)}\n`)
   return 0
 }
 
 /** At each speed; the first is the one of the table. */
-async function resultsOf(scenario: Scenario, name: string, policy: PolicyMaker, options: EffectOptions) {
+function resultsOf(scenario: Scenario, name: string, policy: PolicyMaker, options: EffectOptions) {
   const { seed, gpus, json, speed: only } = options
   const results: Result[] = []
   for (const speed of only === undefined ? [1, 0.5, 2] : [only]) {
     const startedAtMs = performance.now()
-    const result = await simulate(scenario, { seed, speed, gpus, policy })
+    const result = simulate(scenario, { seed, speed, gpus, policy })
     results.push(result)
     const seconds = ((performance.now() - startedAtMs) / 1000).toFixed(1)
     tell(`${scenario.name}, ${name}, x${speed}: ${result.measure.visits.length} visits in ${seconds} s`)

@@ -23,7 +23,7 @@ function pathsOf(value: unknown, path = ''): [path: string, value: unknown][] {
 }
 
 /** The policy with the numbers of a JSON file. A level keeps what the file leaves out; one that its list lacks is not counted. */
-export function policyFrom(path: string): DifficultyPolicy {
+function policyFrom(path: string): DifficultyPolicy {
   const given = { ...DEFAULT_POLICY, ...read<Partial<DifficultyPolicy>>(path) }
   const problems = pathsOf(given).flatMap(([name, value]) => problemOf(name, value) ?? [])
   if (problems.length > 0) throw new ToolError(problems.map(problem => `${path}: ${problem}`).join('\n'))
@@ -99,7 +99,7 @@ export function replay(paths: readonly string[], policy?: string): number {
     counts.set(replayed - recorded, (counts.get(replayed - recorded) ?? 0) + 1)
   const differences = [...counts].sort(([one], [other]) => one - other)
   const ofDifference = [
-    [right('bits more'), ([more]: [number, number]) => (more > 0 ? `+${more}` : String(more))],
+    [left('bits more'), ([more]: [number, number]) => (more > 0 ? `+${more}` : String(more))],
     [right('challenges'), ([, count]: [number, number]) => String(count)],
     [right('share'), ([, count]: [number, number]) => `${((100 * count) / decisions.length).toFixed(1)} %`],
   ] as const

@@ -61,7 +61,7 @@ export interface Attack {
   readonly address: string
 }
 
-export interface Populations {
+interface Populations {
   readonly source: string
   readonly patienceSeconds: number
   readonly roundTripMs: number
@@ -71,7 +71,7 @@ export interface Populations {
   readonly devices: readonly DeviceClass[]
 }
 
-export interface Prices {
+interface Prices {
   readonly source: string
   readonly threadMhs: number
   readonly threadDollarsPerHour: number

@@ -9,7 +9,6 @@ import { Service } from './service.ts'
 import { Addresses, Draw, Timeline } from './world.ts'
 
 const MINUTE_MS = 60_000
-const SECOND_MS = 1000
 const WORKERS = 2
 
 export interface Options {
@@ -28,10 +27,10 @@ export interface Result {
   readonly measure: Measure
 }
 
-export async function simulate(
+export function simulate(
   scenario: Scenario,
   { seed, speed, gpus = 0, policy: Maker = Service }: Options,
-): Promise<Result> {
+): Result {
   const timeline = new Timeline()
   const draw = new Draw(seed)
   const { people, attacks = [], minutes, base, shards, solveMs } = scenario
@@ -52,10 +51,7 @@ export async function simulate(
     const attacker = new Attacker(world, attack, addresses)
     arrivals(world, attack.rate, attack.from, attack.to, () => attacker.ask())
   })
-  for (let atMs = 0; atMs < minutes * MINUTE_MS; atMs += SECOND_MS) {
-    timeline.runUntil(atMs + SECOND_MS)
-    await service.exchange?.()
-  }
+  timeline.runUntil(minutes * MINUTE_MS)
   return { scenario, figures: figuresOf(scenario, measure), measure }
 }
 

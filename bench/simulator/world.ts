@@ -18,13 +18,15 @@ export class Timeline {
 
   at(atMs: number, action: () => void): void {
     const heap = this.#heap
-    heap.push({ atMs: Math.max(atMs, this.nowMs), order: this.#order++, action })
-    for (let index = heap.length - 1; index > 0; ) {
+    const due = { atMs: Math.max(atMs, this.nowMs), order: this.#order++, action }
+    let index = heap.push(due) - 1
+    while (index > 0) {
       const parent = (index - 1) >> 1
-      if (!isBefore(heap[index]!, heap[parent]!)) break
-      this.#swap(index, parent)
+      if (!isBefore(due, heap[parent]!)) break
+      heap[index] = heap[parent]!
       index = parent
     }
+    heap[index] = due
   }
 
   after(ms: number, action: () => void): void {
@@ -45,23 +47,14 @@ export class Timeline {
     const heap = this.#heap
     const last = heap.pop()!
     if (heap.length === 0) return
-    heap[0] = last
-    for (let index = 0; ; ) {
-      const left = 2 * index + 1
-      if (left >= heap.length) return
-      const right = left + 1
-      const child = right < heap.length && isBefore(heap[right]!, heap[left]!) ? right : left
-      if (!isBefore(heap[child]!, heap[index]!)) return
-      this.#swap(child, index)
+    let index = 0
+    for (let child = 1; child < heap.length; child = 2 * index + 1) {
+      if (child + 1 < heap.length && isBefore(heap[child + 1]!, heap[child]!)) child++
+      if (!isBefore(heap[child]!, last)) break
+      heap[index] = heap[child]!
       index = child
     }
-  }
-
-  #swap(a: number, b: number): void {
-    const heap = this.#heap
-    const held = heap[a]!
-    heap[a] = heap[b]!
-    heap[b] = held
+    heap[index] = last
   }
 }
 

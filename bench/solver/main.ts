@@ -61,13 +61,13 @@ solver finds a wrong counter.`,
 async function main(options: Values<typeof OPTIONS>): Promise<number> {
   if (options.slow) {
     const sizes = options.quick ? SLOW_QUICK : SLOW
-    const rows = await measureSlow(sizes, tell)
+    const rows = await measureSlow(sizes)
     publish(slowReport(rows), rows, options)
     return 0
   }
   if (options.gpu !== undefined && !(options.gpu in GPU_FLAGS))
     throw new ToolError(`--gpu: expected one of ${Object.keys(GPU_FLAGS).join(', ')}`)
-  installPeers(tell)
+  installPeers()
   const figures = await bench(options.filter, options.quick ? QUICK : FULL, options.gpu)
   publish(reportOf(figures), figures, options)
   return 0
@@ -98,8 +98,8 @@ async function bench(
     const threads = await call(page, 'threadCount')
     await checkAll(page, contenders)
     tell('all solvers find the right counters')
-    const rates = await measureRates(page, contenders, sizes, threads === 1 ? [1] : [1, threads], tell)
-    const solves = contenders.includes('simd') ? await measureSolves(page, sizes, threads, tell) : []
+    const rates = await measureRates(page, contenders, sizes, threads === 1 ? [1] : [1, threads])
+    const solves = contenders.includes('simd') ? await measureSolves(page, sizes, threads) : []
     const ofGpu =
       gpu === undefined ? undefined : gpuFigures(gpu, await measureGpu(browser, site.origin(), sizes))
     return figuresOf({ chromium: browser.version(), loadAverage, sizes }, rates, solves, ofGpu)

@@ -3,6 +3,7 @@
 import { createHash } from 'node:crypto'
 import type { Browser, Page } from 'playwright-core'
 import { leadingZeroBits, proofInput } from '../../src/protocol/proof.ts'
+import { tell } from '../../test/harness/command-line.ts'
 import { leastDisturbed, type Measured, measured } from '../disturbance.ts'
 import { type BenchPage, CONTENDERS, type ContenderName, type GpuRun, type PoolResult } from './contenders.ts'
 
@@ -32,8 +33,6 @@ export interface Solves {
   /** Hashes per second of our best solver on as many threads, measured between the puzzles. */
   readonly rates: number[]
 }
-
-type Tell = (line: string) => void
 
 /** Solving ends early after this, with fewer nonces, but never with none. */
 const SOLVES_MS_MAX = 110_000
@@ -81,7 +80,6 @@ export async function measureRates(
   contenders: readonly ContenderName[],
   { repeat, warmUpMs, measureMs: ms, retryMs }: Sizes,
   threadCounts: readonly number[],
-  tell: Tell,
 ): Promise<Rate[]> {
   const giveUpAtMs = performance.now() + retryMs
   const rates = threadCounts.flatMap(threads =>
@@ -102,7 +100,6 @@ export async function measureSolves(
   page: Page,
   { difficulties, noncesPerDifficulty, warmUpMs, measureMs: ms }: Sizes,
   threads: number,
-  tell: Tell,
 ): Promise<Solves[]> {
   const all: Solves[] = []
   const endMs = performance.now() + SOLVES_MS_MAX

@@ -7,7 +7,7 @@ import { existsSync, mkdirSync, rmdirSync, writeFileSync } from 'node:fs'
 import { availableParallelism } from 'node:os'
 import type { Browser, Page } from 'playwright-core'
 import { launchBrowser, openPage } from '../../test/harness/browser.ts'
-import { ToolError } from '../../test/harness/command-line.ts'
+import { ToolError, tell } from '../../test/harness/command-line.ts'
 import { eventually, within } from '../../test/harness/eventually.ts'
 import { spreadOf } from '../../test/harness/measure.ts'
 import { childPids } from '../../test/harness/processes.ts'
@@ -54,9 +54,8 @@ class CpuGroup {
       mkdirSync(this.#folder)
       this.limit(ALL_CORES)
     } catch (error) {
-      throw new ToolError(
-        `--slow needs root, and cgroups with the controller cpu: ${(error as Error).message}`,
-      )
+      const needs = '--slow needs root, and cgroups with the controller cpu'
+      throw new ToolError(`${needs}: ${(error as Error).message}`)
     }
   }
 
@@ -73,10 +72,14 @@ class CpuGroup {
     for (const child of childPids(pid)) this.add(child)
   }
 
-  /** Throws while a process is left. */
-  remove(): true {
-    rmdirSync(this.#folder)
-    return true
+  /** Removes it, unless a process is left. */
+  isRemoved(): boolean {
+    try {
+      rmdirSync(this.#folder)
+      return true
+    } catch {
+      return false
+    }
   }
 
   #write(file: string, value: number | string): void {
@@ -84,10 +87,7 @@ class CpuGroup {
   }
 }
 
-export async function measureSlow(
-  { shares, difficulties, runs }: typeof SLOW,
-  tell: (line: string) => void,
-): Promise<SlowRow[]> {
+export async function measureSlow({ shares, difficulties, runs }: typeof SLOW): Promise<SlowRow[]> {
   const group = new CpuGroup()
   const { service, gateway, pages } = await startSurroundings(UNLIMITED)
   const before = childPids(process.pid)
@@ -112,13 +112,7 @@ export async function measureSlow(
   } finally {
     group.limit(ALL_CORES)
     await browser.close()
-    await eventually(10_000, 'the browser has ended', async () => {
-      try {
-        return group.remove()
-      } catch {
-        return false
-      }
-    })
+    await eventually(10_000, 'the browser has ended', () => group.isRemoved())
     for (const server of [pages, gateway, service]) await server.stop()
   }
 }

@@ -12,7 +12,7 @@ export interface Seen {
   readonly isClosed: boolean
 }
 
-export interface LaneOptions {
+interface LaneOptions {
   readonly port: number
   /** Number of inputs sent at the same time. */
   readonly lanes: number

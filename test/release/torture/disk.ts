@@ -86,7 +86,7 @@ export class Copy {
 
 const PAGE = 4096
 
-export interface Wreck {
+interface Wreck {
   readonly words: string
   /** Whether the service must not start. */
   readonly mustRefuse: boolean

@@ -12,7 +12,7 @@ import { RedisSentinels } from '../../harness/redis-sentinel.ts'
 import { type FailoverLoad, SHARDS, type Topology } from './failover-load.ts'
 
 /** Causes one failover. Resolves when all servers are in order again. */
-export type Failover = (load: FailoverLoad, random: Random) => Promise<void>
+type Failover = (load: FailoverLoad, random: Random) => Promise<void>
 
 export interface Failovers extends Topology {
   readonly kinds: Readonly<Record<string, Failover>>

@@ -8,7 +8,7 @@ import { once } from 'node:events'
 import { createWriteStream } from 'node:fs'
 import type { Ending } from './wire.ts'
 
-export type Outcome =
+type Outcome =
   /** 200. */
   | 'ok'
   /** 4xx: the service checked the request and did nothing. */

@@ -22,7 +22,7 @@ const CLOCK_SLACK_MS = 32
 /** A call may still be decided this long after its client gave up. */
 const LATE_MS = 15_000
 
-export interface LimitBreaches {
+interface LimitBreaches {
   /** Limits that were exceeded: how many calls were admitted, within how many ms. */
   readonly exceeded: readonly string[]
   readonly wronglyRefused: readonly string[]

@@ -114,7 +114,7 @@ interface Sample {
 }
 
 /** Growth per unit of time; then half the width of its 95 % confidence interval. */
-export interface Slope {
+interface Slope {
   readonly perUnit: number
   readonly plusMinus: number
   /** The same if all stretches were independent: the uncertainty of the line through them, not of the growth. */

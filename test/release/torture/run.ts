@@ -17,7 +17,7 @@ export interface TortureCase {
   run(run: Run): Promise<void>
 }
 
-export interface RunOptions {
+interface RunOptions {
   readonly seed: number
   /** Time limit of the case; undefined: the full size. */
   readonly seconds: number | undefined

@@ -72,7 +72,7 @@ export class Patient {
 }
 
 /** When a sickness ended, by `performance.now`. */
-export interface Cured {
+interface Cured {
   /** The sickness lasted at least until then. */
   readonly illUntilMs: number
   /** The server was healthy from then on at the latest. */

@@ -8,7 +8,7 @@ import { connect, type Socket } from 'node:net'
 import { setPriority } from 'node:os'
 import { setTimeout as sleep } from 'node:timers/promises'
 
-export interface SlowKind {
+interface SlowKind {
   readonly name: string
   /** The group that a case reports on. */
   readonly group: 'headers' | 'bodies' | 'idle' | 'readers'

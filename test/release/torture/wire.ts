@@ -2,7 +2,7 @@
 
 import { connect, type Socket } from 'node:net'
 
-export interface Reply {
+interface Reply {
   readonly status: number
   /** The stable code of a refusal; '' if there is none. */
   readonly code: string
@@ -11,7 +11,7 @@ export interface Reply {
 }
 
 /** Why there is no reply: none came in time; the connection was lost; or no connection was made, so that nothing was sent. */
-export type Silence = 'timeout' | 'lost' | 'unreachable'
+type Silence = 'timeout' | 'lost' | 'unreachable'
 
 export type Ending = Reply | Silence
 
