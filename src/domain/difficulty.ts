@@ -73,7 +73,7 @@ export function isUnderpriced(
   return difficulty < asked - policy.lateBits
 }
 
-/** Unsolved challenges, like failures, cost one bit at most while they may be a neighbour's. */
+/** While enough proofs succeed, unsolved challenges may be a neighbour's. Then they and failures cost one bit together. */
 function requestBits(address: AddressCounts, policy: DifficultyPolicy): number {
   const { challenges, limit, failures, accepted } = address
   const whole = shareBits(challenges / limit, policy)
@@ -112,7 +112,7 @@ function trafficClimb(accepted: number, traffic: Traffic, policy: DifficultyPoli
     const excess = one.recent / networkBudget(one, free, growth, policy)
     const allowed = historyBits(one, policy)
     if (one.prefixBits === OWNER_BITS.v4 || one.prefixBits === OWNER_BITS.v6) {
-      cap = Math.ceil(allowed)
+      cap = Math.min(cap, Math.ceil(allowed))
       isOwnerAbove = excess > 1
     }
     const asked = excess > 1 ? Math.min(slope * Math.log2(excess), allowed) : 0
@@ -138,8 +138,8 @@ function levelOf({ prefixBits }: NetworkRates, { networksV4, networksV6 }: Diffi
  * first day, times the days squared), then one more per doubling.
  */
 function historyBits({ recent, usual, days }: Rates, { historyTimes }: DifficultyPolicy): number {
-  const borne = historyTimes * Math.min(1, days) ** 2 * usual
-  return borne > 0 ? 1 + Math.max(0, Math.log2(Math.max(1, recent) / borne)) : Number.POSITIVE_INFINITY
+  const excused = historyTimes * Math.min(1, days) ** 2 * usual
+  return excused > 0 ? 1 + Math.max(0, Math.log2(Math.max(1, recent) / excused)) : Number.POSITIVE_INFINITY
 }
 
 function siteBits(

@@ -156,7 +156,10 @@ function fade(meter: Meter, nowMs: number, fastMs: number): void {
   meter.atMs = nowMs
 }
 
-/** @param ageMs since the site's first proof; for networks and all traffic, since the first of all traffic */
+/**
+ * @param ageMs since the site's first proof; for networks and all traffic, since the first of all: by its own age, a new network's
+ * first burst would be its usual rate
+ */
 function ratesOf({ fast, slow, atMs, sinceMs }: Meter, ageMs: number, fastMs: number): Rates {
   const { slowMs } = DEFAULT_POLICY
   const gatheredMs = Math.max(MINUTE_MS, slowMs * (1 - Math.exp(-ageMs / slowMs)))

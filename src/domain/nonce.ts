@@ -87,7 +87,7 @@ export function mintNonce(
   return bytes.toString('hex')
 }
 
-/** @param latestMs Unix milliseconds; a later nonce is genuine or forged, never another address's */
+/** @param latestMs Unix milliseconds; of a later nonce, only whether it is genuine is told, or it would buy time to guess MACs */
 export function readNonce(
   keyring: Keyring,
   nonce: string,

@@ -59,7 +59,7 @@ export class Overload {
 
   /**
    * @param nowMs any monotonic clock
-   * @param delayMs how late this call is, times the turns that a request takes
+   * @param delayMs how long a request waits: the delay of one turn of the event loop, times the turns that it takes
    */
   looked(nowMs: number, delayMs: number): void {
     if (delayMs > this.#delayMsTarget) {

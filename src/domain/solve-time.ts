@@ -11,7 +11,7 @@ import { writeText } from './bytes.ts'
 import type { DifficultyBounds } from './difficulty.ts'
 import type { Hmac } from './keyring.ts'
 
-/** test/domain/solve-time.test.ts compares it with the table. */
+/** With a base of so many hashes for each second of t, 5 % of visitors solve for longer than t. */
 const WORK_A_SECOND = 1.835e6
 const BASE_STEPS = 256
 const MINUTE_MS = 60_000
@@ -70,7 +70,7 @@ interface SiteBounds extends DifficultyBounds {
 
 /** For one challenge: the base is whole. */
 export interface ChallengeBounds extends DifficultyBounds {
-  /** The raise's part of the base. */
+  /** The part of the operator's temporary raise in the base. */
   readonly raise?: number
   /** The site's time, and its fractional base. */
   readonly solveMs?: number | undefined

@@ -239,7 +239,7 @@ export function conclude(
   }
 }
 
-/** A nonce that seems forged may be of an earlier epoch or another Cluster shard. Each try costs an HMAC, so limits come first. */
+/** A nonce that seems forged may be of an earlier epoch or another Cluster shard. Each try costs a hash, so limits come first. */
 function explained(
   { store, settings, keyring }: Parts,
   { exchange, site, address, addressKey }: AllowedVisit,

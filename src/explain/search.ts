@@ -21,7 +21,7 @@ export type LogRecord = Readonly<Record<string, unknown>>
 
 export interface SearchResult {
   readonly records: readonly LogRecord[]
-  /** Lines may be of other addresses in it. */
+  /** Lines may be of the network's other addresses. */
   readonly isOfNetwork: boolean
   /** Lines with the text that are not powgate's. */
   readonly skipped: number

@@ -115,7 +115,7 @@ export class Exchange {
     this.#fetchSite = head.fetchSite ?? ''
     this.authorization = (!isCrossOrigin && head.authorization) || ''
     this.contentType = head.contentType ?? ''
-    // uWebSockets.js sends it by itself, but only if the header is in lower case.
+    // uWebSockets.js sends 100 Continue by itself, but only if the header is in lower case.
     this.#hasContinued = head.expect !== '100-continue' && /100-continue/i.test(head.expect ?? '')
     if (this.#hasContinued) response.writeStatus(`100 Continue${HEADER_BREAK}`)
     // uWebSockets.js takes any value of five characters for `close`.
@@ -266,7 +266,10 @@ export class Exchange {
     }, 0)
   }
 
-  /** Not for `Connection: close`, with which uWebSockets.js ends a connection after 16 KiB of answers. */
+  /**
+   * Requests of one read are answered within its callback. With `Connection: close` they can't be many: uWebSockets.js ends such a
+   * connection after 16 KiB of answers.
+   */
   #isTurnFull(): boolean {
     if (!this.#isInCallback || this.#isCloseAsked) return false
     if (answersAtOnce === 0) setImmediate(() => (answersAtOnce = 0))

@@ -41,7 +41,7 @@ const CODE = 'code'
 
 /**
  * @param settings others get their defaults
- * @param before keeps its fields of a later version
+ * @param before the whole record keeps its fields of a later version
  */
 export function siteRecord(
   settings: SiteOptions & { name: string },

@@ -37,7 +37,10 @@ export class SiteDirectory {
   #revision: number | undefined
   #isLoaded = false
 
-  /** @param takesNew nobody asks here, so `#unasked` stays empty */
+  /**
+   * @param hiddenSiteKey answered as unknown
+   * @param takesNew also keeps records that nobody asked for, as a copy of the store does
+   */
   constructor(
     store: SiteStore,
     now: () => number,
@@ -181,7 +184,7 @@ export class RecordCache<Thing> {
   }
 
   /**
-   * Reads cached records again, and new ones if there is room. A missing one was lost, because a deleted one leaves a remainder:
+   * Reads cached records again, and new ones if there is room. A missing one was lost, because a deleted one leaves `deletedAt`:
    * its copy stays. What cannot be read is read with the next call.
    */
   async refresh(keys: readonly string[], areNew = false): Promise<void> {

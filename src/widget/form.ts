@@ -89,7 +89,7 @@ export class FormLink {
     Object.assign(this.#field, { type: 'hidden', autocomplete: 'off' }).setAttribute(MARK, '')
     host.addEventListener('invalid', event => {
       const { event: cause, submitter } = requested ?? this.#submitting ?? {}
-      // During its dispatch, a handler of the page called checkValidity(), and nothing is sent.
+      // A browser validates when the click's dispatch is over. Before, the page itself called checkValidity(), and nothing is sent.
       const isSent = cause ? !cause.defaultPrevented && cause.eventPhase === 0 : submitter !== undefined
       if (isSent && this.#goOnLater(submitter ?? null, this.#areOthersValid())) event.preventDefault()
     })

@@ -251,6 +251,7 @@ export class EmbeddedRequests implements RequestStore {
       return isKeyLonger ? ofKey : caller
     }
     if (ofKey?.status === 'limited') return ofKey
+    // Kept until the turn's end: `admitToWindow` makes bytes of its own, `admitToLog` reuses its.
     this.#charged.set(callerName, caller.record)
     if (ofKey !== undefined) this.#charged.set(keyName, ofKey.record)
     return { status: 'admitted', token: this.#redeem(request.redeem) }

@@ -22,14 +22,16 @@ function scriptOf(parts: readonly string[]): Script {
 }
 
 /**
- * Writes each `local NAME = <number>` where it is used. Redis makes a script's functions anew in each call, and each captures the
- * locals that it uses: with numbers among them, a call with one operation took an eighth more instructions.
+ * Writes each `local NAME = <number>` where it is used, in all files of a script. Redis makes a script's functions anew in each
+ * call, and each captures the locals that it uses: with numbers among them, a call with one operation took an eighth more
+ * instructions.
  */
 function withLiterals(text: string): string {
   const literals = new Map<string, string>()
   const rest = text.replace(
     /^local ([A-Z][A-Z0-9_]*) = (-?[\d.]+)(?: +--.*)?$/gm,
     (_, name: string, value: string) => {
+      if (literals.has(name)) throw new Error(`two files have a local ${name}`)
       literals.set(name, value)
       return ''
     },

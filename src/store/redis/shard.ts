@@ -2,10 +2,10 @@
  * One shard: the keys with one hash tag, which a script call may use together. All operations of an event-loop turn go out as
  * ONE call (13 us a request instead of 25), without waiting for the previous reply.
  *
- * A call that did not run is sent again. After a deadline or any other error a call may have run: it is never sent again, its
- * outcome is unknown, and the shard is down. It then refuses at once, until a probe with the real script succeeds.
- *
- * An epoch (lua/epoch.lua) holds for the connection over which it was read; over another, a probe comes first.
+ *   up           calls go over the connection on which the epoch (lua/epoch.lua) was read
+ *   looked for   still up: calls that did not run, and new ones, wait until a probe finds the server
+ *   down         after a deadline or another error, when a call may have run: it is never sent again, and its outcome is
+ *                unknown; refuses at once, until a probe with the real script succeeds
  */
 
 import type { OnStoreCall } from '../store.ts'
@@ -43,7 +43,7 @@ const PROBES_A_WRITE = 4
 const PROBE_WHEN_LOST_MS = 50
 const PROBE_WHEN_REQUEUED_MS = 10
 const LOCATE_MS_MAX = 2000
-/** Each costs an HMAC for a nonce that seems forged. */
+/** Each costs a hash for a nonce that seems forged. */
 const FORMER_EPOCHS_MAX = 3
 const OTHER_TIME = 'OTHERTIME '
 /** Redirections and temporary refusals of a Cluster, and OTHERTIME of lua/epoch.lua. */
@@ -76,8 +76,9 @@ export class Shard {
   readonly #pending: PendingCall[] = []
   #requeued: PendingCall[] = []
   #probeTimer: NodeJS.Timeout | undefined
-  /** Probed last, and when that last answered, or was first probed. */
+  /** Probed last. */
   #asked: Server | undefined
+  /** When it last answered, or was first probed. */
   #heardAtMs = 0
   #isLocating = false
   #isDeadlineArmed = false
@@ -191,7 +192,7 @@ export class Shard {
       this.#failed(call, new Error('a reply of unexpected length'))
       return
     }
-    // A late reply of another connection may have an old epoch.
+    // A late reply of another connection may have an old epoch. Its answers are right: the script compared their epochs.
     if (call.server === this.#server) this.#learn(reply, call.startedAtMs)
     this.#settle(call, reply)
   }

@@ -171,15 +171,15 @@ export function settleAll({ settles, metersOf }: Turn, reply: Buffer | undefined
 
 /** In place of a time. */
 export const NONE = 2 ** 32 - 1
-const head = Buffer.alloc(28)
+const headBytes = Buffer.alloc(28)
 /** EXPECTED_MAX of lua/epoch.lua. */
 const EXPECTS_MS_MAX = 3_600_000
 
-/** The server's clock by its last reply. Each call says what it must show, by which lua/epoch.lua notices that it was set. */
+/** The server's clock by its last reply. Each call tells the time that it must show, so lua/epoch.lua notices if it was set. */
 export class ServerClock {
   /** When the server last checked its process, by its own clock. */
   #checkedAt = NONE
-  /** Highest number of turns in any reply. */
+  /** Highest number, in any reply, of turns that spent a nonce or redeemed a token. */
   #turnsSeen = 0
   #askedAtMs = 0
   #epoch = 0
@@ -209,13 +209,13 @@ export class ServerClock {
    * @param isKnown whether it goes over the connection on which the last reply came
    */
   head(isKnown: boolean, meterCount: number, shards: number): string {
-    head.writeUInt32BE(randomInt(2 ** 32), 0) // the next epoch, if the present one is over
-    head.writeUInt32BE(isKnown ? this.#checkedAt : NONE, 4)
-    head.writeUInt32BE(this.expected(), 8)
-    head.writeUInt32BE(this.#epoch, 12)
-    head.writeDoubleBE(this.#turnsSeen, 16)
-    head.writeUInt16BE(meterCount, 24)
-    head.writeUInt16BE(shards, 26)
-    return head.toString('latin1')
+    headBytes.writeUInt32BE(randomInt(2 ** 32), 0) // the next epoch, if the present one is over
+    headBytes.writeUInt32BE(isKnown ? this.#checkedAt : NONE, 4)
+    headBytes.writeUInt32BE(this.expected(), 8)
+    headBytes.writeUInt32BE(this.#epoch, 12)
+    headBytes.writeDoubleBE(this.#turnsSeen, 16)
+    headBytes.writeUInt16BE(meterCount, 24)
+    headBytes.writeUInt16BE(shards, 26)
+    return headBytes.toString('latin1')
   }
 }

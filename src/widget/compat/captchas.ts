@@ -206,7 +206,7 @@ export class Captchas {
   #connect(captcha: Captcha, options: Options, fields: readonly { value: string }[]): void {
     const { gate } = captcha
     const isRenewing = this.#vendor.isRenewing(options)
-    let told: string | undefined
+    let told: string | undefined // token that the page was last given
     const copy = () => {
       for (const field of fields) field.value = gate.token ?? ''
     }

@@ -1,6 +1,6 @@
 /**
  * The solvers' inner loop, as a WebAssembly module: `scan(from, to, mask)` tries the last four digits `from` to `to - 1` of a
- * block (../solver/block.ts). It returns the first whose digest has all bits of `mask` clear in its first word, or -1.
+ * block (../solver/block.ts), for SIMD a multiple of four of them. It returns the first whose digest has all bits of `mask` clear in its first word, or -1.
  *
  * One description of SHA-256 makes both modules: scalar tries one counter at a time, SIMD four, one a lane. The rounds are
  * unrolled, so instead of moving words each round rotates their names.
@@ -114,7 +114,7 @@ function stateWord(index: number, t: number): number {
   return FIRST_STATE + ((index - t + 64) & 7)
 }
 
-/** Loads the state, and adds the varying word to a and e. */
+/** `MEMORY.state` is the state after this round, but for the varying word: it is added to a and e. */
 function firstRound({ load, shared, add }: Lanes): Code {
   const t = VARYING_WORD + 1
   const code: number[] = []

@@ -68,8 +68,8 @@ export interface ModeSettings {
   /** Folder of the service's assets, ending in a slash. */
   readonly base: string
   /**
-   * Where this script came from: folder of the scripts with the page's rights, because `endpoint` is only markup. Where it is
-   * unknown, only `frame` and `worker-src` are left.
+   * Where this script came from: scripts with the page's rights load only from here, because injected markup can set `endpoint`.
+   * Where it is unknown, only `frame` and `worker-src` are left.
    */
   readonly codeBase: string | undefined
   readonly workerSrc: string | undefined

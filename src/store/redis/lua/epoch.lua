@@ -13,13 +13,15 @@
 -- Each turn that spends a nonce or redeems a token increments a number, and callers send the highest that they have seen. If
 -- the stored one is lower, an older copy was put back. The epoch stands beside the number, because a copy that comes key by key
 -- may bring the number first: a call then gives a new epoch and a higher number, and after that the old epoch comes back.
+--
+-- The keys hold `<epoch>` | `<process> <time of the note> <evicted keys>`, the last if keys may be evicted | `<number> <epoch>`.
 
 -- A check takes 5 to 10 us, which would double a small call, so it holds this long: too short for two changes of role with a
 -- copy of the data in between.
 local CHECK_HOLDS = 2 -- milliseconds, as all times here
 local STEP = 30000
 local NOTED_EVERY = 1000
-local EXPECTED_MAX = 3600000 -- at most half of WRAP, because `now` and `expected` are modulo WRAP
+local EXPECTED_MAX = 3600000 -- at most half of WRAP
 
 local epoch_text = value_of(1)
 local counted, counted_epoch = string.match(value_of(3), '^(%d+) (%d+)$')
@@ -40,13 +42,16 @@ if epoch_text == '' or is_older or checked_at == NONE or (now - checked_at) % WR
   local since = noted_at and wall - tonumber(noted_at)
   local stepped = noted_at and ARGV[1] == '' and math.abs(since) > STEP
   if stepped and not is_older and expected ~= NONE and epoch_text ~= '' and noted == process then
-    local is_now = expecting_epoch == tonumber(epoch_text) and since > 0 and since <= EXPECTED_MAX + STEP
-      and (now - expected + STEP) % WRAP <= 2 * STEP
-    if not is_now then return redis.error_reply('OTHERTIME the clock of Redis was set, or this call is late') end
+    -- Times are modulo WRAP, so only a note of the last hour can be vouched for.
+    local can_vouch = expecting_epoch == tonumber(epoch_text) and since > 0 and since <= EXPECTED_MAX + STEP
+    if not can_vouch or (now - expected + STEP) % WRAP > 2 * STEP then
+      return redis.error_reply('OTHERTIME the clock of Redis was set, or this call is late')
+    end
     stepped = false
   end
   local is_due = noted ~= process or since < 0 or since >= NOTED_EVERY
-  local evicted = (is_due or noted_evicted ~= '') and string.match(call('INFO', 'stats'), 'evicted_keys:(%d+)') or '0'
+  local may_evict = noted_evicted ~= ''
+  local evicted = (is_due or may_evict) and string.match(call('INFO', 'stats'), 'evicted_keys:(%d+)') or '0'
   local has_evicted = evicted ~= '0' and evicted ~= noted_evicted
   if epoch_text == '' or is_older or noted ~= process or stepped or has_evicted then
     epoch_text = string.format('%.0f', next_epoch)
