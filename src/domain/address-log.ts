@@ -70,7 +70,10 @@ type LogDecision =
     }
   | Limited
 
-/** Above this many verifications a minute a record would hold over 700 used nonces, so each nonce gets its own key. */
+/**
+ * Above this many verifications a minute a record would hold over 700 used nonces, so each nonce gets its own key. When a limit
+ * crosses this, a nonce used just before can yield a second token, of which one can be redeemed.
+ */
 export const MARKS_LIMIT_MAX = 64
 
 /** How long an accepted proof counts for its address, and a used nonce is kept at least. */

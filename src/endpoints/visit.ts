@@ -73,7 +73,7 @@ export abstract class VisitorEndpoint extends Endpoint {
     const { sites } = this.service
     const cached = sites.cached(exchange.siteKey)
     if (cached !== undefined) return this.#begin(exchange, cached, body)
-    const kept = Buffer.from(body)
+    const kept = Buffer.from(body) // a copy: `body` is valid only until this call returns
     const begin = exchange.guard<Site | null | undefined>(site => {
       if (site === undefined) this.refuse(exchange, 'store-unavailable')
       else this.#begin(exchange, site, kept)

@@ -24,7 +24,7 @@ interface ListenOptions {
   readonly crowded: (sinceLast: number) => void
 }
 
-/** Proxies end silent connections after 8 s. The HTTP server ends thousands at once, which would delay the relay's others. */
+/** After so long the relay ends a silent connection. Proxies do after 8 s. The HTTP server ends thousands at once, which would delay the relay's others. */
 const RELAY_SILENT_MS = 8500
 const STORE_MARGIN_MS = 1000
 

@@ -6,7 +6,8 @@
  * balancers add.
  *
  * Each connection is passed on from its own random loopback address (its slot, in 127.128.0.0/10), by which the HTTP server
- * finds the client. Only the first connection from an awaited slot is let in, so no other program can pass for the relay.
+ * finds the client. Only the first connection from an awaited slot is let in, and nobody can know the slot before, so no other
+ * program can pass for the relay.
  */
 
 import { randomInt } from 'node:crypto'

@@ -11,6 +11,7 @@ export type Framing =
   /** Another server may take the body for the next request. */
   | 'ambiguous'
 
+/** uWebSockets.js takes any transfer coding for chunks. */
 function framingOf(transferEncoding: string): Framing {
   return transferEncoding.toLowerCase() === 'chunked' ? 'chunks' : 'ambiguous'
 }

@@ -84,7 +84,7 @@ interface SafeError {
   readonly cause?: SafeError
 }
 
-/** @param clean removes secrets */
+/** @param clean removes secrets, before the cut: half a secret would not be recognised */
 export function safeError(error: Error, clean: (text: string) => string): SafeError {
   const { stack } = error
   const described = describe(error, clean)

@@ -15,7 +15,7 @@ import { SITES_MAX, type Values } from './table.ts'
 /** Gauges, and all counts since the worker's start: a lost message loses nothing. */
 export interface Snapshot {
   readonly values: Values
-  /** Existing sites, by key. */
+  /** Existing sites, by key; those beyond SITES_MAX are added up under ''. */
   readonly sites: Readonly<Record<string, Values>>
 }
 

@@ -60,6 +60,7 @@ export interface PowGateProperties {
 export interface PowGateElement extends HTMLElement, PowGateProperties {
   readonly state: PowGateState
   readonly token: string | null
+  /** Unix milliseconds, by the service's clock. */
   readonly expiresAt: number | null
   readonly error: PowGateError | null
   get form(): HTMLFormElement | null

@@ -36,7 +36,7 @@ interface PendingCall {
 const OPERATIONS_MAX = 128
 /** More would only delay refusals. */
 const PENDING_MAX = 256
-/** To learn the number of turns; see lua/epoch.lua. */
+/** So soon a worker learns that others redeemed, and an older copy of the data is noticed (lua/epoch.lua). */
 const PROBE_WHEN_UP_MS = 250
 /** A read-only server is found within a second. Not every probe writes, since an append-only file keeps it. */
 const PROBES_A_WRITE = 4

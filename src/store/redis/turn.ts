@@ -169,7 +169,7 @@ export function settleAll({ settles, metersOf }: Turn, reply: Buffer | undefined
   }
 }
 
-/** In place of a time. */
+/** In place of a time, as in lua/clock.lua. */
 export const NONE = 2 ** 32 - 1
 const headBytes = Buffer.alloc(28)
 /** EXPECTED_MAX of lua/epoch.lua. */

@@ -19,7 +19,7 @@
 -- A check takes 5 to 10 us, which would double a small call, so it holds this long: too short for two changes of role with a
 -- copy of the data in between.
 local CHECK_HOLDS = 2 -- milliseconds, as all times here
-local STEP = 30000
+local STEP = 30000 -- a shorter step is harmless, since records are kept a minute longer than needed
 local NOTED_EVERY = 1000
 local EXPECTED_MAX = 3600000 -- at most half of WRAP
 
@@ -52,6 +52,7 @@ if epoch_text == '' or is_older or checked_at == NONE or (now - checked_at) % WR
   local is_due = noted ~= process or since < 0 or since >= NOTED_EVERY
   local may_evict = noted_evicted ~= ''
   local evicted = (is_due or may_evict) and string.match(call('INFO', 'stats'), 'evicted_keys:(%d+)') or '0'
+  -- Not by `>`: CONFIG RESETSTAT sets the count to 0, after which fewer may have been evicted.
   local has_evicted = evicted ~= '0' and evicted ~= noted_evicted
   if epoch_text == '' or is_older or noted ~= process or stepped or has_evicted then
     epoch_text = string.format('%.0f', next_epoch)
