@@ -42,6 +42,7 @@ const MISUSES: Readonly<
     ['site', /^site: expected one of create, list, show, update, disable, enable, .*, schema$/],
     ['site crate', /^site crate: there is no such command \(did you mean create\?\); site has create, list/],
     ['key delete x', /^key delete: there is no such command; key has create, list, update, revoke$/],
+    ['site list -j', /^-j: there is no such flag/],
     ['site list --jsn', /^--jsn: .* \(did you mean --json\?\); site list has --json, --config, --help$/],
     ['site create', /^--name: missing; expected 1 to 100 printable characters$/],
     [['site', 'create', '--name', '  '], /^--name: expected .*, got " {2}"$/],
@@ -57,6 +58,9 @@ const MISUSES: Readonly<
     [`site raise ${SITE} --bits 9 --for 1h`, /^--bits: expected an integer from 0 to 8, got "9"$/],
     [`site raise ${SITE} --bits 3`, /^--for is missing: .* Example: --bits 3 --for 2h$/],
     [`site raise ${SITE} --bits 0 --for 1h`, /^--for has no effect with --bits 0/],
+    ['site create --name --json', /^--name: expected 1 to 100/],
+    [`site raise ${SITE} --bits 3 --for 0m`, /^--for: expected a duration/],
+    [`key create ${SITE} --expires 0d`, /^--expires: expected/],
     [`site raise ${SITE} --bits 3 --for 25h`, /^--for: expected a duration from 1m to 1d, .* got "25h"$/],
     [`key create ${SITE} --expires 2020-01-01`, /^--expires: .* in the future: .*got "2020-01-01"$/],
     [`key create ${SITE} --expires 2027-02-30`, /^--expires: expected a time in the future/],
@@ -111,6 +115,7 @@ const MISUSES: Readonly<
   [`try --site-key ${SITE} --api-key ${API_KEY}`]: [
     ['--url localhost:8080', /^--url: expected http:\/\/ or https:\/\//],
     ['--url http://me:hunter2@localhost', /^--url: expected http:\/\/ or https:\/\//],
+    ['--origin https://Shop.example/', /^--origin: .*did you mean https:\/\/shop\.example\?$/],
     ['--origin https://*.a.example', /^--origin: expected an origin/],
   ],
 }

@@ -204,10 +204,10 @@ export function corsTests(subject: Subject): void {
   }
 
   for (const [about, status, ask] of SAME_ORIGIN) {
-    test(`§4.4: CORS headers are not sent on ${status} of ${about}`, async () => {
+    test(`§4.4: CORS headers, ETag and Vary are not sent on ${status} of ${about}`, async () => {
       const answer = await ask(subject.visitor(), subject)
       assert.equal(answer.status, status, answer.text)
-      const sent = Object.keys(answer.headers).filter(name => name.startsWith('access-control-'))
+      const sent = Object.keys(answer.headers).filter(name => /^(?:access-control-|etag$|vary$)/.test(name))
       assert.deepEqual(sent, [])
     })
   }

@@ -39,7 +39,7 @@ export type Section = (subject: Subject) => void
 
 export type Sections = Readonly<Record<string, Section>>
 
-export interface SuiteOptions {
+interface SuiteOptions {
   readonly env?: Record<string, string>
   /** What takes long because it waits: goes on beside the other sections. */
   readonly waiting?: Section
@@ -54,7 +54,7 @@ interface Topology {
   stop(): Promise<void>
 }
 
-export interface HostOptions extends SuiteOptions {
+interface HostOptions extends SuiteOptions {
   readonly kind: StoreKind
   readonly sections: Sections
   /** What stands before the service, and passes on from where it was called. */

@@ -148,7 +148,7 @@ test('begun work is refused where it alone is too much; a second after a load ha
     const worker = new Worker()
     worker.run(10_000, load, flood)
     assert.ok(worker.refused[kind] > 0)
-    worker.run(1000, 0.3)
+    worker.run(kind === 'new' ? 500 : 1000, 0.3)
     worker.measure()
     worker.run(5000, 0.3)
     assert.deepEqual([worker.refused, worker.overload.isShedding], [{ new: 0, begun: 0 }, false])

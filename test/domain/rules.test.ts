@@ -93,7 +93,7 @@ test('property: difficulty is within the bounds of the site and never falls as p
   const thousand = fc.integer({ min: 1, max: 1000 })
   const inputs = fc.record({
     counts: fc.record({
-      challenges: thousand,
+      challenges: fc.nat(1000),
       limit: thousand,
       failures: fc.nat(1000),
       accepted: fc.nat(255),

@@ -55,7 +55,7 @@ async function main(chosen: readonly Fault[]): Promise<number> {
   await Promise.all(Array.from({ length: availableParallelism() }, work))
   const unexplained = unnoticed.filter(({ survives }) => survives === undefined)
   process.stdout.write(
-    `${chosen.length - unnoticed.length} of ${chosen.length} faults noticed by the quick suite, ${unexplained.length} of the others unexplained\n`,
+    `${chosen.length - unnoticed.length} of ${chosen.length} faults noticed, ${unexplained.length} of the others unexplained\n`,
   )
   return unexplained.length === 0 ? 0 : 1
 }

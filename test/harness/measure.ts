@@ -69,7 +69,7 @@ export interface Mark {
   readonly usages: readonly ProcessUsage[]
 }
 
-export interface MeasuredUsage {
+interface MeasuredUsage {
   readonly cpuMs: number
   /** Before the first request, and at the end of the measured time. */
   readonly residentBytesBefore: number

@@ -114,7 +114,9 @@ const MULTIPART: Multipart = {
   'a line break at the end': [`${FORM}\r\n`],
   'a quoted boundary': [FORM, '; boundary="b"'],
   'a parameter before': [FORM, '; x=y; BOUNDARY=b'],
-  'other headers of the part': [`--b\r\nX-A: text/plain\r\n${NAMED.toLowerCase()}\r\n\r\n1\r\n--b--`],
+  'other headers of the part': [
+    `--b\r\ncontent-type: text/plain\r\n${NAMED.toLowerCase()}\r\n\r\n1\r\n--b--`,
+  ],
 }
 
 const NO_MULTIPART: Multipart = {

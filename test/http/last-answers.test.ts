@@ -34,7 +34,9 @@ function post(...headers: readonly string[]): string {
 const NOT_MODIFIED = /^HTTP\/1\.1 304 Not Modified\r\n(?:[^\r]+\r\n)+\r\n$/
 const LENGTH = 'Content-Length: 0'
 const HEAD_ALONE =
-  /^HTTP\/1\.1 (?:200 OK|404 Not Found|400 Bad Request)\r\n(?:[^\r]+\r\n)*Content-Length: [1-9]\d+\r\n(?:[^\r]+\r\n)*\r\n$/
+  /^HTTP\/1\.1 (?:200 OK|404 Not Found)\r\n(?:[^\r]+\r\n)*Content-Length: [1-9]\d+\r\n(?:[^\r]+\r\n)*\r\n$/
+const HEAD_REFUSED =
+  /^HTTP\/1\.1 400 Bad Request\r\n(?:[^\r]+\r\n)*Content-Length: [1-9]\d+\r\n(?:[^\r]+\r\n)*\r\n$/
 const REFUSAL = /^HTTP\/1\.1 4\d\d [\s\S]+\r\n\r\n\{[\s\S]+\}$/
 
 for (const kind of STORE_KINDS) {
@@ -54,7 +56,7 @@ for (const kind of STORE_KINDS) {
         'HEAD and Connection: close': { request: get('HEAD', PATH, CLOSE), answer: HEAD_ALONE },
         'HEAD of nothing and Connection: close': { request: get('HEAD', '/', CLOSE), answer: HEAD_ALONE },
         '304 and Connection: close': { request: get('GET', PATH, CLOSE, fresh), answer: NOT_MODIFIED },
-        'HEAD with two lengths': { request: get('HEAD', '/', LENGTH, LENGTH), answer: HEAD_ALONE },
+        'HEAD with two lengths': { request: get('HEAD', '/', LENGTH, LENGTH), answer: HEAD_REFUSED },
         'two lengths': { request: get('GET', '/', LENGTH, LENGTH), answer: REFUSAL },
         'a challenge and Connection: close': {
           request: get('GET', '/challenge', CLOSE, `X-Site-Key: ${siteKey}`),

@@ -129,6 +129,8 @@ describe('one server over TLS, a restricted user', () => {
     const wrong = `not ${PASSWORD}`
     const rights = ['on', `>${PASSWORD}`, '~*', '+@all', '-@dangerous', '-@admin']
     assert.equal(await server.ask('acl', 'setuser', 'careful', ...rights), 'OK')
+    const few = ['reset', 'on', `>${PASSWORD}`, '~*', '+@connection', '+info'] // may not run scripts
+    assert.equal(await server.ask('acl', 'setuser', 'idle', ...few), 'OK')
     const [usual, bare] = [settings(), { REDIS_URL: server.url, ...mutual.settings }]
     const noCert = { POWGATE_REDIS_TLS_CERT: '', POWGATE_REDIS_TLS_KEY: '' }
     const rows: [variables: string, about: RegExp, settings: Settings][] = [
@@ -140,6 +142,7 @@ describe('one server over TLS, a restricted user', () => {
       ['POWGATE_REDIS_PASSWORD', /NOAUTH/, bare],
       ['POWGATE_REDIS_PREFIX', /NOPERM/, { ...usual, POWGATE_REDIS_PREFIX: 'other' }],
       ['POWGATE_REDIS_USER', /NOPERM .*'info'/, { ...usual, POWGATE_REDIS_USER: 'careful' }],
+      ['POWGATE_REDIS_USER', /NOPERM/, { ...usual, POWGATE_REDIS_USER: 'idle' }],
       ['POWGATE_REDIS_TLS_CA', /self-signed|self signed|unable to get|issuer/, unknown()],
       ['POWGATE_REDIS_TLS_CERT', /certificate required|alert/, { ...usual, ...noCert }],
       [

@@ -120,7 +120,10 @@ test('each problem is one line that names the setting and repeats no secret', ()
     [url('redis://h?tls=SECRET-TEXT'), /^REDIS_URL: expected/],
     [url('redis://:SECRET-TEXT@::1:6379'), /^REDIS_URL: expected/],
     [{ ...url('redis://u:p@h'), [USER]: 'v' }, /^POWGATE_REDIS_USER: REDIS_URL names another user/],
-    [{ ...url('redis://u:SECRET-TEXT@h'), [PASSWORD]: 'SECRET-TEXT2' }, /_PASSWORD: REDIS_URL has another/],
+    [
+      { ...url('redis://u:SECRET-TEXT@h'), [PASSWORD]: 'SECRET-TEXT2' },
+      /^POWGATE_REDIS_PASSWORD: REDIS_URL has another/,
+    ],
     [{ ...h, [USER]: 'u' }, /^POWGATE_REDIS_PASSWORD: needed with a user/],
     [url('redis://u@h'), /^POWGATE_REDIS_PASSWORD: needed with a user.*, any for a user with nopass/],
     [{ [PASSWORD]: 'SECRET-TEXT' }, /^POWGATE_REDIS_PASSWORD: has no effect without REDIS_URL/],
@@ -131,7 +134,7 @@ test('each problem is one line that names the setting and repeats no secret', ()
     ],
     [
       { ...url('redis+sentinel://h/main'), POWGATE_SENTINEL_USER: 'u' },
-      /_SENTINEL_PASSWORD: needed with a user/,
+      /^POWGATE_SENTINEL_PASSWORD: needed with a user/,
     ],
     [{ ...h, [CA]: ca }, /^POWGATE_REDIS_TLS_CA: REDIS_URL asks for no TLS; expected rediss/],
     [{ ...TLS, [CA]: join(dir, 'absent') }, /^POWGATE_REDIS_TLS_CA: .*absent: it does not exist$/],
@@ -139,11 +142,17 @@ test('each problem is one line that names the setting and repeats no secret', ()
     [{ ...TLS, [CA]: nonsense }, /^POWGATE_REDIS_TLS_CA: .*nonsense holds none; expected a PEM file/],
     [{ ...TLS, [CA]: broken }, /^POWGATE_REDIS_TLS_CA: .*broken holds none; expected a PEM file/],
     [{ ...TLS, [CA]: key }, /^POWGATE_REDIS_TLS_CA: .*client\.key holds none; expected a PEM file/],
-    [{ ...TLS, [CERT]: cert, [KEY]: cert }, /_TLS_KEY: .*client\.crt holds none; expected a PEM file/],
-    [{ ...TLS, [CERT]: cert, [KEY]: locked }, /_TLS_KEY: .*locked\.key is encrypted; expected a key/],
+    [
+      { ...TLS, [CERT]: cert, [KEY]: cert },
+      /^POWGATE_REDIS_TLS_KEY: .*client\.crt holds none; expected a PEM file/,
+    ],
+    [
+      { ...TLS, [CERT]: cert, [KEY]: locked },
+      /^POWGATE_REDIS_TLS_KEY: .*locked\.key is encrypted; expected a key/,
+    ],
     [{ ...TLS, [CERT]: cert }, /^POWGATE_REDIS_TLS_KEY: needed with POWGATE_REDIS_TLS_CERT/],
     [{ ...TLS, [KEY]: key }, /^POWGATE_REDIS_TLS_CERT: needed with POWGATE_REDIS_TLS_KEY/],
-    [{ ...TLS, [CERT]: ca, [KEY]: key }, /_TLS_KEY: this is not the key of the certificate/],
+    [{ ...TLS, [CERT]: ca, [KEY]: key }, /^POWGATE_REDIS_TLS_KEY: this is not the key of the certificate/],
   ]
   for (const [settings, expected] of rows) {
     const problems = problemsOf(settings)
