@@ -92,6 +92,7 @@ const MISUSES: Readonly<
   'site create --name x': [
     ['--name y', /^--name: expected once$/],
     ['--origin shop.example', /^--origin: .*, got "shop\.example"; did you mean https:\/\/shop\.example\?$/],
+    ['--origin https://Shop.example/', /^--origin: .*did you mean https:\/\/shop\.example\?$/],
     [['--origin', ''], /^--origin: expected an origin/],
     ['--origin https://a.example --origin ftp://b', /^--origin: .*got "ftp:\/\/b"/],
     ['--threshold=-0.1', /^--threshold: expected a number from 0 to 1, got "-0\.1"$/],
@@ -115,7 +116,6 @@ const MISUSES: Readonly<
   [`try --site-key ${SITE} --api-key ${API_KEY}`]: [
     ['--url localhost:8080', /^--url: expected http:\/\/ or https:\/\//],
     ['--url http://me:hunter2@localhost', /^--url: expected http:\/\/ or https:\/\//],
-    ['--origin https://Shop.example/', /^--origin: .*did you mean https:\/\/shop\.example\?$/],
     ['--origin https://*.a.example', /^--origin: expected an origin/],
   ],
 }
