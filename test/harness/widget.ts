@@ -125,7 +125,9 @@ export interface WidgetPage extends FormOptions {
 export function addWidgetPage({ site, gateway, pages }: Surroundings, page: WidgetPage): void {
   const { siteKey = site.siteKey, attributes = '', policy, headers, more = '', edit = ['', ''] } = page
   const script = `<script src="/listen.js"></script>${more}${scriptTag(gateway)}`
-  const html = formPage(`site-key="${siteKey}" ${attributes}`, { script, ...page }).replace(...edit)
+  const whole = formPage(`site-key="${siteKey}" ${attributes}`, { script, ...page })
+  assert.ok(whole.includes(edit[0]), `the page has no ${edit[0]}`)
+  const html = whole.replace(...edit)
   const reported = `${policy}; report-uri ${REPORT_PATH}; form-action 'self'`
   pages.add('/form', html, policy === undefined ? headers : { 'Content-Security-Policy': reported })
   pages.reports.length = pages.forms.length = pages.requests.length = gateway.requests.length = 0

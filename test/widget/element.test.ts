@@ -464,7 +464,8 @@ test('a form inside a shadow root', async () => {
   const inner = formPage(`site-key="${site.siteKey}" auto="submit"`, { form: 'novalidate' })
   const [form] = /<form.*<\/form>/s.exec(inner)!
   const script = `<div><template shadowrootmode="open">${form}</template></div>${scriptTag(gateway)}`
-  const { page } = await open('', { script, edit: [form, ''] })
+  const { page } = await open('auto="submit"', { form: 'novalidate', script, edit: [form, ''] })
+  assert.equal(await page.evaluate(`document.querySelector('form')`), null, 'none outside')
   await send(page)
   assert.equal((await redeem(await postedToken())).success, true)
 })
