@@ -9,9 +9,9 @@ import { newApiKey, newSiteKey } from '../../src/domain/site.ts'
 import { Subject } from '../contract/support.ts'
 import { Client } from '../harness/client.ts'
 import { eventually } from '../harness/eventually.ts'
-import { call, freshAddress } from '../harness/http.ts'
+import { call, closeIdleConnections, freshAddress } from '../harness/http.ts'
 import { growth, type Observed, type PrometheusText, seriesOf, startObserved } from '../harness/metrics.ts'
-import { childPids } from '../harness/processes.ts'
+import { childPids, connectionsPerProcess } from '../harness/processes.ts'
 import { RawConnection } from '../harness/raw-http.ts'
 import { STORE_KINDS } from '../harness/service.ts'
 import { CountedLoad, LOAD_ENV, type Sent } from './counted-load.ts'
@@ -143,7 +143,15 @@ async function checkProcesses({ service, scrape }: Observed): Promise<void> {
   const files = () => childPids(service.pid).map(pid => readdirSync(`/proc/${pid}/fd`).length)
   const sum = (counts: readonly number[]) => counts.reduce((total, count) => total + count, 0)
   const isTold = async () => Math.abs(sum(await told()) - sum(files())) < 5 // counting opens some
-  await eventually(60_000, 'open files as the system counts them', isTold)
+  closeIdleConnections() // of the load, so that those that are open now are the sockets
+  const sockets = Array.from({ length: 40 }, () => connect(service.port, '127.0.0.1'))
+  const accepted = () => sum(connectionsPerProcess(service.port, childPids(service.pid)))
+  const areTold = async () => accepted() >= sockets.length && (await isTold())
+  await eventually(60_000, 'open files as the system counts them', areTold)
+  const held = sum(await told())
+  for (const socket of sockets) socket.destroy()
+  const areGone = async () => sum(await told()) <= held - sockets.length && (await isTold())
+  await eventually(60_000, 'those of the sockets are gone', areGone)
 }
 
 test('the store goes away and comes back: up is 0, then 1, and each worker counts one outage', async () => {
