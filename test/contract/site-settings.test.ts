@@ -187,6 +187,8 @@ function siteSettingTests(subject: Subject): void {
     const token = await subject.client.token(siteKey, { from: freshAddress() })
     // Seen by challenges: a worker that does not know yet would redeem the token.
     const ask = () => challenge(siteKey, freshAddress())
+    await untilAll('every worker knows the site', 200, ask)
+    await untilAll('and its key', 400, () => redeem(apiKey, freshAddress()))
     await subject.changeSite(siteKey, { active: false })
     await untilAll('every worker refuses it', 403, ask)
     for (let count = 0; count < CONNECTIONS; count++) {
