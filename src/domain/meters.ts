@@ -259,8 +259,9 @@ function count(meter: Meter, proofs: number, learned = 1): void {
   meter.slow += proofs * learned
 }
 
+/** A network's first proof is learned whole: 0 / 0 would be no number. */
 function learnedOf({ recent, usual }: Rates, isAbove: boolean): number {
-  return isAbove ? Math.min(1, usual / recent) : 1
+  return isAbove && recent > 0 ? Math.min(1, usual / recent) : 1
 }
 
 /** After `fadeAll`. */

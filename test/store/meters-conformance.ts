@@ -99,6 +99,38 @@ export function metersConformance(name: string, make: StoreMaker): void {
         }
       })
     }
+
+    test('networks never met before, in an attack: their meters count from the first proof on', async () => {
+      const own = await make()
+      try {
+        const site = meteringOf()
+        const ask = async (network: string, step: number) => {
+          own.clock.now += 3
+          const networks = [network, `${network.slice(0, 4)}wide`]
+          const answer = await proofOn(own, { ...site, networks }, `${network}0${step % 7}`)
+          assert.ok(answer.status === 'admitted')
+          return listOf(answer.meters!)
+        }
+        for (let step = 0; step < 60; step++) await ask(site.networks[0]!, step)
+        own.clock.now += LEAP_MS // then the site has a usual rate
+        for (let step = 0; step < 150; step++) await ask(site.networks[0]!, step)
+        for (let network = 0; network < 10; network++) {
+          const name = `n${network.toString().padStart(3, '0')}ownr`
+          let counted = 0
+          // From one address: a repeat source from its third proof on. Every fourth proof is counted, so 61 begin anywhere.
+          for (let proof = 0; proof < 61; proof++) {
+            const meters = await ask(name, 0)
+            for (const { fast, slow } of meters) assert.ok(Number.isFinite(fast + slow), `${fast} ${slow}`)
+            const { fast } = meters.at(-2)!
+            assert.ok(fast >= counted * 0.99, `${fast} after ${counted}`)
+            counted = fast
+          }
+          assert.ok(counted > 4, `${counted}`)
+        }
+      } finally {
+        await own.close()
+      }
+    })
   })
 }
 

@@ -36,7 +36,7 @@ end
 
 local function count(meter, proofs, above, age)
   meter.changed = true
-  if above then
+  if above and meter.fast > 0 then
     local recent, usual = rates_of(meter, age)
     meter.slow = meter.slow + proofs * math.min(1, usual / recent)
   else
