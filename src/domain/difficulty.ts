@@ -105,7 +105,7 @@ function trafficClimb(accepted: number, traffic: Traffic, policy: DifficultyPoli
   const growth = growthOf(all, policy)
   let bits = 0
   let network: NetworkRates | undefined
-  let cap = isKnownNetwork ? 1 : Number.POSITIVE_INFINITY
+  let cap = isKnownNetwork ? 1 : Number.POSITIVE_INFINITY // of the site's bits too; a known network itself is not counted
   let isOwnerAbove = false
   for (const one of networks) {
     const { slope, free } = levelOf(one, policy)

@@ -1,4 +1,8 @@
-/** The dashboard's half hour and day, in the primary process: 10 MB with 200 sites and the usual 12 counters of each. */
+/**
+ * The dashboard's half hour and day, in the primary process: 10 MB with 200 sites and the usual 12 counters of each. A counter
+ * has a ring of numbers (steps.ts), one for each step. A site is apart if it has rings of its own; all others add up in
+ * OTHER_SITES.
+ */
 
 import { ENDPOINT_NAMES, type EndpointName, type TrafficCount } from '../domain/endpoint.ts'
 import { Columns, rounded, sum } from './columns.ts'

@@ -115,7 +115,7 @@ export class RecordCache<Thing> {
   readonly #unknown = new Map<string, number>()
   readonly #loads = new Map<string, Done<Found<Thing>>[]>()
   readonly #lost = new Set<string>()
-  /** New: read again at first use, since a key may be revoked as soon as it is made. */
+  /** Kept before anybody asked: read again at first use, since a key may be revoked as soon as it is made. */
   readonly #unasked = new Set<string>()
   /** Changed, but could not be read. */
   #unread: readonly string[] = []

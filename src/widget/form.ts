@@ -1,4 +1,7 @@
-/** The element's part in its form: carries the token, keeps the form invalid without one, and repeats an early submission. */
+/**
+ * The element's part in its form: carries the token, keeps the form invalid without one, and repeats an early submission. Members
+ * of the form are read by `bare`, since fields hide those of their names.
+ */
 
 import { adviseOnLostSend, adviseOnNoToken } from './advice.ts'
 import { bare, listen } from './dom.ts'

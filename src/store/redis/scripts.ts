@@ -1,4 +1,4 @@
-/** The Lua files, joined at start, and the numbers that they share with domain/. */
+/** The Lua files, joined at start, and the numbers that they share with domain/. An operation's file ends in its number of keys. */
 
 import { createHash } from 'node:crypto'
 import { readFileSync } from 'node:fs'

@@ -39,7 +39,7 @@ const PENDING_MAX = 256
 /** So soon a worker learns that others redeemed, and an older copy of the data is noticed (lua/epoch.lua). */
 const PROBE_WHEN_UP_MS = 250
 /** A read-only server is found within a second. Not every probe writes, since an append-only file keeps it. */
-const PROBES_A_WRITE = 4
+const PROBES_PER_WRITE = 4
 const PROBE_WHEN_LOST_MS = 50
 const PROBE_WHEN_REQUEUED_MS = 10
 const LOCATE_MS_MAX = 2000
@@ -262,7 +262,7 @@ export class Shard {
     const server = this.#connection.serverOf(this.slot)
     if (this.isUp && server !== undefined && server === this.#server) {
       this.#scheduleProbe(PROBE_WHEN_UP_MS)
-      const writes = this.#probes++ % PROBES_A_WRITE === 0
+      const writes = this.#probes++ % PROBES_PER_WRITE === 0
       this.#add(writes ? this.#writingProbe : this.#probeOperation, () => {})
       return
     }

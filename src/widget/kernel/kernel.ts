@@ -4,7 +4,8 @@
  * first word, or -1.
  *
  * One description of SHA-256 makes both modules: scalar tries one counter at a time, SIMD four, one a lane. The rounds are
- * unrolled, so instead of moving words each round rotates their names.
+ * unrolled, so instead of moving words each round rotates their names. What the last four digits do not change (`isConstant`) is
+ * read from `MEMORY`, where block.ts computes it once a block.
  */
 
 import { isConstant, MEMORY, VARYING_WORD } from '../solver/block.ts'
@@ -82,7 +83,7 @@ const FIRST_STATE = 4
 const CHANGED = FIRST_STATE + 8
 const CHANGED_BEFORE = CHANGED + 1
 const FIRST_SCHEDULE = CHANGED + 2
-const LOCAL_COUNT = FIRST_SCHEDULE + 16 - 3
+const LOCAL_COUNT = FIRST_SCHEDULE + 16 - 3 // parameters are not declared
 
 const word = (t: number): number => FIRST_SCHEDULE + (t & 15)
 

@@ -1,7 +1,7 @@
 -- How times are compared; see domain/limits.ts.
 local call, pack, unpack_bytes = redis.call, struct.pack, struct.unpack -- looked up once a turn
 
--- See turn.lua.
+-- From the caller; turn.lua tells them.
 local next_epoch, checked_at, expected, expecting_epoch, seen, meter_count, shards =
   unpack_bytes('>I4I4I4I4dI2I2', ARGV[2])
 local NONE = 4294967295 -- in place of a time

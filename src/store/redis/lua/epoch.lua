@@ -14,6 +14,8 @@
 -- the stored one is lower, an older copy was put back. The epoch stands beside the number, because a copy that comes key by key
 -- may bring the number first: a call then gives a new epoch and a higher number, and after that the old epoch comes back.
 --
+-- clock.lua unpacks what the caller sends: `next_epoch`, `checked_at` (its last reply's, NONE over a new connection), `expected`
+-- and `expecting_epoch` (the time, and the epoch of the reply that it comes from), `seen` (the highest number).
 -- The keys hold `<epoch>` | `<process> <time of the note> <evicted keys>`, the last if keys may be evicted | `<number> <epoch>`.
 
 -- A check takes 5 to 10 us, which would double a small call, so it holds this long: too short for two changes of role with a

@@ -64,7 +64,7 @@ end
 local function add_proof(fields, at, accepted, draw)
   local version, expected, in_time, repeat_index, first_index = unpack_bytes('>BI3BI2I2', fields, at)
   at = at + 9
-  if in_time > 0 then -- 3: above the site's base, so neither
+  if in_time > 0 then -- 1 in time, 2 late, 3 above the site's base, so neither
     local timed_index, late_index = unpack_bytes('>I2I2', fields, at)
     at = at + 4
     if in_time < 3 then count(meter_of(timed_index, NETWORK_FAST_MS), shards) end
