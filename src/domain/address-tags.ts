@@ -9,13 +9,14 @@
  * within the network stay readable, so the embedded store keeps its addresses next to each other.
  */
 
+import { hash } from 'node:crypto'
 import { ADDRESS_BITS, type Address, hexOf, isV4, V4_BYTE } from './address.ts'
-import { type SigningKey, TAG_MESSAGE_BYTES } from './keyring.ts'
+import type { SigningKey } from './keyring.ts'
 import { DEFAULT_POLICY, OWNER_BITS } from './policy.ts'
 
 /** Two of a million networks share a tag with probability 0.002. */
 const TAG_LENGTH = 8
-/** All IPv4 /16, more IPv6 /32 than announce an address. */
+/** All IPv4 /16, and more IPv6 /32 than are announced. */
 const WIDE_MAX = 200_000
 
 const V4_OWNER_END = V4_BYTE + OWNER_BITS.v4 / 8
@@ -23,14 +24,18 @@ const V6_OWNER_END = OWNER_BITS.v6 / 8
 const V4_WIDE_END = V4_BYTE + DEFAULT_POLICY.networksV4[1]!.prefixBits / 8
 const V6_WIDE_END = DEFAULT_POLICY.networksV6[1]!.prefixBits / 8
 
+const KEY_BYTES = 32
+const PREFIX_BYTES_MAX = 6
+
 export class AddressTags {
-  readonly #mac: SigningKey['addressMac']
+  /** | key 32 | bytes of the prefix 1 (IPv4 up to 3, IPv6 from 4 on) | prefix, zero-filled 6 | */
+  readonly #input = Buffer.alloc(KEY_BYTES + 1 + PREFIX_BYTES_MAX)
   /** A Map lookup takes 0.1 us, a hash 0.7. */
   readonly #wide = new Map<string, string>()
   readonly #shared = new WeakMap<readonly string[], readonly string[]>()
 
-  constructor({ addressMac }: SigningKey) {
-    this.#mac = addressMac
+  constructor({ addressKey }: SigningKey) {
+    this.#input.set(addressKey)
   }
 
   keyOf(address: Address, v6PrefixBits: number): string {
@@ -62,8 +67,8 @@ export class AddressTags {
   }
 
   /**
-   * All traffic has a meter per secret, since networks' usual rates are taken over its age: they are right within minutes of a
-   * rotation.
+   * A rotation of secrets renames all networks, so their counts start at zero. Their usual rates are taken over the age of the
+   * meter of all traffic, so that one starts anew too: by its old age they would seem too low for a day.
    *
    * @param names from `meterNames`
    */
@@ -81,15 +86,13 @@ export class AddressTags {
     return this.#tag(prefixOf(address, V4_OWNER_END, V6_OWNER_END))
   }
 
-  /**
-   * | bytes of the prefix 1 (IPv4 up to 3, IPv6 from 4 on) | prefix, zero-filled 6 |: `innerHash` needs messages of one length.
-   */
+  /** One block of SHA-256, where `Hmac.innerHash` takes two. Pseudorandom, since all inputs have one length. */
   #tag(prefix: string): string {
-    const { message } = this.#mac
-    message[0] = prefix.length
-    for (let index = 1; index < TAG_MESSAGE_BYTES; index++)
-      message[index] = index <= prefix.length ? prefix.charCodeAt(index - 1) : 0
-    return this.#mac.innerHash(TAG_MESSAGE_BYTES, 'base64url').slice(0, TAG_LENGTH)
+    const { length } = prefix
+    this.#input[KEY_BYTES] = length
+    for (let index = 0; index < PREFIX_BYTES_MAX; index++)
+      this.#input[KEY_BYTES + 1 + index] = index < length ? prefix.charCodeAt(index) : 0
+    return hash('sha256', this.#input, 'base64url').slice(0, TAG_LENGTH)
   }
 }
 

@@ -55,11 +55,10 @@ export class Hmac {
   }
 }
 
-/** Layouts: nonce.ts, token.ts and address-tags.ts. */
+/** Layouts: nonce.ts and token.ts. */
 const NONCE_MESSAGE_MAX = 47
 const TOKEN_PREFIX_MAX = 63
 const TOKEN_MESSAGE_MAX = 113 + 543
-export const TAG_MESSAGE_BYTES = 7
 /** solve-time.ts: site key, address key (with a site key in known networks) and minute; or a nonce. */
 const DRAW_MESSAGE_MAX = 96
 
@@ -72,7 +71,7 @@ export interface SigningKey {
   readonly tokenMac: Hmac
   readonly tokenStream: Hmac
   readonly drawMac: Hmac
-  readonly addressMac: Hmac
+  readonly addressKey: Uint8Array
 }
 
 const KIDS = 16
@@ -107,7 +106,7 @@ function deriveKey(secret: string): SigningKey {
     tokenMac: new Hmac(subkey('token', 32), TOKEN_MESSAGE_MAX),
     tokenStream: new Hmac(subkey('claims', 32), TOKEN_PREFIX_MAX),
     drawMac: new Hmac(subkey('draw', 32), DRAW_MESSAGE_MAX),
-    addressMac: new Hmac(subkey('address', 32), TAG_MESSAGE_BYTES),
+    addressKey: subkey('address', 32),
   }
 }
 
