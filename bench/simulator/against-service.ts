@@ -7,14 +7,16 @@
 import { existsSync } from 'node:fs'
 import { Redis } from 'ioredis'
 import { type Address, formatAddress } from '../../src/domain/address.ts'
+import { Keyring } from '../../src/domain/keyring.ts'
 import { keptMs, METER_BYTES, writeMeter } from '../../src/domain/meters.ts'
-import { nonceMark } from '../../src/domain/nonce.ts'
+import { readNonce } from '../../src/domain/nonce.ts'
 import { checkProof } from '../../src/domain/pow.ts'
 import { Client, FINGERPRINT, HONEST_ENVIRONMENT, solve } from '../../test/harness/client.ts'
 import { ToolError } from '../../test/harness/command-line.ts'
 import { eventually } from '../../test/harness/eventually.ts'
 import { type Answer, closeIdleConnections } from '../../test/harness/http.ts'
-import { TestService } from '../../test/harness/service.ts'
+import { lifetimesOf, TEST_SECRET, TestService } from '../../test/harness/service.ts'
+import { storeEpochOf } from '../../test/harness/steady-load.ts'
 import type { Challenge } from './policy.ts'
 import { Service, SITE } from './service.ts'
 import { Addresses, Draw } from './world.ts'
@@ -121,7 +123,15 @@ export async function compareWithService(seconds: number, seed: number) {
   const redis = new Redis(service.redis!.url)
   const connections = [redis]
   try {
-    const { siteKey } = await service.createSite({ difficulty: { base: BASE, min: BASE, max: 28 } })
+    const site = await service.createSite({ difficulty: { base: BASE, min: BASE, max: 28 } })
+    const { siteKey } = site
+    const [keyring, storeEpoch] = [new Keyring([TEST_SECRET]), await storeEpochOf(service.url, site)]
+    const drawOf = (nonce: string, address: Address) => {
+      const binding = { siteKey, storeEpoch, lifetimes: lifetimesOf(env), address }
+      const reading = readNonce(keyring, nonce, binding, Number.POSITIVE_INFINITY)
+      if (reading.status !== 'genuine') throw new ToolError(`the nonce ${nonce} is not the service's`)
+      return reading.draw
+    }
     const history = historyUntil(Date.now())
     await putMeters(redis, history, siteKey)
     const client = new Client(service.url)
@@ -137,7 +147,7 @@ export async function compareWithService(seconds: number, seed: number) {
     for (const visit of traceOf(seconds, seed)) {
       const earlyMs = startMs + visit.atMs - performance.now()
       if (earlyMs > 0) await new Promise(resolve => setTimeout(resolve, earlyMs))
-      requests.push(...(await requested(client, siteKey, visit)))
+      requests.push(...(await requested(client, siteKey, visit, drawOf)))
     }
     // What Redis tells comes on a connection of its own, perhaps after the last answer.
     await eventually(SEEN_MS, 'Redis tells of all requests', () => seen.length >= requests.length)
@@ -148,7 +158,12 @@ export async function compareWithService(seconds: number, seed: number) {
   }
 }
 
-async function requested(client: Client, siteKey: string, { address, work }: Visit): Promise<Request[]> {
+async function requested(
+  client: Client,
+  siteKey: string,
+  { address, work }: Visit,
+  drawOf: (nonce: string, address: Address) => number,
+): Promise<Request[]> {
   const headers = { 'X-Forwarded-For': formatAddress(address) }
   const challenge = await client.challenge(siteKey, { headers })
   if (challenge.status !== 200) return [{ address, answer: answerOf(challenge) }]
@@ -161,7 +176,7 @@ async function requested(client: Client, siteKey: string, { address, work }: Vis
   closeIdleConnections() // the service may have closed them during a long solution
   const solution = { nonce, counter, fingerprintHash: FINGERPRINT, environment: HONEST_ENVIRONMENT }
   const verification = await client.verify(siteKey, { ...solution, solveTimeMs: 1 }, { headers })
-  return [first, { address, work, draw: nonceMark(nonce), answer: answerOf(verification) }]
+  return [first, { address, work, draw: drawOf(nonce, address), answer: answerOf(verification) }]
 }
 
 function answerOf({ status, json }: Answer): string {

@@ -30,7 +30,7 @@ export interface Solution {
   readonly challenge: Challenge
   readonly isRight: boolean
   readonly fingerprint: string
-  /** Of the nonce (domain/meters.ts); any if not given. */
+  /** From `readNonce`; any if not given. */
   readonly draw?: number
 }
 

@@ -84,7 +84,7 @@ export class Service implements Policy {
   }
 
   verify(address: Address, worker: number, solution: Solution): VerifyAnswer {
-    const { challenge, isRight, fingerprint, draw = this.#draw.below(2 ** 16) } = solution
+    const { challenge, isRight, fingerprint, draw = this.#draw.below(2 ** 8) } = solution
     const { nowMs } = this.#clock
     const { verifyAddress, verifyAddressSite } = CONTRACT_LIMITS
     const isExpired = nowMs >= challenge.expiresAtMs

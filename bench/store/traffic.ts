@@ -138,6 +138,6 @@ function meteringOf(index: number, site: Site): Metering {
     networks: tags.networksOf(addressKeyOf(index), address),
     isV4: isV4(address),
     expected: 0,
-    counts: true,
+    draw: index & 0xff,
   }
 }

@@ -151,7 +151,7 @@ async function tryOne(store: RequestStore): Promise<void> {
     networks: [],
     isV4: false,
     expected: 0,
-    counts: false,
+    draw: undefined,
   }
   const limits = { addressKey, siteTag: 0, addressLimit: 30, siteLimit: 0, metering }
   const challenge = await new Promise<{ status: string }>(done => store.admitChallenge(limits, done))

@@ -205,7 +205,7 @@ export function isFlood({ recent, usual }: Rates, { tolerated, usualMin }: Diffi
  * After `fadeAll`.
  *
  * @param accepted earlier proofs of its address in the last minutes
- * @param draw evenly distributed integer from the nonce: picks which proofs of quiet networks are counted
+ * @param draw 0 to 255, evenly distributed and secret: picks which proofs of quiet networks are counted
  * @param shards of the store. Each has its own meters for all traffic, sites and wide networks and sees one proof in `shards`,
  * which counts that many times
  */

@@ -62,7 +62,13 @@ export interface NonceTerms {
   readonly difficulty: number
 }
 
-type NonceReading = ({ readonly status: 'genuine' } & NonceTerms) | typeof FORGED | typeof OTHER_ADDRESS
+export interface GenuineNonce extends NonceTerms {
+  readonly status: 'genuine'
+  /** 0 to 255, by a part of the address MAC that the nonce does not show: nobody can choose nonces by it. */
+  readonly draw: number
+}
+
+type NonceReading = GenuineNonce | typeof FORGED | typeof OTHER_ADDRESS
 
 const FORGED = { status: 'forged' } as const
 const OTHER_ADDRESS = { status: 'other-address' } as const
@@ -102,9 +108,11 @@ export function readNonce(
     writeMessage(key, binding)
     const mac = key.nonceMac.innerHash(MESSAGE_BYTES)
     if (differs(mac, HEADER_BYTES, SITE_MAC_BYTES)) continue
-    if (differs(macOfAddress(mac, binding.address), ADDRESS_MAC_OFFSET, ADDRESS_MAC_BYTES))
+    const addressMac = macOfAddress(mac, binding.address)
+    if (differs(addressMac, ADDRESS_MAC_OFFSET, ADDRESS_MAC_BYTES))
       return atMs > latestMs ? FORGED : OTHER_ADDRESS
-    return { status: 'genuine', issuedAtMs: atMs, difficulty: difficultyOf(low) }
+    const draw = addressMac.charCodeAt(ADDRESS_MAC_BYTES)
+    return { status: 'genuine', issuedAtMs: atMs, difficulty: difficultyOf(low), draw }
   }
   return FORGED
 }

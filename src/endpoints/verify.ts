@@ -17,7 +17,7 @@ import { type Address, visitorKey } from '../domain/address.ts'
 import { timeText } from '../domain/bytes.ts'
 import { isShared, isUnderpriced } from '../domain/difficulty.ts'
 import type { Judged } from '../domain/ending.ts'
-import { challengeLifetimeMs, type NonceTerms, readNonce } from '../domain/nonce.ts'
+import { challengeLifetimeMs, type GenuineNonce, readNonce } from '../domain/nonce.ts'
 import type { Reason, Refusal } from '../domain/outcome.ts'
 import { pageOf } from '../domain/page.ts'
 import { checkProof } from '../domain/pow.ts'
@@ -35,9 +35,9 @@ import { mintToken } from '../domain/token.ts'
 import { NO_HEADERS } from '../http/replies.ts'
 import { parseSolution } from '../http/schemas.ts'
 import type { Solution } from '../protocol/wire.ts'
-import type { SolutionAdmission, SolutionRequest } from '../store/store.ts'
+import type { SolutionAdmission } from '../store/store.ts'
 import { CLOCK_SKEW_MS, type Service } from './service.ts'
-import { type AllowedVisit, trafficAround, type Visit, VisitorEndpoint } from './visit.ts'
+import { type AllowedVisit, type Proof, trafficAround, type Visit, VisitorEndpoint } from './visit.ts'
 
 type Admitted = Extract<SolutionAdmission, { status: 'admitted' }>
 
@@ -50,7 +50,7 @@ export type Attempt =
       /** With the tags of the secret that signed the nonce. */
       readonly visit: AllowedVisit
       readonly solution: Solution
-      readonly spend: NonNullable<SolutionRequest['spend']>
+      readonly proof: Omit<Proof, 'isInTime'>
       /** When the nonce was read. */
       readonly siteEpoch: number
       readonly signals: ScoreSignals
@@ -83,9 +83,8 @@ export class VerifyEndpoint extends VisitorEndpoint {
     const { exchange } = asked
     const attempt = prepare(this.service, asked, exchange, body, this.service.now())
     const visit = attempt.verdict === 'solved' ? attempt.visit : asked
-    const { spend, isInTime } = spendOf(attempt)
     this.service.store.admitSolution(
-      this.chargeOf(visit, isFailure(attempt, visit.site), spend, isInTime),
+      this.chargeOf(visit, isFailure(attempt, visit.site), proofOf(attempt)),
       exchange.guard(admission => {
         if (!this.admits(exchange, admission, visit.ownLimits)) return
         this.#answer(visit, conclude(this.service, visit, attempt, admission, this.service.now()))
@@ -161,7 +160,7 @@ function checked(
   { settings, keyring }: Parts,
   visit: AllowedVisit,
   solution: Solution,
-  { issuedAtMs, difficulty }: NonceTerms,
+  { issuedAtMs, difficulty, draw }: GenuineNonce,
   { addressEpoch, siteEpoch }: { readonly addressEpoch: number; readonly siteEpoch: number },
   nowMs: number,
 ): Attempt {
@@ -182,10 +181,10 @@ function checked(
   const score = scoreOf(signals, site.scoreWeights)
   // At least a lifetime from now: a host whose clock is behind still accepts the nonce.
   const expiresAtMs = Math.max(issuedAtMs, nowMs) + lifetimeMs
-  const spend = { nonce, storeEpoch: addressEpoch, expiresAtMs }
+  const proof = { spend: { nonce, storeEpoch: addressEpoch, expiresAtMs }, draw }
   const raised = raisedBits(site.record, nowMs)
   const bounds = boundsOf(keyring.signing.drawMac, site.record, addressKey, issuedAtMs, raised)
-  return { verdict: 'solved', visit, solution, spend, siteEpoch, signals, score, bounds }
+  return { verdict: 'solved', visit, solution, proof, siteEpoch, signals, score, bounds }
 }
 
 /** Failures at a test site, or by IP rules, do not count against the address. */
@@ -201,16 +200,13 @@ function isFailure(attempt: Attempt, site: Site | null): boolean {
   }
 }
 
-/** @returns `isInTime` for a challenge at the base: whether it met the target solve time */
-function spendOf(attempt: Attempt): Pick<SolutionRequest, 'spend'> & { readonly isInTime?: boolean } {
-  if (attempt.verdict !== 'solved') return { spend: undefined }
-  const { spend, bounds, signals, solution } = attempt
+function proofOf(attempt: Attempt): Proof | undefined {
+  if (attempt.verdict !== 'solved') return undefined
+  const { proof, bounds, signals, solution } = attempt
   const { solveMs, base } = bounds
-  if (solveMs === undefined || signals.difficulty > base) return { spend }
-  return {
-    spend,
-    isInTime: Math.min(signals.elapsedMs, solution.solveTimeMs ?? signals.elapsedMs) <= solveMs,
-  }
+  if (solveMs === undefined || signals.difficulty > base) return proof
+  const isInTime = Math.min(signals.elapsedMs, solution.solveTimeMs ?? signals.elapsedMs) <= solveMs
+  return { spend: proof.spend, draw: proof.draw, isInTime }
 }
 
 export function conclude(

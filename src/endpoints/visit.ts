@@ -43,6 +43,14 @@ type VisitorEndpointName = {
   [Name in EndpointName]: (typeof ENDPOINTS)[Name] extends { isCrossOrigin: true } ? Name : never
 }[EndpointName]
 
+export interface Proof {
+  readonly spend: NonNullable<SolutionRequest['spend']>
+  /** From `readNonce`. */
+  readonly draw: number
+  /** Whether a challenge at the base met the site's target solve time. */
+  readonly isInTime?: boolean
+}
+
 const NO_BODY = Buffer.alloc(0)
 const NO_NETWORKS: readonly string[] = []
 const MINUTE_SECONDS = 60
@@ -109,34 +117,29 @@ export abstract class VisitorEndpoint extends Endpoint {
   }
 
   /** Requests to be refused have their own window. One literal for all endpoints, because spreading it takes 2 us. */
-  protected chargeOf(
-    visit: Visit,
-    failed = false,
-    spend?: SolutionRequest['spend'],
-    isInTime?: boolean,
-  ): SolutionRequest {
+  protected chargeOf(visit: Visit, failed = false, proof?: Proof): SolutionRequest {
     const { addressKey, addressLimit, siteLimit, site, refusal } = visit
     return {
       addressKey: refusal === undefined ? addressKey : windowOfRefused(addressKey),
       siteTag: site?.logTag ?? 0,
       addressLimit,
       siteLimit,
-      metering: refusal === undefined ? this.#meteringOf(visit, isInTime) : undefined,
+      metering: refusal === undefined ? this.#meteringOf(visit, proof) : undefined,
       failOpen: site?.record.failOpen?.[this.#rules.limits[1].ofSite],
       failed,
-      spend,
+      spend: proof?.spend,
     }
   }
 
   /** Proofs of known networks and at test sites do not count. */
-  #meteringOf({ site, address, isKnown, addressKey, tags }: AllowedVisit, isInTime?: boolean): Metering {
+  #meteringOf({ site, address, isKnown, addressKey, tags }: AllowedVisit, proof?: Proof): Metering {
     return {
       shared: tags.sharedOf(site.meterNames),
       networks: isKnown || isOperatorsOwn(address) ? NO_NETWORKS : tags.networksOf(addressKey, address),
       isV4: isV4(address),
       expected: expectedOf(site),
-      counts: !isKnown && site.test === undefined,
-      isInTime,
+      draw: isKnown || site.test !== undefined ? undefined : proof?.draw,
+      isInTime: proof?.isInTime,
     }
   }
 }

@@ -40,8 +40,8 @@ export interface Metering {
   readonly isV4: boolean
   /** The operator's estimate: proofs of repeat sources a minute. */
   readonly expected: number
-  /** Whether a solution counts at all. */
-  readonly counts: boolean
+  /** From `readNonce`; undefined if a solution does not count. */
+  readonly draw: number | undefined
   /** Whether the site's target solve time was met; undefined if it has none. */
   readonly isInTime?: boolean | undefined
 }

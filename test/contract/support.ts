@@ -7,7 +7,7 @@ import { loadConfig } from '../../src/config/config.ts'
 import { parseAddress } from '../../src/domain/address.ts'
 import { AddressTags } from '../../src/domain/address-tags.ts'
 import { Keyring } from '../../src/domain/keyring.ts'
-import { mintNonce, NONCE_RANDOM_BITS } from '../../src/domain/nonce.ts'
+import { mintNonce, NONCE_RANDOM_BITS, type NonceBinding, readNonce } from '../../src/domain/nonce.ts'
 import type { SiteSettings } from '../../src/domain/site-fields.ts'
 import { readToken, type TokenClaims } from '../../src/domain/token.ts'
 import type { Solution } from '../../src/protocol/wire.ts'
@@ -191,11 +191,27 @@ export class Subject {
   /** A solution for a challenge that was issued `ageMs` ago. */
   async agedSolution(siteKey: string, from: string, ageMs: number): Promise<Solution> {
     const difficulty = QUICK_DIFFICULTY.base
-    const [storeEpoch, lifetimes] = [await this.#epoch(siteKey, from), lifetimesOf(this.service.env)]
-    const binding = { siteKey, storeEpoch, lifetimes, address: parseAddress(from)! }
+    const binding = await this.#bindingOf(siteKey, from)
     const terms = { issuedAtMs: Date.now() - ageMs, difficulty }
     const nonce = mintNonce(keyring, terms, binding, randomInt(2 ** NONCE_RANDOM_BITS))
     return solutionOf(nonce, solve(nonce, difficulty))
+  }
+
+  get #keyring(): Keyring {
+    return new Keyring(this.service.env.POWGATE_SECRETS!.split(','))
+  }
+
+  /** Which visitors cannot see. */
+  async drawOf(nonce: string, siteKey: string, from: string): Promise<number> {
+    const binding = await this.#bindingOf(siteKey, from)
+    const reading = readNonce(this.#keyring, nonce, binding, Number.POSITIVE_INFINITY)
+    assert.ok(reading.status === 'genuine')
+    return reading.draw
+  }
+
+  async #bindingOf(siteKey: string, from: string): Promise<NonceBinding> {
+    const [storeEpoch, lifetimes] = [await this.#epoch(siteKey, from), lifetimesOf(this.service.env)]
+    return { siteKey, storeEpoch, lifetimes, address: parseAddress(from)! }
   }
 
   /** Of the memory that will remember this address's nonces: on a Cluster there are several. */
@@ -210,7 +226,7 @@ export class Subject {
         await store.close()
       }
     }
-    this.#storeEpoch ??= claimsOf(await this.visitor().token()).storeEpoch
+    this.#storeEpoch ??= claimsOf(await this.visitor().token(), this.#keyring).storeEpoch
     return this.#storeEpoch
   }
 }
@@ -308,8 +324,8 @@ export function wrongCounter(nonce: string): number {
   for (let counter = 0; ; counter++) if (proofBits(nonce, counter) < 16) return counter
 }
 
-export function claimsOf(token: string): TokenClaims {
-  const reading = readToken(keyring, token)
+export function claimsOf(token: string, ring = keyring): TokenClaims {
+  const reading = readToken(ring, token)
   assert(reading.status === 'genuine', `the token is ${reading.status}`)
   return reading.claims
 }

@@ -20,7 +20,7 @@ test('visits from an address each leave the bytes in Redis that the capacity pag
     const number = index.toString(16).padStart(6, '0')
     const addressKey = `0a${number}`
     const networks = [addressKey.slice(0, 6), addressKey.slice(0, 4)]
-    const metering = { shared: meterNames(SITE, false), networks, isV4: true, expected: 0, counts: true }
+    const metering = { shared: meterNames(SITE, false), networks, isV4: true, expected: 0, draw: 0 }
     const spend = { nonce: freshNonce(now), storeEpoch, expiresAtMs: now + CHALLENGE_MS }
     const redeem = { ...spend, claim: CLAIM }
     return { addressKey, metering, spend, redeem }

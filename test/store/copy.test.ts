@@ -70,7 +70,7 @@ async function served<Result>(place: Place, action: (store: Store) => Promise<Re
 
 const [ADDRESS, OTHER, NETWORK] = ['0a000001', `0a000001nsite_000000000000000000000m`, '0a0000']
 const networks = [NETWORK, '0a00']
-const METERING: Metering = { shared: meterNames(SITE, true), networks, isV4: true, expected: 0, counts: true }
+const METERING: Metering = { shared: meterNames(SITE, true), networks, isV4: true, expected: 0, draw: 0 }
 const LIMITS = { addressLimit: 10, siteLimit: 10 }
 
 /** Sites with a history, and visits in every state; and what must hold of them wherever they are served next. */

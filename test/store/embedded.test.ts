@@ -93,7 +93,7 @@ test('embedded: what has expired is swept, what has not stays', async t => {
 test('embedded: a meter of one proof that is not swept yet reads as a new one from five minutes on', async t => {
   const { clock, state, requests } = bare(tempDir(t))
   const shared = meterNames(SITE, false)
-  const metering = { shared, networks: [], isV4: true, expected: 0, counts: true }
+  const metering = { shared, networks: [], isV4: true, expected: 0, draw: 0 }
   await nonceOn({ requests }, { metering, spend: redeemable({ requests }, clock.now) })
   const slowAfter = async (ms: number) => {
     clock.now += ms

@@ -11,7 +11,6 @@ import {
   metersFrom,
   newMeter,
 } from '../../src/domain/meters.ts'
-import { nonceMark } from '../../src/domain/nonce.ts'
 import { DEFAULT_POLICY } from '../../src/domain/policy.ts'
 import type { Metering } from '../../src/store/store.ts'
 import { challengeOn, freshNonce, type StoreMaker, solutionOn, type TestStore } from './harness.ts'
@@ -26,18 +25,19 @@ function meteringOf(some: Partial<Metering> = {}): Metering {
   next++
   const wide = `9${next.toString(16).padStart(3, '0')}`
   const shared = meterNames(`site_${String(next).padStart(22, '0')}`, some.isInTime !== undefined)
-  return { shared, networks: [`${wide}ownr`, `${wide}wide`], isV4: true, expected: 0, counts: true, ...some }
+  return { shared, networks: [`${wide}ownr`, `${wide}wide`], isV4: true, expected: 0, draw: 0, ...some }
 }
 
 type Client = Pick<TestStore, 'store' | 'clock'>
-let lastNonce = ''
-const lastDraw = () => nonceMark(lastNonce)
+/** Of the last proof. */
+let draw = 0
 
 /** @param addressKey lies in the networks of the metering, so that it is on their shard */
-function proofOn({ store, clock }: Client, metering: Metering, addressKey: string) {
-  lastNonce = freshNonce(clock.now)
+function proofOn({ store, clock }: Client, asked: Metering, addressKey: string) {
+  draw = (draw * 5 + 77) % 256
+  const metering = { ...asked, draw }
   const storeEpoch = store.requests.epochOf(addressKey)!
-  const spend = { nonce: lastNonce, storeEpoch, expiresAtMs: clock.now + 120_000 }
+  const spend = { nonce: freshNonce(clock.now), storeEpoch, expiresAtMs: clock.now + 120_000 }
   return solutionOn(store, { addressKey, addressLimit: 64, siteLimit: 64, metering, spend })
 }
 
@@ -88,7 +88,7 @@ export function metersConformance(name: string, make: StoreMaker): void {
             }
             model ??= metersFrom([...asked.shared, ...networks].map(fresh), asked.shared.length)
             fadeAll(model, own.clock.now)
-            addProof(model, { isV4, expected: 0, isInTime }, answer.accepted, lastDraw(), shards)
+            addProof(model, { isV4, expected: 0, isInTime }, answer.accepted, draw, shards)
             const found = listOf(answer.meters!)
             for (const [index, meter] of listOf(model).entries())
               close(found[index]!, meter, `step ${step}, meter ${index}`)
@@ -166,7 +166,7 @@ export function meterTests(under: () => TestStore, make: StoreMaker): void {
       await solutionOn(store, { addressKey, metering })
       await solutionOn(store, { addressKey, metering, spend: twice })
       await solutionOn(store, { addressKey, metering, spend: twice })
-      await solutionOn(store, { addressKey, metering: { ...metering, counts: false }, spend: spend() })
+      await solutionOn(store, { addressKey, metering: { ...metering, draw: undefined }, spend: spend() })
       await solutionOn(store, { addressKey, metering, spend: { ...spend(), storeEpoch: 1 } })
       const answer = await challengeOn(store, { addressKey, metering })
       assert.ok(answer.status === 'admitted')

@@ -60,7 +60,7 @@ async function exercise(store: RedisStore): Promise<void> {
   for (let count = 0; count < 20; count++) {
     const addressKey = freshKey()
     const networks = [ownerKey(addressKey), 'wideOfV4']
-    const metering = { shared: meterNames(SITE, false), networks, isV4: true, expected: 0, counts: true }
+    const metering = { shared: meterNames(SITE, false), networks, isV4: true, expected: 0, draw: 0 }
     assert.equal((await challengeOn(store, { addressKey, metering })).status, 'admitted')
     const storeEpoch = store.requests.epochOf(addressKey)!
     const expiresAtMs = Date.now() + 60_000

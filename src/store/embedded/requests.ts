@@ -223,7 +223,7 @@ export class EmbeddedRequests implements RequestStore {
     if (spend === undefined) return { status: 'admitted', failures, accepted, meters, nonce: 'untouched' }
     const isSpent = isPresent && !decision.isUsed && (!hasOwnMark || this.#spendApart(spend))
     if (!isSpent) return { status: 'admitted', failures, accepted, meters, nonce: 'used' }
-    if (metering?.counts && !request.failed) addProof(meters!, metering, accepted, nonceMark(spend.nonce))
+    if (metering?.draw !== undefined && !request.failed) addProof(meters!, metering, accepted, metering.draw)
     return { status: 'admitted', failures, accepted, meters, nonce: 'spent' }
   }
 

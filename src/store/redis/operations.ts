@@ -45,7 +45,7 @@ export function solutionOperation(keyPrefix: string, request: SolutionRequest, k
   const { addressKey, spend, metering, addressLimit, failed } = request
   const log = `${keyPrefix}l:${addressKey}`
   const isApart = spend !== undefined && addressLimit > MARKS_LIMIT_MAX
-  const namesMeters = metering?.counts === true && spend !== undefined && !failed
+  const namesMeters = metering?.draw !== undefined && spend !== undefined && !failed
   const text = solutionText(request, keepMs)
   return {
     keys: isApart ? [log, `${keyPrefix}n:${spend.nonce}`] : [log],
@@ -74,10 +74,10 @@ function sharedKeys(keyPrefix: string, shared: readonly string[]): string[] {
   return keys
 }
 
-function meteringText({ shared, isV4, expected, isInTime }: Metering): string {
+function meteringText({ shared, isV4, expected, draw, isInTime }: Metering): string {
   const notAsked = hasSolveMeters(shared.length) ? 3 : 0
   const time = isInTime === undefined ? notAsked : isInTime ? 1 : 2
-  return fromCharCode(isV4 ? 4 : 6) + uint24Text(Math.round(expected)) + fromCharCode(time)
+  return fromCharCode(isV4 ? 4 : 6, draw!) + uint24Text(Math.round(expected)) + fromCharCode(time)
 }
 
 function solutionText(request: SolutionRequest, keepMs: number): string {

@@ -3,7 +3,7 @@
 -- KEYS     address log | used nonce (only above that limit, and if the time to keep the nonce is not 0)
 -- ARGV     | 'V' | kind 1 (1 verification, 2 failed, 3 refused) | site tag 3 | address limit 3 | site limit 3 | ...
 --          ... epoch under which the nonce is valid 4 | milliseconds to keep the used nonce 3, or 0 | the nonce's mark 5 | ...
---          ... if a spent nonce counts as a proof: IP version 1 | proofs a minute that the operator expects of the site 3 | ...
+--          ... if a spent nonce counts as a proof: IP version 1 | draw 1 | proofs a minute that the operator expects of the site 3 | ...
 --          ... within the site's solving time 1 (0 it has none, 1 yes, 2 no, 3 above its base, so nobody asks) | numbers of
 --          meters, 2 each: site's repeat sources | all others | if it has one, solving times and late ones | networks |
 -- returns  1 spent, 2 already used or of another epoch, 3 no nonce, then failures, accepted proofs
@@ -24,7 +24,7 @@ local function admit_solution(keys, operation)
   else
     answer(1, second, accepted)
     has_used = true
-    if rest <= #operation then add_proof(operation, rest, accepted, mark_low) end
+    if rest <= #operation then add_proof(operation, rest, accepted) end
   end
   return apart and keys + 2 or keys + 1
 end

@@ -61,9 +61,9 @@ local function pressure_of(index, free, age)
 end
 
 -- Adds an accepted proof. `fields` are those of admit-solution-2.lua from the IP version on, which is at byte `at`.
-local function add_proof(fields, at, accepted, draw)
-  local version, expected, in_time, repeat_index, first_index = unpack_bytes('>BI3BI2I2', fields, at)
-  at = at + 9
+local function add_proof(fields, at, accepted)
+  local version, draw, expected, in_time, repeat_index, first_index = unpack_bytes('>BBI3BI2I2', fields, at)
+  at = at + 10
   if in_time > 0 then -- 1 in time, 2 late, 3 above the site's base, so neither
     local timed_index, late_index = unpack_bytes('>I2I2', fields, at)
     at = at + 4
