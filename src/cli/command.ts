@@ -126,7 +126,7 @@ export function readInput(
   return new Input(values)
 }
 
-/** Values are lists: a second use is an error. */
+/** Values are lists, so that a second use is seen, which is an error. */
 function parsed(command: Command, args: readonly string[]) {
   const options: NonNullable<ParseArgsConfig['options']> = {}
   for (const [name, { value, short }] of Object.entries(command.flags)) {

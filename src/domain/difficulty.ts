@@ -73,7 +73,10 @@ export function isUnderpriced(
   return difficulty < asked - policy.lateBits
 }
 
-/** While enough proofs succeed, unsolved challenges may be a neighbour's. Then they and failures cost one bit together. */
+/**
+ * While enough proofs succeed (`isShared`), unsolved challenges may be a neighbour's. Then they and failures cost one bit together:
+ * `ofOthers` is what failures leave of it.
+ */
 function requestBits(address: AddressCounts, policy: DifficultyPolicy): number {
   const { challenges, limit, failures, accepted } = address
   const whole = shareBits(challenges / limit, policy)
@@ -105,7 +108,8 @@ function trafficClimb(accepted: number, traffic: Traffic, policy: DifficultyPoli
   const growth = growthOf(all, policy)
   let bits = 0
   let network: NetworkRates | undefined
-  let cap = isKnownNetwork ? 1 : Number.POSITIVE_INFINITY // of the site's bits too; a known network itself is not counted
+  // Of the bits of networks and site together. A known network comes without meters, so it is the site's alone.
+  let cap = isKnownNetwork ? 1 : Number.POSITIVE_INFINITY
   let isOwnerAbove = false
   for (const one of networks) {
     const { slope, free } = levelOf(one, policy)
@@ -134,8 +138,8 @@ function levelOf({ prefixBits }: NetworkRates, { networksV4, networksV6 }: Diffi
 }
 
 /**
- * Most bits in a network with history, where a sudden flood is a neighbour's: one up to `historyTimes` the usual rate (on the
- * first day, times the days squared), then one more per doubling.
+ * Most bits in a network with history, where a sudden flood is a neighbour's: one, until traffic exceeds `historyTimes` the usual
+ * rate, then one more per doubling. On its first day `historyTimes` shrinks by the days squared.
  */
 function historyBits({ recent, usual, days }: Rates, { historyTimes }: DifficultyPolicy): number {
   const excused = historyTimes * Math.min(1, days) ** 2 * usual

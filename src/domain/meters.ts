@@ -4,7 +4,7 @@
  *
  *   | since, Unix seconds 4 | at, Unix ms 8 | fast 4 | slow 8 |     floating-point but `since`; big endian
  *
- * `fast` fades within about a minute, `slow` within about a day. Above a budget only the usual rate is learned, or an attack
+ * `fast` fades within about a minute (of repeat sources 20 s), `slow` within about a day. Above a budget only the usual rate is learned, or an attack
  * would become usual.
  */
 
@@ -35,7 +35,7 @@ export interface SiteMeters {
   readonly first: Meter
 }
 
-/** If the site has a target solve time: proofs at its base, and those that took longer. */
+/** If the site has a target solve time: proofs of challenges at its base difficulty, and those that took longer. */
 export interface SolveMeters {
   readonly timed?: Meter | undefined
   readonly late?: Meter | undefined
@@ -66,7 +66,7 @@ export interface Traffic {
   readonly siteRepeat: Rates
   readonly siteFirst: Rates
   readonly siteExpected: number
-  /** Told by the operator: it costs nothing, and an attack on the site one bit at most. */
+  /** The operator named this network: it adds no bits itself, and an attack on the site costs its visitors one bit at most. */
   readonly isKnownNetwork: boolean
 }
 
@@ -157,11 +157,12 @@ function fade(meter: Meter, nowMs: number, fastMs: number): void {
 }
 
 /**
- * @param ageMs since the site's first proof; for networks and all traffic, since the first of all: by its own age, a new network's
- * first burst would be its usual rate
+ * @param ageMs for how long `slow` was gathered: since the site's first proof, for networks since the first of all traffic. By its
+ * own age, a new network's first burst would seem its usual rate
  */
 function ratesOf({ fast, slow, atMs, sinceMs }: Meter, ageMs: number, fastMs: number): Rates {
   const { slowMs } = DEFAULT_POLICY
+  // As `slow` fades, its count stands for less time than that.
   const gatheredMs = Math.max(MINUTE_MS, slowMs * (1 - Math.exp(-ageMs / slowMs)))
   return {
     recent: (fast * MINUTE_MS) / fastMs,

@@ -106,7 +106,7 @@ export class VerifyEndpoint extends VisitorEndpoint {
   }
 }
 
-/** Besides the body; the nonce is set for logs. */
+/** Besides the body. `prepare` sets the nonce, for `conclude` and logs. */
 interface Request {
   readonly contentType: string
   readonly origin: string

@@ -67,7 +67,7 @@ let corkedReply: Reply | undefined
 export class Exchange {
   /** From X-Site-Key, or the API key's site once known. Texts are empty if absent. */
   siteKey: string
-  /** For logs. */
+  /** Of the request's body, once read; also for logs. */
   nonce = ''
   apiKeyId = ''
   readonly origin: string
@@ -333,7 +333,7 @@ export class Exchange {
     })
   }
 
-  /** `tryEnd` writes the length: if `endWithoutBody` did, the connection could neither end nor be used again. */
+  /** `tryEnd` writes the length. If `endWithoutBody` did, most builds could neither end the connection nor use it again. */
   #endHead(bytes: number, closes: boolean): void {
     if (closes && !this.#isCloseAsked) this.#response.writeHeader('Connection', 'close')
     if (closes && ENDS_WITH_HEAD) return void this.#response.endWithoutBody(bytes, true)

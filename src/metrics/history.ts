@@ -40,7 +40,7 @@ export class History {
   /**
    * @param startedAtMs Unix milliseconds, before anything was counted
    * @param siteName undefined if not known yet
-   * @param asked gets the sites asked for last, which totals and workers count separately too
+   * @param asked filled here with the sites that the dashboard showed last; Totals shares it, so these are counted apart everywhere
    */
   constructor(
     startedAtMs: number,
@@ -218,7 +218,8 @@ function isRefusal(...[, , outcome]: AnswerLabels): boolean {
 }
 
 function isRefusedRedemption(...labels: AnswerLabels): boolean {
-  return TRAFFIC.get(`${labels[0]} 200 ok`) === 'redeemed' && isRefusal(...labels)
+  const redeems = TRAFFIC.get(`${labels[0]} 200 ok`) === 'redeemed'
+  return redeems && isRefusal(...labels)
 }
 
 function byEndpoint<Value>(value: (endpoint: EndpointName) => Value): Record<EndpointName, Value> {

@@ -25,7 +25,7 @@ const NOTHING: Snapshot = { values: {}, sites: {} }
 
 export class Totals {
   readonly counts = newCounts()
-  /** Why a start waits for its store, later the settings in use. */
+  /** The primary's own: why the start waits for its store, later the signing key and the last reload. */
   gauges: Values = {}
   /** In the order of their first snapshot. */
   readonly #living = new Map<Worker, { readonly index: number; readonly snapshot: Snapshot }>()
@@ -139,6 +139,7 @@ function inOwnBucket(name: string, bounds: readonly number[]): string {
   return name.slice(0, end) + (bounds.find(bound => bound >= Number(bucket)) ?? Infinity)
 }
 
+/** Of all workers: a sum or the least, as the table says; with a label `worker` or `process`, each worker's own. */
 function addGauges(to: Values, workers: readonly WorkerStats[]): void {
   to.workers = workers.length
   for (const [key, { workers: joined, labels = [] }] of ROWS) {

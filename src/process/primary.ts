@@ -104,7 +104,7 @@ export class Primary {
     await Promise.all([...this.#workers].map(worker => worker.askStats(ask, sites, ASK_STATS_MS)))
   }
 
-  /** Later workers serve these too. */
+  /** @param records that the store has lost; workers serve them from memory, later workers too */
   lost(records: CachedRecords): void {
     this.#lost = records
     for (const worker of this.#workers) worker.tellLost()

@@ -20,7 +20,7 @@ interface FormHooks {
 }
 
 const FIELD = 'powgate-token'
-/** By this, a copy of the element, as of a page cache, finds its copied field. */
+/** If the page is copied, as by a page cache, the copied element finds the copied field by this. */
 const MARK = 'data-powgate'
 /** If nothing changes in view within a tenth of a second, Send seems to do nothing. */
 const LATE_MS = 60
@@ -33,13 +33,17 @@ const TAKEN_OVER_MS = 700
 interface Submitting {
   /** A click or key; undefined for a script. */
   readonly event?: Event
+  /** null for none, as by Enter. */
   readonly submitter: HTMLButtonElement | null
 }
 
 /** Set while the browser checks the form for the page's call of `requestSubmit`. */
 let requested: Submitting | undefined
 
-/** Browsers tell a call of `requestSubmit` (Ctrl+Enter, Material Web's button) only by `invalid`, like a mere check. */
+/**
+ * Of an invalid form, `requestSubmit()` (Ctrl+Enter, Material Web's button) fires `invalid` alone, as `checkValidity()` does. So the
+ * method is wrapped, to tell the two apart.
+ */
 function noteRequests(form: HTMLFormElement): void {
   const { requestSubmit } = bare(form)
   if (requestSubmit === undefined) return
@@ -92,7 +96,8 @@ export class FormLink {
     Object.assign(this.#field, { type: 'hidden', autocomplete: 'off' }).setAttribute(MARK, '')
     host.addEventListener('invalid', event => {
       const { event: cause, submitter } = requested ?? this.#submitting ?? {}
-      // A browser validates when the click's dispatch is over. Before, the page itself called checkValidity(), and nothing is sent.
+      // A browser validates when the click's dispatch is over. Before, the page itself called checkValidity(), and nothing is
+      // sent; likewise if nobody submits (`submitter` is undefined, not null).
       const isSent = cause ? !cause.defaultPrevented && cause.eventPhase === 0 : submitter !== undefined
       if (isSent && this.#goOnLater(submitter ?? null, this.#areOthersValid())) event.preventDefault()
     })
@@ -187,7 +192,7 @@ export class FormLink {
       else this.#noteSent(event, this.#token)
       return
     }
-    // Nothing was validated, or this browser does not know that the element is invalid.
+    // The browser validated nothing (`novalidate`), or has no ElementInternals, so it does not know that the element is invalid.
     this.#isUnchecked = submitter?.formNoValidate ?? false
     if (!this.#isUnchecked && this.#goOnLater(submitter, true)) stop(event)
   }

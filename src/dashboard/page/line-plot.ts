@@ -212,7 +212,7 @@ export class LinePlot implements Explored {
       const marks = this.#runs(values).flatMap(points => {
         const [x, y] = points[0]!
         // A single step is drawn as a bar.
-        const run: Point[] = points.length === 1 ? [[x - 3, y], [x + 3, y]] : points // biome-ignore format: a table
+        const run: Point[] = points.length === 1 ? [[x - 3, y], [x + 3, y]] : points // biome-ignore format: short on one line
         const base = this.#y(0)
         const area = `${pathOf(run)}L${run.at(-1)![0]} ${base}L${run[0]![0]} ${base}Z`
         const isHatched = curve > 0

@@ -10,7 +10,8 @@
  *   node      | child or length 4 (of a child 6) | flags 2 | key length 2 | key | value |
  *
  * So lmdb 3.5 (liblmdb/mdb.c) writes on a 64-bit little-endian machine. The first two pages are metas of the last two
- * transactions. A transaction overwrites no page of the one before, so a file in use can be checked between commits.
+ * transactions, and in the middle of the first page is the meta of the last one known to be on disk. A transaction overwrites no
+ * page of the one before, so a file in use can be checked between commits.
  */
 
 import { closeSync, fstatSync, openSync, readSync } from 'node:fs'
@@ -32,13 +33,14 @@ const [FREE_FLAGS, FREE_FLAGS_MORE] = [0x08, 0x1000]
 /** Last pages that may be allocated and not yet written. */
 const UNWRITTEN_MAX = 65_536
 const EMPTY_ROOT = 0xffffffffffffffffn
-/** At least one meta. */
+/** At least one meta. With pages over 4 KiB only one, which is enough: a page in use is overwritten two transactions later. */
 const START_BYTES = 8192
 const TRIES = 3
 
 class Damage extends Error {}
 
 /**
+ * @param mustBeOfThisBoot for the state, which each boot discards
  * @returns what is wrong; undefined also if it changed so fast that it must be in use
  * @throws if it cannot be read
  */

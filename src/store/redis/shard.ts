@@ -36,14 +36,14 @@ interface PendingCall {
 const OPERATIONS_MAX = 128
 /** More would only delay refusals. */
 const PENDING_MAX = 256
-/** So soon a worker learns that others redeemed, and an older copy of the data is noticed (lua/epoch.lua). */
+/** A worker learns so soon that others redeemed, and notices an older copy of the data (lua/epoch.lua). */
 const PROBE_WHEN_UP_MS = 250
-/** A read-only server is found within a second. Not every probe writes, since an append-only file keeps it. */
+/** A probe that writes finds a read-only server within a second. Not every one does, since an append-only file keeps it. */
 const PROBES_PER_WRITE = 4
 const PROBE_WHEN_LOST_MS = 50
 const PROBE_WHEN_REQUEUED_MS = 10
 const LOCATE_MS_MAX = 2000
-/** Each costs a hash for a nonce that seems forged. */
+/** Each is tried, by a hash, on a nonce that seems forged. */
 const FORMER_EPOCHS_MAX = 3
 const OTHER_TIME = 'OTHERTIME '
 /** Redirections and temporary refusals of a Cluster, and OTHERTIME of lua/epoch.lua. */

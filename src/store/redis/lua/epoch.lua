@@ -11,12 +11,14 @@
 -- 3. No time (a new worker, or after 2): the epoch is replaced.
 --
 -- Each turn that spends a nonce or redeems a token increments a number, and callers send the highest that they have seen. If
--- the stored one is lower, an older copy was put back. The epoch stands beside the number, because a copy that comes key by key
--- may bring the number first: a call then gives a new epoch and a higher number, and after that the old epoch comes back.
+-- the stored one is lower, an older copy was put back. The number names its epoch, because a copy may come key by key: first the
+-- number, at which a call draws a new epoch and writes a higher number; then the old epoch, which that number would make credible.
 --
 -- clock.lua unpacks what the caller sends: `next_epoch`, `checked_at` (its last reply's, NONE over a new connection), `expected`
 -- and `expecting_epoch` (the time, and the epoch of the reply that it comes from), `seen` (the highest number).
--- The keys hold `<epoch>` | `<process> <time of the note> <evicted keys>`, the last if keys may be evicted | `<number> <epoch>`.
+-- KEYS[1]  `<epoch>`
+-- KEYS[2]  `<process> <time of the note> <evicted keys>`; without the count if the server's policy is to evict none, and none was
+-- KEYS[3]  `<number> <epoch>`
 
 -- A check takes 5 to 10 us, which would double a small call, so it holds this long: too short for two changes of role with a
 -- copy of the data in between.
@@ -42,11 +44,12 @@ if epoch_text == '' or is_older or checked_at == NONE or (now - checked_at) % WR
   local process = run .. (string.match(call('INFO', 'replication'), 'master_replid2:(%w+)') or '')
   local noted, noted_at, noted_evicted = string.match(value_of(2), '^(%w+) (%d+) ?(%d*)$')
   local since = noted_at and wall - tonumber(noted_at)
-  local stepped = noted_at and ARGV[1] == '' and math.abs(since) > STEP
+  local stepped = noted_at and ARGV[1] == '' and math.abs(since) > STEP -- a test's clock (time.lua) may leap
   if stepped and not is_older and expected ~= NONE and epoch_text ~= '' and noted == process then
     -- Times are modulo WRAP, so only a note of the last hour can be vouched for.
     local can_vouch = expecting_epoch == tonumber(epoch_text) and since > 0 and since <= EXPECTED_MAX + STEP
-    if not can_vouch or (now - expected + STEP) % WRAP > 2 * STEP then
+    local is_off = (now - expected + STEP) % WRAP > 2 * STEP -- by more than STEP, either way
+    if not can_vouch or is_off then
       return redis.error_reply('OTHERTIME the clock of Redis was set, or this call is late')
     end
     stepped = false
