@@ -85,10 +85,13 @@ test("redis cluster: a challenge is bound to the memory of its site's redemption
     const { requests } = store
     return [requests.epochOf(SITE), requests.epochOf(addressKey), requests.nonceEpoch(addressKey, SITE)]
   }
-  let addressKey = freshKey()
   const tags = evenlySpreadTags(SHARDS)
-  while ((await cluster.primaryOf(slotOf(`{${tags[fnv1a(ownerKey(addressKey)) % SHARDS]}}`))) === node)
-    addressKey = freshKey()
+  const keyOn = async (isNode: boolean): Promise<string> => {
+    const key = freshKey()
+    const found = await cluster.primaryOf(slotOf(`{${tags[fnv1a(ownerKey(key)) % SHARDS]}}`))
+    return (found === node) === isNode ? key : keyOn(isNode)
+  }
+  const addressKey = await keyOn(false)
   const [site, address, nonce] = epochs()
   assert.ok(store.requests.nonceEpochs(SITE).includes(nonce!))
   const bridged = (failOpenAfterMs: number) => {
@@ -100,6 +103,11 @@ test("redis cluster: a challenge is bound to the memory of its site's redemption
   // A token issued now would be refused after the failover, though the shard of the address answers.
   await eventually(60_000, 'none', () => bridged(10_000).nonceEpoch(addressKey, SITE) === undefined)
   assert.equal(bridged(0).nonceEpoch(addressKey, SITE), nonce)
+  const lostKey = await keyOn(true)
+  const opens = (failOpenAfterMs: number) =>
+    challengeOn({ requests: bridged(failOpenAfterMs) }, { addressKey: lostKey })
+  assert.equal((await opens(3_600_000)).status, 'unavailable')
+  assert.equal((await opens(0)).status, 'admitted')
   await node.boot()
   await eventually(60_000, 'the loss is noticed', () => store.requests.epochOf(SITE) !== site)
   const [, addressAfter, nonceAfter] = epochs()
