@@ -243,14 +243,17 @@ export class FormLink {
     const { form } = this
     const boxes = () => form && bare(form).getClientRects().length
     const shown = boxes()
+    let isSent = false
     verification
       .then(() => {
         // Whoever closed a dialog meanwhile takes the form for not sent.
-        if (this.#token && form && this.form === form && !boxes() === !shown) submit(form, this.#submitter)
+        if (!this.#token || !form || this.form !== form || !boxes() !== !shown) return
+        isSent = true
+        submit(form, this.#submitter)
       })
       .catch(() => this.#hooks.onFail(page.activeElement === activeElement))
       .finally(() => {
-        if (form && (this.form !== form || !bare(form).isConnected)) adviseOnLostSend(this.#host)
+        if (form && !isSent && (this.form !== form || !bare(form).isConnected)) adviseOnLostSend(this.#host)
         clearTimeout(late)
         this.#isWaiting = false
         this.#hooks.onWaiting(false)

@@ -335,6 +335,10 @@ const REPLACED = `{
   ${CLICK}
   setTimeout(() => document.forms[0].replaceWith(document.forms[0].cloneNode(true)), 300)
 }`
+const THANKS = `new Promise(resolve => {
+  ${CLICK}
+  document.forms[0].onsubmit = ({ target }) => resolve(target.replaceWith('Thank you'))
+})`
 const DATA = 'new FormData(document.forms[0])'
 const SILENT: readonly [
   about: string,
@@ -364,6 +368,7 @@ const SILENT: readonly [
   ],
   ['two elements in two forms', '', { more: `<form>${SECOND}</form>` }, '', undefined],
   ['a form that is replaced while Send waits', 'auto="submit"', {}, REPLACED, 'send-lost'],
+  ['a form that is replaced when it is sent', 'auto="submit"', {}, THANKS, undefined],
   ['an endpoint with a path too many', `endpoint="${gateway.origin()}/challenge/"`, {}, '', 'endpoint-path'],
 ]
 for (const [about, attributes, parts, act, code] of SILENT)
