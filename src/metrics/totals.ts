@@ -34,8 +34,10 @@ export class Totals {
   readonly #retired = { values: {} as Values, sites: {} as Record<string, Values> }
   /** To count separately even beyond SITES_MAX, here and in workers. */
   readonly asked = new Set<string>()
-  /** Counted separately from their first appearance on. */
+  /** Counted separately. */
   readonly #siteKeys = new Set<string>()
+  /** What they had counted before, which stays under '', because no counter may shrink. */
+  readonly #before: Record<string, Values> = {}
   readonly #found: () => Values
 
   /** @param found gauges that the primary process reads when asked */
@@ -54,7 +56,7 @@ export class Totals {
     const snapshot = { ...NOTHING, ...sent }
     for (const siteKey in snapshot.sites) {
       const isRoom = this.#siteKeys.size < SITES_MAX || this.asked.has(siteKey)
-      if (siteKey !== '' && isRoom) this.#siteKeys.add(siteKey)
+      if (siteKey !== '' && isRoom) this.#countApart(siteKey)
     }
     if (this.#gone.has(worker)) this.#retire(worker, snapshot)
     else this.#living.set(worker, { index, snapshot })
@@ -79,6 +81,10 @@ export class Totals {
   sites(): Record<string, Values> {
     const sites: Record<string, Values> = {}
     for (const snapshot of this.#snapshots()) this.#addSites(sites, snapshot)
+    for (const [siteKey, before] of Object.entries(this.#before)) {
+      addCounts((sites[siteKey] ??= {}), before, -1)
+      addCounts((sites[''] ??= {}), before)
+    }
     return sites
   }
 
@@ -102,6 +108,15 @@ export class Totals {
 
   #snapshots(): Snapshot[] {
     return [this.#retired, ...[...this.#living.values()].map(({ snapshot }) => snapshot)]
+  }
+
+  #countApart(siteKey: string): void {
+    if (this.#siteKeys.has(siteKey)) return
+    this.#siteKeys.add(siteKey)
+    for (const { snapshot } of this.#living.values()) {
+      const counted = snapshot.sites[siteKey]
+      if (counted !== undefined) addCounts((this.#before[siteKey] ??= {}), counted)
+    }
   }
 
   #retire(worker: Worker, snapshot: Snapshot): void {

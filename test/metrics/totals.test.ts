@@ -161,7 +161,7 @@ test('snapshots of another version: what is missing, unknown or malformed harms 
   assert.deepEqual(totals.values(), { ...counted, storeUp, underWay, workers: 0 })
 })
 
-test(`at most ${SITES_MAX} sites are counted apart, the first that came; the rest goes under ''`, () => {
+test(`at most ${SITES_MAX} sites are counted apart, the first that came; the rest goes under '', until asked for`, () => {
   const totals = new Totals()
   const siteAt = (index: number) => [`site ${index}`, { challenges: 1 }] as const
   const sitesFrom = (start: number, count: number) =>
@@ -180,6 +180,15 @@ test(`at most ${SITES_MAX} sites are counted apart, the first that came; the res
   totals.take(worker('3'), snapshot({}, { ...sitesFrom(SITES_MAX, 1), 'site asked': { challenges: 2 } }), 3)
   const { 'site asked': asked, '': others } = totals.sites()
   assert.deepEqual([asked!.challenges, others!.challenges], [2, 498 + 7 + 1])
+  // What was counted under '' stays there.
+  totals.asked.add(`site ${SITES_MAX}`)
+  const more = { ...sitesFrom(SITES_MAX + 1, 1), [`site ${SITES_MAX}`]: { challenges: 4 } }
+  totals.take(worker('3'), snapshot({}, { ...more, 'site asked': { challenges: 2 } }), 3)
+  for (const end of [() => {}, () => totals.gone(worker('3'))]) {
+    end()
+    const { [`site ${SITES_MAX}`]: apart, '': rest } = totals.sites()
+    assert.deepEqual([apart!.challenges, rest!.challenges], [3, 498 + 7 + 1 + 1])
+  }
 })
 
 /** A worker counts more and more, is heard of now and then, also late, and ends. */
