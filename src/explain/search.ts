@@ -147,11 +147,16 @@ class Hits {
     if (record !== undefined && nonces.includes(String(record.nonce))) this.#add(line, record)
   }
 
+  /** Removes lines of visits beyond NONCES_MAX, or they would be told as visits without a challenge. */
   otherNonces(): string[] {
     const nonces = new Set<string>()
-    for (const { nonce } of this.#records.values()) {
-      if (typeof nonce === 'string' && nonce !== this.#query.text && nonces.size < NONCES_MAX)
-        nonces.add(nonce)
+    for (const [line, { nonce }] of this.#records) {
+      if (typeof nonce !== 'string' || nonce === this.#query.text) continue
+      if (nonces.size < NONCES_MAX || nonces.has(nonce)) nonces.add(nonce)
+      else {
+        this.#isCut = true
+        this.#records.delete(line)
+      }
     }
     return [...nonces]
   }

@@ -331,6 +331,21 @@ describe('on logs of any kind', () => {
     assert.deepEqual([records.length, isCut], [1000, true])
   })
 
+  test('an id of redemptions of more than 20 visits: the first 20 are told whole, and that there are more', async () => {
+    for (const [visits, told, isCut] of [
+      [20, 20, false],
+      [21, 20, true],
+    ] as const) {
+      const lines = Array.from({ length: visits }, (_, visit) => [
+        line({ event: 'challenge-issued', requestId: `r-${visit}`, nonce: `n-${visit}` }),
+        line({ event: 'token-redeemed', requestId: 'same', nonce: `n-${visit}` }),
+      ])
+      const path = file('visits.log', lines.flat().join('\n'))
+      const found = await searchLogs([path], { text: 'same', kind: 'id' })
+      assert.deepEqual([found.records.length, found.isCut], [2 * told, isCut])
+    }
+  })
+
   test('a line of the service itself that has the address is not called somebody else’s', async () => {
     const lines = [
       JSON.stringify({ time: 1, name: 'powgate', msg: 'powgate listens on http://192.0.2.7:8080' }),
