@@ -33,6 +33,8 @@ const [FREE_FLAGS, FREE_FLAGS_MORE] = [0x08, 0x1000]
 /** Last pages that may be allocated and not yet written. */
 const UNWRITTEN_MAX = 65_536
 const EMPTY_ROOT = 0xffffffffffffffffn
+/** LMDB found none, as in containers of LXC and systemd-nspawn, which mount a file of their own over the kernel's. */
+const UNKNOWN_BOOT = '00000000'
 /** At least one meta. With pages over 4 KiB only one, which is enough: a page in use is overwritten two transactions later. */
 const START_BYTES = 8192
 const TRIES = 3
@@ -84,16 +86,18 @@ interface Meta {
   readonly page: Buffer
   readonly pageBytes: number
   readonly transaction: bigint
-  readonly isOfThisBoot: boolean
+  /** The first group of its boot id. */
+  readonly boot: string
 }
 
 function check(file: number, mustBeOfThisBoot: boolean): void {
   const { size } = fstatSync(file)
   const metas = metasOf(file, size)
   const [latest] = metas as [Meta, ...Meta[]]
-  must(latest.isOfThisBoot || !mustBeOfThisBoot, WRONG_METAS)
+  const isOfThisBoot = latest.boot === machineBootId().split('-')[0]
+  must(isOfThisBoot || latest.boot === UNKNOWN_BOOT || !mustBeOfThisBoot, WRONG_METAS)
   // After a crash of the machine LMDB goes back to the last state on disk, so one good meta is enough.
-  const usable = latest.isOfThisBoot ? [latest] : metas
+  const usable = isOfThisBoot || mustBeOfThisBoot ? [latest] : metas
   const damages = usable.map(meta =>
     attempt(() => {
       const newest = new Pages(file, size, meta).check()
@@ -134,13 +138,11 @@ function metaAt(file: number, position: number): Meta | undefined {
     page.readUInt32LE(MAGIC_AT) === MAGIC &&
     page.readUInt16LE(VERSION_AT) === VERSION
   if (!isMeta) return undefined
-  // The boot id's first group.
-  const boot = page.readBigUInt64LE(BOOT_AT).toString(16).padStart(8, '0')
   return {
     page,
     pageBytes: page.readUInt32LE(FREE_TREE_AT),
     transaction: page.readBigUInt64LE(TRANSACTION_AT),
-    isOfThisBoot: machineBootId().split('-')[0] === boot,
+    boot: page.readBigUInt64LE(BOOT_AT).toString(16).padStart(8, '0'),
   }
 }
 
