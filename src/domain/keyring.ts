@@ -59,7 +59,7 @@ export class Hmac {
 const NONCE_MESSAGE_MAX = 47
 const TOKEN_PREFIX_MAX = 63
 const TOKEN_MESSAGE_MAX = 113 + 543
-/** solve-time.ts: site key, address key (with a site key in known networks) and minute; or a nonce. */
+/** solve-time.ts: site key, address key (with a site key in known networks) and minute. */
 const DRAW_MESSAGE_MAX = 96
 
 export interface SigningKey {
