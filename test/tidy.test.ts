@@ -77,7 +77,7 @@ const BENCH_IMPORTS: Readonly<Record<string, string>> = {
   solver: 'disturbance.ts packages.ts report',
   peers: 'http packages.ts report',
   compare: 'http micro report',
-  simulator: 'compare report',
+  simulator: 'report',
   'cli.ts': 'compare http micro peers simulator solver store',
 }
 

@@ -76,7 +76,11 @@ export function machine() {
 /** The elements with each name, in the order in which the names first come. */
 export function grouped<One>(all: readonly One[], nameOf: (one: One) => string): One[][] {
   const groups = new Map<string, One[]>()
-  for (const one of all) groups.set(nameOf(one), [...(groups.get(nameOf(one)) ?? []), one])
+  for (const one of all) {
+    const group = groups.get(nameOf(one))
+    if (group === undefined) groups.set(nameOf(one), [one])
+    else group.push(one)
+  }
   return [...groups.values()]
 }
 

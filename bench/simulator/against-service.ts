@@ -17,8 +17,7 @@ import { eventually } from '../../test/harness/eventually.ts'
 import { type Answer, closeIdleConnections } from '../../test/harness/http.ts'
 import { lifetimesOf, TEST_SECRET, TestService } from '../../test/harness/service.ts'
 import { storeEpochOf } from '../../test/harness/steady-load.ts'
-import type { Challenge } from './policy.ts'
-import { Service, SITE } from './service.ts'
+import { type Challenge, Service, SITE } from './service.ts'
 import { Addresses, Draw } from './world.ts'
 
 type Work = 'none' | 'right' | 'wrong'
@@ -82,7 +81,7 @@ function traceOf(seconds: number, seed: number): Visit[] {
 /** A day of a site whose people are many, and whose carrier is smaller than in the trace. */
 function historyUntil(endMs: number): Service {
   const clock = { nowMs: endMs - DAY_MS }
-  const history = new Service(clock, 1, BASE)
+  const history = new Service(clock, 1, { base: BASE })
   const people = new Addresses({ addresses: 200_000 }, 6)
   const draw = new Draw(1)
   const visit = (address: Address) => {
@@ -121,7 +120,7 @@ export async function compareWithService(seconds: number, seed: number) {
   }
   const service = await TestService.start('redis', env)
   const redis = new Redis(service.redis!.url)
-  const connections = [redis]
+  const monitor = await redis.monitor()
   try {
     const site = await service.createSite({ difficulty: { base: BASE, min: BASE, max: 28 } })
     const { siteKey } = site
@@ -136,8 +135,6 @@ export async function compareWithService(seconds: number, seed: number) {
     await putMeters(redis, history, siteKey)
     const client = new Client(service.url)
     const seen: Seen[] = []
-    const monitor = await redis.monitor()
-    connections.push(monitor)
     monitor.on('monitor', (time: string, args: string[], source: string) => {
       if (source === 'lua' || !args.some(arg => arg.includes(ADMITTED))) return
       seen.push({ atMs: Math.floor(Number(time) * 1000), connection: source })
@@ -153,7 +150,7 @@ export async function compareWithService(seconds: number, seed: number) {
     await eventually(SEEN_MS, 'Redis tells of all requests', () => seen.length >= requests.length)
     return compared(requests, seen, history)
   } finally {
-    for (const connection of connections) connection.disconnect()
+    for (const connection of [redis, monitor]) connection.disconnect()
     await service.stop()
   }
 }
@@ -191,7 +188,7 @@ function compared(requests: readonly Request[], seen: readonly Seen[], { meters 
   if (seen.length !== requests.length)
     throw new ToolError(`${requests.length} requests, but Redis saw ${seen.length}`)
   const clock = { nowMs: 0 }
-  const simulated = new Service(clock, WORKERS, BASE)
+  const simulated = new Service(clock, WORKERS, { base: BASE })
   simulated.meters = meters
   const connections = [...new Set(seen.map(({ connection }) => connection))]
   if (connections.length !== WORKERS)

@@ -5,8 +5,8 @@ import { CONTRACT_LIMITS } from '../../src/domain/endpoint.ts'
 import { addProof, fadeAll, metersFrom, NO_TRAFFIC, newMeter, siteRates } from '../../src/domain/meters.ts'
 import { DEFAULT_POLICY } from '../../src/domain/policy.ts'
 import { SITE_DEFAULTS } from '../../src/domain/site.ts'
-import { left, right, table } from '../report/report.ts'
-import { BIN_MS } from './figures.ts'
+import { type Cell, left, right, table } from '../report/report.ts'
+import { BIN_MS, type Figures } from './figures.ts'
 import { builtInScenarios, mostOf, PRICES, type Scenario } from './scenario.ts'
 import type { Result } from './simulate.ts'
 
@@ -21,7 +21,7 @@ const LONE: Scenario = {
 const EVEN = 'end-rush, spread evenly'
 
 /** Undefined or NaN is a miss. */
-type ValueOf = (result: Result) => number | undefined
+type ValueOf = (figures: Figures, result: Result) => number | undefined
 type Aim = readonly [aim: string, most: number, scenarios: readonly string[], value: ValueOf]
 
 /** Few people are behind one address: their figures are means of so many runs. */
@@ -48,14 +48,14 @@ export function aimRows(
     .filter(([, [first]]) => first!.scenario.attacks !== undefined)
     .map(([name]) => name)
   const meanOf = (name: string, value: ValueOf) => {
-    const values = results.get(name)!.map(result => value(result) ?? Number.NaN)
+    const values = results.get(name)!.map(result => value(result.figures, result) ?? Number.NaN)
     return values.reduce((sum, one) => sum + one, 0) / values.length
   }
   const rows = (aims: readonly Aim[]) =>
     aims.map(([aim, most, names, value]) =>
       atMost(aim, most, new Map(names.map(name => [name, meanOf(name, value)]))),
     )
-  const quietP95 = meanOf('lone', ({ figures }) => figures.all.p95)
+  const quietP95 = meanOf('lone', figures => figures.all.p95)
   return [
     ...rows(ofPeople(base, quietP95)),
     atLeast("attackers' CPU a proof over ours, quiet", 100, costRatio(base, 0)),
@@ -67,54 +67,42 @@ export function aimRows(
 
 export function aimTable(rows: readonly string[][]): string {
   const found = 'found: all that miss it, or the nearest to that'
-  const columns = [left('aim'), right('wanted'), left(found), left('')]
-  return table(
-    '',
-    columns.map((column, index) => [column, (row: string[]) => row[index]!] as const),
-    rows,
-  )
+  const heads = [left('aim'), right('wanted'), left(found), left('')]
+  const cells = heads.map((head, index): Cell<string[]> => [head, row => row[index]!])
+  return table('', cells, rows)
 }
 
 function ofPeople(base: number, quietP95: number): Aim[] {
   const [lone, crowds] = [['lone'], ['flash-crowd', 'flash-crowd-dense']]
   const griefed = ['nat-griefer']
   return [
-    ['lone visitors: p95, s', 1, lone, ({ figures }) => figures.all.p95],
-    ['lone low phones: p95, s', 2, lone, ({ figures }) => figures.byDevice['low phone']?.p95],
-    ['lone visitors: refused, of 100,000', 0, lone, ({ figures }) => 1e5 * figures.all.limited],
-    ['a crowd: bits added', 1, crowds, ({ figures }) => figures.meanBits - base],
-    ['a crowd: p95 over quiet', 2, crowds, ({ figures }) => figures.all.p95! / quietP95],
-    ['a crowd: refused, %', 0, crowds, ({ figures }) => 100 * figures.all.limited],
-    ['an office: p95, s', 3, OFFICES, ({ figures }) => figures.byPeople.office?.p95],
-    ['an office: gave up, %', 0.1, OFFICES, ({ figures }) => 100 * figures.byPeople.office!.gone],
-    ['neighbours of a griefer: bits added', 1, griefed, ({ figures }) => figures.collateral?.bits],
-    ['neighbours of a griefer: score lost', 0.05, griefed, ({ figures }) => -figures.collateral!.score],
+    ['lone visitors: p95, s', 1, lone, figures => figures.all.p95],
+    ['lone low phones: p95, s', 2, lone, figures => figures.byDevice['low phone']?.p95],
+    ['lone visitors: refused, of 100,000', 0, lone, figures => 1e5 * figures.all.limited],
+    ['a crowd: bits added', 1, crowds, figures => figures.meanBits - base],
+    ['a crowd: p95 over quiet', 2, crowds, figures => figures.all.p95! / quietP95],
+    ['a crowd: refused, %', 0, crowds, figures => 100 * figures.all.limited],
+    ['an office: p95, s', 3, OFFICES, figures => figures.byPeople.office?.p95],
+    ['an office: gave up, %', 0.1, OFFICES, figures => 100 * figures.byPeople.office!.gone],
+    ['neighbours of a griefer: bits added', 1, griefed, figures => figures.collateral?.bits],
+    ['neighbours of a griefer: score lost', 0.05, griefed, figures => -figures.collateral!.score],
   ]
 }
 
 function ofAttacks(attacks: readonly string[], even: Result): Aim[] {
-  const [idle, burst] = [['challenge-only-inflation'], ['offices-in-burst']]
+  const [idle, burst, rush] = [['challenge-only-inflation'], ['offices-in-burst'], ['end-rush']]
+  const [slash48, owners] = [['v6-slash48'], ['v6-slash48', 'datacentre-24s']]
   const ofAnAddress = CONTRACT_LIMITS.verifyAddressSite
   return [
-    ['requests without work: bits added to others', 0, idle, ({ figures }) => figures.collateral?.bits],
-    ["bursts over an even flow: people's work", 1.1, ['end-rush'], rush => workOf(rush) / workOf(even)],
-    ['bursts over an even flow: tokens', 1.1, ['end-rush'], rush => tokensOf(rush) / tokensOf(even)],
-    ['one owner: tokens over the tolerated load', 2, ['v6-slash48', 'datacentre-24s'], tokensOverTolerated],
-    ['a /48: tokens over those of an address', 16, ['v6-slash48'], result => tokensOf(result) / ofAnAddress],
-    [
-      'all attacks: p95 of people who come once, s',
-      4,
-      attacks,
-      ({ figures }) => figures.byPeople.people?.p95,
-    ],
-    ['an attack: p95 of people in offices, s', 2, burst, ({ figures }) => figures.byPeople.office?.p95],
-    [
-      'after an attack: s until within half a bit',
-      120,
-      attacks,
-      ({ figures }) => figures.recoverySeconds ?? 0,
-    ],
-    ['after an attack: s until at the base', 300, attacks, ({ figures }) => figures.baseSeconds ?? 0],
+    ['requests without work: bits added to others', 0, idle, figures => figures.collateral?.bits],
+    ["bursts over an even flow: people's work", 1.1, rush, (_, result) => workOf(result) / workOf(even)],
+    ['bursts over an even flow: tokens', 1.1, rush, (_, result) => tokensOf(result) / tokensOf(even)],
+    ['one owner: tokens over the tolerated load', 2, owners, (_, result) => tokensOverTolerated(result)],
+    ['a /48: tokens over those of an address', 16, slash48, (_, result) => tokensOf(result) / ofAnAddress],
+    ['all attacks: p95 of people who come once, s', 4, attacks, figures => figures.byPeople.people?.p95],
+    ['an attack: p95 of people in offices, s', 2, burst, figures => figures.byPeople.office?.p95],
+    ['after an attack: s until within half a bit', 120, attacks, figures => figures.recoverySeconds ?? 0],
+    ['after an attack: s until at the base', 300, attacks, figures => figures.baseSeconds ?? 0],
   ]
 }
 

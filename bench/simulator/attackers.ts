@@ -1,8 +1,8 @@
 /** Attackers: they rotate addresses, drop what is hard, and share one pool of processors. */
 
 import { fingerprintOf, type World } from './people.ts'
-import type { Challenge } from './policy.ts'
 import { type Attack, POPULATIONS, PRICES } from './scenario.ts'
+import type { Challenge } from './service.ts'
 import type { Addresses } from './world.ts'
 
 /** Before a wrong counter. */
@@ -41,28 +41,23 @@ export class Attacker {
     const { service, measure, timeline, anyWorker } = this.#world
     const count = measure.ofAttack(this.#attack)
     const bot = this.#next++ % this.#addresses.count
-    const address = this.#addresses.get(bot)
     const worker = anyWorker()
     count.asked++
-    const answer = service.challenge(address, worker)
+    const answer = service.challenge(this.#addresses.get(bot))
     measure.served('challenge')
     if ('retryAfterMs' in answer) {
       count.refused++
       return
     }
-    if (this.#attack.work === 'none') return
-    if (answer.bits > (this.#attack.dropAbove ?? Number.POSITIVE_INFINITY)) {
-      count.dropped++
-      return
-    }
-    const isRight = this.#attack.work === 'right'
+    const { work, dropAbove = Number.POSITIVE_INFINITY, holdUntil = 0 } = this.#attack
+    if (work === 'none') return
+    const isRight = work === 'right'
     const isTooBusy = isRight && this.#botHashesPerMs === undefined && this.#freeAtMs >= answer.expiresAtMs
-    if (isTooBusy) {
+    if (isTooBusy || answer.bits > dropAbove) {
       count.dropped++
       return
     }
     const doneAtMs = isRight ? this.#solvedAtMs(answer, bot) : timeline.nowMs + WAITS_MS
-    const { holdUntil = 0 } = this.#attack
     const heldUntilMs = holdUntil === 'expiry' ? answer.expiresAtMs - SECOND_MS : holdUntil * 60_000
     const sentAtMs = Math.max(doneAtMs, heldUntilMs)
     if (sentAtMs >= answer.expiresAtMs) count.dropped++
@@ -84,8 +79,7 @@ export class Attacker {
     const count = measure.ofAttack(this.#attack)
     count.verified++
     measure.served('verify')
-    const fingerprint = fingerprintOf('bot', bot)
-    const solution = { challenge, isRight, fingerprint }
+    const solution = { challenge, isRight, fingerprint: fingerprintOf('bot', bot) }
     const answer = service.verify(this.#addresses.get(bot), worker, solution)
     if (answer.status === 'passed') {
       count.accepted++

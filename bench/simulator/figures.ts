@@ -3,18 +3,14 @@
  * successes and costs of attackers.
  */
 
+import { grouped } from '../report/report.ts'
 import { type Attack, POPULATIONS, PRICES, type Scenario } from './scenario.ts'
 
 export const BIN_MS = 10_000
 
 type Bin = ReturnType<typeof emptyBin>
 
-const emptyBin = () => ({
-  peopleBits: 0,
-  peopleChallenges: 0,
-  bitsMax: 0,
-  accepted: 0,
-})
+const emptyBin = () => ({ peopleBits: 0, peopleChallenges: 0, bitsMax: 0, accepted: 0 })
 
 export interface Visit {
   readonly people: string
@@ -78,7 +74,6 @@ export function quantileOf(sorted: readonly number[], share: number): number {
   return sorted[Math.min(sorted.length - 1, Math.floor(share * sorted.length))]!
 }
 
-export type Delays = ReturnType<typeof delaysOf>
 export type AttackFigures = ReturnType<typeof attackFigures>
 export type Figures = ReturnType<typeof figuresOf>
 
@@ -95,8 +90,8 @@ export function figuresOf(scenario: Scenario, measure: Measure) {
   const addedSeconds = sum(visits.map(addedBy))
   return {
     all: delaysOf(visits),
-    byPeople: grouped(visits, ({ people }) => people),
-    byDevice: grouped(visits, ({ device }) => device),
+    byPeople: delaysBy(visits, 'people'),
+    byDevice: delaysBy(visits, 'device'),
     /** Of people's challenges: mean, and the highest of all. */
     meanBits: challenges === 0 ? 0 : sum(bins.map(bin => bin.peopleBits)) / challenges,
     bitsMax: Math.max(0, ...bins.map(bin => bin.bitsMax)),
@@ -164,14 +159,10 @@ function spanOf(attacks: Scenario['attacks'] & object): readonly [number, number
   return [Math.min(...starts), Math.max(...attacks.map(({ to }) => to * MINUTE_MS))]
 }
 
-function grouped(visits: readonly Visit[], nameOf: (visit: Visit) => string): Record<string, Delays> {
-  const groups = new Map<string, Visit[]>()
-  for (const visit of visits) {
-    const group = groups.get(nameOf(visit)) ?? []
-    group.push(visit)
-    groups.set(nameOf(visit), group)
-  }
-  return Object.fromEntries([...groups].map(([name, group]) => [name, delaysOf(group)]))
+function delaysBy(visits: readonly Visit[], key: 'people' | 'device') {
+  const groups = grouped(visits, visit => visit[key])
+  const entries = groups.map(group => [group[0]![key], delaysOf(group)] as const)
+  return Object.fromEntries<ReturnType<typeof delaysOf>>(entries)
 }
 
 function dollarsOf({ attack, hashes, asked, accepted }: AttackCount) {

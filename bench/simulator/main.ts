@@ -13,11 +13,9 @@ import {
 } from '../../test/harness/command-line.ts'
 import { compareWithService } from './against-service.ts'
 import { aimRows, aimTable } from './aims.ts'
-import { type PolicyMaker, policyOf } from './policy.ts'
 import { replay } from './replay.ts'
-import { type Row, scenarioTable } from './report.ts'
+import { scenarioTable } from './report.ts'
 import { builtInScenarios, busySites, type Scenario, scenarioOf } from './scenario.ts'
-import { Service } from './service.ts'
 import { type Result, simulate } from './simulate.ts'
 
 const OPTIONS = {
@@ -34,12 +32,11 @@ const OPTIONS = {
   speed: number(undefined, 0.01, 100, "How fast people's devices are; without it 1, p95 also for 1/2 and 2"),
   gpus: number(0, 0, 1, "Share of people's devices whose GPU helps from 20 bits on"),
   base: number(undefined, 16, 28, 'Bits of all sites, fractions too; without it, the default'),
-  before: text('REV', 'Beside it the policy of a Git revision, by its own bench/simulator/service.ts.'),
   againstService: toggle('Instead: five minutes of requests to the built service, each decision compared.'),
   trace: texts('FILE', 'Instead: decides again what a worker recorded (POWGATE_TRACE_FILE); see --policy.'),
   policy: text('FILE', 'With --trace: JSON with numbers of src/domain/policy.ts; those left out stay.'),
   aims: toggle('Instead: what the policy is meant to do, beside what it does.'),
-  json: toggle('One JSON line for each scenario, policy and speed.'),
+  json: toggle('One JSON line for each scenario and speed.'),
 }
 
 type EffectOptions = Values<typeof OPTIONS>
@@ -86,34 +83,22 @@ async function run(options: EffectOptions): Promise<number> {
   if (options.againstService) return check(options.seed)
   if (options.trace.length > 0 || options.policy) return replay(options.trace, options.policy)
   if (options.aims) return tellAims(options)
-  const policies: Record<string, PolicyMaker> = { now: Service }
-  if (options.before !== undefined) policies.before = await policyOf(options.before)
-  const rows: Row[] = []
-  for (const one of chosen(options)) {
-    const scenario = { ...one, base: options.base ?? one.base }
-    for (const policy of Object.keys(policies).sort())
-      rows.push({ policy, results: resultsOf(scenario, policy, policies[policy]!, options) })
-  }
+  const rows = chosen(options).map(one => resultsOf({ ...one, base: options.base ?? one.base }, options))
   if (!options.json) process.stdout.write(`${scenarioTable(rows)}\n`)
   return 0
 }
 
 /** At each speed; the first is the one of the table. */
-function resultsOf(scenario: Scenario, name: string, policy: PolicyMaker, options: EffectOptions) {
-  const { seed, gpus, json, speed: only } = options
-  const results: Result[] = []
-  for (const speed of only === undefined ? [1, 0.5, 2] : [only]) {
+function resultsOf(scenario: Scenario, { seed, gpus, json, speed: only }: EffectOptions): Result[] {
+  return (only === undefined ? [1, 0.5, 2] : [only]).map(speed => {
     const startedAtMs = performance.now()
-    const result = simulate(scenario, { seed, speed, gpus, policy })
-    results.push(result)
+    const result = simulate(scenario, { seed, speed, gpus })
     const seconds = ((performance.now() - startedAtMs) / 1000).toFixed(1)
-    tell(`${scenario.name}, ${name}, x${speed}: ${result.measure.visits.length} visits in ${seconds} s`)
-    if (json)
-      process.stdout.write(
-        `${JSON.stringify({ scenario: scenario.name, policy: name, speed, ...result.figures })}\n`,
-      )
-  }
-  return results as [Result, ...Result[]]
+    tell(`${scenario.name}, x${speed}: ${result.measure.visits.length} visits in ${seconds} s`)
+    const figures = { scenario: scenario.name, speed, ...result.figures }
+    if (json) process.stdout.write(`${JSON.stringify(figures)}\n`)
+    return result
+  })
 }
 
 function chosen({ scenario, only, busy }: EffectOptions): readonly Scenario[] {

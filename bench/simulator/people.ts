@@ -3,8 +3,8 @@
 import type { Address } from '../../src/domain/address.ts'
 import type { DeviceClass } from '../../src/domain/solve-time.ts'
 import type { Measure } from './figures.ts'
-import type { Policy, Solution } from './policy.ts'
 import { type People, POPULATIONS } from './scenario.ts'
+import type { Service, Solution } from './service.ts'
 import type { Draw, Timeline } from './world.ts'
 
 /** As in src/widget: requests that meet a limit, and challenges in one verification. */
@@ -23,7 +23,7 @@ const MODELS = 400
 
 export interface World {
   readonly timeline: Timeline
-  readonly service: Policy
+  readonly service: Service
   readonly draw: Draw
   readonly measure: Measure
   /** Multiplies the speed of all devices of people. */
@@ -80,7 +80,7 @@ export class Visitor {
   #ask(tries: number): void {
     if (this.#hasLeft) return
     const { service, measure, timeline, draw } = this.#world
-    const answer = service.challenge(this.#address, this.#worker)
+    const answer = service.challenge(this.#address)
     measure.served('challenge')
     if ('retryAfterMs' in answer) {
       this.#again(tries, answer.retryAfterMs, next => this.#ask(next))

@@ -4,24 +4,17 @@ import { type Cell, left, right, table } from '../report/report.ts'
 import type { AttackFigures, Figures } from './figures.ts'
 import type { Result } from './simulate.ts'
 
-/** A scenario under a policy, at one speed of people's devices after another. */
-export interface Row {
-  readonly policy: string
-  readonly results: readonly [Result, ...Result[]]
-}
+/** A scenario at one speed of people's devices after another. */
+type Row = readonly Result[]
 
 export function scenarioTable(rows: readonly Row[]): string {
   return table('', CELLS, rows)
 }
 
 const CELLS: readonly Cell<Row>[] = [
-  [left('scenario'), ({ results: [first] }) => first.scenario.name],
-  [left('policy'), ({ policy }) => policy],
+  [left('scenario'), ([first]) => first!.scenario.name],
   figure('p50, p95, p99 s', ({ all: { p50, p95, p99 } }) => secondsText(p50, p95, p99)),
-  [
-    right('x1/2, x2'),
-    ({ results: [, ...others] }) => secondsText(...others.map(({ figures }) => figures.all.p95)),
-  ],
+  [right('x1/2, x2'), ([, ...others]) => secondsText(...others.map(({ figures }) => figures.all.p95))],
   figure('added', ({ all: { added } }) => secondsText(added.p95, added.p99)),
   figure('gone %', ({ all }) => percent(all.gone)),
   figure('held %', ({ all }) => percent(all.limited)),
@@ -40,7 +33,7 @@ const CELLS: readonly Cell<Row>[] = [
 
 /** A column of the first speed; empty where there is no such figure. */
 function figure(title: string, textOf: (figures: Figures) => string | undefined): Cell<Row> {
-  return [right(title), ({ results: [first] }) => textOf(first.figures) ?? '']
+  return [right(title), ([first]) => textOf(first!.figures) ?? '']
 }
 
 function lastOf(attacks: Figures['attacks']): AttackFigures | undefined {

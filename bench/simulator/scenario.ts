@@ -15,8 +15,6 @@ export interface Scenario {
   readonly name: string
   readonly about: string
   readonly minutes: number
-  /** Of a Redis Cluster, which count apart; 1 if not given. */
-  readonly shards?: number
   readonly base?: number | undefined
   /** The site's solving time, which takes the base's place. */
   readonly solveMs?: number
@@ -62,7 +60,6 @@ export interface Attack {
 }
 
 interface Populations {
-  readonly source: string
   readonly patienceSeconds: number
   readonly roundTripMs: number
   /** From the challenge until a GPU helps, and million hashes a second of a GPU, by class of device. */
@@ -72,7 +69,6 @@ interface Populations {
 }
 
 interface Prices {
-  readonly source: string
   readonly threadMhs: number
   readonly threadDollarsPerHour: number
   readonly gpuMhs: number

@@ -5,8 +5,7 @@
 
 import { type Address, isV4, visitorKey } from '../../src/domain/address.ts'
 import { ACCEPTED_MS, admitToLog, LogKind, type Spending } from '../../src/domain/address-log.ts'
-import { AddressTags, ownerKey } from '../../src/domain/address-tags.ts'
-import { fnv1a } from '../../src/domain/bytes.ts'
+import { AddressTags } from '../../src/domain/address-tags.ts'
 import { climbOf, difficultyOf, isShared, isUnderpriced } from '../../src/domain/difficulty.ts'
 import { CONTRACT_LIMITS } from '../../src/domain/endpoint.ts'
 import { FingerprintWatch } from '../../src/domain/fingerprints.ts'
@@ -26,8 +25,8 @@ import { challengeLifetimeMs } from '../../src/domain/nonce.ts'
 import { PLAIN_ENVIRONMENT, scoreOf } from '../../src/domain/score.ts'
 import { SITE_DEFAULTS } from '../../src/domain/site.ts'
 import { baseOf, wholeBits } from '../../src/domain/solve-time.ts'
-import type { ChallengeAnswer, Clock, Policy, Solution, VerifyAnswer } from './policy.ts'
-import { Draw } from './world.ts'
+import type { Scenario } from './scenario.ts'
+import { Draw, type Timeline } from './world.ts'
 
 export const SITE = { siteKey: 'site', tag: 1 }
 const LIFETIME_MS = 120_000
@@ -36,12 +35,36 @@ const FINGERPRINT_PREFIX_BITS = 48
 /** Records that time has emptied are looked for so often. */
 const SWEEP_MS = ACCEPTED_MS
 
-export class Service implements Policy {
+export interface Challenge {
+  readonly bits: number
+  /** The site's base for it. */
+  readonly base: number
+  readonly issuedAtMs: number
+  readonly expiresAtMs: number
+}
+
+type ChallengeAnswer = Challenge | { readonly retryAfterMs: number }
+
+type VerifyAnswer =
+  | { readonly status: 'passed'; readonly score: number }
+  | { readonly status: 'failed' | 'expired' }
+  | { readonly status: 'limited'; readonly retryAfterMs: number }
+
+/** A solution as the rules see one. */
+export interface Solution {
+  readonly challenge: Challenge
+  readonly isRight: boolean
+  readonly fingerprint: string
+  /** From `readNonce`; any if not given. */
+  readonly draw?: number
+}
+
+/** A service of one site. Workers, which count fingerprints apart, are numbered from 0. */
+export class Service {
   readonly base: number
   /** By their names in Redis, from the shard on. Whoever continues a history takes them over. */
   meters = new Map<string, Meter>()
-  readonly #clock: Clock
-  readonly #shards: number
+  readonly #clock: Pick<Timeline, 'nowMs'>
   readonly #fingerprints: FingerprintWatch[] = []
   readonly #records = new Map<string, { record: Buffer; atMs: number }>()
   readonly #solveMs: number | undefined
@@ -52,16 +75,13 @@ export class Service implements Policy {
   #proofs = 1
 
   constructor(
-    clock: Clock,
+    clock: Pick<Timeline, 'nowMs'>,
     workers: number,
-    base: number = SITE_DEFAULTS.difficulty.base,
-    shards = 1,
-    solveMs?: number,
+    { base = SITE_DEFAULTS.difficulty.base, solveMs }: Pick<Scenario, 'base' | 'solveMs'>,
   ) {
     this.base = base
     this.#solveMs = solveMs
     this.#clock = clock
-    this.#shards = shards
     for (let seed = 1; seed <= workers; seed++) this.#fingerprints.push(new FingerprintWatch(workers, seed))
   }
 
@@ -97,7 +117,7 @@ export class Service implements Policy {
     const { failures, accepted } = admitted
     const meters = this.#metersOf(address)
     const source = { isV4: isV4(address), expected: 0 }
-    addProof(meters, source, accepted, draw, this.#shards)
+    addProof(meters, source, accepted, draw)
     const traffic = trafficOf(meters, source, false)
     const bounds = { ...SITE_DEFAULTS.difficulty, base: challenge.base }
     if (isUnderpriced(challenge.bits, bounds, accepted, traffic)) return { status: 'expired' }
@@ -122,11 +142,10 @@ export class Service implements Policy {
 
   #metersOf(address: Address): Meters {
     const key = this.#tags.keyOf(address, IPV6_PREFIX_BITS)
-    const shard = fnv1a(ownerKey(key)) % this.#shards
-    const meter = (name: string) => this.#meter(`{${shard}}:${name}`)
     const shared = meterNames(SITE.siteKey, false)
     const names = [...shared, ...this.#tags.networksOf(key, address).map(network => `m:${network}`)]
-    const meters = metersFrom(names.map(meter), shared.length)
+    const all = names.map(name => this.#meter(`{0}:${name}`))
+    const meters = metersFrom(all, shared.length)
     fadeAll(meters, this.#clock.nowMs)
     return meters
   }

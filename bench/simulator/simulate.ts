@@ -3,7 +3,6 @@
 import { Attacker } from './attackers.ts'
 import { type Figures, figuresOf, Measure } from './figures.ts'
 import { Visitor, type World } from './people.ts'
-import type { PolicyMaker } from './policy.ts'
 import { mostOf, type Rate, rateAt, type Scenario } from './scenario.ts'
 import { Service } from './service.ts'
 import { Addresses, Draw, Timeline } from './world.ts'
@@ -17,8 +16,6 @@ export interface Options {
   readonly speed: number
   /** Share of people's devices with a GPU that helps, 0 to 1; 0 if not given. */
   readonly gpus?: number
-  /** This tree's if not given. */
-  readonly policy?: PolicyMaker | undefined
 }
 
 export interface Result {
@@ -27,14 +24,11 @@ export interface Result {
   readonly measure: Measure
 }
 
-export function simulate(
-  scenario: Scenario,
-  { seed, speed, gpus = 0, policy: Maker = Service }: Options,
-): Result {
+export function simulate(scenario: Scenario, { seed, speed, gpus = 0 }: Options): Result {
   const timeline = new Timeline()
   const draw = new Draw(seed)
-  const { people, attacks = [], minutes, base, shards, solveMs } = scenario
-  const service = new Maker(timeline, WORKERS, base, shards, solveMs)
+  const { people, attacks = [], minutes } = scenario
+  const service = new Service(timeline, WORKERS, scenario)
   const measure = new Measure()
   const anyWorker = () => draw.below(WORKERS)
   const world: World = { timeline, service, draw, measure, speed, gpus, anyWorker }

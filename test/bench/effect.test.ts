@@ -6,7 +6,6 @@ import { test } from 'node:test'
 import { compareWithService } from '../../bench/simulator/against-service.ts'
 import { aimRows } from '../../bench/simulator/aims.ts'
 import { quantileOf } from '../../bench/simulator/figures.ts'
-import { policyOf } from '../../bench/simulator/policy.ts'
 import { builtInScenarios, POPULATIONS, type Scenario } from '../../bench/simulator/scenario.ts'
 import { simulate } from '../../bench/simulator/simulate.ts'
 import { Addresses } from '../../bench/simulator/world.ts'
@@ -14,7 +13,6 @@ import { isOperatorsOwn } from '../../src/domain/address.ts'
 import { AddressTags } from '../../src/domain/address-tags.ts'
 import { Keyring } from '../../src/domain/keyring.ts'
 import { baseOf, type DeviceClass } from '../../src/domain/solve-time.ts'
-import { UsageError } from '../harness/command-line.ts'
 
 const ROOT = new URL('../..', import.meta.url)
 const LONE: Scenario = {
@@ -78,14 +76,6 @@ test('with GPUs people wait less from 20 bits on, and as long below', () => {
   const ratio = (base: number) => p95(base, 1) / p95(base, 0)
   assert.ok(Math.abs(ratio(19) - 1) < 0.15)
   assert.ok(ratio(22) < 0.6)
-})
-
-test('a revision decides by its own rules, beside those of this tree', async () => {
-  const policy = await policyOf('HEAD')
-  const scenario = { ...LONE, minutes: 5 }
-  const { figures } = simulate(scenario, { seed: 1, speed: 1, policy })
-  assert.ok(figures.all.visits > 500 && figures.bitsMax === 18)
-  await assert.rejects(policyOf('no-such-revision'), UsageError)
 })
 
 test('what the neighbours of an attacker pay is told, and what people waited beyond their luck', () => {
