@@ -1,11 +1,13 @@
 /** The trees that are compared: this one, and a revision of it in a temporary worktree. */
 
-import { type ChildProcess, spawn } from 'node:child_process'
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
 import { existsSync, mkdtempSync, readFileSync, realpathSync, rmSync, symlinkSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { text } from 'node:stream/consumers'
 import { ToolError, tell, UsageError } from '../../test/harness/command-line.ts'
-import { leftovers } from '../../test/harness/processes.ts'
+import { leftovers, signalIfThere } from '../../test/harness/processes.ts'
 import { THIS_TREE } from '../micro/processes.ts'
 
 export interface Checkout {
@@ -76,48 +78,30 @@ function readIfThere(path: string): string | undefined {
 const SHOWN_CHARACTERS_MAX = 400
 
 /** What the command prints. Rejects with ToolError of what it complains about. */
-function run(command: string, args: readonly string[], cwd: string): Promise<string> {
-  return new Promise((resolve, reject) => {
-    // A group of its own, so that what npm has started ends with it.
-    const child = spawn(command, args, {
-      cwd,
-      env: plainEnvironment(),
-      detached: true,
-      stdio: ['ignore', 'pipe', 'pipe'],
-    })
-    const closed = new Promise<void>(end => child.once('close', () => end()))
-    const running = {
-      stop: async () => {
-        endGroup(child)
-        await closed
-      },
-    }
-    leftovers.add(running)
-    const texts = { stdout: '', stderr: '' }
-    child.stdout.on('data', chunk => (texts.stdout += chunk))
-    child.stderr.on('data', chunk => (texts.stderr += chunk))
-    child.once('error', error => {
-      leftovers.delete(running)
-      reject(error)
-    })
-    child.once('close', code => {
-      leftovers.delete(running)
-      if (code === 0) resolve(texts.stdout)
-      else reject(new ToolError(`${[command, ...args].join(' ')}: ${complaintOf(texts)}`))
-    })
+async function run(command: string, args: readonly string[], cwd: string): Promise<string> {
+  // A group of its own, so that what npm has started ends with it.
+  const child = spawn(command, args, {
+    cwd,
+    env: plainEnvironment(),
+    detached: true,
+    stdio: ['ignore', 'pipe', 'pipe'],
   })
-}
-
-function complaintOf({ stdout, stderr }: { stdout: string; stderr: string }): string {
-  const text = stderr.trim() || stdout.trim() || 'failed without a word'
-  return text.replaceAll(/\s*\n\s*/g, ' | ').slice(0, SHOWN_CHARACTERS_MAX)
-}
-
-function endGroup(child: ChildProcess): void {
+  const closed = once(child, 'close')
+  const running = {
+    stop: async () => {
+      signalIfThere(-child.pid!, 'SIGTERM')
+      await closed
+    },
+  }
+  leftovers.add(running)
   try {
-    process.kill(-child.pid!, 'SIGTERM')
-  } catch {
-    // It has just ended.
+    const [[code], stdout, stderr] = await Promise.all([closed, text(child.stdout), text(child.stderr)])
+    if (code === 0) return stdout
+    const complaint = stderr.trim() || stdout.trim() || 'failed without a word'
+    const line = complaint.replaceAll(/\s*\n\s*/g, ' | ').slice(0, SHOWN_CHARACTERS_MAX)
+    throw new ToolError(`${[command, ...args].join(' ')}: ${line}`)
+  } finally {
+    leftovers.delete(running)
   }
 }
 
