@@ -3,7 +3,7 @@
 import { readFileSync } from 'node:fs'
 import { UsageError } from '../../test/harness/command-line.ts'
 import type { Spread } from '../../test/harness/measure.ts'
-import { type Cell, left, rangeNote, reportText, right, table } from '../report/report.ts'
+import { type Cell, left, notesText, rangeNote, reportText, right, table } from '../report/report.ts'
 
 /** What tells the elements of a list apart, in the results of all benches. */
 const NAMES = 'part store endpoint server name label of busy batch addresses difficulty'.split(' ')
@@ -36,7 +36,7 @@ export function savedReport(files: readonly string[], rows: readonly Row[]): str
     [right('first'), ({ first }) => text(first)],
     [right('second'), ({ second }) => text(second)],
     [right('second/first'), ({ first, second }) => (second.median / first.median).toFixed(3)],
-    [left('notes'), ({ first, second }) => [first, second].map(rangeNote).filter(Boolean).join('; ')],
+    [left('notes'), ({ first, second }) => notesText(rangeNote(first), rangeNote(second))],
   ]
   return reportText([
     table('Side by side', cells, rows),

@@ -8,22 +8,8 @@
  */
 
 import type { Endpoint } from '../../test/harness/load/traffic.ts'
-import type { StoreKind } from '../../test/harness/service.ts'
-import { type Figures, failureOf, figuresOf } from './figures.ts'
+import { failureOf, figuresOf, type Run } from './figures.ts'
 import { onBare, onService, type Rig, type Target } from './target.ts'
-
-export type ServerKind = 'bare' | StoreKind
-
-/** One repetition of one case. */
-export interface Run {
-  readonly endpoint: Endpoint
-  readonly server: ServerKind
-  /** undefined if nothing could be measured. */
-  readonly figures: Figures | undefined
-  /** undefined if every answer was the expected one. */
-  readonly failure: string | undefined
-  readonly notes: readonly string[]
-}
 
 /** Requests are built for this rate, the most that a case is expected to reach, ... */
 const REQUESTS_PER_SECOND_MAX = 100_000
@@ -49,14 +35,14 @@ export async function runEndpoint(rig: Rig, endpoint: Endpoint): Promise<Run[]> 
   return [bare!, ...runs.map(run => comparedWith(bare!, run))]
 }
 
-async function runOn(rig: Rig, endpoint: Endpoint, server: ServerKind, answerBytes = 0): Promise<Run> {
+async function runOn(rig: Rig, endpoint: Endpoint, server: Run['server'], answerBytes = 0): Promise<Run> {
   const { seconds, warmup } = rig.options
   const count = Math.ceil((seconds + warmup) * REQUESTS_PER_SECOND_MAX)
   const measure = async (target: Target) => {
     const result = await target.load(seconds * 1000, warmup * 1000)
     const notes = result.ranOut ? ['requests ran out early'] : []
-    const { sent } = result
-    if ((target.seeded ?? sent) < sent * (1 - UNSEEDED_MAX)) notes.push('not all had fetched a challenge')
+    if (target.seeded !== undefined && target.seeded < result.sent * (1 - UNSEEDED_MAX))
+      notes.push('not all had fetched a challenge')
     return { figures: figuresOf(result, target.pids.length), failure: failureOf(result), notes }
   }
   try {

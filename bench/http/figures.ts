@@ -2,12 +2,28 @@
 
 import { constants } from 'node:perf_hooks'
 import type { LoadResult, PacedResult } from '../../test/harness/load/loops.ts'
+import type { Endpoint } from '../../test/harness/load/traffic.ts'
+import type { StoreKind } from '../../test/harness/service.ts'
 import type { Look } from './probe.ts'
 
 /** In the closed loop, at full load. `timesBare`: `cpuUs` against the bare server's. */
 export type Figures = ReturnType<typeof figuresOf> & { readonly timesBare?: number }
 /** At a fixed rate. */
 export type LatencyFigures = ReturnType<typeof latencyFiguresOf>
+
+/** One repetition of one case. */
+interface RunOf<Measured> {
+  readonly endpoint: Endpoint
+  readonly server: 'bare' | StoreKind
+  /** undefined if nothing could be measured. */
+  readonly figures: Measured | undefined
+  /** undefined if every answer was the expected one. */
+  readonly failure: string | undefined
+}
+
+export type Run = RunOf<Figures> & { readonly notes: readonly string[] }
+/** @property busy the share of the worker that was asked for, in per cent; undefined if a rate was */
+export type LatencyRun = RunOf<LatencyFigures> & { readonly busy: number | undefined }
 
 const MEBIBYTE = 2 ** 20
 

@@ -11,22 +11,10 @@
 import type { PacedResult } from '../../test/harness/load/loops.ts'
 import type { Endpoint } from '../../test/harness/load/traffic.ts'
 import type { StoreKind } from '../../test/harness/service.ts'
-import { failureOf, type LatencyFigures, latencyFiguresOf } from './figures.ts'
+import { failureOf, type LatencyRun, latencyFiguresOf } from './figures.ts'
 import type { Look } from './probe.ts'
 import { type ProfileReport, profileReport } from './profile.ts'
 import { onBare, onService, type Rig, type Target } from './target.ts'
-
-/** One repetition of one case. */
-export interface LatencyRun {
-  readonly endpoint: Endpoint
-  readonly server: StoreKind
-  /** The share of the worker that was asked for, in per cent; undefined if a rate was. */
-  readonly busy: number | undefined
-  /** undefined if nothing could be measured. */
-  readonly figures: LatencyFigures | undefined
-  /** undefined if every answer was the expected one. */
-  readonly failure: string | undefined
-}
 
 const WARM_UP_MS = 1500
 const PILOT_MS = 1000

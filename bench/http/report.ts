@@ -8,6 +8,7 @@ import {
   type Aim,
   aimsText,
   type Cell,
+  figure,
   grouped,
   left,
   percent,
@@ -19,9 +20,7 @@ import {
   table,
   text,
 } from '../report/report.ts'
-import type { Run, ServerKind } from './cases.ts'
-import type { Figures, LatencyFigures } from './figures.ts'
-import type { LatencyRun } from './latency.ts'
+import type { Figures, LatencyFigures, LatencyRun, Run } from './figures.ts'
 import type { Options } from './options.ts'
 
 /** CPU budgets of requests, measured with 64 connections and a new address for each request. */
@@ -34,9 +33,7 @@ const BUDGETS: Readonly<Record<Endpoint, Readonly<Record<StoreKind | 'redisUs', 
 }
 
 /** All repetitions of one case. */
-interface ReportOf<Measured> {
-  readonly endpoint: Endpoint
-  readonly server: ServerKind
+interface ReportOf<Measured> extends Pick<Run, 'endpoint' | 'server'> {
   readonly isOk: boolean
   /** Why the figures are worth less than others, or nothing. */
   readonly notes: readonly string[]
@@ -44,8 +41,7 @@ interface ReportOf<Measured> {
 }
 
 export type CaseReport = ReportOf<Figures>
-/** @property busy the share of the worker that was asked for, in per cent; undefined if a rate was */
-export type LatencyReport = ReportOf<LatencyFigures> & { readonly busy: number | undefined }
+export type LatencyReport = ReportOf<LatencyFigures> & Pick<LatencyRun, 'busy'>
 
 /** Below this the worker waited for load, and its figures include waking up for it. */
 const BUSY_MIN = 0.8
@@ -76,11 +72,9 @@ export function reportLatencies(runs: readonly LatencyRun[]): LatencyReport[] {
   })
 }
 
-type Failing = { readonly failure: string | undefined }
+const isOk = (runs: readonly (Run | LatencyRun)[]) => runs.every(({ failure }) => failure === undefined)
 
-const isOk = (runs: readonly Failing[]) => runs.every(({ failure }) => failure === undefined)
-
-function common(runs: readonly Failing[], { othersBusy }: { readonly othersBusy?: Spread }): string[] {
+function common(runs: readonly (Run | LatencyRun)[], { othersBusy }: { othersBusy?: Spread }): string[] {
   const failure = runs.find(run => run.failure !== undefined)?.failure
   return [failure === undefined ? '' : `FAILED: ${failure}`, disturbanceNote(othersBusy?.median)]
 }
@@ -150,10 +144,6 @@ export function aimsOf(cases: readonly CaseReport[], latencies: readonly Latency
 type Name = string & keyof (Figures & LatencyFigures)
 /** What the tables read of both kinds of reports. */
 type Row = ReportOf<Figures & LatencyFigures>
-
-function figure(title: string, name: Name, digits: number): Cell<Row> {
-  return [right(title), ({ figures }) => text(figures[name], digits)]
-}
 
 function memory(title: string, before: Name, after: Name): Cell<Row> {
   const mebibytes = ({ figures }: Row) =>

@@ -11,19 +11,7 @@ import {
 } from '../../test/harness/service.ts'
 import { storeEpochOf } from '../../test/harness/steady-load.ts'
 
-export interface RunningServer {
-  readonly port: number
-  /** All processes of the server itself, the first worker first. */
-  readonly ownPids: readonly number[]
-  /** Its Redis servers; empty without Redis. */
-  readonly redisPids: readonly number[]
-  readonly redisPorts: readonly number[]
-  stop(): Promise<void>
-}
-
-export interface RunningService extends RunningServer {
-  readonly target: TrafficTarget
-}
+export type RunningServer = Omit<Awaited<ReturnType<typeof startService>>, 'target'>
 
 /** One worker, whose CPU time is then that of the requests. */
 function environment(isForwarded: boolean): Record<string, string> {
@@ -41,11 +29,7 @@ function environment(isForwarded: boolean): Record<string, string> {
 }
 
 /** Starts the service from dist/ with a fresh store, on a Redis of its own if that is the store. */
-export async function startService(
-  kind: StoreKind,
-  isForwarded: boolean,
-  env: Record<string, string> = {},
-): Promise<RunningService> {
+export async function startService(kind: StoreKind, isForwarded: boolean, env: Record<string, string> = {}) {
   const service = await TestService.start(kind, { ...environment(isForwarded), ...env })
   try {
     const workerPids = childPids(service.pid)
@@ -53,6 +37,7 @@ export async function startService(
     const redis = service.redis === undefined ? [] : [service.redis]
     return {
       port: service.port,
+      /** All processes of the server itself, the first worker first. */
       ownPids: [...workerPids, service.pid],
       redisPids: redis.map(({ pid }) => pid),
       redisPorts: redis.map(({ port }) => port),

@@ -25,11 +25,10 @@ const TURN_MS = 3
 export function timingsOf(works: readonly Work[], milliseconds: number): Timing[] {
   const turns = Math.ceil(milliseconds / TURN_MS)
   for (let turn = 0; turn < turns; turn++) for (const work of works) takeTurn(work)
-  const sums = works.map(() => ({ ms: 0, cpuUs: 0, operations: 0 }))
+  const sums = works.map(work => ({ work, ms: 0, cpuUs: 0, operations: 0 }))
   for (let turn = 0; turn < turns; turn++) {
-    for (const [index, work] of works.entries()) {
-      const { ms, cpuUs, operations } = takeTurn(work)
-      const sum = sums[index]!
+    for (const sum of sums) {
+      const { ms, cpuUs, operations } = takeTurn(sum.work)
       sum.ms += ms
       sum.cpuUs += cpuUs
       sum.operations += operations

@@ -8,55 +8,33 @@ import {
   type Cell,
   left,
   type machine,
+  notesText,
   percent,
   rangeNote,
   reportText,
   right,
-  spreadText,
+  spreadsOf,
   table,
+  text,
 } from '../report/report.ts'
 import type { Figures } from './child.ts'
 import { HASH, PARTS_OF_WHOLE, PLAIN, PROOF, STEPS, WHOLE } from './steps.ts'
 
-/** A step. Times are nanoseconds per operation. */
-export interface Row {
-  readonly name: string
-  /** By the clock, garbage collection included. */
-  readonly ns: Spread
-  /** CPU time of all threads. */
-  readonly cpuNs: Spread
-  readonly perSecond: Spread
-  readonly garbageBytes: Spread
-  /** Processes that measured it. */
-  readonly rounds: number
-  /** Cores that others used meanwhile, by median. */
-  readonly othersBusy: number | undefined
-}
-
 export interface MicroReport {
   readonly surroundings: ReturnType<typeof machine> & { readonly openssl: string }
   readonly milliseconds: number
-  readonly rows: readonly Row[]
+  readonly rows: ReturnType<typeof rowsOf>
   readonly aims: readonly Aim[]
 }
 
 /** What a step came to in each process, in the order of the processes. */
 type Rounds = ReadonlyMap<string, readonly Figures[]>
 
-export function rowsOf(rounds: Rounds): Row[] {
-  return [...rounds].flatMap(([name, figures]) => {
-    if (figures.length === 0) return []
-    const spread = (figure: (figures: Figures) => number) => spreadOf(figures.map(figure))
-    const othersBusy = figures.flatMap(figure => figure.othersBusy ?? [])
-    return {
-      name,
-      ns: spread(({ ns }) => ns),
-      cpuNs: spread(({ cpuNs }) => cpuNs),
-      perSecond: spread(({ ns }) => 1e9 / ns),
-      garbageBytes: spread(({ garbageBytes }) => garbageBytes),
-      rounds: figures.length,
-      othersBusy: othersBusy.length === 0 ? undefined : spreadOf(othersBusy).median,
-    }
+/** A row for each step: how many processes measured it, and its figures per operation. */
+export function rowsOf(rounds: Rounds) {
+  return [...rounds].flatMap(([name, all]) => {
+    const figures = all.map(one => ({ ...one, perSecond: 1e9 / one.ns }))
+    return all.length === 0 ? [] : { name, rounds: all.length, ...spreadsOf(figures) }
   })
 }
 
@@ -112,8 +90,8 @@ export function aimsOf(rounds: Rounds): Aim[] {
     aims.push({
       about: `${WHOLE}, within ${percent(SUM_OFF_MAX)} of the sum of its steps (else the bench measures something of its own)`,
       isMet: off <= SUM_OFF_MAX,
-      found: `${spreadText(found, 2)} times the sum`,
-      ...(off <= SUM_OFF_BY_CACHES && { because: 'what it reads shares the caches' }),
+      found: `${text(found, 2)} times the sum`,
+      because: off <= SUM_OFF_BY_CACHES ? 'what it reads shares the caches' : undefined,
     })
   }
   const garbage = STEPS.flatMap(({ name, garbageMax }) =>
@@ -123,32 +101,29 @@ export function aimsOf(rounds: Rounds): Aim[] {
 }
 
 function atMost(about: string, most: number, found: Spread, because?: string): Aim {
-  return { about, isMet: found.median <= most, found: spreadText(found, 2), ...(because && { because }) }
+  return { about, isMet: found.median <= most, found: text(found, 2), because }
 }
 
 function garbageAim(name: string, most: number, found: number, because?: string): Aim {
   const about = `${name}, at most ${most} bytes of garbage`
-  return { about, isMet: found <= most, found: `${found.toFixed(0)} bytes`, ...(because && { because }) }
+  return { about, isMet: found <= most, found: `${found.toFixed(0)} bytes`, because }
 }
 
 export function reportOf(micro: MicroReport): string {
-  const cells: Cell<Row>[] = [
+  const cells: Cell<MicroReport['rows'][number]>[] = [
     [left('step'), ({ name }) => name],
-    [right('ns'), ({ ns }) => nsText(ns)],
-    [right('CPU ns'), ({ cpuNs }) => nsText(cpuNs)],
-    [right('per second'), ({ perSecond }) => Math.round(perSecond.median).toLocaleString('en')],
-    [right('garbage, bytes'), ({ garbageBytes }) => spreadText(garbageBytes, 0)],
-    [
-      left('notes'),
-      ({ ns, othersBusy }) => [rangeNote(ns), disturbanceNote(othersBusy)].filter(Boolean).join('; '),
-    ],
+    [right('ns'), ({ ns }) => nsText(ns!)],
+    [right('CPU ns'), ({ cpuNs }) => nsText(cpuNs!)],
+    [right('per second'), ({ perSecond }) => Math.round(perSecond!.median).toLocaleString('en')],
+    [right('garbage, bytes'), ({ garbageBytes }) => text(garbageBytes, 0)],
+    [left('notes'), row => notesText(rangeNote(row.ns!), disturbanceNote(row.othersBusy?.median))],
   ]
   return reportText([table('Steps', cells, micro.rows), aimsText(micro.aims), legend(micro)])
 }
 
 /** Short times with a digit more. */
 function nsText(ns: Spread): string {
-  return spreadText(ns, ns.median < 100 ? 1 : 0)
+  return text(ns, ns.median < 100 ? 1 : 0)
 }
 
 function legend({ surroundings, milliseconds, rows }: MicroReport): string {

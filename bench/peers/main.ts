@@ -13,16 +13,15 @@ import { startService } from '../http/server.ts'
 import { installPeers, wantedVersions } from '../packages.ts'
 import {
   type Cell,
+  figure,
   left,
   machine,
   OUTPUT,
   publish,
   rangeNote,
   reportText,
-  right,
   spreadsOf,
   table,
-  text,
 } from '../report/report.ts'
 import { altchaPayload, capSolutions } from './solve.ts'
 
@@ -192,9 +191,6 @@ function rowsOf(rounds: readonly (readonly Figures[])[]) {
 type Row = ReturnType<typeof rowsOf>[number]
 
 function reportOf(rows: readonly Row[], repeat: number): string {
-  const figure = (title: string, name: keyof Row['figures'], digits: number): Cell<Row> => {
-    return [right(title), ({ figures }) => text(figures[name], digits)]
-  }
   const cells: Cell<Row>[] = [
     [left('service'), ({ name }) => name],
     figure('CPU us', 'cpuUs', 0),

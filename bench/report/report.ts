@@ -51,7 +51,7 @@ export interface Aim {
   /** What was measured, in words. */
   readonly found: string
   /** Of an aim that is known to be missed: why. It fails no check. */
-  readonly because?: string
+  readonly because?: string | undefined
 }
 
 export function aimsText(aims: readonly Aim[]): string {
@@ -89,21 +89,24 @@ export type Spreads<Figures> = Readonly<Partial<Record<keyof Figures, Spread>>>
 /** The spread of each figure over the repetitions that have it. */
 export function spreadsOf<Figures extends object>(all: readonly Figures[]): Spreads<Figures> {
   const names = Object.keys(all[0] ?? {}) as (keyof Figures)[]
-  const spreads = names.map(name => {
-    return [name, spreadOf(all.flatMap(({ [name]: value }) => (value ?? []) as number | []))]
+  const spreads = names.flatMap(name => {
+    const values = all.flatMap(({ [name]: value }) => (value ?? []) as number | [])
+    return values.length === 0 ? [] : [[name, spreadOf(values)] as const]
   })
-  return Object.fromEntries(spreads)
+  return Object.fromEntries(spreads) as Spreads<Figures>
 }
 
-/** "12.3 (11.9-12.8)": the median and the range, or the value alone if all agree at this precision. */
-export function spreadText({ median, min, max }: Spread, digits: number): string {
-  const [middle, low, high] = [median, min, max].map(value => value.toFixed(digits))
-  return low === high ? middle! : `${middle} (${low}-${high})`
-}
-
-/** The same, or a dash if nothing was measured. */
+/** "12.3 (11.9-12.8)": the median and the range, or the value alone if all agree at this precision. A dash if nothing was measured. */
 export function text(spread: Spread | undefined, digits: number): string {
-  return spread === undefined ? '-' : spreadText(spread, digits)
+  if (spread === undefined) return '-'
+  const [median, min, max] = [spread.median, spread.min, spread.max].map(value => value.toFixed(digits))
+  return min === max ? median! : `${median} (${min}-${max})`
+}
+
+/** A column of such texts. */
+export function figure<Name extends string>(title: string, name: Name, digits: number) {
+  type Row = { readonly figures: { readonly [One in Name]?: Spread } }
+  return [right(title), ({ figures }: Row) => text(figures[name], digits)] as const
 }
 
 /** Beyond this the median is a matter of luck. */
@@ -112,6 +115,11 @@ const RANGE_MAX = 1.3
 /** A note for a table; empty if the repetitions agree. */
 export function rangeNote({ min, max }: Spread): string {
   return max > min * RANGE_MAX ? `VARIES: the longest is ${(max / min).toFixed(1)} times the shortest` : ''
+}
+
+/** Those that are not empty, in one cell. */
+export function notesText(...notes: readonly string[]): string {
+  return notes.filter(note => note !== '').join('; ')
 }
 
 /** "12%" */

@@ -2,7 +2,7 @@
 
 import { triesOf } from '../../src/protocol/proof.ts'
 import { type Spread, spreadOf } from '../../test/harness/measure.ts'
-import { disturbanceNote, type Measured } from '../disturbance.ts'
+import { disturbanceNote } from '../disturbance.ts'
 import { wantedVersions } from '../packages.ts'
 import {
   type Aim,
@@ -12,7 +12,7 @@ import {
   machine,
   reportText,
   right,
-  spreadText,
+  spreadsOf,
   table,
   text,
 } from '../report/report.ts'
@@ -49,26 +49,21 @@ export function figuresOf(
 }
 
 export function gpuFigures(kind: string, runs: readonly GpuRun[]) {
-  const spread = (name: keyof GpuRun) => spreadOf(runs.map(run => run[name]))
-  return { kind, startMs: spread('startMs'), hashesPerSecond: spread('hashesPerSecond') }
+  return { kind, ...spreadsOf(runs) }
 }
 
 function rateRow({ contender, threads, samples }: Rate, rates: readonly Rate[]) {
   // With as many threads, in the same round.
   const cap = rates.find(rate => rate.contender === 'cap' && rate.threads === threads)
+  const { value: hashesPerSecond, othersBusy } = spreadsOf(samples)
   return {
     contender,
     label: CONTENDERS[contender].label,
     threads,
-    hashesPerSecond: spreadOf(samples.map(({ value }) => value)),
+    hashesPerSecond,
     timesCap: cap && spreadOf(samples.map(({ value }, round) => value / cap.samples[round]!.value)),
-    othersBusy: medianOthersBusy(samples),
+    othersBusy,
   }
-}
-
-function medianOthersBusy(samples: readonly Measured<unknown>[]): number | undefined {
-  const known = samples.flatMap(({ othersBusy }) => othersBusy ?? [])
-  return known.length === 0 ? undefined : spreadOf(known).median
 }
 
 function solveRow({ difficulty, results, rates }: Solves) {
@@ -87,7 +82,7 @@ function solveRow({ difficulty, results, rates }: Solves) {
     luck: tries / 2 ** difficulty,
     /** With the workers' start and all that the pool waits for. */
     totalMs: { median: quantile(totalMs, 0.5), p95: quantile(totalMs, 0.95) },
-    othersBusy: medianOthersBusy(results),
+    othersBusy: spreadsOf(results.map(({ othersBusy }) => ({ othersBusy }))).othersBusy,
   }
 }
 
@@ -112,21 +107,22 @@ export function reportOf(figures: SolverFigures): string {
   ])
 }
 
-const millions = ({ median, min, max }: Spread) =>
-  spreadText({ median: median / 1e6, min: min / 1e6, max: max / 1e6 }, 2)
+function millions({ median, min, max }: Spread): string {
+  return text({ median: median / 1e6, min: min / 1e6, max: max / 1e6 }, 2)
+}
 
 const GPU_CELLS: readonly Cell<GpuFigures>[] = [
   [left('GPU'), ({ kind }) => kind],
-  [right('ms to the first answer'), ({ startMs }) => spreadText(startMs, 0)],
-  [right('million hashes/s'), ({ hashesPerSecond }) => millions(hashesPerSecond)],
+  [right('ms to the first answer'), ({ startMs }) => text(startMs, 0)],
+  [right('million hashes/s'), ({ hashesPerSecond }) => millions(hashesPerSecond!)],
 ]
 
 const RATE_CELLS: readonly Cell<RateRow>[] = [
   [left('solver'), ({ label }) => label],
   [right('threads'), ({ threads }) => String(threads)],
-  [right('million hashes/s'), ({ hashesPerSecond }) => millions(hashesPerSecond)],
+  [right('million hashes/s'), ({ hashesPerSecond }) => millions(hashesPerSecond!)],
   [right('x @cap.js/wasm'), ({ timesCap }) => text(timesCap, 2)],
-  [left('notes'), ({ othersBusy }) => disturbanceNote(othersBusy)],
+  [left('notes'), ({ othersBusy }) => disturbanceNote(othersBusy?.median)],
 ]
 
 const SOLVE_CELLS: readonly Cell<SolveRow>[] = [
@@ -139,7 +135,7 @@ const SOLVE_CELLS: readonly Cell<SolveRow>[] = [
   [right('tries / 2^bits'), ({ luck }) => luck.toFixed(2)],
   [right('all: median ms'), ({ totalMs }) => totalMs.median.toFixed(0)],
   [right('p95 ms'), ({ totalMs }) => totalMs.p95.toFixed(0)],
-  [left('notes'), ({ othersBusy }) => disturbanceNote(othersBusy)],
+  [left('notes'), ({ othersBusy }) => disturbanceNote(othersBusy?.median)],
 ]
 
 function legend({ surroundings }: SolverFigures): string {

@@ -14,7 +14,7 @@ import { childPids } from '../../test/harness/processes.ts'
 import { UNLIMITED } from '../../test/harness/service.ts'
 import { formPage, startSurroundings } from '../../test/harness/widget.ts'
 import { disturbanceNote, measured } from '../disturbance.ts'
-import { type Cell, left, machine, reportText, right, spreadText, table } from '../report/report.ts'
+import { type Cell, left, machine, reportText, right, table, text } from '../report/report.ts'
 
 export const SLOW = { shares: [1, 1 / 4, 1 / 16], difficulties: [16, 18, 20, 22], runs: 9 }
 export const SLOW_QUICK: typeof SLOW = { shares: [1 / 4], difficulties: [16], runs: 1 }
@@ -148,7 +148,7 @@ const sum = (runs: readonly Run[], name: keyof Run) => runs.reduce((total, run) 
 export function slowReport(rows: readonly SlowRow[]): string {
   const { cpu, loadAverage } = machine()
   const spread = (name: keyof Run, scale: number, digits: number) => (row: SlowRow) =>
-    spreadText(spreadOf(row.runs.map(run => run[name] / scale)), digits)
+    text(spreadOf(row.runs.map(run => run[name] / scale)), digits)
   const cells: Cell<SlowRow>[] = [
     [right('cores'), ({ cores }) => (cores === 1 ? '1' : `1/${1 / cores}`)],
     [right('bits'), ({ difficulty }) => String(difficulty)],

@@ -6,12 +6,13 @@ import {
   type Aim,
   aimsText,
   type Cell,
+  figure,
   left,
   machine,
+  notesText,
   reportText,
   right,
   table,
-  text,
 } from '../report/report.ts'
 import { FIGURES, type FigureName, type Part, type Row, type Run } from './figures.ts'
 import { AT_LIMITS, type Sizes, TYPICAL } from './parts.ts'
@@ -106,10 +107,7 @@ const LABELS: Readonly<Record<Part, readonly Cell<Row>[]>> = {
 /** A table of the rows of some parts and stores that have the first of the figures. */
 function plan(title: string, wanted: RegExp, figures: string) {
   const names = figures.split(' ') as (keyof typeof FIGURES)[]
-  const cells = names.map((name): Cell<Row> => {
-    const [head, digits] = FIGURES[name]
-    return [right(head), row => text(row.figures[name], digits)]
-  })
+  const cells = names.map(name => figure(FIGURES[name][0], name, FIGURES[name][1]))
   return (all: readonly Row[]) => {
     const rows = all.filter(row => wanted.test(`${row.part} ${row.store}`) && row.figures[names[0]!])
     return rows.length === 0
@@ -142,9 +140,7 @@ const PLANS = [
 
 /** Why the figures are worth less than others. */
 function notesOf({ figures: { othersBusy, expiredKeys } }: Row): string {
-  const notes = [disturbanceNote(othersBusy?.median)].filter(note => note !== '')
-  if (expiredKeys !== undefined && expiredKeys.max > 0) {
-    notes.push(`up to ${expiredKeys.max.toFixed(0)} keys had expired before the end`)
-  }
-  return notes.join('; ')
+  const expired = expiredKeys?.max ?? 0
+  const expiredNote = expired > 0 ? `up to ${expired.toFixed(0)} keys had expired before the end` : ''
+  return notesText(disturbanceNote(othersBusy?.median), expiredNote)
 }

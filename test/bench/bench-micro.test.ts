@@ -42,7 +42,7 @@ test('a short run is JSON alone, has the steps that were asked for, and leaves n
   for (const { name, rounds, ...row } of rows) {
     assert.equal(rounds, 2)
     for (const figure of ['ns', 'cpuNs', 'perSecond', 'garbageBytes'] as const) {
-      const { min, median, max } = row[figure]
+      const { min, median, max } = row[figure]!
       assert.ok(0 < min && min <= median && median <= max && Number.isFinite(max), `${name}: ${figure}`)
     }
   }
@@ -122,5 +122,5 @@ test('an aim that is missed is called so, and a whole that is not the sum of its
   assert.match(missed(2000, 6000).join(), /times node's own hash$/)
   assert.match(missed(1200, 11_000).join(), /sum of its steps/)
   const [row] = rowsOf(rounds({ score: [100, 8] }))
-  assert.equal(row!.perSecond.median, 1e7)
+  assert.equal(row!.perSecond!.median, 1e7)
 })
