@@ -3,25 +3,18 @@
 import type { Order, RunResult } from '../contenders.ts'
 import { HASHERS, type Hasher } from './hashers.ts'
 
-/** The project's benches are compiled without the types of browsers. */
-interface WorkerScope {
-  onmessage: (event: { readonly data: Order }) => void
-  postMessage(result: RunResult | number | undefined): void
-}
-
-const scope = globalThis as unknown as WorkerScope
 let hasher: Hasher
 
-scope.onmessage = ({ data }) => {
+addEventListener('message', ({ data }: MessageEvent<Order>) => {
   carryOut(data).then(
-    result => scope.postMessage(result),
+    result => postMessage(result),
     // The page hears of errors, but not of rejected promises.
     error =>
       setTimeout(() => {
         throw error
       }),
   )
-}
+})
 
 async function carryOut(order: Order): Promise<RunResult | number | undefined> {
   switch (order.kind) {
