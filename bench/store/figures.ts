@@ -1,6 +1,5 @@
 /** The figures by name, how repetitions are aggregated, and what the measurements of both stores share. */
 
-import { setTimeout as sleep } from 'node:timers/promises'
 import type { RequestStore } from '../../src/store/store.ts'
 import type { StoreKind } from '../../test/harness/service.ts'
 import { measured } from '../disturbance.ts'
@@ -39,7 +38,7 @@ export const FIGURES = {
   /** Memory of Redis or allocated bytes of the state's files. */
   bytesPerAddress: ['bytes/address', 0],
   keysPerAddress: ['keys/address', 2],
-  /** CPU time for each key that expired, beyond what the idle process takes. */
+  /** CPU time of the process for each key that the store swept. */
   expiryUs: ['CPU us/key', 2],
   keys: ['keys', 0],
   tookMs: ['took ms', 0],
@@ -64,13 +63,13 @@ export interface Subject {
   readonly store: RequestStore
   /** Runs a pass and tells what an operation of it cost. */
   measured(pass: () => Promise<Drive>): Promise<Sample>
-  /** Runs passes whose costs do not count, and tells for how long the store kept others waiting. */
-  holding(passes: () => Promise<void>): Promise<Sample>
+  /** Of Redis: runs passes whose costs do not count, and tells for how long it kept others waiting. */
+  holding?(passes: () => Promise<void>): Promise<Sample>
   /** Memory or files; what of the store's state is there at present. */
   stateBytes(): Promise<number>
   stateKeys(): Promise<number>
-  /** Lets all expire that can, and tells what each key cost. */
-  expired(isSpread: boolean): Promise<Sample>
+  /** Of the embedded store: lets all expire that can, and tells what each key cost. Redis removes its keys by itself. */
+  expired?(): Promise<Sample>
   stop(): Promise<void>
 }
 
@@ -79,23 +78,6 @@ export async function besideOthers(subject: Subject, pass: () => Promise<Drive>)
   collectGarbage()
   const { value, othersBusy } = await measured(() => subject.measured(pass))
   return { ...value, othersBusy }
-}
-
-const [GIVE_UP_MS, POLL_MS, IDLE_MS] = [120_000, 50, 500]
-
-/** Waits until no key is left. @param cpuMs of the process that removes them, so far */
-export async function untilGone(left: () => Promise<number>, cpuMs: () => number): Promise<Sample> {
-  const keys = await left()
-  const [startMs, startCpuMs] = [performance.now(), cpuMs()]
-  while ((await left()) > 0) {
-    if (performance.now() - startMs > GIVE_UP_MS) throw new Error('the keys do not expire')
-    await sleep(POLL_MS)
-  }
-  const [tookMs, spentMs, idleFromMs] = [performance.now() - startMs, cpuMs() - startCpuMs, performance.now()]
-  const idleFromCpuMs = cpuMs()
-  await sleep(IDLE_MS)
-  const idleShare = (cpuMs() - idleFromCpuMs) / (performance.now() - idleFromMs)
-  return { keys, tookMs, expiryUs: ((spentMs - idleShare * tookMs) / keys) * 1000 }
 }
 
 /** What a row of figures is of. */

@@ -23,7 +23,7 @@ const OPTIONS = {
 export const STORE = tool({
   name: 'bench:store',
   about: `Measures the stores in process, without HTTP: what a challenge, a verification and a redemption cost Redis or LMDB,
-what an address takes in memory or on disk, what expiry costs, and whether any of it grows with the addresses.`,
+what an address takes in memory or on disk, what a sweep of LMDB costs, and whether any of it grows with the addresses.`,
   options: OPTIONS,
   example: '--store redis --only memory',
   details:

@@ -1,6 +1,5 @@
-/** A redis-server for one bench, with its own counters (INFO, SLOWLOG) and with keys that expire. */
+/** A redis-server for one bench, with its own counters (INFO, SLOWLOG). */
 
-import { setTimeout as sleep } from 'node:timers/promises'
 import { Redis } from 'ioredis'
 import { parseRedisUrl } from '../../src/config/redis.ts'
 import { RedisStore } from '../../src/store/redis/store.ts'
@@ -13,7 +12,7 @@ import {
 import { processUsage } from '../../test/harness/measure.ts'
 import { RedisServer } from '../../test/harness/redis.ts'
 import type { Drive } from './drive.ts'
-import { type Sample, type Subject, type SubjectOptions, untilGone } from './figures.ts'
+import type { Sample, Subject, SubjectOptions } from './figures.ts'
 
 /** As in bench/http: a pause of a busy machine must not become an outage. */
 const DEADLINE_MS = 2000
@@ -50,10 +49,6 @@ export async function startRedis({ clock }: SubjectOptions): Promise<Subject> {
     holding: passes => holding(admin, passes),
     stateBytes: async () => infoField(await admin.info('memory'), 'used_memory'),
     stateKeys: () => admin.dbsize(),
-    expired: async isSpread => {
-      await store.close() // Its probes would count too.
-      return await expireRedis(server, admin, isSpread)
-    },
     stop,
   }
 }
@@ -105,47 +100,4 @@ async function scriptCallsUs(admin: Redis): Promise<number[]> {
   type Entry = [id: number, at: number, us: number, args: readonly string[], ...rest: unknown[]]
   const entries = (await admin.slowlog('GET', -1)) as Entry[]
   return entries.filter(([, , , [name]]) => /^(eval|fcall)/i.test(name!)).map(([, , us]) => us)
-}
-
-/**
- * Some 5,000 visits a second. The rate matters: Redis samples keys ten times a second, and goes on while over 10 % of a
- * sample have expired. So some expired keys always stay, and Redis examines many keys for each one that it removes.
- */
-const KEYS_PER_MS = 15
-/** Time to cut all lives short, before the first ends, on a machine that may be busy. */
-const [AHEAD_MS, AHEAD_MS_PER_KEY] = [2000, 0.05]
-const SCAN_COUNT = 1000
-
-/**
- * Lets all keys that can expire do so: what Redis pays for that, a steady load pays once for each key that it wrote. Lives are
- * cut short, so that the cost stands apart from all other costs.
- *
- * @param isSpread whether the lives end one after another, as at a steady rate, or all at once
- */
-async function expireRedis(server: RedisServer, admin: Redis, isSpread: boolean): Promise<Sample> {
-  const keys = await mortalKeys(admin)
-  const firstAtMs = Date.now() + AHEAD_MS + keys * AHEAD_MS_PER_KEY
-  await shortenLives(admin, firstAtMs, isSpread ? 1 / KEYS_PER_MS : 0)
-  if (Date.now() >= firstAtMs) throw new Error('there are too many keys to cut their lives short in time')
-  await sleep(Math.max(0, firstAtMs - Date.now() - 10))
-  return await untilGone(
-    () => mortalKeys(admin),
-    () => processUsage(server.pid).cpuMs,
-  )
-}
-
-/** How many keys have an end. */
-async function mortalKeys(admin: Redis): Promise<number> {
-  return Number(/^db0:keys=\d+,expires=(\d+)/m.exec(await admin.info('keyspace'))?.[1] ?? 0)
-}
-
-async function shortenLives(admin: Redis, firstAtMs: number, apartMs: number): Promise<void> {
-  let [cursor, endAtMs] = ['0', firstAtMs]
-  do {
-    const [next, keys] = await admin.scan(cursor, 'COUNT', SCAN_COUNT)
-    const pipeline = admin.pipeline()
-    for (const key of keys) pipeline.pexpireat(key, Math.floor((endAtMs += apartMs)), 'XX')
-    await pipeline.exec()
-    cursor = next
-  } while (cursor !== '0')
 }

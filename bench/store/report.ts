@@ -78,7 +78,7 @@ Pages written: handed to the system, 4096 bytes each. The state is not synced, s
   memory:
     'Memory: used_memory of Redis, all its keys and tables; disk blocks of the state of LMDB. Keys of tokens are not in it. At all limits: 60 challenges and 30 verifications, of two sites, within a minute.',
   expiry:
-    'Expiry: CPU time beyond what the idle process takes, after whole visits, redemption included. LMDB is swept by the store itself.',
+    'Expiry: CPU time of the sweep, after whole visits, redemption included. Redis removes its keys by itself.',
   growth:
     'Growth: operations of new addresses beside those that are active; x fewest: against the fewest addresses of the same repetition.',
 }
@@ -100,7 +100,7 @@ const ADDRESSES: Cell<Row> = [right('addresses'), ({ addresses }) => addresses!.
 const LABELS: Readonly<Record<Part, readonly Cell<Row>[]>> = {
   costs: [OPERATION, BATCH],
   memory: [STORE, [left('address has'), ({ of }) => of], ADDRESSES],
-  expiry: [STORE, [left('lives end'), ({ of }) => of]],
+  expiry: [ADDRESSES],
   growth: [OPERATION, ADDRESSES],
 }
 
@@ -129,7 +129,7 @@ const PLANS = [
     'wallUs clientUs driverUs transactionUs longestTurnMs pagesWritten',
   ),
   plan('Memory of Redis and files of LMDB', /^memory/, 'bytesPerAddress keysPerAddress'),
-  plan('Expiry', /^expiry/, 'expiryUs keys keysPerAddress tookMs'),
+  plan('LMDB: expiry', /^expiry/, 'expiryUs keys keysPerAddress tookMs'),
   plan('Redis: growth', /^growth redis/, 'redisUs cpuTimesFewest scriptUs timeTimesFewest clientUs'),
   plan(
     'LMDB: growth',
