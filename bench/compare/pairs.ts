@@ -24,21 +24,13 @@ export const OPTIONS = {
   endpoint: choices(ENDPOINTS, 'Only these endpoints'),
   store: choices(STORE_KINDS, 'Only these stores (redis needs redis-server on the path)'),
   filter: text('TEXT', 'Only cases whose name holds it, such as token or Redis.'),
-  within: number(
-    2,
-    0.1,
-    50,
-    'Pairs are added until the interval reaches no further than so many per cent from its middle',
-  ),
+  within: number(2, 0.1, 50, 'Add pairs until the interval reaches so many per cent from its middle at most'),
   pairs: integer(5, 2, 100, 'Pairs of each case at least'),
   minutes: number(10, 0.01, 600, 'No pair starts after so long'),
   seconds: number(3, 0.1, 60, 'Measured time of a request in a pair; a step takes a tenth of it'),
   warmup: number(3, 0, 60, 'Seconds of load before it'),
   threshold: number(1.05, 1, 10, 'Ratio new/old above which a case is too slow'),
-  report: texts(
-    'FILE',
-    'Instead: two results that any bench saved with --json, side by side. Give it twice.',
-  ),
+  report: texts('FILE', 'Instead: two results that a bench saved with --json, side by side. Give it twice.'),
   ...OUTPUT,
 }
 
@@ -151,17 +143,12 @@ export async function measurePairs(all: readonly Measured[], limits: Limits): Pr
 /** So many pairs at most, however far apart they are. */
 const PAIRS_MAX = 100
 
-function needsMore({ pairs, problem, job }: Measured, { within, pairs: least }: Limits): boolean {
-  if (problem !== undefined || pairs.length >= PAIRS_MAX) return false
-  if (pairs.length < least) return true
+function needsMore(one: Measured, { within, pairs: least }: Limits): boolean {
+  if (one.problem !== undefined || one.pairs.length >= PAIRS_MAX) return false
+  if (one.pairs.length < least) return true
   // Bytes are counted, not sampled.
-  return job.costs.some(({ unit }, cost) => {
-    const ratio = pairedRatio(
-      pairs.map(pair => pair.old[cost]!),
-      pairs.map(pair => pair.new[cost]!),
-    )
-    return unit !== 'bytes' && reachOf(ratio) > within / 100
-  })
+  const sampled = casesOf(one).filter(({ unit }) => unit !== 'bytes')
+  return sampled.some(({ olds, news }) => reachOf(pairedRatio(olds, news)) > within / 100)
 }
 
 function progress({ job: { costs }, pairs, problem }: Measured): string {

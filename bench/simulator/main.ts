@@ -19,15 +19,9 @@ import { builtInScenarios, busySites, type Scenario, scenarioOf } from './scenar
 import { type Result, simulate } from './simulate.ts'
 
 const OPTIONS = {
-  only: text(
-    'NAMES',
-    'Of the scenarios in bench/simulator, separated by commas; without it, all of scenarios.json.',
-  ),
+  only: text('NAMES', 'Scenarios of bench/simulator, separated by commas; all of scenarios.json without it.'),
   busy: toggle('Those of busy-sites.json instead: millions of visits, some minutes.'),
-  scenario: text(
-    'FILE',
-    'One scenario of your own, a JSON file as bench/simulator/scenario.ts describes it.',
-  ),
+  scenario: text('FILE', 'A scenario of your own: a JSON file as bench/simulator/scenario.ts describes it.'),
   seed: integer(1, 1, 2 ** 32 - 1, 'Equal seeds give equal figures to the last digit'),
   speed: number(undefined, 0.01, 100, "How fast people's devices are; without it 1, p95 also for 1/2 and 2"),
   gpus: number(0, 0, 1, "Share of people's devices whose GPU helps from 20 bits on"),

@@ -39,9 +39,7 @@ const OPTIONS = {
   ),
   quick: toggle('Small sizes: whether it works, not how fast it is.'),
   gpu: text('KIND', 'Also the GPU, through WebGPU: card, or software where there is no card.'),
-  slow: toggle(
-    'Instead: the whole widget, with 1, 1/4 and 1/16 of a core for the browser. Needs root, for a cgroup.',
-  ),
+  slow: toggle('Instead: the whole widget, with 1, 1/4 and 1/16 of a core. Needs root, for a cgroup.'),
   ...OUTPUT,
 }
 
