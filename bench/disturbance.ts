@@ -26,20 +26,24 @@ export async function leastDisturbed<Value>(
   giveUpAtMs: number,
 ): Promise<Measured<Value>> {
   let best = await measured(measure)
-  for (let attempt = 1; attempt < 4 && isDisturbed(best) && performance.now() < giveUpAtMs; attempt++) {
+  for (
+    let attempt = 1;
+    attempt < 4 && isDisturbed(best.othersBusy) && performance.now() < giveUpAtMs;
+    attempt++
+  ) {
     const next = await measured(measure)
     if (next.othersBusy! < best.othersBusy!) best = next
   }
   return best
 }
 
-function isDisturbed({ othersBusy }: Pick<Measured<unknown>, 'othersBusy'>): boolean {
+function isDisturbed(othersBusy: number | undefined): othersBusy is number {
   return othersBusy !== undefined && othersBusy > OTHERS_BUSY_MAX
 }
 
 /** A note for a table; empty if nobody was in the way. */
 export function disturbanceNote(othersBusy: number | undefined): string {
-  return isDisturbed({ othersBusy }) ? `others used ${(othersBusy! * 100).toFixed(0)}% of a core` : ''
+  return isDisturbed(othersBusy) ? `others used ${(othersBusy * 100).toFixed(0)}% of a core` : ''
 }
 
 /** CPU time of all but this process and its descendants, the browser among them. */

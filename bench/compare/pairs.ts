@@ -17,7 +17,7 @@ import { measureServices, type Pair, type Roots, type Side } from './services.ts
 import { pairedRatio, reachOf } from './statistics.ts'
 
 const PARTS = ['http', 'micro'] as const
-export type Part = (typeof PARTS)[number]
+type Part = (typeof PARTS)[number]
 
 export const OPTIONS = {
   only: choices(PARTS, 'Only these parts'),

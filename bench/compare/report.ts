@@ -12,7 +12,7 @@ import {
   verdictOf,
 } from './statistics.ts'
 
-export interface CaseReport extends Pick<Case, 'part' | 'name' | 'unit'> {
+interface CaseReport extends Pick<Case, 'part' | 'name' | 'unit'> {
   readonly verdict: Verdict | 'not comparable' | 'FAILED'
   readonly isRegression: boolean
   /** Of what could be compared. */

@@ -50,7 +50,7 @@ export class Target {
   }
 }
 
-export interface Wanted {
+interface Wanted {
   readonly endpoint: Endpoint
   readonly store: StoreKind
   /** Requests to build. */

@@ -17,16 +17,12 @@ interface Challenge {
   readonly expiresAt: number
 }
 
-export interface Surroundings {
-  readonly nowMs: number
-  readonly siteKey: string
-  readonly bits: number
-  readonly scored: (solution: Solution) => number
-}
-
 export function plainVerification(
   visits: readonly { readonly addressText: string; readonly solution: Solution }[],
-  { nowMs, siteKey, bits, scored }: Surroundings,
+  nowMs: number,
+  siteKey: string,
+  bits: number,
+  scored: (solution: Solution) => number,
 ): Work {
   const posted = visits.map(({ addressText, solution }) => {
     const challenge = { nonce: solution.nonce, difficulty: bits, expiresAt: nowMs + CHALLENGE_LIFETIME_MS }

@@ -35,7 +35,7 @@ export const MODULES = [
 /** Loads a compiled module of the tree. Throws if the tree lacks it. */
 export type Load = <Path extends keyof Modules>(path: Path) => Promise<Modules[Path]>
 
-export interface Step {
+interface Step {
   readonly name: string
   /** Bytes of garbage that it may make; a missed aim fails `--check`. Processes differ by up to 40, so there is room for 60. */
   readonly garbageMax?: number
@@ -262,7 +262,7 @@ async function plainWhole(load: Load): Promise<Work> {
   const { visits } = await crowd(load)
   const { scoreOf } = await load('domain/score')
   const scored = (solution: Solution) => scoreOf(signalsOf(solution, NOW_MS - 1000)).score
-  return plainVerification(visits, { nowMs: NOW_MS, siteKey: SITE_KEY, bits: DIFFICULTY, scored })
+  return plainVerification(visits, NOW_MS, SITE_KEY, DIFFICULTY, scored)
 }
 
 const LOG_REQUEST = { siteTag: 1, addressLimit: 30, siteLimit: 20 }

@@ -158,18 +158,18 @@ async function measure({ start }: Contender): Promise<Figures> {
 
 async function main(options: Values<typeof OPTIONS>): Promise<number> {
   installPeers()
-  const rounds: Figures[][] = []
+  const measured = CONTENDERS.map(contender => ({ contender, runs: [] as Run[] }))
   const tellResults = () => {
-    const [rows, versions] = [rowsOf(rounds), wantedVersions()]
-    publish(reportOf(rows, rounds.length), { ...machine(), versions, rows }, options)
+    const [rows, versions] = [measured.filter(({ runs }) => runs.length > 0).map(rowOf), wantedVersions()]
+    publish(reportOf(rows), { ...machine(), versions, rows }, options)
   }
   stopOnSignal(tellResults)
-  for (let round = 1; round <= options.repeat; round++) {
-    const figures: Figures[] = []
-    rounds.push(figures)
-    for (const contender of CONTENDERS) {
-      figures.push(await measure(contender))
-      tell(`${round}/${options.repeat} ${contender.name}: ${figures.at(-1)!.cpuUs.toFixed(0)} us`)
+  for (let round = 0; round < options.repeat; round++) {
+    for (const { contender, runs } of measured) {
+      const figures = await measure(contender)
+      const ours = measured[0]!.runs[round] ?? figures // which comes first
+      runs.push({ ...figures, timesOurs: figures.cpuUs / ours.cpuUs })
+      tell(`${round + 1}/${options.repeat} ${contender.name}: ${figures.cpuUs.toFixed(0)} us`)
     }
   }
   tellResults()
@@ -177,20 +177,15 @@ async function main(options: Values<typeof OPTIONS>): Promise<number> {
 }
 
 /** `timesOurs`: CPU time against ours of the same repetition. */
-function rowsOf(rounds: readonly (readonly Figures[])[]) {
-  return CONTENDERS.flatMap(({ name, checks }, index) => {
-    // The last round may have been interrupted.
-    const all = rounds.flatMap(([ours, ...others]) => {
-      const own = [ours, ...others][index]
-      return own === undefined ? [] : { ...own, timesOurs: own.cpuUs / ours!.cpuUs }
-    })
-    return all.length === 0 ? [] : { name, checks, figures: spreadsOf(all) }
-  })
+type Run = Figures & { readonly timesOurs: number }
+
+type Row = ReturnType<typeof rowOf>
+
+function rowOf({ contender: { name, checks }, runs }: { contender: Contender; runs: readonly Run[] }) {
+  return { name, checks, repeat: runs.length, figures: spreadsOf(runs) }
 }
 
-type Row = ReturnType<typeof rowsOf>[number]
-
-function reportOf(rows: readonly Row[], repeat: number): string {
+function reportOf(rows: readonly Row[]): string {
   const cells: Cell<Row>[] = [
     [left('service'), ({ name }) => name],
     figure('CPU us', 'cpuUs', 0),
@@ -201,7 +196,7 @@ function reportOf(rows: readonly Row[], repeat: number): string {
     [left('checks'), ({ checks }) => checks],
     [left('notes'), ({ figures }) => rangeNote(figures.cpuUs!)],
   ]
-  const intro = `Median (range) of ${repeat} repetitions on ${machine().cpu}, Node.js ${process.version}; ${CONNECTIONS} connections, one core for the server.
+  const intro = `Median (range) of ${rows[0]?.repeat ?? 0} repetitions on ${machine().cpu}, Node.js ${process.version}; ${CONNECTIONS} connections, one core for the server.
 CPU time of all its threads, garbage collection included. x powgate: within a repetition.`
   return reportText([table('A verification over HTTP', cells, rows), intro])
 }

@@ -77,7 +77,6 @@ export class Attacker {
   #send(challenge: Challenge, bot: number, worker: number, isRight: boolean): void {
     const { service, measure, timeline } = this.#world
     const count = measure.ofAttack(this.#attack)
-    count.verified++
     measure.served('verify')
     const solution = { challenge, isRight, fingerprint: fingerprintOf('bot', bot) }
     const answer = service.verify(this.#addresses.get(bot), worker, solution)

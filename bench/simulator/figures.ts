@@ -12,7 +12,7 @@ type Bin = ReturnType<typeof emptyBin>
 
 const emptyBin = () => ({ peopleBits: 0, peopleChallenges: 0, bitsMax: 0, accepted: 0 })
 
-export interface Visit {
+interface Visit {
   readonly people: string
   readonly device: string
   readonly atMs: number
@@ -26,15 +26,9 @@ export interface Visit {
   readonly score: number
 }
 
-interface AttackCount {
-  readonly attack: Attack
-  asked: number
-  refused: number
-  dropped: number
-  hashes: number
-  verified: number
-  accepted: number
-}
+type AttackCount = ReturnType<typeof newCount>
+
+const newCount = (attack: Attack) => ({ attack, asked: 0, refused: 0, dropped: 0, hashes: 0, accepted: 0 })
 
 export class Measure {
   readonly visits: Visit[] = []
@@ -58,7 +52,7 @@ export class Measure {
   ofAttack(attack: Attack): AttackCount {
     const known = this.attacks.get(attack.name)
     if (known !== undefined) return known
-    const count = { attack, asked: 0, refused: 0, dropped: 0, hashes: 0, verified: 0, accepted: 0 }
+    const count = newCount(attack)
     this.attacks.set(attack.name, count)
     return count
   }

@@ -50,7 +50,7 @@ type Four = [number, number, number, number]
 type Challenge = [...Four, ...Four, ...Four, number, ...number[]]
 
 /** Of traces. A last line that is cut off is left out: a worker may be writing it. */
-export function replayed(paths: readonly string[], policy: DifficultyPolicy) {
+function replayed(paths: readonly string[], policy: DifficultyPolicy) {
   const decisions: ReturnType<typeof decided>[] = []
   for (const path of paths) {
     const [head = '', ...lines] = read(path, text => text.split('\n').slice(0, -1))

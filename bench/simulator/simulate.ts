@@ -10,7 +10,7 @@ import { Addresses, Draw, Timeline } from './world.ts'
 const MINUTE_MS = 60_000
 const WORKERS = 2
 
-export interface Options {
+interface Options {
   readonly seed: number
   /** Of people's devices, as a multiple of populations.json. */
   readonly speed: number

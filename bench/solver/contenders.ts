@@ -1,12 +1,12 @@
 /** The list of measured solvers. The browser's code imports this list too. */
 
 export const CONTENDERS = {
-  simd: { label: 'powgate, WASM SIMD', isOurs: true, firstCounter: 1e15 },
-  scalar: { label: 'powgate, WASM', isOurs: true, firstCounter: 1e15 },
-  script: { label: 'powgate, JavaScript', isOurs: true, firstCounter: 1e15 },
-  cap: { label: '@cap.js/wasm', isOurs: false, firstCounter: 0 },
-  hashWasm: { label: 'hash-wasm', isOurs: false, firstCounter: 1e15 },
-  webCrypto: { label: 'WebCrypto', isOurs: false, firstCounter: 1e15 },
+  simd: { label: 'powgate, WASM SIMD', firstCounter: 1e15 },
+  scalar: { label: 'powgate, WASM', firstCounter: 1e15 },
+  script: { label: 'powgate, JavaScript', firstCounter: 1e15 },
+  cap: { label: '@cap.js/wasm', firstCounter: 0 },
+  hashWasm: { label: 'hash-wasm', firstCounter: 1e15 },
+  webCrypto: { label: 'WebCrypto', firstCounter: 1e15 },
 } as const
 
 export type ContenderName = keyof typeof CONTENDERS

@@ -28,7 +28,6 @@ export interface Rate {
 
 export interface Solves {
   readonly difficulty: number
-  readonly threads: number
   readonly results: Measured<PoolResult>[]
   /** Hashes per second of our best solver on as many threads, measured between the puzzles. */
   readonly rates: number[]
@@ -118,7 +117,7 @@ export async function measureSolves(
       }
       results.push(result)
     }
-    all.push({ difficulty, threads, results, rates })
+    all.push({ difficulty, results, rates })
     tell(`solving: ${results.length} nonces at ${difficulty} bits`)
   }
   return all
@@ -142,7 +141,7 @@ export async function measureGpu(
 }
 
 /** The same in every run, so that runs are comparable. */
-export function nonceOf(purpose: string): string {
+function nonceOf(purpose: string): string {
   return createHash('sha256').update(`bench:solver ${purpose}`).digest('hex').slice(0, 32)
 }
 
