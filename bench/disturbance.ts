@@ -26,11 +26,8 @@ export async function leastDisturbed<Value>(
   giveUpAtMs: number,
 ): Promise<Measured<Value>> {
   let best = await measured(measure)
-  for (
-    let attempt = 1;
-    attempt < 4 && isDisturbed(best.othersBusy) && performance.now() < giveUpAtMs;
-    attempt++
-  ) {
+  for (let attempt = 1; attempt < 4; attempt++) {
+    if (!isDisturbed(best.othersBusy) || performance.now() >= giveUpAtMs) break
     const next = await measured(measure)
     if (next.othersBusy! < best.othersBusy!) best = next
   }

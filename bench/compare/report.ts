@@ -3,17 +3,10 @@
 import { type Spread, spreadOf } from '../../test/harness/measure.ts'
 import { type Cell, left, machine, reportText, right, table, text } from '../report/report.ts'
 import type { Case, Options } from './pairs.ts'
-import {
-  isRegression,
-  type PairedRatio,
-  pairedRatio,
-  reachOf,
-  type Verdict,
-  verdictOf,
-} from './statistics.ts'
+import { isRegression, type PairedRatio, pairedRatio, reachOf, verdictOf } from './statistics.ts'
 
 interface CaseReport extends Pick<Case, 'part' | 'name' | 'unit'> {
-  readonly verdict: Verdict | 'not comparable' | 'FAILED'
+  readonly verdict: ReturnType<typeof verdictOf> | 'not comparable' | 'FAILED'
   readonly isRegression: boolean
   /** Of what could be compared. */
   readonly old?: Spread

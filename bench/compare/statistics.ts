@@ -10,8 +10,6 @@ export interface PairedRatio {
   readonly high: number
 }
 
-export type Verdict = 'faster' | 'slower' | 'no difference shown'
-
 /** Student's t, two-sided 95 %, for 1, 2, 3, ... degrees of freedom. */
 const T_95 = [
   12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228, 2.201, 2.179, 2.16, 2.145, 2.131,
@@ -45,7 +43,7 @@ export function pairedRatio(olds: readonly number[], news: readonly number[]): P
 }
 
 /** A ratio of costs: above 1, the new one costs more. */
-export function verdictOf({ low, high }: PairedRatio): Verdict {
+export function verdictOf({ low, high }: PairedRatio): 'faster' | 'slower' | 'no difference shown' {
   if (low > 1) return 'slower'
   return high < 1 ? 'faster' : 'no difference shown'
 }

@@ -46,9 +46,7 @@ export async function measureHost({ store: stores, repeat }: Options): Promise<H
     for (const { store, all } of runs) {
       const alone = await withService(store, 1, runAlone)
       const twoWorkers = await withService(store, 2, async (service, siteKey) => {
-        const visitor = requestFrom(siteKey, 'https://shop.example')
-        await warmUp(service, visitor)
-        return await cpuUs(service, visitor, 200)
+        return await cpuUs(service, await warmedUp(service, siteKey), 200)
       })
       all.push({ ...alone, twoWorkers })
       tell(`${store}: ${repetition + 1} of ${repeat}`)
@@ -77,8 +75,7 @@ async function runAlone(service: TestService, siteKey: string) {
   const startedAtMs = performance.now()
   await service.boot()
   const start = performance.now() - startedAtMs
-  const visitor = requestFrom(siteKey, 'https://shop.example')
-  await warmUp(service, visitor)
+  const visitor = await warmedUp(service, siteKey)
   return {
     start,
     connection: await connectionKib(service),
@@ -90,8 +87,11 @@ async function runAlone(service: TestService, siteKey: string) {
   }
 }
 
-async function warmUp(service: TestService, visitor: () => string): Promise<void> {
+/** The requests of visitors, to a service that has compiled what answers them. */
+async function warmedUp(service: TestService, siteKey: string): Promise<() => string> {
+  const visitor = requestFrom(siteKey, 'https://shop.example')
   for (let round = 0; round < 2; round++) await cpuUs(service, visitor, 200)
+  return visitor
 }
 
 let visitors = 0

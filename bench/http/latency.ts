@@ -8,7 +8,7 @@
  *   bare server:     the same rates
  */
 
-import type { PacedResult } from '../../test/harness/load/loops.ts'
+import type { LoadResult, PacedResult } from '../../test/harness/load/loops.ts'
 import type { Endpoint } from '../../test/harness/load/traffic.ts'
 import type { StoreKind } from '../../test/harness/service.ts'
 import { failureOf, type LatencyRun, latencyFiguresOf } from './figures.ts'
@@ -51,13 +51,6 @@ export async function latencies(rig: Rig, endpoint: Endpoint, store: StoreKind):
   }
 }
 
-interface Measured {
-  readonly share: number | undefined
-  readonly rate: number
-  readonly look: Look
-  readonly result: PacedResult
-}
-
 function measureShares(
   rig: Rig,
   endpoint: Endpoint,
@@ -70,7 +63,7 @@ function measureShares(
   const count = rate === undefined ? busySeconds * REQUESTS_A_BUSY_SECOND : rate * (seconds + 2)
   return onWarmService(rig, endpoint, store, count, async (target, warm) => {
     const [worker] = target.pids
-    const measured: Measured[] = []
+    const measured: { share: number | undefined; rate: number; look: Look; result: PacedResult }[] = []
     let costMs = warm.usages[0]!.cpuMs / warm.answers
     for (const share of shares) {
       const found = share === undefined ? rate! : await rateFor(target, share / 100, costMs)
@@ -100,7 +93,7 @@ function onWarmService<Result>(
   endpoint: Endpoint,
   store: StoreKind,
   count: number,
-  measure: (target: Target, warm: Awaited<ReturnType<Target['load']>>) => Promise<Result>,
+  measure: (target: Target, warm: LoadResult) => Promise<Result>,
 ): Promise<Result> {
   const requests = Math.ceil(WARM_UP_REQUESTS + count)
   const wanted = { endpoint, store, count: requests, seedMsMax: SEED_MS_MAX, env: rig.probe.env }

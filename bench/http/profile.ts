@@ -60,8 +60,8 @@ const GROUPS: readonly (readonly [group: string, path: RegExp])[] = [
 /** Writes the profile to a file, and sums it up. */
 export function profileReport(name: string, profile: Profile): ProfileReport {
   mkdirSync(FOLDER, { recursive: true })
-  const file = `${FOLDER}${name.replaceAll(' ', '-')}.cpuprofile`
-  writeFileSync(file, JSON.stringify(profile))
+  const path = `${FOLDER}${name.replaceAll(' ', '-')}.cpuprofile`
+  writeFileSync(path, JSON.stringify(profile))
   const stackOf = stacks(profile)
   const [groups, functions] = [new Map<string, number>(), new Map<string, number>()]
   let busyUs = 0
@@ -74,15 +74,15 @@ export function profileReport(name: string, profile: Profile): ProfileReport {
     busyUs += us
     const group = groupOf(stack)
     groups.set(group, (groups.get(group) ?? 0) + us)
-    const caller = url === '' ? stack.find(frame => frame.url !== '') : undefined
-    const place =
-      url === '' ? caller && `, called by ${caller.functionName}` : ` ${placeOf(url)}:${lineNumber + 1}`
+    const caller = stack.find(frame => frame.url !== '')
+    const file = url.split('/').slice(-2).join('/')
+    const place = url === '' ? caller && `, called by ${caller.functionName}` : ` ${file}:${lineNumber + 1}`
     const label = `${functionName || '(anonymous)'}${place ?? ''} [${group}]`
     functions.set(label, (functions.get(label) ?? 0) + us)
   }
   const shares = (sums: ReadonlyMap<string, number>): Share[] =>
     [...sums].map(([of, us]) => ({ name: of, share: us / busyUs })).sort((a, b) => b.share - a.share)
-  return { name, file, groups: shares(groups), functions: shares(functions).slice(0, FUNCTIONS_SHOWN) }
+  return { name, file: path, groups: shares(groups), functions: shares(functions).slice(0, FUNCTIONS_SHOWN) }
 }
 
 /** The frames of a node: its own, its caller's, and so on. */
@@ -96,10 +96,6 @@ function stacks({ nodes }: Profile): (id: number) => Frame[] {
     return [frames.get(id)!, ...(caller === undefined ? [] : stackOf(caller))]
   }
   return stackOf
-}
-
-function placeOf(url: string): string {
-  return url.split('/').slice(-2).join('/')
 }
 
 /** Native functions and those of Node.js work for whoever calls them, but for hashes and answers. */

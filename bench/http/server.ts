@@ -1,7 +1,7 @@
-/** Starts the servers that are measured: the built service with one worker, on either store, and the bare server. */
+/** Starts the service that is measured: as it is built, with one worker, on either store. */
 
 import { FREE, type TrafficTarget } from '../../test/harness/load/traffic.ts'
-import { childPids, startBare } from '../../test/harness/processes.ts'
+import { childPids } from '../../test/harness/processes.ts'
 import {
   type StoreKind,
   TEST_SECRET,
@@ -10,8 +10,6 @@ import {
   UNLIMITED_REDEMPTIONS,
 } from '../../test/harness/service.ts'
 import { storeEpochOf } from '../../test/harness/steady-load.ts'
-
-export type RunningServer = Omit<Awaited<ReturnType<typeof startService>>, 'target'>
 
 /** One worker, whose CPU time is then that of the requests. */
 function environment(isForwarded: boolean): Record<string, string> {
@@ -55,10 +53,4 @@ async function prepare(service: TestService): Promise<TrafficTarget> {
   const site = await service.createSite({ difficulty: FREE })
   const storeEpoch = await storeEpochOf(service.url, site)
   return { secret: TEST_SECRET, siteKey: site.siteKey, apiKeys: [site.apiKey], storeEpoch }
-}
-
-/** Answers as many bytes as the service does. */
-export async function startBareServer(answerBytes: number): Promise<RunningServer> {
-  const bare = await startBare(answerBytes)
-  return { port: bare.port, ownPids: [bare.pid], redisPids: [], redisPorts: [], stop: () => bare.stop() }
 }

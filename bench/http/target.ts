@@ -3,10 +3,11 @@
 import type { LoadProcess } from '../../test/harness/load/load-process.ts'
 import type { LoadResult, PacedResult } from '../../test/harness/load/loops.ts'
 import { type Endpoint, MARKERS } from '../../test/harness/load/traffic.ts'
+import { startBare } from '../../test/harness/processes.ts'
 import type { StoreKind } from '../../test/harness/service.ts'
 import type { Options } from './options.ts'
 import type { Probe } from './probe.ts'
-import { type RunningServer, startBareServer, startService } from './server.ts'
+import { startService } from './server.ts'
 
 /** What all measurements of a run share. */
 export interface Rig {
@@ -14,6 +15,8 @@ export interface Rig {
   readonly load: LoadProcess
   readonly probe: Probe
 }
+
+type Server = Pick<Awaited<ReturnType<typeof startService>>, 'port' | 'ownPids' | 'redisPids' | 'redisPorts'>
 
 export class Target {
   /** Of the processes of the server; the first is the worker. */
@@ -24,7 +27,7 @@ export class Target {
   readonly #spec
   #sent = 0
 
-  constructor({ load, options }: Rig, server: RunningServer, marker: string, seeded?: number) {
+  constructor({ load, options }: Rig, server: Server, marker: string, seeded?: number) {
     const { port, ownPids, redisPids, redisPorts } = server
     const { connections } = options
     this.pids = ownPids
@@ -88,10 +91,11 @@ export async function onBare<Result>(
   answerBytes: number,
   measure: (target: Target) => Promise<Result>,
 ): Promise<Result> {
-  const server = await startBareServer(answerBytes)
+  const bare = await startBare(answerBytes)
+  const server = { port: bare.port, ownPids: [bare.pid], redisPids: [], redisPorts: [] }
   try {
     return await measure(new Target(rig, server, ''))
   } finally {
-    await server.stop()
+    await bare.stop()
   }
 }

@@ -61,22 +61,17 @@ export class Processes {
     this.#folders.push(folder)
     const emitting = { noEmit: false, noCheck: true, allowImportingTsExtensions: false }
     const compilerOptions = { ...emitting, rootDir: root, outDir: folder }
-    const inputs = {
-      extends: join(root, 'tsconfig.json'),
-      files: files.map(path => join(root, path)),
-      include: [],
-    }
+    const inputs = { files: files.map(path => join(root, path)), include: [] }
     const config = join(folder, 'tsconfig.json')
-    writeFileSync(config, JSON.stringify({ ...inputs, compilerOptions }))
+    const project = { extends: join(root, 'tsconfig.json'), ...inputs, compilerOptions }
+    writeFileSync(config, JSON.stringify(project))
     // The nearest one above is that of bench, which knows nothing of the imports of src.
     const manifest = { type: 'module', imports: { '#typebox': 'typebox' } }
     writeFileSync(join(folder, 'package.json'), JSON.stringify(manifest))
-    const { status, error, stdout, stderr } = spawnSync(process.execPath, [TSC, '-p', config], {
-      encoding: 'utf8',
-    })
-    if (status !== 0) {
+    const tsc = spawnSync(process.execPath, [TSC, '-p', config], { encoding: 'utf8' })
+    if (tsc.status !== 0) {
       void this.stop()
-      throw new Error(`tsc failed: ${error?.message ?? stdout + stderr}`)
+      throw new Error(`tsc failed: ${tsc.error?.message ?? tsc.stdout + tsc.stderr}`)
     }
     return folder
   }

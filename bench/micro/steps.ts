@@ -6,6 +6,7 @@
  */
 
 import { createHash, hash } from 'node:crypto'
+import { PLAIN_ENVIRONMENT } from '../../src/domain/score.ts'
 import { FIRST_COUNTER, proofInput } from '../../src/protocol/proof.ts'
 import type { Solution } from '../../src/protocol/wire.ts'
 import { randomHex, seededRandom } from '../../test/harness/values.ts'
@@ -103,13 +104,9 @@ function solutionOf(random: () => number, nonce: string): Solution {
     solveTimeMs: 100 + (random() % 100),
     fingerprintHash: randomHex(random, 64),
     environment: {
-      webdriver: false,
-      chromeAbsent: false,
+      ...PLAIN_ENVIRONMENT,
       swiftShader: random() % 16 === 0,
       noPlugins: random() % 8 === 0,
-      notificationDenied: false,
-      zeroScreen: false,
-      noLanguages: false,
     },
   }
 }

@@ -92,10 +92,7 @@ async function startOurs(): Promise<Target> {
   return { port, pids, traffic, marker: MARKERS.verify, stop: () => service.stop() }
 }
 
-async function startAltcha(
-  asked: { algorithm: string; cost: number; counter: number },
-  count: number,
-): Promise<Target> {
+async function startAltcha(asked: { algorithm: string; cost: number; counter: number }, count: number) {
   return await startPeer('altcha', asked, count, '"error":null', async url => {
     const challenge = (await (await fetch(`${url}/challenge`)).json()) as object
     return ['/verify', { altcha: await altchaPayload(challenge, asked.algorithm !== 'SHA-256') }]

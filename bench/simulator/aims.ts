@@ -7,7 +7,7 @@ import { DEFAULT_POLICY } from '../../src/domain/policy.ts'
 import { SITE_DEFAULTS } from '../../src/domain/site.ts'
 import { type Cell, left, right, table } from '../report/report.ts'
 import { BIN_MS, type Figures } from './figures.ts'
-import { builtInScenarios, mostOf, PRICES, type Scenario } from './scenario.ts'
+import { mostOf, PRICES, SCENARIOS, type Scenario } from './scenario.ts'
 import type { Result } from './simulate.ts'
 
 const [BINS_PER_MINUTE, SECONDS_PER_DAY] = [60_000 / BIN_MS, 86_400]
@@ -38,7 +38,7 @@ export function aimRows(
   base: number = SITE_DEFAULTS.difficulty.base,
 ): string[][] {
   const results = new Map<string, Result[]>()
-  for (const scenario of [LONE, ...builtInScenarios().flatMap(withEven)]) {
+  for (const scenario of [LONE, ...SCENARIOS.flatMap(withEven)]) {
     const runs: Result[] = []
     const count = OFFICES.includes(scenario.name) ? OFFICE_RUNS : 1
     while (runs.length < count) runs.push(run({ ...scenario, base }, runs.length))

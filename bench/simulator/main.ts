@@ -15,7 +15,7 @@ import { compareWithService } from './against-service.ts'
 import { aimRows, aimTable } from './aims.ts'
 import { replay } from './replay.ts'
 import { scenarioTable } from './report.ts'
-import { builtInScenarios, busySites, type Scenario, scenarioOf } from './scenario.ts'
+import { BUSY_SITES, SCENARIOS, type Scenario, scenarioOf } from './scenario.ts'
 import { type Result, simulate } from './simulate.ts'
 
 const OPTIONS = {
@@ -97,8 +97,8 @@ function resultsOf(scenario: Scenario, { seed, gpus, json, speed: only }: Effect
 
 function chosen({ scenario, only, busy }: EffectOptions): readonly Scenario[] {
   if (scenario !== undefined) return [scenarioOf(scenario)]
-  if (only === undefined) return busy ? busySites() : builtInScenarios()
-  const all = [...builtInScenarios(), ...busySites()]
+  if (only === undefined) return busy ? BUSY_SITES : SCENARIOS
+  const all = [...SCENARIOS, ...BUSY_SITES]
   const names = only.split(',')
   for (const name of names)
     if (!all.some(known => known.name === name)) throw new ToolError(`--only: there is no scenario ${name}`)

@@ -96,14 +96,9 @@ export const POPULATIONS: Populations = {
 }
 export const PRICES = read<Prices>(here('prices.json'))
 
-export function builtInScenarios(): Scenario[] {
-  return read<Scenario[]>(here('scenarios.json'))
-}
-
+export const SCENARIOS = read<readonly Scenario[]>(here('scenarios.json'))
 /** They take some minutes. */
-export function busySites(): Scenario[] {
-  return read<Scenario[]>(here('busy-sites.json'))
-}
+export const BUSY_SITES = read<readonly Scenario[]>(here('busy-sites.json'))
 
 export function scenarioOf(path: string): Scenario {
   const scenario = read<Scenario>(path)

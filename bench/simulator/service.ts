@@ -91,12 +91,8 @@ export class Service {
     const admitted = this.#admit(LogKind.challenge, address, challengeAddress, challengeAddressSite)
     if (admitted.status === 'limited') return { retryAfterMs: admitted.retryAfterMs }
     const issuedAtMs = this.#clock.nowMs
-    const counts = {
-      challenges: admitted.siteCount,
-      limit: challengeAddressSite,
-      failures: admitted.failures,
-      accepted: admitted.accepted,
-    }
+    const { siteCount: challenges, failures, accepted } = admitted
+    const counts = { challenges, limit: challengeAddressSite, failures, accepted }
     const base = this.#base()
     const traffic = trafficOf(this.#metersOf(address), { isV4: isV4(address), expected: 0 }, false)
     const bits = difficultyOf({ ...SITE_DEFAULTS.difficulty, base }, climbOf(counts, traffic))

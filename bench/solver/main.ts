@@ -124,9 +124,7 @@ async function startSite(): Promise<PageServer> {
   const widget = await bundleWidget()
   const built = (name: string) => widget.find(file => file.name === name)!.content
   site.add('/widget-worker.js', built('worker.js'))
-  site.add('/gpu.js', built('gpu.js'))
-  site.add('/simd.wasm', built('simd.wasm'))
-  site.add('/scalar.wasm', built('scalar.wasm'))
+  for (const name of ['gpu.js', 'simd.wasm', 'scalar.wasm']) site.add(`/${name}`, built(name))
   site.add('/cap.wasm', readFileSync(CAP_WASM))
   site.add('/', '<!doctype html><title>Solver bench</title><script type="module" src="/page.js"></script>')
   return site

@@ -45,17 +45,13 @@ export function call<Name extends keyof BenchPage>(
   page: Page,
   name: Name,
   ...args: Parameters<BenchPage[Name]>
-): Promise<Awaited<ReturnType<BenchPage[Name]>>> {
+): ReturnType<BenchPage[Name]> {
+  type Bench = Record<string, (...all: unknown[]) => unknown>
   const evaluated = page.evaluate(
-    ([called, given]) => {
-      const { bench } = globalThis as unknown as {
-        readonly bench: Record<string, (...all: unknown[]) => unknown>
-      }
-      return bench[called]!(...given)
-    },
-    [name, args as unknown[]] as [string, unknown[]],
+    ([called, given]) => (globalThis as unknown as { readonly bench: Bench }).bench[called]!(...given),
+    [name, args] as [string, unknown[]],
   )
-  return evaluated as Promise<Awaited<ReturnType<BenchPage[Name]>>>
+  return evaluated as ReturnType<BenchPage[Name]>
 }
 
 /** Throws Error naming the contender that finds another counter than node:crypto. */

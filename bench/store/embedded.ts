@@ -23,10 +23,11 @@ export async function startEmbedded({ clock, sweeps = false }: SubjectOptions): 
   const now = () => clock!() + sinceStartMs
   const clocks = { monotonicMs: now, wallMs: now }
   const options = { dataDir, bytesMax: BYTES_MAX, sweeps, ...(clock === undefined ? {} : { clocks }) }
-  const removal = { stop: async () => remove() }
-  const remove = () => {
-    leftovers.delete(removal)
-    rmSync(dataDir, { recursive: true, force: true })
+  const removal = {
+    stop: async () => {
+      leftovers.delete(removal)
+      rmSync(dataDir, { recursive: true, force: true })
+    },
   }
   leftovers.add(removal)
   const store = new EmbeddedStore(options)
@@ -49,7 +50,7 @@ export async function startEmbedded({ clock, sweeps = false }: SubjectOptions): 
     stop: async () => {
       await state.file.close()
       await store.close()
-      remove()
+      await removal.stop()
     },
   }
 }

@@ -15,7 +15,6 @@ export const FIGURES = {
   redisUs: ['Redis CPU us', 2],
   /** Time within scripts, as Redis counts it: it goes on while the system lets another process run. */
   scriptUs: ['script us', 2],
-  scriptCallUs: ['script call us', 0],
   /** That the scripts ran. */
   commands: ['commands', 2],
   operationsPerCall: ['operations/call', 1],

@@ -9,7 +9,6 @@ import { startEmbedded } from './embedded.ts'
 import {
   besideOthers,
   type FigureName,
-  type Part,
   type Run,
   type Sample,
   type Subject,
@@ -230,11 +229,4 @@ function meanOf(samples: readonly Sample[]): Sample {
   return Object.fromEntries(names.map(name => [name, mean(name)]))
 }
 
-type Runner = (store: StoreKind, sizes: Sizes) => Promise<Run[]>
-
-export const RUNNERS: Readonly<Record<Part, Runner>> = {
-  costs: runCosts,
-  memory: runMemory,
-  expiry: runExpiry,
-  growth: runGrowth,
-}
+export const RUNNERS = { costs: runCosts, memory: runMemory, expiry: runExpiry, growth: runGrowth }

@@ -67,7 +67,6 @@ async function measured(
   return {
     redisUs: (redisMs / operations) * 1000,
     scriptUs: scriptUs / operations,
-    scriptCallUs: scriptUs / scriptCalls,
     commands: commands / operations,
     operationsPerCall: operations / scriptCalls,
     bytesIn: inBytes / operations,
@@ -87,17 +86,11 @@ async function holding(admin: Redis, passes: () => Promise<void>): Promise<Sampl
   await admin.slowlog('RESET')
   await passes()
   await admin.config('SET', 'slowlog-log-slower-than', -1)
-  const callsUs = await scriptCallsUs(admin)
+  const entries = (await admin.slowlog('GET', -1)) as [id: number, at: number, us: number, args: string[]][]
+  const callsUs = entries.flatMap(([, , us, [name]]) => (/^(eval|fcall)/i.test(name!) ? us : []))
   if (callsUs.length === 0) throw new Error('the slow log holds no script call')
   return {
     longestCallUs: callsUs.reduce((longest, us) => Math.max(longest, us)),
     callsOver1Ms: callsUs.filter(us => us > 1000).length,
   }
-}
-
-/** How long the script calls in the slow log took. */
-async function scriptCallsUs(admin: Redis): Promise<number[]> {
-  type Entry = [id: number, at: number, us: number, args: readonly string[], ...rest: unknown[]]
-  const entries = (await admin.slowlog('GET', -1)) as Entry[]
-  return entries.filter(([, , , [name]]) => /^(eval|fcall)/i.test(name!)).map(([, , us]) => us)
 }

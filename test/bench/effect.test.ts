@@ -6,7 +6,7 @@ import { test } from 'node:test'
 import { compareWithService } from '../../bench/simulator/against-service.ts'
 import { aimRows } from '../../bench/simulator/aims.ts'
 import { quantileOf } from '../../bench/simulator/figures.ts'
-import { builtInScenarios, POPULATIONS, type Scenario } from '../../bench/simulator/scenario.ts'
+import { POPULATIONS, SCENARIOS, type Scenario } from '../../bench/simulator/scenario.ts'
 import { simulate } from '../../bench/simulator/simulate.ts'
 import { Addresses } from '../../bench/simulator/world.ts'
 import { isOperatorsOwn } from '../../src/domain/address.ts'
@@ -64,7 +64,7 @@ function quantileOfMixture(share: number, hashes: number, classes: readonly Devi
 }
 
 test('a seed gives the same figures again, another seed others', () => {
-  const scenario = builtInScenarios().find(({ name }) => name === 'nat-griefer')!
+  const scenario = SCENARIOS.find(({ name }) => name === 'nat-griefer')!
   const run = (seed: number) => JSON.stringify(simulate(scenario, { seed, speed: 1 }).figures)
   assert.equal(run(7), run(7))
   assert.notEqual(run(7), run(8))
@@ -79,7 +79,7 @@ test('with GPUs people wait less from 20 bits on, and as long below', () => {
 })
 
 test('what the neighbours of an attacker pay is told, and what people waited beyond their luck', () => {
-  const scenario = builtInScenarios().find(({ name }) => name === 'nat-griefer')!
+  const scenario = SCENARIOS.find(({ name }) => name === 'nat-griefer')!
   const { figures } = simulate(scenario, { seed: 1, speed: 1 })
   assert.ok(figures.collateral!.bits > 0 && figures.collateral!.score < 0)
   const lone = simulate({ ...LONE, minutes: 5 }, { seed: 1, speed: 1 })
@@ -112,7 +112,7 @@ test('addresses are public, and lie as planned', () => {
 })
 
 test('solutions that are kept come all at once', () => {
-  const scenario = builtInScenarios().find(({ name }) => name === 'stockpile-dump')!
+  const scenario = SCENARIOS.find(({ name }) => name === 'stockpile-dump')!
   const { measure } = simulate(scenario, { seed: 1, speed: 1 })
   const filled = measure.bins.filter(({ accepted }) => accepted > 0)
   assert.equal(filled.length, 1)

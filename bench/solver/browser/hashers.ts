@@ -108,20 +108,18 @@ function ofWebCrypto(nonce: string): Hasher {
         return digest
       }),
     )
+  const bitsOf = (digest: ArrayBuffer) => leadingZeroBits(new Uint8Array(digest))
   const running = inputAt(nonce)
   return {
     async step() {
-      for (const digest of await digests(running)) {
-        if (leadingZeroBits(new Uint8Array(digest)) >= UNREACHED_BITS) throw new Error('a proof of 32 bits')
-      }
+      const all = await digests(running)
+      if (all.some(digest => bitsOf(digest) >= UNREACHED_BITS)) throw new Error('a proof of 32 bits')
       return CALLS
     },
     async find(bits) {
       const input = inputAt(nonce)
       for (let start = FIRST_COUNTER; ; start += CALLS) {
-        const met = (await digests(input)).findIndex(
-          digest => leadingZeroBits(new Uint8Array(digest)) >= bits,
-        )
+        const met = (await digests(input)).findIndex(digest => bitsOf(digest) >= bits)
         if (met >= 0) return start + met
       }
     },
