@@ -5,7 +5,7 @@ import { CONTRACT_LIMITS } from '../../src/domain/endpoint.ts'
 import { addProof, fadeAll, metersFrom, NO_TRAFFIC, newMeter, siteRates } from '../../src/domain/meters.ts'
 import { DEFAULT_POLICY } from '../../src/domain/policy.ts'
 import { SITE_DEFAULTS } from '../../src/domain/site.ts'
-import { type Cell, left, right, table } from '../report/report.ts'
+import { type Cell, left, meanOf, right, table } from '../report/report.ts'
 import { BIN_MS, type Figures } from './figures.ts'
 import { mostOf, PRICES, SCENARIOS, type Scenario } from './scenario.ts'
 import type { Result } from './simulate.ts'
@@ -47,15 +47,13 @@ export function aimRows(
   const attacks = [...results]
     .filter(([, [first]]) => first!.scenario.attacks !== undefined)
     .map(([name]) => name)
-  const meanOf = (name: string, value: ValueOf) => {
-    const values = results.get(name)!.map(result => value(result.figures, result) ?? Number.NaN)
-    return values.reduce((sum, one) => sum + one, 0) / values.length
-  }
+  const found = (name: string, value: ValueOf) =>
+    meanOf(results.get(name)!.map(result => value(result.figures, result) ?? Number.NaN))
   const rows = (aims: readonly Aim[]) =>
     aims.map(([aim, most, names, value]) =>
-      atMost(aim, most, new Map(names.map(name => [name, meanOf(name, value)]))),
+      atMost(aim, most, new Map(names.map(name => [name, found(name, value)]))),
     )
-  const quietP95 = meanOf('lone', figures => figures.all.p95)
+  const quietP95 = found('lone', figures => figures.all.p95)
   return [
     ...rows(ofPeople(base, quietP95)),
     atLeast("attackers' CPU a proof over ours, quiet", 100, costRatio(base, 0)),
@@ -140,7 +138,7 @@ function withEven(scenario: Scenario): Scenario[] {
 function workOf({ scenario: { attacks, base }, measure }: Result): number {
   const { from, to } = attacks![0]!
   const during = measure.visits.filter(({ atMs }) => atMs >= from * 60_000 && atMs < to * 60_000)
-  return during.reduce((sum, { bits }) => sum + 2 ** (bits ?? base!), 0) / during.length
+  return meanOf(during.map(({ bits }) => 2 ** (bits ?? base!)))
 }
 
 /** Tokens of the attackers a minute, from the second minute of the attack on. */

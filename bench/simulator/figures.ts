@@ -3,7 +3,7 @@
  * successes and costs of attackers.
  */
 
-import { grouped } from '../report/report.ts'
+import { grouped, meanOf } from '../report/report.ts'
 import { type Attack, POPULATIONS, PRICES, type Scenario } from './scenario.ts'
 
 export const BIN_MS = 10_000
@@ -233,10 +233,6 @@ function overshoot({ attacks = [] }: Scenario, measure: Measure): number | undef
   const settled = meanBitsIn(measure, Math.ceil((first + end) / 2), end)
   const minutes = meansOf(measure, first, end, BINS_PER_MINUTE)
   return settled === undefined ? undefined : Math.max(...minutes) - settled
-}
-
-function meanOf(values: readonly number[]): number {
-  return values.length === 0 ? Number.NaN : sum(values) / values.length
 }
 
 function sum(values: readonly number[]): number {

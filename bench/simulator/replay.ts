@@ -7,7 +7,7 @@ import { DEFAULT_POLICY, type DifficultyPolicy, type NetworkLevel } from '../../
 import { DEVICE_CLASSES, type DeviceClass } from '../../src/domain/solve-time.ts'
 import { TRACE_FORMAT } from '../../src/trace/recorder.ts'
 import { ToolError } from '../../test/harness/command-line.ts'
-import { left, reportText, right, table } from '../report/report.ts'
+import { left, meanOf, reportText, right, table } from '../report/report.ts'
 import { read } from './scenario.ts'
 
 const LEVELS = [...DEFAULT_POLICY.networksV4, ...DEFAULT_POLICY.networksV6]
@@ -104,7 +104,7 @@ export function replay(paths: readonly string[], policy?: string): number {
     [right('share'), ([, count]: [number, number]) => `${((100 * count) / decisions.length).toFixed(1)} %`],
   ] as const
   const meanSeconds = (bits: 'recorded' | 'replayed') => {
-    const hashes = decisions.reduce((sum, each) => sum + 2 ** each[bits], 0) / decisions.length
+    const hashes = meanOf(decisions.map(each => 2 ** each[bits]))
     return ({ medianMhs, sigma }: DeviceClass) =>
       ((hashes / medianMhs / 1e6) * Math.exp(sigma ** 2 / 2)).toPrecision(3)
   }

@@ -10,6 +10,7 @@ import {
   type Cell,
   left,
   machine,
+  meanOf,
   reportText,
   right,
   spreadsOf,
@@ -84,10 +85,6 @@ function solveRow({ difficulty, results, rates }: Solves) {
     totalMs: { median: quantile(totalMs, 0.5), p95: quantile(totalMs, 0.95) },
     othersBusy: spreadsOf(results.map(({ othersBusy }) => ({ othersBusy }))).othersBusy,
   }
-}
-
-function meanOf(values: readonly number[]): number {
-  return values.reduce((sum, value) => sum + value, 0) / values.length
 }
 
 /** The smallest value that at least such a share of all do not exceed. */
