@@ -55,7 +55,7 @@ export function reportCases(runs: readonly Run[]): CaseReport[] {
     const { endpoint, server } = same[0]!
     const figures = spreadsOf(same.flatMap(run => run.figures ?? []))
     const { workerBusy, cpuUs } = figures
-    const notes = [...common(same, figures), ...new Set(same.flatMap(run => run.notes))]
+    const notes = [...sharedNotes(same, figures), ...new Set(same.flatMap(run => run.notes))]
     if (workerBusy !== undefined && workerBusy.median < BUSY_MIN) notes.push('worker not busy')
     if (cpuUs !== undefined) notes.push(rangeNote(cpuUs))
     return { endpoint, server, isOk: isOk(same), notes: notes.filter(Boolean), figures }
@@ -67,14 +67,14 @@ export function reportLatencies(runs: readonly LatencyRun[]): LatencyReport[] {
     const { endpoint, server, busy } = same[0]!
     const all = same.flatMap(run => run.figures ?? [])
     const figures = spreadsOf(all)
-    const notes = [...common(same, figures), ...lagNotes(all)].filter(Boolean)
+    const notes = [...sharedNotes(same, figures), ...lagNotes(all)].filter(Boolean)
     return { endpoint, server, busy, isOk: isOk(same), notes, figures }
   })
 }
 
 const isOk = (runs: readonly (Run | LatencyRun)[]) => runs.every(({ failure }) => failure === undefined)
 
-function common(runs: readonly (Run | LatencyRun)[], { othersBusy }: { othersBusy?: Spread }): string[] {
+function sharedNotes(runs: readonly (Run | LatencyRun)[], { othersBusy }: { othersBusy?: Spread }): string[] {
   const failure = runs.find(run => run.failure !== undefined)?.failure
   return [failure === undefined ? '' : `FAILED: ${failure}`, disturbanceNote(othersBusy?.median)]
 }
