@@ -8,7 +8,7 @@ import { existsSync } from 'node:fs'
 import { Redis } from 'ioredis'
 import { type Address, formatAddress } from '../../src/domain/address.ts'
 import { Keyring } from '../../src/domain/keyring.ts'
-import { keptMs, METER_BYTES, writeMeter } from '../../src/domain/meters.ts'
+import { METER_BYTES, writeMeter } from '../../src/domain/meters.ts'
 import { readNonce } from '../../src/domain/nonce.ts'
 import { checkProof } from '../../src/domain/pow.ts'
 import { Client, FINGERPRINT, HONEST_ENVIRONMENT, solve } from '../../test/harness/client.ts'
@@ -17,7 +17,7 @@ import { eventually } from '../../test/harness/eventually.ts'
 import { type Answer, closeIdleConnections } from '../../test/harness/http.ts'
 import { lifetimesOf, TEST_SECRET, TestService } from '../../test/harness/service.ts'
 import { storeEpochOf } from '../../test/harness/steady-load.ts'
-import { type Challenge, Service, SITE } from './service.ts'
+import { type Challenge, keptOf, Service, SITE } from './service.ts'
 import { Addresses, Draw } from './world.ts'
 
 type Work = 'none' | 'right' | 'wrong'
@@ -81,7 +81,7 @@ function traceOf(seconds: number, seed: number): Visit[] {
 /** A day of a site whose people are many, and whose carrier is smaller than in the trace. */
 function historyUntil(endMs: number): Service {
   const clock = { nowMs: endMs - DAY_MS }
-  const history = new Service(clock, 1, { base: BASE })
+  const history = new Service(clock, 1, { base: BASE }, TEST_SECRET)
   const people = new Addresses({ addresses: 200_000 }, 6)
   const draw = new Draw(1)
   const visit = (address: Address) => {
@@ -103,7 +103,7 @@ async function putMeters(redis: Redis, { meters }: Service, siteKey: string): Pr
     const record = Buffer.alloc(METER_BYTES)
     writeMeter(record, 0, meter)
     const key = `pg:${name.replace(SITE.siteKey, siteKey)}`
-    pipeline.set(key, record, 'PXAT', Math.floor(meter.atMs + keptMs(meter)))
+    pipeline.set(key, record, 'PXAT', Math.floor(meter.atMs + keptOf(name, meter)))
   }
   await pipeline.exec()
 }
@@ -188,7 +188,7 @@ function compared(requests: readonly Request[], seen: readonly Seen[], { meters 
   if (seen.length !== requests.length)
     throw new ToolError(`${requests.length} requests, but Redis saw ${seen.length}`)
   const clock = { nowMs: 0 }
-  const simulated = new Service(clock, WORKERS, { base: BASE })
+  const simulated = new Service(clock, WORKERS, { base: BASE }, TEST_SECRET)
   simulated.meters = meters
   const connections = [...new Set(seen.map(({ connection }) => connection))]
   if (connections.length !== WORKERS)

@@ -68,7 +68,9 @@ export class Service {
   readonly #fingerprints: FingerprintWatch[] = []
   readonly #records = new Map<string, { record: Buffer; atMs: number }>()
   readonly #solveMs: number | undefined
-  readonly #tags = new AddressTags(new Keyring(['a secret for the bench']).signing)
+  readonly #tags: AddressTags
+  /** Of all traffic and the site. */
+  readonly #shared: readonly string[]
   /** In place of keyed hashes and nonces. */
   readonly #draw = new Draw(1)
   #sweptAtMs = 0
@@ -78,7 +80,10 @@ export class Service {
     clock: Pick<Timeline, 'nowMs'>,
     workers: number,
     { base = SITE_DEFAULTS.difficulty.base, solveMs }: Pick<Scenario, 'base' | 'solveMs'>,
+    secret = 'a secret for the bench',
   ) {
+    this.#tags = new AddressTags(new Keyring([secret]).signing)
+    this.#shared = this.#tags.sharedOf(meterNames(SITE.siteKey, false))
     this.base = base
     this.#solveMs = solveMs
     this.#clock = clock
@@ -138,10 +143,9 @@ export class Service {
 
   #metersOf(address: Address): Meters {
     const key = this.#tags.keyOf(address, IPV6_PREFIX_BITS)
-    const shared = meterNames(SITE.siteKey, false)
-    const names = [...shared, ...this.#tags.networksOf(key, address).map(network => `m:${network}`)]
+    const names = [...this.#shared, ...this.#tags.networksOf(key, address).map(network => `m:${network}`)]
     const all = names.map(name => this.#meter(`{0}:${name}`))
-    const meters = metersFrom(all, shared.length)
+    const meters = metersFrom(all, this.#shared.length)
     fadeAll(meters, this.#clock.nowMs)
     return meters
   }
@@ -149,7 +153,7 @@ export class Service {
   #meter(key: string): Meter {
     const { nowMs } = this.#clock
     const known = this.meters.get(key)
-    if (known !== undefined && nowMs <= known.atMs + keptMs(known)) return known
+    if (known !== undefined && nowMs <= known.atMs + keptOf(key, known)) return known
     const meter = newMeter(nowMs)
     this.meters.set(key, meter)
     return meter
@@ -160,7 +164,8 @@ export class Service {
     if (nowMs < this.#sweptAtMs + SWEEP_MS) return
     this.#sweptAtMs = nowMs
     for (const [key, { atMs }] of this.#records) if (atMs < nowMs - SWEEP_MS) this.#records.delete(key)
-    for (const [key, meter] of this.meters) if (nowMs > meter.atMs + keptMs(meter)) this.meters.delete(key)
+    for (const [key, meter] of this.meters)
+      if (nowMs > meter.atMs + keptOf(key, meter)) this.meters.delete(key)
   }
 
   #admit(kind: LogKind, address: Address, addressLimit: number, siteLimit: number, spending?: Spending) {
@@ -173,4 +178,9 @@ export class Service {
       this.#records.set(key, { record: Buffer.from(decision.record), atMs: nowMs })
     return decision
   }
+}
+
+/** @param key as in `meters`; of a network without a further colon */
+export function keptOf(key: string, meter: Meter): number {
+  return keptMs(meter, /:m:.+:/.test(key))
 }

@@ -104,8 +104,8 @@ function failureBits({ failures, accepted }: AddressCounts, policy: DifficultyPo
 type TrafficClimb = Pick<Climb, 'networks' | 'site' | 'network' | 'isRepeat'>
 
 function trafficClimb(accepted: number, traffic: Traffic, policy: DifficultyPolicy): TrafficClimb {
-  const { networks, all, isKnownNetwork } = traffic
-  const growth = growthOf(all, policy)
+  const { networks, all, siteFirst, isKnownNetwork } = traffic
+  const growth = growthOf(siteFirst, policy)
   let bits = 0
   let network: NetworkRates | undefined
   // Of the bits of networks and site together. A known network comes without meters, so it is the site's alone.

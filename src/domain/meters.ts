@@ -29,7 +29,10 @@ export interface Rates {
   readonly days: number
 }
 
-/** Proofs of repeat sources, and all others. */
+/**
+ * Proofs of repeat sources; and of people who come for the first time in five minutes, from networks within what is free, which
+ * no single network can raise.
+ */
 export interface SiteMeters {
   readonly repeat: Meter
   readonly first: Meter
@@ -113,8 +116,9 @@ export function writeMeter(bytes: Buffer, at: number, { sinceMs, atMs, fast, slo
   bytes.writeDoubleBE(slow, at + 16)
 }
 
-export function keptMs({ slow }: Meter): number {
-  return Math.min(KEPT_MS_MAX, KEPT_MS_A_PROOF * Math.max(1, slow))
+/** @param isShared of all traffic or a site: if these expired overnight, the store would be new and learn an attack as usual */
+export function keptMs({ slow }: Meter, isShared = false): number {
+  return isShared ? KEPT_MS_MAX : Math.min(KEPT_MS_MAX, KEPT_MS_A_PROOF * Math.max(1, slow))
 }
 
 export function meterNames(siteKey: string, hasSolveTime: boolean): readonly string[] {
@@ -182,7 +186,7 @@ export function growthOf({ recent, usual }: Rates, { growthMax, usualMin }: Diff
   return Math.min(growthMax, Math.max(1, recent / Math.max(usualMin, usual)))
 }
 
-/** Proofs a minute for free. Grows on busy days, in a network's first hour only in part. */
+/** Proofs a minute for free. Grows as first-time visitors do, in a network's first hour only in part. */
 export function networkBudget(
   { usual, days }: Rates,
   free: number,
@@ -223,20 +227,21 @@ export function addProof(
   const levels = levelsOf(isV4)
   const ageMs = all.atMs - all.sinceMs
   const ofAll = ratesOf(all, ageMs, networkFastMs)
-  const growth = growthOf(ofAll, policy)
+  const { repeat, first } = siteRates(site)
+  const growth = growthOf(first, policy)
   const rates = networks.map(meter => ratesOf(meter, ageMs, networkFastMs))
   const isAbove = rates.map(
     (one, index) => one.recent >= networkBudget(one, levels[index]!.free, growth, policy),
   )
   const isOwnerAbove = isAbove[0] === true
+  const isOwnerBusy = rates.length > 0 && rates[0]!.recent >= levels[0]!.free
 
-  const { repeat, first } = siteRates(site)
   let isOfAttack = false
   if (accepted >= policy.repeatProofs || isOwnerAbove) {
     isOfAttack = repeat.recent >= siteBudget(repeat, first, expected, policy)
     const isNewSite = Math.max(repeat.days, first.days) * DAY_MS < learnsAllMs
     count(site.repeat, shards, learnedOf(repeat, isOfAttack && !isNewSite))
-  } else count(site.first, shards)
+  } else if (accepted === 0 && !isOwnerBusy) count(site.first, shards)
   if (isInTime !== undefined) {
     count(site.timed!, shards)
     if (!isInTime) count(site.late!, shards)

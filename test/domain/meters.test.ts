@@ -162,6 +162,24 @@ test('an attack does not become usual: hours later it costs as much', () => {
   assert.ok(town.climb(OWNER_OF_48).networks >= networks - 1)
 })
 
+test('a network that came every day excuses no flood of its own', () => {
+  const town = new Town().run(DAY_MS, { people: 5, ownerOf48: 10 })
+  const climb = town.run(6 * MINUTE_MS, { people: 5, ownerOf48: 1900 }).climb(OWNER_OF_48)
+  assert.ok(climb.networks >= 2, `${climb.networks}`) // as its history allows
+  const { recent, usual } = town.traffic(OWNER_OF_48).networks[0]!
+  assert.ok(recent > 1000 && usual < 12, `${recent} ${usual}`)
+})
+
+test('a site tolerates more when more people come for the first time, from many networks, not from one', () => {
+  const firstAfter = (flows: Flows, accepted = 0) =>
+    quiet()
+      .run(3 * MINUTE_MS, flows, accepted)
+      .traffic('192.0.2.1').siteFirst.recent
+  assert.ok(firstAfter({ people: 600 }) > 500)
+  assert.ok(firstAfter({ people: 600 }, 1) < 5, 'a second time')
+  assert.ok(firstAfter({ people: 5, carrier: 600 }) < 90)
+})
+
 test('a site under attack: repeat sources pay up to four bits, all others one, and minutes later nobody', () => {
   const town = quiet().run(3 * MINUTE_MS, { people: 1200 }, 2)
   assert.equal(town.climb('192.0.2.1', { accepted: 2 }).site, 4)
@@ -220,6 +238,7 @@ test('a meter is kept for minutes when it knows one proof, and for a week when i
   assert.equal(keptMs(meter), 5 * MINUTE_MS)
   assert.equal(keptMs({ ...meter, slow: 12 }), HOUR_MS)
   assert.equal(keptMs({ ...meter, slow: 1e6 }), 7 * DAY_MS)
+  assert.equal(keptMs(meter, true), 7 * DAY_MS, 'of a site or all traffic: known again after a quiet night')
 })
 
 test('a meter is read as it was written; zeros are a new one', () => {

@@ -59,8 +59,8 @@ export interface TestStore {
   /** Virtual Unix time in milliseconds, shared by both. */
   readonly clock: { now: number }
   readonly shards?: number
-  /** Seconds for which the meter of a network is kept from now on (Redis counts real ones); not known of a Cluster. */
-  expires?(network: string): Promise<number>
+  /** Seconds for which a meter is kept from now on (Redis counts real ones); not known of a Cluster. */
+  expires?(name: string): Promise<number>
   close(): Promise<void>
 }
 

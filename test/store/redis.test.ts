@@ -26,7 +26,8 @@ async function make(engine: Engine): Promise<TestStore> {
   const server = await RedisServer.start([], { engine })
   const open = (clock: TestStore['clock']) => openRedis(server.url, { clock: () => clock.now })
   const opened = await openTwice(open, () => server.stop())
-  return { ...opened, expires: async network => Number(await server.ask('ttl', `test:{0}:m:${network}`)) }
+  const keyOf = (name: string) => `test:{0}:${name.startsWith('m:') ? name : `m:${name}`}`
+  return { ...opened, expires: async name => Number(await server.ask('ttl', keyOf(name))) }
 }
 
 for (const engine of ENGINES) storeConformance(engine, () => make(engine))

@@ -35,7 +35,7 @@ export class TransactionMeters {
   #meters = new Map<string, Meter>()
   #monotonicMs = 0
   #wallMs = 0
-  /** Then no network gets a new meter: meters alone never fill the files. */
+  /** Then no network gets a new meter: meters alone never fill the files. (Sites are bounded.) */
   isHalfFull = false
 
   constructor(windows: Windows) {
@@ -61,8 +61,9 @@ export class TransactionMeters {
     for (const [name, meter] of this.#meters) {
       if (!meter.isChanged) continue
       const key = keyOf(name)
-      if (this.isHalfFull && this.#windows.getBinaryFast(key) === undefined) continue
-      this.#windows.putSync(key, valueWith(meter, this.#monotonicMs + keptMs(meter)))
+      const isOfNetwork = !isShared(name)
+      if (this.isHalfFull && isOfNetwork && this.#windows.getBinaryFast(key) === undefined) continue
+      this.#windows.putSync(key, valueWith(meter, this.#monotonicMs + keptMs(meter, !isOfNetwork)))
     }
   }
 
@@ -77,10 +78,14 @@ export class TransactionMeters {
   }
 }
 
+function isShared(name: string): boolean {
+  return name.charCodeAt(1) === COLON
+}
+
 export function keyOf(name: string): Buffer {
-  const isShared = name.charCodeAt(1) === COLON
-  const key = keys.ofLength(isShared ? name.length : name.length + 2)
-  if (isShared) writeText(key, 0, name)
+  const isWhole = isShared(name)
+  const key = keys.ofLength(isWhole ? name.length : name.length + 2)
+  if (isWhole) writeText(key, 0, name)
   else {
     key[0] = ADDRESS
     writeText(key, 1, name)

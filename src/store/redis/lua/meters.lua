@@ -13,7 +13,7 @@ local meters = {} -- unpacked and faded, by number
 local function meter_of(index, fast_ms)
   local meter = meters[index]
   if meter then return meter end
-  meter = { since = math.floor(wall / 1000), fast = 0, slow = 0, fast_ms = fast_ms, changed = false }
+  meter = { since = math.floor(wall / 1000), fast = 0, slow = 0, fast_ms = fast_ms, changed = false, of_network = false }
   if values[METERS_FROM + index] then
     local since, at, fast, slow = unpack_bytes(METER, values[METERS_FROM + index])
     local elapsed = abs(wall - at)
@@ -45,19 +45,23 @@ local function count(meter, proofs, above, age)
   meter.fast = meter.fast + proofs
 end
 
--- Above its budget? Quiet? Most networks are quiet, which the count shows even before it fades: then no table is made.
-local function pressure_of(index, free, age)
+-- How busy a network is. Most are quiet, which the count shows even before it fades: then no table is made.
+local QUIET = 0 -- of what is free, at most 1 / QUIET_PROOFS
+local FREE = 1
+local BUSY = 2 -- within its budget
+local ABOVE = 3
+local function pressure_of(index, free, age, firsts, site_age)
   if not meters[index] then
-    if not values[METERS_FROM + index] then return false, true end
+    if not values[METERS_FROM + index] then return QUIET end
     local fast = unpack_bytes('>f', values[METERS_FROM + index], 13)
-    if fast * MINUTE_MS * QUIET_PROOFS < free * NETWORK_FAST_MS then return false, true end
+    if fast * MINUTE_MS * QUIET_PROOFS < free * NETWORK_FAST_MS then return QUIET end
   end
   local meter = meter_of(index, NETWORK_FAST_MS)
   local recent, usual = rates_of(meter, age)
-  if recent < free then return false, recent * QUIET_PROOFS < free end
+  if recent < free then return recent * QUIET_PROOFS < free and QUIET or FREE end
   local days = (wall - meter.since * 1000) / DAY_MS
-  local growth = 1 + (growth_of(meter_of(ALL, NETWORK_FAST_MS), age) - 1) * math.min(1, days * 24)
-  return recent >= TOLERATED * usual * growth, false
+  local growth = 1 + (growth_of(firsts, site_age) - 1) * math.min(1, days * 24)
+  return recent >= TOLERATED * usual * growth and ABOVE or BUSY
 end
 
 -- Adds an accepted proof. `fields` are those of admit-solution-2.lua from the IP version on, which is at byte `at`.
@@ -75,33 +79,36 @@ local function add_proof(fields, at, accepted)
 
   local all = meter_of(ALL, NETWORK_FAST_MS)
   local age = wall - all.since * 1000
-  local owner_above, owner_quiet, wide_above, wide_quiet
+  local repeats, firsts = meter_of(repeat_index, SITE_FAST_MS), meter_of(first_index, NETWORK_FAST_MS)
+  local site_age = wall - math.min(repeats.since, firsts.since) * 1000
+  local owner, wide = QUIET, QUIET
   if owner_index then
     local is_v4 = version == 4
-    owner_above, owner_quiet = pressure_of(owner_index, is_v4 and OWNER_FREE_V4 or OWNER_FREE_V6, age)
-    wide_above, wide_quiet = pressure_of(wide_index, is_v4 and WIDE_FREE_V4 or WIDE_FREE_V6, age)
+    owner = pressure_of(owner_index, is_v4 and OWNER_FREE_V4 or OWNER_FREE_V6, age, firsts, site_age)
+    wide = pressure_of(wide_index, is_v4 and WIDE_FREE_V4 or WIDE_FREE_V6, age, firsts, site_age)
   end
 
-  local repeats, firsts = meter_of(repeat_index, SITE_FAST_MS), meter_of(first_index, NETWORK_FAST_MS)
   local of_attack = false
-  if accepted >= REPEAT_PROOFS or owner_above then
-    local site_age = wall - math.min(repeats.since, firsts.since) * 1000
+  if accepted >= REPEAT_PROOFS or owner == ABOVE then
     local recent, usual = rates_of(repeats, site_age)
     of_attack = recent >= TOLERATED * math.max(USUAL_MIN, usual, expected) * growth_of(firsts, site_age)
     count(repeats, shards, of_attack and site_age >= LEARNS_ALL_MS, site_age)
-  else
+  elseif accepted == 0 and owner < BUSY then
     count(firsts, shards)
   end
 
   if not owner_index then return end
   local is_old = age >= LEARNS_ALL_MS
   local is_drawn = draw % QUIET_PROOFS == 0
-  if is_drawn or not owner_quiet then
-    count(meter_of(owner_index, NETWORK_FAST_MS), owner_quiet and QUIET_PROOFS or 1, of_attack or (owner_above and is_old), age)
+  if is_drawn or owner > QUIET then
+    local meter = meter_of(owner_index, NETWORK_FAST_MS)
+    meter.of_network = true
+    count(meter, owner == QUIET and QUIET_PROOFS or 1, of_attack or (owner == ABOVE and is_old), age)
   end
-  if is_drawn or not wide_quiet then
-    local proofs = wide_quiet and QUIET_PROOFS or 1
-    count(meter_of(wide_index, NETWORK_FAST_MS), proofs * shards, of_attack or (wide_above and is_old), age)
+  if is_drawn or wide > QUIET then
+    local meter = meter_of(wide_index, NETWORK_FAST_MS)
+    meter.of_network = true
+    count(meter, (wide == QUIET and QUIET_PROOFS or 1) * shards, of_attack or (wide == ABOVE and is_old), age)
   end
   local recent, usual = rates_of(all, age)
   count(all, shards, is_old and recent >= TOLERATED * math.max(USUAL_MIN, usual), age)
@@ -111,7 +118,7 @@ end
 local function save_meters()
   for index, meter in pairs(meters) do if meter.changed then
     local record = pack(METER, meter.since, wall, meter.fast, meter.slow)
-    local kept = math.min(KEPT_MS_MAX, KEPT_MS_A_PROOF * math.max(1, meter.slow))
+    local kept = meter.of_network and math.min(KEPT_MS_MAX, KEPT_MS_A_PROOF * math.max(1, meter.slow)) or KEPT_MS_MAX
     call('SET', KEYS[METERS_FROM + index], record, 'EX', seconds_text(kept))
     values[METERS_FROM + index] = record
   end end
