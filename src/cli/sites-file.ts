@@ -171,8 +171,9 @@ function printPlan({ changes, unchanged, laterKeys, made }: WholePlan, isDry: bo
     .map(([action, done]) => ({ done, count: changes.filter(change => change.action === action).length }))
     .filter(({ count }) => count > 0)
     .map(({ done, count }) => `${count} ${done}`)
-  if (laterKeys.length > 0)
-    counts.push(`${laterKeys.length} API ${laterKeys.length === 1 ? 'key' : 'keys'} added`)
+  const keys = { added: laterKeys.length, made: made.length }
+  for (const [done, count] of Object.entries(keys))
+    if (count > 0) counts.push(`${count} API ${count === 1 ? 'key' : 'keys'} ${done}`)
   printLine(
     '',
     `${isDry ? 'Nothing was written. It would be in' : 'In'} ${store}: ${counts.join(', ')}; ${unchanged} as the file says already.`,

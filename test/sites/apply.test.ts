@@ -287,6 +287,9 @@ describe('apply', { concurrency: true }, () => {
         const keys = (await powgate.json('key list')).filter(of(siteKey))
         assert.deepEqual(keys.map(({ name }: Made) => name).sort(), ['backend', 'batch'])
         assert.equal((await powgate.json('apply -f', file)).apiKeysMade, undefined)
+        const more = fileOf({ ...HEAD, sites: [{ siteKey, name: 'with keys', keys: ['backend', 'more'] }] })
+        const said = await powgate.text('apply -f', more)
+        assert.match(said, /^In .+: 1 API key made; 1 as the file says already\.$/m)
       })
 
       test('apply --prune deletes the sites that a file does not name, but not the demo page', async () => {
