@@ -96,7 +96,9 @@ async function runApply(input: Input): Promise<void> {
       .map(({ siteKey, name }) => newKey(siteKey, { name }, now))
     const isLater = (key: ApiKeyRecord, stored = present.get(key.id)) =>
       stored === undefined || revisionOf(key) > revisionOf(stored)
-    const laterKeys = apiKeys.filter(key => isLater(key))
+    const laterKeys = apiKeys
+      .filter(key => isLater(key))
+      .map(key => ({ ...key, createdAt: key.createdAt || now }))
     const changes = [
       ...plan.changes.flatMap(({ action, before, after }) =>
         action === 'delete' ? deletion(after, allKeys, now) : [{ site: after, expected: before }],

@@ -47,6 +47,7 @@ export function inOrderOfCreation(sites: readonly SiteRecord[]): SiteRecord[] {
 
 export interface FileContent {
   readonly sites: readonly SiteEntry[]
+  /** `createdAt` is 0 if the file does not say it: older than any stored key, which may be revoked since. */
   readonly apiKeys: readonly ApiKeyRecord[]
 }
 

@@ -67,8 +67,7 @@ export function parseSitesFile(bytes: Uint8Array): Parsed<FileContent> {
     settings: completed(given),
     ...(keys === undefined ? {} : { keys }),
   }))
-  const now = Date.now()
-  const records = apiKeys.map(key => ({ createdAt: now, revokedAt: null, ...key }))
+  const records = apiKeys.map(key => ({ createdAt: 0, revokedAt: null, ...key }))
   return { value: { sites: entries, apiKeys: records } }
 }
 
