@@ -3,7 +3,7 @@
 import { randomBytes } from 'node:crypto'
 import { configFlag } from '../config/config.ts'
 import { DEMO_SITE_KEY } from '../demo/site.ts'
-import { type ApiKeyRecord, newSiteKey, revisionOf, siteWarnings } from '../domain/site.ts'
+import { type ApiKeyRecord, isExpired, newSiteKey, revisionOf, siteWarnings } from '../domain/site.ts'
 import { type ApplyPlan, type FileContent, type PlannedChange, planApply, sitesFile } from '../sites/file.ts'
 import { UsageError } from '../sites/rules.ts'
 import { AdminError, authorOfCommand, deletion, findSite, newKey, written } from '../sites/sites.ts'
@@ -89,16 +89,16 @@ async function runApply(input: Input): Promise<void> {
     const now = Date.now()
     const allKeys = await store.listApiKeys()
     const present = new Map(allKeys.map(key => [key.id, key]))
-    const isThere = (siteKey: string, name: string) =>
-      [...allKeys, ...apiKeys].some(key => key.siteKey === siteKey && key.name === name)
-    const made = plan.keys
-      .filter(({ siteKey, name }) => !isThere(siteKey, name))
-      .map(({ siteKey, name }) => newKey(siteKey, { name }, now))
     const isLater = (key: ApiKeyRecord, stored = present.get(key.id)) =>
       stored === undefined || revisionOf(key) > revisionOf(stored)
     const laterKeys = apiKeys
       .filter(key => isLater(key))
       .map(key => ({ ...key, createdAt: key.createdAt || now }))
+    const keys = new Map([...allKeys, ...laterKeys].map(key => [key.id, key]))
+    const valid = [...keys.values()].filter(key => key.revokedAt === null && !isExpired(key, now))
+    const made = plan.keys
+      .filter(({ siteKey, name }) => !valid.some(key => key.siteKey === siteKey && key.name === name))
+      .map(({ siteKey, name }) => newKey(siteKey, { name }, now))
     const changes = [
       ...plan.changes.flatMap(({ action, before, after }) =>
         action === 'delete' ? deletion(after, allKeys, now) : [{ site: after, expected: before }],

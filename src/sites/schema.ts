@@ -33,7 +33,7 @@ const SITE_KEY: Schema = {
 const KEYS: Schema = {
   type: 'array',
   items: { ...FIELDS.find(({ name }) => name === 'name')!.kind.schema, description: 'a name' },
-  title: 'Names of API keys; those that the site lacks are made, and printed once',
+  title: 'Names of API keys; where no valid key has the name, one is made, and printed once',
   description: 'a list of names',
 }
 

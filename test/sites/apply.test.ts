@@ -265,7 +265,7 @@ describe('apply', { concurrency: true }, () => {
         assert.equal((await onStore(store => store.readSite(siteKey)))!.active, false)
       })
 
-      test('apply makes the keys that a file names once and prints them once, and takes others by their hashes', async () => {
+      test('apply makes the keys that a file names and no valid key has, prints them once, and takes others by their hashes', async () => {
         const siteKey = `site_${'k'.repeat(22)}`
         const secretSha256 = 'ab'.repeat(32)
         const content = {
@@ -274,7 +274,10 @@ describe('apply', { concurrency: true }, () => {
             { siteKey, name: 'with keys', keys: ['backend', 'batch'] },
             { name: 'drawn', keys: ['backend'] },
           ],
-          apiKeys: [{ id: 'handmade', siteKey, name: 'batch', secretSha256 }],
+          apiKeys: [
+            { id: 'handmade', siteKey, name: 'batch', secretSha256 },
+            { id: 'outdated', siteKey, name: 'backend', secretSha256, expiresAt: 1 },
+          ],
         }
         const file = fileOf(content)
         const wouldBe = await powgate.json('apply --dry-run -f', file)
@@ -282,13 +285,17 @@ describe('apply', { concurrency: true }, () => {
         for (const { name, apiKey } of wouldBe.apiKeysMade)
           assert.deepEqual([name, apiKey], ['backend', undefined])
         const { apiKeysMade, apiKeysAdded } = await powgate.json('apply -f', file)
-        assert.deepEqual(apiKeysAdded, ['handmade'])
+        assert.deepEqual(apiKeysAdded, ['handmade', 'outdated'])
         for (const { apiKey } of apiKeysMade) assert.match(apiKey, /^sk_\w{8}_[\w-]{43}$/)
         const keys = (await powgate.json('key list')).filter(of(siteKey))
-        assert.deepEqual(keys.map(({ name }: Made) => name).sort(), ['backend', 'batch'])
+        assert.deepEqual(keys.map(({ name }: Made) => name).sort(), ['backend', 'backend', 'batch'])
         await powgate.text('key revoke handmade')
         const again = await powgate.json('apply -f', file)
-        assert.deepEqual([again.apiKeysMade, again.apiKeysAdded], [undefined, undefined])
+        assert.equal(again.apiKeysAdded, undefined)
+        assert.deepEqual(
+          again.apiKeysMade.map(({ name }: Made) => name),
+          ['batch'],
+        )
         const more = fileOf({ ...HEAD, sites: [{ siteKey, name: 'with keys', keys: ['backend', 'more'] }] })
         const said = await powgate.text('apply -f', more)
         assert.match(said, /^In .+: 1 API key made; 1 as the file says already\.$/m)
