@@ -183,7 +183,8 @@ export class FormLink {
   }
 
   #onSubmit(event: SubmitEvent): void {
-    const submitter = event.submitter as HTMLButtonElement | null
+    // Older browsers do not tell it.
+    const { submitter = this.#submitting?.submitter ?? null } = event as Partial<Submitting>
     if (event.target !== this.form || event.defaultPrevented) return
     // A script or Enter sends without a click, and the token may have expired while the machine slept.
     this.#hooks.onUse()
@@ -268,13 +269,18 @@ function stop(event: Event): void {
 }
 
 function submit(form: HTMLFormElement, submitter: HTMLButtonElement | null): void {
-  // The button may have been replaced. Older browsers have only click().
+  // The button may have been replaced.
   const present = submitter?.form === form ? submitter : null
   const isDisabled = present?.disabled
   // A button that the page disabled, against a second click, would not send its value.
   if (present) present.disabled = false
   const { requestSubmit } = bare(form)
   if (requestSubmit) requestSubmit(present)
-  else present?.click()
+  else {
+    // In older browsers only a click lets the page's handlers have their turn, so a form without a button gets one for a moment.
+    const button = present ?? bare(form).appendChild(bare(document).createElement('button'))
+    button.click()
+    if (!present) button.remove()
+  }
   if (isDisabled) present!.disabled = true
 }

@@ -224,18 +224,27 @@ for (const type of ['statechange', 'verified'])
       await assertPosted()
     })
 
-    test('like a browser of 2022: no constructed sheets, no form-associated elements, no requestSubmit', async () => {
-      const lacking = [
-        'HTMLElement.prototype.attachInternals',
-        'HTMLFormElement.prototype.requestSubmit',
-        'CSSStyleSheet.prototype.replaceSync',
-      ]
-      const more = `<script>${lacking.map(member => `delete ${member};`).join('')}</script>`
-      await open({ attributes: 'auto="submit"', more })
-      assert.equal(await browser.evaluate(`getComputedStyle(${inside('.box')}).display`), 'grid')
-      await browser.click(SEND)
-      await assertPosted()
-    })
+    for (const sentBy of ['Send', 'Enter, without a button'])
+      test(`like a browser of 2021, no constructed sheets, form-associated elements, submitter or requestSubmit: sent by ${sentBy}`, async () => {
+        const lacking = [
+          'HTMLElement.prototype.attachInternals',
+          'HTMLFormElement.prototype.requestSubmit',
+          'SubmitEvent.prototype.submitter',
+          'CSSStyleSheet.prototype.replaceSync',
+        ]
+        const more = `<script>${lacking.map(member => `delete ${member};`).join('')}</script>`
+        await open({ attributes: 'auto="submit"', more })
+        assert.equal(await browser.evaluate(`getComputedStyle(${inside('.box')}).display`), 'grid')
+        const field = 'document.forms[0].elements.name'
+        await browser.evaluate(`document.forms[0].onsubmit = () => { ${field}.value = 'Ada' }`)
+        await browser.evaluate(`${field}.value = 'not seen by the page'`)
+        if (sentBy === 'Send') await browser.click(SEND)
+        else {
+          await browser.evaluate(`${SEND}.remove() ?? ${field}.focus()`)
+          await browser.press(KEYS.enter)
+        }
+        await assertPosted()
+      })
 
     for (const [kernel, solver] of [
       ['simd.wasm', 'wasm'],
