@@ -107,8 +107,8 @@ const PROBE_MS_MAX = 3000
 /** Before anything is loaded for one. @throws ModeBlockedError */
 async function probeBlobWorker(): Promise<void> {
   const url = blobUrl('postMessage(0)')
-  const worker = new Worker(trusted(url))
   try {
+    const worker = new Worker(trusted(url))
     await new Promise<unknown>((resolve, reject) => {
       worker.onmessage = resolve
       // Some pages replace Worker by a class that does nothing.
@@ -117,9 +117,8 @@ async function probeBlobWorker(): Promise<void> {
         event.preventDefault()
         reject(new ModeBlockedError('blob workers are forbidden'))
       }
-    })
+    }).finally(() => worker.terminate())
   } finally {
-    worker.terminate()
     URL.revokeObjectURL(url)
   }
 }
@@ -164,10 +163,14 @@ interface TrustedTypes {
 
 let policy: ReturnType<TrustedTypes['createPolicy']> | undefined
 
-/** For pages with Trusted Types. The policy is made with the first script, because frames need none. */
+/** For pages with Trusted Types. The policy is made with the first script, because frames need none. @throws ModeBlockedError */
 function trusted(url: string): string {
   const { trustedTypes } = globalThis as { trustedTypes?: TrustedTypes }
-  policy ??= trustedTypes?.createPolicy('powgate', { createScriptURL: same => same })
+  try {
+    policy ??= trustedTypes?.createPolicy('powgate', { createScriptURL: same => same })
+  } catch {
+    throw new ModeBlockedError('trusted-types lacks powgate')
+  }
   return policy === undefined ? url : policy.createScriptURL(url)
 }
 

@@ -91,17 +91,27 @@ test('pages without an origin: from a file, and in a sandbox, where frames may s
   }
 })
 
-test('by itself it finds the page’s own thread where all else is refused, at the price of one report an attempt', async () => {
-  const { detail, notes, page } = await verifiedOn('', { policy: strict('') })
-  assert.equal(detail.mode, 'page')
-  assert.deepEqual(notes.pageErrors, [])
-  // And not again when it starts anew.
-  await page.evaluate(`${GATE}.reset() ?? ${GATE}.execute()`)
-  assert.deepEqual(
-    notes.violations.map(({ directive }) => directive),
-    ['frame-src', 'worker-src'],
-  )
-})
+for (const [refusal, more] of [
+  ['worker-src', ''],
+  ['trusted-types', "; worker-src blob:; require-trusted-types-for 'script'; trusted-types 'none'"],
+] as const)
+  test(`by itself it finds the page’s own thread where all else is refused (${refusal}), at the price of one report an attempt`, async () => {
+    const prepare = (page: Page) =>
+      page.addInitScript(`blobUrls = new Set()
+const { createObjectURL, revokeObjectURL } = URL
+URL.createObjectURL = blob => (url => blobUrls.add(url) && url)(createObjectURL(blob))
+URL.revokeObjectURL = url => blobUrls.delete(url) && revokeObjectURL(url)`)
+    const { detail, notes, page } = await verifiedOn('', { policy: strict(more), visit: { prepare } })
+    assert.equal(detail.mode, 'page')
+    assert.deepEqual(notes.pageErrors, [])
+    // And not again when it starts anew.
+    await page.evaluate(`${GATE}.reset() ?? ${GATE}.execute()`)
+    assert.deepEqual(
+      notes.violations.map(({ directive }) => directive),
+      ['frame-src', refusal],
+    )
+    assert.equal(await page.evaluate('blobUrls.size'), 0)
+  })
 
 test('a page on plain http, without crypto.subtle', async () => {
   const { detail, page, notes } = await verifiedOn('', { host: 'plain.example' })
