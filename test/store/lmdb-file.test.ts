@@ -90,6 +90,12 @@ test('a file that was cut off or overwritten is not, wherever a page is in use',
     truncateSync(copy, size)
     assert.equal(typeof damageOf(copy), 'string', `cut to ${size}`)
   }
+  const [even, odd] = [152, PAGE + 152].map(at => whole.readBigUInt64LE(at)) as [bigint, bigint]
+  const olderPasses = Buffer.from(whole)
+  if (even < odd) olderPasses.writeBigUInt64LE(odd + 1n, 152)
+  else olderPasses.writeBigUInt64LE(even + 1n, PAGE + 152)
+  writeFileSync(copy, olderPasses)
+  assert.equal(typeof damageOf(copy), 'string', 'an older transaction passes for the last one')
   let found = 0
   const pages = whole.length / PAGE
   for (let page = 0; page < pages; page++) {

@@ -102,7 +102,7 @@ function check(file: number, mustBeOfThisBoot: boolean): void {
     attempt(() => {
       const newest = new Pages(file, size, meta).check()
       // Every transaction writes pages.
-      must(newest === meta.transaction || !mustBeOfThisBoot, WRONG_METAS)
+      must(newest === meta.transaction, WRONG_METAS)
     }),
   )
   must(damages.includes(undefined), damages[0]!)
