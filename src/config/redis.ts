@@ -168,7 +168,7 @@ function pemFile(
       pem.includes('ENCRYPTED') || (error as NodeJS.ErrnoException).code === 'ERR_MISSING_PASSPHRASE'
     const what = isLocked
       ? 'is encrypted; expected a key without a passphrase'
-      : `holds none; expected ${SETTINGS[name].expects}`
+      : `holds no valid ${check === createPrivateKey ? 'key' : 'certificate'}; expected ${SETTINGS[name].expects}`
     problems.push(`${name}: ${path} ${what}`)
     return undefined
   }

@@ -139,12 +139,12 @@ test('each problem is one line that names the setting and repeats no secret', ()
     [{ ...h, [CA]: ca }, /^POWGATE_REDIS_TLS_CA: REDIS_URL asks for no TLS; expected rediss/],
     [{ ...TLS, [CA]: join(dir, 'absent') }, /^POWGATE_REDIS_TLS_CA: .*absent: it does not exist$/],
     [{ ...TLS, [CA]: dir }, /^POWGATE_REDIS_TLS_CA: cannot read .*: it is a directory$/],
-    [{ ...TLS, [CA]: nonsense }, /^POWGATE_REDIS_TLS_CA: .*nonsense holds none; expected a PEM file/],
-    [{ ...TLS, [CA]: broken }, /^POWGATE_REDIS_TLS_CA: .*broken holds none; expected a PEM file/],
-    [{ ...TLS, [CA]: key }, /^POWGATE_REDIS_TLS_CA: .*client\.key holds none; expected a PEM file/],
+    [{ ...TLS, [CA]: nonsense }, /^POWGATE_REDIS_TLS_CA: .*nonsense holds no valid certificate; expected/],
+    [{ ...TLS, [CA]: broken }, /^POWGATE_REDIS_TLS_CA: .*broken holds no valid certificate; expected/],
+    [{ ...TLS, [CA]: key }, /^POWGATE_REDIS_TLS_CA: .*client\.key holds no valid certificate; expected/],
     [
       { ...TLS, [CERT]: cert, [KEY]: cert },
-      /^POWGATE_REDIS_TLS_KEY: .*client\.crt holds none; expected a PEM file/,
+      /^POWGATE_REDIS_TLS_KEY: .*client\.crt holds no valid key; expected a PEM file/,
     ],
     [
       { ...TLS, [CERT]: cert, [KEY]: locked },
