@@ -74,10 +74,10 @@ async function runApply(input: Input): Promise<void> {
     const siteKeys = new Set([...sites, ...stored].map(({ siteKey }) => siteKey))
     for (const { action, after } of plan.changes) if (action === 'delete') siteKeys.delete(after.siteKey)
     const created = plan.changes.filter(({ action, isKeyDrawn }) => action === 'create' && !isKeyDrawn)
-    const deleted = await Promise.all(created.map(({ after }) => store.readSite(after.siteKey)))
+    const tombstones = await Promise.all(created.map(({ after }) => store.readSite(after.siteKey)))
     const problems = [
       ...plan.problems,
-      ...deleted.flatMap(site =>
+      ...tombstones.flatMap(site =>
         site === undefined ? [] : [`sites: ${site.siteKey} was deleted, and its key is not made again`],
       ),
       ...apiKeys.flatMap(({ id, siteKey }) => {

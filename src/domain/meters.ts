@@ -55,7 +55,7 @@ export interface ProofSource {
   readonly isV4: boolean
   /** The operator's estimate of repeat sources' proofs a minute; 0: none. */
   readonly expected: number
-  /** undefined without a target solve time. */
+  /** undefined without a target solve time, and above the site's base. */
   readonly isInTime?: boolean | undefined
 }
 
@@ -247,6 +247,7 @@ export function addProof(
     if (!isInTime) count(site.late!, shards)
   }
 
+  // The operator's own address (private, loopback) counts for no network, nor for all traffic.
   if (networks.length === 0) return
   const isNew = ageMs < learnsAllMs
   for (let level = 0; level < networks.length; level++) {

@@ -93,7 +93,10 @@ export function mintNonce(
   return bytes.toString('hex')
 }
 
-/** @param latestMs Unix milliseconds; of a later nonce, only whether it is genuine is told, or it would buy time to guess MACs */
+/**
+ * @param latestMs Unix milliseconds. A later nonce with the right site MAC and a wrong address MAC reads as forged: else somebody
+ * could find a site MAC for a date far ahead, and guess the address MAC until then
+ */
 export function readNonce(
   keyring: Keyring,
   nonce: string,
@@ -133,7 +136,7 @@ export function nonceTerms(nonce: string): NonceTerms {
   }
 }
 
-/** 39 bits of the address MAC, by which a store knows a used nonce. */
+/** A store knows a used nonce by 39 of the address MAC's 40 bits: its record needs one to tell marks from charges. */
 export function nonceMark(nonce: string): number {
   const high = Number.parseInt(nonce.slice(22, 28), 16) & 0x7fffff
   return high * 0x10000 + Number.parseInt(nonce.slice(28), 16)

@@ -81,7 +81,7 @@ export abstract class VisitorEndpoint extends Endpoint {
     const { sites } = this.service
     const cached = sites.cached(exchange.siteKey)
     if (cached !== undefined) return this.#begin(exchange, cached, body)
-    const kept = Buffer.from(body) // a copy: `body` is valid only until this call returns
+    const kept = Buffer.from(body) // a copy
     const begin = exchange.guard<Site | null | undefined>(site => {
       if (site === undefined) this.refuse(exchange, 'store-unavailable')
       else this.#begin(exchange, site, kept)
@@ -99,6 +99,7 @@ export abstract class VisitorEndpoint extends Endpoint {
     const knownLimit = isKnown ? site?.record.known.limit : undefined
     const siteLimitOwn = knownLimit ?? site?.record.limits?.[ofSite]
     const key = tags.keyOf(address, ipv6PrefixBits)
+    // Browsers send no Origin with a GET to the page's own origin.
     const refusal = siteRefusal(site, origin, this.#rules.method === 'get' && exchange.isSameOrigin)
     const visit = {
       exchange,

@@ -49,7 +49,6 @@ export class ProxyRelay {
   readonly #server: Server
   /** By slot. */
   readonly #clients = new Map<Address, Address>()
-  /** Slots whose header names no client. */
   readonly #nameless = new Set<Address>()
   /** Slots that the HTTP server has not accepted yet. */
   readonly #awaited = new Set<Address>()
@@ -83,7 +82,7 @@ export class ProxyRelay {
     return this.#clients.get(peer)
   }
 
-  /** X-Forwarded-For could be a client's. */
+  /** Its header named no client. Then X-Forwarded-For is not believed, since the client could have written it. */
   isNameless(peer: Address): boolean {
     return this.#nameless.has(peer)
   }

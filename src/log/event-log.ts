@@ -23,7 +23,7 @@ export type LogEvent =
   /** An exception in powgate itself. */
   | 'fault'
 
-/** Lines per minute and worker. All kinds but successes add up to 1,080, which make 0.7 GB a day. */
+/** Lines per minute and worker. All kinds but successes add up to 1,080 (at level debug 1,200), which make 0.7 GB a day. */
 export const FAILURES_PER_MINUTE = 180
 export const REFUSALS_PER_MINUTE = 120
 const FAULTS_PER_MINUTE = 60
@@ -243,7 +243,6 @@ class Quota {
     return false
   }
 
-  /** Returns the left out lines' counts by name. */
   renew(): ReadonlyMap<string, number> {
     this.#lines = 0
     const leftOut = new Map(this.#leftOut)
@@ -260,7 +259,6 @@ const SAMPLE_VALUES = 16 ** SAMPLE_DIGITS
 export class Sample {
   readonly #below: number
 
-  /** @param share 0 (none) to 1 (all) */
   constructor(share: number) {
     this.#below = share * SAMPLE_VALUES
   }

@@ -34,7 +34,7 @@ export class Totals {
   readonly #retired = { values: {} as Values, sites: {} as Record<string, Values> }
   /** To count separately even beyond SITES_MAX, here and in workers. */
   readonly asked = new Set<string>()
-  /** Counted separately. */
+  /** Counted separately since they were added. */
   readonly #siteKeys = new Set<string>()
   /** What they had counted before, which stays under '', because no counter may shrink. */
   readonly #before: Record<string, Values> = {}
@@ -88,7 +88,6 @@ export class Totals {
     return sites
   }
 
-  /** By number. */
   workers(): readonly WorkerStats[] {
     const newest = new Map<number, Worker>()
     for (const [worker, { index }] of this.#living) newest.set(index, worker)

@@ -47,7 +47,7 @@ export function inOrderOfCreation(sites: readonly SiteRecord[]): SiteRecord[] {
 
 export interface FileContent {
   readonly sites: readonly SiteEntry[]
-  /** `createdAt` is 0 if the file does not say it: older than any stored key, which may be revoked since. */
+  /** `createdAt` is 0 if the file has none: a stored key, revoked perhaps, is later. */
   readonly apiKeys: readonly ApiKeyRecord[]
 }
 
@@ -66,7 +66,6 @@ export interface ApplyPlan {
   readonly unchanged: number
   /** Contradictions between the file and the present sites. */
   readonly problems: readonly string[]
-  /** API keys that the file names. */
   readonly keys: readonly { readonly siteKey: string; readonly name: string }[]
 }
 

@@ -41,7 +41,7 @@ const CODE = 'code'
 
 /**
  * @param settings others get their defaults
- * @param before the whole record keeps its fields of a later version
+ * @param before if it is a whole record, its fields of a later version are kept
  */
 export function siteRecord(
   settings: SiteOptions & { name: string },

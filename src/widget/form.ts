@@ -96,8 +96,8 @@ export class FormLink {
     Object.assign(this.#field, { type: 'hidden', autocomplete: 'off' }).setAttribute(MARK, '')
     host.addEventListener('invalid', event => {
       const { event: cause, submitter } = requested ?? this.#submitting ?? {}
-      // A browser validates when the click's dispatch is over. Before, the page itself called checkValidity(), and nothing is
-      // sent; likewise if nobody submits (`submitter` is undefined, not null).
+      // A browser validates after the click's dispatch. An `invalid` during the dispatch is from the page's own checkValidity(),
+      // and nothing is sent. Nor is it if nobody submits: then `submitter` is undefined, not null.
       const isSent = cause ? !cause.defaultPrevented && cause.eventPhase === 0 : submitter !== undefined
       if (isSent && this.#goOnLater(submitter ?? null, this.#areOthersValid())) event.preventDefault()
     })
@@ -277,7 +277,7 @@ function submit(form: HTMLFormElement, submitter: HTMLButtonElement | null): voi
   const { requestSubmit } = bare(form)
   if (requestSubmit) requestSubmit(present)
   else {
-    // In older browsers only a click lets the page's handlers have their turn, so a form without a button gets one for a moment.
+    // Older browsers. Unlike submit(), a click runs the page's handlers.
     const button = present ?? bare(form).appendChild(bare(document).createElement('button'))
     button.click()
     if (!present) button.remove()

@@ -175,7 +175,8 @@ function trusted(url: string): string {
 }
 
 async function openPage({ base, codeBase, mode }: ModeSettings): Promise<Workplace> {
-  // A policy that refused all other modes forbids compiling too: it would be one more violation.
+  // Compiles only where the browser has no workers. Elsewhere a policy refused the other modes, and forbids compiling too:
+  // one more violation.
   const mayCompile = mode !== 'page' && typeof Worker === 'undefined'
   const kernel = mayCompile ? fetchKernel(base) : Promise.resolve(undefined)
   const closed = new AbortController()

@@ -8,6 +8,7 @@
  *   meta      a page with fields at MAGIC_AT and so on; the free tree's first 4 bytes are the page size
  *   tree      | - 4 | flags 2 | depth 2 | Counts 8 each | root 8 |
  *   node      | child or length 4 (of a child 6) | flags 2 | key length 2 | key | value |
+ *   long      | page 8 | transaction 8 | pages 8 |  for a value with pages of its own
  *
  * So lmdb 3.5 (liblmdb/mdb.c) writes on a 64-bit little-endian machine. The first two pages are metas of the last two
  * transactions, and in the middle of the first page is the meta of the last one known to be on disk. A transaction overwrites no
@@ -19,6 +20,7 @@ import { machineBootId } from './environment.ts'
 
 const HEADER_BYTES = 24
 const NODE_BYTES = 8
+const LONG_BYTES = 24
 const TREE_BYTES = 48
 const META_BYTES = 168
 const [MAGIC_AT, VERSION_AT, FREE_TREE_AT, MAIN_TREE_AT, LAST_PAGE_AT, TRANSACTION_AT, BOOT_AT] = [
@@ -33,9 +35,12 @@ const [FREE_FLAGS, FREE_FLAGS_MORE] = [0x08, 0x1000]
 /** Last pages that may be allocated and not yet written. */
 const UNWRITTEN_MAX = 65_536
 const EMPTY_ROOT = 0xffffffffffffffffn
-/** LMDB found none, as in containers of LXC and systemd-nspawn, which mount a file of their own over the kernel's. */
+/** LMDB found none, as in containers of LXC and systemd-nspawn. */
 const UNKNOWN_BOOT = '00000000'
-/** At least one meta. With pages over 4 KiB only one, which is enough: a page in use is overwritten two transactions later. */
+/**
+ * With pages over 4 KiB only one meta, which is enough: a page that transaction N uses is freed by N+1 and overwritten by N+3
+ * at the earliest, when both metas have changed.
+ */
 const START_BYTES = 8192
 const TRIES = 3
 
@@ -206,7 +211,7 @@ class Pages {
     const flags = page.readUInt16LE(at + 4)
     const start = at + NODE_BYTES + page.readUInt16LE(at + 6)
     const isLong = (flags & LONG) !== 0
-    const length = isLong ? HEADER_BYTES : page.readUInt32LE(at)
+    const length = isLong ? LONG_BYTES : page.readUInt32LE(at)
     this.#must(start + length <= page.length, number)
     if (isLong) {
       const pages = Number(page.readBigUInt64LE(start + 16))

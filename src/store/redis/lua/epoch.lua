@@ -1,6 +1,5 @@
 -- Decides whether the shard's memory can be trusted (its epoch), and collects all answers. docs/reference/redis.md#the-epoch tells
--- what the epoch is for, and when it is replaced: in another Redis process, after a change of roles, if the clock was set, if an
--- older copy of the data was put back, and if keys were evicted.
+-- what the epoch is for, and when it is replaced.
 --
 -- A set clock lets records expire early. So the time is noted each second. If the note is over 30 s off, either the clock was
 -- set, or no worker could check. The caller can tell: it sends the time that it expects.
@@ -11,8 +10,9 @@
 -- 3. No time (a new worker, or after 2): the epoch is replaced.
 --
 -- Each turn that spends a nonce or redeems a token increments a number, and callers send the highest that they have seen. If
--- the stored one is lower, an older copy was put back. The number names its epoch, because a copy may come key by key: first the
--- number, at which a call draws a new epoch and writes a higher number; then the old epoch, which that number would make credible.
+-- the stored one is lower, an older copy was put back. Without the epoch's name, a copy put back key by key would pass: the old
+-- number comes first and is noticed, so a new epoch and a higher number are written; then the old epoch comes, and beside that
+-- number it looks right.
 --
 -- clock.lua unpacks what the caller sends: `next_epoch`, `checked_at` (its last reply's, NONE over a new connection), `expected`
 -- and `expecting_epoch` (the time, and the epoch of the reply that it comes from), `seen` (the highest number).
