@@ -193,7 +193,9 @@ function parseLine(line: string, mark: 'event' | 'time' = 'event'): LogRecord | 
     const value: unknown = JSON.parse(line.slice(start))
     if (typeof value !== 'object' || value === null) return undefined
     const record = value as LogRecord
-    if (typeof record[mark] === (mark === 'event' ? 'string' : 'number')) return record
+    // A line of POWGATE_LOG_FORMAT=text ends in JSON without a time.
+    const isMarked = typeof record[mark] === (mark === 'event' ? 'string' : 'number')
+    if (isMarked && record.time !== undefined) return record
     const inner = record.log ?? record.MESSAGE ?? record.message
     return typeof inner === 'string' && inner.includes('{') ? parseLine(inner, mark) : undefined
   } catch {

@@ -356,6 +356,12 @@ describe('on logs of any kind', () => {
     assert.doesNotMatch(text, /not JSON/)
   })
 
+  test('a log for people, POWGATE_LOG_FORMAT=text, is said to be none that can be read', async () => {
+    const text = '[15:41:34.722] INFO: refused {"event":"refused","ip":"192.0.2.7","requestId":"own"}'
+    const told = await problem('192.0.2.7', file('text.log', `${text}\n`))
+    assert.match(told, /1 lines mention it but are not JSON: .*POWGATE_LOG_FORMAT=json/)
+  })
+
   test('a line of another version, or of nobody, is told as far as it goes and commands no terminal', async () => {
     const odd = [
       { event: 'verification-failed', score: 'high', reasons: 'all' },
