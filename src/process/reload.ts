@@ -24,6 +24,7 @@ const NEEDS_RESTART: ReadonlySet<SettingName> = new Set<SettingName>([
   'POWGATE_DEPLOYMENT',
   // Part of the keys of limits and used nonces.
   'POWGATE_IPV6_PREFIX',
+  'POWGATE_LOG_FORMAT',
   'POWGATE_METRICS_SITES',
   // Listeners with and without it cannot share a port.
   'POWGATE_PROXY_PROTOCOL',
