@@ -63,9 +63,9 @@ export class ChallengeEndpoint extends VisitorEndpoint {
     storeEpoch: number,
     nowMs: number,
   ): Issued {
-    const { site, address, addressKey, siteLimit } = visit
+    const { site, address, addressKey, siteLimit, addressLimit } = visit
     const { keyring, settings, randomBits } = this.service
-    const counts = { challenges: siteCount, limit: siteLimit, failures, accepted }
+    const counts = { challenges: siteCount, limit: Math.min(siteLimit, addressLimit), failures, accepted }
     const traffic = trafficAround(visit, meters)
     const raised = raisedBits(site.record, nowMs)
     const bounds = boundsOf(keyring.signing.drawMac, site.record, addressKey, nowMs, raised)

@@ -129,6 +129,16 @@ function siteSettingTests(subject: Subject): void {
     assert.deepEqual([Math.round(seen!.slow), Math.round(late!.slow)], [3, 1])
   })
 
+  test('§2.1, decided: challenges climb to the limit of an address, also where a site allows it more', async () => {
+    const visitor = await subject.visitorOf({
+      limits: { challenge: 240 },
+      difficulty: { base: 16, min: 16, max: 28 },
+    })
+    const answers = []
+    for (let asked = 0; asked < 60; asked++) answers.push((await visitor.challenge()).json.difficulty)
+    assert.deepEqual([answers[0], answers[59]], [16, 20])
+  })
+
   test('§2.1, decided: a raise adds bits within the bounds of the site, and is gone by itself', async () => {
     const { siteKey } = await subject.createSite({ difficulty: { base: 16, min: 16, max: 18 } })
     const bits = async () => (await challenge(siteKey, freshAddress())).json.difficulty
