@@ -4,8 +4,8 @@
  *
  *   | since, Unix seconds 4 | at, Unix ms 8 | fast 4 | slow 8 |     floating-point but `since`; big endian
  *
- * `fast` fades within about a minute (of repeat sources 20 s), `slow` within about a day. Above a budget only the usual rate is learned, or an attack
- * would become usual.
+ * `fast` fades within about a minute (of repeat sources 20 s), `slow` within about a day. Above a budget only the usual rate is
+ * learned, or an attack would become usual.
  */
 
 import { DEFAULT_POLICY, type DifficultyPolicy, levelsOf } from './policy.ts'
@@ -30,8 +30,8 @@ export interface Rates {
 }
 
 /**
- * Proofs of repeat sources; and of people who come for the first time in five minutes, from networks within what is free, which
- * no single network can raise.
+ * Proofs of repeat sources; and of people who come for the first time in five minutes, from a /24 or /48 within what is free and
+ * a wider network within its usual budget, so that no network can raise it alone.
  */
 export interface SiteMeters {
   readonly repeat: Meter
@@ -234,14 +234,17 @@ export function addProof(
     (one, index) => one.recent >= networkBudget(one, levels[index]!.free, growth, policy),
   )
   const isOwnerAbove = isAbove[0] === true
+  // If a network's flood counted as people who come for the first time, it would excuse itself.
   const isOwnerBusy = rates.length > 0 && rates[0]!.recent >= levels[0]!.free
+  const isWideBusy =
+    rates.length > 1 && rates[1]!.recent >= networkBudget(rates[1]!, levels[1]!.free, 1, policy)
 
   let isOfAttack = false
   if (accepted >= policy.repeatProofs || isOwnerAbove) {
     isOfAttack = repeat.recent >= siteBudget(repeat, first, expected, policy)
     const isNewSite = Math.max(repeat.days, first.days) * DAY_MS < learnsAllMs
     count(site.repeat, shards, learnedOf(repeat, isOfAttack && !isNewSite))
-  } else if (accepted === 0 && !isOwnerBusy) count(site.first, shards)
+  } else if (accepted === 0 && !isOwnerBusy && !isWideBusy) count(site.first, shards)
   if (isInTime !== undefined) {
     count(site.timed!, shards)
     if (!isInTime) count(site.late!, shards)

@@ -163,11 +163,17 @@ test('an attack does not become usual: hours later it costs as much', () => {
 })
 
 test('a network that came every day excuses no flood of its own', () => {
-  const town = new Town().run(DAY_MS, { people: 5, ownerOf48: 10 })
-  const climb = town.run(6 * MINUTE_MS, { people: 5, ownerOf48: 1900 }).climb(OWNER_OF_48)
-  assert.ok(climb.networks >= 2, `${climb.networks}`) // as its history allows
-  const { recent, usual } = town.traffic(OWNER_OF_48).networks[0]!
-  assert.ok(recent > 1000 && usual < 12, `${recent} ${usual}`)
+  for (const [flow, inside, level] of [
+    ['ownerOf48', OWNER_OF_48, 0],
+    ['ownerOf32', '2001:db8:ffff::1', 1],
+    ['ownerOf16', '198.51.251.1', 1],
+  ] as const) {
+    const town = new Town().run(DAY_MS, { people: 5, [flow]: 10 })
+    const { networks } = town.run(6 * MINUTE_MS, { people: 5, [flow]: 1900 }).climb(inside)
+    assert.ok(networks >= 2, `${flow}: ${networks}`) // as its history allows
+    const { recent, usual } = town.traffic(inside).networks[level]!
+    assert.ok(recent > 1000 && usual < 13, `${flow}: ${recent} ${usual}`)
+  }
 })
 
 test('a site tolerates more when more people come for the first time, from many networks, not from one', () => {

@@ -100,6 +100,29 @@ export function metersConformance(name: string, make: StoreMaker): void {
       })
     }
 
+    test('people of many networks in one wide network count as first-time visitors up to its budget', async () => {
+      const own = await make()
+      try {
+        const asked = meteringOf()
+        const firstAfter = async (proofs: number) => {
+          for (let proof = 1; proof < proofs; proof++) await firstProof(proof)
+          const answer = await firstProof(0)
+          return answer.status === 'admitted' ? answer.meters!.site.first.fast : undefined
+        }
+        const firstProof = (proof: number) => {
+          const owner = `o${proof.toString(16).padStart(3, '0')}ownr`
+          return proofOn(own, { ...asked, networks: [owner, asked.networks[1]!] }, `${owner}01`)
+        }
+        await firstAfter(1)
+        own.clock.now += 2 * LEAP_MS // then one proof in all is usual
+        if (own.shards !== undefined) return // each sees a part
+        const first = await firstAfter(400)
+        assert.ok(first! > 200 && first! < 290, `${first}`)
+      } finally {
+        await own.close()
+      }
+    })
+
     test('networks never met before, in an attack: their meters count from the first proof on', async () => {
       const own = await make()
       try {

@@ -46,10 +46,11 @@ local function count(meter, proofs, above, age)
 end
 
 -- How busy a network is. Most are quiet, which the count shows even before it fades: then no table is made.
-local QUIET = 0 -- of what is free, at most 1 / QUIET_PROOFS
+local QUIET = 0 -- less than 1 / QUIET_PROOFS of what is free
 local FREE = 1
-local BUSY = 2 -- within its budget
-local ABOVE = 3
+local BUSY = 2 -- within its usual budget
+local EXCUSED = 3 -- within its budget, which has grown with people who come for the first time
+local ABOVE = 4
 local function pressure_of(index, free, age, firsts, site_age)
   if not meters[index] then
     if not values[METERS_FROM + index] then return QUIET end
@@ -59,9 +60,10 @@ local function pressure_of(index, free, age, firsts, site_age)
   local meter = meter_of(index, NETWORK_FAST_MS)
   local recent, usual = rates_of(meter, age)
   if recent < free then return recent * QUIET_PROOFS < free and QUIET or FREE end
+  if recent < TOLERATED * usual then return BUSY end
   local days = (wall - meter.since * 1000) / DAY_MS
   local growth = 1 + (growth_of(firsts, site_age) - 1) * math.min(1, days * 24)
-  return recent >= TOLERATED * usual * growth and ABOVE or BUSY
+  return recent < TOLERATED * usual * growth and EXCUSED or ABOVE
 end
 
 -- Adds an accepted proof. `fields` are those of admit-solution-2.lua from the IP version on, which is at byte `at`.
@@ -93,7 +95,7 @@ local function add_proof(fields, at, accepted)
     local recent, usual = rates_of(repeats, site_age)
     of_attack = recent >= TOLERATED * math.max(USUAL_MIN, usual, expected) * growth_of(firsts, site_age)
     count(repeats, shards, of_attack and site_age >= LEARNS_ALL_MS, site_age)
-  elseif accepted == 0 and owner < BUSY then
+  elseif accepted == 0 and owner < BUSY and wide < EXCUSED then
     count(firsts, shards)
   end
 
