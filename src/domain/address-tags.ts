@@ -86,7 +86,7 @@ export class AddressTags {
     return this.#tag(prefixOf(address, V4_OWNER_END, V6_OWNER_END))
   }
 
-  /** One block of SHA-256, where `Hmac.innerHash` takes two. Pseudorandom, since all inputs have one length. */
+  /** One block of SHA-256, where `Hmac.innerHash` takes two. All inputs have one length, so none can be extended. */
   #tag(prefix: string): string {
     const { length } = prefix
     this.#input[KEY_BYTES] = length

@@ -34,6 +34,7 @@ const KEYS: Schema = {
   type: 'array',
   items: { ...FIELDS.find(({ name }) => name === 'name')!.kind.schema, description: 'a name' },
   title: 'Names of API keys; where no valid key has the name, one is made, and printed once',
+  uniqueItems: true,
   description: 'a list of names',
 }
 
@@ -74,7 +75,8 @@ export const SITES_FILE_SCHEMA = objectSchema(
     apiKeys: {
       type: 'array',
       items: API_KEY,
-      title: 'API keys by their hashes; those that the store lacks are added',
+      title:
+        'API keys by their hashes; those that the store lacks, or has an earlier revision of, are written',
       description: 'a list of API keys',
     },
     $schema: { type: 'string', title: 'For editors', description: 'an address' },

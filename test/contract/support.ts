@@ -129,7 +129,7 @@ export class Subject {
   #url = ''
   #client: QuickClient | undefined
   #site: TestSite | undefined
-  #storeEpoch: number | undefined
+  #storeEpoch: Promise<number> | undefined
 
   constructor(front?: ProxyKind) {
     this.front = front
@@ -226,7 +226,9 @@ export class Subject {
         await store.close()
       }
     }
-    this.#storeEpoch ??= claimsOf(await this.visitor().token(), this.#keyring).storeEpoch
+    this.#storeEpoch ??= this.visitor()
+      .token()
+      .then(token => claimsOf(token, this.#keyring).storeEpoch)
     return this.#storeEpoch
   }
 }
