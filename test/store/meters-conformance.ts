@@ -54,16 +54,29 @@ const listOf = ({ all, site, networks }: Meters): Meter[] => [
   ...(site.timed === undefined ? [] : [site.timed, site.late!]),
 ]
 
-/** The counting alone, on a store of its own whose clock leaps. */
+/** Runs a test on a store of its own, whose clock may leap. */
+function ownedBy(make: StoreMaker) {
+  return (test: (own: TestStore) => Promise<void>) => async () => {
+    const own = await make()
+    try {
+      await test(own)
+    } finally {
+      await own.close()
+    }
+  }
+}
+
+/** The counting alone. */
 export function metersConformance(name: string, make: StoreMaker): void {
+  const onOwn = ownedBy(make)
   describe(`meters: ${name}`, () => {
     for (const [what, isV4, networks] of [
       ['IPv4', true, ['ownerOf4', 'wideOfV4']],
       ['IPv6', false, ['ownerOf6', 'wideOfV6']],
     ] as const) {
-      test(`meters of ${what} are those that the domain computes: learning, an attack, nights, a clock that is set`, async () => {
-        const own = await make() // its clock leaps
-        try {
+      test(
+        `meters of ${what} are those that the domain computes: learning, an attack, nights, a clock that is set`,
+        onOwn(async own => {
           const metering = meteringOf({ isV4, networks, isInTime: true })
           const shards = own.shards ?? 1
           const fresh = () => newMeter(own.clock.now)
@@ -94,15 +107,13 @@ export function metersConformance(name: string, make: StoreMaker): void {
               close(found[index]!, meter, `step ${step}, meter ${index}`)
           }
           assert.ok(model!.site.repeat.fast > 10, 'there was an attack')
-        } finally {
-          await own.close()
-        }
-      })
+        }),
+      )
     }
 
-    test('people of many networks in one wide network count as first-time visitors up to its budget', async () => {
-      const own = await make()
-      try {
+    test(
+      'people of many networks in one wide network count as first-time visitors up to its budget',
+      onOwn(async own => {
         const asked = meteringOf()
         const firstAfter = async (proofs: number) => {
           for (let proof = 1; proof < proofs; proof++) await firstProof(proof)
@@ -120,14 +131,12 @@ export function metersConformance(name: string, make: StoreMaker): void {
         const { networksV4, networkFastMs } = DEFAULT_POLICY
         const ratio = first! / ((networksV4[1]!.free * networkFastMs) / 60_000)
         assert.ok(ratio > 0.8 && ratio < 1.25, `${ratio}`)
-      } finally {
-        await own.close()
-      }
-    })
+      }),
+    )
 
-    test('networks never met before, in an attack: their meters count from the first proof on', async () => {
-      const own = await make()
-      try {
+    test(
+      'networks never met before, in an attack: their meters count from the first proof on',
+      onOwn(async own => {
         const site = meteringOf()
         const ask = async (network: string, step: number) => {
           own.clock.now += 3
@@ -152,14 +161,13 @@ export function metersConformance(name: string, make: StoreMaker): void {
           }
           assert.ok(counted > 4, `${counted}`)
         }
-      } finally {
-        await own.close()
-      }
-    })
+      }),
+    )
   })
 }
 
 export function meterTests(under: () => TestStore, make: StoreMaker): void {
+  const onOwn = ownedBy(make)
   describe('meters', () => {
     metersConformance('the rules', make)
 
@@ -198,10 +206,10 @@ export function meterTests(under: () => TestStore, make: StoreMaker): void {
       assert.equal(answer.meters!.networks[0]!.fast, DEFAULT_POLICY.quietProofs)
     })
 
-    test('the meter of a new network expires after minutes, one with a day of history or of a site does not', async () => {
-      const own = await make()
-      if (own.expires === undefined) return own.close()
-      try {
+    test(
+      'the meter of a new network expires after minutes, one with a day of history or of a site does not',
+      onOwn(async own => {
+        if (own.expires === undefined) return
         const metering = meteringOf()
         const keyOf = (index: number) =>
           `${metering.networks[0]}${(index % 64).toString(16).padStart(2, '0')}`
@@ -215,10 +223,8 @@ export function meterTests(under: () => TestStore, make: StoreMaker): void {
         assert.ok((await own.expires(metering.networks[0]!)) >= 12_000)
         // Or the quiet nights of a small site would make it a new one, which learns an attack as usual.
         assert.ok((await own.expires(metering.shared[2]!)) > 6 * 86_400)
-      } finally {
-        await own.close()
-      }
-    })
+      }),
+    )
 
     test('readSiteMeters gives the meters of a site', async () => {
       const { store, other, clock } = under()
