@@ -236,7 +236,7 @@ export function addProof(
   const isOwnerAbove = isAbove[0] === true
   // If a network's flood counted as people who come for the first time, it would excuse itself.
   const isOwnerBusy = rates.length > 0 && rates[0]!.recent >= levels[0]!.free
-  const isWideBusy =
+  const isWideAboveUsual =
     rates.length > 1 && rates[1]!.recent >= networkBudget(rates[1]!, levels[1]!.free, 1, policy)
 
   let isOfAttack = false
@@ -244,7 +244,7 @@ export function addProof(
     isOfAttack = repeat.recent >= siteBudget(repeat, first, expected, policy)
     const isNewSite = Math.max(repeat.days, first.days) * DAY_MS < learnsAllMs
     count(site.repeat, shards, learnedOf(repeat, isOfAttack && !isNewSite))
-  } else if (accepted === 0 && !isOwnerBusy && !isWideBusy) count(site.first, shards)
+  } else if (accepted === 0 && !isOwnerBusy && !isWideAboveUsual) count(site.first, shards)
   if (isInTime !== undefined) {
     count(site.timed!, shards)
     if (!isInTime) count(site.late!, shards)
