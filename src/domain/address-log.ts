@@ -64,7 +64,7 @@ type LogDecision =
       readonly siteCount: number
       /** Failed verifications at this site in the window. */
       readonly failures: number
-      /** Accepted proofs at all sites: used nonces, or, if those have keys of their own, the last minute's. */
+      /** Accepted proofs at all sites in `ACCEPTED_MS`: used nonces, or, if those have keys of their own, by the last minute's. */
       readonly accepted: number
       readonly isUsed: boolean
     }
@@ -78,6 +78,7 @@ export const MARKS_LIMIT_MAX = 64
 
 /** How long an accepted proof counts for its address, and a used nonce is kept at least. */
 export const ACCEPTED_MS = 300_000
+export const WINDOWS_ACCEPTED = ACCEPTED_MS / WINDOW_MS
 
 const ENTRY_BYTES = 8
 const LABEL_AT = 3
@@ -142,7 +143,7 @@ export function admitToLog(
     keepMs = Math.max(keepMs, markMs)
   }
   end = addRequest(end, time, kind, request)
-  const accepted = marks > 0 ? marks : verified
+  const accepted = marks > 0 ? marks : verified * WINDOWS_ACCEPTED
   return {
     status: 'admitted',
     record: construction.ofLength(end),

@@ -207,6 +207,21 @@ export function isFlood({ recent, usual }: Rates, { tolerated, usualMin }: Diffi
 }
 
 /**
+ * After `fadeAll`: the wide network's meter as one of its owners' shard has to read it. That shard counted the owner's proofs
+ * `shards` times, as if the other shards had as many, but they have none.
+ */
+export function wideMeter(owner: Meter, wide: Meter, shards: number): Meter {
+  if (shards === 1) return wide
+  const withoutRepeats = (ofOwner: number, ofWide: number) =>
+    Math.max(ofWide / shards, ofWide - (shards - 1) * ofOwner)
+  return {
+    ...wide,
+    fast: withoutRepeats(owner.fast, wide.fast),
+    slow: withoutRepeats(owner.slow, wide.slow),
+  }
+}
+
+/**
  * After `fadeAll`.
  *
  * @param accepted earlier proofs of its address in the last minutes
@@ -229,7 +244,9 @@ export function addProof(
   const ofAll = ratesOf(all, ageMs, networkFastMs)
   const { repeat, first } = siteRates(site)
   const growth = growthOf(first, policy)
-  const rates = networks.map(meter => ratesOf(meter, ageMs, networkFastMs))
+  const rates = networks.map((meter, level) =>
+    ratesOf(level === 0 ? meter : wideMeter(networks[0]!, meter, shards), ageMs, networkFastMs),
+  )
   const isAbove = rates.map(
     (one, index) => one.recent >= networkBudget(one, levels[index]!.free, growth, policy),
   )
@@ -258,7 +275,9 @@ export function addProof(
     const isQuiet = rates[level]!.recent * quietProofs < free
     if (isQuiet && draw % quietProofs !== 0) continue
     const proofs = (level === 0 ? 1 : shards) * (isQuiet ? quietProofs : 1)
-    count(networks[level]!, proofs, learnedOf(rates[level]!, isOfAttack || (isAbove[level]! && !isNew)))
+    const meter = networks[level]!
+    const isUnusual = isOfAttack || (isAbove[level]! && !isNew)
+    count(meter, proofs, isUnusual ? learnedOf(ratesOf(meter, ageMs, networkFastMs), true) : 1)
   }
   count(all, shards, learnedOf(ofAll, isFlood(ofAll, policy) && !isNew))
 }

@@ -96,7 +96,7 @@ test('property: difficulty is within the bounds of the site and never falls as p
       challenges: fc.nat(1000),
       limit: thousand,
       failures: fc.nat(1000),
-      accepted: fc.nat(255),
+      accepted: fc.nat(1000),
     }),
     traffic: fc.record({
       networks: fc.array(network, { maxLength: 2 }),

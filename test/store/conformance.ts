@@ -91,6 +91,16 @@ export function storeConformance(name: string, make: StoreMaker): void {
         assert.deepEqual(elsewhere, { ...ADMITTED, siteCount: 0 })
       })
 
+      test('above a limit of 64, proofs of five minutes are those of the last one, five times', async () => {
+        const addressKey = freshKey()
+        for (let count = 0; count < 90; count++) {
+          const limits = { addressKey, addressLimit: 100, siteLimit: 100 }
+          await solutionOn(store(), { ...limits, spend: spend(freshNonce(now()), addressKey) })
+        }
+        const challenge = await challengeOn(store(), { addressKey })
+        assert.deepEqual(challenge, { ...ADMITTED, siteCount: 0, accepted: 450 })
+      })
+
       test('300 challenges at once are answered in order', async () => {
         const addressKey = freshKey()
         const turn = Array.from({ length: 300 }, () => challengeOn(store(), { addressKey }))

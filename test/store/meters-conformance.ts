@@ -10,6 +10,7 @@ import {
   meterNames,
   metersFrom,
   newMeter,
+  wideMeter,
 } from '../../src/domain/meters.ts'
 import { DEFAULT_POLICY } from '../../src/domain/policy.ts'
 import type { Metering } from '../../src/store/store.ts'
@@ -103,7 +104,9 @@ export function metersConformance(name: string, make: StoreMaker): void {
             fadeAll(model, own.clock.now)
             addProof(model, { isV4, expected: 0, isInTime }, answer.accepted, draw, shards)
             const found = listOf(answer.meters!)
-            for (const [index, meter] of listOf(model).entries())
+            const [owner, wide] = model.networks
+            const read = { ...model, networks: [owner!, wideMeter(owner!, wide!, shards)] }
+            for (const [index, meter] of listOf(read).entries())
               close(found[index]!, meter, `step ${step}, meter ${index}`)
           }
           assert.ok(model!.site.repeat.fast > 10, 'there was an attack')

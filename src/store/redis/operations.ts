@@ -2,7 +2,14 @@
 
 import { MARKS_LIMIT_MAX, verificationKind } from '../../domain/address-log.ts'
 import { type Limited, type Policy, readUInt24 } from '../../domain/limits.ts'
-import { fadeAll, hasSolveMeters, type Meter, type Meters, metersFrom } from '../../domain/meters.ts'
+import {
+  fadeAll,
+  hasSolveMeters,
+  type Meter,
+  type Meters,
+  metersFrom,
+  wideMeter,
+} from '../../domain/meters.ts'
 import { nonceMark } from '../../domain/nonce.ts'
 import {
   type ChallengeAdmission,
@@ -147,7 +154,7 @@ function uint32Text(value: number): string {
 /** By the scripts' numbers, like NONCES and TOKENS. */
 const POLICIES: readonly Policy[] = ['address', 'address', 'address-site', 'api-key']
 
-/** | status 1 | first 3 | second 3 |. An unknown status becomes `unavailable`, which refuses. */
+/** | status 1 | first 3 | second 4 |. An unknown status becomes `unavailable`, which refuses. */
 const FIRST = 1
 const SECOND = 4
 
@@ -159,22 +166,29 @@ export function limitedAnswer(reply: Buffer, at: number): Limited {
   return {
     status: 'limited',
     retryAfterMs: firstOf(reply, at),
-    policy: POLICIES[readUInt24(reply, at + SECOND)] ?? 'address',
+    policy: POLICIES[reply.readUInt32BE(at + SECOND)] ?? 'address',
   }
 }
 
-function metersOf(reply: Buffer, list: readonly Meter[], sharedCount: number): Meters | undefined {
+/** Of an operation's reply. */
+export interface ReplyMeters {
+  readonly list: readonly Meter[]
+  readonly sharedCount: number
+  readonly shards: number
+}
+
+function metersOf(reply: Buffer, { list, sharedCount, shards }: ReplyMeters): Meters | undefined {
   if (list.length === 0) return undefined
   const meters = metersFrom(list, sharedCount)
   fadeAll(meters, timeOf(reply))
-  return meters
+  const [owner, wide] = meters.networks
+  return wide === undefined ? meters : { ...meters, networks: [owner!, wideMeter(owner!, wide, shards)] }
 }
 
 export function challengeAnswer(
   reply: Buffer | undefined,
   at: number,
-  meters: readonly Meter[],
-  sharedCount: number,
+  meters: ReplyMeters,
 ): ChallengeAdmission {
   switch (reply?.[at]) {
     case 0:
@@ -183,9 +197,9 @@ export function challengeAnswer(
       return {
         status: 'admitted',
         siteCount: firstOf(reply!, at),
-        failures: readUInt24(reply!, at + SECOND) & 0xffff,
-        accepted: reply![at + SECOND]!,
-        meters: metersOf(reply!, meters, sharedCount),
+        accepted: reply!.readUInt16BE(at + SECOND),
+        failures: reply!.readUInt16BE(at + SECOND + 2),
+        meters: metersOf(reply!, meters),
       }
     default:
       return UNAVAILABLE
@@ -197,14 +211,13 @@ const NONCES = [undefined, 'spent', 'used', 'untouched'] as const
 export function solutionAnswer(
   reply: Buffer | undefined,
   at: number,
-  meters: readonly Meter[],
-  sharedCount: number,
+  meters: ReplyMeters,
 ): SolutionAdmission {
   if (reply?.[at] === 0) return limitedAnswer(reply, at)
   const nonce = NONCES[reply?.[at] ?? 0]
   if (nonce === undefined) return UNAVAILABLE
-  const [failures, accepted] = [firstOf(reply!, at), readUInt24(reply!, at + SECOND)]
-  return { status: 'admitted', nonce, failures, accepted, meters: metersOf(reply!, meters, sharedCount) }
+  const [failures, accepted] = [firstOf(reply!, at), reply!.readUInt32BE(at + SECOND)]
+  return { status: 'admitted', nonce, failures, accepted, meters: metersOf(reply!, meters) }
 }
 
 const TOKENS = [undefined, 'redeemed', 'used', 'forgotten', 'untouched'] as const

@@ -15,6 +15,7 @@
 
 import { ownerKey } from '../../domain/address-tags.ts'
 import { fnv1a } from '../../domain/bytes.ts'
+import type { Meter } from '../../domain/meters.ts'
 import { isSiteKey } from '../../domain/site.ts'
 import {
   type ChallengeAdmission,
@@ -34,6 +35,7 @@ import {
   limitedAnswer,
   peekText,
   plain,
+  type ReplyMeters,
   redemptionAnswer,
   redemptionText,
   refundText,
@@ -79,9 +81,8 @@ export class RedisRequests implements RequestStore {
 
   admitChallenge(request: ChallengeRequest, done: Done<ChallengeAdmission>): void {
     const shard = this.#shardOf(request.addressKey)
-    const sharedCount = request.metering?.shared.length ?? 0
     shard.enqueue(challengeOperation(shard.keyPrefix, request), (reply, at, meters) =>
-      done(challengeAnswer(reply, at, meters, sharedCount)),
+      done(challengeAnswer(reply, at, this.#replyMeters(request, meters))),
     )
   }
 
@@ -89,10 +90,13 @@ export class RedisRequests implements RequestStore {
     const shard = this.#shardOf(request.addressKey)
     const { spend } = request
     const keepMs = spend === undefined ? 0 : this.#keepMs(spend.expiresAtMs)
-    const sharedCount = request.metering?.shared.length ?? 0
     shard.enqueue(solutionOperation(shard.keyPrefix, request, keepMs), (reply, at, meters) =>
-      done(solutionAnswer(reply, at, meters, sharedCount)),
+      done(solutionAnswer(reply, at, this.#replyMeters(request, meters))),
     )
+  }
+
+  #replyMeters({ metering }: Pick<SolutionRequest, 'metering'>, list: readonly Meter[]): ReplyMeters {
+    return { list, sharedCount: metering?.shared.length ?? 0, shards: this.#shards.length }
   }
 
   redeemToken(request: RedemptionRequest, done: Done<RedemptionAdmission>): void {

@@ -135,12 +135,12 @@ function endLine(bytes: Buffer, at: number): number {
   return at + 2
 }
 
-/** Reply: | epoch 4 | time of the last check 3 | time 8 | number of turns 8 | answers 7 each | meters | */
+/** Reply: | epoch 4 | time of the last check 3 | time 8 | number of turns 8 | answers 8 each | meters | */
 const CHECKED_AT = 4
 const TIME_AT = CHECKED_AT + 3
 const TURNS_AT = TIME_AT + 8
 const HEAD_BYTES = TURNS_AT + 8
-const ANSWER_BYTES = 7
+const ANSWER_BYTES = 8
 
 export function isReplyTo({ settles, meterCount }: Turn, reply: unknown): reply is Buffer {
   const length = HEAD_BYTES + settles.length * ANSWER_BYTES + meterCount * METER_BYTES

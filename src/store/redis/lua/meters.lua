@@ -51,7 +51,7 @@ local FREE = 1
 local BUSY = 2 -- within its usual budget
 local EXCUSED = 3 -- within its budget, which has grown with people who come for the first time
 local ABOVE = 4
-local function pressure_of(index, free, age, firsts, site_age)
+local function pressure_of(index, free, age, firsts, site_age, owner_index)
   if not meters[index] then
     if not values[METERS_FROM + index] then return QUIET end
     local fast = unpack_bytes('>f', values[METERS_FROM + index], 13)
@@ -59,6 +59,11 @@ local function pressure_of(index, free, age, firsts, site_age)
   end
   local meter = meter_of(index, NETWORK_FAST_MS)
   local recent, usual = rates_of(meter, age)
+  if owner_index and shards > 1 then -- wideMeter of domain/meters.ts
+    local own_recent, own_usual = rates_of(meter_of(owner_index, NETWORK_FAST_MS), age)
+    recent = math.max(recent / shards, recent - (shards - 1) * own_recent)
+    usual = math.max(usual / shards, usual - (shards - 1) * own_usual)
+  end
   if recent < free then return recent * QUIET_PROOFS < free and QUIET or FREE end
   if recent < TOLERATED * usual then return BUSY end
   local days = (wall - meter.since * 1000) / DAY_MS
@@ -87,7 +92,7 @@ local function add_proof(fields, at, accepted)
   if owner_index then
     local is_v4 = version == 4
     owner = pressure_of(owner_index, is_v4 and OWNER_FREE_V4 or OWNER_FREE_V6, age, firsts, site_age)
-    wide = pressure_of(wide_index, is_v4 and WIDE_FREE_V4 or WIDE_FREE_V6, age, firsts, site_age)
+    wide = pressure_of(wide_index, is_v4 and WIDE_FREE_V4 or WIDE_FREE_V6, age, firsts, site_age, owner_index)
   end
 
   local of_attack = false

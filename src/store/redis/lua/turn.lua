@@ -5,7 +5,7 @@
 --          epoch of the reply that it comes from 4, see epoch.lua, highest number of turns that the caller was ever answered 8,
 --          number of meters 2, number of shards 2 | then each operation: its letter and its fields, big endian
 -- returns  one string: | shard epoch 4 | time of the last check 3 | time 8 | number of turns 8 |
---          then for each operation | status 1 | 3 | 3 |
+--          then for each operation | status 1 | 3 | 4 |
 --          then each meter 24, with the proofs of this turn; zeros if there is none |
 --          One string, because a client decodes a list integer by integer.
 local operations = { -- by the code of the letter
@@ -22,4 +22,4 @@ for index = 3, #ARGV do
 end
 for _, window in pairs(windows) do write_window(window) end
 if has_used then write_turns(turns + 1) end -- so that an older copy is noticed
-return pack('>I4I3dd' .. string.rep('BI3I3', #ARGV - 2), shard_epoch, checked_at, wall, turns, unpack(answers)) .. save_meters()
+return pack('>I4I3dd' .. string.rep('BI3I4', #ARGV - 2), shard_epoch, checked_at, wall, turns, unpack(answers)) .. save_meters()
