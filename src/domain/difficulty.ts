@@ -151,7 +151,7 @@ function siteBits(
   isRepeat: boolean,
   policy: DifficultyPolicy,
 ): number {
-  const excess = siteRepeat.recent / siteBudget(siteRepeat, siteFirst, siteExpected, policy)
+  const excess = siteRepeat.recent / siteBudget(siteRepeat, siteExpected, growthOf(siteFirst, policy), policy)
   const most = isRepeat ? policy.siteBitsMax : policy.siteBitsFirstMax
   return excess <= 1 ? 0 : Math.min(most, Math.ceil(Math.log2(excess)))
 }

@@ -197,9 +197,14 @@ export function networkBudget(
   return Math.max(free, tolerated * usual * ownGrowth)
 }
 
-/** Proofs of repeat sources a minute, above which a site is under attack. Grows with first-time visitors. */
-export function siteBudget(repeat: Rates, first: Rates, expected: number, policy: DifficultyPolicy): number {
-  return policy.tolerated * Math.max(policy.usualMin, repeat.usual, expected) * growthOf(first, policy)
+/** Proofs of repeat sources a minute, above which a site is under attack. Grows as first-time visitors do. */
+export function siteBudget(
+  { usual }: Rates,
+  expected: number,
+  growth: number,
+  { tolerated, usualMin }: DifficultyPolicy,
+): number {
+  return tolerated * Math.max(usualMin, usual, expected) * growth
 }
 
 export function isFlood({ recent, usual }: Rates, { tolerated, usualMin }: DifficultyPolicy): boolean {
@@ -247,21 +252,19 @@ export function addProof(
   const rates = networks.map((meter, level) =>
     ratesOf(level === 0 ? meter : wideMeter(networks[0]!, meter, shards), ageMs, networkFastMs),
   )
-  const isAbove = rates.map(
-    (one, index) => one.recent >= networkBudget(one, levels[index]!.free, growth, policy),
-  )
-  const isOwnerAbove = isAbove[0] === true
+  const isAbove = (level: number, growthHere: number) =>
+    level < rates.length &&
+    rates[level]!.recent >= networkBudget(rates[level]!, levels[level]!.free, growthHere, policy)
   // If a network's flood counted as people who come for the first time, it would excuse itself.
   const isOwnerBusy = rates.length > 0 && rates[0]!.recent >= levels[0]!.free
-  const isWideAboveUsual =
-    rates.length > 1 && rates[1]!.recent >= networkBudget(rates[1]!, levels[1]!.free, 1, policy)
 
   let isOfAttack = false
-  if (accepted >= policy.repeatProofs || isOwnerAbove) {
-    isOfAttack = repeat.recent >= siteBudget(repeat, first, expected, policy)
+  if (accepted >= policy.repeatProofs || isAbove(0, growth)) {
+    isOfAttack = repeat.recent >= siteBudget(repeat, expected, growth, policy)
     const isNewSite = Math.max(repeat.days, first.days) * DAY_MS < learnsAllMs
-    count(site.repeat, shards, learnedOf(repeat, isOfAttack && !isNewSite))
-  } else if (accepted === 0 && !isOwnerBusy && !isWideAboveUsual) count(site.first, shards)
+    const most = isOfAttack ? repeat.usual : siteBudget(repeat, expected, 1, policy)
+    count(site.repeat, shards, repeat.recent, isNewSite ? Number.POSITIVE_INFINITY : most)
+  } else if (accepted === 0 && !isOwnerBusy && !isAbove(1, 1)) count(site.first, shards)
   if (isInTime !== undefined) {
     count(site.timed!, shards)
     if (!isInTime) count(site.late!, shards)
@@ -275,22 +278,26 @@ export function addProof(
     const isQuiet = rates[level]!.recent * quietProofs < free
     if (isQuiet && draw % quietProofs !== 0) continue
     const proofs = (level === 0 ? 1 : shards) * (isQuiet ? quietProofs : 1)
-    const meter = networks[level]!
-    const isUnusual = isOfAttack || (isAbove[level]! && !isNew)
-    count(meter, proofs, isUnusual ? learnedOf(ratesOf(meter, ageMs, networkFastMs), true) : 1)
+    const own = ratesOf(networks[level]!, ageMs, networkFastMs)
+    if (isOfAttack || (isAbove(level, growth) && !isNew))
+      count(networks[level]!, proofs, own.recent, own.usual)
+    else if (isAbove(level, 1) && !isNew)
+      count(networks[level]!, proofs, own.recent, networkBudget(own, free, 1, policy))
+    else count(networks[level]!, proofs)
   }
-  count(all, shards, learnedOf(ofAll, isFlood(ofAll, policy) && !isNew))
+  if (isFlood(ofAll, policy) && !isNew) count(all, shards, ofAll.recent, ofAll.usual)
+  else count(all, shards)
 }
 
-function count(meter: Meter, proofs: number, learned = 1): void {
+/**
+ * @param recent of the meter
+ * @param most a minute that is learned as usual. What growth excuses is learned up to the usual budget only, or first-time
+ * visitors of one network would make the flood of another usual, within hours
+ */
+function count(meter: Meter, proofs: number, recent = 0, most = Number.POSITIVE_INFINITY): void {
   meter.isChanged = true
   meter.fast += proofs
-  meter.slow += proofs * learned
-}
-
-/** A network's first proof is learned whole: 0 / 0 would be no number. */
-function learnedOf({ recent, usual }: Rates, isAbove: boolean): number {
-  return isAbove && recent > 0 ? Math.min(1, usual / recent) : 1
+  meter.slow += recent > most ? (proofs * most) / recent : proofs
 }
 
 /** After `fadeAll`. */

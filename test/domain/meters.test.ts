@@ -9,12 +9,14 @@ import { Keyring } from '../../src/domain/keyring.ts'
 import {
   addProof,
   fadeAll,
+  growthOf,
   keptMs,
   METER_BYTES,
   type Meter,
   type Meters,
   meterNames,
   metersFrom,
+  networkBudget,
   newMeter,
   readMeter,
   siteRates,
@@ -22,6 +24,7 @@ import {
   wideMeter,
   writeMeter,
 } from '../../src/domain/meters.ts'
+import { DEFAULT_POLICY } from '../../src/domain/policy.ts'
 import { SITE } from '../store/harness.ts'
 
 const address = (text: string) => parseAddress(text)!
@@ -256,6 +259,18 @@ test('a meter is read as it was written; zeros are a new one', () => {
   assert.deepEqual(readMeter(bytes, 1, 0), meter)
   const zeros = { sinceMs: 1000, atMs: 1234, fast: 0, slow: 0, isChanged: false }
   assert.deepEqual(readMeter(Buffer.alloc(METER_BYTES), 0, 1234), zeros)
+})
+
+test('first-time visitors of one network do not make the flood of another usual', () => {
+  const town = new Town().run(DAY_MS, { people: 5 })
+  const freeNow = () => {
+    const { networks, siteFirst } = town.traffic('198.51.100.1')
+    return networkBudget(networks[1]!, 240, growthOf(siteFirst, DEFAULT_POLICY), DEFAULT_POLICY)
+  }
+  for (let minute = 0; minute < 180; minute++)
+    town.run(MINUTE_MS, { people: 5, ownerOf32: 230, ownerOf16: Math.round(freeNow() * 0.9) })
+  const free = freeNow()
+  assert.ok(free > 240 && free < 800, `${free}`)
 })
 
 test('a quiet network counts one proof in four, as four; a busy one counts each', () => {

@@ -108,6 +108,24 @@ test('embedded: the meter of a network that is not swept yet reads as a new one 
   await state.file.close()
 })
 
+test('embedded: half full, a network that is not known gets no meter, and its proofs are not people who come for the first time', async t => {
+  const { clock, state, requests } = bare(tempDir(t))
+  const firstAfter = async (owner: string) => {
+    const networks = [`${owner}ow`, '7f00wide']
+    const metering = { shared: meterNames(SITE, false), networks, isV4: true, expected: 0, draw: 0 }
+    const asked = { addressKey: freshKey(), metering }
+    await nonceOn({ requests }, { ...asked, spend: redeemable({ requests }, clock.now) })
+    const answer = await challengeOn({ requests }, asked)
+    assert.ok(answer.status === 'admitted')
+    return [answer.meters!.site.first.fast, answer.meters!.networks[0]!.fast]
+  }
+  assert.deepEqual(await firstAfter('7f0000'), [1, 4])
+  requests.meters.isHalfFull = true
+  assert.deepEqual(await firstAfter('7f0001'), [1, 0])
+  assert.deepEqual(await firstAfter('7f0000'), [2, 8])
+  await state.file.close()
+})
+
 test('embedded: no step of the wall clock lets a token be redeemed twice', async t => {
   for (const [stepMs, backAfterMs] of [
     [600_000, 1000],

@@ -138,6 +138,48 @@ export function metersConformance(name: string, make: StoreMaker): void {
     )
 
     test(
+      'of what growth excuses only the usual budget is learned, in a network and at a site',
+      onOwn(async own => {
+        if (own.shards !== undefined) return // each sees a part
+        const asked = meteringOf()
+        const meters = new Map<string, Meter>()
+        let proofs = 0
+        const provedBy = async (networks: readonly [string, string], address: number, count: number) => {
+          for (let proof = 0; proof < count; proof++) {
+            own.clock.now++
+            const key = `${networks[0]}${(address < 0 ? proof % 256 : address).toString(16).padStart(2, '0')}`
+            const answer = await proofOn(own, { ...asked, networks }, key)
+            assert.ok(answer.status === 'admitted', answer.status)
+            const list = [...asked.shared, ...networks].map(name => {
+              const meter = meters.get(name) ?? newMeter(own.clock.now)
+              meters.set(name, meter)
+              return meter
+            })
+            const model = metersFrom(list, asked.shared.length)
+            fadeAll(model, own.clock.now)
+            addProof(model, { isV4: true, expected: 0 }, answer.accepted, draw)
+            const found = listOf(answer.meters!)
+            for (const [index, meter] of listOf(model).entries())
+              close(found[index]!, meter, `proof ${++proofs}, meter ${index}`)
+          }
+        }
+        const [owner, wide] = asked.networks as [string, string]
+        await provedBy([owner, wide], -1, 1000)
+        own.clock.now += 2 * LEAP_MS
+        for (let person = 0; person < 200; person++) {
+          const name = `p${person.toString(16).padStart(3, '0')}`
+          await provedBy([`${name}ownr`, `${name}wide`], 0, 1)
+        }
+        await provedBy([owner, wide], -1, 200)
+        // From one address: a repeat source.
+        for (let person = 0; person < 20; person++) {
+          const name = `r${person.toString(16).padStart(3, '0')}`
+          await provedBy([`${name}ownr`, `${name}wide`], 0, 20)
+        }
+      }),
+    )
+
+    test(
       'networks never met before, in an attack: their meters count from the first proof on',
       onOwn(async own => {
         const site = meteringOf()

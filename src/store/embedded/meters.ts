@@ -33,6 +33,8 @@ const reusedValue = Buffer.allocUnsafeSlow(RECORD_OFFSET + METER_BYTES)
 export class TransactionMeters {
   readonly #windows: Windows
   #meters = new Map<string, Meter>()
+  /** Networks without a meter when the transaction began, while `isHalfFull`. */
+  #unknown = new Set<string>()
   #monotonicMs = 0
   #wallMs = 0
   /** Then no network gets a new meter: meters alone never fill the files. (Sites are bounded.) */
@@ -44,6 +46,7 @@ export class TransactionMeters {
 
   begin(monotonicMs: number, wallMs: number): void {
     this.#meters = new Map() // not cleared, as in requests.ts
+    if (this.#unknown.size > 0) this.#unknown = new Set()
     this.#monotonicMs = monotonicMs
     this.#wallMs = wallMs
   }
@@ -57,13 +60,16 @@ export class TransactionMeters {
     return meters
   }
 
+  /** Whether one of them gets no meter, so that nobody will know what it brings. */
+  leavesOut(networks: readonly string[]): boolean {
+    return networks.some(name => this.#unknown.has(name))
+  }
+
   write(): void {
     for (const [name, meter] of this.#meters) {
-      if (!meter.isChanged) continue
-      const key = keyOf(name)
-      const isOfNetwork = !isShared(name)
-      if (this.isHalfFull && isOfNetwork && this.#windows.getBinaryFast(key) === undefined) continue
-      this.#windows.putSync(key, valueWith(meter, this.#monotonicMs + keptMs(meter, !isOfNetwork)))
+      if (!meter.isChanged || this.#unknown.has(name)) continue
+      const value = valueWith(meter, this.#monotonicMs + keptMs(meter, isShared(name)))
+      this.#windows.putSync(keyOf(name), value)
     }
   }
 
@@ -73,6 +79,7 @@ export class TransactionMeters {
     const value = this.#windows.getBinaryFast(keyOf(name))
     const isThere = value !== undefined && value.readUInt32BE(0) * 1000 > this.#monotonicMs
     const meter = isThere ? readMeter(value, RECORD_OFFSET, this.#wallMs) : newMeter(this.#wallMs)
+    if (this.isHalfFull && !isThere && !isShared(name)) this.#unknown.add(name)
     this.#meters.set(name, meter)
     return meter
   }

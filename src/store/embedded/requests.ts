@@ -223,7 +223,11 @@ export class EmbeddedRequests implements RequestStore {
     if (spend === undefined) return { status: 'admitted', failures, accepted, meters, nonce: 'untouched' }
     const isSpent = isPresent && !decision.isUsed && (!hasOwnMark || this.#spendApart(spend))
     if (!isSpent) return { status: 'admitted', failures, accepted, meters, nonce: 'used' }
-    if (metering?.draw !== undefined && !request.failed) addProof(meters!, metering, accepted, metering.draw)
+    if (metering?.draw !== undefined && !request.failed) {
+      // Or a flood from networks that get no meter would be people who come for the first time.
+      const isFirst = accepted === 0 && !this.meters.leavesOut(metering.networks)
+      addProof(meters!, metering, isFirst ? 0 : Math.max(1, accepted), metering.draw)
+    }
     return { status: 'admitted', failures, accepted, meters, nonce: 'spent' }
   }
 

@@ -34,14 +34,16 @@ local function growth_of(meter, age)
   return math.min(GROWTH_MAX, math.max(1, recent / math.max(USUAL_MIN, usual)))
 end
 
-local function count(meter, proofs, above, age)
+-- If `times` is given, no more than so many times the usual rate is learned, or `least` a minute.
+local function count(meter, proofs, age, times, least)
   meter.changed = true
-  if above and meter.fast > 0 then
+  local learned = proofs
+  if times then
     local recent, usual = rates_of(meter, age)
-    meter.slow = meter.slow + proofs * math.min(1, usual / recent)
-  else
-    meter.slow = meter.slow + proofs
+    local most = math.max(least, times * usual)
+    if recent > most then learned = proofs * most / recent end
   end
+  meter.slow = meter.slow + learned
   meter.fast = meter.fast + proofs
 end
 
@@ -71,6 +73,16 @@ local function pressure_of(index, free, age, firsts, site_age, owner_index)
   return recent < TOLERATED * usual * growth and EXCUSED or ABOVE
 end
 
+local function count_network(index, free, pressure, proofs, of_attack, age)
+  local meter = meter_of(index, NETWORK_FAST_MS)
+  meter.of_network = true
+  if pressure == QUIET then proofs = proofs * QUIET_PROOFS end
+  local is_old = age >= LEARNS_ALL_MS
+  if of_attack or (pressure == ABOVE and is_old) then count(meter, proofs, age, 1, 0)
+  elseif pressure == EXCUSED and is_old then count(meter, proofs, age, TOLERATED, free)
+  else count(meter, proofs) end
+end
+
 -- Adds an accepted proof. `fields` are those of admit-solution-2.lua from the IP version on, which is at byte `at`.
 local function add_proof(fields, at, accepted)
   local version, draw, expected, in_time, repeat_index, first_index = unpack_bytes('>BBI3BI2I2', fields, at)
@@ -88,37 +100,32 @@ local function add_proof(fields, at, accepted)
   local age = wall - all.since * 1000
   local repeats, firsts = meter_of(repeat_index, SITE_FAST_MS), meter_of(first_index, NETWORK_FAST_MS)
   local site_age = wall - math.min(repeats.since, firsts.since) * 1000
-  local owner, wide = QUIET, QUIET
+  local owner, wide, owner_free, wide_free = QUIET, QUIET
   if owner_index then
-    local is_v4 = version == 4
-    owner = pressure_of(owner_index, is_v4 and OWNER_FREE_V4 or OWNER_FREE_V6, age, firsts, site_age)
-    wide = pressure_of(wide_index, is_v4 and WIDE_FREE_V4 or WIDE_FREE_V6, age, firsts, site_age, owner_index)
+    owner_free, wide_free = OWNER_FREE_V4, WIDE_FREE_V4
+    if version == 6 then owner_free, wide_free = OWNER_FREE_V6, WIDE_FREE_V6 end
+    owner = pressure_of(owner_index, owner_free, age, firsts, site_age)
+    wide = pressure_of(wide_index, wide_free, age, firsts, site_age, owner_index)
   end
 
   local of_attack = false
   if accepted >= REPEAT_PROOFS or owner == ABOVE then
     local recent, usual = rates_of(repeats, site_age)
     of_attack = recent >= TOLERATED * math.max(USUAL_MIN, usual, expected) * growth_of(firsts, site_age)
-    count(repeats, shards, of_attack and site_age >= LEARNS_ALL_MS, site_age)
+    if site_age < LEARNS_ALL_MS then count(repeats, shards)
+    elseif of_attack then count(repeats, shards, site_age, 1, 0)
+    else count(repeats, shards, site_age, TOLERATED, TOLERATED * math.max(USUAL_MIN, expected)) end
   elseif accepted == 0 and owner < BUSY and wide < EXCUSED then
     count(firsts, shards)
   end
 
   if not owner_index then return end
-  local is_old = age >= LEARNS_ALL_MS
   local is_drawn = draw % QUIET_PROOFS == 0
-  if is_drawn or owner > QUIET then
-    local meter = meter_of(owner_index, NETWORK_FAST_MS)
-    meter.of_network = true
-    count(meter, owner == QUIET and QUIET_PROOFS or 1, of_attack or (owner == ABOVE and is_old), age)
-  end
-  if is_drawn or wide > QUIET then
-    local meter = meter_of(wide_index, NETWORK_FAST_MS)
-    meter.of_network = true
-    count(meter, (wide == QUIET and QUIET_PROOFS or 1) * shards, of_attack or (wide == ABOVE and is_old), age)
-  end
+  if is_drawn or owner > QUIET then count_network(owner_index, owner_free, owner, 1, of_attack, age) end
+  if is_drawn or wide > QUIET then count_network(wide_index, wide_free, wide, shards, of_attack, age) end
   local recent, usual = rates_of(all, age)
-  count(all, shards, is_old and recent >= TOLERATED * math.max(USUAL_MIN, usual), age)
+  if age >= LEARNS_ALL_MS and recent >= TOLERATED * math.max(USUAL_MIN, usual) then count(all, shards, age, 1, 0)
+  else count(all, shards) end
 end
 
 -- Writes the meters that changed. Returns all meters of the turn as bytes.
