@@ -62,11 +62,12 @@ const PROBLEMS_MAX = 100
 async function runApply(input: Input): Promise<void> {
   const author = authorOfCommand('apply')
   const isDry = input.has('dry-run')
+  const fate = input.has('prune') ? 'delete' : input.has('disable-missing') ? 'disable' : 'stay'
   const { sites, apiKeys } = await readContent(await readBytes('file', input.required('file')))
   const [plan, place] = await withStore(async store => {
     const stored = await store.listSites()
     const plan = planApply(sites, stored, {
-      missing: input.has('prune') ? 'delete' : input.has('disable-missing') ? 'disable' : 'stay',
+      missing: fate,
       neverMissing: new Set([DEMO_SITE_KEY]),
       newSiteKey: () => newSiteKey(randomBytes(96)),
       now: Date.now(),
@@ -77,6 +78,11 @@ async function runApply(input: Input): Promise<void> {
     const tombstones = await Promise.all(created.map(({ after }) => store.readSite(after.siteKey)))
     const problems = [
       ...plan.problems,
+      ...(fate === 'stay' || sites.length > 0 || plan.changes.length === 0
+        ? []
+        : [
+            `sites: the file has none, so every site would be ${DONE[fate]} (${plan.changes.length}). If you mean that: ${PROGRAM} site ${fate}, one by one`,
+          ]),
       ...tombstones.flatMap(site =>
         site === undefined ? [] : [`sites: ${site.siteKey} was deleted, and its key is not made again`],
       ),

@@ -314,6 +314,10 @@ describe('apply', { concurrency: true }, () => {
         assert.match(refused.err, /expected the site of latelate in the file.*\nnothing was written/)
         assert.match(await powgate.text('apply --prune --dry-run -f', file), /would be deleted/)
         assert.match(await powgate.text('apply --prune -f', file), /\d+ deleted/)
+        for (const flag of ['--prune', '--disable-missing']) {
+          const { err, code } = await powgate.run('apply', flag, '-f', fileOf({ ...HEAD, sites: [] }))
+          assert.deepEqual([code, /^sites: the file has none, .*\nnothing was written/.test(err)], [1, true])
+        }
         const left = (await allSites()).map(({ siteKey }) => siteKey)
         assert.deepEqual(left.sort(), [...kept.map(({ siteKey }) => siteKey), DEMO_SITE_KEY].sort())
         const lasting = new Set(left)
