@@ -3,7 +3,14 @@
 import { randomBytes } from 'node:crypto'
 import { configFlag } from '../config/config.ts'
 import { DEMO_SITE_KEY } from '../demo/site.ts'
-import { type ApiKeyRecord, isExpired, newSiteKey, revisionOf, siteWarnings } from '../domain/site.ts'
+import {
+  type ApiKeyRecord,
+  isExpired,
+  isSiteKey,
+  newSiteKey,
+  revisionOf,
+  siteWarnings,
+} from '../domain/site.ts'
 import { type ApplyPlan, type FileContent, type PlannedChange, planApply, sitesFile } from '../sites/file.ts'
 import { UsageError } from '../sites/rules.ts'
 import { AdminError, authorOfCommand, deletion, findSite, newKey, written } from '../sites/sites.ts'
@@ -69,7 +76,8 @@ async function runApply(input: Input): Promise<void> {
     const plan = planApply(sites, stored, {
       missing: fate,
       neverMissing: new Set([DEMO_SITE_KEY]),
-      newSiteKey: () => newSiteKey(randomBytes(96)),
+      // The real run draws another key, so a dry run has the name in its place.
+      newSiteKey: name => (isDry ? name : newSiteKey(randomBytes(96))),
       now: Date.now(),
     })
     const siteKeys = new Set([...sites, ...stored].map(({ siteKey }) => siteKey))
@@ -140,7 +148,7 @@ type WholePlan = ApplyPlan & {
 
 function planJson({ changes, unchanged, laterKeys, made }: WholePlan, isDry: boolean) {
   const apiKeysMade = made.map(({ record: { siteKey, name }, apiKey }) => {
-    return { siteKey, name, ...(isDry ? {} : { apiKey }) }
+    return { siteKey: isSiteKey(siteKey) ? siteKey : null, name, ...(isDry ? {} : { apiKey }) }
   })
   return {
     dryRun: isDry,

@@ -74,7 +74,7 @@ interface ApplyOptions {
   readonly missing: 'stay' | 'disable' | 'delete'
   /** Sites that stay all the same. */
   readonly neverMissing: ReadonlySet<string>
-  readonly newSiteKey: () => string
+  readonly newSiteKey: (name: string) => string
   /** Unix milliseconds. */
   readonly now: number
 }
@@ -100,7 +100,7 @@ export function planApply(
     }
     const [before] = found
     if (before !== undefined) meant.add(before.siteKey)
-    const identity = before ?? { siteKey: siteKey ?? newSiteKey(), createdAt: now }
+    const identity = before ?? { siteKey: siteKey ?? newSiteKey(settings.name), createdAt: now }
     keys.push(...(entry.keys ?? []).map(name => ({ siteKey: identity.siteKey, name })))
     const after = siteRecord(settings, identity, before === undefined ? now : nextRevision(before, now))
     const changes = siteChanges(before, after)
