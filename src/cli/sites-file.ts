@@ -83,6 +83,7 @@ async function runApply(input: Input): Promise<void> {
     const siteKeys = new Set([...sites, ...stored].map(({ siteKey }) => siteKey))
     for (const { action, after } of plan.changes) if (action === 'delete') siteKeys.delete(after.siteKey)
     const created = plan.changes.filter(({ action, isKeyDrawn }) => action === 'create' && !isKeyDrawn)
+    const keysFound = await Promise.all(apiKeys.map(({ id }) => store.readApiKey(id)))
     const tombstones = await Promise.all(created.map(({ after }) => store.readSite(after.siteKey)))
     const problems = [
       ...plan.problems,
@@ -94,19 +95,14 @@ async function runApply(input: Input): Promise<void> {
       ...tombstones.flatMap(site =>
         site === undefined ? [] : [`sites: ${site.siteKey} was deleted, and its key is not made again`],
       ),
-      ...apiKeys.flatMap(({ id, siteKey }) => {
-        const problem = `apiKeys: expected the site of ${id} in the file, got none with the key ${siteKey}`
-        return siteKeys.has(siteKey) ? [] : [problem]
-      }),
+      ...apiKeys.flatMap((key, index) => keyProblems(key, keysFound[index], siteKeys)),
     ]
     if (problems.length > 0) throw new AdminError(lines(problems))
     const now = Date.now()
     const allKeys = await store.listApiKeys()
     const present = new Map(allKeys.map(key => [key.id, key]))
-    const isLater = (key: ApiKeyRecord, stored = present.get(key.id)) =>
-      stored === undefined || revisionOf(key) > revisionOf(stored)
     const laterKeys = apiKeys
-      .filter(key => isLater(key))
+      .filter(key => isLater(key, present.get(key.id)))
       .map(key => ({ ...key, createdAt: key.createdAt || now }))
     const keys = new Map([...allKeys, ...laterKeys].map(key => [key.id, key]))
     const valid = [...keys.values()].filter(key => key.revokedAt === null && !isExpired(key, now))
@@ -125,6 +121,29 @@ async function runApply(input: Input): Promise<void> {
   })
   if (input.has('json')) printJson({ ...planJson(plan, isDry), store: place })
   else printPlan(plan, isDry, place)
+}
+
+function isLater(key: ApiKeyRecord, stored: ApiKeyRecord | undefined): boolean {
+  return stored === undefined || revisionOf(key) > revisionOf(stored)
+}
+
+/** @param stored may be deleted */
+function keyProblems(
+  key: ApiKeyRecord,
+  stored: ApiKeyRecord | undefined,
+  siteKeys: ReadonlySet<string | undefined>,
+): string[] {
+  const { id, siteKey, secretSha256 } = key
+  if (!siteKeys.has(siteKey))
+    return [`apiKeys: expected the site of ${id} in the file, got none with the key ${siteKey}`]
+  if (stored?.deletedAt !== undefined)
+    return [`apiKeys: ${id} was deleted with its site, and is not made again`]
+  const isSame = stored?.siteKey === siteKey && stored.secretSha256 === secretSha256
+  return isSame || isLater(key, stored)
+    ? []
+    : [
+        `apiKeys: ${id} is in the store with another site or secretSha256, and stays so: a new key has an id of its own`,
+      ]
 }
 
 async function readContent(bytes: Uint8Array): Promise<FileContent> {

@@ -290,6 +290,13 @@ describe('apply', { concurrency: true }, () => {
         const { apiKeysMade, apiKeysAdded } = await powgate.json('apply -f', file)
         assert.deepEqual(apiKeysAdded, ['handmade', 'outdated'])
         for (const { apiKey } of apiKeysMade) assert.match(apiKey, /^sk_\w{8}_[\w-]{43}$/)
+        const [handmade] = content.apiKeys
+        const other = { ...content, apiKeys: [{ ...handmade, secretSha256: 'cd'.repeat(32) }] }
+        const { err } = await powgate.run('apply -f', fileOf(other))
+        assert.match(
+          err,
+          /^apiKeys: handmade is in the store with another site or secretSha256, and stays so/,
+        )
         const keys = (await powgate.json('key list')).filter(of(siteKey))
         assert.deepEqual(keys.map(({ name }: Made) => name).sort(), ['backend', 'backend', 'batch'])
         await powgate.text('key revoke handmade')
@@ -325,6 +332,9 @@ describe('apply', { concurrency: true }, () => {
         assert.deepEqual(left.sort(), [...kept.map(({ siteKey }) => siteKey), DEMO_SITE_KEY].sort())
         const lasting = new Set(left)
         assert.ok((await onStore(store => store.listApiKeys())).every(key => lasting.has(key.siteKey)))
+        const ended = { ...key, id: apiKey.slice(3, 11), siteKey: kept[0]!.siteKey }
+        const { err } = await powgate.run('apply -f', fileOf({ ...content, apiKeys: [ended] }))
+        assert.match(err, /^apiKeys: \w+ was deleted with its site, and is not made again\n/)
       })
     })
   }
