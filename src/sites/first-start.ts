@@ -1,6 +1,7 @@
 /** Waits for the store before workers start, and creates the first site and the demo's. */
 
-import { resolve } from 'node:path'
+import { existsSync } from 'node:fs'
+import { join, resolve } from 'node:path'
 import { isatty } from 'node:tty'
 import { type Config, configFlag, type DemoMode, localUrl, shellWord } from '../config/config.ts'
 import { isSecretToBeMade, resolveSecrets } from '../config/secrets.ts'
@@ -35,6 +36,8 @@ interface Gauged {
  * @throws StoreSetupError
  */
 export async function prepareStart(config: Config, log: Logger, totals: Gauged): Promise<Start> {
+  // Commands make sites, but only a service makes a state, and issues what a new secret refuses.
+  const isSecretLost = isSecretToBeMade(config) && existsSync(join(config.dataDir, 'state'))
   if (config.redis === undefined) {
     const [{ opennessOf, prepareDataDir }, { ownDataDir }, { prepareFiles }] = await Promise.all([
       import('../store/embedded/environment.ts'),
@@ -49,7 +52,6 @@ export async function prepareStart(config: Config, log: Logger, totals: Gauged):
     if (damage !== undefined)
       log.warn({ damage }, 'the state was damaged and is discarded: what was issued before is refused')
   }
-  const isNewSecret = isSecretToBeMade(config)
   const secrets = resolveSecrets(config)
   const store = await createStore(config, {
     sweeps: false,
@@ -66,8 +68,7 @@ export async function prepareStart(config: Config, log: Logger, totals: Gauged):
       if (warning !== undefined) log.warn(warning)
     }
     const sites = (await store.sites.listSites()).filter(({ siteKey }) => siteKey !== DEMO_SITE_KEY)
-    if (isNewSecret && sites.length > 0)
-      log.warn('there are sites but there was no secret: one was made, and what was issued before is refused')
+    if (isSecretLost) log.warn('the secret is missing, so a new one was made: what was issued before is refused')
     const isFirst = sites.length === 0 && config.redis === undefined
     const demo = config.demo === 'auto' ? (isFirst ? 'on' : 'off') : config.demo
     if (isFirst) {
