@@ -5,7 +5,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import type { Config } from './config/config.ts'
 import { ListenError } from './config/ports.ts'
 import { resolveSecrets } from './config/secrets.ts'
-import { demoRoutes } from './demo/routes.ts'
+import { DEMO_OFF, demoRoutes } from './demo/routes.ts'
 import { DEMO_SITE_KEY, demoApiKey } from './demo/site.ts'
 import { AddressTags } from './domain/address-tags.ts'
 import { BackendCounts } from './domain/backends.ts'
@@ -245,7 +245,7 @@ function contentRoutes(config: Config, log: Logger): ContentRoute[] {
   return [
     openapiRoute(VERSION),
     ...(widget === undefined ? [] : widgetRoutes(widget)),
-    ...(config.demo === 'on' ? demoRoutes(config, demoApiKey(resolveSecrets(config)[0]!)) : []),
+    ...(config.demo === 'on' ? demoRoutes(config, demoApiKey(resolveSecrets(config)[0]!)) : [DEMO_OFF]),
   ]
 }
 

@@ -5,7 +5,7 @@ import { type Address, formatAddress, visitorKey } from '../domain/address.ts'
 import { admitToWindow, WINDOW_MS } from '../domain/limits.ts'
 import { type ContentRoute, StaticFile } from '../http/content.ts'
 import type { Exchange } from '../http/exchange.ts'
-import type { ContentReply, HeaderList } from '../http/replies.ts'
+import { type ContentReply, type HeaderList, refusalReply } from '../http/replies.ts'
 import { decide, type FormDecision, readForm, redeem, refusedForm } from './backend.ts'
 import { FORM_PAGE, resultPage } from './pages.ts'
 
@@ -51,6 +51,16 @@ export function demoRoutes(listener: ServiceAddress, apiKey: string): ContentRou
     file('/demo/demo.js', readStatic('demo.js', 'text/javascript; charset=utf-8'), REVALIDATED),
     { path: '/demo/submit', methods: ['post'], handle: exchange => handleSubmit(exchange, url, apiKey) },
   ]
+}
+
+const OFF = 'The demo page is off. It is on from the first start until the next, and with POWGATE_DEMO=on.'
+const offReply = refusalReply({ reason: 'not-found', detail: OFF }, 'plain')
+
+/** If there is no demo. */
+export const DEMO_OFF: ContentRoute = {
+  path: '/demo',
+  methods: ['get', 'head', 'post'],
+  handle: exchange => exchange.answer(offReply),
 }
 
 /** Never `localhost`, which may be another service on the other loopback address. */

@@ -10,7 +10,7 @@ import type { StoreCause } from '../domain/reason-words.ts'
 import type { Logger } from '../log/logger.ts'
 import { createStore } from '../store/open.ts'
 import { PROGRAM } from '../version.ts'
-import { type FirstKeys, writeFirstKeys } from './first-keys.ts'
+import { type FirstKeys, readFirstKeys, writeFirstKeys } from './first-keys.ts'
 import { authorInService, createSite } from './sites.ts'
 
 const COMMAND = process.argv[1]?.endsWith('main.js') ? 'npm run -s powgate --' : PROGRAM
@@ -68,7 +68,8 @@ export async function prepareStart(config: Config, log: Logger, totals: Gauged):
       if (warning !== undefined) log.warn(warning)
     }
     const sites = (await store.sites.listSites()).filter(({ siteKey }) => siteKey !== DEMO_SITE_KEY)
-    if (isSecretLost) log.warn('the secret is missing, so a new one was made: what was issued before is refused')
+    if (isSecretLost)
+      log.warn('the secret is missing, so a new one was made: what was issued before is refused')
     const isFirst = sites.length === 0 && config.redis === undefined
     const demo = config.demo === 'auto' ? (isFirst ? 'on' : 'off') : config.demo
     if (isFirst) {
@@ -77,6 +78,13 @@ export async function prepareStart(config: Config, log: Logger, totals: Gauged):
       printFirstSite(keys, config.dataDir, localUrl(config), demo === 'on')
     } else if (sites.length === 0) {
       log.info(`there are no sites yet: ${COMMAND} site create --name NAME --origin ORIGIN${configFlag()}`)
+    } else {
+      const first = readFirstKeys(config.dataDir)?.siteKey
+      const open = sites.find(site => site.siteKey === first && site.active && site.origins.length === 0)
+      if (open !== undefined)
+        log.info(
+          `${demo === 'on' ? '' : '/demo is off now, POWGATE_DEMO=on serves it; '}the site ${open.name} of the first start is still open to every origin: ${COMMAND} site disable ${first}${configFlag()}`,
+        )
     }
     if (demo === 'on')
       await prepareDemoSite(store.sites, demoApiKey(secrets[0]!), authorInService('demo page'))

@@ -211,6 +211,11 @@ describe('a first start', () => {
     await service.end()
     await service.boot()
     for (const path of DEMO_PATHS) assert.equal((await call(service.url + path)).status, 404, path)
+    assert.match((await call(`${service.url}/demo`)).json.error, /demo page is off\. .*POWGATE_DEMO=on/)
+    assert.match(
+      service.output,
+      /\/demo is off now, .* site demo .* open to every origin: .* site disable site_\w+/,
+    )
     const client = new Client(service.url)
     assert.equal((await client.challenge(DEMO_SITE_KEY)).json.code, 'site-unknown')
     assert.equal((await client.verifyToken(demoApiKey(TEST_SECRET), { token: 'abc' })).status, 401)
