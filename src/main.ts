@@ -10,7 +10,8 @@ for (const signal of ['SIGUSR1', 'SIGUSR2'] as const) process.on(signal, () => {
 
 const [, program, ...typed] = process.argv
 if (cluster.isPrimary && program === import.meta.filename && typed.length > 0) {
-  const command = ['node', program.replace(/main\.js$/, 'cli/main.js'), ...typed].join(' ')
+  const { shellWord } = await import('./config/config.ts')
+  const command = ['node', program.replace(/main\.js$/, 'cli/main.js'), ...typed].map(shellWord).join(' ')
   process.stderr.write(`${program} runs the service and takes no arguments. For a command: ${command}\n`)
   process.exit(2)
 }

@@ -78,9 +78,12 @@ test('a misconfigured start lists every problem, each with its variable, and exi
 })
 
 test('arguments are refused, because whoever types a command does not want the service', async () => {
-  const { code, stderr } = await start({}, [], ['site', 'list']).ended
+  const { code, stderr } = await start({}, [], ['site', 'create', '--name', 'my shop']).ended
   assert.equal(code, 2)
-  assert.match(stderr, /takes no arguments\. For a command: node \S+\/cli\/main\.js site list\n$/)
+  assert.match(
+    stderr,
+    /takes no arguments\. For a command: node \S+\/cli\/main\.js site create --name 'my shop'\n$/,
+  )
 })
 
 test('SIGTERM at any moment of a start, or while a worker is replaced, ends the service at once', async () => {

@@ -19,6 +19,7 @@ import {
   writeFileSync,
 } from 'node:fs'
 import { dirname, join, resolve } from 'node:path'
+import { shellWord } from '../../config/config.ts'
 import { systemErrorText } from '../../domain/system-error.ts'
 import { StoreSetupError } from '../store.ts'
 import { LockedFile } from './write-lock.ts'
@@ -66,7 +67,7 @@ export function opennessOf(dataDir: string): string | undefined {
   const path = resolve(dataDir)
   const mode = statSync(path).mode & 0o777
   if ((mode & 0o077) === 0) return undefined
-  return `POWGATE_DATA_DIR: other users can reach ${path} (mode ${mode.toString(8)}), which holds the secret and the sites: chmod 700 ${path}`
+  return `POWGATE_DATA_DIR: other users can reach ${path} (mode ${mode.toString(8)}), which holds the secret and the sites: chmod 700 ${shellWord(path)}`
 }
 
 export function openSites(dataDir: string) {
