@@ -1,5 +1,6 @@
 import { resolve } from 'node:path'
 import type { Config, SettingValues } from '../config/config.ts'
+import { systemErrorText } from '../domain/system-error.ts'
 import { UsageError } from '../sites/rules.ts'
 import { AdminError } from '../sites/sites.ts'
 import { type SiteStore, StoreSetupError } from '../store/store.ts'
@@ -20,7 +21,8 @@ export async function withStore<Result>(
     return [await action(store), place]
   } catch (error) {
     if (error instanceof AdminError || error instanceof UsageError) throw error
-    throw new AdminError(`the store failed: ${(error as Error).message}`, { cause: error })
+    if (error instanceof StoreSetupError) throw new AdminError(error.message)
+    throw new AdminError(`the store failed: ${systemErrorText(error)}`, { cause: error })
   } finally {
     await store.close()
   }

@@ -1,5 +1,6 @@
 /** `powgate store copy` */
 
+import { systemErrorText } from '../domain/system-error.ts'
 import { UsageError } from '../sites/rules.ts'
 import { AdminError } from '../sites/sites.ts'
 import type { CopyEnd } from '../store/copy.ts'
@@ -82,7 +83,7 @@ async function openEnd(flag: 'from' | 'to', place: string): Promise<CopyEnd> {
 function orAdminError(error: unknown): never {
   if (error instanceof StoreSetupError) throw new AdminError(error.message)
   throw new AdminError(
-    `a store failed and the copy is incomplete. Run the command again: ${(error as Error).message}`,
+    `a store failed and the copy is incomplete. Run the command again: ${systemErrorText(error)}`,
     { cause: error },
   )
 }

@@ -1,4 +1,4 @@
-/** Why a file or connection failed: Node.js' words have codes, calls and paths that the line tells already. */
+/** Why a file, connection or store failed: the words of Node.js, lmdb and ioredis have codes, calls and terms of their own. */
 
 const WORDS: Readonly<Record<string, string>> = {
   ENOENT: 'it does not exist',
@@ -25,7 +25,26 @@ const WORDS: Readonly<Record<string, string>> = {
   ETIMEDOUT: 'no answer in time',
 }
 
+/** lmdb's and ioredis' */
+const TEXTS: readonly (readonly [about: RegExp, words: string])[] = [
+  [/^No space left on device/, 'the disk is full'],
+  [/^Disk quota exceeded/, 'the disk quota is used up'],
+  [/^(Connection is closed|Cluster is disconnect|(Stream|Cluster) isn't )/, 'there is no connection'],
+  [/^(All sentinels|None of startup nodes)/, 'none of them answers'],
+  [/^(timeout|Command timed out)$/, 'no answer in time'],
+]
+
 export function systemErrorText(error: unknown): string {
-  const { code = '', message } = error as NodeJS.ErrnoException
-  return WORDS[code] ?? message
+  const { code = '', message = String(error) } = error as NodeJS.ErrnoException
+  return WORDS[code] ?? storeErrorText(message)
+}
+
+/** @param message such as `connect ECONNREFUSED 10.0.0.5:6379`; a server's own stays */
+export function storeErrorText(message: string): string {
+  const [, sentinel, why = ''] = /^failed to connect to (sentinel \S+) because (.*)$/.exec(message) ?? []
+  if (sentinel !== undefined) return `${sentinel}: ${storeErrorText(why)}`
+  const [, words] = TEXTS.find(([about]) => about.test(message)) ?? []
+  const inWords = (all: string, code: string, address?: string) =>
+    code in WORDS ? WORDS[code] + (address === undefined ? '' : ` (${address})`) : all
+  return words ?? message.replace(/^\w+ (E[A-Z_]+)\b(?: (\S+)$)?/, inWords)
 }

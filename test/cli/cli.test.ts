@@ -288,7 +288,7 @@ describe('a store that cannot be used', () => {
       [
         'site create --name x',
         { REDIS_URL: nobody },
-        /^REDIS_URL: cannot use Redis at 127\.0\.0\.1:\d+: .*ECONNREFUSED/,
+        /^REDIS_URL: cannot use Redis at 127\.0\.0\.1:\d+: nothing listens there \(127\.0\.0\.1:\d+\)$/,
       ],
       [`site show ${UNKNOWN_SITE}`, { REDIS_URL: redis.url }, /^the store failed: WRONGTYPE/],
       ['site list', { POWGATE_DATA_DIR: file }, noDirectory],

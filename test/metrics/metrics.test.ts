@@ -163,7 +163,7 @@ test('the store goes away and comes back: up is 0, then 1, and each worker count
   const downBy = async (cause: string) => (await scrape()).value('powgate_store_down', { cause })
   await eventually(60_000, 'the cause', async () => (await downBy('refused')) === 2)
   assert.equal(await downBy('auth'), 0)
-  const told = /"cause":"connect ECONNREFUSED [^"]+","msg":"the store (still )?does not answer"/
+  const told = /"cause":"nothing listens there [^"]+","msg":"the store (still )?does not answer"/
   await eventually(60_000, 'a line', () => told.test(service.output))
   const client = new Client(service.url)
   const answer = await client.challenge(`site_${'0'.repeat(22)}`, { from: freshAddress() })

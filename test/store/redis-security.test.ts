@@ -5,6 +5,7 @@ import { after, before, describe, test } from 'node:test'
 import { loadConfig } from '../../src/config/config.ts'
 import { ownerKey } from '../../src/domain/address-tags.ts'
 import { meterNames } from '../../src/domain/meters.ts'
+import { storeErrorText } from '../../src/domain/system-error.ts'
 import { causeOf } from '../../src/store/redis/inspection.ts'
 import { RedisStore } from '../../src/store/redis/store.ts'
 import { type StoreListener, StoreSetupError } from '../../src/store/store.ts'
@@ -282,6 +283,17 @@ test('the cause of an outage, by what ioredis and Redis say', () => {
     ['other', 'the connection was lost'],
   ]
   for (const [cause, why] of rows) assert.equal(causeOf(why), cause, why)
+  for (const [why, words] of [
+    ['connect ECONNREFUSED 10.0.0.5:6379', 'nothing listens there (10.0.0.5:6379)'],
+    ['read ECONNRESET before any answer', 'the connection was closed before any answer'],
+    [
+      'failed to connect to sentinel a:1 because Connection is closed.',
+      'sentinel a:1: there is no connection',
+    ],
+    ['No space left on device: Attempting to write page at position 0', 'the disk is full'],
+    ['WRONGPASS invalid username', 'WRONGPASS invalid username'],
+  ] as const)
+    assert.equal(storeErrorText(why), words)
 })
 
 test('a Redis that loads its file is told from one that does not answer', async () => {

@@ -130,7 +130,7 @@ function orSetupError<T>(dataDir: string, action: () => T): T {
     return action()
   } catch (error) {
     throw new StoreSetupError(
-      `POWGATE_DATA_DIR: cannot open the data in ${dataDir}: ${(error as Error).message}`,
+      `POWGATE_DATA_DIR: cannot open the data in ${dataDir}: ${systemErrorText(error)}`,
     )
   }
 }

@@ -5,6 +5,7 @@
 
 import { existsSync, readdirSync, rmSync, statfsSync } from 'node:fs'
 import { join } from 'node:path'
+import { systemErrorText } from '../../domain/system-error.ts'
 import { StoreSetupError } from '../store.ts'
 import { discardStaleState } from './environment.ts'
 import { damageOf } from './lmdb-file.ts'
@@ -50,16 +51,18 @@ export function scarceBytes(dataDir: string): number | undefined {
   }
 }
 
-function checkRoom(dataDir: string): void {
+/** @throws StoreSetupError */
+export function checkRoom(dataDir: string): void {
   const bytes = scarceBytes(dataDir)
   if (bytes === undefined) return
   throw new StoreSetupError(
-    `POWGATE_DATA_DIR: the disk of ${dataDir} is full (${bytes} bytes are free, ${FREE_BYTES_MIN} are needed): make room, then start again; nothing is lost`,
+    `POWGATE_DATA_DIR: the disk of ${dataDir} is full (${bytes} bytes are free, ${FREE_BYTES_MIN} are needed): make room, then try again; nothing is lost`,
   )
 }
 
 /** @throws StoreSetupError */
 export function checkSites(dataDir: string): void {
+  if (!['sites', 'sites-lock'].every(part => existsSync(join(dataDir, part, FILE)))) checkRoom(dataDir)
   const damage = damageIn(dataDir, 'sites') ?? lossOfSites(dataDir)
   if (damage === undefined) return
   const path = join(dataDir, 'sites')
@@ -92,6 +95,6 @@ export function damageIn(dataDir: string, part: Part): string | undefined {
     if (!isThere) return existsSync(join(folder, 'lock.mdb')) ? `${FILE} is missing` : undefined
     return damageOf(join(folder, FILE), part === 'state')
   } catch (error) {
-    return (error as Error).message
+    return systemErrorText(error)
   }
 }

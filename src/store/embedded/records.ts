@@ -24,7 +24,7 @@ import {
   prepareDataDir,
   type SitesEnvironment,
 } from './environment.ts'
-import { checkSites } from './inspection.ts'
+import { checkRoom, checkSites } from './inspection.ts'
 import { readMeterOf } from './meters.ts'
 import { refuseForeignOwner } from './owner.ts'
 import { keysOf } from './requests.ts'
@@ -47,6 +47,7 @@ export class EmbeddedRecords extends Members implements SiteStore {
 
   async commit(recordChanges: readonly RecordChange[], author: Author): Promise<boolean> {
     const { file, records } = this.#sites
+    checkRoom(this.#dataDir) // or lmdb would write lines of its own to stderr
     return file.write(() => {
       const isExpected = recordChanges.every(
         change => records.get(memberOf(change)) === jsonOf(change).expected,

@@ -1,3 +1,4 @@
+import { systemErrorText } from '../../domain/system-error.ts'
 import type { Store, StoreListener, StoreStatus, StoreTrouble } from '../store.ts'
 import { openState, type StateEnvironment } from './environment.ts'
 import { scarceBytes } from './inspection.ts'
@@ -77,8 +78,7 @@ export class EmbeddedStore implements Store {
     // three, fail.
     this.requests.lacksRoom = this.#isScarce()
     const cause = this.requests.lacksRoom ? 'the disk is full' : undefined
-    if (this.#isUp)
-      this.#options.onChange?.(false, cause ?? (error instanceof Error ? error.message : String(error)))
+    if (this.#isUp) this.#options.onChange?.(false, cause ?? systemErrorText(error))
     this.#isUp = false
   }
 

@@ -4,6 +4,7 @@
  */
 
 import type { StoreCause } from '../../domain/reason-words.ts'
+import { storeErrorText } from '../../domain/system-error.ts'
 import type { StoreListener } from '../store.ts'
 import { causeOf } from './inspection.ts'
 import type { Shard } from './shard.ts'
@@ -48,7 +49,8 @@ export class ShardHealth {
 
   describe(): string {
     const { length } = this.#shards
-    return length === 1 ? this.cause() : `${this.#upCount()} of ${length} shards answer: ${this.cause()}`
+    const cause = storeErrorText(this.cause())
+    return length === 1 ? cause : `${this.#upCount()} of ${length} shards answer: ${cause}`
   }
 
   /** A connection error says more than its symptoms. */

@@ -2,6 +2,7 @@
 
 import { describeTarget, type RedisTarget } from '../../config/redis.ts'
 import type { StoreCause } from '../../domain/reason-words.ts'
+import { storeErrorText } from '../../domain/system-error.ts'
 import { type StoreListener, StoreSetupError, type StoreStatus, type StoreTrouble } from '../store.ts'
 import { type Ask, CLUSTER_SLOTS, type Connection } from './connection.ts'
 
@@ -41,7 +42,7 @@ const TIME_CALLS = 5
 export function troubleOf(target: RedisTarget, why: string): StoreTrouble {
   const [, variables] = BLAMED.find(([about]) => about.test(why)) ?? []
   const names = [...new Set(variables?.(target) ?? ['REDIS_URL'])].join(', ')
-  const line = `${names}: cannot use ${describeTarget(target)}: ${why}`
+  const line = `${names}: cannot use ${describeTarget(target)}: ${storeErrorText(why)}`
   return { cause: causeOf(why), line, isLasting: REFUSALS.test(why) }
 }
 
@@ -75,7 +76,7 @@ export async function untilUsable(
     if (why === undefined) break
     const { cause, line, isLasting } = troubleOf(target, why)
     if (isLasting || performance.now() > giveUpAt) throw new StoreSetupError(line)
-    onWaiting?.(why, cause)
+    onWaiting?.(storeErrorText(why), cause)
     await new Promise(resolve => setTimeout(resolve, POLL_MS))
   }
   await checkServer(connection.ask, target)
