@@ -36,9 +36,13 @@ function partOf({ flag, path }: SiteField): string | undefined {
 }
 
 function settingFlags(field: SiteField): [name: string, flag: Flag][] {
-  const { about, plan, flag, off, clear } = field
+  const { about, plan, flag, off, clear, otherwise } = field
   if (flag === undefined) return []
-  const value = flagValue(field)
+  const rule = flagValue(field)
+  // The help tells the default by such words, which are no values.
+  const suggest = (given: string) =>
+    given === otherwise ? `no --${flag}, or --${clear} with site update` : rule?.suggest?.(given)
+  const value = rule && { ...rule, suggest }
   const [usual, another] = new Set([...setBy(flag).values()].map(defaultText))
   const notes = [
     value === undefined ? `${about}.` : `${about} (${value.expects}).`,

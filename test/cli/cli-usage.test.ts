@@ -52,6 +52,10 @@ const MISUSES: Readonly<
     ['site show shop', /^SITE_KEY: expected site_ and 22 letters or digits, got "shop"$/],
     [`site show ${SITE} ${SITE}`, /^unexpected argument "site_/],
     [`site update ${SITE}`, /^site update: expected something to change/],
+    [
+      `site update ${SITE} --block none`,
+      /got "none"; did you mean no --block, or --no-block with site update\?$/,
+    ],
     [`site update ${SITE} --origin https://a.example --no-origins`, /^--origin, --no-origins: expected one/],
     [`site update ${SITE} --json`, /^site update: expected something to change/],
     [`site raise ${SITE}`, /^--bits: missing; expected an integer from 0 to 8$/],
