@@ -73,7 +73,8 @@ export async function copyStore(
     )
   }
   await to.sites.replaceAll(image)
-  const count = (kind: string) => image.records.filter(({ member }) => member.startsWith(kind)).length
+  const kept = image.records.filter(({ json }) => JSON.parse(json).deletedAt === undefined)
+  const count = (kind: string) => kept.filter(({ member }) => member.startsWith(kind)).length
   const copied = { sites: count('s/'), apiKeys: count('k/'), auditEntries: image.audit.length }
   const epochs = await from.epochs()
   if (epochs === undefined)

@@ -5,7 +5,7 @@ import { join } from 'node:path'
 import { test } from 'node:test'
 import { parseRedisUrl } from '../../src/config/redis.ts'
 import { meterNames } from '../../src/domain/meters.ts'
-import { createSite, revokeApiKey, updateSite } from '../../src/sites/sites.ts'
+import { authorInService, createSite, deletion, revokeApiKey, updateSite } from '../../src/sites/sites.ts'
 import { type CopyEnd, copyStore } from '../../src/store/copy.ts'
 import { EmbeddedEnd } from '../../src/store/embedded/copy.ts'
 import { discardStaleState } from '../../src/store/embedded/environment.ts'
@@ -77,6 +77,11 @@ const LIMITS = { addressLimit: 10, siteLimit: 10 }
 async function filled(store: Store) {
   const { site, apiKey } = await createSite(store.sites, { name: 'shop' })
   await createSite(store.sites, { name: 'blog' })
+  const { site: gone } = await createSite(store.sites, { name: 'gone' })
+  await store.sites.commit(
+    deletion(gone, await store.sites.listApiKeys(), Date.now()),
+    authorInService('test'),
+  )
   await updateSite(store.sites, site.siteKey, { threshold: 0.7 })
   await revokeApiKey(store.sites, apiKey.slice(3, 11))
   await store.sites.noteUses(new Map([[apiKey.slice(3, 11), 1_700_000_000_000]]))
@@ -111,7 +116,10 @@ async function holds(store: Store, { epoch, spent, apart, redeemed, apiKeyId, sl
   assert.ok(limited.status === 'limited' && limited.retryAfterMs > 0 && limited.retryAfterMs < 60_000)
   assert.deepEqual(
     (await store.sites.readAudit({ limit: 100 })).map(({ action }) => action),
-    ['site-created', 'key-created', 'site-created', 'key-created', 'site-changed', 'key-revoked'],
+    [
+      ...['site', 'key', 'site', 'key', 'site', 'key'].map(what => `${what}-created`),
+      ...['site-deleted', 'key-deleted', 'site-changed', 'key-revoked'],
+    ],
   )
   assert.deepEqual([...(await store.sites.readUses([apiKeyId])).values()], [1_700_000_000_000])
   const { first } = await store.sites.readSiteMeters(SITE)
@@ -135,7 +143,7 @@ test('a copy from the embedded store to Redis and back has all records, limits, 
     [there, back],
   ] as const) {
     const report = await copied(from, to)
-    assert.deepEqual([report.sites, report.apiKeys, report.auditEntries], [2, 2, 6])
+    assert.deepEqual([report.sites, report.apiKeys, report.auditEntries], [2, 2, 10])
     assert.ok(report.underWay! > 5, String(report.underWay))
     await served(to, async store => {
       await holds(store, known)
@@ -151,7 +159,7 @@ test('a copy from the embedded store to Redis and back has all records, limits, 
     assert.equal(await nonceOn(store, { addressKey: '0a000003', spend: known.open }), 'spent')
     assert.equal(await tokenOn(store, known.held), 'redeemed')
     await createSite(store.sites, { name: 'third' })
-    assert.equal((await store.sites.readAudit({ limit: 100 })).length, 8)
+    assert.equal((await store.sites.readAudit({ limit: 100 })).length, 12)
   })
 })
 
