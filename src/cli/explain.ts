@@ -57,11 +57,13 @@ async function runExplain(input: Input): Promise<void> {
   else tellStory(findings, query)
 }
 
+const NOT_READ = 'are no JSON lines of powgate with a time'
+
 function notFound({ skipped, read }: SearchResult, { text, network }: Query): string {
   const unread =
     skipped === 0
       ? ''
-      : ` (${skipped} lines mention it but are not JSON: a log for a terminal needs POWGATE_LOG_FORMAT=json)`
+      : ` (${skipped} lines mention it but ${NOT_READ}: a log for a terminal needs POWGATE_LOG_FORMAT=json)`
   return (
     `the log does not mention ${network === undefined ? 'this visitor' : `${text} or its network ${network}`}${unread}: with LOG_LEVEL info or lower it holds ` +
     `failures and refusals up to a bound per minute and worker, and successes of the share POWGATE_LOG_SUCCESSES of visitors. ${readText(read)}`
@@ -112,7 +114,7 @@ function tellStory(findings: SearchResult, { kind, text, network }: Query): void
   }
   const shown = kind === 'address' ? `the last ${VISITS} visits` : `the first ${records.length}`
   if (isCut) printLine(`More lines match; only ${shown} are shown.`)
-  if (skipped > 0) printLine(`${skipped} lines mention it but are not JSON of powgate.`)
+  if (skipped > 0) printLine(`${skipped} lines mention it but ${NOT_READ}.`)
   printLine(readText(read))
 }
 
