@@ -70,7 +70,7 @@ export function isUnderpriced(
 ): boolean {
   const { networks, site } = trafficClimb(accepted, traffic, policy)
   const asked = Math.max(min, Math.min(max, base + networks + site))
-  return difficulty < asked - policy.lateBits
+  return difficulty < asked - (site > 0 ? policy.siteLateBits : policy.lateBits)
 }
 
 /**

@@ -160,7 +160,7 @@ const TABLE = {
     as: { status: 400, code: 'expired-nonce', siteverify: 'bad-request', kind: 'nonces' },
     message: 'The nonce has expired. Request a new challenge.',
     meaning:
-      'The challenge was issued before an attack or a raise made challenges of its network or its site over 3 bits harder.',
+      'The challenge was issued before an attack or a raise made challenges of its network over 3 bits harder, or of its site over 1.',
     advice:
       'The widget asks for a new challenge by itself. Many of these mean that somebody collected challenges for an attack.',
   },

@@ -58,8 +58,12 @@ export const DEFAULT_POLICY = {
   /** Under attack: for repeat sources, and for others. */
   siteBitsMax: 4,
   siteBitsFirstMax: 1,
-  /** Bits that the price may rise before a solution under way is refused. */
+  /**
+   * Bits that the price may rise before a solution under way is refused. While the site asks for more than the network, fewer: of at
+   * most four bits, a stock of challenges would save three.
+   */
   lateBits: 3,
+  siteLateBits: 1,
 }
 
 export type DifficultyPolicy = Readonly<typeof DEFAULT_POLICY>

@@ -225,6 +225,15 @@ test('a solution is refused when its challenge is more than three bits cheaper t
   assert.equal(isUnderpriced(16, { ...BOUNDS, base: 20 }, 0, quiet().traffic('192.0.2.1')), true, 'a raise')
 })
 
+test('of the four bits of a site under attack, a stock of challenges saves one', () => {
+  const traffic = quiet()
+    .run(6 * MINUTE_MS, { people: 3000 }, 2)
+    .traffic('192.0.2.1')
+  const isRefused = (bits: number, accepted: number) => isUnderpriced(bits, BOUNDS, accepted, traffic)
+  assert.deepEqual([isRefused(20, 2), isRefused(21, 2)], [true, false])
+  assert.equal(isRefused(18, 0), false, 'a person whose challenge is from before the attack')
+})
+
 test('if the clock is set back or ahead, meters go on fading, and no first proof lies in the future', () => {
   for (const stepMs of [-HOUR_MS, DAY_MS]) {
     const town = quiet().run(6 * MINUTE_MS, { people: 5, ownerOf48: 300 })
