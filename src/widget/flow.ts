@@ -105,9 +105,9 @@ async function oneRound(settings: FlowSettings, onWork: (share: number) => void)
     // Opening may have failed without a network that is back by now.
     opening = opening.catch(() => openWorkplace(settings))
     opening.catch(() => {})
-    const late = failAfter(ASSETS_MS_MAX, new PowGateError('assets', 'network', 'the solver does not load'))
+    const late = failAfter(ASSETS_MS_MAX, notLoaded('no answer'))
     const workplace = await untilAborted(Promise.race([opening, late]), signal).catch(error => {
-      throw solverError(error)
+      throw error instanceof PowGateError ? error : notLoaded(error)
     })
     let gpuTries = 0
     const gpuCounter = searchOnGpu(settings, task, tries => {
@@ -177,6 +177,8 @@ function untilAborted<Value>(work: Promise<Value>, signal: AbortSignal): Promise
     work.then(resolve, reject)
   })
 }
+
+const notLoaded = (why: unknown) => new PowGateError('assets', 'network', `the solver does not load: ${why}`)
 
 function solverError(error: unknown): PowGateError {
   if (error instanceof PowGateError) return error

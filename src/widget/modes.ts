@@ -47,7 +47,7 @@ const OPENERS: Readonly<Record<Mode, Opener>> = {
       referrerPolicy: 'no-referrer',
       integrity: pinnedScript ? ASSET_PINS.workerJs : '',
     })
-    if (!response.ok) throw new Error(`worker: status ${response.status}`)
+    if (!response.ok) throw new Error(`${url}: status ${response.status}`)
     const blob = blobUrl(await response.text())
     // Revoked at the end: some workers may still be loading it.
     return openPool('blob', threads, starter(blob), kernel, () => URL.revokeObjectURL(blob))
@@ -222,8 +222,10 @@ const MODULE_KEY = `#${Math.random()}`
 function loadModule<Module>(address: string, integrity: string): Promise<Module> {
   const url = address + MODULE_KEY
   return new Promise((resolve, reject) => {
-    const onerror = () => reject(new Error('the script did not load'))
-    const onload = () => import(url).then(resolve, reject)
+    // Only Chromium's errors tell the address.
+    const onerror = (why: unknown) =>
+      reject(new Error(`${address}: ${why instanceof Error ? why : 'no script'}`))
+    const onload = () => import(url).then(resolve, onerror)
     timeoutSignal().addEventListener('abort', onerror)
     if (pinnedScript) {
       // Not `modulepreload`, whose integrity WebKit ignores (WebKitGTK 2.50).

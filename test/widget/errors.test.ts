@@ -159,6 +159,18 @@ test('assets that hang: said after 20 seconds', async () => {
   assert.match((await text(page))!, /cannot be reached/)
 })
 
+test('assets that are blocked: said at once, and the console names the file', async () => {
+  const blocked = { path: /frame|worker|page|wasm/, times: 100, answer: { status: 403 } }
+  const { page, notes } = await open('', { fault: blocked })
+  await untilState(page, 'failed')
+  assert.equal(await errorCode(page), 'assets')
+  assert.match((await text(page))!, /cannot be reached/)
+  assert.match(
+    notes.consoleErrors.join('\n'),
+    /pow-gate: the solver does not load: \S+ http\S+\/widget\/page\./,
+  )
+})
+
 test('a wait of hours is not waited for: it fails, tells the time, and the button tries again', async () => {
   const { page } = await open('', { fault: { path: '/challenge', answer: limited(7200) } })
   await untilState(page, 'failed')

@@ -84,7 +84,7 @@ for (const [mode, policy] of SOLVERS) {
   test(`${mode}: a bundled copy believes no endpoint`, async () => {
     pages.add('/app.js', read(fileOf('widget.js')))
     const bundle = '<script src="/app.js" nonce="abc"></script>'
-    assert.equal(await failureOf(`endpoint="${evil.origin()}" solver="${mode}"`, bundle, policy), 'solver')
+    assert.equal(await failureOf(`endpoint="${evil.origin()}" solver="${mode}"`, bundle, policy), 'assets')
     assert.deepEqual(codeFrom(evil), [])
     assert.equal(await modeOf(`endpoint="${evil.origin()}"`, bundle, policy), 'frame')
   })
@@ -151,7 +151,7 @@ test('pinned: a worker of another build is no blob worker', async () => {
 test('pinned: a page script of another build does not run, also if injected markup has loaded it before', async () => {
   alter('page.js')
   assert.equal(await modeOf('solver="page"', tag()), 'page')
-  assert.equal(await failureOf('solver="page"', pinnedTag), 'solver')
+  assert.equal(await failureOf('solver="page"', pinnedTag), 'assets')
   const preload = `<link rel="modulepreload" href="${gateway.origin()}/widget/${fileOf('page.js')}">`
-  assert.equal(await failureOf('solver="page"', preload + pinnedTag), 'solver')
+  assert.equal(await failureOf('solver="page"', preload + pinnedTag), 'assets')
 })

@@ -45,8 +45,8 @@ function untilReady(frame: HTMLIFrameElement, origin: string, place: ParentNode)
   const ears: (() => void)[] = []
   return new Promise<void>((resolve, reject) => {
     const failAfter = (ms: number, message: string) => setTimeout(() => reject(new Error(message)), ms)
-    failAfter(READY_MS_MAX, 'the frame did not load')
-    frame.onload = () => failAfter(SILENT_MS_MAX, 'the frame says nothing')
+    failAfter(READY_MS_MAX, `${frame.src} did not load`)
+    frame.onload = () => failAfter(SILENT_MS_MAX, `${frame.src} says nothing`)
     const onMessage = ({ source, origin: sender }: MessageEvent) => {
       if (source === frame.contentWindow && sender === origin) resolve()
     }
