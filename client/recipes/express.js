@@ -12,7 +12,7 @@ const wordsOf = ({ code }) =>
     : `refused: ${code}`
 
 async function human(request, response, next) {
-  const result = await gate.verify(request.body['powgate-token'], { ip: request.ip })
+  const result = await gate.verify(request.body?.['powgate-token'], { ip: request.ip })
   if (result.ok) return next()
   response.status(403).send(wordsOf(result))
 }

@@ -18,7 +18,7 @@ const addressOf = ({ headers }) => headers.get('x-forwarded-for')?.split(',').at
 export async function POST(request) {
   // Not at the top: `next build` runs that, where the key is not there.
   gate ??= new Powgate({ url: process.env.POWGATE_URL, apiKey: process.env.POWGATE_API_KEY })
-  const form = await request.formData()
+  const form = await request.formData().catch(() => new FormData()) // none if the body is no form
   const ip = addressOf(request)
   if (!ip) return new Response('There is no address to check.', { status: 403 })
   try {

@@ -5,8 +5,8 @@
 class NoVerdict extends Exception {}
 
 /** Null for a token that is good; otherwise a code such as "token-used". Throws NoVerdict. */
-function verify(string $token, string $ip, int $retries = 2): ?string {
-    if ($token === '') return 'token-missing';
+function verify(mixed $token, string $ip, int $retries = 2): ?string {
+    if (!is_string($token) || $token === '') return 'token-missing';
     // The key is new for each call, and the same for its retries: they are one redemption.
     $request = ['token' => $token, 'expectedIp' => $ip, 'idempotencyKey' => bin2hex(random_bytes(16))];
     $context = stream_context_create(['http' => [

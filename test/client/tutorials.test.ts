@@ -121,10 +121,14 @@ for (const page of PAGES) {
     await person.getByText('Thank you!').waitFor()
 
     const form = await sent
-    const resend = (body: string) => fetch(form.url(), { method: 'POST', body: new URLSearchParams(body) })
+    const resend = (body: string, type = 'application/x-www-form-urlencoded') =>
+      fetch(form.url(), { method: 'POST', headers: { 'Content-Type': type }, body })
     assert.match(form.postData()!, /^message=Hello&powgate-token=\d+/)
     assert.equal((await resend(form.postData()!)).status, 403, 'the same token again')
     assert.equal((await resend('message=spam')).status, 403, 'without a token')
+    const twice = 'message=a&message=b&message[]=c&powgate-token=x&powgate-token=y&powgate-token[]=z'
+    assert.equal((await resend(twice)).status, 403, 'fields that come twice')
+    assert.equal((await resend('{"message":"spam"}', 'application/json')).status, 403, 'JSON')
 
     const bot = await (await openBrowser({ isAutomated: true })).newPage()
     bot.setDefaultTimeout(START_MS)
