@@ -106,7 +106,7 @@ function fieldLine(field: SiteField, settings: SiteSettings): Field[] {
 }
 
 export function trafficFields({ usualRate, firstDayUntil, timing }: SiteTraffic): Field[] {
-  const note = firstDayUntil === undefined ? '' : ` (first day: until ${dateText(firstDayUntil)})`
+  const note = firstDayUntil === undefined ? '' : ` (still learned, until ${dateText(firstDayUntil)})`
   const usual =
     usualRate === undefined
       ? 'not known before the first visit'

@@ -4,7 +4,7 @@ import { readFileSync } from 'node:fs'
 import type { ServerResponse } from 'node:http'
 import type { AdminRoute } from '../admin/server.ts'
 import type { History } from '../metrics/history.ts'
-import { type DashboardData, RANGES, type ServiceState } from '../metrics/history-view.ts'
+import { type DashboardData, OTHER_SITES, RANGES, type ServiceState } from '../metrics/history-view.ts'
 import type { SiteNames } from './site-names.ts'
 
 /** What shows before or without script. */
@@ -105,8 +105,12 @@ export function dashboardRoutes(
           send(response, 400, JSON_TYPE, JSON.stringify({ error: `range: expected ${RANGES.join(' or ')}` }))
           return
         }
-        await siteNames.refresh(history.siteKeys(range))
-        const data: DashboardData = { ...history.view(range, query.get('site') || null), service: state() }
+        const site = query.get('site') || null
+        const siteKeys = history.siteKeys(range)
+        const isSilent = site !== null && site !== OTHER_SITES && !siteKeys.includes(site)
+        await siteNames.refresh(isSilent ? [site, ...siteKeys] : siteKeys)
+        const isUnknown = isSilent && siteNames.isUnknown(site)
+        const data: DashboardData = { ...history.view(range, site), isUnknown, service: state() }
         send(response, 200, JSON_TYPE, JSON.stringify(data))
       },
     },

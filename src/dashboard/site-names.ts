@@ -11,7 +11,8 @@ const WAIT_MS = 300
 export class SiteNames {
   readonly #read: ReadNames
   readonly #now: () => number
-  readonly #names = new Map<string, string>()
+  /** Undefined: the store has no such site. */
+  readonly #names = new Map<string, string | undefined>()
   #readAtMs = Number.NEGATIVE_INFINITY
   #reading: Promise<void> | undefined
 
@@ -23,6 +24,10 @@ export class SiteNames {
 
   get(siteKey: string): string | undefined {
     return this.#names.get(siteKey)
+  }
+
+  isUnknown(siteKey: string): boolean {
+    return this.#names.has(siteKey) && this.get(siteKey) === undefined
   }
 
   /** Reads names that are old or missing. Resolves within WAIT_MS. */
@@ -43,6 +48,6 @@ export class SiteNames {
     const names = await this.#read(siteKeys).catch(() => undefined)
     if (names === undefined) return
     this.#names.clear()
-    for (const [siteKey, name] of names) this.#names.set(siteKey, name)
+    for (const siteKey of siteKeys) this.#names.set(siteKey, names.get(siteKey))
   }
 }

@@ -86,7 +86,7 @@ function storedNames(config: Config): ReadNames {
         const { firstDayUntil, timing } = await findTraffic(store, site)
         const notes = [
           ...(bits === 0 ? [] : [`raised by ${bits}`]),
-          ...(firstDayUntil === undefined ? [] : ['first day']),
+          ...(firstDayUntil === undefined ? [] : ['learning its usual rate']),
           ...(timing?.inTime === undefined
             ? []
             : [`${Math.round(100 * timing.inTime)} % within ${timing.solveMs} ms`]),

@@ -148,5 +148,7 @@ export interface ServiceState {
 
 /** Body of /dashboard/data.json. */
 export interface DashboardData extends HistoryView {
+  /** The chosen site is neither in the store nor in the range. */
+  readonly isUnknown: boolean
   readonly service: ServiceState
 }

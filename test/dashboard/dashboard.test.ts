@@ -96,7 +96,7 @@ test('data.json has the numbers of all, and of each site, in both ranges', async
     ] as const) {
       assertCounted((await data(`range=${range}&site=${site.siteKey}`)).traffic, expected, site.name)
       const listed = view.sites.find(({ siteKey }: { siteKey: string }) => siteKey === site.siteKey)
-      assert.equal(listed.name, `${site.name} (first day)`)
+      assert.equal(listed.name, `${site.name} (learning its usual rate)`)
     }
     assert.ok(view.workers.residentBytes.every((bytes: number) => bytes > 2 ** 25))
     assert.ok(view.store.up.at(-1) === 1 && view.store.callMs.p99.some((ms: number | null) => ms !== null))
@@ -160,7 +160,10 @@ test('the page shows them, for all sites and for the one that is chosen', async 
   assert.deepEqual(await rowsOf(page, 'Why verifications failed or lost score'), strings(ALL.reasons))
   assert.deepEqual(await rowsOf(page, 'Limits hit'), { '/challenge per address and site': '1' })
   const busiest = Object.keys(await rowsOf(page, 'Busiest sites')).sort()
-  assert.equal(busiest.join(), [forum, quiet, shop].map(site => `${site!.name} (first day)`).join())
+  assert.equal(
+    busiest.join(),
+    [forum, quiet, shop].map(site => `${site!.name} (learning its usual rate)`).join(),
+  )
 
   await page.getByRole('button', { name: forum!.name }).click()
   await eventually(PATIENCE_MS, 'the numbers of one site', async () => {
@@ -173,6 +176,8 @@ test('the page shows them, for all sites and for the one that is chosen', async 
 
   await page.getByText('24 h', { exact: true }).click()
   await eventually(PATIENCE_MS, 'the other range', () => /range=24h/.test(page.url()))
+  await page.goto(`${admin}/dashboard?range=24h&site=%3Cscript%3E`)
+  await page.getByText('There is no site <script>.').waitFor()
   await page.getByRole('combobox', { name: 'Site' }).selectOption({ index: 0 })
   const isOfAll = async () => (await funnelOf(page))[0] === String(ALL.challenges)
   await eventually(PATIENCE_MS, 'all sites again', isOfAll)

@@ -72,7 +72,11 @@ describe('problems', () => {
   const dataOf = (service: Partial<ServiceState>, values: Values = {}) => {
     const history = new History(0, () => undefined)
     history.add(ADD_MS, { values: { workers: 2, storeUp: 1, 'restarts roll': 3, ...values }, sites: {} })
-    const data: DashboardData = { ...history.view('30m', null), service: { ...WELL, ...service } }
+    const data: DashboardData = {
+      ...history.view('30m', null),
+      isUnknown: false,
+      service: { ...WELL, ...service },
+    }
     return problemsOf(data)
   }
 
@@ -185,6 +189,7 @@ describe('names of sites', () => {
     nowMs = 2000
     await names.refresh(KEYS)
     assert.deepEqual([names.get('site_a'), names.get('site_b')], ['name of site_a', undefined])
+    assert.equal(names.isUnknown('site_b'), false, 'not asked for yet')
     nowMs = 3000
     await names.refresh(KEYS)
     nowMs = 32_000
