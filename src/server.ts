@@ -87,7 +87,7 @@ export async function startServer(
     ...config,
     connectionsMax,
     refused: (peer, why, count) =>
-      log.warn({ peer: eventLog.addressText(peer), why, count }, 'refused connections of a trusted proxy'),
+      log.warn({ peer: eventLog.peerText(peer), why, count }, 'refused connections of a trusted proxy'),
     crowded: count =>
       log.warn({ connectionsMax, count }, 'closed new connections: POWGATE_CONNECTIONS_MAX are open'),
   })
@@ -207,10 +207,11 @@ const FORWARDING_TOLD_MS = 60_000
 function tellOfForwarding(host: ExchangeHost, log: Logger, eventLog: EventLog): void {
   host.forwardingIgnored = peer => {
     host.forwardingIgnored = undefined
-    const about = { peer: eventLog.addressText(peer), setting: 'POWGATE_TRUSTED_PROXIES' }
+    const text = eventLog.peerText(peer)
+    const what = text.includes('/') ? 'its address in this network' : 'it'
     log.warn(
-      about,
-      'X-Forwarded-For is ignored: its sender is not trusted; if it is a proxy of yours, name it',
+      { peer: text, setting: 'POWGATE_TRUSTED_PROXIES' },
+      `X-Forwarded-For is ignored: its sender is not trusted; if it is a proxy of yours, name ${what}`,
     )
     setTimeout(() => tellOfForwarding(host, log, eventLog), FORWARDING_TOLD_MS).unref()
   }

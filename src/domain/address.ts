@@ -246,7 +246,7 @@ const OPERATORS_OWN = new AddressSet(
   ),
 )
 
-/** Their networks are not counted. */
+/** Their networks are not counted, and as peers they are logged whole. */
 export function isOperatorsOwn(address: Address): boolean {
   return OPERATORS_OWN.has(address)
 }

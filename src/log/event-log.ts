@@ -1,7 +1,7 @@
 /** Logs what visitors did, for `powgate explain`: names of events and fields are stable. */
 
 import type { Logger } from 'pino'
-import { type Address, formatAddress, formatNetwork } from '../domain/address.ts'
+import { type Address, formatAddress, formatNetwork, isOperatorsOwn } from '../domain/address.ts'
 import type { Ending, Issued, Judged, Redeemed, Refused } from '../domain/ending.ts'
 import { OUTCOMES, type RefusalKind } from '../domain/outcome.ts'
 import { penaltyOf, type ScoreReason, type ScoreSignals, suspiciousFlags } from '../domain/score.ts'
@@ -36,6 +36,8 @@ export class EventLog {
   readonly #isUnbounded: boolean
   readonly #sample: Sample
   readonly addressText: (address: Address) => string
+  /** Of what connects: mostly the operator's proxies, whose addresses settings need. */
+  readonly peerText = (peer: Address) => (isOperatorsOwn(peer) ? formatAddress(peer) : this.addressText(peer))
   readonly #failures = new Quota(FAILURES_PER_MINUTE)
   readonly #faults = new Quota(FAULTS_PER_MINUTE)
   readonly #refusals: Readonly<Record<RefusalKind, Quota>>
