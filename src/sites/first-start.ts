@@ -48,9 +48,13 @@ export async function prepareStart(config: Config, log: Logger, totals: Gauged):
     const openness = opennessOf(config.dataDir)
     if (openness !== undefined) log.warn(openness)
     await ownDataDir(config.dataDir, line => log.warn(`POWGATE_DATA_DIR: ${line}`))
-    const damage = prepareFiles(config.dataDir)
+    const { damage, isStale } = prepareFiles(config.dataDir)
     if (damage !== undefined)
       log.warn({ damage }, 'the state was damaged and is discarded: what was issued before is refused')
+    if (isStale)
+      log.info(
+        'after a reboot or an upgrade the state begins anew: challenges and tokens under way are refused, limits and usual rates forgotten; sites and API keys stay',
+      )
   }
   const secrets = resolveSecrets(config)
   const store = await createStore(config, {

@@ -241,6 +241,15 @@ test('the first start makes a secret and a demo site, and keeps its keys in a fi
   assert.match(second, /POWGATE_DATA_DIR: other users can reach .* \(mode 755\)/)
   await redeems()
   assert.equal(readFileSync(file, 'utf8'), secret)
+  await service.end()
+  writeFileSync(join(service.dataDir, 'state', 'boot-id'), 'another boot')
+  assert.doesNotMatch(service.output, /after a reboot/)
+  await service.boot()
+  assert.match(
+    service.output,
+    /"level":"info".*after a reboot .* state begins anew: .*; sites and API keys stay/,
+  )
+  await redeems()
   await service.stop()
 })
 

@@ -7,7 +7,7 @@ import { existsSync, readdirSync, rmSync, statfsSync } from 'node:fs'
 import { join } from 'node:path'
 import { systemErrorText } from '../../domain/system-error.ts'
 import { StoreSetupError } from '../store.ts'
-import { discardStaleState } from './environment.ts'
+import { discardStaleState, isStateOfThisBoot } from './environment.ts'
 import { damageOf } from './lmdb-file.ts'
 
 /** With less, LMDB's lock file would end the process. */
@@ -21,23 +21,24 @@ type Part = 'sites' | 'state' | (typeof LOCKS)[number]
 /**
  * For the primary before it forks.
  *
- * @returns what was wrong with a state that was deleted
+ * @returns of a state that was deleted, what was wrong, or that it was of another boot or version
  * @throws StoreSetupError
  */
-export function prepareFiles(dataDir: string): string | undefined {
+export function prepareFiles(dataDir: string): { damage?: string; isStale?: boolean } {
   checkRoom(dataDir)
   // These hold no data.
   for (const part of LOCKS)
     if (damageIn(dataDir, part) !== undefined) rmSync(join(dataDir, part), { recursive: true, force: true })
   checkSites(dataDir)
   rmSync(join(dataDir, 'networks'), { force: true }) // an earlier version left it
+  const isStale = existsSync(join(dataDir, 'state', FILE)) && !isStateOfThisBoot(dataDir)
   discardStaleState(dataDir)
   const damage = damageIn(dataDir, 'state')
-  if (damage === undefined) return undefined
+  if (damage === undefined) return { isStale }
   // Not the boot id: the empty state is of this boot.
   for (const name of [FILE, 'lock.mdb'])
     rmSync(join(dataDir, 'state', name), { recursive: true, force: true })
-  return damage
+  return { damage }
 }
 
 /** The free bytes, if too few; undefined also if the file system does not tell. */
