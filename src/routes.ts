@@ -98,7 +98,7 @@ function unlessOverloaded(
   return (response, request) => {
     if (!gate.isShedding || gate.admits(work)) handler(response, request)
     else if (++refusals % REFUSALS_PER_EXCHANGE !== 0 && endsPlainly(request, host.trustedProxies))
-      refuse(response)
+      refuse(response, request)
     else new Exchange(response, request, host, rules).begin(refuseLater)
   }
 }

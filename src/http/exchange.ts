@@ -118,8 +118,7 @@ export class Exchange {
     // uWebSockets.js sends 100 Continue by itself, but only if the header is in lower case.
     this.#hasContinued = head.expect !== '100-continue' && /100-continue/i.test(head.expect ?? '')
     if (this.#hasContinued) response.writeStatus(`100 Continue${HEADER_BREAK}`)
-    // uWebSockets.js takes any value of five characters for `close`.
-    this.#isCloseAsked = head.connection?.length === 5
+    this.#isCloseAsked = isClose(head.connection)
     if (REQUEST_ID.test(head.requestId)) this.#requestId = head.requestId
     const method = request.getMethod()
     this.#isHead = method === 'head'
@@ -356,6 +355,9 @@ export function peerOf(response: HttpResponse): Address | undefined {
   return addressFromBytes(Buffer.from(response.getRemoteAddress()))
 }
 
+/** uWebSockets.js takes any value of five characters for `close`. */
+const isClose = (connection: string | undefined) => connection?.length === 5
+
 /**
  * Sheds GET and POST requests unread, without an exchange.
  *
@@ -366,9 +368,10 @@ export function refuserOf(reply: Reply, host: ExchangeHost, { part, isCrossOrigi
   // In the status line, because one text is faster than three.
   const head =
     statusLine(reply.status) + headers.map(([name, value]) => `${HEADER_BREAK}${name}: ${value}`).join('')
+  const lastHead = `${head}${HEADER_BREAK}Connection: close`
   const body = Buffer.from(reply.body)
-  return (response: HttpResponse) => {
-    response.writeStatus(head)
+  return (response: HttpResponse, request: HttpRequest) => {
+    response.writeStatus(isClose(request.getHeader('connection')) ? lastHead : head)
     // For a client that reads no answers, only the system buffers.
     const [, isTaken] = response.tryEnd(body, body.length)
     if (!isTaken) response.close()

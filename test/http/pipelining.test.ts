@@ -213,8 +213,10 @@ test('refused requests are answered in order on one connection, whose bodies are
     else assert.equal(json.code, 'overloaded')
     assert.equal(json.success, isForBrowsers ? undefined : false)
   }
+  const last = await connection.request(withHost(bare('GET /challenge'), 'Connection: close\r\n'))
+  assert.deepEqual([last?.status, last?.headers.connection], [503, 'close'])
   connection.close()
-  assert.equal(server.refused(), 8)
+  assert.equal(server.refused(), 9)
 })
 
 test('the gate is told of requests that are answered all the same, so that a flood of them counts', async t => {
