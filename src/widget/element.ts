@@ -49,6 +49,8 @@ class PowGateElement extends HTMLElement implements Omit<Declared, keyof PowGate
   #verification: Verification | undefined
   /** The form is sent as soon as there is a token. */
   #isSending = false
+  /** Then a page that disables the form prevents a second Send, not this one. */
+  #isJustSent = false
   #isDisabled = false
   /** attributeChangedCallback runs before connectedCallback too. */
   #isAttached = false
@@ -81,10 +83,13 @@ class PowGateElement extends HTMLElement implements Omit<Declared, keyof PowGate
         return undefined
       },
       onWaiting: isWaiting => {
-        this.#isSending = isWaiting
+        this.#isSending = this.#isJustSent = isWaiting
         this.#render()
       },
-      onLate: isAgain => this.#view.reveal(false, !isAgain),
+      onLate: isAgain => {
+        this.#isJustSent = false
+        this.#view.reveal(false, !isAgain)
+      },
       onFail: takesFocus => this.#state === 'failed' && this.#view.reveal(takesFocus),
     })
   }
@@ -232,7 +237,7 @@ class PowGateElement extends HTMLElement implements Omit<Declared, keyof PowGate
 
   formDisabledCallback(isDisabled: boolean): void {
     this.#isDisabled = isDisabled
-    if (isDisabled) this.cancel()
+    if (isDisabled && !this.#isJustSent) this.cancel()
     this.#render()
     this.#startIf('load')
   }

@@ -238,10 +238,16 @@ export class FormLink {
     }
     this.#isWaiting = true
     this.#hooks.onWaiting(true)
-    const late = setTimeout(this.#hooks.onLate, LATE_MS, false)
     const page = bare(document)
     const { activeElement } = page
     const { form } = this
+    const enabled = form ? ([...bare(form).elements] as HTMLButtonElement[]).filter(isEnabled) : []
+    let shut: HTMLButtonElement[] | undefined
+    const look = () => (shut ??= enabled.filter(control => !isEnabled(control)))
+    const late = setTimeout(() => {
+      look()
+      this.#hooks.onLate(false)
+    }, LATE_MS)
     const boxes = () => form && bare(form).getClientRects().length
     const shown = boxes()
     let isSent = false
@@ -250,7 +256,7 @@ export class FormLink {
         // Whoever closed a dialog meanwhile takes the form for not sent.
         if (!this.#token || !form || this.form !== form || !boxes() !== !shown) return
         isSent = true
-        submit(form, this.#submitter)
+        submit(form, this.#submitter, look())
       })
       .catch(() => this.#hooks.onFail(page.activeElement === activeElement))
       .finally(() => {
@@ -268,12 +274,18 @@ function stop(event: Event): void {
   event.stopImmediatePropagation()
 }
 
-function submit(form: HTMLFormElement, submitter: HTMLButtonElement | null): void {
+const isEnabled = ({ disabled }: HTMLButtonElement) => !disabled
+
+/** @param shut what the page disabled right after Send, against a second one: it would not be sent */
+function submit(
+  form: HTMLFormElement,
+  submitter: HTMLButtonElement | null,
+  shut: readonly HTMLButtonElement[],
+): void {
   // The button may have been replaced.
   const present = submitter?.form === form ? submitter : null
-  const isDisabled = present?.disabled
-  // A button that the page disabled, against a second click, would not send its value.
-  if (present) present.disabled = false
+  const reopened = [present, ...shut].filter(control => control?.disabled)
+  for (const control of reopened) control!.disabled = false
   const { requestSubmit } = bare(form)
   if (requestSubmit) requestSubmit(present)
   else {
@@ -282,5 +294,5 @@ function submit(form: HTMLFormElement, submitter: HTMLButtonElement | null): voi
     button.click()
     if (!present) button.remove()
   }
-  if (isDisabled) present!.disabled = true
+  for (const control of reopened) control!.disabled = true
 }

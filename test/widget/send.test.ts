@@ -102,6 +102,26 @@ for (const attributes of ['auto="submit"', 'auto="submit" invisible']) {
   })
 }
 
+test('fields that the page disables right after Send are sent, the widget’s too; disabled later, nothing is', async () => {
+  const edit = ['<label>Name', '<fieldset><label>Name'] as const
+  const page = await open('auto="submit"', { edit, fields: '</fieldset>' })
+  const disableAfter = (ms: number) =>
+    page.evaluate(
+      `document.forms[0].onclick = () => setTimeout(() => (document.querySelector('fieldset').disabled = true), ${ms})`,
+    )
+  await disableAfter(500)
+  const release = gateway.hold('/verify')
+  await send(page)
+  await untilState(page, 'idle')
+  release()
+  await page.evaluate('void (document.querySelector("fieldset").disabled = false)')
+  await disableAfter(0)
+  await send(page)
+  await untilSent()
+  assert.match(`${pages.forms[0]!.fields}`, /^name=Ada&powgate-token=\d/)
+  assert.equal(pages.forms.length, 1)
+})
+
 test('a form whose dialog was closed while it waited is not sent; opened again, it is', async () => {
   const page = await open('auto="submit"')
   const release = gateway.hold('/verify')
