@@ -8,13 +8,17 @@ const pathIn = (dataDir: string) => join(dataDir, 'service-url')
 
 /** Not with Redis: commands then go by the settings. */
 export function writeServiceUrl(config: Config): void {
-  if (config.redis === undefined) writeFileSync(pathIn(config.dataDir), localUrl(config))
+  try {
+    if (config.redis === undefined) writeFileSync(pathIn(config.dataDir), localUrl(config))
+  } catch {
+    // The disk is full: commands go by the settings.
+  }
 }
 
-/** By the settings, if the file is missing. */
+/** By the settings, if the file is missing or empty. */
 export function serviceUrl(config: Config): string {
   try {
-    if (config.redis === undefined) return readFileSync(pathIn(config.dataDir), 'utf8')
+    if (config.redis === undefined) return readFileSync(pathIn(config.dataDir), 'utf8') || localUrl(config)
   } catch {
     // The service never ran here.
   }
