@@ -68,6 +68,7 @@ async function checkEmbedded(config: Config, findings: CheckResults): Promise<re
   // Redis needs no lmdb, which some platforms lack.
   const { isStateOfThisBoot, opennessOf, prepareDataDir } = await import('../store/embedded/environment.ts')
   const { damageIn } = await import('../store/embedded/inspection.ts')
+  const { refuseIfFull } = await import('../store/embedded/room.ts')
   const dataDir = resolve(config.dataDir)
   findings.facts.push(['store', `embedded, in ${dataDir}`])
   prepareDataDir(nearestExisting(dataDir), false)
@@ -93,6 +94,7 @@ async function checkEmbedded(config: Config, findings: CheckResults): Promise<re
       'sites',
       'none yet: unless you create one first, the start makes one open to every origin',
     ])
+  refuseIfFull(dataDir)
   // The next start deletes another boot's state, damaged or not.
   const isOfThisBoot = isStateOfThisBoot(dataDir)
   const damage = isOfThisBoot ? damageIn(dataDir, 'state') : undefined

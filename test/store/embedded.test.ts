@@ -1,14 +1,18 @@
 import assert from 'node:assert/strict'
 import { execFileSync, spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import fs, { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { syncBuiltinESMExports } from 'node:module'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { test } from 'node:test'
+import { type TestContext, test } from 'node:test'
 import { meterNames } from '../../src/domain/meters.ts'
 import { nonceTerms } from '../../src/domain/nonce.ts'
+import { apiKeyId } from '../../src/domain/site.ts'
+import { createSite, revokeApiKey } from '../../src/sites/sites.ts'
 import { discardStaleState, isStateOfThisBoot, openState } from '../../src/store/embedded/environment.ts'
 import { ownDataDir } from '../../src/store/embedded/owner.ts'
+import { EmbeddedRecords } from '../../src/store/embedded/records.ts'
 import { EmbeddedRequests, SYSTEM_CLOCKS } from '../../src/store/embedded/requests.ts'
 import { EmbeddedStore } from '../../src/store/embedded/store.ts'
 import { eventually } from '../harness/eventually.ts'
@@ -274,6 +278,66 @@ test('embedded: at its bound it refuses, and takes requests again once there is 
   assert.equal((await challengeOn(store, { addressKey: freshKey() })).status, 'unavailable')
   assert.equal((await redemptionOn(store)).status, 'unavailable')
   await store.close()
+})
+
+/** @returns sets the free bytes of the disk, as the file system tells them */
+function smallDisk(t: TestContext): (freeBytes: number) => void {
+  let free = 2 ** 30
+  t.mock.method(fs, 'statfsSync', () => ({ blocks: 2 ** 20, bavail: Math.floor(free / 4096), bsize: 4096 }))
+  syncBuiltinESMExports()
+  t.after(() => {
+    t.mock.restoreAll()
+    syncBuiltinESMExports()
+  })
+  return bytes => {
+    free = bytes
+  }
+}
+
+test('embedded: on a full disk no write is tried, also from the first request on, and a redeemed token stays redeemed', async t => {
+  const [dataDir, setFree] = [tempDir(t), smallDisk(t)]
+  const told: string[] = []
+  const onChange = (up: boolean, cause: string) => told.push(`${up}: ${cause}`)
+  const options = { dataDir, bytesMax: 2 ** 30, sweeps: true, onChange }
+  const before = new EmbeddedStore(options)
+  const redeem = redeemable(before)
+  assert.equal(await tokenOn(before, { redeem }), 'redeemed')
+  const written = () => readFileSync(join(dataDir, 'state', 'data.mdb'))
+  setFree(2 ** 20 - 4096)
+  const bytes = written()
+  const store = new EmbeddedStore(options)
+  for (const each of [before, store]) {
+    assert.equal((await challengeOn(each)).status, 'unavailable')
+    assert.equal(await tokenOn(each, { redeem }), 'unavailable')
+    assert.equal(each.isReady(), false)
+  }
+  assert.ok(bytes.equals(written()))
+  assert.deepEqual(told, Array(2).fill('false: the disk is full'))
+  setFree(2 ** 20)
+  await eventually(10_000, 'it takes writes', () => before.isReady() && store.isReady())
+  assert.equal(await tokenOn(store, { redeem }), 'used')
+  // Without a request, by a look.
+  setFree(0)
+  await eventually(10_000, 'it sees the full disk', () => !before.isReady() && !store.isReady())
+  await Promise.all([before.close(), store.close()])
+})
+
+test('embedded: what the state leaves of a full disk is for changes of sites, and without it they are refused in one line', async t => {
+  const [dataDir, setFree] = [tempDir(t), smallDisk(t)]
+  const records = new EmbeddedRecords(dataDir)
+  const { site, apiKey } = await createSite(records, { name: 'a' })
+  const id = apiKeyId(apiKey)!
+  setFree(100_000)
+  const isFull =
+    /^StoreSetupError: POWGATE_DATA_DIR: the disk of .* is full \(98304 bytes are free, \d+ are needed\), so this was not done/
+  await assert.rejects(revokeApiKey(records, id), isFull)
+  await assert.rejects(records.noteUses(new Map([[id, 1]])), isFull)
+  assert.throws(() => new EmbeddedRecords(join(dataDir, 'new')), isFull)
+  assert.equal((await records.readApiKey(id))?.revokedAt, null)
+  assert.equal((await records.listSites())[0]?.siteKey, site.siteKey)
+  setFree(2 ** 19)
+  assert.ok((await revokeApiKey(records, id)).revokedAt)
+  await records.close()
 })
 
 test('embedded: a sweep that LMDB could not commit is tried again, and the store stays ready', async t => {

@@ -18,6 +18,8 @@ import { EmbeddedRecords } from './records.ts'
 import { CLAIM_OFFSET, SYSTEM_CLOCKS } from './requests.ts'
 
 const CHUNK = 1000
+/** Of a transaction, of a page each: see room.ts. */
+const WRITTEN_MAX = 250
 
 export class EmbeddedEnd implements CopyEnd {
   readonly place: string
@@ -55,6 +57,10 @@ export class EmbeddedEnd implements CopyEnd {
   }
 
   async write(entries: readonly StateEntry[]): Promise<void> {
+    for (const some of inChunks(entries, WRITTEN_MAX)) this.#write(some)
+  }
+
+  #write(entries: readonly StateEntry[]): void {
     const { file, windows, marks } = this.#state()
     file.write(() => {
       for (const { name, value, restMs } of entries) {

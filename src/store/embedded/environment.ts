@@ -22,6 +22,7 @@ import { dirname, join, resolve } from 'node:path'
 import { shellWord } from '../../config/config.ts'
 import { systemErrorText } from '../../domain/system-error.ts'
 import { StoreSetupError } from '../store.ts'
+import { SITES_ROOM_BYTES, STATE_ROOM_BYTES } from './room.ts'
 import { LockedFile } from './write-lock.ts'
 
 export type SitesEnvironment = ReturnType<typeof openSites>
@@ -72,7 +73,7 @@ export function opennessOf(dataDir: string): string | undefined {
 
 export function openSites(dataDir: string) {
   return orSetupError(dataDir, () => {
-    const file = new LockedFile({ path: join(dataDir, 'sites'), maxDbs: 8 })
+    const file = new LockedFile({ path: join(dataDir, 'sites'), maxDbs: 8 }, SITES_ROOM_BYTES)
     const openDb = (name: string) => file.root.openDB<string, string>(name, { encoding: 'string' })
     return file.hold(() => ({
       file,
@@ -91,7 +92,8 @@ export function openState(dataDir: string) {
     if (mark !== '' && !mark.endsWith(LAYOUT_MARK))
       throw new Error('its state is another version’s: restart the service, this change cannot be rolled out')
     const path = join(dataDir, 'state')
-    const file = new LockedFile({ path, maxDbs: 8, noSync: true, overlappingSync: false })
+    const options = { path, maxDbs: 8, noSync: true, overlappingSync: false }
+    const file = new LockedFile(options, STATE_ROOM_BYTES)
     const { root } = file
     const bytes = { encoding: 'binary', keyEncoding: 'binary' } as const
     return file.hold(() => ({
@@ -116,9 +118,10 @@ export function setEpoch({ file }: Pick<StateEnvironment, 'file'>, epoch: number
 
 function epochOf(file: LockedFile): number {
   const meta = metaOf(file)
+  // Writes nothing, so also on a full disk.
+  const present = file.root.transactionSync(() => meta.get('epoch'))
+  if (present !== undefined) return present
   return file.write(() => {
-    const present = meta.get('epoch')
-    if (present !== undefined) return present
     const drawn = randomInt(2 ** 32)
     meta.putSync('epoch', drawn)
     return drawn
@@ -129,6 +132,7 @@ function orSetupError<T>(dataDir: string, action: () => T): T {
   try {
     return action()
   } catch (error) {
+    if (error instanceof StoreSetupError) throw error
     throw new StoreSetupError(
       `POWGATE_DATA_DIR: cannot open the data in ${dataDir}: ${systemErrorText(error)}`,
     )

@@ -3,15 +3,13 @@
  * A damaged state is deleted, as after a reboot.
  */
 
-import { existsSync, readdirSync, rmSync, statfsSync } from 'node:fs'
+import { existsSync, readdirSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { systemErrorText } from '../../domain/system-error.ts'
 import { StoreSetupError } from '../store.ts'
 import { discardStaleState, isStateOfThisBoot } from './environment.ts'
 import { damageOf } from './lmdb-file.ts'
-
-/** With less, LMDB's lock file would end the process. */
-const FREE_BYTES_MIN = 2 ** 20
+import { refuseIfFull } from './room.ts'
 
 const FILE = 'data.mdb'
 
@@ -25,7 +23,7 @@ type Part = 'sites' | 'state' | (typeof LOCKS)[number]
  * @throws StoreSetupError
  */
 export function prepareFiles(dataDir: string): { damage?: string; isStale?: boolean } {
-  checkRoom(dataDir)
+  refuseIfFull(dataDir)
   // These hold no data.
   for (const part of LOCKS)
     if (damageIn(dataDir, part) !== undefined) rmSync(join(dataDir, part), { recursive: true, force: true })
@@ -41,29 +39,9 @@ export function prepareFiles(dataDir: string): { damage?: string; isStale?: bool
   return { damage }
 }
 
-/** The free bytes, if too few; undefined also if the file system does not tell. */
-export function scarceBytes(dataDir: string): number | undefined {
-  try {
-    const { blocks, bavail, bsize } = statfsSync(dataDir)
-    const bytes = bavail * bsize
-    return blocks === 0 || bytes >= FREE_BYTES_MIN ? undefined : bytes
-  } catch {
-    return undefined
-  }
-}
-
-/** @throws StoreSetupError */
-export function checkRoom(dataDir: string): void {
-  const bytes = scarceBytes(dataDir)
-  if (bytes === undefined) return
-  throw new StoreSetupError(
-    `POWGATE_DATA_DIR: the disk of ${dataDir} is full (${bytes} bytes are free, ${FREE_BYTES_MIN} are needed): make room, then try again; nothing is lost`,
-  )
-}
-
 /** @throws StoreSetupError */
 export function checkSites(dataDir: string): void {
-  if (!['sites', 'sites-lock'].every(part => existsSync(join(dataDir, part, FILE)))) checkRoom(dataDir)
+  if (!['sites', 'sites-lock'].every(part => existsSync(join(dataDir, part, FILE)))) refuseIfFull(dataDir)
   const damage = damageIn(dataDir, 'sites') ?? lossOfSites(dataDir)
   if (damage === undefined) return
   const path = join(dataDir, 'sites')

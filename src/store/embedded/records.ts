@@ -24,7 +24,7 @@ import {
   prepareDataDir,
   type SitesEnvironment,
 } from './environment.ts'
-import { checkRoom, checkSites } from './inspection.ts'
+import { checkSites } from './inspection.ts'
 import { readMeterOf } from './meters.ts'
 import { refuseForeignOwner } from './owner.ts'
 import { keysOf } from './requests.ts'
@@ -32,6 +32,8 @@ import { keysOf } from './requests.ts'
 const REVISION = 'revision'
 const AT = 'at/'
 const REVISION_DIGITS = 15
+/** Of a large `apply`: its leaves of `records`, of `changes` twice, and what is appended. */
+const PAGES_A_CHANGE = 4
 /** Sorts after every `at/...`: '0' follows '/'. */
 const CHANGES_END = 'at0'
 
@@ -47,14 +49,13 @@ export class EmbeddedRecords extends Members implements SiteStore {
 
   async commit(recordChanges: readonly RecordChange[], author: Author): Promise<boolean> {
     const { file, records } = this.#sites
-    checkRoom(this.#dataDir) // or lmdb would write lines of its own to stderr
     return file.write(() => {
       const isExpected = recordChanges.every(
         change => records.get(memberOf(change)) === jsonOf(change).expected,
       )
       if (isExpected) for (const change of recordChanges) this.#write(change, author)
       return isExpected
-    })
+    }, PAGES_A_CHANGE * recordChanges.length)
   }
 
   async replaceAll({ revision, records: copies, audit: entries, uses: times }: SitesImage): Promise<void> {
@@ -72,7 +73,7 @@ export class EmbeddedRecords extends Members implements SiteStore {
       for (const [index, entry] of entries.entries())
         audit.putSync(changeKey(before + index + 1), JSON.stringify(entry))
       for (const [id, atMs] of times) uses.putSync(id, String(atMs))
-    })
+    }, copies.length + entries.length)
   }
 
   async readAudit({ limit, siteKey, sinceMs = 0 }: AuditQuery): Promise<AuditEntry[]> {
@@ -116,7 +117,7 @@ export class EmbeddedRecords extends Members implements SiteStore {
     // Between requests, so without a wait for the disk.
     file.writeUnflushed(() => {
       for (const [id, atMs] of noted) if (atMs > Number(uses.get(id) ?? 0)) uses.putSync(id, String(atMs))
-    })
+    }, noted.size)
   }
 
   async readUses(ids: readonly string[]): Promise<Map<string, number>> {

@@ -61,6 +61,9 @@ export const CLAIM_OFFSET = 8
  */
 const BAD_TRANSACTION = -30_782
 
+/** A transaction must fit into the room of room.ts. */
+const OPERATIONS_MAX = 64
+
 type Spend = NonNullable<SolutionRequest['spend']>
 
 type Answer = ChallengeAdmission | SolutionAdmission | RedemptionAdmission
@@ -171,20 +174,24 @@ export class EmbeddedRequests implements RequestStore {
 
   /** A failed transaction has no effect, so it is tried again; after BAD_TRANSACTION by halves, which may use other pages. */
   #commit(operations: readonly Operation[]): readonly Answer[] {
+    if (operations.length > OPERATIONS_MAX) return this.#commitHalves(operations)
     try {
       return this.#transact(operations)
     } catch {
       try {
         return this.#transact(operations)
       } catch (error) {
-        if ((error as { code?: unknown }).code === BAD_TRANSACTION && operations.length > 1) {
-          const middle = operations.length >> 1
-          return [...this.#commit(operations.slice(0, middle)), ...this.#commit(operations.slice(middle))]
-        }
+        if ((error as { code?: unknown }).code === BAD_TRANSACTION && operations.length > 1)
+          return this.#commitHalves(operations)
         this.#onFault(error)
         return operations.map(() => UNAVAILABLE)
       }
     }
+  }
+
+  #commitHalves(operations: readonly Operation[]): readonly Answer[] {
+    const middle = operations.length >> 1
+    return [...this.#commit(operations.slice(0, middle)), ...this.#commit(operations.slice(middle))]
   }
 
   #transact(operations: readonly Operation[]): readonly Answer[] {

@@ -1,9 +1,9 @@
 import { systemErrorText } from '../../domain/system-error.ts'
 import type { Store, StoreListener, StoreStatus, StoreTrouble } from '../store.ts'
 import { openState, type StateEnvironment } from './environment.ts'
-import { scarceBytes } from './inspection.ts'
 import { EmbeddedRecords } from './records.ts'
 import { type EmbeddedClocks, EmbeddedRequests, SYSTEM_CLOCKS } from './requests.ts'
+import { refuseIfFull, scarceBytes } from './room.ts'
 
 interface EmbeddedStoreOptions extends StoreListener {
   readonly dataDir: string
@@ -43,7 +43,7 @@ export class EmbeddedStore implements Store {
     this.sites = new EmbeddedRecords(dataDir)
     this.#state = openState(dataDir)
     this.requests = new EmbeddedRequests(this.#state, clocks, this.#onFault, onCall)
-    this.#schedule(SWEEP_IDLE_MS)
+    this.#schedule(0)
   }
 
   async open(): Promise<void> {}
@@ -73,17 +73,10 @@ export class EmbeddedStore implements Store {
   }
 
   readonly #onFault = (error: unknown): void => {
-    // On a full disk nothing is tried. lmdb 3.5.6 damages its memory when it cannot write a page, so a worker ends after some
-    // hundred times ("malloc_consolidate(): invalid chunk size"). And a probe of one page may succeed where requests, of up to
-    // three, fail.
-    this.requests.lacksRoom = this.#isScarce()
+    this.requests.lacksRoom = scarceBytes(this.#options.dataDir) !== undefined
     const cause = this.requests.lacksRoom ? 'the disk is full' : undefined
     if (this.#isUp) this.#options.onChange?.(false, cause ?? systemErrorText(error))
     this.#isUp = false
-  }
-
-  #isScarce(): boolean {
-    return scarceBytes(this.#options.dataDir) !== undefined
   }
 
   #schedule(afterMs: number): void {
@@ -93,8 +86,9 @@ export class EmbeddedStore implements Store {
   #maintain(): void {
     let pauseMs = SWEEP_IDLE_MS
     try {
-      this.requests.lacksRoom &&= this.#isScarce()
-      if (!this.requests.lacksRoom) pauseMs = this.#maintainFiles()
+      refuseIfFull(this.#options.dataDir)
+      this.requests.lacksRoom = false
+      pauseMs = this.#maintainFiles()
     } catch (error) {
       this.#onFault(error)
     }

@@ -10,8 +10,10 @@
  */
 
 import './lmdb-platform.ts'
-import { mkdirSync } from 'node:fs'
+import { existsSync, mkdirSync } from 'node:fs'
+import { dirname } from 'node:path'
 import { open, type RootDatabase, type RootDatabaseOptionsWithPath, type TransactionFlags } from 'lmdb'
+import { refuseIfFull } from './room.ts'
 
 /** A process takes a slot for each open file: twice the most workers, for a roll. */
 const READERS_MAX = 1024
@@ -23,6 +25,7 @@ type FileOptions = RootDatabaseOptionsWithPath & { readonly path: string }
 
 /** A process may open it several times: lmdb counts. */
 function openFile(options: FileOptions): RootDatabase {
+  if (!existsSync(`${options.path}/data.mdb`)) refuseIfFull(dirname(options.path))
   mkdirSync(options.path, { recursive: true, mode: 0o700 })
   return open({ maxReaders: READERS_MAX, cache: false, ...options })
 }
@@ -30,9 +33,14 @@ function openFile(options: FileOptions): RootDatabase {
 export class LockedFile {
   readonly root: RootDatabase
   readonly #lock: RootDatabase
+  readonly #dataDir: string
+  readonly #roomBytes: number
   #isHeld = false
 
-  constructor(options: FileOptions) {
+  /** @param roomBytes that a transaction must find on the disk */
+  constructor(options: FileOptions, roomBytes: number) {
+    this.#dataDir = dirname(options.path)
+    this.#roomBytes = roomBytes
     this.#lock = openFile({ path: `${options.path}-lock`, noSync: true, overlappingSync: false })
     this.root = this.hold(() => openFile(options))
   }
@@ -50,14 +58,22 @@ export class LockedFile {
     })
   }
 
-  /** One transaction; an exception undoes it. */
-  write<T>(action: () => T): T {
-    return this.hold(() => this.root.transactionSync(action))
+  /**
+   * One transaction; an exception undoes it.
+   *
+   * @param pages that it writes beyond the usual few
+   * @throws StoreSetupError on a full disk
+   */
+  write<T>(action: () => T, pages = 0, flags?: TransactionFlags): T {
+    return this.hold(() => {
+      refuseIfFull(this.#dataDir, this.#roomBytes, pages)
+      return this.root.transactionSync(action, flags)
+    })
   }
 
   /** A crash of the machine may lose it. */
-  writeUnflushed<T>(action: () => T): T {
-    return this.hold(() => this.root.transactionSync(action, UNFLUSHED))
+  writeUnflushed<T>(action: () => T, pages: number): T {
+    return this.write(action, pages, UNFLUSHED)
   }
 
   async close(): Promise<void> {
