@@ -117,7 +117,7 @@ export const SETTING_GROUPS = {
     POWGATE_STATE_MAX_MB: integer(
       [16, 1_000_000],
       1024,
-      'Largest size of the embedded store, in MiB. When it is full, requests that need it are refused.',
+      'Largest size of the embedded store, in MiB. Above half of it new networks are not counted. When it is full, requests that need it are refused.',
     ),
   },
   Redis: {
