@@ -28,7 +28,7 @@ import { BridgedStore } from './store/bridge.ts'
 import { KeyUses } from './store/key-uses.ts'
 import { createStore } from './store/open.ts'
 import { SiteDirectory } from './store/site-directory.ts'
-import type { Store, StoreTrouble } from './store/store.ts'
+import type { Store } from './store/store.ts'
 import { StoreWatch } from './store/watch.ts'
 import { Recorder } from './trace/recorder.ts'
 import { VERSION } from './version.ts'
@@ -36,7 +36,7 @@ import { VERSION } from './version.ts'
 export interface Server {
   readonly stats: Stats
   readonly backends: BackendCounts
-  trouble(): StoreTrouble | undefined
+  readonly store: Pick<Store, 'isReady' | 'trouble'>
   adopt(lost: CachedRecords): void
   /** Lets connections end, then closes everything. */
   drain(): Promise<void>
@@ -96,7 +96,7 @@ export async function startServer(
   return {
     stats,
     backends: service.backends,
-    trouble: () => store.trouble(),
+    store,
     adopt: records => directory.adopt(records),
     drain: async () => {
       await listener.close()

@@ -20,7 +20,7 @@ export interface Snapshot {
 }
 
 interface StatsSources {
-  /** undefined while the store answers */
+  /** undefined while the whole store answers */
   storeTrouble(): { readonly cause: StoreCause } | undefined
   underWay(): number
   clockAheadSeconds(): number

@@ -144,10 +144,15 @@ export const METRICS = {
     'Verifications that failed or lost score for this reason; one may have several.',
     { labels: ['reason'], fromStart: Object.keys(JUDGEMENT_WORDS), history: true },
   ),
-  storeUp: gauge('powgate_store_up', 'Whether the store answers every worker (1) or not (0).', [], 'least'),
+  storeUp: gauge(
+    'powgate_store_up',
+    'Whether the whole store, each part of a Redis Cluster, answers every worker (1) or not (0).',
+    [],
+    'least',
+  ),
   storeDown: gauge(
     'powgate_store_down',
-    'Workers that the store does not answer, by cause; 1 while a start waits for the store.',
+    'Workers that the store, or a part of a Redis Cluster, does not answer, by cause; 1 while a start waits for the store.',
     ['cause'],
     'sum',
   ),

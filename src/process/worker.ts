@@ -82,8 +82,8 @@ export async function runWorker(): Promise<void> {
     process.exit(1)
   }
   void tell({ type: 'listening' })
-  const { trouble, backends } = server
-  const tellReadiness = () => tell({ type: 'ready', isReady: trouble() === undefined, trouble: trouble() })
+  const { store, backends } = server
+  const tellReadiness = () => tell({ type: 'ready', isReady: store.isReady(), trouble: store.trouble() })
   void tellReadiness()
   setInterval(tellReadiness, READINESS_MS).unref()
   setInterval(() => tellStats(), STATS_MS).unref()

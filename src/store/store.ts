@@ -209,8 +209,9 @@ export interface Store {
   /** Resolves once the store answers; rejects with StoreSetupError. */
   open(): Promise<void>
   close(): Promise<void>
-  /** Whether real request operations have succeeded recently. */
+  /** Whether real request operations have succeeded recently, on a Cluster at half of the shards. */
   isReady(): boolean
+  /** Of a part, too: sites whose redemptions lie there have no other. */
   trouble(): StoreTrouble | undefined
   /** For the log, without credentials. */
   readonly description: string

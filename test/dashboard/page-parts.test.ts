@@ -101,6 +101,12 @@ describe('problems', () => {
         { workersRunning: 1, workersWithStore: 0, isReady: false },
         [/^bad The store does not answer all workers/, /^warn 1 of 2 workers run/],
       ],
+      [
+        { workersWithStore: 0, storeCauses: ['refused'] },
+        [
+          /^bad A part of the Redis Cluster does not answer all workers: nothing listens .* sites that lie there/,
+        ],
+      ],
       [{ isReady: false }, [/^bad Not ready/]],
       [{ sitesLost: 3 }, [/^bad The store has lost 3 sites/]],
       [

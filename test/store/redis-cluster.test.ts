@@ -151,7 +151,7 @@ test('redis cluster: ready as long as half of the shards answer', async t => {
   const [first, second] = await cluster.primaries()
   await first!.kill()
   await eventually(60_000, 'a third is lost', () => /^1[01] of 16 shards/.test(store.health.describe()))
-  assert.ok(store.isReady())
+  assert.deepEqual([store.isReady(), store.trouble()?.cause], [true, 'refused'])
   await second!.kill()
   await eventually(60_000, 'two thirds are lost', () => /^[56] of 16 shards/.test(store.health.describe()))
   assert.ok(!store.isReady())

@@ -57,9 +57,11 @@ function sayOfService({ service }: DashboardData, { bad, warn }: Say): void {
   const away = workersRunning - workersWithStore
   if (away > 0) {
     const who = away === workersRunning ? 'all workers' : `${away} of ${workersRunning} workers`
-    const effect =
-      'Tokens cannot be redeemed; challenges and verifications go on only if POWGATE_FAIL_OPEN says so.'
-    bad(`The store does not answer ${who}${because}. ${effect}`)
+    // A worker is ready if half of a Cluster answers.
+    const isPart = isReady && away === workersRunning
+    const what = isPart ? 'A part of the Redis Cluster' : 'The store'
+    const effect = `${isPart ? 'For sites that lie there, tokens' : 'Tokens'} cannot be redeemed; challenges and verifications go on only if POWGATE_FAIL_OPEN says so.`
+    bad(`${what} does not answer ${who}${because}. ${effect}`)
   } else if (!isReady && workersRunning > 0)
     bad('Not ready: a load balancer that asks /readyz sends nothing here.')
   else if (!service.isHealthy && workersRunning === workers) warn('A worker is starting, or does not answer.')

@@ -69,8 +69,10 @@ export class Tiles {
     else this.#show('Service', 'Degraded', uptime, 'warn')
     const call = lastMinute.storeP99 === null ? 'no calls' : `p99 ${milliseconds(lastMinute.storeP99)}`
     if (workersWithStore === workersRunning && workersRunning > 0) this.#show('Store', 'Up', call, 'good')
-    else if (workersWithStore === 0) this.#show('Store', 'Away', 'does not answer', 'bad')
-    else this.#show('Store', 'Partly', `for ${workersWithStore} of ${workersRunning} workers`, 'bad')
+    else if (workersWithStore > 0)
+      this.#show('Store', 'Partly', `for ${workersWithStore} of ${workersRunning} workers`, 'bad')
+    else if (isReady) this.#show('Store', 'Partly', 'a part does not answer', 'bad')
+    else this.#show('Store', 'Away', 'does not answer', 'bad')
     const replaced = crashes === 0 ? 'none crashed' : `${crashes} crashed, replaced`
     const level = workersRunning === 0 ? 'bad' : workersRunning < workers ? 'warn' : 'good'
     this.#show('Workers', `${workersRunning} of ${workers}`, replaced, level)

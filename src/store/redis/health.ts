@@ -40,11 +40,14 @@ export class ShardHealth {
   }
 
   isReady(): boolean {
-    const up = this.#upCount()
-    if (up * 2 < this.#shards.length) return false
+    if (this.#upCount() * 2 < this.#shards.length) return false
     if (this.#wereAllUp) return true
     this.#startedAtMs ??= performance.now()
     return performance.now() - this.#startedAtMs > START_MS
+  }
+
+  isWhole(): boolean {
+    return this.#upCount() === this.#shards.length
   }
 
   describe(): string {
@@ -60,8 +63,7 @@ export class ShardHealth {
   }
 
   changed(): void {
-    const isUp = this.#upCount() === this.#shards.length
-    if (isUp) {
+    if (this.isWhole()) {
       this.#wereAllUp = true
       clearTimeout(this.#timer)
       this.#timer = undefined

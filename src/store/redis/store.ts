@@ -86,7 +86,7 @@ export class RedisStore implements Store {
   }
 
   trouble(): StoreTrouble | undefined {
-    if (this.isReady()) return undefined
+    if (this.health.isWhole()) return undefined
     return troubleOf(this.#options.target, this.health.cause())
   }
 
