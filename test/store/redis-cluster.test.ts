@@ -145,13 +145,24 @@ test('redis cluster: a slot that is being moved is refused within the deadline, 
   assert.equal(await tokenOn(store, { redeem: redeemable(store) }), 'redeemed')
 })
 
-test('redis cluster: ready as long as half of the shards answer', async t => {
+test('redis cluster: ready as long as half of the shards answer, and what does not answer is told with its own cause', async t => {
   const settings = { 'cluster-require-full-coverage': 'no' }
   const { cluster, store } = await startCluster(t, { deadlineMs: 500 }, settings)
   const [first, second] = await cluster.primaries()
+  const lacksThird = (why: RegExp) => {
+    const told = store.health.describe()
+    return /^1[01] of 16 shards/.test(told) && why.test(told)
+  }
   await first!.kill()
-  await eventually(60_000, 'a third is lost', () => /^1[01] of 16 shards/.test(store.health.describe()))
+  await eventually(60_000, 'a third is lost', () => lacksThird(/ECONNREFUSED/))
   assert.deepEqual([store.isReady(), store.trouble()?.cause], [true, 'refused'])
+  await first!.boot()
+  await eventually(60_000, 'it is back', () => store.trouble() === undefined)
+  second!.freeze()
+  await eventually(60_000, 'another third, and why', () => lacksThird(/no answer/))
+  second!.thaw()
+  await eventually(60_000, 'it is back', () => store.trouble() === undefined)
+  await first!.kill()
   await second!.kill()
   await eventually(60_000, 'two thirds are lost', () => /^[56] of 16 shards/.test(store.health.describe()))
   assert.ok(!store.isReady())

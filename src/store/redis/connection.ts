@@ -39,8 +39,8 @@ interface Link {
   drop(server: Server): void
   /** Ends a connection attempt that takes too long. */
   unstick(slot: number): void
-  /** Since it was last ready; without credentials. */
-  readonly lastError: () => string | undefined
+  /** Since it was last ready, of a slot's server if that is known; without credentials. */
+  readonly lastError: (slot?: number) => string | undefined
   close(): void
 }
 
@@ -131,7 +131,7 @@ function connectRedis(target: RedisTarget, patience: number): Link {
       errors.note(new Error(`no answer within ${patience} ms`))
       client.disconnect(true)
     },
-    lastError: errors.last,
+    lastError: () => errors.last(),
     close: () => {
       isClosed = true
       client.disconnect()
@@ -155,10 +155,15 @@ function connectCluster(target: RedisTarget, patience: number): Link {
   findNodesWithoutAddress(cluster)
   const isStuck = stuckCheck(patience)
   const dropped = new WeakSet<Server>()
+  const errors = noteErrors(cluster)
   const nodeOf = (slot: number): Redis | undefined => {
     const key = cluster.slots[slot]?.[0]
     if (key === undefined || cluster.status !== 'ready') return undefined
-    return cluster.nodes('all').find(({ options }) => `${options.host}:${options.port}` === key)
+    return cluster.nodes('all').find(node => nameOf(node) === key)
+  }
+  const giveUp = (node: Redis) => {
+    errors.note(new Error(`no answer within ${patience} ms`), nameOf(node))
+    node.disconnect()
   }
   return {
     isCluster: true,
@@ -175,14 +180,15 @@ function connectCluster(target: RedisTarget, patience: number): Link {
     onLost: listener => cluster.on('-node', (node: Redis) => listener(node)),
     // Shards may share a connection, and each `disconnect` adds a listener.
     drop: server => {
-      if (!dropped.has(server)) server.disconnect()
+      if (!dropped.has(server)) giveUp(server)
       dropped.add(server)
     },
     unstick: slot => {
       const node = nodeOf(slot)
-      if (node !== undefined && isStuck(node)) node.disconnect()
+      if (node !== undefined && isStuck(node)) giveUp(node)
     },
-    lastError: noteErrors(cluster).last,
+    lastError: slot =>
+      errors.last(slot === undefined || cluster.status !== 'ready' ? '' : String(cluster.slots[slot]?.[0])),
     close: () => cluster.disconnect(),
   }
 }
@@ -246,20 +252,27 @@ function tlsOptions(target: RedisTarget): ConnectionOptions {
   }
 }
 
+/** They come after errors that say more. */
+const SYMPTOMS = /^(All sentinels|Connection is closed)/
+
 function noteErrors(client: Redis | Cluster) {
-  let last: string | undefined
-  const note = (error: Error) => {
+  /** By node; '' of any. */
+  const last = new Map<string, string>()
+  const note = (error: Error, node = '') => {
     const text = briefError(error)
-    // 'All sentinels failed' comes after errors that say more.
-    if (last === undefined || !text.startsWith('All sentinels')) last = text
+    for (const name of ['', node]) if (!last.has(name) || !SYMPTOMS.test(text)) last.set(name, text)
   }
   client.on('error', note)
   client.on('node error', note)
   client.on('sentinelError', note)
-  client.on('ready', () => {
-    last = undefined
-  })
-  return { note, last: () => last }
+  client.on('ready', () => last.delete(''))
+  // A Cluster's client stays ready while one node is away.
+  client.on('+node', (node: Redis) => node.on('ready', () => last.delete(nameOf(node))))
+  return { note, last: (node = '') => last.get(node) }
+}
+
+function nameOf({ options }: Redis): string {
+  return `${options.host}:${options.port}`
 }
 
 /** Only the message: ioredis' errors carry a command's arguments, with tokens and passwords. */

@@ -21,7 +21,7 @@ const START_MS = 1000
 export class ShardHealth {
   readonly #shards: readonly Shard[]
   readonly #listener: StoreListener
-  readonly #connectionError: () => string | undefined
+  readonly #connectionError: (slot: number) => string | undefined
   readonly #toldAtMs = new Map<StoreCause, number>()
   readonly #forgotten = new Set<Shard>()
   #forgottenTimer: NodeJS.Timeout | undefined
@@ -31,8 +31,12 @@ export class ShardHealth {
   #isToldDown = true
   #timer: NodeJS.Timeout | undefined
 
-  /** @param connectionError the last since the connection was ready */
-  constructor(shards: readonly Shard[], listener: StoreListener, connectionError: () => string | undefined) {
+  /** @param connectionError the last of a slot's server since it was ready */
+  constructor(
+    shards: readonly Shard[],
+    listener: StoreListener,
+    connectionError: (slot: number) => string | undefined,
+  ) {
     this.#shards = shards
     this.#listener = listener
     this.#connectionError = connectionError
@@ -59,7 +63,7 @@ export class ShardHealth {
   /** A connection error says more than its symptoms. */
   cause(): string {
     const down = this.#shards.find(shard => !shard.isUp)
-    return down === undefined ? 'the scripts run' : (this.#connectionError() ?? down.cause)
+    return down === undefined ? 'the scripts run' : (this.#connectionError(down.slot) ?? down.cause)
   }
 
   changed(): void {
