@@ -62,7 +62,7 @@ export class EmbeddedStore implements Store {
   trouble(): StoreTrouble | undefined {
     if (this.isReady()) return undefined
     return {
-      cause: 'other',
+      cause: this.requests.lacksRoom ? 'disk' : 'other',
       line: `POWGATE_DATA_DIR: the ${this.description} cannot be written`,
       isLasting: false,
     }

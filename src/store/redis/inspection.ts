@@ -31,6 +31,7 @@ const CAUSES: readonly (readonly [about: RegExp, cause: StoreCause])[] = [
   [/READONLY|NOREPLICAS|MASTERDOWN/, 'read-only'],
   [/LOADING/, 'loading'],
   [/OOM/, 'memory'],
+  [/MISCONF/, 'disk'],
   [/no answer|timed? ?out/i, 'timeout'],
 ]
 
