@@ -82,7 +82,7 @@ export async function openWorkplace(settings: PageSettings): Promise<Workplace> 
     } catch (error) {
       if (error instanceof ModeBlockedError) refused.add(mode)
       // For the integrator: nothing is wrong for the visitor.
-      console.info(`pow-gate: mode "${mode}" cannot be used here: ${error}`)
+      console.info(`pow-gate: mode "${mode}" cannot be used: ${error}`)
     }
   }
   return OPENERS.page(settings)

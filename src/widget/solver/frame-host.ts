@@ -46,7 +46,7 @@ function untilReady(frame: HTMLIFrameElement, origin: string, place: ParentNode)
   return new Promise<void>((resolve, reject) => {
     const failAfter = (ms: number, message: string) => setTimeout(() => reject(new Error(message)), ms)
     failAfter(READY_MS_MAX, `${frame.src} did not load`)
-    frame.onload = () => failAfter(SILENT_MS_MAX, `${frame.src} says nothing`)
+    frame.onload = () => failAfter(SILENT_MS_MAX, `${frame.src} was refused, or could not be loaded`)
     const onMessage = ({ source, origin: sender }: MessageEvent) => {
       if (source === frame.contentWindow && sender === origin) resolve()
     }
