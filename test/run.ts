@@ -116,7 +116,9 @@ async function main(): Promise<number> {
   process.env.CANARY_DIR = canaries
   try {
     const ended = await runFiles(filesOf(suite))
-    return report([...ended, await runProgram('canaries', ['--import', 'tsx', 'test/canaries.ts'])])
+    const search = await runProgram('canaries', ['--import', 'tsx', 'test/canaries.ts'])
+    tell(search, 'at the end')
+    return report([...ended, search])
   } finally {
     rmSync(canaries, { recursive: true, force: true })
   }

@@ -7,6 +7,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { Redis } from 'ioredis'
 import { createSite, updateSite } from '../../../../src/sites/sites.ts'
 import { openState } from '../../../../src/store/embedded/environment.ts'
+import { networkOf } from '../../../../src/store/embedded/meters.ts'
 import { SYSTEM_CLOCKS } from '../../../../src/store/embedded/requests.ts'
 import { Client } from '../../../harness/client.ts'
 import { eventually } from '../../../harness/eventually.ts'
@@ -172,7 +173,9 @@ function openKeys({ redis, dataDir }: TestService): Keys {
 }
 
 /** Meters are kept for up to a week. In LMDB they lie among the windows. */
-const [REDIS_KEPT, LMDB_METER] = [/^pg:\{sites\}|:m:/, /^m:|^a[0-9a-f]+m$/]
+const REDIS_KEPT = /^pg:\{sites\}|:m:/
+
+const isMeter = (key: string) => key.startsWith('m:') || networkOf(key) !== undefined
 
 /** Each value starts with the second from which it is dead: windows by the monotonic clock, other records by the wall clock. */
 function embeddedKeys(dataDir: string): Keys {
@@ -188,7 +191,7 @@ function embeddedKeys(dataDir: string): Keys {
         [marks, SYSTEM_CLOCKS.wallMs()],
       ] as const)
         for (const { key, value } of database.getRange())
-          if (LMDB_METER.test(String(key))) meters++
+          if (isMeter(String(key))) meters++
           else if (value.readUInt32BE(0) > nowMs / 1000 + seconds) count++
       return count
     },
