@@ -258,13 +258,17 @@ export function addProof(
   // If a network's flood counted as people who come for the first time, it would excuse itself.
   const isOwnerBusy = rates.length > 0 && rates[0]!.recent >= levels[0]!.free
 
+  const isNewSite = Math.max(repeat.days, first.days) * DAY_MS < learnsAllMs
   let isOfAttack = false
   if (accepted >= policy.repeatProofs || isAbove(0, growth)) {
     isOfAttack = repeat.recent >= siteBudget(repeat, expected, growth, policy)
-    const isNewSite = Math.max(repeat.days, first.days) * DAY_MS < learnsAllMs
     const most = isOfAttack ? repeat.usual : siteBudget(repeat, expected, 1, policy)
     count(site.repeat, shards, repeat.recent, isNewSite ? Number.POSITIVE_INFINITY : most)
-  } else if (accepted === 0 && !isOwnerBusy && !isAbove(1, 1)) count(site.first, shards)
+  } else if (accepted === 0 && !isOwnerBusy && !isAbove(1, 1)) {
+    // No faster than repeat sources, or a site that has grown for good would be under attack once this is usual and they are not.
+    const most = siteBudget(first, 0, 1, policy)
+    count(site.first, shards, first.recent, isNewSite ? Number.POSITIVE_INFINITY : most)
+  }
   if (isInTime !== undefined) {
     count(site.timed!, shards)
     if (!isInTime) count(site.late!, shards)

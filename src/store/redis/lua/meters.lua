@@ -122,7 +122,8 @@ local function add_proof(fields, at, accepted)
     elseif of_attack then count(repeats, shards, site_age, 1, 0)
     else count(repeats, shards, site_age, TOLERATED, TOLERATED * math.max(USUAL_MIN, expected)) end
   elseif accepted == 0 and owner < BUSY and wide < EXCUSED then
-    count(firsts, shards)
+    if site_age < LEARNS_ALL_MS then count(firsts, shards)
+    else count(firsts, shards, site_age, TOLERATED, TOLERATED * USUAL_MIN) end
   end
 
   if not owner_index then return end
