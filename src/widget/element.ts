@@ -78,7 +78,7 @@ class PowGateElement extends HTMLElement implements Omit<Declared, keyof PowGate
       },
       onSubmit: () => {
         const isOff = autoOf(this) === 'off' && this.#verification === undefined
-        if (!this.#isDisabled && !isOff) return this.execute()
+        if ((!this.#isDisabled || this.#isSending) && !isOff) return this.execute()
         if (isOff) this.#view.reveal(false) // browsers complain only about what is visible
         return undefined
       },

@@ -116,7 +116,13 @@ test('fields that the page disables right after Send are sent, the widget’s to
   release()
   await page.evaluate('void (document.querySelector("fieldset").disabled = false)')
   await disableAfter(0)
+  const releaseAll = gateway.hold('/verify')
   await send(page)
+  await page.waitForFunction('document.querySelector("fieldset").disabled')
+  await send(page) // by a button outside of what is disabled
+  await page.waitForTimeout(200)
+  assert.equal(pages.forms.length, 0)
+  releaseAll()
   await untilSent()
   assert.match(`${pages.forms[0]!.fields}`, /^name=Ada&powgate-token=\d/)
   assert.equal(pages.forms.length, 1)
