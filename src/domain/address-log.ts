@@ -78,7 +78,7 @@ export const MARKS_LIMIT_MAX = 64
 
 /** How long an accepted proof counts for its address, and a used nonce is kept at least. */
 export const ACCEPTED_MS = 300_000
-export const WINDOWS_ACCEPTED = ACCEPTED_MS / WINDOW_MS
+export const ACCEPTED_MINUTES = ACCEPTED_MS / WINDOW_MS
 
 const ENTRY_BYTES = 8
 const LABEL_AT = 3
@@ -143,7 +143,7 @@ export function admitToLog(
     keepMs = Math.max(keepMs, markMs)
   }
   end = addRequest(end, time, kind, request)
-  const accepted = marks > 0 ? marks : verified * WINDOWS_ACCEPTED
+  const accepted = marks > 0 ? marks : verified * ACCEPTED_MINUTES
   return {
     status: 'admitted',
     record: construction.ofLength(end),

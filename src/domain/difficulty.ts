@@ -3,6 +3,7 @@
  * flood moves the bits of a network and of a site, so only the larger count.
  */
 
+import { ACCEPTED_MINUTES } from './address-log.ts'
 import {
   growthOf,
   isFlood,
@@ -30,8 +31,6 @@ export interface AddressCounts {
   /** At all sites, in the last ACCEPTED_MINUTES. */
   readonly accepted: number
 }
-
-export const ACCEPTED_MINUTES = 5
 
 /** Bits above the base, before the site's bounds. */
 export interface Climb {

@@ -2,7 +2,7 @@
 
 import { createHash } from 'node:crypto'
 import { readFileSync } from 'node:fs'
-import { ACCEPTED_MS, MARKS_LIMIT_MAX, WINDOWS_ACCEPTED } from '../../domain/address-log.ts'
+import { ACCEPTED_MINUTES, ACCEPTED_MS, MARKS_LIMIT_MAX } from '../../domain/address-log.ts'
 import { COUNT_MAX, EXACT_LIMIT_MAX, HALF_WRAP, WINDOW_MS, WRAP_MASK } from '../../domain/limits.ts'
 import { DAY_MS, KEPT_MS_A_PROOF, KEPT_MS_MAX, MINUTE_MS } from '../../domain/meters.ts'
 import { DEFAULT_POLICY } from '../../domain/policy.ts'
@@ -41,7 +41,7 @@ function withLiterals(text: string): string {
 function numbers(): string {
   const { networksV4, networksV6, ...policy } = DEFAULT_POLICY
   const log = { WINDOW_MS, HALF_WRAP, EXACT_LIMIT_MAX, COUNT_MAX, ACCEPTED_MS, MARKS_LIMIT_MAX }
-  const meters = { WRAP: WRAP_MASK + 1, WINDOWS_ACCEPTED, MINUTE_MS, DAY_MS, KEPT_MS_A_PROOF, KEPT_MS_MAX }
+  const meters = { WRAP: WRAP_MASK + 1, ACCEPTED_MINUTES, MINUTE_MS, DAY_MS, KEPT_MS_A_PROOF, KEPT_MS_MAX }
   const levels = {
     OWNER_FREE_V4: networksV4[0]!.free,
     OWNER_FREE_V6: networksV6[0]!.free,

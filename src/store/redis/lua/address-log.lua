@@ -142,5 +142,5 @@ local function admit_to_log(number, kind, tag, address_limit, site_limit, keep, 
   call('SET', key, record, 'EX', seconds_text(longest))
   written[key] = record
   -- Above a limit of 64, nonces have keys of their own: then the last minute's verifications stand for proofs.
-  return true, site_count, failures, used, marks > 0 and marks or verified * WINDOWS_ACCEPTED
+  return true, site_count, failures, used, marks > 0 and marks or verified * ACCEPTED_MINUTES
 end
