@@ -143,7 +143,8 @@ export function admitToLog(
     keepMs = Math.max(keepMs, markMs)
   }
   end = addRequest(end, time, kind, request)
-  const accepted = marks > 0 ? marks : verified * ACCEPTED_MINUTES
+  // One proof is no rate: its address would be a repeat source.
+  const accepted = marks > 0 ? marks : verified > 1 ? verified * ACCEPTED_MINUTES : verified
   return {
     status: 'admitted',
     record: construction.ofLength(end),

@@ -91,14 +91,18 @@ export function storeConformance(name: string, make: StoreMaker): void {
         assert.deepEqual(elsewhere, { ...ADMITTED, siteCount: 0 })
       })
 
-      test('above a limit of 64, proofs of five minutes are those of the last one, five times', async () => {
+      test('above a limit of 64, proofs of five minutes are those of the last one, five times; a single proof is one', async () => {
         const addressKey = freshKey()
+        const acceptedFirst: number[] = []
         for (let count = 0; count < 90; count++) {
           const limits = { addressKey, addressLimit: 100, siteLimit: 100 }
-          await solutionOn(store(), { ...limits, spend: spend(freshNonce(now()), addressKey) })
+          const answer = await solutionOn(store(), { ...limits, spend: spend(freshNonce(now()), addressKey) })
+          assert.ok(answer.status === 'admitted')
+          if (count < 3) acceptedFirst.push(answer.accepted)
         }
         const challenge = await challengeOn(store(), { addressKey })
         assert.deepEqual(challenge, { ...ADMITTED, siteCount: 0, accepted: 450 })
+        assert.deepEqual(acceptedFirst, [0, 1, 10])
       })
 
       test('300 challenges at once are answered in order', async () => {

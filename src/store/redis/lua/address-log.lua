@@ -141,6 +141,7 @@ local function admit_to_log(number, kind, tag, address_limit, site_limit, keep, 
   end
   call('SET', key, record, 'EX', seconds_text(longest))
   written[key] = record
-  -- Above a limit of 64, nonces have keys of their own: then the last minute's verifications stand for proofs.
-  return true, site_count, failures, used, marks > 0 and marks or verified * ACCEPTED_MINUTES
+  -- Above a limit of 64, nonces have keys of their own: then the last minute's verifications stand for proofs, but one is no rate.
+  if marks == 0 then marks = verified > 1 and verified * ACCEPTED_MINUTES or verified end
+  return true, site_count, failures, used, marks
 end
