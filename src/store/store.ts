@@ -211,7 +211,7 @@ export interface Store {
   close(): Promise<void>
   /** Whether real request operations have succeeded recently, on a Cluster at half of the shards. */
   isReady(): boolean
-  /** Of a part, too: sites whose redemptions lie there have no other. */
+  /** Also while only a part is away, because all redemptions of some sites lie there. */
   trouble(): StoreTrouble | undefined
   /** For the log, without credentials. */
   readonly description: string
