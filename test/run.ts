@@ -116,7 +116,7 @@ async function main(): Promise<number> {
   process.env.CANARY_DIR = canaries
   try {
     const ended = await runFiles(filesOf(suite))
-    const search = await runProgram('canaries', ['--import', 'tsx', 'test/canaries.ts'])
+    const search = await runProgram('canaries', ['--import', 'tsx', 'test/canaries.ts', suite])
     tell(search, 'at the end')
     return report([...ended, search])
   } finally {
