@@ -211,8 +211,8 @@ function meansOf(measure: Measure, fromBin: number, toBin: number, length: numbe
 
 /**
  * Seconds from the end of the last attack, or its last token, until people's mean bits stay as before the attack. Means
- * are over ten seconds. "As before" is within the tolerance of the mean, or of the worst ten seconds if these were worse. Above
- * are two in a row, because in fifty minutes after it one alone is, by chance, about as often as in the hour before.
+ * are over the minute from each ten seconds on. "As before" is within the tolerance of the mean, or of the worst ten seconds if
+ * these were worse: ten seconds after the attack are worse still by chance, in one run of two.
  */
 function recovery({ attacks = [], minutes }: Scenario, measure: Measure, tolerance: number) {
   if (attacks.length === 0) return undefined
@@ -223,10 +223,10 @@ function recovery({ attacks = [], minutes }: Scenario, measure: Measure, toleran
   const quietBits = meanBitsIn(measure, 0, first)
   if (end >= last || quietBits === undefined) return undefined
   const most = Math.max(quietBits + tolerance, ...meansOf(measure, 0, first, 1))
-  const isAbove = (bin: number) => (meanBitsIn(measure, bin, bin + 1) ?? 0) > most
-  for (let bin = last - 1; bin > end; bin--)
-    if (isAbove(bin) && isAbove(bin - 1)) return ((bin + 1 - end) * BIN_MS) / 1000
-  return isAbove(end) ? BIN_MS / 1000 : 0
+  for (let bin = last - BINS_PER_MINUTE; bin >= end; bin--)
+    if ((meanBitsIn(measure, bin, bin + BINS_PER_MINUTE) ?? 0) > most)
+      return ((bin + 1 - end) * BIN_MS) / 1000
+  return 0
 }
 
 /** Bits of people in the worst minute of the attacks, above the mean of their second half. */
