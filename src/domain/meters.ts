@@ -249,9 +249,10 @@ export function addProof(
   const ofAll = ratesOf(all, ageMs, networkFastMs)
   const { repeat, first } = siteRates(site)
   const growth = growthOf(first, policy)
-  const rates = networks.map((meter, level) =>
-    ratesOf(level === 0 ? meter : wideMeter(networks[0]!, meter, shards), ageMs, networkFastMs),
-  )
+  const counted = networks.map(meter => ratesOf(meter, ageMs, networkFastMs))
+  const rates = counted.slice()
+  if (shards > 1 && networks.length > 1)
+    rates[1] = ratesOf(wideMeter(networks[0]!, networks[1]!, shards), ageMs, networkFastMs)
   const isAbove = (level: number, growthHere: number) =>
     level < rates.length &&
     rates[level]!.recent >= networkBudget(rates[level]!, levels[level]!.free, growthHere, policy)
@@ -282,11 +283,10 @@ export function addProof(
     const isQuiet = rates[level]!.recent * quietProofs < free
     if (isQuiet && draw % quietProofs !== 0) continue
     const proofs = (level === 0 ? 1 : shards) * (isQuiet ? quietProofs : 1)
-    const own = ratesOf(networks[level]!, ageMs, networkFastMs)
-    if (isOfAttack || (isAbove(level, growth) && !isNew))
-      count(networks[level]!, proofs, own.recent, own.usual)
+    const { recent, usual } = counted[level]!
+    if (isOfAttack || (isAbove(level, growth) && !isNew)) count(networks[level]!, proofs, recent, usual)
     else if (isAbove(level, 1) && !isNew)
-      count(networks[level]!, proofs, own.recent, networkBudget(own, free, 1, policy))
+      count(networks[level]!, proofs, recent, networkBudget(counted[level]!, free, 1, policy))
     else count(networks[level]!, proofs)
   }
   if (isFlood(ofAll, policy) && !isNew) count(all, shards, ofAll.recent, ofAll.usual)

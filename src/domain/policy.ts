@@ -58,11 +58,9 @@ export const DEFAULT_POLICY = {
   /** Under attack: for repeat sources, and for others. */
   siteBitsMax: 4,
   siteBitsFirstMax: 1,
-  /**
-   * Bits that the price may rise before a solution under way is refused. While the site asks for more than the network, fewer: of at
-   * most four bits, a stock of challenges would save three.
-   */
+  /** Bits that the price may rise before a solution under way is refused. */
   lateBits: 3,
+  /** The same while the site asks for more than the network: of its four bits, a stock of challenges would save three. */
   siteLateBits: 1,
 }
 

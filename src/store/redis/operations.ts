@@ -182,7 +182,8 @@ function metersOf(reply: Buffer, { list, sharedCount, shards }: ReplyMeters): Me
   const meters = metersFrom(list, sharedCount)
   fadeAll(meters, timeOf(reply))
   const [owner, wide] = meters.networks
-  return wide === undefined ? meters : { ...meters, networks: [owner!, wideMeter(owner!, wide, shards)] }
+  if (shards === 1 || wide === undefined) return meters
+  return { ...meters, networks: [owner!, wideMeter(owner!, wide, shards)] }
 }
 
 export function challengeAnswer(
