@@ -8,8 +8,8 @@
  *   m:<network>          meter of a network        5 minutes for each proof in it, at most a week
  *   m:all, m:<site>:...  of all traffic, a site    the same; like a wide network's, each is in every shard, where a proof
  *                                                  counts for as many as there are shards
- *   c:<address>          caller window             60 s
- *   k:<api key id>       API key window            60 s
+ *   c:<address>          caller window             a minute, or two
+ *   k:<api key id>       API key window            the same
  *   r:<nonce>            redemption record         until at least a minute after the token's end
  */
 

@@ -11,7 +11,7 @@
 import type { OnStoreCall } from '../store.ts'
 import { type Connection, patienceMs, type Server, slotOf, withDeadline } from './connection.ts'
 import { probeOperation } from './operations.ts'
-import { orByText, TURN } from './scripts.ts'
+import { orByText } from './scripts.ts'
 import { epochOf, isReplyTo, type Operation, ServerClock, type Settle, settleAll, Turn } from './turn.ts'
 
 interface ShardOptions {
@@ -173,7 +173,7 @@ export class Shard {
   #call(turn: Turn, server: Server): Promise<unknown> {
     const { clock, shards } = this.#options
     const values = [clock(), this.#clock.head(server === this.#server, turn.meterCount, shards)]
-    return orByText(TURN, async (how, code) => {
+    return orByText(turn.script, async (how, code) => {
       const command = turn.call(how, code, [this.#epochKey, this.#processKey, this.#countKey], values)
       try {
         return await server.sendCommand(command)

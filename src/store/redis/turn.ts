@@ -8,6 +8,7 @@ import { writeDecimal } from '../../domain/bytes.ts'
 import { readUInt24, WRAP_MASK } from '../../domain/limits.ts'
 import { METER_BYTES, type Meter, readMeter } from '../../domain/meters.ts'
 import { type Command, PreparedCommand } from './ioredis.ts'
+import { type Script, TURNS } from './scripts.ts'
 
 /**
  * @param reply undefined if the outcome is unknown
@@ -38,13 +39,23 @@ export class Turn {
   #keyCount = 0
   /** By key, since operations share most meters: its number. */
   readonly #meters = new Map<string, number>()
+  #hasVisits = false
+  #hasRedemptions = false
 
   get meterCount(): number {
     return this.#meters.size
   }
 
+  get script(): Script {
+    if (!this.#hasRedemptions) return TURNS.visits
+    return this.#hasVisits ? TURNS.both : TURNS.redemptions
+  }
+
   add({ keys, text, meters, namesMeters }: Operation, settle: Settle): void {
     if (this.settles.length === 0) this.startedAtMs = performance.now()
+    const letter = text[0]!
+    if (letter === 'C' || letter === 'V') this.#hasVisits = true
+    else if (letter !== 'P') this.#hasRedemptions = true
     for (const key of keys) this.#keys.add(key)
     this.#keyCount += keys.length
     const numbers = meters.length === 0 ? NO_METERS : meters.map(key => this.#meterNumber(key))

@@ -128,12 +128,12 @@ local function admit_to_log(number, kind, tag, address_limit, site_limit, keep, 
     return false, address_wait, 1
   end
 
-  local slot = slot_of(site_limit > 0 and math.min(address_limit, site_limit) or address_limit)
+  local slot = slot_of(site_limit > 0 and site_limit < address_limit and site_limit or address_limit)
   local joined = joined_entry(entries, size, time, slot, label)
   local count = joined and entries[joined + 2] + 1 or 1
   if dead or joined then record = live_record(record, entries, size, time, joined) end
   if keep > 0 and not used then
-    local mark_keep = math.max(keep, ACCEPTED_MS)
+    local mark_keep = keep > ACCEPTED_MS and keep or ACCEPTED_MS
     if mark_keep > longest then longest = mark_keep end
     record = record .. pack('>I3I3I2I3I3I2', (time + mark_keep) % WRAP, mark_high, mark_low, time, label, count)
   else

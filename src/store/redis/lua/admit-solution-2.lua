@@ -9,7 +9,7 @@
 --          networks |
 -- returns  1 spent, 2 already used or of another epoch, 3 no nonce, then failures, accepted proofs
 --          |  0, milliseconds to wait, policy
-local function admit_solution(keys, operation)
+operations[86] = function(keys, operation) -- 'V'
   local kind, tag, address_limit, site_limit, epoch, keep, mark_high, mark_low, rest =
     unpack_bytes('>BI3I3I3I4I3I3I2', operation, 2)
   local apart = keep > 0 and address_limit > MARKS_LIMIT_MAX

@@ -14,6 +14,8 @@ local function value_of(number)
 end
 
 local now = wall % WRAP
+local METERS_FROM = 3 -- keys before the meters: see turn.lua
+local operations, at_end = {}, {} -- by letters' codes; functions that write what the operations counted
 
 -- If the clock stepped back, the last entry's time is now.
 local function held_time(last)
@@ -39,5 +41,5 @@ local function slot_of(limit)
 end
 
 local function shares_slot(entry_time, time, slot)
-  return math.floor(entry_time / slot) == math.floor(time / slot)
+  return entry_time - entry_time % slot == time - time % slot
 end

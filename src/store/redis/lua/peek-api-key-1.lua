@@ -2,7 +2,7 @@
 -- KEYS     API key window
 -- ARGV     | 'K' | API key limit 3 |
 -- returns  0, milliseconds to wait (0: none), 3 (policy API key)
-local function peek_api_key(keys, operation)
+operations[75] = function(keys, operation) -- 'K'
   answer(0, wait_of(window_of(keys), (unpack_bytes('>I3', operation, 2))), 3)
   return keys + 1
 end

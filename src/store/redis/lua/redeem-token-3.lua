@@ -7,8 +7,8 @@
 -- Two hours that a host's clock may be ahead, the longest token lifetime, and the margin, in milliseconds.
 local KEEP_MAX = 7200000 + 3600000 + 60000
 
-local function redeem_token(keys, operation)
-  local caller_limit, key_limit, keep, epoch, keep_until, rest = unpack_bytes('>I3I3I4I4I4', operation, 2)
+operations[82] = function(keys, operation) -- 'R'
+  local caller_limit, key_limit, keep, epoch, keep_until, claim_at = unpack_bytes('>I3I3I4I4I4', operation, 2)
   local caller, api_key, mark
   if caller_limit > 0 then
     caller = window_of(keys)
@@ -38,10 +38,12 @@ local function redeem_token(keys, operation)
   elseif epoch ~= shard_epoch then
     answer(3, charged_at, 0)
   else
-    local claim = string.sub(operation, rest)
+    local claim = string.sub(operation, claim_at)
     -- A host whose clock is ahead issues tokens that others accept later, maybe after `keep`. (Bounded, so that records do not
     -- pile up if this server's clock is behind.)
-    keep = math.max(keep, math.min(keep_until * 1000 - wall, KEEP_MAX))
+    local rest = keep_until * 1000 - wall
+    if rest > KEEP_MAX then rest = KEEP_MAX end
+    if rest > keep then keep = rest end
     if call('SET', mark, claim, 'NX', 'EX', seconds_text(keep)) then
       answer(1, charged_at, 0)
       has_used = true

@@ -2,7 +2,7 @@
 -- KEYS     caller window
 -- ARGV     | 'F' | time of charge 3, from R | caller limit 3 |
 -- returns  1, 0, 0
-local function refund_caller(keys, operation)
+operations[70] = function(keys, operation) -- 'F'
   local charged_at, limit = unpack_bytes('>I3I3', operation, 2)
   refund(KEYS[keys], charged_at, limit)
   answer(1, 0, 0)

@@ -8,18 +8,13 @@
 --          then for each operation | status 1 | 3 | 4 |
 --          then each meter 24, with the proofs of this turn; zeros if there is none |
 --          One string, because a client decodes a list integer by integer.
-local operations = { -- by the code of the letter
-  [67] = admit_challenge,
-  [86] = admit_solution,
-  [82] = redeem_token,
-  [70] = refund_caller,
-  [75] = peek_api_key,
-  [80] = probe,
-}
 local keys = METERS_FROM + meter_count + 1
 for index = 3, #ARGV do
   keys = operations[string.byte(ARGV[index])](keys, ARGV[index])
 end
-for _, window in pairs(windows) do write_window(window) end
+for _, finish in pairs(at_end) do finish() end
 if has_used then write_turns(turns + 1) end -- so that an older copy is noticed
-return pack('>I4I3dd' .. string.rep('BI3I4', #ARGV - 2), shard_epoch, checked_at, wall, turns, unpack(answers)) .. save_meters()
+local last, none = METERS_FROM + meter_count, string.rep('\0', 24)
+for number = METERS_FROM + 1, last do values[number] = values[number] or none end
+return pack('>I4I3dd' .. string.rep('BI3I4', #ARGV - 2), shard_epoch, checked_at, wall, turns, unpack(answers))
+  .. table.concat(values, '', METERS_FROM + 1, last)
