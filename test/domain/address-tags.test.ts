@@ -1,6 +1,8 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { type Address, parseAddress } from '../../src/domain/address.ts'
+import { setFlagsFromString } from 'node:v8'
+import { runInNewContext } from 'node:vm'
+import { type Address, addressFromBytes, parseAddress } from '../../src/domain/address.ts'
 import {
   AddressTags,
   ownerKey,
@@ -57,6 +59,23 @@ test('the meters of a network are those of its owner and of the /16 or /32 aroun
     assert.notEqual(wide, networksOf(stranger)[1])
   }
   assert.equal(new Set([...networksOf('0.0.0.0'), ...networksOf('::'), ...networksOf('0.0.1.0')]).size, 5)
+})
+
+test('however many networks come, a worker remembers no more names of wide ones', () => {
+  setFlagsFromString('--expose-gc')
+  const collectGarbage: () => void = runInNewContext('gc')
+  const heapAfter = (from: number, to: number) => {
+    for (let network = from; network < to; network++) {
+      const bytes = Buffer.alloc(16, 0x20)
+      bytes.writeUInt32BE(network)
+      tags.networksOf('an owner', addressFromBytes(bytes)!)
+    }
+    collectGarbage()
+    return process.memoryUsage().heapUsed
+  }
+  const full = heapAfter(0, 200_000)
+  const more = heapAfter(200_000, 400_000) - full
+  assert.ok(more < 4 * 2 ** 20, `${more} bytes more`)
 })
 
 test('tags are the same on all hosts with the same first secret, and others under another', () => {
