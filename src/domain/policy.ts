@@ -43,8 +43,8 @@ export const DEFAULT_POLICY = {
     { prefixBits: OWNER_BITS.v6, free: 30, slope: 3 },
     { prefixBits: 32, free: 240, slope: 1 },
   ] as readonly NetworkLevel[],
-  /** Below 1/quietProofs of `free`, one of a network's proofs in quietProofs counts, as that many. */
-  quietProofs: 4,
+  /** Below 1/quietProofs of `free`, one of a network's proofs in quietProofs counts, as that many: fewer writes. */
+  quietProofs: 8,
   /** While all traffic is above what is tolerated, and otherwise. */
   networkBitsMax: 10,
   networkBitsQuietMax: 3,

@@ -282,14 +282,14 @@ test('first-time visitors of one network do not make the flood of another usual'
   assert.ok(free > 240 && free < 1600, `${free}`)
 })
 
-test('a quiet network counts one proof in four, as four; a busy one counts each', () => {
+test('a quiet network counts one proof in eight, as eight; a busy one counts each', () => {
   const town = quiet()
   const fastAfter = (draws: readonly number[]) => {
     for (const draw of draws) addProof(town.at(address(CARRIER)), { isV4: true, expected: 0 }, 0, draw)
     return town.at(address(CARRIER)).networks[0]!.fast
   }
-  assert.deepEqual([fastAfter([1, 2, 3]), fastAfter([4]), fastAfter([5, 6])], [0, 4, 4])
-  assert.deepEqual([fastAfter([8, 12, 16, 20]), fastAfter([1, 2, 3])], [20, 23])
+  assert.deepEqual([fastAfter([1, 2, 4]), fastAfter([8]), fastAfter([9, 12])], [0, 8, 8])
+  assert.deepEqual([fastAfter([16, 24]), fastAfter([1, 2, 3])], [16 + 1, 17 + 3])
 })
 
 test('on a Cluster a shard counts its proofs of shared networks for all shards', () => {
@@ -297,12 +297,12 @@ test('on a Cluster a shard counts its proofs of shared networks for all shards',
   const meters = town.at(address(CARRIER))
   addProof(meters, { isV4: true, expected: 0 }, 0, 0, 16)
   const [owner, wide] = meters.networks
-  assert.deepEqual([owner!.fast, wide!.fast, meters.all.fast, meters.site.first.fast], [4, 64, 16, 16])
+  assert.deepEqual([owner!.fast, wide!.fast, meters.all.fast, meters.site.first.fast], [8, 128, 16, 16])
   assert.equal(siteRates(meters.site).first.recent, 16)
-  assert.equal(wideMeter(owner!, wide!, 16).fast, 4, 'but its own proofs once: no other shard has them')
+  assert.equal(wideMeter(owner!, wide!, 16).fast, 8, 'but its own proofs once: no other shard has them')
   const besides = { ...wide!, fast: wide!.fast + 10 * 16 }
-  assert.equal(wideMeter(owner!, besides, 16).fast, 4 + 10 * 16)
-  assert.equal(wideMeter({ ...owner!, fast: 40 }, wide!, 16).fast, 4, 'at least one shard of it')
+  assert.equal(wideMeter(owner!, besides, 16).fast, 8 + 10 * 16)
+  assert.equal(wideMeter({ ...owner!, fast: 40 }, wide!, 16).fast, 8, 'at least one shard of it')
 })
 
 test("private networks are the operator's own, and are not counted", () => {

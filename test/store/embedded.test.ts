@@ -6,8 +6,9 @@ import { syncBuiltinESMExports } from 'node:module'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { type TestContext, test } from 'node:test'
-import { meterNames } from '../../src/domain/meters.ts'
+import { KEPT_MS_A_PROOF, meterNames } from '../../src/domain/meters.ts'
 import { nonceTerms } from '../../src/domain/nonce.ts'
+import { DEFAULT_POLICY } from '../../src/domain/policy.ts'
 import { apiKeyId } from '../../src/domain/site.ts'
 import { createSite, revokeApiKey } from '../../src/sites/sites.ts'
 import { discardStaleState, isStateOfThisBoot, openState } from '../../src/store/embedded/environment.ts'
@@ -94,7 +95,7 @@ test('embedded: what has expired is swept, what has not stays', async t => {
   await state.file.close()
 })
 
-test('embedded: the meter of a network that is not swept yet reads as a new one after 20 minutes, that of its site as it was', async t => {
+test('embedded: the meter of a network that is not swept yet reads as a new one once it is dead, that of its site as it was', async t => {
   const { clock, state, requests } = bare(tempDir(t))
   const shared = meterNames(SITE, false)
   const metering = { shared, networks: ['7f0000ow', '7f00wide'], isV4: true, expected: 0, draw: 0 }
@@ -106,8 +107,9 @@ test('embedded: the meter of a network that is not swept yet reads as a new one 
     const { networks, site } = answer.meters!
     return [networks[0]!.slow, site.first.slow].map(Math.round)
   }
-  // One of four of a quiet network is counted, for four.
-  assert.deepEqual(await slowAfter(1_199_999), [4, 1])
+  // One of quietProofs of a quiet network is counted, for so many.
+  const { quietProofs } = DEFAULT_POLICY
+  assert.deepEqual(await slowAfter(quietProofs * KEPT_MS_A_PROOF - 1), [quietProofs, 1])
   assert.deepEqual(await slowAfter(1), [0, 1])
   await state.file.close()
 })
@@ -123,10 +125,11 @@ test('embedded: half full, a network that is not known gets no meter, and its pr
     assert.ok(answer.status === 'admitted')
     return [answer.meters!.site.first.fast, answer.meters!.networks[0]!.fast]
   }
-  assert.deepEqual(await firstAfter('7f0000'), [1, 4])
+  const { quietProofs } = DEFAULT_POLICY
+  assert.deepEqual(await firstAfter('7f0000'), [1, quietProofs])
   requests.meters.isHalfFull = true
   assert.deepEqual(await firstAfter('7f0001'), [1, 0])
-  assert.deepEqual(await firstAfter('7f0000'), [2, 8])
+  assert.deepEqual(await firstAfter('7f0000'), [2, 2 * quietProofs])
   await state.file.close()
 })
 

@@ -18,6 +18,7 @@ Object.assign(DEFAULT_POLICY, {
   growthMax: 3,
   usualMin: 4,
   repeatProofs: 5,
+  quietProofs: 3,
   networksV4: other(DEFAULT_POLICY.networksV4),
   networksV6: other(DEFAULT_POLICY.networksV6),
 })
