@@ -13,7 +13,7 @@ import { read } from './scenario.ts'
 const LEVELS = [...DEFAULT_POLICY.networksV4, ...DEFAULT_POLICY.networksV6]
 const KNOWN = new Map([...pathsOf(DEFAULT_POLICY), ['networksV4', []], ['networksV6', []]])
 /** These decide what is counted, and which solutions are too cheap. A trace tells of neither. */
-const UNSEEN = /Ms$|^(lateBits|siteLateBits|quietProofs)$/
+const UNSEEN = /Ms$|^(lateBits|siteLateBits|quietProofs\w*)$/
 
 /** Each value by its path, such as `networksV4[24].free`. */
 function pathsOf(value: unknown, path = ''): [path: string, value: unknown][] {

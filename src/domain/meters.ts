@@ -242,7 +242,8 @@ export function addProof(
   shards = 1,
 ): void {
   const policy = DEFAULT_POLICY
-  const { networkFastMs, learnsAllMs, quietProofs } = policy
+  const { networkFastMs, learnsAllMs } = policy
+  const quietProofs = shards === 1 ? policy.quietProofs : policy.quietProofsSharded
   const { all, site, networks } = meters
   const levels = levelsOf(isV4)
   const ageMs = all.atMs - all.sinceMs

@@ -45,6 +45,8 @@ export const DEFAULT_POLICY = {
   ] as readonly NetworkLevel[],
   /** Below 1/quietProofs of `free`, one of a network's proofs in quietProofs counts, as that many: fewer writes. */
   quietProofs: 8,
+  /** On a Cluster, whose shards count each proof of a wide network many times. */
+  quietProofsSharded: 4,
   /** While all traffic is above what is tolerated, and otherwise. */
   networkBitsMax: 10,
   networkBitsQuietMax: 3,

@@ -297,12 +297,12 @@ test('on a Cluster a shard counts its proofs of shared networks for all shards',
   const meters = town.at(address(CARRIER))
   addProof(meters, { isV4: true, expected: 0 }, 0, 0, 16)
   const [owner, wide] = meters.networks
-  assert.deepEqual([owner!.fast, wide!.fast, meters.all.fast, meters.site.first.fast], [8, 128, 16, 16])
+  assert.deepEqual([owner!.fast, wide!.fast, meters.all.fast, meters.site.first.fast], [4, 64, 16, 16])
   assert.equal(siteRates(meters.site).first.recent, 16)
-  assert.equal(wideMeter(owner!, wide!, 16).fast, 8, 'but its own proofs once: no other shard has them')
+  assert.equal(wideMeter(owner!, wide!, 16).fast, 4, 'but its own proofs once: no other shard has them')
   const besides = { ...wide!, fast: wide!.fast + 10 * 16 }
-  assert.equal(wideMeter(owner!, besides, 16).fast, 8 + 10 * 16)
-  assert.equal(wideMeter({ ...owner!, fast: 40 }, wide!, 16).fast, 8, 'at least one shard of it')
+  assert.equal(wideMeter(owner!, besides, 16).fast, 4 + 10 * 16)
+  assert.equal(wideMeter({ ...owner!, fast: 40 }, wide!, 16).fast, 4, 'at least one shard of it')
 })
 
 test("private networks are the operator's own, and are not counted", () => {

@@ -89,7 +89,7 @@ const KEPT: Readonly<Record<string, readonly [row: string, seconds: number]>> = 
   l: ['keyed tag of the address, with times and nonces', 5 * MINUTE],
   c: ['keyed tag of the address, with times and nonces', 5 * MINUTE],
   m: ['keyed tag of the network, with counts', WEEK],
-  k: ["times of your backend's requests", 2 * MINUTE],
+  k: ["times of your backend's requests", MINUTE],
   r: ['record of a redemption', 8 * MINUTE],
 }
 

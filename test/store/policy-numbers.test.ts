@@ -19,6 +19,7 @@ Object.assign(DEFAULT_POLICY, {
   usualMin: 4,
   repeatProofs: 5,
   quietProofs: 3,
+  quietProofsSharded: 2,
   networksV4: other(DEFAULT_POLICY.networksV4),
   networksV6: other(DEFAULT_POLICY.networksV6),
 })

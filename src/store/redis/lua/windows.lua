@@ -56,17 +56,15 @@ local function write_window(window)
   if window.added == 0 then return end
   local record, first, count = window.record, window.first, window.added
   local keep_to = #record
-  local last, is_renewed = keep_to - WINDOW_ENTRY + 1, false
+  local last = keep_to - WINDOW_ENTRY + 1
   if last >= first then
     local last_time, last_count = unpack_bytes('>I3I2', record, last)
-    is_renewed = shares_slot(last_time, window.time, WINDOW_MS)
     if shares_slot(last_time, window.time, window.slot) and last_count + count <= COUNT_MAX then
       keep_to, count = last - 1, last_count + count
     end
   end
-  record = pack('>I4', window.total) .. string.sub(record, first, keep_to) .. pack('>I3I2', window.time, count)
-  -- Once a minute for two: a new end takes 45 % of a SET.
-  if is_renewed then call('SET', window.key, record, 'KEEPTTL') else call('SET', window.key, record, 'EX', '120') end
+  call('SET', window.key, pack('>I4', window.total)
+    .. string.sub(record, first, keep_to) .. pack('>I3I2', window.time, count), 'EX', '60')
 end
 at_end.windows = function() for _, window in pairs(windows) do write_window(window) end end
 
@@ -77,6 +75,7 @@ local function refund(key, time, limit)
     windows[key] = nil
   end
   local record = call('GET', key) or ''
+  written[key] = record
   local slot = slot_of(limit)
   for at = #record - WINDOW_ENTRY + 1, WINDOW_HEADER + 1, -WINDOW_ENTRY do
     local entry_time, count = unpack_bytes('>I3I2', record, at)
@@ -85,7 +84,7 @@ local function refund(key, time, limit)
       local entry = count > 1 and pack('>I3I2', entry_time, count - 1) or ''
       local rest = string.sub(record, WINDOW_HEADER + 1, at - 1) .. entry .. string.sub(record, at + WINDOW_ENTRY)
       written[key] = rest == '' and '' or pack('>I4', total - 1) .. rest
-      if rest == '' then call('DEL', key) else call('SET', key, written[key], 'KEEPTTL') end
+      if rest == '' then call('DEL', key) else call('SET', key, written[key], 'EX', '60') end
       return
     end
   end
