@@ -40,7 +40,7 @@ function settingTests(subject: Subject): void {
   }
 
   /**
-   * While a network is quiet, one proof in so many is counted. Those come first here, so that a network is as busy after so
+   * While a network is quiet, only some proofs are counted. Those come first here, so that a network is as busy after so
    * many proofs in every run. No nonce ends in a digit that four divides: its text must not tell which are counted.
    */
   const solvedBy = async (addresses: readonly string[], siteKey: string) => {

@@ -6,8 +6,8 @@
  *   l:<address>          address log, used nonces  60 s, or until a minute after the challenges' end
  *   n:<nonce>            used nonce, only where an address may verify more than 64 times a minute
  *   m:<network>          meter of a network        5 minutes for each proof in it, at most a week
- *   m:all, m:<site>:...  of all traffic, a site    six to seven days; like a wide network's, each is in every shard, where a proof
- *                                                  counts for as many as there are shards
+ *   m:all, m:<site>:...  of all traffic, a site    six to seven days; like a wide network's, each is in every shard, where
+ *                                                  a proof counts for as many as there are shards
  *   c:<address>          caller window             60 s
  *   k:<api key id>       API key window            60 s
  *   r:<nonce>            redemption record         until at least a minute after the token's end
