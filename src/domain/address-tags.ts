@@ -110,6 +110,11 @@ export function windowOfRefused(key: string): string {
   return `${key}r`
 }
 
+/** What costs its sender nothing fills no limit that others need. @param key of a caller, or an API key's id */
+export function windowOfJunk(key: string): string {
+  return `${key}j`
+}
+
 /** A known network's limit holds per site. */
 export function windowOfKnown(key: string, siteKey: string): string {
   return `${key}n${siteKey}`

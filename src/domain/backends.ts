@@ -15,6 +15,8 @@ export interface BackendCount {
   readonly apiKeyId: string
   /** Per minute. */
   readonly limits: readonly [address: number, apiKey: number]
+  /** Refused tokens that cost their sender nothing: they have windows of their own, as large. */
+  readonly isJunk: boolean
   count: number
 }
 
@@ -30,7 +32,7 @@ export class BackendCounts {
   }
 
   note(address: Address, counted: Omit<BackendCount, 'count' | 'address'>): void {
-    const key = counted.callerKey + counted.apiKeyId
+    const key = `${counted.callerKey} ${counted.apiKeyId} ${counted.isJunk}`
     const found = this.#counts.get(key)
     if (found !== undefined) found.count++
     else if (this.#counts.size < COUNTS_MAX)
@@ -51,6 +53,7 @@ export interface NearLimit {
   readonly sites: readonly string[]
   readonly perMinute: number
   readonly limit: number
+  readonly isJunk: boolean
   readonly text: string
 }
 
@@ -72,30 +75,38 @@ export class BackendWatch {
   }
 
   /**
-   * For each backend the limit it is nearest to, if half used.
+   * For each backend the limits of junk and of the rest that it is nearest to, if half used.
    *
    * @param hosts that share the limits, each taken to send as much as this one
    */
   near(nowMs: number, hosts: number): NearLimit[] {
     this.add([], nowMs)
     const windows = new Map<string, Use>()
-    for (const counted of this.#last.flatMap(({ counts }) => counts)) {
-      const { callerKey, address, apiKeyId, limits } = counted
-      use(windows, `${callerKey} ${limits[0]}`, { caller: address, limit: limits[0] }, counted, hosts)
-      use(windows, apiKeyId, { caller: `API key ${apiKeyId}`, limit: limits[1] }, counted, hosts)
+    const counts = this.#last.flatMap(({ counts }) => counts)
+    // A limit that was raised meanwhile holds for what came before, too.
+    const present = new Map(counts.map(counted => [counted.address + counted.apiKeyId, counted]))
+    for (const counted of counts) {
+      const { callerKey, address, apiKeyId, limits } = present.get(counted.address + counted.apiKeyId)!
+      const { isJunk } = counted
+      use(windows, `${callerKey} ${isJunk}`, { caller: address, limit: limits[0], isJunk }, counted, hosts)
+      const caller = `API key ${apiKeyId}`
+      use(windows, `${apiKeyId} ${isJunk}`, { caller, limit: limits[1], isJunk }, counted, hosts)
     }
     const told = new Set<string>()
     return [...windows.values()]
       .filter(({ perMinute, limit }) => perMinute >= limit * TOLD_SHARE)
       .sort((one, other) => other.perMinute / other.limit - one.perMinute / one.limit)
       .map(use => nearLimit(use, this.#flags))
-      .filter(({ sites: [site = ''] }) => !told.has(site) && told.add(site))
+      .filter(
+        ({ sites: [site = ''], isJunk }) => !told.has(`${site} ${isJunk}`) && told.add(`${site} ${isJunk}`),
+      )
   }
 }
 
 interface Use {
   readonly caller: string
   readonly limit: number
+  readonly isJunk: boolean
   perMinute: number
   readonly bySite: Map<string, number>
 }
@@ -103,21 +114,25 @@ interface Use {
 function use(
   windows: Map<string, Use>,
   key: string,
-  { caller, limit }: Pick<Use, 'caller' | 'limit'>,
+  about: Pick<Use, 'caller' | 'limit' | 'isJunk'>,
   { siteKey, count }: BackendCount,
   hosts: number,
 ): void {
-  const found = windows.get(key) ?? { caller, limit, perMinute: 0, bySite: new Map() }
+  const found = windows.get(key) ?? { ...about, perMinute: 0, bySite: new Map() }
   found.perMinute += count * hosts
   found.bySite.set(siteKey, (found.bySite.get(siteKey) ?? 0) + count * hosts)
   windows.set(key, found)
 }
 
-function nearLimit({ caller, limit, perMinute, bySite }: Use, flags: string): NearLimit {
+function nearLimit({ caller, limit, isJunk, perMinute, bySite }: Use, flags: string): NearLimit {
   const bySize = [...bySite].sort(([, one], [, other]) => other - one)
   const sites = bySize.map(([site]) => site)
   const more = sites.length > SITES_TOLD_MAX ? ` and ${sites.length - SITES_TOLD_MAX} more` : ''
   const names = sites.slice(0, SITES_TOLD_MAX).join(', ') + more
+  if (isJunk) {
+    const text = `${caller} sends ${perMinute} tokens a minute for ${names} that are forged, malformed, expired or used already, of ${limit} that may be: somebody posts junk to a form, or a form is sent twice. It takes nothing from tokens that are redeemed for the first time, so raise no limit for it`
+    return { caller, sites, perMinute, limit, isJunk, text }
+  }
   const enough = roomFor(perMinute)
   // An own limit takes the site's requests out of the shared window.
   const isOneBusy = bySize[0]![1] >= perMinute / 2
@@ -126,7 +141,7 @@ function nearLimit({ caller, limit, perMinute, bySite }: Use, flags: string): Ne
     : `set POWGATE_LIMIT_REDEEM_ADDRESS and POWGATE_LIMIT_REDEEM_API_KEY to ${enough}`
   const effect = perMinute > limit ? 'those beyond are refused' : 'those beyond would be refused'
   const text = `${caller} sends ${perMinute} redemptions a minute for ${names}, of ${limit} that it may: ${effect}. To raise its limits: ${remedy}`
-  return { caller, sites, perMinute, limit, text }
+  return { caller, sites, perMinute, limit, isJunk, text }
 }
 
 /** Five times the rate, rounded up to 1, 2 or 5 and zeros. */

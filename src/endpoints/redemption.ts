@@ -110,12 +110,30 @@ export abstract class RedemptionEndpoint<Asked> extends Endpoint {
     const attempt = isAccepted ? this.#evaluate(exchange, caller, asked) : refused({ reason: caller.reason })
     const ownLimit = isAccepted ? caller.site.record.limits?.redeem : undefined
     const ownLimits = ownLimit === undefined ? undefined : { address: ownLimit, 'api-key': ownLimit }
+    const request = this.#request(address, caller, attempt)
     this.service.store.redeemToken(
-      this.#request(address, caller, attempt),
+      request,
       exchange.guard(admission => {
+        if (isAccepted) this.#noteBackend(address, request, admission)
         if (this.admits(exchange, admission, ownLimits)) this.#conclude(exchange, attempt, admission)
       }),
     )
+  }
+
+  /** For what is told of a backend near its limits. */
+  #noteBackend(address: Address, request: RedemptionRequest, admission: RedemptionAdmission): void {
+    const { callerKey, callerLimit, apiKey } = request
+    const isSpent =
+      admission.status === 'admitted' && (admission.token === 'used' || admission.token === 'forgotten')
+    const { siteKey, id: apiKeyId, limit } = apiKey!
+    const isJunk = request.isJunk === true || isSpent
+    this.service.backends.note(address, {
+      callerKey,
+      siteKey,
+      apiKeyId,
+      limits: [callerLimit, limit],
+      isJunk,
+    })
   }
 
   /** A site with its own limit counts its callers' addresses apart. */
@@ -124,18 +142,19 @@ export abstract class RedemptionEndpoint<Asked> extends Endpoint {
     const key = this.service.tags.keyOf(address, ipv6PrefixBits)
     if (caller.status === 'refused') {
       const callerKey = windowOfRefused(key)
-      return { callerKey, callerLimit: limits.redeemAddress, apiKey: undefined, redeem: undefined }
+      const { redeemAddress: callerLimit } = limits
+      return { callerKey, callerLimit, apiKey: undefined, redeem: undefined }
     }
     const { id, siteKey } = caller.apiKey
     const ownLimit = caller.site.record.limits?.redeem
     const callerKey = ownLimit === undefined ? key : windowOfSite(key, siteKey)
     const [ofAddress, ofKey] = [ownLimit ?? limits.redeemAddress, ownLimit ?? limits.redeemApiKey]
-    this.service.backends.note(address, { callerKey, siteKey, apiKeyId: id, limits: [ofAddress, ofKey] })
     return {
       callerKey,
       callerLimit: ofAddress,
       apiKey: { id, limit: ofKey, siteKey },
       redeem: attempt.verdict === 'redeemable' ? this.#tokenRedemption(attempt) : undefined,
+      isJunk: attempt.verdict === 'refused',
     }
   }
 

@@ -84,7 +84,7 @@ export class VerifyEndpoint extends VisitorEndpoint {
     const attempt = prepare(this.service, asked, exchange, body, this.service.now())
     const visit = attempt.verdict === 'solved' ? attempt.visit : asked
     this.service.store.admitSolution(
-      this.chargeOf(visit, isFailure(attempt, visit.site), proofOf(attempt)),
+      this.chargeOf(visit, isFailure(attempt, visit.site), proofOf(attempt), attempt.verdict === 'refused'),
       exchange.guard(admission => {
         if (!this.admits(exchange, admission, visit.ownLimits)) return
         this.#answer(visit, conclude(this.service, visit, attempt, admission, this.service.now()))

@@ -17,6 +17,7 @@ export type LogEvent =
   | 'token-redeemed'
   | 'refused'
   /** From the primary: a backend uses half of a limit or more. */
+  | 'redemption-junk'
   | 'redemption-limit'
   /** Counts of the last minute beyond the quotas, by event or reason. */
   | 'unlogged'

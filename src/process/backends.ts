@@ -21,22 +21,28 @@ export class Backends {
     }, LOOK_MS).unref()
   }
 
-  /** The largest share of a limit that was used in the last minute. Above 1, redemptions are refused. */
+  /** The largest share of a limit that was used in the last minute, junk aside. Above 1, redemptions are refused. */
   get used(): number {
-    return Math.max(0, ...this.near.map(({ perMinute, limit }) => perMinute / limit))
+    const near = this.near.filter(({ isJunk }) => !isJunk)
+    return Math.max(0, ...near.map(({ perMinute, limit }) => perMinute / limit))
   }
 
   add(counts: readonly BackendCount[]): void {
     this.#watch.add(counts, performance.now())
   }
 
-  #tell(log: Logger, { text, caller: ip, sites, perMinute, limit }: NearLimit): void {
+  #tell(log: Logger, { text, caller, sites, perMinute, limit, isJunk }: NearLimit): void {
     const nowMs = performance.now()
     const isOver = perMinute > limit
-    const before = this.#told.get(ip)
+    const ip = caller
+    const key = `${caller} ${isJunk}`
+    const before = this.#told.get(key)
     if (before !== undefined && nowMs - before.atMs < TOLD_AGAIN_MS && (before.isOver || !isOver)) return
     if (this.#told.size > 1000) this.#told.clear()
-    this.#told.set(ip, { atMs: nowMs, isOver })
-    log.warn({ event: 'redemption-limit', ip, site: sites[0], perMinute, limit }, text)
+    this.#told.set(key, { atMs: nowMs, isOver })
+    log.warn(
+      { event: isJunk ? 'redemption-junk' : 'redemption-limit', ip, site: sites[0], perMinute, limit },
+      text,
+    )
   }
 }

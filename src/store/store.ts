@@ -91,6 +91,11 @@ export interface RedemptionRequest {
   readonly apiKey: { readonly id: string; readonly limit: number; readonly siteKey: string } | undefined
   /** undefined only charges the limits. */
   readonly redeem: TokenRedemption | undefined
+  /**
+   * It costs its sender nothing (a forged token, say), so it is charged to windows of its own, which nobody else needs. The store
+   * does the same with a token that was redeemed before, or forgotten.
+   */
+  readonly isJunk?: boolean
 }
 
 export interface TokenRedemption {

@@ -7,15 +7,22 @@ import { BackendCounts, BackendWatch } from '../../src/domain/backends.ts'
 
 const CONTRACT = [100, 200] as const
 /** An address (the last byte of 10.0.0.x), a site, an API key, redemptions a minute, and its limits. */
-type Row = [host: number, site: string, key: string, perMinute: number, limits?: readonly [number, number]]
+type Row = [
+  host: number,
+  site: string,
+  key: string,
+  perMinute: number,
+  limits?: readonly [number, number],
+  isJunk?: boolean,
+]
 
 function near(rows: readonly Row[], hosts = 1): string[] {
   const watch = new BackendWatch()
   const counts = new BackendCounts(true)
-  for (const [host, siteKey, apiKeyId, perMinute, limits = CONTRACT] of rows)
+  for (const [host, siteKey, apiKeyId, perMinute, limits = CONTRACT, isJunk = false] of rows)
     for (let count = 0; count < perMinute; count++) {
       const callerKey = `${host}${limits === CONTRACT ? '' : siteKey}`
-      counts.note(parseAddress(`10.0.0.${host}`)!, { callerKey, siteKey, apiKeyId, limits })
+      counts.note(parseAddress(`10.0.0.${host}`)!, { callerKey, siteKey, apiKeyId, limits, isJunk })
     }
   watch.add(counts.take(), 1000)
   const found = watch.near(60_999, hosts).map(({ text }) => text)
@@ -51,4 +58,25 @@ test('sites whose backends share an address are named; a busy one gets a limit o
     many.join(),
     /for a, b, c and 2 more, .* set POWGATE_LIMIT_REDEEM_ADDRESS and POWGATE_LIMIT_REDEEM_API_KEY to 500$/,
   )
+})
+
+test('junk is told apart, without a command that raises a limit, and adds nothing to redemptions', () => {
+  const [junk, ...others] = near([
+    [1, 'site_a', 'k', 60, CONTRACT, true],
+    [1, 'site_a', 'k', 40],
+  ])
+  assert.match(
+    junk!,
+    /^10\.0\.0\.1 sends 60 tokens a minute for site_a that are forged, .* of 100 that may be: /,
+  )
+  assert.doesNotMatch(junk!, /--limit-redeem|POWGATE_LIMIT/)
+  assert.deepEqual(others, [])
+})
+
+test('a limit that was raised within the minute is the one that is told', () => {
+  const raised = near([
+    [1, 'site_a', 'k', 60],
+    [1, 'site_a', 'k', 20, [150, 150]],
+  ])
+  assert.match(raised.join(), /sends 80 redemptions a minute for site_a, of 150 that it may/)
 })

@@ -196,6 +196,26 @@ export function storeConformance(name: string, make: StoreMaker): void {
         }
       })
 
+      test('junk fills windows of its own: neither it nor what is redeemed for the first time takes from the other', async () => {
+        const [callerKey, apiKey] = [freshKey(), { id: freshKey().slice(0, 8), limit: 5, siteKey: SITE }]
+        const ask = (more: Partial<RedemptionRequest>) =>
+          tokenOn(store(), { callerKey, callerLimit: 4, apiKey, ...more })
+        const used = redeem(freshNonce(now()))
+        assert.equal(await ask({ redeem: used }), 'redeemed')
+        // A forged one, and three of a token that was redeemed.
+        const junk = [
+          await ask({ isJunk: true }),
+          ...(await Promise.all([1, 2, 3].map(() => ask({ redeem: used })))),
+        ]
+        assert.deepEqual(junk, ['untouched', 'used', 'used', 'used'])
+        for (const more of [{ isJunk: true }, { redeem: used }]) assert.equal(await ask(more), 'limited')
+        for (const _ of 'abc') assert.equal(await ask({ redeem: redeem(freshNonce(now())) }), 'redeemed')
+        assert.equal(await ask({ redeem: redeem(freshNonce(now())) }), 'limited')
+        assert.equal(await ask({ callerKey: freshKey(), redeem: redeem(freshNonce(now())) }), 'redeemed')
+        const ofKey = { callerKey: freshKey(), redeem: redeem(freshNonce(now())) }
+        assert.equal(await ask(ofKey), 'limited', 'the fifth of the API key')
+      })
+
       test('a used nonce and a redeemed token are different marks', async () => {
         const nonce = freshNonce(now())
         await solutionOn(store(), { addressKey: '0a000001', spend: spend(nonce, '0a000001') })

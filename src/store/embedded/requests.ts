@@ -21,7 +21,7 @@ import {
   type Spending,
   verificationKind,
 } from '../../domain/address-log.ts'
-import { ownerKey } from '../../domain/address-tags.ts'
+import { ownerKey, windowOfJunk } from '../../domain/address-tags.ts'
 import { copyBytes, ReusedBytes, writeText } from '../../domain/bytes.ts'
 import { admitToWindow, WINDOW_MS } from '../../domain/limits.ts'
 import { addProof } from '../../domain/meters.ts'
@@ -251,11 +251,18 @@ export class EmbeddedRequests implements RequestStore {
     return this.#mark(key, spend.expiresAtMs, '')
   }
 
-  readonly #redemption = (request: RedemptionRequest): RedemptionAdmission => {
-    const { apiKey } = request
-    const callerName = CALLER + request.callerKey
-    const caller = this.#admitWindow(callerName, request.callerLimit, 'address')
-    const keyName = API_KEY + (apiKey?.id ?? '')
+  readonly #redemption = ({
+    callerKey,
+    callerLimit,
+    apiKey,
+    redeem,
+    isJunk,
+  }: RedemptionRequest): RedemptionAdmission => {
+    const before = redeem === undefined ? 'untouched' : this.#redeemed(redeem)
+    const windowFor = isJunk || before === 'used' || before === 'forgotten' ? windowOfJunk : asItIs
+    const callerName = CALLER + windowFor(callerKey)
+    const caller = this.#admitWindow(callerName, callerLimit, 'address')
+    const keyName = API_KEY + windowFor(apiKey?.id ?? '')
     const ofKey = apiKey === undefined ? undefined : this.#admitWindow(keyName, apiKey.limit, 'api-key')
     if (caller.status === 'limited') {
       const isKeyLonger = ofKey?.status === 'limited' && ofKey.retryAfterMs > caller.retryAfterMs
@@ -265,21 +272,18 @@ export class EmbeddedRequests implements RequestStore {
     // Kept until the turn's end: `admitToWindow` makes bytes of its own, `admitToLog` reuses its.
     this.#charged.set(callerName, caller.record)
     if (ofKey !== undefined) this.#charged.set(keyName, ofKey.record)
-    return { status: 'admitted', token: this.#redeem(request.redeem) }
+    if (before !== 'first') return { status: 'admitted', token: before }
+    this.#mark(markKey(REDEEMED, redeem!.nonce), redeem!.expiresAtMs, redeem!.claim)
+    return { status: 'admitted', token: 'redeemed' }
   }
 
-  #redeem(redeem: TokenRedemption | undefined): 'redeemed' | 'used' | 'forgotten' | 'untouched' {
-    if (redeem === undefined) return 'untouched'
+  /** What a redemption of the token would be. `redeemed`: by the same claim. */
+  #redeemed(redeem: TokenRedemption): 'first' | 'redeemed' | 'used' | 'forgotten' {
     if (redeem.storeEpoch !== this.#state.epoch) return 'forgotten'
-    const key = markKey(REDEEMED, redeem.nonce)
-    if (this.#mark(key, redeem.expiresAtMs, redeem.claim, IF_ABSENT)) return 'redeemed'
-    const mark = this.#state.marks.getBinaryFast(key)!
-    if (!this.#isExpired(mark)) {
-      const claim = mark.toString('latin1', CLAIM_OFFSET, mark.length)
-      return redeem.claim !== '' && claim === redeem.claim ? 'redeemed' : 'used'
-    }
-    this.#mark(key, redeem.expiresAtMs, redeem.claim)
-    return 'redeemed'
+    const mark = this.#state.marks.getBinaryFast(markKey(REDEEMED, redeem.nonce))
+    if (mark === undefined || this.#isExpired(mark)) return 'first'
+    const claim = mark.toString('latin1', CLAIM_OFFSET, mark.length)
+    return redeem.claim !== '' && claim === redeem.claim ? 'redeemed' : 'used'
   }
 
   #admitAddress(kind: LogKind, request: LogRequest & { readonly addressKey: string }, spending?: Spending) {
@@ -371,6 +375,8 @@ export class EmbeddedRequests implements RequestStore {
     }
   }
 }
+
+const asItIs = (key: string): string => key
 
 /** @param name one-byte characters */
 function windowKey(name: string): Buffer {

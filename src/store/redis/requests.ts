@@ -8,12 +8,12 @@
  *   m:<network>          meter of a network        5 minutes for each proof in it, at most a week
  *   m:all, m:<site>:...  of all traffic, a site    six to seven days; like a wide network's, each is in every shard, where
  *                                                  a proof counts for as many as there are shards
- *   c:<address>          caller window             60 s
- *   k:<api key id>       API key window            60 s
+ *   c:<address>          caller window             60 s; with a j at the end, of junk
+ *   k:<api key id>       API key window            likewise
  *   r:<nonce>            redemption record         until at least a minute after the token's end
  */
 
-import { ownerKey } from '../../domain/address-tags.ts'
+import { ownerKey, windowOfJunk } from '../../domain/address-tags.ts'
 import { fnv1a } from '../../domain/bytes.ts'
 import type { Meter } from '../../domain/meters.ts'
 import { isSiteKey } from '../../domain/site.ts'
@@ -109,7 +109,7 @@ export class RedisRequests implements RequestStore {
     }
   }
 
-  /** Charges the caller first, and refunds it if the API key's limit refuses. */
+  /** Charges the caller first, and refunds it if the API key's limit refuses, or if the token turns out to be junk. */
   #redeemAcross(
     callerShard: Shard,
     siteShard: Shard,
@@ -117,12 +117,21 @@ export class RedisRequests implements RequestStore {
     apiKey: NonNullable<RedemptionRequest['apiKey']>,
     done: Done<RedemptionAdmission>,
   ): void {
-    const callerKeys = [`${callerShard.keyPrefix}c:${request.callerKey}`]
-    const chargeCaller = plain(callerKeys, redemptionText(request.callerLimit, 0, undefined, 0))
-    callerShard.enqueue(chargeCaller, (charge, chargeAt) => {
-      const charged = redemptionAnswer(charge, chargeAt)
+    const { callerKey, callerLimit, isJunk = false } = request
+    const chargeCaller = (
+      junk: boolean,
+      settle: (charged: RedemptionAdmission, atTime: () => number) => void,
+    ) =>
+      callerShard.enqueue(
+        plain(
+          [`${callerShard.keyPrefix}c:${windowFor(callerKey, junk)}`],
+          redemptionText(callerLimit, 0, undefined, 0),
+        ),
+        (reply, at) => settle(redemptionAnswer(reply, at), () => firstOf(reply!, at)),
+      )
+    chargeCaller(isJunk, (charged, atTime) => {
       if (charged.status === 'limited') {
-        const keyKeys = [`${siteShard.keyPrefix}k:${apiKey.id}`]
+        const keyKeys = [`${siteShard.keyPrefix}k:${windowFor(apiKey.id, isJunk)}`]
         siteShard.enqueue(plain(keyKeys, peekText(apiKey.limit)), (peek, peekAt) => {
           const isKeyLonger = peek !== undefined && firstOf(peek, peekAt) > charged.retryAfterMs
           done(isKeyLonger ? limitedAnswer(peek, peekAt) : charged)
@@ -130,11 +139,18 @@ export class RedisRequests implements RequestStore {
       } else if (charged.status === 'unavailable') {
         done(charged)
       } else {
-        const refund = plain(callerKeys, refundText(firstOf(charge!, chargeAt), request.callerLimit))
+        const keys = [`${callerShard.keyPrefix}c:${windowFor(callerKey, isJunk)}`]
+        const refund = plain(keys, refundText(atTime(), callerLimit))
         this.#redeemOn(siteShard, request, false, (reply, at) => {
           const answer = redemptionAnswer(reply, at)
+          const isSpent =
+            answer.status === 'admitted' && (answer.token === 'used' || answer.token === 'forgotten')
           // An unknown outcome stays charged: it may have run.
           if (answer.status === 'limited') callerShard.enqueue(refund, () => done(answer))
+          else if (isSpent)
+            callerShard.enqueue(refund, () =>
+              chargeCaller(true, junk => done(junk.status === 'limited' ? junk : answer)),
+            )
           else done(answer)
         })
       }
@@ -142,13 +158,17 @@ export class RedisRequests implements RequestStore {
   }
 
   #redeemOn(shard: Shard, request: RedemptionRequest, withCaller: boolean, settle: Settle): void {
-    const { apiKey, redeem } = request
+    const { callerKey, callerLimit, apiKey, redeem, isJunk = false } = request
     const keys: string[] = []
-    if (withCaller) keys.push(`${shard.keyPrefix}c:${request.callerKey}`)
-    if (apiKey !== undefined) keys.push(`${shard.keyPrefix}k:${apiKey.id}`)
+    const addWindow = (kind: string, name: string) => {
+      keys.push(`${shard.keyPrefix}${kind}:${windowFor(name, isJunk)}`)
+      if (redeem !== undefined) keys.push(`${shard.keyPrefix}${kind}:${windowOfJunk(name)}`)
+    }
+    if (withCaller) addWindow('c', callerKey)
+    if (apiKey !== undefined) addWindow('k', apiKey.id)
     if (redeem !== undefined) keys.push(`${shard.keyPrefix}r:${redeem.nonce}`)
     const text = redemptionText(
-      withCaller ? request.callerLimit : 0,
+      withCaller ? callerLimit : 0,
       apiKey?.limit ?? 0,
       redeem,
       redeem === undefined ? 0 : this.#keepMs(redeem.expiresAtMs),
@@ -173,4 +193,8 @@ function jointEpoch(address: Shard, site: Shard): number | undefined {
   return address.epoch === undefined || site.epoch === undefined
     ? undefined
     : (address.epoch ^ site.epoch) >>> 0
+}
+
+function windowFor(key: string, isJunk: boolean): string {
+  return isJunk ? windowOfJunk(key) : key
 }

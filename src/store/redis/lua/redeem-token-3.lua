@@ -1,5 +1,7 @@
--- R: charges a caller and an API key. If both admit the redemption, redeems the token, if there is one.
--- KEYS     caller window (if its limit is not 0) | API key window (likewise) | redemption record (if time to keep is not 0)
+-- R: charges a caller and an API key. If both admit the redemption, redeems the token, if there is one. A token that was redeemed
+-- before or forgotten costs its sender nothing, so it is charged to windows of junk, which no first redemption needs.
+-- KEYS     caller window (if its limit is not 0) | API key window (likewise) | redemption record (if time to keep is not 0);
+--          with such a record, a window of junk follows each window
 -- ARGV     | 'R' | caller limit 3 | API key limit 3 | milliseconds to keep the record 4, or 0 | epoch in the token 4 | ...
 --          ... Unix second until which the record must be kept by any correct clock 4 | claim |
 -- returns  1 redeemed (now, or before by the same claim), 2 used, 3 forgotten, 4 no token, then time of charge, 0
@@ -9,19 +11,31 @@ local KEEP_MAX = 7200000 + 3600000 + 60000
 
 operations[82] = function(keys, operation) -- 'R'
   local caller_limit, key_limit, keep, epoch, keep_until, claim_at = unpack_bytes('>I3I3I4I4I4', operation, 2)
+  local step = keep > 0 and 2 or 1
   local caller, api_key, mark
   if caller_limit > 0 then
-    caller = window_of(keys)
-    keys = keys + 1
+    caller = keys
+    keys = keys + step
   end
   if key_limit > 0 then
-    api_key = window_of(keys)
-    keys = keys + 1
+    api_key = keys
+    keys = keys + step
   end
   if keep > 0 then
-    mark = KEYS[keys]
+    mark = keys
     keys = keys + 1
   end
+
+  local status = 4
+  local claim = string.sub(operation, claim_at)
+  if mark then
+    local before = written[KEYS[mark]] or values[mark]
+    if epoch ~= shard_epoch then status = 3
+    elseif not before or (claim ~= '' and before == claim) then status = 1
+    else status = 2 end
+  end
+  local junk = (status == 2 or status == 3) and 1 or 0
+  caller, api_key = caller and window_of(caller + junk), api_key and window_of(api_key + junk)
 
   local caller_wait = caller and wait_of(caller, caller_limit) or 0
   local key_wait = api_key and wait_of(api_key, key_limit) or 0
@@ -31,27 +45,17 @@ operations[82] = function(keys, operation) -- 'R'
   end
   if caller then charge(caller, caller_limit) end
   if api_key then charge(api_key, key_limit) end
-  local charged_at = caller and caller.time or 0
+  answer(status, caller and caller.time or 0, 0)
 
-  if not mark then
-    answer(4, charged_at, 0)
-  elseif epoch ~= shard_epoch then
-    answer(3, charged_at, 0)
-  else
-    local claim = string.sub(operation, claim_at)
+  if status == 1 and not (written[KEYS[mark]] or values[mark]) then
     -- A host whose clock is ahead issues tokens that others accept later, maybe after `keep`. (Bounded, so that records do not
     -- pile up if this server's clock is behind.)
     local rest = keep_until * 1000 - wall
     if rest > KEEP_MAX then rest = KEEP_MAX end
     if rest > keep then keep = rest end
-    if call('SET', mark, claim, 'NX', 'EX', seconds_text(keep)) then
-      answer(1, charged_at, 0)
-      has_used = true
-    elseif claim ~= '' and call('GET', mark) == claim then
-      answer(1, charged_at, 0)
-    else
-      answer(2, charged_at, 0)
-    end
+    call('SET', KEYS[mark], claim, 'EX', seconds_text(keep))
+    written[KEYS[mark]] = claim
+    has_used = true
   end
   return keys
 end
