@@ -72,7 +72,7 @@ export async function startServer(
   const now = () => performance.now()
   const directory = new SiteDirectory(store.sites, now, config.testKeys, hidden)
   if (lost !== undefined) directory.adopt(lost)
-  const service = composeService(config, store, directory)
+  const service = composeService(config, store, directory, log)
   const gate = overloadGate(config, log)
   const host = hostOf(config, log, gate, { stats, eventLog, recorder })
   const background = new AbortController()
@@ -260,7 +260,19 @@ function recorderOf({ traceFile }: Config, index: number, log: Logger): Recorder
   return traceFile === undefined ? undefined : new Recorder(`${traceFile}.${index}`, log)
 }
 
-function composeService(config: Config, store: Store, { sites, apiKeys }: SiteDirectory): Service {
+function tellCrowded(log: Logger): void {
+  log.warn(
+    { event: 'memory-crowded' },
+    'more addresses ask than this worker can remember while Redis is away: new ones share a limit with their network',
+  )
+}
+
+function composeService(
+  config: Config,
+  store: Store,
+  { sites, apiKeys }: SiteDirectory,
+  log: Logger,
+): Service {
   const now = () => performance.now()
   const keyring = new Keyring(resolveSecrets(config))
   return {
@@ -269,7 +281,10 @@ function composeService(config: Config, store: Store, { sites, apiKeys }: SiteDi
     tags: new AddressTags(keyring.signing),
     otherTags: keyring.others.map(key => new AddressTags(key)),
     // If the embedded store cannot write, nothing fails open.
-    store: config.redis === undefined ? store.requests : new BridgedStore(store.requests, config, now),
+    store:
+      config.redis === undefined
+        ? store.requests
+        : new BridgedStore(store.requests, { ...config, onCrowded: () => tellCrowded(log) }, now),
     sites,
     apiKeys,
     keyUses: new KeyUses(store.sites),

@@ -6,6 +6,7 @@
  */
 
 import { admitToLog, LogKind, verificationKind } from '../domain/address-log.ts'
+import { ownerKey } from '../domain/address-tags.ts'
 import { WINDOW_MS } from '../domain/limits.ts'
 import {
   type ChallengeAdmission,
@@ -20,13 +21,18 @@ import {
 } from './store.ts'
 
 const ADDRESSES_MAX = 100_000
+/** Beyond that, the addresses of an owner's network share a window, of so many times the limit. */
+const SHARED_TIMES = 8
 const NONCES_MAX = 200_000
 const SWEEP_MS = 1000
+const CROWDED_AGAIN_MS = 600_000
 
 interface BridgeOptions {
   readonly workers: number
   readonly failOpen: { readonly challenge: boolean; readonly verify: boolean }
   readonly failOpenAfterMs: number
+  /** Once an outage. */
+  readonly onCrowded?: () => void
 }
 
 export class BridgedStore implements RequestStore {
@@ -34,6 +40,9 @@ export class BridgedStore implements RequestStore {
   readonly #options: BridgeOptions
   readonly #now: () => number
   readonly #logs = new ExpiringMap<Buffer>(ADDRESSES_MAX)
+  /** Of networks whose addresses found no room, so that a flood costs its own network and no newcomer. */
+  readonly #networkLogs = new ExpiringMap<Buffer>(ADDRESSES_MAX)
+  #crowdedUntil = 0
   readonly #usedNonces = new ExpiringMap<true>(NONCES_MAX)
 
   /** @param now milliseconds that never step back */
@@ -93,27 +102,34 @@ export class BridgedStore implements RequestStore {
     const now = Date.now()
     if (this.#usedNonces.get(spend.nonce, now) !== undefined)
       return { status: 'admitted', failures, accepted, meters: undefined, nonce: 'used' }
-    if (!this.#usedNonces.set(spend.nonce, true, spend.expiresAtMs, now)) return UNAVAILABLE
+    if (!this.#usedNonces.hasRoomFor(spend.nonce, now)) return UNAVAILABLE
+    this.#usedNonces.set(spend.nonce, true, spend.expiresAtMs)
     return { status: 'admitted', failures, accepted, meters: undefined, nonce: 'spent' }
   }
 
   #admit(request: ChallengeRequest, kind: LogKind) {
     if (this.#store.epochOf(request.addressKey) === undefined) return UNAVAILABLE
     const now = Math.floor(this.#now())
+    const { addressKey, siteTag, addressLimit, siteLimit } = request
+    const hasOwn = this.#logs.hasRoomFor(addressKey, now)
+    if (!hasOwn && now >= this.#crowdedUntil) this.#options.onCrowded?.()
+    if (!hasOwn) this.#crowdedUntil = now + CROWDED_AGAIN_MS
+    const [logs, key, times] = hasOwn
+      ? [this.#logs, addressKey, 1]
+      : [this.#networkLogs, ownerKey(addressKey), SHARED_TIMES]
     const share = (limit: number) =>
-      limit === 0 ? 0 : Math.max(1, Math.floor(limit / this.#options.workers))
-    const decision = admitToLog(this.#logs.get(request.addressKey, now), now, kind, {
-      siteTag: request.siteTag,
-      addressLimit: share(request.addressLimit),
-      siteLimit: share(request.siteLimit),
-    })
+      limit === 0 ? 0 : Math.max(1, Math.floor((limit * times) / this.#options.workers))
+    const limits = { siteTag, addressLimit: share(addressLimit), siteLimit: share(siteLimit) }
+    const decision = admitToLog(logs.get(key, now), now, kind, limits)
     if (decision.status === 'limited') return decision
     const record = Buffer.from(decision.record)
-    return this.#logs.set(request.addressKey, record, now + WINDOW_MS, now) ? decision : UNAVAILABLE
+    if (!logs.hasRoomFor(key, now)) logs.dropFirst()
+    logs.set(key, record, now + WINDOW_MS)
+    return decision
   }
 }
 
-/** Refuses new entries when full; drops none early. */
+/** Drops none early by itself. */
 class ExpiringMap<Value> {
   readonly #entries = new Map<string, { value: Value; expiresAt: number }>()
   readonly #sizeMax: number
@@ -128,14 +144,23 @@ class ExpiringMap<Value> {
     return entry !== undefined && entry.expiresAt > now ? entry.value : undefined
   }
 
-  /** @returns whether there was room */
-  set(key: string, value: Value, expiresAt: number, now: number): boolean {
-    if (!this.#entries.has(key)) {
-      if (this.#entries.size >= this.#sizeMax) this.#removeExpired(now)
-      if (this.#entries.size >= this.#sizeMax) return false
-    }
+  /** Also if it is there already. */
+  hasRoomFor(key: string, now: number): boolean {
+    if (this.#entries.size < this.#sizeMax || this.#entries.has(key)) return true
+    this.#removeExpired(now)
+    return this.#entries.size < this.#sizeMax
+  }
+
+  set(key: string, value: Value, expiresAt: number): void {
     this.#entries.set(key, { value, expiresAt })
-    return true
+  }
+
+  /** The entry that was added first. */
+  dropFirst(): void {
+    for (const key of this.#entries.keys()) {
+      this.#entries.delete(key)
+      return
+    }
   }
 
   /** A scan of everything, since entries expire in any order. */

@@ -2,7 +2,7 @@
 
 import assert from 'node:assert/strict'
 import { after, before, describe, test } from 'node:test'
-import type { Store } from '../../src/store/store.ts'
+import type { RedemptionRequest, Store } from '../../src/store/store.ts'
 import {
   challengeOn,
   freshKey,
