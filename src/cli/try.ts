@@ -241,11 +241,16 @@ async function callService<Answer>(
 /** `fetch` wraps errors once, a host with several addresses again. */
 function causeOf(error: Error): string {
   const { cause } = error as { cause?: Error & { code?: string; errors?: Error[] } }
+  if (/^ERR_SSL|^EPROTO/.test(cause?.code ?? ''))
+    return 'what listens there does not speak TLS: use http://, or the address of the proxy that has the certificate'
   return systemErrorText(cause?.errors?.[0] ?? cause ?? error)
 }
 
 function explanation(response: Response, answer: Record<string, unknown> | undefined): string {
   const retryAfter = response.headers.get('retry-after')
+  // uWebSockets.js refuses HTTP/1.0 before powgate sees the request.
+  if (response.status === 505)
+    return ': what stands before powgate speaks HTTP/1.0 to it, which powgate does not (nginx: proxy_http_version 1.1)'
   return [
     typeof answer?.code === 'string'
       ? ` ${answer.code}`

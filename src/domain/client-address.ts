@@ -12,8 +12,8 @@
 import { type Address, AddressSet, isV4, LOOPBACK, parseAddress, parseRange } from './address.ts'
 
 const HOPS_MAX = 32
-/** `[ffff:ffff:ffff:ffff:ffff:ffff:255.255.255.255]:65535` */
-const HOP_CHARACTERS_MAX = 53
+/** `"[ffff:ffff:ffff:ffff:ffff:ffff:255.255.255.255%enp0s31f6]:65535"` */
+const HOP_CHARACTERS_MAX = 66
 
 /**
  * @param forwardedFor all values of a trusted peer's request, joined with ','
@@ -26,22 +26,26 @@ export function forwardedAddress(forwardedFor: string, trusted: AddressSet): Add
   for (let hops = 0; end >= 0; hops++) {
     if (hops === HOPS_MAX) return undefined
     const comma = end === 0 ? -1 : forwardedFor.lastIndexOf(',', end - 1)
-    client = parseHop(forwardedFor.slice(comma + 1, end))
-    if (client === undefined || !trusted.has(client)) return client
+    const hop = trimOptionalWhitespace(forwardedFor.slice(comma + 1, end))
     end = comma
+    if (hop === '') continue // lists may have empty elements (RFC 9110, 5.6.1)
+    client = addressFrom(hop)
+    if (client === undefined || !trusted.has(client)) return client
   }
   return client
 }
 
-const PORT_SUFFIX = /^(?:\[([0-9a-fA-F:.]+)\]|([0-9.]+))(?::\d{1,5})?$/
+/** Brackets, a zone, a port. */
+const DECORATED = /^(?:\[([0-9a-fA-F:.]+)(?:%[\w.-]+)?\]|([0-9.]+)|([0-9a-fA-F:.]+)%[\w.-]+)(?::\d{1,5})?$/
 
-function parseHop(text: string): Address | undefined {
-  const hop = trimOptionalWhitespace(text)
-  if (hop.length > HOP_CHARACTERS_MAX) return undefined
-  const plain = parseAddress(hop)
-  if (plain !== undefined) return plain
-  const match = PORT_SUFFIX.exec(hop)
-  return match === null ? undefined : parseAddress(match[1] ?? match[2] ?? '')
+/** An address as gateways and backends write it: alone, as `ip:port`, `[ip]:port`, with a zone or in quotes. */
+export function addressFrom(text: string): Address | undefined {
+  const plain = parseAddress(text)
+  if (plain !== undefined || text.length > HOP_CHARACTERS_MAX) return plain
+  const quoted = /^"(.*)"$/.exec(text)
+  if (quoted !== null) return addressFrom(quoted[1]!)
+  const match = DECORATED.exec(text)
+  return match === null ? undefined : parseAddress(match[1] ?? match[2] ?? match[3] ?? '')
 }
 
 /** Only spaces and tabs (RFC 9110). */

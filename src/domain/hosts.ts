@@ -13,7 +13,12 @@ export interface HostNote {
   /** Ids of the key that signs and of all keys. By the documented steps of a rotation, every host knows all. */
   readonly signs: string
   readonly verifies: readonly string[]
+  /** Of the store's clock; undefined if not known. */
+  readonly clockAheadMs?: number
 }
+
+/** Beyond that a host refuses what another issues. */
+const CLOCK_SKEW_MS = 5000
 
 export type HostView = Pick<HostNote, 'name' | 'version' | 'startedAt' | 'workers'>
 
@@ -27,6 +32,11 @@ export function differences(own: HostNote, other: HostNote): string[] {
   const found = Object.entries(own.shared)
     .filter(([setting, value]) => other.shared[setting] !== undefined && other.shared[setting] !== value)
     .map(([setting, value]) => `${setting}: ${value} here, ${other.shared[setting]} on ${name}`)
+  const apartMs = (own.clockAheadMs ?? 0) - (other.clockAheadMs ?? own.clockAheadMs ?? 0)
+  if (Math.abs(apartMs) > CLOCK_SKEW_MS)
+    found.push(
+      `clock: ${Math.round(Math.abs(apartMs) / 1000)} s ${apartMs > 0 ? 'ahead of' : 'behind'} ${name}: set both by NTP`,
+    )
   if (!own.verifies.includes(other.signs))
     found.push(`POWGATE_SECRETS: lacks the secret that signs on ${name} (key ${other.signs})`)
   else if (!other.verifies.includes(own.signs))

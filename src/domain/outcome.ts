@@ -40,6 +40,7 @@ export type RefusalKind =
 const INVALID_NONCE = 'The nonce was not issued for this site.'
 const INVALID_API_KEY =
   'The API key is missing or not valid. Send the header Authorization: Bearer <API key>.'
+const INVALID_SECRET = 'secret is not a valid API key of this service.'
 const INVALID_TOKEN = 'The token is not valid.'
 const TOKEN_USED = 'Token already used'
 const UNAVAILABLE = 'The service is temporarily unavailable. Try again shortly.'
@@ -195,30 +196,35 @@ const TABLE = {
   'credentials-malformed': {
     as: { status: 401, code: 'invalid-credentials', siteverify: 'invalid-input-secret', kind: 'credentials' },
     message: INVALID_API_KEY,
+    siteverifyMessage: INVALID_SECRET,
     meaning: 'What the backend sent as its API key does not look like one.',
     advice: 'Often a missing "Bearer", quotes, or a key cut short.',
   },
   'api-key-unknown': {
     as: { status: 401, code: 'invalid-credentials', siteverify: 'invalid-input-secret', kind: 'credentials' },
     message: INVALID_API_KEY,
+    siteverifyMessage: INVALID_SECRET,
     meaning: 'No API key has this id.',
     advice: 'Compare with powgate key list: a key of another installation?',
   },
   'api-key-wrong-secret': {
     as: { status: 401, code: 'invalid-credentials', siteverify: 'invalid-input-secret', kind: 'credentials' },
     message: INVALID_API_KEY,
+    siteverifyMessage: INVALID_SECRET,
     meaning: 'The id of the API key is right, its secret is not.',
     advice: 'The key was cut or changed, or somebody guesses.',
   },
   'api-key-revoked': {
     as: { status: 401, code: 'invalid-credentials', siteverify: 'invalid-input-secret', kind: 'credentials' },
     message: INVALID_API_KEY,
+    siteverifyMessage: INVALID_SECRET,
     meaning: 'The API key was revoked.',
     advice: 'Whoever still uses it needs a new one: powgate key create SITE_KEY.',
   },
   'api-key-expired': {
     as: { status: 401, code: 'invalid-credentials', siteverify: 'invalid-input-secret', kind: 'credentials' },
     message: INVALID_API_KEY,
+    siteverifyMessage: INVALID_SECRET,
     meaning: 'The API key has expired.',
     advice:
       'Create another: powgate key create SITE_KEY. Or let this one live longer: powgate key update KEY_ID --expires 90d.',
@@ -226,6 +232,7 @@ const TABLE = {
   'api-key-site-inactive': {
     as: { status: 401, code: 'invalid-credentials', siteverify: 'invalid-input-secret', kind: 'credentials' },
     message: INVALID_API_KEY,
+    siteverifyMessage: INVALID_SECRET,
     meaning: 'The site of the API key is disabled.',
     advice: ENABLE,
   },
@@ -285,7 +292,7 @@ const TABLE = {
   },
   'token-other-site': {
     as: { status: 400, code: 'site-mismatch', siteverify: 'sitekey-secret-mismatch', kind: 'tokens' },
-    message: 'Token site mismatch',
+    message: 'Token site mismatch: the API key is of another site than the token',
     meaning: 'The token is for another site than the API key.',
     advice: 'The backend uses the API key of another of its sites.',
   },

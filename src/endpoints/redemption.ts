@@ -11,8 +11,9 @@
  */
 
 import { hash } from 'node:crypto'
-import { type Address, isSameClient, parseAddress } from '../domain/address.ts'
+import { type Address, isSameClient } from '../domain/address.ts'
 import { windowOfRefused, windowOfSite } from '../domain/address-tags.ts'
+import { addressFrom } from '../domain/client-address.ts'
 import type { Redeemed } from '../domain/ending.ts'
 import { challengeLifetimeMs, nonceTerms } from '../domain/nonce.ts'
 import type { Reason, Refusal } from '../domain/outcome.ts'
@@ -192,7 +193,7 @@ export abstract class RedemptionEndpoint<Asked> extends Endpoint {
     if (now >= claims.issuedAtMs + claims.lifetimes.tokenLifetimeMs)
       return refused({ reason: 'token-expired' })
     if (claims.siteTag !== caller.site.tag) return refused({ reason: 'token-other-site' })
-    const expected = expectedIp === undefined ? undefined : parseAddress(expectedIp)!
+    const expected = expectedIp === undefined ? undefined : addressFrom(expectedIp)!
     if (expected !== undefined && !this.isOfVisitor(expected, claims.address))
       return refused({ reason: 'token-other-address', mismatch: { expected, visitor: claims.address } })
     return { verdict: 'redeemable', caller, claims, claim: claimOf(caller.apiKey.id, idempotencyKey, token) }
@@ -210,7 +211,7 @@ export abstract class RedemptionEndpoint<Asked> extends Endpoint {
             nonce: '0'.repeat(NONCE_LENGTH),
             counter: 0,
             siteTag: caller.site.tag,
-            address: expectedIp === undefined ? exchange.address! : parseAddress(expectedIp)!,
+            address: expectedIp === undefined ? exchange.address! : addressFrom(expectedIp)!,
             score: 1,
             storeEpoch: 0,
           },

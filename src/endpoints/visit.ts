@@ -8,7 +8,7 @@
  */
 
 import { type Address, isOperatorsOwn, isV4 } from '../domain/address.ts'
-import { type AddressTags, windowOfKnown, windowOfRefused } from '../domain/address-tags.ts'
+import { type AddressTags, windowOfJunk, windowOfKnown, windowOfRefused } from '../domain/address-tags.ts'
 import { ENDPOINTS, type EndpointName } from '../domain/endpoint.ts'
 import { type Meters, NO_TRAFFIC, type Traffic, trafficOf } from '../domain/meters.ts'
 import type { Reason } from '../domain/outcome.ts'
@@ -118,14 +118,15 @@ export abstract class VisitorEndpoint extends Endpoint {
   }
 
   /**
-   * Requests to be refused have their own window. One literal for all endpoints, because spreading it takes 2 us.
+   * Requests to be refused have their own window, and so has junk. One literal for all endpoints, because spreading it takes 2 us.
    *
    * @param isJunk will be refused at no cost to its sender: a nonce that was invented, say
    */
   protected chargeOf(visit: Visit, failed = false, proof?: Proof, isJunk = false): SolutionRequest {
     const { addressKey, addressLimit, siteLimit, site, refusal } = visit
     return {
-      addressKey: refusal === undefined && !isJunk ? addressKey : windowOfRefused(addressKey),
+      addressKey:
+        refusal !== undefined ? windowOfRefused(addressKey) : isJunk ? windowOfJunk(addressKey) : addressKey,
       siteTag: site?.logTag ?? 0,
       addressLimit,
       siteLimit,

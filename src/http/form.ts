@@ -23,7 +23,7 @@ const NOT_MULTIPART = problem('The body is not well-formed multipart/form-data.'
 
 export function parseUrlencoded(bytes: Buffer): FormReading {
   if (!isUtf8(bytes)) return NOT_UTF8
-  const text = bytes.toString('utf8')
+  const text = bytes.toString('utf8').replace(/^\ufeff/, '')
   try {
     decodeURIComponent(text) // URLSearchParams would repair it
   } catch {
@@ -64,8 +64,8 @@ export function parseMultipart(bytes: Buffer, contentType: string): FormReading 
   return rest === '' || rest === '\r\n' ? { ok: true, fields: fields.byName } : NOT_MULTIPART
 }
 
-/** A file has more parameters. */
-const DISPOSITION = /^content-disposition:[ \t]*form-data;[ \t]*name="([^"\r\n]*)"[ \t]*$/i
+/** A file has more parameters. .NET writes no quotes. */
+const DISPOSITION = /^content-disposition:[ \t]*form-data;[ \t]*name=(?:"([^"\r\n]*)"|([\w.-]+))[ \t]*$/i
 
 /** @param part headers, each after a line break; an empty line; the content */
 function addPart(fields: Fields, part: string): FormProblem | undefined {
@@ -73,7 +73,8 @@ function addPart(fields: Fields, part: string): FormProblem | undefined {
   if (headersEnd < 0) return NOT_MULTIPART
   const headers = part.slice(2, headersEnd).split('\r\n')
   const names = headers.filter(header => /^content-disposition:/i.test(header))
-  const name = names.length === 1 ? DISPOSITION.exec(names[0]!)?.[1] : undefined
+  const match = names.length === 1 ? DISPOSITION.exec(names[0]!) : null
+  const name = match?.[1] ?? match?.[2]
   if (name === undefined) return problem('A part of the body is not a text field.')
   return fields.add(name, part.slice(headersEnd + 4))
 }

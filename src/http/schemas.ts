@@ -4,6 +4,8 @@ import { isUtf8 } from 'node:buffer'
 import { Ajv, type ErrorObject, type ValidateFunction } from 'ajv'
 import Type from '#typebox'
 import { parseAddress } from '../domain/address.ts'
+import { addressFrom } from '../domain/client-address.ts'
+import { nearest } from '../domain/nearest.ts'
 import type { Refusal } from '../domain/outcome.ts'
 import { ACTION_CHARACTERS_MAX, CDATA_CHARACTERS_MAX } from '../domain/page.ts'
 import { isCounter } from '../domain/pow.ts'
@@ -63,7 +65,10 @@ export const SolutionSchema = Type.Object(
       }),
     ),
   },
-  { description: 'Unknown fields are ignored.' },
+  {
+    description:
+      'Null counts as left out. Unknown fields are ignored, unless one seems to be a mistyped one.',
+  },
 )
 
 export const TOKEN = Type.String({
@@ -89,7 +94,10 @@ export const RedemptionSchema = Type.Object(
     expectedIp: Type.Optional(EXPECTED_IP),
     idempotencyKey: Type.Optional(IDEMPOTENCY_KEY),
   },
-  { description: 'Unknown fields are ignored.' },
+  {
+    description:
+      'Null counts as left out. Unknown fields are ignored, unless one seems to be a mistyped one.',
+  },
 )
 
 /** Compiling the meta-schema takes a tenth of a worker's start, so a test checks the schemas against it. */
@@ -115,18 +123,18 @@ export function parseRedemption(bytes: Buffer, contentType: string): Parsed<Rede
 
 /** Takes `7e0` for the counter 7: the nonce is spent once all the same, and the token writes digits. */
 export function parseSolutionGenerally(bytes: Buffer): Parsed<Solution> {
-  const parsed = parseBody(bytes, validateSolution)
+  const parsed = parseBody(bytes, validateSolution, SOLUTION_FIELDS)
   // JSON allows -0, which is no counter.
   if (parsed.ok && !isCounter(parsed.body.counter)) return wrongField('counter')
   return parsed
 }
 
 export function parseRedemptionGenerally(bytes: Buffer): Parsed<Redemption> {
-  const parsed = parseBody(bytes, validateRedemption)
+  const parsed = parseBody(bytes, validateRedemption, REDEMPTION_FIELDS)
   if (
     parsed.ok &&
     parsed.body.expectedIp !== undefined &&
-    parseAddress(parsed.body.expectedIp) === undefined
+    addressFrom(parsed.body.expectedIp) === undefined
   ) {
     return wrongField('expectedIp')
   }
@@ -139,10 +147,12 @@ export function isJsonType(contentType: string): boolean {
   return JSON_TYPE.test(contentType)
 }
 
-export function readJson(bytes: Buffer): Parsed<unknown> {
-  if (bytes.length === 0) return refused({ reason: 'body-empty' })
-  if (!isUtf8(bytes)) return refused({ reason: 'body-not-utf8' })
-  const text = bytes.toString('utf8')
+export function readJson(body: Buffer): Parsed<unknown> {
+  const text = textOf(body)
+  if (typeof text !== 'string') return text
+  if (text === '') return refused({ reason: 'body-empty' })
+  if (text.length > USUAL_BYTES_MAX && isNested(text))
+    return refused({ reason: 'body-shape', detail: 'The body is nested too deeply.' })
   let value: unknown
   try {
     value = JSON.parse(text)
@@ -153,15 +163,76 @@ export function readJson(bytes: Buffer): Parsed<unknown> {
   return { ok: true, body: value }
 }
 
-function parseBody<Body>(bytes: Buffer, validate: ValidateFunction<Body>): Parsed<Body> {
+/** As UTF-8, without the byte order mark that some libraries write; or why it is none. */
+export function textOf(body: Buffer): string | ReturnType<typeof refused> {
+  if (isUtf8(body)) {
+    const text = body.toString('utf8')
+    return text.charCodeAt(0) === BYTE_ORDER_MARK ? text.slice(1) : text
+  }
+  const isGzip = body[0] === 0x1f && body[1] === 0x8b
+  return refused({ reason: 'body-not-utf8', ...(isGzip && { detail: COMPRESSED }) })
+}
+
+/** Of an unknown field, in a message. */
+const NAME_CHARACTERS_MAX = 40
+const BYTE_ORDER_MARK = 0xfeff
+const COMPRESSED = 'The body is compressed with gzip; send it without Content-Encoding.'
+
+/** Honest bodies open two brackets. To find out that 7 KB of them are no JSON takes three times as long as a good request. */
+const BRACKETS_MAX = 32
+
+function isNested(text: string): boolean {
+  let brackets = 0
+  for (let index = 0; index < text.length; index++) {
+    const code = text.charCodeAt(index)
+    if ((code === 0x5b || code === 0x7b) && ++brackets > BRACKETS_MAX) return true
+  }
+  return false
+}
+
+interface Fields {
+  readonly known: readonly string[]
+  readonly optional: readonly string[]
+}
+
+const fieldsOf = ({ properties, required }: { properties: object; required: readonly string[] }): Fields => ({
+  known: Object.keys(properties),
+  optional: Object.keys(properties).filter(name => !required.includes(name)),
+})
+
+const SOLUTION_FIELDS = fieldsOf(SolutionSchema)
+const REDEMPTION_FIELDS = fieldsOf(RedemptionSchema)
+
+function parseBody<Body>(bytes: Buffer, validate: ValidateFunction<Body>, fields: Fields): Parsed<Body> {
   const json = readJson(bytes)
   if (!json.ok) return json
   const value = json.body
-  if (validate(value)) return { ok: true, body: value }
+  // Many libraries write what they lack as null.
+  if (isObject(value)) for (const name of fields.optional) if (value[name] === null) delete value[name]
+  if (validate(value)) {
+    const detail = mistyped(value as object, fields)
+    return detail === undefined ? { ok: true, body: value } : refused({ reason: 'body-shape', detail })
+  }
   const error = validate.errors![0]!
   const field = fieldOf(error)
   if (field === '') return refused({ reason: 'body-shape', detail: 'The body is JSON, but not an object.' })
   return wrongField(field, error)
+}
+
+function isObject(value: unknown): value is Record<string, unknown> {
+  return typeof value === 'object' && value !== null
+}
+
+/** A field that is meant to be another, such as expectedIP: ignored, it would check nothing. */
+export function mistyped(value: object, { known }: Pick<Fields, 'known'>): string | undefined {
+  for (const name of Object.keys(value)) {
+    if (known.includes(name)) continue
+    const letters = (text: string) => text.toLowerCase().replaceAll(/[^a-z]/g, '')
+    const meant = known.find(one => letters(one) === letters(name)) ?? nearest(name, known)
+    if (meant !== undefined && !(meant in value))
+      return `The field ${JSON.stringify(name.slice(0, NAME_CHARACTERS_MAX))} is unknown: ${meant} is expected.`
+  }
+  return undefined
 }
 
 export function refused(refusal: Refusal): { readonly ok: false; readonly refusal: Refusal } {

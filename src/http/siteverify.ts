@@ -2,7 +2,7 @@
 
 import type { ErrorObject } from 'ajv'
 import Type from '#typebox'
-import { parseAddress } from '../domain/address.ts'
+import { addressFrom } from '../domain/client-address.ts'
 import type { Reason, Refusal } from '../domain/outcome.ts'
 import { API_KEY_PATTERN, SITE_KEY_PATTERN, type Site } from '../domain/site.ts'
 import type { Redemption } from '../protocol/wire.ts'
@@ -12,6 +12,7 @@ import {
   EXPECTED_IP,
   IDEMPOTENCY_KEY,
   isJsonType,
+  mistyped,
   type Parsed,
   readJson,
   refused,
@@ -89,6 +90,9 @@ export function secretOf({ secret }: SiteverifyFields): unknown {
   return isLeftOut(secret) ? undefined : secret
 }
 
+/** Fields that check something: mistyped and ignored, they would check nothing. */
+const CHECKING = { known: ['remoteip', 'idempotency_key'] }
+
 /** Backends that know no address send an empty field. */
 function isLeftOut(value: unknown): boolean {
   return value === undefined || value === null || value === ''
@@ -100,9 +104,11 @@ export function parseSiteverify(fields: SiteverifyFields, site: Site): Parsed<Re
     const value = fields[name]
     if (!isLeftOut(value)) asked[name] = value
   }
+  const detail = mistyped(fields, CHECKING)
+  if (detail !== undefined) return refused({ reason: 'body-shape', detail })
   if (!validate(asked)) return refused(refusalFor(validate.errors![0]!))
   const { response, remoteip, sitekey, idempotency_key } = asked
-  if (remoteip !== undefined && parseAddress(remoteip) === undefined)
+  if (remoteip !== undefined && addressFrom(remoteip) === undefined)
     return refused({ reason: 'expected-ip-malformed' })
   // A test key accepts any site key.
   if (sitekey !== undefined && sitekey !== site.record.siteKey && site.test === undefined)

@@ -37,7 +37,7 @@ export class Hosts {
   }
 
   get differences(): string[] {
-    const own = this.#own
+    const own = this.living.find(({ id }) => id === this.#id) ?? this.#own
     if (own === undefined) return []
     return this.living.filter(({ id }) => id !== own.id).flatMap(other => differences(own, other))
   }

@@ -195,6 +195,21 @@ export function siteverifyTests(subject: Subject): void {
     }
   })
 
+  test('/siteverify: a field that checks something, mistyped, is refused and named; the token is not spent', async () => {
+    const { apiKey: secret } = subject.site
+    const response = await freshToken()
+    for (const [field, meant] of Object.entries({
+      remoteIP: 'remoteip',
+      remote_ip: 'remoteip',
+      idempotencyKey: 'idempotency_key',
+    })) {
+      const answer = await ask({ secret, response, [field]: '192.0.2.1' })
+      assertNotSiteverified(answer, 'bad-request')
+      assert.match(answer.json.messages[0], new RegExp(`${field}.*: ${meant} is expected`))
+    }
+    assertSiteverified(await ask(new URLSearchParams({ secret, response })))
+  })
+
   for (const [about, origins, origin, hostname] of HOSTNAMES) {
     test(`/siteverify hostname: ${about}`, async () => {
       const visitor = await subject.visitorOf({ origins: [...origins] })
@@ -233,7 +248,7 @@ export function siteverifyTests(subject: Subject): void {
     const visitor = subject.visitor()
     const solution = await visitor.solved()
     for (const [field, ...values] of [
-      ['action', 'log in', 'é', 'a\nb', 'a'.repeat(101), 5, null],
+      ['action', 'log in', 'é', 'a\nb', 'a'.repeat(101), 5, []],
       ['cdata', 'a/b', 'a|b', 'a'.repeat(256), {}],
     ] as const)
       for (const value of values) {
@@ -302,7 +317,7 @@ function fieldTests(subject: Subject): void {
   test('/siteverify: remoteip and idempotency_key of a wrong form; the token is not spent', async () => {
     const visitor = subject.visitor()
     const good = { secret: visitor.site.apiKey, response: await visitor.token() }
-    const addresses = words('localhost 127.0.0.1:80 [::1] fe80::1%eth0')
+    const addresses = words('localhost 127.0.0.1:x [::1 fe80::1%')
     for (const remoteip of [...addresses, ' 127.0.0.1', 5, [], '1'.repeat(65)])
       assertNotSiteverified(await ask({ ...good, remoteip }), 'invalid-remoteip')
     for (const idempotency_key of ['k'.repeat(65), 5, {}])
@@ -312,7 +327,7 @@ function fieldTests(subject: Subject): void {
 }
 
 /** Objects without fields of ours: forms as good as any. */
-const FIELDLESS = ['an empty object', 'objects as deep as fit']
+const FIELDLESS = ['an empty object', 'objects as deep as fit', 'with a mistyped field']
 
 function bodyTests(subject: Subject): void {
   const send = (body: string | Buffer | object, contentType?: string) => {

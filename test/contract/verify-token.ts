@@ -23,11 +23,11 @@ const WRONG: Readonly<Record<string, readonly (string | undefined)[]>> = {
   expectedIp: [
     '" 127.0.0.1"',
     ...words(
-      'null 5 [] "" "localhost" "127.0.0" "127.0.0.256" "127.0.0.1/8" "127.0.0.1:80" "[::1]"',
-      '"fe80::1%eth0" "2130706433"',
+      '5 [] "" "localhost" "127.0.0" "127.0.0.256" "127.0.0.1/8" "127.0.0.1:x" "[::1" "[::1]:123456"',
+      '"fe80::1%" "2130706433"',
     ),
   ],
-  idempotencyKey: ['null', '5', '[]', '""', `"${'k'.repeat(65)}"`],
+  idempotencyKey: ['5', '[]', '""', `"${'k'.repeat(65)}"`],
 }
 
 const SPELLINGS: readonly ((ip: string) => string)[] = [
@@ -36,6 +36,10 @@ const SPELLINGS: readonly ((ip: string) => string)[] = [
   ip => `::FFFF:${ip}`,
   ip => `0:0:0:0:0:ffff:${ip}`,
   ip => `::ffff:${hexGroups(ip)}`,
+  ip => `${ip}:49152`,
+  ip => `[::ffff:${ip}]:49152`,
+  ip => `::ffff:${ip}%eth0`,
+  ip => `"${ip}"`,
 ]
 
 function hexGroups(ip: string): string {

@@ -12,7 +12,13 @@
  */
 
 import type { RedisTarget } from '../../config/redis.ts'
-import { ownerKey, windowOfKnown, windowOfRefused, windowOfSite } from '../../domain/address-tags.ts'
+import {
+  ownerKey,
+  windowOfJunk,
+  windowOfKnown,
+  windowOfRefused,
+  windowOfSite,
+} from '../../domain/address-tags.ts'
 import {
   type AuditEntry,
   type AuditQuery,
@@ -125,8 +131,8 @@ export class RedisRecords extends Members implements SiteStore {
       const windows = [key, windowOfRefused(key), ...sites.map(site => windowOfSite(key, site))]
       const names = [
         `m:${owner}`,
-        ...logs.flatMap(log => [`l:${log}`, `l:${windowOfRefused(log)}`]),
-        ...windows.map(window => `c:${window}`),
+        ...logs.flatMap(log => [log, windowOfRefused(log), windowOfJunk(log)].map(window => `l:${window}`)),
+        ...windows.flatMap(window => [window, windowOfJunk(window)].map(one => `c:${one}`)),
       ].map(name => prefix + name)
       for (let start = 0; start < names.length; start += LIST_CHUNK)
         removed += Number(await this.#connection.ask('del', ...names.slice(start, start + LIST_CHUNK)))
@@ -152,12 +158,16 @@ export class RedisRecords extends Members implements SiteStore {
   }
 
   async noteHost(id: string, note?: HostNote | null, shards?: number): Promise<LivingHosts> {
-    const json = note ? JSON.stringify(note) : ''
+    const json = note ? JSON.stringify({ ...note, notedAt: Date.now() }) : ''
     const values = ['', note === undefined ? '' : id, json, String(HOST_LIVES_MS), String(shards ?? '')]
     const keys = [this.#key('hosts'), this.#key('shards')]
     const found = await this.#connection.run(NOTE_HOST, keys, values, 'noting a host')
     const [number, ...notes] = (found as unknown[]).map(String)
-    const living = notes.map(text => JSON.parse(text) as HostNote)
+    const living = notes.map(text => {
+      const space = text.indexOf(' ')
+      const { notedAt, ...host } = JSON.parse(text.slice(space)) as HostNote & { notedAt?: number }
+      return notedAt === undefined ? host : { ...host, clockAheadMs: notedAt - Number(text.slice(0, space)) }
+    })
     return { shards: number === '' ? undefined : Number(number), living }
   }
 

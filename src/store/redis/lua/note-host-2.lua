@@ -2,7 +2,7 @@
 -- KEYS     hosts (hash: `<ms of the last note> <JSON>` by id) | number of shards
 -- ARGV     time, see time.lua | id, '' to ask only | JSON, '' when the host ends | milliseconds that a host lives after a note
 --          | number of shards to write, '' for none
--- returns  number of shards ('' if none was written), then the JSON of each host that lives
+-- returns  number of shards ('' if none was written), then of each host that lives `<ms of the last note> <JSON>`
 local id, json, alive, shards = ARGV[2], ARGV[3], tonumber(ARGV[4]), ARGV[5]
 if shards ~= '' then redis.call('SET', KEYS[2], shards) end
 if id ~= '' and json == '' then redis.call('HDEL', KEYS[1], id) end
@@ -10,9 +10,9 @@ if json ~= '' then redis.call('HSET', KEYS[1], id, string.format('%.0f %s', wall
 local living = { redis.call('GET', KEYS[2]) or '' }
 local notes = redis.call('HGETALL', KEYS[1])
 for index = 1, #notes, 2 do
-  local at, noted = string.match(notes[index + 1], '^(%d+) (.*)$')
+  local at = string.match(notes[index + 1], '^%d+')
   if math.abs(wall - tonumber(at)) <= alive then
-    living[#living + 1] = noted
+    living[#living + 1] = notes[index + 1]
   else
     redis.call('HDEL', KEYS[1], notes[index])
   end
