@@ -74,7 +74,7 @@ function siteSettingTests(subject: Subject): void {
     assertPassed(await visitor.verify(solution))
     assertRefused(await visitor.verify(solution), 400, 'nonce-used')
     await assertAdmits(69, () => visitor.challenge(), 200, 'address', policies)
-    await assertAdmits(68, () => visitor.verify('{}'), 400, 'address', policies)
+    await assertAdmits(70, () => visitor.verify('{}'), 400, 'address', policies)
     const usual = { address: 60, 'address-site': 30 }
     await assertAdmits(30, () => visitor.at(subject.site).challenge(), 200, 'address-site', usual)
     const other = subject.visitor(site)

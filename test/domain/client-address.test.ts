@@ -47,7 +47,10 @@ const headers = fc.oneof(
 
 /** IP addresses as a URL's host writes them, which is canonical; undefined for what is none. */
 function canonical(entry: string): string | undefined {
-  const text = entry.replace(/^[ \t]+|[ \t]+$/g, '')
+  const text = entry
+    .replace(/^[ \t]+|[ \t]+$/g, '')
+    .replace(/^("+)(.*?)\1$/, '$2')
+    .replace(/^(\[?[\da-fA-F:.]+)%[\w.-]+(?=$|\]|:\d{1,5}$)/, '$1')
   const bare = /^\[(.*)\](?::\d{1,5})?$/s.exec(text)?.[1] ?? /^([0-9.]+):\d{1,5}$/.exec(text)?.[1] ?? text
   if (isIPv4(bare)) return bare
   if (!isIPv6(bare) || bare.includes('%')) return undefined
@@ -66,8 +69,10 @@ function clientByTheBook(peer: string, header: string): string {
   if (header === '') return peer
   let client = peer
   for (const [hops, entry] of header.split(',').reverse().entries()) {
+    if (hops === HOPS_MAX) return peer
+    if (/^[ \t]*$/.test(entry)) continue
     const ip = canonical(entry)
-    if (ip === undefined || hops === HOPS_MAX) return peer
+    if (ip === undefined) return peer
     client = ip
     if (!isTrusted(ip)) break
   }
@@ -88,10 +93,15 @@ test('X-Forwarded-For behind trusted proxies gives the client address', () => {
     '[2001:db8::7]:443': '2001:db8::7',
     '198.51.100.1:1234': '198.51.100.1',
     '198.51.100.1, unknown': PEER,
-    '198.51.100.1,': PEER,
+    '198.51.100.1,': '198.51.100.1',
+    ',,198.51.100.1 , ,10.9.9.9,': '198.51.100.1',
     ',': PEER,
     '198.51.100.1, 0x0a.1.1.1': PEER,
-    'fe80::1%eth0': PEER,
+    'fe80::1%eth0': 'fe80::1',
+    '[fe80::1%eth0]:443': 'fe80::1',
+    '"198.51.100.1:443"': '198.51.100.1',
+    '"198.51.100.1': PEER,
+    'fe80::1%': PEER,
     '198.51.100.001': PEER,
     'garbage, 198.51.100.1': '198.51.100.1', // left of the first untrusted address nothing is read
   })

@@ -36,7 +36,7 @@ test('urlencoded: of any text, what is accepted is read as URLSearchParams reads
       const reading = urlencoded(one)
       if (!reading.ok) return
       accepted++
-      const expected = Object.fromEntries(new URLSearchParams(`?${one}`)) // in the order of an object
+      const expected = Object.fromEntries(new URLSearchParams(`?${one.replace(/^\ufeff/, '')}`)) // in the order of an object
       assert.deepEqual(Object.entries({ ...reading.fields }), Object.entries(expected))
     }),
     seeded(20_000),
