@@ -152,7 +152,7 @@ customElements.define('x-field', class extends HTMLElement {
   constructor() { super(); this.root = this.attachShadow({ mode: '${mode}' }); this.root.innerHTML = '<x-input></x-input>' }
 })
 }</script>`
-    const { page } = await open('', { fields: '<x-field></x-field>', more })
+    const { page } = await open('auto="focus"', { fields: '<x-field></x-field>', more })
     assert.equal(await page.evaluate(`${GATE}.state`), 'idle')
     await page.evaluate(`document.querySelector('x-field').root.firstChild.root.firstChild
       .dispatchEvent(new InputEvent('input', { bubbles: true, composed: true }))`)
@@ -163,7 +163,7 @@ for (const [about, form, fields] of [
   ['Cancel with formmethod="dialog"', '', '<button id="out" formmethod="dialog">Cancel</button>'],
   ['a form with method="dialog"', 'method="dialog"', '<button id="out">Close</button>'],
   ['the same with novalidate', 'method="dialog" novalidate', '<button id="out">Close</button>'],
-])
+] as const)
   test(`${about}, while the service is away: the dialog closes at once`, async () => {
     const { page } = await open('auto="submit"', {
       form,
@@ -183,7 +183,7 @@ for (const [about, form, fields] of [
 test('an address with a slash at its end, so two before widget.js: loads, and verifies', async () => {
   pages.add(
     '/form',
-    `<!doctype html><html lang="en"><title>A form</title><body><pow-gate ${KEY} auto="load"></pow-gate><script src="${gateway.origin}//widget.js"></script>`,
+    `<!doctype html><html lang="en"><title>A form</title><body><pow-gate ${KEY} auto="load"></pow-gate><script src="${gateway.origin()}//widget.js"></script>`,
   )
   const { page } = await visit(browser, `${pages.origin()}/form`)
   await untilState(page, 'verified')
