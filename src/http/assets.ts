@@ -131,11 +131,14 @@ export function widgetRoutes({ folder, files }: Widget): ContentRoute[] {
   }
   const notFound = refusalReply({ reason: 'not-found' }, 'plain')
   const handle = (exchange: Exchange, asked: ContentRequest): void => {
-    const asset = byPath.get(asked.path) ?? ofOtherVersion(asked.path)
+    const path = asked.path.replace('//', '/')
+    const asset = byPath.get(path) ?? ofOtherVersion(path)
     if (asset === undefined) exchange.answer(notFound)
     else asset.file.answer(exchange, asked, asset.cacheControl)
   }
-  return ['/widget.js', `${PREFIX}*`, `${COMPAT_PREFIX}*`, ...Object.keys(VENDOR_PATHS)].map(path => ({
+  const paths = ['/widget.js', `${PREFIX}*`, `${COMPAT_PREFIX}*`, ...Object.keys(VENDOR_PATHS)]
+  // Pages that add `/widget.js` to an address with a slash at its end ask for two.
+  return [...paths, ...paths.map(path => `/${path}`)].map(path => ({
     path,
     methods: ['get', 'head'],
     isCrossOrigin: true,

@@ -29,6 +29,15 @@ export function listen<Heard extends Event>(
   return () => removeEventListener(type, listener as EventListener, capture)
 }
 
+/** Not by `remove()`: that of Prototype.js throws for an element without a parent. */
+export const takeOut = (node: Node) => node.parentNode?.removeChild(node)
+
+/** As `finally`, which a page's old Promise lacks. */
+export function lastly<Value>(work: Promise<Value>, end: () => void): Promise<Value> {
+  work.then(end, end)
+  return work
+}
+
 /** Since the page was opened. Not by `performance`, which a page's own `var performance` replaces. */
 export const nowMs = () => new CustomEvent('').timeStamp
 

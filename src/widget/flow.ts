@@ -1,7 +1,7 @@
 /** Obtains a token: challenge, proof, verification, and another round where a fresh challenge helps. */
 
 import type { Challenge, Solution } from '../protocol/wire.ts'
-import { nowMs } from './dom.ts'
+import { lastly, nowMs } from './dom.ts'
 import { distrust, openWorkplace, type PageSettings, searchOnGpu } from './modes.ts'
 import { getChallenge, PowGateError, postSolution, type ServiceSettings, throwIfAborted } from './service.ts'
 import { signalsFor } from './signals.ts'
@@ -9,8 +9,11 @@ import type { Solved, Workplace } from './solver/job.ts'
 
 const ROUNDS_MAX = 4
 
+/** A slow device gives up a challenge before it expires. */
+const OUTLIVED = 'outlived'
+
 /** A fresh challenge may help, or for `solver` another mode. */
-const AGAIN_CODES = ['expired-nonce', 'ip-mismatch', 'nonce-used', 'invalid-nonce', 'solver']
+const AGAIN_CODES = [OUTLIVED, 'expired-nonce', 'ip-mismatch', 'nonce-used', 'invalid-nonce', 'solver']
 
 interface FlowSettings extends ServiceSettings, PageSettings {
   /** @param share 0 to 1: the probability that a solver is done by now */
@@ -22,7 +25,7 @@ interface FlowSettings extends ServiceSettings, PageSettings {
 
 export interface Passed {
   readonly token: string
-  /** Unix time by the service's clock, milliseconds. */
+  /** Unix time by the page's clock, milliseconds. */
   readonly expiresAt: number
   /** From issue to expiry. */
   readonly lifetimeMs: number
@@ -34,9 +37,6 @@ export interface Passed {
 
 /** To load the solver, in whichever mode. */
 const ASSETS_MS_MAX = 20_000
-
-/** A slow device gives up a challenge before it expires. That is no fault, so any number may follow. */
-const OUTLIVED = 'outlived'
 
 /** @throws PowGateError */
 export async function obtainToken(settings: FlowSettings): Promise<Passed> {
@@ -52,9 +52,8 @@ export async function obtainToken(settings: FlowSettings): Promise<Passed> {
     } catch (error) {
       if (!(error instanceof PowGateError)) throw error
       const { code, message, status } = error
-      if (code === OUTLIVED) continue
       if (!AGAIN_CODES.includes(code)) throw error
-      const text = code === 'expired-nonce' ? 'rejected' : 'unavailable'
+      const text = code === 'expired-nonce' || code === OUTLIVED ? 'rejected' : 'unavailable'
       if (round++ === ROUNDS_MAX) throw new PowGateError(code, text, message, status)
     }
   }
@@ -116,12 +115,11 @@ async function oneRound(settings: FlowSettings, onWork: (share: number) => void)
     })
     settings.onHashing(true)
     const solving = workplace.solve(task, tries => onWork((tries + gpuTries) / expected), gpuCounter)
-    const solved = await untilAborted(Promise.race([solving, outlived]), signal)
-      .catch(error => {
-        if (!(error instanceof PowGateError)) distrust(workplace.mode)
-        throw solverError(error)
-      })
-      .finally(() => settings.onHashing(false))
+    const first = untilAborted(Promise.race([solving, outlived]), signal)
+    const solved = await lastly(first, () => settings.onHashing(false)).catch(error => {
+      if (!(error instanceof PowGateError)) distrust(workplace.mode)
+      throw solverError(error)
+    })
     const solveTimeMs = Math.round(nowMs() - beganMs)
     close()
     const solution: Solution = {
@@ -133,9 +131,10 @@ async function oneRound(settings: FlowSettings, onWork: (share: number) => void)
     }
     const result = await postSolution(settings, solution)
     if (!result.passed) throw new PowGateError('not-passed', 'rejected', 'the verification did not pass')
-    const { token, expiresAt } = result
+    const { token } = result
     // From the issue time, with which a token starts, because the visitor's clock may be wrong.
-    const lifetimeMs = expiresAt - Number.parseInt(token, 10)
+    const lifetimeMs = result.expiresAt - Number.parseInt(token, 10)
+    const expiresAt = Date.now() + lifetimeMs
     solved.tries += gpuTries
     return { token, expiresAt, lifetimeMs, solveTimeMs, difficulty, mode: workplace.mode, solved }
   } finally {

@@ -4,7 +4,7 @@
  */
 
 import { adviseOnLostSend, adviseOnNoToken } from './advice.ts'
-import { bare, listen } from './dom.ts'
+import { bare, listen, takeOut } from './dom.ts'
 
 interface FormHooks {
   readonly onUse: () => void
@@ -73,6 +73,7 @@ export class FormLink {
   readonly #hooks: FormHooks
   #field = bare(document).createElement('input')
   #token: string | undefined
+  #complaint = ''
   #justSent: string | undefined
   #submitting: Submitting | undefined
   #isWaiting = false
@@ -113,15 +114,29 @@ export class FormLink {
   /** @param complaint shown by the browser without a token */
   set(token: string | undefined, complaint: string, isDisabled: boolean): void {
     this.#token = token
-    this.#internals?.setValidity(token ? {} : { valueMissing: true }, complaint, this.#anchor)
+    this.#complaint = complaint
+    this.#showValidity(token !== undefined)
     const [host, field] = [this.#host, this.#field]
     // A field, because many libraries read fields by name. Not before the token, because until then a framework may compare
     // the page with its server's markup.
-    if (!token || !this.#name || this.form === null) return field.remove()
+    if (!token || !this.#name || this.form === null) {
+      takeOut(field)
+      return
+    }
     Object.assign(field, { name: this.#name, value: token, disabled: isDisabled })
     const id = host.getAttribute('form')
     if (id !== null) field.setAttribute('form', id)
     if (field.parentNode !== host) host.append(field)
+  }
+
+  #showValidity(isValid: boolean): void {
+    this.#internals?.setValidity(isValid ? {} : { valueMissing: true }, this.#complaint, this.#anchor)
+  }
+
+  /** Closes a dialog: nothing is sent, so nothing is needed. */
+  #isForDialog(submitter: HTMLButtonElement | null): boolean {
+    const { form } = this
+    return (submitter?.formMethod || (form && bare(form).method)) === 'dialog'
   }
 
   get #name(): string {
@@ -146,8 +161,10 @@ export class FormLink {
             target instanceof Element
               ? bare(target).closest<Control>('button,input,select,textarea,form')
               : null
-          const isInForm = control !== null && (control === form || control.form === form)
-          const isOurs = isInForm || path.includes(this.#host)
+          // A control of its own with a shadow tree (Ionic, Shoelace) hides its inner fields' form, but is in the path itself.
+          const isOurs = path.some(
+            node => node === form || node === this.#host || (node as Control).form === form,
+          )
           if (form === null || isOurs) listener(event, control ?? this.#host)
         },
         true,
@@ -159,7 +176,9 @@ export class FormLink {
     on('click', (event, control) => {
       this.#hooks.onUse()
       const button = control as HTMLButtonElement
-      if (/^(submit|image)$/.test(button.type)) this.#noteSubmitting({ event, submitter: button })
+      const isOutside = this.form !== null && button.form !== this.form // in another's shadow tree
+      if (/^(submit|image)$/.test(button.type) && !isOutside)
+        this.#noteSubmitting({ event, submitter: button })
     })
     on('keydown', (event, control) => {
       const isEnter = (event as KeyboardEvent).key === 'Enter' && control.localName === 'input'
@@ -185,7 +204,7 @@ export class FormLink {
   #onSubmit(event: SubmitEvent): void {
     // Older browsers do not tell it.
     const { submitter = this.#submitting?.submitter ?? null } = event as Partial<Submitting>
-    if (event.target !== this.form || event.defaultPrevented) return
+    if (event.target !== this.form || event.defaultPrevented || this.#isForDialog(submitter)) return
     // A script or Enter sends without a click, and the token may have expired while the machine slept.
     this.#hooks.onUse()
     if (this.#token !== undefined) {
@@ -210,7 +229,10 @@ export class FormLink {
 
   #noteSubmitting(noted: Submitting): void {
     this.#submitting = noted
+    const isForDialog = this.#isForDialog(noted.submitter)
+    if (isForDialog) this.#showValidity(true)
     setTimeout(() => {
+      if (isForDialog) this.#showValidity(this.#token !== undefined)
       if (this.#submitting === noted) this.#submitting = undefined
     })
   }
@@ -259,7 +281,7 @@ export class FormLink {
         submit(form, this.#submitter, look())
       })
       .catch(() => this.#hooks.onFail(page.activeElement === activeElement))
-      .finally(() => {
+      .then(() => {
         if (form && !isSent && (this.form !== form || !bare(form).isConnected)) adviseOnLostSend(this.#host)
         clearTimeout(late)
         this.#isWaiting = false
@@ -292,7 +314,7 @@ function submit(
     // Older browsers. Unlike submit(), a click runs the page's handlers.
     const button = present ?? bare(form).appendChild(bare(document).createElement('button'))
     button.click()
-    if (!present) button.remove()
+    if (!present) takeOut(button)
   }
   for (const control of reopened) control!.disabled = true
 }

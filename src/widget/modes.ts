@@ -8,7 +8,7 @@
  *   page    the page's own thread, in slices
  */
 
-import { bare } from './dom.ts'
+import { bare, lastly, takeOut } from './dom.ts'
 import { pinnedScript } from './settings.ts'
 import { openFrame } from './solver/frame-host.ts'
 import type { Mode, ModeSettings, Puzzle, Task, Workplace } from './solver/job.ts'
@@ -109,7 +109,7 @@ async function probeBlobWorker(): Promise<void> {
   const url = blobUrl('postMessage(0)')
   try {
     const worker = new Worker(trusted(url))
-    await new Promise<unknown>((resolve, reject) => {
+    const answer = new Promise<unknown>((resolve, reject) => {
       worker.onmessage = resolve
       // Some pages replace Worker by a class that does nothing.
       setTimeout(reject, PROBE_MS_MAX, new Error('a worker says nothing'))
@@ -117,7 +117,8 @@ async function probeBlobWorker(): Promise<void> {
         event.preventDefault()
         reject(new ModeBlockedError('blob workers are forbidden'))
       }
-    }).finally(() => worker.terminate())
+    })
+    await lastly(answer, () => worker.terminate())
   } finally {
     URL.revokeObjectURL(url)
   }
@@ -234,7 +235,7 @@ function loadModule<Module>(address: string, integrity: string): Promise<Module>
       const page = bare(document)
       const script = Object.assign(page.createElement('script'), attributes, { onload, onerror })
       page.documentElement.append(script)
-      script.remove() // it loads all the same
+      takeOut(script) // it loads all the same
     } else onload()
   })
 }

@@ -4,7 +4,7 @@ export type PowGateState = 'idle' | 'working' | 'verified' | 'failed' | 'expired
 
 export interface PowGateVerified {
   token: string
-  /** Unix time by the service's clock, milliseconds. */
+  /** Unix time by the page's clock, milliseconds. */
   expiresAt: number
   /** Leading zero bits. */
   difficulty: number
@@ -60,7 +60,7 @@ export interface PowGateProperties {
 export interface PowGateElement extends HTMLElement, PowGateProperties {
   readonly state: PowGateState
   readonly token: string | null
-  /** Unix milliseconds, by the service's clock. */
+  /** Unix milliseconds, by the page's clock. */
   readonly expiresAt: number | null
   readonly error: PowGateError | null
   get form(): HTMLFormElement | null

@@ -1,7 +1,7 @@
 /** The two calls that a browser makes, with retries and the waits that the service asks for. */
 
 import type { Challenge, Solution, VerificationResult } from '../protocol/wire.ts'
-import { listen } from './dom.ts'
+import { lastly, listen } from './dom.ts'
 import type { Signals } from './solver/job.ts'
 
 const TRIES_MAX = 5
@@ -162,9 +162,10 @@ export function throwIfAborted(signal: AbortSignal): void {
 
 function untilOnline(signal: AbortSignal): Promise<void> {
   let stop = () => {}
-  return settleOn(signal, resume => {
+  const online = settleOn(signal, resume => {
     stop = listen(window, 'online', resume)
-  }).finally(stop)
+  })
+  return lastly(online, stop)
 }
 
 function settleOn(signal: AbortSignal, arrange: (resume: () => void) => void): Promise<void> {

@@ -25,7 +25,7 @@ const codeEndpoint = endpointOf(`${new Error().stack}`)
 const scriptEndpoint = codeEndpoint ?? endpointOf(script?.src)
 
 function endpointOf(text = ''): string | undefined {
-  return /(https?:[^\s?#]*?)\/(widget\/)?widget(\.[\da-f]+)?\.js([?#:]|$)/.exec(text)?.[1]
+  return /(https?:[^\s?#]*?)\/+(widget\/)?widget(\.[\da-f]+)?\.js([?#:]|$)/.exec(text)?.[1]
 }
 
 export function autoOf(element: Element): Auto {

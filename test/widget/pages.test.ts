@@ -85,6 +85,12 @@ const HIDING: readonly [about: string, OpenOptions][] = [
   ...Object.entries({
     'variables of the page in place of performance and screen': 'var performance = 1, screen = null',
     'MooTools 1.3: an Event of its own': 'Event = function () { throw new Error("not a browser event") }',
+    'Prototype.js 1.7: Array.from without its function':
+      'Array.from = list => Array.prototype.slice.call(list)',
+    'Prototype.js 1.7: remove() that throws without a parent':
+      'Element.prototype.remove = function () { this.parentNode.removeChild(this); return this }',
+    'MooTools 1.6: Array.from makes a list of anything': 'Array.from = item => item == null ? [] : [item]',
+    'an old polyfill: promises without finally': 'delete Promise.prototype.finally',
     'a script that forbids attachInternals':
       'HTMLElement.prototype.attachInternals = () => { throw new Error("not here") }',
   }).map(([about, code]): [string, OpenOptions] => [about, { more: `<script>${code}</script>` }]),
@@ -134,6 +140,61 @@ test('the token is a field in the page too, once in FormData, gone with the toke
   assert.deepEqual(((await page.evaluate(state)) as Record<string, unknown>).data, [])
   await page.evaluate(`${GATE}.disabled = false; ${GATE}.auto = 'off'; ${GATE}.reset()`)
   assert.deepEqual(await page.evaluate(state), { fields: [], data: [], token: null })
+})
+
+for (const mode of ['open', 'closed'])
+  test(`a field with a shadow tree of its own, ${mode}, in another one: typing starts the verification`, async () => {
+    const more = `<script>{
+customElements.define('x-input', class extends HTMLElement {
+  constructor() { super(); this.root = this.attachShadow({ mode: '${mode}' }); this.root.innerHTML = '<input>' }
+})
+customElements.define('x-field', class extends HTMLElement {
+  constructor() { super(); this.root = this.attachShadow({ mode: '${mode}' }); this.root.innerHTML = '<x-input></x-input>' }
+})
+}</script>`
+    const { page } = await open('auto="focus"', { fields: '<x-field></x-field>', more })
+    assert.equal(await page.evaluate(`${GATE}.state`), 'idle')
+    await page.evaluate(`document.querySelector('x-field').root.firstChild.root.firstChild
+      .dispatchEvent(new InputEvent('input', { bubbles: true, composed: true }))`)
+    await untilState(page, 'verified')
+  })
+
+for (const [about, form, fields] of [
+  ['Cancel with formmethod="dialog"', '', '<button id="out" formmethod="dialog">Cancel</button>'],
+  ['a form with method="dialog"', 'method="dialog"', '<button id="out">Close</button>'],
+  ['the same with novalidate', 'method="dialog" novalidate', '<button id="out">Close</button>'],
+] as const)
+  test(`${about}, while the service is away: the dialog closes at once`, async () => {
+    const { page } = await open('auto="submit"', {
+      form,
+      fields,
+      fault: { path: '/challenge', isDropped: true, times: 9 },
+    })
+    await page.evaluate(`{
+      const dialog = document.body.appendChild(document.createElement('dialog'))
+      dialog.append(document.forms[0])
+      if (${JSON.stringify(form)}) document.forms[0].method = 'dialog'
+      dialog.showModal()
+    }`)
+    await page.click('#out')
+    assert.equal(await page.evaluate("document.querySelector('dialog').open"), false)
+  })
+
+test('an address with a slash at its end, so two before widget.js: loads, and verifies', async () => {
+  pages.add(
+    '/form',
+    `<!doctype html><html lang="en"><title>A form</title><body><pow-gate ${KEY} auto="load"></pow-gate><script src="${gateway.origin()}//widget.js"></script>`,
+  )
+  const { page } = await visit(browser, `${pages.origin()}/form`)
+  await untilState(page, 'verified')
+})
+
+test('expiresAt is by the clock of the page, where that is a day off', async () => {
+  const more = '<script>{ const { now } = Date; Date.now = () => now() - 86_400_000 }</script>'
+  const { page } = await open('auto="load"', { more })
+  await untilState(page, 'verified')
+  const left = Number(await page.evaluate(`${GATE}.expiresAt - Date.now()`))
+  assert.ok(left > 0 && left <= 300_000, String(left))
 })
 
 for (const auto of ['load', 'focus', 'submit'])

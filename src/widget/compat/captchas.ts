@@ -3,7 +3,7 @@
  * -> <pow-gate>, fields and callbacks.
  */
 
-import { bare } from '../dom.ts'
+import { bare, takeOut } from '../dom.ts'
 import type { PowGateElement } from '../powgate.d.ts'
 import { normalized, type Options, optionsOf, type Values, warnOfUnmapped, warnOnce } from './options.ts'
 
@@ -141,7 +141,7 @@ export class Captchas {
     const captcha = this.find(which)
     if (captcha === undefined) return
     this.#all.delete(captcha.id)
-    captcha.box.remove()
+    takeOut(captcha.box)
     captcha.gate.reset?.() // or the page would hear of the token's expiry
   }
 

@@ -1,6 +1,6 @@
 /** The page's side of the hidden frame, which starts workers for it (../frame.ts). */
 
-import { bare, listen } from '../dom.ts'
+import { bare, lastly, listen, takeOut } from '../dom.ts'
 import { START_WORKER } from './job.ts'
 import { ModeBlockedError, type PoolWorker } from './pool.ts'
 
@@ -27,7 +27,7 @@ export async function openFrame(base: string, parent: ShadowRoot): Promise<Frame
   try {
     await untilReady(frame, origin, place)
   } catch (error) {
-    frame.remove()
+    takeOut(frame)
     throw error
   }
   return {
@@ -36,14 +36,14 @@ export async function openFrame(base: string, parent: ShadowRoot): Promise<Frame
       frame.contentWindow?.postMessage(START_WORKER, origin, [port2])
       return Object.assign(port1, { terminate: () => port1.postMessage(0) })
     },
-    close: () => frame.remove(),
+    close: () => takeOut(frame),
   }
 }
 
 /** Adds the frame to the page. Rejects as soon as it is known not to work. */
 function untilReady(frame: HTMLIFrameElement, origin: string, place: ParentNode): Promise<void> {
   const ears: (() => void)[] = []
-  return new Promise<void>((resolve, reject) => {
+  const ready = new Promise<void>((resolve, reject) => {
     const failAfter = (ms: number, message: string) => setTimeout(() => reject(new Error(message)), ms)
     failAfter(READY_MS_MAX, `${frame.src} did not load`)
     frame.onload = () => failAfter(SILENT_MS_MAX, `${frame.src} was refused, or could not be loaded`)
@@ -57,7 +57,8 @@ function untilReady(frame: HTMLIFrameElement, origin: string, place: ParentNode)
     }
     ears.push(listen(window, 'message', onMessage), listen(document, 'securitypolicyviolation', onViolation))
     place.append(frame)
-  }).finally(() => {
+  })
+  return lastly(ready, () => {
     for (const stop of ears) stop()
   })
 }

@@ -76,5 +76,8 @@ export function digestWords(text: string): Int32Array {
 }
 
 export function sha256Hex(text: string): string {
-  return Array.from(digestWords(text), word => (word >>> 0).toString(16).padStart(8, '0')).join('')
+  let hex = ''
+  // Not by `Array.from`: that of Prototype.js and MooTools ignores its function.
+  for (const word of digestWords(text)) hex += (word >>> 0).toString(16).padStart(8, '0')
+  return hex
 }
