@@ -44,7 +44,7 @@ const ADDRESS_BYTES = 16
 export const NONCE_RANDOM_BITS = 14
 const HASHWX_LESS = DIFFICULTY_MIN - 1
 
-/** Unsigned 32 bits. */
+/** Unsigned 32 bits, of the first 31. */
 export interface Lifetimes {
   readonly challengeLifetimeMs: number
   readonly tokenLifetimeMs: number

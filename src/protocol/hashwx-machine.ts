@@ -18,7 +18,8 @@ export interface MachineExports {
   readonly emit: () => number
 }
 
-type Run = (end: number) => void
+/** Hashes what `fill` has prepared, up to an address. */
+export type Run = (end: number) => void
 
 /** Hashes that emitted code computes in one call: an engine replaces slow code of a function only between two calls. */
 export const BATCH = 256

@@ -20,7 +20,7 @@ const LATEST_MS = terms.issuedAtMs + 5000
 const bindings = fc.record({
   siteKey: siteKeys,
   storeEpoch: fc.nat(0xffffffff),
-  lifetimes: fc.record({ challengeLifetimeMs: fc.nat(0xffffffff), tokenLifetimeMs: fc.nat(0xffffffff) }),
+  lifetimes: fc.record({ challengeLifetimeMs: fc.nat(0x7fffffff), tokenLifetimeMs: fc.nat(0xffffffff) }),
   address: addresses,
 })
 const allTerms = fc
