@@ -27,10 +27,18 @@ export interface PageSettings extends ModeSettings {
   readonly frameParent: ShadowRoot
 }
 
-/** What a puzzle is solved with. */
+/** What a puzzle is solved with: scripts with their pins, and the frame. */
 const FILES = {
-  sha256: { worker: 'workerJs', frame: ASSET_NAMES.frameHtml, page: 'pageJs' },
-  hashwx: { worker: 'hashwxJs', frame: ASSET_NAMES.hashwxHtml, page: 'hashwxPageJs' },
+  sha256: {
+    worker: [ASSET_NAMES.workerJs, ASSET_PINS.workerJs],
+    page: [ASSET_NAMES.pageJs, ASSET_PINS.pageJs],
+    frame: ASSET_NAMES.frameHtml,
+  },
+  hashwx: {
+    worker: [ASSET_NAMES.hashwxJs, ASSET_PINS.hashwxJs],
+    page: [ASSET_NAMES.hashwxPageJs, ASSET_PINS.hashwxPageJs],
+    frame: ASSET_NAMES.hashwxHtml,
+  },
 } as const
 
 type Opener = (settings: PageSettings, puzzle: PuzzleName) => Promise<Workplace>
@@ -38,7 +46,7 @@ type Opener = (settings: PageSettings, puzzle: PuzzleName) => Promise<Workplace>
 const OPENERS: Readonly<Record<Mode, Opener>> = {
   worker: (settings, puzzle) => {
     const { codeBase, workerSrc } = settings
-    const url = workerSrc ? workerUrl(workerSrc) : codeUrl(codeBase, ASSET_NAMES[FILES[puzzle].worker])
+    const url = workerSrc ? workerUrl(workerSrc) : codeUrl(codeBase, FILES[puzzle].worker[0])
     return openPool('worker', settings, puzzle, starter(url), fetchKernel(settings.base, puzzle))
   },
   frame: async (settings, puzzle) => {
@@ -49,14 +57,14 @@ const OPENERS: Readonly<Record<Mode, Opener>> = {
   },
   blob: async (settings, puzzle) => {
     const { base, codeBase } = settings
-    const name = FILES[puzzle].worker
-    const url = codeUrl(codeBase, ASSET_NAMES[name])
+    const [name, pin] = FILES[puzzle].worker
+    const url = codeUrl(codeBase, name)
     await probeBlobWorker()
     const kernel = fetchKernel(base, puzzle)
     const response = await fetch(url, {
       signal: timeoutSignal(),
       referrerPolicy: 'no-referrer',
-      integrity: pinnedScript ? ASSET_PINS[name] : '',
+      integrity: pinnedScript ? pin : '',
     })
     if (!response.ok) throw new Error(`${url}: status ${response.status}`)
     const blob = blobUrl(await response.text())
@@ -199,9 +207,9 @@ async function openPage({ base, codeBase, mode }: ModeSettings, puzzle: PuzzleNa
   const mayCompile = mode !== 'page' && typeof Worker === 'undefined'
   const kernel = mayCompile ? fetchKernel(base, puzzle) : Promise.resolve(undefined)
   const closed = new AbortController()
-  const name = FILES[puzzle].page
-  const url = codeUrl(codeBase, ASSET_NAMES[name])
-  const { solvePage } = await loadModule<{ solvePage: SolvePage }>(url, ASSET_PINS[name])
+  const [name, pin] = FILES[puzzle].page
+  const url = codeUrl(codeBase, name)
+  const { solvePage } = await loadModule<{ solvePage: SolvePage }>(url, pin)
   return {
     mode: 'page',
     puzzle,
