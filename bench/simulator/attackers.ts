@@ -32,7 +32,7 @@ export class Attacker {
     this.#botHashesPerMs =
       browser &&
       Array.from({ length: this.#addresses.count }, () =>
-        world.draw.logNormal(browser.medianMhs * 1000, browser.sigma),
+        world.draw.logNormal(browser.medianMhs.sha256 * 1000, browser.sigma),
       )
   }
 

@@ -64,7 +64,7 @@ export class Visitor {
     this.#device = known ?? draw.weighted(devices)
     this.#address = address
     this.#worker = world.anyWorker()
-    this.#hashesPerMs = draw.logNormal(this.#device.medianMhs * 1000, this.#device.sigma) * speed
+    this.#hashesPerMs = draw.logNormal(this.#device.medianMhs.sha256 * 1000, this.#device.sigma) * speed
     // Without GPUs nothing is drawn, so that figures stay the same to the last digit.
     const hasGpu = gpus > 0 && draw.share() < gpus
     this.#gpuHashesPerMs = hasGpu ? POPULATIONS.gpuMhs[this.#device.name]! * 1000 * speed : 0

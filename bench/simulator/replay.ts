@@ -106,7 +106,7 @@ export function replay(paths: readonly string[], policy?: string): number {
   const meanSeconds = (bits: 'recorded' | 'replayed') => {
     const hashes = meanOf(decisions.map(each => 2 ** each[bits]))
     return ({ medianMhs, sigma }: DeviceClass) =>
-      ((hashes / medianMhs / 1e6) * Math.exp(sigma ** 2 / 2)).toPrecision(3)
+      ((hashes / medianMhs.sha256 / 1e6) * Math.exp(sigma ** 2 / 2)).toPrecision(3)
   }
   const ofDevice = [
     [left('mean seconds'), ({ name }: DeviceClass) => name],

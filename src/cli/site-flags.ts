@@ -1,6 +1,7 @@
 /** Flags of `site create` and `site update`, made from the table of site fields. */
 
 import {
+  BASE_BITS,
   completed,
   defaultText,
   difficultyProblem,
@@ -107,7 +108,10 @@ async function givenValue(field: SiteField, input: Input): Promise<unknown> {
 
 /** @throws UsageError if the fields contradict each other */
 export function withGiven(before: SiteSettings, given: GivenFields): SiteSettings {
-  let settings = before
+  // A base that is its puzzle's default follows the puzzle.
+  const { puzzle, difficulty } = completed(before)
+  const base = difficulty.base === BASE_BITS[puzzle] ? undefined : difficulty.base
+  let settings = withValue(before, { path: ['difficulty', 'base'] }, base)
   for (const [field, value] of given) settings = withValue(settings, field, value)
   const after = completed(settings)
   for (const [field, value] of given) {

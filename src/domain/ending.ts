@@ -1,5 +1,6 @@
 /** How a request ended: the one value that log, metrics and trace are made from. Its reasons are private (http/replies.ts). */
 
+import type { PuzzleName } from '../protocol/proof.ts'
 import type { AddressCounts, Climb } from './difficulty.ts'
 import type { Traffic } from './meters.ts'
 import type { Reason, Refusal } from './outcome.ts'
@@ -15,6 +16,7 @@ export interface Issued {
   readonly site: Site
   readonly nonce: string
   readonly issuedAtMs: number
+  readonly puzzle: PuzzleName
   readonly difficulty: number
   readonly bounds: ChallengeBounds
   readonly counts: AddressCounts

@@ -8,7 +8,8 @@
  *    bits      41        5 4 14     24         40
  *
  *   issued at    milliseconds since 2024-01-01 UTC (41 bits last until 2093)
- *   d, k, r      difficulty, key id, random bits to tell apart challenges of one millisecond
+ *   d            difficulty of sha256; of hashwx 15 less, so that 1 to 13 are its 16 to 28 bits
+ *   k, r         key id, random bits to tell apart challenges of one millisecond
  *   site MAC     first 3 bytes of SHA-256(nonce key block ++ header ++ site key ++ store epoch ++ lifetimes)
  *   address MAC  first 5 bytes of SHA-256(the 29 other bytes of that digest ++ address)
  *
@@ -20,7 +21,7 @@
  */
 
 import { hash } from 'node:crypto'
-import { NONCE_LENGTH } from '../protocol/proof.ts'
+import { DIFFICULTY_MIN, NONCE_LENGTH, type PuzzleName } from '../protocol/proof.ts'
 import type { Address } from './address.ts'
 import { writeText } from './bytes.ts'
 import type { Keyring, SigningKey } from './keyring.ts'
@@ -41,8 +42,9 @@ const MESSAGE_BYTES = LIFETIMES_OFFSET + 8
 const ADDRESS_BYTES = 16
 
 export const NONCE_RANDOM_BITS = 14
+const HASHWX_LESS = DIFFICULTY_MIN - 1
 
-/** Unsigned 32 bits. */
+/** Unsigned 32 bits, of the first 31. */
 export interface Lifetimes {
   readonly challengeLifetimeMs: number
   readonly tokenLifetimeMs: number
@@ -58,7 +60,8 @@ export interface NonceBinding {
 
 export interface NonceTerms {
   readonly issuedAtMs: number
-  /** Bits, 0 to 31. */
+  readonly puzzle: PuzzleName
+  /** Bits, 16 to 28; 0 for tests, of sha256 alone. */
   readonly difficulty: number
 }
 
@@ -78,13 +81,13 @@ const bytes = Buffer.alloc(NONCE_BYTES)
 /** @param randomBits below 2^14 */
 export function mintNonce(
   keyring: Keyring,
-  terms: NonceTerms,
+  { issuedAtMs, puzzle = 'sha256', difficulty }: Omit<NonceTerms, 'puzzle'> & Partial<NonceTerms>,
   binding: NonceBinding,
   randomBits: number,
 ): string {
   const key = keyring.signing
-  writeHeader(terms, key.kid, randomBits)
-  writeMessage(key, binding)
+  writeHeader({ issuedAtMs, puzzle, difficulty }, key.kid, randomBits)
+  writeMessage(key, binding, puzzle)
   const mac = key.nonceMac.innerHash(MESSAGE_BYTES)
   for (let index = 0; index < SITE_MAC_BYTES; index++) bytes[HEADER_BYTES + index] = mac.charCodeAt(index)
   const addressMac = macOfAddress(mac, binding.address)
@@ -107,15 +110,16 @@ export function readNonce(
   const high = bytes.readUInt32BE(0)
   const low = bytes.readUInt32BE(4)
   const atMs = issuedAtMs(high, low)
+  const { puzzle, difficulty } = workOf(low)
   for (const key of keyring.candidates((low >>> NONCE_RANDOM_BITS) & 0x0f)) {
-    writeMessage(key, binding)
+    writeMessage(key, binding, puzzle)
     const mac = key.nonceMac.innerHash(MESSAGE_BYTES)
     if (differs(mac, HEADER_BYTES, SITE_MAC_BYTES)) continue
     const addressMac = macOfAddress(mac, binding.address)
     if (differs(addressMac, ADDRESS_MAC_OFFSET, ADDRESS_MAC_BYTES))
       return atMs > latestMs ? FORGED : OTHER_ADDRESS
     const draw = addressMac.charCodeAt(ADDRESS_MAC_BYTES)
-    return { status: 'genuine', issuedAtMs: atMs, difficulty: difficultyOf(low), draw }
+    return { status: 'genuine', issuedAtMs: atMs, puzzle, difficulty, draw }
   }
   return FORGED
 }
@@ -127,13 +131,10 @@ function differs(mac: string, at: number, length: number): boolean {
   return difference !== 0
 }
 
-/** Of a genuine nonce. */
+/** The terms that a nonce states, which only `readNonce` proves. */
 export function nonceTerms(nonce: string): NonceTerms {
   const low = Number.parseInt(nonce.slice(8, HEADER_HEX), 16)
-  return {
-    issuedAtMs: issuedAtMs(Number.parseInt(nonce.slice(0, 8), 16), low),
-    difficulty: difficultyOf(low),
-  }
+  return { issuedAtMs: issuedAtMs(Number.parseInt(nonce.slice(0, 8), 16), low), ...workOf(low) }
 }
 
 /** A store knows a used nonce by 39 of the address MAC's 40 bits: its record needs one to tell marks from charges. */
@@ -142,8 +143,11 @@ export function nonceMark(nonce: string): number {
   return high * 0x10000 + Number.parseInt(nonce.slice(28), 16)
 }
 
-function difficultyOf(low: number): number {
-  return (low >>> 18) & 0x1f
+function workOf(low: number): Pick<NonceTerms, 'puzzle' | 'difficulty'> {
+  const bits = (low >>> 18) & 0x1f
+  return bits > 0 && bits < DIFFICULTY_MIN
+    ? { puzzle: 'hashwx', difficulty: bits + HASHWX_LESS }
+    : { puzzle: 'sha256', difficulty: bits }
 }
 
 function issuedAtMs(high: number, low: number): number {
@@ -153,17 +157,22 @@ function issuedAtMs(high: number, low: number): number {
 function writeHeader(terms: NonceTerms, kid: number, randomBits: number): void {
   const sinceEpoch = terms.issuedAtMs - EPOCH_2024_MS
   const high = Math.floor(sinceEpoch / 512)
-  const low = ((sinceEpoch % 512) << 23) | (terms.difficulty << 18) | (kid << NONCE_RANDOM_BITS) | randomBits
+  const bits = terms.puzzle === 'sha256' ? terms.difficulty : terms.difficulty - HASHWX_LESS
+  const low = ((sinceEpoch % 512) << 23) | (bits << 18) | (kid << NONCE_RANDOM_BITS) | randomBits
   bytes.writeUInt32BE(high, 0)
   bytes.writeUInt32BE(low >>> 0, 4)
 }
 
-function writeMessage(key: SigningKey, binding: NonceBinding): void {
+/** Marks the lifetimes of hashwx: to a host that does not know it, such a nonce would be one of 1 to 13 bits of SHA-256. */
+const HASHWX_MARK = 2 ** 31
+
+function writeMessage(key: SigningKey, binding: NonceBinding, puzzle: PuzzleName): void {
   const { message } = key.nonceMac
   for (let index = 0; index < HEADER_BYTES; index++) message[index] = bytes[index]!
   writeText(message, HEADER_BYTES, binding.siteKey, SITE_KEY_BYTES)
   message.writeUInt32BE(binding.storeEpoch, STORE_EPOCH_OFFSET)
-  message.writeUInt32BE(binding.lifetimes.challengeLifetimeMs, LIFETIMES_OFFSET)
+  const mark = puzzle === 'hashwx' ? HASHWX_MARK : 0
+  message.writeUInt32BE(binding.lifetimes.challengeLifetimeMs + mark, LIFETIMES_OFFSET)
   message.writeUInt32BE(binding.lifetimes.tokenLifetimeMs, LIFETIMES_OFFSET + 4)
 }
 
@@ -177,18 +186,27 @@ function macOfAddress(mac: string, address: Address): string {
   return hash('sha256', addressInput, 'binary')
 }
 
-/** The slowest supported device. */
-const SLOW_DEVICE_HASHES_PER_MS = 4_000
+/** Of the slowest device that shall finish. */
+const SLOW_DEVICE_HASHES_PER_MS = { sha256: 4_000, hashwx: 400 } satisfies Record<PuzzleName, number>
 /** By then 99.9 % have found a counter. */
 const P999_TRIES_OVER_MEAN = Math.log(1000)
 const LIFETIME_MS_MAX = 600_000
 
 /** By difficulty. A table saves 0.05 us a request. */
-const SLOW_DEVICE_MS = Array.from({ length: 32 }, (_, difficulty) =>
-  Math.ceil((P999_TRIES_OVER_MEAN * 2 ** difficulty) / SLOW_DEVICE_HASHES_PER_MS),
-)
+const SLOW_DEVICE_MS = { sha256: slowDeviceMs('sha256'), hashwx: slowDeviceMs('hashwx') }
+
+function slowDeviceMs(puzzle: PuzzleName): readonly number[] {
+  const hashesPerMs = SLOW_DEVICE_HASHES_PER_MS[puzzle]
+  return Array.from({ length: 32 }, (_, difficulty) =>
+    Math.ceil((P999_TRIES_OVER_MEAN * 2 ** difficulty) / hashesPerMs),
+  )
+}
 
 /** Longer than `floorMs` if the slowest device needs it. */
-export function challengeLifetimeMs(difficulty: number, floorMs: number): number {
-  return Math.min(LIFETIME_MS_MAX, Math.max(floorMs, SLOW_DEVICE_MS[difficulty]!))
+export function challengeLifetimeMs(
+  difficulty: number,
+  floorMs: number,
+  puzzle: PuzzleName = 'sha256',
+): number {
+  return Math.min(LIFETIME_MS_MAX, Math.max(floorMs, SLOW_DEVICE_MS[puzzle][difficulty]!))
 }

@@ -1,21 +1,53 @@
-/** Checks proofs of work (protocol/proof.ts) with node:crypto. */
+/** Checks proofs of work (protocol/proof.ts): SHA-256 with node:crypto, HashWX with its WebAssembly module. */
 
 import { hash } from 'node:crypto'
-import { COUNTER_MAX, NONCE_LENGTH, PROOF_INPUT_MAX } from '../protocol/proof.ts'
+import { readFileSync } from 'node:fs'
+import { fileURLToPath } from 'node:url'
+import { HashwxMachine, type MachineExports } from '../protocol/hashwx-machine.ts'
+import {
+  COUNTER_MAX,
+  FUNCTION_COUNTERS,
+  NONCE_LENGTH,
+  PROOF_INPUT_MAX,
+  type PuzzleName,
+} from '../protocol/proof.ts'
 import { writeDecimal, writeText } from './bytes.ts'
 
 const input = Buffer.alloc(PROOF_INPUT_MAX)
 const inputViews = Array.from({ length: PROOF_INPUT_MAX + 1 }, (_, length) => input.subarray(0, length))
 
+const hashwx = new WebAssembly.Module(readFileSync(fileURLToPath(import.meta.resolve('#hashwx'))))
+const machine = new HashwxMachine(new WebAssembly.Instance(hashwx).exports as unknown as MachineExports)
+
 /**
  * @param counter integer, 0 to 2^53 - 1; anything else is no proof
  * @param difficulty 0 to 32 bits
  */
-export function checkProof(nonce: string, counter: number, difficulty: number): boolean {
+export function checkProof(
+  nonce: string,
+  counter: number,
+  difficulty: number,
+  puzzle: PuzzleName = 'sha256',
+): boolean {
   if (nonce.length !== NONCE_LENGTH || !isCounter(counter)) return false
+  return puzzle === 'sha256'
+    ? isSha256Proof(digestOf(nonce, counter), difficulty)
+    : isHashwxProof(nonce, counter, difficulty)
+}
+
+/** SHA-256 of nonce and number. A 'binary' (latin1) digest needs no typed array: three times as fast as a Buffer. */
+function digestOf(nonce: string, value: number): string {
   writeText(input, 0, nonce)
-  // A 'binary' (latin1) digest needs no typed array: three times as fast as a Buffer.
-  const digest = hash('sha256', inputViews[writeDecimal(input, NONCE_LENGTH, counter)]!, 'binary')
+  return hash('sha256', inputViews[writeDecimal(input, NONCE_LENGTH, value)]!, 'binary')
+}
+
+function isHashwxProof(nonce: string, counter: number, difficulty: number): boolean {
+  writeText(machine.seed, 0, digestOf(nonce, Math.floor(counter / FUNCTION_COUNTERS)))
+  machine.make()
+  return machine.isProof(counter, difficulty)
+}
+
+function isSha256Proof(digest: string, difficulty: number): boolean {
   const firstWord =
     (digest.charCodeAt(0) << 24) |
     (digest.charCodeAt(1) << 16) |

@@ -3,7 +3,7 @@
  * flags with their help, and the lines of `site show`, the audit log and docs/reference/sites.md, in this order.
  */
 
-import { DIFFICULTY_MAX, DIFFICULTY_MIN } from '../protocol/proof.ts'
+import { DIFFICULTY_MAX, DIFFICULTY_MIN, PUZZLES, type PuzzleName } from '../protocol/proof.ts'
 import {
   CIDR,
   integer,
@@ -30,6 +30,7 @@ export interface SiteSettings {
   threshold: number
   minScore: number
   signals: (typeof SIGNALS)[number]
+  puzzle: PuzzleName
   difficulty: { base: number; min: number; max: number; solveMs?: number }
   usualRate?: number
   ipRules: { allow: string[]; block: string[] }
@@ -63,6 +64,9 @@ interface Row {
   /** The flag for no value. */
   readonly clear?: string
 }
+
+/** Where a site names none: a low phone solves either in about 0.3 s. */
+export const BASE_BITS = { sha256: 18, hashwx: 17 } satisfies Record<PuzzleName, number>
 
 export const BITS = integer('BITS', DIFFICULTY_MIN, DIFFICULTY_MAX)
 /** From 16 bits on slow devices to where visitors would leave. */
@@ -139,10 +143,17 @@ const SITE_FIELDS: Readonly<Record<FieldName, Row>> = {
     fallback: 'flags',
     flag: 'signals',
   },
+  puzzle: {
+    kind: oneOf('PUZZLE', ...PUZZLES),
+    about:
+      'What browsers compute: sha256 works everywhere; hashwx gives graphics cards little, and needs WebAssembly to be quick',
+    fallback: 'sha256',
+    flag: 'puzzle',
+  },
   'difficulty.base': {
     kind: BITS,
     about: 'Base difficulty: bits for a visitor on a quiet day',
-    fallback: 18,
+    otherwise: `${BASE_BITS.sha256}, or ${BASE_BITS.hashwx} with --puzzle hashwx`,
     flag: 'base',
   },
   'difficulty.min': { kind: BITS, about: 'Lowest difficulty', fallback: 16, flag: 'min' },
@@ -237,9 +248,10 @@ export function completed(given: Partial<SiteSettings> & { readonly name: string
     const clean = isText ? (field.kind.text?.read([value].flat()) ?? value) : value
     if (clean !== undefined) settings = withValue(settings, field, clean)
   }
-  const { difficulty } = settings
-  if (difficulty.solveMs !== undefined)
-    difficulty.base = Math.round(baseOf({ ...difficulty, solveMs: difficulty.solveMs }))
+  const { puzzle, difficulty } = settings
+  const { solveMs } = difficulty
+  if (solveMs !== undefined) difficulty.base = Math.round(baseOf({ ...difficulty, solveMs }, puzzle))
+  else difficulty.base ??= BASE_BITS[puzzle]
   return settings
 }
 

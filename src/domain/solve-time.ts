@@ -7,40 +7,45 @@
  * same answer.
  */
 
+import type { PuzzleName } from '../protocol/proof.ts'
 import { writeText } from './bytes.ts'
 import type { DifficultyBounds } from './difficulty.ts'
 import type { Hmac } from './keyring.ts'
 
 /** With a base of so many hashes for each second of t, 5 % of visitors solve for longer than t. */
-const WORK_A_SECOND = 1.835e6
+const WORK_A_SECOND = { sha256: 1.835e6, hashwx: 0.2747e6 } satisfies Record<PuzzleName, number>
 const BASE_STEPS = 256
 const MINUTE_MS = 60_000
 
 export interface DeviceClass {
   readonly name: string
   readonly share: number
-  /** Million SHA-256 hashes a second, WebAssembly on all threads. */
-  readonly medianMhs: number
+  /** Million hashes a second, WebAssembly on all threads. */
+  readonly medianMhs: Readonly<Record<PuzzleName, number>>
   /** Standard deviation of the speed's logarithm. */
   readonly sigma: number
 }
 
 /**
  * Estimates of November 2026, also for `npm run bench:effect`, from the tables of Cap (docs/guide/benchmark.md), pow-buster
- * (README) and mCaptcha's survey; no phone was measured with this solver.
+ * (README) and mCaptcha's survey; no phone was measured with this solver. Those of hashwx assume 1 MH/s a thread of a desktop, as
+ * three engines reach it on a server's core, and on phones a sixth of their SHA-256.
  */
 export const DEVICE_CLASSES: readonly DeviceClass[] = [
-  { name: 'low phone', share: 0.12, medianMhs: 2.5, sigma: 0.5 },
-  { name: 'mid phone', share: 0.35, medianMhs: 10, sigma: 0.4 },
-  { name: 'high phone', share: 0.18, medianMhs: 18, sigma: 0.4 },
-  { name: 'laptop', share: 0.25, medianMhs: 40, sigma: 0.5 },
-  { name: 'desktop', share: 0.08, medianMhs: 90, sigma: 0.4 },
-  { name: 'no WebAssembly', share: 0.02, medianMhs: 0.8, sigma: 0.6 },
+  { name: 'low phone', share: 0.12, medianMhs: { sha256: 2.5, hashwx: 0.45 }, sigma: 0.5 },
+  { name: 'mid phone', share: 0.35, medianMhs: { sha256: 10, hashwx: 1.3 }, sigma: 0.4 },
+  { name: 'high phone', share: 0.18, medianMhs: { sha256: 18, hashwx: 2.2 }, sigma: 0.4 },
+  { name: 'laptop', share: 0.25, medianMhs: { sha256: 40, hashwx: 3.2 }, sigma: 0.5 },
+  { name: 'desktop', share: 0.08, medianMhs: { sha256: 90, hashwx: 5 }, sigma: 0.4 },
+  { name: 'no WebAssembly', share: 0.02, medianMhs: { sha256: 0.8, hashwx: 0.06 }, sigma: 0.6 },
 ]
 
 /** Fractional bits. */
-export function baseOf({ solveMs, min, max }: { solveMs: number; min: number; max: number }): number {
-  const bits = Math.log2(WORK_A_SECOND * (solveMs / 1000))
+export function baseOf(
+  { solveMs, min, max }: { solveMs: number; min: number; max: number },
+  puzzle: PuzzleName = 'sha256',
+): number {
+  const bits = Math.log2(WORK_A_SECOND[puzzle] * (solveMs / 1000))
   return Math.max(min, Math.min(max, Math.round(bits * BASE_STEPS) / BASE_STEPS))
 }
 
@@ -64,8 +69,10 @@ export function drawOf(mac: Hmac, siteKey: string, addressKey: string, nowMs: nu
   return draw
 }
 
-interface SiteBounds extends DifficultyBounds {
-  readonly solveMs?: number
+interface SiteBounds {
+  readonly siteKey: string
+  readonly puzzle?: PuzzleName
+  readonly difficulty: DifficultyBounds & { readonly solveMs?: number }
 }
 
 /** For one challenge: the base is whole. */
@@ -83,12 +90,12 @@ export interface ChallengeBounds extends DifficultyBounds {
  */
 export function boundsOf(
   mac: Hmac,
-  { siteKey, difficulty }: { readonly siteKey: string; readonly difficulty: SiteBounds },
+  site: SiteBounds,
   addressKey: string,
   issuedAtMs: number,
   raisedBits: number,
 ): ChallengeBounds {
-  const usual = usualBounds(mac, siteKey, difficulty, addressKey, issuedAtMs)
+  const usual = usualBounds(mac, site, addressKey, issuedAtMs)
   if (raisedBits === 0) return usual
   const base = Math.min(usual.max, usual.base + raisedBits)
   return { ...usual, base, raise: base - usual.base }
@@ -96,14 +103,13 @@ export function boundsOf(
 
 function usualBounds(
   mac: Hmac,
-  siteKey: string,
-  difficulty: SiteBounds,
+  { siteKey, puzzle, difficulty }: SiteBounds,
   addressKey: string,
   issuedAtMs: number,
 ): ChallengeBounds {
   const { solveMs, min, max } = difficulty
   if (solveMs === undefined) return difficulty
-  const exactBase = baseOf({ solveMs, min, max })
+  const exactBase = baseOf({ solveMs, min, max }, puzzle)
   const base = Number.isInteger(exactBase)
     ? exactBase
     : wholeBits(exactBase, drawOf(mac, siteKey, addressKey, issuedAtMs))

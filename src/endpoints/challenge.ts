@@ -46,12 +46,13 @@ export class ChallengeEndpoint extends VisitorEndpoint {
     if (storeEpoch === undefined) return this.refuse(exchange, 'store-unavailable')
     const nowMs = this.service.now()
     const issued = this.#issue(visit, admitted, storeEpoch, nowMs)
-    const { nonce, difficulty } = issued
-    const expiresAt = nowMs + challengeLifetimeMs(difficulty, this.service.settings.challengeLifetimeMs)
+    const { nonce, puzzle, difficulty } = issued
+    const expiresAt =
+      nowMs + challengeLifetimeMs(difficulty, this.service.settings.challengeLifetimeMs, puzzle)
     exchange.answer({
       status: 200,
       ending: issued,
-      body: `{"nonce":"${nonce}","difficulty":${difficulty},"algorithm":"sha256","expiresAt":${timeText(expiresAt)}}`,
+      body: `{"nonce":"${nonce}","difficulty":${difficulty},"algorithm":"${puzzle}","expiresAt":${timeText(expiresAt)}}`,
       headers: NO_HEADERS,
       head: HEADS[site.record.signals],
     })
@@ -64,6 +65,7 @@ export class ChallengeEndpoint extends VisitorEndpoint {
     nowMs: number,
   ): Issued {
     const { site, address, addressKey, siteLimit, addressLimit } = visit
+    const { puzzle } = site.record
     const { keyring, settings, randomBits } = this.service
     const counts = { challenges: siteCount, limit: Math.min(siteLimit, addressLimit), failures, accepted }
     const traffic = trafficAround(visit, meters)
@@ -73,7 +75,18 @@ export class ChallengeEndpoint extends VisitorEndpoint {
     const difficulty = difficultyOf(bounds, climb)
     const binding = { siteKey: site.record.siteKey, storeEpoch, lifetimes: settings, address }
     const random = randomBits(NONCE_RANDOM_BITS)
-    const nonce = mintNonce(keyring, { issuedAtMs: nowMs, difficulty }, binding, random)
-    return { kind: 'issued', site, nonce, issuedAtMs: nowMs, difficulty, bounds, counts, traffic, climb }
+    const nonce = mintNonce(keyring, { issuedAtMs: nowMs, puzzle, difficulty }, binding, random)
+    return {
+      kind: 'issued',
+      site,
+      nonce,
+      issuedAtMs: nowMs,
+      puzzle,
+      difficulty,
+      bounds,
+      counts,
+      traffic,
+      climb,
+    }
   }
 }

@@ -171,7 +171,7 @@ export abstract class RedemptionEndpoint<Asked> extends Endpoint {
   #recordExpiresAtMs({ nonce, issuedAtMs, lifetimes }: TokenClaims): number {
     const terms = nonceTerms(nonce)
     const nonceExpiresAtMs =
-      terms.issuedAtMs + challengeLifetimeMs(terms.difficulty, lifetimes.challengeLifetimeMs)
+      terms.issuedAtMs + challengeLifetimeMs(terms.difficulty, lifetimes.challengeLifetimeMs, terms.puzzle)
     return Math.max(issuedAtMs, nonceExpiresAtMs, this.service.now()) + lifetimes.tokenLifetimeMs
   }
 

@@ -160,16 +160,17 @@ function checked(
   { settings, keyring }: Parts,
   visit: AllowedVisit,
   solution: Solution,
-  { issuedAtMs, difficulty, draw }: GenuineNonce,
+  { issuedAtMs, puzzle, difficulty, draw }: GenuineNonce,
   { addressEpoch, siteEpoch }: { readonly addressEpoch: number; readonly siteEpoch: number },
   nowMs: number,
 ): Attempt {
   const { site, addressKey } = visit
   const { nonce } = solution
-  const lifetimeMs = challengeLifetimeMs(difficulty, settings.challengeLifetimeMs)
+  const lifetimeMs = challengeLifetimeMs(difficulty, settings.challengeLifetimeMs, puzzle)
   if (issuedAtMs > nowMs + CLOCK_SKEW_MS) return refused('nonce-from-future')
   if (nowMs >= issuedAtMs + lifetimeMs) return refused('nonce-expired')
-  if (!checkProof(nonce, solution.counter, difficulty)) return { verdict: 'failed', reason: 'proof-wrong' }
+  if (!checkProof(nonce, solution.counter, difficulty, puzzle))
+    return { verdict: 'failed', reason: 'proof-wrong' }
   const signals: ScoreSignals = {
     environment: site.record.signals === 'none' ? PLAIN_ENVIRONMENT : solution.environment,
     solveTimeMs: solution.solveTimeMs,

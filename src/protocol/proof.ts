@@ -1,15 +1,22 @@
 /**
- * The proof of work, and the counters that a widget tries: one definition for server, solvers, tests and benches. Browsers use
- * it too, so this folder imports nothing.
+ * The proofs of work of both puzzles, and the counters that a widget tries: one definition for server, solvers, tests and benches.
+ * Browsers use it too, so this folder imports nothing. The nonce is 32 lowercase hex characters, as sent; numbers are decimal ASCII
+ * without leading zeros.
  *
- *   input  = nonce (32 lowercase hex characters, as sent) ++ counter (decimal ASCII, 1 to 16 digits, no leading zeros)
- *   digest = SHA-256(input)
- *   valid  = digest starts with at least `difficulty` zero bits, most significant bit of byte 0 first
+ *   sha256  input  = nonce ++ counter, which always fits one SHA-256 block of up to 55 bytes
+ *           digest = SHA-256(input)
+ *           valid  = digest starts with at least `difficulty` zero bits, most significant bit of byte 0 first
  *
- * The input always fits one SHA-256 block, which takes up to 55 bytes. Widgets try only 16-digit counters
- * (widget/solver/block.ts says why). Each thread's range depends on the number of threads, so a counter tells how many hashes
- * it took.
+ *   hashwx  seed   = SHA-256(nonce ++ floor(counter / 65536))
+ *           hash   = HashWX(seed)(counter), 64 bits (hashwx/machine.ts)
+ *           valid  = hash starts with at least `difficulty` zero bits
+ *
+ * Widgets try only 16-digit counters (widget/solver/block.ts says why). Each thread's range depends on the number of threads, so a
+ * counter tells how many hashes it took.
  */
+
+export const PUZZLES = ['sha256', 'hashwx'] as const
+export type PuzzleName = (typeof PUZZLES)[number]
 
 export const NONCE_LENGTH = 32
 export const PROOF_INPUT_MAX = 48
@@ -29,6 +36,13 @@ export const COUNTER_MAX = Number.MAX_SAFE_INTEGER
 
 export function proofInput(nonce: string, counter: number): string {
   return nonce + String(counter)
+}
+
+/** Counters of one HashWX function: making one takes a browser as long as 500 hashes. */
+export const FUNCTION_COUNTERS = 65_536
+
+export function seedInput(nonce: string, counter: number): string {
+  return nonce + String(Math.floor(counter / FUNCTION_COUNTERS))
 }
 
 export function isNonceText(text: string): boolean {

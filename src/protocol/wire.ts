@@ -1,12 +1,14 @@
 /** JSON bodies of the three endpoints (contract §2). */
 
+import type { PuzzleName } from './proof.ts'
+
 /** From GET /challenge. */
 export interface Challenge {
   /** 32 lowercase hexadecimal characters. */
   nonce: string
   /** Leading zero bits, 16 to 28. */
   difficulty: number
-  algorithm: 'sha256'
+  algorithm: PuzzleName
   /** Unix milliseconds. */
   expiresAt: number
 }

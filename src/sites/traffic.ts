@@ -21,7 +21,7 @@ export interface SiteTraffic {
 
 export async function findTraffic(
   store: Pick<SiteStore, 'readSiteMeters'>,
-  { siteKey, usualRate: expected = 0, difficulty: { solveMs, min, max } }: SiteRecord,
+  { siteKey, usualRate: expected = 0, puzzle, difficulty: { solveMs, min, max } }: SiteRecord,
 ): Promise<SiteTraffic> {
   const meters = await store.readSiteMeters(siteKey)
   const { repeat, first, timed, late } = meters
@@ -34,6 +34,6 @@ export async function findTraffic(
     firstDayUntil: isFirstDay ? sinceMs + DAY_MS : undefined,
     ...(solveMs === undefined
       ? {}
-      : { timing: { solveMs, exactBase: baseOf({ solveMs, min, max }), inTime } }),
+      : { timing: { solveMs, exactBase: baseOf({ solveMs, min, max }, puzzle), inTime } }),
   }
 }

@@ -3,6 +3,28 @@
  * files built before it.
  */
 declare const ASSET_NAMES: Readonly<
-  Record<'simdWasm' | 'scalarWasm' | 'workerJs' | 'pageJs' | 'gpuJs' | 'frameHtml' | 'widgetJs', string>
+  Record<
+    | 'simdWasm'
+    | 'scalarWasm'
+    | 'workerJs'
+    | 'pageJs'
+    | 'frameHtml'
+    | 'hashwxWasm'
+    | 'hashwxJs'
+    | 'hashwxScriptJs'
+    | 'hashwxPageJs'
+    | 'hashwxHtml'
+    | 'gpuJs'
+    | 'widgetJs',
+    string
+  >
 >
-declare const ASSET_PINS: Readonly<Record<'workerJs' | 'pageJs' | 'gpuJs', string>>
+declare const ASSET_PINS: Readonly<
+  Record<'workerJs' | 'pageJs' | 'hashwxJs' | 'hashwxPageJs' | 'gpuJs', string>
+>
+
+/** HashWX in plain JavaScript, by `npm run build:hashwx`. */
+declare module '#hashwx-script' {
+  const exports: import('../protocol/hashwx-machine.ts').MachineExports
+  export = exports
+}

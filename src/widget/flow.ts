@@ -1,5 +1,6 @@
 /** Obtains a token: challenge, proof, verification, and another round where a fresh challenge helps. */
 
+import type { PuzzleName } from '../protocol/proof.ts'
 import type { Challenge, Solution } from '../protocol/wire.ts'
 import { lastly, nowMs } from './dom.ts'
 import { distrust, openWorkplace, type PageSettings, searchOnGpu } from './modes.ts'
@@ -59,6 +60,9 @@ export async function obtainToken(settings: FlowSettings): Promise<Passed> {
   }
 }
 
+/** Of the page's last challenge: workers for the next one start before it says its puzzle. */
+let puzzleMet: PuzzleName = 'sha256'
+
 /** A page's elements solve one after the other, each with all threads. */
 let turn = Promise.resolve()
 
@@ -76,7 +80,7 @@ async function oneRound(settings: FlowSettings, onWork: (share: number) => void)
     throw error
   })
   // Workers start while the challenge is on its way.
-  let opening = openWorkplace(settings)
+  let opening = openWorkplace(settings, puzzleMet)
   opening.catch(() => {}) // handled where the workplace is needed
   let isOver = false
   const close = () => {
@@ -96,13 +100,12 @@ async function oneRound(settings: FlowSettings, onWork: (share: number) => void)
         settings.onWait(reason, ms)
       },
     })
-    const { nonce, difficulty, signals } = challenge
-    const task = { nonce, difficulty, signals }
+    const { nonce, difficulty, algorithm, signals } = challenge
+    const task = { nonce, difficulty, algorithm, signals }
     const outlived = failAfter(usableMs(challenge), new PowGateError(OUTLIVED, 'rejected', 'too slow'))
     const beganMs = nowMs()
     const expected = 2 ** difficulty
-    // Opening may have failed without a network that is back by now.
-    opening = opening.catch(() => openWorkplace(settings))
+    opening = openFor(settings, algorithm, opening)
     opening.catch(() => {})
     const late = failAfter(ASSETS_MS_MAX, notLoaded('no answer'))
     const workplace = await untilAborted(Promise.race([opening, late]), signal).catch(error => {
@@ -141,6 +144,19 @@ async function oneRound(settings: FlowSettings, onWork: (share: number) => void)
     signal.removeEventListener('abort', close)
     close()
   }
+}
+
+/** Opens anew what failed, perhaps without a network that is back by now, or is for another puzzle. */
+async function openFor(
+  settings: FlowSettings,
+  puzzle: PuzzleName,
+  opening: Promise<Workplace>,
+): Promise<Workplace> {
+  puzzleMet = puzzle
+  const opened = await opening.catch(() => undefined)
+  if (opened?.puzzle === puzzle) return opened
+  opened?.close()
+  return openWorkplace(settings, puzzle)
 }
 
 const EPOCH_2024_MS = Date.UTC(2024, 0, 1)

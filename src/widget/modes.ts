@@ -8,10 +8,11 @@
  *   page    the page's own thread, in slices
  */
 
+import type { PuzzleName } from '../protocol/proof.ts'
 import { bare, lastly, takeOut } from './dom.ts'
 import { pinnedScript } from './settings.ts'
 import { openFrame } from './solver/frame-host.ts'
-import type { Mode, ModeSettings, Puzzle, Task, Workplace } from './solver/job.ts'
+import type { Mode, ModeSettings, Puzzle, SolvePage, Task, Workplace } from './solver/job.ts'
 import {
   fetchKernel,
   ModeBlockedError,
@@ -26,31 +27,49 @@ export interface PageSettings extends ModeSettings {
   readonly frameParent: ShadowRoot
 }
 
-type Opener = (settings: PageSettings) => Promise<Workplace>
+/** What a puzzle is solved with: scripts with their pins, and the frame. */
+const FILES = {
+  sha256: {
+    worker: [ASSET_NAMES.workerJs, ASSET_PINS.workerJs],
+    page: [ASSET_NAMES.pageJs, ASSET_PINS.pageJs],
+    frame: ASSET_NAMES.frameHtml,
+  },
+  hashwx: {
+    worker: [ASSET_NAMES.hashwxJs, ASSET_PINS.hashwxJs],
+    page: [ASSET_NAMES.hashwxPageJs, ASSET_PINS.hashwxPageJs],
+    frame: ASSET_NAMES.hashwxHtml,
+  },
+} as const
+
+type Opener = (settings: PageSettings, puzzle: PuzzleName) => Promise<Workplace>
 
 const OPENERS: Readonly<Record<Mode, Opener>> = {
-  worker: ({ base, codeBase, workerSrc, threads }) => {
-    const url = workerSrc ? workerUrl(workerSrc) : codeUrl(codeBase, ASSET_NAMES.workerJs)
-    return openPool('worker', threads, starter(url), fetchKernel(base))
+  worker: (settings, puzzle) => {
+    const { codeBase, workerSrc } = settings
+    const url = workerSrc ? workerUrl(workerSrc) : codeUrl(codeBase, FILES[puzzle].worker[0])
+    return openPool('worker', settings, puzzle, starter(url), fetchKernel(settings.base, puzzle))
   },
-  frame: async ({ base, threads, frameParent }) => {
-    const kernel = fetchKernel(base)
-    const { startWorker, close } = await openFrame(base, frameParent)
-    return openPool('frame', threads, startWorker, kernel, close)
+  frame: async (settings, puzzle) => {
+    const { base, frameParent } = settings
+    const kernel = fetchKernel(base, puzzle)
+    const { startWorker, close } = await openFrame(base, FILES[puzzle].frame, frameParent)
+    return openPool('frame', settings, puzzle, startWorker, kernel, close)
   },
-  blob: async ({ base, codeBase, threads }) => {
-    const url = codeUrl(codeBase, ASSET_NAMES.workerJs)
+  blob: async (settings, puzzle) => {
+    const { base, codeBase } = settings
+    const [name, pin] = FILES[puzzle].worker
+    const url = codeUrl(codeBase, name)
     await probeBlobWorker()
-    const kernel = fetchKernel(base)
+    const kernel = fetchKernel(base, puzzle)
     const response = await fetch(url, {
       signal: timeoutSignal(),
       referrerPolicy: 'no-referrer',
-      integrity: pinnedScript ? ASSET_PINS.workerJs : '',
+      integrity: pinnedScript ? pin : '',
     })
     if (!response.ok) throw new Error(`${url}: status ${response.status}`)
     const blob = blobUrl(await response.text())
     // Revoked at the end: some workers may still be loading it.
-    return openPool('blob', threads, starter(blob), kernel, () => URL.revokeObjectURL(blob))
+    return openPool('blob', settings, puzzle, starter(blob), kernel, () => URL.revokeObjectURL(blob))
   },
   page: openPage,
 }
@@ -75,17 +94,17 @@ export function distrust(mode: Mode): void {
 }
 
 /** @throws Error if even the script of `page` does not load */
-export async function openWorkplace(settings: PageSettings): Promise<Workplace> {
+export async function openWorkplace(settings: PageSettings, puzzle: PuzzleName): Promise<Workplace> {
   for (const mode of modesFor(settings)) {
     try {
-      return await OPENERS[mode](settings)
+      return await OPENERS[mode](settings, puzzle)
     } catch (error) {
       if (error instanceof ModeBlockedError) refused.add(mode)
       // For the integrator: nothing is wrong for the visitor.
       console.info(`pow-gate: mode "${mode}" cannot be used: ${error}`)
     }
   }
-  return OPENERS.page(settings)
+  return OPENERS.page(settings, puzzle)
 }
 
 function modesFor({ base, codeBase, workerSrc, mode }: ModeSettings): Mode[] {
@@ -126,12 +145,15 @@ async function probeBlobWorker(): Promise<void> {
 
 async function openPool(
   mode: Mode,
-  threadsMax: number,
+  { base, threads: threadsMax }: PageSettings,
+  puzzle: PuzzleName,
   start: () => PoolWorker,
   kernel: Promise<ArrayBuffer | undefined>,
   closeMore = () => {},
 ): Promise<Workplace> {
-  const pool = new WorkerPool(start, kernel)
+  // A frame has the service's rights alone. Elsewhere a pinned page runs no script that it does not know.
+  const script = mode === 'frame' || !pinnedScript ? base + ASSET_NAMES.hashwxScriptJs : undefined
+  const pool = new WorkerPool(start, kernel, { puzzle, script })
   const close = () => {
     pool.close()
     closeMore()
@@ -145,7 +167,12 @@ async function openPool(
   // After the challenge, which says what the widget may read. For one thread it reads nothing.
   const threads = async ({ signals }: Task) =>
     threadsMax > 1 ? Math.min(threadsMax, await threadCount(signals)) : 1
-  return { mode, close, solve: async (task, ...rest) => pool.solve(task, await threads(task), ...rest) }
+  return {
+    mode,
+    puzzle,
+    close,
+    solve: async (task, ...rest) => pool.solve(task, await threads(task), ...rest),
+  }
 }
 
 function starter(url: string): () => Worker {
@@ -175,17 +202,19 @@ function trusted(url: string): string {
   return policy === undefined ? url : policy.createScriptURL(url)
 }
 
-async function openPage({ base, codeBase, mode }: ModeSettings): Promise<Workplace> {
+async function openPage({ base, codeBase, mode }: ModeSettings, puzzle: PuzzleName): Promise<Workplace> {
   // Compiles only where the browser has no workers. Elsewhere a policy refused the other modes, and forbids compiling too:
   // one more violation.
   const mayCompile = mode !== 'page' && typeof Worker === 'undefined'
-  const kernel = mayCompile ? fetchKernel(base) : Promise.resolve(undefined)
+  const kernel = mayCompile ? fetchKernel(base, puzzle) : Promise.resolve(undefined)
   const closed = new AbortController()
-  const url = codeUrl(codeBase, ASSET_NAMES.pageJs)
-  const { solveInSlices } = await loadModule<typeof import('./page.ts')>(url, ASSET_PINS.pageJs)
+  const [name, pin] = FILES[puzzle].page
+  const url = codeUrl(codeBase, name)
+  const { solvePage } = await loadModule<{ solvePage: SolvePage }>(url, pin)
   return {
     mode: 'page',
-    solve: async (task, ...rest) => solveInSlices(task, await kernel, ...rest, closed.signal),
+    puzzle,
+    solve: async (task, ...rest) => solvePage(await kernel, task, ...rest, closed.signal),
     close: () => closed.abort(),
   }
 }
@@ -204,7 +233,8 @@ export function searchOnGpu(
   return new Promise(resolve => {
     // Any other word switches it off.
     const isAllowed = /^(on|software)?$/.test(gpu)
-    if (puzzle.difficulty < GPU_BITS_MIN || !isAllowed || !codeBase || !('gpu' in navigator)) return
+    const isHard = puzzle.algorithm === 'sha256' && puzzle.difficulty >= GPU_BITS_MIN
+    if (!isHard || !isAllowed || !codeBase || !('gpu' in navigator)) return
     setTimeout(
       () =>
         goesOn(0) &&

@@ -1,60 +1,10 @@
-/** Entry for pages where neither workers nor frames may run: solves on the page's own thread, in slices. */
+/** Entry for pages where neither workers nor frames may run, and the puzzle is SHA-256. */
 
-import { rangeStart } from '../protocol/proof.ts'
-import { nowMs } from './dom.ts'
-import { slowTraits } from './signals.ts'
-import type { OnProgress, Solved, Task } from './solver/job.ts'
+import type { SolvePage } from './solver/job.ts'
+import { solveInSlices } from './solver/slices.ts'
 import { chooseSolver } from './solver/solvers.ts'
 
-/** Half of a frame of 16 ms: the rest is for input and drawing. */
-const SLICE_MS = 8
-const FIRST_SLICE = 1000
-const PROGRESS_MS = 100
+const SLICE_MIN = 1000
 
-/** @throws the signal's reason */
-export async function solveInSlices(
-  { nonce, difficulty, signals }: Task,
-  kernel: ArrayBuffer | undefined,
-  onProgress: OnProgress,
-  gpuCounter: Promise<number>,
-  signal: AbortSignal,
-): Promise<Solved> {
-  const { solver, kind } = chooseSolver(kernel)
-  const search = solver(nonce, difficulty)
-  const start = rangeStart(0, 1)
-  let gpuFound = -1
-  gpuCounter.then(counter => {
-    gpuFound = counter
-  })
-  const channel = new MessageChannel() // several elements may be solving
-  let slice = FIRST_SLICE
-  let toldMs = nowMs()
-  for (let tries = 0; ; ) {
-    const beganMs = nowMs()
-    const counter = search(start + tries, slice)
-    tries = counter < 0 ? tries + slice : counter - start + 1
-    if (counter >= 0 || gpuFound >= 0) {
-      await turn(channel)
-      channel.port1.close()
-      const found = counter < 0 ? ({ counter: gpuFound, solver: 'gpu' } as const) : { counter, solver: kind }
-      return { ...found, tries, threads: 1, ...slowTraits(signals) }
-    }
-    if (beganMs - toldMs >= PROGRESS_MS) {
-      toldMs = beganMs
-      onProgress(tries)
-    }
-    // At most twice the last slice, because the compiler makes the loop faster only after some.
-    const wanted = (slice * SLICE_MS) / Math.max(0.1, nowMs() - beganMs)
-    slice = Math.max(FIRST_SLICE, Math.min(2 * slice, Math.floor(wanted)))
-    await turn(channel)
-    if (signal.aborted) throw signal.reason
-  }
-}
-
-/** Lets the thread's other tasks run. Not by a timer, which a hidden page gets once a second. */
-function turn({ port1, port2 }: MessageChannel): Promise<void> {
-  return new Promise(resolve => {
-    port1.onmessage = () => resolve()
-    port2.postMessage(0)
-  })
-}
+export const solvePage: SolvePage = (kernel, ...rest) =>
+  solveInSlices(chooseSolver(kernel), SLICE_MIN, ...rest)

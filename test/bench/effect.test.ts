@@ -48,7 +48,7 @@ function quantileOfMixture(share: number, hashes: number, classes: readonly Devi
     for (const { share: people, medianMhs, sigma } of classes) {
       for (let z = -6; z <= 6; z += 0.01) {
         const weight = people * Math.exp((-z * z) / 2)
-        sum += weight * Math.exp((-ms / hashes) * medianMhs * 1000 * Math.exp(sigma * z))
+        sum += weight * Math.exp((-ms / hashes) * medianMhs.sha256 * 1000 * Math.exp(sigma * z))
         weights += weight
       }
     }

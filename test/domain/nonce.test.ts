@@ -20,13 +20,21 @@ const LATEST_MS = terms.issuedAtMs + 5000
 const bindings = fc.record({
   siteKey: siteKeys,
   storeEpoch: fc.nat(0xffffffff),
-  lifetimes: fc.record({ challengeLifetimeMs: fc.nat(0xffffffff), tokenLifetimeMs: fc.nat(0xffffffff) }),
+  lifetimes: fc.record({ challengeLifetimeMs: fc.nat(0x7fffffff), tokenLifetimeMs: fc.nat(0xffffffff) }),
   address: addresses,
 })
-const allTerms = fc.record({
-  issuedAtMs: fc.integer({ min: Date.UTC(2024, 0, 1), max: Date.UTC(2090, 0, 1) }),
-  difficulty: fc.integer({ min: 0, max: 31 }),
-})
+const allTerms = fc
+  .record({
+    issuedAtMs: fc.integer({ min: Date.UTC(2024, 0, 1), max: Date.UTC(2090, 0, 1) }),
+    work: fc.oneof(
+      fc.record({
+        puzzle: fc.constant('sha256' as const),
+        difficulty: fc.constantFrom(0, 16, 17, 27, 28, 31),
+      }),
+      fc.record({ puzzle: fc.constant('hashwx' as const), difficulty: fc.integer({ min: 16, max: 28 }) }),
+    ),
+  })
+  .map(({ issuedAtMs, work }) => ({ issuedAtMs, ...work }))
 
 test('property: a nonce reads back what was minted, and is 32 lowercase hex characters', () => {
   fc.assert(
@@ -122,4 +130,6 @@ test('lifetime: the floor, longer for high difficulties, at most ten minutes', (
   assert.equal(challengeLifetimeMs(27, 120_000), Math.ceil((Math.log(1000) * 2 ** 27) / 4000))
   assert.ok(challengeLifetimeMs(28, 120_000) <= 600_000)
   assert.equal(challengeLifetimeMs(31, 120_000), 600_000)
+  assert.equal(challengeLifetimeMs(17, 120_000, 'hashwx'), 120_000)
+  assert.equal(challengeLifetimeMs(24, 120_000, 'hashwx'), Math.ceil((Math.log(1000) * 2 ** 24) / 400))
 })

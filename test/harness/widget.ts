@@ -84,7 +84,11 @@ export async function startSurroundings(
   const site = await service.createSite({ difficulty: { base: 16, min: 16, max: 28 }, ...options })
   const [gateway, pages] = [await FaultyProxy.start(service.port), await PageServer.start()]
   pages.add('/listen.js', LISTENER)
-  pages.add('/powgate-worker.js', await (await fetch(`${service.url}/widget/worker.js`)).text())
+  for (const [path, file] of [
+    ['/powgate-worker.js', 'worker.js'],
+    ['/hashwx/powgate-worker.js', 'hashwx.js'],
+  ] as const)
+    pages.add(path, await (await fetch(`${service.url}/widget/${file}`)).text())
   return { service, site, gateway, pages }
 }
 

@@ -25,7 +25,7 @@ const COUNTS = { challenges: 0, limit: 30, failures: 0, accepted: 0 }
 function issued(site: Site, difficulty: number, raise = 0): Ending {
   const about = { counts: COUNTS, traffic: NO_TRAFFIC, climb: climbOf(COUNTS, NO_TRAFFIC) }
   const bounds = { base: 18, min: 16, max: 28, raise }
-  return { kind: 'issued', site, nonce: '', issuedAtMs: 0, difficulty, bounds, ...about }
+  return { kind: 'issued', site, nonce: '', issuedAtMs: 0, puzzle: 'sha256', difficulty, bounds, ...about }
 }
 
 const judged = (site: Site, passed: boolean, score: number | null, reasons: Judged['reasons']): Ending => ({

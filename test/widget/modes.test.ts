@@ -24,6 +24,7 @@ import {
 } from '../harness/widget.ts'
 
 const { browser, service, gateway, pages, open } = await startStage({ POWGATE_DEMO: 'on' })
+const hashwxSite = await service.createSite({ puzzle: 'hashwx', difficulty: { base: 16, min: 16, max: 16 } })
 const slowSite = await service.createSite({ difficulty: { base: 20, min: 20, max: 20 } })
 
 /** Opens a page with the element and waits for the event of its verification. */
@@ -56,6 +57,35 @@ for (const [mode, solver, attributes, policy, about] of [
     assert.equal(page.frames().length, 1, 'no frame is left')
   })
 }
+
+for (const [mode, solver, attributes, policy] of strictPages(gateway.origin()))
+  test(`HashWX, mode ${mode}: on a page that allows just what it needs`, async () => {
+    const own = attributes.replace('/powgate', '/hashwx/powgate')
+    const { detail, notes } = await verifiedOn(own, { policy, siteKey: hashwxSite.siteKey })
+    assert.deepEqual([detail.mode, detail.solver], [mode, solver])
+    assertSilent(notes)
+  })
+
+test('HashWX: a copy of the SHA-256 worker gives way to the frame; a second challenge starts with the right files', async () => {
+  const siteKey = hashwxSite.siteKey
+  const { detail, page } = await verifiedOn('worker-src="/powgate-worker.js"', { siteKey })
+  assert.equal(detail.mode, 'frame')
+  gateway.requests.length = 0
+  await page.evaluate(`${GATE}.reset() ?? ${GATE}.execute()`)
+  await untilState(page, 'verified')
+  assert.ok(!gateway.requests.some(asked => /\/(worker|simd)\./.test(asked)), `${gateway.requests}`)
+})
+
+test('HashWX without WebAssembly, and where a worker may not compile: plain JavaScript', async () => {
+  const siteKey = hashwxSite.siteKey
+  const policy = strict(`; worker-src blob:`)
+  const forbidden = await verifiedOn('solver="blob"', { siteKey, policy })
+  assert.deepEqual([forbidden.detail.mode, forbidden.detail.solver], ['blob', 'script'])
+  // With --jitless, as in the test of SHA-256 below, this would take a minute.
+  const prepare = (page: Page) => page.addInitScript('delete window.WebAssembly')
+  const plain = await verifiedOn('', { visit: { prepare }, siteKey })
+  assert.deepEqual([plain.detail.mode, plain.detail.solver], ['frame', 'script'])
+})
 
 test('mode worker: on the service’s own origin its worker file is used', async () => {
   const asked: string[] = []

@@ -45,7 +45,14 @@ export async function bundleWidget(): Promise<BuiltFile[]> {
   await addScript('worker.js', 'worker.ts', 'iife')
   await addScript('page.js', 'page.ts', 'esm')
   await addScript('gpu.js', 'gpu.ts', 'esm')
-  add('frame.html', frameHtml(files.find(({ name }) => name === 'worker.js')!.fileName))
+  const addFrame = (name: string, script: string) =>
+    add(name, frameHtml(files.find(file => file.name === script)!.fileName))
+  addFrame('frame.html', 'worker.js')
+  add('hashwx.wasm', readFileSync(fileURLToPath(import.meta.resolve('#hashwx'))))
+  await addScript('hashwx-script.js', 'hashwx-script.ts', 'iife')
+  await addScript('hashwx.js', 'hashwx.ts', 'iife')
+  await addScript('hashwx-page.js', 'hashwx-page.ts', 'esm')
+  addFrame('hashwx.html', 'hashwx.js')
   // No module, so it works in <script>, with or without type="module", and in an import.
   const widget = await bundle('element.ts', 'iife', files)
   // On a server that renders pages, an import does nothing.

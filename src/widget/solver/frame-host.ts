@@ -14,13 +14,16 @@ interface Frame {
   readonly close: () => void
 }
 
-/** @param parent the element's shadow tree, where style sheets and scripts of the page do not find the frame */
-export async function openFrame(base: string, parent: ShadowRoot): Promise<Frame> {
+/**
+ * @param page its file below `base`
+ * @param parent the element's shadow tree, where style sheets and scripts of the page do not find the frame
+ */
+export async function openFrame(base: string, page: string, parent: ShadowRoot): Promise<Frame> {
   const frame = bare(document).createElement('iframe')
   frame.hidden = true
   frame.referrerPolicy = 'no-referrer'
   frame.title = 'powgate'
-  frame.src = base + ASSET_NAMES.frameHtml
+  frame.src = base + page
   const { origin } = new URL(base)
   // Outside of the document nothing loads.
   const place = parent.isConnected ? parent : bare(document).documentElement

@@ -1,5 +1,7 @@
 /** Where a puzzle can be solved, and the messages between a widget and its workers. */
 
+import type { PuzzleName } from '../../protocol/proof.ts'
+
 /** What the site asks about the browser, by a header of its challenge: see ../signals.ts. */
 export type Signals = 'none' | 'flags' | 'all'
 
@@ -9,6 +11,9 @@ export type WorkerOrder =
       readonly kind: 'prepare'
       /** Without it, plain JavaScript. */
       readonly kernel: ArrayBuffer | undefined
+      readonly puzzle: PuzzleName
+      /** The address of hashwx-script.js, for workers of HashWX that may not compile. */
+      readonly script: string | undefined
       /** The challenge is already there, so there is no time to warm up. */
       readonly isLate: boolean
     }
@@ -24,7 +29,7 @@ export type WorkerOrder =
 export type SolverKind = 'wasm' | 'script' | 'gpu'
 
 export type WorkerReport =
-  | { readonly kind: 'ready' }
+  | { readonly kind: 'ready'; readonly hasHashwx: boolean }
   | ({ readonly kind: 'renderer' } & Traits)
   | { readonly kind: 'progress'; readonly tries: number }
   | { readonly kind: 'found'; readonly tries: number; readonly counter: number; readonly solver: SolverKind }
@@ -35,6 +40,7 @@ export type WorkerReport =
 export const START_WORKER = 'powgate-worker'
 
 export interface Puzzle {
+  readonly algorithm: PuzzleName
   readonly nonce: string
   readonly difficulty: number
 }
@@ -81,8 +87,18 @@ export interface ModeSettings {
   readonly gpu: string
 }
 
+/** @throws the signal's reason */
+export type SolvePage = (
+  kernel: ArrayBuffer | undefined,
+  task: Task,
+  onProgress: OnProgress,
+  gpuCounter: Promise<number>,
+  signal: AbortSignal,
+) => Promise<Solved>
+
 /** An opened mode, for one puzzle. */
 export interface Workplace {
+  readonly puzzle: PuzzleName
   readonly mode: Mode
   /** @param gpuCounter may never settle, and never rejects */
   solve(task: Task, onProgress: OnProgress, gpuCounter: Promise<number>): Promise<Solved>

@@ -1,6 +1,6 @@
 /** Workers that solve one puzzle, each in its own range of counters: the first answer wins. Also their kernel and number. */
 
-import { rangeStart } from '../../protocol/proof.ts'
+import { type PuzzleName, rangeStart } from '../../protocol/proof.ts'
 import type { OnProgress, Signals, Solved, Task, Traits, WorkerOrder, WorkerReport } from './job.ts'
 
 /** The page refuses a mode, or the mode's workers fail: it is not tried again. */
@@ -23,11 +23,12 @@ const SIMD_PROBE = [
  * The best kernel that the browser supports; undefined if none, or if the fetch fails. It needs no pin: without imports it
  * reaches only its own memory, and a wrong one finds no counter, or one that the service refuses.
  */
-export async function fetchKernel(base: string): Promise<ArrayBuffer | undefined> {
+export async function fetchKernel(base: string, puzzle: PuzzleName): Promise<ArrayBuffer | undefined> {
   if (typeof WebAssembly !== 'object') return undefined
   const hasSimd = WebAssembly.validate(Uint8Array.from(SIMD_PROBE))
+  const ofSha256 = hasSimd ? ASSET_NAMES.simdWasm : ASSET_NAMES.scalarWasm
   try {
-    const response = await fetch(base + (hasSimd ? ASSET_NAMES.simdWasm : ASSET_NAMES.scalarWasm), {
+    const response = await fetch(base + (puzzle === 'hashwx' ? ASSET_NAMES.hashwxWasm : ofSha256), {
       signal: timeoutSignal(),
       referrerPolicy: 'no-referrer',
     })
@@ -48,6 +49,9 @@ export interface PoolWorker extends Pick<Worker, 'postMessage' | 'terminate'> {
 const START_MS_MAX = 8000
 const TRAITS_WAIT_MS = 300
 
+/** What workers are told besides their kernel. */
+export type Plan = Pick<Extract<WorkerOrder, { kind: 'prepare' }>, 'puzzle' | 'script'>
+
 type Found = Pick<Solved, 'counter' | 'solver' | 'tries'>
 
 export class WorkerPool {
@@ -55,6 +59,7 @@ export class WorkerPool {
   readonly ready: Promise<void>
   readonly #start: () => PoolWorker
   readonly #kernel: Promise<ArrayBuffer | undefined>
+  readonly #plan: Plan
   readonly #workers: PoolWorker[] = []
   #alive = 0
   #isClosed = false
@@ -65,9 +70,10 @@ export class WorkerPool {
   #onFailure!: (error: Error) => void
 
   /** Starts only one worker, because each that the page's policy forbids is a violation report. */
-  constructor(start: () => PoolWorker, kernel: Promise<ArrayBuffer | undefined>) {
+  constructor(start: () => PoolWorker, kernel: Promise<ArrayBuffer | undefined>, plan: Plan) {
     this.#start = start
     this.#kernel = kernel
+    this.#plan = plan
     this.#traits = new Promise(resolve => {
       this.#seeTraits = resolve
     })
@@ -96,8 +102,11 @@ export class WorkerPool {
       if (this.#alive === 0) this.#onFailure(new ModeBlockedError(message || 'a worker could not be loaded'))
     }
     worker.onmessage = ({ data }: MessageEvent<WorkerReport>) => {
-      if (data.kind === 'ready') this.#onReady()
-      else if (data.kind === 'renderer') this.#seeTraits(data)
+      if (data.kind === 'ready') {
+        const isAble = this.#plan.puzzle === 'sha256' || data.hasHashwx
+        if (isAble) this.#onReady()
+        else fail('worker-src: expected a copy of hashwx.js')
+      } else if (data.kind === 'renderer') this.#seeTraits(data)
       else if (data.kind === 'failed') fail(data.message)
       else this.#onTries(index, data)
     }
@@ -106,7 +115,7 @@ export class WorkerPool {
       worker.terminate()
       fail(event.message)
     }
-    this.#kernel.then(kernel => order(worker, { kind: 'prepare', kernel, isLate }))
+    this.#kernel.then(kernel => order(worker, { kind: 'prepare', kernel, isLate, ...this.#plan }))
   }
 
   /** Rejects if all workers fail. Never settles if the pool is closed meanwhile. */

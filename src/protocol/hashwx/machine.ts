@@ -1,0 +1,276 @@
+/**
+ * HashWX (tevador, 2026), for server and browser: a random function of 32 small programs for every seed of 32 bytes, which maps
+ * 64 bits to 64 bits. This file is AssemblyScript: `npm run build:hashwx` makes dist/hashwx.wasm of it, and solver.ts beside it
+ * tells how to use that.
+ *
+ *   seed   16 bytes make the programs, 16 bytes are the key of the registers' generator
+ *   hash   registers r0 to r9 from key and input -> the 32 programs on registers, which fill 2 KiB of memory
+ *          -> the 32 programs again, on operands from that memory -> the registers mixed to 64 bits
+ *
+ *   program  RMCG, X, MUL, X, MUL, X, MUL, repeat?, X: each repeats with probability 1/2, and 32 times in all in a pass
+ *
+ * The specification of February 2026 names the generator's words in another order than its reference: they come out last to first.
+ */
+
+export const PROGRAMS: usize = 32
+/** RMCG, four X and three MUL. */
+export const INSTRUCTIONS: usize = 8
+/** r0 to r7, which programs change, then r8 and r9. */
+export const REGISTERS_BYTES: usize = 80
+export const BRANCHES_MAX = 32
+
+/** What JavaScript reads and writes, by its address. */
+export const seed: usize = memory.data(32)
+/** Where `judge` leaves the last hash. */
+export const result: usize = memory.data(8)
+export const batch: usize = memory.data(20_480) // 256 of 80 bytes
+
+export const scratchpad: usize = memory.data(2048)
+const generator: usize = memory.data(48) // four words of state, two of the key
+const words: usize = memory.data(128)
+/** Four bytes an instruction: destination, source, immediate, kind. */
+export const programs: usize = memory.data(1024) // PROGRAMS * INSTRUCTIONS * 4
+
+// X is `shift(destination) operation source`: the bits of a kind say which.
+export const ROTATE = 1
+export const KEEP_SIGN = 2
+export const XOR = 4
+export const SUBTRACT = 8
+// MUL is `(destination operation immediate) * source`.
+export const OR_IMMEDIATE = 1
+export const XOR_IMMEDIATE = 2
+
+/**
+ * Which destination may be an instruction's source: a bit each, by instruction. The permutations of 0 to 7 within these masks are
+ * the 625 of the specification's appendix C, in its order; the first instruction uses none.
+ */
+const SOURCE_MASKS: usize = memory.data<u8>([
+  0b11010101, 0b11111100, 0b11111010, 0b11110010, 0b11101010, 0b11001010, 0b10101011, 0b00000101,
+])
+const SOURCES = 625
+const sources: usize = memory.data(5000) // SOURCES * INSTRUCTIONS
+const chosen: usize = memory.data(8)
+let listed: usize = 0
+listSources(0, 0)
+
+function listSources(index: usize, used: u32): void {
+  if (index === INSTRUCTIONS) {
+    store<u64>(sources + listed++ * INSTRUCTIONS, load<u64>(chosen))
+    return
+  }
+  const free = <u32>load<u8>(SOURCE_MASKS + index) & ~used
+  for (let source: u32 = 0; source < 8; source++) {
+    const bit = (<u32>1) << source
+    if (!(free & bit)) continue
+    store<u8>(chosen + index, <u8>source)
+    listSources(index + 1, used | bit)
+  }
+}
+
+/** The rounds of the generator, a kind of SipHash, and of a hash's end. */
+function mix(at: usize, rounds: u32): void {
+  let a = load<u64>(at)
+  let b = load<u64>(at, 8)
+  let c = load<u64>(at, 16)
+  let d = load<u64>(at, 24)
+  for (let round: u32 = 0; round < rounds; round++) {
+    a += b
+    c += d
+    b = rotr(b, 51) ^ a
+    d = rotr(d, 48) ^ c
+    a = rotr(a, 32) + d
+    c += b
+    b = rotr(b, 47) ^ c
+    d = rotr(d, 43) ^ a
+    c = rotr(c, 32)
+  }
+  store<u64>(at, a)
+  store<u64>(at, b, 8)
+  store<u64>(at, c, 16)
+  store<u64>(at, d, 24)
+}
+
+function startGenerator(key: usize, salt: u64): void {
+  const k0 = load<u64>(key)
+  const k1 = load<u64>(key, 8)
+  store<u64>(generator, k0, 32)
+  store<u64>(generator, k1, 40)
+  store<u64>(generator, 0x736f6d6570736575 ^ k0)
+  store<u64>(generator, 0x646f72616e646f6d ^ k1, 8)
+  store<u64>(generator, 0x6c7967656e657261 ^ k0, 16)
+  store<u64>(generator, 0x7465646279746573 ^ k1 ^ salt, 24)
+  mix(generator, 1)
+  store<u64>(generator, load<u64>(generator) ^ salt)
+  store<u64>(generator, load<u64>(generator, 16) ^ 0xbb, 16)
+  mix(generator, 3)
+}
+
+/** The four words that are ready, last to first. */
+function drawFour(to: usize): void {
+  store<u64>(to, load<u64>(generator, 24))
+  store<u64>(to, load<u64>(generator, 16), 8)
+  store<u64>(to, load<u64>(generator, 8), 16)
+  store<u64>(to, load<u64>(generator), 24)
+}
+
+function refillGenerator(): void {
+  const k0 = load<u64>(generator, 32)
+  const k1 = load<u64>(generator, 40)
+  store<u64>(generator, load<u64>(generator) ^ k0)
+  store<u64>(generator, load<u64>(generator, 8) ^ k1, 8)
+  store<u64>(generator, load<u64>(generator, 16) ^ k0, 16)
+  store<u64>(generator, load<u64>(generator, 24) ^ k1, 24)
+  mix(generator, 4)
+}
+
+/** Makes the programs of the seed at `seed`. */
+export function make(): void {
+  startGenerator(seed, <u64>-1)
+  for (let index: usize = 0; index < PROGRAMS; index++) {
+    for (let four: usize = 0; four < 4; four++) {
+      drawFour(words + four * 32)
+      refillGenerator()
+    }
+    makeProgram(programs + index * INSTRUCTIONS * 4)
+  }
+}
+
+function word(index: usize): u64 {
+  return load<u64>(words + index * 8)
+}
+
+function makeProgram(at: usize): void {
+  shuffleDestinations(at)
+  const row = sources + <usize>(word(7) % SOURCES) * INSTRUCTIONS
+  for (let index: usize = 0; index < INSTRUCTIONS; index++) {
+    const draw = word(8 + index)
+    const instruction = at + index * 4
+    const low = <u32>word(index - 1)
+    let kind: u32 = 0
+    let immediate: u64
+    let source = <u32>load<u8>(at + <usize>load<u8>(row + index) * 4)
+    if (index === 0) {
+      source = 8 + <u32>(word(7) & 1)
+      immediate = 1 + (draw % 63)
+    } else if (index % 2 === 0) {
+      kind = low % 3 === 0 ? OR_IMMEDIATE : low % 3 === 1 ? XOR_IMMEDIATE : 0
+      const choice = draw % 3
+      immediate = choice === 0 ? 1 : choice === 1 ? 9 : 33
+    } else {
+      const choice = low % 9
+      kind = choice < 3 ? ROTATE : choice < 6 ? KEEP_SIGN : 0
+      kind |= choice % 3 === 0 ? XOR : choice % 3 === 2 ? SUBTRACT : 0
+      immediate = 1 + (choice < 3 ? draw % 63 : draw % 3)
+    }
+    store<u8>(instruction, <u8>source, 1)
+    store<u8>(instruction, <u8>immediate, 2)
+    store<u8>(instruction, <u8>kind, 3)
+  }
+}
+
+/** Fisher-Yates, by the upper halves of seven words. */
+function shuffleDestinations(at: usize): void {
+  store<u8>(at, 0)
+  for (let index: usize = 1; index < INSTRUCTIONS; index++) {
+    const other = <usize>((word(index - 1) >> 32) % <u64>(index + 1))
+    store<u8>(at + index * 4, load<u8>(at + other * 4))
+    store<u8>(at + other * 4, <u8>index)
+  }
+}
+
+/**
+ * Fills the registers of `count` inputs, at most 256, from one on.
+ *
+ * @param high upper 32 bits of the first input
+ */
+export function fill(high: u32, low: u32, count: usize): void {
+  let input = ((<u64>high) << 32) | low
+  for (let at = batch, end = batch + count * REGISTERS_BYTES; at < end; at += REGISTERS_BYTES) {
+    startGenerator(seed + 16, input++)
+    drawFour(at)
+    refillGenerator()
+    drawFour(at + 32)
+    store<u64>(at, (load<u64>(at, 32) & ~7) | 3, 64)
+    store<u64>(at, (load<u64>(at, 56) & ~7) | 5, 72)
+  }
+}
+
+/** @returns the first of the inputs at `batch` whose hash starts with at least `difficulty` zero bits, by its place, or -1 */
+export function judge(count: i32, difficulty: i32): i32 {
+  for (let index: i32 = 0; index < count; index++) {
+    const at = batch + <usize>index * REGISTERS_BYTES
+    mix(at, 1)
+    mix(at + 32, 1)
+    const hash = load<u64>(at, 24) ^ load<u64>(at, 56) ^ load<u64>(at, 72)
+    store<u64>(result, hash)
+    if (<i32>clz(hash) >= difficulty) return index
+  }
+  return -1
+}
+
+/** Runs the programs for the first input at `batch`. No step depends on a kind by a branch, which a processor would guess wrong. */
+export function interpret(): void {
+  runPass(false)
+  runPass(true)
+}
+
+function runPass(isOnMemory: bool): void {
+  let branches = BRANCHES_MAX
+  let stored = scratchpad + 2048
+  for (let index: usize = 0; index < PROGRAMS; index++) {
+    const program = programs + index * INSTRUCTIONS * 4
+    for (;;) {
+      const instruction = load<u32>(program)
+      const to = registerAt(instruction)
+      const product = load<u64>(to) * load<u64>(registerAt(instruction >> 8))
+      const value = rotr(product, <u64>((instruction >> 16) & 63))
+      store<u64>(to, value)
+      runX(load<u32>(program, 4), isOnMemory)
+      runMul(load<u32>(program, 8), isOnMemory)
+      runX(load<u32>(program, 12), isOnMemory)
+      runMul(load<u32>(program, 16), isOnMemory)
+      runX(load<u32>(program, 20), isOnMemory)
+      runMul(load<u32>(program, 24), isOnMemory)
+      if (value & 32 || branches === 0) break
+      branches--
+    }
+    runX(load<u32>(program, 28), isOnMemory)
+    if (isOnMemory) continue
+    for (let register: usize = 0; register < 8; register++) {
+      stored -= 8
+      store<u64>(stored, load<u64>(batch + register * 8))
+    }
+  }
+}
+
+function registerAt(field: u32): usize {
+  return batch + <usize>(field & 15) * 8
+}
+
+function operand(instruction: u32, isOnMemory: bool): u64 {
+  const value = load<u64>(registerAt(instruction >> 8))
+  return isOnMemory ? load<u64>(scratchpad + <usize>(value & 2040)) : value
+}
+
+function runX(instruction: u32, isOnMemory: bool): void {
+  const to = registerAt(instruction)
+  const kind = instruction >> 24
+  const bits = <u64>((instruction >> 16) & 63)
+  const value = load<u64>(to)
+  const source = operand(instruction, isOnMemory)
+  // What comes in from the left: the bits that go out on the right, the sign, or zeros.
+  const sign = <u64>(<i64>value >> 63)
+  const entering = kind & ROTATE ? value : kind & KEEP_SIGN ? sign : 0
+  const shifted = (value >> bits) | (entering << (64 - bits))
+  store<u64>(to, kind & XOR ? shifted ^ source : shifted + (kind & SUBTRACT ? 0 - source : source))
+}
+
+function runMul(instruction: u32, isOnMemory: bool): void {
+  const to = registerAt(instruction)
+  const kind = instruction >> 24
+  const immediate = <u64>((instruction >> 16) & 63)
+  const value = load<u64>(to)
+  const healed =
+    kind & OR_IMMEDIATE ? value | immediate : kind & XOR_IMMEDIATE ? value ^ immediate : value + immediate
+  store<u64>(to, healed * operand(instruction, isOnMemory))
+}

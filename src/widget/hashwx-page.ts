@@ -1,0 +1,12 @@
+/** Entry for pages where neither workers nor frames may run, and the puzzle is HashWX: such pages rarely allow WebAssembly. */
+
+import * as exports from '#hashwx-script'
+import { hashwxScriptSolver } from './solver/hashwx.ts'
+import type { SolvePage } from './solver/job.ts'
+import { solveInSlices } from './solver/slices.ts'
+
+/** Without a compiler 10 ms. */
+const SLICE_MIN = 20
+
+export const solvePage: SolvePage = (_, ...rest) =>
+  solveInSlices({ solver: hashwxScriptSolver(exports), kind: 'script' }, SLICE_MIN, ...rest)

@@ -1,0 +1,28 @@
+/**
+ * Entry of a worker for HashWX, and of the frame that starts such workers. It solves SHA-256 too, because a page's own copy
+ * (`worker-src`) starts before the challenge says which puzzle it is.
+ */
+
+import type { MachineExports } from '../protocol/hashwx-machine.ts'
+import { HASHWX_STRIDE, hashwxScriptSolver, hashwxSolver } from './solver/hashwx.ts'
+import type { WorkerOrder } from './solver/job.ts'
+import { chooseSolver } from './solver/solvers.ts'
+import { type ChosenSolver, runWorker } from './solver/worker-loop.ts'
+
+declare const importScripts: (url: string) => void
+/** What hashwx-script.js leaves. */
+declare const powgateHashwx: MachineExports
+
+function choose({ kernel, puzzle, script }: Extract<WorkerOrder, { kind: 'prepare' }>): ChosenSolver {
+  if (puzzle !== 'hashwx') return chooseSolver(kernel)
+  try {
+    if (kernel !== undefined) return { solver: hashwxSolver(kernel), kind: 'wasm' }
+  } catch {
+    // The policy forbids compiling.
+  }
+  if (script === undefined) throw new Error('HashWX needs WebAssembly here')
+  importScripts(script)
+  return { solver: hashwxScriptSolver(powgateHashwx), kind: 'script' }
+}
+
+runWorker(true, choose, HASHWX_STRIDE)

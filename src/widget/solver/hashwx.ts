@@ -1,0 +1,52 @@
+/** Solvers of HashWX: WebAssembly that is emitted for each function (../../protocol/hashwx/), and an interpreter in plain JavaScript. */
+
+import { BATCH, HashwxMachine, type MachineExports, type Run } from '../../protocol/hashwx-machine.ts'
+import { COUNTER_MAX, FUNCTION_COUNTERS, seedInput } from '../../protocol/proof.ts'
+import type { Solver } from './block.ts'
+import { digestWords } from './sha256.ts'
+
+/** Counters between two readings of the clock: 2 ms with WebAssembly, a second in an interpreter without a compiler. */
+export const HASHWX_STRIDE = 2048
+
+/**
+ * @param bytes hashwx.wasm; it and each function are compiled synchronously, which workers may do
+ * @throws WebAssembly.CompileError
+ */
+export function hashwxSolver(bytes: BufferSource): Solver {
+  const { exports } = new WebAssembly.Instance(new WebAssembly.Module(bytes))
+  const machine = new HashwxMachine(exports as unknown as MachineExports)
+  return searchFunctions(machine, BATCH, () => machine.link(new WebAssembly.Module(machine.emit())))
+}
+
+/** @param exports of hashwx-script.js, which is machine.ts as JavaScript */
+export function hashwxScriptSolver(exports: MachineExports): Solver {
+  return searchFunctions(new HashwxMachine(exports), 1, () => exports.interpret)
+}
+
+/** @param batch counters a call of what `prepare` returns for the function that was made */
+function searchFunctions(machine: HashwxMachine, batch: number, prepare: () => Run): Solver {
+  return (nonce, difficulty) => {
+    let end = 0
+    let run: Run
+    const enter = (counter: number) => {
+      const seed = new DataView(machine.seed.buffer, machine.seed.byteOffset)
+      for (const [index, word] of digestWords(seedInput(nonce, counter)).entries())
+        seed.setInt32(4 * index, word)
+      machine.make()
+      run = prepare()
+      end = counter - (counter % FUNCTION_COUNTERS) + FUNCTION_COUNTERS
+    }
+    return (start, count) => {
+      const stop = Math.min(start + count, COUNTER_MAX + 1)
+      if (start < end - FUNCTION_COUNTERS) end = 0
+      for (let counter = start; counter < stop; ) {
+        if (counter >= end) enter(counter)
+        const length = Math.min(batch, stop - counter, end - counter)
+        const found = machine.search(run, counter, length, difficulty)
+        if (found >= 0) return found
+        counter += length
+      }
+      return -1
+    }
+  }
+}

@@ -1,0 +1,62 @@
+/** Solves on the page's own thread, in slices. */
+
+import { rangeStart } from '../../protocol/proof.ts'
+import { nowMs } from '../dom.ts'
+import { slowTraits } from '../signals.ts'
+import type { OnProgress, Solved, Task } from './job.ts'
+import type { ChosenSolver } from './worker-loop.ts'
+
+/** Half of a frame of 16 ms: the rest is for input and drawing. */
+const SLICE_MS = 8
+const PROGRESS_MS = 100
+
+/**
+ * @param sliceMin counters, at least
+ * @throws the signal's reason
+ */
+export async function solveInSlices(
+  { solver, kind }: ChosenSolver,
+  sliceMin: number,
+  { nonce, difficulty, signals }: Task,
+  onProgress: OnProgress,
+  gpuCounter: Promise<number>,
+  signal: AbortSignal,
+): Promise<Solved> {
+  const search = solver(nonce, difficulty)
+  const start = rangeStart(0, 1)
+  let gpuFound = -1
+  gpuCounter.then(counter => {
+    gpuFound = counter
+  })
+  const channel = new MessageChannel() // several elements may be solving
+  let slice = sliceMin
+  let toldMs = nowMs()
+  for (let tries = 0; ; ) {
+    const beganMs = nowMs()
+    const counter = search(start + tries, slice)
+    tries = counter < 0 ? tries + slice : counter - start + 1
+    if (counter >= 0 || gpuFound >= 0) {
+      await turn(channel)
+      channel.port1.close()
+      const found = counter < 0 ? ({ counter: gpuFound, solver: 'gpu' } as const) : { counter, solver: kind }
+      return { ...found, tries, threads: 1, ...slowTraits(signals) }
+    }
+    if (beganMs - toldMs >= PROGRESS_MS) {
+      toldMs = beganMs
+      onProgress(tries)
+    }
+    // At most twice the last slice, because the compiler makes the loop faster only after some.
+    const wanted = (slice * SLICE_MS) / Math.max(0.1, nowMs() - beganMs)
+    slice = Math.max(sliceMin, Math.min(2 * slice, Math.floor(wanted)))
+    await turn(channel)
+    if (signal.aborted) throw signal.reason
+  }
+}
+
+/** Lets the thread's other tasks run. Not by a timer, which a hidden page gets once a second. */
+function turn({ port1, port2 }: MessageChannel): Promise<void> {
+  return new Promise(resolve => {
+    port1.onmessage = () => resolve()
+    port2.postMessage(0)
+  })
+}

@@ -1,0 +1,81 @@
+/** HashWX: interpreter, emitted code and their plain JavaScript against published vectors and a slow implementation; its proofs. */
+
+import assert from 'node:assert/strict'
+import { createHash } from 'node:crypto'
+import { readFileSync } from 'node:fs'
+import { test } from 'node:test'
+import fc from 'fast-check'
+import { checkProof } from '../../src/domain/pow.ts'
+import { BATCH, HashwxMachine, type MachineExports } from '../../src/protocol/hashwx-machine.ts'
+import { seedInput } from '../../src/protocol/proof.ts'
+import { counters, nonces, seeded } from '../harness/arbitraries.ts'
+import { HASHWX_VECTORS, slowHashwx } from '../harness/hashwx.ts'
+
+const module = new WebAssembly.Module(readFileSync(new URL('../../dist/hashwx.wasm', import.meta.url)))
+const exports = new WebAssembly.Instance(module).exports as unknown as MachineExports
+const machine = new HashwxMachine(exports)
+const hex = (hash: bigint) => hash.toString(16).padStart(16, '0')
+
+/** By the interpreter, and by the emitted code. */
+function hashes(seed: Uint8Array, input: bigint): string[] {
+  machine.seed.set(seed)
+  machine.make()
+  const { memory, fill, judge, interpret, batch, result } = exports
+  const run = machine.link(new WebAssembly.Module(machine.emit()))
+  return [interpret, () => run(batch.value + 80)].map(compute => {
+    fill(Number(input >> 32n), Number(input & 0xffffffffn), 1)
+    compute()
+    judge(1, 65)
+    return hex(new DataView(memory.buffer).getBigUint64(result.value, true))
+  })
+}
+
+test('the 100 vectors of the reference: the slow implementation, the interpreter, the emitted code', () => {
+  assert.equal(HASHWX_VECTORS.length, 100)
+  for (const { seed, input, hash } of HASHWX_VECTORS)
+    assert.deepEqual([hex(slowHashwx(seed, input)), ...hashes(seed, input)], [hash, hash, hash])
+})
+
+test('property: any seed and input hash as in the slow implementation', () => {
+  const seeds = fc.uint8Array({ minLength: 32, maxLength: 32 })
+  fc.assert(
+    fc.property(seeds, fc.bigInt({ min: 0n, max: 2n ** 64n - 1n }), (seed, input) => {
+      const expected = hex(slowHashwx(seed, input))
+      assert.deepEqual(hashes(seed, input), [expected, expected])
+    }),
+    seeded(500),
+  )
+})
+
+const seedOf = (nonce: string, counter: number) =>
+  createHash('sha256').update(seedInput(nonce, counter)).digest()
+
+test('property: the check counts the zero bits of the hash of a counter under its seed', () => {
+  fc.assert(
+    fc.property(nonces, counters, (nonce, counter) => {
+      const hash = slowHashwx(seedOf(nonce, counter), BigInt(counter))
+      const bits = 64 - (hash === 0n ? 0 : hash.toString(2).length)
+      for (const difficulty of [0, bits, bits + 1, 28])
+        assert.equal(checkProof(nonce, counter, difficulty, 'hashwx'), bits >= difficulty)
+    }),
+    seeded(500),
+  )
+})
+
+test('a search finds what the check accepts, in any batch and across the ends of functions', () => {
+  const nonce = 'f'.repeat(32)
+  for (const first of [0, 65_536 - 100, 1e15, Number.MAX_SAFE_INTEGER - 2000]) {
+    for (let start = first, end = first + 1500; start < end; ) {
+      const count = Math.min(BATCH, end - start, 65_536 - (start % 65_536))
+      machine.seed.set(seedOf(nonce, start))
+      machine.make()
+      const run = machine.link(new WebAssembly.Module(machine.emit()))
+      const found = machine.search(run, start, count, 6)
+      const expected = Array.from({ length: count }, (_, index) => start + index).find(counter =>
+        checkProof(nonce, counter, 6, 'hashwx'),
+      )
+      assert.equal(found, expected ?? -1)
+      start += count
+    }
+  }
+})
