@@ -3,15 +3,19 @@
  *
  *   npm run docs:images              after five minutes of load
  *   npm run docs:images -- 60        after 60 seconds
+ *   npm run docs:images -- widget    the widget alone
+ *
+ * widget.sources beside the widget's picture names what it shows, so that a test tells when the picture is old.
  */
 
-import { mkdirSync } from 'node:fs'
+import { mkdirSync, writeFileSync } from 'node:fs'
 import { freshFingerprint } from '../test/contract/support.ts'
 import { launchBrowser, openPage } from '../test/harness/browser.ts'
 import { Client, HONEST_ENVIRONMENT } from '../test/harness/client.ts'
 import { freshAddress } from '../test/harness/http.ts'
 import { freePort } from '../test/harness/ports.ts'
 import { TestService, type TestSite } from '../test/harness/service.ts'
+import { widgetSources } from '../test/harness/widget.ts'
 
 const LOAD_SECONDS = 300
 /** Of the load's rise and fall. */
@@ -64,7 +68,8 @@ async function load(seconds: number): Promise<void> {
 
 const browser = await launchBrowser()
 try {
-  await load(Number(process.argv[2] ?? LOAD_SECONDS))
+  const isWidgetAlone = process.argv[2] === 'widget'
+  if (!isWidgetAlone) await load(Number(process.argv[2] ?? LOAD_SECONDS))
   mkdirSync(images, { recursive: true })
   const options = (width: number, height: number) => ({
     colorScheme: 'light' as const,
@@ -77,11 +82,14 @@ try {
   await demo.locator('#message').blur()
   await demo.locator('pow-gate:state(verified)').waitFor()
   await demo.locator('#form').screenshot({ path: `${images}widget.png` })
+  writeFileSync(`${images}widget.sources`, `${widgetSources()}\n`)
 
-  const url = `http://127.0.0.1:${adminPort}/dashboard`
-  const { page: dashboard } = await openPage(browser, url, options(1200, 640))
-  await dashboard.locator('body[data-loaded]').waitFor()
-  await dashboard.screenshot({ path: `${images}dashboard.png` })
+  if (!isWidgetAlone) {
+    const url = `http://127.0.0.1:${adminPort}/dashboard`
+    const { page: dashboard } = await openPage(browser, url, options(1200, 640))
+    await dashboard.locator('body[data-loaded]').waitFor()
+    await dashboard.screenshot({ path: `${images}dashboard.png` })
+  }
 } finally {
   await browser.close()
   await service.stop()

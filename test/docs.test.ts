@@ -22,6 +22,7 @@ import { openapiDocument } from '../src/openapi/document.ts'
 import { DIFFICULTY_MAX, DIFFICULTY_MIN, NONCE_LENGTH } from '../src/protocol/proof.ts'
 import { parseSitesFile } from '../src/sites/parse-file.ts'
 import { ENGLISH, LANGUAGES } from '../src/widget/texts.ts'
+import { widgetSources } from './harness/widget.ts'
 import { conformanceTable } from './release/torture/conformance-rows.ts'
 
 const ROOT = new URL('..', import.meta.url).pathname
@@ -299,6 +300,10 @@ test('limits.md lists every endpoint with its limits, metrics.md every value of 
 test('http-api.md names every endpoint', () => {
   const text = textOf('docs/reference/http-api.md')
   for (const name of ENDPOINT_NAMES) assert.match(text, new RegExp(`/${name}\\b`), `/${name}`)
+})
+
+test("README's picture shows the widget of this tree: npm run docs:images -- widget makes it anew", () => {
+  assert.equal(textOf('docs/images/widget.sources').trim(), widgetSources())
 })
 
 test('add-a-language.md lists every text of the widget, and no translation is longer than it says', () => {

@@ -1,7 +1,7 @@
 /** Entry of the widget: the element <pow-gate>, its states, events and renewal. flow.ts obtains tokens, view.ts shows states. */
 
 import { adviseOnPlace, tellFailure } from './advice.ts'
-import { bare, internalsOf, nowMs } from './dom.ts'
+import { bare, internalsOf } from './dom.ts'
 import { obtainToken, type Passed } from './flow.ts'
 import { FormLink } from './form.ts'
 import { HeldToken } from './held-token.ts'
@@ -11,7 +11,7 @@ import { type PowGateError, throwIfAborted } from './service.ts'
 import { type Auto, autoOf, baseOf, targetOf } from './settings.ts'
 import { DEFAULT_LANGUAGE, type Language, languageCode, loadLanguage, type TextKey } from './texts.ts'
 import { type State, View } from './view.ts'
-import { SLOW_SECONDS, Words } from './words.ts'
+import { Words } from './words.ts'
 
 /** Before its language has loaded, the element shows no text; after so long, English. */
 const LANGUAGE_MS_MAX = 2000
@@ -61,12 +61,11 @@ class PowGateElement extends HTMLElement implements Omit<Declared, keyof PowGate
     this.#startIf('load')
   })
   #tick: ReturnType<typeof setInterval> | undefined
-  #enteredAtMs = 0
 
   constructor() {
     super()
     const root = this.attachShadow({ mode: 'open', delegatesFocus: true })
-    this.#view = new View(root, () => (this.#state === 'working' ? this.cancel() : this.#startQuietly()))
+    this.#view = new View(root, () => this.#startQuietly())
     this.#form = new FormLink(this, this.#internals, this.#view.box, {
       onUse: () => {
         this.#held.expireIfDue()
@@ -149,7 +148,6 @@ class PowGateElement extends HTMLElement implements Omit<Declared, keyof PowGate
       this.#verification.isMoved = true
       this.#verification.controller.abort()
     }
-    this.#view.reserve(this.#words.longest())
     this.#showState()
     this.#render()
     // Later, because frameworks set attributes right after they insert the element.
@@ -199,7 +197,6 @@ class PowGateElement extends HTMLElement implements Omit<Declared, keyof PowGate
     const use = (language: Language) => {
       this.#words.language = language
       this.#view.setLanguage(language)
-      this.#view.reserve(this.#words.longest())
       this.#render()
     }
     const late = setTimeout(() => this.#words.language ?? use(DEFAULT_LANGUAGE), LANGUAGE_MS_MAX)
@@ -344,7 +341,6 @@ class PowGateElement extends HTMLElement implements Omit<Declared, keyof PowGate
   #enter(state: State): void {
     const isNew = state !== this.#state
     this.#state = state
-    if (isNew) this.#enteredAtMs = nowMs()
     clearInterval(this.#tick)
     if (state === 'working') this.#tick = setInterval(() => this.#render(), 1000)
     else this.#words.begin()
@@ -358,12 +354,13 @@ class PowGateElement extends HTMLElement implements Omit<Declared, keyof PowGate
     const error = state === 'failed' ? this.#error : undefined
     const isWorking = state === 'working'
     const isOff = autoOf(this) === 'off'
-    const hasButton = !isWorking && state !== 'verified'
+    const waitsForClick = isOff && (state === 'idle' || state === 'expired')
     const key = isWorking
       ? this.#words.whileWorking()
       : (error?.text ?? (state === 'idle' && !isOff ? 'ready' : (state as TextKey)))
-    const mayCancel = isWorking && nowMs() - this.#enteredAtMs >= SLOW_SECONDS * 1000
-    const button = error ? 'retry' : hasButton ? 'start' : mayCancel ? 'cancel' : undefined
+    // The owner has to mend a wrong setup; using the form or Send starts what is idle.
+    const canRetry = error !== undefined && error.text !== 'setup'
+    const button = canRetry ? 'retry' : waitsForClick ? 'start' : undefined
     const words = this.#words
     this.#view.show({
       state,
@@ -376,8 +373,9 @@ class PowGateElement extends HTMLElement implements Omit<Declared, keyof PowGate
       isNeeded: error !== undefined || (isWorking && words.isWaiting),
     })
     // "Please wait" would be wrong where a verification starts only on a click.
-    const complaint = error?.text ?? (hasButton && isOff ? 'press' : 'required')
-    const complaintText = words.text(complaint).replace('{b}', words.text('start'))
+    const complaint = error?.text ?? (waitsForClick ? 'press' : 'required')
+    const why = complaint === 'setup' ? `. ${words.text('tell')}` : ''
+    const complaintText = words.text(complaint).replace('{b}', words.text('start')) + why
     this.#form.set(this.#held.passed?.token, complaintText, this.#isDisabled)
   }
 

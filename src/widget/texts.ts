@@ -5,8 +5,8 @@ import type { PowGateTextKey } from './powgate.d.ts'
 export const ENGLISH = {
   /** The element's name for assistive technology. */
   label: 'Human verification',
-  /** Before the form is used. */
-  ready: 'Ready to verify',
+  /** Before the form is used, which starts it: what the element is, since nothing is asked for. */
+  ready: 'Protected against bots',
   /** The same where only the button starts it. */
   idle: 'Not verified yet',
   working: 'Verifying…',
@@ -17,14 +17,16 @@ export const ENGLISH = {
   /** Buttons. */
   start: 'Verify',
   retry: 'Try again',
-  cancel: 'Cancel',
   /** Failures. */
   rejected: 'Verification failed',
   network: 'The service cannot be reached',
   unavailable: 'The service is busy',
-  setup: 'Not set up correctly. Please tell the site’s owner',
+  setup: 'Not set up correctly',
+  /** Below that, before the error's code. */
+  tell: 'Please tell the site’s owner',
   /** Waiting; {s} becomes a time ahead (“in 5 seconds”). */
-  offline: 'No internet. Continues when you are back online',
+  offline: 'No internet',
+  online: 'Continues when you are back online',
   busy: 'Too many requests',
   wait: 'Continues {s}',
   /** Below the reason, after Send was pressed. */

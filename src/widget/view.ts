@@ -9,22 +9,20 @@ import type { Language } from './texts.ts'
  * the box without a baseline: the text's differs by state, and would move a button beside the element.
  */
 const STYLES = `
-:host{display:inline-block;vertical-align:middle;max-inline-size:100%;font:var(--powgate-font,.9375rem/1.35 system-ui,sans-serif);
+:host{display:inline-block;vertical-align:middle;max-inline-size:100%;font:var(--powgate-font,.9375rem/1.3 system-ui,sans-serif);
 --_fg:#1b1f24;--_bg:#fff;--_edge:#6b7480;--_main:#1f56c3;--_good:#14702f;--_bad:#b42318}
 :host([theme=light]){color-scheme:light}:host([theme=dark]){color-scheme:dark}
 @supports (color:light-dark(#000,#fff)){:host{--_fg:light-dark(#1b1f24,#eceff3);--_bg:light-dark(#fff,#171a1f);
 --_edge:light-dark(#6b7480,#8a94a1);--_main:light-dark(#1f56c3,#8ab4ff);
 --_good:light-dark(#14702f,#6fdc8c);--_bad:light-dark(#b42318,#ff9a91)}}
 :host([hidden]),:host([invisible]) .box:not(.needed){display:none}
-.box{box-sizing:border-box;contain:layout;display:grid;grid-template-columns:minmax(0,1fr);align-items:center;inline-size:21em;max-inline-size:100%;min-block-size:3.5em;
-padding:.5em .85em;color:var(--powgate-color,var(--_fg));background:var(--powgate-background,var(--_bg));
+.box{box-sizing:border-box;contain:layout;display:flex;flex-wrap:wrap;align-items:center;align-content:center;gap:0 .6em;inline-size:20em;max-inline-size:100%;min-block-size:4.4em;
+padding:.2em .7em;color:var(--powgate-color,var(--_fg));background:var(--powgate-background,var(--_bg));
 border:1px solid var(--powgate-border,var(--_edge));border-radius:var(--powgate-radius,.5em)}
 .box:focus{outline:none}.box:focus-visible{outline:2px solid var(--powgate-accent,var(--_main));outline-offset:2px}
-.row,.room{grid-area:1/1;display:flex;flex-wrap:wrap;align-items:center;gap:.25em .75em}.room{visibility:hidden}
-.main,.room>span{flex:1 1 15em;min-inline-size:0;display:flex;align-items:center;gap:.75em}
-.body,.room span span{min-inline-size:0;overflow-wrap:break-word;white-space:pre-wrap}:lang(ko){word-break:keep-all}
-.text::after,.detail::after{content:' '}.detail,.sending,.room small{display:block;font-size:.8125em}.detail:empty,.sending:empty{display:none}
-svg,.room i{flex:none;inline-size:1.75em;block-size:1.75em}svg{fill:none;stroke-width:2.5;stroke-linecap:round;stroke-linejoin:round}
+.body{flex:1 1 5em;min-inline-size:0;overflow-wrap:break-word;white-space:pre-wrap}:lang(ko){word-break:keep-all}
+.text::after,.detail::after{content:' '}.detail,.sending{display:block;font-size:.8em}.detail:empty,.sending:empty{display:none}
+svg{flex:none;inline-size:1.75em;block-size:1.75em;fill:none;stroke-width:2.5;stroke-linecap:round;stroke-linejoin:round}
 .track{stroke:var(--powgate-track,var(--_edge));stroke-width:1.25}
 .ring{stroke:var(--powgate-accent,var(--_main));stroke-dasharray:100;stroke-dashoffset:var(--_left,75);transform:rotate(-90deg);
 transform-origin:center;transition:stroke-dashoffset .2s;visibility:hidden}
@@ -32,8 +30,7 @@ transform-origin:center;transition:stroke-dashoffset .2s;visibility:hidden}
 .verified svg{color:var(--powgate-success,var(--_good))}.failed svg,.expired svg{color:var(--powgate-error,var(--_bad))}
 .verified .ring,.failed .ring,.expired .ring{stroke:currentColor;stroke-dashoffset:0}
 .working .ring{animation:turn 1.6s linear infinite}@keyframes turn{to{transform:rotate(270deg)}}
-button,.room b{flex:none;margin-inline-start:auto;font:inherit;font-size:.875em;min-block-size:1.9em;padding:.15em .7em;border:1px solid}
-button{cursor:pointer;color:var(--powgate-button-color,var(--_main));background:none;border-radius:calc(var(--powgate-radius,.5em)*.7)}
+button{flex:none;max-inline-size:100%;font:inherit;font-size:.875em;line-height:1.2;min-block-size:1.9em;padding:.15em .6em;border:1px solid;cursor:pointer;color:var(--powgate-button-color,var(--_main));background:none;border-radius:calc(var(--powgate-radius,.5em)*.7)}
 button:focus-visible{outline:2px solid var(--powgate-accent,var(--_main));outline-offset:2px}
 button[hidden],iframe{display:none}button:disabled{opacity:.6;cursor:default}
 @media (prefers-reduced-motion:reduce){.working .ring{animation:none}.ring{transition:none}}
@@ -44,11 +41,6 @@ export type State = 'idle' | 'working' | 'verified' | 'failed' | 'expired'
 
 /** In the ring, to tell the states apart without colour. */
 export type Picture = State | 'hashing' | 'waiting' | 'offline'
-
-export interface Row {
-  readonly lines: readonly string[]
-  readonly button: string | undefined
-}
 
 interface Shown {
   readonly state: State
@@ -85,7 +77,6 @@ export class View {
   readonly #text = make('span', 'text')
   readonly #detail = make('span', 'detail')
   readonly #sending = make('span', 'sending')
-  #rooms: Element[] = []
   readonly #icon = shape('svg', 'icon', { viewBox: '0 0 24 24', role: 'progressbar' })
   readonly #mark = shape('path', 'mark')
   readonly #ring = shape('circle', 'ring', { cx: 12, cy: 12, r: 10, pathLength: 100 })
@@ -106,11 +97,7 @@ export class View {
     this.box.tabIndex = -1
     this.#button.type = 'button'
     this.#button.onclick = onButton
-    const main = make('span', 'main')
-    main.append(this.#icon, body)
-    const row = make('div', 'row')
-    row.append(main, this.#button)
-    this.box.append(row)
+    this.box.append(this.#icon, body, this.#button)
     // Without its end tag, the element contains the rest of the form.
     const slot = bare(document).createElement('slot')
     slot.addEventListener('slotchange', () => adviseOnEndTag(root.host))
@@ -120,27 +107,6 @@ export class View {
   setLanguage({ code, direction }: Language): void {
     this.box.lang = code
     this.box.dir = direction
-  }
-
-  /** Lays all rows unseen over the shown one, so the box is as high as the highest. */
-  reserve(rows: readonly Row[]): void {
-    for (const room of this.#rooms) room.remove()
-    const page = bare(document)
-    const put = (parent: Element, tag: string, text = '') => {
-      const child = parent.appendChild(page.createElement(tag))
-      child.textContent = text
-      return child
-    }
-    this.#rooms = rows.map(({ lines: [text, ...more], button }) => {
-      const room = put(this.box, 'div')
-      room.className = 'room'
-      const main = put(room, 'span')
-      put(main, 'i')
-      const body = put(main, 'span', text)
-      for (const line of more) put(body, 'small', line)
-      if (button) put(room, 'b', button)
-      return room
-    })
   }
 
   show({ state, picture, text, detail, sending, button, label, isDisabled, isNeeded }: Shown): void {

@@ -3,12 +3,12 @@
 import { nowMs } from './dom.ts'
 import type { PowGateError, WaitReason } from './service.ts'
 import { DEFAULT_LANGUAGE, type Language, type TextKey, timeIn } from './texts.ts'
-import type { Picture, Row, State } from './view.ts'
+import type { Picture, State } from './view.ts'
 
 /** While it works, no text gives way to another sooner. */
 const TEXT_MS_MIN = 5000
-/** Of hashing, until the visitor is told; of a verification, until the visitor may cancel. */
-export const SLOW_SECONDS = 10
+/** Of hashing, until the visitor is told. */
+const SLOW_SECONDS = 10
 
 export class Words {
   /** Undefined until it has loaded. */
@@ -78,35 +78,16 @@ export class Words {
     const seconds = Math.floor(this.#hashedForMs() / 1000)
     const announced = seconds < 30 ? SLOW_SECONDS : seconds - (seconds % (seconds < 120 ? 30 : 60))
     const text = this.text(key).replace('{s}', this.#time(announced, false))
-    let detail = error?.text === 'setup' ? error.code : ''
-    if (error?.seconds) detail = `${this.text('retry')}: ${this.#time(error.seconds, true)}`
-    if (state === 'working' && key !== 'offline' && this.#waiting?.reason === key) {
-      const seconds = Math.ceil((this.#waiting.untilMs - nowMs()) / 1000)
-      // A try without an answer takes up to 15 seconds, all "in 0 seconds".
-      detail =
-        seconds > 0 ? this.text('wait').replace('{s}', this.#time(seconds, true)) : this.text('working')
+    let detail = error?.text === 'setup' ? `${this.text('tell')}: ${error.code}` : ''
+    // Beside the button that says "Try again".
+    if (error?.seconds) detail = this.#time(error.seconds, true)
+    if (key === 'offline') detail = this.text('online')
+    else if (state === 'working' && this.#waiting?.reason === key) {
+      // While it tries, which may take 15 seconds, the last second stays: two texts in turn would be read out each time.
+      const seconds = Math.max(1, Math.ceil((this.#waiting.untilMs - nowMs()) / 1000))
+      detail = this.text('wait').replace('{s}', this.#time(seconds, true))
     }
     return { text, detail }
-  }
-
-  /** The most that each state may say, so the box has room for it from the start. */
-  longest(): Row[] {
-    const row = (key: TextKey, button?: TextKey, ...more: string[]): Row => ({
-      lines: [this.text(key).replace('{s}', this.#time(90, false)), ...more],
-      button: button && this.text(button),
-    })
-    const wait = this.text('wait').replace('{s}', this.#time(90, true))
-    const sending = this.text('sending')
-    return [
-      ...(['ready', 'idle', 'expired'] as const).map(key => row(key, 'start')),
-      row('verified'),
-      row('rejected', 'retry'),
-      row('setup', 'retry', 'origin-not-allowed'),
-      row('slow', 'cancel', sending),
-      row('offline', 'cancel', sending),
-      ...(['busy', 'unavailable', 'network'] as const).map(key => row(key, 'cancel', wait, sending)),
-      row('unavailable', 'retry', wait),
-    ]
   }
 
   #time(seconds: number, isAhead: boolean): string {

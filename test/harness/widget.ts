@@ -4,6 +4,8 @@
  */
 
 import assert from 'node:assert/strict'
+import { createHash } from 'node:crypto'
+import { readFileSync } from 'node:fs'
 import { afterEach } from 'node:test'
 import type { Browser, Page } from 'playwright-core'
 import type { SiteOptions } from '../../src/sites/sites.ts'
@@ -169,8 +171,7 @@ export async function untilState(page: Page, state: string, selector = 'pow-gate
 }
 
 /** On the element's own button. */
-export const press = (page: Page, name: 'Verify' | 'Try again' | 'Cancel') =>
-  page.getByRole('button', { name }).click()
+export const press = (page: Page, name: 'Verify' | 'Try again') => page.getByRole('button', { name }).click()
 
 export async function verify(page: Page): Promise<void> {
   await press(page, 'Verify')
@@ -267,3 +268,11 @@ ${VERIFIED} = new Promise((resolve, reject) => {
 })
 ${VERIFIED}.catch(() => {})
 }`
+
+/** A hash of what the widget in the demo looks like, for docs/images/widget.png. */
+export function widgetSources(): string {
+  const hash = createHash('sha256')
+  for (const path of ['widget/view.ts', 'widget/texts.ts', 'demo/demo.css', 'demo/pages.ts'])
+    hash.update(readFileSync(new URL(`../../src/${path}`, import.meta.url)))
+  return hash.digest('hex').slice(0, 16)
+}

@@ -14,7 +14,6 @@ import {
   GATE,
   type OpenOptions,
   press,
-  scriptTag,
   startStage,
   untilState,
   verify,
@@ -27,7 +26,7 @@ const SCREENSHOTS = process.env.POWGATE_SCREENSHOTS
 /** For the page's clock: a token lives five minutes. */
 const EXPIRED_MS = 350_000
 
-const { browser, service, site, gateway, pages, open } = await startStage({ POWGATE_DEMO: 'on' })
+const { browser, service, gateway, open } = await startStage({ POWGATE_DEMO: 'on' })
 
 interface Look {
   readonly name: string
@@ -219,31 +218,6 @@ test('every language has every text, and no other', () => {
       assert.equal(text.includes('{b}'), key === 'press', `${language} ${key}`)
     }
   }
-})
-
-/** A text over two lines; a word over one, in scripts that have spaces between their words. */
-const LONG_TEXTS = `[...document.querySelectorAll('pow-gate')].flatMap(({ shadowRoot }) =>
-  [...shadowRoot.querySelectorAll('.room :is(span span, small, b)')]).flatMap(({ firstChild: node }) => {
-    const linesOf = (start, end) => {
-      const range = document.createRange()
-      range.setStart(node, start)
-      range.setEnd(node, end)
-      return new Set([...range.getClientRects()].map(({ top }) => Math.round(top))).size
-    }
-    const words = [...node.data.matchAll(/[^ -]+/g)].filter(([word]) => !/[\\p{scx=Han}\\p{scx=Thai}]/u.test(word))
-    const broken = words.filter(({ 0: word, index }) => linesOf(index, index + word.length) > 1)
-    return linesOf(0, node.length) > 2 ? [node.data] : broken.map(([word]) => word)
-  })`
-
-test('at 300 px no text of any language takes more than two lines or breaks a word', async () => {
-  const all = ['en', ...LANGUAGES].map(
-    lang => `<pow-gate site-key="${site.siteKey}" auto="off" lang="${lang}" style="width:300px"></pow-gate>`,
-  )
-  pages.add('/languages', `<!doctype html><title>Languages</title>${all.join('')}${scriptTag(gateway)}`)
-  const { page } = await visit(browser, `${pages.origin()}/languages`)
-  // English comes last: an element whose texts are late is English until they come.
-  for (const lang of [...LANGUAGES, 'en']) await page.locator(`pow-gate .box[lang=${lang}]`).waitFor()
-  assert.deepEqual(await page.evaluate(LONG_TEXTS), [])
 })
 
 test('times as people say them: seconds up to 90, then minutes, then hours, in the language’s own words and digits', () => {

@@ -360,7 +360,7 @@ for (const [what, touch] of [
 ])
   test(`by default nothing is read and asked for before the first touch: ${what}`, async () => {
     const { page } = await open('auto="focus"', { more: WATCHING })
-    await page.locator('pow-gate .text').filter({ hasText: 'Ready to verify' }).waitFor()
+    await page.locator('pow-gate .text').filter({ hasText: 'Protected against bots' }).waitFor()
     await page.waitForTimeout(700)
     assert.deepEqual(await readsOf(page), [])
     assert.equal(gateway.count('GET /challenge'), 0)
@@ -374,7 +374,7 @@ for (const [what, touch] of [
 
 test('of a page without a language only the browser’s languages are read before the first touch', async () => {
   const { page } = await open('auto="focus" lang=""', { more: WATCHING })
-  await page.locator('pow-gate .text').filter({ hasText: 'Ready to verify' }).waitFor()
+  await page.locator('pow-gate .text').filter({ hasText: 'Protected against bots' }).waitFor()
   assert.deepEqual(await readsOf(page), ['languages'])
 })
 

@@ -1,0 +1,81 @@
+/** The box, in every state and language: 300 by at most 66 px, nothing cut off; larger text makes it grow. */
+
+import assert from 'node:assert/strict'
+import { readFileSync } from 'node:fs'
+import { test } from 'node:test'
+import { build } from 'esbuild'
+import { LANGUAGES } from '../../src/widget/texts.ts'
+import { openBrowser } from '../harness/browser.ts'
+
+const ENTRY = `
+import { DEFAULT_LANGUAGE, ENGLISH, timeIn } from './texts.ts'
+import { View } from './view.ts'
+
+const place = document.body.appendChild(document.createElement('div'))
+const view = new View(place.attachShadow({ mode: 'open' }), () => {})
+globalThis.measure = (code, direction, given) => {
+  const texts = { ...ENGLISH, ...given }
+  const language = { code, direction, texts }
+  view.setLanguage(language)
+  const wait = texts.wait.replace('{s}', timeIn(language, 90, true))
+  const { sending } = texts
+  const states = [
+    ['idle', texts.ready], ['idle', texts.idle, '', '', texts.start],
+    ['working', texts.working, '', sending],
+    ['working', texts.slow.replace('{s}', timeIn(language, 90, false)), '', sending],
+    ['working', texts.offline, texts.online, sending],
+    ...['busy', 'unavailable', 'network'].map(key => ['working', texts[key], wait, sending]),
+    ['verified', texts.verified], ['expired', texts.expired], ['expired', texts.expired, '', '', texts.start],
+    ...['rejected', 'network'].map(key => ['failed', texts[key], '', '', texts.retry]),
+    ['failed', texts.unavailable, timeIn(language, 90 * 60, true), '', texts.retry],
+    ['failed', texts.setup, texts.tell + ': origin-not-allowed'],
+  ]
+  return states.map(([state, text, detail = '', sending = '', button]) => {
+    view.show({ state, picture: state, text, detail, sending, button, label: '', isDisabled: false, isNeeded: true })
+    const { width, height } = view.box.getBoundingClientRect()
+    const isCut = [view.box, ...view.box.querySelectorAll('*')].some(one => one.scrollWidth > one.clientWidth + 1 && one.clientWidth > 0)
+    return { about: [code, state, text, detail, button].join(' / '), width, height, isCut }
+  })
+}
+`
+
+const bundled = await build({
+  stdin: { contents: ENTRY, resolveDir: new URL('../../src/widget', import.meta.url).pathname, loader: 'ts' },
+  bundle: true,
+  write: false,
+  format: 'iife',
+})
+const browser = await openBrowser()
+const textsOf = (code: string) =>
+  JSON.parse(readFileSync(new URL(`../../src/widget/texts/${code}.json`, import.meta.url), 'utf8'))
+
+type Measured = { about: string; width: number; height: number; isCut: boolean }
+
+async function measured(style: string): Promise<Measured[]> {
+  const page = await browser.newPage()
+  await page.setContent(`<!doctype html><style>${style}</style><body></body>`)
+  await page.addScriptTag({ content: bundled.outputFiles[0]!.text })
+  const all: Measured[] = []
+  for (const code of ['en', ...LANGUAGES]) {
+    const direction = /^(ar|he|fa|ur)$/.test(code) ? 'rtl' : 'ltr'
+    const given = JSON.stringify([code, direction, code === 'en' ? {} : textsOf(code)])
+    all.push(...((await page.evaluate(`measure(...${given})`)) as Measured[]))
+  }
+  await page.close()
+  return all
+}
+
+test('in every state and language the box is 300 by at most 66 px, as high in all, and cuts nothing off', async () => {
+  const wrong = (await measured('')).filter(
+    ({ width, height, isCut }) => width !== 300 || Math.abs(height - 66) > 0.5 || isCut,
+  )
+  assert.deepEqual(wrong, [])
+})
+
+test('text of twice the size, and a page of 320 px with text of 200 %: the box grows, nothing is cut off', async () => {
+  for (const style of ['html{font-size:200%}', 'html{font-size:200%}body{inline-size:288px}'])
+    assert.deepEqual(
+      (await measured(style)).filter(({ isCut }) => isCut),
+      [],
+    )
+})
