@@ -171,7 +171,7 @@ test('what runs in browsers imports nothing but the widget and the protocol', ()
   )
   assert.ok(files.length > 0)
   for (const file of files) {
-    const allowed = /^(widget\/(?!build\/|kernel\/)|protocol\/)/
+    const allowed = /^(widget\/(?!build\/|kernel\/)|protocol\/|#hashwx-script$)/
     for (const imported of importsOf(file))
       assert.match(imported, allowed, `${relative(ROOT, file)} imports ${imported}`)
   }
@@ -188,7 +188,7 @@ test('the domain has no I/O, clock or randomness of its own', () => {
     )
     for (const imported of importsOf(file)) {
       if (!imported.endsWith('.ts'))
-        assert.match(imported, /^node:(crypto|net)$/, `${relative(ROOT, file)} imports ${imported}`)
+        assert.match(imported, /^(node:(crypto|net)|#hashwx)$/, `${relative(ROOT, file)} imports ${imported}`)
     }
   }
 })

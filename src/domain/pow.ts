@@ -1,8 +1,7 @@
 /** Checks proofs of work (protocol/proof.ts): SHA-256 with node:crypto, HashWX with its WebAssembly module. */
 
 import { hash } from 'node:crypto'
-import { readFileSync } from 'node:fs'
-import { fileURLToPath } from 'node:url'
+import hashwxBytes from '#hashwx'
 import { HashwxMachine, type MachineExports } from '../protocol/hashwx-machine.ts'
 import {
   COUNTER_MAX,
@@ -16,8 +15,8 @@ import { writeDecimal, writeText } from './bytes.ts'
 const input = Buffer.alloc(PROOF_INPUT_MAX)
 const inputViews = Array.from({ length: PROOF_INPUT_MAX + 1 }, (_, length) => input.subarray(0, length))
 
-const hashwx = new WebAssembly.Module(readFileSync(fileURLToPath(import.meta.resolve('#hashwx'))))
-const machine = new HashwxMachine(new WebAssembly.Instance(hashwx).exports as unknown as MachineExports)
+const hashwx = new WebAssembly.Instance(new WebAssembly.Module(hashwxBytes))
+const machine = new HashwxMachine(hashwx.exports as unknown as MachineExports)
 
 /**
  * @param counter integer, 0 to 2^53 - 1; anything else is no proof

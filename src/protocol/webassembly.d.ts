@@ -23,3 +23,9 @@ declare namespace WebAssembly {
   function validate(bytes: BufferSource): boolean
   function compile(bytes: BufferSource): Promise<Module>
 }
+
+/** hashwx/ compiled, by `npm run build:hashwx`. */
+declare module '#hashwx' {
+  const bytes: Uint8Array<ArrayBuffer>
+  export default bytes
+}

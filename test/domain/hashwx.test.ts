@@ -2,16 +2,16 @@
 
 import assert from 'node:assert/strict'
 import { createHash } from 'node:crypto'
-import { readFileSync } from 'node:fs'
 import { test } from 'node:test'
 import fc from 'fast-check'
+import bytes from '#hashwx'
 import { checkProof } from '../../src/domain/pow.ts'
 import { BATCH, HashwxMachine, type MachineExports } from '../../src/protocol/hashwx-machine.ts'
 import { seedInput } from '../../src/protocol/proof.ts'
 import { counters, nonces, seeded } from '../harness/arbitraries.ts'
 import { HASHWX_VECTORS, slowHashwx } from '../harness/hashwx.ts'
 
-const module = new WebAssembly.Module(readFileSync(new URL('../../dist/hashwx.wasm', import.meta.url)))
+const module = new WebAssembly.Module(bytes)
 const exports = new WebAssembly.Instance(module).exports as unknown as MachineExports
 const machine = new HashwxMachine(exports)
 const hex = (hash: bigint) => hash.toString(16).padStart(16, '0')

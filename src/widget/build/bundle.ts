@@ -5,6 +5,7 @@ import { mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'nod
 import { fileURLToPath } from 'node:url'
 import { brotliCompressSync, constants, gzipSync } from 'node:zlib'
 import { type BuildOptions, build } from 'esbuild'
+import hashwxBytes from '#hashwx'
 import {
   BROTLI_ENDING,
   GZIP_ENDING,
@@ -48,7 +49,7 @@ export async function bundleWidget(): Promise<BuiltFile[]> {
   const addFrame = (name: string, script: string) =>
     add(name, frameHtml(files.find(file => file.name === script)!.fileName))
   addFrame('frame.html', 'worker.js')
-  add('hashwx.wasm', readFileSync(fileURLToPath(import.meta.resolve('#hashwx'))))
+  add('hashwx.wasm', hashwxBytes)
   await addScript('hashwx-script.js', 'hashwx-script.ts', 'iife')
   await addScript('hashwx.js', 'hashwx.ts', 'iife')
   await addScript('hashwx-page.js', 'hashwx-page.ts', 'esm')
