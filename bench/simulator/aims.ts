@@ -5,6 +5,8 @@ import { CONTRACT_LIMITS } from '../../src/domain/endpoint.ts'
 import { addProof, fadeAll, metersFrom, NO_TRAFFIC, newMeter, siteRates } from '../../src/domain/meters.ts'
 import { DEFAULT_POLICY } from '../../src/domain/policy.ts'
 import { SITE_DEFAULTS } from '../../src/domain/site.ts'
+import { BASE_BITS } from '../../src/domain/site-fields.ts'
+import type { PuzzleName } from '../../src/protocol/proof.ts'
 import { type Cell, left, meanOf, right, table } from '../report/report.ts'
 import { BIN_MS, type Figures } from './figures.ts'
 import { mostOf, PRICES, SCENARIOS, type Scenario } from './scenario.ts'
@@ -12,12 +14,6 @@ import type { Result } from './simulate.ts'
 
 const [BINS_PER_MINUTE, SECONDS_PER_DAY] = [60_000 / BIN_MS, 86_400]
 
-const LONE: Scenario = {
-  name: 'lone',
-  about: 'A hundred thousand visitors who never meet.',
-  minutes: 834,
-  people: [{ name: 'people', rate: 120, addresses: { addresses: 1_000_000 } }],
-}
 const EVEN = 'end-rush, spread evenly'
 
 /** Undefined or NaN is a miss. */
@@ -31,15 +27,17 @@ const OFFICE_RUNS = 20
 
 /**
  * @param run simulates a scenario, with another seed for each `index`
+ * @param puzzle that `run` simulates
  * @param base of all sites, bits
  * @returns the cells of aimTable
  */
 export function aimRows(
   run: (scenario: Scenario, index: number) => Result,
-  base: number = SITE_DEFAULTS.difficulty.base,
+  puzzle: PuzzleName = 'sha256',
+  base: number = BASE_BITS[puzzle],
 ): string[][] {
   const results = new Map<string, Result[]>()
-  for (const scenario of [LONE, ...SCENARIOS.flatMap(withEven)]) {
+  for (const scenario of SCENARIOS.flatMap(withEven)) {
     const runs: Result[] = []
     const count = [...OFFICES, ...BURST].includes(scenario.name) ? OFFICE_RUNS : 1
     while (runs.length < count) runs.push(run({ ...scenario, base }, runs.length))
@@ -57,8 +55,8 @@ export function aimRows(
   const quietP95 = found('lone', figures => figures.all.p95)
   return [
     ...rows(ofPeople(base, quietP95)),
-    atLeast("attackers' CPU a proof over ours, quiet", 100, costRatio(base, 0)),
-    atLeast("attackers' CPU a proof over ours, the site's full climb", 1000, costRatio(base, 1e9)),
+    atLeast("attackers' CPU a proof over ours, quiet", 100, costRatio(puzzle, base, 0)),
+    atLeast("attackers' CPU a proof over ours, the site's full climb", 1000, costRatio(puzzle, base, 1e9)),
     ...rows(ofAttacks(attacks, results.get(EVEN)![0]!)),
     atMost('"usual" after a day at 50 times the usual', 1.25, new Map([['ratio', usualAfterADay(50)]])),
   ]
@@ -118,12 +116,12 @@ function atLeast(aim: string, least: number, found: number): string[] {
 }
 
 /** What a proof takes of an attacker's processor over what it takes of ours, at such a load of the site. */
-function costRatio(base: number, siteRate: number): number {
+function costRatio(puzzle: PuzzleName, base: number, siteRate: number): number {
   const traffic = { ...NO_TRAFFIC, siteRepeat: { recent: siteRate, usual: 0, days: 0 } }
   const { challenge, verify } = PRICES.ourMicroseconds
   const climb = climbOf({ challenges: 0, limit: 30, failures: 0, accepted: 9 }, traffic)
   const bits = difficultyOf({ ...SITE_DEFAULTS.difficulty, base }, climb)
-  return 2 ** bits / PRICES.threadMhs / (challenge + verify)
+  return 2 ** bits / PRICES.threadMhs[puzzle] / (challenge[puzzle] + verify[puzzle])
 }
 
 function withEven(scenario: Scenario): Scenario[] {

@@ -24,15 +24,16 @@ export class Attacker {
 
   constructor(world: World, attack: Attack, addresses: Addresses) {
     const { threads = 0, gpus = 0, device } = attack
+    const { puzzle } = world.service
     this.#world = world
     this.#attack = attack
     this.#addresses = addresses
-    this.#hashesPerMs = (threads * PRICES.threadMhs + gpus * PRICES.gpuMhs) * 1000
+    this.#hashesPerMs = (threads * PRICES.threadMhs[puzzle] + gpus * PRICES.gpuMhs[puzzle]) * 1000
     const browser = POPULATIONS.devices.find(({ name }) => name === device)
     this.#botHashesPerMs =
       browser &&
       Array.from({ length: this.#addresses.count }, () =>
-        world.draw.logNormal(browser.medianMhs.sha256 * 1000, browser.sigma),
+        world.draw.logNormal(browser.medianMhs[puzzle] * 1000, browser.sigma),
       )
   }
 

@@ -3,6 +3,7 @@
  * successes and costs of attackers.
  */
 
+import type { PuzzleName } from '../../src/protocol/proof.ts'
 import { grouped, meanOf } from '../report/report.ts'
 import { type Attack, POPULATIONS, PRICES, type Scenario } from './scenario.ts'
 
@@ -35,6 +36,11 @@ export class Measure {
   readonly attacks = new Map<string, AttackCount>()
   readonly bins: Bin[] = []
   ourMicroseconds = 0
+  readonly puzzle: PuzzleName
+
+  constructor(puzzle: PuzzleName) {
+    this.puzzle = puzzle
+  }
 
   bin(nowMs: number): Bin {
     const index = Math.floor(nowMs / BIN_MS)
@@ -59,7 +65,7 @@ export class Measure {
 
   /** Adds a request to what the service's own processors do. */
   served(kind: 'challenge' | 'verify'): void {
-    this.ourMicroseconds += PRICES.ourMicroseconds[kind]
+    this.ourMicroseconds += PRICES.ourMicroseconds[kind][this.puzzle]
   }
 }
 
@@ -75,11 +81,12 @@ const MINUTE_MS = 60_000
 
 export function figuresOf(scenario: Scenario, measure: Measure) {
   const [from, to] = scenario.measured ?? [0, scenario.minutes]
+  const { puzzle } = measure
   const visits = measure.visits.filter(({ atMs }) => atMs >= from * MINUTE_MS && atMs < to * MINUTE_MS)
   const bins = measure.bins.slice((from * MINUTE_MS) / BIN_MS, (to * MINUTE_MS) / BIN_MS)
   const challenges = sum(bins.map(bin => bin.peopleChallenges))
   const attacks = [...measure.attacks.values()]
-  const dollars = sum(attacks.map(count => sum(Object.values(dollarsOf(count)))))
+  const dollars = sum(attacks.map(count => sum(Object.values(dollarsOf(count, puzzle)))))
   const hashes = sum(attacks.map(count => count.hashes))
   const addedSeconds = sum(visits.map(addedBy))
   return {
@@ -89,9 +96,9 @@ export function figuresOf(scenario: Scenario, measure: Measure) {
     /** Of people's challenges: mean, and the highest of all. */
     meanBits: challenges === 0 ? 0 : sum(bins.map(bin => bin.peopleBits)) / challenges,
     bitsMax: Math.max(0, ...bins.map(bin => bin.bitsMax)),
-    attacks: Object.fromEntries(attacks.map(count => [count.attack.name, attackFigures(count)])),
-    /** Attackers' processor time (AVX-512) over ours; undefined without work. */
-    workRatio: hashes === 0 ? undefined : hashes / PRICES.threadMhs / measure.ourMicroseconds,
+    attacks: Object.fromEntries(attacks.map(count => [count.attack.name, attackFigures(count, puzzle)])),
+    /** Attackers' processor time (native code) over ours; undefined without work. */
+    workRatio: hashes === 0 ? undefined : hashes / PRICES.threadMhs[puzzle] / measure.ourMicroseconds,
     /** Seconds that all people waited longer than at the base, for each dollar of the attackers. */
     secondsPerDollar: dollars === 0 ? undefined : addedSeconds / dollars,
     recoverySeconds: recovery(scenario, measure, 0.5),
@@ -159,11 +166,11 @@ function delaysBy(visits: readonly Visit[], key: 'people' | 'device') {
   return Object.fromEntries<ReturnType<typeof delaysOf>>(entries)
 }
 
-function dollarsOf({ attack, hashes, asked, accepted }: AttackCount) {
+function dollarsOf({ attack, hashes, asked, accepted }: AttackCount, puzzle: PuzzleName) {
   const { threads = 0, gpus = 0 } = attack
   const { threadMhs, gpuMhs, threadDollarsPerHour, gpuDollarsPerHour, bytesPerToken } = PRICES
   const price = PRICES.addresses[attack.address]!
-  const rate = threads * threadMhs + gpus * gpuMhs
+  const rate = threads * threadMhs[puzzle] + gpus * gpuMhs[puzzle]
   const hours = rate === 0 ? 0 : hashes / 1e6 / rate / 3600
   const rounds = Math.max(asked, accepted)
   return {
@@ -174,10 +181,10 @@ function dollarsOf({ attack, hashes, asked, accepted }: AttackCount) {
   }
 }
 
-function attackFigures(count: AttackCount) {
+function attackFigures(count: AttackCount, puzzle: PuzzleName) {
   const { attack, asked, refused, dropped, accepted } = count
   const per1000 = (dollars: number) => (accepted === 0 ? Number.NaN : (1000 * dollars) / accepted)
-  const costs = Object.entries(dollarsOf(count)).map(([name, dollars]) => [name, per1000(dollars)])
+  const costs = Object.entries(dollarsOf(count, puzzle)).map(([name, dollars]) => [name, per1000(dollars)])
   return {
     asked,
     refused,

@@ -1,6 +1,9 @@
 /** `npm run bench:effect`: what the policy costs attackers and people. */
 
+import { BASE_BITS } from '../../src/domain/site-fields.ts'
+import { PUZZLES } from '../../src/protocol/proof.ts'
 import {
+  choice,
   integer,
   number,
   ToolError,
@@ -14,8 +17,8 @@ import {
 import { compareWithService } from './against-service.ts'
 import { aimRows, aimTable } from './aims.ts'
 import { replay } from './replay.ts'
-import { scenarioTable } from './report.ts'
-import { BUSY_SITES, SCENARIOS, type Scenario, scenarioOf } from './scenario.ts'
+import { besideTable, scenarioTable } from './report.ts'
+import { BUSY_SITES, POPULATIONS, SCENARIOS, type Scenario, scenarioOf } from './scenario.ts'
 import { type Result, simulate } from './simulate.ts'
 
 const OPTIONS = {
@@ -23,8 +26,12 @@ const OPTIONS = {
   busy: toggle('Those of busy-sites.json instead: millions of visits, some minutes.'),
   scenario: text('FILE', 'A scenario of your own: a JSON file as bench/simulator/scenario.ts describes it.'),
   seed: integer(1, 1, 2 ** 32 - 1, 'Equal seeds give equal figures to the last digit'),
+  puzzle: choice(PUZZLES, 'What all sites ask for'),
+  beside: toggle(
+    'Instead: both puzzles, with bases at which low phones wait as long; --base is that of hashwx.',
+  ),
   speed: number(undefined, 0.01, 100, "How fast people's devices are; without it 1, p95 also for 1/2 and 2"),
-  gpus: number(0, 0, 1, "Share of people's devices whose GPU helps from 20 bits on"),
+  gpus: number(0, 0, 1, "Share of people's devices whose GPU helps from 20 bits of sha256 on"),
   base: number(undefined, 16, 28, 'Bits of all sites, fractions too; without it, the default'),
   againstService: toggle('Instead: five minutes of requests to the built service, each decision compared.'),
   trace: texts('FILE', 'Instead: decides again what a worker recorded (POWGATE_TRACE_FILE); see --policy.'),
@@ -64,12 +71,32 @@ async function check(seed: number): Promise<number> {
   return differences.length === 0 ? 0 : 1
 }
 
-function tellAims({ seed, speed = 1, base, gpus }: EffectOptions): number {
-  const rows = aimRows((scenario, index) => {
-    tell(scenario.name)
-    return simulate(scenario, { seed: seed + index, speed, gpus })
-  }, base)
+function tellAims({ seed, speed = 1, base, gpus, puzzle }: EffectOptions): number {
+  const rows = aimRows(
+    (scenario, index) => {
+      tell(scenario.name)
+      return simulate(scenario, { seed: seed + index, speed, gpus, puzzle })
+    },
+    puzzle,
+    base,
+  )
   process.stdout.write(`${aimTable(rows)}\n`)
+  return 0
+}
+
+/** Of sha256, for which low phones hash as long as for hashwx at such a base. */
+function equalBase(base: number): number {
+  const { medianMhs } = POPULATIONS.devices.find(({ name }) => name === 'low phone')!
+  return base + Math.log2(medianMhs.sha256 / medianMhs.hashwx)
+}
+
+function tellBeside(options: EffectOptions): number {
+  const { base = BASE_BITS.hashwx, speed = 1 } = options
+  const bases = { sha256: equalBase(base), hashwx: base }
+  const results = chosen(options).flatMap(one =>
+    PUZZLES.flatMap(puzzle => resultsOf({ ...one, base: bases[puzzle] }, { ...options, speed, puzzle })),
+  )
+  if (!options.json) process.stdout.write(`${besideTable(results)}\n`)
   return 0
 }
 
@@ -77,16 +104,17 @@ async function run(options: EffectOptions): Promise<number> {
   if (options.againstService) return check(options.seed)
   if (options.trace.length > 0 || options.policy) return replay(options.trace, options.policy)
   if (options.aims) return tellAims(options)
+  if (options.beside) return tellBeside(options)
   const rows = chosen(options).map(one => resultsOf({ ...one, base: options.base ?? one.base }, options))
   if (!options.json) process.stdout.write(`${scenarioTable(rows)}\n`)
   return 0
 }
 
 /** At each speed; the first is the one of the table. */
-function resultsOf(scenario: Scenario, { seed, gpus, json, speed: only }: EffectOptions): Result[] {
+function resultsOf(scenario: Scenario, { seed, gpus, json, puzzle, speed: only }: EffectOptions): Result[] {
   return (only === undefined ? [1, 0.5, 2] : [only]).map(speed => {
     const startedAtMs = performance.now()
-    const result = simulate(scenario, { seed, speed, gpus })
+    const result = simulate(scenario, { seed, speed, gpus, puzzle })
     const seconds = ((performance.now() - startedAtMs) / 1000).toFixed(1)
     tell(`${scenario.name}, x${speed}: ${result.measure.visits.length} visits in ${seconds} s`)
     const figures = { scenario: scenario.name, speed, ...result.figures }

@@ -57,6 +57,7 @@ export class Visitor {
 
   constructor(world: World, people: People, address: Address) {
     const { draw, timeline, speed, gpus } = world
+    const { puzzle } = world.service
     const { devices } = POPULATIONS
     const known = devices.find(({ name }) => name === people.device)
     this.#world = world
@@ -64,9 +65,9 @@ export class Visitor {
     this.#device = known ?? draw.weighted(devices)
     this.#address = address
     this.#worker = world.anyWorker()
-    this.#hashesPerMs = draw.logNormal(this.#device.medianMhs.sha256 * 1000, this.#device.sigma) * speed
+    this.#hashesPerMs = draw.logNormal(this.#device.medianMhs[puzzle] * 1000, this.#device.sigma) * speed
     // Without GPUs nothing is drawn, so that figures stay the same to the last digit.
-    const hasGpu = gpus > 0 && draw.share() < gpus
+    const hasGpu = puzzle === 'sha256' && gpus > 0 && draw.share() < gpus
     this.#gpuHashesPerMs = hasGpu ? POPULATIONS.gpuMhs[this.#device.name]! * 1000 * speed : 0
     this.#fingerprint = fingerprintOf('person', draw.below(MODELS))
     this.#beganMs = timeline.nowMs

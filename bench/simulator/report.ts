@@ -11,9 +11,25 @@ export function scenarioTable(rows: readonly Row[]): string {
   return table('', CELLS, rows)
 }
 
+/** Of both puzzles; one result after another. */
+export function besideTable(results: readonly Result[]): string {
+  return table('', BESIDE_CELLS, results)
+}
+
+const BESIDE_CELLS: readonly Cell<Result>[] = [
+  [left('scenario'), ({ scenario }) => scenario.name],
+  [left('puzzle'), ({ scenario: { base }, measure }) => `${measure.puzzle} ${base!.toFixed(2)}`],
+  [right('p50, p95, p99 s'), ({ figures }) => quantilesText(figures.all)],
+  [right('low phones'), ({ figures }) => quantilesText(figures.byDevice['low phone'])],
+  [right('gone %'), ({ figures }) => percent(figures.all.gone)],
+  [right('accepted'), ({ figures }) => lastOf(figures.attacks)?.acceptedPerMinute.toFixed(1) ?? ''],
+  [right('dollars'), ({ figures }) => costText(lastOf(figures.attacks))],
+  [right('work'), ({ figures }) => figures.workRatio?.toFixed(0) ?? ''],
+]
+
 const CELLS: readonly Cell<Row>[] = [
   [left('scenario'), ([first]) => first!.scenario.name],
-  figure('p50, p95, p99 s', ({ all: { p50, p95, p99 } }) => secondsText(p50, p95, p99)),
+  figure('p50, p95, p99 s', ({ all }) => quantilesText(all)),
   [right('x1/2, x2'), ([, ...others]) => secondsText(...others.map(({ figures }) => figures.all.p95))],
   figure('added', ({ all: { added } }) => secondsText(added.p95, added.p99)),
   figure('gone %', ({ all }) => percent(all.gone)),
@@ -43,6 +59,10 @@ function lastOf(attacks: Figures['attacks']): AttackFigures | undefined {
 function signed(change: number): string {
   const text = change.toFixed(2).replace(/^-(0\.00)$/, '$1')
   return change > 0 ? `+${text}` : text
+}
+
+function quantilesText(delays: Figures['all'] | undefined): string {
+  return secondsText(delays?.p50, delays?.p95, delays?.p99)
 }
 
 function secondsText(...all: (number | undefined)[]): string {

@@ -2,6 +2,7 @@
 
 import { readFileSync } from 'node:fs'
 import { DEVICE_CLASSES, type DeviceClass } from '../../src/domain/solve-time.ts'
+import type { PuzzleName } from '../../src/protocol/proof.ts'
 import { ToolError } from '../../test/harness/command-line.ts'
 import type { AddressPlan } from './world.ts'
 
@@ -46,7 +47,7 @@ export interface Attack {
   readonly shares?: string
   /** right: solves and redeems; none: asks only; wrong: sends wrong counters. */
   readonly work: 'right' | 'none' | 'wrong'
-  /** AVX-512 threads, and GPUs, that all its addresses share. */
+  /** Threads of native code, and GPUs, that all its addresses share. */
   readonly threads?: number
   readonly gpus?: number
   /** Drops challenges of more bits. */
@@ -62,22 +63,24 @@ export interface Attack {
 interface Populations {
   readonly patienceSeconds: number
   readonly roundTripMs: number
-  /** From the challenge until a GPU helps, and million hashes a second of a GPU, by class of device. */
+  /** With sha256: from the challenge until a GPU helps, and million hashes a second of a GPU, by class of device. */
   readonly gpuStartMs: number
   readonly gpuMhs: Readonly<Record<string, number>>
   readonly devices: readonly DeviceClass[]
 }
 
+type ByPuzzle = Readonly<Record<PuzzleName, number>>
+
 interface Prices {
-  readonly threadMhs: number
+  readonly threadMhs: ByPuzzle
   readonly threadDollarsPerHour: number
-  readonly gpuMhs: number
+  readonly gpuMhs: ByPuzzle
   readonly gpuDollarsPerHour: number
   readonly bytesPerToken: number
   readonly addresses: Readonly<
     Record<string, { readonly dollarsPerGb: number; readonly dollarsPerHour: number }>
   >
-  readonly ourMicroseconds: { readonly challenge: number; readonly verify: number }
+  readonly ourMicroseconds: Readonly<Record<'challenge' | 'verify', ByPuzzle>>
 }
 
 const here = (name: string) => new URL(name, import.meta.url)

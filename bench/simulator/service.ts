@@ -24,7 +24,9 @@ import {
 import { challengeLifetimeMs } from '../../src/domain/nonce.ts'
 import { PLAIN_ENVIRONMENT, scoreOf } from '../../src/domain/score.ts'
 import { SITE_DEFAULTS } from '../../src/domain/site.ts'
+import { BASE_BITS } from '../../src/domain/site-fields.ts'
 import { baseOf, wholeBits } from '../../src/domain/solve-time.ts'
+import type { PuzzleName } from '../../src/protocol/proof.ts'
 import type { Scenario } from './scenario.ts'
 import { Draw, type Timeline } from './world.ts'
 
@@ -59,9 +61,12 @@ export interface Solution {
   readonly draw?: number
 }
 
+type SiteChoice = Pick<Scenario, 'base' | 'solveMs'> & { readonly puzzle?: PuzzleName }
+
 /** A service of one site. Workers, which count fingerprints apart, are numbered from 0. */
 export class Service {
   readonly base: number
+  readonly puzzle: PuzzleName
   /** By their names in Redis, from the shard on. Whoever continues a history takes them over. */
   meters = new Map<string, Meter>()
   readonly #clock: Pick<Timeline, 'nowMs'>
@@ -79,12 +84,13 @@ export class Service {
   constructor(
     clock: Pick<Timeline, 'nowMs'>,
     workers: number,
-    { base = SITE_DEFAULTS.difficulty.base, solveMs }: Pick<Scenario, 'base' | 'solveMs'>,
+    { puzzle = 'sha256', base = BASE_BITS[puzzle], solveMs }: SiteChoice,
     secret = 'a secret for the bench',
   ) {
     this.#tags = new AddressTags(new Keyring([secret]).signing)
     this.#shared = this.#tags.sharedOf(meterNames(SITE.siteKey, false))
     this.base = base
+    this.puzzle = puzzle
     this.#solveMs = solveMs
     this.#clock = clock
     for (let seed = 1; seed <= workers; seed++) this.#fingerprints.push(new FingerprintWatch(workers, seed))
@@ -101,7 +107,9 @@ export class Service {
     const base = this.#base()
     const traffic = trafficOf(this.#metersOf(address), { isV4: isV4(address), expected: 0 }, false)
     const bits = difficultyOf({ ...SITE_DEFAULTS.difficulty, base }, climbOf(counts, traffic))
-    return { bits, base, issuedAtMs, expiresAtMs: issuedAtMs + challengeLifetimeMs(bits, LIFETIME_MS) }
+    // The bench may set a fraction of a bit.
+    const lifetimeMs = challengeLifetimeMs(Math.ceil(bits), LIFETIME_MS, this.puzzle)
+    return { bits, base, issuedAtMs, expiresAtMs: issuedAtMs + lifetimeMs }
   }
 
   verify(address: Address, worker: number, solution: Solution): VerifyAnswer {
@@ -138,7 +146,7 @@ export class Service {
   #base(): number {
     if (this.#solveMs === undefined) return this.base
     const { min, max } = SITE_DEFAULTS.difficulty
-    return wholeBits(baseOf({ solveMs: this.#solveMs, min, max }), this.#draw.share())
+    return wholeBits(baseOf({ solveMs: this.#solveMs, min, max }, this.puzzle), this.#draw.share())
   }
 
   #metersOf(address: Address): Meters {

@@ -1,5 +1,6 @@
 /** Runs a scenario from its first minute to its last, and computes its figures. */
 
+import type { PuzzleName } from '../../src/protocol/proof.ts'
 import { Attacker } from './attackers.ts'
 import { type Figures, figuresOf, Measure } from './figures.ts'
 import { Visitor, type World } from './people.ts'
@@ -16,6 +17,8 @@ interface Options {
   readonly speed: number
   /** Share of people's devices with a GPU that helps, 0 to 1; 0 if not given. */
   readonly gpus?: number
+  /** Of the site; sha256 if not given. */
+  readonly puzzle?: PuzzleName
 }
 
 export interface Result {
@@ -24,12 +27,12 @@ export interface Result {
   readonly measure: Measure
 }
 
-export function simulate(scenario: Scenario, { seed, speed, gpus = 0 }: Options): Result {
+export function simulate(scenario: Scenario, { seed, speed, gpus = 0, puzzle = 'sha256' }: Options): Result {
   const timeline = new Timeline()
   const draw = new Draw(seed)
   const { people, attacks = [], minutes } = scenario
-  const service = new Service(timeline, WORKERS, scenario)
-  const measure = new Measure()
+  const service = new Service(timeline, WORKERS, { ...scenario, puzzle })
+  const measure = new Measure(puzzle)
   const anyWorker = () => draw.below(WORKERS)
   const world: World = { timeline, service, draw, measure, speed, gpus, anyWorker }
   const addressesOf = new Map<string | undefined, Addresses>()

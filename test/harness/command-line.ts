@@ -132,6 +132,17 @@ export function integer<Fallback extends number | undefined>(
   return number(fallback, min, max, about, true)
 }
 
+/** One of the names; the first by default. */
+export function choice<Name extends string>(names: readonly [Name, ...Name[]], about: string): Option<Name> {
+  const list = names.join(', ')
+  const accepts = (given: string) => names.some(name => name === given)
+  return {
+    about: `${about}: ${list}; default ${names[0]}.`,
+    value: { placeholder: 'NAME', expects: `one of ${list}`, accepts },
+    read: (input, flag) => names.find(name => name === input.text(flag)) ?? names[0],
+  }
+}
+
 /** Some of the names, in their order; all of them by default. */
 export function choices<Name extends string>(names: readonly Name[], about: string): Option<readonly Name[]> {
   const list = names.join(', ')
