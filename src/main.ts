@@ -15,4 +15,6 @@ if (cluster.isPrimary && program === import.meta.filename && typed.length > 0) {
   process.stderr.write(`${program} runs the service and takes no arguments. For a command: ${command}\n`)
   process.exit(2)
 }
+// Alone: on Node.js 18 the rest does not even link, with words that tell nobody why.
+await import('./process/supported-platform.ts')
 await import('./start.ts')

@@ -1,6 +1,5 @@
 /** The primary process checks the configuration, prepares the store, and forks workers. */
 
-import './process/supported-platform.ts'
 import cluster from 'node:cluster'
 import { metricsRoute } from './admin/metrics-route.ts'
 import { recordsRoute } from './admin/records-route.ts'

@@ -60,7 +60,7 @@ const IMPORTS: Readonly<Record<string, string>> = {
   trace: 'domain http',
   'server.ts': 'config demo domain endpoints http log metrics openapi routes.ts store trace version.ts',
   process: 'config demo domain http log metrics server-build.ts server.ts store version.ts',
-  'main.ts': 'config start.ts',
+  'main.ts': 'config process start.ts',
   'start.ts': 'admin config dashboard log metrics process sites store',
   cli: 'admin check config demo domain explain http log main.ts process protocol server-build.ts sites store version.ts',
 }
@@ -174,6 +174,15 @@ test('what runs in browsers imports nothing but the widget and the protocol', ()
     const allowed = /^(widget\/(?!build\/|kernel\/)|protocol\/|#hashwx-script$)/
     for (const imported of importsOf(file))
       assert.match(imported, allowed, `${relative(ROOT, file)} imports ${imported}`)
+  }
+})
+
+test('an unsupported Node.js is told before anything else of powgate is linked', () => {
+  for (const entry of ['main.ts', 'cli/main.ts']) {
+    const text = readFileSync(join(SRC, entry), 'utf8')
+    const [first] = /await import\('([^']+)'\)/.exec(text.slice(text.indexOf('// Alone')))!.slice(1)
+    assert.match(first!, /process\/supported-platform\.ts$/)
+    for (const [, imported] of text.matchAll(/^import .* from '([^']+)'/gm)) assert.match(imported!, /^node:/)
   }
 })
 

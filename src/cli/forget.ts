@@ -7,7 +7,7 @@ import type { SiteRecord } from '../domain/site.ts'
 import { completed } from '../domain/site-fields.ts'
 import { AdminError } from '../sites/sites.ts'
 import type { CommandEntry, Input, Positional } from './command.ts'
-import { printJson, printLine } from './output.ts'
+import { printJson, printLine, tellIfLost } from './output.ts'
 import { settingsOf, UNUSED_SECRET, withStore } from './site-store.ts'
 
 const ADDRESS: Positional = {
@@ -41,6 +41,7 @@ async function runForget(input: Input): Promise<void> {
     lists: (await store.listSites()).flatMap(site => listsWith(site, address)),
   }))
   const [text, network] = [formatAddress(address), formatNetwork(address)]
+  tellIfLost(`Removed ${removed} records of ${text}.`)
   if (input.has('json')) return printJson({ address: text, network, removed, lists })
   printLine(`Removed ${removed} records of ${text}, with the rates of its network ${network}.`)
   printLine('', 'What else may hold it:')

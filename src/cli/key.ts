@@ -1,5 +1,6 @@
 /** `powgate key ...` */
 
+import { configFlag } from '../config/config.ts'
 import { NAME } from '../domain/kinds.ts'
 import { type ApiKeyRecord, apiKeyId } from '../domain/site.ts'
 import { UsageError, whenMs } from '../sites/rules.ts'
@@ -12,8 +13,9 @@ import {
   updateApiKey,
 } from '../sites/sites.ts'
 import type { SiteStore } from '../store/store.ts'
+import { PROGRAM } from '../version.ts'
 import type { CommandEntry, Flag, Input, Positional } from './command.ts'
-import { dateText, printFields, printJson, printLine } from './output.ts'
+import { dateText, printFields, printJson, printLine, refuseNoOutput, tellIfLost } from './output.ts'
 import { SITE_KEY } from './site-flags.ts'
 import { withStore } from './site-store.ts'
 import { findKeys, type PublicKey, printKeys, publicKey } from './views.ts'
@@ -85,11 +87,15 @@ export const KEY_COMMANDS: readonly CommandEntry[] = [
 async function runCreate(input: Input): Promise<void> {
   const siteKey = input.required(SITE_KEY.name)
   const author = authorOfCommand('key create')
+  refuseNoOutput()
   const [{ record, apiKey }, store] = await withStore(async store => {
     await findSite(store, siteKey)
     return createApiKey(store, siteKey, keyOptions(input), author)
   })
   const { id, createdAt, name, expiresAt } = publicKey(record, undefined)
+  tellIfLost(
+    `The API key ${id} was created in ${store}, but nobody knows it. Revoke it, and make another: ${PROGRAM} key revoke ${id}${configFlag()}`,
+  )
   if (input.has('json')) return printJson({ id, siteKey, apiKey, name, createdAt, expiresAt, store })
   printLine(`The API key was created in ${store}. It is secret and is not shown again: keep it now.`, '')
   printFields([
@@ -136,6 +142,7 @@ async function changeKey(
     const record = await change(store, input.required(KEY_ID.name))
     return publicKey(record, (await store.readUses([record.id])).get(record.id))
   })
+  tellIfLost(`In ${place} the API key ${key.id} of ${key.siteKey} ${outcome(key)}.`)
   if (input.has('json')) printJson({ ...key, store: place })
   else printLine(`In ${place} the API key ${key.id} of ${key.siteKey} ${outcome(key)}.`)
 }

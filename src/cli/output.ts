@@ -1,6 +1,10 @@
 /** How commands print. */
 
+import { fstatSync, statSync } from 'node:fs'
+
 import type { FieldChange } from '../domain/audit.ts'
+import { systemErrorText } from '../domain/system-error.ts'
+import { AdminError } from '../sites/sites.ts'
 
 /** Visitors' text could deceive a terminal's reader with these. */
 const UNPRINTABLE = /[\p{Cc}\p{Zl}\p{Zp}\u202a-\u202e\u2066-\u2069]/gu
@@ -18,6 +22,29 @@ export function printJson(value: unknown, indent?: number): void {
 
 export function printLine(...lines: readonly string[]): void {
   process.stdout.write(lines.map(line => `${printable(line)}\n`).join(''))
+}
+
+let ifLost: string | undefined
+
+/** @param text what to say, besides, if the output that follows cannot be written */
+export function tellIfLost(text: string): void {
+  ifLost = text
+}
+
+/** undefined if a reader that needs no more, such as `head`, has closed the pipe. */
+export function lostOutput(error: NodeJS.ErrnoException): string | undefined {
+  if (ifLost === undefined && error.code === 'EPIPE') return undefined
+  const cause = error.code === 'EPIPE' ? 'its reader has gone' : systemErrorText(error)
+  return `The output cannot be written (${cause}).${ifLost === undefined ? '' : ` ${ifLost}`}`
+}
+
+/** Before a key is made that only this output shows. @throws AdminError */
+export function refuseNoOutput(): void {
+  // Node.js opens /dev/null in place of an output that is closed.
+  if (fstatSync(1).rdev === statSync('/dev/null').rdev)
+    throw new AdminError(
+      'standard output is closed or /dev/null: the API key would be lost. Nothing was made',
+    )
 }
 
 export type Field = readonly [name: string, value: string]

@@ -19,7 +19,7 @@ import {
 import { findTraffic } from '../sites/traffic.ts'
 import { PROGRAM } from '../version.ts'
 import type { CommandEntry, FlagValue, Input } from './command.ts'
-import { printFields, printJson, printLine, printTable } from './output.ts'
+import { printFields, printJson, printLine, printTable, refuseNoOutput, tellIfLost } from './output.ts'
 import { CLEARING_FLAGS, givenFields, SITE_FLAGS, SITE_KEY, withGiven } from './site-flags.ts'
 import { settingsOf, withStore } from './site-store.ts'
 import { findKeys, printKeys, siteFields, trafficFields } from './views.ts'
@@ -105,7 +105,11 @@ export const SITE_COMMANDS: readonly CommandEntry[] = [
 async function runCreate(input: Input): Promise<void> {
   const wanted = withGiven(SITE_DEFAULTS, await givenFields(input))
   const author = authorOfCommand('site create')
+  refuseNoOutput()
   const [{ site, apiKey }, store] = await withStore(store => createSite(store, wanted, author))
+  tellIfLost(
+    `The site ${site.siteKey} was created in ${store}, but nobody knows its API key. Make another: ${PROGRAM} key create ${site.siteKey}${configFlag()}`,
+  )
   if (input.has('json')) {
     const { siteKey, ...settings } = site
     const keys = { siteKey, apiKey, apiKeyId: apiKeyId(apiKey) }
@@ -147,6 +151,7 @@ async function runDelete(input: Input): Promise<void> {
     await written(store, changes, author)
     return { site, apiKeys }
   })
+  tellIfLost(`The site ${site.name} (${site.siteKey}) is deleted in ${place}.`)
   if (input.has('json')) printJson({ siteKey: site.siteKey, name: site.name, apiKeys, store: place })
   else
     printLine(
@@ -214,6 +219,7 @@ async function runRaise(input: Input): Promise<void> {
 }
 
 function printChanged(input: Input, site: SiteRecord, store: string, line: string): void {
+  tellIfLost(`${line} in ${store}: ${PROGRAM} site show ${site.siteKey}${configFlag()}`)
   if (input.has('json')) return printJson({ ...site, store, warnings: siteWarnings(site) })
   printLine(`${line} in ${store}.`, '')
   printFields(siteFields(site))

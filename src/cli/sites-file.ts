@@ -17,7 +17,7 @@ import { AdminError, authorOfCommand, deletion, findSite, newKey, written } from
 import { PROGRAM } from '../version.ts'
 import type { CommandEntry, Input } from './command.ts'
 import { fileValue, readBytes } from './files.ts'
-import { printChanges, printJson, printLine } from './output.ts'
+import { printChanges, printJson, printLine, tellIfLost } from './output.ts'
 import { SITE_KEY } from './site-flags.ts'
 import { withStore } from './site-store.ts'
 
@@ -119,6 +119,7 @@ async function runApply(input: Input): Promise<void> {
     if (changes.length > 0 && !isDry) await written(store, changes, author)
     return { ...plan, laterKeys, made }
   })
+  if (!isDry) tellIfLost(`What apply was to change in ${place} is changed; keys that it made nobody knows.`)
   if (input.has('json')) printJson({ ...planJson(plan, isDry), store: place })
   else printPlan(plan, isDry, place)
 }

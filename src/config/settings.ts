@@ -244,8 +244,8 @@ export const SETTING_GROUPS = {
     ),
     POWGATE_DRAIN_SECONDS: integer(
       [0, 300],
-      10,
-      'Longest wait in seconds, when stopping, for requests and connections to end.',
+      8,
+      'Longest wait in seconds, when stopping, for requests and connections to end. Docker kills after 10.',
     ),
   },
   'For trying out': {

@@ -1,0 +1,46 @@
+/** Output that cannot be written: a change is told by exit code and stderr, with what to do for a key that nobody saw. */
+
+import assert from 'node:assert/strict'
+import { spawnSync } from 'node:child_process'
+import { test } from 'node:test'
+import { temporaryDir } from '../harness/temporary.ts'
+
+const env = { PATH: process.env.PATH, SHLVL: '1', POWGATE_DATA_DIR: temporaryDir('lost-output') }
+
+function powgate(command: string, output: string) {
+  const line = `${process.execPath} dist/cli/main.js ${command} ${output}`
+  const { status, stdout, stderr } = spawnSync('bash', ['--norc', '-o', 'pipefail', '-c', line], {
+    env,
+    encoding: 'utf8',
+  })
+  return { status, out: stdout, err: stderr }
+}
+
+for (const [output, cause] of [
+  ['> /dev/full', 'the disk is full'],
+  ['| true', 'its reader has gone'],
+] as const)
+  test(`a site, a key and a change whose output is lost (${output}): exit code 1, and how to get another key`, () => {
+    const created = powgate('site create --name shop --json', output)
+    assert.equal(created.status, 1)
+    const [, siteKey] = /The site (site_\w+) was created/.exec(created.err)!
+    assert.match(created.err, new RegExp(`${cause}.*powgate key create ${siteKey}`))
+    const key = powgate(`key create ${siteKey}`, output)
+    assert.equal(key.status, 1)
+    assert.match(key.err, /The API key \w{8} was created .* powgate key revoke \w{8}/)
+    const disabled = powgate(`site disable ${siteKey}`, output)
+    assert.deepEqual([disabled.status, /The site is disabled/.test(disabled.err)], [1, true])
+    assert.match(powgate('site list', '').out, new RegExp(`${siteKey} .* disabled`))
+  })
+
+test('where the output is closed or /dev/null no key is made; a reader that needs no more is no error', () => {
+  const count = () => JSON.parse(powgate('site list --json', '').out).length
+  const before = count()
+  for (const output of ['>&-', '> /dev/null'])
+    assert.deepEqual(
+      [powgate('site create --name shop', output).status, powgate('site create --name shop', output).err],
+      [1, 'standard output is closed or /dev/null: the API key would be lost. Nothing was made\n'],
+    )
+  assert.equal(count(), before)
+  assert.deepEqual(powgate('site list', '| head -c 1').err, '')
+})
