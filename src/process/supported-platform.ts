@@ -1,5 +1,5 @@
 /**
- * Ends the process where powgate is not tested or a native module has no binary. Imported first, because such a module throws an
+ * Ends the process where powgate is not tested, a native module has no binary, or the working directory is gone. Imported first, because such a module throws an
  * unhelpful error. An untested Node.js is refused: with 24, lmdb's shared buffers once let a nonce be accepted twice.
  */
 
@@ -56,7 +56,17 @@ function thisPlatform(): Platform {
   return { version: versions.node, system: platform, processor: arch, glibc, hasServer24 }
 }
 
-const problem = unsupported(thisPlatform())
+/** Node.js itself loads no CommonJS package in such a directory. */
+function lostDirectory(): string | undefined {
+  try {
+    process.cwd()
+    return undefined
+  } catch {
+    return 'the working directory is gone: change to another, and start powgate there'
+  }
+}
+
+const problem = lostDirectory() ?? unsupported(thisPlatform())
 if (problem !== undefined) {
   process.stderr.write(`${problem}\n`)
   process.exit(1)

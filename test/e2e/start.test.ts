@@ -1,11 +1,11 @@
 /** Start and stop: the messages and exit codes that an operator sees. No request is lost, and no process remains. */
 
 import assert from 'node:assert/strict'
-import { type ChildProcess, spawn } from 'node:child_process'
+import { type ChildProcess, spawn, spawnSync } from 'node:child_process'
 import { once } from 'node:events'
 import { chmodSync, readFileSync, statSync, symlinkSync, writeFileSync } from 'node:fs'
 import { createServer } from 'node:net'
-import { join } from 'node:path'
+import { join, resolve } from 'node:path'
 import { after, test } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { readFirstKeys } from '../../src/sites/first-keys.ts'
@@ -214,6 +214,16 @@ test('a data directory that cannot be used is one clear line naming the variable
     assert.match(stderr, /^POWGATE_DATA_DIR: cannot use the directory .*\n$/)
   }
   chmodSync(dir, 0o700)
+})
+
+test('a working directory that is gone is one line, for the service and for commands', () => {
+  for (const entry of ['main.js', 'cli/main.js']) {
+    const gone = temporaryDir('gone')
+    const line = `cd ${gone} && rmdir ${gone} && exec ${process.execPath} ${resolve('dist', entry)}`
+    const { status, stderr } = spawnSync('sh', ['-c', line], { encoding: 'utf8' })
+    assert.deepEqual([status, stderr.split('\n').length], [1, 2])
+    assert.match(stderr, /^the working directory is gone: /)
+  }
 })
 
 test('the first start makes a secret and a demo site, and keeps its keys in a file; the second start keeps all', async () => {
