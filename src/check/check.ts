@@ -1,5 +1,6 @@
 /** `powgate check`: reports mistakes and what the service would do, in the order of docs/go-live.md. Changes nothing. */
 
+import { createHash } from 'node:crypto'
 import { once } from 'node:events'
 import { accessSync, constants } from 'node:fs'
 import { get, type IncomingMessage } from 'node:http'
@@ -90,8 +91,13 @@ function describeSecrets(config: Config, env: Environment, { facts, warnings }: 
     return
   }
   const from = env.POWGATE_SECRETS ? 'the environment' : 'a file'
-  const keyIds = secrets.map(secret => new Keyring([secret]).signing.kid)
-  facts.push(['secrets', `${secrets.length} from ${from}; the first signs, with key id ${keyIds[0]}`])
+  const { kid } = new Keyring(secrets).signing
+  // Key ids of two secrets may be equal. The hash tells nothing of a random secret, and sha256sum shows it too.
+  const hash = createHash('sha256').update(secrets[0]!).digest('hex').slice(0, 8)
+  facts.push([
+    'secrets',
+    `${secrets.length} from ${from}; the first signs: key id ${kid}, SHA-256 ${hash}...`,
+  ])
   if (new Set(secrets).size < secrets.length)
     warnings.push('POWGATE_SECRETS: the same secret is listed twice; remove one')
 }

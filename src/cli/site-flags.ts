@@ -48,7 +48,7 @@ function settingFlags(field: SiteField): [name: string, flag: Flag][] {
   const notes = [
     value === undefined ? `${about}.` : `${about} (${value.expects}).`,
     ...(usual === undefined || another !== undefined ? [] : [`Default: ${usual}.`]),
-    ...(plan === undefined ? [] : [`Plan ${plan}.`]),
+    ...(plan === undefined ? [] : [`Needs --plan ${plan}.`]),
   ]
   const isCleared = FIELDS.filter(other => other.clear === clear).length === 1
   const contradicts = value === undefined ? off : isCleared ? clear : undefined

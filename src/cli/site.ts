@@ -168,9 +168,9 @@ async function runList(input: Input): Promise<void> {
     return printLine(`There are no sites in ${place}. Create one: ${command}`)
   }
   const rows = sites.map(site => {
-    return [site.siteKey, site.name, stateText(site), site.plan, site.origins.join(', ') || 'any']
+    return [site.siteKey, site.name, stateText(site), site.origins.join(', ') || 'any']
   })
-  printTable(['site key', 'name', 'state', 'plan', 'origins'], rows)
+  printTable(['site key', 'name', 'state', 'origins'], rows)
 }
 
 async function runShow(input: Input): Promise<void> {

@@ -3,7 +3,7 @@
 import { findWidget, type Widget } from '../http/assets.ts'
 import { AdminError } from '../sites/sites.ts'
 import type { CommandEntry, Input } from './command.ts'
-import { printFields, printJson, printLine, printTable } from './output.ts'
+import { printJson, printLine } from './output.ts'
 import { SITE_KEY_FLAG, URL_FLAG } from './try.ts'
 
 const DEFAULT_URL = 'http://127.0.0.1:8080'
@@ -40,23 +40,17 @@ async function runWidget(input: Input): Promise<void> {
   const snippets = snippetsFor(widget, url, input.text('site-key') ?? 'site_...')
   const { integrity, files } = widget
   if (input.has('json')) printJson({ url, ...snippets, integrity, files })
-  else printWidget(snippets, widget)
+  else printWidget(snippets)
 }
 
-function printWidget({ script, pinnedScript, element, csp }: Snippets, { integrity, files }: Widget): void {
+function printWidget({ script, pinnedScript, element, csp }: Snippets): void {
   printLine('In the page, and in the form (the token arrives as the field powgate-token):', '')
   printLine(`  ${script}`, `  ${element}`, '')
   printLine('Pinned to this build: after an upgrade of the service, print it again.', '')
   printLine(`  ${pinnedScript}`, '')
   printLine('A page with a Content-Security-Policy adds to it:', '')
   printLine(`  ${csp.join('; ')}`, '')
-  printFields([['integrity', integrity]])
-  printLine('')
-  const rows = files.map(({ fileName, bytes, brotliBytes, gzipBytes }) => [
-    fileName,
-    ...[bytes, brotliBytes, gzipBytes].map(String),
-  ])
-  printTable(['file', 'bytes', 'brotli', 'gzip'], rows)
+  printLine('--json lists each file too, with its size.')
 }
 
 /** A URL's href has no quotes or angle brackets. */

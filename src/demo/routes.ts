@@ -47,6 +47,8 @@ export function demoRoutes(listener: ServiceAddress, apiKey: string): ContentRou
   const url = urlOf(listener)
   return [
     file('/demo', form, NO_STORE),
+    // Where a stranger looks first. The page's links hold at both.
+    file('/', form, NO_STORE),
     file('/demo/demo.css', readStatic('demo.css', 'text/css; charset=utf-8'), REVALIDATED),
     file('/demo/demo.js', readStatic('demo.js', 'text/javascript; charset=utf-8'), REVALIDATED),
     { path: '/demo/submit', methods: ['post'], handle: exchange => handleSubmit(exchange, url, apiKey) },

@@ -106,7 +106,7 @@ const SITE_FIELDS: Readonly<Record<FieldName, Row>> = {
   active: { kind: YES_NO, about: 'Whether the site is served', fallback: true, command: 'site disable' },
   plan: {
     kind: oneOf('PLAN', 'free', 'pro'),
-    about: 'Plan; pro has IP rules',
+    about: 'Plan, which costs nothing; pro has IP rules',
     fallback: 'free',
     flag: 'plan',
   },

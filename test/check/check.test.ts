@@ -269,7 +269,10 @@ describe('good configurations', () => {
     assert.match(claimable[0], /below vercel\.app that matches https:\/\/\*\.vercel\.app/)
     assert.match(report.facts.scripts, /^run: /)
     assert.match(report.facts.sites, /^3 active, 0 disabled$/)
-    assert.match(report.facts.secrets, /^1 from the environment; the first signs, with key id \d+$/)
+    assert.match(
+      report.facts.secrets,
+      /^1 from the environment; the first signs: key id \d+, SHA-256 [0-9a-f]{8}\.\.\.$/,
+    )
     for (const port of [service.port, service.env.POWGATE_ADMIN_PORT])
       assert.ok(report.notes.includes(`port ${port} is in use by this service, which runs already`))
   })

@@ -29,16 +29,13 @@ for (const isFromSource of [true, false]) {
   })
 }
 
-test('powgate widget prints the same as text, with the sizes of the files', async () => {
+test('powgate widget prints the same as text', async () => {
   const powgate = new Powgate({ POWGATE_URL: URL_TEXT, POWGATE_SITE_KEY: SITE_KEY })
   const text = await powgate.text('widget')
   const { script, pinnedScript, element, csp } = await powgate.json('widget')
   for (const line of [script, pinnedScript, element, csp.join('; ')])
     assert.ok(text.includes(`  ${line}\n`), line)
-  assert.ok(text.includes(manifest.integrity))
-  for (const { fileName, brotliBytes } of manifest.files) {
-    assert.match(text, new RegExp(`^${fileName.replaceAll('.', '\\.')} .* ${brotliBytes} `, 'm'))
-  }
+  assert.ok(text.split('\n').length < 20, 'what a page needs, and no list of files')
 })
 
 test('powgate widget without flags prints a placeholder and the default address', async () => {

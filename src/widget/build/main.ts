@@ -9,9 +9,9 @@ const manifest = writeWidget(FOLDER, await bundleWidget())
 const visits = visitsOf(manifest)
 const widgetBytes = manifest.files.find(({ name }) => name === 'widget.js')!.brotliBytes
 const isTooLarge = widgetBytes > WIDGET_BYTES_MAX || visits[0]!.bytes > VISIT_BYTES_MAX
-// `npm start` and `npm test` build with `npm run -s`: one line will do.
-const isBrief = process.env.npm_config_loglevel === 'silent' && !isTooLarge
-process.stdout.write((isBrief ? '' : report(manifest, visits)) + summary(visits))
+// `npm start` and `npm test` build with `npm run -s`, for people who look for something else.
+const isQuiet = process.env.npm_config_loglevel === 'silent' && !isTooLarge
+if (!isQuiet) process.stdout.write(report(manifest, visits) + summary(visits))
 if (isTooLarge) {
   process.stderr.write(
     `The widget is too large: at most ${WIDGET_BYTES_MAX} bytes for widget.js, ${VISIT_BYTES_MAX} for a visitor.\n`,
