@@ -59,7 +59,7 @@ const IMPORTS: Readonly<Record<string, string>> = {
   'routes.ts': 'domain endpoints http',
   trace: 'domain http',
   'server.ts': 'config demo domain endpoints http log metrics openapi routes.ts store trace version.ts',
-  process: 'config demo domain http log metrics server-build.ts server.ts store version.ts',
+  process: 'config demo domain http log metrics protocol server-build.ts server.ts store version.ts',
   'main.ts': 'config start.ts',
   'start.ts': 'admin config dashboard log metrics process sites store',
   cli: 'admin check config demo domain explain http log main.ts process protocol server-build.ts sites store version.ts',

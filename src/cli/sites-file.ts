@@ -3,6 +3,7 @@
 import { randomBytes } from 'node:crypto'
 import { configFlag } from '../config/config.ts'
 import { DEMO_SITE_KEY } from '../demo/site.ts'
+import type { HostNote } from '../domain/hosts.ts'
 import {
   type ApiKeyRecord,
   isExpired,
@@ -117,7 +118,8 @@ async function runApply(input: Input): Promise<void> {
       ...laterKeys.map(apiKey => ({ apiKey, expected: present.get(apiKey.id) })),
     ]
     if (changes.length > 0 && !isDry) await written(store, changes, author)
-    return { ...plan, laterKeys, made }
+    const { living: hosts } = await store.noteHost('')
+    return { ...plan, laterKeys, made, hosts }
   })
   if (input.has('json')) printJson({ ...planJson(plan, isDry), store: place })
   else printPlan(plan, isDry, place)
@@ -163,9 +165,10 @@ type WholePlan = ApplyPlan & {
   readonly laterKeys: readonly ApiKeyRecord[]
   /** With their secrets, shown once. */
   readonly made: readonly ReturnType<typeof newKey>[]
+  readonly hosts: readonly HostNote[]
 }
 
-function planJson({ changes, unchanged, laterKeys, made }: WholePlan, isDry: boolean) {
+function planJson({ changes, unchanged, laterKeys, made, hosts }: WholePlan, isDry: boolean) {
   const apiKeysMade = made.map(({ record: { siteKey, name }, apiKey }) => {
     return { siteKey: isSiteKey(siteKey) ? siteKey : null, name, ...(isDry ? {} : { apiKey }) }
   })
@@ -176,7 +179,7 @@ function planJson({ changes, unchanged, laterKeys, made }: WholePlan, isDry: boo
       siteKey: isDry && change.isKeyDrawn ? null : change.after.siteKey,
       name: change.after.name,
       changes: change.changes,
-      warnings: siteWarnings(change.after),
+      warnings: siteWarnings(change.after, hosts),
     })),
     unchanged,
     ...(laterKeys.length > 0 ? { apiKeysAdded: laterKeys.map(({ id }) => id) } : {}),
@@ -186,7 +189,11 @@ function planJson({ changes, unchanged, laterKeys, made }: WholePlan, isDry: boo
 
 const DONE = { create: 'created', change: 'changed', disable: 'disabled', delete: 'deleted' } as const
 
-function printPlan({ changes, unchanged, laterKeys, made }: WholePlan, isDry: boolean, store: string): void {
+function printPlan(
+  { changes, unchanged, laterKeys, made, hosts }: WholePlan,
+  isDry: boolean,
+  store: string,
+): void {
   if (changes.length + laterKeys.length + made.length === 0) {
     const sites = unchanged === 1 ? '1 site is' : `${unchanged} sites are`
     printLine(`There is nothing to change in ${store}: ${sites} as the file says.`)
@@ -194,7 +201,7 @@ function printPlan({ changes, unchanged, laterKeys, made }: WholePlan, isDry: bo
   }
   for (const change of changes) {
     printChange(change, isDry)
-    for (const warning of siteWarnings(change.after)) printLine(`    warning: ${warning}`)
+    for (const warning of siteWarnings(change.after, hosts)) printLine(`    warning: ${warning}`)
   }
   for (const { id, siteKey } of laterKeys)
     printLine(`API key ${id} of ${siteKey}: ${isDry ? 'would be ' : ''}added`)

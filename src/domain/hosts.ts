@@ -1,5 +1,7 @@
 /** What all hosts of one store must have in common, or each refuses what the others issue. */
 
+import type { PuzzleName } from '../protocol/proof.ts'
+
 export interface HostNote {
   /** New at each start. */
   readonly id: string
@@ -13,6 +15,8 @@ export interface HostNote {
   /** Ids of the key that signs and of all keys. By the documented steps of a rotation, every host knows all. */
   readonly signs: string
   readonly verifies: readonly string[]
+  /** That it issues. A version without this list knows sha256 alone. */
+  readonly puzzles?: readonly PuzzleName[]
 }
 
 export type HostView = Pick<HostNote, 'name' | 'version' | 'startedAt' | 'workers'>
