@@ -4,12 +4,20 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { FUNCTION_COUNTERS } from '../../src/protocol/proof.ts'
 import type { Solution } from '../../src/protocol/wire.ts'
+import { raiseSite } from '../../src/sites/sites.ts'
 import { solve } from '../harness/client.ts'
 import { eventually } from '../harness/eventually.ts'
 import { slowProofBits } from '../harness/hashwx.ts'
 import type { TestSite } from '../harness/service.ts'
 import { assertFailedResult, assertPassed, assertRefused } from './answers.ts'
-import { CONNECTIONS, CONSTANT_DIFFICULTY, type Subject, solutionOf, type Visitor } from './support.ts'
+import {
+  CONNECTIONS,
+  CONSTANT_DIFFICULTY,
+  QUICK_DIFFICULTY,
+  type Subject,
+  solutionOf,
+  type Visitor,
+} from './support.ts'
 
 const HASHWX = { puzzle: 'hashwx', difficulty: CONSTANT_DIFFICULTY } as const
 
@@ -83,5 +91,17 @@ export function puzzleTests(subject: Subject): void {
     await subject.changeSite(site.siteKey, { puzzle: 'sha256' })
     await untilIssued(site, 'sha256')
     assertPassed(await second.verify(between))
+  })
+
+  test('a challenge under way is priced in bits of its own puzzle: at the same solving time SHA-256 asks for three more', async () => {
+    const difficulty = { ...QUICK_DIFFICULTY, solveMs: 300 }
+    const visitor = await subject.visitorOf({ puzzle: 'hashwx', difficulty })
+    const solution = await visitor.solved()
+    const { siteKey } = visitor.site
+    // With the two bits, SHA-256 would ask for over 3 bits more than the challenge has.
+    await subject.withSites(store => raiseSite(store, siteKey, { bits: 2, until: Date.now() + 60_000 }))
+    await subject.changeSite(siteKey, { puzzle: 'sha256' })
+    await untilIssued(visitor.site, 'sha256')
+    assertPassed(await visitor.verify(solution))
   })
 }
