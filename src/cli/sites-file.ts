@@ -2,7 +2,7 @@
 
 import { randomBytes } from 'node:crypto'
 import { configFlag } from '../config/config.ts'
-import { DEMO_SITE_KEY } from '../demo/site.ts'
+import { DEMO_SITE_KEYS } from '../demo/site.ts'
 import type { HostNote } from '../domain/hosts.ts'
 import {
   type ApiKeyRecord,
@@ -76,7 +76,7 @@ async function runApply(input: Input): Promise<void> {
     const stored = await store.listSites()
     const plan = planApply(sites, stored, {
       missing: fate,
-      neverMissing: new Set([DEMO_SITE_KEY]),
+      neverMissing: DEMO_SITE_KEYS,
       // The real run draws another key, so a dry run has the name in its place.
       newSiteKey: name => (isDry ? name : newSiteKey(randomBytes(96))),
       now: Date.now(),
@@ -240,7 +240,7 @@ async function runExport(input: Input): Promise<void> {
     if (siteKeys !== undefined) throw new UsageError('--from-service: expected no site keys beside it')
     const { recordsOfService } = await import('./service-records.ts')
     const { sites, apiKeys } = await recordsOfService()
-    const isOwn = ({ siteKey }: { readonly siteKey: string }) => siteKey !== DEMO_SITE_KEY
+    const isOwn = ({ siteKey }: { readonly siteKey: string }) => !DEMO_SITE_KEYS.has(siteKey)
     const isKept = (record: { readonly siteKey: string; readonly deletedAt?: number }) =>
       isOwn(record) && record.deletedAt === undefined
     printDocument(input, sitesFile(sites.filter(isKept), apiKeys.filter(isKept)))
@@ -249,7 +249,7 @@ async function runExport(input: Input): Promise<void> {
   const [sites] = await withStore(async store => {
     if (siteKeys !== undefined)
       return Promise.all([...new Set(siteKeys)].map(siteKey => findSite(store, siteKey)))
-    return (await store.listSites()).filter(({ siteKey }) => siteKey !== DEMO_SITE_KEY)
+    return (await store.listSites()).filter(({ siteKey }) => !DEMO_SITE_KEYS.has(siteKey))
   })
   printDocument(input, sitesFile(sites))
 }
