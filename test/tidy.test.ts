@@ -48,7 +48,7 @@ const IMPORTS: Readonly<Record<string, string>> = {
   demo: 'domain http protocol store',
   widget: 'http protocol',
   log: 'domain http protocol',
-  metrics: 'domain http server-build.ts',
+  metrics: 'domain http protocol server-build.ts',
   sites: 'config demo domain log store version.ts',
   check: 'config demo domain http process server-build.ts store',
   explain: 'domain log protocol sites',
