@@ -6,7 +6,7 @@ import type { Config } from './config/config.ts'
 import { ListenError } from './config/ports.ts'
 import { resolveSecrets } from './config/secrets.ts'
 import { DEMO_OFF, demoRoutes } from './demo/routes.ts'
-import { DEMO_SITE_KEY, demoApiKey } from './demo/site.ts'
+import { DEMO_SITE_KEYS } from './demo/site.ts'
 import { AddressTags } from './domain/address-tags.ts'
 import { BackendCounts } from './domain/backends.ts'
 import { FingerprintWatch } from './domain/fingerprints.ts'
@@ -68,7 +68,7 @@ export async function startServer(
   const watch = new StoreWatch(store, (level, about, text) => workerIndex === 0 && log[level](about, text))
   const eventLog = new EventLog(log, config.logSuccesses, config.logsWholeAddresses)
   const recorder = recorderOf(config, workerIndex, log)
-  const hidden = config.demo === 'on' ? undefined : DEMO_SITE_KEY
+  const hidden = config.demo === 'on' ? undefined : DEMO_SITE_KEYS
   const now = () => performance.now()
   const directory = new SiteDirectory(store.sites, now, config.testKeys, hidden)
   if (lost !== undefined) directory.adopt(lost)
@@ -246,7 +246,7 @@ function contentRoutes(config: Config, log: Logger): ContentRoute[] {
   return [
     openapiRoute(VERSION),
     ...(widget === undefined ? [] : widgetRoutes(widget)),
-    ...(config.demo === 'on' ? demoRoutes(config, demoApiKey(resolveSecrets(config)[0]!)) : [DEMO_OFF]),
+    ...(config.demo === 'on' ? demoRoutes(config, resolveSecrets(config)[0]!) : [DEMO_OFF]),
   ]
 }
 

@@ -16,7 +16,7 @@ import {
 } from '../config/config.ts'
 import { type ListenAddress, ListenError, tryPort } from '../config/ports.ts'
 import { isSecretToBeMade } from '../config/secrets.ts'
-import { DEMO_SITE_KEY } from '../demo/site.ts'
+import { DEMO_SITE_KEYS } from '../demo/site.ts'
 import { type AddressSet, isLoopback, parseAddress } from '../domain/address.ts'
 import { CONTRACT_LIMITS } from '../domain/endpoint.ts'
 import { Keyring } from '../domain/keyring.ts'
@@ -196,7 +196,7 @@ async function isHeld(
 
 /** A service that knows one of the store's random site keys uses this store. Without a site, any powgate counts. */
 async function isThisService(config: Config, sites: readonly SiteRecord[]): Promise<boolean> {
-  const site = sites.find(({ siteKey }) => siteKey !== DEMO_SITE_KEY)
+  const site = sites.find(({ siteKey }) => !DEMO_SITE_KEYS.has(siteKey))
   const headers = site === undefined ? {} : { 'X-Site-Key': site.siteKey }
   const proxies = config.proxyProtocol ? config.trustedProxies : undefined
   const { nonce, code } = (await ask(config, '/challenge', headers, proxies)) ?? {}

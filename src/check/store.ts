@@ -118,12 +118,16 @@ function nearestExisting(path: string): string {
 }
 
 async function countSites(store: SiteStore, findings: CheckResults): Promise<readonly SiteRecord[]> {
-  const [sites, keys] = await Promise.all([store.listSites(), store.listApiKeys()])
+  const [sites, keys, { living }] = await Promise.all([
+    store.listSites(),
+    store.listApiKeys(),
+    store.noteHost(''),
+  ])
   const active = sites.filter(site => site.active).length
   const valid = keys.filter(key => key.revokedAt === null && !isExpired(key, Date.now())).length
   findings.facts.push(['sites', `${active} active, ${sites.length - active} disabled`])
   findings.facts.push(['API keys', `${valid} valid, ${keys.length - valid} not`])
-  findings.warnings.push(...sites.flatMap(siteWarnings))
+  findings.warnings.push(...sites.flatMap(site => siteWarnings(site, living)))
   if (sites.length === 0)
     findings.warnings.push(
       `there are no sites yet: powgate site create --name NAME --origin ORIGIN${configFlag()}; or, before that, copy those of another store: powgate store copy`,

@@ -17,6 +17,7 @@ import {
   written,
 } from '../sites/sites.ts'
 import { findTraffic } from '../sites/traffic.ts'
+import type { SiteStore } from '../store/store.ts'
 import { PROGRAM } from '../version.ts'
 import type { CommandEntry, FlagValue, Input } from './command.ts'
 import { printFields, printJson, printLine, printTable, refuseNoOutput, tellIfLost } from './output.ts'
@@ -106,21 +107,23 @@ async function runCreate(input: Input): Promise<void> {
   const wanted = withGiven(SITE_DEFAULTS, await givenFields(input))
   const author = authorOfCommand('site create')
   refuseNoOutput()
-  const [{ site, apiKey }, store] = await withStore(store => createSite(store, wanted, author))
+  const [{ site, apiKey, warnings }, store] = await withStore(async store =>
+    warned(store, await createSite(store, wanted, author)),
+  )
   tellIfLost(
     `The site ${site.siteKey} was created in ${store}, but nobody knows its API key. Make another: ${PROGRAM} key create ${site.siteKey}${configFlag()}`,
   )
   if (input.has('json')) {
     const { siteKey, ...settings } = site
     const keys = { siteKey, apiKey, apiKeyId: apiKeyId(apiKey) }
-    return printJson({ ...keys, ...settings, store, warnings: siteWarnings(site) })
+    return printJson({ ...keys, ...settings, store, warnings })
   }
   printLine(
     `The site was created in ${store}. Its API key is secret and is not shown again: keep it now.`,
     '',
   )
   printFields([['API key', apiKey], ...siteFields(site)])
-  printWarnings(site)
+  printWarnings(warnings)
   const origin = site.requireOrigin && site.origins[0] !== undefined ? ` --origin ${site.origins[0]}` : ''
   const { serviceUrl } = await import('../sites/service-url.ts')
   const url = serviceUrl(await settingsOf())
@@ -192,16 +195,16 @@ async function runUpdate(input: Input): Promise<void> {
     throw new UsageError('site update: expected something to change; see powgate site update --help')
   const siteKey = input.required(SITE_KEY.name)
   const author = authorOfCommand('site update')
-  const change = (before: SiteRecord) => withGiven(before, given)
-  const [site, store] = await withStore(store => updateSite(store, siteKey, change, author))
-  printChanged(input, site, store, 'The site was changed')
+  const settings = (before: SiteRecord) => withGiven(before, given)
+  const change: Change = store => updateSite(store, siteKey, settings, author)
+  await runChange(input, change, () => 'The site was changed')
 }
 
 async function runSwitch(input: Input, active: boolean): Promise<void> {
   const siteKey = input.required(SITE_KEY.name)
   const author = authorOfCommand(active ? 'site enable' : 'site disable')
-  const [site, store] = await withStore(store => updateSite(store, siteKey, { active }, author))
-  printChanged(input, site, store, `The site is ${stateText(site)}`)
+  const change: Change = store => updateSite(store, siteKey, { active }, author)
+  await runChange(input, change, site => `The site is ${stateText(site)}`)
 }
 
 async function runRaise(input: Input): Promise<void> {
@@ -214,22 +217,31 @@ async function runRaise(input: Input): Promise<void> {
     throw new UsageError('--for has no effect with --bits 0, which ends a raise now')
   const raise = length === undefined ? undefined : { bits, until: Date.now() + lengthMs(length)! }
   const author = authorOfCommand('site raise')
-  const [site, store] = await withStore(store => raiseSite(store, siteKey, raise, author))
-  printChanged(input, site, store, bits === 0 ? 'The site is not raised' : 'The site is raised')
+  const change: Change = store => raiseSite(store, siteKey, raise, author)
+  await runChange(input, change, () => (bits === 0 ? 'The site is not raised' : 'The site is raised'))
 }
 
-function printChanged(input: Input, site: SiteRecord, store: string, line: string): void {
-  tellIfLost(`${line} in ${store}: ${PROGRAM} site show ${site.siteKey}${configFlag()}`)
-  if (input.has('json')) return printJson({ ...site, store, warnings: siteWarnings(site) })
-  printLine(`${line} in ${store}.`, '')
+type Change = (store: SiteStore) => Promise<SiteRecord>
+
+async function runChange(input: Input, change: Change, lineOf: (site: SiteRecord) => string): Promise<void> {
+  const [{ site, warnings }, store] = await withStore(async store =>
+    warned(store, { site: await change(store) }),
+  )
+  tellIfLost(`${lineOf(site)} in ${store}: ${PROGRAM} site show ${site.siteKey}${configFlag()}`)
+  if (input.has('json')) return printJson({ ...site, store, warnings })
+  printLine(`${lineOf(site)} in ${store}.`, '')
   printFields(siteFields(site))
-  printWarnings(site)
+  printWarnings(warnings)
+}
+
+async function warned<Done extends { readonly site: SiteRecord }>(store: SiteStore, done: Done) {
+  return { ...done, warnings: siteWarnings(done.site, (await store.noteHost('')).living) }
 }
 
 function stateText({ active }: SiteRecord): string {
   return active ? 'active' : 'disabled'
 }
 
-function printWarnings(site: SiteRecord): void {
-  for (const warning of siteWarnings(site)) printLine('', `warning: ${warning}`)
+function printWarnings(warnings: readonly string[]): void {
+  for (const warning of warnings) printLine('', `warning: ${warning}`)
 }

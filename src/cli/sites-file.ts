@@ -2,7 +2,8 @@
 
 import { randomBytes } from 'node:crypto'
 import { configFlag } from '../config/config.ts'
-import { DEMO_SITE_KEY } from '../demo/site.ts'
+import { DEMO_SITE_KEYS } from '../demo/site.ts'
+import type { HostNote } from '../domain/hosts.ts'
 import {
   type ApiKeyRecord,
   isExpired,
@@ -75,7 +76,7 @@ async function runApply(input: Input): Promise<void> {
     const stored = await store.listSites()
     const plan = planApply(sites, stored, {
       missing: fate,
-      neverMissing: new Set([DEMO_SITE_KEY]),
+      neverMissing: DEMO_SITE_KEYS,
       // The real run draws another key, so a dry run has the name in its place.
       newSiteKey: name => (isDry ? name : newSiteKey(randomBytes(96))),
       now: Date.now(),
@@ -117,7 +118,8 @@ async function runApply(input: Input): Promise<void> {
       ...laterKeys.map(apiKey => ({ apiKey, expected: present.get(apiKey.id) })),
     ]
     if (changes.length > 0 && !isDry) await written(store, changes, author)
-    return { ...plan, laterKeys, made }
+    const { living: hosts } = await store.noteHost('')
+    return { ...plan, laterKeys, made, hosts }
   })
   if (!isDry) tellIfLost(`What apply was to change in ${place} is changed; keys that it made nobody knows.`)
   if (input.has('json')) printJson({ ...planJson(plan, isDry), store: place })
@@ -164,9 +166,10 @@ type WholePlan = ApplyPlan & {
   readonly laterKeys: readonly ApiKeyRecord[]
   /** With their secrets, shown once. */
   readonly made: readonly ReturnType<typeof newKey>[]
+  readonly hosts: readonly HostNote[]
 }
 
-function planJson({ changes, unchanged, laterKeys, made }: WholePlan, isDry: boolean) {
+function planJson({ changes, unchanged, laterKeys, made, hosts }: WholePlan, isDry: boolean) {
   const apiKeysMade = made.map(({ record: { siteKey, name }, apiKey }) => {
     return { siteKey: isSiteKey(siteKey) ? siteKey : null, name, ...(isDry ? {} : { apiKey }) }
   })
@@ -177,7 +180,7 @@ function planJson({ changes, unchanged, laterKeys, made }: WholePlan, isDry: boo
       siteKey: isDry && change.isKeyDrawn ? null : change.after.siteKey,
       name: change.after.name,
       changes: change.changes,
-      warnings: siteWarnings(change.after),
+      warnings: siteWarnings(change.after, hosts),
     })),
     unchanged,
     ...(laterKeys.length > 0 ? { apiKeysAdded: laterKeys.map(({ id }) => id) } : {}),
@@ -187,7 +190,11 @@ function planJson({ changes, unchanged, laterKeys, made }: WholePlan, isDry: boo
 
 const DONE = { create: 'created', change: 'changed', disable: 'disabled', delete: 'deleted' } as const
 
-function printPlan({ changes, unchanged, laterKeys, made }: WholePlan, isDry: boolean, store: string): void {
+function printPlan(
+  { changes, unchanged, laterKeys, made, hosts }: WholePlan,
+  isDry: boolean,
+  store: string,
+): void {
   if (changes.length + laterKeys.length + made.length === 0) {
     const sites = unchanged === 1 ? '1 site is' : `${unchanged} sites are`
     printLine(`There is nothing to change in ${store}: ${sites} as the file says.`)
@@ -195,7 +202,7 @@ function printPlan({ changes, unchanged, laterKeys, made }: WholePlan, isDry: bo
   }
   for (const change of changes) {
     printChange(change, isDry)
-    for (const warning of siteWarnings(change.after)) printLine(`    warning: ${warning}`)
+    for (const warning of siteWarnings(change.after, hosts)) printLine(`    warning: ${warning}`)
   }
   for (const { id, siteKey } of laterKeys)
     printLine(`API key ${id} of ${siteKey}: ${isDry ? 'would be ' : ''}added`)
@@ -234,7 +241,7 @@ async function runExport(input: Input): Promise<void> {
     if (siteKeys !== undefined) throw new UsageError('--from-service: expected no site keys beside it')
     const { recordsOfService } = await import('./service-records.ts')
     const { sites, apiKeys } = await recordsOfService()
-    const isOwn = ({ siteKey }: { readonly siteKey: string }) => siteKey !== DEMO_SITE_KEY
+    const isOwn = ({ siteKey }: { readonly siteKey: string }) => !DEMO_SITE_KEYS.has(siteKey)
     const isKept = (record: { readonly siteKey: string; readonly deletedAt?: number }) =>
       isOwn(record) && record.deletedAt === undefined
     printDocument(input, sitesFile(sites.filter(isKept), apiKeys.filter(isKept)))
@@ -243,7 +250,7 @@ async function runExport(input: Input): Promise<void> {
   const [sites] = await withStore(async store => {
     if (siteKeys !== undefined)
       return Promise.all([...new Set(siteKeys)].map(siteKey => findSite(store, siteKey)))
-    return (await store.listSites()).filter(({ siteKey }) => siteKey !== DEMO_SITE_KEY)
+    return (await store.listSites()).filter(({ siteKey }) => !DEMO_SITE_KEYS.has(siteKey))
   })
   printDocument(input, sitesFile(sites))
 }

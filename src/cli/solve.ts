@@ -1,15 +1,17 @@
 /** `powgate solve`, for trying the service by hand. A browser is faster, because it uses all cores. */
 
-import { checkProof } from '../domain/pow.ts'
+import { nonceTerms } from '../domain/nonce.ts'
+import { checkProof, hashwxFor } from '../domain/pow.ts'
 import { BITS } from '../domain/site-fields.ts'
-import { isNonceText } from '../protocol/proof.ts'
+import { BATCH } from '../protocol/hashwx-machine.ts'
+import { FUNCTION_COUNTERS, isNonceText, type PuzzleName } from '../protocol/proof.ts'
 import type { Challenge } from '../protocol/wire.ts'
 import type { CommandEntry, Input } from './command.ts'
 import { printJson, printLine } from './output.ts'
 
 export const SOLVE_COMMAND: CommandEntry = {
   name: 'solve',
-  about: 'Find the counter of a challenge, as a browser does.',
+  about: 'Find the counter of a challenge, as a browser does. The nonce says which puzzle it is.',
   positionals: [
     {
       name: 'NONCE',
@@ -29,7 +31,7 @@ async function runSolve(input: Input): Promise<void> {
   else printLine(String(solved.counter))
 }
 
-type Puzzle = Pick<Challenge, 'nonce' | 'difficulty'>
+type Task = Pick<Challenge, 'nonce' | 'difficulty'> & Partial<Challenge>
 
 export interface Solved {
   readonly counter: number
@@ -37,25 +39,53 @@ export interface Solved {
   readonly ms: number
 }
 
-/** About a tenth of a second. */
-const REPORT_HASHES = 2 ** 18
+/** The first of `count` counters that is a proof, or -1. */
+type Search = (nonce: string, difficulty: number, start: number, count: number) => number
+
+/** With the hashes of about a tenth of a second, between two reports. */
+const SEARCHES = {
+  sha256: { search: searchSha256, step: 2 ** 18 },
+  hashwx: { search: searchFunction, step: FUNCTION_COUNTERS },
+} satisfies Record<PuzzleName, { search: Search; step: number }>
+
 const CLEAR_LINE = '\r\x1b[K'
 
 /** Shows progress on a terminal. */
-export function solve({ nonce, difficulty }: Puzzle, terminal = process.stderr): Solved {
+export function solve(
+  { nonce, difficulty, algorithm = nonceTerms(nonce).puzzle }: Task,
+  terminal = process.stderr,
+): Solved {
   const startedAtMs = performance.now()
-  let counter = 0
-  while (!checkProof(nonce, counter, difficulty)) {
-    counter++
-    if (counter % REPORT_HASHES === 0 && terminal.isTTY) {
-      const ms = performance.now() - startedAtMs
-      // At most 80 columns: a wrapped line could not be cleared.
-      const all = `${millions(counter)} of about ${millions(2 ** difficulty)} million hashes`
-      terminal.write(`${CLEAR_LINE}solving: ${all}, ${rateText(counter, ms)}`)
+  const { search, step } = SEARCHES[algorithm]
+  for (let start = 0; ; start += step) {
+    const counter = search(nonce, difficulty, start, step)
+    const ms = performance.now() - startedAtMs
+    if (counter >= 0) {
+      if (terminal.isTTY) terminal.write(CLEAR_LINE)
+      return { counter, hashes: counter + 1, ms }
     }
+    if (!terminal.isTTY) continue
+    // At most 80 columns: a wrapped line could not be cleared.
+    const all = `${millions(start + step)} of about ${millions(2 ** difficulty)} million hashes`
+    terminal.write(`${CLEAR_LINE}solving: ${all}, ${rateText(start + step, ms)}`)
   }
-  if (terminal.isTTY) terminal.write(CLEAR_LINE)
-  return { counter, hashes: counter + 1, ms: performance.now() - startedAtMs }
+}
+
+function searchSha256(nonce: string, difficulty: number, start: number, count: number): number {
+  for (let counter = start; counter < start + count; counter++)
+    if (checkProof(nonce, counter, difficulty)) return counter
+  return -1
+}
+
+/** Of HashWX, by its emitted code. */
+function searchFunction(nonce: string, difficulty: number, start: number, count: number): number {
+  const machine = hashwxFor(nonce, start)
+  const run = machine.link(new WebAssembly.Module(machine.emit()))
+  for (let counter = start; counter < start + count; counter += BATCH) {
+    const found = machine.search(run, counter, BATCH, difficulty)
+    if (found >= 0) return found
+  }
+  return -1
 }
 
 export function effortText({ hashes, ms }: Solved): string {

@@ -8,7 +8,7 @@ import { isOriginPattern } from '../domain/origin.ts'
 import { PLAIN_ENVIRONMENT } from '../domain/score.ts'
 import { apiKeyId } from '../domain/site.ts'
 import { systemErrorText } from '../domain/system-error.ts'
-import { DIFFICULTY_MAX, DIFFICULTY_MIN, isNonceText } from '../protocol/proof.ts'
+import { DIFFICULTY_MAX, DIFFICULTY_MIN, isNonceText, PUZZLES } from '../protocol/proof.ts'
 import type { Challenge, RedemptionResult, Solution, VerificationResult } from '../protocol/wire.ts'
 import { type FirstKeys, pathOfFirstKeys, readFirstKeys } from '../sites/first-keys.ts'
 import { SITE_KEY_RULE, UsageError } from '../sites/rules.ts'
@@ -191,7 +191,7 @@ function checkedChallenge(challenge: Challenge): Challenge {
   const { nonce, difficulty, algorithm } = challenge
   const isInRange = difficulty >= DIFFICULTY_MIN && difficulty <= DIFFICULTY_MAX
   const isPuzzle = typeof nonce === 'string' && isNonceText(nonce) && Number.isInteger(difficulty)
-  if (!isPuzzle || !isInRange || algorithm !== 'sha256')
+  if (!isPuzzle || !isInRange || !PUZZLES.includes(algorithm))
     throw new AdminError('GET /challenge answered 200 with something that is no challenge')
   return challenge
 }

@@ -101,8 +101,10 @@ function fieldLine(field: SiteField, settings: SiteSettings): Field[] {
   const usual = defaultText(field)
   if (Array.isArray(value) && value.length === 0) return [[field.name, usual!]]
   const text = valueText(value)
+  const isUsual =
+    text === usual || text === valueText(valueIn(completed({ name: '', puzzle: settings.puzzle }), field))
   if (isAsleep(field, settings.plan)) return [[field.name, `${text} (not used on plan ${settings.plan})`]]
-  return [[field.name, usual === undefined || usual === text ? text : `${text} (default: ${usual})`]]
+  return [[field.name, usual === undefined || isUsual ? text : `${text} (default: ${usual})`]]
 }
 
 export function trafficFields({ usualRate, firstDayUntil, timing }: SiteTraffic): Field[] {

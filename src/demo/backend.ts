@@ -1,6 +1,7 @@
 /** The demo's backend, written like any site's: reads the form, redeems its token over HTTP, and decides. */
 
 import { SITE_DEFAULTS } from '../domain/site.ts'
+import type { PuzzleName } from '../protocol/proof.ts'
 import type { RedemptionResult } from '../protocol/wire.ts'
 
 interface RedemptionAnswer {
@@ -51,6 +52,8 @@ export interface FormDecision {
 interface Form {
   readonly name: string
   readonly token: string
+  /** Of the site that the token is from. */
+  readonly puzzle: PuzzleName
   readonly solveMs: number | undefined
 }
 
@@ -63,6 +66,7 @@ export function readForm(body: string): Form {
   return {
     name: (fields.get('name') ?? '').trim().slice(0, NAME_CHARACTERS_MAX),
     token: fields.get('powgate-token') ?? '',
+    puzzle: fields.get('puzzle') === 'hashwx' ? 'hashwx' : 'sha256',
     solveMs: solveMs >= 0 && solveMs <= SOLVE_MS_MAX ? solveMs : undefined,
   }
 }

@@ -5,9 +5,18 @@ const result = document.getElementById('result')
 const gate = form.querySelector('pow-gate')
 const button = form.querySelector('button')
 
-// The backend shows it, and does not trust it.
+// Each puzzle has a site of its own.
+form.addEventListener('change', ({ target }) => {
+  const { siteKey } = target.dataset
+  if (siteKey === undefined) return
+  gate.setAttribute('site-key', siteKey)
+  gate.execute?.().catch(() => {}) // the widget tells why
+})
+
 gate.addEventListener('verified', ({ detail }) => {
+  // The backend shows it, and does not trust it.
   document.getElementById('solve-ms').value = String(detail.solveTimeMs)
+  form.querySelector(':checked + output').textContent = `${detail.solveTimeMs} ms`
 })
 
 form.addEventListener('submit', event => {

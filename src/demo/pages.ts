@@ -1,7 +1,7 @@
 /** The demo's two pages. Addresses are relative, because a proxy may put the service below another path. */
 
 import type { FormDecision } from './backend.ts'
-import { DEMO_SITE_KEY } from './site.ts'
+import { demoSiteKey } from './site.ts'
 
 /** @param base relative path to the service's root */
 function page(title: string, base: string, main: string): string {
@@ -36,7 +36,14 @@ cookie and no third party. Send it to see what the site&#39;s backend learns.</p
   <input id="name" name="name" required maxlength="80" autocomplete="name">
   <label for="message">Message</label>
   <textarea id="message" name="message" required maxlength="1000" rows="4"></textarea>
-  <pow-gate site-key="${DEMO_SITE_KEY}"></pow-gate>
+  <fieldset>
+    <legend>Your browser computes</legend>
+    <label><input type="radio" name="puzzle" value="sha256" data-site-key="${demoSiteKey('sha256')}" autocomplete="off" checked>
+      SHA-256: the same function for everybody <output></output></label>
+    <label><input type="radio" name="puzzle" value="hashwx" data-site-key="${demoSiteKey('hashwx')}" autocomplete="off">
+      HashWX: new functions each time, which gain little from a graphics card <output></output></label>
+  </fieldset>
+  <pow-gate site-key="${demoSiteKey('sha256')}"></pow-gate>
   <input type="hidden" id="solve-ms" name="solve-ms">
   <noscript><p class="note">Without JavaScript nothing is solved: the form is sent without a token, and refused.</p></noscript>
   <button type="submit">Send</button>
@@ -47,7 +54,7 @@ cookie and no third party. Send it to see what the site&#39;s backend learns.</p
 <h2>What happens</h2>
 <ol>
   <li>The widget asks the service for a challenge: <code>GET /challenge</code>.</li>
-  <li>A worker of your browser tries counters until a SHA-256 digest starts with enough zero bits.</li>
+  <li>A worker of your browser tries counters until a hash starts with enough zero bits.</li>
   <li>The solution earns a token, good for one use within five minutes: <code>POST /verify</code>.</li>
   <li>The form carries the token to the site&#39;s backend, here <code>demo/submit</code>, which redeems it:
     <code>POST /verify-token</code>. It never sees more of you than the form, your address and a score.</li>

@@ -6,8 +6,10 @@ import { admitToWindow, WINDOW_MS } from '../domain/limits.ts'
 import { type ContentRoute, StaticFile } from '../http/content.ts'
 import type { Exchange } from '../http/exchange.ts'
 import { type ContentReply, type HeaderList, refusalReply } from '../http/replies.ts'
+import type { PuzzleName } from '../protocol/proof.ts'
 import { decide, type FormDecision, readForm, redeem, refusedForm } from './backend.ts'
 import { FORM_PAGE, resultPage } from './pages.ts'
+import { demoApiKey } from './site.ts'
 
 /** Fits 1,000 characters, urlencoded in at most nine bytes each. */
 const BODY_BYTES_MAX = 16_384
@@ -42,16 +44,17 @@ interface ServiceAddress {
   readonly port: number
 }
 
-export function demoRoutes(listener: ServiceAddress, apiKey: string): ContentRoute[] {
+export function demoRoutes(listener: ServiceAddress, secret: string): ContentRoute[] {
   const form = new StaticFile(Buffer.from(FORM_PAGE), { contentType: HTML, headers: PAGE_HEADERS })
   const url = urlOf(listener)
+  const apiKeys = { sha256: demoApiKey(secret, 'sha256'), hashwx: demoApiKey(secret, 'hashwx') }
   return [
     file('/demo', form, NO_STORE),
     // Where a stranger looks first. The page's links hold at both.
     file('/', form, NO_STORE),
     file('/demo/demo.css', readStatic('demo.css', 'text/css; charset=utf-8'), REVALIDATED),
     file('/demo/demo.js', readStatic('demo.js', 'text/javascript; charset=utf-8'), REVALIDATED),
-    { path: '/demo/submit', methods: ['post'], handle: exchange => handleSubmit(exchange, url, apiKey) },
+    { path: '/demo/submit', methods: ['post'], handle: exchange => handleSubmit(exchange, url, apiKeys) },
   ]
 }
 
@@ -104,7 +107,7 @@ function readStatic(name: string, contentType: string): StaticFile {
 
 const URLENCODED = /^application\/x-www-form-urlencoded[ \t]*(?:;|$)/i
 
-function handleSubmit(exchange: Exchange, url: string, apiKey: string): void {
+function handleSubmit(exchange: Exchange, url: string, apiKeys: Readonly<Record<PuzzleName, string>>): void {
   const { address } = exchange
   const answer = (decision: FormDecision) => exchange.answerContent(decisionReply(decision))
   exchange.readBody(BODY_BYTES_MAX, body => {
@@ -122,7 +125,7 @@ function handleSubmit(exchange: Exchange, url: string, apiKey: string): void {
       )
     if (address === undefined || !isAdmitted(address))
       return answer(refusedForm(429, 'rate-limited', 'Too many forms. Wait a minute, then try again.'))
-    redeem(url, apiKey, { token: form.token, expectedIp: formatAddress(address) }).then(
+    redeem(url, apiKeys[form.puzzle], { token: form.token, expectedIp: formatAddress(address) }).then(
       exchange.guard(redemption => answer(decide(form, redemption))),
     )
   })

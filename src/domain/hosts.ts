@@ -1,5 +1,7 @@
 /** What all hosts of one store must have in common, or each refuses what the others issue. */
 
+import type { PuzzleName } from '../protocol/proof.ts'
+
 export interface HostNote {
   /** New at each start. */
   readonly id: string
@@ -15,6 +17,8 @@ export interface HostNote {
   readonly verifies: readonly string[]
   /** Of the store's clock; undefined if not known. */
   readonly clockAheadMs?: number
+  /** That it issues. A version without this list knows sha256 alone. */
+  readonly puzzles?: readonly PuzzleName[]
 }
 
 /** Beyond that a host refuses what another issues. */

@@ -3,6 +3,7 @@
 import { createHash, hash } from 'node:crypto'
 import { AddressSet } from './address.ts'
 import { isWide } from './client-address.ts'
+import type { HostNote } from './hosts.ts'
 import { equalInConstantTime } from './keyring.ts'
 import { meterNames } from './meters.ts'
 import { OriginList, publicSuffixOf } from './origin.ts'
@@ -97,8 +98,10 @@ export function compileSite(stored: SiteRecord): Site {
 /** A carrier has a /32. */
 const KNOWN_V6_BYTES = 4
 
-export function siteWarnings(site: SiteRecord): string[] {
-  const { known, origins } = completed(site)
+/** @param hosts that share the store */
+export function siteWarnings(site: SiteRecord, hosts: readonly HostNote[] = []): string[] {
+  const { known, origins, puzzle } = completed(site)
+  const earlier = hosts.filter(({ puzzles = ['sha256'] }) => !puzzles.includes(puzzle))
   const wide = known.networks.filter(range => isWide(range, KNOWN_V6_BYTES))
   return [
     ...wide.map(
@@ -110,6 +113,10 @@ export function siteWarnings(site: SiteRecord): string[] {
         ? []
         : [`anybody can get a name below ${suffix} that matches ${pattern}, and use the site key there`]
     }),
+    ...earlier.map(
+      ({ name, version }) =>
+        `${name} (powgate ${version}) does not know ${puzzle}: it issues challenges of sha256 and refuses solutions of ${puzzle} until it is upgraded`,
+    ),
   ].map(text => `site ${site.siteKey}: ${text}`)
 }
 

@@ -184,7 +184,9 @@ function checked(
   const expiresAtMs = Math.max(issuedAtMs, nowMs) + lifetimeMs
   const proof = { spend: { nonce, storeEpoch: addressEpoch, expiresAtMs }, draw }
   const raised = raisedBits(site.record, nowMs)
-  const bounds = boundsOf(keyring.signing.drawMac, site.record, addressKey, issuedAtMs, raised)
+  // In bits of the challenge's own puzzle, also where the site has another by now.
+  const record = puzzle === site.record.puzzle ? site.record : { ...site.record, puzzle }
+  const bounds = boundsOf(keyring.signing.drawMac, record, addressKey, issuedAtMs, raised)
   return { verdict: 'solved', visit, solution, proof, siteEpoch, signals, score, bounds }
 }
 

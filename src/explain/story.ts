@@ -5,7 +5,7 @@ import { OUTCOMES, type Reason } from '../domain/outcome.ts'
 import { JUDGEMENT_WORDS, limitWords, type ReasonWords, textOf } from '../domain/reason-words.ts'
 import type { JudgementReason } from '../domain/score.ts'
 import type { LogEvent } from '../log/event-log.ts'
-import { isNonceText } from '../protocol/proof.ts'
+import { isNonceText, type PuzzleName } from '../protocol/proof.ts'
 import type { LogRecord } from './search.ts'
 
 export interface VisitStep {
@@ -28,6 +28,8 @@ export function stepOf(record: LogRecord, visit: readonly LogRecord[] = []): Vis
   ]
   return { time: number(record, 'time') ?? 0, title, lines: [...lines, where.join(', ')], record }
 }
+
+const PUZZLE_WORDS = { sha256: 'SHA-256', hashwx: 'HashWX' } satisfies Record<PuzzleName, string>
 
 const UNKNOWN: ReasonWords = { meaning: 'Unknown to this version.' }
 
@@ -61,9 +63,7 @@ function difficultyLines(record: LogRecord): string[] {
   const of = (name: string) => number(record, name) ?? 0
   const base = number(bounds, 'base')
   const difficulty = number(record, 'difficulty')
-  const lines = [
-    `difficulty ${figure(record, 'difficulty')} bits; the site's base is ${figure(bounds, 'base')}`,
-  ]
+  const lines = [`difficulty ${bitsText(record)}; the site's base is ${figure(bounds, 'base')}`]
   const timing = part(record, 'timing')
   const exact = number(timing, 'exactBase')
   if (exact !== undefined) {
@@ -133,12 +133,12 @@ function timeLines(record: LogRecord): string[] {
   if (elapsedMs === undefined) return []
   const claimedMs = number(record, 'solveTimeMs')
   const claim = claimedMs === undefined ? 'it claimed no time' : `it claims ${seconds(claimedMs)} of solving`
-  const bits = figure(record, 'difficulty')
+  const bits = bitsText(record)
   if (elapsedMs < 0)
     return [
-      `the solution of ${bits} bits came to a host whose clock is ${seconds(-elapsedMs)} or more behind that of the host that issued the challenge; ${claim}`,
+      `the solution of ${bits} came to a host whose clock is ${seconds(-elapsedMs)} or more behind that of the host that issued the challenge; ${claim}`,
     ]
-  return [`the solution of ${bits} bits came ${seconds(elapsedMs)} after the challenge; ${claim}`]
+  return [`the solution of ${bits} came ${seconds(elapsedMs)} after the challenge; ${claim}`]
 }
 
 function redemptionLines(record: LogRecord): string[] {
@@ -147,6 +147,13 @@ function redemptionLines(record: LogRecord): string[] {
     `by API key ${text(record, 'apiKeyId') || '?'}: score ${number(record, 'score')?.toFixed(2) ?? '?'}, solved by ${text(record, 'visitorIp') || '?'}`,
     ...(ageMs === undefined ? [] : [`${seconds(ageMs)} after the token was issued`]),
   ]
+}
+
+/** The nonce says which puzzle it is. */
+function bitsText(record: LogRecord): string {
+  const nonce = text(record, 'nonce')
+  const bits = `${figure(record, 'difficulty')} bits`
+  return isNonceText(nonce) ? `${bits} of ${PUZZLE_WORDS[nonceTerms(nonce).puzzle]}` : bits
 }
 
 /** A nonce has only a hash of its address, so the challenge's line tells it. */
@@ -190,8 +197,8 @@ const FORGED: ReadonlySet<string> = new Set(['nonce-forged', 'token-forged', 'to
 export function missingChallenge(nonce: string, records: readonly LogRecord[]): string | undefined {
   if (!isNonceText(nonce) || records.some(({ event }) => event === 'challenge-issued')) return undefined
   if (records.every(({ reason }) => FORGED.has(String(reason)))) return undefined
-  const { issuedAtMs, difficulty } = nonceTerms(nonce)
-  return `The challenge is not in this log (successes are sampled, and another host may have issued it); by its nonce it was issued ${momentText(issuedAtMs)}, difficulty ${difficulty} bits.`
+  const { issuedAtMs, difficulty, puzzle } = nonceTerms(nonce)
+  return `The challenge is not in this log (successes are sampled, and another host may have issued it); by its nonce it was issued ${momentText(issuedAtMs)}, difficulty ${difficulty} bits of ${PUZZLE_WORDS[puzzle]}.`
 }
 
 /** UTC, to the millisecond. */

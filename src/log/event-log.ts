@@ -80,13 +80,14 @@ export class EventLog {
   }
 
   #issued(exchange: ObservedExchange, challenge: Issued): void {
-    const { nonce, difficulty, bounds, counts, climb, traffic } = challenge
+    const { nonce, puzzle, difficulty, bounds, counts, climb, traffic } = challenge
     if (!this.#tellsSuccess(nonce)) return
     const { base, min, max, raise, solveMs, exactBase } = bounds
     const { requests, networks, failures, site: ofSite, network, isRepeat } = climb
     const { siteRepeat, siteFirst, siteExpected } = traffic
     this.#write(exchange, 'challenge-issued', 'challenge issued', {
       nonce,
+      puzzle,
       difficulty,
       bounds: { base: base - (raise ?? 0), min, max },
       raise,

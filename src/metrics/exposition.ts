@@ -62,7 +62,10 @@ function histograms(
   values: Values,
 ): string {
   let text = ''
-  const parted = names.map(flat => flat.split(' ').slice(0, labels.length + 1))
+  const parted = names
+    .map(flat => flat.split(' '))
+    .filter(all => all.length === labels.length + 2)
+    .map(all => all.slice(0, -1))
   for (const series of new Set(parted.map(all => all.join(' ')))) {
     const labelValues = series.split(' ').slice(1)
     let below = 0

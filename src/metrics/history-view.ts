@@ -3,6 +3,7 @@
 import type { EndpointName } from '../domain/endpoint.ts'
 import type { HostView } from '../domain/hosts.ts'
 import type { StoreCause } from '../domain/reason-words.ts'
+import type { PuzzleName } from '../protocol/proof.ts'
 
 export const RANGES = ['30m', '24h'] as const
 export type Range = (typeof RANGES)[number]
@@ -50,10 +51,15 @@ export interface Traffic {
   /** A verification can have several. */
   readonly failureReasons: readonly Tally[]
   readonly refusals: readonly Tally[]
-  /** Bits of issued challenges. */
-  readonly difficulty: { readonly mean: Gaps; readonly max: Gaps }
+  /** Of issued challenges. */
+  readonly difficulty: Readonly<Record<PuzzleName, Bits>>
   /** Verifications by score, in tenths from 0 to 1. */
   readonly scores: readonly number[]
+}
+
+export interface Bits {
+  readonly mean: Gaps
+  readonly max: Gaps
 }
 
 /** How often something happened. Lists start with the most frequent. */

@@ -5,8 +5,10 @@
  */
 
 import { ENDPOINT_NAMES, type EndpointName, type TrafficCount } from '../domain/endpoint.ts'
+import type { PuzzleName } from '../protocol/proof.ts'
 import { Columns, rounded, sum } from './columns.ts'
 import {
+  type Bits,
   type HistoryView,
   type LastMinute,
   OTHER_SITES,
@@ -201,9 +203,14 @@ function trafficOf(columns: Columns): Traffic {
     refused: columns.sum('requests', isRefusal),
     refusals: columns.tallies('requests', (...labels) => (isRefusal(...labels) ? labels[2] : undefined)),
     failureReasons: columns.tallies('reasons'),
-    difficulty: { mean: columns.means('difficulty'), max: columns.highest('difficulty') },
+    difficulty: { sha256: bitsOf(columns, 'sha256'), hashwx: bitsOf(columns, 'hashwx') },
     scores: columns.buckets('scores'),
   }
+}
+
+function bitsOf(columns: Columns, puzzle: PuzzleName): Bits {
+  const series = `difficulty ${puzzle}`
+  return { mean: columns.means(series), max: columns.highest(series) }
 }
 
 function requestsOf(columns: Columns): { readonly total: number; readonly counts: readonly number[] } {

@@ -64,7 +64,7 @@ export class Stats {
       this.counts.siteRequests.at(siteKey).at(part).at(wordOf(ending)).add()
     switch (ending?.kind) {
       case 'issued':
-        counts.difficulty.add(ending.difficulty)
+        counts.difficulty.at(ending.puzzle).add(ending.difficulty)
         if ((ending.bounds.raise ?? 0) > 0) this.counts.raisedChallenges.add()
         break
       case 'judged':

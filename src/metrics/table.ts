@@ -18,6 +18,7 @@
 import { ENDPOINT_NAMES, ENDPOINTS, type TrafficCount } from '../domain/endpoint.ts'
 import { JUDGEMENT_WORDS } from '../domain/reason-words.ts'
 import { PARTS } from '../http/exchange-host.ts'
+import { PUZZLES } from '../protocol/proof.ts'
 
 /** By flat name. */
 export type Values = Record<string, number>
@@ -125,9 +126,9 @@ export const METRICS = {
   ),
   difficulty: histogram(
     'powgate_challenge_difficulty',
-    'Difficulty of issued challenges, in bits.',
+    'Difficulty of issued challenges, in bits; those of two puzzles do not compare.',
     [16, 17, 18, 19, 20, 21, 22, 23, 24, 25, 26, 27, 28],
-    { history: true },
+    { labels: ['puzzle'], fromStart: PUZZLES, history: true },
   ),
   raisedChallenges: counter(
     'powgate_raised_challenges_total',

@@ -49,8 +49,9 @@ export function openapiRoute(version: string): ContentRoute {
 
 const DESCRIPTION = `Self-hosted proof-of-work human verification.
 
-A browser asks for a challenge (GET /challenge), finds a counter (SHA-256 of the nonce followed by the counter in decimal
-starts with as many zero bits as the difficulty), and gets a token for it (POST /verify). The backend of the site
+A browser asks for a challenge (GET /challenge), finds a counter whose hash starts with as many zero bits as the difficulty
+(\`sha256\`: SHA-256 of the nonce followed by the counter in decimal; \`hashwx\`: HashWX of the counter, in the function whose
+seed is SHA-256 of the nonce followed by the counter / 65536, rounded down), and gets a token for it (POST /verify). The backend of the site
 redeems the token, once and within five minutes, by POST /verify-token, or by POST /siteverify with the field names of the
 large hosted CAPTCHAs.
 

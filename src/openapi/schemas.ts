@@ -3,7 +3,7 @@
 import Type from '#typebox'
 import { PLAIN_ENVIRONMENT } from '../domain/score.ts'
 import { NONCE } from '../http/schemas.ts'
-import { DIFFICULTY_MAX, DIFFICULTY_MIN } from '../protocol/proof.ts'
+import { DIFFICULTY_MAX, DIFFICULTY_MIN, PUZZLES } from '../protocol/proof.ts'
 import type { Challenge, Redemption, Solution } from '../protocol/wire.ts'
 
 const UNIX_MS = 'Unix time in milliseconds'
@@ -14,9 +14,12 @@ export const ChallengeSchema = Type.Object(
     difficulty: Type.Integer({
       minimum: DIFFICULTY_MIN,
       maximum: DIFFICULTY_MAX,
-      description: 'Leading zero bits that the digest must have.',
+      description: 'Leading zero bits that the hash must have.',
     }),
-    algorithm: Type.Literal('sha256'),
+    algorithm: Type.String({
+      enum: PUZZLES,
+      description: "The site's puzzle: what the counter is tried with.",
+    }),
     expiresAt: Type.Integer({ description: `${UNIX_MS}. A solution must arrive before.` }),
   },
   { description: 'A proof of work, bound to the site and to the address that asked.' },

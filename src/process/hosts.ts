@@ -11,6 +11,7 @@ import { resolveSecrets } from '../config/secrets.ts'
 import { differences, type HostNote } from '../domain/hosts.ts'
 import { Keyring } from '../domain/keyring.ts'
 import type { Logger } from '../log/logger.ts'
+import { PUZZLES } from '../protocol/proof.ts'
 import { openSiteStore } from '../store/open.ts'
 import { type SiteStore, StoreSetupError } from '../store/store.ts'
 import { VERSION } from '../version.ts'
@@ -137,5 +138,6 @@ function noteOf(config: Config, id: string, startedAt: number): HostNote {
     },
     signs: signing.fingerprint,
     verifies: fingerprints,
+    puzzles: PUZZLES,
   }
 }

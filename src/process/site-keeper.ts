@@ -5,7 +5,7 @@
 
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Config } from '../config/config.ts'
-import { DEMO_SITE_KEY } from '../demo/site.ts'
+import { DEMO_SITE_KEYS } from '../demo/site.ts'
 import type { CachedRecords } from '../domain/site.ts'
 import type { Logger } from '../log/logger.ts'
 import { openSiteStore } from '../store/open.ts'
@@ -106,10 +106,10 @@ function directoryOf(store: SiteStore, records: CachedRecords = { sites: [], api
   return directory
 }
 
-/** Without the demo site, which each start makes anew. */
+/** Without the demo's sites, which each start makes anew. */
 function lostOf(directory: SiteDirectory | undefined): CachedRecords {
   const { sites, apiKeys } = directory?.lost ?? { sites: [], apiKeys: [] }
-  const isKept = ({ siteKey }: { readonly siteKey: string }) => siteKey !== DEMO_SITE_KEY
+  const isKept = ({ siteKey }: { readonly siteKey: string }) => !DEMO_SITE_KEYS.has(siteKey)
   return { sites: sites.filter(isKept), apiKeys: apiKeys.filter(isKept) }
 }
 

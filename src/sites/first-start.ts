@@ -5,7 +5,7 @@ import { join, resolve } from 'node:path'
 import { isatty } from 'node:tty'
 import { type Config, configFlag, type DemoMode, localUrl, shellWord } from '../config/config.ts'
 import { isSecretToBeMade, resolveSecrets } from '../config/secrets.ts'
-import { DEMO_SITE_KEY, demoApiKey, prepareDemoSite } from '../demo/site.ts'
+import { DEMO_SITE_KEYS, prepareDemoSites } from '../demo/site.ts'
 import type { StoreCause } from '../domain/reason-words.ts'
 import type { Logger } from '../log/logger.ts'
 import { createStore } from '../store/open.ts'
@@ -71,7 +71,7 @@ export async function prepareStart(config: Config, log: Logger, totals: Gauged):
       const warning = await store.evictionWarning()
       if (warning !== undefined) log.warn(warning)
     }
-    const sites = (await store.sites.listSites()).filter(({ siteKey }) => siteKey !== DEMO_SITE_KEY)
+    const sites = (await store.sites.listSites()).filter(({ siteKey }) => !DEMO_SITE_KEYS.has(siteKey))
     if (isSecretLost)
       log.warn('the secret is missing, so a new one was made: what was issued before is refused')
     const isFirst = sites.length === 0 && config.redis === undefined
@@ -90,8 +90,7 @@ export async function prepareStart(config: Config, log: Logger, totals: Gauged):
           `${demo === 'on' ? '' : '/demo is off now, POWGATE_DEMO=on serves it; '}the site ${open.name} of the first start is still open to every origin: ${COMMAND} site disable ${first}${configFlag()}`,
         )
     }
-    if (demo === 'on')
-      await prepareDemoSite(store.sites, demoApiKey(secrets[0]!), authorInService('demo page'))
+    if (demo === 'on') await prepareDemoSites(store.sites, secrets[0]!, authorInService('demo page'))
     return { store: store.description, demo }
   } finally {
     await store.close()

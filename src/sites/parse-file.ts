@@ -5,6 +5,7 @@ import type { Schema } from '../domain/kinds.ts'
 import { didYouMean } from '../domain/nearest.ts'
 import type { ApiKeyRecord } from '../domain/site.ts'
 import {
+  BASE_BITS,
   completed,
   difficultyProblem,
   FIELDS,
@@ -147,7 +148,13 @@ function checkSite(site: unknown, path: string, problems: Problems): void {
     'base' in difficulty && 'solveMs' in difficulty
       ? 'expected base or solveMs, got both'
       : difficultyProblem(
-          completed({ name: '', difficulty: difficulty as FileSite['difficulty'] & object }).difficulty,
+          completed({
+            ...(Object.hasOwn(BASE_BITS, String(site.puzzle)) && {
+              puzzle: site.puzzle as SiteSettings['puzzle'],
+            }),
+            name: '',
+            difficulty: difficulty as FileSite['difficulty'] & object,
+          }).difficulty,
         )
   if (problem !== undefined) problems.add(`${path}.difficulty`, problem)
 }

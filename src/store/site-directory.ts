@@ -38,20 +38,20 @@ export class SiteDirectory {
   #isLoaded = false
 
   /**
-   * @param hiddenSiteKey answered as unknown
+   * @param hidden keys of sites that are answered as unknown
    * @param takesNew also keeps records that nobody asked for, as a copy of the store does
    */
   constructor(
     store: SiteStore,
     now: () => number,
     hasTestKeys: boolean,
-    hiddenSiteKey?: string,
+    hidden?: ReadonlySet<string>,
     takesNew = false,
   ) {
     this.#store = store
     this.#takesNew = takesNew
     const readSite = async (siteKey: string) => {
-      const record = siteKey === hiddenSiteKey ? undefined : await store.readSite(siteKey)
+      const record = hidden?.has(siteKey) ? undefined : await store.readSite(siteKey)
       return record === undefined ? undefined : compileSite(record)
     }
     const tests = hasTestKeys ? (Object.keys(TEST_KEYS) as TestOutcome[]) : []

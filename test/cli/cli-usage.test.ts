@@ -103,6 +103,8 @@ const MISUSES: Readonly<
     ['--base 15', /^--base: expected an integer from 16 to 28, got "15"$/],
     ['--solve-ms 300 --base 18', /^--solve-ms, --base: expected one of the two, not both$/],
     ['--min 19', /^--min, --base, --max: expected min <= base <= max, got 19, 18, 28$/],
+    ['--puzzle md5', /^--puzzle: expected sha256 or hashwx, got "md5"$/],
+    ['--puzzle hashwx --min 18', /^--min, --base, --max: .*, got 18, 17, 28$/],
     ['--require-origin --no-require-origin', /^--require-origin, --no-require-origin: expected one/],
     ['--plan pro --allow 10.0.0.0/33', /^--allow: expected an IP address or a CIDR.*"10\.0\.0\.0\/33"$/],
     ['--allow 10.0.0.1', /^--allow: expected --plan pro, got free$/],

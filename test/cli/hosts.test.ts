@@ -1,6 +1,8 @@
 /** Two hosts on one Redis, and a third that differs: `powgate hosts`, `check`, the metric and the log tell of it. */
 
 import assert from 'node:assert/strict'
+import { writeFileSync } from 'node:fs'
+import { join } from 'node:path'
 import { after, before, test } from 'node:test'
 import { eventually } from '../harness/eventually.ts'
 import { type Observed, startObserved } from '../harness/metrics.ts'
@@ -60,6 +62,39 @@ test('hosts that agree are listed; one that differs is told by hosts, check, the
   assert.match(first.service.output, /hosts of this store differ/)
   await store.noteHost('other', null)
   await store.close()
+})
+
+test('a site of HashWX: commands and check warn of a host that does not know it, and of no other', async () => {
+  const powgate = new Powgate(second.env)
+  const store = await second.openSites()
+  const { puzzles: _, ...note } = (await store.noteHost('')).living[0]!
+  const warning = (siteKey: string) =>
+    `site ${siteKey}: old:8080 (powgate 0.0.9) does not know hashwx: it issues challenges of sha256 and refuses solutions of hashwx until it is upgraded`
+  const noteOld = () => store.noteHost('old', { ...note, id: 'old', name: 'old:8080', version: '0.0.9' })
+  const { siteKey } = await powgate.json('site create --name moving')
+  const quiet = await powgate.json(`site update ${siteKey} --puzzle hashwx`)
+  await noteOld()
+  const calls = [`site update ${siteKey} --puzzle hashwx`, 'site create --name new --puzzle hashwx', 'check']
+  const told = []
+  for (const call of calls)
+    told.push((await powgate.json(call)).warnings.filter((text: string) => /hashwx/.test(text)))
+  const back = await powgate.json(`site update ${siteKey} --puzzle sha256`)
+  const file = join(temporaryDir('hosts'), 'sites.json')
+  writeFileSync(
+    file,
+    JSON.stringify({
+      format: 'powgate-sites',
+      version: 1,
+      sites: [{ siteKey, name: 'moving', puzzle: 'hashwx' }],
+    }),
+  )
+  const { changed } = await powgate.json('apply -f', file)
+  await store.noteHost('old', null)
+  await store.close()
+  const own = [warning(siteKey)]
+  assert.deepEqual([quiet.warnings, told[0], back.warnings, changed[0].warnings], [[], own, [], own])
+  assert.match(told[1]![0], /^site \S+: old:8080 .* does not know hashwx/)
+  assert.ok(told[2]!.includes(own[0]!))
 })
 
 test('with the embedded store there is one host', async () => {

@@ -12,7 +12,8 @@ import type { AddressInfo } from 'node:net'
 import { after, before, describe, type TestContext, test } from 'node:test'
 import { promisify } from 'node:util'
 import { solve } from '../../src/cli/solve.ts'
-import { leadingZeroBits, proofInput } from '../../src/protocol/proof.ts'
+import { checkProof } from '../../src/domain/pow.ts'
+import { FUNCTION_COUNTERS, leadingZeroBits, proofInput } from '../../src/protocol/proof.ts'
 import { Client } from '../harness/client.ts'
 import { eventually } from '../harness/eventually.ts'
 import { freshAddress } from '../harness/http.ts'
@@ -121,6 +122,23 @@ for (const kind of STORE_KINDS) {
         for (const { ms } of [challenge, solved, verification, redemption]) assert.ok(ms > 0)
         const again = await client.verifyToken(apiKey, { token: verification.answer.token })
         assert.equal(again.json.code, 'token-used')
+      }
+    })
+
+    test('try solves HashWX, from the source and from the build', async () => {
+      const { siteKey, apiKey, difficulty } = await powgate.json('site create --name wx --puzzle hashwx')
+      assert.equal(difficulty.base, 17)
+      const env = { ...service.env, POWGATE_URL: service.url }
+      for (const isFromSource of [true, false]) {
+        const args = ['--site-key', siteKey, '--api-key', apiKey]
+        const { challenge, solved, redemption } = await new Powgate(env, { isFromSource }).json(
+          'try',
+          ...args,
+        )
+        const { nonce, algorithm } = challenge.answer
+        assert.equal(algorithm, 'hashwx')
+        assert.equal(redemption.answer.success, true)
+        if (isFromSource) assert.equal(await powgate.text('solve', nonce, '17'), `${solved.counter}\n`)
       }
     })
 
@@ -260,7 +278,8 @@ test('solving finds the first counter, and tells a terminal how far it is', () =
   const nonce = createHash('sha256').update('a nonce').digest('hex').slice(0, 32)
   const lines: string[] = []
   const terminal = { isTTY: true, write: (text: string) => lines.push(text) } as unknown as NodeJS.WriteStream
-  const { counter, hashes, ms } = solve({ nonce, difficulty: 20 }, terminal as typeof process.stderr)
+  const task = { nonce, difficulty: 20, algorithm: 'sha256' } as const
+  const { counter, hashes, ms } = solve(task, terminal as typeof process.stderr)
   const bitsOf = (tried: number) =>
     leadingZeroBits(createHash('sha256').update(proofInput(nonce, tried)).digest())
   assert.ok(bitsOf(counter) >= 20)
@@ -270,4 +289,16 @@ test('solving finds the first counter, and tells a terminal how far it is', () =
   assert.equal(lines.length, Math.floor(counter / 2 ** 18) + 1)
   for (const line of lines.slice(0, -1))
     assert.match(line, /solving: [\d.]+ of about 1\.05 million hashes, [\d.]+ MH\/s, [\d.]+ s$/)
+})
+
+test('solving HashWX finds the first counter, here in the second function, and tells how far it is', () => {
+  const nonce = createHash('sha256').update('a nonce 7').digest('hex').slice(0, 32)
+  const lines: string[] = []
+  const terminal = { isTTY: true, write: (text: string) => lines.push(text) } as unknown as NodeJS.WriteStream
+  const task = { nonce, difficulty: 17, algorithm: 'hashwx' } as const
+  const { counter } = solve(task, terminal as typeof process.stderr)
+  assert.ok(counter > FUNCTION_COUNTERS)
+  for (let tried = 0; tried <= counter; tried++)
+    assert.equal(checkProof(nonce, tried, 17, 'hashwx'), tried === counter)
+  assert.match(lines[0]!, /solving: 0\.07 of about 0\.13 million hashes, /)
 })

@@ -4,6 +4,7 @@ import { hostileBodyTests, solutionFieldTests } from './bodies.ts'
 import { challengeTests } from './challenge.ts'
 import { backendLimitTests, limitTests } from './limits.ts'
 import { corsTests, methodTests } from './methods.ts'
+import { puzzleTests } from './puzzles.ts'
 import { scoreTests } from './score.ts'
 import { siteTests } from './sites.ts'
 import { siteverifyTests } from './siteverify.ts'
@@ -16,6 +17,7 @@ export const CONTRACT: Sections = {
   'GET /challenge': challengeTests,
   'sites and origins': siteTests,
   'POST /verify': verifyTests,
+  puzzles: puzzleTests,
   'fields of a solution': solutionFieldTests,
   'score and IP rules': scoreTests,
   tokens: tokenTests,

@@ -308,8 +308,8 @@ export class QuickClient extends Client {
   }
 
   solution(challenge: Answer): Solution {
-    const { nonce, difficulty } = challenge.json
-    return solutionOf(nonce, solve(nonce, difficulty))
+    const { nonce, difficulty, algorithm } = challenge.json
+    return solutionOf(nonce, solve(nonce, difficulty, algorithm))
   }
 }
 

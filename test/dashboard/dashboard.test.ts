@@ -76,7 +76,7 @@ function assertCounted(traffic: Traffic, told: Expected, about: string): void {
   const totals = [total(challenges), total(passed), total(failed), total(redeemed)] as const
   assert.deepEqual(expected(totals, tallied(refusals), tallied(failureReasons)), told, about)
   assert.equal(total(traffic.scores), told.passed + told.failed, about)
-  const bits = traffic.difficulty.max.filter(value => value !== null)
+  const bits = traffic.difficulty.sha256.max.filter(value => value !== null)
   assert.ok(bits.length > 0 && bits.every(value => value >= 16 && value <= 28), about)
 }
 

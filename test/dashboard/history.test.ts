@@ -123,7 +123,8 @@ describe('sites', () => {
       ...{ 'requests siteverify 200 ok': 4, 'requests verify 400 nonce-used': 3 },
       'requests verify-token 400 token-used': 1,
       ...{ 'reasons webdriver': 2, 'reasons swiftShader': 6 },
-      ...{ 'difficulty 18': 6, 'difficulty 20': 3, 'difficulty sum': 168 },
+      ...{ 'difficulty sha256 18': 6, 'difficulty sha256 20': 3, 'difficulty sha256 sum': 168 },
+      ...{ 'difficulty hashwx 17': 2, 'difficulty hashwx sum': 34 },
       ...{ 'scores 0.09': 2, 'scores 0.79': 6 },
     }
     const sitesCounted = { [siteKeyOf(0)]: shop, [siteKeyOf(1)]: challenges(41).values }
@@ -143,7 +144,10 @@ describe('sites', () => {
         { name: 'swiftShader', total: 6, counts: [6] },
         { name: 'webdriver', total: 2, counts: [2] },
       ],
-      difficulty: { mean: [18.67], max: [20] },
+      difficulty: {
+        sha256: { mean: [18.67], max: [20] },
+        hashwx: { mean: [17], max: [17] },
+      },
       scores: [2, 0, 0, 0, 0, 0, 0, 6, 0, 0, 0],
     })
     assert.equal(lastMinute.challenges, 9)
@@ -162,7 +166,10 @@ describe('sites', () => {
     const history = startHistory()
     history.add(timeOf(1), challenges(5))
     const { traffic } = history.view('30m', siteKeyOf(7))
-    assert.deepEqual([traffic.challenges, traffic.refused, traffic.difficulty.mean], [[0], [0], [null]])
+    assert.deepEqual(
+      [traffic.challenges, traffic.refused, traffic.difficulty.sha256.mean],
+      [[0], [0], [null]],
+    )
   })
 
   test('sites beyond the first are summed up, with those that the workers have summed up already', () => {

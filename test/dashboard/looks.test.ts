@@ -14,7 +14,7 @@ function singleStep(): History {
   const values = {
     ...{ workers: 2, storeUp: 1, 'reasons webdriver': 1, 'requestSeconds verify 0.0003': 4 },
     ...{ 'requests challenge 200 ok': 5, 'requests verify 200 ok': 3, 'requests verify 200 failed': 1 },
-    ...{ 'difficulty 18': 5, 'difficulty sum': 90, 'scores Infinity': 3, 'scores 0.39': 1 },
+    ...{ 'difficulty sha256 18': 5, 'difficulty sha256 sum': 90, 'scores Infinity': 3, 'scores 0.39': 1 },
   }
   history.add(Date.now(), { values, sites: {} })
   return history

@@ -65,6 +65,21 @@ test('no digit of a nonce tells whether its proof is counted for a quiet network
     }
 })
 
+test('to a host that does not know hashwx, its nonces are forged: it takes them for cheap ones of sha256', () => {
+  const puzzles = ['sha256', 'hashwx'] as const
+  for (let difficulty = 16; difficulty <= 28; difficulty++) {
+    // The header has 15 bits less.
+    const [cheap, own] = puzzles.map(puzzle => {
+      const bits = puzzle === 'sha256' ? difficulty - 15 : difficulty
+      return mintNonce(keyring, { ...terms, puzzle, difficulty: bits }, binding, 5)
+    })
+    assert.equal(cheap!.slice(0, 16), own!.slice(0, 16))
+    assert.notEqual(cheap!.slice(16, 22), own!.slice(16, 22))
+    assert.equal(readNonce(keyring, cheap!, binding, LATEST_MS).status, 'forged')
+    assert.equal(readNonce(keyring, own!, binding, LATEST_MS).status, 'genuine')
+  }
+})
+
 test('another address is told apart; another site, epoch or secret is forged', () => {
   const nonce = mintNonce(keyring, terms, binding, 5)
   const read = (change: object, ring = keyring) =>

@@ -3,7 +3,8 @@
 import assert from 'node:assert/strict'
 import { readFileSync } from 'node:fs'
 import { after, before, describe, test } from 'node:test'
-import { DEMO_SITE_KEY, demoApiKey } from '../../src/demo/site.ts'
+import { DEMO_SITE_KEYS, demoApiKey } from '../../src/demo/site.ts'
+import { PUZZLES } from '../../src/protocol/proof.ts'
 import { Client, HONEST_ENVIRONMENT } from '../harness/client.ts'
 import { type Answer, type Call, call, freshAddress } from '../harness/http.ts'
 import { childPids } from '../harness/processes.ts'
@@ -11,6 +12,9 @@ import { STORE_KINDS, TEST_SECRET, TestService } from '../harness/service.ts'
 
 const POLICY =
   "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; frame-src 'self'; worker-src 'self'; img-src 'self' data:; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
+
+/** Of SHA-256, and of HashWX. */
+const [DEMO_SITE_KEY, HASHWX_SITE_KEY] = [...DEMO_SITE_KEYS] as [string, string]
 
 const DEMO_PATHS = ['/demo', '/demo/demo.css', '/demo/demo.js', '/demo/submit']
 
@@ -98,6 +102,18 @@ for (const kind of STORE_KINDS) {
       assert.equal(facts['Solving took (measured by the page)'], '123 ms')
 
       assert.equal(shown(await submit(service, fields, { from })).code, 'token-used')
+    })
+
+    test('a form of the other puzzle is redeemed at its own site', async () => {
+      const from = freshAddress()
+      assert.equal((await client.challenge(HASHWX_SITE_KEY, { from })).json.algorithm, 'hashwx')
+      const token = await client.token(HASHWX_SITE_KEY, { from })
+      const fields = { 'powgate-token': token, puzzle: 'hashwx' }
+      assert.equal(
+        shown(await submit(service, { ...fields, puzzle: 'sha256' }, { from })).code,
+        'site-mismatch',
+      )
+      assert.equal(shown(await submit(service, fields, { from })).accepted, true)
     })
 
     test('a low score passes here, and is told what it is', async () => {
@@ -217,9 +233,11 @@ describe('a first start', () => {
       /\/demo is off now, .* site demo .* open to every origin: .* site disable site_\w+/,
     )
     const client = new Client(service.url)
-    assert.equal((await client.challenge(DEMO_SITE_KEY)).json.code, 'site-unknown')
-    assert.equal((await client.verifyToken(demoApiKey(TEST_SECRET), { token: 'abc' })).status, 401)
-    assert.deepEqual(await siteNames(service), ['demo', 'demo page'])
+    for (const siteKey of DEMO_SITE_KEYS)
+      assert.equal((await client.challenge(siteKey)).json.code, 'site-unknown')
+    for (const puzzle of PUZZLES)
+      assert.equal((await client.verifyToken(demoApiKey(TEST_SECRET, puzzle), { token: 'abc' })).status, 401)
+    assert.deepEqual(await siteNames(service), ['demo', 'demo page', 'demo page, HashWX'])
   })
 })
 
@@ -242,7 +260,7 @@ describe('starts', () => {
     await service.stop()
   })
 
-  test('POWGATE_DEMO=on, restarted twice: one site and one API key, which goes on working', async () => {
+  test('POWGATE_DEMO=on, restarted twice: a site and an API key for each puzzle, which go on working', async () => {
     const service = await TestService.start('redis', { POWGATE_DEMO: 'on', POWGATE_WORKERS: '1' })
     const client = new Client(service.url)
     const from = freshAddress()
@@ -254,9 +272,9 @@ describe('starts', () => {
       await service.end()
       await service.boot()
     }
-    assert.deepEqual(await siteNames(service), ['demo page'])
+    assert.deepEqual(await siteNames(service), ['demo page', 'demo page, HashWX'])
     const store = await service.openSites()
-    assert.equal((await store.listApiKeys()).length, 1)
+    assert.equal((await store.listApiKeys()).length, 2)
     await store.close()
     // The demo's own site is none that a person made.
     assert.equal(service.output.match(/there are no sites yet/g)?.length, 4)

@@ -95,7 +95,7 @@ describe('lines', () => {
       const [issued, passed, used, refused] = lines
       const apiKeyId = apiKey.slice(3, 11)
       has(issued, {
-        ...{ ip: from, origin: headers.origin, difficulty: 16, bounds: EASY.difficulty },
+        ...{ ip: from, origin: headers.origin, puzzle: 'sha256', difficulty: 16, bounds: EASY.difficulty },
         climb: { requests: 0, networks: 0, failures: 0, site: 0 },
         ...{ addressChallenges: 0, addressLimit: 30, addressFailures: 0 },
       })

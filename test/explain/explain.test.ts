@@ -100,13 +100,13 @@ describe('on the log of a service', () => {
       `Visitor of ${siteKey}, nonce ${nonce}
 
 TIME  challenge issued
-    difficulty 16 bits; the site's base is 16
+    difficulty 16 bits of SHA-256; the site's base is 16
     request ID, from ${visitor}, worker 0
 
 TIME  verification passed
     score 1.00, at or above the threshold 0.50
       nothing was held against the visitor
-    the solution of 16 bits came SPAN after the challenge; it claimed no time
+    the solution of 16 bits of SHA-256 came SPAN after the challenge; it claimed no time
     request ID, from ${visitor}, worker 0
 
 TIME  token redeemed
@@ -134,7 +134,7 @@ Read: TIME to TIME, of ${hostname()}; other hosts have logs of their own (--log 
     assert.match(fromFile, new RegExp(start))
     assert.match(
       fromFile,
-      /verification failed\n {4}score 0\.20, below the threshold 0\.50\n {6}-0\.60 {2}webdriver: The browser says that a program drives it .*\n {6}-0\.20 {2}solveTimeImpossible: .*\n {4}the solution of 16 bits came .* after the challenge; it claims 100000\.0 s of solving\n/,
+      /verification failed\n {4}score 0\.20, below the threshold 0\.50\n {6}-0\.60 {2}webdriver: The browser says that a program drives it .*\n {6}-0\.20 {2}solveTimeImpossible: .*\n {4}the solution of 16 bits of SHA-256 came .* after the challenge; it claims 100000\.0 s of solving\n/,
     )
     const piped = await powgate.runWithInput(service.output, 'explain', failed)
     assert.deepEqual([piped.code, piped.err, piped.out], [0, '', fromFile])
@@ -152,7 +152,7 @@ Read: TIME to TIME, of ${hostname()}; other hosts have logs of their own (--log 
   test('a climb in difficulty and a limit are told with their causes', async () => {
     assert.match(
       await explain(hardNonce, log),
-      /difficulty 20 bits; the site's base is 16\n {6}\+4 {2}the address had asked for 11 challenges of this site within a minute, of 12 allowed\n/,
+      /difficulty 20 bits of SHA-256; the site's base is 16\n {6}\+4 {2}the address had asked for 11 challenges of this site within a minute, of 12 allowed\n/,
     )
     assert.match(
       await explain(limited, log),
@@ -183,7 +183,7 @@ Read: TIME to TIME, of ${hostname()}; other hosts have logs of their own (--log 
     const cut = await explain(failed, second)
     assert.match(
       cut,
-      /\n\nThe challenge is not in this log .*; by its nonce it was issued \d{4}-.*Z, difficulty 16 bits\.\n\n.*verification failed\n/,
+      /\n\nThe challenge is not in this log .*; by its nonce it was issued \d{4}-.*Z, difficulty 16 bits of SHA-256\.\n\n.*verification failed\n/,
     )
   })
 

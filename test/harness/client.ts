@@ -1,9 +1,12 @@
 /** A client of the endpoints, with a solver. */
 
 import { createHash } from 'node:crypto'
-import { COUNTER_MAX, FIRST_COUNTER } from '../../src/protocol/proof.ts'
+import { readFileSync } from 'node:fs'
+import { COUNTER_MAX, FIRST_COUNTER, type PuzzleName } from '../../src/protocol/proof.ts'
 import type { Solution } from '../../src/protocol/wire.ts'
 import { buildKernel } from '../../src/widget/kernel/kernel.ts'
+import type { Solver } from '../../src/widget/solver/block.ts'
+import { hashwxSolver } from '../../src/widget/solver/hashwx.ts'
 import { wasmSolver } from '../../src/widget/solver/solvers.ts'
 import { noteSecret } from './canaries.ts'
 import { type Answer, call } from './http.ts'
@@ -22,11 +25,19 @@ export const HONEST_ENVIRONMENT = {
 }
 export const FLAGS = Object.keys(HONEST_ENVIRONMENT) as readonly (keyof typeof HONEST_ENVIRONMENT)[]
 
-const solver = wasmSolver(buildKernel('simd'))
+const SOLVERS = {
+  sha256: wasmSolver(buildKernel('simd')),
+  hashwx: hashwxSolver(readFileSync(new URL('../../dist/hashwx.wasm', import.meta.url))),
+} satisfies Record<PuzzleName, Solver>
 
 /** Finds a counter with the widget's solver, which takes a tenth of the time of hashing with node:crypto. */
-export function solve(nonce: string, difficulty: number, start = FIRST_COUNTER): number {
-  const counter = solver(nonce, difficulty)(start, COUNTER_MAX - start)
+export function solve(
+  nonce: string,
+  difficulty: number,
+  puzzle: PuzzleName = 'sha256',
+  start = FIRST_COUNTER,
+): number {
+  const counter = SOLVERS[puzzle](nonce, difficulty)(start, COUNTER_MAX + 1 - start)
   if (counter < 0) throw new Error(`no counter at ${difficulty} bits`)
   return counter
 }
@@ -80,10 +91,10 @@ export class Client {
   async solved(siteKey: string, from: From = {}, more: Partial<Solution> = {}): Promise<Solution> {
     const answer = await this.challenge(siteKey, from)
     if (answer.status !== 200) throw new Error(`/challenge answered ${answer.status}: ${answer.text}`)
-    const { nonce, difficulty } = answer.json
+    const { nonce, difficulty, algorithm } = answer.json
     return {
       nonce,
-      counter: solve(nonce, difficulty),
+      counter: solve(nonce, difficulty, algorithm),
       fingerprintHash: FINGERPRINT,
       environment: HONEST_ENVIRONMENT,
       ...more,

@@ -1,5 +1,6 @@
 /** HashWX word for word by its specification, with big integers: slow, and shares nothing with src/protocol/hashwx/. */
 
+import { createHash } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 
 const lines = (name: string) =>
@@ -133,4 +134,12 @@ export function slowHashwx(seed: Uint8Array, input: bigint): bigint {
   const left = sipRound(r.slice(0, 4) as Four)
   const right = sipRound(r.slice(4, 8) as Four)
   return left[3] ^ right[3] ^ r[9]!
+}
+
+/** Leading zero bits of a proof's hash, by the words of the contract. */
+export function slowProofBits(nonce: string, counter: number): number {
+  const seed = createHash('sha256')
+    .update(`${nonce}${Math.floor(counter / 65_536)}`)
+    .digest()
+  return slowHashwx(seed, BigInt(counter)).toString(2).padStart(64, '0').indexOf('1')
 }

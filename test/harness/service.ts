@@ -9,6 +9,7 @@ import { loadConfig } from '../../src/config/config.ts'
 import { SETTINGS } from '../../src/config/settings.ts'
 import { demoApiKey } from '../../src/demo/site.ts'
 import type { Lifetimes } from '../../src/domain/nonce.ts'
+import { PUZZLES } from '../../src/protocol/proof.ts'
 import { createSite, type SiteOptions } from '../../src/sites/sites.ts'
 import { openSiteStore } from '../../src/store/open.ts'
 import { noteOutput, noteProcesses, noteSecret } from './canaries.ts'
@@ -98,7 +99,7 @@ export class TestService {
     }
     for (const secret of this.env.POWGATE_SECRETS?.split(',') ?? []) {
       noteSecret('master secret', secret)
-      noteSecret('api key', demoApiKey(secret))
+      for (const puzzle of PUZZLES) noteSecret('api key', demoApiKey(secret, puzzle))
     }
   }
 

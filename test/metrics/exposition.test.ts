@@ -53,17 +53,28 @@ test('what is counted has its series from the start, so that its first increase 
 
 test('difficulties and scores as histograms', () => {
   const one = {
-    ...{ 'difficulty 16': 5, 'difficulty 18': 2, 'difficulty 28': 1, 'difficulty sum': 144 },
+    ...{
+      'difficulty sha256 16': 5,
+      'difficulty sha256 18': 2,
+      'difficulty sha256 28': 1,
+      'difficulty sha256 sum': 144,
+    },
     ...{ 'scores 0.09': 1, 'scores 0.49': 2, 'scores Infinity': 4, 'scores sum': 485 },
   }
   const metrics = new PrometheusText(
-    textOf(one, { 'difficulty 18': 1, 'difficulty Infinity': 1, 'difficulty sum': 49 }),
+    textOf(one, { 'difficulty sha256 18': 1, 'difficulty sha256 Infinity': 1, 'difficulty sha256 sum': 49 }),
   )
-  const below = (name: string, ...bounds: string[]) =>
-    bounds.map(le => metrics.value(`powgate_${name}_bucket`, { le }))
-  assert.deepEqual(below('challenge_difficulty', '16', '17', '18', '28', '+Inf'), [5, 5, 8, 9, 10])
-  assert.equal(metrics.value('powgate_challenge_difficulty_sum'), 5 * 16 + 3 * 18 + 28 + 31)
-  assert.deepEqual(below('verification_score', '0.09', '0.39', '0.49', '0.99', '+Inf'), [1, 1, 3, 3, 7])
+  const below = (name: string, labels: object, ...bounds: string[]) =>
+    bounds.map(le => metrics.value(`powgate_${name}_bucket`, { ...labels, le }))
+  assert.deepEqual(
+    below('challenge_difficulty', { puzzle: 'sha256' }, '16', '17', '18', '28', '+Inf'),
+    [5, 5, 8, 9, 10],
+  )
+  assert.equal(
+    metrics.value('powgate_challenge_difficulty_sum', { puzzle: 'sha256' }),
+    5 * 16 + 3 * 18 + 28 + 31,
+  )
+  assert.deepEqual(below('verification_score', {}, '0.09', '0.39', '0.49', '0.99', '+Inf'), [1, 1, 3, 3, 7])
   assert.equal(metrics.value('powgate_verification_score_sum'), 4.85)
 })
 
@@ -73,6 +84,7 @@ test('a worker of a newer version may count what is not known here; what has oth
     'requests too few': 1,
     'requests too many 200 ok': 1,
     'storeSeconds too 0.1': 1,
+    'difficulty 18': 1, // as before it had a label
     'reasons newReason': 4,
     'newMetric a': 1,
   })
@@ -80,7 +92,7 @@ test('a worker of a newer version may count what is not known here; what has oth
   const labels = { endpoint: 'new-endpoint', status: '200', outcome: 'ok' }
   assert.equal(metrics.value('powgate_requests_total', labels), 3)
   assert.equal(metrics.value('powgate_score_reasons_total', { reason: 'newReason' }), 4)
-  assert.doesNotMatch(text, /"too"|newMetric/)
+  assert.doesNotMatch(text, /"too"|newMetric|puzzle="18"/)
 })
 
 test('label values are escaped, and what is infinite is a number', () => {
@@ -93,7 +105,7 @@ test('label values are escaped, and what is infinite is a number', () => {
 })
 
 test('POWGATE_DEPLOYMENT: a label of every sample, with other labels or without', () => {
-  const values = { workers: 2, 'restarts crash': 1, 'difficulty 18': 1, 'difficulty sum': 18 }
+  const values = { workers: 2, 'restarts crash': 1, 'difficulty sha256 18': 1, 'difficulty sha256 sum': 18 }
   const lines = (deployment?: string) => new PrometheusText(exposition(values, deployment)).series
   const labelled = lines('staging-2.eu')
   assert.equal(labelled.length, lines().length)

@@ -77,7 +77,7 @@ function checkJudgements(sent: Sent, before: PrometheusText, after: PrometheusTe
     return Math.round(grown * 100) / 100
   }
   const challenges = sent.get('challenge 200 ok')!
-  assert.equal(change('powgate_challenge_difficulty_count'), challenges)
+  assert.equal(change('powgate_challenge_difficulty_count', { puzzle: 'sha256' }), challenges)
   const reasons = after
     .samples('powgate_score_reasons_total')
     .map(({ name, labels }) => [labels.reason, change(name, labels)])

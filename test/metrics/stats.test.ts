@@ -91,10 +91,16 @@ test('challenges, judgements, redemptions and refusals are counted once, for the
     ...{ 'reasons noPlugins': 2, 'reasons webdriver': 2 },
   }
   assert.deepEqual(sites, {
-    site_a: { ...ofSiteA, ...scores, 'difficulty 16': 2, 'difficulty 18': 1, 'difficulty sum': 50 },
+    site_a: {
+      ...ofSiteA,
+      ...scores,
+      'difficulty sha256 16': 2,
+      'difficulty sha256 18': 1,
+      'difficulty sha256 sum': 50,
+    },
     site_b: {
       ...{ 'requests challenge 200 ok': 1, 'requests verify 200 failed': 1 },
-      ...{ 'requests siteverify 200 ok': 1, 'difficulty 28': 1, 'difficulty sum': 28 },
+      ...{ 'requests siteverify 200 ok': 1, 'difficulty sha256 28': 1, 'difficulty sha256 sum': 28 },
       'reasons proof-wrong': 1,
     },
   })
@@ -103,7 +109,12 @@ test('challenges, judgements, redemptions and refusals are counted once, for the
     ...{ 'requests challenge 200 ok': 4, 'requests verify 200 failed': 3 },
     ...{ 'requests siteverify 200 ok': 1, 'requests content 200 ok': 1 },
     ...{ 'requests verify 403 site-unknown': 1, raisedChallenges: 1 },
-    ...{ 'difficulty 16': 2, 'difficulty 18': 1, 'difficulty 28': 1, 'difficulty sum': 78 },
+    ...{
+      'difficulty sha256 16': 2,
+      'difficulty sha256 18': 1,
+      'difficulty sha256 28': 1,
+      'difficulty sha256 sum': 78,
+    },
     ...{ ...scores, 'reasons proof-wrong': 1 },
     ...{ 'limited challenge address-site': 1, 'limited verify address-site': 1 },
   })
@@ -143,13 +154,13 @@ test(`however many sites there are, at most ${SITES_MAX} are counted apart, and 
     stats.answered(exchangeOf(''), 'challenge', 200, issued(siteOf(`site_${index % (SITES_MAX + 50)}`), 18))
   const { sites, values } = stats.snapshot()
   assert.equal(Object.keys(sites).length, SITES_MAX + 1)
-  assert.deepEqual([sites['']!['difficulty 18'], sites.site_0!['difficulty 18']], [100, 2])
-  assert.equal(values['difficulty 18'], 2 * (SITES_MAX + 50))
+  assert.deepEqual([sites['']!['difficulty sha256 18'], sites.site_0!['difficulty sha256 18']], [100, 2])
+  assert.equal(values['difficulty sha256 18'], 2 * (SITES_MAX + 50))
   const late = `site_${SITES_MAX + 7}`
   stats.asked = new Set([late])
   stats.answered(exchangeOf(''), 'challenge', 200, issued(siteOf(late), 18))
   const after = stats.snapshot().sites
-  assert.deepEqual([after[late]!['difficulty 18'], after['']!['difficulty 18']], [1, 100])
+  assert.deepEqual([after[late]!['difficulty sha256 18'], after['']!['difficulty sha256 18']], [1, 100])
 })
 
 test('sites with metrics of their own: each answer by endpoint and outcome, of no other site', () => {

@@ -9,7 +9,7 @@ import { join } from 'node:path'
 import { before, describe, test } from 'node:test'
 import { Ajv } from 'ajv'
 import { loadConfig } from '../../src/config/config.ts'
-import { DEMO_SITE_KEY, demoApiKey, prepareDemoSite } from '../../src/demo/site.ts'
+import { DEMO_SITE_KEYS, prepareDemoSites } from '../../src/demo/site.ts'
 import type { AuditEntry, FieldChange } from '../../src/domain/audit.ts'
 import type { SiteRecord } from '../../src/domain/site.ts'
 import { authorOfCommand, createSite } from '../../src/sites/sites.ts'
@@ -70,7 +70,7 @@ describe('apply', { concurrency: true }, () => {
         ;({ env, place } = await storeOf(kind, dataDir))
         powgate = new Powgate({ ...env, POWGATE_ACTOR: ACTOR })
         const author = { who: 'powgate', how: 'demo page' }
-        await onStore(store => prepareDemoSite(store, demoApiKey(SECRET), author))
+        await onStore(store => prepareDemoSites(store, SECRET, author))
         const options = { name: 'shop', origins: ['https://shop.example'], scoreWeights: { webdriver: 1 } }
         ;({ site: shop, apiKey } = await onStore(store => createSite(store, options)))
         await onStore(store => createSite(store, { name: 'blog', active: false }))
@@ -99,7 +99,7 @@ describe('apply', { concurrency: true }, () => {
       })
 
       test('an export of some sites', async () => {
-        const some = await powgate.json('site export', DEMO_SITE_KEY, shop.siteKey, shop.siteKey)
+        const some = await powgate.json('site export', [...DEMO_SITE_KEYS][0]!, shop.siteKey, shop.siteKey)
         assert.deepEqual(names(some), ['demo page', 'shop'])
       })
 
@@ -161,7 +161,14 @@ describe('apply', { concurrency: true }, () => {
           run.out.endsWith(`New sites have no API key yet:\n\n  powgate key create ${more.siteKey}\n`),
         )
         const states = Object.fromEntries(sites.map(({ name, active }) => [name, active]))
-        assert.deepEqual(states, { shop: true, more: true, blog: false, news: false, 'demo page': true })
+        assert.deepEqual(states, {
+          shop: true,
+          more: true,
+          blog: false,
+          news: false,
+          'demo page': true,
+          'demo page, HashWX': true,
+        })
         assert.deepEqual(await powgate.json('key list', more.siteKey), [])
       })
 
@@ -317,7 +324,7 @@ describe('apply', { concurrency: true }, () => {
         const file = fileOf(content)
         const both = await powgate.problem(2, 'apply --prune --disable-missing -f', file)
         assert.match(both, /expected one of the two/)
-        const stays = new Set([DEMO_SITE_KEY, ...kept.map(({ siteKey }) => siteKey)])
+        const stays = new Set([...DEMO_SITE_KEYS, ...kept.map(({ siteKey }) => siteKey)])
         const pruned = (await allSites()).find(({ siteKey }) => !stays.has(siteKey))
         const key = { id: 'latelate', siteKey: pruned!.siteKey, name: 'late', secretSha256: '0'.repeat(64) }
         const refused = await powgate.run('apply --prune -f', fileOf({ ...content, apiKeys: [key] }))
@@ -329,7 +336,7 @@ describe('apply', { concurrency: true }, () => {
           assert.deepEqual([code, /^sites: the file has none, .*\nnothing was written/.test(err)], [1, true])
         }
         const left = (await allSites()).map(({ siteKey }) => siteKey)
-        assert.deepEqual(left.sort(), [...kept.map(({ siteKey }) => siteKey), DEMO_SITE_KEY].sort())
+        assert.deepEqual(left.sort(), [...kept.map(({ siteKey }) => siteKey), ...DEMO_SITE_KEYS].sort())
         const lasting = new Set(left)
         assert.ok((await onStore(store => store.listApiKeys())).every(key => lasting.has(key.siteKey)))
         const ended = { ...key, id: apiKey.slice(3, 11), siteKey: kept[0]!.siteKey }

@@ -14,7 +14,7 @@ import {
   valueIn,
   withValue,
 } from '../../src/domain/site-fields.ts'
-import { planApply, sitesFile } from '../../src/sites/file.ts'
+import { FILE_FORMAT, FILE_VERSION, planApply, sitesFile } from '../../src/sites/file.ts'
 import { parseSitesFile } from '../../src/sites/parse-file.ts'
 import { siteRecord } from '../../src/sites/sites.ts'
 
@@ -32,6 +32,7 @@ const TRIALS: Readonly<Record<string, Trial>> = {
   threshold: [0.25, '--threshold .25'],
   minScore: [0.4, '--min-score .4'],
   signals: ['all', '--signals all'],
+  puzzle: ['hashwx', '--puzzle hashwx'],
   'difficulty.base': [20, '--base 20'],
   'difficulty.min': [17, '--min 17'],
   'difficulty.max': [24, '--max 24'],
@@ -62,6 +63,8 @@ async function updated(before: SiteSettings, flags: string): Promise<SiteSetting
   const command = COMMANDS.find(({ name }) => name === 'site update')!
   return withGiven(before, await givenFields(readInput(command, [KEY, ...flags.split(' ')], {})))
 }
+
+const HEAD = { format: FILE_FORMAT, version: FILE_VERSION }
 
 for (const field of FIELDS) {
   const { name, flag, off, command, clear } = field
@@ -98,6 +101,28 @@ for (const field of FIELDS) {
       assert.deepEqual(valueIn(await updated(record, `--${clear}`), field), valueIn(BEFORE, field))
   })
 }
+
+test('a base that nobody chose follows the puzzle, both ways; any other stays; --solve-ms follows its devices', async () => {
+  const base = async (before: SiteSettings, flags: string) => (await updated(before, flags)).difficulty.base
+  const hashwx = await updated(BEFORE, '--puzzle hashwx')
+  assert.deepEqual([hashwx.difficulty.base, await base(hashwx, '--puzzle sha256')], [17, 18])
+  assert.deepEqual([await base(hashwx, '--threshold .4'), await base(BEFORE, '--threshold .4')], [17, 18])
+  assert.equal(await base(BEFORE, '--puzzle hashwx --base 18'), 18)
+  const chosen = await updated(BEFORE, '--base 20')
+  assert.equal(await base(chosen, '--puzzle hashwx'), 20)
+  const timed = await updated(BEFORE, '--solve-ms 2000')
+  assert.ok((await base(timed, '--puzzle hashwx')) < timed.difficulty.base)
+  assert.equal(await base(await updated(timed, '--base 18'), '--puzzle hashwx'), 17)
+  assert.match(siteFields(siteRecord(hashwx, BEFORE, 2)).join('\n'), /^difficulty\.base,17$/m)
+  const file = (difficulty: object) =>
+    parseSitesFile(
+      Buffer.from(JSON.stringify({ ...HEAD, sites: [{ name: 'a', puzzle: 'hashwx', difficulty }] })),
+    )
+  assert.ok('value' in file({ max: 17 }))
+  assert.deepEqual(file({ min: 18 }), {
+    problems: ['sites[0].difficulty: expected min <= base <= max, got 18, 17, 28'],
+  })
+})
 
 test('a list replaces the old one; limits and weights are set one by one; a flag that clears comes first', async () => {
   const once =

@@ -3,7 +3,7 @@
 import assert from 'node:assert/strict'
 import { hostname } from 'node:os'
 import { after, before, describe, test } from 'node:test'
-import { DEMO_SITE_KEY } from '../../src/demo/site.ts'
+import { DEMO_SITE_KEYS } from '../../src/demo/site.ts'
 import type { AuditEntry } from '../../src/domain/audit.ts'
 import { readFirstKeys } from '../../src/sites/first-keys.ts'
 import { Powgate } from '../cli/cli-process.ts'
@@ -29,7 +29,10 @@ describe('a first start', () => {
     const expected = (how: string, siteKey: string) =>
       ['key', 'site'].map(what => `powgate (${how}) at ${hostname()}, ${how}: ${what}-created ${siteKey}`)
     assert.deepEqual(told.slice(0, 2).sort(), expected('first start', siteKey))
-    assert.deepEqual(told.slice(2).sort(), expected('demo page', DEMO_SITE_KEY))
+    assert.deepEqual(
+      told.slice(2).sort(),
+      [...DEMO_SITE_KEYS].flatMap(key => expected('demo page', key)).sort(),
+    )
     assert.ok(!JSON.stringify(first).includes(apiKey.slice(12)))
     await service.end()
     await service.boot()

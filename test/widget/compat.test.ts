@@ -62,8 +62,8 @@ async function called(page: Page, name: string, count = 1): Promise<string> {
   return values.at(-1)!
 }
 
-async function redeem(response: string, path = '/siteverify') {
-  const body = new URLSearchParams({ secret: site.apiKey, response })
+async function redeem(response: string, path = '/siteverify', secret = site.apiKey) {
+  const body = new URLSearchParams({ secret, response })
   return (await new Client(service.url).siteverify(body, { path })).json
 }
 
@@ -348,3 +348,25 @@ for (const [path, vendor, name] of [
     assert.equal(await called(page, 'passed'), await evaluate(page, `${name}.getResponse()`))
     assertQuiet(notes)
   })
+
+test('a site of HashWX: the pages of all three vendors, unchanged', async () => {
+  const { siteKey, apiKey } = await service.createSite({
+    puzzle: 'hashwx',
+    difficulty: { base: 16, min: 16, max: 16 },
+  })
+  for (const [path, vendor, verifyPath] of [
+    ['/turnstile/v0/api.js', 'cf-turnstile', '/turnstile/v0/siteverify'],
+    ['/1/api.js', 'h-captcha', '/siteverify'],
+    ['/recaptcha/api.js', 'g-recaptcha', '/recaptcha/api/siteverify'],
+  ] as const) {
+    const asked = gateway.requests.length
+    const { page, notes } = await open('', box(vendor).replace(SITE_KEY, siteKey), { path })
+    const token = await called(page, 'passed')
+    assert.equal((await redeem(token, verifyPath, apiKey)).success, true, path)
+    assert.ok(
+      gateway.requests.slice(asked).some(request => /\/hashwx\./.test(request)),
+      path,
+    )
+    assertQuiet(notes)
+  }
+})

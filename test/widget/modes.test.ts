@@ -87,7 +87,7 @@ test('HashWX without WebAssembly, and where a worker may not compile: plain Java
   assert.deepEqual([plain.detail.mode, plain.detail.solver], ['frame', 'script'])
 })
 
-test('mode worker: on the service’s own origin its worker file is used', async () => {
+test('mode worker: on the service’s own origin its worker file is used; the demo tries both puzzles, and tells the time of each', async () => {
   const asked: string[] = []
   const { page, notes } = await visit(browser, `${service.url}/demo`, {
     prepare: async opened => opened.on('request', request => asked.push(new URL(request.url()).pathname)),
@@ -95,7 +95,18 @@ test('mode worker: on the service’s own origin its worker file is used', async
   await page.locator('pow-gate').focus()
   await untilState(page, 'verified')
   assert.ok(asked.some(path => path.startsWith('/widget/worker.')))
-  assert.ok(!asked.some(path => path.startsWith('/widget/frame.')))
+  const timeOf = (puzzle: string) => page.locator(`[value=${puzzle}] + output`).textContent()
+  assert.deepEqual([/^\d+ ms$/.test((await timeOf('sha256'))!), await timeOf('hashwx')], [true, ''])
+  await page.check('[value=hashwx]')
+  await untilState(page, 'working')
+  await untilState(page, 'verified')
+  for (const puzzle of ['sha256', 'hashwx']) assert.match((await timeOf(puzzle))!, /^\d+ ms$/)
+  assert.ok(asked.some(path => path.startsWith('/widget/hashwx.')))
+  assert.ok(!asked.some(path => /^\/widget\/(frame|hashwx)\..*html$/.test(path)))
+  await page.fill('#name', 'Ada')
+  await page.fill('#message', 'Hello')
+  await page.click('#form button')
+  await page.waitForSelector('.result.accepted')
   assertSilent(notes)
 })
 

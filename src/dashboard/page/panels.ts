@@ -221,13 +221,15 @@ function scorePanel(): PagePart {
 
 const bitsText = (bits: number) => `${bits.toFixed(1).replace('.0', '')} bits`
 
+const DIFFICULTIES = ['SHA-256 mean', 'SHA-256 highest', 'HashWX mean', 'HashWX highest']
+
 const DIFFICULTY: LinePanelSpec = {
   title: 'Difficulty',
-  about: 'bits of issued challenges; each one doubles the work',
+  about: 'bits of issued challenges; each one doubles the work of its puzzle',
   plots: [
     {
       label: 'Difficulty',
-      curves: { mean: 'c0', highest: 'c1' },
+      curves: Object.fromEntries(DIFFICULTIES.map((name, index) => [name, `c${index}`])),
       text: bitsText,
       tick: String,
       axisMin: 16,
@@ -235,8 +237,12 @@ const DIFFICULTY: LinePanelSpec = {
       isWhole: true,
     },
   ],
-  values: ({ traffic: { difficulty } }) => [[difficulty.mean, difficulty.max]],
-  head: ['mean', 'highest'],
+  values: ({
+    traffic: {
+      difficulty: { sha256, hashwx },
+    },
+  }) => [[sha256.mean, sha256.max, hashwx.mean, hashwx.max]],
+  head: DIFFICULTIES,
   text: bitsText,
 }
 

@@ -1,0 +1,107 @@
+/** §2.1 and §2.5, decided: a site's puzzle, and what a change of it does to challenges under way. */
+
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { FUNCTION_COUNTERS } from '../../src/protocol/proof.ts'
+import type { Solution } from '../../src/protocol/wire.ts'
+import { raiseSite } from '../../src/sites/sites.ts'
+import { solve } from '../harness/client.ts'
+import { eventually } from '../harness/eventually.ts'
+import { slowProofBits } from '../harness/hashwx.ts'
+import type { TestSite } from '../harness/service.ts'
+import { assertFailedResult, assertPassed, assertRefused } from './answers.ts'
+import {
+  CONNECTIONS,
+  CONSTANT_DIFFICULTY,
+  QUICK_DIFFICULTY,
+  type Subject,
+  solutionOf,
+  type Visitor,
+} from './support.ts'
+
+const HASHWX = { puzzle: 'hashwx', difficulty: CONSTANT_DIFFICULTY } as const
+
+export function puzzleTests(subject: Subject): void {
+  const challengeOf = async (visitor: Visitor, algorithm: string) => {
+    const answer = await visitor.challenge()
+    assert.deepEqual([answer.status, answer.json.algorithm], [200, algorithm])
+    return answer.json as { nonce: string; difficulty: number; expiresAt: number }
+  }
+
+  const untilIssued = (site: TestSite, algorithm: string) =>
+    eventually(60_000, `every worker issues ${algorithm}`, async () => {
+      const asked = Array.from({ length: CONNECTIONS }, () => subject.visitor(site).challenge())
+      return (await Promise.all(asked)).every(({ json }) => json.algorithm === algorithm)
+    })
+
+  test('§2.1 algorithm, decided: hashwx where the site says so; its base is 17 where the site names none', async () => {
+    const visitor = subject.visitor(await subject.service.createSite({ puzzle: 'hashwx' }))
+    assert.equal((await challengeOf(visitor, 'hashwx')).difficulty, 17)
+    await visitor.passed()
+  })
+
+  test('§2.5, decided: HashWX(SHA-256(nonce ++ floor(counter / 65536)))(counter) by the specification alone, in the first function and a late one', async () => {
+    const visitor = await subject.visitorOf(HASHWX)
+    for (const start of [0, 2 ** 53 - 16 * FUNCTION_COUNTERS]) {
+      const { nonce, difficulty } = await challengeOf(visitor, 'hashwx')
+      // The specification in big integers is too slow for a search, so it checks what the solver found.
+      const counter = solve(nonce, difficulty, 'hashwx', start)
+      assert.ok(slowProofBits(nonce, counter) >= difficulty)
+      assertPassed(await visitor.verify(solutionOf(nonce, counter)))
+    }
+  })
+
+  test('§4.2, decided: a solution of the other puzzle is a failed result, which spends nothing', async () => {
+    for (const [own, other] of [
+      ['sha256', 'hashwx'],
+      ['hashwx', 'sha256'],
+    ] as const) {
+      const visitor = await subject.visitorOf({ ...HASHWX, puzzle: own })
+      const { nonce, difficulty } = await challengeOf(visitor, own)
+      const wrong = solve(nonce, difficulty, other)
+      assertFailedResult(await visitor.verify(solutionOf(nonce, wrong)))
+      const right = solve(nonce, difficulty, own)
+      assertPassed(await visitor.verify(solutionOf(nonce, right)))
+    }
+  })
+
+  test('§2.2 counter, at HashWX: one bit short, 2^53 - 1 and others are failed results; what is no integer from 0 to 2^53 - 1 is 400', async () => {
+    const visitor = await subject.visitorOf(HASHWX)
+    const { nonce, difficulty } = await challengeOf(visitor, 'hashwx')
+    let short = -1
+    do short = solve(nonce, 15, 'hashwx', short + 1)
+    while (slowProofBits(nonce, short) !== 15)
+    assertFailedResult(await visitor.verify(solutionOf(nonce, short)))
+    assertFailedResult(await visitor.verify(solutionOf(nonce, 2 ** 53 - 1)))
+    for (const counter of ['9007199254740992', '18446744073709551616', '-1', '0.5', '1e400']) {
+      const body = JSON.stringify(solutionOf(nonce, 7)).replace('"counter":7', `"counter":${counter}`)
+      assertRefused(await visitor.verify(body), 400, 'invalid-body')
+    }
+    assertPassed(await visitor.verify(solutionOf(nonce, solve(nonce, difficulty, 'hashwx'))))
+  })
+
+  test('a site that changes its puzzle loses no challenge under way, in either direction', async () => {
+    const site = await subject.createSite({ difficulty: CONSTANT_DIFFICULTY })
+    const [first, second] = [subject.visitor(site), subject.visitor(site)]
+    const before: Solution = await first.solved()
+    await subject.changeSite(site.siteKey, { puzzle: 'hashwx' })
+    await untilIssued(site, 'hashwx')
+    const between: Solution = await second.solved()
+    assertPassed(await first.verify(before))
+    await subject.changeSite(site.siteKey, { puzzle: 'sha256' })
+    await untilIssued(site, 'sha256')
+    assertPassed(await second.verify(between))
+  })
+
+  test('a challenge under way is priced in bits of its own puzzle: at the same solving time SHA-256 asks for three more', async () => {
+    const difficulty = { ...QUICK_DIFFICULTY, solveMs: 300 }
+    const visitor = await subject.visitorOf({ puzzle: 'hashwx', difficulty })
+    const solution = await visitor.solved()
+    const { siteKey } = visitor.site
+    // With the two bits, SHA-256 would ask for over 3 bits more than the challenge has.
+    await subject.withSites(store => raiseSite(store, siteKey, { bits: 2, until: Date.now() + 60_000 }))
+    await subject.changeSite(siteKey, { puzzle: 'sha256' })
+    await untilIssued(visitor.site, 'sha256')
+    assertPassed(await visitor.verify(solution))
+  })
+}
