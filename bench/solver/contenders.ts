@@ -1,9 +1,13 @@
 /** The list of measured solvers. The browser's code imports this list too. */
 
+import type { PuzzleName } from '../../src/protocol/proof.ts'
+
 export const CONTENDERS = {
   simd: { label: 'powgate, WASM SIMD', firstCounter: 1e15 },
   scalar: { label: 'powgate, WASM', firstCounter: 1e15 },
   script: { label: 'powgate, JavaScript', firstCounter: 1e15 },
+  hashwx: { label: 'powgate, HashWX, WASM', firstCounter: 1e15 },
+  hashwxScript: { label: 'powgate, HashWX, JavaScript', firstCounter: 1e15 },
   cap: { label: '@cap.js/wasm', firstCounter: 0 },
   hashWasm: { label: 'hash-wasm', firstCounter: 1e15 },
   webCrypto: { label: 'WebCrypto', firstCounter: 1e15 },
@@ -12,6 +16,10 @@ export const CONTENDERS = {
 export type ContenderName = keyof typeof CONTENDERS
 
 export const CONTENDER_NAMES = Object.keys(CONTENDERS) as ContenderName[]
+
+export function puzzleOf(contender: ContenderName): PuzzleName {
+  return contender.startsWith('hashwx') ? 'hashwx' : 'sha256'
+}
 
 /** To a worker. */
 export type Order =
@@ -52,6 +60,9 @@ export interface BenchPage {
     options: { nonce: string; threads: number; warmUpMs: number; ms: number },
   ): Promise<number>
   find(contender: ContenderName, nonce: string, bits: number): Promise<number>
-  solve(puzzle: { nonce: string; difficulty: number }, threads: number): Promise<PoolResult>
+  solve(
+    task: { nonce: string; difficulty: number; algorithm: PuzzleName },
+    threads: number,
+  ): Promise<PoolResult>
   gpu(nonce: string, ms: number): Promise<GpuRun>
 }

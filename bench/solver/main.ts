@@ -7,11 +7,21 @@ import { bundleWidget } from '../../src/widget/build/bundle.ts'
 import { launchBrowser, WEBGPU_IN_SOFTWARE } from '../../test/harness/browser.ts'
 import { PageServer } from '../../test/harness/browser-pages.ts'
 import { filter, ToolError, tell, text, toggle, tool, type Values } from '../../test/harness/command-line.ts'
+import { DRIVEN_ENGINES, DrivenBrowser } from '../../test/harness/driven-browser.ts'
+import { eventually } from '../../test/harness/eventually.ts'
 import { installPeers } from '../packages.ts'
 import { machine, OUTPUT, publish } from '../report/report.ts'
 import { CONTENDER_NAMES, CONTENDERS, type ContenderName } from './contenders.ts'
 import { figuresOf, gpuFigures, reportOf, type SolverFigures } from './report.ts'
-import { call, checkAll, measureGpu, measureRates, measureSolves, type Sizes } from './runs.ts'
+import {
+  call,
+  checkAll,
+  type Evaluating,
+  measureGpu,
+  measureRates,
+  measureSolves,
+  type Sizes,
+} from './runs.ts'
 import { measureSlow, SLOW, SLOW_QUICK, slowReport } from './slow.ts'
 
 const FULL: Sizes = {
@@ -19,7 +29,7 @@ const FULL: Sizes = {
   warmUpMs: 300,
   measureMs: 600,
   retryMs: 120_000,
-  difficulties: [16, 18, 20, 22],
+  difficulties: { sha256: [1, 16, 18, 20, 22], hashwx: [1, 16, 17, 18] },
   noncesPerDifficulty: 60,
 }
 const QUICK: Sizes = {
@@ -27,7 +37,7 @@ const QUICK: Sizes = {
   warmUpMs: 20,
   measureMs: 50,
   retryMs: 0,
-  difficulties: [16, 18],
+  difficulties: { sha256: [1, 18], hashwx: [1, 16] },
   noncesPerDifficulty: 3,
 }
 
@@ -38,6 +48,7 @@ const OPTIONS = {
     'Only solvers whose name holds it, such as powgate or cap.',
   ),
   quick: toggle('Small sizes: whether it works, not how fast it is.'),
+  browser: text('NAME', `Instead of Chromium: ${DRIVEN_ENGINES.join(' or ')}. Without --gpu.`),
   gpu: text('KIND', 'Also the GPU, through WebGPU: card, or software where there is no card.'),
   slow: toggle('Instead: the whole widget, with 1, 1/4 and 1/16 of a core. Needs root, for a cgroup.'),
   ...OUTPUT,
@@ -45,7 +56,7 @@ const OPTIONS = {
 
 export const SOLVER = tool({
   name: 'bench:solver',
-  about: `Measures the solvers in headless Chromium: hashes per second on one thread and on all that the widget would take,
+  about: `Measures the solvers of both puzzles in headless Chromium: hashes per second on one thread and on all that the widget would take,
 beside @cap.js/wasm, hash-wasm and WebCrypto in the same browser, in turn; and how long the widget's workers take to
 solve. Installs the packages that it compares with into bench/ the first time.`,
   options: OPTIONS,
@@ -65,9 +76,19 @@ async function main(options: Values<typeof OPTIONS>): Promise<number> {
   }
   if (options.gpu !== undefined && !(options.gpu in GPU_FLAGS))
     throw new ToolError(`--gpu: expected one of ${Object.keys(GPU_FLAGS).join(', ')}`)
+  const engine = DRIVEN_ENGINES.find(name => name === options.browser)
+  if (options.browser !== engine) throw new ToolError(`--browser: expected ${DRIVEN_ENGINES.join(' or ')}`)
+  if (engine !== undefined && options.gpu !== undefined) throw new ToolError('--gpu: only in Chromium')
   installPeers()
-  const figures = await bench(options.filter, options.quick ? QUICK : FULL, options.gpu)
-  publish(reportOf(figures), figures, options)
+  const sizes = options.quick ? QUICK : FULL
+  const site = await startSite()
+  try {
+    const bench = engine === undefined ? inChromium(options.gpu) : inDriven(engine)
+    const figures = await bench(options.filter, sizes, site.origin())
+    publish(reportOf(figures), figures, options)
+  } finally {
+    await site.stop()
+  }
   return 0
 }
 
@@ -77,37 +98,56 @@ const GPU_FLAGS: Readonly<Record<string, readonly string[]>> = {
   software: WEBGPU_IN_SOFTWARE,
 }
 
-async function bench(
-  contenders: readonly ContenderName[],
-  sizes: Sizes,
-  gpu: string | undefined,
-): Promise<SolverFigures> {
-  const { loadAverage } = machine()
-  const site = await startSite()
-  const flags = gpu === undefined ? [] : GPU_FLAGS[gpu]!
-  const browser = await launchBrowser({ flags }).catch(async error => {
-    await site.stop()
-    throw error
-  })
-  try {
-    const page = await browser.newPage()
-    await page.goto(site.origin())
-    await page.waitForFunction(() => 'bench' in globalThis)
-    const threads = await call(page, 'threadCount')
-    await checkAll(page, contenders)
-    tell('all solvers find the right counters')
-    const rates = await measureRates(page, contenders, sizes, threads === 1 ? [1] : [1, threads])
-    const solves = contenders.includes('simd') ? await measureSolves(page, sizes, threads) : []
-    const ofGpu =
-      gpu === undefined ? undefined : gpuFigures(gpu, await measureGpu(browser, site.origin(), sizes))
-    return figuresOf({ chromium: browser.version(), loadAverage, sizes }, rates, solves, ofGpu)
-  } finally {
-    await browser.close()
-    await site.stop()
+type Bench = (contenders: readonly ContenderName[], sizes: Sizes, url: string) => Promise<SolverFigures>
+
+function inChromium(gpu: string | undefined): Bench {
+  return async (contenders, sizes, url) => {
+    const browser = await launchBrowser({ flags: gpu === undefined ? [] : GPU_FLAGS[gpu]! })
+    try {
+      const page = await browser.newPage()
+      await page.goto(url)
+      const name = `Chromium ${browser.version()}`
+      const ofGpu = async () =>
+        gpu === undefined ? undefined : gpuFigures(gpu, await measureGpu(browser, url, sizes))
+      return await measureAll(page, name, contenders, sizes, ofGpu)
+    } finally {
+      await browser.close()
+    }
   }
 }
 
+function inDriven(engine: DrivenBrowser['engine']): Bench {
+  return async (contenders, sizes, url) => {
+    const browser = await DrivenBrowser.start(engine)
+    try {
+      await browser.open(url)
+      const agent = await browser.evaluate<string>('navigator.userAgent')
+      return await measureAll(browser, agent, contenders, sizes, async () => undefined)
+    } finally {
+      await browser.stop()
+    }
+  }
+}
+
+async function measureAll(
+  page: Evaluating,
+  browser: string,
+  contenders: readonly ContenderName[],
+  sizes: Sizes,
+  ofGpu: () => Promise<ReturnType<typeof gpuFigures> | undefined>,
+): Promise<SolverFigures> {
+  const { loadAverage } = machine()
+  await eventually(10_000, 'the bench', () => page.evaluate("'bench' in globalThis"))
+  const threads = await call(page, 'threadCount')
+  await checkAll(page, contenders)
+  tell('all solvers find the right counters')
+  const rates = await measureRates(page, contenders, sizes, threads === 1 ? [1] : [1, threads])
+  const solves = contenders.includes('simd') ? await measureSolves(page, sizes, threads) : []
+  return figuresOf({ browser, loadAverage, sizes }, rates, solves, await ofGpu())
+}
+
 const HERE = fileURLToPath(new URL('.', import.meta.url))
+const HASHWX_SCRIPT = fileURLToPath(new URL('../../dist/hashwx-script.js', import.meta.url))
 const CAP_WASM = new URL('../node_modules/@cap.js/wasm/browser/cap_wasm_bg.wasm', import.meta.url)
 
 /** By the name it is served as. */
@@ -124,7 +164,8 @@ async function startSite(): Promise<PageServer> {
   const widget = await bundleWidget()
   const built = (name: string) => widget.find(file => file.name === name)!.content
   site.add('/widget-worker.js', built('worker.js'))
-  for (const name of ['gpu.js', 'simd.wasm', 'scalar.wasm']) site.add(`/${name}`, built(name))
+  site.add('/widget-hashwx.js', built('hashwx.js'))
+  for (const name of ['gpu.js', 'simd.wasm', 'scalar.wasm', 'hashwx.wasm']) site.add(`/${name}`, built(name))
   site.add('/cap.wasm', readFileSync(CAP_WASM))
   site.add('/', '<!doctype html><title>Solver bench</title><script type="module" src="/page.js"></script>')
   return site
@@ -139,6 +180,8 @@ async function bundle(entry: string): Promise<Uint8Array> {
     format: 'esm',
     minify: true,
     target: 'es2022',
+    // bench/ is a package of its own, which has no such import.
+    alias: { '#hashwx-script': HASHWX_SCRIPT },
     logLevel: 'silent', // an error is thrown with its text
   })
   return outputFiles[0]!.contents

@@ -33,7 +33,7 @@ const AIMS: readonly (readonly [contender: ContenderName, timesCapMin: number])[
 
 /** @param where `loadAverage`: when the bench started */
 export function figuresOf(
-  where: { readonly chromium: string; readonly loadAverage: number; readonly sizes: Sizes },
+  where: { readonly browser: string; readonly loadAverage: number; readonly sizes: Sizes },
   rates: readonly Rate[],
   solves: readonly Solves[],
   gpu?: GpuFigures,
@@ -67,13 +67,14 @@ function rateRow({ contender, threads, samples }: Rate, rates: readonly Rate[]) 
   }
 }
 
-function solveRow({ difficulty, results, rates }: Solves) {
+function solveRow({ puzzle, difficulty, results, rates }: Solves) {
   const searchMs = results.map(({ value }) => value.searchMs)
   const totalMs = results.map(({ value }) => value.totalMs)
   const tries = meanOf(results.map(({ value }) => triesOf(value.counter)!))
   // 2^difficulty tries, at the rate measured between these puzzles.
   const mean = (1000 * 2 ** difficulty) / spreadOf(rates).median
   return {
+    puzzle,
     difficulty,
     nonces: results.length,
     searchMs: { median: quantile(searchMs, 0.5), p95: quantile(searchMs, 0.95), mean: meanOf(searchMs) },
@@ -123,6 +124,7 @@ const RATE_CELLS: readonly Cell<RateRow>[] = [
 ]
 
 const SOLVE_CELLS: readonly Cell<SolveRow>[] = [
+  [left('puzzle'), ({ puzzle }) => puzzle],
   [right('bits'), ({ difficulty }) => String(difficulty)],
   [right('nonces'), ({ nonces }) => String(nonces)],
   ...(['median', 'p95', 'mean'] as const).flatMap((name): Cell<SolveRow>[] => [
@@ -136,9 +138,9 @@ const SOLVE_CELLS: readonly Cell<SolveRow>[] = [
 ]
 
 function legend({ surroundings }: SolverFigures): string {
-  const { cpu, cores, chromium, loadAverage, peers, sizes } = surroundings
+  const { cpu, cores, browser, loadAverage, peers, sizes } = surroundings
   const versions = Object.entries(peers).map(([name, version]) => `${name} ${version}`)
-  return `${cpu}, ${cores} cores, Chromium ${chromium}, ${versions.join(', ')}; load average at the start ${loadAverage.toFixed(1)}.
+  return `${cpu}, ${cores} cores, ${browser}, ${versions.join(', ')}; load average at the start ${loadAverage.toFixed(1)}.
 Rates: median (range) of ${sizes.repeat} x ${sizes.measureMs} ms in turn, each in fresh workers after ${sizes.warmUpMs} ms; ratios within a round.
 WebCrypto with 64 calls under way. Solving, by the widget's workers: from the puzzle to its counter; expected at the
 rate measured in between; all: also until the workers run, and until the pool has what else it waits for.`

@@ -1,11 +1,19 @@
 /** The measurements, one after the other, in one page of one browser. */
 
 import { createHash } from 'node:crypto'
-import type { Browser, Page } from 'playwright-core'
-import { leadingZeroBits, proofInput } from '../../src/protocol/proof.ts'
+import type { Browser } from 'playwright-core'
+import { checkProof } from '../../src/domain/pow.ts'
+import { PUZZLES, type PuzzleName } from '../../src/protocol/proof.ts'
 import { tell } from '../../test/harness/command-line.ts'
 import { leastDisturbed, type Measured, measured } from '../disturbance.ts'
-import { type BenchPage, CONTENDERS, type ContenderName, type GpuRun, type PoolResult } from './contenders.ts'
+import {
+  type BenchPage,
+  CONTENDERS,
+  type ContenderName,
+  type GpuRun,
+  type PoolResult,
+  puzzleOf,
+} from './contenders.ts'
 
 export interface Sizes {
   /** Of each rate. */
@@ -14,8 +22,8 @@ export interface Sizes {
   readonly measureMs: number
   /** What is disturbed is measured again until the rates have taken so long. */
   readonly retryMs: number
-  /** Bits. */
-  readonly difficulties: readonly number[]
+  /** Bits; of one bit is the time to the first hash. */
+  readonly difficulties: Readonly<Record<PuzzleName, readonly number[]>>
   readonly noncesPerDifficulty: number
 }
 
@@ -27,10 +35,16 @@ export interface Rate {
 }
 
 export interface Solves {
+  readonly puzzle: PuzzleName
   readonly difficulty: number
   readonly results: Measured<PoolResult>[]
   /** Hashes per second of our best solver on as many threads, measured between the puzzles. */
   readonly rates: number[]
+}
+
+/** A page of Playwright, or a browser that is driven otherwise. */
+export interface Evaluating {
+  evaluate(expression: string): Promise<unknown>
 }
 
 /** Solving ends early after this, with fewer nonces, but never with none. */
@@ -42,20 +56,15 @@ const CHECK_NONCES = 3
 
 /** Calls a function of the page's bench (browser/page.ts). */
 export function call<Name extends keyof BenchPage>(
-  page: Page,
+  page: Evaluating,
   name: Name,
   ...args: Parameters<BenchPage[Name]>
 ): ReturnType<BenchPage[Name]> {
-  type Bench = Record<string, (...all: unknown[]) => unknown>
-  const evaluated = page.evaluate(
-    ([called, given]) => (globalThis as unknown as { readonly bench: Bench }).bench[called]!(...given),
-    [name, args] as [string, unknown[]],
-  )
-  return evaluated as ReturnType<BenchPage[Name]>
+  return page.evaluate(`bench.${name}(...${JSON.stringify(args)})`) as ReturnType<BenchPage[Name]>
 }
 
 /** Throws Error naming the contender that finds another counter than node:crypto. */
-export async function checkAll(page: Page, contenders: readonly ContenderName[]): Promise<void> {
+export async function checkAll(page: Evaluating, contenders: readonly ContenderName[]): Promise<void> {
   for (const contender of contenders) {
     for (let index = 0; index < CHECK_NONCES; index++) {
       const nonce = nonceOf(`check ${index}`)
@@ -71,7 +80,7 @@ export async function checkAll(page: Page, contenders: readonly ContenderName[])
 
 /** In turn, A B C A B C, so that whatever else the machine does befalls all alike. */
 export async function measureRates(
-  page: Page,
+  page: Evaluating,
   contenders: readonly ContenderName[],
   { repeat, warmUpMs, measureMs: ms, retryMs }: Sizes,
   threadCounts: readonly number[],
@@ -90,31 +99,35 @@ export async function measureRates(
   return rates
 }
 
-/** Throws Error if a counter is no proof. */
+/** Of both puzzles. Throws Error if a counter is no proof. */
 export async function measureSolves(
-  page: Page,
+  page: Evaluating,
   { difficulties, noncesPerDifficulty, warmUpMs, measureMs: ms }: Sizes,
   threads: number,
 ): Promise<Solves[]> {
   const all: Solves[] = []
+  const rows = PUZZLES.flatMap(puzzle => difficulties[puzzle].map(difficulty => ({ puzzle, difficulty })))
   const endMs = performance.now() + SOLVES_MS_MAX
-  for (const difficulty of difficulties) {
+  for (const { puzzle, difficulty } of rows) {
+    const fastest = puzzle === 'hashwx' ? 'hashwx' : 'simd'
     const results: Measured<PoolResult>[] = []
     const rates: number[] = []
     while (results.length < noncesPerDifficulty && (results.length === 0 || performance.now() < endMs)) {
       const nonce = nonceOf(`solve ${results.length} at ${difficulty} bits`)
       if (results.length % SOLVES_PER_RATE === 0) {
-        rates.push(await call(page, 'rate', 'simd', { nonce, threads, warmUpMs, ms }))
+        rates.push(await call(page, 'rate', fastest, { nonce, threads, warmUpMs, ms }))
       }
-      const result = await measured(() => call(page, 'solve', { nonce, difficulty }, threads))
+      const result = await measured(() =>
+        call(page, 'solve', { nonce, difficulty, algorithm: puzzle }, threads),
+      )
       const { counter } = result.value
-      if (!isProof(nonce, counter, difficulty)) {
+      if (!checkProof(nonce, counter, difficulty, puzzle)) {
         throw new Error(`the pool's ${counter} is no proof of ${difficulty} bits for ${nonce}`)
       }
       results.push(result)
     }
-    all.push({ difficulty, results, rates })
-    tell(`solving: ${results.length} nonces at ${difficulty} bits`)
+    all.push({ puzzle, difficulty, results, rates })
+    tell(`solving: ${results.length} nonces at ${difficulty} bits of ${puzzle}`)
   }
   return all
 }
@@ -141,13 +154,9 @@ function nonceOf(purpose: string): string {
   return createHash('sha256').update(`bench:solver ${purpose}`).digest('hex').slice(0, 32)
 }
 
-export function isProof(nonce: string, counter: number, bits: number): boolean {
-  return leadingZeroBits(createHash('sha256').update(proofInput(nonce, counter)).digest()) >= bits
-}
-
 /** What a contender must find: hashes per second count only if none is left out. */
 export function firstProof(contender: ContenderName, nonce: string, bits: number): number {
   for (let counter: number = CONTENDERS[contender].firstCounter; ; counter++) {
-    if (isProof(nonce, counter, bits)) return counter
+    if (checkProof(nonce, counter, bits, puzzleOf(contender))) return counter
   }
 }

@@ -1,10 +1,10 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import type { Page } from 'playwright-core'
 import { CONTENDER_NAMES } from '../../bench/solver/contenders.ts'
 import { figuresOf, quantile, reportOf, type SolverFigures } from '../../bench/solver/report.ts'
-import { checkAll, firstProof, isProof } from '../../bench/solver/runs.ts'
+import { checkAll, firstProof } from '../../bench/solver/runs.ts'
 import type { SlowRow } from '../../bench/solver/slow.ts'
+import { checkProof } from '../../src/domain/pow.ts'
 import { runBench } from './run-bench.ts'
 
 test('a short run measures every solver, and all find what node:crypto finds', async () => {
@@ -22,8 +22,14 @@ test('a short run measures every solver, and all find what node:crypto finds', a
       assert.ok(0 < min && min <= median && median <= max && Number.isFinite(max), label)
     }
   }
-  const solved = solves.map(({ difficulty, nonces }) => `${nonces} of ${difficulty} bits`)
-  assert.deepEqual(solved, ['3 of 16 bits', '3 of 18 bits'])
+  const solved = solves.map(
+    ({ puzzle, difficulty, nonces }) => `${nonces} of ${difficulty} bits of ${puzzle}`,
+  )
+  const expected = ['1 bits of sha256', '18 bits of sha256', '1 bits of hashwx', '16 bits of hashwx']
+  assert.deepEqual(
+    solved,
+    expected.map(row => `3 of ${row}`),
+  )
   for (const { difficulty, searchMs, expectedMs, luck, totalMs } of solves) {
     const figures = [searchMs, expectedMs, totalMs].flatMap(group => Object.values(group))
     assert.ok(
@@ -33,7 +39,7 @@ test('a short run measures every solver, and all find what node:crypto finds', a
     assert.ok(totalMs.median >= searchMs.median)
   }
   assert.equal(aims.length, 2)
-  assert.match(surroundings.chromium, /^\d+\./)
+  assert.match(surroundings.browser, /^Chromium \d+\./)
 })
 
 test('the GPU beside them: the time to its first answer, and its rate', async () => {
@@ -62,14 +68,13 @@ test('some solvers only, by a part of their names', async () => {
 })
 
 test('a solver that finds another counter than the first is told of', async () => {
-  const finding = (find: (nonce: string) => number) =>
-    ({
-      evaluate: async (_: unknown, [, [, nonce]]: [string, [string, string]]) => find(nonce),
-    }) as unknown as Page
+  const finding = (find: (nonce: string) => number) => ({
+    evaluate: async (expression: string) => find(/[0-9a-f]{32}/.exec(expression)![0]),
+  })
   const right = (nonce: string) => firstProof('cap', nonce, 12)
   await checkAll(finding(right), ['cap'])
   const next = (nonce: string) => {
-    for (let counter = right(nonce) + 1; ; counter++) if (isProof(nonce, counter, 12)) return counter
+    for (let counter = right(nonce) + 1; ; counter++) if (checkProof(nonce, counter, 12)) return counter
   }
   await assert.rejects(
     checkAll(finding(next), ['cap']),
@@ -78,11 +83,18 @@ test('a solver that finds another counter than the first is told of', async () =
 })
 
 test('ratios are of the same round, and an aim that is missed is called so', () => {
-  const sizes = { repeat: 3, warmUpMs: 1, measureMs: 1, retryMs: 0, difficulties: [], noncesPerDifficulty: 0 }
+  const sizes = {
+    repeat: 3,
+    warmUpMs: 1,
+    measureMs: 1,
+    retryMs: 0,
+    difficulties: { sha256: [], hashwx: [] },
+    noncesPerDifficulty: 0,
+  }
   const samples = (values: readonly number[], othersBusy?: number) =>
     values.map(value => ({ value: value * 1e6, othersBusy }))
   const figures = figuresOf(
-    { chromium: '1', loadAverage: 0, sizes },
+    { browser: 'Chromium 1', loadAverage: 0, sizes },
     [
       { contender: 'simd', threads: 1, samples: samples([12, 40, 3]) },
       { contender: 'scalar', threads: 1, samples: samples([4, 10, 1], 0.5) },

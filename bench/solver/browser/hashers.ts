@@ -2,8 +2,10 @@
 
 import { initSync, solve_pow } from '@cap.js/wasm/browser/cap_wasm.js'
 import { createSHA256 } from 'hash-wasm'
+import * as hashwxExports from '#hashwx-script'
 import { leadingZeroBits, proofInput } from '../../../src/protocol/proof.ts'
 import type { Solver } from '../../../src/widget/solver/block.ts'
+import { HASHWX_STRIDE, hashwxScriptSolver, hashwxSolver } from '../../../src/widget/solver/hashwx.ts'
 import { scriptSolver, wasmSolver } from '../../../src/widget/solver/solvers.ts'
 import { CONTENDERS, type ContenderName } from '../contenders.ts'
 
@@ -24,6 +26,8 @@ export const HASHERS: Readonly<Record<ContenderName, (nonce: string) => Promise<
   simd: async nonce => ofSolver(wasmSolver(await bytesOf('/simd.wasm')), nonce),
   scalar: async nonce => ofSolver(wasmSolver(await bytesOf('/scalar.wasm')), nonce),
   script: async nonce => ofSolver(scriptSolver, nonce),
+  hashwx: async nonce => ofSolver(hashwxSolver(await bytesOf('/hashwx.wasm')), nonce, HASHWX_STRIDE),
+  hashwxScript: async nonce => ofSolver(hashwxScriptSolver(hashwxExports), nonce, HASHWX_STRIDE),
   cap: async nonce => {
     initSync({ module: await bytesOf('/cap.wasm') })
     return ofCap(nonce)
@@ -38,20 +42,20 @@ async function bytesOf(path: string): Promise<ArrayBuffer> {
   return response.arrayBuffer()
 }
 
-function ofSolver(solver: Solver, nonce: string): Hasher {
+function ofSolver(solver: Solver, nonce: string, stride = STRIDE): Hasher {
   const search = solver(nonce, UNREACHED_BITS)
   let next = FIRST_COUNTER
   return {
     step() {
-      const found = search(next, STRIDE)
-      const hashes = found < 0 ? STRIDE : found - next + 1
+      const found = search(next, stride)
+      const hashes = found < 0 ? stride : found - next + 1
       next += hashes
       return hashes
     },
     find(bits) {
       const first = solver(nonce, bits)
-      for (let start = FIRST_COUNTER; ; start += STRIDE) {
-        const found = first(start, STRIDE)
+      for (let start = FIRST_COUNTER; ; start += stride) {
+        const found = first(start, stride)
         if (found >= 0) return found
       }
     },

@@ -12,7 +12,11 @@ const CALLS_MIN = 5
 const CHALLENGE_MS = 40
 
 const load = <Module>(path: string) => import(path) as Promise<Module>
-const kernel = fetch('/simd.wasm').then(response => response.arrayBuffer())
+/** By puzzle: what the widget fetches for its workers. */
+const FILES = {
+  sha256: { worker: '/widget-worker.js', kernel: '/simd.wasm' },
+  hashwx: { worker: '/widget-hashwx.js', kernel: '/hashwx.wasm' },
+}
 
 /** One contender on some threads, for as long as `use` takes. */
 async function withThreads<Result>(
@@ -55,11 +59,14 @@ const bench: BenchPage = {
   find: (contender, nonce, bits) =>
     withThreads(contender, nonce, 1, async ask => (await ask<number>({ kind: 'find', bits }))[0]!),
 
-  async solve(puzzle, threads) {
+  async solve(task, threads) {
     const { WorkerPool } = await load<PoolModule>('/pool.js')
+    const { worker, kernel: path } = FILES[task.algorithm]
+    const kernel = fetch(path).then(response => response.arrayBuffer())
     await kernel
     const startMs = performance.now()
-    const pool = new WorkerPool(() => new Worker('/widget-worker.js'), kernel)
+    const plan = { puzzle: task.algorithm, script: undefined }
+    const pool = new WorkerPool(() => new Worker(worker), kernel, plan)
     await pool.ready
     await new Promise(resolve => setTimeout(resolve, CHALLENGE_MS))
     const readyMs = performance.now()
@@ -68,12 +75,8 @@ const bench: BenchPage = {
     const onProgress = () => {
       foundMs = performance.now()
     }
-    const { counter } = await pool.solve(
-      { ...puzzle, signals: 'flags' },
-      threads,
-      onProgress,
-      new Promise(() => {}),
-    )
+    const order = { ...task, signals: 'flags' } as const
+    const { counter } = await pool.solve(order, threads, onProgress, new Promise(() => {}))
     return { counter, searchMs: foundMs - readyMs, totalMs: performance.now() - startMs - CHALLENGE_MS }
   },
 
@@ -86,7 +89,7 @@ const bench: BenchPage = {
       return calls.length < CALLS_MIN || performance.now() < calls[0]!.atMs + ms
     }
     // No counter of a bench meets 32 bits, so the search ends when its time is over.
-    await search({ nonce, difficulty: 32 }, 'software', goesOn).catch(() => {})
+    await search({ nonce, difficulty: 32, algorithm: 'sha256' }, 'software', goesOn).catch(() => {})
     const [first, last] = [calls[1], calls[calls.length - 1]]
     if (first === undefined || last === undefined) throw new Error('this browser has no WebGPU here')
     const seconds = (last.atMs - first.atMs) / 1000
