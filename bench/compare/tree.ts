@@ -61,7 +61,8 @@ export async function installPackages(root: string): Promise<void> {
     tell('the revision has other packages: npm ci')
     await run('npm', ['ci', '--no-audit', '--no-fund', '--loglevel=error'], root)
   }
-  await run('npm', ['run', '-s', '--if-present', 'build:typebox'], root)
+  for (const part of ['typebox', 'hashwx'])
+    await run('npm', ['run', '-s', '--if-present', `build:${part}`], root)
 }
 
 export async function build(root: string): Promise<void> {

@@ -1,7 +1,7 @@
 /** Compiles the bench and the modules of a tree with the service's compiler options, and measures in fresh processes. */
 
 import { spawnSync } from 'node:child_process'
-import { existsSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { copyFileSync, existsSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { createRequire } from 'node:module'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
@@ -66,7 +66,9 @@ export class Processes {
     const project = { extends: join(root, 'tsconfig.json'), ...inputs, compilerOptions }
     writeFileSync(config, JSON.stringify(project))
     // The nearest one above is that of bench, which knows nothing of the imports of src.
-    const manifest = { type: 'module', imports: { '#typebox': 'typebox' } }
+    const manifest = { type: 'module', imports: { '#typebox': 'typebox', '#hashwx': './hashwx.js' } }
+    const hashwx = join(root, 'dist/hashwx.js')
+    if (existsSync(hashwx)) copyFileSync(hashwx, join(folder, 'hashwx.js'))
     writeFileSync(join(folder, 'package.json'), JSON.stringify(manifest))
     const tsc = spawnSync(process.execPath, [TSC, '-p', config], { encoding: 'utf8' })
     if (tsc.status !== 0) {
