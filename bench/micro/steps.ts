@@ -7,7 +7,7 @@
 
 import { createHash, hash } from 'node:crypto'
 import { PLAIN_ENVIRONMENT } from '../../src/domain/score.ts'
-import { FIRST_COUNTER, proofInput } from '../../src/protocol/proof.ts'
+import { DIFFICULTY_MIN, FIRST_COUNTER, proofInput } from '../../src/protocol/proof.ts'
 import type { Solution } from '../../src/protocol/wire.ts'
 import { randomHex, seededRandom } from '../../test/harness/values.ts'
 import { plainVerification } from './plain.ts'
@@ -55,8 +55,9 @@ export const PARTS_OF_WHOLE = ['parse a /verify body', 'read a nonce', PROOF, 's
 const INPUTS = 256
 /** All that is judged by a clock is judged at this time, so that runs are alike. */
 const NOW_MS = Date.UTC(2026, 0, 1, 12)
-/** Few bits, so that inputs are solved quickly: a check costs the same whatever the bits. */
-const DIFFICULTY = 6
+/** What nonces ask for; the inputs are solved for fewer bits, quickly. A check costs the same whatever the bits. */
+const DIFFICULTY = DIFFICULTY_MIN
+const SOLVED_BITS = 6
 /** No digest has so many zero bits. */
 const TOO_MANY_BITS = 32
 const THRESHOLD = 0.5
@@ -97,7 +98,7 @@ async function crowd(load: Load) {
 /** As src/widget/flow.ts makes it. */
 function solutionOf(random: () => number, nonce: string): Solution {
   let counter = FIRST_COUNTER + (random() % 2 ** 31)
-  while (createHash('sha256').update(proofInput(nonce, counter)).digest()[0]! >> (8 - DIFFICULTY) > 0)
+  while (createHash('sha256').update(proofInput(nonce, counter)).digest()[0]! >> (8 - SOLVED_BITS) > 0)
     counter++
   return {
     nonce,
@@ -158,7 +159,7 @@ async function proofChecking(load: Load): Promise<Work> {
   const pairs = visits.map(({ solution: { nonce, counter } }) => [nonce, counter] as const)
   if (pairs.some(([nonce, counter]) => checkProof(nonce, counter, TOO_MANY_BITS)))
     throw new Error('a proof of too few bits is accepted')
-  return over(pairs, ([nonce, counter]) => checkProof(nonce, counter, DIFFICULTY))
+  return over(pairs, ([nonce, counter]) => checkProof(nonce, counter, SOLVED_BITS))
 }
 
 async function hashwxChecking(load: Load): Promise<Work> {
@@ -260,7 +261,8 @@ async function wholeVerification(load: Load): Promise<Work> {
     const reading = readNonce(keyring, solution.nonce, bindingOf(visit), NOW_MS)
     if (reading.status !== 'genuine' || NOW_MS >= reading.issuedAtMs + LIFETIMES.challengeLifetimeMs)
       return false
-    if (!checkProof(solution.nonce, solution.counter, reading.difficulty)) return false
+    if (reading.difficulty !== DIFFICULTY) return false
+    if (!checkProof(solution.nonce, solution.counter, SOLVED_BITS)) return false
     const { score } = scoreOf(signalsOf(solution, reading.issuedAtMs))
     return score >= THRESHOLD && isText(mintToken(keyring, claimsOf(solution, visit.address, score)))
   })
@@ -270,7 +272,7 @@ async function plainWhole(load: Load): Promise<Work> {
   const { visits } = await crowd(load)
   const { scoreOf } = await load('domain/score')
   const scored = (solution: Solution) => scoreOf(signalsOf(solution, NOW_MS - 1000)).score
-  return plainVerification(visits, NOW_MS, SITE_KEY, DIFFICULTY, scored)
+  return plainVerification(visits, NOW_MS, SITE_KEY, SOLVED_BITS, scored)
 }
 
 const LOG_REQUEST = { siteTag: 1, addressLimit: 30, siteLimit: 20 }
