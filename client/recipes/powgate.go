@@ -24,6 +24,11 @@ func verify(token, ip string) (code string, err error) {
 	if token == "" {
 		return "token-missing", nil
 	}
+	for _, name := range []string{"POWGATE_URL", "POWGATE_API_KEY"} {
+		if os.Getenv(name) == "" {
+			return "", fmt.Errorf("%s is not set", name)
+		}
+	}
 	// The key is new for each call, and the same for its retries: they are one redemption.
 	key := make([]byte, 16)
 	if _, err := rand.Read(key); err != nil {
@@ -38,7 +43,7 @@ func verify(token, ip string) (code string, err error) {
 		case status == 400 && answer.Code != "":
 			return answer.Code, nil
 		case status != 0 && (status < 502 || status > 504):
-			return "", fmt.Errorf("status %d", status)
+			return "", fmt.Errorf("status %d %s", status, answer.Code)
 		}
 		time.Sleep(100 * time.Millisecond << attempt)
 	}

@@ -7,6 +7,8 @@ class NoVerdict extends Exception {}
 /** Null for a token that is good; otherwise a code such as "token-used". Throws NoVerdict. */
 function verify(mixed $token, string $ip, int $retries = 2): ?string {
     if (!is_string($token) || $token === '') return 'token-missing';
+    foreach (['POWGATE_URL', 'POWGATE_API_KEY'] as $name)
+        if (!getenv($name)) throw new NoVerdict("$name is not set");
     // The key is new for each call, and the same for its retries: they are one redemption.
     $request = ['token' => $token, 'expectedIp' => $ip, 'idempotencyKey' => bin2hex(random_bytes(16))];
     $context = stream_context_create(['http' => [
@@ -28,7 +30,7 @@ function verify(mixed $token, string $ip, int $retries = 2): ?string {
         if (!in_array($status, [0, 200, 502, 503, 504], true)) break;
         usleep(100_000 * 2 ** $attempt);
     }
-    throw new NoVerdict($status === 0 ? 'no answer' : "status $status");
+    throw new NoVerdict($status === 0 ? 'no answer' : "status $status " . ($answer['code'] ?? ''));
 }
 
 /** For the person, with the form again, and what they wrote. Without scripts, or too early, forms bring no token. */

@@ -35,7 +35,7 @@ def verify(token, ip):
         if status not in (0, 502, 503, 504):
             break
         time.sleep(0.1 * 2**attempt)
-    raise NoVerdict("status %d" % status if status else "no answer")
+    raise NoVerdict("status %d %s" % (status, answer.get("code", "")) if status else "no answer")
 
 
 def send(request):

@@ -21,7 +21,7 @@ module Powgate
       status, answer = send_once(uri, request, options)
       return nil if status == 200 && answer['success'] == true
       return answer['code'] if status == 400 && answer['code']
-      raise NoVerdict, "status #{status}" unless [0, 502, 503, 504].include?(status)
+      raise NoVerdict, "status #{status} #{answer['code']}" unless [0, 502, 503, 504].include?(status)
 
       sleep 0.1 * 2**attempt
     end

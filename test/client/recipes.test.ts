@@ -318,7 +318,7 @@ function program(command: string, ...args: readonly string[]): Recipe {
       return stdout.trim().replace('refused: ', '')
     } catch (error) {
       const { code, stdout, stderr } = error as { code: number; stdout: string; stderr: string }
-      assert.match(stderr + stdout, /NoVerdict|^(status \d+|no answer)\n$/, `ended with ${code}`)
+      assert.match(stderr + stdout, /NoVerdict|^(status \d+ [a-z-]*|no answer)\n$/, `ended with ${code}`)
       return undefined
     }
   }
