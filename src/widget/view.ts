@@ -20,7 +20,7 @@ const STYLES = `
 padding:.2em .7em;color:var(--powgate-color,var(--_fg));background:var(--powgate-background,var(--_bg));
 border:1px solid var(--powgate-border,var(--_edge));border-radius:var(--powgate-radius,.5em)}
 .box:focus{outline:none}.box:focus-visible{outline:2px solid var(--powgate-accent,var(--_main));outline-offset:2px}
-.body{flex:1 1 5em;min-inline-size:0;overflow-wrap:break-word;white-space:pre-wrap}:lang(ko){word-break:keep-all}
+.body{flex:1 1 5em;min-inline-size:0}.body,button{overflow-wrap:break-word;white-space:pre-wrap}:lang(ko){word-break:keep-all}
 .text::after,.detail::after{content:' '}.detail,.sending{display:block;font-size:.8em}.detail:empty,.sending:empty{display:none}
 svg{flex:none;inline-size:1.75em;block-size:1.75em;fill:none;stroke-width:2.5;stroke-linecap:round;stroke-linejoin:round}
 .track{stroke:var(--powgate-track,var(--_edge));stroke-width:1.25}
