@@ -358,8 +358,8 @@ class PowGateElement extends HTMLElement implements Omit<Declared, keyof PowGate
     const key = isWorking
       ? this.#words.whileWorking()
       : (error?.text ?? (state === 'idle' && !isOff ? 'ready' : (state as TextKey)))
-    // The owner has to mend a wrong setup; using the form or Send starts what is idle.
     const words = this.#words
+    // The owner has to mend a wrong setup; using the form or Send starts what is idle.
     const canRetry = error !== undefined && error.text !== 'setup'
     const button = canRetry ? words.retry(error.seconds) : waitsForClick ? words.text('start') : undefined
     this.#view.show({
