@@ -11,6 +11,7 @@ import { launchBrowser, type VisitOptions } from '../test/harness/browser.ts'
 import { type Fault, FaultyProxy } from '../test/harness/browser-proxy.ts'
 import { UNLIMITED } from '../test/harness/service.ts'
 import {
+  endless,
   execute,
   expire,
   formPage,
@@ -31,7 +32,6 @@ const LOOKS: Readonly<Record<string, VisitOptions>> = {
 }
 
 const { service, site, pages } = await startSurroundings(UNLIMITED)
-const hardSite = await service.createSite({ difficulty: { base: 27, min: 27, max: 28 } })
 
 interface State {
   readonly attributes?: string
@@ -47,9 +47,12 @@ const answer = (status: number, seconds: number) => ({
 })
 const notPassed = { status: 200, body: { token: null, passed: false, expiresAt: null } }
 const untilDetail = (page: Page) => page.locator('pow-gate .detail:not(:empty)').waitFor()
-const untilHashes = (page: Page) =>
-  page.waitForFunction(`${GATE}.shadowRoot.querySelector('.icon').getAttribute('aria-valuenow') > 1`)
-const HARD = `site-key="${hardSite.siteKey}" auto="load"`
+const untilHashes = (page: Page) => page.locator('pow-gate .mark[d=""]').waitFor({ state: 'attached' })
+/** A hard challenge of the service may be solved soon by luck. */
+const HASHING = {
+  attributes: 'auto="load" solver="page"',
+  fault: { path: '/challenge', answer: endless() },
+} as const
 
 const STATES: Readonly<Record<string, State>> = {
   ready: { reach: async () => {} },
@@ -61,9 +64,9 @@ const STATES: Readonly<Record<string, State>> = {
       await untilState(page, 'working')
     },
   },
-  hashing: { attributes: HARD, reach: untilHashes },
+  hashing: { ...HASHING, reach: untilHashes },
   slow: {
-    attributes: `${HARD} solver="page"`,
+    ...HASHING,
     reach: async page => {
       await untilHashes(page)
       await page.clock.fastForward(11_000)
@@ -94,7 +97,7 @@ const STATES: Readonly<Record<string, State>> = {
   limited: {
     attributes: 'auto="load"',
     fault: { path: '/challenge', answer: answer(429, 3600) },
-    reach: untilDetail,
+    reach: page => untilState(page, 'failed'),
   },
   verified: { attributes: 'auto="load"', reach: page => untilState(page, 'verified') },
   failed: {

@@ -358,16 +358,16 @@ class PowGateElement extends HTMLElement implements Omit<Declared, keyof PowGate
     const key = isWorking
       ? this.#words.whileWorking()
       : (error?.text ?? (state === 'idle' && !isOff ? 'ready' : (state as TextKey)))
+    const words = this.#words
     // The owner has to mend a wrong setup; using the form or Send starts what is idle.
     const canRetry = error !== undefined && error.text !== 'setup'
-    const button = canRetry ? 'retry' : waitsForClick ? 'start' : undefined
-    const words = this.#words
+    const button = canRetry ? words.retry(error.seconds) : waitsForClick ? words.text('start') : undefined
     this.#view.show({
       state,
       picture: words.pictureOf(state, key),
       ...words.linesOf(state, key, error),
       sending: words.language && isWorking && this.#isSending ? words.text('sending') : '',
-      button: words.language && button && words.text(button),
+      button: words.language && button,
       label: words.text('label'),
       isDisabled: this.#isDisabled,
       isNeeded: error !== undefined || (isWorking && words.isWaiting),

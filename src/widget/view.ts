@@ -9,18 +9,18 @@ import type { Language } from './texts.ts'
  * the box without a baseline: the text's differs by state, and would move a button beside the element.
  */
 const STYLES = `
-:host{display:inline-block;vertical-align:middle;max-inline-size:100%;font:var(--powgate-font,.9375rem/1.3 system-ui,sans-serif);
+:host{display:inline-block;vertical-align:middle;max-inline-size:100%;font:var(--powgate-font,max(15px,.9375rem)/1.3 system-ui,sans-serif);
 --_fg:#1b1f24;--_bg:#fff;--_edge:#6b7480;--_main:#1f56c3;--_good:#14702f;--_bad:#b42318}
 :host([theme=light]){color-scheme:light}:host([theme=dark]){color-scheme:dark}
 @supports (color:light-dark(#000,#fff)){:host{--_fg:light-dark(#1b1f24,#eceff3);--_bg:light-dark(#fff,#171a1f);
 --_edge:light-dark(#6b7480,#8a94a1);--_main:light-dark(#1f56c3,#8ab4ff);
 --_good:light-dark(#14702f,#6fdc8c);--_bad:light-dark(#b42318,#ff9a91)}}
 :host([hidden]),:host([invisible]) .box:not(.needed){display:none}
-.box{box-sizing:border-box;contain:layout;display:flex;flex-wrap:wrap;align-items:center;align-content:center;gap:0 .6em;inline-size:20em;max-inline-size:100%;min-block-size:4.4em;
+.box{box-sizing:border-box;contain:layout;display:flex;flex-wrap:wrap;align-items:center;align-content:center;gap:.2em .6em;inline-size:20em;max-inline-size:100%;min-block-size:4.4em;
 padding:.2em .7em;color:var(--powgate-color,var(--_fg));background:var(--powgate-background,var(--_bg));
 border:1px solid var(--powgate-border,var(--_edge));border-radius:var(--powgate-radius,.5em)}
 .box:focus{outline:none}.box:focus-visible{outline:2px solid var(--powgate-accent,var(--_main));outline-offset:2px}
-.body{flex:1 1 5em;min-inline-size:0;overflow-wrap:break-word;white-space:pre-wrap}:lang(ko){word-break:keep-all}
+.body{flex:1 1 5em;min-inline-size:0}.body,button{overflow-wrap:break-word;white-space:pre-wrap}:lang(ko){word-break:keep-all}
 .text::after,.detail::after{content:' '}.detail,.sending{display:block;font-size:.8em}.detail:empty,.sending:empty{display:none}
 svg{flex:none;inline-size:1.75em;block-size:1.75em;fill:none;stroke-width:2.5;stroke-linecap:round;stroke-linejoin:round}
 .track{stroke:var(--powgate-track,var(--_edge));stroke-width:1.25}
@@ -30,7 +30,7 @@ transform-origin:center;transition:stroke-dashoffset .2s;visibility:hidden}
 .verified svg{color:var(--powgate-success,var(--_good))}.failed svg,.expired svg{color:var(--powgate-error,var(--_bad))}
 .verified .ring,.failed .ring,.expired .ring{stroke:currentColor;stroke-dashoffset:0}
 .working .ring{animation:turn 1.6s linear infinite}@keyframes turn{to{transform:rotate(270deg)}}
-button{flex:none;max-inline-size:100%;font:inherit;font-size:.875em;line-height:1.2;min-block-size:1.9em;padding:.15em .6em;border:1px solid;cursor:pointer;color:var(--powgate-button-color,var(--_main));background:none;border-radius:calc(var(--powgate-radius,.5em)*.7)}
+button{flex:none;margin-inline-start:auto;max-inline-size:100%;font:inherit;font-size:.875em;line-height:1.2;min-block-size:1.9em;padding:.15em .6em;border:1px solid;cursor:pointer;color:var(--powgate-button-color,var(--_main));background:none;border-radius:calc(var(--powgate-radius,.5em)*.7)}
 button:focus-visible{outline:2px solid var(--powgate-accent,var(--_main));outline-offset:2px}
 button[hidden],iframe{display:none}button:disabled{opacity:.6;cursor:default}
 @media (prefers-reduced-motion:reduce){.working .ring{animation:none}.ring{transition:none}}

@@ -72,15 +72,13 @@ export class Words {
     return this.#hashingSinceMs === undefined ? 'working' : 'hashing'
   }
 
-  /** Detail: how long a wait takes, when to try again, or what the page's developer has to mend. */
+  /** Detail: how long a wait takes, or what the page's developer has to mend. */
   linesOf(state: State, key: TextKey, error: PowGateError | undefined): { text: string; detail: string } {
     if (this.language === undefined) return { text: '', detail: '' }
     const seconds = Math.floor(this.#hashedForMs() / 1000)
     const announced = seconds < 30 ? SLOW_SECONDS : seconds - (seconds % (seconds < 120 ? 30 : 60))
     const text = this.text(key).replace('{s}', this.#time(announced, false))
-    let detail = error?.text === 'setup' ? `${this.text('tell')}: ${error.code}` : ''
-    // Beside the button that says "Try again".
-    if (error?.seconds) detail = this.#time(error.seconds, true)
+    let detail = error?.text === 'setup' ? `${this.text('tell')}:\n${error.code}` : ''
     if (key === 'offline') detail = this.text('online')
     else if (state === 'working' && this.#waiting?.reason === key) {
       // While it tries, which may take 15 seconds, the last second stays: two texts in turn would be read out each time.
@@ -88,6 +86,11 @@ export class Words {
       detail = this.text('wait').replace('{s}', this.#time(seconds, true))
     }
     return { text, detail }
+  }
+
+  /** “Try again”, and below it when, if the service has told. */
+  retry(seconds: number | undefined): string {
+    return this.text('retry') + (seconds ? `\n${this.#time(seconds, true)}` : '')
   }
 
   #time(seconds: number, isAhead: boolean): string {
