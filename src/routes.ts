@@ -51,7 +51,9 @@ export function buildApp(
   for (const { path, flow, takesGet } of VENDOR_FLOWS)
     addRoute(app, 'siteverify', service, host, path, flow, takesGet)
   for (const content of contents) addContent(app, content, host)
-  const notFound = refusalReply({ reason: 'not-found' }, 'plain')
+  const hasDemo = contents.some(({ path }) => path === '/demo/submit')
+  const hint = hasDemo ? { detail: 'There is no such path. The demo page is at /demo.' } : {}
+  const notFound = refusalReply({ reason: 'not-found', ...hint }, 'plain')
   const rules = { isCrossOrigin: false, faultReply: notFound, ambiguousReply: AMBIGUOUS_REPLY }
   app.any('/*', always(notFound, host, { part: 'other', ...rules }))
   return app

@@ -50,8 +50,6 @@ export function demoRoutes(listener: ServiceAddress, secret: string): ContentRou
   const apiKeys = { sha256: demoApiKey(secret, 'sha256'), hashwx: demoApiKey(secret, 'hashwx') }
   return [
     file('/demo', form, NO_STORE),
-    // Where a stranger looks first. The page's links hold at both.
-    file('/', form, NO_STORE),
     file('/demo/demo.css', readStatic('demo.css', 'text/css; charset=utf-8'), REVALIDATED),
     file('/demo/demo.js', readStatic('demo.js', 'text/javascript; charset=utf-8'), REVALIDATED),
     { path: '/demo/submit', methods: ['post'], handle: exchange => handleSubmit(exchange, url, apiKeys) },

@@ -243,7 +243,9 @@ export function withValue<Settings extends object>(
 export function completed(given: Partial<SiteSettings> & { readonly name: string }): SiteSettings {
   let settings = {} as SiteSettings
   for (const field of FIELDS) {
-    const value = valueIn(given, field) ?? field.fallback
+    // Its puzzle stands before it.
+    const fallback = field.name === 'difficulty.base' ? BASE_BITS[settings.puzzle] : field.fallback
+    const value = valueIn(given, field) ?? fallback
     const isText = typeof value === 'string' || Array.isArray(value)
     const clean = isText ? (field.kind.text?.read([value].flat()) ?? value) : value
     if (clean !== undefined) settings = withValue(settings, field, clean)
@@ -251,7 +253,6 @@ export function completed(given: Partial<SiteSettings> & { readonly name: string
   const { puzzle, difficulty } = settings
   const { solveMs } = difficulty
   if (solveMs !== undefined) difficulty.base = Math.round(baseOf({ ...difficulty, solveMs }, puzzle))
-  else difficulty.base ??= BASE_BITS[puzzle]
   return settings
 }
 
