@@ -32,8 +32,6 @@ const PAGES = [
   ...readdirSync(ROOT),
   ...readdirSync(join(ROOT, 'docs'), { recursive: true, encoding: 'utf8' }).map(name => join('docs', name)),
 ].filter(name => name.endsWith('.md'))
-/** Where a page was before: a line that points on. */
-const MOVED = PAGES.filter(page => textOf(page).split('\n').length < 7)
 const README_WORDS_MAX = 550
 const PAGE_WORDS_MAX = 3500
 const PICTURE_BYTES_MAX = 150 * 1024
@@ -103,12 +101,10 @@ test('every relative link and anchor leads to a file and a heading', () => {
   assert.ok(links > 80)
 })
 
-test('the index of docs/ links to every page, and a page that has moved points to its new place', () => {
+test('the index of docs/ links to every page', () => {
   const index = textOf('docs/README.md')
-  for (const page of PAGES.filter(page => page.startsWith('docs/') && page !== 'docs/README.md')) {
-    if (MOVED.includes(page)) assert.match(textOf(page), /^# .+\n\nThis page has moved: .*\]\(.+\)/, page)
-    else assert.ok(index.includes(`](${relative('docs', page)})`), `docs/README.md does not link to ${page}`)
-  }
+  for (const page of PAGES.filter(page => page.startsWith('docs/') && page !== 'docs/README.md'))
+    assert.ok(index.includes(`](${relative('docs', page)})`), `docs/README.md does not link to ${page}`)
 })
 
 test('the README takes three minutes, and a page one reading', () => {

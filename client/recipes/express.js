@@ -21,6 +21,7 @@ app.post('/contact', express.urlencoded(), human, (_request, response) => respon
 
 app.use((error, _request, response, next) => {
   if (!(error instanceof PowgateError)) return next(error)
+  console.error('powgate:', error.message)
   response.status(503).send('Please send the form again in a moment.')
 })
 

@@ -20,6 +20,7 @@ app.post('/contact', { preHandler: human }, async () => 'thank you')
 
 app.setErrorHandler((error, _request, reply) => {
   if (!(error instanceof PowgateError)) return reply.send(error)
+  console.error('powgate:', error.message)
   return reply.code(503).send('Please send the form again in a moment.')
 })
 

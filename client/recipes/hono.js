@@ -20,8 +20,8 @@ app.post('/contact', async c => {
 })
 
 app.onError((error, c) => {
-  if (error instanceof PowgateError) return c.text('Please send the form again in a moment.', 503)
   console.error(error)
+  if (error instanceof PowgateError) return c.text('Please send the form again in a moment.', 503)
   return c.text('Internal Server Error', 500)
 })
 

@@ -26,6 +26,7 @@ export async function POST(request) {
     if (!result.ok) return new Response(wordsOf(result), { status: 403 })
   } catch (error) {
     if (!(error instanceof PowgateError)) throw error
+    console.error('powgate:', error.message)
     return new Response('Please send the form again in a moment.', { status: 503 })
   }
   return new Response('thank you')

@@ -36,18 +36,22 @@ func verify(token, ip string) (code string, err error) {
 	}
 	body, _ := json.Marshal(map[string]string{"token": token, "expectedIp": ip, "idempotencyKey": hex.EncodeToString(key)})
 	for attempt := 0; attempt <= 2; attempt++ {
-		status, answer := send(body)
+		status, result, failure := send(body)
 		switch {
-		case status == 200 && answer.Success:
+		case status == 200 && result.Success:
 			return "", nil
-		case status == 400 && answer.Code != "":
-			return answer.Code, nil
-		case status != 0 && (status < 502 || status > 504):
-			return "", fmt.Errorf("status %d %s", status, answer.Code)
+		case status == 400 && result.Code != "":
+			return result.Code, nil
+		case status == 0:
+			err = fmt.Errorf("no answer: %w", failure)
+		case status < 502 || status > 504:
+			return "", fmt.Errorf("status %d, code %q", status, result.Code)
+		default:
+			err = fmt.Errorf("status %d, code %q", status, result.Code)
 		}
 		time.Sleep(100 * time.Millisecond << attempt)
 	}
-	return "", fmt.Errorf("no answer")
+	return "", err
 }
 
 type answer struct {
@@ -55,23 +59,24 @@ type answer struct {
 	Code    string
 }
 
-// send gives the status 0 if no answer came.
-func send(body []byte) (status int, result answer) {
+// send gives the status 0 and an error if no whole answer came.
+func send(body []byte) (status int, result answer, err error) {
 	request, err := http.NewRequest("POST", os.Getenv("POWGATE_URL")+"/verify-token", bytes.NewReader(body))
 	if err != nil {
-		return 0, result
+		return 0, result, err
 	}
 	request.Header.Set("Authorization", "Bearer "+os.Getenv("POWGATE_API_KEY"))
 	request.Header.Set("Content-Type", "application/json")
 	response, err := client.Do(request)
 	if err != nil {
-		return 0, result
+		return 0, result, err
 	}
 	defer response.Body.Close()
-	if json.NewDecoder(response.Body).Decode(&result) != nil && response.StatusCode == 200 {
-		return 0, answer{} // an answer that was cut
+	err = json.NewDecoder(response.Body).Decode(&result)
+	if err != nil && response.StatusCode == 200 {
+		return 0, answer{}, err // an answer that was cut
 	}
-	return response.StatusCode, result
+	return response.StatusCode, result, nil
 }
 
 // words are for the person, with the form again, and what they wrote. Without scripts, or too early, forms bring no token.

@@ -1,19 +1,22 @@
 <?php
 // Redeems powgate tokens. PHP 8, no extension.
 
-/** No answer, a limit, a wrong key: never a pass. */
+/** No answer, a limit, a wrong key: never a pass. The message says which; it is for your log. */
 class NoVerdict extends Exception {}
+
+function powgate_setting(string $name): string {
+    return getenv($name) ?: throw new NoVerdict("$name is not set");
+}
 
 /** Null for a token that is good; otherwise a code such as "token-used". Throws NoVerdict. */
 function verify(mixed $token, string $ip, int $retries = 2): ?string {
     if (!is_string($token) || $token === '') return 'token-missing';
-    foreach (['POWGATE_URL', 'POWGATE_API_KEY'] as $name)
-        if (!getenv($name)) throw new NoVerdict("$name is not set");
+    $url = powgate_setting('POWGATE_URL') . '/verify-token';
     // The key is new for each call, and the same for its retries: they are one redemption.
     $request = ['token' => $token, 'expectedIp' => $ip, 'idempotencyKey' => bin2hex(random_bytes(16))];
     $context = stream_context_create(['http' => [
         'method' => 'POST',
-        'header' => ['Authorization: Bearer ' . getenv('POWGATE_API_KEY'), 'Content-Type: application/json'],
+        'header' => ['Authorization: Bearer ' . powgate_setting('POWGATE_API_KEY'), 'Content-Type: application/json'],
         'content' => json_encode($request, JSON_INVALID_UTF8_SUBSTITUTE),
         'timeout' => 1,
         'ignore_errors' => true,
@@ -21,7 +24,8 @@ function verify(mixed $token, string $ip, int $retries = 2): ?string {
     ]]);
     for ($attempt = 0; $attempt <= $retries; $attempt++) {
         $http_response_header = [];
-        $body = @file_get_contents(getenv('POWGATE_URL') . '/verify-token', false, $context);
+        error_clear_last();
+        $body = @file_get_contents($url, false, $context);
         $status = (int) substr($http_response_header[0] ?? '', 9, 3);
         $answer = json_decode((string) $body, true);
         if ($status === 200 && ($answer['success'] ?? null) === true)
@@ -30,7 +34,8 @@ function verify(mixed $token, string $ip, int $retries = 2): ?string {
         if (!in_array($status, [0, 200, 502, 503, 504], true)) break;
         usleep(100_000 * 2 ** $attempt);
     }
-    throw new NoVerdict($status === 0 ? 'no answer' : "status $status " . ($answer['code'] ?? ''));
+    if ($status === 0) throw new NoVerdict('no answer: ' . (error_get_last()['message'] ?? $url));
+    throw new NoVerdict("status $status, " . ($answer['code'] ?? 'which is no verdict'));
 }
 
 /** For the person, with the form again, and what they wrote. Without scripts, or too early, forms bring no token. */

@@ -5,7 +5,7 @@ RETRIES, TIMEOUT_SECONDS = 2, 1
 
 
 class NoVerdict(Exception):
-    """No answer, a limit, a wrong key: never a pass."""
+    """No answer, a limit, a wrong key: never a pass. The message says which; it is for your log."""
 
 
 class NoRedirect(urllib.request.HTTPRedirectHandler):
@@ -13,6 +13,13 @@ class NoRedirect(urllib.request.HTTPRedirectHandler):
 
     def redirect_request(self, *_):
         return None
+
+
+def setting(name):
+    value = os.environ.get(name)
+    if not value:
+        raise NoVerdict(name + " is not set")
+    return value
 
 
 opener = urllib.request.build_opener(NoRedirect)
@@ -24,8 +31,8 @@ def verify(token, ip):
         return "token-missing"
     # The key is new for each call, and the same for its retries: they are one redemption.
     body = json.dumps({"token": token, "expectedIp": ip, "idempotencyKey": str(uuid.uuid4())}).encode()
-    headers = {"Authorization": "Bearer " + os.environ["POWGATE_API_KEY"], "Content-Type": "application/json"}
-    request = urllib.request.Request(os.environ["POWGATE_URL"] + "/verify-token", data=body, headers=headers)
+    headers = {"Authorization": "Bearer " + setting("POWGATE_API_KEY"), "Content-Type": "application/json"}
+    request = urllib.request.Request(setting("POWGATE_URL") + "/verify-token", data=body, headers=headers)
     for attempt in range(RETRIES + 1):
         status, answer = send(request)
         if status == 200 and answer.get("success") is True:
@@ -35,18 +42,20 @@ def verify(token, ip):
         if status not in (0, 502, 503, 504):
             break
         time.sleep(0.1 * 2**attempt)
-    raise NoVerdict("status %d %s" % (status, answer.get("code", "")) if status else "no answer")
+    if status == 0:
+        raise NoVerdict("no answer: %s" % answer.get("error", "it was cut"))
+    raise NoVerdict("status %d, %s" % (status, answer.get("code", "which is no verdict")))
 
 
 def send(request):
-    """The status, and the JSON object of the body. The status is 0 if no whole answer came."""
+    """The status, and the JSON object of the body. If no whole answer came the status is 0."""
     try:
         with opener.open(request, timeout=TIMEOUT_SECONDS) as response:
             status, body = response.status, response.read()
     except urllib.error.HTTPError as error:
         status, body = error.code, error.read()
-    except (OSError, http.client.HTTPException):
-        return 0, {}
+    except (OSError, http.client.HTTPException) as error:
+        return 0, {"error": error}
     try:
         answer = json.loads(body)
     except ValueError:

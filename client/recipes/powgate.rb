@@ -4,28 +4,35 @@ require 'net/http'
 require 'securerandom'
 
 module Powgate
-  # No answer, a limit, a wrong key: never a pass.
+  # No answer, a limit, a wrong key: never a pass. The message says which; it is for your log.
   class NoVerdict < StandardError; end
+
+  def self.setting(name)
+    ENV.fetch(name, '').then { |value| value.empty? ? raise(NoVerdict, "#{name} is not set") : value }
+  end
 
   # nil for a token that is good; otherwise a code such as "token-used". Raises NoVerdict.
   def self.verify(token, ip, retries: 2)
     return 'token-missing' if token.to_s.empty?
 
-    uri = URI("#{ENV.fetch('POWGATE_URL')}/verify-token")
+    uri = URI("#{setting('POWGATE_URL')}/verify-token")
     request = Net::HTTP::Post.new(uri, 'Content-Type' => 'application/json',
-                                       'Authorization' => "Bearer #{ENV.fetch('POWGATE_API_KEY')}")
+                                       'Authorization' => "Bearer #{setting('POWGATE_API_KEY')}")
     # The key is new for each call, and the same for its retries: they are one redemption.
     request.body = { token: token, expectedIp: ip, idempotencyKey: SecureRandom.uuid }.to_json
     options = { use_ssl: uri.scheme == 'https', open_timeout: 1, read_timeout: 1, max_retries: 0 }
+    status = answer = nil
     (0..retries).each do |attempt|
       status, answer = send_once(uri, request, options)
       return nil if status == 200 && answer['success'] == true
       return answer['code'] if status == 400 && answer['code']
-      raise NoVerdict, "status #{status} #{answer['code']}" unless [0, 502, 503, 504].include?(status)
+      break unless [0, 502, 503, 504].include?(status)
 
       sleep 0.1 * 2**attempt
     end
-    raise NoVerdict, 'no answer'
+    raise NoVerdict, "no answer: #{answer['error']}" if status.zero?
+
+    raise NoVerdict, "status #{status}, #{answer['code'] || 'which is no verdict'}"
   end
 
   def self.send_once(uri, request, options)
@@ -34,8 +41,8 @@ module Powgate
     [response.code.to_i, answer.is_a?(Hash) ? answer : {}]
   rescue JSON::ParserError
     [response.code.to_i, {}]
-  rescue SystemCallError, IOError, Timeout::Error, SocketError, OpenSSL::SSL::SSLError
-    [0, {}]
+  rescue SystemCallError, IOError, Timeout::Error, SocketError, OpenSSL::SSL::SSLError => e
+    [0, { 'error' => e.message }]
   end
 
   # For the person, with the form again, and what they wrote. Without scripts, or too early, forms bring no token.

@@ -311,21 +311,36 @@ describe('Next.js route handler', () => {
 })
 
 /** A program that prints `ok`, a code or words for the visitor, and ends with an error where there is no verdict. */
-function program(command: string, ...args: readonly string[]): Recipe {
-  return async (token, ip, env) => {
+function programTests(name: string, command: string, ...args: readonly string[]): void {
+  const ended = async (token: string, ip: string, env: NodeJS.ProcessEnv) => {
     try {
       const { stdout } = await run(command, [...args, token, ip], { cwd: project, env })
-      return stdout.trim().replace('refused: ', '')
+      return { word: stdout.trim().replace('refused: ', ''), why: '' }
     } catch (error) {
-      const { code, stdout, stderr } = error as { code: number; stdout: string; stderr: string }
-      assert.match(stderr + stdout, /NoVerdict|^(status \d+ [a-z-]*|no answer)\n$/, `ended with ${code}`)
-      return undefined
+      const { stdout, stderr } = error as { stdout: string; stderr: string }
+      const reasons = (stderr + stdout).match(/(?<!")(POWGATE_\w+ is not set|status \d+, .+|no answer: .+)/g)
+      const why = reasons?.at(-1)
+      assert.ok(why !== undefined, `says nothing of why: ${stderr}${stdout}`)
+      return { word: undefined, why }
     }
   }
+  recipeTests(name, async (...form) => (await ended(...form)).word)
+
+  test(`${name} tells a wrong key, no key, no URL, a wrong one and an outage apart`, async () => {
+    const whyOf = async (changes: NodeJS.ProcessEnv) =>
+      (await ended('x', freshAddress(), { ...environment(), ...changes })).why
+    const wrong = site.apiKey.slice(0, -1) + neighbour(site.apiKey.at(-1)!)
+    assert.match(await whyOf({ POWGATE_API_KEY: wrong }), /^status 401, .*invalid-credentials/)
+    for (const name of ['POWGATE_API_KEY', 'POWGATE_URL'])
+      for (const value of ['', undefined]) assert.equal(await whyOf({ [name]: value }), `${name} is not set`)
+    assert.match(await whyOf({ POWGATE_URL: `${network.origin()}/a-path` }), /^status 404, .*not-found/)
+    const nobody = `http://127.0.0.1:${await freePort()}`
+    assert.match(await whyOf({ POWGATE_URL: nobody }), /^no answer: .*refused/i)
+  })
 }
-recipeTests('Python', program('python3', 'powgate.py'))
-recipeTests('PHP', program('php', 'powgate.php'))
-recipeTests('Ruby', program('ruby', 'powgate.rb'))
+programTests('Python', 'python3', 'powgate.py')
+programTests('PHP', 'php', 'powgate.php')
+programTests('Ruby', 'ruby', 'powgate.rb')
 const GO_MAIN = `package main
 import ("fmt"; "os")
 func main() {
@@ -342,5 +357,5 @@ describe('Go', () => {
       env: environment(),
     })
   })
-  recipeTests('compiled', program('./powgate-go'))
+  programTests('compiled', './powgate-go')
 })

@@ -60,14 +60,15 @@ const only = (commands: readonly string[], part: string): string => {
   return found[0]!
 }
 
-/** Follows a tutorial to its running server, and returns its address. */
-async function follow(page: string): Promise<string> {
+/** Follows a tutorial to its running server. The terminal has what that writes. */
+async function follow(page: string): Promise<{ url: string; terminal: () => string }> {
   const { commands, files } = readTutorial(page)
   const port = await freePort()
   const here = (text: string) => text.replaceAll(':8080', `:${service.port}`).replaceAll('3000', `${port}`)
   const create = here(only(commands, 'site create'))
   const env = {
     ...process.env,
+    POWGATE_TEST_PORTS: undefined, // no setting of the service
     POWGATE_DATA_DIR: service.dataDir,
     GOFLAGS: '-mod=mod',
     NEXT_TELEMETRY_DISABLED: '1',
@@ -91,14 +92,19 @@ async function follow(page: string): Promise<string> {
       await run('sh', ['-c', installed(command)], { cwd: shop, env })
 
   const start = installed(filled(only(commands, 'POWGATE_API_KEY=')))
-  const server = spawn('sh', ['-c', start], { cwd: shop, env, stdio: 'ignore', detached: true })
+  const server = spawn('sh', ['-c', start], { cwd: shop, env, detached: true })
+  let written = ''
+  for (const stream of [server.stdout, server.stderr])
+    stream.on('data', (chunk: Buffer) => {
+      written += chunk
+    })
   after(async () => {
     process.kill(-server.pid!, 'SIGKILL')
     await once(server, 'exit')
   })
   const url = `http://127.0.0.1:${port}/`
   await eventually(START_MS, `${url} answers`, () => fetch(url).catch(() => undefined))
-  return url
+  return { url, terminal: () => written }
 }
 
 /** A command, with the programs that it would have installed. */
@@ -109,7 +115,7 @@ const installed = (command: string): string =>
 
 for (const page of PAGES) {
   test(`docs/${page}.md: a person's form is accepted once, and a bot's is refused`, async () => {
-    const url = await follow(page)
+    const { url, terminal } = await follow(page)
     const person = await (await openBrowser()).newPage()
     person.setDefaultTimeout(START_MS)
     const sent = person.waitForRequest(
@@ -124,7 +130,10 @@ for (const page of PAGES) {
     const resend = (body: string, type = 'application/x-www-form-urlencoded') =>
       fetch(form.url(), { method: 'POST', headers: { 'Content-Type': type }, body })
     assert.match(form.postData()!, /^message=Hello&powgate-token=\d+/)
-    assert.equal((await resend(form.postData()!)).status, 403, 'the same token again')
+    const again = await resend(form.postData()!)
+    assert.equal(again.status, 403, 'the same token again')
+    if (page !== 'tutorial') assert.match(await again.text(), /a person \(token-used\)/)
+    await eventually(START_MS, 'the terminal has the code', () => /refused.*token-used/.test(terminal()))
     assert.equal((await resend('message=spam')).status, 403, 'without a token')
     const twice = 'message=a&message=b&message[]=c&powgate-token=x&powgate-token=y&powgate-token[]=z'
     assert.equal((await resend(twice)).status, 403, 'fields that come twice')

@@ -35,17 +35,25 @@ export const BEHIND: Readonly<Record<ProxyKind, Readonly<Record<string, string>>
   caddy: { POWGATE_TRUSTED_PROXIES: '127.0.0.1' },
 }
 
-const apacheConfig = (port: number, upstream: number) => `
+/** What a distribution's own files say before a site's. */
+export const apacheBase = (port: number) => `
 ServerRoot /usr/lib/apache2
 ServerName 127.0.0.1
 Listen 127.0.0.1:${port}
 LoadModule mpm_event_module modules/mod_mpm_event.so
 LoadModule authz_core_module modules/mod_authz_core.so
+LoadModule authz_host_module modules/mod_authz_host.so
+LoadModule headers_module modules/mod_headers.so
+LoadModule socache_shmcb_module modules/mod_socache_shmcb.so
+LoadModule ssl_module modules/mod_ssl.so
 LoadModule proxy_module modules/mod_proxy.so
 LoadModule proxy_http_module modules/mod_proxy_http.so
 ErrorLog /dev/null
 User www-data
 Group www-data
+`
+
+const apacheConfig = (port: number, upstream: number) => `${apacheBase(port)}
 ProxySourceAddress ${PROXY_ADDRESS}
 ProxyPreserveHost On
 ProxyPass / http://127.0.0.1:${upstream}/ ttl=6

@@ -1,4 +1,4 @@
-/** The configurations of nginx and HAProxy from the documentation, with only addresses, files and times replaced. */
+/** The configurations of nginx, HAProxy and Apache from the documentation, with only addresses, files and times replaced. */
 
 import assert from 'node:assert/strict'
 import { after, before, describe, test } from 'node:test'
@@ -8,7 +8,7 @@ import { eventually } from '../harness/eventually.ts'
 import { type Call, call, freshAddress } from '../harness/http.ts'
 import { freePort } from '../harness/ports.ts'
 import { childPids } from '../harness/processes.ts'
-import { adapted, FrontProxy, sample } from '../harness/proxies.ts'
+import { adapted, apacheBase, FrontProxy, sample } from '../harness/proxies.ts'
 import { RawConnection } from '../harness/raw-http.ts'
 import { RedisServer } from '../harness/redis.ts'
 import { Certificates } from '../harness/redis-tls.ts'
@@ -32,6 +32,7 @@ const REDEMPTION_PATHS = words(
 )
 
 const HAPROXY = sample('haproxy', 'mode http')
+const APACHE = sample('apache', 'ProxyPass')
 const NGINX = sample('nginx', 'server 127.0.0.1:8080')
 const TWO = sample('nginx', 'server 10.0.0.6:8080')
 const CDN = sample('nginx', 'ssl_verify_client')
@@ -107,16 +108,23 @@ class Stage {
   }
 
   /** @param times in place of the documentation's */
-  async front(program: 'nginx' | 'haproxy', config: string, times = PATIENT): Promise<FrontProxy> {
+  async front(
+    program: 'nginx' | 'haproxy' | 'apache2',
+    config: string,
+    times = PATIENT,
+  ): Promise<FrontProxy> {
     const port = await freePort()
     const names = this.#names(port, config === NGINX_CDN ? ' ssl' : '')
-    return FrontProxy.run(program, port, adapted(config, { ...names, ...times }))
+    const base = program === 'apache2' ? apacheBase(port) : ''
+    return FrontProxy.run(program, port, base + adapted(config, { ...names, ...times }))
   }
 
   /** Where a proxy listens; without TLS, but for the certificates that are wanted. */
   #names(port: number, tls = ''): Record<string, string> {
     return {
       'bind :443 ssl crt /etc/haproxy/captcha.example.com.pem': `bind 127.0.0.1:${port}`,
+      '*:443': `127.0.0.1:${port}`,
+      'SSLEngine on': 'SSLEngine off',
       'listen 443 ssl': `listen 127.0.0.1:${port}${tls}`,
       '/etc/ssl/captcha.example.com.pem': this.certificates.serverCert,
       '/etc/ssl/captcha.example.com.key': this.certificates.serverKey,
@@ -165,6 +173,15 @@ describe('samples of the documentation', () => {
       })
     })
   }
+
+  test('Apache: a visitor is who calls, and cannot redeem; a backend can', async () => {
+    const proxy = await stage.front('apache2', APACHE)
+    try {
+      await keepsVisitorsOut(proxy, stage.site)
+    } finally {
+      await proxy.stop()
+    }
+  })
 
   test('nginx behind a CDN believes the holder of the certificate alone', async () => {
     const strangers = new Certificates({ names: `DNS:${NAME}` })
