@@ -32,6 +32,7 @@ const REST = [
   'e2e/browser-harness.test.ts',
   'e2e/demo.test.ts',
   'e2e/failover.test.ts',
+  'e2e/junk.test.ts',
   'e2e/logs.test.ts',
   'e2e/lost-sites.test.ts',
   'e2e/reload.test.ts',
