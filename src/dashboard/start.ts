@@ -23,6 +23,7 @@ interface LivingHosts {
 
 interface BackendLimits {
   readonly near: readonly NearLimit[]
+  readonly unnamed: readonly { readonly text: string }[]
 }
 
 /** Without an admin port: no routes and no history. */
@@ -47,7 +48,7 @@ function stateOf(
   totals: Totals,
   supervisor: Supervisor,
   hosts: LivingHosts,
-  { near }: BackendLimits,
+  { near, unnamed }: BackendLimits,
 ): ServiceState {
   const values = totals.values()
   const running = totals.workers()
@@ -63,7 +64,10 @@ function stateOf(
     sitesLost: values.sitesLost ?? 0,
     hosts: hosts.living.map(viewOf),
     differences: hosts.differences,
-    limitsNear: near.map(({ text, perMinute, limit }) => ({ text, isOver: perMinute > limit })),
+    backends: [
+      ...near.map(({ text, perMinute, limit, isJunk }) => ({ text, isOver: perMinute > limit && !isJunk })),
+      ...unnamed.map(({ text }) => ({ text, isOver: false })),
+    ],
     isProxyUntrusted: most('proxyUntrusted') > 0,
     clockApartSeconds: most('clockOffset'),
     evictedKeys: most('evictedKeys'),

@@ -1,5 +1,5 @@
 /**
- * Warns before a backend hits the redemption limits. Workers count what callers with a valid API key send; the primary process
+ * Warns before a backend hits the redemption limits, and of one that never names its visitors' addresses. Workers count what callers with a valid API key send; the primary process
  * adds up the last minute.
  */
 
@@ -18,6 +18,8 @@ export interface BackendCount {
   /** Refused tokens that cost their sender nothing: they have windows of their own, as large. */
   readonly isJunk: boolean
   count: number
+  /** How many of them named the visitor's address. */
+  named: number
 }
 
 /** One entry per caller and API key. */
@@ -31,12 +33,19 @@ export class BackendCounts {
     this.#addressText = isAddressWhole ? formatAddress : formatNetwork
   }
 
-  note(address: Address, counted: Omit<BackendCount, 'count' | 'address'>): void {
+  note(
+    address: Address,
+    counted: Omit<BackendCount, 'count' | 'named' | 'address'>,
+    namesVisitor: boolean,
+  ): void {
     const key = `${counted.callerKey} ${counted.apiKeyId} ${counted.isJunk}`
     const found = this.#counts.get(key)
-    if (found !== undefined) found.count++
-    else if (this.#counts.size < COUNTS_MAX)
-      this.#counts.set(key, { ...counted, address: this.#addressText(address), count: 1 })
+    const named = namesVisitor ? 1 : 0
+    if (found !== undefined) {
+      found.count++
+      found.named += named
+    } else if (this.#counts.size < COUNTS_MAX)
+      this.#counts.set(key, { ...counted, address: this.#addressText(address), count: 1, named })
   }
 
   /** Since the last call. */
@@ -57,11 +66,17 @@ export interface NearLimit {
   readonly text: string
 }
 
+/** So many without one address are no accident. */
+const UNNAMED_MIN = 20
+
 const TOLD_SHARE = 1 / 2
 const SITES_TOLD_MAX = 3
 
 export class BackendWatch {
   readonly #flags: string
+  /** By API key, since the start: good tokens of which none came with an address. */
+  readonly #unnamed = new Map<string, { readonly siteKey: string; count: number }>()
+  readonly #naming = new Set<string>()
   #last: { readonly atMs: number; readonly counts: readonly BackendCount[] }[] = []
 
   /** @param flags to end a command with */
@@ -72,6 +87,26 @@ export class BackendWatch {
   add(counts: readonly BackendCount[], nowMs: number): void {
     this.#last = this.#last.filter(({ atMs }) => nowMs - atMs < WINDOW_MS)
     this.#last.push({ atMs: nowMs, counts })
+    for (const { apiKeyId, siteKey, isJunk, count, named } of counts) {
+      if (isJunk || this.#naming.has(apiKeyId)) continue
+      if (this.#unnamed.size + this.#naming.size > COUNTS_MAX) break
+      const before = this.#unnamed.get(apiKeyId)?.count ?? 0
+      if (named === 0) this.#unnamed.set(apiKeyId, { siteKey, count: before + count })
+      else {
+        this.#unnamed.delete(apiKeyId)
+        this.#naming.add(apiKeyId)
+      }
+    }
+  }
+
+  /** Backends that redeem tokens of whoever sends them. */
+  unnamed(): { readonly siteKey: string; readonly text: string }[] {
+    return [...this.#unnamed]
+      .filter(([, { count }]) => count >= UNNAMED_MIN)
+      .map(([apiKeyId, { siteKey, count }]) => {
+        const text = `Of ${count} redemptions with API key ${apiKeyId} for ${siteKey} none named the visitor's address, so a token that was solved anywhere else is accepted: send expectedIp, or remoteip to /siteverify`
+        return { siteKey, text }
+      })
   }
 
   /**

@@ -40,6 +40,7 @@ type Attempt =
       readonly caller: AcceptedCaller
       readonly claims: TokenClaims
       readonly claim: string
+      readonly namesVisitor: boolean
     }
   /** A test key: the token is neither read nor redeemed. */
   | { readonly verdict: 'certain'; readonly caller: AcceptedCaller; readonly claims: TokenClaims }
@@ -115,26 +116,27 @@ export abstract class RedemptionEndpoint<Asked> extends Endpoint {
     this.service.store.redeemToken(
       request,
       exchange.guard(admission => {
-        if (isAccepted) this.#noteBackend(address, request, admission)
+        if (isAccepted) this.#noteBackend(address, request, attempt, admission)
         if (this.admits(exchange, admission, ownLimits)) this.#conclude(exchange, attempt, admission)
       }),
     )
   }
 
   /** For what is told of a backend near its limits. */
-  #noteBackend(address: Address, request: RedemptionRequest, admission: RedemptionAdmission): void {
+  #noteBackend(
+    address: Address,
+    request: RedemptionRequest,
+    attempt: Attempt,
+    admission: RedemptionAdmission,
+  ): void {
     const { callerKey, callerLimit, apiKey } = request
     const isSpent =
       admission.status === 'admitted' && (admission.token === 'used' || admission.token === 'forgotten')
     const { siteKey, id: apiKeyId, limit } = apiKey!
     const isJunk = request.isJunk === true || isSpent
-    this.service.backends.note(address, {
-      callerKey,
-      siteKey,
-      apiKeyId,
-      limits: [callerLimit, limit],
-      isJunk,
-    })
+    const counted = { callerKey, siteKey, apiKeyId, limits: [callerLimit, limit] as const, isJunk }
+    const namesVisitor = attempt.verdict !== 'redeemable' || attempt.namesVisitor
+    this.service.backends.note(address, counted, namesVisitor)
   }
 
   /** A site with its own limit counts its callers' addresses apart. */
@@ -196,7 +198,8 @@ export abstract class RedemptionEndpoint<Asked> extends Endpoint {
     const expected = expectedIp === undefined ? undefined : addressFrom(expectedIp)!
     if (expected !== undefined && !this.isOfVisitor(expected, claims.address))
       return refused({ reason: 'token-other-address', mismatch: { expected, visitor: claims.address } })
-    return { verdict: 'redeemable', caller, claims, claim: claimOf(caller.apiKey.id, idempotencyKey, token) }
+    const claim = claimOf(caller.apiKey.id, idempotencyKey, token)
+    return { verdict: 'redeemable', caller, claims, claim, namesVisitor: expected !== undefined }
   }
 
   #evaluateTest(exchange: Exchange, caller: AcceptedCaller, { expectedIp }: Redemption): Attempt {

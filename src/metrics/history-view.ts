@@ -138,8 +138,8 @@ export interface ServiceState {
   readonly hosts: readonly HostView[]
   /** From other hosts, one line each. */
   readonly differences: readonly string[]
-  /** Backends near a redemption limit. */
-  readonly limitsNear: readonly { readonly text: string; readonly isOver: boolean }[]
+  /** Near a redemption limit, or without their visitors' addresses. */
+  readonly backends: readonly { readonly text: string; readonly isOver: boolean }[]
   readonly isProxyUntrusted: boolean
   /** Between host and store, at most. */
   readonly clockApartSeconds: number

@@ -1,4 +1,4 @@
-/** Reports backends near a limit of redemptions. */
+/** Reports backends near a limit of redemptions, and those that never name their visitors' addresses. */
 
 import { configFlag } from '../config/config.ts'
 import { type BackendCount, BackendWatch, type NearLimit } from '../domain/backends.ts'
@@ -9,8 +9,10 @@ const TOLD_AGAIN_MS = 600_000
 
 export class Backends {
   near: readonly NearLimit[] = []
+  unnamed: readonly { readonly siteKey: string; readonly text: string }[] = []
   readonly #watch = new BackendWatch(configFlag())
   /** The last report of each caller, by `performance.now`. */
+  readonly #toldUnnamed = new Set<string>()
   readonly #told = new Map<string, { readonly atMs: number; readonly isOver: boolean }>()
 
   /** @param hosts that share the store */
@@ -18,6 +20,12 @@ export class Backends {
     setInterval(() => {
       this.near = this.#watch.near(performance.now(), Math.max(1, hosts()))
       for (const limit of this.near) this.#tell(log, limit)
+      this.unnamed = this.#watch.unnamed()
+      for (const { siteKey: site, text } of this.unnamed) {
+        if (this.#toldUnnamed.has(site)) continue
+        this.#toldUnnamed.add(site)
+        log.warn({ event: 'redemption-unbound', site }, text)
+      }
     }, LOOK_MS).unref()
   }
 

@@ -115,7 +115,7 @@ describe('problems', () => {
       ],
       [
         {
-          limitsNear: [
+          backends: [
             { text: 'one backend', isOver: false },
             { text: 'another', isOver: true },
           ],

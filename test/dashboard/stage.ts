@@ -25,7 +25,7 @@ export const WELL: ServiceState = {
   sitesLost: 0,
   hosts: ['a', 'b'].map(name => ({ name: `${name}:8080`, version: '0.1.0', startedAt: 0, workers: 2 })),
   differences: [],
-  limitsNear: [],
+  backends: [],
   isProxyUntrusted: false,
   clockApartSeconds: 0.9,
   evictedKeys: 0,

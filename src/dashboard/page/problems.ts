@@ -75,7 +75,7 @@ function sayOfService({ service }: DashboardData, { bad, warn }: Say): void {
       `Hosts of this store refuse each other's challenges and tokens. ${differences[0]}${more}: set the same on all.`,
     )
   }
-  for (const { text, isOver } of service.limitsNear) (isOver ? bad : warn)(`${text}.`)
+  for (const { text, isOver } of service.backends) (isOver ? bad : warn)(`${text}.`)
   if (clockApartSeconds > CLOCK_APART_SECONDS_MAX)
     warn(
       `The clock is ${duration(clockApartSeconds)} off that of Redis, and from 5 s on hosts refuse each other: see timedatectl on both.`,
