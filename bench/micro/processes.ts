@@ -67,8 +67,9 @@ export class Processes {
     writeFileSync(config, JSON.stringify(project))
     // The nearest one above is that of bench, which knows nothing of the imports of src.
     const manifest = { type: 'module', imports: { '#typebox': 'typebox', '#hashwx': './hashwx.js' } }
-    const hashwx = join(root, 'dist/hashwx.js')
-    if (existsSync(hashwx)) copyFileSync(hashwx, join(folder, 'hashwx.js'))
+    // A tree from before HashWX has none, and needs none.
+    const hashwx = [root, THIS_TREE].map(tree => join(tree, 'dist/hashwx.js')).find(path => existsSync(path))
+    if (hashwx !== undefined) copyFileSync(hashwx, join(folder, 'hashwx.js'))
     writeFileSync(join(folder, 'package.json'), JSON.stringify(manifest))
     const tsc = spawnSync(process.execPath, [TSC, '-p', config], { encoding: 'utf8' })
     if (tsc.status !== 0) {

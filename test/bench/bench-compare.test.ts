@@ -186,7 +186,7 @@ function changed(path: string, head: string, line: string): Readonly<Record<stri
   return { [path]: text.replace(head, `${head}\n${line}`) }
 }
 
-const PROOF_HEAD = 'export function checkProof(nonce: string, counter: number, difficulty: number): boolean {'
+const PROOF_HEAD = "  puzzle: PuzzleName = 'sha256',\n): boolean {"
 
 async function measuredOf(jobs: readonly Job[], limits: Parameters<typeof measurePairs>[1]): Promise<Case[]> {
   const all = jobs.map((job): Measured => ({ job, pairs: [] }))
@@ -225,7 +225,8 @@ test('changes of known size are seen: one more hash, one more buffer of 64 bytes
   }
   assert.equal((await verdictsFor(hashing))[0], true, 'a hash takes time')
   assert.equal((await verdictsFor(buffering))[1], true, 'a buffer is garbage')
-  assert.deepEqual(await verdictsFor(ROOT), [false, false])
+  // Time and garbage, of both puzzles.
+  assert.deepEqual(await verdictsFor(ROOT), [false, false, false, false])
 })
 
 test('a tree under load beside itself: the service and Redis, and a tree without a load generator', async () => {
