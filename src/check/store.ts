@@ -73,7 +73,10 @@ async function checkEmbedded(config: Config, findings: CheckResults): Promise<re
   findings.facts.push(['store', `embedded, in ${dataDir}`])
   prepareDataDir(nearestExisting(dataDir), false)
   if (!existsSync(dataDir)) {
-    findings.facts.push(['sites', 'none yet: the start makes the directory, and a site open to every origin'])
+    findings.facts.push([
+      'sites',
+      'none yet: the start makes the directory, and a site for pages of this machine',
+    ])
     return []
   }
   const openness = opennessOf(dataDir)
@@ -92,7 +95,7 @@ async function checkEmbedded(config: Config, findings: CheckResults): Promise<re
   } else
     findings.facts.push([
       'sites',
-      'none yet: unless you create one first, the start makes one open to every origin',
+      'none yet: unless you create one first, the start makes one for pages of this machine',
     ])
   refuseIfFull(dataDir)
   // The next start deletes another boot's state, damaged or not.

@@ -77,6 +77,12 @@ export function hostnameOf(origin: string): string | undefined {
   return match === null || origin.includes('*') ? undefined : match[3]
 }
 
+/** Whether it is not of the host that the request asked. Ports may differ, because proxies leave theirs out of Host. */
+export function isForeign(origin: string, host: string): boolean {
+  const name = /^(?:\[[^\]]*\]|[^:]*)/.exec(host.toLowerCase())![0]
+  return origin !== '' && (name === '' || hostnameOf(origin) !== name)
+}
+
 function matcherOf(pattern: string): RegExp {
   const [, scheme, subdomains, host = '', port] = PATTERN.exec(pattern)!
   const below = subdomains === undefined ? '' : '([a-z0-9-]+\\.)+'

@@ -74,6 +74,12 @@ export interface Site {
   readonly test: TestOutcome | undefined
 }
 
+/**
+ * With which the keys of the demo page's own sites start. They are the same at every service, so unless a site lists origins only
+ * the service's own pages may use it.
+ */
+export const DEMO_SITE_KEY = 'site_DemoPageOfThisPowgate'
+
 export const SITE_DEFAULTS: Readonly<SiteSettings> = completed({ name: '' })
 
 export function compileSite(stored: SiteRecord): Site {
@@ -124,14 +130,21 @@ export function raisedBits({ raise }: SiteRecord, nowMs: number): number {
   return raise !== undefined && nowMs < raise.until ? raise.bits : 0
 }
 
-/** Why a site refuses a page's request. */
+/**
+ * Why a site refuses a page's request.
+ *
+ * @param isOfForeignPage of a page that is not the service's own
+ */
 export function siteRefusal(
   site: Site | null,
   origin: string,
   mayLackOrigin: boolean,
+  isOfForeignPage: boolean,
 ): 'site-unknown' | 'site-inactive' | 'origin-refused' | undefined {
   if (site === null) return 'site-unknown'
   if (!site.record.active) return 'site-inactive'
+  const { siteKey, origins } = site.record
+  if (siteKey.startsWith(DEMO_SITE_KEY) && isOfForeignPage && origins.length === 0) return 'origin-refused'
   return site.origins.allows(origin, site.record.requireOrigin && !mayLackOrigin)
     ? undefined
     : 'origin-refused'

@@ -100,7 +100,8 @@ export abstract class VisitorEndpoint extends Endpoint {
     const siteLimitOwn = knownLimit ?? site?.record.limits?.[ofSite]
     const key = tags.keyOf(address, ipv6PrefixBits)
     // Browsers send no Origin with a GET to the page's own origin.
-    const refusal = siteRefusal(site, origin, this.#rules.method === 'get' && exchange.isSameOrigin)
+    const mayLackOrigin = this.#rules.method === 'get' && exchange.isSameOrigin
+    const refusal = siteRefusal(site, origin, mayLackOrigin, exchange.isOfForeignPage)
     const visit = {
       exchange,
       address,

@@ -14,6 +14,8 @@
 import type { HttpRequest, HttpResponse } from 'uWebSockets.js'
 import { type Address, addressFromBytes } from '../domain/address.ts'
 import { forwardedAddress } from '../domain/client-address.ts'
+import { isForeign } from '../domain/origin.ts'
+import { DEMO_SITE_KEY } from '../domain/site.ts'
 import { BodyBytes } from './body.ts'
 import type { ExchangeHost, ExchangeRules } from './exchange-host.ts'
 import type { ContentReply, Reply } from './replies.ts'
@@ -67,6 +69,8 @@ let corkedReply: Reply | undefined
 export class Exchange {
   /** From X-Site-Key, or the API key's site once known. Texts are empty if absent. */
   siteKey: string
+  /** Only of requests for the demo's site. Without HTTPS or a local name, browsers leave Sec-Fetch-Site out, so Host decides. */
+  readonly isOfForeignPage: boolean
   /** Of the request's body, once read; also for logs. */
   nonce = ''
   apiKeyId = ''
@@ -113,6 +117,10 @@ export class Exchange {
     this.siteKey = (isCrossOrigin && head.siteKey) || ''
     this.origin = head.origin ?? ''
     this.#fetchSite = head.fetchSite ?? ''
+    this.isOfForeignPage =
+      this.siteKey.startsWith(DEMO_SITE_KEY) &&
+      this.#fetchSite !== 'same-origin' &&
+      isForeign(this.origin, request.getHeader('host'))
     this.authorization = (!isCrossOrigin && head.authorization) || ''
     this.contentType = head.contentType ?? ''
     // uWebSockets.js sends 100 Continue by itself, but only if the header is in lower case.

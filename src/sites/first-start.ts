@@ -21,6 +21,9 @@ const PATIENT_MS = 2000
 const FIRST_LINE_MS = 1000
 const LINES_MS = 5000
 
+/** No page on the web may use it. */
+const FIRST_ORIGINS = ['http://localhost:*', 'http://127.0.0.1:*']
+
 interface Start {
   /** In words, for the log. */
   readonly store: string
@@ -77,18 +80,23 @@ export async function prepareStart(config: Config, log: Logger, totals: Gauged):
     const isFirst = sites.length === 0 && config.redis === undefined
     const demo = config.demo === 'auto' ? (isFirst ? 'on' : 'off') : config.demo
     if (isFirst) {
-      const { site, apiKey } = await createSite(store.sites, { name: 'demo' }, authorInService('first start'))
+      const { site, apiKey } = await createSite(
+        store.sites,
+        { name: 'demo', origins: FIRST_ORIGINS },
+        authorInService('first start'),
+      )
       const keys = { siteKey: site.siteKey, apiKey }
       printFirstSite(keys, config.dataDir, localUrl(config), demo === 'on')
     } else if (sites.length === 0) {
       log.info(`there are no sites yet: ${COMMAND} site create --name NAME --origin ORIGIN${configFlag()}`)
     } else {
       const first = readFirstKeys(config.dataDir)?.siteKey
-      const open = sites.find(site => site.siteKey === first && site.active && site.origins.length === 0)
-      if (open !== undefined)
+      const site = sites.find(site => site.siteKey === first && site.active)
+      if (site?.origins.length === 0)
         log.info(
-          `${demo === 'on' ? '' : '/demo is off now, POWGATE_DEMO=on serves it; '}the site ${open.name} of the first start is still open to every origin: ${COMMAND} site disable ${first}${configFlag()}`,
+          `the site ${site.name} of the first start is still open to every origin: ${COMMAND} site disable ${first}${configFlag()}`,
         )
+      if (site !== undefined && demo === 'off') log.info('/demo is off now, POWGATE_DEMO=on serves it')
     }
     if (demo === 'on') await prepareDemoSites(store.sites, secrets[0]!, authorInService('demo page'))
     return { store: store.description, demo }
@@ -119,7 +127,7 @@ function printFirstSite(keys: FirstKeys, dataDir: string, url: string, hasDemo: 
   const isTerminal = isatty(1)
   const out = isTerminal ? process.stdout : process.stderr
   out.write(`
-First start: a demo site was created, open to every origin.
+First start: a demo site was created, for pages of this machine: http://localhost and http://127.0.0.1, any port.
 
   site key  ${siteKey}
   API key   ${isTerminal ? `${apiKey}   (secret; kept in ${path})` : `in ${path}`}

@@ -247,7 +247,7 @@ describe('good configurations', () => {
     assert.match(page, /^## [^\n]*secret$.*^## [^\n]*settings$.*^## [^\n]*site, .*^## [^\n]*Watch/ms)
     assert.match(text, /^ {2}listens on +127\.0\.0\.1:\d+, with \d+ workers?$/m)
     assert.match(text, /^ {2}secrets +generated at the start$/m)
-    assert.match(text, /^ {2}sites +none yet: .* open to every origin$/m)
+    assert.match(text, /^ {2}sites +none yet: .* for pages of this machine$/m)
     assert.match(text, /^warning: HOST is a loopback address.*POWGATE_TRUSTED_PROXIES$/m)
     assert.ok(!existsSync(dataDir))
   })

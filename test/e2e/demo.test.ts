@@ -159,6 +159,41 @@ describe('a first start', () => {
     assert.ok(!service.output.includes('sk_'))
   })
 
+  test("its site serves the service's own pages under every name; a foreign page takes none of its visitor's requests", async () => {
+    const { port } = service
+    const from = freshAddress()
+    const client = new Client(service.url)
+    const ask = (headers: Record<string, string>, siteKey = DEMO_SITE_KEY) =>
+      client.challenge(siteKey, { from, headers })
+    const foreign = { Origin: 'https://evil.example', 'Sec-Fetch-Site': 'cross-site' }
+    for (let count = 0; count < 30; count++)
+      assert.equal((await ask(foreign)).json.code, 'origin-not-allowed')
+    assert.equal((await ask({ Origin: 'null' })).status, 429, 'the window of junk')
+    const own: readonly Record<string, string>[] = [
+      {},
+      ...[`localhost:${port}`, `127.0.0.1:${port}`, `[::1]:${port}`, 'office.lan:8080', 'office.lan'].map(
+        Host => ({ Host, Origin: `http://${Host}` }),
+      ),
+      { Host: 'captcha.example', Origin: 'https://captcha.example:8443' }, // nginx' $host has no port
+      { Host: 'upstream', Origin: 'https://captcha.example', 'Sec-Fetch-Site': 'same-origin' },
+    ]
+    for (const headers of own) assert.equal((await ask(headers)).status, 200, JSON.stringify(headers))
+    assert.equal((await ask({ Host: 'upstream', Origin: 'http://captcha.example' })).status, 429)
+    const named = await service.createSite()
+    for (let count = 0; count < 30; count++) assert.equal((await ask({}, named.siteKey)).status, 200)
+  })
+
+  test('its other site serves pages of this machine alone', async () => {
+    const siteKey = /site key +(site_\w{22})/.exec(service.output)![1]!
+    const client = new Client(service.url)
+    const statusOf = async (Origin: string) =>
+      (await client.challenge(siteKey, { from: freshAddress(), headers: { Origin } })).status
+    for (const origin of ['http://localhost:3000', 'http://127.0.0.1', service.url])
+      assert.equal(await statusOf(origin), 200, origin)
+    for (const origin of ['https://evil.example', 'http://localhost.evil.example', 'null'])
+      assert.equal(await statusOf(origin), 403, origin)
+  })
+
   test('HTML in a submitted form is escaped in the page', async () => {
     const from = freshAddress()
     const token = await new Client(service.url).token(DEMO_SITE_KEY, { from })
@@ -228,16 +263,14 @@ describe('a first start', () => {
     await service.boot()
     for (const path of DEMO_PATHS) assert.equal((await call(service.url + path)).status, 404, path)
     assert.match((await call(`${service.url}/demo`)).json.error, /demo page is off\. .*POWGATE_DEMO=on/)
-    assert.match(
-      service.output,
-      /\/demo is off now, .* site demo .* open to every origin: .* site disable site_\w+/,
-    )
+    assert.match(service.output, /\/demo is off now, POWGATE_DEMO=on serves it/)
+    assert.doesNotMatch(service.output, /open to every origin/)
     const client = new Client(service.url)
     for (const siteKey of DEMO_SITE_KEYS)
       assert.equal((await client.challenge(siteKey)).json.code, 'site-unknown')
     for (const puzzle of PUZZLES)
       assert.equal((await client.verifyToken(demoApiKey(TEST_SECRET, puzzle), { token: 'abc' })).status, 401)
-    assert.deepEqual(await siteNames(service), ['demo', 'demo page', 'demo page, HashWX'])
+    assert.deepEqual(await siteNames(service), ['demo', 'demo page', 'demo page, HashWX', 'test'])
   })
 })
 
