@@ -1,6 +1,6 @@
 /**
- * Warns before a backend hits the redemption limits, and of one that never names its visitors' addresses. Workers count what callers with a valid API key send; the primary process
- * adds up the last minute.
+ * Warns before a backend hits the redemption limits, and of one that never names its visitors' addresses. Workers count what
+ * callers with a valid API key send; the primary process adds up the last minute.
  */
 
 import { type Address, formatAddress, formatNetwork } from './address.ts'
@@ -17,6 +17,8 @@ export interface BackendCount {
   readonly limits: readonly [address: number, apiKey: number]
   /** Refused tokens that cost their sender nothing: they have windows of their own, as large. */
   readonly isJunk: boolean
+  /** A field of the body that powgate does not know. */
+  readonly ignored: string | undefined
   count: number
   /** How many of them named the visitor's address. */
   named: number
@@ -38,7 +40,7 @@ export class BackendCounts {
     counted: Omit<BackendCount, 'count' | 'named' | 'address'>,
     namesVisitor: boolean,
   ): void {
-    const key = `${counted.callerKey} ${counted.apiKeyId} ${counted.isJunk}`
+    const key = `${counted.callerKey} ${counted.apiKeyId} ${counted.isJunk} ${counted.ignored}`
     const found = this.#counts.get(key)
     const named = namesVisitor ? 1 : 0
     if (found !== undefined) {

@@ -22,7 +22,11 @@ function near(rows: readonly Row[], hosts = 1): string[] {
   for (const [host, siteKey, apiKeyId, perMinute, limits = CONTRACT, isJunk = false] of rows)
     for (let count = 0; count < perMinute; count++) {
       const callerKey = `${host}${limits === CONTRACT ? '' : siteKey}`
-      counts.note(parseAddress(`10.0.0.${host}`)!, { callerKey, siteKey, apiKeyId, limits, isJunk }, true)
+      counts.note(
+        parseAddress(`10.0.0.${host}`)!,
+        { callerKey, siteKey, apiKeyId, limits, isJunk, ignored: undefined },
+        true,
+      )
     }
   watch.add(counts.take(), 1000)
   const found = watch.near(60_999, hosts).map(({ text }) => text)
@@ -84,7 +88,14 @@ test('a limit that was raised within the minute is the one that is told', () => 
 test('a backend that names no visitor in 20 redemptions is told; one that named any is not, nor is junk', () => {
   const told = (count: number, named: number, isJunk = false) => {
     const [watch, counts] = [new BackendWatch(), new BackendCounts(true)]
-    const counted = { callerKey: 'c', siteKey: 'site_a', apiKeyId: 'k', limits: CONTRACT, isJunk }
+    const counted = {
+      callerKey: 'c',
+      siteKey: 'site_a',
+      apiKeyId: 'k',
+      limits: CONTRACT,
+      isJunk,
+      ignored: undefined,
+    }
     for (let index = 0; index < count; index++) {
       counts.note(parseAddress('10.0.0.1')!, counted, index < named)
       watch.add(counts.take(), index)
