@@ -70,6 +70,8 @@ export interface NearLimit {
 
 /** So many without one address are no accident. */
 const UNNAMED_MIN = 20
+/** A key that is silent for so long was replaced or revoked. */
+const UNNAMED_MS = 86_400_000
 
 const TOLD_SHARE = 1 / 2
 const SITES_TOLD_MAX = 3
@@ -77,7 +79,10 @@ const SITES_TOLD_MAX = 3
 export class BackendWatch {
   readonly #flags: string
   /** By API key, since the start: good tokens of which none came with an address. */
-  readonly #unnamed = new Map<string, { readonly siteKey: string; count: number }>()
+  readonly #unnamed = new Map<
+    string,
+    { readonly siteKey: string; readonly count: number; readonly atMs: number }
+  >()
   readonly #naming = new Set<string>()
   #last: { readonly atMs: number; readonly counts: readonly BackendCount[] }[] = []
 
@@ -93,7 +98,7 @@ export class BackendWatch {
       if (isJunk || this.#naming.has(apiKeyId)) continue
       if (this.#unnamed.size + this.#naming.size > COUNTS_MAX) break
       const before = this.#unnamed.get(apiKeyId)?.count ?? 0
-      if (named === 0) this.#unnamed.set(apiKeyId, { siteKey, count: before + count })
+      if (named === 0) this.#unnamed.set(apiKeyId, { siteKey, count: before + count, atMs: nowMs })
       else {
         this.#unnamed.delete(apiKeyId)
         this.#naming.add(apiKeyId)
@@ -102,7 +107,9 @@ export class BackendWatch {
   }
 
   /** Backends that redeem tokens of whoever sends them. */
-  unnamed(): { readonly siteKey: string; readonly text: string }[] {
+  unnamed(nowMs: number): { readonly siteKey: string; readonly text: string }[] {
+    for (const [apiKeyId, { atMs }] of this.#unnamed)
+      if (nowMs - atMs >= UNNAMED_MS) this.#unnamed.delete(apiKeyId)
     return [...this.#unnamed]
       .filter(([, { count }]) => count >= UNNAMED_MIN)
       .map(([apiKeyId, { siteKey, count }]) => {

@@ -25,7 +25,7 @@ export class Backends {
     setInterval(() => {
       this.near = this.#watch.near(performance.now(), Math.max(1, hosts()))
       for (const limit of this.near) this.#tell(log, limit)
-      this.unnamed = this.#watch.unnamed()
+      this.unnamed = this.#watch.unnamed(performance.now())
       for (const { siteKey: site, text } of this.unnamed) {
         if (this.#toldUnnamed.has(site)) continue
         this.#toldUnnamed.add(site)

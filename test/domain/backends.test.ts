@@ -86,7 +86,7 @@ test('a limit that was raised within the minute is the one that is told', () => 
 })
 
 test('a backend that names no visitor in 20 redemptions is told; one that named any is not, nor is junk', () => {
-  const told = (count: number, named: number, isJunk = false) => {
+  const told = (count: number, named: number, isJunk = false, laterMs = 0) => {
     const [watch, counts] = [new BackendWatch(), new BackendCounts(true)]
     const counted = {
       callerKey: 'c',
@@ -100,11 +100,13 @@ test('a backend that names no visitor in 20 redemptions is told; one that named 
       counts.note(parseAddress('10.0.0.1')!, counted, index < named)
       watch.add(counts.take(), index)
     }
-    return watch.unnamed().map(({ text }) => text)
+    return watch.unnamed(count - 1 + laterMs).map(({ text }) => text)
   }
   assert.match(
     told(20, 0).join(),
     /^Of 20 redemptions with API key k for site_a none named .*: send expectedIp/,
   )
   assert.deepEqual([told(19, 0), told(30, 1), told(30, 0, true)], [[], [], []])
+  const day = 86_400_000
+  assert.deepEqual([told(20, 0, false, day - 1).length, told(20, 0, false, day)], [1, []], 'a key replaced')
 })
