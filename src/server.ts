@@ -153,6 +153,7 @@ function hostOf(
     isEveryPeerTrusted: isEveryPeerTrusted(config),
     relay: undefined,
     forwardingIgnored: undefined,
+    forwardingMalformed: undefined,
     isDraining: false,
     underWay: 0,
     observer: {
@@ -172,7 +173,8 @@ function hostOf(
     gate,
     newRequestId: requestIds(),
   }
-  tellOfForwarding(host, log, eventLog)
+  for (const trouble of ['forwardingIgnored', 'forwardingMalformed'] as const)
+    tellOfForwarding(host, trouble, log, eventLog)
   return host
 }
 
@@ -201,19 +203,31 @@ async function repeat(action: () => Promise<unknown>, pauseMs: number, end: Abor
 
 function ignore(): void {}
 
-/** A proxy sends an ignored header with every request. */
+/** A proxy sends a wrong header with every request. */
 const FORWARDING_TOLD_MS = 60_000
 
-function tellOfForwarding(host: ExchangeHost, log: Logger, eventLog: EventLog): void {
-  host.forwardingIgnored = peer => {
-    host.forwardingIgnored = undefined
+function tellOfForwarding(
+  host: ExchangeHost,
+  trouble: 'forwardingIgnored' | 'forwardingMalformed',
+  log: Logger,
+  eventLog: EventLog,
+): void {
+  host[trouble] = peer => {
+    host[trouble] = undefined
     const text = eventLog.peerText(peer)
-    const what = text.includes('/') ? 'its address in this network' : 'it'
-    log.warn(
-      { peer: text, setting: 'POWGATE_TRUSTED_PROXIES' },
-      `X-Forwarded-For is ignored: its sender is not trusted; if it is a proxy of yours, name ${what}`,
-    )
-    setTimeout(() => tellOfForwarding(host, log, eventLog), FORWARDING_TOLD_MS).unref()
+    if (trouble === 'forwardingMalformed')
+      log.warn(
+        { peer: text },
+        'X-Forwarded-For of a trusted proxy names no client, so its visitors share the address of the proxy and its limits: have it append the address that connects to it, and nothing else',
+      )
+    else {
+      const what = text.includes('/') ? 'its address in this network' : 'it'
+      log.warn(
+        { peer: text, setting: 'POWGATE_TRUSTED_PROXIES' },
+        `X-Forwarded-For is ignored: its sender is not trusted; if it is a proxy of yours, name ${what}`,
+      )
+    }
+    setTimeout(() => tellOfForwarding(host, trouble, log, eventLog), FORWARDING_TOLD_MS).unref()
   }
 }
 

@@ -206,7 +206,8 @@ export class Powgate {
     }
     if ((status === 400 || status === 413) && success === false && typeof code === 'string')
       return refused(code, String(error))
-    if (status === 401) return new AuthError(`the service does not know the API key (${code ?? 'status 401'})`)
+    if (status === 401)
+      return new AuthError(`the service does not know the API key (${code ?? 'status 401'})`)
     const pauseMs = milliseconds(retryAfter)
     if (status === 429) return new RateLimitError('the service admits no more requests now', pauseMs ?? 1000)
     const isTransient = status >= 502 && status <= 504

@@ -1,6 +1,6 @@
 /**
- * Warns before a backend hits the redemption limits, and of one that never names its visitors' addresses. Workers count what callers with a valid API key send; the primary process
- * adds up the last minute.
+ * Warns before a backend hits the redemption limits, and of one that never names its visitors' addresses. Workers count what
+ * callers with a valid API key send; the primary process adds up the last minute.
  */
 
 import { type Address, formatAddress, formatNetwork } from './address.ts'
@@ -17,6 +17,8 @@ export interface BackendCount {
   readonly limits: readonly [address: number, apiKey: number]
   /** Refused tokens that cost their sender nothing: they have windows of their own, as large. */
   readonly isJunk: boolean
+  /** A field of the body that powgate does not know. */
+  readonly ignored: string | undefined
   count: number
   /** How many of them named the visitor's address. */
   named: number
@@ -38,7 +40,7 @@ export class BackendCounts {
     counted: Omit<BackendCount, 'count' | 'named' | 'address'>,
     namesVisitor: boolean,
   ): void {
-    const key = `${counted.callerKey} ${counted.apiKeyId} ${counted.isJunk}`
+    const key = `${counted.callerKey} ${counted.apiKeyId} ${counted.isJunk} ${counted.ignored}`
     const found = this.#counts.get(key)
     const named = namesVisitor ? 1 : 0
     if (found !== undefined) {
@@ -68,6 +70,8 @@ export interface NearLimit {
 
 /** So many without one address are no accident. */
 const UNNAMED_MIN = 20
+/** A key that is silent for so long was replaced or revoked. */
+const UNNAMED_MS = 86_400_000
 
 const TOLD_SHARE = 1 / 2
 const SITES_TOLD_MAX = 3
@@ -75,7 +79,10 @@ const SITES_TOLD_MAX = 3
 export class BackendWatch {
   readonly #flags: string
   /** By API key, since the start: good tokens of which none came with an address. */
-  readonly #unnamed = new Map<string, { readonly siteKey: string; count: number }>()
+  readonly #unnamed = new Map<
+    string,
+    { readonly siteKey: string; readonly count: number; readonly atMs: number }
+  >()
   readonly #naming = new Set<string>()
   #last: { readonly atMs: number; readonly counts: readonly BackendCount[] }[] = []
 
@@ -91,7 +98,7 @@ export class BackendWatch {
       if (isJunk || this.#naming.has(apiKeyId)) continue
       if (this.#unnamed.size + this.#naming.size > COUNTS_MAX) break
       const before = this.#unnamed.get(apiKeyId)?.count ?? 0
-      if (named === 0) this.#unnamed.set(apiKeyId, { siteKey, count: before + count })
+      if (named === 0) this.#unnamed.set(apiKeyId, { siteKey, count: before + count, atMs: nowMs })
       else {
         this.#unnamed.delete(apiKeyId)
         this.#naming.add(apiKeyId)
@@ -100,7 +107,9 @@ export class BackendWatch {
   }
 
   /** Backends that redeem tokens of whoever sends them. */
-  unnamed(): { readonly siteKey: string; readonly text: string }[] {
+  unnamed(nowMs: number): { readonly siteKey: string; readonly text: string }[] {
+    for (const [apiKeyId, { atMs }] of this.#unnamed)
+      if (nowMs - atMs >= UNNAMED_MS) this.#unnamed.delete(apiKeyId)
     return [...this.#unnamed]
       .filter(([, { count }]) => count >= UNNAMED_MIN)
       .map(([apiKeyId, { siteKey, count }]) => {

@@ -36,7 +36,7 @@ export function differences(own: HostNote, other: HostNote): string[] {
   const found = Object.entries(own.shared)
     .filter(([setting, value]) => other.shared[setting] !== undefined && other.shared[setting] !== value)
     .map(([setting, value]) => `${setting}: ${value} here, ${other.shared[setting]} on ${name}`)
-  const apartMs = (own.clockAheadMs ?? 0) - (other.clockAheadMs ?? own.clockAheadMs ?? 0)
+  const apartMs = (own.clockAheadMs ?? Number.NaN) - (other.clockAheadMs ?? Number.NaN)
   if (Math.abs(apartMs) > CLOCK_SKEW_MS)
     found.push(
       `clock: ${Math.round(Math.abs(apartMs) / 1000)} s ${apartMs > 0 ? 'ahead of' : 'behind'} ${name}: set both by NTP`,

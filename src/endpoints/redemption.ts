@@ -41,6 +41,7 @@ type Attempt =
       readonly claims: TokenClaims
       readonly claim: string
       readonly namesVisitor: boolean
+      readonly ignored: string | undefined
     }
   /** A test key: the token is neither read nor redeemed. */
   | { readonly verdict: 'certain'; readonly caller: AcceptedCaller; readonly claims: TokenClaims }
@@ -134,8 +135,10 @@ export abstract class RedemptionEndpoint<Asked> extends Endpoint {
       admission.status === 'admitted' && (admission.token === 'used' || admission.token === 'forgotten')
     const { siteKey, id: apiKeyId, limit } = apiKey!
     const isJunk = request.isJunk === true || isSpent
-    const counted = { callerKey, siteKey, apiKeyId, limits: [callerLimit, limit] as const, isJunk }
-    const namesVisitor = attempt.verdict !== 'redeemable' || attempt.namesVisitor
+    const isRead = attempt.verdict === 'redeemable'
+    const ignored = isRead ? attempt.ignored : undefined
+    const counted = { callerKey, siteKey, apiKeyId, limits: [callerLimit, limit] as const, isJunk, ignored }
+    const namesVisitor = !isRead || attempt.namesVisitor
     this.service.backends.note(address, counted, namesVisitor)
   }
 
@@ -199,7 +202,8 @@ export abstract class RedemptionEndpoint<Asked> extends Endpoint {
     if (expected !== undefined && !this.isOfVisitor(expected, claims.address))
       return refused({ reason: 'token-other-address', mismatch: { expected, visitor: claims.address } })
     const claim = claimOf(caller.apiKey.id, idempotencyKey, token)
-    return { verdict: 'redeemable', caller, claims, claim, namesVisitor: expected !== undefined }
+    const { ignored } = parsed
+    return { verdict: 'redeemable', caller, claims, claim, namesVisitor: expected !== undefined, ignored }
   }
 
   #evaluateTest(exchange: Exchange, caller: AcceptedCaller, { expectedIp }: Redemption): Attempt {

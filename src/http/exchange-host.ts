@@ -41,6 +41,8 @@ export interface ExchangeHost {
   relay: Pick<ProxyRelay, 'admits' | 'clientOf' | 'isNameless'> | undefined
   /** The sender of an X-Forwarded-For is not trusted; undefined for a while after each call. */
   forwardingIgnored: ((peer: Address) => void) | undefined
+  /** A trusted proxy's X-Forwarded-For names no client; undefined for a while after each call. */
+  forwardingMalformed: ((peer: Address) => void) | undefined
   /** Every answer closes its connection. */
   isDraining: boolean
   /** Unanswered exchanges. */

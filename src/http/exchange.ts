@@ -131,14 +131,21 @@ export class Exchange {
     const method = request.getMethod()
     this.#isHead = method === 'head'
     this.#framing = head.framing === 'chunks' && method !== 'post' ? 'ambiguous' : head.framing
-    this.address = isTrusted
-      ? (forwardedAddress(head.forwardedFor, host.trustedProxies) ?? peer ?? peerOf(response))
-      : peer
+    this.address = isTrusted ? this.#clientOf(head.forwardedFor, peer) : peer
     host.underWay++
     response.onAborted(() => {
       if (!this.#isOver) host.observer.aborted(rules.part)
       this.#end()
     })
+  }
+
+  /** @param proxy undefined if not yet asked for */
+  #clientOf(forwardedFor: string, proxy: Address | undefined): Address | undefined {
+    const client = forwardedAddress(forwardedFor, this.#host.trustedProxies)
+    if (client !== undefined) return client
+    const sender = proxy ?? peerOf(this.#response)
+    if (forwardedFor !== '' && sender !== undefined) this.#host.forwardingMalformed?.(sender)
+    return sender
   }
 
   /** From a page of the service's own origin, whose browser leaves Origin out of a GET. */

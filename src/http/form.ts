@@ -3,7 +3,7 @@
  * repeated fields are refused; uWebSockets.js' `getParts` would accept bodies without an end and text around parts.
  */
 
-import { isUtf8 } from 'node:buffer'
+import { textOf } from './schemas.ts'
 
 type FormFields = Record<string, string>
 
@@ -18,12 +18,11 @@ interface FormProblem {
 /** No known client sends as many. */
 const FIELDS_MAX = 32
 
-const NOT_UTF8 = problem('The body is not UTF-8.')
 const NOT_MULTIPART = problem('The body is not well-formed multipart/form-data.')
 
 export function parseUrlencoded(bytes: Buffer): FormReading {
-  if (!isUtf8(bytes)) return NOT_UTF8
-  const text = bytes.toString('utf8').replace(/^\ufeff/, '')
+  const text = textOf(bytes)
+  if (typeof text !== 'string') return notText(text)
   try {
     decodeURIComponent(text) // URLSearchParams would repair it
   } catch {
@@ -40,6 +39,10 @@ export function parseUrlencoded(bytes: Buffer): FormReading {
   return { ok: true, fields: fields.byName }
 }
 
+function notText({ refusal }: Exclude<ReturnType<typeof textOf>, string>): FormProblem {
+  return problem(refusal.detail ?? 'The body is not UTF-8.')
+}
+
 /** RFC 2046, 5.1.1. */
 const BOUNDARY =
   /;[ \t]*boundary=(?:([\w'+.-]{1,70})|"([\w'()+,./:=? -]{0,69}[\w'()+,./:=?-])")[ \t]*(?:;|$)/i
@@ -47,9 +50,10 @@ const BOUNDARY =
 export function parseMultipart(bytes: Buffer, contentType: string): FormReading {
   const match = BOUNDARY.exec(contentType)
   if (match === null) return problem('The Content-Type header names no boundary.')
-  if (!isUtf8(bytes)) return NOT_UTF8
+  const body = textOf(bytes)
+  if (typeof body !== 'string') return notText(body)
   const delimiter = `\r\n--${match[1] ?? match[2]}`
-  const text = `\r\n${bytes.toString('utf8')}` // as if a line break came before the first delimiter too
+  const text = `\r\n${body}` // as if a line break came before the first delimiter too
   if (!text.startsWith(delimiter)) return NOT_MULTIPART
   const fields = new Fields()
   let start = delimiter.length

@@ -106,7 +106,8 @@ const validateSolution = ajv.compile<Solution>(SolutionSchema)
 const validateRedemption = ajv.compile<Redemption>(RedemptionSchema)
 
 export type Parsed<Body> =
-  | { readonly ok: true; readonly body: Body }
+  /** `ignored`: a field that means nothing here. */
+  | { readonly ok: true; readonly body: Body; readonly ignored?: string | undefined }
   | { readonly ok: false; readonly refusal: Refusal }
 
 export function parseSolution(bytes: Buffer, contentType: string): Parsed<Solution> {
@@ -211,7 +212,9 @@ function parseBody<Body>(bytes: Buffer, validate: ValidateFunction<Body>, fields
   if (isObject(value)) for (const name of fields.optional) if (value[name] === null) delete value[name]
   if (validate(value)) {
     const detail = mistyped(value as object, fields)
-    return detail === undefined ? { ok: true, body: value } : refused({ reason: 'body-shape', detail })
+    if (detail !== undefined) return refused({ reason: 'body-shape', detail })
+    const ignored = ignoredField(value as object, fields.known)
+    return { ok: true, body: value, ...(ignored !== undefined && { ignored }) }
   }
   const error = validate.errors![0]!
   const field = fieldOf(error)
@@ -233,6 +236,13 @@ export function mistyped(value: object, { known }: Pick<Fields, 'known'>): strin
       return `The field ${JSON.stringify(name.slice(0, NAME_CHARACTERS_MAX))} is unknown: ${meant} is expected.`
   }
   return undefined
+}
+
+/** Plain and short: a name that visitors made up could hold anything, such as a secret. */
+const TOLD_NAME = /^[a-z][\w.-]{0,30}$/i
+
+export function ignoredField(value: object, known: readonly string[]): string | undefined {
+  return Object.keys(value).find(name => !known.includes(name) && TOLD_NAME.test(name))
 }
 
 export function refused(refusal: Refusal): { readonly ok: false; readonly refusal: Refusal } {

@@ -11,6 +11,7 @@ import {
   ajv,
   EXPECTED_IP,
   IDEMPOTENCY_KEY,
+  ignoredField,
   isJsonType,
   mistyped,
   type Parsed,
@@ -46,6 +47,7 @@ export const SiteverifySchema = Type.Object(
   },
 )
 
+const KNOWN = Object.keys(SiteverifySchema.properties)
 const validate = ajv.compile<SiteverifyRequest>(SiteverifySchema)
 
 /** Unchecked. */
@@ -100,7 +102,7 @@ function isLeftOut(value: unknown): boolean {
 
 export function parseSiteverify(fields: SiteverifyFields, site: Site): Parsed<Redemption> {
   const asked: Record<string, unknown> = {}
-  for (const name of Object.keys(SiteverifySchema.properties)) {
+  for (const name of KNOWN) {
     const value = fields[name]
     if (!isLeftOut(value)) asked[name] = value
   }
@@ -115,6 +117,7 @@ export function parseSiteverify(fields: SiteverifyFields, site: Site): Parsed<Re
     return refused({ reason: 'site-key-other-site' })
   return {
     ok: true,
+    ignored: ignoredField(fields, KNOWN),
     body: {
       token: response,
       ...(remoteip === undefined ? {} : { expectedIp: remoteip }),

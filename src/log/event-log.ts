@@ -19,6 +19,9 @@ export type LogEvent =
   /** From the primary: a backend uses half of a limit or more. */
   | 'redemption-junk'
   | 'redemption-limit'
+  /** From the primary, once: no redemption of an API key names an address; a backend's field is ignored. */
+  | 'redemption-unbound'
+  | 'field-ignored'
   /** Counts of the last minute beyond the quotas, by event or reason. */
   | 'unlogged'
   /** An exception in powgate itself. */

@@ -1,4 +1,4 @@
-/** Reports backends near a limit of redemptions, and those that never name their visitors' addresses. */
+/** Reports backends near a limit of redemptions, and those that leave something unchecked. */
 
 import { configFlag } from '../config/config.ts'
 import { type BackendCount, BackendWatch, type NearLimit } from '../domain/backends.ts'
@@ -6,21 +6,26 @@ import type { Logger } from '../log/logger.ts'
 
 const LOOK_MS = 5000
 const TOLD_AGAIN_MS = 600_000
+/** Ignored fields: a backend may pass on whatever visitors name theirs. */
+const IGNORED_TOLD_MAX = 100
 
 export class Backends {
   near: readonly NearLimit[] = []
   unnamed: readonly { readonly siteKey: string; readonly text: string }[] = []
+  readonly #log: Logger
   readonly #watch = new BackendWatch(configFlag())
-  /** The last report of each caller, by `performance.now`. */
   readonly #toldUnnamed = new Set<string>()
+  readonly #toldIgnored = new Set<string>()
+  /** The last report of each caller, by `performance.now`. */
   readonly #told = new Map<string, { readonly atMs: number; readonly isOver: boolean }>()
 
   /** @param hosts that share the store */
   constructor(log: Logger, hosts: () => number) {
+    this.#log = log
     setInterval(() => {
       this.near = this.#watch.near(performance.now(), Math.max(1, hosts()))
       for (const limit of this.near) this.#tell(log, limit)
-      this.unnamed = this.#watch.unnamed()
+      this.unnamed = this.#watch.unnamed(performance.now())
       for (const { siteKey: site, text } of this.unnamed) {
         if (this.#toldUnnamed.has(site)) continue
         this.#toldUnnamed.add(site)
@@ -37,6 +42,17 @@ export class Backends {
 
   add(counts: readonly BackendCount[]): void {
     this.#watch.add(counts, performance.now())
+    for (const { siteKey, ignored } of counts) if (ignored !== undefined) this.#tellIgnored(siteKey, ignored)
+  }
+
+  #tellIgnored(site: string, field: string): void {
+    const key = `${site} ${field}`
+    if (this.#toldIgnored.size === IGNORED_TOLD_MAX || this.#toldIgnored.has(key)) return
+    this.#toldIgnored.add(key)
+    this.#log.info(
+      { event: 'field-ignored', site, field },
+      'a backend sends a field that powgate does not know, so it checks nothing',
+    )
   }
 
   #tell(log: Logger, { text, caller, sites, perMinute, limit, isJunk }: NearLimit): void {

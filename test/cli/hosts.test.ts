@@ -3,7 +3,7 @@
 import assert from 'node:assert/strict'
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { after, before, test } from 'node:test'
+import { after, before, mock, test } from 'node:test'
 import { eventually } from '../harness/eventually.ts'
 import { type Observed, startObserved } from '../harness/metrics.ts'
 import { TestService } from '../harness/service.ts'
@@ -61,6 +61,16 @@ test('hosts that agree are listed; one that differs is told by hosts, check, the
   })
   assert.match(first.service.output, /hosts of this store differ/)
   await store.noteHost('other', null)
+
+  const now = Date.now
+  const clock = mock.method(Date, 'now', () => now() + 600_000)
+  await store.noteHost('ahead', { ...note!, id: 'ahead', name: 'zz:8080' })
+  clock.mock.restore()
+  assert.deepEqual(
+    (await powgate.json('hosts')).differences,
+    names.map((name: string) => `${name}: clock: 600 s behind zz:8080: set both by NTP`),
+  )
+  await store.noteHost('ahead', null)
   await store.close()
 })
 

@@ -8,7 +8,7 @@ import { createHash } from 'node:crypto'
 import { once } from 'node:events'
 import { readFileSync } from 'node:fs'
 import { createServer, type RequestListener } from 'node:http'
-import type { AddressInfo } from 'node:net'
+import { type AddressInfo, connect, createServer as createTcpServer } from 'node:net'
 import { after, before, describe, type TestContext, test } from 'node:test'
 import { promisify } from 'node:util'
 import { solve } from '../../src/cli/solve.ts'
@@ -183,6 +183,26 @@ for (const kind of STORE_KINDS) {
       const keys = `--site-key site_0123456789ABCDEFabcdef --api-key sk_12345678_${'x'.repeat(43)}`
       const { problems } = await powgate.run(`try ${keys} --url ${url}`)
       assert.match(problems.join(), /answered 403, and not by powgate: look at what stands before it/)
+    })
+
+    test('a proxy that speaks HTTP/1.0 to powgate, and https:// where none speaks TLS, are named', async t => {
+      const proxy = createTcpServer(client => {
+        const upstream = connect(service.port, '127.0.0.1')
+        client.on('data', chunk => upstream.write(chunk.toString('latin1').replace('HTTP/1.1', 'HTTP/1.0')))
+        upstream.pipe(client).on('error', () => upstream.destroy())
+      }).listen(0, '127.0.0.1')
+      t.after(() => proxy.close())
+      await once(proxy, 'listening')
+      const { siteKey, apiKey } = await powgate.json('site create --name behind --base 16')
+      const keys = `try --site-key ${siteKey} --api-key ${apiKey} --url`
+      assert.match(
+        await powgate.problem(1, `${keys} http://127.0.0.1:${(proxy.address() as AddressInfo).port}`),
+        /answered 505: what stands before powgate speaks HTTP\/1\.0 .*proxy_http_version 1\.1\)$/,
+      )
+      assert.match(
+        await powgate.problem(1, `${keys} https://127.0.0.1:${service.port}`),
+        /^cannot reach the service at https:\S+: what listens there does not speak TLS: use http:\/\/,/,
+      )
     })
 
     test('a move that is not right yet: try --as names the fields, and fails', async t => {

@@ -59,6 +59,8 @@ export function assertNotSiteverified(answer: Answer, code: string, status = 200
   assert.deepEqual(Object.keys(answer.json).sort(), ['error-codes', 'messages', 'success'])
   const [message, ...more] = answer.json.messages
   assert.match(message, /^[A-Z].*[.a-z]$|^(secret|response|remoteip|sitekey|idempotency_key) /)
+  // Those of /verify-token, unless it quotes what was sent.
+  assert.doesNotMatch(message.replace(/"\w+"/, ''), /Authorization|X-Site-Key|expectedIp|idempotencyKey/)
   assert.deepEqual(more, [])
 }
 

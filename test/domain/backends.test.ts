@@ -22,7 +22,11 @@ function near(rows: readonly Row[], hosts = 1): string[] {
   for (const [host, siteKey, apiKeyId, perMinute, limits = CONTRACT, isJunk = false] of rows)
     for (let count = 0; count < perMinute; count++) {
       const callerKey = `${host}${limits === CONTRACT ? '' : siteKey}`
-      counts.note(parseAddress(`10.0.0.${host}`)!, { callerKey, siteKey, apiKeyId, limits, isJunk }, true)
+      counts.note(
+        parseAddress(`10.0.0.${host}`)!,
+        { callerKey, siteKey, apiKeyId, limits, isJunk, ignored: undefined },
+        true,
+      )
     }
   watch.add(counts.take(), 1000)
   const found = watch.near(60_999, hosts).map(({ text }) => text)
@@ -82,18 +86,27 @@ test('a limit that was raised within the minute is the one that is told', () => 
 })
 
 test('a backend that names no visitor in 20 redemptions is told; one that named any is not, nor is junk', () => {
-  const told = (count: number, named: number, isJunk = false) => {
+  const told = (count: number, named: number, isJunk = false, laterMs = 0) => {
     const [watch, counts] = [new BackendWatch(), new BackendCounts(true)]
-    const counted = { callerKey: 'c', siteKey: 'site_a', apiKeyId: 'k', limits: CONTRACT, isJunk }
+    const counted = {
+      callerKey: 'c',
+      siteKey: 'site_a',
+      apiKeyId: 'k',
+      limits: CONTRACT,
+      isJunk,
+      ignored: undefined,
+    }
     for (let index = 0; index < count; index++) {
       counts.note(parseAddress('10.0.0.1')!, counted, index < named)
       watch.add(counts.take(), index)
     }
-    return watch.unnamed().map(({ text }) => text)
+    return watch.unnamed(count - 1 + laterMs).map(({ text }) => text)
   }
   assert.match(
     told(20, 0).join(),
     /^Of 20 redemptions with API key k for site_a none named .*: send expectedIp/,
   )
   assert.deepEqual([told(19, 0), told(30, 1), told(30, 0, true)], [[], [], []])
+  const day = 86_400_000
+  assert.deepEqual([told(20, 0, false, day - 1).length, told(20, 0, false, day)], [1, []], 'a key replaced')
 })

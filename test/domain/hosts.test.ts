@@ -28,6 +28,18 @@ test('a setting that differs is named with both values and the other host', () =
   ])
 })
 
+test('clocks that differ by over 5 s are told, by how much and of whom; hosts that do not say theirs agree', () => {
+  const clock = (own?: number, theirs?: number) =>
+    differences(
+      { ...host, ...(own !== undefined && { clockAheadMs: own }) },
+      other(theirs === undefined ? {} : { clockAheadMs: theirs }),
+    )
+  assert.deepEqual(clock(600_000, 40), ['clock: 600 s ahead of web-2:8080: set both by NTP'])
+  assert.deepEqual(clock(-40, 600_000), ['clock: 600 s behind web-2:8080: set both by NTP'])
+  for (const [own, theirs] of [[5000, 0], [0, 5000], [600_000], [undefined, 600_000], [600_000, 600_000]])
+    assert.deepEqual(clock(own, theirs), [])
+})
+
 test('a rotation of secrets by the documented steps is no difference at any step, other orders are', () => {
   const steps = [['k1'], ['k1', 'k2'], ['k2', 'k1'], ['k2']]
   const at = (verifies: readonly string[]) => ({ signs: verifies[0]!, verifies })

@@ -24,7 +24,7 @@ import { words } from '../harness/values.ts'
 
 const EVENTS = words(
   'challenge-issued verification-passed verification-failed token-redeemed refused',
-  'unlogged fault redemption-limit redemption-junk redemption-unbound memory-crowded',
+  'unlogged fault redemption-limit redemption-junk redemption-unbound field-ignored memory-crowded',
 )
 const STORY = words('challenge-issued verification-passed token-redeemed')
 const EASY = { difficulty: { base: 16, min: 16, max: 28 } }
@@ -110,22 +110,21 @@ describe('lines', () => {
       has(refused, { ip: '127.0.0.1', endpoint, status: 400, code, reason: code, apiKeyId })
     }))
 
-  test('a backend that uses half of a redemption limit is told once, with the command that raises it; one that names no visitor, and junk, without one', () => {
+  test('a backend that uses half of a redemption limit is told once, with the command that raises it; junk without', () => {
     const file = join(temporaryDir('settings'), 'powgate.conf')
     writeFileSync(file, '')
     return withService({ POWGATE_CONFIG_FILE: file }, async (service, client) => {
       const { siteKey, apiKey } = await service.createSite(EASY)
       const command = `powgate site update ${siteKey} --limit-redeem 500 --config ${file}`
-      const again = { token: await client.token(siteKey, { from: freshAddress() }), idempotencyKey: 'again' }
-      for (let count = 0; count < 60; count++) await client.verifyToken(apiKey, again)
       for (let count = 0; count < 60; count++) await client.verifyToken(apiKey, { token: 'x' })
       const [junk, ...moreJunk] = await logged(service, 1, 'redemption-junk')
       has(junk, { level: 'warn', ip: '127.0.0.0/24', site: siteKey, limit: 100 })
-      assert.match(junk.msg, / somebody posts junk to a form, .* so raise no limit for it$/)
-      assert.deepEqual(moreJunk, [])
-      const [unbound, ...moreUnbound] = await logged(service, 1, 'redemption-unbound')
-      has(unbound, { level: 'warn', site: siteKey })
-      assert.deepEqual(moreUnbound, [])
+      assert.doesNotMatch(junk.msg, /--limit-redeem/)
+      assert.deepEqual([moreJunk, eventsOf(service, 'redemption-limit')], [[], []])
+      const tokens = await Promise.all(
+        Array.from({ length: 60 }, () => client.token(siteKey, { from: freshAddress() })),
+      )
+      for (const token of tokens) await client.verifyToken(apiKey, { token })
       const [told, ...more] = await logged(service, 1, 'redemption-limit')
       has(told, { level: 'warn', ip: '127.0.0.0/24', site: siteKey, limit: 100 })
       assert.ok(told.perMinute >= 50 && told.perMinute <= 60)
@@ -133,6 +132,24 @@ describe('lines', () => {
       assert.deepEqual(more, [])
     })
   })
+
+  test('a site whose redemptions name no address, and a field that is ignored, are told once', () =>
+    withService({}, async (service, client) => {
+      const [bound, unbound] = [await service.createSite(EASY), await service.createSite(EASY)]
+      for (const { siteKey, apiKey } of [bound, unbound])
+        for (let count = 0; count < 20; count++) {
+          const from = freshAddress()
+          const token = await client.token(siteKey, { from })
+          const named = siteKey === bound.siteKey ? { expectedIp: from } : { theme: 'dark', [apiKey]: '' }
+          assert.equal((await client.verifyToken(apiKey, { token, ...named })).json.success, true)
+        }
+      const [told, ...more] = await logged(service, 1, 'redemption-unbound')
+      has(told, { level: 'warn', site: unbound.siteKey })
+      assert.match(told.msg, /: send expectedIp, /)
+      const [ignored, ...others] = await logged(service, 1, 'field-ignored')
+      has(ignored, { level: 'info', site: unbound.siteKey, field: 'theme' })
+      assert.deepEqual([...more, ...others], [])
+    }))
 
   test('a rate that the operator expects is the usual one for decisions, from the first challenge on', () =>
     withService({}, async (service, client) => {

@@ -325,14 +325,19 @@ test('HOST, PORT=0, POWGATE_WORKERS and POWGATE_ADMIN_PORT are honoured; health 
   await free.stop()
 })
 
-test('an X-Forwarded-For of others than the trusted proxies is ignored, of which the log tells; wide ranges too', async () => {
+test('an X-Forwarded-For of others than the trusted proxies is ignored, of which the log tells; so it does of one without a client, and of wide ranges', async () => {
   const env = { POWGATE_TRUSTED_PROXIES: '127.0.0.1, 10.0.0.0/8', POWGATE_WORKERS: '1' }
   const service = await TestService.start('embedded', env)
   const client = new Client(service.url)
   for (const from of ['127.0.0.9', '127.0.0.8'])
     await client.challenge(UNKNOWN_SITE, { from, headers: { 'X-Forwarded-For': '203.0.113.7' } })
-  const told = () => service.output.split('\n').filter(line => line.includes('X-Forwarded-For is ignored'))
-  await eventually(PATIENCE_MS, 'a line of the log', () => told().length > 0)
+  for (const hops of ['203.0.113.7', 'unknown', '203.0.113.7, unknown'])
+    await client.challenge(UNKNOWN_SITE, { from: '127.0.0.1', headers: { 'X-Forwarded-For': hops } })
+  const lines = (text: string) => service.output.split('\n').filter(line => line.includes(text))
+  const told = () => lines('X-Forwarded-For is ignored')
+  const malformed = () => lines('X-Forwarded-For of a trusted proxy names no client')
+  await eventually(PATIENCE_MS, 'two lines of the log', () => told().length > 0 && malformed().length > 0)
+  assert.match(malformed().join('\n'), /^.*"level":"warn".*"peer":"127\.0\.0\.1".*$/) // once
   const line = /^.*"level":"warn".*"peer":"127\.0\.0\.9","setting":"POWGATE_TRUSTED_PROXIES".*$/
   assert.match(told().join('\n'), line)
   assert.doesNotMatch(told()[0]!, /203\.0\.113\.7/)

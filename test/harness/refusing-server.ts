@@ -30,6 +30,7 @@ export async function startRefusingServer(trustedProxies: readonly string[] = []
     isEveryPeerTrusted: false,
     relay: undefined,
     forwardingIgnored: undefined,
+    forwardingMalformed: undefined,
     isDraining: false,
     underWay: 0,
     observer: { answered: () => {}, aborted: () => {}, faulted: () => {}, shed: () => refused++ },

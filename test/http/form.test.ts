@@ -2,6 +2,7 @@
 
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
+import { gzipSync } from 'node:zlib'
 import fc from 'fast-check'
 import { type FormReading, parseMultipart, parseUrlencoded } from '../../src/http/form.ts'
 import { seeded } from '../harness/arbitraries.ts'
@@ -25,6 +26,12 @@ test('urlencoded: what URLSearchParams writes is read back', () => {
     }),
     seeded(2000),
   )
+})
+
+test('a body that is compressed is named as such, as a form of either type', () => {
+  const body = gzipSync('a=b')
+  for (const reading of [parseUrlencoded(body), parseMultipart(body, 'multipart/form-data; boundary=b')])
+    assert.match(JSON.stringify(reading), /compressed with gzip; send it without Content-Encoding/)
 })
 
 test('urlencoded: of any text, what is accepted is read as URLSearchParams reads it', () => {
