@@ -268,7 +268,7 @@ describe('good configurations', () => {
     assert.equal(claimable.length, 1)
     assert.match(claimable[0], /below vercel\.app that matches https:\/\/\*\.vercel\.app/)
     assert.match(report.facts.scripts, /^run: /)
-    assert.match(report.facts.sites, /^3 active, 0 disabled$/)
+    assert.match(report.facts.sites, /^4 active, 0 disabled$/)
     assert.match(report.facts.secrets, /^1 from the environment; the first signs, with key id \d+$/)
     for (const port of [service.port, service.env.POWGATE_ADMIN_PORT])
       assert.ok(report.notes.includes(`port ${port} is in use by this service, which runs already`))
