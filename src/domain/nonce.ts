@@ -21,7 +21,7 @@
  */
 
 import { hash } from 'node:crypto'
-import { DIFFICULTY_MIN, NONCE_LENGTH, type PuzzleName } from '../protocol/proof.ts'
+import { DIFFICULTY_MAX, DIFFICULTY_MIN, NONCE_LENGTH, type PuzzleName } from '../protocol/proof.ts'
 import type { Address } from './address.ts'
 import { writeText } from './bytes.ts'
 import type { Keyring, SigningKey } from './keyring.ts'
@@ -61,7 +61,7 @@ export interface NonceBinding {
 export interface NonceTerms {
   readonly issuedAtMs: number
   readonly puzzle: PuzzleName
-  /** Bits, 16 to 28; 0 for tests, of sha256 alone. */
+  /** Bits, 16 to 28. Tests have 0, 14 and 15 too, of sha256 alone. */
   readonly difficulty: number
 }
 
@@ -145,7 +145,7 @@ export function nonceMark(nonce: string): number {
 
 function workOf(low: number): Pick<NonceTerms, 'puzzle' | 'difficulty'> {
   const bits = (low >>> 18) & 0x1f
-  return bits > 0 && bits < DIFFICULTY_MIN
+  return bits > 0 && bits <= DIFFICULTY_MAX - HASHWX_LESS
     ? { puzzle: 'hashwx', difficulty: bits + HASHWX_LESS }
     : { puzzle: 'sha256', difficulty: bits }
 }

@@ -29,7 +29,7 @@ const allTerms = fc
     work: fc.oneof(
       fc.record({
         puzzle: fc.constant('sha256' as const),
-        difficulty: fc.constantFrom(0, 16, 17, 27, 28, 31),
+        difficulty: fc.constantFrom(0, 14, 15, 16, 17, 27, 28, 31),
       }),
       fc.record({ puzzle: fc.constant('hashwx' as const), difficulty: fc.integer({ min: 16, max: 28 }) }),
     ),
