@@ -1,4 +1,4 @@
-/** All three solvers find the same counter: the first one that the server's check accepts. */
+/** All solvers of a puzzle find the same counter: the first one that the server's check accepts. */
 
 import assert from 'node:assert/strict'
 import { createHash } from 'node:crypto'
@@ -7,9 +7,11 @@ import { test } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
 import fc from 'fast-check'
 import { checkProof } from '../../src/domain/pow.ts'
-import { BLOCK_SIZE, COUNTER_MAX, FIRST_COUNTER } from '../../src/protocol/proof.ts'
+import { BLOCK_SIZE, COUNTER_MAX, FIRST_COUNTER, type PuzzleName } from '../../src/protocol/proof.ts'
+import { bundleWidget } from '../../src/widget/build/bundle.ts'
 import { buildKernel } from '../../src/widget/kernel/kernel.ts'
 import type { Solver } from '../../src/widget/solver/block.ts'
+import { hashwxScriptSolver, hashwxSolver } from '../../src/widget/solver/hashwx.ts'
 import { INITIAL_STATE, ROUND_CONSTANTS, sha256Hex } from '../../src/widget/solver/sha256.ts'
 import { scriptSolver, wasmSolver } from '../../src/widget/solver/solvers.ts'
 import { nonces, seeded } from '../harness/arbitraries.ts'
@@ -31,9 +33,15 @@ const golden: { first: GoldenProof[]; sixteenDigits: GoldenProof[] } = JSON.pars
 )
 
 /** What the definition says, with the server's check. */
-function firstProof(nonce: string, difficulty: number, start: number, count: number): number {
+function firstProof(
+  nonce: string,
+  difficulty: number,
+  start: number,
+  count: number,
+  puzzle: PuzzleName = 'sha256',
+): number {
   for (let counter = start; counter < Math.min(start + count, COUNTER_MAX + 1); counter++) {
-    if (checkProof(nonce, counter, difficulty)) return counter
+    if (checkProof(nonce, counter, difficulty, puzzle)) return counter
   }
   return -1
 }
@@ -137,18 +145,56 @@ test('the fingerprint digest is SHA-256 of the UTF-8 bytes', () => {
   )
 })
 
+const built = await bundleWidget()
+const HASHWX_SOLVERS: Readonly<Record<string, Solver>> = {
+  hashwx: hashwxSolver(new Uint8Array(built.find(({ name }) => name === 'hashwx.wasm')!.content)),
+  'hashwx, plain JavaScript': hashwxScriptSolver(
+    await import(new URL('../../dist/hashwx-script.js', import.meta.url).href),
+  ),
+}
+
+for (const [name, solver] of Object.entries(HASHWX_SOLVERS)) {
+  const first = (nonce: string, difficulty: number, start: number, count: number) =>
+    firstProof(nonce, difficulty, start, count, 'hashwx')
+
+  test(`${name}: across the ends of functions and of batches, up to 2^53 - 1`, () => {
+    const edges = [0, 65_536, 2 ** 32, FIRST_COUNTER, 65_536 * 15_258_789_063, COUNTER_MAX - 300]
+    const starts = fc.constantFrom(...edges).chain(edge =>
+      fc.record({
+        start: fc.integer({ min: Math.max(0, edge - 300), max: edge + 300 }),
+        count: fc.integer({ min: 0, max: 600 }),
+      }),
+    )
+    fc.assert(
+      fc.property(nonces, starts, fc.integer({ min: 0, max: 10 }), (nonce, { start, count }, difficulty) => {
+        assert.equal(solver(nonce, difficulty)(start, count), first(nonce, difficulty, start, count))
+      }),
+      seeded(60),
+    )
+  })
+
+  test(`${name}: a search that goes back, and two at once`, () => {
+    const one = solver('a'.repeat(32), 7)
+    const two = solver('b'.repeat(32), 8)
+    for (const start of [65_536 - 97, 65_536, 2 * 65_536 - 50, 10, FIRST_COUNTER]) {
+      assert.equal(one(start, 197), first('a'.repeat(32), 7, start, 197))
+      assert.equal(two(start, 197), first('b'.repeat(32), 8, start, 197))
+    }
+  })
+}
+
 /** By its address, since tests are compiled without the types of browsers. */
 const { WorkerPool } = await import(new URL('../../src/widget/solver/pool.ts', import.meta.url).href)
 
 test('a sole worker that ends before the puzzle comes: another mode is tried, and nobody waits', async () => {
   const { port1, port2 } = new MessageChannel() // as the frame's
   const worker = Object.assign(port1, { terminate: () => port1.close() })
-  const pool = new WorkerPool(() => worker, Promise.resolve())
+  const pool = new WorkerPool(() => worker, Promise.resolve(), { puzzle: 'sha256', script: undefined })
   port2.postMessage({ kind: 'ready' })
   await pool.ready
   port2.postMessage({ kind: 'failed', message: 'gone' })
   await sleep(50)
-  const task = { nonce: '0'.repeat(32), difficulty: 16, signals: 'none' }
+  const task = { algorithm: 'sha256', nonce: '0'.repeat(32), difficulty: 16, signals: 'none' }
   const solved = pool.solve(task, 1, () => {}, Promise.race([]))
   await assert.rejects(solved, { name: 'ModeBlockedError' })
 })

@@ -2,7 +2,7 @@
 
 import { BATCH, HashwxMachine, type MachineExports, type Run } from '../../protocol/hashwx-machine.ts'
 import { COUNTER_MAX, FUNCTION_COUNTERS, seedInput } from '../../protocol/proof.ts'
-import type { Solver } from './block.ts'
+import type { Search, Solver } from './block.ts'
 import { digestWords } from './sha256.ts'
 
 /** Counters between two readings of the clock: 2 ms with WebAssembly, a second in an interpreter without a compiler. */
@@ -23,6 +23,9 @@ export function hashwxScriptSolver(exports: MachineExports): Solver {
   return searchFunctions(new HashwxMachine(exports), 1, () => exports.interpret)
 }
 
+/** The search whose function is made. Two elements of a page that solve on its own thread share one machine, and take turns. */
+let latest: Search | undefined
+
 /** @param batch counters a call of what `prepare` returns for the function that was made */
 function searchFunctions(machine: HashwxMachine, batch: number, prepare: () => Run): Solver {
   return (nonce, difficulty) => {
@@ -36,9 +39,10 @@ function searchFunctions(machine: HashwxMachine, batch: number, prepare: () => R
       run = prepare()
       end = counter - (counter % FUNCTION_COUNTERS) + FUNCTION_COUNTERS
     }
-    return (start, count) => {
+    const search: Search = (start, count) => {
       const stop = Math.min(start + count, COUNTER_MAX + 1)
-      if (start < end - FUNCTION_COUNTERS) end = 0
+      if (latest !== search || start < end - FUNCTION_COUNTERS) end = 0
+      latest = search
       for (let counter = start; counter < stop; ) {
         if (counter >= end) enter(counter)
         const length = Math.min(batch, stop - counter, end - counter)
@@ -48,5 +52,6 @@ function searchFunctions(machine: HashwxMachine, batch: number, prepare: () => R
       }
       return -1
     }
+    return search
   }
 }
