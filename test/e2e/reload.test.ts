@@ -205,7 +205,7 @@ test('a successor that its store refuses ends the roll at once, with what the st
 
 test('new code on disk is what new workers run; if it is broken, the old workers serve on', async () => {
   const build = copyOfBuild()
-  const service = await start('', {}, join(build, 'dist/main.js'))
+  const service = await start('', { POWGATE_DEMO: 'off' }, join(build, 'dist/main.js'))
   const message = async () => (await call(`${service.url}/nothing`, { from: freshAddress() })).json.error
   const file = join(build, 'dist/domain/outcome.js')
   const code = readFileSync(file, 'utf8')
