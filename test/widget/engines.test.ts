@@ -234,7 +234,7 @@ for (const type of ['statechange', 'verified'])
         ]
         const more = `<script>${lacking.map(member => `delete ${member};`).join('')}</script>`
         await open({ attributes: 'auto="submit"', more })
-        assert.equal(await browser.evaluate(`getComputedStyle(${inside('.box')}).display`), 'grid')
+        assert.equal(await browser.evaluate(`getComputedStyle(${inside('.box')}).display`), 'flex')
         const field = 'document.forms[0].elements.name'
         await browser.evaluate(`document.forms[0].onsubmit = () => { ${field}.value = 'Ada' }`)
         await browser.evaluate(`${field}.value = 'not seen by the page'`)
