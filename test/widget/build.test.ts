@@ -17,6 +17,8 @@ import { bundleWidget, writeWidget } from '../../src/widget/build/bundle.ts'
 import {
   COMPAT_BYTES_MAX,
   GPU_BYTES_MAX,
+  HASHWX_BYTES_MAX,
+  HASHWX_FILES,
   TEXTS_BYTES_MAX,
   VISIT_BYTES_MAX,
   VISITS,
@@ -101,6 +103,14 @@ test(`the widget has at most ${WIDGET_BYTES_MAX} bytes, a vendor's script ${COMP
     const files = manifest.files.filter(({ name }) => name.startsWith(start))
     assert.ok(files.length > 0)
     for (const { name, brotliBytes } of files) assert.ok(brotliBytes <= bytesMax, `${name}: ${brotliBytes}`)
+  }
+})
+
+test(`HashWX takes at most ${HASHWX_BYTES_MAX} bytes more`, () => {
+  const bytesOf = (name: string) => manifest.files.find(file => file.name === name)!.brotliBytes
+  for (const names of HASHWX_FILES) {
+    const bytes = names.map(bytesOf).reduce((sum, size) => sum + size)
+    assert.ok(bytes <= HASHWX_BYTES_MAX, `${names}: ${bytes}`)
   }
 })
 

@@ -3,6 +3,8 @@
 import assert from 'node:assert/strict'
 import { readFileSync } from 'node:fs'
 import { after, afterEach, before, describe, test } from 'node:test'
+import { checkProof } from '../../src/domain/pow.ts'
+import { FIRST_COUNTER, type PuzzleName } from '../../src/protocol/proof.ts'
 import { Client } from '../harness/client.ts'
 import { DRIVEN_ENGINES, DrivenBrowser, KEYS } from '../harness/driven-browser.ts'
 import { eventually } from '../harness/eventually.ts'
@@ -23,6 +25,11 @@ import {
 const OPEN = { threshold: 0 }
 const surroundings = await startSurroundings({ ...UNLIMITED, POWGATE_DEMO: 'on' }, OPEN)
 const { service, gateway, pages } = surroundings
+const hashwxSite = await service.createSite({
+  ...OPEN,
+  puzzle: 'hashwx',
+  difficulty: { base: 16, min: 16, max: 16 },
+})
 /** Tokens are renewed after 24 s and expire after 29 s, which leaves a busy machine 5 s for the renewal. */
 const shortLived = await startSurroundings({ ...UNLIMITED, POWGATE_TOKEN_SECONDS: '30' }, OPEN)
 
@@ -44,13 +51,26 @@ const PROOFS = [...golden.first, ...golden.sixteenDigits]
   .map(proof => ({ start: Math.max(0, proof.counter - 20_000), ...proof }))
   .filter(({ start, counter }) => counter - start < 60_000)
 
+/** The first proofs from shortly before the end of a function, of 2^32, and of a thread's start. */
+const HASHWX_PROOFS = [65_000, 2 ** 32 - 500, FIRST_COUNTER].map((start, index) => {
+  const [nonce, zeroBits] = [String(index).repeat(32), 10]
+  let counter = start
+  while (!checkProof(nonce, counter, zeroBits, 'hashwx')) counter++
+  return { nonce, zeroBits, start, counter }
+})
+const WORKERS = {
+  sha256: { worker: '/powgate-worker.js', proofs: PROOFS },
+  hashwx: { worker: '/hashwx/powgate-worker.js', proofs: HASHWX_PROOFS },
+}
+
 /** An expression: the answers of the shipped worker. */
-const solvedByWorker = (kernel: string | undefined) => `(async () => {
+const solvedByWorker = (puzzle: PuzzleName, kernel: string | undefined) => `(async () => {
   const found = []
-  const worker = new Worker('/powgate-worker.js')
+  const worker = new Worker('${WORKERS[puzzle].worker}')
   const kernel = ${kernel && `await (await fetch('${gateway.origin()}/widget/${kernel}')).arrayBuffer()`}
-  worker.postMessage({ kind: 'prepare', kernel })
-  for (const { nonce, zeroBits: difficulty, start } of ${JSON.stringify(PROOFS)}) {
+  const script = '${gateway.origin()}/widget/hashwx-script.js'
+  worker.postMessage({ kind: 'prepare', kernel, puzzle: '${puzzle}', script })
+  for (const { nonce, zeroBits: difficulty, start } of ${JSON.stringify(WORKERS[puzzle].proofs)}) {
     worker.postMessage({ kind: 'solve', nonce, difficulty, start, signals: 'none' })
     found.push(await new Promise((resolve, reject) => {
       worker.onmessage = ({ data }) => data.kind === 'found' && resolve([data.solver, data.counter])
@@ -246,15 +266,25 @@ for (const type of ['statechange', 'verified'])
         await assertPosted()
       })
 
-    for (const [kernel, solver] of [
-      ['simd.wasm', 'wasm'],
-      ['scalar.wasm', 'wasm'],
-      [undefined, 'script'],
+    test('a form of a site with HashWX: its token is redeemed', async () => {
+      await open({ siteKey: hashwxSite.siteKey })
+      const { mode, solver, token } = await browser.evaluate<Verified>(VERIFIED)
+      assert.deepEqual([mode, solver], ['frame', 'wasm'])
+      await assertRedeemed(token, { ...surroundings, site: hashwxSite })
+      await assertQuiet()
+    })
+
+    for (const [puzzle, kernel, solver] of [
+      ['sha256', 'simd.wasm', 'wasm'],
+      ['sha256', 'scalar.wasm', 'wasm'],
+      ['sha256', undefined, 'script'],
+      ['hashwx', 'hashwx.wasm', 'wasm'],
+      ['hashwx', undefined, 'script'],
     ] as const)
-      test(`the worker finds the counters of the vectors: ${kernel ?? solver}`, async () => {
+      test(`${puzzle}: the worker finds the counters of the vectors: ${kernel ?? solver}`, async () => {
         await open({ attributes: 'auto="off"' })
-        const expected = PROOFS.map(({ counter }) => [solver, counter])
-        assert.deepEqual(await browser.evaluate(solvedByWorker(kernel)), expected)
+        const expected = WORKERS[puzzle].proofs.map(({ counter }) => [solver, counter])
+        assert.deepEqual(await browser.evaluate(solvedByWorker(puzzle, kernel)), expected)
       })
   })
 }

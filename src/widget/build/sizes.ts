@@ -15,6 +15,10 @@ export const TEXTS_BYTES_MAX = 1024
 
 export const GPU_BYTES_MAX = 3072
 
+/** What a visitor of HashWX loads besides, with WebAssembly, or on the page's own thread. */
+export const HASHWX_BYTES_MAX = 9216
+export const HASHWX_FILES = [['hashwx.html', 'hashwx.js', 'hashwx.wasm'], ['hashwx-page.js']] as const
+
 /** By mode, without the texts of one language. A browser loads at most one kernel. */
 export const VISITS: Readonly<Record<string, readonly string[]>> = {
   'in the frame': ['widget.js', 'frame.html', 'worker.js', 'simd.wasm'],
