@@ -12,6 +12,7 @@ import { latencies, profile } from './latency.ts'
 import { OPTIONS, type Options } from './options.ts'
 import { Probe } from './probe.ts'
 import { PROFILE_LEGEND, type ProfileReport, profileTables } from './profile.ts'
+import { aimsOfPuzzles, measurePuzzles, puzzlesReport } from './puzzles.ts'
 import { aimsOf, progressLine, reportCases, reportLatencies, reportOf } from './report.ts'
 import type { Rig } from './target.ts'
 
@@ -34,6 +35,7 @@ async function bench(options: Options): Promise<number> {
   if (options.host) return await host(options)
   const rig = { options, load: new LoadProcess(), probe: new Probe() }
   try {
+    if (options.puzzles) return await puzzles(rig)
     return options.profile ? await profiles(rig) : await measure(rig)
   } finally {
     rig.load.stop()
@@ -71,6 +73,13 @@ async function host(options: Options): Promise<number> {
   const found = await measureHost(options)
   publish(hostReport(found), { node: process.version, options, host: found }, options)
   return 0
+}
+
+async function puzzles(rig: Rig): Promise<number> {
+  const { options } = rig
+  const found = await measurePuzzles(rig)
+  publish(puzzlesReport(found), { node: process.version, options, puzzles: found }, options)
+  return options.check && isAnyMissed(aimsOfPuzzles(found)) ? 1 : 0
 }
 
 async function profiles(rig: Rig): Promise<number> {

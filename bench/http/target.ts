@@ -1,8 +1,9 @@
 /** A measured server under one load after another. Each request of a service is sent once: a load goes on where the last one ended. */
 
+import type { PuzzleName } from '../../src/protocol/proof.ts'
 import type { LoadProcess } from '../../test/harness/load/load-process.ts'
 import type { LoadResult, PacedResult } from '../../test/harness/load/loops.ts'
-import { type Endpoint, MARKERS } from '../../test/harness/load/traffic.ts'
+import { type Endpoint, FAILED, MARKERS } from '../../test/harness/load/traffic.ts'
 import { startBare } from '../../test/harness/processes.ts'
 import type { StoreKind } from '../../test/harness/service.ts'
 import type { Options } from './options.ts'
@@ -59,19 +60,21 @@ interface Wanted {
   /** Requests to build. */
   readonly count: number
   readonly seedMsMax: number
+  /** Solutions of this puzzle, which are wrong. */
+  readonly wrong?: PuzzleName | undefined
   readonly env?: Record<string, string>
 }
 
 /** On a fresh service with requests built for it. Visitors of /verify have fetched their challenges: the store then has a record of each. */
 export async function onService<Result>(
   rig: Rig,
-  { endpoint, store, count, seedMsMax: msMax, env }: Wanted,
+  { endpoint, store, count, seedMsMax: msMax, wrong, env }: Wanted,
   measure: (target: Target) => Promise<Result>,
 ): Promise<Result> {
   const { connections, direct } = rig.options
   const service = await startService(store, !direct, env)
   try {
-    const traffic = { endpoint, count, target: service.target, isForwarded: !direct }
+    const traffic = { endpoint, count, target: service.target, isForwarded: !direct, wrong }
     await rig.load.build(traffic)
     let seeded: number | undefined
     // All from one address have its record from the first request on.
@@ -79,7 +82,7 @@ export async function onService<Result>(
       const spec = { port: service.port, connections, msMax, marker: MARKERS.challenge }
       seeded = await rig.load.sendOnce({ ...traffic, endpoint: 'challenge' }, spec)
     }
-    return await measure(new Target(rig, service, MARKERS[endpoint], seeded))
+    return await measure(new Target(rig, service, wrong ? FAILED : MARKERS[endpoint], seeded))
   } finally {
     await service.stop()
   }

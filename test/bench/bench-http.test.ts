@@ -94,6 +94,14 @@ test('one endpoint from one address, as tables', async () => {
   assert.match(stdout, /\nLatency at fixed rates\n\nendpoint .*\n-.*\nverify +embedded .*\n/)
 })
 
+test('what HashWX adds to a /verify, by counters that are wrong', async () => {
+  const sizes = ['--seconds', '0.3', '--warmup', '0.1', '--repeat', '1', '--store', 'embedded']
+  const { stdout } = await runBench('http', '--puzzles', ...sizes, '--json')
+  const [{ figures }] = JSON.parse(stdout).puzzles as [{ figures: Record<string, Spread> }]
+  assert.deepEqual(Object.keys(figures), ['passing', 'sha256', 'hashwx', 'ratio'])
+  assert.ok(figures.hashwx!.median > figures.sha256!.median)
+})
+
 test('a host: start, connections, refusals and two workers', async () => {
   const { stdout } = await runBench('http', '--host', '--repeat', '1', '--store', 'embedded', '--json')
   const [{ figures }] = JSON.parse(stdout).host as [{ figures: Record<string, Spread> }]
