@@ -6,6 +6,7 @@
 import { existsSync, mkdirSync, rmdirSync, writeFileSync } from 'node:fs'
 import { availableParallelism } from 'node:os'
 import type { Browser, Page } from 'playwright-core'
+import type { PuzzleName } from '../../src/protocol/proof.ts'
 import { launchBrowser, openPage } from '../../test/harness/browser.ts'
 import { ToolError, tell } from '../../test/harness/command-line.ts'
 import { eventually, within } from '../../test/harness/eventually.ts'
@@ -16,8 +17,19 @@ import { formPage, startSurroundings } from '../../test/harness/widget.ts'
 import { disturbanceNote, measured } from '../disturbance.ts'
 import { type Cell, left, machine, reportText, right, table, text } from '../report/report.ts'
 
-export const SLOW = { shares: [1, 1 / 4, 1 / 16], difficulties: [16, 18, 20, 22], runs: 9 }
-export const SLOW_QUICK: typeof SLOW = { shares: [1 / 4], difficulties: [16], runs: 1 }
+const PUZZLES_BITS: readonly Puzzle[] = [
+  ['sha256', 16],
+  ['sha256', 18],
+  ['sha256', 20],
+  ['sha256', 22],
+  ['hashwx', 16],
+  ['hashwx', 17],
+  ['hashwx', 18],
+]
+export const SLOW = { shares: [1, 1 / 4, 1 / 16], puzzles: PUZZLES_BITS, runs: 9 }
+export const SLOW_QUICK: typeof SLOW = { shares: [1 / 4], puzzles: [['hashwx', 16]], runs: 1 }
+
+type Puzzle = readonly [puzzle: PuzzleName, bits: number]
 
 /** Of one page. */
 interface Run {
@@ -33,6 +45,7 @@ interface Run {
 export interface SlowRow {
   /** The share of one core. */
   readonly cores: number
+  readonly puzzle: PuzzleName
   readonly difficulty: number
   readonly runs: readonly Run[]
   readonly othersBusy: number | undefined
@@ -87,25 +100,26 @@ class CpuGroup {
   }
 }
 
-export async function measureSlow({ shares, difficulties, runs }: typeof SLOW): Promise<SlowRow[]> {
+export async function measureSlow({ shares, puzzles, runs }: typeof SLOW): Promise<SlowRow[]> {
   const group = new CpuGroup()
   const { service, gateway, pages } = await startSurroundings(UNLIMITED)
   const before = childPids(process.pid)
   const browser = await launchBrowser()
   try {
     for (const pid of childPids(process.pid)) if (!before.includes(pid)) group.add(pid)
-    for (const bits of difficulties) {
-      const { siteKey } = await service.createSite({ difficulty: { base: bits, min: bits, max: bits } })
+    for (const [puzzle, bits] of puzzles) {
+      const difficulty = { base: bits, min: bits, max: bits }
+      const { siteKey } = await service.createSite({ puzzle, difficulty })
       const script = `<script>${NOTE}</script><script src="${gateway.origin()}/widget.js"></script>`
-      pages.add(`/${bits}`, formPage(`site-key="${siteKey}"`, { script }))
+      pages.add(`/${puzzle}/${bits}`, formPage(`site-key="${siteKey}"`, { script }))
     }
     const rows: SlowRow[] = []
     for (const cores of shares) {
-      for (const difficulty of difficulties) {
-        const url = `${pages.origin()}/${difficulty}`
+      for (const [puzzle, difficulty] of puzzles) {
+        const url = `${pages.origin()}/${puzzle}/${difficulty}`
         const { value, othersBusy } = await measured(() => runsOf(browser, url, runs, group, cores))
-        rows.push({ cores, difficulty, runs: value, othersBusy })
-        tell(`${cores} of a core: ${runs} tokens at ${difficulty} bits`)
+        rows.push({ cores, puzzle, difficulty, runs: value, othersBusy })
+        tell(`${cores} of a core: ${runs} tokens at ${difficulty} bits of ${puzzle}`)
       }
     }
     return rows
@@ -151,6 +165,7 @@ export function slowReport(rows: readonly SlowRow[]): string {
     text(spreadOf(row.runs.map(run => run[name] / scale)), digits)
   const cells: Cell<SlowRow>[] = [
     [right('cores'), ({ cores }) => (cores === 1 ? '1' : `1/${1 / cores}`)],
+    [left('puzzle'), ({ puzzle }) => puzzle],
     [right('bits'), ({ difficulty }) => String(difficulty)],
     [right('pages'), ({ runs }) => String(runs.length)],
     [right('token, s'), spread('tokenMs', 1000, 2)],

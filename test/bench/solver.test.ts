@@ -55,7 +55,7 @@ test('with a quarter of a core: a token, and the solver’s time within the whol
   const slow = runBench('solver', '--slow', '--quick', '--json')
   if (process.getuid!() !== 0) return assert.rejects(slow, /--slow needs root/)
   const [row, ...more] = JSON.parse((await slow).stdout) as SlowRow[]
-  assert.deepEqual([row!.cores, row!.difficulty, more], [0.25, 16, []])
+  assert.deepEqual([row!.cores, row!.puzzle, row!.difficulty, more], [0.25, 'hashwx', 16, []])
   assert.equal(row!.runs.length, 1)
   const { tokenMs, solveTimeMs, tries } = row!.runs[0]!
   assert.ok(solveTimeMs < tokenMs && tries > 0)
