@@ -14,6 +14,7 @@ import {
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { mirror, SOURCES } from './harness/debian.ts'
+import { OLD_LIBRARIES } from './harness/old-libraries.ts'
 
 /** Each is a command: `npm test`, `npm run test:rest`, `test:release`, `test:all`. */
 export type Suite = 'quick' | 'rest' | 'release' | 'all'
@@ -50,6 +51,11 @@ const NEEDED = [
     suite: 'release',
   },
   { program: '/usr/lib/ruby/vendor_ruby/recaptcha.rb', package: 'ruby-recaptcha', suite: 'release' },
+  ...Object.entries(OLD_LIBRARIES).map(([name, program]) => ({
+    program,
+    package: `libjs-${name}`,
+    suite: 'rest' as const,
+  })),
   { program: 'ruby', package: 'ruby', suite: 'rest' },
   { program: 'go', package: 'golang-go', suite: 'rest' },
   { program: 'buildah', package: 'buildah', suite: 'root' },

@@ -170,10 +170,18 @@ async function checkPorts(
 ): Promise<void> {
   const { adminHost: host, adminPort: port } = config
   const isRunning = await isHeld(config, '', findings, () => isThisService(config, sites))
-  if (port !== undefined)
-    await isHeld({ host, port }, 'POWGATE_ADMIN_', findings, async place => {
-      return isRunning && typeof (await ask(place, '/healthz'))?.ok === 'boolean'
-    })
+  if (port === undefined) return
+  const isOurs = await isHeld({ host, port }, 'POWGATE_ADMIN_', findings, async place => {
+    return isRunning && typeof (await ask(place, '/healthz'))?.ok === 'boolean'
+  })
+  if (isOurs) await tellBackends({ host, port }, findings)
+}
+
+/** As the dashboard: backends near a limit, and those that leave the visitor's address unchecked. */
+async function tellBackends(place: ListenAddress, { warnings }: CheckResults): Promise<void> {
+  const data = await ask(place, '/dashboard/data.json')
+  const { backends = [] } = (data?.service ?? {}) as { backends?: readonly { readonly text: string }[] }
+  warnings.push(...backends.map(({ text }) => text))
 }
 
 /** Whether this very service holds the port, which is no problem. */

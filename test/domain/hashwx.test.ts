@@ -71,6 +71,17 @@ test('property: the check counts the zero bits of the hash of a counter under it
   )
 })
 
+test('of 100,000 random counters none has 28 zero bits by chance, and as many as expected have 12', () => {
+  const nonce = '0123456789abcdef'.repeat(2)
+  let most = 0
+  for (let index = 1; index <= 100_000; index++) {
+    const counter = (index * 0x9e3779b97f4a7) % 2 ** 53
+    assert.equal(checkProof(nonce, counter, 28, 'hashwx'), false)
+    if (checkProof(nonce, counter, 12, 'hashwx')) most++
+  }
+  assert.ok(most > 5 && most < 60, `${most} of 24 by chance have 12 bits`)
+})
+
 test('a search finds what the check accepts, in any batch and across the ends of functions', () => {
   const nonce = 'f'.repeat(32)
   for (const first of [0, 65_536 - 100, 1e15, Number.MAX_SAFE_INTEGER - 2000]) {

@@ -1,10 +1,12 @@
 /** The scripts that replace a vendor's: a page written for the vendor, under a strict policy, before a running service. */
 
 import assert from 'node:assert/strict'
+import { readFileSync } from 'node:fs'
 import { test } from 'node:test'
 import type { Page } from 'playwright-core'
 import { Client } from '../harness/client.ts'
 import { eventually } from '../harness/eventually.ts'
+import { OLD_LIBRARIES } from '../harness/old-libraries.ts'
 import { UNLIMITED } from '../harness/service.ts'
 import { assertQuiet, posted, startStage, visit, WITH_CLOCK } from '../harness/widget.ts'
 
@@ -370,3 +372,28 @@ test('a site of HashWX: the pages of all three vendors, unchanged', async () => 
     assertQuiet(notes)
   }
 })
+
+for (const [name, library] of Object.entries(OLD_LIBRARIES))
+  test(`a page with ${name}.js: the scripts of all three vendors, and their field is sent once`, async () => {
+    pages.add('/library.js', readFileSync(library))
+    for (const [path, vendor, field] of [
+      ['/turnstile/v0/api.js', 'cf-turnstile', 'cf-turnstile-response'],
+      ['/1/api.js', 'h-captcha', 'h-captcha-response'],
+      ['/recaptcha/api.js', 'g-recaptcha', 'g-recaptcha-response'],
+    ] as const) {
+      pages.add(
+        '/form',
+        `<!doctype html><html lang="en"><head><title>A form</title><script src="/library.js"></script>
+<script src="${gateway.origin()}${path}" async defer></script></head><body>
+<form action="/received" method="post"><input name="name" value="Ada">${box(vendor, '')}${SEND}</form></body></html>`,
+      )
+      pages.forms.length = 0
+      const { page, notes } = await visit(browser, `${pages.origin()}/form`)
+      await until(page, `document.getElementsByName('${field}')[0]?.value ? true : false`)
+      await page.click('text=Send')
+      const fields = await posted(stage)
+      assert.equal(fields.getAll(field).length, 1)
+      assert.equal((await redeem(fields.get(field)!)).success, true, path)
+      assertQuiet(notes)
+    }
+  })

@@ -8,6 +8,7 @@ import { FIRST_COUNTER, type PuzzleName } from '../../src/protocol/proof.ts'
 import { Client } from '../harness/client.ts'
 import { DRIVEN_ENGINES, DrivenBrowser, KEYS } from '../harness/driven-browser.ts'
 import { eventually } from '../harness/eventually.ts'
+import { OLD_LIBRARIES } from '../harness/old-libraries.ts'
 import { UNLIMITED } from '../harness/service.ts'
 import {
   addWidgetPage,
@@ -221,6 +222,14 @@ for (const type of ['statechange', 'verified'])
       assert.equal(await browser.evaluate(VALID), true)
       await assertQuiet()
     })
+
+    for (const [name, path] of Object.entries(OLD_LIBRARIES))
+      test(`a page with ${name}.js: the form arrives with its token`, async () => {
+        pages.add('/library.js', readFileSync(path))
+        await open({ attributes: 'auto="submit"', more: '<script src="/library.js"></script>' })
+        await browser.click(SEND)
+        await assertPosted()
+      })
 
     test('a mistake of the page is shown in the element and told on the console', async () => {
       await open({ siteKey: 'site_0000000000000000000000' })

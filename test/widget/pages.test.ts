@@ -4,10 +4,12 @@
  */
 
 import assert from 'node:assert/strict'
+import { readFileSync } from 'node:fs'
 import { test } from 'node:test'
 import type { Page } from 'playwright-core'
 import { documentedReads, readsOf, WATCH_READS } from '../harness/device-reads.ts'
 import { eventually } from '../harness/eventually.ts'
+import { OLD_LIBRARIES } from '../harness/old-libraries.ts'
 import { UNLIMITED } from '../harness/service.ts'
 import { words } from '../harness/values.ts'
 import {
@@ -94,6 +96,10 @@ const HIDING: readonly [about: string, OpenOptions][] = [
     'a script that forbids attachInternals':
       'HTMLElement.prototype.attachInternals = () => { throw new Error("not here") }',
   }).map(([about, code]): [string, OpenOptions] => [about, { more: `<script>${code}</script>` }]),
+  ...Object.entries(OLD_LIBRARIES).map(([name, path]): [string, OpenOptions] => {
+    pages.add(`/${name}.js`, readFileSync(path))
+    return [`the library ${name}`, { more: `<script src="/${name}.js"></script>` }]
+  }),
 ]
 for (const [about, parts] of HIDING)
   for (const attributes of ['auto="submit"', 'auto="submit" solver="page"'])
