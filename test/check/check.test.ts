@@ -11,7 +11,6 @@ import { after, before, describe, test } from 'node:test'
 import { Powgate } from '../cli/cli-process.ts'
 import { Client } from '../harness/client.ts'
 import { eventually } from '../harness/eventually.ts'
-import { closeIdleConnections } from '../harness/http.ts'
 import { freePort } from '../harness/ports.ts'
 import { makeUser, PASSWORD, RedisServer, USER } from '../harness/redis.ts'
 import { TEST_SECRET, TestService } from '../harness/service.ts'
@@ -280,9 +279,10 @@ describe('good configurations', () => {
       assert.ok(report.notes.includes(`port ${port} is in use by this service, which runs already`))
   })
 
-  test('beside the running service: what its dashboard says of backends', async () => {
+  test('beside the running service: what its dashboard says of backends', async t => {
+    const service = await TestService.start('embedded', { POWGATE_ADMIN_PORT: String(await freePort()) })
+    t.after(() => service.stop())
     const { apiKey } = await service.createSite()
-    closeIdleConnections() // the service may have closed them since
     for (let junk = 0; junk < 60; junk++) await new Client(service.url).verifyToken(apiKey, { token: 'junk' })
     await eventually(60_000, 'a warning', async () => {
       const { warnings } = JSON.parse(await new Powgate(service.env).text('check --json'))
