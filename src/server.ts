@@ -30,7 +30,6 @@ import { createStore } from './store/open.ts'
 import { SiteDirectory } from './store/site-directory.ts'
 import type { Store } from './store/store.ts'
 import { StoreWatch } from './store/watch.ts'
-import { Recorder } from './trace/recorder.ts'
 import { VERSION } from './version.ts'
 
 export interface Server {
@@ -67,14 +66,13 @@ export async function startServer(
   // All workers have the same clock and Redis: the first reports.
   const watch = new StoreWatch(store, (level, about, text) => workerIndex === 0 && log[level](about, text))
   const eventLog = new EventLog(log, config.logSuccesses, config.logsWholeAddresses)
-  const recorder = recorderOf(config, workerIndex, log)
   const hidden = config.demo === 'on' ? undefined : DEMO_SITE_KEYS
   const now = () => performance.now()
   const directory = new SiteDirectory(store.sites, now, config.testKeys, hidden)
   if (lost !== undefined) directory.adopt(lost)
   const service = composeService(config, store, directory, log)
   const gate = overloadGate(config, log)
-  const host = hostOf(config, log, gate, { stats, eventLog, recorder })
+  const host = hostOf(config, log, gate, { stats, eventLog })
   const background = new AbortController()
   await until(() => store.isReady(), FIRST_CONTACT_MS, START_POLL_MS)
   startBackground(directory, service, watch, background.signal)
@@ -108,7 +106,6 @@ export async function startServer(
       app.close()
       await store.close()
       eventLog.close()
-      await recorder?.close()
     },
   }
 }
@@ -146,7 +143,7 @@ function hostOf(
   config: Config,
   log: Logger,
   gate: Gate | undefined,
-  { stats, eventLog, recorder }: { stats: Stats; eventLog: EventLog; recorder: Recorder | undefined },
+  { stats, eventLog }: { stats: Stats; eventLog: EventLog },
 ): ExchangeHost {
   const host: ExchangeHost = {
     trustedProxies: config.trustedProxies,
@@ -161,7 +158,6 @@ function hostOf(
         stats.answered(exchange, part, status, ending)
         if (ending === undefined) return
         eventLog.ended(exchange, part, ending)
-        recorder?.ended(exchange, ending)
       },
       aborted: part => stats.aborted(part),
       shed: part => stats.shed(part),
@@ -268,10 +264,6 @@ function contentRoutes(config: Config, log: Logger): ContentRoute[] {
 function namedSite({ sites, apiKeys }: Service, { siteKey, apiKeyId }: ObservedExchange): string | undefined {
   if (siteKey !== '') return sites.cached(siteKey)?.record.siteKey
   return apiKeyId === '' ? undefined : apiKeys.cached(apiKeyId)?.siteKey
-}
-
-function recorderOf({ traceFile }: Config, index: number, log: Logger): Recorder | undefined {
-  return traceFile === undefined ? undefined : new Recorder(`${traceFile}.${index}`, log)
 }
 
 function tellCrowded(log: Logger): void {

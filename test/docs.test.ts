@@ -13,7 +13,7 @@ import { SETTINGS, type Setting, type SettingName } from '../src/config/settings
 import { CONTRACT_LIMITS, ENDPOINT_NAMES, ENDPOINTS } from '../src/domain/endpoint.ts'
 import type { Policy } from '../src/domain/limits.ts'
 import { OUTCOMES } from '../src/domain/outcome.ts'
-import { DEFAULT_POLICY, type NetworkLevel } from '../src/domain/policy.ts'
+import { type NetworkPolicy, POLICY } from '../src/domain/policy.ts'
 import { SCORE_WEIGHTS } from '../src/domain/score.ts'
 import { defaultText, FIELDS, type SiteField } from '../src/domain/site-fields.ts'
 import { TEST_KEYS } from '../src/domain/test-keys.ts'
@@ -345,13 +345,12 @@ test('limits.md lists every signal with its weight', () => {
   )
 })
 
-test('limits.md lists every network whose proofs are counted, with what costs nothing and what costs a bit', () => {
-  const { networksV4, networksV6 } = DEFAULT_POLICY
-  const rowsFor = (version: string, levels: readonly NetworkLevel[]) =>
-    levels.map(({ prefixBits, free, slope }) => [`${version} /${prefixBits}`, `${free}`, `${slope}`])
+test('limits.md lists every network whose proofs are counted, with what costs nothing', () => {
+  const rowsFor = (version: string, { prefixBits, free }: NetworkPolicy) =>
+    (['owner', 'wide'] as const).map(level => [`${version} /${prefixBits[level]}`, `${free[level]}`])
   assert.deepEqual(rows('docs/reference/limits.md', /^IPv[46] \/\d+$/), [
-    ...rowsFor('IPv4', networksV4),
-    ...rowsFor('IPv6', networksV6),
+    ...rowsFor('IPv4', POLICY.v4),
+    ...rowsFor('IPv6', POLICY.v6),
   ])
 })
 

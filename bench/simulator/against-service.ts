@@ -10,16 +10,13 @@ import { connect } from 'node:net'
 import { createInterface, type Interface } from 'node:readline'
 import { Redis } from 'ioredis'
 import { type Address, formatAddress } from '../../src/domain/address.ts'
-import { Keyring } from '../../src/domain/keyring.ts'
 import { METER_BYTES, writeMeter } from '../../src/domain/meters.ts'
-import { readNonce } from '../../src/domain/nonce.ts'
 import { checkProof } from '../../src/domain/pow.ts'
 import { Client, FINGERPRINT, HONEST_ENVIRONMENT, solve } from '../../test/harness/client.ts'
 import { ToolError } from '../../test/harness/command-line.ts'
 import { eventually } from '../../test/harness/eventually.ts'
 import { type Answer, closeIdleConnections } from '../../test/harness/http.ts'
-import { lifetimesOf, TEST_SECRET, TestService } from '../../test/harness/service.ts'
-import { storeEpochOf } from '../../test/harness/steady-load.ts'
+import { TEST_SECRET, TestService } from '../../test/harness/service.ts'
 import { type Challenge, keptOf, Service, SITE } from './service.ts'
 import { Addresses, Draw } from './world.ts'
 
@@ -36,8 +33,6 @@ interface Request {
   readonly address: Address
   /** undefined: a challenge. */
   readonly work?: Work
-  /** Of its nonce. */
-  readonly draw?: number
   readonly answer: string
 }
 
@@ -126,15 +121,7 @@ export async function compareWithService(seconds: number, seed: number) {
   const redis = new Redis(service.redis!.url)
   const monitor = await monitorOf(service.redis!.port)
   try {
-    const site = await service.createSite({ difficulty: { base: BASE, min: BASE, max: 28 } })
-    const { siteKey } = site
-    const [keyring, storeEpoch] = [new Keyring([TEST_SECRET]), await storeEpochOf(service.url, site)]
-    const drawOf = (nonce: string, address: Address) => {
-      const binding = { siteKey, storeEpoch, lifetimes: lifetimesOf(env), address }
-      const reading = readNonce(keyring, nonce, binding, Number.POSITIVE_INFINITY)
-      if (reading.status !== 'genuine') throw new ToolError(`the nonce ${nonce} is not the service's`)
-      return reading.draw
-    }
+    const { siteKey } = await service.createSite({ difficulty: { base: BASE, min: BASE, max: 28 } })
     const history = historyUntil(Date.now())
     await putMeters(redis, history, siteKey)
     const client = new Client(service.url)
@@ -149,7 +136,7 @@ export async function compareWithService(seconds: number, seed: number) {
     for (const visit of traceOf(seconds, seed)) {
       const earlyMs = startMs + visit.atMs - performance.now()
       if (earlyMs > 0) await new Promise(resolve => setTimeout(resolve, earlyMs))
-      requests.push(...(await requested(client, siteKey, visit, drawOf)))
+      requests.push(...(await requested(client, siteKey, visit)))
     }
     // What Redis tells comes on a connection of its own, perhaps after the last answer.
     await eventually(SEEN_MS, 'Redis tells of all requests', () => seen.length >= requests.length)
@@ -171,12 +158,7 @@ async function monitorOf(port: number): Promise<Interface> {
   return lines
 }
 
-async function requested(
-  client: Client,
-  siteKey: string,
-  { address, work }: Visit,
-  drawOf: (nonce: string, address: Address) => number,
-): Promise<Request[]> {
+async function requested(client: Client, siteKey: string, { address, work }: Visit): Promise<Request[]> {
   const headers = { 'X-Forwarded-For': formatAddress(address) }
   const challenge = await client.challenge(siteKey, { headers })
   if (challenge.status !== 200) return [{ address, answer: answerOf(challenge) }]
@@ -189,7 +171,7 @@ async function requested(
   closeIdleConnections() // the service may have closed them during a long solution
   const solution = { nonce, counter, fingerprintHash: FINGERPRINT, environment: HONEST_ENVIRONMENT }
   const verification = await client.verify(siteKey, { ...solution, solveTimeMs: 1 }, { headers })
-  return [first, { address, work, draw: drawOf(nonce, address), answer: answerOf(verification) }]
+  return [first, { address, work, answer: answerOf(verification) }]
 }
 
 function answerOf({ status, json }: Answer): string {
@@ -226,7 +208,7 @@ function compared(requests: readonly Request[], seen: readonly Seen[], { meters 
 function decided(
   simulated: Service,
   worker: number,
-  { address, work, draw = 0 }: Request,
+  { address, work }: Request,
   challenges: Map<Address, Challenge>,
 ): string {
   if (work === undefined) {
@@ -237,6 +219,6 @@ function decided(
   }
   const challenge = challenges.get(address)
   if (challenge === undefined) return 'no challenge'
-  const solution = { challenge, isRight: work === 'right', fingerprint: FINGERPRINT, draw }
+  const solution = { challenge, isRight: work === 'right', fingerprint: FINGERPRINT }
   return simulated.verify(address, worker, solution).status
 }

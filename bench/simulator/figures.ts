@@ -148,6 +148,8 @@ function collateralOf({ attacks = [] }: Scenario, visits: readonly Visit[]) {
     return now! - old!
   }
   return {
+    /** Seconds, while the attacks last. */
+    p95: quantilesOf(during.map(({ delayMs }) => delayMs)).p95,
     bits: rise(({ bits }) => bits),
     score: rise(({ delayMs, score }) => (delayMs === undefined ? undefined : score)),
     gone: rise(({ delayMs }) => (delayMs === undefined ? 1 : 0)),

@@ -9,14 +9,12 @@ import {
   ToolError,
   tell,
   text,
-  texts,
   toggle,
   tool,
   type Values,
 } from '../../test/harness/command-line.ts'
 import { compareWithService } from './against-service.ts'
 import { aimRows, aimTable } from './aims.ts'
-import { replay } from './replay.ts'
 import { besideTable, scenarioTable } from './report.ts'
 import { BUSY_SITES, POPULATIONS, SCENARIOS, type Scenario, scenarioOf } from './scenario.ts'
 import { type Result, simulate } from './simulate.ts'
@@ -34,8 +32,6 @@ const OPTIONS = {
   gpus: number(0, 0, 1, "Share of people's devices whose GPU helps from 20 bits of sha256 on"),
   base: number(undefined, 16, 28, 'Bits of all sites, fractions too; without it, the default'),
   againstService: toggle('Instead: five minutes of requests to the built service, each decision compared.'),
-  trace: texts('FILE', 'Instead: decides again what a worker recorded (POWGATE_TRACE_FILE); see --policy.'),
-  policy: text('FILE', 'With --trace: JSON with numbers of src/domain/policy.ts; those left out stay.'),
   aims: toggle('Instead: what the policy is meant to do, beside what it does.'),
   json: toggle('One JSON line for each scenario and speed.'),
 }
@@ -51,7 +47,7 @@ processor time over ours; s/$: seconds that people waited longer for each dollar
 bits are as before; others: what the attack adds to people's bits and takes from their score, of those behind the attackers'
 addresses if there are such. Work shows what a proof costs the attacker, and p95 and p99 over p50 the luck of a single counter.`
 
-const TRACE_SECONDS = 300
+const CHECK_SECONDS = 300
 
 export const EFFECT = tool({
   name: 'bench:effect',
@@ -64,7 +60,7 @@ export const EFFECT = tool({
 })
 
 async function check(seed: number): Promise<number> {
-  const { requests, limited, bits, differences } = await compareWithService(TRACE_SECONDS, seed)
+  const { requests, limited, bits, differences } = await compareWithService(CHECK_SECONDS, seed)
   for (const difference of differences) tell(difference)
   const counts = `${requests} requests, ${limited} refused, difficulties ${bits.join(' ')}`
   process.stdout.write(`${counts}: ${differences.length} decided differently\n`)
@@ -102,7 +98,6 @@ function tellBeside(options: EffectOptions): number {
 
 async function run(options: EffectOptions): Promise<number> {
   if (options.againstService) return check(options.seed)
-  if (options.trace.length > 0 || options.policy) return replay(options.trace, options.policy)
   if (options.aims) return tellAims(options)
   if (options.beside) return tellBeside(options)
   const rows = chosen(options).map(one => resultsOf({ ...one, base: options.base ?? one.base }, options))

@@ -3,32 +3,32 @@
  * goes to any worker. All workers decide by the counts of one store, without delay.
  */
 
-import { type Address, isV4, visitorKey } from '../../src/domain/address.ts'
+import { type Address, visitorKey } from '../../src/domain/address.ts'
 import { ACCEPTED_MS, admitToLog, LogKind, type Spending } from '../../src/domain/address-log.ts'
-import { AddressTags } from '../../src/domain/address-tags.ts'
-import { climbOf, difficultyOf, isShared, isUnderpriced } from '../../src/domain/difficulty.ts'
+import { AddressTags, siteMeter } from '../../src/domain/address-tags.ts'
 import { CONTRACT_LIMITS } from '../../src/domain/endpoint.ts'
 import { FingerprintWatch } from '../../src/domain/fingerprints.ts'
 import { Keyring } from '../../src/domain/keyring.ts'
 import {
   addProof,
   fadeAll,
+  KEPT_MS_MAX,
   keptMs,
   type Meter,
   type Meters,
-  meterNames,
   metersFrom,
   newMeter,
-  trafficOf,
 } from '../../src/domain/meters.ts'
 import { challengeLifetimeMs } from '../../src/domain/nonce.ts'
-import { PLAIN_ENVIRONMENT, scoreOf } from '../../src/domain/score.ts'
+import { networkPolicy, POLICY } from '../../src/domain/policy.ts'
+import { difficultyOf, isUnderpriced, priceOf, siteFree, trafficOf } from '../../src/domain/price.ts'
+import { isShared, PLAIN_ENVIRONMENT, scoreOf } from '../../src/domain/score.ts'
 import { SITE_DEFAULTS } from '../../src/domain/site.ts'
 import { BASE_BITS } from '../../src/domain/site-fields.ts'
-import { baseOf, wholeBits } from '../../src/domain/solve-time.ts'
+import { baseOf } from '../../src/domain/solve-time.ts'
 import type { PuzzleName } from '../../src/protocol/proof.ts'
 import type { Scenario } from './scenario.ts'
-import { Draw, type Timeline } from './world.ts'
+import type { Timeline } from './world.ts'
 
 export const SITE = { siteKey: 'site', tag: 1 }
 const LIFETIME_MS = 120_000
@@ -57,8 +57,6 @@ export interface Solution {
   readonly challenge: Challenge
   readonly isRight: boolean
   readonly fingerprint: string
-  /** From `readNonce`; any if not given. */
-  readonly draw?: number
 }
 
 type SiteChoice = Pick<Scenario, 'base' | 'solveMs'> & { readonly puzzle?: PuzzleName }
@@ -74,10 +72,7 @@ export class Service {
   readonly #records = new Map<string, { record: Buffer; atMs: number }>()
   readonly #solveMs: number | undefined
   readonly #tags: AddressTags
-  /** Of all traffic and the site. */
-  readonly #shared: readonly string[]
-  /** In place of keyed hashes and nonces. */
-  readonly #draw = new Draw(1)
+  #born: Meter | undefined
   #sweptAtMs = 0
   #proofs = 1
 
@@ -88,7 +83,6 @@ export class Service {
     secret = 'a secret for the bench',
   ) {
     this.#tags = new AddressTags(new Keyring([secret]).signing)
-    this.#shared = this.#tags.sharedOf(meterNames(SITE.siteKey, false))
     this.base = base
     this.puzzle = puzzle
     this.#solveMs = solveMs
@@ -102,18 +96,18 @@ export class Service {
     const admitted = this.#admit(LogKind.challenge, address, challengeAddress, challengeAddressSite)
     if (admitted.status === 'limited') return { retryAfterMs: admitted.retryAfterMs }
     const issuedAtMs = this.#clock.nowMs
-    const { siteCount: challenges, failures, accepted } = admitted
-    const counts = { challenges, limit: challengeAddressSite, failures, accepted }
+    const { siteCount: challenges, accepted } = admitted
+    const counts = { challenges, limit: challengeAddressSite, accepted }
     const base = this.#base()
-    const traffic = trafficOf(this.#metersOf(address), { isV4: isV4(address), expected: 0 }, false)
-    const bits = difficultyOf({ ...SITE_DEFAULTS.difficulty, base }, climbOf(counts, traffic))
+    const traffic = trafficOf(this.#metersOf(address), networkPolicy(address), 0, false)
+    const bits = difficultyOf({ ...SITE_DEFAULTS.difficulty, base }, priceOf(counts, traffic))
     // The bench may set a fraction of a bit.
     const lifetimeMs = challengeLifetimeMs(Math.ceil(bits), LIFETIME_MS, this.puzzle)
     return { bits, base, issuedAtMs, expiresAtMs: issuedAtMs + lifetimeMs }
   }
 
   verify(address: Address, worker: number, solution: Solution): VerifyAnswer {
-    const { challenge, isRight, fingerprint, draw = this.#draw.below(2 ** 8) } = solution
+    const { challenge, isRight, fingerprint } = solution
     const { nowMs } = this.#clock
     const { verifyAddress, verifyAddressSite } = CONTRACT_LIMITS
     const isExpired = nowMs >= challenge.expiresAtMs
@@ -125,11 +119,13 @@ export class Service {
     if (!isRight) return { status: 'failed' }
     const { failures, accepted } = admitted
     const meters = this.#metersOf(address)
-    const source = { isV4: isV4(address), expected: 0 }
-    addProof(meters, source, accepted, draw)
-    const traffic = trafficOf(meters, source, false)
+    this.#addProof(meters, address, accepted, 1)
+    const traffic = trafficOf(meters, networkPolicy(address), 0, false)
     const bounds = { ...SITE_DEFAULTS.difficulty, base: challenge.base }
-    if (isUnderpriced(challenge.bits, bounds, accepted, traffic)) return { status: 'expired' }
+    if (isUnderpriced(challenge.bits, bounds, accepted, traffic)) {
+      this.#addProof(meters, address, accepted, -1)
+      return { status: 'expired' }
+    }
     const isOthers = failures > 1 && isShared(failures, accepted)
     const network = visitorKey(address, FINGERPRINT_PREFIX_BITS)
     const { score } = scoreOf({
@@ -146,16 +142,25 @@ export class Service {
   #base(): number {
     if (this.#solveMs === undefined) return this.base
     const { min, max } = SITE_DEFAULTS.difficulty
-    return wholeBits(baseOf({ solveMs: this.#solveMs, min, max }, this.puzzle), this.#draw.share())
+    return baseOf({ solveMs: this.#solveMs, min, max }, this.puzzle)
   }
 
   #metersOf(address: Address): Meters {
     const key = this.#tags.keyOf(address, IPV6_PREFIX_BITS)
-    const names = [...this.#shared, ...this.#tags.networksOf(key, address).map(network => `m:${network}`)]
-    const all = names.map(name => this.#meter(`{0}:${name}`))
-    const meters = metersFrom(all, this.#shared.length)
-    fadeAll(meters, this.#clock.nowMs)
+    const names = this.#tags.metersOf(siteMeter(SITE.siteKey), address, key)
+    const list = names.map(name => this.#meter(name.startsWith('e:') ? name : `e:${name}`))
+    const meters = metersFrom(list, this.#clock.nowMs)
+    fadeAll(meters, this.#clock.nowMs, POLICY)
+    this.#born = list[0]
     return meters
+  }
+
+  #addProof(meters: Meters, address: Address, accepted: number, proofs: 1 | -1): void {
+    const { owner, wide } = networkPolicy(address).free
+    addProof(meters, [siteFree(0, POLICY), owner, wide], accepted, proofs, POLICY)
+    const born = this.#born!
+    born.usual ||= this.#clock.nowMs
+    born.atMs = this.#clock.nowMs
   }
 
   #meter(key: string): Meter {
@@ -188,7 +193,6 @@ export class Service {
   }
 }
 
-/** @param key as in `meters`; of a network without a further colon */
 export function keptOf(key: string, meter: Meter): number {
-  return keptMs(meter, /:m:.+:/.test(key))
+  return key.startsWith('e:born') ? KEPT_MS_MAX : keptMs(meter)
 }

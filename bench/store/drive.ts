@@ -122,6 +122,7 @@ const NOTHING = { failures: 0, accepted: 0, meters: undefined }
 export const HOLLOW_STORE: RequestStore = {
   admitChallenge: (_, done) => answerLater(() => done({ status: 'admitted', siteCount: 0, ...NOTHING })),
   admitSolution: (_, done) => answerLater(() => done({ status: 'admitted', nonce: 'spent', ...NOTHING })),
+  takeBack: () => {},
   redeemToken: (_, done) => answerLater(() => done({ status: 'admitted', token: 'redeemed' })),
   epochOf: () => 0,
   nonceEpoch: () => 0,

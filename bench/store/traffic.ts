@@ -3,11 +3,13 @@
  * their token redeemed. Nonces are minted as the service mints them, because a store may parse them.
  */
 
-import { isV4, parseAddress } from '../../src/domain/address.ts'
+import { parseAddress } from '../../src/domain/address.ts'
 import { AddressTags } from '../../src/domain/address-tags.ts'
 import { CONTRACT_LIMITS } from '../../src/domain/endpoint.ts'
 import { Keyring } from '../../src/domain/keyring.ts'
 import { mintNonce } from '../../src/domain/nonce.ts'
+import { networkPolicy, POLICY } from '../../src/domain/policy.ts'
+import { siteFree } from '../../src/domain/price.ts'
 import { compileSite, SITE_DEFAULTS, type Site } from '../../src/domain/site.ts'
 import type {
   ChallengeRequest,
@@ -133,11 +135,10 @@ function addressOf(index: number): string {
 
 function meteringOf(index: number, site: Site): Metering {
   const address = addressOf(index)
+  const { owner, wide } = networkPolicy(address).free
   return {
-    shared: site.meterNames,
-    networks: tags.networksOf(addressKeyOf(index), address),
-    isV4: isV4(address),
-    expected: 0,
-    draw: index & 0xff,
+    names: tags.metersOf(site.meterName, address, addressKeyOf(index)),
+    free: [siteFree(0, POLICY), owner, wide],
+    counts: true,
   }
 }

@@ -2,10 +2,8 @@
 
 import { createHash } from 'node:crypto'
 import { once } from 'node:events'
-import { accessSync, constants } from 'node:fs'
 import { get, type IncomingMessage } from 'node:http'
 import { connect } from 'node:net'
-import { dirname } from 'node:path'
 import {
   type Config,
   ConfigError,
@@ -22,7 +20,6 @@ import { CONTRACT_LIMITS } from '../domain/endpoint.ts'
 import { Keyring } from '../domain/keyring.ts'
 import { OUTCOMES } from '../domain/outcome.ts'
 import type { SiteRecord } from '../domain/site.ts'
-import { systemErrorText } from '../domain/system-error.ts'
 import { migratesConnections, openFilesMax } from '../http/open-files.ts'
 import { serverBuild, serverBuildText, UNKNOWN_BUILD } from '../server-build.ts'
 import { type CheckResults, checkStore } from './store.ts'
@@ -127,20 +124,11 @@ function describeRules(config: Config, sites: readonly SiteRecord[], { facts, no
     ])
 }
 
-function describeWatching(
-  { adminHost, adminPort, traceFile }: Config,
-  { facts, warnings, problems }: CheckResults,
-): void {
+function describeWatching({ adminHost, adminPort }: Config, { facts, warnings }: CheckResults): void {
   const where = adminPort === undefined ? 'none: set POWGATE_ADMIN_PORT' : `${adminHost}:${adminPort}`
   facts.push(['health, metrics', where])
   if (adminPort !== undefined && !isLoopback(adminHost))
     warnings.push('POWGATE_ADMIN_HOST is no loopback address: whoever can reach it sees metrics and sites')
-  if (traceFile === undefined) return
-  try {
-    accessSync(dirname(traceFile), constants.W_OK)
-  } catch (error) {
-    problems.push(`POWGATE_TRACE_FILE: cannot write to ${dirname(traceFile)}: ${systemErrorText(error)}`)
-  }
 }
 
 /** For the store, logs and libraries, besides connections. */

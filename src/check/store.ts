@@ -4,7 +4,7 @@ import { randomBytes } from 'node:crypto'
 import { existsSync, statfsSync } from 'node:fs'
 import { dirname, join, resolve } from 'node:path'
 import { type Config, configFlag } from '../config/config.ts'
-import { meterNames } from '../domain/meters.ts'
+import { siteMeter } from '../domain/address-tags.ts'
 import { isExpired, type SiteRecord, siteWarnings } from '../domain/site.ts'
 import { tryJoin } from '../process/hosts.ts'
 import { createStore, openSiteStore } from '../store/open.ts'
@@ -155,13 +155,7 @@ async function tryOne(store: RequestStore): Promise<void> {
   const nonce = random.toString('hex')
   const expiresAtMs = Date.now() + KEPT_MS
   const siteKey = `check ${nonce}`
-  const metering = {
-    shared: meterNames(siteKey, false),
-    networks: [],
-    isV4: false,
-    expected: 0,
-    draw: undefined,
-  }
+  const metering = { names: ['e:born', siteMeter(siteKey)], free: [1], counts: false }
   const limits = { addressKey, siteTag: 0, addressLimit: 30, siteLimit: 0, metering }
   const challenge = await new Promise<{ status: string }>(done => store.admitChallenge(limits, done))
   expect(challenge.status, 'admitted', 'a challenge')

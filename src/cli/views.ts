@@ -107,21 +107,10 @@ function fieldLine(field: SiteField, settings: SiteSettings): Field[] {
   return [[field.name, usual === undefined || isUsual ? text : `${text} (default: ${usual})`]]
 }
 
-export function trafficFields({ usualRate, firstDayUntil, timing }: SiteTraffic): Field[] {
-  const note = firstDayUntil === undefined ? '' : ` (still learned, until ${dateText(firstDayUntil)})`
+export function trafficFields({ usualRate }: SiteTraffic): Field[] {
   const usual =
     usualRate === undefined
       ? 'not known before the first visit'
-      : `${usualRate.toFixed(2)} proofs a second of repeat sources${note}`
-  if (timing === undefined) return [['usual rate', usual]]
-  const { solveMs, exactBase, inTime } = timing
-  const seen =
-    inTime === undefined
-      ? 'no visits at the base yet'
-      : `${(100 * inTime).toFixed(1)} % of the last day's visits at the base (aim: 95 %)`
-  return [
-    ['base now', `${exactBase.toFixed(2)} bits`],
-    [`within ${solveMs} ms`, seen],
-    ['usual rate', usual],
-  ]
+      : `${usualRate.toFixed(2)} proofs a second of returning addresses`
+  return [['usual rate', usual]]
 }

@@ -223,8 +223,6 @@ function configOf(text: Text, { redis, secrets, trustedProxies }: Checked) {
     /** Otherwise only networks are logged. */
     logsWholeAddresses: text('POWGATE_LOG_ADDRESSES') === 'whole',
     auditMs: number('POWGATE_AUDIT_DAYS') * 86_400_000,
-    /** undefined: no trace. */
-    traceFile: text('POWGATE_TRACE_FILE') || undefined,
     dataDir: text('POWGATE_DATA_DIR'),
     stateBytesMax: number('POWGATE_STATE_MAX_MB') * 2 ** 20,
     redis,

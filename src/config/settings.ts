@@ -231,10 +231,6 @@ export const SETTING_GROUPS = {
       'Whether the log has only the networks of addresses (/24 of IPv4, /48 of IPv6), or addresses.',
     ),
     POWGATE_AUDIT_DAYS: integer([1, 36_500], 400, 'Days for which the audit log keeps an entry.'),
-    POWGATE_TRACE_FILE: optional(
-      'the path of a file',
-      'Where each worker (its number is added) records what the difficulty of each challenge was computed from.',
-    ),
   },
   Stopping: {
     POWGATE_UNREADY_SECONDS: integer(

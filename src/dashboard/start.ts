@@ -10,7 +10,6 @@ import { ADD_MS, History } from '../metrics/history.ts'
 import type { ServiceState } from '../metrics/history-view.ts'
 import type { MetricKey } from '../metrics/table.ts'
 import type { Totals } from '../metrics/totals.ts'
-import { findTraffic } from '../sites/traffic.ts'
 import { openSiteStore } from '../store/open.ts'
 import { VERSION } from '../version.ts'
 import { dashboardRoutes } from './routes.ts'
@@ -87,15 +86,8 @@ function storedNames(config: Config): ReadNames {
         const site = await store.readSite(siteKey)
         if (site === undefined) continue
         const bits = raisedBits(site, Date.now())
-        const { firstDayUntil, timing } = await findTraffic(store, site)
-        const notes = [
-          ...(bits === 0 ? [] : [`raised by ${bits}`]),
-          ...(firstDayUntil === undefined ? [] : ['learning its usual rate']),
-          ...(timing?.inTime === undefined
-            ? []
-            : [`${Math.round(100 * timing.inTime)} % within ${timing.solveMs} ms`]),
-        ]
-        names.set(siteKey, notes.length === 0 ? site.name : `${site.name} (${notes.join('; ')})`)
+        const note = bits === 0 ? '' : ` (raised by ${bits})`
+        names.set(siteKey, site.name + note)
       }
     } finally {
       await store.close()

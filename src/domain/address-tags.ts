@@ -2,27 +2,31 @@
  * Names of addresses and networks in the store. Each starts with a tag: 48 bits of a hash of the network, keyed with the first
  * secret, without which a store or backup names nobody (docs/security.md#what-is-kept-of-visitors).
  *
- *   | tag of the owner's network 8 | bits within it, hexadecimal |          address, of an IPv6 address its prefix
- *   | tag of the owner's network 8 | or | tag of the wide network 8 |      meter of a network
+ *   | shard 2 | tag of the owner's network 8 | bits within it, hexadecimal |          address, of an IPv6 address its prefix
+ *   | shard 2 | tag of the owner's network 8 | or | tag of the wide network 8 |      meter of a network
  *
- * The owner's tag leads to the network's addresses, its meter and its Cluster shard, so a request costs one hash. The bits
- * within the network stay readable, so the embedded store keeps its addresses next to each other.
+ * The shard is the start of the wide network's tag: on a Cluster, an address and the meters of both its networks lie together.
+ * The owner's tag leads to the network's addresses and its meter, so a request costs one hash, and a lookup of the wide network.
+ * The bits within the network stay readable, so the embedded store keeps its addresses next to each other.
  */
 
 import { hash } from 'node:crypto'
 import { ADDRESS_BITS, type Address, hexOf, isV4, V4_BYTE } from './address.ts'
 import type { SigningKey } from './keyring.ts'
-import { DEFAULT_POLICY, OWNER_BITS } from './policy.ts'
+import { POLICY } from './policy.ts'
 
 /** Two of a million networks share a tag with probability 0.002. */
 const TAG_LENGTH = 8
+/** 4,096 values, spread over a Cluster's shards. */
+const SHARD_LENGTH = 2
+const OWNER_LENGTH = SHARD_LENGTH + TAG_LENGTH
 /** All IPv4 /16, and more IPv6 /32 than are announced. */
 const WIDE_MAX = 200_000
 
-const V4_OWNER_END = V4_BYTE + OWNER_BITS.v4 / 8
-const V6_OWNER_END = OWNER_BITS.v6 / 8
-const V4_WIDE_END = V4_BYTE + DEFAULT_POLICY.networksV4[1]!.prefixBits / 8
-const V6_WIDE_END = DEFAULT_POLICY.networksV6[1]!.prefixBits / 8
+const V4_OWNER_END = V4_BYTE + POLICY.v4.prefixBits.owner / 8
+const V6_OWNER_END = POLICY.v6.prefixBits.owner / 8
+const V4_WIDE_END = V4_BYTE + POLICY.v4.prefixBits.wide / 8
+const V6_WIDE_END = POLICY.v6.prefixBits.wide / 8
 
 const KEY_BYTES = 32
 const PREFIX_BYTES_MAX = 6
@@ -32,30 +36,43 @@ export class AddressTags {
   readonly #input = Buffer.alloc(KEY_BYTES + 1 + PREFIX_BYTES_MAX)
   /** A Map lookup takes 0.1 us, a hash 0.7. */
   readonly #wide = new Map<string, string>()
-  readonly #shared = new WeakMap<readonly string[], readonly string[]>()
+  readonly #born: string
 
   constructor({ addressKey }: SigningKey) {
     this.#input.set(addressKey)
+    this.#born = `e:born:${this.#tag('')}`
   }
 
   keyOf(address: Address, v6PrefixBits: number): string {
     const within = isV4(address)
       ? hexOf(address, V4_OWNER_END, ADDRESS_BITS)
       : hexOf(address, V6_OWNER_END, v6PrefixBits)
-    return this.#ownerTag(address) + within
+    return this.#ownerOf(address) + within
   }
 
   /** Translates a key that was made with another secret. */
   renamed(key: string, address: Address): string {
-    return this.#ownerTag(address) + key.slice(TAG_LENGTH)
+    return this.#ownerOf(address) + key.slice(OWNER_LENGTH)
   }
 
   /**
-   * Of the owner's network, then of the wide one.
+   * Names of the meters around a visit: of the store's first proof, the site, the owner's network and the wide one. A rotation of
+   * secrets renames all networks, so their counts start at zero, and the store's age with them: by its old age their usual rates
+   * would seem too low for a day.
    *
-   * @param key from `keyOf`
+   * @param key from `keyOf`; undefined if networks are not counted
    */
-  networksOf(key: string, address: Address): readonly string[] {
+  metersOf(siteMeter: string, address: Address, key: string | undefined): readonly string[] {
+    const shared = [this.#born, siteMeter]
+    return key === undefined ? shared : [...shared, ownerKey(key), this.#wideTag(address)]
+  }
+
+  #ownerOf(address: Address): string {
+    const shard = this.#wideTag(address).slice(0, SHARD_LENGTH)
+    return shard + this.#tag(prefixOf(address, V4_OWNER_END, V6_OWNER_END))
+  }
+
+  #wideTag(address: Address): string {
     const prefix = prefixOf(address, V4_WIDE_END, V6_WIDE_END)
     let wide = this.#wide.get(prefix)
     if (wide === undefined) {
@@ -63,27 +80,7 @@ export class AddressTags {
       if (this.#wide.size >= WIDE_MAX) this.#wide.clear()
       this.#wide.set(prefix, wide)
     }
-    return [ownerKey(key), wide]
-  }
-
-  /**
-   * A rotation of secrets renames all networks, so their counts start at zero. Their usual rates are taken over the age of the
-   * meter of all traffic, so that one starts anew too: by its old age they would seem too low for a day.
-   *
-   * @param names from `meterNames`
-   */
-  sharedOf(names: readonly string[]): readonly string[] {
-    let own = this.#shared.get(names)
-    if (own === undefined) {
-      const [all, ...ofSite] = names
-      own = [`${all}:${this.#tag('')}`, ...ofSite]
-      this.#shared.set(names, own)
-    }
-    return own
-  }
-
-  #ownerTag(address: Address): string {
-    return this.#tag(prefixOf(address, V4_OWNER_END, V6_OWNER_END))
+    return wide
   }
 
   /** One block of SHA-256, where `Hmac.innerHash` takes two. All inputs have one length, so none can be extended. */
@@ -102,7 +99,16 @@ function prefixOf(address: Address, v4End: number, v6End: number): string {
 
 /** @param key of an address or a window */
 export function ownerKey(key: string): string {
-  return key.slice(0, TAG_LENGTH)
+  return key.slice(0, OWNER_LENGTH)
+}
+
+/** What decides on the shard. @param key of an address, a window or a network */
+export function shardKey(key: string): string {
+  return key.slice(0, SHARD_LENGTH)
+}
+
+export function siteMeter(siteKey: string): string {
+  return `e:${siteKey}`
 }
 
 /** Requests refused for their site, origin or API key take nothing from others at the address. */

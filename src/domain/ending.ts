@@ -1,9 +1,8 @@
-/** How a request ended: the one value that log, metrics and trace are made from. Its reasons are private (http/replies.ts). */
+/** How a request ended: the one value that log and metrics are made from. Its reasons are private (http/replies.ts). */
 
 import type { PuzzleName } from '../protocol/proof.ts'
-import type { AddressCounts, Climb } from './difficulty.ts'
-import type { Traffic } from './meters.ts'
 import type { Reason, Refusal } from './outcome.ts'
+import type { AddressCounts, Price, Traffic } from './price.ts'
 import type { JudgementReason, ScoreSignals } from './score.ts'
 import type { ApiKeyRecord, Site } from './site.ts'
 import type { ChallengeBounds } from './solve-time.ts'
@@ -21,7 +20,7 @@ export interface Issued {
   readonly bounds: ChallengeBounds
   readonly counts: AddressCounts
   readonly traffic: Traffic
-  readonly climb: Climb
+  readonly price: Price
 }
 
 /** A solution answered with 200. */

@@ -59,8 +59,6 @@ export class Hmac {
 const NONCE_MESSAGE_MAX = 47
 const TOKEN_PREFIX_MAX = 63
 const TOKEN_MESSAGE_MAX = 113 + 543
-/** solve-time.ts: site key, address key (with a site key in known networks) and minute. */
-const DRAW_MESSAGE_MAX = 96
 
 export interface SigningKey {
   /** 0 to 15. Two secrets may share one: a verifier tries both. */
@@ -70,7 +68,6 @@ export interface SigningKey {
   readonly nonceMac: Hmac
   readonly tokenMac: Hmac
   readonly tokenStream: Hmac
-  readonly drawMac: Hmac
   readonly addressKey: Uint8Array
 }
 
@@ -105,7 +102,6 @@ function deriveKey(secret: string): SigningKey {
     nonceMac: new Hmac(subkey('nonce', 32), NONCE_MESSAGE_MAX),
     tokenMac: new Hmac(subkey('token', 32), TOKEN_MESSAGE_MAX),
     tokenStream: new Hmac(subkey('claims', 32), TOKEN_PREFIX_MAX),
-    drawMac: new Hmac(subkey('draw', 32), DRAW_MESSAGE_MAX),
     addressKey: subkey('address', 32),
   }
 }

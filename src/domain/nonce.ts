@@ -67,8 +67,6 @@ export interface NonceTerms {
 
 export interface GenuineNonce extends NonceTerms {
   readonly status: 'genuine'
-  /** 0 to 255, by a part of the address MAC that the nonce does not show: nobody can choose nonces by it. */
-  readonly draw: number
 }
 
 type NonceReading = GenuineNonce | typeof FORGED | typeof OTHER_ADDRESS
@@ -118,8 +116,7 @@ export function readNonce(
     const addressMac = macOfAddress(mac, binding.address)
     if (differs(addressMac, ADDRESS_MAC_OFFSET, ADDRESS_MAC_BYTES))
       return atMs > latestMs ? FORGED : OTHER_ADDRESS
-    const draw = addressMac.charCodeAt(ADDRESS_MAC_BYTES)
-    return { status: 'genuine', issuedAtMs: atMs, puzzle, difficulty, draw }
+    return { status: 'genuine', issuedAtMs: atMs, puzzle, difficulty }
   }
   return FORGED
 }

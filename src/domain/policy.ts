@@ -1,73 +1,56 @@
-/** All numbers of the difficulty rules; the Redis scripts get them through store/redis/scripts.ts. */
+/** All numbers of the price of a challenge (price.ts), and of what is learned as usual (meters.ts). */
 
-export interface NetworkLevel {
-  readonly prefixBits: number
-  /** Proofs a minute. */
-  readonly free: number
-  /** Bits per doubling above the budget. */
-  readonly slope: number
+import { type Address, isV4 } from './address.ts'
+
+/** By IP version: what one owner usually holds, then the wide network around it. */
+export interface NetworkLevels<Value> {
+  readonly owner: Value
+  readonly wide: Value
 }
 
-/** What one owner usually holds; lies in one shard of a Cluster, the wide network around it in all. */
-export const OWNER_BITS = { v4: 24, v6: 48 } as const
+export interface NetworkPolicy {
+  readonly prefixBits: NetworkLevels<number>
+  /** Proofs a minute that cost nothing. */
+  readonly free: NetworkLevels<number>
+}
 
-export const DEFAULT_POLICY = {
+export const POLICY = {
   /** Of the challenge limit, for a normal visitor (a family, a few tabs). */
   quietShare: 0.25,
   /** Reached at the challenge limit. */
   addressBitsMax: 4,
-  failuresPerBit: 3,
-  failureBitsMax: 3,
-  /** For failures and unsolved challenges, while others behind the address succeed. */
-  neighbourBitsMax: 1,
-
-  /** Memory of the fast counts. A site's is shorter: people pay less soon after an attack. */
-  networkFastMs: 60_000,
-  siteFastMs: 20_000,
-  /** Memory of the slow count: the usual rate. */
-  slowMs: 86_400_000,
-  /** A newer store learns everything, as it does not know yet what is usual. */
-  learnsAllMs: 3_600_000,
-  /** Up to this multiple of the usual rate is a good day, not an attack. */
-  tolerated: 4,
-  /** Limits how far budgets grow on a busy day. */
-  growthMax: 64,
 
   /** Offices and campuses share a /24. */
-  networksV4: [
-    { prefixBits: OWNER_BITS.v4, free: 80, slope: 1 },
-    { prefixBits: 16, free: 240, slope: 1 },
-  ] as readonly NetworkLevel[],
-  /** One customer gets a /64 to a /48, so a /48 is worth little more than one address. */
-  networksV6: [
-    { prefixBits: OWNER_BITS.v6, free: 30, slope: 3 },
-    { prefixBits: 32, free: 240, slope: 1 },
-  ] as readonly NetworkLevel[],
-  /** Below 1/quietProofs of `free`, one of a network's proofs in quietProofs counts, as that many: fewer writes. */
-  quietProofs: 8,
-  /** On a Cluster, whose shards count each proof of a wide network many times. */
-  quietProofsSharded: 4,
-  /** While all traffic is above what is tolerated, and otherwise. */
-  networkBitsMax: 10,
-  networkBitsQuietMax: 3,
-  /** Up to this multiple of its usual rate, a network known for a day costs its people one bit at most. */
-  historyTimes: 128,
+  v4: { prefixBits: { owner: 24, wide: 16 }, free: { owner: 80, wide: 240 } } as NetworkPolicy,
+  /** One customer gets a /64 to a /48, a carrier a /32. */
+  v6: { prefixBits: { owner: 48, wide: 32 }, free: { owner: 30, wide: 240 } } as NetworkPolicy,
+  networkBitsMax: 6,
 
-  /** An address with so many proofs in five minutes is a repeat source. */
-  repeatProofs: 2,
-  /** A few families are no attack: proofs a minute that are usual at least, at a site or in all. */
-  usualMin: 30,
-  /** Under attack: for repeat sources, and for others. */
+  /** Proofs a minute of returning addresses that are usual at any site: a few families are no attack. */
+  siteUsualMin: 30,
   siteBitsMax: 4,
-  siteBitsFirstMax: 1,
-  /** Bits that the price may rise before a solution under way is refused. */
-  lateBits: 3,
-  /** The same while the site asks for more than the network: of its four bits, a stock of challenges would save three. */
-  siteLateBits: 1,
+  /** An address with so many proofs in five minutes returns. */
+  returningProofs: 2,
+  /** For a network that the operator named, while the site is under attack. */
+  knownBitsMax: 1,
+
+  /** Up to this multiple of the usual rate is a good day, not an attack. */
+  tolerated: 4,
+  /** What comes above a budget is learned as so much of the budget. */
+  learnedAbove: 0.5,
+  /** A newer store learns everything, as it does not know yet what is usual. */
+  learnsAllMs: 3_600_000,
+  /** Time constants of the averages: recent of a network, recent of a site, usual. People pay less soon after an attack on a site. */
+  networkRecentMs: 60_000,
+  siteRecentMs: 20_000,
+  usualMs: 86_400_000,
+
+  /** Bits that the price may rise while a solution is under way. */
+  lateBits: 1,
 }
 
-export type DifficultyPolicy = Readonly<typeof DEFAULT_POLICY>
+export type Policy = Readonly<typeof POLICY>
 
-export function levelsOf(isV4: boolean): readonly NetworkLevel[] {
-  return isV4 ? DEFAULT_POLICY.networksV4 : DEFAULT_POLICY.networksV6
+export function networkPolicy(address: Address, policy: Policy = POLICY): NetworkPolicy {
+  return isV4(address) ? policy.v4 : policy.v6
 }

@@ -73,6 +73,11 @@ const FINGERPRINT_REUSED_ADDRESSES = 32
 const FINGERPRINT_SPREAD_ADDRESSES = 256
 const RECENT_FAILURES_MAX = 6
 
+/** Whether its failures may be a neighbour's, since so many proofs succeed: then they cost one weight at most. */
+export function isShared(failures: number, accepted: number): boolean {
+  return failures <= accepted
+}
+
 const NO_REASONS: readonly ScoreReason[] = []
 
 export function scoreOf(signals: ScoreSignals, weights: ScoreWeights = SCORE_WEIGHTS): Score {

@@ -252,7 +252,7 @@ export function completed(given: Partial<SiteSettings> & { readonly name: string
   }
   const { puzzle, difficulty } = settings
   const { solveMs } = difficulty
-  if (solveMs !== undefined) difficulty.base = Math.round(baseOf({ ...difficulty, solveMs }, puzzle))
+  if (solveMs !== undefined) difficulty.base = baseOf({ ...difficulty, solveMs }, puzzle)
   return settings
 }
 

@@ -2,10 +2,10 @@
 
 import { createHash, hash } from 'node:crypto'
 import { AddressSet } from './address.ts'
+import { siteMeter } from './address-tags.ts'
 import { isWide } from './client-address.ts'
 import type { HostNote } from './hosts.ts'
 import { equalInConstantTime } from './keyring.ts'
-import { meterNames } from './meters.ts'
 import { OriginList, publicSuffixOf } from './origin.ts'
 import { SCORE_WEIGHTS, type ScoreWeights } from './score.ts'
 import { completed, inEffect, laterFields, type SiteSettings, withLater } from './site-fields.ts'
@@ -70,7 +70,8 @@ export interface Site {
   readonly ipRules: { readonly allow: AddressSet; readonly block: AddressSet } | undefined
   /** The default table itself, or a copy with the site's own. */
   readonly scoreWeights: ScoreWeights
-  readonly meterNames: readonly string[]
+  /** Of its returning addresses. */
+  readonly meterName: string
   readonly test: TestOutcome | undefined
 }
 
@@ -96,7 +97,7 @@ export function compileSite(stored: SiteRecord): Site {
     ipRules: hasIpRules ? { allow: new AddressSet(allow), block: new AddressSet(block) } : undefined,
     scoreWeights:
       record.scoreWeights === undefined ? SCORE_WEIGHTS : { ...SCORE_WEIGHTS, ...record.scoreWeights },
-    meterNames: meterNames(record.siteKey, record.difficulty.solveMs !== undefined),
+    meterName: siteMeter(record.siteKey),
     test: undefined,
   }
 }

@@ -8,9 +8,9 @@
  */
 
 import { timeText } from '../domain/bytes.ts'
-import { climbOf, difficultyOf } from '../domain/difficulty.ts'
 import type { Issued } from '../domain/ending.ts'
 import { challengeLifetimeMs, mintNonce, NONCE_RANDOM_BITS } from '../domain/nonce.ts'
+import { difficultyOf, priceOf } from '../domain/price.ts'
 import { raisedBits } from '../domain/site.ts'
 import type { SIGNALS } from '../domain/site-fields.ts'
 import { boundsOf } from '../domain/solve-time.ts'
@@ -60,19 +60,18 @@ export class ChallengeEndpoint extends VisitorEndpoint {
 
   #issue(
     visit: AllowedVisit,
-    { siteCount, failures, accepted, meters }: Admitted,
+    { siteCount, accepted, meters }: Admitted,
     storeEpoch: number,
     nowMs: number,
   ): Issued {
-    const { site, address, addressKey, siteLimit, addressLimit } = visit
+    const { site, address, siteLimit, addressLimit } = visit
     const { puzzle } = site.record
     const { keyring, settings, randomBits } = this.service
-    const counts = { challenges: siteCount, limit: Math.min(siteLimit, addressLimit), failures, accepted }
+    const counts = { challenges: siteCount, limit: Math.min(siteLimit, addressLimit), accepted }
     const traffic = trafficAround(visit, meters)
-    const raised = raisedBits(site.record, nowMs)
-    const bounds = boundsOf(keyring.signing.drawMac, site.record, addressKey, nowMs, raised)
-    const climb = climbOf(counts, traffic)
-    const difficulty = difficultyOf(bounds, climb)
+    const bounds = boundsOf(site.record.difficulty, raisedBits(site.record, nowMs))
+    const price = priceOf(counts, traffic)
+    const difficulty = difficultyOf(bounds, price)
     const binding = { siteKey: site.record.siteKey, storeEpoch, lifetimes: settings, address }
     const random = randomBits(NONCE_RANDOM_BITS)
     const nonce = mintNonce(keyring, { issuedAtMs: nowMs, puzzle, difficulty }, binding, random)
@@ -86,7 +85,7 @@ export class ChallengeEndpoint extends VisitorEndpoint {
       bounds,
       counts,
       traffic,
-      climb,
+      price,
     }
   }
 }

@@ -15,13 +15,14 @@
 
 import { type Address, visitorKey } from '../domain/address.ts'
 import { timeText } from '../domain/bytes.ts'
-import { isShared, isUnderpriced } from '../domain/difficulty.ts'
 import type { Judged } from '../domain/ending.ts'
 import { challengeLifetimeMs, type GenuineNonce, readNonce } from '../domain/nonce.ts'
 import type { Reason, Refusal } from '../domain/outcome.ts'
 import { pageOf } from '../domain/page.ts'
 import { checkProof } from '../domain/pow.ts'
+import { isUnderpriced } from '../domain/price.ts'
 import {
+  isShared,
   type JudgementReason,
   PLAIN_ENVIRONMENT,
   type Score,
@@ -30,14 +31,15 @@ import {
   scoreOf,
 } from '../domain/score.ts'
 import { raisedBits, type Site } from '../domain/site.ts'
-import { boundsOf, type ChallengeBounds } from '../domain/solve-time.ts'
+import { boundsOf } from '../domain/solve-time.ts'
 import { mintToken } from '../domain/token.ts'
 import { NO_HEADERS } from '../http/replies.ts'
 import { parseSolution } from '../http/schemas.ts'
+import type { PuzzleName } from '../protocol/proof.ts'
 import type { Solution } from '../protocol/wire.ts'
-import type { SolutionAdmission } from '../store/store.ts'
+import type { SolutionAdmission, SolutionRequest } from '../store/store.ts'
 import { CLOCK_SKEW_MS, type Service } from './service.ts'
-import { type AllowedVisit, type Proof, trafficAround, type Visit, VisitorEndpoint } from './visit.ts'
+import { type AllowedVisit, trafficAround, type Visit, VisitorEndpoint } from './visit.ts'
 
 type Admitted = Extract<SolutionAdmission, { status: 'admitted' }>
 
@@ -50,13 +52,12 @@ export type Attempt =
       /** With the tags of the secret that signed the nonce. */
       readonly visit: AllowedVisit
       readonly solution: Solution
-      readonly proof: Omit<Proof, 'isInTime'>
+      readonly puzzle: PuzzleName
+      readonly spend: NonNullable<SolutionRequest['spend']>
       /** When the nonce was read. */
       readonly siteEpoch: number
       readonly signals: ScoreSignals
       readonly score: Score
-      /** By present settings; fractions of a bit are rounded as at issue. */
-      readonly bounds: ChallengeBounds
     }
 
 type Solved = Extract<Attempt, { verdict: 'solved' }>
@@ -83,11 +84,17 @@ export class VerifyEndpoint extends VisitorEndpoint {
     const { exchange } = asked
     const attempt = prepare(this.service, asked, exchange, body, this.service.now())
     const visit = attempt.verdict === 'solved' ? attempt.visit : asked
+    const spend = attempt.verdict === 'solved' ? attempt.spend : undefined
+    const isJunk = attempt.verdict === 'refused'
+    const charge = this.chargeOf(visit, isFailure(attempt, visit.site), spend, isJunk)
     this.service.store.admitSolution(
-      this.chargeOf(visit, isFailure(attempt, visit.site), proofOf(attempt), attempt.verdict === 'refused'),
+      charge,
       exchange.guard(admission => {
         if (!this.admits(exchange, admission, visit.ownLimits)) return
-        this.#answer(visit, conclude(this.service, visit, attempt, admission, this.service.now()))
+        const conclusion = conclude(this.service, visit, attempt, admission, this.service.now())
+        const isTooCheap = 'refusal' in conclusion && conclusion.refusal.reason === 'nonce-underpriced'
+        if (isTooCheap) this.service.store.takeBack(charge, admission.accepted)
+        this.#answer(visit, conclusion)
       }),
     )
   }
@@ -157,14 +164,14 @@ function attemptUnder(parts: Parts, visit: AllowedVisit, solution: Solution, now
 }
 
 function checked(
-  { settings, keyring }: Parts,
+  { settings }: Parts,
   visit: AllowedVisit,
   solution: Solution,
-  { issuedAtMs, puzzle, difficulty, draw }: GenuineNonce,
+  { issuedAtMs, puzzle, difficulty }: GenuineNonce,
   { addressEpoch, siteEpoch }: { readonly addressEpoch: number; readonly siteEpoch: number },
   nowMs: number,
 ): Attempt {
-  const { site, addressKey } = visit
+  const { site } = visit
   const { nonce } = solution
   const lifetimeMs = challengeLifetimeMs(difficulty, settings.challengeLifetimeMs, puzzle)
   if (issuedAtMs > nowMs + CLOCK_SKEW_MS) return refused('nonce-from-future')
@@ -182,12 +189,8 @@ function checked(
   const score = scoreOf(signals, site.scoreWeights)
   // At least a lifetime from now: a host whose clock is behind still accepts the nonce.
   const expiresAtMs = Math.max(issuedAtMs, nowMs) + lifetimeMs
-  const proof = { spend: { nonce, storeEpoch: addressEpoch, expiresAtMs }, draw }
-  const raised = raisedBits(site.record, nowMs)
-  // In bits of the challenge's own puzzle, also where the site has another by now.
-  const record = puzzle === site.record.puzzle ? site.record : { ...site.record, puzzle }
-  const bounds = boundsOf(keyring.signing.drawMac, record, addressKey, issuedAtMs, raised)
-  return { verdict: 'solved', visit, solution, proof, siteEpoch, signals, score, bounds }
+  const spend = { nonce, storeEpoch: addressEpoch, expiresAtMs }
+  return { verdict: 'solved', visit, solution, puzzle, spend, siteEpoch, signals, score }
 }
 
 /** Failures at a test site, or by IP rules, do not count against the address. */
@@ -201,15 +204,6 @@ function isFailure(attempt: Attempt, site: Site | null): boolean {
     default:
       return false
   }
-}
-
-function proofOf(attempt: Attempt): Proof | undefined {
-  if (attempt.verdict !== 'solved') return undefined
-  const { proof, bounds, signals, solution } = attempt
-  const { solveMs, base } = bounds
-  if (solveMs === undefined || signals.difficulty > base) return proof
-  const isInTime = Math.min(signals.elapsedMs, solution.solveTimeMs ?? signals.elapsedMs) <= solveMs
-  return { spend: proof.spend, draw: proof.draw, isInTime }
 }
 
 export function conclude(
@@ -268,8 +262,11 @@ function graded(
 ): Conclusion {
   const { exchange, site, address } = visit
   const { siteKey, threshold } = site.record
-  const { bounds, signals: own, solution } = solved
-  if (isUnderpriced(own.difficulty, bounds, admitted.accepted, trafficAround(visit, admitted.meters)))
+  const { signals: own, solution, puzzle } = solved
+  const bounds = boundsOf(site.record.difficulty, raisedBits(site.record, nowMs))
+  const traffic = trafficAround(visit, admitted.meters)
+  // Bits of two puzzles do not compare: a site that changed its puzzle still takes the challenges under way.
+  if (puzzle === site.record.puzzle && isUnderpriced(own.difficulty, bounds, admitted.accepted, traffic))
     return { refusal: { reason: 'nonce-underpriced' } }
   const isTest = site.test !== undefined
   const signals = isTest ? own : signalsOf(parts, site, address, solved, admitted, nowMs)

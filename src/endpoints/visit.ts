@@ -7,11 +7,13 @@
  * The endpoint gets even requests to be refused, because they are charged first.
  */
 
-import { type Address, isOperatorsOwn, isV4 } from '../domain/address.ts'
+import { type Address, isOperatorsOwn } from '../domain/address.ts'
 import { type AddressTags, windowOfJunk, windowOfKnown, windowOfRefused } from '../domain/address-tags.ts'
 import { ENDPOINTS, type EndpointName } from '../domain/endpoint.ts'
-import { type Meters, NO_TRAFFIC, type Traffic, trafficOf } from '../domain/meters.ts'
+import type { Meters } from '../domain/meters.ts'
 import type { Reason } from '../domain/outcome.ts'
+import { networkPolicy, POLICY } from '../domain/policy.ts'
+import { NO_TRAFFIC, siteFree, type Traffic, trafficOf } from '../domain/price.ts'
 import { isSiteKey, type Site, siteRefusal } from '../domain/site.ts'
 import type { Exchange } from '../http/exchange.ts'
 import type { PolicyList } from '../http/replies.ts'
@@ -43,16 +45,7 @@ type VisitorEndpointName = {
   [Name in EndpointName]: (typeof ENDPOINTS)[Name] extends { isCrossOrigin: true } ? Name : never
 }[EndpointName]
 
-export interface Proof {
-  readonly spend: NonNullable<SolutionRequest['spend']>
-  /** From `readNonce`. */
-  readonly draw: number
-  /** Whether a challenge at the base met the site's target solve time. */
-  readonly isInTime?: boolean
-}
-
 const NO_BODY = Buffer.alloc(0)
-const NO_NETWORKS: readonly string[] = []
 const MINUTE_SECONDS = 60
 
 export abstract class VisitorEndpoint extends Endpoint {
@@ -123,7 +116,12 @@ export abstract class VisitorEndpoint extends Endpoint {
    *
    * @param isJunk will be refused at no cost to its sender: a nonce that was invented, say
    */
-  protected chargeOf(visit: Visit, failed = false, proof?: Proof, isJunk = false): SolutionRequest {
+  protected chargeOf(
+    visit: Visit,
+    failed = false,
+    spend?: SolutionRequest['spend'],
+    isJunk = false,
+  ): SolutionRequest {
     const { addressKey, addressLimit, siteLimit, site, refusal } = visit
     return {
       addressKey:
@@ -131,22 +129,22 @@ export abstract class VisitorEndpoint extends Endpoint {
       siteTag: site?.logTag ?? 0,
       addressLimit,
       siteLimit,
-      metering: refusal === undefined && !isJunk ? this.#meteringOf(visit, proof) : undefined,
+      metering: refusal === undefined && !isJunk ? this.#meteringOf(visit) : undefined,
       failOpen: site?.record.failOpen?.[this.#rules.limits[1].ofSite],
       failed,
-      spend: proof?.spend,
+      spend,
     }
   }
 
   /** Proofs of known networks and at test sites do not count. */
-  #meteringOf({ site, address, isKnown, addressKey, tags }: AllowedVisit, proof?: Proof): Metering {
+  #meteringOf({ site, address, isKnown, addressKey, tags }: AllowedVisit): Metering {
+    const isCounted = !isKnown && !isOperatorsOwn(address)
+    const { owner, wide } = networkPolicy(address).free
+    const ofSite = siteFree(expectedOf(site), POLICY)
     return {
-      shared: tags.sharedOf(site.meterNames),
-      networks: isKnown || isOperatorsOwn(address) ? NO_NETWORKS : tags.networksOf(addressKey, address),
-      isV4: isV4(address),
-      expected: expectedOf(site),
-      draw: isKnown || site.test !== undefined ? undefined : proof?.draw,
-      isInTime: proof?.isInTime,
+      names: tags.metersOf(site.meterName, address, isCounted ? addressKey : undefined),
+      free: isCounted ? [ofSite, owner, wide] : [ofSite],
+      counts: !isKnown && site.test === undefined,
     }
   }
 }
@@ -156,11 +154,11 @@ export function trafficAround(
   { isKnown, address, site }: Pick<AllowedVisit, 'isKnown' | 'address' | 'site'>,
   meters: Meters | undefined,
 ): Traffic {
-  if (meters === undefined) return isKnown ? { ...NO_TRAFFIC, isKnownNetwork: true } : NO_TRAFFIC
-  return trafficOf(meters, { isV4: isV4(address), expected: expectedOf(site) }, isKnown)
+  if (meters === undefined) return { ...NO_TRAFFIC, isKnownNetwork: isKnown }
+  return trafficOf(meters, networkPolicy(address), expectedOf(site), isKnown)
 }
 
-/** The operator's estimate, in proofs of repeat sources a minute. */
+/** The operator's estimate, in proofs of returning addresses a minute. */
 function expectedOf({ record }: Site): number {
   return (record.usualRate ?? 0) * MINUTE_SECONDS
 }

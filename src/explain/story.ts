@@ -58,18 +58,12 @@ function told(record: LogRecord, visit: readonly LogRecord[]): Told {
 }
 
 function difficultyLines(record: LogRecord): string[] {
-  const climb = part(record, 'climb')
+  const price = part(record, 'price')
   const bounds = part(record, 'bounds')
   const of = (name: string) => number(record, name) ?? 0
   const base = number(bounds, 'base')
   const difficulty = number(record, 'difficulty')
   const lines = [`difficulty ${bitsText(record)}; the site's base is ${figure(bounds, 'base')}`]
-  const timing = part(record, 'timing')
-  const exact = number(timing, 'exactBase')
-  if (exact !== undefined) {
-    const aim = `${figure(timing, 'solveMs')} ms`
-    lines.push(`  drawn by address and minute; on average ${exact.toFixed(2)}, for ${aim}`)
-  }
   const raise = number(record, 'raise') ?? 0
   if (raise > 0) lines.push(`  +${raise}  the operator raised the site for a time (site raise)`)
   if (record.isOfKnownNetwork === true)
@@ -77,14 +71,13 @@ function difficultyLines(record: LogRecord): string[] {
       '  the address is in a known network of the site: its network adds no bits, and an attack one at most',
     )
   const causes = {
-    requests: `the address had asked for ${of('addressChallenges')} challenges of this site within a minute, of ${of('addressLimit')} allowed`,
-    networks: `the /${of('networkPrefix')} around the address had ${of('networkProofs')} proofs accepted within about a minute, over its budget`,
-    failures: `it had failed ${of('addressFailures')} verifications within a minute, and had ${of('addressAccepted')} accepted within five`,
-    site: `repeat sources had ${of('siteRate')} proofs a minute accepted at the site, usually ${of('siteRateUsual')}; this visitor is ${record.isRepeat === true ? 'one' : 'none'} of them`,
+    address: `the address had asked for ${of('addressChallenges')} challenges of this site within a minute, of ${of('addressLimit')} allowed`,
+    network: `the /${of('networkPrefix')} around the address had ${of('networkProofs')} proofs accepted within about a minute, over its budget`,
+    site: `returning addresses had ${of('siteRate')} proofs a minute accepted at the site, usually ${of('siteRateUsual')}, and this one returns`,
   }
   let sum = (base ?? 0) + raise
   for (const [name, cause] of Object.entries(causes)) {
-    const bits = number(climb, name) ?? 0
+    const bits = number(price, name) ?? 0
     sum += bits
     if (bits > 0) lines.push(`  +${bits}  ${cause}`)
   }

@@ -83,31 +83,27 @@ export class EventLog {
   }
 
   #issued(exchange: ObservedExchange, challenge: Issued): void {
-    const { nonce, puzzle, difficulty, bounds, counts, climb, traffic } = challenge
+    const { nonce, puzzle, difficulty, bounds, counts, price, traffic } = challenge
     if (!this.#tellsSuccess(nonce)) return
-    const { base, min, max, raise, solveMs, exactBase } = bounds
-    const { requests, networks, failures, site: ofSite, network, isRepeat } = climb
-    const { siteRepeat, siteFirst, siteExpected } = traffic
+    const { base, min, max, raise } = bounds
+    const { address, network, site: ofSite, costliest, isReturning } = price
+    const { site: rates, siteExpected } = traffic
     this.#write(exchange, 'challenge-issued', 'challenge issued', {
       nonce,
       puzzle,
       difficulty,
       bounds: { base: base - (raise ?? 0), min, max },
       raise,
-      timing: solveMs === undefined ? undefined : { solveMs, exactBase },
-      climb: { requests, networks, failures, site: ofSite },
+      price: { address, network, site: ofSite },
       addressChallenges: counts.challenges,
       addressLimit: counts.limit,
-      addressFailures: counts.failures,
       addressAccepted: counts.accepted,
-      isRepeat,
+      isReturning,
       isOfKnownNetwork: traffic.isKnownNetwork || undefined,
-      networkPrefix: network?.prefixBits,
-      networkProofs: network && rounded(network.recent),
-      siteRate: rounded(siteRepeat.recent),
-      siteRateUsual: rounded(Math.max(siteExpected, siteRepeat.usual)),
-      siteFirstRate: rounded(siteFirst.recent),
-      siteFirstRateUsual: rounded(siteFirst.usual),
+      networkPrefix: costliest?.prefixBits,
+      networkProofs: costliest && rounded(costliest.recent),
+      siteRate: rounded(rates.recent),
+      siteRateUsual: rounded(Math.max(siteExpected, rates.usual)),
     })
   }
 

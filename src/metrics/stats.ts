@@ -70,12 +70,20 @@ export class Stats {
       case 'judged':
         if (ending.score !== null) counts.scores.add(ending.score)
         for (const reason of ending.reasons) counts.reasons.at(reason).add()
+        this.#timed(ending)
         break
       case 'refused': {
         const { policy } = ending.refusal
         if (policy !== undefined) this.counts.limited.at(part).at(policy).add()
       }
     }
+  }
+
+  /** Above the base, a site's solving time does not hold. */
+  #timed({ site, signals }: Extract<Ending, { kind: 'judged' }>): void {
+    const { base, solveMs } = site.record.difficulty
+    if (solveMs === undefined || signals?.solveTimeMs === undefined || signals.difficulty !== base) return
+    this.counts.solvingTimes.at(signals.solveTimeMs <= solveMs ? 'yes' : 'no').add()
   }
 
   aborted(part: Part): void {

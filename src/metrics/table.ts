@@ -134,6 +134,11 @@ export const METRICS = {
     'powgate_raised_challenges_total',
     'Challenges that an operator made harder for a time (site raise).',
   ),
+  solvingTimes: counter(
+    'powgate_solving_times_total',
+    'Solutions at the base of sites with a solving time, by whether they came within it, as clients claim.',
+    { labels: ['in_time'], fromStart: ['yes', 'no'] },
+  ),
   scores: histogram(
     'powgate_verification_score',
     'Scores of verifications that got one; they are hundredths, so le="0.49" is those below 0.5.',

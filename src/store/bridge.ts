@@ -57,6 +57,7 @@ export class BridgedStore implements RequestStore {
   nonceEpochs = (siteKey: string) => this.#store.nonceEpochs(siteKey)
   formerNonceEpochs = (addressKey: string, siteKey: string) =>
     this.#store.formerNonceEpochs(addressKey, siteKey)
+  takeBack = (request: SolutionRequest, accepted: number) => this.#store.takeBack(request, accepted)
   redeemToken = (request: RedemptionRequest, done: Done<RedemptionAdmission>) =>
     this.#store.redeemToken(request, done)
 

@@ -8,7 +8,7 @@
 import type { AuditEntry, AuditQuery, Author, RecordChange } from '../domain/audit.ts'
 import type { HostNote } from '../domain/hosts.ts'
 import type { Limited } from '../domain/limits.ts'
-import type { Meters, SiteMeters, SolveMeters } from '../domain/meters.ts'
+import type { Meters } from '../domain/meters.ts'
 import type { StoreCause } from '../domain/reason-words.ts'
 import type { ApiKeyRecord, SiteRecord } from '../domain/site.ts'
 
@@ -33,17 +33,12 @@ export interface ChallengeRequest {
 
 /** The meters (domain/meters.ts) that a request needs, and that count its solution. */
 export interface Metering {
-  /** From `meterNames`. */
-  readonly shared: readonly string[]
-  /** From `AddressTags.networksOf`; empty if networks are not counted. */
-  readonly networks: readonly string[]
-  readonly isV4: boolean
-  /** The operator's estimate: proofs of repeat sources a minute. */
-  readonly expected: number
-  /** From `readNonce`; undefined if a solution does not count. */
-  readonly draw: number | undefined
-  /** Whether the site's target solve time was met; undefined if it has none. */
-  readonly isInTime?: boolean | undefined
+  /** From `AddressTags.metersOf`: of the store's first proof, then the site, then networks if they are counted. */
+  readonly names: readonly string[]
+  /** Of the site, then of each network: proofs a minute up to which everything is learned as usual. */
+  readonly free: readonly number[]
+  /** Whether a solution counts. */
+  readonly counts: boolean
 }
 
 export interface AddressState {
@@ -135,6 +130,12 @@ export interface StoreListener {
 export interface RequestStore {
   admitChallenge(request: ChallengeRequest, done: Done<ChallengeAdmission>): void
   admitSolution(request: SolutionRequest, done: Done<SolutionAdmission>): void
+  /**
+   * Takes a solution that was just admitted out of the meters again. No answer: a proof too many fades.
+   *
+   * @param accepted as the admission told
+   */
+  takeBack(request: SolutionRequest, accepted: number): void
   redeemToken(request: RedemptionRequest, done: Done<RedemptionAdmission>): void
   /**
    * Epoch of the memory with an address's used nonces or a site's redemption records, which draws a new one whenever records
@@ -197,8 +198,8 @@ export interface SiteStore {
    * @returns the living hosts, this one too if it gives a note
    */
   noteHost(id: string, note?: HostNote | null, shards?: number): Promise<LivingHosts>
-  /** On a Cluster, the mean of all shards. */
-  readSiteMeters(siteKey: string): Promise<SiteMeters & SolveMeters>
+  /** Proofs a minute that are usual of its returning addresses, all shards together; undefined before the first. */
+  readUsualRate(siteKey: string): Promise<number | undefined>
   /** Some records at a time: call until `revision` stays. undefined only asks for the revision. */
   changesSince(revision: number | undefined): Promise<SiteChanges>
 }

@@ -116,10 +116,6 @@ const BROKEN: Readonly<Record<string, readonly [Settings | (() => Settings), ...
     /^POWGATE_SECRETS_FILE: the file .*empty is empty$/,
   ],
   'secrets that are commas': [{ POWGATE_SECRETS: ' ,,' }, /^POWGATE_SECRETS: expected one or more secrets/],
-  'a trace in a directory that is not there': [
-    { POWGATE_TRACE_FILE: join(dir, 'none', 'trace') },
-    /^POWGATE_TRACE_FILE: cannot write to \S+: it does not exist$/,
-  ],
   'a secret and its file': [
     { POWGATE_SECRETS: TEST_SECRET, POWGATE_SECRETS_FILE: fileOf('twice', TEST_SECRET) },
     /^POWGATE_SECRETS_FILE: POWGATE_SECRETS is set too/,

@@ -7,7 +7,7 @@ import { loadConfig } from '../../src/config/config.ts'
 import { parseAddress } from '../../src/domain/address.ts'
 import { AddressTags } from '../../src/domain/address-tags.ts'
 import { Keyring } from '../../src/domain/keyring.ts'
-import { mintNonce, NONCE_RANDOM_BITS, type NonceBinding, readNonce } from '../../src/domain/nonce.ts'
+import { mintNonce, NONCE_RANDOM_BITS, type NonceBinding } from '../../src/domain/nonce.ts'
 import type { SiteSettings } from '../../src/domain/site-fields.ts'
 import { readToken, type TokenClaims } from '../../src/domain/token.ts'
 import type { Solution } from '../../src/protocol/wire.ts'
@@ -199,14 +199,6 @@ export class Subject {
 
   get #keyring(): Keyring {
     return new Keyring(this.service.env.POWGATE_SECRETS!.split(','))
-  }
-
-  /** Which visitors cannot see. */
-  async drawOf(nonce: string, siteKey: string, from: string): Promise<number> {
-    const binding = await this.#bindingOf(siteKey, from)
-    const reading = readNonce(this.#keyring, nonce, binding, Number.POSITIVE_INFINITY)
-    assert.ok(reading.status === 'genuine')
-    return reading.draw
   }
 
   async #bindingOf(siteKey: string, from: string): Promise<NonceBinding> {

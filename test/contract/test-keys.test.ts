@@ -39,8 +39,8 @@ function siteKeyTests(subject: Subject): void {
       assertPassed(answer)
       assert.equal(claimsOf(answer.json.token).score, 1)
       assertRefused(await visitor.verify(solution), 400, 'nonce-used')
-      const { first, repeat } = await subject.withSites(store => store.readSiteMeters(site.siteKey))
-      assert.deepEqual([first.slow, repeat.slow], [0, 0], 'and counts as no traffic')
+      const rate = await subject.withSites(store => store.readUsualRate(site.siteKey))
+      assert.equal(rate, undefined, 'and counts as no traffic')
     })
 
     test(`${site.siteKey}: a wrong proof fails, another address is refused, and a real site's nonce too`, async () => {

@@ -6,13 +6,14 @@ import { type Address, addressFromBytes, parseAddress } from '../../src/domain/a
 import {
   AddressTags,
   ownerKey,
+  shardKey,
+  siteMeter,
+  windowOfJunk,
   windowOfKnown,
   windowOfRefused,
   windowOfSite,
 } from '../../src/domain/address-tags.ts'
 import { Keyring } from '../../src/domain/keyring.ts'
-import { meterNames } from '../../src/domain/meters.ts'
-import { drawOf } from '../../src/domain/solve-time.ts'
 import { SITE } from '../store/harness.ts'
 
 const [SECRET, OTHER] = ['a', 'another'].map(text => `${text} secret of more than 32 characters`) as [
@@ -23,14 +24,14 @@ const tagsOf = (...secrets: string[]) => new AddressTags(new Keyring(secrets).si
 const tags = tagsOf(SECRET)
 const address = (text: string): Address => parseAddress(text)!
 const keyOf = (text: string, bits = 64) => tags.keyOf(address(text), bits)
-const networksOf = (text: string) => tags.networksOf(keyOf(text), address(text))
+const networksOf = (text: string) => tags.metersOf(siteMeter(SITE), address(text), keyOf(text)).slice(2)
 
 test('an address key is the tag of the owner’s network and the bits within it', () => {
-  assert.match(keyOf('203.0.113.7'), /^[\w-]{8}07$/)
-  assert.match(keyOf('2001:db8:1:203::1'), /^[\w-]{8}0203$/)
-  assert.match(keyOf('2001:db8:1:2ff::1', 60), /^[\w-]{8}02f0$/)
-  assert.match(keyOf('2001:db8:1:2::1', 128), /^[\w-]{8}00020000000000000001$/)
-  assert.match(keyOf('2001:db8:1:2::1', 48), /^[\w-]{8}$/)
+  assert.match(keyOf('203.0.113.7'), /^[\w-]{10}07$/)
+  assert.match(keyOf('2001:db8:1:203::1'), /^[\w-]{10}0203$/)
+  assert.match(keyOf('2001:db8:1:2ff::1', 60), /^[\w-]{10}02f0$/)
+  assert.match(keyOf('2001:db8:1:2::1', 128), /^[\w-]{10}00020000000000000001$/)
+  assert.match(keyOf('2001:db8:1:2::1', 48), /^[\w-]{10}$/)
 })
 
 test('addresses of one /24 or /48 share a tag, in every window, and no two networks do', () => {
@@ -38,7 +39,12 @@ test('addresses of one /24 or /48 share a tag, in every window, and no two netwo
   assert.equal(owner('203.0.113.7'), owner('203.0.113.250'))
   assert.equal(owner('2001:db8:1:2::1'), owner('2001:db8:1:ffff::1'))
   const key = keyOf('203.0.113.7')
-  for (const window of [windowOfRefused(key), windowOfKnown(key, SITE), windowOfSite(key, SITE)])
+  for (const window of [
+    windowOfRefused(key),
+    windowOfJunk(key),
+    windowOfKnown(key, SITE),
+    windowOfSite(key, SITE),
+  ])
     assert.equal(ownerKey(window), ownerKey(key))
   const networks = Array.from({ length: 65_536 }, (_, index) => [
     owner(`198.${index >> 8}.${index & 0xff}.7`),
@@ -57,6 +63,8 @@ test('the meters of a network are those of its owner and of the /16 or /32 aroun
     assert.notEqual(owner, networksOf(neighbour)[0])
     assert.equal(wide, networksOf(neighbour)[1])
     assert.notEqual(wide, networksOf(stranger)[1])
+    const shards = [owner!, wide!, keyOf(one), windowOfKnown(keyOf(one), SITE)].map(shardKey)
+    assert.deepEqual(new Set(shards), new Set([shardKey(keyOf(neighbour))]), 'all on one shard')
   }
   assert.equal(new Set([...networksOf('0.0.0.0'), ...networksOf('::'), ...networksOf('0.0.1.0')]).size, 5)
 })
@@ -68,7 +76,7 @@ test('however many networks come, a worker remembers no more names of wide ones'
     for (let network = from; network < to; network++) {
       const bytes = Buffer.alloc(16, 0x20)
       bytes.writeUInt32BE(network)
-      tags.networksOf('an owner', addressFromBytes(bytes)!)
+      tags.metersOf('', addressFromBytes(bytes)!, 'an owner')
     }
     collectGarbage()
     return process.memoryUsage().heapUsed
@@ -88,17 +96,10 @@ test('tags are the same on all hosts with the same first secret, and others unde
   }
 })
 
-test('the longest key of an address draws its difficulty too', () => {
-  const longest = windowOfKnown(keyOf('2001:db8:1:2::1', 128), SITE)
-  const draw = drawOf(new Keyring([SECRET]).signing.drawMac, SITE, longest, Date.now())
-  assert.ok(draw >= 0 && draw < 1)
-})
-
-test('each secret has its own meter of all traffic, and the meters of sites are the same', () => {
-  const names = meterNames(SITE, true)
-  const [ours, theirs] = [tags.sharedOf(names), tagsOf(OTHER).sharedOf(names)]
-  assert.equal(tags.sharedOf(names), ours)
+test('each secret has a store age of its own, and the meters of sites are the same', () => {
+  const shared = (tags: AddressTags) => tags.metersOf(siteMeter(SITE), address('203.0.113.7'), undefined)
+  const [ours, theirs] = [shared(tags), shared(tagsOf(OTHER))]
   assert.notEqual(ours[0], theirs[0])
-  assert.match(ours[0]!, /^m:all:[\w-]{8}$/)
-  assert.deepEqual([ours.slice(1), theirs.slice(1)], [names.slice(1), names.slice(1)])
+  assert.match(ours[0]!, /^e:born:[\w-]{8}$/)
+  assert.deepEqual([ours.slice(1), theirs.slice(1)], [[`e:${SITE}`], [`e:${SITE}`]])
 })

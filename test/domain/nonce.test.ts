@@ -3,7 +3,6 @@ import { test } from 'node:test'
 import fc from 'fast-check'
 import { Keyring } from '../../src/domain/keyring.ts'
 import { challengeLifetimeMs, mintNonce, nonceTerms, readNonce } from '../../src/domain/nonce.ts'
-import { DEFAULT_POLICY } from '../../src/domain/policy.ts'
 import { addresses, seeded, siteKeys } from '../harness/arbitraries.ts'
 
 const SECRETS = ['first secret, long enough to be accepted', 'second secret, long enough to be accepted']
@@ -42,27 +41,11 @@ test('property: a nonce reads back what was minted, and is 32 lowercase hex char
       const nonce = mintNonce(keyring, someTerms, someBinding, random)
       assert.match(nonce, /^[0-9a-f]{32}$/)
       const reading = readNonce(keyring, nonce, someBinding, someTerms.issuedAtMs)
-      assert.ok(reading.status === 'genuine' && reading.draw >= 0 && reading.draw < 256)
-      assert.deepEqual(reading, { status: 'genuine', ...someTerms, draw: reading.draw })
+      assert.deepEqual(reading, { status: 'genuine', ...someTerms })
       assert.deepEqual(nonceTerms(nonce), { ...someTerms })
     }),
     seeded(3000),
   )
-})
-
-test('no digit of a nonce tells whether its proof is counted for a quiet network', () => {
-  const drawn = (nonce: string) => {
-    const reading = readNonce(keyring, nonce, binding, LATEST_MS)
-    return reading.status === 'genuine' && reading.draw % DEFAULT_POLICY.quietProofs === 0
-  }
-  const all = Array.from({ length: 4096 }, (_, random) => mintNonce(keyring, terms, binding, random * 4))
-  const counted = new Set(all.filter(drawn))
-  const among = (some: readonly string[]) => some.filter(nonce => counted.has(nonce)).length / some.length
-  for (let position = 16; position < 32; position++)
-    for (const digit of '0123456789abcdef') {
-      const share = among(all.filter(nonce => nonce[position] === digit))
-      assert.ok(Math.abs(share - 1 / DEFAULT_POLICY.quietProofs) < 0.12, `${position} ${digit}: ${share}`)
-    }
 })
 
 test('to a host that does not know hashwx, its nonces are forged: it takes them for cheap ones of sha256', () => {

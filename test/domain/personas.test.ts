@@ -6,8 +6,13 @@
 
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { isShared } from '../../src/domain/difficulty.ts'
-import { PLAIN_ENVIRONMENT, SCORE_REASONS, type ScoreSignals, scoreOf } from '../../src/domain/score.ts'
+import {
+  isShared,
+  PLAIN_ENVIRONMENT,
+  SCORE_REASONS,
+  type ScoreSignals,
+  scoreOf,
+} from '../../src/domain/score.ts'
 import { SITE_DEFAULTS } from '../../src/domain/site.ts'
 import { FLAGS } from '../harness/client.ts'
 

@@ -4,11 +4,10 @@ import assert from 'node:assert/strict'
 import { randomBytes } from 'node:crypto'
 import { test } from 'node:test'
 import fc from 'fast-check'
-import { type AddressCounts, climbOf, difficultyOf } from '../../src/domain/difficulty.ts'
 import { FingerprintWatch } from '../../src/domain/fingerprints.ts'
 import { equalInConstantTime } from '../../src/domain/keyring.ts'
-import { NO_TRAFFIC, type Traffic } from '../../src/domain/meters.ts'
 import { isOriginPattern, OriginList, publicSuffixOf } from '../../src/domain/origin.ts'
+import { type AddressCounts, difficultyOf, priceOf, type Traffic } from '../../src/domain/price.ts'
 import { SCORE_WEIGHTS, type ScoreSignals, scoreOf } from '../../src/domain/score.ts'
 import {
   apiKeyId,
@@ -23,86 +22,24 @@ import { FLAGS } from '../harness/client.ts'
 import { words } from '../harness/values.ts'
 
 const bounds = { base: 18, min: 16, max: 28 }
-const quiet: AddressCounts = { challenges: 0, limit: 30, failures: 0, accepted: 0 }
-const QUIET_RATES = { recent: 0, usual: 0, days: 0 }
 
-const bitsOf = (some: Partial<AddressCounts>, traffic: Partial<Traffic> = {}, within = bounds): number =>
-  difficultyOf(within, climbOf({ ...quiet, ...some }, { ...NO_TRAFFIC, ...traffic }))
-
-test('difficulty: a lone honest visitor stays at the base, also on an empty site', () => {
-  for (const challenges of [0, 1, 5, 7]) assert.equal(bitsOf({ challenges }), 18)
-  assert.equal(bitsOf({}, { siteRepeat: { ...QUIET_RATES, recent: 119 } }), 18)
-})
-
-test('difficulty: an address climbs steadily to its limit, and failures add to it', () => {
-  const climb = Array.from({ length: 31 }, (_, challenges) => bitsOf({ challenges }))
-  for (const [index, bits] of climb.slice(1).entries()) assert.ok([0, 1].includes(bits - climb[index]!))
-  assert.equal(climb[30], 22)
-  assert.deepEqual([bitsOf({ failures: 3 }), bitsOf({ failures: 100 })], [19, 21])
-  assert.equal(bitsOf({ accepted: 15, failures: 15 }), 19, 'of a neighbour')
-  assert.equal(bitsOf({ accepted: 15, failures: 16 }), 21, 'of most behind it')
-})
-
-test('difficulty: who asks without solving costs neighbours who solve one bit, with failures; who solves pays in full', () => {
-  for (const [challenges, accepted, failures, bits] of [
-    [15, 0, 0, 20],
-    [15, 30, 0, 19],
-    [15, 30, 9, 19],
-    [29, 30, 9, 19],
-    [15, 12, 0, 20], // more is left unsolved than people behind it solved
-    [15, 30, 31, 23], // more failed than people behind it solved
-    [15, 75, 0, 20],
-    [29, 100, 0, 22],
-    [29, 145, 0, 22],
-  ] as const)
-    assert.equal(bitsOf({ challenges, accepted, failures }), bits, `${challenges} ${accepted} ${failures}`)
-})
-
-test('difficulty: an attack raises repeat sources, others and networks with history by one bit, and a good day nobody', () => {
-  const at = (
-    recent: number,
-    some: Partial<AddressCounts> = { accepted: 2 },
-    traffic: Partial<Traffic> = {},
-  ) => bitsOf(some, { siteRepeat: { recent, usual: 600, days: 9 }, ...traffic })
-  assert.deepEqual(
-    [2400, 2401, 4800, 4801, 1e9].map(recent => at(recent)),
-    [18, 19, 19, 20, 22],
-  )
-  assert.deepEqual([at(2400, {}), at(2401, {}), at(1e9, {})], [18, 19, 19])
-  const network = (recent: number, usual: number, days: number) => ({
-    networks: [{ prefixBits: 24, recent, usual, days }],
-  })
-  const flood = { all: { recent: 1e6, usual: 100, days: 9 } }
-  assert.equal(at(1e9, {}, network(81, 0, 0)), 22, 'a network over its budget is a repeat source')
-  assert.equal(at(1e9, {}, network(1e6, 1e4, 9)), 19, 'of a network with history')
-  assert.equal(at(1e9, { accepted: 2 }, network(0, 0.01, 0.1)), 22, 'of one with next to none, quiet now')
-  const ofNetwork = (bits: number) => at(1e9, {}, { ...flood, ...network(80 * 2 ** bits, 0, 0) })
-  assert.deepEqual([ofNetwork(3), ofNetwork(7)], [22, 25], 'its network and the site: the larger of both')
-  const crowd = { siteFirst: { recent: 300, usual: 30, days: 9 } }
-  assert.deepEqual([at(24_000, undefined, crowd), at(24_010, {}, crowd)], [18, 19])
-  const known = { isKnownNetwork: true }
-  assert.deepEqual([at(1e9, { accepted: 9 }, known), at(2400, {}, known)], [19, 18])
-})
+const bitsOf = (counts: AddressCounts, traffic: Traffic, within = bounds): number =>
+  difficultyOf(within, priceOf(counts, traffic))
 
 test('property: difficulty is within the bounds of the site and never falls as pressure rises', () => {
   const upTo = (max: number) => fc.double({ min: 0, max, noNaN: true })
-  const rates = fc.record({ recent: upTo(1e9), usual: upTo(1e9), days: upTo(1e5) })
-  const network = fc
-    .tuple(rates, fc.constantFrom(16, 24, 32, 48))
-    .map(([some, prefixBits]) => ({ ...some, prefixBits }))
+  const rates = fc.record({ recent: upTo(1e9), usual: upTo(1e9) })
+  const network = rates.map(some => ({ ...some, prefixBits: 24, free: 80 }))
   const thousand = fc.integer({ min: 1, max: 1000 })
   const inputs = fc.record({
     counts: fc.record({
       challenges: fc.nat(1000),
       limit: thousand,
-      failures: fc.nat(1000),
       accepted: fc.nat(1000),
     }),
     traffic: fc.record({
       networks: fc.array(network, { maxLength: 2 }),
-      all: rates,
-      siteRepeat: rates,
-      siteFirst: rates,
+      site: rates,
       siteExpected: upTo(1e6),
       isKnownNetwork: fc.boolean(),
     }),
@@ -112,9 +49,9 @@ test('property: difficulty is within the bounds of the site and never falls as p
       const bits = bitsOf(counts, traffic)
       assert.ok(Number.isInteger(bits) && bits >= 18 && bits <= 28)
       assert.ok(bitsOf({ ...counts, challenges: counts.challenges + 1 }, traffic) >= bits)
-      const { siteRepeat } = traffic
-      const twice = { ...siteRepeat, recent: siteRepeat.recent * 2 }
-      assert.ok(bitsOf(counts, { ...traffic, siteRepeat: twice }) >= bits)
+      const twice = <Some extends { recent: number }>(some: Some) => ({ ...some, recent: some.recent * 2 })
+      assert.ok(bitsOf(counts, { ...traffic, site: twice(traffic.site) }) >= bits)
+      assert.ok(bitsOf(counts, { ...traffic, networks: traffic.networks.map(twice) }) >= bits)
       assert.equal(bitsOf(counts, traffic, { base: 20, min: 20, max: 20 }), 20)
     }),
     seeded(3000),

@@ -96,8 +96,8 @@ describe('lines', () => {
       const apiKeyId = apiKey.slice(3, 11)
       has(issued, {
         ...{ ip: from, origin: headers.origin, puzzle: 'sha256', difficulty: 16, bounds: EASY.difficulty },
-        climb: { requests: 0, networks: 0, failures: 0, site: 0 },
-        ...{ addressChallenges: 0, addressLimit: 30, addressFailures: 0 },
+        price: { address: 0, network: 0, site: 0 },
+        ...{ addressChallenges: 0, addressLimit: 30, addressAccepted: 0 },
       })
       has(passed, {
         ...{ ip: from, score: 1, threshold: 0.5, reasons: [], penalties: {}, environment: [] },

@@ -18,7 +18,6 @@ import { call } from '../harness/http.ts'
 import { freePort } from '../harness/ports.ts'
 import { RedisServer } from '../harness/redis.ts'
 import { STORE_KINDS, TestService, type TestSite } from '../harness/service.ts'
-import { temporaryDir } from '../harness/temporary.ts'
 import { closePage, formPage, visit } from '../harness/widget.ts'
 
 const BY_BROWSER = '192.0.2.211'
@@ -88,7 +87,7 @@ const [MINUTE, WEEK] = [60, 7 * 86_400]
 const KEPT: Readonly<Record<string, readonly [row: string, seconds: number]>> = {
   l: ['keyed tag of the address, with times and nonces', 5 * MINUTE],
   c: ['keyed tag of the address, with times and nonces', 5 * MINUTE],
-  m: ['keyed tag of the network, with counts', WEEK],
+  e: ['keyed tag of the network, with counts', WEEK],
   k: ["times of your backend's requests", MINUTE],
   r: ['record of a redemption', 8 * MINUTE],
 }
@@ -113,12 +112,10 @@ async function assertEnds(redis: RedisServer): Promise<void> {
 for (const kind of STORE_KINDS)
   test(`${kind}: a visitor’s address is in no file, log, metric, trace or answer but the redemption’s; forget removes its records`, async context => {
     const redis = kind === 'redis' ? await RedisServer.start(['--appendonly', 'yes']) : undefined
-    const traces = temporaryDir('privacy')
     const adminPort = await freePort()
     const service = await TestService.start('embedded', {
       POWGATE_TRUSTED_PROXIES: '127.0.0.1',
       POWGATE_ADMIN_PORT: String(adminPort),
-      POWGATE_TRACE_FILE: join(traces, 'trace'),
       POWGATE_LOG_SUCCESSES: '1',
       LOG_LEVEL: 'trace',
       ...(redis === undefined ? {} : { REDIS_URL: redis.url }),
@@ -161,7 +158,7 @@ for (const kind of STORE_KINDS)
       200,
     )
     assert.equal(await service.end(), 0)
-    places.push(...filesBelow(service.dataDir), ...filesBelow(traces), ['log', Buffer.from(service.output)])
+    places.push(...filesBelow(service.dataDir), ['log', Buffer.from(service.output)])
     assert.ok(
       places.some(([, content]) => content.includes('203.0.113.0/24')),
       'the search finds what is there',

@@ -1,11 +1,10 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { parseAddress } from '../../src/domain/address.ts'
-import { climbOf } from '../../src/domain/difficulty.ts'
 import type { Ending, Judged } from '../../src/domain/ending.ts'
 import type { Policy } from '../../src/domain/limits.ts'
-import { NO_TRAFFIC } from '../../src/domain/meters.ts'
 import type { Reason } from '../../src/domain/outcome.ts'
+import { NO_TRAFFIC, priceOf } from '../../src/domain/price.ts'
 import { type ApiKeyRecord, compileSite, SITE_DEFAULTS, type Site } from '../../src/domain/site.ts'
 import type { TokenClaims } from '../../src/domain/token.ts'
 import type { ObservedExchange } from '../../src/http/exchange-host.ts'
@@ -20,10 +19,10 @@ const siteOf = (siteKey: string): Site =>
 const exchangeOf = (siteKey: string, tookMs = 0): ObservedExchange =>
   ({ siteKey, startedAtMs: performance.now() - tookMs }) as ObservedExchange
 
-const COUNTS = { challenges: 0, limit: 30, failures: 0, accepted: 0 }
+const COUNTS = { challenges: 0, limit: 30, accepted: 0 }
 
 function issued(site: Site, difficulty: number, raise = 0): Ending {
-  const about = { counts: COUNTS, traffic: NO_TRAFFIC, climb: climbOf(COUNTS, NO_TRAFFIC) }
+  const about = { counts: COUNTS, traffic: NO_TRAFFIC, price: priceOf(COUNTS, NO_TRAFFIC) }
   const bounds = { base: 18, min: 16, max: 28, raise }
   return { kind: 'issued', site, nonce: '', issuedAtMs: 0, puzzle: 'sha256', difficulty, bounds, ...about }
 }

@@ -21,7 +21,7 @@ test('sixty people of one /24 in a minute, over nginx to eight workers, all pay 
   })
   t.after(() => service.stop())
   const { siteKey } = await service.createSite({ difficulty: { base: BASE, min: BASE, max: 28 } })
-  await seedQuietHours(service, siteKey)
+  await seedQuietHours(service)
   const proxy = await FrontProxy.start('nginx', service)
   t.after(() => proxy.stop())
   const client = new Client(proxy.url)
@@ -43,7 +43,7 @@ test('who gets challenges from one of eight workers, and solves them at another,
   })
   t.after(() => service.stop())
   const { siteKey } = await service.createSite({ difficulty: { base: BASE, min: BASE, max: 28 } })
-  await seedQuietHours(service, siteKey)
+  await seedQuietHours(service)
   const client = new Client(service.url)
   const visit = async (index: number): Promise<number> => {
     const headers = { 'X-Forwarded-For': `2001:db8:1:${index.toString(16)}::1` }
@@ -52,6 +52,6 @@ test('who gets challenges from one of eight workers, and solves them at another,
     return nonceTerms(solution.nonce).difficulty
   }
   for (let index = 0; index < 50; index++) await visit(index)
-  // Twenty a minute of a /56 cost nothing.
+  // Thirty a minute of a /48 cost nothing.
   assert.ok((await visit(60)) > BASE)
 })

@@ -27,14 +27,14 @@ test('a flood of addresses from one network closes the door to itself, not to ne
   const bridged = { requests: new BridgedStore(store.requests, options, () => 1000) }
   const outcomes = { admitted: 0, limited: 0, unavailable: 0 }
   const flood = async (index: number) => {
-    const { status } = await challengeOn(bridged, { addressKey: `AAAAAAAA${index.toString(16)}` })
+    const { status } = await challengeOn(bridged, { addressKey: `AAAAAAAAAA${index.toString(16)}` })
     outcomes[status]++
   }
   for (let index = 0; index < 110_000; index++) await flood(index)
   assert.equal(outcomes.unavailable, 0)
   assert.equal(outcomes.limited, 110_000 - 100_000 - (30 / 2) * 8, 'the rest share their network’s window')
   for (let network = 0; network < 1000; network++) {
-    const addressKey = `N${String(network).padStart(7, '0')}01`
+    const addressKey = `N${String(network).padStart(9, '0')}01`
     assert.equal((await challengeOn(bridged, { addressKey })).status, 'admitted')
   }
   assert.equal(told, 1)

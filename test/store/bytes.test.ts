@@ -3,8 +3,7 @@
 import assert from 'node:assert/strict'
 import { readFileSync } from 'node:fs'
 import { test } from 'node:test'
-import { meterNames } from '../../src/domain/meters.ts'
-import { challengeOn, freshNonce, redemptionOn, SITE, solutionOn, startRedis } from './harness.ts'
+import { challengeOn, freshNonce, meteringOf, redemptionOn, SITE, solutionOn, startRedis } from './harness.ts'
 
 const VISITS = 20_000
 /** Of the contract. */
@@ -18,9 +17,8 @@ test('visits from an address each leave the bytes in Redis that the capacity pag
   const storeEpoch = store.requests.epochOf(SITE)!
   const visits = Array.from({ length: VISITS }, (_, index) => {
     const number = index.toString(16).padStart(6, '0')
-    const addressKey = `0a${number}`
-    const networks = [addressKey.slice(0, 6), addressKey.slice(0, 4)]
-    const metering = { shared: meterNames(SITE, false), networks, isV4: true, expected: 0, draw: 0 }
+    const addressKey = `0a${number.slice(0, 4)}ownr${number.slice(4)}`
+    const metering = meteringOf(addressKey)
     const spend = { nonce: freshNonce(now), storeEpoch, expiresAtMs: now + CHALLENGE_MS }
     const redeem = { ...spend, claim: CLAIM }
     return { addressKey, metering, spend, redeem }

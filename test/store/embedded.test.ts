@@ -6,9 +6,8 @@ import { syncBuiltinESMExports } from 'node:module'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { type TestContext, test } from 'node:test'
-import { KEPT_MS_A_PROOF, meterNames } from '../../src/domain/meters.ts'
+import { KEPT_MS_A_PROOF } from '../../src/domain/meters.ts'
 import { nonceTerms } from '../../src/domain/nonce.ts'
-import { DEFAULT_POLICY } from '../../src/domain/policy.ts'
 import { apiKeyId } from '../../src/domain/site.ts'
 import { createSite, revokeApiKey } from '../../src/sites/sites.ts'
 import { discardStaleState, isStateOfThisBoot, openState } from '../../src/store/embedded/environment.ts'
@@ -22,11 +21,11 @@ import {
   challengeOn,
   freshKey,
   freshNonce,
+  meteringOf,
   nonceOn,
   openTwice,
   redeemable,
   redemptionOn,
-  SITE,
   type TestStore,
   tempDir,
   tokenOn,
@@ -41,7 +40,7 @@ async function make(): Promise<TestStore> {
   )
   const expires = async (name: string) => {
     const { file, windows } = openState(dataDir)
-    const value = windows.get(Buffer.from(name.startsWith('m:') ? name : `a${name}m`))
+    const value = windows.get(Buffer.from(name.startsWith('e:') ? name : `a${name}e`))
     await file.close()
     return value === undefined ? -1 : value.readUInt32BE(0) - opened.clock.now / 1000
   }
@@ -95,41 +94,34 @@ test('embedded: what has expired is swept, what has not stays', async t => {
   await state.file.close()
 })
 
-test('embedded: the meter of a network that is not swept yet reads as a new one once it is dead, that of its site as it was', async t => {
+test('embedded: the meter of a network that is not swept yet reads as a new one once it is dead', async t => {
   const { clock, state, requests } = bare(tempDir(t))
-  const shared = meterNames(SITE, false)
-  const metering = { shared, networks: ['7f0000ow', '7f00wide'], isV4: true, expected: 0, draw: 0 }
-  await nonceOn({ requests }, { metering, spend: redeemable({ requests }, clock.now) })
-  const slowAfter = async (ms: number) => {
+  const addressKey = freshKey()
+  const metering = meteringOf(addressKey)
+  await nonceOn({ requests }, { addressKey, metering, spend: redeemable({ requests }, clock.now) })
+  const usualAfter = async (ms: number) => {
     clock.now += ms
-    const answer = await challengeOn({ requests }, { metering })
+    const answer = await challengeOn({ requests }, { addressKey, metering })
     assert.ok(answer.status === 'admitted')
-    const { networks, site } = answer.meters!
-    return [networks[0]!.slow, site.first.slow].map(Math.round)
+    return Math.round(answer.meters!.networks[0]!.usual)
   }
-  // One of quietProofs of a quiet network is counted, for so many.
-  const { quietProofs } = DEFAULT_POLICY
-  assert.deepEqual(await slowAfter(quietProofs * KEPT_MS_A_PROOF - 1), [quietProofs, 1])
-  assert.deepEqual(await slowAfter(1), [0, 1])
+  assert.deepEqual([await usualAfter(KEPT_MS_A_PROOF - 1), await usualAfter(1)], [1, 0])
   await state.file.close()
 })
 
-test('embedded: half full, a network that is not known gets no meter, and its proofs are not people who come for the first time', async t => {
+test('embedded: half full, a network that is not known gets no meter', async t => {
   const { clock, state, requests } = bare(tempDir(t))
-  const firstAfter = async (owner: string) => {
-    const networks = [`${owner}ow`, '7f00wide']
-    const metering = { shared: meterNames(SITE, false), networks, isV4: true, expected: 0, draw: 0 }
-    const asked = { addressKey: freshKey(), metering }
+  const recentAfter = async (addressKey: string) => {
+    const asked = { addressKey, metering: meteringOf(addressKey) }
     await nonceOn({ requests }, { ...asked, spend: redeemable({ requests }, clock.now) })
     const answer = await challengeOn({ requests }, asked)
     assert.ok(answer.status === 'admitted')
-    return [answer.meters!.site.first.fast, answer.meters!.networks[0]!.fast]
+    return answer.meters!.networks[0]!.recent
   }
-  const { quietProofs } = DEFAULT_POLICY
-  assert.deepEqual(await firstAfter('7f0000'), [1, quietProofs])
+  const [known, other] = [freshKey(), freshKey()]
+  assert.equal(await recentAfter(known), 1)
   requests.meters.isHalfFull = true
-  assert.deepEqual(await firstAfter('7f0001'), [1, 0])
-  assert.deepEqual(await firstAfter('7f0000'), [2, 2 * quietProofs])
+  assert.deepEqual([await recentAfter(other), await recentAfter(known)], [0, 2])
   await state.file.close()
 })
 

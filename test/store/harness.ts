@@ -6,10 +6,12 @@ import { join } from 'node:path'
 import type { TestContext } from 'node:test'
 import { Redis } from 'ioredis'
 import { parseRedisUrl } from '../../src/config/redis.ts'
+import { ownerKey, shardKey, siteMeter } from '../../src/domain/address-tags.ts'
 import { RedisStore, type RedisStoreOptions } from '../../src/store/redis/store.ts'
 import type {
   ChallengeAdmission,
   ChallengeRequest,
+  Metering,
   RedemptionAdmission,
   RedemptionRequest,
   SolutionAdmission,
@@ -126,7 +128,13 @@ let next = 0
 /** An address key that no earlier test used. */
 export function freshKey(): string {
   next++
-  return `0b${((next * 0x9e3779) & 0xffffff).toString(16).padStart(6, '0')}` // each in another network
+  return `${((next * 0x9e3779) & 0xffffff).toString(16).padStart(6, '0')}ownr01` // each in another network
+}
+
+/** Around an address, in its shard. */
+export function meteringOf(addressKey: string, siteKey = SITE): Metering {
+  const names = ['e:born:test', siteMeter(siteKey), ownerKey(addressKey), `${shardKey(addressKey)}00wide`]
+  return { names, free: [120, 80, 240], counts: true }
 }
 
 /** A nonce whose issue time is about `now`. The store trusts its caller that it is genuine. */

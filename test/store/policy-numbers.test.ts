@@ -4,24 +4,18 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after } from 'node:test'
-import { DEFAULT_POLICY, type NetworkLevel } from '../../src/domain/policy.ts'
+import { POLICY } from '../../src/domain/policy.ts'
 import { RedisServer } from '../harness/redis.ts'
 
-const other = (levels: readonly NetworkLevel[]) => levels.map(level => ({ ...level, free: level.free / 4 }))
 // Before the scripts are read, which take the numbers over.
-Object.assign(DEFAULT_POLICY, {
-  networkFastMs: 25_000,
-  siteFastMs: 90_000,
-  slowMs: 7_200_000,
+Object.assign(POLICY, {
+  networkRecentMs: 25_000,
+  siteRecentMs: 90_000,
+  usualMs: 7_200_000,
   learnsAllMs: 60_000,
+  learnedAbove: 0.25,
   tolerated: 2,
-  growthMax: 3,
-  usualMin: 4,
-  repeatProofs: 5,
-  quietProofs: 3,
-  quietProofsSharded: 2,
-  networksV4: other(DEFAULT_POLICY.networksV4),
-  networksV6: other(DEFAULT_POLICY.networksV6),
+  returningProofs: 5,
 })
 const { EmbeddedStore } = await import('../../src/store/embedded/store.ts')
 const { openRedis, openTwice } = await import('./harness.ts')

@@ -3,8 +3,6 @@
 import assert from 'node:assert/strict'
 import { after, before, describe, test } from 'node:test'
 import { loadConfig } from '../../src/config/config.ts'
-import { ownerKey } from '../../src/domain/address-tags.ts'
-import { meterNames } from '../../src/domain/meters.ts'
 import { storeErrorText } from '../../src/domain/system-error.ts'
 import { causeOf } from '../../src/store/redis/inspection.ts'
 import { RedisStore } from '../../src/store/redis/store.ts'
@@ -19,6 +17,7 @@ import {
   challengeOn,
   freshKey,
   freshNonce,
+  meteringOf,
   nonceOn,
   redeemable,
   redemptionOn,
@@ -60,8 +59,7 @@ async function openingError(settings: Settings, about: RegExp) {
 async function exercise(store: RedisStore): Promise<void> {
   for (let count = 0; count < 20; count++) {
     const addressKey = freshKey()
-    const networks = [ownerKey(addressKey), 'wideOfV4']
-    const metering = { shared: meterNames(SITE, false), networks, isV4: true, expected: 0, draw: 0 }
+    const metering = meteringOf(addressKey)
     assert.equal((await challengeOn(store, { addressKey, metering })).status, 'admitted')
     const storeEpoch = store.requests.epochOf(addressKey)!
     const expiresAtMs = Date.now() + 60_000
@@ -84,7 +82,7 @@ async function exercise(store: RedisStore): Promise<void> {
   await redemptionOn(store, { callerKey: freshKey(), apiKey })
   assert.equal((await redemptionOn(store, { callerKey: freshKey(), apiKey })).status, 'limited')
 
-  assert.ok((await store.sites.readSiteMeters(SITE)).first.slow > 0)
+  assert.equal(await store.sites.readUsualRate(SITE), undefined)
   const { revision } = await store.sites.changesSince(undefined)
   assert.deepEqual((await store.sites.changesSince(revision - 1)).siteKeys, [])
   await store.sites.listSites()

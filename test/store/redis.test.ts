@@ -3,7 +3,6 @@ import { execFileSync } from 'node:child_process'
 import { readFileSync } from 'node:fs'
 import { test } from 'node:test'
 import { type ChainableCommander, Command, Redis } from 'ioredis'
-import { meterNames } from '../../src/domain/meters.ts'
 import type { RedisStore } from '../../src/store/redis/store.ts'
 import { StoreWatch } from '../../src/store/watch.ts'
 import { eventually } from '../harness/eventually.ts'
@@ -13,6 +12,7 @@ import {
   challengeOn,
   freshKey,
   freshNonce,
+  meteringOf,
   openRedis,
   openTwice,
   redeemable,
@@ -28,7 +28,7 @@ async function make(engine: Engine): Promise<TestStore> {
   const server = await RedisServer.start([], { engine })
   const open = (clock: TestStore['clock']) => openRedis(server.url, { clock: () => clock.now })
   const opened = await openTwice(open, () => server.stop())
-  const keyOf = (name: string) => `test:{0}:${name.startsWith('m:') ? name : `m:${name}`}`
+  const keyOf = (name: string) => `test:{0}:${name.startsWith('e:') ? name : `e:${name}`}`
   return { ...opened, expires: async name => Number(await server.ask('ttl', keyOf(name))) }
 }
 
@@ -246,16 +246,15 @@ test('redis: keys expire, and an address at all its limits costs at most 1 KiB',
   }
 })
 
-test('redis: the meter of a site in use lives on, though its end is set once a day', async t => {
+test('redis: the age of a shard in use lives on, though its end is set once a day', async t => {
   const clock = { now: Date.UTC(2026, 0, 1) }
   const { store, admin } = await startRedis(t, { clock: () => clock.now })
-  const metering = { shared: meterNames(SITE, false), networks: [], isV4: true, expected: 0, draw: 0 }
-  const key = `test:{0}:${metering.shared[2]}`
+  const key = 'test:{0}:e:born:test'
   const prove = () => {
     const addressKey = freshKey()
     const storeEpoch = store.requests.epochOf(addressKey)!
     const spend = { nonce: freshNonce(clock.now), storeEpoch, expiresAtMs: clock.now + 120_000 }
-    return solutionOn(store, { addressKey, metering, spend })
+    return solutionOn(store, { addressKey, metering: meteringOf(addressKey), spend })
   }
   await prove()
   await admin.pexpire(key, 30_000)

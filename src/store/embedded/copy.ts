@@ -1,6 +1,7 @@
 /** The embedded store, whose clock is monotonic, as an end of `powgate store copy`. */
 
 import { resolve } from 'node:path'
+import { isSiteKey } from '../../domain/site.ts'
 import { type CopyEnd, inChunks, type StateEntry, shifted } from '../copy.ts'
 import {
   discardStaleState,
@@ -70,9 +71,9 @@ export class EmbeddedEnd implements CopyEnd {
           const key = Buffer.concat([Buffer.from(kind), Buffer.from(rest, 'hex')])
           marks.putSync(key, Buffer.concat([seconds(wall + restMs), seconds(monotonic + restMs), value]))
         } else {
-          const isShared = rest === 'all' || rest.includes(':')
+          const isShared = rest.startsWith('born:') || isSiteKey(rest)
           const key =
-            kind === 'm' ? meterKey(isShared ? name : rest) : Buffer.from((kind === 'l' ? 'a' : kind) + rest)
+            kind === 'e' ? meterKey(isShared ? name : rest) : Buffer.from((kind === 'l' ? 'a' : kind) + rest)
           const record = shifted(name, value, monotonic - wall)
           windows.putSync(key, Buffer.concat([seconds(monotonic + restMs), record]))
         }
@@ -113,8 +114,8 @@ function entryOfWindow(key: Buffer, value: Buffer): StateEntry {
   const text = key.toString('latin1')
   const network = networkOf(text)
   const kind = text[0] === 'a' ? 'l' : text[0]
-  const ownName = kind === 'm' ? text : `${kind}:${text.slice(1)}`
-  const name = network === undefined ? ownName : `m:${network}`
+  const ownName = kind === 'e' ? text : `${kind}:${text.slice(1)}`
+  const name = network === undefined ? ownName : `e:${network}`
   return {
     shard: 0,
     name,

@@ -1,7 +1,7 @@
 /**
  * The meters (domain/meters.ts), in the database of windows:
  *
- *   | m:all, m:<site>:..., or a<network>m |  -> | dead from, seconds of the monotonic clock 4 | record of domain/meters.ts |
+ *   | e:born:..., e:<site>, or a<network>e |  -> | dead from, seconds of the monotonic clock 4 | record of domain/meters.ts |
  *
  * A network's meter comes just after its addresses, on a page that the transaction reads and writes anyway.
  */
@@ -9,7 +9,9 @@
 import type { Database } from 'lmdb'
 import { ReusedBytes, writeText } from '../../domain/bytes.ts'
 import {
+  addProof,
   fadeAll,
+  KEPT_MS_MAX,
   keptMs,
   METER_BYTES,
   type Meter,
@@ -19,13 +21,14 @@ import {
   readMeter,
   writeMeter,
 } from '../../domain/meters.ts'
+import { POLICY } from '../../domain/policy.ts'
 import type { Metering } from '../store.ts'
 
 type Windows = Database<Buffer, Buffer>
 
 /** In a window or a meter. */
 export const RECORD_OFFSET = 4
-const [COLON, ADDRESS, METER] = [0x3a, 0x61, 0x6d]
+const [COLON, ADDRESS, METER] = [0x3a, 0x61, 0x65]
 const keys = new ReusedBytes()
 const reusedValue = Buffer.allocUnsafeSlow(RECORD_OFFSET + METER_BYTES)
 
@@ -33,8 +36,7 @@ const reusedValue = Buffer.allocUnsafeSlow(RECORD_OFFSET + METER_BYTES)
 export class TransactionMeters {
   readonly #windows: Windows
   #meters = new Map<string, Meter>()
-  /** Networks without a meter when the transaction began, while `isHalfFull`. */
-  #unknown = new Set<string>()
+  #changed = new Map<string, Meter>()
   #monotonicMs = 0
   #wallMs = 0
   /** Then no network gets a new meter: meters alone never fill the files. (Sites are bounded.) */
@@ -46,30 +48,35 @@ export class TransactionMeters {
 
   begin(monotonicMs: number, wallMs: number): void {
     this.#meters = new Map() // not cleared, as in requests.ts
-    if (this.#unknown.size > 0) this.#unknown = new Set()
+    if (this.#changed.size > 0) this.#changed = new Map()
     this.#monotonicMs = monotonicMs
     this.#wallMs = wallMs
   }
 
-  of({ shared, networks }: Metering): Meters {
+  of({ names }: Metering): Meters {
     const list: Meter[] = []
-    for (const name of shared) list.push(this.#meter(name))
-    for (const key of networks) list.push(this.#meter(key))
-    const meters = metersFrom(list, shared.length)
-    fadeAll(meters, this.#wallMs)
+    for (const name of names) list.push(this.#meter(name))
+    const meters = metersFrom(list, this.#wallMs)
+    fadeAll(meters, this.#wallMs, POLICY)
     return meters
   }
 
-  /** Whether one of them gets no meter, so that nobody will know what it brings. */
-  leavesOut(networks: readonly string[]): boolean {
-    return networks.some(name => this.#unknown.has(name))
+  /** As `addProof` of the domain; the first proof of all says how old the store is. */
+  add({ names, free }: Metering, meters: Meters, accepted: number, proofs: 1 | -1): void {
+    const { site, networks } = meters
+    if (addProof(meters, free, accepted, proofs, POLICY)) this.#changed.set(names[1]!, site)
+    for (const [index, meter] of networks.entries()) this.#changed.set(names[2 + index]!, meter)
+    const born = this.#meters.get(names[0]!)!
+    if (born.usual === 0) born.usual = this.#wallMs
+    this.#changed.set(names[0]!, born)
   }
 
   write(): void {
-    for (const [name, meter] of this.#meters) {
-      if (!meter.isChanged || this.#unknown.has(name)) continue
-      const value = valueWith(meter, this.#monotonicMs + keptMs(meter, isShared(name)))
-      this.#windows.putSync(keyOf(name), value)
+    for (const [name, meter] of this.#changed) {
+      const keepMs = name.startsWith('e:born') ? KEPT_MS_MAX : keptMs(meter)
+      const key = keyOf(name)
+      const isNew = this.isHalfFull && !isShared(name) && !this.#windows.doesExist(key)
+      if (!isNew) this.#windows.putSync(key, valueWith(meter, this.#monotonicMs + keepMs))
     }
   }
 
@@ -79,7 +86,6 @@ export class TransactionMeters {
     const value = this.#windows.getBinaryFast(keyOf(name))
     const isThere = value !== undefined && value.readUInt32BE(0) * 1000 > this.#monotonicMs
     const meter = isThere ? readMeter(value, RECORD_OFFSET, this.#wallMs) : newMeter(this.#wallMs)
-    if (this.isHalfFull && !isThere && !isShared(name)) this.#unknown.add(name)
     this.#meters.set(name, meter)
     return meter
   }
@@ -101,9 +107,9 @@ export function keyOf(name: string): Buffer {
   return key
 }
 
-/** undefined for other keys. Networks' names have 8 characters (domain/address-tags.ts). */
+/** undefined for other keys. Networks' names have 8 or 10 characters (domain/address-tags.ts). */
 export function networkOf(key: string): string | undefined {
-  return /^a[\w-]{8}m$/.test(key) ? key.slice(1, -1) : undefined
+  return /^a(?:[\w-]{8}|[\w-]{10})e$/.test(key) ? key.slice(1, -1) : undefined
 }
 
 function valueWith(meter: Meter, deadFromMs: number): Buffer {

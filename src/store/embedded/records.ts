@@ -7,6 +7,7 @@
  *   uses      <key id> -> Unix ms
  */
 
+import { siteMeter } from '../../domain/address-tags.ts'
 import {
   type AuditEntry,
   type AuditQuery,
@@ -14,7 +15,7 @@ import {
   auditEntry,
   type RecordChange,
 } from '../../domain/audit.ts'
-import { fadeAll, type Meter, type Meters, meterNames, metersFrom, newMeter } from '../../domain/meters.ts'
+import { dailyRate } from '../../domain/meters.ts'
 import { type Change, jsonOf, type MemberKind, Members, memberOf, type SitesImage } from '../members.ts'
 import { type LivingHosts, type SiteStore, StoreSetupError } from '../store.ts'
 import {
@@ -134,22 +135,12 @@ export class EmbeddedRecords extends Members implements SiteStore {
     return { shards: 1, living: [] }
   }
 
-  async readSiteMeters(siteKey: string): Promise<Meters['site']> {
-    const nowMs = Date.now()
-    const names = meterNames(siteKey, true)
-    const found = await this.#readMeters(names)
-    const list = found.map(meter => meter ?? newMeter(nowMs))
-    const meters = metersFrom(list, list.length)
-    fadeAll(meters, nowMs)
-    return meters.site
-  }
-
-  async #readMeters(names: readonly string[]): Promise<readonly (Meter | undefined)[]> {
-    if (!isStateOfThisBoot(this.#dataDir)) return names.map(() => undefined)
+  async readUsualRate(siteKey: string): Promise<number | undefined> {
+    if (!isStateOfThisBoot(this.#dataDir)) return undefined
     const { file, windows } = openState(this.#dataDir)
-    const meters = names.map(name => readMeterOf(windows, name))
+    const meter = readMeterOf(windows, siteMeter(siteKey))
     await file.close()
-    return meters
+    return dailyRate(meter === undefined ? [] : [meter], Date.now())
   }
 
   close(): Promise<void> {

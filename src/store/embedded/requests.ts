@@ -24,7 +24,6 @@ import {
 import { ownerKey, windowOfJunk } from '../../domain/address-tags.ts'
 import { copyBytes, ReusedBytes, writeText } from '../../domain/bytes.ts'
 import { admitToWindow, WINDOW_MS } from '../../domain/limits.ts'
-import { addProof } from '../../domain/meters.ts'
 import { nonceMark } from '../../domain/nonce.ts'
 import {
   type ChallengeAdmission,
@@ -147,6 +146,14 @@ export class EmbeddedRequests implements RequestStore {
     this.#enqueue({ run: this.#solution, request, done })
   }
 
+  takeBack(request: SolutionRequest, accepted: number): void {
+    const run = ({ metering }: SolutionRequest): Answer => {
+      if (metering !== undefined) this.meters.add(metering, this.meters.of(metering), accepted, -1)
+      return UNAVAILABLE
+    }
+    this.#enqueue({ run, request, done: () => {} })
+  }
+
   redeemToken(request: RedemptionRequest, done: Done<RedemptionAdmission>): void {
     this.#enqueue({ run: this.#redemption, request, done })
   }
@@ -230,11 +237,7 @@ export class EmbeddedRequests implements RequestStore {
     if (spend === undefined) return { status: 'admitted', failures, accepted, meters, nonce: 'untouched' }
     const isSpent = isPresent && !decision.isUsed && (!hasOwnMark || this.#spendApart(spend))
     if (!isSpent) return { status: 'admitted', failures, accepted, meters, nonce: 'used' }
-    if (metering?.draw !== undefined && !request.failed) {
-      // Or a flood from networks that get no meter would be people who come for the first time.
-      const isFirst = accepted === 0 && !this.meters.leavesOut(metering.networks)
-      addProof(meters!, metering, isFirst ? 0 : Math.max(1, accepted), metering.draw)
-    }
+    if (metering?.counts && !request.failed) this.meters.add(metering, meters!, accepted, 1)
     return { status: 'admitted', failures, accepted, meters, nonce: 'spent' }
   }
 

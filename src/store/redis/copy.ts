@@ -15,7 +15,7 @@ const [CALL_MS, OPEN_MS] = [10_000, 5000]
  */
 const NOTED_AHEAD_MS = 25_000
 /** Everything but the epoch and what belongs to it. */
-const UNDER_WAY = /^[lncmkr]:/
+const UNDER_WAY = /^[lncekr]:/
 
 /** @throws StoreSetupError */
 export async function openRedisEnd(target: RedisTarget, prefix: string, shards: number): Promise<RedisEnd> {

@@ -2,15 +2,9 @@
 
 import { MARKS_LIMIT_MAX, verificationKind } from '../../domain/address-log.ts'
 import { type Limited, type Policy, readUInt24 } from '../../domain/limits.ts'
-import {
-  fadeAll,
-  hasSolveMeters,
-  type Meter,
-  type Meters,
-  metersFrom,
-  wideMeter,
-} from '../../domain/meters.ts'
+import { fadeAll, type Meter, type Meters, metersFrom } from '../../domain/meters.ts'
 import { nonceMark } from '../../domain/nonce.ts'
+import { POLICY } from '../../domain/policy.ts'
 import {
   type ChallengeAdmission,
   type ChallengeRequest,
@@ -52,39 +46,30 @@ export function solutionOperation(keyPrefix: string, request: SolutionRequest, k
   const { addressKey, spend, metering, addressLimit, failed } = request
   const log = `${keyPrefix}l:${addressKey}`
   const isApart = spend !== undefined && addressLimit > MARKS_LIMIT_MAX
-  const namesMeters = metering?.draw !== undefined && spend !== undefined && !failed
+  const namesMeters = metering?.counts === true && spend !== undefined && !failed
   const text = solutionText(request, keepMs)
   return {
     keys: isApart ? [log, `${keyPrefix}n:${spend.nonce}`] : [log],
-    text: namesMeters ? text + meteringText(metering) : text,
+    text: namesMeters ? text + freeText(metering) : text,
     meters: meterKeys(keyPrefix, metering),
     namesMeters,
   }
 }
 
-/** Shared keys are the same strings in each call, so V8 keeps their hashes. */
+export function takeBackOperation(keyPrefix: string, metering: Metering, accepted: number): Operation {
+  const text = `T${fromCharCode(Math.min(accepted, 255))}${freeText(metering)}`
+  return { keys: NONE, text, meters: meterKeys(keyPrefix, metering), namesMeters: true }
+}
+
+/** Those of networks have no kind of their own. */
 function meterKeys(keyPrefix: string, metering: Metering | undefined): readonly string[] {
-  if (metering === undefined) return NONE
-  const { shared, networks } = metering
-  const keys = sharedKeys(keyPrefix, shared).slice()
-  for (const network of networks) keys.push(`${keyPrefix}m:${network}`)
-  return keys
+  return metering?.names.map(name => keyPrefix + (name.startsWith('e:') ? name : `e:${name}`)) ?? NONE
 }
 
-const sharedKeysOf = new WeakMap<readonly string[], Map<string, string[]>>()
-
-function sharedKeys(keyPrefix: string, shared: readonly string[]): string[] {
-  let byPrefix = sharedKeysOf.get(shared)
-  if (byPrefix === undefined) sharedKeysOf.set(shared, (byPrefix = new Map()))
-  let keys = byPrefix.get(keyPrefix)
-  if (keys === undefined) byPrefix.set(keyPrefix, (keys = shared.map(name => keyPrefix + name)))
-  return keys
-}
-
-function meteringText({ shared, isV4, expected, draw, isInTime }: Metering): string {
-  const notAsked = hasSolveMeters(shared.length) ? 3 : 0
-  const time = isInTime === undefined ? notAsked : isInTime ? 1 : 2
-  return fromCharCode(isV4 ? 4 : 6, draw!) + uint24Text(Math.round(expected)) + fromCharCode(time)
+function freeText({ free }: Metering): string {
+  let text = ''
+  for (const proofs of free) text += uint24Text(Math.min(Math.round(proofs), 0xffffff))
+  return text
 }
 
 function solutionText(request: SolutionRequest, keepMs: number): string {
@@ -170,26 +155,18 @@ export function limitedAnswer(reply: Buffer, at: number): Limited {
   }
 }
 
-/** Of an operation's reply. */
-export interface ReplyMeters {
-  readonly list: readonly Meter[]
-  readonly sharedCount: number
-  readonly shards: number
-}
-
-function metersOf(reply: Buffer, { list, sharedCount, shards }: ReplyMeters): Meters | undefined {
+function metersOf(reply: Buffer, list: readonly Meter[]): Meters | undefined {
   if (list.length === 0) return undefined
-  const meters = metersFrom(list, sharedCount)
-  fadeAll(meters, timeOf(reply))
-  const [owner, wide] = meters.networks
-  if (shards === 1 || wide === undefined) return meters
-  return { ...meters, networks: [owner!, wideMeter(owner!, wide, shards)] }
+  const nowMs = timeOf(reply)
+  const meters = metersFrom(list, nowMs)
+  fadeAll(meters, nowMs, POLICY)
+  return meters
 }
 
 export function challengeAnswer(
   reply: Buffer | undefined,
   at: number,
-  meters: ReplyMeters,
+  meters: readonly Meter[],
 ): ChallengeAdmission {
   switch (reply?.[at]) {
     case 0:
@@ -212,7 +189,7 @@ const NONCES = [undefined, 'spent', 'used', 'untouched'] as const
 export function solutionAnswer(
   reply: Buffer | undefined,
   at: number,
-  meters: ReplyMeters,
+  meters: readonly Meter[],
 ): SolutionAdmission {
   if (reply?.[at] === 0) return limitedAnswer(reply, at)
   const nonce = NONCES[reply?.[at] ?? 0]

@@ -14,6 +14,8 @@
 import type { RedisTarget } from '../../config/redis.ts'
 import {
   ownerKey,
+  shardKey,
+  siteMeter,
   windowOfJunk,
   windowOfKnown,
   windowOfRefused,
@@ -29,15 +31,7 @@ import {
 } from '../../domain/audit.ts'
 import { fnv1a } from '../../domain/bytes.ts'
 import type { HostNote } from '../../domain/hosts.ts'
-import {
-  fadeAll,
-  type Meter,
-  type Meters,
-  meterNames,
-  metersFrom,
-  newMeter,
-  readMeter,
-} from '../../domain/meters.ts'
+import { dailyRate, readMeter } from '../../domain/meters.ts'
 import { isSiteKey } from '../../domain/site.ts'
 import { type Change, jsonOf, type MemberKind, Members, memberOf, type SitesImage } from '../members.ts'
 import type { LivingHosts, SiteStore } from '../store.ts'
@@ -126,11 +120,11 @@ export class RedisRecords extends Members implements SiteStore {
     let removed = 0
     for (const key of addressKeys) {
       const owner = ownerKey(key)
-      const prefix = `${this.#prefix}:{${this.#tags[fnv1a(owner) % this.#tags.length]}}:`
+      const prefix = `${this.#prefix}:{${this.#tags[fnv1a(shardKey(key)) % this.#tags.length]}}:`
       const logs = [key, ...sites.map(site => windowOfKnown(key, site))]
       const windows = [key, windowOfRefused(key), ...sites.map(site => windowOfSite(key, site))]
       const names = [
-        `m:${owner}`,
+        `e:${owner}`,
         ...logs.flatMap(log => [log, windowOfRefused(log), windowOfJunk(log)].map(window => `l:${window}`)),
         ...windows.flatMap(window => [window, windowOfJunk(window)].map(one => `c:${one}`)),
       ].map(name => prefix + name)
@@ -171,21 +165,14 @@ export class RedisRecords extends Members implements SiteStore {
     return { shards: number === '' ? undefined : Number(number), living }
   }
 
-  async readSiteMeters(siteKey: string): Promise<Meters['site']> {
-    const nowMs = Date.now()
-    const names = meterNames(siteKey, true)
-    const ofShards = await Promise.all(this.#tags.map(tag => this.#meters(tag, names, nowMs)))
-    const mean = names.map((_, index) => meanOf(ofShards.map(meters => meters[index]!)))
-    const meters = metersFrom(mean, mean.length)
-    fadeAll(meters, nowMs)
-    return meters.site
-  }
-
-  async #meters(tag: string, names: readonly string[], nowMs: number): Promise<readonly Meter[]> {
-    const keys = names.map(name => `${this.#prefix}:{${tag}}:${name}`)
-    const found = await this.#connection.askBytes('mget', ...keys)
-    return (found as (Buffer | null)[]).map(bytes =>
-      bytes === null ? newMeter(nowMs) : readMeter(bytes, 0, nowMs),
+  async readUsualRate(siteKey: string): Promise<number | undefined> {
+    const keys = this.#tags.map(tag => `${this.#prefix}:{${tag}}:${siteMeter(siteKey)}`)
+    const found = (await Promise.all(
+      keys.map(key => this.#connection.askBytes('get', key)),
+    )) as (Buffer | null)[]
+    return dailyRate(
+      found.filter(bytes => bytes !== null).map(bytes => readMeter(bytes, 0, 0)),
+      Date.now(),
     )
   }
 
@@ -233,14 +220,6 @@ export class RedisRecords extends Members implements SiteStore {
   #recordKey(member: string): string {
     return this.#key(`record:${member}`)
   }
-}
-
-function meanOf(meters: readonly Meter[]): Meter {
-  const mean = (value: (meter: Meter) => number) =>
-    meters.reduce((sum, meter) => sum + value(meter), 0) / meters.length
-  const sinceMs = Math.min(...meters.map(meter => meter.sinceMs))
-  const atMs = Math.max(...meters.map(meter => meter.atMs))
-  return { sinceMs, atMs, fast: mean(({ fast }) => fast), slow: mean(({ slow }) => slow), isChanged: false }
 }
 
 function parsed<Stored>(member: string, json: string): Stored {

@@ -5,17 +5,16 @@
  *   epoch, look, count   whether records may be lost: see lua/epoch.lua
  *   l:<address>          address log, used nonces  60 s, or until a minute after the challenges' end
  *   n:<nonce>            used nonce, only where an address may verify more than 64 times a minute
- *   m:<network>          meter of a network        5 minutes for each proof in it, at most a week
- *   m:all, m:<site>:...  of all traffic, a site    six to seven days; like a wide network's, each is in every shard, where
- *                                                  a proof counts for as many as there are shards
+ *   e:<network>          meter of a network        5 minutes for each proof that it knows, at most a week
+ *   e:<site>             of a site, in every shard the same
+ *   e:born:<tag>         the shard's first proof   six to seven days from the last one
  *   c:<address>          caller window             60 s; with a j at the end, of junk
  *   k:<api key id>       API key window            likewise
  *   r:<nonce>            redemption record         until at least a minute after the token's end
  */
 
-import { ownerKey, windowOfJunk } from '../../domain/address-tags.ts'
+import { shardKey, windowOfJunk } from '../../domain/address-tags.ts'
 import { fnv1a } from '../../domain/bytes.ts'
-import type { Meter } from '../../domain/meters.ts'
 import { isSiteKey } from '../../domain/site.ts'
 import {
   type ChallengeAdmission,
@@ -35,12 +34,12 @@ import {
   limitedAnswer,
   peekText,
   plain,
-  type ReplyMeters,
   redemptionAnswer,
   redemptionText,
   refundText,
   solutionAnswer,
   solutionOperation,
+  takeBackOperation,
 } from './operations.ts'
 import type { Shard } from './shard.ts'
 import type { Settle } from './turn.ts'
@@ -82,7 +81,7 @@ export class RedisRequests implements RequestStore {
   admitChallenge(request: ChallengeRequest, done: Done<ChallengeAdmission>): void {
     const shard = this.#shardOf(request.addressKey)
     shard.enqueue(challengeOperation(shard.keyPrefix, request), (reply, at, meters) =>
-      done(challengeAnswer(reply, at, this.#replyMeters(request, meters))),
+      done(challengeAnswer(reply, at, meters)),
     )
   }
 
@@ -91,12 +90,14 @@ export class RedisRequests implements RequestStore {
     const { spend } = request
     const keepMs = spend === undefined ? 0 : this.#keepMs(spend.expiresAtMs)
     shard.enqueue(solutionOperation(shard.keyPrefix, request, keepMs), (reply, at, meters) =>
-      done(solutionAnswer(reply, at, this.#replyMeters(request, meters))),
+      done(solutionAnswer(reply, at, meters)),
     )
   }
 
-  #replyMeters({ metering }: Pick<SolutionRequest, 'metering'>, list: readonly Meter[]): ReplyMeters {
-    return { list, sharedCount: metering?.shared.length ?? 0, shards: this.#shards.length }
+  takeBack({ addressKey, metering }: SolutionRequest, accepted: number): void {
+    const shard = this.#shardOf(addressKey)
+    if (metering !== undefined)
+      shard.enqueue(takeBackOperation(shard.keyPrefix, metering, accepted), () => {})
   }
 
   redeemToken(request: RedemptionRequest, done: Done<RedemptionAdmission>): void {
@@ -183,7 +184,7 @@ export class RedisRequests implements RequestStore {
   #shardOf(key: string): Shard {
     const shards = this.#shards
     if (shards.length === 1) return shards[0]!
-    return shards[fnv1a(isSiteKey(key) ? key : ownerKey(key)) % shards.length]!
+    return shards[fnv1a(isSiteKey(key) ? key : shardKey(key)) % shards.length]!
   }
 }
 

@@ -5,7 +5,7 @@ import { readFileSync } from 'node:fs'
 import { ACCEPTED_MINUTES, ACCEPTED_MS, MARKS_LIMIT_MAX } from '../../domain/address-log.ts'
 import { COUNT_MAX, EXACT_LIMIT_MAX, HALF_WRAP, WINDOW_MS, WRAP_MASK } from '../../domain/limits.ts'
 import { DAY_MS, KEPT_MS_A_PROOF, KEPT_MS_MAX, MINUTE_MS } from '../../domain/meters.ts'
-import { DEFAULT_POLICY } from '../../domain/policy.ts'
+import { POLICY } from '../../domain/policy.ts'
 
 export interface Script {
   readonly text: string
@@ -39,24 +39,18 @@ function withLiterals(text: string): string {
 
 /** As Lua locals: `networkFastMs` is NETWORK_FAST_MS. */
 function numbers(): string {
-  const { networksV4, networksV6, ...policy } = DEFAULT_POLICY
+  const { v4, v6, ...policy } = POLICY
   const log = { WINDOW_MS, HALF_WRAP, EXACT_LIMIT_MAX, COUNT_MAX, ACCEPTED_MS, MARKS_LIMIT_MAX }
   const meters = { WRAP: WRAP_MASK + 1, ACCEPTED_MINUTES, MINUTE_MS, DAY_MS, KEPT_MS_A_PROOF, KEPT_MS_MAX }
-  const levels = {
-    OWNER_FREE_V4: networksV4[0]!.free,
-    OWNER_FREE_V6: networksV6[0]!.free,
-    WIDE_FREE_V4: networksV4[1]!.free,
-    WIDE_FREE_V6: networksV6[1]!.free,
-  }
   const lineOf = ([name, value]: [string, unknown]) =>
     `local ${/^[A-Z]/.test(name) ? name : name.replace(/[A-Z]/g, '_$&').toUpperCase()} = ${value}`
-  return Object.entries({ ...log, ...policy, ...meters, ...levels })
+  return Object.entries({ ...log, ...policy, ...meters })
     .map(lineOf)
     .join('\n')
 }
 
 const START = ['time', 'clock', 'epoch']
-const VISITS = ['address-log', 'meters', 'admit-challenge-1', 'admit-solution-2']
+const VISITS = ['address-log', 'meters', 'admit-challenge-1', 'admit-solution-2', 'take-back-0']
 const REDEMPTIONS = ['windows', 'redeem-token-3', 'refund-caller-1', 'peek-api-key-1']
 const END = ['probe-1', 'turn']
 

@@ -171,8 +171,8 @@ export class Shard {
   }
 
   #call(turn: Turn, server: Server): Promise<unknown> {
-    const { clock, shards } = this.#options
-    const values = [clock(), this.#clock.head(server === this.#server, turn.meterCount, shards)]
+    const { clock } = this.#options
+    const values = [clock(), this.#clock.head(server === this.#server, turn.meterCount)]
     return orByText(turn.script, async (how, code) => {
       const command = turn.call(how, code, [this.#epochKey, this.#processKey, this.#countKey], values)
       try {

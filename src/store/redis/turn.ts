@@ -20,7 +20,7 @@ export interface Operation {
   /** One character a byte, like `text`; see the operation's Lua file. */
   readonly keys: readonly string[]
   readonly text: string
-  /** Keys of meters, that of all traffic first. */
+  /** Keys of meters, the shard's first proof first. */
   readonly meters: readonly string[]
   /** It may count a proof, so the numbers of all meters but the first follow `text`. */
   readonly namesMeters: boolean
@@ -54,7 +54,7 @@ export class Turn {
   add({ keys, text, meters, namesMeters }: Operation, settle: Settle): void {
     if (this.settles.length === 0) this.startedAtMs = performance.now()
     const letter = text[0]!
-    if (letter === 'C' || letter === 'V') this.#hasVisits = true
+    if (letter === 'C' || letter === 'V' || letter === 'T') this.#hasVisits = true
     else if (letter !== 'P') this.#hasRedemptions = true
     for (const key of keys) this.#keys.add(key)
     this.#keyCount += keys.length
@@ -182,7 +182,7 @@ export function settleAll({ settles, metersOf }: Turn, reply: Buffer | undefined
 
 /** In place of a time, as in lua/clock.lua. */
 export const NONE = 2 ** 32 - 1
-const headBytes = Buffer.alloc(28)
+const headBytes = Buffer.alloc(26)
 /** EXPECTED_MAX of lua/epoch.lua. */
 const EXPECTS_MS_MAX = 3_600_000
 
@@ -219,14 +219,13 @@ export class ServerClock {
    *
    * @param isKnown whether it goes over the connection on which the last reply came
    */
-  head(isKnown: boolean, meterCount: number, shards: number): string {
+  head(isKnown: boolean, meterCount: number): string {
     headBytes.writeUInt32BE(randomInt(2 ** 32), 0) // the next epoch, if the present one is over
     headBytes.writeUInt32BE(isKnown ? this.#checkedAt : NONE, 4)
     headBytes.writeUInt32BE(this.expected(), 8)
     headBytes.writeUInt32BE(this.#epoch, 12)
     headBytes.writeDoubleBE(this.#turnsSeen, 16)
     headBytes.writeUInt16BE(meterCount, 24)
-    headBytes.writeUInt16BE(shards, 26)
     return headBytes.toString('latin1')
   }
 }

@@ -3,10 +3,8 @@
 -- KEYS     address log | used nonce (only above that limit, and if the time to keep the nonce is not 0)
 -- ARGV     | 'V' | kind 1 (1 verification, 2 failed, 3 refused) | site tag 3 | address limit 3 | site limit 3 | ...
 --          ... epoch under which the nonce is valid 4 | milliseconds to keep the used nonce 3, or 0 | the nonce's mark 5 | ...
---          ... if a spent nonce counts as a proof: IP version 1 | draw 1 | proofs a minute expected of the site 3 | ...
---          ... within the site's solving time 1 (0 it has none, 1 yes, 2 no, 3 above its base, so nobody asks) | numbers of
---          meters, 2 each: site's repeat sources | its first-time visitors | if it has a solving time, these and late ones |
---          networks |
+--          ... if a spent nonce counts as a proof, see add_proof in meters.lua: free proofs a minute of the site and of each
+--          network 3 each | numbers of their meters 2 each |
 -- returns  1 spent, 2 already used or of another epoch, 3 no nonce, then failures, accepted proofs
 --          |  0, milliseconds to wait, policy
 operations[86] = function(keys, operation) -- 'V'
@@ -25,7 +23,7 @@ operations[86] = function(keys, operation) -- 'V'
   else
     answer(1, second, accepted)
     has_used = true
-    if rest <= #operation then add_proof(operation, rest, accepted) end
+    if rest <= #operation then add_proof(operation, rest, accepted, 1) end
   end
   return apart and keys + 2 or keys + 1
 end

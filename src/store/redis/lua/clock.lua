@@ -2,8 +2,7 @@
 local call, pack, unpack_bytes = redis.call, struct.pack, struct.unpack -- looked up once a turn
 
 -- From the caller; turn.lua tells them.
-local next_epoch, checked_at, expected, expecting_epoch, seen, meter_count, shards =
-  unpack_bytes('>I4I4I4I4dI2I2', ARGV[2])
+local next_epoch, checked_at, expected, expecting_epoch, seen, meter_count = unpack_bytes('>I4I4I4I4dI2', ARGV[2])
 local NONE = 4294967295 -- in place of a time
 
 -- One MGET reads all keys: 0.4 us each, a GET takes 1.3. What this turn wrote takes precedence.

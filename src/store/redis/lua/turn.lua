@@ -1,12 +1,12 @@
 -- Runs all operations of one event-loop turn on one shard, in order. The operations' files come before this one.
 -- KEYS     shard epoch | the Redis process of that epoch, and when it was last checked | number of turns and the epoch |
---          meters, that of all traffic first | then the keys of each operation
+--          meters, the shard's first proof first | then the keys of each operation
 -- ARGV     clock, see time.lua | next epoch 4, time of the last check of the process 4 or NONE, expected time 4 or NONE and the
 --          epoch of the reply that it comes from 4, see epoch.lua, highest number of turns that the caller was ever answered 8,
---          number of meters 2, number of shards 2 | then each operation: its letter and its fields, big endian
+--          number of meters 2 | then each operation: its letter and its fields, big endian
 -- returns  one string: | shard epoch 4 | time of the last check 3 | time 8 | number of turns 8 |
 --          then for each operation | status 1 | 3 | 4 |
---          then each meter 24, with the proofs of this turn; zeros if there is none |
+--          then each meter 20, with the proofs of this turn; zeros if there is none |
 --          One string, because a client decodes a list integer by integer.
 local keys = METERS_FROM + meter_count + 1
 for index = 3, #ARGV do
@@ -14,7 +14,7 @@ for index = 3, #ARGV do
 end
 for _, finish in pairs(at_end) do finish() end
 if has_used then write_turns(turns + 1) end -- so that an older copy is noticed
-local last, none = METERS_FROM + meter_count, string.rep('\0', 24)
+local last, none = METERS_FROM + meter_count, string.rep('\0', 20)
 for number = METERS_FROM + 1, last do values[number] = values[number] or none end
 return pack('>I4I3dd' .. string.rep('BI3I4', #ARGV - 2), shard_epoch, checked_at, wall, turns, unpack(answers))
   .. table.concat(values, '', METERS_FROM + 1, last)

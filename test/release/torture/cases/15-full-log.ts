@@ -24,7 +24,7 @@ const RECOVERY_MS = 15_000
 const DRAIN_SECONDS = 2
 /** Beyond the drain time: a busy machine. */
 const END_MS_MAX = DRAIN_SECONDS * 1000 + 8000
-const KINDS = ['log', 'data', 'trace'] as const
+const KINDS = ['log', 'data'] as const
 type Kind = (typeof KINDS)[number]
 
 export const fullLog: TortureCase = {
@@ -34,7 +34,7 @@ export const fullLog: TortureCase = {
   fullSize: '/dev/full; full disks of the log, the data and the trace, each alone and together, and back',
   async run(run) {
     await devFull(run)
-    const disks = run.isFull ? [['log'], ['data'], ['trace'], KINDS] : [['log'], KINDS]
+    const disks = run.isFull ? [['log'], ['data'], KINDS] : [['log'], KINDS]
     for (const kinds of disks as (readonly Kind[])[]) await fullAndBack(run, kinds)
   },
 }
@@ -53,13 +53,13 @@ class Scene {
     this.#child = child
   }
 
-  static async set(run: Run, log: string, data: string, trace: string): Promise<Scene> {
+  static async set(run: Run, log: string, data: string): Promise<Scene> {
     const ports = [await freePort(), await freePort()] as const
     const { PATH, HOME } = process.env
     const env = {
       ...{ PATH, HOME, HOST: '127.0.0.1', PORT: String(ports[0]), POWGATE_ADMIN_PORT: String(ports[1]) },
       ...{ POWGATE_WORKERS: '2', POWGATE_SECRETS: TEST_SECRET, POWGATE_DATA_DIR: data },
-      ...{ POWGATE_TRACE_FILE: trace, POWGATE_DRAIN_SECONDS: String(DRAIN_SECONDS) },
+      ...{ POWGATE_DRAIN_SECONDS: String(DRAIN_SECONDS) },
       ...{ LOG_LEVEL: 'trace', POWGATE_TEST_KEYS: 'on', POWGATE_OVERLOAD_MS: '0' },
     }
     const output = openSync(log, 'a')
@@ -103,7 +103,7 @@ class Scene {
 async function devFull(run: Run): Promise<void> {
   const folder = mkdtempSync(join(tmpdir(), 'powgate-full-'))
   run.defer(() => rmSync(folder, { recursive: true }))
-  const scene = await Scene.set(run, '/dev/full', join(folder, 'data'), join(folder, 'trace'))
+  const scene = await Scene.set(run, '/dev/full', join(folder, 'data'))
   const others = await scene.ask(run.count(5000, 2600))
   run.check(others === 0, `/dev/full: ${others} of ${scene.requests} requests were not answered as usual`)
   const lost = await scene.lost()
@@ -123,7 +123,7 @@ async function fullAndBack(run: Run, kinds: readonly Kind[]): Promise<void> {
   const elsewhere = mkdtempSync(join(tmpdir(), 'powgate-room-'))
   run.defer(() => rmSync(elsewhere, { recursive: true }))
   const place = (kind: Kind) => join(kinds.includes(kind) ? path : elsewhere, kind)
-  const scene = await Scene.set(run, place('log'), place('data'), place('trace'))
+  const scene = await Scene.set(run, place('log'), place('data'))
   await scene.ask(20)
   const filling = fill(path)
   const others = await scene.ask(run.count(5000, 2600))

@@ -1,0 +1,262 @@
+/** The price of a challenge and the meters behind it. Time is virtual, and each flow is steady. */
+
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { type Address, parseAddress } from '../../src/domain/address.ts'
+import { AddressTags, siteMeter } from '../../src/domain/address-tags.ts'
+import { Keyring } from '../../src/domain/keyring.ts'
+import {
+  addProof,
+  fadeAll,
+  keptMs,
+  METER_BYTES,
+  type Meter,
+  type Meters,
+  metersFrom,
+  newMeter,
+  readMeter,
+  writeMeter,
+} from '../../src/domain/meters.ts'
+import { networkPolicy, POLICY } from '../../src/domain/policy.ts'
+import {
+  type AddressCounts,
+  isUnderpriced,
+  NO_TRAFFIC,
+  priceOf,
+  siteFree,
+  type Traffic,
+  trafficOf,
+} from '../../src/domain/price.ts'
+import { SITE } from '../store/harness.ts'
+
+const address = (text: string) => parseAddress(text)!
+const [MINUTE_MS, HOUR_MS, DAY_MS] = [60_000, 3_600_000, 86_400_000]
+const BOUNDS = { base: 18, min: 16, max: 28 }
+
+const FLOWS = {
+  /** Each of another network. */
+  people: (index: number) => address(`${1 + (index % 9)}.${(index * 7) & 255}.${(index * 13) & 255}.1`),
+  carrier: (index: number) => address(`203.0.113.${index % 250}`),
+  rented: (index: number) => address(`198.51.100.${index % 250}`),
+  ownerOf48: (index: number) => address(`2001:db8:1:${(index % 60_000).toString(16)}::1`),
+  ownerOf32: (index: number) => address(`2001:db8:${(index % 60_000).toString(16)}::1`),
+  ownerOf16: (index: number) => address(`198.51.${index % 250}.${(index >> 8) % 250}`),
+} satisfies Record<string, (index: number) => Address>
+
+const TAGS = new AddressTags(new Keyring(['a secret of the test']).signing)
+
+type Flows = Partial<Record<keyof typeof FLOWS, number>>
+
+/** A store of meters, with one site. */
+class Town {
+  nowMs = DAY_MS
+  readonly #meters = new Map<string, Meter>()
+  readonly #due = new Map<string, number>()
+  #proofs = 0
+
+  at(from: Address): Meters {
+    const meter = (name: string) => {
+      const known = this.#meters.get(name) ?? newMeter(this.nowMs)
+      this.#meters.set(name, known)
+      return known
+    }
+    const meters = metersFrom(
+      TAGS.metersOf(siteMeter(SITE), from, TAGS.keyOf(from, 64)).map(meter),
+      this.nowMs,
+    )
+    fadeAll(meters, this.nowMs, POLICY)
+    return meters
+  }
+
+  /** @param accepted proofs of each address before */
+  add(from: Address, accepted = 0, proofs: 1 | -1 = 1): void {
+    const { owner, wide } = networkPolicy(from).free
+    const meters = this.at(from)
+    const born = this.#meters.get(TAGS.metersOf('', from, undefined)[0]!)!
+    born.usual ||= this.nowMs
+    addProof(meters, [siteFree(0, POLICY), owner, wide], accepted, proofs, POLICY)
+  }
+
+  /** @param flows proofs a minute of each */
+  run(ms: number, flows: Flows, accepted = 0): this {
+    const stepMs = ms > HOUR_MS ? 10_000 : 1000
+    for (const endMs = this.nowMs + ms; this.nowMs < endMs; this.nowMs += stepMs) {
+      for (const [name, perMinute] of Object.entries(flows)) {
+        let due = (this.#due.get(name) ?? 0) + (perMinute * stepMs) / MINUTE_MS
+        for (; due >= 1; due--) this.add(FLOWS[name as keyof typeof FLOWS](this.#proofs++), accepted)
+        this.#due.set(name, due)
+      }
+    }
+    return this
+  }
+
+  traffic(text: string, expected = 0, isKnown = false): Traffic {
+    const from = address(text)
+    return trafficOf(this.at(from), networkPolicy(from), expected, isKnown)
+  }
+
+  /** What a new address pays there. */
+  price(text: string, some: Partial<AddressCounts> = {}) {
+    return priceOf({ challenges: 0, limit: 30, accepted: 0, ...some }, this.traffic(text))
+  }
+}
+
+const [CARRIER, RENTED, OWNER_OF_48] = ['203.0.113.251', '198.51.100.251', '2001:db8:1:ffff::1']
+/** Two hours of a quiet site: older than a store that learns everything. */
+const quiet = (people = 5) => new Town().run(2 * HOUR_MS, { people })
+
+test('an address pays nothing for a quarter of its limit, then up to four bits', () => {
+  const bits = [0, 7, 8, 13, 19, 25, 29, 30].map(challenges => {
+    return priceOf({ challenges, limit: 30, accepted: 0 }, NO_TRAFFIC).address
+  })
+  assert.deepEqual(bits, [0, 0, 1, 1, 3, 4, 4, 4])
+})
+
+test('a network without history costs nothing up to what is free, then a bit for each doubling, at most six', () => {
+  for (const [rented, bits] of [
+    [60, 0],
+    [130, 1],
+    [300, 2],
+    [600, 3],
+    [12_000, 6],
+  ] as const) {
+    const town = quiet().run(6 * MINUTE_MS, { people: 5, rented })
+    assert.equal(town.price(RENTED).network, bits, `${rented} a minute`)
+    assert.equal(town.price('192.0.2.1').network, 0, 'another network')
+    town.nowMs += 6 * MINUTE_MS
+    assert.equal(town.price(RENTED).network, 0, 'minutes later')
+  }
+})
+
+test('a /48 pays, a whole /32, and a whole /16 of IPv4, though each network in it brings little', () => {
+  for (const [flow, perMinute, inside, paid] of [
+    ['ownerOf48', 150, OWNER_OF_48, [3, 48]],
+    ['ownerOf32', 3000, '2001:db8:ffff::1', [4, 32]],
+    ['ownerOf16', 3000, '198.51.251.1', [4, 16]],
+  ] as const) {
+    const town = quiet().run(6 * MINUTE_MS, { people: 5, [flow]: perMinute })
+    const { network, costliest } = town.price(inside)
+    assert.deepEqual([network, costliest?.prefixBits], paid, flow)
+  }
+})
+
+test('a network may bring four times what is usual there', () => {
+  const bitsAt = (carrier: number) =>
+    new Town()
+      .run(3 * HOUR_MS, { people: 5, carrier: 100 })
+      .run(6 * MINUTE_MS, { people: 5, carrier })
+      .price(CARRIER).network
+  assert.deepEqual([bitsAt(380), bitsAt(700)], [0, 1])
+})
+
+test('an attack becomes usual slowly: after three hours it costs at most one bit less', () => {
+  const town = quiet().run(6 * MINUTE_MS, { people: 5, ownerOf48: 600 })
+  assert.equal(town.price(OWNER_OF_48).network, 5)
+  town.run(3 * HOUR_MS, { people: 5, ownerOf48: 600 })
+  assert.ok(town.price(OWNER_OF_48).network >= 4)
+})
+
+test('in its first hour a store learns everything: a site that moves here is at home at once', () => {
+  const town = new Town().run(30 * MINUTE_MS, { people: 5, carrier: 2000 })
+  assert.equal(town.price(CARRIER).network, 0)
+})
+
+test('a site under attack: addresses that return pay up to four bits, others none, and minutes later nobody', () => {
+  const town = quiet().run(3 * MINUTE_MS, { people: 1200 }, 2)
+  const { site, isReturning } = town.price('192.0.2.1', { accepted: 2 })
+  assert.deepEqual([site, isReturning], [4, true])
+  assert.equal(town.price('192.0.2.1', { accepted: 1 }).site, 0)
+  town.nowMs += 2 * MINUTE_MS
+  assert.equal(town.price('192.0.2.1', { accepted: 2 }).site, 0)
+})
+
+test('what an operator expects of a site is usual, however quiet the days before were, and no more than that', () => {
+  const isAttacked = (perMinute: number, expected: number) => {
+    const town = quiet().run(5 * MINUTE_MS, { people: perMinute }, 2)
+    const counts = { challenges: 0, limit: 30, accepted: 2 }
+    return priceOf(counts, town.traffic('192.0.2.1', expected)).site > 0
+  }
+  assert.deepEqual([isAttacked(300, 0), isAttacked(300, 120), isAttacked(700, 120)], [true, false, true])
+})
+
+test('of network and site the larger counts, on top of the address; a known network pays one bit of the site', () => {
+  const town = quiet().run(6 * MINUTE_MS, { people: 1200, rented: 300 }, 2)
+  const counts = { challenges: 30, limit: 30, accepted: 2 }
+  const { address: own, network, site } = priceOf(counts, town.traffic(RENTED))
+  assert.deepEqual([own, network, network + site], [4, 2, 4])
+  const known = priceOf({ ...counts, challenges: 0 }, { ...town.traffic(RENTED, 0, true), networks: [] })
+  assert.deepEqual([known.network, known.site], [0, 1])
+})
+
+test('a solution is refused when its challenge is more than one bit cheaper than one of now', () => {
+  const town = quiet().run(6 * MINUTE_MS, { ownerOf48: 150 })
+  const isRefused = (bits: number, bounds = BOUNDS) =>
+    isUnderpriced(bits, bounds, 0, town.traffic(OWNER_OF_48))
+  assert.deepEqual([isRefused(19), isRefused(20)], [true, false])
+  assert.deepEqual([isRefused(18, { ...BOUNDS, max: 19 })], [false], 'the bounds of the site hold here too')
+  assert.ok(isUnderpriced(16, { ...BOUNDS, base: 20 }, 0, quiet().traffic('192.0.2.1')), 'a raise')
+})
+
+test('more traffic never makes anything cheaper, nor a challenge acceptable again that was too cheap', () => {
+  const site = { recent: 3000, usual: 0 }
+  let [before, refused] = [0, 0]
+  for (let recent = 0; recent < 4000; recent++) {
+    const owner = { recent, usual: 3, prefixBits: 48, free: 30 }
+    const traffic = { ...NO_TRAFFIC, networks: [owner, { ...owner, prefixBits: 32, free: 240 }], site }
+    for (const accepted of [0, 2]) {
+      const { network, site: more } = priceOf({ challenges: 0, limit: 30, accepted }, traffic)
+      if (accepted === 2) assert.ok(network + more >= 4, `${recent}`)
+      if (accepted === 2) continue
+      assert.ok(network >= before, `${recent}`)
+      before = network
+    }
+    const cheapest = [18, 19, 20, 21, 22, 23, 24].filter(bits =>
+      isUnderpriced(bits, BOUNDS, 2, traffic),
+    ).length
+    assert.ok(cheapest >= refused, `${recent}`)
+    refused = cheapest
+  }
+})
+
+test('a stock that is sent at once: each proof that is too cheap is taken back, so neighbours pay two bits at most', () => {
+  const town = quiet()
+  let passed = 0
+  for (let proof = 0; proof < 250; proof++) {
+    const from = FLOWS.ownerOf48(proof)
+    town.add(from)
+    const traffic = trafficOf(town.at(from), networkPolicy(from), 0, false)
+    if (isUnderpriced(18, BOUNDS, 0, traffic)) town.add(from, 0, -1)
+    else passed++
+  }
+  assert.ok(passed >= 60 && passed < 70, `${passed}`)
+  assert.equal(town.price(OWNER_OF_48).network, 1)
+  town.nowMs += MINUTE_MS
+  assert.equal(town.price(OWNER_OF_48).network, 0)
+})
+
+test('if the clock is set back or ahead, meters go on fading, and no store is younger than nothing', () => {
+  for (const stepMs of [-3 * HOUR_MS, DAY_MS]) {
+    const town = quiet().run(6 * MINUTE_MS, { people: 5, ownerOf48: 300 })
+    town.nowMs += stepMs
+    town.run(6 * MINUTE_MS, { people: 5 })
+    assert.equal(town.price(OWNER_OF_48).network, 0)
+    assert.ok(town.at(address(OWNER_OF_48)).ageMs >= 0)
+    town.nowMs -= stepMs
+    assert.ok(town.run(6 * MINUTE_MS, { ownerOf48: 300 }).price(OWNER_OF_48).network >= 3, `${stepMs}`)
+  }
+})
+
+test('a meter is kept for minutes when it knows one proof, and for a week when it knows a day', () => {
+  const meter = { ...newMeter(0), usual: 1 }
+  assert.equal(keptMs(meter), 5 * MINUTE_MS)
+  assert.equal(keptMs({ ...meter, usual: 12 }), HOUR_MS)
+  assert.equal(keptMs({ ...meter, usual: 1e6 }), 7 * DAY_MS)
+})
+
+test('a meter is read as it was written; zeros are a new one', () => {
+  const bytes = Buffer.alloc(METER_BYTES + 1)
+  const meter = { atMs: 1_795_000_123_456, recent: 12.5, usual: 1e9 + 0.5 }
+  writeMeter(bytes, 1, meter)
+  assert.deepEqual(readMeter(bytes, 1, 0), meter)
+  assert.deepEqual(readMeter(Buffer.alloc(METER_BYTES), 0, 1234), newMeter(1234))
+})
