@@ -10,6 +10,7 @@ import {
   assertLimited,
   assertNotRedeemed,
   assertNotSiteverified,
+  assertPassed,
   assertRedeemed,
   assertRefused,
   assertSiteverified,
@@ -117,6 +118,18 @@ export function limitTests(subject: Subject): void {
       const { admitted } = await requestsUntilLimited(() => ask(subject, siteKey, from), status)
       assert.equal(admitted, perSite)
     }
+  })
+
+  test('§8 /verify, decided: nonces that were invented have a limit of their own, and fill none that a solved one needs', async () => {
+    const visitor = subject.visitor(await subject.createSite())
+    const solution = await visitor.solved()
+    const { nonce } = solution
+    const invented = {
+      ...solution,
+      nonce: nonce.slice(0, 20) + (nonce[20] === '0' ? 1 : 0) + nonce.slice(21),
+    }
+    assert.equal((await requestsUntilLimited(() => visitor.verify(invented), 400)).admitted, 20)
+    assertPassed(await visitor.verify(solution))
   })
 
   test('§8 /verify: failed verifications are charged as well', async () => {

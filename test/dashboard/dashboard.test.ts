@@ -96,7 +96,7 @@ test('data.json has the numbers of all, and of each site, in both ranges', async
     ] as const) {
       assertCounted((await data(`range=${range}&site=${site.siteKey}`)).traffic, expected, site.name)
       const listed = view.sites.find(({ siteKey }: { siteKey: string }) => siteKey === site.siteKey)
-      assert.equal(listed.name, `${site.name} (learning its usual rate)`)
+      assert.equal(listed.name, site.name)
     }
     assert.ok(view.workers.residentBytes.every((bytes: number) => bytes > 2 ** 25))
     assert.ok(view.store.up.at(-1) === 1 && view.store.callMs.p99.some((ms: number | null) => ms !== null))
@@ -160,10 +160,7 @@ test('the page shows them, for all sites and for the one that is chosen', async 
   assert.deepEqual(await rowsOf(page, 'Why verifications failed or lost score'), strings(ALL.reasons))
   assert.deepEqual(await rowsOf(page, 'Limits hit'), { '/challenge per address and site': '1' })
   const busiest = Object.keys(await rowsOf(page, 'Busiest sites')).sort()
-  assert.equal(
-    busiest.join(),
-    [forum, quiet, shop].map(site => `${site!.name} (learning its usual rate)`).join(),
-  )
+  assert.equal(busiest.join(), [forum, quiet, shop].map(site => site!.name).join())
 
   await page.getByRole('button', { name: forum!.name }).click()
   await eventually(PATIENCE_MS, 'the numbers of one site', async () => {

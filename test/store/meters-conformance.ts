@@ -23,16 +23,19 @@ import {
 } from './harness.ts'
 
 const LEAP_MS = POLICY.usualMs / 24
+/** In the first hour, in which everything is learned. */
+const EARLY = { pause: 20, burstUntil: 38 }
 const SET_BACK = 399
 let next = 0
 
 /** A site of its own, and networks that no other test uses. */
 function freshMetering(): Metering {
   next++
-  return meteringOf(
+  const metering = meteringOf(
     `9${next.toString(16).padStart(3, '0')}..ownr01`,
     `site_${String(next).padStart(22, '0')}`,
   )
+  return { ...metering, free: [40, 8, 24] }
 }
 
 const addressIn = ({ names }: Metering, index: number) =>
@@ -46,6 +49,13 @@ function proofOn({ store, clock }: Client, metering: Metering, index: number) {
   const spend = { nonce: freshNonce(clock.now), storeEpoch, expiresAtMs: clock.now + 120_000 }
   const request = { addressKey, addressLimit: 64, siteLimit: 64, metering, spend }
   return solutionOn(store, request)
+}
+
+function elapsedAt(step: number): number {
+  if (step === SET_BACK) return -600_000
+  if (step === EARLY.pause) return POLICY.learnsAllMs / 3
+  const isAttack = step > 250 || (step > EARLY.pause && step < EARLY.burstUntil)
+  return isAttack ? 3 : step > 40 && step % 40 === 39 ? LEAP_MS : 1500
 }
 
 function close(is: number, ought: number, what: string): void {
@@ -76,8 +86,7 @@ export function metersConformance(name: string, make: StoreMaker): void {
       const list = metering.names.map(() => newMeter(own.clock.now))
       let most = 0
       for (let step = 0; step < 400; step++) {
-        const isAttack = step > 250
-        own.clock.now += step === SET_BACK ? -600_000 : isAttack ? 3 : step % 40 === 39 ? LEAP_MS : 1500
+        own.clock.now += elapsedAt(step)
         const store = step % 2 ? own.store : own.other
         const answer = await proofOn({ store, clock: own.clock }, metering, step % 7)
         assert.ok(answer.status === 'admitted', String(step))

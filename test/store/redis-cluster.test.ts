@@ -4,7 +4,7 @@ import assert from 'node:assert/strict'
 import { type TestContext, test } from 'node:test'
 import { Redis } from 'ioredis'
 import { parseAddress } from '../../src/domain/address.ts'
-import { AddressTags, ownerKey, siteMeter } from '../../src/domain/address-tags.ts'
+import { AddressTags, shardKey, siteMeter } from '../../src/domain/address-tags.ts'
 import { fnv1a } from '../../src/domain/bytes.ts'
 import { Keyring } from '../../src/domain/keyring.ts'
 import { networkPolicy, POLICY } from '../../src/domain/policy.ts'
@@ -130,7 +130,7 @@ test("redis cluster: a challenge is bound to the memory of its site's redemption
   const tags = evenlySpreadTags(SHARDS)
   const keyOn = async (isNode: boolean): Promise<string> => {
     const key = freshKey()
-    const found = await cluster.primaryOf(slotOf(`{${tags[fnv1a(ownerKey(key)) % SHARDS]}}`))
+    const found = await cluster.primaryOf(slotOf(`{${tags[fnv1a(shardKey(key)) % SHARDS]}}`))
     return (found === node) === isNode ? key : keyOn(isNode)
   }
   const addressKey = await keyOn(false)

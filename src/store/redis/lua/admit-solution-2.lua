@@ -23,7 +23,7 @@ operations[86] = function(keys, operation) -- 'V'
   else
     answer(1, second, accepted)
     has_used = true
-    if rest <= #operation then add_proof(operation, rest, accepted, 1) end
+    add_proof(operation, rest, accepted, 1)
   end
   return apart and keys + 2 or keys + 1
 end
