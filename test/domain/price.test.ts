@@ -220,7 +220,7 @@ test('more traffic never makes anything cheaper, nor a challenge acceptable agai
   }
 })
 
-test('a stock that is sent at once: each proof that is too cheap is taken back, so neighbours pay two bits at most', () => {
+test('a stock that is sent at once: each proof that is too cheap is taken back, so neighbours pay one bit', () => {
   const town = quiet()
   let passed = 0
   for (let proof = 0; proof < 250; proof++) {

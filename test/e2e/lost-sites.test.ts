@@ -18,7 +18,7 @@ const RATE = 100
 /** Enough that both workers have some; no multiple of a visitor's three requests, so that each connection carries every kind. */
 const CONNECTIONS = 25
 /** Easy enough for 30 visitors a second, and not too cheap for the site. A nonce of 1 to 13 bits would be one of HashWX. */
-const BITS = 14
+const BITS = 15
 const LOST_LINE = 'the store has lost sites or API keys'
 const WELL_LINE = 'the store has all sites and API keys again'
 const ROLLED_LINE = 'all workers are new'
