@@ -99,10 +99,11 @@ function powgate_save( array $post ): array {
 		'lets_pass'  => ! empty( $post['lets_pass'] ),
 		'header'     => (string) preg_replace( '/[^A-Za-z0-9-]/', '', $text( 'header' ) ),
 	);
-	update_option( 'powgate', $chosen );
 	if ( '' !== $text( 'api_key' ) ) {
 		update_option( 'powgate_api_key', $text( 'api_key' ), false ); // Not loaded with every page.
 	}
+	$chosen['has_key'] = '' !== powgate_setting( 'api_key' );
+	update_option( 'powgate', $chosen );
 	return array( true, __( 'Saved. Now test the connection.', 'powgate' ) );
 }
 
@@ -154,7 +155,7 @@ function powgate_box( string $name, string $value, string $label, bool $is_set )
 function powgate_text_row( string $name, string $label, string $help, string $type = 'text' ) {
 	$is_locked = null !== powgate_constant( $name );
 	$value     = 'password' === $type ? '' : powgate_setting( $name );
-	$field     = sprintf( '<input type="%s" name="%2$s" id="powgate-%2$s" class="regular-text code" autocomplete="off" value="%3$s"%4$s>', $type, $name, esc_attr( $value ), disabled( $is_locked, true, false ) );
+	$field     = sprintf( '<input type="%1$s" name="%2$s" id="powgate-%2$s" class="regular-text code" autocomplete="new-password" value="%3$s"%4$s>', $type, $name, esc_attr( $value ), disabled( $is_locked, true, false ) );
 	/* translators: %s: name of a constant. */
 	powgate_row( $label, $field, $is_locked ? sprintf( __( 'Set in wp-config.php, as %s', 'powgate' ), 'POWGATE_' . strtoupper( $name ) ) : $help, $name );
 }

@@ -12,6 +12,7 @@ const POWGATE_DEFAULTS = array(
 	'url'        => '',
 	'server_url' => '',
 	'site_key'   => '',
+	'has_key'    => false,
 	'forms'      => array( 'comments', 'register', 'lostpassword' ),
 	'fields'     => '',
 	'signed_in'  => false,
@@ -51,7 +52,9 @@ function powgate_is_ready(): bool {
 	if ( defined( 'POWGATE_OFF' ) && constant( 'POWGATE_OFF' ) ) {
 		return false;
 	}
-	return '' !== powgate_setting( 'url' ) && '' !== powgate_setting( 'site_key' ) && '' !== powgate_setting( 'api_key' );
+	// Not the key itself, which would be a query on every page.
+	$has_key = null !== powgate_constant( 'api_key' ) || powgate_setting( 'has_key' );
+	return $has_key && '' !== powgate_setting( 'url' ) && '' !== powgate_setting( 'site_key' );
 }
 
 /**
