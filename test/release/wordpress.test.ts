@@ -268,19 +268,21 @@ async function signedIn(): Promise<Visit> {
   return visited
 }
 
-test('a wrong key refuses everybody, also where outages let pass, and says so', async () => {
-  const other = await service.createSite()
-  for (const [lets_pass, api_key, reason] of [
-    [false, `${site.apiKey.slice(0, -4)}AAAA`, 'not checked, status 401 invalid-credentials'],
-    [true, `${site.apiKey.slice(0, -4)}AAAA`, 'not checked, status 401 invalid-credentials'],
-    [false, other.apiKey, 'refused: site-mismatch'],
+test('a wrong key and a full rate limit refuse everybody, also where outages let pass, and say so', async () => {
+  const { apiKey } = await service.createSite({ limits: { redeem: 1 } })
+  const unknown = `${site.apiKey.slice(0, -4)}AAAA`
+  for (const [lets_pass, api_key, status, words, reason] of [
+    [false, unknown, 503, SETUP, 'not checked, status 401 invalid-credentials'],
+    [true, unknown, 503, SETUP, 'not checked, status 401 invalid-credentials'],
+    [false, apiKey, 403, SETUP, 'refused: site-mismatch'],
+    [true, apiKey, 503, AWAY, 'not checked, status 429 rate-limited'],
   ] as const) {
     configure({ lets_pass, api_key })
     wordpress.takeLog()
     const token = await new Client(service.url).token(site.siteKey, { headers: { Origin: wordpress.url } })
-    const { status, text } = await spam(COMMENT, token)
-    assert.match(text, new RegExp(SETUP))
-    assert.ok(status === 403 || status === 503)
+    const answer = await spam(COMMENT, token)
+    assert.equal(answer.status, status)
+    assert.match(answer.text, new RegExp(words))
     assert.match(wordpress.takeLog(), new RegExp(`powgate: ${reason}`))
   }
   configure()
