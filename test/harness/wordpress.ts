@@ -103,7 +103,7 @@ export class WordPress {
       'php',
       [...flags, '-S', `127.0.0.1:${port}`, '-t', join(this.#dir, 'root')],
       {
-        env: { PATH: process.env.PATH, PHP_CLI_SERVER_WORKERS: '4' },
+        env: { PATH: process.env.PATH },
         stdio: 'ignore',
       },
     )
