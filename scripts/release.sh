@@ -3,7 +3,7 @@
 #
 #   scripts/release.sh check v0.1.0    the tag, package.json and CHANGELOG.md name one version, and no placeholder is left
 #   scripts/release.sh notes v0.1.0    prints the changes of this version
-#   scripts/release.sh pack DIR        into a new directory: packages of service and client, bill of materials, hashes
+#   scripts/release.sh pack DIR        into a new directory: packages of service and client, WordPress plugin, bill of materials, hashes
 #   scripts/release.sh sbom            prints the bill of materials: all packages that are shipped
 #   scripts/release.sh publish DIR     sends both packages to the registry, with provenance; only in the workflow
 #   scripts/release.sh image v0.1.0 REPOSITORY    builds, pushes and signs the image; only in the workflow
@@ -63,8 +63,9 @@ pack() {
   mkdir "$1"
   npm pack --pack-destination "$1" > /dev/null
   npm pack ./client --pack-destination "$1" > /dev/null
+  node --import tsx scripts/wordpress.ts "$(cd "$1" && pwd)/powgate-wordpress.zip" > /dev/null
   sbom > "$1/powgate.spdx.json"
-  (cd "$1" && sha256sum -- *.tgz *.spdx.json > SHA256SUMS && cat SHA256SUMS)
+  (cd "$1" && sha256sum -- *.tgz *.zip *.spdx.json > SHA256SUMS && cat SHA256SUMS)
 }
 
 publish() {

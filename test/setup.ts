@@ -44,6 +44,14 @@ const NEEDED = [
   },
   { program: 'php', package: 'php-cli', suite: 'rest' },
   { program: '/usr/share/mediawiki/index.php', package: 'mediawiki', suite: 'release' },
+  { program: '/usr/share/wordpress/wp-login.php', package: 'wordpress', suite: 'release' },
+  { program: '/var/lib/dpkg/info/php-mysql.list', package: 'php-mysql', suite: 'release' },
+  { program: 'mariadbd', package: 'mariadb-server', suite: 'release' },
+  {
+    program: '/var/lib/dpkg/info/wordpress-theme-twentytwentythree.list',
+    package: 'wordpress-theme-twentytwentythree',
+    suite: 'release',
+  },
   { program: '/var/lib/dpkg/info/php-sqlite3.list', package: 'php-sqlite3', suite: 'release' },
   {
     program: '/usr/share/perl5/Captcha/reCAPTCHA.pm',

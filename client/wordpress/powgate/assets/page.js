@@ -1,0 +1,33 @@
+/* What the element needs to know of other scripts: a token counts once, and an outage must not hold a form that may pass. */
+;(() => {
+  function reset(root) {
+    root.querySelectorAll('pow-gate').forEach(gate => {
+      if (gate.reset) {
+        gate.reset()
+      }
+    })
+  }
+  // Forms that a script sends and that stay: Contact Form 7, then WooCommerce and WPForms, which speak jQuery.
+  document.addEventListener('wpcf7submit', event => {
+    reset(event.target)
+  })
+  window.addEventListener('load', () => {
+    if (window.jQuery) {
+      window.jQuery(document).on('checkout_error wpformsAjaxSubmitFailed', () => {
+        reset(document)
+      })
+    }
+  })
+  // The event does not bubble, so it is caught on its way down.
+  document.addEventListener(
+    'failed',
+    event => {
+      var gate = event.target
+      var isAway = event.detail && /^(network|unavailable|overloaded|assets)$/.test(event.detail.code)
+      if (gate.localName === 'pow-gate' && gate.dataset.away === 'pass' && isAway) {
+        gate.remove()
+      }
+    },
+    true,
+  )
+})()

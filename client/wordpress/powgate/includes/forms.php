@@ -1,0 +1,227 @@
+<?php
+/**
+ * The element, WordPress' own forms, the shortcode, the block, and forms that are known by a field.
+ *
+ * Not asked: XML-RPC, REST, cron and WP-CLI, because the hooks below are those of the pages' forms.
+ *
+ * @package powgate
+ */
+
+// phpcs:disable WordPress.Security.NonceVerification -- The token takes a nonce's place, and works on cached pages too.
+
+defined( 'ABSPATH' ) || exit;
+
+/**
+ * The element, the same for every visitor, so that page caches may keep it. It takes its language from the page's `lang`.
+ *
+ * @param array $attributes Of the element, besides its keys.
+ */
+function powgate_field( array $attributes = array() ): string {
+	static $style = '<style>.powgate{margin-block:1em}pow-gate:not(:defined){display:block;block-size:66px}</style>';
+	if ( ! powgate_is_ready() ) {
+		return '';
+	}
+	// WordPress 6.1 and 6.2 know no strategy, and take the list for "in the footer".
+	$strategy = array(
+		'in_footer' => true,
+		'strategy'  => 'async',
+	);
+	wp_enqueue_script( 'powgate', powgate_setting( 'url' ) . '/widget.js', array(), null, $strategy ); // phpcs:ignore WordPress.WP.EnqueuedResourceParameters.MissingVersion -- the service revalidates it by ETag.
+	wp_enqueue_script( 'powgate-page', plugins_url( 'assets/page.js', POWGATE_FILE ), array(), POWGATE_VERSION, $strategy );
+	$html = '';
+	foreach ( powgate_attributes() + array_filter( $attributes ) as $name => $value ) {
+		$html .= sprintf( ' %s="%s"', $name, esc_attr( $value ) );
+	}
+	$noscript = esc_html__( 'This form needs JavaScript, which proves to us that you are no bot.', 'powgate' );
+	$html     = "$style<div class=\"powgate\"><pow-gate$html></pow-gate><noscript>$noscript</noscript></div>";
+	$style    = '';
+	return $html;
+}
+
+/**
+ * What every element has. `endpoint`, because an optimiser may serve the script from elsewhere; `data-away`, which makes
+ * assets/page.js let go of the form during an outage.
+ */
+function powgate_attributes(): array {
+	$attributes = array(
+		'site-key' => powgate_setting( 'site_key' ),
+		'endpoint' => powgate_setting( 'url' ),
+	);
+	return powgate_setting( 'lets_pass' ) ? $attributes + array( 'data-away' => 'pass' ) : $attributes;
+}
+
+/**
+ * Prints the element: for hooks, which bring arguments of their own.
+ */
+function powgate_print_field() {
+	echo powgate_field(); // phpcs:ignore WordPress.Security.EscapeOutput.OutputNotEscaped -- escaped where it is made.
+}
+
+/**
+ * The shortcode [powgate], and [powgate form="id-of-a-form"] outside of it; the block does the same.
+ */
+function powgate_add_blocks() {
+	$render = static function ( $attributes ) {
+		return powgate_field( shortcode_atts( array( 'form' => '' ), $attributes ) );
+	};
+	add_shortcode( 'powgate', $render );
+	$settings = array(
+		'description'     => __( 'Id of the form, if the block stands outside of it', 'powgate' ),
+		'render_callback' => $render,
+	);
+	register_block_type( dirname( __DIR__ ) . '/block', $settings );
+}
+
+/**
+ * Comments, log-in, registration and lost password.
+ */
+function powgate_add_core_forms() {
+	if ( powgate_asks( 'comments' ) && ! powgate_spares_user() ) {
+		add_filter( 'comment_form_submit_field', 'powgate_before_button' );
+		add_action( 'pre_comment_on_post', 'powgate_require' );
+	}
+	if ( powgate_asks( 'login' ) ) {
+		add_action( 'login_form', 'powgate_print_field' );
+		add_filter( 'login_form_middle', 'powgate_before_button' );
+		add_filter( 'authenticate', 'powgate_authenticate', 1, 3 );
+	}
+	if ( powgate_asks( 'register' ) ) {
+		add_action( 'register_form', 'powgate_print_field' );
+		add_filter( 'registration_errors', 'powgate_add_error' );
+		// Of a network of sites, where the visitor meets two forms, each of which is checked.
+		add_action( 'signup_extra_fields', 'powgate_print_field' );
+		add_action( 'signup_blogform', 'powgate_print_field' );
+		add_filter( 'wpmu_validate_user_signup', 'powgate_validate_signup' );
+	}
+	if ( powgate_asks( 'lostpassword' ) ) {
+		add_action( 'lostpassword_form', 'powgate_print_field' );
+		add_action( 'lostpassword_post', 'powgate_add_error' );
+	}
+}
+
+/**
+ * Puts the element before what a form ends with.
+ *
+ * @param string $html The button.
+ */
+function powgate_before_button( $html ): string {
+	return powgate_field() . $html;
+}
+
+/**
+ * Refuses a log-in on wp-login.php before the password is looked at, so that guessing costs this server nothing.
+ *
+ * @param mixed  $user     Null, or what an earlier filter says.
+ * @param string $username As typed.
+ * @param string $password As typed.
+ * @return mixed
+ */
+function powgate_authenticate( $user, $username, $password ) {
+	if ( ! did_action( 'login_init' ) || '' === $username || '' === $password ) {
+		return $user;
+	}
+	$verdict = powgate_verify();
+	if ( true === $verdict ) {
+		return $user;
+	}
+	remove_all_filters( 'authenticate' ); // Or a right password would replace the error.
+	return new WP_Error( 'incorrect_password', $verdict->get_error_message() ); // With this code the form keeps the name.
+}
+
+/**
+ * Adds the refusal to the errors of a form on wp-login.php; other plugins call the same hooks.
+ *
+ * @param WP_Error $errors So far.
+ */
+function powgate_add_error( $errors ) {
+	return did_action( 'login_init' ) ? powgate_refuse( $errors ) : $errors;
+}
+
+/**
+ * Adds the refusal to errors, unless the form is refused anyway: then the token stays good.
+ *
+ * @param WP_Error $errors So far.
+ * @param string   $code   Under which the form shows it.
+ */
+function powgate_refuse( $errors, string $code = 'powgate' ) {
+	$verdict = $errors->has_errors() ? true : powgate_verify();
+	if ( true !== $verdict ) {
+		$errors->add( $code, $verdict->get_error_message() );
+	}
+	return $errors;
+}
+
+/**
+ * The same for wp-signup.php.
+ *
+ * @param array $result With `errors`.
+ */
+function powgate_validate_signup( $result ) {
+	if ( did_action( 'before_signup_header' ) ) {
+		powgate_refuse( $result['errors'], 'generic' );
+	}
+	return $result;
+}
+
+/**
+ * Any other form: each line of the setting is the name of a field, or `name=value`, by which its handler knows it. No
+ * address, because most handlers look for their field under every address.
+ */
+function powgate_guard_fields() {
+	$rules = preg_split( '/\s+/', powgate_setting( 'fields' ), -1, PREG_SPLIT_NO_EMPTY );
+	foreach ( powgate_spares_user() ? array() : $rules as $rule ) {
+		list( $name, $value ) = explode( '=', $rule, 2 ) + array( '', null );
+		if ( isset( $_REQUEST[ $name ] ) && ( null === $value || wp_unslash( $_REQUEST[ $name ] ) === $value ) ) { // phpcs:ignore WordPress.Security.ValidatedSanitizedInput.InputNotSanitized -- only compared.
+			powgate_require();
+		}
+	}
+}
+
+/**
+ * Ends the request with a page for the visitor, unless its token is good. The page has the form again, with all that was
+ * typed, because the Back button alone would lose it in some browsers.
+ */
+function powgate_require() {
+	$verdict = powgate_verify();
+	if ( true === $verdict ) {
+		return;
+	}
+	$page = '<p>' . esc_html( $verdict->get_error_message() ) . '</p>';
+	if ( ! wp_doing_ajax() && ! wp_is_json_request() && isset( $_SERVER['REQUEST_URI'] ) ) {
+		$page .= sprintf(
+			'<form method="post" action="%s">%s%s<button class="button">%s</button></form>%s',
+			esc_url( wp_unslash( $_SERVER['REQUEST_URI'] ) ), // phpcs:ignore WordPress.Security.ValidatedSanitizedInput.InputNotSanitized -- esc_url() does.
+			powgate_typed( wp_unslash( $_POST ) ),
+			powgate_field(),
+			esc_html__( 'Send again', 'powgate' ),
+			sprintf( '<script src="%s/widget.js" async></script>', esc_url( powgate_setting( 'url' ) ) ) // phpcs:ignore WordPress.WP.EnqueuedResources.NonEnqueuedScript -- this page prints no queue.
+		);
+	}
+	$args = array(
+		'response'  => $verdict->get_error_data()['status'],
+		'back_link' => true,
+	);
+	wp_die( $page, esc_html__( 'Not sent yet', 'powgate' ), $args ); // phpcs:ignore WordPress.Security.EscapeOutput.OutputNotEscaped -- escaped where it is made.
+}
+
+/**
+ * Fields with what was typed: long texts to be read, others hidden.
+ *
+ * @param array  $fields Of the form.
+ * @param string $prefix Of nested names.
+ */
+function powgate_typed( array $fields, string $prefix = '' ): string {
+	unset( $fields['powgate-token'] );
+	$html = '';
+	foreach ( $fields as $key => $value ) {
+		$name = '' === $prefix ? $key : "{$prefix}[$key]";
+		if ( is_array( $value ) ) {
+			$html .= powgate_typed( $value, $name );
+		} elseif ( 'comment' === $name || strlen( $value ) > 60 || false !== strpos( $value, "\n" ) ) {
+			$html .= sprintf( '<p><textarea name="%1$s" aria-label="%1$s" rows="6" style="width:100%%">%2$s</textarea></p>', esc_attr( $name ), "\n" . esc_textarea( $value ) );
+		} else {
+			$html .= sprintf( '<input type="hidden" name="%s" value="%s">', esc_attr( $name ), esc_attr( $value ) );
+		}
+	}
+	return $html;
+}

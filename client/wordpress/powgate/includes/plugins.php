@@ -1,0 +1,137 @@
+<?php
+/**
+ * Forms of other plugins, by the hooks that they document.
+ *
+ * @package powgate
+ */
+
+defined( 'ABSPATH' ) || exit;
+
+/**
+ * Adds what is ticked. Hooks of a plugin that is not there are never called.
+ */
+function powgate_add_plugin_forms() {
+	if ( powgate_asks( 'cf7' ) ) {
+		add_filter( 'wpcf7_form_elements', 'powgate_cf7_field' );
+		add_filter( 'wpcf7_spam', 'powgate_cf7_check', 10, 2 );
+	}
+	if ( powgate_asks( 'woocommerce' ) ) {
+		foreach ( array( 'login_form', 'register_form', 'lostpassword_form' ) as $form ) {
+			add_action( "woocommerce_$form", 'powgate_print_field' );
+		}
+		add_filter( 'woocommerce_process_login_errors', 'powgate_refuse' );
+		add_filter( 'woocommerce_process_registration_errors', 'powgate_refuse' );
+		add_action( 'lostpassword_post', 'powgate_check_woocommerce_password' );
+		if ( ! powgate_spares_user() ) {
+			add_action( 'woocommerce_checkout_before_order_review', 'powgate_print_field' );
+			add_action( 'woocommerce_after_checkout_validation', 'powgate_check_checkout', 10, 2 );
+		}
+	}
+	if ( powgate_asks( 'wpforms' ) ) {
+		add_action( 'wpforms_display_submit_before', 'powgate_print_field' );
+		add_action( 'wpforms_process', 'powgate_wpforms_check', 10, 3 );
+	}
+	if ( powgate_asks( 'gravityforms' ) ) {
+		add_filter( 'gform_submit_button', 'powgate_before_button' );
+		add_filter( 'gform_validation', 'powgate_gravity_check' );
+	}
+}
+
+/**
+ * Contact Form 7: the element before the button, or at the end of a form without one.
+ *
+ * @param string $html The form's elements.
+ */
+function powgate_cf7_field( $html ): string {
+	$field  = powgate_field();
+	$button = strpos( $html, 'wpcf7-submit' );
+	$at     = false === $button ? false : strrpos( substr( $html, 0, $button ), '<p' );
+	return false === $at ? $html . $field : substr_replace( $html, $field, $at, 0 );
+}
+
+/**
+ * Contact Form 7 calls this when all fields are right. Its message for spam becomes ours.
+ *
+ * @param bool   $is_spam    What an earlier filter says.
+ * @param object $submission Of Contact Form 7, since its version 5.2.
+ */
+function powgate_cf7_check( $is_spam, $submission = null ): bool {
+	$verdict = $is_spam ? true : powgate_verify();
+	if ( true === $verdict ) {
+		return (bool) $is_spam;
+	}
+	if ( is_callable( array( $submission, 'add_spam_log' ) ) ) {
+		$submission->add_spam_log(
+			array(
+				'agent'  => 'powgate',
+				'reason' => $verdict->get_error_message(),
+			)
+		);
+	}
+	add_filter(
+		'wpcf7_display_message',
+		static function ( $message, $status ) use ( $verdict ) {
+			return 'spam' === $status ? $verdict->get_error_message() : $message;
+		},
+		10,
+		2
+	);
+	return true;
+}
+
+/**
+ * WooCommerce's checkout, which keeps its fields and shows the error above them.
+ *
+ * @param array    $data   Of the order.
+ * @param WP_Error $errors So far.
+ */
+function powgate_check_checkout( $data, $errors ) {
+	powgate_refuse( $errors );
+}
+
+/**
+ * WooCommerce's form for a lost password calls WordPress' hook.
+ *
+ * @param WP_Error $errors So far.
+ */
+function powgate_check_woocommerce_password( $errors ) {
+	if ( isset( $_POST['wc_reset_password'] ) ) { // phpcs:ignore WordPress.Security.NonceVerification.Missing -- WooCommerce has checked it.
+		powgate_refuse( $errors );
+	}
+}
+
+/**
+ * WPForms shows errors of the form above it.
+ *
+ * @param array $fields    As sent.
+ * @param array $entry     As sent.
+ * @param array $form_data Of the form.
+ */
+function powgate_wpforms_check( $fields, $entry, $form_data ) {
+	$errors  = &wpforms()->process->errors;
+	$verdict = empty( $errors[ $form_data['id'] ] ) ? powgate_verify() : true;
+	if ( true !== $verdict ) {
+		$errors[ $form_data['id'] ]['header'] = $verdict->get_error_message();
+	}
+}
+
+/**
+ * Gravity Forms, on the last page of a form.
+ *
+ * @param array $result With is_valid and form.
+ */
+function powgate_gravity_check( $result ) {
+	$page    = 'gform_target_page_number_' . $result['form']['id'];
+	$is_last = empty( $_POST[ $page ] ); // phpcs:ignore WordPress.Security.NonceVerification.Missing -- Gravity Forms' own.
+	$verdict = $is_last && $result['is_valid'] ? powgate_verify() : true;
+	if ( true !== $verdict ) {
+		$result['is_valid'] = false;
+		add_filter(
+			'gform_validation_message',
+			static function () use ( $verdict ) {
+				return '<div class="gform_validation_errors"><h2 class="gform_submission_error">' . esc_html( $verdict->get_error_message() ) . '</h2></div>';
+			}
+		);
+	}
+	return $result;
+}

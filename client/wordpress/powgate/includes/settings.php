@@ -1,0 +1,74 @@
+<?php
+/**
+ * What the owner has chosen: the option `powgate`, the option `powgate_api_key`, which only a redemption loads, and
+ * constants in wp-config.php, which win.
+ *
+ * @package powgate
+ */
+
+defined( 'ABSPATH' ) || exit;
+
+const POWGATE_DEFAULTS = array(
+	'url'        => '',
+	'server_url' => '',
+	'site_key'   => '',
+	'has_key'    => false,
+	'forms'      => array( 'comments', 'register', 'lostpassword' ),
+	'fields'     => '',
+	'signed_in'  => false,
+	'lets_pass'  => false,
+	'header'     => '',
+);
+
+/**
+ * The constant of a setting, if wp-config.php has it: POWGATE_URL, POWGATE_SERVER_URL, POWGATE_SITE_KEY, POWGATE_API_KEY.
+ *
+ * @param string $name The setting.
+ */
+function powgate_constant( string $name ): ?string {
+	$constant = 'POWGATE_' . strtoupper( $name );
+	return defined( $constant ) ? (string) constant( $constant ) : null;
+}
+
+/**
+ * A setting's value.
+ *
+ * @param string $name A key of POWGATE_DEFAULTS, or `api_key`.
+ * @return mixed
+ */
+function powgate_setting( string $name ) {
+	$value = powgate_constant( $name );
+	if ( null === $value && 'api_key' === $name ) {
+		return (string) get_option( 'powgate_api_key', '' );
+	}
+	$value = $value ?? ( (array) get_option( 'powgate', array() ) + POWGATE_DEFAULTS )[ $name ];
+	return in_array( $name, array( 'url', 'server_url' ), true ) ? untrailingslashit( $value ) : $value;
+}
+
+/**
+ * Whether forms are asked at all: not before the service can be asked, nor while the constant POWGATE_OFF says so.
+ */
+function powgate_is_ready(): bool {
+	if ( defined( 'POWGATE_OFF' ) && constant( 'POWGATE_OFF' ) ) {
+		return false;
+	}
+	// Not the key itself, which would be a query on every page.
+	$has_key = null !== powgate_constant( 'api_key' ) || powgate_setting( 'has_key' );
+	return $has_key && '' !== powgate_setting( 'url' ) && '' !== powgate_setting( 'site_key' );
+}
+
+/**
+ * Whether the owner has ticked a form.
+ *
+ * @param string $form A key of powgate_forms().
+ */
+function powgate_asks( string $form ): bool {
+	return in_array( $form, (array) powgate_setting( 'forms' ), true );
+}
+
+/**
+ * Whether this visitor is signed in and so not asked.
+ */
+function powgate_spares_user(): bool {
+	return is_user_logged_in() && ! powgate_setting( 'signed_in' );
+}

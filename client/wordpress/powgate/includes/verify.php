@@ -1,0 +1,166 @@
+<?php
+/**
+ * Redeems the token of a form: once a request, within 3 s, bound to the visitor's address.
+ *
+ * @package powgate
+ */
+
+// phpcs:disable WordPress.Security.NonceVerification -- The token takes a nonce's place, and works on cached pages too.
+
+defined( 'ABSPATH' ) || exit;
+
+/**
+ * Whether this request comes with a good token. For your own form, put the shortcode [powgate] into it and ask this
+ * where you handle it; asking again in one request gives the same answer.
+ *
+ * @return true|WP_Error With words for the visitor, and a status for your answer in its data.
+ */
+function powgate_verify() {
+	static $code = null;
+	$code        = $code ?? powgate_judge();
+	if ( '' === $code ) {
+		return true;
+	}
+	$status = in_array( $code, array( 'unavailable', 'setup' ), true ) ? 503 : 403;
+	return new WP_Error( 'powgate', powgate_words( $code ), array( 'status' => $status ) );
+}
+
+/**
+ * The verdict on this request's token: '' for a pass, else a code of the service, `token-missing`, `setup` (what the owner
+ * must mend) or `unavailable` (no verdict).
+ */
+function powgate_judge(): string {
+	$token      = isset( $_POST['powgate-token'] ) && is_string( $_POST['powgate-token'] ) ? trim( wp_unslash( $_POST['powgate-token'] ) ) : ''; // phpcs:ignore WordPress.Security.ValidatedSanitizedInput.InputNotSanitized -- the service checks it.
+	$is_missing = '' === $token;
+	$lets_pass  = powgate_setting( 'lets_pass' );
+	if ( $is_missing && ! $lets_pass ) {
+		return 'token-missing';
+	}
+	// While the service is away nobody gets a token. So where that lets pass, the service is asked without one too.
+	$answer = powgate_redeem( $is_missing ? '-' : $token, powgate_address() );
+	if ( 200 === $answer['status'] && true === $answer['success'] ) {
+		return '';
+	}
+	if ( ( 400 === $answer['status'] || 413 === $answer['status'] ) && '' !== $answer['code'] ) {
+		return $is_missing ? 'token-missing' : powgate_log( $answer['code'], "refused: {$answer['code']}" );
+	}
+	$reason = 0 === $answer['status'] ? "no answer: {$answer['error']}" : trim( "status {$answer['status']} {$answer['code']}" );
+	// Only an outage lets pass: too many redemptions (429), or a wrong key, does not.
+	if ( $lets_pass && powgate_is_away( $answer ) ) {
+		return powgate_log( '', "let pass unchecked, $reason" );
+	}
+	return powgate_log( in_array( $answer['status'], array( 401, 403, 404 ), true ) ? 'setup' : 'unavailable', "not checked, $reason" );
+}
+
+/**
+ * Writes a line to PHP's log, without the visitor's address.
+ *
+ * @param string $code Returned.
+ * @param string $line What happened.
+ */
+function powgate_log( string $code, string $line ): string {
+	error_log( "powgate: $line" ); // phpcs:ignore WordPress.PHP.DevelopmentFunctions.error_log_error_log -- the owner's way to see why.
+	return $code;
+}
+
+/**
+ * Whether nothing, or a proxy without a service behind it, has answered.
+ *
+ * @param array $answer Of powgate_call().
+ */
+function powgate_is_away( array $answer ): bool {
+	return in_array( $answer['status'], array( 0, 502, 503, 504 ), true );
+}
+
+/**
+ * Redeems a token. A second try has the same idempotencyKey, so a lost answer costs no visitor.
+ *
+ * @param string  $token   From the form.
+ * @param ?string $address The visitor's; null leaves it unchecked.
+ */
+function powgate_redeem( string $token, ?string $address ): array {
+	$headers = array( 'Authorization' => 'Bearer ' . powgate_setting( 'api_key' ) );
+	$request = array(
+		'token'          => $token,
+		'idempotencyKey' => wp_generate_uuid4(),
+	);
+	if ( null !== $address ) {
+		$request['expectedIp'] = $address;
+	}
+	$end    = microtime( true ) + 3;
+	$answer = powgate_call( '/verify-token', $headers, $request, 1.5 );
+	if ( powgate_is_away( $answer ) ) {
+		usleep( 100000 );
+		$answer = powgate_call( '/verify-token', $headers, $request, max( 1, $end - microtime( true ) ) );
+	}
+	return $answer;
+}
+
+/**
+ * Calls the service, as this server reaches it.
+ *
+ * @param string $path    Of the endpoint.
+ * @param array  $headers By name.
+ * @param ?array $body    Posted as JSON; null for GET.
+ * @param float  $seconds To wait for the answer.
+ * @return array With status (0: none), code and error, besides what the service has answered.
+ */
+function powgate_call( string $path, array $headers, ?array $body, float $seconds ): array {
+	$url  = powgate_setting( 'server_url' ) ? powgate_setting( 'server_url' ) : powgate_setting( 'url' );
+	$args = array(
+		'headers'     => $headers,
+		'timeout'     => $seconds,
+		'redirection' => 0, // The API key goes to no other address.
+	);
+	if ( null === $body ) {
+		$response = wp_remote_get( $url . $path, $args );
+	} else {
+		$args['headers']['Content-Type'] = 'application/json';
+		$args['body']                    = wp_json_encode( $body );
+		$response                        = wp_remote_post( $url . $path, $args );
+	}
+	if ( is_wp_error( $response ) ) {
+		$answer = array( 'error' => $response->get_error_message() );
+	} else {
+		$answer = json_decode( wp_remote_retrieve_body( $response ), true );
+	}
+	$status   = (int) wp_remote_retrieve_response_code( $response );
+	$defaults = array(
+		'success' => false,
+		'code'    => '',
+		'error'   => '',
+	);
+	return array( 'status' => $status ) + ( is_array( $answer ) ? $answer : array() ) + $defaults;
+}
+
+/**
+ * The visitor's address. A proxy appends the one that it sees to its header, so the last is the only one that it vouches
+ * for. Without the header the address is empty, which the service refuses.
+ */
+function powgate_address(): string {
+	$header = powgate_setting( 'header' );
+	$name   = '' === $header ? 'REMOTE_ADDR' : 'HTTP_' . strtoupper( str_replace( '-', '_', $header ) );
+	$list   = isset( $_SERVER[ $name ] ) ? explode( ',', sanitize_text_field( wp_unslash( $_SERVER[ $name ] ) ) ) : array( '' );
+	return trim( end( $list ) );
+}
+
+/**
+ * Words for the visitor: what to do next.
+ *
+ * @param string $code Of powgate_judge().
+ */
+function powgate_words( string $code ): string {
+	switch ( $code ) {
+		case 'setup':
+		case 'site-mismatch':
+			return __( 'This form is not set up correctly. Please tell the site’s owner.', 'powgate' );
+		case 'unavailable':
+			return __( 'We cannot check at the moment that you are a person. Please send the form again in a few minutes.', 'powgate' );
+		case 'token-missing':
+			return __( 'We could not check that you are a person. Please allow JavaScript, wait until you are verified, and send the form again.', 'powgate' );
+		case 'score-too-low':
+			return __( 'Your browser looks like a program. If you are a person, please use another browser, or tell the site’s owner.', 'powgate' );
+		default:
+			return __( 'The check that you are a person is no longer valid. Please wait until you are verified again, and send the form once more.', 'powgate' );
+	}
+}

@@ -1,0 +1,159 @@
+/** WordPress as Debian packages it, on MariaDB and PHP's own server, behind nginx, with the plugin's zip unpacked. */
+
+import assert from 'node:assert/strict'
+import { type ChildProcess, execFileSync, spawn, spawnSync } from 'node:child_process'
+import { chmodSync, existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { eventually } from './eventually.ts'
+import { freePort, untilAccepting } from './ports.ts'
+import { endProcess, hasEnded, leftovers } from './processes.ts'
+import { FrontProxy, PROXY_ADDRESS } from './proxies.ts'
+import { temporaryDir } from './temporary.ts'
+
+const CODE = '/usr/share/wordpress'
+const THEME = 'twentytwentythree'
+const SCRIPT = new URL('../../scripts/wordpress.ts', import.meta.url).pathname
+const START_MS = 60_000
+export const PASSWORD = 'a password of the tests'
+
+export class WordPress {
+  readonly #dir = temporaryDir('wordpress')
+  #port = 0
+
+  get url(): string {
+    return `http://127.0.0.1:${this.#port}`
+  }
+
+  /** Installed, with the user `admin` and the plugin active. @param own a plugin of the test's own */
+  async start(own: string): Promise<void> {
+    this.#port = await freePort()
+    chmodSync(this.#dir, 0o755) // nginx's worker is another user
+    await this.#startDatabase()
+    this.#unpack(own)
+    const install = `wp_install('Blog', 'admin', 'admin@example.com', true, '', '${PASSWORD}');`
+    this.php(`require ABSPATH . 'wp-admin/includes/upgrade.php'; ${install}`)
+    const activate = `return activate_plugin('powgate/powgate.php');`
+    assert.equal(
+      this.php(`require ABSPATH . 'wp-admin/includes/plugin.php'; switch_theme('${THEME}'); ${activate}`),
+      null,
+    )
+    await this.#serve()
+  }
+
+  get #socket(): string {
+    return join(this.#dir, 'sql')
+  }
+
+  async #startDatabase(): Promise<void> {
+    const data = join(this.#dir, 'data')
+    const options = [
+      '--no-defaults',
+      `--datadir=${data}`,
+      ...(process.getuid?.() === 0 ? ['--user=root'] : []),
+    ]
+    execFileSync('mariadb-install-db', [...options, '--auth-root-authentication-method=normal'], {
+      stdio: 'ignore',
+    })
+    const more = [`--socket=${this.#socket}`, '--skip-networking', '--skip-grant-tables']
+    const child = spawn('mariadbd', [...options, ...more], { stdio: 'ignore' })
+    leftovers.add({ stop: () => endProcess(child) })
+    await eventually(START_MS, 'MariaDB listens', () => existsSync(this.#socket))
+    const create = ['--no-defaults', `--socket=${this.#socket}`, '-e', 'create database wordpress']
+    await eventually(START_MS, 'MariaDB answers', () => spawnSync('mariadb', create).status === 0)
+  }
+
+  #unpack(own: string): void {
+    const root = join(this.#dir, 'root')
+    execFileSync('cp', ['-rL', CODE, root])
+    const content = join(root, 'wp-content')
+    mkdirSync(join(content, 'plugins'), { recursive: true })
+    mkdirSync(join(content, 'mu-plugins'), { recursive: true })
+    const zip = join(this.#dir, 'powgate.zip')
+    execFileSync(process.execPath, ['--import', 'tsx', SCRIPT, zip], {
+      stdio: ['ignore', 'ignore', 'inherit'],
+    })
+    execFileSync('python3', ['-m', 'zipfile', '-e', zip, join(content, 'plugins')])
+    writeFileSync(join(content, 'mu-plugins/tests.php'), `<?php\n${own}`)
+    const constants = {
+      DB_NAME: 'wordpress',
+      DB_USER: 'root',
+      DB_PASSWORD: '',
+      DB_HOST: `localhost:${this.#socket}`,
+      WP_HOME: this.url,
+      WP_SITEURL: this.url,
+      AUTH_KEY: 'of the tests',
+      SECURE_AUTH_KEY: 'of the tests',
+      LOGGED_IN_KEY: 'of the tests',
+      NONCE_KEY: 'of the tests',
+    }
+    const defined = Object.entries(constants).map(([name, value]) => `define('${name}', '${value}');`)
+    // Nothing outside of this machine is asked for updates.
+    const quiet = "define('DISABLE_WP_CRON', true); define('WP_HTTP_BLOCK_EXTERNAL', true);"
+    const hosts = "define('WP_ACCESSIBLE_HOSTS', '127.0.0.1');"
+    const end = "$table_prefix = 'wp_'; defined('ABSPATH') || define('ABSPATH', __DIR__ . '/');"
+    const lines = [...defined, quiet, hosts, end, "require_once ABSPATH . 'wp-settings.php';"]
+    writeFileSync(join(root, 'wp-config.php'), `<?php\n${lines.join('\n')}\n`)
+  }
+
+  async #serve(): Promise<void> {
+    const port = await freePort()
+    const settings = ['log_errors=1', 'display_errors=0', `error_log=${this.#logPath}`]
+    const flags = settings.flatMap(setting => ['-d', setting])
+    const child: ChildProcess = spawn(
+      'php',
+      [...flags, '-S', `127.0.0.1:${port}`, '-t', join(this.#dir, 'root')],
+      {
+        env: { PATH: process.env.PATH },
+        stdio: 'ignore',
+      },
+    )
+    leftovers.add({ stop: () => endProcess(child) })
+    await untilAccepting(port, () => hasEnded(child))
+    // Pages are cached whatever they say, where the address asks for it.
+    await FrontProxy.run(
+      'nginx',
+      this.#port,
+      `
+  proxy_cache_path ${this.#dir}/cache keys_zone=pages:1m;
+  server {
+    listen 127.0.0.1:${this.#port};
+    set $fresh 1;
+    if ($arg_cached) { set $fresh 0; }
+    location / {
+      proxy_pass http://127.0.0.1:${port};
+      proxy_bind ${PROXY_ADDRESS};
+      proxy_set_header Host $http_host;
+      proxy_set_header X-Forwarded-For $proxy_add_x_forwarded_for;
+      proxy_cache pages;
+      proxy_cache_valid 200 10m;
+      proxy_ignore_headers Cache-Control Expires Set-Cookie;
+      proxy_cache_bypass $fresh;
+      proxy_no_cache $fresh;
+      add_header X-Cache $upstream_cache_status;
+    }
+  }`,
+    )
+  }
+
+  get #logPath(): string {
+    return join(this.#dir, 'php.log')
+  }
+
+  /** What PHP has logged since the last call. */
+  takeLog(): string {
+    const text = existsSync(this.#logPath) ? readFileSync(this.#logPath, 'utf8') : ''
+    rmSync(this.#logPath, { force: true })
+    return text
+  }
+
+  /** Runs code in WordPress. @returns what it returns, through JSON */
+  // biome-ignore lint/suspicious/noExplicitAny: tests look into whatever came back
+  php(code: string): any {
+    const load = `require '${this.#dir}/root/wp-load.php'; echo "\\0" . json_encode((function () { ${code} })());`
+    const early = code.includes('wp_install(') ? "define('WP_INSTALLING', true);" : ''
+    const { stdout, stderr } = spawnSync('php', ['-r', `${early} ${load}`], { encoding: 'utf8' })
+    const json = stdout.split('\0')[1]
+    if (json === undefined) throw new Error(`${code}\n${stdout}\n${stderr}`)
+    return JSON.parse(json)
+  }
+}

@@ -1,0 +1,391 @@
+/** The plugin of client/wordpress in a real WordPress: forms in Chromium, passed and refused, and what owners get wrong. */
+
+import assert from 'node:assert/strict'
+import { after, before, describe, test } from 'node:test'
+import type { Page } from 'playwright-core'
+import { openBrowser, openPage, type Visit, type VisitOptions } from '../harness/browser.ts'
+import { Client } from '../harness/client.ts'
+import { type Answer, call } from '../harness/http.ts'
+import { freePort } from '../harness/ports.ts'
+import { TestService, type TestSite, UNLIMITED } from '../harness/service.ts'
+import { PASSWORD, WordPress } from '../harness/wordpress.ts'
+
+/** A contact form of a theme's own, no mail, and an optimiser that defers all scripts. */
+const OWN_PLUGIN = `
+add_filter('pre_wp_mail', '__return_true');
+add_filter('locale', function () { return get_option('test_locale', 'en_US'); });
+add_filter('wp_is_comment_flood', '__return_false', 99);
+add_action('init', function () {
+	if (isset($_POST['contact_message'])) {
+		update_option('contacts', wp_unslash($_POST['contact_message']));
+		exit('Thank you');
+	}
+});
+add_filter('script_loader_tag', function ($tag) {
+	return isset($_GET['defer']) ? str_replace(array(' async', ' src='), array('', ' defer src='), $tag) : $tag;
+});`
+
+const MISSING = 'We could not check that you are a person. Please allow JavaScript'
+const USED = 'The check that you are a person is no longer valid'
+const AWAY = 'Please send the form again in a few minutes'
+const SETUP = 'This form is not set up correctly'
+
+let service: TestService
+let site: TestSite
+const wordpress = new WordPress()
+let contactPage: string
+
+before(async () => {
+  service = await TestService.start('embedded', UNLIMITED)
+  await wordpress.start(OWN_PLUGIN)
+  site = await service.createSite({
+    origins: [wordpress.url],
+    difficulty: { base: 16, min: 16, max: 28 },
+  })
+  const content =
+    '<form method="post"><textarea name="contact_message"></textarea>[powgate]<button>Send</button></form>'
+  contactPage = wordpress.php(`
+    kses_remove_filters();
+    foreach (array('users_can_register' => 1, 'comment_previously_approved' => 0, 'require_name_email' => 0) as $name => $value) {
+      update_option($name, $value);
+    }
+    $page = array('post_type' => 'page', 'post_status' => 'publish', 'post_title' => 'Contact');
+    return '/?page_id=' . wp_insert_post($page + array('post_content' => '<!-- wp:html -->${content}<!-- /wp:html -->'));`)
+  configure()
+})
+after(() => service?.stop())
+
+/** Stores settings as the page does. */
+function configure(changes: Readonly<Record<string, unknown>> = {}): void {
+  const { api_key = site.apiKey, ...others } = changes
+  const settings = {
+    url: service.url,
+    site_key: site.siteKey,
+    has_key: true,
+    forms: ['comments', 'login', 'register', 'lostpassword'],
+    fields: 'contact_message',
+    header: 'X-Forwarded-For',
+    ...others,
+  }
+  wordpress.php(`
+    update_option('powgate', json_decode('${JSON.stringify(settings)}', true));
+    update_option('powgate_api_key', '${api_key}', false);`)
+}
+
+const visit = async (path: string, options: VisitOptions = {}): Promise<Visit> =>
+  openPage(await openBrowser(), wordpress.url + path, options)
+
+const verified = (page: Page) =>
+  page.waitForFunction("document.querySelector('pow-gate').state === 'verified'", undefined, {
+    timeout: 60_000,
+  })
+
+interface Form {
+  readonly name: string
+  readonly path: () => string
+  /** What is typed, by the field's name. */
+  readonly typed: Readonly<Record<string, string>>
+  /** Hidden or fixed fields, for a script. */
+  readonly others?: Readonly<Record<string, string>>
+  readonly postTo?: string
+  readonly button: string
+  /** In the page, or its address, after it has passed. */
+  readonly passed: RegExp
+  /** Whether it has done its work, by PHP. */
+  readonly done: string
+}
+
+const FORMS: readonly Form[] = [
+  {
+    name: 'a comment',
+    path: () => '/?p=1',
+    typed: { comment: 'I like this.\nReally, I do.' },
+    others: { comment_post_ID: '1', comment_parent: '0' },
+    postTo: '/wp-comments-post.php',
+    button: '#submit',
+    passed: /#comment-\d+/,
+    done: "return count(get_comments(array('search' => 'I like this')));",
+  },
+  {
+    name: 'a log-in',
+    path: () => '/wp-login.php',
+    typed: { log: 'admin', pwd: PASSWORD },
+    button: '#wp-submit',
+    passed: /\/wp-admin\//,
+    done: "return count(array_filter((array) get_user_meta(1, 'session_tokens', true)));",
+  },
+  {
+    name: 'a registration',
+    path: () => '/wp-login.php?action=register',
+    typed: { user_login: 'ada', user_email: 'ada@example.com' },
+    button: '#wp-submit',
+    passed: /checkemail=registered/,
+    done: "return username_exists('ada') ? 1 : 0;",
+  },
+  {
+    name: 'a lost password',
+    path: () => '/wp-login.php?action=lostpassword',
+    typed: { user_login: 'admin' },
+    button: '#wp-submit',
+    passed: /checkemail=confirm/,
+    done: "return get_user_by('login', 'admin')->user_activation_key === '' ? 0 : 1;",
+  },
+  {
+    name: 'a form with the shortcode',
+    path: () => contactPage,
+    typed: { contact_message: 'Hello from\na person' },
+    button: 'form:has(pow-gate) button',
+    passed: /Thank you/,
+    done: "return get_option('contacts') ? 1 : 0;",
+  },
+]
+
+async function fill(page: Page, { typed }: Form): Promise<void> {
+  for (const [name, text] of Object.entries(typed))
+    await page.fill(`form:has(pow-gate) [name="${name}"]`, text)
+}
+
+/** As a script that has read the form, but runs none of its scripts. */
+function spam({ path, typed, others, postTo }: Form, token?: string): Promise<Answer> {
+  const fields = { ...typed, ...others, ...(token === undefined ? {} : { 'powgate-token': token }) }
+  return call(wordpress.url + (postTo ?? path()), {
+    method: 'POST',
+    headers: { 'Content-Type': 'application/x-www-form-urlencoded' },
+    body: `${new URLSearchParams(fields)}`,
+    isForeign: true,
+  })
+}
+
+for (const form of FORMS)
+  describe(form.name, () => {
+    test('is refused from a script without a token, with an invented one, and with JavaScript off', async () => {
+      assert.match((await spam(form)).text, new RegExp(MISSING))
+      assert.match((await spam(form, '1|2|3|4|5')).text, new RegExp(USED))
+      const { page } = await visit(form.path(), { javaScriptEnabled: false })
+      assert.match(await page.content(), /This form needs JavaScript/)
+      await fill(page, form)
+      await page.click(form.button)
+      assert.ok((await page.innerText('body')).includes(MISSING))
+      assert.equal(wordpress.php(form.done), 0)
+    })
+
+    test('is refused with a token that was redeemed, keeps what was typed, and then passes', async () => {
+      const { page } = await visit(form.path())
+      await fill(page, form)
+      await verified(page)
+      const token = (await page.evaluate("document.querySelector('pow-gate').token")) as string
+      await new Client(service.url).verifyToken(site.apiKey, { token })
+      await page.click(form.button)
+      await page.waitForFunction(`document.body?.innerText.includes('${USED}')`)
+      assert.equal(wordpress.php(form.done), 0)
+      const { pwd, ...kept } = form.typed
+      for (const [name, text] of Object.entries(kept))
+        assert.equal(await page.inputValue(`[name="${name}"]`), text)
+      if (pwd !== undefined) {
+        await verified(page) // since WordPress' own script has the focus, and has emptied the field
+        await page.fill('[name="pwd"]', pwd)
+      }
+      await page.click('form:has(pow-gate) :is(button:not([type="button"]), [type="submit"])')
+      await page.waitForFunction(`${form.passed}.test(document.body?.innerText + location.href)`)
+      assert.equal(wordpress.php(form.done), 1)
+    })
+  })
+
+const [COMMENT, LOGIN, , , CONTACT] = FORMS as [Form, Form, Form, Form, Form]
+const comments = () => wordpress.php('return (int) get_comments(array("count" => true));')
+
+/** Sends a comment at once after it was written. */
+async function comment(page: Page, text: string): Promise<void> {
+  await page.fill('#comment', text)
+  await page.click('#submit')
+}
+
+test('a page from a cache has no token, and works for several visitors, with all scripts deferred too', async () => {
+  const path = '/?p=1&cached=1&defer=1'
+  const answers = [await call(wordpress.url + path), await call(wordpress.url + path)]
+  assert.deepEqual(
+    answers.map(({ headers }) => headers['x-cache']),
+    ['MISS', 'HIT'],
+  )
+  assert.match(answers[1]!.text, /<script[^>]* defer src='?"?[^>]*widget\.js/)
+  const count = comments()
+  for (const text of ['first of the cached page', 'second of the cached page']) {
+    const { page, pageErrors } = await visit(path)
+    await comment(page, text)
+    await page.waitForURL(/#comment-/)
+    assert.deepEqual(pageErrors, [])
+  }
+  assert.equal(comments(), count + 2)
+})
+
+test('only pages with a form load scripts, from the service', async () => {
+  const { text } = await call(`${wordpress.url}/`, { isForeign: true })
+  assert.doesNotMatch(text, /widget\.js|pow-gate|powgate/)
+  const form = await call(`${wordpress.url}/?p=1`, { isForeign: true })
+  assert.equal(form.text.split(`${service.url}/widget.js`).length, 2)
+})
+
+test('a refused visitor reads it in the language of the site', async () => {
+  const words = {
+    de_DE: 'Bitte erlauben Sie JavaScript',
+    fr_FR: 'autoriser JavaScript',
+    es_ES: 'Permita JavaScript',
+    ja: 'JavaScript を許可し',
+  }
+  for (const [language, text] of Object.entries(words)) {
+    wordpress.php(`update_option('test_locale', '${language}');`)
+    assert.match((await spam(COMMENT)).text, new RegExp(text))
+  }
+  wordpress.php("delete_option('test_locale');")
+})
+
+test('people who are signed in are asked only if the owner says so, and other ways to log in never', async () => {
+  const { page } = await signedIn()
+  for (const [signed_in, count] of [
+    [false, 0],
+    [true, 1],
+  ] as const) {
+    configure({ signed_in })
+    await page.goto(`${wordpress.url}/?p=1`)
+    assert.equal(await page.locator('pow-gate').count(), count)
+  }
+  configure()
+  await page.goto(`${wordpress.url}/?p=1`)
+  await comment(page, 'of the owner')
+  await page.waitForURL(/#comment-/)
+  // As XML-RPC and WP-CLI do.
+  assert.equal(wordpress.php(`return wp_authenticate('admin', '${PASSWORD}')->ID;`), 1)
+})
+
+async function signedIn(): Promise<Visit> {
+  configure({ forms: ['comments'] })
+  const visited = await visit('/wp-login.php')
+  await visited.page.fill('#user_login', 'admin')
+  await visited.page.fill('#user_pass', PASSWORD)
+  await visited.page.click('#wp-submit')
+  await visited.page.waitForURL(/\/wp-admin\//)
+  configure()
+  return visited
+}
+
+test('a wrong key and a full rate limit refuse everybody, also where outages let pass, and say so', async () => {
+  const { apiKey } = await service.createSite({ limits: { redeem: 1 } })
+  const unknown = `${site.apiKey.slice(0, -4)}AAAA`
+  for (const [lets_pass, api_key, status, words, reason] of [
+    [false, unknown, 503, SETUP, 'not checked, status 401 invalid-credentials'],
+    [true, unknown, 503, SETUP, 'not checked, status 401 invalid-credentials'],
+    [false, apiKey, 403, SETUP, 'refused: site-mismatch'],
+    [true, apiKey, 503, AWAY, 'not checked, status 429 rate-limited'],
+  ] as const) {
+    configure({ lets_pass, api_key })
+    wordpress.takeLog()
+    const token = await new Client(service.url).token(site.siteKey, { headers: { Origin: wordpress.url } })
+    const answer = await spam(COMMENT, token)
+    assert.equal(answer.status, status)
+    assert.match(answer.text, new RegExp(words))
+    assert.match(wordpress.takeLog(), new RegExp(`powgate: ${reason}`))
+  }
+  configure()
+})
+
+describe('while the service is away', () => {
+  before(() => service.end())
+  after(async () => {
+    await service.boot()
+    configure()
+  })
+
+  test('forms are refused with words that say when to try again, and keep what was typed', async () => {
+    const { page } = await visit('/?p=1')
+    await comment(page, 'written during the outage')
+    await page.waitForFunction(`document.body?.innerText.includes('${MISSING}')`)
+    assert.equal(await page.inputValue('textarea'), 'written during the outage')
+    const { status, text } = await spam(CONTACT, 'a token of before')
+    assert.equal(status, 503)
+    assert.match(text, new RegExp(AWAY))
+    assert.match(text, /a person<\/textarea>/)
+    assert.match((await spam(LOGIN, 'a token of before')).text, new RegExp(AWAY))
+    assert.match(wordpress.takeLog(), /powgate: not checked, no answer: /)
+  })
+
+  test('they pass where the owner says so, and the log tells', async () => {
+    configure({ lets_pass: true })
+    const { page } = await visit('/?p=1')
+    await comment(page, 'let pass during the outage')
+    await page.waitForURL(/#comment-/)
+    assert.match(wordpress.takeLog(), /powgate: let pass unchecked, no answer: /)
+  })
+})
+
+describe('the settings page', () => {
+  let page: Page
+  before(async () => {
+    page = (await signedIn()).page
+  })
+  const open = () => page.goto(`${wordpress.url}/wp-admin/options-general.php?page=powgate`)
+  const tested = async (button = 'powgate_test') => {
+    await page.click(`[name="${button}"]`)
+    return page.innerText('.notice[role="status"]')
+  }
+
+  test('saves what is entered, the API key without autoload, and never shows it again', async () => {
+    wordpress.php("delete_option('powgate'); delete_option('powgate_api_key');")
+    await open()
+    await page.fill('#powgate-url', `${service.url}/`)
+    await page.fill('#powgate-site_key', site.siteKey)
+    await page.fill('#powgate-api_key', site.apiKey)
+    await page.fill('#powgate-header', 'X-Forwarded-For')
+    assert.equal(await tested('powgate_save'), 'Saved. Now test the connection.')
+    assert.ok(!(await page.content()).includes(site.apiKey))
+    const stored = wordpress.php(`
+      global $wpdb;
+      $key = $wpdb->get_row("select option_value, autoload from $wpdb->options where option_name = 'powgate_api_key'");
+      return array(get_option('powgate')['url'], $key->option_value, $key->autoload);`)
+    assert.deepEqual(stored.slice(0, 2), [service.url, site.apiKey])
+    assert.match(stored[2], /^(no|off)$/)
+    await verified(page)
+    assert.match(await tested(), /^All is well\. Your browser was verified at 127\.0\.0\.1 with score 1/)
+  })
+
+  test('names what is wrong, and what to do', async () => {
+    const nobody = `http://127.0.0.1:${await freePort()}`
+    const closed = await service.createSite({ origins: ['https://other.example'] })
+    const wrong: readonly [RegExp, Readonly<Record<string, unknown>>, true?][] = [
+      [/keys are swapped/, { site_key: site.apiKey, api_key: site.siteKey }],
+      [/Something is missing/, { url: '' }],
+      [/powgate site update site_\w+ --origin http:\/\/127\.0\.0\.1:\d+/, { site_key: closed.siteKey }],
+      [/does not know the site key/, { site_key: `site_${'0'.repeat(22)}` }],
+      [/does not know the API key/, { api_key: `${site.apiKey.slice(0, -4)}AAAA` }],
+      [/cannot reach powgate: .*another address than browsers/, { server_url: nobody }],
+      [/GET \/challenge was answered with 404 not-found/, { server_url: `${service.url}/nothing` }],
+      [/saw your browser at 127\.0\.0\.1, WordPress at “127\.0\.0\.2”/, { header: '' }, true],
+      [/belongs to another site/, { api_key: closed.apiKey }, true],
+      [/brought no token/, { url: nobody, server_url: service.url }],
+    ]
+    for (const [words, settings, needsToken] of wrong) {
+      configure(settings)
+      await open()
+      if (needsToken) await verified(page)
+      assert.match(await tested(), words)
+    }
+    configure()
+  })
+
+  test('swapped keys are not stored', async () => {
+    await open()
+    await page.fill('#powgate-site_key', site.apiKey)
+    assert.match(await tested('powgate_save'), /keys are swapped/)
+    assert.ok(!(await page.content()).includes(site.apiKey))
+    assert.equal(wordpress.php("return get_option('powgate')['site_key'];"), site.siteKey)
+  })
+})
+
+test('uninstalling removes all that the plugin has stored', () => {
+  const left = wordpress.php(`
+    require ABSPATH . 'wp-admin/includes/plugin.php';
+    deactivate_plugins('powgate/powgate.php');
+    uninstall_plugin('powgate/powgate.php');
+    global $wpdb;
+    return $wpdb->get_col("select option_name from $wpdb->options where option_name like '%powgate%'");`)
+  assert.deepEqual(left, [])
+})
