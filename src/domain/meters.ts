@@ -113,7 +113,9 @@ function add(
   free: number,
   policy: Policy,
 ): void {
-  const rates = ratesOf(meter, ageMs, recentMs, policy)
+  // As it was before the proof, also to take it back: else a refused one at the budget would leave half of itself as usual.
+  const before = { ...meter, recent: meter.recent + Math.min(0, proofs) }
+  const rates = ratesOf(before, ageMs, recentMs, policy)
   const budget = budgetOf(rates, free, policy)
   const isLearned = ageMs < policy.learnsAllMs || rates.recent <= budget
   const share = isLearned ? 1 : (policy.learnedAbove * budget) / rates.recent

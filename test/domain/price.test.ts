@@ -236,6 +236,19 @@ test('a stock that is sent at once: each proof that is too cheap is taken back, 
   assert.equal(town.price(OWNER_OF_48).network, 0)
 })
 
+test('a proof that is taken back leaves nothing as usual, also where the meter stands at its budget', () => {
+  for (const rented of [60, 79, 80, 200]) {
+    const town = quiet().run(6 * MINUTE_MS, { people: 5, rented })
+    const usual = () => town.at(address(RENTED)).networks[0]!.usual
+    const before = usual()
+    for (let proof = 0; proof < 1000; proof++) {
+      town.add(address(RENTED))
+      town.add(address(RENTED), 0, -1)
+    }
+    assert.ok(Math.abs(usual() - before) < 0.5, `${rented}: ${before} -> ${usual()}`)
+  }
+})
+
 test('if the clock is set back or ahead, meters go on fading, and no store is younger than nothing', () => {
   for (const stepMs of [-HOUR_MS, DAY_MS]) {
     const town = quiet().run(6 * MINUTE_MS, { people: 5, ownerOf48: 300 })

@@ -27,7 +27,9 @@ end
 -- Above `free` proofs a minute and so many times the usual rate, only a part is learned as usual.
 local function add(number, proofs, recent_ms, free)
   local meter = meter_of(number, recent_ms)
-  local recent, usual = meter.recent * MINUTE_MS / recent_ms, meter.usual * MINUTE_MS / gathered
+  -- As before the proof, also to take it back: else a refused one at the budget would leave half of itself as usual.
+  local recent = (meter.recent + math.min(0, proofs)) * MINUTE_MS / recent_ms
+  local usual = meter.usual * MINUTE_MS / gathered
   local budget = math.max(free, TOLERATED * usual)
   local learned = proofs
   if age >= LEARNS_ALL_MS and recent > budget then learned = proofs * LEARNED_ABOVE * budget / recent end
