@@ -93,7 +93,9 @@ export class VerifyEndpoint extends VisitorEndpoint {
         if (!this.admits(exchange, admission, visit.ownLimits)) return
         const conclusion = conclude(this.service, visit, attempt, admission, this.service.now())
         const isTooCheap = 'refusal' in conclusion && conclusion.refusal.reason === 'nonce-underpriced'
-        if (isTooCheap) this.service.store.takeBack(charge, admission.accepted)
+        // Only what was counted: a low score or a known network is not, and a proof less would be somebody else's.
+        const wasCounted = charge.metering?.counts === true && !charge.failed
+        if (isTooCheap && wasCounted) this.service.store.takeBack(charge, admission.accepted)
         this.#answer(visit, conclusion)
       }),
     )

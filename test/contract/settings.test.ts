@@ -5,6 +5,9 @@ import { test } from 'node:test'
 import { Keyring } from '../../src/domain/keyring.ts'
 import { SCORE_WEIGHTS } from '../../src/domain/score.ts'
 import { mintToken, readToken } from '../../src/domain/token.ts'
+import { raiseSite } from '../../src/sites/sites.ts'
+import { HONEST_ENVIRONMENT } from '../harness/client.ts'
+import { eventually } from '../harness/eventually.ts'
 import { seedQuietHours } from '../harness/history.ts'
 import { freshAddress } from '../harness/http.ts'
 import { STORE_KINDS, TEST_SECRET, TestService } from '../harness/service.ts'
@@ -18,7 +21,14 @@ import {
   requestsUntilLimited,
 } from './answers.ts'
 import { deepBodyTests, LARGE_BODY_BYTES_MAX } from './bodies.ts'
-import { CONSTANT_DIFFICULTY, freshFingerprint, onEachStore, QuickClient, type Subject } from './support.ts'
+import {
+  CONNECTIONS,
+  CONSTANT_DIFFICULTY,
+  freshFingerprint,
+  onEachStore,
+  QuickClient,
+  type Subject,
+} from './support.ts'
 
 const PROXY = '127.255.255.254'
 const NEW_SECRET = 'the secret that took over from the test secret'
@@ -183,6 +193,36 @@ function settingTests(subject: Subject): void {
     assert.ok(statuses.filter(status => status === 200).length < 90, `${statuses}`)
     const { json } = await subject.client.challenge(siteKey, through('2001:db8:cc:ffff::1'))
     assert.ok(json.difficulty <= 17, 'what was refused is taken back')
+  })
+
+  test('§3 fact 1, decided: who sends solutions that are too cheap, and whose score is too low, takes no proof out of the count', async () => {
+    const { siteKey } = await subject.createSite()
+    await seedQuietHours(subject.service)
+    const inNetwork = (index: number) => `2001:db8:dd:${index.toString(16)}00::1`
+    const all = await solvedBy(
+      Array.from({ length: 90 }, (_, index) => inNetwork(index)),
+      siteKey,
+    )
+    const [good, low] = [all.slice(0, 50), all.slice(50)]
+    for (const { one, solution } of good) assertPassed(await subject.client.verify(siteKey, solution, one))
+    const until = Date.now() + 600_000
+    await subject.withSites(store => raiseSite(store, siteKey, { bits: 3, until }))
+    const asked = async (from: string) =>
+      (await subject.client.challenge(siteKey, through(from))).json.difficulty
+    let next = 0
+    const elsewhere = () => `198.${next % 250}.${next++ >> 8}.7` // each time another, which pays nothing of its own
+    await eventually(60_000, 'the raise, in all workers', async () => {
+      const bits = await Promise.all(Array.from({ length: CONNECTIONS }, () => asked(elsewhere())))
+      return bits.every(one => one === 19)
+    })
+    const environment = { ...HONEST_ENVIRONMENT, webdriver: true }
+    for (const { one, solution } of low)
+      assertRefused(
+        await subject.client.verify(siteKey, { ...solution, environment }, one),
+        400,
+        'expired-nonce',
+      )
+    assert.equal(await asked(inNetwork(200)), 20)
   })
 
   test('§2.3, decided: of several master secrets the first signs, all verify, no other does', async () => {
