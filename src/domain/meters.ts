@@ -68,7 +68,7 @@ export function fade(meter: Meter, nowMs: number, recentMs: number, { usualMs }:
  * @param ageMs of the store: by its own age, a new network's first burst would seem its usual rate
  */
 export function ratesOf(
-  { recent, usual }: Meter,
+  { recent, usual }: Pick<Meter, 'recent' | 'usual'>,
   ageMs: number,
   recentMs: number,
   { usualMs }: Policy,
@@ -114,8 +114,8 @@ function add(
   policy: Policy,
 ): void {
   // As it was before the proof, also to take it back: else a refused one at the budget would leave half of itself as usual.
-  const before = { ...meter, recent: meter.recent + Math.min(0, proofs) }
-  const rates = ratesOf(before, ageMs, recentMs, policy)
+  const before = meter.recent + Math.min(0, proofs)
+  const rates = ratesOf({ recent: before, usual: meter.usual }, ageMs, recentMs, policy)
   const budget = budgetOf(rates, free, policy)
   const isLearned = ageMs < policy.learnsAllMs || rates.recent <= budget
   const share = isLearned ? 1 : (policy.learnedAbove * budget) / rates.recent

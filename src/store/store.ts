@@ -73,6 +73,11 @@ export interface SolutionRequest extends ChallengeRequest {
     | undefined
 }
 
+/** Whether its proof is added to the meters once the nonce is spent, and so may be taken back. */
+export function countsProof({ metering, failed, spend }: SolutionRequest): boolean {
+  return metering?.counts === true && !failed && spend !== undefined
+}
+
 export type SolutionAdmission =
   | (AddressState & { readonly nonce: 'spent' | 'used' | 'untouched' })
   | Limited
@@ -131,7 +136,8 @@ export interface RequestStore {
   admitChallenge(request: ChallengeRequest, done: Done<ChallengeAdmission>): void
   admitSolution(request: SolutionRequest, done: Done<SolutionAdmission>): void
   /**
-   * Takes a solution that was just admitted out of the meters again. No answer: a proof too many fades.
+   * Takes a solution that was just admitted out of the meters again, if it was counted there: one proof less would be somebody
+   * else's. No answer: a proof too many fades.
    *
    * @param accepted as the admission told
    */

@@ -12,7 +12,7 @@ import {
   newMeter,
 } from '../../src/domain/meters.ts'
 import { POLICY } from '../../src/domain/policy.ts'
-import type { Metering } from '../../src/store/store.ts'
+import type { Metering, SolutionRequest } from '../../src/store/store.ts'
 import {
   challengeOn,
   freshNonce,
@@ -43,13 +43,15 @@ const addressIn = ({ names }: Metering, index: number) =>
 
 type Client = Pick<TestStore, 'store' | 'clock'>
 
-function proofOn({ store, clock }: Client, metering: Metering, index: number) {
+function solutionIn({ store, clock }: Client, metering: Metering, index: number): SolutionRequest {
   const addressKey = addressIn(metering, index)
   const storeEpoch = store.requests.epochOf(addressKey)!
   const spend = { nonce: freshNonce(clock.now), storeEpoch, expiresAtMs: clock.now + 120_000 }
-  const request = { addressKey, addressLimit: 64, siteLimit: 64, metering, spend }
-  return solutionOn(store, request)
+  return { addressKey, siteTag: 1, addressLimit: 64, siteLimit: 64, metering, failed: false, spend }
 }
+
+const proofOn = (client: Client, metering: Metering, index: number) =>
+  solutionOn(client.store, solutionIn(client, metering, index))
 
 function elapsedAt(step: number): number {
   if (step === SET_BACK) return -600_000
@@ -101,9 +103,9 @@ export function metersConformance(name: string, make: StoreMaker): void {
             close(listOf(found)[index]![field], meter[field], `step ${step}, meter ${index}, ${field}`)
         most = Math.max(most, model.site.recent)
         if (step % 5 !== 0) continue
-        const request = { addressKey: addressIn(metering, step % 7), siteTag: 1, metering }
-        const limits = { addressLimit: 64, siteLimit: 64, failed: false, spend: undefined }
-        store.requests.takeBack({ ...request, ...limits }, answer.accepted)
+        const request = solutionIn({ store, clock: own.clock }, metering, step % 7)
+        store.requests.takeBack(request, answer.accepted)
+        store.requests.takeBack({ ...request, failed: true }, answer.accepted) // was not counted
         addProof(model, metering.free, answer.accepted, -1, POLICY)
         await challengeOn(store, { addressKey: `${addressIn(metering, 0)}c` }) // until it was taken back
       }

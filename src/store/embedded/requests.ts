@@ -28,6 +28,7 @@ import { nonceMark } from '../../domain/nonce.ts'
 import {
   type ChallengeAdmission,
   type ChallengeRequest,
+  countsProof,
   type Done,
   MARK_MARGIN_MS,
   type OnStoreCall,
@@ -148,10 +149,10 @@ export class EmbeddedRequests implements RequestStore {
 
   takeBack(request: SolutionRequest, accepted: number): void {
     const run = ({ metering }: SolutionRequest): Answer => {
-      if (metering !== undefined) this.meters.add(metering, this.meters.of(metering), accepted, -1)
+      this.meters.add(metering!, this.meters.of(metering!), accepted, -1)
       return UNAVAILABLE
     }
-    this.#enqueue({ run, request, done: () => {} })
+    if (countsProof(request)) this.#enqueue({ run, request, done: () => {} })
   }
 
   redeemToken(request: RedemptionRequest, done: Done<RedemptionAdmission>): void {
@@ -237,7 +238,7 @@ export class EmbeddedRequests implements RequestStore {
     if (spend === undefined) return { status: 'admitted', failures, accepted, meters, nonce: 'untouched' }
     const isSpent = isPresent && !decision.isUsed && (!hasOwnMark || this.#spendApart(spend))
     if (!isSpent) return { status: 'admitted', failures, accepted, meters, nonce: 'used' }
-    if (metering?.counts && !request.failed) this.meters.add(metering, meters!, accepted, 1)
+    if (countsProof(request)) this.meters.add(metering!, meters!, accepted, 1)
     return { status: 'admitted', failures, accepted, meters, nonce: 'spent' }
   }
 

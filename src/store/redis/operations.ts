@@ -8,6 +8,7 @@ import { POLICY } from '../../domain/policy.ts'
 import {
   type ChallengeAdmission,
   type ChallengeRequest,
+  countsProof,
   MARK_MARGIN_MS,
   type Metering,
   type RedemptionAdmission,
@@ -43,14 +44,14 @@ export function challengeOperation(keyPrefix: string, request: ChallengeRequest)
 }
 
 export function solutionOperation(keyPrefix: string, request: SolutionRequest, keepMs: number): Operation {
-  const { addressKey, spend, metering, addressLimit, failed } = request
+  const { addressKey, spend, metering, addressLimit } = request
   const log = `${keyPrefix}l:${addressKey}`
   const isApart = spend !== undefined && addressLimit > MARKS_LIMIT_MAX
-  const namesMeters = metering?.counts === true && spend !== undefined && !failed
+  const namesMeters = countsProof(request)
   const text = solutionText(request, keepMs)
   return {
     keys: isApart ? [log, `${keyPrefix}n:${spend.nonce}`] : [log],
-    text: namesMeters ? text + freeText(metering) : text,
+    text: namesMeters ? text + freeText(metering!) : text,
     meters: meterKeys(keyPrefix, metering),
     namesMeters,
   }

@@ -19,6 +19,7 @@ import { isSiteKey } from '../../domain/site.ts'
 import {
   type ChallengeAdmission,
   type ChallengeRequest,
+  countsProof,
   type Done,
   MARK_MARGIN_MS,
   type RedemptionAdmission,
@@ -94,10 +95,10 @@ export class RedisRequests implements RequestStore {
     )
   }
 
-  takeBack({ addressKey, metering }: SolutionRequest, accepted: number): void {
-    const shard = this.#shardOf(addressKey)
-    if (metering !== undefined)
-      shard.enqueue(takeBackOperation(shard.keyPrefix, metering, accepted), () => {})
+  takeBack(request: SolutionRequest, accepted: number): void {
+    if (!countsProof(request)) return
+    const shard = this.#shardOf(request.addressKey)
+    shard.enqueue(takeBackOperation(shard.keyPrefix, request.metering!, accepted), () => {})
   }
 
   redeemToken(request: RedemptionRequest, done: Done<RedemptionAdmission>): void {
