@@ -16,14 +16,13 @@ import {
   updateSite,
   written,
 } from '../sites/sites.ts'
-import { findTraffic } from '../sites/traffic.ts'
 import type { SiteStore } from '../store/store.ts'
 import { PROGRAM } from '../version.ts'
 import type { CommandEntry, FlagValue, Input } from './command.ts'
 import { printFields, printJson, printLine, printTable, refuseNoOutput, tellIfLost } from './output.ts'
 import { CLEARING_FLAGS, givenFields, SITE_FLAGS, SITE_KEY, withGiven } from './site-flags.ts'
 import { settingsOf, withStore } from './site-store.ts'
-import { findKeys, printKeys, siteFields, trafficFields } from './views.ts'
+import { findKeys, printKeys, type SiteTraffic, siteFields, trafficFields } from './views.ts'
 
 const EXAMPLE_SITE_KEY = 'site_0123456789ABCDEFabcdef'
 
@@ -180,13 +179,21 @@ async function runShow(input: Input): Promise<void> {
   const siteKey = input.required(SITE_KEY.name)
   const [{ site, keys, traffic }] = await withStore(async store => {
     const site = await findSite(store, siteKey)
-    return { site, keys: await findKeys(store, siteKey), traffic: await findTraffic(store, site) }
+    return { site, keys: await findKeys(store, siteKey), traffic: await trafficOf(store, site) }
   })
   if (input.has('json'))
     return printJson({ ...site, traffic, apiKeys: keys.map(({ siteKey: _, ...key }) => key) })
   printFields([...siteFields(site), ...trafficFields(traffic)])
   printLine('')
   printKeys(keys)
+}
+
+async function trafficOf(
+  store: SiteStore,
+  { siteKey, usualRate: expected = 0 }: SiteRecord,
+): Promise<SiteTraffic> {
+  const usual = await store.readUsualRate(siteKey)
+  return { usualRate: usual === undefined ? undefined : Math.max(usual / 60, expected) }
 }
 
 async function runUpdate(input: Input): Promise<void> {

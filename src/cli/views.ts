@@ -11,7 +11,6 @@ import {
   type SiteSettings,
   valueIn,
 } from '../domain/site-fields.ts'
-import type { SiteTraffic } from '../sites/traffic.ts'
 import type { SiteStore } from '../store/store.ts'
 import { dateText, type Field, printLine, printTable, valueText } from './output.ts'
 
@@ -107,10 +106,15 @@ function fieldLine(field: SiteField, settings: SiteSettings): Field[] {
   return [[field.name, usual === undefined || isUsual ? text : `${text} (default: ${usual})`]]
 }
 
+export interface SiteTraffic {
+  /** Proofs of returning addresses a second; undefined before the first. */
+  readonly usualRate: number | undefined
+}
+
 export function trafficFields({ usualRate }: SiteTraffic): Field[] {
   const usual =
     usualRate === undefined
-      ? 'not known before the first visit'
+      ? 'not known before an address returns'
       : `${usualRate.toFixed(2)} proofs a second of returning addresses`
   return [['usual rate', usual]]
 }
