@@ -2,10 +2,9 @@
 
 import type { PuzzleName } from '../protocol/proof.ts'
 import type { Reason, Refusal } from './outcome.ts'
-import type { AddressCounts, Price, Traffic } from './price.ts'
+import type { AddressCounts, ChallengeBounds, Price, Traffic } from './price.ts'
 import type { JudgementReason, ScoreSignals } from './score.ts'
 import type { ApiKeyRecord, Site } from './site.ts'
-import type { ChallengeBounds } from './solve-time.ts'
 import type { TokenClaims } from './token.ts'
 
 export type Ending = Issued | Judged | Redeemed | Refused

@@ -17,6 +17,20 @@ export interface DifficultyBounds {
   readonly max: number
 }
 
+/** For one challenge. */
+export interface ChallengeBounds extends DifficultyBounds {
+  /** The part of the operator's temporary raise in the base. */
+  readonly raise?: number
+}
+
+/** @param raisedBits added up to the maximum */
+export function boundsOf(difficulty: DifficultyBounds, raisedBits: number): ChallengeBounds {
+  if (raisedBits === 0) return difficulty
+  const { base: usual, min, max } = difficulty
+  const base = Math.min(max, usual + raisedBits)
+  return { base, min, max, raise: base - usual }
+}
+
 export interface AddressCounts {
   /** At this site in the last minute, before this one. */
   readonly challenges: number

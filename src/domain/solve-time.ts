@@ -4,7 +4,6 @@
  */
 
 import type { PuzzleName } from '../protocol/proof.ts'
-import type { DifficultyBounds } from './price.ts'
 
 /** With a base of so many hashes for each second of t, 5 % of visitors solve for longer than t. */
 const WORK_A_SECOND = { sha256: 1.835e6, hashwx: 0.2747e6 } satisfies Record<PuzzleName, number>
@@ -39,18 +38,4 @@ export function baseOf(
 ): number {
   const bits = Math.floor(Math.log2(WORK_A_SECOND[puzzle] * (solveMs / 1000)))
   return Math.max(min, Math.min(max, bits))
-}
-
-/** For one challenge. */
-export interface ChallengeBounds extends DifficultyBounds {
-  /** The part of the operator's temporary raise in the base. */
-  readonly raise?: number
-}
-
-/** @param raisedBits added up to the maximum */
-export function boundsOf(difficulty: DifficultyBounds, raisedBits: number): ChallengeBounds {
-  if (raisedBits === 0) return difficulty
-  const { base: usual, min, max } = difficulty
-  const base = Math.min(max, usual + raisedBits)
-  return { base, min, max, raise: base - usual }
 }

@@ -20,7 +20,7 @@ import { challengeLifetimeMs, type GenuineNonce, readNonce } from '../domain/non
 import type { Reason, Refusal } from '../domain/outcome.ts'
 import { pageOf } from '../domain/page.ts'
 import { checkProof } from '../domain/pow.ts'
-import { isUnderpriced } from '../domain/price.ts'
+import { boundsOf, isUnderpriced } from '../domain/price.ts'
 import {
   isShared,
   type JudgementReason,
@@ -31,7 +31,6 @@ import {
   scoreOf,
 } from '../domain/score.ts'
 import { raisedBits, type Site } from '../domain/site.ts'
-import { boundsOf } from '../domain/solve-time.ts'
 import { mintToken } from '../domain/token.ts'
 import { NO_HEADERS } from '../http/replies.ts'
 import { parseSolution } from '../http/schemas.ts'
@@ -93,9 +92,7 @@ export class VerifyEndpoint extends VisitorEndpoint {
         if (!this.admits(exchange, admission, visit.ownLimits)) return
         const conclusion = conclude(this.service, visit, attempt, admission, this.service.now())
         const isTooCheap = 'refusal' in conclusion && conclusion.refusal.reason === 'nonce-underpriced'
-        // Only what was counted: a low score or a known network is not, and a proof less would be somebody else's.
-        const wasCounted = charge.metering?.counts === true && !charge.failed
-        if (isTooCheap && wasCounted) this.service.store.takeBack(charge, admission.accepted)
+        if (isTooCheap) this.service.store.takeBack(charge, admission.accepted)
         this.#answer(visit, conclusion)
       }),
     )

@@ -20,6 +20,7 @@ import {
 import { networkPolicy, POLICY } from '../../src/domain/policy.ts'
 import {
   type AddressCounts,
+  boundsOf,
   isUnderpriced,
   NO_TRAFFIC,
   priceOf,
@@ -197,6 +198,13 @@ test('a solution is refused when its challenge is more than one bit cheaper than
   assert.deepEqual([isRefused(19), isRefused(20)], [true, false])
   assert.deepEqual([isRefused(18, { ...BOUNDS, max: 19 })], [false], 'the bounds of the site hold here too')
   assert.ok(isUnderpriced(16, { ...BOUNDS, base: 20 }, 0, quiet().traffic('192.0.2.1')), 'a raise')
+})
+
+test('a raise adds to the base, up to the maximum', () => {
+  const difficulty = { base: 18, min: 16, max: 28 }
+  assert.deepEqual(boundsOf(difficulty, 0), difficulty)
+  assert.deepEqual(boundsOf(difficulty, 3), { ...difficulty, base: 21, raise: 3 })
+  assert.deepEqual(boundsOf({ ...difficulty, max: 22 }, 8), { ...difficulty, max: 22, base: 22, raise: 4 })
 })
 
 test('more traffic never makes anything cheaper, nor a challenge acceptable again that was too cheap', () => {

@@ -2,7 +2,7 @@
 
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { baseOf, boundsOf, DEVICE_CLASSES } from '../../src/domain/solve-time.ts'
+import { baseOf, DEVICE_CLASSES } from '../../src/domain/solve-time.ts'
 import {
   BLOCK_SIZE,
   COUNTER_MAX,
@@ -48,13 +48,6 @@ test('the base keeps to the bounds of the site, in whole bits', () => {
   assert.equal(baseOf(BOUNDS), Math.floor(Math.log2(1.835e6 * 0.3)))
   assert.equal(baseOf({ ...BOUNDS, solveMs: 1 }), 16)
   assert.equal(baseOf({ ...BOUNDS, max: 18 }), 18)
-})
-
-test('a raise adds to the base, up to the maximum', () => {
-  const difficulty = { base: 18, min: 16, max: 28 }
-  assert.deepEqual(boundsOf(difficulty, 0), difficulty)
-  assert.deepEqual(boundsOf(difficulty, 3), { ...difficulty, base: 21, raise: 3 })
-  assert.deepEqual(boundsOf({ ...difficulty, max: 22 }, 8), { ...difficulty, max: 22, base: 22, raise: 4 })
 })
 
 test('a counter tells the tries of all threads together, whatever their number', () => {
