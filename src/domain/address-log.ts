@@ -143,7 +143,7 @@ export function admitToLog(
     keepMs = Math.max(keepMs, markMs)
   }
   end = addRequest(end, time, kind, request)
-  // One proof is no rate: its address would be a repeat source.
+  // One proof is no rate: its address would seem to return.
   const accepted = marks > 0 ? marks : verified > 1 ? verified * ACCEPTED_MINUTES : verified
   return {
     status: 'admitted',

@@ -37,7 +37,7 @@ function withLiterals(text: string): string {
   return rest.replace(/\b[A-Z][A-Z0-9_]*\b/g, name => literals.get(name) ?? name)
 }
 
-/** As Lua locals: `networkFastMs` is NETWORK_FAST_MS. */
+/** As Lua locals: `networkRecentMs` is NETWORK_RECENT_MS. */
 function numbers(): string {
   const { v4, v6, ...policy } = POLICY
   const log = { WINDOW_MS, HALF_WRAP, EXACT_LIMIT_MAX, COUNT_MAX, ACCEPTED_MS, MARKS_LIMIT_MAX }
