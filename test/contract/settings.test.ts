@@ -165,7 +165,8 @@ function settingTests(subject: Subject): void {
     const bitsAfterMany = async (network: string) => {
       const many = Array.from({ length: 80 }, (_, index) => visitor(network, index))
       const all = await solvedBy(many, siteKey)
-      await Promise.all(all.map(({ one, solution }) => subject.client.verify(siteKey, solution, one)))
+      // One after another: all that come in one turn of a busy worker see each other, and would all be too cheap.
+      for (const { one, solution } of all) await subject.client.verify(siteKey, solution, one)
       const next = await Promise.all(many.map(one => subject.client.challenge(siteKey, through(one))))
       return Math.max(...next.map(({ json }) => json.difficulty))
     }
