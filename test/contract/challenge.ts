@@ -5,7 +5,7 @@ import { test } from 'node:test'
 import { eventually } from '../harness/eventually.ts'
 import { call, freshAddress } from '../harness/http.ts'
 import { assertFailedResult, assertPassed, assertRefused } from './answers.ts'
-import { type Subject, type Visitor, wrongCounter } from './support.ts'
+import { CONNECTIONS, type Subject, type Visitor, wrongCounter } from './support.ts'
 
 const A = 'a'.repeat(21)
 const MALFORMED_SITE_KEYS = ['x', 'site_', `site_${A}`, `site_${A}aa`, `site_${A}-`, `SITE_${A}a`, `sk_${A}a`]
@@ -80,8 +80,13 @@ export function challengeTests(subject: Subject): void {
     }
     for (const from of [low, blocked]) assertFailedResult(await attempt(from, true))
     assertFailedResult(await attempt(low, false))
-    await subject.changeSite(site.siteKey, { ipRules: { allow: [], block: [] } })
-    await eventually(60_000, 'no longer blocked', async () => (await attempt(blocked, false)).json.passed)
+    const difficulty = { base: 17, min: 16, max: 28 } // by which the change is seen
+    await subject.changeSite(site.siteKey, { ipRules: { allow: [], block: [] }, difficulty })
+    await eventually(60_000, 'the change, in all workers', async () => {
+      const asked = Array.from({ length: CONNECTIONS }, () => subject.visitor(site).challenge())
+      return (await Promise.all(asked)).every(({ json }) => json.difficulty === 17)
+    })
+    assertPassed(await attempt(blocked, false))
   })
 
   test('§2.1 expiresAt, decided: later where 4 MH/s would need longer, at most 10 minutes', async () => {
