@@ -11,6 +11,7 @@ import { FingerprintWatch } from '../../src/domain/fingerprints.ts'
 import { Keyring } from '../../src/domain/keyring.ts'
 import {
   addProof,
+  bornBy,
   fadeAll,
   KEPT_MS_MAX,
   keptMs,
@@ -72,7 +73,7 @@ export class Service {
   readonly #records = new Map<string, { record: Buffer; atMs: number }>()
   readonly #solveMs: number | undefined
   readonly #tags: AddressTags
-  #born: Meter | undefined
+  #born: readonly Meter[] = []
   #sweptAtMs = 0
   #proofs = 1
 
@@ -151,16 +152,17 @@ export class Service {
     const list = names.map(name => this.#meter(name.startsWith('e:') ? name : `e:${name}`))
     const meters = metersFrom(list, this.#clock.nowMs)
     fadeAll(meters, this.#clock.nowMs, POLICY)
-    this.#born = list[0]
+    this.#born = list.slice(0, 2)
     return meters
   }
 
   #addProof(meters: Meters, address: Address, accepted: number, proofs: 1 | -1): void {
     const { owner, wide } = networkPolicy(address).free
     addProof(meters, [siteFree(0, POLICY), owner, wide], accepted, proofs, POLICY)
-    const born = this.#born!
-    born.usual ||= this.#clock.nowMs
-    born.atMs = this.#clock.nowMs
+    for (const born of this.#born) {
+      bornBy(born, this.#clock.nowMs)
+      born.atMs = this.#clock.nowMs
+    }
   }
 
   #meter(key: string): Meter {

@@ -28,6 +28,8 @@ const V6_OWNER_END = POLICY.v6.prefixBits.owner / 8
 const V4_WIDE_END = V4_BYTE + POLICY.v4.prefixBits.wide / 8
 const V6_WIDE_END = POLICY.v6.prefixBits.wide / 8
 
+/** No site's key (domain/site.ts). */
+const BORN = 'e:born'
 const KEY_BYTES = 32
 const PREFIX_BYTES_MAX = 6
 
@@ -36,11 +38,11 @@ export class AddressTags {
   readonly #input = Buffer.alloc(KEY_BYTES + 1 + PREFIX_BYTES_MAX)
   /** A Map lookup takes 0.1 us, a hash 0.7. */
   readonly #wide = new Map<string, string>()
-  readonly #born: string
+  readonly #named: string
 
   constructor({ addressKey }: SigningKey) {
     this.#input.set(addressKey)
-    this.#born = `e:born:${this.#tag('')}`
+    this.#named = `${BORN}:${this.#tag('')}`
   }
 
   keyOf(address: Address, v6PrefixBits: number): string {
@@ -56,14 +58,14 @@ export class AddressTags {
   }
 
   /**
-   * Names of the meters around a visit: of the store's first proof, the site, the owner's network and the wide one. A rotation of
-   * secrets renames all networks, so their counts start at zero, and the store's age with them: by its old age their usual rates
-   * would seem too low for a day.
+   * Names of the meters around a visit: of the store's first proof, the first under these names, the site, the owner's network and
+   * the wide one. A rotation of secrets renames all networks, so their counts start at zero, and their age with them: by the
+   * store's age their usual rates would seem too low for a day.
    *
    * @param key from `keyOf`; undefined if networks are not counted
    */
   metersOf(siteMeter: string, address: Address, key: string | undefined): readonly string[] {
-    const shared = [this.#born, siteMeter]
+    const shared = [BORN, this.#named, siteMeter]
     return key === undefined ? shared : [...shared, ownerKey(key), this.#wideTag(address)]
   }
 

@@ -23,8 +23,10 @@ export interface Rates {
 
 /** What a request's store call answers. */
 export interface Meters {
-  /** Of the store, milliseconds: the usual rates were gathered for so long. */
+  /** Of the store, milliseconds: the site's usual rate was gathered for so long. */
   readonly ageMs: number
+  /** Of the names of networks, which change with the first secret. */
+  readonly namesAgeMs: number
   readonly site: Meter
   /** The owner's network, then the wide one; empty if not counted. */
   readonly networks: readonly Meter[]
@@ -83,8 +85,8 @@ export function budgetOf({ usual }: Rates, free: number, { tolerated }: Policy):
 }
 
 /**
- * Adds an accepted proof to meters that were just faded: to the site's only if the address returns. Above a budget only a part is
- * learned as usual, or an attack would become usual.
+ * Adds an accepted proof to meters that were just faded: to the site's only if the address returns. Above half a budget only that
+ * half is learned as usual, or an attack would become usual: who always stays at the budget makes it grow e-fold a day.
  *
  * @param free proofs a minute that cost nothing: of the site, then of each network
  * @param accepted earlier proofs of the address
@@ -92,7 +94,7 @@ export function budgetOf({ usual }: Rates, free: number, { tolerated }: Policy):
  * @returns whether the site's meter changed
  */
 export function addProof(
-  { ageMs, site, networks }: Meters,
+  { ageMs, namesAgeMs, site, networks }: Meters,
   free: readonly number[],
   accepted: number,
   proofs: 1 | -1,
@@ -101,7 +103,7 @@ export function addProof(
   const isReturning = accepted >= policy.returningProofs
   if (isReturning) add(site, proofs, ageMs, policy.siteRecentMs, free[0]!, policy)
   for (const [index, meter] of networks.entries())
-    add(meter, proofs, ageMs, policy.networkRecentMs, free[1 + index]!, policy)
+    add(meter, proofs, namesAgeMs, policy.networkRecentMs, free[1 + index]!, policy)
   return isReturning
 }
 
@@ -117,15 +119,20 @@ function add(
   const before = meter.recent + Math.min(0, proofs)
   const rates = ratesOf({ recent: before, usual: meter.usual }, ageMs, recentMs, policy)
   const budget = budgetOf(rates, free, policy)
-  const isLearned = ageMs < policy.learnsAllMs || rates.recent <= budget
-  const share = isLearned ? 1 : (policy.learnedAbove * budget) / rates.recent
+  const share = ageMs < policy.learnsAllMs ? 1 : Math.min(1, (policy.learnedShare * budget) / rates.recent)
   meter.recent = Math.max(0, meter.recent + proofs)
   meter.usual = Math.max(0, meter.usual + proofs * share)
 }
 
-/** @param list as a store answers: its first proof (`usual` is that time), the site, then the networks */
-export function metersFrom([born, site, ...networks]: readonly Meter[], nowMs: number): Meters {
-  return { ageMs: Math.max(0, nowMs - (born!.usual || nowMs)), site: site!, networks }
+/** @param list as a store answers: two first proofs (`usual` is that time), the site, then the networks */
+export function metersFrom([born, named, site, ...networks]: readonly Meter[], nowMs: number): Meters {
+  const ageOf = ({ usual }: Meter) => Math.max(0, nowMs - (usual || nowMs))
+  return { ageMs: ageOf(born!), namesAgeMs: ageOf(named!), site: site!, networks }
+}
+
+/** Of the time of a first proof: if the clock was ahead then, the age starts anew. */
+export function bornBy(born: Meter, nowMs: number): void {
+  if (born.usual === 0 || born.usual > nowMs) born.usual = nowMs
 }
 
 export function fadeAll({ site, networks }: Meters, nowMs: number, policy: Policy): void {

@@ -36,8 +36,8 @@ export const POLICY = {
 
   /** Up to this multiple of the usual rate is a good day, not an attack. */
   tolerated: 4,
-  /** What comes above a budget is learned as so much of the budget. */
-  learnedAbove: 0.5,
+  /** At most this share of a budget is learned as usual. */
+  learnedShare: 0.5,
   /** A newer store learns everything, as it does not know yet what is usual. */
   learnsAllMs: 3_600_000,
   /** Time constants of the averages: recent of a network, recent of a site, usual. People pay less soon after an attack on a site. */

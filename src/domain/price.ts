@@ -66,7 +66,7 @@ export const NO_TRAFFIC: Traffic = {
 
 /** @param meters that were just faded */
 export function trafficOf(
-  { ageMs, site, networks }: Meters,
+  { ageMs, namesAgeMs, site, networks }: Meters,
   { prefixBits, free }: NetworkPolicy,
   siteExpected: number,
   isKnownNetwork: boolean,
@@ -76,7 +76,7 @@ export function trafficOf(
   return {
     networks: networks.map((meter, index) => {
       const level = levels[index]!
-      const rates = rounded(ratesOf(meter, ageMs, policy.networkRecentMs, policy))
+      const rates = rounded(ratesOf(meter, namesAgeMs, policy.networkRecentMs, policy))
       return { ...rates, prefixBits: prefixBits[level], free: free[level] }
     }),
     site: rounded(ratesOf(site, ageMs, policy.siteRecentMs, policy)),

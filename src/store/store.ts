@@ -33,7 +33,7 @@ export interface ChallengeRequest {
 
 /** The meters (domain/meters.ts) that a request needs, and that count its solution. */
 export interface Metering {
-  /** From `AddressTags.metersOf`: of the store's first proof, then the site, then networks if they are counted. */
+  /** From `AddressTags.metersOf`: of two first proofs, then the site, then networks if they are counted. */
   readonly names: readonly string[]
   /** Of the site, then of each network: proofs a minute up to which everything is learned as usual. */
   readonly free: readonly number[]

@@ -24,7 +24,7 @@ const tagsOf = (...secrets: string[]) => new AddressTags(new Keyring(secrets).si
 const tags = tagsOf(SECRET)
 const address = (text: string): Address => parseAddress(text)!
 const keyOf = (text: string, bits = 64) => tags.keyOf(address(text), bits)
-const networksOf = (text: string) => tags.metersOf(siteMeter(SITE), address(text), keyOf(text)).slice(2)
+const networksOf = (text: string) => tags.metersOf(siteMeter(SITE), address(text), keyOf(text)).slice(3)
 
 test('an address key is the tag of the owner’s network and the bits within it', () => {
   assert.match(keyOf('203.0.113.7'), /^[\w-]{10}07$/)
@@ -96,10 +96,10 @@ test('tags are the same on all hosts with the same first secret, and others unde
   }
 })
 
-test('each secret has a store age of its own, and the meters of sites are the same', () => {
+test('each secret has an age of its own for networks, and the age and the meters of sites are the same', () => {
   const shared = (tags: AddressTags) => tags.metersOf(siteMeter(SITE), address('203.0.113.7'), undefined)
   const [ours, theirs] = [shared(tags), shared(tagsOf(OTHER))]
-  assert.notEqual(ours[0], theirs[0])
-  assert.match(ours[0]!, /^e:born:[\w-]{8}$/)
-  assert.deepEqual([ours.slice(1), theirs.slice(1)], [[`e:${SITE}`], [`e:${SITE}`]])
+  assert.notEqual(ours[1], theirs[1])
+  assert.match(ours[1]!, /^e:born:[\w-]{8}$/)
+  for (const [born, , site] of [ours, theirs]) assert.deepEqual([born, site], ['e:born', `e:${SITE}`])
 })

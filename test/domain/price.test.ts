@@ -7,6 +7,8 @@ import { AddressTags, siteMeter } from '../../src/domain/address-tags.ts'
 import { Keyring } from '../../src/domain/keyring.ts'
 import {
   addProof,
+  bornBy,
+  budgetOf,
   fadeAll,
   keptMs,
   METER_BYTES,
@@ -75,8 +77,8 @@ class Town {
   add(from: Address, accepted = 0, proofs: 1 | -1 = 1): void {
     const { owner, wide } = networkPolicy(from).free
     const meters = this.at(from, true)
-    const born = this.#meters.get(TAGS.metersOf('', from, undefined)[0]!)!
-    born.usual ||= this.nowMs
+    for (const name of TAGS.metersOf('', from, undefined).slice(0, 2))
+      bornBy(this.#meters.get(name)!, this.nowMs)
     addProof(meters, [siteFree(0, POLICY), owner, wide], accepted, proofs, POLICY)
   }
 
@@ -157,6 +159,31 @@ test('an attack becomes usual slowly: after three hours it costs at most one bit
   assert.equal(town.price(OWNER_OF_48).network, 5)
   town.run(3 * HOUR_MS, { people: 5, ownerOf48: 600 })
   assert.ok(town.price(OWNER_OF_48).network >= 4)
+})
+
+test('who always stays at what costs nothing makes it grow e-fold a day, not more', () => {
+  const town = quiet()
+  town.nowMs += 7 * DAY_MS
+  const budget = () => {
+    const [owner] = town.traffic(RENTED).networks
+    return budgetOf(owner!, owner!.free, POLICY)
+  }
+  const day = () => {
+    for (let minute = 0; minute < 1440; minute += 10)
+      town.run(10 * MINUTE_MS, { people: 5, rented: budget() })
+  }
+  day()
+  const before = budget()
+  day()
+  const growth = budget() / before
+  assert.ok(growth > 1.5 && growth < 3, `${growth}`)
+})
+
+test('a store whose clock was ahead at its first proof is young when the clock is right again', () => {
+  const town = quiet()
+  town.nowMs -= DAY_MS
+  town.run(2 * HOUR_MS, { people: 5 })
+  assert.ok(town.at(address(CARRIER)).ageMs >= HOUR_MS)
 })
 
 test('in its first hour a store learns everything: a site that moves here is at home at once', () => {

@@ -133,7 +133,13 @@ export function freshKey(): string {
 
 /** Around an address, in its shard. */
 export function meteringOf(addressKey: string, siteKey = SITE): Metering {
-  const names = ['e:born:test', siteMeter(siteKey), ownerKey(addressKey), `${shardKey(addressKey)}00wide`]
+  const names = [
+    'e:born',
+    'e:born:test',
+    siteMeter(siteKey),
+    ownerKey(addressKey),
+    `${shardKey(addressKey)}00wide`,
+  ]
   return { names, free: [120, 80, 240], counts: true }
 }
 

@@ -4,6 +4,7 @@ import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import {
   addProof,
+  bornBy,
   fadeAll,
   KEPT_MS_A_PROOF,
   type Meter,
@@ -39,7 +40,7 @@ function freshMetering(): Metering {
 }
 
 const addressIn = ({ names }: Metering, index: number) =>
-  `${names[2]}${(index % 64).toString(16).padStart(2, '0')}`
+  `${names[3]}${(index % 64).toString(16).padStart(2, '0')}`
 
 type Client = Pick<TestStore, 'store' | 'clock'>
 
@@ -92,12 +93,13 @@ export function metersConformance(name: string, make: StoreMaker): void {
         const store = step % 2 ? own.store : own.other
         const answer = await proofOn({ store, clock: own.clock }, metering, step % 7)
         assert.ok(answer.status === 'admitted', String(step))
-        list[0]!.usual ||= own.clock.now
+        for (const born of list.slice(0, 2)) bornBy(born, own.clock.now)
         const model = metersFrom(list, own.clock.now)
         fadeAll(model, own.clock.now, POLICY)
         addProof(model, metering.free, answer.accepted, 1, POLICY)
         const found = answer.meters!
         close(found.ageMs, model.ageMs, `step ${step}, age`)
+        close(found.namesAgeMs, model.namesAgeMs, `step ${step}, age of names`)
         for (const [index, meter] of listOf(model).entries())
           for (const field of ['atMs', 'recent', 'usual'] as const)
             close(listOf(found)[index]![field], meter[field], `step ${step}, meter ${index}, ${field}`)
@@ -155,14 +157,14 @@ export function meterTests(under: () => TestStore, make: StoreMaker): void {
       'the meter of a new network expires after minutes, one that many come from later, and the usual rate is told',
       onOwn(async own => {
         const metering = freshMetering()
-        const siteKey = metering.names[1]!.slice(2)
+        const siteKey = metering.names[2]!.slice(2)
         assert.equal(await own.other.sites.readUsualRate(siteKey), undefined)
         await proofOn(own, metering, 0)
-        const seconds = await own.expires?.(metering.names[2]!)
+        const seconds = await own.expires?.(metering.names[3]!)
         const most = KEPT_MS_A_PROOF / 1000
         if (seconds !== undefined) assert.ok(seconds > most - 60 && seconds <= most, `${seconds}`)
         for (let proof = 0; proof < 50; proof++) await proofOn(own, metering, 0)
-        const later = await own.expires?.(metering.names[2]!)
+        const later = await own.expires?.(metering.names[3]!)
         if (later !== undefined) assert.ok(later >= 12_000, `${later}`)
         assert.ok((await own.other.sites.readUsualRate(siteKey))! > 0)
       }),

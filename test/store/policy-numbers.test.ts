@@ -13,7 +13,7 @@ Object.assign(POLICY, {
   siteRecentMs: 90_000,
   usualMs: 7_200_000,
   learnsAllMs: 60_000,
-  learnedAbove: 0.25,
+  learnedShare: 0.25,
   tolerated: 2,
   returningProofs: 5,
 })

@@ -90,7 +90,7 @@ test('redis cluster: 78 proofs of one /24 count once each: no other network of i
   ] as [string, string][]) {
     const answer = await challengeOn(store, asked(text))
     assert.ok(answer.status === 'admitted')
-    const meters = { ...answer.meters!, ageMs: 7_200_000 } // older than a store that learns everything
+    const meters = { ...answer.meters!, namesAgeMs: 7_200_000 } // older than a store that learns everything
     const traffic = trafficOf(meters, networkPolicy(parseAddress(text)!), 0, false)
     const { network: bits, site } = priceOf({ challenges: 0, limit: 30, accepted: 2 }, traffic)
     assert.deepEqual([bits, site], [0, 0], `${network}: ${text}`)

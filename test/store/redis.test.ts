@@ -249,7 +249,7 @@ test('redis: keys expire, and an address at all its limits costs at most 1 KiB',
 test('redis: the age of a shard in use lives on, though its end is set once a day', async t => {
   const clock = { now: Date.UTC(2026, 0, 1) }
   const { store, admin } = await startRedis(t, { clock: () => clock.now })
-  const key = 'test:{0}:e:born:test'
+  const keys = ['test:{0}:e:born', 'test:{0}:e:born:test']
   const prove = () => {
     const addressKey = freshKey()
     const storeEpoch = store.requests.epochOf(addressKey)!
@@ -257,13 +257,13 @@ test('redis: the age of a shard in use lives on, though its end is set once a da
     return solutionOn(store, { addressKey, metering: meteringOf(addressKey), spend })
   }
   await prove()
-  await admin.pexpire(key, 30_000)
+  for (const key of keys) await admin.pexpire(key, 30_000)
   clock.now += 86_400_000 - 1
   await prove()
-  assert.ok((await admin.pttl(key)) <= 30_000)
+  for (const key of keys) assert.ok((await admin.pttl(key)) <= 30_000)
   clock.now++
   await prove()
-  assert.ok((await admin.pttl(key)) > 6 * 86_400_000)
+  for (const key of keys) assert.ok((await admin.pttl(key)) > 6 * 86_400_000)
 })
 
 test('redis: a full memory refuses; freed, it works again', async t => {

@@ -10,6 +10,7 @@ import type { Database } from 'lmdb'
 import { ReusedBytes, writeText } from '../../domain/bytes.ts'
 import {
   addProof,
+  bornBy,
   fadeAll,
   KEPT_MS_MAX,
   keptMs,
@@ -61,14 +62,16 @@ export class TransactionMeters {
     return meters
   }
 
-  /** As `addProof` of the domain; the first proof of all says how old the store is. */
+  /** As `addProof` of the domain; the first proofs say how old the store is. */
   add({ names, free }: Metering, meters: Meters, accepted: number, proofs: 1 | -1): void {
     const { site, networks } = meters
-    if (addProof(meters, free, accepted, proofs, POLICY)) this.#changed.set(names[1]!, site)
-    for (const [index, meter] of networks.entries()) this.#changed.set(names[2 + index]!, meter)
-    const born = this.#meters.get(names[0]!)!
-    if (born.usual === 0) born.usual = this.#wallMs
-    this.#changed.set(names[0]!, born)
+    if (addProof(meters, free, accepted, proofs, POLICY)) this.#changed.set(names[2]!, site)
+    for (const [index, meter] of networks.entries()) this.#changed.set(names[3 + index]!, meter)
+    for (const name of names.slice(0, 2)) {
+      const born = this.#meters.get(name)!
+      bornBy(born, this.#wallMs)
+      this.#changed.set(name, born)
+    }
   }
 
   write(): void {

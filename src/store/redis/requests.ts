@@ -7,7 +7,7 @@
  *   n:<nonce>            used nonce, only where an address may verify more than 64 times a minute
  *   e:<network>          meter of a network        5 minutes for each proof that it knows, at most a week
  *   e:<site>             of a site, in every shard the same
- *   e:born:<tag>         the shard's first proof   six to seven days from the last one
+ *   e:born, e:born:<tag> two first proofs          six to seven days from the last one
  *   c:<address>          caller window             60 s; with a j at the end, of junk
  *   k:<api key id>       API key window            likewise
  *   r:<nonce>            redemption record         until at least a minute after the token's end

@@ -20,9 +20,9 @@ export interface Operation {
   /** One character a byte, like `text`; see the operation's Lua file. */
   readonly keys: readonly string[]
   readonly text: string
-  /** Keys of meters, the shard's first proof first. */
+  /** Keys of meters, two first proofs first (lua/meters.lua). */
   readonly meters: readonly string[]
-  /** It may count a proof, so the numbers of all meters but the first follow `text`. */
+  /** It may count a proof, so the numbers of all meters but the first two follow `text`. */
   readonly namesMeters: boolean
 }
 
@@ -59,7 +59,7 @@ export class Turn {
     for (const key of keys) this.#keys.add(key)
     this.#keyCount += keys.length
     const numbers = meters.length === 0 ? NO_METERS : meters.map(key => this.#meterNumber(key))
-    this.#operations.add(namesMeters ? text + uint16sText(numbers, 1) : text)
+    this.#operations.add(namesMeters ? text + uint16sText(numbers, 2) : text)
     this.metersOf.push(numbers)
     this.settles.push(settle)
   }

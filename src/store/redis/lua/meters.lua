@@ -1,15 +1,21 @@
 -- Meters: two sums of accepted proofs that fade (domain/meters.ts):
 -- | at, Unix ms 8 | recent 4 | usual 8 |
--- The first meter of a call is no meter but when the shard's first proof came, as `usual`; `at` is when that key was last renewed.
+-- The first two meters of a call are no meters but when the shard's first proof came, and the first under the present names of
+-- networks, as `usual`; `at` is when that key was last renewed.
 -- scripts.ts puts time.lua, clock.lua and the policy's numbers (TOLERATED, ...) before this.
 local METER = '>dfd'
 
-local BORN = METERS_FROM + 1
 local meters = {} -- faded, by number
-local renewed, _, born = 0, 0, wall
-if meter_count > 0 and values[BORN] then renewed, _, born = unpack_bytes(METER, values[BORN]) end
-local age = math.max(0, wall - born)
-local gathered = math.max(MINUTE_MS, USUAL_MS * (1 - math.exp(-age / USUAL_MS))) -- milliseconds that `usual` stands for
+
+-- Milliseconds since the first proof.
+local function age_of(number)
+  local record = meter_count > 0 and values[METERS_FROM + number]
+  if not record then return 0 end
+  local _, _, born = unpack_bytes(METER, record)
+  return math.max(0, wall - born)
+end
+
+local age, names_age = age_of(1), age_of(2)
 
 local function meter_of(number, recent_ms)
   local meter = meters[number]
@@ -24,17 +30,16 @@ local function meter_of(number, recent_ms)
   return meter
 end
 
--- Above `free` proofs a minute and so many times the usual rate, only a part is learned as usual.
-local function add(number, proofs, recent_ms, free)
+-- Of the budget (`free` proofs a minute, or so many times the usual rate) at most a share is learned as usual.
+local function add(number, proofs, recent_ms, free, age)
   local meter = meter_of(number, recent_ms)
   -- As before the proof, also to take it back: else a refused one at the budget would leave half of itself as usual.
   local recent = (meter.recent + math.min(0, proofs)) * MINUTE_MS / recent_ms
-  local usual = meter.usual * MINUTE_MS / gathered
-  local budget = math.max(free, TOLERATED * usual)
-  local learned = proofs
-  if age >= LEARNS_ALL_MS and recent > budget then learned = proofs * LEARNED_ABOVE * budget / recent end
+  local gathered = math.max(MINUTE_MS, USUAL_MS * (1 - math.exp(-age / USUAL_MS))) -- milliseconds that `usual` stands for
+  local budget = math.max(free, TOLERATED * meter.usual * MINUTE_MS / gathered)
+  local share = age < LEARNS_ALL_MS and 1 or math.min(1, LEARNED_SHARE * budget / recent)
   meter.recent = math.max(0, meter.recent + proofs)
-  meter.usual = math.max(0, meter.usual + learned)
+  meter.usual = math.max(0, meter.usual + proofs * share)
 end
 
 -- Adds an accepted proof, or -1 to take it back. `fields` has from byte `at` on, of the site and then of the networks: free
@@ -44,8 +49,8 @@ local function add_proof(fields, at, accepted, proofs)
   for index = 0, count - 1 do
     local free = unpack_bytes('>I3', fields, at + 3 * index)
     local number = unpack_bytes('>I2', fields, at + 3 * count + 2 * index)
-    if index > 0 then add(number, proofs, NETWORK_RECENT_MS, free)
-    elseif accepted >= RETURNING_PROOFS then add(number, proofs, SITE_RECENT_MS, free) end
+    if index > 0 then add(number, proofs, NETWORK_RECENT_MS, free, names_age)
+    elseif accepted >= RETURNING_PROOFS then add(number, proofs, SITE_RECENT_MS, free, age) end
   end
 end
 
@@ -56,8 +61,13 @@ at_end.meters = function()
     local keep = math.min(KEPT_MS_MAX, KEPT_MS_A_PROOF * math.max(1, meter.usual))
     call('SET', KEYS[METERS_FROM + number], record, 'EX', seconds_text(keep))
   end
-  if next(meters) and not shares_slot(renewed, wall, DAY_MS) then
-    values[BORN] = pack(METER, wall, 0, born)
-    call('SET', KEYS[BORN], values[BORN], 'EX', seconds_text(KEPT_MS_MAX))
+  for number = 1, next(meters) and 2 or 0 do
+    local at, renewed, _, born = METERS_FROM + number, 0, 0, wall
+    if values[at] then renewed, _, born = unpack_bytes(METER, values[at]) end
+    -- If the clock was ahead at the first proof, the age starts anew.
+    if born > wall or not shares_slot(renewed, wall, DAY_MS) then
+      values[at] = pack(METER, wall, 0, math.min(born, wall))
+      call('SET', KEYS[at], values[at], 'EX', seconds_text(KEPT_MS_MAX))
+    end
   end
 end

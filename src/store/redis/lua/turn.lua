@@ -1,6 +1,6 @@
 -- Runs all operations of one event-loop turn on one shard, in order. The operations' files come before this one.
 -- KEYS     shard epoch | the Redis process of that epoch, and when it was last checked | number of turns and the epoch |
---          meters, the shard's first proof first | then the keys of each operation
+--          meters, two first proofs first (meters.lua) | then the keys of each operation
 -- ARGV     clock, see time.lua | next epoch 4, time of the last check of the process 4 or NONE, expected time 4 or NONE and the
 --          epoch of the reply that it comes from 4, see epoch.lua, highest number of turns that the caller was ever answered 8,
 --          number of meters 2 | then each operation: its letter and its fields, big endian
