@@ -62,7 +62,7 @@ export async function startServer(
     siteNamedBy: exchange => namedSite(service, exchange),
     metricsSites: config.metricsSites,
   })
-  const store = await openStore(config, log, stats, workerIndex, () => watch.look().catch(ignore))
+  const store = openStore(config, log, stats, () => watch.look().catch(ignore))
   // All workers have the same clock and Redis: the first reports.
   const watch = new StoreWatch(store, (level, about, text) => workerIndex === 0 && log[level](about, text))
   const eventLog = new EventLog(log, config.logSuccesses, config.logsWholeAddresses)
@@ -110,15 +110,8 @@ export async function startServer(
   }
 }
 
-function openStore(
-  config: Config,
-  log: Logger,
-  stats: Stats,
-  workerIndex: number,
-  lookAgain: () => void,
-): Promise<Store> {
+function openStore(config: Config, log: Logger, stats: Stats, lookAgain: () => void): Store {
   return createStore(config, {
-    sweeps: workerIndex === 0,
     deadlineMs: config.storeDeadlineMs,
     onCall: stats.storeCalled,
     onChange: (up, cause) => {
@@ -230,13 +223,13 @@ function tellOfForwarding(
 /** Near its capacity, a worker may be overloaded again and again. */
 const OVERLOAD_TOLD_MS = 10_000
 
-function overloadGate({ overloadMs, redis }: Config, log: Logger): OverloadGate | undefined {
+function overloadGate({ overloadMs }: Config, log: Logger): OverloadGate | undefined {
   if (overloadMs === undefined) return undefined
   let toldAtMs = Number.NEGATIVE_INFINITY
   let shedSince = 0
   return new OverloadGate({
     delayMsTarget: overloadMs,
-    turnsPerRequest: redis === undefined ? 1 : 2,
+    turnsPerRequest: 2,
     onChange: (isShedding, shed) => {
       if (!isShedding) shedSince += shed
       else if (performance.now() - toldAtMs >= OVERLOAD_TOLD_MS) {

@@ -8,13 +8,14 @@ import { type Config, ConfigError, gatherSettings, localUrl, parseConfig } from 
 import { ListenError, tryPort } from './config/ports.ts'
 import { secretTexts } from './config/secrets.ts'
 import { dashboard } from './dashboard/start.ts'
-import { createLogger, type Logger, logDestination, logLinesLost } from './log/logger.ts'
+import { createLogger, logDestination, logLinesLost } from './log/logger.ts'
 import { Totals } from './metrics/totals.ts'
 import { Backends } from './process/backends.ts'
 import { Hosts } from './process/hosts.ts'
 import { Lifecycle } from './process/lifecycle.ts'
 import { Primary } from './process/primary.ts'
 import { SiteKeeper } from './process/site-keeper.ts'
+import { StoreProcess } from './process/store-process.ts'
 import { runWorker } from './process/worker.ts'
 import { prepareStart } from './sites/first-start.ts'
 import { writeServiceUrl } from './sites/service-url.ts'
@@ -37,14 +38,11 @@ async function runPrimary(): Promise<void> {
       hostsDiffer: hosts.differences.length,
       redeemLimitUsed: backends.used,
     }))
-    // lmdb does not exist for every platform.
-    const inspection = loaded.redis === undefined ? await import('./store/embedded/inspection.ts') : undefined
-    const primary = new Primary(log, totals, () =>
-      endIfDamaged(primary, log, () => inspection?.damageOfFiles(loaded.dataDir)),
-    )
+    const primary = new Primary(log, totals)
     primary.onBackends = counts => backends.add(counts)
     keeper.onLost = records => primary.lost(records)
-    const lifecycle = new Lifecycle(primary, keeper, hosts, log, totals)
+    const storeProcess = loaded.redis === undefined ? new StoreProcess(loaded, log) : undefined
+    const lifecycle = new Lifecycle(primary, keeper, hosts, log, totals, storeProcess)
     // A start that cannot listen must make no site and print no key.
     const claimed = { ...loaded, port: await claimPort(loaded) }
     // While a start waits for the store, it is "not ready".
@@ -55,7 +53,7 @@ async function runPrimary(): Promise<void> {
     ]
     await startAdminServer(claimed, primary, routes, log)
     for (const warning of loaded.warnings) log.warn(warning)
-    const { store, demo } = await prepareStart(claimed, log, totals)
+    const { store, demo } = await prepareStart(claimed, log, totals, storeProcess)
     const joined = await hosts.join(claimed, values.POWGATE_REDIS_SHARDS !== undefined)
     const config: Config = { ...joined, demo }
     await primary.start({ config, settings: values }).catch(error => {
@@ -87,21 +85,6 @@ async function claimPort(config: Config): Promise<number> {
       await new Promise(resolve => setTimeout(resolve, CLAIM_RETRY_MS))
     }
   }
-}
-
-const INSPECTION_PAUSE_MS = 30_000
-let nextInspectionMs = 0
-
-/** Or workers would crash again and again. The next start repairs, or says what to do. */
-function endIfDamaged(primary: Primary, log: Logger, inspect: () => string | undefined): void {
-  // Large files take long, and workers may crash for other reasons.
-  if (performance.now() < nextInspectionMs) return
-  const problem = inspect()
-  nextInspectionMs = performance.now() + INSPECTION_PAUSE_MS
-  if (problem === undefined) return
-  log.fatal({ problem }, 'the data are damaged, powgate ends')
-  primary.killAll()
-  process.exit(1)
 }
 
 function exitWithProblems(error: unknown): never {

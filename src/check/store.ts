@@ -7,6 +7,8 @@ import { type Config, configFlag } from '../config/config.ts'
 import { siteMeter } from '../domain/address-tags.ts'
 import { isExpired, type SiteRecord, siteWarnings } from '../domain/site.ts'
 import { tryJoin } from '../process/hosts.ts'
+import { opennessOf, prepareDataDir } from '../store/embedded/data-dir.ts'
+import { SITES_FILE } from '../store/embedded/sites-file.ts'
 import { createStore, openSiteStore } from '../store/open.ts'
 import type { RequestStore, SiteStore } from '../store/store.ts'
 
@@ -44,20 +46,18 @@ async function checkRedis(
   isShardsSet: boolean,
   findings: CheckResults,
 ): Promise<readonly SiteRecord[]> {
-  const store = await createStore(config, { sweeps: false, deadlineMs: PATIENT_MS })
+  const store = createStore(config, { deadlineMs: PATIENT_MS })
   try {
     findings.facts.push(['store', store.description])
     await store.open()
-    if ('version' in store) {
-      const version = await store.version()
-      if (version !== undefined) findings.facts.push(['version', version])
-    }
+    const version = await store.version()
+    if (version !== undefined) findings.facts.push(['version', version])
     await tryRequests(store.requests, findings)
     const { names, found } = await tryJoin(store.sites, config, isShardsSet)
     findings.facts.push(['other hosts', names || 'none'])
     findings.problems.push(...found)
     const sites = await countSites(store.sites, findings)
-    if ('advice' in store) findings.warnings.push(...(await store.advice()))
+    findings.warnings.push(...(await store.advice()))
     return sites
   } finally {
     await store.close()
@@ -65,10 +65,6 @@ async function checkRedis(
 }
 
 async function checkEmbedded(config: Config, findings: CheckResults): Promise<readonly SiteRecord[]> {
-  // Redis needs no lmdb, which some platforms lack.
-  const { isStateOfThisBoot, opennessOf, prepareDataDir } = await import('../store/embedded/environment.ts')
-  const { damageIn } = await import('../store/embedded/inspection.ts')
-  const { refuseIfFull } = await import('../store/embedded/room.ts')
   const dataDir = resolve(config.dataDir)
   findings.facts.push(['store', `embedded, in ${dataDir}`])
   prepareDataDir(nearestExisting(dataDir), false)
@@ -88,32 +84,24 @@ async function checkEmbedded(config: Config, findings: CheckResults): Promise<re
     findings.warnings.push(
       `POWGATE_DATA_DIR: ${freeMiB} MiB are free, POWGATE_STATE_MAX_MB allows ${config.stateBytesMax / 2 ** 20}: a full disk refuses every request`,
     )
-  let sites: readonly SiteRecord[] = []
-  if (existsSync(join(dataDir, 'sites'))) {
-    const store = await openSiteStore(config)
-    sites = await countSites(store, findings).finally(() => store.close())
-  } else
+  if (!existsSync(join(dataDir, SITES_FILE))) {
     findings.facts.push([
       'sites',
       'none yet: unless you create one first, the start makes one for pages of this machine',
     ])
-  refuseIfFull(dataDir)
-  // The next start deletes another boot's state, damaged or not.
-  const isOfThisBoot = isStateOfThisBoot(dataDir)
-  const damage = isOfThisBoot ? damageIn(dataDir, 'state') : undefined
-  if (damage !== undefined) {
-    findings.warnings.push(
-      `POWGATE_DATA_DIR: the state is damaged (${damage}): the next start throws it away, and what was issued before is refused`,
-    )
-  } else if (isOfThisBoot) {
-    const store = await createStore(config, { sweeps: false, deadlineMs: PATIENT_MS })
-    await tryRequests(store.requests, findings).finally(() => store.close())
-  } else
-    findings.facts.push([
-      'scripts',
-      'not tried: the store has no data since this boot, and the start prepares it',
-    ])
-  return sites
+    return []
+  }
+  // The service's store, or this process is the store meanwhile: then nothing of what is tried is kept.
+  const sites = await openSiteStore(config)
+  const store = createStore(config, { deadlineMs: PATIENT_MS })
+  try {
+    await store.open()
+    await tryRequests(store.requests, findings)
+    return await countSites(sites, findings)
+  } finally {
+    await store.close()
+    await sites.close()
+  }
 }
 
 function nearestExisting(path: string): string {
@@ -133,7 +121,7 @@ async function countSites(store: SiteStore, findings: CheckResults): Promise<rea
   findings.warnings.push(...sites.flatMap(site => siteWarnings(site, living)))
   if (sites.length === 0)
     findings.warnings.push(
-      `there are no sites yet: powgate site create --name NAME --origin ORIGIN${configFlag()}; or, before that, copy those of another store: powgate store copy`,
+      `there are no sites yet: powgate site create --name NAME --origin ORIGIN${configFlag()}`,
     )
   return sites
 }

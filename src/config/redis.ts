@@ -11,11 +11,15 @@
 
 import { createPrivateKey, X509Certificate } from 'node:crypto'
 import { readFileSync } from 'node:fs'
+import { dirname } from 'node:path'
 import { systemErrorText } from '../domain/system-error.ts'
 import { SETTINGS, type SettingName } from './settings.ts'
 
 export interface RedisTarget {
-  readonly kind: 'standalone' | 'sentinel' | 'cluster'
+  /** `socket`: the store process, which speaks the same protocol (store/embedded/). */
+  readonly kind: 'standalone' | 'sentinel' | 'cluster' | 'socket'
+  /** Of a socket. */
+  readonly path?: string
   readonly nodes: readonly { readonly host: string; readonly port: number }[]
   /** Sentinel only. */
   readonly primaryName: string | undefined
@@ -202,9 +206,21 @@ export function parseRedisUrl(text: string): RedisTarget | undefined {
   return targetOf(kind, urls, engine === 'rediss')
 }
 
+/** @param path of the store process' socket */
+export function socketTarget(path: string): RedisTarget {
+  const from = { user: '', password: '', sentinel: '' }
+  const none = { primaryName: undefined, username: undefined, password: undefined, tls: undefined }
+  const sentinel = { sentinelUsername: undefined, sentinelPassword: undefined }
+  return { kind: 'socket', path, nodes: [], db: 0, from, ...none, ...sentinel }
+}
+
 const DEFAULT_PORTS = { standalone: 6379, cluster: 6379, sentinel: 26379 }
 
-function targetOf(kind: RedisTarget['kind'], urls: readonly URL[], tls: boolean): RedisTarget | undefined {
+function targetOf(
+  kind: keyof typeof DEFAULT_PORTS,
+  urls: readonly URL[],
+  tls: boolean,
+): RedisTarget | undefined {
   const { pathname } = urls[urls.length - 1]!
   if (urls.some(url => url.pathname.length > 1 && url.pathname !== pathname)) return undefined
   const path = pathname.split('/').slice(1)
@@ -254,6 +270,7 @@ function decoded(text: string | undefined): string | undefined | null {
 
 /** Kind and hosts, without credentials. */
 export function describeTarget(target: RedisTarget): string {
+  if (target.path !== undefined) return `embedded store in ${dirname(target.path)}`
   const name = (host: string) => (host.includes(':') ? `[${host}]` : host)
   const nodes = target.nodes.map(({ host, port }) => `${name(host)}:${port}`).join(', ')
   const how = target.tls === undefined ? '' : ' over TLS'

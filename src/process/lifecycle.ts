@@ -19,6 +19,7 @@ import type { Hosts } from './hosts.ts'
 import type { Plan, Primary } from './primary.ts'
 import { reloadSettings } from './reload.ts'
 import type { SiteKeeper } from './site-keeper.ts'
+import type { StoreProcess } from './store-process.ts'
 
 /** A terminal signals its whole process group, and npm passes the signal on: that counts as one. */
 const SAME_SIGNAL_MS = 500
@@ -29,6 +30,7 @@ export class Lifecycle {
   readonly #hosts: Hosts
   readonly #log: Logger
   readonly #totals: Totals
+  readonly #storeProcess: StoreProcess | undefined
   readonly #wasTerminal = isatty(1)
   #plan: Plan | undefined
   #isRolling = false
@@ -36,12 +38,20 @@ export class Lifecycle {
   /** By `performance.now`. */
   #stoppingSinceMs: number | undefined
 
-  constructor(primary: Primary, keeper: SiteKeeper, hosts: Hosts, log: Logger, totals: Totals) {
+  constructor(
+    primary: Primary,
+    keeper: SiteKeeper,
+    hosts: Hosts,
+    log: Logger,
+    totals: Totals,
+    storeProcess: StoreProcess | undefined,
+  ) {
     this.#primary = primary
     this.#keeper = keeper
     this.#hosts = hosts
     this.#log = log
     this.#totals = totals
+    this.#storeProcess = storeProcess
     for (const signal of ['SIGTERM', 'SIGINT'] as const) process.on(signal, () => void this.#stop(signal))
     process.on('SIGHUP', () => {
       if (this.#wasTerminal && !isatty(1)) void this.#hangUp()
@@ -78,8 +88,7 @@ export class Lifecycle {
       await new Promise(resolve => setTimeout(resolve, unreadyMs))
     }
     this.#log.info({ signal }, 'stopping: requests under way are finished first')
-    await this.#primary.drain()
-    await this.#hosts.leave()
+    await this.#drain()
     process.exit(0)
   }
 
@@ -88,9 +97,14 @@ export class Lifecycle {
     if (this.#isStopping) return
     this.#stoppingSinceMs = performance.now()
     this.#log.level = 'silent'
-    await this.#primary.drain()
-    await this.#hosts.leave()
+    await this.#drain()
     process.kill(process.pid, 'SIGKILL')
+  }
+
+  /** The store process outlives the workers. */
+  async #drain(): Promise<void> {
+    await this.#primary.drain()
+    await Promise.all([this.#hosts.leave(), this.#storeProcess?.end()])
   }
 
   get #isStopping(): boolean {
@@ -167,7 +181,7 @@ export class Lifecycle {
       { problem: error?.message ?? String(error), stack: error?.stack },
       'the primary ends after a fault',
     )
-    await this.#primary.drain()
+    await this.#drain()
     process.exit(1)
   }
 }

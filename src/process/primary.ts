@@ -43,15 +43,12 @@ const STARTING_CHECKS_MAX = 30
 const LISTEN_MS = 30_000
 /** For a successor's store to answer; or `storeWaitMs`, if longer. */
 const READY_MS_MIN = 3000
-/** Damage in a memory-mapped file ends a process by these. */
-const NATIVE_CRASHES: ReadonlySet<string | null> = new Set(['SIGBUS', 'SIGSEGV', 'SIGABRT'])
 /** So few drain at once, because each still needs its memory. */
 const LEAVING_SHARE_MAX = 1 / 4
 
 export class Primary {
   readonly #log: Logger
   readonly #totals: Totals
-  readonly #onNativeCrash: () => void
   #lastAsk = 0
   #slots: Slot[] = []
   /** Draining ones included. */
@@ -62,10 +59,9 @@ export class Primary {
   #isDraining = false
   #onSettled: (() => void) | undefined
 
-  constructor(log: Logger, totals: Totals, onNativeCrash: () => void) {
+  constructor(log: Logger, totals: Totals) {
     this.#log = log
     this.#totals = totals
-    this.#onNativeCrash = onNativeCrash
   }
 
   /** Resolves when all workers listen; rejects if one cannot run. */
@@ -231,7 +227,6 @@ export class Primary {
     if (slot.worker !== worker) return // it was leaving, or is a successor
     slot.worker = undefined
     if (this.#isDraining || !this.#slots.includes(slot)) return
-    if (NATIVE_CRASHES.has(signal)) this.#onNativeCrash()
     this.#totals.counts.restarts.at(worker.wasHung ? 'hang' : 'crash').add()
     const isQuick = performance.now() - worker.startedAtMs < SETTLED_MS
     slot.quickCrashes = isQuick ? slot.quickCrashes + 1 : 0

@@ -8,9 +8,13 @@ import { isSecretToBeMade, resolveSecrets } from '../config/secrets.ts'
 import { DEMO_SITE_KEYS, prepareDemoSites } from '../demo/site.ts'
 import type { StoreCause } from '../domain/reason-words.ts'
 import type { Logger } from '../log/logger.ts'
+import { opennessOf, prepareDataDir } from '../store/embedded/data-dir.ts'
+import { SITES_FILE } from '../store/embedded/sites-file.ts'
 import { createStore } from '../store/open.ts'
+import { StoreSetupError } from '../store/store.ts'
 import { PROGRAM } from '../version.ts'
 import { type FirstKeys, readFirstKeys, writeFirstKeys } from './first-keys.ts'
+import { hasServed } from './service-url.ts'
 import { authorInService, createSite } from './sites.ts'
 
 const COMMAND = process.argv[1]?.endsWith('main.js') ? 'npm run -s powgate --' : PROGRAM
@@ -38,30 +42,23 @@ interface Gauged {
  * @param totals shows meanwhile why it waits
  * @throws StoreSetupError
  */
-export async function prepareStart(config: Config, log: Logger, totals: Gauged): Promise<Start> {
-  // Commands make sites, but only a service makes a state, and issues what a new secret refuses.
-  const isSecretLost = isSecretToBeMade(config) && existsSync(join(config.dataDir, 'state'))
-  if (config.redis === undefined) {
-    const [{ opennessOf, prepareDataDir }, { ownDataDir }, { prepareFiles }] = await Promise.all([
-      import('../store/embedded/environment.ts'),
-      import('../store/embedded/owner.ts'),
-      import('../store/embedded/inspection.ts'),
-    ])
+export async function prepareStart(
+  config: Config,
+  log: Logger,
+  totals: Gauged,
+  storeProcess: { start(): Promise<void> } | undefined,
+): Promise<Start> {
+  // Commands make sites, but only a service issues what a new secret refuses.
+  const isSecretLost = isSecretToBeMade(config) && hasServed(config)
+  if (storeProcess !== undefined) {
     prepareDataDir(config.dataDir, true)
     const openness = opennessOf(config.dataDir)
     if (openness !== undefined) log.warn(openness)
-    await ownDataDir(config.dataDir, line => log.warn(`POWGATE_DATA_DIR: ${line}`))
-    const { damage, isStale } = prepareFiles(config.dataDir)
-    if (damage !== undefined)
-      log.warn({ damage }, 'the state was damaged and is discarded: what was issued before is refused')
-    if (isStale)
-      log.info(
-        'after a reboot or an upgrade the state begins anew: challenges and tokens under way are refused, limits and usual rates forgotten; sites and API keys stay',
-      )
+    refuseLostSites(config)
+    await storeProcess.start()
   }
   const secrets = resolveSecrets(config)
-  const store = await createStore(config, {
-    sweeps: false,
+  const store = createStore(config, {
     deadlineMs: PATIENT_MS,
     openMs: config.storeWaitMs,
     onWaiting: (why, cause) => sayWaiting(why, cause),
@@ -70,10 +67,8 @@ export async function prepareStart(config: Config, log: Logger, totals: Gauged):
   try {
     await store.open()
     totals.gauges = {}
-    if ('evictionWarning' in store) {
-      const warning = await store.evictionWarning()
-      if (warning !== undefined) log.warn(warning)
-    }
+    const warning = config.redis && (await store.evictionWarning())
+    if (warning !== undefined) log.warn(warning)
     const sites = (await store.sites.listSites()).filter(({ siteKey }) => !DEMO_SITE_KEYS.has(siteKey))
     if (isSecretLost)
       log.warn('the secret is missing, so a new one was made: what was issued before is refused')
@@ -103,6 +98,15 @@ export async function prepareStart(config: Config, log: Logger, totals: Gauged):
   } finally {
     await store.close()
   }
+}
+
+/** Where a service ran there are sites, and without them it would make its first site anew. @throws StoreSetupError */
+function refuseLostSites(config: Config): void {
+  const path = join(resolve(config.dataDir), SITES_FILE)
+  if (existsSync(path) || !hasServed(config)) return
+  throw new StoreSetupError(
+    `POWGATE_DATA_DIR: ${path} is missing, though a service ran here: put it back from a backup; or, to start without sites, remove the file service-url beside it, and create them anew from a \`powgate site export\` by \`powgate apply\``,
+  )
 }
 
 function waitingLines(config: Config, log: Logger, totals: Gauged, description: () => string) {

@@ -1,6 +1,6 @@
 /** Tells commands where the service listens, by a file of its data directory. */
 
-import { readFileSync, writeFileSync } from 'node:fs'
+import { existsSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { type Config, localUrl } from '../config/config.ts'
 
@@ -23,4 +23,9 @@ export function serviceUrl(config: Config): string {
     // The service never ran here.
   }
   return localUrl(config)
+}
+
+/** Whether a service with the embedded store ever ran in this data directory. */
+export function hasServed({ redis, dataDir }: Config): boolean {
+  return redis === undefined && existsSync(pathIn(dataDir))
 }

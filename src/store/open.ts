@@ -1,13 +1,13 @@
-/** Opens the configured store, or only its sites. Loads only that store's code: ioredis takes a tenth of a worker's start. */
+/** Opens the configured store, or only its sites. */
 
 import type { Config } from '../config/config.ts'
-import type { EmbeddedStore } from './embedded/store.ts'
-import type { RedisStore } from './redis/store.ts'
+import { socketTarget } from '../config/redis.ts'
+import { prepareDataDir, socketPath } from './embedded/data-dir.ts'
+import { socketSites } from './embedded/socket-sites.ts'
+import { RedisStore } from './redis/store.ts'
 import type { SiteStore, StoreListener } from './store.ts'
 
 interface OpenOptions extends StoreListener {
-  /** Whether to remove expired entries; one process a machine is enough. */
-  readonly sweeps: boolean
   readonly deadlineMs: number
   readonly openMs?: number
 }
@@ -15,23 +15,15 @@ interface OpenOptions extends StoreListener {
 const OPEN_MS = 5000
 
 /** Not open yet. @throws StoreSetupError */
-export async function createStore(config: Config, options: OpenOptions): Promise<EmbeddedStore | RedisStore> {
-  if (config.redis !== undefined) {
-    const { RedisStore } = await import('./redis/store.ts')
-    return new RedisStore({
-      target: config.redis,
-      keyPrefix: config.redisPrefix,
-      clusterShards: config.redisShards,
-      openMs: OPEN_MS,
-      ...options,
-    })
+export function createStore(config: Config, options: OpenOptions): RedisStore {
+  const usual = {
+    keyPrefix: config.redisPrefix,
+    clusterShards: config.redisShards,
+    openMs: OPEN_MS,
+    ...options,
   }
-  const [{ prepareDataDir }, { EmbeddedStore }] = await Promise.all([
-    import('./embedded/environment.ts'),
-    import('./embedded/store.ts'),
-  ])
-  prepareDataDir(config.dataDir, true)
-  return new EmbeddedStore({ dataDir: config.dataDir, bytesMax: config.stateBytesMax, ...options })
+  if (config.redis !== undefined) return new RedisStore({ target: config.redis, ...usual })
+  return new RedisStore({ target: socketTarget(socketPath(config.dataDir)), sitesOf: socketSites, ...usual })
 }
 
 /**
@@ -41,8 +33,9 @@ export async function createStore(config: Config, options: OpenOptions): Promise
  */
 export async function openSiteStore(config: Config): Promise<SiteStore & { close(): Promise<void> }> {
   if (config.redis === undefined) {
-    const { openEmbeddedSites } = await import('./embedded/records.ts')
-    return openEmbeddedSites(config.dataDir)
+    prepareDataDir(config.dataDir, false)
+    const { openEmbeddedSites } = await import('./embedded/open-sites.ts')
+    return openEmbeddedSites(config)
   }
   const { openRedisSites } = await import('./redis/records.ts')
   return openRedisSites(config.redis, config.redisPrefix, config.redisShards)

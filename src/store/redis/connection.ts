@@ -99,7 +99,7 @@ export function askAt(server: Server, deadlineMs: number): Ask {
 function connectRedis(target: RedisTarget, patience: number): Link {
   const options = dataOptions(target, patience)
   const client = new Redis(
-    target.kind === 'sentinel' ? sentinelOptions(target, options) : { ...options, ...target.nodes[0]! },
+    target.kind === 'sentinel' ? sentinelOptions(target, options) : { ...options, ...placeOf(target) },
   )
   const isStuck = stuckCheck(patience)
   const errors = noteErrors(client)
@@ -137,6 +137,10 @@ function connectRedis(target: RedisTarget, patience: number): Link {
       client.disconnect()
     },
   }
+}
+
+function placeOf({ path, nodes }: RedisTarget): { path: string } | { host: string; port: number } {
+  return path === undefined ? nodes[0]! : { path }
 }
 
 function connectCluster(target: RedisTarget, patience: number): Link {

@@ -3,6 +3,7 @@
 import { describeTarget, type RedisTarget } from '../../config/redis.ts'
 import type { StoreCause } from '../../domain/reason-words.ts'
 import { storeErrorText } from '../../domain/system-error.ts'
+import { LAYOUT } from '../layout.ts'
 import { type StoreListener, StoreSetupError, type StoreStatus, type StoreTrouble } from '../store.ts'
 import { type Ask, CLUSTER_SLOTS, type Connection } from './connection.ts'
 
@@ -42,7 +43,8 @@ const TIME_CALLS = 5
 
 export function troubleOf(target: RedisTarget, why: string): StoreTrouble {
   const [, variables] = BLAMED.find(([about]) => about.test(why)) ?? []
-  const names = [...new Set(variables?.(target) ?? ['REDIS_URL'])].join(', ')
+  const usual = target.kind === 'socket' ? 'POWGATE_DATA_DIR' : 'REDIS_URL'
+  const names = [...new Set(variables?.(target) ?? [usual])].join(', ')
   const line = `${names}: cannot use ${describeTarget(target)}: ${storeErrorText(why)}`
   return { cause: causeOf(why), line, isLasting: REFUSALS.test(why) }
 }
@@ -89,7 +91,11 @@ async function checkServer(ask: Ask, target: RedisTarget): Promise<void> {
     await ask('select', String(target.db)).catch((error: Error) => {
       throw new StoreSetupError(troubleOf(target, error.message).line)
     })
-  const { redis_version: text = '' } = await infoOf(ask, 'server')
+  const { redis_version: text = '', powgate_layout: layout } = await infoOf(ask, 'server')
+  if (target.kind === 'socket' && layout !== String(LAYOUT))
+    throw new StoreSetupError(
+      'POWGATE_DATA_DIR: the store process is of another version: restart the service, this change cannot be rolled out',
+    )
   const version = /^(\d+)\.(\d+)/.exec(text)
   if (version === null) return
   const [major, minor] = [Number(version[1]), Number(version[2])]

@@ -12,15 +12,7 @@
  */
 
 import type { RedisTarget } from '../../config/redis.ts'
-import {
-  ownerKey,
-  shardKey,
-  siteMeter,
-  windowOfJunk,
-  windowOfKnown,
-  windowOfRefused,
-  windowOfSite,
-} from '../../domain/address-tags.ts'
+import { shardKey, siteMeter } from '../../domain/address-tags.ts'
 import {
   type AuditEntry,
   type AuditQuery,
@@ -33,7 +25,8 @@ import { fnv1a } from '../../domain/bytes.ts'
 import type { HostNote } from '../../domain/hosts.ts'
 import { dailyRate, readMeter } from '../../domain/meters.ts'
 import { isSiteKey } from '../../domain/site.ts'
-import { type Change, jsonOf, type MemberKind, Members, memberOf, type SitesImage } from '../members.ts'
+import { namesOfAddress } from '../address-names.ts'
+import { type Change, jsonOf, type MemberKind, Members, memberOf } from '../members.ts'
 import type { LivingHosts, SiteStore } from '../store.ts'
 import { type Connection, connect, shardTags } from './connection.ts'
 import { untilUsable } from './inspection.ts'
@@ -74,25 +67,6 @@ export class RedisRecords extends Members implements SiteStore {
     return (await this.#connection.run(WRITE_RECORDS, keys, values, what)) === 1
   }
 
-  async replaceAll({ revision, records, audit, uses }: SitesImage): Promise<void> {
-    const { ask } = this.#connection
-    const before = (await this.changesAfter(0, ALL)).map(([member]) => this.#recordKey(member))
-    const lists = ['revision', 'changes', 'audit', 'uses'].map(name => this.#key(name))
-    await Promise.all([...before, ...lists].map(key => ask('del', key)))
-    let [lastAt, count] = [0, 0]
-    for (const { at, ...entry } of audit) {
-      count = at === lastAt ? count + 1 : 0
-      lastAt = at
-      await ask('xadd', this.#key('audit'), `${at}-${count}`, 'entry', JSON.stringify(entry))
-    }
-    for (const { member, revision, json } of records) {
-      await ask('set', this.#recordKey(member), json)
-      await ask('zadd', this.#key('changes'), String(revision), member)
-    }
-    await ask('set', this.#key('revision'), String(revision))
-    if (uses.size > 0) await this.noteUses(uses)
-  }
-
   async readAudit({ limit, siteKey, sinceMs }: AuditQuery): Promise<AuditEntry[]> {
     const found: AuditEntry[] = []
     const from = sinceMs === undefined ? '-' : String(sinceMs)
@@ -119,15 +93,8 @@ export class RedisRecords extends Members implements SiteStore {
     const sites = members.filter(isSiteKey)
     let removed = 0
     for (const key of addressKeys) {
-      const owner = ownerKey(key)
       const prefix = `${this.#prefix}:{${this.#tags[fnv1a(shardKey(key)) % this.#tags.length]}}:`
-      const logs = [key, ...sites.map(site => windowOfKnown(key, site))]
-      const windows = [key, windowOfRefused(key), ...sites.map(site => windowOfSite(key, site))]
-      const names = [
-        `e:${owner}`,
-        ...logs.flatMap(log => [log, windowOfRefused(log), windowOfJunk(log)].map(window => `l:${window}`)),
-        ...windows.flatMap(window => [window, windowOfJunk(window)].map(one => `c:${one}`)),
-      ].map(name => prefix + name)
+      const names = namesOfAddress(key, sites).map(name => prefix + name)
       for (let start = 0; start < names.length; start += LIST_CHUNK)
         removed += Number(await this.#connection.ask('del', ...names.slice(start, start + LIST_CHUNK)))
     }

@@ -1,5 +1,5 @@
 import { describeTarget, type RedisTarget } from '../../config/redis.ts'
-import type { Store, StoreListener, StoreStatus, StoreTrouble } from '../store.ts'
+import type { SiteStore, Store, StoreListener, StoreStatus, StoreTrouble } from '../store.ts'
 import { askAt, type Connection, connect, shardTags } from './connection.ts'
 import { ShardHealth } from './health.ts'
 import { adviceOn, lookAt, troubleOf, untilUsable, versionOf } from './inspection.ts'
@@ -13,6 +13,8 @@ export interface RedisStoreOptions extends StoreListener {
   readonly deadlineMs: number
   readonly clusterShards: number
   readonly openMs: number
+  /** By default those of Redis. */
+  readonly sitesOf?: (connection: Connection) => SiteStore
   /** For tests. */
   readonly clock?: () => number
 }
@@ -20,7 +22,7 @@ export interface RedisStoreOptions extends StoreListener {
 export class RedisStore implements Store {
   readonly description: string
   readonly requests: RedisRequests
-  readonly sites: RedisRecords
+  readonly sites: SiteStore
   readonly #options: RedisStoreOptions
   readonly #connection: Connection
   readonly #shards: readonly Shard[]
@@ -32,11 +34,12 @@ export class RedisStore implements Store {
     this.#options = options
     this.#connection = connection
     this.description = describeTarget(target)
-    this.sites = new RedisRecords(connection, keyPrefix, options.clusterShards)
+    this.sites =
+      options.sitesOf?.(connection) ?? new RedisRecords(connection, keyPrefix, options.clusterShards)
     const tags = shardTags(connection, options.clusterShards)
     this.#shards = tags.map(tag => {
       const shard: Shard = new Shard(connection, {
-        keyPrefix: `${keyPrefix}:{${tag}}:`,
+        keyPrefix: target.kind === 'socket' ? '' : `${keyPrefix}:{${tag}}:`,
         deadlineMs,
         shards: tags.length,
         clock: () => String(clock?.() ?? ''),

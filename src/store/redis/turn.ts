@@ -7,6 +7,7 @@ import { randomInt } from 'node:crypto'
 import { writeDecimal } from '../../domain/bytes.ts'
 import { readUInt24, WRAP_MASK } from '../../domain/limits.ts'
 import { METER_BYTES, type Meter, readMeter } from '../../domain/meters.ts'
+import { POLICY } from '../../domain/policy.ts'
 import { type Command, PreparedCommand } from './ioredis.ts'
 import { type Script, TURNS } from './scripts.ts'
 
@@ -32,6 +33,8 @@ export class Turn {
   readonly settles: Settle[] = []
   /** By operation: the numbers of its meters, from 1. */
   readonly metersOf: (readonly number[])[] = []
+  /** By operation: whether it adds a proof to its meters, if its nonce is spent. */
+  readonly counts: boolean[] = []
   /** Of the first operation. */
   startedAtMs = 0
   readonly #keys = new BulkStrings(KEYS_BYTES)
@@ -61,6 +64,7 @@ export class Turn {
     const numbers = meters.length === 0 ? NO_METERS : meters.map(key => this.#meterNumber(key))
     this.#operations.add(namesMeters ? text + uint16sText(numbers, 2) : text)
     this.metersOf.push(numbers)
+    this.counts.push(letter === 'V' && namesMeters)
     this.settles.push(settle)
   }
 
@@ -152,6 +156,10 @@ const TIME_AT = CHECKED_AT + 3
 const TURNS_AT = TIME_AT + 8
 const HEAD_BYTES = TURNS_AT + 8
 const ANSWER_BYTES = 8
+/** Of a solution: its status, and where its answer has the address's earlier proofs. */
+const [SPENT, ACCEPTED_AT] = [1, 4]
+/** Of an operation's meters: two first proofs come before. */
+const FIRST_SITE = 2
 
 export function isReplyTo({ settles, meterCount }: Turn, reply: unknown): reply is Buffer {
   const length = HEAD_BYTES + settles.length * ANSWER_BYTES + meterCount * METER_BYTES
@@ -167,17 +175,38 @@ export function timeOf(reply: Buffer): number {
   return reply.readDoubleBE(TIME_AT)
 }
 
-export function settleAll({ settles, metersOf }: Turn, reply: Buffer | undefined): void {
-  const firstMeter = HEAD_BYTES + settles.length * ANSWER_BYTES
-  const nowMs = reply === undefined ? 0 : timeOf(reply)
-  const read: Meter[] = [] // by number
-  const meterOf = (number: number) =>
-    (read[number] ??= readMeter(reply!, firstMeter + (number - 1) * METER_BYTES, nowMs))
-  for (let index = 0; index < settles.length; index++) {
-    const numbers = metersOf[index]!
-    const meters = reply === undefined || numbers.length === 0 ? NO_METERS : numbers.map(meterOf)
-    settles[index]!(reply, HEAD_BYTES + index * ANSWER_BYTES, meters)
+/** As the store tells them: with the proofs of the whole turn. */
+function metersAfter({ settles, meterCount }: Turn, reply: Buffer): Meter[] {
+  const first = HEAD_BYTES + settles.length * ANSWER_BYTES
+  const nowMs = timeOf(reply)
+  return Array.from({ length: meterCount }, (_, index) =>
+    readMeter(reply, first + index * METER_BYTES, nowMs),
+  )
+}
+
+/**
+ * By operation: its meters with the proofs up to its own. So if one turn brings more than a budget, those above it are refused,
+ * not all.
+ */
+function metersSeen(turn: Turn, reply: Buffer): (readonly Meter[])[] {
+  const meters = metersAfter(turn, reply)
+  const seen: (readonly Meter[])[] = []
+  for (let index = turn.settles.length - 1; index >= 0; index--) {
+    const numbers = turn.metersOf[index]!
+    seen[index] = numbers.length === 0 ? NO_METERS : numbers.map(number => ({ ...meters[number - 1]! }))
+    const at = HEAD_BYTES + index * ANSWER_BYTES
+    if (!turn.counts[index] || reply[at] !== SPENT) continue
+    const isReturning = reply.readUInt32BE(at + ACCEPTED_AT) >= POLICY.returningProofs
+    for (const number of numbers.slice(isReturning ? FIRST_SITE : FIRST_SITE + 1))
+      meters[number - 1]!.recent = Math.max(0, meters[number - 1]!.recent - 1)
   }
+  return seen
+}
+
+export function settleAll(turn: Turn, reply: Buffer | undefined): void {
+  const seen = reply === undefined ? undefined : metersSeen(turn, reply)
+  for (const [index, settle] of turn.settles.entries())
+    settle(reply, HEAD_BYTES + index * ANSWER_BYTES, seen?.[index] ?? NO_METERS)
 }
 
 /** In place of a time, as in lua/clock.lua. */

@@ -1,0 +1,88 @@
+/** The store process as the primary sees it: started before the workers, started anew when it dies, ended after them. */
+
+import { type ChildProcess, fork } from 'node:child_process'
+import { extname } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import type { Config } from '../config/config.ts'
+import type { Logger } from '../log/logger.ts'
+import type { StoreMessage } from '../store/embedded/process.ts'
+import { StoreSetupError } from '../store/store.ts'
+
+const MODULE = new URL(`../store/embedded/process${extname(import.meta.url)}`, import.meta.url)
+const SETTLED_MS = 5000
+const BACK_OFF_MS = 100
+const BACK_OFF_MS_MAX = 5000
+/** To save a state of a million addresses. */
+const END_MS = 10_000
+/** Of V8's heap, for each byte of the state: what the estimate leaves out, and garbage. */
+const HEAP_TIMES = 2
+
+export class StoreProcess {
+  readonly #config: Config
+  readonly #log: Logger
+  #child: ChildProcess | undefined
+  #isEnding = false
+  #quickCrashes = 0
+
+  constructor(config: Config, log: Logger) {
+    this.#config = config
+    this.#log = log
+  }
+
+  /** Resolves once it serves. @throws StoreSetupError */
+  async start(): Promise<void> {
+    const problem = await this.#fork()
+    if (problem !== undefined) throw new StoreSetupError(problem)
+  }
+
+  async end(): Promise<void> {
+    this.#isEnding = true
+    const child = this.#child
+    if (child === undefined || !child.connected) return
+    await new Promise<void>(done => {
+      child.once('exit', () => done())
+      child.send('end')
+      setTimeout(() => child.kill('SIGKILL'), END_MS).unref()
+    })
+  }
+
+  /** @returns why it does not serve */
+  #fork(): Promise<string | undefined> {
+    const { dataDir, stateBytesMax } = this.#config
+    const startedAtMs = performance.now()
+    const heapMiB = Math.ceil((HEAP_TIMES * stateBytesMax) / 2 ** 20) + 256
+    const execArgv = [...process.execArgv, `--max-old-space-size=${heapMiB}`]
+    return new Promise(done => {
+      const child = fork(fileURLToPath(MODULE), [dataDir, String(stateBytesMax)], { execArgv })
+      let problem: string | undefined
+      this.#child = child
+      child.on('message', (message: StoreMessage) => {
+        if (message.type === 'serves') done(undefined)
+        else if (message.type === 'failed') problem = message.line
+        else this.#log[message.level](message.text)
+      })
+      child.on('error', error => {
+        problem ??= error.message
+      })
+      child.on('exit', (code, signal) => {
+        this.#child = undefined
+        if (problem !== undefined) done(problem)
+        else done('POWGATE_DATA_DIR: the store process ended before it served')
+        if (!this.#isEnding) this.#replace({ code, signal, problem }, startedAtMs)
+      })
+    })
+  }
+
+  /** At once after the first quick crash, then after growing delays. */
+  #replace(about: object, startedAtMs: number): void {
+    const isQuick = performance.now() - startedAtMs < SETTLED_MS
+    this.#quickCrashes = isQuick ? this.#quickCrashes + 1 : 0
+    const delayMs =
+      this.#quickCrashes <= 1 ? 0 : Math.min(BACK_OFF_MS_MAX, BACK_OFF_MS * 2 ** (this.#quickCrashes - 2))
+    this.#log.error(
+      { ...about, restartsInMs: delayMs },
+      'the store process has gone; it is started anew: what was issued before is refused, and visitors verify once more',
+    )
+    setTimeout(() => !this.#isEnding && void this.#fork(), delayMs)
+  }
+}

@@ -1,0 +1,93 @@
+/** Reads calls and writes replies as Redis does (its protocol, version 2), so workers have one client for both stores. */
+
+const [ASTERISK, DOLLAR, CARRIAGE_RETURN, LINE_FEED, DIGIT_ZERO] = [0x2a, 0x24, 0x0d, 0x0a, 0x30]
+/** Of a call: more is no call of ours. */
+const BYTES_MAX = 2 ** 26
+
+/** `*<count>`, then `$<length>` and the bytes of each argument, every line ended by two characters. */
+export class Call {
+  readonly bytes: Buffer
+  /** By argument. */
+  readonly starts: readonly number[]
+  readonly ends: readonly number[]
+
+  constructor(bytes: Buffer, starts: readonly number[], ends: readonly number[]) {
+    this.bytes = bytes
+    this.starts = starts
+    this.ends = ends
+  }
+
+  /** Of one-byte characters. */
+  text(index: number): string {
+    return this.bytes.toString('latin1', this.starts[index], this.ends[index])
+  }
+
+  utf8(index: number): string {
+    return this.bytes.toString('utf8', this.starts[index], this.ends[index])
+  }
+
+  get name(): string {
+    return this.text(0).toLowerCase()
+  }
+}
+
+/** Cuts what a connection sends into calls. */
+export class CallReader {
+  #rest: Buffer = Buffer.alloc(0)
+  #at = 0
+  #number = 0
+
+  add(bytes: Buffer): void {
+    this.#rest = this.#rest.length === 0 ? bytes : Buffer.concat([this.#rest, bytes])
+  }
+
+  /** undefined until the next one is whole. @throws if it is none */
+  next(): Call | undefined {
+    const bytes = this.#rest
+    this.#at = 0
+    if (!this.#readNumber(bytes, ASTERISK)) return undefined
+    const [count, starts, ends] = [this.#number, [] as number[], [] as number[]]
+    for (let index = 0; index < count; index++) {
+      if (!this.#readNumber(bytes, DOLLAR)) return undefined
+      const end = this.#at + this.#number
+      if (end + 2 > bytes.length) return undefined
+      starts.push(this.#at)
+      ends.push(end)
+      this.#at = end + 2
+    }
+    this.#rest = bytes.subarray(this.#at)
+    return new Call(bytes, starts, ends)
+  }
+
+  #readNumber(bytes: Buffer, kind: number): boolean {
+    let at = this.#at
+    if (at >= bytes.length) return false
+    if (bytes[at] !== kind) throw new Error('no call')
+    let number = 0
+    for (at++; at < bytes.length && bytes[at] !== CARRIAGE_RETURN; at++) {
+      number = number * 10 + bytes[at]! - DIGIT_ZERO
+      if (!(number >= 0 && number <= BYTES_MAX)) throw new Error('no call')
+    }
+    if (at + 1 >= bytes.length) return false
+    if (bytes[at + 1] !== LINE_FEED) throw new Error('no call')
+    this.#number = number
+    this.#at = at + 2
+    return true
+  }
+}
+
+export function bulkReply(bytes: Buffer): Buffer {
+  const head = `$${bytes.length}\r\n`
+  const reply = Buffer.allocUnsafe(head.length + bytes.length + 2)
+  reply.write(head, 0, 'latin1')
+  bytes.copy(reply, head.length)
+  reply.write('\r\n', head.length + bytes.length, 'latin1')
+  return reply
+}
+
+/** @param code as Redis has it: `OOM`, `ERR` */
+export function errorReply(code: string, text: string): Buffer {
+  return Buffer.from(`-${code} ${text.replace(/[\r\n]+/g, ' ')}\r\n`)
+}
+
+export const OK_REPLY = Buffer.from('+OK\r\n')

@@ -1,0 +1,74 @@
+/**
+ * The data directory of the embedded store.
+ *
+ *   sites.jsonl    sites, API keys and the audit log: see sites-file.ts
+ *   state          what requests left behind, written at an orderly stop: see snapshot.ts
+ *   store          Unix socket of the store process: see server.ts
+ */
+
+import { accessSync, constants, existsSync, mkdirSync, readFileSync, statSync } from 'node:fs'
+import { dirname, join, resolve } from 'node:path'
+import { shellWord } from '../../config/config.ts'
+import { systemErrorText } from '../../domain/system-error.ts'
+import { StoreSetupError } from '../store.ts'
+
+/**
+ * @param makes whether to create it
+ * @throws StoreSetupError
+ */
+export function prepareDataDir(dataDir: string, makes: boolean): void {
+  try {
+    if (makes) makeDir(resolve(dataDir))
+    accessSync(`${dataDir}/.`, constants.R_OK | constants.W_OK | constants.X_OK)
+  } catch (error) {
+    const { code } = error as NodeJS.ErrnoException
+    const path = resolve(dataDir)
+    throw new StoreSetupError(
+      code === 'ENOENT' && !makes
+        ? `POWGATE_DATA_DIR: ${path} does not exist, and only serve creates it. Name the directory of the service, here or in the file of --config`
+        : `POWGATE_DATA_DIR: cannot use the directory ${path}: ${systemErrorText(error)}`,
+    )
+  }
+}
+
+/** Not by `recursive`, which never returns below /proc (Node.js 20). */
+function makeDir(path: string): void {
+  if (existsSync(path)) return
+  makeDir(dirname(path))
+  try {
+    mkdirSync(path, { mode: 0o700 })
+  } catch (error) {
+    // Another process may have made it meanwhile.
+    if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error
+  }
+}
+
+/** A warning if others can read or write the directory. */
+export function opennessOf(dataDir: string): string | undefined {
+  const path = resolve(dataDir)
+  const mode = statSync(path).mode & 0o777
+  if ((mode & 0o077) === 0) return undefined
+  return `POWGATE_DATA_DIR: other users can reach ${path} (mode ${mode.toString(8)}), which holds the secret and the sites: chmod 700 ${shellWord(path)}`
+}
+
+/** Changes with every boot; empty where the machine tells none. */
+export function machineBootId(): string {
+  try {
+    return readFileSync('/proc/sys/kernel/random/boot_id', 'utf8').trim()
+  } catch {
+    return ''
+  }
+}
+
+const SOCKET = 'store'
+/** Of a socket's path, in the kernel. */
+const PATH_BYTES_MAX = 107
+
+/** @throws StoreSetupError */
+export function socketPath(dataDir: string): string {
+  const path = join(resolve(dataDir), SOCKET)
+  if (Buffer.byteLength(path) <= PATH_BYTES_MAX) return path
+  throw new StoreSetupError(
+    `POWGATE_DATA_DIR: ${path} is longer than the ${PATH_BYTES_MAX} bytes of a socket's path: move the directory, or name it by a shorter path`,
+  )
+}

@@ -1,0 +1,292 @@
+/**
+ * Runs the operations of one event-loop turn of a worker, as lua/turn.lua does in Redis: same bytes in, same bytes out. The files
+ * of store/redis/lua describe each operation's bytes; what they compute is of domain/ here.
+ */
+
+import {
+  admitToLog,
+  LogKind as Kinds,
+  type LogKind,
+  MARKS_LIMIT_MAX,
+  type Spending,
+} from '../../domain/address-log.ts'
+import { ReusedBytes } from '../../domain/bytes.ts'
+import {
+  admitToWindow,
+  type Limited,
+  type Policy,
+  readUInt24,
+  WINDOW_MS,
+  writeUInt24,
+} from '../../domain/limits.ts'
+import {
+  addProof,
+  bornBy,
+  fadeAll,
+  METER_BYTES,
+  type Meter,
+  metersFrom,
+  newMeter,
+  writeMeter,
+} from '../../domain/meters.ts'
+import { POLICY } from '../../domain/policy.ts'
+import type { Call } from './calls.ts'
+import { type Clocks, deadFrom, isMarkDead, isMeterDead, isWindowDead, type State } from './state.ts'
+
+/** Call: `EVALSHA`, script, number of keys; then three keys of Redis' epoch, those of meters, those of operations. */
+const KEYS_AT = 3
+const EPOCH_KEYS = 3
+const METERS_AT = KEYS_AT + EPOCH_KEYS
+/** In the second argument of lua/turn.lua. */
+const METER_COUNT_AT = 24
+/** Reply: | epoch 4 | time of the last check 3 | time 8 | number of turns 8 | answers 8 each | meters | */
+const [TIME_AT, TURNS_AT, HEAD_BYTES, ANSWER_BYTES] = [7, 15, 23, 8]
+
+const POLICY_NUMBERS: Readonly<Record<Policy, number>> = { address: 1, 'address-site': 2, 'api-key': 3 }
+const [SPENT, USED, NO_NONCE] = [1, 2, 3]
+const [REDEEMED, REDEEMED_BEFORE, FORGOTTEN, NO_TOKEN] = [1, 2, 3, 4]
+/** Before a window's record. */
+const WINDOW_HEAD = 4
+/** Before a mark's claim. */
+const MARK_HEAD = 8
+const MARK_LOW = 0x10000
+/** Two hours that a host's clock may be ahead, the longest token lifetime, and the margin. */
+const REDEMPTION_KEPT_MS_MAX = 7_200_000 + 3_600_000 + 60_000
+
+const records = new ReusedBytes()
+
+export class Engine {
+  readonly #state: State
+  readonly #clocks: Clocks
+  /** Of the call under way. */
+  #call!: Call
+  #nowMs = 0
+  #wallMs = 0
+  #key = 0
+  #reply!: Buffer
+  #replyAt = 0
+
+  constructor(state: State, clocks: Clocks) {
+    this.#state = state
+    this.#clocks = clocks
+  }
+
+  /** @throws if the operations are not as expected: nothing after the wrong one was done */
+  run(call: Call): Buffer {
+    const { bytes, starts } = call
+    const clockAt = KEYS_AT + Number(call.text(KEYS_AT - 1))
+    const clock = call.text(clockAt) // a test's
+    this.#call = call
+    this.#nowMs = clock === '' ? this.#clocks.monotonicMs() : Number(clock)
+    this.#wallMs = clock === '' ? this.#clocks.wallMs() : Number(clock)
+    const meterCount = bytes.readUInt16BE(starts[clockAt + 1]! + METER_COUNT_AT)
+    const first = clockAt + 2
+    const meters = HEAD_BYTES + (starts.length - first) * ANSWER_BYTES
+    this.#key = METERS_AT + meterCount
+    this.#reply = Buffer.allocUnsafe(meters + meterCount * METER_BYTES)
+    this.#replyAt = HEAD_BYTES
+    for (let index = first; index < starts.length; index++) this.#operation(index)
+    this.#writeHead()
+    for (let number = 1; number <= meterCount; number++) {
+      const meter = this.#meterOf(number)
+      const at = meters + (number - 1) * METER_BYTES
+      if (meter === undefined) this.#reply.fill(0, at, at + METER_BYTES)
+      else writeMeter(this.#reply, at, meter)
+    }
+    return this.#reply
+  }
+
+  #writeHead(): void {
+    this.#reply.writeUInt32BE(this.#state.epoch, 0)
+    this.#reply.fill(0, 4, HEAD_BYTES)
+    writeUInt24(this.#reply, 4, this.#wallMs & 0xffffff)
+    this.#reply.writeDoubleBE(this.#wallMs, TIME_AT)
+    this.#reply.writeDoubleBE(0, TURNS_AT)
+  }
+
+  #operation(index: number): void {
+    const { bytes, starts, ends } = this.#call
+    const [at, end] = [starts[index]! + 1, ends[index]!]
+    switch (bytes[at - 1]) {
+      case 0x43:
+        return this.#challenge(bytes, at)
+      case 0x56:
+        return this.#solution(bytes, at, end)
+      case 0x54:
+        this.#addProof(bytes, at + 1, end, bytes[at]!, -1)
+        return this.#answer(1, 0, 0)
+      case 0x52:
+        return this.#redemption(bytes, at, end)
+      case 0x50:
+        this.#key++
+        return this.#answer(1, 0, 0)
+      default:
+        throw new Error('an unknown operation')
+    }
+  }
+
+  #answer(status: number, first: number, second: number): void {
+    const at = this.#replyAt
+    this.#reply[at] = status
+    writeUInt24(this.#reply, at + 1, first)
+    this.#reply.writeUInt32BE(second, at + 4)
+    this.#replyAt = at + ANSWER_BYTES
+  }
+
+  #limited({ retryAfterMs, policy }: Limited): void {
+    this.#answer(0, retryAfterMs, POLICY_NUMBERS[policy])
+  }
+
+  /** C */
+  #challenge(bytes: Buffer, at: number): void {
+    const decision = this.#admitAddress(Kinds.challenge, bytes, at, undefined)
+    if (decision.status === 'limited') return this.#limited(decision)
+    const { siteCount, failures, accepted } = decision
+    this.#answer(1, siteCount, Math.min(accepted, 0xffff) * 0x10000 + Math.min(failures, 0xffff))
+  }
+
+  /** V */
+  #solution(bytes: Buffer, at: number, end: number): void {
+    const limits = at + 1
+    const isPresent = bytes.readUInt32BE(limits + 9) === this.#state.epoch
+    const keepMs = readUInt24(bytes, limits + 13)
+    const isApart = keepMs > 0 && readUInt24(bytes, limits + 3) > MARKS_LIMIT_MAX
+    const mark = (readUInt24(bytes, limits + 16) & 0x7fffff) * MARK_LOW + bytes.readUInt16BE(limits + 19)
+    const spending = isPresent && !isApart && keepMs > 0 ? { mark, keepMs } : undefined
+    const decision = this.#admitAddress(bytes[at] as LogKind, bytes, limits, spending)
+    const nonceKey = isApart ? this.#call.text(this.#key++) : ''
+    if (decision.status === 'limited') return this.#limited(decision)
+    const { failures, accepted } = decision
+    if (keepMs === 0) return this.#answer(NO_NONCE, failures, accepted)
+    const isSpent = isPresent && !decision.isUsed && (!isApart || this.#spendApart(nonceKey, keepMs))
+    this.#answer(isSpent ? SPENT : USED, failures, accepted)
+    if (isSpent) this.#addProof(bytes, limits + 21, end, accepted, 1)
+  }
+
+  #spendApart(key: string, keepMs: number): boolean {
+    if (this.#liveMark(key) !== undefined) return false
+    this.#mark(key, keepMs, '')
+    return true
+  }
+
+  #admitAddress(kind: LogKind, bytes: Buffer, at: number, spending: Spending | undefined) {
+    const key = this.#call.text(this.#key++)
+    const request = {
+      siteTag: readUInt24(bytes, at),
+      addressLimit: readUInt24(bytes, at + 3),
+      siteLimit: readUInt24(bytes, at + 6),
+    }
+    const decision = admitToLog(this.#window(key), this.#nowMs, kind, request, spending)
+    if (decision.status === 'admitted') this.#setWindow(key, decision.record, decision.keepMs)
+    return decision
+  }
+
+  /** Valid until the next call; undefined if dead, since times wrap after 4.6 hours and would look recent. */
+  #window(key: string): Buffer | undefined {
+    const value = this.#state.windows.get(key)
+    if (value === undefined || isWindowDead(value, this.#nowMs)) return undefined
+    const bytes = records.ofLength(value.length)
+    bytes.write(value, 0, 'latin1')
+    return bytes.subarray(WINDOW_HEAD)
+  }
+
+  #setWindow(key: string, record: Buffer, keepMs: number): void {
+    const value = deadFrom(this.#nowMs + keepMs) + record.toString('latin1', 0, record.length)
+    this.#state.windows.set(key, value)
+  }
+
+  /** R */
+  #redemption(bytes: Buffer, at: number, end: number): void {
+    const [callerLimit, keyLimit] = [readUInt24(bytes, at), readUInt24(bytes, at + 3)]
+    const keepMs = bytes.readUInt32BE(at + 6)
+    const step = keepMs > 0 ? 2 : 1
+    const [callerAt, keyAt] = [this.#key, this.#key + (callerLimit > 0 ? step : 0)]
+    const markAt = keyAt + (keyLimit > 0 ? step : 0)
+    this.#key = keepMs > 0 ? markAt + 1 : markAt
+    const claim = bytes.toString('latin1', at + 18, end)
+    const markKey = keepMs > 0 ? this.#call.text(markAt) : ''
+    const before = keepMs > 0 ? this.#liveMark(markKey) : undefined
+    const status = keepMs > 0 ? this.#statusOf(bytes.readUInt32BE(at + 10), before, claim) : NO_TOKEN
+    // What was redeemed before or forgotten costs its sender nothing, so it is charged to windows of junk.
+    const junk = status === REDEEMED_BEFORE || status === FORGOTTEN ? 1 : 0
+    const charges = [
+      callerLimit > 0 && this.#charge(callerAt + junk, callerLimit, 'address'),
+      keyLimit > 0 && this.#charge(keyAt + junk, keyLimit, 'api-key'),
+    ].filter(charge => charge !== false)
+    const refusals = charges.map(({ decision }) => decision).filter(({ status }) => status === 'limited')
+    if (refusals.length > 0) {
+      const longest = (refusals as Limited[]).reduce((one, other) =>
+        other.retryAfterMs > one.retryAfterMs ? other : one,
+      )
+      return this.#limited(longest)
+    }
+    for (const { key, decision } of charges)
+      if (decision.status === 'admitted') this.#setWindow(key, decision.record, WINDOW_MS)
+    this.#answer(status, 0, 0)
+    if (status !== REDEEMED || before !== undefined) return
+    // A host whose clock is ahead issues tokens that others accept later.
+    const untilMs = bytes.readUInt32BE(at + 14) * 1000
+    this.#mark(markKey, Math.max(keepMs, Math.min(untilMs - this.#wallMs, REDEMPTION_KEPT_MS_MAX)), claim)
+  }
+
+  #statusOf(epoch: number, before: string | undefined, claim: string): number {
+    if (epoch !== this.#state.epoch) return FORGOTTEN
+    return before === undefined || (claim !== '' && before === claim) ? REDEEMED : REDEEMED_BEFORE
+  }
+
+  #charge(keyAt: number, limit: number, policy: Policy) {
+    const key = this.#call.text(keyAt)
+    return { key, decision: admitToWindow(this.#window(key), this.#nowMs, limit, policy) }
+  }
+
+  /** Its claim. */
+  #liveMark(key: string): string | undefined {
+    const value = this.#state.marks.get(key)
+    return value === undefined || isMarkDead(value, this.#wallMs, this.#nowMs)
+      ? undefined
+      : value.slice(MARK_HEAD)
+  }
+
+  #mark(key: string, keepMs: number, claim: string): void {
+    this.#state.marks.set(key, deadFrom(this.#wallMs + keepMs) + deadFrom(this.#nowMs + keepMs) + claim)
+  }
+
+  /** As `addProof` of the domain, on the meters whose numbers stand in the operation from `at` on. */
+  #addProof(bytes: Buffer, at: number, end: number, accepted: number, proofs: 1 | -1): void {
+    const count = (end - at) / 5
+    if (count === 0) return
+    const free: number[] = []
+    const names: string[] = [this.#nameOf(1), this.#nameOf(2)]
+    for (let index = 0; index < count; index++) {
+      free.push(readUInt24(bytes, at + 3 * index))
+      names.push(this.#nameOf(bytes.readUInt16BE(at + 3 * count + 2 * index)))
+    }
+    const list = names.map(name => this.#meter(name) ?? newMeter(this.#wallMs))
+    const meters = metersFrom(list, this.#wallMs)
+    fadeAll(meters, this.#wallMs, POLICY)
+    const isSiteCounted = addProof(meters, free, accepted, proofs, POLICY)
+    for (const born of list.slice(0, 2)) {
+      bornBy(born, this.#wallMs)
+      born.atMs = this.#wallMs
+    }
+    const { isHalfFull } = this.#state
+    for (const [index, name] of names.entries()) {
+      const isNetwork = index > 2
+      const isKept = isNetwork ? !isHalfFull || this.#meter(name) !== undefined : index < 2 || isSiteCounted
+      if (isKept) this.#state.meters.set(name, list[index]!)
+    }
+  }
+
+  #nameOf(number: number): string {
+    return this.#call.text(METERS_AT + number - 1)
+  }
+
+  #meterOf(number: number): Meter | undefined {
+    return this.#meter(this.#nameOf(number))
+  }
+
+  #meter(name: string): Meter | undefined {
+    const meter = this.#state.meters.get(name)
+    return meter === undefined || isMeterDead(name, meter, this.#wallMs) ? undefined : meter
+  }
+}

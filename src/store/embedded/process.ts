@@ -1,0 +1,64 @@
+/**
+ * The store process, which the primary forks: one of its own, so that no dashboard, scrape or reload makes a request wait. It ends when
+ * it is told, or when the primary has gone and no worker is left, and saves its state then.
+ */
+
+import { resolve } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { StoreServer } from './server.ts'
+
+export type StoreMessage =
+  | { readonly type: 'serves' }
+  /** Why it cannot. */
+  | { readonly type: 'failed'; readonly line: string }
+  | { readonly type: 'tells'; readonly level: 'info' | 'warn' | 'error'; readonly text: string }
+
+const [dataDir = '', stateBytesMax = ''] = process.argv.slice(2)
+let isOrphan = false
+let server: StoreServer | undefined
+
+function send(message: StoreMessage): void {
+  if (process.connected) process.send!(message)
+}
+
+async function end(): Promise<void> {
+  const ending = server
+  server = undefined
+  if (ending === undefined) return
+  await sleep(0) // a last answer goes out
+  await ending.close(true)
+  process.exit(0)
+}
+
+process.title = 'powgate store'
+// Terminals and service managers signal the whole group: the primary acts.
+for (const signal of ['SIGTERM', 'SIGINT', 'SIGHUP', 'SIGUSR1', 'SIGUSR2'] as const)
+  process.on(signal, () => {})
+process.on('message', () => void end())
+process.on('disconnect', () => {
+  isOrphan = true
+  if (server === undefined) process.exit(0)
+  if (server.isIdle) void end()
+})
+
+try {
+  server = await StoreServer.open({
+    dataDir,
+    stateBytesMax: Number(stateBytesMax),
+    who: `the service of process ${process.ppid}`,
+    leaves: () => {
+      if (isOrphan) void end()
+      return isOrphan
+    },
+    onIdle: () => isOrphan && void end(),
+    onWaiting: who =>
+      send({ type: 'tells', level: 'warn', text: `${resolve(dataDir)} is in use by ${who}: waiting` }),
+    tell: (level, text) => send({ type: 'tells', level, text }),
+  })
+  server.forgetSaved()
+  send({ type: 'serves' })
+} catch (error) {
+  send({ type: 'failed', line: (error as Error).message })
+  process.exitCode = 1
+  process.disconnect()
+}

@@ -1,0 +1,242 @@
+/**
+ * The store process' side of the socket. Whoever has bound it owns the data directory: nobody else opens its files, so what a command
+ * answers is what the service knows. It speaks Redis' protocol, with few commands:
+ *
+ *   EVALSHA, EVAL   a worker's turn: see engine.ts
+ *   SITES           name and arguments, in JSON, of an operation on sites: see socket-sites.ts
+ *   LEAVE           a new service asks whether the owner goes: one whose primary has gone does
+ *   INFO, TIME, SELECT, PING   what ioredis and `powgate check` ask
+ */
+
+import { chmodSync, linkSync, renameSync, rmSync, statSync } from 'node:fs'
+import { connect, createServer, type Server, type Socket } from 'node:net'
+import { resolve } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { systemErrorText } from '../../domain/system-error.ts'
+import { LAYOUT } from '../layout.ts'
+import { StoreSetupError } from '../store.ts'
+import { bulkReply, type Call, CallReader, errorReply, OK_REPLY } from './calls.ts'
+import { socketPath } from './data-dir.ts'
+import { Engine } from './engine.ts'
+import { EmbeddedSites } from './sites.ts'
+import { loadState, removeSavedState, saveState } from './snapshot.ts'
+import { type Clocks, State, SYSTEM_CLOCKS, sweep } from './state.ts'
+
+const RETRY_MS = 50
+/** A command, or an owner that saves its state. */
+const WAIT_MS = 10_000
+const LOOK_MS = 1000
+
+export interface ServerOptions {
+  readonly dataDir: string
+  readonly stateBytesMax: number
+  /** In words, for others that want the directory. */
+  readonly who: string
+  /** Asked by a new service: whether this owner goes. */
+  readonly leaves?: () => boolean
+  /** Nobody is connected any more. */
+  readonly onIdle?: () => void
+  readonly onWaiting?: (who: string) => void
+  readonly tell?: (level: 'info' | 'warn' | 'error', text: string) => void
+  readonly clocks?: Clocks
+}
+
+export class StoreServer {
+  readonly sites: EmbeddedSites
+  readonly state: State
+  readonly #options: ServerOptions
+  readonly #server: Server
+  readonly #path: string
+  readonly #engine: Engine
+  readonly #clients = new Set<Socket>()
+  #inode = 0
+  #sweeps: NodeJS.Timeout | undefined
+  readonly #looks: NodeJS.Timeout
+  /** Why nothing is answered any more. */
+  #displaced: string | undefined
+
+  private constructor(options: ServerOptions, server: Server, path: string) {
+    const { dataDir, stateBytesMax, clocks = SYSTEM_CLOCKS, tell } = options
+    this.#options = options
+    this.#server = server
+    this.#path = path
+    chmodSync(path, 0o600)
+    this.#inode = statSync(path).ino
+    this.state = new State(stateBytesMax)
+    const unread = loadState(dataDir, this.state)
+    if (unread !== undefined) tell?.('info', unread)
+    this.#engine = new Engine(this.state, clocks)
+    this.sites = new EmbeddedSites(dataDir, this.state)
+    if (this.sites.torn !== undefined) tell?.('warn', `of the sites' file, ${this.sites.torn}`)
+    const sweeps = () => {
+      this.#sweeps = setTimeout(sweeps, sweep(this.state, clocks)).unref()
+    }
+    sweeps()
+    this.#looks = setInterval(() => this.#look(), LOOK_MS).unref()
+    server.on('connection', socket => this.#serve(socket))
+  }
+
+  /** Waits for a command, or for another service that ends. @throws StoreSetupError */
+  static async open(options: ServerOptions): Promise<StoreServer> {
+    const path = socketPath(options.dataDir)
+    const giveUpAt = performance.now() + WAIT_MS
+    for (let isTold = false; ; ) {
+      const server = createServer()
+      if (await listens(server, path)) {
+        try {
+          return new StoreServer(options, server, path)
+        } catch (error) {
+          server.close()
+          throw error
+        }
+      }
+      const owner = await ownerOf(path)
+      if (owner === undefined) await putAside(path)
+      else if (owner !== '') {
+        if (performance.now() > giveUpAt)
+          throw new StoreSetupError(
+            `POWGATE_DATA_DIR: ${resolve(options.dataDir)} is in use by ${owner}: end that first, or give each service a directory of its own`,
+          )
+        if (!isTold) options.onWaiting?.(owner)
+        isTold = true
+      }
+      if (owner !== undefined) await sleep(RETRY_MS)
+    }
+  }
+
+  get isIdle(): boolean {
+    return this.#clients.size === 0
+  }
+
+  /** @param saves the state, for the next start */
+  async close(saves: boolean): Promise<void> {
+    clearTimeout(this.#sweeps)
+    clearInterval(this.#looks)
+    for (const client of this.#clients) client.destroy()
+    await this.sites.close()
+    if (saves && this.#displaced === undefined) saveState(this.#options.dataDir, this.state)
+    await new Promise<void>(done => this.#server.close(() => done()))
+  }
+
+  /** For the service: after a crash nothing old is read. */
+  forgetSaved(): void {
+    removeSavedState(this.#options.dataDir)
+  }
+
+  #look(): void {
+    const isInPlace =
+      statSync(this.#path, { throwIfNoEntry: false })?.ino === this.#inode && this.sites.isInPlace
+    if (isInPlace || this.#displaced !== undefined) return
+    this.#displaced = `the data directory ${resolve(this.#options.dataDir)} was moved or replaced under the running service: restart it`
+    this.#options.tell?.('error', this.#displaced)
+  }
+
+  #serve(socket: Socket): void {
+    const reader = new CallReader()
+    this.#clients.add(socket)
+    let answering = Promise.resolve()
+    socket.on('data', bytes => {
+      reader.add(bytes)
+      // Replies keep the order of calls, though a change of sites waits for the disk.
+      answering = answering.then(async () => {
+        try {
+          for (let call = reader.next(); call !== undefined; call = reader.next()) {
+            const reply = this.#answer(call)
+            socket.write(reply instanceof Buffer ? reply : await reply)
+          }
+        } catch {
+          socket.destroy() // what follows could not be told apart
+        }
+      })
+    })
+    socket.on('error', () => {})
+    socket.on('close', () => {
+      this.#clients.delete(socket)
+      if (this.isIdle) this.#options.onIdle?.()
+    })
+  }
+
+  #answer(call: Call): Buffer | Promise<Buffer> {
+    switch (call.name) {
+      case 'evalsha':
+      case 'eval':
+        return this.#turn(call)
+      case 'sites':
+        return this.#displaced === undefined
+          ? this.sites.answer(call.utf8(1)).then(text => bulkReply(Buffer.from(text)))
+          : errorReply('ERR', this.#displaced)
+      case 'leave':
+        return this.#options.leaves?.() ? OK_REPLY : errorReply('ERR', this.#options.who)
+      case 'info':
+        return bulkReply(Buffer.from(`powgate_layout:${LAYOUT}\r\n`))
+      case 'time':
+        return timeReply(Date.now())
+      default:
+        return OK_REPLY
+    }
+  }
+
+  #turn(call: Call): Buffer {
+    if (this.#displaced !== undefined) return errorReply('ERR', this.#displaced)
+    const { isFull, bytes } = this.state
+    if (isFull) return errorReply('OOM', `the state holds ${bytes} bytes, its bound (POWGATE_STATE_MAX_MB)`)
+    try {
+      return bulkReply(this.#engine.run(call))
+    } catch (error) {
+      return errorReply('ERR', (error as Error).message)
+    }
+  }
+}
+
+function timeReply(nowMs: number): Buffer {
+  const [seconds, micros] = [String(Math.floor(nowMs / 1000)), String((nowMs % 1000) * 1000)]
+  return Buffer.from(`*2\r\n$${seconds.length}\r\n${seconds}\r\n$${micros.length}\r\n${micros}\r\n`)
+}
+
+/** @returns whether the socket is ours; not if somebody has it, or had it when it crashed */
+function listens(server: Server, path: string): Promise<boolean> {
+  return new Promise((done, fail) => {
+    server.once('listening', () => done(true))
+    server.once('error', (error: NodeJS.ErrnoException) => {
+      if (error.code === 'EADDRINUSE') done(false)
+      else fail(socketError(path, error))
+    })
+    server.listen(path)
+  })
+}
+
+/** @returns '' if it goes, undefined if nobody answers */
+function ownerOf(path: string): Promise<string | undefined> {
+  return new Promise((done, fail) => {
+    const socket = connect(path, () => socket.write('*1\r\n$5\r\nLEAVE\r\n'))
+    socket.setTimeout(WAIT_MS, () => socket.destroy())
+    socket.once('data', reply => {
+      socket.destroy()
+      const text = reply.toString().trim()
+      done(text.startsWith('+') ? '' : text.replace(/^-ERR /, ''))
+    })
+    socket.on('error', (error: NodeJS.ErrnoException) => {
+      if (error.code === 'ECONNREFUSED' || error.code === 'ENOENT') done(undefined)
+      else if (error.code === 'ECONNRESET') done('')
+      else fail(socketError(path, error))
+    })
+    socket.on('close', () => done(''))
+  })
+}
+
+/** A crashed owner's. By a new name first: if two services do this at once, one may have taken what the other has just made. */
+async function putAside(path: string): Promise<void> {
+  const aside = `${path}.${process.pid}`
+  try {
+    renameSync(path, aside)
+    if ((await ownerOf(aside)) !== undefined) linkSync(aside, path)
+    rmSync(aside)
+  } catch (error) {
+    const { code } = error as NodeJS.ErrnoException
+    if (code !== 'ENOENT' && code !== 'EEXIST') throw socketError(path, error)
+  }
+}
+
+function socketError(path: string, error: unknown): StoreSetupError {
+  return new StoreSetupError(`POWGATE_DATA_DIR: cannot use the socket ${path}: ${systemErrorText(error)}`)
+}

@@ -1,0 +1,265 @@
+/**
+ * Sites, API keys and the audit log in one file, to which changes are appended: one JSON object a line, on disk before the change is
+ * answered. A line may have these parts:
+ *
+ *   {"changes": [[<revision>, {"site": ...} or {"apiKey": ...}], ...],   all of one commit
+ *    "audit": [<entry>, ...],
+ *    "auditFrom": <Unix ms>,            older entries were dropped
+ *    "uses": {"<key id>": <Unix ms>}}   last uses, written without a wait for the disk
+ *
+ * Once half of the file says what holds no more, it is written anew.
+ */
+
+import {
+  closeSync,
+  existsSync,
+  fstatSync,
+  fsync,
+  fsyncSync,
+  ftruncateSync,
+  openSync,
+  readFileSync,
+  renameSync,
+  statSync,
+  writeFileSync,
+} from 'node:fs'
+import { join } from 'node:path'
+import { promisify } from 'node:util'
+import {
+  type AuditEntry,
+  type AuditQuery,
+  type Author,
+  auditEntry,
+  type RecordChange,
+} from '../../domain/audit.ts'
+import type { ApiKeyRecord, SiteRecord } from '../../domain/site.ts'
+import { systemErrorText } from '../../domain/system-error.ts'
+import { type Change, jsonOf, type MemberKind, Members, memberOf } from '../members.ts'
+import { StoreSetupError } from '../store.ts'
+
+export const SITES_FILE = 'sites.jsonl'
+const COMPACTED_LINES_MIN = 1000
+const synced = promisify(fsync)
+
+interface Line {
+  readonly changes?: readonly (readonly [number, Written])[]
+  readonly audit?: readonly AuditEntry[]
+  readonly auditFrom?: number
+  readonly uses?: Readonly<Record<string, number>>
+}
+type Written = { readonly site: SiteRecord } | { readonly apiKey: ApiKeyRecord }
+const PARTS = new Set(['changes', 'audit', 'auditFrom', 'uses'])
+
+export class SitesFile extends Members {
+  readonly #path: string
+  #fd: number
+  #bytes = 0
+  #lines = 0
+  #revision = 0
+  /** JSON by member, in order of their last change. */
+  readonly #records = new Map<string, { readonly revision: number; readonly json: string }>()
+  #audit: AuditEntry[] = []
+  readonly #uses = new Map<string, number>()
+  /** Changes are made one after another. */
+  #last: Promise<unknown> = Promise.resolve()
+  /** Of a torn last line, which was dropped. */
+  readonly torn: string | undefined
+
+  /** @throws StoreSetupError */
+  constructor(dataDir: string) {
+    super()
+    this.#path = join(dataDir, SITES_FILE)
+    try {
+      const isNew = !existsSync(this.#path)
+      this.#fd = openSync(this.#path, 'a+', 0o600)
+      if (isNew) syncDirectory(dataDir)
+    } catch (error) {
+      throw new StoreSetupError(
+        `POWGATE_DATA_DIR: cannot open the sites in ${this.#path}: ${systemErrorText(error)}`,
+      )
+    }
+    this.torn = this.#read()
+  }
+
+  get isInPlace(): boolean {
+    const there = statSync(this.#path, { throwIfNoEntry: false })
+    return there?.ino === fstatSync(this.#fd).ino
+  }
+
+  commit(changes: readonly RecordChange[], author: Author): Promise<boolean> {
+    return this.#inTurn(async () => {
+      const isExpected = changes.every(
+        change => this.#records.get(memberOf(change))?.json === jsonOf(change).expected,
+      )
+      if (!isExpected) return false
+      const at = Math.max(Date.now(), this.#audit.at(-1)?.at ?? 0)
+      await this.#append({
+        changes: changes.map(({ expected: _, ...written }, index) => [this.#revision + 1 + index, written]),
+        audit: changes.map(change => ({ at, ...auditEntry(change, author) })),
+      })
+      return true
+    })
+  }
+
+  async readAudit({ limit, siteKey, sinceMs = 0 }: AuditQuery): Promise<AuditEntry[]> {
+    const fitting = this.#audit.filter(
+      entry => entry.at >= sinceMs && (siteKey === undefined || entry.siteKey === siteKey),
+    )
+    return fitting.slice(Math.max(0, fitting.length - limit))
+  }
+
+  dropAudit(beforeMs: number): Promise<void> {
+    const isThere = (this.#audit[0]?.at ?? beforeMs) < beforeMs
+    return isThere ? this.#inTurn(() => this.#append({ auditFrom: beforeMs })) : Promise.resolve()
+  }
+
+  noteUses(uses: ReadonlyMap<string, number>): Promise<void> {
+    const later = [...uses].filter(([id, atMs]) => atMs > (this.#uses.get(id) ?? 0))
+    if (later.length === 0) return Promise.resolve()
+    return this.#inTurn(() => this.#append({ uses: Object.fromEntries(later) }, false))
+  }
+
+  async readUses(ids: readonly string[]): Promise<Map<string, number>> {
+    return new Map(ids.flatMap(id => (this.#uses.has(id) ? [[id, this.#uses.get(id)!] as const] : [])))
+  }
+
+  async close(): Promise<void> {
+    await this.#last
+    closeSync(this.#fd)
+  }
+
+  protected async readMember<Stored>(member: string): Promise<Stored | undefined> {
+    const record = this.#records.get(member)
+    return record && (JSON.parse(record.json) as Stored)
+  }
+
+  protected async listMembers<Stored>(kind: MemberKind): Promise<Stored[]> {
+    const wanted = [...this.#records].filter(([member]) => member.startsWith(kind))
+    return wanted.map(([, { json }]) => JSON.parse(json) as Stored)
+  }
+
+  protected async revision(): Promise<number> {
+    return this.#revision
+  }
+
+  protected async changesAfter(revision: number, limit: number): Promise<Change[]> {
+    const later = [...this.#records].filter(([, record]) => record.revision > revision)
+    return later.slice(0, limit).map(([member, record]) => [member, record.revision])
+  }
+
+  #inTurn<Result>(change: () => Promise<Result>): Promise<Result> {
+    const done = this.#last.then(change)
+    this.#last = done.catch(() => {})
+    return done
+  }
+
+  /** Nothing changes unless it is written. @throws StoreSetupError */
+  async #append(line: Line, waits = true): Promise<void> {
+    if (!this.isInPlace)
+      throw new StoreSetupError(
+        `POWGATE_DATA_DIR: ${this.#path} is another file than the one that the service opened, so this was not done: restart the service`,
+      )
+    const bytes = Buffer.from(`${JSON.stringify(line)}\n`)
+    try {
+      writeFileSync(this.#fd, bytes)
+      if (waits) await synced(this.#fd)
+    } catch (error) {
+      ftruncateSync(this.#fd, this.#bytes)
+      throw new StoreSetupError(
+        `POWGATE_DATA_DIR: cannot write ${this.#path}, so this was not done: ${systemErrorText(error)}`,
+      )
+    }
+    this.#bytes += bytes.length
+    this.#apply(line)
+    if (this.#lines > COMPACTED_LINES_MIN && this.#lines > 2 * (this.#records.size + this.#audit.length))
+      this.#compact()
+  }
+
+  #apply({ changes = [], audit = [], auditFrom, uses = {} }: Line): void {
+    this.#lines++
+    for (const [revision, written] of changes) {
+      const member = memberOf({ ...written, expected: undefined } as RecordChange)
+      this.#records.delete(member)
+      this.#records.set(member, {
+        revision,
+        json: JSON.stringify('site' in written ? written.site : written.apiKey),
+      })
+      this.#revision = Math.max(this.#revision, revision)
+    }
+    this.#audit.push(...audit)
+    if (auditFrom !== undefined) this.#audit = this.#audit.filter(({ at }) => at >= auditFrom)
+    for (const [id, atMs] of Object.entries(uses)) this.#uses.set(id, atMs)
+  }
+
+  /** @returns what was dropped @throws StoreSetupError */
+  #read(): string | undefined {
+    const text = readFileSync(this.#path)
+    for (let start = 0, number = 1; start < text.length; number++) {
+      const end = text.indexOf('\n', start)
+      if (end === -1) {
+        ftruncateSync(this.#fd, start)
+        return `line ${number}, the last, was not written whole: it is dropped, nobody was told that it was done`
+      }
+      try {
+        this.#apply(checked(JSON.parse(text.toString('utf8', start, end))))
+      } catch (error) {
+        throw new StoreSetupError(
+          `POWGATE_DATA_DIR: ${this.#path}, line ${number}: ${(error as Error).message}. Put the file back from a backup, or mend that line (one JSON object a line)`,
+        )
+      }
+      start = end + 1
+      this.#bytes = start
+    }
+    return undefined
+  }
+
+  #compact(): void {
+    const lines: Line[] = [
+      ...[...this.#records.values()].map(({ revision, json }) => {
+        const record = JSON.parse(json)
+        return {
+          changes: [[revision, 'secretSha256' in record ? { apiKey: record } : { site: record }]],
+        } as Line
+      }),
+      ...this.#audit.map(entry => ({ audit: [entry] })),
+      { uses: Object.fromEntries(this.#uses) },
+    ]
+    const bytes = Buffer.from(lines.map(line => `${JSON.stringify(line)}\n`).join(''))
+    const path = `${this.#path}.new`
+    try {
+      const fd = openSync(path, 'w+', 0o600)
+      writeFileSync(fd, bytes)
+      fsyncSync(fd)
+      closeSync(fd)
+      const appended = openSync(path, 'a+')
+      renameSync(path, this.#path)
+      syncDirectory(join(this.#path, '..'))
+      closeSync(this.#fd)
+      this.#fd = appended
+      this.#bytes = bytes.length
+      this.#lines = lines.length
+    } catch {
+      // The disk is full: the file stays as long as it is.
+    }
+  }
+}
+
+function checked(line: unknown): Line {
+  if (typeof line !== 'object' || line === null || Array.isArray(line))
+    throw new Error('it is no JSON object')
+  const unknown = Object.keys(line).find(part => !PARTS.has(part))
+  if (unknown !== undefined) throw new Error(`${JSON.stringify(unknown)} is no part that this version knows`)
+  for (const [revision, written] of (line as Line).changes ?? []) {
+    const { site, apiKey } = written as { site?: SiteRecord; apiKey?: ApiKeyRecord }
+    const isNamed = typeof site?.siteKey === 'string' || typeof apiKey?.id === 'string'
+    if (!Number.isSafeInteger(revision) || !isNamed) throw new Error('a change is no site and no API key')
+  }
+  return line as Line
+}
+
+/** So that a new name in it outlives a power loss. */
+function syncDirectory(path: string): void {
+  const fd = openSync(path, 'r')
+  fsyncSync(fd)
+  closeSync(fd)
+}

@@ -1,0 +1,74 @@
+/**
+ * The state on disk between an orderly stop and the next start. A service removes the file as soon as it has read it: after a crash
+ * nothing old is read, the epoch is a new one, and what was issued before is refused.
+ */
+
+import { existsSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { deserialize, serialize } from 'node:v8'
+import type { Meter } from '../../domain/meters.ts'
+import { systemErrorText } from '../../domain/system-error.ts'
+import { LAYOUT } from '../layout.ts'
+import { machineBootId } from './data-dir.ts'
+import type { State } from './state.ts'
+
+const NAME = 'state'
+
+/** No token, challenge or window lives longer than two hours. */
+const OLD_MS = 7_200_000
+
+interface Snapshot {
+  readonly layout: number
+  readonly bootId: string
+  readonly savedAtMs: number
+  readonly epoch: number
+  readonly windows: readonly (readonly [string, string])[]
+  readonly marks: readonly (readonly [string, string])[]
+  readonly meters: ReadonlyMap<string, Meter>
+}
+
+export function saveState(dataDir: string, state: State, bootId = machineBootId()): void {
+  const snapshot: Snapshot = {
+    layout: LAYOUT,
+    bootId,
+    savedAtMs: Date.now(),
+    epoch: state.epoch,
+    windows: [...state.windows.entries()],
+    marks: [...state.marks.entries()],
+    meters: state.meters,
+  }
+  const path = join(dataDir, NAME)
+  const written = `${path}.new`
+  writeFileSync(written, serialize(snapshot), { mode: 0o600 })
+  renameSync(written, path)
+}
+
+/**
+ * Windows use the monotonic clock, which starts anew with a boot; so of an older snapshot, as of another boot's, only meters are read:
+ * else an attacker could teach the store in its first hour.
+ *
+ * @returns what was not read, for the log; undefined if all was, or if there is none
+ */
+export function loadState(dataDir: string, state: State, bootId = machineBootId()): string | undefined {
+  const path = join(dataDir, NAME)
+  if (!existsSync(path)) return undefined
+  let snapshot: Snapshot
+  try {
+    snapshot = deserialize(readFileSync(path)) as Snapshot
+    if (snapshot.layout !== LAYOUT) return 'the state is of another version, and is not read'
+    for (const [name, meter] of snapshot.meters) state.meters.set(name, meter)
+  } catch (error) {
+    return `the state is damaged (${systemErrorText(error)}), and is not read`
+  }
+  const isPresent =
+    bootId !== '' && snapshot.bootId === bootId && Math.abs(Date.now() - snapshot.savedAtMs) < OLD_MS
+  if (!isPresent) return 'the state is of before a reboot, or old: only usual rates are read of it'
+  state.epoch = snapshot.epoch
+  for (const [key, value] of snapshot.windows) state.windows.set(key, value)
+  for (const [key, value] of snapshot.marks) state.marks.set(key, value)
+  return undefined
+}
+
+export function removeSavedState(dataDir: string): void {
+  rmSync(join(dataDir, NAME), { force: true })
+}

@@ -1,0 +1,165 @@
+/**
+ * What requests leave behind, in memory, bounded by POWGATE_STATE_MAX_MB.
+ *
+ *   windows   l:<address>, c:<caller>, k:<API key id>  -> | dead from, seconds 4 | record of domain/address-log.ts or limits.ts |
+ *   marks     n:<nonce>, r:<nonce>                     -> | dead from: wall clock, seconds 4 | monotonic clock 4 | claim |
+ *   meters    e:<network or site>, e:born...           -> see domain/meters.ts
+ *
+ * Windows use the monotonic clock, which nothing sets. Marks are redemption records, and used nonces that no address log holds.
+ * Tokens expire by the wall clock, which can be set, so a mark is dead only when both clocks say so: no step lets a token be
+ * redeemed twice. Values are strings of one-byte characters, because a Buffer takes 100 bytes more each.
+ */
+
+import { randomInt } from 'node:crypto'
+import { KEPT_MS_MAX, keptMs, type Meter } from '../../domain/meters.ts'
+
+export interface Clocks {
+  readonly monotonicMs: () => number
+  readonly wallMs: () => number
+}
+
+export const SYSTEM_CLOCKS: Clocks = {
+  monotonicMs: () => {
+    const [seconds, nanoseconds] = process.hrtime()
+    return seconds * 1000 + Math.floor(nanoseconds / 1e6)
+  },
+  wallMs: Date.now,
+}
+
+/** Of an entry beyond its key and value, as measured with a million. */
+const ENTRY_BYTES = 112
+const METER_ENTRY_BYTES = 200
+
+export class State {
+  epoch = randomInt(2 ** 32)
+  readonly windows = new Entries()
+  readonly marks = new Entries()
+  readonly meters = new Map<string, Meter>()
+  readonly #bytesMax: number
+
+  constructor(bytesMax: number) {
+    this.#bytesMax = bytesMax
+  }
+
+  get bytes(): number {
+    return this.windows.bytes + this.marks.bytes + this.meters.size * METER_ENTRY_BYTES
+  }
+
+  get isFull(): boolean {
+    return this.bytes > this.#bytesMax
+  }
+
+  /** Then no network gets a new meter: meters alone never fill the memory. (Sites are bounded.) */
+  get isHalfFull(): boolean {
+    return this.bytes > this.#bytesMax / 2
+  }
+}
+
+/** Counts its bytes, and is swept in slices. */
+export class Entries {
+  readonly #values = new Map<string, string>()
+  #swept: Iterator<[string, string]> | undefined
+  bytes = 0
+
+  get size(): number {
+    return this.#values.size
+  }
+
+  entries(): IterableIterator<[string, string]> {
+    return this.#values.entries()
+  }
+
+  get(key: string): string | undefined {
+    return this.#values.get(key)
+  }
+
+  set(key: string, value: string): void {
+    const before = this.#values.get(key)
+    this.bytes +=
+      before === undefined ? ENTRY_BYTES + key.length + value.length : value.length - before.length
+    this.#values.set(key, value)
+  }
+
+  delete(key: string): boolean {
+    const value = this.#values.get(key)
+    if (value === undefined) return false
+    this.bytes -= ENTRY_BYTES + key.length + value.length
+    return this.#values.delete(key)
+  }
+
+  /** @returns the share of dead ones among the next `count`; undefined at the end */
+  sweep(count: number, isDead: (value: string) => boolean): number | undefined {
+    this.#swept ??= this.#values.entries()
+    let dead = 0
+    for (let seen = 0; seen < count; seen++) {
+      const { value: entry, done } = this.#swept.next()
+      if (done === true) {
+        this.#swept = undefined
+        return undefined
+      }
+      if (!isDead(entry[1])) continue
+      this.delete(entry[0])
+      dead++
+    }
+    return dead / count
+  }
+}
+
+export function isWindowDead(value: string, monotonicMs: number): boolean {
+  return uint32At(value, 0) * 1000 <= monotonicMs
+}
+
+export function isMarkDead(value: string, wallMs: number, monotonicMs: number): boolean {
+  return uint32At(value, 0) * 1000 <= wallMs && uint32At(value, 4) * 1000 <= monotonicMs
+}
+
+/** After a step of the clock, a meter lives on for as long as it was away. */
+export function isMeterDead(name: string, meter: Meter, wallMs: number): boolean {
+  const keepMs = name.startsWith('e:born') ? KEPT_MS_MAX : keptMs(meter)
+  return Math.abs(wallMs - meter.atMs) >= keepMs
+}
+
+/** The instant at which something is dead, as text. @param ms rounded up to seconds */
+export function deadFrom(ms: number): string {
+  const seconds = Math.ceil(ms / 1000)
+  return String.fromCharCode(
+    (seconds >>> 24) & 0xff,
+    (seconds >>> 16) & 0xff,
+    (seconds >>> 8) & 0xff,
+    seconds & 0xff,
+  )
+}
+
+function uint32At(text: string, at: number): number {
+  return (
+    text.charCodeAt(at) * 2 ** 24 +
+    ((text.charCodeAt(at + 1) << 16) | (text.charCodeAt(at + 2) << 8) | text.charCodeAt(at + 3))
+  )
+}
+
+const SWEEP_COUNT = 500
+/**
+ * A sweep reads live entries too, so the pause is short only while many are dead: at 100,000 entries a second, the dead never
+ * outnumber the living for long.
+ */
+const SWEEP_PAUSES_MS = [
+  { deadShareMin: 0.5, pauseMs: 5 },
+  { deadShareMin: 0.1, pauseMs: 20 },
+  { deadShareMin: 0, pauseMs: 100 },
+] as const
+const SWEEP_IDLE_MS = 1000
+
+/** Removes the dead among the next entries. @returns the pause until the next call, milliseconds */
+export function sweep(state: State, clocks: Clocks, count = SWEEP_COUNT): number {
+  const [wallMs, monotonicMs] = [clocks.wallMs(), clocks.monotonicMs()]
+  const shares = [
+    state.windows.sweep(count, value => isWindowDead(value, monotonicMs)),
+    state.marks.sweep(count, value => isMarkDead(value, wallMs, monotonicMs)),
+  ].filter(share => share !== undefined)
+  if (shares.length > 0) {
+    const deadShare = Math.max(...shares)
+    return SWEEP_PAUSES_MS.find(({ deadShareMin }) => deadShare >= deadShareMin)!.pauseMs
+  }
+  for (const [name, meter] of state.meters) if (isMeterDead(name, meter, wallMs)) state.meters.delete(name)
+  return SWEEP_IDLE_MS
+}
