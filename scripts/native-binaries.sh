@@ -10,11 +10,11 @@ set -eu
 upstream=${1:+$(realpath "$1")}
 cd "$(dirname "$0")/.."
 
-find node_modules -name '*.node' | grep -E 'linux_(x64|arm64)_(115|127|137)\.node|abi(115|127)\.glibc|napi\.glibc' | sort |
+find node_modules -name '*.node' | grep -E 'linux_(x64|arm64)_(115|127|137)\.node' | sort |
   while read -r file; do
     set -- $(sha256sum "$file")
     echo "$1  $(stat -c %s "$file")  $file"
-    grep -aoE 'uWebSockets/[0-9]+|LMDB [0-9.]+: [^)]*\)|(GCC: [^)]*\)|clang version) [0-9a-z.~-]+|/home/[[:alnum:]/.]*' "$file" |
+    grep -aoE 'uWebSockets/[0-9]+|(GCC: [^)]*\)|clang version) [0-9a-z.~-]+|/home/[[:alnum:]/.]*' "$file" |
       sed -E 's|(/home(/[^/]*){6}).*|\1|' | sort -u | sed 's/^/    /'
     other=$upstream/$(basename "$file")
     if [ -n "$upstream" ] && [ -e "$other" ]; then

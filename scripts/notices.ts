@@ -24,7 +24,7 @@ const PACKAGES: Readonly<Record<string, { readonly dev?: true }>> = JSON.parse(
   read('package-lock.json'),
 ).packages
 
-/** Inside the binaries of uWebSockets.js and lmdb, whose packages do not say so. The Apache License stands under detect-libc. */
+/** Inside the binary of uWebSockets.js, whose package does not say so. */
 const INSIDE: readonly Notice[] = [
   {
     name: 'uWebSockets.js, uWebSockets, uSockets (in the HTTP server)',
@@ -42,14 +42,9 @@ const INSIDE: readonly Notice[] = [
     text: read('scripts/licenses/lsquic.txt'),
   },
   {
-    name: 'LMDB (in lmdb)',
-    license: 'OLDAP-2.8',
-    text: read('node_modules/lmdb/dependencies/lmdb/libraries/liblmdb/LICENSE'),
-  },
-  {
-    name: 'LZ4 (in lmdb), xxHash (in the HTTP server)',
+    name: 'xxHash (in the HTTP server)',
     license: 'BSD-2-Clause',
-    text: read('node_modules/lmdb/dependencies/lz4/lib/LICENSE'),
+    text: read('scripts/licenses/xxhash.txt'),
   },
 ]
 

@@ -240,8 +240,7 @@ test('the native binaries are those that were looked at: scripts/native-binaries
   const installed = printed.flatMap(
     line => /^([0-9a-f]{64}) {2}\d+ {2}(\S+)$/.exec(line)?.slice(1).join('  ') ?? [],
   )
-  for (const name of ['uWebSockets.js', 'lmdb'])
-    assert.match(installed.join('\n'), new RegExp(name), printed.join('\n'))
+  assert.match(installed.join('\n'), /uWebSockets\.js/, printed.join('\n'))
   for (const line of installed)
     assert.ok(recorded.includes(line), `${line} is another: compare it with its origin`)
   assert.ok(printed.some(line => line.includes('uWebSockets/20')))

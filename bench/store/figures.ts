@@ -6,13 +6,15 @@ import { measured } from '../disturbance.ts'
 import { grouped, type Spreads, spreadsOf } from '../report/report.ts'
 import { collectGarbage, type Drive } from './drive.ts'
 
-export const PARTS = ['costs', 'memory', 'expiry', 'growth'] as const
+export const PARTS = ['costs', 'memory', 'growth'] as const
 export type Part = (typeof PARTS)[number]
 
 /** Titles in tables, and digits. All are of one operation, unless the name says otherwise. */
 export const FIGURES = {
   /** CPU time of the Redis process, user and system. */
   redisUs: ['Redis CPU us', 2],
+  /** CPU time of the store process, user and system. */
+  storeUs: ['store CPU us', 2],
   /** Time within scripts, as Redis counts it: it goes on while the system lets another process run. */
   scriptUs: ['script us', 2],
   /** That the scripts ran. */
@@ -21,7 +23,7 @@ export const FIGURES = {
   /** Between Redis and its client, as Redis counts it. */
   bytesIn: ['bytes in', 0],
   bytesOut: ['bytes out', 0],
-  /** CPU time of the bench's process: driver, and store client or LMDB itself. */
+  /** CPU time of the bench's process: driver and store client. */
   clientUs: ['client CPU us', 2],
   /** The part of it that the driver alone takes. */
   driverUs: ['driver alone', 2],
@@ -29,32 +31,22 @@ export const FIGURES = {
   /** Longest script call of a pass, from its start: what it waited before is not in it. */
   longestCallUs: ['longest call us', 0],
   callsOver1Ms: ['calls over 1 ms', 0],
-  /** Wall time of the whole event-loop turn of a transaction. */
-  transactionUs: ['transaction us', 0],
   longestTurnMs: ['longest turn ms', 2],
-  /** Pages of 4096 bytes that went from this process to the system by write calls (/proc/self/io wchar). */
-  pagesWritten: ['pages written', 2],
-  /** Memory of Redis or allocated bytes of the state's files. */
+  /** Memory of Redis, or of the store process. */
   bytesPerAddress: ['bytes/address', 0],
   keysPerAddress: ['keys/address', 2],
-  /** CPU time of the process for each key that the store swept. */
-  expiryUs: ['CPU us/key', 2],
-  keys: ['keys', 0],
-  tookMs: ['took ms', 0],
-  /** CPU time, and time of scripts or transactions, against the fewest addresses of the same repetition. */
+  /** CPU time, and time of scripts or operations, against the fewest addresses of the same repetition. */
   cpuTimesFewest: ['CPU x fewest', 2],
   timeTimesFewest: ['time x fewest', 2],
 } as const
 
 /** `expiredKeys`: before the end of what was measured. `othersBusy`: see disturbance.ts. */
-export type FigureName = keyof typeof FIGURES | 'operationsPerTransaction' | 'expiredKeys' | 'othersBusy'
+export type FigureName = keyof typeof FIGURES | 'expiredKeys' | 'othersBusy'
 export type Sample = { readonly [Name in FigureName]?: number | undefined }
 
 export interface SubjectOptions {
   /** Unix milliseconds for all that the store remembers; the real clocks if undefined. */
   readonly clock?: () => number
-  /** Whether the embedded store removes what has expired; only where that is what is measured. */
-  readonly sweeps?: boolean
 }
 
 /** A fresh store of either kind. */
@@ -64,11 +56,9 @@ export interface Subject {
   measured(pass: () => Promise<Drive>): Promise<Sample>
   /** Of Redis: runs passes whose costs do not count, and tells for how long it kept others waiting. */
   holding?(passes: () => Promise<void>): Promise<Sample>
-  /** Memory or files; what of the store's state is there at present. */
+  /** Memory; what of the store's state is there at present. */
   stateBytes(): Promise<number>
   stateKeys(): Promise<number>
-  /** Of the embedded store: lets all expire that can, and tells what each key cost. Redis removes its keys by itself. */
-  expired?(): Promise<Sample>
   stop(): Promise<void>
 }
 

@@ -1,4 +1,4 @@
-/** The parts of the bench: what operations cost; memory; expiry; and growth with the addresses. */
+/** The parts of the bench: what operations cost; memory; and growth with the addresses. */
 
 import { CONTRACT_LIMITS } from '../../src/domain/endpoint.ts'
 import type { RequestStore } from '../../src/store/store.ts'
@@ -163,19 +163,6 @@ async function fillToLimits(store: RequestStore, clock: { nowMs: number }, addre
 
 const NO_VISITS: Visits = { challenge: [], verification: [], redemption: [] }
 
-/** One repetition on a fresh store, which sweeps the records of whole visits. Redis removes its keys by itself. */
-async function runExpiry(store: StoreKind, { operations: addresses }: Sizes): Promise<Run[]> {
-  if (store === 'redis') return []
-  const expire = async (subject: Subject) => {
-    await driveAll(subject.store, buildVisits(subject.store, 0, addresses), FILL_BATCH)
-    return await subject.expired!()
-  }
-  const sample = await withSubject(store, expire, { clock: Date.now, sweeps: true })
-  const keysPerAddress = sample.keys! / addresses
-  const row = { part: 'expiry', store, of: 'whole visits', addresses } as const
-  return [{ row, sample: { ...sample, keysPerAddress } }]
-}
-
 /** Tokens are redeemed by callers and API keys, whose number does not grow with the visitors'. */
 const GROWING: readonly Operation[] = ['challenge', 'verification']
 const ADDRESSES = [1000, 10_000, 100_000, 1_000_000] as const
@@ -185,7 +172,7 @@ const ROUNDS_MAX = 10
 /** What must not grow: CPU time, and the time for which the store can do nothing else. */
 const COMPARED: Readonly<Record<StoreKind, { readonly cpu: FigureName; readonly time: FigureName }>> = {
   redis: { cpu: 'redisUs', time: 'scriptUs' },
-  embedded: { cpu: 'clientUs', time: 'transactionUs' },
+  embedded: { cpu: 'storeUs', time: 'wallUs' },
 }
 
 /** One repetition, each size on fresh stores. What is measured are the last of the addresses, which are new. */
@@ -229,4 +216,4 @@ function meanOf(samples: readonly Sample[]): Sample {
   return Object.fromEntries(names.map(name => [name, mean(name)]))
 }
 
-export const RUNNERS = { costs: runCosts, memory: runMemory, expiry: runExpiry, growth: runGrowth }
+export const RUNNERS = { costs: runCosts, memory: runMemory, growth: runGrowth }

@@ -45,7 +45,7 @@ function growthAim(rows: readonly Row[], store: StoreKind): Aim[] {
   const grown = rows.filter(row => row.part === 'growth' && row.store === store)
   if (new Set(grown.map(({ addresses }) => addresses)).size < 2) return []
   const most = Math.max(...grown.map(({ addresses }) => addresses!)).toLocaleString('en')
-  const what = `CPU time of ${store === 'redis' ? 'Redis' : 'LMDB'} with up to ${most} addresses`
+  const what = `CPU time of ${store === 'redis' ? 'Redis' : 'the store process'} with up to ${most} addresses`
   return aimOf(`${what} at most ${GROWTH_MAX} x that with the fewest`, grown, 'cpuTimesFewest', GROWTH_MAX)
 }
 
@@ -55,7 +55,7 @@ function aimOf(about: string, rows: readonly Row[], name: FigureName, max: numbe
   return worst < 0 ? [] : [{ about, isMet: worst <= max, found: worst.toFixed(2) }]
 }
 
-const SHOWN = 'redisUs scriptUs longestCallUs bytesPerAddress expiryUs cpuTimesFewest'.split(' ')
+const SHOWN = 'redisUs storeUs scriptUs longestCallUs bytesPerAddress cpuTimesFewest'.split(' ')
 
 /** One line for each run, while people wait. */
 export function progressLine({ row, sample }: Run): string {
@@ -73,12 +73,9 @@ export function progressLine({ row, sample }: Run): string {
 
 const LEGENDS: Readonly<Record<Part, string>> = {
   costs: `\
-Script us includes the commands that scripts run, and, like the longest call, any time in which the system ran something else. Client CPU: of the whole bench process, driver and LMDB included.
-Pages written: handed to the system, 4096 bytes each. The state is not synced, so no operation waits for a disk.`,
+Script us includes the commands that scripts run, and, like the longest call, any time in which the system ran something else. Client CPU: of the whole bench process, driver included.`,
   memory:
-    'Memory: used_memory of Redis, all its keys and tables; disk blocks of the state of LMDB. Keys of tokens are not in it. At all limits: 60 challenges and 30 verifications, of two sites, within a minute.',
-  expiry:
-    'Expiry: CPU time of the sweep, after whole visits, redemption included. Redis removes its keys by itself.',
+    'Memory: used_memory of Redis, all its keys and tables; resident memory of the store process, garbage included. Keys of tokens are not in it. At all limits: 60 challenges and 30 verifications, of two sites, within a minute.',
   growth:
     'Growth: operations of new addresses beside those that are active; x fewest: against the fewest addresses of the same repetition.',
 }
@@ -100,7 +97,6 @@ const ADDRESSES: Cell<Row> = [right('addresses'), ({ addresses }) => addresses!.
 const LABELS: Readonly<Record<Part, readonly Cell<Row>[]>> = {
   costs: [OPERATION, BATCH],
   memory: [STORE, [left('address has'), ({ of }) => of], ADDRESSES],
-  expiry: [ADDRESSES],
   growth: [OPERATION, ADDRESSES],
 }
 
@@ -124,18 +120,13 @@ const PLANS = [
   ),
   plan('Redis: how long others wait', /^costs redis/, 'longestCallUs callsOver1Ms'),
   plan(
-    'LMDB: cost of an operation',
+    'Store process: cost of an operation',
     /^costs embedded/,
-    'wallUs clientUs driverUs transactionUs longestTurnMs pagesWritten',
+    'storeUs wallUs clientUs driverUs longestTurnMs',
   ),
-  plan('Memory of Redis and files of LMDB', /^memory/, 'bytesPerAddress keysPerAddress'),
-  plan('LMDB: expiry', /^expiry/, 'expiryUs keys keysPerAddress tookMs'),
+  plan('Memory of Redis and of the store process', /^memory/, 'bytesPerAddress keysPerAddress'),
   plan('Redis: growth', /^growth redis/, 'redisUs cpuTimesFewest scriptUs timeTimesFewest clientUs'),
-  plan(
-    'LMDB: growth',
-    /^growth embedded/,
-    'clientUs cpuTimesFewest transactionUs timeTimesFewest pagesWritten',
-  ),
+  plan('Store process: growth', /^growth embedded/, 'storeUs cpuTimesFewest wallUs timeTimesFewest clientUs'),
 ]
 
 /** Why the figures are worth less than others. */

@@ -7,7 +7,6 @@ const BYTES_FIRST = 8192
 
 /** For one value at a time, with a cached view per length. */
 export class ReusedBytes {
-  /** lmdb looks up the address of each memory block once, so outside Node.js' pool. */
   #bytes = Buffer.allocUnsafeSlow(BYTES_FIRST)
   #views: Buffer[] = []
 
@@ -25,14 +24,6 @@ export class ReusedBytes {
     this.#views[length] = made
     return made
   }
-}
-
-const BY_HAND_MAX = 96
-
-/** `end` is required: an lmdb buffer has more memory than its length. */
-export function copyBytes(from: Buffer, start: number, end: number, to: Buffer, at: number): void {
-  if (end - start > BY_HAND_MAX) from.copy(to, at, start, end)
-  else for (let index = start; index < end; index++) to[at + index - start] = from[index]!
 }
 
 /**

@@ -1,4 +1,4 @@
-/** Why a file, connection or store failed: the words of Node.js, lmdb and ioredis have codes, calls and terms of their own. */
+/** Why a file, connection or store failed: the words of Node.js and ioredis have codes, calls and terms of their own. */
 
 const WORDS: Readonly<Record<string, string>> = {
   ENOENT: 'it does not exist',
@@ -25,10 +25,8 @@ const WORDS: Readonly<Record<string, string>> = {
   ETIMEDOUT: 'no answer in time',
 }
 
-/** Of lmdb and ioredis. */
+/** Of ioredis. */
 const TEXTS: readonly (readonly [about: RegExp, words: string])[] = [
-  [/^No space left on device/, 'the disk is full'],
-  [/^Disk quota exceeded/, 'the disk quota is used up'],
   [/^(Connection is closed|Cluster is disconnect|(Stream|Cluster) isn't )/, 'there is no connection'],
   [/^(All sentinels|None of startup nodes)/, 'none of them answers'],
   [/^(timeout|Command timed out)$/, 'no answer in time'],

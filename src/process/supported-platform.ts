@@ -1,6 +1,6 @@
 /**
  * Ends the process where powgate is not tested, a native module has no binary, or the working directory is gone. Imported first, because such a module throws an
- * unhelpful error. An untested Node.js is refused: with 24, lmdb's shared buffers once let a nonce be accepted twice.
+ * unhelpful error. An untested Node.js is refused.
  */
 
 import { existsSync } from 'node:fs'
@@ -18,7 +18,6 @@ interface Platform {
 const LINES = [20, 22, 24]
 const MINOR_MIN = { 20: 12 } as Readonly<Record<number, number>>
 const PROCESSORS = ['x64', 'arm64']
-/** For Node.js; the embedded store needs more (store/embedded/lmdb-platform.ts). */
 const GLIBC_MINOR_MIN = 28
 /** For the HTTP server's build for Node.js 24. */
 const GLIBC_MINOR_MIN_24 = 38

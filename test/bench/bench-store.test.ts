@@ -17,12 +17,9 @@ const BENCH = { name: 'store', tmp: folder }
 
 /** Any of these may be zero where so little is measured. */
 const MAY_BE_ZERO: readonly FigureName[] = ['othersBusy', 'expiredKeys', 'callsOver1Ms']
-/** The kernel may not count these. */
-const MAY_BE_MISSING: readonly FigureName[] = ['pagesWritten']
-
 const OF_PASS = {
   redis: 'redisUs scriptUs commands operationsPerCall bytesIn bytesOut clientUs othersBusy',
-  embedded: 'wallUs clientUs transactionUs operationsPerTransaction longestTurnMs pagesWritten othersBusy',
+  embedded: 'storeUs wallUs clientUs longestTurnMs othersBusy',
 }
 
 function expectedFigures({ part, store, of }: Row): string {
@@ -33,15 +30,13 @@ function expectedFigures({ part, store, of }: Row): string {
       return `${OF_PASS[store]} cpuTimesFewest timeTimesFewest`
     case 'memory':
       return 'bytesPerAddress keysPerAddress'
-    case 'expiry':
-      return 'keys keysPerAddress tookMs expiryUs'
   }
 }
 
 function checkFigures(row: Row): void {
   const name = [row.part, row.store, row.of, row.batch, row.addresses].join(' ')
   for (const figure of expectedFigures(row).split(' ') as FigureName[]) {
-    assert.ok(figure in row.figures || MAY_BE_MISSING.includes(figure), `${name}: ${figure} is missing`)
+    assert.ok(figure in row.figures, `${name}: ${figure} is missing`)
   }
   for (const [figure, spread] of Object.entries(row.figures) as [FigureName, Row['figures']['redisUs']][]) {
     for (const value of [spread!.min, spread!.median, spread!.max]) {
@@ -68,19 +63,18 @@ test('a short run measures every part on both stores, and leaves nothing behind'
       `growth ${store} challenge 32 1000`,
       `growth ${store} verification 32 1000`,
     ]),
-    'expiry embedded whole visits  640',
   ]
   assert.deepEqual(labels.toSorted(), expected.toSorted())
   for (const row of rows) checkFigures(row)
 
   for (const { part, store, of, batch, figures } of rows) {
-    if (part !== 'costs' || of === 'all in turn') continue
-    const perCall = store === 'redis' ? figures.operationsPerCall! : figures.operationsPerTransaction!
+    if (part !== 'costs' || store !== 'redis' || of === 'all in turn') continue
+    const perCall = figures.operationsPerCall!
     // The store probes Redis four times a second, mostly within a call that is there anyway. The fewest calls are five.
     assert.ok(perCall.median > batch! * 0.5 && perCall.median <= batch! * 1.01, `${store} ${of} of ${batch}`)
   }
   const [typical, atLimits] = rows.flatMap(({ figures }) => figures.bytesPerAddress?.median ?? [])
-  assert.ok(typical! > 20 && atLimits! > typical! && atLimits! < 100_000, `${typical} ${atLimits}`)
+  assert.ok(typical! > 20 && atLimits! > 20, `${typical} ${atLimits}`)
   assert.equal(aims.length, 4)
   for (const { found, isMet } of aims) assert.ok(Number(found) > 0 && typeof isMet === 'boolean')
   assert.match(stderr, /^1\/1 costs, redis, verification, batch 32: redisUs [\d.]+, /m)

@@ -210,7 +210,7 @@ export class Subject {
   async #epoch(siteKey: string, from: string): Promise<number> {
     const config = loadConfig(this.service.env)
     if (config.redis?.kind === 'cluster') {
-      const store = await createStore(config, { sweeps: false, deadlineMs: 5000 })
+      const store = createStore(config, { deadlineMs: 5000 })
       try {
         await store.open()
         return store.requests.nonceEpoch(tags.keyOf(parseAddress(from)!, config.ipv6PrefixBits), siteKey)!

@@ -5,8 +5,7 @@ import { parseAddress } from '../../src/domain/address.ts'
 import { AddressTags } from '../../src/domain/address-tags.ts'
 import { Keyring } from '../../src/domain/keyring.ts'
 import { METER_BYTES, writeMeter } from '../../src/domain/meters.ts'
-import { openState } from '../../src/store/embedded/environment.ts'
-import { SYSTEM_CLOCKS } from '../../src/store/embedded/requests.ts'
+import { openEmbedded } from './embedded.ts'
 import type { TestService } from './service.ts'
 
 const QUIET_MS = 7_200_000
@@ -16,17 +15,21 @@ const KEPT_SECONDS = 600
 export async function seedQuietHours({ redis: server, dataDir, env }: TestService): Promise<void> {
   const nowMs = Date.now()
   const tags = new AddressTags(new Keyring(env.POWGATE_SECRETS!.split(',')).signing)
-  const [name] = tags.metersOf('', parseAddress('192.0.2.1')!, undefined)
+  const names = tags.metersOf('e:nobody', parseAddress('192.0.2.1')!, undefined)
+  if (server === undefined) {
+    const store = await openEmbedded(dataDir, { clock: () => nowMs - QUIET_MS })
+    const storeEpoch = store.requests.epochOf('')!
+    const spend = { nonce: '0'.repeat(32), storeEpoch, expiresAtMs: nowMs }
+    const metering = { names, free: [1], counts: true }
+    const limits = { addressKey: 'seed', siteTag: 1, addressLimit: 1, siteLimit: 1 }
+    await new Promise(done =>
+      store.requests.admitSolution({ ...limits, metering, failed: false, spend }, done),
+    )
+    return store.close()
+  }
   const record = Buffer.alloc(METER_BYTES)
   writeMeter(record, 0, { atMs: nowMs, recent: 0, usual: nowMs - QUIET_MS })
-  if (server === undefined) {
-    const { file, windows } = openState(dataDir)
-    const deadFrom = Buffer.alloc(4)
-    deadFrom.writeUInt32BE(Math.ceil(SYSTEM_CLOCKS.monotonicMs() / 1000) + KEPT_SECONDS)
-    file.write(() => windows.putSync(Buffer.from(name!), Buffer.concat([deadFrom, record])))
-    return file.close()
-  }
   const redis = new Redis(server.url)
-  await redis.set(`pg:{0}:${name}`, record, 'EX', KEPT_SECONDS)
+  for (const name of names.slice(0, 2)) await redis.set(`pg:{0}:${name}`, record, 'EX', KEPT_SECONDS)
   redis.disconnect()
 }

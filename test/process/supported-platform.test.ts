@@ -1,8 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { unsupported } from '../../src/process/supported-platform.ts'
-import { checkGlibc } from '../../src/store/embedded/lmdb-platform.ts'
-import { StoreSetupError } from '../../src/store/store.ts'
 
 const FITS = { version: '22.11.0', system: 'linux', processor: 'x64', glibc: '2.36', hasServer24: false }
 
@@ -37,13 +35,4 @@ test('each other platform is refused in one line that says what was found and wh
     assert.match(line ?? '', expected)
     assert.doesNotMatch(line ?? '', /\n/)
   }
-})
-
-test('a glibc for which lmdb has no binary is named, with what to do', () => {
-  for (const glibc of ['2.28', '2.31', '2.33'])
-    assert.throws(
-      () => checkGlibc(glibc),
-      error => error instanceof StoreSetupError && error.message.includes(`this is ${glibc}. Set REDIS_URL`),
-    )
-  for (const glibc of ['2.34', '2.41', undefined]) checkGlibc(glibc)
 })

@@ -3,7 +3,6 @@
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { after } from 'node:test'
 import { POLICY } from '../../src/domain/policy.ts'
 import { RedisServer } from '../harness/redis.ts'
 
@@ -17,23 +16,24 @@ Object.assign(POLICY, {
   tolerated: 2,
   returningProofs: 5,
 })
-const { EmbeddedStore } = await import('../../src/store/embedded/store.ts')
+const { openEmbedded, serveStore } = await import('../harness/embedded.ts')
 const { openRedis, openTwice } = await import('./harness.ts')
 const { metersConformance } = await import('./meters-conformance.ts')
 
-const dataDirs: string[] = []
-after(() => {
-  for (const path of dataDirs) rmSync(path, { recursive: true, force: true })
-})
-metersConformance('embedded, other numbers', () => {
+metersConformance('embedded, other numbers', async () => {
   const dataDir = mkdtempSync(join(tmpdir(), 'powgate-numbers-'))
-  dataDirs.push(dataDir)
+  const shared = { clock: { now: 0 } }
+  const now = () => shared.clock.now
+  const server = await serveStore(dataDir, { clocks: { monotonicMs: now, wallMs: now } })
   return openTwice(
     clock => {
-      const clocks = { monotonicMs: () => clock.now, wallMs: () => clock.now }
-      return new EmbeddedStore({ dataDir, bytesMax: 2 ** 30, sweeps: false, clocks })
+      shared.clock = clock
+      return openEmbedded(dataDir, { clock: () => clock.now })
     },
-    () => {},
+    async () => {
+      await server.close(false)
+      rmSync(dataDir, { recursive: true, force: true })
+    },
   )
 })
 metersConformance('redis, other numbers', async () => {

@@ -168,12 +168,19 @@ export class StoreServer {
       case 'leave':
         return this.#options.leaves?.() ? OK_REPLY : errorReply('ERR', this.#options.who)
       case 'info':
-        return bulkReply(Buffer.from(`powgate_layout:${LAYOUT}\r\n`))
+        return bulkReply(Buffer.from(this.#info()))
       case 'time':
         return timeReply(Date.now())
       default:
         return OK_REPLY
     }
+  }
+
+  /** In the form of Redis. */
+  #info(): string {
+    const { windows, marks, meters, bytes } = this.state
+    const keys = windows.size + marks.size
+    return `powgate_layout:${LAYOUT}\r\nkeys:${keys}\r\nmeters:${meters.size}\r\nbytes:${bytes}\r\n`
   }
 
   #turn(call: Call): Buffer {

@@ -5,10 +5,11 @@
 
 import { setTimeout as sleep } from 'node:timers/promises'
 import { Redis } from 'ioredis'
+import { socketTarget } from '../../../../src/config/redis.ts'
 import { createSite, updateSite } from '../../../../src/sites/sites.ts'
-import { openState } from '../../../../src/store/embedded/environment.ts'
-import { networkOf } from '../../../../src/store/embedded/meters.ts'
-import { SYSTEM_CLOCKS } from '../../../../src/store/embedded/requests.ts'
+import { socketPath } from '../../../../src/store/embedded/data-dir.ts'
+import { connect } from '../../../../src/store/redis/connection.ts'
+import { infoOf } from '../../../../src/store/redis/inspection.ts'
 import { Client } from '../../../harness/client.ts'
 import { eventually } from '../../../harness/eventually.ts'
 import { visitorAddress } from '../../../harness/load/addresses.ts'
@@ -45,6 +46,7 @@ const LIFE_SECONDS_MAX = 420
 /** The primary process reads each change. Most of the code for that is compiled within 3,400 of them: an hour at one a second. */
 const WARM_UP_CHANGES = 5000
 const CONNECTIONS = 128
+const PATIENT_MS = 5000
 /** The warm-up meets all networks of these addresses. */
 const ADDRESSES = 2 ** 18
 /** Wanted share of the CPU time that workers use at full load; a share above HALF_MAX is reduced to about HALF. */
@@ -172,34 +174,16 @@ function openKeys({ redis, dataDir }: TestService): Keys {
   return redis === undefined ? embeddedKeys(dataDir) : redisKeys(new Redis(redis.url))
 }
 
-/** Meters are kept for up to a week. In LMDB they lie among the windows. */
-const REDIS_KEPT = /^pg:\{sites\}|:m:/
+/** Meters are kept for up to a week. */
+const REDIS_KEPT = /^pg:\{sites\}|:e:/
 
-const isMeter = (key: string) => key.startsWith('m:') || networkOf(key) !== undefined
-
-/** Each value starts with the second from which it is dead: windows by the monotonic clock, other records by the wall clock. */
+/** The store process counts all but meters; all that it has expires. */
 function embeddedKeys(dataDir: string): Keys {
-  const { file, windows, marks } = openState(dataDir)
-  let isOpen = true
-  let meters = 0
+  const { ask, close } = connect(socketTarget(socketPath(dataDir)), PATIENT_MS)
   return {
-    async unbounded(seconds) {
-      let count = 0
-      meters = 0
-      for (const [database, nowMs] of [
-        [windows, SYSTEM_CLOCKS.monotonicMs()],
-        [marks, SYSTEM_CLOCKS.wallMs()],
-      ] as const)
-        for (const { key, value } of database.getRange())
-          if (isMeter(String(key))) meters++
-          else if (value.readUInt32BE(0) > nowMs / 1000 + seconds) count++
-      return count
-    },
-    count: async () => windows.getCount() + marks.getCount() - meters,
-    async close() {
-      if (isOpen) await file.close()
-      isOpen = false
-    },
+    unbounded: async () => 0,
+    count: async () => Number((await infoOf(ask, 'server')).keys),
+    close: async () => close(),
   }
 }
 
