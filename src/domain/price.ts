@@ -124,6 +124,17 @@ export function isUnderpriced(
   return difficulty < asked - policy.lateBits
 }
 
+/** Whether the site's maximum cuts what network and site ask for. */
+export function isCutShort(
+  { base, max }: DifficultyBounds,
+  accepted: number,
+  traffic: Traffic,
+  policy: Policy = POLICY,
+): boolean {
+  const { network, site } = trafficPrice(accepted, traffic, policy)
+  return base + network + site > max
+}
+
 function addressBits({ challenges, limit }: AddressCounts, { quietShare, addressBitsMax }: Policy): number {
   const climb = Math.max(0, (challenges / limit - quietShare) / (1 - quietShare))
   return Math.min(addressBitsMax, Math.ceil(climb * addressBitsMax))

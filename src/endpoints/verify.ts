@@ -20,7 +20,7 @@ import { challengeLifetimeMs, type GenuineNonce, readNonce } from '../domain/non
 import type { Reason, Refusal } from '../domain/outcome.ts'
 import { pageOf } from '../domain/page.ts'
 import { checkProof } from '../domain/pow.ts'
-import { boundsOf, isUnderpriced } from '../domain/price.ts'
+import { boundsOf, isCutShort, isUnderpriced } from '../domain/price.ts'
 import {
   isShared,
   type JudgementReason,
@@ -31,6 +31,7 @@ import {
   scoreOf,
 } from '../domain/score.ts'
 import { raisedBits, type Site } from '../domain/site.ts'
+import { BASE_BITS } from '../domain/site-fields.ts'
 import { mintToken } from '../domain/token.ts'
 import { NO_HEADERS } from '../http/replies.ts'
 import { parseSolution } from '../http/schemas.ts'
@@ -65,6 +66,8 @@ type Conclusion =
   | { readonly refusal: Refusal }
   | {
       readonly judgement: Judged
+      /** Whether its proof stays in the meters. */
+      readonly isCounted: boolean
       readonly token?: { readonly text: string; readonly expiresAtMs: number }
     }
 
@@ -86,16 +89,19 @@ export class VerifyEndpoint extends VisitorEndpoint {
     const spend = attempt.verdict === 'solved' ? attempt.spend : undefined
     const isJunk = attempt.verdict === 'refused'
     const charge = this.chargeOf(visit, isFailure(attempt, visit.site), spend, isJunk)
-    this.service.store.admitSolution(
-      charge,
-      exchange.guard(admission => {
-        if (!this.admits(exchange, admission, visit.ownLimits)) return
-        const conclusion = conclude(this.service, visit, attempt, admission, this.service.now())
-        const isTooCheap = 'refusal' in conclusion && conclusion.refusal.reason === 'nonce-underpriced'
-        if (isTooCheap) this.service.store.takeBack(charge, admission.accepted)
-        this.#answer(visit, conclusion)
-      }),
-    )
+    // If the client has left, nobody judges the price, and there is no token: else a stock would make its neighbours pay.
+    let isCounted = false
+    const judge = exchange.guard((admission: SolutionAdmission) => {
+      if (!this.admits(exchange, admission, visit.ownLimits)) return
+      const conclusion = conclude(this.service, visit, attempt, admission, this.service.now())
+      isCounted = !('refusal' in conclusion) && conclusion.isCounted
+      this.#answer(visit, conclusion)
+    })
+    this.service.store.admitSolution(charge, admission => {
+      judge(admission)
+      if (!isCounted && admission.status === 'admitted' && admission.nonce === 'spent')
+        this.service.store.takeBack(charge, admission.accepted)
+    })
   }
 
   #answer({ exchange }: Visit, conclusion: Conclusion): void {
@@ -224,6 +230,7 @@ export function conclude(
       const reasons = [attempt.reason]
       return {
         judgement: { kind: 'judged', site, nonce, passed: false, score: null, reasons, signals: undefined },
+        isCounted: true,
       }
     }
     default:
@@ -264,9 +271,12 @@ function graded(
   const { signals: own, solution, puzzle } = solved
   const bounds = boundsOf(site.record.difficulty, raisedBits(site.record, nowMs))
   const traffic = trafficAround(visit, admitted.meters)
-  // Bits of two puzzles do not compare: a site that changed its puzzle still takes the challenges under way.
-  if (puzzle === site.record.puzzle && isUnderpriced(own.difficulty, bounds, admitted.accepted, traffic))
+  // Bits of two puzzles do not compare: a site that changed its puzzle takes challenges under way by the other one's usual base.
+  const asked = puzzle === site.record.puzzle ? bounds : { ...bounds, base: BASE_BITS[puzzle] }
+  if (isUnderpriced(own.difficulty, asked, admitted.accepted, traffic))
     return { refusal: { reason: 'nonce-underpriced' } }
+  // Proofs for less than their network would pay elsewhere must not make its neighbours pay there.
+  const isCounted = !isCutShort(asked, admitted.accepted, traffic)
   const isTest = site.test !== undefined
   const signals = isTest ? own : signalsOf(parts, site, address, solved, admitted, nowMs)
   const ownScore = isTest ? CERTAIN : solved.score
@@ -274,7 +284,7 @@ function graded(
   const { nonce, counter } = solution
   const passed = score >= threshold
   const judgement: Judged = { kind: 'judged', site, nonce, passed, score, reasons, signals }
-  if (!passed) return { judgement }
+  if (!passed) return { judgement, isCounted }
   const { siteEpoch } = solved
   // The store has lost its memory: a token of the old epoch would be refused, one of the new could be a second.
   if (siteEpoch !== parts.store.epochOf(siteKey)) return { refusal: { reason: 'store-unavailable' } }
@@ -293,7 +303,7 @@ function graded(
     page,
   }
   const text = mintToken(parts.keyring, claims)
-  return { judgement, token: { text, expiresAtMs: issuedAtMs + lifetimes.tokenLifetimeMs } }
+  return { judgement, isCounted, token: { text, expiresAtMs: issuedAtMs + lifetimes.tokenLifetimeMs } }
 }
 
 function signalsOf(

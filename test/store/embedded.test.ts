@@ -1,10 +1,48 @@
-import { mkdtempSync, rmSync } from 'node:fs'
+import assert from 'node:assert/strict'
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import fs, {
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from 'node:fs'
+import { syncBuiltinESMExports } from 'node:module'
+import { connect } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { KEPT_MS_MAX, keptMs } from '../../src/domain/meters.ts'
+import { type TestContext, test } from 'node:test'
+import { KEPT_MS_A_PROOF, KEPT_MS_MAX, keptMs } from '../../src/domain/meters.ts'
+import { apiKeyId } from '../../src/domain/site.ts'
+import { createSite, revokeApiKey, updateSite } from '../../src/sites/sites.ts'
+import { socketPath } from '../../src/store/embedded/data-dir.ts'
+import type { ServerOptions, StoreServer } from '../../src/store/embedded/server.ts'
+import { EmbeddedSites } from '../../src/store/embedded/sites.ts'
+import { SITES_FILE } from '../../src/store/embedded/sites-file.ts'
+import { loadState, saveState } from '../../src/store/embedded/snapshot.ts'
+import { State, sweep } from '../../src/store/embedded/state.ts'
 import { openEmbedded, serveStore } from '../harness/embedded.ts'
+import { eventually } from '../harness/eventually.ts'
 import { storeConformance } from './conformance.ts'
-import { openTwice, type TestStore } from './harness.ts'
+import {
+  challengeOn,
+  freshKey,
+  freshNonce,
+  meteringOf,
+  nonceOn,
+  openTwice,
+  redeemable,
+  redemptionOn,
+  type TestStore,
+  tempDir,
+  tokenOn,
+} from './harness.ts'
+
+const sitesIn = (dataDir: string) => new EmbeddedSites(dataDir, new State(2 ** 30))
 
 async function make(): Promise<TestStore> {
   const dataDir = mkdtempSync(join(tmpdir(), 'powgate-embedded-'))
@@ -32,3 +70,333 @@ async function make(): Promise<TestStore> {
 }
 
 storeConformance('embedded', make)
+
+/** A server and a client, on clocks that the test sets; both end with the test. */
+async function start(t: TestContext, dataDir = tempDir(t), options: Partial<ServerOptions> = {}) {
+  const [wall, machine] = [{ now: Date.UTC(2026, 0, 1) }, { now: 5_000_000 }]
+  const clocks = { monotonicMs: () => machine.now, wallMs: () => wall.now }
+  const server = await serveStore(dataDir, { clocks, ...options })
+  const store = await openEmbedded(dataDir)
+  let isOpen = true
+  const stop = async (saves = false) => {
+    if (isOpen) await Promise.all([store.close(), server.close(saves)])
+    isOpen = false
+  }
+  t.after(() => stop())
+  const pass = (ms: number) => {
+    wall.now += ms
+    machine.now += ms
+  }
+  const sweepAll = () => {
+    for (let slice = 0; slice < 20; slice++) sweep(server.state, clocks)
+    const { windows, marks, meters } = server.state
+    return [windows.size, marks.size, meters.size]
+  }
+  const spend = (nonce: string, addressKey = freshKey(), limit = 30) => {
+    const expiresAtMs = Date.now() + 120_000
+    const spent = { nonce, storeEpoch: server.state.epoch, expiresAtMs }
+    const metering = meteringOf(addressKey)
+    return nonceOn(store, { addressKey, addressLimit: limit, siteLimit: limit, spend: spent, metering })
+  }
+  return { dataDir, server, store, wall, machine, pass, sweepAll, spend, stop }
+}
+
+test('embedded: what has expired is swept, what has not stays', async t => {
+  const { store, pass, sweepAll, spend } = await start(t)
+  for (let index = 0; index < 300; index++) {
+    await challengeOn(store, { addressKey: freshKey() })
+    await spend(freshNonce(Date.now()))
+    await spend(freshNonce(Date.now()), freshKey(), 1000)
+  }
+  assert.deepEqual(sweepAll().slice(0, 2), [900, 300])
+  pass(61_000)
+  assert.deepEqual(sweepAll().slice(0, 2), [300, 300], 'an address whose nonce lives is kept')
+  const [addressKey, kept] = [freshKey(), freshNonce(Date.now())]
+  pass(3_600_000)
+  assert.equal(await spend(kept, addressKey), 'spent')
+  assert.deepEqual(sweepAll().slice(0, 2), [1, 0])
+  assert.equal(await spend(kept, addressKey), 'used')
+  pass(8 * 86_400_000)
+  assert.deepEqual(sweepAll(), [0, 0, 0])
+})
+
+test('embedded: the meter of a network that is not swept yet reads as a new one once it is dead', async t => {
+  const { store, pass, spend } = await start(t)
+  const addressKey = freshKey()
+  await spend(freshNonce(Date.now()), addressKey)
+  const usualAfter = async (ms: number) => {
+    pass(ms)
+    const answer = await challengeOn(store, { addressKey, metering: meteringOf(addressKey) })
+    assert.ok(answer.status === 'admitted')
+    return Math.round(answer.meters!.networks[0]!.usual)
+  }
+  assert.deepEqual([await usualAfter(KEPT_MS_A_PROOF - 1), await usualAfter(1)], [1, 0])
+})
+
+test('embedded: half full, a network that is not known gets no meter; full, all is refused until there is room', async t => {
+  const { store, spend, pass, sweepAll } = await start(t, tempDir(t), { stateBytesMax: 60_000 })
+  const recentAfter = async (addressKey: string) => {
+    await spend(freshNonce(Date.now()), addressKey)
+    const answer = await challengeOn(store, { addressKey, metering: meteringOf(addressKey) })
+    return answer.status === 'admitted' && answer.meters!.networks[0]!.recent
+  }
+  const known = freshKey()
+  assert.equal(await recentAfter(known), 1)
+  for (let count = 0; count < 220; count++) await challengeOn(store, { addressKey: freshKey() })
+  assert.equal(await recentAfter(freshKey()), 0)
+  assert.ok(Number(await recentAfter(known)) > 1)
+  for (let count = 0; count < 400 && store.isReady(); count++)
+    await challengeOn(store, { addressKey: freshKey() })
+  assert.equal((await challengeOn(store, { addressKey: freshKey() })).status, 'unavailable')
+  assert.equal((await redemptionOn(store)).status, 'unavailable')
+  assert.match(store.trouble()!.line, /^POWGATE_DATA_DIR: .*its bound \(POWGATE_STATE_MAX_MB\)/)
+  pass(600_000)
+  sweepAll()
+  await eventually(10_000, 'it is ready', () => store.isReady())
+})
+
+test('embedded: no step of the wall clock lets a token be redeemed twice', async t => {
+  for (const [stepMs, backAfterMs] of [
+    [600_000, 1000],
+    [600_000, 300_000],
+    [-600_000, 500_000],
+  ] as const) {
+    const { store, wall, pass, sweepAll, stop } = await start(t)
+    const redeem = { ...redeemable(store), expiresAtMs: wall.now + 300_000 }
+    assert.equal(await tokenOn(store, { redeem }), 'redeemed')
+    wall.now += stepMs
+    sweepAll()
+    pass(backAfterMs)
+    sweepAll()
+    if (stepMs > 0) wall.now -= stepMs
+    assert.equal(await tokenOn(store, { redeem }), 'used', `${stepMs} ms, for ${backAfterMs} ms`)
+    await stop()
+  }
+})
+
+test('embedded: an orderly stop keeps everything; after a crash nothing is read, and tokens of before are forgotten', async t => {
+  const first = await start(t)
+  const { dataDir } = first
+  const [addressKey, redeem] = [freshKey(), redeemable(first.store)]
+  await redemptionOn(first.store, { redeem })
+  await challengeOn(first.store, { addressKey, siteLimit: 1 })
+  await first.spend(freshNonce(Date.now()))
+  await first.stop(true)
+
+  const second = await start(t, dataDir)
+  assert.equal(second.server.state.epoch, first.server.state.epoch)
+  assert.equal(await tokenOn(second.store, { redeem }), 'used')
+  assert.equal((await challengeOn(second.store, { addressKey, siteLimit: 1 })).status, 'limited')
+  second.server.forgetSaved() // as the service does, as soon as it serves
+  await second.stop()
+
+  const third = await start(t, dataDir)
+  assert.notEqual(third.server.state.epoch, first.server.state.epoch)
+  assert.equal(await tokenOn(third.store, { redeem }), 'forgotten')
+  assert.equal(third.server.state.meters.size, 0)
+})
+
+test('embedded: of a state of before a reboot only what is usual is read, of another version or a damaged one nothing', async t => {
+  const dataDir = tempDir(t)
+  const state = new State(2 ** 30)
+  state.windows.set('l:a', 'record')
+  state.meters.set('e:network', { atMs: 1, recent: 2, usual: 3 })
+  saveState(dataDir, state, 'boot 1')
+  const loaded = (bootId: string) => {
+    const found = new State(2 ** 30)
+    const unread = loadState(dataDir, found, bootId)
+    return [found.epoch === state.epoch, found.windows.size, found.meters.size, unread ?? '']
+  }
+  assert.deepEqual(loaded('boot 1'), [true, 1, 1, ''])
+  const [isSameEpoch, windows, meters, unread] = loaded('boot 2')
+  assert.deepEqual([isSameEpoch, windows, meters], [false, 0, 1])
+  assert.match(String(unread), /before a reboot/)
+  assert.equal(loaded('')[0], false, 'where the machine tells no boot id, no state is of this boot')
+  const bytes = readFileSync(join(dataDir, 'state'))
+  writeFileSync(join(dataDir, 'state'), bytes.subarray(0, bytes.length - 9))
+  assert.match(String(loaded('boot 1')[3]), /damaged/)
+})
+
+test('embedded: a power loss at any byte of the last change loses that change alone, and says so', async t => {
+  const dataDir = tempDir(t)
+  const file = sitesIn(dataDir)
+  const { site } = await createSite(file, { name: 'first' })
+  const before = statSync(join(dataDir, SITES_FILE)).size
+  await updateSite(file, site.siteKey, { name: 'second' })
+  await file.close()
+  const whole = readFileSync(join(dataDir, SITES_FILE))
+  for (let length = before; length <= whole.length; length++) {
+    writeFileSync(join(dataDir, SITES_FILE), whole.subarray(0, length))
+    const found = sitesIn(dataDir)
+    const isWhole = length === whole.length
+    assert.equal((await found.readSite(site.siteKey))?.name, isWhole ? 'second' : 'first', `${length}`)
+    assert.equal(found.torn === undefined, isWhole || length === before)
+    await updateSite(found, site.siteKey, { name: 'third' })
+    await found.close()
+    const again = sitesIn(dataDir)
+    assert.deepEqual([again.torn, (await again.readSite(site.siteKey))?.name], [undefined, 'third'])
+    await again.close()
+  }
+})
+
+test('embedded: any other wrong line of the sites stops the start, with its number and what is wrong', async t => {
+  const dataDir = tempDir(t)
+  const file = sitesIn(dataDir)
+  await createSite(file, { name: 'a' })
+  await file.close()
+  const path = join(dataDir, SITES_FILE)
+  const good = readFileSync(path, 'utf8')
+  for (const [wrong, what] of [
+    ['{"changes": [[', /line \d+: .*JSON/],
+    ['[]', /it is no JSON object/],
+    ['{"other": 1}', /"other" is no part that this version knows/],
+    ['{"changes": [[1, {}]]}', /a change is no site and no API key/],
+    ['{"changes": [["1", {"site": {"siteKey": "s"}}]]}', /a change is no site and no API key/],
+  ] as const) {
+    writeFileSync(path, `${good}${wrong}\n${good}`)
+    assert.throws(() => sitesIn(dataDir), { name: 'StoreSetupError', message: what }, wrong)
+    const line = good.split('\n').length
+    assert.throws(() => sitesIn(dataDir), { message: new RegExp(`line ${line}: `) })
+  }
+})
+
+test('embedded: the sites are written anew once half of the file is dead, and are the same', async t => {
+  const dataDir = tempDir(t)
+  const file = sitesIn(dataDir)
+  const { site, apiKey } = await createSite(file, { name: 'a' })
+  const id = apiKeyId(apiKey)!
+  for (let atMs = 1; atMs <= 2100; atMs++) await file.noteUses(new Map([[id, atMs]]))
+  const lines = () => readFileSync(join(dataDir, SITES_FILE), 'utf8').split('\n').length
+  assert.ok(lines() < 1200, `${lines()} lines`)
+  const told = async (found: EmbeddedSites) => [
+    await found.listSites(),
+    await found.listApiKeys(),
+    await found.readAudit({ limit: 100 }),
+    await found.readUses([id]),
+    await found.changesSince(0),
+  ]
+  const expected = await told(file)
+  await file.close()
+  const again = sitesIn(dataDir)
+  assert.deepEqual(await told(again), expected)
+  await updateSite(again, site.siteKey, { name: 'b' })
+  assert.equal((await again.changesSince(undefined)).revision, 3)
+  await again.close()
+})
+
+test('embedded: a change that cannot be written is refused in one line, and nothing of it stays', async t => {
+  const dataDir = tempDir(t)
+  const file = sitesIn(dataDir)
+  const { apiKey } = await createSite(file, { name: 'a' })
+  const id = apiKeyId(apiKey)!
+  const bytes = readFileSync(join(dataDir, SITES_FILE))
+  const write = fs.writeFileSync
+  t.mock.method(fs, 'writeFileSync', (fd: number, data: Buffer) => {
+    write(fd, data.subarray(0, 20))
+    throw Object.assign(new Error('write'), { code: 'ENOSPC' })
+  })
+  syncBuiltinESMExports()
+  const isFull =
+    /^StoreSetupError: POWGATE_DATA_DIR: cannot write .*, so this was not done: the disk is full$/
+  await assert.rejects(revokeApiKey(file, id), isFull)
+  await assert.rejects(file.noteUses(new Map([[id, 1]])), isFull)
+  t.mock.restoreAll()
+  syncBuiltinESMExports()
+  assert.deepEqual(readFileSync(join(dataDir, SITES_FILE)), bytes)
+  assert.equal((await file.readApiKey(id))?.revokedAt, null)
+  assert.ok((await revokeApiKey(file, id)).revokedAt)
+  await file.close()
+})
+
+test('embedded: a second service says who has the directory; a command waits for another; a crashed one is replaced', async t => {
+  const dataDir = tempDir(t)
+  const waited: string[] = []
+  const first = await serveStore(dataDir, { who: 'the service of process 1' })
+  await assert.rejects(serveStore(dataDir, { onWaiting: who => waited.push(who), waitMs: 200 }), {
+    name: 'StoreSetupError',
+    message: /^POWGATE_DATA_DIR: .* is in use by the service of process 1: end that first/,
+  })
+  assert.deepEqual(waited, ['the service of process 1'])
+  const second = serveStore(dataDir)
+  await first.close(false)
+  await (await second).close(false)
+
+  const code = `
+    import { serveStore } from '${new URL('../harness/embedded.ts', import.meta.url)}'
+    await serveStore(process.argv[1]); console.log('serves'); setInterval(() => {}, 1000)`
+  const spawned = () => {
+    const args = ['--import', 'tsx', '--input-type=module', '-e', code, dataDir]
+    const child = spawn(process.execPath, args, { stdio: ['ignore', 'pipe', 'ignore'] })
+    t.after(() => child.kill('SIGKILL'))
+    return child
+  }
+  const crashed = spawned()
+  await once(crashed.stdout, 'data')
+  crashed.kill('SIGKILL')
+  await once(crashed, 'exit')
+  // Two at once: one of them has it.
+  const results = await Promise.allSettled([1, 2].map(() => serveStore(dataDir, { waitMs: 500 })))
+  const served = results.filter(({ status }) => status === 'fulfilled')
+  assert.equal(served.length, 1)
+  await (served[0] as PromiseFulfilledResult<StoreServer>).value.close(false)
+})
+
+test('embedded: a directory that was replaced under the service: nothing is answered, and the log says why', async t => {
+  const told: string[] = []
+  const tell = (_: string, text: string) => told.push(text)
+  const { dataDir, store, stop } = await start(t, mkdtempSync(join(tempDir(t), 'data')), { tell })
+  const { site } = await createSite(store.sites, { name: 'a' })
+  renameSync(dataDir, `${dataDir}.old`)
+  mkdirSync(dataDir)
+  await assert.rejects(updateSite(store.sites, site.siteKey, { name: 'b' }), /another file|moved or replaced/)
+  await eventually(10_000, 'it is not ready', () => !store.isReady())
+  assert.match(store.trouble()!.line, /was moved or replaced under the running service: restart it/)
+  assert.match(told.join(), /moved or replaced/)
+  await stop(true)
+  assert.deepEqual(readdirSync(dataDir), [])
+})
+
+test('embedded: a path longer than that of a socket is one line', t => {
+  const dataDir = join(tempDir(t), 'd'.repeat(100))
+  assert.throws(
+    () => socketPath(dataDir),
+    /^StoreSetupError: POWGATE_DATA_DIR: .* is longer than the 107 bytes/,
+  )
+})
+
+test('embedded: whoever speaks something else to the socket is cut off, and others go on', async t => {
+  const { dataDir, store } = await start(t)
+  for (const text of [
+    'GET / HTTP/1.1\r\n\r\n',
+    '*1\r\n$x',
+    '*99999999999\r\n',
+    '*2\r\n$7\r\nEVALSHA\r\n$1\r\nx\r\n',
+  ]) {
+    const socket = connect(socketPath(dataDir), () => socket.write(text))
+    socket.on('error', () => {})
+    const ended = Promise.race([once(socket, 'close'), once(socket, 'data').then(([reply]) => String(reply))])
+    const reply = await ended
+    if (typeof reply === 'string') assert.match(reply, /^-ERR /)
+    socket.destroy()
+  }
+  assert.equal((await challengeOn(store)).status, 'admitted')
+})
+
+test('embedded: calls that come in pieces, and many in one, are answered in order', async t => {
+  const { dataDir } = await start(t)
+  const socket = connect(socketPath(dataDir))
+  t.after(() => socket.destroy())
+  const calls = Buffer.from(
+    '*1\r\n$4\r\nPING\r\n*2\r\n$5\r\nSITES\r\n$13\r\n["listSites"]\r\n*1\r\n$4\r\nPING\r\n',
+  )
+  let replies = ''
+  socket.on('data', reply => (replies += reply))
+  for (const byte of calls) {
+    socket.write(Buffer.from([byte]))
+    await new Promise(resolve => setImmediate(resolve))
+  }
+  socket.write(Buffer.concat([calls, calls]))
+  const once = '+OK\r\n$12\r\n{"value":[]}\r\n+OK\r\n'
+  await eventually(10_000, 'all replies', () => replies.length >= 3 * once.length)
+  assert.equal(replies, once.repeat(3))
+})

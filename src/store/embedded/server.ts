@@ -8,9 +8,10 @@
  *   INFO, TIME, SELECT, PING   what ioredis and `powgate check` ask
  */
 
+import { randomInt } from 'node:crypto'
 import { chmodSync, linkSync, renameSync, rmSync, statSync } from 'node:fs'
 import { connect, createServer, type Server, type Socket } from 'node:net'
-import { resolve } from 'node:path'
+import { join, resolve } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { systemErrorText } from '../../domain/system-error.ts'
 import { LAYOUT } from '../layout.ts'
@@ -37,6 +38,8 @@ export interface ServerOptions {
   /** Nobody is connected any more. */
   readonly onIdle?: () => void
   readonly onWaiting?: (who: string) => void
+  /** For an owner to end. */
+  readonly waitMs?: number
   readonly tell?: (level: 'info' | 'warn' | 'error', text: string) => void
   readonly clocks?: Clocks
 }
@@ -79,28 +82,15 @@ export class StoreServer {
   /** Waits for a command, or for another service that ends. @throws StoreSetupError */
   static async open(options: ServerOptions): Promise<StoreServer> {
     const path = socketPath(options.dataDir)
-    const giveUpAt = performance.now() + WAIT_MS
-    for (let isTold = false; ; ) {
-      const server = createServer()
-      if (await listens(server, path)) {
-        try {
-          return new StoreServer(options, server, path)
-        } catch (error) {
-          server.close()
-          throw error
-        }
-      }
-      const owner = await ownerOf(path)
-      if (owner === undefined) await putAside(path)
-      else if (owner !== '') {
-        if (performance.now() > giveUpAt)
-          throw new StoreSetupError(
-            `POWGATE_DATA_DIR: ${resolve(options.dataDir)} is in use by ${owner}: end that first, or give each service a directory of its own`,
-          )
-        if (!isTold) options.onWaiting?.(owner)
-        isTold = true
-      }
-      if (owner !== undefined) await sleep(RETRY_MS)
+    const server = createServer()
+    const own = join(path, '..', `s${randomInt(1e9)}`)
+    await listening(server, own)
+    try {
+      await take(path, own, options)
+      return new StoreServer(options, server, path)
+    } catch (error) {
+      server.close()
+      throw error
     }
   }
 
@@ -113,8 +103,12 @@ export class StoreServer {
     clearTimeout(this.#sweeps)
     clearInterval(this.#looks)
     for (const client of this.#clients) client.destroy()
+    this.#look()
     await this.sites.close()
-    if (saves && this.#displaced === undefined) saveState(this.#options.dataDir, this.state)
+    if (this.#displaced === undefined) {
+      if (saves) saveState(this.#options.dataDir, this.state)
+      rmSync(this.#path)
+    }
     await new Promise<void>(done => this.#server.close(() => done()))
   }
 
@@ -200,16 +194,51 @@ function timeReply(nowMs: number): Buffer {
   return Buffer.from(`*2\r\n$${seconds.length}\r\n${seconds}\r\n$${micros.length}\r\n${micros}\r\n`)
 }
 
-/** @returns whether the socket is ours; not if somebody has it, or had it when it crashed */
-function listens(server: Server, path: string): Promise<boolean> {
+function listening(server: Server, path: string): Promise<void> {
   return new Promise((done, fail) => {
-    server.once('listening', () => done(true))
-    server.once('error', (error: NodeJS.ErrnoException) => {
-      if (error.code === 'EADDRINUSE') done(false)
-      else fail(socketError(path, error))
-    })
+    server.once('listening', done)
+    server.once('error', error => fail(socketError(path, error)))
     server.listen(path)
   })
+}
+
+/**
+ * Gives the socket the shared name, once nobody else has that. It is bound by another name, which Node.js would remove when it is
+ * closed, whoever had it by then.
+ *
+ * @throws StoreSetupError
+ */
+async function take(
+  path: string,
+  own: string,
+  { dataDir, onWaiting, waitMs = WAIT_MS }: ServerOptions,
+): Promise<void> {
+  const giveUpAt = performance.now() + waitMs
+  for (let isTold = false; !links(own, path); ) {
+    const owner = await ownerOf(path)
+    if (owner === undefined) {
+      await putAside(path)
+      continue
+    }
+    if (owner !== '' && performance.now() > giveUpAt)
+      throw new StoreSetupError(
+        `POWGATE_DATA_DIR: ${resolve(dataDir)} is in use by ${owner}: end that first, or give each service a directory of its own`,
+      )
+    if (owner !== '' && !isTold) onWaiting?.(owner)
+    isTold ||= owner !== ''
+    await sleep(RETRY_MS)
+  }
+  rmSync(own)
+}
+
+function links(from: string, to: string): boolean {
+  try {
+    linkSync(from, to)
+    return true
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === 'EEXIST') return false
+    throw socketError(to, error)
+  }
 }
 
 /** @returns '' if it goes, undefined if nobody answers */
