@@ -11,7 +11,7 @@ import { once } from 'node:events'
 import { connect } from 'node:net'
 import { tell } from '../../test/harness/command-line.ts'
 import { processUsage } from '../../test/harness/measure.ts'
-import { childPids } from '../../test/harness/processes.ts'
+import { storePid, workerPids } from '../../test/harness/processes.ts'
 import { RawConnection } from '../../test/harness/raw-http.ts'
 import { type StoreKind, TestService, UNLIMITED } from '../../test/harness/service.ts'
 import { type Cell, left, reportText, right, type Spreads, spreadsOf, table, text } from '../report/report.ts'
@@ -106,12 +106,14 @@ function requestFrom(siteKey?: string, origin?: string, address?: string): () =>
   }
 }
 
-/** CPU time of all workers per request. Throws if an answer has another status. */
+/** CPU time of all workers, and of the store process, per request. Throws if an answer has another status. */
 async function cpuUs(service: TestService, request: () => string, status: number, isOwn = false) {
-  const workers = childPids(service.pid)
+  const workers = workerPids(service.pid)
   // One address comes so often that only its first requests are below the limit.
   const first = status === 429 ? 100 : 0
-  const usedMs = () => workers.reduce((sum, pid) => sum + processUsage(pid).cpuMs, 0)
+  const store = storePid(service.pid)
+  const counted = store === undefined ? workers : [...workers, store]
+  const usedMs = () => counted.reduce((sum, pid) => sum + processUsage(pid).cpuMs, 0)
   const send = async (count: number, isCounted: boolean) => {
     let connection = await RawConnection.open(service.port)
     for (let sent = 0; sent < count; sent++) {
@@ -132,7 +134,7 @@ async function cpuUs(service: TestService, request: () => string, status: number
 
 /** Growth of the worker for each connection, of which each has had one answer. */
 async function connectionKib(service: TestService): Promise<number> {
-  const [worker] = childPids(service.pid)
+  const [worker] = workerPids(service.pid)
   const before = processUsage(worker!).residentBytes
   const sockets = Array.from({ length: IDLE_CONNECTIONS }, () => connect(service.port, '127.0.0.1'))
   for (const socket of sockets) {

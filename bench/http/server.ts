@@ -1,7 +1,7 @@
 /** Starts the service that is measured: as it is built, with one worker, on either store. */
 
 import { FREE, type TrafficTarget } from '../../test/harness/load/traffic.ts'
-import { childPids } from '../../test/harness/processes.ts'
+import { storePid, workerPids } from '../../test/harness/processes.ts'
 import {
   type StoreKind,
   TEST_SECRET,
@@ -30,13 +30,14 @@ function environment(isForwarded: boolean): Record<string, string> {
 export async function startService(kind: StoreKind, isForwarded: boolean, env: Record<string, string> = {}) {
   const service = await TestService.start(kind, { ...environment(isForwarded), ...env })
   try {
-    const workerPids = childPids(service.pid)
-    if (workerPids.length !== 1) throw new Error(`${workerPids.length} processes, 1 worker`)
+    const workers = workerPids(service.pid)
+    if (workers.length !== 1) throw new Error(`${workers.length} processes, 1 worker`)
+    const store = storePid(service.pid)
     const redis = service.redis === undefined ? [] : [service.redis]
     return {
       port: service.port,
       /** All processes of the server itself, the first worker first. */
-      ownPids: [...workerPids, service.pid],
+      ownPids: [...workers, service.pid, ...(store === undefined ? [] : [store])],
       redisPids: redis.map(({ pid }) => pid),
       redisPorts: redis.map(({ port }) => port),
       target: await prepare(service),

@@ -5,7 +5,7 @@ import { after, before, describe, test } from 'node:test'
 import type { SiteSettings } from '../../src/domain/site-fields.ts'
 import { eventually } from '../harness/eventually.ts'
 import { type Answer, call, freshAddress } from '../harness/http.ts'
-import { childPids } from '../harness/processes.ts'
+import { workerPids } from '../harness/processes.ts'
 import { RawConnection } from '../harness/raw-http.ts'
 import { TestService, type TestSite } from '../harness/service.ts'
 import {
@@ -150,7 +150,7 @@ describe('Redis is away', () => {
   })
 
   test('a worker that has never reached the store answers 503', async () => {
-    for (const pid of childPids(subject.service.pid)) process.kill(pid, 'SIGKILL')
+    for (const pid of workerPids(subject.service.pid)) process.kill(pid, 'SIGKILL')
     const ask = () => subject.visitor().challenge()
     await eventually(60_000, 'new workers', async () => (await ask().catch(() => undefined))?.status === 503)
     for (let count = 0; count < CONNECTIONS; count++) {

@@ -197,8 +197,8 @@ function siteSettingTests(subject: Subject): void {
 
   test('§5, decided: the last use of an API key is known after a restart', async () => {
     const { siteKey, apiKey } = await subject.createSite()
-    await subject.withSites(async store => {
-      const { apiKey: never } = await createApiKey(store, siteKey)
+    const { apiKey: never } = await subject.withSites(store => createApiKey(store, siteKey))
+    {
       const ids = [apiKeyId(apiKey)!, apiKeyId(never)!]
       const startedAt = Date.now()
       assert.equal((await redeem(apiKey, freshAddress())).status, 400)
@@ -206,13 +206,14 @@ function siteSettingTests(subject: Subject): void {
       assert.equal((await redeem(wrong, freshAddress())).status, 401)
       const usedBy = Date.now()
       await subject.service.end()
-      const uses = await store.readUses(ids)
+      const readUses = () => subject.withSites(store => store.readUses(ids))
+      const uses = await readUses()
       assert.deepEqual([...uses.keys()], [ids[0]], 'only with the right secret')
       const [usedAt] = uses.values()
       assert.ok(usedAt! >= startedAt && usedAt! <= usedBy, String(usedAt))
       await subject.service.boot()
-      assert.deepEqual(await store.readUses(ids), uses)
-    })
+      assert.deepEqual(await readUses(), uses)
+    }
   })
 }
 

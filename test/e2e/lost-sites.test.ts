@@ -10,7 +10,7 @@ import { Client } from '../harness/client.ts'
 import { eventually } from '../harness/eventually.ts'
 import { call, freshAddress } from '../harness/http.ts'
 import { type Observed, startObserved } from '../harness/metrics.ts'
-import { childPids } from '../harness/processes.ts'
+import { workerPids } from '../harness/processes.ts'
 import { STEADY_LOAD_SETTINGS, SteadyLoad, storeEpochOf } from '../harness/steady-load.ts'
 
 const PATIENCE_MS = 60_000
@@ -86,7 +86,7 @@ test('FLUSHALL under load: served from memory, told, and a roll is refused witho
 
   const load = await service.newLoad()
   await pause(500)
-  const pids = childPids(pid)
+  const pids = workerPids(pid)
   process.kill(pid, 'SIGHUP')
   await eventually(PATIENCE_MS, 'refused', () => linesOf(service, REFUSED_LINE).length === 1)
   assert.equal((await service.scrape()).value('powgate_config_last_reload_successful'), 0)
@@ -97,11 +97,11 @@ test('FLUSHALL under load: served from memory, told, and a roll is refused witho
   await load.stop()
   context.diagnostic(`${load.sent} requests after the loss, ${load.failures.length} failed`)
   assert.deepEqual(load.failures, [], service.service.output)
-  assert.deepEqual(childPids(pid), pids, 'the same workers')
+  assert.deepEqual(workerPids(pid), pids, 'the same workers')
 
   for (const worker of pids) process.kill(worker, 'SIGKILL')
   assert.equal(await lostOf(service), 6)
-  await eventually(PATIENCE_MS, 'replaced', () => !childPids(pid).some(child => pids.includes(child)))
+  await eventually(PATIENCE_MS, 'replaced', () => !workerPids(pid).some(child => pids.includes(child)))
   const isReady = async () => (await call(`${service.adminUrl}/readyz`)).status === 200
   await eventually(PATIENCE_MS, 'ready', isReady)
   await pause(1500) // workers report once a second

@@ -10,7 +10,7 @@ import { eventually } from '../harness/eventually.ts'
 import { call, closeIdleConnections, freshAddress } from '../harness/http.ts'
 import { PrometheusText } from '../harness/metrics.ts'
 import { freePort } from '../harness/ports.ts'
-import { childPids, listeningPids } from '../harness/processes.ts'
+import { listeningPids, workerPids } from '../harness/processes.ts'
 import { RawConnection } from '../harness/raw-http.ts'
 import { RedisServer } from '../harness/redis.ts'
 import { TestService } from '../harness/service.ts'
@@ -64,18 +64,18 @@ test('a broken configuration is told problem by problem, and changes nothing', a
   const first = await shown()
   assert.deepEqual([first.isDone, first.keyIds], [1, [keyIdOf(before!)]])
   assert.ok(Math.abs(first.seconds - Date.now() / 1000) < 60)
-  const pids = childPids(service.pid)
+  const pids = workerPids(service.pid)
   writeFileSync(configFile, 'POWGATE_LIMIT_CHALLENGE_ADDRESS=many\nPOWGATE_LIMITS=3\nLOG_LEVEL=loud\n')
   const output = await reload(service, 'LOG_LEVEL: expected')
   assert.match(output, /POWGATE_LIMIT_CHALLENGE_ADDRESS: expected an integer/)
   assert.match(output, /POWGATE_LIMITS: there is no such setting/)
-  assert.deepEqual(childPids(service.pid), pids)
+  assert.deepEqual(workerPids(service.pid), pids)
   assert.ok(await serves(service))
   assert.deepEqual(await shown(), { ...first, isDone: 0 })
 
   writeFileSync(configFile, `POWGATE_LIMIT_CHALLENGE_ADDRESS=40\nPOWGATE_SECRETS=${after}\n`)
   await reload(service, 'all workers are new')
-  assert.ok(childPids(service.pid).every(pid => !pids.includes(pid)))
+  assert.ok(workerPids(service.pid).every(pid => !pids.includes(pid)))
   const second = await shown()
   assert.deepEqual([second.isDone, second.keyIds, second.restarts], [1, [keyIdOf(after!)], [2, 0]])
   assert.ok(second.seconds > first.seconds)
@@ -110,7 +110,7 @@ test('changed limits hold and the number of workers follows; what needs a restar
   assert.match(shrunk, /"changed":\["POWGATE_WORKERS","POWGATE_LIMIT_CHALLENGE_ADDRESS_SITE"\]/)
   assert.match(shrunk, /"settings":\["POWGATE_ADMIN_PORT","POWGATE_DEMO"\]/)
   assert.equal(listeningPids(service.port).length, 2)
-  assert.equal(childPids(service.pid).length, 2)
+  assert.equal(workerPids(service.pid).length, 2)
   assert.equal(await admitted(), 30)
 
   // Listeners of that kind could not share the port with those that are there.
@@ -141,7 +141,7 @@ test('SIGHUPs during a roll make one more roll; SIGTERM during a roll ends all o
 
   process.kill(service.pid, 'SIGHUP')
   const pids = await eventually(PATIENCE_MS, 'a successor', () => {
-    const children = childPids(service.pid)
+    const children = workerPids(service.pid)
     return children.length === 3 ? children : undefined
   })
   assert.equal(await service.end('SIGTERM'), 0)
@@ -152,17 +152,17 @@ test('SIGHUPs during a roll make one more roll; SIGTERM during a roll ends all o
 
 test('a successor that is killed, or whose store does not answer, ends the roll: the old ones serve on', async () => {
   const service = await TestService.start('redis', { POWGATE_STORE_WAIT_SECONDS: '1' })
-  const pids = childPids(service.pid)
+  const pids = workerPids(service.pid)
   process.kill(service.pid, 'SIGHUP')
   const successor = await eventually(PATIENCE_MS, 'a successor', () =>
-    childPids(service.pid).find(pid => !pids.includes(pid)),
+    workerPids(service.pid).find(pid => !pids.includes(pid)),
   )
   process.kill(successor, 'SIGKILL')
   await eventually(PATIENCE_MS, 'the end of the roll', () =>
     service.output.includes('the rolling restart ends here'),
   )
   assert.match(service.output, /"problem":"it ended before it was ready"/)
-  assert.deepEqual(childPids(service.pid), pids)
+  assert.deepEqual(workerPids(service.pid), pids)
 
   await service.redis!.kill()
   const output = await reload(service, 'the rolling restart ends here')
@@ -170,8 +170,8 @@ test('a successor that is killed, or whose store does not answer, ends the roll:
     output,
     /"problem":"its store does not answer within 3 s: REDIS_URL: [^"]+nothing listens there/,
   )
-  await eventually(PATIENCE_MS, 'the successor is gone', () => childPids(service.pid).length === 2)
-  assert.deepEqual(childPids(service.pid), pids)
+  await eventually(PATIENCE_MS, 'the successor is gone', () => workerPids(service.pid).length === 2)
+  assert.deepEqual(workerPids(service.pid), pids)
   assert.ok(await serves(service))
   await service.redis!.boot()
   await reload(service, 'all workers are new')
@@ -186,7 +186,7 @@ test('a successor that its store refuses ends the roll at once, with what the st
     REDIS_URL: redis.url,
     POWGATE_STORE_WAIT_SECONDS: '3600',
   })
-  const pids = childPids(service.pid)
+  const pids = workerPids(service.pid)
   password('a wrong one')
   const output = await reload(service, 'the rolling restart ends here')
   assert.match(
@@ -194,8 +194,8 @@ test('a successor that its store refuses ends the roll at once, with what the st
     /"problem":"POWGATE_REDIS_PASSWORD_FILE: cannot use Redis at [\d.:]+: WRONGPASS [^"]+"/,
   )
   assert.doesNotMatch(output, /a wrong one/)
-  await eventually(PATIENCE_MS, 'the successor is gone', () => childPids(service.pid).length === 2)
-  assert.deepEqual(childPids(service.pid), pids)
+  await eventually(PATIENCE_MS, 'the successor is gone', () => workerPids(service.pid).length === 2)
+  assert.deepEqual(workerPids(service.pid), pids)
   assert.ok(await serves(service))
   password('the right one')
   await reload(service, 'all workers are new')
@@ -216,10 +216,10 @@ test('new code on disk is what new workers run; if it is broken, the old workers
   await reload(service, 'all workers are new')
   assert.equal(await message(), 'Nothing of the new version is here.')
 
-  const pids = childPids(service.pid)
+  const pids = workerPids(service.pid)
   writeFileSync(file, 'this is no JavaScript')
   await reload(service, 'the rolling restart ends here')
-  assert.deepEqual(childPids(service.pid), pids)
+  assert.deepEqual(workerPids(service.pid), pids)
   assert.equal(await message(), 'Nothing of the new version is here.')
   writeFileSync(file, code)
 
@@ -236,7 +236,7 @@ async function faults(service: TestService, build: string): Promise<void> {
     )
   plant('process/worker.js') // the primary has loaded the file already
   await reload(service, 'all workers are new')
-  const [first] = childPids(service.pid)
+  const [first] = workerPids(service.pid)
   process.kill(first!, 'SIGUSR2')
   await eventually(PATIENCE_MS, 'two others', () => {
     const pids = listeningPids(service.port)
@@ -246,7 +246,7 @@ async function faults(service: TestService, build: string): Promise<void> {
 
   await service.end()
   await service.boot() // the file of workers is the primary's too
-  const workers = childPids(service.pid)
+  const workers = workerPids(service.pid)
   process.kill(service.pid, 'SIGUSR2')
   await eventually(PATIENCE_MS, 'the end', () => service.output.includes('the primary ends after a fault'))
   assert.equal(await service.ended(), 1)

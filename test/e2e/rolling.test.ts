@@ -13,7 +13,7 @@ import { Client, FINGERPRINT, HONEST_ENVIRONMENT } from '../harness/client.ts'
 import { eventually } from '../harness/eventually.ts'
 import { freshAddress } from '../harness/http.ts'
 import { FREE } from '../harness/load/traffic.ts'
-import { childPids, listeningPids } from '../harness/processes.ts'
+import { listeningPids, workerPids } from '../harness/processes.ts'
 import { FrontProxy, type ProxyKind } from '../harness/proxies.ts'
 import { RedisServer } from '../harness/redis.ts'
 import { RedisCluster } from '../harness/redis-cluster.ts'
@@ -74,11 +74,11 @@ function rollsOf(service: TestService): number {
 
 /** Resolves when all workers are new and the old ones have gone. */
 async function roll(service: TestService): Promise<void> {
-  const before = new Set(childPids(service.pid))
+  const before = new Set(workerPids(service.pid))
   const rolls = rollsOf(service)
   process.kill(service.pid, 'SIGHUP')
   await eventually(ROLL_MS_MAX, 'all workers are new', () => rollsOf(service) > rolls)
-  const after = childPids(service.pid)
+  const after = workerPids(service.pid)
   assert.equal(after.length, before.size)
   assert.ok(after.every(pid => !before.has(pid)))
 }
@@ -123,7 +123,7 @@ test(`${ROUNDS} kills of a worker at 60 % load behind HAProxy: only what it had 
     const pid = before[round % 2]!
     const [killedAtMs, underWay] = [performance.now(), load.underWay]
     process.kill(pid, 'SIGKILL')
-    await eventually(ROLL_MS_MAX, 'it is gone', () => !childPids(service.pid).includes(pid))
+    await eventually(ROLL_MS_MAX, 'it is gone', () => !workerPids(service.pid).includes(pid))
     kills.push({ killedAtMs, goneAtMs: performance.now(), underWay })
     await pause(200)
   }

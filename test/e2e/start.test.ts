@@ -9,12 +9,14 @@ import { join, resolve } from 'node:path'
 import { after, test } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { readFirstKeys } from '../../src/sites/first-keys.ts'
+import { loadState, saveState } from '../../src/store/embedded/snapshot.ts'
+import { State } from '../../src/store/embedded/state.ts'
 import { noteOutput } from '../harness/canaries.ts'
 import { Client } from '../harness/client.ts'
 import { eventually } from '../harness/eventually.ts'
 import { call, closeIdleConnections, freshAddress } from '../harness/http.ts'
 import { freePort, listenAnywhere } from '../harness/ports.ts'
-import { childPids, isAlive, listeningPids } from '../harness/processes.ts'
+import { childPids, isAlive, listeningPids, workerPids } from '../harness/processes.ts'
 import { RawConnection } from '../harness/raw-http.ts'
 import { RedisServer } from '../harness/redis.ts'
 import { TestService } from '../harness/service.ts'
@@ -243,7 +245,7 @@ test('the first start makes a secret and a demo site, and keeps its keys in a fi
   const file = join(service.dataDir, 'secret')
   assert.equal(statSync(file).mode & 0o777, 0o600)
   const secret = readFileSync(file, 'utf8')
-  assert.equal(statSync(join(service.dataDir, 'sites')).mode & 0o777, 0o700)
+  assert.equal(statSync(join(service.dataDir, 'sites.jsonl')).mode & 0o777, 0o600)
   assert.equal(await service.end(), 0)
   chmodSync(service.dataDir, 0o755)
   await service.boot()
@@ -252,12 +254,14 @@ test('the first start makes a secret and a demo site, and keeps its keys in a fi
   await redeems()
   assert.equal(readFileSync(file, 'utf8'), secret)
   await service.end()
-  writeFileSync(join(service.dataDir, 'state', 'boot-id'), 'another boot')
-  assert.doesNotMatch(service.output, /after a reboot/)
+  const state = new State(2 ** 30)
+  assert.equal(loadState(service.dataDir, state), undefined)
+  saveState(service.dataDir, state, 'another boot')
+  assert.doesNotMatch(service.output, /a reboot/)
   await service.boot()
   assert.match(
     service.output,
-    /"level":"info".*after a reboot .* state begins anew: .*; sites and API keys stay/,
+    /"level":"info".*the state is of before a reboot, or old: only usual rates are read/,
   )
   await redeems()
   await service.stop()
@@ -292,7 +296,7 @@ test('SIGTERM finishes what is under way, and exits 0 with one worker as with se
 
 test('SIGTERM while a replaced worker is still starting ends the service at once', async () => {
   const service = await TestService.start('redis', LONG_DRAIN)
-  const pids = childPids(service.pid)
+  const pids = workerPids(service.pid)
   await service.redis!.kill()
   for (const pid of pids) process.kill(pid, 'SIGKILL')
   await sleep(700)
@@ -418,7 +422,7 @@ test('a second signal ends it at once, with exit 1; the same one delivered twice
   const service = await TestService.start('embedded', LONG_DRAIN)
   const [idle, used] = [await open(service), await open(service)]
   await Promise.all([idle.request(GET), used.request(GET)])
-  const pids = childPids(service.pid)
+  const pids = workerPids(service.pid)
   process.kill(service.pid, 'SIGTERM')
   process.kill(service.pid, 'SIGINT')
   for (const pid of pids) process.kill(pid, 'SIGTERM') // as a service manager does
@@ -436,7 +440,7 @@ test('a second signal ends it at once, with exit 1; the same one delivered twice
 test('kill -9 of the primary: the workers leave by themselves, and the next start finds the port free', async () => {
   const service = await TestService.start('embedded')
   const pids = childPids(service.pid)
-  assert.equal(pids.length, 2)
+  assert.equal(pids.length, 3)
   closeIdleConnections()
   process.kill(service.pid, 'SIGKILL')
   await service.ended()
@@ -450,6 +454,7 @@ test('processes say what they are', async () => {
   const service = await TestService.start('embedded')
   const title = (pid: number) => readFileSync(`/proc/${pid}/cmdline`, 'latin1').replace(/\0.*$/s, '')
   assert.equal(title(service.pid), 'powgate primary')
-  assert.deepEqual(childPids(service.pid).map(title).sort(), ['powgate worker 0', 'powgate worker 1'])
+  const titles = childPids(service.pid).map(title).sort()
+  assert.deepEqual(titles, ['powgate store', 'powgate worker 0', 'powgate worker 1'])
   await service.stop()
 })

@@ -79,6 +79,25 @@ export function childPids(pid: number): number[] {
     .sort((a, b) => a - b)
 }
 
+/** Of a service's primary process. */
+export function workerPids(pid: number): number[] {
+  return childPids(pid).filter(child => !isStore(child))
+}
+
+/** Of a service with the embedded store; undefined while it is started anew. */
+export function storePid(pid: number): number | undefined {
+  return childPids(pid).find(isStore)
+}
+
+/** Also before it has given itself a name. */
+function isStore(pid: number): boolean {
+  try {
+    return /^powgate store|store\/embedded\/process/.test(readFileSync(`/proc/${pid}/cmdline`, 'latin1'))
+  } catch {
+    return false // it has just ended
+  }
+}
+
 /** @returns false if the process has ended, for instance because another part of the case killed it */
 export function signalIfThere(pid: number, signal: NodeJS.Signals): boolean {
   try {

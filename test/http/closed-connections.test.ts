@@ -9,7 +9,7 @@ import { readFileSync } from 'node:fs'
 import { connect } from 'node:net'
 import { after, before, describe, test } from 'node:test'
 import { freshAddress } from '../harness/http.ts'
-import { childPids } from '../harness/processes.ts'
+import { workerPids } from '../harness/processes.ts'
 import { BEHIND, FrontProxy } from '../harness/proxies.ts'
 import { RawConnection } from '../harness/raw-http.ts'
 import { STORE_KINDS, TestService, UNLIMITED } from '../harness/service.ts'
@@ -48,7 +48,7 @@ for (const kind of STORE_KINDS) {
     })
     try {
       const { siteKey } = await service.createSite({ difficulty: EASY })
-      const [worker] = childPids(service.pid)
+      const [worker] = workerPids(service.pid)
       const requests = Object.entries(REQUESTS).map(([name, make]) => ({ name, request: make(siteKey) }))
       for (const { request } of requests) await sendAll(service.port, request, WARM_UP / requests.length)
       for (const { name, request } of requests) {

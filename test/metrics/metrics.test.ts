@@ -11,7 +11,7 @@ import { Client } from '../harness/client.ts'
 import { eventually } from '../harness/eventually.ts'
 import { call, closeIdleConnections, freshAddress } from '../harness/http.ts'
 import { growth, type Observed, type PrometheusText, seriesOf, startObserved } from '../harness/metrics.ts'
-import { childPids, connectionsPerProcess } from '../harness/processes.ts'
+import { connectionsPerProcess, workerPids } from '../harness/processes.ts'
 import { RawConnection } from '../harness/raw-http.ts'
 import { RedisCluster } from '../harness/redis-cluster.ts'
 import { STORE_KINDS } from '../harness/service.ts'
@@ -141,12 +141,12 @@ async function checkProcesses({ service, scrape }: Observed): Promise<void> {
     const scraped = await scrape()
     return ['worker-0', 'worker-1'].map(process => scraped.value('process_open_fds', { process }))
   }
-  const files = () => childPids(service.pid).map(pid => readdirSync(`/proc/${pid}/fd`).length)
+  const files = () => workerPids(service.pid).map(pid => readdirSync(`/proc/${pid}/fd`).length)
   const sum = (counts: readonly number[]) => counts.reduce((total, count) => total + count, 0)
   const isTold = async () => Math.abs(sum(await told()) - sum(files())) < 5 // counting opens some
   closeIdleConnections() // of the load, so that those that are open now are the sockets
   const sockets = Array.from({ length: 40 }, () => connect(service.port, '127.0.0.1'))
-  const accepted = () => sum(connectionsPerProcess(service.port, childPids(service.pid)))
+  const accepted = () => sum(connectionsPerProcess(service.port, workerPids(service.pid)))
   const areTold = async () => accepted() >= sockets.length && (await isTold())
   await eventually(60_000, 'open files as the system counts them', areTold)
   const held = sum(await told())
@@ -228,7 +228,7 @@ for (const [what, signal, cause, rounds] of [
       const visit = () => client.challenge(siteKey, { from: freshAddress() })
       await Promise.all(Array.from({ length: visits }, visit))
       const seen = [await scrape()]
-      process.kill(childPids(service.pid)[round % 2]!, signal)
+      process.kill(workerPids(service.pid)[round % 2]!, signal)
       const after = await eventually(90_000, 'the worker is replaced', async () => {
         await new Promise(resolve => setTimeout(resolve, 200)) // a start takes the processors, so does scraping
         const metrics = await scrape()

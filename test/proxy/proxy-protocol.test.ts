@@ -8,7 +8,7 @@ import { CONSTANT_DIFFICULTY } from '../contract/support.ts'
 import { seeded } from '../harness/arbitraries.ts'
 import { eventually } from '../harness/eventually.ts'
 import { freshAddress } from '../harness/http.ts'
-import { childPids, connectionsOf } from '../harness/processes.ts'
+import { connectionsOf, workerPids } from '../harness/processes.ts'
 import { FrontProxy, PROXY_ADDRESS } from '../harness/proxies.ts'
 import { extension, v2Header } from '../harness/proxy-header.ts'
 import { type RawAnswer, RawConnection } from '../harness/raw-http.ts'
@@ -177,7 +177,7 @@ describe('PROXY protocol', { concurrency: 8 }, () => {
   test('on: another program of the machine cannot speak for a visitor whose connection is open', async () => {
     const visitor = await on.open(freshProxy())
     assert.ok(on.isFor(await visitor.request(v2Header(), on.request()), SOURCE))
-    const relayed = childPids(on.service.pid)
+    const relayed = workerPids(on.service.pid)
       .flatMap(connectionsOf)
       .filter(({ local, peer }) => local !== '127.0.0.1' && peer === '127.0.0.1')
     assert.ok(relayed.length > 0)

@@ -65,8 +65,9 @@ export class CallReader {
     if (bytes[at] !== kind) throw new Error('no call')
     let number = 0
     for (at++; at < bytes.length && bytes[at] !== CARRIAGE_RETURN; at++) {
-      number = number * 10 + bytes[at]! - DIGIT_ZERO
-      if (!(number >= 0 && number <= BYTES_MAX)) throw new Error('no call')
+      const digit = bytes[at]! - DIGIT_ZERO
+      number = number * 10 + digit
+      if (digit < 0 || digit > 9 || number > BYTES_MAX) throw new Error('no call')
     }
     if (at + 1 >= bytes.length) return false
     if (bytes[at + 1] !== LINE_FEED) throw new Error('no call')

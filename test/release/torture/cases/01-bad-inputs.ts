@@ -9,7 +9,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { Client, FINGERPRINT, HONEST_ENVIRONMENT } from '../../../harness/client.ts'
 import { FREE } from '../../../harness/load/traffic.ts'
 import { freePort } from '../../../harness/ports.ts'
-import { childPids } from '../../../harness/processes.ts'
+import { workerPids } from '../../../harness/processes.ts'
 import { v2Header } from '../../../harness/proxy-header.ts'
 import { RawConnection } from '../../../harness/raw-http.ts'
 import { type StoreKind, type TestService, type TestSite, UNLIMITED } from '../../../harness/service.ts'
@@ -93,7 +93,7 @@ async function underPart(run: Run, part: Part): Promise<void> {
   })
   const site = await service.createSite({ difficulty: FREE })
   await untilReady(service.url, site)
-  const workers = childPids(service.pid)
+  const workers = workerPids(service.pid)
   const memory = new SettledMemory(kept, service)
   const honest = new HonestClients(run, service, site, part)
   const judge = new Judge(run)
@@ -154,7 +154,7 @@ async function underPart(run: Run, part: Part): Promise<void> {
   // A bounded run is too short for the warm-up.
   if (run.isFull) await memory.judge(run)
   await checkCounters(run, adminPort)
-  const left = childPids(service.pid)
+  const left = workerPids(service.pid)
   run.check(left.join() === workers.join(), `the workers were ${workers}, they are ${left}`)
   await service.stop()
   const hasErrors = /"level":"(error|fatal)"/.test(service.output)

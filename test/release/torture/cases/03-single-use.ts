@@ -1,6 +1,6 @@
 /** Every token is redeemed by many requests at once, through all workers: exactly one succeeds. */
 
-import { childPids, connectionsPerProcess } from '../../../harness/processes.ts'
+import { connectionsPerProcess, workerPids } from '../../../harness/processes.ts'
 import {
   STORE_KINDS,
   type StoreKind,
@@ -32,7 +32,7 @@ async function onStore(run: Run, kind: StoreKind, share: number): Promise<void> 
   const { service, tokens } = course
   const { history } = course.race
   await raceForTokens(course, () => tokens.length > 0 && run.isOver(share))
-  const perWorker = connectionsPerProcess(service.port, childPids(service.pid))
+  const perWorker = connectionsPerProcess(service.port, workerPids(service.pid))
   await course.close()
   const successes = history.calls.filter(({ outcome }) => outcome === 'ok').length
   run.size(

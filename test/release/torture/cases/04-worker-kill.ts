@@ -4,7 +4,7 @@
  */
 
 import { setTimeout as sleep } from 'node:timers/promises'
-import { childPids, signalIfThere } from '../../../harness/processes.ts'
+import { signalIfThere, workerPids } from '../../../harness/processes.ts'
 import type { Random } from '../../../harness/random.ts'
 import { STORE_KINDS, type StoreKind, type TestService } from '../../../harness/service.ts'
 import { randomOf } from '../bad-inputs.ts'
@@ -70,7 +70,7 @@ export class Killer {
   }
 
   kill(): void {
-    const workers = childPids(this.#random.pick(this.#services).pid)
+    const workers = workerPids(this.#random.pick(this.#services).pid)
     if (workers.length > 0 && signalIfThere(this.#random.pick(workers), 'SIGKILL')) this.kills++
   }
 }

@@ -4,7 +4,7 @@ import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { eventually } from '../../../harness/eventually.ts'
-import { childPids, isAlive, signalIfThere } from '../../../harness/processes.ts'
+import { isAlive, signalIfThere, workerPids } from '../../../harness/processes.ts'
 import type { Random } from '../../../harness/random.ts'
 import { RedisServer } from '../../../harness/redis.ts'
 import { type TestService, UNLIMITED_REDEMPTIONS } from '../../../harness/service.ts'
@@ -206,7 +206,7 @@ async function killService(run: Run): Promise<void> {
 
 /** Kills the primary process and the workers, before any of them can notice. */
 async function killAll(service: TestService): Promise<void> {
-  const workers = childPids(service.pid)
+  const workers = workerPids(service.pid)
   for (const pid of [service.pid, ...workers]) signalIfThere(pid, 'SIGKILL')
   await service.end('SIGKILL')
   await eventually(BACK_MS, 'the workers have gone', () => workers.every(pid => !isAlive(pid)))

@@ -5,7 +5,7 @@
 
 import { setTimeout as sleep } from 'node:timers/promises'
 import { eventually } from '../../../harness/eventually.ts'
-import { childPids, connectionsPerProcess } from '../../../harness/processes.ts'
+import { connectionsPerProcess, workerPids } from '../../../harness/processes.ts'
 import { v2Header } from '../../../harness/proxy-header.ts'
 import type { Random } from '../../../harness/random.ts'
 import { type TestService, type TestSite, UNLIMITED_CHALLENGES } from '../../../harness/service.ts'
@@ -80,7 +80,7 @@ async function inMode(run: Run, isRelayed: boolean, random: Random): Promise<voi
   const memoryBefore = residentMb(service)
   const crowd = await openAll(run, random, { port: service.port, siteKey: site.siteKey, header })
   const { connected } = crowd.state
-  const perWorker = connectionsPerProcess(service.port, childPids(service.pid)).join(' ')
+  const perWorker = connectionsPerProcess(service.port, workerPids(service.pid)).join(' ')
   run.size(`${connected} slow clients, connections per worker ${perWorker}`)
   const kib = ((residentMb(service) - memoryBefore) * 1024) / connected
   run.figure('memory of the workers, KiB a slow client', kib)
@@ -154,7 +154,7 @@ async function deaf(run: Run, service: TestService, kept: KeptMemory, header: Bu
   })
   const startMs = performance.now()
   const seconds = run.seconds(DEAF_SECONDS, 0.2)
-  const boundMb = DEAF_GROWTH_MB * childPids(service.pid).length
+  const boundMb = DEAF_GROWTH_MB * workerPids(service.pid).length
   const enough = (boundMb * 1e6) / ANSWER_TIMES
   let connections = 0
   let ended = 0
@@ -164,7 +164,7 @@ async function deaf(run: Run, service: TestService, kept: KeptMemory, header: Bu
     return passed > (run.isFull ? DEAF_SECONDS_MAX : seconds) || (passed > seconds && sent() > enough)
   }
   // The garbage of so many requests would count as much as kept memory.
-  const stopCollecting = run.every(COLLECT_MS, () => kept.collect(childPids(service.pid)))
+  const stopCollecting = run.every(COLLECT_MS, () => kept.collect(workerPids(service.pid)))
   let most = before
   // In a bounded run, on a machine with other users, these requests may be too many to be admitted.
   const served = run.isFull ? honest.during(seconds, 'with clients that take no answer') : undefined
@@ -286,4 +286,4 @@ class Honest {
 
 /** The sum over all workers. */
 const residentMb = ({ pid }: TestService) =>
-  childPids(pid).reduce((sum, worker) => sum + kibOf(worker, 'VmRSS'), 0) / 1024
+  workerPids(pid).reduce((sum, worker) => sum + kibOf(worker, 'VmRSS'), 0) / 1024

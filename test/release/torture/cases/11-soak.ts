@@ -14,7 +14,7 @@ import { Client } from '../../../harness/client.ts'
 import { eventually } from '../../../harness/eventually.ts'
 import { visitorAddress } from '../../../harness/load/addresses.ts'
 import { FREE } from '../../../harness/load/traffic.ts'
-import { childPids } from '../../../harness/processes.ts'
+import { workerPids } from '../../../harness/processes.ts'
 import {
   DEADLINE_AS_SHIPPED,
   lifetimesOf,
@@ -82,7 +82,7 @@ async function onStore(run: Run, kind: StoreKind): Promise<void> {
   const keys = openKeys(service)
   run.defer(() => keys.close())
   const lifetimes = lifetimesOf(service.env)
-  const pids = childPids(service.pid)
+  const pids = workerPids(service.pid)
   const target = { port: service.port, site, storeEpoch, lifetimes, pids, addresses: ADDRESSES }
   const seconds = run.seconds(SOAK_SECONDS, 0.3)
   const baseline = await keys.unbounded(LIFE_SECONDS_MAX)

@@ -11,7 +11,7 @@ import { Client } from '../../../harness/client.ts'
 import { eventually } from '../../../harness/eventually.ts'
 import { visitorAddress } from '../../../harness/load/addresses.ts'
 import { freePort } from '../../../harness/ports.ts'
-import { childPids } from '../../../harness/processes.ts'
+import { workerPids } from '../../../harness/processes.ts'
 import { TestService, type TestSite, UNLIMITED_REDEMPTIONS } from '../../../harness/service.ts'
 import {
   Copy,
@@ -215,16 +215,16 @@ async function writeWhileFull(scene: Scene): Promise<Record<string, number>> {
 }
 
 async function workerDiesWhileFull({ run, service }: Scene): Promise<void> {
-  const before = childPids(service.pid)
+  const before = workerPids(service.pid)
   process.kill(run.random.pick(before), 'SIGKILL')
   const whole = () => {
-    const pids = childPids(service.pid)
+    const pids = workerPids(service.pid)
     return pids.length === before.length && pids.join() !== before.join()
   }
   await eventually(RECOVERY_MS, 'a worker was replaced on a full disk', whole)
-  const pids = childPids(service.pid).join()
+  const pids = workerPids(service.pid).join()
   await sleep(1500)
-  run.check(childPids(service.pid).join() === pids, 'on a full disk a new worker died')
+  run.check(workerPids(service.pid).join() === pids, 'on a full disk a new worker died')
 }
 
 async function recoversWithoutRestart(scene: Scene, path: string): Promise<void> {

@@ -7,7 +7,7 @@ import { LoadProcess } from '../../../harness/load/load-process.ts'
 import { FREE, type TrafficTarget } from '../../../harness/load/traffic.ts'
 import { spreadOf } from '../../../harness/measure.ts'
 import { freePort } from '../../../harness/ports.ts'
-import { childPids } from '../../../harness/processes.ts'
+import { workerPids } from '../../../harness/processes.ts'
 import { lifetimesOf, type StoreKind, TEST_SECRET, type TestService } from '../../../harness/service.ts'
 import { STEADY_LOAD_SETTINGS, storeEpochOf } from '../../../harness/steady-load.ts'
 import { type Run, SHEDS_AS_SHIPPED } from '../run.ts'
@@ -62,7 +62,7 @@ export async function startStage(
   run.defer(() => visitors.stop())
   const load = new LoadProcess()
   run.defer(() => load.stop())
-  const pids = childPids(service.pid)
+  const pids = workerPids(service.pid)
   const unready: string[] = []
   const look = async () => {
     const { ok, status } = await fetch(`http://127.0.0.1:${adminPort}/readyz`)
@@ -78,7 +78,7 @@ export async function startStage(
       unready.length === 0,
       () => `not ready ${unready.length} times (${unready[0]}): ${warnings().join(' ')}`,
     )
-    const isSame = pids.join() === childPids(service.pid).join()
+    const isSame = pids.join() === workerPids(service.pid).join()
     run.check(isSame, 'a worker was replaced while there was too much to do')
     rows.tell(run)
     visitors.stop()

@@ -1,0 +1,115 @@
+/** What a service with the embedded store does when its store process dies, its directory is replaced, or another wants it. */
+
+import assert from 'node:assert/strict'
+import { mkdirSync, renameSync } from 'node:fs'
+import { after, before, describe, test } from 'node:test'
+import { Client } from '../harness/client.ts'
+import { eventually } from '../harness/eventually.ts'
+import { call, freshAddress } from '../harness/http.ts'
+import { startObserved } from '../harness/metrics.ts'
+import { freePort } from '../harness/ports.ts'
+import { childPids, isAlive, storePid, workerPids } from '../harness/processes.ts'
+import { TestService, type TestSite } from '../harness/service.ts'
+
+const PATIENCE_MS = 60_000
+const KILLS = 5
+const LANES = 8
+
+describe('the store process', () => {
+  let service: TestService
+  let adminUrl: string
+  let site: TestSite
+  let client: Client
+  before(async () => {
+    const started = await startObserved('embedded')
+    service = started.service
+    adminUrl = started.adminUrl
+    site = await service.createSite({ difficulty: { base: 16, min: 16, max: 28 } })
+    client = new Client(service.url)
+  })
+  after(() => service.stop())
+
+  const token = () => client.token(site.siteKey, { from: freshAddress() }).catch(() => undefined)
+  const redeem = async (text: string) => (await client.verifyToken(site.apiKey, { token: text })).json
+
+  test('killed under load: it is there again, no token is redeemed twice, and a change that was told is kept', async () => {
+    let isRunning = true
+    const redeemed = new Map<string, number>()
+    const lane = async () => {
+      while (isRunning) {
+        const text = await token()
+        if (text === undefined) continue
+        for (let attempt = 0; attempt < 2; attempt++) {
+          const { success } = (await redeem(text)) as { success?: boolean }
+          if (success === true) redeemed.set(text, (redeemed.get(text) ?? 0) + 1)
+        }
+      }
+    }
+    const lanes = Array.from({ length: LANES }, lane)
+    const names: string[] = []
+    for (let kill = 0; kill < KILLS; kill++) {
+      await eventually(PATIENCE_MS, 'visitors come through', async () => (await token()) !== undefined)
+      const sites = await service.openSites()
+      const { name } = await service.createSite({ name: `site ${kill}` }).then(async made => {
+        return (await sites.readSite(made.siteKey))!
+      })
+      await sites.close()
+      names.push(name)
+      const pid = storePid(service.pid)!
+      process.kill(pid, 'SIGKILL')
+      await eventually(PATIENCE_MS, 'another one', () => {
+        const next = storePid(service.pid)
+        return next !== undefined && next !== pid
+      })
+    }
+    await eventually(PATIENCE_MS, 'visitors come through', async () => (await token()) !== undefined)
+    isRunning = false
+    await Promise.all(lanes)
+    assert.ok(redeemed.size > 0)
+    for (const [text, times] of redeemed) assert.equal(times, 1, text)
+    const sites = await service.openSites()
+    const kept = (await sites.listSites()).map(site => site.name)
+    await sites.close()
+    for (const name of names) assert.ok(kept.includes(name), name)
+  })
+
+  test('an orderly restart keeps what is under way', async () => {
+    const [fresh, used] = [(await token())!, (await token())!]
+    assert.ok((await redeem(used)).success)
+    assert.equal(await service.end(), 0)
+    await service.boot()
+    client = new Client(service.url)
+    assert.ok((await redeem(fresh)).success)
+    assert.equal((await redeem(used)).success, false)
+  })
+
+  test('after kill -9 of all its processes, the next start serves; tokens of before are forgotten', async () => {
+    const text = (await token())!
+    for (const pid of [service.pid, ...childPids(service.pid)]) process.kill(pid, 'SIGKILL')
+    await service.ended()
+    await service.boot()
+    client = new Client(service.url)
+    assert.equal((await redeem(text)).code, 'token-forgotten')
+    assert.ok((await redeem((await token())!)).success)
+  })
+
+  test('a second service in the same directory says who has it, and the first goes on', async () => {
+    const other = TestService.prepare('embedded', { POWGATE_DATA_DIR: service.dataDir }, await freePort())
+    await assert.rejects(
+      other.boot(),
+      new RegExp(`POWGATE_DATA_DIR: .* is in use by the service of process ${service.pid}: end that first`),
+    )
+    assert.ok((await redeem((await token())!)).success)
+  })
+
+  test('a directory that was replaced: not ready, nothing is answered; the workers stay', async () => {
+    const workers = workerPids(service.pid)
+    renameSync(service.dataDir, `${service.dataDir}.old`)
+    mkdirSync(service.dataDir)
+    const isReady = async () => (await call(`${adminUrl}/readyz`)).status === 200
+    await eventually(PATIENCE_MS, 'it is not ready', async () => !(await isReady()))
+    assert.equal(await token(), undefined)
+    assert.match(service.output, /was moved or replaced under the running service: restart it/)
+    assert.ok(workers.every(isAlive))
+  })
+})
