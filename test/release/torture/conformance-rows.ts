@@ -335,14 +335,18 @@ const HEADINGS = [
   ...['behind nginx', 'behind HAProxy'],
 ]
 
-/** Markdown; requests with the same results everywhere share a line. */
+/** Whether powgate takes a request from a trusted proxy, or waits for its end, where a proxy does otherwise. */
+const isLeftToProxies = ({ fates }: Row) =>
+  /^(accepted|waits)/.test(fates.trusted) && WAYS.some(way => fates[way] !== fates.trusted)
+
+/** Markdown, of what is left to proxies; requests with the same results everywhere share a line. */
 export function conformanceTable(): string {
   const asLine = (cells: readonly string[]) => `| ${cells.join(' | ')} |`
   const table = [HEADINGS, HEADINGS.map(() => '---')].map(asLine)
   for (const { title, rows } of ABOUT_LENGTHS) {
     table.push(asLine([`**${title}**`, '', '', '', '']))
     const byFates = new Map<string, string[]>()
-    for (const { about, fates } of rows) {
+    for (const { about, fates } of rows.filter(isLeftToProxies)) {
       const key = WAYS.map(way => fates[way]).join(' | ')
       byFates.set(key, [...(byFates.get(key) ?? []), about])
     }
