@@ -345,10 +345,10 @@ test('limits.md lists every signal with its weight', () => {
   )
 })
 
-test('limits.md lists every network whose proofs are counted, with what costs nothing', () => {
+test('difficulty.md lists every network whose proofs are counted, with what costs nothing', () => {
   const rowsFor = (version: string, { prefixBits, free }: NetworkPolicy) =>
     (['owner', 'wide'] as const).map(level => [`${version} /${prefixBits[level]}`, `${free[level]}`])
-  assert.deepEqual(rows('docs/reference/limits.md', /^IPv[46] \/\d+$/), [
+  assert.deepEqual(rows('docs/explain/difficulty.md', /^IPv[46] \/\d+$/), [
     ...rowsFor('IPv4', POLICY.v4),
     ...rowsFor('IPv6', POLICY.v6),
   ])

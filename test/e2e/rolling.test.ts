@@ -148,7 +148,7 @@ test(`${ROUNDS} kills of a worker at 60 % load behind HAProxy: only what it had 
 })
 
 /*
- * A master secret is replaced on two hosts that share one Redis. The steps are those of docs/reference/running.md; at no moment does one
+ * A master secret is replaced on two hosts that share one Redis. The steps are those of docs/howto/secrets.md; at no moment does one
  * host sign with what the other cannot verify, and nothing that was issued before a step is refused after.
  */
 

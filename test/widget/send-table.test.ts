@@ -1,6 +1,6 @@
 /**
  * Pressing Send in every state of the widget, in view, out of view and invisible, in every mode: what a person sees and hears
- * one second and ten seconds later. Prints what docs/evidence/screen-reader.md tells of.
+ * one second and ten seconds later. Prints what docs/accessibility.md tells of.
  */
 
 import assert from 'node:assert/strict'

@@ -1,7 +1,7 @@
 /**
  * Requests that servers parse in different ways, and the result of each. They come from a visitor and from a trusted proxy
- * directly to powgate, and through nginx and HAProxy. The table of docs/evidence/measurements.md is generated from this one
- * (test/docs.test.ts compares them).
+ * directly to powgate, and through nginx and HAProxy. The table of docs/evidence/odd-requests.md is
+ * generated from the sections about lengths (test/docs.test.ts compares them).
  */
 
 /** How a request reaches powgate. */
@@ -316,10 +316,15 @@ const SEQUENCES: readonly Row[] = [
   row('a line break behind a form', post([LENGTH], `${FORM}\r\n`), 'ok, waits | ok | ok'),
 ]
 
-export const SECTIONS: readonly Section[] = [
+/** Those that could hide another request: two servers may see its end in two places. */
+const ABOUT_LENGTHS: readonly Section[] = [
   { title: 'Content-Length', rows: LENGTHS },
   { title: 'Transfer-Encoding', rows: CODINGS },
   { title: 'Chunks', rows: CHUNK_SIZES },
+]
+
+export const SECTIONS: readonly Section[] = [
+  ...ABOUT_LENGTHS,
   { title: 'Header lines', rows: HEADERS },
   { title: 'Request line', rows: REQUEST_LINES },
   { title: 'Requests that follow each other', rows: SEQUENCES },
@@ -330,14 +335,18 @@ const HEADINGS = [
   ...['behind nginx', 'behind HAProxy'],
 ]
 
-/** Markdown; requests with the same results everywhere share a line. */
+/** Whether powgate takes a request from a trusted proxy, or waits for its end, where a proxy does otherwise. */
+const isLeftToProxies = ({ fates }: Row) =>
+  /^(accepted|waits)/.test(fates.trusted) && WAYS.some(way => fates[way] !== fates.trusted)
+
+/** Markdown, of what is left to proxies; requests with the same results everywhere share a line. */
 export function conformanceTable(): string {
   const asLine = (cells: readonly string[]) => `| ${cells.join(' | ')} |`
   const table = [HEADINGS, HEADINGS.map(() => '---')].map(asLine)
-  for (const { title, rows } of SECTIONS) {
+  for (const { title, rows } of ABOUT_LENGTHS) {
     table.push(asLine([`**${title}**`, '', '', '', '']))
     const byFates = new Map<string, string[]>()
-    for (const { about, fates } of rows) {
+    for (const { about, fates } of rows.filter(isLeftToProxies)) {
       const key = WAYS.map(way => fates[way]).join(' | ')
       byFates.set(key, [...(byFates.get(key) ?? []), about])
     }
