@@ -334,8 +334,8 @@ describe('the settings page', () => {
     await page.fill('#powgate-url', `${service.url}/`)
     await page.fill('#powgate-site_key', site.siteKey)
     await page.fill('#powgate-api_key', site.apiKey)
-    await page.fill('#powgate-header', 'X-Forwarded-For')
-    assert.equal(await tested('powgate_save'), 'Saved. Now test the connection.')
+    await page.fill('#powgate-header', 'HTTP_X_FORWARDED_FOR') // as PHP calls it
+    assert.match(await tested(), /brought no token/) // since no element was there yet
     assert.ok(!(await page.content()).includes(site.apiKey))
     const stored = wordpress.php(`
       global $wpdb;
@@ -371,8 +371,11 @@ describe('the settings page', () => {
     configure()
   })
 
-  test('swapped keys are not stored', async () => {
+  test('takes an address without https://, and stores no swapped keys', async () => {
     await open()
+    await page.fill('#powgate-server_url', 'captcha.example.com:8443')
+    assert.equal(await tested('powgate_save'), 'Saved. Now test the connection.')
+    assert.equal(await page.inputValue('#powgate-server_url'), 'https://captcha.example.com:8443')
     await page.fill('#powgate-site_key', site.apiKey)
     assert.match(await tested('powgate_save'), /keys are swapped/)
     assert.ok(!(await page.content()).includes(site.apiKey))

@@ -44,50 +44,64 @@ function powgate_forms(): array {
  * Shows the page, after it has done what its buttons ask for.
  */
 function powgate_page() {
-	if ( ! current_user_can( 'manage_options' ) ) {
-		return;
-	}
 	echo '<div class="wrap"><h1>powgate</h1>';
 	if ( isset( $_POST['powgate_save'] ) || isset( $_POST['powgate_test'] ) ) {
 		check_admin_referer( 'powgate' );
-		if ( isset( $_POST['powgate_save'] ) ) {
-			list( $is_well, $text ) = powgate_save( wp_unslash( $_POST ) );
-		} else {
-			list( $is_well, $text ) = powgate_test( isset( $_POST['powgate-token'] ) ? sanitize_text_field( wp_unslash( $_POST['powgate-token'] ) ) : '' );
-		}
+		list( $is_well, $text ) = powgate_act( wp_unslash( $_POST ) );
 		printf( '<div class="notice notice-%s" role="status"><p>%s</p></div>', $is_well ? 'success' : 'error', esc_html( $text ) );
 	}
 	echo '<form method="post"><table class="form-table" role="presentation">';
 	wp_nonce_field( 'powgate' );
 	powgate_rows();
 	echo '</table>';
-	submit_button( __( 'Save', 'powgate' ), 'primary', 'powgate_save' );
-	echo '</form><h2>' . esc_html__( 'Test the connection', 'powgate' ) . '</h2><form method="post">';
-	wp_nonce_field( 'powgate' );
+	// Without a token too, or nothing could be saved while powgate is away.
+	$unchecked = array( 'formnovalidate' => true );
+	submit_button( __( 'Save', 'powgate' ), 'primary', 'powgate_save', true, $unchecked );
 	echo powgate_field( array( 'auto' => 'load' ) ); // phpcs:ignore WordPress.Security.EscapeOutput.OutputNotEscaped -- escaped where it is made.
-	submit_button( __( 'Test the connection', 'powgate' ), 'secondary', 'powgate_test', true, array( 'formnovalidate' => true ) );
+	submit_button( __( 'Test the connection', 'powgate' ), 'secondary', 'powgate_test', true, $unchecked );
 	echo '</form>';
 	powgate_notes();
 	echo '</div>';
 }
 
 /**
- * Stores what was entered. What a constant sets is left alone.
+ * Saves, and tests if the owner pressed that button, so that nobody tests anything else than what the page shows.
  *
  * @param array $post As sent.
  * @return array As of powgate_test().
  */
-function powgate_save( array $post ): array {
+function powgate_act( array $post ): array {
+	$before  = powgate_attributes();
+	$problem = powgate_save( $post );
+	if ( '' !== $problem ) {
+		return array( false, $problem );
+	}
+	if ( ! isset( $post['powgate_test'] ) ) {
+		return array( true, __( 'Saved. Now test the connection.', 'powgate' ) );
+	}
+	// The token is of the element that was on the page, and so of the settings until now.
+	return powgate_test( powgate_attributes() === $before ? sanitize_text_field( $post['powgate-token'] ?? '' ) : '' );
+}
+
+/**
+ * Stores what was entered.
+ *
+ * @param array $post As sent.
+ * @return string What is wrong, so that nothing was stored.
+ */
+function powgate_save( array $post ): string {
 	$text = static function ( string $name ) use ( $post ): string {
 		return trim( sanitize_text_field( $post[ $name ] ?? '' ) );
 	};
 	$url  = static function ( string $name ) use ( $text ): string {
-		return untrailingslashit( esc_url_raw( $text( $name ), array( 'http', 'https' ) ) );
+		$typed = $text( $name );
+		$typed = '' === $typed || false !== strpos( $typed, '://' ) ? $typed : "https://$typed";
+		return untrailingslashit( esc_url_raw( $typed, array( 'http', 'https' ) ) );
 	};
 
 	$problem = powgate_keys_problem( $text( 'site_key' ), $text( 'api_key' ) );
 	if ( '' !== $problem ) {
-		return array( false, $problem );
+		return $problem;
 	}
 	$chosen = array(
 		'url'        => $url( 'url' ),
@@ -97,14 +111,15 @@ function powgate_save( array $post ): array {
 		'fields'     => sanitize_textarea_field( $post['fields'] ?? '' ),
 		'signed_in'  => ! empty( $post['signed_in'] ),
 		'lets_pass'  => ! empty( $post['lets_pass'] ),
-		'header'     => (string) preg_replace( '/[^A-Za-z0-9-]/', '', $text( 'header' ) ),
+		// PHP's name for it, HTTP_X_FORWARDED_FOR, means the same.
+		'header'     => trim( preg_replace( array( '/^HTTP_/', '/[^A-Za-z0-9]+/' ), array( '', '-' ), $text( 'header' ) ), '-' ),
 	);
 	if ( '' !== $text( 'api_key' ) ) {
 		update_option( 'powgate_api_key', $text( 'api_key' ), false ); // Not loaded with every page.
 	}
 	$chosen['has_key'] = '' !== powgate_setting( 'api_key' );
 	update_option( 'powgate', $chosen );
-	return array( true, __( 'Saved. Now test the connection.', 'powgate' ) );
+	return '';
 }
 
 /**
