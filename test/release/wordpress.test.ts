@@ -299,6 +299,7 @@ describe('while the service is away', () => {
     const { page } = await visit('/?p=1')
     await comment(page, 'written during the outage')
     await page.waitForFunction(`document.body?.innerText.includes('${MISSING}')`)
+    assert.match(await page.innerText('body'), /please try again in a few minutes/)
     assert.equal(await page.inputValue('textarea'), 'written during the outage')
     const { status, text } = await spam(CONTACT, 'a token of before')
     assert.equal(status, 503)

@@ -98,7 +98,7 @@ function powgate_answer_problem( string $call, array $answer ): string {
 		return __( 'powgate refuses more requests of this server for now. Wait a minute, and test again.', 'powgate' );
 	}
 	/* translators: 1: call, for example GET /challenge, 2: HTTP status and code. */
-	return sprintf( __( '%1$s was answered with %2$s. If there is no code, a proxy before powgate answered: let this server through there, or enter the address under which this server reaches powgate directly.', 'powgate' ), $call, trim( "{$answer['status']} {$answer['code']}" ) );
+	return sprintf( __( '%1$s was answered with %2$s. Is the address powgate’s? If there is no code, a proxy before powgate may have answered: let this server through there, or enter the address under which this server reaches powgate directly.', 'powgate' ), $call, trim( "{$answer['status']} {$answer['code']}" ) );
 }
 
 /**
@@ -113,7 +113,7 @@ function powgate_test_token( string $token ): array {
 	if ( 'ip-mismatch' === $answer['code'] || 'invalid-body' === $answer['code'] ) {
 		$seen = powgate_redeem( $token, null ); // The token was not spent.
 		/* translators: 1: address, 2: address. */
-		return array( false, sprintf( __( 'powgate saw your browser at %1$s, WordPress at “%2$s”, so every visitor would be refused. Is one of the two behind a proxy? If WordPress is, enter the proxy’s header below; if powgate is, name the proxy in POWGATE_TRUSTED_PROXIES. If one of the two is an IPv6 address, let browsers reach both by IPv6, or neither.', 'powgate' ), $seen['ip'] ?? '?', $own ) );
+		return array( false, sprintf( __( 'powgate saw your browser at %1$s, WordPress at “%2$s”, so every visitor would be refused. Is one of the two behind a proxy? If WordPress is, enter the proxy’s header below (no address means that this header did not come); if powgate is, name the proxy in POWGATE_TRUSTED_PROXIES. If one of the two is an IPv6 address, let browsers reach both by IPv6, or neither.', 'powgate' ), $seen['ip'] ?? '?', $own ) );
 	}
 	if ( 'site-mismatch' === $answer['code'] ) {
 		return array( false, __( 'The API key belongs to another site than the site key. Enter two keys of one site.', 'powgate' ) );

@@ -157,10 +157,10 @@ function powgate_words( string $code ): string {
 		case 'unavailable':
 			return __( 'We cannot check at the moment that you are a person. Please send the form again in a few minutes.', 'powgate' );
 		case 'token-missing':
-			return __( 'We could not check that you are a person. Please allow JavaScript, wait until you are verified, and send the form again.', 'powgate' );
+			return __( 'We could not check that you are a person. Please allow JavaScript, and send the form again. If you allow it already, please try again in a few minutes.', 'powgate' );
 		case 'score-too-low':
 			return __( 'Your browser looks like a program. If you are a person, please use another browser, or tell the site’s owner.', 'powgate' );
 		default:
-			return __( 'The check that you are a person is no longer valid. Please wait until you are verified again, and send the form once more.', 'powgate' );
+			return __( 'The check that you are a person is no longer valid. Please send the form once more.', 'powgate' );
 	}
 }
