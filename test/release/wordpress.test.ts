@@ -225,6 +225,14 @@ test('only pages with a form load scripts, from the service', async () => {
   assert.equal(form.text.split(`${service.url}/widget.js`).length, 2)
 })
 
+test("the block gives the element, in the editor's newest form, and for a form elsewhere on the page", () => {
+  const [version, html] = wordpress.php(`
+    $block = WP_Block_Type_Registry::get_instance()->get_registered('powgate/check');
+    return array($block->api_version, do_blocks('<!-- wp:powgate/check {"form":"elsewhere"} /-->'));`)
+  assert.equal(version, 3)
+  assert.match(html, /<pow-gate [^>]*form="elsewhere">/)
+})
+
 test('a refused visitor reads it in the language of the site', async () => {
   const words = {
     de_DE: 'Bitte erlauben Sie JavaScript',
