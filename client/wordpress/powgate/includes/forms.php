@@ -17,7 +17,6 @@ defined( 'ABSPATH' ) || exit;
  * @param array $attributes Of the element, besides its keys.
  */
 function powgate_field( array $attributes = array() ): string {
-	static $style = '<style>.powgate{margin-block:1em}pow-gate:not(:defined){display:block;block-size:66px}</style>';
 	if ( ! powgate_is_ready() ) {
 		return '';
 	}
@@ -28,26 +27,25 @@ function powgate_field( array $attributes = array() ): string {
 	);
 	wp_enqueue_script( 'powgate', powgate_setting( 'url' ) . '/widget.js', array(), null, $strategy ); // phpcs:ignore WordPress.WP.EnqueuedResourceParameters.MissingVersion -- the service revalidates it by ETag.
 	wp_enqueue_script( 'powgate-page', plugins_url( 'assets/page.js', POWGATE_FILE ), array(), POWGATE_VERSION, $strategy );
+	if ( powgate_setting( 'lets_pass' ) ) {
+		$attributes['data-away'] = 'pass'; // Makes assets/page.js let go of the form during an outage.
+	}
 	$html = '';
-	foreach ( powgate_attributes() + array_filter( $attributes ) as $name => $value ) {
+	foreach ( powgate_keys() + array_filter( $attributes ) as $name => $value ) {
 		$html .= sprintf( ' %s="%s"', $name, esc_attr( $value ) );
 	}
 	$noscript = esc_html__( 'This form needs JavaScript, which proves to us that you are no bot.', 'powgate' );
-	$html     = "$style<div class=\"powgate\"><pow-gate$html></pow-gate><noscript>$noscript</noscript></div>";
-	$style    = '';
-	return $html;
+	return "<div style=\"margin-block:1em;min-block-size:66px\"><pow-gate$html></pow-gate><noscript>$noscript</noscript></div>";
 }
 
 /**
- * What every element has. `endpoint`, because an optimiser may serve the script from elsewhere; `data-away`, which makes
- * assets/page.js let go of the form during an outage.
+ * Whose element it is. `endpoint`, because an optimiser may serve the script from elsewhere.
  */
-function powgate_attributes(): array {
-	$attributes = array(
+function powgate_keys(): array {
+	return array(
 		'site-key' => powgate_setting( 'site_key' ),
 		'endpoint' => powgate_setting( 'url' ),
 	);
-	return powgate_setting( 'lets_pass' ) ? $attributes + array( 'data-away' => 'pass' ) : $attributes;
 }
 
 /**
@@ -187,14 +185,13 @@ function powgate_require() {
 		return;
 	}
 	$page = '<p>' . esc_html( $verdict->get_error_message() ) . '</p>';
-	if ( ! wp_doing_ajax() && ! wp_is_json_request() && isset( $_SERVER['REQUEST_URI'] ) ) {
+	if ( ! wp_doing_ajax() && ! wp_is_json_request() ) {
 		$page .= sprintf(
-			'<form method="post" action="%s">%s%s<button class="button">%s</button></form>%s',
-			esc_url( wp_unslash( $_SERVER['REQUEST_URI'] ) ), // phpcs:ignore WordPress.Security.ValidatedSanitizedInput.InputNotSanitized -- esc_url() does.
+			'<form method="post">%s%s<button class="button">%s</button></form><script src="%s/widget.js" async></script>', // phpcs:ignore WordPress.WP.EnqueuedResources.NonEnqueuedScript -- this page prints no queue.
 			powgate_typed( wp_unslash( $_POST ) ),
 			powgate_field(),
 			esc_html__( 'Send again', 'powgate' ),
-			sprintf( '<script src="%s/widget.js" async></script>', esc_url( powgate_setting( 'url' ) ) ) // phpcs:ignore WordPress.WP.EnqueuedResources.NonEnqueuedScript -- this page prints no queue.
+			esc_url( powgate_setting( 'url' ) )
 		);
 	}
 	$args = array(

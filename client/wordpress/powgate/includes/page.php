@@ -47,15 +47,14 @@ function powgate_page() {
 	echo '<div class="wrap"><h1>powgate</h1>';
 	if ( isset( $_POST['powgate_save'] ) || isset( $_POST['powgate_test'] ) ) {
 		check_admin_referer( 'powgate' );
-		list( $is_well, $text ) = powgate_act( wp_unslash( $_POST ) );
+		list( $is_well, $text ) = powgate_save( wp_unslash( $_POST ) );
 		printf( '<div class="notice notice-%s" role="status"><p>%s</p></div>', $is_well ? 'success' : 'error', esc_html( $text ) );
 	}
 	echo '<form method="post"><table class="form-table" role="presentation">';
 	wp_nonce_field( 'powgate' );
 	powgate_rows();
 	echo '</table>';
-	// Without a token too, or nothing could be saved while powgate is away.
-	$unchecked = array( 'formnovalidate' => true );
+	$unchecked = array( 'formnovalidate' => true ); // Or nothing could be saved while powgate is away.
 	submit_button( __( 'Save', 'powgate' ), 'primary', 'powgate_save', true, $unchecked );
 	echo powgate_field( array( 'auto' => 'load' ) ); // phpcs:ignore WordPress.Security.EscapeOutput.OutputNotEscaped -- escaped where it is made.
 	submit_button( __( 'Test the connection', 'powgate' ), 'secondary', 'powgate_test', true, $unchecked );
@@ -65,61 +64,46 @@ function powgate_page() {
 }
 
 /**
- * Saves, and tests if the owner pressed that button, so that nobody tests anything else than what the page shows.
+ * Stores what was entered, and tests it if the owner pressed that button: so nobody tests anything else than the page shows.
  *
  * @param array $post As sent.
  * @return array As of powgate_test().
  */
-function powgate_act( array $post ): array {
-	$before  = powgate_attributes();
-	$problem = powgate_save( $post );
-	if ( '' !== $problem ) {
-		return array( false, $problem );
-	}
-	if ( ! isset( $post['powgate_test'] ) ) {
-		return array( true, __( 'Saved. Now test the connection.', 'powgate' ) );
-	}
-	// The token is of the element that was on the page, and so of the settings until now.
-	return powgate_test( powgate_attributes() === $before ? sanitize_text_field( $post['powgate-token'] ?? '' ) : '' );
-}
-
-/**
- * Stores what was entered.
- *
- * @param array $post As sent.
- * @return string What is wrong, so that nothing was stored.
- */
-function powgate_save( array $post ): string {
+function powgate_save( array $post ): array {
 	$text = static function ( string $name ) use ( $post ): string {
-		return trim( sanitize_text_field( $post[ $name ] ?? '' ) );
+		return sanitize_text_field( $post[ $name ] ?? '' );
 	};
-	$url  = static function ( string $name ) use ( $text ): string {
-		$typed = $text( $name );
+	$url  = static function ( string $typed ): string {
 		$typed = '' === $typed || false !== strpos( $typed, '://' ) ? $typed : "https://$typed";
 		return untrailingslashit( esc_url_raw( $typed, array( 'http', 'https' ) ) );
 	};
 
 	$problem = powgate_keys_problem( $text( 'site_key' ), $text( 'api_key' ) );
 	if ( '' !== $problem ) {
-		return $problem;
+		return array( false, $problem );
+	}
+	$before = powgate_keys();
+	if ( '' !== $text( 'api_key' ) ) {
+		update_option( 'powgate_api_key', $text( 'api_key' ), false ); // Not loaded with every page.
 	}
 	$chosen = array(
-		'url'        => $url( 'url' ),
-		'server_url' => $url( 'server_url' ),
+		'url'        => $url( $text( 'url' ) ),
+		'server_url' => $url( $text( 'server_url' ) ),
 		'site_key'   => $text( 'site_key' ),
-		'forms'      => array_keys( array_intersect_key( powgate_forms(), array_flip( (array) ( $post['forms'] ?? array() ) ) ) ),
+		'has_key'    => '' !== powgate_setting( 'api_key' ),
+		'forms'      => array_map( 'sanitize_key', (array) ( $post['forms'] ?? array() ) ),
 		'fields'     => sanitize_textarea_field( $post['fields'] ?? '' ),
 		'signed_in'  => ! empty( $post['signed_in'] ),
 		'lets_pass'  => ! empty( $post['lets_pass'] ),
 		// PHP's name for it, HTTP_X_FORWARDED_FOR, means the same.
 		'header'     => trim( preg_replace( array( '/^HTTP_/', '/[^A-Za-z0-9]+/' ), array( '', '-' ), $text( 'header' ) ), '-' ),
 	);
-	if ( '' !== $text( 'api_key' ) ) {
-		update_option( 'powgate_api_key', $text( 'api_key' ), false ); // Not loaded with every page.
-	}
-	$chosen['has_key'] = '' !== powgate_setting( 'api_key' );
 	update_option( 'powgate', $chosen );
-	return '';
+	if ( ! isset( $post['powgate_test'] ) ) {
+		return array( true, __( 'Saved. Now test the connection.', 'powgate' ) );
+	}
+	// A token is good for the settings that its element had: those until now.
+	return powgate_test( powgate_keys() === $before ? $text( 'powgate-token' ) : '' );
 }
 
 /**
@@ -193,13 +177,21 @@ function powgate_row( string $label, string $field, string $help = '', string $n
  * What the owner may need: a strict policy's lines, and the way back in.
  */
 function powgate_notes() {
-	$url    = wp_parse_url( powgate_setting( 'url' ) );
-	$origin = isset( $url['host'] ) ? $url['scheme'] . '://' . $url['host'] . ( isset( $url['port'] ) ? ":{$url['port']}" : '' ) : 'https://captcha.example.com';
+	$url = powgate_setting( 'url' );
 	printf(
 		'<h2>%s</h2><p>%s</p><pre>script-src %3$s; connect-src %3$s; frame-src %3$s</pre><p>%4$s</p><pre>define( \'POWGATE_OFF\', true );</pre>',
 		esc_html__( 'Good to know', 'powgate' ),
 		esc_html__( 'If your pages have a Content-Security-Policy, add:', 'powgate' ),
-		esc_html( $origin ),
+		esc_html( powgate_origin( '' !== $url ? $url : 'https://captcha.example.com' ) ),
 		esc_html__( 'If powgate is away and you cannot log in, switch the plugin off with this line in wp-config.php:', 'powgate' )
 	);
+}
+
+/**
+ * The origin of an address.
+ *
+ * @param string $url The address.
+ */
+function powgate_origin( string $url ): string {
+	return preg_replace( '#^(\w+://[^/]+).*#', '$1', $url );
 }
