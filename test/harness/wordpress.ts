@@ -74,25 +74,21 @@ export class WordPress {
     })
     execFileSync('python3', ['-m', 'zipfile', '-e', zip, join(content, 'plugins')])
     writeFileSync(join(content, 'mu-plugins/tests.php'), `<?php\n${own}`)
-    const constants = {
-      DB_NAME: 'wordpress',
-      DB_USER: 'root',
-      DB_PASSWORD: '',
-      DB_HOST: `localhost:${this.#socket}`,
-      WP_HOME: this.url,
-      WP_SITEURL: this.url,
-      AUTH_KEY: 'of the tests',
-      SECURE_AUTH_KEY: 'of the tests',
-      LOGGED_IN_KEY: 'of the tests',
-      NONCE_KEY: 'of the tests',
-    }
-    const defined = Object.entries(constants).map(([name, value]) => `define('${name}', '${value}');`)
     // Nothing outside of this machine is asked for updates.
-    const quiet = "define('DISABLE_WP_CRON', true); define('WP_HTTP_BLOCK_EXTERNAL', true);"
-    const hosts = "define('WP_ACCESSIBLE_HOSTS', '127.0.0.1');"
-    const end = "$table_prefix = 'wp_'; defined('ABSPATH') || define('ABSPATH', __DIR__ . '/');"
-    const lines = [...defined, quiet, hosts, end, "require_once ABSPATH . 'wp-settings.php';"]
-    writeFileSync(join(root, 'wp-config.php'), `<?php\n${lines.join('\n')}\n`)
+    const config = `<?php
+      define('DB_NAME', 'wordpress');
+      define('DB_USER', 'root');
+      define('DB_PASSWORD', '');
+      define('DB_HOST', 'localhost:${this.#socket}');
+      define('WP_HOME', '${this.url}');
+      define('WP_SITEURL', '${this.url}');
+      define('DISABLE_WP_CRON', true);
+      define('WP_HTTP_BLOCK_EXTERNAL', true);
+      define('WP_ACCESSIBLE_HOSTS', '127.0.0.1');
+      $table_prefix = 'wp_';
+      defined('ABSPATH') || define('ABSPATH', __DIR__ . '/');
+      require_once ABSPATH . 'wp-settings.php';`
+    writeFileSync(join(root, 'wp-config.php'), config)
   }
 
   async #serve(): Promise<void> {
