@@ -313,6 +313,7 @@ describe('while the service is away', () => {
     assert.equal(status, 503)
     assert.match(text, new RegExp(AWAY))
     assert.match(text, /a person<\/textarea>/)
+    assert.doesNotMatch(text, /history\.back/) // which would lose it
     assert.match((await spam(LOGIN, 'a token of before')).text, new RegExp(AWAY))
     assert.match(wordpress.takeLog(), /powgate: not checked, no answer: /)
   })

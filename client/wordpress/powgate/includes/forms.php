@@ -177,7 +177,7 @@ function powgate_guard_fields() {
 
 /**
  * Ends the request with a page for the visitor, unless its token is good. The page has the form again, with all that was
- * typed, because the Back button alone would lose it in some browsers.
+ * typed, and no link back, which would lose it in some browsers.
  */
 function powgate_require() {
 	$verdict = powgate_verify();
@@ -194,11 +194,7 @@ function powgate_require() {
 			esc_url( powgate_setting( 'url' ) )
 		);
 	}
-	$args = array(
-		'response'  => $verdict->get_error_data()['status'],
-		'back_link' => true,
-	);
-	wp_die( $page, esc_html__( 'Not sent yet', 'powgate' ), $args ); // phpcs:ignore WordPress.Security.EscapeOutput.OutputNotEscaped -- escaped where it is made.
+	wp_die( $page, esc_html__( 'Not sent yet', 'powgate' ), $verdict->get_error_data()['status'] ); // phpcs:ignore WordPress.Security.EscapeOutput.OutputNotEscaped -- escaped where it is made.
 }
 
 /**
