@@ -1,7 +1,7 @@
 /** WordPress as Debian packages it, on MariaDB and PHP's own server, behind nginx, with the plugin's zip unpacked. */
 
 import assert from 'node:assert/strict'
-import { type ChildProcess, execFileSync, spawn, spawnSync } from 'node:child_process'
+import { execFileSync, spawn, spawnSync } from 'node:child_process'
 import { chmodSync, existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { eventually } from './eventually.ts'
@@ -57,7 +57,6 @@ export class WordPress {
     const more = [`--socket=${this.#socket}`, '--skip-networking', '--skip-grant-tables']
     const child = spawn('mariadbd', [...options, ...more], { stdio: 'ignore' })
     leftovers.add({ stop: () => endProcess(child) })
-    await eventually(START_MS, 'MariaDB listens', () => existsSync(this.#socket))
     const create = ['--no-defaults', `--socket=${this.#socket}`, '-e', 'create database wordpress']
     await eventually(START_MS, 'MariaDB answers', () => spawnSync('mariadb', create).status === 0)
   }
@@ -76,6 +75,9 @@ export class WordPress {
     writeFileSync(join(content, 'mu-plugins/tests.php'), `<?php\n${own}`)
     // Nothing outside of this machine is asked for updates.
     const config = `<?php
+      ini_set('log_errors', 1);
+      ini_set('display_errors', 0);
+      ini_set('error_log', '${this.#logPath}');
       define('DB_NAME', 'wordpress');
       define('DB_USER', 'root');
       define('DB_PASSWORD', '');
@@ -93,16 +95,10 @@ export class WordPress {
 
   async #serve(): Promise<void> {
     const port = await freePort()
-    const settings = ['log_errors=1', 'display_errors=0', `error_log=${this.#logPath}`]
-    const flags = settings.flatMap(setting => ['-d', setting])
-    const child: ChildProcess = spawn(
-      'php',
-      [...flags, '-S', `127.0.0.1:${port}`, '-t', join(this.#dir, 'root')],
-      {
-        env: { PATH: process.env.PATH },
-        stdio: 'ignore',
-      },
-    )
+    const child = spawn('php', ['-S', `127.0.0.1:${port}`, '-t', join(this.#dir, 'root')], {
+      env: { PATH: process.env.PATH },
+      stdio: 'ignore',
+    })
     leftovers.add({ stop: () => endProcess(child) })
     await untilAccepting(port, () => hasEnded(child))
     // Pages are cached whatever they say, where the address asks for it.
