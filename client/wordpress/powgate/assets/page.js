@@ -18,11 +18,11 @@
       })
     }
     // Gravity Forms, since its version 2.9, sends by form.submit(), which waits for no token.
-    if (window.gform && window.gform.utils && window.gform.utils.addAsyncFilter) {
+    if (window.gform?.utils?.addAsyncFilter) {
       window.gform.utils.addAsyncFilter('gform/submission/pre_submission', data => {
         var gate = data.submissionType === 'submit' && data.form.querySelector('pow-gate')
         var goOn = () => data
-        return gate && gate.execute ? gate.execute().then(goOn, goOn) : data
+        return gate?.execute ? gate.execute().then(goOn, goOn) : data
       })
     }
   })
