@@ -218,6 +218,18 @@ test('a page from a cache has no token, and works for several visitors, with all
   assert.equal(comments(), count + 2)
 })
 
+test('a redemption waits a second for its connection, also where PHP has no curl, and no other call is hurried', () => {
+  const waits = wordpress.php(`
+    $waits = array();
+    add_action('requests-requests.before_request', function ($url, $headers, $data, $type, $options) use (&$waits) {
+      $waits[] = $options['connect_timeout'];
+    }, 11, 5);
+    powgate_redeem('-', null);
+    wp_remote_get('${wordpress.url}');
+    return $waits;`)
+  assert.deepEqual(waits, [1, 10])
+})
+
 test('only pages with a form load scripts, from the service', async () => {
   const { text } = await call(`${wordpress.url}/`, { isForeign: true })
   assert.doesNotMatch(text, /widget\.js|pow-gate|powgate/)

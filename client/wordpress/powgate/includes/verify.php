@@ -104,6 +104,23 @@ function powgate_redeem( string $token, ?string $address ): array {
 	return $answer;
 }
 
+add_action( 'requests-requests.before_request', 'powgate_limit_connecting', 10, 5 );
+
+/**
+ * Without PHP's extension curl, WordPress waits 10 s for a connection, whatever the time-out says.
+ *
+ * @param string $url     Called.
+ * @param array  $headers Of the request.
+ * @param mixed  $data    Of the request.
+ * @param string $type    Of the request.
+ * @param array  $options Of the request.
+ */
+function powgate_limit_connecting( $url, $headers, $data, $type, &$options ) {
+	if ( 0 === strpos( $url, powgate_server_url() . '/' ) ) {
+		$options['connect_timeout'] = 1;
+	}
+}
+
 /**
  * The address of the service as this server reaches it.
  */
