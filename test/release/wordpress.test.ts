@@ -55,6 +55,9 @@ before(async () => {
 })
 after(() => service?.stop())
 
+/** The boxes that are ticked. */
+const ON = ['comments', 'login', 'register', 'lostpassword']
+
 /** Stores settings as the page does. */
 function configure(changes: Readonly<Record<string, unknown>> = {}): void {
   const { api_key = site.apiKey, ...others } = changes
@@ -62,7 +65,7 @@ function configure(changes: Readonly<Record<string, unknown>> = {}): void {
     url: service.url,
     site_key: site.siteKey,
     has_key: true,
-    forms: ['comments', 'login', 'register', 'lostpassword'],
+    on: ON,
     fields: 'contact_message',
     header: 'X-Forwarded-For',
     ...others,
@@ -261,11 +264,11 @@ test('a refused visitor reads it in the language of the site', async () => {
 
 test('people who are signed in are asked only if the owner says so, and other ways to log in never', async () => {
   const { page } = await signedIn()
-  for (const [signed_in, count] of [
-    [false, 0],
-    [true, 1],
+  for (const [more, count] of [
+    [[], 0],
+    [['signed_in'], 1],
   ] as const) {
-    configure({ signed_in })
+    configure({ on: [...ON, ...more] })
     await page.goto(`${wordpress.url}/?p=1`)
     assert.equal(await page.locator('pow-gate').count(), count)
   }
@@ -278,7 +281,7 @@ test('people who are signed in are asked only if the owner says so, and other wa
 })
 
 async function signedIn(): Promise<Visit> {
-  configure({ forms: ['comments'] })
+  configure({ on: ['comments'] })
   const visited = await visit('/wp-login.php')
   await visited.page.fill('#user_login', 'admin')
   await visited.page.fill('#user_pass', PASSWORD)
@@ -291,13 +294,13 @@ async function signedIn(): Promise<Visit> {
 test('a wrong key and a full rate limit refuse everybody, also where outages let pass, and say so', async () => {
   const { apiKey } = await service.createSite({ limits: { redeem: 1 } })
   const unknown = `${site.apiKey.slice(0, -4)}AAAA`
-  for (const [lets_pass, api_key, status, words, reason] of [
-    [false, unknown, 503, SETUP, 'not checked, status 401 invalid-credentials'],
-    [true, unknown, 503, SETUP, 'not checked, status 401 invalid-credentials'],
-    [false, apiKey, 403, SETUP, 'refused: site-mismatch'],
-    [true, apiKey, 503, AWAY, 'not checked, status 429 rate-limited'],
+  for (const [more, api_key, status, words, reason] of [
+    [[], unknown, 503, SETUP, 'not checked, status 401 invalid-credentials'],
+    [['lets_pass'], unknown, 503, SETUP, 'not checked, status 401 invalid-credentials'],
+    [[], apiKey, 403, SETUP, 'refused: site-mismatch'],
+    [['lets_pass'], apiKey, 503, AWAY, 'not checked, status 429 rate-limited'],
   ] as const) {
-    configure({ lets_pass, api_key })
+    configure({ on: [...ON, ...more], api_key })
     wordpress.takeLog()
     const token = await new Client(service.url).token(site.siteKey, { headers: { Origin: wordpress.url } })
     const answer = await spam(COMMENT, token)
@@ -331,7 +334,7 @@ describe('while the service is away', () => {
   })
 
   test('they pass where the owner says so, and the log tells', async () => {
-    configure({ lets_pass: true })
+    configure({ on: [...ON, 'lets_pass'] })
     const { page } = await visit('/?p=1')
     await comment(page, 'let pass during the outage')
     await page.waitForURL(/#comment-/)

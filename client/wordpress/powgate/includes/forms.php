@@ -26,8 +26,8 @@ function powgate_field( array $attributes = array() ): string {
 		'strategy'  => 'async',
 	);
 	wp_enqueue_script( 'powgate', powgate_setting( 'url' ) . '/widget.js', array(), null, $strategy ); // phpcs:ignore WordPress.WP.EnqueuedResourceParameters.MissingVersion -- the service revalidates it by ETag.
-	wp_enqueue_script( 'powgate-page', plugins_url( 'assets/page.js', POWGATE_FILE ), array(), POWGATE_VERSION, $strategy );
-	if ( powgate_setting( 'lets_pass' ) ) {
+	wp_enqueue_script( 'powgate-page', plugins_url( 'assets/page.js', __DIR__ ), array(), POWGATE_VERSION, $strategy );
+	if ( powgate_is_on( 'lets_pass' ) ) {
 		$attributes['data-away'] = 'pass'; // Makes assets/page.js let go of the form during an outage.
 	}
 	$html = '';
@@ -74,16 +74,16 @@ function powgate_add_blocks() {
  * Comments, log-in, registration and lost password.
  */
 function powgate_add_core_forms() {
-	if ( powgate_asks( 'comments' ) && ! powgate_spares_user() ) {
+	if ( powgate_is_on( 'comments' ) && ! powgate_spares_user() ) {
 		add_filter( 'comment_form_submit_field', 'powgate_before_button' );
 		add_action( 'pre_comment_on_post', 'powgate_require' );
 	}
-	if ( powgate_asks( 'login' ) ) {
+	if ( powgate_is_on( 'login' ) ) {
 		add_action( 'login_form', 'powgate_print_field' );
 		add_filter( 'login_form_middle', 'powgate_before_button' );
 		add_filter( 'authenticate', 'powgate_authenticate', 1, 3 );
 	}
-	if ( powgate_asks( 'register' ) ) {
+	if ( powgate_is_on( 'register' ) ) {
 		add_action( 'register_form', 'powgate_print_field' );
 		add_filter( 'registration_errors', 'powgate_add_error' );
 		// Of a network of sites, where the visitor meets two forms, each of which is checked.
@@ -91,7 +91,7 @@ function powgate_add_core_forms() {
 		add_action( 'signup_blogform', 'powgate_print_field' );
 		add_filter( 'wpmu_validate_user_signup', 'powgate_validate_signup' );
 	}
-	if ( powgate_asks( 'lostpassword' ) ) {
+	if ( powgate_is_on( 'lostpassword' ) ) {
 		add_action( 'lostpassword_form', 'powgate_print_field' );
 		add_action( 'lostpassword_post', 'powgate_add_error' );
 	}

@@ -25,22 +25,6 @@ function powgate_add_link( array $links ): array {
 }
 
 /**
- * The forms that can be ticked.
- */
-function powgate_forms(): array {
-	return array(
-		'comments'     => __( 'Comments', 'powgate' ),
-		'login'        => __( 'Log-in. Tick this after a test: with a wrong key nobody could log in', 'powgate' ),
-		'register'     => __( 'Registration', 'powgate' ),
-		'lostpassword' => __( 'Lost password', 'powgate' ),
-		'cf7'          => 'Contact Form 7',
-		'woocommerce'  => __( 'WooCommerce: checkout (not the checkout block) and account', 'powgate' ),
-		'wpforms'      => 'WPForms',
-		'gravityforms' => 'Gravity Forms',
-	);
-}
-
-/**
  * Shows the page, after it has done what its buttons ask for.
  */
 function powgate_page() {
@@ -91,10 +75,8 @@ function powgate_save( array $post ): array {
 		'server_url' => $url( $text( 'server_url' ) ),
 		'site_key'   => $text( 'site_key' ),
 		'has_key'    => '' !== powgate_setting( 'api_key' ),
-		'forms'      => array_map( 'sanitize_key', (array) ( $post['forms'] ?? array() ) ),
+		'on'         => array_map( 'sanitize_key', (array) ( $post['on'] ?? array() ) ),
 		'fields'     => sanitize_textarea_field( $post['fields'] ?? '' ),
-		'signed_in'  => ! empty( $post['signed_in'] ),
-		'lets_pass'  => ! empty( $post['lets_pass'] ),
 		// PHP's name for it, HTTP_X_FORWARDED_FOR, means the same.
 		'header'     => trim( preg_replace( array( '/^HTTP_/', '/[^A-Za-z0-9]+/' ), array( '', '-' ), $text( 'header' ) ), '-' ),
 	);
@@ -116,31 +98,38 @@ function powgate_rows() {
 	$has_key = '' !== powgate_setting( 'api_key' );
 	powgate_text_row( 'api_key', __( 'API key', 'powgate' ), $has_key ? __( 'One is stored, and is not shown again. Leave this empty to keep it.', 'powgate' ) : __( 'Begins with sk_, and is secret', 'powgate' ), 'password' );
 
-	$boxes = '';
-	foreach ( powgate_forms() as $name => $label ) {
-		$boxes .= powgate_box( 'forms[]', $name, $label, powgate_asks( $name ) );
-	}
-	$boxes .= powgate_box( 'signed_in', '1', __( 'Ask people who are signed in, too', 'powgate' ), powgate_setting( 'signed_in' ) );
-	powgate_row( __( 'Forms', 'powgate' ), "<fieldset>$boxes</fieldset>" );
+	$boxes = array(
+		'comments'     => __( 'Comments', 'powgate' ),
+		'login'        => __( 'Log-in. Tick this after a test: with a wrong key nobody could log in', 'powgate' ),
+		'register'     => __( 'Registration', 'powgate' ),
+		'lostpassword' => __( 'Lost password', 'powgate' ),
+		'cf7'          => 'Contact Form 7',
+		'woocommerce'  => __( 'WooCommerce: checkout (not the checkout block) and account', 'powgate' ),
+		'wpforms'      => 'WPForms',
+		'gravityforms' => 'Gravity Forms',
+		'signed_in'    => __( 'Ask people who are signed in, too', 'powgate' ),
+	);
+	powgate_row( __( 'Forms', 'powgate' ), powgate_boxes( $boxes ) );
 
 	$fields = sprintf( '<textarea name="fields" id="powgate-fields" rows="3" class="regular-text code">%s</textarea>', esc_textarea( powgate_setting( 'fields' ) ) );
 	powgate_row( __( 'Other forms', 'powgate' ), $fields, __( 'Put [powgate] or the block into the form. Then write here, one a line, the name of a field that only this form has, or name=value: every request with that field needs a token.', 'powgate' ), 'fields' );
 
-	$label = __( 'Let forms pass unchecked, and say so in PHP’s log. Whoever keeps powgate busy then gets in. Otherwise they are refused, and what was typed is kept', 'powgate' );
-	powgate_row( __( 'While powgate is away', 'powgate' ), powgate_box( 'lets_pass', '1', $label, powgate_setting( 'lets_pass' ) ) );
+	$box = array( 'lets_pass' => __( 'Let forms pass unchecked, and say so in PHP’s log. Whoever keeps powgate busy then gets in. Otherwise they are refused, and what was typed is kept', 'powgate' ) );
+	powgate_row( __( 'While powgate is away', 'powgate' ), powgate_boxes( $box ) );
 	powgate_text_row( 'header', __( 'Header of your proxy', 'powgate' ), __( 'For example X-Forwarded-For, whose last address counts. Leave this empty unless every request comes through your proxy: otherwise anybody can write any address into it.', 'powgate' ) );
 }
 
 /**
- * A check box.
+ * Check boxes.
  *
- * @param string $name    Of the field.
- * @param string $value   Of the field.
- * @param string $label   Escaped here.
- * @param bool   $is_set  Whether it is ticked.
+ * @param array $boxes Labels by name, escaped here.
  */
-function powgate_box( string $name, string $value, string $label, bool $is_set ): string {
-	return sprintf( '<label><input type="checkbox" name="%s" value="%s"%s> %s</label><br>', $name, esc_attr( $value ), checked( $is_set, true, false ), esc_html( $label ) );
+function powgate_boxes( array $boxes ): string {
+	$html = '';
+	foreach ( $boxes as $name => $label ) {
+		$html .= sprintf( '<label><input type="checkbox" name="on[]" value="%s"%s> %s</label><br>', $name, checked( powgate_is_on( $name ), true, false ), esc_html( $label ) );
+	}
+	return "<fieldset>$html</fieldset>";
 }
 
 /**

@@ -11,11 +11,11 @@ defined( 'ABSPATH' ) || exit;
  * Adds what is ticked. Hooks of a plugin that is not there are never called.
  */
 function powgate_add_plugin_forms() {
-	if ( powgate_asks( 'cf7' ) ) {
+	if ( powgate_is_on( 'cf7' ) ) {
 		add_filter( 'wpcf7_form_elements', 'powgate_cf7_field' );
 		add_filter( 'wpcf7_spam', 'powgate_cf7_check', 10, 2 );
 	}
-	if ( powgate_asks( 'woocommerce' ) ) {
+	if ( powgate_is_on( 'woocommerce' ) ) {
 		foreach ( array( 'login_form', 'register_form', 'lostpassword_form' ) as $form ) {
 			add_action( "woocommerce_$form", 'powgate_print_field' );
 		}
@@ -27,11 +27,11 @@ function powgate_add_plugin_forms() {
 			add_action( 'woocommerce_after_checkout_validation', 'powgate_check_checkout', 10, 2 );
 		}
 	}
-	if ( powgate_asks( 'wpforms' ) ) {
+	if ( powgate_is_on( 'wpforms' ) ) {
 		add_action( 'wpforms_display_submit_before', 'powgate_print_field' );
 		add_action( 'wpforms_process', 'powgate_wpforms_check', 10, 3 );
 	}
-	if ( powgate_asks( 'gravityforms' ) ) {
+	if ( powgate_is_on( 'gravityforms' ) ) {
 		add_filter( 'gform_submit_button', 'powgate_before_button' );
 		add_filter( 'gform_validation', 'powgate_gravity_check' );
 	}

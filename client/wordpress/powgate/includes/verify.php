@@ -31,7 +31,7 @@ function powgate_verify() {
  */
 function powgate_judge(): string {
 	$token     = isset( $_POST['powgate-token'] ) ? sanitize_text_field( wp_unslash( $_POST['powgate-token'] ) ) : '';
-	$lets_pass = powgate_setting( 'lets_pass' );
+	$lets_pass = powgate_is_on( 'lets_pass' );
 	if ( '' === $token && ! $lets_pass ) {
 		return 'token-missing';
 	}
