@@ -1,7 +1,7 @@
 /** WordPress as Debian packages it, on MariaDB and PHP's own server, behind nginx, with the plugin's zip unpacked. */
 
 import assert from 'node:assert/strict'
-import { type ChildProcess, execFileSync, spawn, spawnSync } from 'node:child_process'
+import { execFileSync, spawn, spawnSync } from 'node:child_process'
 import { chmodSync, existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { eventually } from './eventually.ts'
@@ -57,7 +57,6 @@ export class WordPress {
     const more = [`--socket=${this.#socket}`, '--skip-networking', '--skip-grant-tables']
     const child = spawn('mariadbd', [...options, ...more], { stdio: 'ignore' })
     leftovers.add({ stop: () => endProcess(child) })
-    await eventually(START_MS, 'MariaDB listens', () => existsSync(this.#socket))
     const create = ['--no-defaults', `--socket=${this.#socket}`, '-e', 'create database wordpress']
     await eventually(START_MS, 'MariaDB answers', () => spawnSync('mariadb', create).status === 0)
   }
@@ -74,39 +73,32 @@ export class WordPress {
     })
     execFileSync('python3', ['-m', 'zipfile', '-e', zip, join(content, 'plugins')])
     writeFileSync(join(content, 'mu-plugins/tests.php'), `<?php\n${own}`)
-    const constants = {
-      DB_NAME: 'wordpress',
-      DB_USER: 'root',
-      DB_PASSWORD: '',
-      DB_HOST: `localhost:${this.#socket}`,
-      WP_HOME: this.url,
-      WP_SITEURL: this.url,
-      AUTH_KEY: 'of the tests',
-      SECURE_AUTH_KEY: 'of the tests',
-      LOGGED_IN_KEY: 'of the tests',
-      NONCE_KEY: 'of the tests',
-    }
-    const defined = Object.entries(constants).map(([name, value]) => `define('${name}', '${value}');`)
     // Nothing outside of this machine is asked for updates.
-    const quiet = "define('DISABLE_WP_CRON', true); define('WP_HTTP_BLOCK_EXTERNAL', true);"
-    const hosts = "define('WP_ACCESSIBLE_HOSTS', '127.0.0.1');"
-    const end = "$table_prefix = 'wp_'; defined('ABSPATH') || define('ABSPATH', __DIR__ . '/');"
-    const lines = [...defined, quiet, hosts, end, "require_once ABSPATH . 'wp-settings.php';"]
-    writeFileSync(join(root, 'wp-config.php'), `<?php\n${lines.join('\n')}\n`)
+    const config = `<?php
+      ini_set('log_errors', 1);
+      ini_set('display_errors', 0);
+      ini_set('error_log', '${this.#logPath}');
+      define('DB_NAME', 'wordpress');
+      define('DB_USER', 'root');
+      define('DB_PASSWORD', '');
+      define('DB_HOST', 'localhost:${this.#socket}');
+      define('WP_HOME', '${this.url}');
+      define('WP_SITEURL', '${this.url}');
+      define('DISABLE_WP_CRON', true);
+      define('WP_HTTP_BLOCK_EXTERNAL', true);
+      define('WP_ACCESSIBLE_HOSTS', '127.0.0.1');
+      $table_prefix = 'wp_';
+      defined('ABSPATH') || define('ABSPATH', __DIR__ . '/');
+      require_once ABSPATH . 'wp-settings.php';`
+    writeFileSync(join(root, 'wp-config.php'), config)
   }
 
   async #serve(): Promise<void> {
     const port = await freePort()
-    const settings = ['log_errors=1', 'display_errors=0', `error_log=${this.#logPath}`]
-    const flags = settings.flatMap(setting => ['-d', setting])
-    const child: ChildProcess = spawn(
-      'php',
-      [...flags, '-S', `127.0.0.1:${port}`, '-t', join(this.#dir, 'root')],
-      {
-        env: { PATH: process.env.PATH },
-        stdio: 'ignore',
-      },
-    )
+    const child = spawn('php', ['-S', `127.0.0.1:${port}`, '-t', join(this.#dir, 'root')], {
+      env: { PATH: process.env.PATH },
+      stdio: 'ignore',
+    })
     leftovers.add({ stop: () => endProcess(child) })
     await untilAccepting(port, () => hasEnded(child))
     // Pages are cached whatever they say, where the address asks for it.

@@ -55,6 +55,9 @@ before(async () => {
 })
 after(() => service?.stop())
 
+/** The boxes that are ticked. */
+const ON = ['comments', 'login', 'register', 'lostpassword']
+
 /** Stores settings as the page does. */
 function configure(changes: Readonly<Record<string, unknown>> = {}): void {
   const { api_key = site.apiKey, ...others } = changes
@@ -62,7 +65,7 @@ function configure(changes: Readonly<Record<string, unknown>> = {}): void {
     url: service.url,
     site_key: site.siteKey,
     has_key: true,
-    forms: ['comments', 'login', 'register', 'lostpassword'],
+    on: ON,
     fields: 'contact_message',
     header: 'X-Forwarded-For',
     ...others,
@@ -218,11 +221,31 @@ test('a page from a cache has no token, and works for several visitors, with all
   assert.equal(comments(), count + 2)
 })
 
+test('a redemption waits a second for its connection, also where PHP has no curl, and no other call is hurried', () => {
+  const waits = wordpress.php(`
+    $waits = array();
+    add_action('requests-requests.before_request', function ($url, $headers, $data, $type, $options) use (&$waits) {
+      $waits[] = $options['connect_timeout'];
+    }, 11, 5);
+    powgate_redeem('-', null);
+    wp_remote_get('${wordpress.url}');
+    return $waits;`)
+  assert.deepEqual(waits, [1, 10])
+})
+
 test('only pages with a form load scripts, from the service', async () => {
   const { text } = await call(`${wordpress.url}/`, { isForeign: true })
   assert.doesNotMatch(text, /widget\.js|pow-gate|powgate/)
   const form = await call(`${wordpress.url}/?p=1`, { isForeign: true })
   assert.equal(form.text.split(`${service.url}/widget.js`).length, 2)
+})
+
+test("the block gives the element, in the editor's newest form, and for a form elsewhere on the page", () => {
+  const [version, html] = wordpress.php(`
+    $block = WP_Block_Type_Registry::get_instance()->get_registered('powgate/check');
+    return array($block->api_version, do_blocks('<!-- wp:powgate/check {"form":"elsewhere"} /-->'));`)
+  assert.equal(version, 3)
+  assert.match(html, /<pow-gate [^>]*form="elsewhere">/)
 })
 
 test('a refused visitor reads it in the language of the site', async () => {
@@ -241,11 +264,11 @@ test('a refused visitor reads it in the language of the site', async () => {
 
 test('people who are signed in are asked only if the owner says so, and other ways to log in never', async () => {
   const { page } = await signedIn()
-  for (const [signed_in, count] of [
-    [false, 0],
-    [true, 1],
+  for (const [more, count] of [
+    [[], 0],
+    [['signed_in'], 1],
   ] as const) {
-    configure({ signed_in })
+    configure({ on: [...ON, ...more] })
     await page.goto(`${wordpress.url}/?p=1`)
     assert.equal(await page.locator('pow-gate').count(), count)
   }
@@ -258,7 +281,7 @@ test('people who are signed in are asked only if the owner says so, and other wa
 })
 
 async function signedIn(): Promise<Visit> {
-  configure({ forms: ['comments'] })
+  configure({ on: ['comments'] })
   const visited = await visit('/wp-login.php')
   await visited.page.fill('#user_login', 'admin')
   await visited.page.fill('#user_pass', PASSWORD)
@@ -271,13 +294,13 @@ async function signedIn(): Promise<Visit> {
 test('a wrong key and a full rate limit refuse everybody, also where outages let pass, and say so', async () => {
   const { apiKey } = await service.createSite({ limits: { redeem: 1 } })
   const unknown = `${site.apiKey.slice(0, -4)}AAAA`
-  for (const [lets_pass, api_key, status, words, reason] of [
-    [false, unknown, 503, SETUP, 'not checked, status 401 invalid-credentials'],
-    [true, unknown, 503, SETUP, 'not checked, status 401 invalid-credentials'],
-    [false, apiKey, 403, SETUP, 'refused: site-mismatch'],
-    [true, apiKey, 503, AWAY, 'not checked, status 429 rate-limited'],
+  for (const [more, api_key, status, words, reason] of [
+    [[], unknown, 503, SETUP, 'not checked, status 401 invalid-credentials'],
+    [['lets_pass'], unknown, 503, SETUP, 'not checked, status 401 invalid-credentials'],
+    [[], apiKey, 403, SETUP, 'refused: site-mismatch'],
+    [['lets_pass'], apiKey, 503, AWAY, 'not checked, status 429 rate-limited'],
   ] as const) {
-    configure({ lets_pass, api_key })
+    configure({ on: [...ON, ...more], api_key })
     wordpress.takeLog()
     const token = await new Client(service.url).token(site.siteKey, { headers: { Origin: wordpress.url } })
     const answer = await spam(COMMENT, token)
@@ -299,17 +322,19 @@ describe('while the service is away', () => {
     const { page } = await visit('/?p=1')
     await comment(page, 'written during the outage')
     await page.waitForFunction(`document.body?.innerText.includes('${MISSING}')`)
+    assert.match(await page.innerText('body'), /please try again in a few minutes/)
     assert.equal(await page.inputValue('textarea'), 'written during the outage')
     const { status, text } = await spam(CONTACT, 'a token of before')
     assert.equal(status, 503)
     assert.match(text, new RegExp(AWAY))
     assert.match(text, /a person<\/textarea>/)
+    assert.doesNotMatch(text, /history\.back/) // which would lose it
     assert.match((await spam(LOGIN, 'a token of before')).text, new RegExp(AWAY))
     assert.match(wordpress.takeLog(), /powgate: not checked, no answer: /)
   })
 
   test('they pass where the owner says so, and the log tells', async () => {
-    configure({ lets_pass: true })
+    configure({ on: [...ON, 'lets_pass'] })
     const { page } = await visit('/?p=1')
     await comment(page, 'let pass during the outage')
     await page.waitForURL(/#comment-/)
@@ -334,8 +359,8 @@ describe('the settings page', () => {
     await page.fill('#powgate-url', `${service.url}/`)
     await page.fill('#powgate-site_key', site.siteKey)
     await page.fill('#powgate-api_key', site.apiKey)
-    await page.fill('#powgate-header', 'X-Forwarded-For')
-    assert.equal(await tested('powgate_save'), 'Saved. Now test the connection.')
+    await page.fill('#powgate-header', 'HTTP_X_FORWARDED_FOR') // as PHP calls it
+    assert.match(await tested(), /brought no token/) // since no element was there yet
     assert.ok(!(await page.content()).includes(site.apiKey))
     const stored = wordpress.php(`
       global $wpdb;
@@ -371,8 +396,11 @@ describe('the settings page', () => {
     configure()
   })
 
-  test('swapped keys are not stored', async () => {
+  test('takes an address without https://, and stores no swapped keys', async () => {
     await open()
+    await page.fill('#powgate-server_url', 'captcha.example.com:8443')
+    assert.equal(await tested('powgate_save'), 'Saved. Now test the connection.')
+    assert.equal(await page.inputValue('#powgate-server_url'), 'https://captcha.example.com:8443')
     await page.fill('#powgate-site_key', site.apiKey)
     assert.match(await tested('powgate_save'), /keys are swapped/)
     assert.ok(!(await page.content()).includes(site.apiKey))

@@ -20,7 +20,6 @@
 defined( 'ABSPATH' ) || exit;
 
 const POWGATE_VERSION = '0.1.0';
-const POWGATE_FILE    = __FILE__;
 
 require __DIR__ . '/includes/settings.php';
 require __DIR__ . '/includes/verify.php';

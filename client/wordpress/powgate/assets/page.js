@@ -17,6 +17,14 @@
         reset(document)
       })
     }
+    // Gravity Forms, since its version 2.9, sends by form.submit(), which waits for no token.
+    if (window.gform?.utils?.addAsyncFilter) {
+      window.gform.utils.addAsyncFilter('gform/submission/pre_submission', data => {
+        var gate = data.submissionType === 'submit' && data.form.querySelector('pow-gate')
+        var goOn = () => data
+        return gate?.execute ? gate.execute().then(goOn, goOn) : data
+      })
+    }
   })
   // The event does not bubble, so it is caught on its way down.
   document.addEventListener(

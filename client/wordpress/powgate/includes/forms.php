@@ -17,7 +17,6 @@ defined( 'ABSPATH' ) || exit;
  * @param array $attributes Of the element, besides its keys.
  */
 function powgate_field( array $attributes = array() ): string {
-	static $style = '<style>.powgate{margin-block:1em}pow-gate:not(:defined){display:block;block-size:66px}</style>';
 	if ( ! powgate_is_ready() ) {
 		return '';
 	}
@@ -27,27 +26,26 @@ function powgate_field( array $attributes = array() ): string {
 		'strategy'  => 'async',
 	);
 	wp_enqueue_script( 'powgate', powgate_setting( 'url' ) . '/widget.js', array(), null, $strategy ); // phpcs:ignore WordPress.WP.EnqueuedResourceParameters.MissingVersion -- the service revalidates it by ETag.
-	wp_enqueue_script( 'powgate-page', plugins_url( 'assets/page.js', POWGATE_FILE ), array(), POWGATE_VERSION, $strategy );
+	wp_enqueue_script( 'powgate-page', plugins_url( 'assets/page.js', __DIR__ ), array(), POWGATE_VERSION, $strategy );
+	if ( powgate_is_on( 'lets_pass' ) ) {
+		$attributes['data-away'] = 'pass'; // Makes assets/page.js let go of the form during an outage.
+	}
 	$html = '';
-	foreach ( powgate_attributes() + array_filter( $attributes ) as $name => $value ) {
+	foreach ( powgate_keys() + array_filter( $attributes ) as $name => $value ) {
 		$html .= sprintf( ' %s="%s"', $name, esc_attr( $value ) );
 	}
 	$noscript = esc_html__( 'This form needs JavaScript, which proves to us that you are no bot.', 'powgate' );
-	$html     = "$style<div class=\"powgate\"><pow-gate$html></pow-gate><noscript>$noscript</noscript></div>";
-	$style    = '';
-	return $html;
+	return "<div style=\"margin-block:1em;min-block-size:66px\"><pow-gate$html></pow-gate><noscript>$noscript</noscript></div>";
 }
 
 /**
- * What every element has. `endpoint`, because an optimiser may serve the script from elsewhere; `data-away`, which makes
- * assets/page.js let go of the form during an outage.
+ * Whose element it is. `endpoint`, because an optimiser may serve the script from elsewhere.
  */
-function powgate_attributes(): array {
-	$attributes = array(
+function powgate_keys(): array {
+	return array(
 		'site-key' => powgate_setting( 'site_key' ),
 		'endpoint' => powgate_setting( 'url' ),
 	);
-	return powgate_setting( 'lets_pass' ) ? $attributes + array( 'data-away' => 'pass' ) : $attributes;
 }
 
 /**
@@ -76,16 +74,16 @@ function powgate_add_blocks() {
  * Comments, log-in, registration and lost password.
  */
 function powgate_add_core_forms() {
-	if ( powgate_asks( 'comments' ) && ! powgate_spares_user() ) {
+	if ( powgate_is_on( 'comments' ) && ! powgate_spares_user() ) {
 		add_filter( 'comment_form_submit_field', 'powgate_before_button' );
 		add_action( 'pre_comment_on_post', 'powgate_require' );
 	}
-	if ( powgate_asks( 'login' ) ) {
+	if ( powgate_is_on( 'login' ) ) {
 		add_action( 'login_form', 'powgate_print_field' );
 		add_filter( 'login_form_middle', 'powgate_before_button' );
 		add_filter( 'authenticate', 'powgate_authenticate', 1, 3 );
 	}
-	if ( powgate_asks( 'register' ) ) {
+	if ( powgate_is_on( 'register' ) ) {
 		add_action( 'register_form', 'powgate_print_field' );
 		add_filter( 'registration_errors', 'powgate_add_error' );
 		// Of a network of sites, where the visitor meets two forms, each of which is checked.
@@ -93,7 +91,7 @@ function powgate_add_core_forms() {
 		add_action( 'signup_blogform', 'powgate_print_field' );
 		add_filter( 'wpmu_validate_user_signup', 'powgate_validate_signup' );
 	}
-	if ( powgate_asks( 'lostpassword' ) ) {
+	if ( powgate_is_on( 'lostpassword' ) ) {
 		add_action( 'lostpassword_form', 'powgate_print_field' );
 		add_action( 'lostpassword_post', 'powgate_add_error' );
 	}
@@ -179,7 +177,7 @@ function powgate_guard_fields() {
 
 /**
  * Ends the request with a page for the visitor, unless its token is good. The page has the form again, with all that was
- * typed, because the Back button alone would lose it in some browsers.
+ * typed, and no link back, which would lose it in some browsers.
  */
 function powgate_require() {
 	$verdict = powgate_verify();
@@ -187,21 +185,16 @@ function powgate_require() {
 		return;
 	}
 	$page = '<p>' . esc_html( $verdict->get_error_message() ) . '</p>';
-	if ( ! wp_doing_ajax() && ! wp_is_json_request() && isset( $_SERVER['REQUEST_URI'] ) ) {
+	if ( ! wp_doing_ajax() && ! wp_is_json_request() ) {
 		$page .= sprintf(
-			'<form method="post" action="%s">%s%s<button class="button">%s</button></form>%s',
-			esc_url( wp_unslash( $_SERVER['REQUEST_URI'] ) ), // phpcs:ignore WordPress.Security.ValidatedSanitizedInput.InputNotSanitized -- esc_url() does.
+			'<form method="post">%s%s<button class="button">%s</button></form><script src="%s/widget.js" async></script>', // phpcs:ignore WordPress.WP.EnqueuedResources.NonEnqueuedScript -- this page prints no queue.
 			powgate_typed( wp_unslash( $_POST ) ),
 			powgate_field(),
 			esc_html__( 'Send again', 'powgate' ),
-			sprintf( '<script src="%s/widget.js" async></script>', esc_url( powgate_setting( 'url' ) ) ) // phpcs:ignore WordPress.WP.EnqueuedResources.NonEnqueuedScript -- this page prints no queue.
+			esc_url( powgate_setting( 'url' ) )
 		);
 	}
-	$args = array(
-		'response'  => $verdict->get_error_data()['status'],
-		'back_link' => true,
-	);
-	wp_die( $page, esc_html__( 'Not sent yet', 'powgate' ), $args ); // phpcs:ignore WordPress.Security.EscapeOutput.OutputNotEscaped -- escaped where it is made.
+	wp_die( $page, esc_html__( 'Not sent yet', 'powgate' ), $verdict->get_error_data()['status'] ); // phpcs:ignore WordPress.Security.EscapeOutput.OutputNotEscaped -- escaped where it is made.
 }
 
 /**

@@ -25,86 +25,67 @@ function powgate_add_link( array $links ): array {
 }
 
 /**
- * The forms that can be ticked.
- */
-function powgate_forms(): array {
-	return array(
-		'comments'     => __( 'Comments', 'powgate' ),
-		'login'        => __( 'Log-in. Tick this after a test: with a wrong key nobody could log in', 'powgate' ),
-		'register'     => __( 'Registration', 'powgate' ),
-		'lostpassword' => __( 'Lost password', 'powgate' ),
-		'cf7'          => 'Contact Form 7',
-		'woocommerce'  => __( 'WooCommerce: checkout (not the checkout block) and account', 'powgate' ),
-		'wpforms'      => 'WPForms',
-		'gravityforms' => 'Gravity Forms',
-	);
-}
-
-/**
  * Shows the page, after it has done what its buttons ask for.
  */
 function powgate_page() {
-	if ( ! current_user_can( 'manage_options' ) ) {
-		return;
-	}
 	echo '<div class="wrap"><h1>powgate</h1>';
 	if ( isset( $_POST['powgate_save'] ) || isset( $_POST['powgate_test'] ) ) {
 		check_admin_referer( 'powgate' );
-		if ( isset( $_POST['powgate_save'] ) ) {
-			list( $is_well, $text ) = powgate_save( wp_unslash( $_POST ) );
-		} else {
-			list( $is_well, $text ) = powgate_test( isset( $_POST['powgate-token'] ) ? sanitize_text_field( wp_unslash( $_POST['powgate-token'] ) ) : '' );
-		}
+		list( $is_well, $text ) = powgate_save( wp_unslash( $_POST ) );
 		printf( '<div class="notice notice-%s" role="status"><p>%s</p></div>', $is_well ? 'success' : 'error', esc_html( $text ) );
 	}
 	echo '<form method="post"><table class="form-table" role="presentation">';
 	wp_nonce_field( 'powgate' );
 	powgate_rows();
 	echo '</table>';
-	submit_button( __( 'Save', 'powgate' ), 'primary', 'powgate_save' );
-	echo '</form><h2>' . esc_html__( 'Test the connection', 'powgate' ) . '</h2><form method="post">';
-	wp_nonce_field( 'powgate' );
+	$unchecked = array( 'formnovalidate' => true ); // Or nothing could be saved while powgate is away.
+	submit_button( __( 'Save', 'powgate' ), 'primary', 'powgate_save', true, $unchecked );
 	echo powgate_field( array( 'auto' => 'load' ) ); // phpcs:ignore WordPress.Security.EscapeOutput.OutputNotEscaped -- escaped where it is made.
-	submit_button( __( 'Test the connection', 'powgate' ), 'secondary', 'powgate_test', true, array( 'formnovalidate' => true ) );
+	submit_button( __( 'Test the connection', 'powgate' ), 'secondary', 'powgate_test', true, $unchecked );
 	echo '</form>';
 	powgate_notes();
 	echo '</div>';
 }
 
 /**
- * Stores what was entered. What a constant sets is left alone.
+ * Stores what was entered, and tests it if the owner pressed that button: so nobody tests anything else than the page shows.
  *
  * @param array $post As sent.
  * @return array As of powgate_test().
  */
 function powgate_save( array $post ): array {
 	$text = static function ( string $name ) use ( $post ): string {
-		return trim( sanitize_text_field( $post[ $name ] ?? '' ) );
+		return sanitize_text_field( $post[ $name ] ?? '' );
 	};
-	$url  = static function ( string $name ) use ( $text ): string {
-		return untrailingslashit( esc_url_raw( $text( $name ), array( 'http', 'https' ) ) );
+	$url  = static function ( string $typed ): string {
+		$typed = '' === $typed || false !== strpos( $typed, '://' ) ? $typed : "https://$typed";
+		return untrailingslashit( esc_url_raw( $typed, array( 'http', 'https' ) ) );
 	};
 
 	$problem = powgate_keys_problem( $text( 'site_key' ), $text( 'api_key' ) );
 	if ( '' !== $problem ) {
 		return array( false, $problem );
 	}
-	$chosen = array(
-		'url'        => $url( 'url' ),
-		'server_url' => $url( 'server_url' ),
-		'site_key'   => $text( 'site_key' ),
-		'forms'      => array_keys( array_intersect_key( powgate_forms(), array_flip( (array) ( $post['forms'] ?? array() ) ) ) ),
-		'fields'     => sanitize_textarea_field( $post['fields'] ?? '' ),
-		'signed_in'  => ! empty( $post['signed_in'] ),
-		'lets_pass'  => ! empty( $post['lets_pass'] ),
-		'header'     => (string) preg_replace( '/[^A-Za-z0-9-]/', '', $text( 'header' ) ),
-	);
+	$before = powgate_keys();
 	if ( '' !== $text( 'api_key' ) ) {
 		update_option( 'powgate_api_key', $text( 'api_key' ), false ); // Not loaded with every page.
 	}
-	$chosen['has_key'] = '' !== powgate_setting( 'api_key' );
+	$chosen = array(
+		'url'        => $url( $text( 'url' ) ),
+		'server_url' => $url( $text( 'server_url' ) ),
+		'site_key'   => $text( 'site_key' ),
+		'has_key'    => '' !== powgate_setting( 'api_key' ),
+		'on'         => array_map( 'sanitize_key', (array) ( $post['on'] ?? array() ) ),
+		'fields'     => sanitize_textarea_field( $post['fields'] ?? '' ),
+		// PHP's name for it, HTTP_X_FORWARDED_FOR, means the same.
+		'header'     => trim( preg_replace( array( '/^HTTP_/', '/[^A-Za-z0-9]+/' ), array( '', '-' ), $text( 'header' ) ), '-' ),
+	);
 	update_option( 'powgate', $chosen );
-	return array( true, __( 'Saved. Now test the connection.', 'powgate' ) );
+	if ( ! isset( $post['powgate_test'] ) ) {
+		return array( true, __( 'Saved. Now test the connection.', 'powgate' ) );
+	}
+	// A token is good for the settings that its element had: those until now.
+	return powgate_test( powgate_keys() === $before ? $text( 'powgate-token' ) : '' );
 }
 
 /**
@@ -117,31 +98,38 @@ function powgate_rows() {
 	$has_key = '' !== powgate_setting( 'api_key' );
 	powgate_text_row( 'api_key', __( 'API key', 'powgate' ), $has_key ? __( 'One is stored, and is not shown again. Leave this empty to keep it.', 'powgate' ) : __( 'Begins with sk_, and is secret', 'powgate' ), 'password' );
 
-	$boxes = '';
-	foreach ( powgate_forms() as $name => $label ) {
-		$boxes .= powgate_box( 'forms[]', $name, $label, powgate_asks( $name ) );
-	}
-	$boxes .= powgate_box( 'signed_in', '1', __( 'Ask people who are signed in, too', 'powgate' ), powgate_setting( 'signed_in' ) );
-	powgate_row( __( 'Forms', 'powgate' ), "<fieldset>$boxes</fieldset>" );
+	$boxes = array(
+		'comments'     => __( 'Comments', 'powgate' ),
+		'login'        => __( 'Log-in. Tick this after a test: with a wrong key nobody could log in', 'powgate' ),
+		'register'     => __( 'Registration', 'powgate' ),
+		'lostpassword' => __( 'Lost password', 'powgate' ),
+		'cf7'          => 'Contact Form 7',
+		'woocommerce'  => __( 'WooCommerce: checkout (not the checkout block) and account', 'powgate' ),
+		'wpforms'      => 'WPForms',
+		'gravityforms' => 'Gravity Forms',
+		'signed_in'    => __( 'Ask people who are signed in, too', 'powgate' ),
+	);
+	powgate_row( __( 'Forms', 'powgate' ), powgate_boxes( $boxes ) );
 
 	$fields = sprintf( '<textarea name="fields" id="powgate-fields" rows="3" class="regular-text code">%s</textarea>', esc_textarea( powgate_setting( 'fields' ) ) );
 	powgate_row( __( 'Other forms', 'powgate' ), $fields, __( 'Put [powgate] or the block into the form. Then write here, one a line, the name of a field that only this form has, or name=value: every request with that field needs a token.', 'powgate' ), 'fields' );
 
-	$label = __( 'Let forms pass unchecked, and say so in PHP’s log. Whoever keeps powgate busy then gets in. Otherwise they are refused, and what was typed is kept', 'powgate' );
-	powgate_row( __( 'While powgate is away', 'powgate' ), powgate_box( 'lets_pass', '1', $label, powgate_setting( 'lets_pass' ) ) );
+	$box = array( 'lets_pass' => __( 'Let forms pass unchecked, and say so in PHP’s log. Whoever keeps powgate busy then gets in. Otherwise they are refused, and what was typed is kept', 'powgate' ) );
+	powgate_row( __( 'While powgate is away', 'powgate' ), powgate_boxes( $box ) );
 	powgate_text_row( 'header', __( 'Header of your proxy', 'powgate' ), __( 'For example X-Forwarded-For, whose last address counts. Leave this empty unless every request comes through your proxy: otherwise anybody can write any address into it.', 'powgate' ) );
 }
 
 /**
- * A check box.
+ * Check boxes.
  *
- * @param string $name    Of the field.
- * @param string $value   Of the field.
- * @param string $label   Escaped here.
- * @param bool   $is_set  Whether it is ticked.
+ * @param array $boxes Labels by name, escaped here.
  */
-function powgate_box( string $name, string $value, string $label, bool $is_set ): string {
-	return sprintf( '<label><input type="checkbox" name="%s" value="%s"%s> %s</label><br>', $name, esc_attr( $value ), checked( $is_set, true, false ), esc_html( $label ) );
+function powgate_boxes( array $boxes ): string {
+	$html = '';
+	foreach ( $boxes as $name => $label ) {
+		$html .= sprintf( '<label><input type="checkbox" name="on[]" value="%s"%s> %s</label><br>', $name, checked( powgate_is_on( $name ), true, false ), esc_html( $label ) );
+	}
+	return "<fieldset>$html</fieldset>";
 }
 
 /**
@@ -178,13 +166,21 @@ function powgate_row( string $label, string $field, string $help = '', string $n
  * What the owner may need: a strict policy's lines, and the way back in.
  */
 function powgate_notes() {
-	$url    = wp_parse_url( powgate_setting( 'url' ) );
-	$origin = isset( $url['host'] ) ? $url['scheme'] . '://' . $url['host'] . ( isset( $url['port'] ) ? ":{$url['port']}" : '' ) : 'https://captcha.example.com';
+	$url = powgate_setting( 'url' );
 	printf(
 		'<h2>%s</h2><p>%s</p><pre>script-src %3$s; connect-src %3$s; frame-src %3$s</pre><p>%4$s</p><pre>define( \'POWGATE_OFF\', true );</pre>',
 		esc_html__( 'Good to know', 'powgate' ),
 		esc_html__( 'If your pages have a Content-Security-Policy, add:', 'powgate' ),
-		esc_html( $origin ),
+		esc_html( powgate_origin( '' !== $url ? $url : 'https://captcha.example.com' ) ),
 		esc_html__( 'If powgate is away and you cannot log in, switch the plugin off with this line in wp-config.php:', 'powgate' )
 	);
+}
+
+/**
+ * The origin of an address.
+ *
+ * @param string $url The address.
+ */
+function powgate_origin( string $url ): string {
+	return preg_replace( '#^(\w+://[^/]+).*#', '$1', $url );
 }

@@ -11,11 +11,11 @@ defined( 'ABSPATH' ) || exit;
  * Adds what is ticked. Hooks of a plugin that is not there are never called.
  */
 function powgate_add_plugin_forms() {
-	if ( powgate_asks( 'cf7' ) ) {
+	if ( powgate_is_on( 'cf7' ) ) {
 		add_filter( 'wpcf7_form_elements', 'powgate_cf7_field' );
 		add_filter( 'wpcf7_spam', 'powgate_cf7_check', 10, 2 );
 	}
-	if ( powgate_asks( 'woocommerce' ) ) {
+	if ( powgate_is_on( 'woocommerce' ) ) {
 		foreach ( array( 'login_form', 'register_form', 'lostpassword_form' ) as $form ) {
 			add_action( "woocommerce_$form", 'powgate_print_field' );
 		}
@@ -27,11 +27,11 @@ function powgate_add_plugin_forms() {
 			add_action( 'woocommerce_after_checkout_validation', 'powgate_check_checkout', 10, 2 );
 		}
 	}
-	if ( powgate_asks( 'wpforms' ) ) {
+	if ( powgate_is_on( 'wpforms' ) ) {
 		add_action( 'wpforms_display_submit_before', 'powgate_print_field' );
 		add_action( 'wpforms_process', 'powgate_wpforms_check', 10, 3 );
 	}
-	if ( powgate_asks( 'gravityforms' ) ) {
+	if ( powgate_is_on( 'gravityforms' ) ) {
 		add_filter( 'gform_submit_button', 'powgate_before_button' );
 		add_filter( 'gform_validation', 'powgate_gravity_check' );
 	}
@@ -53,29 +53,23 @@ function powgate_cf7_field( $html ): string {
  * Contact Form 7 calls this when all fields are right. Its message for spam becomes ours.
  *
  * @param bool   $is_spam    What an earlier filter says.
- * @param object $submission Of Contact Form 7, since its version 5.2.
+ * @param object $submission Of Contact Form 7.
  */
-function powgate_cf7_check( $is_spam, $submission = null ): bool {
+function powgate_cf7_check( $is_spam, $submission ): bool {
 	$verdict = $is_spam ? true : powgate_verify();
 	if ( true === $verdict ) {
 		return (bool) $is_spam;
 	}
-	if ( is_callable( array( $submission, 'add_spam_log' ) ) ) {
-		$submission->add_spam_log(
-			array(
-				'agent'  => 'powgate',
-				'reason' => $verdict->get_error_message(),
-			)
-		);
-	}
-	add_filter(
-		'wpcf7_display_message',
-		static function ( $message, $status ) use ( $verdict ) {
-			return 'spam' === $status ? $verdict->get_error_message() : $message;
-		},
-		10,
-		2
+	$words = $verdict->get_error_message();
+	$entry = array(
+		'agent'  => 'powgate',
+		'reason' => $words,
 	);
+	$submission->add_spam_log( $entry );
+	$replace = static function ( $message, $status ) use ( $words ) {
+		return 'spam' === $status ? $words : $message;
+	};
+	add_filter( 'wpcf7_display_message', $replace, 10, 2 );
 	return true;
 }
 
@@ -126,12 +120,10 @@ function powgate_gravity_check( $result ) {
 	$verdict = $is_last && $result['is_valid'] ? powgate_verify() : true;
 	if ( true !== $verdict ) {
 		$result['is_valid'] = false;
-		add_filter(
-			'gform_validation_message',
-			static function () use ( $verdict ) {
-				return '<div class="gform_validation_errors"><h2 class="gform_submission_error">' . esc_html( $verdict->get_error_message() ) . '</h2></div>';
-			}
-		);
+		$words              = static function () use ( $verdict ) {
+			return '<div class="gform_validation_errors"><h2 class="gform_submission_error">' . esc_html( $verdict->get_error_message() ) . '</h2></div>';
+		};
+		add_filter( 'gform_validation_message', $words );
 	}
 	return $result;
 }

@@ -13,10 +13,8 @@ const POWGATE_DEFAULTS = array(
 	'server_url' => '',
 	'site_key'   => '',
 	'has_key'    => false,
-	'forms'      => array( 'comments', 'register', 'lostpassword' ),
+	'on'         => array( 'comments', 'register', 'lostpassword' ),
 	'fields'     => '',
-	'signed_in'  => false,
-	'lets_pass'  => false,
 	'header'     => '',
 );
 
@@ -27,7 +25,7 @@ const POWGATE_DEFAULTS = array(
  */
 function powgate_constant( string $name ): ?string {
 	$constant = 'POWGATE_' . strtoupper( $name );
-	return defined( $constant ) ? (string) constant( $constant ) : null;
+	return defined( $constant ) ? untrailingslashit( constant( $constant ) ) : null;
 }
 
 /**
@@ -41,8 +39,7 @@ function powgate_setting( string $name ) {
 	if ( null === $value && 'api_key' === $name ) {
 		return (string) get_option( 'powgate_api_key', '' );
 	}
-	$value = $value ?? ( (array) get_option( 'powgate', array() ) + POWGATE_DEFAULTS )[ $name ];
-	return in_array( $name, array( 'url', 'server_url' ), true ) ? untrailingslashit( $value ) : $value;
+	return $value ?? ( (array) get_option( 'powgate', array() ) + POWGATE_DEFAULTS )[ $name ];
 }
 
 /**
@@ -58,17 +55,17 @@ function powgate_is_ready(): bool {
 }
 
 /**
- * Whether the owner has ticked a form.
+ * Whether the owner has ticked a box.
  *
- * @param string $form A key of powgate_forms().
+ * @param string $box As in powgate_rows().
  */
-function powgate_asks( string $form ): bool {
-	return in_array( $form, (array) powgate_setting( 'forms' ), true );
+function powgate_is_on( string $box ): bool {
+	return in_array( $box, powgate_setting( 'on' ), true );
 }
 
 /**
  * Whether this visitor is signed in and so not asked.
  */
 function powgate_spares_user(): bool {
-	return is_user_logged_in() && ! powgate_setting( 'signed_in' );
+	return is_user_logged_in() && ! powgate_is_on( 'signed_in' );
 }

@@ -15,16 +15,25 @@ defined( 'ABSPATH' ) || exit;
  * @return array Whether all is well, and a sentence: what is wrong, and what to do.
  */
 function powgate_test( string $token ): array {
-	$problem = powgate_keys_problem( powgate_setting( 'site_key' ), powgate_setting( 'api_key' ) );
-	if ( '' === $problem && ! powgate_is_ready() ) {
-		$problem = __( 'Something is missing: enter the address and both keys, and save. If wp-config.php defines POWGATE_OFF, remove it.', 'powgate' );
+	foreach ( powgate_problems( $token ) as $problem ) {
+		if ( '' !== $problem ) {
+			return array( false, $problem );
+		}
 	}
-	$problem = '' !== $problem ? $problem : powgate_site_problem();
-	$problem = '' !== $problem ? $problem : powgate_key_problem();
-	if ( '' === $problem && '' === $token ) {
-		$problem = __( 'This server reaches powgate, and both keys are right, but your browser brought no token. Wait until the element below says that you are verified, and test again. If it does not, its words and your browser’s console say why.', 'powgate' );
-	}
-	return '' !== $problem ? array( false, $problem ) : powgate_test_token( $token );
+	return powgate_test_token( $token );
+}
+
+/**
+ * What is wrong, step by step: each is asked only if those before it are well.
+ *
+ * @param string $token As of powgate_test().
+ */
+function powgate_problems( string $token ): Generator {
+	yield powgate_keys_problem( powgate_setting( 'site_key' ), powgate_setting( 'api_key' ) );
+	yield powgate_is_ready() ? '' : __( 'Something is missing: enter the address and both keys, and save. If wp-config.php defines POWGATE_OFF, remove it.', 'powgate' );
+	yield powgate_site_problem();
+	yield powgate_key_problem();
+	yield '' !== $token ? '' : __( 'This server reaches powgate, and both keys are right, but your browser brought no token. Wait until the element below says that you are verified, and test again. If it does not, its words and your browser’s console say why.', 'powgate' );
 }
 
 /**
@@ -34,10 +43,8 @@ function powgate_test( string $token ): array {
  * @param string $api_key  Secret.
  */
 function powgate_keys_problem( string $site_key, string $api_key ): string {
-	if ( 0 === strpos( $site_key, 'sk_' ) || 0 === strpos( $api_key, 'site_' ) ) {
-		return __( 'The keys are swapped: the site key begins with site_, the secret API key with sk_. Enter them again.', 'powgate' );
-	}
-	return '';
+	$are_swapped = 0 === strpos( $site_key, 'sk_' ) || 0 === strpos( $api_key, 'site_' );
+	return $are_swapped ? __( 'The keys are swapped: the site key begins with site_, the secret API key with sk_. Enter them again.', 'powgate' ) : '';
 }
 
 /**
@@ -45,17 +52,14 @@ function powgate_keys_problem( string $site_key, string $api_key ): string {
  */
 function powgate_site_problem(): string {
 	$key    = powgate_setting( 'site_key' );
-	$home   = wp_parse_url( home_url() );
-	$origin = $home['scheme'] . '://' . $home['host'] . ( isset( $home['port'] ) ? ":{$home['port']}" : '' );
-	$answer = powgate_call(
-		'/challenge',
-		array(
+	$origin = powgate_origin( home_url() );
+	$args   = array(
+		'headers' => array(
 			'X-Site-Key' => $key,
 			'Origin'     => $origin,
 		),
-		null,
-		5
 	);
+	$answer = powgate_answer( wp_remote_get( powgate_server_url() . '/challenge', $args ) );
 	switch ( $answer['code'] ) {
 		case 'origin-not-allowed':
 			/* translators: 1: origin of the pages, 2: command. */
@@ -64,9 +68,6 @@ function powgate_site_problem(): string {
 		case 'site-key-malformed':
 			/* translators: %s: site key. */
 			return sprintf( __( 'powgate does not know the site key %s. Compare it with the output of: powgate site list.', 'powgate' ), $key );
-		case 'site-inactive':
-			/* translators: %s: command. */
-			return sprintf( __( 'The site is disabled. On powgate’s host, run: %s', 'powgate' ), "powgate site enable $key" );
 	}
 	return 200 === $answer['status'] && isset( $answer['nonce'] ) ? '' : powgate_answer_problem( 'GET /challenge', $answer );
 }
@@ -87,18 +88,15 @@ function powgate_key_problem(): string {
  * What is wrong with an answer that is none of powgate's verdicts.
  *
  * @param string $call   For example `GET /challenge`.
- * @param array  $answer Of powgate_call().
+ * @param array  $answer Of powgate_answer().
  */
 function powgate_answer_problem( string $call, array $answer ): string {
 	if ( 0 === $answer['status'] ) {
 		/* translators: %s: error message of the connection. */
 		return sprintf( __( 'This server cannot reach powgate: %s. Does it run, and is the address right? If this server reaches it under another address than browsers do, enter that one too.', 'powgate' ), rtrim( $answer['error'], '.' ) );
 	}
-	if ( 429 === $answer['status'] ) {
-		return __( 'powgate refuses more requests of this server for now. Wait a minute, and test again.', 'powgate' );
-	}
 	/* translators: 1: call, for example GET /challenge, 2: HTTP status and code. */
-	return sprintf( __( '%1$s was answered with %2$s. If there is no code, a proxy before powgate answered: let this server through there, or enter the address under which this server reaches powgate directly.', 'powgate' ), $call, trim( "{$answer['status']} {$answer['code']}" ) );
+	return sprintf( __( '%1$s was answered with %2$s. Is the address powgate’s? If there is no code, a proxy before powgate may have answered: let this server through there, or enter the address under which this server reaches powgate directly.', 'powgate' ), $call, trim( "{$answer['status']} {$answer['code']}" ) );
 }
 
 /**
@@ -113,7 +111,7 @@ function powgate_test_token( string $token ): array {
 	if ( 'ip-mismatch' === $answer['code'] || 'invalid-body' === $answer['code'] ) {
 		$seen = powgate_redeem( $token, null ); // The token was not spent.
 		/* translators: 1: address, 2: address. */
-		return array( false, sprintf( __( 'powgate saw your browser at %1$s, WordPress at “%2$s”, so every visitor would be refused. Is one of the two behind a proxy? If WordPress is, enter the proxy’s header below; if powgate is, name the proxy in POWGATE_TRUSTED_PROXIES. If one of the two is an IPv6 address, let browsers reach both by IPv6, or neither.', 'powgate' ), $seen['ip'] ?? '?', $own ) );
+		return array( false, sprintf( __( 'powgate saw your browser at %1$s, WordPress at “%2$s”, so every visitor would be refused. Is one of the two behind a proxy? If WordPress is, enter the proxy’s header below (no address means that this header did not come); if powgate is, name the proxy in POWGATE_TRUSTED_PROXIES. If one of the two is an IPv6 address, let browsers reach both by IPv6, or neither.', 'powgate' ), $seen['ip'] ?? '?', $own ) );
 	}
 	if ( 'site-mismatch' === $answer['code'] ) {
 		return array( false, __( 'The API key belongs to another site than the site key. Enter two keys of one site.', 'powgate' ) );

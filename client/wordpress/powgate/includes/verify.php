@@ -30,26 +30,26 @@ function powgate_verify() {
  * must mend) or `unavailable` (no verdict).
  */
 function powgate_judge(): string {
-	$token      = isset( $_POST['powgate-token'] ) && is_string( $_POST['powgate-token'] ) ? trim( wp_unslash( $_POST['powgate-token'] ) ) : ''; // phpcs:ignore WordPress.Security.ValidatedSanitizedInput.InputNotSanitized -- the service checks it.
-	$is_missing = '' === $token;
-	$lets_pass  = powgate_setting( 'lets_pass' );
-	if ( $is_missing && ! $lets_pass ) {
+	$token     = isset( $_POST['powgate-token'] ) ? sanitize_text_field( wp_unslash( $_POST['powgate-token'] ) ) : '';
+	$lets_pass = powgate_is_on( 'lets_pass' );
+	if ( '' === $token && ! $lets_pass ) {
 		return 'token-missing';
 	}
 	// While the service is away nobody gets a token. So where that lets pass, the service is asked without one too.
-	$answer = powgate_redeem( $is_missing ? '-' : $token, powgate_address() );
-	if ( 200 === $answer['status'] && true === $answer['success'] ) {
+	$answer = powgate_redeem( '' === $token ? '-' : $token, powgate_address() );
+	$status = $answer['status'];
+	if ( true === $answer['success'] ) {
 		return '';
 	}
-	if ( ( 400 === $answer['status'] || 413 === $answer['status'] ) && '' !== $answer['code'] ) {
-		return $is_missing ? 'token-missing' : powgate_log( $answer['code'], "refused: {$answer['code']}" );
+	if ( 400 === $status && '' !== $answer['code'] ) {
+		return '' === $token ? 'token-missing' : powgate_log( $answer['code'], "refused: {$answer['code']}" );
 	}
-	$reason = 0 === $answer['status'] ? "no answer: {$answer['error']}" : trim( "status {$answer['status']} {$answer['code']}" );
+	$reason = 0 === $status ? "no answer: {$answer['error']}" : trim( "status $status {$answer['code']}" );
 	// Only an outage lets pass: too many redemptions (429), or a wrong key, does not.
 	if ( $lets_pass && powgate_is_away( $answer ) ) {
 		return powgate_log( '', "let pass unchecked, $reason" );
 	}
-	return powgate_log( in_array( $answer['status'], array( 401, 403, 404 ), true ) ? 'setup' : 'unavailable', "not checked, $reason" );
+	return powgate_log( in_array( $status, array( 401, 403, 404 ), true ) ? 'setup' : 'unavailable', "not checked, $reason" );
 }
 
 /**
@@ -66,7 +66,7 @@ function powgate_log( string $code, string $line ): string {
 /**
  * Whether nothing, or a proxy without a service behind it, has answered.
  *
- * @param array $answer Of powgate_call().
+ * @param array $answer Of powgate_answer().
  */
 function powgate_is_away( array $answer ): bool {
 	return in_array( $answer['status'], array( 0, 502, 503, 504 ), true );
@@ -79,7 +79,6 @@ function powgate_is_away( array $answer ): bool {
  * @param ?string $address The visitor's; null leaves it unchecked.
  */
 function powgate_redeem( string $token, ?string $address ): array {
-	$headers = array( 'Authorization' => 'Bearer ' . powgate_setting( 'api_key' ) );
 	$request = array(
 		'token'          => $token,
 		'idempotencyKey' => wp_generate_uuid4(),
@@ -87,50 +86,60 @@ function powgate_redeem( string $token, ?string $address ): array {
 	if ( null !== $address ) {
 		$request['expectedIp'] = $address;
 	}
-	$end    = microtime( true ) + 3;
-	$answer = powgate_call( '/verify-token', $headers, $request, 1.5 );
+	$args   = array(
+		'headers'     => array(
+			'Authorization' => 'Bearer ' . powgate_setting( 'api_key' ),
+			'Content-Type'  => 'application/json',
+		),
+		'body'        => wp_json_encode( $request ),
+		'timeout'     => 1.45, // Two tries and the pause between them: 3 s.
+		'redirection' => 0, // The API key goes to no other address.
+	);
+	$url    = powgate_server_url() . '/verify-token';
+	$answer = powgate_answer( wp_remote_post( $url, $args ) );
 	if ( powgate_is_away( $answer ) ) {
 		usleep( 100000 );
-		$answer = powgate_call( '/verify-token', $headers, $request, max( 1, $end - microtime( true ) ) );
+		$answer = powgate_answer( wp_remote_post( $url, $args ) );
 	}
 	return $answer;
 }
 
+add_action( 'requests-requests.before_request', 'powgate_limit_connecting', 10, 5 );
+
 /**
- * Calls the service, as this server reaches it.
+ * Without PHP's extension curl, WordPress waits 10 s for a connection, whatever the time-out says.
  *
- * @param string $path    Of the endpoint.
- * @param array  $headers By name.
- * @param ?array $body    Posted as JSON; null for GET.
- * @param float  $seconds To wait for the answer.
- * @return array With status (0: none), code and error, besides what the service has answered.
+ * @param string $url     Called.
+ * @param array  $headers Of the request.
+ * @param mixed  $data    Of the request.
+ * @param string $type    Of the request.
+ * @param array  $options Of the request.
  */
-function powgate_call( string $path, array $headers, ?array $body, float $seconds ): array {
-	$url  = powgate_setting( 'server_url' ) ? powgate_setting( 'server_url' ) : powgate_setting( 'url' );
-	$args = array(
-		'headers'     => $headers,
-		'timeout'     => $seconds,
-		'redirection' => 0, // The API key goes to no other address.
-	);
-	if ( null === $body ) {
-		$response = wp_remote_get( $url . $path, $args );
-	} else {
-		$args['headers']['Content-Type'] = 'application/json';
-		$args['body']                    = wp_json_encode( $body );
-		$response                        = wp_remote_post( $url . $path, $args );
+function powgate_limit_connecting( $url, $headers, $data, $type, &$options ) {
+	if ( 0 === strpos( $url, powgate_server_url() . '/' ) ) {
+		$options['connect_timeout'] = 1;
 	}
-	if ( is_wp_error( $response ) ) {
-		$answer = array( 'error' => $response->get_error_message() );
-	} else {
-		$answer = json_decode( wp_remote_retrieve_body( $response ), true );
-	}
-	$status   = (int) wp_remote_retrieve_response_code( $response );
-	$defaults = array(
+}
+
+/**
+ * The address of the service as this server reaches it.
+ */
+function powgate_server_url(): string {
+	return powgate_setting( 'server_url' ) ? powgate_setting( 'server_url' ) : powgate_setting( 'url' );
+}
+
+/**
+ * What the service has answered, always with status (0: nothing came), success, code and error.
+ *
+ * @param array|WP_Error $response Of wp_remote_get() or wp_remote_post().
+ */
+function powgate_answer( $response ): array {
+	$body = json_decode( wp_remote_retrieve_body( $response ), true );
+	return array( 'status' => (int) wp_remote_retrieve_response_code( $response ) ) + ( is_array( $body ) ? $body : array() ) + array(
 		'success' => false,
 		'code'    => '',
-		'error'   => '',
+		'error'   => is_wp_error( $response ) ? $response->get_error_message() : '',
 	);
-	return array( 'status' => $status ) + ( is_array( $answer ) ? $answer : array() ) + $defaults;
 }
 
 /**
@@ -157,10 +166,10 @@ function powgate_words( string $code ): string {
 		case 'unavailable':
 			return __( 'We cannot check at the moment that you are a person. Please send the form again in a few minutes.', 'powgate' );
 		case 'token-missing':
-			return __( 'We could not check that you are a person. Please allow JavaScript, wait until you are verified, and send the form again.', 'powgate' );
+			return __( 'We could not check that you are a person. Please allow JavaScript, and send the form again. If you allow it already, please try again in a few minutes.', 'powgate' );
 		case 'score-too-low':
 			return __( 'Your browser looks like a program. If you are a person, please use another browser, or tell the site’s owner.', 'powgate' );
 		default:
-			return __( 'The check that you are a person is no longer valid. Please wait until you are verified again, and send the form once more.', 'powgate' );
+			return __( 'The check that you are a person is no longer valid. Please send the form once more.', 'powgate' );
 	}
 }
