@@ -271,8 +271,9 @@ function graded(
   const { signals: own, solution, puzzle } = solved
   const bounds = boundsOf(site.record.difficulty, raisedBits(site.record, nowMs))
   const traffic = trafficAround(visit, admitted.meters)
-  // Bits of two puzzles do not compare: a site that changed its puzzle takes challenges under way by the other one's usual base.
-  const asked = puzzle === site.record.puzzle ? bounds : { ...bounds, base: BASE_BITS[puzzle] }
+  // Bits of two puzzles do not compare. A site that changed its puzzle takes challenges under way, but not a stock of a network.
+  const base = Math.min(own.difficulty, BASE_BITS[puzzle])
+  const asked = puzzle === site.record.puzzle ? bounds : { ...bounds, min: base, base }
   if (isUnderpriced(own.difficulty, asked, admitted.accepted, traffic))
     return { refusal: { reason: 'nonce-underpriced' } }
   // Proofs for less than their network would pay elsewhere must not make its neighbours pay there.

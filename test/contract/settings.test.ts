@@ -6,10 +6,11 @@ import { Keyring } from '../../src/domain/keyring.ts'
 import { SCORE_WEIGHTS } from '../../src/domain/score.ts'
 import { mintToken, readToken } from '../../src/domain/token.ts'
 import { raiseSite } from '../../src/sites/sites.ts'
-import { HONEST_ENVIRONMENT } from '../harness/client.ts'
+import { type From, HONEST_ENVIRONMENT } from '../harness/client.ts'
 import { eventually } from '../harness/eventually.ts'
 import { seedQuietHours } from '../harness/history.ts'
 import { freshAddress } from '../harness/http.ts'
+import { RawConnection } from '../harness/raw-http.ts'
 import { STORE_KINDS, TEST_SECRET, TestService } from '../harness/service.ts'
 import {
   assertNotRedeemed,
@@ -55,6 +56,21 @@ function settingTests(subject: Subject): void {
         return { one, solution: await subject.client.solved(siteKey, one) }
       }),
     )
+
+  const staying = (siteKey: string, solution: object, one: From) =>
+    subject.client.verify(siteKey, solution, one)
+  /** A second request in the same segment: the connection is closed before the answer. */
+  const leaving = async (siteKey: string, solution: object, { headers = {} }: From) => {
+    const body = JSON.stringify(solution)
+    const fields = { Host: 'x', 'Content-Type': 'application/json', 'X-Site-Key': siteKey, ...headers }
+    const lines = Object.entries({ ...fields, 'Content-Length': body.length }).map(field => field.join(': '))
+    const connection = await RawConnection.open(subject.service.port)
+    await connection.send(
+      `POST /verify HTTP/1.1\r\n${lines.join('\r\n')}\r\n\r\n${body}GET / HTTP/1.1\r\nHost: x\r\n\r\n`,
+    )
+    await connection.answer()
+    connection.close()
+  }
 
   for (const [about, forwardedFor, ip] of CHAINS) {
     test(`§1 rule 5, decided: behind a trusted proxy the visitor is who X-Forwarded-For says: ${about}`, async () => {
@@ -224,6 +240,41 @@ function settingTests(subject: Subject): void {
         'expired-nonce',
       )
     assert.equal(await asked(inNetwork(200)), 20)
+  })
+
+  test('§3 fact 1, decided: who leaves before the answer, and who pays less at a site with a low maximum, make no neighbour pay', async () => {
+    const { siteKey } = await subject.createSite()
+    const cheap = await subject.createSite({ difficulty: { base: 16, min: 16, max: 16 } })
+    await seedQuietHours(subject.service)
+    for (const [network, site, sends] of [
+      ['ab', siteKey, leaving],
+      ['ac', cheap.siteKey, staying],
+    ] as const) {
+      const many = Array.from({ length: 150 }, (_, index) => `2001:db8:${network}:${index.toString(16)}00::1`)
+      for (const { one, solution } of await solvedBy(many, site)) await sends(site, solution, one)
+      const neighbour = through(`2001:db8:${network}:ffff::1`)
+      const { json } = await subject.client.challenge(siteKey, neighbour)
+      assert.ok(json.difficulty <= 17, `${network}: ${json.difficulty}`)
+    }
+  })
+
+  test('§2.5, decided: a stock of one /48 gains nothing from a site that changes its puzzle', async () => {
+    const { siteKey } = await subject.createSite()
+    await seedQuietHours(subject.service)
+    const many = Array.from({ length: 120 }, (_, index) => `2001:db8:ad:${index.toString(16)}00::1`)
+    const all = await solvedBy(many, siteKey)
+    await subject.changeSite(siteKey, { puzzle: 'hashwx' })
+    let next = 0
+    await eventually(60_000, 'the puzzle, in all workers', async () => {
+      const ask = () => subject.client.challenge(siteKey, through(`198.51.${next++ % 250}.9`))
+      const answers = await Promise.all(Array.from({ length: CONNECTIONS }, ask))
+      return answers.every(({ json }) => json.algorithm === 'hashwx')
+    })
+    const statuses = []
+    for (const { one, solution } of all)
+      statuses.push((await subject.client.verify(siteKey, solution, one)).status)
+    assert.deepEqual(new Set(statuses.slice(0, 30)), new Set([200]), `${statuses}`)
+    assert.ok(statuses.filter(status => status === 200).length < 95, `${statuses}`)
   })
 
   test('§2.3, decided: of several master secrets the first signs, all verify, no other does', async () => {
