@@ -32,7 +32,9 @@ export class StoreProcess {
   /** Resolves once it serves. @throws StoreSetupError */
   async start(): Promise<void> {
     const problem = await this.#fork()
-    if (problem !== undefined) throw new StoreSetupError(problem)
+    if (problem === undefined) return
+    this.#isEnding = true
+    throw new StoreSetupError(problem)
   }
 
   async end(): Promise<void> {
@@ -66,9 +68,9 @@ export class StoreProcess {
       })
       child.on('exit', (code, signal) => {
         this.#child = undefined
-        if (problem !== undefined) done(problem)
-        else done('POWGATE_DATA_DIR: the store process ended before it served')
-        if (!this.#isEnding) this.#replace({ code, signal, problem }, startedAtMs)
+        done(problem ?? 'POWGATE_DATA_DIR: the store process ended before it served')
+        // `start` may have to say first that it failed.
+        setImmediate(() => this.#isEnding || this.#replace({ code, signal, problem }, startedAtMs))
       })
     })
   }

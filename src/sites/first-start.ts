@@ -1,6 +1,6 @@
 /** Waits for the store before workers start, and creates the first site and the demo's. */
 
-import { existsSync } from 'node:fs'
+import { statSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 import { isatty } from 'node:tty'
 import { type Config, configFlag, type DemoMode, localUrl, shellWord } from '../config/config.ts'
@@ -103,9 +103,10 @@ export async function prepareStart(
 /** Where a service ran there are sites, and without them it would make its first site anew. @throws StoreSetupError */
 function refuseLostSites(config: Config): void {
   const path = join(resolve(config.dataDir), SITES_FILE)
-  if (existsSync(path) || !hasServed(config)) return
+  const isThere = (statSync(path, { throwIfNoEntry: false })?.size ?? 0) > 0
+  if (isThere || !hasServed(config)) return
   throw new StoreSetupError(
-    `POWGATE_DATA_DIR: ${path} is missing, though a service ran here: put it back from a backup; or, to start without sites, remove the file service-url beside it, and create them anew from a \`powgate site export\` by \`powgate apply\``,
+    `POWGATE_DATA_DIR: ${path} is missing or empty, though a service ran here: put it back from a backup; or, to start without sites, remove the file service-url beside it, and create them anew from a \`powgate site export\` by \`powgate apply\``,
   )
 }
 

@@ -106,10 +106,23 @@ export class StoreServer {
     this.#look()
     await this.sites.close()
     if (this.#displaced === undefined) {
-      if (saves) saveState(this.#options.dataDir, this.state)
+      if (saves) this.#save()
       rmSync(this.#path)
     }
     await new Promise<void>(done => this.#server.close(() => done()))
+  }
+
+  #save(): void {
+    const { dataDir, tell } = this.#options
+    try {
+      saveState(dataDir, this.state)
+    } catch (error) {
+      removeSavedState(dataDir)
+      tell?.(
+        'warn',
+        `the state cannot be saved (${systemErrorText(error)}): what was issued before is refused`,
+      )
+    }
   }
 
   /** For the service: after a crash nothing old is read. */

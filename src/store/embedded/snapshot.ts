@@ -39,6 +39,7 @@ export function saveState(dataDir: string, state: State, bootId = machineBootId(
   }
   const path = join(dataDir, NAME)
   const written = `${path}.new`
+  removeSavedState(dataDir) // may be a directory, by mistake
   writeFileSync(written, serialize(snapshot), { mode: 0o600 })
   renameSync(written, path)
 }
@@ -70,5 +71,5 @@ export function loadState(dataDir: string, state: State, bootId = machineBootId(
 }
 
 export function removeSavedState(dataDir: string): void {
-  rmSync(join(dataDir, NAME), { force: true })
+  rmSync(join(dataDir, NAME), { force: true, recursive: true })
 }

@@ -1,16 +1,7 @@
 /** Data directories that a case fills, damages and deletes: what case 12 does to the embedded store. */
 
 import { execFileSync } from 'node:child_process'
-import {
-  cpSync,
-  mkdirSync,
-  mkdtempSync,
-  readFileSync,
-  rmSync,
-  statSync,
-  truncateSync,
-  writeFileSync,
-} from 'node:fs'
+import { cpSync, mkdirSync, mkdtempSync, readFileSync, rmSync, truncateSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { TestService } from '../../harness/service.ts'
@@ -84,8 +75,6 @@ export class Copy {
   }
 }
 
-const PAGE = 4096
-
 interface Wreck {
   readonly words: string
   /** Whether the service must not start. */
@@ -93,48 +82,22 @@ interface Wreck {
   make(dataDir: string): void
 }
 
-export const SITES_FILE = join('sites', 'data.mdb')
-export const STATE_FILE = join('state', 'data.mdb')
-
-/** Ways to truncate or replace a file or folder. Without its sites or its secret, the service must not start. */
+/** Ways to truncate or replace a file. Without its sites or its secret, the service must not start. */
 export function knownWrecks(): Wreck[] {
-  const ofFile = (file: string, isSites: boolean): Wreck[] => {
-    const wreck = (words: string, act: (path: string) => void, mustRefuse = isSites): Wreck => {
-      return { words: `${file} ${words}`, mustRefuse, make: dataDir => act(join(dataDir, file)) }
-    }
-    const cut = (to: string, size: (bytes: number) => number, mustRefuse = isSites) =>
-      wreck(`cut to ${to}`, path => truncateSync(path, Math.floor(size(statSync(path).size))), mustRefuse)
-    return [
-      cut('0 bytes', () => 0),
-      cut('one page', () => PAGE),
-      cut('two pages', () => 2 * PAGE),
-      cut('half of it', bytes => bytes / 2),
-      // The last page may be one that nothing refers to.
-      cut('all but a page', bytes => bytes - PAGE, false),
-      cut('all but a byte', bytes => bytes - 1, false),
-      wreck('is gone', path => rmSync(path)),
-      wreck('is a directory', replaceByDirectory),
-      wreck('is a text', path => writeFileSync(path, 'no such thing\n'.repeat(1000))),
-    ]
+  const wreck = (file: string, words: string, act: (path: string) => void, mustRefuse: boolean): Wreck => {
+    return { words: `${file} ${words}`, mustRefuse, make: dataDir => act(join(dataDir, file)) }
   }
-  const ofFolder = (part: string, mustRefuse: boolean): Wreck[] => [
-    {
-      words: `${part} is gone`,
-      mustRefuse,
-      make: dataDir => rmSync(join(dataDir, part), { recursive: true }),
-    },
-    { words: `${part} is empty`, mustRefuse, make: dataDir => replaceByDirectory(join(dataDir, part)) },
+  const ofFile = (file: string, isSites: boolean) => [
+    wreck(file, 'cut to 0 bytes', path => truncateSync(path, 0), isSites),
+    wreck(file, 'is gone', path => rmSync(path), isSites),
+    wreck(file, 'is a directory', replaceByDirectory, isSites),
+    wreck(file, 'is a text', path => writeFileSync(path, 'no such thing\n'.repeat(1000)), isSites),
+    wreck(file, 'has a byte less in its middle', withoutMiddle, isSites),
   ]
-  const secret = (words: string, text: string | Buffer): Wreck => {
-    return {
-      words: `secret is ${words}`,
-      mustRefuse: true,
-      make: dir => writeFileSync(join(dir, 'secret'), text),
-    }
-  }
+  const secret = (words: string, text: string | Buffer) =>
+    wreck('secret', `is ${words}`, path => writeFileSync(path, text), true)
   return [
-    ...[...ofFile(SITES_FILE, true), ...ofFile(STATE_FILE, false)],
-    ...[...ofFolder('sites', true), ...ofFolder('state', false)],
+    ...[...ofFile('sites.jsonl', true), ...ofFile('state', false)],
     ...[secret('empty', ''), secret('cut', 'abcdef'), secret('garbage', Buffer.alloc(64, 0xfe))],
   ]
 }
@@ -144,23 +107,9 @@ function replaceByDirectory(path: string): void {
   mkdirSync(path)
 }
 
-/** One to four pages of random bytes, or as many wrong bytes in the first two pages. */
-export function randomWreck({ random }: Run): Wreck {
-  const file = random.pick([SITES_FILE, STATE_FILE])
-  const isMeta = random.chance(0.4)
-  const count = random.between(1, 4)
-  const seed = random.fork()
-  return {
-    words: `${file}: ${count} ${isMeta ? 'wrong bytes in the first two pages' : 'pages of random bytes'}`,
-    mustRefuse: false,
-    make(dataDir) {
-      const path = join(dataDir, file)
-      const bytes = readFileSync(path)
-      for (let done = 0; done < count; done++) {
-        if (isMeta) bytes[seed.below(2) * PAGE + seed.below(168)]! ^= seed.between(1, 255)
-        else seed.bytes(PAGE).copy(bytes, seed.below(bytes.length / PAGE) * PAGE)
-      }
-      writeFileSync(path, bytes)
-    },
-  }
+/** The quotation mark after a name. */
+function withoutMiddle(path: string): void {
+  const bytes = readFileSync(path)
+  const at = bytes.indexOf('"', Math.floor(bytes.length / 2))
+  writeFileSync(path, Buffer.concat([bytes.subarray(0, at), bytes.subarray(at + 1)]))
 }
