@@ -23,6 +23,7 @@ import { StoreSetupError } from './store/store.ts'
 
 async function runPrimary(): Promise<void> {
   process.title = 'powgate primary'
+  let storeProcess: StoreProcess | undefined
   for (const out of [process.stdout, process.stderr]) out.on('error', () => {}) // such as a full disk
   try {
     const { values, problems } = gatherSettings(process.env)
@@ -41,7 +42,7 @@ async function runPrimary(): Promise<void> {
     const primary = new Primary(log, totals)
     primary.onBackends = counts => backends.add(counts)
     keeper.onLost = records => primary.lost(records)
-    const storeProcess = loaded.redis === undefined ? new StoreProcess(loaded, log) : undefined
+    storeProcess = loaded.redis === undefined ? new StoreProcess(loaded, log) : undefined
     const lifecycle = new Lifecycle(primary, keeper, hosts, log, totals, storeProcess)
     // A start that cannot listen must make no site and print no key.
     const claimed = { ...loaded, port: await claimPort(loaded) }
@@ -65,6 +66,7 @@ async function runPrimary(): Promise<void> {
     log.info({ host, port, workers, store }, `powgate listens on ${localUrl(config)}`)
     lifecycle.started({ config, settings: values })
   } catch (error) {
+    await storeProcess?.end()
     exitWithProblems(error)
   }
 }

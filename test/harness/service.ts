@@ -223,7 +223,8 @@ export class TestService {
     leftovers.delete(this)
     await this.end('SIGTERM')
     await this.redis?.stop()
-    rmSync(this.dataDir, { recursive: true, force: true })
+    // A store process whose primary was killed saves its state.
+    rmSync(this.dataDir, { recursive: true, force: true, maxRetries: 20, retryDelay: 100 })
   }
 }
 

@@ -70,7 +70,7 @@ export class Copy {
   }
 
   putBack(): void {
-    rmSync(this.#of, { recursive: true, force: true })
+    rmSync(this.#of, { recursive: true, force: true, maxRetries: 20, retryDelay: 100 })
     cpSync(this.#path, this.#of, { recursive: true })
   }
 }
