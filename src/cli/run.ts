@@ -31,7 +31,6 @@ const LOAD: Readonly<Record<string, () => Promise<readonly CommandEntry[]>>> = {
   apply: async () => [(await import('./sites-file.ts')).APPLY_COMMAND],
   key: async () => (await import('./key.ts')).KEY_COMMANDS,
   audit: async () => [(await import('./audit.ts')).AUDIT_COMMAND],
-  store: async () => (await import('./store.ts')).STORE_COMMANDS,
   hosts: async () => [(await import('./hosts.ts')).HOSTS_COMMAND],
   explain: async () => [(await import('./explain.ts')).EXPLAIN_COMMAND],
   forget: async () => [(await import('./forget.ts')).FORGET_COMMAND],

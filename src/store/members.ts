@@ -3,7 +3,7 @@
  * Changes are numbered; the last number is the revision.
  */
 
-import type { AuditEntry, AuditQuery, RecordChange } from '../domain/audit.ts'
+import type { RecordChange } from '../domain/audit.ts'
 import type { ApiKeyRecord, SiteRecord } from '../domain/site.ts'
 import type { SiteChanges } from './store.ts'
 
@@ -13,37 +13,7 @@ export type Change = readonly [member: string, revision: number]
 
 const CHANGES_A_CALL = 1000
 
-export interface SitesImage {
-  readonly revision: number
-  /** In order of their last change. */
-  readonly records: readonly { readonly member: string; readonly revision: number; readonly json: string }[]
-  /** Oldest first. */
-  readonly audit: readonly AuditEntry[]
-  readonly uses: ReadonlyMap<string, number>
-}
-
-/** More than any store holds. */
-const ALL = 1e9
-
 export abstract class Members {
-  async image(): Promise<SitesImage> {
-    const [sites, apiKeys] = await Promise.all([
-      this.listMembers<SiteRecord>('s/'),
-      this.listMembers<ApiKeyRecord>('k/'),
-    ])
-    const json = new Map<string, string>([
-      ...sites.map(site => [`s/${site.siteKey}`, JSON.stringify(site)] as const),
-      ...apiKeys.map(key => [`k/${key.id}`, JSON.stringify(key)] as const),
-    ])
-    const changes = (await this.changesAfter(0, ALL)).filter(([member]) => json.has(member))
-    return {
-      revision: await this.revision(),
-      records: changes.map(([member, revision]) => ({ member, revision, json: json.get(member)! })),
-      audit: await this.readAudit({ limit: ALL }),
-      uses: await this.readUses(apiKeys.map(({ id }) => id)),
-    }
-  }
-
   readSite(siteKey: string): Promise<SiteRecord | undefined> {
     return this.readMember<SiteRecord>(`s/${siteKey}`)
   }
@@ -71,10 +41,6 @@ export abstract class Members {
     return { revision: reached, isReplaced, siteKeys: keysOf('s/'), apiKeyIds: keysOf('k/') }
   }
 
-  /** Not atomic: only while no service uses the store. */
-  abstract replaceAll(image: SitesImage): Promise<void>
-  abstract readAudit(query: AuditQuery): Promise<AuditEntry[]>
-  abstract readUses(ids: readonly string[]): Promise<Map<string, number>>
   protected abstract readMember<Stored>(member: string): Promise<Stored | undefined>
   protected abstract listMembers<Stored>(kind: MemberKind): Promise<Stored[]>
   /** 0 before the first change. */

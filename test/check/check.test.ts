@@ -292,7 +292,9 @@ describe('good configurations', () => {
     const report = JSON.parse(await new Powgate(service.env).text('check --json'))
     assert.deepEqual(report.problems, [])
     assert.ok(
-      report.warnings.some((line: string) => /^there are no sites yet: .*powgate store copy/.test(line)),
+      report.warnings.some((line: string) =>
+        /^there are no sites yet: .*powgate site export --whole/.test(line),
+      ),
     )
     assert.ok(report.notes.includes(`port ${service.port} is in use by this service, which runs already`))
     const isOfLimit = (note: string) => note.startsWith('a backend may redeem 100 tokens a minute')

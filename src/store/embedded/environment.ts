@@ -110,12 +110,6 @@ export function openState(dataDir: string) {
 
 const metaOf = ({ root }: LockedFile) => root.openDB<number, string>('meta', {})
 
-/** For processes that open the state from now on. */
-export function setEpoch({ file }: Pick<StateEnvironment, 'file'>, epoch: number): void {
-  const meta = file.hold(() => metaOf(file))
-  file.write(() => meta.putSync('epoch', epoch))
-}
-
 function epochOf(file: LockedFile): number {
   const meta = metaOf(file)
   // Writes nothing, so also on a full disk.
@@ -146,11 +140,6 @@ export function discardStaleState(dataDir: string, bootId = machineBootId()): vo
   rmSync(path, { recursive: true, force: true })
   mkdirSync(path, { recursive: true, mode: 0o700 })
   writeFileSync(bootFile(dataDir), bootId + LAYOUT_MARK)
-}
-
-/** The next start will discard the state. */
-export function forgetBoot(dataDir: string): void {
-  rmSync(bootFile(dataDir), { force: true })
 }
 
 export function isStateOfThisBoot(dataDir: string, bootId = machineBootId()): boolean {

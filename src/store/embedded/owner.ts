@@ -60,11 +60,6 @@ export async function ownDataDir(dataDir: string, onWaiting: (line: string) => v
   process.on('exit', () => orNothing(() => rmSync(file, { force: true })))
 }
 
-/** Also for ten seconds after a crash. */
-export function hasOwner(dataDir: string): boolean {
-  return ownersIn(dataDir).some(isRenewed)
-}
-
 function hasForeignOwner(dataDir: string): boolean {
   return ownersIn(dataDir).some(file => {
     const owner = orNothing(() => readFileSync(file, 'utf8')) ?? ''

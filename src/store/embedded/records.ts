@@ -16,7 +16,7 @@ import {
   type RecordChange,
 } from '../../domain/audit.ts'
 import { dailyRate } from '../../domain/meters.ts'
-import { type Change, jsonOf, type MemberKind, Members, memberOf, type SitesImage } from '../members.ts'
+import { type Change, jsonOf, type MemberKind, Members, memberOf } from '../members.ts'
 import { type LivingHosts, type SiteStore, StoreSetupError } from '../store.ts'
 import {
   isStateOfThisBoot,
@@ -57,24 +57,6 @@ export class EmbeddedRecords extends Members implements SiteStore {
       if (isExpected) for (const change of recordChanges) this.#write(change, author)
       return isExpected
     }, PAGES_A_CHANGE * recordChanges.length)
-  }
-
-  async replaceAll({ revision, records: copies, audit: entries, uses: times }: SitesImage): Promise<void> {
-    const { file, records, changes, audit, uses } = this.#sites
-    const last = Math.max(revision, entries.length)
-    file.write(() => {
-      for (const database of [records, changes, audit, uses]) database.clearSync()
-      for (const { member, revision, json } of copies) {
-        records.putSync(member, json)
-        changes.putSync(changeKey(revision), member)
-        changes.putSync(`last/${member}`, String(revision))
-      }
-      changes.putSync(REVISION, String(last))
-      const before = last - entries.length
-      for (const [index, entry] of entries.entries())
-        audit.putSync(changeKey(before + index + 1), JSON.stringify(entry))
-      for (const [id, atMs] of times) uses.putSync(id, String(atMs))
-    }, copies.length + entries.length)
   }
 
   async readAudit({ limit, siteKey, sinceMs = 0 }: AuditQuery): Promise<AuditEntry[]> {

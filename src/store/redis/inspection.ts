@@ -215,7 +215,7 @@ async function clockAhead(ask: Ask): Promise<number> {
 }
 
 /** Empty if refused. */
-export async function infoOf(ask: Ask, section: string): Promise<Fields> {
+async function infoOf(ask: Ask, section: string): Promise<Fields> {
   return fieldsOf(await attempt(ask, 'info', section))
 }
 

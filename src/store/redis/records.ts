@@ -33,7 +33,7 @@ import { fnv1a } from '../../domain/bytes.ts'
 import type { HostNote } from '../../domain/hosts.ts'
 import { dailyRate, readMeter } from '../../domain/meters.ts'
 import { isSiteKey } from '../../domain/site.ts'
-import { type Change, jsonOf, type MemberKind, Members, memberOf, type SitesImage } from '../members.ts'
+import { type Change, jsonOf, type MemberKind, Members, memberOf } from '../members.ts'
 import type { LivingHosts, SiteStore } from '../store.ts'
 import { type Connection, connect, shardTags } from './connection.ts'
 import { untilUsable } from './inspection.ts'
@@ -72,25 +72,6 @@ export class RedisRecords extends Members implements SiteStore {
     })
     const what = 'writing, of which it is not known whether it was done'
     return (await this.#connection.run(WRITE_RECORDS, keys, values, what)) === 1
-  }
-
-  async replaceAll({ revision, records, audit, uses }: SitesImage): Promise<void> {
-    const { ask } = this.#connection
-    const before = (await this.changesAfter(0, ALL)).map(([member]) => this.#recordKey(member))
-    const lists = ['revision', 'changes', 'audit', 'uses'].map(name => this.#key(name))
-    await Promise.all([...before, ...lists].map(key => ask('del', key)))
-    let [lastAt, count] = [0, 0]
-    for (const { at, ...entry } of audit) {
-      count = at === lastAt ? count + 1 : 0
-      lastAt = at
-      await ask('xadd', this.#key('audit'), `${at}-${count}`, 'entry', JSON.stringify(entry))
-    }
-    for (const { member, revision, json } of records) {
-      await ask('set', this.#recordKey(member), json)
-      await ask('zadd', this.#key('changes'), String(revision), member)
-    }
-    await ask('set', this.#key('revision'), String(revision))
-    if (uses.size > 0) await this.noteUses(uses)
   }
 
   async readAudit({ limit, siteKey, sinceMs }: AuditQuery): Promise<AuditEntry[]> {
