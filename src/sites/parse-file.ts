@@ -68,9 +68,9 @@ export function parseSitesFile(bytes: Uint8Array): Parsed<FileContent> {
   const entries = sites.map(({ siteKey, keys, createdAt, updatedAt, ...given }) => ({
     siteKey,
     settings: completed(given),
+    keys,
     createdAt,
     updatedAt,
-    ...(keys === undefined ? {} : { keys }),
   }))
   const records = apiKeys.map(key => ({ createdAt: 0, revokedAt: null, ...key }))
   return { value: { sites: entries, apiKeys: records } }
