@@ -316,6 +316,15 @@ describe('good configurations', () => {
     assert.match(report.facts.secrets, /^2 from a file; the first signs/)
     assert.match(report.facts.store, /^Redis at 127\.0\.0\.1:\d+/)
     assert.match(report.facts.scripts, /^run: /)
+    const keys = (await redis.ask('keys', '*')) as string[]
+    const ends = await Promise.all(
+      keys.map(async key => [key, Number(await redis.ask('pttl', key))] as const),
+    )
+    assert.ok(ends.every(([, restMs]) => restMs <= 300_000))
+    const lasting = ends
+      .filter(([, restMs]) => restMs < 0)
+      .map(([key]) => key.slice(key.lastIndexOf(':') + 1))
+    assert.deepEqual(lasting.sort(), ['count', 'epoch', 'look'], 'as any first service makes them')
     const warnings = report.warnings.join('\n')
     for (const risk of [
       'maxmemory-policy allkeys-lru',
