@@ -1,6 +1,6 @@
 /** Builds a worker's HTTP server from store, keys, log and routes. */
 
-import { randomBytes, randomFillSync, randomInt } from 'node:crypto'
+import { randomBytes, randomFillSync } from 'node:crypto'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Config } from './config/config.ts'
 import { ListenError } from './config/ports.ts'
@@ -9,7 +9,6 @@ import { DEMO_OFF, demoRoutes } from './demo/routes.ts'
 import { DEMO_SITE_KEYS } from './demo/site.ts'
 import { AddressTags } from './domain/address-tags.ts'
 import { BackendCounts } from './domain/backends.ts'
-import { FingerprintWatch } from './domain/fingerprints.ts'
 import { Keyring } from './domain/keyring.ts'
 import type { CachedRecords } from './domain/site.ts'
 import type { Service } from './endpoints/service.ts'
@@ -288,7 +287,6 @@ function composeService(
     apiKeys,
     keyUses: new KeyUses(store.sites),
     backends: new BackendCounts(config.logsWholeAddresses),
-    fingerprints: new FingerprintWatch(config.workers, randomInt(2 ** 32)),
     now: Date.now,
     randomBits: randomBitPool(),
   }

@@ -194,7 +194,6 @@ function signalsOf({ environment, solveTimeMs }: Solution, issuedAtMs: number) {
     solveTimeMs,
     elapsedMs,
     difficulty: DIFFICULTY,
-    fingerprintAddresses: 1,
     addressFailures: 0,
   }
 }

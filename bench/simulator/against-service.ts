@@ -1,7 +1,7 @@
 /**
  * Compares the simulator with the service. A simulated day makes the meters of a site, which are written into Redis. A trace
  * of requests goes to the running service, one after another, over connections to two workers. Then the trace goes through
- * the simulator, with the same meters, workers and times as Redis saw. All difficulties, refusals and results must be equal.
+ * the simulator, with the same meters and times as Redis saw. All difficulties, refusals and results must be equal.
  */
 
 import { once } from 'node:events'
@@ -80,13 +80,12 @@ function traceOf(seconds: number, seed: number): Visit[] {
 /** A day of a site whose people are many, and whose carrier is smaller than in the trace. */
 function historyUntil(endMs: number): Service {
   const clock = { nowMs: endMs - DAY_MS }
-  const history = new Service(clock, 1, { base: BASE }, TEST_SECRET)
+  const history = new Service(clock, { base: BASE }, TEST_SECRET)
   const people = new Addresses({ addresses: 200_000 }, 6)
   const draw = new Draw(1)
   const visit = (address: Address) => {
     const challenge = history.challenge(address)
-    if ('bits' in challenge)
-      history.verify(address, 0, { challenge, isRight: true, fingerprint: FINGERPRINT })
+    if ('bits' in challenge) history.verify(address, { challenge, isRight: true })
   }
   for (; clock.nowMs < endMs; clock.nowMs += STEP_MS) {
     visit(people.get(draw.below(people.count)))
@@ -186,17 +185,15 @@ function compared(requests: readonly Request[], seen: readonly Seen[], { meters 
   if (seen.length !== requests.length)
     throw new ToolError(`${requests.length} requests, but Redis saw ${seen.length}`)
   const clock = { nowMs: 0 }
-  const simulated = new Service(clock, WORKERS, { base: BASE }, TEST_SECRET)
+  const simulated = new Service(clock, { base: BASE }, TEST_SECRET)
   simulated.meters = meters
-  const connections = [...new Set(seen.map(({ connection }) => connection))]
-  if (connections.length !== WORKERS)
-    throw new ToolError(`Redis saw ${connections.length} connections of workers`)
+  const connections = new Set(seen.map(({ connection }) => connection)).size
+  if (connections !== WORKERS) throw new ToolError(`Redis saw ${connections} connections of workers`)
   const challenges = new Map<Address, Challenge>()
   const differences: string[] = []
   for (const [index, request] of requests.entries()) {
-    const { atMs, connection } = seen[index]!
-    clock.nowMs = atMs
-    const answer = decided(simulated, connections.indexOf(connection), request, challenges)
+    clock.nowMs = seen[index]!.atMs
+    const answer = decided(simulated, request, challenges)
     const name = `request ${index + 1}, ${formatAddress(request.address)}`
     if (answer !== request.answer) differences.push(`${name}: ${request.answer}, simulated ${answer}`)
   }
@@ -207,7 +204,6 @@ function compared(requests: readonly Request[], seen: readonly Seen[], { meters 
 
 function decided(
   simulated: Service,
-  worker: number,
   { address, work }: Request,
   challenges: Map<Address, Challenge>,
 ): string {
@@ -219,6 +215,5 @@ function decided(
   }
   const challenge = challenges.get(address)
   if (challenge === undefined) return 'no challenge'
-  const solution = { challenge, isRight: work === 'right', fingerprint: FINGERPRINT }
-  return simulated.verify(address, worker, solution).status
+  return simulated.verify(address, { challenge, isRight: work === 'right' }).status
 }

@@ -1,6 +1,6 @@
 /** Attackers: they rotate addresses, drop what is hard, and share one pool of processors. */
 
-import { fingerprintOf, type World } from './people.ts'
+import type { World } from './people.ts'
 import { type Attack, POPULATIONS, PRICES } from './scenario.ts'
 import type { Challenge } from './service.ts'
 import type { Addresses } from './world.ts'
@@ -39,10 +39,9 @@ export class Attacker {
 
   /** To be called once for each request. */
   ask(): void {
-    const { service, measure, timeline, anyWorker } = this.#world
+    const { service, measure, timeline } = this.#world
     const count = measure.ofAttack(this.#attack)
     const bot = this.#next++ % this.#addresses.count
-    const worker = anyWorker()
     count.asked++
     const answer = service.challenge(this.#addresses.get(bot))
     measure.served('challenge')
@@ -62,7 +61,7 @@ export class Attacker {
     const heldUntilMs = holdUntil === 'expiry' ? answer.expiresAtMs - SECOND_MS : holdUntil * 60_000
     const sentAtMs = Math.max(doneAtMs, heldUntilMs)
     if (sentAtMs >= answer.expiresAtMs) count.dropped++
-    else timeline.at(sentAtMs, () => this.#send(answer, bot, worker, isRight))
+    else timeline.at(sentAtMs, () => this.#send(answer, bot, isRight))
   }
 
   #solvedAtMs({ bits }: Challenge, bot: number): number {
@@ -75,12 +74,11 @@ export class Attacker {
     return this.#freeAtMs
   }
 
-  #send(challenge: Challenge, bot: number, worker: number, isRight: boolean): void {
+  #send(challenge: Challenge, bot: number, isRight: boolean): void {
     const { service, measure, timeline } = this.#world
     const count = measure.ofAttack(this.#attack)
     measure.served('verify')
-    const solution = { challenge, isRight, fingerprint: fingerprintOf('bot', bot) }
-    const answer = service.verify(this.#addresses.get(bot), worker, solution)
+    const answer = service.verify(this.#addresses.get(bot), { challenge, isRight })
     if (answer.status === 'passed') {
       count.accepted++
       measure.bin(timeline.nowMs).accepted++

@@ -18,8 +18,6 @@ const GPU_BITS_MIN = 20
 /** As in src/widget: of a token's life, when the next one is fetched while the page stays open. */
 const RENEW_AT = 0.8
 const TOKEN_MS = 300_000
-/** People with one device model have one fingerprint. */
-const MODELS = 400
 
 export interface World {
   readonly timeline: Timeline
@@ -30,8 +28,6 @@ export interface World {
   readonly speed: number
   /** Share of people's devices whose GPU helps, 0 to 1. */
   readonly gpus: number
-  /** The worker that a visit's connection leads to. */
-  readonly anyWorker: () => number
 }
 
 export class Visitor {
@@ -39,11 +35,9 @@ export class Visitor {
   readonly #people: People
   readonly #device: DeviceClass
   readonly #address: Address
-  readonly #worker: number
   readonly #hashesPerMs: number
   /** 0 without a GPU. */
   readonly #gpuHashesPerMs: number
-  readonly #fingerprint: string
   readonly #beganMs: number
   #rounds = 0
   /** Of the first challenge, at the base and without any wait; undefined before it. */
@@ -64,12 +58,10 @@ export class Visitor {
     this.#people = people
     this.#device = known ?? draw.weighted(devices)
     this.#address = address
-    this.#worker = world.anyWorker()
     this.#hashesPerMs = draw.logNormal(this.#device.medianMhs[puzzle] * 1000, this.#device.sigma) * speed
     // Without GPUs nothing is drawn, so that figures stay the same to the last digit.
     const hasGpu = puzzle === 'sha256' && gpus > 0 && draw.share() < gpus
     this.#gpuHashesPerMs = hasGpu ? POPULATIONS.gpuMhs[this.#device.name]! * 1000 * speed : 0
-    this.#fingerprint = fingerprintOf('person', draw.below(MODELS))
     this.#beganMs = timeline.nowMs
     const { staysMinutes } = people
     this.#leavesAtMs =
@@ -93,7 +85,7 @@ export class Visitor {
     this.#bits = answer.bits
     this.#baseMs ??= tripsMs + luckyMs * 2 ** service.base
     const solveTimeMs = this.#solveTimeMs(luckyMs * 2 ** answer.bits, answer.bits)
-    const solution = { challenge: answer, isRight: true, fingerprint: this.#fingerprint }
+    const solution = { challenge: answer, isRight: true }
     timeline.after(tripsMs + solveTimeMs, () => this.#send(solution, 1))
   }
 
@@ -108,7 +100,7 @@ export class Visitor {
   #send(solution: Solution, tries: number): void {
     if (this.#hasLeft) return
     const { service, measure, timeline } = this.#world
-    const answer = service.verify(this.#address, this.#worker, solution)
+    const answer = service.verify(this.#address, solution)
     measure.served('verify')
     if (answer.status === 'limited')
       this.#again(tries, answer.retryAfterMs, next => this.#send(solution, next))
@@ -152,10 +144,4 @@ export class Visitor {
       score,
     })
   }
-}
-
-/** 64 hexadecimal characters, of which the first 16 differ between models. */
-export function fingerprintOf(owner: string, model: number): string {
-  const kind = owner === 'person' ? 'a' : 'b'
-  return `${kind}${Math.imul(model + 1, 0x9e3779b1) >>> 0}`.padEnd(16, '0').slice(0, 16).padEnd(64, kind)
 }

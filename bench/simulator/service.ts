@@ -1,13 +1,12 @@
 /**
- * The service on a virtual clock: the rules of src/domain decide everything, and nothing is hashed, sent or stored. A visit
- * goes to any worker. All workers decide by the counts of one store, without delay.
+ * The service on a virtual clock: the rules of src/domain decide everything, and nothing is hashed, sent or stored. All workers
+ * decide by the counts of one store, without delay, so their number does not matter.
  */
 
 import { type Address, visitorKey } from '../../src/domain/address.ts'
 import { ACCEPTED_MS, admitToLog, LogKind, type Spending } from '../../src/domain/address-log.ts'
 import { AddressTags, siteMeter } from '../../src/domain/address-tags.ts'
 import { CONTRACT_LIMITS } from '../../src/domain/endpoint.ts'
-import { FingerprintWatch } from '../../src/domain/fingerprints.ts'
 import { Keyring } from '../../src/domain/keyring.ts'
 import {
   addProof,
@@ -34,7 +33,6 @@ import type { Timeline } from './world.ts'
 export const SITE = { siteKey: 'site', tag: 1 }
 const LIFETIME_MS = 120_000
 const IPV6_PREFIX_BITS = 64
-const FINGERPRINT_PREFIX_BITS = 48
 /** Records that time has emptied are looked for so often. */
 const SWEEP_MS = ACCEPTED_MS
 
@@ -57,19 +55,17 @@ type VerifyAnswer =
 export interface Solution {
   readonly challenge: Challenge
   readonly isRight: boolean
-  readonly fingerprint: string
 }
 
 type SiteChoice = Pick<Scenario, 'base' | 'solveMs'> & { readonly puzzle?: PuzzleName }
 
-/** A service of one site. Workers, which count fingerprints apart, are numbered from 0. */
+/** A service of one site. */
 export class Service {
   readonly base: number
   readonly puzzle: PuzzleName
   /** By their names in Redis, from the shard on. Whoever continues a history takes them over. */
   meters = new Map<string, Meter>()
   readonly #clock: Pick<Timeline, 'nowMs'>
-  readonly #fingerprints: FingerprintWatch[] = []
   readonly #records = new Map<string, { record: Buffer; atMs: number }>()
   readonly #solveMs: number | undefined
   readonly #tags: AddressTags
@@ -79,7 +75,6 @@ export class Service {
 
   constructor(
     clock: Pick<Timeline, 'nowMs'>,
-    workers: number,
     { puzzle = 'sha256', base = BASE_BITS[puzzle], solveMs }: SiteChoice,
     secret = 'a secret for the bench',
   ) {
@@ -88,7 +83,6 @@ export class Service {
     this.puzzle = puzzle
     this.#solveMs = solveMs
     this.#clock = clock
-    for (let seed = 1; seed <= workers; seed++) this.#fingerprints.push(new FingerprintWatch(workers, seed))
   }
 
   challenge(address: Address): ChallengeAnswer {
@@ -107,8 +101,7 @@ export class Service {
     return { bits, base, issuedAtMs, expiresAtMs: issuedAtMs + lifetimeMs }
   }
 
-  verify(address: Address, worker: number, solution: Solution): VerifyAnswer {
-    const { challenge, isRight, fingerprint } = solution
+  verify(address: Address, { challenge, isRight }: Solution): VerifyAnswer {
     const { nowMs } = this.#clock
     const { verifyAddress, verifyAddressSite } = CONTRACT_LIMITS
     const isExpired = nowMs >= challenge.expiresAtMs
@@ -128,13 +121,11 @@ export class Service {
       return { status: 'expired' }
     }
     const isOthers = failures > 1 && isShared(failures, accepted)
-    const network = visitorKey(address, FINGERPRINT_PREFIX_BITS)
     const { score } = scoreOf({
       environment: PLAIN_ENVIRONMENT,
       solveTimeMs: undefined,
       elapsedMs: nowMs - challenge.issuedAtMs,
       difficulty: challenge.bits,
-      fingerprintAddresses: this.#fingerprints[worker]!.note(SITE.tag, fingerprint, network, nowMs),
       addressFailures: isOthers ? 1 : failures,
     })
     return score < SITE_DEFAULTS.threshold ? { status: 'failed' } : { status: 'passed', score }

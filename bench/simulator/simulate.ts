@@ -9,7 +9,6 @@ import { Service } from './service.ts'
 import { Addresses, Draw, Timeline } from './world.ts'
 
 const MINUTE_MS = 60_000
-const WORKERS = 2
 
 interface Options {
   readonly seed: number
@@ -31,10 +30,9 @@ export function simulate(scenario: Scenario, { seed, speed, gpus = 0, puzzle = '
   const timeline = new Timeline()
   const draw = new Draw(seed)
   const { people, attacks = [], minutes } = scenario
-  const service = new Service(timeline, WORKERS, { ...scenario, puzzle })
+  const service = new Service(timeline, { ...scenario, puzzle })
   const measure = new Measure(puzzle)
-  const anyWorker = () => draw.below(WORKERS)
-  const world: World = { timeline, service, draw, measure, speed, gpus, anyWorker }
+  const world: World = { timeline, service, draw, measure, speed, gpus }
   const addressesOf = new Map<string | undefined, Addresses>()
   people.forEach((group, index) => {
     const addresses = new Addresses(group.addresses, index + 1)

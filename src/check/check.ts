@@ -1,4 +1,4 @@
-/** `powgate check`: reports mistakes and what the service would do, in the order of docs/go-live.md. Changes nothing. */
+/** `powgate check`: reports mistakes and what the service would do, in the order of docs/go-live.md. Changes nothing that lasts. */
 
 import { createHash } from 'node:crypto'
 import { once } from 'node:events'

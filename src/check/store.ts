@@ -121,7 +121,7 @@ async function countSites(store: SiteStore, findings: CheckResults): Promise<rea
   findings.warnings.push(...sites.flatMap(site => siteWarnings(site, living)))
   if (sites.length === 0)
     findings.warnings.push(
-      `there are no sites yet: powgate site create --name NAME --origin ORIGIN${configFlag()}`,
+      `there are no sites yet: powgate site create --name NAME --origin ORIGIN${configFlag()}; or take over those of another store: powgate site export --whole`,
     )
   return sites
 }

@@ -6,7 +6,7 @@ import { printFields, printJson, printLine } from './output.ts'
 
 export const CHECK_COMMAND: CommandEntry = {
   name: 'check',
-  about: 'Check the configuration and the store, and say what serve would do. Changes nothing.',
+  about: 'Check the configuration and the store, and say what serve would do. Changes nothing that lasts.',
   run,
 }
 

@@ -1,5 +1,5 @@
 import { resolve } from 'node:path'
-import type { Config, SettingValues } from '../config/config.ts'
+import type { Config } from '../config/config.ts'
 import { systemErrorText } from '../domain/system-error.ts'
 import { UsageError } from '../sites/rules.ts'
 import { AdminError } from '../sites/sites.ts'
@@ -40,11 +40,11 @@ async function openStore() {
 }
 
 /** @throws AdminError with a line per wrong setting */
-export async function settingsOf(change = (values: SettingValues) => values): Promise<Config> {
+export async function settingsOf(): Promise<Config> {
   const { ConfigError, gatherSettings, parseConfig } = await import('../config/config.ts')
   try {
     const { values, problems } = gatherSettings(process.env)
-    return parseConfig({ POWGATE_SECRETS: UNUSED_SECRET, ...change(values) }, problems)
+    return parseConfig({ POWGATE_SECRETS: UNUSED_SECRET, ...values }, problems)
   } catch (error) {
     throw error instanceof ConfigError ? new AdminError(error.message) : error
   }

@@ -10,6 +10,7 @@ import {
   isSiteKey,
   newSiteKey,
   revisionOf,
+  type SiteRecord,
   siteWarnings,
 } from '../domain/site.ts'
 import { type ApplyPlan, type FileContent, type PlannedChange, planApply, sitesFile } from '../sites/file.ts'
@@ -25,9 +26,12 @@ import { withStore } from './site-store.ts'
 export const SITES_FILE_COMMANDS: readonly CommandEntry[] = [
   {
     name: 'site export',
-    about: 'Print sites as a file for apply, without API keys: those named, or all but that of /demo.',
+    about: 'Print sites as a file for apply: those named, or all but that of /demo.',
     positionals: [{ ...SITE_KEY, isOptional: true, repeats: true }],
     flags: {
+      whole: {
+        about: 'For another store: with the hashes of API keys, and when sites were created and changed.',
+      },
       'from-service': {
         about:
           'Ask the running service, which still has sites and the hashes of API keys after its Redis has lost them.',
@@ -241,19 +245,21 @@ async function runExport(input: Input): Promise<void> {
     if (siteKeys !== undefined) throw new UsageError('--from-service: expected no site keys beside it')
     const { recordsOfService } = await import('./service-records.ts')
     const { sites, apiKeys } = await recordsOfService()
-    const isOwn = ({ siteKey }: { readonly siteKey: string }) => !DEMO_SITE_KEYS.has(siteKey)
-    const isKept = (record: { readonly siteKey: string; readonly deletedAt?: number }) =>
-      isOwn(record) && record.deletedAt === undefined
-    printDocument(input, sitesFile(sites.filter(isKept), apiKeys.filter(isKept)))
+    const isKept = ({ deletedAt }: { readonly deletedAt?: number }) => deletedAt === undefined
+    printDocument(input, sitesFile(sites.filter(isKept).filter(isOwn), apiKeys.filter(isKept)))
     return
   }
-  const [sites] = await withStore(async store => {
-    if (siteKeys !== undefined)
-      return Promise.all([...new Set(siteKeys)].map(siteKey => findSite(store, siteKey)))
-    return (await store.listSites()).filter(({ siteKey }) => !DEMO_SITE_KEYS.has(siteKey))
+  const [file] = await withStore(async store => {
+    const sites =
+      siteKeys === undefined
+        ? (await store.listSites()).filter(isOwn)
+        : await Promise.all([...new Set(siteKeys)].map(siteKey => findSite(store, siteKey)))
+    return sitesFile(sites, input.has('whole') ? await store.listApiKeys() : undefined)
   })
-  printDocument(input, sitesFile(sites))
+  printDocument(input, file)
 }
+
+const isOwn = ({ siteKey }: SiteRecord) => !DEMO_SITE_KEYS.has(siteKey)
 
 async function runSchema(input: Input): Promise<void> {
   const { SITES_FILE_SCHEMA } = await import('../sites/schema.ts')

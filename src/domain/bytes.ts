@@ -90,10 +90,3 @@ export function fnv1a(text: string): number {
   // FNV's low bits are its weakest.
   return (hash ^ (hash >>> 15)) >>> 0
 }
-
-/** murmur3's finaliser: all bits depend on all bits. */
-export function spread(hash: number): number {
-  let mixed = Math.imul(hash ^ (hash >>> 16), 0x85ebca6b)
-  mixed = Math.imul(mixed ^ (mixed >>> 13), 0xc2b2ae35)
-  return (mixed ^ (mixed >>> 16)) >>> 0
-}

@@ -58,11 +58,6 @@ export const JUDGEMENT_WORDS: Readonly<Record<JudgementReason, ReasonWords>> = {
   solveTimeImpossible: {
     meaning: 'The client claims that solving took longer than has passed since the challenge.',
   },
-  fingerprintReused: { meaning: 'The same fingerprint came from 32 addresses or more within minutes.' },
-  fingerprintSpread: {
-    meaning: 'The same fingerprint came from 256 addresses or more within minutes.',
-    advice: 'A botnet, or a pool of proxies.',
-  },
   recentFailure: { meaning: 'The address had failed within the last minute.' },
   'ip-blocked': { meaning: 'The block list of the site has the address.', advice: IP_RULES },
   'ip-not-allowed': { meaning: 'The allow list of the site lacks the address.', advice: IP_RULES },

@@ -16,9 +16,6 @@ export const SCORE_WEIGHTS = {
   noLanguages: 0.3,
   environmentMissing: 0.2,
   solveTimeImpossible: 0.2,
-  /** `fingerprintSpread` counts as reused without a second reason. */
-  fingerprintReused: 0.15,
-  fingerprintSpread: 0.35,
   /** Per failed verification in the last minute, up to six. */
   recentFailure: 0.05,
 } as const
@@ -39,8 +36,6 @@ export interface ScoreSignals {
   /** From challenge to solution, by the hosts' clocks. Below 0 if the issuer's is ahead, and then lowers no score. */
   readonly elapsedMs: number
   readonly difficulty: number
-  /** Estimate for this site. */
-  readonly fingerprintAddresses: number
   /** In the last minute. */
   readonly addressFailures: number
 }
@@ -68,9 +63,6 @@ const COMMON_FLAGS: readonly string[] = ['chromeAbsent', 'swiftShader', 'noPlugi
 
 /** Clocks are coarse. */
 const SOLVE_TIME_SLACK_MS = 50
-/** Common devices share one. */
-const FINGERPRINT_REUSED_ADDRESSES = 32
-const FINGERPRINT_SPREAD_ADDRESSES = 256
 const RECENT_FAILURES_MAX = 6
 
 /** Whether its failures may be a neighbour's, since so many proofs succeed: then they cost one weight at most. */
@@ -105,11 +97,7 @@ function reasonsOf(signals: ScoreSignals, weights: ScoreWeights): readonly Score
   if (elapsedMs >= 0 && solveTimeMs !== undefined && solveTimeMs > elapsedMs + SOLVE_TIME_SLACK_MS) {
     reasons = [...reasons, 'solveTimeImpossible']
   }
-  if (signals.addressFailures > 0) reasons = [...reasons, 'recentFailure']
-  if (signals.fingerprintAddresses < FINGERPRINT_REUSED_ADDRESSES) return reasons
-  // Anybody can send a popular phone's fingerprint from many addresses: alone it takes nobody below 0.7.
-  const isSpread = signals.fingerprintAddresses >= FINGERPRINT_SPREAD_ADDRESSES && reasons.length > 0
-  return [...reasons, isSpread ? 'fingerprintSpread' : 'fingerprintReused']
+  return signals.addressFailures > 0 ? [...reasons, 'recentFailure'] : reasons
 }
 
 function environmentReasons(

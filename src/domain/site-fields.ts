@@ -94,7 +94,7 @@ const FAIL_OPEN: Row = {
 }
 
 /** What the widget reads of a browser; the rest lowers no score. */
-export const SIGNALS = ['none', 'flags', 'all'] as const
+export const SIGNALS = ['none', 'flags'] as const
 
 const SITE_FIELDS: Readonly<Record<FieldName, Row>> = {
   name: {
@@ -139,7 +139,7 @@ const SITE_FIELDS: Readonly<Record<FieldName, Row>> = {
   },
   signals: {
     kind: oneOf('SIGNALS', ...SIGNALS),
-    about: 'What the widget reads of the browser for the score: nothing, seven flags, or a fingerprint too',
+    about: 'What the widget reads of the browser for the score: nothing, or seven flags',
     fallback: 'flags',
     flag: 'signals',
   },

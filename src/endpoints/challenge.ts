@@ -21,7 +21,6 @@ import { type AllowedVisit, trafficAround, type Visit, VisitorEndpoint } from '.
 const HEADS = {
   none: withHeader('X-Powgate-Signals', 'none'),
   flags: withHeader('X-Powgate-Signals', 'flags'),
-  all: withHeader('X-Powgate-Signals', 'all'),
 } satisfies Record<(typeof SIGNALS)[number], string>
 
 type Admitted = Extract<ChallengeAdmission, { status: 'admitted' }>

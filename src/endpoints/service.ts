@@ -3,7 +3,6 @@
 import type { AddressTags } from '../domain/address-tags.ts'
 import type { BackendCounts } from '../domain/backends.ts'
 import { ENDPOINTS, type EndpointName, type ErrorStyle, type Limits } from '../domain/endpoint.ts'
-import type { FingerprintWatch } from '../domain/fingerprints.ts'
 import type { Keyring } from '../domain/keyring.ts'
 import type { Reason, Refusal } from '../domain/outcome.ts'
 import type { ApiKeyRecord, Site } from '../domain/site.ts'
@@ -29,7 +28,6 @@ export interface Service {
   readonly apiKeys: RecordCache<ApiKeyRecord>
   readonly keyUses: KeyUses
   readonly backends: BackendCounts
-  readonly fingerprints: FingerprintWatch
   /** Unix milliseconds. */
   readonly now: () => number
   /** An unsigned integer, of 16 bits at most. */

@@ -13,7 +13,6 @@
  * precedence. visit.ts has the steps up to the origin.
  */
 
-import { type Address, visitorKey } from '../domain/address.ts'
 import { timeText } from '../domain/bytes.ts'
 import type { Judged } from '../domain/ending.ts'
 import { challengeLifetimeMs, type GenuineNonce, readNonce } from '../domain/nonce.ts'
@@ -74,12 +73,9 @@ type Conclusion =
 /** At a test site. */
 const CERTAIN: Score = { score: 1, reasons: [] }
 
-/** Addresses of a /48 count as one: a provider gives a customer no more. */
-const FINGERPRINT_PREFIX_BITS = 48
-
 const FAILED_BODY = '{"token":null,"passed":false,"expiresAt":null}'
 
-type Parts = Pick<Service, 'keyring' | 'otherTags' | 'settings' | 'store' | 'fingerprints'>
+type Parts = Pick<Service, 'keyring' | 'otherTags' | 'settings' | 'store'>
 
 export class VerifyEndpoint extends VisitorEndpoint {
   protected admit(asked: Visit, body: Buffer): void {
@@ -188,8 +184,7 @@ function checked(
     solveTimeMs: solution.solveTimeMs,
     elapsedMs: nowMs - issuedAtMs,
     difficulty,
-    fingerprintAddresses: 1, // counted once admitted
-    addressFailures: 0,
+    addressFailures: 0, // known once admitted
   }
   const score = scoreOf(signals, site.scoreWeights)
   // At least a lifetime from now: a host whose clock is behind still accepts the nonce.
@@ -279,7 +274,7 @@ function graded(
   // Proofs for less than their network would pay elsewhere must not make its neighbours pay there.
   const isCounted = !isCutShort(asked, admitted.accepted, traffic)
   const isTest = site.test !== undefined
-  const signals = isTest ? own : signalsOf(parts, site, address, solved, admitted, nowMs)
+  const signals = isTest ? own : withFailures(own, admitted)
   const ownScore = isTest ? CERTAIN : solved.score
   const { score, reasons } = signals === own ? ownScore : scoreOf(signals, site.scoreWeights)
   const { nonce, counter } = solution
@@ -307,26 +302,10 @@ function graded(
   return { judgement, isCounted, token: { text, expiresAtMs: issuedAtMs + lifetimes.tokenLifetimeMs } }
 }
 
-function signalsOf(
-  { fingerprints }: Parts,
-  site: Site,
-  address: Address,
-  { solution, signals }: Solved,
-  { failures, accepted }: Admitted,
-  nowMs: number,
-): ScoreSignals {
-  const network = visitorKey(address, FINGERPRINT_PREFIX_BITS)
-  const fingerprintAddresses =
-    site.record.signals === 'all'
-      ? fingerprints.note(site.logTag, solution.fingerprintHash, network, nowMs)
-      : signals.fingerprintAddresses
-  // Where most people behind an address succeed, others' failures cost one weight at most.
-  const isOthers = failures > 1 && isShared(failures, accepted)
-  const addressFailures = isOthers ? 1 : failures
-  if (fingerprintAddresses === signals.fingerprintAddresses && addressFailures === signals.addressFailures)
-    return signals
-  const { environment, solveTimeMs, elapsedMs, difficulty } = signals
-  return { environment, solveTimeMs, elapsedMs, difficulty, fingerprintAddresses, addressFailures }
+/** Where most people behind an address succeed, others' failures cost one weight at most. */
+function withFailures(signals: ScoreSignals, { failures, accepted }: Admitted): ScoreSignals {
+  if (failures === 0) return signals
+  return { ...signals, addressFailures: isShared(failures, accepted) ? 1 : failures }
 }
 
 function refused(reason: Reason): Attempt {

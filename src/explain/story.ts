@@ -95,7 +95,8 @@ function judgementTold(record: LogRecord, isPassed: boolean): Told {
   const reasons = (Array.isArray(record.reasons) ? record.reasons : []).map(String).map(reason => {
     const penalty = number(penalties, reason)
     const words = JUDGEMENT_WORDS[reason as JudgementReason] ?? UNKNOWN
-    return `  ${penalty === undefined ? '' : `-${penalty.toFixed(2)}  `}${reason}${detail(record, reason)}: ${textOf(words)}`
+    const times = reason === 'recentFailure' ? ` (${figure(record, 'addressFailures')} times)` : ''
+    return `  ${penalty === undefined ? '' : `-${penalty.toFixed(2)}  `}${reason}${times}: ${textOf(words)}`
   })
   if (score === undefined) return { title, lines: ['not scored', ...reasons] }
   const relation = isPassed ? 'at or above' : 'below'
@@ -106,18 +107,6 @@ function judgementTold(record: LogRecord, isPassed: boolean): Told {
       ...(reasons.length === 0 ? ['  nothing was held against the visitor'] : reasons),
       ...timeLines(record),
     ],
-  }
-}
-
-function detail(record: LogRecord, reason: string): string {
-  switch (reason) {
-    case 'recentFailure':
-      return ` (${figure(record, 'addressFailures')} times)`
-    case 'fingerprintReused':
-    case 'fingerprintSpread':
-      return ` (about ${figure(record, 'fingerprintAddresses')})`
-    default:
-      return ''
   }
 }
 

@@ -199,7 +199,7 @@ function signalFields(
   signals: ScoreSignals,
   reasons: readonly ScoreReason[],
 ): Record<string, unknown> {
-  const { environment, elapsedMs, solveTimeMs, difficulty, fingerprintAddresses, addressFailures } = signals
+  const { environment, elapsedMs, solveTimeMs, difficulty, addressFailures } = signals
   return {
     penalties: Object.fromEntries(
       reasons.map(reason => [reason, rounded(penaltyOf(reason, signals, scoreWeights))]),
@@ -208,7 +208,6 @@ function signalFields(
     difficulty,
     elapsedMs,
     solveTimeMs,
-    fingerprintAddresses,
     addressFailures,
   }
 }

@@ -14,7 +14,6 @@ interface SitesFile {
   readonly version: typeof FILE_VERSION
   /** Without a base that follows from `solveMs`. */
   readonly sites: readonly Record<string, unknown>[]
-  /** Only of a service whose store has lost them. */
   readonly apiKeys?: readonly ApiKeyRecord[]
 }
 
@@ -22,11 +21,16 @@ export interface SiteEntry {
   /** undefined: found by name. */
   readonly siteKey: string | undefined
   readonly settings: SiteSettings
+  /** Of the store that the site comes from. */
+  readonly createdAt?: number | undefined
+  readonly updatedAt?: number | undefined
   /** Names of API keys. */
   readonly keys?: readonly string[] | undefined
 }
 
+/** @param apiKeys if given, those of these sites and all times are in the file, for another store */
 export function sitesFile(sites: readonly SiteRecord[], apiKeys?: readonly ApiKeyRecord[]): SitesFile {
+  const siteKeys = new Set(sites.map(({ siteKey }) => siteKey))
   return {
     format: FILE_FORMAT,
     version: FILE_VERSION,
@@ -35,9 +39,10 @@ export function sitesFile(sites: readonly SiteRecord[], apiKeys?: readonly ApiKe
       const settings = withLater(completed(site), laterFields(site))
       const { base, ...timed } = settings.difficulty
       const difficulty = timed.solveMs === undefined ? settings.difficulty : timed
-      return { siteKey: site.siteKey, ...settings, difficulty }
+      const { siteKey, createdAt, updatedAt } = site
+      return { siteKey, ...settings, difficulty, ...(apiKeys && { createdAt, updatedAt }) }
     }),
-    ...(apiKeys === undefined ? {} : { apiKeys }),
+    ...(apiKeys && { apiKeys: apiKeys.filter(({ siteKey }) => siteKeys.has(siteKey)) }),
   }
 }
 
@@ -91,7 +96,7 @@ export function planApply(
   const meant = new Set<string>()
   const keys: ApplyPlan['keys'][number][] = []
   for (const [index, entry] of entries.entries()) {
-    const { siteKey, settings } = entry
+    const { siteKey, settings, createdAt = now, updatedAt = now } = entry
     const found = find(entry)
     if (found.length > 1) {
       const text = `${found.length} sites are called ${JSON.stringify(settings.name)}; expected a siteKey`
@@ -100,13 +105,14 @@ export function planApply(
     }
     const [before] = found
     if (before !== undefined) meant.add(before.siteKey)
-    const identity = before ?? { siteKey: siteKey ?? newSiteKey(settings.name), createdAt: now }
+    const identity = before ?? { siteKey: siteKey ?? newSiteKey(settings.name), createdAt }
     keys.push(...(entry.keys ?? []).map(name => ({ siteKey: identity.siteKey, name })))
-    const after = siteRecord(settings, identity, before === undefined ? now : nextRevision(before, now))
+    const after = siteRecord(settings, identity, before === undefined ? updatedAt : nextRevision(before, now))
     const changes = siteChanges(before, after)
-    // An unchanged value without effect may remain from an earlier plan.
+    // An unchanged value without effect may remain from an earlier plan, also in another store.
     const idle = siteChanges({ ...after, ...inEffect(after) }, after).map(({ field }) => field)
-    for (const { field } of changes.filter(({ field }) => idle.includes(field)))
+    const isMoved = entry.updatedAt !== undefined
+    for (const { field } of isMoved ? [] : changes.filter(({ field }) => idle.includes(field)))
       problems.push(`sites[${index}].${field}: expected plan pro, got ${after.plan}`)
     const isNew = before === undefined
     const isKeyDrawn = isNew && siteKey === undefined

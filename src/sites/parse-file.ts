@@ -33,6 +33,8 @@ type FileSite = Partial<SiteSettings> & {
   readonly siteKey?: string
   readonly name: string
   readonly keys?: readonly string[]
+  readonly createdAt?: number
+  readonly updatedAt?: number
 }
 
 type FileKey = Pick<ApiKeyRecord, 'id' | 'siteKey' | 'secretSha256'> & Partial<ApiKeyRecord>
@@ -63,10 +65,12 @@ export function parseSitesFile(bytes: Uint8Array): Parsed<FileContent> {
   })
   if ('problems' in parsed) return parsed
   const { sites, apiKeys = [] } = parsed.value as { sites: FileSite[]; apiKeys?: FileKey[] }
-  const entries = sites.map(({ siteKey, keys, ...given }) => ({
+  const entries = sites.map(({ siteKey, keys, createdAt, updatedAt, ...given }) => ({
     siteKey,
     settings: completed(given),
-    ...(keys === undefined ? {} : { keys }),
+    keys,
+    createdAt,
+    updatedAt,
   }))
   const records = apiKeys.map(key => ({ createdAt: 0, revokedAt: null, ...key }))
   return { value: { sites: entries, apiKeys: records } }

@@ -38,17 +38,19 @@ const KEYS: Schema = {
   description: 'a list of names',
 }
 
+const TIME: Schema = { type: 'integer', minimum: 0, description: 'a time in Unix milliseconds' }
+const TIME_OR_NEVER: Schema = { ...TIME, type: ['integer', 'null'], description: 'such a time, or null' }
+
 const SITE = objectSchema(
   {
     siteKey: SITE_KEY,
     ...Object.fromEntries([...MEMBERS].map(name => [name, memberSchema(name)])),
     keys: KEYS,
+    createdAt: TIME,
+    updatedAt: TIME,
   },
   { title: 'Site', description: 'an object that describes a site', required: ['name'] },
 )
-
-const TIME: Schema = { type: 'integer', minimum: 0, description: 'a time in Unix milliseconds' }
-const TIME_OR_NEVER: Schema = { ...TIME, type: ['integer', 'null'], description: 'such a time, or null' }
 
 const API_KEY = objectSchema(
   {

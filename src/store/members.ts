@@ -3,7 +3,7 @@
  * Changes are numbered; the last number is the revision.
  */
 
-import type { AuditEntry, AuditQuery, RecordChange } from '../domain/audit.ts'
+import type { RecordChange } from '../domain/audit.ts'
 import type { ApiKeyRecord, SiteRecord } from '../domain/site.ts'
 import type { SiteChanges } from './store.ts'
 
@@ -41,8 +41,6 @@ export abstract class Members {
     return { revision: reached, isReplaced, siteKeys: keysOf('s/'), apiKeyIds: keysOf('k/') }
   }
 
-  abstract readAudit(query: AuditQuery): Promise<AuditEntry[]>
-  abstract readUses(ids: readonly string[]): Promise<Map<string, number>>
   protected abstract readMember<Stored>(member: string): Promise<Stored | undefined>
   protected abstract listMembers<Stored>(kind: MemberKind): Promise<Stored[]>
   /** 0 before the first change. */

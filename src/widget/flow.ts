@@ -5,7 +5,7 @@ import type { Challenge, Solution } from '../protocol/wire.ts'
 import { lastly, nowMs } from './dom.ts'
 import { distrust, openWorkplace, type PageSettings, searchOnGpu } from './modes.ts'
 import { getChallenge, PowGateError, postSolution, type ServiceSettings, throwIfAborted } from './service.ts'
-import { signalsFor } from './signals.ts'
+import { environmentFlags } from './signals.ts'
 import type { Solved, Workplace } from './solver/job.ts'
 
 const ROUNDS_MAX = 4
@@ -35,6 +35,9 @@ export interface Passed {
   readonly mode: Workplace['mode']
   readonly solved: Solved
 }
+
+/** The contract's field has to be there: SHA-256 of nothing, because the widget makes no fingerprint. */
+const NO_FINGERPRINT = 'e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855'
 
 /** To load the solver, in whichever mode. */
 const ASSETS_MS_MAX = 20_000
@@ -129,7 +132,8 @@ async function oneRound(settings: FlowSettings, onWork: (share: number) => void)
       nonce,
       counter: solved.counter,
       solveTimeMs,
-      ...signalsFor(task, settings.siteKey, solved),
+      fingerprintHash: NO_FINGERPRINT,
+      ...(signals === 'none' ? {} : { environment: environmentFlags(solved.renderer) }),
       ...settings.page,
     }
     const result = await postSolution(settings, solution)

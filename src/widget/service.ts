@@ -65,8 +65,7 @@ interface Asked {
 }
 
 function signalsOf(headers: Headers): Signals {
-  const signals = headers.get('X-Powgate-Signals')
-  return signals === 'none' || signals === 'all' ? signals : 'flags'
+  return headers.get('X-Powgate-Signals') === 'none' ? 'none' : 'flags'
 }
 
 /** An error with a reason may pass; one without is final. */

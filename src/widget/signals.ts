@@ -1,26 +1,15 @@
 /**
- * What the service learns about the browser: nothing, seven yes-or-no answers, or those and a hash, as the site asks with its
- * challenge. docs/reference/widget.md ("What leaves the browser") lists what is read.
+ * What the service learns about the browser: nothing, or seven yes-or-no answers, as the site asks with its challenge.
+ * docs/reference/widget.md ("What leaves the browser") lists what is read.
  */
 
-import type { Environment, Solution } from '../protocol/wire.ts'
-import type { Signals, Traits } from './solver/job.ts'
-import { sha256Hex } from './solver/sha256.ts'
+import type { Environment } from '../protocol/wire.ts'
 
-/** The first time, on a slow machine, the time zone takes 50 ms, the renderer 100 ms. */
-export function slowTraits(signals: Signals): Traits {
-  return {
-    timeZone: signals === 'all' ? timeZoneName() : undefined,
-    renderer: signals === 'none' ? undefined : rendererName(),
-  }
-}
-
-function timeZoneName(): string {
-  return Intl.DateTimeFormat().resolvedOptions().timeZone
-}
-
-/** Such as "ANGLE (Apple, Apple M2, ...)" or "... SwiftShader ...". */
-function rendererName(): string | undefined {
+/**
+ * What draws WebGL, such as "ANGLE (Apple, Apple M2, ...)" or "... SwiftShader ...". On a slow machine it takes 100 ms the first
+ * time.
+ */
+export function rendererName(): string | undefined {
   const UNMASKED_RENDERER = 0x9246
   const RENDERER = 0x1f01
   try {
@@ -38,14 +27,13 @@ function rendererName(): string | undefined {
 }
 
 interface Hints {
-  readonly deviceMemory?: number
   readonly userAgentData?: { readonly mobile: boolean }
 }
 
 /** There is no GPU, as on a server. */
 const SOFTWARE_RENDERERS = /swiftshader|llvmpipe|software|basic render/i
 
-function environmentFlags(renderer: string | undefined): Required<Environment> {
+export function environmentFlags(renderer: string | undefined): Required<Environment> {
   const { userAgent, plugins, languages, webdriver } = navigator
   const isMobile = isMobileBrowser()
   return {
@@ -70,38 +58,4 @@ function isMobileBrowser(): boolean {
 /** Without a secure context no page may ask, so "denied" says nothing. */
 function isNotificationDenied(): boolean {
   return isSecureContext && typeof Notification === 'function' && Notification.permission === 'denied'
-}
-
-/** No more than the site asked for: without a fingerprint, the contract's hash is of the nonce, which tells nothing. */
-export function signalsFor(
-  { nonce, signals }: { nonce: string; signals: Signals },
-  siteKey: string,
-  traits: Traits,
-): Pick<Solution, 'fingerprintHash' | 'environment'> {
-  const environment = signals === 'none' ? {} : { environment: environmentFlags(traits.renderer) }
-  const hash = signals === 'all' ? fingerprintHash(traits, siteKey) : sha256Hex(nonce)
-  return { ...environment, fingerprintHash: hash }
-}
-
-/**
- * Of traits of browser and device, all of which many visitors share; and of the site and the day, so that no two sites or days
- * see the same hash.
- */
-function fingerprintHash({ renderer, timeZone }: Traits, siteKey: string): string {
-  const { userAgent, languages, platform, hardwareConcurrency, maxTouchPoints } = navigator
-  const { deviceMemory } = navigator as Navigator & Hints
-  const traits: unknown[] = [
-    siteKey,
-    new Date().toISOString().slice(0, 10),
-    userAgent,
-    languages,
-    platform,
-    hardwareConcurrency,
-    deviceMemory,
-    maxTouchPoints,
-    [screen?.width, screen?.height, screen?.colorDepth, devicePixelRatio],
-    timeZone ?? timeZoneName(),
-    renderer,
-  ]
-  return sha256Hex(JSON.stringify(traits))
 }

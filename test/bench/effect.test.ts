@@ -121,7 +121,7 @@ test('solutions that are kept come all at once', () => {
 
 test('a challenge lives as long as the service lets it, with both puzzles and with fractions of a bit', () => {
   const lifetimeMs = (base: number, puzzle: PuzzleName) => {
-    const answer = new Service({ nowMs: 0 }, 1, { base, puzzle }).challenge(parseAddress('192.0.2.1')!)
+    const answer = new Service({ nowMs: 0 }, { base, puzzle }).challenge(parseAddress('192.0.2.1')!)
     return 'expiresAtMs' in answer && answer.expiresAtMs
   }
   assert.equal(lifetimeMs(26, 'sha256'), 120_000)

@@ -292,7 +292,9 @@ describe('good configurations', () => {
     const report = JSON.parse(await new Powgate(service.env).text('check --json'))
     assert.deepEqual(report.problems, [])
     assert.ok(
-      report.warnings.some((line: string) => /^there are no sites yet: .*powgate store copy/.test(line)),
+      report.warnings.some((line: string) =>
+        /^there are no sites yet: .*powgate site export --whole/.test(line),
+      ),
     )
     assert.ok(report.notes.includes(`port ${service.port} is in use by this service, which runs already`))
     const isOfLimit = (note: string) => note.startsWith('a backend may redeem 100 tokens a minute')
@@ -314,6 +316,15 @@ describe('good configurations', () => {
     assert.match(report.facts.secrets, /^2 from a file; the first signs/)
     assert.match(report.facts.store, /^Redis at 127\.0\.0\.1:\d+/)
     assert.match(report.facts.scripts, /^run: /)
+    const keys = (await redis.ask('keys', '*')) as string[]
+    const ends = await Promise.all(
+      keys.map(async key => [key, Number(await redis.ask('pttl', key))] as const),
+    )
+    assert.ok(ends.every(([, restMs]) => restMs <= 300_000))
+    const lasting = ends
+      .filter(([, restMs]) => restMs < 0)
+      .map(([key]) => key.slice(key.lastIndexOf(':') + 1))
+    assert.deepEqual(lasting.sort(), ['count', 'epoch', 'look'], 'as any first service makes them')
     const warnings = report.warnings.join('\n')
     for (const risk of [
       'maxmemory-policy allkeys-lru',

@@ -99,7 +99,6 @@ export function scoreTests(subject: Subject): void {
   for (const [signals, expected] of [
     ['none', [1, 1]],
     ['flags', [rounded(1 - SCORE_WEIGHTS.environmentMissing), rounded(1 - SCORE_WEIGHTS.noLanguages)]],
-    ['all', [rounded(1 - SCORE_WEIGHTS.environmentMissing), rounded(1 - SCORE_WEIGHTS.noLanguages)]],
   ] as const)
     test(`§2.2, decided: what a site does not ask for costs nobody any score: ${signals}`, async () => {
       const visitor = await subject.visitorOf({ threshold: 0, signals })

@@ -3,7 +3,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { Keyring } from '../../src/domain/keyring.ts'
-import { SCORE_WEIGHTS } from '../../src/domain/score.ts'
 import { mintToken, readToken } from '../../src/domain/token.ts'
 import { raiseSite } from '../../src/sites/sites.ts'
 import { type From, HONEST_ENVIRONMENT } from '../harness/client.ts'
@@ -22,14 +21,7 @@ import {
   requestsUntilLimited,
 } from './answers.ts'
 import { deepBodyTests, LARGE_BODY_BYTES_MAX } from './bodies.ts'
-import {
-  CONNECTIONS,
-  CONSTANT_DIFFICULTY,
-  freshFingerprint,
-  onEachStore,
-  QuickClient,
-  type Subject,
-} from './support.ts'
+import { CONNECTIONS, CONSTANT_DIFFICULTY, onEachStore, QuickClient, type Subject } from './support.ts'
 
 const PROXY = '127.255.255.254'
 const NEW_SECRET = 'the secret that took over from the test secret'
@@ -139,28 +131,6 @@ function settingTests(subject: Subject): void {
     const ofV4 = await subject.client.token(siteKey, through('203.0.113.9'))
     assertNotSiteverified(await ask('203.0.113.8', ofV4), 'remoteip-mismatch')
     assertSiteverified(await ask('203.0.113.9', ofV4))
-  })
-
-  test('§2.4 score, decided: the addresses of one /48 do not make a fingerprint common, those of many do, where a site asks for it', async () => {
-    const scoreAfter = async (signals: 'flags' | 'all', addressOf: (index: number) => string) => {
-      const site = await subject.createSite({ difficulty: CONSTANT_DIFFICULTY, threshold: 0, signals })
-      const fingerprintHash = freshFingerprint()
-      const submit = async (address: string) => {
-        const { from, headers } = through(address)
-        // A connection for each request: over eight that last, a worker saw too few of 64 visits in one run of 75.
-        const visitor = { from, headers: { ...headers, Connection: 'close' } }
-        const solution = await subject.client.solved(site.siteKey, visitor, { fingerprintHash })
-        return (await subject.client.verify(site.siteKey, solution, visitor)).json.token
-      }
-      for (let first = 0; first < 80; first += 8)
-        await Promise.all(Array.from({ length: 8 }, (_, index) => submit(addressOf(first + index))))
-      const token = await submit('203.0.113.10')
-      return (await subject.client.verifyToken(site.apiKey, { token })).json.score
-    }
-    const inMany = (index: number) => `2a00:${(0x100 + index).toString(16)}::1`
-    assert.equal(await scoreAfter('all', index => `2001:db8:5:${index.toString(16)}::1`), 1)
-    assert.equal(await scoreAfter('all', inMany), 1 - SCORE_WEIGHTS.fingerprintReused)
-    assert.equal(await scoreAfter('flags', inMany), 1, 'the site does not ask for it')
   })
 
   test('§8, decided: IPv4 counts per address, IPv6 per /64', async () => {

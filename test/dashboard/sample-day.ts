@@ -14,7 +14,7 @@ export function siteKeyOf(index: number): string {
 
 const NAMES = ['shop.example', 'forum.example', 'tickets.example', 'a-rather-long-name-of-a-site.example']
 const REASONS = words(
-  'webdriver swiftShader proof-wrong fingerprintSpread recentFailure noLanguages ip-blocked',
+  'webdriver swiftShader proof-wrong solveTimeImpossible recentFailure noLanguages ip-blocked',
 )
 const REFUSALS = words(
   'nonce-expired nonce-other-address nonce-used origin-refused token-used token-expired rate-limited',

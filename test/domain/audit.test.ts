@@ -100,7 +100,6 @@ test("a site's weights go before the usual ones; a signal of weight 0 is no reas
     solveTimeMs: undefined,
     elapsedMs: 400,
     difficulty: 18,
-    fingerprintAddresses: 1,
     addressFailures: 2,
   }
   const usual = ['webdriver', 'noPlugins', 'recentFailure']

@@ -38,7 +38,6 @@ const PLAIN: ScoreSignals = {
   solveTimeMs: 250,
   elapsedMs: 400,
   difficulty: SITE_DEFAULTS.difficulty.base,
-  fingerprintAddresses: 1,
   addressFailures: 0,
 }
 
@@ -56,7 +55,7 @@ const slow = (elapsedMs: number) => ({ elapsedMs, solveTimeMs: elapsedMs - 200 }
 
 const DENIED = 'notificationDenied'
 const PERSONAS = [
-  persona(50, 'phone', 'no plugins are asked of phones (src/widget/signals.ts)'),
+  persona(50.04, 'phone', 'no plugins are asked of phones (src/widget/signals.ts)'),
   persona(28.19, 'desktop', 'HTML standard: five plugins where PDF is shown'),
   persona(5, 'desktop, denied', 'Bilogrevic et al., USENIX Security 2021: one in ten is granted', [
     1,
@@ -116,13 +115,6 @@ const PERSONAS = [
     failures(9, 60),
   ]),
   persona(1.5, 'VPN', 'its exits are shared with bots, some of which fail', [0.02, failures(3, 1)]),
-  persona(
-    0.04,
-    'school fleet',
-    'one model, image and time zone, at a site for schools',
-    [0.6, { fingerprintAddresses: 600 }],
-    [0.2, { fingerprintAddresses: 100 }],
-  ),
   persona(0.3, 'slow network', 'a challenge that travels for long', [1, { elapsedMs: 30_000 }]),
   persona(0.1, 'tab in the background', 'browsers slow it', [1, slow(90_000)]),
   persona(0.1, 'wrong clock', "only the service's hosts count, and may differ", [0.1, { elapsedMs: -20 }]),

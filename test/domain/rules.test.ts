@@ -4,7 +4,6 @@ import assert from 'node:assert/strict'
 import { randomBytes } from 'node:crypto'
 import { test } from 'node:test'
 import fc from 'fast-check'
-import { FingerprintWatch } from '../../src/domain/fingerprints.ts'
 import { equalInConstantTime } from '../../src/domain/keyring.ts'
 import { isOriginPattern, OriginList, publicSuffixOf } from '../../src/domain/origin.ts'
 import { type AddressCounts, difficultyOf, priceOf, type Traffic } from '../../src/domain/price.ts'
@@ -58,11 +57,8 @@ test('property: difficulty is within the bounds of the site and never falls as p
   )
 })
 
-const [inTime, alone] = [
-  { solveTimeMs: 100, elapsedMs: 400 },
-  { fingerprintAddresses: 1, addressFailures: 0 },
-]
-const honest: ScoreSignals = { environment: {}, difficulty: 18, ...inTime, ...alone }
+const inTime = { solveTimeMs: 100, elapsedMs: 400 }
+const honest: ScoreSignals = { environment: {}, difficulty: 18, ...inTime, addressFailures: 0 }
 
 test('score: 1 without suspicion; each flag takes off what the table says, common ones only beside another', () => {
   assert.deepEqual(scoreOf(honest), { score: 1, reasons: [] })
@@ -86,14 +82,9 @@ test('score: the signals that the server measures, each at its bound', () => {
     [{ solveTimeMs: 450 }],
     [{ solveTimeMs: 451 }, 'solveTimeImpossible'],
     [{ solveTimeMs: undefined }],
-    [{ fingerprintAddresses: 31 }],
-    [{ fingerprintAddresses: 32 }, 'fingerprintReused'],
-    [{ fingerprintAddresses: 256 }, 'fingerprintReused'],
-    [{ fingerprintAddresses: 256, solveTimeMs: 451 }, 'solveTimeImpossible', 'fingerprintSpread'],
     [{ addressFailures: 1 }, 'recentFailure'],
   ] as [Partial<ScoreSignals>, ...string[]][])
     assert.deepEqual(scoreOf({ ...honest, ...change }).reasons, reasons, JSON.stringify(change))
-  assert.ok(scoreOf({ ...honest, fingerprintAddresses: 1e6 }).score >= 0.7, 'others can send it')
   const failed = (addressFailures: number) => scoreOf({ ...honest, addressFailures }).score
   assert.equal(failed(6), failed(600))
 })
@@ -115,38 +106,6 @@ test('property: a claim of the client never raises the score, which is always 0 
     ),
     seeded(3000),
   )
-})
-
-const SECRET = 1
-
-test('fingerprints: one visitor is one; many addresses are counted within a quarter; old ones are forgotten', () => {
-  const watch = new FingerprintWatch(2, SECRET)
-  assert.equal(watch.note(1, 'f', 'a', 0), 1)
-  assert.equal(watch.note(1, 'f', 'a', 1), 1)
-  let estimate = 0
-  for (let index = 0; index < 60; index++) estimate = watch.note(1, 'f', `address ${index}`, 2)
-  assert.ok(estimate > 60 * 2 * 0.75 && estimate < 60 * 2 * 1.25, String(estimate))
-  assert.equal(watch.note(2, 'f', 'a', 2), 1)
-  watch.note(1, 'g', 'a', 300_001)
-  watch.note(1, 'g', 'a', 600_002)
-  assert.equal(watch.note(1, 'f', 'a', 600_003), 1)
-
-  for (let index = 0; index < 60; index++) watch.note(1, 'f', `address ${index}`, 600_004)
-  assert.equal(watch.note(1, 'f', 'a', 4_200_000), 1, 'after a quiet hour')
-})
-
-test('a fingerprint that is common because the device is popular is not suspicious on a busy site', () => {
-  const watch = new FingerprintWatch(4, SECRET)
-  let popular = 0
-  let botnet = 0
-  for (let visit = 0; visit < 3000; visit++) {
-    const address = `address ${visit}`
-    if (visit % 10 === 0) popular = watch.note(1, 'phone', address, visit)
-    else if (visit % 10 < 4) botnet = watch.note(1, 'image', address, visit)
-    else watch.note(1, `browser ${visit}`, address, visit)
-  }
-  assert.equal(popular, 1)
-  assert.ok(botnet > 256)
 })
 
 test('origins: exact, wildcards, none', () => {

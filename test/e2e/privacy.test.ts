@@ -129,7 +129,6 @@ for (const kind of STORE_KINDS)
       difficulty: { base: 16, min: 16, max: 28 },
       threshold: 0.5,
       plan: 'pro',
-      signals: 'all',
     })
     const client = new Client(service.url)
     const powgate = new Powgate(service.env)

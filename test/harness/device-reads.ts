@@ -38,7 +38,7 @@ export const readsOf = async (page: Page): Promise<string[]> =>
 
 /** What docs/privacy.md says that is read for a site with these signals. */
 export function documentedReads(signals: string): string[] {
-  const rows = [...PRIVACY.matchAll(/^\| `(none|flags|all)`[^|]*\|([^|]*)\|/gm)]
+  const rows = [...PRIVACY.matchAll(/^\| `(none|flags)`[^|]*\|([^|]*)\|/gm)]
   const last = rows.findIndex(([, name]) => name === signals)
   const cells = rows.slice(0, last + 1).map(([, , cell]) => cell!)
   return cells.flatMap(cell => [...cell.matchAll(/`([^`]+)`/g)].map(([, name]) => name!)).sort()

@@ -343,6 +343,32 @@ describe('apply', { concurrency: true }, () => {
         const { err } = await powgate.run('apply -f', fileOf({ ...content, apiKeys: [ended] }))
         assert.match(err, /^apiKeys: \w+ was deleted with its site, and is not made again\n/)
       })
+
+      test('a whole export takes sites and API keys to a store of the other kind as they are, with their times', async () => {
+        const plain = (await allSites()).find(({ name }) => name === 'drawn')
+        await powgate.text(`site update ${plain!.siteKey} --plan pro --block 10.0.0.0/8`)
+        await powgate.text(`site update ${plain!.siteKey} --plan free`) // and the list stays, without effect
+        const file = fileOf(await powgate.text('site export --whole'))
+        const otherKind = STORE_KINDS.find(one => one !== kind)!
+        const other = await storeOf(otherKind, temporaryDir('apply-other'))
+        const there = new Powgate({ ...other.env, POWGATE_ACTOR: ACTOR })
+        await there.text('apply -f', file)
+        const config = loadConfig({ POWGATE_SECRETS: SECRET, ...other.env })
+        const recordsOf = async (store: SiteStore) => {
+          const sites = (await store.listSites()).filter(({ siteKey }) => !DEMO_SITE_KEYS.has(siteKey))
+          const apiKeys = await store.listApiKeys()
+          const known = apiKeys.filter(({ siteKey }) => !DEMO_SITE_KEYS.has(siteKey))
+          return new Map([
+            ...sites.map(site => [site.siteKey, site]),
+            ...known.map(key => [key.id, key]),
+          ] as never)
+        }
+        const target = await openSiteStore(config)
+        assert.deepEqual(await recordsOf(target).finally(() => target.close()), await onStore(recordsOf))
+        const actions = (await there.json('audit --limit 1000')).map(({ action }: AuditEntry) => action)
+        assert.deepEqual([...new Set(actions)], ['site-created', 'key-created'], 'who moved what')
+        assert.match(await there.text('apply --prune -f', file), /^There is nothing to change in /)
+      })
     })
   }
 })

@@ -31,7 +31,7 @@ const TRIALS: Readonly<Record<string, Trial>> = {
   requireOrigin: [true, '--require-origin'],
   threshold: [0.25, '--threshold .25'],
   minScore: [0.4, '--min-score .4'],
-  signals: ['all', '--signals all'],
+  signals: ['none', '--signals none'],
   puzzle: ['hashwx', '--puzzle hashwx'],
   'difficulty.base': [20, '--base 20'],
   'difficulty.min': [17, '--min 17'],

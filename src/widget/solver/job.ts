@@ -3,7 +3,7 @@
 import type { PuzzleName } from '../../protocol/proof.ts'
 
 /** What the site asks about the browser, by a header of its challenge: see ../signals.ts. */
-export type Signals = 'none' | 'flags' | 'all'
+export type Signals = 'none' | 'flags'
 
 /** First `prepare`, then `solve`. */
 export type WorkerOrder =
@@ -22,7 +22,7 @@ export type WorkerOrder =
       readonly nonce: string
       readonly difficulty: number
       readonly start: number
-      /** `none` for all workers but one, because reading traits is slow. */
+      /** `none` for all workers but one, because reading the renderer is slow. */
       readonly signals: Signals
     }
 
@@ -30,7 +30,7 @@ export type SolverKind = 'wasm' | 'script' | 'gpu'
 
 export type WorkerReport =
   | { readonly kind: 'ready'; readonly hasHashwx: boolean }
-  | ({ readonly kind: 'renderer' } & Traits)
+  | { readonly kind: 'renderer'; readonly renderer: string | undefined }
   | { readonly kind: 'progress'; readonly tries: number }
   | { readonly kind: 'found'; readonly tries: number; readonly counter: number; readonly solver: SolverKind }
   /** From the frame: the worker could not be started. */
@@ -49,20 +49,15 @@ export interface Task extends Puzzle {
   readonly signals: Signals
 }
 
-export interface Solved extends Traits {
+export interface Solved {
   readonly counter: number
   /** Hashes by all threads, estimated as if each were as fast as the one that found the counter. */
   tries: number
   /** Besides the GPU. */
   readonly threads: number
   readonly solver: SolverKind
-}
-
-/** Read in a worker, because that would block the page. Undefined if late, or from an older worker file. */
-export interface Traits {
-  /** What draws WebGL. */
-  readonly renderer?: string | undefined
-  readonly timeZone?: string | undefined
+  /** Read in a worker, because that would block the page; undefined if late. */
+  readonly renderer: string | undefined
 }
 
 /** @param tries so far, by all threads; told a few times a second */

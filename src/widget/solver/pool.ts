@@ -1,7 +1,7 @@
 /** Workers that solve one puzzle, each in its own range of counters: the first answer wins. Also their kernel and number. */
 
 import { type PuzzleName, rangeStart } from '../../protocol/proof.ts'
-import type { OnProgress, Signals, Solved, Task, Traits, WorkerOrder, WorkerReport } from './job.ts'
+import type { OnProgress, Signals, Solved, Task, WorkerOrder, WorkerReport } from './job.ts'
 
 /** The page refuses a mode, or the mode's workers fail: it is not tried again. */
 export class ModeBlockedError extends Error {
@@ -47,7 +47,7 @@ export interface PoolWorker extends Pick<Worker, 'postMessage' | 'terminate'> {
 
 /** A worker that says nothing was refused, or did not load. */
 const START_MS_MAX = 8000
-const TRAITS_WAIT_MS = 300
+const RENDERER_WAIT_MS = 300
 
 /** What workers are told besides their kernel. */
 export type Plan = Pick<Extract<WorkerOrder, { kind: 'prepare' }>, 'puzzle' | 'script'>
@@ -63,8 +63,8 @@ export class WorkerPool {
   readonly #workers: PoolWorker[] = []
   #alive = 0
   #isClosed = false
-  readonly #traits: Promise<Traits>
-  #seeTraits!: (traits: Traits) => void
+  readonly #renderer: Promise<string | undefined>
+  #seeRenderer!: (renderer: string | undefined) => void
   #onReady: () => void = () => {}
   #onTries: (index: number, report: Extract<WorkerReport, { tries: number }>) => void = () => {}
   #onFailure!: (error: Error) => void
@@ -74,8 +74,8 @@ export class WorkerPool {
     this.#start = start
     this.#kernel = kernel
     this.#plan = plan
-    this.#traits = new Promise(resolve => {
-      this.#seeTraits = resolve
+    this.#renderer = new Promise(resolve => {
+      this.#seeRenderer = resolve
     })
     this.ready = new Promise((resolve, reject) => {
       const timer = setTimeout(() => reject(new Error('no worker started')), START_MS_MAX)
@@ -106,7 +106,7 @@ export class WorkerPool {
         const isAble = this.#plan.puzzle === 'sha256' || data.hasHashwx
         if (isAble) this.#onReady()
         else fail('worker-src: expected a copy of hashwx.js')
-      } else if (data.kind === 'renderer') this.#seeTraits(data)
+      } else if (data.kind === 'renderer') this.#seeRenderer(data.renderer)
       else if (data.kind === 'failed') fail(data.message)
       else this.#onTries(index, data)
     }
@@ -150,11 +150,10 @@ export class WorkerPool {
     })
     try {
       const { counter, solver, tries } = await answer
-      this.#stop(1) // the first worker may still be reading the traits
-      const patienceMs = task.signals === 'none' ? 0 : TRAITS_WAIT_MS
+      this.#stop(1) // the first worker may still be reading the renderer
+      const patienceMs = task.signals === 'none' ? 0 : RENDERER_WAIT_MS
       const late = new Promise<undefined>(resolve => setTimeout(resolve, patienceMs))
-      const { renderer, timeZone } = (await Promise.race([this.#traits, late])) ?? {}
-      return { counter, solver, threads, tries, renderer, timeZone }
+      return { counter, solver, threads, tries, renderer: await Promise.race([this.#renderer, late]) }
     } finally {
       this.close()
     }

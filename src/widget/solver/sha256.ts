@@ -74,10 +74,3 @@ export function digestWords(text: string): Int32Array {
   }
   return hash
 }
-
-export function sha256Hex(text: string): string {
-  let hex = ''
-  // Not by `Array.from`: that of Prototype.js and MooTools ignores its function.
-  for (const word of digestWords(text)) hex += (word >>> 0).toString(16).padStart(8, '0')
-  return hex
-}

@@ -2,7 +2,7 @@
 
 import { rangeStart } from '../../protocol/proof.ts'
 import { nowMs } from '../dom.ts'
-import { slowTraits } from '../signals.ts'
+import { rendererName } from '../signals.ts'
 import type { OnProgress, Solved, Task } from './job.ts'
 import type { ChosenSolver } from './worker-loop.ts'
 
@@ -39,7 +39,8 @@ export async function solveInSlices(
       await turn(channel)
       channel.port1.close()
       const found = counter < 0 ? ({ counter: gpuFound, solver: 'gpu' } as const) : { counter, solver: kind }
-      return { ...found, tries, threads: 1, ...slowTraits(signals) }
+      const renderer = signals === 'none' ? undefined : rendererName()
+      return { ...found, tries, threads: 1, renderer }
     }
     if (beganMs - toldMs >= PROGRESS_MS) {
       toldMs = beganMs

@@ -1,7 +1,7 @@
 /** A worker's loop, which solves one puzzle. */
 
 import { startWorkers } from '../frame.ts'
-import { slowTraits } from '../signals.ts'
+import { rendererName } from '../signals.ts'
 import type { Solver } from './block.ts'
 import type { SolverKind, WorkerOrder, WorkerReport } from './job.ts'
 
@@ -53,7 +53,7 @@ function solve(
   { nonce, difficulty, start, signals }: Extract<WorkerOrder, { kind: 'solve' }>,
   stride: number,
 ): void {
-  if (signals !== 'none') report({ kind: 'renderer', ...slowTraits(signals) })
+  if (signals !== 'none') report({ kind: 'renderer', renderer: rendererName() })
   const search = solver(nonce, difficulty)
   let toldMs = performance.now()
   for (let tries = 0; ; tries += stride) {
