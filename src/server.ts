@@ -15,7 +15,7 @@ import type { CachedRecords } from './domain/site.ts'
 import type { Service } from './endpoints/service.ts'
 import { findWidget, widgetRoutes } from './http/assets.ts'
 import type { ContentRoute } from './http/content.ts'
-import type { ExchangeHost, Gate, ObservedExchange } from './http/exchange-host.ts'
+import type { ExchangeHost, Gate } from './http/exchange-host.ts'
 import { OverloadGate } from './http/gate.ts'
 import { isEveryPeerTrusted, listen } from './http/listener.ts'
 import { connectionsThatFit } from './http/open-files.ts'
@@ -59,7 +59,7 @@ export async function startServer(
     }),
     clockAheadSeconds: () => watch.clockAheadSeconds,
     evictedKeys: () => watch.evictedKeys,
-    siteNamedBy: exchange => namedSite(service, exchange),
+    siteNamedBy: (siteKey, apiKeyId) => namedSite(service, siteKey, apiKeyId),
     metricsSites: config.metricsSites,
   })
   const store = await openStore(config, log, stats, workerIndex, () => watch.look().catch(ignore))
@@ -261,9 +261,13 @@ function contentRoutes(config: Config, log: Logger): ContentRoute[] {
 }
 
 /** For metrics: a refused request's, even with a wrong secret. From the cache alone: a refusal calls no store. */
-function namedSite({ sites, apiKeys }: Service, { siteKey, apiKeyId }: ObservedExchange): string | undefined {
+function namedSite(
+  { sites, apiKeys }: Service,
+  siteKey: string,
+  apiKeyId: string | undefined,
+): string | undefined {
   if (siteKey !== '') return sites.cached(siteKey)?.record.siteKey
-  return apiKeyId === '' ? undefined : apiKeys.cached(apiKeyId)?.siteKey
+  return apiKeyId === undefined ? undefined : apiKeys.cached(apiKeyId)?.siteKey
 }
 
 function tellCrowded(log: Logger): void {

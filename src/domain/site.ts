@@ -137,12 +137,11 @@ export function raisedBits({ raise }: SiteRecord, nowMs: number): number {
  * @param isOfForeignPage of a page that is not the service's own
  */
 export function siteRefusal(
-  site: Site | null,
+  site: Site,
   origin: string,
   mayLackOrigin: boolean,
   isOfForeignPage: boolean,
-): 'site-unknown' | 'site-inactive' | 'origin-refused' | undefined {
-  if (site === null) return 'site-unknown'
+): 'site-inactive' | 'origin-refused' | undefined {
   if (!site.record.active) return 'site-inactive'
   const { siteKey, origins } = site.record
   if (siteKey.startsWith(DEMO_SITE_KEY) && isOfForeignPage && origins.length === 0) return 'origin-refused'

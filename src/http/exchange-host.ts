@@ -15,9 +15,8 @@ export type Part = (typeof PARTS)[number]
 export interface ObservedExchange {
   readonly startedAtMs: number
   readonly requestId: string
+  /** From X-Site-Key, which only visitors send. */
   readonly siteKey: string
-  readonly apiKeyId: string
-  readonly nonce: string
   readonly origin: string
   readonly address: Address | undefined
 }

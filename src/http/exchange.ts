@@ -67,13 +67,10 @@ let corked: Exchange | undefined
 let corkedReply: Reply | undefined
 
 export class Exchange {
-  /** From X-Site-Key, or the API key's site once known. Texts are empty if absent. */
-  siteKey: string
+  /** From X-Site-Key. Texts are empty if absent. */
+  readonly siteKey: string
   /** Only of requests for the demo's site. Without HTTPS or a local name, browsers leave Sec-Fetch-Site out, so Host decides. */
   readonly isOfForeignPage: boolean
-  /** Of the request's body, once read; also for logs. */
-  nonce = ''
-  apiKeyId = ''
   readonly origin: string
   readonly #fetchSite: string
   readonly contentType: string

@@ -27,8 +27,8 @@ interface StatsSources {
   evictedKeys(): number
   connections(): { readonly open: number; readonly max: number; readonly refused: number }
   logLinesLost(): number
-  /** The existing site that a refused request named. */
-  siteNamedBy(exchange: ObservedExchange): string | undefined
+  /** The existing site that a refused request named, by a site key or an API key. */
+  siteNamedBy(siteKey: string, apiKeyId: string | undefined): string | undefined
   /** POWGATE_METRICS_SITES. */
   readonly metricsSites: readonly string[]
 }
@@ -154,10 +154,13 @@ export class Stats {
         return ending.site.record.siteKey
       case 'redeemed':
         return ending.apiKey.siteKey
-      case 'refused':
-        // Also if the store has lost the site.
-        if (this.#metricsSites.has(exchange.siteKey)) return exchange.siteKey
-        return this.#sources.siteNamedBy(exchange)
+      case 'refused': {
+        const siteKey = ending.named?.siteKey ?? exchange.siteKey
+        // A site of POWGATE_METRICS_SITES counts even if the store has lost it.
+        return this.#metricsSites.has(siteKey)
+          ? siteKey
+          : this.#sources.siteNamedBy(siteKey, ending.named?.apiKeyId)
+      }
       default:
         return undefined
     }

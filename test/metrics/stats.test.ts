@@ -50,7 +50,7 @@ function newStats(metricsSites: readonly string[] = []): Stats {
     clockAheadSeconds: () => 0,
     evictedKeys: () => 0,
     connections: () => ({ open: 4, max: 9, refused: 2 }),
-    siteNamedBy: ({ siteKey }) => (siteKey.startsWith('site') ? siteKey : undefined),
+    siteNamedBy: siteKey => (siteKey.startsWith('site') ? siteKey : undefined),
     metricsSites,
   })
 }
