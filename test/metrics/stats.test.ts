@@ -78,6 +78,8 @@ test('challenges, judgements, redemptions and refusals are counted once, for the
   stats.answered(ofA, 'verify', 429, refused('rate-limited', 'address-site'))
   stats.answered(ofA, 'verify', 400, refused('nonce-used'))
   stats.answered(exchangeOf('made up'), 'verify', 403, refused('site-unknown'))
+  const ofKey: Ending = { kind: 'refused', refusal: { reason: 'token-used' }, named: { siteKey: 'site_b' } }
+  stats.answered(exchangeOf(''), 'siteverify', 200, ofKey)
   stats.answered(exchangeOf(''), 'content', 200, undefined)
   const { sites, values } = stats.snapshot()
   const ofSiteA = {
@@ -101,13 +103,18 @@ test('challenges, judgements, redemptions and refusals are counted once, for the
       ...{ 'requests challenge 200 ok': 1, 'requests verify 200 failed': 1 },
       ...{ 'requests siteverify 200 ok': 1, 'difficulty sha256 28': 1, 'difficulty sha256 sum': 28 },
       'reasons proof-wrong': 1,
+      'requests siteverify 200 token-used': 1,
     },
   })
   assert.deepEqual(of(values, 'requests', 'difficulty', 'scores', 'reasons', 'limited', 'raisedChallenges'), {
     ...ofSiteA,
     ...{ 'requests challenge 200 ok': 4, 'requests verify 200 failed': 3 },
     ...{ 'requests siteverify 200 ok': 1, 'requests content 200 ok': 1 },
-    ...{ 'requests verify 403 site-unknown': 1, raisedChallenges: 1 },
+    ...{
+      'requests verify 403 site-unknown': 1,
+      raisedChallenges: 1,
+      'requests siteverify 200 token-used': 1,
+    },
     ...{
       'difficulty sha256 16': 2,
       'difficulty sha256 18': 1,
