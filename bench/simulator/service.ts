@@ -3,7 +3,7 @@
  * goes to any worker. All workers decide by the counts of one store, without delay.
  */
 
-import { type Address, visitorKey } from '../../src/domain/address.ts'
+import { type Address, visitorKey } from '../../src/addresses/address.ts'
 import { ACCEPTED_MS, admitToLog, LogKind, type Spending } from '../../src/domain/address-log.ts'
 import { AddressTags, siteMeter } from '../../src/domain/address-tags.ts'
 import { CONTRACT_LIMITS } from '../../src/domain/endpoint.ts'

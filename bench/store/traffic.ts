@@ -3,7 +3,7 @@
  * their token redeemed. Nonces are minted as the service mints them, because a store may parse them.
  */
 
-import { parseAddress } from '../../src/domain/address.ts'
+import { parseAddress } from '../../src/addresses/address.ts'
 import { AddressTags } from '../../src/domain/address-tags.ts'
 import { CONTRACT_LIMITS } from '../../src/domain/endpoint.ts'
 import { Keyring } from '../../src/domain/keyring.ts'

@@ -1,6 +1,6 @@
 /** `powgate forget` */
 
-import { AddressSet, formatAddress, formatNetwork, parseAddress } from '../domain/address.ts'
+import { AddressSet, formatAddress, formatNetwork, parseAddress } from '../addresses/address.ts'
 import { AddressTags } from '../domain/address-tags.ts'
 import { Keyring } from '../domain/keyring.ts'
 import type { SiteRecord } from '../domain/site.ts'

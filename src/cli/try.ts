@@ -2,7 +2,7 @@
 
 import { createHash } from 'node:crypto'
 import { hostname } from 'node:os'
-import { isLoopback } from '../domain/address.ts'
+import { isLoopback } from '../addresses/address.ts'
 import { oneOf } from '../domain/kinds.ts'
 import { isOriginPattern } from '../domain/origin.ts'
 import { PLAIN_ENVIRONMENT } from '../domain/score.ts'

@@ -2,8 +2,8 @@
 
 import { readFileSync } from 'node:fs'
 import { resolve } from 'node:path'
-import { AddressSet, isLoopback, parseRange } from '../domain/address.ts'
-import { isEverybody, riskOfTrusting } from '../domain/client-address.ts'
+import { AddressSet, isEverybody, isLoopback, parseRange } from '../addresses/address.ts'
+import { riskOfTrusting } from '../addresses/trusted-proxies.ts'
 import { limitsOf } from '../domain/endpoint.ts'
 import { didYouMean } from '../domain/nearest.ts'
 import { systemErrorText } from '../domain/system-error.ts'

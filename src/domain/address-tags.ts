@@ -11,7 +11,7 @@
  */
 
 import { hash } from 'node:crypto'
-import { ADDRESS_BITS, type Address, hexOf, isV4, V4_BYTE } from './address.ts'
+import { ADDRESS_BITS, type Address, hexOf, isV4, V4_BYTE } from '../addresses/address.ts'
 import type { SigningKey } from './keyring.ts'
 import { POLICY } from './policy.ts'
 

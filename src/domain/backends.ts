@@ -3,7 +3,7 @@
  * callers with a valid API key send; the primary process adds up the last minute.
  */
 
-import { type Address, formatAddress, formatNetwork } from './address.ts'
+import { type Address, formatAddress, formatNetwork } from '../addresses/address.ts'
 import { WINDOW_MS } from './limits.ts'
 
 /** Refused requests included. */

@@ -3,8 +3,7 @@
  * flags and all error messages.
  */
 
-import { parseRange } from './address.ts'
-import { isEverybody } from './client-address.ts'
+import { isEverybody, parseRange } from '../addresses/address.ts'
 import { isOriginPattern } from './origin.ts'
 
 /** For a flag, an argument or an environment variable. */

@@ -21,8 +21,8 @@
  */
 
 import { hash } from 'node:crypto'
+import type { Address } from '../addresses/address.ts'
 import { DIFFICULTY_MAX, DIFFICULTY_MIN, NONCE_LENGTH, type PuzzleName } from '../protocol/proof.ts'
-import type { Address } from './address.ts'
 import { writeText } from './bytes.ts'
 import type { Keyring, SigningKey } from './keyring.ts'
 

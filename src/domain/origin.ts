@@ -1,6 +1,6 @@
 /** Allowed origins (RFC 6454), some with a `*`. */
 
-import { isLoopback } from './address.ts'
+import { isLoopback } from '../addresses/address.ts'
 
 /** Web views of apps: Capacitor, Ionic, Tauri, Wails, Electron. */
 const NATIVE_SCHEMES = 'capacitor|ionic|tauri|wails|app|electron'

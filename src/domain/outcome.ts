@@ -3,8 +3,8 @@
  * logged. Unexpected faults are exceptions, answered as `internal`. Also runs in browsers, in the dashboard's page.
  */
 
+import type { Address } from '../addresses/address.ts'
 import type { SiteverifyCode } from '../protocol/wire.ts'
-import type { Address } from './address.ts'
 import type { Policy } from './limits.ts'
 
 interface Row {

@@ -1,9 +1,8 @@
 /** Sites and API keys, and the formats of the keys. */
 
 import { createHash, hash } from 'node:crypto'
-import { AddressSet } from './address.ts'
+import { AddressSet, isWide } from '../addresses/address.ts'
 import { siteMeter } from './address-tags.ts'
-import { isWide } from './client-address.ts'
 import type { HostNote } from './hosts.ts'
 import { equalInConstantTime } from './keyring.ts'
 import { OriginList, publicSuffixOf } from './origin.ts'

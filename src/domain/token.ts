@@ -23,7 +23,7 @@
  * the token's.
  */
 
-import type { Address } from './address.ts'
+import type { Address } from '../addresses/address.ts'
 import { writeDecimal, writeText } from './bytes.ts'
 import { equalInConstantTime, type Keyring, type SigningKey } from './keyring.ts'
 import { readUInt24, writeUInt24 } from './limits.ts'

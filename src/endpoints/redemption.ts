@@ -12,9 +12,9 @@
  */
 
 import { hash } from 'node:crypto'
-import type { Address } from '../domain/address.ts'
+import type { Address } from '../addresses/address.ts'
+import { addressFrom } from '../addresses/forwarded-for.ts'
 import { windowOfRefused, windowOfSite } from '../domain/address-tags.ts'
-import { addressFrom } from '../domain/client-address.ts'
 import type { Named, Redeemed } from '../domain/ending.ts'
 import { challengeLifetimeMs, nonceTerms } from '../domain/nonce.ts'
 import type { Reason, Refusal } from '../domain/outcome.ts'

@@ -8,7 +8,7 @@
  * shares its visitors' address.
  */
 
-import { type Address, isSameClient, visitorKey } from '../domain/address.ts'
+import { type Address, isSameClient, visitorKey } from '../addresses/address.ts'
 import type { Refusal } from '../domain/outcome.ts'
 import { pageHostname } from '../domain/page.ts'
 import { apiKeyId, type Site } from '../domain/site.ts'

@@ -7,7 +7,7 @@
  * Pages cannot call it: Authorization makes browsers send a preflight, which gets 405.
  */
 
-import { formatAddress, isSameClient } from '../domain/address.ts'
+import { formatAddress, isSameClient } from '../addresses/address.ts'
 import { apiKeyId } from '../domain/site.ts'
 import { parseRedemption } from '../http/schemas.ts'
 import { type Dialect, redemption } from './redemption.ts'

@@ -13,7 +13,7 @@
  * precedence. visit.ts has the steps up to the origin.
  */
 
-import { type Address, visitorKey } from '../domain/address.ts'
+import { type Address, visitorKey } from '../addresses/address.ts'
 import { timeText } from '../domain/bytes.ts'
 import type { Judged } from '../domain/ending.ts'
 import { challengeLifetimeMs, type GenuineNonce, readNonce } from '../domain/nonce.ts'

@@ -7,7 +7,7 @@
  * Requests to be refused are charged too, so a 403 comes after the store's answer.
  */
 
-import { type Address, isOperatorsOwn } from '../domain/address.ts'
+import { type Address, isOperatorsOwn } from '../addresses/address.ts'
 import { type AddressTags, windowOfJunk, windowOfKnown, windowOfRefused } from '../domain/address-tags.ts'
 import { ENDPOINTS, type EndpointName } from '../domain/endpoint.ts'
 import type { Meters } from '../domain/meters.ts'

@@ -1,6 +1,6 @@
 /** Interfaces between an exchange (exchange.ts) and its server. */
 
-import type { Address, AddressSet } from '../domain/address.ts'
+import type { Address, AddressSet } from '../addresses/address.ts'
 import type { Ending } from '../domain/ending.ts'
 import { ENDPOINT_NAMES } from '../domain/endpoint.ts'
 import type { WorkKind } from '../domain/overload.ts'

@@ -12,8 +12,8 @@
  */
 
 import type { HttpRequest, HttpResponse } from 'uWebSockets.js'
-import { type Address, addressFromBytes } from '../domain/address.ts'
-import { forwardedAddress } from '../domain/client-address.ts'
+import { type Address, addressFromBytes } from '../addresses/address.ts'
+import { forwardedAddress } from '../addresses/forwarded-for.ts'
 import { isForeign } from '../domain/origin.ts'
 import { DEMO_SITE_KEY } from '../domain/site.ts'
 import { BodyBytes } from './body.ts'

@@ -19,8 +19,8 @@ import {
   addressFromBytes,
   formatAddress,
   parseAddress,
-} from '../domain/address.ts'
-import { readProxyHeader } from '../domain/proxy-header.ts'
+} from '../addresses/address.ts'
+import { readProxyHeader } from '../addresses/proxy-header.ts'
 
 interface RelayOptions {
   /** Must send a header. All others are clients, whose bytes are never read as one. */

@@ -1,7 +1,7 @@
 /** Reads a request's head. Everything here must be called before the request's handler returns. */
 
 import type { HttpRequest } from 'uWebSockets.js'
-import type { AddressSet } from '../domain/address.ts'
+import type { AddressSet } from '../addresses/address.ts'
 
 /** Whether servers agree on where the body ends. */
 export type Framing =

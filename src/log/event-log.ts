@@ -1,7 +1,7 @@
 /** Logs what visitors did, for `powgate explain`: names of events and fields are stable. */
 
 import type { Logger } from 'pino'
-import { type Address, formatAddress, formatNetwork, isOperatorsOwn } from '../domain/address.ts'
+import { type Address, formatAddress, formatNetwork, isOperatorsOwn } from '../addresses/address.ts'
 import type { Ending, Issued, Judged, Named, Redeemed, Refused } from '../domain/ending.ts'
 import { OUTCOMES, type RefusalKind } from '../domain/outcome.ts'
 import { penaltyOf, type ScoreReason, type ScoreSignals, suspiciousFlags } from '../domain/score.ts'

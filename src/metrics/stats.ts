@@ -4,7 +4,7 @@
  */
 
 import { type IntervalHistogram, monitorEventLoopDelay } from 'node:perf_hooks'
-import { ProxyWatch } from '../domain/client-address.ts'
+import { ProxyWatch } from '../addresses/trusted-proxies.ts'
 import { type Ending, wordOf } from '../domain/ending.ts'
 import { OUTCOMES } from '../domain/outcome.ts'
 import { STORE_CAUSES, type StoreCause } from '../domain/reason-words.ts'

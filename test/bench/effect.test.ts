@@ -10,7 +10,7 @@ import { POPULATIONS, SCENARIOS, type Scenario } from '../../bench/simulator/sce
 import { Service } from '../../bench/simulator/service.ts'
 import { simulate } from '../../bench/simulator/simulate.ts'
 import { Addresses } from '../../bench/simulator/world.ts'
-import { isOperatorsOwn, parseAddress } from '../../src/domain/address.ts'
+import { isOperatorsOwn, parseAddress } from '../../src/addresses/address.ts'
 import { AddressTags } from '../../src/domain/address-tags.ts'
 import { Keyring } from '../../src/domain/keyring.ts'
 import { challengeLifetimeMs } from '../../src/domain/nonce.ts'

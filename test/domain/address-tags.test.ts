@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { setFlagsFromString } from 'node:v8'
 import { runInNewContext } from 'node:vm'
-import { type Address, addressFromBytes, parseAddress } from '../../src/domain/address.ts'
+import { type Address, addressFromBytes, parseAddress } from '../../src/addresses/address.ts'
 import {
   AddressTags,
   ownerKey,

@@ -2,7 +2,7 @@
 
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { parseAddress } from '../../src/domain/address.ts'
+import { parseAddress } from '../../src/addresses/address.ts'
 import { BackendCounts, BackendWatch } from '../../src/domain/backends.ts'
 
 const CONTRACT = [100, 200] as const

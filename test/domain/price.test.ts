@@ -2,7 +2,7 @@
 
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { type Address, parseAddress } from '../../src/domain/address.ts'
+import { type Address, parseAddress } from '../../src/addresses/address.ts'
 import { AddressTags, siteMeter } from '../../src/domain/address-tags.ts'
 import { Keyring } from '../../src/domain/keyring.ts'
 import {

@@ -1,7 +1,7 @@
 /** Quiet hours that a service has behind it: in its first hour whatever comes is learned, and nothing is too much. */
 
 import { Redis } from 'ioredis'
-import { parseAddress } from '../../src/domain/address.ts'
+import { parseAddress } from '../../src/addresses/address.ts'
 import { AddressTags } from '../../src/domain/address-tags.ts'
 import { Keyring } from '../../src/domain/keyring.ts'
 import { METER_BYTES, writeMeter } from '../../src/domain/meters.ts'

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { parseAddress } from '../../src/domain/address.ts'
+import { parseAddress } from '../../src/addresses/address.ts'
 import type { Ending, Judged } from '../../src/domain/ending.ts'
 import type { Policy } from '../../src/domain/limits.ts'
 import type { Reason } from '../../src/domain/outcome.ts'

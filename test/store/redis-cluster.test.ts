@@ -3,7 +3,7 @@
 import assert from 'node:assert/strict'
 import { type TestContext, test } from 'node:test'
 import { Redis } from 'ioredis'
-import { parseAddress } from '../../src/domain/address.ts'
+import { parseAddress } from '../../src/addresses/address.ts'
 import { AddressTags, shardKey, siteMeter } from '../../src/domain/address-tags.ts'
 import { fnv1a } from '../../src/domain/bytes.ts'
 import { Keyring } from '../../src/domain/keyring.ts'
