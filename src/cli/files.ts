@@ -1,7 +1,7 @@
 import { createReadStream } from 'node:fs'
 import type { Kind } from '../domain/kinds.ts'
-import { systemErrorText } from '../domain/system-error.ts'
 import { AdminError } from '../sites/sites.ts'
+import { systemErrorText } from '../words/system-error.ts'
 import type { FlagValue } from './command.ts'
 
 /** A hundred thousand sites. */

@@ -1,10 +1,10 @@
 /** `powgate store copy` */
 
-import { systemErrorText } from '../domain/system-error.ts'
 import { UsageError } from '../sites/rules.ts'
 import { AdminError } from '../sites/sites.ts'
 import type { CopyEnd } from '../store/copy.ts'
 import { StoreSetupError } from '../store/store.ts'
+import { systemErrorText } from '../words/system-error.ts'
 import type { CommandEntry, FlagValue, Input } from './command.ts'
 import { printJson, printLine } from './output.ts'
 import { settingsOf } from './site-store.ts'

@@ -5,12 +5,12 @@ import { Ajv, type ErrorObject, type ValidateFunction } from 'ajv'
 import Type from '#typebox'
 import { parseAddress } from '../addresses/address.ts'
 import { addressFrom } from '../addresses/forwarded-for.ts'
-import { nearest } from '../domain/nearest.ts'
 import type { Refusal } from '../domain/outcome.ts'
 import { ACTION_CHARACTERS_MAX, CDATA_CHARACTERS_MAX } from '../domain/page.ts'
 import { isCounter } from '../domain/pow.ts'
 import { COUNTER_MAX } from '../protocol/proof.ts'
 import type { Redemption, Solution } from '../protocol/wire.ts'
+import { nearest } from '../words/nearest.ts'
 
 const Flag = Type.Optional(Type.Boolean())
 

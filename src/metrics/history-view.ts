@@ -2,8 +2,8 @@
 
 import type { EndpointName } from '../domain/endpoint.ts'
 import type { HostView } from '../domain/hosts.ts'
-import type { StoreCause } from '../domain/reason-words.ts'
 import type { PuzzleName } from '../protocol/proof.ts'
+import type { StoreCause } from '../words/reasons.ts'
 
 export const RANGES = ['30m', '24h'] as const
 export type Range = (typeof RANGES)[number]

@@ -2,7 +2,6 @@
 
 import { Ajv, type ErrorObject } from 'ajv'
 import type { Schema } from '../domain/kinds.ts'
-import { didYouMean } from '../domain/nearest.ts'
 import type { ApiKeyRecord } from '../domain/site.ts'
 import {
   BASE_BITS,
@@ -15,6 +14,7 @@ import {
 } from '../domain/site-fields.ts'
 import { TEST_KEYS } from '../domain/test-keys.ts'
 import { cut } from '../log/redaction.ts'
+import { didYouMean } from '../words/nearest.ts'
 import type { FileContent } from './file.ts'
 import { SITES_FILE_SCHEMA } from './schema.ts'
 

@@ -9,8 +9,8 @@ import type { AuditEntry, AuditQuery, Author, RecordChange } from '../domain/aud
 import type { HostNote } from '../domain/hosts.ts'
 import type { Limited } from '../domain/limits.ts'
 import type { Meters } from '../domain/meters.ts'
-import type { StoreCause } from '../domain/reason-words.ts'
 import type { ApiKeyRecord, SiteRecord } from '../domain/site.ts'
+import type { StoreCause } from '../words/reasons.ts'
 
 export const UNAVAILABLE = { status: 'unavailable' } as const
 type Unavailable = typeof UNAVAILABLE

@@ -20,7 +20,7 @@ import {
 } from 'node:fs'
 import { dirname, join, resolve } from 'node:path'
 import { shellWord } from '../../config/config.ts'
-import { systemErrorText } from '../../domain/system-error.ts'
+import { systemErrorText } from '../../words/system-error.ts'
 import { StoreSetupError } from '../store.ts'
 import { SITES_ROOM_BYTES, STATE_ROOM_BYTES } from './room.ts'
 import { LockedFile } from './write-lock.ts'

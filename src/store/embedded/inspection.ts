@@ -5,7 +5,7 @@
 
 import { existsSync, readdirSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
-import { systemErrorText } from '../../domain/system-error.ts'
+import { systemErrorText } from '../../words/system-error.ts'
 import { StoreSetupError } from '../store.ts'
 import { discardStaleState, isStateOfThisBoot } from './environment.ts'
 import { damageOf } from './lmdb-file.ts'

@@ -1,4 +1,4 @@
-import { systemErrorText } from '../../domain/system-error.ts'
+import { systemErrorText } from '../../words/system-error.ts'
 import type { Store, StoreListener, StoreStatus, StoreTrouble } from '../store.ts'
 import { openState, type StateEnvironment } from './environment.ts'
 import { EmbeddedRecords } from './records.ts'
