@@ -11,6 +11,7 @@ import { AddressTags } from './domain/address-tags.ts'
 import { BackendCounts } from './domain/backends.ts'
 import { FingerprintWatch } from './domain/fingerprints.ts'
 import { Keyring } from './domain/keyring.ts'
+import { POLICY } from './domain/policy.ts'
 import type { CachedRecords } from './domain/site.ts'
 import type { Service } from './endpoints/service.ts'
 import { findWidget, widgetRoutes } from './http/assets.ts'
@@ -287,9 +288,10 @@ function composeService(
   const keyring = new Keyring(resolveSecrets(config))
   return {
     settings: config,
+    policy: POLICY,
     keyring,
-    tags: new AddressTags(keyring.signing),
-    otherTags: keyring.others.map(key => new AddressTags(key)),
+    tags: new AddressTags(keyring.signing, POLICY),
+    otherTags: keyring.others.map(key => new AddressTags(key, POLICY)),
     // If the embedded store cannot write, nothing fails open.
     store:
       config.redis === undefined

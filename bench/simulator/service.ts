@@ -82,7 +82,7 @@ export class Service {
     { puzzle = 'sha256', base = BASE_BITS[puzzle], solveMs }: SiteChoice,
     secret = 'a secret for the bench',
   ) {
-    this.#tags = new AddressTags(new Keyring([secret]).signing)
+    this.#tags = new AddressTags(new Keyring([secret]).signing, POLICY)
     this.base = base
     this.puzzle = puzzle
     this.#solveMs = solveMs
@@ -99,8 +99,8 @@ export class Service {
     const { siteCount: challenges, accepted } = admitted
     const counts = { challenges, limit: challengeAddressSite, accepted }
     const base = this.#base()
-    const traffic = trafficOf(this.#metersOf(address), networkPolicy(address), 0, false)
-    const bits = difficultyOf({ ...SITE_DEFAULTS.difficulty, base }, priceOf(counts, traffic))
+    const traffic = trafficOf(this.#metersOf(address), networkPolicy(address, POLICY), 0, false, POLICY)
+    const bits = difficultyOf({ ...SITE_DEFAULTS.difficulty, base }, priceOf(counts, traffic, POLICY))
     // The bench may set a fraction of a bit.
     const lifetimeMs = challengeLifetimeMs(Math.ceil(bits), LIFETIME_MS, this.puzzle)
     return { bits, base, issuedAtMs, expiresAtMs: issuedAtMs + lifetimeMs }
@@ -120,9 +120,9 @@ export class Service {
     const { failures, accepted } = admitted
     const meters = this.#metersOf(address)
     this.#addProof(meters, address, accepted, 1)
-    const traffic = trafficOf(meters, networkPolicy(address), 0, false)
+    const traffic = trafficOf(meters, networkPolicy(address, POLICY), 0, false, POLICY)
     const bounds = { ...SITE_DEFAULTS.difficulty, base: challenge.base }
-    if (isUnderpriced(challenge.bits, bounds, accepted, traffic)) {
+    if (isUnderpriced(challenge.bits, bounds, accepted, traffic, POLICY)) {
       this.#addProof(meters, address, accepted, -1)
       return { status: 'expired' }
     }
@@ -156,7 +156,7 @@ export class Service {
   }
 
   #addProof(meters: Meters, address: Address, accepted: number, proofs: 1 | -1): void {
-    const { owner, wide } = networkPolicy(address).free
+    const { owner, wide } = networkPolicy(address, POLICY).free
     addProof(meters, [siteFree(0, POLICY), owner, wide], accepted, proofs, POLICY)
     const born = this.#born!
     born.usual ||= this.#clock.nowMs

@@ -51,7 +51,7 @@ export function challenge(service: Service): Endpoint {
     const visit = visitOf(service, 'challenge', exchange, site)
     if (visit === undefined) return exchange.drop()
     service.store.admitChallenge(
-      chargeOf(visit, 'challenge'),
+      chargeOf(service.policy, visit, 'challenge'),
       exchange.guard(admission => exchange.answer(replyTo(service, form, visit, admission))),
     )
   }
@@ -81,7 +81,7 @@ function replyTo(service: Service, form: RefusalForm, visit: Visit, admission: C
 }
 
 function issue(
-  { keyring, settings, randomBits }: Service,
+  { keyring, settings, policy, randomBits }: Service,
   visit: AllowedVisit,
   { siteCount, accepted, meters }: Admitted,
   storeEpoch: number,
@@ -90,9 +90,9 @@ function issue(
   const { site, address, siteLimit, addressLimit } = visit
   const { puzzle } = site.record
   const counts = { challenges: siteCount, limit: Math.min(siteLimit, addressLimit), accepted }
-  const traffic = trafficAround(visit, meters)
+  const traffic = trafficAround(policy, visit, meters)
   const bounds = boundsOf(site.record.difficulty, raisedBits(site.record, nowMs))
-  const price = priceOf(counts, traffic)
+  const price = priceOf(counts, traffic, policy)
   const difficulty = difficultyOf(bounds, price)
   const binding = { siteKey: site.record.siteKey, storeEpoch, lifetimes: settings, address }
   const random = randomBits(NONCE_RANDOM_BITS)

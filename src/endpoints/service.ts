@@ -7,6 +7,7 @@ import { ENDPOINTS, type EndpointName, type ErrorStyle, type Limits } from '../d
 import type { FingerprintWatch } from '../domain/fingerprints.ts'
 import type { Keyring } from '../domain/keyring.ts'
 import type { Refusal } from '../domain/outcome.ts'
+import type { Policy } from '../domain/policy.ts'
 import type { ApiKeyRecord, Site } from '../domain/site.ts'
 import type { Exchange } from '../http/exchange.ts'
 import {
@@ -23,6 +24,7 @@ import type { RequestStore, SolutionAdmission } from '../store/store.ts'
 
 export interface Service {
   readonly settings: ServiceSettings
+  readonly policy: Policy
   readonly keyring: Keyring
   readonly tags: AddressTags
   /** Of secrets that do not sign. */

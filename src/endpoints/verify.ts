@@ -105,7 +105,7 @@ const FINGERPRINT_PREFIX_BITS = 48
 
 const FAILED_BODY = '{"token":null,"passed":false,"expiresAt":null}'
 
-type Parts = Pick<Service, 'keyring' | 'otherTags' | 'settings' | 'store' | 'fingerprints'>
+type Parts = Pick<Service, 'keyring' | 'otherTags' | 'settings' | 'policy' | 'store' | 'fingerprints'>
 
 export function verify(service: Service): Endpoint {
   const form = refusalForm('verify', service.settings)
@@ -117,7 +117,7 @@ export function verify(service: Service): Endpoint {
     const visit = isSolved ? attempt.visit : asked
     const spend = isSolved ? attempt.spend : undefined
     const isJunk = attempt.verdict === 'refused'
-    const request = chargeOf(visit, 'verify', isFailure(attempt, site), spend, isJunk)
+    const request = chargeOf(service.policy, visit, 'verify', isFailure(attempt, site), spend, isJunk)
     service.store.admitSolution(
       request,
       exchange.guard(admission => {
@@ -294,9 +294,12 @@ function graded(
   const { siteKey, threshold } = site.record
   const { signals: own, solution, puzzle } = solved
   const bounds = boundsOf(site.record.difficulty, raisedBits(site.record, nowMs))
-  const traffic = trafficAround(visit, admitted.meters)
+  const traffic = trafficAround(parts.policy, visit, admitted.meters)
   // Bits of two puzzles do not compare: a site that changed its puzzle still takes the challenges under way.
-  if (puzzle === site.record.puzzle && isUnderpriced(own.difficulty, bounds, admitted.accepted, traffic))
+  if (
+    puzzle === site.record.puzzle &&
+    isUnderpriced(own.difficulty, bounds, admitted.accepted, traffic, parts.policy)
+  )
     return { refusal: { reason: 'nonce-underpriced' } }
   const isTest = site.test !== undefined
   const signals = isTest ? own : signalsOf(parts, site, address, solved, admitted, nowMs)

@@ -12,7 +12,7 @@ import { type AddressTags, windowOfJunk, windowOfKnown, windowOfRefused } from '
 import { ENDPOINTS, type EndpointName } from '../domain/endpoint.ts'
 import type { Meters } from '../domain/meters.ts'
 import type { Refusal } from '../domain/outcome.ts'
-import { networkPolicy, POLICY } from '../domain/policy.ts'
+import { networkPolicy, type Policy } from '../domain/policy.ts'
 import { NO_TRAFFIC, siteFree, type Traffic, trafficOf } from '../domain/price.ts'
 import { isSiteKey, type Site, siteRefusal } from '../domain/site.ts'
 import type { Exchange } from '../http/exchange.ts'
@@ -154,6 +154,7 @@ function originProblem(origin: string): string {
  * @param isJunk will be refused at no cost to its sender: a nonce that was invented, say
  */
 export function chargeOf(
+  policy: Policy,
   visit: Visit,
   name: VisitorEndpointName,
   failed = false,
@@ -167,7 +168,7 @@ export function chargeOf(
     siteTag: site?.logTag ?? 0,
     addressLimit,
     siteLimit,
-    metering: refusal === undefined && !isJunk ? meteringOf(visit) : undefined,
+    metering: refusal === undefined && !isJunk ? meteringOf(policy, visit) : undefined,
     failOpen: site?.record.failOpen?.[ENDPOINTS[name].limits[1].ofSite],
     failed,
     spend,
@@ -175,10 +176,10 @@ export function chargeOf(
 }
 
 /** Proofs of known networks and at test sites do not count. */
-function meteringOf({ site, address, isKnown, addressKey, tags }: AllowedVisit): Metering {
+function meteringOf(policy: Policy, { site, address, isKnown, addressKey, tags }: AllowedVisit): Metering {
   const isCounted = !isKnown && !isOperatorsOwn(address)
-  const { owner, wide } = networkPolicy(address).free
-  const ofSite = siteFree(expectedOf(site), POLICY)
+  const { owner, wide } = networkPolicy(address, policy).free
+  const ofSite = siteFree(expectedOf(site), policy)
   return {
     names: tags.metersOf(site.meterName, address, isCounted ? addressKey : undefined),
     free: isCounted ? [ofSite, owner, wide] : [ofSite],
@@ -188,11 +189,12 @@ function meteringOf({ site, address, isKnown, addressKey, tags }: AllowedVisit):
 
 /** @param meters undefined if a worker's memory answered */
 export function trafficAround(
+  policy: Policy,
   { isKnown, address, site }: Pick<AllowedVisit, 'isKnown' | 'address' | 'site'>,
   meters: Meters | undefined,
 ): Traffic {
   if (meters === undefined) return { ...NO_TRAFFIC, isKnownNetwork: isKnown }
-  return trafficOf(meters, networkPolicy(address), expectedOf(site), isKnown)
+  return trafficOf(meters, networkPolicy(address, policy), expectedOf(site), isKnown, policy)
 }
 
 /** The operator's estimate, in proofs of returning addresses a minute. */

@@ -5,6 +5,7 @@ import { parseAddress } from '../../src/addresses/address.ts'
 import { AddressTags } from '../../src/domain/address-tags.ts'
 import { Keyring } from '../../src/domain/keyring.ts'
 import { METER_BYTES, writeMeter } from '../../src/domain/meters.ts'
+import { POLICY } from '../../src/domain/policy.ts'
 import { openState } from '../../src/store/embedded/environment.ts'
 import { SYSTEM_CLOCKS } from '../../src/store/embedded/requests.ts'
 import type { TestService } from './service.ts'
@@ -15,7 +16,7 @@ const KEPT_SECONDS = 600
 /** Two of them: the store's first proof came then. */
 export async function seedQuietHours({ redis: server, dataDir, env }: TestService): Promise<void> {
   const nowMs = Date.now()
-  const tags = new AddressTags(new Keyring(env.POWGATE_SECRETS!.split(',')).signing)
+  const tags = new AddressTags(new Keyring(env.POWGATE_SECRETS!.split(',')).signing, POLICY)
   const [name] = tags.metersOf('', parseAddress('192.0.2.1')!, undefined)
   const record = Buffer.alloc(METER_BYTES)
   writeMeter(record, 0, { atMs: nowMs, recent: 0, usual: nowMs - QUIET_MS })
