@@ -5,8 +5,8 @@
  */
 
 import { App, type HttpRequest, type HttpResponse, type TemplatedApp } from 'uWebSockets.js'
+import type { WorkKind } from './domain/endpoint.ts'
 import { ENDPOINT_NAMES, ENDPOINTS, type EndpointName } from './domain/endpoint.ts'
-import type { WorkKind } from './domain/overload.ts'
 import { challenge } from './endpoints/challenge.ts'
 import { type Endpoint, refusalForm, type Service } from './endpoints/service.ts'
 import { siteverify, turnstile } from './endpoints/siteverify.ts'

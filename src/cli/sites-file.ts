@@ -3,18 +3,12 @@
 import { randomBytes } from 'node:crypto'
 import { configFlag } from '../config/config.ts'
 import { DEMO_SITE_KEYS } from '../demo/site.ts'
-import type { HostNote } from '../domain/hosts.ts'
-import {
-  type ApiKeyRecord,
-  isExpired,
-  isSiteKey,
-  newSiteKey,
-  revisionOf,
-  siteWarnings,
-} from '../domain/site.ts'
+import { type ApiKeyRecord, isExpired, isSiteKey, newSiteKey, revisionOf } from '../domain/site.ts'
 import { type ApplyPlan, type FileContent, type PlannedChange, planApply, sitesFile } from '../sites/file.ts'
 import { UsageError } from '../sites/rules.ts'
 import { AdminError, authorOfCommand, deletion, findSite, newKey, written } from '../sites/sites.ts'
+import { siteWarnings } from '../sites/warnings.ts'
+import type { HostNote } from '../store/hosts.ts'
 import { PROGRAM } from '../version.ts'
 import type { CommandEntry, Input } from './command.ts'
 import { fileValue, readBytes } from './files.ts'

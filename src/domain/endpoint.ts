@@ -4,12 +4,14 @@
  */
 
 import type { Policy } from './limits.ts'
-import type { WorkKind } from './overload.ts'
 import type { SiteSettings } from './site-fields.ts'
+
+/** `new` is a challenge or a file, `begun` a solution or a token: refusing it wastes what a browser has computed. */
+export type WorkKind = 'new' | 'begun'
 
 interface EndpointSpec {
   readonly method: 'get' | 'post'
-  /** Decides what is shed first under load (overload.ts). */
+  /** Decides what is shed first under load (http/overload.ts). */
   readonly work: WorkKind
   /** In the RateLimit-Policy header's order. Endpoints with the same limits share windows. */
   readonly limits: readonly EndpointLimit[]

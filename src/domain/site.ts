@@ -1,11 +1,10 @@
 /** Sites and API keys, and the formats of the keys. */
 
 import { createHash, hash } from 'node:crypto'
-import { AddressSet, isWide } from '../addresses/address.ts'
+import { AddressSet } from '../addresses/address.ts'
 import { siteMeter } from './address-tags.ts'
-import type { HostNote } from './hosts.ts'
 import { equalInConstantTime } from './keyring.ts'
-import { OriginList, publicSuffixOf } from './origin.ts'
+import { OriginList } from './origin.ts'
 import { SCORE_WEIGHTS, type ScoreWeights } from './score.ts'
 import { completed, inEffect, laterFields, type SiteSettings, withLater } from './site-fields.ts'
 
@@ -99,31 +98,6 @@ export function compileSite(stored: SiteRecord): Site {
     meterName: siteMeter(record.siteKey),
     test: undefined,
   }
-}
-
-/** A carrier has a /32. */
-const KNOWN_V6_BYTES = 4
-
-/** @param hosts that share the store */
-export function siteWarnings(site: SiteRecord, hosts: readonly HostNote[] = []): string[] {
-  const { known, origins, puzzle } = completed(site)
-  const earlier = hosts.filter(({ puzzles = ['sha256'] }) => !puzzles.includes(puzzle))
-  const wide = known.networks.filter(range => isWide(range, KNOWN_V6_BYTES))
-  return [
-    ...wide.map(
-      range => `the known network ${range} is wide: whatever comes from it makes no challenge harder`,
-    ),
-    ...origins.flatMap(pattern => {
-      const suffix = publicSuffixOf(pattern)
-      return suffix === undefined
-        ? []
-        : [`anybody can get a name below ${suffix} that matches ${pattern}, and use the site key there`]
-    }),
-    ...earlier.map(
-      ({ name, version }) =>
-        `${name} (powgate ${version}) does not know ${puzzle}: it issues challenges of sha256 and refuses solutions of ${puzzle} until it is upgraded`,
-    ),
-  ].map(text => `site ${site.siteKey}: ${text}`)
 }
 
 export function raisedBits({ raise }: SiteRecord, nowMs: number): number {

@@ -2,8 +2,8 @@
 
 import type { Address, AddressSet } from '../addresses/address.ts'
 import type { Ending } from '../domain/ending.ts'
+import type { WorkKind } from '../domain/endpoint.ts'
 import { ENDPOINT_NAMES } from '../domain/endpoint.ts'
-import type { WorkKind } from '../domain/overload.ts'
 import type { ProxyRelay } from './proxy-relay.ts'
 import type { Reply } from './replies.ts'
 

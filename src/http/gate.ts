@@ -1,7 +1,8 @@
-/** Measures the event loop's queueing delay for domain/overload.ts. */
+/** Measures the event loop's queueing delay for overload.ts. */
 
-import { LOOK_MS, Overload, type WorkKind } from '../domain/overload.ts'
+import type { WorkKind } from '../domain/endpoint.ts'
 import type { Gate } from './exchange-host.ts'
+import { LOOK_MS, Overload } from './overload.ts'
 
 interface OverloadGateOptions {
   readonly delayMsTarget: number

@@ -1,8 +1,8 @@
 /** The dashboard page's data: an array per curve, a number per step of time. */
 
 import type { EndpointName } from '../domain/endpoint.ts'
-import type { HostView } from '../domain/hosts.ts'
 import type { PuzzleName } from '../protocol/proof.ts'
+import type { HostView } from '../store/hosts.ts'
 import type { StoreCause } from '../words/reasons.ts'
 
 export const RANGES = ['30m', '24h'] as const

@@ -1,8 +1,9 @@
 /** Reports backends near a limit of redemptions, and those that leave something unchecked. */
 
 import { configFlag } from '../config/config.ts'
-import { type BackendCount, BackendWatch, type NearLimit } from '../domain/backends.ts'
+import type { BackendCount } from '../domain/backends.ts'
 import type { Logger } from '../log/logger.ts'
+import { BackendWatch, type NearLimit } from './backend-watch.ts'
 
 const LOOK_MS = 5000
 const TOLD_AGAIN_MS = 600_000

@@ -14,8 +14,7 @@
  * Only a turn that used up its budget refuses, so no worker is idle while it refuses.
  */
 
-/** `new` is a challenge or a file, `begun` a solution or a token: refusing it wastes what a browser has computed. */
-export type WorkKind = 'new' | 'begun'
+import type { WorkKind } from '../domain/endpoint.ts'
 
 /** How often to call `looked`. */
 export const LOOK_MS = 20

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { LOOK_MS, Overload } from '../../src/domain/overload.ts'
+import { LOOK_MS, Overload } from '../../src/http/overload.ts'
 
 const TARGET_MS = 100
 
