@@ -110,7 +110,7 @@ const left = Buffer.alloc(64)
 const right = Buffer.alloc(64)
 const views = Array.from({ length: 65 }, (_, length) => [left.subarray(0, length), right.subarray(0, length)])
 
-/** Of ASCII texts, in time that depends on `length` (at most 64) alone. */
+/** Compares ASCII texts in time that depends on `length` (at most 64) alone. */
 export function equalInConstantTime(a: string, b: string, length: number): boolean {
   if (a.length !== length || b.length !== length) return false
   const [leftView, rightView] = views[length]!

@@ -51,7 +51,7 @@ export function publicSuffixOf(pattern: string): string | undefined {
 export class OriginList {
   /** If exactly one origin and no pattern is allowed. */
   readonly onlyHostname: string | undefined
-  /** Of the exact origins. */
+  /** Hosts that are allowed by name, without patterns. */
   readonly hostnames: readonly string[]
   readonly #exact: ReadonlySet<string>
   readonly #patterns: readonly RegExp[]

@@ -25,7 +25,7 @@ export interface ApiKeyRecord {
   id: string
   siteKey: string
   name?: string
-  /** Of the whole key, in hexadecimal. Its 256 random bits need no slow hash. */
+  /** The whole key's hash, in hexadecimal. The key has 256 random bits, so it needs no slow hash. */
   secretSha256: string
   createdAt: number
   /** Refused from then on; null or absent: never. */
@@ -38,7 +38,7 @@ export interface ApiKeyRecord {
   deletedAt?: number
 }
 
-/** Of two copies the higher revision is valid: the other is from an older state of the store. */
+/** Where two copies differ, that of the lower revision is from an older state of the store. */
 export function revisionOf({ updatedAt, createdAt }: { updatedAt?: number; createdAt: number }): number {
   return updatedAt ?? createdAt
 }
@@ -68,7 +68,7 @@ export interface Site {
   readonly ipRules: { readonly allow: AddressSet; readonly block: AddressSet } | undefined
   /** The default table itself, or a copy with the site's own. */
   readonly scoreWeights: ScoreWeights
-  /** Of its returning addresses. */
+  /** The meter of its returning addresses. */
   readonly meterName: string
   readonly test: TestOutcome | undefined
 }

@@ -27,7 +27,7 @@ export interface Service {
   readonly policy: Policy
   readonly keyring: Keyring
   readonly tags: AddressTags
-  /** Of secrets that do not sign. */
+  /** One for each secret that only verifies. */
   readonly otherTags: readonly AddressTags[]
   readonly store: RequestStore
   readonly sites: RecordCache<Site>

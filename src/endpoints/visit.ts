@@ -27,9 +27,9 @@ interface Visitor {
   readonly isKnown: boolean
   /** The window that its requests count in. */
   readonly addressKey: string
-  /** Of `addressKey`. */
+  /** The tags that `addressKey` was made with. */
   readonly tags: AddressTags
-  /** The site's, for the headers. */
+  /** The limits that the site sets itself, for the headers. */
   readonly ownLimits: PolicyList | undefined
   readonly addressLimit: number
   /** Per address and site; 0 if the site does not exist. */

@@ -88,7 +88,7 @@ export class Exchange {
   /** Answered, or the client has left. */
   #isOver = false
   #isBodyPending = false
-  /** By `Connection: close`; uWebSockets.js then ends the connection. */
+  /** The client sent `Connection: close`, so uWebSockets.js ends the connection. */
   readonly #isCloseAsked: boolean
   /** Inside a callback of uWebSockets.js. */
   #isInCallback = false

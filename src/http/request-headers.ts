@@ -69,7 +69,7 @@ export function readProxyHead(request: HttpRequest): RequestHead {
   return head
 }
 
-/** By length first, because each comparison reads the whole name. */
+/** Compares lengths first, because comparing names reads each to its end. */
 function takeHeader(name: string, value: string): void {
   switch (name.length) {
     case 6:

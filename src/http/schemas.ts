@@ -174,7 +174,7 @@ export function textOf(body: Buffer): string | ReturnType<typeof refused> {
   return refused({ reason: 'body-not-utf8', ...(isGzip && { detail: COMPRESSED }) })
 }
 
-/** Of an unknown field, in a message. */
+/** A message cuts the name of an unknown field to this length. */
 const NAME_CHARACTERS_MAX = 40
 const BYTE_ORDER_MARK = 0xfeff
 const COMPRESSED = 'The body is compressed with gzip; send it without Content-Encoding.'

@@ -40,7 +40,7 @@ export class Stats {
   readonly #sites = new Map<string, SiteCounts>()
   /** To count separately even beyond SITES_MAX. */
   asked: ReadonlySet<string> = new Set()
-  /** Of sites beyond SITES_MAX. */
+  /** Sites beyond SITES_MAX together. */
   readonly #otherSites = newSiteCounts()
   readonly #noSite = newSiteCounts()
   readonly #proxyWatch = new ProxyWatch()

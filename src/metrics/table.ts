@@ -20,7 +20,7 @@ import { PARTS } from '../http/exchange-host.ts'
 import { PUZZLES } from '../protocol/proof.ts'
 import { JUDGEMENT_WORDS } from '../words/reasons.ts'
 
-/** By flat name. */
+/** A number for each flat name. */
 export type Values = Record<string, number>
 
 export interface Metric {

@@ -77,7 +77,7 @@ export class Totals {
     return values
   }
 
-  /** By site key; sites not counted separately are under ''. */
+  /** Sums for each site key. Sites that are not counted separately are under ''. */
   sites(): Record<string, Values> {
     const sites: Record<string, Values> = {}
     for (const snapshot of this.#snapshots()) this.#addSites(sites, snapshot)
@@ -153,7 +153,7 @@ function inOwnBucket(name: string, bounds: readonly number[]): string {
   return name.slice(0, end) + (bounds.find(bound => bound >= Number(bucket)) ?? Infinity)
 }
 
-/** Of all workers: a sum or the least, as the table says; with a label `worker` or `process`, each worker's own. */
+/** Adds a sum or the least of all workers, as the table says; with a label `worker` or `process`, each worker's own. */
 function addGauges(to: Values, workers: readonly WorkerStats[]): void {
   to.workers = workers.length
   for (const [key, { workers: joined, labels = [] }] of ROWS) {

@@ -26,7 +26,7 @@ const SITES_TOLD_MAX = 3
 
 export class BackendWatch {
   readonly #flags: string
-  /** By API key, since the start: good tokens of which none came with an address. */
+  /** For each API key that never named an address, how many good tokens it has sent. */
   readonly #unnamed = new Map<
     string,
     { readonly siteKey: string; readonly count: number; readonly atMs: number }

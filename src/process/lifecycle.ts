@@ -33,7 +33,7 @@ export class Lifecycle {
   #plan: Plan | undefined
   #isRolling = false
   #isAskedAgain = false
-  /** By `performance.now`. */
+  /** When stopping began, as `performance.now` says. */
   #stoppingSinceMs: number | undefined
 
   constructor(primary: Primary, keeper: SiteKeeper, hosts: Hosts, log: Logger, totals: Totals) {

@@ -38,7 +38,7 @@ export interface Build {
 export interface WorkerOrder {
   readonly index: number
   readonly settings: SettingValues
-  /** By the store. */
+  /** Records that the store has lost. */
   readonly lost: () => CachedRecords
   readonly drainMs: number
 }

@@ -25,7 +25,7 @@ const WORDS: Readonly<Record<string, string>> = {
   ETIMEDOUT: 'no answer in time',
 }
 
-/** Of lmdb and ioredis. */
+/** Errors of lmdb and ioredis have no code. */
 const TEXTS: readonly (readonly [about: RegExp, words: string])[] = [
   [/^No space left on device/, 'the disk is full'],
   [/^Disk quota exceeded/, 'the disk quota is used up'],
