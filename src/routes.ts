@@ -5,7 +5,7 @@
  */
 
 import { App, type HttpRequest, type HttpResponse, type TemplatedApp } from 'uWebSockets.js'
-import type { WorkKind } from './domain/endpoint.ts'
+import type { Work } from './domain/endpoint.ts'
 import { ENDPOINT_NAMES, ENDPOINTS, type EndpointName } from './domain/endpoint.ts'
 import { challenge } from './endpoints/challenge.ts'
 import { type Endpoint, refusalForm, type Service } from './endpoints/service.ts'
@@ -84,7 +84,7 @@ function seenBy({ gate }: ExchangeHost, handler: Handler): Handler {
 const REFUSALS_PER_EXCHANGE = 64
 
 interface Shedding {
-  readonly work: WorkKind
+  readonly work: Work
   readonly reply: Reply
 }
 

@@ -37,12 +37,12 @@ export class AddressTags {
   readonly #v4WideEnd: number
   readonly #v6WideEnd: number
 
-  constructor({ addressKey }: SigningKey, { v4, v6 }: Pick<Policy, 'v4' | 'v6'>) {
+  constructor({ tagKey }: SigningKey, { v4, v6 }: Pick<Policy, 'v4' | 'v6'>) {
     this.#v4OwnerEnd = V4_BYTE + v4.prefixBits.owner / 8
     this.#v6OwnerEnd = v6.prefixBits.owner / 8
     this.#v4WideEnd = V4_BYTE + v4.prefixBits.wide / 8
     this.#v6WideEnd = v6.prefixBits.wide / 8
-    this.#input.set(addressKey)
+    this.#input.set(tagKey)
     this.#born = `e:born:${this.#tag('')}`
   }
 

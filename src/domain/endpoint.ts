@@ -7,12 +7,12 @@ import type { Policy } from './limits.ts'
 import type { SiteSettings } from './site-fields.ts'
 
 /** `new` is a challenge or a file, `begun` a solution or a token: refusing it wastes what a browser has computed. */
-export type WorkKind = 'new' | 'begun'
+export type Work = 'new' | 'begun'
 
 interface EndpointSpec {
   readonly method: 'get' | 'post'
   /** Decides what is shed first under load (http/overload.ts). */
-  readonly work: WorkKind
+  readonly work: Work
   /** In the RateLimit-Policy header's order. Endpoints with the same limits share windows. */
   readonly limits: readonly EndpointLimit[]
   readonly errorStyle: ErrorStyle

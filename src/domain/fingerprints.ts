@@ -4,7 +4,7 @@
  * fingerprint, so only large counts matter.
  *
  * This is linear counting over 64 bits per fingerprint (Whang et al., 1990), in two periods so that old visits expire. Made-up
- * fingerprints cannot fill the table: of two that want a slot, the more frequent stays (Boyer-Moore majority vote). A visit
+ * fingerprints cannot fill the table: of two that want a bucket, the more frequent stays (Boyer-Moore majority vote). A visit
  * takes 0.6 us and makes no garbage.
  *
  * A secret per worker decides which bit a network sets. Otherwise 64 chosen addresses could set all, and lower the score of
@@ -18,20 +18,20 @@ const HALF_MS = 300_000
 /** Fewer tell nothing about other workers. */
 const SAMPLE_MIN = 8
 /** 2 MiB for both periods. */
-const SLOTS = 65_536
+const BUCKETS = 65_536
 /** A place's most popular device brings about a tenth of the visits, a botnet far more. */
 const SUSPICIOUS_SHARE = 0.25
 
-/** 32-bit words of a slot; LOW and HIGH are its 64 bits. */
+/** 32-bit words of a bucket; LOW and HIGH are its 64 bits. */
 const [WORDS, TAG, LOW, HIGH, VISITS] = [4, 0, 1, 2, 3]
 
 interface Half {
-  readonly slots: Uint32Array
+  readonly buckets: Uint32Array
   readonly visitsBySite: Map<number, number>
 }
 
 function emptyHalf(): Half {
-  return { slots: new Uint32Array(SLOTS * WORDS), visitsBySite: new Map() }
+  return { buckets: new Uint32Array(BUCKETS * WORDS), visitsBySite: new Map() }
 }
 
 export class FingerprintWatch {
@@ -55,24 +55,24 @@ export class FingerprintWatch {
    */
   note(siteTag: number, fingerprint: string, network: string, nowMs: number): number {
     if (nowMs >= this.#turnsAtMs) this.#turn(nowMs)
-    const { slots } = this.#present
+    const { buckets } = this.#present
     const visitsHere = (this.#present.visitsBySite.get(siteTag) ?? 0) + 1
     this.#present.visitsBySite.set(siteTag, visitsHere)
     const siteVisits = visitsHere + (this.#before.visitsBySite.get(siteTag) ?? 0)
     const tag = tagOf(siteTag, fingerprint)
-    const at = slotOf(tag)
-    if (slots[at + TAG] !== tag) {
-      if (slots[at + VISITS]! > 0) {
-        slots[at + VISITS]!--
+    const at = bucketOf(tag)
+    if (buckets[at + TAG] !== tag) {
+      if (buckets[at + VISITS]! > 0) {
+        buckets[at + VISITS]!--
         return 1
       }
-      slots[at + TAG] = tag
-      slots[at + LOW] = slots[at + HIGH] = 0
+      buckets[at + TAG] = tag
+      buckets[at + LOW] = buckets[at + HIGH] = 0
     }
     const bit = hashOf(network, network.length, this.#secret) % BITS
-    if (bit < 32) slots[at + LOW]! |= 1 << bit
-    else slots[at + HIGH]! |= 1 << (bit - 32)
-    slots[at + VISITS]!++
+    if (bit < 32) buckets[at + LOW]! |= 1 << bit
+    else buckets[at + HIGH]! |= 1 << (bit - 32)
+    buckets[at + VISITS]!++
     return this.#estimate(at, tag, siteVisits)
   }
 
@@ -84,8 +84,8 @@ export class FingerprintWatch {
   }
 
   #estimate(at: number, tag: number, siteVisits: number): number {
-    const present = this.#present.slots
-    const before = this.#before.slots
+    const present = this.#present.buckets
+    const before = this.#before.buckets
     const isSame = before[at + TAG] === tag
     const visits = present[at + VISITS]! + (isSame ? before[at + VISITS]! : 0)
     if (visits < SUSPICIOUS_SHARE * siteVisits) return 1
@@ -112,8 +112,8 @@ function hashOf(text: string, length: number, seed: number): number {
   return spread(hash)
 }
 
-function slotOf(tag: number): number {
-  return (tag % SLOTS) * WORDS
+function bucketOf(tag: number): number {
+  return (tag % BUCKETS) * WORDS
 }
 
 function popCount(word: number): number {

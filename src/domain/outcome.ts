@@ -13,7 +13,7 @@ interface Row {
     /** Part of the stable interface. */
     readonly code: string
     readonly siteverify: SiteverifyCode
-    readonly kind: RefusalKind
+    readonly quota: RefusalQuota
   }
   readonly message: string
   /** If `message` names the header or fields of /verify-token. */
@@ -22,8 +22,8 @@ interface Row {
   readonly keepsStatus?: true
 }
 
-/** Each has its own log quota, so a flood of one hides no other. `routine` is a broken client, no attack: level debug. */
-export type RefusalKind =
+/** Each quota of log lines is its own, so a flood of one hides no other. `routine` is a broken client, no attack: level debug. */
+export type RefusalQuota =
   | 'limits'
   | 'sites'
   | 'bodies'
@@ -44,217 +44,252 @@ const UNAVAILABLE = 'The service is temporarily unavailable. Try again shortly.'
 
 const TABLE = {
   'site-key-missing': {
-    as: { status: 400, code: 'site-key-missing', siteverify: 'bad-request', kind: 'routine' },
+    as: { status: 400, code: 'site-key-missing', siteverify: 'bad-request', quota: 'routine' },
     message: 'The X-Site-Key header is missing.',
   },
   'site-key-malformed': {
-    as: { status: 400, code: 'site-key-malformed', siteverify: 'bad-request', kind: 'routine' },
+    as: { status: 400, code: 'site-key-malformed', siteverify: 'bad-request', quota: 'routine' },
     message: 'The X-Site-Key header is not a site key (site_ and 22 letters or digits).',
   },
   'site-unknown': {
-    as: { status: 403, code: 'site-unknown', siteverify: 'bad-request', kind: 'sites' },
+    as: { status: 403, code: 'site-unknown', siteverify: 'bad-request', quota: 'sites' },
     message: 'The site key is not known.',
   },
   'site-inactive': {
-    as: { status: 403, code: 'site-inactive', siteverify: 'bad-request', kind: 'sites' },
+    as: { status: 403, code: 'site-inactive', siteverify: 'bad-request', quota: 'sites' },
     message: 'The site is not active.',
   },
   'origin-refused': {
-    as: { status: 403, code: 'origin-not-allowed', siteverify: 'bad-request', kind: 'sites' },
+    as: { status: 403, code: 'origin-not-allowed', siteverify: 'bad-request', quota: 'sites' },
     message: 'The origin is not allowed for this site.',
   },
 
   'content-type': {
-    as: { status: 400, code: 'content-type', siteverify: 'bad-request', kind: 'routine' },
+    as: { status: 400, code: 'content-type', siteverify: 'bad-request', quota: 'routine' },
     message: 'The Content-Type header must be application/json.',
     siteverifyMessage:
       'The Content-Type header must be application/x-www-form-urlencoded, application/json or multipart/form-data.',
   },
   'body-empty': {
-    as: { status: 400, code: 'invalid-body', siteverify: 'bad-request', kind: 'routine' },
+    as: { status: 400, code: 'invalid-body', siteverify: 'bad-request', quota: 'routine' },
     message: 'The body is empty; a JSON object is expected.',
   },
   'body-not-utf8': {
-    as: { status: 400, code: 'invalid-body', siteverify: 'bad-request', kind: 'routine' },
+    as: { status: 400, code: 'invalid-body', siteverify: 'bad-request', quota: 'routine' },
     message: 'The body is not UTF-8.',
   },
   'body-not-json': {
-    as: { status: 400, code: 'invalid-body', siteverify: 'bad-request', kind: 'routine' },
+    as: { status: 400, code: 'invalid-body', siteverify: 'bad-request', quota: 'routine' },
     message: 'The body is not JSON.',
   },
   'body-not-form': {
-    as: { status: 400, code: 'invalid-body', siteverify: 'bad-request', kind: 'routine' },
+    as: { status: 400, code: 'invalid-body', siteverify: 'bad-request', quota: 'routine' },
     message: 'The body is not a well-formed form.',
   },
   'body-shape': {
-    as: { status: 400, code: 'invalid-body', siteverify: 'bad-request', kind: 'routine' },
+    as: { status: 400, code: 'invalid-body', siteverify: 'bad-request', quota: 'routine' },
     message: 'A field of the body is missing or wrong.',
   },
   'body-too-large': {
-    as: { status: 413, code: 'body-too-large', siteverify: 'bad-request', kind: 'bodies' },
+    as: { status: 413, code: 'body-too-large', siteverify: 'bad-request', quota: 'bodies' },
     message: 'The body is too large.',
   },
 
   'nonce-forged': {
-    as: { status: 400, code: 'invalid-nonce', siteverify: 'bad-request', kind: 'nonces' },
+    as: { status: 400, code: 'invalid-nonce', siteverify: 'bad-request', quota: 'nonces' },
     message: INVALID_NONCE,
   },
   'nonce-forgotten': {
-    as: { status: 400, code: 'invalid-nonce', siteverify: 'bad-request', kind: 'nonces' },
+    as: { status: 400, code: 'invalid-nonce', siteverify: 'bad-request', quota: 'nonces' },
     message: INVALID_NONCE,
   },
   'nonce-from-future': {
-    as: { status: 400, code: 'invalid-nonce', siteverify: 'bad-request', kind: 'nonces' },
+    as: { status: 400, code: 'invalid-nonce', siteverify: 'bad-request', quota: 'nonces' },
     message: INVALID_NONCE,
   },
   'nonce-expired': {
-    as: { status: 400, code: 'expired-nonce', siteverify: 'bad-request', kind: 'nonces' },
+    as: { status: 400, code: 'expired-nonce', siteverify: 'bad-request', quota: 'nonces' },
     message: 'The nonce has expired. Request a new challenge.',
   },
   'nonce-underpriced': {
-    as: { status: 400, code: 'expired-nonce', siteverify: 'bad-request', kind: 'nonces' },
+    as: { status: 400, code: 'expired-nonce', siteverify: 'bad-request', quota: 'nonces' },
     message: 'The nonce has expired. Request a new challenge.',
   },
   'nonce-used': {
-    as: { status: 400, code: 'nonce-used', siteverify: 'bad-request', kind: 'nonces' },
+    as: { status: 400, code: 'nonce-used', siteverify: 'bad-request', quota: 'nonces' },
     message: 'The nonce was already used. Request a new challenge.',
   },
   'nonce-other-address': {
-    as: { status: 403, code: 'ip-mismatch', siteverify: 'bad-request', kind: 'nonces' },
+    as: { status: 403, code: 'ip-mismatch', siteverify: 'bad-request', quota: 'nonces' },
     message: 'The challenge was requested from another IP address.',
   },
 
   'sent-by-page': {
-    as: { status: 400, code: 'sent-by-page', siteverify: 'bad-request', kind: 'credentials' },
+    as: { status: 400, code: 'sent-by-page', siteverify: 'bad-request', quota: 'credentials' },
     message: 'A page in a browser sent this (Origin or Sec-Fetch-Site says so); only backends redeem tokens.',
     keepsStatus: true,
   },
   'credentials-missing': {
-    as: { status: 401, code: 'missing-credentials', siteverify: 'missing-input-secret', kind: 'credentials' },
+    as: {
+      status: 401,
+      code: 'missing-credentials',
+      siteverify: 'missing-input-secret',
+      quota: 'credentials',
+    },
     message: 'The Authorization header is missing; Bearer and an API key are expected.',
     siteverifyMessage: 'secret is missing; an API key is expected.',
   },
   'credentials-malformed': {
-    as: { status: 401, code: 'invalid-credentials', siteverify: 'invalid-input-secret', kind: 'credentials' },
+    as: {
+      status: 401,
+      code: 'invalid-credentials',
+      siteverify: 'invalid-input-secret',
+      quota: 'credentials',
+    },
     message: INVALID_API_KEY,
     siteverifyMessage: INVALID_SECRET,
   },
   'api-key-unknown': {
-    as: { status: 401, code: 'invalid-credentials', siteverify: 'invalid-input-secret', kind: 'credentials' },
+    as: {
+      status: 401,
+      code: 'invalid-credentials',
+      siteverify: 'invalid-input-secret',
+      quota: 'credentials',
+    },
     message: INVALID_API_KEY,
     siteverifyMessage: INVALID_SECRET,
   },
   'api-key-wrong-secret': {
-    as: { status: 401, code: 'invalid-credentials', siteverify: 'invalid-input-secret', kind: 'credentials' },
+    as: {
+      status: 401,
+      code: 'invalid-credentials',
+      siteverify: 'invalid-input-secret',
+      quota: 'credentials',
+    },
     message: INVALID_API_KEY,
     siteverifyMessage: INVALID_SECRET,
   },
   'api-key-revoked': {
-    as: { status: 401, code: 'invalid-credentials', siteverify: 'invalid-input-secret', kind: 'credentials' },
+    as: {
+      status: 401,
+      code: 'invalid-credentials',
+      siteverify: 'invalid-input-secret',
+      quota: 'credentials',
+    },
     message: INVALID_API_KEY,
     siteverifyMessage: INVALID_SECRET,
   },
   'api-key-expired': {
-    as: { status: 401, code: 'invalid-credentials', siteverify: 'invalid-input-secret', kind: 'credentials' },
+    as: {
+      status: 401,
+      code: 'invalid-credentials',
+      siteverify: 'invalid-input-secret',
+      quota: 'credentials',
+    },
     message: INVALID_API_KEY,
     siteverifyMessage: INVALID_SECRET,
   },
   'api-key-site-inactive': {
-    as: { status: 401, code: 'invalid-credentials', siteverify: 'invalid-input-secret', kind: 'credentials' },
+    as: {
+      status: 401,
+      code: 'invalid-credentials',
+      siteverify: 'invalid-input-secret',
+      quota: 'credentials',
+    },
     message: INVALID_API_KEY,
     siteverifyMessage: INVALID_SECRET,
   },
 
   'token-missing': {
-    as: { status: 400, code: 'invalid-body', siteverify: 'missing-input-response', kind: 'routine' },
+    as: { status: 400, code: 'invalid-body', siteverify: 'missing-input-response', quota: 'routine' },
     message: 'The token is missing.',
     siteverifyMessage: 'response is missing; the token is expected.',
   },
   'expected-ip-malformed': {
-    as: { status: 400, code: 'invalid-body', siteverify: 'invalid-remoteip', kind: 'routine' },
+    as: { status: 400, code: 'invalid-body', siteverify: 'invalid-remoteip', quota: 'routine' },
     message: 'The expected address is not an IPv4 or IPv6 address.',
     siteverifyMessage: 'remoteip is not an IPv4 or IPv6 address.',
   },
   'site-key-other-site': {
-    as: { status: 400, code: 'site-mismatch', siteverify: 'sitekey-secret-mismatch', kind: 'credentials' },
+    as: { status: 400, code: 'site-mismatch', siteverify: 'sitekey-secret-mismatch', quota: 'credentials' },
     message: 'The site key is not that of the API key.',
     siteverifyMessage: 'sitekey is not that of the secret.',
   },
   'token-malformed': {
-    as: { status: 400, code: 'invalid-token', siteverify: 'invalid-input-response', kind: 'tokens' },
+    as: { status: 400, code: 'invalid-token', siteverify: 'invalid-input-response', quota: 'tokens' },
     message: INVALID_TOKEN,
   },
   'token-forged': {
-    as: { status: 400, code: 'invalid-token', siteverify: 'invalid-input-response', kind: 'tokens' },
+    as: { status: 400, code: 'invalid-token', siteverify: 'invalid-input-response', quota: 'tokens' },
     message: INVALID_TOKEN,
   },
   'token-from-future': {
-    as: { status: 400, code: 'invalid-token', siteverify: 'invalid-input-response', kind: 'tokens' },
+    as: { status: 400, code: 'invalid-token', siteverify: 'invalid-input-response', quota: 'tokens' },
     message: INVALID_TOKEN,
   },
   'token-forgotten': {
-    as: { status: 400, code: 'token-forgotten', siteverify: 'timeout-or-duplicate', kind: 'tokens' },
+    as: { status: 400, code: 'token-forgotten', siteverify: 'timeout-or-duplicate', quota: 'tokens' },
     message: 'The service has lost its record of this token. Ask the visitor to verify again.',
   },
   'token-expired': {
-    as: { status: 400, code: 'token-expired', siteverify: 'timeout-or-duplicate', kind: 'tokens' },
+    as: { status: 400, code: 'token-expired', siteverify: 'timeout-or-duplicate', quota: 'tokens' },
     message: 'Token expired',
   },
   'token-other-site': {
-    as: { status: 400, code: 'site-mismatch', siteverify: 'sitekey-secret-mismatch', kind: 'tokens' },
+    as: { status: 400, code: 'site-mismatch', siteverify: 'sitekey-secret-mismatch', quota: 'tokens' },
     message: 'Token site mismatch: the API key is of another site than the token',
   },
   'token-other-address': {
-    as: { status: 400, code: 'ip-mismatch', siteverify: 'remoteip-mismatch', kind: 'tokens' },
+    as: { status: 400, code: 'ip-mismatch', siteverify: 'remoteip-mismatch', quota: 'tokens' },
     message: 'The token was issued to another IP address than expectedIp.',
     siteverifyMessage: 'The token was issued to another IP address than remoteip.',
   },
   'token-used': {
-    as: { status: 400, code: 'token-used', siteverify: 'timeout-or-duplicate', kind: 'tokens' },
+    as: { status: 400, code: 'token-used', siteverify: 'timeout-or-duplicate', quota: 'tokens' },
     message: TOKEN_USED,
   },
   'score-too-low': {
-    as: { status: 400, code: 'score-too-low', siteverify: 'score-too-low', kind: 'tokens' },
+    as: { status: 400, code: 'score-too-low', siteverify: 'score-too-low', quota: 'tokens' },
     message: 'The score of the token is below the lowest that the site accepts.',
   },
   'test-key-fails': {
-    as: { status: 400, code: 'invalid-token', siteverify: 'invalid-input-response', kind: 'routine' },
+    as: { status: 400, code: 'invalid-token', siteverify: 'invalid-input-response', quota: 'routine' },
     message: INVALID_TOKEN,
   },
   'test-key-used': {
-    as: { status: 400, code: 'token-used', siteverify: 'timeout-or-duplicate', kind: 'routine' },
+    as: { status: 400, code: 'token-used', siteverify: 'timeout-or-duplicate', quota: 'routine' },
     message: TOKEN_USED,
   },
 
   'rate-limited': {
-    as: { status: 429, code: 'rate-limited', siteverify: 'rate-limited', kind: 'limits' },
+    as: { status: 429, code: 'rate-limited', siteverify: 'rate-limited', quota: 'limits' },
     message: 'Too many requests. Wait, then try again.',
   },
   'store-unavailable': {
-    as: { status: 503, code: 'unavailable', siteverify: 'internal-error', kind: 'outages' },
+    as: { status: 503, code: 'unavailable', siteverify: 'internal-error', quota: 'outages' },
     message: UNAVAILABLE,
   },
   overloaded: {
-    as: { status: 503, code: 'overloaded', siteverify: 'internal-error', kind: 'outages' },
+    as: { status: 503, code: 'overloaded', siteverify: 'internal-error', quota: 'outages' },
     message: 'The service is overloaded. Try again shortly.',
   },
   internal: {
-    as: { status: 503, code: 'unavailable', siteverify: 'internal-error', kind: 'outages' },
+    as: { status: 503, code: 'unavailable', siteverify: 'internal-error', quota: 'outages' },
     message: UNAVAILABLE,
   },
 
   'not-found': {
-    as: { status: 404, code: 'not-found', siteverify: 'bad-request', kind: 'routine' },
+    as: { status: 404, code: 'not-found', siteverify: 'bad-request', quota: 'routine' },
     message: 'There is no such path.',
   },
   'length-ambiguous': {
-    as: { status: 400, code: 'ambiguous-length', siteverify: 'bad-request', kind: 'routine' },
+    as: { status: 400, code: 'ambiguous-length', siteverify: 'bad-request', quota: 'routine' },
     message:
       'Where the body ends is not clear: one Content-Length, or Transfer-Encoding: chunked, is expected.',
     keepsStatus: true,
   },
   'method-not-allowed': {
-    as: { status: 405, code: 'method-not-allowed', siteverify: 'bad-request', kind: 'routine' },
+    as: { status: 405, code: 'method-not-allowed', siteverify: 'bad-request', quota: 'routine' },
     message: 'The path does not take this method; see the Allow header.',
   },
 } satisfies Readonly<Record<string, Row>>

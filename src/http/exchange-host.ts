@@ -2,7 +2,7 @@
 
 import type { Address, AddressSet } from '../addresses/address.ts'
 import type { Ending } from '../domain/ending.ts'
-import type { WorkKind } from '../domain/endpoint.ts'
+import type { Work } from '../domain/endpoint.ts'
 import { ENDPOINT_NAMES } from '../domain/endpoint.ts'
 import type { ProxyRelay } from './proxy-relay.ts'
 import type { Reply } from './replies.ts'
@@ -56,7 +56,7 @@ export interface ExchangeHost {
 export interface Gate {
   /** Call `admits` or `seen` for each request meanwhile. */
   readonly isShedding: boolean
-  admits(work: WorkKind): boolean
+  admits(work: Work): boolean
   /** For a request that is as cheap to answer as to refuse. */
   seen(): void
 }

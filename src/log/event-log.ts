@@ -3,7 +3,7 @@
 import type { Logger } from 'pino'
 import { type Address, formatAddress, formatNetwork, isOperatorsOwn } from '../addresses/address.ts'
 import type { Ending, Issued, Judged, Named, Redeemed, Refused } from '../domain/ending.ts'
-import { OUTCOMES, type RefusalKind } from '../domain/outcome.ts'
+import { OUTCOMES, type RefusalQuota } from '../domain/outcome.ts'
 import { penaltyOf, type ScoreReason, type ScoreSignals, suspiciousFlags } from '../domain/score.ts'
 import type { Site } from '../domain/site.ts'
 import type { ObservedExchange, Part } from '../http/exchange-host.ts'
@@ -44,7 +44,7 @@ export class EventLog {
   readonly peerText = (peer: Address) => (isOperatorsOwn(peer) ? formatAddress(peer) : this.addressText(peer))
   readonly #failures = new Quota(FAILURES_PER_MINUTE)
   readonly #faults = new Quota(FAULTS_PER_MINUTE)
-  readonly #refusals: Readonly<Record<RefusalKind, Quota>>
+  readonly #refusals: Readonly<Record<RefusalQuota, Quota>>
   readonly #timer: NodeJS.Timeout
 
   /**
@@ -57,8 +57,8 @@ export class EventLog {
     this.#isUnbounded = log.isLevelEnabled('trace')
     this.#sample = new Sample(successShare)
     this.addressText = isAddressWhole ? formatAddress : formatNetwork
-    const kinds = new Set(Object.values(OUTCOMES).map(({ kind }) => kind))
-    const quotas = Array.from(kinds, kind => [kind, new Quota(REFUSALS_PER_MINUTE)])
+    const names = new Set(Object.values(OUTCOMES).map(({ quota }) => quota))
+    const quotas = Array.from(names, name => [name, new Quota(REFUSALS_PER_MINUTE)])
     this.#refusals = Object.fromEntries(quotas)
     this.#timer = setInterval(() => this.#renew(), MINUTE_MS).unref()
   }
@@ -131,10 +131,10 @@ export class EventLog {
 
   #refused(exchange: ObservedExchange, part: Part, { refusal, named = {} }: Refused): void {
     const { reason, policy, mismatch } = refusal
-    const { status, code, kind } = OUTCOMES[reason]
+    const { status, code, quota } = OUTCOMES[reason]
     if (reason === 'internal') return // `faulted` has logged it
-    const level = kind === 'routine' ? 'debug' : 'info'
-    if (!this.#log.isLevelEnabled(level) || !this.#tells(this.#refusals[kind], reason)) return
+    const level = quota === 'routine' ? 'debug' : 'info'
+    if (!this.#log.isLevelEnabled(level) || !this.#tells(this.#refusals[quota], reason)) return
     const about = {
       ...{ endpoint: part, status, code, reason, policy, apiKeyId: named.apiKeyId },
       expectedIp: mismatch && this.addressText(mismatch.expected),

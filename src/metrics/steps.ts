@@ -109,8 +109,8 @@ export class Steps {
   }
 
   #site(siteKey: string): Map<string, Uint32Array> {
-    const isRoom = siteKey !== '' && (this.#sites.size < STEP_SITES_MAX || this.#asked.has(siteKey))
-    const name = this.#sites.has(siteKey) || isRoom ? siteKey : OTHER_SITES
+    const isOwn = siteKey !== '' && (this.#sites.size < STEP_SITES_MAX || this.#asked.has(siteKey))
+    const name = this.#sites.has(siteKey) || isOwn ? siteKey : OTHER_SITES
     const rings = this.#sites.get(name) ?? new Map()
     this.#sites.set(name, rings)
     return rings

@@ -16,7 +16,7 @@ interface Worker {
 
 export interface WorkerStats {
   readonly worker: Worker
-  /** Its slot, or the smallest free number while its successor is there already. */
+  /** Its seat, or the smallest free number while its successor is there already. */
   readonly number: number
   readonly values: Readonly<Values>
 }
@@ -50,13 +50,13 @@ export class Totals {
   /**
    * Replaces what the worker sent before, even after its end.
    *
-   * @param index its slot
+   * @param index its seat
    */
   take(worker: Worker, sent: Partial<Snapshot>, index: number): void {
     const snapshot = { ...NOTHING, ...sent }
     for (const siteKey in snapshot.sites) {
-      const isRoom = this.#siteKeys.size < SITES_MAX || this.asked.has(siteKey)
-      if (siteKey !== '' && isRoom) this.#countApart(siteKey)
+      const isOwn = this.#siteKeys.size < SITES_MAX || this.asked.has(siteKey)
+      if (siteKey !== '' && isOwn) this.#countApart(siteKey)
     }
     if (this.#gone.has(worker)) this.#retire(worker, snapshot)
     else this.#living.set(worker, { index, snapshot })

@@ -125,7 +125,7 @@ function nearLimit({ caller, limit, isJunk, perMinute, bySite }: Use, flags: str
     const text = `${caller} sends ${perMinute} tokens a minute for ${names} that are forged, malformed, expired or used already, of ${limit} that may be: somebody posts junk to a form, or a form is sent twice. It takes nothing from tokens that are redeemed for the first time, so raise no limit for it`
     return { caller, sites, perMinute, limit, isJunk, text }
   }
-  const enough = roomFor(perMinute)
+  const enough = limitFor(perMinute)
   // An own limit takes the site's requests out of the shared window.
   const isOneBusy = bySize[0]![1] >= perMinute / 2
   const remedy = isOneBusy
@@ -137,7 +137,7 @@ function nearLimit({ caller, limit, isJunk, perMinute, bySite }: Use, flags: str
 }
 
 /** Five times the rate, rounded up to 1, 2 or 5 and zeros. */
-function roomFor(perMinute: number): number {
+function limitFor(perMinute: number): number {
   for (let decade = 100; ; decade *= 10)
     for (const step of [1, 2, 5]) if (step * decade >= 5 * perMinute) return step * decade
 }
