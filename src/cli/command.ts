@@ -1,7 +1,7 @@
 /** Commands as table entries, from which parsing, errors and help follow. */
 
 import { type ParseArgsConfig, parseArgs } from 'node:util'
-import type { ValueRule } from '../domain/kinds.ts'
+import type { ValueRule } from '../domain/value-forms.ts'
 import { UsageError } from '../sites/rules.ts'
 import { PROGRAM } from '../version.ts'
 import { didYouMean } from '../words/nearest.ts'

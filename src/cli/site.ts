@@ -2,8 +2,8 @@
 
 import { configFlag } from '../config/config.ts'
 import { CONTRACT_LIMITS } from '../domain/endpoint.ts'
-import { integer } from '../domain/kinds.ts'
 import { apiKeyId, SITE_DEFAULTS, type SiteRecord } from '../domain/site.ts'
+import { integer } from '../domain/value-forms.ts'
 import { inOrderOfCreation } from '../sites/file.ts'
 import { lengthMs, UsageError } from '../sites/rules.ts'
 import {

@@ -1,7 +1,6 @@
 /** Reads and checks a file of sites. */
 
 import { Ajv, type ErrorObject } from 'ajv'
-import type { Schema } from '../domain/kinds.ts'
 import type { ApiKeyRecord } from '../domain/site.ts'
 import {
   BASE_BITS,
@@ -13,6 +12,7 @@ import {
   valueIn,
 } from '../domain/site-fields.ts'
 import { TEST_KEYS } from '../domain/test-keys.ts'
+import type { Schema } from '../domain/value-forms.ts'
 import { cut } from '../log/redaction.ts'
 import { didYouMean } from '../words/nearest.ts'
 import type { FileContent } from './file.ts'
@@ -159,7 +159,7 @@ function checkSite(site: unknown, path: string, problems: Problems): void {
   if (problem !== undefined) problems.add(`${path}.difficulty`, problem)
 }
 
-function checkText({ kind: { text } }: SiteField, value: unknown, path: string, problems: Problems): void {
+function checkText({ form: { text } }: SiteField, value: unknown, path: string, problems: Problems): void {
   if (text === undefined || typeof value !== 'string' || text.accepts(value)) return
   const meant = text.suggest?.(value)
   const suggestion = meant === undefined ? '' : `; did you mean ${meant}?`
