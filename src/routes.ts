@@ -8,7 +8,7 @@ import { App, type HttpRequest, type HttpResponse, type TemplatedApp } from 'uWe
 import type { Work } from './domain/endpoint.ts'
 import { ENDPOINT_NAMES, ENDPOINTS, type EndpointName } from './domain/endpoint.ts'
 import { challenge } from './endpoints/challenge.ts'
-import { type Endpoint, refusalForm, type Service } from './endpoints/service.ts'
+import { type Endpoint, replyStyle, type Service } from './endpoints/service.ts'
 import { siteverify, turnstile } from './endpoints/siteverify.ts'
 import { verify } from './endpoints/verify.ts'
 import { verifyToken } from './endpoints/verify-token.ts'
@@ -118,7 +118,7 @@ function addRoute(
 ): void {
   const endpoint = flow(service)
   const { method, work, isCrossOrigin, errorStyle } = ENDPOINTS[name]
-  const { policies } = refusalForm(name, service.settings)
+  const { policies } = replyStyle(name, service.settings)
   const alsoTaken = [...(takesGet ? ['GET'] : []), ...(isCrossOrigin ? ['OPTIONS'] : [])]
   const allow = [method.toUpperCase(), ...alsoTaken].join(', ')
   const wrongMethod = refusalReply({ reason: 'method-not-allowed' }, errorStyle, [['Allow', allow]])

@@ -288,7 +288,7 @@ function composeService(
   const keyring = new Keyring(resolveSecrets(config))
   return {
     settings: config,
-    policy: POLICY,
+    pricePolicy: POLICY,
     keyring,
     tags: new AddressTags(keyring.signing, POLICY),
     otherTags: keyring.others.map(key => new AddressTags(key, POLICY)),

@@ -1,6 +1,6 @@
 /**
- * What the rest of the service must know of each endpoint; routes.ts joins this with endpoints/, which does the work. Also runs
- * in browsers, in the dashboard's page.
+ * What the rest of the service must know of each endpoint; routes.ts joins this with endpoints/, which does the work. The
+ * dashboard's page imports this file, so it runs in browsers too.
  */
 
 import type { Policy } from './limits.ts'

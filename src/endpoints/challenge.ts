@@ -19,9 +19,9 @@ import type { ChallengeAdmission } from '../store/store.ts'
 import {
   type Endpoint,
   notAdmittedReply,
-  type RefusalForm,
-  refusalForm,
+  type ReplyStyle,
   refusedReply,
+  replyStyle,
   type Service,
 } from './service.ts'
 import {
@@ -46,28 +46,28 @@ const NO_BODY = Buffer.alloc(0)
 type Admitted = Extract<ChallengeAdmission, { status: 'admitted' }>
 
 export function challenge(service: Service): Endpoint {
-  const form = refusalForm('challenge', service.settings)
+  const style = replyStyle('challenge', service.settings)
   const charge = (exchange: Exchange, site: Site | null): void => {
     const visit = visitOf(service, 'challenge', exchange, site)
     if (visit === undefined) return exchange.drop()
     service.store.admitChallenge(
-      chargeOf(service.policy, visit, 'challenge'),
-      exchange.guard(admission => exchange.answer(replyTo(service, form, visit, admission))),
+      chargeOf(service.pricePolicy, visit, 'challenge'),
+      exchange.guard(admission => exchange.answer(replyTo(service, style, visit, admission))),
     )
   }
   return exchange => {
     const refusal = siteKeyRefusal(exchange.siteKey)
-    if (refusal === undefined) withSite(service, form, exchange, NO_BODY, charge)
-    else exchange.answer(refusedReply(form, refusal))
+    if (refusal === undefined) withSite(service, style, exchange, NO_BODY, charge)
+    else exchange.answer(refusedReply(style, refusal))
   }
 }
 
-function replyTo(service: Service, form: RefusalForm, visit: Visit, admission: ChallengeAdmission): Reply {
-  if (admission.status !== 'admitted') return notAdmittedReply(form, admission, visit.ownLimits)
-  if (visit.refusal !== undefined) return refusedReply(form, visit.refusal)
+function replyTo(service: Service, style: ReplyStyle, visit: Visit, admission: ChallengeAdmission): Reply {
+  if (admission.status !== 'admitted') return notAdmittedReply(style, admission, visit.ownLimits)
+  if (visit.refusal !== undefined) return refusedReply(style, visit.refusal)
   const { addressKey, site } = visit
   const storeEpoch = service.store.nonceEpoch(addressKey, site.record.siteKey)
-  if (storeEpoch === undefined) return refusedReply(form, { reason: 'store-unavailable' })
+  if (storeEpoch === undefined) return refusedReply(style, { reason: 'store-unavailable' })
   const issued = issue(service, visit, admission, storeEpoch, service.now())
   const { nonce, puzzle, difficulty, issuedAtMs } = issued
   const expiresAt = issuedAtMs + challengeLifetimeMs(difficulty, service.settings.challengeLifetimeMs, puzzle)
@@ -81,7 +81,7 @@ function replyTo(service: Service, form: RefusalForm, visit: Visit, admission: C
 }
 
 function issue(
-  { keyring, settings, policy, randomBits }: Service,
+  { keyring, settings, pricePolicy, randomBits }: Service,
   visit: AllowedVisit,
   { siteCount, accepted, meters }: Admitted,
   storeEpoch: number,
@@ -90,9 +90,9 @@ function issue(
   const { site, address, siteLimit, addressLimit } = visit
   const { puzzle } = site.record
   const counts = { challenges: siteCount, limit: Math.min(siteLimit, addressLimit), accepted }
-  const traffic = trafficAround(policy, visit, meters)
+  const traffic = trafficAround(pricePolicy, visit, meters)
   const bounds = boundsOf(site.record.difficulty, raisedBits(site.record, nowMs))
-  const price = priceOf(counts, traffic, policy)
+  const price = priceOf(counts, traffic, pricePolicy)
   const difficulty = difficultyOf(bounds, price)
   const binding = { siteKey: site.record.siteKey, storeEpoch, lifetimes: settings, address }
   const random = randomBits(NONCE_RANDOM_BITS)

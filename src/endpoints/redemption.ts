@@ -29,7 +29,7 @@ import type { RedemptionAdmission, RedemptionRequest, TokenRedemption } from '..
 import {
   CLOCK_SKEW_MS,
   notAdmittedReply,
-  type RefusalForm,
+  type ReplyStyle,
   refusedReply,
   type Service,
   type ServiceSettings,
@@ -85,7 +85,7 @@ type Admitted = Extract<RedemptionAdmission, { status: 'admitted' }>
 
 export function redemption<Asked>(
   service: Service,
-  form: RefusalForm,
+  style: ReplyStyle,
   dialect: Dialect<Asked>,
 ): Redeem<Asked> {
   const charge = (exchange: Exchange, caller: Caller, keyId: string, asked: Asked): void => {
@@ -98,7 +98,7 @@ export function redemption<Asked>(
       request,
       exchange.guard(admission => {
         if (caller.status === 'accepted') noteBackend(service, address, request, attempt, admission)
-        exchange.answer(replyTo(form, dialect, caller, keyId, attempt, admission))
+        exchange.answer(replyTo(style, dialect, caller, keyId, attempt, admission))
       }),
     )
   }
@@ -108,7 +108,7 @@ export function redemption<Asked>(
     const kept = dialect.keep(asked)
     loadCaller(service, exchange, key, keyId, found => {
       if (found !== undefined) charge(exchange, found, keyId, kept)
-      else exchange.answer(refusedReply(form, { reason: 'store-unavailable' }, { apiKeyId: keyId }))
+      else exchange.answer(refusedReply(style, { reason: 'store-unavailable' }, { apiKeyId: keyId }))
     })
   }
 }
@@ -294,7 +294,7 @@ function noteBackend(
 }
 
 function replyTo<Asked>(
-  form: RefusalForm,
+  style: ReplyStyle,
   dialect: Dialect<Asked>,
   caller: Caller,
   keyId: string,
@@ -302,9 +302,9 @@ function replyTo<Asked>(
   admission: RedemptionAdmission,
 ): Reply {
   if (admission.status !== 'admitted')
-    return notAdmittedReply(form, admission, ownLimits(caller), namedBy(caller, keyId, attempt))
+    return notAdmittedReply(style, admission, ownLimits(caller), namedBy(caller, keyId, attempt))
   const conclusion = conclude(attempt, admission)
-  if ('refusal' in conclusion) return refusedReply(form, conclusion.refusal, namedBy(caller, keyId, attempt))
+  if ('refusal' in conclusion) return refusedReply(style, conclusion.refusal, namedBy(caller, keyId, attempt))
   const { claims, site, ending } = conclusion
   return { status: 200, ending, body: dialect.success(claims, site), headers: NO_HEADERS }
 }

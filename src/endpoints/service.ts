@@ -24,7 +24,7 @@ import type { RequestStore, SolutionAdmission } from '../store/store.ts'
 
 export interface Service {
   readonly settings: ServiceSettings
-  readonly policy: Policy
+  readonly pricePolicy: Policy
   readonly keyring: Keyring
   readonly tags: AddressTags
   /** One for each secret that only verifies. */
@@ -57,21 +57,21 @@ export type Endpoint = (exchange: Exchange, query: string) => void
 export const CLOCK_SKEW_MS = 5000
 
 /** How an endpoint's refusals look: the form of the body, and the service's limits for the RateLimit-Policy header. */
-export interface RefusalForm {
-  readonly style: ErrorStyle
+export interface ReplyStyle {
+  readonly errors: ErrorStyle
   readonly policies: PolicyList
 }
 
-export function refusalForm(name: EndpointName, settings: Pick<ServiceSettings, 'limits'>): RefusalForm {
+export function replyStyle(name: EndpointName, settings: Pick<ServiceSettings, 'limits'>): ReplyStyle {
   const { limits, errorStyle } = ENDPOINTS[name]
   const policies = limits.map(({ policy, limit }) => [policy, settings.limits[limit]])
-  return { style: errorStyle, policies: Object.fromEntries(policies) }
+  return { errors: errorStyle, policies: Object.fromEntries(policies) }
 }
 
-export function refusedReply({ style, policies }: RefusalForm, refusal: Refusal, named?: Named): Reply {
+export function refusedReply({ errors, policies }: ReplyStyle, refusal: Refusal, named?: Named): Reply {
   return refusal.reason === 'store-unavailable'
-    ? unavailableReply(policies, style, 'store-unavailable', named)
-    : refusalReply(refusal, style, NO_HEADERS, named)
+    ? unavailableReply(policies, errors, 'store-unavailable', named)
+    : refusalReply(refusal, errors, NO_HEADERS, named)
 }
 
 type NotAdmitted = Exclude<SolutionAdmission, { status: 'admitted' }>
@@ -82,13 +82,13 @@ type NotAdmitted = Exclude<SolutionAdmission, { status: 'admitted' }>
  * @param ownLimits the site's own, which replace the service's in the headers
  */
 export function notAdmittedReply(
-  { style, policies }: RefusalForm,
+  { errors, policies }: ReplyStyle,
   admission: NotAdmitted,
   ownLimits: PolicyList | undefined,
   named?: Named,
 ): Reply {
   const all = { ...policies, ...ownLimits }
   return admission.status === 'limited'
-    ? limitedReply(admission, all, style, named)
-    : unavailableReply(all, style, 'store-unavailable', named)
+    ? limitedReply(admission, all, errors, named)
+    : unavailableReply(all, errors, 'store-unavailable', named)
 }

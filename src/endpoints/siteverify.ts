@@ -16,7 +16,7 @@ import type { TokenClaims } from '../domain/token.ts'
 import { siteverifyJson } from '../http/replies.ts'
 import { parseSiteverify, readSiteverify, type SiteverifyFields, secretOf } from '../http/siteverify.ts'
 import { type Dialect, redemption } from './redemption.ts'
-import { type Endpoint, refusalForm, refusedReply, type Service, type ServiceSettings } from './service.ts'
+import { type Endpoint, refusedReply, replyStyle, type Service, type ServiceSettings } from './service.ts'
 
 type Answer = (claims: TokenClaims, site: Site) => object
 
@@ -29,14 +29,14 @@ export const turnstile = (service: Service): Endpoint =>
   })
 
 function endpointWith(service: Service, answer: Answer): Endpoint {
-  const form = refusalForm('siteverify', service.settings)
-  const redeem = redemption(service, form, dialectWith(answer))
+  const style = replyStyle('siteverify', service.settings)
+  const redeem = redemption(service, style, dialectWith(answer))
   return (exchange, query) => {
-    if (exchange.isOfPage) return exchange.answer(refusedReply(form, { reason: 'sent-by-page' }))
+    if (exchange.isOfPage) return exchange.answer(refusedReply(style, { reason: 'sent-by-page' }))
     exchange.readBody(service.settings.bodyBytesMax, body => {
-      if (body === undefined) return exchange.answer(refusedReply(form, { reason: 'body-too-large' }))
+      if (body === undefined) return exchange.answer(refusedReply(style, { reason: 'body-too-large' }))
       const asked = credentialsIn(body, exchange.contentType, query)
-      if ('refusal' in asked) exchange.answer(refusedReply(form, asked.refusal))
+      if ('refusal' in asked) exchange.answer(refusedReply(style, asked.refusal))
       else redeem(exchange, asked.secret, asked.keyId, asked.fields)
     })
   }

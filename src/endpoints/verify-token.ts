@@ -11,7 +11,7 @@ import { formatAddress, isSameClient } from '../addresses/address.ts'
 import { apiKeyId } from '../domain/site.ts'
 import { parseRedemption } from '../http/schemas.ts'
 import { type Dialect, redemption } from './redemption.ts'
-import { type Endpoint, refusalForm, refusedReply, type Service } from './service.ts'
+import { type Endpoint, refusedReply, replyStyle, type Service } from './service.ts'
 
 const BEARER = /^Bearer +([^ ]+) *$/i
 
@@ -24,16 +24,16 @@ const DIALECT: Dialect<Buffer> = {
 }
 
 export function verifyToken(service: Service): Endpoint {
-  const form = refusalForm('verify-token', service.settings)
-  const redeem = redemption(service, form, DIALECT)
+  const style = replyStyle('verify-token', service.settings)
+  const redeem = redemption(service, style, DIALECT)
   return exchange => {
     const { authorization } = exchange
-    if (authorization === '') return exchange.answer(refusedReply(form, { reason: 'credentials-missing' }))
+    if (authorization === '') return exchange.answer(refusedReply(style, { reason: 'credentials-missing' }))
     const key = BEARER.exec(authorization)?.[1] ?? ''
     const keyId = apiKeyId(key)
-    if (keyId === undefined) return exchange.answer(refusedReply(form, { reason: 'credentials-malformed' }))
+    if (keyId === undefined) return exchange.answer(refusedReply(style, { reason: 'credentials-malformed' }))
     exchange.readBody(service.settings.bodyBytesMax, body => {
-      if (body === undefined) exchange.answer(refusedReply(form, { reason: 'body-too-large' }))
+      if (body === undefined) exchange.answer(refusedReply(style, { reason: 'body-too-large' }))
       else redeem(exchange, key, keyId, body)
     })
   }

@@ -42,9 +42,9 @@ import {
   CLOCK_SKEW_MS,
   type Endpoint,
   notAdmittedReply,
-  type RefusalForm,
-  refusalForm,
+  type ReplyStyle,
   refusedReply,
+  replyStyle,
   type Service,
 } from './service.ts'
 import {
@@ -105,10 +105,10 @@ const FINGERPRINT_PREFIX_BITS = 48
 
 const FAILED_BODY = '{"token":null,"passed":false,"expiresAt":null}'
 
-type Parts = Pick<Service, 'keyring' | 'otherTags' | 'settings' | 'policy' | 'store' | 'fingerprints'>
+type Parts = Pick<Service, 'keyring' | 'otherTags' | 'settings' | 'pricePolicy' | 'store' | 'fingerprints'>
 
 export function verify(service: Service): Endpoint {
-  const form = refusalForm('verify', service.settings)
+  const style = replyStyle('verify', service.settings)
   const charge = (exchange: Exchange, site: Site | null, body: Buffer): void => {
     const asked = visitOf(service, 'verify', exchange, site)
     if (asked === undefined) return exchange.drop()
@@ -117,31 +117,33 @@ export function verify(service: Service): Endpoint {
     const visit = isSolved ? attempt.visit : asked
     const spend = isSolved ? attempt.spend : undefined
     const isJunk = attempt.verdict === 'refused'
-    const request = chargeOf(service.policy, visit, 'verify', isFailure(attempt, site), spend, isJunk)
+    const request = chargeOf(service.pricePolicy, visit, 'verify', isFailure(attempt, site), spend, isJunk)
     service.store.admitSolution(
       request,
       exchange.guard(admission => {
         if (admission.status !== 'admitted')
-          return exchange.answer(notAdmittedReply(form, admission, visit.ownLimits, { nonce: attempt.nonce }))
+          return exchange.answer(
+            notAdmittedReply(style, admission, visit.ownLimits, { nonce: attempt.nonce }),
+          )
         const conclusion = conclude(service, visit, attempt, admission, service.now())
         const isTooCheap = 'refusal' in conclusion && conclusion.refusal.reason === 'nonce-underpriced'
         if (isTooCheap) service.store.takeBack(request, admission.accepted)
-        exchange.answer(replyTo(form, conclusion, attempt))
+        exchange.answer(replyTo(style, conclusion, attempt))
       }),
     )
   }
   return exchange => {
     const refusal = siteKeyRefusal(exchange.siteKey)
-    if (refusal !== undefined) return exchange.answer(refusedReply(form, refusal))
+    if (refusal !== undefined) return exchange.answer(refusedReply(style, refusal))
     exchange.readBody(service.settings.bodyBytesMax, body => {
-      if (body === undefined) exchange.answer(refusedReply(form, { reason: 'body-too-large' }))
-      else withSite(service, form, exchange, body, charge)
+      if (body === undefined) exchange.answer(refusedReply(style, { reason: 'body-too-large' }))
+      else withSite(service, style, exchange, body, charge)
     })
   }
 }
 
-function replyTo(form: RefusalForm, conclusion: Conclusion, { nonce }: Attempt): Reply {
-  if ('refusal' in conclusion) return refusedReply(form, conclusion.refusal, { nonce })
+function replyTo(style: ReplyStyle, conclusion: Conclusion, { nonce }: Attempt): Reply {
+  if ('refusal' in conclusion) return refusedReply(style, conclusion.refusal, { nonce })
   const { judgement, token } = conclusion
   const body =
     token === undefined
@@ -294,11 +296,11 @@ function graded(
   const { siteKey, threshold } = site.record
   const { signals: own, solution, puzzle } = solved
   const bounds = boundsOf(site.record.difficulty, raisedBits(site.record, nowMs))
-  const traffic = trafficAround(parts.policy, visit, admitted.meters)
+  const traffic = trafficAround(parts.pricePolicy, visit, admitted.meters)
   // Bits of two puzzles do not compare: a site that changed its puzzle still takes the challenges under way.
   if (
     puzzle === site.record.puzzle &&
-    isUnderpriced(own.difficulty, bounds, admitted.accepted, traffic, parts.policy)
+    isUnderpriced(own.difficulty, bounds, admitted.accepted, traffic, parts.pricePolicy)
   )
     return { refusal: { reason: 'nonce-underpriced' } }
   const isTest = site.test !== undefined

@@ -18,7 +18,7 @@ import { isSiteKey, type Site, siteRefusal } from '../domain/site.ts'
 import type { Exchange } from '../http/exchange.ts'
 import type { PolicyList } from '../http/replies.ts'
 import type { Metering, SolutionRequest } from '../store/store.ts'
-import { type RefusalForm, refusedReply, type Service } from './service.ts'
+import { type ReplyStyle, refusedReply, type Service } from './service.ts'
 
 interface Visitor {
   readonly address: Address
@@ -69,25 +69,25 @@ export function siteKeyRefusal(siteKey: string): Refusal | undefined {
  */
 export function withSite(
   service: Service,
-  form: RefusalForm,
+  style: ReplyStyle,
   exchange: Exchange,
   body: Buffer,
   next: (exchange: Exchange, site: Site | null, body: Buffer) => void,
 ): void {
   const cached = service.sites.cached(exchange.siteKey)
-  if (cached === undefined) loadSite(service, form, exchange, Buffer.from(body), next)
+  if (cached === undefined) loadSite(service, style, exchange, Buffer.from(body), next)
   else next(exchange, cached, body)
 }
 
 function loadSite(
   { sites }: Service,
-  form: RefusalForm,
+  style: ReplyStyle,
   exchange: Exchange,
   body: Buffer,
   next: (exchange: Exchange, site: Site | null, body: Buffer) => void,
 ): void {
   const loaded = exchange.guard<Site | null | undefined>(site => {
-    if (site === undefined) exchange.answer(refusedReply(form, { reason: 'store-unavailable' }))
+    if (site === undefined) exchange.answer(refusedReply(style, { reason: 'store-unavailable' }))
     else next(exchange, site, body)
   })
   sites.load(exchange.siteKey, loaded)
