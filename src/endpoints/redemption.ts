@@ -76,10 +76,8 @@ type Attempt =
 
 type Redeemable = Extract<Attempt, { verdict: 'redeemable' }>
 
-type Conclusion =
-  | { readonly refusal: Refusal }
-  /** Redemptions by test keys are not recorded, so they have no ending. */
-  | { readonly claims: TokenClaims; readonly site: Site; readonly ending: Redeemed | undefined }
+/** An attempt that the caller's success is made of. */
+type Good = Exclude<Attempt, { verdict: 'refused' }>
 
 type Admitted = Extract<RedemptionAdmission, { status: 'admitted' }>
 
@@ -105,11 +103,7 @@ export function redemption<Asked>(
   return (exchange, key, keyId, asked) => {
     const caller = cachedCaller(service, key, keyId)
     if (caller !== undefined) return charge(exchange, caller, keyId, asked)
-    const kept = dialect.keep(asked)
-    loadCaller(service, exchange, key, keyId, found => {
-      if (found !== undefined) charge(exchange, found, keyId, kept)
-      else exchange.answer(refusedReply(style, { reason: 'store-unavailable' }, { apiKeyId: keyId }))
-    })
+    loadCaller(service, style, exchange, key, keyId, dialect.keep(asked), charge)
   }
 }
 
@@ -127,28 +121,31 @@ function cachedCaller({ apiKeys, sites, now }: Service, key: string, keyId: stri
   return { status: 'accepted', apiKey, site }
 }
 
-/** @param done gets undefined if the store could not be read */
-function loadCaller(
+/** Goes on with the caller once it is loaded, and answers if the store could not be read. */
+function loadCaller<Asked>(
   service: Service,
+  style: ReplyStyle,
   exchange: Exchange,
   key: string,
   keyId: string,
-  done: (caller: Caller | undefined) => void,
+  asked: Asked,
+  next: (exchange: Exchange, caller: Caller, keyId: string, asked: Asked) => void,
 ): void {
   const { apiKeys, sites } = service
-  const judge = () => done(cachedCaller(service, key, keyId))
-  apiKeys.load(
-    keyId,
-    exchange.guard(apiKey => {
-      if (apiKey === undefined) done(undefined)
-      else if (apiKey === null || sites.cached(apiKey.siteKey) !== undefined) judge()
-      else
-        sites.load(
-          apiKey.siteKey,
-          exchange.guard(site => (site === undefined ? done(undefined) : judge())),
-        )
-    }),
-  )
+  const done = (isRead: boolean) => {
+    const caller = isRead ? cachedCaller(service, key, keyId) : undefined
+    if (caller !== undefined) next(exchange, caller, keyId, asked)
+    else exchange.answer(refusedReply(style, { reason: 'store-unavailable' }, { apiKeyId: keyId }))
+  }
+  const keyLoaded = exchange.guard<ApiKeyRecord | null | undefined>(apiKey => {
+    const isSiteMissing = apiKey != null && sites.cached(apiKey.siteKey) === undefined
+    if (!isSiteMissing) return done(apiKey !== undefined)
+    sites.load(
+      apiKey.siteKey,
+      exchange.guard(site => done(site !== undefined)),
+    )
+  })
+  apiKeys.load(keyId, keyLoaded)
 }
 
 function noteUse({ keyUses, now }: Service, caller: Caller): void {
@@ -304,9 +301,14 @@ function replyTo<Asked>(
   if (admission.status !== 'admitted')
     return notAdmittedReply(style, admission, ownLimits(caller), namedBy(caller, keyId, attempt))
   const conclusion = conclude(attempt, admission)
-  if ('refusal' in conclusion) return refusedReply(style, conclusion.refusal, namedBy(caller, keyId, attempt))
-  const { claims, site, ending } = conclusion
-  return { status: 200, ending, body: dialect.success(claims, site), headers: NO_HEADERS }
+  if ('reason' in conclusion) return refusedReply(style, conclusion, namedBy(caller, keyId, attempt))
+  const body = dialect.success(conclusion.claims, conclusion.caller.site)
+  return { status: 200, ending: endingOf(conclusion), body, headers: NO_HEADERS }
+}
+
+/** undefined for a test key, whose redemptions are not recorded. */
+function endingOf({ verdict, caller, claims }: Good): Redeemed | undefined {
+  return verdict === 'redeemable' ? { kind: 'redeemed', apiKey: caller.apiKey, claims } : undefined
 }
 
 function ownLimits(caller: Caller): PolicyList | undefined {
@@ -318,26 +320,26 @@ function namedBy(caller: Caller, apiKeyId: string, { nonce }: Attempt): Named {
   return { siteKey: caller.status === 'accepted' ? caller.apiKey.siteKey : undefined, apiKeyId, nonce }
 }
 
-function conclude(attempt: Attempt, { token }: Admitted): Conclusion {
+function conclude(attempt: Attempt, { token }: Admitted): Good | Refusal {
   switch (attempt.verdict) {
     case 'redeemable':
       return concludeRedeemable(attempt, token)
     case 'certain':
-      return { claims: attempt.claims, site: attempt.caller.site, ending: undefined }
+      return attempt
     default:
-      return { refusal: attempt.refusal }
+      return attempt.refusal
   }
 }
 
-function concludeRedeemable({ caller, claims }: Redeemable, token: Admitted['token']): Conclusion {
-  const { site, apiKey } = caller
+function concludeRedeemable(attempt: Redeemable, token: Admitted['token']): Good | Refusal {
   switch (token) {
     case 'redeemed':
-      if (claims.score < site.record.minScore) return { refusal: { reason: 'score-too-low' } }
-      return { claims, site, ending: { kind: 'redeemed', apiKey, claims } }
+      return attempt.claims.score < attempt.caller.site.record.minScore
+        ? { reason: 'score-too-low' }
+        : attempt
     case 'forgotten':
-      return { refusal: { reason: 'token-forgotten' } }
+      return { reason: 'token-forgotten' }
     default:
-      return { refusal: { reason: 'token-used' } }
+      return { reason: 'token-used' }
   }
 }
