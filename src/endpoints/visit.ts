@@ -61,18 +61,16 @@ export function siteKeyRefusal(siteKey: string): Refusal | undefined {
   return isSiteKey(siteKey) ? undefined : { reason: 'site-key-malformed' }
 }
 
-/**
- * Goes on with the exchange's site, at once if it is cached, and answers if the store could not be read.
- *
- * @param body valid only until this returns
- * @param next gets null for a site that does not exist, and a body that is valid only until it returns
- */
+/** Gets null for a site that does not exist, and a body that is valid only until it returns. */
+type OnSite = (exchange: Exchange, site: Site | null, body: Buffer) => void
+
+/** Goes on with the exchange's site, at once if it is cached, and answers if the store could not be read. */
 export function withSite(
   service: Service,
   style: ReplyStyle,
   exchange: Exchange,
   body: Buffer,
-  next: (exchange: Exchange, site: Site | null, body: Buffer) => void,
+  next: OnSite,
 ): void {
   const cached = service.sites.cached(exchange.siteKey)
   if (cached === undefined) loadSite(service, style, exchange, Buffer.from(body), next)
@@ -84,7 +82,7 @@ function loadSite(
   style: ReplyStyle,
   exchange: Exchange,
   body: Buffer,
-  next: (exchange: Exchange, site: Site | null, body: Buffer) => void,
+  next: OnSite,
 ): void {
   const loaded = exchange.guard<Site | null | undefined>(site => {
     if (site === undefined) exchange.answer(refusedReply(style, { reason: 'store-unavailable' }))
