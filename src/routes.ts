@@ -5,30 +5,32 @@
  */
 
 import { App, type HttpRequest, type HttpResponse, type TemplatedApp } from 'uWebSockets.js'
+import type { Work } from './domain/endpoint.ts'
 import { ENDPOINT_NAMES, ENDPOINTS, type EndpointName } from './domain/endpoint.ts'
-import type { WorkKind } from './domain/overload.ts'
-import { ChallengeEndpoint } from './endpoints/challenge.ts'
-import type { Endpoint, Service } from './endpoints/service.ts'
-import { SiteverifyEndpoint, TurnstileEndpoint } from './endpoints/siteverify.ts'
-import { VerifyEndpoint } from './endpoints/verify.ts'
-import { VerifyTokenEndpoint } from './endpoints/verify-token.ts'
+import { challenge } from './endpoints/challenge.ts'
+import { type Endpoint, replyStyle, type Service } from './endpoints/service.ts'
+import { siteverify, turnstile } from './endpoints/siteverify.ts'
+import { verify } from './endpoints/verify.ts'
+import { verifyToken } from './endpoints/verify-token.ts'
 import type { ContentRoute } from './http/content.ts'
 import { Exchange, refuserOf } from './http/exchange.ts'
 import type { ExchangeHost, ExchangeRules } from './http/exchange-host.ts'
-import { type HeaderList, type Reply, refusalReply } from './http/replies.ts'
+import { type HeaderList, type Reply, refusalReply, unavailableReply } from './http/replies.ts'
 import { contentRequest, endsPlainly, queryOf } from './http/request-headers.ts'
 
-const FLOWS: { readonly [Name in EndpointName]: new (service: Service, name: Name) => Endpoint } = {
-  challenge: ChallengeEndpoint,
-  verify: VerifyEndpoint,
-  'verify-token': VerifyTokenEndpoint,
-  siteverify: SiteverifyEndpoint,
+type Flow = (service: Service) => Endpoint
+
+const FLOWS: Readonly<Record<EndpointName, Flow>> = {
+  challenge,
+  verify,
+  'verify-token': verifyToken,
+  siteverify,
 }
 
 /** For backends in which only a host can be set. hCaptcha's path is /siteverify itself; many clients of Google use GET. */
 const VENDOR_FLOWS = [
-  { path: '/recaptcha/api/siteverify', flow: SiteverifyEndpoint, takesGet: true },
-  { path: '/turnstile/v0/siteverify', flow: TurnstileEndpoint, takesGet: false },
+  { path: '/recaptcha/api/siteverify', flow: siteverify, takesGet: true },
+  { path: '/turnstile/v0/siteverify', flow: turnstile, takesGet: false },
 ] as const
 
 const PREFLIGHT_SECONDS = 86_400
@@ -82,7 +84,7 @@ function seenBy({ gate }: ExchangeHost, handler: Handler): Handler {
 const REFUSALS_PER_EXCHANGE = 64
 
 interface Shedding {
-  readonly work: WorkKind
+  readonly work: Work
   readonly reply: Reply
 }
 
@@ -105,17 +107,18 @@ function unlessOverloaded(
   }
 }
 
-function addRoute<Name extends EndpointName>(
+function addRoute(
   app: TemplatedApp,
-  name: Name,
+  name: EndpointName,
   service: Service,
   host: ExchangeHost,
   path = `/${name}`,
-  flow = FLOWS[name],
+  flow: Flow = FLOWS[name],
   takesGet = false,
 ): void {
-  const endpoint = new flow(service, name)
+  const endpoint = flow(service)
   const { method, work, isCrossOrigin, errorStyle } = ENDPOINTS[name]
+  const { policies } = replyStyle(name, service.settings)
   const alsoTaken = [...(takesGet ? ['GET'] : []), ...(isCrossOrigin ? ['OPTIONS'] : [])]
   const allow = [method.toUpperCase(), ...alsoTaken].join(', ')
   const wrongMethod = refusalReply({ reason: 'method-not-allowed' }, errorStyle, [['Allow', allow]])
@@ -123,19 +126,19 @@ function addRoute<Name extends EndpointName>(
   const rules = {
     part: name,
     isCrossOrigin,
-    faultReply: endpoint.faultReply,
+    faultReply: unavailableReply(policies, errorStyle, 'internal'),
     ambiguousReply,
   }
-  const step = (exchange: Exchange) => endpoint.handle(exchange, '')
+  const step = (exchange: Exchange) => endpoint(exchange, '')
   // Only /siteverify pays for reading the query.
   const handle: Handler =
     errorStyle === 'siteverify'
       ? (response, request) => {
           const query = queryOf(request)
-          new Exchange(response, request, host, rules).begin(exchange => endpoint.handle(exchange, query))
+          new Exchange(response, request, host, rules).begin(exchange => endpoint(exchange, query))
         }
       : (response, request) => new Exchange(response, request, host, rules).begin(step)
-  const shedding = { work, reply: endpoint.overloadReply }
+  const shedding = { work, reply: unavailableReply(policies, errorStyle, 'overloaded') }
   const handler = unlessOverloaded(handle, shedding, host, rules)
   app[method](path, handler)
   if (takesGet) app.get(path, handler)

@@ -10,11 +10,12 @@ import { DEMO_SITE_KEYS } from './demo/site.ts'
 import { AddressTags } from './domain/address-tags.ts'
 import { BackendCounts } from './domain/backends.ts'
 import { Keyring } from './domain/keyring.ts'
+import { POLICY } from './domain/policy.ts'
 import type { CachedRecords } from './domain/site.ts'
 import type { Service } from './endpoints/service.ts'
 import { findWidget, widgetRoutes } from './http/assets.ts'
 import type { ContentRoute } from './http/content.ts'
-import type { ExchangeHost, Gate, ObservedExchange } from './http/exchange-host.ts'
+import type { ExchangeHost, Gate } from './http/exchange-host.ts'
 import { OverloadGate } from './http/gate.ts'
 import { isEveryPeerTrusted, listen } from './http/listener.ts'
 import { connectionsThatFit } from './http/open-files.ts'
@@ -58,7 +59,7 @@ export async function startServer(
     }),
     clockAheadSeconds: () => watch.clockAheadSeconds,
     evictedKeys: () => watch.evictedKeys,
-    siteNamedBy: exchange => namedSite(service, exchange),
+    siteNamedBy: (siteKey, apiKeyId) => namedSite(service, siteKey, apiKeyId),
     metricsSites: config.metricsSites,
   })
   const store = openStore(config, log, stats, () => watch.look().catch(ignore))
@@ -253,9 +254,13 @@ function contentRoutes(config: Config, log: Logger): ContentRoute[] {
 }
 
 /** For metrics: a refused request's, even with a wrong secret. From the cache alone: a refusal calls no store. */
-function namedSite({ sites, apiKeys }: Service, { siteKey, apiKeyId }: ObservedExchange): string | undefined {
+function namedSite(
+  { sites, apiKeys }: Service,
+  siteKey: string,
+  apiKeyId: string | undefined,
+): string | undefined {
   if (siteKey !== '') return sites.cached(siteKey)?.record.siteKey
-  return apiKeyId === '' ? undefined : apiKeys.cached(apiKeyId)?.siteKey
+  return apiKeyId === undefined ? undefined : apiKeys.cached(apiKeyId)?.siteKey
 }
 
 function tellCrowded(log: Logger): void {
@@ -275,9 +280,10 @@ function composeService(
   const keyring = new Keyring(resolveSecrets(config))
   return {
     settings: config,
+    pricePolicy: POLICY,
     keyring,
-    tags: new AddressTags(keyring.signing),
-    otherTags: keyring.others.map(key => new AddressTags(key)),
+    tags: new AddressTags(keyring.signing, POLICY),
+    otherTags: keyring.others.map(key => new AddressTags(key, POLICY)),
     // If the embedded store cannot write, nothing fails open.
     store:
       config.redis === undefined

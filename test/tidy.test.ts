@@ -39,21 +39,23 @@ function importsOf(file: string, folder = SRC): string[] {
  */
 const IMPORTS: Readonly<Record<string, string>> = {
   protocol: '',
-  domain: 'protocol',
-  config: 'domain',
-  store: 'config domain',
-  http: 'domain protocol',
-  endpoints: 'domain http protocol store',
+  addresses: '',
+  domain: 'addresses protocol',
+  words: 'domain',
+  config: 'addresses domain words',
+  store: 'config domain protocol words',
+  http: 'addresses domain protocol words',
+  endpoints: 'addresses domain http protocol store',
   openapi: 'domain http protocol',
-  demo: 'domain http protocol store',
+  demo: 'addresses domain http protocol store',
   widget: 'http protocol',
-  log: 'domain http protocol',
-  metrics: 'domain http protocol server-build.ts',
-  sites: 'config demo domain log store version.ts',
-  check: 'config demo domain http process server-build.ts store',
-  explain: 'domain log protocol sites',
-  admin: 'config domain http log metrics version.ts',
-  dashboard: 'admin config domain metrics store version.ts',
+  log: 'addresses domain http protocol',
+  metrics: 'addresses domain http protocol server-build.ts store words',
+  sites: 'addresses config demo domain log store version.ts words',
+  check: 'addresses config demo domain http process server-build.ts sites store',
+  explain: 'domain log protocol sites words',
+  admin: 'addresses config domain http log metrics version.ts',
+  dashboard: 'admin config domain metrics store version.ts words',
   'version.ts': '',
   'server-build.ts': '',
   'routes.ts': 'domain endpoints http',
@@ -61,7 +63,7 @@ const IMPORTS: Readonly<Record<string, string>> = {
   process: 'config demo domain http log metrics protocol server-build.ts server.ts store version.ts',
   'main.ts': 'config process start.ts',
   'start.ts': 'admin config dashboard log metrics process sites store',
-  cli: 'admin check config demo domain explain http log main.ts process protocol server-build.ts sites store version.ts',
+  cli: 'addresses admin check config demo domain explain http log main.ts process protocol server-build.ts sites store version.ts words',
 }
 
 /** The same of bench/, whose rooms also import src/ and test/harness/. */
@@ -185,15 +187,11 @@ test('an unsupported Node.js is told before anything else of powgate is linked',
   }
 })
 
-test('the domain has no I/O, clock or randomness of its own', () => {
-  for (const file of filesOf(join(SRC, 'domain'), '.ts')) {
+test('addresses and the domain have no I/O, clock or randomness of their own', () => {
+  for (const file of ['addresses', 'domain'].flatMap(room => filesOf(join(SRC, room), '.ts'))) {
     const impure = /Date\.now|Math\.random|randomBytes|randomFill|performance\.now|setTimeout|process\./
     const found = impure.exec(readFileSync(file, 'utf8'))?.[0]
-    assert.equal(
-      found,
-      undefined,
-      `${relative(ROOT, file)} has ${found}: the domain gets such things as arguments`,
-    )
+    assert.equal(found, undefined, `${relative(ROOT, file)} has ${found}: such things are arguments`)
     for (const imported of importsOf(file)) {
       if (!imported.endsWith('.ts'))
         assert.match(imported, /^(node:(crypto|net)|#hashwx)$/, `${relative(ROOT, file)} imports ${imported}`)
@@ -253,7 +251,9 @@ test('every default is what its setting expects', () => {
 })
 
 test('something refuses with each reason', () => {
-  const files = filesOf(SRC, '.ts').filter(file => !/^(domain\/outcome|openapi\/)/.test(relative(SRC, file)))
+  const files = filesOf(SRC, '.ts').filter(
+    file => !/^(domain\/outcome|openapi\/|words\/)/.test(relative(SRC, file)),
+  )
   const code = files.map(file => readFileSync(file, 'utf8')).join()
   for (const reason of Object.keys(OUTCOMES))
     assert.ok(code.includes(`'${reason}'`), `nothing gives ${reason}`)

@@ -15,9 +15,9 @@ import { isText, over, type Work } from './work.ts'
 
 /** The modules that steps are made of, by their paths below src/. */
 interface Modules {
-  'domain/address': typeof import('../../src/domain/address.ts')
+  'addresses/address': typeof import('../../src/addresses/address.ts')
+  'addresses/forwarded-for': typeof import('../../src/addresses/forwarded-for.ts')
   'domain/address-log': typeof import('../../src/domain/address-log.ts')
-  'domain/client-address': typeof import('../../src/domain/client-address.ts')
   'domain/keyring': typeof import('../../src/domain/keyring.ts')
   'domain/nonce': typeof import('../../src/domain/nonce.ts')
   'domain/pow': typeof import('../../src/domain/pow.ts')
@@ -27,11 +27,17 @@ interface Modules {
   'http/schemas': typeof import('../../src/http/schemas.ts')
 }
 export const MODULES = [
-  ...'address address-log client-address keyring nonce pow score site token'
-    .split(' ')
-    .map(name => `domain/${name}`),
+  'addresses/address',
+  'addresses/forwarded-for',
+  ...'address-log keyring nonce pow score site token'.split(' ').map(name => `domain/${name}`),
   'http/schemas',
 ]
+
+/** Where an earlier tree, against which this one is compared, has a module. */
+export const FORMER_PATHS: Readonly<Record<string, string>> = {
+  'addresses/address': 'domain/address',
+  'addresses/forwarded-for': 'domain/client-address',
+}
 
 /** Loads a compiled module of the tree. Throws if the tree lacks it. */
 export type Load = <Path extends keyof Modules>(path: Path) => Promise<Modules[Path]>
@@ -72,7 +78,7 @@ const JSON_TYPE = 'application/json'
 /** The same INPUTS visitors in every process, each with a challenge and what the browser posts. Three of four have IPv4. */
 async function crowd(load: Load) {
   const { Keyring } = await load('domain/keyring')
-  const { parseAddress } = await load('domain/address')
+  const { parseAddress } = await load('addresses/address')
   const { mintNonce } = await load('domain/nonce')
   const { parseSolution } = await load('http/schemas')
   const keyring = new Keyring([SECRET])
@@ -295,8 +301,8 @@ async function charging(load: Load): Promise<Work> {
 }
 
 async function forwarding(load: Load): Promise<Work> {
-  const { AddressSet } = await load('domain/address')
-  const { forwardedAddress } = await load('domain/client-address')
+  const { AddressSet } = await load('addresses/address')
+  const { forwardedAddress } = await load('addresses/forwarded-for')
   const { visits } = await crowd(load)
   const trusted = new AddressSet(['10.0.0.0/8', 'fd00::/8'])
   return over(visits, ({ addressText, address }) => forwardedAddress(addressText, trusted) === address)

@@ -132,7 +132,7 @@ function atLeast(aim: string, least: number, found: number): string[] {
 function costRatio(puzzle: PuzzleName, base: number, siteRate: number): number {
   const traffic = { ...NO_TRAFFIC, site: { recent: siteRate, usual: 0 } }
   const { challenge, verify } = PRICES.ourMicroseconds
-  const price = priceOf({ challenges: 0, limit: 30, accepted: 9 }, traffic)
+  const price = priceOf({ challenges: 0, limit: 30, accepted: 9 }, traffic, POLICY)
   const bits = difficultyOf({ ...SITE_DEFAULTS.difficulty, base }, price)
   return 2 ** bits / PRICES.threadMhs[puzzle] / (challenge[puzzle] + verify[puzzle])
 }

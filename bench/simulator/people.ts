@@ -1,6 +1,6 @@
 /** People in the simulator: they send requests as the widget does, wait as Retry-After says, and leave after a time. */
 
-import type { Address } from '../../src/domain/address.ts'
+import type { Address } from '../../src/addresses/address.ts'
 import type { DeviceClass } from '../../src/domain/solve-time.ts'
 import type { Measure } from './figures.ts'
 import { type People, POPULATIONS } from './scenario.ts'

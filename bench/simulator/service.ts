@@ -3,7 +3,7 @@
  * decide by the counts of one store, without delay, so their number does not matter.
  */
 
-import { type Address, visitorKey } from '../../src/domain/address.ts'
+import { type Address, visitorKey } from '../../src/addresses/address.ts'
 import { ACCEPTED_MS, admitToLog, LogKind, type Spending } from '../../src/domain/address-log.ts'
 import { AddressTags, siteMeter } from '../../src/domain/address-tags.ts'
 import { CONTRACT_LIMITS } from '../../src/domain/endpoint.ts'
@@ -78,7 +78,7 @@ export class Service {
     { puzzle = 'sha256', base = BASE_BITS[puzzle], solveMs }: SiteChoice,
     secret = 'a secret for the bench',
   ) {
-    this.#tags = new AddressTags(new Keyring([secret]).signing)
+    this.#tags = new AddressTags(new Keyring([secret]).signing, POLICY)
     this.base = base
     this.puzzle = puzzle
     this.#solveMs = solveMs
@@ -94,8 +94,8 @@ export class Service {
     const { siteCount: challenges, accepted } = admitted
     const counts = { challenges, limit: challengeAddressSite, accepted }
     const base = this.#base()
-    const traffic = trafficOf(this.#metersOf(address), networkPolicy(address), 0, false)
-    const bits = difficultyOf({ ...SITE_DEFAULTS.difficulty, base }, priceOf(counts, traffic))
+    const traffic = trafficOf(this.#metersOf(address), networkPolicy(address, POLICY), 0, false, POLICY)
+    const bits = difficultyOf({ ...SITE_DEFAULTS.difficulty, base }, priceOf(counts, traffic, POLICY))
     // The bench may set a fraction of a bit.
     const lifetimeMs = challengeLifetimeMs(Math.ceil(bits), LIFETIME_MS, this.puzzle)
     return { bits, base, issuedAtMs, expiresAtMs: issuedAtMs + lifetimeMs }
@@ -114,9 +114,9 @@ export class Service {
     const { failures, accepted } = admitted
     const meters = this.#metersOf(address)
     this.#addProof(meters, address, accepted, 1)
-    const traffic = trafficOf(meters, networkPolicy(address), 0, false)
+    const traffic = trafficOf(meters, networkPolicy(address, POLICY), 0, false, POLICY)
     const bounds = { ...SITE_DEFAULTS.difficulty, base: challenge.base }
-    if (isUnderpriced(challenge.bits, bounds, accepted, traffic)) {
+    if (isUnderpriced(challenge.bits, bounds, accepted, traffic, POLICY)) {
       this.#addProof(meters, address, accepted, -1)
       return { status: 'expired' }
     }
@@ -148,7 +148,7 @@ export class Service {
   }
 
   #addProof(meters: Meters, address: Address, accepted: number, proofs: 1 | -1): void {
-    const { owner, wide } = networkPolicy(address).free
+    const { owner, wide } = networkPolicy(address, POLICY).free
     addProof(meters, [siteFree(0, POLICY), owner, wide], accepted, proofs, POLICY)
     for (const born of this.#born) {
       bornBy(born, this.#clock.nowMs)

@@ -1,6 +1,6 @@
 /** The simulated world: its clock, its chance, and the addresses that visits come from. */
 
-import type { Address } from '../../src/domain/address.ts'
+import type { Address } from '../../src/addresses/address.ts'
 
 interface Due {
   readonly atMs: number

@@ -3,7 +3,7 @@
  * their token redeemed. Nonces are minted as the service mints them, because a store may parse them.
  */
 
-import { parseAddress } from '../../src/domain/address.ts'
+import { parseAddress } from '../../src/addresses/address.ts'
 import { AddressTags } from '../../src/domain/address-tags.ts'
 import { CONTRACT_LIMITS } from '../../src/domain/endpoint.ts'
 import { Keyring } from '../../src/domain/keyring.ts'
@@ -49,7 +49,7 @@ export const SITES: readonly Site[] = ['site_0123456789ABCDEFabcdef', 'site_fedc
 )
 
 const keyring = new Keyring(['a secret for the bench, long enough to be accepted'])
-const tags = new AddressTags(keyring.signing)
+const tags = new AddressTags(keyring.signing, POLICY)
 
 /** One visit for each of `count` addresses, the first of them being number `first`; present time is the clock's. */
 export function buildVisits(store: RequestStore, first: number, count: number, nowMs = Date.now()): Visits {
@@ -135,7 +135,7 @@ function addressOf(index: number): string {
 
 function meteringOf(index: number, site: Site): Metering {
   const address = addressOf(index)
-  const { owner, wide } = networkPolicy(address).free
+  const { owner, wide } = networkPolicy(address, POLICY).free
   return {
     names: tags.metersOf(site.meterName, address, addressKeyOf(index)),
     free: [siteFree(0, POLICY), owner, wide],

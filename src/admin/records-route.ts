@@ -3,7 +3,7 @@
  * has lost them. It has hashes of API keys, so only this machine gets an answer, and no proxy or page on it.
  */
 
-import { isLoopback } from '../domain/address.ts'
+import { isLoopback } from '../addresses/address.ts'
 import type { CachedRecords } from '../domain/site.ts'
 import { type AdminRoute, sendError, sendJson } from './server.ts'
 

@@ -7,9 +7,9 @@ import { createServer, type IncomingMessage, type Server, type ServerResponse } 
 import { isIP, isIPv4, type Socket } from 'node:net'
 import { hostname } from 'node:os'
 import { setImmediate } from 'node:timers/promises'
+import { isLoopback } from '../addresses/address.ts'
 import type { Config } from '../config/config.ts'
 import { ListenError } from '../config/ports.ts'
-import { isLoopback } from '../domain/address.ts'
 import type { Logger } from '../log/logger.ts'
 
 export interface Supervisor {

@@ -4,6 +4,7 @@ import { createHash } from 'node:crypto'
 import { once } from 'node:events'
 import { get, type IncomingMessage } from 'node:http'
 import { connect } from 'node:net'
+import { type AddressSet, isLoopback, parseAddress } from '../addresses/address.ts'
 import {
   type Config,
   ConfigError,
@@ -15,7 +16,6 @@ import {
 import { type ListenAddress, ListenError, tryPort } from '../config/ports.ts'
 import { isSecretToBeMade } from '../config/secrets.ts'
 import { DEMO_SITE_KEYS } from '../demo/site.ts'
-import { type AddressSet, isLoopback, parseAddress } from '../domain/address.ts'
 import { CONTRACT_LIMITS } from '../domain/endpoint.ts'
 import { Keyring } from '../domain/keyring.ts'
 import { OUTCOMES } from '../domain/outcome.ts'

@@ -1,7 +1,7 @@
 /** `powgate audit` */
 
 import type { AuditEntry } from '../domain/audit.ts'
-import { integer } from '../domain/kinds.ts'
+import { integer } from '../domain/value-forms.ts'
 import { SITE_KEY_RULE, whenMs } from '../sites/rules.ts'
 import type { CommandEntry, Input } from './command.ts'
 import { dateText, printChanges, printJson, printLine } from './output.ts'

@@ -1,10 +1,10 @@
 /** Commands as table entries, from which parsing, errors and help follow. */
 
 import { type ParseArgsConfig, parseArgs } from 'node:util'
-import type { ValueRule } from '../domain/kinds.ts'
-import { didYouMean } from '../domain/nearest.ts'
+import type { ValueRule } from '../domain/value-forms.ts'
 import { UsageError } from '../sites/rules.ts'
 import { PROGRAM } from '../version.ts'
+import { didYouMean } from '../words/nearest.ts'
 import { type Field, inColumns } from './output.ts'
 
 export interface FlagValue extends ValueRule {

@@ -1,6 +1,6 @@
 /** `powgate explain` */
 
-import { formatAddress, formatNetwork, parseAddress } from '../domain/address.ts'
+import { formatAddress, formatNetwork, parseAddress } from '../addresses/address.ts'
 import { apiKeyId } from '../domain/site.ts'
 import { statedNonce } from '../domain/token.ts'
 import { type Query, type SearchResult, STDIN, searchLogs, VISITS } from '../explain/search.ts'

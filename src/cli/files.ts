@@ -1,7 +1,7 @@
 import { createReadStream } from 'node:fs'
-import type { Kind } from '../domain/kinds.ts'
-import { systemErrorText } from '../domain/system-error.ts'
+import type { ValueForm } from '../domain/value-forms.ts'
 import { AdminError } from '../sites/sites.ts'
+import { systemErrorText } from '../words/system-error.ts'
 import type { FlagValue } from './command.ts'
 
 /** A hundred thousand sites. */
@@ -29,7 +29,11 @@ export async function readBytes(flag: string, path: string): Promise<Buffer> {
 }
 
 /** @throws AdminError with a line per mistake */
-export async function readObject<Value>(flag: string, path: string, { schema }: Kind<Value>): Promise<Value> {
+export async function readObject<Value>(
+  flag: string,
+  path: string,
+  { schema }: ValueForm<Value>,
+): Promise<Value> {
   const { parseObject } = await import('../sites/parse-file.ts')
   const parsed = parseObject(await readBytes(flag, path), schema)
   if ('problems' in parsed)

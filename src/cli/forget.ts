@@ -1,8 +1,9 @@
 /** `powgate forget` */
 
-import { AddressSet, formatAddress, formatNetwork, parseAddress } from '../domain/address.ts'
+import { AddressSet, formatAddress, formatNetwork, parseAddress } from '../addresses/address.ts'
 import { AddressTags } from '../domain/address-tags.ts'
 import { Keyring } from '../domain/keyring.ts'
+import { POLICY } from '../domain/policy.ts'
 import type { SiteRecord } from '../domain/site.ts'
 import { completed } from '../domain/site-fields.ts'
 import { AdminError } from '../sites/sites.ts'
@@ -35,7 +36,9 @@ async function runForget(input: Input): Promise<void> {
       'there is no secret, by which the store names addresses: set POWGATE_SECRETS as the service does',
     )
   const { signing, others } = new Keyring(resolveSecrets(known))
-  const keys = [signing, ...others].map(key => new AddressTags(key).keyOf(address, config.ipv6PrefixBits))
+  const keys = [signing, ...others].map(key =>
+    new AddressTags(key, POLICY).keyOf(address, config.ipv6PrefixBits),
+  )
   const [{ removed, lists }] = await withStore(async store => ({
     removed: await store.forget(keys),
     lists: (await store.listSites()).flatMap(site => listsWith(site, address)),

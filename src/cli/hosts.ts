@@ -1,6 +1,6 @@
 /** `powgate hosts` */
 
-import { differences, viewOf } from '../domain/hosts.ts'
+import { differences, viewOf } from '../store/hosts.ts'
 import type { CommandEntry, Input } from './command.ts'
 import { dateText, printJson, printLine, printTable } from './output.ts'
 import { settingsOf, withStore } from './site-store.ts'

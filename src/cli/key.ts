@@ -1,8 +1,8 @@
 /** `powgate key ...` */
 
 import { configFlag } from '../config/config.ts'
-import { NAME } from '../domain/kinds.ts'
 import { type ApiKeyRecord, apiKeyId } from '../domain/site.ts'
+import { NAME } from '../domain/value-forms.ts'
 import { UsageError, whenMs } from '../sites/rules.ts'
 import {
   authorOfCommand,

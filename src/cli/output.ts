@@ -3,8 +3,8 @@
 import { fstatSync, statSync } from 'node:fs'
 
 import type { FieldChange } from '../domain/audit.ts'
-import { systemErrorText } from '../domain/system-error.ts'
 import { AdminError } from '../sites/sites.ts'
+import { systemErrorText } from '../words/system-error.ts'
 
 /** Visitors' text could deceive a terminal's reader with these. */
 const UNPRINTABLE = /[\p{Cc}\p{Zl}\p{Zp}\u202a-\u202e\u2066-\u2069]/gu

@@ -1,10 +1,10 @@
 /** Finds the command of a call, reads its arguments, runs it. */
 
-import { didYouMean } from '../domain/nearest.ts'
 import { scrub } from '../log/redaction.ts'
 import { UsageError } from '../sites/rules.ts'
 import { AdminError } from '../sites/sites.ts'
 import { VERSION } from '../version.ts'
+import { didYouMean } from '../words/nearest.ts'
 import { type Command, type CommandEntry, commandHelp, type Flag, overview, readInput } from './command.ts'
 import { printable } from './output.ts'
 

@@ -58,7 +58,7 @@ function settingFlags(field: SiteField): [name: string, flag: Flag][] {
 
 /** undefined for a switch. */
 function flagValue(field: SiteField): FlagValue | undefined {
-  const { schema, text } = field.kind
+  const { schema, text } = field.form
   if (schema.type === 'object') return fileValue(`a JSON file: ${schema.description}`)
   if (partOf(field) === undefined) return text
   const parts = [...setBy(field.flag).keys()]
@@ -89,7 +89,7 @@ export async function givenFields(input: Input): Promise<GivenFields> {
 }
 
 async function givenValue(field: SiteField, input: Input): Promise<unknown> {
-  const { kind, flag, off } = field
+  const { form, flag, off } = field
   if (flag === undefined) return undefined
   const part = partOf(field)
   if (off !== undefined) {
@@ -101,9 +101,9 @@ async function givenValue(field: SiteField, input: Input): Promise<unknown> {
   const all = input.texts(flag) ?? []
   const texts = part === undefined ? all : all.flatMap(given => valueFor(part, given) ?? [])
   if (texts.length === 0) return undefined
-  if (kind.text === undefined) return readObject(flag, texts[0]!, kind)
-  if (texts.length > 1 && !kind.text.repeats) throw new UsageError(`--${flag}: expected ${part} once`)
-  return kind.text.read(texts)
+  if (form.text === undefined) return readObject(flag, texts[0]!, form)
+  if (texts.length > 1 && !form.text.repeats) throw new UsageError(`--${flag}: expected ${part} once`)
+  return form.text.read(texts)
 }
 
 /** @throws UsageError if the fields contradict each other */

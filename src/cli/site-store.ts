@@ -1,9 +1,9 @@
 import { resolve } from 'node:path'
 import type { Config } from '../config/config.ts'
-import { systemErrorText } from '../domain/system-error.ts'
 import { UsageError } from '../sites/rules.ts'
 import { AdminError } from '../sites/sites.ts'
 import { type SiteStore, StoreSetupError } from '../store/store.ts'
+import { systemErrorText } from '../words/system-error.ts'
 
 /** For POWGATE_SECRETS, which Redis needs. Commands sign nothing, so they do without. */
 export const UNUSED_SECRET = 'no command ever signs with this placeholder'

@@ -2,8 +2,8 @@
 
 import { configFlag } from '../config/config.ts'
 import { CONTRACT_LIMITS } from '../domain/endpoint.ts'
-import { integer } from '../domain/kinds.ts'
-import { apiKeyId, SITE_DEFAULTS, type SiteRecord, siteWarnings } from '../domain/site.ts'
+import { apiKeyId, SITE_DEFAULTS, type SiteRecord } from '../domain/site.ts'
+import { integer } from '../domain/value-forms.ts'
 import { inOrderOfCreation } from '../sites/file.ts'
 import { lengthMs, UsageError } from '../sites/rules.ts'
 import {
@@ -16,6 +16,7 @@ import {
   updateSite,
   written,
 } from '../sites/sites.ts'
+import { siteWarnings } from '../sites/warnings.ts'
 import type { SiteStore } from '../store/store.ts'
 import { PROGRAM } from '../version.ts'
 import type { CommandEntry, FlagValue, Input } from './command.ts'

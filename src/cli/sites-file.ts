@@ -3,7 +3,6 @@
 import { randomBytes } from 'node:crypto'
 import { configFlag } from '../config/config.ts'
 import { DEMO_SITE_KEYS } from '../demo/site.ts'
-import type { HostNote } from '../domain/hosts.ts'
 import {
   type ApiKeyRecord,
   isExpired,
@@ -11,11 +10,12 @@ import {
   newSiteKey,
   revisionOf,
   type SiteRecord,
-  siteWarnings,
 } from '../domain/site.ts'
 import { type ApplyPlan, type FileContent, type PlannedChange, planApply, sitesFile } from '../sites/file.ts'
 import { UsageError } from '../sites/rules.ts'
 import { AdminError, authorOfCommand, deletion, findSite, newKey, written } from '../sites/sites.ts'
+import { siteWarnings } from '../sites/warnings.ts'
+import type { HostNote } from '../store/hosts.ts'
 import { PROGRAM } from '../version.ts'
 import type { CommandEntry, Input } from './command.ts'
 import { fileValue, readBytes } from './files.ts'

@@ -1,7 +1,7 @@
 /** `powgate solve`, for trying the service by hand. A browser is faster, because it uses all cores. */
 
 import { nonceTerms } from '../domain/nonce.ts'
-import { checkProof, hashwxFor } from '../domain/pow.ts'
+import { checkProof, makeFunction, newHashwx } from '../domain/pow.ts'
 import { BITS } from '../domain/site-fields.ts'
 import { BATCH } from '../protocol/hashwx-machine.ts'
 import { FUNCTION_COUNTERS, isNonceText, type PuzzleName } from '../protocol/proof.ts'
@@ -77,9 +77,11 @@ function searchSha256(nonce: string, difficulty: number, start: number, count: n
   return -1
 }
 
-/** Of HashWX, by its emitted code. */
+const machine = newHashwx()
+
+/** Runs the code that the machine emits, which is faster than its interpreter. */
 function searchFunction(nonce: string, difficulty: number, start: number, count: number): number {
-  const machine = hashwxFor(nonce, start)
+  makeFunction(machine, nonce, start)
   const run = machine.link(new WebAssembly.Module(machine.emit()))
   for (let counter = start; counter < start + count; counter += BATCH) {
     const found = machine.search(run, counter, BATCH, difficulty)

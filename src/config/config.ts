@@ -2,11 +2,11 @@
 
 import { readFileSync } from 'node:fs'
 import { resolve } from 'node:path'
-import { AddressSet, isLoopback, parseRange } from '../domain/address.ts'
-import { isEverybody, riskOfTrusting } from '../domain/client-address.ts'
+import { AddressSet, isEverybody, isLoopback, parseRange } from '../addresses/address.ts'
+import { riskOfTrusting } from '../addresses/trusted-proxies.ts'
 import { limitsOf } from '../domain/endpoint.ts'
-import { didYouMean } from '../domain/nearest.ts'
-import { systemErrorText } from '../domain/system-error.ts'
+import { didYouMean } from '../words/nearest.ts'
+import { systemErrorText } from '../words/system-error.ts'
 import { checkedRedis, type RedisTarget, type Text } from './redis.ts'
 import { SECRET_CHARACTERS_MIN, SETTINGS, type Setting, type SettingName } from './settings.ts'
 

@@ -1,6 +1,6 @@
 import { once } from 'node:events'
 import { type AddressInfo, createServer } from 'node:net'
-import { systemErrorText } from '../domain/system-error.ts'
+import { systemErrorText } from '../words/system-error.ts'
 import type { Config } from './config.ts'
 
 export type ListenAddress = Pick<Config, 'host' | 'port'>

@@ -12,7 +12,7 @@
 import { createPrivateKey, X509Certificate } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 import { dirname } from 'node:path'
-import { systemErrorText } from '../domain/system-error.ts'
+import { systemErrorText } from '../words/system-error.ts'
 import { SETTINGS, type SettingName } from './settings.ts'
 
 export interface RedisTarget {

@@ -3,7 +3,7 @@
 import { randomBytes } from 'node:crypto'
 import { existsSync, linkSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { systemErrorText } from '../domain/system-error.ts'
+import { systemErrorText } from '../words/system-error.ts'
 import { type Config, ConfigError, type SettingValues } from './config.ts'
 import { SECRET_CHARACTERS_MIN, SETTINGS, type Setting } from './settings.ts'
 

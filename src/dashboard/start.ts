@@ -2,16 +2,15 @@
 
 import type { AdminRoute, Supervisor } from '../admin/server.ts'
 import type { Config } from '../config/config.ts'
-import type { NearLimit } from '../domain/backends.ts'
-import { type HostNote, viewOf } from '../domain/hosts.ts'
-import { STORE_CAUSES, type StoreCause } from '../domain/reason-words.ts'
 import { raisedBits } from '../domain/site.ts'
 import { ADD_MS, History } from '../metrics/history.ts'
 import type { ServiceState } from '../metrics/history-view.ts'
 import type { MetricKey } from '../metrics/table.ts'
 import type { Totals } from '../metrics/totals.ts'
+import { type HostNote, viewOf } from '../store/hosts.ts'
 import { openSiteStore } from '../store/open.ts'
 import { VERSION } from '../version.ts'
+import { STORE_CAUSES, type StoreCause } from '../words/reasons.ts'
 import { dashboardRoutes } from './routes.ts'
 import { type ReadNames, SiteNames } from './site-names.ts'
 
@@ -21,7 +20,12 @@ interface LivingHosts {
 }
 
 interface BackendLimits {
-  readonly near: readonly NearLimit[]
+  readonly near: readonly {
+    readonly text: string
+    readonly perMinute: number
+    readonly limit: number
+    readonly isJunk: boolean
+  }[]
   readonly unnamed: readonly { readonly text: string }[]
 }
 

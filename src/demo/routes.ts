@@ -1,7 +1,7 @@
 /** The demo page and its backend: an example for integrators, which uses only the public interface. */
 
 import { readFileSync } from 'node:fs'
-import { type Address, formatAddress, visitorKey } from '../domain/address.ts'
+import { type Address, formatAddress, visitorKey } from '../addresses/address.ts'
 import { admitToWindow, WINDOW_MS } from '../domain/limits.ts'
 import { type ContentRoute, StaticFile } from '../http/content.ts'
 import type { Exchange } from '../http/exchange.ts'

@@ -11,9 +11,9 @@
  */
 
 import { hash } from 'node:crypto'
-import { ADDRESS_BITS, type Address, hexOf, isV4, V4_BYTE } from './address.ts'
+import { ADDRESS_BITS, type Address, hexOf, isV4, V4_BYTE } from '../addresses/address.ts'
 import type { SigningKey } from './keyring.ts'
-import { POLICY } from './policy.ts'
+import type { Policy } from './policy.ts'
 
 /** Two of a million networks share a tag with probability 0.002. */
 const TAG_LENGTH = 8
@@ -23,12 +23,7 @@ const OWNER_LENGTH = SHARD_LENGTH + TAG_LENGTH
 /** All IPv4 /16, and more IPv6 /32 than are announced. */
 const WIDE_MAX = 200_000
 
-const V4_OWNER_END = V4_BYTE + POLICY.v4.prefixBits.owner / 8
-const V6_OWNER_END = POLICY.v6.prefixBits.owner / 8
-const V4_WIDE_END = V4_BYTE + POLICY.v4.prefixBits.wide / 8
-const V6_WIDE_END = POLICY.v6.prefixBits.wide / 8
-
-/** No site's key (domain/site.ts). */
+/** No site's key (site.ts). */
 const BORN = 'e:born'
 const KEY_BYTES = 32
 const PREFIX_BYTES_MAX = 6
@@ -39,16 +34,24 @@ export class AddressTags {
   /** A Map lookup takes 0.1 us, a hash 0.7. */
   readonly #wide = new Map<string, string>()
   readonly #named: string
+  readonly #v4OwnerEnd: number
+  readonly #v6OwnerEnd: number
+  readonly #v4WideEnd: number
+  readonly #v6WideEnd: number
 
-  constructor({ addressKey }: SigningKey) {
-    this.#input.set(addressKey)
+  constructor({ tagKey }: SigningKey, { v4, v6 }: Pick<Policy, 'v4' | 'v6'>) {
+    this.#v4OwnerEnd = V4_BYTE + v4.prefixBits.owner / 8
+    this.#v6OwnerEnd = v6.prefixBits.owner / 8
+    this.#v4WideEnd = V4_BYTE + v4.prefixBits.wide / 8
+    this.#v6WideEnd = v6.prefixBits.wide / 8
+    this.#input.set(tagKey)
     this.#named = `${BORN}:${this.#tag('')}`
   }
 
   keyOf(address: Address, v6PrefixBits: number): string {
     const within = isV4(address)
-      ? hexOf(address, V4_OWNER_END, ADDRESS_BITS)
-      : hexOf(address, V6_OWNER_END, v6PrefixBits)
+      ? hexOf(address, this.#v4OwnerEnd, ADDRESS_BITS)
+      : hexOf(address, this.#v6OwnerEnd, v6PrefixBits)
     return this.#ownerOf(address) + within
   }
 
@@ -71,11 +74,11 @@ export class AddressTags {
 
   #ownerOf(address: Address): string {
     const shard = this.#wideTag(address).slice(0, SHARD_LENGTH)
-    return shard + this.#tag(prefixOf(address, V4_OWNER_END, V6_OWNER_END))
+    return shard + this.#tag(prefixOf(address, this.#v4OwnerEnd, this.#v6OwnerEnd))
   }
 
   #wideTag(address: Address): string {
-    const prefix = prefixOf(address, V4_WIDE_END, V6_WIDE_END)
+    const prefix = prefixOf(address, this.#v4WideEnd, this.#v6WideEnd)
     let wide = this.#wide.get(prefix)
     if (wide === undefined) {
       wide = this.#tag(prefix)

@@ -3,7 +3,7 @@
  * secret, and of an address only its network, because a blocked person is forgotten once the block is lifted.
  */
 
-import { coarseRange } from './address.ts'
+import { coarseRange } from '../addresses/address.ts'
 import type { ApiKeyRecord, SiteRecord } from './site.ts'
 import { completed, FIELDS, valueIn } from './site-fields.ts'
 

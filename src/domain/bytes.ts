@@ -5,7 +5,7 @@
 
 const BYTES_FIRST = 8192
 
-/** For one value at a time, with a cached view per length. */
+/** Memory for one value at a time, with a cached view per length: each call gives what the last one gave, to be overwritten. */
 export class ReusedBytes {
   #bytes = Buffer.allocUnsafeSlow(BYTES_FIRST)
   #views: Buffer[] = []

@@ -43,6 +43,15 @@ export interface Redeemed {
 export interface Refused {
   readonly kind: 'refused'
   readonly refusal: Refusal
+  readonly named?: Named | undefined
+}
+
+/** What a refused request named, as far as it was read. A visitor's site key is a header, so the exchange has it. */
+export interface Named {
+  /** The API key's site, once the key was found valid. */
+  readonly siteKey?: string | undefined
+  readonly apiKeyId?: string | undefined
+  readonly nonce?: string | undefined
 }
 
 /**

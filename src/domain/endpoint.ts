@@ -1,16 +1,18 @@
 /**
- * What the rest of the service must know of each endpoint; routes.ts joins this with endpoints/, which does the work. Also runs
- * in browsers, in the dashboard's page.
+ * What the rest of the service must know of each endpoint; routes.ts joins this with endpoints/, which does the work. The
+ * dashboard's page imports this file, so it runs in browsers too.
  */
 
 import type { Policy } from './limits.ts'
-import type { WorkKind } from './overload.ts'
 import type { SiteSettings } from './site-fields.ts'
+
+/** `new` is a challenge or a file, `begun` a solution or a token: refusing it wastes what a browser has computed. */
+export type Work = 'new' | 'begun'
 
 interface EndpointSpec {
   readonly method: 'get' | 'post'
-  /** Decides what is shed first under load (overload.ts). */
-  readonly work: WorkKind
+  /** Decides what is shed first under load (http/overload.ts). */
+  readonly work: Work
   /** In the RateLimit-Policy header's order. Endpoints with the same limits share windows. */
   readonly limits: readonly EndpointLimit[]
   readonly errorStyle: ErrorStyle

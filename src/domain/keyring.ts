@@ -68,7 +68,8 @@ export interface SigningKey {
   readonly nonceMac: Hmac
   readonly tokenMac: Hmac
   readonly tokenStream: Hmac
-  readonly addressKey: Uint8Array
+  /** Keys the tags of addresses (address-tags.ts). */
+  readonly tagKey: Uint8Array
 }
 
 const KIDS = 16
@@ -102,7 +103,7 @@ function deriveKey(secret: string): SigningKey {
     nonceMac: new Hmac(subkey('nonce', 32), NONCE_MESSAGE_MAX),
     tokenMac: new Hmac(subkey('token', 32), TOKEN_MESSAGE_MAX),
     tokenStream: new Hmac(subkey('claims', 32), TOKEN_PREFIX_MAX),
-    addressKey: subkey('address', 32),
+    tagKey: subkey('address', 32),
   }
 }
 
@@ -110,7 +111,7 @@ const left = Buffer.alloc(64)
 const right = Buffer.alloc(64)
 const views = Array.from({ length: 65 }, (_, length) => [left.subarray(0, length), right.subarray(0, length)])
 
-/** Of ASCII texts, in time that depends on `length` (at most 64) alone. */
+/** Compares ASCII texts in time that depends on `length` (at most 64) alone. */
 export function equalInConstantTime(a: string, b: string, length: number): boolean {
   if (a.length !== length || b.length !== length) return false
   const [leftView, rightView] = views[length]!

@@ -21,8 +21,8 @@
  */
 
 import { hash } from 'node:crypto'
+import type { Address } from '../addresses/address.ts'
 import { DIFFICULTY_MAX, DIFFICULTY_MIN, NONCE_LENGTH, type PuzzleName } from '../protocol/proof.ts'
-import type { Address } from './address.ts'
 import { writeText } from './bytes.ts'
 import type { Keyring, SigningKey } from './keyring.ts'
 
@@ -134,7 +134,7 @@ export function nonceTerms(nonce: string): NonceTerms {
   return { issuedAtMs: issuedAtMs(Number.parseInt(nonce.slice(0, 8), 16), low), ...workOf(low) }
 }
 
-/** A store knows a used nonce by 39 of the address MAC's 40 bits: its record needs one to tell marks from charges. */
+/** A store knows a used nonce by 39 of the address MAC's 40 bits, because its record needs one to tell marks from charges. */
 export function nonceMark(nonce: string): number {
   const high = Number.parseInt(nonce.slice(22, 28), 16) & 0x7fffff
   return high * 0x10000 + Number.parseInt(nonce.slice(28), 16)
@@ -183,13 +183,13 @@ function macOfAddress(mac: string, address: Address): string {
   return hash('sha256', addressInput, 'binary')
 }
 
-/** Of the slowest device that shall finish. */
+/** The slowest device that shall finish in time has this speed. */
 const SLOW_DEVICE_HASHES_PER_MS = { sha256: 4_000, hashwx: 400 } satisfies Record<PuzzleName, number>
-/** By then 99.9 % have found a counter. */
+/** 99.9 % of clients find a counter within so many times the mean. */
 const P999_TRIES_OVER_MEAN = Math.log(1000)
 const LIFETIME_MS_MAX = 600_000
 
-/** By difficulty. A table saves 0.05 us a request. */
+/** A time for each difficulty. The table saves 0.05 us a request. */
 const SLOW_DEVICE_MS = { sha256: slowDeviceMs('sha256'), hashwx: slowDeviceMs('hashwx') }
 
 function slowDeviceMs(puzzle: PuzzleName): readonly number[] {

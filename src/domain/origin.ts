@@ -1,6 +1,6 @@
 /** Allowed origins (RFC 6454), some with a `*`. */
 
-import { isLoopback } from './address.ts'
+import { isLoopback } from '../addresses/address.ts'
 
 /** Web views of apps: Capacitor, Ionic, Tauri, Wails, Electron. */
 const NATIVE_SCHEMES = 'capacitor|ionic|tauri|wails|app|electron'
@@ -51,7 +51,7 @@ export function publicSuffixOf(pattern: string): string | undefined {
 export class OriginList {
   /** If exactly one origin and no pattern is allowed. */
   readonly onlyHostname: string | undefined
-  /** Of the exact origins. */
+  /** Hosts that are allowed by name, without patterns. */
   readonly hostnames: readonly string[]
   readonly #exact: ReadonlySet<string>
   readonly #patterns: readonly RegExp[]

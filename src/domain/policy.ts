@@ -1,6 +1,6 @@
 /** All numbers of the price of a challenge (price.ts), and of what is learned as usual (meters.ts). */
 
-import { type Address, isV4 } from './address.ts'
+import { type Address, isV4 } from '../addresses/address.ts'
 
 /** By IP version: what one owner usually holds, then the wide network around it. */
 export interface NetworkLevels<Value> {

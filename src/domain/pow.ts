@@ -15,8 +15,8 @@ import { writeDecimal, writeText } from './bytes.ts'
 const input = Buffer.alloc(PROOF_INPUT_MAX)
 const inputViews = Array.from({ length: PROOF_INPUT_MAX + 1 }, (_, length) => input.subarray(0, length))
 
-const hashwx = new WebAssembly.Instance(new WebAssembly.Module(hashwxBytes))
-const machine = new HashwxMachine(hashwx.exports as unknown as MachineExports)
+const hashwx = new WebAssembly.Module(hashwxBytes)
+const checker = newHashwx()
 
 /**
  * @param counter integer, 0 to 2^53 - 1; anything else is no proof
@@ -31,7 +31,7 @@ export function checkProof(
   if (nonce.length !== NONCE_LENGTH || !isCounter(counter)) return false
   return puzzle === 'sha256'
     ? isSha256Proof(digestOf(nonce, counter), difficulty)
-    : hashwxFor(nonce, counter).isProof(counter, difficulty)
+    : makeFunction(checker, nonce, counter).isProof(counter, difficulty)
 }
 
 /** SHA-256 of nonce and number. A 'binary' (latin1) digest needs no typed array: three times as fast as a Buffer. */
@@ -40,8 +40,13 @@ function digestOf(nonce: string, value: number): string {
   return hash('sha256', inputViews[writeDecimal(input, NONCE_LENGTH, value)]!, 'binary')
 }
 
-/** The machine with the counter's function made: until the next check or call. */
-export function hashwxFor(nonce: string, counter: number): HashwxMachine {
+/** A machine of the caller's own. Its memory is reserved until it is collected, so a search keeps one. */
+export function newHashwx(): HashwxMachine {
+  return new HashwxMachine(new WebAssembly.Instance(hashwx).exports as unknown as MachineExports)
+}
+
+/** Makes the counter's function in the machine, in place of the last one. */
+export function makeFunction(machine: HashwxMachine, nonce: string, counter: number): HashwxMachine {
   writeText(machine.seed, 0, digestOf(nonce, Math.floor(counter / FUNCTION_COUNTERS)))
   machine.make()
   return machine

@@ -9,7 +9,7 @@
  */
 
 import { budgetOf, type Meters, type Rates, ratesOf } from './meters.ts'
-import { type NetworkPolicy, POLICY, type Policy } from './policy.ts'
+import type { NetworkPolicy, Policy } from './policy.ts'
 
 export interface DifficultyBounds {
   readonly base: number
@@ -70,7 +70,7 @@ export function trafficOf(
   { prefixBits, free }: NetworkPolicy,
   siteExpected: number,
   isKnownNetwork: boolean,
-  policy: Policy = POLICY,
+  policy: Policy,
 ): Traffic {
   const levels = ['owner', 'wide'] as const
   return {
@@ -101,7 +101,7 @@ export interface Price {
   readonly isReturning: boolean
 }
 
-export function priceOf(counts: AddressCounts, traffic: Traffic, policy: Policy = POLICY): Price {
+export function priceOf(counts: AddressCounts, traffic: Traffic, policy: Policy): Price {
   return { address: addressBits(counts, policy), ...trafficPrice(counts.accepted, traffic, policy) }
 }
 
@@ -118,7 +118,7 @@ export function isUnderpriced(
   bounds: DifficultyBounds,
   accepted: number,
   traffic: Traffic,
-  policy: Policy = POLICY,
+  policy: Policy,
 ): boolean {
   const asked = difficultyOf(bounds, { address: 0, ...trafficPrice(accepted, traffic, policy) })
   return difficulty < asked - policy.lateBits
@@ -129,7 +129,7 @@ export function isCutShort(
   { base, max }: DifficultyBounds,
   accepted: number,
   traffic: Traffic,
-  policy: Policy = POLICY,
+  policy: Policy,
 ): boolean {
   const { network, site } = trafficPrice(accepted, traffic, policy)
   return base + network + site > max

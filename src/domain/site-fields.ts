@@ -4,10 +4,11 @@
  */
 
 import { DIFFICULTY_MAX, DIFFICULTY_MIN, PUZZLES, type PuzzleName } from '../protocol/proof.ts'
+import { SCORE_REASONS, SCORE_WEIGHTS, type ScoreReason } from './score.ts'
+import { baseOf } from './solve-time.ts'
 import {
   CIDR,
   integer,
-  type Kind,
   listOf,
   NAME,
   NAME_CHARACTERS_MAX,
@@ -16,10 +17,9 @@ import {
   ORIGIN,
   oneOf,
   textOf,
+  type ValueForm,
   YES_NO,
-} from './kinds.ts'
-import { SCORE_REASONS, SCORE_WEIGHTS, type ScoreReason } from './score.ts'
-import { baseOf } from './solve-time.ts'
+} from './value-forms.ts'
 
 export interface SiteSettings {
   name: string
@@ -46,7 +46,7 @@ type PartOf<Name extends Group> = `${Name}.${keyof NonNullable<SiteSettings[Name
 type FieldName = Exclude<keyof SiteSettings, Group> | { [Name in Group]: PartOf<Name> }[Group]
 
 interface Row {
-  readonly kind: Kind<unknown>
+  readonly form: ValueForm<unknown>
   readonly about: string
   /** Without one, the record of a site that sets nothing lacks the field. */
   readonly fallback?: unknown
@@ -76,16 +76,16 @@ const SHARE = number('N', 0, 1)
 const RANGES = listOf('CIDR', CIDR, 'a list of IP addresses and CIDRs')
 
 function ranges(flag: string, otherwise: string, about: string): Row {
-  return { kind: RANGES, about, fallback: [], otherwise, plan: 'pro', flag, clear: `no-${flag}` }
+  return { form: RANGES, about, fallback: [], otherwise, plan: 'pro', flag, clear: `no-${flag}` }
 }
 
 function limit(flag: string, about: string): Row {
   const clear = 'no-limits'
-  return { kind: PER_MINUTE, about, otherwise: 'the limit of the service', flag, clear }
+  return { form: PER_MINUTE, about, otherwise: 'the limit of the service', flag, clear }
 }
 
 const FAIL_OPEN: Row = {
-  kind: YES_NO,
+  form: YES_NO,
   about: 'Whether an endpoint answers from memory while Redis is away',
   otherwise: 'as POWGATE_FAIL_OPEN says',
   flag: 'fail-open',
@@ -98,20 +98,20 @@ export const SIGNALS = ['none', 'flags'] as const
 
 const SITE_FIELDS: Readonly<Record<FieldName, Row>> = {
   name: {
-    kind: textOf('NAME', NAME, NAME_CHARACTERS_MAX),
+    form: textOf('NAME', NAME, NAME_CHARACTERS_MAX),
     about: 'Name of the site, for people',
     isRequired: true,
     flag: 'name',
   },
-  active: { kind: YES_NO, about: 'Whether the site is served', fallback: true, command: 'site disable' },
+  active: { form: YES_NO, about: 'Whether the site is served', fallback: true, command: 'site disable' },
   plan: {
-    kind: oneOf('PLAN', 'free', 'pro'),
+    form: oneOf('PLAN', 'free', 'pro'),
     about: 'Plan, which costs nothing; pro has IP rules',
     fallback: 'free',
     flag: 'plan',
   },
   origins: {
-    kind: listOf('ORIGIN', ORIGIN, 'a list of origins'),
+    form: listOf('ORIGIN', ORIGIN, 'a list of origins'),
     about: 'Origins that may use the site key',
     fallback: [],
     otherwise: 'any',
@@ -119,54 +119,54 @@ const SITE_FIELDS: Readonly<Record<FieldName, Row>> = {
     clear: 'no-origins',
   },
   requireOrigin: {
-    kind: YES_NO,
+    form: YES_NO,
     about: "Refuse requests without an Origin header, but for pages of the service's own origin",
     fallback: false,
     flag: 'require-origin',
     off: 'no-require-origin',
   },
   threshold: {
-    kind: SHARE,
+    form: SHARE,
     about: 'Lowest score of a visitor who gets a token',
     fallback: 0.5,
     flag: 'threshold',
   },
   minScore: {
-    kind: SHARE,
+    form: SHARE,
     about: 'Lowest score of a token that a backend may redeem',
     fallback: 0,
     flag: 'min-score',
   },
   signals: {
-    kind: oneOf('SIGNALS', ...SIGNALS),
+    form: oneOf('SIGNALS', ...SIGNALS),
     about: 'What the widget reads of the browser for the score: nothing, or seven flags',
     fallback: 'flags',
     flag: 'signals',
   },
   puzzle: {
-    kind: oneOf('PUZZLE', ...PUZZLES),
+    form: oneOf('PUZZLE', ...PUZZLES),
     about:
       'What browsers compute: sha256 works everywhere; hashwx gives graphics cards little, and needs WebAssembly to be quick',
     fallback: 'sha256',
     flag: 'puzzle',
   },
   'difficulty.base': {
-    kind: BITS,
+    form: BITS,
     about: 'Base difficulty: bits for a visitor on a quiet day',
     otherwise: `${BASE_BITS.sha256}, or ${BASE_BITS.hashwx} with --puzzle hashwx`,
     flag: 'base',
   },
-  'difficulty.min': { kind: BITS, about: 'Lowest difficulty', fallback: 16, flag: 'min' },
-  'difficulty.max': { kind: BITS, about: 'Highest difficulty', fallback: 28, flag: 'max' },
+  'difficulty.min': { form: BITS, about: 'Lowest difficulty', fallback: 16, flag: 'min' },
+  'difficulty.max': { form: BITS, about: 'Highest difficulty', fallback: 28, flag: 'max' },
   'difficulty.solveMs': {
-    kind: SOLVE_MS,
+    form: SOLVE_MS,
     about: 'Target solve time in ms for 95 % of visitors on a quiet day, in place of --base',
     otherwise: 'the base holds',
     flag: 'solve-ms',
     clear: 'base',
   },
   usualRate: {
-    kind: number('N', 0.5, 100_000),
+    form: number('N', 0.5, 100_000),
     about: 'Expected rate of returning sources, in proofs a second. The learned rate counts only above it',
     otherwise: 'what is learned',
     flag: 'usual-rate',
@@ -181,7 +181,7 @@ const SITE_FIELDS: Readonly<Record<FieldName, Row>> = {
     'Requests a minute to /verify-token, of an API key and of an address that uses it',
   ),
   'known.networks': {
-    kind: listOf('CIDR', NETWORK, 'a list of IP addresses and CIDRs, without /0'),
+    form: listOf('CIDR', NETWORK, 'a list of IP addresses and CIDRs, without /0'),
     about: 'Networks that many people share, such as an office: their traffic makes no challenge harder',
     fallback: [],
     otherwise: 'none',
@@ -189,7 +189,7 @@ const SITE_FIELDS: Readonly<Record<FieldName, Row>> = {
     clear: 'no-known-networks',
   },
   'known.limit': {
-    kind: PER_MINUTE,
+    form: PER_MINUTE,
     about: 'Requests a minute to /challenge, and to /verify, of an address in a known network',
     otherwise: 'the limit of other addresses',
     flag: 'known-limit',
@@ -205,7 +205,7 @@ const SITE_FIELDS: Readonly<Record<FieldName, Row>> = {
 
 function weight(signal: ScoreReason): Row {
   return {
-    kind: SHARE,
+    form: SHARE,
     about: 'How much a signal lowers the score; 0 ignores the signal',
     otherwise: String(SCORE_WEIGHTS[signal]),
     flag: 'weight',
@@ -247,7 +247,7 @@ export function completed(given: Partial<SiteSettings> & { readonly name: string
     const fallback = field.name === 'difficulty.base' ? BASE_BITS[settings.puzzle] : field.fallback
     const value = valueIn(given, field) ?? fallback
     const isText = typeof value === 'string' || Array.isArray(value)
-    const clean = isText ? (field.kind.text?.read([value].flat()) ?? value) : value
+    const clean = isText ? (field.form.text?.read([value].flat()) ?? value) : value
     if (clean !== undefined) settings = withValue(settings, field, clean)
   }
   const { puzzle, difficulty } = settings

@@ -1,12 +1,10 @@
 /** Sites and API keys, and the formats of the keys. */
 
 import { createHash, hash } from 'node:crypto'
-import { AddressSet } from './address.ts'
+import { AddressSet } from '../addresses/address.ts'
 import { siteMeter } from './address-tags.ts'
-import { isWide } from './client-address.ts'
-import type { HostNote } from './hosts.ts'
 import { equalInConstantTime } from './keyring.ts'
-import { OriginList, publicSuffixOf } from './origin.ts'
+import { OriginList } from './origin.ts'
 import { SCORE_WEIGHTS, type ScoreWeights } from './score.ts'
 import { completed, inEffect, laterFields, type SiteSettings, withLater } from './site-fields.ts'
 
@@ -27,7 +25,7 @@ export interface ApiKeyRecord {
   id: string
   siteKey: string
   name?: string
-  /** Of the whole key, in hexadecimal. Its 256 random bits need no slow hash. */
+  /** The whole key's hash, in hexadecimal. The key has 256 random bits, so it needs no slow hash. */
   secretSha256: string
   createdAt: number
   /** Refused from then on; null or absent: never. */
@@ -40,7 +38,7 @@ export interface ApiKeyRecord {
   deletedAt?: number
 }
 
-/** Of two copies the higher revision is valid: the other is from an older state of the store. */
+/** Where two copies differ, that of the lower revision is from an older state of the store. */
 export function revisionOf({ updatedAt, createdAt }: { updatedAt?: number; createdAt: number }): number {
   return updatedAt ?? createdAt
 }
@@ -70,7 +68,7 @@ export interface Site {
   readonly ipRules: { readonly allow: AddressSet; readonly block: AddressSet } | undefined
   /** The default table itself, or a copy with the site's own. */
   readonly scoreWeights: ScoreWeights
-  /** Of its returning addresses. */
+  /** The meter of its returning addresses. */
   readonly meterName: string
   readonly test: TestOutcome | undefined
 }
@@ -102,31 +100,6 @@ export function compileSite(stored: SiteRecord): Site {
   }
 }
 
-/** A carrier has a /32. */
-const KNOWN_V6_BYTES = 4
-
-/** @param hosts that share the store */
-export function siteWarnings(site: SiteRecord, hosts: readonly HostNote[] = []): string[] {
-  const { known, origins, puzzle } = completed(site)
-  const earlier = hosts.filter(({ puzzles = ['sha256'] }) => !puzzles.includes(puzzle))
-  const wide = known.networks.filter(range => isWide(range, KNOWN_V6_BYTES))
-  return [
-    ...wide.map(
-      range => `the known network ${range} is wide: whatever comes from it makes no challenge harder`,
-    ),
-    ...origins.flatMap(pattern => {
-      const suffix = publicSuffixOf(pattern)
-      return suffix === undefined
-        ? []
-        : [`anybody can get a name below ${suffix} that matches ${pattern}, and use the site key there`]
-    }),
-    ...earlier.map(
-      ({ name, version }) =>
-        `${name} (powgate ${version}) does not know ${puzzle}: it issues challenges of sha256 and refuses solutions of ${puzzle} until it is upgraded`,
-    ),
-  ].map(text => `site ${site.siteKey}: ${text}`)
-}
-
 export function raisedBits({ raise }: SiteRecord, nowMs: number): number {
   return raise !== undefined && nowMs < raise.until ? raise.bits : 0
 }
@@ -137,12 +110,11 @@ export function raisedBits({ raise }: SiteRecord, nowMs: number): number {
  * @param isOfForeignPage of a page that is not the service's own
  */
 export function siteRefusal(
-  site: Site | null,
+  site: Site,
   origin: string,
   mayLackOrigin: boolean,
   isOfForeignPage: boolean,
-): 'site-unknown' | 'site-inactive' | 'origin-refused' | undefined {
-  if (site === null) return 'site-unknown'
+): 'site-inactive' | 'origin-refused' | undefined {
   if (!site.record.active) return 'site-inactive'
   const { siteKey, origins } = site.record
   if (siteKey.startsWith(DEMO_SITE_KEY) && isOfForeignPage && origins.length === 0) return 'origin-refused'

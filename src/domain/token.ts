@@ -23,7 +23,7 @@
  * the token's.
  */
 
-import type { Address } from './address.ts'
+import type { Address } from '../addresses/address.ts'
 import { writeDecimal, writeText } from './bytes.ts'
 import { equalInConstantTime, type Keyring, type SigningKey } from './keyring.ts'
 import { readUInt24, writeUInt24 } from './limits.ts'
@@ -59,7 +59,7 @@ export interface TokenClaims {
   readonly address: Address
   /** 0 to 1, in thousandths. */
   readonly score: number
-  /** Of the store that redeems the token, unsigned 32 bits. */
+  /** The epoch of the store that redeems the token, unsigned 32 bits. */
   readonly storeEpoch: number
   readonly page?: Page | undefined
 }
@@ -149,7 +149,7 @@ export function readToken(keyring: Keyring, token: string): TokenReading {
   return FORGED
 }
 
-/** Even of a forged token; empty if the text has no token's form. */
+/** The nonce that a text states, though the token may be forged. Empty if the text has no token's form. */
 export function statedNonce(token: string): string {
   return SHAPE.exec(token)?.[2] ?? ''
 }

@@ -2,20 +2,37 @@
  * GET /challenge: issues a challenge bound to the site and the client's address.
  *
  *   site key -> site -> limits  -> site active, origin allowed? -> difficulty -> nonce
- *   400         503     429/503    403
+ *   400         503     429/503    403                                          200/503
  *
- * visit.ts has the steps before the limits.
+ * visit.ts has the steps up to the limits.
  */
 
 import { timeText } from '../domain/bytes.ts'
 import type { Issued } from '../domain/ending.ts'
 import { challengeLifetimeMs, mintNonce, NONCE_RANDOM_BITS } from '../domain/nonce.ts'
 import { boundsOf, difficultyOf, priceOf } from '../domain/price.ts'
-import { raisedBits } from '../domain/site.ts'
+import { raisedBits, type Site } from '../domain/site.ts'
 import type { SIGNALS } from '../domain/site-fields.ts'
-import { NO_HEADERS, withHeader } from '../http/replies.ts'
+import type { Exchange } from '../http/exchange.ts'
+import { NO_HEADERS, type Reply, withHeader } from '../http/replies.ts'
 import type { ChallengeAdmission } from '../store/store.ts'
-import { type AllowedVisit, trafficAround, type Visit, VisitorEndpoint } from './visit.ts'
+import {
+  type Endpoint,
+  notAdmittedReply,
+  type ReplyStyle,
+  refusedReply,
+  replyStyle,
+  type Service,
+} from './service.ts'
+import {
+  type AllowedVisit,
+  chargeOf,
+  siteKeyRefusal,
+  trafficAround,
+  type Visit,
+  visitOf,
+  withSite,
+} from './visit.ts'
 
 /** What the widget may read of the browser. The body has the contract's fields alone. */
 const HEADS = {
@@ -23,67 +40,72 @@ const HEADS = {
   flags: withHeader('X-Powgate-Signals', 'flags'),
 } satisfies Record<(typeof SIGNALS)[number], string>
 
+const NO_BODY = Buffer.alloc(0)
+
 type Admitted = Extract<ChallengeAdmission, { status: 'admitted' }>
 
-export class ChallengeEndpoint extends VisitorEndpoint {
-  protected admit(visit: Visit): void {
-    const { exchange, ownLimits, refusal } = visit
-    this.service.store.admitChallenge(
-      this.chargeOf(visit),
-      exchange.guard(admission => {
-        if (!this.admits(exchange, admission, ownLimits)) return
-        if (refusal === undefined) this.#answer(visit, admission)
-        else this.refuse(exchange, refusal)
-      }),
+export function challenge(service: Service): Endpoint {
+  const style = replyStyle('challenge', service.settings)
+  const charge = (exchange: Exchange, site: Site | null): void => {
+    const visit = visitOf(service, 'challenge', exchange, site)
+    if (visit === undefined) return exchange.drop()
+    service.store.admitChallenge(
+      chargeOf(service.pricePolicy, visit, 'challenge'),
+      exchange.guard(admission => exchange.answer(replyTo(service, style, visit, admission))),
     )
   }
-
-  #answer(visit: AllowedVisit, admitted: Admitted): void {
-    const { exchange, addressKey, site } = visit
-    const storeEpoch = this.service.store.nonceEpoch(addressKey, site.record.siteKey)
-    if (storeEpoch === undefined) return this.refuse(exchange, 'store-unavailable')
-    const nowMs = this.service.now()
-    const issued = this.#issue(visit, admitted, storeEpoch, nowMs)
-    const { nonce, puzzle, difficulty } = issued
-    const expiresAt =
-      nowMs + challengeLifetimeMs(difficulty, this.service.settings.challengeLifetimeMs, puzzle)
-    exchange.answer({
-      status: 200,
-      ending: issued,
-      body: `{"nonce":"${nonce}","difficulty":${difficulty},"algorithm":"${puzzle}","expiresAt":${timeText(expiresAt)}}`,
-      headers: NO_HEADERS,
-      head: HEADS[site.record.signals],
-    })
+  return exchange => {
+    const refusal = siteKeyRefusal(exchange.siteKey)
+    if (refusal === undefined) withSite(service, style, exchange, NO_BODY, charge)
+    else exchange.answer(refusedReply(style, refusal))
   }
+}
 
-  #issue(
-    visit: AllowedVisit,
-    { siteCount, accepted, meters }: Admitted,
-    storeEpoch: number,
-    nowMs: number,
-  ): Issued {
-    const { site, address, siteLimit, addressLimit } = visit
-    const { puzzle } = site.record
-    const { keyring, settings, randomBits } = this.service
-    const counts = { challenges: siteCount, limit: Math.min(siteLimit, addressLimit), accepted }
-    const traffic = trafficAround(visit, meters)
-    const bounds = boundsOf(site.record.difficulty, raisedBits(site.record, nowMs))
-    const price = priceOf(counts, traffic)
-    const difficulty = difficultyOf(bounds, price)
-    const binding = { siteKey: site.record.siteKey, storeEpoch, lifetimes: settings, address }
-    const random = randomBits(NONCE_RANDOM_BITS)
-    const nonce = mintNonce(keyring, { issuedAtMs: nowMs, puzzle, difficulty }, binding, random)
-    return {
-      kind: 'issued',
-      site,
-      nonce,
-      issuedAtMs: nowMs,
-      puzzle,
-      difficulty,
-      bounds,
-      counts,
-      traffic,
-      price,
-    }
+function replyTo(service: Service, style: ReplyStyle, visit: Visit, admission: ChallengeAdmission): Reply {
+  if (admission.status !== 'admitted') return notAdmittedReply(style, admission, visit.ownLimits)
+  if (visit.refusal !== undefined) return refusedReply(style, visit.refusal)
+  const { addressKey, site } = visit
+  const storeEpoch = service.store.nonceEpoch(addressKey, site.record.siteKey)
+  if (storeEpoch === undefined) return refusedReply(style, { reason: 'store-unavailable' })
+  const issued = issue(service, visit, admission, storeEpoch, service.now())
+  const { nonce, puzzle, difficulty, issuedAtMs } = issued
+  const expiresAt = issuedAtMs + challengeLifetimeMs(difficulty, service.settings.challengeLifetimeMs, puzzle)
+  return {
+    status: 200,
+    ending: issued,
+    body: `{"nonce":"${nonce}","difficulty":${difficulty},"algorithm":"${puzzle}","expiresAt":${timeText(expiresAt)}}`,
+    headers: NO_HEADERS,
+    head: HEADS[site.record.signals],
+  }
+}
+
+function issue(
+  { keyring, settings, pricePolicy, randomBits }: Service,
+  visit: AllowedVisit,
+  { siteCount, accepted, meters }: Admitted,
+  storeEpoch: number,
+  nowMs: number,
+): Issued {
+  const { site, address, siteLimit, addressLimit } = visit
+  const { puzzle } = site.record
+  const counts = { challenges: siteCount, limit: Math.min(siteLimit, addressLimit), accepted }
+  const traffic = trafficAround(pricePolicy, visit, meters)
+  const bounds = boundsOf(site.record.difficulty, raisedBits(site.record, nowMs))
+  const price = priceOf(counts, traffic, pricePolicy)
+  const difficulty = difficultyOf(bounds, price)
+  const binding = { siteKey: site.record.siteKey, storeEpoch, lifetimes: settings, address }
+  const random = randomBits(NONCE_RANDOM_BITS)
+  const nonce = mintNonce(keyring, { issuedAtMs: nowMs, puzzle, difficulty }, binding, random)
+  return {
+    kind: 'issued',
+    site,
+    nonce,
+    issuedAtMs: nowMs,
+    puzzle,
+    difficulty,
+    bounds,
+    counts,
+    traffic,
+    price,
   }
 }

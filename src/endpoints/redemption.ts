@@ -1,31 +1,53 @@
 /**
  * Redeems a token, once, for POST /verify-token and POST /siteverify.
  *
- *   API key -> [ evaluate: everything that needs no store ] -> limits, single use -> score
- *   401/503                                                    429/503  400          400/200
+ *   withCaller -> [ evaluate: everything that needs no store ] -> limits, single use -> [ conclude ]
+ *   503                                                           429/503               401, 400 or 200
  *
- *   evaluate: body -> token's shape, HMAC, expiry -> site -> expectedIp        (all 400; the token stays unused)
+ *   evaluate: API key -> body -> token's shape, HMAC, expiry -> site -> expectedIp     (401 and 400; the token stays unused)
+ *   conclude: redeemed? -> score                                                       (400)
  *
  * Fails closed: an unknown outcome is 503. Callers without a valid key are counted apart, or they could use up the limit of
  * a backend at their address.
  */
 
 import { hash } from 'node:crypto'
-import { type Address, isSameClient } from '../domain/address.ts'
+import type { Address } from '../addresses/address.ts'
+import { addressFrom } from '../addresses/forwarded-for.ts'
 import { windowOfRefused, windowOfSite } from '../domain/address-tags.ts'
-import { addressFrom } from '../domain/client-address.ts'
-import type { Redeemed } from '../domain/ending.ts'
+import type { Named, Redeemed } from '../domain/ending.ts'
 import { challengeLifetimeMs, nonceTerms } from '../domain/nonce.ts'
 import type { Reason, Refusal } from '../domain/outcome.ts'
 import { type ApiKeyRecord, isApiKeyOf, isExpired, type Site } from '../domain/site.ts'
 import { readToken, statedNonce, type TokenClaims } from '../domain/token.ts'
 import type { Exchange } from '../http/exchange.ts'
-import { NO_HEADERS } from '../http/replies.ts'
+import { NO_HEADERS, type PolicyList, type Reply } from '../http/replies.ts'
 import type { Parsed } from '../http/schemas.ts'
 import { NONCE_LENGTH } from '../protocol/proof.ts'
 import type { Redemption } from '../protocol/wire.ts'
 import type { RedemptionAdmission, RedemptionRequest, TokenRedemption } from '../store/store.ts'
-import { CLOCK_SKEW_MS, Endpoint } from './service.ts'
+import {
+  CLOCK_SKEW_MS,
+  notAdmittedReply,
+  type ReplyStyle,
+  refusedReply,
+  type Service,
+  type ServiceSettings,
+} from './service.ts'
+
+/** How an endpoint reads a body and answers; `Asked` is the body, as bytes or fields. */
+export interface Dialect<Asked> {
+  /** A copy that outlives the callback. */
+  readonly keep: (asked: Asked) => Asked
+  readonly read: (asked: Asked, contentType: string, site: Site) => Parsed<Redemption>
+  /** Whether the address that a backend expects is the visitor's. */
+  readonly isOfVisitor: (expected: Address, visitor: Address, settings: ServiceSettings) => boolean
+  /** The answer, in JSON. */
+  readonly success: (claims: TokenClaims, site: Site) => string
+}
+
+/** Takes an API key of the right form, the id inside it, and the body. */
+export type Redeem<Asked> = (exchange: Exchange, key: string, keyId: string, asked: Asked) => void
 
 type Caller =
   | { readonly status: 'accepted'; readonly apiKey: ApiKeyRecord; readonly site: Site }
@@ -34,7 +56,7 @@ type Caller =
 type AcceptedCaller = Extract<Caller, { status: 'accepted' }>
 
 type Attempt =
-  | { readonly verdict: 'refused'; readonly refusal: Refusal }
+  | { readonly verdict: 'refused'; readonly refusal: Refusal; readonly nonce: string | undefined }
   | {
       readonly verdict: 'redeemable'
       readonly caller: AcceptedCaller
@@ -42,239 +64,160 @@ type Attempt =
       readonly claim: string
       readonly namesVisitor: boolean
       readonly ignored: string | undefined
+      readonly nonce: string
     }
   /** A test key: the token is neither read nor redeemed. */
-  | { readonly verdict: 'certain'; readonly caller: AcceptedCaller; readonly claims: TokenClaims }
+  | {
+      readonly verdict: 'certain'
+      readonly caller: AcceptedCaller
+      readonly claims: TokenClaims
+      readonly nonce: undefined
+    }
 
 type Redeemable = Extract<Attempt, { verdict: 'redeemable' }>
 
+/** An attempt that the caller's success is made of. */
+type Good = Exclude<Attempt, { verdict: 'refused' }>
+
 type Admitted = Extract<RedemptionAdmission, { status: 'admitted' }>
 
-/** `Asked` is a body, as bytes or fields. */
-export abstract class RedemptionEndpoint<Asked> extends Endpoint {
-  /** A copy that outlives the callback. */
-  protected abstract keep(asked: Asked): Asked
-  protected abstract read(asked: Asked, exchange: Exchange, site: Site): Parsed<Redemption>
-  protected isOfVisitor(expected: Address, visitor: Address): boolean {
-    return isSameClient(expected, visitor)
-  }
-
-  /** The answer, in JSON. */
-  protected abstract success(claims: TokenClaims, site: Site): string
-
-  /** @param keyId the id inside the key */
-  protected redeem(exchange: Exchange, key: string, keyId: string, asked: Asked): void {
-    exchange.apiKeyId = keyId
-    const caller = this.#cachedCaller(key, keyId)
-    if (caller !== undefined) return this.#admit(exchange, caller, asked)
-    const kept = this.keep(asked)
-    this.#loadCaller(exchange, key, keyId, found => this.#admit(exchange, found, kept))
-  }
-
-  /** undefined if the API key or its site is not cached. */
-  #cachedCaller(key: string, keyId: string): Caller | undefined {
-    const apiKey = this.service.apiKeys.cached(keyId)
-    if (apiKey === undefined) return undefined
-    if (apiKey === null) return { status: 'refused', reason: 'api-key-unknown' }
-    if (!isApiKeyOf(apiKey, key)) return { status: 'refused', reason: 'api-key-wrong-secret' }
-    if (apiKey.revokedAt !== null) return { status: 'refused', reason: 'api-key-revoked' }
-    if (isExpired(apiKey, this.service.now())) return { status: 'refused', reason: 'api-key-expired' }
-    const site = this.service.sites.cached(apiKey.siteKey)
-    if (site === undefined) return undefined
-    if (!site?.record.active) return { status: 'refused', reason: 'api-key-site-inactive' }
-    return { status: 'accepted', apiKey, site }
-  }
-
-  #loadCaller(exchange: Exchange, key: string, keyId: string, done: (caller: Caller) => void): void {
-    const unavailable = () => this.refuse(exchange, 'store-unavailable')
-    const judge = () => {
-      const caller = this.#cachedCaller(key, keyId)
-      if (caller === undefined) unavailable()
-      else done(caller)
-    }
-    this.service.apiKeys.load(
-      keyId,
-      exchange.guard(apiKey => {
-        if (apiKey === undefined) unavailable()
-        else if (apiKey === null || this.service.sites.cached(apiKey.siteKey) !== undefined) judge()
-        else
-          this.service.sites.load(
-            apiKey.siteKey,
-            exchange.guard(site => (site === undefined ? unavailable() : judge())),
-          )
-      }),
-    )
-  }
-
-  #admit(exchange: Exchange, caller: Caller, asked: Asked): void {
+export function redemption<Asked>(
+  service: Service,
+  style: ReplyStyle,
+  dialect: Dialect<Asked>,
+): Redeem<Asked> {
+  const charge = (exchange: Exchange, caller: Caller, keyId: string, asked: Asked): void => {
     const { address } = exchange
     if (address === undefined) return exchange.drop()
-    const isAccepted = caller.status === 'accepted'
-    const attempt = isAccepted ? this.#evaluate(exchange, caller, asked) : refused({ reason: caller.reason })
-    const ownLimit = isAccepted ? caller.site.record.limits?.redeem : undefined
-    const ownLimits = ownLimit === undefined ? undefined : { address: ownLimit, 'api-key': ownLimit }
-    const request = this.#request(address, caller, attempt)
-    this.service.store.redeemToken(
+    noteUse(service, caller)
+    const attempt = evaluate(service, dialect, caller, asked, exchange.contentType, address)
+    const request = requestOf(service, address, caller, attempt)
+    service.store.redeemToken(
       request,
       exchange.guard(admission => {
-        if (isAccepted) this.#noteBackend(address, request, attempt, admission)
-        if (this.admits(exchange, admission, ownLimits)) this.#conclude(exchange, attempt, admission)
+        if (caller.status === 'accepted') noteBackend(service, address, request, attempt, admission)
+        exchange.answer(replyTo(style, dialect, caller, keyId, attempt, admission))
       }),
     )
   }
-
-  /** For what is told of a backend near its limits. */
-  #noteBackend(
-    address: Address,
-    request: RedemptionRequest,
-    attempt: Attempt,
-    admission: RedemptionAdmission,
-  ): void {
-    const { callerKey, callerLimit, apiKey } = request
-    const isSpent =
-      admission.status === 'admitted' && (admission.token === 'used' || admission.token === 'forgotten')
-    const { siteKey, id: apiKeyId, limit } = apiKey!
-    const isJunk = request.isJunk === true || isSpent
-    const isRead = attempt.verdict === 'redeemable'
-    const ignored = isRead ? attempt.ignored : undefined
-    const counted = { callerKey, siteKey, apiKeyId, limits: [callerLimit, limit] as const, isJunk, ignored }
-    const namesVisitor = !isRead || attempt.namesVisitor
-    this.service.backends.note(address, counted, namesVisitor)
-  }
-
-  /** A site with its own limit counts its callers' addresses apart. */
-  #request(address: Address, caller: Caller, attempt: Attempt): RedemptionRequest {
-    const { limits, ipv6PrefixBits } = this.service.settings
-    const key = this.service.tags.keyOf(address, ipv6PrefixBits)
-    if (caller.status === 'refused') {
-      const callerKey = windowOfRefused(key)
-      const { redeemAddress: callerLimit } = limits
-      return { callerKey, callerLimit, apiKey: undefined, redeem: undefined }
-    }
-    const { id, siteKey } = caller.apiKey
-    const ownLimit = caller.site.record.limits?.redeem
-    const callerKey = ownLimit === undefined ? key : windowOfSite(key, siteKey)
-    const [ofAddress, ofKey] = [ownLimit ?? limits.redeemAddress, ownLimit ?? limits.redeemApiKey]
-    return {
-      callerKey,
-      callerLimit: ofAddress,
-      apiKey: { id, limit: ofKey, siteKey },
-      redeem: attempt.verdict === 'redeemable' ? this.#tokenRedemption(attempt) : undefined,
-      isJunk: attempt.verdict === 'refused',
-    }
-  }
-
-  #tokenRedemption({ claims, claim }: Redeemable): TokenRedemption {
-    const { nonce, storeEpoch } = claims
-    return { nonce, storeEpoch, expiresAtMs: this.#recordExpiresAtMs(claims), claim }
-  }
-
-  /**
-   * Outlives this token and any other that the nonce could yield in an outage, if /verify fails open. At least a token's
-   * lifetime from now: a host whose clock is behind still accepts it. Lifetimes are the token's own; settings may change.
-   */
-  #recordExpiresAtMs({ nonce, issuedAtMs, lifetimes }: TokenClaims): number {
-    const terms = nonceTerms(nonce)
-    const nonceExpiresAtMs =
-      terms.issuedAtMs + challengeLifetimeMs(terms.difficulty, lifetimes.challengeLifetimeMs, terms.puzzle)
-    return Math.max(issuedAtMs, nonceExpiresAtMs, this.service.now()) + lifetimes.tokenLifetimeMs
-  }
-
-  #evaluate(exchange: Exchange, caller: AcceptedCaller, asked: Asked): Attempt {
-    exchange.siteKey = caller.apiKey.siteKey
-    if (caller.site.test === undefined) this.service.keyUses.note(caller.apiKey.id, this.service.now())
-    const parsed = this.read(asked, exchange, caller.site)
-    if (!parsed.ok) return refused(parsed.refusal)
-    if (caller.site.test !== undefined) return this.#evaluateTest(exchange, caller, parsed.body)
-    const { token, expectedIp, idempotencyKey } = parsed.body
-    const reading = readToken(this.service.keyring, token)
-    exchange.nonce = reading.status === 'genuine' ? reading.claims.nonce : statedNonce(token)
-    if (reading.status !== 'genuine') {
-      return refused({ reason: reading.status === 'malformed' ? 'token-malformed' : 'token-forged' })
-    }
-    const { claims } = reading
-    const now = this.service.now()
-    if (claims.issuedAtMs > now + CLOCK_SKEW_MS) return refused({ reason: 'token-from-future' })
-    if (now >= claims.issuedAtMs + claims.lifetimes.tokenLifetimeMs)
-      return refused({ reason: 'token-expired' })
-    if (claims.siteTag !== caller.site.tag) return refused({ reason: 'token-other-site' })
-    const expected = expectedIp === undefined ? undefined : addressFrom(expectedIp)!
-    if (expected !== undefined && !this.isOfVisitor(expected, claims.address))
-      return refused({ reason: 'token-other-address', mismatch: { expected, visitor: claims.address } })
-    const claim = claimOf(caller.apiKey.id, idempotencyKey, token)
-    const { ignored } = parsed
-    return { verdict: 'redeemable', caller, claims, claim, namesVisitor: expected !== undefined, ignored }
-  }
-
-  #evaluateTest(exchange: Exchange, caller: AcceptedCaller, { expectedIp }: Redemption): Attempt {
-    switch (caller.site.test) {
-      case 'passes':
-        return {
-          verdict: 'certain',
-          caller,
-          claims: {
-            issuedAtMs: this.service.now(),
-            lifetimes: this.service.settings,
-            nonce: '0'.repeat(NONCE_LENGTH),
-            counter: 0,
-            siteTag: caller.site.tag,
-            address: expectedIp === undefined ? exchange.address! : addressFrom(expectedIp)!,
-            score: 1,
-            storeEpoch: 0,
-          },
-        }
-      case 'used':
-        return refused({ reason: 'test-key-used' })
-      default:
-        return refused({ reason: 'test-key-fails' })
-    }
-  }
-
-  #conclude(exchange: Exchange, attempt: Attempt, admitted: Admitted): void {
-    switch (attempt.verdict) {
-      case 'redeemable':
-        this.#concludeRedeemable(exchange, attempt, admitted)
-        break
-      case 'certain':
-        // No ending, because redemptions by test keys are not recorded.
-        this.#succeed(exchange, attempt)
-        break
-      default:
-        this.refuse(exchange, attempt.refusal.reason, attempt.refusal)
-    }
-  }
-
-  #concludeRedeemable(exchange: Exchange, attempt: Redeemable, admitted: Admitted): void {
-    switch (admitted.token) {
-      case 'redeemed':
-        if (attempt.claims.score < attempt.caller.site.record.minScore)
-          return this.refuse(exchange, 'score-too-low')
-        this.#succeed(exchange, attempt, {
-          kind: 'redeemed',
-          apiKey: attempt.caller.apiKey,
-          claims: attempt.claims,
-        })
-        break
-      case 'forgotten':
-        this.refuse(exchange, 'token-forgotten')
-        break
-      default:
-        this.refuse(exchange, 'token-used')
-    }
-  }
-
-  #succeed(
-    exchange: Exchange,
-    { caller, claims }: Pick<Redeemable, 'caller' | 'claims'>,
-    ending?: Redeemed,
-  ): void {
-    const body = this.success(claims, caller.site)
-    exchange.answer({ status: 200, ending, body, headers: NO_HEADERS })
+  return (exchange, key, keyId, asked) => {
+    const caller = cachedCaller(service, key, keyId)
+    if (caller !== undefined) return charge(exchange, caller, keyId, asked)
+    loadCaller(service, style, exchange, key, keyId, dialect.keep(asked), charge)
   }
 }
 
-function refused(refusal: Refusal): Attempt {
-  return { verdict: 'refused', refusal }
+/** undefined if the API key or its site is not cached. */
+function cachedCaller({ apiKeys, sites, now }: Service, key: string, keyId: string): Caller | undefined {
+  const apiKey = apiKeys.cached(keyId)
+  if (apiKey === undefined) return undefined
+  if (apiKey === null) return { status: 'refused', reason: 'api-key-unknown' }
+  if (!isApiKeyOf(apiKey, key)) return { status: 'refused', reason: 'api-key-wrong-secret' }
+  if (apiKey.revokedAt !== null) return { status: 'refused', reason: 'api-key-revoked' }
+  if (isExpired(apiKey, now())) return { status: 'refused', reason: 'api-key-expired' }
+  const site = sites.cached(apiKey.siteKey)
+  if (site === undefined) return undefined
+  if (!site?.record.active) return { status: 'refused', reason: 'api-key-site-inactive' }
+  return { status: 'accepted', apiKey, site }
+}
+
+/** Goes on with the caller once it is loaded, and answers if the store could not be read. */
+function loadCaller<Asked>(
+  service: Service,
+  style: ReplyStyle,
+  exchange: Exchange,
+  key: string,
+  keyId: string,
+  asked: Asked,
+  next: (exchange: Exchange, caller: Caller, keyId: string, asked: Asked) => void,
+): void {
+  const { apiKeys, sites } = service
+  const done = (isRead: boolean) => {
+    const caller = isRead ? cachedCaller(service, key, keyId) : undefined
+    if (caller !== undefined) next(exchange, caller, keyId, asked)
+    else exchange.answer(refusedReply(style, { reason: 'store-unavailable' }, { apiKeyId: keyId }))
+  }
+  const keyLoaded = exchange.guard<ApiKeyRecord | null | undefined>(apiKey => {
+    const isSiteMissing = apiKey != null && sites.cached(apiKey.siteKey) === undefined
+    if (!isSiteMissing) return done(apiKey !== undefined)
+    sites.load(
+      apiKey.siteKey,
+      exchange.guard(site => done(site !== undefined)),
+    )
+  })
+  apiKeys.load(keyId, keyLoaded)
+}
+
+function noteUse({ keyUses, now }: Service, caller: Caller): void {
+  if (caller.status === 'accepted' && caller.site.test === undefined) keyUses.note(caller.apiKey.id, now())
+}
+
+function evaluate<Asked>(
+  { keyring, settings, now }: Service,
+  dialect: Dialect<Asked>,
+  caller: Caller,
+  asked: Asked,
+  contentType: string,
+  address: Address,
+): Attempt {
+  if (caller.status === 'refused') return refused({ reason: caller.reason })
+  const { site, apiKey } = caller
+  const parsed = dialect.read(asked, contentType, site)
+  if (!parsed.ok) return refused(parsed.refusal)
+  const nowMs = now()
+  if (site.test !== undefined) return evaluateTest(caller, settings, parsed.body, address, nowMs)
+  const { token, expectedIp, idempotencyKey } = parsed.body
+  const reading = readToken(keyring, token)
+  if (reading.status !== 'genuine') {
+    const reason = reading.status === 'malformed' ? 'token-malformed' : 'token-forged'
+    return refused({ reason }, statedNonce(token))
+  }
+  const { claims } = reading
+  const { nonce } = claims
+  if (claims.issuedAtMs > nowMs + CLOCK_SKEW_MS) return refused({ reason: 'token-from-future' }, nonce)
+  if (nowMs >= claims.issuedAtMs + claims.lifetimes.tokenLifetimeMs)
+    return refused({ reason: 'token-expired' }, nonce)
+  if (claims.siteTag !== site.tag) return refused({ reason: 'token-other-site' }, nonce)
+  const expected = expectedIp === undefined ? undefined : addressFrom(expectedIp)!
+  if (expected !== undefined && !dialect.isOfVisitor(expected, claims.address, settings)) {
+    const mismatch = { expected, visitor: claims.address }
+    return refused({ reason: 'token-other-address', mismatch }, nonce)
+  }
+  const claim = claimOf(apiKey.id, idempotencyKey, token)
+  const namesVisitor = expected !== undefined
+  return { verdict: 'redeemable', caller, claims, claim, namesVisitor, ignored: parsed.ignored, nonce }
+}
+
+function evaluateTest(
+  caller: AcceptedCaller,
+  lifetimes: ServiceSettings,
+  { expectedIp }: Redemption,
+  address: Address,
+  issuedAtMs: number,
+): Attempt {
+  switch (caller.site.test) {
+    case 'passes': {
+      const claims = {
+        issuedAtMs,
+        lifetimes,
+        nonce: '0'.repeat(NONCE_LENGTH),
+        counter: 0,
+        siteTag: caller.site.tag,
+        address: expectedIp === undefined ? address : addressFrom(expectedIp)!,
+        score: 1,
+        storeEpoch: 0,
+      }
+      return { verdict: 'certain', caller, claims, nonce: undefined }
+    }
+    case 'used':
+      return refused({ reason: 'test-key-used' })
+    default:
+      return refused({ reason: 'test-key-fails' })
+  }
+}
+
+function refused(refusal: Refusal, nonce?: string): Attempt {
+  return { verdict: 'refused', refusal, nonce: nonce || undefined }
 }
 
 /** The same for retries of a redemption. JSON tells every triple apart, even with lone surrogates, which it escapes. */
@@ -282,4 +225,121 @@ function claimOf(keyId: string, idempotencyKey: string | undefined, token: strin
   return idempotencyKey === undefined
     ? ''
     : hash('sha256', JSON.stringify([keyId, idempotencyKey, token]), 'base64url')
+}
+
+/** A site with its own limit counts its callers' addresses apart. */
+function requestOf(
+  { settings, tags, now }: Service,
+  address: Address,
+  caller: Caller,
+  attempt: Attempt,
+): RedemptionRequest {
+  const { limits, ipv6PrefixBits } = settings
+  const key = tags.keyOf(address, ipv6PrefixBits)
+  if (caller.status === 'refused') {
+    const callerKey = windowOfRefused(key)
+    const { redeemAddress: callerLimit } = limits
+    return { callerKey, callerLimit, apiKey: undefined, redeem: undefined }
+  }
+  const { id, siteKey } = caller.apiKey
+  const ownLimit = caller.site.record.limits?.redeem
+  const callerKey = ownLimit === undefined ? key : windowOfSite(key, siteKey)
+  const [ofAddress, ofKey] = [ownLimit ?? limits.redeemAddress, ownLimit ?? limits.redeemApiKey]
+  return {
+    callerKey,
+    callerLimit: ofAddress,
+    apiKey: { id, limit: ofKey, siteKey },
+    redeem: attempt.verdict === 'redeemable' ? tokenRedemption(attempt, now()) : undefined,
+    isJunk: attempt.verdict === 'refused',
+  }
+}
+
+function tokenRedemption({ claims, claim }: Redeemable, nowMs: number): TokenRedemption {
+  const { nonce, storeEpoch } = claims
+  return { nonce, storeEpoch, expiresAtMs: recordExpiresAtMs(claims, nowMs), claim }
+}
+
+/**
+ * Outlives this token and any other that the nonce could yield in an outage, if /verify fails open. At least a token's
+ * lifetime from now: a host whose clock is behind still accepts it. Lifetimes are the token's own; settings may change.
+ */
+function recordExpiresAtMs({ nonce, issuedAtMs, lifetimes }: TokenClaims, nowMs: number): number {
+  const terms = nonceTerms(nonce)
+  const nonceExpiresAtMs =
+    terms.issuedAtMs + challengeLifetimeMs(terms.difficulty, lifetimes.challengeLifetimeMs, terms.puzzle)
+  return Math.max(issuedAtMs, nonceExpiresAtMs, nowMs) + lifetimes.tokenLifetimeMs
+}
+
+/** For what is told of a backend near its limits. */
+function noteBackend(
+  { backends }: Service,
+  address: Address,
+  request: RedemptionRequest,
+  attempt: Attempt,
+  admission: RedemptionAdmission,
+): void {
+  const { callerKey, callerLimit, apiKey } = request
+  const isSpent =
+    admission.status === 'admitted' && (admission.token === 'used' || admission.token === 'forgotten')
+  const { siteKey, id: apiKeyId, limit } = apiKey!
+  const isJunk = request.isJunk === true || isSpent
+  const isRead = attempt.verdict === 'redeemable'
+  const ignored = isRead ? attempt.ignored : undefined
+  const counted = { callerKey, siteKey, apiKeyId, limits: [callerLimit, limit] as const, isJunk, ignored }
+  const namesVisitor = !isRead || attempt.namesVisitor
+  backends.note(address, counted, namesVisitor)
+}
+
+function replyTo<Asked>(
+  style: ReplyStyle,
+  dialect: Dialect<Asked>,
+  caller: Caller,
+  keyId: string,
+  attempt: Attempt,
+  admission: RedemptionAdmission,
+): Reply {
+  if (admission.status !== 'admitted')
+    return notAdmittedReply(style, admission, ownLimits(caller), namedBy(caller, keyId, attempt))
+  const conclusion = conclude(attempt, admission)
+  if ('reason' in conclusion) return refusedReply(style, conclusion, namedBy(caller, keyId, attempt))
+  const body = dialect.success(conclusion.claims, conclusion.caller.site)
+  return { status: 200, ending: endingOf(conclusion), body, headers: NO_HEADERS }
+}
+
+/** undefined for a test key, whose redemptions are not recorded. */
+function endingOf({ verdict, caller, claims }: Good): Redeemed | undefined {
+  return verdict === 'redeemable' ? { kind: 'redeemed', apiKey: caller.apiKey, claims } : undefined
+}
+
+function ownLimits(caller: Caller): PolicyList | undefined {
+  const limit = caller.status === 'accepted' ? caller.site.record.limits?.redeem : undefined
+  return limit === undefined ? undefined : { address: limit, 'api-key': limit }
+}
+
+function namedBy(caller: Caller, apiKeyId: string, { nonce }: Attempt): Named {
+  return { siteKey: caller.status === 'accepted' ? caller.apiKey.siteKey : undefined, apiKeyId, nonce }
+}
+
+function conclude(attempt: Attempt, { token }: Admitted): Good | Refusal {
+  switch (attempt.verdict) {
+    case 'redeemable':
+      return concludeRedeemable(attempt, token)
+    case 'certain':
+      return attempt
+    default:
+      return attempt.refusal
+  }
+}
+
+function concludeRedeemable(attempt: Redeemable, token: Admitted['token']): Good | Refusal {
+  switch (token) {
+    case 'redeemed':
+      return attempt.claims.score < attempt.caller.site.record.minScore
+        ? { reason: 'score-too-low' }
+        : attempt
+    case 'forgotten':
+      return { reason: 'token-forgotten' }
+    default:
+      return { reason: 'token-used' }
+  }
 }

@@ -2,26 +2,31 @@
 
 import type { AddressTags } from '../domain/address-tags.ts'
 import type { BackendCounts } from '../domain/backends.ts'
+import type { Named } from '../domain/ending.ts'
 import { ENDPOINTS, type EndpointName, type ErrorStyle, type Limits } from '../domain/endpoint.ts'
 import type { Keyring } from '../domain/keyring.ts'
-import type { Reason, Refusal } from '../domain/outcome.ts'
+import type { Refusal } from '../domain/outcome.ts'
+import type { Policy } from '../domain/policy.ts'
 import type { ApiKeyRecord, Site } from '../domain/site.ts'
 import type { Exchange } from '../http/exchange.ts'
-import { limitedReply, type PolicyList, type Reply, refusalReply, unavailableReply } from '../http/replies.ts'
+import {
+  limitedReply,
+  NO_HEADERS,
+  type PolicyList,
+  type Reply,
+  refusalReply,
+  unavailableReply,
+} from '../http/replies.ts'
 import type { KeyUses } from '../store/key-uses.ts'
 import type { RecordCache } from '../store/site-directory.ts'
-import type {
-  ChallengeAdmission,
-  RedemptionAdmission,
-  RequestStore,
-  SolutionAdmission,
-} from '../store/store.ts'
+import type { RequestStore, SolutionAdmission } from '../store/store.ts'
 
 export interface Service {
   readonly settings: ServiceSettings
+  readonly pricePolicy: Policy
   readonly keyring: Keyring
   readonly tags: AddressTags
-  /** Of secrets that do not sign. */
+  /** One for each secret that only verifies. */
   readonly otherTags: readonly AddressTags[]
   readonly store: RequestStore
   readonly sites: RecordCache<Site>
@@ -43,70 +48,45 @@ export interface ServiceSettings {
   readonly ipv6PrefixBits: number
 }
 
-const ORIGIN_CHARACTERS_MAX = 200
-
-function originProblem(origin: string): string {
-  if (origin === '') return 'The request has no Origin header, and this site requires one.'
-  return `${origin.slice(0, ORIGIN_CHARACTERS_MAX)} is not an allowed origin of this site.`
-}
-
-export abstract class Endpoint {
-  protected readonly service: Service
-  readonly #style: ErrorStyle
-  readonly #policies: PolicyList
-
-  constructor(service: Service, name: EndpointName) {
-    const { limits, errorStyle } = ENDPOINTS[name]
-    this.service = service
-    this.#style = errorStyle
-    this.#policies = Object.fromEntries(
-      limits.map(({ policy, limit }) => [policy, service.settings.limits[limit]]),
-    )
-  }
-
-  abstract handle(exchange: Exchange, query: string): void
-
-  protected refuse(exchange: Exchange, reason: Reason, more: Partial<Refusal> = {}): void {
-    if (reason === 'store-unavailable') return this.#unavailable(exchange, undefined)
-    const named = reason === 'origin-refused' ? { detail: originProblem(exchange.origin) } : undefined
-    exchange.answer(refusalReply({ reason, ...named, ...more }, this.#style))
-  }
-
-  /**
-   * Answers unless the store admitted the request.
-   *
-   * @param ownLimits the site's own, for the headers
-   */
-  protected admits<Admission extends ChallengeAdmission | SolutionAdmission | RedemptionAdmission>(
-    exchange: Exchange,
-    admission: Admission,
-    ownLimits: PolicyList | undefined,
-  ): admission is Extract<Admission, { status: 'admitted' }> {
-    switch (admission.status) {
-      case 'admitted':
-        return true
-      case 'limited':
-        exchange.answer(limitedReply(admission, { ...this.#policies, ...ownLimits }, this.#style))
-        return false
-      default:
-        this.#unavailable(exchange, ownLimits)
-        return false
-    }
-  }
-
-  #unavailable(exchange: Exchange, ownLimits: PolicyList | undefined): void {
-    exchange.answer(unavailableReply({ ...this.#policies, ...ownLimits }, this.#style))
-  }
-
-  /** After an exception. */
-  get faultReply(): Reply {
-    return unavailableReply(this.#policies, this.#style, 'internal')
-  }
-
-  get overloadReply(): Reply {
-    return unavailableReply(this.#policies, this.#style, 'overloaded')
-  }
-}
+/** An endpoint: answers the exchange, at once or when body and store have come. The query is empty where none is read. */
+export type Endpoint = (exchange: Exchange, query: string) => void
 
 /** Another host's clock may be this far ahead. */
 export const CLOCK_SKEW_MS = 5000
+
+/** How an endpoint's refusals look: the form of the body, and the service's limits for the RateLimit-Policy header. */
+export interface ReplyStyle {
+  readonly errors: ErrorStyle
+  readonly policies: PolicyList
+}
+
+export function replyStyle(name: EndpointName, settings: Pick<ServiceSettings, 'limits'>): ReplyStyle {
+  const { limits, errorStyle } = ENDPOINTS[name]
+  const policies = limits.map(({ policy, limit }) => [policy, settings.limits[limit]])
+  return { errors: errorStyle, policies: Object.fromEntries(policies) }
+}
+
+export function refusedReply({ errors, policies }: ReplyStyle, refusal: Refusal, named?: Named): Reply {
+  return refusal.reason === 'store-unavailable'
+    ? unavailableReply(policies, errors, 'store-unavailable', named)
+    : refusalReply(refusal, errors, NO_HEADERS, named)
+}
+
+type NotAdmitted = Exclude<SolutionAdmission, { status: 'admitted' }>
+
+/**
+ * What a request gets that the store did not admit.
+ *
+ * @param ownLimits the site's own, which replace the service's in the headers
+ */
+export function notAdmittedReply(
+  { errors, policies }: ReplyStyle,
+  admission: NotAdmitted,
+  ownLimits: PolicyList | undefined,
+  named?: Named,
+): Reply {
+  const all = { ...policies, ...ownLimits }
+  return admission.status === 'limited'
+    ? limitedReply(admission, all, errors, named)
+    : unavailableReply(all, errors, 'store-unavailable', named)
+}

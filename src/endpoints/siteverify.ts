@@ -8,71 +8,78 @@
  * shares its visitors' address.
  */
 
-import { type Address, visitorKey } from '../domain/address.ts'
+import { type Address, isSameClient, visitorKey } from '../addresses/address.ts'
+import type { Refusal } from '../domain/outcome.ts'
 import { pageHostname } from '../domain/page.ts'
 import { apiKeyId, type Site } from '../domain/site.ts'
 import type { TokenClaims } from '../domain/token.ts'
-import type { Exchange } from '../http/exchange.ts'
 import { siteverifyJson } from '../http/replies.ts'
-import type { Parsed } from '../http/schemas.ts'
 import { parseSiteverify, readSiteverify, type SiteverifyFields, secretOf } from '../http/siteverify.ts'
-import type { Redemption } from '../protocol/wire.ts'
-import { RedemptionEndpoint } from './redemption.ts'
+import { type Dialect, redemption } from './redemption.ts'
+import { type Endpoint, refusedReply, replyStyle, type Service, type ServiceSettings } from './service.ts'
 
-export class SiteverifyEndpoint extends RedemptionEndpoint<SiteverifyFields> {
-  handle(exchange: Exchange, query: string): void {
-    if (exchange.isOfPage) return this.refuse(exchange, 'sent-by-page')
-    exchange.readBody(this.service.settings.bodyBytesMax, body => {
-      if (body === undefined) this.refuse(exchange, 'body-too-large')
-      else this.#begin(exchange, body, query)
+type Answer = (claims: TokenClaims, site: Site) => object
+
+export const siteverify = (service: Service): Endpoint => endpointWith(service, answerOf)
+
+/** Adds empty `error-codes` to a success, which backends of hCaptcha and reCAPTCHA would take for a failure. */
+export const turnstile = (service: Service): Endpoint =>
+  endpointWith(service, (claims, site) => {
+    return { ...answerOf(claims, site), cdata: claims.page?.cdata ?? '', 'error-codes': [] }
+  })
+
+function endpointWith(service: Service, answer: Answer): Endpoint {
+  const style = replyStyle('siteverify', service.settings)
+  const redeem = redemption(service, style, dialectWith(answer))
+  return (exchange, query) => {
+    if (exchange.isOfPage) return exchange.answer(refusedReply(style, { reason: 'sent-by-page' }))
+    exchange.readBody(service.settings.bodyBytesMax, body => {
+      if (body === undefined) return exchange.answer(refusedReply(style, { reason: 'body-too-large' }))
+      const asked = credentialsIn(body, exchange.contentType, query)
+      if ('refusal' in asked) exchange.answer(refusedReply(style, asked.refusal))
+      else redeem(exchange, asked.secret, asked.keyId, asked.fields)
     })
-  }
-
-  #begin(exchange: Exchange, body: Buffer, query: string): void {
-    const fields = readSiteverify(body, exchange.contentType, query)
-    if (!fields.ok) return this.refuse(exchange, fields.refusal.reason, fields.refusal)
-    const secret = secretOf(fields.body)
-    if (secret === undefined) return this.refuse(exchange, 'credentials-missing')
-    const keyId = typeof secret === 'string' ? apiKeyId(secret) : undefined
-    if (keyId === undefined) return this.refuse(exchange, 'credentials-malformed')
-    this.redeem(exchange, secret as string, keyId, fields.body)
-  }
-
-  protected keep(fields: SiteverifyFields): SiteverifyFields {
-    return fields
-  }
-
-  protected read(fields: SiteverifyFields, _exchange: Exchange, site: Site): Parsed<Redemption> {
-    return parseSiteverify(fields, site)
-  }
-
-  /** Some backends mask IPv6 addresses before sending them (better-auth: to a /64). */
-  protected override isOfVisitor(expected: Address, visitor: Address): boolean {
-    const { ipv6PrefixBits } = this.service.settings
-    const isOfNetwork = visitorKey(expected, ipv6PrefixBits) === visitorKey(visitor, ipv6PrefixBits)
-    return isOfNetwork || super.isOfVisitor(expected, visitor)
-  }
-
-  protected success(claims: TokenClaims, site: Site): string {
-    return siteverifyJson(this.fieldsOf(claims, site))
-  }
-
-  /** Always with an `action`: some backends check score and action only if there is one, and visitors could send none. */
-  protected fieldsOf({ score, issuedAtMs, page }: TokenClaims, { origins }: Site): object {
-    return {
-      success: true,
-      score,
-      challenge_ts: new Date(issuedAtMs).toISOString(),
-      hostname: pageHostname(page, origins),
-      action: page?.action ?? '',
-      ...(page?.cdata === undefined ? {} : { cdata: page.cdata }),
-    }
   }
 }
 
-/** Adds empty `error-codes` to a success, which backends of hCaptcha and reCAPTCHA would take for a failure. */
-export class TurnstileEndpoint extends SiteverifyEndpoint {
-  protected override fieldsOf(claims: TokenClaims, site: Site): object {
-    return { ...super.fieldsOf(claims, site), cdata: claims.page?.cdata ?? '', 'error-codes': [] }
+type Credentials =
+  | { readonly refusal: Refusal }
+  | { readonly fields: SiteverifyFields; readonly secret: string; readonly keyId: string }
+
+function credentialsIn(body: Buffer, contentType: string, query: string): Credentials {
+  const read = readSiteverify(body, contentType, query)
+  if (!read.ok) return read
+  const secret = secretOf(read.body)
+  if (secret === undefined) return { refusal: { reason: 'credentials-missing' } }
+  const keyId = typeof secret === 'string' ? apiKeyId(secret) : undefined
+  if (typeof secret !== 'string' || keyId === undefined)
+    return { refusal: { reason: 'credentials-malformed' } }
+  return { fields: read.body, secret, keyId }
+}
+
+function dialectWith(answer: Answer): Dialect<SiteverifyFields> {
+  return {
+    keep: fields => fields,
+    read: (fields, _contentType, site) => parseSiteverify(fields, site),
+    isOfVisitor: isOfVisitor,
+    success: (claims, site) => siteverifyJson(answer(claims, site)),
+  }
+}
+
+/** Some backends mask IPv6 addresses before sending them (better-auth: to a /64). */
+function isOfVisitor(expected: Address, visitor: Address, { ipv6PrefixBits }: ServiceSettings): boolean {
+  const isOfNetwork = visitorKey(expected, ipv6PrefixBits) === visitorKey(visitor, ipv6PrefixBits)
+  return isOfNetwork || isSameClient(expected, visitor)
+}
+
+/** Always with an `action`: some backends check score and action only if there is one, and visitors could send none. */
+function answerOf({ score, issuedAtMs, page }: TokenClaims, { origins }: Site): object {
+  return {
+    success: true,
+    score,
+    challenge_ts: new Date(issuedAtMs).toISOString(),
+    hostname: pageHostname(page, origins),
+    action: page?.action ?? '',
+    ...(page?.cdata === undefined ? {} : { cdata: page.cdata }),
   }
 }

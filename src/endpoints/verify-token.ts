@@ -7,38 +7,34 @@
  * Pages cannot call it: Authorization makes browsers send a preflight, which gets 405.
  */
 
-import { formatAddress } from '../domain/address.ts'
+import { formatAddress, isSameClient } from '../addresses/address.ts'
 import { apiKeyId } from '../domain/site.ts'
-import type { TokenClaims } from '../domain/token.ts'
-import type { Exchange } from '../http/exchange.ts'
-import { type Parsed, parseRedemption } from '../http/schemas.ts'
-import type { Redemption } from '../protocol/wire.ts'
-import { RedemptionEndpoint } from './redemption.ts'
+import { parseRedemption } from '../http/schemas.ts'
+import { type Dialect, redemption } from './redemption.ts'
+import { type Endpoint, refusedReply, replyStyle, type Service } from './service.ts'
 
 const BEARER = /^Bearer +([^ ]+) *$/i
 
-export class VerifyTokenEndpoint extends RedemptionEndpoint<Buffer> {
-  handle(exchange: Exchange): void {
+const DIALECT: Dialect<Buffer> = {
+  keep: body => Buffer.from(body),
+  read: parseRedemption,
+  isOfVisitor: isSameClient,
+  success: ({ score, address, issuedAtMs }) =>
+    `{"success":true,"score":${score},"ip":"${formatAddress(address)}","solvedAt":${issuedAtMs}}`,
+}
+
+export function verifyToken(service: Service): Endpoint {
+  const style = replyStyle('verify-token', service.settings)
+  const redeem = redemption(service, style, DIALECT)
+  return exchange => {
     const { authorization } = exchange
-    if (authorization === '') return this.refuse(exchange, 'credentials-missing')
+    if (authorization === '') return exchange.answer(refusedReply(style, { reason: 'credentials-missing' }))
     const key = BEARER.exec(authorization)?.[1] ?? ''
     const keyId = apiKeyId(key)
-    if (keyId === undefined) return this.refuse(exchange, 'credentials-malformed')
-    exchange.readBody(this.service.settings.bodyBytesMax, body => {
-      if (body === undefined) this.refuse(exchange, 'body-too-large')
-      else this.redeem(exchange, key, keyId, body)
+    if (keyId === undefined) return exchange.answer(refusedReply(style, { reason: 'credentials-malformed' }))
+    exchange.readBody(service.settings.bodyBytesMax, body => {
+      if (body === undefined) exchange.answer(refusedReply(style, { reason: 'body-too-large' }))
+      else redeem(exchange, key, keyId, body)
     })
-  }
-
-  protected keep(body: Buffer): Buffer {
-    return Buffer.from(body)
-  }
-
-  protected read(body: Buffer, exchange: Exchange): Parsed<Redemption> {
-    return parseRedemption(body, exchange.contentType)
-  }
-
-  protected success({ score, address, issuedAtMs }: TokenClaims): string {
-    return `{"success":true,"score":${score},"ip":"${formatAddress(address)}","solvedAt":${issuedAtMs}}`
   }
 }

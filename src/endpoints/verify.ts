@@ -16,7 +16,7 @@
 import { timeText } from '../domain/bytes.ts'
 import type { Judged } from '../domain/ending.ts'
 import { challengeLifetimeMs, type GenuineNonce, readNonce } from '../domain/nonce.ts'
-import type { Reason, Refusal } from '../domain/outcome.ts'
+import type { Refusal } from '../domain/outcome.ts'
 import { pageOf } from '../domain/page.ts'
 import { checkProof } from '../domain/pow.ts'
 import { boundsOf, isCutShort, isUnderpriced } from '../domain/price.ts'
@@ -32,20 +32,48 @@ import {
 import { raisedBits, type Site } from '../domain/site.ts'
 import { BASE_BITS } from '../domain/site-fields.ts'
 import { mintToken } from '../domain/token.ts'
-import { NO_HEADERS } from '../http/replies.ts'
+import type { Exchange } from '../http/exchange.ts'
+import { NO_HEADERS, type Reply } from '../http/replies.ts'
 import { parseSolution } from '../http/schemas.ts'
 import type { PuzzleName } from '../protocol/proof.ts'
 import type { Solution } from '../protocol/wire.ts'
 import type { SolutionAdmission, SolutionRequest } from '../store/store.ts'
-import { CLOCK_SKEW_MS, type Service } from './service.ts'
-import { type AllowedVisit, trafficAround, type Visit, VisitorEndpoint } from './visit.ts'
+import {
+  CLOCK_SKEW_MS,
+  type Endpoint,
+  notAdmittedReply,
+  type ReplyStyle,
+  refusedReply,
+  replyStyle,
+  type Service,
+} from './service.ts'
+import {
+  type AllowedVisit,
+  chargeOf,
+  siteKeyRefusal,
+  trafficAround,
+  type Visit,
+  visitOf,
+  withSite,
+} from './visit.ts'
 
 type Admitted = Extract<SolutionAdmission, { status: 'admitted' }>
 
-export type Attempt =
-  | { readonly verdict: 'refused'; readonly refusal: Refusal }
+interface Refused {
+  readonly verdict: 'refused'
+  readonly refusal: Refusal
+  /** undefined until it is read. */
+  readonly nonce: string | undefined
+}
+
+type Attempt =
+  | Refused
   /** Answered 200; the nonce stays unused. */
-  | { readonly verdict: 'failed'; readonly reason: Exclude<JudgementReason, ScoreReason> }
+  | {
+      readonly verdict: 'failed'
+      readonly reason: Exclude<JudgementReason, ScoreReason>
+      readonly nonce: string
+    }
   | {
       readonly verdict: 'solved'
       /** With the tags of the secret that signed the nonce. */
@@ -57,6 +85,7 @@ export type Attempt =
       readonly siteEpoch: number
       readonly signals: ScoreSignals
       readonly score: Score
+      readonly nonce: string
     }
 
 type Solved = Extract<Attempt, { verdict: 'solved' }>
@@ -75,63 +104,64 @@ const CERTAIN: Score = { score: 1, reasons: [] }
 
 const FAILED_BODY = '{"token":null,"passed":false,"expiresAt":null}'
 
-type Parts = Pick<Service, 'keyring' | 'otherTags' | 'settings' | 'store'>
+type Parts = Pick<Service, 'keyring' | 'otherTags' | 'settings' | 'pricePolicy' | 'store'>
 
-export class VerifyEndpoint extends VisitorEndpoint {
-  protected admit(asked: Visit, body: Buffer): void {
-    const { exchange } = asked
-    const attempt = prepare(this.service, asked, exchange, body, this.service.now())
-    const visit = attempt.verdict === 'solved' ? attempt.visit : asked
-    const spend = attempt.verdict === 'solved' ? attempt.spend : undefined
+export function verify(service: Service): Endpoint {
+  const style = replyStyle('verify', service.settings)
+  const charge = (exchange: Exchange, site: Site | null, body: Buffer): void => {
+    const asked = visitOf(service, 'verify', exchange, site)
+    if (asked === undefined) return exchange.drop()
+    const attempt = prepare(service, asked, body, exchange.contentType, service.now())
+    const isSolved = attempt.verdict === 'solved'
+    const visit = isSolved ? attempt.visit : asked
+    const spend = isSolved ? attempt.spend : undefined
     const isJunk = attempt.verdict === 'refused'
-    const charge = this.chargeOf(visit, isFailure(attempt, visit.site), spend, isJunk)
+    const request = chargeOf(service.pricePolicy, visit, 'verify', isFailure(attempt, site), spend, isJunk)
     // If the client has left, nobody judges the price, and there is no token: else a stock would make its neighbours pay.
     let isCounted = false
     const judge = exchange.guard((admission: SolutionAdmission) => {
-      if (!this.admits(exchange, admission, visit.ownLimits)) return
-      const conclusion = conclude(this.service, visit, attempt, admission, this.service.now())
+      if (admission.status !== 'admitted')
+        return exchange.answer(notAdmittedReply(style, admission, visit.ownLimits, { nonce: attempt.nonce }))
+      const conclusion = conclude(service, visit, attempt, admission, service.now())
       isCounted = !('refusal' in conclusion) && conclusion.isCounted
-      this.#answer(visit, conclusion)
+      exchange.answer(replyTo(style, conclusion, attempt))
     })
-    this.service.store.admitSolution(charge, admission => {
+    service.store.admitSolution(request, admission => {
       judge(admission)
       if (!isCounted && admission.status === 'admitted' && admission.nonce === 'spent')
-        this.service.store.takeBack(charge, admission.accepted)
+        service.store.takeBack(request, admission.accepted)
     })
   }
-
-  #answer({ exchange }: Visit, conclusion: Conclusion): void {
-    if ('refusal' in conclusion) {
-      const { refusal } = conclusion
-      return this.refuse(exchange, refusal.reason, refusal)
-    }
-    const { judgement, token } = conclusion
-    const body =
-      token === undefined
-        ? FAILED_BODY
-        : `{"token":"${token.text}","passed":true,"expiresAt":${timeText(token.expiresAtMs)}}`
-    exchange.answer({ status: 200, ending: judgement, body, headers: NO_HEADERS })
+  return exchange => {
+    const refusal = siteKeyRefusal(exchange.siteKey)
+    if (refusal !== undefined) return exchange.answer(refusedReply(style, refusal))
+    exchange.readBody(service.settings.bodyBytesMax, body => {
+      if (body === undefined) exchange.answer(refusedReply(style, { reason: 'body-too-large' }))
+      else withSite(service, style, exchange, body, charge)
+    })
   }
 }
 
-/** Besides the body. `prepare` sets the nonce, for `conclude` and logs. */
-interface Request {
-  readonly contentType: string
-  readonly origin: string
-  nonce: string
+function replyTo(style: ReplyStyle, conclusion: Conclusion, { nonce }: Attempt): Reply {
+  if ('refusal' in conclusion) return refusedReply(style, conclusion.refusal, { nonce })
+  const { judgement, token } = conclusion
+  const body =
+    token === undefined
+      ? FAILED_BODY
+      : `{"token":"${token.text}","passed":true,"expiresAt":${timeText(token.expiresAtMs)}}`
+  return { status: 200, ending: judgement, body, headers: NO_HEADERS }
 }
 
-export function prepare(parts: Parts, visit: Visit, request: Request, body: Buffer, nowMs: number): Attempt {
+function prepare(parts: Parts, visit: Visit, body: Buffer, contentType: string, nowMs: number): Attempt {
   if (visit.refusal !== undefined) return refused(visit.refusal)
   const { site, address } = visit
-  const parsed = parseSolution(body, request.contentType)
-  if (!parsed.ok) return { verdict: 'refused', refusal: parsed.refusal }
+  const parsed = parseSolution(body, contentType)
+  if (!parsed.ok) return refused(parsed.refusal)
   const { nonce } = parsed.body
-  request.nonce = nonce
-  if (site.test === 'fails') return { verdict: 'failed', reason: 'test-key' }
-  if (site.ipRules?.block.has(address)) return { verdict: 'failed', reason: 'ip-blocked' }
+  if (site.test === 'fails') return { verdict: 'failed', reason: 'test-key', nonce }
+  if (site.ipRules?.block.has(address)) return { verdict: 'failed', reason: 'ip-blocked', nonce }
   if (site.ipRules !== undefined && !site.ipRules.allow.isEmpty && !site.ipRules.allow.has(address)) {
-    return { verdict: 'failed', reason: 'ip-not-allowed' }
+    return { verdict: 'failed', reason: 'ip-not-allowed', nonce }
   }
   let attempt = attemptUnder(parts, visit, parsed.body, nowMs)
   // While secrets are rotated, a host may have signed with the other, under which the address is on another Cluster shard.
@@ -146,21 +176,22 @@ export function prepare(parts: Parts, visit: Visit, request: Request, body: Buff
 function attemptUnder(parts: Parts, visit: AllowedVisit, solution: Solution, nowMs: number): Attempt {
   const { site, address, addressKey } = visit
   const { siteKey } = site.record
+  const { nonce } = solution
   const { store, settings, keyring } = parts
   const addressEpoch = store.epochOf(addressKey)
   const siteEpoch = store.epochOf(siteKey)
   const jointEpoch = store.nonceEpoch(addressKey, siteKey)
   if (addressEpoch === undefined || siteEpoch === undefined || jointEpoch === undefined)
-    return refused('store-unavailable')
+    return refused({ reason: 'store-unavailable' }, nonce)
   const binding = { siteKey, storeEpoch: jointEpoch, lifetimes: settings, address }
-  const reading = readNonce(keyring, solution.nonce, binding, nowMs + CLOCK_SKEW_MS)
+  const reading = readNonce(keyring, nonce, binding, nowMs + CLOCK_SKEW_MS)
   switch (reading.status) {
     case 'genuine':
       return checked(parts, visit, solution, reading, { addressEpoch, siteEpoch }, nowMs)
     case 'other-address':
-      return refused('nonce-other-address')
+      return refused({ reason: 'nonce-other-address' }, nonce)
     default:
-      return refused('nonce-forged')
+      return refused({ reason: 'nonce-forged' }, nonce)
   }
 }
 
@@ -175,10 +206,10 @@ function checked(
   const { site } = visit
   const { nonce } = solution
   const lifetimeMs = challengeLifetimeMs(difficulty, settings.challengeLifetimeMs, puzzle)
-  if (issuedAtMs > nowMs + CLOCK_SKEW_MS) return refused('nonce-from-future')
-  if (nowMs >= issuedAtMs + lifetimeMs) return refused('nonce-expired')
+  if (issuedAtMs > nowMs + CLOCK_SKEW_MS) return refused({ reason: 'nonce-from-future' }, nonce)
+  if (nowMs >= issuedAtMs + lifetimeMs) return refused({ reason: 'nonce-expired' }, nonce)
   if (!checkProof(nonce, solution.counter, difficulty, puzzle))
-    return { verdict: 'failed', reason: 'proof-wrong' }
+    return { verdict: 'failed', reason: 'proof-wrong', nonce }
   const signals: ScoreSignals = {
     environment: site.record.signals === 'none' ? PLAIN_ENVIRONMENT : solution.environment,
     solveTimeMs: solution.solveTimeMs,
@@ -190,7 +221,7 @@ function checked(
   // At least a lifetime from now: a host whose clock is behind still accepts the nonce.
   const expiresAtMs = Math.max(issuedAtMs, nowMs) + lifetimeMs
   const spend = { nonce, storeEpoch: addressEpoch, expiresAtMs }
-  return { verdict: 'solved', visit, solution, puzzle, spend, siteEpoch, signals, score }
+  return { verdict: 'solved', visit, solution, puzzle, spend, siteEpoch, signals, score, nonce }
 }
 
 /** Failures at a test site, or by IP rules, do not count against the address. */
@@ -206,22 +237,22 @@ function isFailure(attempt: Attempt, site: Site | null): boolean {
   }
 }
 
-export function conclude(
+function conclude(
   parts: Parts,
   visit: Visit,
   attempt: Attempt,
   admitted: Admitted,
   nowMs: number,
 ): Conclusion {
-  if (visit.refusal !== undefined) return { refusal: { reason: visit.refusal } }
-  const { site, exchange } = visit
+  if (visit.refusal !== undefined) return { refusal: visit.refusal }
   switch (attempt.verdict) {
     case 'solved':
       return admitted.nonce === 'spent'
         ? graded(parts, visit, attempt, admitted, nowMs)
         : { refusal: { reason: 'nonce-used' } }
     case 'failed': {
-      const { nonce } = exchange
+      const { site } = visit
+      const { nonce } = attempt
       const reasons = [attempt.reason]
       return {
         judgement: { kind: 'judged', site, nonce, passed: false, score: null, reasons, signals: undefined },
@@ -229,22 +260,22 @@ export function conclude(
       }
     }
     default:
-      return { refusal: explained(parts, visit, attempt.refusal, nowMs) }
+      return { refusal: explained(parts, visit, attempt, nowMs) }
   }
 }
 
 /** A nonce that seems forged may be of an earlier epoch or another Cluster shard. Each try costs a hash, so limits come first. */
 function explained(
   { store, settings, keyring }: Parts,
-  { exchange, site, address, addressKey }: AllowedVisit,
-  refusal: Refusal,
+  { site, address, addressKey }: AllowedVisit,
+  { refusal, nonce }: Refused,
   nowMs: number,
 ): Refusal {
-  if (refusal.reason !== 'nonce-forged') return refusal
+  if (refusal.reason !== 'nonce-forged' || nonce === undefined) return refusal
   const { siteKey } = site.record
   const statusUnder = (storeEpoch: number) => {
     const binding = { siteKey, storeEpoch, lifetimes: settings, address }
-    return readNonce(keyring, exchange.nonce, binding, nowMs + CLOCK_SKEW_MS).status
+    return readNonce(keyring, nonce, binding, nowMs + CLOCK_SKEW_MS).status
   }
   if (store.nonceEpochs(siteKey).some(epoch => statusUnder(epoch) === 'other-address'))
     return { reason: 'nonce-other-address' }
@@ -261,18 +292,18 @@ function graded(
   admitted: Admitted,
   nowMs: number,
 ): Conclusion {
-  const { exchange, site, address } = visit
+  const { origin, site, address } = visit
   const { siteKey, threshold } = site.record
   const { signals: own, solution, puzzle } = solved
   const bounds = boundsOf(site.record.difficulty, raisedBits(site.record, nowMs))
-  const traffic = trafficAround(visit, admitted.meters)
+  const traffic = trafficAround(parts.pricePolicy, visit, admitted.meters)
   // Bits of two puzzles do not compare. A site that changed its puzzle takes challenges under way, but not a stock of a network.
   const base = Math.min(own.difficulty, BASE_BITS[puzzle])
   const asked = puzzle === site.record.puzzle ? bounds : { ...bounds, min: base, base }
-  if (isUnderpriced(own.difficulty, asked, admitted.accepted, traffic))
+  if (isUnderpriced(own.difficulty, asked, admitted.accepted, traffic, parts.pricePolicy))
     return { refusal: { reason: 'nonce-underpriced' } }
   // Proofs for less than their network would pay elsewhere must not make its neighbours pay there.
-  const isCounted = !isCutShort(asked, admitted.accepted, traffic)
+  const isCounted = !isCutShort(asked, admitted.accepted, traffic, parts.pricePolicy)
   const isTest = site.test !== undefined
   const signals = isTest ? own : withFailures(own, admitted)
   const ownScore = isTest ? CERTAIN : solved.score
@@ -285,7 +316,7 @@ function graded(
   // The store has lost its memory: a token of the old epoch would be refused, one of the new could be a second.
   if (siteEpoch !== parts.store.epochOf(siteKey)) return { refusal: { reason: 'store-unavailable' } }
   const lifetimes = parts.settings
-  const page = pageOf(solution, exchange.origin, site.origins)
+  const page = pageOf(solution, origin, site.origins)
   const issuedAtMs = nowMs
   const claims = {
     issuedAtMs,
@@ -308,6 +339,6 @@ function withFailures(signals: ScoreSignals, { failures, accepted }: Admitted): 
   return { ...signals, addressFailures: isShared(failures, accepted) ? 1 : failures }
 }
 
-function refused(reason: Reason): Attempt {
-  return { verdict: 'refused', refusal: { reason } }
+function refused(refusal: Refusal, nonce?: string): Refused {
+  return { verdict: 'refused', refusal, nonce }
 }

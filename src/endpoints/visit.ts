@@ -1,161 +1,198 @@
 /**
- * The first steps of the endpoints for browsers.
+ * What the endpoints for browsers share, in the order in which they use it.
  *
- *   site key -> body read, if any -> site -> active?, origin -> the endpoint
- *   400         413                  503
+ *   siteKeyRefusal -> withSite -> visitOf            -> chargeOf -> the store -> trafficAround
+ *   400               503         403, once charged
  *
- * The endpoint gets even requests to be refused, because they are charged first.
+ * Requests to be refused are charged too, so a 403 comes after the store's answer.
  */
 
-import { type Address, isOperatorsOwn } from '../domain/address.ts'
+import { type Address, isOperatorsOwn } from '../addresses/address.ts'
 import { type AddressTags, windowOfJunk, windowOfKnown, windowOfRefused } from '../domain/address-tags.ts'
 import { ENDPOINTS, type EndpointName } from '../domain/endpoint.ts'
 import type { Meters } from '../domain/meters.ts'
-import type { Reason } from '../domain/outcome.ts'
-import { networkPolicy, POLICY } from '../domain/policy.ts'
+import type { Refusal } from '../domain/outcome.ts'
+import { networkPolicy, type Policy } from '../domain/policy.ts'
 import { NO_TRAFFIC, siteFree, type Traffic, trafficOf } from '../domain/price.ts'
 import { isSiteKey, type Site, siteRefusal } from '../domain/site.ts'
 import type { Exchange } from '../http/exchange.ts'
 import type { PolicyList } from '../http/replies.ts'
 import type { Metering, SolutionRequest } from '../store/store.ts'
-import { Endpoint, type Service } from './service.ts'
+import { type ReplyStyle, refusedReply, type Service } from './service.ts'
 
-/** The site is null if it does not exist. */
-export type Visit = {
-  readonly exchange: Exchange
+interface Visitor {
   readonly address: Address
+  /** Empty if absent. */
+  readonly origin: string
   readonly isKnown: boolean
   /** The window that its requests count in. */
   readonly addressKey: string
-  /** Of `addressKey`. */
+  /** The tags that `addressKey` was made with. */
   readonly tags: AddressTags
-  /** The site's, for the headers. */
+  /** The limits that the site sets itself, for the headers. */
   readonly ownLimits: PolicyList | undefined
   readonly addressLimit: number
   /** Per address and site; 0 if the site does not exist. */
   readonly siteLimit: number
-} & (
-  | { readonly site: Site; readonly refusal: undefined }
-  | { readonly site: Site | null; readonly refusal: Reason }
-)
+}
 
-export type AllowedVisit = Extract<Visit, { refusal: undefined }>
+export interface AllowedVisit extends Visitor {
+  readonly site: Site
+  readonly refusal: undefined
+}
+
+interface RefusedVisit extends Visitor {
+  /** null if it does not exist. */
+  readonly site: Site | null
+  readonly refusal: Refusal
+}
+
+export type Visit = AllowedVisit | RefusedVisit
 
 type VisitorEndpointName = {
   [Name in EndpointName]: (typeof ENDPOINTS)[Name] extends { isCrossOrigin: true } ? Name : never
 }[EndpointName]
 
-const NO_BODY = Buffer.alloc(0)
 const MINUTE_SECONDS = 60
+const ORIGIN_CHARACTERS_MAX = 200
 
-export abstract class VisitorEndpoint extends Endpoint {
-  readonly #rules: (typeof ENDPOINTS)[VisitorEndpointName]
+export function siteKeyRefusal(siteKey: string): Refusal | undefined {
+  if (siteKey === '') return { reason: 'site-key-missing' }
+  return isSiteKey(siteKey) ? undefined : { reason: 'site-key-malformed' }
+}
 
-  constructor(service: Service, name: VisitorEndpointName) {
-    super(service, name)
-    this.#rules = ENDPOINTS[name]
-  }
+/** Gets null for a site that does not exist, and a body that is valid only until it returns. */
+type OnSite = (exchange: Exchange, site: Site | null, body: Buffer) => void
 
-  /** @param body valid only until this returns */
-  protected abstract admit(visit: Visit, body: Buffer): void
+/** Goes on with the exchange's site, at once if it is cached, and answers if the store could not be read. */
+export function withSite(
+  service: Service,
+  style: ReplyStyle,
+  exchange: Exchange,
+  body: Buffer,
+  next: OnSite,
+): void {
+  const cached = service.sites.cached(exchange.siteKey)
+  if (cached === undefined) loadSite(service, style, exchange, Buffer.from(body), next)
+  else next(exchange, cached, body)
+}
 
-  handle(exchange: Exchange): void {
-    const { siteKey } = exchange
-    if (siteKey === '') return this.refuse(exchange, 'site-key-missing')
-    if (!isSiteKey(siteKey)) return this.refuse(exchange, 'site-key-malformed')
-    if (this.#rules.method === 'get') return this.#findSite(exchange, NO_BODY)
-    exchange.readBody(this.service.settings.bodyBytesMax, body => {
-      if (body === undefined) this.refuse(exchange, 'body-too-large')
-      else this.#findSite(exchange, body)
-    })
-  }
+function loadSite(
+  { sites }: Service,
+  style: ReplyStyle,
+  exchange: Exchange,
+  body: Buffer,
+  next: OnSite,
+): void {
+  const loaded = exchange.guard<Site | null | undefined>(site => {
+    if (site === undefined) exchange.answer(refusedReply(style, { reason: 'store-unavailable' }))
+    else next(exchange, site, body)
+  })
+  sites.load(exchange.siteKey, loaded)
+}
 
-  #findSite(exchange: Exchange, body: Buffer): void {
-    const { sites } = this.service
-    const cached = sites.cached(exchange.siteKey)
-    if (cached !== undefined) return this.#begin(exchange, cached, body)
-    const kept = Buffer.from(body) // a copy
-    const begin = exchange.guard<Site | null | undefined>(site => {
-      if (site === undefined) this.refuse(exchange, 'store-unavailable')
-      else this.#begin(exchange, site, kept)
-    })
-    sites.load(exchange.siteKey, begin)
-  }
-
-  #begin(exchange: Exchange, site: Site | null, body: Buffer): void {
-    const { address, origin } = exchange
-    if (address === undefined) return exchange.drop()
-    const { tags, settings } = this.service
-    const { limits, ipv6PrefixBits } = settings
-    const [ofAddress, { limit, ofSite }] = this.#rules.limits
-    const isKnown = site?.known.has(address) ?? false
-    const knownLimit = isKnown ? site?.record.known.limit : undefined
-    const siteLimitOwn = knownLimit ?? site?.record.limits?.[ofSite]
-    const key = tags.keyOf(address, ipv6PrefixBits)
-    // Browsers send no Origin with a GET to the page's own origin.
-    const mayLackOrigin = this.#rules.method === 'get' && exchange.isSameOrigin
-    const refusal = siteRefusal(site, origin, mayLackOrigin, exchange.isOfForeignPage)
-    const visit = {
-      exchange,
+/** Who asks, what it is charged to, and why it will be refused, if so. undefined if the client left before its address was read. */
+export function visitOf(
+  { tags, settings }: Service,
+  name: VisitorEndpointName,
+  exchange: Exchange,
+  site: Site | null,
+): Visit | undefined {
+  const { address, origin } = exchange
+  if (address === undefined) return undefined
+  const { limits, ipv6PrefixBits } = settings
+  const [ofAddress, { limit, ofSite }] = ENDPOINTS[name].limits
+  const key = tags.keyOf(address, ipv6PrefixBits)
+  if (site === null)
+    return {
       address,
-      isKnown,
-      addressKey: knownLimit === undefined ? key : windowOfKnown(key, exchange.siteKey),
+      origin,
+      isKnown: false,
+      addressKey: key,
       tags,
-      ownLimits: ownLimits(knownLimit, siteLimitOwn),
-      addressLimit: knownLimit ?? limits[ofAddress.limit],
-      siteLimit: site === null ? 0 : (siteLimitOwn ?? limits[limit]),
+      ownLimits: undefined,
+      addressLimit: limits[ofAddress.limit],
+      siteLimit: 0,
       site,
-      refusal,
+      refusal: { reason: 'site-unknown' },
     }
-    // If the site is null, `refusal` is set.
-    this.admit(visit as Visit, body)
+  const isKnown = site.known.has(address)
+  const knownLimit = isKnown ? site.record.known.limit : undefined
+  const siteLimitOwn = knownLimit ?? site.record.limits?.[ofSite]
+  // Browsers send no Origin with a GET to the page's own origin.
+  const mayLackOrigin = ENDPOINTS[name].method === 'get' && exchange.isSameOrigin
+  const reason = siteRefusal(site, origin, mayLackOrigin, exchange.isOfForeignPage)
+  return {
+    address,
+    origin,
+    isKnown,
+    addressKey: knownLimit === undefined ? key : windowOfKnown(key, exchange.siteKey),
+    tags,
+    ownLimits: ownLimits(knownLimit, siteLimitOwn),
+    addressLimit: knownLimit ?? limits[ofAddress.limit],
+    siteLimit: siteLimitOwn ?? limits[limit],
+    site,
+    refusal:
+      reason === undefined
+        ? undefined
+        : reason === 'origin-refused'
+          ? { reason, detail: originProblem(origin) }
+          : { reason },
   }
+}
 
-  /**
-   * Requests to be refused have their own window, and so has junk. One literal for all endpoints, because spreading it takes 2 us.
-   *
-   * @param isJunk will be refused at no cost to its sender: a nonce that was invented, say
-   */
-  protected chargeOf(
-    visit: Visit,
-    failed = false,
-    spend?: SolutionRequest['spend'],
-    isJunk = false,
-  ): SolutionRequest {
-    const { addressKey, addressLimit, siteLimit, site, refusal } = visit
-    return {
-      addressKey:
-        refusal !== undefined ? windowOfRefused(addressKey) : isJunk ? windowOfJunk(addressKey) : addressKey,
-      siteTag: site?.logTag ?? 0,
-      addressLimit,
-      siteLimit,
-      metering: refusal === undefined && !isJunk ? this.#meteringOf(visit) : undefined,
-      failOpen: site?.record.failOpen?.[this.#rules.limits[1].ofSite],
-      failed,
-      spend,
-    }
+function originProblem(origin: string): string {
+  if (origin === '') return 'The request has no Origin header, and this site requires one.'
+  return `${origin.slice(0, ORIGIN_CHARACTERS_MAX)} is not an allowed origin of this site.`
+}
+
+/**
+ * Requests to be refused have their own window, and so has junk. One literal for all endpoints, because spreading it takes 2 us.
+ *
+ * @param isJunk will be refused at no cost to its sender: a nonce that was invented, say
+ */
+export function chargeOf(
+  policy: Policy,
+  visit: Visit,
+  name: VisitorEndpointName,
+  failed = false,
+  spend?: SolutionRequest['spend'],
+  isJunk = false,
+): SolutionRequest {
+  const { addressKey, addressLimit, siteLimit, site, refusal } = visit
+  return {
+    addressKey:
+      refusal !== undefined ? windowOfRefused(addressKey) : isJunk ? windowOfJunk(addressKey) : addressKey,
+    siteTag: site?.logTag ?? 0,
+    addressLimit,
+    siteLimit,
+    metering: refusal === undefined && !isJunk ? meteringOf(policy, visit) : undefined,
+    failOpen: site?.record.failOpen?.[ENDPOINTS[name].limits[1].ofSite],
+    failed,
+    spend,
   }
+}
 
-  /** Proofs of known networks and at test sites do not count. */
-  #meteringOf({ site, address, isKnown, addressKey, tags }: AllowedVisit): Metering {
-    const isCounted = !isKnown && !isOperatorsOwn(address)
-    const { owner, wide } = networkPolicy(address).free
-    const ofSite = siteFree(expectedOf(site), POLICY)
-    return {
-      names: tags.metersOf(site.meterName, address, isCounted ? addressKey : undefined),
-      free: isCounted ? [ofSite, owner, wide] : [ofSite],
-      counts: !isKnown && site.test === undefined,
-    }
+/** Proofs of known networks and at test sites do not count. */
+function meteringOf(policy: Policy, { site, address, isKnown, addressKey, tags }: AllowedVisit): Metering {
+  const isCounted = !isKnown && !isOperatorsOwn(address)
+  const { owner, wide } = networkPolicy(address, policy).free
+  const ofSite = siteFree(expectedOf(site), policy)
+  return {
+    names: tags.metersOf(site.meterName, address, isCounted ? addressKey : undefined),
+    free: isCounted ? [ofSite, owner, wide] : [ofSite],
+    counts: !isKnown && site.test === undefined,
   }
 }
 
 /** @param meters undefined if a worker's memory answered */
 export function trafficAround(
+  policy: Policy,
   { isKnown, address, site }: Pick<AllowedVisit, 'isKnown' | 'address' | 'site'>,
   meters: Meters | undefined,
 ): Traffic {
   if (meters === undefined) return { ...NO_TRAFFIC, isKnownNetwork: isKnown }
-  return trafficOf(meters, networkPolicy(address), expectedOf(site), isKnown)
+  return trafficOf(meters, networkPolicy(address, policy), expectedOf(site), isKnown, policy)
 }
 
 /** The operator's estimate, in proofs of returning addresses a minute. */

@@ -6,8 +6,8 @@ import { dirname, join } from 'node:path'
 import { pipeline, type Readable } from 'node:stream'
 import { pipeline as pipelineDone } from 'node:stream/promises'
 import { createGunzip } from 'node:zlib'
-import { systemErrorText } from '../domain/system-error.ts'
 import { AdminError } from '../sites/sites.ts'
+import { systemErrorText } from '../words/system-error.ts'
 
 export interface Query {
   readonly text: string

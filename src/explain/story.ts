@@ -1,11 +1,12 @@
 /** A visitor's log lines in words. */
 
 import { nonceTerms } from '../domain/nonce.ts'
-import { OUTCOMES, type Reason } from '../domain/outcome.ts'
-import { JUDGEMENT_WORDS, limitWords, type ReasonWords, textOf } from '../domain/reason-words.ts'
+import type { Reason } from '../domain/outcome.ts'
 import type { JudgementReason } from '../domain/score.ts'
 import type { LogEvent } from '../log/event-log.ts'
 import { isNonceText, type PuzzleName } from '../protocol/proof.ts'
+import { JUDGEMENT_WORDS, limitWords, type ReasonWords, textOf } from '../words/reasons.ts'
+import { REFUSAL_WORDS } from '../words/refusals.ts'
 import type { LogRecord } from './search.ts'
 
 export interface VisitStep {
@@ -51,7 +52,7 @@ function told(record: LogRecord, visit: readonly LogRecord[]): Told {
     case 'refused':
       return refusalTold(record, visit)
     case 'fault':
-      return { title: 'an exception in powgate', lines: [errorText(record), OUTCOMES.internal.advice!] }
+      return { title: 'an exception in powgate', lines: [errorText(record), REFUSAL_WORDS.internal.advice!] }
     default:
       return { title: event, lines: [text(record, 'msg')] }
   }
@@ -150,7 +151,7 @@ function mismatchText(record: LogRecord, visit: readonly LogRecord[]): string {
 function refusalTold(record: LogRecord, visit: readonly LogRecord[]): Told {
   const reason = text(record, 'reason')
   const endpoint = text(record, 'endpoint')
-  const { meaning, advice = '' }: ReasonWords = OUTCOMES[reason as Reason] ?? UNKNOWN
+  const { meaning, advice = '' }: ReasonWords = REFUSAL_WORDS[reason as Reason] ?? UNKNOWN
   const apiKeyId = text(record, 'apiKeyId')
   const code = text(record, 'code')
   const answer = code === reason ? code : `${code} (${reason})`

@@ -1,9 +1,9 @@
 /** Interfaces between an exchange (exchange.ts) and its server. */
 
-import type { Address, AddressSet } from '../domain/address.ts'
+import type { Address, AddressSet } from '../addresses/address.ts'
 import type { Ending } from '../domain/ending.ts'
+import type { Work } from '../domain/endpoint.ts'
 import { ENDPOINT_NAMES } from '../domain/endpoint.ts'
-import type { WorkKind } from '../domain/overload.ts'
 import type { ProxyRelay } from './proxy-relay.ts'
 import type { Reply } from './replies.ts'
 
@@ -15,9 +15,8 @@ export type Part = (typeof PARTS)[number]
 export interface ObservedExchange {
   readonly startedAtMs: number
   readonly requestId: string
+  /** From X-Site-Key, which only visitors send. */
   readonly siteKey: string
-  readonly apiKeyId: string
-  readonly nonce: string
   readonly origin: string
   readonly address: Address | undefined
 }
@@ -57,7 +56,7 @@ export interface ExchangeHost {
 export interface Gate {
   /** Call `admits` or `seen` for each request meanwhile. */
   readonly isShedding: boolean
-  admits(work: WorkKind): boolean
+  admits(work: Work): boolean
   /** For a request that is as cheap to answer as to refuse. */
   seen(): void
 }

@@ -12,8 +12,8 @@
  */
 
 import type { HttpRequest, HttpResponse } from 'uWebSockets.js'
-import { type Address, addressFromBytes } from '../domain/address.ts'
-import { forwardedAddress } from '../domain/client-address.ts'
+import { type Address, addressFromBytes } from '../addresses/address.ts'
+import { forwardedAddress } from '../addresses/forwarded-for.ts'
 import { isForeign } from '../domain/origin.ts'
 import { DEMO_SITE_KEY } from '../domain/site.ts'
 import { BodyBytes } from './body.ts'
@@ -67,13 +67,10 @@ let corked: Exchange | undefined
 let corkedReply: Reply | undefined
 
 export class Exchange {
-  /** From X-Site-Key, or the API key's site once known. Texts are empty if absent. */
-  siteKey: string
+  /** From X-Site-Key. Texts are empty if absent. */
+  readonly siteKey: string
   /** Only of requests for the demo's site. Without HTTPS or a local name, browsers leave Sec-Fetch-Site out, so Host decides. */
   readonly isOfForeignPage: boolean
-  /** Of the request's body, once read; also for logs. */
-  nonce = ''
-  apiKeyId = ''
   readonly origin: string
   readonly #fetchSite: string
   readonly contentType: string
@@ -91,7 +88,7 @@ export class Exchange {
   /** Answered, or the client has left. */
   #isOver = false
   #isBodyPending = false
-  /** By `Connection: close`; uWebSockets.js then ends the connection. */
+  /** The client sent `Connection: close`, so uWebSockets.js ends the connection. */
   readonly #isCloseAsked: boolean
   /** Inside a callback of uWebSockets.js. */
   #isInCallback = false

@@ -1,7 +1,8 @@
-/** Measures the event loop's queueing delay for domain/overload.ts. */
+/** Measures the event loop's queueing delay for overload.ts. */
 
-import { LOOK_MS, Overload, type WorkKind } from '../domain/overload.ts'
+import type { Work } from '../domain/endpoint.ts'
 import type { Gate } from './exchange-host.ts'
+import { MEASURE_MS, Overload } from './overload.ts'
 
 interface OverloadGateOptions {
   readonly delayMsTarget: number
@@ -17,7 +18,7 @@ export class OverloadGate implements Gate {
   readonly #turnsPerRequest: number
   readonly #onChange: OverloadGateOptions['onChange']
   #timer: NodeJS.Timeout | undefined
-  #lookedAtMs = 0
+  #measuredAtMs = 0
   #shed = 0
   #isInTurn = false
 
@@ -28,8 +29,8 @@ export class OverloadGate implements Gate {
   }
 
   start(): void {
-    this.#lookedAtMs = performance.now()
-    this.#timer = setInterval(() => this.#look(), LOOK_MS).unref()
+    this.#measuredAtMs = performance.now()
+    this.#timer = setInterval(() => this.#measure(), MEASURE_MS).unref()
   }
 
   stop(): void {
@@ -37,7 +38,7 @@ export class OverloadGate implements Gate {
     this.isShedding = false
   }
 
-  admits(work: WorkKind): boolean {
+  admits(work: Work): boolean {
     const nowMs = performance.now()
     if (!this.#isInTurn) this.#beginTurn(nowMs)
     const isAdmitted = this.#overload.admits(work, nowMs)
@@ -60,11 +61,11 @@ export class OverloadGate implements Gate {
     this.#isInTurn = false
   }
 
-  #look(): void {
+  #measure(): void {
     const nowMs = performance.now()
-    const lateMs = nowMs - this.#lookedAtMs - LOOK_MS
-    this.#overload.looked(nowMs, lateMs * this.#turnsPerRequest)
-    this.#lookedAtMs = nowMs
+    const lateMs = nowMs - this.#measuredAtMs - MEASURE_MS
+    this.#overload.measured(nowMs, lateMs * this.#turnsPerRequest)
+    this.#measuredAtMs = nowMs
     const { isShedding } = this.#overload
     if (isShedding === this.isShedding) return
     this.isShedding = isShedding

@@ -6,7 +6,7 @@ import {
   us_listen_socket_close,
   us_socket_local_port,
 } from 'uWebSockets.js'
-import type { Address, AddressSet } from '../domain/address.ts'
+import type { Address, AddressSet } from '../addresses/address.ts'
 import { peerOf } from './exchange.ts'
 import type { ExchangeHost } from './exchange-host.ts'
 import { ProxyRelay } from './proxy-relay.ts'

@@ -5,8 +5,8 @@
  * client could claim any address. It also never answers a header with over 24 bytes of extensions, which cloud
  * balancers add.
  *
- * Each connection is passed on from its own random loopback address (its slot, in 127.128.0.0/10), by which the HTTP server
- * finds the client. Only the first connection from an awaited slot is let in, and nobody can know the slot before, so no other
+ * Each connection is passed on from its own random loopback address (its alias, in 127.128.0.0/10), by which the HTTP server
+ * finds the client. Only the first connection from an awaited alias is let in, and nobody can know the alias before, so no other
  * program can pass for the relay.
  */
 
@@ -19,8 +19,8 @@ import {
   addressFromBytes,
   formatAddress,
   parseAddress,
-} from '../domain/address.ts'
-import { readProxyHeader } from '../domain/proxy-header.ts'
+} from '../addresses/address.ts'
+import { readProxyHeader } from '../addresses/proxy-header.ts'
 
 interface RelayOptions {
   /** Must send a header. All others are clients, whose bytes are never read as one. */
@@ -39,18 +39,18 @@ interface RelayOptions {
 const HEADER_MS = 5000
 /** For a client to take the last bytes. */
 const LAST_WORDS_MS = 5000
-const SLOTS = 2 ** 22
+const ALIASES = 2 ** 22
 /** The HTTP server may still hold requests of an ended connection. */
-const SLOT_KEPT_MS = 1000
+const ALIAS_KEPT_MS = 1000
 const EMPTY: Buffer = Buffer.alloc(0)
 
 export class ProxyRelay {
   readonly #options: RelayOptions
   readonly #server: Server
-  /** By slot. */
+  /** The client behind each alias. */
   readonly #clients = new Map<Address, Address>()
   readonly #nameless = new Set<Address>()
-  /** Slots that the HTTP server has not accepted yet. */
+  /** Aliases that the HTTP server has not accepted yet. */
   readonly #awaited = new Set<Address>()
   connections = 0
 
@@ -135,24 +135,24 @@ export class ProxyRelay {
   /** @param first bytes already read */
   #passOn(client: Socket, address: Address, first: Buffer, isNameless = false): void {
     if (client.destroyed) return
-    const slot = this.#freeSlot()
-    this.#clients.set(slot, address)
-    if (isNameless) this.#nameless.add(slot)
-    this.#awaited.add(slot)
+    const alias = this.#freeAlias()
+    this.#clients.set(alias, address)
+    if (isNameless) this.#nameless.add(alias)
+    this.#awaited.add(alias)
     const upstream = connect({
       host: '127.0.0.1',
       port: this.#options.upstreamPort,
-      localAddress: formatAddress(slot),
+      localAddress: formatAddress(alias),
       noDelay: true,
     })
     upstream.on('error', ignore)
     upstream.once('close', () => {
-      this.#awaited.delete(slot)
+      this.#awaited.delete(alias)
       const forget = () => {
-        this.#clients.delete(slot)
-        this.#nameless.delete(slot)
+        this.#clients.delete(alias)
+        this.#nameless.delete(alias)
       }
-      setTimeout(forget, SLOT_KEPT_MS).unref()
+      setTimeout(forget, ALIAS_KEPT_MS).unref()
       if (client.destroyed) return
       client.destroySoon() // after the bytes that the server has sent
       const timer = setTimeout(() => client.destroy(), LAST_WORDS_MS)
@@ -165,16 +165,16 @@ export class ProxyRelay {
     upstream.pipe(client)
   }
 
-  #freeSlot(): Address {
+  #freeAlias(): Address {
     for (;;) {
-      const slot = slotAddress(randomInt(SLOTS))
-      if (!this.#clients.has(slot)) return slot
+      const alias = aliasOf(randomInt(ALIASES))
+      if (!this.#clients.has(alias)) return alias
     }
   }
 }
 
-function slotAddress(slot: number): Address {
-  return addressFromBytes(Buffer.from([127, 128 + (slot >> 16), (slot >> 8) & 0xff, slot & 0xff]))!
+function aliasOf(index: number): Address {
+  return addressFromBytes(Buffer.from([127, 128 + (index >> 16), (index >> 8) & 0xff, index & 0xff]))!
 }
 
 function addressOfSocket({ remoteAddress }: Socket): Address | undefined {

@@ -1,6 +1,6 @@
 /** Refusals, in each endpoint's format. Endpoints write the bodies of successes. */
 
-import type { Ending } from '../domain/ending.ts'
+import type { Ending, Named } from '../domain/ending.ts'
 import type { ErrorStyle } from '../domain/endpoint.ts'
 import type { Limited } from '../domain/limits.ts'
 import { OUTCOMES, type Reason, type Refusal } from '../domain/outcome.ts'
@@ -63,11 +63,16 @@ const UNAUTHORIZED_HEADERS: HeaderList = [['WWW-Authenticate', 'Bearer']]
 const RETRY_UNAVAILABLE_SECONDS = 1
 
 /** `limitedReply` and `unavailableReply` add the headers of 429 and 503. */
-export function refusalReply(refusal: Refusal, style: ErrorStyle, headers: HeaderList = NO_HEADERS): Reply {
+export function refusalReply(
+  refusal: Refusal,
+  style: ErrorStyle,
+  headers: HeaderList = NO_HEADERS,
+  named?: Named,
+): Reply {
   const { status } = answerTo(refusal.reason, style)
   return {
     status,
-    ending: { kind: 'refused', refusal },
+    ending: { kind: 'refused', refusal, named },
     body: (style === 'siteverify' ? siteverifyJson : JSON.stringify)(refusalBody(refusal, style)),
     headers: status === 401 ? [...UNAUTHORIZED_HEADERS, ...headers] : headers,
   }
@@ -106,24 +111,32 @@ function policyHeader(policies: PolicyList): string {
     .join(', ')
 }
 
-export function limitedReply(limited: Limited, policies: PolicyList, style: ErrorStyle): Reply {
+export function limitedReply(
+  limited: Limited,
+  policies: PolicyList,
+  style: ErrorStyle,
+  named?: Named,
+): Reply {
   // Rounded up, or the client would come too early.
   const seconds = Math.max(1, Math.ceil(limited.retryAfterMs / 1000))
-  return refusalReply({ reason: 'rate-limited', policy: limited.policy }, style, [
+  const headers: HeaderList = [
     ['Retry-After', String(seconds)],
     ['RateLimit-Policy', policyHeader(policies)],
     ['RateLimit', `"${limited.policy}";r=0;t=${seconds}`],
-  ])
+  ]
+  return refusalReply({ reason: 'rate-limited', policy: limited.policy }, style, headers, named)
 }
 
 export function unavailableReply(
   policies: PolicyList,
   style: ErrorStyle,
   reason: Extract<Reason, 'store-unavailable' | 'overloaded' | 'internal'> = 'store-unavailable',
+  named?: Named,
 ): Reply {
-  return refusalReply({ reason }, style, [
+  const headers: HeaderList = [
     ['Retry-After', String(RETRY_UNAVAILABLE_SECONDS)],
     ['RateLimit-Policy', policyHeader(policies)],
     ['RateLimit', `"address";r=0;t=${RETRY_UNAVAILABLE_SECONDS}`],
-  ])
+  ]
+  return refusalReply({ reason }, style, headers, named)
 }

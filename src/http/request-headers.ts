@@ -1,7 +1,7 @@
 /** Reads a request's head. Everything here must be called before the request's handler returns. */
 
 import type { HttpRequest } from 'uWebSockets.js'
-import type { AddressSet } from '../domain/address.ts'
+import type { AddressSet } from '../addresses/address.ts'
 
 /** Whether servers agree on where the body ends. */
 export type Framing =
@@ -69,7 +69,7 @@ export function readProxyHead(request: HttpRequest): RequestHead {
   return head
 }
 
-/** By length first, because each comparison reads the whole name. */
+/** Compares lengths first, because comparing names reads each to its end. */
 function takeHeader(name: string, value: string): void {
   switch (name.length) {
     case 6:

@@ -3,14 +3,14 @@
 import { isUtf8 } from 'node:buffer'
 import { Ajv, type ErrorObject, type ValidateFunction } from 'ajv'
 import Type from '#typebox'
-import { parseAddress } from '../domain/address.ts'
-import { addressFrom } from '../domain/client-address.ts'
-import { nearest } from '../domain/nearest.ts'
+import { parseAddress } from '../addresses/address.ts'
+import { addressFrom } from '../addresses/forwarded-for.ts'
 import type { Refusal } from '../domain/outcome.ts'
 import { ACTION_CHARACTERS_MAX, CDATA_CHARACTERS_MAX } from '../domain/page.ts'
 import { isCounter } from '../domain/pow.ts'
 import { COUNTER_MAX } from '../protocol/proof.ts'
 import type { Redemption, Solution } from '../protocol/wire.ts'
+import { nearest } from '../words/nearest.ts'
 
 const Flag = Type.Optional(Type.Boolean())
 
@@ -174,7 +174,7 @@ export function textOf(body: Buffer): string | ReturnType<typeof refused> {
   return refused({ reason: 'body-not-utf8', ...(isGzip && { detail: COMPRESSED }) })
 }
 
-/** Of an unknown field, in a message. */
+/** A message cuts the name of an unknown field to this length. */
 const NAME_CHARACTERS_MAX = 40
 const BYTE_ORDER_MARK = 0xfeff
 const COMPRESSED = 'The body is compressed with gzip; send it without Content-Encoding.'

@@ -2,7 +2,7 @@
 
 import type { ErrorObject } from 'ajv'
 import Type from '#typebox'
-import { addressFrom } from '../domain/client-address.ts'
+import { addressFrom } from '../addresses/forwarded-for.ts'
 import type { Reason, Refusal } from '../domain/outcome.ts'
 import { API_KEY_PATTERN, SITE_KEY_PATTERN, type Site } from '../domain/site.ts'
 import type { Redemption } from '../protocol/wire.ts'

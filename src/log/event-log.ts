@@ -1,9 +1,9 @@
 /** Logs what visitors did, for `powgate explain`: names of events and fields are stable. */
 
 import type { Logger } from 'pino'
-import { type Address, formatAddress, formatNetwork, isOperatorsOwn } from '../domain/address.ts'
-import type { Ending, Issued, Judged, Redeemed, Refused } from '../domain/ending.ts'
-import { OUTCOMES, type RefusalKind } from '../domain/outcome.ts'
+import { type Address, formatAddress, formatNetwork, isOperatorsOwn } from '../addresses/address.ts'
+import type { Ending, Issued, Judged, Named, Redeemed, Refused } from '../domain/ending.ts'
+import { OUTCOMES, type RefusalQuota } from '../domain/outcome.ts'
 import { penaltyOf, type ScoreReason, type ScoreSignals, suspiciousFlags } from '../domain/score.ts'
 import type { Site } from '../domain/site.ts'
 import type { ObservedExchange, Part } from '../http/exchange-host.ts'
@@ -44,7 +44,7 @@ export class EventLog {
   readonly peerText = (peer: Address) => (isOperatorsOwn(peer) ? formatAddress(peer) : this.addressText(peer))
   readonly #failures = new Quota(FAILURES_PER_MINUTE)
   readonly #faults = new Quota(FAULTS_PER_MINUTE)
-  readonly #refusals: Readonly<Record<RefusalKind, Quota>>
+  readonly #refusals: Readonly<Record<RefusalQuota, Quota>>
   readonly #timer: NodeJS.Timeout
 
   /**
@@ -57,8 +57,8 @@ export class EventLog {
     this.#isUnbounded = log.isLevelEnabled('trace')
     this.#sample = new Sample(successShare)
     this.addressText = isAddressWhole ? formatAddress : formatNetwork
-    const kinds = new Set(Object.values(OUTCOMES).map(({ kind }) => kind))
-    const quotas = Array.from(kinds, kind => [kind, new Quota(REFUSALS_PER_MINUTE)])
+    const names = new Set(Object.values(OUTCOMES).map(({ quota }) => quota))
+    const quotas = Array.from(names, name => [name, new Quota(REFUSALS_PER_MINUTE)])
     this.#refusals = Object.fromEntries(quotas)
     this.#timer = setInterval(() => this.#renew(), MINUTE_MS).unref()
   }
@@ -88,8 +88,7 @@ export class EventLog {
     const { base, min, max, raise } = bounds
     const { address, network, site: ofSite, costliest, isReturning } = price
     const { site: rates, siteExpected } = traffic
-    this.#write(exchange, 'challenge-issued', 'challenge issued', {
-      nonce,
+    this.#write(exchange, { nonce }, 'challenge-issued', 'challenge issued', {
       puzzle,
       difficulty,
       bounds: { base: base - (raise ?? 0), min, max },
@@ -111,8 +110,7 @@ export class EventLog {
     const { nonce, passed, score, reasons, signals, site } = judgement
     const event = passed ? 'verification-passed' : 'verification-failed'
     if (passed ? !this.#tellsSuccess(nonce) : !this.#tellsFailure()) return
-    this.#write(exchange, event, passed ? 'verification passed' : 'verification failed', {
-      nonce,
+    this.#write(exchange, { nonce }, event, passed ? 'verification passed' : 'verification failed', {
       score,
       threshold: site.record.threshold,
       reasons,
@@ -121,9 +119,9 @@ export class EventLog {
   }
 
   #redeemed(exchange: ObservedExchange, { apiKey, claims }: Redeemed): void {
-    if (!this.#tellsSuccess(claims.nonce)) return
-    this.#write(exchange, 'token-redeemed', 'token redeemed', {
-      nonce: claims.nonce,
+    const { nonce } = claims
+    if (!this.#tellsSuccess(nonce)) return
+    this.#write(exchange, { siteKey: apiKey.siteKey, nonce }, 'token-redeemed', 'token redeemed', {
       apiKeyId: apiKey.id,
       visitorIp: this.addressText(claims.address),
       score: claims.score,
@@ -131,22 +129,23 @@ export class EventLog {
     })
   }
 
-  #refused(exchange: ObservedExchange, part: Part, { refusal: { reason, policy, mismatch } }: Refused): void {
-    const { status, code, kind } = OUTCOMES[reason]
+  #refused(exchange: ObservedExchange, part: Part, { refusal, named = {} }: Refused): void {
+    const { reason, policy, mismatch } = refusal
+    const { status, code, quota } = OUTCOMES[reason]
     if (reason === 'internal') return // `faulted` has logged it
-    const level = kind === 'routine' ? 'debug' : 'info'
-    if (!this.#log.isLevelEnabled(level) || !this.#tells(this.#refusals[kind], reason)) return
+    const level = quota === 'routine' ? 'debug' : 'info'
+    if (!this.#log.isLevelEnabled(level) || !this.#tells(this.#refusals[quota], reason)) return
     const about = {
-      ...{ endpoint: part, status, code, reason, policy, apiKeyId: exchange.apiKeyId || undefined },
+      ...{ endpoint: part, status, code, reason, policy, apiKeyId: named.apiKeyId },
       expectedIp: mismatch && this.addressText(mismatch.expected),
       visitorIp: mismatch && this.addressText(mismatch.visitor),
     }
-    this.#write(exchange, 'refused', 'refused', about, level)
+    this.#write(exchange, named, 'refused', 'refused', about, level)
   }
 
   faulted(part: Part, error: unknown, exchange: ObservedExchange): void {
     if (!this.#tells(this.#faults, 'fault')) return
-    this.#write(exchange, 'fault', 'a request ran into a fault', { part, err: error }, 'error')
+    this.#write(exchange, {}, 'fault', 'a request ran into a fault', { part, err: error }, 'error')
   }
 
   #tellsSuccess(nonce: string): boolean {
@@ -163,18 +162,20 @@ export class EventLog {
 
   #write(
     exchange: ObservedExchange,
+    named: Named,
     event: LogEvent,
     message: string,
     fields: Record<string, unknown>,
     level: 'debug' | 'info' | 'error' = 'info',
   ): void {
-    const { requestId, siteKey, nonce, address, origin } = exchange
+    const { requestId, address, origin } = exchange
+    const { siteKey = exchange.siteKey, nonce } = named
     this.#log[level](
       {
         event,
         requestId,
         site: siteKey === '' ? undefined : printable(siteKey, SITE_CHARACTERS_MAX),
-        nonce: nonce === '' ? undefined : nonce,
+        nonce,
         ip: address === undefined ? undefined : this.addressText(address),
         origin: origin === '' ? undefined : printable(origin, ORIGIN_CHARACTERS_MAX),
         ...fields,

@@ -6,7 +6,7 @@ import { metricOf } from './table.ts'
 
 export class Columns {
   readonly #rings: Rings
-  /** Of the steps in the rings. */
+  /** Where the steps are in the rings. */
   readonly #places: readonly number[]
 
   constructor(rings: Rings, places: readonly number[]) {

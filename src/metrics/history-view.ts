@@ -1,9 +1,9 @@
 /** The dashboard page's data: an array per curve, a number per step of time. */
 
 import type { EndpointName } from '../domain/endpoint.ts'
-import type { HostView } from '../domain/hosts.ts'
-import type { StoreCause } from '../domain/reason-words.ts'
 import type { PuzzleName } from '../protocol/proof.ts'
+import type { HostView } from '../store/hosts.ts'
+import type { StoreCause } from '../words/reasons.ts'
 
 export const RANGES = ['30m', '24h'] as const
 export type Range = (typeof RANGES)[number]
@@ -41,7 +41,7 @@ export interface SiteEntry {
   readonly requests: number
 }
 
-/** Of the chosen site, or of all. */
+/** What the chosen site had, or all together. */
 export interface Traffic {
   readonly challenges: readonly number[]
   readonly passed: readonly number[]
@@ -51,7 +51,7 @@ export interface Traffic {
   /** A verification can have several. */
   readonly failureReasons: readonly Tally[]
   readonly refusals: readonly Tally[]
-  /** Of issued challenges. */
+  /** How hard the issued challenges were. */
   readonly difficulty: Readonly<Record<PuzzleName, Bits>>
   /** Verifications by score, in tenths from 0 to 1. */
   readonly scores: readonly number[]
@@ -96,7 +96,7 @@ export interface WorkerHistory {
   readonly rolls: readonly number[]
   /** p99 of the event loop's lag, of the worst worker. */
   readonly lagMs: readonly number[]
-  /** Of all workers. */
+  /** All workers together. */
   readonly residentBytes: readonly number[]
   readonly faults: readonly number[]
   /** Clients that left before the answer. */
@@ -105,7 +105,7 @@ export interface WorkerHistory {
   readonly linesLost: readonly number[]
 }
 
-/** Of the chosen site, or of all. */
+/** What the chosen site had in the last minute, or all together. */
 export interface LastMinute {
   /** How long it really was. */
   readonly seconds: number
@@ -116,9 +116,9 @@ export interface LastMinute {
   readonly refused: number
   /** Part of `refused`. */
   readonly redemptionsRefused: number
-  /** Of all sites. */
+  /** All sites together. */
   readonly faults: number
-  /** Milliseconds, of all sites. */
+  /** Milliseconds, all sites together. */
   readonly p99: Readonly<Record<EndpointName, number | null>>
   readonly storeP99: number | null
 }
@@ -145,7 +145,7 @@ export interface ServiceState {
   readonly clockApartSeconds: number
   /** Since Redis started. */
   readonly evictedKeys: number
-  /** Of the last SIGHUP; true before the first. */
+  /** Whether the last SIGHUP took effect; true before the first. */
   readonly isReloadDone: boolean
   /** Since the start. */
   readonly crashes: number

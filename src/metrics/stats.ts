@@ -4,11 +4,11 @@
  */
 
 import { type IntervalHistogram, monitorEventLoopDelay } from 'node:perf_hooks'
-import { ProxyWatch } from '../domain/client-address.ts'
+import { ProxyWatch } from '../addresses/trusted-proxies.ts'
 import { type Ending, wordOf } from '../domain/ending.ts'
 import { OUTCOMES } from '../domain/outcome.ts'
-import { STORE_CAUSES, type StoreCause } from '../domain/reason-words.ts'
 import type { ObservedExchange, Part } from '../http/exchange-host.ts'
+import { STORE_CAUSES, type StoreCause } from '../words/reasons.ts'
 import { newCounts, newSiteCounts, type SiteCounts, valuesOf } from './counters.ts'
 import { SITES_MAX, type Values } from './table.ts'
 
@@ -27,8 +27,8 @@ interface StatsSources {
   evictedKeys(): number
   connections(): { readonly open: number; readonly max: number; readonly refused: number }
   logLinesLost(): number
-  /** The existing site that a refused request named. */
-  siteNamedBy(exchange: ObservedExchange): string | undefined
+  /** The existing site that a refused request named, by a site key or an API key. */
+  siteNamedBy(siteKey: string, apiKeyId: string | undefined): string | undefined
   /** POWGATE_METRICS_SITES. */
   readonly metricsSites: readonly string[]
 }
@@ -40,7 +40,7 @@ export class Stats {
   readonly #sites = new Map<string, SiteCounts>()
   /** To count separately even beyond SITES_MAX. */
   asked: ReadonlySet<string> = new Set()
-  /** Of sites beyond SITES_MAX. */
+  /** Sites beyond SITES_MAX together. */
   readonly #otherSites = newSiteCounts()
   readonly #noSite = newSiteCounts()
   readonly #proxyWatch = new ProxyWatch()
@@ -154,10 +154,13 @@ export class Stats {
         return ending.site.record.siteKey
       case 'redeemed':
         return ending.apiKey.siteKey
-      case 'refused':
-        // Also if the store has lost the site.
-        if (this.#metricsSites.has(exchange.siteKey)) return exchange.siteKey
-        return this.#sources.siteNamedBy(exchange)
+      case 'refused': {
+        const siteKey = ending.named?.siteKey ?? exchange.siteKey
+        // A site of POWGATE_METRICS_SITES counts even if the store has lost it.
+        return this.#metricsSites.has(siteKey)
+          ? siteKey
+          : this.#sources.siteNamedBy(siteKey, ending.named?.apiKeyId)
+      }
       default:
         return undefined
     }

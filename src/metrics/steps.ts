@@ -23,10 +23,10 @@ interface StepSize {
   readonly slackMs: number
 }
 
-/** By flat name. */
+/** How much each flat name grew. */
 export type Increases = ReadonlyMap<string, number>
 
-/** By flat name; places are step numbers modulo the length. */
+/** A ring for each flat name. A place is a step's number modulo the length. */
 export type Rings = ReadonlyMap<string, Uint32Array>
 
 /** Others are added up under OTHER_SITES. */
@@ -57,7 +57,7 @@ export class Steps {
     return this.#steps
   }
 
-  /** Of the last `count` steps. */
+  /** Where the last `count` steps are. */
   places(count = this.#steps.length): readonly number[] {
     return Array.from({ length: count }, (_, index) => (this.#count - count + index) % this.#size.stepsMax)
   }
@@ -109,8 +109,8 @@ export class Steps {
   }
 
   #site(siteKey: string): Map<string, Uint32Array> {
-    const isRoom = siteKey !== '' && (this.#sites.size < STEP_SITES_MAX || this.#asked.has(siteKey))
-    const name = this.#sites.has(siteKey) || isRoom ? siteKey : OTHER_SITES
+    const isOwn = siteKey !== '' && (this.#sites.size < STEP_SITES_MAX || this.#asked.has(siteKey))
+    const name = this.#sites.has(siteKey) || isOwn ? siteKey : OTHER_SITES
     const rings = this.#sites.get(name) ?? new Map()
     this.#sites.set(name, rings)
     return rings

@@ -16,11 +16,11 @@
  */
 
 import { ENDPOINT_NAMES, ENDPOINTS, type TrafficCount } from '../domain/endpoint.ts'
-import { JUDGEMENT_WORDS } from '../domain/reason-words.ts'
 import { PARTS } from '../http/exchange-host.ts'
 import { PUZZLES } from '../protocol/proof.ts'
+import { JUDGEMENT_WORDS } from '../words/reasons.ts'
 
-/** By flat name. */
+/** A number for each flat name. */
 export type Values = Record<string, number>
 
 export interface Metric {

@@ -16,7 +16,7 @@ interface Worker {
 
 export interface WorkerStats {
   readonly worker: Worker
-  /** Its slot, or the smallest free number while its successor is there already. */
+  /** Its seat, or the smallest free number while its successor is there already. */
   readonly number: number
   readonly values: Readonly<Values>
 }
@@ -50,13 +50,13 @@ export class Totals {
   /**
    * Replaces what the worker sent before, even after its end.
    *
-   * @param index its slot
+   * @param index its seat
    */
   take(worker: Worker, sent: Partial<Snapshot>, index: number): void {
     const snapshot = { ...NOTHING, ...sent }
     for (const siteKey in snapshot.sites) {
-      const isRoom = this.#siteKeys.size < SITES_MAX || this.asked.has(siteKey)
-      if (siteKey !== '' && isRoom) this.#countApart(siteKey)
+      const isOwn = this.#siteKeys.size < SITES_MAX || this.asked.has(siteKey)
+      if (siteKey !== '' && isOwn) this.#countApart(siteKey)
     }
     if (this.#gone.has(worker)) this.#retire(worker, snapshot)
     else this.#living.set(worker, { index, snapshot })
@@ -77,7 +77,7 @@ export class Totals {
     return values
   }
 
-  /** By site key; sites not counted separately are under ''. */
+  /** Sums for each site key. Sites that are not counted separately are under ''. */
   sites(): Record<string, Values> {
     const sites: Record<string, Values> = {}
     for (const snapshot of this.#snapshots()) this.#addSites(sites, snapshot)
@@ -153,7 +153,7 @@ function inOwnBucket(name: string, bounds: readonly number[]): string {
   return name.slice(0, end) + (bounds.find(bound => bound >= Number(bucket)) ?? Infinity)
 }
 
-/** Of all workers: a sum or the least, as the table says; with a label `worker` or `process`, each worker's own. */
+/** Adds a sum or the least of all workers, as the table says; with a label `worker` or `process`, each worker's own. */
 function addGauges(to: Values, workers: readonly WorkerStats[]): void {
   to.workers = workers.length
   for (const [key, { workers: joined, labels = [] }] of ROWS) {

@@ -1,10 +1,11 @@
 /** Reports backends near a limit of redemptions, and those that leave something unchecked. */
 
 import { configFlag } from '../config/config.ts'
-import { type BackendCount, BackendWatch, type NearLimit } from '../domain/backends.ts'
+import type { BackendCount } from '../domain/backends.ts'
 import type { Logger } from '../log/logger.ts'
+import { BackendWatch, type NearLimit } from './backend-watch.ts'
 
-const LOOK_MS = 5000
+const WATCH_MS = 5000
 const TOLD_AGAIN_MS = 600_000
 /** Ignored fields: a backend may pass on whatever visitors name theirs. */
 const IGNORED_TOLD_MAX = 100
@@ -31,7 +32,7 @@ export class Backends {
         this.#toldUnnamed.add(site)
         log.warn({ event: 'redemption-unbound', site }, text)
       }
-    }, LOOK_MS).unref()
+    }, WATCH_MS).unref()
   }
 
   /** The largest share of a limit that was used in the last minute, junk aside. Above 1, redemptions are refused. */

@@ -16,7 +16,7 @@ import { migratesConnections } from '../http/open-files.ts'
 import type { Logger } from '../log/logger.ts'
 import type { Totals } from '../metrics/totals.ts'
 import type { Hosts } from './hosts.ts'
-import type { Plan, Primary } from './primary.ts'
+import type { Primary, WorkerSetup } from './primary.ts'
 import { reloadSettings } from './reload.ts'
 import type { SiteKeeper } from './site-keeper.ts'
 import type { StoreProcess } from './store-process.ts'
@@ -32,10 +32,10 @@ export class Lifecycle {
   readonly #totals: Totals
   readonly #storeProcess: StoreProcess | undefined
   readonly #wasTerminal = isatty(1)
-  #plan: Plan | undefined
+  #setup: WorkerSetup | undefined
   #isRolling = false
   #isAskedAgain = false
-  /** By `performance.now`. */
+  /** When stopping began, as `performance.now` says. */
   #stoppingSinceMs: number | undefined
 
   constructor(
@@ -60,16 +60,16 @@ export class Lifecycle {
     process.on('uncaughtException', error => void this.#fail(error))
   }
 
-  started(plan: Plan): void {
-    this.#takesEffect(plan)
+  started(setup: WorkerSetup): void {
+    this.#takesEffect(setup)
     if (this.#isAskedAgain) void this.#reload()
   }
 
-  #takesEffect(plan: Plan): void {
-    this.#plan = plan
-    void this.#keeper.use(plan.config)
-    void this.#hosts.use(plan.config)
-    const { kid } = new Keyring(resolveSecrets(plan.config)).signing
+  #takesEffect(setup: WorkerSetup): void {
+    this.#setup = setup
+    void this.#keeper.use(setup.config)
+    void this.#hosts.use(setup.config)
+    const { kid } = new Keyring(resolveSecrets(setup.config)).signing
     this.#totals.gauges = { [`signingKey ${kid}`]: 1, reloadDone: 1, reloadedAt: Date.now() / 1000 }
   }
 
@@ -82,7 +82,7 @@ export class Lifecycle {
     }
     this.#stoppingSinceMs = performance.now()
     this.#primary.sayUnready()
-    const unreadyMs = signal === 'SIGTERM' ? (this.#plan?.config.unreadyMs ?? 0) : 0
+    const unreadyMs = signal === 'SIGTERM' ? (this.#setup?.config.unreadyMs ?? 0) : 0
     if (unreadyMs > 0) {
       this.#log.info({ signal, seconds: unreadyMs / 1000 }, 'stopping: not ready any more, but still serving')
       await new Promise(resolve => setTimeout(resolve, unreadyMs))
@@ -113,7 +113,7 @@ export class Lifecycle {
 
   async #reload(): Promise<void> {
     if (this.#isStopping) return
-    if (this.#isRolling || this.#plan === undefined) {
+    if (this.#isRolling || this.#setup === undefined) {
       const why = this.#isRolling ? 'a rolling restart is under way' : 'the service is starting'
       this.#log.info({ signal: 'SIGHUP' }, `${why}; a rolling restart follows`)
       this.#isAskedAgain = true
@@ -122,24 +122,24 @@ export class Lifecycle {
     this.#isRolling = true
     do {
       this.#isAskedAgain = false
-      const plan = await this.#roll(this.#plan)
-      if (plan !== undefined) this.#takesEffect(plan)
+      const setup = await this.#roll(this.#setup)
+      if (setup !== undefined) this.#takesEffect(setup)
       else this.#totals.gauges.reloadDone = 0
     } while (this.#isAskedAgain && !this.#isStopping)
     this.#isRolling = false
   }
 
   /** @returns undefined if not done */
-  async #roll(running: Plan): Promise<Plan | undefined> {
-    let plan: ReturnType<typeof reloadSettings>
+  async #roll(running: WorkerSetup): Promise<WorkerSetup | undefined> {
+    let setup: ReturnType<typeof reloadSettings>
     try {
-      plan = reloadSettings(process.env, running)
+      setup = reloadSettings(process.env, running)
     } catch (error) {
       const problems = error instanceof ConfigError ? error.problems : [(error as Error).message]
       for (const problem of problems) this.#log.error({ problem }, 'nothing is changed: a setting is wrong')
       return undefined
     }
-    const lost = await this.#sitesLost(plan)
+    const lost = await this.#sitesLost(setup)
     if (this.#isStopping) return undefined
     if (lost > 0) {
       this.#log.error(
@@ -148,28 +148,28 @@ export class Lifecycle {
       )
       return undefined
     }
-    const { changed, kept } = plan
+    const { changed, kept } = setup
     if (kept.length > 0)
       this.#log.warn({ settings: kept }, 'these settings change only with a restart, so they stay')
     this.#log.info({ signal: 'SIGHUP', changed }, 'renewing all workers')
-    for (const warning of plan.config.warnings)
+    for (const warning of setup.config.warnings)
       if (!running.config.warnings.includes(warning)) this.#log.warn(warning)
     if (migratesConnections() !== true)
       this.#log.info(
         'net.ipv4.tcp_migrate_req is 0: a connection made in the instant a listener closes may be reset',
       )
     const before = this.#log.level
-    this.#log.level = plan.config.logLevel
-    const isDone = await this.#primary.roll(plan)
+    this.#log.level = setup.config.logLevel
+    const isDone = await this.#primary.roll(setup)
     if (!isDone && !this.#isStopping) this.#log.level = before
-    return isDone ? plan : undefined
+    return isDone ? setup : undefined
   }
 
   /** Served by present workers, but refused by new ones. */
-  async #sitesLost(plan: Plan): Promise<number> {
-    if (plan.config.redis === undefined) return 0
-    // The plan may name another server. If no store answers, the first successor says so.
-    return this.#keeper.missingIn(plan.config).catch(() => this.#keeper.lost)
+  async #sitesLost(setup: WorkerSetup): Promise<number> {
+    if (setup.config.redis === undefined) return 0
+    // The new setup may name another server. If no store answers, the first successor says so.
+    return this.#keeper.missingIn(setup.config).catch(() => this.#keeper.lost)
   }
 
   /** The service drains and ends, to be restarted. */

@@ -2,7 +2,7 @@
  * The primary process: forks one worker per core, replaces those that end, renews all without a gap, and drains them at the
  * end. Every worker listens on the port itself (SO_REUSEPORT), so no connection passes through here.
  *
- *   slot   worker ─────────────── serves ───────────────┐ drains, goes
+ *   seat   worker ─────────────── serves ───────────────┐ drains, goes
  *          successor       forked, listens, is ready ───┴─ serves ─────────
  */
 
@@ -13,16 +13,16 @@ import type { Logger } from '../log/logger.ts'
 import type { Totals } from '../metrics/totals.ts'
 import { type WorkerListener, WorkerProcess } from './worker-process.ts'
 
-export interface Plan {
+export interface WorkerSetup {
   readonly config: Config
   /** Each worker makes its own Config from them. */
   readonly settings: SettingValues
 }
 
-interface Slot {
+interface Seat {
   readonly index: number
-  /** Of the last worker that served here; its replacement gets the same. */
-  plan: Plan
+  /** What the last worker here was given; its replacement gets the same. */
+  setup: WorkerSetup
   worker: WorkerProcess | undefined
   /** During a roll. */
   successor: WorkerProcess | undefined
@@ -50,7 +50,7 @@ export class Primary {
   readonly #log: Logger
   readonly #totals: Totals
   #lastAsk = 0
-  #slots: Slot[] = []
+  #seats: Seat[] = []
   /** Draining ones included. */
   readonly #workers = new Set<WorkerProcess>()
   onBackends: (counts: readonly BackendCount[]) => void = () => {}
@@ -65,7 +65,7 @@ export class Primary {
   }
 
   /** Resolves when all workers listen; rejects if one cannot run. */
-  start(plan: Plan): Promise<void> {
+  start(setup: WorkerSetup): Promise<void> {
     return new Promise((resolve, reject) => {
       this.#onSettled = () => {
         if (this.#isDraining) return
@@ -73,8 +73,8 @@ export class Primary {
         if (problem !== undefined) reject(new Error(problem))
         else if (this.isHealthy()) resolve()
       }
-      this.#slots = Array.from({ length: plan.config.workers }, (_, index) => newSlot(index, plan))
-      for (const slot of this.#slots) slot.worker = this.#fork(slot, plan)
+      this.#seats = Array.from({ length: setup.config.workers }, (_, index) => newSeat(index, setup))
+      for (const seat of this.#seats) seat.worker = this.#fork(seat, setup)
       setInterval(() => this.#checkSilence(), CHECK_MS).unref()
     })
   }
@@ -82,11 +82,11 @@ export class Primary {
   /** A stopping service is healthy too. */
   isHealthy(): boolean {
     if (this.#isDraining) return true
-    return this.#slots.length > 0 && this.#slots.every(({ worker }) => isWell(worker))
+    return this.#seats.length > 0 && this.#seats.every(({ worker }) => isWell(worker))
   }
 
   isReady(): boolean {
-    return !this.#isUnready && this.#slots.some(({ worker }) => isWell(worker) && worker?.isReady === true)
+    return !this.#isUnready && this.#seats.some(({ worker }) => isWell(worker) && worker?.isReady === true)
   }
 
   sayUnready(): void {
@@ -107,7 +107,7 @@ export class Primary {
   }
 
   workersWanted(): number {
-    return this.#slots.length
+    return this.#seats.length
   }
 
   async drain(): Promise<void> {
@@ -123,12 +123,12 @@ export class Primary {
   }
 
   /** @returns whether all workers are new; once a successor cannot start, the remaining old ones continue */
-  async roll(plan: Plan): Promise<boolean> {
+  async roll(setup: WorkerSetup): Promise<boolean> {
     const startedAtMs = performance.now()
-    const { workers } = plan.config
+    const { workers } = setup.config
     for (let index = 0; index < workers; index++) {
       await this.#untilFewLeave(Math.ceil(workers * LEAVING_SHARE_MAX))
-      const problem = await this.#renew(this.#slots[index] ?? newSlot(index, plan), plan)
+      const problem = await this.#renew(this.#seats[index] ?? newSeat(index, setup), setup)
       if (this.#isDraining) return false
       if (problem !== undefined) {
         this.#log.error(
@@ -138,7 +138,7 @@ export class Primary {
         return false
       }
     }
-    for (const { worker } of this.#slots.splice(workers)) worker?.leave()
+    for (const { worker } of this.#seats.splice(workers)) worker?.leave()
     await Promise.all(
       [...this.#workers].filter(({ isLeaving }) => isLeaving).map(worker => worker.untilGone()),
     )
@@ -149,36 +149,36 @@ export class Primary {
   }
 
   /** @returns why the old worker stays */
-  async #renew(slot: Slot, plan: Plan): Promise<string | undefined> {
+  async #renew(seat: Seat, setup: WorkerSetup): Promise<string | undefined> {
     if (this.#isDraining) return undefined
     let successor: WorkerProcess
     try {
-      successor = this.#fork(slot, plan)
+      successor = this.#fork(seat, setup)
     } catch (error) {
       return (error as Error).message // no memory, or no more open files
     }
-    slot.successor = successor
-    const readyMs = Math.max(READY_MS_MIN, plan.config.storeWaitMs)
+    seat.successor = successor
+    const readyMs = Math.max(READY_MS_MIN, setup.config.storeWaitMs)
     const problem = await successor.untilServing(LISTEN_MS, readyMs)
-    slot.successor = undefined
+    seat.successor = undefined
     if (this.#isDraining) return undefined
     if (problem !== undefined) {
       successor.kill()
-      const hasDiedMeanwhile = slot.worker === undefined && this.#slots.includes(slot)
-      if (hasDiedMeanwhile) this.#replace(slot)
+      const hasDiedMeanwhile = seat.worker === undefined && this.#seats.includes(seat)
+      if (hasDiedMeanwhile) this.#replace(seat)
       return problem
     }
-    const before = slot.worker
-    slot.worker = successor
-    slot.plan = plan
-    slot.quickCrashes = 0
-    if (!this.#slots.includes(slot)) this.#slots.push(slot)
+    const before = seat.worker
+    seat.worker = successor
+    seat.setup = setup
+    seat.quickCrashes = 0
+    if (!this.#seats.includes(seat)) this.#seats.push(seat)
     if (before !== undefined) this.#totals.counts.restarts.at('roll').add()
     this.#log.info(
       {
-        worker: slot.index,
+        worker: seat.index,
         workerPid: successor.pid,
-        of: plan.config.workers,
+        of: setup.config.workers,
         replaces: before?.pid,
         ...successor.build,
       },
@@ -196,7 +196,7 @@ export class Primary {
     }
   }
 
-  #fork(slot: Slot, { config, settings }: Plan): WorkerProcess {
+  #fork(seat: Seat, { config, settings }: WorkerSetup): WorkerProcess {
     const decided = {
       ...settings,
       PORT: String(config.port),
@@ -205,50 +205,50 @@ export class Primary {
     }
     const listener: WorkerListener = {
       backends: counts => this.onBackends(counts),
-      stats: (worker, snapshot) => this.#totals.take(worker, snapshot, slot.index),
+      stats: (worker, snapshot) => this.#totals.take(worker, snapshot, seat.index),
       settled: worker => {
         if (worker.problem !== undefined)
           this.#log.error({ problem: worker.problem }, 'a worker cannot start')
         this.#onSettled?.()
       },
-      gone: (worker, code, signal) => this.#onGone(slot, worker, code, signal),
+      gone: (worker, code, signal) => this.#onGone(seat, worker, code, signal),
       unreachable: error => this.#log.warn({ problem: error.message }, 'cannot talk to a worker'),
     }
     const lost = () => this.#lost
-    const order = { index: slot.index, settings: decided, lost, drainMs: config.drainMs }
+    const order = { index: seat.index, settings: decided, lost, drainMs: config.drainMs }
     const worker = new WorkerProcess(order, listener)
     this.#workers.add(worker)
     return worker
   }
 
-  #onGone(slot: Slot, worker: WorkerProcess, code: number | null, signal: string | null): void {
+  #onGone(seat: Seat, worker: WorkerProcess, code: number | null, signal: string | null): void {
     this.#workers.delete(worker)
     this.#totals.gone(worker)
-    if (slot.worker !== worker) return // it was leaving, or is a successor
-    slot.worker = undefined
-    if (this.#isDraining || !this.#slots.includes(slot)) return
+    if (seat.worker !== worker) return // it was leaving, or is a successor
+    seat.worker = undefined
+    if (this.#isDraining || !this.#seats.includes(seat)) return
     this.#totals.counts.restarts.at(worker.wasHung ? 'hang' : 'crash').add()
     const isQuick = performance.now() - worker.startedAtMs < SETTLED_MS
-    slot.quickCrashes = isQuick ? slot.quickCrashes + 1 : 0
-    const about = { worker: slot.index, workerPid: worker.pid, code, signal }
-    if (slot.successor !== undefined)
+    seat.quickCrashes = isQuick ? seat.quickCrashes + 1 : 0
+    const about = { worker: seat.index, workerPid: worker.pid, code, signal }
+    if (seat.successor !== undefined)
       this.#log.warn(about, 'a worker has gone; its successor is starting already')
-    else this.#replace(slot, about)
+    else this.#replace(seat, about)
   }
 
-  #replace(slot: Slot, about: object = { worker: slot.index }): void {
+  #replace(seat: Seat, about: object = { worker: seat.index }): void {
     // At once after the first quick crash, then after growing delays.
-    const { quickCrashes } = slot
+    const { quickCrashes } = seat
     const delayMs = quickCrashes <= 1 ? 0 : Math.min(BACK_OFF_MS_MAX, BACK_OFF_MS * 2 ** (quickCrashes - 2))
     this.#log.warn({ ...about, restartsInMs: delayMs }, 'a worker has gone; it is replaced')
     setTimeout(() => {
-      const isFree = slot.worker === undefined && slot.successor === undefined
-      if (this.#isDraining || !isFree || !this.#slots.includes(slot)) return
+      const isFree = seat.worker === undefined && seat.successor === undefined
+      if (this.#isDraining || !isFree || !this.#seats.includes(seat)) return
       try {
-        slot.worker = this.#fork(slot, slot.plan)
+        seat.worker = this.#fork(seat, seat.setup)
       } catch (error) {
-        slot.quickCrashes++
-        this.#replace(slot, { worker: slot.index, problem: (error as Error).message })
+        seat.quickCrashes++
+        this.#replace(seat, { worker: seat.index, problem: (error as Error).message })
       }
     }, delayMs)
   }
@@ -265,8 +265,8 @@ export class Primary {
   }
 }
 
-function newSlot(index: number, plan: Plan): Slot {
-  return { index, plan, worker: undefined, successor: undefined, quickCrashes: 0 }
+function newSeat(index: number, setup: WorkerSetup): Seat {
+  return { index, setup, worker: undefined, successor: undefined, quickCrashes: 0 }
 }
 
 function isWell(worker: WorkerProcess | undefined): boolean {

@@ -2,9 +2,9 @@
 
 import { type Environment, gatherSettings, parseConfig, type SettingValues } from '../config/config.ts'
 import { SETTINGS, type SettingName } from '../config/settings.ts'
-import type { Plan } from './primary.ts'
+import type { WorkerSetup } from './primary.ts'
 
-interface Reload extends Plan {
+interface Reload extends WorkerSetup {
   /** In new workers. */
   readonly changed: readonly SettingName[]
   /** Until a restart. */
@@ -39,7 +39,7 @@ const NEEDS_RESTART: ReadonlySet<SettingName> = new Set<SettingName>([
  * @param env names the files that are read again
  * @throws ConfigError
  */
-export function reloadSettings(env: Environment, running: Plan): Reload {
+export function reloadSettings(env: Environment, running: WorkerSetup): Reload {
   const { values, problems } = gatherSettings(env)
   const wanted = parseConfig(values, problems)
   const changed: SettingName[] = []
@@ -68,7 +68,7 @@ function effective(values: SettingValues, name: SettingName): string {
   return values[name] ?? SETTINGS[name].fallback
 }
 
-type Target = Plan['config']['redis']
+type Target = WorkerSetup['config']['redis']
 
 /** Another password or node can be of the same Redis. */
 function isOtherStore(wanted: Target, running: Target): boolean {

@@ -6,7 +6,7 @@
 import { existsSync } from 'node:fs'
 
 interface Platform {
-  /** Of Node.js. */
+  /** Node.js' version. */
   readonly version: string
   readonly system: string
   readonly processor: string

@@ -20,7 +20,7 @@ export type WorkerMessage =
   | { readonly type: 'setup-failed'; readonly line: string }
 
 export type PrimaryMessage =
-  /** @property index of the slot */
+  /** @property index of the seat */
   | ({ readonly type: 'start'; readonly lost: CachedRecords } & Pick<WorkerOrder, 'index' | 'settings'>)
   /** To be served from memory. */
   | { readonly type: 'lost'; readonly lost: CachedRecords }
@@ -38,7 +38,7 @@ export interface Build {
 export interface WorkerOrder {
   readonly index: number
   readonly settings: SettingValues
-  /** By the store. */
+  /** Records that the store has lost. */
   readonly lost: () => CachedRecords
   readonly drainMs: number
 }

@@ -1,8 +1,6 @@
 /** Reads and checks a file of sites. */
 
 import { Ajv, type ErrorObject } from 'ajv'
-import type { Schema } from '../domain/kinds.ts'
-import { didYouMean } from '../domain/nearest.ts'
 import type { ApiKeyRecord } from '../domain/site.ts'
 import {
   BASE_BITS,
@@ -14,7 +12,9 @@ import {
   valueIn,
 } from '../domain/site-fields.ts'
 import { TEST_KEYS } from '../domain/test-keys.ts'
+import type { Schema } from '../domain/value-forms.ts'
 import { cut } from '../log/redaction.ts'
+import { didYouMean } from '../words/nearest.ts'
 import type { FileContent } from './file.ts'
 import { SITES_FILE_SCHEMA } from './schema.ts'
 
@@ -163,7 +163,7 @@ function checkSite(site: unknown, path: string, problems: Problems): void {
   if (problem !== undefined) problems.add(`${path}.difficulty`, problem)
 }
 
-function checkText({ kind: { text } }: SiteField, value: unknown, path: string, problems: Problems): void {
+function checkText({ form: { text } }: SiteField, value: unknown, path: string, problems: Problems): void {
   if (text === undefined || typeof value !== 'string' || text.accepts(value)) return
   const meant = text.suggest?.(value)
   const suggestion = meant === undefined ? '' : `; did you mean ${meant}?`

@@ -1,7 +1,7 @@
 /** Errors and values of commands. */
 
-import type { ValueRule } from '../domain/kinds.ts'
 import { isSiteKey } from '../domain/site.ts'
+import type { ValueRule } from '../domain/value-forms.ts'
 
 /** The message names the flag or argument, and what was expected. */
 export class UsageError extends Error {

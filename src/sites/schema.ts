@@ -1,14 +1,14 @@
 /** The JSON Schema of a file of sites. */
 
-import { objectSchema, type Schema } from '../domain/kinds.ts'
 import { SITE_KEY_PATTERN } from '../domain/site.ts'
 import { FIELDS, type SiteField } from '../domain/site-fields.ts'
+import { objectSchema, type Schema } from '../domain/value-forms.ts'
 import { FILE_FORMAT, FILE_VERSION } from './file.ts'
 import { SITE_KEY_RULE } from './rules.ts'
 
-function fieldSchema({ kind, about, fallback, otherwise }: SiteField): Schema {
-  if (fallback !== undefined) return { ...kind.schema, title: about, default: fallback }
-  return { ...kind.schema, title: otherwise === undefined ? about : `${about} (default: ${otherwise})` }
+function fieldSchema({ form, about, fallback, otherwise }: SiteField): Schema {
+  if (fallback !== undefined) return { ...form.schema, title: about, default: fallback }
+  return { ...form.schema, title: otherwise === undefined ? about : `${about} (default: ${otherwise})` }
 }
 
 /** Of a field or a group. */
@@ -32,7 +32,7 @@ const SITE_KEY: Schema = {
 
 const KEYS: Schema = {
   type: 'array',
-  items: { ...FIELDS.find(({ name }) => name === 'name')!.kind.schema, description: 'a name' },
+  items: { ...FIELDS.find(({ name }) => name === 'name')!.form.schema, description: 'a name' },
   title: 'Names of API keys; where no valid key has the name, one is made, and printed once',
   uniqueItems: true,
   description: 'a list of names',

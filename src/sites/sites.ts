@@ -3,7 +3,6 @@
 import { randomBytes } from 'node:crypto'
 import { hostname, userInfo } from 'node:os'
 import { type Author, type RecordChange, siteChanges } from '../domain/audit.ts'
-import { NAME } from '../domain/kinds.ts'
 import {
   type ApiKeyRecord,
   apiKeyRecord,
@@ -13,6 +12,7 @@ import {
   type SiteRecord,
 } from '../domain/site.ts'
 import { completed, laterFields, type SiteSettings, withLater } from '../domain/site-fields.ts'
+import { NAME } from '../domain/value-forms.ts'
 import type { SiteStore } from '../store/store.ts'
 import { UsageError } from './rules.ts'
 

@@ -6,11 +6,11 @@
  */
 
 import type { AuditEntry, AuditQuery, Author, RecordChange } from '../domain/audit.ts'
-import type { HostNote } from '../domain/hosts.ts'
 import type { Limited } from '../domain/limits.ts'
 import type { Meters } from '../domain/meters.ts'
-import type { StoreCause } from '../domain/reason-words.ts'
 import type { ApiKeyRecord, SiteRecord } from '../domain/site.ts'
+import type { StoreCause } from '../words/reasons.ts'
+import type { HostNote } from './hosts.ts'
 
 export const UNAVAILABLE = { status: 'unavailable' } as const
 type Unavailable = typeof UNAVAILABLE

@@ -10,10 +10,11 @@ import { POPULATIONS, SCENARIOS, type Scenario } from '../../bench/simulator/sce
 import { Service } from '../../bench/simulator/service.ts'
 import { simulate } from '../../bench/simulator/simulate.ts'
 import { Addresses } from '../../bench/simulator/world.ts'
-import { isOperatorsOwn, parseAddress } from '../../src/domain/address.ts'
+import { isOperatorsOwn, parseAddress } from '../../src/addresses/address.ts'
 import { AddressTags } from '../../src/domain/address-tags.ts'
 import { Keyring } from '../../src/domain/keyring.ts'
 import { challengeLifetimeMs } from '../../src/domain/nonce.ts'
+import { POLICY } from '../../src/domain/policy.ts'
 import { BASE_BITS } from '../../src/domain/site-fields.ts'
 import type { DeviceClass } from '../../src/domain/solve-time.ts'
 import { PUZZLES, type PuzzleName } from '../../src/protocol/proof.ts'
@@ -99,7 +100,7 @@ test('addresses are public, and lie as planned', () => {
     const addresses = new Addresses(plan, 101)
     const all = Array.from({ length: addresses.count }, (_, index) => addresses.get(index))
     assert.ok(!all.some(isOperatorsOwn))
-    const tags = new AddressTags(new Keyring(['a secret']).signing)
+    const tags = new AddressTags(new Keyring(['a secret']).signing, POLICY)
     const networks = all.map(address => tags.metersOf('', address, tags.keyOf(address, 64))[2 + level])
     return [new Set(all).size, new Set(networks).size]
   }

@@ -2,7 +2,7 @@
 
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { parseAddress } from '../../src/domain/address.ts'
+import { parseAddress } from '../../src/addresses/address.ts'
 import { Keyring } from '../../src/domain/keyring.ts'
 import { mintToken } from '../../src/domain/token.ts'
 import { assertNotRedeemed, assertRedeemed } from './answers.ts'

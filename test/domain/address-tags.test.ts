@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { setFlagsFromString } from 'node:v8'
 import { runInNewContext } from 'node:vm'
-import { type Address, addressFromBytes, parseAddress } from '../../src/domain/address.ts'
+import { type Address, addressFromBytes, parseAddress } from '../../src/addresses/address.ts'
 import {
   AddressTags,
   ownerKey,
@@ -14,13 +14,14 @@ import {
   windowOfSite,
 } from '../../src/domain/address-tags.ts'
 import { Keyring } from '../../src/domain/keyring.ts'
+import { POLICY } from '../../src/domain/policy.ts'
 import { SITE } from '../store/harness.ts'
 
 const [SECRET, OTHER] = ['a', 'another'].map(text => `${text} secret of more than 32 characters`) as [
   string,
   string,
 ]
-const tagsOf = (...secrets: string[]) => new AddressTags(new Keyring(secrets).signing)
+const tagsOf = (...secrets: string[]) => new AddressTags(new Keyring(secrets).signing, POLICY)
 const tags = tagsOf(SECRET)
 const address = (text: string): Address => parseAddress(text)!
 const keyOf = (text: string, bits = 64) => tags.keyOf(address(text), bits)

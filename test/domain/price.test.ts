@@ -2,7 +2,7 @@
 
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { type Address, parseAddress } from '../../src/domain/address.ts'
+import { type Address, parseAddress } from '../../src/addresses/address.ts'
 import { AddressTags, siteMeter } from '../../src/domain/address-tags.ts'
 import { Keyring } from '../../src/domain/keyring.ts'
 import {
@@ -46,7 +46,7 @@ const FLOWS = {
   ownerOf16: (index: number) => address(`198.51.${index % 250}.${(index >> 8) % 250}`),
 } satisfies Record<string, (index: number) => Address>
 
-const TAGS = new AddressTags(new Keyring(['a secret of the test']).signing)
+const TAGS = new AddressTags(new Keyring(['a secret of the test']).signing, POLICY)
 
 type Flows = Partial<Record<keyof typeof FLOWS, number>>
 
@@ -75,7 +75,7 @@ class Town {
 
   /** @param accepted proofs of each address before */
   add(from: Address, accepted = 0, proofs: 1 | -1 = 1): void {
-    const { owner, wide } = networkPolicy(from).free
+    const { owner, wide } = networkPolicy(from, POLICY).free
     const meters = this.at(from, true)
     for (const name of TAGS.metersOf('', from, undefined).slice(0, 2))
       bornBy(this.#meters.get(name)!, this.nowMs)
@@ -97,12 +97,12 @@ class Town {
 
   traffic(text: string, expected = 0, isKnown = false): Traffic {
     const from = address(text)
-    return trafficOf(this.at(from), networkPolicy(from), expected, isKnown)
+    return trafficOf(this.at(from), networkPolicy(from, POLICY), expected, isKnown, POLICY)
   }
 
   /** What a new address pays there. */
   price(text: string, some: Partial<AddressCounts> = {}) {
-    return priceOf({ challenges: 0, limit: 30, accepted: 0, ...some }, this.traffic(text))
+    return priceOf({ challenges: 0, limit: 30, accepted: 0, ...some }, this.traffic(text), POLICY)
   }
 }
 
@@ -112,7 +112,7 @@ const quiet = (people = 5) => new Town().run(2 * HOUR_MS, { people })
 
 test('an address pays nothing for a quarter of its limit, then up to four bits', () => {
   const bits = [0, 7, 8, 13, 19, 25, 29, 30].map(challenges => {
-    return priceOf({ challenges, limit: 30, accepted: 0 }, NO_TRAFFIC).address
+    return priceOf({ challenges, limit: 30, accepted: 0 }, NO_TRAFFIC, POLICY).address
   })
   assert.deepEqual(bits, [0, 0, 1, 1, 3, 4, 4, 4])
 })
@@ -204,7 +204,7 @@ test('what an operator expects of a site is usual, however quiet the days before
   const isAttacked = (perMinute: number, expected: number) => {
     const town = quiet().run(5 * MINUTE_MS, { people: perMinute }, 2)
     const counts = { challenges: 0, limit: 30, accepted: 2 }
-    return priceOf(counts, town.traffic('192.0.2.1', expected)).site > 0
+    return priceOf(counts, town.traffic('192.0.2.1', expected), POLICY).site > 0
   }
   assert.deepEqual([isAttacked(300, 0), isAttacked(300, 120), isAttacked(700, 120)], [true, false, true])
 })
@@ -212,19 +212,23 @@ test('what an operator expects of a site is usual, however quiet the days before
 test('of network and site the larger counts, on top of the address; a known network pays one bit of the site', () => {
   const town = quiet().run(6 * MINUTE_MS, { people: 1200, rented: 300 }, 2)
   const counts = { challenges: 30, limit: 30, accepted: 2 }
-  const { address: own, network, site } = priceOf(counts, town.traffic(RENTED))
+  const { address: own, network, site } = priceOf(counts, town.traffic(RENTED), POLICY)
   assert.deepEqual([own, network, network + site], [4, 2, 4])
-  const known = priceOf({ ...counts, challenges: 0 }, { ...town.traffic(RENTED, 0, true), networks: [] })
+  const known = priceOf(
+    { ...counts, challenges: 0 },
+    { ...town.traffic(RENTED, 0, true), networks: [] },
+    POLICY,
+  )
   assert.deepEqual([known.network, known.site], [0, 1])
 })
 
 test('a solution is refused when its challenge is more than one bit cheaper than one of now', () => {
   const town = quiet().run(6 * MINUTE_MS, { ownerOf48: 150 })
   const isRefused = (bits: number, bounds = BOUNDS) =>
-    isUnderpriced(bits, bounds, 0, town.traffic(OWNER_OF_48))
+    isUnderpriced(bits, bounds, 0, town.traffic(OWNER_OF_48), POLICY)
   assert.deepEqual([isRefused(19), isRefused(20)], [true, false])
   assert.deepEqual([isRefused(18, { ...BOUNDS, max: 19 })], [false], 'the bounds of the site hold here too')
-  assert.ok(isUnderpriced(16, { ...BOUNDS, base: 20 }, 0, quiet().traffic('192.0.2.1')), 'a raise')
+  assert.ok(isUnderpriced(16, { ...BOUNDS, base: 20 }, 0, quiet().traffic('192.0.2.1'), POLICY), 'a raise')
 })
 
 test('a raise adds to the base, up to the maximum', () => {
@@ -241,14 +245,14 @@ test('more traffic never makes anything cheaper, nor a challenge acceptable agai
     const owner = { recent, usual: 3, prefixBits: 48, free: 30 }
     const traffic = { ...NO_TRAFFIC, networks: [owner, { ...owner, prefixBits: 32, free: 240 }], site }
     for (const accepted of [0, 2]) {
-      const { network, site: more } = priceOf({ challenges: 0, limit: 30, accepted }, traffic)
+      const { network, site: more } = priceOf({ challenges: 0, limit: 30, accepted }, traffic, POLICY)
       if (accepted === 2) assert.ok(network + more >= 4, `${recent}`)
       if (accepted === 2) continue
       assert.ok(network >= before, `${recent}`)
       before = network
     }
     const cheapest = [18, 19, 20, 21, 22, 23, 24].filter(bits =>
-      isUnderpriced(bits, BOUNDS, 2, traffic),
+      isUnderpriced(bits, BOUNDS, 2, traffic, POLICY),
     ).length
     assert.ok(cheapest >= refused, `${recent}`)
     refused = cheapest
@@ -261,8 +265,8 @@ test('a stock that is sent at once: each proof that is too cheap is taken back, 
   for (let proof = 0; proof < 250; proof++) {
     const from = FLOWS.ownerOf48(proof)
     town.add(from)
-    const traffic = trafficOf(town.at(from), networkPolicy(from), 0, false)
-    if (isUnderpriced(18, BOUNDS, 0, traffic)) town.add(from, 0, -1)
+    const traffic = trafficOf(town.at(from), networkPolicy(from, POLICY), 0, false, POLICY)
+    if (isUnderpriced(18, BOUNDS, 0, traffic, POLICY)) town.add(from, 0, -1)
     else passed++
   }
   assert.ok(passed >= 60 && passed < 70, `${passed}`)

@@ -6,6 +6,7 @@ import { test } from 'node:test'
 import fc from 'fast-check'
 import { equalInConstantTime } from '../../src/domain/keyring.ts'
 import { isOriginPattern, OriginList, publicSuffixOf } from '../../src/domain/origin.ts'
+import { POLICY } from '../../src/domain/policy.ts'
 import { type AddressCounts, difficultyOf, priceOf, type Traffic } from '../../src/domain/price.ts'
 import { SCORE_WEIGHTS, type ScoreSignals, scoreOf } from '../../src/domain/score.ts'
 import {
@@ -23,7 +24,7 @@ import { words } from '../harness/values.ts'
 const bounds = { base: 18, min: 16, max: 28 }
 
 const bitsOf = (counts: AddressCounts, traffic: Traffic, within = bounds): number =>
-  difficultyOf(within, priceOf(counts, traffic))
+  difficultyOf(within, priceOf(counts, traffic, POLICY))
 
 test('property: difficulty is within the bounds of the site and never falls as pressure rises', () => {
   const upTo = (max: number) => fc.double({ min: 0, max, noNaN: true })

@@ -8,10 +8,11 @@ import { after, before, describe, test } from 'node:test'
 import { gzipSync } from 'node:zlib'
 import { SETTINGS } from '../../src/config/settings.ts'
 import { ENDPOINT_NAMES, ENDPOINTS } from '../../src/domain/endpoint.ts'
-import { OUTCOMES } from '../../src/domain/outcome.ts'
-import { JUDGEMENT_WORDS, limitWords } from '../../src/domain/reason-words.ts'
+import { OUTCOMES, type Reason } from '../../src/domain/outcome.ts'
 import { type LogRecord, searchLogs } from '../../src/explain/search.ts'
 import { stepOf } from '../../src/explain/story.ts'
+import { JUDGEMENT_WORDS, limitWords } from '../../src/words/reasons.ts'
+import { REFUSAL_WORDS } from '../../src/words/refusals.ts'
 import { Powgate } from '../cli/cli-process.ts'
 import { Client, HONEST_ENVIRONMENT } from '../harness/client.ts'
 import { eventually } from '../harness/eventually.ts'
@@ -409,7 +410,8 @@ describe('on logs of any kind', () => {
 
   test('every refusal has words of its own', () => {
     const reasonOf = new Map<string, string>()
-    for (const [reason, { status, code, meaning }] of Object.entries(OUTCOMES)) {
+    for (const [reason, { status, code }] of Object.entries(OUTCOMES)) {
+      const { meaning } = REFUSAL_WORDS[reason as Reason]
       const record: LogRecord = { event: 'refused', reason, code, status, endpoint: 'verify', time: 1 }
       const { title, lines } = stepOf(record)
       assert.ok(title.includes(code) && title.includes(reason), title)
@@ -422,7 +424,7 @@ describe('on logs of any kind', () => {
   test('every setting that the words name is one, and every limit is named', () => {
     const wordsOf = (name: (typeof ENDPOINT_NAMES)[number]) =>
       ENDPOINTS[name].limits.map(({ policy }) => limitWords(name, policy))
-    const text = JSON.stringify([OUTCOMES, JUDGEMENT_WORDS, ENDPOINT_NAMES.map(wordsOf)])
+    const text = JSON.stringify([REFUSAL_WORDS, JUDGEMENT_WORDS, ENDPOINT_NAMES.map(wordsOf)])
     const named = new Set([...text.matchAll(/\bPOWGATE_\w+/g)].map(([name]) => name))
     const limits = Object.keys(SETTINGS).filter(name => name.startsWith('POWGATE_LIMIT_'))
     for (const name of [...named, ...limits]) assert.ok(name in SETTINGS && named.has(name), name)

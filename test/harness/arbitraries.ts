@@ -1,7 +1,7 @@
 /** Property tests: random values of the domain, and a fixed seed that fast-check prints on failure. */
 
 import fc from 'fast-check'
-import { parseAddress } from '../../src/domain/address.ts'
+import { parseAddress } from '../../src/addresses/address.ts'
 
 /** The same inputs on every run; POWGATE_TEST_SEED sets another seed. */
 export function seeded(numRuns: number) {

@@ -1,7 +1,7 @@
 /** What proxies tell of a client: PROXY protocol headers of version 2, valid and invalid ones, and X-Forwarded-For. */
 
-import type { Address, AddressSet } from '../../src/domain/address.ts'
-import { forwardedAddress } from '../../src/domain/client-address.ts'
+import type { Address, AddressSet } from '../../src/addresses/address.ts'
+import { forwardedAddress } from '../../src/addresses/forwarded-for.ts'
 
 const V2_SIGNATURE = Buffer.from('0d0a0d0a000d0a515549540a', 'hex')
 

@@ -1,8 +1,8 @@
 /** The service's routes in this process, with a gate that admits nothing: they give the answers of an overloaded service. */
 
 import { us_listen_socket_close } from 'uWebSockets.js'
+import { AddressSet } from '../../src/addresses/address.ts'
 import { loadConfig } from '../../src/config/config.ts'
-import { AddressSet } from '../../src/domain/address.ts'
 import type { Service } from '../../src/endpoints/service.ts'
 import type { ContentRoute } from '../../src/http/content.ts'
 import type { ExchangeHost } from '../../src/http/exchange-host.ts'

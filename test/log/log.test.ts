@@ -9,7 +9,6 @@ import { Redis } from 'ioredis'
 import { Keyring } from '../../src/domain/keyring.ts'
 import { newApiKey } from '../../src/domain/site.ts'
 import { mintToken } from '../../src/domain/token.ts'
-import type { Exchange } from '../../src/http/exchange.ts'
 import { EventLog, Sample } from '../../src/log/event-log.ts'
 import { createLogger } from '../../src/log/logger.ts'
 import { scrub } from '../../src/log/redaction.ts'
@@ -114,15 +113,14 @@ test('an exception while a request is worked on is told with its request, up to 
   const error = await errorOf(client.hset('text', TOKEN, API_KEY))
   const exchange = {
     requestId: 'r-1',
-    siteKey: '',
-    nonce: NONCE,
+    siteKey: 'site_0',
     address: undefined,
     origin: '',
-    apiKeyId: '',
+    startedAtMs: 0,
   }
   const lines = linesOf('info', log => {
     const events = new EventLog(log, 0, true)
-    for (let i = 0; i < 80; i++) events.faulted('verify', error, exchange as Exchange)
+    for (let i = 0; i < 80; i++) events.faulted('verify', error, exchange)
     events.close()
   })
   assertClean(lines)
@@ -130,8 +128,8 @@ test('an exception while a request is worked on is told with its request, up to 
   const summary = faults.pop()
   assert.equal(faults.length, 60)
   assert.deepEqual([summary.event, summary.counts], ['unlogged', { fault: 20 }])
-  for (const { event, level, requestId, nonce, part, err } of faults) {
-    assert.deepEqual([event, level, requestId, nonce, part], ['fault', 'error', 'r-1', NONCE, 'verify'])
+  for (const { event, level, requestId, site, part, err } of faults) {
+    assert.deepEqual([event, level, requestId, site, part], ['fault', 'error', 'r-1', 'site_0', 'verify'])
     assert.deepEqual(Object.keys(err).sort(), ['message', 'stack', 'type'])
   }
 })

@@ -1,9 +1,10 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { parseAddress } from '../../src/domain/address.ts'
+import { parseAddress } from '../../src/addresses/address.ts'
 import type { Ending, Judged } from '../../src/domain/ending.ts'
 import type { Policy } from '../../src/domain/limits.ts'
 import type { Reason } from '../../src/domain/outcome.ts'
+import { POLICY } from '../../src/domain/policy.ts'
 import { NO_TRAFFIC, priceOf } from '../../src/domain/price.ts'
 import { type ApiKeyRecord, compileSite, SITE_DEFAULTS, type Site } from '../../src/domain/site.ts'
 import type { TokenClaims } from '../../src/domain/token.ts'
@@ -22,7 +23,7 @@ const exchangeOf = (siteKey: string, tookMs = 0): ObservedExchange =>
 const COUNTS = { challenges: 0, limit: 30, accepted: 0 }
 
 function issued(site: Site, difficulty: number, raise = 0): Ending {
-  const about = { counts: COUNTS, traffic: NO_TRAFFIC, price: priceOf(COUNTS, NO_TRAFFIC) }
+  const about = { counts: COUNTS, traffic: NO_TRAFFIC, price: priceOf(COUNTS, NO_TRAFFIC, POLICY) }
   const bounds = { base: 18, min: 16, max: 28, raise }
   return { kind: 'issued', site, nonce: '', issuedAtMs: 0, puzzle: 'sha256', difficulty, bounds, ...about }
 }
@@ -50,7 +51,7 @@ function newStats(metricsSites: readonly string[] = []): Stats {
     clockAheadSeconds: () => 0,
     evictedKeys: () => 0,
     connections: () => ({ open: 4, max: 9, refused: 2 }),
-    siteNamedBy: ({ siteKey }) => (siteKey.startsWith('site') ? siteKey : undefined),
+    siteNamedBy: siteKey => (siteKey.startsWith('site') ? siteKey : undefined),
     metricsSites,
   })
 }
@@ -78,6 +79,8 @@ test('challenges, judgements, redemptions and refusals are counted once, for the
   stats.answered(ofA, 'verify', 429, refused('rate-limited', 'address-site'))
   stats.answered(ofA, 'verify', 400, refused('nonce-used'))
   stats.answered(exchangeOf('made up'), 'verify', 403, refused('site-unknown'))
+  const ofKey: Ending = { kind: 'refused', refusal: { reason: 'token-used' }, named: { siteKey: 'site_b' } }
+  stats.answered(exchangeOf(''), 'siteverify', 200, ofKey)
   stats.answered(exchangeOf(''), 'content', 200, undefined)
   const { sites, values } = stats.snapshot()
   const ofSiteA = {
@@ -101,13 +104,18 @@ test('challenges, judgements, redemptions and refusals are counted once, for the
       ...{ 'requests challenge 200 ok': 1, 'requests verify 200 failed': 1 },
       ...{ 'requests siteverify 200 ok': 1, 'difficulty sha256 28': 1, 'difficulty sha256 sum': 28 },
       'reasons proof-wrong': 1,
+      'requests siteverify 200 token-used': 1,
     },
   })
   assert.deepEqual(of(values, 'requests', 'difficulty', 'scores', 'reasons', 'limited', 'raisedChallenges'), {
     ...ofSiteA,
     ...{ 'requests challenge 200 ok': 4, 'requests verify 200 failed': 3 },
     ...{ 'requests siteverify 200 ok': 1, 'requests content 200 ok': 1 },
-    ...{ 'requests verify 403 site-unknown': 1, raisedChallenges: 1 },
+    ...{
+      'requests verify 403 site-unknown': 1,
+      raisedChallenges: 1,
+      'requests siteverify 200 token-used': 1,
+    },
     ...{
       'difficulty sha256 16': 2,
       'difficulty sha256 18': 1,

@@ -1,7 +1,7 @@
 /** Finds out from outside which client address the service saw: nonces are bound to an address. */
 
 import assert from 'node:assert/strict'
-import { parseAddress } from '../../src/domain/address.ts'
+import { parseAddress } from '../../src/addresses/address.ts'
 import { readNonce } from '../../src/domain/nonce.ts'
 import type { Solution } from '../../src/protocol/wire.ts'
 import { CONSTANT_DIFFICULTY, claimsOf, keyring, solutionOf } from '../contract/support.ts'

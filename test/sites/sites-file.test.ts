@@ -254,9 +254,9 @@ const TEXTS: Readonly<Record<string, fc.Arbitrary<unknown>>> = {
 }
 const addresses = fc.uniqueArray(fc.constantFrom('10.0.0.1', '2001:db8::/32', '192.0.2.0/24'))
 
-function anyValue({ name, kind }: SiteField): fc.Arbitrary<unknown> {
+function anyValue({ name, form }: SiteField): fc.Arbitrary<unknown> {
   type Schema = { type?: string; minimum?: number; maximum?: number; enum?: string[] }
-  const { type, minimum: min = 0, maximum: max = 1, enum: words } = kind.schema as Schema
+  const { type, minimum: min = 0, maximum: max = 1, enum: words } = form.schema as Schema
   if (name in TEXTS) return TEXTS[name]!
   if (words !== undefined) return fc.constantFrom(...words)
   if (type === 'boolean') return fc.boolean()

@@ -3,7 +3,7 @@
 import assert from 'node:assert/strict'
 import { type TestContext, test } from 'node:test'
 import { Redis } from 'ioredis'
-import { parseAddress } from '../../src/domain/address.ts'
+import { parseAddress } from '../../src/addresses/address.ts'
 import { AddressTags, shardKey, siteMeter } from '../../src/domain/address-tags.ts'
 import { fnv1a } from '../../src/domain/bytes.ts'
 import { Keyring } from '../../src/domain/keyring.ts'
@@ -65,12 +65,12 @@ const siteSlot = slotOf(`{${evenlySpreadTags(SHARDS)[fnv1a(SITE) % SHARDS]}}`)
 
 test('redis cluster: 78 proofs of one /24 count once each: no other network of its /16 pays, and no stranger beside five of an address', async t => {
   const { store } = await startCluster(t)
-  const tags = new AddressTags(new Keyring(['a secret of the test']).signing)
+  const tags = new AddressTags(new Keyring(['a secret of the test']).signing, POLICY)
   const asked = (text: string) => {
     const address = parseAddress(text)!
     const addressKey = tags.keyOf(address, 64)
     const names = tags.metersOf(siteMeter(SITE), address, addressKey)
-    const { free } = networkPolicy(address)
+    const { free } = networkPolicy(address, POLICY)
     return {
       addressKey,
       metering: { names, free: [siteFree(0, POLICY), free.owner, free.wide], counts: true },
@@ -91,8 +91,8 @@ test('redis cluster: 78 proofs of one /24 count once each: no other network of i
     const answer = await challengeOn(store, asked(text))
     assert.ok(answer.status === 'admitted')
     const meters = { ...answer.meters!, namesAgeMs: 7_200_000 } // older than a store that learns everything
-    const traffic = trafficOf(meters, networkPolicy(parseAddress(text)!), 0, false)
-    const { network: bits, site } = priceOf({ challenges: 0, limit: 30, accepted: 2 }, traffic)
+    const traffic = trafficOf(meters, networkPolicy(parseAddress(text)!, POLICY), 0, false, POLICY)
+    const { network: bits, site } = priceOf({ challenges: 0, limit: 30, accepted: 2 }, traffic, POLICY)
     assert.deepEqual([bits, site], [0, 0], `${network}: ${text}`)
     const [, wide] = answer.meters!.networks
     assert.ok(wide!.recent < 79, `${wide!.recent}`)

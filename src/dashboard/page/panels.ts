@@ -1,8 +1,6 @@
 /** The page's panels: each says what it shows, and `linePanel` or `rankPanel` builds it. */
 
 import { ENDPOINT_NAMES } from '../../domain/endpoint.ts'
-import { OUTCOMES } from '../../domain/outcome.ts'
-import { JUDGEMENT_WORDS, type ReasonWords, textOf } from '../../domain/reason-words.ts'
 import {
   type DashboardData,
   type Gaps,
@@ -10,6 +8,8 @@ import {
   type Percentiles,
   type Tally,
 } from '../../metrics/history-view.ts'
+import { JUDGEMENT_WORDS, type ReasonWords, textOf } from '../../words/reasons.ts'
+import { REFUSAL_WORDS } from '../../words/refusals.ts'
 import { BarList, BarPlot, Funnel } from './bars.ts'
 import type { Cursor } from './cursor.ts'
 import { h } from './dom.ts'
@@ -153,7 +153,7 @@ const REFUSALS: RankPanelSpec = {
   title: 'Why requests were refused',
   about: 'by reason: count, share of refusals, and when',
   empty: 'Nothing was refused.',
-  explain: by(OUTCOMES),
+  explain: by(REFUSAL_WORDS),
   tallies: ({ traffic }) => traffic.refusals,
   whole: ({ traffic }) => sum(traffic.refused),
 }

@@ -33,7 +33,7 @@ import {
   type RecordChange,
 } from '../../domain/audit.ts'
 import type { ApiKeyRecord, SiteRecord } from '../../domain/site.ts'
-import { systemErrorText } from '../../domain/system-error.ts'
+import { systemErrorText } from '../../words/system-error.ts'
 import { type Change, jsonOf, type MemberKind, Members, memberOf } from '../members.ts'
 import { StoreSetupError } from '../store.ts'
 

@@ -7,7 +7,7 @@ import { existsSync, readFileSync, renameSync, rmSync, writeFileSync } from 'nod
 import { join } from 'node:path'
 import { deserialize, serialize } from 'node:v8'
 import type { Meter } from '../../domain/meters.ts'
-import { systemErrorText } from '../../domain/system-error.ts'
+import { systemErrorText } from '../../words/system-error.ts'
 import { LAYOUT } from '../layout.ts'
 import { machineBootId } from './data-dir.ts'
 import type { State } from './state.ts'

@@ -3,8 +3,8 @@
  * of three made hosts unready, all would leave the load balancer.
  */
 
-import type { StoreCause } from '../../domain/reason-words.ts'
-import { storeErrorText } from '../../domain/system-error.ts'
+import type { StoreCause } from '../../words/reasons.ts'
+import { storeErrorText } from '../../words/system-error.ts'
 import type { StoreListener } from '../store.ts'
 import { causeOf } from './inspection.ts'
 import type { Shard } from './shard.ts'

@@ -1,8 +1,8 @@
 /** Whether a Redis can be used, and what its operator should know. */
 
 import { describeTarget, type RedisTarget } from '../../config/redis.ts'
-import type { StoreCause } from '../../domain/reason-words.ts'
-import { storeErrorText } from '../../domain/system-error.ts'
+import type { StoreCause } from '../../words/reasons.ts'
+import { storeErrorText } from '../../words/system-error.ts'
 import { LAYOUT } from '../layout.ts'
 import { type StoreListener, StoreSetupError, type StoreStatus, type StoreTrouble } from '../store.ts'
 import { type Ask, CLUSTER_SLOTS, type Connection } from './connection.ts'

@@ -22,10 +22,10 @@ import {
   type RecordChange,
 } from '../../domain/audit.ts'
 import { fnv1a } from '../../domain/bytes.ts'
-import type { HostNote } from '../../domain/hosts.ts'
 import { dailyRate, readMeter } from '../../domain/meters.ts'
 import { isSiteKey } from '../../domain/site.ts'
 import { namesOfAddress } from '../address-names.ts'
+import type { HostNote } from '../hosts.ts'
 import { type Change, jsonOf, type MemberKind, Members, memberOf } from '../members.ts'
 import type { LivingHosts, SiteStore } from '../store.ts'
 import { type Connection, connect, shardTags } from './connection.ts'

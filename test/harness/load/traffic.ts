@@ -6,7 +6,7 @@
  * hours on solving.
  */
 
-import { parseAddress } from '../../../src/domain/address.ts'
+import { parseAddress } from '../../../src/addresses/address.ts'
 import { Keyring } from '../../../src/domain/keyring.ts'
 import { mintNonce } from '../../../src/domain/nonce.ts'
 import { compileSite, SITE_DEFAULTS } from '../../../src/domain/site.ts'

@@ -1,6 +1,6 @@
 /** The requests of visitors, and which answers mean that the service is overloaded. */
 
-import { parseAddress } from '../../../src/domain/address.ts'
+import { parseAddress } from '../../../src/addresses/address.ts'
 import { Keyring } from '../../../src/domain/keyring.ts'
 import { type Lifetimes, mintNonce } from '../../../src/domain/nonce.ts'
 import { FINGERPRINT, HONEST_ENVIRONMENT, solve } from '../client.ts'

@@ -1,6 +1,6 @@
 /** Tokens as the service makes them, and many redemptions of the same token at once, for cases 3 to 7. */
 
-import { parseAddress } from '../../../src/domain/address.ts'
+import { parseAddress } from '../../../src/addresses/address.ts'
 import { Keyring } from '../../../src/domain/keyring.ts'
 import { mintNonce, type NonceBinding, type NonceTerms } from '../../../src/domain/nonce.ts'
 import { mintToken, readToken, type TokenClaims } from '../../../src/domain/token.ts'

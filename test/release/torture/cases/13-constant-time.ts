@@ -13,7 +13,7 @@
  * happens less than once in 10^8, while a real difference shows in each run.
  */
 
-import { parseAddress } from '../../../../src/domain/address.ts'
+import { parseAddress } from '../../../../src/addresses/address.ts'
 import { equalInConstantTime, Keyring } from '../../../../src/domain/keyring.ts'
 import { mintNonce, type NonceBinding, readNonce } from '../../../../src/domain/nonce.ts'
 import { type ApiKeyRecord, apiKeySha256, isApiKeyOf, newApiKey } from '../../../../src/domain/site.ts'

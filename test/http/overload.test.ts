@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { LOOK_MS, Overload } from '../../src/domain/overload.ts'
+import { MEASURE_MS, Overload } from '../../src/http/overload.ts'
 
 const TARGET_MS = 100
 
@@ -14,7 +14,7 @@ const VISITOR_MS = COST_MS.new + 2 * COST_MS.begun
 class Worker {
   readonly overload = new Overload(TARGET_MS)
   nowMs = 0
-  #lookedAtMs = 0
+  #measuredAtMs = 0
   #due = 0
   #solutions = 0
   #tokens = 0
@@ -50,10 +50,10 @@ class Worker {
   }
 
   look(): void {
-    const lateMs = this.nowMs - this.#lookedAtMs - LOOK_MS
+    const lateMs = this.nowMs - this.#measuredAtMs - MEASURE_MS
     if (lateMs < 0) return
-    this.overload.looked(this.nowMs, lateMs)
-    this.#lookedAtMs = this.nowMs
+    this.overload.measured(this.nowMs, lateMs)
+    this.#measuredAtMs = this.nowMs
   }
 
   #turn(floods: number, kind: 'begun' | 'other' | undefined): void {
@@ -90,8 +90,8 @@ class Worker {
 
 test('a busy worker is not overloaded: turns of less than the target, for ever', () => {
   const overload = new Overload(TARGET_MS)
-  for (let nowMs = 0; nowMs < 60_000; nowMs += TARGET_MS + LOOK_MS) {
-    overload.looked(nowMs, TARGET_MS)
+  for (let nowMs = 0; nowMs < 60_000; nowMs += TARGET_MS + MEASURE_MS) {
+    overload.measured(nowMs, TARGET_MS)
     assert.ok(!overload.isShedding)
   }
   const worker = new Worker()
@@ -103,8 +103,8 @@ test('a burst is no overload, nor is a pause of the machine', () => {
   const overload = new Overload(TARGET_MS)
   let nowMs = 0
   for (const lateMs of [5000, 0, 250, 240, 0, 400, 0, 0, 101, 99, 500]) {
-    nowMs += LOOK_MS + lateMs
-    overload.looked(nowMs, lateMs)
+    nowMs += MEASURE_MS + lateMs
+    overload.measured(nowMs, lateMs)
     assert.ok(!overload.isShedding, `late by ${lateMs}`)
   }
 })
@@ -113,7 +113,7 @@ test('a delay above the target is overload once it has lasted; solutions and tok
   const overload = new Overload(TARGET_MS)
   for (let nowMs = 0; nowMs <= 500; nowMs += 125) {
     assert.ok(!overload.isShedding)
-    overload.looked(nowMs, TARGET_MS + 5)
+    overload.measured(nowMs, TARGET_MS + 5)
   }
   assert.ok(overload.isShedding)
   overload.turn(600)

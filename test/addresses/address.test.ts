@@ -11,7 +11,7 @@ import {
   parseAddress,
   parseRange,
   visitorKey,
-} from '../../src/domain/address.ts'
+} from '../../src/addresses/address.ts'
 import { addresses, seeded } from '../harness/arbitraries.ts'
 import { words } from '../harness/values.ts'
 

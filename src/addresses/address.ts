@@ -227,6 +227,20 @@ function readRange(text: string): Range | undefined {
   return rangeOf(address, isDotted ? prefix + 96 : prefix)
 }
 
+const EVERYBODY = ['0.0.0.0/0', '::/0'].map(text => parseRange(text)!)
+
+export function isEverybody(text: string): boolean {
+  const { start, end } = parseRange(text)!
+  return EVERYBODY.some(all => all.start === start && all.end === end)
+}
+
+/** Wider than an IPv4 /16 or so many bytes of IPv6 (six: a /48). */
+export function isWide(text: string, v6Bytes = 6): boolean {
+  const { start, end } = parseRange(text)!
+  const keptBytes = isV4(start) ? 14 : v6Bytes
+  return start.slice(0, keptBytes) !== end.slice(0, keptBytes)
+}
+
 function rangeOf(address: Address, prefixBits: number): Range {
   let start = ''
   let end = ''

@@ -2,8 +2,9 @@
 
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { parseAddress } from '../../src/domain/address.ts'
-import { BackendCounts, BackendWatch } from '../../src/domain/backends.ts'
+import { parseAddress } from '../../src/addresses/address.ts'
+import { BackendCounts } from '../../src/domain/backends.ts'
+import { BackendWatch } from '../../src/process/backend-watch.ts'
 
 const CONTRACT = [100, 200] as const
 /** An address (the last byte of 10.0.0.x), a site, an API key, redemptions a minute, and its limits. */

@@ -1,7 +1,7 @@
-/** Words for operators, in `powgate explain` and on the dashboard; those of refusals are in outcome.ts. */
+/** Words for operators, in `powgate explain` and on the dashboard; those of refusals are in refusals.ts. */
 
-import { ENDPOINT_NAMES, ENDPOINTS, LIMITS } from './endpoint.ts'
-import type { JudgementReason } from './score.ts'
+import { ENDPOINT_NAMES, ENDPOINTS, LIMITS } from '../domain/endpoint.ts'
+import type { JudgementReason } from '../domain/score.ts'
 
 /** `advice`: what else it can be, or what helps. */
 export interface ReasonWords {

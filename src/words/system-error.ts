@@ -25,7 +25,7 @@ const WORDS: Readonly<Record<string, string>> = {
   ETIMEDOUT: 'no answer in time',
 }
 
-/** Of ioredis. */
+/** Errors of ioredis have no code. */
 const TEXTS: readonly (readonly [about: RegExp, words: string])[] = [
   [/^(Connection is closed|Cluster is disconnect|(Stream|Cluster) isn't )/, 'there is no connection'],
   [/^(All sentinels|None of startup nodes)/, 'none of them answers'],

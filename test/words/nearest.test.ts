@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { didYouMean, nearest } from '../../src/domain/nearest.ts'
+import { didYouMean, nearest } from '../../src/words/nearest.ts'
 
 const WORDS = ['create', 'list', 'update', 'revoke', 'rotate']
 

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { differences, type HostNote } from '../../src/domain/hosts.ts'
+import { differences, type HostNote } from '../../src/store/hosts.ts'
 
 const host: HostNote = {
   id: 'a',

@@ -14,19 +14,18 @@
  * Only a turn that used up its budget refuses, so no worker is idle while it refuses.
  */
 
-/** `new` is a challenge or a file, `begun` a solution or a token: refusing it wastes what a browser has computed. */
-export type WorkKind = 'new' | 'begun'
+import type { Work } from '../domain/endpoint.ts'
 
-/** How often to call `looked`. */
-export const LOOK_MS = 20
-/** By level. A burst of 5,000 requests takes half the first. */
+/** How often to call `measured`. */
+export const MEASURE_MS = 20
+/** How long the delay stays too high before each level is left upwards. A burst of 5,000 requests takes half the first. */
 const RAISE_AFTER_MS = [500, 2000]
-/** By level, of delays within the target. */
+/** How long delays stay within the target before each level is left downwards. */
 const LOWER_AFTER_MS = [0, 1000, 5000]
-/** Of new work, to leave level 1: a few long turns below capacity must not hold a worker there. */
+/** Level 1 is left if so little new work was refused: a few long turns below capacity must not hold a worker there. */
 const SHED_SHARE_MAX = 0.02
 
-/** Of the target. At 0.2 for new work, visitors wait four times as long and no more are served. */
+/** A turn's budget as a share of the target. At 0.2 for new work, visitors wait four times as long and no more are served. */
 const BUDGET_SHARE = { new: 0.05, begun: 0.5 }
 /** Least share of a budget. */
 const BUDGET_MIN = 0.1
@@ -61,7 +60,7 @@ export class Overload {
    * @param nowMs any monotonic clock
    * @param delayMs how long a request waits: the delay of one turn of the event loop, times the turns that it takes
    */
-  looked(nowMs: number, delayMs: number): void {
+  measured(nowMs: number, delayMs: number): void {
     if (delayMs > this.#delayMsTarget) {
       this.#overSinceMs ??= nowMs
       this.#startQuiet(nowMs)
@@ -97,9 +96,9 @@ export class Overload {
     this.#others++
   }
 
-  admits(kind: WorkKind, nowMs: number): boolean {
-    const isInBudget = nowMs - this.#turnAtMs < this.#budgetMs[kind]
-    if (kind === 'begun') {
+  admits(work: Work, nowMs: number): boolean {
+    const isInBudget = nowMs - this.#turnAtMs < this.#budgetMs[work]
+    if (work === 'begun') {
       this.#others++
       return isInBudget || this.#level < 2
     }

@@ -1,10 +1,9 @@
 /**
- * How values that people set look in JSON and as a flag. From a row's kind (site-fields.ts) follow the schema of files, the
+ * How values that people set look in JSON and as a flag. From a row's form (site-fields.ts) follow the schema of files, the
  * flags and all error messages.
  */
 
-import { parseRange } from './address.ts'
-import { isEverybody } from './client-address.ts'
+import { isEverybody, parseRange } from '../addresses/address.ts'
 import { isOriginPattern } from './origin.ts'
 
 /** For a flag, an argument or an environment variable. */
@@ -24,7 +23,7 @@ export interface Schema {
   readonly [keyword: string]: unknown
 }
 
-export interface Kind<Value> {
+export interface ValueForm<Value> {
   readonly schema: Schema
   /** undefined if no text fits: a boolean's flag is a switch, an object's names a file. */
   readonly text?: TextForm<Value>
@@ -36,9 +35,9 @@ export interface TextForm<Value> extends ValueRule {
   readonly read: (texts: readonly string[]) => Value
 }
 
-export const YES_NO: Kind<boolean> = { schema: { type: 'boolean', description: 'true or false' } }
+export const YES_NO: ValueForm<boolean> = { schema: { type: 'boolean', description: 'true or false' } }
 
-export function integer(placeholder: string, minimum: number, maximum: number): Kind<number> {
+export function integer(placeholder: string, minimum: number, maximum: number): ValueForm<number> {
   return number(placeholder, minimum, maximum, 'integer')
 }
 
@@ -47,7 +46,7 @@ export function number(
   minimum: number,
   maximum: number,
   type: 'number' | 'integer' = 'number',
-): Kind<number> {
+): ValueForm<number> {
   const expects = `${type === 'integer' ? 'an' : 'a'} ${type} from ${minimum} to ${maximum}`
   const spelling = type === 'integer' ? /^(0|[1-9]\d*)$/ : /^\d*\.?\d+$/
   const accepts = (text: string) => spelling.test(text) && Number(text) >= minimum && Number(text) <= maximum
@@ -57,7 +56,7 @@ export function number(
   }
 }
 
-export function oneOf<Word extends string>(placeholder: string, ...words: readonly Word[]): Kind<Word> {
+export function oneOf<Word extends string>(placeholder: string, ...words: readonly Word[]): ValueForm<Word> {
   const expects = words.join(', ').replace(/, (?=[^,]*$)/, ' or ')
   const accepts = (text: string) => (words as readonly string[]).includes(text)
   const read = ([text]: readonly string[]) => text as Word
@@ -67,7 +66,7 @@ export function oneOf<Word extends string>(placeholder: string, ...words: readon
   }
 }
 
-export function textOf(placeholder: string, rule: ValueRule, maxLength: number): Kind<string> {
+export function textOf(placeholder: string, rule: ValueRule, maxLength: number): ValueForm<string> {
   return {
     schema: { type: 'string', description: rule.expects, minLength: 1, maxLength },
     text: { ...rule, placeholder, read: ([text]) => text!.trim() },
@@ -75,7 +74,7 @@ export function textOf(placeholder: string, rule: ValueRule, maxLength: number):
 }
 
 /** Without duplicates. A flag may give several values with commas. */
-export function listOf(placeholder: string, rule: ValueRule, description: string): Kind<string[]> {
+export function listOf(placeholder: string, rule: ValueRule, description: string): ValueForm<string[]> {
   return {
     schema: { type: 'array', items: { type: 'string', description: rule.expects }, description },
     text: {
@@ -89,10 +88,10 @@ export function listOf(placeholder: string, rule: ValueRule, description: string
 }
 
 export function objectOf<Values extends object>(
-  kinds: Readonly<Record<string, Kind<unknown>>>,
+  forms: Readonly<Record<string, ValueForm<unknown>>>,
   description: string,
-): Kind<Values> {
-  const properties = Object.entries(kinds).map(([name, { schema }]) => [name, schema] as const)
+): ValueForm<Values> {
+  const properties = Object.entries(forms).map(([name, { schema }]) => [name, schema] as const)
   return { schema: objectSchema(Object.fromEntries(properties), { description }) }
 }
 

@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
-import { formatAddress } from '../../src/domain/address.ts'
-import { readProxyHeader } from '../../src/domain/proxy-header.ts'
+import { formatAddress } from '../../src/addresses/address.ts'
+import { readProxyHeader } from '../../src/addresses/proxy-header.ts'
 import { seeded } from '../harness/arbitraries.ts'
 import { extension, v2Header } from '../harness/proxy-header.ts'
 

@@ -1,0 +1,32 @@
+/** What an operator should know of a site's settings, though they are valid. */
+
+import { isWide } from '../addresses/address.ts'
+import { publicSuffixOf } from '../domain/origin.ts'
+import type { SiteRecord } from '../domain/site.ts'
+import { completed } from '../domain/site-fields.ts'
+import type { HostNote } from '../store/hosts.ts'
+
+/** A carrier has a /32. */
+const KNOWN_V6_BYTES = 4
+
+/** @param hosts that share the store */
+export function siteWarnings(site: SiteRecord, hosts: readonly HostNote[] = []): string[] {
+  const { known, origins, puzzle } = completed(site)
+  const earlier = hosts.filter(({ puzzles = ['sha256'] }) => !puzzles.includes(puzzle))
+  const wide = known.networks.filter(range => isWide(range, KNOWN_V6_BYTES))
+  return [
+    ...wide.map(
+      range => `the known network ${range} is wide: whatever comes from it makes no challenge harder`,
+    ),
+    ...origins.flatMap(pattern => {
+      const suffix = publicSuffixOf(pattern)
+      return suffix === undefined
+        ? []
+        : [`anybody can get a name below ${suffix} that matches ${pattern}, and use the site key there`]
+    }),
+    ...earlier.map(
+      ({ name, version }) =>
+        `${name} (powgate ${version}) does not know ${puzzle}: it issues challenges of sha256 and refuses solutions of ${puzzle} until it is upgraded`,
+    ),
+  ].map(text => `site ${site.siteKey}: ${text}`)
+}
