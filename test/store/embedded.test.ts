@@ -134,7 +134,9 @@ test('embedded: the meter of a network that is not swept yet reads as a new one 
 })
 
 test('embedded: half full, a network that is not known gets no meter; full, all is refused until there is room', async t => {
-  const { store, spend, pass, sweepAll } = await start(t, tempDir(t), { stateBytesMax: 60_000 })
+  const told: string[] = []
+  const tell = (_: string, text: string) => told.push(text)
+  const { store, spend, pass, sweepAll } = await start(t, tempDir(t), { stateBytesMax: 60_000, tell })
   const recentAfter = async (addressKey: string) => {
     await spend(freshNonce(Date.now()), addressKey)
     const answer = await challengeOn(store, { addressKey, metering: meteringOf(addressKey) })
@@ -149,6 +151,9 @@ test('embedded: half full, a network that is not known gets no meter; full, all 
     await challengeOn(store, { addressKey: freshKey() })
   assert.equal((await challengeOn(store, { addressKey: freshKey() })).status, 'unavailable')
   assert.equal((await redemptionOn(store)).status, 'unavailable')
+  await eventually(10_000, 'the log tells', () =>
+    told.some(text => text.startsWith('the state is half full')),
+  )
   assert.match(store.trouble()!.line, /^POWGATE_DATA_DIR: .*its bound \(POWGATE_STATE_MAX_MB\)/)
   pass(600_000)
   sweepAll()

@@ -55,6 +55,7 @@ export class StoreServer {
   #inode = 0
   #sweeps: NodeJS.Timeout | undefined
   readonly #looks: NodeJS.Timeout
+  #wasHalfFull = false
   /** Why nothing is answered any more. */
   #displaced: string | undefined
 
@@ -130,12 +131,24 @@ export class StoreServer {
     removeSavedState(this.#options.dataDir)
   }
 
+  /** Once a second. */
   #look(): void {
+    this.#tellOfHalf()
     const isInPlace =
       statSync(this.#path, { throwIfNoEntry: false })?.ino === this.#inode && this.sites.isInPlace
     if (isInPlace || this.#displaced !== undefined) return
     this.#displaced = `the data directory ${resolve(this.#options.dataDir)} was moved or replaced under the running service: restart it`
     this.#options.tell?.('error', this.#displaced)
+  }
+
+  #tellOfHalf(): void {
+    const { isHalfFull } = this.state
+    if (isHalfFull && !this.#wasHalfFull)
+      this.#options.tell?.(
+        'warn',
+        'the state is half full: networks that are not known yet are not counted, so a flood from them pays only for its addresses; raise POWGATE_STATE_MAX_MB',
+      )
+    this.#wasHalfFull = isHalfFull
   }
 
   #serve(socket: Socket): void {
