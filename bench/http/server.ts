@@ -1,6 +1,7 @@
 /** Starts the service that is measured: as it is built, with one worker, on either store. */
 
 import { FREE, type TrafficTarget } from '../../test/harness/load/traffic.ts'
+import { storeEpochOf } from '../../test/harness/load/visitor-requests.ts'
 import { childPids } from '../../test/harness/processes.ts'
 import {
   type StoreKind,
@@ -9,7 +10,6 @@ import {
   UNLIMITED,
   UNLIMITED_REDEMPTIONS,
 } from '../../test/harness/service.ts'
-import { storeEpochOf } from '../../test/harness/steady-load.ts'
 
 /** One worker, whose CPU time is then that of the requests. */
 function environment(isForwarded: boolean): Record<string, string> {

@@ -154,7 +154,11 @@ abstract class Loop<Spec extends LoadSpec, Result> implements ConnectionOwner {
   abstract send(connection: Connection): void
   abstract answered(connection: Connection, latencyMs: number, isGood: boolean): void
 
-  fail(problem: string): void {
+  lost(_: Connection, problem: string): void {
+    this.fail(problem)
+  }
+
+  protected fail(problem: string): void {
     if (this.isOver) return
     this.close()
     this.#reject(
