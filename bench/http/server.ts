@@ -32,13 +32,11 @@ export async function startService(kind: StoreKind, isForwarded: boolean, env: R
   try {
     const workerPids = childPids(service.pid)
     if (workerPids.length !== 1) throw new Error(`${workerPids.length} processes, 1 worker`)
-    const redis = service.redis === undefined ? [] : [service.redis]
     return {
       port: service.port,
       /** All processes of the server itself, the first worker first. */
       ownPids: [...workerPids, service.pid],
-      redisPids: redis.map(({ pid }) => pid),
-      redisPorts: redis.map(({ port }) => port),
+      redisPids: service.redis === undefined ? [] : [service.redis.pid],
       target: await prepare(service),
       stop: () => service.stop(),
     }
