@@ -112,7 +112,7 @@ const [DIGIT_0, DIGIT_2, CARRIAGE_RETURN] = [0x30, 0x32, 0x0d]
  *
  * @param length how many of the bytes count; what lies behind is left over from earlier answers
  */
-export function answerLength(bytes: Buffer, length: number): number | undefined {
+function answerLength(bytes: Buffer, length: number): number | undefined {
   const headEnd = bytes.indexOf(HEAD_END)
   if (headEnd < 0 || headEnd + HEAD_END.length > length) return undefined
   let field = bytes.indexOf(CONTENT_LENGTH)
@@ -127,7 +127,7 @@ export function answerLength(bytes: Buffer, length: number): number | undefined 
 }
 
 /** Whether a whole answer has status 200 and contains the marker. */
-export function isGoodAnswer(bytes: Buffer, length: number, marker: Buffer): boolean {
+function isGoodAnswer(bytes: Buffer, length: number, marker: Buffer): boolean {
   if (bytes[STATUS_OFFSET] !== DIGIT_2) return false
   if (bytes[STATUS_OFFSET + 1] !== DIGIT_0 || bytes[STATUS_OFFSET + 2] !== DIGIT_0) return false
   const at = bytes.indexOf(marker)

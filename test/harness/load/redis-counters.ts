@@ -75,7 +75,7 @@ export function infoField(info: string, name: string): number {
  * @param stats the text of INFO stats
  * @param commandStats the text of INFO commandstats, with lines such as cmdstat_get:calls=21,usec=175,...
  */
-export function parseCounts(stats: string, commandStats: string): RedisCounts {
+function parseCounts(stats: string, commandStats: string): RedisCounts {
   let [scriptCalls, scriptUs, commands] = [0, 0, 0]
   for (const [, name, calls, us] of commandStats.matchAll(/^cmdstat_([^:]+):calls=(\d+),usec=(\d+)/gm)) {
     if (/^(evalsha|eval|fcall)(_ro)?$/.test(name!)) {

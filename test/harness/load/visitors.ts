@@ -13,7 +13,7 @@ import { type Mark, stretchBetween, takeMark } from '../measure.ts'
 import { Connection, type ConnectionOwner } from './connection.ts'
 import { OverloadAnswers, type RequestTarget, type Step, VisitorRequests } from './visitor-requests.ts'
 
-export interface VisitorsTarget extends RequestTarget {
+interface VisitorsTarget extends RequestTarget {
   /** Port on 127.0.0.1. */
   readonly port: number
   /** Most visitors at the same time. */
