@@ -2,13 +2,12 @@
 
 import assert from 'node:assert/strict'
 import { execFileSync } from 'node:child_process'
-import { existsSync, readdirSync, readFileSync } from 'node:fs'
+import { readdirSync, readFileSync } from 'node:fs'
 import { dirname, join, relative, resolve } from 'node:path'
 import { test } from 'node:test'
 import { parseConfig } from '../src/config/config.ts'
 import { SETTINGS, type Setting } from '../src/config/settings.ts'
 import { OUTCOMES } from '../src/domain/outcome.ts'
-import { faults } from './faults/faults.ts'
 
 const ROOT = new URL('..', import.meta.url).pathname
 const SRC = join(ROOT, 'src')
@@ -257,17 +256,4 @@ test('something refuses with each reason', () => {
   const code = files.map(file => readFileSync(file, 'utf8')).join()
   for (const reason of Object.keys(OUTCOMES))
     assert.ok(code.includes(`'${reason}'`), `nothing gives ${reason}`)
-})
-
-test('each fault of test/faults can still be put in, and its tests are there', () => {
-  const stale = faults().flatMap(({ file, text, tests }) => {
-    const path = join(SRC, file)
-    const count = existsSync(path) ? readFileSync(path, 'utf8').split(text).length - 1 : 0
-    const gone = tests.filter(name => !name.startsWith('contract:') && !existsSync(join(ROOT, 'test', name)))
-    return [
-      ...(count === 1 ? [] : [`${count} times in src/${file}, expected once: ${text}`]),
-      ...gone.map(name => `there is no test/${name}, which should notice a fault in src/${file}`),
-    ]
-  })
-  assert.equal(stale.join('\n'), '', `lines of test/faults/faults.txt to renew:\n${stale.join('\n')}`)
 })

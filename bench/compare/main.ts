@@ -7,7 +7,6 @@ import { Processes, THIS_TREE } from '../micro/processes.ts'
 import { publish } from '../report/report.ts'
 import { casesOf, jobsOf, type Measured, measurePairs, OPTIONS, type Options } from './pairs.ts'
 import { comparisonOf, exitCodeOf, reportOf } from './report.ts'
-import { savedReport, savedRows } from './saved.ts'
 import { build, type Checkout, checkOut, commitOf, installPackages } from './tree.ts'
 
 export const COMPARE = tool({
@@ -28,17 +27,8 @@ both are measured in turn by this tree's bench, with requests that each mints by
 Ends with code 1 if a case is slower than the threshold by its median, and slower at all by its whole 95 % confidence
 interval; also if this tree fails at something that the revision can do, or nothing could be compared. Ctrl-C tells what
 was found by then.`,
-  run: (options, input) =>
-    options.report.length > 0
-      ? compareSaved(options)
-      : compare({ ...options, revision: input.required('REV') }),
+  run: (options, input) => compare({ ...options, revision: input.required('REV') }),
 })
-
-async function compareSaved(options: Omit<Options, 'revision'>): Promise<number> {
-  const rows = savedRows(options.report)
-  publish(savedReport(options.report, rows), rows, options)
-  return 0
-}
 
 async function compare(options: Options): Promise<number> {
   const { only, revision } = options

@@ -5,7 +5,7 @@
  * befalls both.
  */
 
-import { choices, integer, number, tell, text, texts, type Values } from '../../test/harness/command-line.ts'
+import { choices, integer, number, tell, text, type Values } from '../../test/harness/command-line.ts'
 import { ENDPOINTS, type Endpoint } from '../../test/harness/load/traffic.ts'
 import { hasSignal } from '../../test/harness/processes.ts'
 import { STORE_KINDS, type StoreKind } from '../../test/harness/service.ts'
@@ -30,7 +30,6 @@ export const OPTIONS = {
   seconds: number(3, 0.1, 60, 'Measured time of a request in a pair; a step takes a tenth of it'),
   warmup: number(3, 0, 60, 'Seconds of load before it'),
   threshold: number(1.05, 1, 10, 'Ratio new/old above which a case is too slow'),
-  report: texts('FILE', 'Instead: two results that a bench saved with --json, side by side. Give it twice.'),
   ...OUTPUT,
 }
 

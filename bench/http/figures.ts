@@ -29,7 +29,7 @@ const MEBIBYTE = 2 ** 20
 
 /** @param result its processes are the `own` of the server, the worker first, and Redis if there is one */
 export function figuresOf(result: LoadResult, own: number) {
-  const { answers, measuredMs, usages, redis: counts } = result
+  const { answers, measuredMs, usages } = result
   const { answerBytes, generatorBusy, othersBusy, latencyP50Ms, latencyP99Ms } = result
   const [worker, redis] = [usages[0]!, usages[own]]
   const ownMs = usages.slice(0, own).reduce((sum, { cpuMs }) => sum + cpuMs, 0)
@@ -45,18 +45,7 @@ export function figuresOf(result: LoadResult, own: number) {
     latencyP99Ms,
     workerMibBefore: worker.residentBytesBefore / MEBIBYTE,
     workerMibAfter: worker.residentBytesAfter / MEBIBYTE,
-    ...(redis !== undefined && {
-      redisUs: (redis.cpuMs / answers) * 1000,
-      redisMibBefore: redis.residentBytesBefore / MEBIBYTE,
-      redisMibAfter: redis.residentBytesAfter / MEBIBYTE,
-    }),
-    ...(counts !== undefined && {
-      redisCommands: counts.commands / answers,
-      redisInBytes: counts.inBytes / answers,
-      redisOutBytes: counts.outBytes / answers,
-      // Requests whose operations go out together.
-      ...(counts.scriptCalls > 0 && { redisBatch: answers / counts.scriptCalls }),
-    }),
+    ...(redis !== undefined && { redisUs: (redis.cpuMs / answers) * 1000 }),
   }
 }
 

@@ -7,12 +7,10 @@ import { stopOnSignal } from '../../test/harness/processes.ts'
 import { isAnyMissed, publish, reportText } from '../report/report.ts'
 import { runEndpoint } from './cases.ts'
 import type { LatencyRun, Run } from './figures.ts'
-import { hostReport, measureHost } from './host.ts'
 import { latencies, profile } from './latency.ts'
 import { OPTIONS, type Options } from './options.ts'
 import { Probe } from './probe.ts'
 import { PROFILE_LEGEND, type ProfileReport, profileTables } from './profile.ts'
-import { aimsOfPuzzles, measurePuzzles, puzzlesReport } from './puzzles.ts'
 import { aimsOf, progressLine, reportCases, reportLatencies, reportOf } from './report.ts'
 import type { Rig } from './target.ts'
 
@@ -32,10 +30,8 @@ async function bench(options: Options): Promise<number> {
   if (!existsSync('/proc/self/stat')) throw new UsageError('CPU time is read from /proc, so this needs Linux')
   if (!existsSync(new URL('../../dist/main.js', import.meta.url)))
     throw new UsageError('the service is not built: npm run -s build')
-  if (options.host) return await host(options)
   const rig = { options, load: new LoadProcess(), probe: new Probe() }
   try {
-    if (options.puzzles) return await puzzles(rig)
     return options.profile ? await profiles(rig) : await measure(rig)
   } finally {
     rig.load.stop()
@@ -67,19 +63,6 @@ async function measure(rig: Rig): Promise<number> {
     }
   }
   return tellResults() ? 0 : 1
-}
-
-async function host(options: Options): Promise<number> {
-  const found = await measureHost(options)
-  publish(hostReport(found), { node: process.version, options, host: found }, options)
-  return 0
-}
-
-async function puzzles(rig: Rig): Promise<number> {
-  const { options } = rig
-  const found = await measurePuzzles(rig)
-  publish(puzzlesReport(found), { node: process.version, options, puzzles: found }, options)
-  return options.check && isAnyMissed(aimsOfPuzzles(found)) ? 1 : 0
 }
 
 async function profiles(rig: Rig): Promise<number> {

@@ -16,8 +16,6 @@ export const OPTIONS = {
   noLatency: toggle('Full load only.'),
   busy: choices(['25', '50', '75'], 'Fixed rates at which the worker is so busy, in per cent'),
   rate: number(undefined, 1, 100_000, 'Requests/s of one fixed rate in place of those'),
-  host: toggle('Instead: start, memory of a connection, CPU time of new ones, refusals and two workers.'),
-  puzzles: toggle('Instead: what the check of HashWX adds to a /verify.'),
   profile: toggle('Instead: CPU profiles of the worker at full load, as files and as tables.'),
   check: toggle('End with code 1 if a budget or an aim is missed.'),
   ...OUTPUT,

@@ -1,4 +1,4 @@
-/** Where a worker's CPU time goes: the functions of a CPU profile by their own time, in groups. */
+/** Where a worker's CPU time goes: a CPU profile, and the own time of its functions in groups. DevTools tells the functions. */
 
 import { mkdirSync, writeFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
@@ -18,7 +18,6 @@ export interface Profile {
 interface Frame {
   readonly functionName: string
   readonly url: string
-  readonly lineNumber: number
 }
 
 export interface ProfileReport {
@@ -26,7 +25,6 @@ export interface ProfileReport {
   readonly file: string
   /** Shares of the time that the thread was busy, largest first. */
   readonly groups: readonly Share[]
-  readonly functions: readonly Share[]
 }
 
 interface Share {
@@ -34,7 +32,6 @@ interface Share {
   readonly share: number
 }
 
-const FUNCTIONS_SHOWN = 15
 /** Git ignores it. */
 const FOLDER = fileURLToPath(new URL('../dist/profiles/', import.meta.url))
 
@@ -63,26 +60,19 @@ export function profileReport(name: string, profile: Profile): ProfileReport {
   const path = `${FOLDER}${name.replaceAll(' ', '-')}.cpuprofile`
   writeFileSync(path, JSON.stringify(profile))
   const stackOf = stacks(profile)
-  const [groups, functions] = [new Map<string, number>(), new Map<string, number>()]
+  const groups = new Map<string, number>()
   let busyUs = 0
   for (const [index, id] of profile.samples.entries()) {
     const us = profile.timeDeltas[index]!
     const stack = stackOf(id)
-    const { functionName, url, lineNumber } = stack[0]!
     // The profiler's own work is none of the worker's.
-    if (functionName === '(idle)' || stack.some(frame => frame.url === 'node:inspector')) continue
+    if (stack[0]!.functionName === '(idle)' || stack.some(frame => frame.url === 'node:inspector')) continue
     busyUs += us
     const group = groupOf(stack)
     groups.set(group, (groups.get(group) ?? 0) + us)
-    const caller = stack.find(frame => frame.url !== '')
-    const file = url.split('/').slice(-2).join('/')
-    const place = url === '' ? caller && `, called by ${caller.functionName}` : ` ${file}:${lineNumber + 1}`
-    const label = `${functionName || '(anonymous)'}${place ?? ''} [${group}]`
-    functions.set(label, (functions.get(label) ?? 0) + us)
   }
-  const shares = (sums: ReadonlyMap<string, number>): Share[] =>
-    [...sums].map(([of, us]) => ({ name: of, share: us / busyUs })).sort((a, b) => b.share - a.share)
-  return { name, file: path, groups: shares(groups), functions: shares(functions).slice(0, FUNCTIONS_SHOWN) }
+  const shares = [...groups].map(([of, us]) => ({ name: of, share: us / busyUs }))
+  return { name, file: path, groups: shares.sort((a, b) => b.share - a.share) }
 }
 
 /** The frames of a node: its own, its caller's, and so on. */
@@ -112,15 +102,12 @@ function groupOf(stack: readonly Frame[]): string {
 }
 
 export function profileTables(profiles: readonly ProfileReport[]): string[] {
-  return profiles.flatMap(({ name, file, groups, functions }) => {
+  return profiles.map(({ name, file, groups }) => {
     const columns: Cell<Share>[] = [
       [left(name), one => one.name],
       [right('share'), one => percent(one.share)],
     ]
-    return [
-      table(`${name}: where the worker's time goes`, columns, groups),
-      table(`${name}: its functions, by their own time (${file})`, columns, functions),
-    ]
+    return table(`${name}: where the worker's time goes (${file})`, columns, groups)
   })
 }
 

@@ -186,16 +186,6 @@ function loadTable(cases: readonly CaseReport[]): string {
   return table('At full load', cells, cases)
 }
 
-const REDIS_CELLS = [
-  ENDPOINT,
-  figure('us/request', 'redisUs', 2),
-  figure('requests/script call', 'redisBatch', 1),
-  figure('commands/request', 'redisCommands', 2),
-  figure('bytes in', 'redisInBytes', 0),
-  figure('bytes out', 'redisOutBytes', 0),
-  memory('MiB', 'redisMibBefore', 'redisMibAfter'),
-]
-
 const LATENCY_CELLS = [
   ENDPOINT,
   SERVER,
@@ -225,10 +215,6 @@ busy: CPU time of the worker over measured time; under ${percent(BUSY_MIN)} it i
 Latencies here are those of a closed loop: the load waits when the server does. MiB: resident before and after.`
 }
 
-const REDIS_LEGEND = `\
-requests/script call: how many requests' operations go out together. commands: what the scripts call. bytes: on
-Redis' connections, per request.`
-
 const LATENCY_LEGEND = `\
 Rates at which the worker is so busy. Latency runs from when a request was due, whether or not it could be sent then, to the last
 byte of its answer. bare: the bare server at the same rate, which has the delays of the machine and of the generator, the floor of what
@@ -243,11 +229,9 @@ export function reportOf(
   latencies: readonly LatencyReport[],
   options: Options,
 ): string {
-  const withRedis = cases.filter(({ figures }) => figures.redisUs !== undefined)
   const section = (shown: string, legend: string) => (shown === '' ? [] : [shown, legend])
   return reportText([
     ...section(loadTable(cases), loadLegend(options)),
-    ...section(table('Redis at full load', REDIS_CELLS, withRedis), REDIS_LEGEND),
     ...section(table('Latency at fixed rates', LATENCY_CELLS, latencies), LATENCY_LEGEND),
     aimsText(aimsOf(cases, latencies)),
     INTRO,

@@ -1,6 +1,7 @@
 /** Starts the service that is measured: as it is built, with one worker, on either store. */
 
 import { FREE, type TrafficTarget } from '../../test/harness/load/traffic.ts'
+import { storeEpochOf } from '../../test/harness/load/visitor-requests.ts'
 import { storePid, workerPids } from '../../test/harness/processes.ts'
 import {
   type StoreKind,
@@ -9,7 +10,6 @@ import {
   UNLIMITED,
   UNLIMITED_REDEMPTIONS,
 } from '../../test/harness/service.ts'
-import { storeEpochOf } from '../../test/harness/steady-load.ts'
 
 /** One worker, whose CPU time is then that of the requests. */
 function environment(isForwarded: boolean): Record<string, string> {
@@ -33,13 +33,11 @@ export async function startService(kind: StoreKind, isForwarded: boolean, env: R
     const workers = workerPids(service.pid)
     if (workers.length !== 1) throw new Error(`${workers.length} processes, 1 worker`)
     const store = storePid(service.pid)
-    const redis = service.redis === undefined ? [] : [service.redis]
     return {
       port: service.port,
       /** All processes of the server itself, the first worker first. */
       ownPids: [...workers, service.pid, ...(store === undefined ? [] : [store])],
-      redisPids: redis.map(({ pid }) => pid),
-      redisPorts: redis.map(({ port }) => port),
+      redisPids: service.redis === undefined ? [] : [service.redis.pid],
       target: await prepare(service),
       stop: () => service.stop(),
     }

@@ -1,9 +1,8 @@
 /** A measured server under one load after another. Each request of a service is sent once: a load goes on where the last one ended. */
 
-import type { PuzzleName } from '../../src/protocol/proof.ts'
 import type { LoadProcess } from '../../test/harness/load/load-process.ts'
 import type { LoadResult, PacedResult } from '../../test/harness/load/loops.ts'
-import { type Endpoint, FAILED, MARKERS } from '../../test/harness/load/traffic.ts'
+import { type Endpoint, MARKERS } from '../../test/harness/load/traffic.ts'
 import { startBare } from '../../test/harness/processes.ts'
 import type { StoreKind } from '../../test/harness/service.ts'
 import type { Options } from './options.ts'
@@ -17,7 +16,7 @@ export interface Rig {
   readonly probe: Probe
 }
 
-type Server = Pick<Awaited<ReturnType<typeof startService>>, 'port' | 'ownPids' | 'redisPids' | 'redisPorts'>
+type Server = Pick<Awaited<ReturnType<typeof startService>>, 'port' | 'ownPids' | 'redisPids'>
 
 export class Target {
   /** Of the processes of the server; the first is the worker. */
@@ -29,13 +28,13 @@ export class Target {
   #sent = 0
 
   constructor({ load, options }: Rig, server: Server, marker: string, seeded?: number) {
-    const { port, ownPids, redisPids, redisPorts } = server
+    const { port, ownPids, redisPids } = server
     const { connections } = options
     this.pids = ownPids
     this.seeded = seeded
     this.#load = load
     const recycles = marker === ''
-    this.#spec = { port, connections, recycles, marker, pids: [...ownPids, ...redisPids], redisPorts }
+    this.#spec = { port, connections, recycles, marker, pids: [...ownPids, ...redisPids] }
   }
 
   async load(measureMs: number, warmUpMs = 0): Promise<LoadResult> {
@@ -60,21 +59,19 @@ interface Wanted {
   /** Requests to build. */
   readonly count: number
   readonly seedMsMax: number
-  /** Solutions of this puzzle, which are wrong. */
-  readonly wrong?: PuzzleName | undefined
   readonly env?: Record<string, string>
 }
 
 /** On a fresh service with requests built for it. Visitors of /verify have fetched their challenges: the store then has a record of each. */
 export async function onService<Result>(
   rig: Rig,
-  { endpoint, store, count, seedMsMax: msMax, wrong, env }: Wanted,
+  { endpoint, store, count, seedMsMax: msMax, env }: Wanted,
   measure: (target: Target) => Promise<Result>,
 ): Promise<Result> {
   const { connections, direct } = rig.options
   const service = await startService(store, !direct, env)
   try {
-    const traffic = { endpoint, count, target: service.target, isForwarded: !direct, wrong }
+    const traffic = { endpoint, count, target: service.target, isForwarded: !direct }
     await rig.load.build(traffic)
     let seeded: number | undefined
     // All from one address have its record from the first request on.
@@ -82,7 +79,7 @@ export async function onService<Result>(
       const spec = { port: service.port, connections, msMax, marker: MARKERS.challenge }
       seeded = await rig.load.sendOnce({ ...traffic, endpoint: 'challenge' }, spec)
     }
-    return await measure(new Target(rig, service, wrong ? FAILED : MARKERS[endpoint], seeded))
+    return await measure(new Target(rig, service, MARKERS[endpoint], seeded))
   } finally {
     await service.stop()
   }
@@ -95,7 +92,7 @@ export async function onBare<Result>(
   measure: (target: Target) => Promise<Result>,
 ): Promise<Result> {
   const bare = await startBare(answerBytes)
-  const server = { port: bare.port, ownPids: [bare.pid], redisPids: [], redisPorts: [] }
+  const server = { port: bare.port, ownPids: [bare.pid], redisPids: [] }
   try {
     return await measure(new Target(rig, server, ''))
   } finally {

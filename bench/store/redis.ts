@@ -3,12 +3,6 @@
 import { Redis } from 'ioredis'
 import { parseRedisUrl } from '../../src/config/redis.ts'
 import { RedisStore } from '../../src/store/redis/store.ts'
-import {
-  countsBetween,
-  infoField,
-  openRedisCounters,
-  type RedisCounters,
-} from '../../test/harness/load/redis-counters.ts'
 import { processUsage } from '../../test/harness/measure.ts'
 import { RedisServer } from '../../test/harness/redis.ts'
 import type { Drive } from './drive.ts'
@@ -29,23 +23,20 @@ export async function startRedis({ clock }: SubjectOptions): Promise<Subject> {
     openMs: OPEN_MS,
     ...(clock === undefined ? {} : { clock }),
   })
-  let counters: RedisCounters | undefined
   const stop = async () => {
-    counters?.close()
     await store.close()
     admin.disconnect()
     await server.stop()
   }
   try {
     await store.open()
-    counters = await openRedisCounters([server.port])
   } catch (error) {
     await stop()
     throw error
   }
   return {
     store: store.requests,
-    measured: pass => measured(server, counters, pass),
+    measured: pass => measured(server, admin, pass),
     holding: passes => holding(admin, passes),
     stateBytes: async () => infoField(await admin.info('memory'), 'used_memory'),
     stateKeys: () => admin.dbsize(),
@@ -53,28 +44,53 @@ export async function startRedis({ clock }: SubjectOptions): Promise<Subject> {
   }
 }
 
-async function measured(
-  server: RedisServer,
-  counters: RedisCounters,
-  pass: () => Promise<Drive>,
-): Promise<Sample> {
-  const before = await counters.read()
+async function measured(server: RedisServer, admin: Redis, pass: () => Promise<Drive>): Promise<Sample> {
+  const before = await countsOf(admin)
   const { cpuMs } = processUsage(server.pid)
   const { operations, elapsedMs, cpuMs: clientMs } = await pass()
   const redisMs = processUsage(server.pid).cpuMs - cpuMs
-  const after = await counters.read()
-  const { scriptCalls, scriptUs, commands, inBytes, outBytes } = countsBetween(before, after)
+  const after = await countsOf(admin)
+  const perOperation = (name: keyof typeof after) => (after[name] - before[name]) / operations
   return {
     redisUs: (redisMs / operations) * 1000,
-    scriptUs: scriptUs / operations,
-    commands: commands / operations,
-    operationsPerCall: operations / scriptCalls,
-    bytesIn: inBytes / operations,
-    bytesOut: outBytes / operations,
+    scriptUs: perOperation('scriptUs'),
+    commands: perOperation('commands'),
+    operationsPerCall: 1 / perOperation('scriptCalls'),
+    bytesIn: perOperation('inBytes'),
+    bytesOut: (after.outBytes - before.outBytes - before.toldBytes) / operations,
     clientUs: (clientMs / operations) * 1000,
     wallUs: (elapsedMs / operations) * 1000,
     expiredKeys: after.expiredKeys,
   }
+}
+
+/** Since the server started. Calls of EVALSHA and its like are each a round trip; nearly all other commands run within scripts. */
+async function countsOf(admin: Redis) {
+  const [stats, commandStats] = await Promise.all([admin.info('stats'), admin.info('commandstats')])
+  let [scriptCalls, scriptUs, commands] = [0, 0, 0]
+  for (const [, name, calls, us] of commandStats.matchAll(/^cmdstat_([^:]+):calls=(\d+),usec=(\d+)/gm)) {
+    if (/^(evalsha|eval|fcall)(_ro)?$/.test(name!)) {
+      scriptCalls += Number(calls)
+      scriptUs += Number(us)
+    } else commands += Number(calls)
+  }
+  return {
+    scriptCalls,
+    scriptUs,
+    commands,
+    inBytes: infoField(stats, 'total_net_input_bytes'),
+    outBytes: infoField(stats, 'total_net_output_bytes'),
+    expiredKeys: infoField(stats, 'expired_keys'),
+    /** Of this answer, which the next one counts as sent. */
+    toldBytes: Buffer.byteLength(stats + commandStats),
+  }
+}
+
+/** A number of INFO's reply. Throws if it is not there, so that nothing is taken for zero. */
+function infoField(info: string, name: string): number {
+  const text = new RegExp(`^${name}:(\\d+)`, 'm').exec(info)?.[1]
+  if (text === undefined) throw new Error(`INFO has no ${name}`)
+  return Number(text)
 }
 
 /** More entries than calls of any pass. */

@@ -10,7 +10,7 @@ import { OF_CONTRACT, OpenapiChecker } from './openapi-checker.ts'
 import { CONTRACT } from './sections.ts'
 import { onEachStore } from './support.ts'
 
-/** One section alone, for test/faults. */
+/** One section alone: to try it, or for mutants of what it covers. */
 const section = process.env.TEST_SECTION
 
 const checker = new OpenapiChecker()

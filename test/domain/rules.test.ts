@@ -5,10 +5,22 @@ import { randomBytes } from 'node:crypto'
 import { test } from 'node:test'
 import fc from 'fast-check'
 import { equalInConstantTime } from '../../src/domain/keyring.ts'
-import { isOriginPattern, OriginList, publicSuffixOf } from '../../src/domain/origin.ts'
+import {
+  hostnameOf,
+  isForeign,
+  isOriginPattern,
+  OriginList,
+  publicSuffixOf,
+} from '../../src/domain/origin.ts'
 import { POLICY } from '../../src/domain/policy.ts'
 import { type AddressCounts, difficultyOf, priceOf, type Traffic } from '../../src/domain/price.ts'
-import { SCORE_WEIGHTS, type ScoreSignals, scoreOf } from '../../src/domain/score.ts'
+import {
+  isShared,
+  PLAIN_ENVIRONMENT,
+  SCORE_WEIGHTS,
+  type ScoreSignals,
+  scoreOf,
+} from '../../src/domain/score.ts'
 import {
   apiKeyId,
   apiKeySha256,
@@ -83,11 +95,16 @@ test('score: the signals that the server measures, each at its bound', () => {
     [{ solveTimeMs: 450 }],
     [{ solveTimeMs: 451 }, 'solveTimeImpossible'],
     [{ solveTimeMs: undefined }],
+    [{ solveTimeMs: 51, elapsedMs: 0 }, 'solveTimeImpossible'],
+    [{ solveTimeMs: 51, elapsedMs: -1 }],
     [{ addressFailures: 1 }, 'recentFailure'],
   ] as [Partial<ScoreSignals>, ...string[]][])
     assert.deepEqual(scoreOf({ ...honest, ...change }).reasons, reasons, JSON.stringify(change))
   const failed = (addressFailures: number) => scoreOf({ ...honest, addressFailures }).score
+  assert.equal(failed(2), 1 - 2 * SCORE_WEIGHTS.recentFailure)
   assert.equal(failed(6), failed(600))
+  assert.deepEqual([isShared(3, 3), isShared(4, 3)], [true, false])
+  assert.deepEqual(new Set(Object.values(PLAIN_ENVIRONMENT)), new Set([false]))
 })
 
 test('property: a claim of the client never raises the score, which is always 0 to 1', () => {
@@ -134,6 +151,38 @@ test('origins: exact, wildcards, none', () => {
   assert.equal(new OriginList([]).allows('https://anything.example', false), true)
 })
 
+test('origins: exact ones or patterns alone refuse all others; one exact origin has the only host', () => {
+  for (const [patterns, hostnames, only] of [
+    [['https://a.example'], ['a.example'], 'a.example'],
+    [['https://a.example', 'http://b.example:8080'], ['a.example', 'b.example'], undefined],
+    [['https://a.example', 'https://*.a.example'], ['a.example'], undefined],
+    [['https://*.a.example'], [], undefined],
+  ] as const) {
+    const list = new OriginList(patterns)
+    assert.deepEqual([list.hostnames, list.onlyHostname], [hostnames, only])
+    assert.ok(!list.allows('https://c.example', false), patterns.join())
+  }
+})
+
+test('origins: the host of one, and whether it is the host that was asked', () => {
+  for (const [origin, hostname] of [
+    ['https://a.example:8443', 'a.example'],
+    ['http://[::1]:3000', '[::1]'],
+    ['https://*.a.example', undefined],
+    ['null', undefined],
+  ] as const)
+    assert.equal(hostnameOf(origin), hostname)
+  for (const [origin, host, isOther] of [
+    ['https://a.example', 'A.example:8080', false],
+    ['http://[::1]:3000', '[::1]:8080', false],
+    ['', '', false],
+    ['https://a.example', '', true],
+    ['https://b.example', 'a.example', true],
+    ['null', 'null', true],
+  ] as const)
+    assert.equal(isForeign(origin, host), isOther, `${origin} at ${host}`)
+})
+
 test('origins: what can be written into a list', () => {
   for (const good of words(
     'https://example.com https://*.example.com http://localhost:3000 http://[::1]:8080 http://*.localhost:*',
@@ -146,6 +195,7 @@ test('origins: what can be written into a list', () => {
     'ftp://a.b https://EXAMPLE.com * https://example.com:99999 https://shop-*.com https://shop-* https://*',
     'https://a-*.b-*.example.com https://*.b-*.example.com https://example.com:* https://*.example.com:*',
     'http://10.0.0.1:* http://10.*.0.1 http://127.*.0.1:80 http://localhost.evil.example:* http://localhost:*1',
+    'http://notlocalhost:*',
     'http://localhost:80 file://x javascript://x capacitor:// htps://localhost http://[*::1] https://**.example.com',
   )
   for (const pattern of ['https://a b.com', ...bad]) assert.ok(!isOriginPattern(pattern), pattern)
@@ -155,6 +205,7 @@ test('origins: a pattern below a suffix of a host, where anybody gets a name, is
   const suffixes = {
     'https://*.vercel.app': 'vercel.app',
     'https://shop-*.netlify.app': 'netlify.app',
+    'https://a*b.netlify.app': 'netlify.app',
     'https://*.co.uk': 'co.uk',
     'https://shop.vercel.app': undefined,
     'https://*.shop.pages.dev': undefined,

@@ -9,13 +9,16 @@ import { Powgate } from '../cli/cli-process.ts'
 import { Client } from '../harness/client.ts'
 import { eventually } from '../harness/eventually.ts'
 import { call, freshAddress } from '../harness/http.ts'
+import { storeEpochOf, VISITED_SETTINGS } from '../harness/load/visitor-requests.ts'
+import { VisitorLoad } from '../harness/load/visitors.ts'
 import { type Observed, startObserved } from '../harness/metrics.ts'
 import { workerPids } from '../harness/processes.ts'
-import { STEADY_LOAD_SETTINGS, SteadyLoad, storeEpochOf } from '../harness/steady-load.ts'
+import { lifetimesOf } from '../harness/service.ts'
 
 const PATIENCE_MS = 60_000
-const RATE = 100
-/** Enough that both workers have some; no multiple of a visitor's three requests, so that each connection carries every kind. */
+/** Visitors a second. */
+const RATE = 30
+/** Enough that both workers have some. */
 const CONNECTIONS = 25
 /** Easy enough for 30 visitors a second, and not too cheap for the site. A nonce of 1 to 13 bits would be one of HashWX. */
 const BITS = 15
@@ -28,7 +31,7 @@ const pause = (ms: number) => new Promise(resolve => setTimeout(resolve, ms))
 
 async function start(context: TestContext) {
   const observed = await startObserved('redis', {
-    ...STEADY_LOAD_SETTINGS,
+    ...VISITED_SETTINGS,
     POWGATE_FAIL_OPEN_AFTER_SECONDS: '0',
   })
   context.after(() => observed.service.stop())
@@ -37,18 +40,21 @@ async function start(context: TestContext) {
   const unused = await observed.service.createSite()
   const { port, url } = observed.service
   const newLoad = async () => {
-    const load = new SteadyLoad({
+    const load = new VisitorLoad({
       port,
       connections: CONNECTIONS,
+      reconnects: true,
+      lifetimes: lifetimesOf(VISITED_SETTINGS),
       site,
       storeEpoch: await storeEpochOf(url, site),
       difficulty: BITS,
     })
+    await load.connect()
     load.setRate(RATE)
     return load
   }
   const load = await newLoad()
-  await eventually(PATIENCE_MS, 'both workers redeem', () => load.answers.redeem > RATE)
+  await eventually(PATIENCE_MS, 'both workers redeem', () => load.answers.redeem > 3 * RATE)
   return { ...observed, site, unused, load, newLoad }
 }
 

@@ -13,6 +13,8 @@ import { Client, FINGERPRINT, HONEST_ENVIRONMENT } from '../harness/client.ts'
 import { eventually } from '../harness/eventually.ts'
 import { freshAddress } from '../harness/http.ts'
 import { FREE } from '../harness/load/traffic.ts'
+import { storeEpochOf, VISITED_SETTINGS } from '../harness/load/visitor-requests.ts'
+import { VisitorLoad } from '../harness/load/visitors.ts'
 import { listeningPids, workerPids } from '../harness/processes.ts'
 import { FrontProxy, type ProxyKind } from '../harness/proxies.ts'
 import { RedisServer } from '../harness/redis.ts'
@@ -24,7 +26,6 @@ import {
   type TestSite,
   UNLIMITED_REDEMPTIONS,
 } from '../harness/service.ts'
-import { STEADY_LOAD_SETTINGS, SteadyLoad, storeEpochOf } from '../harness/steady-load.ts'
 import { temporaryDir } from '../harness/temporary.ts'
 import { Visitors } from '../harness/visitors.ts'
 
@@ -32,10 +33,10 @@ const CONNECTIONS = 32
 const LOAD_SHARE = 0.6
 /** As many rolls, and kills, as meet each worker several times at any moment of its work. */
 const ROUNDS = 8
-/** The generator shares the machine with what it loads: what it manages alone for a second, it may not later. */
-const RATE_MAX = 3000
+/** Visitors a second. The generator shares the machine with what it loads: what it manages alone for a second, it may not later. */
+const RATE_MAX = 1000
 /** Also if the machine paused while the capacity was measured. */
-const RATE_MIN = 300
+const RATE_MIN = 100
 /** A busy machine is slow; on an idle one a roll takes a second. */
 const ROLL_MS_MAX = 120_000
 
@@ -43,7 +44,7 @@ const pause = (ms: number) => new Promise(resolve => setTimeout(resolve, ms))
 
 async function underLoad(context: TestContext, kind: StoreKind, proxyKind: ProxyKind) {
   const service = await TestService.start(kind, {
-    ...STEADY_LOAD_SETTINGS,
+    ...VISITED_SETTINGS,
     ...(proxyKind.startsWith('haproxy-') ? { POWGATE_PROXY_PROTOCOL: 'on' } : {}),
     // A pause of a busy machine is no outage.
     POWGATE_STORE_DEADLINE_MS: '10000',
@@ -53,7 +54,15 @@ async function underLoad(context: TestContext, kind: StoreKind, proxyKind: Proxy
   const proxy = await FrontProxy.start(proxyKind, service, '500ms') // a worker is gone when its last connection is
   await service.untilReady(proxy.url)
   const storeEpoch = await storeEpochOf(proxy.url, site)
-  const load = new SteadyLoad({ port: proxy.port, connections: CONNECTIONS, site, storeEpoch })
+  const load = new VisitorLoad({
+    port: proxy.port,
+    connections: CONNECTIONS,
+    reconnects: true,
+    site,
+    storeEpoch,
+    lifetimes: lifetimesOf(VISITED_SETTINGS),
+  })
+  await load.connect()
   await load.capacity(300) // warms up
   const capacity = await load.capacity(1000)
   const rate = Math.max(RATE_MIN, Math.min(RATE_MAX, capacity * LOAD_SHARE))
@@ -83,7 +92,7 @@ async function roll(service: TestService): Promise<void> {
   assert.ok(after.every(pid => !before.has(pid)))
 }
 
-async function untilRedeemed({ answers }: SteadyLoad, count: number): Promise<void> {
+async function untilRedeemed({ answers }: VisitorLoad, count: number): Promise<void> {
   await eventually(ROLL_MS_MAX, `${count} redemptions`, () => answers.redeem > count)
 }
 
@@ -98,7 +107,7 @@ for (const { rounds, kind, proxyKind, redeemedMin } of [
     const seconds = (performance.now() - startedAtMs) / 1000
     await untilRedeemed(load, redeemedMin)
     await stop()
-    const text = `${load.sent} requests, ${Math.round(rate)}/s meant, ${Math.round(seconds)} s`
+    const text = `${load.sent} requests, ${Math.round(rate)} visitors/s meant, ${Math.round(seconds)} s`
     context.diagnostic(`${rounds} rolls: ${text}; ${load.failures.length} failed`)
     assert.deepEqual(load.failures, [], service.output)
   })
@@ -133,7 +142,7 @@ test(`${ROUNDS} kills of a worker at 60 % load behind HAProxy: only what it had 
   const { failures } = load
   const underWay = kills.reduce((sum, kill) => sum + kill.underWay, 0)
   context.diagnostic(
-    `${ROUNDS} kills: ${load.sent} requests, ${Math.round(rate)}/s meant; ${failures.length} failed, ${underWay} were under way on both workers`,
+    `${ROUNDS} kills: ${load.sent} requests, ${Math.round(rate)} visitors/s meant; ${failures.length} failed, ${underWay} were under way on both workers`,
   )
   for (const failure of failures) {
     const kill = kills.findLast(({ killedAtMs }) => killedAtMs <= failure.failedAtMs)

@@ -96,11 +96,6 @@ export function text(placeholder: string, about: string): Option<string | undefi
   return { about, value, read: (input, flag) => input.text(flag) }
 }
 
-export function texts(placeholder: string, about: string): Option<readonly string[]> {
-  const one = text(placeholder, about)
-  return { about, value: { ...one.value!, repeats: true }, read: (input, flag) => input.texts(flag) ?? [] }
-}
-
 export function number<Fallback extends number | undefined>(
   fallback: Fallback,
   min: number,

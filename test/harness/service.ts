@@ -129,9 +129,10 @@ export class TestService {
 
   /** Starts the processes; also after they have ended. */
   async boot(): Promise<void> {
-    const { PATH, HOME } = process.env
+    // The last names the change that Stryker asks for (test/mutants.config.mjs).
+    const { PATH, HOME, __STRYKER_ACTIVE_MUTANT__ } = process.env
     const child = spawn(process.execPath, [this.#main], {
-      env: { PATH, HOME, ...this.env },
+      env: { PATH, HOME, __STRYKER_ACTIVE_MUTANT__, ...this.env },
       stdio: ['ignore', 'pipe', 'pipe'],
     })
     this.#process = child

@@ -124,16 +124,6 @@ const buckets = (...counts: number[]) =>
     .map((count, index) => `h_bucket{le="${index === counts.length - 1 ? '+Inf' : index}"} ${count}\n`)
     .join('')
 
-test('the reader reads names, labels, escapes and values', () => {
-  const text = new PrometheusText(
-    `${HEAD}a_total{x="1",y="q\\"b\\\\n\\nl"} 3\na_total 1e3\n\n${HISTOGRAM}${buckets(1, 2, 2)}h_sum 0.5\nh_count 2\n`,
-  )
-  assert.equal(text.value('a_total', { y: 'q"b\\n\nl', x: '1' }), 3)
-  assert.equal(text.value('a_total'), 1000)
-  assert.equal(text.value('h_bucket', { le: '+Inf' }), 2)
-  assert.equal(text.series.length, 7)
-})
-
 const BAD: Readonly<Record<string, string>> = {
   'no last line end': `${HEAD}a_total 1`,
   'a sample before its TYPE': '# HELP a_total x\na_total 1\n',

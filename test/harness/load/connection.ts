@@ -12,7 +12,8 @@ export interface ConnectionOwner {
   send(connection: Connection): void
   /** Told of each answer; then a request can be sent again. */
   answered(connection: Connection, latencyMs: number, isGood: boolean): void
-  fail(problem: string): void
+  /** The connection has ended, but not by `close`. */
+  lost(connection: Connection, problem: string): void
 }
 
 const SHOWN_BYTES_MAX = 400
@@ -20,12 +21,14 @@ const SHOWN_BYTES_MAX = 400
 const READ_BYTES = 4096
 
 export class Connection {
+  readonly openedAtMs = performance.now()
   readonly #owner: ConnectionOwner
   readonly #socket: Socket
   /** The answer so far, in `#bytes` up to `#length`; what lies behind is left over from earlier answers. */
   #bytes: Buffer = Buffer.alloc(0)
   #length = 0
   #sinceMs = 0
+  #isClosed = false
 
   constructor(owner: ConnectionOwner, port: number) {
     this.#owner = owner
@@ -33,15 +36,20 @@ export class Connection {
     const onread = { buffer: Buffer.alloc(READ_BYTES), callback }
     this.#socket = connect({ port, host: '127.0.0.1', noDelay: true, onread })
     this.#socket.once('connect', () => owner.send(this))
-    this.#socket.once('error', error => owner.fail(`a connection failed: ${error.message}`))
-    this.#socket.once('close', () => owner.fail('a connection was closed'))
+    let problem = 'a connection was closed'
+    this.#socket.once('error', error => {
+      problem = `a connection failed: ${error.message}`
+    })
+    this.#socket.once('close', () => {
+      if (!this.#isClosed) owner.lost(this, problem)
+    })
   }
 
   /** @param sinceMs from when on the answer was waited for: now, or when the request should have been sent */
-  send(request: Buffer, sinceMs = performance.now()): void {
+  send(request: Buffer | string, sinceMs = performance.now()): void {
     this.#length = 0
     this.#sinceMs = sinceMs
-    this.#socket.write(request)
+    this.#socket.write(request as string, 'latin1')
   }
 
   get sinceMs(): number {
@@ -57,8 +65,15 @@ export class Connection {
     return this.#bytes.toString('latin1', 0, Math.min(this.#length, SHOWN_BYTES_MAX))
   }
 
+  /** The whole answer that was just read. */
+  get text(): string {
+    return this.#bytes.toString('latin1', 0, this.#length)
+  }
+
+  /** Ends the connection by a reset, which leaves no port in TIME_WAIT: a minute has more connections than ports. */
   close(): void {
-    this.#socket.destroy()
+    this.#isClosed = true
+    this.#socket.resetAndDestroy()
   }
 
   #take(chunk: Buffer, length: number): boolean {
@@ -74,7 +89,8 @@ export class Connection {
       const isGood = isGoodAnswer(this.#bytes, this.#length, this.#owner.marker)
       this.#owner.answered(this, performance.now() - this.#sinceMs, isGood)
     } else if (expected !== undefined && this.#length > expected) {
-      this.#owner.fail(`not one answer to one request: ${this.lastAnswer}`)
+      this.close()
+      this.#owner.lost(this, `not one answer to one request: ${this.lastAnswer}`)
     } else if (this.#bytes === chunk) {
       this.#bytes = Buffer.from(chunk.subarray(0, length)) // The next chunk is read into the same memory.
     }
@@ -84,6 +100,8 @@ export class Connection {
 
 const HEAD_END = Buffer.from('\r\n\r\n')
 const CONTENT_LENGTH = Buffer.from('\r\nContent-Length: ')
+/** As HAProxy writes it. */
+const CONTENT_LENGTH_LOWER = Buffer.from('\r\ncontent-length: ')
 /** Where the status is in "HTTP/1.1 200 OK". */
 const STATUS_OFFSET = 9
 const [DIGIT_0, DIGIT_2, CARRIAGE_RETURN] = [0x30, 0x32, 0x0d]
@@ -94,10 +112,11 @@ const [DIGIT_0, DIGIT_2, CARRIAGE_RETURN] = [0x30, 0x32, 0x0d]
  *
  * @param length how many of the bytes count; what lies behind is left over from earlier answers
  */
-export function answerLength(bytes: Buffer, length: number): number | undefined {
+function answerLength(bytes: Buffer, length: number): number | undefined {
   const headEnd = bytes.indexOf(HEAD_END)
   if (headEnd < 0 || headEnd + HEAD_END.length > length) return undefined
-  const field = bytes.indexOf(CONTENT_LENGTH)
+  let field = bytes.indexOf(CONTENT_LENGTH)
+  if (field < 0) field = bytes.indexOf(CONTENT_LENGTH_LOWER)
   let bodyLength = 0
   if (field >= 0 && field < headEnd) {
     for (let at = field + CONTENT_LENGTH.length; bytes[at] !== CARRIAGE_RETURN; at++) {
@@ -108,7 +127,7 @@ export function answerLength(bytes: Buffer, length: number): number | undefined 
 }
 
 /** Whether a whole answer has status 200 and contains the marker. */
-export function isGoodAnswer(bytes: Buffer, length: number, marker: Buffer): boolean {
+function isGoodAnswer(bytes: Buffer, length: number, marker: Buffer): boolean {
   if (bytes[STATUS_OFFSET] !== DIGIT_2) return false
   if (bytes[STATUS_OFFSET + 1] !== DIGIT_0 || bytes[STATUS_OFFSET + 2] !== DIGIT_0) return false
   const at = bytes.indexOf(marker)

@@ -12,12 +12,14 @@ import {
   sendOnce,
 } from './loops.ts'
 import { buildTraffic, type Traffic, type TrafficSpec } from './traffic.ts'
+import { type VisitorsResult, type VisitorsSpec, visit } from './visitors.ts'
 
 type Order =
   | { readonly type: 'build'; readonly spec: TrafficSpec }
   | { readonly type: 'run'; readonly spec: LoadSpec }
   | { readonly type: 'pace'; readonly spec: PacedSpec }
   | { readonly type: 'send-once'; readonly traffic: TrafficSpec; readonly spec: SendOnceSpec }
+  | { readonly type: 'visit'; readonly spec: VisitorsSpec }
 
 const ROLE = 'load'
 
@@ -42,6 +44,11 @@ export class LoadProcess {
     return this.#process.ask({ type: 'send-once', traffic, spec })
   }
 
+  /** Whole visits, whose requests are made as they come. */
+  visit(spec: VisitorsSpec): Promise<VisitorsResult> {
+    return this.#process.ask({ type: 'visit', spec })
+  }
+
   stop(): void {
     this.#process.kill()
   }
@@ -61,6 +68,8 @@ async function act(order: Order): Promise<unknown> {
       return await runPacedLoad(order.spec, built())
     case 'send-once':
       return await sendOnce(order.spec, buildTraffic(order.traffic))
+    case 'visit':
+      return await visit(order.spec)
   }
 }
 

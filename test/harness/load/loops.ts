@@ -19,7 +19,6 @@
 import { createHistogram } from 'node:perf_hooks'
 import { type Mark, residentBytesOf, type Stretch, stretchBetween, takeMark } from '../measure.ts'
 import { Connection, type ConnectionOwner } from './connection.ts'
-import { countsBetween, openRedisCounters, type RedisCounters, type RedisCounts } from './redis-counters.ts'
 import { startTicker, type Ticker } from './ticker.ts'
 import { requestAt, type Traffic } from './traffic.ts'
 
@@ -36,8 +35,6 @@ export interface LoadSpec {
   readonly pids: readonly number[]
   /** Where it begins among the requests; 0 if undefined. */
   readonly firstRequest?: number
-  /** Redis servers on 127.0.0.1 that a closed loop asks for their counters. */
-  readonly redisPorts?: readonly number[]
 }
 
 export interface PacedSpec extends LoadSpec {
@@ -61,8 +58,6 @@ export interface LoadResult extends AnyResult {
   readonly answers: number
   /** Of a whole answer, on average. */
   readonly answerBytes: number
-  /** Within the measured time; only with `redisPorts`. */
-  readonly redis?: RedisCounts
 }
 
 export interface PacedResult extends AnyResult {
@@ -81,15 +76,9 @@ export interface PacedResult extends AnyResult {
 
 /** As fast as the server answers. Rejects if a connection fails, or if there is nothing to measure. */
 export async function runLoad(spec: LoadSpec, traffic: Traffic): Promise<LoadResult> {
-  const { redisPorts = [] } = spec
-  const counters = redisPorts.length === 0 ? undefined : await openRedisCounters(redisPorts)
-  try {
-    const result = await new ClosedLoop(spec, traffic, counters).run()
-    if (result.answers === 0) throw new Error('no answer came within the measured time')
-    return result
-  } finally {
-    counters?.close()
-  }
+  const result = await new ClosedLoop(spec, traffic).run()
+  if (result.answers === 0) throw new Error('no answer came within the measured time')
+  return result
 }
 
 /** At a fixed rate. Rejects if a connection fails, or if not every request is answered. */
@@ -109,7 +98,7 @@ export interface SendOnceSpec extends Pick<LoadSpec, 'port' | 'connections' | 'm
  */
 export async function sendOnce({ msMax, ...spec }: SendOnceSpec, traffic: Traffic): Promise<number> {
   const all = { ...spec, warmUpMs: 0, measureMs: msMax, recycles: false, pids: [] }
-  const { badAnswers, badAnswer, sent } = await new ClosedLoop(all, traffic, undefined).run()
+  const { badAnswers, badAnswer, sent } = await new ClosedLoop(all, traffic).run()
   if (badAnswers > 0) {
     throw new Error(`an answer was not the expected one: ${badAnswer.replaceAll('\r\n', ' | ')}`)
   }
@@ -150,11 +139,15 @@ abstract class Loop<Spec extends LoadSpec, Result> implements ConnectionOwner {
     })
   }
 
-  protected abstract start(resolve: (result: Result | Promise<Result>) => void): void
+  protected abstract start(resolve: (result: Result) => void): void
   abstract send(connection: Connection): void
   abstract answered(connection: Connection, latencyMs: number, isGood: boolean): void
 
-  fail(problem: string): void {
+  lost(_: Connection, problem: string): void {
+    this.fail(problem)
+  }
+
+  protected fail(problem: string): void {
     if (this.isOver) return
     this.close()
     this.#reject(
@@ -185,27 +178,17 @@ abstract class Loop<Spec extends LoadSpec, Result> implements ConnectionOwner {
   }
 }
 
-interface CountedMark extends Mark {
-  readonly redis: Promise<RedisCounts> | undefined
-}
-
 class ClosedLoop extends Loop<LoadSpec, LoadResult> {
-  readonly #counters: RedisCounters | undefined
-  #resolve: (result: Promise<LoadResult>) => void = () => {}
+  #resolve: (result: LoadResult) => void = () => {}
   #phase: 'warming up' | 'measuring' | 'ending' = 'warming up'
   #sent = 0
   #underWay = 0
   #answerBytes = 0
   #ranOut = false
-  #from: CountedMark | undefined
-  #to: CountedMark | undefined
+  #from: Mark | undefined
+  #to: Mark | undefined
 
-  constructor(spec: LoadSpec, traffic: Traffic, counters: RedisCounters | undefined) {
-    super(spec, traffic)
-    this.#counters = counters
-  }
-
-  protected start(resolve: (result: Promise<LoadResult>) => void): void {
+  protected start(resolve: (result: LoadResult) => void): void {
     this.#resolve = resolve
     this.connect(this.spec.connections)
     if (this.spec.warmUpMs === 0) this.#measure()
@@ -240,7 +223,7 @@ class ClosedLoop extends Loop<LoadSpec, LoadResult> {
 
   #measure(): void {
     this.#phase = 'measuring'
-    this.#from = this.#mark()
+    this.#from = takeMark(this.spec.pids)
     this.timer = setTimeout(() => this.#stop(), this.spec.measureMs)
   }
 
@@ -252,7 +235,7 @@ class ClosedLoop extends Loop<LoadSpec, LoadResult> {
   }
 
   #stop(): void {
-    this.#to = this.#mark()
+    this.#to = takeMark(this.spec.pids)
     this.#phase = 'ending'
     clearTimeout(this.timer)
     this.timer = setTimeout(
@@ -262,32 +245,19 @@ class ClosedLoop extends Loop<LoadSpec, LoadResult> {
     if (this.#underWay === 0) this.#settle()
   }
 
-  #mark(): CountedMark {
-    const redis = this.#counters?.read()
-    redis?.catch(() => {}) // told when both are there
-    return { ...takeMark(this.spec.pids), redis }
-  }
-
   #settle(): void {
     this.close()
-    this.#resolve(this.#result())
-  }
-
-  async #result(): Promise<LoadResult> {
-    const [from, to] = [this.#from!, this.#to!]
-    const [countsFrom, countsTo] = await Promise.all([from.redis, to.redis])
-    return {
-      ...stretchBetween(from, to, this.residentBytesBefore),
+    this.#resolve({
+      ...stretchBetween(this.#from!, this.#to!, this.residentBytesBefore),
       answers: this.answers,
       sent: this.#sent,
       ranOut: this.#ranOut,
       answerBytes: this.#answerBytes / this.answers,
       latencyP50Ms: this.latencyMs(50),
       latencyP99Ms: this.latencyMs(99),
-      ...(countsFrom && countsTo && { redis: countsBetween(countsFrom, countsTo) }),
       badAnswers: this.badAnswers,
       badAnswer: this.badAnswer,
-    }
+    })
   }
 }
 

@@ -11,7 +11,6 @@ import { Keyring } from '../../../src/domain/keyring.ts'
 import { mintNonce } from '../../../src/domain/nonce.ts'
 import { compileSite, SITE_DEFAULTS } from '../../../src/domain/site.ts'
 import { mintToken } from '../../../src/domain/token.ts'
-import { DIFFICULTY_MAX, type PuzzleName } from '../../../src/protocol/proof.ts'
 import { HONEST_ENVIRONMENT } from '../client.ts'
 import { visitorAddress } from './addresses.ts'
 
@@ -28,9 +27,6 @@ export const MARKERS: Readonly<Record<Endpoint, string>> = {
   'verify-token': '"success":true',
 }
 
-/** Of a solution that is wrong. */
-export const FAILED = '"passed":false'
-
 export interface TrafficTarget {
   readonly secret: string
   readonly siteKey: string
@@ -46,8 +42,6 @@ export interface TrafficSpec {
   readonly target: TrafficTarget
   /** Whether requests come as from a load balancer, each naming a client address of its own. */
   readonly isForwarded: boolean
-  /** Nonces are of this puzzle and so many bits that no counter here solves them. */
-  readonly wrong?: PuzzleName | undefined
 }
 
 export interface Traffic {
@@ -173,10 +167,9 @@ function counterOf(id: number): number {
 }
 
 /** Issue time and random bits together number the nonces of one address, so none comes twice. */
-function nonceMinter({ target: { secret, siteKey, storeEpoch }, wrong }: TrafficSpec): Writer {
+function nonceMinter({ target: { secret, siteKey, storeEpoch } }: TrafficSpec): Writer {
   const keyring = new Keyring([secret])
-  const terms =
-    wrong === undefined ? { difficulty: DIFFICULTY } : { difficulty: DIFFICULTY_MAX, puzzle: wrong }
+  const terms = { difficulty: DIFFICULTY }
   const now = Date.now()
   return ({ id, address }) => {
     const issuedAtMs = now - (id % ISSUED_WITHIN_MS)

@@ -3,8 +3,9 @@
 import { parseAddress } from '../../../src/addresses/address.ts'
 import { Keyring } from '../../../src/domain/keyring.ts'
 import { type Lifetimes, mintNonce } from '../../../src/domain/nonce.ts'
-import { FINGERPRINT, HONEST_ENVIRONMENT, solve } from '../client.ts'
-import { TEST_SECRET, type TestSite } from '../service.ts'
+import { readToken } from '../../../src/domain/token.ts'
+import { Client, FINGERPRINT, HONEST_ENVIRONMENT, solve } from '../client.ts'
+import { TEST_SECRET, type TestSite, UNLIMITED_REDEMPTIONS } from '../service.ts'
 import { ADDRESSES_MAX, visitorAddress } from './addresses.ts'
 
 export type Step = 'challenge' | 'verify' | 'redeem'
@@ -26,6 +27,20 @@ const CALLERS = 250
 /** The bits of a visitor's number that go into the nonce. */
 const RANDOM_BITS = 0x3fff
 
+/** Settings of a service whose visitors and backends are all one process. */
+export const VISITED_SETTINGS = {
+  POWGATE_TRUSTED_PROXIES: '127.0.0.0/8',
+  ...UNLIMITED_REDEMPTIONS,
+} as const
+
+/** The store's epoch, read from a token of one whole flow by the real client. */
+export async function storeEpochOf(url: string, site: TestSite): Promise<number> {
+  const token = await new Client(url).token(site.siteKey)
+  const reading = readToken(new Keyring([TEST_SECRET]), token)
+  if (reading.status !== 'genuine') throw new Error('the service signs with another secret')
+  return reading.claims.storeEpoch
+}
+
 export function challengeText(siteKey: string, address: string): string {
   return `GET /challenge HTTP/1.1\r\nX-Site-Key: ${siteKey}\r\nX-Forwarded-For: ${address}\r\n${HEAD}\r\n`
 }
@@ -45,12 +60,12 @@ export class VisitorRequests {
   }
 
   challenge(visitor: number): string {
-    return challengeText(this.#target.site.siteKey, this.#addressOf(visitor))
+    return challengeText(this.#target.site.siteKey, this.addressOf(visitor))
   }
 
   verify(visitor: number): string {
     const { site, storeEpoch, lifetimes, difficulty = 0 } = this.#target
-    const text = this.#addressOf(visitor)
+    const text = this.addressOf(visitor)
     const terms = { issuedAtMs: Date.now(), difficulty }
     const binding = { siteKey: site.siteKey, storeEpoch, lifetimes, address: parseAddress(text)! }
     const nonce = mintNonce(this.#keyring, terms, binding, visitor & RANDOM_BITS)
@@ -59,12 +74,12 @@ export class VisitorRequests {
     return `POST /verify HTTP/1.1\r\nX-Site-Key: ${site.siteKey}\r\nX-Forwarded-For: ${text}\r\n${HEAD}Content-Length: ${body.length}\r\n\r\n${body}`
   }
 
-  #addressOf(visitor: number): string {
+  addressOf(visitor: number): string {
     return visitorAddress(visitor % (this.#target.addresses ?? ADDRESSES_MAX))
   }
 
   redeem(visitor: number, token: string): string {
-    const body = `{"token":"${token}","expectedIp":"${this.#addressOf(visitor)}"}`
+    const body = `{"token":"${token}","expectedIp":"${this.addressOf(visitor)}"}`
     const caller = `172.16.0.${this.#redeemed++ % CALLERS}`
     return `POST /verify-token HTTP/1.1\r\nAuthorization: Bearer ${this.#target.site.apiKey}\r\nX-Forwarded-For: ${caller}\r\n${HEAD}Content-Length: ${body.length}\r\n\r\n${body}`
   }

@@ -36,18 +36,6 @@ function testsInSmall(cases: readonly TortureCase[], concurrency = 1): void {
   })
 }
 
-/** A fork with its parent's numbers would make the same tokens as another fork, and the store would refuse them as used. */
-test('random: forks have numbers of their own, the same for the same seed', () => {
-  const words = (random: Random) => Array.from({ length: 1000 }, () => random.hex(8))
-  for (let seed = 1; seed <= 50; seed++) {
-    const parent = new Random(seed)
-    const all = [parent.fork(), parent.fork(), parent.fork(), parent].flatMap(words)
-    // Of 4,000 numbers out of 2^32, two are equal with a probability of 1 in 500.
-    assert.ok(new Set(all).size >= all.length - 2, `seed ${seed}: ${all.length - new Set(all).size} twice`)
-    assert.deepEqual(words(new Random(seed).fork()), all.slice(0, 1000))
-  }
-})
-
 /** A saw-tooth with noise and a constant growth a minute. */
 function samples(growth: number, seed: number) {
   const random = new Random(seed)
@@ -67,24 +55,4 @@ test('slope: growth is told from noise', () => {
   }
   // At 97.5 %, one in 40 is wrong.
   assert.ok(falseAlarms <= 15, `${falseAlarms} of 200`)
-})
-
-test('slope: what goes up and down slowly is not taken for growth', () => {
-  let falseAlarms = 0
-  for (let seed = 1; seed <= 200; seed++) {
-    const random = new Random(seed)
-    let value = 0
-    const slow = Array.from({ length: 600 }, (_, index) => {
-      // Half of a deviation is left after 70 samples, which is two stretches.
-      value = value * 0.99 + random.below(2001) - 1000
-      return { at: index / 60, value }
-    })
-    const { perUnit, plusMinus } = slopeOf(slow)
-    if (perUnit > plusMinus) falseAlarms++
-  }
-  assert.ok(falseAlarms <= 20, `${falseAlarms} of 200`)
-})
-
-test('slope: too few samples tell nothing', () => {
-  assert.equal(slopeOf([{ at: 1, value: 2 }]).plusMinus, Number.POSITIVE_INFINITY)
 })

@@ -13,7 +13,10 @@ import { infoOf } from '../../../../src/store/redis/inspection.ts'
 import { Client } from '../../../harness/client.ts'
 import { eventually } from '../../../harness/eventually.ts'
 import { visitorAddress } from '../../../harness/load/addresses.ts'
+import { LoadProcess } from '../../../harness/load/load-process.ts'
 import { FREE } from '../../../harness/load/traffic.ts'
+import { storeEpochOf, VISITED_SETTINGS } from '../../../harness/load/visitor-requests.ts'
+import { refusalsOf, type VisitorsResult, type VisitorsSpec } from '../../../harness/load/visitors.ts'
 import { workerPids } from '../../../harness/processes.ts'
 import {
   DEADLINE_AS_SHIPPED,
@@ -22,11 +25,9 @@ import {
   type StoreKind,
   type TestService,
 } from '../../../harness/service.ts'
-import { STEADY_LOAD_SETTINGS, storeEpochOf } from '../../../harness/steady-load.ts'
 import { KeptMemory, MemoryUnderLoad } from '../memory.ts'
 import { EASY } from '../redemptions.ts'
 import { type Run, SHEDS_AS_SHIPPED, type TortureCase } from '../run.ts'
-import { refusalsOf, VisitorsProcess, type VisitorsResult, type VisitorsSpec } from '../visitors.ts'
 
 /** Length of the load, on each store. */
 const SOAK_SECONDS = 600
@@ -69,7 +70,7 @@ async function onStore(run: Run, kind: StoreKind): Promise<void> {
   const kept = new KeptMemory(run)
   const service = await run.service(kind, {
     ...kept.env,
-    ...STEADY_LOAD_SETTINGS,
+    ...VISITED_SETTINGS,
     POWGATE_CHALLENGE_SECONDS: '10',
     POWGATE_TOKEN_SECONDS: '10',
     // A bounded run does not check the usual deadline, which a busy machine may miss.
@@ -77,8 +78,8 @@ async function onStore(run: Run, kind: StoreKind): Promise<void> {
   })
   const site = await service.createSite({ difficulty: FREE })
   const storeEpoch = await storeEpochOf(service.url, site)
-  const visitors = new VisitorsProcess()
-  run.defer(() => visitors.stop())
+  const load = new LoadProcess()
+  run.defer(() => load.stop())
   const keys = openKeys(service)
   run.defer(() => keys.close())
   const lifetimes = lifetimesOf(service.env)
@@ -90,20 +91,20 @@ async function onStore(run: Run, kind: StoreKind): Promise<void> {
   const warmUp = { leaveShare: 0.5, warmUpMs: 0, measureMs: run.seconds(WARM_UP_SECONDS, 0.05) * 1000 }
   // At full load a store may miss its deadline.
   const [{ bad, badAnswers }] = await Promise.all([
-    visitors.run({ ...flood, ...warmUp }),
+    load.visit({ ...flood, ...warmUp }),
     manyChanges(service, site.siteKey, run.count(WARM_UP_CHANGES, 20)),
   ])
   run.figure('requests at full load that got neither what they wanted nor a refusal', bad)
   const others = badAnswers.filter(answer => !answer.includes('"store-unavailable"'))
   run.none('other answers at full load', others)
-  const { spec, busyAtMost } = await halfLoad(run, visitors, flood, seconds)
+  const { spec, busyAtMost } = await halfLoad(run, load, flood, seconds)
   const memory = new MemoryUnderLoad(run, service, kept)
   const changes = new SiteChanges(run, service)
   run.defer(() => changes.stop())
-  const result = await visitors.run(spec)
+  const result = await load.visit(spec)
   await changes.stop()
   memory.stop()
-  visitors.stop()
+  load.stop()
   checkLoad(run, result, seconds, changes.count)
   run.figure('CPU of the workers, of what they took at capacity', result.busy / busyAtMost)
   memory.judge(result.admitted.count)
@@ -120,12 +121,12 @@ async function onStore(run: Run, kind: StoreKind): Promise<void> {
  */
 async function halfLoad(
   run: Run,
-  visitors: VisitorsProcess,
+  process: LoadProcess,
   flood: Omit<VisitorsSpec, 'warmUpMs' | 'measureMs'>,
   seconds: number,
 ): Promise<{ spec: VisitorsSpec; busyAtMost: number }> {
   const probe = { warmUpMs: 500, measureMs: run.count(5000, 1000) }
-  const { served, seconds: probed, busy: busyAtMost } = await visitors.run({ ...flood, ...probe })
+  const { served, seconds: probed, busy: busyAtMost } = await process.visit({ ...flood, ...probe })
   const unsolved = run.count(UNSOLVED, UNSOLVED_BOUNDED) / seconds
   const capacity = served / probed
   let solved = capacity / 2
@@ -136,7 +137,7 @@ async function halfLoad(
     leaveShare: unsolved / (solved + unsolved),
   })
   for (let tries = 0; tries < TRIES_FOR_HALF; tries++) {
-    const { busy } = await visitors.run({ ...load(), ...probe })
+    const { busy } = await process.visit({ ...load(), ...probe })
     const share = busy / busyAtMost
     if (share <= HALF_MAX) break
     solved = Math.max(capacity / 20, solved * Math.max(0.5, HALF / share))

@@ -6,7 +6,7 @@
  * `(1 - x f) / (1 - f)` of one core is left for served visitors.
  */
 
-import { refusalsOf, type VisitorsResult, type VisitorsSpec } from '../visitors.ts'
+import { refusalsOf, type VisitorsResult, type VisitorsSpec } from '../../../harness/load/visitors.ts'
 import type { RefusalCosts } from './refusals.ts'
 import { CAPACITY_CONNECTIONS, checkAnswers, microsecondsOf, type Stage, TARGET_MS } from './stage.ts'
 
@@ -84,7 +84,7 @@ export async function boundedOpenLoops(stage: Stage, refusalCosts: RefusalCosts)
 const warmed = new WeakMap<Stage, Set<Form>>()
 
 async function capacityOf(stage: Stage, form: Form): Promise<Capacity> {
-  const { run, rows, visitors, base } = stage
+  const { run, rows, load, base } = stage
   const spec = {
     ...base,
     isShortLived: form === 'short-lived',
@@ -95,9 +95,9 @@ async function capacityOf(stage: Stage, form: Form): Promise<Capacity> {
   }
   const forms = warmed.get(stage) ?? new Set()
   warmed.set(stage, forms)
-  if (!forms.has(form)) await visitors.run(spec)
+  if (!forms.has(form)) await load.visit(spec)
   forms.add(form)
-  const result = await visitors.run(spec)
+  const result = await load.visit(spec)
   const name = `capacity, ${form}`
   checkAnswers(run, name, result)
   const perSecond = result.served / result.seconds
@@ -120,11 +120,11 @@ async function capacityOf(stage: Stage, form: Form): Promise<Capacity> {
  * before it is used again.
  */
 async function openCapacityOf(stage: Stage, closed: Capacity): Promise<Capacity> {
-  const { run, rows, visitors } = stage
+  const { run, rows, load } = stage
   const name = `capacity, ${closed.form}, open loop`
   for (let times = 1; times > 0.5; times -= 0.05) {
     const spec = { ...specOf(stage, closed, times), warmUpMs: 500, measureMs: run.count(3000, 500) }
-    const result = await visitors.run(spec)
+    const result = await load.visit(spec)
     checkAnswers(run, name, result)
     if (refusalsOf(result) > 0 || result.admitted.p50Ms > SERVED_WHOLE_MS) continue
     const perSecond = result.served / result.seconds
@@ -154,9 +154,9 @@ function specOf(
 }
 
 async function calmLoop(stage: Stage, capacity: Capacity, times: number): Promise<void> {
-  const { run, rows, visitors } = stage
+  const { run, rows, load } = stage
   const measureMs = run.seconds(CALM_SECONDS) * 1000
-  const result = await visitors.run({ ...specOf(stage, capacity, times), measureMs })
+  const result = await load.visit({ ...specOf(stage, capacity, times), measureMs })
   const name = `${times}x, ${capacity.form}`
   checkAnswers(run, name, result)
   const refused = refusalsOf(result)
@@ -175,10 +175,10 @@ interface Flood {
 const floodName = (form: Form, times: number) => `${times}x, ${form}`
 
 async function floodLoop(stage: Stage, { capacity, times, refusalUs }: Flood): Promise<VisitorsResult> {
-  const { run, rows, visitors } = stage
+  const { run, rows, load } = stage
   const warmUpMs = run.count(2000, 300)
   const measureMs = run.count(8000, 1000)
-  const result = await visitors.run({ ...specOf(stage, capacity, times), warmUpMs, measureMs })
+  const result = await load.visit({ ...specOf(stage, capacity, times), warmUpMs, measureMs })
   const { came, served, seconds, shed, connecting } = result
   const name = floodName(capacity.form, times)
   checkAnswers(run, name, result)
@@ -236,10 +236,10 @@ const latencyColumns = ({ admitted, ownLateP50Ms, ownLateP99Ms }: VisitorsResult
 const DROP = `from 3x down to ${FEW_SHARE}x`
 
 async function dropToFew(stage: Stage, capacity: Capacity): Promise<void> {
-  const { run, rows, visitors } = stage
+  const { run, rows, load } = stage
   const after = { visitorsPerSecond: FEW_SHARE * capacity.perSecond, ms: 3000 }
   const spec = { ...specOf(stage, capacity, 3), warmUpMs: 1000, measureMs: 3000, after }
-  const result = await visitors.run(spec)
+  const result = await load.visit(spec)
   checkAnswers(run, DROP, result)
   rows.add(DROP, {
     'last refusal after ms': result.lastShedMs,
@@ -250,10 +250,10 @@ async function dropToFew(stage: Stage, capacity: Capacity): Promise<void> {
 
 /** After the flood, nobody is refused any more. */
 async function soonCalm(stage: Stage, capacity: Capacity): Promise<void> {
-  const { run, visitors } = stage
+  const { run, load } = stage
   const few = { ...specOf(stage, capacity, CALM_SHARE), measureMs: 500 }
   for (let count = 1; count <= RECOVERY_TRIES; count++) {
-    const result = await visitors.run(few)
+    const result = await load.visit(few)
     checkAnswers(run, 'after the flood', result)
     if (refusalsOf(result) > 0 || result.served === 0) continue
     run.figure('nobody is refused any more after', `${count / 2} s`)

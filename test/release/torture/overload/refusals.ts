@@ -4,12 +4,12 @@
  */
 
 import { LoadProcess } from '../../../harness/load/load-process.ts'
+import type { VisitorsSpec } from '../../../harness/load/visitors.ts'
 import { spreadOf } from '../../../harness/measure.ts'
 import { ChildServer, startBare } from '../../../harness/processes.ts'
 import { startRefusingServer } from '../../../harness/refusing-server.ts'
 import { lifetimesOf, type StoreKind } from '../../../harness/service.ts'
 import type { Run } from '../run.ts'
-import { VisitorsProcess, type VisitorsSpec } from '../visitors.ts'
 import { checkAnswers, microsecondsOf, type Stage, spreadText, startStage } from './stage.ts'
 
 const ROLE = 'refusing'
@@ -29,9 +29,9 @@ export interface RefusalCosts {
 export async function measureRefusals(run: Run): Promise<RefusalCosts> {
   const refusing = await ChildServer.start(new URL(import.meta.url).pathname, [ROLE])
   run.defer(() => refusing.stop())
-  await againstBare(run, refusing)
-  const visitors = new VisitorsProcess()
-  run.defer(() => visitors.stop())
+  const load = new LoadProcess()
+  run.defer(() => load.stop())
+  await againstBare(run, refusing, load)
   const spec = {
     port: refusing.port,
     site: { siteKey: SITE_KEY, apiKey: '' },
@@ -44,7 +44,7 @@ export async function measureRefusals(run: Run): Promise<RefusalCosts> {
     pids: [refusing.pid],
   }
   const costOf = async (more: Partial<VisitorsSpec>) => {
-    const result = await visitors.run({ ...spec, ...more })
+    const result = await load.visit({ ...spec, ...more })
     const isRefusing = result.bad === 0 && result.shed.count > 0
     run.check(isRefusing, `the refusing server answered something else, such as ${result.badAnswers[0]}`)
     return microsecondsOf(result, result.shed.count)
@@ -56,15 +56,13 @@ export async function measureRefusals(run: Run): Promise<RefusalCosts> {
     'a refused visitor',
     `kept connections ${costs.kept.toFixed(1)} us | connections of their own ${costs['short-lived'].toFixed(1)} us`,
   )
-  visitors.stop()
+  load.stop()
   refusing.stop()
   return costs
 }
 
 /** The same closed loop on both servers, in turns, because the speed of a machine with other users changes. */
-async function againstBare(run: Run, refusing: ChildServer): Promise<void> {
-  const load = new LoadProcess()
-  run.defer(() => load.stop())
+async function againstBare(run: Run, refusing: ChildServer, load: LoadProcess): Promise<void> {
   const target = { secret: '', siteKey: SITE_KEY, apiKeys: [''], storeEpoch: 0 }
   await load.build({ endpoint: 'challenge', count: REQUESTS, target, isForwarded: true })
   const costOf = async ({ port, pid }: ChildServer) => {
@@ -102,7 +100,6 @@ async function againstBare(run: Run, refusing: ChildServer): Promise<void> {
   const isCheap = median <= TIMES_BARE_MAX
   run.check(isCheap || !run.isFull, `a refusal costs ${median.toFixed(2)} times a bare answer`)
   bare.stop()
-  load.stop()
 }
 
 const GATE_CONNECTIONS = 32
@@ -115,8 +112,8 @@ const SHOWN = 0.01
 export async function gateCost(run: Run, kind: StoreKind): Promise<void> {
   const watched = await startStage(run, kind)
   const unwatched = await startStage(run, kind, { POWGATE_OVERLOAD_MS: '0' })
-  const costOf = async ({ visitors, base }: Stage, measureMs: number) => {
-    const result = await visitors.run({
+  const costOf = async ({ load, base }: Stage, measureMs: number) => {
+    const result = await load.visit({
       ...base,
       connections: GATE_CONNECTIONS,
       visitorsPerSecond: Number.POSITIVE_INFINITY,

@@ -5,13 +5,13 @@ import { createApiKey } from '../../../../src/sites/sites.ts'
 import { noteSecret } from '../../../harness/canaries.ts'
 import { LoadProcess } from '../../../harness/load/load-process.ts'
 import { FREE, type TrafficTarget } from '../../../harness/load/traffic.ts'
+import { storeEpochOf, VISITED_SETTINGS } from '../../../harness/load/visitor-requests.ts'
+import type { VisitorsResult, VisitorsSpec } from '../../../harness/load/visitors.ts'
 import { spreadOf } from '../../../harness/measure.ts'
 import { freePort } from '../../../harness/ports.ts'
 import { workerPids } from '../../../harness/processes.ts'
 import { lifetimesOf, type StoreKind, TEST_SECRET, type TestService } from '../../../harness/service.ts'
-import { STEADY_LOAD_SETTINGS, storeEpochOf } from '../../../harness/steady-load.ts'
 import { type Run, SHEDS_AS_SHIPPED } from '../run.ts'
-import { VisitorsProcess, type VisitorsResult, type VisitorsSpec } from '../visitors.ts'
 
 export const TARGET_MS = Number(SETTINGS.POWGATE_OVERLOAD_MS.fallback)
 
@@ -23,7 +23,6 @@ const API_KEYS = 8
 export interface Stage {
   readonly run: Run
   readonly rows: Rows
-  readonly visitors: VisitorsProcess
   readonly load: LoadProcess
   readonly target: TrafficTarget
   /** Settings of the load, without the number of visitors and the duration. */
@@ -36,7 +35,7 @@ export interface Stage {
 export const SHORT_LIVES = { POWGATE_CHALLENGE_SECONDS: '30', POWGATE_TOKEN_SECONDS: '30' }
 
 const settings = (adminPort: number) => ({
-  ...STEADY_LOAD_SETTINGS,
+  ...VISITED_SETTINGS,
   ...SHEDS_AS_SHIPPED,
   POWGATE_WORKERS: '1',
   POWGATE_ADMIN_PORT: String(adminPort),
@@ -58,8 +57,6 @@ export async function startStage(
   const service = await run.service(kind, { ...settings(adminPort), ...env })
   const site = await service.createSite({ difficulty: FREE })
   const storeEpoch = await storeEpochOf(service.url, site)
-  const visitors = new VisitorsProcess()
-  run.defer(() => visitors.stop())
   const load = new LoadProcess()
   run.defer(() => load.stop())
   const pids = workerPids(service.pid)
@@ -81,14 +78,13 @@ export async function startStage(
     const isSame = pids.join() === workerPids(service.pid).join()
     run.check(isSame, 'a worker was replaced while there was too much to do')
     rows.tell(run)
-    visitors.stop()
     load.stop()
     await service.stop()
   }
   const { siteKey } = site
   const target = { secret: TEST_SECRET, siteKey, apiKeys: await moreApiKeys(service, siteKey), storeEpoch }
   const base = { port: service.port, site, storeEpoch, lifetimes: lifetimesOf(service.env), pids }
-  return { run, rows, visitors, load, target, base, end }
+  return { run, rows, load, target, base, end }
 }
 
 async function moreApiKeys(service: TestService, siteKey: string): Promise<string[]> {
