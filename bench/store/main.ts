@@ -22,8 +22,8 @@ const OPTIONS = {
 
 export const STORE = tool({
   name: 'bench:store',
-  about: `Measures the stores in process, without HTTP: what a challenge, a verification and a redemption cost Redis or LMDB,
-what an address takes in memory or on disk, what a sweep of LMDB costs, and whether any of it grows with the addresses.`,
+  about: `Measures the stores without HTTP: what a challenge, a verification and a redemption cost Redis or the store process,
+what an address takes in memory, and whether any of it grows with the addresses.`,
   options: OPTIONS,
   example: '--store redis --only memory',
   details:

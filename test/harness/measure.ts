@@ -10,7 +10,7 @@ import { readdirSync, readFileSync } from 'node:fs'
 
 interface ProcessUsage {
   readonly cpuMs: number
-  /** Includes what is shared and mapped, such as the pages of an LMDB file. */
+  /** Includes what is shared and mapped. */
   readonly residentBytes: number
 }
 

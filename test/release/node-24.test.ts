@@ -1,5 +1,5 @@
 /**
- * The embedded store on Node.js 24, where lmdb's shared buffers are cut short unless both ends are given. The service
+ * The embedded store on Node.js 24. The service
  * itself starts neither on Node.js 24 as installed here, whose HTTP server has no binary, nor on 26.
  */
 

@@ -53,11 +53,8 @@ function keyOf(siteKey: string, change: Partial<ApiKeyRecord> = {}): ApiKeyRecor
   return { id, siteKey, secretSha256: 'f00d', createdAt: 1, expiresAt: null, revokedAt: null, ...change }
 }
 
-/** A client of LMDB sees what others wrote from its next event-loop turn on. */
-const nextTurn = (): Promise<void> => new Promise(resolve => setTimeout(resolve, 2))
-
 const write = (store: SiteStore, ...changes: RecordChange[]): Promise<boolean> =>
-  store.commit(changes, AUTHOR).finally(nextTurn)
+  store.commit(changes, AUTHOR)
 
 const writeSite = (store: SiteStore, site: SiteRecord, expected?: SiteRecord): Promise<boolean> =>
   write(store, { site, expected })
@@ -66,7 +63,6 @@ export function siteConformance(under: () => TestStore): void {
   const store = () => under().store.sites
   const other = () => under().other.sites
   const auditOf = async (siteKey: string): Promise<AuditEntry[]> => {
-    await nextTurn()
     return other().readAudit({ siteKey, limit: LIMIT })
   }
 
@@ -137,11 +133,9 @@ export function siteConformance(under: () => TestStore): void {
     const disabled = await updateSite(store(), site.siteKey, { active: false })
     assert.equal(disabled.updatedAt, site.updatedAt + 1)
     const revoked = await revokeApiKey(store(), key.id)
-    await nextTurn()
     await directory.refresh()
     assert.ok(await writeSite(store(), site, disabled))
     assert.ok(await store().commit([{ apiKey: key, expected: revoked }], AUTHOR))
-    await nextTurn()
     await directory.refresh()
     assert.equal(directory.sites.cached(site.siteKey)?.record.active, false)
     assert.notEqual(directory.apiKeys.cached(key.id)?.revokedAt, null)
@@ -149,7 +143,6 @@ export function siteConformance(under: () => TestStore): void {
     assert.deepEqual([sites, apiKeys], [[disabled], [revoked]])
     await updateSite(store(), site.siteKey, { name: 'written anew' })
     await updateSite(store(), site.siteKey, { active: false })
-    await nextTurn()
     await directory.refresh()
     assert.equal(directory.lost.sites.length, 0)
   })
@@ -180,7 +173,6 @@ export function siteConformance(under: () => TestStore): void {
       const { siteKey } = siteOf()
       await writeSite(store(), siteOf({ siteKey }))
       const change = async (client: SiteStore, name: string, triesLeft = 100): Promise<unknown> => {
-        await nextTurn()
         return updateSite(client, siteKey, { name }, AUTHOR).catch(error => {
           // Somebody else was first, which 39 can be.
           assert.ok(error instanceof AdminError && triesLeft > 0, String(error))
@@ -253,12 +245,10 @@ export function siteConformance(under: () => TestStore): void {
       const limits = { verify: 1 }
       assert.deepEqual((await updateSite(other(), site.siteKey, { limits })).limits, limits)
       await updateApiKey(other(), key.id, { name: 'old' })
-      await nextTurn()
       const { updatedAt, ...named } = (await store().readApiKey(key.id))!
       assert.deepEqual(named, { ...key, name: 'old', expiresAt: null })
       assert.ok(updatedAt! > key.createdAt)
       await updateSite(store(), site.siteKey, { limits: {} })
-      await nextTurn()
       const { updatedAt: _, ...back } = (await other().readSite(site.siteKey))!
       const { updatedAt: __, ...first } = site
       assert.deepEqual(back, first)
@@ -334,7 +324,6 @@ export function siteConformance(under: () => TestStore): void {
       assert.equal((await auditOf(old.siteKey)).length, 1, 'not yet')
       await writeSite(other(), young)
       await store().dropAudit(entry!.at + 1)
-      await nextTurn()
       const left = await store().readAudit({ limit: LIMIT })
       assert.deepEqual([left.length, left[0]!.siteKey], [1, young.siteKey])
       assert.deepEqual(await other().readAudit({ limit: LIMIT }), left)

@@ -96,7 +96,7 @@ export class SettledMemory {
   }
 }
 
-/** Without pages of LMDB files, which belong to the system's cache. NaN if the process has ended, which is reported elsewhere. */
+/** NaN if the process has ended, which is reported elsewhere. */
 function residentOf(pid: number): number {
   try {
     const smaps = readFileSync(`/proc/${pid}/smaps`, 'latin1')
@@ -200,7 +200,7 @@ interface Sampled {
   readonly name: string
   readonly pid: number
   readonly resident: Sample[]
-  /** Memory that belongs to no file: pages of LMDB files are the system's cache. Buffers are included. */
+  /** Memory that belongs to no file. Buffers are included. */
   readonly own: Sample[]
   /** JavaScript objects without garbage, measured exactly to some KiB. */
   readonly living: Sample[]
