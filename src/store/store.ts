@@ -1,5 +1,6 @@
 /**
- * The only state that workers share. Both stores (redis/, embedded/) pass test/store/conformance.ts.
+ * The only state that workers share: in Redis, or in the store process (embedded/). One client (redis/) asks either, and both pass
+ * test/store/conformance.ts.
  *
  * Request operations call back once: in the same event-loop turn if the store is known to be away, else in a later one.
  * `unavailable` means that the outcome is unknown: the caller must refuse or fall back.

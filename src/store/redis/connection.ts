@@ -1,3 +1,5 @@
+/** How calls reach a server: ioredis for Redis, Sentinel, Cluster and the socket of the store process, without its queue and retries. */
+
 import { isIP } from 'node:net'
 import { type ConnectionOptions, createSecureContext } from 'node:tls'
 import type { RedisTarget } from '../../config/redis.ts'

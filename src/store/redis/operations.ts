@@ -1,4 +1,4 @@
-/** Encodes operations of the turn script, and decodes their answers, as their Lua files describe both. */
+/** Encodes the operations of a turn, and decodes their answers. The operation's Lua file describes the bytes of both. */
 
 import { MARKS_LIMIT_MAX, verificationKind } from '../../domain/address-log.ts'
 import { type Limited, type Policy, readUInt24 } from '../../domain/limits.ts'

@@ -1,6 +1,6 @@
 /**
- * The request operations on Redis. A request asks one shard, chosen by the visitor's network, or for a redemption by the site.
- * Each key starts with `<prefix>:{<shard>}:`.
+ * The request operations. A request asks one shard, chosen by the visitor's network, or for a redemption by the site. In Redis each
+ * key starts with `<prefix>:{<shard>}:`.
  *
  *   epoch, look, count   whether records may be lost: see lua/epoch.lua
  *   l:<address>          address log, used nonces  60 s, or until a minute after the challenges' end

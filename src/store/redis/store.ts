@@ -1,3 +1,8 @@
+/**
+ * The client of both stores: of Redis, and of the store process (../embedded/), which answers the same calls. A worker has one, with a
+ * shard for each part of a Cluster and one for any other server.
+ */
+
 import { describeTarget, type RedisTarget } from '../../config/redis.ts'
 import type { SiteStore, Store, StoreListener, StoreStatus, StoreTrouble } from '../store.ts'
 import { askAt, type Connection, connect, shardTags } from './connection.ts'

@@ -1,5 +1,6 @@
 /**
- * All operations of one event-loop turn on one shard, as the bytes of one call of lua/turn.lua. Not encoded by ioredis, which
+ * All operations of one event-loop turn on one shard, as the bytes of one call, which lua/turn.lua or the store process
+ * (../embedded/engine.ts) answers. Not encoded by ioredis, which
  * took 1.4 us a request.
  */
 
