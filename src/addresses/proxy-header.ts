@@ -1,6 +1,7 @@
 /**
  * The PROXY protocol header: a proxy sends its client's address ahead of the connection's first byte
- * (https://www.haproxy.org/download/2.6/doc/proxy-protocol.txt). Version 1 is a line of text, for proxies without version 2:
+ * (https://www.haproxy.org/download/2.6/doc/proxy-protocol.txt). Version 1, for proxies that cannot send version 2, is a line of
+ * text. Version 2 is binary:
  *
  *   0            12            13                  14         16
  *   | signature  | 2 | command | family | transport | length   | source, destination, ports, extensions |

@@ -1,6 +1,6 @@
 #!/usr/bin/env node
 
-// Alone: on Node.js 18 the rest does not even link, with words that tell nobody why.
+// Alone, and first: on Node.js 18 the other modules do not link, and that error would tell nobody why.
 await import('../process/supported-platform.ts')
 const { answer } = await import('./run.ts')
 const { lostOutput } = await import('./output.ts')

@@ -26,12 +26,12 @@ export const CLEARING_FLAGS: Readonly<Record<string, Flag>> = Object.fromEntries
   }),
 )
 
-/** The fields that share a flag, by their names in its value. */
+/** The fields that a flag sets, by the name that its value gives for each: `--weight webdriver=1` names `webdriver`. */
 function setBy(flag: string | undefined): ReadonlyMap<string, SiteField> {
   return new Map(FIELDS.filter(field => field.flag === flag).map(field => [field.path.at(-1)!, field]))
 }
 
-/** undefined if the flag is the field's own. */
+/** The name of a field in the value of a flag that several fields share; undefined if the field has the flag to itself. */
 function partOf({ flag, path }: SiteField): string | undefined {
   return setBy(flag).size > 1 ? path.at(-1) : undefined
 }
@@ -40,7 +40,7 @@ function settingFlags(field: SiteField): [name: string, flag: Flag][] {
   const { about, plan, flag, off, clear, otherwise } = field
   if (flag === undefined) return []
   const rule = flagValue(field)
-  // The help tells the default by such words, which are no values.
+  // The help gives some defaults in words, such as "any". Whoever passes the words as a value is told how to get the default.
   const suggest = (given: string) =>
     given === otherwise ? `no --${flag}, or --${clear} with site update` : rule?.suggest?.(given)
   const value = rule && { ...rule, suggest }
@@ -75,7 +75,7 @@ function valueFor(part: string, given: string): string | undefined {
   return given.startsWith(`${part}=`) ? given.slice(part.length + 1) : undefined
 }
 
-/** undefined: back to the default. */
+/** The fields that a command's flags set. undefined as a value returns the field to its default. */
 type GivenFields = ReadonlyMap<SiteField, unknown>
 
 /** @throws UsageError, AdminError for mistakes in a file */

@@ -74,6 +74,7 @@ const PROBLEMS_MAX = 100
 async function runApply(input: Input): Promise<void> {
   const author = authorOfCommand('apply')
   const isDry = input.has('dry-run')
+  // What happens to sites that the file does not name.
   const fate = input.has('prune') ? 'delete' : input.has('disable-missing') ? 'disable' : 'stay'
   const { sites, apiKeys } = await readContent(await readBytes('file', input.required('file')))
   const [plan, place] = await withStore(async store => {
@@ -106,11 +107,13 @@ async function runApply(input: Input): Promise<void> {
     const now = Date.now()
     const allKeys = await store.listApiKeys()
     const present = new Map(allKeys.map(key => [key.id, key]))
+    // API keys of the file that the store lacks, or has an older revision of.
     const laterKeys = apiKeys
       .filter(key => isLater(key, present.get(key.id)))
       .map(key => ({ ...key, createdAt: key.createdAt || now }))
     const keys = new Map([...allKeys, ...laterKeys].map(key => [key.id, key]))
     const valid = [...keys.values()].filter(key => key.revokedAt === null && !isExpired(key, now))
+    // The file may ask for API keys by name only. They are made here, unless a site has a valid one of that name.
     const made = plan.keys
       .filter(({ siteKey, name }) => !valid.some(key => key.siteKey === siteKey && key.name === name))
       .map(({ siteKey, name }) => newKey(siteKey, { name }, now))

@@ -17,7 +17,7 @@ export type DemoMode = 'auto' | 'on' | 'off'
 
 export type Environment = Readonly<Record<string, string | undefined>>
 
-/** Without empty ones. Also has <NAME>_FILE of a secret read from a file. */
+/** All settings that are set and not empty. For a secret that was read from a file, <NAME>_FILE has the file's path. */
 export type SettingValues = Readonly<Partial<Record<SettingName, string>>>
 
 /** A line per problem, starting with the variable. */
@@ -228,11 +228,11 @@ function configOf(text: Text, { redis, secrets, trustedProxies }: Checked) {
     redis,
     redisPrefix: text('POWGATE_REDIS_PREFIX'),
     redisShards: number('POWGATE_REDIS_SHARDS'),
-    /** At a start. */
+    /** How long a start waits for the store. */
     storeWaitMs: number('POWGATE_STORE_WAIT_SECONDS') * 1000,
     secrets,
     trustedProxies: new AddressSet(trustedProxies),
-    /** Of trusted proxies. */
+    /** Whether trusted proxies send a PROXY protocol header. */
     proxyProtocol: text('POWGATE_PROXY_PROTOCOL') === 'on',
     ipv6PrefixBits: number('POWGATE_IPV6_PREFIX'),
     limits: limitsOf(({ setting }) => number(setting)),

@@ -19,6 +19,10 @@ interface LivingHosts {
   readonly differences: readonly string[]
 }
 
+/**
+ * What process/backends.ts reports: backends near a redemption limit, and those that never name the visitor's address. `isJunk`:
+ * the limit is that for tokens that cost their sender nothing, so reaching it refuses no good token.
+ */
 interface BackendLimits {
   readonly near: readonly {
     readonly text: string

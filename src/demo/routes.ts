@@ -78,7 +78,7 @@ const VISITORS_MAX = 10_000
 /** A record older than the window counts as none, because its times are ambiguous after hours. */
 const visitors = new Map<string, { readonly record: Buffer; readonly atMs: number }>()
 
-/** Or one visitor could use up the demo's redemptions for all. */
+/** Limits each visitor, so that one cannot exhaust the demo's limit for everybody. */
 function isAdmitted(address: Address): boolean {
   const key = visitorKey(address, 64)
   const atMs = Math.floor(performance.now())

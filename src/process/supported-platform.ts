@@ -1,6 +1,6 @@
 /**
- * Ends the process where powgate is not tested, a native module has no binary, or the working directory is gone. Imported first, because such a module throws an
- * unhelpful error. An untested Node.js is refused.
+ * Ends the process with a helpful message if powgate is not tested on this platform or version of Node.js, a native module has no
+ * binary for it, or the working directory is gone. Must be imported first, because other modules would throw an unhelpful error.
  */
 
 import { existsSync } from 'node:fs'
@@ -19,9 +19,9 @@ const LINES = [20, 22, 24]
 const MINOR_MIN = { 20: 12 } as Readonly<Record<number, number>>
 const PROCESSORS = ['x64', 'arm64']
 const GLIBC_MINOR_MIN = 28
-/** For the HTTP server's build for Node.js 24. */
+/** The HTTP server's build for Node.js 24 needs a newer glibc. */
 const GLIBC_MINOR_MIN_24 = 38
-/** The lock file's has no binary for Node.js 24. */
+/** Node.js 24 needs this build of the HTTP server: the one in the lock file has no binary for it. */
 const SERVER_24 = 'uWebSockets.js@npm:@btc-vision/uwebsockets.js@20.57.0'
 const TRY_22 = 'npx -y -p node@22 -c "npm start"'
 

@@ -15,15 +15,16 @@ import {
 import { TEST_KEYS, testApiKey, testSite } from '../domain/test-keys.ts'
 import type { Done, SiteStore } from './store.ts'
 
-/** Sites (about 2 KiB each), and as many API keys. */
+/** So many sites (about 2 KiB each) and as many API keys are cached. */
 const CACHED_MAX = 100_000
 const UNKNOWN_MAX = 10_000
+/** How long a key that the store lacks is not asked for again. */
 const UNKNOWN_MS = 1000
-/** Against a flood of made-up keys. */
+/** Keys that are read at once. With more, from a flood of made-up keys, a load fails as if the store were away. */
 const LOADS_MAX = 1000
-/** Requests are answered between chunks. */
+/** Records read before requests are answered again. */
 const REFRESH_CHUNK = 200
-/** By each `refreshSome`, to notice a single lost record. */
+/** Records that one `refreshSome` reads. No change reports that the store lost a single record, so all are read in rounds. */
 const ROUND_CHUNK = 100
 
 /** null: does not exist. undefined: the store could not be read. */
@@ -115,11 +116,14 @@ export class RecordCache<Thing> {
   readonly #unknown = new Map<string, number>()
   readonly #loads = new Map<string, Done<Found<Thing>>[]>()
   readonly #lost = new Set<string>()
-  /** Kept before anybody asked: read again at first use, since a key may be revoked as soon as it is made. */
+  /**
+   * Keys of records that were cached because they are new in the store, before any request asked for them. `cached` does not
+   * answer such a record until `load` has read it once more, because an API key may be revoked as soon as it is made.
+   */
   readonly #unasked = new Set<string>()
-  /** Changed, but could not be read. */
+  /** Keys of changed records that could not be read. The next `refresh` tries again. */
   #unread: readonly string[] = []
-  /** Cached, and not yet read in this round. */
+  /** Keys that `refreshSome` has yet to read before it starts over. */
   #round: string[] = []
 
   constructor(
@@ -184,8 +188,10 @@ export class RecordCache<Thing> {
   }
 
   /**
-   * Reads cached records again, and new ones if there is room. A missing one was lost, because a deleted one leaves `deletedAt`:
-   * its copy stays. What cannot be read is read with the next call.
+   * Reads cached records again, and others if there is room. If the store lacks a cached record, the store has lost it, because
+   * a deleted one leaves a record with `deletedAt`; so its copy stays in use. What cannot be read is read with the next call.
+   *
+   * @param areNew whether records that are not cached yet must be read once more at their first use (`#unasked`)
    */
   async refresh(keys: readonly string[], areNew = false): Promise<void> {
     for (const key of keys) this.#unknown.delete(key)

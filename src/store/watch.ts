@@ -2,7 +2,7 @@
 
 import type { Store, StoreStatus } from './store.ts'
 
-/** The operator is told above each; above the second, hosts refuse what others issued. */
+/** Differences between the clocks above which the operator is warned. Above 5 s, hosts refuse what others issued. */
 const APART_SECONDS = [1, 5] as const
 
 type Tell = (level: 'info' | 'warn' | 'error', about: object, text: string) => void
@@ -43,7 +43,7 @@ export class StoreWatch {
     else this.#tell('info', { aheadSeconds }, 'the clocks of this host and of the store agree again')
   }
 
-  /** The start reports what it finds itself. */
+  /** Warns of what has changed since the last look. What holds at the start is reported by sites/first-start.ts. */
   #tellOfEviction({ evictsBy, evictedKeys }: StoreStatus, last: StoreStatus): void {
     if (evictedKeys > last.evictedKeys)
       this.#tell(

@@ -172,7 +172,7 @@ class PowGateElement extends HTMLElement implements Omit<Declared, keyof PowGate
     }
   }
 
-  /** By `moveBefore`: what runs goes on. */
+  /** Called by Node.moveBefore(): the element keeps its state, so a running verification continues. */
   connectedMoveCallback(): void {
     this.#form.attach()
   }

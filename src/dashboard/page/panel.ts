@@ -19,10 +19,10 @@ export interface PanelSpec {
   readonly title: string
   /** What is plotted, with its unit. */
   readonly about: string
-  /** That of a single plot. */
+  /** Shows the moment that the viewer points at. With several plots, each has its own instead. */
   readonly at?: HTMLElement
   readonly isWide?: boolean
-  /** Even if one site is chosen. */
+  /** Whether the numbers are of all sites even if one site is chosen. The panel then says so. */
   readonly isOfAllSites?: boolean
 }
 

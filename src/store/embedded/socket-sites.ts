@@ -1,4 +1,7 @@
-/** Sites by the socket of the store process. */
+/**
+ * A SiteStore that asks the store process over its socket: a question is JSON of an operation's name and arguments, which
+ * `EmbeddedSites.answer` (sites.ts) reads.
+ */
 
 import type { Connection } from '../redis/connection.ts'
 import { type SiteStore, StoreSetupError } from '../store.ts'

@@ -41,7 +41,7 @@ interface Link {
   drop(server: Server): void
   /** Ends a connection attempt that takes too long. */
   unstick(slot: number): void
-  /** Since it was last ready, of a slot's server if that is known; without credentials. */
+  /** The last error since the connection was ready, that of the slot's server if it is known. It contains no credentials. */
   readonly lastError: (slot?: number) => string | undefined
   close(): void
 }
@@ -258,7 +258,7 @@ function tlsOptions(target: RedisTarget): ConnectionOptions {
   }
 }
 
-/** They come after errors that say more. */
+/** Errors that only follow from an earlier one. The earlier one says more, so they do not replace it. */
 const SYMPTOMS = /^(All sentinels|Connection is closed)/
 
 function noteErrors(client: Redis | Cluster) {
@@ -289,7 +289,7 @@ function briefError(error: Error & { code?: string; lastNodeError?: Error }): st
   return line.replace(/,? with args beginning with:.*$/, '') || error.code || 'connection failed'
 }
 
-/** Not for the request path. */
+/** Rejects after `ms`. A timer a call is too much for requests, which share one (`Shard`). */
 export function withDeadline<T>(promise: Promise<T>, ms: number, what: string): Promise<T> {
   return new Promise<T>((resolve, reject) => {
     const timer = setTimeout(() => {

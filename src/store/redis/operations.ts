@@ -21,7 +21,9 @@ import { type Operation, timeOf } from './turn.ts'
 
 const { fromCharCode } = String
 const NONE: readonly string[] = []
+/** Shifts by one, two and three bytes. */
 const [B1, B2, B3] = [8, 16, 24]
+/** A mark of 5 bytes stands for a used nonce: a set bit, then the 39 bits of `nonceMark`, of which MARK_LOW splits off 16. */
 const MARK_LOW = 0x10000
 const MARK_BIT = 0x80
 
@@ -62,7 +64,7 @@ export function takeBackOperation(keyPrefix: string, metering: Metering, accepte
   return { keys: NONE, text, meters: meterKeys(keyPrefix, metering), namesMeters: true }
 }
 
-/** Those of networks have no kind of their own. */
+/** Keys of meters start with `e:`. The names of sites' meters and of first proofs have it already, those of networks do not. */
 function meterKeys(keyPrefix: string, metering: Metering | undefined): readonly string[] {
   return metering?.names.map(name => keyPrefix + (name.startsWith('e:') ? name : `e:${name}`)) ?? NONE
 }
@@ -137,7 +139,7 @@ function uint32Text(value: number): string {
   return fromCharCode(value >>> B3, (value >>> B2) & 0xff, (value >>> B1) & 0xff, value & 0xff)
 }
 
-/** By the scripts' numbers, like NONCES and TOKENS. */
+/** The limit that refused, by the number that a script answers. NONCES and TOKENS are indexed by a script's status likewise. */
 const POLICIES: readonly Policy[] = ['address', 'address', 'address-site', 'api-key']
 
 /** | status 1 | first 3 | second 4 |. An unknown status becomes `unavailable`, which refuses. */

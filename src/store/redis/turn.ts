@@ -19,12 +19,15 @@ import { type Script, TURNS } from './scripts.ts'
 export type Settle = (reply: Buffer | undefined, at: number, meters: readonly Meter[]) => void
 
 export interface Operation {
-  /** One character a byte, like `text`; see the operation's Lua file. */
+  /** Latin-1, as `text` is: each character stands for one byte. The operation's Lua file describes both. */
   readonly keys: readonly string[]
   readonly text: string
-  /** Keys of meters, two first proofs first (lua/meters.lua). */
+  /**
+   * Keys of the meters that it reads. The first two only hold when the shard's first proof came, and the first one under the
+   * present names of networks (lua/meters.lua); then the site's meter follows, and those of networks.
+   */
   readonly meters: readonly string[]
-  /** It may count a proof, so the numbers of all meters but the first two follow `text`. */
+  /** Whether it may count a proof. The script must then know its meters, so `add` puts their numbers after `text`. */
   readonly namesMeters: boolean
 }
 
@@ -32,11 +35,11 @@ const NO_METERS: readonly never[] = []
 
 export class Turn {
   readonly settles: Settle[] = []
-  /** By operation: the numbers of its meters, from 1. */
+  /** For each operation, the numbers of its meters in this batch, from 1 as in Lua. */
   readonly metersOf: (readonly number[])[] = []
-  /** By operation: whether it adds a proof to its meters, if its nonce is spent. */
+  /** For each operation, whether the script adds a proof to its meters once its nonce is spent. */
   readonly counts: boolean[] = []
-  /** Of the first operation. */
+  /** When the first operation was added, by `performance.now`. */
   startedAtMs = 0
   readonly #keys = new BulkStrings(KEYS_BYTES)
   readonly #operations = new BulkStrings(OPERATIONS_BYTES)
@@ -186,8 +189,9 @@ function metersAfter({ settles, meterCount }: Turn, reply: Buffer): Meter[] {
 }
 
 /**
- * By operation: its meters with the proofs up to its own. So if one turn brings more than a budget, those above it are refused,
- * not all.
+ * For each operation, its meters as they were right after it. The reply has them after the whole batch, so this walks backwards
+ * and takes out the proofs of later operations. Otherwise a batch that exceeds a budget would have all its solutions refused,
+ * not only those above the budget.
  */
 function metersSeen(turn: Turn, reply: Buffer): (readonly Meter[])[] {
   const meters = metersAfter(turn, reply)
@@ -216,9 +220,12 @@ const headBytes = Buffer.alloc(26)
 /** EXPECTED_MAX of lua/epoch.lua. */
 const EXPECTS_MS_MAX = 3_600_000
 
-/** The server's clock by its last reply. Each call tells the time that it must show, so lua/epoch.lua notices if it was set. */
+/**
+ * Predicts the server's clock from its last reply and this host's monotonic clock. Each call sends the predicted time, so that
+ * lua/epoch.lua notices when the server's clock was set.
+ */
 export class ServerClock {
-  /** When the server last checked its process, by its own clock. */
+  /** The server's time when lua/epoch.lua last checked that it is the same process, in milliseconds modulo 2^24. */
   #checkedAt = NONE
   /** Highest number, in any reply, of turns that spent a nonce or redeemed a token. */
   #turnsSeen = 0

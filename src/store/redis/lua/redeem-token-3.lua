@@ -1,5 +1,7 @@
--- R: charges a caller and an API key. If both admit the redemption, redeems the token, if there is one. A token that was redeemed
--- before or forgotten costs its sender nothing, so it is charged to windows of junk, which no first redemption needs.
+-- R: charges a caller and an API key. If both admit the redemption, redeems the token, if there is one.
+--
+-- A token that was redeemed before, or is of a former epoch, costs its sender nothing. If it were charged to the usual windows,
+-- anybody could use up a backend's limits with one token. So it is charged to separate windows of the same size, called junk.
 -- KEYS     caller window (if its limit is not 0) | API key window (likewise) | redemption record (if time to keep is not 0);
 --          with such a record, a window of junk follows each window
 -- ARGV     | 'R' | caller limit 3 | API key limit 3 | milliseconds to keep the record 4, or 0 | epoch in the token 4 | ...
@@ -12,7 +14,7 @@ local KEEP_MAX = 7200000 + 3600000 + 60000
 operations[82] = function(keys, operation) -- 'R'
   local caller_limit, key_limit, keep, epoch, keep_until, claim_at = unpack_bytes('>I3I3I4I4I4', operation, 2)
   local step = keep > 0 and 2 or 1
-  local caller, api_key, mark
+  local caller, api_key, record -- numbers of their keys
   if caller_limit > 0 then
     caller = keys
     keys = keys + step
@@ -22,19 +24,19 @@ operations[82] = function(keys, operation) -- 'R'
     keys = keys + step
   end
   if keep > 0 then
-    mark = keys
+    record = keys
     keys = keys + 1
   end
 
   local status = 4
   local claim = string.sub(operation, claim_at)
-  if mark then
-    local before = written[KEYS[mark]] or values[mark]
+  if record then
+    local before = written[KEYS[record]] or values[record]
     if epoch ~= shard_epoch then status = 3
     elseif not before or (claim ~= '' and before == claim) then status = 1
     else status = 2 end
   end
-  local junk = (status == 2 or status == 3) and 1 or 0
+  local junk = (status == 2 or status == 3) and 1 or 0 -- a window's junk window is its next key
   caller, api_key = caller and window_of(caller + junk), api_key and window_of(api_key + junk)
 
   local caller_wait = caller and wait_of(caller, caller_limit) or 0
@@ -47,14 +49,14 @@ operations[82] = function(keys, operation) -- 'R'
   if api_key then charge(api_key, key_limit) end
   answer(status, caller and caller.time or 0, 0)
 
-  if status == 1 and not (written[KEYS[mark]] or values[mark]) then
-    -- A host whose clock is ahead issues tokens that others accept later, maybe after `keep`. (Bounded, so that records do not
-    -- pile up if this server's clock is behind.)
+  if status == 1 and not (written[KEYS[record]] or values[record]) then
+    -- A host whose clock is ahead issues tokens that others accept later, maybe after `keep`, so the record is kept until then.
+    -- KEEP_MAX bounds that, or records would pile up if this server's clock is behind.
     local rest = keep_until * 1000 - wall
     if rest > KEEP_MAX then rest = KEEP_MAX end
     if rest > keep then keep = rest end
-    call('SET', KEYS[mark], claim, 'EX', seconds_text(keep))
-    written[KEYS[mark]] = claim
+    call('SET', KEYS[record], claim, 'EX', seconds_text(keep))
+    written[KEYS[record]] = claim
     has_used = true
   end
   return keys

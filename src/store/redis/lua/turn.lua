@@ -1,4 +1,9 @@
--- Runs all operations of one event-loop turn on one shard, in order. The operations' files come before this one.
+-- Runs a batch: all operations of one event-loop turn on one shard, in order.
+--
+-- scripts.ts joins the files, this one last, so what is not defined here comes from those before it: `wall` from time.lua;
+-- `operations`, `at_end`, `values`, `checked_at`, `meter_count` and METERS_FROM from clock.lua; `answers`, `turns`, `has_used`,
+-- `shard_epoch` and `write_turns` from epoch.lua. Each operation's file adds a function to `operations`, under its letter's code.
+-- The function gets the number of its first key, and returns that of the next operation's.
 -- KEYS     shard epoch | the Redis process of that epoch, and when it was last checked | number of turns and the epoch |
 --          meters, two first proofs first (meters.lua) | then the keys of each operation
 -- ARGV     clock, see time.lua | next epoch 4, time of the last check of the process 4 or NONE, expected time 4 or NONE and the

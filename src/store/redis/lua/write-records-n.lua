@@ -12,7 +12,8 @@ end
 
 for index = FIRST, #KEYS do
   local at = (index - FIRST) * FIELDS
-  -- Last: if a command fails, workers may read an unchanged record once, but never miss a change.
+  -- The record is written last. If that fails, workers read an unchanged record once more; the other way round, they would miss
+  -- a change.
   redis.call('XADD', KEYS[3], '*', 'entry', ARGV[at + 4])
   redis.call('ZADD', KEYS[2], redis.call('INCR', KEYS[1]), ARGV[at + 3])
   redis.call('SET', KEYS[index], ARGV[at + 2])
