@@ -2,7 +2,7 @@
 
 import { Redis } from 'ioredis'
 import { parseRedisUrl } from '../../src/config/redis.ts'
-import { RedisStore } from '../../src/store/redis/store.ts'
+import { StoreClient } from '../../src/store/client/store.ts'
 import { processUsage } from '../../test/harness/measure.ts'
 import { RedisServer } from '../../test/harness/redis.ts'
 import type { Drive } from './drive.ts'
@@ -15,7 +15,7 @@ const OPEN_MS = 5000
 export async function startRedis({ clock }: SubjectOptions): Promise<Subject> {
   const server = await RedisServer.start()
   const admin = new Redis(server.port, '127.0.0.1')
-  const store = new RedisStore({
+  const store = new StoreClient({
     target: parseRedisUrl(server.url)!,
     keyPrefix: 'powgate',
     clusterShards: 16,

@@ -113,7 +113,7 @@ async function countSites(store: SiteStore, findings: CheckResults): Promise<rea
   const [sites, keys, { living }] = await Promise.all([
     store.listSites(),
     store.listApiKeys(),
-    store.noteHost(''),
+    store.livingHosts(),
   ])
   const active = sites.filter(site => site.active).length
   const valid = keys.filter(key => key.revokedAt === null && !isExpired(key, Date.now())).length

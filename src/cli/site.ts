@@ -244,7 +244,7 @@ async function runChange(input: Input, change: Change, lineOf: (site: SiteRecord
 
 /** Adds the warnings about a site, which depend on the living hosts. Without a note, `noteHost` only reads these. */
 async function warned<Done extends { readonly site: SiteRecord }>(store: SiteStore, done: Done) {
-  return { ...done, warnings: siteWarnings(done.site, (await store.noteHost('')).living) }
+  return { ...done, warnings: siteWarnings(done.site, (await store.livingHosts()).living) }
 }
 
 function stateText({ active }: SiteRecord): string {

@@ -125,7 +125,7 @@ async function runApply(input: Input): Promise<void> {
       ...laterKeys.map(apiKey => ({ apiKey, expected: present.get(apiKey.id) })),
     ]
     if (changes.length > 0 && !isDry) await written(store, changes, author)
-    const { living: hosts } = await store.noteHost('')
+    const { living: hosts } = await store.livingHosts()
     return { ...plan, laterKeys, made, hosts }
   })
   if (!isDry) tellIfLost(`What apply was to change in ${place} is changed; keys that it made nobody knows.`)

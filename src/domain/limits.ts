@@ -23,7 +23,8 @@ export function slotMs(limit: number): number {
   return limit <= EXACT_LIMIT_MAX ? 1 : Math.ceil(WINDOW_MS / EXACT_LIMIT_MAX)
 }
 
-export const WRAP_MASK = 0xffffff
+export const WRAP = 0x1000000
+export const WRAP_MASK = WRAP - 1
 export const HALF_WRAP = 0x800000
 export const COUNT_MAX = 0xffff
 

@@ -109,7 +109,7 @@ export class Hosts {
 
 /** @returns the configuration as it would join; the other hosts' names; why it cannot work with them */
 export async function tryJoin(store: Noting, config: Config, isShardsSet: boolean) {
-  const { shards = config.redisShards, living } = await store.noteHost('')
+  const { shards = config.redisShards, living } = await store.livingHosts()
   const joined = { ...config, redisShards: isShardsSet ? config.redisShards : shards }
   const own = noteOf(joined, '', 0)
   const others = living.filter(({ name }) => name !== own.name) // its own last run may have been killed

@@ -2,9 +2,9 @@
 
 import type { Config } from '../config/config.ts'
 import { socketTarget } from '../config/redis.ts'
+import { StoreClient } from './client/store.ts'
 import { prepareDataDir, socketPath } from './embedded/data-dir.ts'
 import { socketSites } from './embedded/socket-sites.ts'
-import { RedisStore } from './redis/store.ts'
 import type { SiteStore, StoreListener } from './store.ts'
 
 interface OpenOptions extends StoreListener {
@@ -15,15 +15,15 @@ interface OpenOptions extends StoreListener {
 const OPEN_MS = 5000
 
 /** Not open yet. @throws StoreSetupError */
-export function createStore(config: Config, options: OpenOptions): RedisStore {
+export function createStore(config: Config, options: OpenOptions): StoreClient {
   const usual = {
     keyPrefix: config.redisPrefix,
     clusterShards: config.redisShards,
     openMs: OPEN_MS,
     ...options,
   }
-  if (config.redis !== undefined) return new RedisStore({ target: config.redis, ...usual })
-  return new RedisStore({ target: socketTarget(socketPath(config.dataDir)), sitesOf: socketSites, ...usual })
+  if (config.redis !== undefined) return new StoreClient({ target: config.redis, ...usual })
+  return new StoreClient({ target: socketTarget(socketPath(config.dataDir)), sitesOf: socketSites, ...usual })
 }
 
 /**

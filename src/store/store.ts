@@ -200,11 +200,12 @@ export interface SiteStore {
   /** Without keys that were never used. */
   readUses(ids: readonly string[]): Promise<Map<string, number>>
   /**
-   * @param note null: this host ends; undefined: notes nothing
+   * @param note null: this host ends
    * @param shards the store's number of shards from now on
    * @returns the living hosts, this one too if it gives a note
    */
-  noteHost(id: string, note?: HostNote | null, shards?: number): Promise<LivingHosts>
+  noteHost(id: string, note: HostNote | null, shards?: number): Promise<LivingHosts>
+  livingHosts(): Promise<LivingHosts>
   /** Proofs a minute that are usual of its returning addresses, all shards together; undefined before the first. */
   readUsualRate(siteKey: string): Promise<number | undefined>
   /** Some records at a time: call until `revision` stays. undefined only asks for the revision. */

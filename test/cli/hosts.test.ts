@@ -35,7 +35,7 @@ test('hosts that agree are listed; one that differs is told by hosts, check, the
   assert.equal((await first.scrape()).value('powgate_hosts_differ'), 0)
 
   const store = await second.openSites()
-  const [note] = (await store.noteHost('')).living
+  const [note] = (await store.livingHosts()).living
   const shared = { ...note!.shared, POWGATE_TOKEN_SECONDS: 600 }
   // A host's note is kept for 20 s.
   const noteOther = () => store.noteHost('other', { ...note!, id: 'other', name: 'zz:8080', shared })
@@ -77,7 +77,7 @@ test('hosts that agree are listed; one that differs is told by hosts, check, the
 test('a site of HashWX: commands and check warn of a host that does not know it, and of no other', async () => {
   const powgate = new Powgate(second.env)
   const store = await second.openSites()
-  const { puzzles: _, ...note } = (await store.noteHost('')).living[0]!
+  const { puzzles: _, ...note } = (await store.livingHosts()).living[0]!
   const warning = (siteKey: string) =>
     `site ${siteKey}: old:8080 (powgate 0.0.9) does not know hashwx: it issues challenges of sha256 and refuses solutions of hashwx until it is upgraded`
   const noteOld = () => store.noteHost('old', { ...note, id: 'old', name: 'old:8080', version: '0.0.9' })

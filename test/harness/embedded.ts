@@ -4,7 +4,7 @@ import { socketTarget } from '../../src/config/redis.ts'
 import { socketPath } from '../../src/store/embedded/data-dir.ts'
 import { type ServerOptions, StoreServer } from '../../src/store/embedded/server.ts'
 import { socketSites } from '../../src/store/embedded/socket-sites.ts'
-import { RedisStore, type RedisStoreOptions } from '../../src/store/redis/store.ts'
+import { StoreClient, type StoreClientOptions } from '../../src/store/client/store.ts'
 
 export function serveStore(dataDir: string, options: Partial<ServerOptions> = {}): Promise<StoreServer> {
   return StoreServer.open({ dataDir, stateBytesMax: 2 ** 30, who: 'the test', ...options })
@@ -13,10 +13,10 @@ export function serveStore(dataDir: string, options: Partial<ServerOptions> = {}
 /** With a deadline that is long enough for a busy machine. */
 export async function openEmbedded(
   dataDir: string,
-  options: Partial<RedisStoreOptions> = {},
-): Promise<RedisStore> {
+  options: Partial<StoreClientOptions> = {},
+): Promise<StoreClient> {
   const usual = { keyPrefix: '', clusterShards: 1, deadlineMs: 5000, openMs: 60_000, sitesOf: socketSites }
-  const store = new RedisStore({ target: socketTarget(socketPath(dataDir)), ...usual, ...options })
+  const store = new StoreClient({ target: socketTarget(socketPath(dataDir)), ...usual, ...options })
   await store.open()
   return store
 }

@@ -117,7 +117,7 @@ describe('packed and installed as a global command', () => {
     const paths: string[] = JSON.parse(readFileSync(join(dir, 'paths.json'), 'utf8'))
     for (const needed of words(
       'dist/main.js dist/cli/main.js dist/typebox.js dist/typebox.license',
-      'dist/store/redis/lua/turn.lua npm-shrinkwrap.json README.md docs/reference/http-api.md LICENSE dist/THIRD_PARTY_NOTICES',
+      'dist/store/redis/lua/batch.lua npm-shrinkwrap.json README.md docs/reference/http-api.md LICENSE dist/THIRD_PARTY_NOTICES',
     ))
       assert.ok(paths.includes(needed), needed)
     const strange = paths.filter(

@@ -7,7 +7,7 @@ import type { TestContext } from 'node:test'
 import { Redis } from 'ioredis'
 import { parseRedisUrl } from '../../src/config/redis.ts'
 import { ownerKey, shardKey, siteMeter } from '../../src/domain/address-tags.ts'
-import { RedisStore, type RedisStoreOptions } from '../../src/store/redis/store.ts'
+import { StoreClient, type StoreClientOptions } from '../../src/store/client/store.ts'
 import type {
   ChallengeAdmission,
   ChallengeRequest,
@@ -29,10 +29,13 @@ export function tempDir(t: TestContext): string {
   return folder
 }
 
-export async function openRedis(url: string, options: Partial<RedisStoreOptions> = {}): Promise<RedisStore> {
+export async function openRedis(
+  url: string,
+  options: Partial<StoreClientOptions> = {},
+): Promise<StoreClient> {
   // Long enough for a busy machine. Tests about deadlines give their own.
   const usual = { keyPrefix: 'test', clusterShards: 16, deadlineMs: 5000, openMs: 60_000 }
-  const store = new RedisStore({ target: parseRedisUrl(url)!, ...usual, ...options })
+  const store = new StoreClient({ target: parseRedisUrl(url)!, ...usual, ...options })
   await store.open()
   return store
 }
@@ -40,7 +43,7 @@ export async function openRedis(url: string, options: Partial<RedisStoreOptions>
 /** A store on a server of its own, and a client of that; stopped when the test ends. */
 export async function startRedis(
   t: TestContext,
-  options: Partial<RedisStoreOptions> = {},
+  options: Partial<StoreClientOptions> = {},
   serverArgs: readonly string[] = [],
 ) {
   const server = await RedisServer.start(serverArgs)

@@ -1,8 +1,10 @@
 /** Each number of the rules is written once: with other numbers, both stores count as the domain does with these. */
 
-import { mkdtempSync, rmSync } from 'node:fs'
+import assert from 'node:assert/strict'
+import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { test } from 'node:test'
 import { POLICY } from '../../src/domain/policy.ts'
 import { RedisServer } from '../harness/redis.ts'
 
@@ -19,6 +21,24 @@ Object.assign(POLICY, {
 const { openEmbedded, serveStore } = await import('../harness/embedded.ts')
 const { openRedis, openTwice } = await import('./harness.ts')
 const { metersConformance } = await import('./meters-conformance.ts')
+
+test('numbers of the domain that Lua files have too are the same', async () => {
+  const folder = new URL('../../src/store/redis/lua/', import.meta.url)
+  let checked = 0
+  for (const file of readdirSync(folder)) {
+    const text = readFileSync(new URL(file, folder), 'utf8')
+    for (const [, names, values, source] of text.matchAll(
+      /^local ([A-Z_, ]+) = ([\d, ]+) -- (domain\/\S+)$/gm,
+    )) {
+      const domain = await import(`../../src/${source}`)
+      for (const [index, name] of names!.split(', ').entries()) {
+        assert.equal(Number(values!.split(', ')[index]), domain[name], `${file}: ${name}`)
+        checked++
+      }
+    }
+  }
+  assert.ok(checked >= 16, `${checked}`)
+})
 
 metersConformance('embedded, other numbers', async () => {
   const dataDir = mkdtempSync(join(tmpdir(), 'powgate-numbers-'))

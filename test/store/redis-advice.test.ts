@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { adviceOn, versionOf } from '../../src/store/redis/inspection.ts'
+import { adviceOn, versionOf } from '../../src/store/client/inspection.ts'
 import { eventually } from '../harness/eventually.ts'
 import { ENGINES, makeUser, PASSWORD, RedisServer, USER } from '../harness/redis.ts'
 import { RedisCluster } from '../harness/redis-cluster.ts'

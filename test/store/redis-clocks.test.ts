@@ -6,8 +6,8 @@
 import assert from 'node:assert/strict'
 import { type TestContext, test } from 'node:test'
 import { type ChainableCommander, Redis } from 'ioredis'
-import type { RedisStore } from '../../src/store/redis/store.ts'
-import { NONE, ServerClock } from '../../src/store/redis/turn.ts'
+import { NONE, ServerClock } from '../../src/store/client/batch.ts'
+import type { StoreClient } from '../../src/store/client/store.ts'
 import { StoreWatch } from '../../src/store/watch.ts'
 import { eventually } from '../harness/eventually.ts'
 import type { RedisServer } from '../harness/redis.ts'
@@ -47,7 +47,7 @@ async function moveLook(client: Redis, agoMs: number, moved = client.multi()): P
 }
 
 /** Spends a nonce and redeems its token; the function tries both once more. */
-async function useBoth(store: RedisStore) {
+async function useBoth(store: StoreClient) {
   const redeem = redeemable(store)
   const spend = { addressKey: freshKey(), spend: redeem }
   const useAgain = async () => [await nonceOn(store, spend), await tokenOn(store, { redeem })]

@@ -3,8 +3,8 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { fnv1a } from '../../src/domain/bytes.ts'
-import { evenlySpreadTags, slotOf } from '../../src/store/redis/connection.ts'
-import type { RedisStore } from '../../src/store/redis/store.ts'
+import { evenlySpreadTags, slotOf } from '../../src/store/client/connection.ts'
+import type { StoreClient } from '../../src/store/client/store.ts'
 import { eventually } from '../harness/eventually.ts'
 import { freePort } from '../harness/ports.ts'
 import { RedisServer } from '../harness/redis.ts'
@@ -13,7 +13,7 @@ import { openRedis, redeemable, SITE, tokenOn } from './harness.ts'
 
 const siteSlot = slotOf(`{${evenlySpreadTags(16)[fnv1a(SITE) % 16]}}`)
 
-const redeem = (store: RedisStore) => tokenOn(store, { redeem: redeemable(store) })
+const redeem = (store: StoreClient) => tokenOn(store, { redeem: redeemable(store) })
 
 const ENDPOINT = 'cluster-preferred-endpoint-type'
 const one = (url: string) => url.replace('redis://', 'redis+cluster://').split(',')[0]!

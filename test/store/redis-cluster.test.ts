@@ -10,8 +10,8 @@ import { Keyring } from '../../src/domain/keyring.ts'
 import { networkPolicy, POLICY } from '../../src/domain/policy.ts'
 import { priceOf, siteFree, trafficOf } from '../../src/domain/price.ts'
 import { BridgedStore } from '../../src/store/bridge.ts'
-import { evenlySpreadTags, slotOf } from '../../src/store/redis/connection.ts'
-import type { RedisStoreOptions } from '../../src/store/redis/store.ts'
+import { evenlySpreadTags, slotOf } from '../../src/store/client/connection.ts'
+import type { StoreClientOptions } from '../../src/store/client/store.ts'
 import { eventually } from '../harness/eventually.ts'
 import { ENGINES, type Engine } from '../harness/redis.ts'
 import { RedisCluster } from '../harness/redis-cluster.ts'
@@ -32,7 +32,7 @@ import {
 
 const SHARDS = 16
 /** When the test ends, its store is closed before its Cluster is stopped. */
-async function startCluster(t: TestContext, options: Partial<RedisStoreOptions> = {}, settings = {}) {
+async function startCluster(t: TestContext, options: Partial<StoreClientOptions> = {}, settings = {}) {
   const cluster = await RedisCluster.start({ settings })
   const store = await openRedis(cluster.url, options)
   t.after(async () => {

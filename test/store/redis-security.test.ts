@@ -3,8 +3,8 @@
 import assert from 'node:assert/strict'
 import { after, before, describe, test } from 'node:test'
 import { loadConfig } from '../../src/config/config.ts'
-import { causeOf } from '../../src/store/redis/inspection.ts'
-import { RedisStore } from '../../src/store/redis/store.ts'
+import { causeOf } from '../../src/store/client/inspection.ts'
+import { StoreClient } from '../../src/store/client/store.ts'
 import { type StoreListener, StoreSetupError } from '../../src/store/store.ts'
 import { storeErrorText } from '../../src/words/system-error.ts'
 import { eventually } from '../harness/eventually.ts'
@@ -27,13 +27,13 @@ import {
 
 type Settings = Record<string, string>
 
-function storeFor(settings: Settings, openMs = 60_000, listener: StoreListener = {}): RedisStore {
+function storeFor(settings: Settings, openMs = 60_000, listener: StoreListener = {}): StoreClient {
   const config = loadConfig({ POWGATE_SECRETS: TEST_SECRET, ...settings })
   const { redis, redisPrefix: keyPrefix, redisShards: clusterShards } = config
-  return new RedisStore({ target: redis!, keyPrefix, clusterShards, deadlineMs: 5000, openMs, ...listener })
+  return new StoreClient({ target: redis!, keyPrefix, clusterShards, deadlineMs: 5000, openMs, ...listener })
 }
 
-async function withStore(settings: Settings, use: (store: RedisStore) => unknown, listener?: StoreListener) {
+async function withStore(settings: Settings, use: (store: StoreClient) => unknown, listener?: StoreListener) {
   const store = storeFor(settings, undefined, listener)
   try {
     await store.open()
@@ -56,7 +56,7 @@ async function openingError(settings: Settings, about: RegExp) {
 }
 
 /** Every kind of call that the service makes. */
-async function exercise(store: RedisStore): Promise<void> {
+async function exercise(store: StoreClient): Promise<void> {
   for (let count = 0; count < 20; count++) {
     const addressKey = freshKey()
     const metering = meteringOf(addressKey)
@@ -173,7 +173,7 @@ describe('one server over TLS, a restricted user', () => {
   test('a password that is replaced on the server refuses new connections, and nothing hangs', async () => {
     const told: string[] = []
     const onStillAway = (cause: string) => told.push(cause)
-    const use = async (store: RedisStore) => {
+    const use = async (store: StoreClient) => {
       await makeUser([server], 'another password')
       await server.ask('client', 'kill', 'user', USER)
       await eventually(60_000, 'refusals', async () => {

@@ -3,7 +3,7 @@ import { execFileSync } from 'node:child_process'
 import { readFileSync } from 'node:fs'
 import { test } from 'node:test'
 import { type ChainableCommander, Command, Redis } from 'ioredis'
-import type { RedisStore } from '../../src/store/redis/store.ts'
+import type { StoreClient } from '../../src/store/client/store.ts'
 import { StoreWatch } from '../../src/store/watch.ts'
 import { eventually } from '../harness/eventually.ts'
 import { ENGINES, type Engine, RedisServer } from '../harness/redis.ts'
@@ -87,7 +87,7 @@ for (const way of ['RESTORE', 'RESTORE of the epoch last', 'MIGRATE', 'SWAPDB', 
   })
 }
 
-const redeemAll = (store: RedisStore, marks: readonly ReturnType<typeof redeemable>[]) =>
+const redeemAll = (store: StoreClient, marks: readonly ReturnType<typeof redeemable>[]) =>
   Promise.all(marks.map(redeem => tokenOn(store, { redeem })))
 
 /** @returns what puts the copy back while the server runs on as the primary */
@@ -279,7 +279,7 @@ test('redis: a full memory refuses; freed, it works again', async t => {
   await becomes('admitted')
 })
 
-const IOREDIS = new URL('../../src/store/redis/ioredis.ts', import.meta.url).href
+const IOREDIS = new URL('../../src/store/client/ioredis.ts', import.meta.url).href
 
 /** What V8 says of String.prototype in a process that has loaded a module. */
 function isFastAfter(module: string): string {

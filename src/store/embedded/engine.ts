@@ -1,5 +1,5 @@
 /**
- * Runs the operations of one event-loop turn of a worker, as lua/turn.lua does in Redis: same bytes in, same bytes out. The files
+ * Runs the operations of one event-loop turn of a worker, as lua/batch.lua does in Redis: same bytes in, same bytes out. The files
  * of store/redis/lua describe each operation's bytes; what they compute is of domain/ here.
  */
 
@@ -30,21 +30,27 @@ import {
   writeMeter,
 } from '../../domain/meters.ts'
 import { POLICY } from '../../domain/policy.ts'
+import {
+  ANSWER_BYTES,
+  ANSWERS_AT,
+  CHECKED_AT,
+  FIRST,
+  KEYS_AT,
+  LETTERS,
+  LIMITED,
+  METER_COUNT_AT,
+  METERS_AT,
+  NONCES,
+  POLICIES,
+  SECOND,
+  TIME_AT,
+  TOKENS,
+} from '../wire.ts'
 import type { Call } from './calls.ts'
 import { type Clocks, deadFrom, isMarkDead, isMeterDead, isWindowDead, type State } from './state.ts'
 
-/** Call: `EVALSHA`, script, number of keys; then three keys of Redis' epoch, those of meters, those of operations. */
-const KEYS_AT = 3
-const EPOCH_KEYS = 3
-const METERS_AT = KEYS_AT + EPOCH_KEYS
-/** In the second argument of lua/turn.lua. */
-const METER_COUNT_AT = 24
-/** Reply: | epoch 4 | time of the last check 3 | time 8 | number of turns 8 | answers 8 each | meters | */
-const [TIME_AT, TURNS_AT, HEAD_BYTES, ANSWER_BYTES] = [7, 15, 23, 8]
-
-const POLICY_NUMBERS: Readonly<Record<Policy, number>> = { address: 1, 'address-site': 2, 'api-key': 3 }
-const [SPENT, USED, NO_NONCE] = [1, 2, 3]
-const [REDEEMED, REDEEMED_BEFORE, FORGOTTEN, NO_TOKEN] = [1, 2, 3, 4]
+type NonceStatus = NonNullable<(typeof NONCES)[number]>
+type TokenStatus = NonNullable<(typeof TOKENS)[number]>
 /** Before a window's record. */
 const WINDOW_HEAD = 4
 /** Before a mark's claim. */
@@ -81,10 +87,10 @@ export class Engine {
     this.#wallMs = clock === '' ? this.#clocks.wallMs() : Number(clock)
     const meterCount = bytes.readUInt16BE(starts[clockAt + 1]! + METER_COUNT_AT)
     const first = clockAt + 2
-    const meters = HEAD_BYTES + (starts.length - first) * ANSWER_BYTES
+    const meters = ANSWERS_AT + (starts.length - first) * ANSWER_BYTES
     this.#key = METERS_AT + meterCount
     this.#reply = Buffer.allocUnsafe(meters + meterCount * METER_BYTES)
-    this.#replyAt = HEAD_BYTES
+    this.#replyAt = ANSWERS_AT
     for (let index = first; index < starts.length; index++) this.#operation(index)
     this.#writeHead()
     for (let number = 1; number <= meterCount; number++) {
@@ -98,26 +104,24 @@ export class Engine {
 
   #writeHead(): void {
     this.#reply.writeUInt32BE(this.#state.epoch, 0)
-    this.#reply.fill(0, 4, HEAD_BYTES)
-    writeUInt24(this.#reply, 4, this.#wallMs & 0xffffff)
+    this.#reply.fill(0, CHECKED_AT, ANSWERS_AT)
     this.#reply.writeDoubleBE(this.#wallMs, TIME_AT)
-    this.#reply.writeDoubleBE(0, TURNS_AT)
   }
 
   #operation(index: number): void {
     const { bytes, starts, ends } = this.#call
     const [at, end] = [starts[index]! + 1, ends[index]!]
-    switch (bytes[at - 1]) {
-      case 0x43:
+    switch (String.fromCharCode(bytes[at - 1]!)) {
+      case LETTERS.challenge:
         return this.#challenge(bytes, at)
-      case 0x56:
+      case LETTERS.solution:
         return this.#solution(bytes, at, end)
-      case 0x54:
+      case LETTERS.takeBack:
         this.#addProof(bytes, at + 1, end, bytes[at]!, -1)
         return this.#answer(1, 0, 0)
-      case 0x52:
+      case LETTERS.redemption:
         return this.#redemption(bytes, at, end)
-      case 0x50:
+      case LETTERS.probe:
         this.#key++
         return this.#answer(1, 0, 0)
       default:
@@ -128,16 +132,15 @@ export class Engine {
   #answer(status: number, first: number, second: number): void {
     const at = this.#replyAt
     this.#reply[at] = status
-    writeUInt24(this.#reply, at + 1, first)
-    this.#reply.writeUInt32BE(second, at + 4)
+    writeUInt24(this.#reply, at + FIRST, first)
+    this.#reply.writeUInt32BE(second, at + SECOND)
     this.#replyAt = at + ANSWER_BYTES
   }
 
   #limited({ retryAfterMs, policy }: Limited): void {
-    this.#answer(0, retryAfterMs, POLICY_NUMBERS[policy])
+    this.#answer(LIMITED, retryAfterMs, POLICIES.indexOf(policy))
   }
 
-  /** C */
   #challenge(bytes: Buffer, at: number): void {
     const decision = this.#admitAddress(Kinds.challenge, bytes, at, undefined)
     if (decision.status === 'limited') return this.#limited(decision)
@@ -145,7 +148,6 @@ export class Engine {
     this.#answer(1, siteCount, Math.min(accepted, 0xffff) * 0x10000 + Math.min(failures, 0xffff))
   }
 
-  /** V */
   #solution(bytes: Buffer, at: number, end: number): void {
     const limits = at + 1
     const isPresent = bytes.readUInt32BE(limits + 9) === this.#state.epoch
@@ -157,9 +159,10 @@ export class Engine {
     const nonceKey = isApart ? this.#call.text(this.#key++) : ''
     if (decision.status === 'limited') return this.#limited(decision)
     const { failures, accepted } = decision
-    if (keepMs === 0) return this.#answer(NO_NONCE, failures, accepted)
+    const answer = (status: NonceStatus) => this.#answer(NONCES.indexOf(status), failures, accepted)
+    if (keepMs === 0) return answer('untouched')
     const isSpent = isPresent && !decision.isUsed && (!isApart || this.#spendApart(nonceKey, keepMs))
-    this.#answer(isSpent ? SPENT : USED, failures, accepted)
+    answer(isSpent ? 'spent' : 'used')
     if (isSpent) this.#addProof(bytes, limits + 21, end, accepted, 1)
   }
 
@@ -195,7 +198,6 @@ export class Engine {
     this.#state.windows.set(key, value)
   }
 
-  /** R */
   #redemption(bytes: Buffer, at: number, end: number): void {
     const [callerLimit, keyLimit] = [readUInt24(bytes, at), readUInt24(bytes, at + 3)]
     const keepMs = bytes.readUInt32BE(at + 6)
@@ -206,9 +208,9 @@ export class Engine {
     const claim = bytes.toString('latin1', at + 18, end)
     const markKey = keepMs > 0 ? this.#call.text(markAt) : ''
     const before = keepMs > 0 ? this.#liveMark(markKey) : undefined
-    const status = keepMs > 0 ? this.#statusOf(bytes.readUInt32BE(at + 10), before, claim) : NO_TOKEN
+    const status = keepMs > 0 ? this.#statusOf(bytes.readUInt32BE(at + 10), before, claim) : 'untouched'
     // What was redeemed before or forgotten costs its sender nothing, so it is charged to windows of junk.
-    const junk = status === REDEEMED_BEFORE || status === FORGOTTEN ? 1 : 0
+    const junk = status === 'used' || status === 'forgotten' ? 1 : 0
     const charges = [
       callerLimit > 0 && this.#charge(callerAt + junk, callerLimit, 'address'),
       keyLimit > 0 && this.#charge(keyAt + junk, keyLimit, 'api-key'),
@@ -222,16 +224,16 @@ export class Engine {
     }
     for (const { key, decision } of charges)
       if (decision.status === 'admitted') this.#setWindow(key, decision.record, WINDOW_MS)
-    this.#answer(status, 0, 0)
-    if (status !== REDEEMED || before !== undefined) return
+    this.#answer(TOKENS.indexOf(status), 0, 0)
+    if (status !== 'redeemed' || before !== undefined) return
     // A host whose clock is ahead issues tokens that others accept later.
     const untilMs = bytes.readUInt32BE(at + 14) * 1000
     this.#mark(markKey, Math.max(keepMs, Math.min(untilMs - this.#wallMs, REDEMPTION_KEPT_MS_MAX)), claim)
   }
 
-  #statusOf(epoch: number, before: string | undefined, claim: string): number {
-    if (epoch !== this.#state.epoch) return FORGOTTEN
-    return before === undefined || (claim !== '' && before === claim) ? REDEEMED : REDEEMED_BEFORE
+  #statusOf(epoch: number, before: string | undefined, claim: string): TokenStatus {
+    if (epoch !== this.#state.epoch) return 'forgotten'
+    return before === undefined || (claim !== '' && before === claim) ? 'redeemed' : 'used'
   }
 
   #charge(keyAt: number, limit: number, policy: Policy) {

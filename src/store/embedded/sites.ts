@@ -20,6 +20,7 @@ export const SITE_OPERATIONS = [
   'noteUses',
   'readUses',
   'noteHost',
+  'livingHosts',
   'readUsualRate',
   'changesSince',
 ] as const satisfies readonly (keyof SiteStore)[]
@@ -56,8 +57,12 @@ export class EmbeddedSites extends SitesFile implements SiteStore {
   }
 
   /** One host: nobody else has the socket. */
-  async noteHost(): Promise<LivingHosts> {
+  async livingHosts(): Promise<LivingHosts> {
     return { shards: 1, living: [] }
+  }
+
+  noteHost(): Promise<LivingHosts> {
+    return this.livingHosts()
   }
 
   async readUsualRate(siteKey: string): Promise<number | undefined> {

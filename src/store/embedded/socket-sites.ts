@@ -3,7 +3,7 @@
  * `EmbeddedSites.answer` (sites.ts) reads.
  */
 
-import type { Connection } from '../redis/connection.ts'
+import type { Connection } from '../client/connection.ts'
 import { type SiteStore, StoreSetupError } from '../store.ts'
 import { SITE_OPERATIONS, type SiteAnswer, type SiteOperation } from './sites.ts'
 

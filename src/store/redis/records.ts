@@ -25,11 +25,11 @@ import { fnv1a } from '../../domain/bytes.ts'
 import { dailyRate, readMeter } from '../../domain/meters.ts'
 import { isSiteKey } from '../../domain/site.ts'
 import { namesOfAddress } from '../address-names.ts'
+import { type Connection, connect, shardTags } from '../client/connection.ts'
+import { untilUsable } from '../client/inspection.ts'
 import type { HostNote } from '../hosts.ts'
 import { type Change, jsonOf, type MemberKind, Members, memberOf } from '../members.ts'
 import type { LivingHosts, SiteStore } from '../store.ts'
-import { type Connection, connect, shardTags } from './connection.ts'
-import { untilUsable } from './inspection.ts'
 import { NOTE_HOST, NOTE_USES, WRITE_RECORDS } from './scripts.ts'
 
 const LIST_CHUNK = 500
@@ -118,9 +118,13 @@ export class RedisRecords extends Members implements SiteStore {
     return uses
   }
 
-  async noteHost(id: string, note?: HostNote | null, shards?: number): Promise<LivingHosts> {
-    const json = note ? JSON.stringify({ ...note, notedAt: Date.now() }) : ''
-    const values = ['', note === undefined ? '' : id, json, String(HOST_LIVES_MS), String(shards ?? '')]
+  livingHosts(): Promise<LivingHosts> {
+    return this.noteHost('', null)
+  }
+
+  async noteHost(id: string, note: HostNote | null, shards?: number): Promise<LivingHosts> {
+    const json = note === null ? '' : JSON.stringify({ ...note, notedAt: Date.now() })
+    const values = ['', id, json, String(HOST_LIVES_MS), String(shards ?? '')]
     const keys = [this.#key('hosts'), this.#key('shards')]
     const found = await this.#connection.run(NOTE_HOST, keys, values, 'noting a host')
     const [number, ...notes] = (found as unknown[]).map(String)

@@ -2,7 +2,7 @@
 
 import { setTimeout as sleep } from 'node:timers/promises'
 import { fnv1a } from '../../../src/domain/bytes.ts'
-import { evenlySpreadTags } from '../../../src/store/redis/connection.ts'
+import { evenlySpreadTags } from '../../../src/store/client/connection.ts'
 import { eventually } from '../../harness/eventually.ts'
 import { childPids } from '../../harness/processes.ts'
 import type { Random } from '../../harness/random.ts'

@@ -2,7 +2,7 @@
 
 import { setTimeout as sleep } from 'node:timers/promises'
 import { Redis } from 'ioredis'
-import { evenlySpreadTags, slotOf } from '../../../src/store/redis/connection.ts'
+import { evenlySpreadTags, slotOf } from '../../../src/store/client/connection.ts'
 import { eventually } from '../../harness/eventually.ts'
 import { signalIfThere } from '../../harness/processes.ts'
 import type { Random } from '../../harness/random.ts'

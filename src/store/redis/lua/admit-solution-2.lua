@@ -7,6 +7,8 @@
 --          network 3 each | numbers of their meters 2 each |
 -- returns  1 spent, 2 already used or of another epoch, 3 no nonce, then failures, accepted proofs
 --          |  0, milliseconds to wait, policy
+local MARKS_LIMIT_MAX = 64 -- domain/address-log.ts
+
 operations[86] = function(keys, operation) -- 'V'
   local kind, tag, address_limit, site_limit, epoch, keep, mark_high, mark_low, rest =
     unpack_bytes('>BI3I3I3I4I3I3I2', operation, 2)

@@ -1,8 +1,10 @@
 -- How times are compared; see domain/limits.ts.
 local call, pack, unpack_bytes = redis.call, struct.pack, struct.unpack -- looked up once a turn
 
--- From the caller; turn.lua tells them.
-local next_epoch, checked_at, expected, expecting_epoch, seen, meter_count = unpack_bytes('>I4I4I4I4dI2', ARGV[2])
+-- From the caller; batch.lua tells them.
+local next_epoch, checked_at, expected, expecting_epoch, seen, meter_count, network_recent_ms, site_recent_ms, usual_ms,
+  tolerated, learned_share, learns_all_ms, returning_proofs = unpack_bytes('>I4I4I4I4dI2ddddddd', ARGV[2])
+local WINDOW_MS, WRAP, HALF_WRAP, EXACT_LIMIT_MAX = 60000, 16777216, 8388608, 256 -- domain/limits.ts
 local NONE = 4294967295 -- in place of a time
 
 -- One MGET reads all keys: 0.4 us each, a GET takes 1.3. What this turn wrote takes precedence.
@@ -13,7 +15,7 @@ local function value_of(number)
 end
 
 local now = wall % WRAP
-local METERS_FROM = 3 -- keys before the meters: see turn.lua
+local METERS_FROM = 3 -- keys before the meters: see batch.lua
 local operations, at_end = {}, {} -- by letters' codes; functions that write what the operations counted
 
 -- If the clock stepped back, the last entry's time is now.

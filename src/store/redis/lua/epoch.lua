@@ -22,6 +22,8 @@
 
 -- A check takes 5 to 10 us, which would double a small call, so it holds this long: too short for two changes of role with a
 -- copy of the data in between.
+local WRAP = 16777216 -- domain/limits.ts
+local NONE = 4294967295 -- in place of a time
 local CHECK_HOLDS = 2 -- milliseconds, as all times here
 local STEP = 30000 -- a shorter step is harmless, since records are kept a minute longer than needed
 local NOTED_EVERY = 1000

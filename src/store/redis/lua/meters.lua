@@ -2,7 +2,8 @@
 -- | at, Unix ms 8 | recent 4 | usual 8 |
 -- The first two meters of a call are no meters but when the shard's first proof came, and the first under the present names of
 -- networks, as `usual`; `at` is when that key was last renewed.
--- scripts.ts puts time.lua, clock.lua and the policy's numbers (TOLERATED, ...) before this.
+-- `wall`, and the numbers of the policy, are of time.lua and clock.lua.
+local MINUTE_MS, DAY_MS, KEPT_MS_A_PROOF, KEPT_MS_MAX = 60000, 86400000, 300000, 604800000 -- domain/meters.ts
 local METER = '>dfd'
 
 local meters = {} -- faded, by number
@@ -24,7 +25,7 @@ local function meter_of(number, recent_ms)
   if values[METERS_FROM + number] then
     local at, recent, usual = unpack_bytes(METER, values[METERS_FROM + number])
     local elapsed = math.abs(wall - at)
-    meter.recent, meter.usual = recent * math.exp(-elapsed / recent_ms), usual * math.exp(-elapsed / USUAL_MS)
+    meter.recent, meter.usual = recent * math.exp(-elapsed / recent_ms), usual * math.exp(-elapsed / usual_ms)
   end
   meters[number] = meter
   return meter
@@ -35,9 +36,9 @@ local function add(number, proofs, recent_ms, free, age)
   local meter = meter_of(number, recent_ms)
   -- As before the proof, also to take it back: else a refused one at the budget would leave half of itself as usual.
   local recent = (meter.recent + math.min(0, proofs)) * MINUTE_MS / recent_ms
-  local gathered = math.max(MINUTE_MS, USUAL_MS * (1 - math.exp(-age / USUAL_MS))) -- milliseconds that `usual` stands for
-  local budget = math.max(free, TOLERATED * meter.usual * MINUTE_MS / gathered)
-  local share = age < LEARNS_ALL_MS and 1 or math.min(1, LEARNED_SHARE * budget / recent)
+  local gathered = math.max(MINUTE_MS, usual_ms * (1 - math.exp(-age / usual_ms))) -- milliseconds that `usual` stands for
+  local budget = math.max(free, tolerated * meter.usual * MINUTE_MS / gathered)
+  local share = age < learns_all_ms and 1 or math.min(1, learned_share * budget / recent)
   meter.recent = math.max(0, meter.recent + proofs)
   meter.usual = math.max(0, meter.usual + proofs * share)
 end
@@ -49,8 +50,8 @@ local function add_proof(fields, at, accepted, proofs)
   for index = 0, count - 1 do
     local free = unpack_bytes('>I3', fields, at + 3 * index)
     local number = unpack_bytes('>I2', fields, at + 3 * count + 2 * index)
-    if index > 0 then add(number, proofs, NETWORK_RECENT_MS, free, names_age)
-    elseif accepted >= RETURNING_PROOFS then add(number, proofs, SITE_RECENT_MS, free, age) end
+    if index > 0 then add(number, proofs, network_recent_ms, free, names_age)
+    elseif accepted >= returning_proofs then add(number, proofs, site_recent_ms, free, age) end
   end
 end
 

@@ -3,6 +3,7 @@
 --
 -- Read at its first use in a turn and written at the end, because few callers and API keys make many requests. All charges of one
 -- turn have the same time, hence share one entry.
+local WINDOW_MS, WRAP, COUNT_MAX = 60000, 16777216, 65535 -- domain/limits.ts
 local WINDOW_HEADER = 4
 local WINDOW_ENTRY = 5
 local windows = {}

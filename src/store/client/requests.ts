@@ -28,6 +28,7 @@ import {
   type SolutionAdmission,
   type SolutionRequest,
 } from '../store.ts'
+import type { Settle } from './batch.ts'
 import {
   challengeAnswer,
   challengeOperation,
@@ -43,9 +44,8 @@ import {
   takeBackOperation,
 } from './operations.ts'
 import type { Shard } from './shard.ts'
-import type { Settle } from './turn.ts'
 
-export class RedisRequests implements RequestStore {
+export class ShardedRequests implements RequestStore {
   readonly #shards: readonly Shard[]
   readonly #now: () => number
 

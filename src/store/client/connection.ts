@@ -3,6 +3,7 @@
 import { isIP } from 'node:net'
 import { type ConnectionOptions, createSecureContext } from 'node:tls'
 import type { RedisTarget } from '../../config/redis.ts'
+import { orByText, type Script } from '../redis/scripts.ts'
 import {
   Cluster,
   Command,
@@ -11,7 +12,6 @@ import {
   QuietSentinelConnector,
   Redis,
 } from './ioredis.ts'
-import { orByText, type Script } from './scripts.ts'
 
 export const CLUSTER_SLOTS = 16384
 

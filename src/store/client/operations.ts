@@ -1,7 +1,7 @@
 /** Encodes the operations of a turn, and decodes their answers. The operation's Lua file describes the bytes of both. */
 
 import { MARKS_LIMIT_MAX, verificationKind } from '../../domain/address-log.ts'
-import { type Limited, type Policy, readUInt24 } from '../../domain/limits.ts'
+import { type Limited, readUInt24 } from '../../domain/limits.ts'
 import { fadeAll, type Meter, type Meters, metersFrom } from '../../domain/meters.ts'
 import { nonceMark } from '../../domain/nonce.ts'
 import { POLICY } from '../../domain/policy.ts'
@@ -17,7 +17,8 @@ import {
   type TokenRedemption,
   UNAVAILABLE,
 } from '../store.ts'
-import { type Operation, timeOf } from './turn.ts'
+import { FIRST, LETTERS, LIMITED, NONCES, POLICIES, SECOND, TOKENS } from '../wire.ts'
+import { type Operation, timeOf } from './batch.ts'
 
 const { fromCharCode } = String
 const NONE: readonly string[] = []
@@ -28,7 +29,7 @@ const MARK_LOW = 0x10000
 const MARK_BIT = 0x80
 
 export function probeOperation(key: string, writes: boolean): Operation {
-  return plain([key], writes ? 'PW' : 'P')
+  return plain([key], writes ? `${LETTERS.probe}W` : LETTERS.probe)
 }
 
 export function plain(keys: readonly string[], text: string): Operation {
@@ -39,7 +40,7 @@ export function challengeOperation(keyPrefix: string, request: ChallengeRequest)
   const { addressKey, siteTag, addressLimit, siteLimit, metering } = request
   return {
     keys: [`${keyPrefix}l:${addressKey}`],
-    text: `C${limitsText(siteTag, addressLimit, siteLimit)}`,
+    text: `${LETTERS.challenge}${limitsText(siteTag, addressLimit, siteLimit)}`,
     meters: meterKeys(keyPrefix, metering),
     namesMeters: false,
   }
@@ -60,7 +61,7 @@ export function solutionOperation(keyPrefix: string, request: SolutionRequest, k
 }
 
 export function takeBackOperation(keyPrefix: string, metering: Metering, accepted: number): Operation {
-  const text = `T${fromCharCode(Math.min(accepted, 255))}${freeText(metering)}`
+  const text = `${LETTERS.takeBack}${fromCharCode(Math.min(accepted, 255))}${freeText(metering)}`
   return { keys: NONE, text, meters: meterKeys(keyPrefix, metering), namesMeters: true }
 }
 
@@ -79,7 +80,7 @@ function solutionText(request: SolutionRequest, keepMs: number): string {
   const kind = verificationKind(request)
   const { spend, siteTag, addressLimit, siteLimit } = request
   const limits = limitsText(siteTag, addressLimit, siteLimit)
-  if (spend === undefined) return `V${fromCharCode(kind)}${limits}${'\0'.repeat(12)}`
+  if (spend === undefined) return `${LETTERS.solution}${fromCharCode(kind)}${limits}${'\0'.repeat(12)}`
   const mark = nonceMark(spend.nonce)
   const high = Math.floor(mark / MARK_LOW)
   const markText = fromCharCode(
@@ -89,7 +90,7 @@ function solutionText(request: SolutionRequest, keepMs: number): string {
     (mark >>> B1) & 0xff,
     mark & 0xff,
   )
-  return `V${fromCharCode(kind)}${limits}${uint32Text(spend.storeEpoch)}${uint24Text(keepMs)}${markText}`
+  return `${LETTERS.solution}${fromCharCode(kind)}${limits}${uint32Text(spend.storeEpoch)}${uint24Text(keepMs)}${markText}`
 }
 
 /**
@@ -104,17 +105,17 @@ export function redemptionText(
   keepMs: number,
 ): string {
   const limits = uint24Text(callerLimit) + uint24Text(keyLimit)
-  if (redeem === undefined) return `R${limits}${'\0'.repeat(12)}`
+  if (redeem === undefined) return `${LETTERS.redemption}${limits}${'\0'.repeat(12)}`
   const until = Math.ceil((redeem.expiresAtMs + MARK_MARGIN_MS) / 1000)
-  return `R${limits}${uint32Text(keepMs)}${uint32Text(redeem.storeEpoch)}${uint32Text(until)}${redeem.claim}`
+  return `${LETTERS.redemption}${limits}${uint32Text(keepMs)}${uint32Text(redeem.storeEpoch)}${uint32Text(until)}${redeem.claim}`
 }
 
 export function refundText(chargedAtTime: number, callerLimit: number): string {
-  return `F${uint24Text(chargedAtTime)}${uint24Text(callerLimit)}`
+  return `${LETTERS.refund}${uint24Text(chargedAtTime)}${uint24Text(callerLimit)}`
 }
 
 export function peekText(keyLimit: number): string {
-  return `K${uint24Text(keyLimit)}`
+  return `${LETTERS.peek}${uint24Text(keyLimit)}`
 }
 
 function limitsText(siteTag: number, addressLimit: number, siteLimit: number): string {
@@ -138,13 +139,6 @@ function uint24Text(value: number): string {
 function uint32Text(value: number): string {
   return fromCharCode(value >>> B3, (value >>> B2) & 0xff, (value >>> B1) & 0xff, value & 0xff)
 }
-
-/** The limit that refused, by the number that a script answers. NONCES and TOKENS are indexed by a script's status likewise. */
-const POLICIES: readonly Policy[] = ['address', 'address', 'address-site', 'api-key']
-
-/** | status 1 | first 3 | second 4 |. An unknown status becomes `unavailable`, which refuses. */
-const FIRST = 1
-const SECOND = 4
 
 export function firstOf(reply: Buffer, at: number): number {
   return readUInt24(reply, at + FIRST)
@@ -172,7 +166,7 @@ export function challengeAnswer(
   meters: readonly Meter[],
 ): ChallengeAdmission {
   switch (reply?.[at]) {
-    case 0:
+    case LIMITED:
       return limitedAnswer(reply!, at)
     case 1:
       return {
@@ -187,24 +181,20 @@ export function challengeAnswer(
   }
 }
 
-const NONCES = [undefined, 'spent', 'used', 'untouched'] as const
-
 export function solutionAnswer(
   reply: Buffer | undefined,
   at: number,
   meters: readonly Meter[],
 ): SolutionAdmission {
-  if (reply?.[at] === 0) return limitedAnswer(reply, at)
+  if (reply?.[at] === LIMITED) return limitedAnswer(reply, at)
   const nonce = NONCES[reply?.[at] ?? 0]
   if (nonce === undefined) return UNAVAILABLE
   const [failures, accepted] = [firstOf(reply!, at), reply!.readUInt32BE(at + SECOND)]
   return { status: 'admitted', nonce, failures, accepted, meters: metersOf(reply!, meters) }
 }
 
-const TOKENS = [undefined, 'redeemed', 'used', 'forgotten', 'untouched'] as const
-
 export function redemptionAnswer(reply: Buffer | undefined, at: number): RedemptionAdmission {
-  if (reply?.[at] === 0) return limitedAnswer(reply, at)
+  if (reply?.[at] === LIMITED) return limitedAnswer(reply, at)
   const token = TOKENS[reply?.[at] ?? 0]
   return token === undefined ? UNAVAILABLE : { status: 'admitted', token }
 }

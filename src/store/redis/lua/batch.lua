@@ -8,7 +8,7 @@
 --          meters, two first proofs first (meters.lua) | then the keys of each operation
 -- ARGV     clock, see time.lua | next epoch 4, time of the last check of the process 4 or NONE, expected time 4 or NONE and the
 --          epoch of the reply that it comes from 4, see epoch.lua, highest number of turns that the caller was ever answered 8,
---          number of meters 2 | then each operation: its letter and its fields, big endian
+--          number of meters 2, numbers of the policy 8 each | then each operation: its letter and its fields, big endian
 -- returns  one string: | shard epoch 4 | time of the last check 3 | time 8 | number of turns 8 |
 --          then for each operation | status 1 | 3 | 4 |
 --          then each meter 20, with the proofs of this turn; zeros if there is none |

@@ -8,11 +8,11 @@
  *                unknown; refuses at once, until a probe with the real script succeeds
  */
 
+import { orByText } from '../redis/scripts.ts'
 import type { OnStoreCall } from '../store.ts'
+import { Batch, epochOf, isReplyTo, type Operation, ServerClock, type Settle, settleAll } from './batch.ts'
 import { type Connection, patienceMs, type Server, slotOf, withDeadline } from './connection.ts'
 import { probeOperation } from './operations.ts'
-import { orByText } from './scripts.ts'
-import { epochOf, isReplyTo, type Operation, ServerClock, type Settle, settleAll, Turn } from './turn.ts'
 
 interface ShardOptions {
   /** `<prefix>:{<tag>}:` */
@@ -27,7 +27,7 @@ interface ShardOptions {
 }
 
 interface PendingCall {
-  readonly turn: Turn
+  readonly batch: Batch
   readonly startedAtMs: number
   server: Server | undefined
 }
@@ -69,7 +69,7 @@ export class Shard {
   /** The connection of `epoch`; undefined while it is looked for. */
   #server: Server | undefined
   readonly #clock = new ServerClock()
-  #turn = new Turn()
+  #batch = new Batch()
   /**
    * Oldest first. A Set would leak: V8 links a changed Set's table to the next, and an old table keeps all later ones alive.
    */
@@ -87,7 +87,7 @@ export class Shard {
   constructor(connection: Connection, options: ShardOptions) {
     this.#connection = connection
     this.#options = options
-    // One character a byte, like all text of a turn.
+    // One character a byte, like all text of a batch.
     this.keyPrefix = Buffer.from(options.keyPrefix).toString('latin1')
     this.#epochKey = `${this.keyPrefix}epoch`
     this.#processKey = `${this.keyPrefix}look`
@@ -129,19 +129,19 @@ export class Shard {
   }
 
   #add(operation: Operation, settle: Settle): void {
-    const { settles } = this.#turn
+    const { settles } = this.#batch
     if (settles.length === 0) setImmediate(this.#flush)
-    this.#turn.add(operation, settle)
+    this.#batch.add(operation, settle)
     if (settles.length >= OPERATIONS_MAX) this.#flush()
   }
 
   readonly #flush = (): void => {
-    const turn = this.#turn
-    if (turn.settles.length === 0) return
-    this.#turn = new Turn()
-    const call: PendingCall = { turn, startedAtMs: performance.now(), server: undefined }
+    const batch = this.#batch
+    if (batch.settles.length === 0) return
+    this.#batch = new Batch()
+    const call: PendingCall = { batch, startedAtMs: performance.now(), server: undefined }
     if (this.#pending.length >= PENDING_MAX) {
-      settleAll(turn, undefined)
+      settleAll(batch, undefined)
       return
     }
     this.#pending.push(call)
@@ -156,7 +156,7 @@ export class Shard {
       return
     }
     call.server = server
-    this.#call(call.turn, server).then(
+    this.#call(call.batch, server).then(
       reply => this.#answered(call, reply),
       error => this.#failed(call, error),
     )
@@ -170,11 +170,11 @@ export class Shard {
     this.#probe()
   }
 
-  #call(turn: Turn, server: Server): Promise<unknown> {
+  #call(batch: Batch, server: Server): Promise<unknown> {
     const { clock } = this.#options
-    const values = [clock(), this.#clock.head(server === this.#server, turn.meterCount)]
-    return orByText(turn.script, async (how, code) => {
-      const command = turn.call(how, code, [this.#epochKey, this.#processKey, this.#countKey], values)
+    const values = [clock(), this.#clock.head(server === this.#server, batch.meterCount)]
+    return orByText(batch.script, async (how, code) => {
+      const command = batch.call(how, code, [this.#epochKey, this.#processKey, this.#countKey], values)
       try {
         return await server.sendCommand(command)
       } catch (error) {
@@ -188,7 +188,7 @@ export class Shard {
   #answered(call: PendingCall, reply: unknown): void {
     this.#heardAtMs = performance.now()
     if (!this.#pending.includes(call)) return
-    if (!isReplyTo(call.turn, reply)) {
+    if (!isReplyTo(call.batch, reply)) {
       this.#failed(call, new Error('a reply of unexpected length'))
       return
     }
@@ -210,9 +210,9 @@ export class Shard {
 
   #settle(call: PendingCall, reply: Buffer | undefined): void {
     this.#pending.splice(this.#pending.indexOf(call), 1)
-    const { turn } = call
-    this.#options.onCall?.(turn.settles.length, (performance.now() - turn.startedAtMs) / 1000)
-    settleAll(turn, reply)
+    const { batch } = call
+    this.#options.onCall?.(batch.settles.length, (performance.now() - batch.startedAtMs) / 1000)
+    settleAll(batch, reply)
   }
 
   #armDeadline(afterMs: number): void {
@@ -240,8 +240,8 @@ export class Shard {
     this.#server = undefined
     for (let call = this.#pending[0]; call !== undefined; call = this.#pending[0])
       this.#settle(call, undefined)
-    const waiting = this.#turn
-    this.#turn = new Turn()
+    const waiting = this.#batch
+    this.#batch = new Batch()
     settleAll(waiting, undefined)
     if (wasUp && !this.#closed) {
       this.#downSinceMs = performance.now()
@@ -295,22 +295,22 @@ export class Shard {
       this.#asked = server
       this.#heardAtMs = performance.now()
     }
-    const turn = new Turn()
-    turn.add(this.#writingProbe, () => {})
+    const batch = new Batch()
+    batch.add(this.#writingProbe, () => {})
     const { deadlineMs } = this.#options
-    this.#call(turn, server).then(
+    this.#call(batch, server).then(
       reply => {
         this.#heardAtMs = performance.now()
         // Calls would be as late: they would run, and still be refused.
-        const isLate = this.#heardAtMs - turn.startedAtMs > deadlineMs
+        const isLate = this.#heardAtMs - batch.startedAtMs > deadlineMs
         if (isLate) this.cause = `no answer within ${deadlineMs} ms`
-        else if (isReplyTo(turn, reply)) this.#found(server, reply, turn.startedAtMs)
+        else if (isReplyTo(batch, reply)) this.#found(server, reply, batch.startedAtMs)
       },
       error => {
         const message = error instanceof Error ? error.message : String(error)
         if (!this.isUp) this.cause = message
         if (message.startsWith('MOVED ')) this.#locate()
-        const isPrompt = performance.now() - turn.startedAtMs <= deadlineMs
+        const isPrompt = performance.now() - batch.startedAtMs <= deadlineMs
         // The call was not late, so the server's clock was set.
         if (message.startsWith(OTHER_TIME) && isPrompt) this.#clock.forget()
       },

@@ -4,15 +4,15 @@
  */
 
 import { describeTarget, type RedisTarget } from '../../config/redis.ts'
+import { RedisRecords } from '../redis/records.ts'
 import type { SiteStore, Store, StoreListener, StoreStatus, StoreTrouble } from '../store.ts'
 import { askAt, type Connection, connect, shardTags } from './connection.ts'
 import { ShardHealth } from './health.ts'
 import { adviceOn, lookAt, troubleOf, untilUsable, versionOf } from './inspection.ts'
-import { RedisRecords } from './records.ts'
-import { RedisRequests } from './requests.ts'
+import { ShardedRequests } from './requests.ts'
 import { Shard } from './shard.ts'
 
-export interface RedisStoreOptions extends StoreListener {
+export interface StoreClientOptions extends StoreListener {
   readonly target: RedisTarget
   readonly keyPrefix: string
   readonly deadlineMs: number
@@ -24,16 +24,16 @@ export interface RedisStoreOptions extends StoreListener {
   readonly clock?: () => number
 }
 
-export class RedisStore implements Store {
+export class StoreClient implements Store {
   readonly description: string
-  readonly requests: RedisRequests
+  readonly requests: ShardedRequests
   readonly sites: SiteStore
-  readonly #options: RedisStoreOptions
+  readonly #options: StoreClientOptions
   readonly #connection: Connection
   readonly #shards: readonly Shard[]
   readonly health: ShardHealth
 
-  constructor(options: RedisStoreOptions) {
+  constructor(options: StoreClientOptions) {
     const { target, keyPrefix, deadlineMs, clock } = options
     const connection = connect(target, deadlineMs)
     this.#options = options
@@ -54,7 +54,7 @@ export class RedisStore implements Store {
       })
       return shard
     })
-    this.requests = new RedisRequests(this.#shards, clock ?? Date.now)
+    this.requests = new ShardedRequests(this.#shards, clock ?? Date.now)
     this.health = new ShardHealth(this.#shards, options, connection.lastError)
     for (const shard of this.#shards) shard.start()
     connection.onReady(() => {

@@ -1,5 +1,5 @@
 /**
- * All operations of one event-loop turn on one shard, as the bytes of one call, which lua/turn.lua or the store process
+ * All operations of one event-loop turn on one shard, as the bytes of one call, which lua/batch.lua or the store process
  * (../embedded/engine.ts) answers. Not encoded by ioredis, which
  * took 1.4 us a request.
  */
@@ -9,8 +9,23 @@ import { writeDecimal } from '../../domain/bytes.ts'
 import { readUInt24, WRAP_MASK } from '../../domain/limits.ts'
 import { METER_BYTES, type Meter, readMeter } from '../../domain/meters.ts'
 import { POLICY } from '../../domain/policy.ts'
+import { BATCHES, type Script } from '../redis/scripts.ts'
+import {
+  ANSWER_BYTES,
+  ANSWERS_AT,
+  BATCHES_AT,
+  CHECKED_AT,
+  HEAD_BYTES,
+  LETTERS,
+  METER_COUNT_AT,
+  NONCES,
+  POLICY_AT,
+  POLICY_NUMBERS,
+  SECOND,
+  SITE_METER,
+  TIME_AT,
+} from '../wire.ts'
 import { type Command, PreparedCommand } from './ioredis.ts'
-import { type Script, TURNS } from './scripts.ts'
 
 /**
  * @param reply undefined if the outcome is unknown
@@ -32,8 +47,9 @@ export interface Operation {
 }
 
 const NO_METERS: readonly never[] = []
+const VISITS: ReadonlySet<string> = new Set([LETTERS.challenge, LETTERS.solution, LETTERS.takeBack])
 
-export class Turn {
+export class Batch {
   readonly settles: Settle[] = []
   /** For each operation, the numbers of its meters in this batch, from 1 as in Lua. */
   readonly metersOf: (readonly number[])[] = []
@@ -54,21 +70,21 @@ export class Turn {
   }
 
   get script(): Script {
-    if (!this.#hasRedemptions) return TURNS.visits
-    return this.#hasVisits ? TURNS.both : TURNS.redemptions
+    if (!this.#hasRedemptions) return BATCHES.visits
+    return this.#hasVisits ? BATCHES.both : BATCHES.redemptions
   }
 
   add({ keys, text, meters, namesMeters }: Operation, settle: Settle): void {
     if (this.settles.length === 0) this.startedAtMs = performance.now()
     const letter = text[0]!
-    if (letter === 'C' || letter === 'V' || letter === 'T') this.#hasVisits = true
-    else if (letter !== 'P') this.#hasRedemptions = true
+    if (VISITS.has(letter)) this.#hasVisits = true
+    else if (letter !== LETTERS.probe) this.#hasRedemptions = true
     for (const key of keys) this.#keys.add(key)
     this.#keyCount += keys.length
     const numbers = meters.length === 0 ? NO_METERS : meters.map(key => this.#meterNumber(key))
-    this.#operations.add(namesMeters ? text + uint16sText(numbers, 2) : text)
+    this.#operations.add(namesMeters ? text + uint16sText(numbers, SITE_METER) : text)
     this.metersOf.push(numbers)
-    this.counts.push(letter === 'V' && namesMeters)
+    this.counts.push(letter === LETTERS.solution && namesMeters)
     this.settles.push(settle)
   }
 
@@ -112,7 +128,7 @@ function bulks(texts: readonly string[]): string {
   return framed
 }
 
-/** For an ordinary turn. */
+/** For an ordinary batch. */
 const KEYS_BYTES = 2048
 const OPERATIONS_BYTES = 2048
 /** `$<length>` and two line ends. */
@@ -154,19 +170,8 @@ function endLine(bytes: Buffer, at: number): number {
   return at + 2
 }
 
-/** Reply: | epoch 4 | time of the last check 3 | time 8 | number of turns 8 | answers 8 each | meters | */
-const CHECKED_AT = 4
-const TIME_AT = CHECKED_AT + 3
-const TURNS_AT = TIME_AT + 8
-const HEAD_BYTES = TURNS_AT + 8
-const ANSWER_BYTES = 8
-/** Of a solution: its status, and where its answer has the address's earlier proofs. */
-const [SPENT, ACCEPTED_AT] = [1, 4]
-/** Of an operation's meters: two first proofs come before. */
-const FIRST_SITE = 2
-
-export function isReplyTo({ settles, meterCount }: Turn, reply: unknown): reply is Buffer {
-  const length = HEAD_BYTES + settles.length * ANSWER_BYTES + meterCount * METER_BYTES
+export function isReplyTo({ settles, meterCount }: Batch, reply: unknown): reply is Buffer {
+  const length = ANSWERS_AT + settles.length * ANSWER_BYTES + meterCount * METER_BYTES
   return Buffer.isBuffer(reply) && reply.length === length
 }
 
@@ -179,9 +184,9 @@ export function timeOf(reply: Buffer): number {
   return reply.readDoubleBE(TIME_AT)
 }
 
-/** As the store tells them: with the proofs of the whole turn. */
-function metersAfter({ settles, meterCount }: Turn, reply: Buffer): Meter[] {
-  const first = HEAD_BYTES + settles.length * ANSWER_BYTES
+/** As the store tells them: with the proofs of the whole batch. */
+function metersAfter({ settles, meterCount }: Batch, reply: Buffer): Meter[] {
+  const first = ANSWERS_AT + settles.length * ANSWER_BYTES
   const nowMs = timeOf(reply)
   return Array.from({ length: meterCount }, (_, index) =>
     readMeter(reply, first + index * METER_BYTES, nowMs),
@@ -193,30 +198,32 @@ function metersAfter({ settles, meterCount }: Turn, reply: Buffer): Meter[] {
  * and takes out the proofs of later operations. Otherwise a batch that exceeds a budget would have all its solutions refused,
  * not only those above the budget.
  */
-function metersSeen(turn: Turn, reply: Buffer): (readonly Meter[])[] {
-  const meters = metersAfter(turn, reply)
+function metersSeen(batch: Batch, reply: Buffer): (readonly Meter[])[] {
+  const meters = metersAfter(batch, reply)
   const seen: (readonly Meter[])[] = []
-  for (let index = turn.settles.length - 1; index >= 0; index--) {
-    const numbers = turn.metersOf[index]!
+  for (let index = batch.settles.length - 1; index >= 0; index--) {
+    const numbers = batch.metersOf[index]!
     seen[index] = numbers.length === 0 ? NO_METERS : numbers.map(number => ({ ...meters[number - 1]! }))
-    const at = HEAD_BYTES + index * ANSWER_BYTES
-    if (!turn.counts[index] || reply[at] !== SPENT) continue
-    const isReturning = reply.readUInt32BE(at + ACCEPTED_AT) >= POLICY.returningProofs
-    for (const number of numbers.slice(isReturning ? FIRST_SITE : FIRST_SITE + 1))
+    const at = ANSWERS_AT + index * ANSWER_BYTES
+    if (!batch.counts[index] || NONCES[reply[at]!] !== 'spent') continue
+    const isReturning = reply.readUInt32BE(at + SECOND) >= POLICY.returningProofs
+    for (const number of numbers.slice(isReturning ? SITE_METER : SITE_METER + 1))
       meters[number - 1]!.recent = Math.max(0, meters[number - 1]!.recent - 1)
   }
   return seen
 }
 
-export function settleAll(turn: Turn, reply: Buffer | undefined): void {
-  const seen = reply === undefined ? undefined : metersSeen(turn, reply)
-  for (const [index, settle] of turn.settles.entries())
-    settle(reply, HEAD_BYTES + index * ANSWER_BYTES, seen?.[index] ?? NO_METERS)
+export function settleAll(batch: Batch, reply: Buffer | undefined): void {
+  const seen = reply === undefined ? undefined : metersSeen(batch, reply)
+  for (const [index, settle] of batch.settles.entries())
+    settle(reply, ANSWERS_AT + index * ANSWER_BYTES, seen?.[index] ?? NO_METERS)
 }
 
 /** In place of a time, as in lua/clock.lua. */
 export const NONE = 2 ** 32 - 1
-const headBytes = Buffer.alloc(26)
+const headBytes = Buffer.alloc(HEAD_BYTES)
+for (const [index, name] of POLICY_NUMBERS.entries())
+  headBytes.writeDoubleBE(POLICY[name], POLICY_AT + 8 * index)
 /** EXPECTED_MAX of lua/epoch.lua. */
 const EXPECTS_MS_MAX = 3_600_000
 
@@ -237,7 +244,7 @@ export class ServerClock {
     this.#checkedAt = readUInt24(reply, CHECKED_AT)
     this.#askedAtMs = askedAtMs
     this.#epoch = epochOf(reply)
-    this.#turnsSeen = Math.max(this.#turnsSeen, reply.readDoubleBE(TURNS_AT))
+    this.#turnsSeen = Math.max(this.#turnsSeen, reply.readDoubleBE(BATCHES_AT))
   }
 
   forget(): void {
@@ -252,7 +259,7 @@ export class ServerClock {
   }
 
   /**
-   * The second argument of lua/turn.lua. It names the epoch, so that no other server takes the time for its own.
+   * The second argument of lua/batch.lua. It names the epoch, so that no other server takes the time for its own.
    *
    * @param isKnown whether it goes over the connection on which the last reply came
    */
@@ -262,7 +269,7 @@ export class ServerClock {
     headBytes.writeUInt32BE(this.expected(), 8)
     headBytes.writeUInt32BE(this.#epoch, 12)
     headBytes.writeDoubleBE(this.#turnsSeen, 16)
-    headBytes.writeUInt16BE(meterCount, 24)
+    headBytes.writeUInt16BE(meterCount, METER_COUNT_AT)
     return headBytes.toString('latin1')
   }
 }
