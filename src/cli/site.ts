@@ -242,7 +242,7 @@ async function runChange(input: Input, change: Change, lineOf: (site: SiteRecord
   printWarnings(warnings)
 }
 
-/** Adds the warnings about a site, which depend on the living hosts. Without a note, `noteHost` only reads these. */
+/** Adds the warnings about a site, which depend on the living hosts. */
 async function warned<Done extends { readonly site: SiteRecord }>(store: SiteStore, done: Done) {
   return { ...done, warnings: siteWarnings(done.site, (await store.livingHosts()).living) }
 }

@@ -22,7 +22,7 @@ const LEAVE_MS = 500
 /** Raise it when nonces or tokens get another form. */
 const FORM = 1
 
-type Noting = Pick<SiteStore, 'noteHost'>
+type Noting = Pick<SiteStore, 'noteHost' | 'livingHosts'>
 
 export class Hosts {
   readonly #log: Logger
@@ -91,7 +91,7 @@ export class Hosts {
 
   async #note(): Promise<void> {
     // The workers report a store that is away.
-    const noted = await this.#store?.noteHost(this.#id, this.#own).catch(() => undefined)
+    const noted = await this.#store?.noteHost(this.#id, this.#own ?? null).catch(() => undefined)
     if (noted === undefined) return
     this.living = noted.living
     const found = this.differences

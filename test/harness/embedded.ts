@@ -1,10 +1,10 @@
 /** A store process' server in this process, and its clients. */
 
 import { socketTarget } from '../../src/config/redis.ts'
+import { StoreClient, type StoreClientOptions } from '../../src/store/client/store.ts'
 import { socketPath } from '../../src/store/embedded/data-dir.ts'
 import { type ServerOptions, StoreServer } from '../../src/store/embedded/server.ts'
 import { socketSites } from '../../src/store/embedded/socket-sites.ts'
-import { StoreClient, type StoreClientOptions } from '../../src/store/client/store.ts'
 
 export function serveStore(dataDir: string, options: Partial<ServerOptions> = {}): Promise<StoreServer> {
   return StoreServer.open({ dataDir, stateBytesMax: 2 ** 30, who: 'the test', ...options })

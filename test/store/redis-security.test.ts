@@ -289,7 +289,6 @@ test('the cause of an outage, by what ioredis and Redis say', () => {
       'failed to connect to sentinel a:1 because Connection is closed.',
       'sentinel a:1: there is no connection',
     ],
-    ['No space left on device: Attempting to write page at position 0', 'the disk is full'],
     ['WRONGPASS invalid username', 'WRONGPASS invalid username'],
   ] as const)
     assert.equal(storeErrorText(why), words)
