@@ -1,8 +1,6 @@
--- Meters: two sums of accepted proofs that fade (domain/meters.ts):
--- | at, Unix ms 8 | recent 4 | usual 8 |
--- The first two meters of a call are no meters but when the shard's first proof came, and the first under the present names of
--- networks, as `usual`; `at` is when that key was last renewed.
--- `wall`, and the numbers of the policy, are of time.lua and clock.lua.
+-- Meters: two sums of accepted proofs that fade (domain/meters.ts): | at, Unix ms 8 | recent 4 | usual 8 |
+-- A call's first two are no meters but when the shard's first proof came, and the first under the present names of networks, as
+-- `usual`; `at` is when that key was last renewed. `wall` and the policy's numbers are of time.lua and clock.lua.
 local MINUTE_MS, DAY_MS, KEPT_MS_A_PROOF, KEPT_MS_MAX = 60000, 86400000, 300000, 604800000 -- domain/meters.ts
 local METER = '>dfd'
 
