@@ -252,7 +252,7 @@ describe('a first start', () => {
 
   test('no secret of it is in any environment or on any command line', () => {
     const family = [service.pid, ...childPids(service.pid)]
-    assert.equal(family.length, 3)
+    assert.equal(family.length, 4) // primary, store, two workers
     for (const pid of family)
       for (const file of ['environ', 'cmdline'])
         assert.doesNotMatch(readFileSync(`/proc/${pid}/${file}`, 'utf8'), /sk_/, file)
