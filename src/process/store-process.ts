@@ -63,15 +63,17 @@ export class StoreProcess {
         else if (message.type === 'failed') problem = message.line
         else this.#log[message.level](message.text)
       })
-      child.on('error', error => {
-        problem ??= error.message
-      })
-      child.on('exit', (code, signal) => {
+      const gone = (code: number | null, signal: string | null) => {
         this.#child = undefined
         done(problem ?? 'POWGATE_DATA_DIR: the store process ended before it served')
         // `start` may have to say first that it failed.
         setImmediate(() => this.#isEnding || this.#replace({ code, signal, problem }, startedAtMs))
+      }
+      child.on('error', error => {
+        problem ??= error.message
+        if (child.pid === undefined) gone(null, null) // not started, so no exit event follows
       })
+      child.on('exit', gone)
     })
   }
 
