@@ -24,6 +24,7 @@ import { StoreSetupError } from './store/store.ts'
 async function runPrimary(): Promise<void> {
   process.title = 'powgate primary'
   let storeProcess: StoreProcess | undefined
+  let lifecycle: Lifecycle | undefined
   for (const out of [process.stdout, process.stderr]) out.on('error', () => {}) // such as a full disk
   try {
     const { values, problems } = gatherSettings(process.env)
@@ -43,7 +44,7 @@ async function runPrimary(): Promise<void> {
     primary.onBackends = counts => backends.add(counts)
     keeper.onLost = records => primary.lost(records)
     storeProcess = loaded.redis === undefined ? new StoreProcess(loaded, log) : undefined
-    const lifecycle = new Lifecycle(primary, keeper, hosts, log, totals, storeProcess)
+    lifecycle = new Lifecycle(primary, keeper, hosts, log, totals, storeProcess)
     // A start that cannot listen must make no site and print no key.
     const claimed = { ...loaded, port: await claimPort(loaded) }
     // While a start waits for the store, it is "not ready".
@@ -66,6 +67,7 @@ async function runPrimary(): Promise<void> {
     log.info({ host, port, workers, store }, `powgate listens on ${localUrl(config)}`)
     lifecycle.started({ config, settings: values })
   } catch (error) {
+    if (lifecycle?.isStopping) return // a start without its store
     await storeProcess?.end()
     exitWithProblems(error)
   }

@@ -94,7 +94,7 @@ export class Lifecycle {
 
   /** The terminal was closed: every write fails, and pending output would keep the process alive. */
   async #hangUp(): Promise<void> {
-    if (this.#isStopping) return
+    if (this.isStopping) return
     this.#stoppingSinceMs = performance.now()
     this.#log.level = 'silent'
     await this.#drain()
@@ -107,12 +107,13 @@ export class Lifecycle {
     await Promise.all([this.#hosts.leave(), this.#storeProcess?.end()])
   }
 
-  get #isStopping(): boolean {
+  /** It exits then. */
+  get isStopping(): boolean {
     return this.#stoppingSinceMs !== undefined
   }
 
   async #reload(): Promise<void> {
-    if (this.#isStopping) return
+    if (this.isStopping) return
     if (this.#isRolling || this.#setup === undefined) {
       const why = this.#isRolling ? 'a rolling restart is under way' : 'the service is starting'
       this.#log.info({ signal: 'SIGHUP' }, `${why}; a rolling restart follows`)
@@ -125,7 +126,7 @@ export class Lifecycle {
       const setup = await this.#roll(this.#setup)
       if (setup !== undefined) this.#takesEffect(setup)
       else this.#totals.gauges.reloadDone = 0
-    } while (this.#isAskedAgain && !this.#isStopping)
+    } while (this.#isAskedAgain && !this.isStopping)
     this.#isRolling = false
   }
 
@@ -140,7 +141,7 @@ export class Lifecycle {
       return undefined
     }
     const lost = await this.#sitesLost(setup)
-    if (this.#isStopping) return undefined
+    if (this.isStopping) return undefined
     if (lost > 0) {
       this.#log.error(
         { lost },
@@ -161,7 +162,7 @@ export class Lifecycle {
     const before = this.#log.level
     this.#log.level = setup.config.logLevel
     const isDone = await this.#primary.roll(setup)
-    if (!isDone && !this.#isStopping) this.#log.level = before
+    if (!isDone && !this.isStopping) this.#log.level = before
     return isDone ? setup : undefined
   }
 
@@ -174,7 +175,7 @@ export class Lifecycle {
 
   /** The service drains and ends, to be restarted. */
   async #fail(error: Error): Promise<void> {
-    if (this.#isStopping) process.exit(1)
+    if (this.isStopping) process.exit(1)
     this.#stoppingSinceMs = performance.now()
     // Some errors contain the data that caused them.
     this.#log.fatal(

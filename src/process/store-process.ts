@@ -11,7 +11,8 @@ import { StoreSetupError } from '../store/store.ts'
 const MODULE = new URL(`../store/embedded/process${extname(import.meta.url)}`, import.meta.url)
 const SETTLED_MS = 5000
 const BACK_OFF_MS = 100
-const BACK_OFF_MS_MAX = 5000
+/** Visitors wait for it. */
+const BACK_OFF_MS_MAX = 1000
 /** To save a state of a million addresses. */
 const END_MS = 10_000
 /** Of V8's heap, for each byte of the state: what the estimate leaves out, and garbage. */
@@ -63,15 +64,17 @@ export class StoreProcess {
         else if (message.type === 'failed') problem = message.line
         else this.#log[message.level](message.text)
       })
-      child.on('error', error => {
-        problem ??= error.message
-      })
-      child.on('exit', (code, signal) => {
+      const gone = (code: number | null, signal: string | null) => {
         this.#child = undefined
         done(problem ?? 'POWGATE_DATA_DIR: the store process ended before it served')
         // `start` may have to say first that it failed.
         setImmediate(() => this.#isEnding || this.#replace({ code, signal, problem }, startedAtMs))
+      }
+      child.on('error', error => {
+        problem ??= error.message
+        if (child.pid === undefined) gone(null, null) // not started, so no exit event follows
       })
+      child.on('exit', gone)
     })
   }
 

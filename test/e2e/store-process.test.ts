@@ -1,15 +1,18 @@
 /** What a service with the embedded store does when its store process dies, its directory is replaced, or another wants it. */
 
 import assert from 'node:assert/strict'
-import { mkdirSync, renameSync } from 'node:fs'
+import { mkdirSync, readdirSync, renameSync } from 'node:fs'
 import { after, before, describe, test } from 'node:test'
+import { setTimeout as sleep } from 'node:timers/promises'
 import { Client } from '../harness/client.ts'
+import { serveStore } from '../harness/embedded.ts'
 import { eventually } from '../harness/eventually.ts'
 import { call, freshAddress } from '../harness/http.ts'
 import { startObserved } from '../harness/metrics.ts'
 import { freePort } from '../harness/ports.ts'
 import { childPids, isAlive, storePid, workerPids } from '../harness/processes.ts'
 import { TestService, type TestSite } from '../harness/service.ts'
+import { temporaryDir } from '../harness/temporary.ts'
 
 const PATIENCE_MS = 60_000
 const KILLS = 5
@@ -100,6 +103,33 @@ describe('the store process', () => {
       new RegExp(`POWGATE_DATA_DIR: .* is in use by the service of process ${service.pid}: end that first`),
     )
     assert.ok((await redeem((await token())!)).success)
+  })
+
+  test('SIGTERM while a start waits for the directory, or loads its state: exit 0 at once, and nothing is left or lost', async () => {
+    const dataDir = temporaryDir('start')
+    const held = await serveStore(dataDir)
+    const env = { POWGATE_DATA_DIR: dataDir }
+    const waiting = TestService.prepare('embedded', env, await freePort())
+    const waited = assert.rejects(waiting.boot(), /the service ended with 0/)
+    await eventually(PATIENCE_MS, 'it waits', () => /: waiting/.test(waiting.output))
+    const before = performance.now()
+    process.kill(waiting.pid, 'SIGTERM')
+    await waited
+    assert.ok(performance.now() - before < 5000)
+    await held.close(true)
+    assert.ok(!readdirSync(dataDir).some(name => /^(store|n\w{4})$/.test(name)))
+
+    for (const afterMs of [0, 20, 40, 80, 160]) {
+      const starting = TestService.prepare('embedded', env, await freePort())
+      const ended = starting.boot().catch((error: Error) => error.message)
+      await eventually(PATIENCE_MS, 'it has forked', () => childPids(starting.pid).length > 0)
+      await sleep(afterMs)
+      const from = performance.now()
+      process.kill(starting.pid, 'SIGTERM')
+      assert.match((await ended) ?? '', /the service ended with 0/)
+      assert.ok(performance.now() - from < 5000)
+      assert.ok(readdirSync(dataDir).includes('state'), `after ${afterMs} ms`)
+    }
   })
 
   test('a directory that was replaced: not ready, nothing is answered; the workers stay', async () => {

@@ -2,6 +2,7 @@ import assert from 'node:assert/strict'
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import fs, {
+  chownSync,
   mkdirSync,
   mkdtempSync,
   readdirSync,
@@ -12,7 +13,7 @@ import fs, {
   writeFileSync,
 } from 'node:fs'
 import { syncBuiltinESMExports } from 'node:module'
-import { connect } from 'node:net'
+import { connect, createServer, Socket } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { type TestContext, test } from 'node:test'
@@ -20,6 +21,7 @@ import { KEPT_MS_A_PROOF, KEPT_MS_MAX, keptMs } from '../../src/domain/meters.ts
 import { apiKeyId } from '../../src/domain/site.ts'
 import { createSite, revokeApiKey, updateSite } from '../../src/sites/sites.ts'
 import { socketPath } from '../../src/store/embedded/data-dir.ts'
+import { openEmbeddedSites } from '../../src/store/embedded/open-sites.ts'
 import type { ServerOptions, StoreServer } from '../../src/store/embedded/server.ts'
 import { EmbeddedSites } from '../../src/store/embedded/sites.ts'
 import { SITES_FILE } from '../../src/store/embedded/sites-file.ts'
@@ -235,7 +237,7 @@ test('embedded: a power loss at any byte of the last change loses that change al
   for (let length = before; length <= whole.length; length++) {
     writeFileSync(join(dataDir, SITES_FILE), whole.subarray(0, length))
     const found = sitesIn(dataDir)
-    const isWhole = length === whole.length
+    const isWhole = length >= whole.length - 1 // without the line's end too, as some editors leave it
     assert.equal((await found.readSite(site.siteKey))?.name, isWhole ? 'second' : 'first', `${length}`)
     assert.equal(found.torn === undefined, isWhole || length === before)
     await updateSite(found, site.siteKey, { name: 'third' })
@@ -259,6 +261,15 @@ test('embedded: any other wrong line of the sites stops the start, with its numb
     ['{"other": 1}', /"other" is no part that this version knows/],
     ['{"changes": [[1, {}]]}', /a change is no site and no API key/],
     ['{"changes": [["1", {"site": {"siteKey": "s"}}]]}', /a change is no site and no API key/],
+    ['{"changes": [[1, {"site": {"siteKey": "s"}}]]}', /name, active, origins or difficulty of a site/],
+    [
+      good.trim().replace('"active":true', '"active":"false"'),
+      /name, active, origins or difficulty of a site/,
+    ],
+    [good.trim().replace('"origins":[]', '"origins":"a"'), /name, active, origins or difficulty of a site/],
+    ['{"changes": [[1, {"apiKey": {"id": "k"}}]]}', /siteKey, secretSha256 or revokedAt of an API key/],
+    ['{"audit": 5}', /audit is no list of entries/],
+    ['{"audit": [1]}', /audit is no list of entries/],
   ] as const) {
     writeFileSync(path, `${good}${wrong}\n${good}`)
     assert.throws(() => sitesIn(dataDir), { name: 'StoreSetupError', message: what }, wrong)
@@ -315,6 +326,142 @@ test('embedded: a change that cannot be written is refused in one line, and noth
   await file.close()
 })
 
+test('embedded: a full disk while the sites are written anew: nothing is left of it, and changes go on', async t => {
+  const dataDir = tempDir(t)
+  const file = sitesIn(dataDir)
+  const { apiKey } = await createSite(file, { name: 'a' })
+  const id = apiKeyId(apiKey)!
+  for (let atMs = 1; atMs < 1000; atMs++) await file.noteUses(new Map([[id, atMs]]))
+  const openFiles = () => readdirSync('/proc/self/fd').length
+  const before = openFiles()
+  const write = fs.writeFileSync
+  const changesMax = 1000
+  t.mock.method(fs, 'writeFileSync', (fd: number, data: Buffer) => {
+    if (data.length < changesMax) return write(fd, data)
+    write(fd, data.subarray(0, 20))
+    throw Object.assign(new Error('write'), { code: 'ENOSPC' })
+  })
+  syncBuiltinESMExports()
+  for (let atMs = 1000; atMs < 1010; atMs++) await file.noteUses(new Map([[id, atMs]]))
+  t.mock.restoreAll()
+  syncBuiltinESMExports()
+  assert.deepEqual(readdirSync(dataDir), [SITES_FILE])
+  assert.equal(openFiles(), before)
+  await file.noteUses(new Map([[id, 2000]]))
+  assert.ok(readFileSync(join(dataDir, SITES_FILE), 'utf8').split('\n').length < 100)
+  assert.deepEqual(await file.readUses([id]), new Map([[id, 2000]]))
+  await file.close()
+})
+
+test('embedded: a full disk while the state is saved: the part that was written gives its room back', async t => {
+  const { dataDir, stop } = await start(t, tempDir(t))
+  const write = fs.writeFileSync
+  t.mock.method(fs, 'writeFileSync', (path: string, data: Buffer) => {
+    write(path, data.subarray(0, 20))
+    throw Object.assign(new Error('write'), { code: 'ENOSPC' })
+  })
+  syncBuiltinESMExports()
+  await stop(true)
+  t.mock.restoreAll()
+  syncBuiltinESMExports()
+  assert.deepEqual(readdirSync(dataDir), [SITES_FILE])
+})
+
+test('embedded: after root has written the sites anew, they still belong to the user of the service', async t => {
+  if (process.getuid?.() !== 0) return t.skip('only root can try this')
+  const dataDir = tempDir(t)
+  const file = sitesIn(dataDir)
+  const path = join(dataDir, SITES_FILE)
+  chownSync(path, 4242, 4243)
+  const { ino } = statSync(path)
+  for (let atMs = 1; atMs <= 1010; atMs++) await file.noteUses(new Map([['id', atMs]]))
+  await file.close()
+  const written = statSync(path)
+  assert.notEqual(written.ino, ino)
+  assert.deepEqual([written.uid, written.gid, written.mode & 0o777], [4242, 4243, 0o600])
+})
+
+test('embedded: a file of sites that somebody else writes while it serves: no change is told to be done, and the log says why', async t => {
+  const told: string[] = []
+  const tell = (_: string, text: string) => told.push(text)
+  const { dataDir, store, stop } = await start(t, tempDir(t), { tell })
+  const path = join(dataDir, SITES_FILE)
+  const { site } = await createSite(store.sites, { name: 'a' })
+  const backup = readFileSync(path)
+  await updateSite(store.sites, site.siteKey, { name: 'b' })
+  writeFileSync(path, backup)
+  await assert.rejects(updateSite(store.sites, site.siteKey, { name: 'c' }), /written by somebody else/)
+  await eventually(10_000, 'it is not ready', () => !store.isReady())
+  assert.match(told.join(), /sites\.jsonl in .* was replaced, or written by somebody else, under the running/)
+  await stop(true)
+  assert.deepEqual(readFileSync(path), backup)
+})
+
+test('embedded: a process that holds the directory and does not answer is told, and not waited for without end', async t => {
+  const dataDir = tempDir(t)
+  const stopped = createServer(() => {}).listen(socketPath(dataDir))
+  t.after(() => stopped.close())
+  await once(stopped, 'listening')
+  const waited: string[] = []
+  await assert.rejects(serveStore(dataDir, { onWaiting: who => waited.push(who), waitMs: 2500 }), {
+    message: /is in use by a process that does not answer: end that first/,
+  })
+  assert.deepEqual(waited, ['a process that does not answer'])
+})
+
+test('embedded: an owner that dies when it is asked is no reason not to start', async t => {
+  const dataDir = tempDir(t)
+  const write = Socket.prototype.write
+  let isFirst = true
+  t.mock.method(Socket.prototype, 'write', function (this: Socket, ...args: Parameters<typeof write>) {
+    if (!isFirst || args[0] !== '*1\r\n$5\r\nLEAVE\r\n') return write.apply(this, args)
+    isFirst = false
+    this.destroy(Object.assign(new Error('write EPIPE'), { code: 'EPIPE' }))
+    return false
+  } as typeof write)
+  const dying = createServer(socket => socket.destroy()).listen(socketPath(dataDir))
+  await once(dying, 'listening')
+  const next = serveStore(dataDir)
+  await eventually(10_000, 'it has asked', () => !isFirst)
+  dying.close()
+  await (await next).close(false)
+})
+
+test('embedded: who comes while the last change is written is not answered, for the state is being saved', async t => {
+  const { dataDir, server, stop } = await start(t, tempDir(t))
+  const path = socketPath(dataDir)
+  let release = () => {}
+  const close = server.sites.close.bind(server.sites)
+  server.sites.close = async () => {
+    await new Promise<void>(done => (release = done))
+    await close()
+  }
+  const closing = stop(true)
+  const late = connect(path, () => late.write('*1\r\n$4\r\nPING\r\n'))
+  const answers: string[] = []
+  late.on('data', bytes => answers.push(bytes.toString())).on('error', () => {})
+  await new Promise(done => late.on('data', done).on('close', done))
+  late.destroy()
+  release()
+  await closing
+  assert.deepEqual(answers, [])
+})
+
+test('embedded: what workers redeem while a command is the store cannot be redeemed again after it', async t => {
+  const dataDir = tempDir(t)
+  const first = await start(t, dataDir)
+  const redeem = redeemable(first.store)
+  await first.stop(true)
+  const config = { dataDir, stateBytesMax: 2 ** 30 }
+  const command = await openEmbeddedSites(config)
+  const worker = await openEmbedded(dataDir)
+  assert.equal(await tokenOn(worker, { redeem }), 'forgotten')
+  await worker.close()
+  await command.close()
+  const again = await start(t, dataDir)
+  assert.equal(await tokenOn(again.store, { redeem }), 'redeemed')
+})
+
 test('embedded: a second service says who has the directory; a command waits for another; a crashed one is replaced', async t => {
   const dataDir = tempDir(t)
   const waited: string[] = []
@@ -355,7 +502,10 @@ test('embedded: a directory that was replaced under the service: nothing is answ
   const { site } = await createSite(store.sites, { name: 'a' })
   renameSync(dataDir, `${dataDir}.old`)
   mkdirSync(dataDir)
-  await assert.rejects(updateSite(store.sites, site.siteKey, { name: 'b' }), /another file|moved or replaced/)
+  await assert.rejects(
+    updateSite(store.sites, site.siteKey, { name: 'b' }),
+    /written by somebody else|moved or replaced/,
+  )
   await eventually(10_000, 'it is not ready', () => !store.isReady())
   assert.match(store.trouble()!.line, /was moved or replaced under the running service: restart it/)
   assert.match(told.join(), /moved or replaced/)
@@ -363,8 +513,13 @@ test('embedded: a directory that was replaced under the service: nothing is answ
   assert.deepEqual(readdirSync(dataDir), [])
 })
 
-test('embedded: a path longer than that of a socket is one line', t => {
-  const dataDir = join(tempDir(t), 'd'.repeat(100))
+test('embedded: the longest path that a socket may have serves, a longer one is one line', async t => {
+  const parent = tempDir(t)
+  const longest = join(parent, 'd'.repeat(107 - '/store'.length - parent.length - 1))
+  mkdirSync(longest)
+  await (await serveStore(longest)).close(false)
+  assert.deepEqual(readdirSync(longest), [SITES_FILE])
+  const dataDir = join(parent, 'd'.repeat(100))
   assert.throws(
     () => socketPath(dataDir),
     /^StoreSetupError: POWGATE_DATA_DIR: .* is longer than the 107 bytes/,

@@ -92,7 +92,7 @@ async function checkServer(ask: Ask, target: RedisTarget): Promise<void> {
       throw new StoreSetupError(troubleOf(target, error.message).line)
     })
   const { redis_version: text = '', powgate_layout: layout } = await infoOf(ask, 'server')
-  if (target.kind === 'socket' && layout !== String(LAYOUT))
+  if (layout !== undefined && layout !== String(LAYOUT))
     throw new StoreSetupError(
       'POWGATE_DATA_DIR: the store process is of another version: restart the service, this change cannot be rolled out',
     )

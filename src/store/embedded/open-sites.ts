@@ -1,3 +1,4 @@
+import { randomInt } from 'node:crypto'
 import { connect as connectSocket } from 'node:net'
 import type { Config } from '../../config/config.ts'
 import { socketTarget } from '../../config/redis.ts'
@@ -25,10 +26,17 @@ export async function openEmbeddedSites({
   if (!(await isServed(path))) {
     const who = `a command (process ${process.pid})`
     const server = await StoreServer.open({ dataDir, stateBytesMax, who })
-    const { sites } = server
+    const { sites, state } = server
+    // Workers of a killed service may ask too. What they redeem here is not kept, so no token of the saved state is accepted.
+    const savedEpoch = state.epoch
+    state.epoch = randomInt(2 ** 32)
     const ask = (name: SiteOperation, args: readonly unknown[]) =>
       (sites[name] as (...args: readonly unknown[]) => Promise<unknown>)(...args)
-    return { ...sitesBy(ask), close: () => server.close(sites.hasForgotten) }
+    const close = () => {
+      state.epoch = savedEpoch
+      return server.close(sites.hasForgotten)
+    }
+    return { ...sitesBy(ask), close }
   }
   const target = socketTarget(path)
   const connection = connect(target, PATIENT_MS)

@@ -15,6 +15,7 @@ export type StoreMessage =
 
 const [dataDir = '', stateBytesMax = ''] = process.argv.slice(2)
 let isOrphan = false
+let isEnding = false
 let server: StoreServer | undefined
 
 function send(message: StoreMessage): void {
@@ -22,6 +23,7 @@ function send(message: StoreMessage): void {
 }
 
 async function end(): Promise<void> {
+  isEnding = true
   const ending = server
   server = undefined
   if (ending === undefined) return
@@ -37,8 +39,8 @@ for (const signal of ['SIGTERM', 'SIGINT', 'SIGHUP', 'SIGUSR1', 'SIGUSR2'] as co
 process.on('message', () => void end())
 process.on('disconnect', () => {
   isOrphan = true
-  if (server === undefined) process.exit(0)
-  if (server.isIdle) void end()
+  if (server === undefined) isEnding = true
+  else if (server.isIdle) void end()
 })
 
 try {
@@ -53,11 +55,17 @@ try {
     onIdle: () => isOrphan && void end(),
     onWaiting: who =>
       send({ type: 'tells', level: 'warn', text: `${resolve(dataDir)} is in use by ${who}: waiting` }),
+    isUnwanted: () => isEnding,
     tell: (level, text) => send({ type: 'tells', level, text }),
   })
+  if (isEnding) {
+    await server.close(false) // the saved state is still there
+    process.exit(0)
+  }
   server.forgetSaved()
   send({ type: 'serves' })
 } catch (error) {
+  if (isEnding) process.exit(0)
   send({ type: 'failed', line: (error as Error).message })
   process.exitCode = 1
   process.disconnect()

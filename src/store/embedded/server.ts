@@ -20,6 +20,7 @@ import { bulkReply, type Call, CallReader, errorReply, OK_REPLY } from './calls.
 import { socketPath } from './data-dir.ts'
 import { Engine } from './engine.ts'
 import { EmbeddedSites } from './sites.ts'
+import { SITES_FILE } from './sites-file.ts'
 import { loadState, removeSavedState, saveState } from './snapshot.ts'
 import { type Clocks, State, SYSTEM_CLOCKS, sweep } from './state.ts'
 
@@ -27,6 +28,8 @@ const RETRY_MS = 50
 /** A command, or an owner that saves its state. */
 const WAIT_MS = 10_000
 const LOOK_MS = 1000
+/** For an owner to say who it is: a stopped process still accepts connections. */
+const ASK_MS = 2000
 
 export interface ServerOptions {
   readonly dataDir: string
@@ -38,6 +41,8 @@ export interface ServerOptions {
   /** Nobody is connected any more. */
   readonly onIdle?: () => void
   readonly onWaiting?: (who: string) => void
+  /** Whether nobody wants this server any more, asked while it waits for an owner to end. */
+  readonly isUnwanted?: () => boolean
   /** For an owner to end. */
   readonly waitMs?: number
   readonly tell?: (level: 'info' | 'warn' | 'error', text: string) => void
@@ -84,7 +89,14 @@ export class StoreServer {
   static async open(options: ServerOptions): Promise<StoreServer> {
     const path = socketPath(options.dataDir)
     const server = createServer()
-    const own = join(path, '..', `s${randomInt(1e9)}`)
+    // As long as the shared name, which was checked to fit: of a longer one the kernel would cut the end.
+    const own = join(
+      path,
+      '..',
+      `n${randomInt(36 ** 4)
+        .toString(36)
+        .padStart(4, '0')}`,
+    )
     await listening(server, own)
     try {
       await take(path, own, options)
@@ -103,6 +115,8 @@ export class StoreServer {
   async close(saves: boolean): Promise<void> {
     clearTimeout(this.#sweeps)
     clearInterval(this.#looks)
+    // A client that came while a change is written would be answered after the state was saved.
+    this.#server.removeAllListeners('connection').on('connection', client => client.destroy())
     for (const client of this.#clients) client.destroy()
     this.#look()
     await this.sites.close()
@@ -134,10 +148,14 @@ export class StoreServer {
   /** Once a second. */
   #look(): void {
     this.#tellOfHalf()
-    const isInPlace =
-      statSync(this.#path, { throwIfNoEntry: false })?.ino === this.#inode && this.sites.isInPlace
-    if (isInPlace || this.#displaced !== undefined) return
-    this.#displaced = `the data directory ${resolve(this.#options.dataDir)} was moved or replaced under the running service: restart it`
+    if (this.#displaced !== undefined) return
+    const isDirectory = statSync(this.#path, { throwIfNoEntry: false })?.ino === this.#inode
+    if (isDirectory && this.sites.isInPlace) return
+    const dataDir = resolve(this.#options.dataDir)
+    const what = isDirectory
+      ? `${SITES_FILE} in ${dataDir} was replaced, or written by somebody else,`
+      : `the data directory ${dataDir} was moved or replaced`
+    this.#displaced = `${what} under the running service: restart it`
     this.#options.tell?.('error', this.#displaced)
   }
 
@@ -237,10 +255,11 @@ function listening(server: Server, path: string): Promise<void> {
 async function take(
   path: string,
   own: string,
-  { dataDir, onWaiting, waitMs = WAIT_MS }: ServerOptions,
+  { dataDir, onWaiting, isUnwanted, waitMs = WAIT_MS }: ServerOptions,
 ): Promise<void> {
   const giveUpAt = performance.now() + waitMs
   for (let isTold = false; !links(own, path); ) {
+    if (isUnwanted?.()) throw new StoreSetupError('told to end while another process had the data directory')
     const owner = await ownerOf(path)
     if (owner === undefined) {
       await putAside(path)
@@ -271,7 +290,10 @@ function links(from: string, to: string): boolean {
 function ownerOf(path: string): Promise<string | undefined> {
   return new Promise((done, fail) => {
     const socket = connect(path, () => socket.write('*1\r\n$5\r\nLEAVE\r\n'))
-    socket.setTimeout(WAIT_MS, () => socket.destroy())
+    socket.setTimeout(ASK_MS, () => {
+      done('a process that does not answer')
+      socket.destroy()
+    })
     socket.once('data', reply => {
       socket.destroy()
       const text = reply.toString().trim()
@@ -279,7 +301,7 @@ function ownerOf(path: string): Promise<string | undefined> {
     })
     socket.on('error', (error: NodeJS.ErrnoException) => {
       if (error.code === 'ECONNREFUSED' || error.code === 'ENOENT') done(undefined)
-      else if (error.code === 'ECONNRESET') done('')
+      else if (error.code === 'ECONNRESET' || error.code === 'EPIPE') done('')
       else fail(socketError(path, error))
     })
     socket.on('close', () => done(''))

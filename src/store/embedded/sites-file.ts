@@ -13,6 +13,7 @@
 import {
   closeSync,
   existsSync,
+  fchownSync,
   fstatSync,
   fsync,
   fsyncSync,
@@ -20,6 +21,7 @@ import {
   openSync,
   readFileSync,
   renameSync,
+  rmSync,
   statSync,
   writeFileSync,
 } from 'node:fs'
@@ -81,9 +83,10 @@ export class SitesFile extends Members {
     this.torn = this.#read()
   }
 
+  /** Neither replaced nor written by somebody else, such as by `cp` of a backup or an editor. */
   get isInPlace(): boolean {
     const there = statSync(this.#path, { throwIfNoEntry: false })
-    return there?.ino === fstatSync(this.#fd).ino
+    return there?.ino === fstatSync(this.#fd).ino && there.size === this.#bytes
   }
 
   commit(changes: readonly RecordChange[], author: Author): Promise<boolean> {
@@ -157,19 +160,21 @@ export class SitesFile extends Members {
   async #append(line: Line, waits = true): Promise<void> {
     if (!this.isInPlace)
       throw new StoreSetupError(
-        `POWGATE_DATA_DIR: ${this.#path} is another file than the one that the service opened, so this was not done: restart the service`,
+        `POWGATE_DATA_DIR: ${this.#path} was replaced or written by somebody else, so this was not done: restart the service`,
       )
     const bytes = Buffer.from(`${JSON.stringify(line)}\n`)
+    const before = this.#bytes
     try {
       writeFileSync(this.#fd, bytes)
+      this.#bytes += bytes.length
       if (waits) await synced(this.#fd)
     } catch (error) {
-      ftruncateSync(this.#fd, this.#bytes)
+      ftruncateSync(this.#fd, before)
+      this.#bytes = before
       throw new StoreSetupError(
         `POWGATE_DATA_DIR: cannot write ${this.#path}, so this was not done: ${systemErrorText(error)}`,
       )
     }
-    this.#bytes += bytes.length
     this.#apply(line)
     if (this.#lines > COMPACTED_LINES_MIN && this.#lines > 2 * (this.#records.size + this.#audit.length))
       this.#compact()
@@ -196,18 +201,21 @@ export class SitesFile extends Members {
     const text = readFileSync(this.#path)
     for (let start = 0, number = 1; start < text.length; number++) {
       const end = text.indexOf('\n', start)
-      if (end === -1) {
+      const lineText = text.toString('utf8', start, end === -1 ? text.length : end)
+      if (end === -1 && !isJson(lineText)) {
         ftruncateSync(this.#fd, start)
         return `line ${number}, the last, was not written whole: it is dropped, nobody was told that it was done`
       }
       try {
-        this.#apply(checked(JSON.parse(text.toString('utf8', start, end))))
+        this.#apply(checked(JSON.parse(lineText)))
+        // Many editors leave the last line without its end.
+        if (end === -1) writeFileSync(this.#fd, '\n')
       } catch (error) {
         throw new StoreSetupError(
           `POWGATE_DATA_DIR: ${this.#path}, line ${number}: ${(error as Error).message}. Put the file back from a backup, or mend that line (one JSON object a line)`,
         )
       }
-      start = end + 1
+      start = (end === -1 ? text.length : end) + 1
       this.#bytes = start
     }
     return undefined
@@ -226,22 +234,54 @@ export class SitesFile extends Members {
     ]
     const bytes = Buffer.from(lines.map(line => `${JSON.stringify(line)}\n`).join(''))
     const path = `${this.#path}.new`
+    let fd: number | undefined
     try {
-      const fd = openSync(path, 'w+', 0o600)
+      rmSync(path, { force: true })
+      fd = openSync(path, 'a+', 0o600)
+      // After a command of root, the service's user must be able to open it.
+      const { uid, gid } = fstatSync(this.#fd)
+      if (process.getuid?.() === 0) fchownSync(fd, uid, gid)
       writeFileSync(fd, bytes)
       fsyncSync(fd)
-      closeSync(fd)
-      const appended = openSync(path, 'a+')
       renameSync(path, this.#path)
-      syncDirectory(join(this.#path, '..'))
-      closeSync(this.#fd)
-      this.#fd = appended
-      this.#bytes = bytes.length
-      this.#lines = lines.length
     } catch {
-      // The disk is full: the file stays as long as it is.
+      // The disk is full: the file stays as long as it is, and what was written gives its room back.
+      if (fd !== undefined) closeSync(fd)
+      rmSync(path, { force: true })
+      return
     }
+    closeSync(this.#fd)
+    this.#fd = fd
+    this.#bytes = bytes.length
+    this.#lines = lines.length
+    syncDirectory(join(this.#path, '..'))
   }
+}
+
+function isJson(text: string): boolean {
+  try {
+    JSON.parse(text)
+    return true
+  } catch {
+    return false
+  }
+}
+
+/** What a mistake of an editing person would turn into a fault of every worker, or into another meaning. */
+function checkSite({ name, active, origins, difficulty }: SiteRecord): void {
+  const isSite =
+    typeof name === 'string' &&
+    typeof active === 'boolean' &&
+    Array.isArray(origins) &&
+    origins.every(origin => typeof origin === 'string') &&
+    [difficulty?.base, difficulty?.min, difficulty?.max].every(Number.isInteger)
+  if (!isSite) throw new Error('name, active, origins or difficulty of a site is missing, or not of its kind')
+}
+
+function checkApiKey({ siteKey, secretSha256, revokedAt }: ApiKeyRecord): void {
+  const isRevocation = revokedAt === null || Number.isSafeInteger(revokedAt)
+  if (typeof siteKey !== 'string' || typeof secretSha256 !== 'string' || !isRevocation)
+    throw new Error('siteKey, secretSha256 or revokedAt of an API key is missing, or not of its kind')
 }
 
 function checked(line: unknown): Line {
@@ -253,7 +293,12 @@ function checked(line: unknown): Line {
     const { site, apiKey } = written as { site?: SiteRecord; apiKey?: ApiKeyRecord }
     const isNamed = typeof site?.siteKey === 'string' || typeof apiKey?.id === 'string'
     if (!Number.isSafeInteger(revision) || !isNamed) throw new Error('a change is no site and no API key')
+    if (site !== undefined) checkSite(site)
+    else checkApiKey(apiKey!)
   }
+  const { audit = [] } = line as Line
+  if (!Array.isArray(audit) || !audit.every(entry => Number.isSafeInteger(entry?.at)))
+    throw new Error('audit is no list of entries with their time (at)')
   return line as Line
 }
 

@@ -70,6 +70,7 @@ export function loadState(dataDir: string, state: State, bootId = machineBootId(
   return undefined
 }
 
+/** Also what a full disk left unfinished, which would keep the room that a change of sites needs. */
 export function removeSavedState(dataDir: string): void {
-  rmSync(join(dataDir, NAME), { force: true, recursive: true })
+  for (const name of [NAME, `${NAME}.new`]) rmSync(join(dataDir, name), { force: true, recursive: true })
 }
