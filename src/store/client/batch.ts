@@ -201,9 +201,13 @@ function metersAfter({ settles, meterCount }: Batch, reply: Buffer): Meter[] {
 function metersSeen(batch: Batch, reply: Buffer): (readonly Meter[])[] {
   const meters = metersAfter(batch, reply)
   const seen: (readonly Meter[])[] = []
+  const hasProofs = batch.counts.includes(true)
   for (let index = batch.settles.length - 1; index >= 0; index--) {
     const numbers = batch.metersOf[index]!
-    seen[index] = numbers.length === 0 ? NO_METERS : numbers.map(number => ({ ...meters[number - 1]! }))
+    seen[index] =
+      numbers.length === 0
+        ? NO_METERS
+        : numbers.map(number => (hasProofs ? copyOf : asItIs)(meters[number - 1]!))
     const at = ANSWERS_AT + index * ANSWER_BYTES
     if (!batch.counts[index] || NONCES[reply[at]!] !== 'spent') continue
     const isReturning = reply.readUInt32BE(at + SECOND) >= POLICY.returningProofs
@@ -212,6 +216,10 @@ function metersSeen(batch: Batch, reply: Buffer): (readonly Meter[])[] {
   }
   return seen
 }
+
+const asItIs = (meter: Meter): Meter => meter
+/** A spread takes V8 4 us. */
+const copyOf = ({ atMs, recent, usual }: Meter): Meter => ({ atMs, recent, usual })
 
 export function settleAll(batch: Batch, reply: Buffer | undefined): void {
   const seen = reply === undefined ? undefined : metersSeen(batch, reply)

@@ -43,6 +43,7 @@ import {
   NONCES,
   POLICIES,
   SECOND,
+  SITE_METER,
   TIME_AT,
   TOKENS,
 } from '../wire.ts'
@@ -69,6 +70,8 @@ export class Engine {
   #nowMs = 0
   #wallMs = 0
   #key = 0
+  /** By number; null: none is kept. */
+  #meters: (Meter | null)[] = []
   #reply!: Buffer
   #replyAt = 0
 
@@ -83,6 +86,7 @@ export class Engine {
     const clockAt = KEYS_AT + Number(call.text(KEYS_AT - 1))
     const clock = call.text(clockAt) // a test's
     this.#call = call
+    this.#meters = []
     this.#nowMs = clock === '' ? this.#clocks.monotonicMs() : Number(clock)
     this.#wallMs = clock === '' ? this.#clocks.wallMs() : Number(clock)
     const meterCount = bytes.readUInt16BE(starts[clockAt + 1]! + METER_COUNT_AT)
@@ -194,8 +198,10 @@ export class Engine {
   }
 
   #setWindow(key: string, record: Buffer, keepMs: number): void {
-    const value = deadFrom(this.#nowMs + keepMs) + record.toString('latin1', 0, record.length)
-    this.#state.windows.set(key, value)
+    const value = records.ofLength(WINDOW_HEAD + record.length)
+    value.writeUInt32BE(Math.ceil((this.#nowMs + keepMs) / 1000), 0)
+    record.copy(value, WINDOW_HEAD)
+    this.#state.windows.set(key, value.toString('latin1')) // joined texts would keep both parts
   }
 
   #redemption(bytes: Buffer, at: number, end: number): void {
@@ -258,37 +264,39 @@ export class Engine {
     const count = (end - at) / 5
     if (count === 0) return
     const free: number[] = []
-    const names: string[] = [this.#nameOf(1), this.#nameOf(2)]
+    const numbers: number[] = [1, 2] // two first proofs, before the site and networks
     for (let index = 0; index < count; index++) {
       free.push(readUInt24(bytes, at + 3 * index))
-      names.push(this.#nameOf(bytes.readUInt16BE(at + 3 * count + 2 * index)))
+      numbers.push(bytes.readUInt16BE(at + 3 * count + 2 * index))
     }
-    const list = names.map(name => this.#meter(name) ?? newMeter(this.#wallMs))
+    const list = numbers.map(number => this.#meterOf(number) ?? newMeter(this.#wallMs))
     const meters = metersFrom(list, this.#wallMs)
     fadeAll(meters, this.#wallMs, POLICY)
     const isSiteCounted = addProof(meters, free, accepted, proofs, POLICY)
-    for (const born of list.slice(0, 2)) {
-      bornBy(born, this.#wallMs)
-      born.atMs = this.#wallMs
-    }
-    const { isHalfFull } = this.#state
-    for (const [index, name] of names.entries()) {
-      const isNetwork = index > 2
-      const isKept = isNetwork ? !isHalfFull || this.#meter(name) !== undefined : index < 2 || isSiteCounted
-      if (isKept) this.#state.meters.set(name, list[index]!)
+    for (let index = 0; index < list.length; index++) {
+      if (index < SITE_METER) {
+        bornBy(list[index]!, this.#wallMs)
+        list[index]!.atMs = this.#wallMs
+      }
+      const isNetwork = index > SITE_METER
+      const isKept = isNetwork ? !this.#state.isHalfFull : index < SITE_METER || isSiteCounted
+      if (isKept && this.#meterOf(numbers[index]!) === undefined) this.#keep(numbers[index]!, list[index]!)
     }
   }
 
-  #nameOf(number: number): string {
-    return this.#call.text(METERS_AT + number - 1)
+  #keep(number: number, meter: Meter): void {
+    this.#state.meters.set(this.#call.text(METERS_AT + number - 1), meter)
+    this.#meters[number] = meter
   }
 
+  /** Each is looked up once a batch, because its operations share most (2 us of a solution). */
   #meterOf(number: number): Meter | undefined {
-    return this.#meter(this.#nameOf(number))
-  }
-
-  #meter(name: string): Meter | undefined {
+    const known = this.#meters[number]
+    if (known !== undefined) return known ?? undefined
+    const name = this.#call.text(METERS_AT + number - 1)
     const meter = this.#state.meters.get(name)
-    return meter === undefined || isMeterDead(name, meter, this.#wallMs) ? undefined : meter
+    const found = meter === undefined || isMeterDead(name, meter, this.#wallMs) ? null : meter
+    this.#meters[number] = found
+    return found ?? undefined
   }
 }
