@@ -53,6 +53,7 @@ export interface TestSite {
   readonly apiKey: string
 }
 
+const REMOVED_MS = 20_000
 const START_MS = 60_000
 /** So many never all go to one of a few workers. */
 const CONNECTIONS = 20
@@ -224,8 +225,17 @@ export class TestService {
     leftovers.delete(this)
     await this.end('SIGTERM')
     await this.redis?.stop()
-    // A store process whose primary was killed saves its state.
-    rmSync(this.dataDir, { recursive: true, force: true, maxRetries: 20, retryDelay: 100 })
+    await eventually(REMOVED_MS, 'the data directory goes', () => isRemoved(this.dataDir))
+  }
+}
+
+/** A store process whose primary was killed saves its state meanwhile, and Node.js looks into a directory once. */
+function isRemoved(path: string): boolean {
+  try {
+    rmSync(path, { recursive: true, force: true })
+    return true
+  } catch {
+    return false
   }
 }
 
