@@ -7,6 +7,9 @@
  *   reply   | epoch 4 | time of the last check 3 | time 8 | number of batches 8 | answers: | status 1 | first 3 | second 4 | | meters 20 each |
  */
 
+/** Of this form, of what else the store process answers, and of the saved state: another one is not understood. */
+export const LAYOUT = 1
+
 /** Arguments of a call. */
 export const KEYS_AT = 3
 const EPOCH_KEYS = 3

@@ -3,8 +3,8 @@
 import { describeTarget, type RedisTarget } from '../../config/redis.ts'
 import type { StoreCause } from '../../words/reasons.ts'
 import { storeErrorText } from '../../words/system-error.ts'
-import { LAYOUT } from '../layout.ts'
 import { type StoreListener, StoreSetupError, type StoreStatus, type StoreTrouble } from '../store.ts'
+import { LAYOUT } from '../wire.ts'
 import { type Ask, CLUSTER_SLOTS, type Connection } from './connection.ts'
 
 const VERSION_MIN = [6, 2] as const

@@ -1,5 +1,5 @@
 /**
- * Runs the operations of one event-loop turn of a worker, as lua/batch.lua does in Redis: same bytes in, same bytes out. The files
+ * Runs a worker's batch, as lua/batch.lua does in Redis: same bytes in, same bytes out. The files
  * of store/redis/lua describe each operation's bytes; what they compute is of domain/ here.
  */
 

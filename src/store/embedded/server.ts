@@ -2,7 +2,7 @@
  * The store process' side of the socket. Whoever has bound it owns the data directory: nobody else opens its files, so what a command
  * answers is what the service knows. It speaks Redis' protocol, with few commands:
  *
- *   EVALSHA, EVAL   a worker's turn: see engine.ts
+ *   EVALSHA, EVAL   a worker's batch: see engine.ts
  *   SITES           name and arguments, in JSON, of an operation on sites: see socket-sites.ts
  *   LEAVE           a new service asks whether the owner goes: one whose primary has gone does
  *   INFO, TIME, SELECT, PING   what ioredis and `powgate check` ask
@@ -14,8 +14,8 @@ import { connect, createServer, type Server, type Socket } from 'node:net'
 import { join, resolve } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { systemErrorText } from '../../words/system-error.ts'
-import { LAYOUT } from '../layout.ts'
 import { StoreSetupError } from '../store.ts'
+import { LAYOUT } from '../wire.ts'
 import { bulkReply, type Call, CallReader, errorReply, OK_REPLY } from './calls.ts'
 import { socketPath } from './data-dir.ts'
 import { Engine } from './engine.ts'
@@ -198,7 +198,7 @@ export class StoreServer {
     switch (call.name) {
       case 'evalsha':
       case 'eval':
-        return this.#turn(call)
+        return this.#batch(call)
       case 'sites':
         return this.#displaced === undefined
           ? this.sites.answer(call.utf8(1)).then(text => bulkReply(Buffer.from(text)))
@@ -221,7 +221,7 @@ export class StoreServer {
     return `powgate_layout:${LAYOUT}\r\nkeys:${keys}\r\nmeters:${meters.size}\r\nbytes:${bytes}\r\n`
   }
 
-  #turn(call: Call): Buffer {
+  #batch(call: Call): Buffer {
     if (this.#displaced !== undefined) return errorReply('ERR', this.#displaced)
     const { isFull, bytes } = this.state
     if (isFull) return errorReply('OOM', `the state holds ${bytes} bytes, its bound (POWGATE_STATE_MAX_MB)`)

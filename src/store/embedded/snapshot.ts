@@ -8,7 +8,7 @@ import { join } from 'node:path'
 import { deserialize, serialize } from 'node:v8'
 import type { Meter } from '../../domain/meters.ts'
 import { systemErrorText } from '../../words/system-error.ts'
-import { LAYOUT } from '../layout.ts'
+import { LAYOUT } from '../wire.ts'
 import { machineBootId } from './data-dir.ts'
 import type { State } from './state.ts'
 

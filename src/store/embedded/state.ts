@@ -35,6 +35,8 @@ export class State {
   readonly windows = new Entries()
   readonly marks = new Entries()
   readonly meters = new Map<string, Meter>()
+  /** Monotonic. */
+  metersSweptAtMs = Number.NEGATIVE_INFINITY
   readonly #bytesMax: number
 
   constructor(bytesMax: number) {
@@ -148,6 +150,8 @@ const SWEEP_PAUSES_MS = [
   { deadShareMin: 0, pauseMs: 100 },
 ] as const
 const SWEEP_IDLE_MS = 1000
+/** All meters at once: they are kept for minutes at least. */
+const METERS_SWEEP_MS = 60_000
 
 /** Removes the dead among the next entries. @returns the pause until the next call, milliseconds */
 export function sweep(state: State, clocks: Clocks, count = SWEEP_COUNT): number {
@@ -156,10 +160,11 @@ export function sweep(state: State, clocks: Clocks, count = SWEEP_COUNT): number
     state.windows.sweep(count, value => isWindowDead(value, monotonicMs)),
     state.marks.sweep(count, value => isMarkDead(value, wallMs, monotonicMs)),
   ].filter(share => share !== undefined)
-  if (shares.length > 0) {
-    const deadShare = Math.max(...shares)
-    return SWEEP_PAUSES_MS.find(({ deadShareMin }) => deadShare >= deadShareMin)!.pauseMs
+  if (monotonicMs - state.metersSweptAtMs >= METERS_SWEEP_MS) {
+    state.metersSweptAtMs = monotonicMs
+    for (const [name, meter] of state.meters) if (isMeterDead(name, meter, wallMs)) state.meters.delete(name)
   }
-  for (const [name, meter] of state.meters) if (isMeterDead(name, meter, wallMs)) state.meters.delete(name)
-  return SWEEP_IDLE_MS
+  if (shares.length === 0) return SWEEP_IDLE_MS
+  const deadShare = Math.max(...shares)
+  return SWEEP_PAUSES_MS.find(({ deadShareMin }) => deadShare >= deadShareMin)!.pauseMs
 }
