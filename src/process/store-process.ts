@@ -15,19 +15,24 @@ const BACK_OFF_MS = 100
 const BACK_OFF_MS_MAX = 1000
 /** To save a state of a million addresses. */
 const END_MS = 10_000
+/** Longer than that, and than any change of sites takes. */
+const HUNG_SECONDS = 15
 /** Of V8's heap, for each byte of the state: what the estimate leaves out, and garbage. */
 const HEAP_TIMES = 2
 
 export class StoreProcess {
   readonly #config: Config
   readonly #log: Logger
+  readonly #hungSeconds: number
   #child: ChildProcess | undefined
   #isEnding = false
   #quickCrashes = 0
 
-  constructor(config: Config, log: Logger) {
+  /** @param hungSeconds a process that says nothing for so long is killed */
+  constructor(config: Config, log: Logger, hungSeconds = HUNG_SECONDS) {
     this.#config = config
     this.#log = log
+    this.#hungSeconds = hungSeconds
   }
 
   /** Resolves once it serves. @throws StoreSetupError */
@@ -59,10 +64,12 @@ export class StoreProcess {
       const child = fork(fileURLToPath(MODULE), [dataDir, String(stateBytesMax)], { execArgv })
       let problem: string | undefined
       this.#child = child
+      const heard = this.#killIfHung(child)
       child.on('message', (message: StoreMessage) => {
+        heard()
         if (message.type === 'serves') done(undefined)
         else if (message.type === 'failed') problem = message.line
-        else this.#log[message.level](message.text)
+        else if (message.type === 'tells') this.#log[message.level](message.text)
       })
       const gone = (code: number | null, signal: string | null) => {
         this.#child = undefined
@@ -76,6 +83,21 @@ export class StoreProcess {
       })
       child.on('exit', gone)
     })
+  }
+
+  /** Counts in ticks of this process, so a machine that slept kills nothing. @returns to be called when the child is heard */
+  #killIfHung(child: ChildProcess): () => void {
+    let silentSeconds = 0
+    const watch = setInterval(() => {
+      if (++silentSeconds < this.#hungSeconds) return
+      clearInterval(watch)
+      this.#log.error(`the store process did nothing for ${this.#hungSeconds} s, so it is killed`)
+      child.kill('SIGKILL')
+    }, 1000).unref()
+    child.on('exit', () => clearInterval(watch))
+    return () => {
+      silentSeconds = 0
+    }
   }
 
   /** At once after the first quick crash, then after growing delays. */

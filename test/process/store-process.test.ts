@@ -1,8 +1,13 @@
 import assert from 'node:assert/strict'
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import { test } from 'node:test'
+import { setTimeout as sleep } from 'node:timers/promises'
 import { loadConfig } from '../../src/config/config.ts'
 import { createLogger } from '../../src/log/logger.ts'
 import { StoreProcess } from '../../src/process/store-process.ts'
+import { storePid } from '../harness/processes.ts'
 
 test('a store process that cannot be forked, such as while Node.js is upgraded, is a start that failed, not one that hangs', async t => {
   const path = process.execPath
@@ -10,4 +15,20 @@ test('a store process that cannot be forked, such as while Node.js is upgraded, 
   process.execPath = '/nowhere/node'
   const store = new StoreProcess(loadConfig({}), createLogger('silent', {}, []))
   await assert.rejects(store.start(), { name: 'StoreSetupError', message: /ENOENT/ })
+})
+
+test('a store process that hangs is killed and started anew, one that only has nothing to do is not', async t => {
+  const dataDir = mkdtempSync(join(tmpdir(), 'powgate-'))
+  const store = new StoreProcess(loadConfig({ POWGATE_DATA_DIR: dataDir }), createLogger('silent', {}, []), 3)
+  await store.start()
+  t.after(async () => {
+    await store.end()
+    rmSync(dataDir, { recursive: true })
+  })
+  const first = storePid(process.pid)!
+  await sleep(5000)
+  assert.equal(storePid(process.pid), first)
+  process.kill(first, 'SIGSTOP')
+  await sleep(6000)
+  assert.notEqual(storePid(process.pid) ?? first, first)
 })

@@ -276,7 +276,14 @@ test('embedded: any other wrong line of the sites stops the start, with its numb
       /name, active, origins or difficulty of a site/,
     ],
     [good.trim().replace('"origins":[]', '"origins":"a"'), /name, active, origins or difficulty of a site/],
-    ['{"changes": [[1, {"apiKey": {"id": "k"}}]]}', /siteKey, secretSha256 or revokedAt of an API key/],
+    [
+      '{"changes": [[1, {"apiKey": {"id": "k"}}]]}',
+      /siteKey, secretSha256, revokedAt or expiresAt of an API key/,
+    ],
+    [
+      '{"changes": [[1, {"apiKey": {"id": "k", "siteKey": "s", "secretSha256": "f", "revokedAt": null, "expiresAt": "2026"}}]]}',
+      /expiresAt of an API key/,
+    ],
     ['{"audit": 5}', /audit is no list of entries/],
     ['{"audit": [1]}', /audit is no list of entries/],
   ] as const) {

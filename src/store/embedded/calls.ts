@@ -33,29 +33,41 @@ export class Call {
 
 /** Cuts what a connection sends into calls. */
 export class CallReader {
-  #rest: Buffer = Buffer.alloc(0)
+  /** What belongs to no call yet. */
+  #pieces: Buffer[] = []
+  #bytes = 0
+  /** Pieces are joined once the argument under way can be whole: 25 MB of sites come in 400. */
+  #bytesNeeded = 1
   #at = 0
   #number = 0
 
   add(bytes: Buffer): void {
-    this.#rest = this.#rest.length === 0 ? bytes : Buffer.concat([this.#rest, bytes])
+    this.#pieces.push(bytes)
+    this.#bytes += bytes.length
   }
 
   /** undefined until the next one is whole. @throws if it is none */
   next(): Call | undefined {
-    const bytes = this.#rest
+    if (this.#bytes < this.#bytesNeeded) return undefined
+    const bytes = this.#pieces.length === 1 ? this.#pieces[0]! : Buffer.concat(this.#pieces)
+    this.#pieces = [bytes]
     this.#at = 0
     if (!this.#readNumber(bytes, ASTERISK)) return undefined
     const [count, starts, ends] = [this.#number, [] as number[], [] as number[]]
     for (let index = 0; index < count; index++) {
       if (!this.#readNumber(bytes, DOLLAR)) return undefined
       const end = this.#at + this.#number
-      if (end + 2 > bytes.length) return undefined
+      if (end + 2 > bytes.length) {
+        this.#bytesNeeded = end + 2
+        return undefined
+      }
       starts.push(this.#at)
       ends.push(end)
       this.#at = end + 2
     }
-    this.#rest = bytes.subarray(this.#at)
+    this.#pieces = [bytes.subarray(this.#at)]
+    this.#bytes -= this.#at
+    this.#bytesNeeded = 1
     return new Call(bytes, starts, ends)
   }
 

@@ -9,6 +9,8 @@ import { StoreServer } from './server.ts'
 
 export type StoreMessage =
   | { readonly type: 'serves' }
+  /** Each second: who says nothing for long is killed. */
+  | { readonly type: 'lives' }
   /** Why it cannot. */
   | { readonly type: 'failed'; readonly line: string }
   | { readonly type: 'tells'; readonly level: 'info' | 'warn' | 'error'; readonly text: string }
@@ -33,6 +35,7 @@ async function end(): Promise<void> {
 }
 
 process.title = 'powgate store'
+setInterval(() => send({ type: 'lives' }), 1000).unref()
 // Terminals and service managers signal the whole group: the primary acts.
 for (const signal of ['SIGTERM', 'SIGINT', 'SIGHUP', 'SIGUSR1', 'SIGUSR2'] as const)
   process.on(signal, () => {})

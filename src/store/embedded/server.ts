@@ -172,20 +172,24 @@ export class StoreServer {
   #serve(socket: Socket): void {
     const reader = new CallReader()
     this.#clients.add(socket)
-    let answering = Promise.resolve()
+    let isAnswering = false
+    // A change of sites waits for the disk, and later calls for it: replies keep their order.
+    const answerAll = async () => {
+      if (isAnswering) return
+      isAnswering = true
+      try {
+        for (let call = reader.next(); call !== undefined; call = reader.next()) {
+          const reply = this.#answer(call)
+          socket.write(reply instanceof Buffer ? reply : await reply)
+        }
+        isAnswering = false
+      } catch {
+        socket.destroy() // what follows could not be told apart
+      }
+    }
     socket.on('data', bytes => {
       reader.add(bytes)
-      // Replies keep the order of calls, though a change of sites waits for the disk.
-      answering = answering.then(async () => {
-        try {
-          for (let call = reader.next(); call !== undefined; call = reader.next()) {
-            const reply = this.#answer(call)
-            socket.write(reply instanceof Buffer ? reply : await reply)
-          }
-        } catch {
-          socket.destroy() // what follows could not be told apart
-        }
-      })
+      void answerAll()
     })
     socket.on('error', () => {})
     socket.on('close', () => {

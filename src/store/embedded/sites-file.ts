@@ -278,10 +278,12 @@ function checkSite({ name, active, origins, difficulty }: SiteRecord): void {
   if (!isSite) throw new Error('name, active, origins or difficulty of a site is missing, or not of its kind')
 }
 
-function checkApiKey({ siteKey, secretSha256, revokedAt }: ApiKeyRecord): void {
-  const isRevocation = revokedAt === null || Number.isSafeInteger(revokedAt)
-  if (typeof siteKey !== 'string' || typeof secretSha256 !== 'string' || !isRevocation)
-    throw new Error('siteKey, secretSha256 or revokedAt of an API key is missing, or not of its kind')
+function checkApiKey({ siteKey, secretSha256, revokedAt, expiresAt = null }: ApiKeyRecord): void {
+  const areTimes = [revokedAt, expiresAt].every(at => at === null || Number.isSafeInteger(at))
+  if (typeof siteKey !== 'string' || typeof secretSha256 !== 'string' || !areTimes)
+    throw new Error(
+      'siteKey, secretSha256, revokedAt or expiresAt of an API key is missing, or not of its kind',
+    )
 }
 
 function checked(line: unknown): Line {
