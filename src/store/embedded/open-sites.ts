@@ -10,8 +10,8 @@ import { StoreServer } from './server.ts'
 import type { SiteOperation } from './sites.ts'
 import { sitesBy, socketSites } from './socket-sites.ts'
 
-/** No visitor waits. */
-const [PATIENT_MS, OPEN_MS] = [2000, 5000]
+/** No visitor waits, and 20,000 sites in one `apply` take an idle machine over a second. */
+const [PATIENT_MS, OPEN_MS] = [10_000, 5000]
 
 /**
  * Those of the running service; without one, this process is the store meanwhile, so that no service starts beside it.

@@ -206,7 +206,7 @@ function auditEntryOf([id, [, json]]: StreamEntry): AuditEntry {
 }
 
 /** No visitor waits. */
-const [PATIENT_MS, OPEN_MS] = [2000, 5000]
+const [PATIENT_MS, OPEN_MS] = [10_000, 5000]
 
 /**
  * For commands and the dashboard. Asks no shard: a process without an earlier reply may replace the epoch (lua/epoch.lua).
