@@ -205,8 +205,8 @@ function auditEntryOf([id, [, json]]: StreamEntry): AuditEntry {
   return { at: Number.parseInt(id, 10), ...(JSON.parse(json!) as NewAuditEntry) }
 }
 
-/** No visitor waits. */
-const [PATIENT_MS, OPEN_MS] = [10_000, 5000]
+/** No visitor waits for a command: a large `apply` takes seconds. */
+const [COMMAND_MS, SERVICE_MS, OPEN_MS] = [10_000, 2000, 5000]
 
 /**
  * For commands and the dashboard. Asks no shard: a process without an earlier reply may replace the epoch (lua/epoch.lua).
@@ -218,7 +218,7 @@ export async function openRedisSites(
   keyPrefix: string,
   shards: number,
 ): Promise<RedisRecords> {
-  const connection = connect(target, PATIENT_MS)
+  const connection = connect(target, COMMAND_MS)
   const records = new RedisRecords(connection, keyPrefix, shards)
   try {
     await untilUsable(connection, { target, openMs: OPEN_MS }, () => records.changesSince(undefined))
@@ -231,5 +231,5 @@ export async function openRedisSites(
 
 /** Calls reject until the server is reached. */
 export function connectRedisSites(target: RedisTarget, keyPrefix: string, shards: number): RedisRecords {
-  return new RedisRecords(connect(target, PATIENT_MS), keyPrefix, shards)
+  return new RedisRecords(connect(target, SERVICE_MS), keyPrefix, shards)
 }
