@@ -131,7 +131,8 @@ function differs(mac: string, at: number, length: number): boolean {
 /** The terms that a nonce states, which only `readNonce` proves. */
 export function nonceTerms(nonce: string): NonceTerms {
   const low = Number.parseInt(nonce.slice(8, HEADER_HEX), 16)
-  return { issuedAtMs: issuedAtMs(Number.parseInt(nonce.slice(0, 8), 16), low), ...workOf(low) }
+  const { puzzle, difficulty } = workOf(low)
+  return { issuedAtMs: issuedAtMs(Number.parseInt(nonce.slice(0, 8), 16), low), puzzle, difficulty }
 }
 
 /** A store knows a used nonce by 39 of the address MAC's 40 bits, because its record needs one to tell marks from charges. */

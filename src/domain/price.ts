@@ -72,12 +72,11 @@ export function trafficOf(
   isKnownNetwork: boolean,
   policy: Policy,
 ): Traffic {
-  const levels = ['owner', 'wide'] as const
   return {
     networks: networks.map((meter, index) => {
-      const level = levels[index]!
-      const rates = rounded(ratesOf(meter, namesAgeMs, policy.networkRecentMs, policy))
-      return { ...rates, prefixBits: prefixBits[level], free: free[level] }
+      const level = index === 0 ? 'owner' : 'wide'
+      const { recent, usual } = rounded(ratesOf(meter, namesAgeMs, policy.networkRecentMs, policy))
+      return { recent, usual, prefixBits: prefixBits[level], free: free[level] } // a spread takes 1.3 us
     }),
     site: rounded(ratesOf(site, ageMs, policy.siteRecentMs, policy)),
     siteExpected,
@@ -102,7 +101,7 @@ export interface Price {
 }
 
 export function priceOf(counts: AddressCounts, traffic: Traffic, policy: Policy): Price {
-  return { address: addressBits(counts, policy), ...trafficPrice(counts.accepted, traffic, policy) }
+  return trafficPrice(addressBits(counts, policy), counts.accepted, traffic, policy)
 }
 
 export function difficultyOf(
@@ -120,7 +119,7 @@ export function isUnderpriced(
   traffic: Traffic,
   policy: Policy,
 ): boolean {
-  const asked = difficultyOf(bounds, { address: 0, ...trafficPrice(accepted, traffic, policy) })
+  const asked = difficultyOf(bounds, trafficPrice(0, accepted, traffic, policy))
   return difficulty < asked - policy.lateBits
 }
 
@@ -131,7 +130,7 @@ export function isCutShort(
   traffic: Traffic,
   policy: Policy,
 ): boolean {
-  const { network, site } = trafficPrice(accepted, traffic, policy)
+  const { network, site } = trafficPrice(0, accepted, traffic, policy)
   return base + network + site > max
 }
 
@@ -140,7 +139,7 @@ function addressBits({ challenges, limit }: AddressCounts, { quietShare, address
   return Math.min(addressBitsMax, Math.ceil(climb * addressBitsMax))
 }
 
-function trafficPrice(accepted: number, traffic: Traffic, policy: Policy): Omit<Price, 'address'> {
+function trafficPrice(address: number, accepted: number, traffic: Traffic, policy: Policy): Price {
   const { networks, site, siteExpected, isKnownNetwork } = traffic
   let network = 0
   let costliest: NetworkRates | undefined
@@ -151,7 +150,7 @@ function trafficPrice(accepted: number, traffic: Traffic, policy: Policy): Omit<
   const isReturning = accepted >= policy.returningProofs
   const most = isKnownNetwork ? policy.knownBitsMax : policy.siteBitsMax
   const siteBits = isReturning ? excessBits(site, siteFree(siteExpected, policy), most, policy) : 0
-  return { network, site: Math.max(0, siteBits - network), costliest, isReturning }
+  return { address, network, site: Math.max(0, siteBits - network), costliest, isReturning }
 }
 
 /** What a site's returning addresses may bring a minute, however little is usual. */

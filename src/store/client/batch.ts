@@ -201,25 +201,19 @@ function metersAfter({ settles, meterCount }: Batch, reply: Buffer): Meter[] {
 function metersSeen(batch: Batch, reply: Buffer): (readonly Meter[])[] {
   const meters = metersAfter(batch, reply)
   const seen: (readonly Meter[])[] = []
-  const hasProofs = batch.counts.includes(true)
   for (let index = batch.settles.length - 1; index >= 0; index--) {
     const numbers = batch.metersOf[index]!
-    seen[index] =
-      numbers.length === 0
-        ? NO_METERS
-        : numbers.map(number => (hasProofs ? copyOf : asItIs)(meters[number - 1]!))
+    seen[index] = numbers.length === 0 ? NO_METERS : numbers.map(number => meters[number - 1]!)
     const at = ANSWERS_AT + index * ANSWER_BYTES
     if (!batch.counts[index] || NONCES[reply[at]!] !== 'spent') continue
     const isReturning = reply.readUInt32BE(at + SECOND) >= POLICY.returningProofs
-    for (const number of numbers.slice(isReturning ? SITE_METER : SITE_METER + 1))
-      meters[number - 1]!.recent = Math.max(0, meters[number - 1]!.recent - 1)
+    for (let one = isReturning ? SITE_METER : SITE_METER + 1; one < numbers.length; one++) {
+      const { atMs, recent, usual } = meters[numbers[one]! - 1]!
+      meters[numbers[one]! - 1] = { atMs, recent: Math.max(0, recent - 1), usual }
+    }
   }
   return seen
 }
-
-const asItIs = (meter: Meter): Meter => meter
-/** A spread takes V8 4 us. */
-const copyOf = ({ atMs, recent, usual }: Meter): Meter => ({ atMs, recent, usual })
 
 export function settleAll(batch: Batch, reply: Buffer | undefined): void {
   const seen = reply === undefined ? undefined : metersSeen(batch, reply)
