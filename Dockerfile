@@ -12,7 +12,7 @@ RUN npm ci
 COPY tsconfig.json LICENSE ./
 COPY scripts ./scripts
 COPY src ./src
-# Another build of the HTTP server (docs/reference/running.md): --build-arg UWS=v20.69.0, or UWS=npm:NAME@VERSION.
+# Another build of the HTTP server (docs/evidence/binaries.md): --build-arg UWS=v20.69.0, or UWS=npm:NAME@VERSION.
 ARG UWS=
 RUN npm run build \
   && npm prune --omit=dev \

@@ -83,7 +83,7 @@ async function checkEmbedded(config: Config, findings: CheckResults): Promise<re
   findings.facts.push(['free space', `${freeMiB} MiB`])
   if (freeMiB < config.stateBytesMax / 2 ** 20)
     findings.warnings.push(
-      `POWGATE_DATA_DIR: ${freeMiB} MiB are free, POWGATE_STATE_MAX_MB allows ${config.stateBytesMax / 2 ** 20}: a full disk refuses every request`,
+      `POWGATE_DATA_DIR: ${freeMiB} MiB are free, POWGATE_STATE_MAX_MB allows ${config.stateBytesMax / 2 ** 20}: where the state finds no room, a stop loses it, and visitors under way verify once more`,
     )
   if (!existsSync(join(dataDir, SITES_FILE))) {
     findings.facts.push([

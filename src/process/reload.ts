@@ -30,6 +30,8 @@ const NEEDS_RESTART: ReadonlySet<SettingName> = new Set<SettingName>([
   'POWGATE_PROXY_PROTOCOL',
   'POWGATE_REDIS_PREFIX',
   'POWGATE_REDIS_SHARDS',
+  // Of the store process, which lives on.
+  'POWGATE_STATE_MAX_MB',
 ])
 
 /**

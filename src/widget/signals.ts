@@ -1,6 +1,6 @@
 /**
  * What the service learns about the browser: nothing, or seven yes-or-no answers, as the site asks with its challenge.
- * docs/reference/widget.md ("What leaves the browser") lists what is read.
+ * docs/privacy.md ("What leaves the browser") lists what is read.
  */
 
 import type { Environment } from '../protocol/wire.ts'

@@ -97,11 +97,14 @@ test('changed limits hold and the number of workers follows; what needs a restar
   assert.equal(await admitted(), 3)
 
   const more = 'POWGATE_LIMIT_CHALLENGE_ADDRESS_SITE=7\nPOWGATE_WORKERS=3\n'
-  writeFileSync(configFile, `${more}PORT=1\nPOWGATE_DATA_DIR=/nowhere\nREDIS_URL=redis://a-host\n`)
+  writeFileSync(
+    configFile,
+    `${more}PORT=1\nPOWGATE_DATA_DIR=/nowhere\nPOWGATE_STATE_MAX_MB=16\nREDIS_URL=redis://a-host\n`,
+  )
   const grown = await reload(service, 'all workers are new')
   const kept = JSON.parse(grown.split('\n').find(line => line.includes('only with a restart'))!)
   // PORT and POWGATE_DATA_DIR are set by the environment, which goes before the file.
-  assert.deepEqual(kept.settings, ['REDIS_URL'])
+  assert.deepEqual(kept.settings, ['POWGATE_STATE_MAX_MB', 'REDIS_URL'])
   assert.equal(listeningPids(service.port).length, 3)
   assert.equal(await admitted(), 7)
 
