@@ -43,13 +43,13 @@ async function runPrimary(): Promise<void> {
     const primary = new Primary(log, totals)
     primary.onBackends = counts => backends.add(counts)
     keeper.onLost = records => primary.lost(records)
-    storeProcess = loaded.redis === undefined ? new StoreProcess(loaded, log) : undefined
+    storeProcess = loaded.redis === undefined ? new StoreProcess(loaded, log, totals) : undefined
     lifecycle = new Lifecycle(primary, keeper, hosts, log, totals, storeProcess)
     // A start that cannot listen must make no site and print no key.
     const claimed = { ...loaded, port: await claimPort(loaded) }
     // While a start waits for the store, it is "not ready".
     const routes = [
-      metricsRoute(totals, primary, claimed),
+      metricsRoute(totals, primary, claimed, storeProcess),
       recordsRoute(keeper),
       ...dashboard(claimed, totals, primary, hosts, backends),
     ]

@@ -10,10 +10,18 @@ import type { Totals } from '../metrics/totals.ts'
 import { VERSION } from '../version.ts'
 import type { AdminRoute, Supervisor } from './server.ts'
 
+/** Of the embedded store; undefined while none runs. */
+interface StoreProcessUsage {
+  readonly pid: number | undefined
+  readonly memory: NodeJS.MemoryUsage | undefined
+  readonly cpuMicroseconds: number
+}
+
 export function metricsRoute(
   totals: Totals,
   supervisor: Pick<Supervisor, 'askStats'>,
   { deployment, metricsSites }: Pick<Config, 'deployment' | 'metricsSites'>,
+  storeProcess: StoreProcessUsage | undefined,
 ): AdminRoute {
   // A site that never succeeds needs a 0, for an alert that compares with yesterday.
   const zeros = metricsSites.flatMap(site =>
@@ -26,9 +34,9 @@ export function metricsRoute(
       const values: Values = {
         ...Object.fromEntries(zeros),
         ...totals.values(),
-        ...(await primaryGauges(totals)),
+        ...(await processGauges(totals, storeProcess)),
       }
-      values.cpu = (values.cpu ?? 0) + cpuMicroseconds()
+      values.cpu = (values.cpu ?? 0) + cpuMicroseconds() + (storeProcess?.cpuMicroseconds ?? 0)
       const text = exposition(values, deployment)
       response.writeHead(200, { 'Content-Type': CONTENT_TYPE, 'Content-Length': Buffer.byteLength(text) })
       response.end(text)
@@ -36,13 +44,16 @@ export function metricsRoute(
   }
 }
 
-/** Of the primary process, and of workers seen from outside. */
-async function primaryGauges(totals: Totals): Promise<Values> {
-  const { rss, heapUsed } = process.memoryUsage()
-  const gauges: Values = {
-    'residentBytes primary': rss,
-    'heapBytes primary': heapUsed,
-    startedAt: performance.timeOrigin / 1000,
+/** Of the primary process, of the store process, and of workers seen from outside. */
+async function processGauges(totals: Totals, storeProcess: StoreProcessUsage | undefined): Promise<Values> {
+  const gauges: Values = { startedAt: performance.timeOrigin / 1000 }
+  for (const [name, memory] of [
+    ['primary', process.memoryUsage()],
+    ['store', storeProcess?.memory],
+  ] as const) {
+    if (memory === undefined) continue
+    gauges[`residentBytes ${name}`] = memory.rss
+    gauges[`heapBytes ${name}`] = memory.heapUsed
   }
   const workers = totals
     .workers()
@@ -50,8 +61,10 @@ async function primaryGauges(totals: Totals): Promise<Values> {
   for (const { server } of workers.map(({ build }) => build))
     if (server !== undefined)
       gauges[`serverBuild ${server.name} ${server.version} ${server.sha256} ${server.isKnown}`] = 1
-  const primary = { name: 'primary', pid: process.pid, build: { version: VERSION, node: process.version } }
-  const readings = [primary, ...workers].map(async ({ name, pid, build }) => {
+  const build = { version: VERSION, node: process.version }
+  const primary = { name: 'primary', pid: process.pid, build }
+  const store = storeProcess?.pid === undefined ? [] : [{ name: 'store', pid: storeProcess.pid, build }]
+  const readings = [primary, ...store, ...workers].map(async ({ name, pid, build }) => {
     gauges[`build ${name} ${build.version} ${build.node}`] = 1
     const files = await openFilesOf(pid)
     if (files === undefined) return // it has ended

@@ -209,8 +209,8 @@ export const METRICS = {
   workers: gauge('powgate_workers', 'Worker processes that run and have reported.'),
   restarts: counter(
     'powgate_worker_restarts_total',
-    'Workers that were replaced: they ended by themselves (crash), hung and were killed (hang), or a SIGHUP replaced them (roll).',
-    { labels: ['cause'], fromStart: ['crash', 'hang', 'roll'], history: true },
+    'Workers that were replaced: they ended by themselves (crash), hung and were killed (hang), or a SIGHUP replaced them (roll); and store processes that ended or hung (store).',
+    { labels: ['cause'], fromStart: ['crash', 'hang', 'roll', 'store'], history: true },
   ),
   lag: gauge(
     'powgate_event_loop_lag_seconds',

@@ -5,7 +5,8 @@ import { extname } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import type { Config } from '../config/config.ts'
 import type { Logger } from '../log/logger.ts'
-import type { StoreMessage } from '../store/embedded/process.ts'
+import type { Totals } from '../metrics/totals.ts'
+import type { StoreMessage, StoreUsage } from '../store/embedded/process.ts'
 import { StoreSetupError } from '../store/store.ts'
 
 const MODULE = new URL(`../store/embedded/process${extname(import.meta.url)}`, import.meta.url)
@@ -23,15 +24,20 @@ const HEAP_TIMES = 2
 export class StoreProcess {
   readonly #config: Config
   readonly #log: Logger
+  readonly #totals: Totals
   readonly #hungSeconds: number
   #child: ChildProcess | undefined
   #isEnding = false
   #quickCrashes = 0
+  #usage: StoreUsage | undefined
+  /** Of processes that ended, up to the last second of each. */
+  #cpuBefore = 0
 
   /** @param hungSeconds a process that says nothing for so long is killed */
-  constructor(config: Config, log: Logger, hungSeconds = HUNG_SECONDS) {
+  constructor(config: Config, log: Logger, totals: Totals, hungSeconds = HUNG_SECONDS) {
     this.#config = config
     this.#log = log
+    this.#totals = totals
     this.#hungSeconds = hungSeconds
   }
 
@@ -41,6 +47,19 @@ export class StoreProcess {
     if (problem === undefined) return
     this.#isEnding = true
     throw new StoreSetupError(problem)
+  }
+
+  get pid(): number | undefined {
+    return this.#child?.pid
+  }
+
+  get memory(): NodeJS.MemoryUsage | undefined {
+    return this.#usage?.memory
+  }
+
+  get cpuMicroseconds(): number {
+    const { user, system } = this.#usage?.cpu ?? { user: 0, system: 0 }
+    return this.#cpuBefore + user + system
   }
 
   async end(): Promise<void> {
@@ -67,12 +86,15 @@ export class StoreProcess {
       const heard = this.#killIfHung(child)
       child.on('message', (message: StoreMessage) => {
         heard()
+        if (message.type === 'lives') this.#usage = message
         if (message.type === 'serves') done(undefined)
         else if (message.type === 'failed') problem = message.line
         else if (message.type === 'tells') this.#log[message.level](message.text)
       })
       const gone = (code: number | null, signal: string | null) => {
         this.#child = undefined
+        this.#cpuBefore = this.cpuMicroseconds
+        this.#usage = undefined
         done(problem ?? 'POWGATE_DATA_DIR: the store process ended before it served')
         // `start` may have to say first that it failed.
         setImmediate(() => this.#isEnding || this.#replace({ code, signal, problem }, startedAtMs))
@@ -104,6 +126,7 @@ export class StoreProcess {
   #replace(about: object, startedAtMs: number): void {
     const isQuick = performance.now() - startedAtMs < SETTLED_MS
     this.#quickCrashes = isQuick ? this.#quickCrashes + 1 : 0
+    this.#totals.counts.restarts.at('store').add()
     const delayMs =
       this.#quickCrashes <= 1 ? 0 : Math.min(BACK_OFF_MS_MAX, BACK_OFF_MS * 2 ** (this.#quickCrashes - 2))
     this.#log.error(

@@ -11,7 +11,7 @@ import { Client } from '../harness/client.ts'
 import { eventually } from '../harness/eventually.ts'
 import { call, closeIdleConnections, freshAddress } from '../harness/http.ts'
 import { growth, type Observed, type PrometheusText, seriesOf, startObserved } from '../harness/metrics.ts'
-import { connectionsPerProcess, workerPids } from '../harness/processes.ts'
+import { connectionsPerProcess, storePid, workerPids } from '../harness/processes.ts'
 import { RawConnection } from '../harness/raw-http.ts'
 import { RedisCluster } from '../harness/redis-cluster.ts'
 import { STORE_KINDS } from '../harness/service.ts'
@@ -122,20 +122,20 @@ async function checkProcesses({ service, scrape }: Observed): Promise<void> {
   const metrics = await scrape()
   const labels = (name: string, label: string) =>
     [...new Set(metrics.samples(name).map(sample => sample.labels[label]!))].sort()
-  assert.deepEqual(labels('process_resident_memory_bytes', 'process'), ['primary', 'worker-0', 'worker-1'])
+  const processes = ['primary', ...(service.redis === undefined ? ['store'] : []), 'worker-0', 'worker-1']
+  assert.deepEqual(labels('process_resident_memory_bytes', 'process'), processes)
   assert.deepEqual(labels('powgate_event_loop_lag_seconds', 'worker'), ['0', '1'])
   assert.deepEqual(labels('powgate_event_loop_lag_seconds', 'stat'), ['max', 'mean', 'p99'])
   assert.equal(metrics.value('powgate_workers'), 2)
   for (const { value } of metrics.samples('process_resident_memory_bytes')) assert.ok(value > 1e7)
   assert.equal(metrics.value('process_resident_memory_bytes', { process: 'primary' }) > 0, true)
   assert.deepEqual(labels('powgate_build_info', 'node'), [process.version])
-  assert.deepEqual(labels('powgate_build_info', 'process'), ['primary', 'worker-0', 'worker-1'])
+  assert.deepEqual(labels('powgate_build_info', 'process'), processes)
   const value = (name: string, label?: string) => metrics.value(name, label ? { process: label } : {})
   assert.ok(Math.abs(Date.now() / 1000 - value('process_start_time_seconds')) < 600)
   assert.ok(value('process_cpu_seconds_total') > 0.1)
   const max = /^Max open files\s+(\d+)/m.exec(readFileSync(`/proc/${service.pid}/limits`, 'latin1'))![1]
-  for (const process of ['primary', 'worker-0', 'worker-1'])
-    assert.equal(value('process_max_fds', process), Number(max))
+  for (const process of processes) assert.equal(value('process_max_fds', process), Number(max))
   const told = async () => {
     const scraped = await scrape()
     return ['worker-0', 'worker-1'].map(process => scraped.value('process_open_fds', { process }))
@@ -210,9 +210,18 @@ function assertNeverFalls(scrapes: readonly PrometheusText[]): void {
   })
 }
 
-for (const [what, signal, cause, rounds] of [
-  ['a worker that is killed', 'SIGKILL', 'crash', 3],
-  ['a worker that hangs', 'SIGSTOP', 'hang', 1],
+const workerOf = (service: Observed['service'], round: number) => workerPids(service.pid)[round % 2]!
+
+for (const [what, signal, cause, rounds, victim] of [
+  ['a worker that is killed', 'SIGKILL', 'crash', 3, workerOf],
+  ['a worker that hangs', 'SIGSTOP', 'hang', 1, workerOf],
+  [
+    'a store process that is killed',
+    'SIGKILL',
+    'store',
+    1,
+    (service: Observed['service']) => storePid(service.pid)!,
+  ],
 ] as const)
   test(`${what}: no counter goes down, none is lost or counted twice, its restart is counted`, async () => {
     const { service, scrape } = await startObserved('embedded')
@@ -227,14 +236,13 @@ for (const [what, signal, cause, rounds] of [
       const visit = () => client.challenge(siteKey, { from: freshAddress() })
       await Promise.all(Array.from({ length: visits }, visit))
       const seen = [await scrape()]
-      process.kill(workerPids(service.pid)[round % 2]!, signal)
+      process.kill(victim(service, round), signal)
       const after = await eventually(90_000, 'the worker is replaced', async () => {
         await new Promise(resolve => setTimeout(resolve, 200)) // a start takes the processors, so does scraping
         const metrics = await scrape()
         seen.push(metrics)
-        return restarts(metrics, cause) === round && metrics.value('powgate_workers') === 2
-          ? metrics
-          : undefined
+        const isBack = metrics.value('powgate_workers') === 2 && metrics.value('powgate_store_up') === 1
+        return restarts(metrics, cause) === round && isBack ? metrics : undefined
       })
       assertNeverFalls(seen)
       const served = { endpoint: 'challenge', status: '200', outcome: 'ok' }
@@ -242,7 +250,7 @@ for (const [what, signal, cause, rounds] of [
       assert.deepEqual(after.series, before.series, 'a worker that was replaced has made new series')
       before = after
     }
-    for (const other of ['crash', 'hang', 'roll'])
+    for (const other of ['crash', 'hang', 'roll', 'store'])
       assert.equal(restarts(before, other), other === cause ? rounds : 0, other)
     await service.stop()
   })

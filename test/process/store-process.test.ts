@@ -6,6 +6,7 @@ import { test } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { loadConfig } from '../../src/config/config.ts'
 import { createLogger } from '../../src/log/logger.ts'
+import { Totals } from '../../src/metrics/totals.ts'
 import { StoreProcess } from '../../src/process/store-process.ts'
 import { storePid } from '../harness/processes.ts'
 
@@ -13,13 +14,18 @@ test('a store process that cannot be forked, such as while Node.js is upgraded, 
   const path = process.execPath
   t.after(() => (process.execPath = path))
   process.execPath = '/nowhere/node'
-  const store = new StoreProcess(loadConfig({}), createLogger('silent', {}, []))
+  const store = new StoreProcess(loadConfig({}), createLogger('silent', {}, []), new Totals())
   await assert.rejects(store.start(), { name: 'StoreSetupError', message: /ENOENT/ })
 })
 
 test('a store process that hangs is killed and started anew, one that only has nothing to do is not', async t => {
   const dataDir = mkdtempSync(join(tmpdir(), 'powgate-'))
-  const store = new StoreProcess(loadConfig({ POWGATE_DATA_DIR: dataDir }), createLogger('silent', {}, []), 3)
+  const store = new StoreProcess(
+    loadConfig({ POWGATE_DATA_DIR: dataDir }),
+    createLogger('silent', {}, []),
+    new Totals(),
+    3,
+  )
   await store.start()
   t.after(async () => {
     await store.end()

@@ -9,11 +9,17 @@ import { StoreServer } from './server.ts'
 
 export type StoreMessage =
   | { readonly type: 'serves' }
-  /** Each second: who says nothing for long is killed. */
-  | { readonly type: 'lives' }
+  | StoreUsage
   /** Why it cannot. */
   | { readonly type: 'failed'; readonly line: string }
   | { readonly type: 'tells'; readonly level: 'info' | 'warn' | 'error'; readonly text: string }
+
+/** Each second: who says nothing for long is killed. */
+export interface StoreUsage {
+  readonly type: 'lives'
+  readonly cpu: NodeJS.CpuUsage
+  readonly memory: NodeJS.MemoryUsage
+}
 
 const [dataDir = '', stateBytesMax = ''] = process.argv.slice(2)
 let isOrphan = false
@@ -35,7 +41,9 @@ async function end(): Promise<void> {
 }
 
 process.title = 'powgate store'
-setInterval(() => send({ type: 'lives' }), 1000).unref()
+const tellUsage = () => send({ type: 'lives', cpu: process.cpuUsage(), memory: process.memoryUsage() })
+tellUsage()
+setInterval(tellUsage, 1000).unref()
 // Terminals and service managers signal the whole group: the primary acts.
 for (const signal of ['SIGTERM', 'SIGINT', 'SIGHUP', 'SIGUSR1', 'SIGUSR2'] as const)
   process.on(signal, () => {})
