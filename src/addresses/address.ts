@@ -58,7 +58,6 @@ function parseV4(text: string): Address | undefined {
   return index === 3 && digits > 0 ? fromV4(octets[0]!, octets[1]!, octets[2]!, octet) : undefined
 }
 
-/** For what passed `isIPv6`. */
 function parseV6(text: string): Address {
   const [head = '', tail] = text.split('::')
   const headBytes = groupBytes(head)
@@ -128,7 +127,7 @@ function compressZeroGroups(groups: number[]): string {
   return `${hex.slice(0, bestStart).join(':')}::${hex.slice(bestStart + bestLength).join(':')}`
 }
 
-/** For this process's memory alone; the store's keys are from address-tags.ts. */
+/** Keys for this process's memory alone. The store's keys are from address-tags.ts. */
 export function visitorKey(address: Address, v6PrefixBits: number): string {
   return isV4(address) ? hexOf(address, V4_BYTE, ADDRESS_BITS) : hexOf(address, 0, v6PrefixBits)
 }
@@ -260,7 +259,7 @@ const OPERATORS_OWN = new AddressSet(
   ),
 )
 
-/** Their networks are not counted, and as peers they are logged whole. */
+/** These addresses are not counted as networks, and as peers they are logged whole. */
 export function isOperatorsOwn(address: Address): boolean {
   return OPERATORS_OWN.has(address)
 }

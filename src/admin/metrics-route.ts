@@ -36,7 +36,6 @@ export function metricsRoute(
   }
 }
 
-/** Of the primary process, and of workers seen from outside. */
 async function primaryGauges(totals: Totals): Promise<Values> {
   const { rss, heapUsed } = process.memoryUsage()
   const gauges: Values = {

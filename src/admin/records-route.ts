@@ -17,7 +17,6 @@ export function recordsRoute(keeper: { records(): Promise<CachedRecords> }): Adm
     path: RECORDS_PATH,
     async handle({ socket, headers, httpVersion }, response) {
       const { remoteAddress = '', localAddress } = socket
-      // Only this machine can send from the address that it listens on.
       const isOfThisMachine = isLoopback(remoteAddress) || remoteAddress === localAddress
       // nginx forwards with HTTP/1.0 by default.
       const isForwarded = httpVersion === '1.0' || Object.keys(headers).some(name => FORWARDED.test(name))

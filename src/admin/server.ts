@@ -28,7 +28,7 @@ export interface AdminRoute {
 
 const SLOW_MS = 5000
 const HEADER_BYTES_MAX = 8192
-/** Per connection: thousands at once would delay others by seconds. */
+/** The limit of one connection. Without it, thousands of requests at once would delay others by seconds. */
 const REQUESTS_MAX = 100
 const CONNECTIONS_MAX = 256
 /** Connections without a request. One more ends the oldest: a health check always finds a place. */
@@ -73,7 +73,7 @@ export function startAdminServer(
   server.maxConnections = CONNECTIONS_MAX
   server.maxRequestsPerSocket = REQUESTS_MAX
   endOldestSilent(server)
-  server.setTimeout(SLOW_MS) // also for clients that do not read
+  server.setTimeout(SLOW_MS) // Ends clients that do not read, too.
   return new Promise((resolve, reject) => {
     const place = { host: adminHost, port: adminPort }
     server.once('error', error => reject(new ListenError(place, error, 'POWGATE_ADMIN_')))

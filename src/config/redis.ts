@@ -18,7 +18,7 @@ import { SETTINGS, type SettingName } from './settings.ts'
 export interface RedisTarget {
   /** `socket`: the store process, which speaks the same protocol (store/embedded/). */
   readonly kind: 'standalone' | 'sentinel' | 'cluster' | 'socket'
-  /** Of a socket. */
+  /** The path of a socket. */
   readonly path?: string
   readonly nodes: readonly { readonly host: string; readonly port: number }[]
   /** Sentinel only. */
@@ -35,13 +35,13 @@ export interface RedisTarget {
   readonly tls: RedisTls | undefined
 }
 
-/** In PEM. */
+/** PEM texts. */
 interface RedisTls {
   /** Replaces the authorities that Node.js trusts. */
   readonly ca?: string | undefined
   readonly cert?: string | undefined
   readonly key?: string | undefined
-  /** That certificates must have; by default the connection's. */
+  /** The name that certificates must have; the default is the host connected to. */
   readonly name?: string | undefined
 }
 
