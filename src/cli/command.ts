@@ -144,7 +144,7 @@ function parsed(command: Command, args: readonly string[]) {
 
 /** parseArgs' messages do not say what was expected. */
 function asUsageError(error: NodeJS.ErrnoException, { name, flags }: Command): Error {
-  // With a short form: '-f, --file <value>'.
+  // Node.js writes a flag with a short form as '-f, --file <value>'.
   const flag = /'(?:-\w, )?(-[^' ,<]+)/.exec(error.message)?.[1] ?? 'flags'
   const value = flags[flag.slice(2)]?.value
   switch (error.code) {

@@ -1,4 +1,4 @@
-/** How commands print. */
+/** Prints what commands report. */
 
 import { fstatSync, statSync } from 'node:fs'
 
@@ -38,7 +38,7 @@ export function lostOutput(error: NodeJS.ErrnoException): string | undefined {
   return `The output cannot be written (${cause}).${ifLost === undefined ? '' : ` ${ifLost}`}`
 }
 
-/** Before a key is made that only this output shows. @throws AdminError */
+/** Ensures that a key, which only this output shows, can be printed. Throws an AdminError if not. */
 export function refuseNoOutput(): void {
   // Node.js opens /dev/null in place of an output that is closed.
   if (fstatSync(1).rdev === statSync('/dev/null').rdev)

@@ -19,7 +19,7 @@ export const SITE_KEY: Positional = { name: 'SITE_KEY', ...SITE_KEY_RULE }
 
 export const SITE_FLAGS: Readonly<Record<string, Flag>> = Object.fromEntries(FIELDS.flatMap(settingFlags))
 
-/** For `site update` alone. */
+/** Only `site update` has these. */
 export const CLEARING_FLAGS: Readonly<Record<string, Flag>> = Object.fromEntries(
   FIELDS.flatMap(({ clear }) => {
     return clear === undefined || clear in SITE_FLAGS ? [] : [[clear, { about: 'Back to the default.' }]]

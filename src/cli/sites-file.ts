@@ -74,7 +74,7 @@ const PROBLEMS_MAX = 100
 async function runApply(input: Input): Promise<void> {
   const author = authorOfCommand('apply')
   const isDry = input.has('dry-run')
-  // What happens to sites that the file does not name.
+  // The fate of sites that the file does not name.
   const fate = input.has('prune') ? 'delete' : input.has('disable-missing') ? 'disable' : 'stay'
   const { sites, apiKeys } = await readContent(await readBytes('file', input.required('file')))
   const [plan, place] = await withStore(async store => {
@@ -171,7 +171,7 @@ function lines(problems: readonly string[]): string {
 
 type WholePlan = ApplyPlan & {
   readonly laterKeys: readonly ApiKeyRecord[]
-  /** With their secrets, shown once. */
+  /** Keys with their secrets, which are shown once. */
   readonly made: readonly ReturnType<typeof newKey>[]
   readonly hosts: readonly HostNote[]
 }
@@ -269,7 +269,7 @@ async function runSchema(input: Input): Promise<void> {
   printDocument(input, SITES_FILE_SCHEMA)
 }
 
-/** On many lines, because version control shows each change. */
+/** Prints many lines, because version control shows each change. */
 function printDocument(input: Input, document: unknown): void {
   printJson(document, input.has('json') ? undefined : 2)
 }

@@ -29,7 +29,7 @@ export interface SearchResult {
   readonly read: Reading
 }
 
-/** Of the logs, by samples. */
+/** The logs that were read, as far as samples tell. */
 interface Reading {
   /** Unix milliseconds. */
   fromMs?: number
@@ -94,7 +94,7 @@ async function keepPipe(): Promise<string> {
 
 class Hits {
   readonly #query: Query
-  /** By text, since the second pass finds the same lines. */
+  /** The second pass finds the same lines again, so records are kept by their text. */
   readonly #records = new Map<string, LogRecord>()
   readonly #skipped = new Set<string>()
   readonly #read: Reading = { hosts: new Set() }
@@ -131,7 +131,7 @@ class Hits {
     if (typeof hostname === 'string') this.#read.hosts.add(hostname)
   }
 
-  /** Of an address: a visit is a nonce, or a line without one. */
+  /** Keeps an address's last visits. A visit is a nonce, or a line without one. */
   keepLast(): void {
     if (this.#query.kind !== 'address') return
     const lastMs = new Map<unknown, number>()
@@ -147,7 +147,7 @@ class Hits {
     if (record !== undefined && nonces.includes(String(record.nonce))) this.#add(line, record)
   }
 
-  /** Removes lines of visits beyond NONCES_MAX, or they would be told as visits without a challenge. */
+  /** Removes lines of visits beyond NONCES_MAX. Otherwise they would be reported as visits without a challenge. */
   otherNonces(): string[] {
     const nonces = new Set<string>()
     for (const [line, { nonce }] of this.#records) {

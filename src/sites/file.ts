@@ -12,7 +12,7 @@ export const FILE_VERSION = 1
 interface SitesFile {
   readonly format: typeof FILE_FORMAT
   readonly version: typeof FILE_VERSION
-  /** Without a base that follows from `solveMs`. */
+  /** A base that follows from `solveMs` is left out. */
   readonly sites: readonly Record<string, unknown>[]
   readonly apiKeys?: readonly ApiKeyRecord[]
 }
@@ -21,7 +21,7 @@ export interface SiteEntry {
   /** undefined: found by name. */
   readonly siteKey: string | undefined
   readonly settings: SiteSettings
-  /** Of the store that the site comes from. */
+  /** Times at the store that the site comes from. */
   readonly createdAt?: number | undefined
   readonly updatedAt?: number | undefined
   /** Names of API keys. */
@@ -35,7 +35,7 @@ export function sitesFile(sites: readonly SiteRecord[], apiKeys?: readonly ApiKe
     format: FILE_FORMAT,
     version: FILE_VERSION,
     sites: inOrderOfCreation(sites).map(site => {
-      // With settings of a later version: this one refuses the file instead of losing them.
+      // Settings of a later version stay, so that this version refuses the file instead of losing them.
       const settings = withLater(completed(site), laterFields(site))
       const { base, ...timed } = settings.difficulty
       const difficulty = timed.solveMs === undefined ? settings.difficulty : timed
@@ -61,7 +61,7 @@ export interface PlannedChange {
   /** undefined for a new site. */
   readonly before: SiteRecord | undefined
   readonly after: SiteRecord
-  /** Whether powgate makes the new site's key. */
+  /** True if powgate makes the new site's key. */
   readonly isKeyDrawn: boolean
   readonly changes: readonly FieldChange[]
 }

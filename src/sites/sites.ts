@@ -25,7 +25,7 @@ interface CreatedSite {
   readonly apiKey: string
 }
 
-/** For whoever runs a command. A line per problem. */
+/** Tells whoever runs a command what is wrong, a line per problem. */
 export class AdminError extends Error {
   override readonly name = 'AdminError'
 }

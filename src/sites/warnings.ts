@@ -1,4 +1,4 @@
-/** What an operator should know of a site's settings, though they are valid. */
+/** Warns an operator of a site's valid settings that may be a mistake. */
 
 import { isWide } from '../addresses/address.ts'
 import { publicSuffixOf } from '../domain/origin.ts'
