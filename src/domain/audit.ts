@@ -31,7 +31,7 @@ type AuditAction =
   | 'key-deleted'
 
 export interface FieldChange {
-  /** Such as `difficulty.base`. */
+  /** Example: `difficulty.base`. */
   readonly field: string
   /** JSON; null for no value. */
   readonly from: unknown

@@ -1,5 +1,5 @@
 /**
- * What the rest of the service must know of each endpoint; routes.ts joins this with endpoints/, which does the work. The
+ * The facts of each endpoint that the whole service needs; routes.ts joins them with endpoints/, which does the work. The
  * dashboard's page imports this file, so it runs in browsers too.
  */
 
@@ -13,7 +13,7 @@ interface EndpointSpec {
   readonly method: 'get' | 'post'
   /** Decides what is shed first under load (http/overload.ts). */
   readonly work: Work
-  /** In the RateLimit-Policy header's order. Endpoints with the same limits share windows. */
+  /** The order is that of the RateLimit-Policy header. Endpoints with the same limits share windows. */
   readonly limits: readonly EndpointLimit[]
   readonly errorStyle: ErrorStyle
   /** Pages of any origin may call it (CORS); if not, a preflight is a wrong method. */

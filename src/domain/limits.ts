@@ -44,7 +44,7 @@ export function waitMs(time: number, entryTime: number): number {
 
 export interface Limited {
   readonly status: 'limited'
-  /** When a retry succeeds, if nothing else is admitted. */
+  /** A retry succeeds after this time if nothing else is admitted. */
   readonly retryAfterMs: number
   readonly policy: Policy
 }

@@ -4,7 +4,7 @@
  *
  *   | at, Unix ms 8 | recent 4 | usual 8 |     floating point, big endian
  *
- * What stores do with them, store/redis/lua/meters.lua as this file: fade, and add.
+ * Both stores fade and add alike: the embedded store by this file, Redis by store/redis/lua/meters.lua.
  */
 
 import { POLICY, type Policy } from './policy.ts'
@@ -21,11 +21,11 @@ export interface Rates {
   readonly usual: number
 }
 
-/** What a request's store call answers. */
+/** Every store call of a request returns these. */
 export interface Meters {
-  /** Of the store, milliseconds: the site's usual rate was gathered for so long. */
+  /** The store's age in milliseconds: for so long the site's usual rate was gathered. */
   readonly ageMs: number
-  /** Of the names of networks, which change with the first secret. */
+  /** The age of networks' names, which change with the first secret. */
   readonly namesAgeMs: number
   readonly site: Meter
   /** The owner's network, then the wide one; empty if not counted. */
@@ -43,7 +43,7 @@ export function newMeter(nowMs: number): Meter {
   return { atMs: nowMs, recent: 0, usual: 0 }
 }
 
-/** Zeros are a new one. */
+/** A meter of zeros is a new one. */
 export function readMeter(bytes: Buffer, at: number, nowMs: number): Meter {
   const atMs = bytes.readDoubleBE(at)
   if (atMs === 0) return newMeter(nowMs)
@@ -56,7 +56,7 @@ export function writeMeter(bytes: Buffer, at: number, { atMs, recent, usual }: M
   bytes.writeDoubleBE(usual, at + 12)
 }
 
-/** If the clock was set back the sums fade by as much; otherwise they would stand still until it catches up. */
+/** After the clock was set back, sums fade by the difference; otherwise they would not fade until the clock catches up. */
 export function fade(meter: Meter, nowMs: number, recentMs: number, { usualMs }: Policy): void {
   const elapsedMs = Math.abs(nowMs - meter.atMs)
   meter.recent *= Math.exp(-elapsedMs / recentMs)
@@ -65,9 +65,9 @@ export function fade(meter: Meter, nowMs: number, recentMs: number, { usualMs }:
 }
 
 /**
- * Of a meter that was just faded. As `usual` fades, its sum stands for less time than the store's age.
+ * Rates of a meter that was just faded. `usual` fades too, so its sum stands for less time than `ageMs`.
  *
- * @param ageMs of the store: by its own age, a new network's first burst would seem its usual rate
+ * @param ageMs of the store: with its own age, a new network's first burst would seem its usual rate
  */
 export function ratesOf(
   { recent, usual }: Pick<Meter, 'recent' | 'usual'>,
@@ -79,7 +79,7 @@ export function ratesOf(
   return { recent: (recent * MINUTE_MS) / recentMs, usual: (usual * MINUTE_MS) / gatheredMs }
 }
 
-/** Proofs a minute that cost nothing. @param free however little is usual */
+/** @param free the least number of proofs a minute that cost nothing */
 export function budgetOf({ usual }: Rates, free: number, { tolerated }: Policy): number {
   return Math.max(free, tolerated * usual)
 }
@@ -115,7 +115,7 @@ function add(
   free: number,
   policy: Policy,
 ): void {
-  // As it was before the proof, also to take it back: else a refused one at the budget would leave half of itself as usual.
+  // Taking a proof back uses the rate before the proof too. Otherwise a refused proof at the budget would leave half of itself.
   const before = meter.recent + Math.min(0, proofs)
   const rates = ratesOf({ recent: before, usual: meter.usual }, ageMs, recentMs, policy)
   const budget = budgetOf(rates, free, policy)
@@ -130,7 +130,7 @@ export function metersFrom([born, named, site, ...networks]: readonly Meter[], n
   return { ageMs: ageOf(born!), namesAgeMs: ageOf(named!), site: site!, networks }
 }
 
-/** Of the time of a first proof: if the clock was ahead then, the age starts anew. */
+/** Sets the time of a first proof. If the clock was ahead at that time, the age starts anew. */
 export function bornBy(born: Meter, nowMs: number): void {
   if (born.usual === 0 || born.usual > nowMs) born.usual = nowMs
 }
@@ -144,7 +144,7 @@ export function keptMs({ usual }: Meter): number {
   return Math.min(KEPT_MS_MAX, KEPT_MS_A_PROOF * Math.max(1, usual))
 }
 
-/** Proofs a minute over the last day, with less weight the longer ago; undefined without meters. In a store's first day it is still too low. */
+/** Proofs a minute over the last day; older ones weigh less. undefined without meters. Too low in a store's first day. */
 export function dailyRate(
   meters: readonly Meter[],
   nowMs: number,

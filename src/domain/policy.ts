@@ -1,8 +1,8 @@
-/** All numbers of the price of a challenge (price.ts), and of what is learned as usual (meters.ts). */
+/** All numbers of the price of a challenge (price.ts), and of the usual rates (meters.ts). */
 
 import { type Address, isV4 } from '../addresses/address.ts'
 
-/** By IP version: what one owner usually holds, then the wide network around it. */
+/** Two levels for each IP version: what one owner usually holds, and the wide network around it. */
 export interface NetworkLevels<Value> {
   readonly owner: Value
   readonly wide: Value
@@ -15,7 +15,7 @@ export interface NetworkPolicy {
 }
 
 export const POLICY = {
-  /** Of the challenge limit, for a normal visitor (a family, a few tabs). */
+  /** A normal visitor (a family, a few tabs) uses up to this share of the challenge limit. */
   quietShare: 0.25,
   /** Reached at the challenge limit. */
   addressBitsMax: 4,
@@ -31,12 +31,12 @@ export const POLICY = {
   siteBitsMax: 4,
   /** An address with so many proofs in five minutes returns. */
   returningProofs: 2,
-  /** For a network that the operator named, while the site is under attack. */
+  /** The most that a network named by the operator pays while the site is under attack. */
   knownBitsMax: 1,
 
   /** Up to this multiple of the usual rate is a good day, not an attack. */
   tolerated: 4,
-  /** At most this share of a budget is learned as usual. */
+  /** The usual rate learns from at most this share of a budget. */
   learnedShare: 0.5,
   /** A newer store learns everything, as it does not know yet what is usual. */
   learnsAllMs: 3_600_000,

@@ -17,7 +17,6 @@ export interface DifficultyBounds {
   readonly max: number
 }
 
-/** For one challenge. */
 export interface ChallengeBounds extends DifficultyBounds {
   /** The part of the operator's temporary raise in the base. */
   readonly raise?: number
@@ -32,7 +31,7 @@ export function boundsOf(difficulty: DifficultyBounds, raisedBits: number): Chal
 }
 
 export interface AddressCounts {
-  /** At this site in the last minute, before this one. */
+  /** Challenges at this site in the last minute, without this one. */
   readonly challenges: number
   /** A minute. */
   readonly limit: number
@@ -51,12 +50,12 @@ export interface Traffic {
   readonly networks: readonly NetworkRates[]
   /** Returning addresses of the site. */
   readonly site: Rates
-  /** Proofs a minute of theirs that are usual at least: the operator's estimate. */
+  /** The operator's estimate: their usual rate counts as at least this many proofs a minute. */
   readonly siteExpected: number
   readonly isKnownNetwork: boolean
 }
 
-/** While the store is away. */
+/** Used while the store is out of reach. */
 export const NO_TRAFFIC: Traffic = {
   networks: [],
   site: { recent: 0, usual: 0 },
@@ -85,7 +84,7 @@ export function trafficOf(
   }
 }
 
-/** The log shows the very numbers that decided. */
+/** Rounds before deciding, so the log shows the very numbers that decided. */
 function rounded({ recent, usual }: Rates): Rates {
   return { recent: Math.round(recent * 1000) / 1000, usual: Math.round(usual * 1000) / 1000 }
 }
@@ -94,9 +93,9 @@ function rounded({ recent, usual }: Rates): Rates {
 export interface Price {
   readonly address: number
   readonly network: number
-  /** On top of the network's. */
+  /** Bits on top of the network's. */
   readonly site: number
-  /** The costliest; undefined if none costs anything. */
+  /** The network that costs most; undefined if none costs anything. */
   readonly costliest: NetworkRates | undefined
   readonly isReturning: boolean
 }
@@ -112,7 +111,7 @@ export function difficultyOf(
   return Math.max(min, Math.min(max, base + address + network + site))
 }
 
-/** Whether network and site now ask for too many bits more than the challenge had. */
+/** True if network and site now ask for too many bits more than the challenge had. */
 export function isUnderpriced(
   difficulty: number,
   bounds: DifficultyBounds,
@@ -124,7 +123,7 @@ export function isUnderpriced(
   return difficulty < asked - policy.lateBits
 }
 
-/** Whether the site's maximum cuts what network and site ask for. */
+/** True if the site's maximum cuts what network and site ask for. */
 export function isCutShort(
   { base, max }: DifficultyBounds,
   accepted: number,
@@ -154,12 +153,12 @@ function trafficPrice(accepted: number, traffic: Traffic, policy: Policy): Omit<
   return { network, site: Math.max(0, siteBits - network), costliest, isReturning }
 }
 
-/** What a site's returning addresses may bring a minute, however little is usual. */
+/** Proofs a minute of returning addresses that cost a site nothing: never below the estimate's. */
 export function siteFree(expected: number, { tolerated, siteUsualMin }: Policy): number {
   return tolerated * Math.max(siteUsualMin, expected)
 }
 
-/** A bit for each doubling above the budget, begun ones included. */
+/** One bit for each doubling above the budget, rounded up. */
 function excessBits(rates: Rates, free: number, most: number, policy: Policy): number {
   const excess = rates.recent / budgetOf(rates, free, policy)
   return excess <= 1 ? 0 : Math.min(most, Math.ceil(Math.log2(excess)))
