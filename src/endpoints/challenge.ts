@@ -34,7 +34,7 @@ import {
   withSite,
 } from './visit.ts'
 
-/** What the widget may read of the browser. The body has the contract's fields alone. */
+/** Tells what the widget may read of the browser. The body has the contract's fields alone. */
 const HEADS = {
   none: withHeader('X-Powgate-Signals', 'none'),
   flags: withHeader('X-Powgate-Signals', 'flags'),

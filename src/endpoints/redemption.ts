@@ -35,12 +35,12 @@ import {
   type ServiceSettings,
 } from './service.ts'
 
-/** How an endpoint reads a body and answers; `Asked` is the body, as bytes or fields. */
+/** Reads an endpoint's bodies and writes its answers; `Asked` is the body, as bytes or fields. */
 export interface Dialect<Asked> {
   /** A copy that outlives the callback. */
   readonly keep: (asked: Asked) => Asked
   readonly read: (asked: Asked, contentType: string, site: Site) => Parsed<Redemption>
-  /** Whether the address that a backend expects is the visitor's. */
+  /** Compares the address that a backend expects with the visitor's. */
   readonly isOfVisitor: (expected: Address, visitor: Address, settings: ServiceSettings) => boolean
   /** The answer, in JSON. */
   readonly success: (claims: TokenClaims, site: Site) => string
@@ -76,7 +76,7 @@ type Attempt =
 
 type Redeemable = Extract<Attempt, { verdict: 'redeemable' }>
 
-/** An attempt that the caller's success is made of. */
+/** An attempt that succeeds if the token was unused. */
 type Good = Exclude<Attempt, { verdict: 'refused' }>
 
 type Admitted = Extract<RedemptionAdmission, { status: 'admitted' }>
@@ -220,7 +220,7 @@ function refused(refusal: Refusal, nonce?: string): Attempt {
   return { verdict: 'refused', refusal, nonce: nonce || undefined }
 }
 
-/** The same for retries of a redemption. JSON tells every triple apart, even with lone surrogates, which it escapes. */
+/** Retries of a redemption have the same claim. JSON keeps every triple distinct, even with lone surrogates, which it escapes. */
 function claimOf(keyId: string, idempotencyKey: string | undefined, token: string): string {
   return idempotencyKey === undefined
     ? ''
@@ -270,7 +270,7 @@ function recordExpiresAtMs({ nonce, issuedAtMs, lifetimes }: TokenClaims, nowMs:
   return Math.max(issuedAtMs, nonceExpiresAtMs, nowMs) + lifetimes.tokenLifetimeMs
 }
 
-/** For what is told of a backend near its limits. */
+/** Counts the request, to report backends near their limits. */
 function noteBackend(
   { backends }: Service,
   address: Address,

@@ -1,4 +1,4 @@
-/** What endpoints use (assembled in server.ts), and how they refuse. */
+/** The parts that endpoints use (assembled in server.ts), and how they refuse. */
 
 import type { AddressTags } from '../domain/address-tags.ts'
 import type { BackendCounts } from '../domain/backends.ts'
@@ -54,7 +54,7 @@ export type Endpoint = (exchange: Exchange, query: string) => void
 /** Another host's clock may be this far ahead. */
 export const CLOCK_SKEW_MS = 5000
 
-/** How an endpoint's refusals look: the form of the body, and the service's limits for the RateLimit-Policy header. */
+/** Decides how an endpoint's refusals look: the body's form, and the service's limits for the RateLimit-Policy header. */
 export interface ReplyStyle {
   readonly errors: ErrorStyle
   readonly policies: PolicyList
@@ -75,7 +75,7 @@ export function refusedReply({ errors, policies }: ReplyStyle, refusal: Refusal,
 type NotAdmitted = Exclude<SolutionAdmission, { status: 'admitted' }>
 
 /**
- * What a request gets that the store did not admit.
+ * The answer to a request that the store did not admit.
  *
  * @param ownLimits the site's own, which replace the service's in the headers
  */

@@ -68,7 +68,7 @@ interface Refused {
 
 type Attempt =
   | Refused
-  /** Answered 200; the nonce stays unused. */
+  /** The answer is 200, and the nonce stays unused. */
   | {
       readonly verdict: 'failed'
       readonly reason: Exclude<JudgementReason, ScoreReason>
@@ -76,12 +76,12 @@ type Attempt =
     }
   | {
       readonly verdict: 'solved'
-      /** With the tags of the secret that signed the nonce. */
+      /** Has the tags of the secret that signed the nonce. */
       readonly visit: AllowedVisit
       readonly solution: Solution
       readonly puzzle: PuzzleName
       readonly spend: NonNullable<SolutionRequest['spend']>
-      /** When the nonce was read. */
+      /** The store's epoch when the nonce was read. */
       readonly siteEpoch: number
       readonly signals: ScoreSignals
       readonly score: Score
@@ -94,12 +94,12 @@ type Conclusion =
   | { readonly refusal: Refusal }
   | {
       readonly judgement: Judged
-      /** Whether its proof stays in the meters. */
+      /** True if the proof stays in the meters. */
       readonly isCounted: boolean
       readonly token?: { readonly text: string; readonly expiresAtMs: number }
     }
 
-/** At a test site. */
+/** The score at a test site. */
 const CERTAIN: Score = { score: 1, reasons: [] }
 
 const FAILED_BODY = '{"token":null,"passed":false,"expiresAt":null}'
@@ -117,7 +117,7 @@ export function verify(service: Service): Endpoint {
     const spend = isSolved ? attempt.spend : undefined
     const isJunk = attempt.verdict === 'refused'
     const request = chargeOf(service.pricePolicy, visit, 'verify', isFailure(attempt, site), spend, isJunk)
-    // If the client has left, nobody judges the price, and there is no token: else a stock would make its neighbours pay.
+    // If the client has left, there is no token, so its proof is taken back. Otherwise stored proofs would make neighbours pay.
     let isCounted = false
     const judge = exchange.guard((admission: SolutionAdmission) => {
       if (admission.status !== 'admitted')
@@ -164,7 +164,7 @@ function prepare(parts: Parts, visit: Visit, body: Buffer, contentType: string, 
     return { verdict: 'failed', reason: 'ip-not-allowed', nonce }
   }
   let attempt = attemptUnder(parts, visit, parsed.body, nowMs)
-  // While secrets are rotated, a host may have signed with the other, under which the address is on another Cluster shard.
+  // A host may have signed with the other secret during a rotation; with it, the address is on another Cluster shard.
   for (const tags of parts.otherTags) {
     if (attempt.verdict !== 'refused' || attempt.refusal.reason !== 'nonce-forged') break
     const addressKey = tags.renamed(visit.addressKey, address)
@@ -218,7 +218,7 @@ function checked(
     addressFailures: 0, // known once admitted
   }
   const score = scoreOf(signals, site.scoreWeights)
-  // At least a lifetime from now: a host whose clock is behind still accepts the nonce.
+  // The record lives at least a lifetime from now, because a host whose clock is behind still accepts the nonce.
   const expiresAtMs = Math.max(issuedAtMs, nowMs) + lifetimeMs
   const spend = { nonce, storeEpoch: addressEpoch, expiresAtMs }
   return { verdict: 'solved', visit, solution, puzzle, spend, siteEpoch, signals, score, nonce }
@@ -333,7 +333,7 @@ function graded(
   return { judgement, isCounted, token: { text, expiresAtMs: issuedAtMs + lifetimes.tokenLifetimeMs } }
 }
 
-/** Where most people behind an address succeed, others' failures cost one weight at most. */
+/** If most people behind an address succeed, others' failures cost one weight at most. */
 function withFailures(signals: ScoreSignals, { failures, accepted }: Admitted): ScoreSignals {
   if (failures === 0) return signals
   return { ...signals, addressFailures: isShared(failures, accepted) ? 1 : failures }

@@ -1,5 +1,5 @@
 /**
- * What the endpoints for browsers share, in the order in which they use it.
+ * The steps that endpoints for browsers share, in the order of their use.
  *
  *   siteKeyRefusal -> withSite -> visitOf            -> chargeOf -> the store -> trafficAround
  *   400               503         403, once charged
@@ -32,7 +32,7 @@ interface Visitor {
   /** The limits that the site sets itself, for the headers. */
   readonly ownLimits: PolicyList | undefined
   readonly addressLimit: number
-  /** Per address and site; 0 if the site does not exist. */
+  /** The limit per address and site; 0 if the site does not exist. */
   readonly siteLimit: number
 }
 
@@ -91,7 +91,7 @@ function loadSite(
   sites.load(exchange.siteKey, loaded)
 }
 
-/** Who asks, what it is charged to, and why it will be refused, if so. undefined if the client left before its address was read. */
+/** Tells who asks, which limits count the request, and why it will be refused. undefined if the client has left already. */
 export function visitOf(
   { tags, settings }: Service,
   name: VisitorEndpointName,
@@ -147,9 +147,9 @@ function originProblem(origin: string): string {
 }
 
 /**
- * Requests to be refused have their own window, and so has junk. One literal for all endpoints, because spreading it takes 2 us.
+ * One literal serves all endpoints, because spreading it takes 2 us.
  *
- * @param isJunk will be refused at no cost to its sender: a nonce that was invented, say
+ * @param isJunk will be refused at no cost to its sender (an invented nonce), so it has a window of its own
  */
 export function chargeOf(
   policy: Policy,
