@@ -58,7 +58,7 @@ const STABLE = 'public, max-age=300, stale-while-revalidate=86400'
 const FOR_EVER = 'public, max-age=31536000, immutable'
 const NEVER = 'no-cache'
 
-/** For any page, even if cross-origin isolated. */
+/** These let any page use a file, even if cross-origin isolated. */
 const SHARED_HEADERS: HeaderList = [
   ['Access-Control-Allow-Origin', '*'],
   ['Cross-Origin-Resource-Policy', 'cross-origin'],
@@ -92,7 +92,7 @@ const PREFIX = '/widget/'
 const COMPAT_PREFIX = '/compat/'
 const COMPAT_NAME = 'compat-'
 
-/** For products in which users can set only a vendor's host. */
+/** Some products let users set only a vendor's host. */
 const VENDOR_PATHS: Readonly<Record<string, string>> = {
   '/1/api.js': 'hcaptcha',
   '/recaptcha/api.js': 'recaptcha',
@@ -137,7 +137,7 @@ export function widgetRoutes({ folder, files }: Widget): ContentRoute[] {
     else asset.file.answer(exchange, asked, asset.cacheControl)
   }
   const paths = ['/widget.js', `${PREFIX}*`, `${COMPAT_PREFIX}*`, ...Object.keys(VENDOR_PATHS)]
-  // Pages that add `/widget.js` to an address with a slash at its end ask for two.
+  // Pages that add `/widget.js` to an address that ends with a slash request a path with two slashes.
   return [...paths, ...paths.map(path => `/${path}`)].map(path => ({
     path,
     methods: ['get', 'head'],

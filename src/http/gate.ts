@@ -6,7 +6,7 @@ import { MEASURE_MS, Overload } from './overload.ts'
 
 interface OverloadGateOptions {
   readonly delayMsTarget: number
-  /** Event-loop turns per request: two if the store answers in a later one, else one. */
+  /** Ticks of the event loop per request: two if the store answers in a later tick, else one. */
   readonly turnsPerRequest: number
   /** @param shed requests shed since shedding began */
   readonly onChange: (isShedding: boolean, shed: number) => void

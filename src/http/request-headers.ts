@@ -3,7 +3,7 @@
 import type { HttpRequest } from 'uWebSockets.js'
 import type { AddressSet } from '../addresses/address.ts'
 
-/** Whether servers agree on where the body ends. */
+/** Tells whether servers agree on where the body ends. */
 export type Framing =
   | 'length'
   /** Ends the connection. */
@@ -58,8 +58,8 @@ let head = ABSENT
 let lengths = 0
 
 /**
- * In one pass, because `getHeader` returns only the first X-Forwarded-For line; reading the others by name takes 0.9 us more.
- * Several clients share a proxy's connection, so a second length is refused.
+ * Reads all headers in one pass, because `getHeader` returns only the first X-Forwarded-For line; reading the others by name
+ * takes 0.9 us more. A second length is refused, because several clients share a proxy's connection.
  */
 export function readProxyHead(request: HttpRequest): RequestHead {
   lengths = 0
@@ -107,7 +107,7 @@ export function hasForwardedFor(request: HttpRequest): boolean {
   return request.getHeader('x-forwarded-for') !== ''
 }
 
-/** Whether the request can be answered without an exchange. */
+/** True if the request can be answered without an exchange. */
 export function endsPlainly(request: HttpRequest, trustedProxies: AddressSet): boolean {
   if (request.getHeader('transfer-encoding') !== '') return false
   if (trustedProxies.isEmpty) return true
@@ -120,7 +120,7 @@ function countLength(name: string): void {
   if (name === 'content-length') lengths++
 }
 
-/** Only files and pages need these. */
+/** Headers that only files and pages need. */
 export interface ContentRequest {
   readonly path: string
   /** Empty if absent. */
@@ -136,7 +136,7 @@ export function contentRequest(request: HttpRequest): ContentRequest {
   }
 }
 
-/** After the `?`; empty without one. */
+/** The text after the `?`; empty without one. */
 export function queryOf(request: HttpRequest): string {
   return request.getQuery() ?? ''
 }
