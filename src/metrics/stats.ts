@@ -1,6 +1,6 @@
 /**
- * What one worker counts: 0.2 us an answer, without garbage. Once a second the counts go to the primary process, in 0.3 ms, or
- * 8 ms with a thousand sites.
+ * One worker's counts. Counting an answer takes 0.2 us and makes no garbage. Once a second the counts go to the primary process,
+ * in 0.3 ms, or 8 ms with a thousand sites.
  */
 
 import { type IntervalHistogram, monitorEventLoopDelay } from 'node:perf_hooks'
@@ -38,7 +38,7 @@ export class Stats {
   readonly #sources: StatsSources
   readonly #metricsSites: ReadonlySet<string>
   readonly #sites = new Map<string, SiteCounts>()
-  /** To count separately even beyond SITES_MAX. */
+  /** Sites to count separately even beyond SITES_MAX. */
   asked: ReadonlySet<string> = new Set()
   /** Sites beyond SITES_MAX together. */
   readonly #otherSites = newSiteCounts()
@@ -79,7 +79,7 @@ export class Stats {
     }
   }
 
-  /** Above the base, a site's solving time does not hold. */
+  /** A site's solving time is promised only for challenges at its base. */
   #timed({ site, signals }: Extract<Ending, { kind: 'judged' }>): void {
     const { base, solveMs } = site.record.difficulty
     if (solveMs === undefined || signals?.solveTimeMs === undefined || signals.difficulty !== base) return
@@ -186,7 +186,7 @@ const SAMPLE_MS = 20
 const LAG_WINDOW_MS = 10_000
 const NS_PER_SECOND = 1e9
 
-/** How late the event loop runs timers, over up to 20 seconds. */
+/** Measures how late the event loop runs timers, over up to 20 seconds. */
 export class EventLoopLag {
   #older = startMonitor()
   #newer = startMonitor()

@@ -34,7 +34,7 @@ export interface Metric {
   readonly bounds?: readonly number[]
   /** Sums count this part of the unit: a fraction's rounding error would look like a reset. */
   readonly parts?: number
-  /** How to combine a gauge of all workers. Without this, and without a label `worker`, it is the primary's. */
+  /** Combines a gauge of all workers. Without this, and without a label `worker`, the gauge is the primary's. */
   readonly workers?: 'sum' | 'least' | undefined
   readonly history?: true
 }
@@ -48,7 +48,7 @@ const LATENCY_BOUNDS_SECONDS = [
   0.03, 0.05, 0.1, 0.2, 0.5, 1, 2,
 ] as const
 
-/** What the dashboard counts an answer as, by the labels of `requests`. */
+/** The dashboard counts answers under these names, by the labels of `requests`. */
 export const TRAFFIC: ReadonlyMap<string, TrafficCount | null> = new Map(
   ENDPOINT_NAMES.flatMap(endpoint =>
     Object.entries(ENDPOINTS[endpoint].counts).map(([outcome, what]) => [`${endpoint} 200 ${outcome}`, what]),
@@ -255,7 +255,6 @@ export const METRICS = {
 
 export type MetricKey = keyof typeof METRICS
 
-/** Counted by site, and added up for the service. */
 export const SITE_KEYS = ['requests', 'difficulty', 'scores', 'reasons'] as const
 export type SiteKey = (typeof SITE_KEYS)[number]
 

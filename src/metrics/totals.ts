@@ -16,7 +16,7 @@ interface Worker {
 
 export interface WorkerStats {
   readonly worker: Worker
-  /** Its seat, or the smallest free number while its successor is there already. */
+  /** The number of its seat, or the smallest free number while its successor is there already. */
   readonly number: number
   readonly values: Readonly<Values>
 }
@@ -27,16 +27,16 @@ export class Totals {
   readonly counts = newCounts()
   /** The primary's own: why the start waits for its store, later the signing key and the last reload. */
   gauges: Values = {}
-  /** In the order of their first snapshot. */
+  /** The order is that of the first snapshots. */
   readonly #living = new Map<Worker, { readonly index: number; readonly snapshot: Snapshot }>()
-  /** What ended workers sent last, included in `#retired`. */
+  /** Ended workers' last snapshots, included in `#retired`. */
   readonly #gone = new WeakMap<Worker, Snapshot>()
   readonly #retired = { values: {} as Values, sites: {} as Record<string, Values> }
-  /** To count separately even beyond SITES_MAX, here and in workers. */
+  /** Sites to count separately even beyond SITES_MAX, here and in workers. */
   readonly asked = new Set<string>()
   /** Counted separately since they were added. */
   readonly #siteKeys = new Set<string>()
-  /** What they had counted before, which stays under '', because no counter may shrink. */
+  /** Counts from before then, which stay under '', because no counter may shrink. */
   readonly #before: Record<string, Values> = {}
   readonly #found: () => Values
 
