@@ -1,5 +1,5 @@
 /**
- * Which build of uWebSockets.js is the HTTP server: a repack or a fork, because its author publishes no package.
+ * Tells which build of uWebSockets.js is the HTTP server: a repack or a fork, because its author publishes no package.
  * native-binaries.sha256 (in sha256sum's format) records the known ones.
  */
 
@@ -9,9 +9,9 @@ import { existsSync, readFileSync } from 'node:fs'
 export interface ServerBuild {
   readonly name: string
   readonly version: string
-  /** Of the binary, hexadecimal. */
+  /** The binary's hash, in hexadecimal. */
   readonly sha256: string
-  /** On x64, this version's tests ran on that binary. */
+  /** True if this version's tests ran on that binary, on x64. */
   readonly isKnown: boolean
 }
 
@@ -39,7 +39,7 @@ function look(): ServerBuild {
   return { name, version, sha256, isKnown: recorded.includes(sha256) }
 }
 
-/** Of the files as they are now; a running process may have loaded others. */
+/** Describes the files as they are now; a running process may have loaded others. */
 export function serverBuildText(): string {
   const { name, version, sha256, isKnown } = serverBuild()
   return `${name} ${version}, ${isKnown ? 'known' : 'unknown'} binary ${sha256.slice(0, 12)}`

@@ -253,7 +253,7 @@ function contentRoutes(config: Config, log: Logger): ContentRoute[] {
   ]
 }
 
-/** For metrics: a refused request's, even with a wrong secret. From the cache alone: a refusal calls no store. */
+/** Metrics count a refused request for this site, even with a wrong secret. Reads the cache alone: a refusal calls no store. */
 function namedSite(
   { sites, apiKeys }: Service,
   siteKey: string,
@@ -284,7 +284,7 @@ function composeService(
     keyring,
     tags: new AddressTags(keyring.signing, POLICY),
     otherTags: keyring.others.map(key => new AddressTags(key, POLICY)),
-    // If the embedded store cannot write, nothing fails open.
+    // Nothing fails open if the embedded store cannot write.
     store:
       config.redis === undefined
         ? store.requests
@@ -322,12 +322,12 @@ function randomBitPool(): (bits: number) => number {
   }
 }
 
-/** For the store, before listening; after that, requests get 503. */
+/** The store must answer within this time before the server listens; later requests get 503. */
 const FIRST_CONTACT_MS = 1000
 /** Enough for 10,000 sites and keys; others are read while serving. */
 const LOAD_MS = 1000
 const START_POLL_MS = 5
-/** Draining connections close with their next answer or idle timeout: closing an idle one could lose a request. */
+/** Draining connections end with their next answer or their idle timeout: ending an idle one could lose a request. */
 const DRAIN_POLL_MS = 20
 
 async function until(holds: () => boolean, waitMs: number, pollMs: number): Promise<void> {

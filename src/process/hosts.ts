@@ -112,7 +112,7 @@ export async function tryJoin(store: Noting, config: Config, isShardsSet: boolea
   const { shards = config.redisShards, living } = await store.livingHosts()
   const joined = { ...config, redisShards: isShardsSet ? config.redisShards : shards }
   const own = noteOf(joined, '', 0)
-  const others = living.filter(({ name }) => name !== own.name) // its own last run may have been killed
+  const others = living.filter(({ name }) => name !== own.name) // A host's own last run may have been killed.
   const names = [...new Set(others.map(({ name, version }) => `${name} (powgate ${version})`))].join(', ')
   const found = others.flatMap(other => differences(own, other))
   if (found.length > 0)

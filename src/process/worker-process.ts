@@ -8,7 +8,7 @@ import type { Snapshot } from '../metrics/stats.ts'
 import type { ServerBuild } from '../server-build.ts'
 import type { StoreTrouble } from '../store/store.ts'
 
-/** After a roll both sides may differ in version: each ignores the unknown and tolerates what is missing. */
+/** The two sides may differ in version after a roll: each ignores what it does not know, and tolerates what is missing. */
 export type WorkerMessage =
   /** Asks for its settings. */
   | ({ readonly type: 'hello' } & Partial<Build>)
@@ -22,7 +22,7 @@ export type WorkerMessage =
 export type PrimaryMessage =
   /** @property index of the seat */
   | ({ readonly type: 'start'; readonly lost: CachedRecords } & Pick<WorkerOrder, 'index' | 'settings'>)
-  /** To be served from memory. */
+  /** Workers serve these from memory. */
   | { readonly type: 'lost'; readonly lost: CachedRecords }
   /** @property sites to count separately */
   | { readonly type: 'ask-stats'; readonly ask: number; readonly sites?: readonly string[] }
@@ -47,7 +47,7 @@ export interface WorkerListener {
   stats(worker: WorkerProcess, snapshot: Snapshot): void
   backends(counts: readonly BackendCount[]): void
   settled(worker: WorkerProcess): void
-  /** Once, last. */
+  /** The last call for a worker. */
   gone(worker: WorkerProcess, code: number | null, signal: string | null): void
   unreachable(error: Error): void
 }
@@ -55,9 +55,9 @@ export interface WorkerListener {
 /** uWebSockets.js has 4,096, less than a parent domain's cookies may have. */
 const HEADER_BYTES = 'UWS_HTTP_MAX_HEADERS_SIZE'
 
-/** After `drainMs`. */
+/** A worker that does not end within `drainMs` is killed after this. */
 const KILL_GRACE_MS = 2000
-/** For messages of an ended worker. */
+/** Messages of an ended worker may still arrive for this long. */
 const LAST_WORDS_MS = 1000
 
 export class WorkerProcess {
@@ -69,7 +69,7 @@ export class WorkerProcess {
   trouble: StoreTrouble | undefined
   isLeaving = false
   wasHung = false
-  /** Since the worker's last message. */
+  /** Checks since the worker's last message. */
   silentChecks = 0
   /** Why it cannot run. */
   problem: string | undefined
@@ -89,7 +89,7 @@ export class WorkerProcess {
     this.#worker.on('exit', (code, signal) => this.#onExit(code, signal))
     this.#worker.on('error', error => {
       listener.unreachable(error)
-      if (this.pid === undefined) this.#onExit(null, null) // not started, so no exit event follows
+      if (this.pid === undefined) this.#onExit(null, null) // A process that did not start sends no exit event.
     })
   }
 
@@ -205,7 +205,7 @@ export class WorkerProcess {
     this.#changed()
   }
 
-  /** Its last messages may still be on their way. */
+  /** The worker's last messages may still be on their way. */
   #onExit(code: number | null, signal: string | null): void {
     this.isListening = false
     this.isReady = false
