@@ -27,7 +27,7 @@ const REGISTERS_BYTES = 80
 const WORD = 2 ** 32
 
 export class HashwxMachine {
-  /** Of the function: 32 bytes. `make` reads them. */
+  /** The function's 32 bytes, which `make` reads. */
   readonly seed: Uint8Array
   readonly #exports: MachineExports
 
@@ -42,7 +42,7 @@ export class HashwxMachine {
     this.#exports.make()
   }
 
-  /** Whether the counter's hash starts with at least so many zero bits. Allocates nothing, and takes bounded time. */
+  /** True if the counter's hash starts with at least so many zero bits. Allocates nothing, and takes bounded time. */
   isProof(counter: number, difficulty: number): boolean {
     const { fill, interpret, judge } = this.#exports
     fill(counter / WORD, counter, 1)
