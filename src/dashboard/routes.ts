@@ -7,7 +7,7 @@ import type { History } from '../metrics/history.ts'
 import { type DashboardData, OTHER_SITES, RANGES, type ServiceState } from '../metrics/history-view.ts'
 import type { SiteNames } from './site-names.ts'
 
-/** What shows before or without script. */
+/** The page before its script runs, and without script. */
 const PAGE = `<!doctype html>
 <html lang="en">
 <head>

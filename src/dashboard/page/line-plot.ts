@@ -7,11 +7,11 @@ import { clock, clockSeconds, orDash } from './format.ts'
 import { ticksFromZero, timeTicks } from './scale.ts'
 
 export interface LinePlotSpec {
-  /** For assistive technology. */
+  /** The name for assistive technology. */
   readonly label: string
   /** Above the plot, unless it is alone in its panel. */
   readonly heading?: string
-  /** Looks by name: the style sheet's c0 to c3. */
+  /** Line styles by name: the style sheet's c0 to c3. */
   readonly curves: Readonly<Record<string, string>>
   /** A value with its unit. */
   readonly text: (value: number) => string
@@ -21,7 +21,7 @@ export interface LinePlotSpec {
   readonly axisMax: number
   /** Default: 0. */
   readonly axisMin?: number
-  /** Only whole numbers have ticks. */
+  /** True if only whole numbers have ticks. */
   readonly isWhole?: boolean
   readonly isStacked?: boolean
 }
@@ -31,7 +31,7 @@ export interface TimeFrame {
   readonly times: readonly number[]
   readonly fromMs: number
   readonly toMs: number
-  /** When the store did not answer. */
+  /** Times at which the store did not answer. */
   readonly bands: readonly { readonly fromMs: number; readonly toMs: number }[]
 }
 
@@ -206,7 +206,7 @@ export class LinePlot implements Explored {
     })
   }
 
-  /** Topmost first: lower areas cover it. */
+  /** Draws the topmost first, because lower areas cover it. */
   #areas(layers: readonly Gaps[]): SVGElement[] {
     const groups = layers.map((values, curve) => {
       const marks = this.#runs(values).flatMap(points => {

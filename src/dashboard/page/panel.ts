@@ -17,12 +17,12 @@ interface NumberTable {
 
 export interface PanelSpec {
   readonly title: string
-  /** What is plotted, with its unit. */
+  /** Names what is plotted, with its unit. */
   readonly about: string
   /** Shows the moment that the viewer points at. With several plots, each has its own instead. */
   readonly at?: HTMLElement
   readonly isWide?: boolean
-  /** Whether the numbers are of all sites even if one site is chosen. The panel then says so. */
+  /** True if the numbers are of all sites even if one site is chosen. The panel then says so. */
   readonly isOfAllSites?: boolean
 }
 
@@ -68,7 +68,7 @@ export class Panel {
     const { scrollTop } = this.#holder
     this.#holder.replaceChildren(h('table', {}, caption, h('thead', {}, headings), h('tbody', {}, ...body)))
     this.#holder.scrollTop = scrollTop
-    // What scrolls must be reachable by keyboard.
+    // Scrolling content must be reachable by keyboard.
     this.#holder.tabIndex = 0
     this.#holder.setAttribute('role', 'region')
     this.#holder.setAttribute('aria-label', `${this.#title}: numbers`)
