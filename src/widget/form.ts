@@ -15,25 +15,25 @@ interface FormHooks {
   readonly onWaiting: (isWaiting: boolean) => void
   /** The submission waits longer than a blink, or Send was pressed again. */
   readonly onLate: (isAgain: boolean) => void
-  /** It got no token. @param takesFocus unless the visitor has gone on to another field */
+  /** A submission got no token. `takesFocus` is false if the visitor has gone on to another field. */
   readonly onFail: (takesFocus: boolean) => void
 }
 
 const FIELD = 'powgate-token'
-/** If the page is copied, as by a page cache, the copied element finds the copied field by this. */
+/** A page cache may copy the page. The copied element finds the copied field by this. */
 const MARK = 'data-powgate'
-/** If nothing changes in view within a tenth of a second, Send seems to do nothing. */
+/** Send seems to do nothing if nothing visible changes within a tenth of a second. */
 const LATE_MS = 60
-/** For so long the same token is not sent again, or the second click of a double click would be refused. */
+/** The same token is not sent again within this time. Otherwise the second click of a double click would be refused. */
 const RESENT_MS = 2000
-/** The same if a script of the page took over, which perhaps found a mistake and sent nothing. */
+/** The time if a script of the page took over, which perhaps found a mistake and sent nothing. */
 const TAKEN_OVER_MS = 700
 
-/** What submits the form, unless a handler of the page prevents it. */
+/** The cause that submits the form, unless a handler of the page prevents it. */
 interface Submitting {
   /** A click or key; undefined for a script. */
   readonly event?: Event
-  /** null for none, as by Enter. */
+  /** null without a button, as with Enter. */
   readonly submitter: HTMLButtonElement | null
 }
 
@@ -41,8 +41,8 @@ interface Submitting {
 let requested: Submitting | undefined
 
 /**
- * Of an invalid form, `requestSubmit()` (Ctrl+Enter, Material Web's button) fires `invalid` alone, as `checkValidity()` does. So the
- * method is wrapped, to tell the two apart.
+ * `requestSubmit()` of an invalid form (Ctrl+Enter, Material Web's button) fires only `invalid`, like `checkValidity()`. The
+ * method is wrapped to tell the two apart.
  */
 function noteRequests(form: HTMLFormElement): void {
   const { requestSubmit } = bare(form)
@@ -68,7 +68,7 @@ type Control = HTMLElement & { readonly form?: HTMLFormElement | null }
 export class FormLink {
   readonly #host: HTMLElement
   readonly #internals: ElementInternals | undefined
-  /** Where browsers show their complaint. */
+  /** Browsers show their complaint here. */
   readonly #anchor: HTMLElement
   readonly #hooks: FormHooks
   #field = bare(document).createElement('input')
@@ -77,9 +77,9 @@ export class FormLink {
   #justSent: string | undefined
   #submitting: Submitting | undefined
   #isWaiting = false
-  /** Of the last press, because visitors change their mind while they wait. */
+  /** The button of the last press, because visitors change their mind while they wait. */
   #submitter: HTMLButtonElement | null = null
-  /** Last sent by a button with `formnovalidate`. */
+  /** True if a button with `formnovalidate` sent last. */
   #isUnchecked = false
   #ears: (() => void)[] = []
 
@@ -97,8 +97,8 @@ export class FormLink {
     Object.assign(this.#field, { type: 'hidden', autocomplete: 'off' }).setAttribute(MARK, '')
     host.addEventListener('invalid', event => {
       const { event: cause, submitter } = requested ?? this.#submitting ?? {}
-      // A browser validates after the click's dispatch. An `invalid` during the dispatch is from the page's own checkValidity(),
-      // and nothing is sent. Nor is it if nobody submits: then `submitter` is undefined, not null.
+      // A browser validates after the click's dispatch. An `invalid` during the dispatch comes from the page's own
+      // checkValidity(), and an undefined `submitter` means that nobody submits: nothing is sent then.
       const isSent = cause ? !cause.defaultPrevented && cause.eventPhase === 0 : submitter !== undefined
       if (isSent && this.#goOnLater(submitter ?? null, this.#areOthersValid())) event.preventDefault()
     })
@@ -117,8 +117,8 @@ export class FormLink {
     this.#complaint = complaint
     this.#showValidity(token !== undefined)
     const [host, field] = [this.#host, this.#field]
-    // A field, because many libraries read fields by name. Not before the token, because until then a framework may compare
-    // the page with its server's markup.
+    // Libraries read fields by name, so the token needs a field. It is added with the token, because until then a framework may
+    // compare the page with its server's markup.
     if (!token || !this.#name || this.form === null) {
       takeOut(field)
       return
@@ -176,7 +176,7 @@ export class FormLink {
     on('click', (event, control) => {
       this.#hooks.onUse()
       const button = control as HTMLButtonElement
-      const isOutside = this.form !== null && button.form !== this.form // in another's shadow tree
+      const isOutside = this.form !== null && button.form !== this.form // The button is in another element's shadow tree.
       if (/^(submit|image)$/.test(button.type) && !isOutside)
         this.#noteSubmitting({ event, submitter: button })
     })
@@ -202,7 +202,7 @@ export class FormLink {
   }
 
   #onSubmit(event: SubmitEvent): void {
-    // Older browsers do not tell it.
+    // Older browsers lack `submitter`.
     const { submitter = this.#submitting?.submitter ?? null } = event as Partial<Submitting>
     if (event.target !== this.form || event.defaultPrevented || this.#isForDialog(submitter)) return
     // A script or Enter sends without a click, and the token may have expired while the machine slept.
@@ -275,7 +275,7 @@ export class FormLink {
     let isSent = false
     verification
       .then(() => {
-        // Whoever closed a dialog meanwhile takes the form for not sent.
+        // A caller that closed a dialog meanwhile takes the form for not sent.
         if (!this.#token || !form || this.form !== form || !boxes() !== !shown) return
         isSent = true
         submit(form, this.#submitter, look())
@@ -298,7 +298,7 @@ function stop(event: Event): void {
 
 const isEnabled = ({ disabled }: HTMLButtonElement) => !disabled
 
-/** @param shut what the page disabled right after Send, against a second one: it would not be sent */
+/** @param shut controls that the page disabled right after Send against a second one; disabled, they would not be sent */
 function submit(
   form: HTMLFormElement,
   submitter: HTMLButtonElement | null,
@@ -311,7 +311,7 @@ function submit(
   const { requestSubmit } = bare(form)
   if (requestSubmit) requestSubmit(present)
   else {
-    // Older browsers. Unlike submit(), a click runs the page's handlers.
+    // In older browsers a click submits. Unlike submit(), it runs the page's handlers.
     const button = present ?? bare(form).appendChild(bare(document).createElement('button'))
     button.click()
     if (!present) takeOut(button)

@@ -35,7 +35,7 @@ export type WaitReason = 'busy' | 'unavailable' | 'network' | 'offline'
 
 export interface ServiceSettings {
   readonly siteKey: string
-  /** Without a slash at its end. */
+  /** The address has no slash at its end. */
   readonly endpoint: string
   readonly signal: AbortSignal
   /** Called before each wait, and without a reason when the service has answered. Offline, the length is unknown. */
@@ -44,8 +44,8 @@ export interface ServiceSettings {
 
 let challenges = 0
 /**
- * Each challenge has its own address, because a cache that keeps everything would give out a used one. Not a page's first:
- * browsers remember an address' preflight from page to page.
+ * Each challenge has its own address, because a cache that keeps everything would give out a used one. A page's first has
+ * none of its own, because browsers remember an address' preflight from page to page.
  */
 const challengePath = () => (challenges++ === 0 ? '/challenge' : `/challenge?${Math.random()}`)
 

@@ -25,7 +25,7 @@ import {
   V128,
 } from './assembler.ts'
 
-/** What the two kernels differ in. */
+/** The differences between the two kernels. */
 interface Lanes {
   readonly type: typeof I32 | typeof V128
   readonly count: number
@@ -116,7 +116,7 @@ function stateWord(index: number, t: number): number {
   return FIRST_STATE + ((index - t + 64) & 7)
 }
 
-/** `MEMORY.state` is the state after this round, but for the varying word: it is added to a and e. */
+/** `MEMORY.state` is the state after this round without the varying word, which is added to a and e. */
 function firstRound({ load, shared, add }: Lanes): Code {
   const t = VARYING_WORD + 1
   const code: number[] = []
@@ -133,7 +133,7 @@ function firstRound({ load, shared, add }: Lanes): Code {
 function remainingRounds(lanes: Lanes): Code {
   const { xor } = lanes
   const code: number[] = []
-  const start = VARYING_WORD + 1 // even, as CHANGED_BEFORE needs
+  const start = VARYING_WORD + 1 // CHANGED_BEFORE needs an even number.
   code.push(...set(CHANGED_BEFORE, xor(get(stateWord(1, start)), get(stateWord(2, start)))))
   for (let t = start; t < 64; t++) {
     if (t >= 16 && !isConstant[t]) code.push(...scheduleWord(lanes, t))

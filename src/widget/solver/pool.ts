@@ -1,4 +1,4 @@
-/** Workers that solve one puzzle, each in its own range of counters: the first answer wins. Also their kernel and number. */
+/** Workers that solve one puzzle, each in its own range of counters: the first answer wins. */
 
 import { type PuzzleName, rangeStart } from '../../protocol/proof.ts'
 import type { OnProgress, Signals, Solved, Task, WorkerOrder, WorkerReport } from './job.ts'
@@ -49,7 +49,7 @@ export interface PoolWorker extends Pick<Worker, 'postMessage' | 'terminate'> {
 const START_MS_MAX = 8000
 const RENDERER_WAIT_MS = 300
 
-/** What workers are told besides their kernel. */
+/** Workers get these besides their kernel. */
 export type Plan = Pick<Extract<WorkerOrder, { kind: 'prepare' }>, 'puzzle' | 'script'>
 
 type Found = Pick<Solved, 'counter' | 'solver' | 'tries'>
@@ -128,9 +128,9 @@ export class WorkerPool {
     try {
       while (!this.#isClosed && this.#workers.length < threadsMax) this.#add(true)
     } catch {
-      // Fewer workers will do.
+      // The solve goes on with fewer workers.
     }
-    await this.#kernel // by now each worker has it
+    await this.#kernel // Each worker has the kernel by now.
     const threads = this.#workers.length
     const tries = new Array<number>(threads).fill(0)
     const sum = () => tries.reduce((total, count) => total + count)
@@ -177,7 +177,7 @@ interface Hints {
   getBattery?(): Promise<{ readonly charging: boolean; readonly level: number }>
 }
 
-/** For a site that asks for no signals, only the number of cores is read. */
+/** Reads only the number of cores if the site asks for no signals. */
 export async function threadCount(signals: Signals): Promise<number> {
   const THREADS_MAX = 8
   const cores = navigator.hardwareConcurrency || 2

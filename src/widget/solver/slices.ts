@@ -28,7 +28,7 @@ export async function solveInSlices(
   gpuCounter.then(counter => {
     gpuFound = counter
   })
-  const channel = new MessageChannel() // several elements may be solving
+  const channel = new MessageChannel() // Several elements may be solving, each with its own channel.
   let slice = sliceMin
   let toldMs = nowMs()
   for (let tries = 0; ; ) {
@@ -46,7 +46,7 @@ export async function solveInSlices(
       toldMs = beganMs
       onProgress(tries)
     }
-    // At most twice the last slice, because the compiler makes the loop faster only after some.
+    // Grows to at most twice the last slice, because the compiler makes the loop faster only after some slices.
     const wanted = (slice * SLICE_MS) / Math.max(0.1, nowMs() - beganMs)
     slice = Math.max(sliceMin, Math.min(2 * slice, Math.floor(wanted)))
     await turn(channel)
@@ -54,7 +54,7 @@ export async function solveInSlices(
   }
 }
 
-/** Lets the thread's other tasks run. Not by a timer, which a hidden page gets once a second. */
+/** Lets the thread's other tasks run. A timer would do so only once a second in a hidden page. */
 function turn({ port1, port2 }: MessageChannel): Promise<void> {
   return new Promise(resolve => {
     port1.onmessage = () => resolve()
