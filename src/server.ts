@@ -51,7 +51,7 @@ export async function startServer(
   const stats = new Stats({
     logLinesLost,
     storeTrouble: () => store.trouble(),
-    underWay: () => host.underWay,
+    inFlight: () => host.inFlight,
     connections: () => ({
       open: listener?.connections() ?? 0,
       max: connectionsMax,
@@ -145,7 +145,7 @@ function hostOf(
     forwardingIgnored: undefined,
     forwardingMalformed: undefined,
     isDraining: false,
-    underWay: 0,
+    inFlight: 0,
     observer: {
       answered: (exchange, part, status, ending) => {
         stats.answered(exchange, part, status, ending)
@@ -229,7 +229,7 @@ function overloadGate({ overloadMs }: Config, log: Logger): OverloadGate | undef
   let shedSince = 0
   return new OverloadGate({
     delayMsTarget: overloadMs,
-    turnsPerRequest: 2,
+    ticksPerRequest: 2,
     onChange: (isShedding, shed) => {
       if (!isShedding) shedSince += shed
       else if (performance.now() - toldAtMs >= OVERLOAD_TOLD_MS) {

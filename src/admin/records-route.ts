@@ -17,10 +17,10 @@ export function recordsRoute(keeper: { records(): Promise<CachedRecords> }): Adm
     path: RECORDS_PATH,
     async handle({ socket, headers, httpVersion }, response) {
       const { remoteAddress = '', localAddress } = socket
-      const isOfThisMachine = isLoopback(remoteAddress) || remoteAddress === localAddress
+      const isLocal = isLoopback(remoteAddress) || remoteAddress === localAddress
       // nginx forwards with HTTP/1.0 by default.
       const isForwarded = httpVersion === '1.0' || Object.keys(headers).some(name => FORWARDED.test(name))
-      if (isOfThisMachine && !isForwarded) sendJson(response, 200, await keeper.records())
+      if (isLocal && !isForwarded) sendJson(response, 200, await keeper.records())
       else sendError(response, 403, 'peer', 'Only this machine may read it.')
     },
   }

@@ -51,7 +51,7 @@ export function startAdminServer(
   const health = healthRoutes(supervisor)
   const byPath = new Map([...health, ...routes].map(route => [route.path, route]))
   const isHealthCheck = (request: IncomingMessage) => health.some(({ path }) => path === pathOf(request))
-  const inTurn = turnTaker()
+  const answerLater = oneEachTick()
   const server = createServer(
     {
       maxHeaderSize: HEADER_BYTES_MAX,
@@ -67,7 +67,7 @@ export function startAdminServer(
           else sendError(response, 500, 'internal', 'powgate ran into a fault; see its log.')
         })
       if (isHealthCheck(request)) void answer()
-      else inTurn(request.socket, answer)
+      else answerLater(request.socket, answer)
     },
   )
   server.maxConnections = CONNECTIONS_MAX
@@ -81,20 +81,20 @@ export function startAdminServer(
   })
 }
 
-/** One request per event-loop turn, and connections in turn, so pipelining delays no health check. */
-function turnTaker(): (socket: Socket, answer: () => Promise<void>) => void {
+/** Answers one request per tick of the event loop, alternating between connections, so pipelining delays no health check. */
+function oneEachTick(): (socket: Socket, answer: () => Promise<void>) => void {
   const lastOf = new WeakMap<Socket, Promise<void>>()
   let last = Promise.resolve()
   return (socket, answer) => {
-    const turn = async () => {
+    const answerNext = async () => {
       await setImmediate()
       if (!socket.destroyed) await answer()
     }
-    const takeTurn = () => {
-      last = last.then(turn)
+    const enqueue = () => {
+      last = last.then(answerNext)
       return last
     }
-    lastOf.set(socket, (lastOf.get(socket) ?? Promise.resolve()).then(takeTurn))
+    lastOf.set(socket, (lastOf.get(socket) ?? Promise.resolve()).then(enqueue))
   }
 }
 

@@ -80,7 +80,7 @@ function stateOf(
     evictedKeys: most('evictedKeys'),
     isReloadDone: values.reloadDone !== 0,
     crashes: (values['restarts crash'] ?? 0) + (values['restarts hang'] ?? 0),
-    underWay: values.underWay ?? 0,
+    inFlight: values.inFlight ?? 0,
   }
 }
 

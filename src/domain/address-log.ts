@@ -123,12 +123,12 @@ export function admitToLog(
       if (label === markHigh && count === markLow) isUsed = true
     } else {
       if (!isLive(time, entryTime)) continue
-      const isOfSite = (label & TAG_MASK) === request.siteTag
-      if (isOfSite && label >> KIND_SHIFT === LogKind.failedVerification) failures += count
+      const isSameSite = (label & TAG_MASK) === request.siteTag
+      if (isSameSite && label >> KIND_SHIFT === LogKind.failedVerification) failures += count
       if (label >> KIND_SHIFT === LogKind.verification) verified += count
       if (isSameEndpoint(label, kind)) {
         addressCount += count
-        if (isOfSite) siteCount += count
+        if (isSameSite) siteCount += count
       }
     }
     end = writeEntry(end, entryTime, label, count)

@@ -105,18 +105,18 @@ export function raisedBits({ raise }: SiteRecord, nowMs: number): number {
 }
 
 /**
- * @param isOfForeignPage the request comes from a page of another host
+ * @param isFromForeignPage the request comes from a page of another host
  * @returns why the site refuses it
  */
 export function siteRefusal(
   site: Site,
   origin: string,
   mayLackOrigin: boolean,
-  isOfForeignPage: boolean,
+  isFromForeignPage: boolean,
 ): 'site-inactive' | 'origin-refused' | undefined {
   if (!site.record.active) return 'site-inactive'
   const { siteKey, origins } = site.record
-  if (siteKey.startsWith(DEMO_SITE_KEY) && isOfForeignPage && origins.length === 0) return 'origin-refused'
+  if (siteKey.startsWith(DEMO_SITE_KEY) && isFromForeignPage && origins.length === 0) return 'origin-refused'
   return site.origins.allows(origin, site.record.requireOrigin && !mayLackOrigin)
     ? undefined
     : 'origin-refused'

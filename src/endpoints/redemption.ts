@@ -41,7 +41,7 @@ export interface Dialect<Asked> {
   readonly keep: (asked: Asked) => Asked
   readonly read: (asked: Asked, contentType: string, site: Site) => Parsed<Redemption>
   /** Compares the address that a backend expects with the visitor's. */
-  readonly isOfVisitor: (expected: Address, visitor: Address, settings: ServiceSettings) => boolean
+  readonly matchesVisitor: (expected: Address, visitor: Address, settings: ServiceSettings) => boolean
   /** The answer, in JSON. */
   readonly success: (claims: TokenClaims, site: Site) => string
 }
@@ -179,7 +179,7 @@ function evaluate<Asked>(
     return refused({ reason: 'token-expired' }, nonce)
   if (claims.siteTag !== site.tag) return refused({ reason: 'token-other-site' }, nonce)
   const expected = expectedIp === undefined ? undefined : addressFrom(expectedIp)!
-  if (expected !== undefined && !dialect.isOfVisitor(expected, claims.address, settings)) {
+  if (expected !== undefined && !dialect.matchesVisitor(expected, claims.address, settings)) {
     const mismatch = { expected, visitor: claims.address }
     return refused({ reason: 'token-other-address', mismatch }, nonce)
   }

@@ -121,7 +121,7 @@ export function visitOf(
   const siteLimitOwn = knownLimit ?? site.record.limits?.[ofSite]
   // Browsers send no Origin with a GET to the page's own origin.
   const mayLackOrigin = ENDPOINTS[name].method === 'get' && exchange.isSameOrigin
-  const reason = siteRefusal(site, origin, mayLackOrigin, exchange.isOfForeignPage)
+  const reason = siteRefusal(site, origin, mayLackOrigin, exchange.isFromForeignPage)
   return {
     address,
     origin,

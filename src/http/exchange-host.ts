@@ -45,7 +45,7 @@ export interface ExchangeHost {
   /** Every answer closes its connection. */
   isDraining: boolean
   /** Unanswered exchanges. */
-  underWay: number
+  inFlight: number
   readonly observer: ExchangeObserver
   /** undefined if shedding is off. */
   readonly gate: Gate | undefined

@@ -7,7 +7,7 @@
  * - A client that sends another request before it has taken the whole answer loses its connection.
  *
  *   answer -> must the connection end? -> timer     -> write, close
- *          -> is this turn full?       -> next turn -> write
+ *          -> is this tick full?       -> next tick -> write
  *          -> neither                               -> write
  */
 
@@ -70,7 +70,7 @@ export class Exchange {
   /** The value of X-Site-Key. Texts are empty if absent. */
   readonly siteKey: string
   /** Set only for the demo's site. Without HTTPS or a local name, browsers leave Sec-Fetch-Site out, so Host decides. */
-  readonly isOfForeignPage: boolean
+  readonly isFromForeignPage: boolean
   readonly origin: string
   readonly #fetchSite: string
   readonly contentType: string
@@ -114,7 +114,7 @@ export class Exchange {
     this.siteKey = (isCrossOrigin && head.siteKey) || ''
     this.origin = head.origin ?? ''
     this.#fetchSite = head.fetchSite ?? ''
-    this.isOfForeignPage =
+    this.isFromForeignPage =
       this.siteKey.startsWith(DEMO_SITE_KEY) &&
       this.#fetchSite !== 'same-origin' &&
       isForeign(this.origin, request.getHeader('host'))
@@ -129,7 +129,7 @@ export class Exchange {
     this.#isHead = method === 'head'
     this.#framing = head.framing === 'chunks' && method !== 'post' ? 'ambiguous' : head.framing
     this.address = isTrusted ? this.#clientOf(head.forwardedFor, peer) : peer
-    host.underWay++
+    host.inFlight++
     response.onAborted(() => {
       if (!this.#isOver) host.observer.aborted(rules.part)
       this.#end()
@@ -151,7 +151,7 @@ export class Exchange {
   }
 
   /** Backends send neither header; `none` is a person's own navigation. */
-  get isOfPage(): boolean {
+  get isFromPage(): boolean {
     return this.origin !== '' || (this.#fetchSite !== '' && this.#fetchSite !== 'none')
   }
 
@@ -232,7 +232,7 @@ export class Exchange {
   answer(reply: Reply): void {
     if (this.#isOver) return
     if (this.#mustEndConnection(this.#isHead)) return this.#answerLast(() => this.answer(reply))
-    if (this.#isTurnFull()) return void setImmediate(() => this.answer(reply))
+    if (this.#isTickFull()) return void setImmediate(() => this.answer(reply))
     // The observer runs first: its log line makes the request id, which the answer then has.
     this.#host.observer.answered(this, this.#rules.part, reply.status, reply.ending)
     this.#end()
@@ -246,7 +246,7 @@ export class Exchange {
     if (this.#isOver) return
     const isBare = reply.status === 304 || this.#isHead
     if (this.#mustEndConnection(isBare)) return this.#answerLast(() => this.answerContent(reply))
-    if (this.#isTurnFull()) return void setImmediate(() => this.answerContent(reply))
+    if (this.#isTickFull()) return void setImmediate(() => this.answerContent(reply))
     this.#host.observer.answered(this, this.#rules.part, reply.status, undefined)
     this.#end()
     this.#response.cork(() => this.#writeContent(reply))
@@ -279,7 +279,7 @@ export class Exchange {
    * Requests of one read are answered within its callback. `Connection: close` bounds them: uWebSockets.js ends such a connection
    * after 16 KiB of answers.
    */
-  #isTurnFull(): boolean {
+  #isTickFull(): boolean {
     if (!this.#isInCallback || this.#isCloseAsked) return false
     if (answersAtOnce === 0) setImmediate(() => (answersAtOnce = 0))
     return ++answersAtOnce > ANSWERS_AT_ONCE_MAX
@@ -356,7 +356,7 @@ export class Exchange {
   #end(): void {
     if (this.#isOver) return
     this.#isOver = true
-    this.#host.underWay--
+    this.#host.inFlight--
   }
 }
 

@@ -116,7 +116,7 @@ function listenHttp(app: TemplatedApp, host: string, port: number): Promise<obje
   return new Promise(resolve => app.listen(host, port, resolve))
 }
 
-const SHORT_TURN_MS = 0.1
+const SHORT_TICK_MS = 0.1
 const QUIET_WAIT_MS = 250
 
 /**
@@ -125,11 +125,11 @@ const QUIET_WAIT_MS = 250
  */
 async function untilNobodyWaits(): Promise<void> {
   const giveUpAt = performance.now() + QUIET_WAIT_MS
-  let turnStart = 0
+  let tickStart = 0
   for (;;) {
     const now = performance.now()
-    if (now - turnStart < SHORT_TURN_MS || now > giveUpAt) return
-    turnStart = now
+    if (now - tickStart < SHORT_TICK_MS || now > giveUpAt) return
+    tickStart = now
     await new Promise(resolve => setImmediate(resolve))
   }
 }

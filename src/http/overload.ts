@@ -22,10 +22,10 @@ export const MEASURE_MS = 20
 const RAISE_AFTER_MS = [500, 2000]
 /** The delay is within the target for so long before a level is lowered. */
 const LOWER_AFTER_MS = [0, 1000, 5000]
-/** Level 1 is left if so little new work was refused: a few long turns below capacity must not hold a worker there. */
+/** Level 1 is left if so little new work was refused: a few long ticks below capacity must not hold a worker there. */
 const SHED_SHARE_MAX = 0.02
 
-/** A turn's budget as a share of the target. At 0.2 for new work, visitors wait four times as long and no more are served. */
+/** A tick's budget as a share of the target. At 0.2 for new work, visitors wait four times as long and no more are served. */
 const BUDGET_SHARE = { new: 0.05, begun: 0.5 }
 /** Least share of a budget. */
 const BUDGET_MIN = 0.1
@@ -41,7 +41,7 @@ export class Overload {
   #quietSinceMs = 0
   #newSeen = 0
   #newShed = 0
-  #turnAtMs = 0
+  #tickAtMs = 0
   readonly #budgetMs = { new: 0, begun: 0 }
   /** Requests in this tick. */
   #newAdmitted = 0
@@ -51,14 +51,14 @@ export class Overload {
     this.#delayMsTarget = delayMsTarget
   }
 
-  /** If true, callers must use `turn`, `admits` and `seen`. */
+  /** If true, callers must use `startTick`, `admits` and `seen`. */
   get isShedding(): boolean {
     return this.#level > 0
   }
 
   /**
    * @param nowMs any monotonic clock
-   * @param delayMs how long a request waits: the delay of one turn of the event loop, times the turns that it takes
+   * @param delayMs how long a request waits: the delay of one tick of the event loop, times the ticks that it takes
    */
   measured(nowMs: number, delayMs: number): void {
     if (delayMs > this.#delayMsTarget) {
@@ -82,9 +82,9 @@ export class Overload {
   }
 
   /** Called at a tick's first request. */
-  turn(nowMs: number): void {
-    const beforeMs = nowMs - this.#turnAtMs
-    this.#turnAtMs = nowMs
+  startTick(nowMs: number): void {
+    const beforeMs = nowMs - this.#tickAtMs
+    this.#tickAtMs = nowMs
     this.#budgetMs.new = budgetAfter(beforeMs, this.#delayMsTarget * BUDGET_SHARE.new)
     this.#budgetMs.begun = budgetAfter(beforeMs, this.#delayMsTarget * BUDGET_SHARE.begun)
     this.#newAdmitted = 0
@@ -97,7 +97,7 @@ export class Overload {
   }
 
   admits(work: Work, nowMs: number): boolean {
-    const isInBudget = nowMs - this.#turnAtMs < this.#budgetMs[work]
+    const isInBudget = nowMs - this.#tickAtMs < this.#budgetMs[work]
     if (work === 'begun') {
       this.#others++
       return isInBudget || this.#level < 2
@@ -112,7 +112,7 @@ export class Overload {
   }
 }
 
-/** Begun work, refusals and the store take time too: after a long turn the budget shrinks in proportion. */
-function budgetAfter(turnMs: number, budgetMs: number): number {
-  return turnMs <= budgetMs ? budgetMs : budgetMs * Math.max(BUDGET_MIN, budgetMs / turnMs)
+/** Begun work, refusals and the store take time too: after a long tick the budget shrinks in proportion. */
+function budgetAfter(tickMs: number, budgetMs: number): number {
+  return tickMs <= budgetMs ? budgetMs : budgetMs * Math.max(BUDGET_MIN, budgetMs / tickMs)
 }

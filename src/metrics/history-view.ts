@@ -149,7 +149,7 @@ export interface ServiceState {
   readonly isReloadDone: boolean
   /** Counted since the start. */
   readonly crashes: number
-  readonly underWay: number
+  readonly inFlight: number
 }
 
 /** Body of /dashboard/data.json. */

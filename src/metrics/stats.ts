@@ -22,7 +22,7 @@ export interface Snapshot {
 interface StatsSources {
   /** undefined while the whole store answers */
   storeTrouble(): { readonly cause: StoreCause } | undefined
-  underWay(): number
+  inFlight(): number
   clockAheadSeconds(): number
   evictedKeys(): number
   connections(): { readonly open: number; readonly max: number; readonly refused: number }
@@ -123,7 +123,7 @@ export class Stats {
     const { mean, p99, max: maxLag } = this.#lag.get()
     const values: Values = {
       ...valuesOf(this.counts),
-      underWay: this.#sources.underWay(),
+      inFlight: this.#sources.inFlight(),
       connections: open,
       connectionsMax: max,
       connectionsRefused: refused,

@@ -93,7 +93,7 @@ export const METRICS = {
     LATENCY_BOUNDS_SECONDS,
     { ...OF_PARTS, parts: MICROSECONDS },
   ),
-  underWay: gauge('powgate_requests_under_way', 'Requests that are not answered yet.', [], 'sum'),
+  inFlight: gauge('powgate_requests_under_way', 'Requests that are not answered yet.', [], 'sum'),
   aborted: counter(
     'powgate_requests_aborted_total',
     'Requests whose client went away before the answer.',

@@ -170,7 +170,7 @@ const REASONS: RankPanelSpec = {
 const SITES: RankPanelSpec = {
   title: 'Busiest sites',
   about: 'requests, share of all sites, and when',
-  isOfAllSites: true,
+  coversAllSites: true,
   empty: 'No site had requests.',
   explain(siteKey, { sites }) {
     if (siteKey === OTHER_SITES) return { title: 'Other sites', text: 'All sites without a row of their own' }
@@ -184,7 +184,7 @@ const SITES: RankPanelSpec = {
 const LIMITS: RankPanelSpec = {
   title: 'Limits hit',
   about: 'requests refused with 429, and when',
-  isOfAllSites: true,
+  coversAllSites: true,
   empty: 'No limit was hit.',
   explain: explainLimit,
   tallies: ({ limits }) => limits,
@@ -262,7 +262,7 @@ const LATENCY: LinePanelSpec = {
   title: 'Latency',
   about: 'from a request’s headers to its answer; 99 % took at most p99',
   isWide: true,
-  isOfAllSites: true,
+  coversAllSites: true,
   plots: ENDPOINT_NAMES.map(endpoint => latencySpec(`Latency of /${endpoint}`, `/${endpoint}`)),
   values: ({ latencies }) => ENDPOINT_NAMES.map(endpoint => inOrder(latencies[endpoint])),
   head: ENDPOINT_NAMES.flatMap(endpoint => PERCENTILES.map(name => `/${endpoint} ${name}`)),
@@ -273,7 +273,7 @@ const STORE: LinePanelSpec = {
   title: 'Store',
   about: 'shaded in every plot: the store was away for at least one worker',
   isWide: true,
-  isOfAllSites: true,
+  coversAllSites: true,
   plots: [
     latencySpec('Store calls', 'Call latency'),
     {
@@ -301,7 +301,7 @@ const WORKERS: LinePanelSpec = {
   title: 'Workers',
   about: 'load, memory and restarts',
   isWide: true,
-  isOfAllSites: true,
+  coversAllSites: true,
   plots: [
     {
       label: 'Event loop lag',

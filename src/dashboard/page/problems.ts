@@ -107,8 +107,8 @@ function sayOfProxy({ limits, service, traffic }: DashboardData, { bad, warn }: 
 /** Explains a limit that was reached, the likeliest cause first; empty if unknown. */
 export function limitText(endpoint: string, policy: string, { isProxyUntrusted }: ServiceState): string {
   const words = limitWords(endpoint, policy)
-  const isOfVisitors = endpoint === 'challenge' || endpoint === 'verify'
-  const cause = isProxyUntrusted && isOfVisitors ? `${PROXY_UNTRUSTED} ` : ''
+  const countsVisitors = endpoint === 'challenge' || endpoint === 'verify'
+  const cause = isProxyUntrusted && countsVisitors ? `${PROXY_UNTRUSTED} ` : ''
   return cause + (words === undefined ? '' : textOf(words))
 }
 
