@@ -19,14 +19,14 @@ export const UNKNOWN_BUILD = 'the binary of the HTTP server is none that powgate
 
 export function serverBuild(): ServerBuild {
   try {
-    return look()
+    return readBuild()
   } catch {
     // An upgrade may be replacing the package.
     return { name: 'unknown', version: '-', sha256: '-', isKnown: false }
   }
 }
 
-function look(): ServerBuild {
+function readBuild(): ServerBuild {
   const { platform, arch, versions } = process
   const entry = import.meta.resolve('uWebSockets.js')
   const first = (...paths: string[]) => paths.map(path => new URL(path, entry)).find(existsSync)!

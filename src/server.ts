@@ -110,13 +110,13 @@ export async function startServer(
   }
 }
 
-function openStore(config: Config, log: Logger, stats: Stats, lookAgain: () => void): Store {
+function openStore(config: Config, log: Logger, stats: Stats, watchNow: () => void): Store {
   return createStore(config, {
     deadlineMs: config.storeDeadlineMs,
     onCall: stats.storeCalled,
     onChange: (up, cause) => {
       const outageSeconds = stats.storeChanged(up)
-      if (up) lookAgain()
+      if (up) watchNow()
       if (up) log.info({ cause, outageSeconds }, 'the store answers')
       else log.warn({ cause }, 'the store does not answer')
     },
@@ -127,7 +127,7 @@ function openStore(config: Config, log: Logger, stats: Stats, lookAgain: () => v
         { shards, of },
         'the store has lost its memory, or may have (a restart, a failover, an eviction, a clock that was set): challenges and tokens from before are refused',
       )
-      lookAgain()
+      watchNow()
     },
   })
 }
@@ -168,7 +168,7 @@ function hostOf(
 }
 
 /** A changed site reaches all workers in 2 s. */
-const [SITES_MS, SITES_ROUND_MS, KEY_USES_MS, LOOK_MS, AUDIT_MS] = [500, 5000, 60_000, 60_000, 3_600_000]
+const [SITES_MS, SITES_ROUND_MS, KEY_USES_MS, WATCH_MS, AUDIT_MS] = [500, 5000, 60_000, 60_000, 3_600_000]
 
 function startBackground(
   directory: SiteDirectory,
@@ -179,7 +179,7 @@ function startBackground(
   void repeat(() => directory.refresh(), SITES_MS, end)
   void repeat(() => directory.refreshSome(), SITES_ROUND_MS, end)
   void repeat(() => keyUses.write(), KEY_USES_MS, end)
-  void repeat(() => watch.look(), LOOK_MS, end)
+  void repeat(() => watch.look(), WATCH_MS, end)
 }
 
 /** Requests report a store that is away. */
@@ -280,7 +280,7 @@ function composeService(
   const keyring = new Keyring(resolveSecrets(config))
   return {
     settings: config,
-    pricePolicy: POLICY,
+    pricing: POLICY,
     keyring,
     tags: new AddressTags(keyring.signing, POLICY),
     otherTags: keyring.others.map(key => new AddressTags(key, POLICY)),

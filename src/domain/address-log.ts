@@ -9,7 +9,7 @@
  *   mark         a set bit, then 39 bits of the used nonce's MAC (`nonceMark`)
  *
  * Times are milliseconds modulo 2^24 (4.6 hours): unambiguous, because a record is deleted after `keepMs`, at most half of
- * that. Requests of one kind and site within a slot of time share an entry, with the newest time.
+ * that. Requests of one kind and site within a step of time share an entry, with the newest time.
  *
  * Two nonces of one address share a mark with probability 2^-39; the client of the second, refused as used, gets another
  * challenge.
@@ -23,8 +23,8 @@ import {
   isLive,
   type Limited,
   readUInt24,
-  sharesSlot,
-  slotMs,
+  sharesStep,
+  stepMs,
   WINDOW_MS,
   WRAP_MASK,
   waitMs,
@@ -202,8 +202,8 @@ function excessWaitMs(end: number, time: number, kind: LogKind, excess: number, 
 function addRequest(end: number, time: number, kind: LogKind, request: LogRequest): number {
   const { siteLimit, addressLimit, siteTag } = request
   const label = (kind << KIND_SHIFT) | (siteLimit === 0 ? 0 : siteTag)
-  const slot = slotMs(siteLimit === 0 ? addressLimit : Math.min(addressLimit, siteLimit))
-  const joined = joinedEntry(end, time, slot, label)
+  const step = stepMs(siteLimit === 0 ? addressLimit : Math.min(addressLimit, siteLimit))
+  const joined = joinedEntry(end, time, step, label)
   if (joined === undefined) return writeEntry(end, time, label, 1)
   const count = readCount(scratch, joined) + 1
   scratch.copyWithin(joined, joined + ENTRY_BYTES, end)
@@ -211,11 +211,11 @@ function addRequest(end: number, time: number, kind: LogKind, request: LogReques
 }
 
 /** Finds the entry to share. `addRequest` moves it to the end, to keep the order of time. */
-function joinedEntry(end: number, time: number, slot: number, label: number): number | undefined {
+function joinedEntry(end: number, time: number, step: number, label: number): number | undefined {
   for (let at = end - ENTRY_BYTES; at >= 0; at -= ENTRY_BYTES) {
     const entryLabel = readUInt24(scratch, at + LABEL_AT)
     if (entryLabel >= MARK_BIT) continue
-    if (!sharesSlot(readUInt24(scratch, at), time, slot)) return undefined
+    if (!sharesStep(readUInt24(scratch, at), time, step)) return undefined
     if (entryLabel === label && readCount(scratch, at) < COUNT_MAX) return at
   }
   return undefined

@@ -13,7 +13,7 @@
 import { hash } from 'node:crypto'
 import { ADDRESS_BITS, type Address, hexOf, isV4, V4_BYTE } from '../addresses/address.ts'
 import type { SigningKey } from './keyring.ts'
-import type { Policy } from './policy.ts'
+import type { Pricing } from './policy.ts'
 
 /** Two of a million networks share a tag with probability 0.002. */
 const TAG_LENGTH = 8
@@ -39,7 +39,7 @@ export class AddressTags {
   readonly #v4WideEnd: number
   readonly #v6WideEnd: number
 
-  constructor({ tagKey }: SigningKey, { v4, v6 }: Pick<Policy, 'v4' | 'v6'>) {
+  constructor({ tagKey }: SigningKey, { v4, v6 }: Pick<Pricing, 'v4' | 'v6'>) {
     this.#v4OwnerEnd = V4_BYTE + v4.prefixBits.owner / 8
     this.#v6OwnerEnd = v6.prefixBits.owner / 8
     this.#v4WideEnd = V4_BYTE + v4.prefixBits.wide / 8

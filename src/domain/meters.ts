@@ -7,7 +7,7 @@
  * Both stores fade and add alike: the embedded store by this file, Redis by store/redis/lua/meters.lua.
  */
 
-import { POLICY, type Policy } from './policy.ts'
+import { POLICY, type Pricing } from './policy.ts'
 
 export interface Meter {
   atMs: number
@@ -57,7 +57,7 @@ export function writeMeter(bytes: Buffer, at: number, { atMs, recent, usual }: M
 }
 
 /** After the clock was set back, sums fade by the difference; otherwise they would not fade until the clock catches up. */
-export function fade(meter: Meter, nowMs: number, recentMs: number, { usualMs }: Policy): void {
+export function fade(meter: Meter, nowMs: number, recentMs: number, { usualMs }: Pricing): void {
   const elapsedMs = Math.abs(nowMs - meter.atMs)
   meter.recent *= Math.exp(-elapsedMs / recentMs)
   meter.usual *= Math.exp(-elapsedMs / usualMs)
@@ -73,14 +73,14 @@ export function ratesOf(
   { recent, usual }: Pick<Meter, 'recent' | 'usual'>,
   ageMs: number,
   recentMs: number,
-  { usualMs }: Policy,
+  { usualMs }: Pricing,
 ): Rates {
   const gatheredMs = Math.max(MINUTE_MS, usualMs * (1 - Math.exp(-ageMs / usualMs)))
   return { recent: (recent * MINUTE_MS) / recentMs, usual: (usual * MINUTE_MS) / gatheredMs }
 }
 
 /** @param free the least number of proofs a minute that cost nothing */
-export function budgetOf({ usual }: Rates, free: number, { tolerated }: Policy): number {
+export function budgetOf({ usual }: Rates, free: number, { tolerated }: Pricing): number {
   return Math.max(free, tolerated * usual)
 }
 
@@ -98,12 +98,12 @@ export function addProof(
   free: readonly number[],
   accepted: number,
   proofs: 1 | -1,
-  policy: Policy,
+  pricing: Pricing,
 ): boolean {
-  const isReturning = accepted >= policy.returningProofs
-  if (isReturning) add(site, proofs, ageMs, policy.siteRecentMs, free[0]!, policy)
+  const isReturning = accepted >= pricing.returningProofs
+  if (isReturning) add(site, proofs, ageMs, pricing.siteRecentMs, free[0]!, pricing)
   for (const [index, meter] of networks.entries())
-    add(meter, proofs, namesAgeMs, policy.networkRecentMs, free[1 + index]!, policy)
+    add(meter, proofs, namesAgeMs, pricing.networkRecentMs, free[1 + index]!, pricing)
   return isReturning
 }
 
@@ -113,13 +113,13 @@ function add(
   ageMs: number,
   recentMs: number,
   free: number,
-  policy: Policy,
+  pricing: Pricing,
 ): void {
   // Taking a proof back uses the rate before the proof too. Otherwise a refused proof at the budget would leave half of itself.
   const before = meter.recent + Math.min(0, proofs)
-  const rates = ratesOf({ recent: before, usual: meter.usual }, ageMs, recentMs, policy)
-  const budget = budgetOf(rates, free, policy)
-  const share = ageMs < policy.learnsAllMs ? 1 : Math.min(1, (policy.learnedShare * budget) / rates.recent)
+  const rates = ratesOf({ recent: before, usual: meter.usual }, ageMs, recentMs, pricing)
+  const budget = budgetOf(rates, free, pricing)
+  const share = ageMs < pricing.learnsAllMs ? 1 : Math.min(1, (pricing.learnedShare * budget) / rates.recent)
   meter.recent = Math.max(0, meter.recent + proofs)
   meter.usual = Math.max(0, meter.usual + proofs * share)
 }
@@ -135,9 +135,9 @@ export function bornBy(born: Meter, nowMs: number): void {
   if (born.usual === 0 || born.usual > nowMs) born.usual = nowMs
 }
 
-export function fadeAll({ site, networks }: Meters, nowMs: number, policy: Policy): void {
-  fade(site, nowMs, policy.siteRecentMs, policy)
-  for (const meter of networks) fade(meter, nowMs, policy.networkRecentMs, policy)
+export function fadeAll({ site, networks }: Meters, nowMs: number, pricing: Pricing): void {
+  fade(site, nowMs, pricing.siteRecentMs, pricing)
+  for (const meter of networks) fade(meter, nowMs, pricing.networkRecentMs, pricing)
 }
 
 export function keptMs({ usual }: Meter): number {
@@ -148,7 +148,7 @@ export function keptMs({ usual }: Meter): number {
 export function dailyRate(
   meters: readonly Meter[],
   nowMs: number,
-  { usualMs }: Policy = POLICY,
+  { usualMs }: Pricing = POLICY,
 ): number | undefined {
   if (meters.length === 0) return undefined
   const faded = meters.map(({ usual, atMs }) => usual * Math.exp(-Math.abs(nowMs - atMs) / usualMs))

@@ -161,15 +161,15 @@ function writeHeader(terms: NonceTerms, kid: number, randomBits: number): void {
 }
 
 /** Marks lifetimes of hashwx nonces. A host that knows no hashwx would take such a nonce for 1 to 13 bits of SHA-256. */
-const HASHWX_MARK = 2 ** 31
+const HASHWX_BIT = 2 ** 31
 
 function writeMessage(key: SigningKey, binding: NonceBinding, puzzle: PuzzleName): void {
   const { message } = key.nonceMac
   for (let index = 0; index < HEADER_BYTES; index++) message[index] = bytes[index]!
   writeText(message, HEADER_BYTES, binding.siteKey, SITE_KEY_BYTES)
   message.writeUInt32BE(binding.storeEpoch, STORE_EPOCH_OFFSET)
-  const mark = puzzle === 'hashwx' ? HASHWX_MARK : 0
-  message.writeUInt32BE(binding.lifetimes.challengeLifetimeMs + mark, LIFETIMES_OFFSET)
+  const bit = puzzle === 'hashwx' ? HASHWX_BIT : 0
+  message.writeUInt32BE(binding.lifetimes.challengeLifetimeMs + bit, LIFETIMES_OFFSET)
   message.writeUInt32BE(binding.lifetimes.tokenLifetimeMs, LIFETIMES_OFFSET + 4)
 }
 

@@ -8,7 +8,7 @@ export interface NetworkLevels<Value> {
   readonly wide: Value
 }
 
-export interface NetworkPolicy {
+export interface NetworkPricing {
   readonly prefixBits: NetworkLevels<number>
   /** Proofs a minute that cost nothing. */
   readonly free: NetworkLevels<number>
@@ -21,9 +21,9 @@ export const POLICY = {
   addressBitsMax: 4,
 
   /** Offices and campuses share a /24. */
-  v4: { prefixBits: { owner: 24, wide: 16 }, free: { owner: 80, wide: 240 } } as NetworkPolicy,
+  v4: { prefixBits: { owner: 24, wide: 16 }, free: { owner: 80, wide: 240 } } as NetworkPricing,
   /** One customer gets a /64 to a /48, a carrier a /32. */
-  v6: { prefixBits: { owner: 48, wide: 32 }, free: { owner: 30, wide: 240 } } as NetworkPolicy,
+  v6: { prefixBits: { owner: 48, wide: 32 }, free: { owner: 30, wide: 240 } } as NetworkPricing,
   networkBitsMax: 6,
 
   /** Proofs a minute of returning addresses that are usual at any site: a few families are no attack. */
@@ -49,8 +49,8 @@ export const POLICY = {
   lateBits: 1,
 }
 
-export type Policy = Readonly<typeof POLICY>
+export type Pricing = Readonly<typeof POLICY>
 
-export function networkPolicy(address: Address, policy: Policy = POLICY): NetworkPolicy {
-  return isV4(address) ? policy.v4 : policy.v6
+export function networkPricing(address: Address, pricing: Pricing = POLICY): NetworkPricing {
+  return isV4(address) ? pricing.v4 : pricing.v6
 }

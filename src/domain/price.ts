@@ -9,7 +9,7 @@
  */
 
 import { budgetOf, type Meters, type Rates, ratesOf } from './meters.ts'
-import type { NetworkPolicy, Policy } from './policy.ts'
+import type { NetworkPricing, Pricing } from './policy.ts'
 
 export interface DifficultyBounds {
   readonly base: number
@@ -66,19 +66,19 @@ export const NO_TRAFFIC: Traffic = {
 /** @param meters that were just faded */
 export function trafficOf(
   { ageMs, namesAgeMs, site, networks }: Meters,
-  { prefixBits, free }: NetworkPolicy,
+  { prefixBits, free }: NetworkPricing,
   siteExpected: number,
   isKnownNetwork: boolean,
-  policy: Policy,
+  pricing: Pricing,
 ): Traffic {
   const levels = ['owner', 'wide'] as const
   return {
     networks: networks.map((meter, index) => {
       const level = levels[index]!
-      const rates = rounded(ratesOf(meter, namesAgeMs, policy.networkRecentMs, policy))
+      const rates = rounded(ratesOf(meter, namesAgeMs, pricing.networkRecentMs, pricing))
       return { ...rates, prefixBits: prefixBits[level], free: free[level] }
     }),
-    site: rounded(ratesOf(site, ageMs, policy.siteRecentMs, policy)),
+    site: rounded(ratesOf(site, ageMs, pricing.siteRecentMs, pricing)),
     siteExpected,
     isKnownNetwork,
   }
@@ -100,8 +100,8 @@ export interface Price {
   readonly isReturning: boolean
 }
 
-export function priceOf(counts: AddressCounts, traffic: Traffic, policy: Policy): Price {
-  return { address: addressBits(counts, policy), ...trafficPrice(counts.accepted, traffic, policy) }
+export function priceOf(counts: AddressCounts, traffic: Traffic, pricing: Pricing): Price {
+  return { address: addressBits(counts, pricing), ...trafficPrice(counts.accepted, traffic, pricing) }
 }
 
 export function difficultyOf(
@@ -117,10 +117,10 @@ export function isUnderpriced(
   bounds: DifficultyBounds,
   accepted: number,
   traffic: Traffic,
-  policy: Policy,
+  pricing: Pricing,
 ): boolean {
-  const asked = difficultyOf(bounds, { address: 0, ...trafficPrice(accepted, traffic, policy) })
-  return difficulty < asked - policy.lateBits
+  const asked = difficultyOf(bounds, { address: 0, ...trafficPrice(accepted, traffic, pricing) })
+  return difficulty < asked - pricing.lateBits
 }
 
 /** True if the site's maximum cuts what network and site ask for. */
@@ -128,38 +128,38 @@ export function isCutShort(
   { base, max }: DifficultyBounds,
   accepted: number,
   traffic: Traffic,
-  policy: Policy,
+  pricing: Pricing,
 ): boolean {
-  const { network, site } = trafficPrice(accepted, traffic, policy)
+  const { network, site } = trafficPrice(accepted, traffic, pricing)
   return base + network + site > max
 }
 
-function addressBits({ challenges, limit }: AddressCounts, { quietShare, addressBitsMax }: Policy): number {
+function addressBits({ challenges, limit }: AddressCounts, { quietShare, addressBitsMax }: Pricing): number {
   const climb = Math.max(0, (challenges / limit - quietShare) / (1 - quietShare))
   return Math.min(addressBitsMax, Math.ceil(climb * addressBitsMax))
 }
 
-function trafficPrice(accepted: number, traffic: Traffic, policy: Policy): Omit<Price, 'address'> {
+function trafficPrice(accepted: number, traffic: Traffic, pricing: Pricing): Omit<Price, 'address'> {
   const { networks, site, siteExpected, isKnownNetwork } = traffic
   let network = 0
   let costliest: NetworkRates | undefined
   for (const one of networks) {
-    const bits = excessBits(one, one.free, policy.networkBitsMax, policy)
+    const bits = excessBits(one, one.free, pricing.networkBitsMax, pricing)
     if (bits > network) [network, costliest] = [bits, one]
   }
-  const isReturning = accepted >= policy.returningProofs
-  const most = isKnownNetwork ? policy.knownBitsMax : policy.siteBitsMax
-  const siteBits = isReturning ? excessBits(site, siteFree(siteExpected, policy), most, policy) : 0
+  const isReturning = accepted >= pricing.returningProofs
+  const most = isKnownNetwork ? pricing.knownBitsMax : pricing.siteBitsMax
+  const siteBits = isReturning ? excessBits(site, siteFree(siteExpected, pricing), most, pricing) : 0
   return { network, site: Math.max(0, siteBits - network), costliest, isReturning }
 }
 
 /** Proofs a minute of returning addresses that cost a site nothing: never below the estimate's. */
-export function siteFree(expected: number, { tolerated, siteUsualMin }: Policy): number {
+export function siteFree(expected: number, { tolerated, siteUsualMin }: Pricing): number {
   return tolerated * Math.max(siteUsualMin, expected)
 }
 
 /** One bit for each doubling above the budget, rounded up. */
-function excessBits(rates: Rates, free: number, most: number, policy: Policy): number {
-  const excess = rates.recent / budgetOf(rates, free, policy)
+function excessBits(rates: Rates, free: number, most: number, pricing: Pricing): number {
+  const excess = rates.recent / budgetOf(rates, free, pricing)
   return excess <= 1 ? 0 : Math.min(most, Math.ceil(Math.log2(excess)))
 }

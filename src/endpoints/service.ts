@@ -6,7 +6,7 @@ import type { Named } from '../domain/ending.ts'
 import { ENDPOINTS, type EndpointName, type ErrorStyle, type Limits } from '../domain/endpoint.ts'
 import type { Keyring } from '../domain/keyring.ts'
 import type { Refusal } from '../domain/outcome.ts'
-import type { Policy } from '../domain/policy.ts'
+import type { Pricing } from '../domain/policy.ts'
 import type { ApiKeyRecord, Site } from '../domain/site.ts'
 import type { Exchange } from '../http/exchange.ts'
 import {
@@ -23,7 +23,7 @@ import type { RequestStore, SolutionAdmission } from '../store/store.ts'
 
 export interface Service {
   readonly settings: ServiceSettings
-  readonly pricePolicy: Policy
+  readonly pricing: Pricing
   readonly keyring: Keyring
   readonly tags: AddressTags
   /** One for each secret that only verifies. */

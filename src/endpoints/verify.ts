@@ -104,7 +104,7 @@ const CERTAIN: Score = { score: 1, reasons: [] }
 
 const FAILED_BODY = '{"token":null,"passed":false,"expiresAt":null}'
 
-type Parts = Pick<Service, 'keyring' | 'otherTags' | 'settings' | 'pricePolicy' | 'store'>
+type Parts = Pick<Service, 'keyring' | 'otherTags' | 'settings' | 'pricing' | 'store'>
 
 export function verify(service: Service): Endpoint {
   const style = replyStyle('verify', service.settings)
@@ -116,7 +116,7 @@ export function verify(service: Service): Endpoint {
     const visit = isSolved ? attempt.visit : asked
     const spend = isSolved ? attempt.spend : undefined
     const isJunk = attempt.verdict === 'refused'
-    const request = chargeOf(service.pricePolicy, visit, 'verify', isFailure(attempt, site), spend, isJunk)
+    const request = chargeOf(service.pricing, visit, 'verify', isFailure(attempt, site), spend, isJunk)
     // If the client has left, there is no token, so its proof is taken back. Otherwise stored proofs would make neighbours pay.
     let isCounted = false
     const judge = exchange.guard((admission: SolutionAdmission) => {
@@ -167,20 +167,20 @@ function prepare(parts: Parts, visit: Visit, body: Buffer, contentType: string, 
   // A host may have signed with the other secret during a rotation; with it, the address is on another Cluster shard.
   for (const tags of parts.otherTags) {
     if (attempt.verdict !== 'refused' || attempt.refusal.reason !== 'nonce-forged') break
-    const addressKey = tags.renamed(visit.addressKey, address)
-    attempt = attemptUnder(parts, { ...visit, tags, addressKey }, parsed.body, nowMs)
+    const windowKey = tags.renamed(visit.windowKey, address)
+    attempt = attemptUnder(parts, { ...visit, tags, windowKey }, parsed.body, nowMs)
   }
   return attempt
 }
 
 function attemptUnder(parts: Parts, visit: AllowedVisit, solution: Solution, nowMs: number): Attempt {
-  const { site, address, addressKey } = visit
+  const { site, address, windowKey } = visit
   const { siteKey } = site.record
   const { nonce } = solution
   const { store, settings, keyring } = parts
-  const addressEpoch = store.epochOf(addressKey)
+  const addressEpoch = store.epochOf(windowKey)
   const siteEpoch = store.epochOf(siteKey)
-  const jointEpoch = store.nonceEpoch(addressKey, siteKey)
+  const jointEpoch = store.nonceEpoch(windowKey, siteKey)
   if (addressEpoch === undefined || siteEpoch === undefined || jointEpoch === undefined)
     return refused({ reason: 'store-unavailable' }, nonce)
   const binding = { siteKey, storeEpoch: jointEpoch, lifetimes: settings, address }
@@ -267,7 +267,7 @@ function conclude(
 /** A nonce that seems forged may be of an earlier epoch or another Cluster shard. Each try costs a hash, so limits come first. */
 function explained(
   { store, settings, keyring }: Parts,
-  { site, address, addressKey }: AllowedVisit,
+  { site, address, windowKey }: AllowedVisit,
   { refusal, nonce }: Refused,
   nowMs: number,
 ): Refusal {
@@ -280,7 +280,7 @@ function explained(
   if (store.nonceEpochs(siteKey).some(epoch => statusUnder(epoch) === 'other-address'))
     return { reason: 'nonce-other-address' }
   const isForgotten = store
-    .formerNonceEpochs(addressKey, siteKey)
+    .formerNonceEpochs(windowKey, siteKey)
     .some(epoch => statusUnder(epoch) === 'genuine')
   return isForgotten ? { reason: 'nonce-forgotten' } : refusal
 }
@@ -296,14 +296,14 @@ function graded(
   const { siteKey, threshold } = site.record
   const { signals: own, solution, puzzle } = solved
   const bounds = boundsOf(site.record.difficulty, raisedBits(site.record, nowMs))
-  const traffic = trafficAround(parts.pricePolicy, visit, admitted.meters)
+  const traffic = trafficAround(parts.pricing, visit, admitted.meters)
   // Bits of two puzzles do not compare. A site that changed its puzzle takes challenges under way, but not a stock of a network.
   const base = Math.min(own.difficulty, BASE_BITS[puzzle])
   const asked = puzzle === site.record.puzzle ? bounds : { ...bounds, min: base, base }
-  if (isUnderpriced(own.difficulty, asked, admitted.accepted, traffic, parts.pricePolicy))
+  if (isUnderpriced(own.difficulty, asked, admitted.accepted, traffic, parts.pricing))
     return { refusal: { reason: 'nonce-underpriced' } }
   // Proofs for less than their network would pay elsewhere must not make its neighbours pay there.
-  const isCounted = !isCutShort(asked, admitted.accepted, traffic, parts.pricePolicy)
+  const isCounted = !isCutShort(asked, admitted.accepted, traffic, parts.pricing)
   const isTest = site.test !== undefined
   const signals = isTest ? own : withFailures(own, admitted)
   const ownScore = isTest ? CERTAIN : solved.score

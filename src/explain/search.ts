@@ -184,9 +184,9 @@ class Hits {
 /**
  * Skips a container runtime's prefix or wrapper.
  *
- * @param mark `event`: only lines about requests
+ * @param field `event`: only lines about requests
  */
-function parseLine(line: string, mark: 'event' | 'time' = 'event'): LogRecord | undefined {
+function parseLine(line: string, field: 'event' | 'time' = 'event'): LogRecord | undefined {
   const start = line.indexOf('{')
   if (start < 0) return undefined
   try {
@@ -194,10 +194,10 @@ function parseLine(line: string, mark: 'event' | 'time' = 'event'): LogRecord | 
     if (typeof value !== 'object' || value === null) return undefined
     const record = value as LogRecord
     // A line of POWGATE_LOG_FORMAT=text ends in JSON without a time.
-    const isMarked = typeof record[mark] === (mark === 'event' ? 'string' : 'number')
-    if (isMarked && record.time !== undefined) return record
+    const hasField = typeof record[field] === (field === 'event' ? 'string' : 'number')
+    if (hasField && record.time !== undefined) return record
     const inner = record.log ?? record.MESSAGE ?? record.message
-    return typeof inner === 'string' && inner.includes('{') ? parseLine(inner, mark) : undefined
+    return typeof inner === 'string' && inner.includes('{') ? parseLine(inner, field) : undefined
   } catch {
     return undefined
   }

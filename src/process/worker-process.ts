@@ -143,16 +143,16 @@ export class WorkerProcess {
   #until(holds: () => boolean, ms?: number): Promise<void> {
     return new Promise(resolve => {
       const end = () => {
-        this.#waiting.delete(look)
+        this.#waiting.delete(check)
         clearTimeout(timer)
         resolve()
       }
       const timer = ms === undefined ? undefined : setTimeout(end, ms)
-      const look = () => {
+      const check = () => {
         if (holds()) end()
       }
-      this.#waiting.add(look)
-      look()
+      this.#waiting.add(check)
+      check()
     })
   }
 
@@ -165,7 +165,7 @@ export class WorkerProcess {
   }
 
   #changed(): void {
-    for (const look of [...this.#waiting]) look()
+    for (const check of [...this.#waiting]) check()
   }
 
   #send(message: PrimaryMessage): boolean {

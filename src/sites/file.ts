@@ -56,7 +56,7 @@ export interface FileContent {
   readonly apiKeys: readonly ApiKeyRecord[]
 }
 
-export interface PlannedChange {
+export interface FileChange {
   readonly action: 'create' | 'change' | 'disable' | 'delete'
   /** undefined for a new site. */
   readonly before: SiteRecord | undefined
@@ -66,8 +66,8 @@ export interface PlannedChange {
   readonly changes: readonly FieldChange[]
 }
 
-export interface ApplyPlan {
-  readonly changes: readonly PlannedChange[]
+export interface FileDiff {
+  readonly changes: readonly FileChange[]
   readonly unchanged: number
   /** Contradictions between the file and the present sites. */
   readonly problems: readonly string[]
@@ -85,16 +85,16 @@ interface ApplyOptions {
 }
 
 /** An entry means the site of its key, else the only one of its name, else a new one. */
-export function planApply(
+export function diffWithFile(
   entries: readonly SiteEntry[],
   sites: readonly SiteRecord[],
   { missing: fate, neverMissing, newSiteKey, now }: ApplyOptions,
-): ApplyPlan {
+): FileDiff {
   const problems: string[] = []
   const find = finderOf(entries, sites)
-  const planned: PlannedChange[] = []
+  const planned: FileChange[] = []
   const meant = new Set<string>()
-  const keys: ApplyPlan['keys'][number][] = []
+  const keys: FileDiff['keys'][number][] = []
   for (const [index, entry] of entries.entries()) {
     const { siteKey, settings, createdAt = now, updatedAt = now } = entry
     const found = find(entry)
@@ -133,7 +133,7 @@ export function planApply(
   return { changes, unchanged, problems, keys }
 }
 
-function disabled(before: SiteRecord, now: number): PlannedChange {
+function disabled(before: SiteRecord, now: number): FileChange {
   const after = siteRecord({ ...before, active: false }, before, nextRevision(before, now))
   return { action: 'disable', before, after, isKeyDrawn: false, changes: siteChanges(before, after) }
 }

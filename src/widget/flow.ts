@@ -67,17 +67,17 @@ export async function obtainToken(settings: FlowSettings): Promise<Passed> {
 let puzzleMet: PuzzleName = 'sha256'
 
 /** Elements of a page solve one after the other, each with all threads. */
-let turn = Promise.resolve()
+let lastRound = Promise.resolve()
 
 /** @param onWork told the hashes so far, as a multiple of the challenge's mean */
 async function oneRound(settings: FlowSettings, onWork: (share: number) => void): Promise<Passed> {
   const { signal } = settings
-  const before = turn
+  const before = lastRound
   let leave!: () => void
   const own = new Promise<void>(resolve => {
     leave = resolve
   })
-  turn = before.then(() => own)
+  lastRound = before.then(() => own)
   await untilAborted(before, signal).catch(error => {
     leave()
     throw error

@@ -21,7 +21,7 @@ interface FormHooks {
 
 const FIELD = 'powgate-token'
 /** A page cache may copy the page. The copied element finds the copied field by this. */
-const MARK = 'data-powgate'
+const FIELD_ATTRIBUTE = 'data-powgate'
 /** Send seems to do nothing if nothing visible changes within a tenth of a second. */
 const LATE_MS = 60
 /** The same token is not sent again within this time. Otherwise the second click of a double click would be refused. */
@@ -94,7 +94,7 @@ export class FormLink {
     this.#anchor = anchor
     this.#hooks = hooks
     anchor.addEventListener('focus', hooks.onComplaint)
-    Object.assign(this.#field, { type: 'hidden', autocomplete: 'off' }).setAttribute(MARK, '')
+    Object.assign(this.#field, { type: 'hidden', autocomplete: 'off' }).setAttribute(FIELD_ATTRIBUTE, '')
     host.addEventListener('invalid', event => {
       const { event: cause, submitter } = requested ?? this.#submitting ?? {}
       // A browser validates after the click's dispatch. An `invalid` during the dispatch comes from the page's own
@@ -146,7 +146,7 @@ export class FormLink {
   /** Listens at the document or shadow root, because a form's controls may be outside of it. */
   attach(): void {
     this.detach()
-    this.#field = this.#host.querySelector(`:scope>[${MARK}]`) ?? this.#field
+    this.#field = this.#host.querySelector(`:scope>[${FIELD_ATTRIBUTE}]`) ?? this.#field
     const { form } = this
     if (form !== null) noteRequests(form)
     const root = this.#host.getRootNode()

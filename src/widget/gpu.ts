@@ -43,19 +43,19 @@ let searches = 0
 let idle: ReturnType<typeof setTimeout> | undefined
 
 /**
- * @param kind `software`, for tests, allows a GPU in software too
+ * @param allowed `software`, for tests, allows a GPU in software too
  * @param goesOn told the number of tries so far; false ends the search
  * @param start a multiple of COUNTERS_PER_GROUP
  * @throws Error if there is no GPU, it fails, or the search ends
  */
 export async function search(
   puzzle: Puzzle,
-  kind: string,
+  allowed: string,
   goesOn: (tries: number) => boolean,
   start = GPU_START,
 ): Promise<number> {
   clearTimeout(idle)
-  opened ??= open(kind === 'software')
+  opened ??= open(allowed === 'software')
   searches++
   try {
     return await searchOn(await opened, puzzle, goesOn, start)

@@ -59,7 +59,7 @@ interface Shown {
 }
 
 const SVG = 'http://www.w3.org/2000/svg'
-const MARKS: Readonly<Record<Picture, string>> = {
+const PICTURES: Readonly<Record<Picture, string>> = {
   idle: 'M12 6.5l4.5 1.7v3.6c0 2.7-1.8 4.5-4.5 5.6c-2.7-1.1-4.5-2.9-4.5-5.6v-3.6z', // a shield
   working: 'M8 12v.1M12 12v.1M16 12v.1',
   hashing: '', // the ring fills
@@ -78,7 +78,7 @@ export class View {
   readonly #detail = make('span', 'detail')
   readonly #sending = make('span', 'sending')
   readonly #icon = shape('svg', 'icon', { viewBox: '0 0 24 24', role: 'progressbar' })
-  readonly #mark = shape('path', 'mark')
+  readonly #picture = shape('path', 'mark')
   readonly #ring = shape('circle', 'ring', { cx: 12, cy: 12, r: 10, pathLength: 100 })
 
   #wasNeeded = false
@@ -86,7 +86,7 @@ export class View {
 
   constructor(root: ShadowRoot, onButton: () => void) {
     addStyles(root)
-    this.#icon.append(shape('circle', 'track', { cx: 12, cy: 12, r: 10 }), this.#ring, this.#mark)
+    this.#icon.append(shape('circle', 'track', { cx: 12, cy: 12, r: 10 }), this.#ring, this.#picture)
     const body = make('span', 'body')
     // A screen reader reads the whole when its text changes, but not for a count-down. The styles put a space between its parts,
     // which must not collapse, or Orca says "BusyGoes on".
@@ -123,7 +123,7 @@ export class View {
     if (this.#sending.textContent !== sending) this.#sending.textContent = sending
     this.#icon.setAttribute('aria-label', label)
     this.#icon.setAttribute('aria-hidden', String(state !== 'working'))
-    this.#mark.setAttribute('d', MARKS[picture])
+    this.#picture.setAttribute('d', PICTURES[picture])
     const hadFocus = (box.getRootNode() as ShadowRoot).activeElement === this.#button
     this.#button.hidden = button === undefined
     this.#button.disabled = isDisabled

@@ -50,7 +50,7 @@ const START_MS_MAX = 8000
 const RENDERER_WAIT_MS = 300
 
 /** Workers get these besides their kernel. */
-export type Plan = Pick<Extract<WorkerOrder, { kind: 'prepare' }>, 'puzzle' | 'script'>
+export type PoolSetup = Pick<Extract<WorkerOrder, { kind: 'prepare' }>, 'puzzle' | 'script'>
 
 type Found = Pick<Solved, 'counter' | 'solver' | 'tries'>
 
@@ -59,7 +59,7 @@ export class WorkerPool {
   readonly ready: Promise<void>
   readonly #start: () => PoolWorker
   readonly #kernel: Promise<ArrayBuffer | undefined>
-  readonly #plan: Plan
+  readonly #setup: PoolSetup
   readonly #workers: PoolWorker[] = []
   #alive = 0
   #isClosed = false
@@ -70,10 +70,10 @@ export class WorkerPool {
   #onFailure!: (error: Error) => void
 
   /** Starts only one worker, because each that the page's policy forbids is a violation report. */
-  constructor(start: () => PoolWorker, kernel: Promise<ArrayBuffer | undefined>, plan: Plan) {
+  constructor(start: () => PoolWorker, kernel: Promise<ArrayBuffer | undefined>, setup: PoolSetup) {
     this.#start = start
     this.#kernel = kernel
-    this.#plan = plan
+    this.#setup = setup
     this.#renderer = new Promise(resolve => {
       this.#seeRenderer = resolve
     })
@@ -103,7 +103,7 @@ export class WorkerPool {
     }
     worker.onmessage = ({ data }: MessageEvent<WorkerReport>) => {
       if (data.kind === 'ready') {
-        const isAble = this.#plan.puzzle === 'sha256' || data.hasHashwx
+        const isAble = this.#setup.puzzle === 'sha256' || data.hasHashwx
         if (isAble) this.#onReady()
         else fail('worker-src: expected a copy of hashwx.js')
       } else if (data.kind === 'renderer') this.#seeRenderer(data.renderer)
@@ -115,7 +115,7 @@ export class WorkerPool {
       worker.terminate()
       fail(event.message)
     }
-    this.#kernel.then(kernel => order(worker, { kind: 'prepare', kernel, isLate, ...this.#plan }))
+    this.#kernel.then(kernel => order(worker, { kind: 'prepare', kernel, isLate, ...this.#setup }))
   }
 
   /** Rejects if all workers fail. Never settles if the pool is closed meanwhile. */
