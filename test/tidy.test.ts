@@ -180,7 +180,7 @@ test('what runs in browsers imports nothing but the widget and the protocol', ()
 test('an unsupported Node.js is told before anything else of powgate is linked', () => {
   for (const entry of ['main.ts', 'cli/main.ts']) {
     const text = readFileSync(join(SRC, entry), 'utf8')
-    const [first] = /await import\('([^']+)'\)/.exec(text.slice(text.indexOf('// Alone')))!.slice(1)
+    const [first] = /await import\('([^']+)'\)/.exec(text.slice(text.indexOf('// This import')))!.slice(1)
     assert.match(first!, /process\/supported-platform\.ts$/)
     for (const [, imported] of text.matchAll(/^import .* from '([^']+)'/gm)) assert.match(imported!, /^node:/)
   }
@@ -220,6 +220,17 @@ test('each Lua operation names the number of its keys, has a header, and is load
     if (/-[0-9n]$/.test(name))
       for (const part of ['KEYS', 'ARGV', 'returns'])
         assert.ok(text.includes(`-- ${part}`), `the header of ${name}.lua does not explain ${part}`)
+  }
+})
+
+test('comments in src/ are sentences: none begins with a word that needs a sentence before it', () => {
+  const opener =
+    'Of|By|Or|Unless|Then|Even|Also|And|But|For|From|So|Not|Nor|Where|While|As|To|Than|Until|Per|Whether|How'
+  const fragment = new RegExp(`(/[*]{1,2}\\s+([*] )?|(?<!//.*\\n\\s*)// )(${opener})\\b.*`)
+  for (const file of ['.ts', '.js', '.css'].flatMap(extension => filesOf(SRC, extension))) {
+    if (relative(SRC, file).startsWith('store/')) continue
+    const [found] = fragment.exec(readFileSync(file, 'utf8')) ?? []
+    assert.equal(found, undefined, `${relative(ROOT, file)}: make it a sentence with a subject, or delete it`)
   }
 })
 
