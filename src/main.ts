@@ -1,4 +1,4 @@
-/** Handles signals before loading the rest: in a container's process 1, the kernel drops those without a handler. */
+/** Handles signals before loading the rest: the kernel drops signals without a handler for process 1 of a container. */
 
 import cluster from 'node:cluster'
 

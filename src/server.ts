@@ -167,7 +167,7 @@ function hostOf(
   return host
 }
 
-/** A changed site reaches all workers in 2 s. */
+/** With these, a changed site reaches all workers in 2 s. */
 const [SITES_MS, SITES_ROUND_MS, KEY_USES_MS, WATCH_MS, AUDIT_MS] = [500, 5000, 60_000, 60_000, 3_600_000]
 
 function startBackground(
@@ -192,7 +192,7 @@ async function repeat(action: () => Promise<unknown>, pauseMs: number, end: Abor
 
 function ignore(): void {}
 
-/** A proxy sends a wrong header with every request. */
+/** A misconfigured proxy sends a wrong header with every request, so the log tells of it at most this often. */
 const FORWARDING_TOLD_MS = 60_000
 
 function tellOfForwarding(
@@ -220,7 +220,7 @@ function tellOfForwarding(
   }
 }
 
-/** Near its capacity, a worker may be overloaded again and again. */
+/** A worker near its capacity may be overloaded again and again, so the log tells of it at most this often. */
 const OVERLOAD_TOLD_MS = 10_000
 
 function overloadGate({ overloadMs }: Config, log: Logger): OverloadGate | undefined {
@@ -298,7 +298,7 @@ function composeService(
   }
 }
 
-/** Unique over all workers. */
+/** Ids are unique over all workers. */
 function requestIds(): () => string {
   const start = randomBytes(8).toString('hex') // no dash in front: ids are typed into command lines
   let count = 0
@@ -307,7 +307,7 @@ function requestIds(): () => string {
 
 const POOL_BYTES = 16_384
 
-/** A draw takes 0.14 us, without a pool 2.3 us. */
+/** A draw takes 0.14 us; without a pool it would take 2.3 us. */
 function randomBitPool(): (bits: number) => number {
   const pool = Buffer.alloc(POOL_BYTES)
   let position = POOL_BYTES
@@ -324,7 +324,7 @@ function randomBitPool(): (bits: number) => number {
 
 /** The store must answer within this time before the server listens; later requests get 503. */
 const FIRST_CONTACT_MS = 1000
-/** Enough for 10,000 sites and keys; others are read while serving. */
+/** Loading 10,000 sites and keys fits in this time; others are read while serving. */
 const LOAD_MS = 1000
 const START_POLL_MS = 5
 /** Draining connections end with their next answer or their idle timeout: ending an idle one could lose a request. */

@@ -36,7 +36,7 @@ const [DIGIT_0, DIGIT_9, DOT] = [0x30, 0x39, 0x2e]
 const V4_TEXT_MAX = 15
 const octets = [0, 0, 0, 0]
 
-/** Refuses leading zeros. 0.08 us, against 0.5 with a regular expression and `split`. */
+/** Refuses leading zeros. Takes 0.08 us; a regular expression and `split` would take 0.5. */
 function parseV4(text: string): Address | undefined {
   if (text.length > V4_TEXT_MAX) return undefined
   let index = 0
@@ -101,7 +101,7 @@ export function formatNetwork(address: Address): string {
   return `${formatAddress(rangeOf(address, keptBits).start)}/${prefix}`
 }
 
-/** Widened to one owner's network, for records that outlive the range. */
+/** Widens the range to one owner's network, for records that are kept longer than the range. */
 export function coarseRange(text: string): string {
   const range = readRange(text)
   if (range === undefined) return text // a damaged record
@@ -134,7 +134,7 @@ export function visitorKey(address: Address, v6PrefixBits: number): string {
 
 export const V4_BYTE = 12
 
-/** Lowercase; the last byte's other bits are 0. */
+/** Writes lowercase digits; bits beyond `toBit` in the last byte are 0. */
 export function hexOf(address: Address, fromByte: number, toBit: number): string {
   let text = ''
   const wholeBytes = toBit >> 3
@@ -233,7 +233,7 @@ export function isEverybody(text: string): boolean {
   return EVERYBODY.some(all => all.start === start && all.end === end)
 }
 
-/** Wider than an IPv4 /16 or so many bytes of IPv6 (six: a /48). */
+/** True if the range is wider than an IPv4 /16, or than this many bytes of IPv6 (six bytes are a /48). */
 export function isWide(text: string, v6Bytes = 6): boolean {
   const { start, end } = parseRange(text)!
   const keptBytes = isV4(start) ? 14 : v6Bytes

@@ -31,7 +31,7 @@ const HEADER_BYTES_MAX = 8192
 /** The limit of one connection. Without it, thousands of requests at once would delay others by seconds. */
 const REQUESTS_MAX = 100
 const CONNECTIONS_MAX = 256
-/** Connections without a request. One more ends the oldest: a health check always finds a place. */
+/** Limits connections without a request. One more ends the oldest, so a health check can always connect. */
 const SILENT_MAX = 64
 
 export function startAdminServer(

@@ -75,7 +75,7 @@ type LogDecision =
  */
 export const MARKS_LIMIT_MAX = 64
 
-/** An accepted proof counts for its address so long, and a used nonce is kept at least so long. */
+/** An accepted proof counts for its address for this long. A used nonce is kept at least this long. */
 export const ACCEPTED_MS = 300_000
 export const ACCEPTED_MINUTES = ACCEPTED_MS / WINDOW_MS
 

@@ -15,7 +15,7 @@ import { ADDRESS_BITS, type Address, hexOf, isV4, V4_BYTE } from '../addresses/a
 import type { SigningKey } from './keyring.ts'
 import type { Pricing } from './policy.ts'
 
-/** Two of a million networks share a tag with probability 0.002. */
+/** In a million networks, two share a tag with probability 0.002. */
 const TAG_LENGTH = 8
 /** 4,096 values, spread over a Cluster's shards. */
 const SHARD_LENGTH = 2

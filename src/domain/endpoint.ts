@@ -6,7 +6,7 @@
 import type { Policy } from './limits.ts'
 import type { SiteSettings } from './site-fields.ts'
 
-/** `new` is a challenge or a file, `begun` a solution or a token: refusing it wastes what a browser has computed. */
+/** `new` is a challenge or a file, `begun` a solution or a token. Refusing begun work wastes what a browser has computed. */
 export type Work = 'new' | 'begun'
 
 interface EndpointSpec {

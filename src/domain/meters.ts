@@ -23,7 +23,7 @@ export interface Rates {
 
 /** Every store call of a request returns these. */
 export interface Meters {
-  /** The store's age in milliseconds: for so long the site's usual rate was gathered. */
+  /** The store's age in milliseconds, over which the site's usual rate was gathered. */
   readonly ageMs: number
   /** The age of networks' names, which change with the first secret. */
   readonly namesAgeMs: number
@@ -35,7 +35,7 @@ export interface Meters {
 export const MINUTE_MS = 60_000
 export const DAY_MS = 86_400_000
 export const METER_BYTES = 20
-/** A meter is kept so long for each proof that it knows. */
+/** A meter is kept for this time per proof that it has counted. */
 export const KEPT_MS_A_PROOF = 300_000
 export const KEPT_MS_MAX = 7 * DAY_MS
 

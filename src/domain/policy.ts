@@ -26,26 +26,26 @@ export const POLICY = {
   v6: { prefixBits: { owner: 48, wide: 32 }, free: { owner: 30, wide: 240 } } as NetworkPricing,
   networkBitsMax: 6,
 
-  /** Proofs a minute of returning addresses that are usual at any site: a few families are no attack. */
+  /** A site's usual rate of returning addresses counts as at least this many proofs a minute: a few families are no attack. */
   siteUsualMin: 30,
   siteBitsMax: 4,
-  /** An address with so many proofs in five minutes returns. */
+  /** An address with this many proofs in five minutes counts as a returning client. */
   returningProofs: 2,
   /** The most that a network named by the operator pays while the site is under attack. */
   knownBitsMax: 1,
 
-  /** Up to this multiple of the usual rate is a good day, not an attack. */
+  /** A rate up to this multiple of the usual one counts as a busy day, not as an attack. */
   tolerated: 4,
   /** The usual rate learns from at most this share of a budget. */
   learnedShare: 0.5,
-  /** A newer store learns everything, as it does not know yet what is usual. */
+  /** A store younger than this learns from all proofs, because it does not know yet what is usual. */
   learnsAllMs: 3_600_000,
   /** Time constants of the averages: recent of a network, recent of a site, usual. People pay less soon after an attack on a site. */
   networkRecentMs: 60_000,
   siteRecentMs: 20_000,
   usualMs: 86_400_000,
 
-  /** Bits that the price may rise while a solution is under way. */
+  /** The price may rise by this many bits while a solution is in flight. */
   lateBits: 1,
 }
 

@@ -61,7 +61,7 @@ const ENVIRONMENT_FLAGS = Object.keys(PLAIN_ENVIRONMENT) as readonly (keyof Envi
 /** Each is set in over three of a thousand honest browsers (test/domain/personas.test.ts), so one alone proves nothing. */
 const COMMON_FLAGS: readonly string[] = ['chromeAbsent', 'swiftShader', 'noPlugins', 'notificationDenied']
 
-/** Clocks are coarse. */
+/** Tolerates clocks with a coarse resolution. */
 const SOLVE_TIME_SLACK_MS = 50
 const RECENT_FAILURES_MAX = 6
 

@@ -34,7 +34,7 @@ export interface ApiKeyRecord {
   revokedAt: number | null
   /** Grows like a site's; absent until the first change. */
   updatedAt?: number
-  /** Set when its site was deleted. */
+  /** Set when the key's site was deleted. */
   deletedAt?: number
 }
 

@@ -31,7 +31,7 @@ export const DEVICE_CLASSES: readonly DeviceClass[] = [
   { name: 'no WebAssembly', share: 0.02, medianMhs: { sha256: 0.8, hashwx: 0.06 }, sigma: 0.6 },
 ]
 
-/** Whole bits, rounded down. */
+/** Returns whole bits, rounded down. */
 export function baseOf(
   { solveMs, min, max }: { solveMs: number; min: number; max: number },
   puzzle: PuzzleName = 'sha256',

@@ -125,7 +125,7 @@ export const NETWORK: ValueRule = {
   accepts: text => CIDR.accepts(text) && !isEverybody(text),
 }
 
-/** Names are printed to terminals. */
+/** Refuses control characters, because names are printed to terminals. */
 function isName(text: string): boolean {
   const length = text.trim().length
   return length >= 1 && length <= NAME_CHARACTERS_MAX && !/[\p{Cc}\p{Zl}\p{Zp}]/u.test(text)

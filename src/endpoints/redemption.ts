@@ -37,7 +37,7 @@ import {
 
 /** Reads an endpoint's bodies and writes its answers; `Asked` is the body, as bytes or fields. */
 export interface Dialect<Asked> {
-  /** A copy that outlives the callback. */
+  /** Copies a body that must be valid after the callback. */
   readonly keep: (asked: Asked) => Asked
   readonly read: (asked: Asked, contentType: string, site: Site) => Parsed<Redemption>
   /** Compares the address that a backend expects with the visitor's. */
@@ -66,7 +66,7 @@ type Attempt =
       readonly ignored: string | undefined
       readonly nonce: string
     }
-  /** A test key: the token is neither read nor redeemed. */
+  /** A test key was used: the token is neither read nor redeemed. */
   | {
       readonly verdict: 'certain'
       readonly caller: AcceptedCaller
@@ -121,7 +121,7 @@ function cachedCaller({ apiKeys, sites, now }: Service, key: string, keyId: stri
   return { status: 'accepted', apiKey, site }
 }
 
-/** Goes on with the caller once it is loaded, and answers if the store could not be read. */
+/** Calls the next step with the caller once it is loaded, and answers if the store could not be read. */
 function loadCaller<Asked>(
   service: Service,
   style: ReplyStyle,

@@ -297,12 +297,12 @@ function graded(
   const { signals: own, solution, puzzle } = solved
   const bounds = boundsOf(site.record.difficulty, raisedBits(site.record, nowMs))
   const traffic = trafficAround(parts.pricing, visit, admitted.meters)
-  // Bits of two puzzles do not compare. A site that changed its puzzle takes challenges under way, but not a stock of a network.
+  // Bits of two puzzles do not compare. A site that changed its puzzle accepts challenges in flight, but no network's stock.
   const base = Math.min(own.difficulty, BASE_BITS[puzzle])
   const asked = puzzle === site.record.puzzle ? bounds : { ...bounds, min: base, base }
   if (isUnderpriced(own.difficulty, asked, admitted.accepted, traffic, parts.pricing))
     return { refusal: { reason: 'nonce-underpriced' } }
-  // Proofs for less than their network would pay elsewhere must not make its neighbours pay there.
+  // A proof that was cheaper here than at other sites must not raise the price for its neighbours there.
   const isCounted = !isCutShort(asked, admitted.accepted, traffic, parts.pricing)
   const isTest = site.test !== undefined
   const signals = isTest ? own : withFailures(own, admitted)
@@ -313,7 +313,7 @@ function graded(
   const judgement: Judged = { kind: 'judged', site, nonce, passed, score, reasons, signals }
   if (!passed) return { judgement, isCounted }
   const { siteEpoch } = solved
-  // The store has lost its memory: a token of the old epoch would be refused, one of the new could be a second.
+  // The store has lost its memory: a token of the old epoch would be refused, one of the new epoch could be a second token.
   if (siteEpoch !== parts.store.epochOf(siteKey)) return { refusal: { reason: 'store-unavailable' } }
   const lifetimes = parts.settings
   const page = pageOf(solution, origin, site.origins)

@@ -61,10 +61,10 @@ export function siteKeyRefusal(siteKey: string): Refusal | undefined {
   return isSiteKey(siteKey) ? undefined : { reason: 'site-key-malformed' }
 }
 
-/** Gets null for a site that does not exist, and a body that is valid only until it returns. */
+/** Gets null for a site that does not exist, and a body that is valid only until the call returns. */
 type OnSite = (exchange: Exchange, site: Site | null, body: Buffer) => void
 
-/** Goes on with the exchange's site, at once if it is cached, and answers if the store could not be read. */
+/** Calls the next step with the exchange's site, at once if it is cached, and answers if the store could not be read. */
 export function withSite(
   service: Service,
   style: ReplyStyle,

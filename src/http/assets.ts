@@ -14,7 +14,7 @@ import { type HeaderList, refusalReply } from './replies.ts'
 import type { ContentRequest } from './request-headers.ts'
 
 export interface WidgetFile {
-  /** Stable: `worker.js`. */
+  /** The stable name: `worker.js`. */
   readonly name: string
   /** `worker.0123456789.js`. */
   readonly fileName: string
@@ -53,7 +53,7 @@ export function findWidget(): Widget | undefined {
   return undefined
 }
 
-/** A copy up to a day old is used while the new one loads, so nobody waits. */
+/** Browsers use a copy up to a day old while the new one loads, so nobody waits. */
 const STABLE = 'public, max-age=300, stale-while-revalidate=86400'
 const FOR_EVER = 'public, max-age=31536000, immutable'
 const NEVER = 'no-cache'

@@ -23,7 +23,7 @@ export class BodyBytes {
     return true
   }
 
-  /** The body with its last chunk; undefined if too large. A single chunk is not copied, so it is valid as long as the chunk. */
+  /** The body with its last chunk; undefined if too large. A single chunk is not copied, so the body is valid as long as it. */
   with(chunk: ArrayBuffer): Buffer | undefined {
     if (this.#length === 0 && chunk.byteLength <= this.#bytesMax) return Buffer.from(chunk)
     return this.add(chunk) ? this.#bytes.subarray(0, this.#length) : undefined

@@ -360,7 +360,7 @@ export class Exchange {
   }
 }
 
-/** Takes 2 us. */
+/** Reads the peer's address, which takes 2 us. */
 export function peerOf(response: HttpResponse): Address | undefined {
   return addressFromBytes(Buffer.from(response.getRemoteAddress()))
 }

@@ -15,7 +15,7 @@ interface FormProblem {
   readonly problem: string
 }
 
-/** No known client sends as many. */
+/** No known client sends as many fields. */
 const FIELDS_MAX = 32
 
 const NOT_MULTIPART = problem('The body is not well-formed multipart/form-data.')
@@ -68,7 +68,7 @@ export function parseMultipart(bytes: Buffer, contentType: string): FormReading 
   return rest === '' || rest === '\r\n' ? { ok: true, fields: fields.byName } : NOT_MULTIPART
 }
 
-/** A file has more parameters. .NET writes no quotes. */
+/** Refuses files, which have more parameters. .NET writes no quotes. */
 const DISPOSITION = /^content-disposition:[ \t]*form-data;[ \t]*name=(?:"([^"\r\n]*)"|([\w.-]+))[ \t]*$/i
 
 /** @param part headers, each after a line break; an empty line; the content */

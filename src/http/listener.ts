@@ -35,7 +35,7 @@ const STORE_MARGIN_MS = 1000
 const LISTENERS = 8
 
 export interface Listener {
-  /** Stops accepting; open connections go on. */
+  /** Stops accepting; open connections continue. */
   close(): Promise<void>
   connections(): number
   refusedConnections(): number

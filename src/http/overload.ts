@@ -18,16 +18,16 @@ import type { Work } from '../domain/endpoint.ts'
 
 /** `measured` must be called this often. */
 export const MEASURE_MS = 20
-/** The delay is too high for so long before a level is raised. A burst of 5,000 requests takes half the first time. */
+/** A level is raised once the delay was too high for this long. A burst of 5,000 requests takes half the first time. */
 const RAISE_AFTER_MS = [500, 2000]
-/** The delay is within the target for so long before a level is lowered. */
+/** A level is lowered once the delay was within the target for this long. */
 const LOWER_AFTER_MS = [0, 1000, 5000]
 /** Level 1 is left if so little new work was refused: a few long ticks below capacity must not hold a worker there. */
 const SHED_SHARE_MAX = 0.02
 
 /** A tick's budget as a share of the target. At 0.2 for new work, visitors wait four times as long and no more are served. */
 const BUDGET_SHARE = { new: 0.05, begun: 0.5 }
-/** Least share of a budget. */
+/** A budget never shrinks below this share. */
 const BUDGET_MIN = 0.1
 /** Challenges always admitted per other request. A served visitor makes one and two others. */
 const NEW_PER_OTHER = 0.25

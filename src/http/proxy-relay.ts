@@ -67,7 +67,7 @@ export class ProxyRelay {
     await once(this.#server, 'listening')
   }
 
-  /** Open connections go on. */
+  /** Stops accepting; open connections continue. */
   close(): void {
     this.#server.close()
   }

@@ -22,7 +22,7 @@ function framingOf(transferEncoding: string): Framing {
  */
 type RequestHead = Readonly<typeof ABSENT>
 
-/** Gives all heads one shape. */
+/** All heads start from this, so V8 gives them one hidden class. */
 const ABSENT = {
   siteKey: undefined as string | undefined,
   origin: undefined as string | undefined,
@@ -36,7 +36,7 @@ const ABSENT = {
   requestId: '',
 }
 
-/** 0.08 us a header, however many there are. */
+/** Takes 0.08 us a header that is read, however many the request has. */
 export function readHead(request: HttpRequest, isCrossOrigin: boolean): RequestHead {
   const isPost = request.getMethod() === 'post'
   const coding = isPost ? request.getHeader('transfer-encoding') : ''

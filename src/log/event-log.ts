@@ -27,7 +27,7 @@ export type LogEvent =
   /** An exception in powgate itself. */
   | 'fault'
 
-/** Lines per minute and worker. All kinds but successes add up to 1,080 (at level debug 1,200), which make 0.7 GB a day. */
+/** Lines per minute and worker. All quotas but successes add up to 1,080 (at level debug 1,200), which make 0.7 GB a day. */
 export const FAILURES_PER_MINUTE = 180
 export const REFUSALS_PER_MINUTE = 120
 const FAULTS_PER_MINUTE = 60

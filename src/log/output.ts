@@ -13,7 +13,7 @@ const RETRY_FULL_MS = 20
 const FULL = 'EAGAIN'
 /** About half a megabyte. */
 const WAITING_MAX = 1000
-/** An ending process waits so long for the reader. */
+/** An ending process waits this long for the reader. */
 const LAST_MS = 300
 
 export class LogOutput implements DestinationStream {

@@ -14,7 +14,7 @@ export class Columns {
     this.#places = places
   }
 
-  /** Zeros without such a counter. */
+  /** Returns zeros if there is no such counter. */
   column(name: string): number[] {
     const ring = this.#rings.get(name)
     return this.#places.map(place => ring?.[place] ?? 0)

@@ -42,7 +42,7 @@ export interface Metric {
 const MICROSECONDS = 1e6
 const HUNDREDTHS = 100
 
-/** Finest between 0.1 and 50 ms, where most answers are. */
+/** Bounds are finest between 0.1 and 50 ms, where most answers are. */
 const LATENCY_BOUNDS_SECONDS = [
   0.0001, 0.0002, 0.0003, 0.0005, 0.00075, 0.001, 0.0015, 0.002, 0.003, 0.005, 0.0075, 0.01, 0.015, 0.02,
   0.03, 0.05, 0.1, 0.2, 0.5, 1, 2,
@@ -54,7 +54,7 @@ export const TRAFFIC: ReadonlyMap<string, TrafficCount | null> = new Map(
     Object.entries(ENDPOINTS[endpoint].counts).map(([outcome, what]) => [`${endpoint} 200 ${outcome}`, what]),
   ),
 )
-/** The last three are for an alert: a store forgets only once. */
+/** The last three must exist from the start, because an alert needs them and a store forgets only once. */
 const ANSWERS = [
   ...TRAFFIC.keys(),
   ...['verify 400 nonce-forgotten', 'verify-token 400 token-forgotten', 'siteverify 200 token-forgotten'],

@@ -62,7 +62,7 @@ export class Totals {
     else this.#living.set(worker, { index, snapshot })
   }
 
-  /** Keeps the worker's counters, drops its gauges. */
+  /** Keeps the ended worker's counters, and drops its gauges. */
   gone(worker: Worker): void {
     if (this.#gone.has(worker)) return
     this.#retire(worker, this.#living.get(worker)?.snapshot ?? NOTHING)
@@ -145,7 +145,7 @@ function addCounts(to: Values, counted: Readonly<Values>, times: 1 | -1 = 1): vo
   }
 }
 
-/** Another version's bound becomes the first own bound that is at least as high. */
+/** Maps the bound of another version to this version's first bound that is at least as high. */
 function inOwnBucket(name: string, bounds: readonly number[]): string {
   const end = name.lastIndexOf(' ') + 1
   const bucket = name.slice(end)

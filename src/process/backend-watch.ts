@@ -18,7 +18,7 @@ export interface NearLimit {
 
 /** Fewer redemptions without an address may be an accident. */
 const UNNAMED_MIN = 20
-/** A key that is silent for so long was replaced or revoked. */
+/** A key that is silent for this long was replaced or revoked. */
 const UNNAMED_MS = 86_400_000
 
 const TOLD_SHARE = 1 / 2
@@ -54,7 +54,7 @@ export class BackendWatch {
     }
   }
 
-  /** Backends that redeem tokens of whoever sends them. */
+  /** Backends that accept a token from any visitor, because they name no address. */
   unnamed(nowMs: number): { readonly siteKey: string; readonly text: string }[] {
     for (const [apiKeyId, { atMs }] of this.#unnamed)
       if (nowMs - atMs >= UNNAMED_MS) this.#unnamed.delete(apiKeyId)

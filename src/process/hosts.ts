@@ -19,7 +19,7 @@ import { VERSION } from '../version.ts'
 const NOTE_MS = 5000
 /** A store that is away must not delay an exit. */
 const LEAVE_MS = 500
-/** Raise it when nonces or tokens get another form. */
+/** Raise this number when nonces or tokens get another form. */
 const FORM = 1
 
 type Noting = Pick<SiteStore, 'noteHost' | 'livingHosts'>

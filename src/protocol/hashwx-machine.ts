@@ -42,7 +42,7 @@ export class HashwxMachine {
     this.#exports.make()
   }
 
-  /** True if the counter's hash starts with at least so many zero bits. Allocates nothing, and takes bounded time. */
+  /** True if the counter's hash starts with at least `difficulty` zero bits. Allocates nothing, and takes bounded time. */
   isProof(counter: number, difficulty: number): boolean {
     const { fill, interpret, judge } = this.#exports
     fill(counter / WORD, counter, 1)

@@ -77,7 +77,7 @@ export interface FileDiff {
 interface ApplyOptions {
   /** The fate of sites that the file does not name. */
   readonly missing: 'stay' | 'disable' | 'delete'
-  /** Sites that stay all the same. */
+  /** These sites stay even if the file does not name them. */
   readonly neverMissing: ReadonlySet<string>
   readonly newSiteKey: (name: string) => string
   /** Unix milliseconds. */

@@ -10,7 +10,7 @@ import type { Solved, Workplace } from './solver/job.ts'
 
 const ROUNDS_MAX = 4
 
-/** A slow device gives up a challenge before it expires. */
+/** The code for a challenge that a slow device gives up before it expires. */
 const OUTLIVED = 'outlived'
 
 /** A fresh challenge may help, or for `solver` another mode. */

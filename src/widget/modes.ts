@@ -86,7 +86,7 @@ function workerUrl(workerSrc: string): string {
   throw new Error('worker-src: expected powgate-worker.js')
 }
 
-/** The page refused them, or a solver failed in them: renewals do not try them again. */
+/** Modes that the page refused, or in which a solver failed. Renewals do not try them again. */
 const refused = new Set<Mode>()
 
 export function distrust(mode: Mode): void {

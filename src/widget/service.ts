@@ -7,12 +7,12 @@ import type { Signals } from './solver/job.ts'
 const TRIES_MAX = 5
 const TIMEOUT_MS = 15_000
 const BACK_OFF_MS = 1000
-/** Spreads the retries of a site's visitors. */
+/** A random time up to this spreads the retries of a site's visitors. */
 const JITTER_MS = 500
-/** A longer wait counts as a failure that tells the time. */
+/** A longer wait counts as a failure, and the visitor is told the time. */
 const WAIT_MS_MAX = 900_000
 
-/** Codes are stable; the service's own are passed on. */
+/** An error whose code is stable. The service's own codes are passed on. */
 export class PowGateError extends Error {
   override readonly name = 'PowGateError'
   readonly code: string

@@ -7,7 +7,7 @@ import type { Picture, State } from './view.ts'
 
 /** A text stays at least this long while the widget works. */
 const TEXT_MS_MIN = 5000
-/** The visitor is told after so many seconds of hashing. */
+/** The visitor is told after this many seconds of hashing. */
 const SLOW_SECONDS = 10
 
 export class Words {

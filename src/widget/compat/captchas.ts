@@ -65,7 +65,7 @@ export class Captchas {
   readonly #all = new Map<string, Captcha>()
   #count = 0
 
-  /** Loaded again, the script uses the first one's widgets, or it would double them. */
+  /** A script that is loaded twice uses the widgets of the first load, so that it does not double them. */
   static of(vendor: Vendor): Captchas {
     const all = window as unknown as Record<symbol, Captchas | undefined>
     return (all[Symbol.for(`powgate ${vendor.fields[0]}`)] ??= new Captchas(vendor))
@@ -257,7 +257,7 @@ function callbackOf(value: unknown): ((value?: string) => unknown) | undefined {
   return undefined
 }
 
-/** Bound functions, and those that settle a promise, show no code either, but have other names. */
+/** Bound functions, and functions that settle a promise, show no code either, but have other names. */
 function isNative(found: { readonly name: string }): boolean {
   return (
     /\{\s*\[native code\]\s*\}$/.test(Function.prototype.toString.call(found)) &&
