@@ -1,6 +1,6 @@
 /**
- * GET /sites.json, for `powgate site export --from-service`: all sites and API keys that the service knows, even if the store
- * has lost them. It has hashes of API keys, so only this machine gets an answer, and no proxy or page on it.
+ * GET /sites.json, for `powgate site export --from-service`: all sites and API keys that the service knows, even if the store has
+ * lost them. The answer has hashes of API keys, so it goes only to this machine, and to no proxy or page there.
  */
 
 import { isLoopback } from '../addresses/address.ts'

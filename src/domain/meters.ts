@@ -67,7 +67,7 @@ export function fade(meter: Meter, nowMs: number, recentMs: number, { usualMs }:
 /**
  * Rates of a meter that was just faded. `usual` fades too, so its sum stands for less time than `ageMs`.
  *
- * @param ageMs of the store: with its own age, a new network's first burst would seem its usual rate
+ * @param ageMs the store's age: by a new network's own age, its first burst would seem its usual rate
  */
 export function ratesOf(
   { recent, usual }: Pick<Meter, 'recent' | 'usual'>,

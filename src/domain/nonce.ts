@@ -95,8 +95,8 @@ export function mintNonce(
 }
 
 /**
- * @param latestMs Unix milliseconds. A later nonce with the right site MAC and a wrong address MAC reads as forged: else somebody
- * could find a site MAC for a date far ahead, and guess the address MAC until then
+ * @param latestMs Unix milliseconds. A later nonce with the right site MAC and a wrong address MAC reads as forged. Otherwise an
+ * attacker could find a site MAC for a date far ahead, and guess the address MAC until then
  */
 export function readNonce(
   keyring: Keyring,

@@ -260,8 +260,9 @@ function tokenRedemption({ claims, claim }: Redeemable, nowMs: number): TokenRed
 }
 
 /**
- * Outlives this token and any other that the nonce could yield in an outage, if /verify fails open. At least a token's
- * lifetime from now: a host whose clock is behind still accepts it. Lifetimes are the token's own; settings may change.
+ * The record outlives this token, and any other that the nonce could yield in an outage if /verify fails open. It lives for at
+ * least a token's lifetime from now, because a host whose clock is behind still accepts the token. Settings may change, so
+ * lifetimes are the token's own.
  */
 function recordExpiresAtMs({ nonce, issuedAtMs, lifetimes }: TokenClaims, nowMs: number): number {
   const terms = nonceTerms(nonce)

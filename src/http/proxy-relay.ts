@@ -7,7 +7,7 @@
  *
  * Each connection is passed on from its own random loopback address (its alias, in 127.128.0.0/10), by which the HTTP server
  * finds the client. Only the first connection from an awaited alias is let in, and nobody can know the alias before, so no other
- * program can pass for the relay.
+ * program can pretend to be the relay.
  */
 
 import { randomInt } from 'node:crypto'

@@ -17,8 +17,8 @@ function framingOf(transferEncoding: string): Framing {
 }
 
 /**
- * Undefined or empty if absent. Of repeated headers the first counts. Proxies append theirs, so X-Forwarded-For lines are
- * joined and the last X-Request-Id counts; both are read only from trusted proxies.
+ * Fields of absent headers are undefined or empty. The first of repeated headers counts. X-Forwarded-For lines are joined and the
+ * last X-Request-Id counts, because proxies append theirs; both are read only from trusted proxies.
  */
 type RequestHead = Readonly<typeof ABSENT>
 

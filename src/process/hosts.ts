@@ -1,6 +1,6 @@
 /**
- * The hosts that share a Redis. Each notes there, every five seconds, that it lives and what must be equal on all. A host that
- * differs does not start; a difference after SIGHUP is logged.
+ * The hosts that share a Redis. Every five seconds each host notes there that it lives, and the values that must be equal on all
+ * hosts. A host that differs does not start; a difference after SIGHUP is logged.
  */
 
 import { randomBytes } from 'node:crypto'

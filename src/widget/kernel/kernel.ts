@@ -1,6 +1,6 @@
 /**
  * The solvers' inner loop, as a WebAssembly module: `scan(from, to, mask)` tries the last four digits `from` to `to - 1` of a
- * block (../solver/block.ts), at least one; for SIMD their number is a multiple of four. It returns the first whose digest has all
+ * block (../solver/block.ts). It must try at least one; SIMD tries a multiple of four. It returns the first whose digest has all
  * bits of `mask` clear in its first word, or -1.
  *
  * One description of SHA-256 makes both modules: scalar tries one counter at a time, SIMD four, one a lane. The rounds are

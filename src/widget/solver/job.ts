@@ -69,7 +69,7 @@ export interface ModeSettings {
   /** Folder of the service's assets, ending in a slash. */
   readonly base: string
   /**
-   * The origin of this script: scripts with the page's rights load only from here, because injected markup can set `endpoint`.
+   * This script's folder: scripts with the page's rights load only from here, because injected markup can set `endpoint`.
    * If it is unknown, only `frame` and `worker-src` are left.
    */
   readonly codeBase: string | undefined
