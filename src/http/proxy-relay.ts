@@ -38,7 +38,7 @@ interface RelayOptions {
 /** Proxies send the header in their first segment. */
 const HEADER_MS = 5000
 /** A client has this long to take the last bytes. */
-const LAST_WORDS_MS = 5000
+const LAST_BYTES_MS = 5000
 const ALIASES = 2 ** 22
 /** The HTTP server may still hold requests of an ended connection for this long. */
 const ALIAS_KEPT_MS = 1000
@@ -155,7 +155,7 @@ export class ProxyRelay {
       setTimeout(forget, ALIAS_KEPT_MS).unref()
       if (client.destroyed) return
       client.destroySoon() // Bytes that the server has sent still go out.
-      const timer = setTimeout(() => client.destroy(), LAST_WORDS_MS)
+      const timer = setTimeout(() => client.destroy(), LAST_BYTES_MS)
       client.once('close', () => clearTimeout(timer))
     })
     client.once('close', () => upstream.destroy())

@@ -58,7 +58,7 @@ const HEADER_BYTES = 'UWS_HTTP_MAX_HEADERS_SIZE'
 /** A worker that does not end within `drainMs` is killed after this. */
 const KILL_GRACE_MS = 2000
 /** Messages of an ended worker may still arrive for this long. */
-const LAST_WORDS_MS = 1000
+const LAST_MESSAGES_MS = 1000
 
 export class WorkerProcess {
   readonly order: WorkerOrder
@@ -132,8 +132,9 @@ export class WorkerProcess {
   }
 
   async #within(ms: number, holds: () => boolean, lack: string): Promise<string | undefined> {
-    const isVain = () => this.#hasGone || this.problem !== undefined || this.trouble?.isLasting === true
-    await this.#until(() => holds() || isVain(), ms)
+    const cannotSucceed = () =>
+      this.#hasGone || this.problem !== undefined || this.trouble?.isLasting === true
+    await this.#until(() => holds() || cannotSucceed(), ms)
     if (this.#hasGone || this.problem !== undefined) return this.problem ?? 'it ended before it was ready'
     if (holds()) return undefined
     const { isLasting = false, line = '' } = this.trouble ?? {}
@@ -220,6 +221,6 @@ export class WorkerProcess {
       return
     }
     this.#worker.once('disconnect', end)
-    setTimeout(end, LAST_WORDS_MS).unref()
+    setTimeout(end, LAST_MESSAGES_MS).unref()
   }
 }

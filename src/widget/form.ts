@@ -13,7 +13,7 @@ interface FormHooks {
   /** The form is submitted without a token. Returns what to wait for, or undefined to let the browser complain. */
   readonly onSubmit: () => Promise<unknown> | undefined
   readonly onWaiting: (isWaiting: boolean) => void
-  /** The submission waits longer than a blink, or Send was pressed again. */
+  /** The submission has waited for LATE_MS, or Send was pressed again. */
   readonly onLate: (isAgain: boolean) => void
   /** A submission got no token. `takesFocus` is false if the visitor has gone on to another field. */
   readonly onFail: (takesFocus: boolean) => void
@@ -81,7 +81,7 @@ export class FormLink {
   #submitter: HTMLButtonElement | null = null
   /** True if a button with `formnovalidate` sent last. */
   #isUnchecked = false
-  #ears: (() => void)[] = []
+  #stops: (() => void)[] = []
 
   constructor(
     host: HTMLElement,
@@ -151,7 +151,7 @@ export class FormLink {
     if (form !== null) noteRequests(form)
     const root = this.#host.getRootNode()
     const on = (type: string, listener: (event: Event, control: Control) => void) => {
-      const ear = listen(
+      const end = listen(
         root,
         type,
         event => {
@@ -169,7 +169,7 @@ export class FormLink {
         },
         true,
       )
-      this.#ears.push(ear)
+      this.#stops.push(end)
     }
     for (const type of ['focusin', 'pointerdown', 'input', 'change'])
       on(type, (_, control) => isByVisitor(control) && this.#hooks.onUse())
@@ -198,7 +198,7 @@ export class FormLink {
   }
 
   detach(): void {
-    for (const stop of this.#ears.splice(0)) stop()
+    for (const stop of this.#stops.splice(0)) stop()
   }
 
   #onSubmit(event: SubmitEvent): void {
@@ -265,9 +265,9 @@ export class FormLink {
     const { form } = this
     const enabled = form ? ([...bare(form).elements] as HTMLButtonElement[]).filter(isEnabled) : []
     let shut: HTMLButtonElement[] | undefined
-    const look = () => (shut ??= enabled.filter(control => !isEnabled(control)))
+    const findShut = () => (shut ??= enabled.filter(control => !isEnabled(control)))
     const late = setTimeout(() => {
-      look()
+      findShut()
       this.#hooks.onLate(false)
     }, LATE_MS)
     const boxes = () => form && bare(form).getClientRects().length
@@ -278,7 +278,7 @@ export class FormLink {
         // A caller that closed a dialog meanwhile takes the form for not sent.
         if (!this.#token || !form || this.form !== form || !boxes() !== !shown) return
         isSent = true
-        submit(form, this.#submitter, look())
+        submit(form, this.#submitter, findShut())
       })
       .catch(() => this.#hooks.onFail(page.activeElement === activeElement))
       .then(() => {

@@ -1,6 +1,6 @@
 /**
- * Solvers try counters of 16 digits, so the proof input is always 48 bytes. A block is 10,000
- * counters that differ only in their last four digits, which are one whole word of the message:
+ * Solvers try counters of 16 digits, so the proof input is always 48 bytes. A block is 10,000 counters that differ only in their
+ * last four digits, which are one whole word of the message:
  *
  *   word   0 ........ 7 | 8 ....... 10 | 11          | 12         13  14  15
  *          nonce        | first 12     | last four   | 80000000   0   0   384 (length in bits)
