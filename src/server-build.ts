@@ -9,7 +9,6 @@ import { existsSync, readFileSync } from 'node:fs'
 export interface ServerBuild {
   readonly name: string
   readonly version: string
-  /** The binary's hash, in hexadecimal. */
   readonly sha256: string
   /** True if this version's tests ran on that binary, on x64. */
   readonly isKnown: boolean

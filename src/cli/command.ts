@@ -51,7 +51,6 @@ export interface Command {
 export type CommandEntry = Omit<Command, 'positionals' | 'flags' | 'example'> &
   Partial<Pick<Command, 'positionals' | 'flags' | 'example'>>
 
-/** The checked values of a call. */
 export class Input {
   readonly #values: ReadonlyMap<string, readonly string[]>
 

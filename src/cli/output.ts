@@ -1,5 +1,3 @@
-/** Prints what commands report. */
-
 import { fstatSync, statSync } from 'node:fs'
 
 import type { FieldChange } from '../domain/audit.ts'

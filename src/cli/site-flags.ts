@@ -56,7 +56,6 @@ function settingFlags(field: SiteField): [name: string, flag: Flag][] {
   return off === undefined ? [setting] : [setting, [off, { about: `The opposite of --${flag}.`, value }]]
 }
 
-/** undefined for a switch. */
 function flagValue(field: SiteField): FlagValue | undefined {
   const { schema, text } = field.form
   if (schema.type === 'object') return fileValue(`a JSON file: ${schema.description}`)

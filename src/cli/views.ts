@@ -1,5 +1,3 @@
-/** Prints sites and API keys. */
-
 import { type ApiKeyRecord, isExpired, raisedBits, type SiteRecord } from '../domain/site.ts'
 import {
   completed,

@@ -42,7 +42,6 @@ export function shellWord(text: string): string {
   return /^[\w@%+=:,./-]+$/.test(text) ? text : `'${text.replaceAll("'", "'\\''")}'`
 }
 
-/** The command line reads these. */
 const OTHER_VARIABLES: ReadonlySet<string> = new Set([
   'POWGATE_URL',
   'POWGATE_SITE_KEY',
@@ -249,7 +248,6 @@ function configOf(text: Text, { redis, secrets, trustedProxies }: Checked) {
     unreadyMs: number('POWGATE_UNREADY_SECONDS') * 1000,
     demo: text('POWGATE_DEMO') as DemoMode,
     testKeys: text('POWGATE_TEST_KEYS') === 'on',
-    /** Settings that may be a mistake. */
     warnings: warningsOf(text, trustedProxies),
   }
 }

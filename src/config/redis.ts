@@ -18,7 +18,6 @@ import { SETTINGS, type SettingName } from './settings.ts'
 export interface RedisTarget {
   /** `socket`: the store process, which speaks the same protocol (store/embedded/). */
   readonly kind: 'standalone' | 'sentinel' | 'cluster' | 'socket'
-  /** The path of a socket. */
   readonly path?: string
   readonly nodes: readonly { readonly host: string; readonly port: number }[]
   /** Sentinel only. */
@@ -46,7 +45,6 @@ interface RedisTls {
 }
 
 export type Text = (name: SettingName) => string
-/** The variable of a setting, for messages. */
 type Named = (name: SettingName) => string
 
 const DATA_CREDENTIALS = ['POWGATE_REDIS_USER', 'POWGATE_REDIS_PASSWORD'] as const
@@ -206,7 +204,6 @@ export function parseRedisUrl(text: string): RedisTarget | undefined {
   return targetOf(kind, urls, engine === 'rediss')
 }
 
-/** @param path of the store process' socket */
 export function socketTarget(path: string): RedisTarget {
   const from = { user: '', password: '', sentinel: '' }
   const none = { primaryName: undefined, username: undefined, password: undefined, tls: undefined }

@@ -67,7 +67,6 @@ function address(fallback: string, about: string): Setting {
   return matching(/^[0-9A-Za-z._:-]{1,255}$/, fallback, 'an IP address', about)
 }
 
-/** The settings under each heading of the help. */
 export const SETTING_GROUPS = {
   Listening: {
     HOST: address('0.0.0.0', 'Address to listen on.'),

@@ -42,7 +42,6 @@ export interface FormDecision {
   readonly accepted: boolean
   readonly title: string
   readonly text: string
-  /** The refusal's stable code. */
   readonly code: string | null
   readonly facts: readonly (readonly [name: string, value: string])[]
   readonly answer?: unknown

@@ -59,7 +59,6 @@ export function demoRoutes(listener: ServiceAddress, secret: string): ContentRou
 const OFF = 'The demo page is off. It is on from the first start until the next, and with POWGATE_DEMO=on.'
 const offReply = refusalReply({ reason: 'not-found', detail: OFF }, 'plain')
 
-/** The routes of a service without the demo. */
 export const DEMO_OFF: ContentRoute = {
   path: '/demo',
   methods: ['get', 'head', 'post'],

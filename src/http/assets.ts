@@ -27,7 +27,6 @@ export interface WidgetFile {
 }
 
 export interface WidgetManifest {
-  /** Subresource integrity of widget.js. */
   readonly integrity: string
   readonly files: readonly WidgetFile[]
 }

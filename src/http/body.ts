@@ -8,7 +8,6 @@ export class BodyBytes {
     this.#bytesMax = bytesMax
   }
 
-  /** @returns whether there was room */
   add(chunk: ArrayBuffer): boolean {
     const length = this.#length + chunk.byteLength
     if (length > this.#bytesMax) return false

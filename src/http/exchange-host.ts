@@ -28,7 +28,6 @@ interface ExchangeObserver {
   aborted(part: Part): void
   /** A request was refused without an exchange. */
   shed(part: Part): void
-  /** A step threw; `answered` follows. */
   faulted(part: Part, error: unknown, exchange: ObservedExchange): void
 }
 
@@ -44,7 +43,6 @@ export interface ExchangeHost {
   forwardingMalformed: ((peer: Address) => void) | undefined
   /** Every answer closes its connection. */
   isDraining: boolean
-  /** Unanswered exchanges. */
   inFlight: number
   readonly observer: ExchangeObserver
   /** undefined if shedding is off. */
@@ -52,7 +50,6 @@ export interface ExchangeHost {
   readonly newRequestId: () => string
 }
 
-/** Sheds load. */
 export interface Gate {
   /** Call `admits` or `seen` for each request meanwhile. */
   readonly isShedding: boolean
@@ -65,7 +62,6 @@ export interface ExchangeRules {
   readonly part: Part
   /** True if any site's pages may call it: requests have a site key and an origin, and answers have CORS headers. */
   readonly isCrossOrigin: boolean
-  /** Answers an exception. */
   readonly faultReply: Reply
   readonly ambiguousReply: Reply
 }

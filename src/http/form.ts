@@ -11,7 +11,6 @@ export type FormReading = { readonly ok: true; readonly fields: FormFields } | F
 
 interface FormProblem {
   readonly ok: false
-  /** A person reads it. */
   readonly problem: string
 }
 

@@ -43,7 +43,6 @@ export class Overload {
   #newShed = 0
   #tickAtMs = 0
   readonly #budgetMs = { new: 0, begun: 0 }
-  /** Requests in this tick. */
   #newAdmitted = 0
   #others = 0
 

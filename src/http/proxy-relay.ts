@@ -47,7 +47,6 @@ const EMPTY: Buffer = Buffer.alloc(0)
 export class ProxyRelay {
   readonly #options: RelayOptions
   readonly #server: Server
-  /** The client behind each alias. */
   readonly #clients = new Map<Address, Address>()
   readonly #nameless = new Set<Address>()
   /** Aliases that the HTTP server has not accepted yet. */
@@ -132,7 +131,6 @@ export class ProxyRelay {
     client.resume()
   }
 
-  /** @param first bytes already read */
   #passOn(client: Socket, address: Address, first: Buffer, isNameless = false): void {
     if (client.destroyed) return
     const alias = this.#freeAlias()

@@ -17,7 +17,6 @@ export interface Reply {
   readonly head?: string
 }
 
-/** A file or a page, with all its headers. */
 export interface ContentReply {
   readonly status: number
   /** A 304 sends only its length. */

@@ -120,7 +120,6 @@ function countLength(name: string): void {
   if (name === 'content-length') lengths++
 }
 
-/** Headers that only files and pages need. */
 export interface ContentRequest {
   readonly path: string
   /** Empty if absent. */

@@ -6,7 +6,6 @@ import { metricOf } from './table.ts'
 
 export class Columns {
   readonly #rings: Rings
-  /** Positions of the steps in the rings. */
   readonly #places: readonly number[]
 
   constructor(rings: Rings, places: readonly number[]) {
@@ -45,7 +44,6 @@ export class Columns {
       .sort((one, other) => other.total - one.total)
   }
 
-  /** Counts per bucket, over all steps. */
   buckets(series: string): number[] {
     return this.#buckets(series).map(sum)
   }

@@ -41,7 +41,6 @@ export interface SiteEntry {
   readonly requests: number
 }
 
-/** Traffic of the chosen site, or of all together. */
 export interface Traffic {
   readonly challenges: readonly number[]
   readonly passed: readonly number[]
@@ -51,7 +50,6 @@ export interface Traffic {
   /** A verification can have several. */
   readonly failureReasons: readonly Tally[]
   readonly refusals: readonly Tally[]
-  /** Difficulties of the issued challenges. */
   readonly difficulty: Readonly<Record<PuzzleName, Bits>>
   /** Verifications by score, in tenths from 0 to 1. */
   readonly scores: readonly number[]
@@ -99,15 +97,12 @@ export interface WorkerHistory {
   /** All workers together. */
   readonly residentBytes: readonly number[]
   readonly faults: readonly number[]
-  /** Clients that left before the answer. */
   readonly aborted: readonly number[]
-  /** Lost log lines, of all processes. */
   readonly linesLost: readonly number[]
 }
 
 /** The last minute of the chosen site, or of all together. */
 export interface LastMinute {
-  /** The real length of that minute. */
   readonly seconds: number
   readonly challenges: number
   readonly passed: number
@@ -147,7 +142,6 @@ export interface ServiceState {
   readonly evictedKeys: number
   /** True if the last SIGHUP took effect, or there was none. */
   readonly isReloadDone: boolean
-  /** Counted since the start. */
   readonly crashes: number
   readonly inFlight: number
 }

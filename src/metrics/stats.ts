@@ -29,7 +29,6 @@ interface StatsSources {
   logLinesLost(): number
   /** The existing site that a refused request named, by a site key or an API key. */
   siteNamedBy(siteKey: string, apiKeyId: string | undefined): string | undefined
-  /** POWGATE_METRICS_SITES. */
   readonly metricsSites: readonly string[]
 }
 
@@ -40,7 +39,6 @@ export class Stats {
   readonly #sites = new Map<string, SiteCounts>()
   /** Sites to count separately even beyond SITES_MAX. */
   asked: ReadonlySet<string> = new Set()
-  /** Sites beyond SITES_MAX together. */
   readonly #otherSites = newSiteCounts()
   readonly #noSite = newSiteCounts()
   readonly #proxyWatch = new ProxyWatch()
@@ -166,7 +164,6 @@ export class Stats {
     }
   }
 
-  /** @param siteKey of an existing site */
   #site(siteKey: string): SiteCounts {
     const found = this.#sites.get(siteKey)
     if (found !== undefined) return found

@@ -41,7 +41,6 @@ export class Steps {
   readonly #sites = new Map<string, Map<string, Uint32Array>>()
   readonly #asked: ReadonlySet<string>
   #steps: Step[] = []
-  /** Steps since the start. */
   #count = 0
   #fromMs: number
 
@@ -52,7 +51,6 @@ export class Steps {
     this.#fromMs = startedAtMs
   }
 
-  /** Oldest first. */
   get steps(): readonly Step[] {
     return this.#steps
   }

@@ -107,7 +107,6 @@ export class Lifecycle {
     await Promise.all([this.#hosts.leave(), this.#storeProcess?.end()])
   }
 
-  /** True once a signal asked for the end. */
   get isStopping(): boolean {
     return this.#stoppingSinceMs !== undefined
   }

@@ -24,7 +24,6 @@ interface Seat {
   /** The settings that the seat's last worker got; its replacement gets the same. */
   setup: WorkerSetup
   worker: WorkerProcess | undefined
-  /** Set during a roll. */
   successor: WorkerProcess | undefined
   /** Crashes in a row, each soon after a start. */
   quickCrashes: number
@@ -51,7 +50,6 @@ export class Primary {
   readonly #totals: Totals
   #lastAsk = 0
   #seats: Seat[] = []
-  /** Draining workers are included. */
   readonly #workers = new Set<WorkerProcess>()
   onBackends: (counts: readonly BackendCount[]) => void = () => {}
   #lost: CachedRecords = { sites: [], apiKeys: [] }
@@ -148,7 +146,6 @@ export class Primary {
     return true
   }
 
-  /** @returns why the old worker stays */
   async #renew(seat: Seat, setup: WorkerSetup): Promise<string | undefined> {
     if (this.#isDraining) return undefined
     let successor: WorkerProcess

@@ -49,7 +49,6 @@ export class StoreProcess {
     })
   }
 
-  /** @returns why it does not serve */
   #fork(): Promise<string | undefined> {
     const { dataDir, stateBytesMax } = this.#config
     const startedAtMs = performance.now()

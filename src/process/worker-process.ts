@@ -10,7 +10,6 @@ import type { StoreTrouble } from '../store/store.ts'
 
 /** The two sides may differ in version after a roll: each ignores what it does not know, and tolerates what is missing. */
 export type WorkerMessage =
-  /** Asks for its settings. */
   | ({ readonly type: 'hello' } & Partial<Build>)
   | { readonly type: 'listening' }
   | { readonly type: 'ready'; readonly isReady: boolean; readonly trouble: StoreTrouble | undefined }
@@ -20,7 +19,6 @@ export type WorkerMessage =
   | { readonly type: 'setup-failed'; readonly line: string }
 
 export type PrimaryMessage =
-  /** @property index of the seat */
   | ({ readonly type: 'start'; readonly lost: CachedRecords } & Pick<WorkerOrder, 'index' | 'settings'>)
   /** Workers serve these from memory. */
   | { readonly type: 'lost'; readonly lost: CachedRecords }
@@ -38,7 +36,6 @@ export interface Build {
 export interface WorkerOrder {
   readonly index: number
   readonly settings: SettingValues
-  /** Records that the store has lost. */
   readonly lost: () => CachedRecords
   readonly drainMs: number
 }

@@ -1,6 +1,5 @@
 /** HashWX in WebAssembly, made of hashwx/ by `npm run build:hashwx`. One machine computes one thing at a time. */
 
-/** An exported address. */
 interface Address {
   readonly value: number
 }
@@ -37,7 +36,6 @@ export class HashwxMachine {
     this.seed = new Uint8Array(memory.buffer, seed.value, 32)
   }
 
-  /** Makes the function of the seed. */
   make(): void {
     this.#exports.make()
   }

@@ -24,7 +24,6 @@ export interface SiteEntry {
   /** Times at the store that the site comes from. */
   readonly createdAt?: number | undefined
   readonly updatedAt?: number | undefined
-  /** Names of API keys. */
   readonly keys?: readonly string[] | undefined
 }
 

@@ -29,7 +29,6 @@ const LINES_MS = 5000
 const FIRST_ORIGINS = ['http://localhost:*', 'http://127.0.0.1:*']
 
 interface Start {
-  /** A text for the log. */
   readonly store: string
   readonly demo: Exclude<DemoMode, 'auto'>
 }

@@ -89,7 +89,6 @@ function parsedJson(bytes: Uint8Array): { readonly value: unknown } | string {
 /** The first of each place, because others would repeat it. */
 class Problems {
   readonly #lines = new Map<string, string>()
-  /** Places with a mistake inside. */
   readonly #groups = new Set<string>()
 
   /** Problems by site. A file of another format or version has only that problem. */

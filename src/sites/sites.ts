@@ -79,7 +79,6 @@ export async function createApiKey(
   return created
 }
 
-/** Deletes a site with its API keys. */
 export function deletion(site: SiteRecord, apiKeys: readonly ApiKeyRecord[], now: number): RecordChange[] {
   const { siteKey, name, createdAt } = site
   const left = siteRecord({ name, active: false }, { siteKey, createdAt }, nextRevision(site, now))

@@ -9,7 +9,6 @@ import type { HostNote } from '../store/hosts.ts'
 /** A carrier has a /32. */
 const KNOWN_V6_BYTES = 4
 
-/** @param hosts that share the store */
 export function siteWarnings(site: SiteRecord, hosts: readonly HostNote[] = []): string[] {
   const { known, origins, puzzle } = completed(site)
   const earlier = hosts.filter(({ puzzles = ['sha256'] }) => !puzzles.includes(puzzle))

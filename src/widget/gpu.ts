@@ -26,7 +26,6 @@ const HIDDEN_POLL_MS = 250
 /** An open device keeps some cards from sleeping. */
 const IDLE_MS = 10_000
 
-/** Constants of GPUBufferUsage and GPUMapMode. */
 const [MAP_READ, COPY_SRC, COPY_DST, STORAGE, READ] = [0x1, 0x4, 0x8, 0x80, 0x1]
 
 interface Gpu {

@@ -23,7 +23,6 @@ import {
 } from './solver/pool.ts'
 
 export interface PageSettings extends ModeSettings {
-  /** The element's shadow tree. */
   readonly frameParent: ShadowRoot
 }
 

@@ -14,10 +14,8 @@ export const ENGLISH = {
   slow: 'Still verifying after {s}',
   verified: 'Verified',
   expired: 'Verification expired',
-  /** Buttons. */
   start: 'Verify',
   retry: 'Try again',
-  /** Failures. */
   rejected: 'Verification failed',
   network: 'The service cannot be reached',
   unavailable: 'The service is busy',

@@ -25,7 +25,6 @@ import {
   V128,
 } from './assembler.ts'
 
-/** The differences between the two kernels. */
 interface Lanes {
   readonly type: typeof I32 | typeof V128
   readonly count: number
