@@ -62,7 +62,7 @@ export async function startServer(
     siteNamedBy: (siteKey, apiKeyId) => namedSite(service, siteKey, apiKeyId),
     metricsSites: config.metricsSites,
   })
-  const store = openStore(config, log, stats, () => watch.look().catch(ignore))
+  const store = openStore(config, log, stats, () => watch.check().catch(ignore))
   // All workers have the same clock and Redis: the first reports.
   const watch = new StoreWatch(store, (level, about, text) => workerIndex === 0 && log[level](about, text))
   const eventLog = new EventLog(log, config.logSuccesses, config.logsWholeAddresses)
@@ -179,7 +179,7 @@ function startBackground(
   void repeat(() => directory.refresh(), SITES_MS, end)
   void repeat(() => directory.refreshSome(), SITES_ROUND_MS, end)
   void repeat(() => keyUses.write(), KEY_USES_MS, end)
-  void repeat(() => watch.look(), WATCH_MS, end)
+  void repeat(() => watch.check(), WATCH_MS, end)
 }
 
 /** Requests report a store that is away. */

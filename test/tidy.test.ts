@@ -226,9 +226,9 @@ test('each Lua operation names the number of its keys, has a header, and is load
 test('comments in src/ are sentences: none begins with a word that needs a sentence before it', () => {
   const opener =
     'Of|By|Or|Unless|Then|Even|Also|And|But|For|From|So|Not|Nor|Where|While|As|To|Than|Until|Per|Whether|How'
-  const fragment = new RegExp(`(/[*]{1,2}\\s+([*] )?|(?<!//.*\\n\\s*)// )(${opener})\\b.*`)
-  for (const file of ['.ts', '.js', '.css'].flatMap(extension => filesOf(SRC, extension))) {
-    if (relative(SRC, file).startsWith('store/')) continue
+  const start = '/[*]{1,2}\\s+(?:[*] )?|(?<!(?://|--).*\\n\\s*)(?://|--) '
+  const fragment = new RegExp(`(?:${start})(?:${opener})\\b.*`)
+  for (const file of ['.ts', '.js', '.css', '.lua'].flatMap(extension => filesOf(SRC, extension))) {
     const [found] = fragment.exec(readFileSync(file, 'utf8')) ?? []
     assert.equal(found, undefined, `${relative(ROOT, file)}: make it a sentence with a subject, or delete it`)
   }

@@ -1,5 +1,5 @@
 /**
- * The service learns nothing about the browser, or seven yes-or-no answers, as the site asks with its challenge.
+ * What the service learns about the browser: nothing, or seven yes-or-no answers, as the site asks with its challenge.
  * docs/reference/widget.md ("What leaves the browser") lists what is read.
  */
 
