@@ -1,5 +1,5 @@
 /**
- * One shard: the keys with one hash tag, which a script call may use together. All operations of a tick of the event loop go out as
+ * One shard: the keys with one hash tag, which a script call may use together. All operations of an event-loop turn go out as
  * ONE call (13 us a request instead of 25), without waiting for the previous reply.
  *
  *   up           calls go over the connection on which the epoch (lua/epoch.lua) was read
@@ -218,7 +218,7 @@ export class Shard {
   #armDeadline(afterMs: number): void {
     if (this.#isDeadlineArmed) return
     this.#isDeadlineArmed = true
-    // Timers run before sockets are read after a stall.
+    // After a stall, timers run before sockets are read.
     setTimeout(() => setImmediate(this.#checkDeadline), afterMs)
   }
 
