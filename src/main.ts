@@ -1,11 +1,11 @@
-/** Handles signals before loading the rest: in a container's process 1, the kernel drops those without a handler. */
+/** Handles signals before loading the rest: the kernel drops signals without a handler for process 1 of a container. */
 
 import cluster from 'node:cluster'
 
-/** Until start.ts handles them: nothing is under way yet. */
+/** Ends the process until start.ts handles these: nothing is in flight yet. */
 for (const signal of ['SIGTERM', 'SIGINT'] as const)
   process.on(signal, () => process.listenerCount(signal) === 1 && process.exit(0))
-/** By default, one opens a debugger and the other ends the process. */
+/** The default of one signal opens a debugger, of the other ends the process. */
 for (const signal of ['SIGUSR1', 'SIGUSR2'] as const) process.on(signal, () => {})
 
 const [, program, ...typed] = process.argv
@@ -15,6 +15,6 @@ if (cluster.isPrimary && program === import.meta.filename && typed.length > 0) {
   process.stderr.write(`${program} runs the service and takes no arguments. For a command: ${command}\n`)
   process.exit(2)
 }
-// Alone: on Node.js 18 the rest does not even link, with words that tell nobody why.
+// This import must come first: on Node.js 18 the rest does not even link, and that error would tell nobody why.
 await import('./process/supported-platform.ts')
 await import('./start.ts')

@@ -27,7 +27,7 @@ const FLOWS: Readonly<Record<EndpointName, Flow>> = {
   siteverify,
 }
 
-/** For backends in which only a host can be set. hCaptcha's path is /siteverify itself; many clients of Google use GET. */
+/** Some backends can set only a host. hCaptcha's path is /siteverify itself; many clients of Google use GET. */
 const VENDOR_FLOWS = [
   { path: '/recaptcha/api/siteverify', flow: siteverify, takesGet: true },
   { path: '/turnstile/v0/siteverify', flow: turnstile, takesGet: false },
@@ -68,7 +68,7 @@ function always(reply: Reply, host: ExchangeHost, rules: ExchangeRules): Handler
   return seenBy(host, (response, request) => new Exchange(response, request, host, rules).begin(answer))
 }
 
-/** Never shed, but counted by the gate. */
+/** Answers requests that are never shed, and lets the gate count them. */
 function seenBy({ gate }: ExchangeHost, handler: Handler): Handler {
   if (gate === undefined) return handler
   return (response, request) => {
@@ -78,8 +78,8 @@ function seenBy({ gate }: ExchangeHost, handler: Handler): Handler {
 }
 
 /**
- * One refusal of so many waits for the turn's end, which ends a connection that pipelines (exchange.ts). Otherwise 10,000
- * requests would be refused in one turn.
+ * One refusal in 64 waits for the tick's end, which ends a connection that pipelines (exchange.ts). Otherwise 10,000 requests
+ * would be refused in one tick.
  */
 const REFUSALS_PER_EXCHANGE = 64
 
@@ -130,7 +130,7 @@ function addRoute(
     ambiguousReply,
   }
   const step = (exchange: Exchange) => endpoint(exchange, '')
-  // Only /siteverify pays for reading the query.
+  // Reading the query costs time, so only /siteverify does it.
   const handle: Handler =
     errorStyle === 'siteverify'
       ? (response, request) => {

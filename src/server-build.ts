@@ -1,5 +1,5 @@
 /**
- * Which build of uWebSockets.js is the HTTP server: a repack or a fork, because its author publishes no package.
+ * Tells which build of uWebSockets.js is the HTTP server: a repack or a fork, because its author publishes no package.
  * native-binaries.sha256 (in sha256sum's format) records the known ones.
  */
 
@@ -9,9 +9,8 @@ import { existsSync, readFileSync } from 'node:fs'
 export interface ServerBuild {
   readonly name: string
   readonly version: string
-  /** Of the binary, hexadecimal. */
   readonly sha256: string
-  /** On x64, this version's tests ran on that binary. */
+  /** True if this version's tests ran on that binary, on x64. */
   readonly isKnown: boolean
 }
 
@@ -19,14 +18,14 @@ export const UNKNOWN_BUILD = 'the binary of the HTTP server is none that powgate
 
 export function serverBuild(): ServerBuild {
   try {
-    return look()
+    return readBuild()
   } catch {
     // An upgrade may be replacing the package.
     return { name: 'unknown', version: '-', sha256: '-', isKnown: false }
   }
 }
 
-function look(): ServerBuild {
+function readBuild(): ServerBuild {
   const { platform, arch, versions } = process
   const entry = import.meta.resolve('uWebSockets.js')
   const first = (...paths: string[]) => paths.map(path => new URL(path, entry)).find(existsSync)!
@@ -39,7 +38,7 @@ function look(): ServerBuild {
   return { name, version, sha256, isKnown: recorded.includes(sha256) }
 }
 
-/** Of the files as they are now; a running process may have loaded others. */
+/** Describes the files as they are now; a running process may have loaded others. */
 export function serverBuildText(): string {
   const { name, version, sha256, isKnown } = serverBuild()
   return `${name} ${version}, ${isKnown ? 'known' : 'unknown'} binary ${sha256.slice(0, 12)}`

@@ -51,7 +51,7 @@ export async function startServer(
   const stats = new Stats({
     logLinesLost,
     storeTrouble: () => store.trouble(),
-    underWay: () => host.underWay,
+    inFlight: () => host.inFlight,
     connections: () => ({
       open: listener?.connections() ?? 0,
       max: connectionsMax,
@@ -62,7 +62,7 @@ export async function startServer(
     siteNamedBy: (siteKey, apiKeyId) => namedSite(service, siteKey, apiKeyId),
     metricsSites: config.metricsSites,
   })
-  const store = openStore(config, log, stats, () => watch.look().catch(ignore))
+  const store = openStore(config, log, stats, () => watch.check().catch(ignore))
   // All workers have the same clock and Redis: the first reports.
   const watch = new StoreWatch(store, (level, about, text) => workerIndex === 0 && log[level](about, text))
   const eventLog = new EventLog(log, config.logSuccesses, config.logsWholeAddresses)
@@ -110,13 +110,13 @@ export async function startServer(
   }
 }
 
-function openStore(config: Config, log: Logger, stats: Stats, lookAgain: () => void): Store {
+function openStore(config: Config, log: Logger, stats: Stats, watchNow: () => void): Store {
   return createStore(config, {
     deadlineMs: config.storeDeadlineMs,
     onCall: stats.storeCalled,
     onChange: (up, cause) => {
       const outageSeconds = stats.storeChanged(up)
-      if (up) lookAgain()
+      if (up) watchNow()
       if (up) log.info({ cause, outageSeconds }, 'the store answers')
       else log.warn({ cause }, 'the store does not answer')
     },
@@ -127,7 +127,7 @@ function openStore(config: Config, log: Logger, stats: Stats, lookAgain: () => v
         { shards, of },
         'the store has lost its memory, or may have (a restart, a failover, an eviction, a clock that was set): challenges and tokens from before are refused',
       )
-      lookAgain()
+      watchNow()
     },
   })
 }
@@ -145,7 +145,7 @@ function hostOf(
     forwardingIgnored: undefined,
     forwardingMalformed: undefined,
     isDraining: false,
-    underWay: 0,
+    inFlight: 0,
     observer: {
       answered: (exchange, part, status, ending) => {
         stats.answered(exchange, part, status, ending)
@@ -167,8 +167,8 @@ function hostOf(
   return host
 }
 
-/** A changed site reaches all workers in 2 s. */
-const [SITES_MS, SITES_ROUND_MS, KEY_USES_MS, LOOK_MS, AUDIT_MS] = [500, 5000, 60_000, 60_000, 3_600_000]
+/** With these, a changed site reaches all workers in 2 s. */
+const [SITES_MS, SITES_ROUND_MS, KEY_USES_MS, WATCH_MS, AUDIT_MS] = [500, 5000, 60_000, 60_000, 3_600_000]
 
 function startBackground(
   directory: SiteDirectory,
@@ -179,7 +179,7 @@ function startBackground(
   void repeat(() => directory.refresh(), SITES_MS, end)
   void repeat(() => directory.refreshSome(), SITES_ROUND_MS, end)
   void repeat(() => keyUses.write(), KEY_USES_MS, end)
-  void repeat(() => watch.look(), LOOK_MS, end)
+  void repeat(() => watch.check(), WATCH_MS, end)
 }
 
 /** Requests report a store that is away. */
@@ -192,7 +192,7 @@ async function repeat(action: () => Promise<unknown>, pauseMs: number, end: Abor
 
 function ignore(): void {}
 
-/** A proxy sends a wrong header with every request. */
+/** A misconfigured proxy sends a wrong header with every request, so the log tells of it at most this often. */
 const FORWARDING_TOLD_MS = 60_000
 
 function tellOfForwarding(
@@ -220,7 +220,7 @@ function tellOfForwarding(
   }
 }
 
-/** Near its capacity, a worker may be overloaded again and again. */
+/** A worker near its capacity may be overloaded again and again, so the log tells of it at most this often. */
 const OVERLOAD_TOLD_MS = 10_000
 
 function overloadGate({ overloadMs }: Config, log: Logger): OverloadGate | undefined {
@@ -229,7 +229,7 @@ function overloadGate({ overloadMs }: Config, log: Logger): OverloadGate | undef
   let shedSince = 0
   return new OverloadGate({
     delayMsTarget: overloadMs,
-    turnsPerRequest: 2,
+    ticksPerRequest: 2,
     onChange: (isShedding, shed) => {
       if (!isShedding) shedSince += shed
       else if (performance.now() - toldAtMs >= OVERLOAD_TOLD_MS) {
@@ -253,7 +253,7 @@ function contentRoutes(config: Config, log: Logger): ContentRoute[] {
   ]
 }
 
-/** For metrics: a refused request's, even with a wrong secret. From the cache alone: a refusal calls no store. */
+/** Metrics count a refused request for this site, even with a wrong secret. Reads the cache alone: a refusal calls no store. */
 function namedSite(
   { sites, apiKeys }: Service,
   siteKey: string,
@@ -280,11 +280,11 @@ function composeService(
   const keyring = new Keyring(resolveSecrets(config))
   return {
     settings: config,
-    pricePolicy: POLICY,
+    pricing: POLICY,
     keyring,
     tags: new AddressTags(keyring.signing, POLICY),
     otherTags: keyring.others.map(key => new AddressTags(key, POLICY)),
-    // If the embedded store cannot write, nothing fails open.
+    // Nothing fails open if the embedded store cannot write.
     store:
       config.redis === undefined
         ? store.requests
@@ -298,7 +298,7 @@ function composeService(
   }
 }
 
-/** Unique over all workers. */
+/** Ids are unique over all workers. */
 function requestIds(): () => string {
   const start = randomBytes(8).toString('hex') // no dash in front: ids are typed into command lines
   let count = 0
@@ -307,7 +307,7 @@ function requestIds(): () => string {
 
 const POOL_BYTES = 16_384
 
-/** A draw takes 0.14 us, without a pool 2.3 us. */
+/** A draw takes 0.14 us; without a pool it would take 2.3 us. */
 function randomBitPool(): (bits: number) => number {
   const pool = Buffer.alloc(POOL_BYTES)
   let position = POOL_BYTES
@@ -322,12 +322,12 @@ function randomBitPool(): (bits: number) => number {
   }
 }
 
-/** For the store, before listening; after that, requests get 503. */
+/** The store must answer within this time before the server listens; later requests get 503. */
 const FIRST_CONTACT_MS = 1000
-/** Enough for 10,000 sites and keys; others are read while serving. */
+/** Loading 10,000 sites and keys fits in this time; others are read while serving. */
 const LOAD_MS = 1000
 const START_POLL_MS = 5
-/** Draining connections close with their next answer or idle timeout: closing an idle one could lose a request. */
+/** Draining connections end with their next answer or their idle timeout: ending an idle one could lose a request. */
 const DRAIN_POLL_MS = 20
 
 async function until(holds: () => boolean, waitMs: number, pollMs: number): Promise<void> {

@@ -25,7 +25,7 @@ async function runPrimary(): Promise<void> {
   process.title = 'powgate primary'
   let storeProcess: StoreProcess | undefined
   let lifecycle: Lifecycle | undefined
-  for (const out of [process.stdout, process.stderr]) out.on('error', () => {}) // such as a full disk
+  for (const out of [process.stdout, process.stderr]) out.on('error', () => {}) // A full disk must not end the service.
   try {
     const { values, problems } = gatherSettings(process.env)
     const loaded = parseConfig(values, problems)
@@ -47,7 +47,7 @@ async function runPrimary(): Promise<void> {
     lifecycle = new Lifecycle(primary, keeper, hosts, log, totals, storeProcess)
     // A start that cannot listen must make no site and print no key.
     const claimed = { ...loaded, port: await claimPort(loaded) }
-    // While a start waits for the store, it is "not ready".
+    // A start that waits for the store is "not ready".
     const routes = [
       metricsRoute(totals, primary, claimed, storeProcess),
       recordsRoute(keeper),
@@ -73,11 +73,11 @@ async function runPrimary(): Promise<void> {
   }
 }
 
-/** For a killed primary's workers to end. */
+/** Workers of a killed primary process end within this time. */
 const CLAIM_MS = 1500
 const CLAIM_RETRY_MS = 100
 
-/** Only a listener without SO_REUSEPORT, which workers set, fails if another service has the port. */
+/** Workers set SO_REUSEPORT. A listener without it fails if another service has the port. */
 async function claimPort(config: Config): Promise<number> {
   const giveUpAt = performance.now() + CLAIM_MS
   for (;;) {

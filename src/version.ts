@@ -6,5 +6,5 @@ const manifest = JSON.parse(readFileSync(new URL('../package.json', import.meta.
 
 export const VERSION = manifest.version
 
-/** How the person at the terminal started powgate, for examples that can be copied. */
+/** The command with which this program was started, for examples that can be copied. */
 export const PROGRAM = process.env.npm_lifecycle_event === 'powgate' ? 'npm run -s powgate --' : 'powgate'

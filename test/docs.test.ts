@@ -13,7 +13,7 @@ import { SETTINGS, type Setting, type SettingName } from '../src/config/settings
 import { CONTRACT_LIMITS, ENDPOINT_NAMES, ENDPOINTS } from '../src/domain/endpoint.ts'
 import type { Policy } from '../src/domain/limits.ts'
 import { OUTCOMES } from '../src/domain/outcome.ts'
-import { type NetworkPolicy, POLICY } from '../src/domain/policy.ts'
+import { type NetworkPricing, POLICY } from '../src/domain/policy.ts'
 import { SCORE_WEIGHTS } from '../src/domain/score.ts'
 import { defaultText, FIELDS, type SiteField } from '../src/domain/site-fields.ts'
 import { TEST_KEYS } from '../src/domain/test-keys.ts'
@@ -346,7 +346,7 @@ test('limits.md lists every signal with its weight', () => {
 })
 
 test('difficulty.md lists every network whose proofs are counted, with what costs nothing', () => {
-  const rowsFor = (version: string, { prefixBits, free }: NetworkPolicy) =>
+  const rowsFor = (version: string, { prefixBits, free }: NetworkPricing) =>
     (['owner', 'wide'] as const).map(level => [`${version} /${prefixBits[level]}`, `${free[level]}`])
   assert.deepEqual(rows('docs/explain/difficulty.md', /^IPv[46] \/\d+$/), [
     ...rowsFor('IPv4', POLICY.v4),

@@ -33,7 +33,7 @@ function importsOf(file: string, folder = SRC): string[] {
 }
 
 /**
- * Which rooms of src/ a room imports: all of them, and no other. A room is a folder, or a file at the root. No two rooms
+ * Which entries of src/ an entry imports: all of them, and no other. An entry is a folder, or a file at the root. No two entries
  * stand before each other, over any number of steps.
  */
 const IMPORTS: Readonly<Record<string, string>> = {
@@ -65,7 +65,7 @@ const IMPORTS: Readonly<Record<string, string>> = {
   cli: 'addresses admin check config demo domain explain http log main.ts process protocol server-build.ts sites store version.ts words',
 }
 
-/** The same of bench/, whose rooms also import src/ and test/harness/. */
+/** The same of bench/, whose entries also import src/ and test/harness/. */
 const BENCH_IMPORTS: Readonly<Record<string, string>> = {
   report: '',
   'disturbance.ts': '',
@@ -81,20 +81,20 @@ const BENCH_IMPORTS: Readonly<Record<string, string>> = {
   'cli.ts': 'compare http micro peers simulator solver store',
 }
 
-const roomOf = (path: string) => path.split('/')[0]!
+const entryOf = (path: string) => path.split('/')[0]!
 
-/** Which rooms of a folder each of its rooms imports. */
+/** Which entries of a folder each of its entries imports. */
 function importsTable(folder: string): Record<string, string> {
   const found: Record<string, Set<string>> = {}
   for (const file of codeOf(folder)) {
-    const room = roomOf(relative(folder, file))
-    found[room] ??= new Set()
+    const entry = entryOf(relative(folder, file))
+    found[entry] ??= new Set()
     for (const imported of importsOf(file, folder)) {
-      const isOther = /^[^.].*\.ts$/.test(imported) && roomOf(imported) !== room
-      if (isOther) found[room].add(roomOf(imported))
+      const isOther = /^[^.].*\.ts$/.test(imported) && entryOf(imported) !== entry
+      if (isOther) found[entry].add(entryOf(imported))
     }
   }
-  const table = Object.entries(found).map(([room, imports]) => [room, [...imports].sort().join(' ')])
+  const table = Object.entries(found).map(([entry, imports]) => [entry, [...imports].sort().join(' ')])
   return Object.fromEntries(table)
 }
 
@@ -102,12 +102,12 @@ function importsTable(folder: string): Record<string, string> {
 const codeOf = (folder: string) =>
   filesOf(folder, '.ts').filter(file => !/(^|\/)(node_modules|dist)\//.test(relative(folder, file)))
 
-test('rooms of src/ and bench/ import what the tables say', () => {
+test('entries of src/ and bench/ import what the tables say', () => {
   for (const [folder, table] of Object.entries({ src: IMPORTS, bench: BENCH_IMPORTS })) {
     const found = importsTable(join(ROOT, folder))
-    for (const room of Object.keys({ ...found, ...table })) {
-      const about = `${folder}/${room} imports "${found[room]}"; the table in tidy.test.ts says "${table[room]}"`
-      assert.equal(found[room], table[room], about)
+    for (const entry of Object.keys({ ...found, ...table })) {
+      const about = `${folder}/${entry} imports "${found[entry]}"; the table in tidy.test.ts says "${table[entry]}"`
+      assert.equal(found[entry], table[entry], about)
     }
   }
 })
@@ -129,9 +129,9 @@ test('benches and tests share test/harness, and nothing else', () => {
 })
 
 test('endpoints, HTTP and the demo know the interface of the store, and neither store behind it', () => {
-  for (const room of ['endpoints', 'http', 'demo']) {
+  for (const entry of ['endpoints', 'http', 'demo']) {
     const hidden = /^store\/(?!(store|site-directory|load-tracker|speed-tracker|key-uses)\.ts$)/
-    for (const file of filesOf(join(SRC, room), '.ts'))
+    for (const file of filesOf(join(SRC, entry), '.ts'))
       for (const imported of importsOf(file))
         assert.doesNotMatch(
           imported,
@@ -141,9 +141,9 @@ test('endpoints, HTTP and the demo know the interface of the store, and neither 
   }
 })
 
-test('imports point one way: no circle of rooms, and no circle of files in the whole tree', () => {
-  const rooms = new Map(Object.entries(IMPORTS).map(([room, imports]) => [room, imports.split(' ')]))
-  assert.equal(circleOf(rooms).join(', '), '', 'rooms in a circle, and those that lead to it')
+test('imports point one way: no circle of entries, and no circle of files in the whole tree', () => {
+  const entries = new Map(Object.entries(IMPORTS).map(([entry, imports]) => [entry, imports.split(' ')]))
+  assert.equal(circleOf(entries).join(', '), '', 'entries in a circle, and those that lead to it')
   const files = ['src', 'bench', 'test'].flatMap(folder => codeOf(join(ROOT, folder)))
   const imports = files.map(file => [file, importsOf(file).map(imported => resolve(SRC, imported))] as const)
   const circle = circleOf(new Map(imports)).map(file => relative(ROOT, file))
@@ -180,14 +180,14 @@ test('what runs in browsers imports nothing but the widget and the protocol', ()
 test('an unsupported Node.js is told before anything else of powgate is linked', () => {
   for (const entry of ['main.ts', 'cli/main.ts']) {
     const text = readFileSync(join(SRC, entry), 'utf8')
-    const [first] = /await import\('([^']+)'\)/.exec(text.slice(text.indexOf('// Alone')))!.slice(1)
+    const [first] = /await import\('([^']+)'\)/.exec(text.slice(text.indexOf('// This import')))!.slice(1)
     assert.match(first!, /process\/supported-platform\.ts$/)
     for (const [, imported] of text.matchAll(/^import .* from '([^']+)'/gm)) assert.match(imported!, /^node:/)
   }
 })
 
 test('addresses and the domain have no I/O, clock or randomness of their own', () => {
-  for (const file of ['addresses', 'domain'].flatMap(room => filesOf(join(SRC, room), '.ts'))) {
+  for (const file of ['addresses', 'domain'].flatMap(entry => filesOf(join(SRC, entry), '.ts'))) {
     const impure = /Date\.now|Math\.random|randomBytes|randomFill|performance\.now|setTimeout|process\./
     const found = impure.exec(readFileSync(file, 'utf8'))?.[0]
     assert.equal(found, undefined, `${relative(ROOT, file)} has ${found}: such things are arguments`)
@@ -220,6 +220,17 @@ test('each Lua operation names the number of its keys, has a header, and is load
     if (/-[0-9n]$/.test(name))
       for (const part of ['KEYS', 'ARGV', 'returns'])
         assert.ok(text.includes(`-- ${part}`), `the header of ${name}.lua does not explain ${part}`)
+  }
+})
+
+test('comments in src/ are sentences: none begins with a word that needs a sentence before it', () => {
+  const opener =
+    'Of|By|Or|Unless|Then|Even|Also|And|But|For|From|So|Not|Nor|Where|While|As|To|Than|Until|Per|Whether|How'
+  const start = '/[*]{1,2}\\s+(?:[*] )?|(?<!(?://|--).*\\n\\s*)(?://|--) '
+  const fragment = new RegExp(`(?:${start})(?:${opener})\\b.*`)
+  for (const file of ['.ts', '.js', '.css', '.lua'].flatMap(extension => filesOf(SRC, extension))) {
+    const [found] = fragment.exec(readFileSync(file, 'utf8')) ?? []
+    assert.equal(found, undefined, `${relative(ROOT, file)}: make it a sentence with a subject, or delete it`)
   }
 })
 

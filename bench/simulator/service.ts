@@ -20,7 +20,7 @@ import {
   newMeter,
 } from '../../src/domain/meters.ts'
 import { challengeLifetimeMs } from '../../src/domain/nonce.ts'
-import { networkPolicy, POLICY } from '../../src/domain/policy.ts'
+import { networkPricing, POLICY } from '../../src/domain/policy.ts'
 import { difficultyOf, isUnderpriced, priceOf, siteFree, trafficOf } from '../../src/domain/price.ts'
 import { isShared, PLAIN_ENVIRONMENT, scoreOf } from '../../src/domain/score.ts'
 import { SITE_DEFAULTS } from '../../src/domain/site.ts'
@@ -94,7 +94,7 @@ export class Service {
     const { siteCount: challenges, accepted } = admitted
     const counts = { challenges, limit: challengeAddressSite, accepted }
     const base = this.#base()
-    const traffic = trafficOf(this.#metersOf(address), networkPolicy(address, POLICY), 0, false, POLICY)
+    const traffic = trafficOf(this.#metersOf(address), networkPricing(address, POLICY), 0, false, POLICY)
     const bits = difficultyOf({ ...SITE_DEFAULTS.difficulty, base }, priceOf(counts, traffic, POLICY))
     // The bench may set a fraction of a bit.
     const lifetimeMs = challengeLifetimeMs(Math.ceil(bits), LIFETIME_MS, this.puzzle)
@@ -114,7 +114,7 @@ export class Service {
     const { failures, accepted } = admitted
     const meters = this.#metersOf(address)
     this.#addProof(meters, address, accepted, 1)
-    const traffic = trafficOf(meters, networkPolicy(address, POLICY), 0, false, POLICY)
+    const traffic = trafficOf(meters, networkPricing(address, POLICY), 0, false, POLICY)
     const bounds = { ...SITE_DEFAULTS.difficulty, base: challenge.base }
     if (isUnderpriced(challenge.bits, bounds, accepted, traffic, POLICY)) {
       this.#addProof(meters, address, accepted, -1)
@@ -148,7 +148,7 @@ export class Service {
   }
 
   #addProof(meters: Meters, address: Address, accepted: number, proofs: 1 | -1): void {
-    const { owner, wide } = networkPolicy(address, POLICY).free
+    const { owner, wide } = networkPricing(address, POLICY).free
     addProof(meters, [siteFree(0, POLICY), owner, wide], accepted, proofs, POLICY)
     for (const born of this.#born) {
       bornBy(born, this.#clock.nowMs)

@@ -8,7 +8,7 @@ import { AddressTags } from '../../src/domain/address-tags.ts'
 import { CONTRACT_LIMITS } from '../../src/domain/endpoint.ts'
 import { Keyring } from '../../src/domain/keyring.ts'
 import { mintNonce } from '../../src/domain/nonce.ts'
-import { networkPolicy, POLICY } from '../../src/domain/policy.ts'
+import { networkPricing, POLICY } from '../../src/domain/policy.ts'
 import { siteFree } from '../../src/domain/price.ts'
 import { compileSite, SITE_DEFAULTS, type Site } from '../../src/domain/site.ts'
 import type {
@@ -135,7 +135,7 @@ function addressOf(index: number): string {
 
 function meteringOf(index: number, site: Site): Metering {
   const address = addressOf(index)
-  const { owner, wide } = networkPolicy(address, POLICY).free
+  const { owner, wide } = networkPricing(address, POLICY).free
   return {
     names: tags.metersOf(site.meterName, address, addressKeyOf(index)),
     free: [siteFree(0, POLICY), owner, wide],

@@ -36,7 +36,7 @@ const [DIGIT_0, DIGIT_9, DOT] = [0x30, 0x39, 0x2e]
 const V4_TEXT_MAX = 15
 const octets = [0, 0, 0, 0]
 
-/** Refuses leading zeros. 0.08 us, against 0.5 with a regular expression and `split`. */
+/** Refuses leading zeros. Takes 0.08 us; a regular expression and `split` would take 0.5. */
 function parseV4(text: string): Address | undefined {
   if (text.length > V4_TEXT_MAX) return undefined
   let index = 0
@@ -58,7 +58,6 @@ function parseV4(text: string): Address | undefined {
   return index === 3 && digits > 0 ? fromV4(octets[0]!, octets[1]!, octets[2]!, octet) : undefined
 }
 
-/** For what passed `isIPv6`. */
 function parseV6(text: string): Address {
   const [head = '', tail] = text.split('::')
   const headBytes = groupBytes(head)
@@ -102,7 +101,7 @@ export function formatNetwork(address: Address): string {
   return `${formatAddress(rangeOf(address, keptBits).start)}/${prefix}`
 }
 
-/** Widened to one owner's network, for records that outlive the range. */
+/** Widens the range to one owner's network, for records that are kept longer than the range. */
 export function coarseRange(text: string): string {
   const range = readRange(text)
   if (range === undefined) return text // a damaged record
@@ -128,14 +127,14 @@ function compressZeroGroups(groups: number[]): string {
   return `${hex.slice(0, bestStart).join(':')}::${hex.slice(bestStart + bestLength).join(':')}`
 }
 
-/** For this process's memory alone; the store's keys are from address-tags.ts. */
+/** Keys for this process's memory alone. The store's keys are from address-tags.ts. */
 export function visitorKey(address: Address, v6PrefixBits: number): string {
   return isV4(address) ? hexOf(address, V4_BYTE, ADDRESS_BITS) : hexOf(address, 0, v6PrefixBits)
 }
 
 export const V4_BYTE = 12
 
-/** Lowercase; the last byte's other bits are 0. */
+/** Writes lowercase digits; bits beyond `toBit` in the last byte are 0. */
 export function hexOf(address: Address, fromByte: number, toBit: number): string {
   let text = ''
   const wholeBytes = toBit >> 3
@@ -234,7 +233,7 @@ export function isEverybody(text: string): boolean {
   return EVERYBODY.some(all => all.start === start && all.end === end)
 }
 
-/** Wider than an IPv4 /16 or so many bytes of IPv6 (six: a /48). */
+/** True if the range is wider than an IPv4 /16, or than this many bytes of IPv6 (six bytes are a /48). */
 export function isWide(text: string, v6Bytes = 6): boolean {
   const { start, end } = parseRange(text)!
   const keptBytes = isV4(start) ? 14 : v6Bytes
@@ -260,7 +259,7 @@ const OPERATORS_OWN = new AddressSet(
   ),
 )
 
-/** Their networks are not counted, and as peers they are logged whole. */
+/** These addresses are not counted as networks, and as peers they are logged whole. */
 export function isOperatorsOwn(address: Address): boolean {
   return OPERATORS_OWN.has(address)
 }

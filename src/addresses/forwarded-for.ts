@@ -34,7 +34,6 @@ export function forwardedAddress(forwardedFor: string, trusted: AddressSet): Add
   return client
 }
 
-/** Brackets, a zone, a port. */
 const DECORATED = /^(?:\[([0-9a-fA-F:.]+)(?:%[\w.-]+)?\]|([0-9.]+)|([0-9a-fA-F:.]+)%[\w.-]+)(?::\d{1,5})?$/
 
 /** An address as gateways and backends write it: alone, as `ip:port`, `[ip]:port`, with a zone or in quotes. */
@@ -47,7 +46,7 @@ export function addressFrom(text: string): Address | undefined {
   return match === null ? undefined : parseAddress(match[1] ?? match[2] ?? match[3] ?? '')
 }
 
-/** Only spaces and tabs (RFC 9110). */
+/** RFC 9110 allows spaces and tabs alone. */
 function trimOptionalWhitespace(text: string): string {
   let start = 0
   let end = text.length

@@ -25,7 +25,7 @@ const FIXED_BYTES = 16
 const BYTES_MAX = 16_384
 
 const [LOCAL, PROXY] = [0x20, 0x21]
-/** For each family, bytes of an address, and of both addresses with ports. Unix sockets have no IP address. */
+/** Sizes by address family: of one address, and of both addresses with their ports. Unix sockets have no IP address. */
 const FAMILIES: readonly { readonly addressBytes: number; readonly bytes: number }[] = [
   { addressBytes: 0, bytes: 0 },
   { addressBytes: 4, bytes: 12 },

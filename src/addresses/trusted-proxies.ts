@@ -1,11 +1,11 @@
 /**
- * Which proxies an operator should not trust, and whether one is missing. Whoever sends from a trusted range can claim to be any
- * visitor (forwarded-for.ts).
+ * Tells which proxies an operator should not trust, and whether one is missing. A sender within a trusted range can claim to be
+ * any visitor (forwarded-for.ts).
  */
 
 import { type Address, AddressSet, isWide, LOOPBACK } from './address.ts'
 
-/** As published on 23 September 2026 (cloudflare.com/ips, api.fastly.com/public-ip-list). */
+/** These ranges were published on 23 September 2026 (cloudflare.com/ips, api.fastly.com/public-ip-list). */
 const SHARED: readonly (readonly [owner: string, AddressSet])[] = [
   [
     'Cloudflare',
@@ -41,9 +41,9 @@ export function riskOfTrusting(text: string): string | undefined {
 }
 
 const SEEN_MIN = 20
-/** At this many both counts are halved, so the latest visitors decide. */
+/** When `#seen` reaches this, both counts are halved, so the latest visitors decide. */
 const SEEN_MAX = 200
-/** Reached when nine visitors in ten come from one address. */
+/** The share is reached when nine visitors in ten come from one address. */
 const LEAD_SHARE = 0.8
 
 /**
@@ -52,7 +52,7 @@ const LEAD_SHARE = 0.8
  */
 export class ProxyWatch {
   #address: Address = ''
-  /** From it, less those from others. */
+  /** Visitors from `#address`, less those from others. */
   #lead = 0
   #seen = 0
 

@@ -10,7 +10,7 @@ import type { Totals } from '../metrics/totals.ts'
 import { VERSION } from '../version.ts'
 import type { AdminRoute, Supervisor } from './server.ts'
 
-/** Of the embedded store; undefined while none runs. */
+/** The embedded store's; its numbers are undefined while none runs. */
 interface StoreProcessUsage {
   readonly pid: number | undefined
   readonly memory: NodeJS.MemoryUsage | undefined
@@ -44,7 +44,7 @@ export function metricsRoute(
   }
 }
 
-/** Of the primary process, of the store process, and of workers seen from outside. */
+/** Numbers of the primary process, of the store process, and of workers seen from outside. */
 async function processGauges(totals: Totals, storeProcess: StoreProcessUsage | undefined): Promise<Values> {
   const gauges: Values = { startedAt: performance.timeOrigin / 1000 }
   for (const [name, memory] of [

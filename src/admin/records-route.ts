@@ -1,6 +1,6 @@
 /**
- * GET /sites.json, for `powgate site export --from-service`: all sites and API keys that the service knows, even if the store
- * has lost them. It has hashes of API keys, so only this machine gets an answer, and no proxy or page on it.
+ * GET /sites.json, for `powgate site export --from-service`: all sites and API keys that the service knows, even if the store has
+ * lost them. The answer has hashes of API keys, so it goes only to this machine, and to no proxy or page there.
  */
 
 import { isLoopback } from '../addresses/address.ts'
@@ -17,11 +17,10 @@ export function recordsRoute(keeper: { records(): Promise<CachedRecords> }): Adm
     path: RECORDS_PATH,
     async handle({ socket, headers, httpVersion }, response) {
       const { remoteAddress = '', localAddress } = socket
-      // Only this machine can send from the address that it listens on.
-      const isOfThisMachine = isLoopback(remoteAddress) || remoteAddress === localAddress
+      const isLocal = isLoopback(remoteAddress) || remoteAddress === localAddress
       // nginx forwards with HTTP/1.0 by default.
       const isForwarded = httpVersion === '1.0' || Object.keys(headers).some(name => FORWARDED.test(name))
-      if (isOfThisMachine && !isForwarded) sendJson(response, 200, await keeper.records())
+      if (isLocal && !isForwarded) sendJson(response, 200, await keeper.records())
       else sendError(response, 403, 'peer', 'Only this machine may read it.')
     },
   }

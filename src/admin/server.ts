@@ -28,10 +28,10 @@ export interface AdminRoute {
 
 const SLOW_MS = 5000
 const HEADER_BYTES_MAX = 8192
-/** Per connection: thousands at once would delay others by seconds. */
+/** The limit of one connection. Without it, thousands of requests at once would delay others by seconds. */
 const REQUESTS_MAX = 100
 const CONNECTIONS_MAX = 256
-/** Connections without a request. One more ends the oldest: a health check always finds a place. */
+/** Limits connections without a request. One more ends the oldest, so a health check can always connect. */
 const SILENT_MAX = 64
 
 export function startAdminServer(
@@ -51,7 +51,7 @@ export function startAdminServer(
   const health = healthRoutes(supervisor)
   const byPath = new Map([...health, ...routes].map(route => [route.path, route]))
   const isHealthCheck = (request: IncomingMessage) => health.some(({ path }) => path === pathOf(request))
-  const inTurn = turnTaker()
+  const answerLater = oneEachTick()
   const server = createServer(
     {
       maxHeaderSize: HEADER_BYTES_MAX,
@@ -67,13 +67,13 @@ export function startAdminServer(
           else sendError(response, 500, 'internal', 'powgate ran into a fault; see its log.')
         })
       if (isHealthCheck(request)) void answer()
-      else inTurn(request.socket, answer)
+      else answerLater(request.socket, answer)
     },
   )
   server.maxConnections = CONNECTIONS_MAX
   server.maxRequestsPerSocket = REQUESTS_MAX
   endOldestSilent(server)
-  server.setTimeout(SLOW_MS) // also for clients that do not read
+  server.setTimeout(SLOW_MS) // Ends clients that do not read, too.
   return new Promise((resolve, reject) => {
     const place = { host: adminHost, port: adminPort }
     server.once('error', error => reject(new ListenError(place, error, 'POWGATE_ADMIN_')))
@@ -81,20 +81,20 @@ export function startAdminServer(
   })
 }
 
-/** One request per event-loop turn, and connections in turn, so pipelining delays no health check. */
-function turnTaker(): (socket: Socket, answer: () => Promise<void>) => void {
+/** Answers one request per tick of the event loop, alternating between connections, so pipelining delays no health check. */
+function oneEachTick(): (socket: Socket, answer: () => Promise<void>) => void {
   const lastOf = new WeakMap<Socket, Promise<void>>()
   let last = Promise.resolve()
   return (socket, answer) => {
-    const turn = async () => {
+    const answerNext = async () => {
       await setImmediate()
       if (!socket.destroyed) await answer()
     }
-    const takeTurn = () => {
-      last = last.then(turn)
+    const enqueue = () => {
+      last = last.then(answerNext)
       return last
     }
-    lastOf.set(socket, (lastOf.get(socket) ?? Promise.resolve()).then(takeTurn))
+    lastOf.set(socket, (lastOf.get(socket) ?? Promise.resolve()).then(enqueue))
   }
 }
 

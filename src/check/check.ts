@@ -131,7 +131,7 @@ function describeWatching({ adminHost, adminPort }: Config, { facts, warnings }:
     warnings.push('POWGATE_ADMIN_HOST is no loopback address: whoever can reach it sees metrics and sites')
 }
 
-/** For the store, logs and libraries, besides connections. */
+/** The store, logs and libraries need this many files, besides connections. */
 const FILES_MIN = 4096
 
 async function checkMachine(
@@ -165,14 +165,13 @@ async function checkPorts(
   if (isOurs) await tellBackends({ host, port }, findings)
 }
 
-/** As the dashboard: backends near a limit, and those that leave the visitor's address unchecked. */
+/** Warns of backends near a limit, and of those that leave the visitor's address unchecked. */
 async function tellBackends(place: ListenAddress, { warnings }: CheckResults): Promise<void> {
   const data = await ask(place, '/dashboard/data.json')
   const { backends = [] } = (data?.service ?? {}) as { backends?: readonly { readonly text: string }[] }
   warnings.push(...backends.map(({ text }) => text))
 }
 
-/** Whether this very service holds the port, which is no problem. */
 async function isHeld(
   place: ListenAddress,
   prefix: '' | 'POWGATE_ADMIN_',

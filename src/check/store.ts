@@ -21,7 +21,7 @@ export interface CheckResults {
   readonly notes: string[]
 }
 
-/** For store calls: only the operator waits. */
+/** The service's deadline would be too short: here only the operator waits. */
 const PATIENT_MS = 2000
 /** Enough for most shards of a Cluster. */
 const ROUNDS = 32
@@ -92,7 +92,7 @@ async function checkEmbedded(config: Config, findings: CheckResults): Promise<re
     ])
     return []
   }
-  // The service's store, or this process is the store meanwhile: then nothing of what is tried is kept.
+  // Uses the service's store. If no service runs, this process is the store meanwhile, and nothing that is tried here is kept.
   const sites = await openSiteStore(config)
   const store = createStore(config, { deadlineMs: PATIENT_MS })
   try {

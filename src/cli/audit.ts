@@ -1,5 +1,3 @@
-/** `powgate audit` */
-
 import type { AuditEntry } from '../domain/audit.ts'
 import { integer } from '../domain/value-forms.ts'
 import { SITE_KEY_RULE, whenMs } from '../sites/rules.ts'

@@ -1,5 +1,3 @@
-/** `powgate check` */
-
 import { AdminError } from '../sites/sites.ts'
 import type { CommandEntry, Input } from './command.ts'
 import { printFields, printJson, printLine } from './output.ts'

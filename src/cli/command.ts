@@ -51,7 +51,6 @@ export interface Command {
 export type CommandEntry = Omit<Command, 'positionals' | 'flags' | 'example'> &
   Partial<Pick<Command, 'positionals' | 'flags' | 'example'>>
 
-/** The checked values of a call. */
 export class Input {
   readonly #values: ReadonlyMap<string, readonly string[]>
 
@@ -144,7 +143,7 @@ function parsed(command: Command, args: readonly string[]) {
 
 /** parseArgs' messages do not say what was expected. */
 function asUsageError(error: NodeJS.ErrnoException, { name, flags }: Command): Error {
-  // With a short form: '-f, --file <value>'.
+  // Node.js writes a flag with a short form as '-f, --file <value>'.
   const flag = /'(?:-\w, )?(-[^' ,<]+)/.exec(error.message)?.[1] ?? 'flags'
   const value = flags[flag.slice(2)]?.value
   switch (error.code) {

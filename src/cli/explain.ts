@@ -1,5 +1,3 @@
-/** `powgate explain` */
-
 import { formatAddress, formatNetwork, parseAddress } from '../addresses/address.ts'
 import { apiKeyId } from '../domain/site.ts'
 import { statedNonce } from '../domain/token.ts'

@@ -1,5 +1,3 @@
-/** `powgate forget` */
-
 import { AddressSet, formatAddress, formatNetwork, parseAddress } from '../addresses/address.ts'
 import { AddressTags } from '../domain/address-tags.ts'
 import { Keyring } from '../domain/keyring.ts'

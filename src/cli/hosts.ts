@@ -1,5 +1,3 @@
-/** `powgate hosts` */
-
 import { differences, viewOf } from '../store/hosts.ts'
 import type { CommandEntry, Input } from './command.ts'
 import { dateText, printJson, printLine, printTable } from './output.ts'

@@ -1,5 +1,3 @@
-/** `powgate key ...` */
-
 import { configFlag } from '../config/config.ts'
 import { type ApiKeyRecord, apiKeyId } from '../domain/site.ts'
 import { NAME } from '../domain/value-forms.ts'

@@ -1,6 +1,6 @@
 #!/usr/bin/env node
 
-// Alone, and first: on Node.js 18 the other modules do not link, and that error would tell nobody why.
+// This import must come first: on Node.js 18 the other modules do not link, and that error would tell nobody why.
 await import('../process/supported-platform.ts')
 const { answer } = await import('./run.ts')
 const { lostOutput } = await import('./output.ts')

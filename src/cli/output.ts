@@ -1,5 +1,3 @@
-/** How commands print. */
-
 import { fstatSync, statSync } from 'node:fs'
 
 import type { FieldChange } from '../domain/audit.ts'
@@ -38,7 +36,7 @@ export function lostOutput(error: NodeJS.ErrnoException): string | undefined {
   return `The output cannot be written (${cause}).${ifLost === undefined ? '' : ` ${ifLost}`}`
 }
 
-/** Before a key is made that only this output shows. @throws AdminError */
+/** Ensures that a key, which only this output shows, can be printed. Throws an AdminError if not. */
 export function refuseNoOutput(): void {
   // Node.js opens /dev/null in place of an output that is closed.
   if (fstatSync(1).rdev === statSync('/dev/null').rdev)

@@ -20,7 +20,7 @@ const CONFIG: Flag = {
 
 const JSON_FLAG: Flag = { about: 'Print JSON on one line instead of text.' }
 
-/** In the order of the help. A call loads only its own: loading all takes as long as starting Node.js. */
+/** The help has this order. A call loads only its own command: loading all takes as long as starting Node.js. */
 const LOAD: Readonly<Record<string, () => Promise<readonly CommandEntry[]>>> = {
   serve: async () => [(await import('./serve.ts')).SERVE_COMMAND],
   check: async () => [(await import('./check.ts')).CHECK_COMMAND],
@@ -59,7 +59,7 @@ export async function answer(args: readonly string[]): Promise<number> {
   }
 }
 
-/** Only a fault of powgate shows its stack. */
+/** Shows a stack only for a fault of powgate. */
 function problemText(error: unknown): string {
   if (error instanceof UsageError || error instanceof AdminError) return error.message
   return error instanceof Error ? (error.stack ?? error.message) : String(error)
@@ -88,14 +88,14 @@ export async function run(args: readonly string[]): Promise<number> {
   if (rest.some(isHelp)) process.stdout.write(await commandHelp(command))
   else {
     const input = readInput(command, rest, process.env)
-    // Where gatherSettings looks for the file.
+    // gatherSettings looks for the file here.
     process.env.POWGATE_CONFIG_FILE = input.text('config') ?? ''
     await command.run(input)
   }
   return Number(process.exitCode ?? 0)
 }
 
-/** A first word alone, as in `powgate site --help`, or no command. */
+/** Answers a first word alone, as in `powgate site --help`, or no command. */
 function runGroup(first: string, group: readonly Command[], [second]: readonly string[]): number {
   if (group.length === 0) {
     const words = Object.keys(LOAD)

@@ -37,7 +37,7 @@ Signals:
 `
 }
 
-/** At most 100 characters a line, unless a word is longer. */
+/** Wraps lines at 100 characters, unless a word is longer. */
 function wrapped(text: string): string {
   return text.replaceAll(/(\S{95,}|.{1,94})(?: |$)/g, '      $1\n').trimEnd()
 }

@@ -11,7 +11,7 @@ export async function recordsOfService(): Promise<CachedRecords> {
   const { adminHost, adminPort } = await settingsOf()
   if (adminPort === undefined)
     throw new AdminError('POWGATE_ADMIN_PORT: expected the admin port of the running service')
-  // Not `localhost`, which may be [::1], where another program may listen.
+  // The name `localhost` could lead to [::1], where another program may listen.
   const host = adminHost === '0.0.0.0' || adminHost === '::' ? '127.0.0.1' : adminHost
   const url = localUrl({ host, port: adminPort }) + RECORDS_PATH
   try {

@@ -19,7 +19,7 @@ export const SITE_KEY: Positional = { name: 'SITE_KEY', ...SITE_KEY_RULE }
 
 export const SITE_FLAGS: Readonly<Record<string, Flag>> = Object.fromEntries(FIELDS.flatMap(settingFlags))
 
-/** For `site update` alone. */
+/** Only `site update` has these. */
 export const CLEARING_FLAGS: Readonly<Record<string, Flag>> = Object.fromEntries(
   FIELDS.flatMap(({ clear }) => {
     return clear === undefined || clear in SITE_FLAGS ? [] : [[clear, { about: 'Back to the default.' }]]
@@ -56,7 +56,6 @@ function settingFlags(field: SiteField): [name: string, flag: Flag][] {
   return off === undefined ? [setting] : [setting, [off, { about: `The opposite of --${flag}.`, value }]]
 }
 
-/** undefined for a switch. */
 function flagValue(field: SiteField): FlagValue | undefined {
   const { schema, text } = field.form
   if (schema.type === 'object') return fileValue(`a JSON file: ${schema.description}`)

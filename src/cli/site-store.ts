@@ -5,7 +5,7 @@ import { AdminError } from '../sites/sites.ts'
 import { type SiteStore, StoreSetupError } from '../store/store.ts'
 import { systemErrorText } from '../words/system-error.ts'
 
-/** For POWGATE_SECRETS, which Redis needs. Commands sign nothing, so they do without. */
+/** Redis requires POWGATE_SECRETS. Commands sign nothing, so this value replaces a missing one. */
 export const UNUSED_SECRET = 'no command ever signs with this placeholder'
 
 /**

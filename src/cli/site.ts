@@ -1,5 +1,3 @@
-/** `powgate site ...` */
-
 import { configFlag } from '../config/config.ts'
 import { CONTRACT_LIMITS } from '../domain/endpoint.ts'
 import { apiKeyId, SITE_DEFAULTS, type SiteRecord } from '../domain/site.ts'

@@ -11,7 +11,7 @@ import {
   revisionOf,
   type SiteRecord,
 } from '../domain/site.ts'
-import { type ApplyPlan, type FileContent, type PlannedChange, planApply, sitesFile } from '../sites/file.ts'
+import { diffWithFile, type FileChange, type FileContent, type FileDiff, sitesFile } from '../sites/file.ts'
 import { UsageError } from '../sites/rules.ts'
 import { AdminError, authorOfCommand, deletion, findSite, newKey, written } from '../sites/sites.ts'
 import { siteWarnings } from '../sites/warnings.ts'
@@ -74,12 +74,12 @@ const PROBLEMS_MAX = 100
 async function runApply(input: Input): Promise<void> {
   const author = authorOfCommand('apply')
   const isDry = input.has('dry-run')
-  // What happens to sites that the file does not name.
+  // The fate of sites that the file does not name.
   const fate = input.has('prune') ? 'delete' : input.has('disable-missing') ? 'disable' : 'stay'
   const { sites, apiKeys } = await readContent(await readBytes('file', input.required('file')))
-  const [plan, place] = await withStore(async store => {
+  const [diff, place] = await withStore(async store => {
     const stored = await store.listSites()
-    const plan = planApply(sites, stored, {
+    const diff = diffWithFile(sites, stored, {
       missing: fate,
       neverMissing: DEMO_SITE_KEYS,
       // The real run draws another key, so a dry run has the name in its place.
@@ -87,16 +87,16 @@ async function runApply(input: Input): Promise<void> {
       now: Date.now(),
     })
     const siteKeys = new Set([...sites, ...stored].map(({ siteKey }) => siteKey))
-    for (const { action, after } of plan.changes) if (action === 'delete') siteKeys.delete(after.siteKey)
-    const created = plan.changes.filter(({ action, isKeyDrawn }) => action === 'create' && !isKeyDrawn)
+    for (const { action, after } of diff.changes) if (action === 'delete') siteKeys.delete(after.siteKey)
+    const created = diff.changes.filter(({ action, isKeyDrawn }) => action === 'create' && !isKeyDrawn)
     const keysFound = await Promise.all(apiKeys.map(({ id }) => store.readApiKey(id)))
     const tombstones = await Promise.all(created.map(({ after }) => store.readSite(after.siteKey)))
     const problems = [
-      ...plan.problems,
-      ...(fate === 'stay' || sites.length > 0 || plan.changes.length === 0
+      ...diff.problems,
+      ...(fate === 'stay' || sites.length > 0 || diff.changes.length === 0
         ? []
         : [
-            `sites: the file has none, so every site would be ${DONE[fate]} (${plan.changes.length}). If you mean that: ${PROGRAM} site ${fate}, one by one`,
+            `sites: the file has none, so every site would be ${DONE[fate]} (${diff.changes.length}). If you mean that: ${PROGRAM} site ${fate}, one by one`,
           ]),
       ...tombstones.flatMap(site =>
         site === undefined ? [] : [`sites: ${site.siteKey} was deleted, and its key is not made again`],
@@ -114,11 +114,11 @@ async function runApply(input: Input): Promise<void> {
     const keys = new Map([...allKeys, ...laterKeys].map(key => [key.id, key]))
     const valid = [...keys.values()].filter(key => key.revokedAt === null && !isExpired(key, now))
     // The file may ask for API keys by name only. They are made here, unless a site has a valid one of that name.
-    const made = plan.keys
+    const made = diff.keys
       .filter(({ siteKey, name }) => !valid.some(key => key.siteKey === siteKey && key.name === name))
       .map(({ siteKey, name }) => newKey(siteKey, { name }, now))
     const changes = [
-      ...plan.changes.flatMap(({ action, before, after }) =>
+      ...diff.changes.flatMap(({ action, before, after }) =>
         action === 'delete' ? deletion(after, allKeys, now) : [{ site: after, expected: before }],
       ),
       ...made.map(({ record }) => ({ apiKey: record, expected: undefined })),
@@ -126,11 +126,11 @@ async function runApply(input: Input): Promise<void> {
     ]
     if (changes.length > 0 && !isDry) await written(store, changes, author)
     const { living: hosts } = await store.livingHosts()
-    return { ...plan, laterKeys, made, hosts }
+    return { ...diff, laterKeys, made, hosts }
   })
   if (!isDry) tellIfLost(`What apply was to change in ${place} is changed; keys that it made nobody knows.`)
-  if (input.has('json')) printJson({ ...planJson(plan, isDry), store: place })
-  else printPlan(plan, isDry, place)
+  if (input.has('json')) printJson({ ...diffJson(diff, isDry), store: place })
+  else printDiff(diff, isDry, place)
 }
 
 function isLater(key: ApiKeyRecord, stored: ApiKeyRecord | undefined): boolean {
@@ -169,14 +169,14 @@ function lines(problems: readonly string[]): string {
   return [...shown, ...(more > 0 ? [`and ${more} more`] : []), 'nothing was written'].join('\n')
 }
 
-type WholePlan = ApplyPlan & {
+type WholeDiff = FileDiff & {
   readonly laterKeys: readonly ApiKeyRecord[]
-  /** With their secrets, shown once. */
+  /** Keys with their secrets, which are shown once. */
   readonly made: readonly ReturnType<typeof newKey>[]
   readonly hosts: readonly HostNote[]
 }
 
-function planJson({ changes, unchanged, laterKeys, made, hosts }: WholePlan, isDry: boolean) {
+function diffJson({ changes, unchanged, laterKeys, made, hosts }: WholeDiff, isDry: boolean) {
   const apiKeysMade = made.map(({ record: { siteKey, name }, apiKey }) => {
     return { siteKey: isSiteKey(siteKey) ? siteKey : null, name, ...(isDry ? {} : { apiKey }) }
   })
@@ -197,8 +197,8 @@ function planJson({ changes, unchanged, laterKeys, made, hosts }: WholePlan, isD
 
 const DONE = { create: 'created', change: 'changed', disable: 'disabled', delete: 'deleted' } as const
 
-function printPlan(
-  { changes, unchanged, laterKeys, made, hosts }: WholePlan,
+function printDiff(
+  { changes, unchanged, laterKeys, made, hosts }: WholeDiff,
   isDry: boolean,
   store: string,
 ): void {
@@ -235,7 +235,7 @@ function printPlan(
   for (const { after } of created) printLine(`  ${PROGRAM} key create ${after.siteKey}${configFlag()}`)
 }
 
-function printChange(change: PlannedChange, isDry: boolean): void {
+function printChange(change: FileChange, isDry: boolean): void {
   const { action, after, changes } = change
   const key = isDry && change.isKeyDrawn ? 'with a new key' : after.siteKey
   printLine(`${after.name} (${key}): ${isDry ? 'would be ' : ''}${DONE[action]}`)
@@ -269,7 +269,7 @@ async function runSchema(input: Input): Promise<void> {
   printDocument(input, SITES_FILE_SCHEMA)
 }
 
-/** On many lines, because version control shows each change. */
+/** Prints many lines, because version control shows each change. */
 function printDocument(input: Input, document: unknown): void {
   printJson(document, input.has('json') ? undefined : 2)
 }

@@ -42,7 +42,7 @@ export interface Solved {
 /** The first of `count` counters that is a proof, or -1. */
 type Search = (nonce: string, difficulty: number, start: number, count: number) => number
 
-/** With the hashes of about a tenth of a second, between two reports. */
+/** `step` is the number of hashes between two reports, about a tenth of a second's. */
 const SEARCHES = {
   sha256: { search: searchSha256, step: 2 ** 18 },
   hashwx: { search: searchFunction, step: FUNCTION_COUNTERS },
@@ -65,7 +65,7 @@ export function solve(
       return { counter, hashes: counter + 1, ms }
     }
     if (!terminal.isTTY) continue
-    // At most 80 columns: a wrapped line could not be cleared.
+    // Keeps within 80 columns, because a wrapped line could not be cleared.
     const all = `${millions(start + step)} of about ${millions(2 ** difficulty)} million hashes`
     terminal.write(`${CLEAR_LINE}solving: ${all}, ${rateText(start + step, ms)}`)
   }

@@ -40,7 +40,7 @@ function isServiceUrl(text: string): boolean {
   return (protocol === 'http:' || protocol === 'https:') && username + password + search + hash === ''
 }
 
-/** As vendors document: paths, what a token carries of a page, and the `error-codes` of a success. */
+/** Vendors document these: paths, what a token carries of a page, and the `error-codes` of a success. */
 const VENDORS: Readonly<Record<string, { paths: [string, string]; has: string[]; codes?: [] }>> = {
   turnstile: {
     paths: ['/turnstile/v0/api.js', '/turnstile/v0/siteverify'],
@@ -107,7 +107,7 @@ async function runTry(input: Input): Promise<void> {
   const vendor = VENDORS[input.text('as') ?? '']
   const page = Object.fromEntries(vendor?.has.map(part => [part, `try_${part}`]) ?? [])
 
-  // In the browser.
+  // This part runs in the browser.
   const challenge = await ask<Challenge>('GET /challenge', ofBrowser)
   const solved = solve(checkedChallenge(challenge.answer))
   tell('solved', solved.ms, `counter ${solved.counter}: ${effortText(solved)}`)
@@ -125,7 +125,7 @@ async function runTry(input: Input): Promise<void> {
     throw new AdminError('POST /verify did not pass: the score is below the threshold, or IP rules apply')
   }
 
-  // In the site's backend, which gets the token with the form.
+  // This part runs in the site's backend, which gets the token with the form.
   if (vendor === undefined) {
     // A real backend adds `expectedIp`, the visitor's address.
     const ofBackend = { Authorization: `Bearer ${apiKey}` }
@@ -146,7 +146,7 @@ async function runTry(input: Input): Promise<void> {
 
 const portOf = (url: URL) => Number(url.port || (url.protocol === 'https:' ? 443 : 80))
 
-/** By default those of the first start. */
+/** The default keys are those of the first start. */
 async function keysOf(input: Input): Promise<FirstKeys> {
   const [siteKey, apiKey] = [input.text('site-key'), input.text('api-key')]
   if (siteKey !== undefined && apiKey !== undefined) return { siteKey, apiKey }
@@ -171,7 +171,7 @@ async function checkScript(url: string, script: string): Promise<void> {
   if (status !== 200) throw new AdminError(`GET ${script} answered ${status}`)
 }
 
-/** What a vendor leaves open may have any value. */
+/** Fields that a vendor leaves open may have any value. */
 function compare(
   answer: Record<string, unknown>,
   documented: Record<string, unknown>,

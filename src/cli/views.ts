@@ -1,5 +1,3 @@
-/** How commands print sites and API keys. */
-
 import { type ApiKeyRecord, isExpired, raisedBits, type SiteRecord } from '../domain/site.ts'
 import {
   completed,
@@ -25,13 +23,13 @@ export interface PublicKey {
   readonly createdAt: number
   readonly expiresAt: number | null
   readonly revokedAt: number | null
-  /** To the minute; null if unknown. */
+  /** Exact to the minute; null if unknown. */
   readonly lastUsedAt: number | null
 }
 
 const SOON_MS = 14 * 86_400_000
 
-/** Of a site or all, oldest first. */
+/** Keys of one site or of all, oldest first. */
 export async function findKeys(
   store: Pick<SiteStore, 'listApiKeys' | 'readUses'>,
   siteKey?: string,

@@ -1,5 +1,3 @@
-/** `powgate widget` */
-
 import { findWidget, type Widget } from '../http/assets.ts'
 import { AdminError } from '../sites/sites.ts'
 import type { CommandEntry, Input } from './command.ts'

@@ -31,7 +31,7 @@ export class ConfigError extends Error {
   }
 }
 
-/** For a printed command, which then uses the same store. */
+/** The flag that makes a printed command use the same store. */
 export function configFlag(): string {
   const { POWGATE_CONFIG_FILE: path = '' } = process.env
   return path.trim() === '' ? '' : ` --config ${shellWord(resolve(path.trim()))}`
@@ -42,7 +42,6 @@ export function shellWord(text: string): string {
   return /^[\w@%+=:,./-]+$/.test(text) ? text : `'${text.replaceAll("'", "'\\''")}'`
 }
 
-/** Of the command line. */
 const OTHER_VARIABLES: ReadonlySet<string> = new Set([
   'POWGATE_URL',
   'POWGATE_SITE_KEY',
@@ -228,11 +227,9 @@ function configOf(text: Text, { redis, secrets, trustedProxies }: Checked) {
     redis,
     redisPrefix: text('POWGATE_REDIS_PREFIX'),
     redisShards: number('POWGATE_REDIS_SHARDS'),
-    /** How long a start waits for the store. */
     storeWaitMs: number('POWGATE_STORE_WAIT_SECONDS') * 1000,
     secrets,
     trustedProxies: new AddressSet(trustedProxies),
-    /** Whether trusted proxies send a PROXY protocol header. */
     proxyProtocol: text('POWGATE_PROXY_PROTOCOL') === 'on',
     ipv6PrefixBits: number('POWGATE_IPV6_PREFIX'),
     limits: limitsOf(({ setting }) => number(setting)),
@@ -240,23 +237,21 @@ function configOf(text: Text, { redis, secrets, trustedProxies }: Checked) {
     tokenLifetimeMs: number('POWGATE_TOKEN_SECONDS') * 1000,
     storeDeadlineMs: number('POWGATE_STORE_DEADLINE_MS'),
     bodyBytesMax: number('POWGATE_BODY_MAX_BYTES'),
-    /** Per worker; 0: as its open files allow. */
+    /** The limit of each worker; 0 derives it from how many files it may open. */
     connectionsMax: number('POWGATE_CONNECTIONS_MAX'),
     /** Queueing delay from which workers shed; undefined: never. */
     overloadMs: number('POWGATE_OVERLOAD_MS') || undefined,
     failOpen: { challenge: failOpen.includes('challenge'), verify: failOpen.includes('verify') },
     failOpenAfterMs: number('POWGATE_FAIL_OPEN_AFTER_SECONDS') * 1000,
     drainMs: number('POWGATE_DRAIN_SECONDS') * 1000,
-    /** From "not ready" to closed listeners. */
+    /** The time from "not ready" to closed listeners. */
     unreadyMs: number('POWGATE_UNREADY_SECONDS') * 1000,
     demo: text('POWGATE_DEMO') as DemoMode,
     testKeys: text('POWGATE_TEST_KEYS') === 'on',
-    /** Settings that may be a mistake. */
     warnings: warningsOf(text, trustedProxies),
   }
 }
 
-/** For a person on this machine. */
 export function localUrl({ host, port }: Pick<Config, 'host' | 'port'>): string {
   const name = host === '0.0.0.0' || host === '::' ? 'localhost' : host
   return `http://${name.includes(':') ? `[${name}]` : name}:${port}`

@@ -18,7 +18,6 @@ import { SETTINGS, type SettingName } from './settings.ts'
 export interface RedisTarget {
   /** `socket`: the store process, which speaks the same protocol (store/embedded/). */
   readonly kind: 'standalone' | 'sentinel' | 'cluster' | 'socket'
-  /** Of a socket. */
   readonly path?: string
   readonly nodes: readonly { readonly host: string; readonly port: number }[]
   /** Sentinel only. */
@@ -35,18 +34,17 @@ export interface RedisTarget {
   readonly tls: RedisTls | undefined
 }
 
-/** In PEM. */
+/** PEM texts. */
 interface RedisTls {
   /** Replaces the authorities that Node.js trusts. */
   readonly ca?: string | undefined
   readonly cert?: string | undefined
   readonly key?: string | undefined
-  /** That certificates must have; by default the connection's. */
+  /** The name that certificates must have; the default is the host connected to. */
   readonly name?: string | undefined
 }
 
 export type Text = (name: SettingName) => string
-/** The variable of a setting, for messages. */
 type Named = (name: SettingName) => string
 
 const DATA_CREDENTIALS = ['POWGATE_REDIS_USER', 'POWGATE_REDIS_PASSWORD'] as const
@@ -206,7 +204,6 @@ export function parseRedisUrl(text: string): RedisTarget | undefined {
   return targetOf(kind, urls, engine === 'rediss')
 }
 
-/** @param path of the store process' socket */
 export function socketTarget(path: string): RedisTarget {
   const from = { user: '', password: '', sentinel: '' }
   const none = { primaryName: undefined, username: undefined, password: undefined, tls: undefined }

@@ -8,7 +8,7 @@ import { type Config, ConfigError, type SettingValues } from './config.ts'
 import { SECRET_CHARACTERS_MIN, SETTINGS, type Setting } from './settings.ts'
 
 const SECRET_FILE = 'secret'
-/** Without U+FFFD, which stands for bytes that are not UTF-8. */
+/** U+FFFD stands for bytes that are not UTF-8, so it is refused. */
 const PRINTABLE = /^[^\p{Cc}\ufffd]+$/u
 
 /** @throws ConfigError */
@@ -29,7 +29,6 @@ export function resolveSecrets(config: Config): readonly string[] {
   }
 }
 
-/** Whether `resolveSecrets` would make one. */
 export function isSecretToBeMade({ secrets, dataDir }: Config): boolean {
   return secrets.length === 0 && !existsSync(join(dataDir, SECRET_FILE))
 }
@@ -53,7 +52,7 @@ function createOnce(path: string): void {
   }
 }
 
-/** To be redacted in the log. */
+/** The texts that the log must redact. */
 export function secretTexts({ secrets, redis }: Config, values: SettingValues): readonly string[] {
   const settings: Record<string, Setting> = SETTINGS
   const given = Object.entries(values).flatMap(([name, text]) => (settings[name]?.isSecret ? [text] : []))

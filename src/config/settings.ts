@@ -8,7 +8,7 @@ export interface Setting {
   readonly fallback: string
   readonly expects: string
   readonly about: string
-  /** Never printed; may be in a file that `<NAME>_FILE` names. */
+  /** The value is never printed, and may stand in a file that `<NAME>_FILE` names. */
   readonly isSecret?: true
 }
 
@@ -67,7 +67,6 @@ function address(fallback: string, about: string): Setting {
   return matching(/^[0-9A-Za-z._:-]{1,255}$/, fallback, 'an IP address', about)
 }
 
-/** By heading of the help. */
 export const SETTING_GROUPS = {
   Listening: {
     HOST: address('0.0.0.0', 'Address to listen on.'),

@@ -7,7 +7,7 @@ import type { History } from '../metrics/history.ts'
 import { type DashboardData, OTHER_SITES, RANGES, type ServiceState } from '../metrics/history-view.ts'
 import type { SiteNames } from './site-names.ts'
 
-/** What shows before or without script. */
+/** The page before its script runs, and without script. */
 const PAGE = `<!doctype html>
 <html lang="en">
 <head>
@@ -60,7 +60,7 @@ interface DashboardSources {
   readonly state: () => ServiceState
 }
 
-const POLICY = [
+const CONTENT_SECURITY_POLICY = [
   "default-src 'none'",
   "script-src 'self'",
   "style-src 'self'",
@@ -125,7 +125,7 @@ function send(response: ServerResponse, status: number, type: string, body: stri
   response.writeHead(status, {
     'Content-Type': type,
     'Content-Length': Buffer.byteLength(body),
-    'Content-Security-Policy': POLICY,
+    'Content-Security-Policy': CONTENT_SECURITY_POLICY,
     'Referrer-Policy': 'no-referrer',
   })
   response.end(body)

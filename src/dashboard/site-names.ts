@@ -1,11 +1,11 @@
 /** Names of sites, read from the store while a dashboard is open. */
 
-/** Without unknown ones. */
+/** Leaves out unknown sites. */
 export type ReadNames = (siteKeys: readonly string[]) => Promise<ReadonlyMap<string, string>>
 
 const FRESH_MS = 30_000
 const NAMES_MAX = 2000
-/** How long an answer waits for names. Without them it shows site keys. */
+/** An answer waits this long for names. Without them it shows site keys. */
 const WAIT_MS = 300
 
 export class SiteNames {

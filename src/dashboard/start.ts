@@ -20,7 +20,7 @@ interface LivingHosts {
 }
 
 /**
- * What process/backends.ts reports: backends near a redemption limit, and those that never name the visitor's address. `isJunk`:
+ * Reports of process/backends.ts: backends near a redemption limit, and those that never name the visitor's address. `isJunk`:
  * the limit is that for tokens that cost their sender nothing, so reaching it refuses no good token.
  */
 interface BackendLimits {
@@ -33,7 +33,7 @@ interface BackendLimits {
   readonly unnamed: readonly { readonly text: string }[]
 }
 
-/** Without an admin port: no routes and no history. */
+/** Without an admin port there are no routes and no history. */
 export function dashboard(
   config: Config,
   totals: Totals,
@@ -80,7 +80,7 @@ function stateOf(
     evictedKeys: most('evictedKeys'),
     isReloadDone: values.reloadDone !== 0,
     crashes: (values['restarts crash'] ?? 0) + (values['restarts hang'] ?? 0),
-    underWay: values.underWay ?? 0,
+    inFlight: values.inFlight ?? 0,
   }
 }
 

@@ -42,17 +42,14 @@ export interface FormDecision {
   readonly accepted: boolean
   readonly title: string
   readonly text: string
-  /** Of a refusal, stable. */
   readonly code: string | null
   readonly facts: readonly (readonly [name: string, value: string])[]
-  /** Of /verify-token. */
   readonly answer?: unknown
 }
 
 interface Form {
   readonly name: string
   readonly token: string
-  /** Of the site that the token is from. */
   readonly puzzle: PuzzleName
   readonly solveMs: number | undefined
 }
@@ -75,7 +72,7 @@ export function refusedForm(status: number, code: string, text: string): FormDec
   return { status, accepted: false, title: 'Not accepted', text, code, facts: [] }
 }
 
-/** Only `success` accepts a form. */
+/** A form is accepted only if `success` is true. */
 export function decide({ name, solveMs }: Form, { status, answer, ms }: RedemptionAnswer): FormDecision {
   const times: [string, string][] = [['Redeeming the token took', milliseconds(ms)]]
   if (solveMs !== undefined) times.unshift(['Solving took (measured by the page)', milliseconds(solveMs)])

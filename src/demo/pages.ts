@@ -110,7 +110,7 @@ const ENTITIES: Readonly<Record<string, string>> = {
   "'": '&#39;',
 }
 
-/** Also for attribute values. */
+/** Escapes attribute values as well. */
 function escaped(text: string): string {
   return text.replace(/[&<>"']/g, character => ENTITIES[character]!)
 }

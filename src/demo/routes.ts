@@ -15,7 +15,7 @@ import { demoApiKey } from './site.ts'
 const BODY_BYTES_MAX = 16_384
 
 const NO_STORE = 'no-store'
-/** By ETag, so changes show at once. */
+/** Browsers ask by ETag each time, so changes show at once. */
 const REVALIDATED = 'no-cache'
 
 /** The widget needs no exception. */
@@ -59,20 +59,19 @@ export function demoRoutes(listener: ServiceAddress, secret: string): ContentRou
 const OFF = 'The demo page is off. It is on from the first start until the next, and with POWGATE_DEMO=on.'
 const offReply = refusalReply({ reason: 'not-found', detail: OFF }, 'plain')
 
-/** If there is no demo. */
 export const DEMO_OFF: ContentRoute = {
   path: '/demo',
   methods: ['get', 'head', 'post'],
   handle: exchange => exchange.answer(offReply),
 }
 
-/** Never `localhost`, which may be another service on the other loopback address. */
+/** The name `localhost` would be ambiguous: on its other loopback address another service may listen. */
 function urlOf({ host, port }: ServiceAddress): string {
   const address = host === '0.0.0.0' ? '127.0.0.1' : host === '::' ? '::1' : host
   return `http://${address.includes(':') ? `[${address}]` : address}:${port}`
 }
 
-/** Per worker and visitor. */
+/** Limits one visitor at one worker. */
 const FORMS_PER_MINUTE = 10
 const VISITORS_MAX = 10_000
 /** A record older than the window counts as none, because its times are ambiguous after hours. */

@@ -57,6 +57,6 @@ async function prepareSite(
   const missing: RecordChange[] = []
   if ((await store.readApiKey(key.id)) === undefined) missing.push({ apiKey: key, expected: undefined })
   if ((await store.readSite(siteKey)) === undefined) missing.push({ site, expected: undefined })
-  // Unless another host was faster.
+  // Another host may have been faster.
   if (missing.length > 0) await store.commit(missing, author)
 }

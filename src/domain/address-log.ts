@@ -9,7 +9,7 @@
  *   mark         a set bit, then 39 bits of the used nonce's MAC (`nonceMark`)
  *
  * Times are milliseconds modulo 2^24 (4.6 hours): unambiguous, because a record is deleted after `keepMs`, at most half of
- * that. Requests of one kind and site within a slot of time share an entry, with the newest time.
+ * that. Requests of one kind and site within a step of time share an entry, with the newest time.
  *
  * Two nonces of one address share a mark with probability 2^-39; the client of the second, refused as used, gets another
  * challenge.
@@ -23,15 +23,15 @@ import {
   isLive,
   type Limited,
   readUInt24,
-  sharesSlot,
-  slotMs,
+  sharesStep,
+  stepMs,
   WINDOW_MS,
   WRAP_MASK,
   waitMs,
   writeUInt24,
 } from './limits.ts'
 
-/** `refused`: without an acceptable solution, so it counts towards the limits alone. */
+/** A `refused` request has no acceptable solution, so it counts only towards the limits. */
 export const LogKind = { challenge: 0, verification: 1, failedVerification: 2, refused: 3 } as const
 export type LogKind = (typeof LogKind)[keyof typeof LogKind]
 
@@ -41,30 +41,29 @@ export function verificationKind({ failed, spend }: { failed: boolean; spend: un
 }
 
 export interface LogRequest {
-  /** 1 to 2^21 - 1. Tag and limit are 0 if the site is unknown: only the address's limit applies. */
+  /** 1 to 2^21 - 1. Site tag and site limit are 0 if the site is unknown: then only the address's limit applies. */
   readonly siteTag: number
   readonly addressLimit: number
   readonly siteLimit: number
 }
 
 export interface Spending {
-  /** From `nonceMark`. */
   readonly mark: number
-  /** At most 2^23. */
+  /** 2^23 at most. */
   readonly keepMs: number
 }
 
 type LogDecision =
   | {
       readonly status: 'admitted'
-      /** To store. The next call reuses its memory. */
+      /** The record to store. The next call reuses its memory. */
       readonly record: Buffer
       readonly keepMs: number
-      /** At this site in the window, before this request. */
+      /** Requests at this site in the window, without this one. */
       readonly siteCount: number
       /** Failed verifications at this site in the window. */
       readonly failures: number
-      /** Accepted proofs at all sites in `ACCEPTED_MS`: used nonces, or, if those have keys of their own, by the last minute's. */
+      /** Accepted proofs at all sites in `ACCEPTED_MS`: used nonces, or the last minute's, scaled, if those have own keys. */
       readonly accepted: number
       readonly isUsed: boolean
     }
@@ -76,14 +75,14 @@ type LogDecision =
  */
 export const MARKS_LIMIT_MAX = 64
 
-/** How long an accepted proof counts for its address, and a used nonce is kept at least. */
+/** An accepted proof counts for its address for this long. A used nonce is kept at least this long. */
 export const ACCEPTED_MS = 300_000
 export const ACCEPTED_MINUTES = ACCEPTED_MS / WINDOW_MS
 
 const ENTRY_BYTES = 8
 const LABEL_AT = 3
 const COUNT_AT = 6
-/** Kind and site tag, or a set bit and the mark's first 23 bits. */
+/** An entry's label: kind and site tag, or a set bit and the mark's first 23 bits. */
 const KIND_SHIFT = 21
 const TAG_MASK = 0x1fffff
 const MARK_BIT = 0x800000
@@ -124,12 +123,12 @@ export function admitToLog(
       if (label === markHigh && count === markLow) isUsed = true
     } else {
       if (!isLive(time, entryTime)) continue
-      const isOfSite = (label & TAG_MASK) === request.siteTag
-      if (isOfSite && label >> KIND_SHIFT === LogKind.failedVerification) failures += count
+      const isSameSite = (label & TAG_MASK) === request.siteTag
+      if (isSameSite && label >> KIND_SHIFT === LogKind.failedVerification) failures += count
       if (label >> KIND_SHIFT === LogKind.verification) verified += count
       if (isSameEndpoint(label, kind)) {
         addressCount += count
-        if (isOfSite) siteCount += count
+        if (isSameSite) siteCount += count
       }
     }
     end = writeEntry(end, entryTime, label, count)
@@ -143,7 +142,7 @@ export function admitToLog(
     keepMs = Math.max(keepMs, markMs)
   }
   end = addRequest(end, time, kind, request)
-  // One proof is no rate: its address would seem to return.
+  // One proof is not scaled to a rate: its address would count as a returning one.
   const accepted = marks > 0 ? marks : verified > 1 ? verified * ACCEPTED_MINUTES : verified
   return {
     status: 'admitted',
@@ -203,20 +202,20 @@ function excessWaitMs(end: number, time: number, kind: LogKind, excess: number, 
 function addRequest(end: number, time: number, kind: LogKind, request: LogRequest): number {
   const { siteLimit, addressLimit, siteTag } = request
   const label = (kind << KIND_SHIFT) | (siteLimit === 0 ? 0 : siteTag)
-  const slot = slotMs(siteLimit === 0 ? addressLimit : Math.min(addressLimit, siteLimit))
-  const joined = joinedEntry(end, time, slot, label)
+  const step = stepMs(siteLimit === 0 ? addressLimit : Math.min(addressLimit, siteLimit))
+  const joined = joinedEntry(end, time, step, label)
   if (joined === undefined) return writeEntry(end, time, label, 1)
   const count = readCount(scratch, joined) + 1
   scratch.copyWithin(joined, joined + ENTRY_BYTES, end)
   return writeEntry(end - ENTRY_BYTES, time, label, count)
 }
 
-/** The entry to share. `addRequest` moves it to the end, to keep time order. */
-function joinedEntry(end: number, time: number, slot: number, label: number): number | undefined {
+/** Finds the entry to share. `addRequest` moves it to the end, to keep the order of time. */
+function joinedEntry(end: number, time: number, step: number, label: number): number | undefined {
   for (let at = end - ENTRY_BYTES; at >= 0; at -= ENTRY_BYTES) {
     const entryLabel = readUInt24(scratch, at + LABEL_AT)
     if (entryLabel >= MARK_BIT) continue
-    if (!sharesSlot(readUInt24(scratch, at), time, slot)) return undefined
+    if (!sharesStep(readUInt24(scratch, at), time, step)) return undefined
     if (entryLabel === label && readCount(scratch, at) < COUNT_MAX) return at
   }
   return undefined

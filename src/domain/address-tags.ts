@@ -13,9 +13,9 @@
 import { hash } from 'node:crypto'
 import { ADDRESS_BITS, type Address, hexOf, isV4, V4_BYTE } from '../addresses/address.ts'
 import type { SigningKey } from './keyring.ts'
-import type { Policy } from './policy.ts'
+import type { Pricing } from './policy.ts'
 
-/** Two of a million networks share a tag with probability 0.002. */
+/** In a million networks, two share a tag with probability 0.002. */
 const TAG_LENGTH = 8
 /** 4,096 values, spread over a Cluster's shards. */
 const SHARD_LENGTH = 2
@@ -23,7 +23,7 @@ const OWNER_LENGTH = SHARD_LENGTH + TAG_LENGTH
 /** All IPv4 /16, and more IPv6 /32 than are announced. */
 const WIDE_MAX = 200_000
 
-/** No site's key (site.ts). */
+/** Cannot be a site's key (site.ts). */
 const BORN = 'e:born'
 const KEY_BYTES = 32
 const PREFIX_BYTES_MAX = 6
@@ -39,7 +39,7 @@ export class AddressTags {
   readonly #v4WideEnd: number
   readonly #v6WideEnd: number
 
-  constructor({ tagKey }: SigningKey, { v4, v6 }: Pick<Policy, 'v4' | 'v6'>) {
+  constructor({ tagKey }: SigningKey, { v4, v6 }: Pick<Pricing, 'v4' | 'v6'>) {
     this.#v4OwnerEnd = V4_BYTE + v4.prefixBits.owner / 8
     this.#v6OwnerEnd = v6.prefixBits.owner / 8
     this.#v4WideEnd = V4_BYTE + v4.prefixBits.wide / 8
@@ -61,9 +61,9 @@ export class AddressTags {
   }
 
   /**
-   * Names of the meters around a visit: of the store's first proof, the first under these names, the site, the owner's network and
-   * the wide one. A rotation of secrets renames all networks, so their counts start at zero, and their age with them: by the
-   * store's age their usual rates would seem too low for a day.
+   * Names of the meters around a visit: the store's first proof, the first proof under the current names, the site, the owner's
+   * network and the wide one. A new first secret renames all networks, so their counts start at zero. Their age starts with them:
+   * with the store's age, their usual rates would seem too low for a day.
    *
    * @param key from `keyOf`; undefined if networks are not counted
    */
@@ -102,12 +102,11 @@ function prefixOf(address: Address, v4End: number, v6End: number): string {
   return isV4(address) ? address.slice(V4_BYTE, v4End) : address.slice(0, v6End)
 }
 
-/** @param key of an address or a window */
 export function ownerKey(key: string): string {
   return key.slice(0, OWNER_LENGTH)
 }
 
-/** What decides on the shard. @param key of an address, a window or a network */
+/** The part of a key that decides on the shard. */
 export function shardKey(key: string): string {
   return key.slice(0, SHARD_LENGTH)
 }
@@ -116,22 +115,22 @@ export function siteMeter(siteKey: string): string {
   return `e:${siteKey}`
 }
 
-/** Requests refused for their site, origin or API key take nothing from others at the address. */
+/** Counts requests that were refused for their site, origin or API key. They use up no limit of others at the address. */
 export function windowOfRefused(key: string): string {
   return `${key}r`
 }
 
-/** What costs its sender nothing fills no limit that others need. @param key of a caller, or an API key's id */
+/** Counts requests that cost their sender nothing, so they fill no limit that others need. */
 export function windowOfJunk(key: string): string {
   return `${key}j`
 }
 
-/** A known network's limit holds per site. */
+/** Counts a known network's requests per site. */
 export function windowOfKnown(key: string, siteKey: string): string {
   return `${key}n${siteKey}`
 }
 
-/** For a site with its own redemption limit. */
+/** Counts redemptions of a site that has its own limit. */
 export function windowOfSite(key: string, siteKey: string): string {
   return `${key}s${siteKey}`
 }

@@ -31,7 +31,7 @@ type AuditAction =
   | 'key-deleted'
 
 export interface FieldChange {
-  /** Such as `difficulty.base`. */
+  /** Example: `difficulty.base`. */
   readonly field: string
   /** JSON; null for no value. */
   readonly from: unknown
@@ -71,7 +71,7 @@ export function auditEntry(change: RecordChange, { who, how }: Author): NewAudit
   return { who, how, action: keyAction(apiKey, expected), siteKey, keyId: apiKey.id, ...named, changes }
 }
 
-/** Raise included. A new site shows every setting that has a value. */
+/** Includes the raise. A new site shows every setting that has a value. */
 export function siteChanges(before: SiteRecord | undefined, after: SiteRecord): FieldChange[] {
   return fieldChanges(before && siteFields(before), siteFields(after))
 }

@@ -1,22 +1,22 @@
-/** What backends with a valid API key send to one worker. The primary process adds it up (process/backend-watch.ts). */
+/** Counts what backends with a valid API key send to one worker. process/backend-watch.ts adds the counts up. */
 
 import { type Address, formatAddress, formatNetwork } from '../addresses/address.ts'
 
-/** Refused requests included. */
+/** Includes refused requests. */
 export interface BackendCount {
-  /** The limit counts by it; people read `address`. */
+  /** The limit counts by this key; people read `address`. */
   readonly callerKey: string
   readonly address: string
   readonly siteKey: string
   readonly apiKeyId: string
-  /** Per minute. */
+  /** Requests a minute. */
   readonly limits: readonly [address: number, apiKey: number]
-  /** Refused tokens that cost their sender nothing: they have windows of their own, as large. */
+  /** Refused tokens that cost their sender nothing. They have windows of their own, with the same limits. */
   readonly isJunk: boolean
   /** A field of the body that powgate does not know. */
   readonly ignored: string | undefined
   count: number
-  /** How many of them named the visitor's address. */
+  /** Requests that named the visitor's address. */
   named: number
 }
 
@@ -46,7 +46,7 @@ export class BackendCounts {
       this.#counts.set(key, { ...counted, address: this.#addressText(address), count: 1, named })
   }
 
-  /** Since the last call. */
+  /** Returns the counts since the last call. */
   take(): BackendCount[] {
     const counts = [...this.#counts.values()]
     this.#counts = new Map()

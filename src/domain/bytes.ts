@@ -5,12 +5,12 @@
 
 const BYTES_FIRST = 8192
 
-/** Memory for one value at a time, with a cached view per length: each call gives what the last one gave, to be overwritten. */
+/** Memory for one value at a time, with a cached view per length: each call overwrites the bytes of the call before. */
 export class ReusedBytes {
   #bytes = Buffer.allocUnsafeSlow(BYTES_FIRST)
   #views: Buffer[] = []
 
-  /** Still holds what was written last. */
+  /** Keeps the bytes that were written last. */
   ofLength(length: number): Buffer {
     const view = this.#views[length]
     if (view !== undefined) return view
@@ -81,7 +81,7 @@ export function timeText(timeMs: number): string {
   return lastTimeText
 }
 
-/** FNV-1a, 32 bits. Spreads keys evenly; never for secrets. */
+/** FNV-1a, 32 bits. Spreads keys evenly, but an attacker can find collisions. */
 export function fnv1a(text: string): number {
   let hash = 0x811c9dc5
   for (let index = 0; index < text.length; index++) {

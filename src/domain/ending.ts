@@ -1,4 +1,4 @@
-/** How a request ended: the one value that log and metrics are made from. Its reasons are private (http/replies.ts). */
+/** The one value that tells how a request ended. Log and metrics are made from it. Its reasons are private (http/replies.ts). */
 
 import type { PuzzleName } from '../protocol/proof.ts'
 import type { Reason, Refusal } from './outcome.ts'
@@ -55,7 +55,7 @@ export interface Named {
 }
 
 /**
- * For metrics.
+ * The label in metrics.
  *
  * @param ending undefined for a file, a page, or a redemption with a test key
  */

@@ -1,19 +1,19 @@
 /**
- * What the rest of the service must know of each endpoint; routes.ts joins this with endpoints/, which does the work. The
+ * The facts of each endpoint that the whole service needs; routes.ts joins them with endpoints/, which does the work. The
  * dashboard's page imports this file, so it runs in browsers too.
  */
 
 import type { Policy } from './limits.ts'
 import type { SiteSettings } from './site-fields.ts'
 
-/** `new` is a challenge or a file, `begun` a solution or a token: refusing it wastes what a browser has computed. */
+/** `new` is a challenge or a file, `begun` a solution or a token. Refusing begun work wastes what a browser has computed. */
 export type Work = 'new' | 'begun'
 
 interface EndpointSpec {
   readonly method: 'get' | 'post'
   /** Decides what is shed first under load (http/overload.ts). */
   readonly work: Work
-  /** In the RateLimit-Policy header's order. Endpoints with the same limits share windows. */
+  /** The order is that of the RateLimit-Policy header. Endpoints with the same limits share windows. */
   readonly limits: readonly EndpointLimit[]
   readonly errorStyle: ErrorStyle
   /** Pages of any origin may call it (CORS); if not, a preflight is a wrong method. */

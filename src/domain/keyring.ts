@@ -1,6 +1,6 @@
 /**
  * HKDF (RFC 5869) derives a subkey per purpose from each master secret, so nothing signed for one purpose is valid for another.
- * The first secret signs, all verify: so secrets can be rotated.
+ * The first secret signs and all verify, so secrets can be rotated.
  */
 
 import { hash, hkdfSync, timingSafeEqual } from 'node:crypto'

@@ -7,8 +7,8 @@
  *
  *   | total 4 | time 3 | count 2 | time 3 | count 2 | ...
  *
- * Times are milliseconds modulo 2^24 (4.6 hours), unambiguous because records expire within minutes. Requests of one time slot
- * share an entry, with the last one's time. Up to a limit of 256 a slot is one millisecond and the window exact. Above, it is
+ * Times are milliseconds modulo 2^24 (4.6 hours), unambiguous because records expire within minutes. Requests of one time step
+ * share an entry, with the last one's time. Up to a limit of 256 a step is one millisecond and the window exact. Above, it is
  * 1/256 of the window, to bound memory: a request may wait up to 0.4 % of a window too long, and none is admitted early.
  */
 
@@ -19,7 +19,7 @@ export type Policy = 'address' | 'address-site' | 'api-key'
 
 export const EXACT_LIMIT_MAX = 256
 
-export function slotMs(limit: number): number {
+export function stepMs(limit: number): number {
   return limit <= EXACT_LIMIT_MAX ? 1 : Math.ceil(WINDOW_MS / EXACT_LIMIT_MAX)
 }
 
@@ -44,15 +44,15 @@ export function waitMs(time: number, entryTime: number): number {
 
 export interface Limited {
   readonly status: 'limited'
-  /** When a retry succeeds, if nothing else is admitted. */
+  /** A retry succeeds after this time if nothing else is admitted. */
   readonly retryAfterMs: number
   readonly policy: Policy
 }
 
 const EMPTY = Buffer.alloc(0)
 
-export function sharesSlot(entryTime: number, time: number, slot: number): boolean {
-  return Math.floor(entryTime / slot) === Math.floor(time / slot)
+export function sharesStep(entryTime: number, time: number, step: number): boolean {
+  return Math.floor(entryTime / step) === Math.floor(time / step)
 }
 
 /** Big endian. `readUIntBE` takes twice as long. */
@@ -95,7 +95,7 @@ export function admitToWindow(
   }
   return {
     status: 'admitted',
-    record: appendToWindow(record ?? EMPTY, firstLive, time, total, slotMs(limit)),
+    record: appendToWindow(record ?? EMPTY, firstLive, time, total, stepMs(limit)),
   }
 }
 
@@ -108,11 +108,11 @@ function windowWaitMs(record: Buffer, firstLive: number, time: number, excess: n
   return WINDOW_MS
 }
 
-function appendToWindow(old: Buffer, firstLive: number, time: number, total: number, slot: number): Buffer {
+function appendToWindow(old: Buffer, firstLive: number, time: number, total: number, step: number): Buffer {
   const last = old.length - WINDOW_ENTRY
   const joins =
     last >= firstLive &&
-    sharesSlot(readUInt24(old, last), time, slot) &&
+    sharesStep(readUInt24(old, last), time, step) &&
     old.readUInt16BE(last + 3) < COUNT_MAX
   const keptEnd = joins ? last : Math.max(firstLive, old.length)
   const at = WINDOW_HEADER + Math.max(0, keptEnd - firstLive)

@@ -4,10 +4,10 @@
  *
  *   | at, Unix ms 8 | recent 4 | usual 8 |     floating point, big endian
  *
- * What stores do with them, store/redis/lua/meters.lua as this file: fade, and add.
+ * Both stores fade and add alike: the embedded store by this file, Redis by store/redis/lua/meters.lua.
  */
 
-import { POLICY, type Policy } from './policy.ts'
+import { POLICY, type Pricing } from './policy.ts'
 
 export interface Meter {
   atMs: number
@@ -21,11 +21,11 @@ export interface Rates {
   readonly usual: number
 }
 
-/** What a request's store call answers. */
+/** Every store call of a request returns these. */
 export interface Meters {
-  /** Of the store, milliseconds: the site's usual rate was gathered for so long. */
+  /** The store's age in milliseconds, over which the site's usual rate was gathered. */
   readonly ageMs: number
-  /** Of the names of networks, which change with the first secret. */
+  /** The age of networks' names, which change with the first secret. */
   readonly namesAgeMs: number
   readonly site: Meter
   /** The owner's network, then the wide one; empty if not counted. */
@@ -35,7 +35,7 @@ export interface Meters {
 export const MINUTE_MS = 60_000
 export const DAY_MS = 86_400_000
 export const METER_BYTES = 20
-/** A meter is kept so long for each proof that it knows. */
+/** A meter is kept for this time per proof that it has counted. */
 export const KEPT_MS_A_PROOF = 300_000
 export const KEPT_MS_MAX = 7 * DAY_MS
 
@@ -43,7 +43,7 @@ export function newMeter(nowMs: number): Meter {
   return { atMs: nowMs, recent: 0, usual: 0 }
 }
 
-/** Zeros are a new one. */
+/** A meter of zeros is a new one. */
 export function readMeter(bytes: Buffer, at: number, nowMs: number): Meter {
   const atMs = bytes.readDoubleBE(at)
   if (atMs === 0) return newMeter(nowMs)
@@ -56,8 +56,8 @@ export function writeMeter(bytes: Buffer, at: number, { atMs, recent, usual }: M
   bytes.writeDoubleBE(usual, at + 12)
 }
 
-/** If the clock was set back the sums fade by as much; otherwise they would stand still until it catches up. */
-export function fade(meter: Meter, nowMs: number, recentMs: number, { usualMs }: Policy): void {
+/** After the clock was set back, sums fade by the difference; otherwise they would not fade until the clock catches up. */
+export function fade(meter: Meter, nowMs: number, recentMs: number, { usualMs }: Pricing): void {
   const elapsedMs = Math.abs(nowMs - meter.atMs)
   meter.recent *= Math.exp(-elapsedMs / recentMs)
   meter.usual *= Math.exp(-elapsedMs / usualMs)
@@ -65,22 +65,22 @@ export function fade(meter: Meter, nowMs: number, recentMs: number, { usualMs }:
 }
 
 /**
- * Of a meter that was just faded. As `usual` fades, its sum stands for less time than the store's age.
+ * Rates of a meter that was just faded. `usual` fades too, so its sum stands for less time than `ageMs`.
  *
- * @param ageMs of the store: by its own age, a new network's first burst would seem its usual rate
+ * @param ageMs the store's age: by a new network's own age, its first burst would seem its usual rate
  */
 export function ratesOf(
   { recent, usual }: Pick<Meter, 'recent' | 'usual'>,
   ageMs: number,
   recentMs: number,
-  { usualMs }: Policy,
+  { usualMs }: Pricing,
 ): Rates {
   const gatheredMs = Math.max(MINUTE_MS, usualMs * (1 - Math.exp(-ageMs / usualMs)))
   return { recent: (recent * MINUTE_MS) / recentMs, usual: (usual * MINUTE_MS) / gatheredMs }
 }
 
-/** Proofs a minute that cost nothing. @param free however little is usual */
-export function budgetOf({ usual }: Rates, free: number, { tolerated }: Policy): number {
+/** @param free the least number of proofs a minute that cost nothing */
+export function budgetOf({ usual }: Rates, free: number, { tolerated }: Pricing): number {
   return Math.max(free, tolerated * usual)
 }
 
@@ -98,12 +98,12 @@ export function addProof(
   free: readonly number[],
   accepted: number,
   proofs: 1 | -1,
-  policy: Policy,
+  pricing: Pricing,
 ): boolean {
-  const isReturning = accepted >= policy.returningProofs
-  if (isReturning) add(site, proofs, ageMs, policy.siteRecentMs, free[0]!, policy)
+  const isReturning = accepted >= pricing.returningProofs
+  if (isReturning) add(site, proofs, ageMs, pricing.siteRecentMs, free[0]!, pricing)
   for (const [index, meter] of networks.entries())
-    add(meter, proofs, namesAgeMs, policy.networkRecentMs, free[1 + index]!, policy)
+    add(meter, proofs, namesAgeMs, pricing.networkRecentMs, free[1 + index]!, pricing)
   return isReturning
 }
 
@@ -113,13 +113,13 @@ function add(
   ageMs: number,
   recentMs: number,
   free: number,
-  policy: Policy,
+  pricing: Pricing,
 ): void {
-  // As it was before the proof, also to take it back: else a refused one at the budget would leave half of itself as usual.
+  // Taking a proof back uses the rate before the proof too. Otherwise a refused proof at the budget would leave half of itself.
   const before = meter.recent + Math.min(0, proofs)
-  const rates = ratesOf({ recent: before, usual: meter.usual }, ageMs, recentMs, policy)
-  const budget = budgetOf(rates, free, policy)
-  const share = ageMs < policy.learnsAllMs ? 1 : Math.min(1, (policy.learnedShare * budget) / rates.recent)
+  const rates = ratesOf({ recent: before, usual: meter.usual }, ageMs, recentMs, pricing)
+  const budget = budgetOf(rates, free, pricing)
+  const share = ageMs < pricing.learnsAllMs ? 1 : Math.min(1, (pricing.learnedShare * budget) / rates.recent)
   meter.recent = Math.max(0, meter.recent + proofs)
   meter.usual = Math.max(0, meter.usual + proofs * share)
 }
@@ -130,25 +130,25 @@ export function metersFrom([born, named, site, ...networks]: readonly Meter[], n
   return { ageMs: ageOf(born!), namesAgeMs: ageOf(named!), site: site!, networks }
 }
 
-/** Of the time of a first proof: if the clock was ahead then, the age starts anew. */
+/** Sets the time of a first proof. If the clock was ahead at that time, the age starts anew. */
 export function bornBy(born: Meter, nowMs: number): void {
   if (born.usual === 0 || born.usual > nowMs) born.usual = nowMs
 }
 
-export function fadeAll({ site, networks }: Meters, nowMs: number, policy: Policy): void {
-  fade(site, nowMs, policy.siteRecentMs, policy)
-  for (const meter of networks) fade(meter, nowMs, policy.networkRecentMs, policy)
+export function fadeAll({ site, networks }: Meters, nowMs: number, pricing: Pricing): void {
+  fade(site, nowMs, pricing.siteRecentMs, pricing)
+  for (const meter of networks) fade(meter, nowMs, pricing.networkRecentMs, pricing)
 }
 
 export function keptMs({ usual }: Meter): number {
   return Math.min(KEPT_MS_MAX, KEPT_MS_A_PROOF * Math.max(1, usual))
 }
 
-/** Proofs a minute over the last day, with less weight the longer ago; undefined without meters. In a store's first day it is still too low. */
+/** Proofs a minute over the last day; older ones weigh less. undefined without meters. Too low in a store's first day. */
 export function dailyRate(
   meters: readonly Meter[],
   nowMs: number,
-  { usualMs }: Policy = POLICY,
+  { usualMs }: Pricing = POLICY,
 ): number | undefined {
   if (meters.length === 0) return undefined
   const faded = meters.map(({ usual, atMs }) => usual * Math.exp(-Math.abs(nowMs - atMs) / usualMs))

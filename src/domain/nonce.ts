@@ -61,7 +61,7 @@ export interface NonceBinding {
 export interface NonceTerms {
   readonly issuedAtMs: number
   readonly puzzle: PuzzleName
-  /** Bits, 16 to 28. Tests have 0, 14 and 15 too, of sha256 alone. */
+  /** 16 to 28 bits. Tests also use 0, 14 and 15 with sha256. */
   readonly difficulty: number
 }
 
@@ -95,8 +95,8 @@ export function mintNonce(
 }
 
 /**
- * @param latestMs Unix milliseconds. A later nonce with the right site MAC and a wrong address MAC reads as forged: else somebody
- * could find a site MAC for a date far ahead, and guess the address MAC until then
+ * @param latestMs Unix milliseconds. A later nonce with the right site MAC and a wrong address MAC reads as forged. Otherwise an
+ * attacker could find a site MAC for a date far ahead, and guess the address MAC until then
  */
 export function readNonce(
   keyring: Keyring,
@@ -121,7 +121,7 @@ export function readNonce(
   return FORGED
 }
 
-/** In constant time. */
+/** Compares in constant time. */
 function differs(mac: string, at: number, length: number): boolean {
   let difference = 0
   for (let index = 0; index < length; index++) difference |= mac.charCodeAt(index) ^ bytes[at + index]!
@@ -135,7 +135,7 @@ export function nonceTerms(nonce: string): NonceTerms {
   return { issuedAtMs: issuedAtMs(Number.parseInt(nonce.slice(0, 8), 16), low), puzzle, difficulty }
 }
 
-/** A store knows a used nonce by 39 of the address MAC's 40 bits, because its record needs one to tell marks from charges. */
+/** A store keeps 39 of the address MAC's 40 bits of a used nonce: one bit of the field tells used nonces from requests. */
 export function nonceMark(nonce: string): number {
   const high = Number.parseInt(nonce.slice(22, 28), 16) & 0x7fffff
   return high * 0x10000 + Number.parseInt(nonce.slice(28), 16)
@@ -161,16 +161,16 @@ function writeHeader(terms: NonceTerms, kid: number, randomBits: number): void {
   bytes.writeUInt32BE(low >>> 0, 4)
 }
 
-/** Marks the lifetimes of hashwx: to a host that does not know it, such a nonce would be one of 1 to 13 bits of SHA-256. */
-const HASHWX_MARK = 2 ** 31
+/** Marks lifetimes of hashwx nonces. A host that knows no hashwx would take such a nonce for 1 to 13 bits of SHA-256. */
+const HASHWX_BIT = 2 ** 31
 
 function writeMessage(key: SigningKey, binding: NonceBinding, puzzle: PuzzleName): void {
   const { message } = key.nonceMac
   for (let index = 0; index < HEADER_BYTES; index++) message[index] = bytes[index]!
   writeText(message, HEADER_BYTES, binding.siteKey, SITE_KEY_BYTES)
   message.writeUInt32BE(binding.storeEpoch, STORE_EPOCH_OFFSET)
-  const mark = puzzle === 'hashwx' ? HASHWX_MARK : 0
-  message.writeUInt32BE(binding.lifetimes.challengeLifetimeMs + mark, LIFETIMES_OFFSET)
+  const bit = puzzle === 'hashwx' ? HASHWX_BIT : 0
+  message.writeUInt32BE(binding.lifetimes.challengeLifetimeMs + bit, LIFETIMES_OFFSET)
   message.writeUInt32BE(binding.lifetimes.tokenLifetimeMs, LIFETIMES_OFFSET + 4)
 }
 
@@ -184,9 +184,9 @@ function macOfAddress(mac: string, address: Address): string {
   return hash('sha256', addressInput, 'binary')
 }
 
-/** The slowest device that shall finish in time has this speed. */
+/** The slowest device that must finish in time has this speed. */
 const SLOW_DEVICE_HASHES_PER_MS = { sha256: 4_000, hashwx: 400 } satisfies Record<PuzzleName, number>
-/** 99.9 % of clients find a counter within so many times the mean. */
+/** 99.9 % of clients need at most this multiple of the mean number of tries. */
 const P999_TRIES_OVER_MEAN = Math.log(1000)
 const LIFETIME_MS_MAX = 600_000
 

@@ -27,7 +27,6 @@ export function isOriginPattern(text: string): boolean {
   return URL.canParse(exact) && new URL(exact).origin === exact
 }
 
-/** What follows the label with the `*`, if any. */
 function zoneOf(name: string): string | undefined {
   return /\*[^.]*\.?(.*)/.exec(name)?.[1]
 }
@@ -49,7 +48,7 @@ export function publicSuffixOf(pattern: string): string | undefined {
 }
 
 export class OriginList {
-  /** If exactly one origin and no pattern is allowed. */
+  /** Set if exactly one origin, and no pattern, is allowed. */
   readonly onlyHostname: string | undefined
   /** Hosts that are allowed by name, without patterns. */
   readonly hostnames: readonly string[]
@@ -71,13 +70,13 @@ export class OriginList {
   }
 }
 
-/** Without the port; undefined for `null`, for example. */
+/** Returns the name without the port; undefined for `null`, for example. */
 export function hostnameOf(origin: string): string | undefined {
   const match = PATTERN.exec(origin)
   return match === null || origin.includes('*') ? undefined : match[3]
 }
 
-/** Whether it is not of the host that the request asked. Ports may differ, because proxies leave theirs out of Host. */
+/** Compares the page's host with the request's. Ports may differ, because proxies leave theirs out of Host. */
 export function isForeign(origin: string, host: string): boolean {
   const name = /^(?:\[[^\]]*\]|[^:]*)/.exec(host.toLowerCase())![0]
   return origin !== '' && (name === '' || hostnameOf(origin) !== name)

@@ -16,13 +16,13 @@ interface Row {
     readonly quota: RefusalQuota
   }
   readonly message: string
-  /** If `message` names the header or fields of /verify-token. */
+  /** Replaces a `message` that names the header or the fields of /verify-token. */
   readonly siteverifyMessage?: string
   /** /siteverify keeps this status, not 200: it is no verdict on a token. */
   readonly keepsStatus?: true
 }
 
-/** Each quota of log lines is its own, so a flood of one hides no other. `routine` is a broken client, no attack: level debug. */
+/** Each quota of log lines is separate, so a flood of one hides no other. `routine` is a broken client, logged at level debug. */
 export type RefusalQuota =
   | 'limits'
   | 'sites'
@@ -33,7 +33,7 @@ export type RefusalQuota =
   | 'outages'
   | 'routine'
 
-/** Shared by reasons that clients must not tell apart. */
+/** Several reasons share a message, because clients must not tell them apart. */
 const INVALID_NONCE = 'The nonce was not issued for this site.'
 const INVALID_API_KEY =
   'The API key is missing or not valid. Send the header Authorization: Bearer <API key>.'
@@ -308,6 +308,6 @@ export interface Refusal {
   /** Replaces the table's message. */
   readonly detail?: string
   readonly field?: string
-  /** For the log. */
+  /** Only the log shows it. */
   readonly mismatch?: { readonly expected: Address; readonly visitor: Address }
 }

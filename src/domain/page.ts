@@ -23,13 +23,13 @@ export interface Page {
   readonly cdata?: string | undefined
 }
 
-/** With its letter 48 bytes, 64 characters of a token. */
+/** Takes 48 bytes with its letter, which are 64 characters of a token. */
 const HOST_CHARACTERS_MAX = 47
 const HASH_CHARACTERS = 16
 
 export const ACTION_CHARACTERS_MAX = 100
 export const CDATA_CHARACTERS_MAX = 255
-/** With letters and line breaks. */
+/** Counts letters and line breaks. */
 export const PAGE_BYTES_MAX = 3 + HOST_CHARACTERS_MAX + ACTION_CHARACTERS_MAX + CDATA_CHARACTERS_MAX + 2
 
 /**

@@ -1,56 +1,56 @@
-/** All numbers of the price of a challenge (price.ts), and of what is learned as usual (meters.ts). */
+/** All numbers of the price of a challenge (price.ts), and of the usual rates (meters.ts). */
 
 import { type Address, isV4 } from '../addresses/address.ts'
 
-/** By IP version: what one owner usually holds, then the wide network around it. */
+/** Two levels for each IP version: what one owner usually holds, and the wide network around it. */
 export interface NetworkLevels<Value> {
   readonly owner: Value
   readonly wide: Value
 }
 
-export interface NetworkPolicy {
+export interface NetworkPricing {
   readonly prefixBits: NetworkLevels<number>
   /** Proofs a minute that cost nothing. */
   readonly free: NetworkLevels<number>
 }
 
 export const POLICY = {
-  /** Of the challenge limit, for a normal visitor (a family, a few tabs). */
+  /** A normal visitor (a family, a few tabs) uses up to this share of the challenge limit. */
   quietShare: 0.25,
   /** Reached at the challenge limit. */
   addressBitsMax: 4,
 
   /** Offices and campuses share a /24. */
-  v4: { prefixBits: { owner: 24, wide: 16 }, free: { owner: 80, wide: 240 } } as NetworkPolicy,
+  v4: { prefixBits: { owner: 24, wide: 16 }, free: { owner: 80, wide: 240 } } as NetworkPricing,
   /** One customer gets a /64 to a /48, a carrier a /32. */
-  v6: { prefixBits: { owner: 48, wide: 32 }, free: { owner: 30, wide: 240 } } as NetworkPolicy,
+  v6: { prefixBits: { owner: 48, wide: 32 }, free: { owner: 30, wide: 240 } } as NetworkPricing,
   networkBitsMax: 6,
 
-  /** Proofs a minute of returning addresses that are usual at any site: a few families are no attack. */
+  /** A site's usual rate of returning addresses counts as at least this many proofs a minute: a few families are no attack. */
   siteUsualMin: 30,
   siteBitsMax: 4,
-  /** An address with so many proofs in five minutes returns. */
+  /** An address with this many proofs in five minutes counts as a returning client. */
   returningProofs: 2,
-  /** For a network that the operator named, while the site is under attack. */
+  /** The most that a network named by the operator pays while the site is under attack. */
   knownBitsMax: 1,
 
-  /** Up to this multiple of the usual rate is a good day, not an attack. */
+  /** A rate up to this multiple of the usual one counts as a busy day, not as an attack. */
   tolerated: 4,
-  /** At most this share of a budget is learned as usual. */
+  /** The usual rate learns from at most this share of a budget. */
   learnedShare: 0.5,
-  /** A newer store learns everything, as it does not know yet what is usual. */
+  /** A store younger than this learns from all proofs, because it does not know yet what is usual. */
   learnsAllMs: 3_600_000,
   /** Time constants of the averages: recent of a network, recent of a site, usual. People pay less soon after an attack on a site. */
   networkRecentMs: 60_000,
   siteRecentMs: 20_000,
   usualMs: 86_400_000,
 
-  /** Bits that the price may rise while a solution is under way. */
+  /** The price may rise by this many bits while a solution is in flight. */
   lateBits: 1,
 }
 
-export type Policy = Readonly<typeof POLICY>
+export type Pricing = Readonly<typeof POLICY>
 
-export function networkPolicy(address: Address, policy: Policy = POLICY): NetworkPolicy {
-  return isV4(address) ? policy.v4 : policy.v6
+export function networkPricing(address: Address, pricing: Pricing = POLICY): NetworkPricing {
+  return isV4(address) ? pricing.v4 : pricing.v6
 }

@@ -34,18 +34,18 @@ export function checkProof(
     : makeFunction(checker, nonce, counter).isProof(counter, difficulty)
 }
 
-/** SHA-256 of nonce and number. A 'binary' (latin1) digest needs no typed array: three times as fast as a Buffer. */
+/** SHA-256 of nonce and number. A 'binary' (latin1) digest needs no typed array, and is three times as fast as a Buffer. */
 function digestOf(nonce: string, value: number): string {
   writeText(input, 0, nonce)
   return hash('sha256', inputViews[writeDecimal(input, NONCE_LENGTH, value)]!, 'binary')
 }
 
-/** A machine of the caller's own. Its memory is reserved until it is collected, so a search keeps one. */
+/** Each caller gets its own machine. Its memory is reserved until it is collected, so a search keeps one. */
 export function newHashwx(): HashwxMachine {
   return new HashwxMachine(new WebAssembly.Instance(hashwx).exports as unknown as MachineExports)
 }
 
-/** Makes the counter's function in the machine, in place of the last one. */
+/** Puts the counter's function into the machine, and discards the last one. */
 export function makeFunction(machine: HashwxMachine, nonce: string, counter: number): HashwxMachine {
   writeText(machine.seed, 0, digestOf(nonce, Math.floor(counter / FUNCTION_COUNTERS)))
   machine.make()
@@ -61,7 +61,7 @@ function isSha256Proof(digest: string, difficulty: number): boolean {
   return Math.clz32(firstWord) >= difficulty
 }
 
-/** Negative zero is none. */
+/** Refuses negative zero. */
 export function isCounter(value: number): boolean {
   return Number.isInteger(value) && value >= 0 && value <= COUNTER_MAX && !Object.is(value, -0)
 }

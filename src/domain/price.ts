@@ -9,7 +9,7 @@
  */
 
 import { budgetOf, type Meters, type Rates, ratesOf } from './meters.ts'
-import type { NetworkPolicy, Policy } from './policy.ts'
+import type { NetworkPricing, Pricing } from './policy.ts'
 
 export interface DifficultyBounds {
   readonly base: number
@@ -17,7 +17,6 @@ export interface DifficultyBounds {
   readonly max: number
 }
 
-/** For one challenge. */
 export interface ChallengeBounds extends DifficultyBounds {
   /** The part of the operator's temporary raise in the base. */
   readonly raise?: number
@@ -32,7 +31,7 @@ export function boundsOf(difficulty: DifficultyBounds, raisedBits: number): Chal
 }
 
 export interface AddressCounts {
-  /** At this site in the last minute, before this one. */
+  /** Challenges at this site in the last minute, without this one. */
   readonly challenges: number
   /** A minute. */
   readonly limit: number
@@ -51,12 +50,12 @@ export interface Traffic {
   readonly networks: readonly NetworkRates[]
   /** Returning addresses of the site. */
   readonly site: Rates
-  /** Proofs a minute of theirs that are usual at least: the operator's estimate. */
+  /** The operator's estimate: their usual rate counts as at least this many proofs a minute. */
   readonly siteExpected: number
   readonly isKnownNetwork: boolean
 }
 
-/** While the store is away. */
+/** Used while the store is out of reach. */
 export const NO_TRAFFIC: Traffic = {
   networks: [],
   site: { recent: 0, usual: 0 },
@@ -67,24 +66,24 @@ export const NO_TRAFFIC: Traffic = {
 /** @param meters that were just faded */
 export function trafficOf(
   { ageMs, namesAgeMs, site, networks }: Meters,
-  { prefixBits, free }: NetworkPolicy,
+  { prefixBits, free }: NetworkPricing,
   siteExpected: number,
   isKnownNetwork: boolean,
-  policy: Policy,
+  pricing: Pricing,
 ): Traffic {
   return {
     networks: networks.map((meter, index) => {
       const level = index === 0 ? 'owner' : 'wide'
-      const { recent, usual } = rounded(ratesOf(meter, namesAgeMs, policy.networkRecentMs, policy))
+      const { recent, usual } = rounded(ratesOf(meter, namesAgeMs, pricing.networkRecentMs, pricing))
       return { recent, usual, prefixBits: prefixBits[level], free: free[level] } // a spread takes 1.3 us
     }),
-    site: rounded(ratesOf(site, ageMs, policy.siteRecentMs, policy)),
+    site: rounded(ratesOf(site, ageMs, pricing.siteRecentMs, pricing)),
     siteExpected,
     isKnownNetwork,
   }
 }
 
-/** The log shows the very numbers that decided. */
+/** Rounds before deciding, so the log shows the very numbers that decided. */
 function rounded({ recent, usual }: Rates): Rates {
   return { recent: Math.round(recent * 1000) / 1000, usual: Math.round(usual * 1000) / 1000 }
 }
@@ -93,15 +92,15 @@ function rounded({ recent, usual }: Rates): Rates {
 export interface Price {
   readonly address: number
   readonly network: number
-  /** On top of the network's. */
+  /** Bits on top of the network's. */
   readonly site: number
-  /** The costliest; undefined if none costs anything. */
+  /** The network that costs most; undefined if none costs anything. */
   readonly costliest: NetworkRates | undefined
   readonly isReturning: boolean
 }
 
-export function priceOf(counts: AddressCounts, traffic: Traffic, policy: Policy): Price {
-  return trafficPrice(addressBits(counts, policy), counts.accepted, traffic, policy)
+export function priceOf(counts: AddressCounts, traffic: Traffic, pricing: Pricing): Price {
+  return trafficPrice(addressBits(counts, pricing), counts.accepted, traffic, pricing)
 }
 
 export function difficultyOf(
@@ -111,55 +110,55 @@ export function difficultyOf(
   return Math.max(min, Math.min(max, base + address + network + site))
 }
 
-/** Whether network and site now ask for too many bits more than the challenge had. */
+/** True if network and site now ask for too many bits more than the challenge had. */
 export function isUnderpriced(
   difficulty: number,
   bounds: DifficultyBounds,
   accepted: number,
   traffic: Traffic,
-  policy: Policy,
+  pricing: Pricing,
 ): boolean {
-  const asked = difficultyOf(bounds, trafficPrice(0, accepted, traffic, policy))
-  return difficulty < asked - policy.lateBits
+  const asked = difficultyOf(bounds, trafficPrice(0, accepted, traffic, pricing))
+  return difficulty < asked - pricing.lateBits
 }
 
-/** Whether the site's maximum cuts what network and site ask for. */
+/** True if the site's maximum cuts what network and site ask for. */
 export function isCutShort(
   { base, max }: DifficultyBounds,
   accepted: number,
   traffic: Traffic,
-  policy: Policy,
+  pricing: Pricing,
 ): boolean {
-  const { network, site } = trafficPrice(0, accepted, traffic, policy)
+  const { network, site } = trafficPrice(0, accepted, traffic, pricing)
   return base + network + site > max
 }
 
-function addressBits({ challenges, limit }: AddressCounts, { quietShare, addressBitsMax }: Policy): number {
+function addressBits({ challenges, limit }: AddressCounts, { quietShare, addressBitsMax }: Pricing): number {
   const climb = Math.max(0, (challenges / limit - quietShare) / (1 - quietShare))
   return Math.min(addressBitsMax, Math.ceil(climb * addressBitsMax))
 }
 
-function trafficPrice(address: number, accepted: number, traffic: Traffic, policy: Policy): Price {
+function trafficPrice(address: number, accepted: number, traffic: Traffic, pricing: Pricing): Price {
   const { networks, site, siteExpected, isKnownNetwork } = traffic
   let network = 0
   let costliest: NetworkRates | undefined
   for (const one of networks) {
-    const bits = excessBits(one, one.free, policy.networkBitsMax, policy)
+    const bits = excessBits(one, one.free, pricing.networkBitsMax, pricing)
     if (bits > network) [network, costliest] = [bits, one]
   }
-  const isReturning = accepted >= policy.returningProofs
-  const most = isKnownNetwork ? policy.knownBitsMax : policy.siteBitsMax
-  const siteBits = isReturning ? excessBits(site, siteFree(siteExpected, policy), most, policy) : 0
+  const isReturning = accepted >= pricing.returningProofs
+  const most = isKnownNetwork ? pricing.knownBitsMax : pricing.siteBitsMax
+  const siteBits = isReturning ? excessBits(site, siteFree(siteExpected, pricing), most, pricing) : 0
   return { address, network, site: Math.max(0, siteBits - network), costliest, isReturning }
 }
 
-/** What a site's returning addresses may bring a minute, however little is usual. */
-export function siteFree(expected: number, { tolerated, siteUsualMin }: Policy): number {
+/** Proofs a minute of returning addresses that cost a site nothing: never below the estimate's. */
+export function siteFree(expected: number, { tolerated, siteUsualMin }: Pricing): number {
   return tolerated * Math.max(siteUsualMin, expected)
 }
 
-/** A bit for each doubling above the budget, begun ones included. */
-function excessBits(rates: Rates, free: number, most: number, policy: Policy): number {
-  const excess = rates.recent / budgetOf(rates, free, policy)
+/** One bit for each doubling above the budget, rounded up. */
+function excessBits(rates: Rates, free: number, most: number, pricing: Pricing): number {
+  const excess = rates.recent / budgetOf(rates, free, pricing)
   return excess <= 1 ? 0 : Math.min(most, Math.ceil(Math.log2(excess)))
 }

@@ -16,7 +16,7 @@ export const SCORE_WEIGHTS = {
   noLanguages: 0.3,
   environmentMissing: 0.2,
   solveTimeImpossible: 0.2,
-  /** Per failed verification in the last minute, up to six. */
+  /** Subtracted for each failed verification in the last minute, up to six. */
   recentFailure: 0.05,
 } as const
 
@@ -31,12 +31,12 @@ export const SCORE_REASONS = Object.keys(SCORE_WEIGHTS) as readonly ScoreReason[
 
 export interface ScoreSignals {
   readonly environment: Environment | undefined
-  /** As claimed. */
+  /** The time that the client claims. */
   readonly solveTimeMs: number | undefined
-  /** From challenge to solution, by the hosts' clocks. Below 0 if the issuer's is ahead, and then lowers no score. */
+  /** The time from challenge to solution by the hosts' clocks. Below 0 if the issuer's is ahead, which lowers no score. */
   readonly elapsedMs: number
   readonly difficulty: number
-  /** In the last minute. */
+  /** Failures in the last minute. */
   readonly addressFailures: number
 }
 
@@ -58,14 +58,14 @@ export const PLAIN_ENVIRONMENT: Required<Environment> = {
 
 const ENVIRONMENT_FLAGS = Object.keys(PLAIN_ENVIRONMENT) as readonly (keyof Environment)[]
 
-/** More than three in a thousand honest browsers set each (test/domain/personas.test.ts), so one alone proves nothing. */
+/** Each is set in over three of a thousand honest browsers (test/domain/personas.test.ts), so one alone proves nothing. */
 const COMMON_FLAGS: readonly string[] = ['chromeAbsent', 'swiftShader', 'noPlugins', 'notificationDenied']
 
-/** Clocks are coarse. */
+/** Tolerates clocks with a coarse resolution. */
 const SOLVE_TIME_SLACK_MS = 50
 const RECENT_FAILURES_MAX = 6
 
-/** Whether its failures may be a neighbour's, since so many proofs succeed: then they cost one weight at most. */
+/** With as many accepted proofs as failures, the failures may be a neighbour's: they cost one weight at most. */
 export function isShared(failures: number, accepted: number): boolean {
   return failures <= accepted
 }
@@ -90,7 +90,7 @@ export function suspiciousFlags(environment: Environment): readonly (keyof Envir
   return ENVIRONMENT_FLAGS.filter(name => environment[name] === true)
 }
 
-/** Most visitors have none, and get no new list. */
+/** Most visitors have no reasons, so they share one empty list. */
 function reasonsOf(signals: ScoreSignals, weights: ScoreWeights): readonly ScoreReason[] {
   let reasons = environmentReasons(signals.environment, weights)
   const { elapsedMs, solveTimeMs } = signals

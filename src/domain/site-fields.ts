@@ -48,14 +48,14 @@ type FieldName = Exclude<keyof SiteSettings, Group> | { [Name in Group]: PartOf<
 interface Row {
   readonly form: ValueForm<unknown>
   readonly about: string
-  /** Without one, the record of a site that sets nothing lacks the field. */
+  /** Without a fallback, the record of a site that sets nothing lacks the field. */
   readonly fallback?: unknown
-  /** What holds without a fallback. */
+  /** Tells what holds without a fallback. */
   readonly otherwise?: string
   readonly isRequired?: true
-  /** Other plans keep the value, without effect. */
+  /** Other plans keep the value without using it. */
   readonly plan?: 'pro'
-  /** Fields may share one: `--weight webdriver=1`. */
+  /** Several fields may share a flag: `--weight webdriver=1`. */
   readonly flag?: string
   /** Sets a field without a flag. */
   readonly command?: string
@@ -65,11 +65,11 @@ interface Row {
   readonly clear?: string
 }
 
-/** Where a site names none: a low phone solves either in about 0.3 s. */
+/** The default of a site: a low phone solves either in about 0.3 s. */
 export const BASE_BITS = { sha256: 18, hashwx: 17 } satisfies Record<PuzzleName, number>
 
 export const BITS = integer('BITS', DIFFICULTY_MIN, DIFFICULTY_MAX)
-/** From 16 bits on slow devices to where visitors would leave. */
+/** The lowest is 16 bits on slow devices; at the highest, visitors would leave. */
 const SOLVE_MS = integer('MS', 20, 10_000)
 const PER_MINUTE = integer('N', 1, 1_000_000)
 const SHARE = number('N', 0, 1)
@@ -93,7 +93,7 @@ const FAIL_OPEN: Row = {
   clear: 'no-fail-policy',
 }
 
-/** What the widget reads of a browser; the rest lowers no score. */
+/** What the widget reads of a browser. Signals that it does not read lower no score. */
 export const SIGNALS = ['none', 'flags'] as const
 
 const SITE_FIELDS: Readonly<Record<FieldName, Row>> = {
@@ -239,11 +239,11 @@ export function withValue<Settings extends object>(
   return { ...settings, [name]: part === undefined ? value : { ...group, [part]: value } }
 }
 
-/** In the table's order, with fallbacks; trims texts, and lists lose duplicates. */
+/** Puts fields in the table's order and adds fallbacks. Texts are trimmed, and lists lose duplicates. */
 export function completed(given: Partial<SiteSettings> & { readonly name: string }): SiteSettings {
   let settings = {} as SiteSettings
   for (const field of FIELDS) {
-    // Its puzzle stands before it.
+    // The table has `puzzle` before `difficulty.base`, so `settings.puzzle` is set here.
     const fallback = field.name === 'difficulty.base' ? BASE_BITS[settings.puzzle] : field.fallback
     const value = valueIn(given, field) ?? fallback
     const isText = typeof value === 'string' || Array.isArray(value)
@@ -260,7 +260,7 @@ const ABOUT_THE_RECORD = ['siteKey', 'createdAt', 'updatedAt', 'raise', 'deleted
 const KNOWN = new Set([...ABOUT_THE_RECORD, ...FIELDS.map(({ name }) => name)])
 const GROUPS = new Set(FIELDS.filter(({ path }) => path.length > 1).map(({ path }) => path[0]))
 
-/** Fields of a later version of powgate: kept, without effect. */
+/** Fields of a later version of powgate. They are kept, and have no effect. */
 export function laterFields(record: object): ReadonlyMap<string, unknown> {
   const named = Object.entries(record).flatMap(([name, value]) =>
     GROUPS.has(name)
@@ -281,7 +281,7 @@ export function isAsleep({ plan }: SiteField, present: SiteSettings['plan']): bo
   return plan !== undefined && plan !== present
 }
 
-/** What the plan lacks counts as not set. */
+/** Removes the fields that the site's plan does not include. */
 export function inEffect(settings: SiteSettings): SiteSettings {
   const asleep = FIELDS.filter(field => isAsleep(field, settings.plan))
   return completed(asleep.reduce((rest, field) => withValue(rest, field, undefined), settings))

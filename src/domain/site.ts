@@ -8,19 +8,19 @@ import { OriginList } from './origin.ts'
 import { SCORE_WEIGHTS, type ScoreWeights } from './score.ts'
 import { completed, inEffect, laterFields, type SiteSettings, withLater } from './site-fields.ts'
 
-/** As stored. Times are Unix milliseconds. */
+/** The stored form. Times are Unix milliseconds. */
 export interface SiteRecord extends SiteSettings {
   siteKey: string
   createdAt: number
   /** Grows with every change, even if the clock is behind. */
   updatedAt: number
-  /** From `site raise`: bits above the base. Not a setting, so in no file of sites. */
+  /** Bits above the base, set by `site raise`. This is no setting, so files of sites lack it. */
   raise?: { readonly bits: number; readonly until: number }
   /** A deleted site refuses its requests, and its key is never made again. */
   deletedAt?: number
 }
 
-/** As stored, without the secret. */
+/** The stored form, without the secret. */
 export interface ApiKeyRecord {
   id: string
   siteKey: string
@@ -28,17 +28,17 @@ export interface ApiKeyRecord {
   /** The whole key's hash, in hexadecimal. The key has 256 random bits, so it needs no slow hash. */
   secretSha256: string
   createdAt: number
-  /** Refused from then on; null or absent: never. */
+  /** Requests are refused from this time on; null or absent: never. */
   expiresAt?: number | null
   /** null while valid. */
   revokedAt: number | null
-  /** As a site's; absent until the first change. */
+  /** Grows like a site's; absent until the first change. */
   updatedAt?: number
-  /** Set when its site was deleted. */
+  /** Set when the key's site was deleted. */
   deletedAt?: number
 }
 
-/** Where two copies differ, that of the lower revision is from an older state of the store. */
+/** The copy with the lower revision is from an older state of the store. */
 export function revisionOf({ updatedAt, createdAt }: { updatedAt?: number; createdAt: number }): number {
   return updatedAt ?? createdAt
 }
@@ -47,7 +47,7 @@ export function nextRevision(before: { updatedAt?: number; createdAt: number }, 
   return Math.max(nowMs, revisionOf(before) + 1)
 }
 
-/** What a worker holds, even if the store lost it. */
+/** Records that a worker holds, even if the store has lost them. */
 export interface CachedRecords {
   readonly sites: readonly SiteRecord[]
   readonly apiKeys: readonly ApiKeyRecord[]
@@ -55,9 +55,9 @@ export interface CachedRecords {
 
 export type TestOutcome = 'passes' | 'fails' | 'used'
 
-/** As a worker uses it, computed once. */
+/** A site as workers use it, computed once. */
 export interface Site {
-  /** With defaults, without what its plan lacks. */
+  /** Includes defaults, and leaves out what the plan does not include. */
   readonly record: SiteRecord
   /** Names the site in tokens: first 10 bytes of SHA-256(site key), as one-byte characters. */
   readonly tag: string
@@ -74,7 +74,7 @@ export interface Site {
 }
 
 /**
- * With which the keys of the demo page's own sites start. They are the same at every service, so unless a site lists origins only
+ * The keys of the demo page's own sites start like this. They are the same at every service, so unless a site lists origins, only
  * the service's own pages may use it.
  */
 export const DEMO_SITE_KEY = 'site_DemoPageOfThisPowgate'
@@ -105,19 +105,18 @@ export function raisedBits({ raise }: SiteRecord, nowMs: number): number {
 }
 
 /**
- * Why a site refuses a page's request.
- *
- * @param isOfForeignPage of a page that is not the service's own
+ * @param isFromForeignPage the request comes from a page of another host
+ * @returns why the site refuses it
  */
 export function siteRefusal(
   site: Site,
   origin: string,
   mayLackOrigin: boolean,
-  isOfForeignPage: boolean,
+  isFromForeignPage: boolean,
 ): 'site-inactive' | 'origin-refused' | undefined {
   if (!site.record.active) return 'site-inactive'
   const { siteKey, origins } = site.record
-  if (siteKey.startsWith(DEMO_SITE_KEY) && isOfForeignPage && origins.length === 0) return 'origin-refused'
+  if (siteKey.startsWith(DEMO_SITE_KEY) && isFromForeignPage && origins.length === 0) return 'origin-refused'
   return site.origins.allows(origin, site.record.requireOrigin && !mayLackOrigin)
     ? undefined
     : 'origin-refused'
@@ -127,7 +126,7 @@ export function isExpired(key: ApiKeyRecord, now: number): boolean {
   return (key.expiresAt ?? Number.POSITIVE_INFINITY) <= now
 }
 
-/** Texts, for /openapi.json. */
+/** /openapi.json shows these texts. */
 export const SITE_KEY_PATTERN = '^site_[0-9A-Za-z]{22}$'
 export const API_KEY_PATTERN = '^sk_([0-9A-Za-z]{8})_[A-Za-z0-9_-]{43}$'
 
@@ -178,7 +177,7 @@ function base62(random: Uint8Array, length: number): string {
     if (text.length === length) break
     if (byte < BASE62_UNBIASED) text += BASE62[byte % 62]
   }
-  // Once in about 10^15 keys, with twice the bytes needed.
+  // The bytes run out once in about 10^15 keys, because there are twice as many as needed.
   if (text.length < length) throw new RangeError('not enough random bytes for a key')
   return text
 }

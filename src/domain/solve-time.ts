@@ -1,11 +1,11 @@
 /**
- * For a site that sets a time instead of bits: the base with which 95 % of visitors wait for the solver at most that long on a
- * quiet day, by the device table below, rounded down to whole bits. docs/evidence/effect.md#a-time-instead-of-bits has the formula.
+ * The base of a site that sets a time instead of bits: 95 % of visitors wait at most that long on a quiet day, by the table of
+ * devices below. It is rounded down to whole bits. docs/evidence/effect.md#a-time-instead-of-bits has the formula.
  */
 
 import type { PuzzleName } from '../protocol/proof.ts'
 
-/** With a base of so many hashes for each second of t, 5 % of visitors solve for longer than t. */
+/** A base of this many hashes, times t seconds, makes 5 % of visitors solve for longer than t. */
 const WORK_A_SECOND = { sha256: 1.835e6, hashwx: 0.2747e6 } satisfies Record<PuzzleName, number>
 
 export interface DeviceClass {
@@ -31,7 +31,7 @@ export const DEVICE_CLASSES: readonly DeviceClass[] = [
   { name: 'no WebAssembly', share: 0.02, medianMhs: { sha256: 0.8, hashwx: 0.06 }, sigma: 0.6 },
 ]
 
-/** Whole bits, rounded down. */
+/** Returns whole bits, rounded down. */
 export function baseOf(
   { solveMs, min, max }: { solveMs: number; min: number; max: number },
   puzzle: PuzzleName = 'sha256',

@@ -32,7 +32,7 @@ export const TEST_KEYS: Readonly<Record<TestOutcome, TestKeys>> = {
   },
 }
 
-/** The lowest, so tests need not wait. */
+/** The lowest difficulty, so tests need not wait. */
 const DIFFICULTY = 16
 
 /** Allows every origin. */

@@ -50,7 +50,7 @@ const SHAPE = new RegExp(
 
 export interface TokenClaims {
   readonly issuedAtMs: number
-  /** As set at issue; whole seconds below 4096. */
+  /** The values at issue: whole seconds below 4096. */
   readonly lifetimes: Lifetimes
   readonly nonce: string
   readonly counter: number
@@ -72,7 +72,7 @@ type TokenReading =
 const MALFORMED = { status: 'malformed' } as const
 const FORGED = { status: 'forged' } as const
 
-/** After version and key id. */
+/** Version and key id come first. */
 const LIFETIMES_OFFSET = 1
 const CLAIMS_OFFSET = LIFETIMES_OFFSET + 3
 const LIFETIME_BITS = 12

@@ -1,17 +1,17 @@
 /**
- * How values that people set look in JSON and as a flag. From a row's form (site-fields.ts) follow the schema of files, the
- * flags and all error messages.
+ * Forms of the values that people set, in JSON and as a flag. The schema of files, the flags and all error messages follow from a
+ * row's form (site-fields.ts).
  */
 
 import { isEverybody, parseRange } from '../addresses/address.ts'
 import { isOriginPattern } from './origin.ts'
 
-/** For a flag, an argument or an environment variable. */
+/** Checks a flag, an argument or an environment variable. */
 export interface ValueRule {
   /** Completes "expected ...". */
   readonly expects: string
   readonly accepts: (text: string) => boolean
-  /** What a wrong text probably meant. */
+  /** Returns what a wrong text probably meant. */
   readonly suggest?: (text: string) => string | undefined
   /** Error messages never repeat it. */
   readonly isSecret?: true
@@ -73,7 +73,7 @@ export function textOf(placeholder: string, rule: ValueRule, maxLength: number):
   }
 }
 
-/** Without duplicates. A flag may give several values with commas. */
+/** Removes duplicates. A flag may give several values with commas. */
 export function listOf(placeholder: string, rule: ValueRule, description: string): ValueForm<string[]> {
   return {
     schema: { type: 'array', items: { type: 'string', description: rule.expects }, description },
@@ -125,7 +125,7 @@ export const NETWORK: ValueRule = {
   accepts: text => CIDR.accepts(text) && !isEverybody(text),
 }
 
-/** Names are printed to terminals. */
+/** Refuses control characters, because names are printed to terminals. */
 function isName(text: string): boolean {
   const length = text.trim().length
   return length >= 1 && length <= NAME_CHARACTERS_MAX && !/[\p{Cc}\p{Zl}\p{Zp}]/u.test(text)

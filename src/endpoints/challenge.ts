@@ -34,7 +34,7 @@ import {
   withSite,
 } from './visit.ts'
 
-/** What the widget may read of the browser. The body has the contract's fields alone. */
+/** Tells what the widget may read of the browser. The body has the contract's fields alone. */
 const HEADS = {
   none: withHeader('X-Powgate-Signals', 'none'),
   flags: withHeader('X-Powgate-Signals', 'flags'),
@@ -50,7 +50,7 @@ export function challenge(service: Service): Endpoint {
     const visit = visitOf(service, 'challenge', exchange, site)
     if (visit === undefined) return exchange.drop()
     service.store.admitChallenge(
-      chargeOf(service.pricePolicy, visit, 'challenge'),
+      chargeOf(service.pricing, visit, 'challenge'),
       exchange.guard(admission => exchange.answer(replyTo(service, style, visit, admission))),
     )
   }
@@ -64,8 +64,8 @@ export function challenge(service: Service): Endpoint {
 function replyTo(service: Service, style: ReplyStyle, visit: Visit, admission: ChallengeAdmission): Reply {
   if (admission.status !== 'admitted') return notAdmittedReply(style, admission, visit.ownLimits)
   if (visit.refusal !== undefined) return refusedReply(style, visit.refusal)
-  const { addressKey, site } = visit
-  const storeEpoch = service.store.nonceEpoch(addressKey, site.record.siteKey)
+  const { windowKey, site } = visit
+  const storeEpoch = service.store.nonceEpoch(windowKey, site.record.siteKey)
   if (storeEpoch === undefined) return refusedReply(style, { reason: 'store-unavailable' })
   const issued = issue(service, visit, admission, storeEpoch, service.now())
   const { nonce, puzzle, difficulty, issuedAtMs } = issued
@@ -80,7 +80,7 @@ function replyTo(service: Service, style: ReplyStyle, visit: Visit, admission: C
 }
 
 function issue(
-  { keyring, settings, pricePolicy, randomBits }: Service,
+  { keyring, settings, pricing, randomBits }: Service,
   visit: AllowedVisit,
   { siteCount, accepted, meters }: Admitted,
   storeEpoch: number,
@@ -89,9 +89,9 @@ function issue(
   const { site, address, siteLimit, addressLimit } = visit
   const { puzzle } = site.record
   const counts = { challenges: siteCount, limit: Math.min(siteLimit, addressLimit), accepted }
-  const traffic = trafficAround(pricePolicy, visit, meters)
+  const traffic = trafficAround(pricing, visit, meters)
   const bounds = boundsOf(site.record.difficulty, raisedBits(site.record, nowMs))
-  const price = priceOf(counts, traffic, pricePolicy)
+  const price = priceOf(counts, traffic, pricing)
   const difficulty = difficultyOf(bounds, price)
   const binding = { siteKey: site.record.siteKey, storeEpoch, lifetimes: settings, address }
   const random = randomBits(NONCE_RANDOM_BITS)

@@ -35,13 +35,13 @@ import {
   type ServiceSettings,
 } from './service.ts'
 
-/** How an endpoint reads a body and answers; `Asked` is the body, as bytes or fields. */
+/** Reads an endpoint's bodies and writes its answers; `Asked` is the body, as bytes or fields. */
 export interface Dialect<Asked> {
-  /** A copy that outlives the callback. */
+  /** Copies a body that must be valid after the callback. */
   readonly keep: (asked: Asked) => Asked
   readonly read: (asked: Asked, contentType: string, site: Site) => Parsed<Redemption>
-  /** Whether the address that a backend expects is the visitor's. */
-  readonly isOfVisitor: (expected: Address, visitor: Address, settings: ServiceSettings) => boolean
+  /** Compares the address that a backend expects with the visitor's. */
+  readonly matchesVisitor: (expected: Address, visitor: Address, settings: ServiceSettings) => boolean
   /** The answer, in JSON. */
   readonly success: (claims: TokenClaims, site: Site) => string
 }
@@ -66,7 +66,7 @@ type Attempt =
       readonly ignored: string | undefined
       readonly nonce: string
     }
-  /** A test key: the token is neither read nor redeemed. */
+  /** A test key was used: the token is neither read nor redeemed. */
   | {
       readonly verdict: 'certain'
       readonly caller: AcceptedCaller
@@ -76,7 +76,7 @@ type Attempt =
 
 type Redeemable = Extract<Attempt, { verdict: 'redeemable' }>
 
-/** An attempt that the caller's success is made of. */
+/** An attempt that succeeds if the token was unused. */
 type Good = Exclude<Attempt, { verdict: 'refused' }>
 
 type Admitted = Extract<RedemptionAdmission, { status: 'admitted' }>
@@ -121,7 +121,7 @@ function cachedCaller({ apiKeys, sites, now }: Service, key: string, keyId: stri
   return { status: 'accepted', apiKey, site }
 }
 
-/** Goes on with the caller once it is loaded, and answers if the store could not be read. */
+/** Calls the next step with the caller once it is loaded, and answers if the store could not be read. */
 function loadCaller<Asked>(
   service: Service,
   style: ReplyStyle,
@@ -179,7 +179,7 @@ function evaluate<Asked>(
     return refused({ reason: 'token-expired' }, nonce)
   if (claims.siteTag !== site.tag) return refused({ reason: 'token-other-site' }, nonce)
   const expected = expectedIp === undefined ? undefined : addressFrom(expectedIp)!
-  if (expected !== undefined && !dialect.isOfVisitor(expected, claims.address, settings)) {
+  if (expected !== undefined && !dialect.matchesVisitor(expected, claims.address, settings)) {
     const mismatch = { expected, visitor: claims.address }
     return refused({ reason: 'token-other-address', mismatch }, nonce)
   }
@@ -220,7 +220,7 @@ function refused(refusal: Refusal, nonce?: string): Attempt {
   return { verdict: 'refused', refusal, nonce: nonce || undefined }
 }
 
-/** The same for retries of a redemption. JSON tells every triple apart, even with lone surrogates, which it escapes. */
+/** Retries of a redemption have the same claim. JSON keeps every triple distinct, even with lone surrogates, which it escapes. */
 function claimOf(keyId: string, idempotencyKey: string | undefined, token: string): string {
   return idempotencyKey === undefined
     ? ''
@@ -260,8 +260,9 @@ function tokenRedemption({ claims, claim }: Redeemable, nowMs: number): TokenRed
 }
 
 /**
- * Outlives this token and any other that the nonce could yield in an outage, if /verify fails open. At least a token's
- * lifetime from now: a host whose clock is behind still accepts it. Lifetimes are the token's own; settings may change.
+ * The record outlives this token, and any other that the nonce could yield in an outage if /verify fails open. It lives for at
+ * least a token's lifetime from now, because a host whose clock is behind still accepts the token. Settings may change, so
+ * lifetimes are the token's own.
  */
 function recordExpiresAtMs({ nonce, issuedAtMs, lifetimes }: TokenClaims, nowMs: number): number {
   const terms = nonceTerms(nonce)
@@ -270,7 +271,7 @@ function recordExpiresAtMs({ nonce, issuedAtMs, lifetimes }: TokenClaims, nowMs:
   return Math.max(issuedAtMs, nonceExpiresAtMs, nowMs) + lifetimes.tokenLifetimeMs
 }
 
-/** For what is told of a backend near its limits. */
+/** Counts the request, to report backends near their limits. */
 function noteBackend(
   { backends }: Service,
   address: Address,

@@ -1,4 +1,4 @@
-/** What endpoints use (assembled in server.ts), and how they refuse. */
+/** The parts that endpoints use (assembled in server.ts), and how they refuse. */
 
 import type { AddressTags } from '../domain/address-tags.ts'
 import type { BackendCounts } from '../domain/backends.ts'
@@ -6,7 +6,7 @@ import type { Named } from '../domain/ending.ts'
 import { ENDPOINTS, type EndpointName, type ErrorStyle, type Limits } from '../domain/endpoint.ts'
 import type { Keyring } from '../domain/keyring.ts'
 import type { Refusal } from '../domain/outcome.ts'
-import type { Policy } from '../domain/policy.ts'
+import type { Pricing } from '../domain/policy.ts'
 import type { ApiKeyRecord, Site } from '../domain/site.ts'
 import type { Exchange } from '../http/exchange.ts'
 import {
@@ -23,7 +23,7 @@ import type { RequestStore, SolutionAdmission } from '../store/store.ts'
 
 export interface Service {
   readonly settings: ServiceSettings
-  readonly pricePolicy: Policy
+  readonly pricing: Pricing
   readonly keyring: Keyring
   readonly tags: AddressTags
   /** One for each secret that only verifies. */
@@ -54,7 +54,7 @@ export type Endpoint = (exchange: Exchange, query: string) => void
 /** Another host's clock may be this far ahead. */
 export const CLOCK_SKEW_MS = 5000
 
-/** How an endpoint's refusals look: the form of the body, and the service's limits for the RateLimit-Policy header. */
+/** Decides how an endpoint's refusals look: the body's form, and the service's limits for the RateLimit-Policy header. */
 export interface ReplyStyle {
   readonly errors: ErrorStyle
   readonly policies: PolicyList
@@ -75,7 +75,7 @@ export function refusedReply({ errors, policies }: ReplyStyle, refusal: Refusal,
 type NotAdmitted = Exclude<SolutionAdmission, { status: 'admitted' }>
 
 /**
- * What a request gets that the store did not admit.
+ * The answer to a request that the store did not admit.
  *
  * @param ownLimits the site's own, which replace the service's in the headers
  */

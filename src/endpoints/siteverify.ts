@@ -32,7 +32,7 @@ function endpointWith(service: Service, answer: Answer): Endpoint {
   const style = replyStyle('siteverify', service.settings)
   const redeem = redemption(service, style, dialectWith(answer))
   return (exchange, query) => {
-    if (exchange.isOfPage) return exchange.answer(refusedReply(style, { reason: 'sent-by-page' }))
+    if (exchange.isFromPage) return exchange.answer(refusedReply(style, { reason: 'sent-by-page' }))
     exchange.readBody(service.settings.bodyBytesMax, body => {
       if (body === undefined) return exchange.answer(refusedReply(style, { reason: 'body-too-large' }))
       const asked = credentialsIn(body, exchange.contentType, query)
@@ -61,15 +61,15 @@ function dialectWith(answer: Answer): Dialect<SiteverifyFields> {
   return {
     keep: fields => fields,
     read: (fields, _contentType, site) => parseSiteverify(fields, site),
-    isOfVisitor: isOfVisitor,
+    matchesVisitor,
     success: (claims, site) => siteverifyJson(answer(claims, site)),
   }
 }
 
 /** Some backends mask IPv6 addresses before sending them (better-auth: to a /64). */
-function isOfVisitor(expected: Address, visitor: Address, { ipv6PrefixBits }: ServiceSettings): boolean {
-  const isOfNetwork = visitorKey(expected, ipv6PrefixBits) === visitorKey(visitor, ipv6PrefixBits)
-  return isOfNetwork || isSameClient(expected, visitor)
+function matchesVisitor(expected: Address, visitor: Address, { ipv6PrefixBits }: ServiceSettings): boolean {
+  const isSameNetwork = visitorKey(expected, ipv6PrefixBits) === visitorKey(visitor, ipv6PrefixBits)
+  return isSameNetwork || isSameClient(expected, visitor)
 }
 
 /** Always with an `action`: some backends check score and action only if there is one, and visitors could send none. */

@@ -18,7 +18,7 @@ const BEARER = /^Bearer +([^ ]+) *$/i
 const DIALECT: Dialect<Buffer> = {
   keep: body => Buffer.from(body),
   read: parseRedemption,
-  isOfVisitor: isSameClient,
+  matchesVisitor: isSameClient,
   success: ({ score, address, issuedAtMs }) =>
     `{"success":true,"score":${score},"ip":"${formatAddress(address)}","solvedAt":${issuedAtMs}}`,
 }

@@ -68,7 +68,7 @@ interface Refused {
 
 type Attempt =
   | Refused
-  /** Answered 200; the nonce stays unused. */
+  /** The answer is 200, and the nonce stays unused. */
   | {
       readonly verdict: 'failed'
       readonly reason: Exclude<JudgementReason, ScoreReason>
@@ -76,12 +76,12 @@ type Attempt =
     }
   | {
       readonly verdict: 'solved'
-      /** With the tags of the secret that signed the nonce. */
+      /** Has the tags of the secret that signed the nonce. */
       readonly visit: AllowedVisit
       readonly solution: Solution
       readonly puzzle: PuzzleName
       readonly spend: NonNullable<SolutionRequest['spend']>
-      /** When the nonce was read. */
+      /** The store's epoch when the nonce was read. */
       readonly siteEpoch: number
       readonly signals: ScoreSignals
       readonly score: Score
@@ -94,17 +94,17 @@ type Conclusion =
   | { readonly refusal: Refusal }
   | {
       readonly judgement: Judged
-      /** Whether its proof stays in the meters. */
+      /** True if the proof stays in the meters. */
       readonly isCounted: boolean
       readonly token?: { readonly text: string; readonly expiresAtMs: number }
     }
 
-/** At a test site. */
+/** The score at a test site. */
 const CERTAIN: Score = { score: 1, reasons: [] }
 
 const FAILED_BODY = '{"token":null,"passed":false,"expiresAt":null}'
 
-type Parts = Pick<Service, 'keyring' | 'otherTags' | 'settings' | 'pricePolicy' | 'store'>
+type Parts = Pick<Service, 'keyring' | 'otherTags' | 'settings' | 'pricing' | 'store'>
 
 export function verify(service: Service): Endpoint {
   const style = replyStyle('verify', service.settings)
@@ -116,8 +116,8 @@ export function verify(service: Service): Endpoint {
     const visit = isSolved ? attempt.visit : asked
     const spend = isSolved ? attempt.spend : undefined
     const isJunk = attempt.verdict === 'refused'
-    const request = chargeOf(service.pricePolicy, visit, 'verify', isFailure(attempt, site), spend, isJunk)
-    // If the client has left, nobody judges the price, and there is no token: else a stock would make its neighbours pay.
+    const request = chargeOf(service.pricing, visit, 'verify', isFailure(attempt, site), spend, isJunk)
+    // If the client has left, there is no token, so its proof is taken back. Otherwise stored proofs would make neighbours pay.
     let isCounted = false
     const judge = exchange.guard((admission: SolutionAdmission) => {
       if (admission.status !== 'admitted')
@@ -164,23 +164,23 @@ function prepare(parts: Parts, visit: Visit, body: Buffer, contentType: string, 
     return { verdict: 'failed', reason: 'ip-not-allowed', nonce }
   }
   let attempt = attemptUnder(parts, visit, parsed.body, nowMs)
-  // While secrets are rotated, a host may have signed with the other, under which the address is on another Cluster shard.
+  // A host may have signed with the other secret during a rotation; with it, the address is on another Cluster shard.
   for (const tags of parts.otherTags) {
     if (attempt.verdict !== 'refused' || attempt.refusal.reason !== 'nonce-forged') break
-    const addressKey = tags.renamed(visit.addressKey, address)
-    attempt = attemptUnder(parts, { ...visit, tags, addressKey }, parsed.body, nowMs)
+    const windowKey = tags.renamed(visit.windowKey, address)
+    attempt = attemptUnder(parts, { ...visit, tags, windowKey }, parsed.body, nowMs)
   }
   return attempt
 }
 
 function attemptUnder(parts: Parts, visit: AllowedVisit, solution: Solution, nowMs: number): Attempt {
-  const { site, address, addressKey } = visit
+  const { site, address, windowKey } = visit
   const { siteKey } = site.record
   const { nonce } = solution
   const { store, settings, keyring } = parts
-  const addressEpoch = store.epochOf(addressKey)
+  const addressEpoch = store.epochOf(windowKey)
   const siteEpoch = store.epochOf(siteKey)
-  const jointEpoch = store.nonceEpoch(addressKey, siteKey)
+  const jointEpoch = store.nonceEpoch(windowKey, siteKey)
   if (addressEpoch === undefined || siteEpoch === undefined || jointEpoch === undefined)
     return refused({ reason: 'store-unavailable' }, nonce)
   const binding = { siteKey, storeEpoch: jointEpoch, lifetimes: settings, address }
@@ -218,7 +218,7 @@ function checked(
     addressFailures: 0, // known once admitted
   }
   const score = scoreOf(signals, site.scoreWeights)
-  // At least a lifetime from now: a host whose clock is behind still accepts the nonce.
+  // The record lives at least a lifetime from now, because a host whose clock is behind still accepts the nonce.
   const expiresAtMs = Math.max(issuedAtMs, nowMs) + lifetimeMs
   const spend = { nonce, storeEpoch: addressEpoch, expiresAtMs }
   return { verdict: 'solved', visit, solution, puzzle, spend, siteEpoch, signals, score, nonce }
@@ -267,7 +267,7 @@ function conclude(
 /** A nonce that seems forged may be of an earlier epoch or another Cluster shard. Each try costs a hash, so limits come first. */
 function explained(
   { store, settings, keyring }: Parts,
-  { site, address, addressKey }: AllowedVisit,
+  { site, address, windowKey }: AllowedVisit,
   { refusal, nonce }: Refused,
   nowMs: number,
 ): Refusal {
@@ -280,7 +280,7 @@ function explained(
   if (store.nonceEpochs(siteKey).some(epoch => statusUnder(epoch) === 'other-address'))
     return { reason: 'nonce-other-address' }
   const isForgotten = store
-    .formerNonceEpochs(addressKey, siteKey)
+    .formerNonceEpochs(windowKey, siteKey)
     .some(epoch => statusUnder(epoch) === 'genuine')
   return isForgotten ? { reason: 'nonce-forgotten' } : refusal
 }
@@ -296,14 +296,14 @@ function graded(
   const { siteKey, threshold } = site.record
   const { signals: own, solution, puzzle } = solved
   const bounds = boundsOf(site.record.difficulty, raisedBits(site.record, nowMs))
-  const traffic = trafficAround(parts.pricePolicy, visit, admitted.meters)
-  // Bits of two puzzles do not compare. A site that changed its puzzle takes challenges under way, but not a stock of a network.
+  const traffic = trafficAround(parts.pricing, visit, admitted.meters)
+  // Bits of two puzzles do not compare. A site that changed its puzzle accepts challenges in flight, but no network's stock.
   const base = Math.min(own.difficulty, BASE_BITS[puzzle])
   const asked = puzzle === site.record.puzzle ? bounds : { ...bounds, min: base, base }
-  if (isUnderpriced(own.difficulty, asked, admitted.accepted, traffic, parts.pricePolicy))
+  if (isUnderpriced(own.difficulty, asked, admitted.accepted, traffic, parts.pricing))
     return { refusal: { reason: 'nonce-underpriced' } }
-  // Proofs for less than their network would pay elsewhere must not make its neighbours pay there.
-  const isCounted = !isCutShort(asked, admitted.accepted, traffic, parts.pricePolicy)
+  // A proof that was cheaper here than at other sites must not raise the price for its neighbours there.
+  const isCounted = !isCutShort(asked, admitted.accepted, traffic, parts.pricing)
   const isTest = site.test !== undefined
   const signals = isTest ? own : withFailures(own, admitted)
   const ownScore = isTest ? CERTAIN : solved.score
@@ -313,7 +313,7 @@ function graded(
   const judgement: Judged = { kind: 'judged', site, nonce, passed, score, reasons, signals }
   if (!passed) return { judgement, isCounted }
   const { siteEpoch } = solved
-  // The store has lost its memory: a token of the old epoch would be refused, one of the new could be a second.
+  // The store has lost its memory: a token of the old epoch would be refused, one of the new epoch could be a second token.
   if (siteEpoch !== parts.store.epochOf(siteKey)) return { refusal: { reason: 'store-unavailable' } }
   const lifetimes = parts.settings
   const page = pageOf(solution, origin, site.origins)
@@ -333,7 +333,7 @@ function graded(
   return { judgement, isCounted, token: { text, expiresAtMs: issuedAtMs + lifetimes.tokenLifetimeMs } }
 }
 
-/** Where most people behind an address succeed, others' failures cost one weight at most. */
+/** If most people behind an address succeed, others' failures cost one weight at most. */
 function withFailures(signals: ScoreSignals, { failures, accepted }: Admitted): ScoreSignals {
   if (failures === 0) return signals
   return { ...signals, addressFailures: isShared(failures, accepted) ? 1 : failures }

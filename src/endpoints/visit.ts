@@ -1,5 +1,5 @@
 /**
- * What the endpoints for browsers share, in the order in which they use it.
+ * The steps that endpoints for browsers share, in the order of their use.
  *
  *   siteKeyRefusal -> withSite -> visitOf            -> chargeOf -> the store -> trafficAround
  *   400               503         403, once charged
@@ -12,7 +12,7 @@ import { type AddressTags, windowOfJunk, windowOfKnown, windowOfRefused } from '
 import { ENDPOINTS, type EndpointName } from '../domain/endpoint.ts'
 import type { Meters } from '../domain/meters.ts'
 import type { Refusal } from '../domain/outcome.ts'
-import { networkPolicy, type Policy } from '../domain/policy.ts'
+import { networkPricing, type Pricing } from '../domain/policy.ts'
 import { NO_TRAFFIC, siteFree, type Traffic, trafficOf } from '../domain/price.ts'
 import { isSiteKey, type Site, siteRefusal } from '../domain/site.ts'
 import type { Exchange } from '../http/exchange.ts'
@@ -26,13 +26,13 @@ interface Visitor {
   readonly origin: string
   readonly isKnown: boolean
   /** The window that its requests count in. */
-  readonly addressKey: string
-  /** The tags that `addressKey` was made with. */
+  readonly windowKey: string
+  /** The tags that `windowKey` was made with. */
   readonly tags: AddressTags
   /** The limits that the site sets itself, for the headers. */
   readonly ownLimits: PolicyList | undefined
   readonly addressLimit: number
-  /** Per address and site; 0 if the site does not exist. */
+  /** The limit per address and site; 0 if the site does not exist. */
   readonly siteLimit: number
 }
 
@@ -61,10 +61,10 @@ export function siteKeyRefusal(siteKey: string): Refusal | undefined {
   return isSiteKey(siteKey) ? undefined : { reason: 'site-key-malformed' }
 }
 
-/** Gets null for a site that does not exist, and a body that is valid only until it returns. */
+/** Gets null for a site that does not exist, and a body that is valid only until the call returns. */
 type OnSite = (exchange: Exchange, site: Site | null, body: Buffer) => void
 
-/** Goes on with the exchange's site, at once if it is cached, and answers if the store could not be read. */
+/** Calls the next step with the exchange's site, at once if it is cached, and answers if the store could not be read. */
 export function withSite(
   service: Service,
   style: ReplyStyle,
@@ -91,7 +91,7 @@ function loadSite(
   sites.load(exchange.siteKey, loaded)
 }
 
-/** Who asks, what it is charged to, and why it will be refused, if so. undefined if the client left before its address was read. */
+/** Tells who asks, which limits count the request, and why it will be refused. undefined if the client has left already. */
 export function visitOf(
   { tags, settings }: Service,
   name: VisitorEndpointName,
@@ -108,7 +108,7 @@ export function visitOf(
       address,
       origin,
       isKnown: false,
-      addressKey: key,
+      windowKey: key,
       tags,
       ownLimits: undefined,
       addressLimit: limits[ofAddress.limit],
@@ -121,12 +121,12 @@ export function visitOf(
   const siteLimitOwn = knownLimit ?? site.record.limits?.[ofSite]
   // Browsers send no Origin with a GET to the page's own origin.
   const mayLackOrigin = ENDPOINTS[name].method === 'get' && exchange.isSameOrigin
-  const reason = siteRefusal(site, origin, mayLackOrigin, exchange.isOfForeignPage)
+  const reason = siteRefusal(site, origin, mayLackOrigin, exchange.isFromForeignPage)
   return {
     address,
     origin,
     isKnown,
-    addressKey: knownLimit === undefined ? key : windowOfKnown(key, exchange.siteKey),
+    windowKey: knownLimit === undefined ? key : windowOfKnown(key, exchange.siteKey),
     tags,
     ownLimits: ownLimits(knownLimit, siteLimitOwn),
     addressLimit: knownLimit ?? limits[ofAddress.limit],
@@ -147,26 +147,26 @@ function originProblem(origin: string): string {
 }
 
 /**
- * Requests to be refused have their own window, and so has junk. One literal for all endpoints, because spreading it takes 2 us.
+ * One literal serves all endpoints, because spreading it takes 2 us.
  *
- * @param isJunk will be refused at no cost to its sender: a nonce that was invented, say
+ * @param isJunk will be refused at no cost to its sender (an invented nonce), so it has a window of its own
  */
 export function chargeOf(
-  policy: Policy,
+  pricing: Pricing,
   visit: Visit,
   name: VisitorEndpointName,
   failed = false,
   spend?: SolutionRequest['spend'],
   isJunk = false,
 ): SolutionRequest {
-  const { addressKey, addressLimit, siteLimit, site, refusal } = visit
+  const { windowKey, addressLimit, siteLimit, site, refusal } = visit
   return {
     addressKey:
-      refusal !== undefined ? windowOfRefused(addressKey) : isJunk ? windowOfJunk(addressKey) : addressKey,
+      refusal !== undefined ? windowOfRefused(windowKey) : isJunk ? windowOfJunk(windowKey) : windowKey,
     siteTag: site?.logTag ?? 0,
     addressLimit,
     siteLimit,
-    metering: refusal === undefined && !isJunk ? meteringOf(policy, visit) : undefined,
+    metering: refusal === undefined && !isJunk ? meteringOf(pricing, visit) : undefined,
     failOpen: site?.record.failOpen?.[ENDPOINTS[name].limits[1].ofSite],
     failed,
     spend,
@@ -174,12 +174,12 @@ export function chargeOf(
 }
 
 /** Proofs of known networks and at test sites do not count. */
-function meteringOf(policy: Policy, { site, address, isKnown, addressKey, tags }: AllowedVisit): Metering {
+function meteringOf(pricing: Pricing, { site, address, isKnown, windowKey, tags }: AllowedVisit): Metering {
   const isCounted = !isKnown && !isOperatorsOwn(address)
-  const { owner, wide } = networkPolicy(address, policy).free
-  const ofSite = siteFree(expectedOf(site), policy)
+  const { owner, wide } = networkPricing(address, pricing).free
+  const ofSite = siteFree(expectedOf(site), pricing)
   return {
-    names: tags.metersOf(site.meterName, address, isCounted ? addressKey : undefined),
+    names: tags.metersOf(site.meterName, address, isCounted ? windowKey : undefined),
     free: isCounted ? [ofSite, owner, wide] : [ofSite],
     counts: !isKnown && site.test === undefined,
   }
@@ -187,12 +187,12 @@ function meteringOf(policy: Policy, { site, address, isKnown, addressKey, tags }
 
 /** @param meters undefined if a worker's memory answered */
 export function trafficAround(
-  policy: Policy,
+  pricing: Pricing,
   { isKnown, address, site }: Pick<AllowedVisit, 'isKnown' | 'address' | 'site'>,
   meters: Meters | undefined,
 ): Traffic {
   if (meters === undefined) return { ...NO_TRAFFIC, isKnownNetwork: isKnown }
-  return trafficOf(meters, networkPolicy(address, policy), expectedOf(site), isKnown, policy)
+  return trafficOf(meters, networkPricing(address, pricing), expectedOf(site), isKnown, pricing)
 }
 
 /** The operator's estimate, in proofs of returning addresses a minute. */

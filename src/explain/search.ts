@@ -29,7 +29,7 @@ export interface SearchResult {
   readonly read: Reading
 }
 
-/** Of the logs, by samples. */
+/** The logs that were read, as far as samples tell. */
 interface Reading {
   /** Unix milliseconds. */
   fromMs?: number
@@ -94,7 +94,7 @@ async function keepPipe(): Promise<string> {
 
 class Hits {
   readonly #query: Query
-  /** By text, since the second pass finds the same lines. */
+  /** The second pass finds the same lines again, so records are kept by their text. */
   readonly #records = new Map<string, LogRecord>()
   readonly #skipped = new Set<string>()
   readonly #read: Reading = { hosts: new Set() }
@@ -131,7 +131,7 @@ class Hits {
     if (typeof hostname === 'string') this.#read.hosts.add(hostname)
   }
 
-  /** Of an address: a visit is a nonce, or a line without one. */
+  /** Keeps an address's last visits. A visit is a nonce, or a line without one. */
   keepLast(): void {
     if (this.#query.kind !== 'address') return
     const lastMs = new Map<unknown, number>()
@@ -147,7 +147,7 @@ class Hits {
     if (record !== undefined && nonces.includes(String(record.nonce))) this.#add(line, record)
   }
 
-  /** Removes lines of visits beyond NONCES_MAX, or they would be told as visits without a challenge. */
+  /** Removes lines of visits beyond NONCES_MAX. Otherwise they would be reported as visits without a challenge. */
   otherNonces(): string[] {
     const nonces = new Set<string>()
     for (const [line, { nonce }] of this.#records) {
@@ -184,9 +184,9 @@ class Hits {
 /**
  * Skips a container runtime's prefix or wrapper.
  *
- * @param mark `event`: only lines about requests
+ * @param field `event`: only lines about requests
  */
-function parseLine(line: string, mark: 'event' | 'time' = 'event'): LogRecord | undefined {
+function parseLine(line: string, field: 'event' | 'time' = 'event'): LogRecord | undefined {
   const start = line.indexOf('{')
   if (start < 0) return undefined
   try {
@@ -194,10 +194,10 @@ function parseLine(line: string, mark: 'event' | 'time' = 'event'): LogRecord | 
     if (typeof value !== 'object' || value === null) return undefined
     const record = value as LogRecord
     // A line of POWGATE_LOG_FORMAT=text ends in JSON without a time.
-    const isMarked = typeof record[mark] === (mark === 'event' ? 'string' : 'number')
-    if (isMarked && record.time !== undefined) return record
+    const hasField = typeof record[field] === (field === 'event' ? 'string' : 'number')
+    if (hasField && record.time !== undefined) return record
     const inner = record.log ?? record.MESSAGE ?? record.message
-    return typeof inner === 'string' && inner.includes('{') ? parseLine(inner, mark) : undefined
+    return typeof inner === 'string' && inner.includes('{') ? parseLine(inner, field) : undefined
   } catch {
     return undefined
   }

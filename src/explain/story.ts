@@ -173,10 +173,10 @@ function errorText(record: LogRecord): string {
   return `${text(error, 'type')}: ${text(error, 'message')}`
 }
 
-/** These leave the nonce unproven. */
+/** These reasons leave the nonce unproven. */
 const FORGED: ReadonlySet<string> = new Set(['nonce-forged', 'token-forged', 'token-malformed'])
 
-/** What the nonce tells of a challenge that the log lacks. */
+/** A nonce states its challenge's terms, which are told where the log lacks the challenge. */
 export function missingChallenge(nonce: string, records: readonly LogRecord[]): string | undefined {
   if (!isNonceText(nonce) || records.some(({ event }) => event === 'challenge-issued')) return undefined
   if (records.every(({ reason }) => FORGED.has(String(reason)))) return undefined

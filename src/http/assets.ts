@@ -14,7 +14,7 @@ import { type HeaderList, refusalReply } from './replies.ts'
 import type { ContentRequest } from './request-headers.ts'
 
 export interface WidgetFile {
-  /** Stable: `worker.js`. */
+  /** The stable name: `worker.js`. */
   readonly name: string
   /** `worker.0123456789.js`. */
   readonly fileName: string
@@ -27,7 +27,6 @@ export interface WidgetFile {
 }
 
 export interface WidgetManifest {
-  /** Subresource integrity of widget.js. */
   readonly integrity: string
   readonly files: readonly WidgetFile[]
 }
@@ -53,12 +52,12 @@ export function findWidget(): Widget | undefined {
   return undefined
 }
 
-/** A copy up to a day old is used while the new one loads, so nobody waits. */
+/** Browsers use a copy up to a day old while the new one loads, so nobody waits. */
 const STABLE = 'public, max-age=300, stale-while-revalidate=86400'
 const FOR_EVER = 'public, max-age=31536000, immutable'
 const NEVER = 'no-cache'
 
-/** For any page, even if cross-origin isolated. */
+/** These let any page use a file, even if cross-origin isolated. */
 const SHARED_HEADERS: HeaderList = [
   ['Access-Control-Allow-Origin', '*'],
   ['Cross-Origin-Resource-Policy', 'cross-origin'],
@@ -92,7 +91,7 @@ const PREFIX = '/widget/'
 const COMPAT_PREFIX = '/compat/'
 const COMPAT_NAME = 'compat-'
 
-/** For products in which users can set only a vendor's host. */
+/** Some products let users set only a vendor's host. */
 const VENDOR_PATHS: Readonly<Record<string, string>> = {
   '/1/api.js': 'hcaptcha',
   '/recaptcha/api.js': 'recaptcha',
@@ -137,7 +136,7 @@ export function widgetRoutes({ folder, files }: Widget): ContentRoute[] {
     else asset.file.answer(exchange, asked, asset.cacheControl)
   }
   const paths = ['/widget.js', `${PREFIX}*`, `${COMPAT_PREFIX}*`, ...Object.keys(VENDOR_PATHS)]
-  // Pages that add `/widget.js` to an address with a slash at its end ask for two.
+  // Pages that add `/widget.js` to an address that ends with a slash request a path with two slashes.
   return [...paths, ...paths.map(path => `/${path}`)].map(path => ({
     path,
     methods: ['get', 'head'],

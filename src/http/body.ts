@@ -8,12 +8,11 @@ export class BodyBytes {
     this.#bytesMax = bytesMax
   }
 
-  /** @returns whether there was room */
   add(chunk: ArrayBuffer): boolean {
     const length = this.#length + chunk.byteLength
     if (length > this.#bytesMax) return false
     if (length > this.#bytes.length) {
-      // Doubled: a client may send byte by byte.
+      // The size doubles, because a client may send byte by byte.
       const bytes = Buffer.allocUnsafe(Math.min(this.#bytesMax, 2 * length))
       this.#bytes.copy(bytes, 0, 0, this.#length)
       this.#bytes = bytes
@@ -23,7 +22,7 @@ export class BodyBytes {
     return true
   }
 
-  /** The body with its last chunk; undefined if there was no room. Not a copy if the only one, so valid as long as the chunk. */
+  /** The body with its last chunk; undefined if too large. A single chunk is not copied, so the body is valid as long as it. */
   with(chunk: ArrayBuffer): Buffer | undefined {
     if (this.#length === 0 && chunk.byteLength <= this.#bytesMax) return Buffer.from(chunk)
     return this.add(chunk) ? this.#bytes.subarray(0, this.#length) : undefined

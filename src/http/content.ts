@@ -72,7 +72,7 @@ export class StaticFile {
 
 const WEIGHT = /^[ \t]*q=(0(?:\.\d{0,3})?|1(?:\.0{0,3})?)[ \t]*$/i
 
-/** `identity` if none is accepted, or the header is empty: the RFC allows that, and it helps more than 406. */
+/** Returns `identity` if none is accepted, or the header is empty: the RFC allows it, and 406 would help nobody. */
 export function preferredCoding(acceptEncoding: string, available: readonly Coding[]): Coding {
   if (acceptEncoding === '') return 'identity'
   const weights = new Map<string, number>()

@@ -15,7 +15,7 @@ export type Part = (typeof PARTS)[number]
 export interface ObservedExchange {
   readonly startedAtMs: number
   readonly requestId: string
-  /** From X-Site-Key, which only visitors send. */
+  /** The value of X-Site-Key, which only visitors send. */
   readonly siteKey: string
   readonly origin: string
   readonly address: Address | undefined
@@ -24,11 +24,10 @@ export interface ObservedExchange {
 /** `answered`, `aborted` or `shed` is called once for each request. */
 interface ExchangeObserver {
   answered(exchange: ObservedExchange, part: Part, status: number, ending: Ending | undefined): void
-  /** The client left unanswered. */
+  /** The client left without an answer. */
   aborted(part: Part): void
-  /** Refused without an exchange. */
+  /** A request was refused without an exchange. */
   shed(part: Part): void
-  /** A step threw; `answered` follows. */
   faulted(part: Part, error: unknown, exchange: ObservedExchange): void
 }
 
@@ -36,7 +35,7 @@ export interface ExchangeHost {
   readonly trustedProxies: AddressSet
   /** See listener.ts. */
   readonly isEveryPeerTrusted: boolean
-  /** With the PROXY protocol. */
+  /** Set if proxies use the PROXY protocol. */
   relay: Pick<ProxyRelay, 'admits' | 'clientOf' | 'isNameless'> | undefined
   /** The sender of an X-Forwarded-For is not trusted; undefined for a while after each call. */
   forwardingIgnored: ((peer: Address) => void) | undefined
@@ -44,28 +43,25 @@ export interface ExchangeHost {
   forwardingMalformed: ((peer: Address) => void) | undefined
   /** Every answer closes its connection. */
   isDraining: boolean
-  /** Unanswered exchanges. */
-  underWay: number
+  inFlight: number
   readonly observer: ExchangeObserver
   /** undefined if shedding is off. */
   readonly gate: Gate | undefined
   readonly newRequestId: () => string
 }
 
-/** Sheds load. */
 export interface Gate {
   /** Call `admits` or `seen` for each request meanwhile. */
   readonly isShedding: boolean
   admits(work: Work): boolean
-  /** For a request that is as cheap to answer as to refuse. */
+  /** Counts a request that is as cheap to answer as to refuse. */
   seen(): void
 }
 
 export interface ExchangeRules {
   readonly part: Part
-  /** Called by any site's pages: requests have a site key and an origin, answers CORS headers. */
+  /** True if any site's pages may call it: requests have a site key and an origin, and answers have CORS headers. */
   readonly isCrossOrigin: boolean
-  /** After an exception. */
   readonly faultReply: Reply
   readonly ambiguousReply: Reply
 }

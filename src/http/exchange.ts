@@ -7,7 +7,7 @@
  * - A client that sends another request before it has taken the whole answer loses its connection.
  *
  *   answer -> must the connection end? -> timer     -> write, close
- *          -> is this turn full?       -> next turn -> write
+ *          -> is this tick full?       -> next tick -> write
  *          -> neither                               -> write
  */
 
@@ -26,16 +26,16 @@ import { type Framing, hasForwardedFor, readHead, readProxyHead } from './reques
 const REQUEST_ID = /^[\w.:=+/@-]{1,128}$/
 
 /**
- * How far an oversized body is read before its refusal: a proxy that is cut off while it sends answers 502. nginx itself refuses
- * larger bodies.
+ * An oversized body is read up to this size before it is refused: a proxy that is cut off while it sends answers 502. nginx
+ * itself refuses larger bodies.
  */
 const EXCESS_BYTES_MAX = 2 ** 20
 
-/** For a body to arrive: uWebSockets.js allows any time at 16 KB/s. */
+/** A body must arrive within this time. uWebSockets.js allows any time at 16 KB/s. */
 const BODY_MS_MAX = 10_000
-/** In a body. Each takes 1 us, and one read can bring 80,000 of a byte each. */
+/** Chunks of one body. Each takes 1 us, and one read can bring 80,000 chunks of one byte. */
 const CHUNKS_MAX = 10_000
-/** From the request until its answer is taken. */
+/** The client must take the whole answer within this time from the request. */
 const TAKE_MS_MAX = 15_000
 
 /**
@@ -56,8 +56,8 @@ let pauses = 0
 let pausesSinceMs = 0
 
 /**
- * Answers per event-loop turn; the next one waits, which ends a connection that pipelines. One read can bring 10,000 requests,
- * and answering them all would delay everyone else by a second.
+ * The number of answers in one tick of the event loop. The next answer waits, which ends a connection that pipelines. One read
+ * can bring 10,000 requests, and answering them all would delay everyone else by a second.
  */
 const ANSWERS_AT_ONCE_MAX = 64
 let answersAtOnce = 0
@@ -67,10 +67,10 @@ let corked: Exchange | undefined
 let corkedReply: Reply | undefined
 
 export class Exchange {
-  /** From X-Site-Key. Texts are empty if absent. */
+  /** The value of X-Site-Key. Texts are empty if absent. */
   readonly siteKey: string
-  /** Only of requests for the demo's site. Without HTTPS or a local name, browsers leave Sec-Fetch-Site out, so Host decides. */
-  readonly isOfForeignPage: boolean
+  /** Set only for the demo's site. Without HTTPS or a local name, browsers leave Sec-Fetch-Site out, so Host decides. */
+  readonly isFromForeignPage: boolean
   readonly origin: string
   readonly #fetchSite: string
   readonly contentType: string
@@ -114,7 +114,7 @@ export class Exchange {
     this.siteKey = (isCrossOrigin && head.siteKey) || ''
     this.origin = head.origin ?? ''
     this.#fetchSite = head.fetchSite ?? ''
-    this.isOfForeignPage =
+    this.isFromForeignPage =
       this.siteKey.startsWith(DEMO_SITE_KEY) &&
       this.#fetchSite !== 'same-origin' &&
       isForeign(this.origin, request.getHeader('host'))
@@ -129,7 +129,7 @@ export class Exchange {
     this.#isHead = method === 'head'
     this.#framing = head.framing === 'chunks' && method !== 'post' ? 'ambiguous' : head.framing
     this.address = isTrusted ? this.#clientOf(head.forwardedFor, peer) : peer
-    host.underWay++
+    host.inFlight++
     response.onAborted(() => {
       if (!this.#isOver) host.observer.aborted(rules.part)
       this.#end()
@@ -145,23 +145,23 @@ export class Exchange {
     return sender
   }
 
-  /** From a page of the service's own origin, whose browser leaves Origin out of a GET. */
+  /** The page has the service's own origin, so its browser leaves Origin out of a GET. */
   get isSameOrigin(): boolean {
     return this.origin === '' && this.#fetchSite === 'same-origin'
   }
 
   /** Backends send neither header; `none` is a person's own navigation. */
-  get isOfPage(): boolean {
+  get isFromPage(): boolean {
     return this.origin !== '' || (this.#fetchSite !== '' && this.#fetchSite !== 'none')
   }
 
-  /** A trusted proxy's, or made when first used; the answer has it if that was before. */
+  /** A trusted proxy's id, or one made at first use. The answer has it if it was used before the answer. */
   get requestId(): string {
     if (this.#requestId === '') this.#requestId = this.#host.newRequestId()
     return this.#requestId
   }
 
-  /** For a client that left too early. */
+  /** Ends the connection of a client that left too early. */
   drop(): void {
     if (!this.#isOver) this.#response.close() // calls the abort handler
   }
@@ -232,8 +232,8 @@ export class Exchange {
   answer(reply: Reply): void {
     if (this.#isOver) return
     if (this.#mustEndConnection(this.#isHead)) return this.#answerLast(() => this.answer(reply))
-    if (this.#isTurnFull()) return void setImmediate(() => this.answer(reply))
-    // Before writing: a log line makes the request id, which the answer then carries.
+    if (this.#isTickFull()) return void setImmediate(() => this.answer(reply))
+    // The observer runs first: its log line makes the request id, which the answer then has.
     this.#host.observer.answered(this, this.#rules.part, reply.status, reply.ending)
     this.#end()
     corked = this
@@ -241,33 +241,31 @@ export class Exchange {
     this.#response.cork(Exchange.#writeCorked)
   }
 
-  /** For files and pages; apart from `answer`, to keep that one fast. */
+  /** Answers with a file or a page. `answer` stays fast without this case. */
   answerContent(reply: ContentReply): void {
     if (this.#isOver) return
     const isBare = reply.status === 304 || this.#isHead
     if (this.#mustEndConnection(isBare)) return this.#answerLast(() => this.answerContent(reply))
-    if (this.#isTurnFull()) return void setImmediate(() => this.answerContent(reply))
+    if (this.#isTickFull()) return void setImmediate(() => this.answerContent(reply))
     this.#host.observer.answered(this, this.#rules.part, reply.status, undefined)
     this.#end()
     this.#response.cork(() => this.#writeContent(reply))
   }
 
-  /** @param isBare without a body */
   #mustEndConnection(isBare: boolean): boolean {
-    if (this.#endsConnection) return false // already, by `#answerLast`
-    // Inside the callback uWebSockets.js does so itself.
+    if (this.#endsConnection) return false // `#answerLast` ends it already.
+    // uWebSockets.js itself ends the connection inside the callback.
     if (this.#isCloseAsked && !this.#isInCallback) return true
-    // What follows could be taken for a request: the rest of an oversized body, trailers after chunks.
+    // The rest of an oversized body, or trailers after chunks, could be taken for a request.
     if (this.#isBodyPending || this.#framing !== 'length') return true
     return isBare && (this.#host.isDraining || (!this.#isCloseAsked && Math.random() < BARE_LAST_SHARE))
   }
 
   /**
-   * Delays the answer, because `Connection: close` is not enough: uWebSockets.js serves what follows in the same TCP segment,
-   * but ends a connection that sends more before it is answered.
-   *
-   * Only a timer will do. uWebSockets.js frees closed connections just before setImmediate callbacks; one that such a callback
-   * closes can leak 464 bytes (test/http/closed-connections.test.ts).
+   * Delays the answer, because `Connection: close` is not enough: uWebSockets.js serves what follows in the same TCP segment, but
+   * ends a connection that sends more before it is answered. The delay must be a timer. uWebSockets.js frees closed connections
+   * just before setImmediate callbacks, so closing one in such a callback can leak 464 bytes
+   * (test/http/closed-connections.test.ts).
    */
   #answerLast(answer: () => void): void {
     this.#endsConnection = true
@@ -278,10 +276,10 @@ export class Exchange {
   }
 
   /**
-   * Requests of one read are answered within its callback. With `Connection: close` they can't be many: uWebSockets.js ends such a
-   * connection after 16 KiB of answers.
+   * Requests of one read are answered within its callback. `Connection: close` bounds them: uWebSockets.js ends such a connection
+   * after 16 KiB of answers.
    */
-  #isTurnFull(): boolean {
+  #isTickFull(): boolean {
     if (!this.#isInCallback || this.#isCloseAsked) return false
     if (answersAtOnce === 0) setImmediate(() => (answersAtOnce = 0))
     return ++answersAtOnce > ANSWERS_AT_ONCE_MAX
@@ -358,11 +356,11 @@ export class Exchange {
   #end(): void {
     if (this.#isOver) return
     this.#isOver = true
-    this.#host.underWay--
+    this.#host.inFlight--
   }
 }
 
-/** Takes 2 us. */
+/** Reads the peer's address, which takes 2 us. */
 export function peerOf(response: HttpResponse): Address | undefined {
   return addressFromBytes(Buffer.from(response.getRemoteAddress()))
 }
@@ -377,14 +375,14 @@ const isClose = (connection: string | undefined) => connection?.length === 5
  */
 export function refuserOf(reply: Reply, host: ExchangeHost, { part, isCrossOrigin }: ExchangeRules) {
   const headers = [['Content-Type', isCrossOrigin ? CORS_JSON_HEAD : JSON_HEAD], ...reply.headers]
-  // In the status line, because one text is faster than three.
+  // All headers are in the status line, because one text is faster than three.
   const head =
     statusLine(reply.status) + headers.map(([name, value]) => `${HEADER_BREAK}${name}: ${value}`).join('')
   const lastHead = `${head}${HEADER_BREAK}Connection: close`
   const body = Buffer.from(reply.body)
   return (response: HttpResponse, request: HttpRequest) => {
     response.writeStatus(isClose(request.getHeader('connection')) ? lastHead : head)
-    // For a client that reads no answers, only the system buffers.
+    // A client that reads no answers gets only what the system buffers.
     const [, isTaken] = response.tryEnd(body, body.length)
     if (!isTaken) response.close()
     host.observer.shed(part)

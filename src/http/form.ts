@@ -11,11 +11,10 @@ export type FormReading = { readonly ok: true; readonly fields: FormFields } | F
 
 interface FormProblem {
   readonly ok: false
-  /** For a person. */
   readonly problem: string
 }
 
-/** No known client sends as many. */
+/** No known client sends as many fields. */
 const FIELDS_MAX = 32
 
 const NOT_MULTIPART = problem('The body is not well-formed multipart/form-data.')
@@ -29,7 +28,7 @@ export function parseUrlencoded(bytes: Buffer): FormReading {
     return problem('The body is not percent-encoded UTF-8.')
   }
   const fields = new Fields()
-  // No more than needed: on Node.js 24, twice as many fields take four times as long. An empty part may come first.
+  // Splits no further: on Node.js 24, twice as many fields take four times as long. An empty part may come first.
   const some = text.split(/&+/, FIELDS_MAX + 2).join('&')
   // URLSearchParams drops a leading question mark.
   for (const [name, value] of new URLSearchParams(`?${some}`)) {
@@ -53,7 +52,7 @@ export function parseMultipart(bytes: Buffer, contentType: string): FormReading 
   const body = textOf(bytes)
   if (typeof body !== 'string') return notText(body)
   const delimiter = `\r\n--${match[1] ?? match[2]}`
-  const text = `\r\n${body}` // as if a line break came before the first delimiter too
+  const text = `\r\n${body}` // Each delimiter follows a line break; this adds one before the first.
   if (!text.startsWith(delimiter)) return NOT_MULTIPART
   const fields = new Fields()
   let start = delimiter.length
@@ -68,7 +67,7 @@ export function parseMultipart(bytes: Buffer, contentType: string): FormReading 
   return rest === '' || rest === '\r\n' ? { ok: true, fields: fields.byName } : NOT_MULTIPART
 }
 
-/** A file has more parameters. .NET writes no quotes. */
+/** Refuses files, which have more parameters. .NET writes no quotes. */
 const DISPOSITION = /^content-disposition:[ \t]*form-data;[ \t]*name=(?:"([^"\r\n]*)"|([\w.-]+))[ \t]*$/i
 
 /** @param part headers, each after a line break; an empty line; the content */

@@ -6,8 +6,8 @@ import { MEASURE_MS, Overload } from './overload.ts'
 
 interface OverloadGateOptions {
   readonly delayMsTarget: number
-  /** Event-loop turns per request: two if the store answers in a later one, else one. */
-  readonly turnsPerRequest: number
+  /** Ticks of the event loop per request: two if the store answers in a later tick, else one. */
+  readonly ticksPerRequest: number
   /** @param shed requests shed since shedding began */
   readonly onChange: (isShedding: boolean, shed: number) => void
 }
@@ -15,16 +15,16 @@ interface OverloadGateOptions {
 export class OverloadGate implements Gate {
   isShedding = false
   readonly #overload: Overload
-  readonly #turnsPerRequest: number
+  readonly #ticksPerRequest: number
   readonly #onChange: OverloadGateOptions['onChange']
   #timer: NodeJS.Timeout | undefined
   #measuredAtMs = 0
   #shed = 0
-  #isInTurn = false
+  #isInTick = false
 
-  constructor({ delayMsTarget, turnsPerRequest, onChange }: OverloadGateOptions) {
+  constructor({ delayMsTarget, ticksPerRequest, onChange }: OverloadGateOptions) {
     this.#overload = new Overload(delayMsTarget)
-    this.#turnsPerRequest = turnsPerRequest
+    this.#ticksPerRequest = ticksPerRequest
     this.#onChange = onChange
   }
 
@@ -40,31 +40,31 @@ export class OverloadGate implements Gate {
 
   admits(work: Work): boolean {
     const nowMs = performance.now()
-    if (!this.#isInTurn) this.#beginTurn(nowMs)
+    if (!this.#isInTick) this.#beginTick(nowMs)
     const isAdmitted = this.#overload.admits(work, nowMs)
     if (!isAdmitted) this.#shed++
     return isAdmitted
   }
 
   seen(): void {
-    if (!this.#isInTurn) this.#beginTurn(performance.now())
+    if (!this.#isInTick) this.#beginTick(performance.now())
     this.#overload.seen()
   }
 
-  #beginTurn(nowMs: number): void {
-    this.#isInTurn = true
-    setImmediate(this.#endTurn)
-    this.#overload.turn(nowMs)
+  #beginTick(nowMs: number): void {
+    this.#isInTick = true
+    setImmediate(this.#endTick)
+    this.#overload.startTick(nowMs)
   }
 
-  readonly #endTurn = (): void => {
-    this.#isInTurn = false
+  readonly #endTick = (): void => {
+    this.#isInTick = false
   }
 
   #measure(): void {
     const nowMs = performance.now()
     const lateMs = nowMs - this.#measuredAtMs - MEASURE_MS
-    this.#overload.measured(nowMs, lateMs * this.#turnsPerRequest)
+    this.#overload.measured(nowMs, lateMs * this.#ticksPerRequest)
     this.#measuredAtMs = nowMs
     const { isShedding } = this.#overload
     if (isShedding === this.isShedding) return

@@ -18,24 +18,24 @@ interface ListenOptions {
   readonly proxyProtocol: boolean
   readonly connectionsMax: number
   readonly storeDeadlineMs: number
-  /** A trusted proxy sent a wrong header; told at most every ten seconds. */
+  /** A trusted proxy sent a wrong header. Called at most every ten seconds. */
   readonly refused: (peer: Address, why: string, sinceLast: number) => void
-  /** Connections were closed; likewise. */
+  /** Connections were closed. Called at most every ten seconds. */
   readonly crowded: (sinceLast: number) => void
 }
 
-/** After so long the relay ends a silent connection. Proxies do after 8 s. The HTTP server ends thousands at once, which would delay the relay's others. */
+/** The relay ends silent connections after this; proxies do after 8 s. The HTTP server ends thousands at once, and delays all. */
 const RELAY_SILENT_MS = 8500
 const STORE_MARGIN_MS = 1000
 
 /**
- * Sockets on the port, each with a backlog of 512. At 10,000 new connections a second, one event-loop turn of 50 ms fills one
- * backlog, and further clients retry after a second.
+ * Number of sockets on the port, each with a backlog of 512. At 10,000 new connections a second, one tick of the event loop of 50
+ * ms fills one backlog, and further clients retry after a second.
  */
 const LISTENERS = 8
 
 export interface Listener {
-  /** Stops accepting; open connections go on. */
+  /** Stops accepting; open connections continue. */
   close(): Promise<void>
   connections(): number
   refusedConnections(): number
@@ -104,7 +104,7 @@ export async function listen(
 
 const LOOPBACK_V4 = '127.0.0.0/8'
 
-/** Saves reading the peer's address where every program on the machine could send from a trusted one anyway. */
+/** Saves reading the peer's address where every program on the machine could use a trusted address anyway. */
 export function isEveryPeerTrusted(
   options: Pick<ListenOptions, 'host' | 'trustedProxies' | 'proxyProtocol'>,
 ): boolean {
@@ -116,27 +116,27 @@ function listenHttp(app: TemplatedApp, host: string, port: number): Promise<obje
   return new Promise(resolve => app.listen(host, port, resolve))
 }
 
-const SHORT_TURN_MS = 0.1
+const SHORT_TICK_MS = 0.1
 const QUIET_WAIT_MS = 250
 
 /**
- * Closing a listener resets connections that wait there. Each event-loop turn accepts them all, so after a short turn hardly
- * any wait.
+ * Closing a listener resets connections that wait there. Each tick of the event loop accepts all waiting connections, so after a
+ * short tick hardly any is left.
  */
 async function untilNobodyWaits(): Promise<void> {
   const giveUpAt = performance.now() + QUIET_WAIT_MS
-  let turnStart = 0
+  let tickStart = 0
   for (;;) {
     const now = performance.now()
-    if (now - turnStart < SHORT_TURN_MS || now > giveUpAt) return
-    turnStart = now
+    if (now - tickStart < SHORT_TICK_MS || now > giveUpAt) return
+    tickStart = now
     await new Promise(resolve => setImmediate(resolve))
   }
 }
 
 const TELL_MS = 10_000
 
-/** One call in ten seconds, with a count: a misconfigured proxy gets everything wrong. */
+/** Calls `tell` once in ten seconds, with a count, because a misconfigured proxy does everything wrong. */
 function seldom<Details extends unknown[]>(
   tell: (sinceLast: number, ...details: Details) => void,
 ): (...details: Details) => void {

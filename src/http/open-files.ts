@@ -3,7 +3,7 @@
 import { readFileSync } from 'node:fs'
 import { readdir } from 'node:fs/promises'
 
-/** For libraries, the store and logs. */
+/** Libraries, the store and logs need these. */
 const OTHER_FILES = 256
 const LIMIT_UNKNOWN = 10_000
 /** The client's socket, and both ends of the one to the HTTP server. */
@@ -36,7 +36,7 @@ export function openFilesMax(pid: number | 'self'): number {
   }
 }
 
-/** Whether connections that wait at a closing listener move to another on its port; undefined before Linux 5.14. */
+/** Tells whether connections waiting at a closing listener move to another on its port; undefined before Linux 5.14. */
 export function migratesConnections(): boolean | undefined {
   try {
     return readFileSync('/proc/sys/net/ipv4/tcp_migrate_req', 'latin1').trim() !== '0'

@@ -1,33 +1,33 @@
 /**
  * Decides which requests a worker sheds when too many arrive (docs/explain/overload.md).
  *
- * Requests that arrive during a turn of the event loop wait for the next. A timer waits as long, so its lateness is the
+ * Requests that arrive during a tick of the event loop wait for the next. A timer waits as long, so its lateness is the
  * queueing delay. As in CoDel (RFC 8289), a delay that stays above the target counts, a burst does not.
  *
  *   level 0   All requests are admitted.
- *   level 1   Once a turn's budget is used up, new work is refused until the next turn.
+ * level 1   Once a tick's budget is used up, new work is refused until the next tick.
  *   level 2   Begun work is refused too, once its own budget is used up.
  *
  *   up        when all measurements of an interval are above the target
  *   down      when none has been for a while, and, at level 1, almost nothing was refused
  *
- * Only a turn that used up its budget refuses, so no worker is idle while it refuses.
+ * Only a tick that used up its budget refuses requests, so no worker is idle while it refuses.
  */
 
 import type { Work } from '../domain/endpoint.ts'
 
-/** How often to call `measured`. */
+/** `measured` must be called this often. */
 export const MEASURE_MS = 20
-/** How long the delay stays too high before each level is left upwards. A burst of 5,000 requests takes half the first. */
+/** A level is raised once the delay was too high for this long. A burst of 5,000 requests takes half the first time. */
 const RAISE_AFTER_MS = [500, 2000]
-/** How long delays stay within the target before each level is left downwards. */
+/** A level is lowered once the delay was within the target for this long. */
 const LOWER_AFTER_MS = [0, 1000, 5000]
-/** Level 1 is left if so little new work was refused: a few long turns below capacity must not hold a worker there. */
+/** Level 1 is left if so little new work was refused: a few long ticks below capacity must not hold a worker there. */
 const SHED_SHARE_MAX = 0.02
 
-/** A turn's budget as a share of the target. At 0.2 for new work, visitors wait four times as long and no more are served. */
+/** A tick's budget as a share of the target. At 0.2 for new work, visitors wait four times as long and no more are served. */
 const BUDGET_SHARE = { new: 0.05, begun: 0.5 }
-/** Least share of a budget. */
+/** A budget never shrinks below this share. */
 const BUDGET_MIN = 0.1
 /** Challenges always admitted per other request. A served visitor makes one and two others. */
 const NEW_PER_OTHER = 0.25
@@ -35,15 +35,14 @@ const NEW_PER_OTHER = 0.25
 export class Overload {
   #level: 0 | 1 | 2 = 0
   readonly #delayMsTarget: number
-  /** Since when all measurements were above the target. */
+  /** All measurements since then were above the target. */
   #overSinceMs: number | undefined
-  /** Since when none was; new work since then, and its refusals. */
+  /** No measurement since then was above the target. New work is counted from then, and its refusals. */
   #quietSinceMs = 0
   #newSeen = 0
   #newShed = 0
-  #turnAtMs = 0
+  #tickAtMs = 0
   readonly #budgetMs = { new: 0, begun: 0 }
-  /** In this turn. */
   #newAdmitted = 0
   #others = 0
 
@@ -51,14 +50,14 @@ export class Overload {
     this.#delayMsTarget = delayMsTarget
   }
 
-  /** If so, call `turn`, `admits` and `seen`. */
+  /** If true, callers must use `startTick`, `admits` and `seen`. */
   get isShedding(): boolean {
     return this.#level > 0
   }
 
   /**
    * @param nowMs any monotonic clock
-   * @param delayMs how long a request waits: the delay of one turn of the event loop, times the turns that it takes
+   * @param delayMs how long a request waits: the delay of one tick of the event loop, times the ticks that it takes
    */
   measured(nowMs: number, delayMs: number): void {
     if (delayMs > this.#delayMsTarget) {
@@ -81,23 +80,23 @@ export class Overload {
     this.#newShed = 0
   }
 
-  /** At a turn's first request. */
-  turn(nowMs: number): void {
-    const beforeMs = nowMs - this.#turnAtMs
-    this.#turnAtMs = nowMs
+  /** Called at a tick's first request. */
+  startTick(nowMs: number): void {
+    const beforeMs = nowMs - this.#tickAtMs
+    this.#tickAtMs = nowMs
     this.#budgetMs.new = budgetAfter(beforeMs, this.#delayMsTarget * BUDGET_SHARE.new)
     this.#budgetMs.begun = budgetAfter(beforeMs, this.#delayMsTarget * BUDGET_SHARE.begun)
     this.#newAdmitted = 0
     this.#others = 0
   }
 
-  /** For a request that is as cheap to answer as to refuse. */
+  /** Counts a request that is as cheap to answer as to refuse. */
   seen(): void {
     this.#others++
   }
 
   admits(work: Work, nowMs: number): boolean {
-    const isInBudget = nowMs - this.#turnAtMs < this.#budgetMs[work]
+    const isInBudget = nowMs - this.#tickAtMs < this.#budgetMs[work]
     if (work === 'begun') {
       this.#others++
       return isInBudget || this.#level < 2
@@ -112,7 +111,7 @@ export class Overload {
   }
 }
 
-/** Begun work, refusals and the store take time too: after a long turn the budget shrinks in proportion. */
-function budgetAfter(turnMs: number, budgetMs: number): number {
-  return turnMs <= budgetMs ? budgetMs : budgetMs * Math.max(BUDGET_MIN, budgetMs / turnMs)
+/** Begun work, refusals and the store take time too: after a long tick the budget shrinks in proportion. */
+function budgetAfter(tickMs: number, budgetMs: number): number {
+  return tickMs <= budgetMs ? budgetMs : budgetMs * Math.max(BUDGET_MIN, budgetMs / tickMs)
 }

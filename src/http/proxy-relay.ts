@@ -7,7 +7,7 @@
  *
  * Each connection is passed on from its own random loopback address (its alias, in 127.128.0.0/10), by which the HTTP server
  * finds the client. Only the first connection from an awaited alias is let in, and nobody can know the alias before, so no other
- * program can pass for the relay.
+ * program can pretend to be the relay.
  */
 
 import { randomInt } from 'node:crypto'
@@ -23,31 +23,30 @@ import {
 import { readProxyHeader } from '../addresses/proxy-header.ts'
 
 interface RelayOptions {
-  /** Must send a header. All others are clients, whose bytes are never read as one. */
+  /** These must send a header. All other peers are clients, whose bytes are never read as a header. */
   readonly trustedProxies: AddressSet
-  /** On 127.0.0.1. */
+  /** A port on 127.0.0.1. */
   readonly upstreamPort: number
   /** A wrong header, or none. */
   readonly refused: (peer: Address, why: string) => void
   readonly connectionsMax: number
   readonly crowded: () => void
-  /** Without a byte either way. */
+  /** A connection without a byte in either direction is ended after this. */
   readonly silentMs: number
 }
 
-/** For the header, which proxies send in their first segment. */
+/** Proxies send the header in their first segment. */
 const HEADER_MS = 5000
-/** For a client to take the last bytes. */
-const LAST_WORDS_MS = 5000
+/** A client has this long to take the last bytes. */
+const LAST_BYTES_MS = 5000
 const ALIASES = 2 ** 22
-/** The HTTP server may still hold requests of an ended connection. */
+/** The HTTP server may still hold requests of an ended connection for this long. */
 const ALIAS_KEPT_MS = 1000
 const EMPTY: Buffer = Buffer.alloc(0)
 
 export class ProxyRelay {
   readonly #options: RelayOptions
   readonly #server: Server
-  /** The client behind each alias. */
   readonly #clients = new Map<Address, Address>()
   readonly #nameless = new Set<Address>()
   /** Aliases that the HTTP server has not accepted yet. */
@@ -67,22 +66,22 @@ export class ProxyRelay {
     await once(this.#server, 'listening')
   }
 
-  /** Open connections go on. */
+  /** Stops accepting; open connections continue. */
   close(): void {
     this.#server.close()
   }
 
-  /** Whether a new peer is this relay; true once. */
+  /** True if a new peer is this relay. A second call for the same peer returns false. */
   admits(peer: Address): boolean {
     return this.#awaited.delete(peer)
   }
 
-  /** undefined once its connection has ended for a second. */
+  /** undefined once the connection ended a second ago. */
   clientOf(peer: Address): Address | undefined {
     return this.#clients.get(peer)
   }
 
-  /** Its header named no client. Then X-Forwarded-For is not believed, since the client could have written it. */
+  /** True if the header named no client. X-Forwarded-For is then ignored, because the client could have written it. */
   isNameless(peer: Address): boolean {
     return this.#nameless.has(peer)
   }
@@ -132,7 +131,6 @@ export class ProxyRelay {
     client.resume()
   }
 
-  /** @param first bytes already read */
   #passOn(client: Socket, address: Address, first: Buffer, isNameless = false): void {
     if (client.destroyed) return
     const alias = this.#freeAlias()
@@ -154,8 +152,8 @@ export class ProxyRelay {
       }
       setTimeout(forget, ALIAS_KEPT_MS).unref()
       if (client.destroyed) return
-      client.destroySoon() // after the bytes that the server has sent
-      const timer = setTimeout(() => client.destroy(), LAST_WORDS_MS)
+      client.destroySoon() // Bytes that the server has sent still go out.
+      const timer = setTimeout(() => client.destroy(), LAST_BYTES_MS)
       client.once('close', () => clearTimeout(timer))
     })
     client.once('close', () => upstream.destroy())

@@ -9,19 +9,17 @@ export type HeaderList = readonly (readonly [name: string, value: string])[]
 
 export interface Reply {
   readonly status: number
-  /** If there is one to report. */
   readonly ending?: Ending | undefined
   /** JSON. */
   readonly body: string
   readonly headers: HeaderList
-  /** From `withHeader`. */
+  /** The value that `withHeader` made. */
   readonly head?: string
 }
 
-/** A file or a page, with all its headers. */
 export interface ContentReply {
   readonly status: number
-  /** With 304, only its length is sent. */
+  /** A 304 sends only its length. */
   readonly body: Buffer | string
   readonly headers: HeaderList
 }
@@ -45,7 +43,7 @@ export function statusLine(status: number): string {
 }
 
 /**
- * Joins several headers into one value, which uWebSockets.js writes as it is, and saves 0.25 us. For constants only: a client's
+ * Joins several headers into one value, which uWebSockets.js writes as it is, and saves 0.25 us. Values must be constants: a client's
  * line break would inject a header.
  */
 export const HEADER_BREAK = '\r\n'
@@ -91,7 +89,7 @@ export function refusalBody({ reason, detail, field }: Refusal, style: ErrorStyl
   return { ...success, error, code, ...(field === undefined ? {} : { field }) }
 }
 
-/** As at hosted CAPTCHAs, every verdict of /siteverify is a 200. */
+/** Hosted CAPTCHAs answer every verdict with 200, and so does /siteverify. */
 export function answerTo(reason: Reason, style: ErrorStyle) {
   const { status, code, message, siteverify, siteverifyMessage, keepsStatus } = OUTCOMES[reason]
   if (style !== 'siteverify') return { status, code, message }
@@ -117,7 +115,7 @@ export function limitedReply(
   style: ErrorStyle,
   named?: Named,
 ): Reply {
-  // Rounded up, or the client would come too early.
+  // A lower number would make the client come too early.
   const seconds = Math.max(1, Math.ceil(limited.retryAfterMs / 1000))
   const headers: HeaderList = [
     ['Retry-After', String(seconds)],

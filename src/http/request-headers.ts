@@ -3,7 +3,7 @@
 import type { HttpRequest } from 'uWebSockets.js'
 import type { AddressSet } from '../addresses/address.ts'
 
-/** Whether servers agree on where the body ends. */
+/** Tells whether servers agree on where the body ends. */
 export type Framing =
   | 'length'
   /** Ends the connection. */
@@ -17,12 +17,12 @@ function framingOf(transferEncoding: string): Framing {
 }
 
 /**
- * Undefined or empty if absent. Of repeated headers the first counts. Proxies append theirs, so X-Forwarded-For lines are
- * joined and the last X-Request-Id counts; both are read only from trusted proxies.
+ * Fields of absent headers are undefined or empty. The first of repeated headers counts. X-Forwarded-For lines are joined and the
+ * last X-Request-Id counts, because proxies append theirs; both are read only from trusted proxies.
  */
 type RequestHead = Readonly<typeof ABSENT>
 
-/** Gives all heads one shape. */
+/** All heads start from this, so V8 gives them one hidden class. */
 const ABSENT = {
   siteKey: undefined as string | undefined,
   origin: undefined as string | undefined,
@@ -36,7 +36,7 @@ const ABSENT = {
   requestId: '',
 }
 
-/** 0.08 us a header, however many there are. */
+/** Takes 0.08 us a header that is read, however many the request has. */
 export function readHead(request: HttpRequest, isCrossOrigin: boolean): RequestHead {
   const isPost = request.getMethod() === 'post'
   const coding = isPost ? request.getHeader('transfer-encoding') : ''
@@ -58,8 +58,8 @@ let head = ABSENT
 let lengths = 0
 
 /**
- * In one pass, because `getHeader` returns only the first X-Forwarded-For line; reading the others by name takes 0.9 us more.
- * Several clients share a proxy's connection, so a second length is refused.
+ * Reads all headers in one pass, because `getHeader` returns only the first X-Forwarded-For line; reading the others by name
+ * takes 0.9 us more. A second length is refused, because several clients share a proxy's connection.
  */
 export function readProxyHead(request: HttpRequest): RequestHead {
   lengths = 0
@@ -107,7 +107,7 @@ export function hasForwardedFor(request: HttpRequest): boolean {
   return request.getHeader('x-forwarded-for') !== ''
 }
 
-/** Whether the request can be answered without an exchange. */
+/** True if the request can be answered without an exchange. */
 export function endsPlainly(request: HttpRequest, trustedProxies: AddressSet): boolean {
   if (request.getHeader('transfer-encoding') !== '') return false
   if (trustedProxies.isEmpty) return true
@@ -120,7 +120,6 @@ function countLength(name: string): void {
   if (name === 'content-length') lengths++
 }
 
-/** Only files and pages need these. */
 export interface ContentRequest {
   readonly path: string
   /** Empty if absent. */
@@ -136,7 +135,7 @@ export function contentRequest(request: HttpRequest): ContentRequest {
   }
 }
 
-/** After the `?`; empty without one. */
+/** The text after the `?`; empty without one. */
 export function queryOf(request: HttpRequest): string {
   return request.getQuery() ?? ''
 }

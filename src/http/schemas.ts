@@ -122,7 +122,7 @@ export function parseRedemption(bytes: Buffer, contentType: string): Parsed<Rede
   return body === undefined ? parseRedemptionGenerally(bytes) : { ok: true, body }
 }
 
-/** Takes `7e0` for the counter 7: the nonce is spent once all the same, and the token writes digits. */
+/** Accepts `7e0` for the counter 7. This yields no second token: the nonce is spent once, and the token has the digits. */
 export function parseSolutionGenerally(bytes: Buffer): Parsed<Solution> {
   const parsed = parseBody(bytes, validateSolution, SOLUTION_FIELDS)
   // JSON allows -0, which is no counter.
@@ -164,7 +164,7 @@ export function readJson(body: Buffer): Parsed<unknown> {
   return { ok: true, body: value }
 }
 
-/** As UTF-8, without the byte order mark that some libraries write; or why it is none. */
+/** Decodes UTF-8 without the byte order mark that some libraries write, or says why the body is none. */
 export function textOf(body: Buffer): string | ReturnType<typeof refused> {
   if (isUtf8(body)) {
     const text = body.toString('utf8')
@@ -179,7 +179,7 @@ const NAME_CHARACTERS_MAX = 40
 const BYTE_ORDER_MARK = 0xfeff
 const COMPRESSED = 'The body is compressed with gzip; send it without Content-Encoding.'
 
-/** Honest bodies open two brackets. To find out that 7 KB of them are no JSON takes three times as long as a good request. */
+/** Honest bodies have two opening brackets. Rejecting 7 KB of brackets takes three times as long as a good request. */
 const BRACKETS_MAX = 32
 
 function isNested(text: string): boolean {
@@ -226,7 +226,7 @@ function isObject(value: unknown): value is Record<string, unknown> {
   return typeof value === 'object' && value !== null
 }
 
-/** A field that is meant to be another, such as expectedIP: ignored, it would check nothing. */
+/** Finds a field that is probably a misspelled one, such as expectedIP. Ignoring that field would skip its check. */
 export function mistyped(value: object, { known }: Pick<Fields, 'known'>): string | undefined {
   for (const name of Object.keys(value)) {
     if (known.includes(name)) continue
@@ -238,7 +238,7 @@ export function mistyped(value: object, { known }: Pick<Fields, 'known'>): strin
   return undefined
 }
 
-/** Plain and short: a name that visitors made up could hold anything, such as a secret. */
+/** Only plain, short names are repeated: a name that visitors made up could hold a secret. */
 const TOLD_NAME = /^[a-z][\w.-]{0,30}$/i
 
 export function ignoredField(value: object, known: readonly string[]): string | undefined {
@@ -249,7 +249,7 @@ export function refused(refusal: Refusal): { readonly ok: false; readonly refusa
   return { ok: false, refusal }
 }
 
-/** For messages, which never repeat a value: it may be a secret. */
+/** Messages use these, and never repeat a value, which may be a secret. */
 const EXPECTED: Readonly<Record<string, string>> = {
   nonce: 'the 32 lowercase hexadecimal characters that GET /challenge gave',
   counter: 'an integer from 0 to 2^53 - 1',
@@ -275,18 +275,18 @@ function wrongField(field: string, error?: ErrorObject) {
   return refused({ reason: 'body-shape', detail: fieldProblem(field, error), field })
 }
 
-/** Such as `environment.webdriver`; empty for the body itself. */
+/** An example is `environment.webdriver`; empty for the body itself. */
 function fieldOf({ keyword, instancePath, params }: ErrorObject): string {
   const path = instancePath.slice(1).replaceAll('/', '.')
   return keyword === 'required' ? (params as { missingProperty: string }).missingProperty : path
 }
 
-/** `__proto__` does no harm here, but might in later code; escapes could hide it. Honest bodies have neither. */
+/** `__proto__` does no harm here, but might in later code. Escapes could hide it. Honest bodies have neither. */
 function mayHideProto(text: string): boolean {
   return text.includes('__proto__') || text.includes('\\')
 }
 
-/** Not recursive, because a body may nest thousands of levels. */
+/** Uses a list instead of recursion, because a body may nest thousands of levels. */
 function hasProtoKey(root: unknown): boolean {
   const rest = [root]
   while (rest.length > 0) {
@@ -321,7 +321,7 @@ export function usualSolution(bytes: Buffer): Solution | undefined {
   return {
     nonce: match[1]!,
     counter,
-    solveTimeMs: Number(match[3]), // never Infinity with so few digits
+    solveTimeMs: Number(match[3]), // Cannot be Infinity with so few digits.
     fingerprintHash: match[4]!,
     environment: {
       webdriver: match[5] !== undefined,

@@ -92,7 +92,7 @@ export function secretOf({ secret }: SiteverifyFields): unknown {
   return isLeftOut(secret) ? undefined : secret
 }
 
-/** Fields that check something: mistyped and ignored, they would check nothing. */
+/** Ignoring a misspelled one of these would skip its check. */
 const CHECKING = { known: ['remoteip', 'idempotency_key'] }
 
 /** Backends that know no address send an empty field. */

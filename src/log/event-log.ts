@@ -16,10 +16,10 @@ export type LogEvent =
   | 'verification-failed'
   | 'token-redeemed'
   | 'refused'
-  /** From the primary: a backend uses half of a limit or more. */
+  /** The primary logs these: a backend uses half of a limit or more. */
   | 'redemption-junk'
   | 'redemption-limit'
-  /** From the primary, once: no redemption of an API key names an address; a backend's field is ignored. */
+  /** The primary logs these once: no redemption of an API key names an address; a backend's field is ignored. */
   | 'redemption-unbound'
   | 'field-ignored'
   /** Counts of the last minute beyond the quotas, by event or reason. */
@@ -27,7 +27,7 @@ export type LogEvent =
   /** An exception in powgate itself. */
   | 'fault'
 
-/** Lines per minute and worker. All kinds but successes add up to 1,080 (at level debug 1,200), which make 0.7 GB a day. */
+/** Lines per minute and worker. All quotas but successes add up to 1,080 (at level debug 1,200), which make 0.7 GB a day. */
 export const FAILURES_PER_MINUTE = 180
 export const REFUSALS_PER_MINUTE = 120
 const FAULTS_PER_MINUTE = 60
@@ -36,11 +36,11 @@ const MINUTE_MS = 60_000
 export class EventLog {
   readonly #log: Logger
   readonly #isOn: boolean
-  /** At level trace. */
+  /** True at level trace. */
   readonly #isUnbounded: boolean
   readonly #sample: Sample
   readonly addressText: (address: Address) => string
-  /** Of what connects: mostly the operator's proxies, whose addresses settings need. */
+  /** Peers are mostly the operator's proxies, whose addresses are needed for settings. */
   readonly peerText = (peer: Address) => (isOperatorsOwn(peer) ? formatAddress(peer) : this.addressText(peer))
   readonly #failures = new Quota(FAILURES_PER_MINUTE)
   readonly #faults = new Quota(FAULTS_PER_MINUTE)
@@ -217,11 +217,11 @@ function rounded(value: number): number {
   return Math.round(value * 100) / 100
 }
 
-/** Of clients' headers. Lines stay below 4 KiB, see redaction.ts. */
+/** Limits what clients' headers add. Lines stay below 4 KiB, see redaction.ts. */
 const ORIGIN_CHARACTERS_MAX = 120
 const SITE_CHARACTERS_MAX = 64
 
-/** Without control characters and look-alikes. Scrubs before the cut: half a secret cannot be recognized. */
+/** Removes control characters and look-alikes. Secrets go before the cut, because half a secret cannot be recognized. */
 function printable(text: string, charactersMax: number): string {
   return cut(scrub(text).replace(/[^\x20-\x7e]/g, '?'), charactersMax)
 }
@@ -236,7 +236,7 @@ class Quota {
     this.#linesMax = linesMax
   }
 
-  /** If not, counts the line under this name. */
+  /** Counts the line under this name if it is refused. */
   admits(name: string): boolean {
     if (this.#lines < this.#linesMax) {
       this.#lines++
@@ -254,11 +254,11 @@ class Quota {
   }
 }
 
-/** Of the nonce's end, which is uniformly distributed because it comes from a MAC. */
+/** The nonce's last digits decide: they are uniformly distributed, because they come from a MAC. */
 const SAMPLE_DIGITS = 6
 const SAMPLE_VALUES = 16 ** SAMPLE_DIGITS
 
-/** Whose successes are logged: by the nonce, so all steps of a visit or none, on all hosts. */
+/** Decides by the nonce whose successes are logged, so all hosts log all steps of a visit or none. */
 export class Sample {
   readonly #below: number
 

@@ -13,7 +13,7 @@ const RETRY_FULL_MS = 20
 const FULL = 'EAGAIN'
 /** About half a megabyte. */
 const WAITING_MAX = 1000
-/** How long an ending process waits for the reader. */
+/** An ending process waits this long for the reader. */
 const LAST_MS = 300
 
 export class LogOutput implements DestinationStream {
@@ -85,7 +85,6 @@ export class LogOutput implements DestinationStream {
 
 interface Target {
   readonly fd: number
-  /** To call before each write. */
   readonly unblock: () => void
 }
 
@@ -94,9 +93,9 @@ interface WithHandle {
 }
 
 /**
- * The same file, but writes fail instead of waiting for the reader. A pipe is opened anew, because the mode belongs to all
- * processes that share it. Sockets and terminals cannot be, and each fork makes them blocking again: they are switched before
- * each write, by one system call.
+ * Opens the same file so that writes fail instead of waiting for the reader. A pipe is opened anew, because its mode belongs to
+ * all processes that share it. Sockets and terminals cannot be opened anew, and each fork makes them blocking: one system call
+ * switches them back before each write.
  */
 function withoutWaiting(fd: number): Target {
   try {

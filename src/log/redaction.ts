@@ -1,4 +1,4 @@
-/** Keeps secrets out of the log, should a mistake pass one. */
+/** Keeps secrets out of the log if a mistake passes one. */
 
 const CENSOR = '[withheld]'
 
@@ -45,7 +45,7 @@ function withheld(value: unknown, clean: (text: string) => string, depth: number
 }
 
 const API_KEY = /sk_([0-9A-Za-z]{8})_[\w-]{43}/g
-/** Plain or URL-encoded. The nonce stays, for `powgate explain`. */
+/** A token, plain or URL-encoded. Its nonce stays, for `powgate explain`. */
 const TOKEN = /\d{13}(\||%7[Cc])([0-9a-f]{32})\1\d{1,16}\1[\w-]{48,}\1[\w-]{43}/g
 const URL_CREDENTIALS = /:\/\/[^\s/@"]*@/g
 
@@ -57,7 +57,7 @@ export function scrub(text: string): string {
     .replace(URL_CREDENTIALS, `://${CENSOR}@`)
 }
 
-/** Shorter ones would match ordinary text. */
+/** Shorter secrets would match ordinary text. */
 const SECRET_CHARACTERS_MIN = 8
 
 /** Scrubs these secrets too, plain or in JSON. */

@@ -6,7 +6,6 @@ import { metricOf } from './table.ts'
 
 export class Columns {
   readonly #rings: Rings
-  /** Where the steps are in the rings. */
   readonly #places: readonly number[]
 
   constructor(rings: Rings, places: readonly number[]) {
@@ -14,7 +13,7 @@ export class Columns {
     this.#places = places
   }
 
-  /** Zeros without such a counter. */
+  /** Returns zeros if there is no such counter. */
   column(name: string): number[] {
     const ring = this.#rings.get(name)
     return this.#places.map(place => ring?.[place] ?? 0)
@@ -45,7 +44,6 @@ export class Columns {
       .sort((one, other) => other.total - one.total)
   }
 
-  /** Counts per bucket, over all steps. */
   buckets(series: string): number[] {
     return this.#buckets(series).map(sum)
   }
@@ -60,7 +58,7 @@ export class Columns {
     return this.#perStep(series, counts => bounds[counts.findLastIndex(count => count > 0)] ?? bounds.at(-1)!)
   }
 
-  /** In milliseconds, of a histogram of seconds. */
+  /** Returns milliseconds; the histogram has seconds. */
   percentiles(series: string): Percentiles {
     const bounds = boundsOf(series)
     const curve = (share: number) =>
@@ -98,13 +96,13 @@ function milliseconds(seconds: number | null): number | null {
   return seconds === null ? null : rounded(seconds * 1000)
 }
 
-/** To the digits that a screen shows. */
+/** Rounds to the digits that a screen shows. */
 export function rounded(value: number): number {
   return Number(value.toPrecision(4))
 }
 
 /**
- * As Prometheus' histogram_quantile(): linear within a bucket.
+ * Interpolates linearly within a bucket, like Prometheus' histogram_quantile().
  *
  * @param bounds ascending; the last bucket has none
  * @param counts of each bucket, not cumulative

@@ -18,9 +18,9 @@ export interface HistoryView {
   readonly startedAtMs: number
   /** null: all sites. */
   readonly site: string | null
-  /** If not, the chosen site's figures so far are among OTHER_SITES. */
+  /** If false, the chosen site's figures so far are among OTHER_SITES. */
   readonly isApart: boolean
-  /** With requests in the range, busiest first. */
+  /** Sites with requests in the range, busiest first. */
   readonly sites: readonly SiteEntry[]
   /** Requests over time. */
   readonly busiest: readonly Tally[]
@@ -41,7 +41,6 @@ export interface SiteEntry {
   readonly requests: number
 }
 
-/** What the chosen site had, or all together. */
 export interface Traffic {
   readonly challenges: readonly number[]
   readonly passed: readonly number[]
@@ -51,7 +50,6 @@ export interface Traffic {
   /** A verification can have several. */
   readonly failureReasons: readonly Tally[]
   readonly refusals: readonly Tally[]
-  /** How hard the issued challenges were. */
   readonly difficulty: Readonly<Record<PuzzleName, Bits>>
   /** Verifications by score, in tenths from 0 to 1. */
   readonly scores: readonly number[]
@@ -62,7 +60,7 @@ export interface Bits {
   readonly max: Gaps
 }
 
-/** How often something happened. Lists start with the most frequent. */
+/** Counts how often something happened. Lists start with the most frequent. */
 export interface Tally {
   readonly name: string
   readonly total: number
@@ -99,15 +97,12 @@ export interface WorkerHistory {
   /** All workers together. */
   readonly residentBytes: readonly number[]
   readonly faults: readonly number[]
-  /** Clients that left before the answer. */
   readonly aborted: readonly number[]
-  /** Lost log lines, of all processes. */
   readonly linesLost: readonly number[]
 }
 
-/** What the chosen site had in the last minute, or all together. */
+/** The last minute of the chosen site, or of all together. */
 export interface LastMinute {
-  /** How long it really was. */
   readonly seconds: number
   readonly challenges: number
   readonly passed: number
@@ -132,24 +127,23 @@ export interface ServiceState {
   readonly workersWithStore: number
   /** Why the other workers do not reach the store. */
   readonly storeCauses: readonly StoreCause[]
-  /** With API keys. */
+  /** Lost sites that have API keys. */
   readonly sitesLost: number
   /** Sharing the store; empty with the embedded one. */
   readonly hosts: readonly HostView[]
-  /** From other hosts, one line each. */
+  /** Lines, one for each difference from another host. */
   readonly differences: readonly string[]
   /** Near a redemption limit, or without their visitors' addresses. */
   readonly backends: readonly { readonly text: string; readonly isOver: boolean }[]
   readonly isProxyUntrusted: boolean
-  /** Between host and store, at most. */
+  /** The largest difference between the clocks of host and store. */
   readonly clockApartSeconds: number
-  /** Since Redis started. */
+  /** Keys that Redis has evicted since it started. */
   readonly evictedKeys: number
-  /** Whether the last SIGHUP took effect; true before the first. */
+  /** True if the last SIGHUP took effect, or there was none. */
   readonly isReloadDone: boolean
-  /** Since the start. */
   readonly crashes: number
-  readonly underWay: number
+  readonly inFlight: number
 }
 
 /** Body of /dashboard/data.json. */

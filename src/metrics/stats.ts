@@ -1,6 +1,6 @@
 /**
- * What one worker counts: 0.2 us an answer, without garbage. Once a second the counts go to the primary process, in 0.3 ms, or
- * 8 ms with a thousand sites.
+ * One worker's counts. Counting an answer takes 0.2 us and makes no garbage. Once a second the counts go to the primary process,
+ * in 0.3 ms, or 8 ms with a thousand sites.
  */
 
 import { type IntervalHistogram, monitorEventLoopDelay } from 'node:perf_hooks'
@@ -22,14 +22,13 @@ export interface Snapshot {
 interface StatsSources {
   /** undefined while the whole store answers */
   storeTrouble(): { readonly cause: StoreCause } | undefined
-  underWay(): number
+  inFlight(): number
   clockAheadSeconds(): number
   evictedKeys(): number
   connections(): { readonly open: number; readonly max: number; readonly refused: number }
   logLinesLost(): number
   /** The existing site that a refused request named, by a site key or an API key. */
   siteNamedBy(siteKey: string, apiKeyId: string | undefined): string | undefined
-  /** POWGATE_METRICS_SITES. */
   readonly metricsSites: readonly string[]
 }
 
@@ -38,9 +37,8 @@ export class Stats {
   readonly #sources: StatsSources
   readonly #metricsSites: ReadonlySet<string>
   readonly #sites = new Map<string, SiteCounts>()
-  /** To count separately even beyond SITES_MAX. */
+  /** Sites to count separately even beyond SITES_MAX. */
   asked: ReadonlySet<string> = new Set()
-  /** Sites beyond SITES_MAX together. */
   readonly #otherSites = newSiteCounts()
   readonly #noSite = newSiteCounts()
   readonly #proxyWatch = new ProxyWatch()
@@ -79,7 +77,7 @@ export class Stats {
     }
   }
 
-  /** Above the base, a site's solving time does not hold. */
+  /** A site's solving time is promised only for challenges at its base. */
   #timed({ site, signals }: Extract<Ending, { kind: 'judged' }>): void {
     const { base, solveMs } = site.record.difficulty
     if (solveMs === undefined || signals?.solveTimeMs === undefined || signals.difficulty !== base) return
@@ -123,7 +121,7 @@ export class Stats {
     const { mean, p99, max: maxLag } = this.#lag.get()
     const values: Values = {
       ...valuesOf(this.counts),
-      underWay: this.#sources.underWay(),
+      inFlight: this.#sources.inFlight(),
       connections: open,
       connectionsMax: max,
       connectionsRefused: refused,
@@ -166,7 +164,6 @@ export class Stats {
     }
   }
 
-  /** @param siteKey of an existing site */
   #site(siteKey: string): SiteCounts {
     const found = this.#sites.get(siteKey)
     if (found !== undefined) return found
@@ -186,7 +183,7 @@ const SAMPLE_MS = 20
 const LAG_WINDOW_MS = 10_000
 const NS_PER_SECOND = 1e9
 
-/** How late the event loop runs timers, over up to 20 seconds. */
+/** Measures how late the event loop runs timers, over up to 20 seconds. */
 export class EventLoopLag {
   #older = startMonitor()
   #newer = startMonitor()

@@ -1,4 +1,4 @@
-/** What was counted in each recent step of time: per counter, a ring of numbers. 1,000 counters of a day take 2.9 MB. */
+/** Counts for each recent step of time: each counter has a ring of numbers. 1,000 counters of a day take 2.9 MB. */
 
 import { OTHER_SITES } from './history-view.ts'
 
@@ -19,11 +19,11 @@ interface Step {
 interface StepSize {
   readonly stepMs: number
   readonly stepsMax: number
-  /** What a full step may lack, because timers are inexact. */
+  /** Timers are inexact, so a full step may be shorter by this. */
   readonly slackMs: number
 }
 
-/** How much each flat name grew. */
+/** Growth of each counter, by its flat name. */
 export type Increases = ReadonlyMap<string, number>
 
 /** A ring for each flat name. A place is a step's number modulo the length. */
@@ -41,7 +41,6 @@ export class Steps {
   readonly #sites = new Map<string, Map<string, Uint32Array>>()
   readonly #asked: ReadonlySet<string>
   #steps: Step[] = []
-  /** Since the start. */
   #count = 0
   #fromMs: number
 
@@ -52,12 +51,11 @@ export class Steps {
     this.#fromMs = startedAtMs
   }
 
-  /** Oldest first. */
   get steps(): readonly Step[] {
     return this.#steps
   }
 
-  /** Where the last `count` steps are. */
+  /** Positions of the last `count` steps. */
   places(count = this.#steps.length): readonly number[] {
     return Array.from({ length: count }, (_, index) => (this.#count - count + index) % this.#size.stepsMax)
   }

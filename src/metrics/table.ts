@@ -34,7 +34,7 @@ export interface Metric {
   readonly bounds?: readonly number[]
   /** Sums count this part of the unit: a fraction's rounding error would look like a reset. */
   readonly parts?: number
-  /** How to combine a gauge of all workers. Without this, and without a label `worker`, it is the primary's. */
+  /** Combines a gauge of all workers. Without this, and without a label `worker`, the gauge is the primary's. */
   readonly workers?: 'sum' | 'least' | undefined
   readonly history?: true
 }
@@ -42,19 +42,19 @@ export interface Metric {
 const MICROSECONDS = 1e6
 const HUNDREDTHS = 100
 
-/** Finest between 0.1 and 50 ms, where most answers are. */
+/** Bounds are finest between 0.1 and 50 ms, where most answers are. */
 const LATENCY_BOUNDS_SECONDS = [
   0.0001, 0.0002, 0.0003, 0.0005, 0.00075, 0.001, 0.0015, 0.002, 0.003, 0.005, 0.0075, 0.01, 0.015, 0.02,
   0.03, 0.05, 0.1, 0.2, 0.5, 1, 2,
 ] as const
 
-/** What the dashboard counts an answer as, by the labels of `requests`. */
+/** The dashboard counts answers under these names, by the labels of `requests`. */
 export const TRAFFIC: ReadonlyMap<string, TrafficCount | null> = new Map(
   ENDPOINT_NAMES.flatMap(endpoint =>
     Object.entries(ENDPOINTS[endpoint].counts).map(([outcome, what]) => [`${endpoint} 200 ${outcome}`, what]),
   ),
 )
-/** The last three are for an alert: a store forgets only once. */
+/** The last three must exist from the start, because an alert needs them and a store forgets only once. */
 const ANSWERS = [
   ...TRAFFIC.keys(),
   ...['verify 400 nonce-forgotten', 'verify-token 400 token-forgotten', 'siteverify 200 token-forgotten'],
@@ -93,7 +93,7 @@ export const METRICS = {
     LATENCY_BOUNDS_SECONDS,
     { ...OF_PARTS, parts: MICROSECONDS },
   ),
-  underWay: gauge('powgate_requests_under_way', 'Requests that are not answered yet.', [], 'sum'),
+  inFlight: gauge('powgate_requests_under_way', 'Requests that are not answered yet.', [], 'sum'),
   aborted: counter(
     'powgate_requests_aborted_total',
     'Requests whose client went away before the answer.',
@@ -255,7 +255,6 @@ export const METRICS = {
 
 export type MetricKey = keyof typeof METRICS
 
-/** Counted by site, and added up for the service. */
 export const SITE_KEYS = ['requests', 'difficulty', 'scores', 'reasons'] as const
 export type SiteKey = (typeof SITE_KEYS)[number]
 

@@ -16,7 +16,7 @@ interface Worker {
 
 export interface WorkerStats {
   readonly worker: Worker
-  /** Its seat, or the smallest free number while its successor is there already. */
+  /** The number of its seat, or the smallest free number while its successor is there already. */
   readonly number: number
   readonly values: Readonly<Values>
 }
@@ -27,16 +27,16 @@ export class Totals {
   readonly counts = newCounts()
   /** The primary's own: why the start waits for its store, later the signing key and the last reload. */
   gauges: Values = {}
-  /** In the order of their first snapshot. */
+  /** The order is that of the first snapshots. */
   readonly #living = new Map<Worker, { readonly index: number; readonly snapshot: Snapshot }>()
-  /** What ended workers sent last, included in `#retired`. */
+  /** Ended workers' last snapshots, included in `#retired`. */
   readonly #gone = new WeakMap<Worker, Snapshot>()
   readonly #retired = { values: {} as Values, sites: {} as Record<string, Values> }
-  /** To count separately even beyond SITES_MAX, here and in workers. */
+  /** Sites to count separately even beyond SITES_MAX, here and in workers. */
   readonly asked = new Set<string>()
   /** Counted separately since they were added. */
   readonly #siteKeys = new Set<string>()
-  /** What they had counted before, which stays under '', because no counter may shrink. */
+  /** Counts from before then, which stay under '', because no counter may shrink. */
   readonly #before: Record<string, Values> = {}
   readonly #found: () => Values
 
@@ -62,7 +62,7 @@ export class Totals {
     else this.#living.set(worker, { index, snapshot })
   }
 
-  /** Keeps the worker's counters, drops its gauges. */
+  /** Keeps the ended worker's counters, and drops its gauges. */
   gone(worker: Worker): void {
     if (this.#gone.has(worker)) return
     this.#retire(worker, this.#living.get(worker)?.snapshot ?? NOTHING)
@@ -145,7 +145,7 @@ function addCounts(to: Values, counted: Readonly<Values>, times: 1 | -1 = 1): vo
   }
 }
 
-/** Another version's bound becomes the first own bound that is at least as high. */
+/** Maps the bound of another version to this version's first bound that is at least as high. */
 function inOwnBucket(name: string, bounds: readonly number[]): string {
   const end = name.lastIndexOf(' ') + 1
   const bucket = name.slice(end)

@@ -1,6 +1,6 @@
 /**
- * Warns before a backend hits the redemption limits, by the last minute of all workers, and of one that never names its visitors'
- * addresses.
+ * Warns of a backend that nears the redemption limits, judged by the last minute of all workers, and of a backend that never
+ * names its visitors' addresses.
  */
 
 import { type BackendCount, COUNTS_MAX } from '../domain/backends.ts'
@@ -16,9 +16,9 @@ export interface NearLimit {
   readonly text: string
 }
 
-/** So many without one address are no accident. */
+/** Fewer redemptions without an address may be an accident. */
 const UNNAMED_MIN = 20
-/** A key that is silent for so long was replaced or revoked. */
+/** A key that is silent for this long was replaced or revoked. */
 const UNNAMED_MS = 86_400_000
 
 const TOLD_SHARE = 1 / 2
@@ -26,7 +26,7 @@ const SITES_TOLD_MAX = 3
 
 export class BackendWatch {
   readonly #flags: string
-  /** For each API key that never named an address, how many good tokens it has sent. */
+  /** Counts the good tokens of each API key that never named an address. */
   readonly #unnamed = new Map<
     string,
     { readonly siteKey: string; readonly count: number; readonly atMs: number }
@@ -54,7 +54,7 @@ export class BackendWatch {
     }
   }
 
-  /** Backends that redeem tokens of whoever sends them. */
+  /** Backends that accept a token from any visitor, because they name no address. */
   unnamed(nowMs: number): { readonly siteKey: string; readonly text: string }[] {
     for (const [apiKeyId, { atMs }] of this.#unnamed)
       if (nowMs - atMs >= UNNAMED_MS) this.#unnamed.delete(apiKeyId)
@@ -67,7 +67,7 @@ export class BackendWatch {
   }
 
   /**
-   * For each backend the limits of junk and of the rest that it is nearest to, if half used.
+   * Each backend has limits for junk and for the rest. Returns, for both, the limit that is nearest, if half used.
    *
    * @param hosts that share the limits, each taken to send as much as this one
    */
@@ -75,7 +75,7 @@ export class BackendWatch {
     this.add([], nowMs)
     const windows = new Map<string, Use>()
     const counts = this.#last.flatMap(({ counts }) => counts)
-    // A limit that was raised meanwhile holds for what came before, too.
+    // A limit that was raised meanwhile also judges what came before.
     const present = new Map(counts.map(counted => [counted.address + counted.apiKeyId, counted]))
     for (const counted of counts) {
       const { callerKey, address, apiKeyId, limits } = present.get(counted.address + counted.apiKeyId)!
@@ -126,7 +126,7 @@ function nearLimit({ caller, limit, isJunk, perMinute, bySite }: Use, flags: str
     return { caller, sites, perMinute, limit, isJunk, text }
   }
   const enough = limitFor(perMinute)
-  // An own limit takes the site's requests out of the shared window.
+  // A site with its own limit no longer counts in the shared window.
   const isOneBusy = bySize[0]![1] >= perMinute / 2
   const remedy = isOneBusy
     ? `powgate site update ${sites[0]} --limit-redeem ${enough}${flags}`

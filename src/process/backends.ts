@@ -20,7 +20,6 @@ export class Backends {
   /** The last report of each caller, by `performance.now`. */
   readonly #told = new Map<string, { readonly atMs: number; readonly isOver: boolean }>()
 
-  /** @param hosts that share the store */
   constructor(log: Logger, hosts: () => number) {
     this.#log = log
     setInterval(() => {

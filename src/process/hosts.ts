@@ -1,6 +1,6 @@
 /**
- * The hosts that share a Redis. Each notes there, every five seconds, that it lives and what must be equal on all. A host that
- * differs does not start; a difference after SIGHUP is logged.
+ * The hosts that share a Redis. Every five seconds each host notes there that it lives, and the values that must be equal on all
+ * hosts. A host that differs does not start; a difference after SIGHUP is logged.
  */
 
 import { randomBytes } from 'node:crypto'
@@ -19,7 +19,7 @@ import { VERSION } from '../version.ts'
 const NOTE_MS = 5000
 /** A store that is away must not delay an exit. */
 const LEAVE_MS = 500
-/** Raise it when nonces or tokens get another form. */
+/** Raise this number when nonces or tokens get another form. */
 const FORM = 1
 
 type Noting = Pick<SiteStore, 'noteHost' | 'livingHosts'>
@@ -112,7 +112,7 @@ export async function tryJoin(store: Noting, config: Config, isShardsSet: boolea
   const { shards = config.redisShards, living } = await store.livingHosts()
   const joined = { ...config, redisShards: isShardsSet ? config.redisShards : shards }
   const own = noteOf(joined, '', 0)
-  const others = living.filter(({ name }) => name !== own.name) // its own last run may have been killed
+  const others = living.filter(({ name }) => name !== own.name) // A host's own last run may have been killed.
   const names = [...new Set(others.map(({ name, version }) => `${name} (powgate ${version})`))].join(', ')
   const found = others.flatMap(other => differences(own, other))
   if (found.length > 0)

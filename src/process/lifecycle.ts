@@ -1,5 +1,5 @@
 /**
- * What the primary process does on signals:
+ * Handles the signals of the primary process:
  *
  *   SIGTERM   not ready -> POWGATE_UNREADY_SECONDS -> listeners close -> connections end -> exit 0
  *   SIGINT    the same without the wait
@@ -35,7 +35,7 @@ export class Lifecycle {
   #setup: WorkerSetup | undefined
   #isRolling = false
   #isAskedAgain = false
-  /** When stopping began, as `performance.now` says. */
+  /** The time at which stopping began, by `performance.now`. */
   #stoppingSinceMs: number | undefined
 
   constructor(
@@ -107,7 +107,6 @@ export class Lifecycle {
     await Promise.all([this.#hosts.leave(), this.#storeProcess?.end()])
   }
 
-  /** It exits then. */
   get isStopping(): boolean {
     return this.#stoppingSinceMs !== undefined
   }
@@ -166,7 +165,7 @@ export class Lifecycle {
     return isDone ? setup : undefined
   }
 
-  /** Served by present workers, but refused by new ones. */
+  /** Counts records that present workers serve, and new ones would refuse. */
   async #sitesLost(setup: WorkerSetup): Promise<number> {
     if (setup.config.redis === undefined) return 0
     // The new setup may name another server. If no store answers, the first successor says so.

@@ -21,10 +21,9 @@ export interface WorkerSetup {
 
 interface Seat {
   readonly index: number
-  /** What the last worker here was given; its replacement gets the same. */
+  /** The settings that the seat's last worker got; its replacement gets the same. */
   setup: WorkerSetup
   worker: WorkerProcess | undefined
-  /** During a roll. */
   successor: WorkerProcess | undefined
   /** Crashes in a row, each soon after a start. */
   quickCrashes: number
@@ -39,11 +38,11 @@ const CHECK_MS = 1000
 const SILENT_CHECKS_UNHEALTHY = 5
 const SILENT_CHECKS_MAX = 15
 const STARTING_CHECKS_MAX = 30
-/** For a successor to load its code. */
+/** A successor must load its code within this time. */
 const LISTEN_MS = 30_000
-/** For a successor's store to answer; or `storeWaitMs`, if longer. */
+/** A successor's store must answer within this time, or `storeWaitMs` if that is longer. */
 const READY_MS_MIN = 3000
-/** So few drain at once, because each still needs its memory. */
+/** The share of workers that drain at once. Each still needs its memory. */
 const LEAVING_SHARE_MAX = 1 / 4
 
 export class Primary {
@@ -51,7 +50,6 @@ export class Primary {
   readonly #totals: Totals
   #lastAsk = 0
   #seats: Seat[] = []
-  /** Draining ones included. */
   readonly #workers = new Set<WorkerProcess>()
   onBackends: (counts: readonly BackendCount[]) => void = () => {}
   #lost: CachedRecords = { sites: [], apiKeys: [] }
@@ -148,7 +146,6 @@ export class Primary {
     return true
   }
 
-  /** @returns why the old worker stays */
   async #renew(seat: Seat, setup: WorkerSetup): Promise<string | undefined> {
     if (this.#isDraining) return undefined
     let successor: WorkerProcess
@@ -237,7 +234,7 @@ export class Primary {
   }
 
   #replace(seat: Seat, about: object = { worker: seat.index }): void {
-    // At once after the first quick crash, then after growing delays.
+    // The first quick crash is followed by a start at once, later ones by growing delays.
     const { quickCrashes } = seat
     const delayMs = quickCrashes <= 1 ? 0 : Math.min(BACK_OFF_MS_MAX, BACK_OFF_MS * 2 ** (quickCrashes - 2))
     this.#log.warn({ ...about, restartsInMs: delayMs }, 'a worker has gone; it is replaced')

@@ -5,13 +5,13 @@ import { SETTINGS, type SettingName } from '../config/settings.ts'
 import type { WorkerSetup } from './primary.ts'
 
 interface Reload extends WorkerSetup {
-  /** In new workers. */
+  /** Settings that new workers use. */
   readonly changed: readonly SettingName[]
-  /** Until a restart. */
+  /** Settings that keep their value until a restart. */
   readonly kept: readonly SettingName[]
 }
 
-/** The primary's own, and where state lies: if workers differed there, a token could be redeemed twice. */
+/** Settings of the primary, and those that say where state lies: workers that differ there could redeem a token twice. */
 const NEEDS_RESTART: ReadonlySet<SettingName> = new Set<SettingName>([
   'HOST',
   'PORT',
@@ -22,7 +22,7 @@ const NEEDS_RESTART: ReadonlySet<SettingName> = new Set<SettingName>([
   'POWGATE_DATA_DIR',
   'POWGATE_DEMO',
   'POWGATE_DEPLOYMENT',
-  // Part of the keys of limits and used nonces.
+  // The prefix is part of the keys of limits and used nonces.
   'POWGATE_IPV6_PREFIX',
   'POWGATE_LOG_FORMAT',
   'POWGATE_METRICS_SITES',
@@ -35,7 +35,7 @@ const NEEDS_RESTART: ReadonlySet<SettingName> = new Set<SettingName>([
 ])
 
 /**
- * While a change of the PROXY protocol waits for a restart, that of the trusted proxies waits too: behind a TCP balancer,
+ * A change of the trusted proxies waits together with a change of the PROXY protocol, until a restart: behind a TCP balancer,
  * clients write X-Forwarded-For themselves.
  *
  * @param env names the files that are read again
@@ -72,7 +72,7 @@ function effective(values: SettingValues, name: SettingName): string {
 
 type Target = WorkerSetup['config']['redis']
 
-/** Another password or node can be of the same Redis. */
+/** The same Redis may have another password or node. */
 function isOtherStore(wanted: Target, running: Target): boolean {
   return (wanted === undefined) !== (running === undefined) || wanted?.db !== running?.db
 }

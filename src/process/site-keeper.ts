@@ -13,7 +13,7 @@ import { SiteDirectory } from '../store/site-directory.ts'
 import type { SiteStore } from '../store/store.ts'
 
 const REFRESH_MS = 500
-/** For unreported changes; a hundred records take 5 ms. */
+/** Unreported changes are looked for this often; a hundred records take 5 ms. */
 const ROUND_MS = 5000
 const LOST_TOLD_MAX = 10
 
@@ -24,7 +24,7 @@ export class SiteKeeper {
   #directory: SiteDirectory | undefined
   #hadLost = false
   #lostNow = 0
-  /** When their number changes. */
+  /** Called when the number of lost records changes. */
   onLost: (records: CachedRecords) => void = () => {}
 
   constructor(log: Logger) {
@@ -58,7 +58,7 @@ export class SiteKeeper {
     }))
   }
 
-  /** How many cached records the store lacks. Rejects if it does not answer. */
+  /** Counts the cached records that the store lacks. Rejects if the store does not answer. */
   missingIn(config: Config): Promise<number> {
     return reading(config, async store => {
       const directory = directoryOf(store, this.#directory?.all)
@@ -106,7 +106,7 @@ function directoryOf(store: SiteStore, records: CachedRecords = { sites: [], api
   return directory
 }
 
-/** Without the demo's sites, which each start makes anew. */
+/** Leaves out the demo's sites, which each start makes anew. */
 function lostOf(directory: SiteDirectory | undefined): CachedRecords {
   const { sites, apiKeys } = directory?.lost ?? { sites: [], apiKeys: [] }
   const isKept = ({ siteKey }: { readonly siteKey: string }) => !DEMO_SITE_KEYS.has(siteKey)

@@ -1,4 +1,4 @@
-/** The store process as the primary sees it: started before the workers, started anew when it dies, ended after them. */
+/** The store process as the primary sees it: started before the workers, replaced when it dies, ended after them. */
 
 import { type ChildProcess, fork } from 'node:child_process'
 import { extname } from 'node:path'
@@ -12,13 +12,13 @@ import { StoreSetupError } from '../store/store.ts'
 const MODULE = new URL(`../store/embedded/process${extname(import.meta.url)}`, import.meta.url)
 const SETTLED_MS = 5000
 const BACK_OFF_MS = 100
-/** Visitors wait for it. */
+/** The highest delay is short, because visitors wait. */
 const BACK_OFF_MS_MAX = 1000
-/** To save a state of a million addresses. */
+/** Saving a state of a million addresses fits in this time. */
 const END_MS = 10_000
-/** Longer than that, and than any change of sites takes. */
+/** More than that, and than any change of sites takes. */
 const HUNG_SECONDS = 15
-/** Of V8's heap, for each byte of the state: what the estimate leaves out, and garbage. */
+/** Bytes of V8's heap for each byte of the state: the estimate leaves out some memory, and garbage. */
 const HEAP_TIMES = 2
 
 export class StoreProcess {
@@ -30,7 +30,7 @@ export class StoreProcess {
   #isEnding = false
   #quickCrashes = 0
   #usage: StoreUsage | undefined
-  /** Of processes that ended, up to the last second of each. */
+  /** What ended processes used, up to the last second of each. */
   #cpuBefore = 0
 
   /** @param hungSeconds a process that says nothing for so long is killed */
@@ -73,7 +73,6 @@ export class StoreProcess {
     })
   }
 
-  /** @returns why it does not serve */
   #fork(): Promise<string | undefined> {
     const { dataDir, stateBytesMax } = this.#config
     const startedAtMs = performance.now()
@@ -96,18 +95,18 @@ export class StoreProcess {
         this.#cpuBefore = this.cpuMicroseconds
         this.#usage = undefined
         done(problem ?? 'POWGATE_DATA_DIR: the store process ended before it served')
-        // `start` may have to say first that it failed.
+        // `start` may have to report the failure first.
         setImmediate(() => this.#isEnding || this.#replace({ code, signal, problem }, startedAtMs))
       }
       child.on('error', error => {
         problem ??= error.message
-        if (child.pid === undefined) gone(null, null) // not started, so no exit event follows
+        if (child.pid === undefined) gone(null, null) // A process that did not start sends no exit event.
       })
       child.on('exit', gone)
     })
   }
 
-  /** Counts in ticks of this process, so a machine that slept kills nothing. @returns to be called when the child is heard */
+  /** The count is in ticks of this process, so a machine that slept kills nothing. @returns to be called when the child is heard */
   #killIfHung(child: ChildProcess): () => void {
     let silentSeconds = 0
     const watch = setInterval(() => {
@@ -122,7 +121,7 @@ export class StoreProcess {
     }
   }
 
-  /** At once after the first quick crash, then after growing delays. */
+  /** Starts at once after the first quick crash, after growing delays later. */
   #replace(about: object, startedAtMs: number): void {
     const isQuick = performance.now() - startedAtMs < SETTLED_MS
     this.#quickCrashes = isQuick ? this.#quickCrashes + 1 : 0

@@ -6,7 +6,6 @@
 import { existsSync } from 'node:fs'
 
 interface Platform {
-  /** Node.js' version. */
   readonly version: string
   readonly system: string
   readonly processor: string

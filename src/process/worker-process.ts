@@ -8,9 +8,8 @@ import type { Snapshot } from '../metrics/stats.ts'
 import type { ServerBuild } from '../server-build.ts'
 import type { StoreTrouble } from '../store/store.ts'
 
-/** After a roll both sides may differ in version: each ignores the unknown and tolerates what is missing. */
+/** The two sides may differ in version after a roll: each ignores what it does not know, and tolerates what is missing. */
 export type WorkerMessage =
-  /** Asks for its settings. */
   | ({ readonly type: 'hello' } & Partial<Build>)
   | { readonly type: 'listening' }
   | { readonly type: 'ready'; readonly isReady: boolean; readonly trouble: StoreTrouble | undefined }
@@ -20,9 +19,8 @@ export type WorkerMessage =
   | { readonly type: 'setup-failed'; readonly line: string }
 
 export type PrimaryMessage =
-  /** @property index of the seat */
   | ({ readonly type: 'start'; readonly lost: CachedRecords } & Pick<WorkerOrder, 'index' | 'settings'>)
-  /** To be served from memory. */
+  /** Workers serve these from memory. */
   | { readonly type: 'lost'; readonly lost: CachedRecords }
   /** @property sites to count separately */
   | { readonly type: 'ask-stats'; readonly ask: number; readonly sites?: readonly string[] }
@@ -38,7 +36,6 @@ export interface Build {
 export interface WorkerOrder {
   readonly index: number
   readonly settings: SettingValues
-  /** Records that the store has lost. */
   readonly lost: () => CachedRecords
   readonly drainMs: number
 }
@@ -47,7 +44,7 @@ export interface WorkerListener {
   stats(worker: WorkerProcess, snapshot: Snapshot): void
   backends(counts: readonly BackendCount[]): void
   settled(worker: WorkerProcess): void
-  /** Once, last. */
+  /** The last call for a worker. */
   gone(worker: WorkerProcess, code: number | null, signal: string | null): void
   unreachable(error: Error): void
 }
@@ -55,10 +52,10 @@ export interface WorkerListener {
 /** uWebSockets.js has 4,096, less than a parent domain's cookies may have. */
 const HEADER_BYTES = 'UWS_HTTP_MAX_HEADERS_SIZE'
 
-/** After `drainMs`. */
+/** A worker that does not end within `drainMs` is killed after this. */
 const KILL_GRACE_MS = 2000
-/** For messages of an ended worker. */
-const LAST_WORDS_MS = 1000
+/** Messages of an ended worker may still arrive for this long. */
+const LAST_MESSAGES_MS = 1000
 
 export class WorkerProcess {
   readonly order: WorkerOrder
@@ -69,7 +66,7 @@ export class WorkerProcess {
   trouble: StoreTrouble | undefined
   isLeaving = false
   wasHung = false
-  /** Since the worker's last message. */
+  /** Checks since the worker's last message. */
   silentChecks = 0
   /** Why it cannot run. */
   problem: string | undefined
@@ -89,7 +86,7 @@ export class WorkerProcess {
     this.#worker.on('exit', (code, signal) => this.#onExit(code, signal))
     this.#worker.on('error', error => {
       listener.unreachable(error)
-      if (this.pid === undefined) this.#onExit(null, null) // not started, so no exit event follows
+      if (this.pid === undefined) this.#onExit(null, null) // A process that did not start sends no exit event.
     })
   }
 
@@ -132,8 +129,9 @@ export class WorkerProcess {
   }
 
   async #within(ms: number, holds: () => boolean, lack: string): Promise<string | undefined> {
-    const isVain = () => this.#hasGone || this.problem !== undefined || this.trouble?.isLasting === true
-    await this.#until(() => holds() || isVain(), ms)
+    const cannotSucceed = () =>
+      this.#hasGone || this.problem !== undefined || this.trouble?.isLasting === true
+    await this.#until(() => holds() || cannotSucceed(), ms)
     if (this.#hasGone || this.problem !== undefined) return this.problem ?? 'it ended before it was ready'
     if (holds()) return undefined
     const { isLasting = false, line = '' } = this.trouble ?? {}
@@ -143,16 +141,16 @@ export class WorkerProcess {
   #until(holds: () => boolean, ms?: number): Promise<void> {
     return new Promise(resolve => {
       const end = () => {
-        this.#waiting.delete(look)
+        this.#waiting.delete(check)
         clearTimeout(timer)
         resolve()
       }
       const timer = ms === undefined ? undefined : setTimeout(end, ms)
-      const look = () => {
+      const check = () => {
         if (holds()) end()
       }
-      this.#waiting.add(look)
-      look()
+      this.#waiting.add(check)
+      check()
     })
   }
 
@@ -165,7 +163,7 @@ export class WorkerProcess {
   }
 
   #changed(): void {
-    for (const look of [...this.#waiting]) look()
+    for (const check of [...this.#waiting]) check()
   }
 
   #send(message: PrimaryMessage): boolean {
@@ -205,7 +203,7 @@ export class WorkerProcess {
     this.#changed()
   }
 
-  /** Its last messages may still be on their way. */
+  /** The worker's last messages may still be on their way. */
   #onExit(code: number | null, signal: string | null): void {
     this.isListening = false
     this.isReady = false
@@ -220,6 +218,6 @@ export class WorkerProcess {
       return
     }
     this.#worker.once('disconnect', end)
-    setTimeout(end, LAST_WORDS_MS).unref()
+    setTimeout(end, LAST_MESSAGES_MS).unref()
   }
 }

@@ -30,7 +30,7 @@ export async function runWorker(): Promise<void> {
     await tellStats()
     process.exit(0)
   }
-  // Before the start, during which the worker may be asked to end.
+  // Listens before the start, during which the worker may be asked to end.
   const order = new Promise<StartOrder>(resolve => {
     process.on('message', (message: PrimaryMessage) => {
       switch (message.type) {
@@ -50,7 +50,7 @@ export async function runWorker(): Promise<void> {
       }
     })
   })
-  // The primary has gone. Without the flag, node:cluster would exit at once.
+  // The flag keeps node:cluster from exiting at once when the primary has gone.
   cluster.worker!.on('disconnect', () => {
     cluster.worker!.exitedAfterDisconnect = true
     void leave()

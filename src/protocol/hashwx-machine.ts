@@ -1,6 +1,5 @@
 /** HashWX in WebAssembly, made of hashwx/ by `npm run build:hashwx`. One machine computes one thing at a time. */
 
-/** An exported address. */
 interface Address {
   readonly value: number
 }
@@ -27,7 +26,7 @@ const REGISTERS_BYTES = 80
 const WORD = 2 ** 32
 
 export class HashwxMachine {
-  /** Of the function: 32 bytes. `make` reads them. */
+  /** The function's 32 bytes, which `make` reads. */
   readonly seed: Uint8Array
   readonly #exports: MachineExports
 
@@ -37,12 +36,11 @@ export class HashwxMachine {
     this.seed = new Uint8Array(memory.buffer, seed.value, 32)
   }
 
-  /** Makes the function of the seed. */
   make(): void {
     this.#exports.make()
   }
 
-  /** Whether the counter's hash starts with at least so many zero bits. Allocates nothing, and takes bounded time. */
+  /** True if the counter's hash starts with at least `difficulty` zero bits. Allocates nothing, and takes bounded time. */
   isProof(counter: number, difficulty: number): boolean {
     const { fill, interpret, judge } = this.#exports
     fill(counter / WORD, counter, 1)

@@ -1,5 +1,5 @@
 /**
- * What programs in Node.js use of WebAssembly. Otherwise only TypeScript's DOM library declares it, with every browser global.
+ * Declares the part of WebAssembly that programs in Node.js use. TypeScript's DOM library would declare every browser global too.
  */
 
 type BufferSource = ArrayBufferView | ArrayBuffer

@@ -2,7 +2,7 @@
 
 import type { PuzzleName } from './proof.ts'
 
-/** From GET /challenge. */
+/** GET /challenge returns it. */
 export interface Challenge {
   /** 32 lowercase hexadecimal characters. */
   nonce: string
@@ -24,7 +24,7 @@ export interface Environment {
   noLanguages?: boolean
 }
 
-/** To POST /verify. */
+/** The body of POST /verify. */
 export interface Solution {
   nonce: string
   counter: number
@@ -37,12 +37,12 @@ export interface Solution {
   cdata?: string | undefined
 }
 
-/** From POST /verify. */
+/** POST /verify returns it. */
 export type VerificationResult =
   | { token: string; passed: true; expiresAt: number }
   | { token: null; passed: false; expiresAt: null }
 
-/** To POST /verify-token. */
+/** The body of POST /verify-token. */
 export interface Redemption {
   token: string
   expectedIp?: string
@@ -50,7 +50,7 @@ export interface Redemption {
   idempotencyKey?: string
 }
 
-/** From POST /verify-token. */
+/** POST /verify-token returns it. */
 export type RedemptionResult =
   | { success: true; score: number; ip: string; solvedAt: number }
   | { success: false; error: string; code: string }

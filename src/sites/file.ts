@@ -12,7 +12,7 @@ export const FILE_VERSION = 1
 interface SitesFile {
   readonly format: typeof FILE_FORMAT
   readonly version: typeof FILE_VERSION
-  /** Without a base that follows from `solveMs`. */
+  /** A base that follows from `solveMs` is left out. */
   readonly sites: readonly Record<string, unknown>[]
   readonly apiKeys?: readonly ApiKeyRecord[]
 }
@@ -21,10 +21,9 @@ export interface SiteEntry {
   /** undefined: found by name. */
   readonly siteKey: string | undefined
   readonly settings: SiteSettings
-  /** Of the store that the site comes from. */
+  /** Times at the store that the site comes from. */
   readonly createdAt?: number | undefined
   readonly updatedAt?: number | undefined
-  /** Names of API keys. */
   readonly keys?: readonly string[] | undefined
 }
 
@@ -35,7 +34,7 @@ export function sitesFile(sites: readonly SiteRecord[], apiKeys?: readonly ApiKe
     format: FILE_FORMAT,
     version: FILE_VERSION,
     sites: inOrderOfCreation(sites).map(site => {
-      // With settings of a later version: this one refuses the file instead of losing them.
+      // Settings of a later version stay, so that this version refuses the file instead of losing them.
       const settings = withLater(completed(site), laterFields(site))
       const { base, ...timed } = settings.difficulty
       const difficulty = timed.solveMs === undefined ? settings.difficulty : timed
@@ -56,18 +55,18 @@ export interface FileContent {
   readonly apiKeys: readonly ApiKeyRecord[]
 }
 
-export interface PlannedChange {
+export interface FileChange {
   readonly action: 'create' | 'change' | 'disable' | 'delete'
   /** undefined for a new site. */
   readonly before: SiteRecord | undefined
   readonly after: SiteRecord
-  /** Whether powgate makes the new site's key. */
+  /** True if powgate makes the new site's key. */
   readonly isKeyDrawn: boolean
   readonly changes: readonly FieldChange[]
 }
 
-export interface ApplyPlan {
-  readonly changes: readonly PlannedChange[]
+export interface FileDiff {
+  readonly changes: readonly FileChange[]
   readonly unchanged: number
   /** Contradictions between the file and the present sites. */
   readonly problems: readonly string[]
@@ -77,7 +76,7 @@ export interface ApplyPlan {
 interface ApplyOptions {
   /** The fate of sites that the file does not name. */
   readonly missing: 'stay' | 'disable' | 'delete'
-  /** Sites that stay all the same. */
+  /** These sites stay even if the file does not name them. */
   readonly neverMissing: ReadonlySet<string>
   readonly newSiteKey: (name: string) => string
   /** Unix milliseconds. */
@@ -85,16 +84,16 @@ interface ApplyOptions {
 }
 
 /** An entry means the site of its key, else the only one of its name, else a new one. */
-export function planApply(
+export function diffWithFile(
   entries: readonly SiteEntry[],
   sites: readonly SiteRecord[],
   { missing: fate, neverMissing, newSiteKey, now }: ApplyOptions,
-): ApplyPlan {
+): FileDiff {
   const problems: string[] = []
   const find = finderOf(entries, sites)
-  const planned: PlannedChange[] = []
+  const planned: FileChange[] = []
   const meant = new Set<string>()
-  const keys: ApplyPlan['keys'][number][] = []
+  const keys: FileDiff['keys'][number][] = []
   for (const [index, entry] of entries.entries()) {
     const { siteKey, settings, createdAt = now, updatedAt = now } = entry
     const found = find(entry)
@@ -133,7 +132,7 @@ export function planApply(
   return { changes, unchanged, problems, keys }
 }
 
-function disabled(before: SiteRecord, now: number): PlannedChange {
+function disabled(before: SiteRecord, now: number): FileChange {
   const after = siteRecord({ ...before, active: false }, before, nextRevision(before, now))
   return { action: 'disable', before, after, isKeyDrawn: false, changes: siteChanges(before, after) }
 }

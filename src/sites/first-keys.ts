@@ -10,7 +10,6 @@ export interface FirstKeys {
 
 export const pathOfFirstKeys = (dataDir: string) => join(dataDir, 'first-keys')
 
-/** Returns the path. */
 export function writeFirstKeys(dataDir: string, { siteKey, apiKey }: FirstKeys): string {
   const path = pathOfFirstKeys(dataDir)
   const text = `POWGATE_SITE_KEY=${siteKey}\nPOWGATE_API_KEY=${apiKey}\n`

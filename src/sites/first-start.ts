@@ -29,7 +29,6 @@ const LINES_MS = 5000
 const FIRST_ORIGINS = ['http://localhost:*', 'http://127.0.0.1:*']
 
 interface Start {
-  /** In words, for the log. */
   readonly store: string
   readonly demo: Exclude<DemoMode, 'auto'>
 }
@@ -100,7 +99,7 @@ export async function prepareStart(
   }
 }
 
-/** Where a service ran there are sites, and without them it would make its first site anew. @throws StoreSetupError */
+/** Throws a StoreSetupError if a service ran here and its sites are missing: it would make a first site anew. */
 function refuseLostSites(config: Config): void {
   const path = join(resolve(config.dataDir), SITES_FILE)
   const isThere = (statSync(path, { throwIfNoEntry: false })?.size ?? 0) > 0

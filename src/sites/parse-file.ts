@@ -89,10 +89,9 @@ function parsedJson(bytes: Uint8Array): { readonly value: unknown } | string {
 /** The first of each place, because others would repeat it. */
 class Problems {
   readonly #lines = new Map<string, string>()
-  /** Places with a mistake inside. */
   readonly #groups = new Set<string>()
 
-  /** By site. In a file of another format or version, only that. */
+  /** Problems by site. A file of another format or version has only that problem. */
   get lines(): string[] {
     const foreign = this.#lines.get('format') ?? this.#lines.get('version')
     if (foreign !== undefined) return [foreign]
@@ -133,10 +132,10 @@ interface SchemaPart {
 
 const TEST_SITE_KEYS: ReadonlySet<unknown> = new Set(Object.values(TEST_KEYS).map(({ siteKey }) => siteKey))
 
-/** What a schema cannot express. */
+/** Checks what a schema cannot express. */
 function checkSite(site: unknown, path: string, problems: Problems): void {
   if (!isRecord(site)) return
-  // If stored, it would work even with test keys switched off.
+  // A stored test key would work even with test keys switched off.
   if (TEST_SITE_KEYS.has(site.siteKey))
     problems.add(`${path}.siteKey`, 'expected a key of your own, got a published test key')
   for (const field of FIELDS) {

@@ -11,7 +11,6 @@ function fieldSchema({ form, about, fallback, otherwise }: SiteField): Schema {
   return { ...form.schema, title: otherwise === undefined ? about : `${about} (default: ${otherwise})` }
 }
 
-/** Of a field or a group. */
 function memberSchema(name: string): Schema {
   const fields = FIELDS.filter(({ path }) => path[0] === name)
   const [first] = fields

@@ -6,7 +6,7 @@ import { type Config, localUrl } from '../config/config.ts'
 
 const pathIn = (dataDir: string) => join(dataDir, 'service-url')
 
-/** Not with Redis: commands then go by the settings. */
+/** Writes nothing with Redis, because commands then go by the settings. */
 export function writeServiceUrl(config: Config): void {
   try {
     if (config.redis === undefined) writeFileSync(pathIn(config.dataDir), localUrl(config))
@@ -15,7 +15,7 @@ export function writeServiceUrl(config: Config): void {
   }
 }
 
-/** By the settings, if the file is missing or empty. */
+/** Goes by the settings if the file is missing or empty. */
 export function serviceUrl(config: Config): string {
   try {
     if (config.redis === undefined) return readFileSync(pathIn(config.dataDir), 'utf8') || localUrl(config)
@@ -25,7 +25,7 @@ export function serviceUrl(config: Config): string {
   return localUrl(config)
 }
 
-/** Whether a service with the embedded store ever ran in this data directory. */
+/** True if a service with the embedded store ever ran in this data directory. */
 export function hasServed({ redis, dataDir }: Config): boolean {
   return redis === undefined && existsSync(pathIn(dataDir))
 }

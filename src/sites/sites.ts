@@ -25,7 +25,7 @@ interface CreatedSite {
   readonly apiKey: string
 }
 
-/** For whoever runs a command. A line per problem. */
+/** Tells whoever runs a command what is wrong, a line per problem. */
 export class AdminError extends Error {
   override readonly name = 'AdminError'
 }
@@ -79,7 +79,6 @@ export async function createApiKey(
   return created
 }
 
-/** Deletes a site with its API keys. */
 export function deletion(site: SiteRecord, apiKeys: readonly ApiKeyRecord[], now: number): RecordChange[] {
   const { siteKey, name, createdAt } = site
   const left = siteRecord({ name, active: false }, { siteKey, createdAt }, nextRevision(site, now))

@@ -1,4 +1,4 @@
-/** What an operator should know of a site's settings, though they are valid. */
+/** Warns an operator of a site's valid settings that may be a mistake. */
 
 import { isWide } from '../addresses/address.ts'
 import { publicSuffixOf } from '../domain/origin.ts'
@@ -9,7 +9,6 @@ import type { HostNote } from '../store/hosts.ts'
 /** A carrier has a /32. */
 const KNOWN_V6_BYTES = 4
 
-/** @param hosts that share the store */
 export function siteWarnings(site: SiteRecord, hosts: readonly HostNote[] = []): string[] {
   const { known, origins, puzzle } = completed(site)
   const earlier = hosts.filter(({ puzzles = ['sha256'] }) => !puzzles.includes(puzzle))

@@ -21,7 +21,7 @@ import {
 } from './store.ts'
 
 const ADDRESSES_MAX = 100_000
-/** Beyond that, the addresses of an owner's network share a window, of so many times the limit. */
+/** Beyond ADDRESSES_MAX, the addresses of an owner's network share a window, whose limit is this many times the usual. */
 const SHARED_TIMES = 8
 const NONCES_MAX = 200_000
 const SWEEP_MS = 1000
@@ -31,7 +31,7 @@ interface BridgeOptions {
   readonly workers: number
   readonly failOpen: { readonly challenge: boolean; readonly verify: boolean }
   readonly failOpenAfterMs: number
-  /** Once an outage. */
+  /** Called once an outage. */
   readonly onCrowded?: () => void
 }
 
@@ -40,7 +40,7 @@ export class BridgedStore implements RequestStore {
   readonly #options: BridgeOptions
   readonly #now: () => number
   readonly #logs = new ExpiringMap<Buffer>(ADDRESSES_MAX)
-  /** Of networks whose addresses found no room, so that a flood costs its own network and no newcomer. */
+  /** Windows of networks whose addresses no longer fit, so that a flood costs its own network and no newcomer. */
   readonly #networkLogs = new ExpiringMap<Buffer>(ADDRESSES_MAX)
   #crowdedUntil = 0
   readonly #usedNonces = new ExpiringMap<true>(NONCES_MAX)
@@ -61,7 +61,7 @@ export class BridgedStore implements RequestStore {
   redeemToken = (request: RedemptionRequest, done: Done<RedemptionAdmission>) =>
     this.#store.redeemToken(request, done)
 
-  /** undefined while visitors wait for the site's shard. */
+  /** undefined while the site's shard may still come back in time. */
   nonceEpoch(addressKey: string, siteKey: string): number | undefined {
     const awayMs = this.#store.awayMs(siteKey)
     if (awayMs > 0 && awayMs < this.#options.failOpenAfterMs) return undefined
@@ -103,7 +103,7 @@ export class BridgedStore implements RequestStore {
     const now = Date.now()
     if (this.#usedNonces.get(spend.nonce, now) !== undefined)
       return { status: 'admitted', failures, accepted, meters: undefined, nonce: 'used' }
-    if (!this.#usedNonces.hasRoomFor(spend.nonce, now)) return UNAVAILABLE
+    if (!this.#usedNonces.fits(spend.nonce, now)) return UNAVAILABLE
     this.#usedNonces.set(spend.nonce, true, spend.expiresAtMs)
     return { status: 'admitted', failures, accepted, meters: undefined, nonce: 'spent' }
   }
@@ -112,7 +112,7 @@ export class BridgedStore implements RequestStore {
     if (this.#store.epochOf(request.addressKey) === undefined) return UNAVAILABLE
     const now = Math.floor(this.#now())
     const { addressKey, siteTag, addressLimit, siteLimit } = request
-    const hasOwn = this.#logs.hasRoomFor(addressKey, now)
+    const hasOwn = this.#logs.fits(addressKey, now)
     if (!hasOwn && now >= this.#crowdedUntil) this.#options.onCrowded?.()
     if (!hasOwn) this.#crowdedUntil = now + CROWDED_AGAIN_MS
     const [logs, key, times] = hasOwn
@@ -124,13 +124,13 @@ export class BridgedStore implements RequestStore {
     const decision = admitToLog(logs.get(key, now), now, kind, limits)
     if (decision.status === 'limited') return decision
     const record = Buffer.from(decision.record)
-    if (!logs.hasRoomFor(key, now)) logs.dropFirst()
+    if (!logs.fits(key, now)) logs.dropFirst()
     logs.set(key, record, now + WINDOW_MS)
     return decision
   }
 }
 
-/** Drops none early by itself. */
+/** Never drops an entry early by itself. */
 class ExpiringMap<Value> {
   readonly #entries = new Map<string, { value: Value; expiresAt: number }>()
   readonly #sizeMax: number
@@ -145,8 +145,8 @@ class ExpiringMap<Value> {
     return entry !== undefined && entry.expiresAt > now ? entry.value : undefined
   }
 
-  /** Also if it is there already. */
-  hasRoomFor(key: string, now: number): boolean {
+  /** True if the key fits, or is there already. */
+  fits(key: string, now: number): boolean {
     if (this.#entries.size < this.#sizeMax || this.#entries.has(key)) return true
     this.#removeExpired(now)
     return this.#entries.size < this.#sizeMax

@@ -1,4 +1,4 @@
-/** What all hosts of one store must have in common, or each refuses what the others issue. */
+/** All hosts of one store must have these in common. Otherwise each refuses what the others issue. */
 
 import type { PuzzleName } from '../protocol/proof.ts'
 
@@ -15,13 +15,13 @@ export interface HostNote {
   /** Ids of the key that signs and of all keys. By the documented steps of a rotation, every host knows all. */
   readonly signs: string
   readonly verifies: readonly string[]
-  /** Of the store's clock; undefined if not known. */
+  /** The difference to the store's clock; undefined if not known. */
   readonly clockAheadMs?: number
-  /** That it issues. A version without this list knows sha256 alone. */
+  /** The puzzles that the host issues. A version without this list knows sha256 alone. */
   readonly puzzles?: readonly PuzzleName[]
 }
 
-/** Beyond that a host refuses what another issues. */
+/** A host refuses what another issues if their clocks differ by more. */
 const CLOCK_SKEW_MS = 5000
 
 export type HostView = Pick<HostNote, 'name' | 'version' | 'startedAt' | 'workers'>

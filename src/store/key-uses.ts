@@ -1,10 +1,10 @@
 /**
- * When API keys were last used: kept in the worker's memory, and written about once a minute, so that no request costs a call.
+ * Keeps in the worker's memory when API keys were last used, and writes it about once a minute, so that no request costs a call.
  */
 
 import type { SiteStore } from './store.ts'
 
-/** Others are noted a minute later. */
+/** Uses of other keys are noted a minute later. */
 const KEYS_MAX = 100_000
 const USES_A_CALL = 1000
 
@@ -21,7 +21,7 @@ export class KeyUses {
     if (this.#uses.size < KEYS_MAX || this.#uses.has(keyId)) this.#uses.set(keyId, nowMs)
   }
 
-  /** What cannot be written is written next time. */
+  /** A use that cannot be written is written with the next call. */
   async write(): Promise<void> {
     const uses = [...this.#uses]
     for (let start = 0; start < uses.length; start += USES_A_CALL) {

@@ -1,5 +1,5 @@
 /**
- * What both stores share for sites and API keys. Each is JSON under a name, the member: `s/<site key>` or `k/<API key id>`.
+ * Both stores share this for sites and API keys. Each is JSON under a name, the member: `s/<site key>` or `k/<API key id>`.
  * Changes are numbered; the last number is the revision.
  */
 

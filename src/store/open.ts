@@ -14,7 +14,7 @@ interface OpenOptions extends StoreListener {
 
 const OPEN_MS = 5000
 
-/** Not open yet. @throws StoreSetupError */
+/** Creates the store without opening it. Throws a StoreSetupError. */
 export function createStore(config: Config, options: OpenOptions): StoreClient {
   const usual = {
     keyPrefix: config.redisPrefix,
@@ -27,7 +27,7 @@ export function createStore(config: Config, options: OpenOptions): StoreClient {
 }
 
 /**
- * For commands that run beside the service.
+ * Opens the sites for a command that runs beside the service.
  *
  * @throws StoreSetupError
  */

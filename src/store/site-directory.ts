@@ -3,7 +3,7 @@
  * store is away, or has lost them.
  */
 
-import { setImmediate as nextTurn } from 'node:timers/promises'
+import { setImmediate as nextTick } from 'node:timers/promises'
 import {
   type ApiKeyRecord,
   type CachedRecords,
@@ -15,10 +15,10 @@ import {
 import { TEST_KEYS, testApiKey, testSite } from '../domain/test-keys.ts'
 import type { Done, SiteStore } from './store.ts'
 
-/** So many sites (about 2 KiB each) and as many API keys are cached. */
+/** This many sites (about 2 KiB each) and as many API keys are cached. */
 const CACHED_MAX = 100_000
 const UNKNOWN_MAX = 10_000
-/** How long a key that the store lacks is not asked for again. */
+/** The store is not asked again within this time for a key that it lacks. */
 const UNKNOWN_MS = 1000
 /** Keys that are read at once. With more, from a flood of made-up keys, a load fails as if the store were away. */
 const LOADS_MAX = 1000
@@ -62,7 +62,7 @@ export class SiteDirectory {
     this.apiKeys = new RecordCache(id => store.readApiKey(id), revisionOf, now, new Map(testApiKeys))
   }
 
-  /** Whether everything that the store had at first was asked for. */
+  /** True once everything that the store had at first was asked for. */
   get isLoaded(): boolean {
     return this.#isLoaded
   }
@@ -109,7 +109,7 @@ export class RecordCache<Thing> {
   readonly #read: (key: string) => Promise<Thing | undefined>
   readonly #revisionOf: (thing: Thing) => number
   readonly #now: () => number
-  /** In no store. */
+  /** These are in no store. */
   readonly #fixed: ReadonlyMap<string, Thing>
   readonly #cached = new Map<string, Thing>()
   /** Keys not found: when to ask the store again. */
@@ -188,15 +188,15 @@ export class RecordCache<Thing> {
   }
 
   /**
-   * Reads cached records again, and others if there is room. If the store lacks a cached record, the store has lost it, because
+   * Reads cached records again, and others if they fit. If the store lacks a cached record, the store has lost it, because
    * a deleted one leaves a record with `deletedAt`; so its copy stays in use. What cannot be read is read with the next call.
    *
    * @param areNew whether records that are not cached yet must be read once more at their first use (`#unasked`)
    */
   async refresh(keys: readonly string[], areNew = false): Promise<void> {
     for (const key of keys) this.#unknown.delete(key)
-    let room = CACHED_MAX - this.#cached.size
-    const wanted = keys.filter(key => this.#cached.has(key) || room-- > 0)
+    let spare = CACHED_MAX - this.#cached.size
+    const wanted = keys.filter(key => this.#cached.has(key) || spare-- > 0)
     if (areNew) for (const key of wanted) if (!this.#cached.has(key)) this.#unasked.add(key)
     this.#unread = await this.#readAnew([...new Set([...this.#unread, ...wanted])])
   }
@@ -216,7 +216,7 @@ export class RecordCache<Thing> {
     for (let start = 0; start < keys.length; start += REFRESH_CHUNK) {
       const chunk = keys.slice(start, start + REFRESH_CHUNK)
       await Promise.all(chunk.map(key => this.#refreshOne(key).catch(() => failed.push(key))))
-      await nextTurn()
+      await nextTick()
     }
     return failed
   }
@@ -236,17 +236,17 @@ export class RecordCache<Thing> {
     this.#lost.delete(key)
     this.#unknown.delete(key)
     if (thing === undefined) {
-      makeRoom(this.#unknown, UNKNOWN_MAX)
+      dropOldest(this.#unknown, UNKNOWN_MAX)
       this.#unknown.set(key, this.#now() + UNKNOWN_MS)
     } else {
-      if (!this.#cached.has(key)) this.#lost.delete(makeRoom(this.#cached, CACHED_MAX) ?? '')
+      if (!this.#cached.has(key)) this.#lost.delete(dropOldest(this.#cached, CACHED_MAX) ?? '')
       this.#cached.set(key, thing)
     }
   }
 }
 
 /** @returns the key that was dropped */
-function makeRoom(map: Map<string, unknown>, sizeMax: number): string | undefined {
+function dropOldest(map: Map<string, unknown>, sizeMax: number): string | undefined {
   if (map.size < sizeMax) return undefined
   const [oldest] = map.keys()
   map.delete(oldest!)

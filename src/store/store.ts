@@ -2,7 +2,7 @@
  * The only state that workers share: in Redis, or in the store process (embedded/). One client (redis/) asks either, and both pass
  * test/store/conformance.ts.
  *
- * Request operations call back once: in the same event-loop turn if the store is known to be away, else in a later one.
+ * Request operations call back once: in the same tick of the event loop if the store is known to be away, else in a later one.
  * `unavailable` means that the outcome is unknown: the caller must refuse or fall back.
  */
 
@@ -19,7 +19,7 @@ type Unavailable = typeof UNAVAILABLE
 export type Done<Answer> = (answer: Answer) => void
 
 export interface ChallengeRequest {
-  /** From `AddressTags.keyOf`, or of a separate window. */
+  /** A key from `AddressTags.keyOf`, or of a separate window. */
   readonly addressKey: string
   /** 1 to 2^21 - 1; 0 for an unknown site. */
   readonly siteTag: number
@@ -34,17 +34,17 @@ export interface ChallengeRequest {
 
 /** The meters (domain/meters.ts) that a request needs, and that count its solution. */
 export interface Metering {
-  /** From `AddressTags.metersOf`: of two first proofs, then the site, then networks if they are counted. */
+  /** Names from `AddressTags.metersOf`: of two first proofs, then the site, then networks if they are counted. */
   readonly names: readonly string[]
-  /** Of the site, then of each network: proofs a minute up to which everything is learned as usual. */
+  /** Proofs a minute up to which everything is learned as usual: the site's, then each network's. */
   readonly free: readonly number[]
-  /** Whether a solution counts. */
+  /** True if a solution counts. */
   readonly counts: boolean
 }
 
 export interface AddressState {
   readonly status: 'admitted'
-  /** In the last minute. */
+  /** Failures in the last minute. */
   readonly failures: number
   /** Proofs in the last five minutes, before this one; in the last minute for limits over 64. */
   readonly accepted: number
@@ -67,14 +67,14 @@ export interface SolutionRequest extends ChallengeRequest {
   readonly spend:
     | {
         readonly nonce: string
-        /** Of when the nonce was read; if it has changed since, the nonce is refused as used. */
+        /** The epoch when the nonce was read. If it has changed since, the nonce is refused as used. */
         readonly storeEpoch: number
         readonly expiresAtMs: number
       }
     | undefined
 }
 
-/** Whether its proof is added to the meters once the nonce is spent, and so may be taken back. */
+/** True if the proof is added to the meters once the nonce is spent, and so may be taken back. */
 export function countsProof({ metering, failed, spend }: SolutionRequest): boolean {
   return metering?.counts === true && !failed && spend !== undefined
 }
@@ -85,7 +85,7 @@ export type SolutionAdmission =
   | Unavailable
 
 export interface RedemptionRequest {
-  /** The backend's, from `AddressTags.keyOf`. */
+  /** The backend's key from `AddressTags.keyOf`. */
   readonly callerKey: string
   readonly callerLimit: number
   /** undefined if not valid: only the caller is charged. */
@@ -93,15 +93,15 @@ export interface RedemptionRequest {
   /** undefined only charges the limits. */
   readonly redeem: TokenRedemption | undefined
   /**
-   * It costs its sender nothing (a forged token, say), so it is charged to windows of its own, which nobody else needs. The store
-   * does the same with a token that was redeemed before, or forgotten.
+   * The redemption costs its sender nothing (a forged token, say), so it counts in windows of its own, which nobody else needs.
+   * The store does the same with a token that was redeemed before, or forgotten.
    */
   readonly isJunk?: boolean
 }
 
 export interface TokenRedemption {
   readonly nonce: string
-  /** From the token. */
+  /** The epoch in the token. */
   readonly storeEpoch: number
   readonly expiresAtMs: number
   /** A retry with the same claim succeeds; empty for none. ASCII, at most 64 characters. */
@@ -124,11 +124,11 @@ export interface StoreListener {
   /** `open` tried once more. */
   readonly onWaiting?: (why: string, cause: StoreCause) => void
   readonly onChange?: (up: boolean, cause: string) => void
-  /** At a new cause, and once a minute. */
+  /** Called at a new cause, and once a minute. */
   readonly onStillAway?: (cause: string) => void
-  /** Used nonces and redemption records of so many shards may be lost. */
+  /** Used nonces and redemption records of this many shards may be lost. */
   readonly onForgotten?: (shards: number, of: number) => void
-  /** For each shard, where `onForgotten` gathers several. */
+  /** Called for each shard, where `onForgotten` gathers several. */
   readonly onNewEpoch?: () => void
   readonly onCall?: OnStoreCall
 }
@@ -137,8 +137,8 @@ export interface RequestStore {
   admitChallenge(request: ChallengeRequest, done: Done<ChallengeAdmission>): void
   admitSolution(request: SolutionRequest, done: Done<SolutionAdmission>): void
   /**
-   * Takes a solution that was just admitted out of the meters again, if it was counted there: one proof less would be somebody
-   * else's. No answer: a proof too many fades.
+   * Takes a solution that was just admitted out of the meters again. It must have been counted there, or another client's proof
+   * would go. There is no answer: if the call fails, the proof fades.
    *
    * @param accepted as the admission told
    */
@@ -151,16 +151,16 @@ export interface RequestStore {
    * @param key of an address or a site
    */
   epochOf(key: string): number | undefined
-  /** How long that memory has been away; 0 while it answers. */
+  /** Milliseconds since that memory stopped answering; 0 while it answers. */
   awayMs(key: string): number
   /**
-   * The epoch that challenges are bound to, of address and site. The site's too, because a solution must not yield a second
-   * token once the first one's redemption record may be lost.
+   * The epoch that challenges are bound to, of address and site. The site's counts too, because a solution must not yield a
+   * second token once the first one's redemption record may be lost.
    */
   nonceEpoch(addressKey: string, siteKey: string): number | undefined
-  /** Of each memory that addresses are spread over; empty if there is one. */
+  /** The epoch of each memory that addresses are spread over; empty if there is one. */
   nonceEpochs(siteKey: string): readonly number[]
-  /** Those that this worker knew before the present one. */
+  /** Epochs that this worker knew before the present one. */
   formerNonceEpochs(addressKey: string, siteKey: string): readonly number[]
 }
 
@@ -174,7 +174,7 @@ export interface SiteChanges {
 
 /** Promises reject if the store cannot be reached. */
 export interface SiteStore {
-  /** Also what is left of a deleted one; the lists omit it. */
+  /** Returns what is left of a deleted site or key, too; the lists omit it. */
   readSite(siteKey: string): Promise<SiteRecord | undefined>
   readApiKey(id: string): Promise<ApiKeyRecord | undefined>
   listSites(): Promise<SiteRecord[]>
@@ -197,7 +197,7 @@ export interface SiteStore {
    * @param uses Unix milliseconds
    */
   noteUses(uses: ReadonlyMap<string, number>): Promise<void>
-  /** Without keys that were never used. */
+  /** Leaves out keys that were never used. */
   readUses(ids: readonly string[]): Promise<Map<string, number>>
   /**
    * @param note null: this host ends
@@ -206,7 +206,7 @@ export interface SiteStore {
    */
   noteHost(id: string, note: HostNote | null, shards?: number): Promise<LivingHosts>
   livingHosts(): Promise<LivingHosts>
-  /** Proofs a minute that are usual of its returning addresses, all shards together; undefined before the first. */
+  /** The usual rate of the site's returning addresses in proofs a minute, over all shards; undefined before the first. */
   readUsualRate(siteKey: string): Promise<number | undefined>
   /** Some records at a time: call until `revision` stays. undefined only asks for the revision. */
   changesSince(revision: number | undefined): Promise<SiteChanges>
@@ -223,14 +223,14 @@ export interface Store {
   /** Resolves once the store answers; rejects with StoreSetupError. */
   open(): Promise<void>
   close(): Promise<void>
-  /** Whether real request operations have succeeded recently, on a Cluster at half of the shards. */
+  /** True if request operations have succeeded recently; on a Cluster, at half of the shards. */
   isReady(): boolean
-  /** Also while only a part is away, because all redemptions of some sites lie there. */
+  /** Reports trouble even if only a part is away, because all redemptions of some sites are there. */
   trouble(): StoreTrouble | undefined
-  /** For the log, without credentials. */
+  /** A text for the log, without credentials. */
   readonly description: string
   /** Rejects if the store does not answer. */
-  look(): Promise<StoreStatus>
+  status(): Promise<StoreStatus>
 }
 
 export interface StoreStatus {
@@ -238,7 +238,7 @@ export interface StoreStatus {
   readonly clockAheadSeconds: number
   /** A server's policy; undefined if none may evict, or none says. */
   readonly evictsBy: string | undefined
-  /** Since the servers started. */
+  /** Evictions since the servers started. */
   readonly evictedKeys: number
 }
 

@@ -10,24 +10,24 @@ type Tell = (level: 'info' | 'warn' | 'error', about: object, text: string) => v
 export class StoreWatch {
   clockAheadSeconds = 0
   evictedKeys = 0
-  readonly #store: Pick<Store, 'look'>
+  readonly #store: Pick<Store, 'status'>
   readonly #tell: Tell
   #last: StoreStatus | undefined
 
-  constructor(store: Pick<Store, 'look'>, tell: Tell) {
+  constructor(store: Pick<Store, 'status'>, tell: Tell) {
     this.#store = store
     this.#tell = tell
   }
 
   /** Call once a minute, and whenever the store may have lost its memory. */
-  async look(): Promise<void> {
-    const look = await this.#store.look()
+  async check(): Promise<void> {
+    const status = await this.#store.status()
     const last = this.#last
-    this.#last = look
-    this.clockAheadSeconds = look.clockAheadSeconds
-    this.evictedKeys = look.evictedKeys
-    this.#tellOfClock(look.clockAheadSeconds, last?.clockAheadSeconds ?? 0)
-    if (last !== undefined) this.#tellOfEviction(look, last)
+    this.#last = status
+    this.clockAheadSeconds = status.clockAheadSeconds
+    this.evictedKeys = status.evictedKeys
+    this.#tellOfClock(status.clockAheadSeconds, last?.clockAheadSeconds ?? 0)
+    if (last !== undefined) this.#tellOfEviction(status, last)
   }
 
   #tellOfClock(aheadSeconds: number, before: number): void {
@@ -43,7 +43,7 @@ export class StoreWatch {
     else this.#tell('info', { aheadSeconds }, 'the clocks of this host and of the store agree again')
   }
 
-  /** Warns of what has changed since the last look. What holds at the start is reported by sites/first-start.ts. */
+  /** Warns of what has changed since the last check. What holds at the start is reported by sites/first-start.ts. */
   #tellOfEviction({ evictsBy, evictedKeys }: StoreStatus, last: StoreStatus): void {
     if (evictedKeys > last.evictedKeys)
       this.#tell(

@@ -7,14 +7,14 @@
  *   reply   | epoch 4 | time of the last check 3 | time 8 | number of batches 8 | answers: | status 1 | first 3 | second 4 | | meters 20 each |
  */
 
-/** Of this form, of what else the store process answers, and of the saved state: another one is not understood. */
+/** The number of this form, of what else the store process answers, and of the saved state. Another number is not understood. */
 export const LAYOUT = 1
 
 /** Arguments of a call. */
 export const KEYS_AT = 3
 const EPOCH_KEYS = 3
 export const METERS_AT = KEYS_AT + EPOCH_KEYS
-/** In the head. */
+/** Offsets in the head. */
 export const METER_COUNT_AT = 24
 /** Numbers of domain/policy.ts, 8 each, so that no script has them. */
 export const POLICY_AT = METER_COUNT_AT + 2
@@ -29,17 +29,17 @@ export const POLICY_NUMBERS = [
 ] as const
 export const HEAD_BYTES = POLICY_AT + 8 * POLICY_NUMBERS.length
 
-/** In a reply. */
+/** Offsets in a reply. */
 export const CHECKED_AT = 4
 export const TIME_AT = CHECKED_AT + 3
 export const BATCHES_AT = TIME_AT + 8
 export const ANSWERS_AT = BATCHES_AT + 8
 export const ANSWER_BYTES = 8
-/** In an answer. */
+/** Offsets in an answer. */
 export const FIRST = 1
 export const SECOND = 4
 
-/** Of an operation's meters, two first proofs come first (domain/meters.ts), then the site, then networks. */
+/** An operation's meters are two first proofs (domain/meters.ts), then the site, then networks. */
 export const SITE_METER = 2
 
 /** An operation's first character. */
@@ -55,7 +55,7 @@ export const LETTERS = {
 
 /** A status of any operation. */
 export const LIMITED = 0
-/** The statuses of a solution and of a redemption, as positions; what stands nowhere here is of unknown outcome. */
+/** The statuses of a solution and of a redemption, as positions. A status that is missing here is of unknown outcome. */
 export const NONCES = [undefined, 'spent', 'used', 'untouched'] as const
 export const TOKENS = [undefined, 'redeemed', 'used', 'forgotten', 'untouched'] as const
 /** The limit that refused, by its number in `second`. */

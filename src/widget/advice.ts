@@ -12,7 +12,7 @@ function warnOnce(code: string, message: string, element: Element): void {
   console.warn(`pow-gate: ${message} (${code})`, element)
 }
 
-/** Only a warning, because the service may stand in a folder of that name. */
+/** Gets only a warning, because the service may stand in a folder of that name. */
 const OWN_PATH = /\/(challenge|verify|verify-token|siteverify|widget(\.js)?)[\s/]*$/
 
 export function adviseOnPlace(element: HTMLElement & { readonly form: HTMLFormElement | null }): void {
@@ -24,7 +24,7 @@ export function adviseOnPlace(element: HTMLElement & { readonly form: HTMLFormEl
   const isTwin = (other: Element) => other.localName === 'pow-gate' && other.getAttribute('name') === name
   if (form && [...bare(form).elements].filter(isTwin).length > 1)
     warnOnce('two-in-form', 'the form sends two tokens: remove one of its elements', element)
-  // In a page with forms, it probably belongs to one of them.
+  // An element in a page with forms probably belongs to one of them.
   const isAlone = !form && element.getRootNode() === document && bare(document).forms.length > 0
   if (isAlone && autoOf(element) !== 'off')
     warnOnce(

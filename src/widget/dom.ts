@@ -1,4 +1,4 @@
-/** How the widget reaches a page that others wrote. */
+/** Safe access to a page that others wrote. */
 
 /**
  * The same object with the members of its prototypes only, because fields, forms and images hide those by their names: after
@@ -15,8 +15,8 @@ export function bare<Target extends EventTarget>(target: Target): Target {
 }
 
 /**
- * Returns what ends the listening. Not by a `signal`: zone.js before 0.14.3 shares one listener among all of a target, and an
- * abort would remove it.
+ * Returns a function that ends the listening. A `signal` would fail with zone.js before 0.14.3, which shares one listener among
+ * all of a target: an abort would remove it.
  */
 export function listen<Heard extends Event>(
   target: EventTarget,
@@ -29,16 +29,16 @@ export function listen<Heard extends Event>(
   return () => removeEventListener(type, listener as EventListener, capture)
 }
 
-/** Not by `remove()`: that of Prototype.js throws for an element without a parent. */
+/** Removes a node without `remove()`, because that of Prototype.js throws for an element without a parent. */
 export const takeOut = (node: Node) => node.parentNode?.removeChild(node)
 
-/** As `finally`, which a page's old Promise lacks. */
+/** Does the work of `finally`, which a page's old Promise lacks. */
 export function lastly<Value>(work: Promise<Value>, end: () => void): Promise<Value> {
   work.then(end, end)
   return work
 }
 
-/** Since the page was opened. Not by `performance`, which a page's own `var performance` replaces. */
+/** Milliseconds since the page was opened. A page's own `var performance` may replace `performance`. */
 export const nowMs = () => new CustomEvent('').timeStamp
 
 /** Undefined in older browsers, and where the page's script forbids it. */

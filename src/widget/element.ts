@@ -13,13 +13,13 @@ import { DEFAULT_LANGUAGE, type Language, languageCode, loadLanguage, type TextK
 import { type State, View } from './view.ts'
 import { Words } from './words.ts'
 
-/** Before its language has loaded, the element shows no text; after so long, English. */
+/** The element shows no text until its language has loaded; after this time, it shows English. */
 const LANGUAGE_MS_MAX = 2000
 
 interface Verification {
   promise: Promise<string>
   controller: AbortController
-  /** It begins anew, because the solver's frame in the element does not survive a move. */
+  /** A moved element begins anew, because the solver's frame in it does not survive a move. */
   isMoved: boolean
 }
 
@@ -49,7 +49,7 @@ class PowGateElement extends HTMLElement implements Omit<Declared, keyof PowGate
   #verification: Verification | undefined
   /** The form is sent as soon as there is a token. */
   #isSending = false
-  /** Then a page that disables the form prevents a second Send, not this one. */
+  /** If set, a page that disables the form prevents a second Send, not this one. */
   #isJustSent = false
   #isDisabled = false
   /** attributeChangedCallback runs before connectedCallback too. */
@@ -150,7 +150,7 @@ class PowGateElement extends HTMLElement implements Omit<Declared, keyof PowGate
     }
     this.#showState()
     this.#render()
-    // Later, because frameworks set attributes right after they insert the element.
+    // Waits, because frameworks set attributes right after they insert the element.
     setTimeout(() => {
       void this.#speak()
       this.#reportMistakes()
@@ -177,7 +177,7 @@ class PowGateElement extends HTMLElement implements Omit<Declared, keyof PowGate
     this.#form.attach()
   }
 
-  /** For style sheets: `pow-gate:state(verified)`, in older browsers an attribute. */
+  /** Style sheets use `pow-gate:state(verified)`, in older browsers an attribute. */
   #showState(): void {
     try {
       const { states } = this.#internals!
@@ -212,7 +212,7 @@ class PowGateElement extends HTMLElement implements Omit<Declared, keyof PowGate
     this.#form.detach()
     this.#viewport.disconnect()
     this.#held.pause()
-    // Later, because a script that moves the element puts it back within the same task.
+    // Waits, because a script that moves the element puts it back within the same task.
     setTimeout(() => this.#isAttached || this.cancel())
   }
 
@@ -247,27 +247,27 @@ class PowGateElement extends HTMLElement implements Omit<Declared, keyof PowGate
     else this.#startIf('load')
   }
 
-  /** Back from the page that the form led to: the token was sent. */
+  /** The visitor came back from the page that the form led to, so the token was sent. */
   readonly #onPageShow = ({ persisted }: PageTransitionEvent) => {
     if (persisted) this.reset()
   }
 
   #startIf(occasion: Auto): void {
-    const isHidden = bare(document).hidden // and may never be shown
+    const isHidden = bare(document).hidden // The page may never be shown.
     if (this.#state !== 'idle' || isHidden) return
     const auto = autoOf(this)
     if ((auto === 'load' && !this.#isInView ? 'focus' : auto) === occasion) this.#startQuietly()
   }
 
-  /** Events tell its errors. What left the page renews no token. */
+  /** Errors are told by events. An element that left the page renews no token. */
   #startQuietly(): void {
     if (this.#isAttached && this.#verification === undefined && !this.#isDisabled)
       this.#verify().catch(() => {})
   }
 
-  /** Also renews: then the state stays `verified` until the old token expires. */
+  /** Verifies, also to renew a token: then the state stays `verified` until the old token expires. */
   #verify(): Promise<string> {
-    // After `#verification` is set, because handlers of the first event may call cancel() or execute().
+    // Starts after `#verification` is set, because handlers of the first event may call cancel() or execute().
     const promise: Promise<string> = Promise.resolve().then(() => this.#run(verification))
     const verification: Verification = { controller: new AbortController(), promise, isMoved: false }
     this.#verification = verification
@@ -332,7 +332,7 @@ class PowGateElement extends HTMLElement implements Omit<Declared, keyof PowGate
   #fail(error: PowGateError): void {
     this.#error = error
     tellFailure(this, error)
-    // After a failed renewal, the old token is still valid.
+    // The old token is still valid after a failed renewal.
     if (this.#held.passed === undefined) this.#enter('failed')
     const { code, message, status } = error
     this.#tell('failed', { code, message, status })

@@ -10,7 +10,7 @@ import type { Solved, Workplace } from './solver/job.ts'
 
 const ROUNDS_MAX = 4
 
-/** A slow device gives up a challenge before it expires. */
+/** The code for a challenge that a slow device gives up before it expires. */
 const OUTLIVED = 'outlived'
 
 /** A fresh challenge may help, or for `solver` another mode. */
@@ -19,7 +19,7 @@ const AGAIN_CODES = [OUTLIVED, 'expired-nonce', 'ip-mismatch', 'nonce-used', 'in
 interface FlowSettings extends ServiceSettings, PageSettings {
   /** @param share 0 to 1: the probability that a solver is done by now */
   readonly onProgress: (share: number) => void
-  /** Whether this device hashes. The rest of a verification waits for the service. */
+  /** Tells whether this device hashes. A verification's other steps wait for the service. */
   readonly onHashing: (isHashing: boolean) => void
   readonly page: Pick<Solution, 'action' | 'cdata'>
 }
@@ -28,7 +28,7 @@ export interface Passed {
   readonly token: string
   /** Unix time by the page's clock, milliseconds. */
   readonly expiresAt: number
-  /** From issue to expiry. */
+  /** The time from issue to expiry. */
   readonly lifetimeMs: number
   readonly solveTimeMs: number
   readonly difficulty: number
@@ -36,15 +36,15 @@ export interface Passed {
   readonly solved: Solved
 }
 
-/** The contract's field has to be there: SHA-256 of nothing, because the widget makes no fingerprint. */
+/** The contract requires the field: SHA-256 of nothing, because the widget makes no fingerprint. */
 const NO_FINGERPRINT = 'e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855'
 
-/** To load the solver, in whichever mode. */
+/** The solver must load within this time, in any mode. */
 const ASSETS_MS_MAX = 20_000
 
 /** @throws PowGateError */
 export async function obtainToken(settings: FlowSettings): Promise<Passed> {
-  /** As of `onWork`, for all challenges so far. */
+  /** The share that `onWork` reports, for all challenges so far. */
   let work = 0
   for (let round = 1; ; ) {
     const before = work
@@ -63,28 +63,28 @@ export async function obtainToken(settings: FlowSettings): Promise<Passed> {
   }
 }
 
-/** Of the page's last challenge: workers for the next one start before it says its puzzle. */
+/** The puzzle of the page's last challenge: workers for the next one start before it says its puzzle. */
 let puzzleMet: PuzzleName = 'sha256'
 
-/** A page's elements solve one after the other, each with all threads. */
-let turn = Promise.resolve()
+/** Elements of a page solve one after the other, each with all threads. */
+let lastRound = Promise.resolve()
 
 /** @param onWork told the hashes so far, as a multiple of the challenge's mean */
 async function oneRound(settings: FlowSettings, onWork: (share: number) => void): Promise<Passed> {
   const { signal } = settings
-  const before = turn
+  const before = lastRound
   let leave!: () => void
   const own = new Promise<void>(resolve => {
     leave = resolve
   })
-  turn = before.then(() => own)
+  lastRound = before.then(() => own)
   await untilAborted(before, signal).catch(error => {
     leave()
     throw error
   })
   // Workers start while the challenge is on its way.
   let opening = openWorkplace(settings, puzzleMet)
-  opening.catch(() => {}) // handled where the workplace is needed
+  opening.catch(() => {}) // The workplace's user handles the error.
   let isOver = false
   const close = () => {
     isOver = true
@@ -99,7 +99,7 @@ async function oneRound(settings: FlowSettings, onWork: (share: number) => void)
     const challenge = await getChallenge({
       ...settings,
       onWait: (reason, ms) => {
-        if (reason) leave() // another element may belong to another service
+        if (reason) leave() // The thread goes to another element, which may belong to another service.
         settings.onWait(reason, ms)
       },
     })
@@ -139,7 +139,7 @@ async function oneRound(settings: FlowSettings, onWork: (share: number) => void)
     const result = await postSolution(settings, solution)
     if (!result.passed) throw new PowGateError('not-passed', 'rejected', 'the verification did not pass')
     const { token } = result
-    // From the issue time, with which a token starts, because the visitor's clock may be wrong.
+    // Counts from the issue time, with which a token starts, because the visitor's clock may be wrong.
     const lifetimeMs = result.expiresAt - Number.parseInt(token, 10)
     const expiresAt = Date.now() + lifetimeMs
     solved.tries += gpuTries
@@ -150,7 +150,7 @@ async function oneRound(settings: FlowSettings, onWork: (share: number) => void)
   }
 }
 
-/** Opens anew what failed, perhaps without a network that is back by now, or is for another puzzle. */
+/** Opens a new workplace if the last one failed, perhaps for lack of a network, or is for another puzzle. */
 async function openFor(
   settings: FlowSettings,
   puzzle: PuzzleName,
@@ -166,7 +166,7 @@ async function openFor(
 const EPOCH_2024_MS = Date.UTC(2024, 0, 1)
 
 /**
- * How long a challenge is worth solving: less than it lives, because /verify takes time too. A nonce starts with its issue
+ * A challenge is worth solving for this long: less than it lives, because /verify takes time too. A nonce starts with its issue
  * time, in 41 bits.
  */
 function usableMs({ nonce, expiresAt }: Challenge): number {

@@ -13,27 +13,27 @@ interface FormHooks {
   /** The form is submitted without a token. Returns what to wait for, or undefined to let the browser complain. */
   readonly onSubmit: () => Promise<unknown> | undefined
   readonly onWaiting: (isWaiting: boolean) => void
-  /** The submission waits longer than a blink, or Send was pressed again. */
+  /** The submission has waited for LATE_MS, or Send was pressed again. */
   readonly onLate: (isAgain: boolean) => void
-  /** It got no token. @param takesFocus unless the visitor has gone on to another field */
+  /** A submission got no token. `takesFocus` is false if the visitor has gone on to another field. */
   readonly onFail: (takesFocus: boolean) => void
 }
 
 const FIELD = 'powgate-token'
-/** If the page is copied, as by a page cache, the copied element finds the copied field by this. */
-const MARK = 'data-powgate'
-/** If nothing changes in view within a tenth of a second, Send seems to do nothing. */
+/** A page cache may copy the page. The copied element finds the copied field by this. */
+const FIELD_ATTRIBUTE = 'data-powgate'
+/** Send seems to do nothing if nothing visible changes within a tenth of a second. */
 const LATE_MS = 60
-/** For so long the same token is not sent again, or the second click of a double click would be refused. */
+/** The same token is not sent again within this time. Otherwise the second click of a double click would be refused. */
 const RESENT_MS = 2000
-/** The same if a script of the page took over, which perhaps found a mistake and sent nothing. */
+/** The time if a script of the page took over, which perhaps found a mistake and sent nothing. */
 const TAKEN_OVER_MS = 700
 
-/** What submits the form, unless a handler of the page prevents it. */
+/** The cause that submits the form, unless a handler of the page prevents it. */
 interface Submitting {
   /** A click or key; undefined for a script. */
   readonly event?: Event
-  /** null for none, as by Enter. */
+  /** null without a button, as with Enter. */
   readonly submitter: HTMLButtonElement | null
 }
 
@@ -41,8 +41,8 @@ interface Submitting {
 let requested: Submitting | undefined
 
 /**
- * Of an invalid form, `requestSubmit()` (Ctrl+Enter, Material Web's button) fires `invalid` alone, as `checkValidity()` does. So the
- * method is wrapped, to tell the two apart.
+ * `requestSubmit()` of an invalid form (Ctrl+Enter, Material Web's button) fires only `invalid`, like `checkValidity()`. The
+ * method is wrapped to tell the two apart.
  */
 function noteRequests(form: HTMLFormElement): void {
   const { requestSubmit } = bare(form)
@@ -68,7 +68,7 @@ type Control = HTMLElement & { readonly form?: HTMLFormElement | null }
 export class FormLink {
   readonly #host: HTMLElement
   readonly #internals: ElementInternals | undefined
-  /** Where browsers show their complaint. */
+  /** Browsers show their complaint here. */
   readonly #anchor: HTMLElement
   readonly #hooks: FormHooks
   #field = bare(document).createElement('input')
@@ -77,11 +77,11 @@ export class FormLink {
   #justSent: string | undefined
   #submitting: Submitting | undefined
   #isWaiting = false
-  /** Of the last press, because visitors change their mind while they wait. */
+  /** The button of the last press, because visitors change their mind while they wait. */
   #submitter: HTMLButtonElement | null = null
-  /** Last sent by a button with `formnovalidate`. */
+  /** True if a button with `formnovalidate` sent last. */
   #isUnchecked = false
-  #ears: (() => void)[] = []
+  #stops: (() => void)[] = []
 
   constructor(
     host: HTMLElement,
@@ -94,11 +94,11 @@ export class FormLink {
     this.#anchor = anchor
     this.#hooks = hooks
     anchor.addEventListener('focus', hooks.onComplaint)
-    Object.assign(this.#field, { type: 'hidden', autocomplete: 'off' }).setAttribute(MARK, '')
+    Object.assign(this.#field, { type: 'hidden', autocomplete: 'off' }).setAttribute(FIELD_ATTRIBUTE, '')
     host.addEventListener('invalid', event => {
       const { event: cause, submitter } = requested ?? this.#submitting ?? {}
-      // A browser validates after the click's dispatch. An `invalid` during the dispatch is from the page's own checkValidity(),
-      // and nothing is sent. Nor is it if nobody submits: then `submitter` is undefined, not null.
+      // A browser validates after the click's dispatch. An `invalid` during the dispatch comes from the page's own
+      // checkValidity(), and an undefined `submitter` means that nobody submits: nothing is sent then.
       const isSent = cause ? !cause.defaultPrevented && cause.eventPhase === 0 : submitter !== undefined
       if (isSent && this.#goOnLater(submitter ?? null, this.#areOthersValid())) event.preventDefault()
     })
@@ -117,8 +117,8 @@ export class FormLink {
     this.#complaint = complaint
     this.#showValidity(token !== undefined)
     const [host, field] = [this.#host, this.#field]
-    // A field, because many libraries read fields by name. Not before the token, because until then a framework may compare
-    // the page with its server's markup.
+    // Libraries read fields by name, so the token needs a field. It is added with the token, because until then a framework may
+    // compare the page with its server's markup.
     if (!token || !this.#name || this.form === null) {
       takeOut(field)
       return
@@ -146,12 +146,12 @@ export class FormLink {
   /** Listens at the document or shadow root, because a form's controls may be outside of it. */
   attach(): void {
     this.detach()
-    this.#field = this.#host.querySelector(`:scope>[${MARK}]`) ?? this.#field
+    this.#field = this.#host.querySelector(`:scope>[${FIELD_ATTRIBUTE}]`) ?? this.#field
     const { form } = this
     if (form !== null) noteRequests(form)
     const root = this.#host.getRootNode()
     const on = (type: string, listener: (event: Event, control: Control) => void) => {
-      const ear = listen(
+      const end = listen(
         root,
         type,
         event => {
@@ -169,14 +169,14 @@ export class FormLink {
         },
         true,
       )
-      this.#ears.push(ear)
+      this.#stops.push(end)
     }
     for (const type of ['focusin', 'pointerdown', 'input', 'change'])
       on(type, (_, control) => isByVisitor(control) && this.#hooks.onUse())
     on('click', (event, control) => {
       this.#hooks.onUse()
       const button = control as HTMLButtonElement
-      const isOutside = this.form !== null && button.form !== this.form // in another's shadow tree
+      const isOutside = this.form !== null && button.form !== this.form // The button is in another element's shadow tree.
       if (/^(submit|image)$/.test(button.type) && !isOutside)
         this.#noteSubmitting({ event, submitter: button })
     })
@@ -198,11 +198,11 @@ export class FormLink {
   }
 
   detach(): void {
-    for (const stop of this.#ears.splice(0)) stop()
+    for (const stop of this.#stops.splice(0)) stop()
   }
 
   #onSubmit(event: SubmitEvent): void {
-    // Older browsers do not tell it.
+    // Older browsers lack `submitter`.
     const { submitter = this.#submitting?.submitter ?? null } = event as Partial<Submitting>
     if (event.target !== this.form || event.defaultPrevented || this.#isForDialog(submitter)) return
     // A script or Enter sends without a click, and the token may have expired while the machine slept.
@@ -265,9 +265,9 @@ export class FormLink {
     const { form } = this
     const enabled = form ? ([...bare(form).elements] as HTMLButtonElement[]).filter(isEnabled) : []
     let shut: HTMLButtonElement[] | undefined
-    const look = () => (shut ??= enabled.filter(control => !isEnabled(control)))
+    const findShut = () => (shut ??= enabled.filter(control => !isEnabled(control)))
     const late = setTimeout(() => {
-      look()
+      findShut()
       this.#hooks.onLate(false)
     }, LATE_MS)
     const boxes = () => form && bare(form).getClientRects().length
@@ -275,10 +275,10 @@ export class FormLink {
     let isSent = false
     verification
       .then(() => {
-        // Whoever closed a dialog meanwhile takes the form for not sent.
+        // A caller that closed a dialog meanwhile takes the form for not sent.
         if (!this.#token || !form || this.form !== form || !boxes() !== !shown) return
         isSent = true
-        submit(form, this.#submitter, look())
+        submit(form, this.#submitter, findShut())
       })
       .catch(() => this.#hooks.onFail(page.activeElement === activeElement))
       .then(() => {
@@ -298,7 +298,7 @@ function stop(event: Event): void {
 
 const isEnabled = ({ disabled }: HTMLButtonElement) => !disabled
 
-/** @param shut what the page disabled right after Send, against a second one: it would not be sent */
+/** @param shut controls that the page disabled right after Send against a second one; disabled, they would not be sent */
 function submit(
   form: HTMLFormElement,
   submitter: HTMLButtonElement | null,
@@ -311,7 +311,7 @@ function submit(
   const { requestSubmit } = bare(form)
   if (requestSubmit) requestSubmit(present)
   else {
-    // Older browsers. Unlike submit(), a click runs the page's handlers.
+    // In older browsers a click submits. Unlike submit(), it runs the page's handlers.
     const button = present ?? bare(form).appendChild(bare(document).createElement('button'))
     button.click()
     if (!present) takeOut(button)

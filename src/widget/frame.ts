@@ -1,5 +1,5 @@
 /**
- * The worker's script in the frame, which has the service's origin and policy: starts workers for a page whose own policy
+ * The worker's script in the frame, which has the service's origin and policy. It starts workers for a page whose own policy
  * allows none. Any page may embed it, because its workers only compute.
  */
 
@@ -20,6 +20,6 @@ export function startWorkers(): void {
       fail(error)
     }
   })
-  // To any origin: pages from files and in sandboxes have none to name.
+  // Pages from files and in sandboxes have no origin to name.
   parent.postMessage(START_WORKER, '*')
 }

@@ -1,6 +1,6 @@
 /**
- * Entry for hard challenges: searches on the visitor's GPU, beside the threads. It runs in the page, which it does not block,
- * because only the page knows whether it is hidden, and its elements share one device.
+ * Entry for hard challenges: searches on the visitor's GPU, beside the threads. It runs in the page without blocking it, because
+ * only the page knows whether it is hidden, and the page's elements share one device.
  */
 
 import { GPU_START, proofInput } from '../protocol/proof.ts'
@@ -20,13 +20,12 @@ import {
 /** Leaves the GPU time to draw in each frame of 16 ms. */
 const DISPATCH_MS = 10
 const DISPATCH_GROWTH_MAX = 4
-/** Of a dispatch's time; the rest is latency. */
+/** At least this share of a dispatch's time counts as work; the rest is latency. */
 const WORK_SHARE_MIN = 1 / 4
 const HIDDEN_POLL_MS = 250
 /** An open device keeps some cards from sleeping. */
 const IDLE_MS = 10_000
 
-/** Of GPUBufferUsage and GPUMapMode. */
 const [MAP_READ, COPY_SRC, COPY_DST, STORAGE, READ] = [0x1, 0x4, 0x8, 0x80, 0x1]
 
 interface Gpu {
@@ -34,7 +33,7 @@ interface Gpu {
   readonly pipeline: GPUComputePipeline
   /** Workgroups of the next dispatch. */
   groups: number
-  /** Of the shortest dispatch so far: in some browsers, mostly waiting for the answer. */
+  /** The time of the shortest dispatch so far: in some browsers, mostly waiting for the answer. */
   latencyMs: number
 }
 
@@ -43,19 +42,19 @@ let searches = 0
 let idle: ReturnType<typeof setTimeout> | undefined
 
 /**
- * @param kind `software`, for tests, allows a GPU in software too
+ * @param allowed `software`, for tests, allows a GPU in software too
  * @param goesOn told the number of tries so far; false ends the search
  * @param start a multiple of COUNTERS_PER_GROUP
  * @throws Error if there is no GPU, it fails, or the search ends
  */
 export async function search(
   puzzle: Puzzle,
-  kind: string,
+  allowed: string,
   goesOn: (tries: number) => boolean,
   start = GPU_START,
 ): Promise<number> {
   clearTimeout(idle)
-  opened ??= open(kind === 'software')
+  opened ??= open(allowed === 'software')
   searches++
   try {
     return await searchOn(await opened, puzzle, goesOn, start)
@@ -72,7 +71,7 @@ function close(): void {
   opened = undefined
 }
 
-/** Of the adapter, reads only whether it is software. */
+/** Reads nothing of the adapter except whether it is software. */
 async function open(allowsSoftware: boolean): Promise<Gpu> {
   const { gpu } = navigator
   const adapter = (await gpu.requestAdapter({ powerPreference: 'low-power' })) ?? (await gpu.requestAdapter())
@@ -98,7 +97,7 @@ async function searchOn(
   for (let next = start; ; ) {
     if (!goesOn(next - start)) throw new Error('the search is over')
     if (page.hidden) {
-      // Not by an event, because a search that ends meanwhile must close the device.
+      // Polls instead of waiting for an event, because a search that ends meanwhile must close the device.
       await new Promise(resolve => setTimeout(resolve, HIDDEN_POLL_MS))
       continue
     }
@@ -115,7 +114,7 @@ async function searchOn(
     }
     next += groups * COUNTERS_PER_GROUP
     gpu.latencyMs = Math.min(gpu.latencyMs, dispatchMs)
-    // With a coarse clock, all of it may seem to be latency.
+    // A coarse clock can make all of it seem latency.
     const workMs = Math.max(dispatchMs - gpu.latencyMs, dispatchMs * WORK_SHARE_MIN)
     const wanted = Math.floor((groups * DISPATCH_MS) / workMs)
     gpu.groups = Math.max(1, Math.min(DISPATCH_GROWTH_MAX * groups, wanted))

@@ -10,7 +10,7 @@ import { chooseSolver } from './solver/solvers.ts'
 import { type ChosenSolver, runWorker } from './solver/worker-loop.ts'
 
 declare const importScripts: (url: string) => void
-/** What hashwx-script.js leaves. */
+/** Set by hashwx-script.js. */
 declare const powgateHashwx: MachineExports
 
 function choose({ kernel, puzzle, script }: Extract<WorkerOrder, { kind: 'prepare' }>): ChosenSolver {

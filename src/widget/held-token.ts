@@ -5,7 +5,7 @@ import type { Passed } from './flow.ts'
 /** Shares of a token's life. */
 const RENEW_AT = 0.8
 const EXPIRE_AT = 0.97
-/** However short tokens live. */
+/** The shortest wait, for tokens that live briefly. */
 const RENEW_MS_MIN = 1000
 
 interface Hooks {
@@ -54,7 +54,7 @@ export class HeldToken {
     ]
   }
 
-  /** Ends the timers, which would keep an element that left the document alive until its token expires. */
+  /** Ends the timers, which would keep an element that left the document in memory until its token expires. */
   pause(): void {
     for (const timer of this.#timers) clearTimeout(timer)
   }
@@ -64,7 +64,7 @@ export class HeldToken {
     this.pause()
   }
 
-  /** Timers stand still while the machine sleeps; the clock does not. */
+  /** Checks the clock, because timers stand still while the machine sleeps. */
   expireIfDue(): void {
     if (this.#passed !== undefined && Date.now() >= this.#expiresAtMs) this.#expire()
   }

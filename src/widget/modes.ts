@@ -1,5 +1,5 @@
 /**
- * Where the puzzle is solved. A script cannot ask what the page's policy allows, and every attempt that it forbids is a
+ * Chooses where the puzzle is solved. A script cannot ask what the page's policy allows, and every attempt that it forbids is a
  * violation report to the site's owner. So the modes that need least come first (docs/reference/widget.md, "Strict pages"):
  *
  *   worker  a worker file of the page's own origin
@@ -23,11 +23,10 @@ import {
 } from './solver/pool.ts'
 
 export interface PageSettings extends ModeSettings {
-  /** The element's shadow tree. */
   readonly frameParent: ShadowRoot
 }
 
-/** What a puzzle is solved with: scripts with their pins, and the frame. */
+/** Scripts with their pins, and the frame, for each puzzle. */
 const FILES = {
   sha256: {
     worker: [ASSET_NAMES.workerJs, ASSET_PINS.workerJs],
@@ -68,7 +67,7 @@ const OPENERS: Readonly<Record<Mode, Opener>> = {
     })
     if (!response.ok) throw new Error(`${url}: status ${response.status}`)
     const blob = blobUrl(await response.text())
-    // Revoked at the end: some workers may still be loading it.
+    // The URL is revoked at the end: some workers may still be loading it.
     return openPool('blob', settings, puzzle, starter(blob), kernel, () => URL.revokeObjectURL(blob))
   },
   page: openPage,
@@ -79,14 +78,14 @@ function codeUrl(codeBase: string | undefined, name: string): string {
   return codeBase + name
 }
 
-/** Only a file of the worker's name, because markup could name any script of the page's origin. */
+/** Accepts only a file of the worker's name, because markup could name any script of the page's origin. */
 function workerUrl(workerSrc: string): string {
   const { href } = new URL(workerSrc, bare(document).baseURI)
   if (/^http[^?#]*\/(powgate-|widget\/)worker[.\da-f]*\.js([?#]|$)/.test(href)) return href
   throw new Error('worker-src: expected powgate-worker.js')
 }
 
-/** The page refused them, or a solver failed in them: renewals do not try them again. */
+/** Modes that the page refused, or in which a solver failed. Renewals do not try them again. */
 const refused = new Set<Mode>()
 
 export function distrust(mode: Mode): void {
@@ -100,7 +99,7 @@ export async function openWorkplace(settings: PageSettings, puzzle: PuzzleName):
       return await OPENERS[mode](settings, puzzle)
     } catch (error) {
       if (error instanceof ModeBlockedError) refused.add(mode)
-      // For the integrator: nothing is wrong for the visitor.
+      // This is for the integrator: nothing is wrong for the visitor.
       console.info(`pow-gate: mode "${mode}" cannot be used: ${error}`)
     }
   }
@@ -123,7 +122,7 @@ const blobUrl = (script: string) => URL.createObjectURL(new Blob([script], { typ
 
 const PROBE_MS_MAX = 3000
 
-/** Before anything is loaded for one. @throws ModeBlockedError */
+/** Runs before anything is loaded for a blob's workers. Throws a ModeBlockedError. */
 async function probeBlobWorker(): Promise<void> {
   const url = blobUrl('postMessage(0)')
   try {
@@ -151,7 +150,7 @@ async function openPool(
   kernel: Promise<ArrayBuffer | undefined>,
   closeMore = () => {},
 ): Promise<Workplace> {
-  // A frame has the service's rights alone. Elsewhere a pinned page runs no script that it does not know.
+  // A frame has only the service's rights. In other modes, a pinned page runs no script that it does not know.
   const script = mode === 'frame' || !pinnedScript ? base + ASSET_NAMES.hashwxScriptJs : undefined
   const pool = new WorkerPool(start, kernel, { puzzle, script })
   const close = () => {
@@ -164,7 +163,7 @@ async function openPool(
     close()
     throw error
   }
-  // After the challenge, which says what the widget may read. For one thread it reads nothing.
+  // The challenge says what the widget may read, so this runs after it. One thread needs nothing read.
   const threads = async ({ signals }: Task) =>
     threadsMax > 1 ? Math.min(threadsMax, await threadCount(signals)) : 1
   return {
@@ -191,7 +190,7 @@ interface TrustedTypes {
 
 let policy: ReturnType<TrustedTypes['createPolicy']> | undefined
 
-/** For pages with Trusted Types. The policy is made with the first script, because frames need none. @throws ModeBlockedError */
+/** Pages with Trusted Types need this. The first script makes the policy, because frames need none. Throws a ModeBlockedError. */
 function trusted(url: string): string {
   const { trustedTypes } = globalThis as { trustedTypes?: TrustedTypes }
   try {
@@ -203,7 +202,7 @@ function trusted(url: string): string {
 }
 
 async function openPage({ base, codeBase, mode }: ModeSettings, puzzle: PuzzleName): Promise<Workplace> {
-  // Compiles only where the browser has no workers. Elsewhere a policy refused the other modes, and forbids compiling too:
+  // Compiles only where the browser has no workers. Elsewhere a policy refused the other modes, and would refuse compiling with
   // one more violation.
   const mayCompile = mode !== 'page' && typeof Worker === 'undefined'
   const kernel = mayCompile ? fetchKernel(base, puzzle) : Promise.resolve(undefined)
@@ -219,7 +218,7 @@ async function openPage({ base, codeBase, mode }: ModeSettings, puzzle: PuzzleNa
   }
 }
 
-/** On most devices, fewer bits are solved before a GPU has started. */
+/** Most devices solve fewer bits before a GPU has started. */
 const GPU_BITS_MIN = 20
 const GPU_AFTER_MS = 100
 
@@ -231,7 +230,7 @@ export function searchOnGpu(
 ): Promise<number> {
   const load = () => loadModule<typeof import('./gpu.ts')>(codeBase + ASSET_NAMES.gpuJs, ASSET_PINS.gpuJs)
   return new Promise(resolve => {
-    // Any other word switches it off.
+    // Any other word switches the GPU off.
     const isAllowed = /^(on|software)?$/.test(gpu)
     const isHard = puzzle.algorithm === 'sha256' && puzzle.difficulty >= GPU_BITS_MIN
     if (!isHard || !isAllowed || !codeBase || !('gpu' in navigator)) return
@@ -249,17 +248,17 @@ export function searchOnGpu(
 /** Browsers check a module's integrity only when they load it, so this address must be new to the page. */
 const MODULE_KEY = `#${Math.random()}`
 
-/** If the build is pinned, a script element with `integrity` loads the module, and `import` finds it. */
+/** A pinned build loads the module by a script element with `integrity`, and `import` finds it. */
 function loadModule<Module>(address: string, integrity: string): Promise<Module> {
   const url = address + MODULE_KEY
   return new Promise((resolve, reject) => {
-    // Only Chromium's errors tell the address.
+    // Other browsers' errors lack the address.
     const onerror = (why: unknown) =>
       reject(new Error(`${address}: ${why instanceof Error ? why : 'no script'}`))
     const onload = () => import(url).then(resolve, onerror)
     timeoutSignal().addEventListener('abort', onerror)
     if (pinnedScript) {
-      // Not `modulepreload`, whose integrity WebKit ignores (WebKitGTK 2.50).
+      // WebKit ignores the integrity of `modulepreload` (WebKitGTK 2.50).
       const { nonce } = pinnedScript
       const attributes = { type: 'module', src: trusted(url), integrity, nonce }
       const page = bare(document)

@@ -19,7 +19,7 @@ export interface PowGateVerified {
 export interface PowGateFailed {
   /** Stable. */
   code: string
-  /** For you, in English. */
+  /** A text for you, in English. */
   message: string
   /** HTTP status, if the service answered. */
   status?: number | undefined
@@ -113,12 +113,12 @@ export type PowGateAttributes = {
   'site-key': string
   /** Address of the service; by default the script's. */
   endpoint?: string
-  /** When to start; by default `focus`, when the form is used. */
+  /** The start: `load`, `focus` (the default, when the form is used), `submit` or `off`. */
   auto?: 'load' | 'focus' | 'submit' | 'off'
   theme?: 'light' | 'dark'
   /** Shows nothing unless the visitor has to wait, or verification fails. */
   invisible?: boolean | ''
-  /** Of the form field; by default `powgate-token`. */
+  /** Name of the form field; by default `powgate-token`. */
   name?: string
   disabled?: boolean
   /** Bound in the token: /siteverify tells them to your backend. */
@@ -131,7 +131,7 @@ export type PowGateAttributes = {
   'worker-src'?: string
   /** The only mode to try before `page`. */
   solver?: 'worker' | 'frame' | 'blob' | 'page'
-  /** The most to use. */
+  /** The largest number of threads to use. */
   threads?: number | string
   /** `off`: never. `on`: even if `threads` is set. */
   gpu?: 'on' | 'off' | 'software'

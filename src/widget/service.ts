@@ -7,12 +7,12 @@ import type { Signals } from './solver/job.ts'
 const TRIES_MAX = 5
 const TIMEOUT_MS = 15_000
 const BACK_OFF_MS = 1000
-/** Spreads the retries of a site's visitors. */
+/** A random time up to this spreads the retries of a site's visitors. */
 const JITTER_MS = 500
-/** A longer wait counts as a failure that tells the time. */
+/** A longer wait counts as a failure, and the visitor is told the time. */
 const WAIT_MS_MAX = 900_000
 
-/** Codes are stable; the service's own are passed on. */
+/** An error whose code is stable. The service's own codes are passed on. */
 export class PowGateError extends Error {
   override readonly name = 'PowGateError'
   readonly code: string
@@ -35,7 +35,7 @@ export type WaitReason = 'busy' | 'unavailable' | 'network' | 'offline'
 
 export interface ServiceSettings {
   readonly siteKey: string
-  /** Without a slash at its end. */
+  /** The address has no slash at its end. */
   readonly endpoint: string
   readonly signal: AbortSignal
   /** Called before each wait, and without a reason when the service has answered. Offline, the length is unknown. */
@@ -44,8 +44,8 @@ export interface ServiceSettings {
 
 let challenges = 0
 /**
- * Each challenge has its own address, because a cache that keeps everything would give out a used one. Not a page's first:
- * browsers remember an address' preflight from page to page.
+ * Each challenge has its own address, because a cache that keeps everything would give out a used one. A page's first has
+ * none of its own, because browsers remember an address' preflight from page to page.
  */
 const challengePath = () => (challenges++ === 0 ? '/challenge' : `/challenge?${Math.random()}`)
 

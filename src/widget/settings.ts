@@ -11,10 +11,10 @@ export type Auto = 'load' | 'focus' | 'submit' | 'off'
 const SITE_KEY = /^site_[0-9A-Za-z]{22}$/
 const MODES: readonly string[] = ['worker', 'frame', 'blob', 'page'] satisfies Mode[]
 
-/** null in a module. */
+/** A module has null here. */
 const script = bare(document).currentScript as HTMLScriptElement | null
 
-/** If `integrity` pins this build, scripts that run with the page's rights are pinned too. */
+/** Pages that pin this build by `integrity` also pin the scripts that run with their rights. */
 export const pinnedScript = script?.integrity ? script : undefined
 
 /**
@@ -54,7 +54,7 @@ export function targetOf(element: Element): Target {
     throw setupError('site-key-missing', `the attribute site-key is missing${hint}`)
   }
   if (!SITE_KEY.test(siteKey)) {
-    // Only its start, because it may be a secret.
+    // The rest may be secret.
     const start = siteKey.slice(0, 6)
     const what = siteKey.startsWith('sk_')
       ? 'this is an API key, a secret that every visitor can read now. Revoke it (powgate key revoke), and use the key that starts with site_'
@@ -94,7 +94,7 @@ export function baseOf(element: Element): string | undefined {
   }
 }
 
-/** Without its scheme, browsers would take it for a path: `captcha.example.com`, `localhost:8080`. */
+/** These need a scheme, or browsers would take them for a path: `captcha.example.com`, `localhost:8080`. */
 const HOST = /^([\w-]+\.)+[a-z]{2,}(:\d+)?(\/|$)|^[\w.-]+:\d/i
 
 function addressOf(given: string | undefined): string {

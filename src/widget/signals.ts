@@ -6,7 +6,7 @@
 import type { Environment } from '../protocol/wire.ts'
 
 /**
- * What draws WebGL, such as "ANGLE (Apple, Apple M2, ...)" or "... SwiftShader ...". On a slow machine it takes 100 ms the first
+ * Returns what draws WebGL: "ANGLE (Apple, Apple M2, ...)", "... SwiftShader ...". On a slow machine it takes 100 ms the first
  * time.
  */
 export function rendererName(): string | undefined {
@@ -30,7 +30,7 @@ interface Hints {
   readonly userAgentData?: { readonly mobile: boolean }
 }
 
-/** There is no GPU, as on a server. */
+/** These names mean that there is no GPU, as on a server. */
 const SOFTWARE_RENDERERS = /swiftshader|llvmpipe|software|basic render/i
 
 export function environmentFlags(renderer: string | undefined): Required<Environment> {
@@ -38,7 +38,7 @@ export function environmentFlags(renderer: string | undefined): Required<Environ
   const isMobile = isMobileBrowser()
   return {
     webdriver: webdriver === true,
-    // Not Chrome, though it says so. Web views of apps lack `chrome` too.
+    // The browser says that it is Chrome, and is not. Web views of apps lack `chrome` too.
     chromeAbsent: /Chrome\/\d/.test(userAgent) && !/; wv\)/.test(userAgent) && !('chrome' in window),
     swiftShader: SOFTWARE_RENDERERS.test(renderer ?? ''),
     // Phones have no plugins.
@@ -55,7 +55,7 @@ function isMobileBrowser(): boolean {
   return userAgentData?.mobile ?? /Mobi|Android|iPad/.test(navigator.userAgent)
 }
 
-/** Without a secure context no page may ask, so "denied" says nothing. */
+/** Pages without a secure context cannot ask, so "denied" says nothing there. */
 function isNotificationDenied(): boolean {
   return isSecureContext && typeof Notification === 'function' && Notification.permission === 'denied'
 }

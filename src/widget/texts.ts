@@ -5,31 +5,29 @@ import type { PowGateTextKey } from './powgate.d.ts'
 export const ENGLISH = {
   /** The element's name for assistive technology. */
   label: 'Human verification',
-  /** Before the form is used, which starts it: what the element is, since nothing is asked for. */
+  /** The text until the form is used, which starts it. It says what the element is, since nothing is asked for. */
   ready: 'Protected against bots',
   /** The same where only the button starts it. */
   idle: 'Not verified yet',
   working: 'Verifying…',
-  /** After 10, 30, 60 and 90 seconds of hashing, then each minute; {s} becomes the time. */
+  /** Shown after 10, 30, 60 and 90 seconds of hashing, then each minute; {s} becomes the time. */
   slow: 'Still verifying after {s}',
   verified: 'Verified',
   expired: 'Verification expired',
-  /** Buttons. */
   start: 'Verify',
   retry: 'Try again',
-  /** Failures. */
   rejected: 'Verification failed',
   network: 'The service cannot be reached',
   unavailable: 'The service is busy',
   setup: 'Not set up correctly',
-  /** Below that, before the error's code. */
+  /** Shown below `setup`, before the error's code. */
   tell: 'Please tell the site’s owner',
   /** Waiting; {s} becomes a time ahead (“in 5 seconds”). */
   offline: 'No internet',
   online: 'Continues when you are back online',
   busy: 'Too many requests',
   wait: 'Continues {s}',
-  /** Below the reason, after Send was pressed. */
+  /** Shown below the reason, after Send was pressed. */
   sending: 'Your form is sent right after that',
   /** The browser shows it when the form is sent too early. */
   required: 'Please wait until verification is finished',
@@ -78,7 +76,7 @@ export function languageCode(wanted: readonly string[]): string | undefined {
 const UP_TO = 90
 
 /**
- * On one line, with the language's digits and plurals: seconds or minutes up to 90, then hours.
+ * Text on one line, with the language's digits and plurals: seconds or minutes up to 90, then hours.
  *
  * @param isAhead “in 5 seconds” in place of “5 seconds”
  */

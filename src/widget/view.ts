@@ -5,8 +5,8 @@ import { bare } from './dom.ts'
 import type { Language } from './texts.ts'
 
 /**
- * In both colour schemes the contrast of text is at least 4.5 : 1, of the icon and the button's edge 3 : 1. `contain` leaves
- * the box without a baseline: the text's differs by state, and would move a button beside the element.
+ * Text has a contrast of at least 4.5 : 1 in both colour schemes, the icon and the button's edge 3 : 1. `contain` leaves the box
+ * without a baseline: the text's differs by state, and would move a button beside the element.
  */
 const STYLES = `
 :host{display:inline-block;vertical-align:middle;max-inline-size:100%;font:var(--powgate-font,max(15px,.9375rem)/1.3 system-ui,sans-serif);
@@ -39,7 +39,7 @@ button[hidden],iframe{display:none}button:disabled{opacity:.6;cursor:default}
 
 export type State = 'idle' | 'working' | 'verified' | 'failed' | 'expired'
 
-/** In the ring, to tell the states apart without colour. */
+/** Each has its own drawing in the ring, so states differ without colour. */
 export type Picture = State | 'hashing' | 'waiting' | 'offline'
 
 interface Shown {
@@ -49,7 +49,7 @@ interface Shown {
   readonly text: string
   /** A count-down or an error code; announced only together with `text`. */
   readonly detail: string
-  /** What becomes of the form; announced too. */
+  /** Tells what becomes of the form; announced too. */
   readonly sending: string
   readonly button: string | undefined
   readonly label: string
@@ -59,7 +59,7 @@ interface Shown {
 }
 
 const SVG = 'http://www.w3.org/2000/svg'
-const MARKS: Readonly<Record<Picture, string>> = {
+const PICTURES: Readonly<Record<Picture, string>> = {
   idle: 'M12 6.5l4.5 1.7v3.6c0 2.7-1.8 4.5-4.5 5.6c-2.7-1.1-4.5-2.9-4.5-5.6v-3.6z', // a shield
   working: 'M8 12v.1M12 12v.1M16 12v.1',
   hashing: '', // the ring fills
@@ -78,7 +78,7 @@ export class View {
   readonly #detail = make('span', 'detail')
   readonly #sending = make('span', 'sending')
   readonly #icon = shape('svg', 'icon', { viewBox: '0 0 24 24', role: 'progressbar' })
-  readonly #mark = shape('path', 'mark')
+  readonly #picture = shape('path', 'mark')
   readonly #ring = shape('circle', 'ring', { cx: 12, cy: 12, r: 10, pathLength: 100 })
 
   #wasNeeded = false
@@ -86,10 +86,10 @@ export class View {
 
   constructor(root: ShadowRoot, onButton: () => void) {
     addStyles(root)
-    this.#icon.append(shape('circle', 'track', { cx: 12, cy: 12, r: 10 }), this.#ring, this.#mark)
+    this.#icon.append(shape('circle', 'track', { cx: 12, cy: 12, r: 10 }), this.#ring, this.#picture)
     const body = make('span', 'body')
-    // Read as a whole when its text changes, but not for a count-down. The styles put a space between its parts, which must
-    // not collapse, or Orca says "BusyGoes on".
+    // A screen reader reads the whole when its text changes, but not for a count-down. The styles put a space between its parts,
+    // which must not collapse, or Orca says "BusyGoes on".
     body.setAttribute('role', 'status')
     this.#detail.setAttribute('aria-live', 'off')
     body.append(this.#text, this.#detail, this.#sending)
@@ -98,7 +98,7 @@ export class View {
     this.#button.type = 'button'
     this.#button.onclick = onButton
     this.box.append(this.#icon, body, this.#button)
-    // Without its end tag, the element contains the rest of the form.
+    // An element without its end tag contains the rest of the form.
     const slot = bare(document).createElement('slot')
     slot.addEventListener('slotchange', () => adviseOnEndTag(root.host))
     root.append(this.box, slot)
@@ -111,19 +111,19 @@ export class View {
 
   show({ state, picture, text, detail, sending, button, label, isDisabled, isNeeded }: Shown): void {
     const { box } = this
-    // What has appeared stays, because the visitor is using it.
+    // An element that has appeared stays, because the visitor is using it.
     this.#wasNeeded ||= isNeeded
     const isWaiting = picture === 'waiting' || picture === 'offline'
     box.className = `box ${state}${isWaiting ? ' waiting' : ''}${this.#wasNeeded ? ' needed' : ''}`
     box.setAttribute('part', `box ${state}`)
     box.setAttribute('aria-label', label)
-    // Set again, a text would be announced again, and replace a translator's.
+    // Setting the same text again would announce it again, and replace a translator's.
     if (this.#said !== text) this.#text.textContent = this.#said = text
     this.#detail.textContent = detail
     if (this.#sending.textContent !== sending) this.#sending.textContent = sending
     this.#icon.setAttribute('aria-label', label)
     this.#icon.setAttribute('aria-hidden', String(state !== 'working'))
-    this.#mark.setAttribute('d', MARKS[picture])
+    this.#picture.setAttribute('d', PICTURES[picture])
     const hadFocus = (box.getRootNode() as ShadowRoot).activeElement === this.#button
     this.#button.hidden = button === undefined
     this.#button.disabled = isDisabled
@@ -132,7 +132,7 @@ export class View {
   }
 
   /**
-   * After Send: scrolls even an invisible element into view, and has its text announced: a text that comes back after a moment
+   * Scrolls even an invisible element into view after Send, and has its text announced: a text that comes back after a moment
    * counts as new.
    *
    * @param wasAnnounced since Send, if the element was shown
@@ -155,7 +155,7 @@ export class View {
   progress(share: number): void {
     const percent = Math.round(100 * share)
     this.#icon.setAttribute('aria-valuenow', String(percent))
-    this.#ring.style.setProperty('--_left', String(Math.min(75, 100 - percent))) // never an empty ring
+    this.#ring.style.setProperty('--_left', String(Math.min(75, 100 - percent))) // The ring never looks empty.
   }
 }
 

@@ -1,13 +1,13 @@
-/** What the visitor is told, in the page's language: one reason at a time. */
+/** Texts for the visitor, in the page's language: one reason at a time. */
 
 import { nowMs } from './dom.ts'
 import type { PowGateError, WaitReason } from './service.ts'
 import { DEFAULT_LANGUAGE, type Language, type TextKey, timeIn } from './texts.ts'
 import type { Picture, State } from './view.ts'
 
-/** While it works, no text gives way to another sooner. */
+/** A text stays at least this long while the widget works. */
 const TEXT_MS_MIN = 5000
-/** Of hashing, until the visitor is told. */
+/** The visitor is told after this many seconds of hashing. */
 const SLOW_SECONDS = 10
 
 export class Words {
@@ -17,7 +17,7 @@ export class Words {
   readonly #onChange: () => void
   #waiting: { readonly reason: WaitReason; readonly untilMs: number } | undefined
   #saying: { readonly key: TextKey; readonly untilMs: number } = { key: 'working', untilMs: 0 }
-  /** Now less the time hashed so far; undefined while this device does not hash. */
+  /** The current time less the time hashed so far; undefined while this device does not hash. */
   #hashingSinceMs: number | undefined
   #hashedMs = 0
 
@@ -40,7 +40,7 @@ export class Words {
   /** @param reason undefined: the service has answered */
   wait(reason: WaitReason | undefined, ms: number): void {
     const before = this.#waiting?.reason
-    // While one call is tried again, its first reason stays: a busy service refuses in several ways.
+    // The first reason stays while one call is tried again: a busy service refuses in several ways.
     const stays = reason !== 'offline' && before !== 'offline'
     this.#waiting = reason && { reason: (stays && before) || reason, untilMs: nowMs() + ms }
     this.#onChange()
@@ -72,7 +72,7 @@ export class Words {
     return this.#hashingSinceMs === undefined ? 'working' : 'hashing'
   }
 
-  /** Detail: how long a wait takes, or what the page's developer has to mend. */
+  /** `detail` tells how long a wait takes, or what the page's developer has to mend. */
   linesOf(state: State, key: TextKey, error: PowGateError | undefined): { text: string; detail: string } {
     if (this.language === undefined) return { text: '', detail: '' }
     const seconds = Math.floor(this.#hashedForMs() / 1000)
@@ -81,14 +81,14 @@ export class Words {
     let detail = error?.text === 'setup' ? `${this.text('tell')}:\n${error.code}` : ''
     if (key === 'offline') detail = this.text('online')
     else if (state === 'working' && this.#waiting?.reason === key) {
-      // While it tries, which may take 15 seconds, the last second stays: two texts in turn would be read out each time.
+      // The last second stays while a call is tried, which may take 15 seconds: alternating texts would be read out each time.
       const seconds = Math.max(1, Math.ceil((this.#waiting.untilMs - nowMs()) / 1000))
       detail = this.text('wait').replace('{s}', this.#time(seconds, true))
     }
     return { text, detail }
   }
 
-  /** “Try again”, and below it when, if the service has told. */
+  /** Returns “Try again”, with the time below it if the service has told one. */
   retry(seconds: number | undefined): string {
     return this.text('retry') + (seconds ? `\n${this.#time(seconds, true)}` : '')
   }

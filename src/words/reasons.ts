@@ -81,16 +81,16 @@ export function limitWords(endpoint: string, policy: string): ReasonWords | unde
   const found = name && ENDPOINTS[name].limits.find(limit => limit.policy === policy)
   if (found === undefined) return undefined
   const { setting } = LIMITS[found.limit]
-  const isOfBackends = found.ofSite === 'redeem'
+  const countsBackends = found.ofSite === 'redeem'
   const orOwn = found.ofSite === undefined ? '' : ", or the site's own"
-  const addresses = isOfBackends ? 'address of a backend' : 'address, all sites together'
-  const isOfKnown = found.policy === 'address' && !isOfBackends
-  const ofKnown = isOfKnown
+  const addresses = countsBackends ? 'address of a backend' : 'address, all sites together'
+  const hasKnownLimit = found.policy === 'address' && !countsBackends
+  const ofKnown = hasKnownLimit
     ? ' In a known network of the site, it is the --known-limit, for this site alone.'
     : ''
   const counted = { address: addresses, 'address-site': 'address and site', 'api-key': 'API key' }
   return {
     meaning: `The limit is per ${counted[found.policy]} (${setting}${orOwn}).${ofKnown}`,
-    advice: isOfBackends ? OF_BACKENDS : OF_VISITORS,
+    advice: countsBackends ? OF_BACKENDS : OF_VISITORS,
   }
 }

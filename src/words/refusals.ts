@@ -1,4 +1,4 @@
-/** What each refusal means, for operators: in `powgate explain` and on the dashboard, whose page runs in browsers. */
+/** Explains each refusal to operators, in `powgate explain` and on the dashboard, whose page runs in browsers. */
 
 import type { Reason } from '../domain/outcome.ts'
 import type { ReasonWords } from './reasons.ts'

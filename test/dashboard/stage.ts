@@ -32,7 +32,7 @@ export const WELL: ServiceState = {
   isReloadDone: true,
   storeCauses: [],
   crashes: 0,
-  underWay: 0,
+  inFlight: 0,
 }
 
 const running = new Set<Server>()

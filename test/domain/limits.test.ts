@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { admitToLog, LogKind } from '../../src/domain/address-log.ts'
-import { admitToWindow, slotMs, WINDOW_MS } from '../../src/domain/limits.ts'
+import { admitToWindow, stepMs, WINDOW_MS } from '../../src/domain/limits.ts'
 
 const KIND = LogKind.challenge
 const challenge = { siteTag: 1, addressLimit: 3, siteLimit: 2 } as const
@@ -59,5 +59,5 @@ test('records stay small: at the contract limits, and at the highest that can be
 })
 
 test('rate limit: a slot is one millisecond up to a limit of 256', () => {
-  assert.deepEqual([1, 256, 257].map(slotMs), [1, 1, 235])
+  assert.deepEqual([1, 256, 257].map(stepMs), [1, 1, 235])
 })

@@ -19,7 +19,7 @@ import {
   readMeter,
   writeMeter,
 } from '../../src/domain/meters.ts'
-import { networkPolicy, POLICY } from '../../src/domain/policy.ts'
+import { networkPricing, POLICY } from '../../src/domain/policy.ts'
 import {
   type AddressCounts,
   boundsOf,
@@ -75,7 +75,7 @@ class Town {
 
   /** @param accepted proofs of each address before */
   add(from: Address, accepted = 0, proofs: 1 | -1 = 1): void {
-    const { owner, wide } = networkPolicy(from, POLICY).free
+    const { owner, wide } = networkPricing(from, POLICY).free
     const meters = this.at(from, true)
     for (const name of TAGS.metersOf('', from, undefined).slice(0, 2))
       bornBy(this.#meters.get(name)!, this.nowMs)
@@ -97,7 +97,7 @@ class Town {
 
   traffic(text: string, expected = 0, isKnown = false): Traffic {
     const from = address(text)
-    return trafficOf(this.at(from), networkPolicy(from, POLICY), expected, isKnown, POLICY)
+    return trafficOf(this.at(from), networkPricing(from, POLICY), expected, isKnown, POLICY)
   }
 
   /** What a new address pays there. */
@@ -265,7 +265,7 @@ test('a stock that is sent at once: each proof that is too cheap is taken back, 
   for (let proof = 0; proof < 250; proof++) {
     const from = FLOWS.ownerOf48(proof)
     town.add(from)
-    const traffic = trafficOf(town.at(from), networkPolicy(from, POLICY), 0, false, POLICY)
+    const traffic = trafficOf(town.at(from), networkPricing(from, POLICY), 0, false, POLICY)
     if (isUnderpriced(18, BOUNDS, 0, traffic, POLICY)) town.add(from, 0, -1)
     else passed++
   }

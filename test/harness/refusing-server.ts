@@ -32,7 +32,7 @@ export async function startRefusingServer(trustedProxies: readonly string[] = []
     forwardingIgnored: undefined,
     forwardingMalformed: undefined,
     isDraining: false,
-    underWay: 0,
+    inFlight: 0,
     observer: { answered: () => {}, aborted: () => {}, faulted: () => {}, shed: () => refused++ },
     gate: { isShedding: true, admits: () => false, seen: () => seen++ },
     newRequestId: () => '',

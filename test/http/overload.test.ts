@@ -10,7 +10,7 @@ const CONNECTIONS = 8000
 const COST_MS = { new: 0.02, begun: 0.04, refused: 0.007, other: 0.01 }
 const VISITOR_MS = COST_MS.new + 2 * COST_MS.begun
 
-/** A worker on a virtual clock: its turns, its look every 20 ms, and visitors who send three requests each. */
+/** A worker on a virtual clock: its ticks, its measurement every 20 ms, and visitors who send three requests each. */
 class Worker {
   readonly overload = new Overload(TARGET_MS)
   nowMs = 0
@@ -22,15 +22,15 @@ class Worker {
   refused = { new: 0, begun: 0 }
   admitted = { new: 0, begun: 0 }
   served = 0
-  turnMsMax = 0
+  tickMsMax = 0
 
   measure(): void {
     const zeros = () => ({ new: 0, begun: 0 })
-    Object.assign(this, { refused: zeros(), admitted: zeros(), served: 0, turnMsMax: 0 })
+    Object.assign(this, { refused: zeros(), admitted: zeros(), served: 0, tickMsMax: 0 })
   }
 
   /**
-   * Turns for so long. Each takes what came in the turn before; challenges, solutions and tokens come mixed.
+   * Runs ticks for so long. Each takes what came in the tick before; challenges, solutions and tokens come mixed.
    *
    * @param load visitors, as a multiple of what the worker can serve
    * @param flood requests of one kind besides, per millisecond
@@ -41,10 +41,10 @@ class Worker {
     while (this.nowMs < endMs) {
       const startMs = this.nowMs
       this.#due = Math.min(CONNECTIONS, this.#due + (load * lastMs) / VISITOR_MS)
-      this.#turn(Math.min(CONNECTIONS, Math.round((flood?.perMs ?? 0) * lastMs)), flood?.kind)
+      this.#tick(Math.min(CONNECTIONS, Math.round((flood?.perMs ?? 0) * lastMs)), flood?.kind)
       if (this.nowMs === startMs) this.nowMs += 0.5 // it had nothing to do
       lastMs = this.nowMs - startMs
-      this.turnMsMax = Math.max(this.turnMsMax, lastMs)
+      this.tickMsMax = Math.max(this.tickMsMax, lastMs)
       this.look()
     }
   }
@@ -56,9 +56,9 @@ class Worker {
     this.#measuredAtMs = this.nowMs
   }
 
-  #turn(floods: number, kind: 'begun' | 'other' | undefined): void {
+  #tick(floods: number, kind: 'begun' | 'other' | undefined): void {
     const { overload } = this
-    if (overload.isShedding) overload.turn(this.nowMs)
+    if (overload.isShedding) overload.startTick(this.nowMs)
     const [solutions, tokens, due] = [this.#solutions, this.#tokens, Math.floor(this.#due)]
     this.#due -= due
     this.#solutions = 0
@@ -88,7 +88,7 @@ class Worker {
   }
 }
 
-test('a busy worker is not overloaded: turns of less than the target, for ever', () => {
+test('a busy worker is not overloaded: ticks of less than the target, for ever', () => {
   const overload = new Overload(TARGET_MS)
   for (let nowMs = 0; nowMs < 60_000; nowMs += TARGET_MS + MEASURE_MS) {
     overload.measured(nowMs, TARGET_MS)
@@ -116,7 +116,7 @@ test('a delay above the target is overload once it has lasted; solutions and tok
     overload.measured(nowMs, TARGET_MS + 5)
   }
   assert.ok(overload.isShedding)
-  overload.turn(600)
+  overload.startTick(600)
   assert.ok(overload.admits('new', 600))
   assert.ok(!overload.admits('new', 600 + TARGET_MS))
   assert.ok(overload.admits('begun', 600 + TARGET_MS))
@@ -136,7 +136,7 @@ for (const load of [1.1, 1.5, 2, 3, 6, 10]) {
     if (load > 3)
       assert.ok(worker.refused.begun < 0.01 * worker.served, `${worker.refused.begun} refused when begun`)
     else assert.equal(worker.refused.begun, 0)
-    if (load <= 3) assert.ok(worker.turnMsMax < TARGET_MS, `a turn of ${worker.turnMsMax.toFixed(0)} ms`)
+    if (load <= 3) assert.ok(worker.tickMsMax < TARGET_MS, `a tick of ${worker.tickMsMax.toFixed(0)} ms`)
   })
 }
 

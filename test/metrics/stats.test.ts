@@ -47,7 +47,7 @@ function newStats(metricsSites: readonly string[] = []): Stats {
   return new Stats({
     logLinesLost: () => 0,
     storeTrouble: () => undefined,
-    underWay: () => 3,
+    inFlight: () => 3,
     clockAheadSeconds: () => 0,
     evictedKeys: () => 0,
     connections: () => ({ open: 4, max: 9, refused: 2 }),
@@ -226,8 +226,8 @@ test('calls to the store: operations and time', () => {
     ...{ 'storeSeconds 0.0001': 1, 'storeSeconds 0.002': 1, 'storeSeconds Infinity': 1 }, // at a bound: below it
     ...{ 'storeSeconds sum': 5_002_100, storeUp: 1 },
   })
-  assert.deepEqual(of(values, 'underWay', 'connections', 'connectionsMax', 'connectionsRefused'), {
-    ...{ underWay: 3, connections: 4, connectionsMax: 9, connectionsRefused: 2 },
+  assert.deepEqual(of(values, 'inFlight', 'connections', 'connectionsMax', 'connectionsRefused'), {
+    ...{ inFlight: 3, connections: 4, connectionsMax: 9, connectionsRefused: 2 },
   })
   assert.ok(values.residentBytes! > values.heapBytes! && values.heapBytes! > 0)
 })

@@ -115,11 +115,11 @@ test('a worker is numbered by its slot; beside its successor it gets another num
 test('the store is up if every worker reaches it; other gauges are added up, or there for each worker', () => {
   const totals = new Totals()
   const withGauges = (storeUp: 0 | 1, lag: number) =>
-    snapshot({ storeUp, underWay: 2, connections: 7, 'lag p99': lag, 'lag mean': -lag, heapBytes: 3 })
+    snapshot({ storeUp, inFlight: 2, connections: 7, 'lag p99': lag, 'lag mean': -lag, heapBytes: 3 })
   totals.take(worker('1'), withGauges(1, 0.25), 0)
   totals.take(worker('2'), withGauges(1, 0.75), 1)
   assertHas(totals, {
-    ...{ storeUp: 1, underWay: 4, workers: 2, 'connections 0': 7, 'connections 1': 7 },
+    ...{ storeUp: 1, inFlight: 4, workers: 2, 'connections 0': 7, 'connections 1': 7 },
     ...{ 'lag 0 p99': 0.25, 'lag 1 p99': 0.75, 'lag 1 mean': -0.75 },
     ...{ 'heapBytes worker-0': 3, 'heapBytes worker-1': 3 },
   })
@@ -157,8 +157,8 @@ test('snapshots of another version: what is missing, unknown or malformed harms 
   const { site_a, site_b } = totals.sites()
   assert.deepEqual([site_a, site_b!.challenges], [{}, 1])
   for (const { worker } of totals.workers()) totals.gone(worker)
-  const { storeUp, underWay, workers: _, 'residentBytes worker-0': __, ...counted } = sum
-  assert.deepEqual(totals.values(), { ...counted, storeUp, underWay, workers: 0 })
+  const { storeUp, inFlight, workers: _, 'residentBytes worker-0': __, ...counted } = sum
+  assert.deepEqual(totals.values(), { ...counted, storeUp, inFlight, workers: 0 })
 })
 
 test(`at most ${SITES_MAX} sites are counted apart, the first that came; the rest goes under '', until asked for`, () => {

@@ -14,7 +14,7 @@ import {
   valueIn,
   withValue,
 } from '../../src/domain/site-fields.ts'
-import { FILE_FORMAT, FILE_VERSION, planApply, sitesFile } from '../../src/sites/file.ts'
+import { diffWithFile, FILE_FORMAT, FILE_VERSION, sitesFile } from '../../src/sites/file.ts'
 import { parseSitesFile } from '../../src/sites/parse-file.ts'
 import { siteRecord } from '../../src/sites/sites.ts'
 
@@ -94,7 +94,7 @@ for (const field of FIELDS) {
       newSiteKey: () => KEY,
       now: 2,
     } as const
-    const [applied] = planApply(parsed.value.sites, [BEFORE], options).changes
+    const [applied] = diffWithFile(parsed.value.sites, [BEFORE], options).changes
     assert.equal(JSON.stringify(applied?.after), JSON.stringify(record))
 
     if (clear !== undefined && clear !== 'base')

@@ -14,7 +14,7 @@ import {
   withValue,
 } from '../../src/domain/site-fields.ts'
 import { TEST_KEYS } from '../../src/domain/test-keys.ts'
-import { planApply, type SiteEntry, sitesFile } from '../../src/sites/file.ts'
+import { diffWithFile, type SiteEntry, sitesFile } from '../../src/sites/file.ts'
 import { parseSitesFile } from '../../src/sites/parse-file.ts'
 import { SITES_FILE_SCHEMA } from '../../src/sites/schema.ts'
 import { siteRecord } from '../../src/sites/sites.ts'
@@ -184,8 +184,8 @@ test('a file has the sites in the order of their creation', () => {
 test('two sites of one name are told apart by their keys', () => {
   const [first, second] = [site(), site()]
   const entries = entriesOf(Buffer.from(JSON.stringify(sitesFile([first, second]))))
-  assert.equal(planApply(entries, [first, second], OPTIONS).unchanged, 2)
-  const [problem] = planApply([{ ...entries[0]!, siteKey: undefined }], [first, second], OPTIONS).problems
+  assert.equal(diffWithFile(entries, [first, second], OPTIONS).unchanged, 2)
+  const [problem] = diffWithFile([{ ...entries[0]!, siteKey: undefined }], [first, second], OPTIONS).problems
   assert.equal(problem, 'sites[0].siteKey: missing; 2 sites are called "shop"; expected a siteKey')
 })
 
@@ -197,7 +197,7 @@ test('an entry means the site with its key, else the one with its name, else a n
     { name: 'shop' }, // was the name of the first, which has another now
     { siteKey: KEY, name: 'restored' },
   ])
-  const { changes, unchanged, problems } = planApply(entriesOf(file), [shop, blog], OPTIONS)
+  const { changes, unchanged, problems } = diffWithFile(entriesOf(file), [shop, blog], OPTIONS)
   assert.deepEqual([unchanged, problems], [0, []])
   assert.deepEqual(
     changes.map(({ action, isKeyDrawn, after }) => `${action} ${after.name}${isKeyDrawn ? ', new key' : ''}`),
@@ -214,9 +214,9 @@ test('sites that the file does not name are left alone, or disabled, but never t
   const [named, missing, gone, demo] = [site(), site(), site({ active: false }), site({ siteKey: OTHER_KEY })]
   const all = [named, missing, gone, demo]
   const entries = [{ siteKey: named.siteKey, settings: { ...SITE_DEFAULTS, name: 'shop' } }]
-  assert.deepEqual(planApply(entries, all, OPTIONS).changes, [])
+  assert.deepEqual(diffWithFile(entries, all, OPTIONS).changes, [])
   const options = { ...OPTIONS, missing: 'disable' as const, neverMissing: new Set([demo.siteKey]) }
-  const [disabled, ...more] = planApply(entries, all, options).changes
+  const [disabled, ...more] = diffWithFile(entries, all, options).changes
   assert.deepEqual(more, [])
   assert.equal(disabled!.action, 'disable')
   assert.deepEqual(disabled!.after, { ...missing, active: false, updatedAt: OPTIONS.now })
@@ -228,7 +228,7 @@ test('IP rules are for plan pro; those that a plan left behind may stay', () => 
   const asleep = site({ plan: 'free', ipRules: rules })
   const problems = (change: Partial<SiteSettings>) => {
     const settings = { ...SITE_DEFAULTS, name: 'shop', ...change }
-    return planApply([{ siteKey: asleep.siteKey, settings }], [asleep], OPTIONS).problems
+    return diffWithFile([{ siteKey: asleep.siteKey, settings }], [asleep], OPTIONS).problems
   }
   const others = { allow: ['10.0.0.2'], block: [] }
   for (const change of [{ ipRules: rules }, { ipRules: rules, threshold: 0 }, {}])
@@ -236,7 +236,7 @@ test('IP rules are for plan pro; those that a plan left behind may stay', () => 
   assert.deepEqual(problems({ plan: 'pro', ipRules: others }), [])
   const line = (name: string) => `sites[0].ipRules.${name}: expected plan pro, got free`
   assert.deepEqual(problems({ ipRules: others }), [line('allow')])
-  const fresh = planApply([{ siteKey: KEY, settings: { ...asleep } }], [], OPTIONS)
+  const fresh = diffWithFile([{ siteKey: KEY, settings: { ...asleep } }], [], OPTIONS)
   assert.deepEqual(fresh.problems, [line('block')])
 })
 
@@ -278,7 +278,7 @@ test('property: an export is by its schema, and applying it changes nothing', ()
       const text = JSON.stringify(sitesFile(sites))
       assert.ok(check(JSON.parse(text)), JSON.stringify(check.errors))
       const options = { ...OPTIONS, missing: 'disable' as const }
-      const { changes, unchanged, problems } = planApply(entriesOf(Buffer.from(text)), sites, options)
+      const { changes, unchanged, problems } = diffWithFile(entriesOf(Buffer.from(text)), sites, options)
       assert.deepEqual([changes, unchanged, problems], [[], sites.length, []])
       assert.equal(JSON.stringify(sitesFile([...sites].reverse())), text, 'the order stays')
     }),
@@ -299,11 +299,11 @@ test('property: whatever was there, after an apply the same apply changes nothin
           settings,
         }))
         const options = { ...OPTIONS, missing: disablesMissing ? ('disable' as const) : ('stay' as const) }
-        const first = planApply(entries, sites, options)
+        const first = diffWithFile(entries, sites, options)
         if (first.problems.length > 0) return // several sites of one name
         const after = new Map(sites.map(one => [one.siteKey, one]))
         for (const change of first.changes) after.set(change.after.siteKey, change.after)
-        const second = planApply(entries, [...after.values()], options)
+        const second = diffWithFile(entries, [...after.values()], options)
         assert.deepEqual([second.changes, second.problems], [[], []])
       },
     ),

@@ -3,7 +3,7 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import fc from 'fast-check'
-import { slotMs } from '../../src/domain/limits.ts'
+import { stepMs } from '../../src/domain/limits.ts'
 import { seeded } from '../harness/arbitraries.ts'
 import { challengeOn, freshKey, redemptionOn, SITE, solutionOn, type TestStore } from './harness.ts'
 
@@ -132,8 +132,8 @@ export function limitsProperty(under: () => TestStore): void {
           continue
         }
         assert.equal(answer.status, 'limited')
-        const aSlotAgo = under().clock.now - slotMs(limit)
-        assert.ok(model.count('key', aSlotAgo) >= limit, 'refused more than a slot too early')
+        const aStepAgo = under().clock.now - stepMs(limit)
+        assert.ok(model.count('key', aStepAgo) >= limit, 'refused more than a slot too early')
         if (step % 10 === 0 && answer.status === 'limited') {
           under().clock.now += answer.retryAfterMs
           assert.equal((await once()).status, 'admitted', 'refused after waiting')

@@ -177,7 +177,7 @@ test('how far the clock of this host is off, from 10 s to a day, either way; tol
   const { now } = Date
   const aheadBy = async (seconds: number) => {
     const clock = t.mock.method(Date, 'now', () => now() + seconds * 1000)
-    await watch.look()
+    await watch.check()
     clock.mock.restore()
     const { clockAheadSeconds } = watch
     assert.ok(Math.abs(clockAheadSeconds - seconds) < 0.25, `${clockAheadSeconds} instead of ${seconds}`)

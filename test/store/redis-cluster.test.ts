@@ -7,7 +7,7 @@ import { parseAddress } from '../../src/addresses/address.ts'
 import { AddressTags, shardKey, siteMeter } from '../../src/domain/address-tags.ts'
 import { fnv1a } from '../../src/domain/bytes.ts'
 import { Keyring } from '../../src/domain/keyring.ts'
-import { networkPolicy, POLICY } from '../../src/domain/policy.ts'
+import { networkPricing, POLICY } from '../../src/domain/policy.ts'
 import { priceOf, siteFree, trafficOf } from '../../src/domain/price.ts'
 import { BridgedStore } from '../../src/store/bridge.ts'
 import { evenlySpreadTags, slotOf } from '../../src/store/client/connection.ts'
@@ -70,7 +70,7 @@ test('redis cluster: 78 proofs of one /24 count once each: no other network of i
     const address = parseAddress(text)!
     const addressKey = tags.keyOf(address, 64)
     const names = tags.metersOf(siteMeter(SITE), address, addressKey)
-    const { free } = networkPolicy(address, POLICY)
+    const { free } = networkPricing(address, POLICY)
     return {
       addressKey,
       metering: { names, free: [siteFree(0, POLICY), free.owner, free.wide], counts: true },
@@ -91,7 +91,7 @@ test('redis cluster: 78 proofs of one /24 count once each: no other network of i
     const answer = await challengeOn(store, asked(text))
     assert.ok(answer.status === 'admitted')
     const meters = { ...answer.meters!, namesAgeMs: 7_200_000 } // older than a store that learns everything
-    const traffic = trafficOf(meters, networkPolicy(parseAddress(text)!, POLICY), 0, false, POLICY)
+    const traffic = trafficOf(meters, networkPricing(parseAddress(text)!, POLICY), 0, false, POLICY)
     const { network: bits, site } = priceOf({ challenges: 0, limit: 30, accepted: 2 }, traffic, POLICY)
     assert.deepEqual([bits, site], [0, 0], `${network}: ${text}`)
     const [, wide] = answer.meters!.networks

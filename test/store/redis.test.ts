@@ -174,9 +174,9 @@ test('redis: it evicts keys: what was issued before is refused, so nothing is re
   const watch = new StoreWatch(store, (level, about, text) =>
     told.push(`${level} ${JSON.stringify(about)} ${text}`),
   )
-  await watch.look()
+  await watch.check()
   await admin.config('SET', 'maxmemory-policy', 'volatile-ttl')
-  await watch.look()
+  await watch.check()
   assert.match(told.pop()!, /^warn {"policy":"volatile-ttl"} Redis may evict/)
   const noted = async () => / \d+ \d+$/.test(String(await admin.get('test:{0}:look')))
   await eventually(60_000, 'a check has read the policy, and notes evicted keys from now on', noted)
@@ -193,9 +193,9 @@ test('redis: it evicts keys: what was issued before is refused, so nothing is re
   await new Promise(resolve => setTimeout(resolve, 5)) // for 2 ms, a check holds
   assert.equal(await tokenOn(store, { redeem }), 'forgotten')
   assert.ok(epochs > 0)
-  await watch.look()
+  await watch.check()
   assert.match(told.pop()!, /^error {"evictedKeys":\d+,"policy":"volatile-ttl"} Redis has evicted keys/)
-  await watch.look()
+  await watch.check()
   assert.deepEqual(told, [], 'once')
   const epoch = store.requests.epochOf(SITE)
   await admin.config('RESETSTAT')

@@ -13,7 +13,7 @@ import {
   type SiteRecord,
 } from '../../src/domain/site.ts'
 import { laterFields } from '../../src/domain/site-fields.ts'
-import { planApply, sitesFile } from '../../src/sites/file.ts'
+import { diffWithFile, sitesFile } from '../../src/sites/file.ts'
 import { parseSitesFile } from '../../src/sites/parse-file.ts'
 import {
   AdminError,
@@ -105,7 +105,7 @@ export function siteConformance(under: () => TestStore): void {
       newSiteKey: () => '',
       now: 2,
     } as const
-    const [change] = planApply([entry], [await read()], options).changes
+    const [change] = diffWithFile([entry], [await read()], options).changes
     assert.ok(await writeSite(store(), change!.after, change!.before))
     await assertKept()
     assert.deepEqual(laterFields(compileSite(await read()).record), laterFields(site), 'in a worker')

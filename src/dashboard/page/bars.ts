@@ -148,8 +148,8 @@ export class BarPlot {
       const middle = (index + 0.5) * stride
       const label = wholePercent(count, total)
       // The outermost labels may be wider than their columns.
-      const room = textWidth(label) / 2 + 2
-      const labelX = Math.max(room, Math.min(this.#width - room, middle))
+      const halfWidth = textWidth(label) / 2 + 2
+      const labelX = Math.max(halfWidth, Math.min(this.#width - halfWidth, middle))
       const column = { x: index * stride + GAP, y: base - height, width: stride - 2 * GAP, height }
       const share = svg('text', { class: 'label middle', x: labelX, y: base - height - 5 }, label)
       return [

@@ -51,7 +51,7 @@ export class Choices {
       const label = siteKey === OTHER_SITES ? 'Other sites' : `${name}${key}`
       return h('option', { value: siteKey }, `${label} (${short(requests)})`)
     })
-    // Never change a list in use.
+    // A list in use must not change.
     if (document.activeElement === this.#sites) return
     this.#sites.replaceChildren(this.#sites.options[0]!, ...options)
     this.#sites.value = this.#site
@@ -75,7 +75,7 @@ function startTheme(): void {
     try {
       localStorage.setItem(THEME, select.value)
     } catch {
-      // Without storage, the choice lasts as long as the page.
+      // The choice lasts as long as the page.
     }
   })
 }

@@ -39,7 +39,7 @@ export function nearestIndex(times: readonly number[], timeMs: number): number {
 export interface Explored {
   /** Step ends, oldest first. */
   readonly times: readonly number[]
-  /** At pixels from the left edge. */
+  /** The time at a number of pixels from the left edge. */
   timeAt(x: number): number
   /** A step for assistive technology. */
   text(index: number): string
@@ -62,7 +62,7 @@ export function makeExplorable(element: HTMLElement, label: string, cursor: Curs
   }
   element.addEventListener('pointermove', point)
   element.addEventListener('pointerdown', point)
-  // After a touch the moment stays: its numbers must be readable.
+  // The moment stays after a touch, because its numbers must be readable.
   element.addEventListener('pointerleave', event => {
     if (event.pointerType !== 'touch') cursor.set(null)
   })

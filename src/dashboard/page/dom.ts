@@ -32,7 +32,7 @@ function filled<Made extends Element>(
   return element
 }
 
-/** Only if it differs: screen readers announce changes. */
+/** Changes nothing if the text is the same, because screen readers announce changes. */
 export function setText(element: Element, text: string): void {
   if (element.textContent !== text) element.textContent = text
 }
@@ -47,7 +47,7 @@ export function byId<Kind extends Element>(id: string, kind: new () => Kind): Ki
 const context = document.createElement('canvas').getContext('2d')
 const FALLBACK_WIDTH = 8
 
-/** In pixels, in the style sheet's font of plots. */
+/** Pixels, in the style sheet's font of plots. */
 export function textWidth(text: string): number {
   if (context === null) return FALLBACK_WIDTH * text.length
   const rootPx = Number.parseFloat(getComputedStyle(document.documentElement).fontSize)

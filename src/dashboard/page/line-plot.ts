@@ -7,11 +7,11 @@ import { clock, clockSeconds, orDash } from './format.ts'
 import { ticksFromZero, timeTicks } from './scale.ts'
 
 export interface LinePlotSpec {
-  /** For assistive technology. */
+  /** The name for assistive technology. */
   readonly label: string
   /** Above the plot, unless it is alone in its panel. */
   readonly heading?: string
-  /** Looks by name: the style sheet's c0 to c3. */
+  /** Line styles by name: the style sheet's c0 to c3. */
   readonly curves: Readonly<Record<string, string>>
   /** A value with its unit. */
   readonly text: (value: number) => string
@@ -21,7 +21,7 @@ export interface LinePlotSpec {
   readonly axisMax: number
   /** Default: 0. */
   readonly axisMin?: number
-  /** Only whole numbers have ticks. */
+  /** True if only whole numbers have ticks. */
   readonly isWhole?: boolean
   readonly isStacked?: boolean
 }
@@ -31,7 +31,7 @@ export interface TimeFrame {
   readonly times: readonly number[]
   readonly fromMs: number
   readonly toMs: number
-  /** When the store did not answer. */
+  /** Times at which the store did not answer. */
   readonly bands: readonly { readonly fromMs: number; readonly toMs: number }[]
 }
 
@@ -50,7 +50,7 @@ export class LinePlot implements Explored {
   readonly element: HTMLElement
   readonly #spec: LinePlotSpec
   readonly #names: readonly string[]
-  readonly #looks: readonly string[]
+  readonly #styles: readonly string[]
   readonly #cursor: Cursor
   readonly #canvas = h('div', { class: 'canvas' })
   readonly #svg = svg('svg', { 'aria-hidden': 'true', height: HEIGHT })
@@ -70,8 +70,8 @@ export class LinePlot implements Explored {
     this.#cursor = cursor
     const { curves, heading } = spec
     this.#names = Object.keys(curves)
-    this.#looks = Object.values(curves)
-    const entries = Object.entries(curves).map(([name, look]) => this.#legendEntry(name, look))
+    this.#styles = Object.values(curves)
+    const entries = Object.entries(curves).map(([name, style]) => this.#legendEntry(name, style))
     const legend = h('ul', { class: 'legend' }, ...entries)
     const caption =
       heading === undefined
@@ -86,13 +86,13 @@ export class LinePlot implements Explored {
     }).observe(this.#canvas)
   }
 
-  #legendEntry(name: string, look: string): HTMLElement {
+  #legendEntry(name: string, style: string): HTMLElement {
     const reading = h('b')
     this.#readings.push(reading)
-    const mark = this.#spec.isStacked
+    const shape = this.#spec.isStacked
       ? svg('rect', { class: 'area', width: 16, height: 10 })
       : svg('line', { class: 'curve', x1: 0, y1: 5, x2: 18, y2: 5 })
-    const key = svg('svg', { class: look, width: 18, height: 10, 'aria-hidden': 'true' }, mark)
+    const key = svg('svg', { class: style, width: 18, height: 10, 'aria-hidden': 'true' }, shape)
     return h('li', {}, key, `${name} `, reading)
   }
 
@@ -196,20 +196,20 @@ export class LinePlot implements Explored {
 
   #curves(layers: readonly Gaps[]): SVGElement[] {
     return layers.map((values, curve) => {
-      const marks = this.#runs(values).map(run => {
+      const shapes = this.#runs(values).map(run => {
         const [x, y] = run[0]!
         return run.length === 1
           ? svg('circle', { class: 'dot', cx: x, cy: y, r: 3 })
           : svg('path', { class: 'curve', d: pathOf(run) })
       })
-      return svg('g', { class: this.#looks[curve]! }, ...marks)
+      return svg('g', { class: this.#styles[curve]! }, ...shapes)
     })
   }
 
-  /** Topmost first: lower areas cover it. */
+  /** Draws the topmost first, because lower areas cover it. */
   #areas(layers: readonly Gaps[]): SVGElement[] {
     const groups = layers.map((values, curve) => {
-      const marks = this.#runs(values).flatMap(points => {
+      const shapes = this.#runs(values).flatMap(points => {
         const [x, y] = points[0]!
         // A single step is drawn as a bar.
         const run: Point[] = points.length === 1 ? [[x - 3, y], [x + 3, y]] : points // biome-ignore format: short on one line
@@ -222,7 +222,7 @@ export class LinePlot implements Explored {
           svg('path', { class: 'curve', d: pathOf(run) }),
         ]
       })
-      return svg('g', { class: this.#looks[curve]! }, ...marks)
+      return svg('g', { class: this.#styles[curve]! }, ...shapes)
     })
     return [this.#hatchPattern(), ...groups.reverse()]
   }
@@ -240,17 +240,17 @@ export class LinePlot implements Explored {
     setText(this.at, time === undefined ? '' : clockSeconds(time))
     for (const [curve, reading] of this.#readings.entries()) setText(reading, this.#reading(curve, index))
     describe(this.#canvas, this, this.#cursor)
-    this.#pointer.replaceChildren(...(timeMs === null || time === undefined ? [] : this.#pointerMarks(index)))
+    this.#pointer.replaceChildren(...(timeMs === null || time === undefined ? [] : this.#pointerDots(index)))
   }
 
-  #pointerMarks(index: number): SVGElement[] {
+  #pointerDots(index: number): SVGElement[] {
     const x = this.#x(this.times[index]!)
     const layers = this.#spec.isStacked ? stacked(this.#values) : this.#values
     const dots = layers.flatMap((values, curve) => {
       const value = values[index]
       if (value === null || value === undefined) return []
       const dot = svg('circle', { class: 'dot', cx: x, cy: this.#y(value), r: 3.5 })
-      return [svg('g', { class: this.#looks[curve]! }, dot)]
+      return [svg('g', { class: this.#styles[curve]! }, dot)]
     })
     return [svg('line', { x1: x, x2: x, y1: TOP, y2: HEIGHT - BOTTOM }), ...dots]
   }

@@ -17,29 +17,29 @@ interface NumberTable {
 
 export interface PanelSpec {
   readonly title: string
-  /** What is plotted, with its unit. */
+  /** Names what is plotted, with its unit. */
   readonly about: string
   /** Shows the moment that the viewer points at. With several plots, each has its own instead. */
   readonly at?: HTMLElement
   readonly isWide?: boolean
-  /** Whether the numbers are of all sites even if one site is chosen. The panel then says so. */
-  readonly isOfAllSites?: boolean
+  /** True if the numbers are of all sites even if one site is chosen. The panel then says so. */
+  readonly coversAllSites?: boolean
 }
 
 export class Panel {
   readonly element: HTMLElement
   readonly #title: string
   readonly #allSites = h('span', { class: 'tag', hidden: true }, 'all sites')
-  readonly #isOfAllSites: boolean
+  readonly #coversAllSites: boolean
   readonly #holder = h('div', { class: 'scroll' })
   readonly #details: HTMLDetailsElement | undefined
   #table: (() => NumberTable) | undefined
 
   /** @param hasTable false if the content shows its numbers as text */
   constructor(spec: PanelSpec, content: readonly HTMLElement[], hasTable = true) {
-    const { title, about, at, isWide = false, isOfAllSites = false } = spec
+    const { title, about, at, isWide = false, coversAllSites = false } = spec
     this.#title = title
-    this.#isOfAllSites = isOfAllSites
+    this.#coversAllSites = coversAllSites
     const heading = h('div', { class: 'heading' }, h('h3', {}, title), this.#allSites, h('p', {}, about))
     if (at !== undefined) heading.append(at)
     this.element = h('section', { class: isWide ? 'panel wide' : 'panel' }, heading, ...content)
@@ -51,8 +51,8 @@ export class Panel {
   }
 
   /** @param table called only while the table is open */
-  update(isOfOneSite: boolean, table?: () => NumberTable): void {
-    this.#allSites.hidden = !(this.#isOfAllSites && isOfOneSite)
+  update(isSiteChosen: boolean, table?: () => NumberTable): void {
+    this.#allSites.hidden = !(this.#coversAllSites && isSiteChosen)
     this.#table = table
     this.#fill()
   }
@@ -68,7 +68,7 @@ export class Panel {
     const { scrollTop } = this.#holder
     this.#holder.replaceChildren(h('table', {}, caption, h('thead', {}, headings), h('tbody', {}, ...body)))
     this.#holder.scrollTop = scrollTop
-    // What scrolls must be reachable by keyboard.
+    // Scrolling content must be reachable by keyboard.
     this.#holder.tabIndex = 0
     this.#holder.setAttribute('role', 'region')
     this.#holder.setAttribute('aria-label', `${this.#title}: numbers`)

@@ -19,7 +19,7 @@ import { type PagePart, Panel, type PanelSpec, stepTable } from './panel.ts'
 import { limitText } from './problems.ts'
 
 /**
- * In the order in which someone on call needs them.
+ * The order is that in which someone on call needs the panels.
  *
  * @param choose called with the key of a clicked site
  */
@@ -43,11 +43,11 @@ export function makePanels(cursor: Cursor, choose: (siteKey: string) => void): P
 /** Plots over time, and their numbers as a table. */
 interface LinePanelSpec extends PanelSpec {
   readonly plots: readonly LinePlotSpec[]
-  /** By plot and curve. */
+  /** Values by plot and curve. */
   readonly values: (data: DashboardData) => readonly (readonly Gaps[])[]
-  /** Of the table. */
+  /** The table's head. */
   readonly head: readonly string[]
-  /** Of the table. By default all values. */
+  /** The table's columns; the default is all values. */
   readonly columns?: (data: DashboardData) => readonly Gaps[]
   /** A number of the table. */
   readonly text: (value: number) => string
@@ -74,12 +74,12 @@ function linePanel(
 }
 
 interface RankPanelSpec extends PanelSpec {
-  /** For a list without rows. */
+  /** The text of a list without rows. */
   readonly empty: string
-  /** What a name means; site names are in the data. */
+  /** Explains a name. Site names are in the data. */
   readonly explain: (name: string, data: DashboardData) => { title: string; text: string }
   readonly tallies: (data: DashboardData) => readonly Tally[]
-  /** What the shares are of. */
+  /** The number that shares refer to. */
   readonly whole: (data: DashboardData) => number
 }
 
@@ -170,7 +170,7 @@ const REASONS: RankPanelSpec = {
 const SITES: RankPanelSpec = {
   title: 'Busiest sites',
   about: 'requests, share of all sites, and when',
-  isOfAllSites: true,
+  coversAllSites: true,
   empty: 'No site had requests.',
   explain(siteKey, { sites }) {
     if (siteKey === OTHER_SITES) return { title: 'Other sites', text: 'All sites without a row of their own' }
@@ -184,7 +184,7 @@ const SITES: RankPanelSpec = {
 const LIMITS: RankPanelSpec = {
   title: 'Limits hit',
   about: 'requests refused with 429, and when',
-  isOfAllSites: true,
+  coversAllSites: true,
   empty: 'No limit was hit.',
   explain: explainLimit,
   tallies: ({ limits }) => limits,
@@ -262,7 +262,7 @@ const LATENCY: LinePanelSpec = {
   title: 'Latency',
   about: 'from a request’s headers to its answer; 99 % took at most p99',
   isWide: true,
-  isOfAllSites: true,
+  coversAllSites: true,
   plots: ENDPOINT_NAMES.map(endpoint => latencySpec(`Latency of /${endpoint}`, `/${endpoint}`)),
   values: ({ latencies }) => ENDPOINT_NAMES.map(endpoint => inOrder(latencies[endpoint])),
   head: ENDPOINT_NAMES.flatMap(endpoint => PERCENTILES.map(name => `/${endpoint} ${name}`)),
@@ -273,7 +273,7 @@ const STORE: LinePanelSpec = {
   title: 'Store',
   about: 'shaded in every plot: the store was away for at least one worker',
   isWide: true,
-  isOfAllSites: true,
+  coversAllSites: true,
   plots: [
     latencySpec('Store calls', 'Call latency'),
     {
@@ -301,7 +301,7 @@ const WORKERS: LinePanelSpec = {
   title: 'Workers',
   about: 'load, memory and restarts',
   isWide: true,
-  isOfAllSites: true,
+  coversAllSites: true,
   plots: [
     {
       label: 'Event loop lag',

@@ -1,4 +1,4 @@
-/** What someone on call must know, worst first. */
+/** Tells someone on call what is wrong, worst first. */
 
 import type { DashboardData, ServiceState } from '../../metrics/history-view.ts'
 import { limitWords, STORE_CAUSES, textOf } from '../../words/reasons.ts'
@@ -104,11 +104,11 @@ function sayOfProxy({ limits, service, traffic }: DashboardData, { bad, warn }: 
     )
 }
 
-/** What hitting a limit means, the likeliest cause first; empty if unknown. */
+/** Explains a limit that was reached, the likeliest cause first; empty if unknown. */
 export function limitText(endpoint: string, policy: string, { isProxyUntrusted }: ServiceState): string {
   const words = limitWords(endpoint, policy)
-  const isOfVisitors = endpoint === 'challenge' || endpoint === 'verify'
-  const cause = isProxyUntrusted && isOfVisitors ? `${PROXY_UNTRUSTED} ` : ''
+  const countsVisitors = endpoint === 'challenge' || endpoint === 'verify'
+  const cause = isProxyUntrusted && countsVisitors ? `${PROXY_UNTRUSTED} ` : ''
   return cause + (words === undefined ? '' : textOf(words))
 }
 

@@ -19,7 +19,7 @@ const MINUTE_MS = 60_000
 const TIME_STEPS_MINUTES = [1, 2, 5, 10, 15, 30, 60, 120, 180, 240, 360, 720] as const
 
 /**
- * At round local times.
+ * Ticks are at round local times.
  *
  * @param most labels that fit
  * @param offsetMinutes from `Date.getTimezoneOffset`

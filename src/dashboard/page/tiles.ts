@@ -5,11 +5,11 @@ import { h, setText } from './dom.ts'
 import { duration, milliseconds, orDash, percent, rate } from './format.ts'
 import type { Level } from './problems.ts'
 
-const MARKS: Readonly<Record<Level, string>> = { good: '✓', warn: '!', bad: '✕' }
+const SYMBOLS: Readonly<Record<Level, string>> = { good: '✓', warn: '!', bad: '✕' }
 
 class Tile {
   readonly element: HTMLElement
-  readonly #mark = h('span', { class: 'mark', 'aria-hidden': 'true' })
+  readonly #symbol = h('span', { class: 'symbol', 'aria-hidden': 'true' })
   readonly #value = h('dd', { class: 'value' })
   readonly #note = h('dd', { class: 'note' })
 
@@ -18,8 +18,8 @@ class Tile {
   }
 
   show(value: string, note: string, level?: Level): void {
-    if (level !== undefined && !this.#mark.isConnected) this.element.prepend(this.#mark)
-    if (level !== undefined) setText(this.#mark, MARKS[level])
+    if (level !== undefined && !this.#symbol.isConnected) this.element.prepend(this.#symbol)
+    if (level !== undefined) setText(this.#symbol, SYMBOLS[level])
     this.element.dataset.level = level ?? ''
     setText(this.#value, value)
     setText(this.#note, note)

@@ -22,7 +22,7 @@ import {
 
 export { batch, fill, interpret, judge, make, result, seed } from './machine'
 
-/** Where the emitted module starts; it takes 12 KiB. */
+/** The emitted module starts here, and takes 12 KiB. */
 export const code: usize = memory.data(16_384)
 let end: usize = 0
 
@@ -135,7 +135,7 @@ export function emit(): usize {
   put2(GET, END)
   put(I32_LESS)
   put2(BRANCH_IF, 0)
-  put2(END_BLOCK, END_BLOCK) // of the loop, of the function
+  put2(END_BLOCK, END_BLOCK) // Ends the loop, then the function.
   endSized(body)
   endSized(section)
   return end - code

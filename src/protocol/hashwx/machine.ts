@@ -19,9 +19,9 @@ export const INSTRUCTIONS: usize = 8
 export const REGISTERS_BYTES: usize = 80
 export const BRANCHES_MAX = 32
 
-/** What JavaScript reads and writes, by its address. */
+/** JavaScript reads and writes these by their addresses. */
 export const seed: usize = memory.data(32)
-/** Where `judge` leaves the last hash. */
+/** Holds the last hash after `judge`. */
 export const result: usize = memory.data(8)
 export const batch: usize = memory.data(20_480) // 256 of 80 bytes
 
@@ -41,7 +41,7 @@ export const OR_IMMEDIATE = 1
 export const XOR_IMMEDIATE = 2
 
 /**
- * Which destination may be an instruction's source: a bit each, by instruction. The permutations of 0 to 7 within these masks are
+ * Possible sources of an instruction's destination: a bit each, by instruction. The permutations of 0 to 7 within these masks are
  * the 625 of the specification's appendix C, in its order; the first instruction uses none.
  */
 const SOURCE_MASKS: usize = memory.data<u8>([
@@ -258,7 +258,7 @@ function runX(instruction: u32, isOnMemory: bool): void {
   const bits = <u64>((instruction >> 16) & 63)
   const value = load<u64>(to)
   const source = operand(instruction, isOnMemory)
-  // What comes in from the left: the bits that go out on the right, the sign, or zeros.
+  // The bits that come in from the left: the bits that go out on the right, the sign, or zeros.
   const sign = <u64>(<i64>value >> 63)
   const entering = kind & ROTATE ? value : kind & KEEP_SIGN ? sign : 0
   const shifted = (value >> bits) | (entering << (64 - bits))

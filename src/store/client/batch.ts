@@ -1,7 +1,6 @@
 /**
- * All operations of one event-loop turn on one shard, as the bytes of one call, which lua/batch.lua or the store process
- * (../embedded/engine.ts) answers. Not encoded by ioredis, which
- * took 1.4 us a request.
+ * All operations of one tick of the event loop on one shard, as the bytes of one call, which lua/batch.lua or the store process
+ * (../embedded/engine.ts) answers. ioredis does not encode it, because that took 1.4 us a request.
  */
 
 import { randomInt } from 'node:crypto'
@@ -42,7 +41,7 @@ export interface Operation {
    * present names of networks (lua/meters.lua); then the site's meter follows, and those of networks.
    */
   readonly meters: readonly string[]
-  /** Whether it may count a proof. The script must then know its meters, so `add` puts their numbers after `text`. */
+  /** True if it may count a proof. The script must then know its meters, so `add` puts their numbers after `text`. */
   readonly namesMeters: boolean
 }
 
@@ -51,16 +50,16 @@ const VISITS: ReadonlySet<string> = new Set([LETTERS.challenge, LETTERS.solution
 
 export class Batch {
   readonly settles: Settle[] = []
-  /** For each operation, the numbers of its meters in this batch, from 1 as in Lua. */
+  /** Each operation's numbers of its meters in this batch, from 1 as in Lua. */
   readonly metersOf: (readonly number[])[] = []
-  /** For each operation, whether the script adds a proof to its meters once its nonce is spent. */
+  /** True for an operation whose proof the script adds to its meters once its nonce is spent. */
   readonly counts: boolean[] = []
-  /** When the first operation was added, by `performance.now`. */
+  /** The time by `performance.now` at which the first operation was added. */
   startedAtMs = 0
   readonly #keys = new BulkStrings(KEYS_BYTES)
   readonly #operations = new BulkStrings(OPERATIONS_BYTES)
   #keyCount = 0
-  /** By key, since operations share most meters: its number. */
+  /** A meter's number by its key, since operations share most meters. */
   readonly #meters = new Map<string, number>()
   #hasVisits = false
   #hasRedemptions = false
@@ -128,14 +127,14 @@ function bulks(texts: readonly string[]): string {
   return framed
 }
 
-/** For an ordinary batch. */
+/** Sizes for an ordinary batch. */
 const KEYS_BYTES = 2048
 const OPERATIONS_BYTES = 2048
 /** `$<length>` and two line ends. */
 const FRAME_BYTES = 12
 const [DOLLAR, CARRIAGE_RETURN, LINE_FEED] = [0x24, 0x0d, 0x0a]
 
-/** Framed for Redis: `$<length>\r\n<bytes>\r\n`. */
+/** Strings that are framed for Redis: `$<length>\r\n<bytes>\r\n`. */
 class BulkStrings {
   #bytes: Buffer
   #end = 0
@@ -184,7 +183,7 @@ export function timeOf(reply: Buffer): number {
   return reply.readDoubleBE(TIME_AT)
 }
 
-/** As the store tells them: with the proofs of the whole batch. */
+/** The meters that the store returns, which include the proofs of the whole batch. */
 function metersAfter({ settles, meterCount }: Batch, reply: Buffer): Meter[] {
   const first = ANSWERS_AT + settles.length * ANSWER_BYTES
   const nowMs = timeOf(reply)
@@ -194,9 +193,9 @@ function metersAfter({ settles, meterCount }: Batch, reply: Buffer): Meter[] {
 }
 
 /**
- * For each operation, its meters as they were right after it. The reply has them after the whole batch, so this walks backwards
- * and takes out the proofs of later operations. Otherwise a batch that exceeds a budget would have all its solutions refused,
- * not only those above the budget.
+ * The meters of each operation as they were right after it. The reply has them after the whole batch, so this walks backwards and
+ * takes out the proofs of later operations. Otherwise a batch that exceeds a budget would have all its solutions refused, not
+ * only those above the budget.
  */
 function metersSeen(batch: Batch, reply: Buffer): (readonly Meter[])[] {
   const meters = metersAfter(batch, reply)
@@ -221,7 +220,7 @@ export function settleAll(batch: Batch, reply: Buffer | undefined): void {
     settle(reply, ANSWERS_AT + index * ANSWER_BYTES, seen?.[index] ?? NO_METERS)
 }
 
-/** In place of a time, as in lua/clock.lua. */
+/** Replaces an unknown time, as in lua/clock.lua. */
 export const NONE = 2 ** 32 - 1
 const headBytes = Buffer.alloc(HEAD_BYTES)
 for (const [index, name] of POLICY_NUMBERS.entries())
@@ -236,8 +235,8 @@ const EXPECTS_MS_MAX = 3_600_000
 export class ServerClock {
   /** The server's time when lua/epoch.lua last checked that it is the same process, in milliseconds modulo 2^24. */
   #checkedAt = NONE
-  /** Highest number, in any reply, of turns that spent a nonce or redeemed a token. */
-  #turnsSeen = 0
+  /** Highest number, in any reply, of batches that spent a nonce or redeemed a token. */
+  #batchesSeen = 0
   #askedAtMs = 0
   #epoch = 0
 
@@ -246,7 +245,7 @@ export class ServerClock {
     this.#checkedAt = readUInt24(reply, CHECKED_AT)
     this.#askedAtMs = askedAtMs
     this.#epoch = epochOf(reply)
-    this.#turnsSeen = Math.max(this.#turnsSeen, reply.readDoubleBE(BATCHES_AT))
+    this.#batchesSeen = Math.max(this.#batchesSeen, reply.readDoubleBE(BATCHES_AT))
   }
 
   forget(): void {
@@ -270,7 +269,7 @@ export class ServerClock {
     headBytes.writeUInt32BE(isKnown ? this.#checkedAt : NONE, 4)
     headBytes.writeUInt32BE(this.expected(), 8)
     headBytes.writeUInt32BE(this.#epoch, 12)
-    headBytes.writeDoubleBE(this.#turnsSeen, 16)
+    headBytes.writeDoubleBE(this.#batchesSeen, 16)
     headBytes.writeUInt16BE(meterCount, METER_COUNT_AT)
     return headBytes.toString('latin1')
   }

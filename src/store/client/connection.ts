@@ -1,4 +1,4 @@
-/** How calls reach a server: ioredis for Redis, Sentinel, Cluster and the socket of the store process, without its queue and retries. */
+/** Connects by ioredis, without its queue and retries, to Redis, Sentinels, a Cluster or the store process' socket. */
 
 import { isIP } from 'node:net'
 import { type ConnectionOptions, createSecureContext } from 'node:tls'
@@ -27,13 +27,13 @@ export interface Connection extends Link {
   run(script: Script, keys: readonly string[], values: readonly string[], what: string): Promise<unknown>
 }
 
-/** Where Cluster and single server differ. */
+/** The differences between a Cluster and a single server. */
 interface Link {
   readonly isCluster: boolean
   /** undefined if not known, or not connected. */
   serverOf(slot: number): Server | undefined
   send(command: Command): Promise<unknown>
-  /** For `serverOf`, asks the Cluster which server has a key. */
+  /** Asks the Cluster which server has a key, for `serverOf`. */
   locate(key: string): Promise<void>
   onReady(listener: () => void): void
   onLost(listener: (server: Server) => void): void
@@ -48,11 +48,11 @@ interface Link {
 
 const RECONNECT_MS_MAX = 200
 const SENTINEL_MS_MAX = 2000
-/** While Redis loads its file: often it is ready sooner than it estimates. */
+/** The pause between questions while Redis loads its file: often it is ready sooner than it estimates. */
 const LOADING_MS = 100
 const DISCONNECT_MS = 500
 
-/** How long a connection may be silent or incomplete before it is replaced: several slow round trips. */
+/** A connection may be silent or incomplete for this long before it is replaced: several slow round trips. */
 export function patienceMs(deadlineMs: number): number {
   return Math.max(500, 4 * deadlineMs)
 }
@@ -200,8 +200,8 @@ function connectCluster(target: RedisTarget, patience: number): Link {
 }
 
 /**
- * Whether an attempt was first seen more than `patience` ms ago. It then counts as new: it takes a while to end, and each call
- * adds a listener.
+ * True if an attempt was first seen more than `patience` ms ago. The attempt then counts as new: it takes a while to end, and
+ * each call adds a listener.
  */
 function stuckCheck(patience: number): (attempt: object) => boolean {
   const seenAtMs = new WeakMap<object, number>()
@@ -233,7 +233,7 @@ function sentinelOptions(target: RedisTarget, options: ReturnType<typeof dataOpt
     sentinels: [...target.nodes],
     name: target.primaryName!,
     sentinelCommandTimeout: SENTINEL_MS_MAX,
-    // Else a client stays with the demoted primary for ten seconds.
+    // A client without it stays with the demoted primary for ten seconds.
     failoverDetector: true,
     ...(sentinelUsername === undefined ? {} : { sentinelUsername }),
     ...(sentinelPassword === undefined ? {} : { sentinelPassword }),
@@ -262,7 +262,7 @@ function tlsOptions(target: RedisTarget): ConnectionOptions {
 const SYMPTOMS = /^(All sentinels|Connection is closed)/
 
 function noteErrors(client: Redis | Cluster) {
-  /** By node; '' of any. */
+  /** The last error by node; '' has that of any. */
   const last = new Map<string, string>()
   const note = (error: Error, node = '') => {
     const text = briefError(error)
@@ -281,7 +281,7 @@ function nameOf({ options }: Redis): string {
   return `${options.host}:${options.port}`
 }
 
-/** Only the message: ioredis' errors carry a command's arguments, with tokens and passwords. */
+/** Returns only the message: ioredis' errors carry a command's arguments, with tokens and passwords. */
 function briefError(error: Error & { code?: string; lastNodeError?: Error }): string {
   const cause = error.lastNodeError ?? error
   const [line = ''] = cause.message.trim().split('\n')
@@ -293,7 +293,7 @@ function briefError(error: Error & { code?: string; lastNodeError?: Error }): st
 export function withDeadline<T>(promise: Promise<T>, ms: number, what: string): Promise<T> {
   return new Promise<T>((resolve, reject) => {
     const timer = setTimeout(() => {
-      // After a stall, timers run before sockets are read.
+      // Timers run before sockets are read after a stall.
       setImmediate(() => reject(new Error(`${what}: no answer within ${ms} ms`)))
     }, ms)
     promise.then(resolve, reject).finally(() => clearTimeout(timer))

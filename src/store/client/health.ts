@@ -1,5 +1,5 @@
 /**
- * Whether the store is ready, and reports of changes. Ready means that at least half of the shards answer: if one lost primary
+ * Tells if the store is ready, and reports changes. A store is ready if at least half of the shards answer: if one lost primary
  * of three made hosts unready, all would leave the load balancer.
  */
 
@@ -11,11 +11,11 @@ import type { Shard } from './shard.ts'
 
 /** Shards notice a lost server milliseconds apart; one log line reports all. */
 const GATHER_MS = 50
-const CAUSE_LOOK_MS = 500
+const CAUSE_CHECK_MS = 500
 const CAUSE_TOLD_MS = 60_000
-/** A server that evicts keys may lose some with every call. */
+/** A server that evicts keys may lose some with every call, so the log tells of it at most this often. */
 const FORGOTTEN_MS = 10_000
-/** At the start, the other half of the shards may follow. */
+/** The other half of the shards may follow within this time at the start. */
 const START_MS = 1000
 
 export class ShardHealth {
@@ -108,7 +108,7 @@ export class ShardHealth {
   }
 
   #watchCause(): void {
-    this.#timer = setInterval(() => this.#tellCause(), CAUSE_LOOK_MS).unref()
+    this.#timer = setInterval(() => this.#tellCause(), CAUSE_CHECK_MS).unref()
   }
 
   /** The first symptom is rarely the cause, and causes change: each is told once a minute. */

@@ -1,4 +1,4 @@
-/** Whether a Redis can be used, and what its operator should know. */
+/** Tells if a Redis can be used, and what its operator should know. */
 
 import { describeTarget, type RedisTarget } from '../../config/redis.ts'
 import type { StoreCause } from '../../words/reasons.ts'
@@ -53,7 +53,7 @@ export function causeOf(why: string): StoreCause {
   return CAUSES.find(([about]) => about.test(why))?.[1] ?? 'other'
 }
 
-/** Before Redis 7.2 the error names no command: most often it is INFO, which is in `@dangerous`. */
+/** Finds the refused command. The error names none before Redis 7.2: most often it is INFO, which is in `@dangerous`. */
 async function refusedCommand(ask: Ask, why: string): Promise<string> {
   if (!NOT_ALLOWED.test(why)) return why
   const refusal = await ask('info', 'server').catch((error: Error) => error.message)
@@ -85,7 +85,7 @@ export async function untilUsable(
   await checkServer(connection.ask, target)
 }
 
-/** Without the database, ioredis would stay in database 0. */
+/** Selects the database, because ioredis would stay in database 0 if the wanted one is missing. */
 async function checkServer(ask: Ask, target: RedisTarget): Promise<void> {
   if (target.db > 0)
     await ask('select', String(target.db)).catch((error: Error) => {
@@ -205,7 +205,7 @@ export async function lookAt(ask: Ask): Promise<StoreStatus> {
   return { clockAheadSeconds: await clockAhead(ask), evictsBy, evictedKeys: Number(evictedKeys) }
 }
 
-/** In seconds; 0 if unknown. */
+/** Returns seconds; 0 if unknown. */
 async function clockAhead(ask: Ask): Promise<number> {
   let [aheadMs, shortestMs] = [0, Number.POSITIVE_INFINITY]
   for (let call = 0; call < TIME_CALLS; call++) {

@@ -11,7 +11,7 @@ import { StoreSetupError } from '../store.ts'
 export { Cluster, Command, Redis }
 
 const VERSION = '6.0.0'
-/** Not exported. */
+/** ioredis does not export it. */
 const StandaloneConnector = standalone.default
 
 const METHODS: readonly [of: { readonly prototype: object }, name: string][] = [
@@ -50,12 +50,12 @@ export class PreparedCommand extends Command {
   }
 }
 
-/** In redirections. */
+/** The form of an unknown host in redirections. */
 const NO_ADDRESS = /^\??:(\d+)$/
 
 /**
- * A Cluster's node may not tell where it is (null, '', or `?` for a name), and ioredis leaves it out. It is at the IP address
- * beside that `?`, or at the host that was asked.
+ * A Cluster's node may not tell where it is (null, '', or `?` for a name), and ioredis leaves such a node out. The node is at the
+ * IP address beside that `?`, or at the host that was asked.
  */
 Command.setReplyTransformer('cluster', (reply: unknown) => {
   if (!Array.isArray(reply)) return reply

@@ -1,4 +1,4 @@
-/** Encodes the operations of a turn, and decodes their answers. The operation's Lua file describes the bytes of both. */
+/** Encodes the operations of a batch, and decodes their answers. The operation's Lua file describes the bytes of both. */
 
 import { MARKS_LIMIT_MAX, verificationKind } from '../../domain/address-log.ts'
 import { type Limited, readUInt24 } from '../../domain/limits.ts'

@@ -20,7 +20,7 @@ interface ShardOptions {
   readonly keyPrefix: string
   readonly deadlineMs: number
   readonly shards: number
-  /** '' for the server's own. */
+  /** The text is empty for the server's own clock. */
   readonly clock: () => string
   readonly onChange: () => void
   readonly onForgotten: () => void
@@ -33,11 +33,11 @@ interface PendingCall {
   server: Server | undefined
 }
 
-/** Occupies Redis for half a millisecond. */
+/** A call of this size occupies Redis for half a millisecond. */
 const OPERATIONS_MAX = 128
-/** More would only delay refusals. */
+/** More pending calls would only delay refusals. */
 const PENDING_MAX = 256
-/** A worker learns so soon that others redeemed, and notices an older copy of the data (lua/epoch.lua). */
+/** A worker learns within this time that others redeemed, and notices an older copy of the data (lua/epoch.lua). */
 const PROBE_WHEN_UP_MS = 250
 /** A probe that writes finds a read-only server within a second. Not every one does, since an append-only file keeps it. */
 const PROBES_PER_WRITE = 4
@@ -77,9 +77,9 @@ export class Shard {
   readonly #pending: PendingCall[] = []
   #requeued: PendingCall[] = []
   #probeTimer: NodeJS.Timeout | undefined
-  /** Probed last. */
+  /** The server that was probed last. */
   #asked: Server | undefined
-  /** When it last answered, or was first probed. */
+  /** The time at which that server last answered, or was first probed. */
   #heardAtMs = 0
   #isLocating = false
   #isDeadlineArmed = false
@@ -180,7 +180,7 @@ export class Shard {
       try {
         return await server.sendCommand(command)
       } catch (error) {
-        // A sign of life too.
+        // An error reply is a sign of life too.
         if (error instanceof Error && error.name === 'ReplyError') this.#heardAtMs = performance.now()
         throw error
       }
@@ -194,7 +194,7 @@ export class Shard {
       this.#failed(call, new Error('a reply of unexpected length'))
       return
     }
-    // A late reply of another connection may have an old epoch. Its answers are right: the script compared their epochs.
+    // A late reply of another connection may have an old epoch. Its answers are right, because the script compared their epochs.
     if (call.server === this.#server) this.#learn(reply, call.startedAtMs)
     this.#settle(call, reply)
     this.#flush()
@@ -276,7 +276,7 @@ export class Shard {
       this.#connection.unstick(this.slot)
       this.#locate()
     } else {
-      // After sockets are read, as with the deadline.
+      // Sockets are read before the check, as with the deadline.
       if (server === this.#asked) setImmediate(this.#checkSilence, server)
       this.#probeAt(server)
     }

@@ -18,9 +18,9 @@ export interface StoreClientOptions extends StoreListener {
   readonly deadlineMs: number
   readonly clusterShards: number
   readonly openMs: number
-  /** By default those of Redis. */
+  /** The default is the sites of Redis. */
   readonly sitesOf?: (connection: Connection) => SiteStore
-  /** For tests. */
+  /** Tests set it. */
   readonly clock?: () => number
 }
 
@@ -98,7 +98,7 @@ export class StoreClient implements Store {
     return troubleOf(this.#options.target, this.health.cause())
   }
 
-  async look(): Promise<StoreStatus> {
+  async status(): Promise<StoreStatus> {
     const servers = new Set(this.#shards.map(shard => this.#connection.serverOf(shard.slot)))
     servers.delete(undefined)
     if (servers.size === 0) throw new Error(this.health.cause())

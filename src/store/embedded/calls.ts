@@ -1,13 +1,13 @@
 /** Reads calls and writes replies as Redis does (its protocol, version 2), so workers have one client for both stores. */
 
 const [ASTERISK, DOLLAR, CARRIAGE_RETURN, LINE_FEED, DIGIT_ZERO] = [0x2a, 0x24, 0x0d, 0x0a, 0x30]
-/** Of a call: more is no call of ours. */
+/** A longer text is no call of ours. */
 const BYTES_MAX = 2 ** 26
 
 /** `*<count>`, then `$<length>` and the bytes of each argument, every line ended by two characters. */
 export class Call {
   readonly bytes: Buffer
-  /** By argument. */
+  /** Offsets by argument. */
   readonly starts: readonly number[]
   readonly ends: readonly number[]
 
@@ -17,7 +17,7 @@ export class Call {
     this.ends = ends
   }
 
-  /** Of one-byte characters. */
+  /** The argument as one-byte characters. */
   text(index: number): string {
     return this.bytes.toString('latin1', this.starts[index], this.ends[index])
   }

@@ -31,14 +31,14 @@ export function prepareDataDir(dataDir: string, makes: boolean): void {
   }
 }
 
-/** Not by `recursive`, which never returns below /proc (Node.js 20). */
+/** Makes the folders one by one, because `recursive` never returns below /proc (Node.js 20). */
 function makeDir(path: string): void {
   if (existsSync(path)) return
   makeDir(dirname(path))
   try {
     mkdirSync(path, { mode: 0o700 })
   } catch (error) {
-    // Another process may have made it meanwhile.
+    // Another process may have made it.
     if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error
   }
 }
@@ -61,7 +61,7 @@ export function machineBootId(): string {
 }
 
 const SOCKET = 'store'
-/** Of a socket's path, in the kernel. */
+/** The kernel's limit of a socket's path. */
 const PATH_BYTES_MAX = 107
 
 /** @throws StoreSetupError */

@@ -52,9 +52,9 @@ import { type Clocks, deadFrom, isMarkDead, isMeterDead, isWindowDead, type Stat
 
 type NonceStatus = NonNullable<(typeof NONCES)[number]>
 type TokenStatus = NonNullable<(typeof TOKENS)[number]>
-/** Before a window's record. */
+/** Bytes before a window's record. */
 const WINDOW_HEAD = 4
-/** Before a mark's claim. */
+/** Bytes before a mark's claim. */
 const MARK_HEAD = 8
 const MARK_LOW = 0x10000
 /** Two hours that a host's clock may be ahead, the longest token lifetime, and the margin. */
@@ -65,12 +65,12 @@ const records = new ReusedBytes()
 export class Engine {
   readonly #state: State
   readonly #clocks: Clocks
-  /** Of the call under way. */
+  /** The call that runs. */
   #call!: Call
   #nowMs = 0
   #wallMs = 0
   #key = 0
-  /** By number; null: none is kept. */
+  /** Meters by number; null: none is kept. */
   #meters: (Meter | null)[] = []
   #reply!: Buffer
   #replyAt = 0
@@ -188,7 +188,7 @@ export class Engine {
     return decision
   }
 
-  /** Valid until the next call; undefined if dead, since times wrap after 4.6 hours and would look recent. */
+  /** Valid until the next call. A dead window is undefined, because times wrap after 4.6 hours and would look recent. */
   #window(key: string): Buffer | undefined {
     const value = this.#state.windows.get(key)
     if (value === undefined || isWindowDead(value, this.#nowMs)) return undefined
@@ -215,7 +215,7 @@ export class Engine {
     const markKey = keepMs > 0 ? this.#call.text(markAt) : ''
     const before = keepMs > 0 ? this.#liveMark(markKey) : undefined
     const status = keepMs > 0 ? this.#statusOf(bytes.readUInt32BE(at + 10), before, claim) : 'untouched'
-    // What was redeemed before or forgotten costs its sender nothing, so it is charged to windows of junk.
+    // A token that was redeemed before, or forgotten, costs its sender nothing, so it is charged to windows of junk.
     const junk = status === 'used' || status === 'forgotten' ? 1 : 0
     const charges = [
       callerLimit > 0 && this.#charge(callerAt + junk, callerLimit, 'address'),
@@ -247,7 +247,7 @@ export class Engine {
     return { key, decision: admitToWindow(this.#window(key), this.#nowMs, limit, policy) }
   }
 
-  /** Its claim. */
+  /** Returns the claim of a live mark. */
   #liveMark(key: string): string | undefined {
     const value = this.#state.marks.get(key)
     return value === undefined || isMarkDead(value, this.#wallMs, this.#nowMs)
@@ -259,7 +259,7 @@ export class Engine {
     this.#state.marks.set(key, deadFrom(this.#wallMs + keepMs) + deadFrom(this.#nowMs + keepMs) + claim)
   }
 
-  /** As `addProof` of the domain, on the meters whose numbers stand in the operation from `at` on. */
+  /** Does what `addProof` of the domain does, on the meters whose numbers stand in the operation from `at` on. */
   #addProof(bytes: Buffer, at: number, end: number, accepted: number, proofs: 1 | -1): void {
     const count = (end - at) / 5
     if (count === 0) return

@@ -27,23 +27,23 @@ import { type Clocks, State, SYSTEM_CLOCKS, sweep } from './state.ts'
 const RETRY_MS = 50
 /** A command, or an owner that saves its state. */
 const WAIT_MS = 10_000
-const LOOK_MS = 1000
-/** For an owner to say who it is: a stopped process still accepts connections. */
+const CHECK_MS = 1000
+/** An owner must say within this time who it is: a stopped process still accepts connections. */
 const ASK_MS = 2000
 
 export interface ServerOptions {
   readonly dataDir: string
   readonly stateBytesMax: number
-  /** In words, for others that want the directory. */
+  /** Names this server to others that want the directory. */
   readonly who: string
   /** Asked by a new service: whether this owner goes. */
   readonly leaves?: () => boolean
   /** Nobody is connected any more. */
   readonly onIdle?: () => void
   readonly onWaiting?: (who: string) => void
-  /** Whether nobody wants this server any more, asked while it waits for an owner to end. */
+  /** True if nobody wants this server any more. Asked while it waits for an owner to end. */
   readonly isUnwanted?: () => boolean
-  /** For an owner to end. */
+  /** An owner must end within this time. */
   readonly waitMs?: number
   readonly tell?: (level: 'info' | 'warn' | 'error', text: string) => void
   readonly clocks?: Clocks
@@ -59,7 +59,7 @@ export class StoreServer {
   readonly #clients = new Set<Socket>()
   #inode = 0
   #sweeps: NodeJS.Timeout | undefined
-  readonly #looks: NodeJS.Timeout
+  readonly #checks: NodeJS.Timeout
   #wasHalfFull = false
   /** Why nothing is answered any more. */
   #displaced: string | undefined
@@ -81,7 +81,7 @@ export class StoreServer {
       this.#sweeps = setTimeout(sweeps, sweep(this.state, clocks)).unref()
     }
     sweeps()
-    this.#looks = setInterval(() => this.#look(), LOOK_MS).unref()
+    this.#checks = setInterval(() => this.#check(), CHECK_MS).unref()
     server.on('connection', socket => this.#serve(socket))
   }
 
@@ -89,7 +89,7 @@ export class StoreServer {
   static async open(options: ServerOptions): Promise<StoreServer> {
     const path = socketPath(options.dataDir)
     const server = createServer()
-    // As long as the shared name, which was checked to fit: of a longer one the kernel would cut the end.
+    // The name is as long as the shared one, which was checked to fit: the kernel would cut the end of a longer name.
     const own = join(
       path,
       '..',
@@ -114,11 +114,11 @@ export class StoreServer {
   /** @param saves the state, for the next start */
   async close(saves: boolean): Promise<void> {
     clearTimeout(this.#sweeps)
-    clearInterval(this.#looks)
+    clearInterval(this.#checks)
     // A client that came while a change is written would be answered after the state was saved.
     this.#server.removeAllListeners('connection').on('connection', client => client.destroy())
     for (const client of this.#clients) client.destroy()
-    this.#look()
+    this.#check()
     await this.sites.close()
     if (this.#displaced === undefined) {
       if (saves) this.#save()
@@ -140,13 +140,13 @@ export class StoreServer {
     }
   }
 
-  /** For the service: after a crash nothing old is read. */
+  /** Called by the service, so that nothing old is read after a crash. */
   forgetSaved(): void {
     removeSavedState(this.#options.dataDir)
   }
 
-  /** Once a second. */
-  #look(): void {
+  /** Runs once a second. */
+  #check(): void {
     this.#tellOfHalf()
     if (this.#displaced !== undefined) return
     const isDirectory = statSync(this.#path, { throwIfNoEntry: false })?.ino === this.#inode
@@ -218,7 +218,7 @@ export class StoreServer {
     }
   }
 
-  /** In the form of Redis. */
+  /** The answer has Redis' form. */
   #info(): string {
     const { windows, marks, meters, bytes } = this.state
     const keys = windows.size + marks.size
@@ -312,7 +312,7 @@ function ownerOf(path: string): Promise<string | undefined> {
   })
 }
 
-/** A crashed owner's. By a new name first: if two services do this at once, one may have taken what the other has just made. */
+/** Renames a crashed owner's socket before removing it, because another service may have just made a new one at its place. */
 async function putAside(path: string): Promise<void> {
   const aside = `${path}.${process.pid}`
   try {

@@ -7,7 +7,7 @@
  *    "auditFrom": <Unix ms>,            older entries were dropped
  *    "uses": {"<key id>": <Unix ms>}}   last uses, written without a wait for the disk
  *
- * Once half of the file says what holds no more, it is written anew.
+ * The file is written anew once half of it no longer holds.
  */
 
 import {
@@ -64,7 +64,7 @@ export class SitesFile extends Members {
   readonly #uses = new Map<string, number>()
   /** Changes are made one after another. */
   #last: Promise<unknown> = Promise.resolve()
-  /** Of a torn last line, which was dropped. */
+  /** A torn last line, which was dropped. */
   readonly torn: string | undefined
 
   /** @throws StoreSetupError */
@@ -90,7 +90,7 @@ export class SitesFile extends Members {
   }
 
   commit(changes: readonly RecordChange[], author: Author): Promise<boolean> {
-    return this.#inTurn(async () => {
+    return this.#afterLast(async () => {
       const isExpected = changes.every(
         change => this.#records.get(memberOf(change))?.json === jsonOf(change).expected,
       )
@@ -113,13 +113,13 @@ export class SitesFile extends Members {
 
   dropAudit(beforeMs: number): Promise<void> {
     const isThere = (this.#audit[0]?.at ?? beforeMs) < beforeMs
-    return isThere ? this.#inTurn(() => this.#append({ auditFrom: beforeMs })) : Promise.resolve()
+    return isThere ? this.#afterLast(() => this.#append({ auditFrom: beforeMs })) : Promise.resolve()
   }
 
   noteUses(uses: ReadonlyMap<string, number>): Promise<void> {
     const later = [...uses].filter(([id, atMs]) => atMs > (this.#uses.get(id) ?? 0))
     if (later.length === 0) return Promise.resolve()
-    return this.#inTurn(() => this.#append({ uses: Object.fromEntries(later) }, false))
+    return this.#afterLast(() => this.#append({ uses: Object.fromEntries(later) }, false))
   }
 
   async readUses(ids: readonly string[]): Promise<Map<string, number>> {
@@ -150,7 +150,7 @@ export class SitesFile extends Members {
     return later.slice(0, limit).map(([member, record]) => [member, record.revision])
   }
 
-  #inTurn<Result>(change: () => Promise<Result>): Promise<Result> {
+  #afterLast<Result>(change: () => Promise<Result>): Promise<Result> {
     const done = this.#last.then(change)
     this.#last = done.catch(() => {})
     return done
@@ -238,14 +238,14 @@ export class SitesFile extends Members {
     try {
       rmSync(path, { force: true })
       fd = openSync(path, 'a+', 0o600)
-      // After a command of root, the service's user must be able to open it.
+      // The service's user must be able to open it after a command of root.
       const { uid, gid } = fstatSync(this.#fd)
       if (process.getuid?.() === 0) fchownSync(fd, uid, gid)
       writeFileSync(fd, bytes)
       fsyncSync(fd)
       renameSync(path, this.#path)
     } catch {
-      // The disk is full: the file stays as long as it is, and what was written gives its room back.
+      // The disk is full: the file keeps its length, and the unfinished new file gives its space back.
       if (fd !== undefined) closeSync(fd)
       rmSync(path, { force: true })
       return
@@ -267,7 +267,7 @@ function isJson(text: string): boolean {
   }
 }
 
-/** What a mistake of an editing person would turn into a fault of every worker, or into another meaning. */
+/** Refuses mistakes of an editing person that would become a fault of every worker, or another meaning. */
 function checkSite({ name, active, origins, difficulty }: SiteRecord): void {
   const isSite =
     typeof name === 'string' &&
@@ -304,7 +304,7 @@ function checked(line: unknown): Line {
   return line as Line
 }
 
-/** So that a new name in it outlives a power loss. */
+/** Makes a new name in the directory outlive a power loss. */
 function syncDirectory(path: string): void {
   const fd = openSync(path, 'r')
   fsyncSync(fd)

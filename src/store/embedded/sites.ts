@@ -1,4 +1,4 @@
-/** What commands, the dashboard and workers ask of sites, in the store process or in a command that runs without a service. */
+/** Operations on sites for commands, the dashboard and workers, in the store process or in a command without a service. */
 
 import { siteMeter } from '../../domain/address-tags.ts'
 import { dailyRate } from '../../domain/meters.ts'
@@ -7,7 +7,7 @@ import { type LivingHosts, type SiteStore, StoreSetupError } from '../store.ts'
 import { SitesFile } from './sites-file.ts'
 import type { State } from './state.ts'
 
-/** What a socket may ask for, by name. */
+/** A socket may ask for these, by name. */
 export const SITE_OPERATIONS = [
   'readSite',
   'readApiKey',

@@ -45,8 +45,8 @@ export function saveState(dataDir: string, state: State, bootId = machineBootId(
 }
 
 /**
- * Windows use the monotonic clock, which starts anew with a boot; so of an older snapshot, as of another boot's, only meters are read:
- * else an attacker could teach the store in its first hour.
+ * Windows use the monotonic clock, which starts anew with a boot. So only meters are read of an older snapshot, or of one of
+ * another boot: otherwise an attacker could teach the store in its first hour.
  *
  * @returns what was not read, for the log; undefined if all was, or if there is none
  */
@@ -70,7 +70,7 @@ export function loadState(dataDir: string, state: State, bootId = machineBootId(
   return undefined
 }
 
-/** Also what a full disk left unfinished, which would keep the room that a change of sites needs. */
+/** Removes what a full disk left unfinished, too: a change of sites needs that space. */
 export function removeSavedState(dataDir: string): void {
   for (const name of [NAME, `${NAME}.new`]) rmSync(join(dataDir, name), { force: true, recursive: true })
 }

@@ -1,5 +1,5 @@
 /**
- * What requests leave behind, in memory, bounded by POWGATE_STATE_MAX_MB.
+ * The state that requests leave behind, in memory, bounded by POWGATE_STATE_MAX_MB.
  *
  *   windows   l:<address>, c:<caller>, k:<API key id>  -> | dead from, seconds 4 | record of domain/address-log.ts or limits.ts |
  *   marks     n:<nonce>, r:<nonce>                     -> | dead from: wall clock, seconds 4 | monotonic clock 4 | claim |
@@ -26,7 +26,7 @@ export const SYSTEM_CLOCKS: Clocks = {
   wallMs: Date.now,
 }
 
-/** Of an entry beyond its key and value, as measured with a million. */
+/** Bytes of an entry beyond its key and value, as measured with a million. */
 const ENTRY_BYTES = 112
 const METER_ENTRY_BYTES = 200
 
@@ -51,13 +51,13 @@ export class State {
     return this.bytes > this.#bytesMax
   }
 
-  /** Then no network gets a new meter: meters alone never fill the memory. (Sites are bounded.) */
+  /** True if no network gets a new meter any more: meters alone must never fill the memory. (Sites are bounded.) */
   get isHalfFull(): boolean {
     return this.bytes > this.#bytesMax / 2
   }
 }
 
-/** Counts its bytes, and is swept in slices. */
+/** Counts the bytes of its entries, and is swept in slices. */
 export class Entries {
   readonly #values = new Map<string, string>()
   #swept: Iterator<[string, string]> | undefined
@@ -115,7 +115,7 @@ export function isMarkDead(value: string, wallMs: number, monotonicMs: number): 
   return uint32At(value, 0) * 1000 <= wallMs && uint32At(value, 4) * 1000 <= monotonicMs
 }
 
-/** After a step of the clock, a meter lives on for as long as it was away. */
+/** A meter whose time lies ahead, after the clock was set back, is kept for as long as one whose time lies behind. */
 export function isMeterDead(name: string, meter: Meter, wallMs: number): boolean {
   const keepMs = name.startsWith('e:born') ? KEPT_MS_MAX : keptMs(meter)
   return Math.abs(wallMs - meter.atMs) >= keepMs

@@ -209,7 +209,7 @@ function auditEntryOf([id, [, json]]: StreamEntry): AuditEntry {
 const [COMMAND_MS, SERVICE_MS, OPEN_MS] = [10_000, 2000, 5000]
 
 /**
- * For commands and the dashboard. Asks no shard: a process without an earlier reply may replace the epoch (lua/epoch.lua).
+ * Commands and the dashboard use this. It asks no shard, because a process without an earlier reply may replace the epoch.
  *
  * @throws StoreSetupError
  */

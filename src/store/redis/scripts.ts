@@ -21,8 +21,8 @@ const REDEMPTIONS = ['windows', 'redeem-token-3', 'refund-caller-1', 'peek-api-k
 const END = ['probe-1', 'batch']
 
 /**
- * By the operations of a turn. Redis makes all functions of a script anew in each call: without those that a turn does not need,
- * a challenge alone takes 11 % fewer instructions, a redemption 15 %.
+ * Scripts by the operations of a batch. Redis makes all functions of a script anew in each call: without those that a batch does
+ * not need, a challenge alone takes 11 % fewer instructions, a redemption 15 %.
  */
 export const BATCHES = {
   visits: load(...START, ...VISITS, ...END),
@@ -33,7 +33,7 @@ export const WRITE_RECORDS = load('write-records-n')
 export const NOTE_USES = load('note-uses-1')
 export const NOTE_HOST = load('time', 'note-host-2')
 
-/** EVALSHA; then EVAL if the server does not know the script, so nothing ran. */
+/** Sends EVALSHA, and EVAL if the server does not know the script, so nothing ran. */
 export async function orByText(
   { sha, text }: Script,
   call: (how: string, code: string) => Promise<unknown>,

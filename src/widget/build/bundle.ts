@@ -31,7 +31,7 @@ const HASH_LENGTH = 10
 const COMPAT = ['turnstile', 'hcaptcha', 'recaptcha', 'redirect']
 
 /**
- * In the order of dependencies, because each script contains the names, with hashes, of the files that it loads.
+ * Files are in the order of dependencies, because each script contains the names, with hashes, of the files that it loads.
  *
  * @throws Error with all messages of esbuild, warnings included
  */
@@ -54,17 +54,17 @@ export async function bundleWidget(): Promise<BuiltFile[]> {
   await addScript('hashwx.js', 'hashwx.ts', 'iife')
   await addScript('hashwx-page.js', 'hashwx-page.ts', 'esm')
   addFrame('hashwx.html', 'hashwx.js')
-  // No module, so it works in <script>, with or without type="module", and in an import.
+  // The script is no module, so it works in <script>, with or without type="module", and in an import.
   const widget = await bundle('element.ts', 'iife', files)
-  // On a server that renders pages, an import does nothing.
+  // A server that renders pages can import it, to no effect.
   add('widget.js', `globalThis.document&&${Buffer.from(widget).toString().replace('"use strict";', '')}`)
   for (const vendor of COMPAT) await addScript(`compat-${vendor}.js`, `compat/${vendor}.ts`, 'iife')
   for (const file of readdirSync(TEXTS).sort()) {
-    // Loaded by its stable name, so the script contains no hashes of texts.
+    // Texts are loaded by stable names, so the script contains no hashes of them.
     add(`texts-${file}`, JSON.stringify(JSON.parse(readFileSync(new URL(file, TEXTS), 'utf8'))))
   }
   const types = builtFile('powgate.d.ts', readFileSync(new URL('powgate.d.ts', SOURCES)))
-  files.push({ ...types, fileName: types.name }) // people load it, by its stable name
+  files.push({ ...types, fileName: types.name }) // People load it by its stable name.
   return files
 }
 
@@ -74,7 +74,7 @@ function builtFile(name: string, content: Buffer): BuiltFile {
   return { name, hash, fileName: `${name.slice(0, dot)}.${hash}${name.slice(dot)}`, content }
 }
 
-/** What assets.d.ts declares. */
+/** Defines what assets.d.ts declares. */
 function literals(files: readonly BuiltFile[]): Record<string, string> {
   const entries = files.flatMap(({ name, fileName, content }) => {
     const key = name.replace(/[.-](.)/g, (_, first: string) => first.toUpperCase())
@@ -109,7 +109,7 @@ async function bundle(
     define: literals(built),
     logLevel: 'silent', // an error is thrown with its text
   })
-  // Such as `import.meta` outside a module, which would break the page.
+  // A warning such as `import.meta` outside a module would break the page.
   if (warnings.length > 0) throw new Error(warnings.map(({ text }) => `${entry}: ${text}`).join('\n'))
   return outputFiles[0]!.contents
 }

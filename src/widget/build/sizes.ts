@@ -1,4 +1,4 @@
-/** What a visitor loads, and its limits. */
+/** Sizes of what a visitor loads, and their limits. */
 
 import type { WidgetManifest } from '../../http/assets.ts'
 
@@ -7,19 +7,19 @@ export const WIDGET_BYTES_MAX = 14_336
 
 export const VISIT_BYTES_MAX = 18_432
 
-/** Of each vendor's script, which is loaded besides the widget. */
+/** The limit of each vendor's script, which is loaded besides the widget. */
 export const COMPAT_BYTES_MAX = 4096
 
-/** Of each language. */
+/** The limit of each language. */
 export const TEXTS_BYTES_MAX = 1024
 
 export const GPU_BYTES_MAX = 3072
 
-/** What a visitor of HashWX loads besides, with WebAssembly, or on the page's own thread. */
+/** The limit of what a visitor loads besides for HashWX, with WebAssembly, or on the page's own thread. */
 export const HASHWX_BYTES_MAX = 9216
 export const HASHWX_FILES = [['hashwx.html', 'hashwx.js', 'hashwx.wasm'], ['hashwx-page.js']] as const
 
-/** By mode, without the texts of one language. A browser loads at most one kernel. */
+/** Files by mode, without the texts of one language. A browser loads at most one kernel. */
 export const VISITS: Readonly<Record<string, readonly string[]>> = {
   'in the frame': ['widget.js', 'frame.html', 'worker.js', 'simd.wasm'],
   'in the frame, no SIMD': ['widget.js', 'frame.html', 'worker.js', 'scalar.wasm'],

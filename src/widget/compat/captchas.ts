@@ -1,5 +1,5 @@
 /**
- * What the vendors' scripts share: the widget, loaded from where the script came from, and a vendor's containers and options
+ * All vendors' scripts use this: the widget, loaded from where the script came from, and a vendor's containers and options
  * -> <pow-gate>, fields and callbacks.
  */
 
@@ -13,29 +13,29 @@ export const page = bare(document)
 const script = page.currentScript as HTMLScriptElement | null
 const ADDRESS =
   /(https?:[^\s?#]*?)\/(?:(?:compat\/|widget\/compat-)[\w.]+|(?:1|turnstile\/v0|recaptcha)\/(?:api|enterprise))\.js(\?[^\s#:)]*)?/
-/** By a stack trace first, because an injected `<base>` changes what `src` says. */
+/** The stack trace comes first, because an injected `<base>` changes what `src` says. */
 const found = ADDRESS.exec(`${new Error().stack}`) ?? ADDRESS.exec(script?.src ?? '')
 /** The query of the script's address: `?render=explicit&onload=NAME`. */
 export const query = new URLSearchParams(ADDRESS.exec(script?.src ?? '')?.[2] ?? found?.[2] ?? '')
 
 const domReady = new Promise<unknown>(resolve => {
   if (page.readyState === 'loading') page.addEventListener('DOMContentLoaded', resolve)
-  else setTimeout(resolve) // when the rest of this script has run
+  else setTimeout(resolve) // The rest of this script runs first.
 })
 
-/** By `import`, because Trusted Types would need a policy for a script element. */
+/** Loads by `import`, because Trusted Types would need a policy for a script element. */
 const widget = import(`${found?.[1]}/widget/${ASSET_NAMES.widgetJs}`).then(() =>
   customElements.whenDefined('pow-gate'),
 )
 
-/** When the vendor's script would call `onload`. */
+/** Resolves when the vendor's script would call `onload`. */
 export const ready = Promise.all([widget, domReady])
 ready.catch(error => console.error(`powgate: the widget did not load: ${error}`))
 
 export const whenReady = (callback: () => void): void => void ready.then(callback, () => {})
 
 export interface Vendor {
-  /** Of containers that are rendered without a call. */
+  /** Finds containers that are rendered without a call. */
   readonly selector: string
   readonly fields: readonly string[]
   readonly fieldTag: 'input' | 'textarea'
@@ -65,7 +65,7 @@ export class Captchas {
   readonly #all = new Map<string, Captcha>()
   #count = 0
 
-  /** Loaded again, the script uses the first one's widgets, or it would double them. */
+  /** A script that is loaded twice uses the widgets of the first load, so that it does not double them. */
   static of(vendor: Vendor): Captchas {
     const all = window as unknown as Record<symbol, Captchas | undefined>
     return (all[Symbol.for(`powgate ${vendor.fields[0]}`)] ??= new Captchas(vendor))
@@ -78,7 +78,7 @@ export class Captchas {
   start(renders = true): void {
     void domReady.then(() => {
       if (!renders) return
-      // If one throws, the others are rendered.
+      // Each runs alone, so one that throws does not stop the others.
       for (const container of page.querySelectorAll(this.#vendor.selector))
         queueMicrotask(() => this.render(container))
     })
@@ -121,7 +121,7 @@ export class Captchas {
   execute({ gate, isManual }: Captcha, values?: Values | null): Promise<string> {
     this.#describe(gate, normalized(values))
     return widget.then(() => {
-      if (isManual && gate.token !== null) gate.reset() // the token was perhaps sent
+      if (isManual && gate.token !== null) gate.reset() // The token was perhaps sent.
       return gate.execute()
     })
   }
@@ -134,7 +134,7 @@ export class Captchas {
     const captcha = this.find(which)
     if (captcha === undefined) return
     captcha.hasExpired = false
-    captcha.gate.reset?.() // missing until the widget has loaded
+    captcha.gate.reset?.() // The method is missing until the widget has loaded.
   }
 
   remove(which?: unknown): void {
@@ -142,7 +142,7 @@ export class Captchas {
     if (captcha === undefined) return
     this.#all.delete(captcha.id)
     takeOut(captcha.box)
-    captcha.gate.reset?.() // or the page would hear of the token's expiry
+    captcha.gate.reset?.() // Otherwise the page would hear of the token's expiry.
   }
 
   #of(container: Element): Captcha | undefined {
@@ -165,8 +165,8 @@ export class Captchas {
       hasExpired: false,
     }
     const fields = this.#fieldsOf(options, captcha.id)
-    // A widget keeps its form from being submitted without a token. But a manual one is often started by the form's submit
-    // handler, so a shadow tree keeps it out of the form.
+    // A widget keeps its form from being submitted without a token. The form's submit handler often starts a manual widget, so a
+    // shadow tree keeps that out of the form.
     if (isManual) box.attachShadow({ mode: 'open' }).append(gate)
     else box.append(gate)
     box.append(...fields)
@@ -175,7 +175,7 @@ export class Captchas {
     else button.after(box)
     button?.addEventListener('click', event => {
       event.preventDefault()
-      this.execute(captcha).catch(() => {}) // told by the event `failed`
+      this.execute(captcha).catch(() => {}) // The event `failed` tells errors.
     })
     return captcha
   }
@@ -198,7 +198,7 @@ export class Captchas {
       const field = page.createElement(fieldTag)
       const isTaken = page.getElementById(name) !== null
       Object.assign(field, { name, id: isTaken ? `${name}-${id}` : name, autocomplete: 'off' })
-      field.style.display = 'none' // not an attribute `style`, which policies forbid
+      field.style.display = 'none' // Policies forbid an attribute `style`.
       return field
     })
   }
@@ -206,7 +206,7 @@ export class Captchas {
   #connect(captcha: Captcha, options: Options, fields: readonly { value: string }[]): void {
     const { gate } = captcha
     const isRenewing = this.#vendor.isRenewing(options)
-    let told: string | undefined // token that the page was last given
+    let told: string | undefined // The token that the page was last given.
     const copy = () => {
       for (const field of fields) field.value = gate.token ?? ''
     }
@@ -240,7 +240,7 @@ function gateOf(options: Options, isManual: boolean, isInvisible: boolean): PowG
   const set = (name: string, value: unknown) => gate.setAttribute(name, String(value))
   set('site-key', options.sitekey ?? '')
   set('name', '') // the vendor's field carries the token
-  set('auto', isManual ? 'off' : 'load') // as the vendors' widgets do
+  set('auto', isManual ? 'off' : 'load') // The vendors' widgets do the same.
   if (isInvisible) set('invisible', '')
   if (options.theme === 'light' || options.theme === 'dark') set('theme', options.theme)
   const language = options.language ?? options.hl ?? query.get('hl')
@@ -257,7 +257,7 @@ function callbackOf(value: unknown): ((value?: string) => unknown) | undefined {
   return undefined
 }
 
-/** Bound functions, and those that settle a promise, show no code either, but have other names. */
+/** Bound functions, and functions that settle a promise, show no code either, but have other names. */
 function isNative(found: { readonly name: string }): boolean {
   return (
     /\{\s*\[native code\]\s*\}$/.test(Function.prototype.toString.call(found)) &&
@@ -273,6 +273,6 @@ function elementOf(where: unknown): Element | null {
   try {
     return page.querySelector(where)
   } catch {
-    return null // not a selector
+    return null // The text is no selector.
   }
 }

@@ -21,7 +21,7 @@ const captchas = Captchas.of({
 
 type Execution = { readonly async?: boolean } | null
 
-/** A promise only if asked for one: error-callback tells errors. The options may stand alone. */
+/** Returns a promise only if asked for one: error-callback tells errors. The options may stand alone. */
 function execute(which?: unknown, options?: Execution): Promise<object> | undefined {
   const isAlone = typeof which === 'object' && !(which instanceof Element) && !options
   if (isAlone) return execute(undefined, (which as Execution) ?? {})

@@ -16,13 +16,13 @@ const vendor: Vendor = {
   forms: { action: /^[\w/]{0,100}$/ },
 }
 const captchas = Captchas.of(vendor)
-/** The widgets of version 3 are apart, because a page's own are numbered from 0, and the first is the default. */
+/** Widgets of version 3 are apart, because a page's own are numbered from 0, and the first is the default. */
 const keyed = new Captchas(vendor)
 
 /** Version 3: an invisible widget for each site key. */
 const ofKeys = new Map<string, { readonly captcha: Captcha; last: Promise<unknown> }>()
 
-/** Outside of every form. The vendor's script adds one too where a page names none. */
+/** The container is outside of every form. The vendor's script adds one too where a page names none. */
 const addContainer = () => page.body.appendChild(page.createElement('div'))
 
 /** Calls at the same time wait for each other, because each gets a token of its own. */
@@ -67,7 +67,7 @@ const grecaptcha = {
 
 Object.assign(window, { grecaptcha: { ...grecaptcha, enterprise: grecaptcha } })
 
-/** By the vendor's guide, pages leave functions for `ready` here before the script has loaded. */
+/** Pages leave functions for `ready` here before the script has loaded, as the vendor's guide says. */
 const { ___grecaptcha_cfg: early } = window as { ___grecaptcha_cfg?: { fns?: (() => void)[] } }
 for (const callback of early?.fns ?? []) whenReady(callback)
 

@@ -1,4 +1,4 @@
-/** What the kernel needs of WebAssembly's binary format (core specification 2.0, chapter 5). */
+/** Writes the parts of WebAssembly's binary format that the kernel needs (core specification 2.0, chapter 5). */
 
 export type Code = readonly number[]
 
@@ -97,7 +97,7 @@ interface FunctionSource {
   readonly name: string
   readonly params: readonly ValueType[]
   readonly result: ValueType
-  /** After the parameters. */
+  /** These come after the parameters. */
   readonly locals: readonly ValueType[]
   readonly body: Code
 }

@@ -1,6 +1,6 @@
 /**
  * The solvers' inner loop, as a WebAssembly module: `scan(from, to, mask)` tries the last four digits `from` to `to - 1` of a
- * block (../solver/block.ts), at least one; for SIMD their number is a multiple of four. It returns the first whose digest has all
+ * block (../solver/block.ts). It must try at least one; SIMD tries a multiple of four. It returns the first whose digest has all
  * bits of `mask` clear in its first word, or -1.
  *
  * One description of SHA-256 makes both modules: scalar tries one counter at a time, SIMD four, one a lane. The rounds are
@@ -25,7 +25,6 @@ import {
   V128,
 } from './assembler.ts'
 
-/** What the two kernels differ in. */
 interface Lanes {
   readonly type: typeof I32 | typeof V128
   readonly count: number
@@ -116,7 +115,7 @@ function stateWord(index: number, t: number): number {
   return FIRST_STATE + ((index - t + 64) & 7)
 }
 
-/** `MEMORY.state` is the state after this round, but for the varying word: it is added to a and e. */
+/** `MEMORY.state` is the state after this round without the varying word, which is added to a and e. */
 function firstRound({ load, shared, add }: Lanes): Code {
   const t = VARYING_WORD + 1
   const code: number[] = []
@@ -133,7 +132,7 @@ function firstRound({ load, shared, add }: Lanes): Code {
 function remainingRounds(lanes: Lanes): Code {
   const { xor } = lanes
   const code: number[] = []
-  const start = VARYING_WORD + 1 // even, as CHANGED_BEFORE needs
+  const start = VARYING_WORD + 1 // CHANGED_BEFORE needs an even number.
   code.push(...set(CHANGED_BEFORE, xor(get(stateWord(1, start)), get(stateWord(2, start)))))
   for (let t = start; t < 64; t++) {
     if (t >= 16 && !isConstant[t]) code.push(...scheduleWord(lanes, t))

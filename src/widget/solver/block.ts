@@ -1,12 +1,12 @@
 /**
- * What every solver shares. Solvers try counters of 16 digits, so the proof input is always 48 bytes. A block is 10,000
- * counters that differ only in their last four digits, which are one whole word of the message:
+ * Solvers try counters of 16 digits, so the proof input is always 48 bytes. A block is 10,000 counters that differ only in their
+ * last four digits, which are one whole word of the message:
  *
  *   word   0 ........ 7 | 8 ....... 10 | 11          | 12         13  14  15
  *          nonce        | first 12     | last four   | 80000000   0   0   384 (length in bits)
  *                       | digits       | digits      |
  *
- * So the first 11 of 64 rounds are computed once a block. So are those terms of a schedule word that word 11 does not change:
+ * The first 11 of 64 rounds are computed once a block, and so are the terms of a schedule word that word 11 does not change:
  *
  *   W[t] = sigma1(W[t-2]) + W[t-7] + sigma0(W[t-15]) + W[t-16]
  */
@@ -26,7 +26,7 @@ export type BlockScan = (from: number, to: number) => number
 /** The message word that changes within a block. */
 export const VARYING_WORD = 11
 
-/** Whether schedule word t is the same in the whole block. */
+/** True if schedule word t is the same in the whole block. */
 export const isConstant: readonly boolean[] = constantWords()
 
 function constantWords(): boolean[] {
@@ -48,11 +48,11 @@ export const MEMORY = {
 } as const
 
 export class Block {
-  /** a to h after round 11. Word 11 is still to be added to a and e. */
+  /** The values a to h after round 11. Word 11 is still to be added to a and e. */
   readonly state: Int32Array
-  /** By round: its constant, plus its schedule word if that is constant. */
+  /** Each round's constant, plus its schedule word if that is constant. */
   readonly roundInputs: Int32Array
-  /** By schedule word: the sum of its constant terms. */
+  /** The sum of the constant terms of each schedule word. */
   readonly scheduleSums: Int32Array
 
   constructor(memory = new ArrayBuffer(MEMORY.roundConstants)) {
@@ -78,7 +78,7 @@ export class Block {
   }
 }
 
-/** By last four digits: their ASCII codes as a big-endian word. */
+/** ASCII codes of the last four digits, as a big-endian word. */
 export function digitWords(): Int32Array {
   const words = new Int32Array(BLOCK_SIZE)
   for (let value = 0; value < BLOCK_SIZE; value++) {

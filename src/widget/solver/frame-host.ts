@@ -45,7 +45,7 @@ export async function openFrame(base: string, page: string, parent: ShadowRoot):
 
 /** Adds the frame to the page. Rejects as soon as it is known not to work. */
 function untilReady(frame: HTMLIFrameElement, origin: string, place: ParentNode): Promise<void> {
-  const ears: (() => void)[] = []
+  const stops: (() => void)[] = []
   const ready = new Promise<void>((resolve, reject) => {
     const failAfter = (ms: number, message: string) => setTimeout(() => reject(new Error(message)), ms)
     failAfter(READY_MS_MAX, `${frame.src} did not load`)
@@ -58,10 +58,10 @@ function untilReady(frame: HTMLIFrameElement, origin: string, place: ParentNode)
       if (blockedURI !== '' && frame.src.startsWith(blockedURI))
         reject(new ModeBlockedError('the page does not allow the frame'))
     }
-    ears.push(listen(window, 'message', onMessage), listen(document, 'securitypolicyviolation', onViolation))
+    stops.push(listen(window, 'message', onMessage), listen(document, 'securitypolicyviolation', onViolation))
     place.append(frame)
   })
   return lastly(ready, () => {
-    for (const stop of ears) stop()
+    for (const stop of stops) stop()
   })
 }

@@ -1,15 +1,15 @@
-/** Where a puzzle can be solved, and the messages between a widget and its workers. */
+/** The modes in which a puzzle can be solved, and the messages between a widget and its workers. */
 
 import type { PuzzleName } from '../../protocol/proof.ts'
 
-/** What the site asks about the browser, by a header of its challenge: see ../signals.ts. */
+/** The site asks this about the browser, by a header of its challenge: see ../signals.ts. */
 export type Signals = 'none' | 'flags'
 
-/** First `prepare`, then `solve`. */
+/** A worker gets `prepare` first, then `solve`. */
 export type WorkerOrder =
   | {
       readonly kind: 'prepare'
-      /** Without it, plain JavaScript. */
+      /** undefined if the solver must be plain JavaScript. */
       readonly kernel: ArrayBuffer | undefined
       readonly puzzle: PuzzleName
       /** The address of hashwx-script.js, for workers of HashWX that may not compile. */
@@ -33,10 +33,10 @@ export type WorkerReport =
   | { readonly kind: 'renderer'; readonly renderer: string | undefined }
   | { readonly kind: 'progress'; readonly tries: number }
   | { readonly kind: 'found'; readonly tries: number; readonly counter: number; readonly solver: SolverKind }
-  /** From the frame: the worker could not be started. */
+  /** Sent by the frame: the worker could not be started. */
   | { readonly kind: 'failed'; readonly message: string }
 
-/** From the frame: its script runs. To the frame, with a port: start a worker, and connect it to the port. */
+/** The frame sends it when its script runs. Sent to the frame with a port, it starts a worker and connects it to the port. */
 export const START_WORKER = 'powgate-worker'
 
 export interface Puzzle {
@@ -53,7 +53,7 @@ export interface Solved {
   readonly counter: number
   /** Hashes by all threads, estimated as if each were as fast as the one that found the counter. */
   tries: number
-  /** Besides the GPU. */
+  /** Threads, not counting the GPU. */
   readonly threads: number
   readonly solver: SolverKind
   /** Read in a worker, because that would block the page; undefined if late. */
@@ -69,14 +69,14 @@ export interface ModeSettings {
   /** Folder of the service's assets, ending in a slash. */
   readonly base: string
   /**
-   * Where this script came from: scripts with the page's rights load only from here, because injected markup can set `endpoint`.
-   * Where it is unknown, only `frame` and `worker-src` are left.
+   * This script's folder: scripts with the page's rights load only from here, because injected markup can set `endpoint`.
+   * If it is unknown, only `frame` and `worker-src` are left.
    */
   readonly codeBase: string | undefined
   readonly workerSrc: string | undefined
   /** The only mode to try before `page`, the last resort. */
   readonly mode: Mode | undefined
-  /** At most. */
+  /** The largest number of threads. */
   readonly threads: number
   /** `off`: none. `software`, for tests: also one in software. */
   readonly gpu: string

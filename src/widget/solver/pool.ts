@@ -1,4 +1,4 @@
-/** Workers that solve one puzzle, each in its own range of counters: the first answer wins. Also their kernel and number. */
+/** Workers that solve one puzzle, each in its own range of counters: the first answer wins. */
 
 import { type PuzzleName, rangeStart } from '../../protocol/proof.ts'
 import type { OnProgress, Signals, Solved, Task, WorkerOrder, WorkerReport } from './job.ts'
@@ -49,8 +49,8 @@ export interface PoolWorker extends Pick<Worker, 'postMessage' | 'terminate'> {
 const START_MS_MAX = 8000
 const RENDERER_WAIT_MS = 300
 
-/** What workers are told besides their kernel. */
-export type Plan = Pick<Extract<WorkerOrder, { kind: 'prepare' }>, 'puzzle' | 'script'>
+/** Workers get these besides their kernel. */
+export type PoolSetup = Pick<Extract<WorkerOrder, { kind: 'prepare' }>, 'puzzle' | 'script'>
 
 type Found = Pick<Solved, 'counter' | 'solver' | 'tries'>
 
@@ -59,7 +59,7 @@ export class WorkerPool {
   readonly ready: Promise<void>
   readonly #start: () => PoolWorker
   readonly #kernel: Promise<ArrayBuffer | undefined>
-  readonly #plan: Plan
+  readonly #setup: PoolSetup
   readonly #workers: PoolWorker[] = []
   #alive = 0
   #isClosed = false
@@ -70,10 +70,10 @@ export class WorkerPool {
   #onFailure!: (error: Error) => void
 
   /** Starts only one worker, because each that the page's policy forbids is a violation report. */
-  constructor(start: () => PoolWorker, kernel: Promise<ArrayBuffer | undefined>, plan: Plan) {
+  constructor(start: () => PoolWorker, kernel: Promise<ArrayBuffer | undefined>, setup: PoolSetup) {
     this.#start = start
     this.#kernel = kernel
-    this.#plan = plan
+    this.#setup = setup
     this.#renderer = new Promise(resolve => {
       this.#seeRenderer = resolve
     })
@@ -103,7 +103,7 @@ export class WorkerPool {
     }
     worker.onmessage = ({ data }: MessageEvent<WorkerReport>) => {
       if (data.kind === 'ready') {
-        const isAble = this.#plan.puzzle === 'sha256' || data.hasHashwx
+        const isAble = this.#setup.puzzle === 'sha256' || data.hasHashwx
         if (isAble) this.#onReady()
         else fail('worker-src: expected a copy of hashwx.js')
       } else if (data.kind === 'renderer') this.#seeRenderer(data.renderer)
@@ -115,7 +115,7 @@ export class WorkerPool {
       worker.terminate()
       fail(event.message)
     }
-    this.#kernel.then(kernel => order(worker, { kind: 'prepare', kernel, isLate, ...this.#plan }))
+    this.#kernel.then(kernel => order(worker, { kind: 'prepare', kernel, isLate, ...this.#setup }))
   }
 
   /** Rejects if all workers fail. Never settles if the pool is closed meanwhile. */
@@ -128,9 +128,9 @@ export class WorkerPool {
     try {
       while (!this.#isClosed && this.#workers.length < threadsMax) this.#add(true)
     } catch {
-      // Fewer workers will do.
+      // The solve goes on with fewer workers.
     }
-    await this.#kernel // by now each worker has it
+    await this.#kernel // Each worker has the kernel by now.
     const threads = this.#workers.length
     const tries = new Array<number>(threads).fill(0)
     const sum = () => tries.reduce((total, count) => total + count)
@@ -177,7 +177,7 @@ interface Hints {
   getBattery?(): Promise<{ readonly charging: boolean; readonly level: number }>
 }
 
-/** For a site that asks for no signals, only the number of cores is read. */
+/** Reads only the number of cores if the site asks for no signals. */
 export async function threadCount(signals: Signals): Promise<number> {
   const THREADS_MAX = 8
   const cores = navigator.hardwareConcurrency || 2

@@ -2,10 +2,10 @@
 
 /** Fractions of the first eight primes' square roots (5.3.3). */
 export const INITIAL_STATE: readonly number[] = fractions(8, 1 / 2)
-/** Of the first 64 primes' cube roots (4.2.2). */
+/** Fractions of the first 64 primes' cube roots (4.2.2). */
 export const ROUND_CONSTANTS: readonly number[] = fractions(64, 1 / 3)
 
-/** Of the first primes' powers, in 32 bits; doubles have 35. */
+/** Fractions of the first primes' powers, in 32 bits; doubles have 35. */
 function fractions(count: number, power: number): number[] {
   const words: number[] = []
   for (let candidate = 2; words.length < count; candidate++) {
@@ -57,7 +57,7 @@ export function paddedWords(text: string): Int32Array {
   return words
 }
 
-/** Of a text's UTF-8 bytes, in eight words. */
+/** The digest of a text's UTF-8 bytes, in eight words. */
 export function digestWords(text: string): Int32Array {
   const words = paddedWords(text)
   const hash = Int32Array.from(INITIAL_STATE)

@@ -6,7 +6,7 @@
  *          nonce        | first eight | next four | last four | 80000000   0   0   384 (length in bits)
  *                       | digits      | digits    | digits    |
  *
- * So the page computes rounds 0 to 9 once a dispatch, and a call computes what depends on word 10 before its loop. The rounds
+ * The page computes rounds 0 to 9 once a dispatch, and a call computes what depends on word 10 before its loop. The rounds
  * are unrolled: `a5` and `e5` are a and e after round 5, which round 6 uses as b and f, round 7 as c and g.
  */
 
@@ -15,7 +15,7 @@ import { INITIAL_STATE, ROUND_CONSTANTS } from './sha256.ts'
 
 /** The buffer that the page shares with the GPU, in words. */
 export const PUZZLE = { state: 0, input: 8, mask: 18, first: 19, found: 20, size: 21 } as const
-/** In `found`, until a counter is. */
+/** The value of `found` until a counter is found. */
 export const NOT_FOUND = 0xffffffff
 
 export const COMMON_ROUNDS = 10

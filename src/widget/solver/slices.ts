@@ -28,7 +28,7 @@ export async function solveInSlices(
   gpuCounter.then(counter => {
     gpuFound = counter
   })
-  const channel = new MessageChannel() // several elements may be solving
+  const channel = new MessageChannel() // Several elements may be solving, each with its own channel.
   let slice = sliceMin
   let toldMs = nowMs()
   for (let tries = 0; ; ) {
@@ -36,7 +36,7 @@ export async function solveInSlices(
     const counter = search(start + tries, slice)
     tries = counter < 0 ? tries + slice : counter - start + 1
     if (counter >= 0 || gpuFound >= 0) {
-      await turn(channel)
+      await yieldThread(channel)
       channel.port1.close()
       const found = counter < 0 ? ({ counter: gpuFound, solver: 'gpu' } as const) : { counter, solver: kind }
       const renderer = signals === 'none' ? undefined : rendererName()
@@ -46,16 +46,16 @@ export async function solveInSlices(
       toldMs = beganMs
       onProgress(tries)
     }
-    // At most twice the last slice, because the compiler makes the loop faster only after some.
+    // Grows to at most twice the last slice, because the compiler makes the loop faster only after some slices.
     const wanted = (slice * SLICE_MS) / Math.max(0.1, nowMs() - beganMs)
     slice = Math.max(sliceMin, Math.min(2 * slice, Math.floor(wanted)))
-    await turn(channel)
+    await yieldThread(channel)
     if (signal.aborted) throw signal.reason
   }
 }
 
-/** Lets the thread's other tasks run. Not by a timer, which a hidden page gets once a second. */
-function turn({ port1, port2 }: MessageChannel): Promise<void> {
+/** Lets the thread's other tasks run. A timer would do so only once a second in a hidden page. */
+function yieldThread({ port1, port2 }: MessageChannel): Promise<void> {
   return new Promise(resolve => {
     port1.onmessage = () => resolve()
     port2.postMessage(0)

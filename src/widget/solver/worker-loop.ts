@@ -23,7 +23,7 @@ type Preparation = Extract<WorkerOrder, { kind: 'prepare' }>
 const report = (message: WorkerReport) => postMessage(message)
 
 /**
- * In a worker, obeys its orders. In the frame, which loads the same file so that a visitor loads a script less, starts workers.
+ * Obeys the orders of its page in a worker. Starts workers in the frame, which loads the same file to save visitors a script.
  *
  * @param stride counters between two readings of the clock
  */

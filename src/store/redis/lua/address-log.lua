@@ -7,7 +7,7 @@ local KIND = 2097152 -- a label is kind * KIND + site tag, ...
 local MARK = 8388608 -- ... or from here on the first half of a mark
 local CHUNK = 100
 
--- Made once a turn, by number of entries.
+-- Formats by number of entries, made once a batch.
 local formats = {}
 local function format_of(count)
   local format = formats[count]
@@ -55,11 +55,11 @@ local function log_wait(entries, size, time, challenge, tag, excess)
   return 0
 end
 
--- Has the same slot, kind and site, and moves to the end, so times stay in order.
-local function joined_entry(entries, size, time, slot, label)
+-- Finds an entry of the same time step, kind and site. It moves to the end, so times stay in order.
+local function joined_entry(entries, size, time, step, label)
   for index = size - 2, 1, -3 do
     if entries[index + 1] < MARK then
-      if not shares_slot(entries[index], time, slot) then return nil end
+      if not shares_step(entries[index], time, step) then return nil end
       if entries[index + 1] == label and entries[index + 2] < COUNT_MAX then return index end
     end
   end
@@ -77,8 +77,8 @@ local function live_record(record, entries, size, time, joined)
   return table.concat(live)
 end
 
--- Admits one request of `kind` (0 challenge, 1 verification, 2 failed, 3 refused), or refuses it without a trace. Unless
--- `keep` is 0, an admitted request also records the nonce with this mark as used, for `keep` ms.
+-- Admits one request of `kind` (0 challenge, 1 verification, 2 failed, 3 refused), or refuses it without a trace. If `keep` is
+-- not 0, an admitted request also records the nonce with this mark as used, for `keep` ms.
 --
 -- Returns true, site count, failures, whether the nonce was used before, accepted proofs of the last five minutes; or false,
 -- milliseconds to wait, policy (1 address, 2 address and site).
@@ -86,7 +86,7 @@ local function admit_to_log(number, kind, tag, address_limit, site_limit, keep, 
   local label = site_limit > 0 and kind * KIND + tag or kind * KIND
   local challenge = kind == 0
   local key, record = KEYS[number], value_of(number)
-  -- Usually an address's first request in a while.
+  -- This is usually an address's first request in a while.
   if challenge and record == '' then
     written[key] = pack('>I3I3I2', now, label, 1)
     call('SET', key, written[key], 'EX', '60')
@@ -130,8 +130,8 @@ local function admit_to_log(number, kind, tag, address_limit, site_limit, keep, 
     return false, address_wait, 1
   end
 
-  local slot = slot_of(site_limit > 0 and site_limit < address_limit and site_limit or address_limit)
-  local joined = joined_entry(entries, size, time, slot, label)
+  local step = step_of(site_limit > 0 and site_limit < address_limit and site_limit or address_limit)
+  local joined = joined_entry(entries, size, time, step, label)
   local count = joined and entries[joined + 2] + 1 or 1
   if dead or joined then record = live_record(record, entries, size, time, joined) end
   if keep > 0 and not used then
@@ -143,7 +143,7 @@ local function admit_to_log(number, kind, tag, address_limit, site_limit, keep, 
   end
   call('SET', key, record, 'EX', seconds_text(longest))
   written[key] = record
-  -- Above a limit of 64, nonces have keys of their own: then the last minute's verifications stand for proofs, but one is no rate.
+  -- Above a limit of 64, nonces have keys of their own: the last minute's verifications count as proofs then. One is no rate.
   if marks == 0 then marks = verified > 1 and verified * ACCEPTED_MINUTES or verified end
   return true, site_count, failures, used, marks
 end

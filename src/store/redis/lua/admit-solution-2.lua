@@ -14,7 +14,7 @@ operations[86] = function(keys, operation) -- 'V'
     unpack_bytes('>BI3I3I3I4I3I3I2', operation, 2)
   local apart = keep > 0 and address_limit > MARKS_LIMIT_MAX
   local holds = epoch == shard_epoch
-  -- If admitted, `second` is the number of failures; otherwise `first` is the milliseconds to wait, and `second` the policy.
+  -- An admitted request has the number of failures in `second`. Else `first` is the milliseconds to wait, `second` the policy.
   local admitted, first, second, used, accepted = admit_to_log(keys, kind, tag, address_limit, site_limit,
     holds and not apart and keep or 0, mark_high, mark_low)
   if not admitted then

@@ -1,13 +1,13 @@
--- How times are compared; see domain/limits.ts.
-local call, pack, unpack_bytes = redis.call, struct.pack, struct.unpack -- looked up once a turn
+-- Compares times; see domain/limits.ts.
+local call, pack, unpack_bytes = redis.call, struct.pack, struct.unpack -- looked up once a batch
 
--- From the caller; batch.lua tells them.
+-- The caller sends these; batch.lua explains them.
 local next_epoch, checked_at, expected, expecting_epoch, seen, meter_count, network_recent_ms, site_recent_ms, usual_ms,
   tolerated, learned_share, learns_all_ms, returning_proofs = unpack_bytes('>I4I4I4I4dI2ddddddd', ARGV[2])
 local WINDOW_MS, WRAP, HALF_WRAP, EXACT_LIMIT_MAX = 60000, 16777216, 8388608, 256 -- domain/limits.ts
 local NONE = 4294967295 -- in place of a time
 
--- One MGET reads all keys: 0.4 us each, a GET takes 1.3. What this turn wrote takes precedence.
+-- One MGET reads all keys: 0.4 us each, a GET takes 1.3. What this batch wrote takes precedence.
 local values, written = call('MGET', unpack(KEYS)), {}
 
 local function value_of(number)
@@ -18,13 +18,13 @@ local now = wall % WRAP
 local METERS_FROM = 3 -- keys before the meters: see batch.lua
 local operations, at_end = {}, {} -- by letters' codes; functions that write what the operations counted
 
--- If the clock stepped back, the last entry's time is now.
+-- The time now, or the last entry's if the clock stepped back.
 local function held_time(last)
   if (now - last) % WRAP > HALF_WRAP then return last end
   return now
 end
 
--- For EX. A number costs Redis 0.15 us of the 0.9 us of a SET, so each is converted once a turn.
+-- Texts for EX. A number costs Redis 0.15 us of the 0.9 us of a SET, so each is converted once a batch.
 local texts = {}
 local function seconds_text(milliseconds)
   local seconds = math.ceil(milliseconds / 1000)
@@ -36,11 +36,11 @@ local function seconds_text(milliseconds)
   return text
 end
 
-local function slot_of(limit)
+local function step_of(limit)
   if limit <= EXACT_LIMIT_MAX then return 1 end
   return math.ceil(WINDOW_MS / EXACT_LIMIT_MAX)
 end
 
-local function shares_slot(entry_time, time, slot)
-  return entry_time - entry_time % slot == time - time % slot
+local function shares_step(entry_time, time, step)
+  return entry_time - entry_time % step == time - time % step
 end

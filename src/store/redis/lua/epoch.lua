@@ -9,7 +9,7 @@
 --    does not run. If the caller hears that within its deadline, the clock was set, and it calls again without a time.
 -- 3. No time (a new worker, or after 2): the epoch is replaced.
 --
--- Each turn that spends a nonce or redeems a token increments a number, and callers send the highest that they have seen. If
+-- Each batch that spends a nonce or redeems a token increments a number, and callers send the highest that they have seen. If
 -- the stored one is lower, an older copy was put back. Without the epoch's name, a copy put back key by key would pass: the old
 -- number comes first and is noticed, so a new epoch and a higher number are written; then the old epoch comes, and beside that
 -- number it looks right.
@@ -31,11 +31,11 @@ local EXPECTED_MAX = 3600000 -- at most half of WRAP
 
 local epoch_text = value_of(1)
 local counted, counted_epoch = string.match(value_of(3), '^(%d+) (%d+)$')
-local turns = tonumber(counted) or 0
-local is_older = turns < seen or (counted and counted_epoch ~= epoch_text)
+local batches = tonumber(counted) or 0
+local is_older = batches < seen or (counted and counted_epoch ~= epoch_text)
 
-local function write_turns(number)
-  turns = number
+local function write_batches(number)
+  batches = number
   call('SET', KEYS[3], string.format('%.0f %s', number, epoch_text))
 end
 
@@ -59,12 +59,12 @@ if epoch_text == '' or is_older or checked_at == NONE or (now - checked_at) % WR
   local is_due = noted ~= process or since < 0 or since >= NOTED_EVERY
   local may_evict = noted_evicted ~= ''
   local evicted = (is_due or may_evict) and string.match(call('INFO', 'stats'), 'evicted_keys:(%d+)') or '0'
-  -- Not by `>`: CONFIG RESETSTAT sets the count to 0, after which fewer may have been evicted.
+  -- The counts are compared for equality, because CONFIG RESETSTAT sets them to 0, after which fewer may have been evicted.
   local has_evicted = evicted ~= '0' and evicted ~= noted_evicted
   if epoch_text == '' or is_older or noted ~= process or stepped or has_evicted then
     epoch_text = string.format('%.0f', next_epoch)
     call('SET', KEYS[1], epoch_text)
-    write_turns(math.max(turns, seen) + 1)
+    write_batches(math.max(batches, seen) + 1)
     noted = nil
   end
   if is_due or not noted then
@@ -76,7 +76,7 @@ end
 local shard_epoch = tonumber(epoch_text)
 
 local answers, answered = {}, 0
-local has_used = false -- whether this turn has spent a nonce or redeemed a token
+local has_used = false -- whether this batch has spent a nonce or redeemed a token
 
 local function answer(status, first, second)
   answers[answered + 1] = status

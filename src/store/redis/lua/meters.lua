@@ -1,6 +1,6 @@
 -- Meters: two sums of accepted proofs that fade (domain/meters.ts): | at, Unix ms 8 | recent 4 | usual 8 |
 -- A call's first two are no meters but when the shard's first proof came, and the first under the present names of networks, as
--- `usual`; `at` is when that key was last renewed. `wall` and the policy's numbers are of time.lua and clock.lua.
+-- `usual`; `at` is when that key was last renewed. `wall` and the pricing's numbers are of time.lua and clock.lua.
 local MINUTE_MS, DAY_MS, KEPT_MS_A_PROOF, KEPT_MS_MAX = 60000, 86400000, 300000, 604800000 -- domain/meters.ts
 local METER = '>dfd'
 
@@ -29,10 +29,10 @@ local function meter_of(number, recent_ms)
   return meter
 end
 
--- Of the budget (`free` proofs a minute, or so many times the usual rate) at most a share is learned as usual.
+-- At most a share of the budget (`free` proofs a minute, or `tolerated` times the usual rate) is learned as usual.
 local function add(number, proofs, recent_ms, free, age)
   local meter = meter_of(number, recent_ms)
-  -- As before the proof, also to take it back: else a refused one at the budget would leave half of itself as usual.
+  -- Taking a proof back uses the rate before the proof too. Otherwise a refused proof at the budget would leave half of itself.
   local recent = (meter.recent + math.min(0, proofs)) * MINUTE_MS / recent_ms
   local gathered = math.max(MINUTE_MS, usual_ms * (1 - math.exp(-age / usual_ms))) -- milliseconds that `usual` stands for
   local budget = math.max(free, tolerated * meter.usual * MINUTE_MS / gathered)
@@ -63,8 +63,8 @@ at_end.meters = function()
   for number = 1, next(meters) and 2 or 0 do
     local at, renewed, _, born = METERS_FROM + number, 0, 0, wall
     if values[at] then renewed, _, born = unpack_bytes(METER, values[at]) end
-    -- If the clock was ahead at the first proof, the age starts anew.
-    if born > wall or not shares_slot(renewed, wall, DAY_MS) then
+    -- The age starts anew if the clock was ahead at the first proof.
+    if born > wall or not shares_step(renewed, wall, DAY_MS) then
       values[at] = pack(METER, wall, 0, math.min(born, wall))
       call('SET', KEYS[at], values[at], 'EX', seconds_text(KEPT_MS_MAX))
     end

@@ -1,4 +1,4 @@
--- P: tells the epoch and the number of turns.
+-- P: tells the epoch and the number of batches.
 -- KEYS     a key that never exists: while a Cluster moves the slot, calls with new keys do not run, so neither does the probe
 -- ARGV     | 'P' | 'W' to write the epoch again, so that a replica or a full memory shows |
 -- returns  1, 0, 0

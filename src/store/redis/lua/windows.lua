@@ -1,21 +1,21 @@
 -- The sliding window of one counter. Computes the same as domain/limits.ts, which describes the record:
 -- | total 4 | then | time 3 | count 2 | per entry.
 --
--- Read at its first use in a turn and written at the end, because few callers and API keys make many requests. All charges of one
--- turn have the same time, hence share one entry.
+-- Read at its first use in a batch and written at the end, because few callers and API keys make many requests. All charges of one
+-- batch have the same time, hence share one entry.
 local WINDOW_MS, WRAP, COUNT_MAX = 60000, 16777216, 65535 -- domain/limits.ts
 local WINDOW_HEADER = 4
 local WINDOW_ENTRY = 5
 local windows = {}
 
--- With this turn's charges (`added`, part of `total`).
+-- The window, with this batch's charges (`added`, part of `total`).
 local function window_of(number)
   local key = KEYS[number]
   local window = windows[key]
   if window then return window end
   local record = value_of(number)
   local length = #record
-  window = { key = key, record = record, time = now, total = 0, first = WINDOW_HEADER + 1, added = 0, slot = 1 }
+  window = { key = key, record = record, time = now, total = 0, first = WINDOW_HEADER + 1, added = 0, step = 1 }
   if length > 0 then
     window.time = held_time(unpack_bytes('>I3', record, length - WINDOW_ENTRY + 1))
     window.total = unpack_bytes('>I4', record)
@@ -30,7 +30,7 @@ local function window_of(number)
   return window
 end
 
--- For one more request, in milliseconds.
+-- Milliseconds until one more request is admitted.
 local function wait_of(window, limit)
   local excess = window.total - limit + 1
   if excess <= 0 then return 0 end
@@ -40,17 +40,17 @@ local function wait_of(window, limit)
     if excess <= 0 then
       -- They may join the last entry, which then expires with them.
       local joins = window.added > 0 and at + WINDOW_ENTRY > #window.record
-        and shares_slot(entry_time, window.time, window.slot)
+        and shares_step(entry_time, window.time, window.step)
       return joins and WINDOW_MS or WINDOW_MS - (window.time - entry_time) % WRAP
     end
   end
-  return WINDOW_MS -- this turn's charges expire last
+  return WINDOW_MS -- this batch's charges expire last
 end
 
 local function charge(window, limit)
   window.total = window.total + 1
   window.added = window.added + 1
-  window.slot = slot_of(limit)
+  window.step = step_of(limit)
 end
 
 local function write_window(window)
@@ -60,7 +60,7 @@ local function write_window(window)
   local last = keep_to - WINDOW_ENTRY + 1
   if last >= first then
     local last_time, last_count = unpack_bytes('>I3I2', record, last)
-    if shares_slot(last_time, window.time, window.slot) and last_count + count <= COUNT_MAX then
+    if shares_step(last_time, window.time, window.step) and last_count + count <= COUNT_MAX then
       keep_to, count = last - 1, last_count + count
     end
   end
@@ -77,10 +77,10 @@ local function refund(key, time, limit)
   end
   local record = call('GET', key) or ''
   written[key] = record
-  local slot = slot_of(limit)
+  local step = step_of(limit)
   for at = #record - WINDOW_ENTRY + 1, WINDOW_HEADER + 1, -WINDOW_ENTRY do
     local entry_time, count = unpack_bytes('>I3I2', record, at)
-    if shares_slot(entry_time, time, slot) then
+    if shares_step(entry_time, time, step) then
       local total = unpack_bytes('>I4', record)
       local entry = count > 1 and pack('>I3I2', entry_time, count - 1) or ''
       local rest = string.sub(record, WINDOW_HEADER + 1, at - 1) .. entry .. string.sub(record, at + WINDOW_ENTRY)
