@@ -30,7 +30,7 @@ const NEEDS_RESTART: ReadonlySet<SettingName> = new Set<SettingName>([
   'POWGATE_PROXY_PROTOCOL',
   'POWGATE_REDIS_PREFIX',
   'POWGATE_REDIS_SHARDS',
-  // Of the store process, which lives on.
+  // The store process lives on, with the value of its start.
   'POWGATE_STATE_MAX_MB',
 ])
 
