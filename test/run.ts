@@ -29,7 +29,6 @@ const REST = [
   'dashboard/dashboard.test.ts',
   'dashboard/looks.test.ts',
   'docs-site.test.ts',
-  'e2e/browser-harness.test.ts',
   'e2e/demo.test.ts',
   'e2e/failover.test.ts',
   'e2e/junk.test.ts',
@@ -77,7 +76,6 @@ const TWO_TRIES = [
   'dashboard/dashboard.test.ts',
   'dashboard/looks.test.ts',
   'docs-site.test.ts',
-  'e2e/browser-harness.test.ts',
   'proxy',
   'widget',
 ]

@@ -385,13 +385,14 @@ async function challengeWith(port: number, headers: string): Promise<RawAnswer |
   return connection.request(`${HEAD}${headers}\r\n\r\n`).finally(() => connection.close())
 }
 
-describe('a reader of the log that pauses', () => {
+describe('a log that takes no more', () => {
   const main = new URL('../../dist/main.js', import.meta.url).pathname
   /** Node.js gives a child a Unix stream socket, as the journal of systemd does. */
   const KINDS: Readonly<Record<string, readonly string[]>> = {
-    'a socket': [process.execPath, main],
-    'a pipe': ['sh', '-c', `${process.execPath} ${main} | cat`],
-    'a terminal': ['script', '-qfc', `exec ${process.execPath} ${main}`, '/dev/null'],
+    'a socket whose reader pauses': [process.execPath, main],
+    'a pipe whose reader pauses': ['sh', '-c', `${process.execPath} ${main} | cat`],
+    'a full disk': ['sh', '-c', `exec ${process.execPath} ${main} > /dev/full`],
+    'a terminal that nobody reads': ['script', '-qfc', `exec ${process.execPath} ${main}`, '/dev/null'],
   }
   for (const [kind, [command = '', ...args]] of Object.entries(KINDS))
     test(`${kind}: every request is answered, lines are lost and counted, and SIGTERM ends the service`, async () => {
@@ -439,7 +440,7 @@ describe('a reader of the log that pauses', () => {
       closeIdleConnections()
       signal('SIGTERM')
       await eventually(PATIENCE_MS, 'the end', async () => listeningPids(adminPort).length === 0)
-      if (kind !== 'a socket') return
+      if (kind !== 'a socket whose reader pauses') return
       // The primary process, and a worker that had lost lines before.
       const told = /(\d+ lines of the log were lost at the end \(EAGAIN\)\n){2}/
       const said = () => problems

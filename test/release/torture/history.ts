@@ -4,8 +4,6 @@
  * Without an answer it is unknown whether the service did what was requested: such a call is `unknown`, not `failed`.
  */
 
-import { once } from 'node:events'
-import { createWriteStream } from 'node:fs'
 import type { Ending } from './wire.ts'
 
 type Outcome =
@@ -37,7 +35,6 @@ export interface Call {
 export class History {
   readonly name: string
   readonly calls: Call[] = []
-  readonly #startedAtMs = performance.now()
 
   constructor(name: string) {
     this.name = name
@@ -82,20 +79,6 @@ export class History {
       if (succeeded.size > 1) doubles.push(subject)
     }
     return doubles
-  }
-
-  /** One JSON line a call, times in ms since the history began. */
-  async save(file: string): Promise<void> {
-    const stream = createWriteStream(file)
-    for (const { startedMs, endedMs, ...call } of this.calls) {
-      const times = {
-        from: Math.round(startedMs - this.#startedAtMs),
-        to: Math.round(endedMs - this.#startedAtMs),
-      }
-      if (!stream.write(`${JSON.stringify({ ...times, ...call })}\n`)) await once(stream, 'drain')
-    }
-    stream.end()
-    await once(stream, 'finish')
   }
 }
 

@@ -1,6 +1,5 @@
 /** What a case of the torture suite receives and records, and the verdict on it. */
 
-import { join } from 'node:path'
 import { SETTINGS } from '../../../src/config/settings.ts'
 import { Random } from '../../harness/random.ts'
 import { type StoreKind, TestService } from '../../harness/service.ts'
@@ -21,10 +20,6 @@ interface RunOptions {
   readonly seed: number
   /** Time limit of the case; undefined: the full size. */
   readonly seconds: number | undefined
-  /** How often a full run repeats its measurements, in cases that repeat them; undefined: once. */
-  readonly repeat?: number
-  /** Where histories are written; undefined: nowhere. */
-  readonly historyDir: string | undefined
   readonly onProgress: (text: string) => void
 }
 
@@ -73,11 +68,6 @@ export class Run {
   /** Whether the run has no time limit: only then times are judged, on a machine that does nothing else. */
   get isFull(): boolean {
     return this.#options.seconds === undefined
-  }
-
-  /** How often a case repeats a measurement of which it reports medians. */
-  get repetitions(): number {
-    return this.isFull ? (this.#options.repeat ?? 1) : 1
   }
 
   /** The duration of something that takes `full` seconds in a full run. @param share of the case's time limit */
@@ -183,7 +173,7 @@ export class Run {
     }
   }
 
-  /** Stops what was started, looks for faults of the service, and writes the histories. */
+  /** Stops what was started, and looks for faults of the service. */
   async end(): Promise<Records> {
     const records = this.#records
     const { problems, histories, services } = records
@@ -200,13 +190,6 @@ export class Run {
     for (const { output } of services) {
       const at = output.indexOf(FAULT)
       if (at >= 0) problems.push(`a fault of the service: ${output.slice(Math.max(0, at - 300), at + 1500)}`)
-    }
-    const { historyDir } = this.#options
-    if (historyDir === undefined) return records
-    try {
-      for (const history of histories) await history.save(join(historyDir, `${history.name}.jsonl`))
-    } catch (error) {
-      problems.push(`the histories could not be written: ${(error as Error).message}`)
     }
     return records
   }
@@ -241,8 +224,7 @@ export async function runCase(one: TortureCase, options: RunOptions, stopped: Pr
   const { seed } = options
   const seconds = Math.round((performance.now() - startedAtMs) / 100) / 10
   const bound = options.seconds === undefined ? '' : ` --seconds ${options.seconds}`
-  const repeat = run.repetitions === 1 ? '' : ` --repeat ${run.repetitions}`
-  const command = `npm run torture -- --only ${number}${bound}${repeat} --seed ${seed}`
+  const command = `npm run torture -- --only ${number}${bound} --seed ${seed}`
   return { number, name, aim, holds: problems.length === 0, seconds, sizes, figures, problems, seed, command }
 }
 
