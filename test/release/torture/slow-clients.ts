@@ -11,13 +11,11 @@ import { setTimeout as sleep } from 'node:timers/promises'
 interface SlowKind {
   readonly name: string
   /** The group that a case reports on. */
-  readonly group: 'headers' | 'bodies' | 'idle' | 'readers'
+  readonly group: 'headers' | 'bodies' | 'idle'
   /** Bytes sent at once. */
   readonly start: string
   /** Bytes sent afterwards, at this interval. */
   readonly drip?: { readonly text: string; readonly everyMs: number } | undefined
-  /** The client reads nothing. */
-  readonly isDeaf?: true
 }
 
 const LINE = 'GET /challenge HTTP/1.1\r\nHost: powgate\r\n'
@@ -25,9 +23,6 @@ const BODY_HEAD =
   'POST /verify HTTP/1.1\r\nHost: powgate\r\nX-Site-Key: SITE\r\nContent-Type: application/json\r\n'
 const UNASKED = 'POST /nothing HTTP/1.1\r\nHost: powgate\r\nContent-Length: 4000\r\n\r\n'
 const ANSWERED = 'GET /nothing HTTP/1.1\r\nHost: powgate\r\n\r\n'
-const LONG_ANSWER = 'GET /openapi.json HTTP/1.1\r\nHost: powgate\r\n\r\n'
-const HEAD_ANSWER = 'HEAD /openapi.json HTTP/1.1\r\nHost: powgate\r\n\r\n'
-const PREFLIGHT = 'OPTIONS /challenge HTTP/1.1\r\nHost: powgate\r\nOrigin: https://a.example\r\n\r\n'
 
 /** @param drip sent at intervals of `everyMs`; `SITE` stands for the key of a site */
 const slow = (
@@ -56,39 +51,12 @@ export const SLOW_KINDS: readonly SlowKind[] = [
   slow('idle', 'says nothing after an answer', ANSWERED),
 ]
 
-const NOT_MODIFIED = 'GET /widget.js HTTP/1.1\r\nHost: powgate\r\nIf-None-Match: *\r\n\r\n'
-const WRONG_METHOD = 'HEAD /challenge HTTP/1.1\r\nHost: powgate\r\n\r\n'
-const INVALID = 'POST /verify HTTP/1.1\r\nHost: powgate\r\nContent-Length: 2\r\n\r\n{}'
-/** The most bytes that uWebSockets.js reads at once, and a small number. */
-const [PIPELINED_BYTES, SPARSE_BYTES] = [500_000, 16_000]
-
-/** They request so much that the system's buffers overflow. */
-export const DEAF_KINDS: readonly SlowKind[] = [
-  { name: 'files', text: LONG_ANSWER },
-  { name: 'heads', text: HEAD_ANSWER },
-  { name: 'preflights', text: PREFLIGHT },
-  { name: 'errors', text: ANSWERED },
-  // Refused if there are more than can be answered.
-  { name: 'challenges', text: `${LINE}\r\n` },
-  { name: '304s, all at once', text: NOT_MODIFIED, bytes: PIPELINED_BYTES },
-  { name: 'heads, all at once', text: HEAD_ANSWER, bytes: PIPELINED_BYTES },
-  { name: 'wrong methods, all at once', text: WRONG_METHOD, bytes: PIPELINED_BYTES },
-  { name: 'invalid bodies, all at once', text: INVALID, bytes: PIPELINED_BYTES },
-].map(({ name, text, bytes = SPARSE_BYTES }) => ({
-  name: `takes no answer: ${name}`,
-  group: 'readers',
-  start: text,
-  drip: { text: text.repeat(Math.ceil(bytes / text.length)), everyMs: 20 },
-  isDeaf: true,
-}))
-
 /** One connection, which records when the other side ended it. */
-export class SlowClient {
+class SlowClient {
   readonly kind: SlowKind
   /** By `performance.now`; undefined: not yet. */
   connectedAtMs: number | undefined
   endedAtMs: number | undefined
-  bytesSent = 0
   readonly #socket: Socket
   #timer: NodeJS.Timeout | undefined
 
@@ -104,21 +72,14 @@ export class SlowClient {
       this.connectedAtMs = performance.now()
       this.#send(Buffer.concat([header, Buffer.from(kind.start.replaceAll('SITE', siteKey))]))
       const { drip } = kind
-      // A client that reads nothing notices the end by a failed write.
       if (drip !== undefined) this.#timer = setInterval(() => this.#send(drip.text), drip.everyMs)
-      if (kind.isDeaf) socket.pause()
-      else socket.resume()
+      socket.resume()
     })
-  }
-
-  close(): void {
-    this.#socket.destroy()
   }
 
   #send(bytes: Buffer | string): void {
     if (bytes.length === 0 || this.#socket.writableLength > 0) return
     this.#socket.write(bytes)
-    this.bytesSent += bytes.length
   }
 
   #ended(): void {

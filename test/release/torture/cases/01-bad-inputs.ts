@@ -13,6 +13,7 @@ import { workerPids } from '../../../harness/processes.ts'
 import { v2Header } from '../../../harness/proxy-header.ts'
 import { RawConnection } from '../../../harness/raw-http.ts'
 import { type StoreKind, type TestService, type TestSite, UNLIMITED } from '../../../harness/service.ts'
+import { Visitors } from '../../../harness/visitors.ts'
 import { challengeRequest, untilReady } from '../../../proxy/observer.ts'
 import type { Genuine } from '../bad-bodies.ts'
 import { type Seen, sendAll } from '../bad-input-lanes.ts'
@@ -27,7 +28,6 @@ import {
 import { KeptMemory, SettledMemory } from '../memory.ts'
 import { TokenMint } from '../redemptions.ts'
 import type { Run, TortureCase } from '../run.ts'
-import { Lanes } from '../wire.ts'
 
 const INPUTS = 1_200_000
 /** Greatest share of inputs for which no connection could be made. */
@@ -94,8 +94,8 @@ async function underPart(run: Run, part: Part): Promise<void> {
   const site = await service.createSite({ difficulty: FREE })
   await untilReady(service.url, site)
   const workers = workerPids(service.pid)
-  const memory = new SettledMemory(kept, service)
-  const honest = new HonestClients(run, service, site, part)
+  const memory = new SettledMemory(kept, service, run.isFull)
+  const honest = await honestVisitors(service, site, part)
   const judge = new Judge(run)
   const mint = await TokenMint.open(service.url, site, run.random.fork())
 
@@ -139,10 +139,10 @@ async function underPart(run: Run, part: Part): Promise<void> {
     return Promise.all([visitors(), admin()])
   }
   if (run.isFull) {
-    await honest.during(sendUntil(() => index >= total * WARM_UP))
+    await sendUntil(() => index >= total * WARM_UP)
     await memory.settle()
   }
-  await honest.during(sendUntil(() => false))
+  await sendUntil(() => false)
   const seconds = (performance.now() - startedAtMs) / 1000
 
   run.size(`${index.toLocaleString('en-US')} inputs (${Math.round(index / seconds)} a second)`)
@@ -150,7 +150,14 @@ async function underPart(run: Run, part: Part): Promise<void> {
   run.figure('inputs that could not be delivered', undelivered)
   const isDelivered = undelivered < UNDELIVERED_MAX * index
   run.check(isDelivered, `${undelivered} of ${index} inputs could not be delivered`)
-  honest.report()
+  await honest.stop()
+  const served = honest.visitors.map(some => some.served)
+  run.figure('honest challenges, and whole visits', served.join(' '))
+  run.check(!served.includes(0), 'no honest visit came to its end')
+  run.none(
+    'honest requests that failed',
+    honest.visitors.flatMap(({ refused }) => refused),
+  )
   // A bounded run is too short for the warm-up.
   if (run.isFull) await memory.judge(run)
   await checkCounters(run, adminPort)
@@ -233,77 +240,24 @@ function isVersionRefusal(status: string, received: string): boolean {
   return status === '505' && received.includes('uWebSockets/20 Server')
 }
 
-/** Ordinary visitors and backends, who must get right answers all the time. */
-class HonestClients {
-  readonly #run: Run
-  readonly #part: Part
-  readonly #service: TestService
-  readonly #site: TestSite
-  readonly #failures: string[] = []
-  readonly #client: Client
-  #requests = 0
-  #redeemed = 0
-
-  constructor(run: Run, service: TestService, site: TestSite, part: Part) {
-    this.#run = run
-    this.#service = service
-    this.#site = site
-    this.#part = part
-    this.#client = new Client(service.url)
+/** Ordinary visitors and backends, who must get right answers all the time; in parts with proxies their challenges come through one. */
+async function honestVisitors(service: TestService, site: TestSite, { hasProxyHeaders }: Part) {
+  const client = new Client(service.url)
+  const connection = await RawConnection.open(service.port, hasProxyHeaders ? proxyAddress(7) : '127.0.0.7')
+  if (hasProxyHeaders) await connection.send(v2Header({ source: '203.0.113.7' }))
+  const challenge = async () => {
+    const answer = await connection.request(challengeRequest(site.siteKey))
+    if (answer?.status !== 200) throw new Error(`/challenge: ${answer?.status} ${answer?.body}`)
   }
-
-  async during(sending: Promise<unknown>): Promise<void> {
-    const lanes = new Lanes(this.#run, [])
-    const connection = await this.#connect()
-    lanes.start(() => this.#challenge(connection))
-    lanes.start(() => this.#visit())
-    await sending
-    await lanes.stop()
+  const visit = async () => {
+    const token = await client.token(site.siteKey)
+    const { json, text } = await client.verifyToken(site.apiKey, { token, expectedIp: '127.0.0.1' })
+    if (json?.success !== true) throw new Error(`/verify-token: ${text}`)
+  }
+  const visitors = [new Visitors(challenge), new Visitors(visit)]
+  const stop = async () => {
+    await Promise.all(visitors.map(some => some.stop()))
     connection.close()
   }
-
-  report(): void {
-    this.#run.figure('honest requests meanwhile', this.#requests)
-    this.#run.check(this.#redeemed > 0, 'no honest visit came to its end')
-    this.#run.none('honest requests that failed', this.#failures)
-  }
-
-  /** In parts with proxies, as through a proxy. */
-  async #connect(): Promise<RawConnection> {
-    const { hasProxyHeaders } = this.#part
-    const from = hasProxyHeaders ? proxyAddress(7) : '127.0.0.7'
-    const connection = await RawConnection.open(this.#service.port, from)
-    if (hasProxyHeaders) await connection.send(v2Header({ source: '203.0.113.7' }))
-    return connection
-  }
-
-  async #challenge(connection: RawConnection): Promise<void> {
-    try {
-      const answer = await connection.request(challengeRequest(this.#site.siteKey))
-      this.#note(answer?.status === 200, `/challenge: ${answer?.status} ${answer?.body}`)
-    } catch (error) {
-      this.#note(false, `/challenge: ${(error as Error).message}`)
-    }
-    await sleep(10)
-  }
-
-  async #visit(): Promise<void> {
-    try {
-      const token = await this.#client.token(this.#site.siteKey)
-      const { json, text } = await this.#client.verifyToken(this.#site.apiKey, {
-        token,
-        expectedIp: '127.0.0.1',
-      })
-      this.#note(json?.success === true, `/verify-token: ${text}`)
-      if (json?.success === true) this.#redeemed++
-    } catch (error) {
-      this.#note(false, (error as Error).message)
-    }
-    await sleep(1000)
-  }
-
-  #note(isRight: boolean, problem: string): void {
-    this.#requests++
-    if (!isRight) this.#failures.push(problem)
-  }
+  return { visitors, stop }
 }

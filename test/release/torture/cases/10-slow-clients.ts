@@ -1,6 +1,6 @@
 /**
- * Thousands of clients that send slowly, send nothing, or read no answer, with and without a PROXY protocol relay. Honest
- * clients do not notice, and the slow ones are closed.
+ * Thousands of clients that send slowly or send nothing, with and without the PROXY protocol. Honest clients do not notice, and
+ * the slow ones are closed.
  */
 
 import { setTimeout as sleep } from 'node:timers/promises'
@@ -10,10 +10,10 @@ import { v2Header } from '../../../harness/proxy-header.ts'
 import type { Random } from '../../../harness/random.ts'
 import { type TestService, type TestSite, UNLIMITED_CHALLENGES } from '../../../harness/service.ts'
 import { challengeRequest, untilReady } from '../../../proxy/observer.ts'
-import { KeptMemory, kibOf } from '../memory.ts'
+import { kibOf } from '../memory.ts'
 import { type Run, SHEDS_AS_SHIPPED, type TortureCase } from '../run.ts'
-import { DEAF_KINDS, SLOW_KINDS, SlowClient, SlowCrowd } from '../slow-clients.ts'
-import { Pool, type PoolOptions, requestText } from '../wire.ts'
+import { SLOW_KINDS, SlowCrowd } from '../slow-clients.ts'
+import { Pool, type PoolOptions } from '../wire.ts'
 
 const WORKERS = { full: 4, bounded: 2 } as const
 /** Clients of each group. */
@@ -35,30 +35,17 @@ const COUNTED_MIN = 500
 const HONEST_PER_SECOND = 200
 const HONEST_CONNECTIONS = 16
 const BASELINE_SECONDS = 15
-const DEAF_SECONDS = 10
-/** Greatest growth of a worker: what a busy worker needs for itself, and an answer for each connection. */
-const DEAF_GROWTH_MB = 75
-const COLLECT_MS = 500
-/**
- * Greatest p99 of the honest clients. Garbage is collected all the time; a connection that is answered alone takes a second.
- */
-const DEAF_P99_MS_MAX = 250
-/** Least size of an answer, in sizes of its request: kept answers would make memory grow by this multiple of what was sent. */
-const ANSWER_TIMES = 4
-/** Longest time to send enough requests for kept answers to be visible. */
-const DEAF_SECONDS_MAX = 60
-
 export const slowClients: TortureCase = {
   number: 10,
   name: 'slow-clients',
-  aim: "honest clients' p99 below twice the baseline; all slow clients ended within 20 s; nothing is kept for those who do not read",
+  aim: "honest clients' p99 below twice the baseline; all slow clients ended within 20 s",
   fullSize:
-    '2,000 slow headers, 2,000 slow bodies, 10,000 idle, 20 that take no answers; four workers; plain and behind the PROXY protocol relay',
+    '2,000 slow headers, 2,000 slow bodies, 10,000 idle; four workers; plain and behind the PROXY protocol',
   async run(run) {
     const [first, second] = [run.random.fork(), run.random.fork()]
     const plain = () => inMode(run.part('plain'), false, first)
     const relayed = () => inMode(run.part('relayed'), true, second)
-    await run.each([plain, relayed, () => crowded(run)], act => act())
+    await run.each([plain, relayed], act => act())
   },
 }
 
@@ -91,17 +78,9 @@ async function inMode(run: Run, isRelayed: boolean, random: Random): Promise<voi
   const areThere = () => crowd.state.left >= COUNTED_SHARE * connected
   const measured = await honest.during(run.seconds(BASELINE_SECONDS, 0.1), 'with slow clients', areThere)
   honest.close()
-  const toDeaf = async () => {
-    const kept = new KeptMemory(run)
-    const env = { ...kept.env, ...settings, ...SHEDS_AS_SHIPPED }
-    await deaf(run, await run.service('embedded', env), kept, header)
-  }
-  // Runs while the slow clients wait for their end, in a run that judges no times.
-  const early = run.isFull ? undefined : toDeaf()
-  await Promise.all([early, reaped(run, crowd)])
+  await reaped(run, crowd)
   run.checkTime('honest p99, of the baseline', measured / baseline, 2, 'times')
   await service.stop()
-  if (run.isFull) await toDeaf()
 }
 
 /** Opens the same number of each kind in a group, with all kinds mixed. */
@@ -140,92 +119,6 @@ async function reaped(run: Run, crowd: SlowCrowd): Promise<void> {
     run.checkTime(`the last of the ${group} lived`, seconds, REAPED_MS / 1000, 's')
   }
   crowd.stop()
-}
-
-/** Clients that send requests as fast as they can and read nothing. A service that kept the answers would run out of memory. */
-async function deaf(run: Run, service: TestService, kept: KeptMemory, header: Buffer): Promise<void> {
-  const site = await service.createSite()
-  await untilReady(service.url, site)
-  const honest = new Honest(run, service, site, header.length > 0)
-  const before = residentMb(service)
-  const clients: SlowClient[] = []
-  run.defer(() => {
-    for (const client of clients) client.close()
-  })
-  const startMs = performance.now()
-  const seconds = run.seconds(DEAF_SECONDS, 0.2)
-  const boundMb = DEAF_GROWTH_MB * workerPids(service.pid).length
-  const enough = (boundMb * 1e6) / ANSWER_TIMES
-  let connections = 0
-  let ended = 0
-  const sent = () => clients.reduce((sum, { bytesSent }) => sum + bytesSent, ended)
-  const isOver = () => {
-    const passed = (performance.now() - startMs) / 1000
-    return passed > (run.isFull ? DEAF_SECONDS_MAX : seconds) || (passed > seconds && sent() > enough)
-  }
-  // The garbage of so many requests would count as much as kept memory.
-  const stopCollecting = run.every(COLLECT_MS, () => kept.collect(workerPids(service.pid)))
-  let most = before
-  // In a bounded run, on a machine with other users, these requests may be too many to be admitted.
-  const served = run.isFull ? honest.during(seconds, 'with clients that take no answer') : undefined
-  while (!isOver()) {
-    for (const [index, kind] of DEAF_KINDS.entries()) {
-      for (let copy = 0; copy < 4; copy++) {
-        const at = index * 4 + copy
-        if (clients[at] !== undefined && clients[at].endedAtMs === undefined) continue
-        ended += clients[at]?.bytesSent ?? 0
-        clients[at] = new SlowClient(kind, service.port, '', header)
-        connections++
-      }
-    }
-    most = Math.max(most, residentMb(service))
-    await sleep(100)
-  }
-  if (served !== undefined)
-    run.checkTime('honest p99 with clients that take no answer', await served, DEAF_P99_MS_MAX, 'ms')
-  honest.close()
-  stopCollecting()
-  const bytes = sent()
-  run.size(`${connections} clients that take no answer sent ${(bytes / 1e6).toFixed(1)} MB of requests`)
-  run.figure('memory of the workers before and at most, MB', `${before.toFixed(0)}, ${most.toFixed(0)}`)
-  const grownMb = most - before
-  run.check(grownMb < boundMb, `the workers grew by ${grownMb.toFixed(0)} MB for clients that take no answer`)
-  run.check(bytes > enough || !run.isFull, `the deaf sent only ${bytes} bytes, too few to show anything`)
-  await service.stop()
-}
-
-/** Connections above the bound are closed at once; after twice this time, all silent ones. */
-const CLOSED_SECONDS = 5
-
-/** Above its bound a worker closes new connections, and accepts them again when others have ended. */
-async function crowded(run: Run): Promise<void> {
-  const bound = 50
-  const service = await run.service('embedded', {
-    POWGATE_WORKERS: '1',
-    POWGATE_CONNECTIONS_MAX: String(bound),
-  })
-  const silent = SLOW_KINDS.find(({ name }) => name === 'says nothing')!
-  const open = () => new SlowClient(silent, service.port, '', Buffer.alloc(0))
-  const clients = Array.from({ length: bound * 3 }, open)
-  const closeAll = () => clients.forEach(client => void client.close())
-  run.defer(closeAll)
-  const isOver = () => clients.filter(({ endedAtMs }) => endedAtMs !== undefined).length >= bound * 2
-  await eventually(20_000, 'those above the bound are closed', isOver)
-  const left = clients.filter(({ endedAtMs }) => endedAtMs === undefined)
-  run.check(left.length <= bound, `${left.length} connections are open, more than ${bound}`)
-  const livedMs = clients.map(({ connectedAtMs, endedAtMs }) =>
-    connectedAtMs === undefined || endedAtMs === undefined ? 0 : endedAtMs - connectedAtMs,
-  )
-  const seconds = Math.max(...livedMs) / 1000
-  run.checkTime('the last above the bound lived', seconds, CLOSED_SECONDS, 's')
-  const isTold = () => /POWGATE_CONNECTIONS_MAX are open/.test(service.output)
-  await eventually(20_000, 'a line tells of the bound', isTold)
-  closeAll()
-  const pool = new Pool({ port: service.port, connections: 1, timeoutMs: 5000 })
-  run.defer(() => pool.close())
-  const served = async () => typeof (await pool.call(requestText('GET /nothing', []))) === 'object'
-  await eventually(20_000, 'new connections are taken again', served)
-  run.size(`${bound * 3} connections to a worker that takes ${bound}`)
 }
 
 /** Requests at a steady rate, each of which must be answered. */
