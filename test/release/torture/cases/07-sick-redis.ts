@@ -55,13 +55,11 @@ class Ward {
   readonly #site: TestSite
   readonly #pool: Pool
   readonly #redemptions: History
-  readonly #others: Readonly<Record<'challenge' | 'verify' | 'siteverify', History>>
+  readonly #others: Readonly<Record<'challenge' | 'verify', History>>
   readonly #minted: Minted[] = []
   /** When visitors passed. */
   readonly #passedMs: number[] = []
   #mint: TokenMint
-  /** From this token on, redemption records still exist. */
-  #markedFrom = 0
   readonly #lanes: Lanes
 
   private constructor(run: Run, patient: Patient, service: TestService, site: TestSite, mint: TokenMint) {
@@ -75,12 +73,10 @@ class Ward {
     this.#others = {
       challenge: run.history('sick-redis-challenge'),
       verify: run.history('sick-redis-verify'),
-      siteverify: run.history('sick-redis-siteverify'),
     }
     this.#lanes = new Lanes(run, [this.#pool])
     for (let lane = 0; lane < LANES; lane++) this.#lanes.start(() => this.#redeem())
     this.#lanes.start(() => this.#visit())
-    this.#lanes.start(() => this.#siteverify())
   }
 
   static async open(run: Run, patient: Patient): Promise<Ward> {
@@ -147,13 +143,7 @@ class Ward {
     return typeof ending === 'string' ? undefined : /"token":"([^"]+)"/.exec(ending.body)?.[1]
   }
 
-  async #siteverify(): Promise<void> {
-    const body = JSON.stringify({ secret: this.#site.apiKey, response: 'not a token' })
-    await this.#call('siteverify', requestText('POST /siteverify', [JSON_TYPE], body))
-    await sleep(PAUSE_MS)
-  }
-
-  async #call(endpoint: 'challenge' | 'verify' | 'siteverify', request: string): Promise<Ending> {
+  async #call(endpoint: 'challenge' | 'verify', request: string): Promise<Ending> {
     const startedMs = performance.now()
     const ending = await this.#pool.call(request)
     const history = this.#others[endpoint]
@@ -166,12 +156,12 @@ class Ward {
     const ms = this.#run.isFull ? seconds * 1000 : BOUNDED_MS
     const from = this.#redemptions.calls.length
     const mintedFrom = this.#minted.length
-    if (sickness.forgets) await this.#checkMarks(`before ${name}`, this.#markedFrom)
     const before = this.#latestRedeemed()
     const cure = await sickness.strike(this.#patient, ms)
     const struckMs = performance.now()
     await sleep(ms)
-    if (!isMild && !passes) await this.#untilAsked(name, from, struckMs)
+    const hasEnded = () => this.#redemptions.calls.slice(from).some(({ startedMs }) => startedMs > struckMs)
+    if (!isMild && !passes) await eventually(WELL_MS, `${name}: a redemption has ended`, hasEnded)
     const healedMs = performance.now()
     const cured = (await cure()) ?? { illUntilMs: healedMs, wellFromMs: performance.now() }
     const { illUntilMs, wellFromMs } = cured
@@ -181,7 +171,8 @@ class Ward {
       const during = calls.filter(({ startedMs, endedMs }) => startedMs > struckMs && endedMs < illUntilMs)
       // A sickness that ends by itself may be over before a busy machine has sent a request.
       this.#run.check(during.length > 0 || (passes === true && !this.#run.isFull), `${name}: nobody asked`)
-      this.#checkNone(name, during)
+      const others = during.filter(({ status }) => status !== 503)
+      this.#run.none(`${name}: redemptions without the store, answered with something else than 503`, others)
       const passed = this.#passedMs.some(ms => ms > struckMs && ms < illUntilMs)
       this.#run.check(passed || !this.#run.isFull, `${name}: no visitor passed without the store`)
     }
@@ -190,8 +181,6 @@ class Ward {
     this.#run.check(before.length > 0, `${name}: nothing was redeemed before it`)
     for (const subject of before) await this.#attempt(subject)
     await this.#settle(mintedFrom)
-    if (sickness.forgets) this.#markedFrom = this.#minted.length
-    else await this.#checkMarks(name, this.#markedFrom)
   }
 
   #latestRedeemed(): number[] {
@@ -199,17 +188,6 @@ class Ward {
     for (let subject = this.#minted.length - 1; subject >= 0 && subjects.length < LATEST; subject--)
       if (this.#minted[subject]!.calls.some(({ outcome }) => outcome === 'ok')) subjects.push(subject)
     return subjects
-  }
-
-  async #untilAsked(name: string, from: number, struckMs: number): Promise<void> {
-    const hasEnded = () => this.#redemptions.calls.slice(from).some(({ startedMs }) => startedMs > struckMs)
-    await eventually(WELL_MS, `${name}: a redemption has ended`, hasEnded)
-  }
-
-  /** Checks that no redemption began and succeeded while the store was unavailable. */
-  #checkNone(name: string, during: readonly Call[]): void {
-    const others = during.filter(({ status }) => status !== 503)
-    this.#run.none(`${name}: redemptions without the store, answered with something else than 503`, others)
   }
 
   #judge({ name, isMild }: Sickness, calls: readonly Call[], illUntilMs: number, wellFromMs: number): void {
@@ -252,17 +230,6 @@ class Ward {
       const { calls } = this.#minted[subject]!
       if (calls.some(({ outcome }) => outcome === 'unknown')) await this.#attempt(subject)
     }
-  }
-
-  /** Checks that Redis has the redemption record of every token with a successful redemption. */
-  async #checkMarks(name: string, from: number): Promise<void> {
-    const redeemed = this.#minted
-      .slice(from)
-      .filter(({ calls }) => calls.some(({ outcome }) => outcome === 'ok'))
-    const keys = redeemed.map(({ token }) => `pg:{0}:r:${token.split('|')[1]}`)
-    const present = await this.#patient.present(keys)
-    const missing = keys.filter(key => !present.has(key))
-    this.#run.none(`${name}: of ${keys.length} tokens that were redeemed, not marked`, missing)
   }
 
   judgeAll(): void {
