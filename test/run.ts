@@ -31,7 +31,6 @@ const REST = [
   'docs-site.test.ts',
   'e2e/demo.test.ts',
   'e2e/failover.test.ts',
-  'e2e/junk.test.ts',
   'e2e/logs.test.ts',
   'e2e/lost-sites.test.ts',
   'e2e/reload.test.ts',

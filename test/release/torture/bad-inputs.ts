@@ -231,25 +231,3 @@ function proxyHeader(random: Random): string {
     () => right.slice(0, random.below(right.length)),
   ])
 }
-
-const ADMIN_PATHS = words(
-  '/ /healthz /readyz /metrics /dashboard /dashboard/app.js /dashboard/data.json /grafana.json',
-  '/dashboard/data.json?range=30m&site=x /dashboard/data.json?range=constructor',
-  '/dashboard/data.json?range=24h&site=__proto__ /dashboard/data.json?site=%',
-  '/dashboard/data.json?range=%ff //metrics /metrics/ /%6detrics * http://a/metrics',
-)
-
-export function badAdminInput(random: Random): BadInput {
-  const line = `${random.pick(METHODS)} ${random.pick(ADMIN_PATHS)} ${random.pick(VERSIONS)}`
-  const host = random.pick(['', ...words('localhost 127.0.0.1 [::1] evil.example \xff localhost:99999 [::1')])
-  const header = `${random.pick(HEADER_NAMES)}: ${random.pick(HEADER_VALUES)}`
-  const nearly = `${[line, `Host: ${host}`, ...(random.chance(0.2) ? [header] : [])].join('\r\n')}\r\n\r\n`
-  const text = oneOf(random, [
-    () => nearly,
-    () => nearly,
-    () => mutated(random, nearly),
-    () => grammatical(random),
-    () => oddRequest(random),
-  ])
-  return { family: 'admin', parts: [text], ending: endingOf(random, WAITS) }
-}

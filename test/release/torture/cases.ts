@@ -5,7 +5,6 @@ import { httpConformance } from './cases/02-http-conformance.ts'
 import { workerKill } from './cases/04-worker-kill.ts'
 import { failover } from './cases/06-failover.ts'
 import { sickRedis } from './cases/07-sick-redis.ts'
-import { limits } from './cases/08-limits.ts'
 import { overload } from './cases/09-overload.ts'
 import { slowClients } from './cases/10-slow-clients.ts'
 import { soak } from './cases/11-soak.ts'
@@ -19,7 +18,6 @@ export const CASES: readonly TortureCase[] = [
   workerKill,
   failover,
   sickRedis,
-  limits,
   overload,
   slowClients,
   soak,

@@ -28,8 +28,6 @@ export interface Call {
   /** 0: no answer. */
   readonly status: number
   readonly code: string
-  /** The owner, if the subject does not imply it. */
-  readonly of?: string
 }
 
 export class History {
@@ -41,10 +39,9 @@ export class History {
   }
 
   /** @param ending how a call that was made at `startedMs` ended */
-  record(subject: number, attempt: number, startedMs: number, ending: Ending, of?: string): Call {
+  record(subject: number, attempt: number, startedMs: number, ending: Ending): Call {
     const { outcome, status, code } = judged(ending)
-    const told = { subject, attempt, startedMs, endedMs: performance.now(), outcome, status, code }
-    const call = of === undefined ? told : { ...told, of }
+    const call = { subject, attempt, startedMs, endedMs: performance.now(), outcome, status, code }
     this.calls.push(call)
     return call
   }

@@ -3,10 +3,10 @@
  * of their own, so that their cost does not affect measured clients. This file is also the entry of that process.
  */
 
-import { type ChildProcess, fork } from 'node:child_process'
 import { connect, type Socket } from 'node:net'
 import { setPriority } from 'node:os'
 import { setTimeout as sleep } from 'node:timers/promises'
+import { carryOut, OrderProcess } from '../../harness/processes.ts'
 
 interface SlowKind {
   readonly name: string
@@ -89,14 +89,15 @@ class SlowClient {
   }
 }
 
-interface CrowdOrder {
-  /** Indices into SLOW_KINDS, one for each client. */
-  readonly kinds: readonly number[]
-  readonly port: number
-  readonly siteKey: string
-  /** Sent first for the PROXY protocol, hexadecimal; empty: nothing. */
-  readonly header: string
-}
+/** Opens clients, indices into SLOW_KINDS; or tells what has become of them. */
+type Order =
+  | {
+      readonly kinds: readonly number[]
+      readonly port: number
+      readonly siteKey: string
+      readonly header: Buffer
+    }
+  | 'tell'
 
 interface CrowdState {
   readonly connected: number
@@ -109,43 +110,36 @@ interface CrowdState {
   readonly livedMs: Readonly<Record<string, number>>
 }
 
-const TELL_MS = 100
 const STEP_MS = 5
 /** Clients opened in each step: 2,000 a second. */
 const STEP_CLIENTS = 10
+const clients: SlowClient[] = []
 
 export class SlowCrowd {
-  /** A moment ago; all zero until all clients have been opened. */
-  state: CrowdState = { connected: 0, failed: 0, left: 0, leftKinds: [], livedMs: {} }
-  readonly #process: ChildProcess
-  #heardAtMs = 0
+  readonly #process = new OrderProcess<Order>(new URL(import.meta.url), ['crowd'])
 
-  constructor(order: CrowdOrder) {
-    this.#process = fork(new URL(import.meta.url).pathname, ['crowd'])
-    this.#process.on('message', (state: CrowdState) => {
-      this.state = state
-      this.#heardAtMs = performance.now()
-    })
-    this.#process.send(order)
+  /** Resolves when all clients have been opened. @param header sent first for the PROXY protocol; empty: nothing */
+  async open(kinds: readonly number[], port: number, siteKey: string, header: Buffer): Promise<void> {
+    await this.#process.ask({ kinds, port, siteKey, header })
   }
 
-  get isAlive(): boolean {
-    return performance.now() - this.#heardAtMs < 10_000
+  state(): Promise<CrowdState> {
+    return this.#process.ask('tell')
   }
 
   stop(): void {
-    this.#process.kill('SIGKILL')
+    this.#process.kill()
   }
 }
 
-async function open({ kinds, port, siteKey, header }: CrowdOrder): Promise<void> {
-  const first = Buffer.from(header, 'hex')
-  const clients: SlowClient[] = []
+async function act(order: Order): Promise<CrowdState> {
+  if (order === 'tell') return stateOf(clients)
+  const { kinds, port, siteKey, header } = order
   for (const index of kinds) {
-    clients.push(new SlowClient(SLOW_KINDS[index]!, port, siteKey, first))
+    clients.push(new SlowClient(SLOW_KINDS[index]!, port, siteKey, Buffer.from(header)))
     if (clients.length % STEP_CLIENTS === 0) await sleep(STEP_MS)
   }
-  setInterval(() => process.send!(stateOf(clients)), TELL_MS)
+  return stateOf(clients)
 }
 
 function stateOf(clients: readonly SlowClient[]): CrowdState {
@@ -166,6 +160,5 @@ function stateOf(clients: readonly SlowClient[]): CrowdState {
 if (process.argv[2] === 'crowd' && process.send !== undefined) {
   // A lower priority than the measured clients and the service.
   setPriority(10)
-  process.once('message', (order: CrowdOrder) => void open(order))
-  process.once('disconnect', () => process.exit())
+  carryOut(act)
 }

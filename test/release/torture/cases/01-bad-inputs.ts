@@ -5,7 +5,6 @@
  * would test nothing. Cases 2, 9 and 10 send odd requests to services that shed load.
  */
 
-import { setTimeout as sleep } from 'node:timers/promises'
 import { Client, FINGERPRINT, HONEST_ENVIRONMENT } from '../../../harness/client.ts'
 import { FREE } from '../../../harness/load/traffic.ts'
 import { freePort } from '../../../harness/ports.ts'
@@ -17,14 +16,7 @@ import { Visitors } from '../../../harness/visitors.ts'
 import { challengeRequest, untilReady } from '../../../proxy/observer.ts'
 import type { Genuine } from '../bad-bodies.ts'
 import { type Seen, sendAll } from '../bad-input-lanes.ts'
-import {
-  type BadInput,
-  badAdminInput,
-  badInput,
-  badProxyInput,
-  mustBeAnswered,
-  randomOf,
-} from '../bad-inputs.ts'
+import { type BadInput, badInput, badProxyInput, mustBeAnswered, randomOf } from '../bad-inputs.ts'
 import { KeptMemory, SettledMemory } from '../memory.ts'
 import { TokenMint } from '../redemptions.ts'
 import type { Run, TortureCase } from '../run.ts'
@@ -37,9 +29,6 @@ const WARM_UP = 0.45
 const LANES = 400
 /** Share of a bounded run's time; the rest is for starting and stopping. */
 const SENDING_SHARE = 0.6
-/** The admin port accepts 128 connections. */
-const ADMIN_LANES = 32
-const ADMIN_SHARE = 0.03
 const CLIENTS = 250
 
 const NO_LIMITS = {
@@ -54,9 +43,8 @@ interface Part {
   readonly hasProxyHeaders: boolean
 }
 
-/** Each part, and its admin port, has inputs of its own. */
+/** Each part has inputs of its own. */
 const PART_NUMBERS = 2 ** 24
-const ADMIN_NUMBERS_FROM = 2 ** 23
 
 const PARTS: readonly Part[] = [
   { name: 'redis', kind: 'redis', hasProxyHeaders: false },
@@ -68,8 +56,7 @@ export const badInputs: TortureCase = {
   number: 1,
   name: 'bad-inputs',
   aim: 'no 5xx while the store is healthy, no worker exit, memory of a worker within 5 % after warm-up; honest requests are served',
-  fullSize:
-    '1,200,000 inputs: 400,000 on each store, 400,000 behind PROXY protocol headers; 3 % of them on the admin port',
+  fullSize: '1,200,000 inputs: 400,000 on each store, 400,000 behind PROXY protocol headers',
   async run(run) {
     for (const part of PARTS) await underPart(run.part(part.name), part)
   },
@@ -102,47 +89,29 @@ async function underPart(run: Run, part: Part): Promise<void> {
   const total = Math.round(INPUTS / PARTS.length)
   const numbersFrom = PARTS.indexOf(part) * PART_NUMBERS
   let index = 0
-  let [visitorInputs, adminInputs] = [0, 0]
   let undelivered = 0
   run.defer(() => {
     index = total // sends nothing more, however the case ends
   })
   const startedAtMs = performance.now()
   const endsAtMs = startedAtMs + run.seconds(Number.POSITIVE_INFINITY, SENDING_SHARE / PARTS.length) * 1000
-  const isOver = () => index >= total || performance.now() > endsAtMs
-  const sendUntil = (end: () => boolean) => {
-    const next = (isAdmin: boolean) => () => {
-      if (isOver() || end()) return undefined
+  const make = part.hasProxyHeaders ? badProxyInput : badInput
+  const sendUntil = async (end: number) => {
+    const next = () => {
+      if (index >= end || performance.now() > endsAtMs) return undefined
       if (index % 50_000 === 0) run.progress(`${index} inputs`)
-      index++
-      // Each port has numbers of its own, so that the inputs do not depend on which port is faster.
-      const number = isAdmin ? ADMIN_NUMBERS_FROM + adminInputs++ : visitorInputs++
-      const random = randomOf(run.seed, numbersFrom + number)
-      const from = part.hasProxyHeaders && !isAdmin ? proxyAddress(number) : clientAddress(number)
-      const make = part.hasProxyHeaders ? badProxyInput : badInput
-      const input = isAdmin ? badAdminInput(random) : make(random, genuineFrom(from, site, mint))
-      return { index: number, input, from }
+      const random = randomOf(run.seed, numbersFrom + index)
+      const from = part.hasProxyHeaders ? proxyAddress(index) : clientAddress(index)
+      return { index: index++, input: make(random, genuineFrom(from, site, mint)), from }
     }
     const seen = (what: Seen) => judge.see(what)
-    const admin = async () => {
-      let sent = 0
-      const nextAdmin = () => (sent++ < index * ADMIN_SHARE ? next(true)() : undefined)
-      while (!isOver() && !end()) {
-        undelivered += await sendAll({ port: adminPort, lanes: ADMIN_LANES, next: nextAdmin, seen })
-        sent--
-        await sleep(20)
-      }
-    }
-    const visitors = async () => {
-      undelivered += await sendAll({ port: service.port, lanes: LANES, next: next(false), seen })
-    }
-    return Promise.all([visitors(), admin()])
+    undelivered += await sendAll({ port: service.port, lanes: LANES, next, seen })
   }
   if (run.isFull) {
-    await sendUntil(() => index >= total * WARM_UP)
+    await sendUntil(total * WARM_UP)
     await memory.settle()
   }
-  await sendUntil(() => false)
+  await sendUntil(total)
   const seconds = (performance.now() - startedAtMs) / 1000
 
   run.size(`${index.toLocaleString('en-US')} inputs (${Math.round(index / seconds)} a second)`)

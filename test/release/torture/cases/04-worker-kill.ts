@@ -5,13 +5,7 @@
 
 import { setTimeout as sleep } from 'node:timers/promises'
 import { signalIfThere, workerPids } from '../../../harness/processes.ts'
-import type { Random } from '../../../harness/random.ts'
-import {
-  STORE_KINDS,
-  type StoreKind,
-  type TestService,
-  UNLIMITED_REDEMPTIONS,
-} from '../../../harness/service.ts'
+import { STORE_KINDS, type StoreKind, UNLIMITED_REDEMPTIONS } from '../../../harness/service.ts'
 import { randomOf } from '../bad-inputs.ts'
 import type { Call } from '../history.ts'
 import {
@@ -72,11 +66,15 @@ async function onStore(run: Run, kind: StoreKind, share: number): Promise<void> 
   const race = { pool, site, history: run.history(`worker-kill-${kind}`), hasKeys: true, hangsUp }
   const mint = await TokenMint.open(service.url, site, run.random.fork())
   const tokens: string[] = []
-  const killer = new Killer(run.random.fork(), [service])
-  const stop = run.every(run.count(KILL_MS, KILL_MS_BOUNDED), () => killer.kill())
+  const random = run.random.fork()
+  let kills = 0
+  const stop = run.every(run.count(KILL_MS, KILL_MS_BOUNDED), () => {
+    const workers = workerPids(service.pid)
+    if (workers.length > 0 && signalIfThere(random.pick(workers), 'SIGKILL')) kills++
+  })
   // On a busy machine the time may be over before a worker was killed.
   const lane = async () => {
-    while (tokens.length < TOKENS && !(run.isOver(share) && killer.kills > 0)) {
+    while (tokens.length < TOKENS && !(run.isOver(share) && kills > 0)) {
       const subject = tokens.push(mint.mint()) - 1
       if (subject % 1000 === 0) run.progress(`${subject} tokens`)
       await raceFor(race, subject, tokens[subject]!)
@@ -84,8 +82,8 @@ async function onStore(run: Run, kind: StoreKind, share: number): Promise<void> 
   }
   await Promise.all(Array.from({ length: TOKENS_AT_ONCE }, lane))
   stop()
-  run.size(`${tokens.length.toLocaleString('en-US')} tokens x ${RACERS}, ${killer.kills} kills`)
-  run.check(killer.kills > 0, 'no worker was killed')
+  run.size(`${tokens.length.toLocaleString('en-US')} tokens x ${RACERS}, ${kills} kills`)
+  run.check(kills > 0, 'no worker was killed')
   const lost = await askAgain(race, tokens)
   run.figure('lost successes', lost)
   run.check(lost > 0, 'no success was lost, so that none could be had again')
@@ -94,23 +92,6 @@ async function onStore(run: Run, kind: StoreKind, share: number): Promise<void> 
   run.none(`of ${tokens.length} tokens, without a success, also when asked again`, without)
   pool.close()
   await service.stop()
-}
-
-/** Kills random workers; others are forked in their place. */
-export class Killer {
-  kills = 0
-  readonly #random: Random
-  readonly #services: readonly TestService[]
-
-  constructor(random: Random, services: readonly TestService[]) {
-    this.#random = random
-    this.#services = services
-  }
-
-  kill(): void {
-    const workers = workerPids(this.#random.pick(this.#services).pid)
-    if (workers.length > 0 && signalIfThere(this.#random.pick(workers), 'SIGKILL')) this.kills++
-  }
 }
 
 const hasSuccess = (calls: readonly Call[]) => calls.some(({ outcome }) => outcome === 'ok')

@@ -1,17 +1,18 @@
 /** A steady light load on all endpoints while Redis fails in every known way, and recovers. */
 
 import { setTimeout as sleep } from 'node:timers/promises'
-import { FINGERPRINT, HONEST_ENVIRONMENT } from '../../../harness/client.ts'
+import { Client } from '../../../harness/client.ts'
 import { eventually } from '../../../harness/eventually.ts'
-import { FREE } from '../../../harness/load/traffic.ts'
+import { freshAddress } from '../../../harness/http.ts'
 import type { Random } from '../../../harness/random.ts'
 import { DEADLINE_AS_SHIPPED, type TestService, type TestSite, UNLIMITED } from '../../../harness/service.ts'
-import { challengeRequest, untilReady } from '../../../proxy/observer.ts'
+import { Visitors } from '../../../harness/visitors.ts'
+import { untilReady } from '../../../proxy/observer.ts'
 import type { Call, History } from '../history.ts'
-import { attempt, TokenMint } from '../redemptions.ts'
+import { attempt, EASY, TokenMint } from '../redemptions.ts'
 import type { Run, TortureCase } from '../run.ts'
 import { PASSWORD, Patient, SICKNESSES, type Sickness } from '../sicknesses.ts'
-import { type Ending, JSON_TYPE, Lanes, Pool, requestText } from '../wire.ts'
+import { Lanes, Pool } from '../wire.ts'
 
 const REFUSAL_MS_MAX = 300
 const FIRST_SUCCESS_MS_MAX = 1000
@@ -55,10 +56,9 @@ class Ward {
   readonly #site: TestSite
   readonly #pool: Pool
   readonly #redemptions: History
-  readonly #others: Readonly<Record<'challenge' | 'verify', History>>
   readonly #minted: Minted[] = []
-  /** When visitors passed. */
-  readonly #passedMs: number[] = []
+  /** Who gets a challenge and passes, which needs no store: that is the default of POWGATE_FAIL_OPEN. */
+  readonly #visitors: Visitors
   #mint: TokenMint
   readonly #lanes: Lanes
 
@@ -70,13 +70,12 @@ class Ward {
     this.#mint = mint
     this.#pool = new Pool({ port: service.port, connections: CONNECTIONS, timeoutMs: HANGS_MS })
     this.#redemptions = run.history('sick-redis-verify-token')
-    this.#others = {
-      challenge: run.history('sick-redis-challenge'),
-      verify: run.history('sick-redis-verify'),
-    }
     this.#lanes = new Lanes(run, [this.#pool])
     for (let lane = 0; lane < LANES; lane++) this.#lanes.start(() => this.#redeem())
-    this.#lanes.start(() => this.#visit())
+    const client = new Client(service.url)
+    this.#visitors = new Visitors(
+      async () => void (await client.token(site.siteKey, { from: freshAddress() })),
+    )
   }
 
   static async open(run: Run, patient: Patient): Promise<Ward> {
@@ -87,7 +86,7 @@ class Ward {
       POWGATE_FAIL_OPEN_AFTER_SECONDS: '0',
       ...DEADLINE_AS_SHIPPED,
     })
-    const site = await service.createSite({ difficulty: FREE })
+    const site = await service.createSite({ difficulty: EASY })
     const mint = await TokenMint.open(service.url, site, run.random.fork())
     // A worker that has never read the site could not answer while its store is away.
     await untilReady(service.url, site)
@@ -96,8 +95,9 @@ class Ward {
     return ward
   }
 
-  stop(): Promise<void> {
-    return this.#lanes.stop()
+  async stop(): Promise<void> {
+    await this.#visitors.stop()
+    await this.#lanes.stop()
   }
 
   /** Redeems each token at least twice, because an attempt without an answer may have redeemed it. */
@@ -120,37 +120,6 @@ class Ward {
     if (epoch !== null) this.#mint = this.#mint.under(Number(epoch))
   }
 
-  /** Requests a challenge, submits a solution of another one (solving is too slow here), and redeems the resulting token. */
-  async #visit(): Promise<void> {
-    await this.#call('challenge', challengeRequest(this.#site.siteKey))
-    const token = await this.#pass()
-    if (token !== undefined) {
-      this.#passedMs.push(performance.now())
-      const subject = this.#minted.push({ token, calls: [] }) - 1
-      await this.#attempt(subject)
-      await this.#attempt(subject)
-    }
-    await sleep(PAUSE_MS)
-  }
-
-  async #pass(): Promise<string | undefined> {
-    const { siteKey } = this.#site
-    const nonce = this.#mint.nonce(siteKey)
-    const solution = { nonce, counter: 0, fingerprintHash: FINGERPRINT, environment: HONEST_ENVIRONMENT }
-    const headers = [`X-Site-Key: ${siteKey}`, JSON_TYPE]
-    const request = requestText('POST /verify', headers, JSON.stringify(solution))
-    const ending = await this.#call('verify', request)
-    return typeof ending === 'string' ? undefined : /"token":"([^"]+)"/.exec(ending.body)?.[1]
-  }
-
-  async #call(endpoint: 'challenge' | 'verify', request: string): Promise<Ending> {
-    const startedMs = performance.now()
-    const ending = await this.#pool.call(request)
-    const history = this.#others[endpoint]
-    history.record(history.calls.length, 0, startedMs, ending)
-    return ending
-  }
-
   async treat(sickness: Sickness): Promise<void> {
     const { name, seconds = 5, isMild, passes } = sickness
     const ms = this.#run.isFull ? seconds * 1000 : BOUNDED_MS
@@ -159,10 +128,13 @@ class Ward {
     const before = this.#latestRedeemed()
     const cure = await sickness.strike(this.#patient, ms)
     const struckMs = performance.now()
+    const { served } = this.#visitors
     await sleep(ms)
     const hasEnded = () => this.#redemptions.calls.slice(from).some(({ startedMs }) => startedMs > struckMs)
     if (!isMild && !passes) await eventually(WELL_MS, `${name}: a redemption has ended`, hasEnded)
     const healedMs = performance.now()
+    const havePassed = this.#visitors.served > served
+    this.#run.check(havePassed || !this.#run.isFull, `${name}: no visitor passed meanwhile`)
     const cured = (await cure()) ?? { illUntilMs: healedMs, wellFromMs: performance.now() }
     const { illUntilMs, wellFromMs } = cured
     await this.#untilWell(wellFromMs)
@@ -173,8 +145,6 @@ class Ward {
       this.#run.check(during.length > 0 || (passes === true && !this.#run.isFull), `${name}: nobody asked`)
       const others = during.filter(({ status }) => status !== 503)
       this.#run.none(`${name}: redemptions without the store, answered with something else than 503`, others)
-      const passed = this.#passedMs.some(ms => ms > struckMs && ms < illUntilMs)
-      this.#run.check(passed || !this.#run.isFull, `${name}: no visitor passed without the store`)
     }
     this.#judge(sickness, calls, illUntilMs, wellFromMs)
     // Whatever the store has lost, these tokens are not redeemed again (the whole history is checked at the end).
@@ -235,28 +205,17 @@ class Ward {
   judgeAll(): void {
     const run = this.#run
     run.none('tokens redeemed twice', this.#redemptions.doubleSuccesses())
-    const histories = { 'verify-token': this.#redemptions, ...this.#others }
-    for (const [endpoint, { counts, calls }] of Object.entries(histories)) {
-      run.figure(`/${endpoint}`, JSON.stringify(counts).replaceAll('"', ''))
-      run.none(
-        `/${endpoint}: without an answer, or with an odd one`,
-        calls.filter(({ status }) => ![200, 400, 503].includes(status)),
-      )
-      run.checkTime(`/${endpoint}, longest`, Math.max(...calls.map(tookMs)), HANGS_MS / 5)
-    }
-    // These endpoints go on without the store, which is the default of POWGATE_FAIL_OPEN.
-    for (const endpoint of ['challenge', 'verify'] as const) {
-      const { calls } = this.#others[endpoint]
-      run.check(calls.length > 0, `/${endpoint}: nobody asked`)
-      run.none(
-        `/${endpoint}: refused with 503`,
-        calls.filter(({ status }) => status === 503),
-      )
-    }
-    run.figure('visitors who passed', this.#passedMs.length)
-    const all = Object.values(histories).flatMap(({ calls }) => calls)
-    const refusals = all.filter(({ status }) => status === 503)
+    const { counts, calls } = this.#redemptions
+    run.figure('redemptions', JSON.stringify(counts).replaceAll('"', ''))
+    run.none(
+      'without an answer, or with an odd one',
+      calls.filter(({ status }) => ![200, 400, 503].includes(status)),
+    )
+    run.checkTime('longest', Math.max(...calls.map(tookMs)), HANGS_MS / 5)
+    const refusals = calls.filter(({ status }) => status === 503)
     run.checkTime('p99 of all 503s', percentile(refusals, 0.99), REFUSAL_MS_MAX)
+    run.figure('visitors who passed', this.#visitors.served)
+    run.none('visitors who were refused', this.#visitors.refused)
   }
 }
 
