@@ -197,7 +197,6 @@ class Judge {
 
   report(): void {
     const statuses = [...this.#statuses].sort().map(([status, count]) => `${count} x ${status}`)
-    this.#run.check(this.#statuses.size > 0, 'nothing was answered')
     this.#run.figure('answers', [...statuses, `${this.#silent} x none`].join(', '))
   }
 }
