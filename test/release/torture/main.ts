@@ -13,6 +13,7 @@ import {
   UsageError,
   type Values,
 } from '../../harness/command-line.ts'
+import { hasSignal, stopOnSignal } from '../../harness/processes.ts'
 import { CASES } from './cases.ts'
 import { runCase, type TortureCase, verdictText } from './run.ts'
 
@@ -65,36 +66,18 @@ async function run(options: Values<typeof OPTIONS>): Promise<number> {
   const cases = only === undefined ? CASES : chosen(only)
   if (!existsSync(BUILT)) throw new UsageError('the service is not built: npm run -s build')
   tell(`seed ${seed}`)
-  let isStopped = false
-  const stopped = signalled().finally(() => {
-    isStopped = true
-  })
-  stopped.catch(() => {})
+  stopOnSignal()
   const broken: number[] = []
   for (const one of cases) {
-    if (isStopped) break
     const onProgress = (text: string) => tell(`${one.number} ${one.name}: ${text}`)
-    const verdict = await runCase(one, { seed, seconds, onProgress }, stopped)
+    const verdict = await runCase(one, { seed, seconds, onProgress })
+    if (hasSignal()) return 1
     process.stdout.write(`${json ? JSON.stringify(verdict) : verdictText(verdict)}\n`)
     if (!verdict.holds) broken.push(one.number)
   }
-  if (isStopped) return 1
   const held = cases.length - broken.length
   tell(`${held} of ${cases.length} cases hold${broken.length > 0 ? `; broken: ${broken}` : ''}`)
   return broken.length === 0 ? 0 : 1
-}
-
-/** Rejects at the first Ctrl-C, kill, or uncaught exception; a second one ends the process at once. */
-function signalled(): Promise<never> {
-  return new Promise((_, reject) => {
-    process.once('uncaughtException', reject)
-    for (const signal of ['SIGINT', 'SIGTERM'] as const)
-      process.once(signal, () => {
-        const error = new Error(`stopped by ${signal}`)
-        error.stack = error.message // the stack says nothing useful
-        reject(error)
-      })
-  })
 }
 
 const TORTURE = tool({

@@ -1,6 +1,7 @@
 /** What a case of the torture suite receives and records, and the verdict on it. */
 
 import { SETTINGS } from '../../../src/config/settings.ts'
+import { leftovers } from '../../harness/processes.ts'
 import { Random } from '../../harness/random.ts'
 import { type StoreKind, TestService } from '../../harness/service.ts'
 import { History } from './history.ts'
@@ -35,11 +36,9 @@ class Records {
   readonly figures: Record<string, string> = {}
   /** Assertions that failed. */
   readonly problems: string[] = []
-  moreProblems = 0
   readonly histories: History[] = []
   readonly services: TestService[] = []
   readonly endings: (() => unknown)[] = []
-  hasEnded = false
   readonly startedAtMs = performance.now()
 }
 
@@ -109,12 +108,8 @@ export class Run {
 
   /** Records a failed assertion and goes on, so that one run reports all of them. */
   check(holds: boolean, problem: string | (() => string)): void {
-    if (holds) return
     const { problems } = this.#records
-    if (problems.length >= PROBLEMS_MAX) {
-      this.#records.moreProblems++
-      return
-    }
+    if (holds || problems.length >= PROBLEMS_MAX) return
     const text = typeof problem === 'string' ? problem : problem()
     problems.push(`${this.#prefix}${text}`)
     this.progress(`BROKEN: ${text}`)
@@ -150,8 +145,6 @@ export class Run {
   /** Registers a function that runs when the case has ended, however it ends; the last one runs first. */
   defer(ending: () => unknown): void {
     this.#records.endings.push(ending)
-    // A stopped case may still start something.
-    if (this.#records.hasEnded) void this.#putAway()
   }
 
   /** Acts at intervals, until the returned function is called or the case has ended. */
@@ -183,8 +176,6 @@ export class Run {
         `${name}: another 5xx`,
         calls.filter(({ status }) => status >= 500 && status !== 503),
       )
-    if (records.moreProblems > 0) problems.push(`and ${records.moreProblems} more`)
-    records.hasEnded = true
     await this.#putAway()
     // Faults are answered with 503 too, which may also mean that the store is away.
     for (const { output } of services) {
@@ -203,23 +194,23 @@ function shortened(value: number): string {
   return value >= 100 ? value.toFixed(0) : value.toPrecision(3)
 }
 
-const NEVER = new Promise<never>(() => {})
-
 /**
  * Runs one case to its end; an exception of the case is recorded as a problem.
  *
- * @param stopped rejects when the case must end early; everything it started is then stopped, and its records are kept
  * @returns the verdict, as `--json` prints it; its command repeats the same run
  */
-export async function runCase(one: TortureCase, options: RunOptions, stopped: Promise<never> = NEVER) {
+export async function runCase(one: TortureCase, options: RunOptions) {
   const run = new Run(options)
   const startedAtMs = performance.now()
+  const started = { stop: async () => void (await run.end()) }
+  leftovers.add(started) // for a run that is stopped
   try {
-    await Promise.race([one.run(run), stopped])
+    await one.run(run)
   } catch (error) {
     run.check(false, (error as Error).stack ?? String(error))
   }
   const { sizes, figures, problems } = await run.end()
+  leftovers.delete(started)
   const { number, name, aim } = one
   const { seed } = options
   const seconds = Math.round((performance.now() - startedAtMs) / 100) / 10
