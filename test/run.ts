@@ -36,6 +36,7 @@ const REST = [
   'e2e/reload.test.ts',
   'e2e/rolling.test.ts',
   'e2e/secrets.test.ts',
+  'e2e/slow-clients.test.ts',
   'http/closed-connections.test.ts',
   'metrics/metrics.test.ts',
   'proxy',

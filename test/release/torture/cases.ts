@@ -6,7 +6,6 @@ import { workerKill } from './cases/04-worker-kill.ts'
 import { failover } from './cases/06-failover.ts'
 import { sickRedis } from './cases/07-sick-redis.ts'
 import { overload } from './cases/09-overload.ts'
-import { slowClients } from './cases/10-slow-clients.ts'
 import { soak } from './cases/11-soak.ts'
 import { disk } from './cases/12-disk.ts'
 import { constantTime } from './cases/13-constant-time.ts'
@@ -19,7 +18,6 @@ export const CASES: readonly TortureCase[] = [
   failover,
   sickRedis,
   overload,
-  slowClients,
   soak,
   disk,
   constantTime,

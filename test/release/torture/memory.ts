@@ -9,7 +9,7 @@ import type { TestService } from '../../harness/service.ts'
 import type { Run } from './run.ts'
 
 /** A number of KiB in /proc/<pid>/status, as "VmRSS". Throws if the process has ended. */
-export function kibOf(pid: number, field: string): number {
+function kibOf(pid: number, field: string): number {
   const status = readFileSync(`/proc/${pid}/status`, 'latin1')
   const found = new RegExp(`^${field}:\\s+(\\d+)`, 'm').exec(status)?.[1]
   // A process that is not yet reaped has no such field.

@@ -16,13 +16,11 @@ type Silence = 'timeout' | 'lost' | 'unreachable'
 
 export type Ending = Reply | Silence
 
-export interface PoolOptions {
+interface PoolOptions {
   readonly port: number
   readonly connections: number
   /** After this time an answer is not awaited any longer. */
   readonly timeoutMs: number
-  /** The loopback address to call from. */
-  readonly localAddress?: string
 }
 
 export const JSON_TYPE = 'Content-Type: application/json'
@@ -111,8 +109,7 @@ class Line {
   }
 
   #connect(): Socket {
-    const { port, localAddress } = this.#options
-    const socket = connect({ port, host: '127.0.0.1', noDelay: true, ...(localAddress && { localAddress }) })
+    const socket = connect({ port: this.#options.port, host: '127.0.0.1', noDelay: true })
     this.#socket = socket
     socket.setEncoding('latin1')
     socket.once('connect', () => (this.#isConnected = true))
