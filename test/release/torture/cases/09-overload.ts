@@ -67,8 +67,8 @@ export const overload: TortureCase = {
 
 async function onStore(run: Run, kind: StoreKind): Promise<void> {
   const calm = await startStage(run, kind, {})
-  await closedLoops(calm)
-  await bursts(calm)
+  const isSlow = await closedLoops(calm)
+  await bursts(calm, isSlow)
   await calm.end()
   // In small the flood is short, and other tests use the machine: a much shorter wait counts as overload.
   const flooded = await startStage(run, kind, run.isFull ? {} : { POWGATE_OVERLOAD_MS: '10' })
@@ -135,7 +135,7 @@ async function visited(
   const result = await load.visit({ ...base, warmUpMs: 0, ...spec })
   const { bad, badAnswers, came, served, seconds, busy, ownBusy } = result
   run.check(bad === 0, () => `${name}: ${bad} other answers, such as ${badAnswers[0]}`)
-  run.check(served > 0, `${name}: nobody was served`)
+  run.check(served > 0 || !run.isFull, `${name}: nobody was served`)
   const { p50Ms, p99Ms } = waitsOf(result)
   const figures = {
     ...{ 'came/s': came / seconds, 'served/s': served / seconds, refused: refusalsOf(result) },
@@ -152,24 +152,29 @@ const waitsOf = ({ admitted, ownLateP50Ms, ownLateP99Ms }: VisitorsResult) => ({
   p99Ms: Math.max(0, admitted.p99Ms - ownLateP99Ms),
 })
 
-/** A new visitor comes when one leaves: however many there are, none is refused. */
-async function closedLoops(stage: Stage): Promise<void> {
+/**
+ * A new visitor comes when one leaves: however many there are, none is refused.
+ *
+ * @returns whether the machine is so slow, in small, that most requests wait longer than the setting allows: refusals are right
+ */
+async function closedLoops(stage: Stage): Promise<boolean> {
   const { run } = stage
+  let isSlow = false
   for (const connections of run.isFull ? LOOPS.full : LOOPS.bounded) {
     const name = `closed loop of ${connections}`
     const times = { warmUpMs: run.count(1000, 250), measureMs: run.count(5000, 500) }
     const result = await visited(stage, name, { connections, visitorsPerSecond: Infinity, ...times })
-    // On a very slow machine, most requests wait longer than the setting allows, and refusals are right.
-    const isRight = !run.isFull && result.admitted.p50Ms > TARGET_MS
-    run.check(refusalsOf(result) === 0 || isRight, `${name}: ${refusalsOf(result)} were refused`)
+    isSlow ||= !run.isFull && (result.admitted.p50Ms > TARGET_MS || result.served === 0)
+    run.check(refusalsOf(result) === 0 || isSlow, `${name}: ${refusalsOf(result)} were refused`)
   }
+  return isSlow
 }
 
 /** Continues over all bursts, so that their requests come from different addresses. */
 let nextIndex = 0
 
 /** Thousands of requests at one moment, each over an open connection, are many, but no overload: none is refused. */
-async function bursts({ run, base }: Stage): Promise<void> {
+async function bursts({ run, base }: Stage, isSlow: boolean): Promise<void> {
   const connections = run.count(BURST_CONNECTIONS.full, BURST_CONNECTIONS.bounded)
   const pool = new Pool({ port: base.port, connections, timeoutMs: BURST_MS_MAX })
   run.defer(() => pool.close())
@@ -201,13 +206,13 @@ async function bursts({ run, base }: Stage): Promise<void> {
   const isChallenge = (ending: Ending) =>
     typeof ending === 'object' && ending.status === 200 && ending.body.includes('"nonce":"')
   run.figure(name, `${refused} refused, the last waited ${longestMs.toFixed(0)} ms`)
-  run.check(others.length > 0, `${name}: nobody was served`)
+  run.check(others.length > 0 || isSlow, `${name}: nobody was served`)
   run.none(
     `${name}: other answers`,
     others.filter(ending => !isChallenge(ending)),
   )
   // On a slow machine a burst may take so long that it counts as a standing queue.
-  const isRight = !run.isFull && longestMs > 5 * TARGET_MS
+  const isRight = isSlow || (!run.isFull && longestMs > 5 * TARGET_MS)
   run.check(refused === 0 || isRight, `${name}: ${refused} were refused`)
 }
 
@@ -266,7 +271,7 @@ async function floods(stage: Stage, form: Form): Promise<void> {
   const { run } = stage
   const closed = await capacityOf(stage, form)
   const capacity = run.isFull && form === 'kept' ? await openCapacityOf(stage, closed) : closed
-  let [refused, isTooMuch] = [0, false]
+  let [refused, served, isTooMuch] = [0, 0, false]
   for (const times of run.isFull ? FLOOD_TIMES.full : FLOOD_TIMES.bounded) {
     if (!run.isFull && refused > 0) break
     const name = `${times}x, ${form}`
@@ -274,10 +279,12 @@ async function floods(stage: Stage, form: Form): Promise<void> {
     const result = await visited(stage, name, { ...specOf(times * capacity, form), ...durations })
     run.size(`${result.came.toLocaleString('en-US')} visitors, ${name}`)
     refused += refusalsOf(result)
+    served += result.served
     const isQueue = waitsOf(result).p50Ms > 2 * TARGET_MS
     isTooMuch ||= result.busy > BUSY && result.ownBusy < GENERATOR_BUSY && isQueue
     if (run.isFull) judgeFlood(run, name, result, form === 'kept' ? capacity : undefined)
   }
+  run.check(served > 0, `${form}: nobody was served`)
   run.check(refused > 0 || !isTooMuch, `${form}: nothing was refused`)
   await soonCalm(stage, capacity)
 }
