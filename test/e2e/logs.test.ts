@@ -289,17 +289,6 @@ describe('how many lines', () => {
         assert.deepEqual(eventNames(lines.filter(line => line.nonce === nonce)), STORY)
     }))
 
-  test('of a share of 0 no success is logged, and every refusal is', () =>
-    withService({ POWGATE_LOG_SUCCESSES: '0' }, async (service, client) => {
-      const { siteKey, apiKey } = await service.createSite(EASY)
-      const token = await client.token(siteKey, { from: freshAddress() })
-      await client.verifyToken(apiKey, { token })
-      await client.verifyToken(apiKey, { token })
-      await logged(service, 1, 'refused')
-      const reasons = eventsOf(service).map(line => line.reason)
-      assert.deepEqual(reasons, ['token-used'])
-    }))
-
   test('at level trace everything is logged', () =>
     withService({ LOG_LEVEL: 'trace', POWGATE_LOG_SUCCESSES: '0' }, async (service, client) => {
       const { siteKey } = await service.createSite(EASY)

@@ -1,6 +1,5 @@
 /** Races of redemptions through two hosts with one Redis, for sites on all shards. Old tokens are tried again all the time. */
 
-import { setTimeout as sleep } from 'node:timers/promises'
 import { fnv1a } from '../../../src/domain/bytes.ts'
 import { evenlySpreadTags } from '../../../src/store/client/connection.ts'
 import { eventually } from '../../harness/eventually.ts'
@@ -8,10 +7,11 @@ import { childPids } from '../../harness/processes.ts'
 import type { Random } from '../../harness/random.ts'
 import type { RedisServer } from '../../harness/redis.ts'
 import { type TestService, type TestSite, UNLIMITED_REDEMPTIONS } from '../../harness/service.ts'
+import { Visitors } from '../../harness/visitors.ts'
 import type { Call, History } from './history.ts'
 import { attempt, EASY, TokenMint } from './redemptions.ts'
 import type { Run } from './run.ts'
-import { Lanes, Pool } from './wire.ts'
+import { Pool } from './wire.ts'
 
 const HOSTS = 2
 const SITES = 6
@@ -21,7 +21,6 @@ const LANES = 3
 /** Redemptions of one token at once, half of them through each host. */
 const RACERS = 8
 const CONNECTIONS = 24
-const LANE_PAUSE_MS = 10
 /** Tokens older than this are not tried again. */
 const KEEP_MS = 120_000
 /** A redemption so shortly before a failover may not have reached a replica. */
@@ -64,7 +63,7 @@ export class FailoverLoad {
   /** Index of the oldest token that is still tried. */
   #oldest = 0
   readonly #learning = new Set<number>()
-  readonly #lanes: Lanes
+  readonly #visitors: readonly Visitors[]
 
   private constructor(run: Run, name: string, { topology, services, sites, mints, random }: FailoverParts) {
     this.run = run
@@ -75,9 +74,8 @@ export class FailoverLoad {
     this.#mints = mints
     this.#random = random
     this.#pools = services.map(({ port }) => new Pool({ port, connections: CONNECTIONS, timeoutMs: 15_000 }))
-    this.#lanes = new Lanes(run, this.#pools)
-    for (let lane = 0; lane < LANES; lane++) this.#lanes.start(() => this.#raceOnce())
-    this.#lanes.start(() => this.#retryOnce())
+    this.#visitors = [new Visitors(() => this.#raceOnce(), LANES), new Visitors(() => this.#retryOnce())]
+    run.defer(() => this.#end())
   }
 
   static async open(run: Run, name: string, topology: Topology, random: Random): Promise<FailoverLoad> {
@@ -94,8 +92,15 @@ export class FailoverLoad {
     return new FailoverLoad(run, name, { topology, services, sites, mints, random })
   }
 
+  async #end(): Promise<void> {
+    await Promise.all(this.#visitors.map(visitors => visitors.stop()))
+    for (const pool of this.#pools) pool.close()
+  }
+
   async stop(): Promise<void> {
-    await this.#lanes.stop()
+    await this.#end()
+    const problems = this.#visitors.flatMap(({ refused }) => refused)
+    this.run.none('races that failed', problems)
     for (const service of this.#services) await service.stop()
   }
 
@@ -138,11 +143,9 @@ export class FailoverLoad {
       Array.from({ length: RACERS }, (_, racer) => this.#redeem(subject, racer % HOSTS)),
     )
     if (calls.some(({ code }) => code === 'token-forgotten')) await this.#learnEpoch(site)
-    await sleep(LANE_PAUSE_MS)
   }
 
   async #retryOnce(): Promise<void> {
-    await sleep(LANE_PAUSE_MS)
     const now = performance.now()
     for (; this.#oldest < this.#tokens.length; this.#oldest++)
       if (now - this.#tokens[this.#oldest]!.mintedMs <= KEEP_MS) break

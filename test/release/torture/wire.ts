@@ -146,36 +146,3 @@ class Line {
     this.#end({ status: Number(head.slice(9, 12)), code, head, body })
   }
 }
-
-/** Acts that are repeated side by side over the connections of some pools, until stopped or until the case has ended. */
-export class Lanes {
-  readonly #pools: readonly Pool[]
-  readonly #lanes: Promise<void>[] = []
-  #isOn = true
-
-  /** @param run its services are stopped after this constructor's endings have run */
-  constructor(run: { defer(ending: () => unknown): void }, pools: readonly Pool[]) {
-    this.#pools = pools
-    run.defer(() => this.stop())
-    run.defer(() => this.#close())
-  }
-
-  start(act: () => Promise<unknown>): void {
-    const repeat = async () => {
-      while (this.#isOn) await act()
-    }
-    this.#lanes.push(repeat())
-  }
-
-  /** Resolves when the last acts have ended. May be called more than once. */
-  async stop(): Promise<void> {
-    this.#isOn = false
-    await Promise.all(this.#lanes)
-    this.#close()
-  }
-
-  #close(): void {
-    this.#isOn = false
-    for (const pool of this.#pools) pool.close()
-  }
-}

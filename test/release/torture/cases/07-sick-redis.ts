@@ -12,7 +12,7 @@ import type { Call, History } from '../history.ts'
 import { attempt, EASY, TokenMint } from '../redemptions.ts'
 import type { Run, TortureCase } from '../run.ts'
 import { PASSWORD, Patient, SICKNESSES, type Sickness } from '../sicknesses.ts'
-import { Lanes, Pool } from '../wire.ts'
+import { Pool } from '../wire.ts'
 
 const REFUSAL_MS_MAX = 300
 const FIRST_SUCCESS_MS_MAX = 1000
@@ -20,7 +20,6 @@ const FIRST_SUCCESS_MS_MAX = 1000
 const HANGS_MS = 5000
 const CONNECTIONS = 12
 const LANES = 3
-const PAUSE_MS = 15
 /** Redeemed tokens that are tried again after each sickness. */
 const LATEST = 100
 /** How long a sickness lasts in a bounded run. */
@@ -60,7 +59,7 @@ class Ward {
   /** Who gets a challenge and passes, which needs no store: that is the default of POWGATE_FAIL_OPEN. */
   readonly #visitors: Visitors
   #mint: TokenMint
-  readonly #lanes: Lanes
+  readonly #backends: Visitors
 
   private constructor(run: Run, patient: Patient, service: TestService, site: TestSite, mint: TokenMint) {
     this.#run = run
@@ -70,8 +69,8 @@ class Ward {
     this.#mint = mint
     this.#pool = new Pool({ port: service.port, connections: CONNECTIONS, timeoutMs: HANGS_MS })
     this.#redemptions = run.history('sick-redis-verify-token')
-    this.#lanes = new Lanes(run, [this.#pool])
-    for (let lane = 0; lane < LANES; lane++) this.#lanes.start(() => this.#redeem())
+    this.#backends = new Visitors(() => this.#redeem(), LANES)
+    run.defer(() => this.stop())
     const client = new Client(service.url)
     this.#visitors = new Visitors(
       async () => void (await client.token(site.siteKey, { from: freshAddress() })),
@@ -96,8 +95,8 @@ class Ward {
   }
 
   async stop(): Promise<void> {
-    await this.#visitors.stop()
-    await this.#lanes.stop()
+    await Promise.all([this.#visitors.stop(), this.#backends.stop()])
+    this.#pool.close()
   }
 
   /** Redeems each token at least twice, because an attempt without an answer may have redeemed it. */
@@ -106,7 +105,6 @@ class Ward {
     await this.#attempt(subject)
     await this.#attempt(subject)
     if (this.#minted[subject]!.calls[0]!.code === 'token-forgotten') await this.#learnEpoch()
-    await sleep(PAUSE_MS)
   }
 
   async #attempt(subject: number): Promise<void> {
@@ -215,7 +213,7 @@ class Ward {
     const refusals = calls.filter(({ status }) => status === 503)
     run.checkTime('p99 of all 503s', percentile(refusals, 0.99), REFUSAL_MS_MAX)
     run.figure('visitors who passed', this.#visitors.served)
-    run.none('visitors who were refused', this.#visitors.refused)
+    run.none('visits that failed', [...this.#visitors.refused, ...this.#backends.refused])
   }
 }
 
