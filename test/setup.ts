@@ -35,7 +35,6 @@ const NEEDED = [
   { program: 'firefox-esr', package: 'firefox-esr', suite: 'rest' },
   { program: 'WebKitWebDriver', package: 'webkit2gtk-driver', suite: 'rest' },
   { program: 'Xvfb', package: 'xvfb', suite: 'rest' },
-  { program: 'faketime', package: 'faketime', suite: 'rest' },
   { program: 'python3', package: 'python3', suite: 'rest' },
   {
     program: '/usr/lib/python3/dist-packages/flask/__init__.py',

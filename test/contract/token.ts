@@ -17,7 +17,6 @@ const SEGMENT_NAMES = ['timestamp', 'nonce', 'counter', 'claims', 'hmac']
 /** From a good token's segments, and those of another good token of the same site and address. */
 type Forge = (segments: Segments, other: Segments) => string
 
-/** test/release/torture/theft-rows.ts has spellings that may mean the same. */
 const FORGERIES: readonly (readonly [about: string, make: Forge])[] = [
   ...SEGMENT_NAMES.map((name, segment) => [`first character of the ${name}`, changed(segment, 0)] as const),
   ...SEGMENT_NAMES.map((name, segment) => [`last character of the ${name}`, changed(segment, -1)] as const),
@@ -27,6 +26,7 @@ const FORGERIES: readonly (readonly [about: string, make: Forge])[] = [
   ['no hmac', ([a, b, c, d]) => joined(a, b, c, d)],
   ['an empty hmac', ([a, b, c, d]) => joined(a, b, c, d, '')],
   ['empty claims', ([a, b, c, , e]) => joined(a, b, c, '', e)],
+  ['claims with padding', ([a, b, c, d, e]) => joined(a, b, c, `${d}=`, e)],
   ['a line feed at the end', segments => `${joined(...segments)}\n`],
   ['a space in front', segments => ` ${joined(...segments)}`],
   ['another separator', segments => segments.join('.')],

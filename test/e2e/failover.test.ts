@@ -8,7 +8,7 @@ import { after, before, describe, test } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { Client, FINGERPRINT, HONEST_ENVIRONMENT, solve } from '../harness/client.ts'
 import { eventually } from '../harness/eventually.ts'
-import { type Answer, freshAddress } from '../harness/http.ts'
+import { freshAddress, tried } from '../harness/http.ts'
 import { RedisSentinels } from '../harness/redis-sentinel.ts'
 import { DEADLINE_AS_SHIPPED, TestService, type TestSite } from '../harness/service.ts'
 
@@ -109,12 +109,4 @@ async function visit(
     return undefined
   }
   return undefined
-}
-
-/** The answer; after a 503, when its Retry-After has passed. */
-async function tried(ask: () => Promise<Answer>): Promise<Answer | undefined> {
-  const answer = await ask().catch(() => undefined)
-  if (answer === undefined || answer.status === 503)
-    await sleep(1000 * Number(answer?.headers['retry-after'] ?? 1))
-  return answer
 }

@@ -5,7 +5,6 @@ import { randomBytes } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 import { test } from 'node:test'
 import { Redis } from 'ioredis'
-import { newApiKey } from '../../src/domain/site.ts'
 import { findLeaks, type NotedSecret, type NotedText } from '../harness/canaries.ts'
 import { Client, HONEST_ENVIRONMENT } from '../harness/client.ts'
 import { eventually } from '../harness/eventually.ts'
@@ -82,20 +81,6 @@ test('no secret comes out: every endpoint with good and bad input, Redis killed 
   assert.ok(secrets.filter(({ kind }) => kind === 'token').length >= 2)
   assert.ok(service.output.split('\n{"level"').length > 50, service.output)
   assert.deepEqual(findLeaks(secrets, texts), [])
-})
-
-test('a planted secret is found, wherever and however it stands', () => {
-  const apiKey = newApiKey(randomBytes(96))
-  const secrets: NotedSecret[] = [
-    { kind: 'api key', text: apiKey },
-    { kind: 'redis password', text: 'a "quoted" password/1' },
-  ]
-  const leaksIn = (text: string) => findLeaks(secrets, [{ outlet: 'output', text }]).map(({ kind }) => kind)
-  assert.deepEqual(leaksIn(`{"site":"${apiKey}"}`), ['api key'])
-  assert.deepEqual(leaksIn(`x${apiKey.slice(12)}x${apiKey.slice(12)}`), ['api key', 'api key'])
-  assert.deepEqual(leaksIn(JSON.stringify({ msg: 'a "quoted" password/1' })), ['redis password'])
-  assert.deepEqual(leaksIn(`redis://:${encodeURIComponent('a "quoted" password/1')}@h`), ['redis password'])
-  assert.deepEqual(leaksIn(`${apiKey.slice(0, -1)} a quoted password/1`), [])
 })
 
 /** One request of every kind that carries a secret, and of many that are refused. */

@@ -1,16 +1,15 @@
-/** What a service with the embedded store does when its store process dies, its directory is replaced, or another wants it. */
+/** What a service with the embedded store does when its store process dies, or another wants its directory. */
 
 import assert from 'node:assert/strict'
-import { mkdirSync, readdirSync, renameSync } from 'node:fs'
+import { readdirSync } from 'node:fs'
 import { after, before, describe, test } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { Client } from '../harness/client.ts'
 import { serveStore } from '../harness/embedded.ts'
 import { eventually } from '../harness/eventually.ts'
-import { call, freshAddress } from '../harness/http.ts'
-import { startObserved } from '../harness/metrics.ts'
+import { freshAddress } from '../harness/http.ts'
 import { freePort } from '../harness/ports.ts'
-import { childPids, isAlive, storePid, workerPids } from '../harness/processes.ts'
+import { childPids, storePid } from '../harness/processes.ts'
 import { TestService, type TestSite } from '../harness/service.ts'
 import { temporaryDir } from '../harness/temporary.ts'
 
@@ -20,13 +19,10 @@ const LANES = 8
 
 describe('the store process', () => {
   let service: TestService
-  let adminUrl: string
   let site: TestSite
   let client: Client
   before(async () => {
-    const started = await startObserved('embedded')
-    service = started.service
-    adminUrl = started.adminUrl
+    service = await TestService.start('embedded')
     site = await service.createSite({ difficulty: { base: 16, min: 16, max: 28 } })
     client = new Client(service.url)
   })
@@ -130,16 +126,5 @@ describe('the store process', () => {
       assert.ok(performance.now() - from < 5000)
       assert.ok(readdirSync(dataDir).includes('state'), `after ${afterMs} ms`)
     }
-  })
-
-  test('a directory that was replaced: not ready, nothing is answered; the workers stay', async () => {
-    const workers = workerPids(service.pid)
-    renameSync(service.dataDir, `${service.dataDir}.old`)
-    mkdirSync(service.dataDir)
-    const isReady = async () => (await call(`${adminUrl}/readyz`)).status === 200
-    await eventually(PATIENCE_MS, 'it is not ready', async () => !(await isReady()))
-    assert.equal(await token(), undefined)
-    assert.match(service.output, /was moved or replaced under the running service: restart it/)
-    assert.ok(workers.every(isAlive))
   })
 })

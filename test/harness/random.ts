@@ -1,19 +1,16 @@
 /** Random choices that a seed repeats. */
 
-import { createCipheriv, createHash } from 'node:crypto'
+import { createHash } from 'node:crypto'
 import { randomHex, seededRandom } from './values.ts'
 
 export class Random {
   readonly seed: number
   readonly #next: () => number
 
-  /**
-   * @param seed 1 to 2^32-1
-   * @param next unsigned 32-bit integers; by default a simple and fast generator
-   */
-  constructor(seed: number, next = seededRandom(seed)) {
+  /** @param seed 1 to 2^32-1 */
+  constructor(seed: number) {
     this.seed = seed
-    this.#next = next
+    this.#next = seededRandom(seed)
     // The first numbers of small seeds are small.
     for (let skipped = 0; skipped < 16; skipped++) this.#next()
   }
@@ -47,21 +44,5 @@ export class Random {
     // Seeded by a hash, because a number of this generator is its whole state: that seed would repeat the parent's numbers.
     const digest = createHash('sha256').update(`fork of ${this.#next()}`).digest()
     return new Random(digest.readUInt32LE(0) || 1)
-  }
-
-  /** A generator by a cipher, seeded by this one's state: for statistics, for which the simple generator is too weak. */
-  strong(): Random {
-    const cipher = createCipheriv('aes-128-ctr', this.bytes(16), this.bytes(16))
-    const zeros = Buffer.alloc(16_384)
-    let words = Buffer.alloc(0)
-    let at = 0
-    return new Random(this.seed, () => {
-      if (at === words.length) {
-        words = cipher.update(zeros)
-        at = 0
-      }
-      at += 4
-      return words.readUInt32LE(at - 4)
-    })
   }
 }

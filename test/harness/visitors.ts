@@ -9,12 +9,9 @@ export class Visitors {
   #isOn = true
   readonly #lanes: readonly Promise<void>[]
 
-  /**
-   * @param visit throws if it is refused
-   * @param isExcused whether a refused visit that began then counts as neither
-   */
-  constructor(visit: () => Promise<void>, lanes = 1, isExcused = (_startedAtMs: number) => false) {
-    this.#lanes = Array.from({ length: lanes }, () => this.#come(visit, isExcused))
+  /** @param visit throws if it is refused */
+  constructor(visit: () => Promise<void>, lanes = 1) {
+    this.#lanes = Array.from({ length: lanes }, () => this.#come(visit))
   }
 
   async stop(): Promise<void> {
@@ -22,12 +19,11 @@ export class Visitors {
     await Promise.all(this.#lanes)
   }
 
-  async #come(visit: () => Promise<void>, isExcused: (startedAtMs: number) => boolean): Promise<void> {
+  async #come(visit: () => Promise<void>): Promise<void> {
     while (this.#isOn) {
-      const startedAtMs = performance.now()
       await visit().then(
         () => this.served++,
-        error => isExcused(startedAtMs) || this.refused.push((error as Error).message),
+        (error: Error) => this.refused.push(error.message),
       )
       await new Promise(resolve => setTimeout(resolve, PAUSE_MS))
     }

@@ -8,7 +8,7 @@ import { test } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { Powgate } from '../cli/cli-process.ts'
 import { Client, FINGERPRINT, HONEST_ENVIRONMENT, solve } from '../harness/client.ts'
-import { type Answer, freshAddress } from '../harness/http.ts'
+import { freshAddress, tried } from '../harness/http.ts'
 import { freePort } from '../harness/ports.ts'
 import { FrontProxy, PROXY_ADDRESS } from '../harness/proxies.ts'
 import { RedisServer } from '../harness/redis.ts'
@@ -171,12 +171,4 @@ async function visit(url: string, site: TestSite, timesBefore: number): Promise<
     }
   }
   return `gave up: ${last}`
-}
-
-/** The answer; after a 503, when its Retry-After has passed. */
-async function tried(ask: () => Promise<Answer>): Promise<Answer | undefined> {
-  const answer = await ask().catch(() => undefined)
-  if (answer === undefined || answer.status === 503)
-    await sleep(1000 * Number(answer?.headers['retry-after'] ?? 1))
-  return answer
 }

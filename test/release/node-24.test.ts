@@ -1,7 +1,4 @@
-/**
- * The embedded store on Node.js 24. The service
- * itself starts neither on Node.js 24 as installed here, whose HTTP server has no binary, nor on 26.
- */
+/** The service starts neither on Node.js 24 as installed here, whose HTTP server has no binary, nor on 26. */
 
 import assert from 'node:assert/strict'
 import { spawnSync } from 'node:child_process'
@@ -20,20 +17,6 @@ before(() => {
     const { status, stderr } = spawnSync('npm', args, { encoding: 'utf8' })
     assert.equal(status, 0, `npm cannot install ${packageName}@${line}: ${stderr}`)
   }
-})
-
-test('the embedded store holds on Node.js 24', () => {
-  // Without it the runner would report to this one's runner, in a format of its own.
-  const { NODE_TEST_CONTEXT: _, ...env } = process.env
-  const args = ['--import', 'tsx', '--test', '--test-reporter=tap', 'test/store/embedded.test.ts']
-  const { status, stdout } = spawnSync(nodeOf(24), args, {
-    encoding: 'utf8',
-    env,
-    timeout: 300_000,
-    killSignal: 'SIGKILL',
-  })
-  assert.match(stdout, /^# pass [1-9]\d/m)
-  assert.equal(status, 0, stdout)
 })
 
 const REFUSALS: Readonly<Record<number, RegExp>> = {

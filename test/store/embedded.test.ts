@@ -318,24 +318,33 @@ test('embedded: the sites are written anew once half of the file is dead, and ar
   await again.close()
 })
 
+/** From now on a write of so many bytes or more writes 20 of them and fails. @returns what ends that */
+function fillDisk(t: TestContext, bytesMin = 0): () => void {
+  const write = fs.writeFileSync
+  t.mock.method(fs, 'writeFileSync', (to: number | string, data: Buffer) => {
+    if (data.length < bytesMin) return write(to, data)
+    write(to, data.subarray(0, 20))
+    throw Object.assign(new Error('write'), { code: 'ENOSPC' })
+  })
+  syncBuiltinESMExports()
+  return () => {
+    t.mock.restoreAll()
+    syncBuiltinESMExports()
+  }
+}
+
 test('embedded: a change that cannot be written is refused in one line, and nothing of it stays', async t => {
   const dataDir = tempDir(t)
   const file = sitesIn(dataDir)
   const { apiKey } = await createSite(file, { name: 'a' })
   const id = apiKeyId(apiKey)!
   const bytes = readFileSync(join(dataDir, SITES_FILE))
-  const write = fs.writeFileSync
-  t.mock.method(fs, 'writeFileSync', (fd: number, data: Buffer) => {
-    write(fd, data.subarray(0, 20))
-    throw Object.assign(new Error('write'), { code: 'ENOSPC' })
-  })
-  syncBuiltinESMExports()
+  const makeRoom = fillDisk(t)
   const isFull =
     /^StoreSetupError: POWGATE_DATA_DIR: cannot write .*, so this was not done: the disk is full$/
   await assert.rejects(revokeApiKey(file, id), isFull)
   await assert.rejects(file.noteUses(new Map([[id, 1]])), isFull)
-  t.mock.restoreAll()
-  syncBuiltinESMExports()
+  makeRoom()
   assert.deepEqual(readFileSync(join(dataDir, SITES_FILE)), bytes)
   assert.equal((await file.readApiKey(id))?.revokedAt, null)
   assert.ok((await revokeApiKey(file, id)).revokedAt)
@@ -350,17 +359,9 @@ test('embedded: a full disk while the sites are written anew: nothing is left of
   for (let atMs = 1; atMs < 1000; atMs++) await file.noteUses(new Map([[id, atMs]]))
   const openFiles = () => readdirSync('/proc/self/fd').length
   const before = openFiles()
-  const write = fs.writeFileSync
-  const changesMax = 1000
-  t.mock.method(fs, 'writeFileSync', (fd: number, data: Buffer) => {
-    if (data.length < changesMax) return write(fd, data)
-    write(fd, data.subarray(0, 20))
-    throw Object.assign(new Error('write'), { code: 'ENOSPC' })
-  })
-  syncBuiltinESMExports()
+  const makeRoom = fillDisk(t, 1000) // longer than a change
   for (let atMs = 1000; atMs < 1010; atMs++) await file.noteUses(new Map([[id, atMs]]))
-  t.mock.restoreAll()
-  syncBuiltinESMExports()
+  makeRoom()
   assert.deepEqual(readdirSync(dataDir), [SITES_FILE])
   assert.equal(openFiles(), before)
   await file.noteUses(new Map([[id, 2000]]))
@@ -371,15 +372,9 @@ test('embedded: a full disk while the sites are written anew: nothing is left of
 
 test('embedded: a full disk while the state is saved: the part that was written gives its room back', async t => {
   const { dataDir, stop } = await start(t, tempDir(t))
-  const write = fs.writeFileSync
-  t.mock.method(fs, 'writeFileSync', (path: string, data: Buffer) => {
-    write(path, data.subarray(0, 20))
-    throw Object.assign(new Error('write'), { code: 'ENOSPC' })
-  })
-  syncBuiltinESMExports()
+  const makeRoom = fillDisk(t)
   await stop(true)
-  t.mock.restoreAll()
-  syncBuiltinESMExports()
+  makeRoom()
   assert.deepEqual(readdirSync(dataDir), [SITES_FILE])
 })
 

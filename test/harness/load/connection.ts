@@ -21,7 +21,6 @@ const SHOWN_BYTES_MAX = 400
 const READ_BYTES = 4096
 
 export class Connection {
-  readonly openedAtMs = performance.now()
   readonly #owner: ConnectionOwner
   readonly #socket: Socket
   /** The answer so far, in `#bytes` up to `#length`; what lies behind is left over from earlier answers. */

@@ -31,8 +31,6 @@ export interface VisitorsSpec extends VisitorsTarget {
   readonly visitorsPerSecond: number
   readonly warmUpMs: number
   readonly measureMs: number
-  /** The load after the measured time. */
-  readonly after?: { readonly visitorsPerSecond: number; readonly ms: number }
   /** Processes whose CPU time is measured. */
   readonly pids: readonly number[]
 }
@@ -54,12 +52,8 @@ export interface VisitorsResult {
   readonly left: number
   readonly admitted: Latencies
   readonly shed: Latencies
-  /** From the start of a connection to its first request. */
-  readonly connecting: Latencies
   /** Refused requests by step, from the first visitor to the last. */
   readonly shedOf: Readonly<Record<Step, number>>
-  /** With `after`: how long after the measured time the last refusal came; 0 if none did. */
-  readonly lastShedMs: number
   /** CPU time of the measured processes and of the load itself, divided by the measured time. */
   readonly busy: number
   readonly ownBusy: number
@@ -126,7 +120,6 @@ export class VisitorLoad implements ConnectionOwner {
   readonly #idle: Line[] = []
   readonly #admitted = new Times()
   readonly #shed = new Times()
-  readonly #connecting = new Times()
   readonly #shedOf = { challenge: 0, verify: 0, redeem: 0 }
   #bad = 0
   #came = 0
@@ -136,8 +129,6 @@ export class VisitorLoad implements ConnectionOwner {
   #rateFromMs = 0
   /** Visitors begun since the rate was set. */
   #begun = 0
-  #measuredUntilMs = Number.POSITIVE_INFINITY
-  #lastShedMs = 0
   #isMeasuring = false
   #isOver = false
   readonly #timer: NodeJS.Timeout
@@ -194,13 +185,7 @@ export class VisitorLoad implements ConnectionOwner {
     }
   }
 
-  async measure({
-    visitorsPerSecond,
-    warmUpMs,
-    measureMs,
-    after,
-    pids,
-  }: VisitorsSpec): Promise<VisitorsResult> {
+  async measure({ visitorsPerSecond, warmUpMs, measureMs, pids }: VisitorsSpec): Promise<VisitorsResult> {
     this.setRate(visitorsPerSecond)
     await sleep(warmUpMs)
     const from = takeMark(pids)
@@ -210,11 +195,6 @@ export class VisitorLoad implements ConnectionOwner {
     this.#isMeasuring = false
     this.#lateness.disable()
     const to = takeMark(pids)
-    this.#measuredUntilMs = performance.now()
-    if (after !== undefined) {
-      this.setRate(after.visitorsPerSecond)
-      await sleep(after.ms)
-    }
     await this.stop()
     return this.#result(from, to)
   }
@@ -230,9 +210,7 @@ export class VisitorLoad implements ConnectionOwner {
       left: this.#left,
       admitted: this.#admitted.latencies(),
       shed: this.#shed.latencies(),
-      connecting: this.#connecting.latencies(),
       shedOf: this.#shedOf,
-      lastShedMs: this.#lastShedMs,
       busy: usages.reduce((sum, { cpuMs }) => sum + cpuMs, 0) / measuredMs,
       ownBusy: generatorBusy,
       ownLateP50Ms: lateMs(50),
@@ -284,12 +262,8 @@ export class VisitorLoad implements ConnectionOwner {
 
   /** Called once for each connection. */
   send(line: Line): void {
-    if (!this.#target.isShortLived) {
-      this.#idle.push(line)
-      return
-    }
-    if (this.#isMeasuring) this.#connecting.add(performance.now() - line.openedAtMs)
-    this.#begin(line)
+    if (this.#target.isShortLived) this.#begin(line)
+    else this.#idle.push(line)
   }
 
   /** The connection has ended, but not by `close`. */
@@ -312,7 +286,6 @@ export class VisitorLoad implements ConnectionOwner {
     const { step, text } = line
     if (this.#overloadAnswers.has(text, step)) {
       this.#shedOf[step]++
-      this.#lastShedMs = Math.max(0, performance.now() - this.#measuredUntilMs)
       if (this.#isMeasuring) this.#shed.add(latencyMs)
     } else if (isGood) {
       if (this.#isMeasuring) this.#admitted.add(latencyMs)

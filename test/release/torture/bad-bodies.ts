@@ -1,6 +1,5 @@
 /** Request bodies that are almost valid, and bodies that are entirely wrong. All as latin1 text: one character, one byte. */
 
-import { API_KEY_PATTERN, SITE_KEY_PATTERN } from '../../../src/domain/site.ts'
 import type { Random } from '../../harness/random.ts'
 import { words } from '../../harness/values.ts'
 
@@ -105,41 +104,3 @@ export function mutated(random: Random, text: string): string {
 }
 
 const NASTY_BYTES = [0, 9, 10, 11, 13, 32, 34, 37, 44, 58, 61, 92, 124, 127, 128, 255] as const
-
-/** A form for /siteverify, in one of its three codings or in none of them. */
-export function nearlyForm(random: Random, genuine: Genuine): { contentType: string; body: string } {
-  const fields: Record<string, string> = {
-    secret: random.chance(0.8) ? genuine.apiKey : `sk_${random.hex(8)}_${random.hex(43)}`,
-    response: random.chance(0.7) ? genuine.token() : mutated(random, genuine.token()),
-    ...(random.chance(0.3)
-      ? { remoteip: random.pick(['127.0.0.1', '::1', '', '1.2.3', '0x7f.1', 'a'.repeat(70)]) }
-      : {}),
-    ...(random.chance(0.3) ? { sitekey: random.chance(0.5) ? genuine.siteKey : API_KEY_PATTERN } : {}),
-    ...(random.chance(0.2) ? { [random.pick(NAMES)]: SITE_KEY_PATTERN } : {}),
-  }
-  return random.pick([
-    () => ({ contentType: 'application/json', body: nearlyJson(random, fields) }),
-    () => ({ contentType: 'application/x-www-form-urlencoded', body: urlencoded(random, fields) }),
-    () => multipart(random, fields),
-  ])()
-}
-
-function urlencoded(random: Random, fields: Record<string, string>): string {
-  const text = new URLSearchParams(fields).toString()
-  const ends = ['', `&${text}`, '&%zz=%', '=&&=', '&%00=%ff%fe']
-  return random.chance(1 / 6) ? mutated(random, text) : text + random.pick(ends)
-}
-
-function multipart(random: Random, fields: Record<string, string>) {
-  const boundary = random.pick(['b', '--', 'a'.repeat(70), 'a b', '"', '\xff'])
-  const part = ([name, value]: [string, string]) =>
-    `--${boundary}\r\nContent-Disposition: form-data; name="${name}"\r\n\r\n${value}\r\n`
-  const text = `${Object.entries(fields).map(part).join('')}--${boundary}--\r\n`
-  const cut = text.slice(0, -4)
-  const bodies = [text, text, mutated(random, text), text.replaceAll('\r\n', '\n'), cut, '', text + text]
-  const quoted = random.chance(0.5) ? `"${boundary}"` : boundary
-  return {
-    contentType: `multipart/form-data; boundary=${random.chance(0.8) ? quoted : ''}`,
-    body: random.pick(bodies),
-  }
-}

@@ -5,7 +5,7 @@
 import { type V2Options, v2Header } from '../../harness/proxy-header.ts'
 import { Random } from '../../harness/random.ts'
 import { words } from '../../harness/values.ts'
-import { anyJson, type Genuine, mutated, nearlyForm, nearlyJson, oneOf } from './bad-bodies.ts'
+import { anyJson, type Genuine, mutated, nearlyJson, oneOf } from './bad-bodies.ts'
 import { SECTIONS } from './conformance-rows.ts'
 import { redemptionRequest } from './redemptions.ts'
 import { JSON_TYPE, requestText } from './wire.ts'
@@ -24,21 +24,18 @@ type Make = (random: Random, genuine: Genuine) => string | string[]
 const FAMILIES: Readonly<Record<string, readonly [count: number, make: Make]>> = {
   noise: [40, random => random.bytes(random.between(1, 400)).toString('latin1')],
   conformance: [
-    100,
+    150,
     random => (random.chance(0.4) ? oddRequest(random) : mutated(random, oddRequest(random))),
   ],
   pipelined: [60, pipelined],
   split: [40, (random, genuine) => split(random, anyRequest(random, genuine))],
   'cut off': [20, (random, genuine) => split(random, valid(random, genuine)).slice(0, 1)],
   'byte by byte': [5, (random, genuine) => [...anyRequest(random, genuine)].slice(0, 700)],
-  oversize: [20, oversize],
   'control bytes': [90, (random, genuine) => withControlBytes(random, anyRequest(random, genuine))],
-  chunks: [80, chunks],
-  'http grammar': [150, grammatical],
+  'http grammar': [200, grammatical],
   'json to /verify': [125, (random, genuine) => verification(random, genuine, random.chance(0.3))],
   'json to /verify-token': [125, redemption],
-  'forms to /siteverify': [70, form],
-  'mutated valid': [75, (random, genuine) => mutated(random, valid(random, genuine))],
+  'mutated valid': [145, (random, genuine) => mutated(random, valid(random, genuine))],
 }
 
 const WEIGHTED = Object.entries(FAMILIES).flatMap(([family, [count]]) => Array<string>(count).fill(family))
@@ -62,7 +59,7 @@ export function badInput(random: Random, genuine: Genuine): BadInput {
 
 /** Whole requests with a body of any kind: they get an answer, whatever the body contains. */
 export function mustBeAnswered({ family, parts, ending }: BadInput): boolean {
-  if (ending !== 'wait' || !/^(?:json|forms) to /.test(family)) return false
+  if (ending !== 'wait' || !/^json to /.test(family)) return false
   return /^(?:[ -~]+\r\n)+\r\n/.test(parts.join(''))
 }
 
@@ -95,11 +92,6 @@ function verification(random: Random, genuine: Genuine, isAny = false): string {
   const body = isAny ? anyJson(random) : nearlyJson(random, genuine.solution(random))
   const siteKey = random.chance(0.95) ? genuine.siteKey : mutated(random, genuine.siteKey)
   return requestText('POST /verify', [`X-Site-Key: ${siteKey}`, JSON_TYPE], body)
-}
-
-function form(random: Random, genuine: Genuine): string {
-  const { contentType, body } = nearlyForm(random, genuine)
-  return requestText('POST /siteverify', [`Content-Type: ${contentType}`], body)
 }
 
 function redemption(random: Random, genuine: Genuine): string {
@@ -211,63 +203,6 @@ function withControlBytes(random: Random, text: string): string {
 
 const CONTROL_BYTES = [0, 0, 1, 7, 8, 9, 10, 11, 12, 13, 27, 127, 128, 160, 192, 237, 255] as const
 
-function chunks(random: Random, genuine: Genuine): string {
-  const path = random.pick(['/verify', '/verify-token', '/siteverify', '/challenge', '/none'])
-  const coding = random.pick([...CHUNKED, 'Chunked', 'chunked, chunked', 'x', 'gzip, chunked', ' '])
-  const head = requestText(`POST ${path}`, [
-    `X-Site-Key: ${genuine.siteKey}`,
-    `Authorization: Bearer ${genuine.apiKey}`,
-    JSON_TYPE,
-    `Transfer-Encoding: ${coding}`,
-    ...(random.chance(0.1) ? ['Content-Length: 5'] : []),
-  ])
-  const body = JSON.stringify(genuine.solution(random))
-  let text = ''
-  for (let at = 0; at < body.length; ) {
-    const length = random.between(1, body.length)
-    const part = body.slice(at, at + length)
-    text += chunkSize(random, part.length) + part + random.pick([...LINE_ENDS, '\r\n', '\n', '', 'XX'])
-    at += length
-  }
-  return head + text + random.pick(LAST_CHUNKS)
-}
-
-const CHUNKED = ['chunked', 'chunked', 'chunked'] as const
-const LINE_ENDS = ['\r\n', '\r\n', '\r\n'] as const
-const LAST_CHUNKS = [
-  ...words('0\r\n\r\n 0\r\n\r\n 0\r\n\r\n 00\r\n\r\n 0 -0\r\n\r\n'),
-  ...['', '0\r\nA: b\r\n\r\n', '0\r\naa: / HTTP/1.1\r\n\r\n'],
-]
-
-function chunkSize(random: Random, length: number): string {
-  const size = length.toString(16)
-  const wrong = [
-    ...[`0x${size}`, `-${size}`, `${size};a="b"`, `${size} `, `0000000000${size}`, size + size],
-    ...['f'.repeat(17), '7fffffffffffffff', '', 'g'],
-  ]
-  return (random.chance(0.8) ? size : random.pick(wrong)) + random.pick([...LINE_ENDS, '\n', '\r'])
-}
-
-function oversize(random: Random, genuine: Genuine): string {
-  const length = random.pick([4000, 4090, 4096, 4100, 5000, 8192, 20_000, 70_000])
-  const challenge = (...more: readonly string[]) =>
-    requestText('GET /challenge', [`X-Site-Key: ${genuine.siteKey}`, ...more])
-  const count = random.pick([90, 97, 98, 99, 100, 101, 150, 1000])
-  return oneOf(random, [
-    () => requestText(`GET /${'a'.repeat(length)}`, []),
-    () => challenge(`A: ${'b'.repeat(length)}`),
-    () => challenge(...Array.from({ length: count }, (_, index) => `A${index}: b`)),
-    () => requestText(`${'A'.repeat(length)} /challenge`, []),
-    () =>
-      requestText(
-        'POST /verify',
-        [`X-Site-Key: ${genuine.siteKey}`, JSON_TYPE],
-        `{"nonce":"${'a'.repeat(length)}"}`,
-      ),
-    () => requestText('GET /challenge', [`${'A'.repeat(length)}: b`]),
-  ])
-}
-
 /** Bytes that a trusted proxy never sends before a client's bytes; sometimes a valid header. */
 export function badProxyInput(random: Random, genuine: Genuine): BadInput {
   const { parts, ending } = badInput(random, genuine)
@@ -295,26 +230,4 @@ function proxyHeader(random: Random): string {
     () => mutated(random, `PROXY TCP4 ${source} 127.0.0.1 1 2\r\n`),
     () => right.slice(0, random.below(right.length)),
   ])
-}
-
-const ADMIN_PATHS = words(
-  '/ /healthz /readyz /metrics /dashboard /dashboard/app.js /dashboard/data.json /grafana.json',
-  '/dashboard/data.json?range=30m&site=x /dashboard/data.json?range=constructor',
-  '/dashboard/data.json?range=24h&site=__proto__ /dashboard/data.json?site=%',
-  '/dashboard/data.json?range=%ff //metrics /metrics/ /%6detrics * http://a/metrics',
-)
-
-export function badAdminInput(random: Random): BadInput {
-  const line = `${random.pick(METHODS)} ${random.pick(ADMIN_PATHS)} ${random.pick(VERSIONS)}`
-  const host = random.pick(['', ...words('localhost 127.0.0.1 [::1] evil.example \xff localhost:99999 [::1')])
-  const header = `${random.pick(HEADER_NAMES)}: ${random.pick(HEADER_VALUES)}`
-  const nearly = `${[line, `Host: ${host}`, ...(random.chance(0.2) ? [header] : [])].join('\r\n')}\r\n\r\n`
-  const text = oneOf(random, [
-    () => nearly,
-    () => nearly,
-    () => mutated(random, nearly),
-    () => grammatical(random),
-    () => oddRequest(random),
-  ])
-  return { family: 'admin', parts: [text], ending: endingOf(random, WAITS) }
 }

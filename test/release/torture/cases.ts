@@ -2,35 +2,23 @@
 
 import { badInputs } from './cases/01-bad-inputs.ts'
 import { httpConformance } from './cases/02-http-conformance.ts'
-import { singleUse } from './cases/03-single-use.ts'
 import { workerKill } from './cases/04-worker-kill.ts'
-import { storeKill } from './cases/05-store-kill.ts'
 import { failover } from './cases/06-failover.ts'
 import { sickRedis } from './cases/07-sick-redis.ts'
-import { limits } from './cases/08-limits.ts'
 import { overload } from './cases/09-overload.ts'
-import { slowClients } from './cases/10-slow-clients.ts'
 import { soak } from './cases/11-soak.ts'
 import { disk } from './cases/12-disk.ts'
 import { constantTime } from './cases/13-constant-time.ts'
-import { theft } from './cases/14-theft.ts'
-import { fullLog } from './cases/15-full-log.ts'
 import type { TortureCase } from './run.ts'
 
 export const CASES: readonly TortureCase[] = [
   badInputs,
   httpConformance,
-  singleUse,
   workerKill,
-  storeKill,
   failover,
   sickRedis,
-  limits,
   overload,
-  slowClients,
   soak,
   disk,
   constantTime,
-  theft,
-  fullLog,
 ]

@@ -1,6 +1,5 @@
 /** Races of redemptions through two hosts with one Redis, for sites on all shards. Old tokens are tried again all the time. */
 
-import { setTimeout as sleep } from 'node:timers/promises'
 import { fnv1a } from '../../../src/domain/bytes.ts'
 import { evenlySpreadTags } from '../../../src/store/client/connection.ts'
 import { eventually } from '../../harness/eventually.ts'
@@ -8,20 +7,20 @@ import { childPids } from '../../harness/processes.ts'
 import type { Random } from '../../harness/random.ts'
 import type { RedisServer } from '../../harness/redis.ts'
 import { type TestService, type TestSite, UNLIMITED_REDEMPTIONS } from '../../harness/service.ts'
+import { Visitors } from '../../harness/visitors.ts'
 import type { Call, History } from './history.ts'
 import { attempt, EASY, TokenMint } from './redemptions.ts'
 import type { Run } from './run.ts'
-import { Lanes, Pool } from './wire.ts'
+import { Pool } from './wire.ts'
 
 const HOSTS = 2
 const SITES = 6
 const SITES_BOUNDED = 3
-export const SHARDS = 16
+const SHARDS = 16
 const LANES = 3
 /** Redemptions of one token at once, half of them through each host. */
 const RACERS = 8
 const CONNECTIONS = 24
-const LANE_PAUSE_MS = 10
 /** Tokens older than this are not tried again. */
 const KEEP_MS = 120_000
 /** A redemption so shortly before a failover may not have reached a replica. */
@@ -64,9 +63,7 @@ export class FailoverLoad {
   /** Index of the oldest token that is still tried. */
   #oldest = 0
   readonly #learning = new Set<number>()
-  #isPaused = true
-  #running = 0
-  readonly #lanes: Lanes
+  readonly #visitors: readonly Visitors[]
 
   private constructor(run: Run, name: string, { topology, services, sites, mints, random }: FailoverParts) {
     this.run = run
@@ -77,10 +74,8 @@ export class FailoverLoad {
     this.#mints = mints
     this.#random = random
     this.#pools = services.map(({ port }) => new Pool({ port, connections: CONNECTIONS, timeoutMs: 15_000 }))
-    this.#lanes = new Lanes(run, this.#pools)
-    for (let lane = 0; lane < LANES; lane++)
-      this.#lanes.start(() => this.#unlessPaused(() => this.#raceOnce()))
-    this.#lanes.start(() => this.#unlessPaused(() => this.#retryOnce()))
+    this.#visitors = [new Visitors(() => this.#raceOnce(), LANES), new Visitors(() => this.#retryOnce())]
+    run.defer(() => this.#end())
   }
 
   static async open(run: Run, name: string, topology: Topology, random: Random): Promise<FailoverLoad> {
@@ -97,8 +92,15 @@ export class FailoverLoad {
     return new FailoverLoad(run, name, { topology, services, sites, mints, random })
   }
 
+  async #end(): Promise<void> {
+    await Promise.all(this.#visitors.map(visitors => visitors.stop()))
+    for (const pool of this.#pools) pool.close()
+  }
+
   async stop(): Promise<void> {
-    await this.#lanes.stop()
+    await this.#end()
+    const problems = this.#visitors.flatMap(({ refused }) => refused)
+    this.run.none('races that failed', problems)
     for (const service of this.#services) await service.stop()
   }
 
@@ -134,32 +136,13 @@ export class FailoverLoad {
       : '0'
   }
 
-  /** Resolves when no request is unanswered; none is sent until `resume`. The load starts paused. */
-  async pause(): Promise<void> {
-    this.#isPaused = true
-    await eventually(WELL_MS, 'nothing is under way', () => this.#running === 0)
-  }
-
-  resume(): void {
-    this.#isPaused = false
-  }
-
-  async #unlessPaused(act: () => Promise<unknown>): Promise<void> {
-    if (!this.#isPaused) {
-      this.#running++
-      await act()
-      this.#running--
-    }
-    await sleep(LANE_PAUSE_MS)
-  }
-
   async #raceOnce(): Promise<void> {
     const site = this.#random.below(this.sites.length)
-    const subject = this.mint(site)
+    const subject = this.#mint(site)
     const calls = await Promise.all(
-      Array.from({ length: RACERS }, (_, racer) => this.redeem(subject, racer % HOSTS)),
+      Array.from({ length: RACERS }, (_, racer) => this.#redeem(subject, racer % HOSTS)),
     )
-    if (calls.some(({ code }) => code === 'token-forgotten')) await this.learnEpoch(site)
+    if (calls.some(({ code }) => code === 'token-forgotten')) await this.#learnEpoch(site)
   }
 
   async #retryOnce(): Promise<void> {
@@ -168,7 +151,7 @@ export class FailoverLoad {
       if (now - this.#tokens[this.#oldest]!.mintedMs <= KEEP_MS) break
     if (this.#oldest === this.#tokens.length) return
     const subject = this.#oldest + this.#random.below(this.#tokens.length - this.#oldest)
-    await Promise.all(this.#pools.map((_, host) => this.redeem(subject, host)))
+    await Promise.all(this.#pools.map((_, host) => this.#redeem(subject, host)))
   }
 
   /** Redeems again, through every host, what was redeemed in the last second before `beforeMs`. @returns how many tokens */
@@ -180,29 +163,23 @@ export class FailoverLoad {
       if (outcome === 'ok' && endedMs <= beforeMs) subjects.add(subject)
     }
     for (const subject of subjects)
-      await Promise.all(this.#pools.map((_, host) => this.redeem(subject, host)))
+      await Promise.all(this.#pools.map((_, host) => this.#redeem(subject, host)))
     return subjects.size
   }
 
   /** Makes a token under the epoch that was last read. */
-  mint(site: number): number {
+  #mint(site: number): number {
     const text = this.#mints[site]!.mint()
     return this.#tokens.push({ text, site, mintedMs: performance.now(), attempts: 0 }) - 1
   }
 
-  /** The key of this token's redemption record. */
-  markOf(subject: number): string {
-    const { text, site } = this.#tokens[subject]!
-    return `pg:{${this.tagOf(site)}}:r:${text.split('|')[1]}`
-  }
-
-  redeem(subject: number, host: number): Promise<Call> {
+  #redeem(subject: number, host: number): Promise<Call> {
     const token = this.#tokens[subject]!
     const race = { pool: this.#pools[host]!, site: this.sites[token.site]!, history: this.history }
     return attempt(race, subject, token.text, token.attempts++)
   }
 
-  async learnEpoch(site: number): Promise<void> {
+  async #learnEpoch(site: number): Promise<void> {
     if (this.#learning.has(site)) return
     this.#learning.add(site)
     try {
@@ -221,8 +198,8 @@ export class FailoverLoad {
     for (let site = 0; site < this.sites.length; site++)
       for (let host = 0; host < HOSTS; host++)
         await eventually(WELL_MS, `site ${site} is well on host ${host}`, async () => {
-          const call = await this.redeem(this.mint(site), host)
-          if (call.code === 'token-forgotten') await this.learnEpoch(site)
+          const call = await this.#redeem(this.#mint(site), host)
+          if (call.code === 'token-forgotten') await this.#learnEpoch(site)
           return call.outcome === 'ok'
         })
   }

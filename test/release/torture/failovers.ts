@@ -1,23 +1,20 @@
 /** Ways in which one Redis server takes over from another. */
 
 import { setTimeout as sleep } from 'node:timers/promises'
-import { Redis } from 'ioredis'
-import { evenlySpreadTags, slotOf } from '../../../src/store/client/connection.ts'
+import { slotOf } from '../../../src/store/client/connection.ts'
 import { eventually } from '../../harness/eventually.ts'
 import { signalIfThere } from '../../harness/processes.ts'
 import type { Random } from '../../harness/random.ts'
 import type { RedisServer } from '../../harness/redis.ts'
 import { RedisCluster } from '../../harness/redis-cluster.ts'
 import { RedisSentinels } from '../../harness/redis-sentinel.ts'
-import { type FailoverLoad, SHARDS, type Topology } from './failover-load.ts'
+import type { FailoverLoad, Topology } from './failover-load.ts'
 
 /** Causes one failover. Resolves when all servers are in order again. */
 type Failover = (load: FailoverLoad, random: Random) => Promise<void>
 
 export interface Failovers extends Topology {
   readonly kinds: Readonly<Record<string, Failover>>
-  /** The first kinds, which every run does in this order. */
-  readonly always: number
   /** Ports of the servers that take writes. */
   primaries(): Promise<string>
   readonly servers: readonly RedisServer[]
@@ -29,8 +26,8 @@ const ZOMBIE_MS_MAX = 2000
 /** After this time a failover has failed: Sentinels give up after their failover-timeout, 3 s, a Cluster after 5 s. */
 const GIVEN_UP_MS = 8000
 
-/** For this kind, a primary must accept writes that reach no replica. */
-export const MARKS_LOST = 'there and back, marks lost, unnoticed'
+/** How often two servers that follow each other are set right. */
+const TRIES = 3
 
 const yes = () => true
 const no = () => false
@@ -99,7 +96,6 @@ export async function sentinelFailovers(): Promise<Failovers> {
   return {
     url: sentinels.url,
     isCluster: false,
-    always: 3,
     primaryFor: () => sentinels.primary(),
     primaries: async () => String((await sentinels.primary()).port),
     servers: sentinels.servers,
@@ -137,7 +133,6 @@ export async function clusterFailovers(): Promise<Failovers> {
       for (const server of servers) if ((await rolesOf(server)).includes('master_link_status:up')) return true
       return false
     })
-  const followsAgain = (...servers: RedisServer[]) => follows(servers, NEXT_MS)
   /**
    * After two failovers at once, each server may follow the other: then one is told to take over. Or one stays a primary
    * without slots, which no node makes a replica again: then it is told to follow the other.
@@ -193,14 +188,11 @@ export async function clusterFailovers(): Promise<Failovers> {
   return {
     url: cluster.url,
     isCluster: true,
-    always: 4,
     primaryFor,
     primaries: async () => String((await cluster.primaries()).map(({ port }) => port)),
     servers: cluster.servers,
     stop: () => cluster.stop(),
     kinds: {
-      [MARKS_LOST]: (load, random) => thereAndBack(load, random, { pair, takesOver, followsAgain, settles }),
-      'all slots with keys moved, then others by redis-cli': () => moveSlots(cluster),
       'CLUSTER FAILOVER': asked(),
       'primary killed': async (load, random) => {
         const { primary, heir } = await pair(load, random)
@@ -219,105 +211,4 @@ export async function clusterFailovers(): Promise<Failovers> {
   }
 }
 
-/** To the next primary: key by key what the load uses, then a hundred slots at once. */
-async function moveSlots(cluster: RedisCluster): Promise<void> {
-  const primaries = await cluster.primaries()
-  for (const tag of [...evenlySpreadTags(SHARDS), 'sites', 'load']) {
-    const slot = slotOf(`{${tag}}`)
-    const at = primaries.indexOf(await cluster.primaryOf(slot))
-    await cluster.migrate(slot, primaries[(at + 1) % primaries.length]!, () => sleep(10))
-  }
-  const [from, to] = primaries as [RedisServer, RedisServer]
-  await from.cli(
-    ...['--cluster', 'reshard', `127.0.0.1:${from.port}`, '--cluster-yes', '--cluster-slots', '100'],
-    ...['--cluster-from', String(await from.ask('cluster', 'myid'))],
-    ...['--cluster-to', String(await to.ask('cluster', 'myid'))],
-  )
-}
-
 const rolesOf = async (server: RedisServer) => String(await server.ask('info', 'replication').catch(() => ''))
-
-const TOKENS_LOST = 20
-/** On a busy machine the servers may change roles once more, before the redemption records are looked for. */
-const TRIES = 3
-
-interface ClusterActs {
-  pair(load: FailoverLoad, random: Random): Promise<{ primary: RedisServer; heir: RedisServer }>
-  takesOver(heir: RedisServer): Promise<unknown>
-  followsAgain(...servers: RedisServer[]): Promise<unknown>
-  settles(one: RedisServer, other: RedisServer): Promise<unknown>
-}
-
-/**
- * The worst known case. Tokens are redeemed on a primary without connected replicas, and its replica takes over. The old
- * primary follows the new one, loses the redemption records, and takes over again. No worker notices: all are stopped
- * meanwhile, and a Cluster cuts no connection when roles change.
- */
-async function thereAndBack(load: FailoverLoad, random: Random, acts: ClusterActs): Promise<void> {
-  const kept: string[] = []
-  while (kept.length < TRIES) {
-    const roles = await lostThereAndBack(load, random, acts)
-    if (roles === undefined) return
-    kept.push(roles)
-  }
-  load.run.check(
-    false,
-    `there and back: in ${TRIES} tries the primary lost no redemption: ${kept.join('; ')}`,
-  )
-}
-
-/** Returns undefined if the primary lost redemption records, else the roles of both servers. */
-async function lostThereAndBack(
-  load: FailoverLoad,
-  random: Random,
-  acts: ClusterActs,
-): Promise<string | undefined> {
-  await load.pause()
-  const { primary, heir } = await acts.pair(load, random)
-  const tokens: number[] = []
-  for (let site = 0; site < load.sites.length; site++) {
-    await load.learnEpoch(site)
-    for (let count = 0; count < TOKENS_LOST; count++) tokens.push(load.mint(site))
-  }
-  const command = new Redis(heir.clientOptions)
-  await command.ping()
-  heir.freeze()
-  await primary.ask('client', 'kill', 'type', 'replica')
-  const calls = await Promise.all(tokens.map(token => load.redeem(token, 0)))
-  const redeemed = tokens.filter((_, index) => calls[index]!.outcome === 'ok')
-  const marks = redeemed.map(token => load.markOf(token))
-  load.run.check(redeemed.length > 0, `there and back: of ${tokens.length} tokens none was redeemed`)
-  // The heir reads this command first, before it can fetch the missing writes from the primary.
-  const takeover = command.call('cluster', 'failover', 'takeover')
-  const again: Promise<unknown>[] = []
-  let roles: string | undefined
-  await whileStopped(load.pids, async () => {
-    await sleep(20)
-    heir.thaw()
-    await takeover
-    await acts.followsAgain(primary)
-    await primary.ask('cluster', 'failover', 'takeover')
-    await acts.takesOver(primary)
-    if ((await absent(primary, marks)) === 0)
-      roles = `primary ${await rolesOf(primary)}, heir ${await rolesOf(heir)}`
-    for (const [index, token] of tokens.entries()) again.push(load.redeem(token, index % 2))
-    await sleep(50)
-  })
-  await Promise.all(again)
-  command.disconnect()
-  load.resume()
-  // Sometimes the heir takes over once more.
-  await acts.settles(heir, primary)
-  return roles
-}
-
-/** How many of these keys the server lacks; keys in other servers' slots do not count. */
-async function absent(server: RedisServer, keys: readonly string[]): Promise<number> {
-  const client = new Redis(server.clientOptions)
-  try {
-    const replies = (await client.pipeline(keys.map(key => ['exists', key])).exec()) ?? []
-    return replies.filter(([error, found]) => error === null && found === 0).length
-  } finally {
-    client.disconnect()
-  }
-}

@@ -4,8 +4,6 @@
  * Without an answer it is unknown whether the service did what was requested: such a call is `unknown`, not `failed`.
  */
 
-import { once } from 'node:events'
-import { createWriteStream } from 'node:fs'
 import type { Ending } from './wire.ts'
 
 type Outcome =
@@ -30,24 +28,20 @@ export interface Call {
   /** 0: no answer. */
   readonly status: number
   readonly code: string
-  /** The owner, if the subject does not imply it. */
-  readonly of?: string
 }
 
 export class History {
   readonly name: string
   readonly calls: Call[] = []
-  readonly #startedAtMs = performance.now()
 
   constructor(name: string) {
     this.name = name
   }
 
   /** @param ending how a call that was made at `startedMs` ended */
-  record(subject: number, attempt: number, startedMs: number, ending: Ending, of?: string): Call {
+  record(subject: number, attempt: number, startedMs: number, ending: Ending): Call {
     const { outcome, status, code } = judged(ending)
-    const told = { subject, attempt, startedMs, endedMs: performance.now(), outcome, status, code }
-    const call = of === undefined ? told : { ...told, of }
+    const call = { subject, attempt, startedMs, endedMs: performance.now(), outcome, status, code }
     this.calls.push(call)
     return call
   }
@@ -82,20 +76,6 @@ export class History {
       if (succeeded.size > 1) doubles.push(subject)
     }
     return doubles
-  }
-
-  /** One JSON line a call, times in ms since the history began. */
-  async save(file: string): Promise<void> {
-    const stream = createWriteStream(file)
-    for (const { startedMs, endedMs, ...call } of this.calls) {
-      const times = {
-        from: Math.round(startedMs - this.#startedAtMs),
-        to: Math.round(endedMs - this.#startedAtMs),
-      }
-      if (!stream.write(`${JSON.stringify({ ...times, ...call })}\n`)) await once(stream, 'drain')
-    }
-    stream.end()
-    await once(stream, 'finish')
   }
 }
 

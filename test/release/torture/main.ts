@@ -1,7 +1,7 @@
 /** `npm run torture`: its options, and the run of the chosen cases. */
 
 import { randomInt } from 'node:crypto'
-import { accessSync, constants, existsSync, mkdirSync } from 'node:fs'
+import { existsSync } from 'node:fs'
 import {
   integer,
   number,
@@ -13,6 +13,7 @@ import {
   UsageError,
   type Values,
 } from '../../harness/command-line.ts'
+import { hasSignal, stopOnSignal } from '../../harness/processes.ts'
 import { CASES } from './cases.ts'
 import { runCase, type TortureCase, verdictText } from './run.ts'
 
@@ -24,7 +25,7 @@ unknown), and checks the history afterwards. An answer that did not come is unkn
 something did not hold, and prints the seed and the command that repeat it.`
 
 const OPTIONS = {
-  only: text('3,single-use', 'These cases (numbers or names); without it, all.'),
+  only: text('6,worker-kill', 'These cases (numbers or names); without it, all.'),
   seconds: number(
     undefined,
     1,
@@ -37,14 +38,7 @@ const OPTIONS = {
     SEED_MAX,
     'The same choices again (what is sent, killed, struck and in which order), not the same timing; without it, random',
   ),
-  repeat: integer(
-    1,
-    1,
-    100,
-    'Case 9 in full measures everything N times on the same service, and tells medians and ranges',
-  ),
   json: toggle('One JSON line a case.'),
-  history: text('DIR', 'Writes the histories of cases 3 to 8 there, one JSON line a call.'),
 }
 
 function details(): string {
@@ -68,51 +62,22 @@ function chosen(only: string): TortureCase[] {
 }
 
 async function run(options: Values<typeof OPTIONS>): Promise<number> {
-  const { only, seed = randomInt(1, 2 ** 31), seconds, history: historyDir, json, repeat } = options
+  const { only, seed = randomInt(1, 2 ** 31), seconds, json } = options
   const cases = only === undefined ? CASES : chosen(only)
   if (!existsSync(BUILT)) throw new UsageError('the service is not built: npm run -s build')
-  if (historyDir !== undefined) makeWritable(historyDir)
   tell(`seed ${seed}`)
-  let isStopped = false
-  const stopped = signalled().finally(() => {
-    isStopped = true
-  })
-  stopped.catch(() => {})
+  stopOnSignal()
   const broken: number[] = []
   for (const one of cases) {
-    if (isStopped) break
     const onProgress = (text: string) => tell(`${one.number} ${one.name}: ${text}`)
-    const verdict = await runCase(one, { seed, seconds, historyDir, repeat, onProgress }, stopped)
+    const verdict = await runCase(one, { seed, seconds, onProgress })
+    if (hasSignal()) return 1
     process.stdout.write(`${json ? JSON.stringify(verdict) : verdictText(verdict)}\n`)
     if (!verdict.holds) broken.push(one.number)
   }
-  if (isStopped) return 1
   const held = cases.length - broken.length
   tell(`${held} of ${cases.length} cases hold${broken.length > 0 ? `; broken: ${broken}` : ''}`)
   return broken.length === 0 ? 0 : 1
-}
-
-/** Fails now, and not after hours, if the directory cannot be written. */
-function makeWritable(dir: string): void {
-  try {
-    mkdirSync(dir, { recursive: true })
-    accessSync(dir, constants.W_OK)
-  } catch (error) {
-    throw new UsageError(`--history: ${(error as Error).message}`)
-  }
-}
-
-/** Rejects at the first Ctrl-C, kill, or uncaught exception; a second one ends the process at once. */
-function signalled(): Promise<never> {
-  return new Promise((_, reject) => {
-    process.once('uncaughtException', reject)
-    for (const signal of ['SIGINT', 'SIGTERM'] as const)
-      process.once(signal, () => {
-        const error = new Error(`stopped by ${signal}`)
-        error.stack = error.message // the stack says nothing useful
-        reject(error)
-      })
-  })
 }
 
 const TORTURE = tool({

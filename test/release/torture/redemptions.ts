@@ -2,7 +2,7 @@
 
 import { parseAddress } from '../../../src/addresses/address.ts'
 import { Keyring } from '../../../src/domain/keyring.ts'
-import { mintNonce, type NonceBinding, type NonceTerms } from '../../../src/domain/nonce.ts'
+import { mintNonce } from '../../../src/domain/nonce.ts'
 import { mintToken, readToken, type TokenClaims } from '../../../src/domain/token.ts'
 import { Client } from '../../harness/client.ts'
 import type { Random } from '../../harness/random.ts'
@@ -40,20 +40,12 @@ export class TokenMint {
     return new TokenMint({ ...this.#claims, storeEpoch }, this.#random)
   }
 
-  /**
-   * A challenge of a site. By default it is issued now, any counter solves it (on a site that is FREE), and its epoch is that of the tokens (which the
-   * store accepts, unless the store is a Cluster).
-   */
-  nonce(
-    siteKey: string,
-    address = VISITOR,
-    more: Partial<NonceTerms & NonceBinding> = {},
-    keys = keyring,
-  ): string {
+  /** A challenge of a site that is FREE, issued now: any counter solves it. */
+  nonce(siteKey: string, from: string): string {
     const { lifetimes, storeEpoch } = this.#claims
-    const terms = { issuedAtMs: Date.now(), difficulty: 0, ...more }
-    const binding = { siteKey, storeEpoch, lifetimes, address: parseAddress(address)!, ...more }
-    return mintNonce(keys, terms, binding, this.#random.below(2 ** 14))
+    const binding = { siteKey, storeEpoch, lifetimes, address: parseAddress(from)! }
+    const terms = { issuedAtMs: Date.now(), difficulty: 0 }
+    return mintNonce(keyring, terms, binding, this.#random.below(2 ** 14))
   }
 
   mint(): string {

@@ -1,7 +1,7 @@
 /** What a case of the torture suite receives and records, and the verdict on it. */
 
-import { join } from 'node:path'
 import { SETTINGS } from '../../../src/config/settings.ts'
+import { leftovers } from '../../harness/processes.ts'
 import { Random } from '../../harness/random.ts'
 import { type StoreKind, TestService } from '../../harness/service.ts'
 import { History } from './history.ts'
@@ -21,10 +21,6 @@ interface RunOptions {
   readonly seed: number
   /** Time limit of the case; undefined: the full size. */
   readonly seconds: number | undefined
-  /** How often a full run repeats its measurements, in cases that repeat them; undefined: once. */
-  readonly repeat?: number
-  /** Where histories are written; undefined: nowhere. */
-  readonly historyDir: string | undefined
   readonly onProgress: (text: string) => void
 }
 
@@ -40,11 +36,9 @@ class Records {
   readonly figures: Record<string, string> = {}
   /** Assertions that failed. */
   readonly problems: string[] = []
-  moreProblems = 0
   readonly histories: History[] = []
   readonly services: TestService[] = []
   readonly endings: (() => unknown)[] = []
-  hasEnded = false
   readonly startedAtMs = performance.now()
 }
 
@@ -73,11 +67,6 @@ export class Run {
   /** Whether the run has no time limit: only then times are judged, on a machine that does nothing else. */
   get isFull(): boolean {
     return this.#options.seconds === undefined
-  }
-
-  /** How often a case repeats a measurement of which it reports medians. */
-  get repetitions(): number {
-    return this.isFull ? (this.#options.repeat ?? 1) : 1
   }
 
   /** The duration of something that takes `full` seconds in a full run. @param share of the case's time limit */
@@ -119,12 +108,8 @@ export class Run {
 
   /** Records a failed assertion and goes on, so that one run reports all of them. */
   check(holds: boolean, problem: string | (() => string)): void {
-    if (holds) return
     const { problems } = this.#records
-    if (problems.length >= PROBLEMS_MAX) {
-      this.#records.moreProblems++
-      return
-    }
+    if (holds || problems.length >= PROBLEMS_MAX) return
     const text = typeof problem === 'string' ? problem : problem()
     problems.push(`${this.#prefix}${text}`)
     this.progress(`BROKEN: ${text}`)
@@ -160,8 +145,6 @@ export class Run {
   /** Registers a function that runs when the case has ended, however it ends; the last one runs first. */
   defer(ending: () => unknown): void {
     this.#records.endings.push(ending)
-    // A stopped case may still start something.
-    if (this.#records.hasEnded) void this.#putAway()
   }
 
   /** Acts at intervals, until the returned function is called or the case has ended. */
@@ -183,7 +166,7 @@ export class Run {
     }
   }
 
-  /** Stops what was started, looks for faults of the service, and writes the histories. */
+  /** Stops what was started, and looks for faults of the service. */
   async end(): Promise<Records> {
     const records = this.#records
     const { problems, histories, services } = records
@@ -193,20 +176,11 @@ export class Run {
         `${name}: another 5xx`,
         calls.filter(({ status }) => status >= 500 && status !== 503),
       )
-    if (records.moreProblems > 0) problems.push(`and ${records.moreProblems} more`)
-    records.hasEnded = true
     await this.#putAway()
     // Faults are answered with 503 too, which may also mean that the store is away.
     for (const { output } of services) {
       const at = output.indexOf(FAULT)
       if (at >= 0) problems.push(`a fault of the service: ${output.slice(Math.max(0, at - 300), at + 1500)}`)
-    }
-    const { historyDir } = this.#options
-    if (historyDir === undefined) return records
-    try {
-      for (const history of histories) await history.save(join(historyDir, `${history.name}.jsonl`))
-    } catch (error) {
-      problems.push(`the histories could not be written: ${(error as Error).message}`)
     }
     return records
   }
@@ -220,29 +194,28 @@ function shortened(value: number): string {
   return value >= 100 ? value.toFixed(0) : value.toPrecision(3)
 }
 
-const NEVER = new Promise<never>(() => {})
-
 /**
  * Runs one case to its end; an exception of the case is recorded as a problem.
  *
- * @param stopped rejects when the case must end early; everything it started is then stopped, and its records are kept
  * @returns the verdict, as `--json` prints it; its command repeats the same run
  */
-export async function runCase(one: TortureCase, options: RunOptions, stopped: Promise<never> = NEVER) {
+export async function runCase(one: TortureCase, options: RunOptions) {
   const run = new Run(options)
   const startedAtMs = performance.now()
+  const started = { stop: async () => void (await run.end()) }
+  leftovers.add(started) // for a run that is stopped
   try {
-    await Promise.race([one.run(run), stopped])
+    await one.run(run)
   } catch (error) {
     run.check(false, (error as Error).stack ?? String(error))
   }
   const { sizes, figures, problems } = await run.end()
+  leftovers.delete(started)
   const { number, name, aim } = one
   const { seed } = options
   const seconds = Math.round((performance.now() - startedAtMs) / 100) / 10
   const bound = options.seconds === undefined ? '' : ` --seconds ${options.seconds}`
-  const repeat = run.repetitions === 1 ? '' : ` --repeat ${run.repetitions}`
-  const command = `npm run torture -- --only ${number}${bound}${repeat} --seed ${seed}`
+  const command = `npm run torture -- --only ${number}${bound} --seed ${seed}`
   return { number, name, aim, holds: problems.length === 0, seconds, sizes, figures, problems, seed, command }
 }
 

@@ -56,12 +56,6 @@ export class Patient {
     await this.ask('config', 'set', name, value)
   }
 
-  /** Which of the given keys exist. */
-  async present(keys: readonly string[]): Promise<Set<string>> {
-    const replies = (await this.#admin.pipeline(keys.map(key => ['exists', key])).exec())!
-    return new Set(keys.filter((_, index) => replies[index]![1] === 1))
-  }
-
   /** kill -9, then another start. */
   async restart(args: readonly string[]): Promise<void> {
     await this.redis.kill()
@@ -87,8 +81,6 @@ export interface Sickness {
   readonly strike: (patient: Patient, ms: number) => Promise<Cure>
   /** Whether redemptions can succeed all the same. */
   readonly isMild?: true
-  /** Whether earlier redemption records may be lost. */
-  readonly forgets?: true
   /** Whether the sickness may be over before the cure. */
   readonly passes?: true
   /** Undefined: 5. */
@@ -207,8 +199,8 @@ export const SICKNESSES: readonly Sickness[] = [
   onTheWay('black hole', () => ({ kind: 'black-hole' }), { seconds: 10 }),
   onTheWay('connections refused', () => ({ kind: 'refuse' })),
   { name: 'SCRIPT FLUSH every 20 ms', strike: flushScripts, isMild: true },
-  { name: 'READONLY (made a replica)', strike: makeReadOnly, forgets: true },
-  { name: 'LOADING (restarted with a snapshot)', strike: load, forgets: true, passes: true },
+  { name: 'READONLY (made a replica)', strike: makeReadOnly },
+  { name: 'LOADING (restarted with a snapshot)', strike: load, passes: true },
   set('OOM (maxmemory, noeviction)', { maxmemory: 1 }, { maxmemory: 0 }),
   { name: 'MISCONF (snapshots fail)', strike: failSnapshots },
   set('connections ended, password rotated', { requirepass: 'another password' }, { requirepass: PASSWORD }),

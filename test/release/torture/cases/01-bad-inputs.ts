@@ -5,7 +5,6 @@
  * would test nothing. Cases 2, 9 and 10 send odd requests to services that shed load.
  */
 
-import { setTimeout as sleep } from 'node:timers/promises'
 import { Client, FINGERPRINT, HONEST_ENVIRONMENT } from '../../../harness/client.ts'
 import { FREE } from '../../../harness/load/traffic.ts'
 import { freePort } from '../../../harness/ports.ts'
@@ -13,21 +12,14 @@ import { workerPids } from '../../../harness/processes.ts'
 import { v2Header } from '../../../harness/proxy-header.ts'
 import { RawConnection } from '../../../harness/raw-http.ts'
 import { type StoreKind, type TestService, type TestSite, UNLIMITED } from '../../../harness/service.ts'
+import { Visitors } from '../../../harness/visitors.ts'
 import { challengeRequest, untilReady } from '../../../proxy/observer.ts'
 import type { Genuine } from '../bad-bodies.ts'
 import { type Seen, sendAll } from '../bad-input-lanes.ts'
-import {
-  type BadInput,
-  badAdminInput,
-  badInput,
-  badProxyInput,
-  mustBeAnswered,
-  randomOf,
-} from '../bad-inputs.ts'
+import { type BadInput, badInput, badProxyInput, mustBeAnswered, randomOf } from '../bad-inputs.ts'
 import { KeptMemory, SettledMemory } from '../memory.ts'
 import { TokenMint } from '../redemptions.ts'
 import type { Run, TortureCase } from '../run.ts'
-import { Lanes } from '../wire.ts'
 
 const INPUTS = 1_200_000
 /** Greatest share of inputs for which no connection could be made. */
@@ -37,9 +29,6 @@ const WARM_UP = 0.45
 const LANES = 400
 /** Share of a bounded run's time; the rest is for starting and stopping. */
 const SENDING_SHARE = 0.6
-/** The admin port accepts 128 connections. */
-const ADMIN_LANES = 32
-const ADMIN_SHARE = 0.03
 const CLIENTS = 250
 
 const NO_LIMITS = {
@@ -54,9 +43,8 @@ interface Part {
   readonly hasProxyHeaders: boolean
 }
 
-/** Each part, and its admin port, has inputs of its own. */
+/** Each part has inputs of its own. */
 const PART_NUMBERS = 2 ** 24
-const ADMIN_NUMBERS_FROM = 2 ** 23
 
 const PARTS: readonly Part[] = [
   { name: 'redis', kind: 'redis', hasProxyHeaders: false },
@@ -68,8 +56,7 @@ export const badInputs: TortureCase = {
   number: 1,
   name: 'bad-inputs',
   aim: 'no 5xx while the store is healthy, no worker exit, memory of a worker within 5 % after warm-up; honest requests are served',
-  fullSize:
-    '1,200,000 inputs: 400,000 on each store, 400,000 behind PROXY protocol headers; 3 % of them on the admin port',
+  fullSize: '1,200,000 inputs: 400,000 on each store, 400,000 behind PROXY protocol headers',
   async run(run) {
     for (const part of PARTS) await underPart(run.part(part.name), part)
   },
@@ -94,55 +81,37 @@ async function underPart(run: Run, part: Part): Promise<void> {
   const site = await service.createSite({ difficulty: FREE })
   await untilReady(service.url, site)
   const workers = workerPids(service.pid)
-  const memory = new SettledMemory(kept, service)
-  const honest = new HonestClients(run, service, site, part)
+  const memory = new SettledMemory(kept, service, run.isFull)
+  const honest = await honestVisitors(service, site, part)
   const judge = new Judge(run)
   const mint = await TokenMint.open(service.url, site, run.random.fork())
 
   const total = Math.round(INPUTS / PARTS.length)
   const numbersFrom = PARTS.indexOf(part) * PART_NUMBERS
   let index = 0
-  let [visitorInputs, adminInputs] = [0, 0]
   let undelivered = 0
   run.defer(() => {
     index = total // sends nothing more, however the case ends
   })
   const startedAtMs = performance.now()
   const endsAtMs = startedAtMs + run.seconds(Number.POSITIVE_INFINITY, SENDING_SHARE / PARTS.length) * 1000
-  const isOver = () => index >= total || performance.now() > endsAtMs
-  const sendUntil = (end: () => boolean) => {
-    const next = (isAdmin: boolean) => () => {
-      if (isOver() || end()) return undefined
+  const make = part.hasProxyHeaders ? badProxyInput : badInput
+  const sendUntil = async (end: number) => {
+    const next = () => {
+      if (index >= end || performance.now() > endsAtMs) return undefined
       if (index % 50_000 === 0) run.progress(`${index} inputs`)
-      index++
-      // Each port has numbers of its own, so that the inputs do not depend on which port is faster.
-      const number = isAdmin ? ADMIN_NUMBERS_FROM + adminInputs++ : visitorInputs++
-      const random = randomOf(run.seed, numbersFrom + number)
-      const from = part.hasProxyHeaders && !isAdmin ? proxyAddress(number) : clientAddress(number)
-      const make = part.hasProxyHeaders ? badProxyInput : badInput
-      const input = isAdmin ? badAdminInput(random) : make(random, genuineFrom(from, site, mint))
-      return { index: number, input, from }
+      const random = randomOf(run.seed, numbersFrom + index)
+      const from = part.hasProxyHeaders ? proxyAddress(index) : clientAddress(index)
+      return { index: index++, input: make(random, genuineFrom(from, site, mint)), from }
     }
     const seen = (what: Seen) => judge.see(what)
-    const admin = async () => {
-      let sent = 0
-      const nextAdmin = () => (sent++ < index * ADMIN_SHARE ? next(true)() : undefined)
-      while (!isOver() && !end()) {
-        undelivered += await sendAll({ port: adminPort, lanes: ADMIN_LANES, next: nextAdmin, seen })
-        sent--
-        await sleep(20)
-      }
-    }
-    const visitors = async () => {
-      undelivered += await sendAll({ port: service.port, lanes: LANES, next: next(false), seen })
-    }
-    return Promise.all([visitors(), admin()])
+    undelivered += await sendAll({ port: service.port, lanes: LANES, next, seen })
   }
   if (run.isFull) {
-    await honest.during(sendUntil(() => index >= total * WARM_UP))
+    await sendUntil(total * WARM_UP)
     await memory.settle()
   }
-  await honest.during(sendUntil(() => false))
+  await sendUntil(total)
   const seconds = (performance.now() - startedAtMs) / 1000
 
   run.size(`${index.toLocaleString('en-US')} inputs (${Math.round(index / seconds)} a second)`)
@@ -150,7 +119,14 @@ async function underPart(run: Run, part: Part): Promise<void> {
   run.figure('inputs that could not be delivered', undelivered)
   const isDelivered = undelivered < UNDELIVERED_MAX * index
   run.check(isDelivered, `${undelivered} of ${index} inputs could not be delivered`)
-  honest.report()
+  await honest.stop()
+  const served = honest.visitors.map(some => some.served)
+  run.figure('honest challenges, and whole visits', served.join(' '))
+  run.check(!served.includes(0), 'no honest visit came to its end')
+  run.none(
+    'honest requests that failed',
+    honest.visitors.flatMap(({ refused }) => refused),
+  )
   // A bounded run is too short for the warm-up.
   if (run.isFull) await memory.judge(run)
   await checkCounters(run, adminPort)
@@ -221,7 +197,6 @@ class Judge {
 
   report(): void {
     const statuses = [...this.#statuses].sort().map(([status, count]) => `${count} x ${status}`)
-    this.#run.check(this.#statuses.size > 0, 'nothing was answered')
     this.#run.figure('answers', [...statuses, `${this.#silent} x none`].join(', '))
   }
 }
@@ -233,77 +208,24 @@ function isVersionRefusal(status: string, received: string): boolean {
   return status === '505' && received.includes('uWebSockets/20 Server')
 }
 
-/** Ordinary visitors and backends, who must get right answers all the time. */
-class HonestClients {
-  readonly #run: Run
-  readonly #part: Part
-  readonly #service: TestService
-  readonly #site: TestSite
-  readonly #failures: string[] = []
-  readonly #client: Client
-  #requests = 0
-  #redeemed = 0
-
-  constructor(run: Run, service: TestService, site: TestSite, part: Part) {
-    this.#run = run
-    this.#service = service
-    this.#site = site
-    this.#part = part
-    this.#client = new Client(service.url)
+/** Ordinary visitors and backends, who must get right answers all the time; in parts with proxies their challenges come through one. */
+async function honestVisitors(service: TestService, site: TestSite, { hasProxyHeaders }: Part) {
+  const client = new Client(service.url)
+  const connection = await RawConnection.open(service.port, hasProxyHeaders ? proxyAddress(7) : '127.0.0.7')
+  if (hasProxyHeaders) await connection.send(v2Header({ source: '203.0.113.7' }))
+  const challenge = async () => {
+    const answer = await connection.request(challengeRequest(site.siteKey))
+    if (answer?.status !== 200) throw new Error(`/challenge: ${answer?.status} ${answer?.body}`)
   }
-
-  async during(sending: Promise<unknown>): Promise<void> {
-    const lanes = new Lanes(this.#run, [])
-    const connection = await this.#connect()
-    lanes.start(() => this.#challenge(connection))
-    lanes.start(() => this.#visit())
-    await sending
-    await lanes.stop()
+  const visit = async () => {
+    const token = await client.token(site.siteKey)
+    const { json, text } = await client.verifyToken(site.apiKey, { token, expectedIp: '127.0.0.1' })
+    if (json?.success !== true) throw new Error(`/verify-token: ${text}`)
+  }
+  const visitors = [new Visitors(challenge), new Visitors(visit)]
+  const stop = async () => {
+    await Promise.all(visitors.map(some => some.stop()))
     connection.close()
   }
-
-  report(): void {
-    this.#run.figure('honest requests meanwhile', this.#requests)
-    this.#run.check(this.#redeemed > 0, 'no honest visit came to its end')
-    this.#run.none('honest requests that failed', this.#failures)
-  }
-
-  /** In parts with proxies, as through a proxy. */
-  async #connect(): Promise<RawConnection> {
-    const { hasProxyHeaders } = this.#part
-    const from = hasProxyHeaders ? proxyAddress(7) : '127.0.0.7'
-    const connection = await RawConnection.open(this.#service.port, from)
-    if (hasProxyHeaders) await connection.send(v2Header({ source: '203.0.113.7' }))
-    return connection
-  }
-
-  async #challenge(connection: RawConnection): Promise<void> {
-    try {
-      const answer = await connection.request(challengeRequest(this.#site.siteKey))
-      this.#note(answer?.status === 200, `/challenge: ${answer?.status} ${answer?.body}`)
-    } catch (error) {
-      this.#note(false, `/challenge: ${(error as Error).message}`)
-    }
-    await sleep(10)
-  }
-
-  async #visit(): Promise<void> {
-    try {
-      const token = await this.#client.token(this.#site.siteKey)
-      const { json, text } = await this.#client.verifyToken(this.#site.apiKey, {
-        token,
-        expectedIp: '127.0.0.1',
-      })
-      this.#note(json?.success === true, `/verify-token: ${text}`)
-      if (json?.success === true) this.#redeemed++
-    } catch (error) {
-      this.#note(false, (error as Error).message)
-    }
-    await sleep(1000)
-  }
-
-  #note(isRight: boolean, problem: string): void {
-    this.#requests++
-    if (!isRight) this.#failures.push(problem)
-  }
+  return { visitors, stop }
 }

@@ -1,5 +1,5 @@
 /**
- * Requests that servers parse in different ways, sent directly to powgate and through nginx and HAProxy. The case checks what
+ * Requests whose end servers may see in different places, sent directly to powgate and through nginx and HAProxy. The case checks what
  * is refused, by which server, and whether any request is ever answered as another one.
  */
 
@@ -165,17 +165,9 @@ async function tried(
   target: Target,
   patienceMs: number,
 ): Promise<{ fate: Fate; isLastBare: boolean }> {
-  const connection = new Tape(
-    await RawConnection.open(target.port, target.from),
-    row.bytes.startsWith('HEAD'),
-  )
+  const connection = new Tape(await RawConnection.open(target.port, target.from))
   try {
-    const { bytes, firstBytes = bytes.length } = row
-    await connection.send(bytes.slice(0, firstBytes))
-    if (firstBytes < bytes.length) {
-      await connection.until(tape => tape.isClosed, MORE_PATIENCE_MS[0])
-      await connection.send(bytes.slice(firstBytes))
-    }
+    await connection.send(row.bytes)
     await connection.until(tape => tape.isClosed || tape.answers().length > 0, patienceMs)
     // A second, wrong answer comes right after the first.
     await connection.until(tape => tape.isClosed, 30)
@@ -220,13 +212,10 @@ function label({ status, body }: Answer): string {
 /** Everything received on one connection. */
 class Tape {
   readonly #connection: RawConnection
-  readonly #isHead: boolean
   #text = ''
 
-  /** @param isHead whether the first answer has no body, whatever its length says */
-  constructor(connection: RawConnection, isHead: boolean) {
+  constructor(connection: RawConnection) {
     this.#connection = connection
-    this.#isHead = isHead
     connection.socket.on('data', chunk => {
       this.#text += chunk.toString('latin1')
     })
@@ -257,8 +246,7 @@ class Tape {
       if (end < 0) break
       const head = rest.slice(0, end)
       const status = Number(head.slice(9, 12))
-      const isBare =
-        status === 304 || status === 204 || status < 200 || (this.#isHead && answers.length === 0)
+      const isBare = status === 304 || status === 204 || status < 200
       const from = end + 4
       const body = isBare ? { text: '', end: from } : bodyOf(head, rest, from)
       if (body === undefined) break

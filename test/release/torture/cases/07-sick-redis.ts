@@ -1,17 +1,18 @@
 /** A steady light load on all endpoints while Redis fails in every known way, and recovers. */
 
 import { setTimeout as sleep } from 'node:timers/promises'
-import { FINGERPRINT, HONEST_ENVIRONMENT } from '../../../harness/client.ts'
+import { Client } from '../../../harness/client.ts'
 import { eventually } from '../../../harness/eventually.ts'
-import { FREE } from '../../../harness/load/traffic.ts'
+import { freshAddress } from '../../../harness/http.ts'
 import type { Random } from '../../../harness/random.ts'
 import { DEADLINE_AS_SHIPPED, type TestService, type TestSite, UNLIMITED } from '../../../harness/service.ts'
-import { challengeRequest, untilReady } from '../../../proxy/observer.ts'
+import { Visitors } from '../../../harness/visitors.ts'
+import { untilReady } from '../../../proxy/observer.ts'
 import type { Call, History } from '../history.ts'
-import { attempt, TokenMint } from '../redemptions.ts'
+import { attempt, EASY, TokenMint } from '../redemptions.ts'
 import type { Run, TortureCase } from '../run.ts'
 import { PASSWORD, Patient, SICKNESSES, type Sickness } from '../sicknesses.ts'
-import { type Ending, JSON_TYPE, Lanes, Pool, requestText } from '../wire.ts'
+import { Pool } from '../wire.ts'
 
 const REFUSAL_MS_MAX = 300
 const FIRST_SUCCESS_MS_MAX = 1000
@@ -19,7 +20,6 @@ const FIRST_SUCCESS_MS_MAX = 1000
 const HANGS_MS = 5000
 const CONNECTIONS = 12
 const LANES = 3
-const PAUSE_MS = 15
 /** Redeemed tokens that are tried again after each sickness. */
 const LATEST = 100
 /** How long a sickness lasts in a bounded run. */
@@ -55,14 +55,11 @@ class Ward {
   readonly #site: TestSite
   readonly #pool: Pool
   readonly #redemptions: History
-  readonly #others: Readonly<Record<'challenge' | 'verify' | 'siteverify', History>>
   readonly #minted: Minted[] = []
-  /** When visitors passed. */
-  readonly #passedMs: number[] = []
+  /** Who gets a challenge and passes, which needs no store: that is the default of POWGATE_FAIL_OPEN. */
+  readonly #visitors: Visitors
   #mint: TokenMint
-  /** From this token on, redemption records still exist. */
-  #markedFrom = 0
-  readonly #lanes: Lanes
+  readonly #backends: Visitors
 
   private constructor(run: Run, patient: Patient, service: TestService, site: TestSite, mint: TokenMint) {
     this.#run = run
@@ -72,15 +69,12 @@ class Ward {
     this.#mint = mint
     this.#pool = new Pool({ port: service.port, connections: CONNECTIONS, timeoutMs: HANGS_MS })
     this.#redemptions = run.history('sick-redis-verify-token')
-    this.#others = {
-      challenge: run.history('sick-redis-challenge'),
-      verify: run.history('sick-redis-verify'),
-      siteverify: run.history('sick-redis-siteverify'),
-    }
-    this.#lanes = new Lanes(run, [this.#pool])
-    for (let lane = 0; lane < LANES; lane++) this.#lanes.start(() => this.#redeem())
-    this.#lanes.start(() => this.#visit())
-    this.#lanes.start(() => this.#siteverify())
+    this.#backends = new Visitors(() => this.#redeem(), LANES)
+    run.defer(() => this.stop())
+    const client = new Client(service.url)
+    this.#visitors = new Visitors(
+      async () => void (await client.token(site.siteKey, { from: freshAddress() })),
+    )
   }
 
   static async open(run: Run, patient: Patient): Promise<Ward> {
@@ -91,7 +85,7 @@ class Ward {
       POWGATE_FAIL_OPEN_AFTER_SECONDS: '0',
       ...DEADLINE_AS_SHIPPED,
     })
-    const site = await service.createSite({ difficulty: FREE })
+    const site = await service.createSite({ difficulty: EASY })
     const mint = await TokenMint.open(service.url, site, run.random.fork())
     // A worker that has never read the site could not answer while its store is away.
     await untilReady(service.url, site)
@@ -100,8 +94,9 @@ class Ward {
     return ward
   }
 
-  stop(): Promise<void> {
-    return this.#lanes.stop()
+  async stop(): Promise<void> {
+    await Promise.all([this.#visitors.stop(), this.#backends.stop()])
+    this.#pool.close()
   }
 
   /** Redeems each token at least twice, because an attempt without an answer may have redeemed it. */
@@ -110,7 +105,6 @@ class Ward {
     await this.#attempt(subject)
     await this.#attempt(subject)
     if (this.#minted[subject]!.calls[0]!.code === 'token-forgotten') await this.#learnEpoch()
-    await sleep(PAUSE_MS)
   }
 
   async #attempt(subject: number): Promise<void> {
@@ -124,55 +118,21 @@ class Ward {
     if (epoch !== null) this.#mint = this.#mint.under(Number(epoch))
   }
 
-  /** Requests a challenge, submits a solution of another one (solving is too slow here), and redeems the resulting token. */
-  async #visit(): Promise<void> {
-    await this.#call('challenge', challengeRequest(this.#site.siteKey))
-    const token = await this.#pass()
-    if (token !== undefined) {
-      this.#passedMs.push(performance.now())
-      const subject = this.#minted.push({ token, calls: [] }) - 1
-      await this.#attempt(subject)
-      await this.#attempt(subject)
-    }
-    await sleep(PAUSE_MS)
-  }
-
-  async #pass(): Promise<string | undefined> {
-    const { siteKey } = this.#site
-    const nonce = this.#mint.nonce(siteKey)
-    const solution = { nonce, counter: 0, fingerprintHash: FINGERPRINT, environment: HONEST_ENVIRONMENT }
-    const headers = [`X-Site-Key: ${siteKey}`, JSON_TYPE]
-    const request = requestText('POST /verify', headers, JSON.stringify(solution))
-    const ending = await this.#call('verify', request)
-    return typeof ending === 'string' ? undefined : /"token":"([^"]+)"/.exec(ending.body)?.[1]
-  }
-
-  async #siteverify(): Promise<void> {
-    const body = JSON.stringify({ secret: this.#site.apiKey, response: 'not a token' })
-    await this.#call('siteverify', requestText('POST /siteverify', [JSON_TYPE], body))
-    await sleep(PAUSE_MS)
-  }
-
-  async #call(endpoint: 'challenge' | 'verify' | 'siteverify', request: string): Promise<Ending> {
-    const startedMs = performance.now()
-    const ending = await this.#pool.call(request)
-    const history = this.#others[endpoint]
-    history.record(history.calls.length, 0, startedMs, ending)
-    return ending
-  }
-
   async treat(sickness: Sickness): Promise<void> {
     const { name, seconds = 5, isMild, passes } = sickness
     const ms = this.#run.isFull ? seconds * 1000 : BOUNDED_MS
     const from = this.#redemptions.calls.length
     const mintedFrom = this.#minted.length
-    if (sickness.forgets) await this.#checkMarks(`before ${name}`, this.#markedFrom)
     const before = this.#latestRedeemed()
     const cure = await sickness.strike(this.#patient, ms)
     const struckMs = performance.now()
+    const { served } = this.#visitors
     await sleep(ms)
-    if (!isMild && !passes) await this.#untilAsked(name, from, struckMs)
+    const hasEnded = () => this.#redemptions.calls.slice(from).some(({ startedMs }) => startedMs > struckMs)
+    if (!isMild && !passes) await eventually(WELL_MS, `${name}: a redemption has ended`, hasEnded)
     const healedMs = performance.now()
+    const havePassed = this.#visitors.served > served
+    this.#run.check(havePassed || !this.#run.isFull, `${name}: no visitor passed meanwhile`)
     const cured = (await cure()) ?? { illUntilMs: healedMs, wellFromMs: performance.now() }
     const { illUntilMs, wellFromMs } = cured
     await this.#untilWell(wellFromMs)
@@ -181,17 +141,14 @@ class Ward {
       const during = calls.filter(({ startedMs, endedMs }) => startedMs > struckMs && endedMs < illUntilMs)
       // A sickness that ends by itself may be over before a busy machine has sent a request.
       this.#run.check(during.length > 0 || (passes === true && !this.#run.isFull), `${name}: nobody asked`)
-      this.#checkNone(name, during)
-      const passed = this.#passedMs.some(ms => ms > struckMs && ms < illUntilMs)
-      this.#run.check(passed || !this.#run.isFull, `${name}: no visitor passed without the store`)
+      const others = during.filter(({ status }) => status !== 503)
+      this.#run.none(`${name}: redemptions without the store, answered with something else than 503`, others)
     }
     this.#judge(sickness, calls, illUntilMs, wellFromMs)
     // Whatever the store has lost, these tokens are not redeemed again (the whole history is checked at the end).
     this.#run.check(before.length > 0, `${name}: nothing was redeemed before it`)
     for (const subject of before) await this.#attempt(subject)
     await this.#settle(mintedFrom)
-    if (sickness.forgets) this.#markedFrom = this.#minted.length
-    else await this.#checkMarks(name, this.#markedFrom)
   }
 
   #latestRedeemed(): number[] {
@@ -199,17 +156,6 @@ class Ward {
     for (let subject = this.#minted.length - 1; subject >= 0 && subjects.length < LATEST; subject--)
       if (this.#minted[subject]!.calls.some(({ outcome }) => outcome === 'ok')) subjects.push(subject)
     return subjects
-  }
-
-  async #untilAsked(name: string, from: number, struckMs: number): Promise<void> {
-    const hasEnded = () => this.#redemptions.calls.slice(from).some(({ startedMs }) => startedMs > struckMs)
-    await eventually(WELL_MS, `${name}: a redemption has ended`, hasEnded)
-  }
-
-  /** Checks that no redemption began and succeeded while the store was unavailable. */
-  #checkNone(name: string, during: readonly Call[]): void {
-    const others = during.filter(({ status }) => status !== 503)
-    this.#run.none(`${name}: redemptions without the store, answered with something else than 503`, others)
   }
 
   #judge({ name, isMild }: Sickness, calls: readonly Call[], illUntilMs: number, wellFromMs: number): void {
@@ -254,42 +200,20 @@ class Ward {
     }
   }
 
-  /** Checks that Redis has the redemption record of every token with a successful redemption. */
-  async #checkMarks(name: string, from: number): Promise<void> {
-    const redeemed = this.#minted
-      .slice(from)
-      .filter(({ calls }) => calls.some(({ outcome }) => outcome === 'ok'))
-    const keys = redeemed.map(({ token }) => `pg:{0}:r:${token.split('|')[1]}`)
-    const present = await this.#patient.present(keys)
-    const missing = keys.filter(key => !present.has(key))
-    this.#run.none(`${name}: of ${keys.length} tokens that were redeemed, not marked`, missing)
-  }
-
   judgeAll(): void {
     const run = this.#run
     run.none('tokens redeemed twice', this.#redemptions.doubleSuccesses())
-    const histories = { 'verify-token': this.#redemptions, ...this.#others }
-    for (const [endpoint, { counts, calls }] of Object.entries(histories)) {
-      run.figure(`/${endpoint}`, JSON.stringify(counts).replaceAll('"', ''))
-      run.none(
-        `/${endpoint}: without an answer, or with an odd one`,
-        calls.filter(({ status }) => ![200, 400, 503].includes(status)),
-      )
-      run.checkTime(`/${endpoint}, longest`, Math.max(...calls.map(tookMs)), HANGS_MS / 5)
-    }
-    // These endpoints go on without the store, which is the default of POWGATE_FAIL_OPEN.
-    for (const endpoint of ['challenge', 'verify'] as const) {
-      const { calls } = this.#others[endpoint]
-      run.check(calls.length > 0, `/${endpoint}: nobody asked`)
-      run.none(
-        `/${endpoint}: refused with 503`,
-        calls.filter(({ status }) => status === 503),
-      )
-    }
-    run.figure('visitors who passed', this.#passedMs.length)
-    const all = Object.values(histories).flatMap(({ calls }) => calls)
-    const refusals = all.filter(({ status }) => status === 503)
+    const { counts, calls } = this.#redemptions
+    run.figure('redemptions', JSON.stringify(counts).replaceAll('"', ''))
+    run.none(
+      'without an answer, or with an odd one',
+      calls.filter(({ status }) => ![200, 400, 503].includes(status)),
+    )
+    run.checkTime('longest', Math.max(...calls.map(tookMs)), HANGS_MS / 5)
+    const refusals = calls.filter(({ status }) => status === 503)
     run.checkTime('p99 of all 503s', percentile(refusals, 0.99), REFUSAL_MS_MAX)
+    run.figure('visitors who passed', this.#visitors.served)
+    run.none('visits that failed', [...this.#visitors.refused, ...this.#backends.refused])
   }
 }
 

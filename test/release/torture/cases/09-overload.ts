@@ -1,145 +1,254 @@
 /**
  * More visitors than can be served. What counts is how long requests wait. While they wait for less than POWGATE_OVERLOAD_MS,
- * none is refused, however many clients there are. Beyond it new visitors are refused, and cheaply.
+ * none is refused, however many clients there are. Beyond it new visitors are refused, and as many are served as arithmetic
+ * allows: let `f` be the cost of a refusal divided by that of a served visitor. With `x` times as many visitors as can be
+ * served, `(1 - x f) / (1 - f)` of one core is left for served visitors.
  */
 
-import { monitorEventLoopDelay } from 'node:perf_hooks'
-import { setTimeout as sleep } from 'node:timers/promises'
-import { ADDRESSES_MAX, visitorAddress } from '../../../harness/load/addresses.ts'
-import { ENDPOINTS, type Endpoint, MARKERS } from '../../../harness/load/traffic.ts'
-import { challengeText, OverloadAnswers } from '../../../harness/load/visitor-requests.ts'
-import { STORE_KINDS, type StoreKind } from '../../../harness/service.ts'
-import { boundedOpenLoops, calmLoops, judgeOpenLoops, openLoops } from '../overload/open-loops.ts'
-import { gateCost, measureRefusals, type RefusalCosts } from '../overload/refusals.ts'
-import { SHORT_LIVES, type Stage, startStage, TARGET_MS } from '../overload/stage.ts'
-import type { Run, TortureCase } from '../run.ts'
-import { type Ending, Pool } from '../wire.ts'
+import { SETTINGS } from '../../../../src/config/settings.ts'
+import { LoadProcess } from '../../../harness/load/load-process.ts'
+import { FREE } from '../../../harness/load/traffic.ts'
+import { storeEpochOf, VISITED_SETTINGS } from '../../../harness/load/visitor-requests.ts'
+import { refusalsOf, type VisitorsResult, type VisitorsSpec } from '../../../harness/load/visitors.ts'
+import { freePort } from '../../../harness/ports.ts'
+import { workerPids } from '../../../harness/processes.ts'
+import { lifetimesOf, STORE_KINDS, type StoreKind } from '../../../harness/service.ts'
+import { type Run, SHEDS_AS_SHIPPED, type TortureCase } from '../run.ts'
 
-const LOOPS = { full: [64, 128, 512, 1000, 2000], bounded: [64, 512] } as const
-/** More than a full run sends; in a bounded run, too few requests only make it shorter. */
-const LOOP_REQUESTS = { full: 200_000, bounded: 40_000 } as const
-const BURST_CONNECTIONS = { full: 5000, bounded: 1000 } as const
-const BURSTS = { full: 5, bounded: 2 } as const
-const BURST_MS_MAX = 20_000
-const CONNECTING_MAX = 200
-const QUIET_MS = { full: 1000, bounded: 250 } as const
+const TARGET_MS = Number(SETTINGS.POWGATE_OVERLOAD_MS.fallback)
+const LOOPS = { full: [64, 512, 1000, 2000], bounded: [64, 512] } as const
+/** A closed loop that keeps one worker busy, also while it waits for Redis, with hardly any queue. */
+const CAPACITY_CONNECTIONS = 128
+/** Of the capacity, each for so many seconds of a full run. */
+const CALM_TIMES = [0.5, 0.9] as const
+const CALM_SECONDS = 60
+/** On a machine with other users, capacity changes from moment to moment. */
+const FLOOD_TIMES = { full: [1.5, 2, 3], bounded: [3, 6, 12] } as const
+/** Enough connections that waiting requests wait at the service: fewer visitors come in a tenth of a second. */
+const FLOOD_CONNECTIONS = { kept: 8000, 'short-lived': 4000 } as const
+type Form = keyof typeof FLOOD_CONNECTIONS
+/** The cost of a refusal in those of a served visitor, over kept connections (measured). */
+const REFUSAL_COST = 0.17
+const GOODPUT_MIN = 0.95
+const P99_TARGETS = 3
+/** If the median is longer, a queue is building up. */
+const SERVED_WHOLE_MS = 10
+/** Shares of a core: a busier worker has too much to do; a busier load generator is the limit itself. */
+const BUSY = 0.95
+const GENERATOR_BUSY = 0.9
+/** Half a second each. After a long overload, the service waits for six quiet seconds. */
+const RECOVERY_TRIES = 40
+/** A load that a slow machine serves without a queue. */
+const CALM_SHARE = 0.05
 
 export const overload: TortureCase = {
   number: 9,
   name: 'overload',
-  aim: 'nobody refused in closed loops, bursts and below capacity; above it goodput at least 95 % of what refusals leave, admitted p50 at most POWGATE_OVERLOAD_MS and p99 three times that, nobody refused after a challenge, no refusal 1 s later; a refusal at most 1.3 times a bare answer; a visitor without overload at most 1.02 times one without the gate',
+  aim: 'nobody refused in closed loops and below capacity; above it goodput at least 95 % of what refusals leave, admitted p50 at most POWGATE_OVERLOAD_MS and p99 three times that, nobody refused after a challenge, and soon nobody once it is over',
   fullSize:
-    'one worker, both stores: closed loops of 64 to 2,000 connections at each endpoint; visitors (challenge, solution, token) at 0.5 and 0.9 times capacity, 60 s each, and at 1.5, 2 and 3 times, 10 s each, over kept and over short-lived connections; bursts of 5,000 requests; --repeat repeats it',
+    'one worker, both stores: closed loops of 64 to 2,000 connections; visitors (challenge, solution, token) at 0.5 and 0.9 times capacity, 60 s each, and at 1.5, 2 and 3 times, 10 s each, over kept and over short-lived connections',
   async run(run) {
-    const costs = await measureRefusals(run)
-    for (const kind of STORE_KINDS) await onStore(run.part(kind), kind, costs)
+    for (const kind of STORE_KINDS) await onStore(run.part(kind), kind)
   },
 }
 
-/** In small the flood is short, and other tests use the machine: a much shorter wait counts as overload. */
-const SHEDS_SOON = { POWGATE_OVERLOAD_MS: '10' }
-
-async function onStore(run: Run, kind: StoreKind, costs: RefusalCosts): Promise<void> {
-  const closed = await startStage(run, kind)
-  for (let count = 0; count < run.repetitions; count++) {
-    for (const endpoint of ENDPOINTS)
-      for (const connections of run.isFull ? LOOPS.full : LOOPS.bounded)
-        await closedLoop(closed, endpoint, connections)
-    await bursts(closed)
-  }
-  await closed.end()
-  const open = await startStage(run, kind, run.isFull ? SHORT_LIVES : { ...SHORT_LIVES, ...SHEDS_SOON })
-  if (run.isFull) await calmLoops(open)
-  for (let count = 0; count < run.repetitions; count++)
-    await (run.isFull ? openLoops(open, costs) : boundedOpenLoops(open, costs))
-  if (run.isFull) judgeOpenLoops(open)
-  await open.end()
-  await gateCost(run, kind)
+async function onStore(run: Run, kind: StoreKind): Promise<void> {
+  const calm = await startStage(run, kind, {})
+  await closedLoops(calm)
+  await calm.end()
+  // In small the flood is short, and other tests use the machine: a much shorter wait counts as overload.
+  const flooded = await startStage(run, kind, run.isFull ? {} : { POWGATE_OVERLOAD_MS: '10' })
+  if (run.isFull) await calmLoops(flooded)
+  await floods(flooded, 'kept')
+  if (run.isFull) await floods(flooded, 'short-lived')
+  await flooded.end()
 }
 
-/** Continues over all runs and bursts, so that their requests come from different addresses. */
-let nextIndex = 0
-
-/** Clients that send the next request after each answer: however many there are, none is refused. */
-async function closedLoop(stage: Stage, endpoint: Endpoint, connections: number): Promise<void> {
-  const { run, rows, load, target, base } = stage
-  const count = run.count(LOOP_REQUESTS.full, LOOP_REQUESTS.bounded)
-  if (nextIndex + count > ADDRESSES_MAX) nextIndex = 0
-  await load.build({ endpoint, count, firstIndex: nextIndex, target, isForwarded: true })
-  nextIndex += count
-  const { port, pids } = base
-  const result = await load.run({
-    port,
-    connections,
-    warmUpMs: run.count(1000, 250),
-    measureMs: run.count(2000, 350),
-    recycles: false,
-    marker: MARKERS[endpoint],
-    pids,
-  })
-  const { answers, measuredMs, latencyP50Ms, latencyP99Ms, badAnswers, badAnswer, usages } = result
-  const name = `closed loop, /${endpoint}, ${connections} connections`
-  rows.add(name, {
-    'requests/s': (answers / measuredMs) * 1000,
-    'p50 ms': latencyP50Ms,
-    'p99 ms': latencyP99Ms,
-    refused: badAnswers,
-    'worker busy': usages[0]!.cpuMs / measuredMs,
-    'load busy': result.generatorBusy,
-  })
-  run.progress(`${name}: ${badAnswers} of ${answers} refused, p50 ${latencyP50Ms.toFixed(1)} ms`)
-  // On a very slow machine, most requests wait longer than the setting allows, and refusals are right.
-  const isRight = !run.isFull && latencyP50Ms > TARGET_MS && badAnswer.startsWith('HTTP/1.1 503 ')
-  run.check(
-    badAnswers === 0 || isRight,
-    `${name}: ${badAnswers} answers were not the expected one, such as ${badAnswer}`,
-  )
+interface Stage {
+  readonly run: Run
+  readonly load: LoadProcess
+  /** Settings of the load, without the number of visitors and the duration. */
+  readonly base: Omit<VisitorsSpec, 'connections' | 'visitorsPerSecond' | 'warmUpMs' | 'measureMs'>
+  /** Checks what must hold for the whole time, and stops everything. */
+  end(): Promise<void>
 }
 
-/** Thousands of requests at one moment, each over an open connection, are many, but no overload: none is refused. */
-async function bursts({ run, rows, base }: Stage): Promise<void> {
-  const connections = run.count(BURST_CONNECTIONS.full, BURST_CONNECTIONS.bounded)
-  const pool = new Pool({ port: base.port, connections, timeoutMs: BURST_MS_MAX })
-  run.defer(() => pool.close())
-  const atOnce = async (count: number) => {
-    const requests = Array.from({ length: count }, () =>
-      challengeText(base.site.siteKey, visitorAddress(nextIndex++ % ADDRESSES_MAX)),
-    )
-    const startMs = performance.now()
-    const endings = await Promise.all(requests.map(request => pool.call(request)))
-    return { endings, ms: performance.now() - startMs }
+async function startStage(run: Run, kind: StoreKind, env: Readonly<Record<string, string>>): Promise<Stage> {
+  const adminPort = await freePort()
+  const service = await run.service(kind, {
+    ...VISITED_SETTINGS,
+    ...SHEDS_AS_SHIPPED,
+    POWGATE_WORKERS: '1',
+    POWGATE_ADMIN_PORT: String(adminPort),
+    // Visitors' data leave the store after two minutes, so the store has its full size for most of a run.
+    POWGATE_CHALLENGE_SECONDS: '30',
+    POWGATE_TOKEN_SECONDS: '30',
+    // So many visitors leave more than the default bound; a full embedded store refuses.
+    POWGATE_STATE_MAX_MB: '8192',
+    // The case does not check the usual deadline, which a busy machine may miss.
+    POWGATE_STORE_DEADLINE_MS: '5000',
+    ...env,
+  })
+  const site = await service.createSite({ difficulty: FREE })
+  const storeEpoch = await storeEpochOf(service.url, site)
+  const load = new LoadProcess()
+  run.defer(() => load.stop())
+  const pids = workerPids(service.pid)
+  const unready: string[] = []
+  const look = async () => {
+    const { ok, status } = await fetch(`http://127.0.0.1:${adminPort}/readyz`)
+    if (!ok) unready.push(`status ${status}`)
   }
-  // A listener's backlog holds 512 connections.
-  for (let open = 0; open < connections; open += CONNECTING_MAX) await atOnce(CONNECTING_MAX)
-  const lateness = monitorEventLoopDelay({ resolution: 1 })
-  lateness.enable()
-  const name = `bursts of ${connections.toLocaleString('en-US')} challenges`
-  const all: Ending[] = []
-  let longestMs = 0
-  for (let count = 0; count < run.count(BURSTS.full, BURSTS.bounded); count++) {
-    await sleep(run.count(QUIET_MS.full, QUIET_MS.bounded))
-    const { endings, ms } = await atOnce(connections)
-    all.push(...endings)
-    rows.add(name, { 'last waited ms': ms })
-    longestMs = Math.max(longestMs, ms)
+  const stopLooking = run.every(100, () => look().catch(error => unready.push(String(error.cause ?? error))))
+  const end = async () => {
+    stopLooking()
+    run.none('not ready', unready)
+    const isSame = pids.join() === workerPids(service.pid).join()
+    run.check(isSame, 'a worker was replaced while there was too much to do')
+    load.stop()
+    await service.stop()
   }
-  lateness.disable()
-  pool.close()
-  const overloadAnswers = new OverloadAnswers()
-  const isRefusal = (ending: Ending) =>
-    typeof ending === 'object' && overloadAnswers.has(`${ending.head}\r\n\r\n${ending.body}`, 'challenge')
-  const isChallenge = (ending: Ending) =>
-    typeof ending === 'object' && ending.status === 200 && ending.body.includes('"nonce":"')
-  const served = all.filter(isChallenge).length
-  const refused = all.filter(isRefusal).length
-  rows.add(name, { refused, 'load itself late at most ms': Math.max(0, lateness.max / 1e6 - 1) })
-  run.progress(`${name}: ${refused} refused, the last waited ${longestMs.toFixed(0)} ms`)
-  run.none(
-    `${name}: other answers`,
-    all.filter(ending => !isChallenge(ending) && !isRefusal(ending)),
-  )
-  run.check(served > 0, `${name}: nobody was served`)
-  // On a slow machine a burst may take so long that it counts as a standing queue.
-  const isRight = !run.isFull && longestMs > 5 * TARGET_MS
-  run.check(refused === 0 || isRight, `${name}: ${refused} were refused`)
+  const base = { port: service.port, site, storeEpoch, lifetimes: lifetimesOf(service.env), pids }
+  return { run, load, base, end }
+}
+
+/** @returns what became of the visitors, of whom nobody gets an answer that is neither the wanted one nor a refusal */
+async function visited(
+  { run, load, base }: Stage,
+  name: string,
+  spec: Pick<VisitorsSpec, 'connections' | 'visitorsPerSecond' | 'measureMs'> & Partial<VisitorsSpec>,
+): Promise<VisitorsResult> {
+  const result = await load.visit({ ...base, warmUpMs: 0, ...spec })
+  const { bad, badAnswers, came, served, seconds, busy, ownBusy } = result
+  run.check(bad === 0, () => `${name}: ${bad} other answers, such as ${badAnswers[0]}`)
+  run.check(served > 0 || !run.isFull, `${name}: nobody was served`)
+  const { p50Ms, p99Ms } = waitsOf(result)
+  const figures = {
+    ...{ 'came/s': came / seconds, 'served/s': served / seconds, refused: refusalsOf(result) },
+    ...{ 'p50 ms': p50Ms, 'p99 ms': p99Ms, 'worker busy': busy, 'load busy': ownBusy },
+  }
+  const texts = Object.entries(figures).map(([figure, value]) => `${figure} ${Number(value.toPrecision(3))}`)
+  run.figure(name, texts.join(' | '))
+  return result
+}
+
+/** Latencies of admitted requests, without the delay of the load itself. */
+const waitsOf = ({ admitted, ownLateP50Ms, ownLateP99Ms }: VisitorsResult) => ({
+  p50Ms: Math.max(0, admitted.p50Ms - ownLateP50Ms),
+  p99Ms: Math.max(0, admitted.p99Ms - ownLateP99Ms),
+})
+
+/** A new visitor comes when one leaves: however many there are, none is refused. */
+async function closedLoops(stage: Stage): Promise<void> {
+  const { run } = stage
+  for (const connections of run.isFull ? LOOPS.full : LOOPS.bounded) {
+    const name = `closed loop of ${connections}`
+    const times = { warmUpMs: run.count(1000, 250), measureMs: run.count(5000, 500) }
+    const result = await visited(stage, name, { connections, visitorsPerSecond: Infinity, ...times })
+    // On a very slow machine, most requests wait longer than the setting allows, and refusals are right.
+    const isSlow = !run.isFull && (result.admitted.p50Ms > TARGET_MS || result.served === 0)
+    run.check(refusalsOf(result) === 0 || isSlow, `${name}: ${refusalsOf(result)} were refused`)
+  }
+}
+
+/** Visitors a second, one after the other, over a few connections. The first measurement is a warm-up. */
+async function capacityOf(stage: Stage, form: Form): Promise<number> {
+  const { run } = stage
+  const spec = {
+    ...{
+      connections: CAPACITY_CONNECTIONS,
+      isShortLived: form === 'short-lived',
+      visitorsPerSecond: Infinity,
+    },
+    ...{ warmUpMs: run.count(500, 100), measureMs: run.count(3000, 500) },
+  }
+  await visited(stage, `warm-up, ${form}`, spec)
+  const result = await visited(stage, `capacity, ${form}`, spec)
+  run.check(refusalsOf(result) === 0 || !run.isFull, `capacity, ${form}: ${refusalsOf(result)} were refused`)
+  return result.served / result.seconds
+}
+
+/**
+ * The most visitors by the clock that are served without a queue, over as many connections as in a flood: less than one after
+ * the other, because each answer may have to wake the load's process, and a connection leaves the processor's cache before it
+ * is used again.
+ */
+async function openCapacityOf(stage: Stage, closed: number): Promise<number> {
+  for (let times = 1; times > 0.5; times -= 0.05) {
+    const spec = { ...specOf(times * closed, 'kept'), warmUpMs: 500, measureMs: 3000 }
+    const result = await visited(stage, `capacity, open loop at ${times.toFixed(2)}`, spec)
+    if (refusalsOf(result) === 0 && result.admitted.p50Ms <= SERVED_WHOLE_MS)
+      return result.served / result.seconds
+  }
+  throw new Error('not even half of a closed loop’s visitors are served')
+}
+
+function specOf(visitorsPerSecond: number, form: Form) {
+  // Few enough that each is used every second, so that none is closed for being idle.
+  const used = Math.max(CAPACITY_CONNECTIONS, Math.ceil(visitorsPerSecond))
+  const connections = Math.min(FLOOD_CONNECTIONS[form], used)
+  return { connections, isShortLived: form === 'short-lived', visitorsPerSecond }
+}
+
+/** They fill the store with the data of a minute's visitors. */
+async function calmLoops(stage: Stage): Promise<void> {
+  const capacity = await openCapacityOf(stage, await capacityOf(stage, 'kept'))
+  for (const times of CALM_TIMES) {
+    const name = `${times}x`
+    const spec = { ...specOf(times * capacity, 'kept'), measureMs: CALM_SECONDS * 1000 }
+    const refused = refusalsOf(await visited(stage, name, spec))
+    stage.run.check(refused === 0, `${name}: ${refused} were refused`)
+  }
+}
+
+/** A full run judges times. In small some visitors are served, some refused, and after the flood nobody is refused. */
+async function floods(stage: Stage, form: Form): Promise<void> {
+  const { run } = stage
+  const closed = await capacityOf(stage, form)
+  const capacity = run.isFull && form === 'kept' ? await openCapacityOf(stage, closed) : closed
+  let [refused, served, isTooMuch] = [0, 0, false]
+  for (const times of run.isFull ? FLOOD_TIMES.full : FLOOD_TIMES.bounded) {
+    if (!run.isFull && refused > 0) break
+    const name = `${times}x, ${form}`
+    const durations = { warmUpMs: run.count(2000, 300), measureMs: run.count(8000, 1000) }
+    const result = await visited(stage, name, { ...specOf(times * capacity, form), ...durations })
+    run.size(`${result.came.toLocaleString('en-US')} visitors, ${name}`)
+    refused += refusalsOf(result)
+    served += result.served
+    const isQueue = waitsOf(result).p50Ms > 2 * TARGET_MS
+    isTooMuch ||= result.busy > BUSY && result.ownBusy < GENERATOR_BUSY && isQueue
+    if (run.isFull) judgeFlood(run, name, result, form === 'kept' ? capacity : undefined)
+  }
+  run.check(served > 0, `${form}: nobody was served`)
+  run.check(refused > 0 || !isTooMuch, `${form}: nothing was refused`)
+  await soonCalm(stage, capacity)
+}
+
+/** @param capacity undefined: the cost of a refusal is not known, and goodput not judged */
+function judgeFlood(run: Run, name: string, result: VisitorsResult, capacity: number | undefined): void {
+  const { came, served, seconds, shedOf } = result
+  if (capacity !== undefined) {
+    const reached = came / seconds / capacity
+    const possible = reached <= 1 ? reached : Math.max(0, (1 - reached * REFUSAL_COST) / (1 - REFUSAL_COST))
+    const share = served / seconds / capacity / possible
+    const text = `goodput ${share.toFixed(3)} of what is possible at ${reached.toFixed(2)}x`
+    run.check(share >= GOODPUT_MIN, `${name}: ${text}`)
+  }
+  const { p50Ms, p99Ms } = waitsOf(result)
+  run.checkTime(`${name}: admitted p50`, p50Ms, TARGET_MS)
+  run.checkTime(`${name}: admitted p99`, p99Ms, P99_TARGETS * TARGET_MS)
+  const begun = shedOf.verify + shedOf.redeem
+  run.check(begun === 0, `${name}: ${begun} visitors were refused after their challenge`)
+}
+
+/** After the flood, nobody is refused any more. */
+async function soonCalm(stage: Stage, capacity: number): Promise<void> {
+  const few = { ...specOf(CALM_SHARE * capacity, 'kept'), measureMs: 500 }
+  for (let count = 1; count <= RECOVERY_TRIES; count++) {
+    const result = await stage.load.visit({ ...stage.base, warmUpMs: 0, ...few })
+    if (refusalsOf(result) > 0 || result.served === 0) continue
+    stage.run.figure('nobody is refused any more after', `${count / 2} s`)
+    return
+  }
+  stage.run.check(false, `some are still refused at ${CALM_SHARE} times capacity`)
 }

@@ -1,43 +1,33 @@
 /**
- * Disks that are full, read-only or damaged, and two services on one data directory. In every case a redeemed token is not
- * redeemed again. Either all sites are there, or the service does not start and prints a line that says why.
+ * Disks that are full, read-only or damaged. In every case a redeemed token is not redeemed again. Either all sites are there,
+ * or the service does not start and prints a line that says why.
  */
 
-import { execFile } from 'node:child_process'
-import { rmSync, writeFileSync } from 'node:fs'
+import { execFileSync } from 'node:child_process'
+import { cpSync, mkdirSync, mkdtempSync, readFileSync, rmSync, truncateSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { Client } from '../../../harness/client.ts'
 import { eventually } from '../../../harness/eventually.ts'
-import { visitorAddress } from '../../../harness/load/addresses.ts'
-import { freePort } from '../../../harness/ports.ts'
-import { TestService, type TestSite, UNLIMITED_REDEMPTIONS } from '../../../harness/service.ts'
-import { Copy, fill, knownWrecks, remount, smallDisk, tryBoot } from '../disk.ts'
+import { freshAddress } from '../../../harness/http.ts'
+import { type TestService, type TestSite, UNLIMITED_REDEMPTIONS } from '../../../harness/service.ts'
 import { EASY, redemptionRequest, TokenMint } from '../redemptions.ts'
 import type { Run, TortureCase } from '../run.ts'
-import { type Ending, Pool, requestText } from '../wire.ts'
+import { type Ending, Pool } from '../wire.ts'
 
 const SITES = 40
 const DISK_BYTES = 6 * 2 ** 20
-const TRUSTING = { POWGATE_TRUSTED_PROXIES: '127.0.0.0/8', ...UNLIMITED_REDEMPTIONS }
+const CHALLENGES = 1500
 const RECOVERY_MS = 15_000
-/** The first visitors fill the disk. */
-const OTHERS_FROM = 10_000
-const [MAIN, CLI] = ['main.js', 'cli/main.js'].map(
-  name => new URL(`../../../../dist/${name}`, import.meta.url).pathname,
-) as [string, string]
-/** Longer than a start waits for an owner that has crashed. */
-const NAMESPACE_MS = 20_000
 
 export const disk: TortureCase = {
   number: 12,
   name: 'disk',
   aim: 'a clear line; it refuses rather than forgets; sites are never lost',
-  fullSize:
-    'each way to damage a data directory; disk full, read-only; two services on one directory, also from another PID namespace',
+  fullSize: 'each way to damage a data directory; disk full, read-only',
   async run(run) {
     await full(run)
     await damaged(run)
-    await twoServices(run)
   },
 }
 
@@ -46,36 +36,32 @@ class Scene {
   readonly run: Run
   readonly service: TestService
   readonly site: TestSite
-  readonly mint: TokenMint
   readonly used: string
   readonly fresh: string
   #configured: string[] = []
-  #visitors = 0
 
   private constructor(run: Run, service: TestService, site: TestSite, mint: TokenMint) {
     this.run = run
     this.service = service
     this.site = site
-    this.mint = mint
     this.used = mint.mint()
     this.fresh = mint.mint()
   }
 
   static async set(run: Run, env: Record<string, string> = {}): Promise<Scene> {
-    // Minutes later they must still be refused as used, not as expired.
-    const lasting = { POWGATE_TOKEN_SECONDS: '3600' }
-    const service = await run.service('embedded', { ...TRUSTING, ...lasting, ...env })
+    // Minutes later tokens must still be refused as used, not as expired.
+    const settings = { ...UNLIMITED_REDEMPTIONS, POWGATE_TOKEN_SECONDS: '3600', ...env }
+    const service = await run.service('embedded', settings)
     const site = await service.createSite({ difficulty: EASY })
     for (let count = 1; count < SITES; count++) await service.createSite({ name: `site ${count}` })
-    const mint = await TokenMint.open(service.url, site, run.random.fork())
-    const scene = new Scene(run, service, site, mint)
+    const scene = new Scene(run, service, site, await TokenMint.open(service.url, site, run.random.fork()))
     const ending = await scene.redeem(scene.used)
     run.check(statusOf(ending) === 200, `a token was not redeemed: ${JSON.stringify(ending)}`)
     await scene.configured()
     return scene
   }
 
-  /** From now on these must be there. */
+  /** From now on the sites and keys that are there must be there. */
   async configured(): Promise<void> {
     this.#configured = await this.#listing()
   }
@@ -84,53 +70,33 @@ class Scene {
     return this.service.env.POWGATE_DATA_DIR!
   }
 
-  async ask(request: string, port = this.service.port): Promise<Ending> {
-    const pool = new Pool({ port, connections: 1, timeoutMs: 10_000 })
-    try {
-      return await pool.call(request)
-    } finally {
-      pool.close()
-    }
-  }
-
-  redeem(token: string, port?: number): Promise<Ending> {
-    return this.ask(redemptionRequest(this.site.apiKey, token), port)
-  }
-
-  challenge(visitor: string): Promise<Ending> {
-    const headers = [`X-Site-Key: ${this.site.siteKey}`, `X-Forwarded-For: ${visitor}`]
-    return this.ask(requestText('GET /challenge', headers))
+  async redeem(token: string): Promise<Ending> {
+    const pool = new Pool({ port: this.service.port, connections: 1, timeoutMs: 10_000 })
+    return pool.call(redemptionRequest(this.site.apiKey, token)).finally(() => pool.close())
   }
 
   /** All stored data of all sites and API keys. */
   async #listing(): Promise<string[]> {
     const store = await this.service.openSites()
-    try {
-      const [sites, keys] = [await store.listSites(), await store.listApiKeys()]
-      const areAll = sites.length >= SITES && keys.length >= SITES
-      this.run.check(areAll, `${sites.length} sites, ${keys.length} keys`)
-      return [...sites, ...keys].map(record => JSON.stringify(record))
-    } finally {
-      await store.close()
-    }
+    const records = [await store.listSites(), await store.listApiKeys()]
+    await store.close()
+    for (const some of records) this.run.check(some.length >= SITES, `only ${some.length} sites or keys`)
+    return records.flat().map(record => JSON.stringify(record))
   }
 
   /** @param words what was done before */
   async checkWhole(words: string): Promise<void> {
     const found = await this.#listing()
-    this.run.none(
-      `${words}: sites and API keys that are gone`,
+    const [gone, strange] = [
       this.#configured.filter(line => !found.includes(line)),
-    )
-    this.run.none(
-      `${words}: sites and API keys that were not there`,
       found.filter(line => !this.#configured.includes(line)),
-    )
-    const ending = await this.redeem(this.used)
-    const isRefused = isTold(ending) && statusOf(ending) !== 200
-    this.run.check(isRefused, () => `${words}: a redeemed token: ${JSON.stringify(ending)}`)
-    const fresh = await this.redeem(this.fresh)
-    this.run.check(isTold(fresh), () => `${words}: a token that nobody redeemed: ${JSON.stringify(fresh)}`)
+    ]
+    this.run.none(`${words}: sites and API keys that are gone, or were not there`, [...gone, ...strange])
+    for (const token of [this.used, this.fresh]) {
+      const ending = await this.redeem(token)
+      const isRight = isTold(ending) && !(token === this.used && statusOf(ending) === 200)
+      this.run.check(isRight, () => `${words}: a token gets ${JSON.stringify(ending)}`)
+    }
     await eventually(RECOVERY_MS, 'a visitor is served', () => this.#serves()).catch(error =>
       this.run.check(false, `${words}: ${(error as Error).message}\n${this.service.output.slice(-2000)}`),
     )
@@ -138,13 +104,22 @@ class Scene {
 
   /** One whole flow of a new visitor. */
   async #serves(): Promise<boolean> {
-    const from = { headers: { 'X-Forwarded-For': visitorAddress(OTHERS_FROM + (this.#visitors++ % 256)) } }
-    const token = await new Client(this.service.url).token(this.site.siteKey, from).catch(() => '')
+    const visitor = { from: freshAddress() }
+    const token = await new Client(this.service.url).token(this.site.siteKey, visitor).catch(() => '')
     return statusOf(await this.redeem(token)) === 200
   }
 
-  checkRefused(ending: Ending, words: string): void {
-    this.run.check(statusOf(ending) !== 200, `${words}: a redeemed token was redeemed again`)
+  /** Starts it. @returns '' if it serves, or the lines that it printed at its end */
+  async start(): Promise<string> {
+    const before = this.service.output.length
+    try {
+      await this.service.boot()
+      return ''
+    } catch (error) {
+      const code = await this.service.end('SIGKILL')
+      const lines = this.service.output.slice(before).trim()
+      return `${code === 1 ? '' : `exit code ${code}: `}${lines || (error as Error).message}`
+    }
   }
 }
 
@@ -157,24 +132,31 @@ function isTold(ending: Ending): boolean {
   return status === 200 || status === 503 || code === 'token-used' || code === 'token-forgotten'
 }
 
+/** Whether the output is one readable line about POWGATE_DATA_DIR, with a required word and no stack. */
+function isLine(lines: string, word: string): boolean {
+  const said = lines.split('\n').filter(line => !line.startsWith('{'))
+  return said.length === 1 && said[0]!.startsWith('POWGATE_DATA_DIR: ') && said[0]!.includes(word)
+}
+
 async function full(run: Run): Promise<void> {
-  const path = smallDisk(run, DISK_BYTES)
+  const path = smallDisk(run)
   if (path === undefined) {
     const problem = 'no full and no read-only disk: mounting one needs root with CAP_SYS_ADMIN'
     run.size(problem)
     run.check(!run.isFull, problem)
     return
   }
-  const dataDir = join(path, 'data')
-  const scene = await Scene.set(run, { POWGATE_DATA_DIR: dataDir })
+  const scene = await Scene.set(run, { POWGATE_DATA_DIR: join(path, 'data') })
+  const { service, site } = scene
   const filling = fill(path)
-  for (let index = 0; index < 1500; index++) {
-    const status = statusOf(await scene.challenge(visitorAddress(index)))
+  const client = new Client(service.url)
+  for (let index = 0; index < CHALLENGES; index++) {
+    const { status } = await client.challenge(site.siteKey, { from: freshAddress() })
     run.check(status === 200, `on a full disk a challenge is answered ${status}`)
   }
-  scene.checkRefused(await scene.redeem(scene.used), 'on a full disk')
+  run.check(statusOf(await scene.redeem(scene.used)) !== 200, 'on a full disk a token is redeemed again')
   const make = () =>
-    scene.service.createSite({ name: 'x'.repeat(100) }).then(
+    service.createSite({ name: 'x'.repeat(100) }).then(
       () => 'was made',
       (error: Error) => error.message,
     )
@@ -185,107 +167,123 @@ async function full(run: Run): Promise<void> {
     /^POWGATE_DATA_DIR: .*was not done: the disk is full$/.test(change),
     `on a full disk a site ${change}`,
   )
-  await scene.service.end()
-  const start = await tryBoot(scene.service)
-  run.check(
-    start.lines === '' || isLine(start.lines, 'full'),
-    `on a full disk it starts with: ${start.lines}`,
-  )
+  await service.end()
+  const lines = await scene.start()
+  run.check(lines === '' || isLine(lines, 'full'), `on a full disk it starts with: ${lines}`)
   rmSync(filling)
-  if (start.lines !== '')
-    run.check((await tryBoot(scene.service)).lines === '', 'it does not start when there is room again')
+  if (lines !== '') run.check((await scene.start()) === '', 'it does not start when there is room again')
   await scene.checkWhole('after the disk was full')
-  await readOnly(scene, path)
+
+  await service.end()
+  execFileSync('mount', ['-o', 'remount,ro', path])
+  const readOnly = await scene.start()
+  run.check(isLine(readOnly, scene.dataDir), `on a read-only disk it starts with: ${readOnly}`)
+  execFileSync('mount', ['-o', 'remount,rw', path])
+  run.check((await scene.start()) === '', 'it does not start when the disk takes writes again')
+  await scene.checkWhole('after a read-only disk')
+  await service.end()
   run.size('a disk of 6 MiB: full under load, restarted, room made, read-only')
 }
 
-async function readOnly(scene: Scene, path: string): Promise<void> {
-  const { run, service, dataDir } = scene
-  await service.end()
-  remount(path, 'ro')
-  const { lines, code } = await tryBoot(service)
-  run.check(code === 1 && isLine(lines, dataDir), `on a read-only disk it starts with: ${lines}`)
-  remount(path, 'rw')
-  run.check((await tryBoot(service)).lines === '', 'it does not start when the disk takes writes again')
-  await scene.checkWhole('after a read-only disk')
-  await service.end()
+/** A directory on a small disk of its own; undefined if mounting is not allowed (it needs CAP_SYS_ADMIN). */
+function smallDisk(run: Run): string | undefined {
+  const path = mkdtempSync(join(tmpdir(), 'powgate-disk-'))
+  const options = ['-t', 'tmpfs', '-o', `size=${DISK_BYTES},mode=700`]
+  try {
+    execFileSync('mount', [...options, 'powgate-torture', path], { stdio: 'ignore' })
+  } catch {
+    rmSync(path, { recursive: true })
+    return undefined
+  }
+  run.defer(() => {
+    execFileSync('umount', ['-l', path])
+    rmSync(path, { recursive: true })
+  })
+  return path
 }
 
-/** Whether the output is one readable line about POWGATE_DATA_DIR, with a required word and no stack. */
-function isLine(lines: string, word: string): boolean {
-  const said = lines.split('\n').filter(line => !line.startsWith('{'))
-  return said.length === 1 && said[0]!.startsWith('POWGATE_DATA_DIR: ') && said[0]!.includes(word)
+/** Fills all free space. @returns the file that fills it */
+function fill(path: string): string {
+  const file = join(path, 'fill')
+  for (let bytes = 2 ** 20; bytes >= 1; bytes = Math.floor(bytes / 4)) {
+    for (;;) {
+      try {
+        writeFileSync(file, Buffer.alloc(bytes), { flag: 'a' })
+      } catch {
+        break
+      }
+    }
+  }
+  return file
 }
 
 /** Every start ends in one of two ways: an error line, or a service that has all its sites and all redemption records. */
 async function damaged(run: Run): Promise<void> {
   const scene = await Scene.set(run)
-  await scene.service.end()
+  const { service, dataDir } = scene
+  await service.end()
   // Without a configured secret, the service uses the one in the data directory.
-  writeFileSync(join(scene.dataDir, 'secret'), `${scene.service.env.POWGATE_SECRETS}\n`)
-  const copy = new Copy(run, scene.dataDir)
-  const env = scene.service.env as Record<string, string>
-  env.POWGATE_SECRETS = ''
-  const wrecks = knownWrecks()
-  const ends = { line: 0, serves: 0 }
-  for (const wreck of wrecks) {
-    if (run.isOver(0.75) && ends.line + ends.serves > 3) break
-    copy.putBack()
-    wreck.make(scene.dataDir)
-    const { lines, code } = await tryBoot(scene.service)
+  writeFileSync(join(dataDir, 'secret'), `${service.env.POWGATE_SECRETS}\n`)
+  Object.assign(service.env, { POWGATE_SECRETS: '' })
+  const copy = mkdtempSync(join(tmpdir(), 'powgate-copy-'))
+  cpSync(dataDir, copy, { recursive: true })
+  run.defer(() => rmSync(copy, { recursive: true, force: true }))
+  const putBack = () => {
+    rmSync(dataDir, { recursive: true, force: true, maxRetries: 20, retryDelay: 100 })
+    cpSync(copy, dataDir, { recursive: true })
+  }
+  let [refused, served] = [0, 0]
+  for (const [file, mustRefuse, words, damage] of WRECKS) {
+    if (run.isOver(0.75) && refused + served > 3) break
+    putBack()
+    damage(join(dataDir, file))
+    const [what, lines] = [`${file} ${words}`, await scene.start()]
     if (lines === '') {
-      ends.serves++
-      run.check(!wreck.mustRefuse, `${wreck.words}: it starts`)
-      await scene.checkWhole(wreck.words)
-      await scene.service.end()
+      served++
+      run.check(!mustRefuse, `${what}: it starts`)
+      await scene.checkWhole(what)
+      await service.end()
     } else {
-      ends.line++
-      run.check(code === 1 && isLine(lines, scene.dataDir), `${wreck.words}: it ends with ${code}: ${lines}`)
+      refused++
+      run.check(isLine(lines, dataDir), `${what}: it ends with ${lines}`)
     }
   }
-  copy.putBack()
-  run.check((await tryBoot(scene.service)).lines === '', 'the copy does not start')
+  putBack()
+  run.check((await scene.start()) === '', 'the copy does not start')
   await scene.checkWhole('with the copy put back')
-  run.size(`${ends.line + ends.serves} damaged data directories: ${ends.line} lines, ${ends.serves} starts`)
-  await scene.service.stop()
+  run.size(`${refused + served} damaged data directories: ${refused} lines, ${served} starts`)
+  await service.stop()
 }
 
-/** Whoever has the socket owns the directory, also across PID namespaces, as of two containers. */
-async function twoServices(run: Run): Promise<void> {
-  const scene = await Scene.set(run)
-  const { service } = scene
-  const samePort = await tryBoot(sibling(run, service, service.port))
-  const isToldTaken = samePort.code === 1 && samePort.lines.includes('the port is taken')
-  run.check(isToldTaken, `a second service on the same port: ${samePort.lines}`)
-  const other = await tryBoot(sibling(run, service, await freePort()))
-  const isInUse = (text: string) => text.includes(`is in use by the service of process ${service.pid}`)
-  run.check(other.code === 1 && isInUse(other.lines), `a second service: ${other.code} ${other.lines}`)
-  await scene.checkWhole('after a second service was refused')
-  const env = { ...service.env, PORT: String(await freePort()) }
-  const refused = await inNamespace([MAIN], env)
-  run.check(refused.code === 1 && isInUse(refused.text), () => `in another PID namespace: ${refused.text}`)
-  const listed = await inNamespace([CLI, 'site', 'list'], env)
-  run.check(listed.text.includes('site 1'), () => `a command in another PID namespace: ${listed.text}`)
-  await service.end('SIGKILL')
-  const { text } = await inNamespace([MAIN], env)
-  run.check(text.includes('powgate listens'), () => `in another PID namespace after a crash: ${text}`)
-}
+type Damage = readonly [words: string, act: (path: string) => void]
 
-/** Ends what still runs after some seconds, as a service does. */
-function inNamespace(words: readonly string[], env: Record<string, string>) {
-  const { PATH } = process.env
-  const args = ['--fork', '--pid', '--mount-proc', '--kill-child', process.execPath, ...words]
-  const options = { env: { PATH, ...env }, timeout: NAMESPACE_MS, killSignal: 'SIGKILL' } as const
-  return new Promise<{ readonly code: number | null; readonly text: string }>(resolve => {
-    const child = execFile('unshare', args, options, (_, out, err) =>
-      resolve({ code: child.exitCode, text: out + err }),
-    )
-  })
-}
+/** Ways to cut or replace a file. */
+const DAMAGES: readonly Damage[] = [
+  ['cut to 0 bytes', path => truncateSync(path, 0)],
+  ['is gone', path => rmSync(path)],
+  ['is a text', path => writeFileSync(path, 'no such thing\n'.repeat(1000))],
+  [
+    'is a directory',
+    path => {
+      rmSync(path)
+      mkdirSync(path)
+    },
+  ],
+  [
+    'lacks the quotation mark after a name',
+    path => {
+      const bytes = readFileSync(path)
+      const at = bytes.indexOf('"', Math.floor(bytes.length / 2))
+      writeFileSync(path, Buffer.concat([bytes.subarray(0, at), bytes.subarray(at + 1)]))
+    },
+  ],
+]
 
-/** Another service with the same settings on another port. */
-function sibling(run: Run, { env }: TestService, port: number): TestService {
-  const other = TestService.prepare('embedded', { ...env, PORT: String(port) }, port)
-  run.defer(() => other.stop())
-  return other
-}
+/** Without its sites or its secret, the service must not start. */
+const WRECKS: readonly (readonly [file: string, mustRefuse: boolean, ...Damage])[] = [
+  ...DAMAGES.map(damage => ['sites.jsonl', true, ...damage] as const),
+  ...DAMAGES.map(damage => ['state', false, ...damage] as const),
+  ['secret', true, 'is empty', path => writeFileSync(path, '')],
+  ['secret', true, 'is cut', path => writeFileSync(path, 'abcdef')],
+  ['secret', true, 'is garbage', path => writeFileSync(path, Buffer.alloc(64, 0xfe))],
+]

@@ -1,0 +1,82 @@
+/** Clients that occupy connections: they send slowly, or nothing. Each is ended, and honest clients do not notice. */
+
+import assert from 'node:assert/strict'
+import { connect } from 'node:net'
+import { describe, test } from 'node:test'
+import { Client } from '../harness/client.ts'
+import { eventually } from '../harness/eventually.ts'
+import { freshAddress } from '../harness/http.ts'
+import { v2Header } from '../harness/proxy-header.ts'
+import { TestService } from '../harness/service.ts'
+import { Visitors } from '../harness/visitors.ts'
+
+/** Of each kind. */
+const CLIENTS = 60
+/** uWebSockets.js ends them after 8 to 12 s; a busy machine is slow. */
+const ENDED_MS_MAX = 60_000
+
+const LINE = 'GET /challenge HTTP/1.1\r\nHost: powgate\r\n'
+const BODY_HEAD =
+  'POST /verify HTTP/1.1\r\nHost: powgate\r\nX-Site-Key: SITE\r\nContent-Type: application/json\r\n'
+const UNASKED = 'POST /nothing HTTP/1.1\r\nHost: powgate\r\nContent-Length: 4000\r\n\r\n'
+const ANSWERED = 'GET /nothing HTTP/1.1\r\nHost: powgate\r\n\r\n'
+
+/** What is sent at once, and what each second, or at another interval in ms. `SITE` stands for the key of a site. */
+const KINDS: Readonly<Record<string, readonly [start: string, drip?: string, everyMs?: number]>> = {
+  'header, byte by byte': [`${LINE}X-A: `, 'a'],
+  'header, line by line': [LINE, 'X-A: b\r\n', 4000],
+  'stops after the request line': ['GET /challenge HTTP/1.1\r\n'],
+  'header, byte by byte, after an answer': [`${ANSWERED}${LINE}X-A: `, 'a'],
+  'body, byte by byte': [`${BODY_HEAD}Content-Length: 4000\r\n\r\n`, ' '],
+  'stops in mid-body': [`${BODY_HEAD}Content-Length: 4000\r\n\r\n{"nonce":`],
+  'body in chunks, byte by byte': [`${BODY_HEAD}Transfer-Encoding: chunked\r\n\r\n`, '1\r\n \r\n'],
+  'a body that nobody asked for, byte by byte': [UNASKED, ' '],
+  'says nothing': [''],
+  'says nothing after an answer': [ANSWERED],
+}
+
+const WAYS = {
+  'slow clients are ended, and honest ones served': {},
+  'the same behind the PROXY protocol': {
+    POWGATE_PROXY_PROTOCOL: 'on',
+    POWGATE_TRUSTED_PROXIES: '127.0.0.1',
+  },
+} as const
+
+describe('slow clients', { concurrency: true }, () => {
+  for (const [name, env] of Object.entries(WAYS))
+    test(name, async t => {
+      const service = await TestService.start('embedded', env)
+      t.after(() => service.stop())
+      const { siteKey } = await service.createSite()
+      const header = 'POWGATE_PROXY_PROTOCOL' in env ? v2Header() : ''
+      const open = new Map<object, string>()
+      for (const [kind, [start, drip, everyMs = 1000]] of Object.entries(KINDS))
+        for (let count = 0; count < CLIENTS; count++) {
+          const socket = connect({ port: service.port, host: '127.0.0.1', noDelay: true }).resume()
+          open.set(socket, kind)
+          socket.write(header)
+          socket.write(start.replace('SITE', siteKey))
+          const timer = setInterval(() => drip && socket.write(drip), everyMs)
+          socket.on('error', () => {}) // 'close' follows
+          socket.once('close', () => {
+            clearInterval(timer)
+            open.delete(socket)
+          })
+        }
+      // From addresses that are no proxy's, so that no header is expected.
+      const client = new Client(service.url)
+      const honest = new Visitors(async () => {
+        const { status, text } = await client.challenge(siteKey, { from: freshAddress() })
+        if (status !== 200) throw new Error(text)
+      })
+      await eventually(
+        ENDED_MS_MAX,
+        () => `${[...new Set(open.values())]}: ended`,
+        () => open.size === 0,
+      )
+      await honest.stop()
+      assert.ok(honest.served > 10, `${honest.served} served`)
+      assert.deepEqual(honest.refused, [])
+    })
+})
