@@ -299,13 +299,13 @@ const STORE: LinePanelSpec = {
 
 const WORKERS: LinePanelSpec = {
   title: 'Workers',
-  about: 'load, memory and restarts',
+  about: 'lag of the worst, memory and restarts',
   isWide: true,
   isOfAllSites: true,
   plots: [
     {
       label: 'Event loop lag',
-      heading: 'Event loop lag, worst worker',
+      heading: 'Event loop lag',
       curves: { p99: 'c0' },
       ...MILLISECONDS,
       axisMax: 1,
