@@ -52,7 +52,7 @@ const IMPORTS: Readonly<Record<string, string>> = {
   metrics: 'addresses domain http protocol server-build.ts store words',
   sites: 'addresses config demo domain log store version.ts words',
   check: 'addresses config demo domain http process server-build.ts sites store',
-  explain: 'domain log protocol sites words',
+  explain: 'domain protocol sites words',
   admin: 'addresses config domain http log metrics version.ts',
   dashboard: 'admin config domain metrics store version.ts words',
   'version.ts': '',
