@@ -1,15 +1,10 @@
 /** The page's panels: each says what it shows, and `linePanel` or `rankPanel` builds it. */
 
 import { ENDPOINT_NAMES } from '../../domain/endpoint.ts'
-import {
-  type DashboardData,
-  type Gaps,
-  OTHER_SITES,
-  type Percentiles,
-  type Tally,
-} from '../../metrics/history-view.ts'
+import { type Gaps, OTHER_SITES, type Percentiles, type Tally } from '../../metrics/history-view.ts'
 import { JUDGEMENT_WORDS, type ReasonWords, textOf } from '../../words/reasons.ts'
 import { REFUSAL_WORDS } from '../../words/refusals.ts'
+import type { DashboardData } from '../data.ts'
 import { BarList, BarPlot, Funnel } from './bars.ts'
 import type { Cursor } from './cursor.ts'
 import { h } from './dom.ts'

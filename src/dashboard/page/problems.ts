@@ -1,7 +1,7 @@
 /** What someone on call must know, worst first. */
 
-import type { DashboardData, ServiceState } from '../../metrics/history-view.ts'
 import { limitWords, STORE_CAUSES, textOf } from '../../words/reasons.ts'
+import type { DashboardData, ServiceState } from '../data.ts'
 import { clockSeconds, duration, exact, milliseconds, sum } from './format.ts'
 
 export type Level = 'good' | 'warn' | 'bad'
