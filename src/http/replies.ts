@@ -11,19 +11,11 @@ export interface Reply {
   readonly status: number
   /** If there is one to report. */
   readonly ending?: Ending | undefined
-  /** JSON. */
-  readonly body: string
-  readonly headers: HeaderList
-  /** From `withHeader`. */
-  readonly head?: string
-}
-
-/** A file or a page, with all its headers. */
-export interface ContentReply {
-  readonly status: number
-  /** With 304, only its length is sent. */
+  /** JSON, a file or a page. With 304, only its length is sent. */
   readonly body: Buffer | string
   readonly headers: HeaderList
+  /** From `withHeader`; null if `headers` are all, as for a file or a page. */
+  readonly head?: string | null
 }
 
 const STATUS_LINES: Readonly<Record<number, string>> = {
