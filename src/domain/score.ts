@@ -70,8 +70,12 @@ export function isShared(failures: number, accepted: number): boolean {
   return failures <= accepted
 }
 
+const NO_REASONS: readonly ScoreReason[] = []
+
 export function scoreOf(signals: ScoreSignals, weights: ScoreWeights = SCORE_WEIGHTS): Score {
-  const reasons = reasonsOf(signals, weights).filter(reason => weights[reason] > 0)
+  const signs = reasonsOf(signals, weights)
+  if (signs.length === 0) return { score: 1, reasons: signs }
+  const reasons = weights === SCORE_WEIGHTS ? signs : signs.filter(reason => weights[reason] > 0)
   let penalty = 0
   for (const reason of reasons) penalty += penaltyOf(reason, signals, weights)
   return { score: Math.max(0, Math.round((1 - penalty) * 100) / 100), reasons }
@@ -82,24 +86,31 @@ export function penaltyOf(reason: ScoreReason, signals: ScoreSignals, weights: S
   return weights[reason] * times
 }
 
-export function suspiciousFlags(environment: Environment): (keyof Environment)[] {
+export function suspiciousFlags(environment: Environment): readonly (keyof Environment)[] {
   return ENVIRONMENT_FLAGS.filter(name => environment[name] === true)
 }
 
-function reasonsOf(signals: ScoreSignals, weights: ScoreWeights): ScoreReason[] {
-  const { environment, elapsedMs, solveTimeMs, addressFailures } = signals
-  const reasons = environmentReasons(environment, weights)
-  if (elapsedMs >= 0 && solveTimeMs !== undefined && solveTimeMs > elapsedMs + SOLVE_TIME_SLACK_MS)
-    reasons.push('solveTimeImpossible')
-  if (addressFailures > 0) reasons.push('recentFailure')
-  return reasons
+/** Most visitors have none, and get no new list. */
+function reasonsOf(signals: ScoreSignals, weights: ScoreWeights): readonly ScoreReason[] {
+  let reasons = environmentReasons(signals.environment, weights)
+  const { elapsedMs, solveTimeMs } = signals
+  if (elapsedMs >= 0 && solveTimeMs !== undefined && solveTimeMs > elapsedMs + SOLVE_TIME_SLACK_MS) {
+    reasons = [...reasons, 'solveTimeImpossible']
+  }
+  return signals.addressFailures > 0 ? [...reasons, 'recentFailure'] : reasons
 }
 
-function environmentReasons(environment: Environment | undefined, weights: ScoreWeights): ScoreReason[] {
+function environmentReasons(
+  environment: Environment | undefined,
+  weights: ScoreWeights,
+): readonly ScoreReason[] {
   if (environment === undefined) return ['environmentMissing']
-  const flags = suspiciousFlags(environment)
-  const [first] = flags
-  // A site that sets this weight means the flag even when alone.
-  const isUsual = first !== undefined && weights[first] === SCORE_WEIGHTS[first]
-  return flags.length === 1 && isUsual && COMMON_FLAGS.includes(first) ? [] : flags
+  for (const flag of ENVIRONMENT_FLAGS) {
+    if (environment[flag] !== true) continue
+    const flags = suspiciousFlags(environment)
+    // A site that sets this weight means the flag even when alone.
+    const isUsual = weights[flag] === SCORE_WEIGHTS[flag]
+    return flags.length === 1 && isUsual && COMMON_FLAGS.includes(flag) ? NO_REASONS : flags
+  }
+  return NO_REASONS
 }
