@@ -4,7 +4,7 @@ import { nonceTerms } from '../domain/nonce.ts'
 import type { Reason } from '../domain/outcome.ts'
 import type { JudgementReason } from '../domain/score.ts'
 import { isNonceText } from '../protocol/proof.ts'
-import { JUDGEMENT_WORDS, limitWords, type ReasonWords, textOf } from '../words/reasons.ts'
+import { JUDGEMENT_WORDS, limitWords } from '../words/reasons.ts'
 import { REFUSAL_WORDS } from '../words/refusals.ts'
 import type { LogRecord } from './search.ts'
 
@@ -34,17 +34,16 @@ function valueText(value: unknown): string {
     .join(', ')})`
 }
 
-const UNKNOWN: ReasonWords = { meaning: 'Unknown to this version.' }
+const UNKNOWN = 'Unknown to this version.'
 
 function wordsOf({ event, reason, reasons, endpoint, policy, site }: LogRecord): string[] {
-  if (event === 'fault') return [textOf(REFUSAL_WORDS.internal)]
+  if (event === 'fault') return [REFUSAL_WORDS.internal]
   if (event !== 'refused')
     return (Array.isArray(reasons) ? reasons : []).map(name => {
-      return `${name}: ${textOf(JUDGEMENT_WORDS[name as JudgementReason] ?? UNKNOWN)}`
+      return `${name}: ${JUDGEMENT_WORDS[name as JudgementReason] ?? UNKNOWN}`
     })
-  const { meaning, advice = '' } = REFUSAL_WORDS[reason as Reason] ?? UNKNOWN
-  const limit = limitWords(String(endpoint), String(policy))
-  return [meaning, advice, limit ? textOf(limit).replace('SITE_KEY', String(site ?? 'SITE_KEY')) : '']
+  const limit = limitWords(String(endpoint), String(policy)).replace('SITE_KEY', String(site ?? 'SITE_KEY'))
+  return [REFUSAL_WORDS[reason as Reason] ?? UNKNOWN, limit]
 }
 
 /** These leave the nonce unproven. */

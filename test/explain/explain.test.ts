@@ -110,8 +110,7 @@ TIME  token-redeemed
     worker 0, requestId ID, ip 127.0.0.1, apiKeyId ${apiKey.slice(3, 11)}, visitorIp ${visitor}, score 1, tokenAgeMs SPAN
 
 TIME  refused
-    The token was redeemed before.
-    A form sent twice, or a replay. A backend that retries sends an idempotencyKey.
+    The token was redeemed before. A form sent twice, or a replay. A backend that retries sends an idempotencyKey.
     worker 0, requestId ID, ip 127.0.0.1, endpoint verify-token, status 400, code token-used, reason token-used, apiKeyId ${apiKey.slice(3, 11)}
 
 Read: TIME to TIME, of ${hostname()}; other hosts have logs of their own (--log for each)
@@ -379,7 +378,7 @@ describe('on logs of any kind', () => {
   test('every refusal has words of its own', () => {
     const reasonOf = new Map<string, string>()
     for (const [reason, { status, code }] of Object.entries(OUTCOMES)) {
-      const { meaning } = REFUSAL_WORDS[reason as Reason]
+      const meaning = REFUSAL_WORDS[reason as Reason]
       const record: LogRecord = { event: 'refused', reason, code, status, endpoint: 'verify', time: 1 }
       const { lines } = stepOf(record)
       assert.ok(lines.at(-1)!.startsWith(`reason ${reason}, code ${code}, `), lines.at(-1))

@@ -2,7 +2,7 @@
 
 import { ENDPOINT_NAMES } from '../../domain/endpoint.ts'
 import { type Gaps, OTHER_SITES, type Percentiles, type Tally } from '../../metrics/history-view.ts'
-import { JUDGEMENT_WORDS, type ReasonWords, textOf } from '../../words/reasons.ts'
+import { JUDGEMENT_WORDS } from '../../words/reasons.ts'
 import { REFUSAL_WORDS } from '../../words/refusals.ts'
 import type { DashboardData } from '../data.ts'
 import { BarList, BarPlot, Funnel } from './bars.ts'
@@ -187,8 +187,8 @@ const LIMITS: RankPanelSpec = {
 }
 
 /** Workers may run newer code than this page and send unknown reasons. */
-function by(words: Readonly<Record<string, ReasonWords>>) {
-  return (name: string) => ({ title: name, text: words[name] === undefined ? '' : textOf(words[name]) })
+function by(words: Readonly<Record<string, string>>) {
+  return (name: string) => ({ title: name, text: words[name] ?? '' })
 }
 
 /** @param name `<endpoint> <policy>` */

@@ -1,6 +1,6 @@
 /** What someone on call must know, worst first. */
 
-import { limitWords, STORE_CAUSES, textOf } from '../../words/reasons.ts'
+import { limitWords, STORE_CAUSES } from '../../words/reasons.ts'
 import type { DashboardData, ServiceState } from '../data.ts'
 import { clockSeconds, duration, exact, milliseconds, sum } from './format.ts'
 
@@ -106,10 +106,9 @@ function sayOfProxy({ limits, service, traffic }: DashboardData, { bad, warn }: 
 
 /** What hitting a limit means, the likeliest cause first; empty if unknown. */
 export function limitText(endpoint: string, policy: string, { isProxyUntrusted }: ServiceState): string {
-  const words = limitWords(endpoint, policy)
   const isOfVisitors = endpoint === 'challenge' || endpoint === 'verify'
   const cause = isProxyUntrusted && isOfVisitors ? `${PROXY_UNTRUSTED} ` : ''
-  return cause + (words === undefined ? '' : textOf(words))
+  return cause + limitWords(endpoint, policy)
 }
 
 function sayOfLoad(data: DashboardData, { bad, warn }: Say): void {
