@@ -49,7 +49,7 @@ const IMPORTS: Readonly<Record<string, string>> = {
   demo: 'addresses domain http protocol store',
   widget: 'http protocol',
   log: 'addresses domain http',
-  metrics: 'addresses domain http protocol server-build.ts store words',
+  metrics: 'addresses domain http protocol server-build.ts words',
   sites: 'addresses config demo domain log store version.ts words',
   check: 'addresses config demo domain http process server-build.ts sites store',
   explain: 'domain protocol sites words',

@@ -205,8 +205,6 @@ const BUILDS = [
 /** By title, what it does not say. Elsewhere the help of the first query's metric does. */
 const ABOUT: Readonly<Record<string, string>> = {
   'Workers ended or hung': "Within the dashboard's range; rolling restarts are not counted.",
-  Passed: 'Share of verifications that passed.',
-  '/verify p99': '99 % of the answers came within this time.',
   'Redemptions that succeed': 'Share of the calls of backends that redeemed a token.',
   Difficulty:
     'Bits of issued challenges; each one doubles the work. The highest is that of the costliest 1 %.',
@@ -219,16 +217,9 @@ const ABOUT: Readonly<Record<string, string>> = {
   'Evicted keys': 'Each eviction refuses what was issued before. It must be 0.',
   Clock:
     "How far each host's clock is ahead of Redis'. Above 5 s hosts refuse each other's challenges and tokens.",
-  Challenges: 'Issued per second.',
-  Redemptions: 'Tokens redeemed per second.',
-  Requests: 'Successful answers, and all refusals.',
-  'Workers replaced': 'crash: ended by itself; hang: killed because it hung; roll: on purpose.',
   'Age of the processes and of the settings':
     'Since the primary started, and since a start or a SIGHUP last took effect.',
-  'Last SIGHUP':
-    '1: all workers are new. 0: a setting is wrong or a worker cannot start; the log says which.',
   'Signing keys': 'Of each host; they are to be the same but while a secret is rotated.',
-  'Refused by reason': 'The client is not told each reason in full.',
 }
 
 /** Under each heading lines of panels, which share the width, with their heights. */

@@ -40,8 +40,8 @@ interface LinePanelSpec extends PanelSpec {
   readonly plots: readonly LinePlotSpec[]
   /** By plot and curve. */
   readonly values: (data: DashboardData) => readonly (readonly Gaps[])[]
-  /** Of the table. */
-  readonly head: readonly string[]
+  /** Of the table. By default the names of all curves. */
+  readonly head?: readonly string[]
   /** Of the table. By default all values. */
   readonly columns?: (data: DashboardData) => readonly Gaps[]
   /** A number of the table. */
@@ -49,9 +49,10 @@ interface LinePanelSpec extends PanelSpec {
 }
 
 function linePanel(
-  { plots: specs, values, head, columns = data => values(data).flat(), text, ...spec }: LinePanelSpec,
+  { plots: specs, values, columns = data => values(data).flat(), text, ...spec }: LinePanelSpec,
   cursor: Cursor,
 ) {
+  const { head = specs.flatMap(({ curves }) => Object.keys(curves)) } = spec
   const plots = specs.map(plot => new LinePlot(plot, cursor))
   const elements = plots.map(({ element }) => element)
   const panel =
@@ -117,7 +118,6 @@ const TRAFFIC: LinePanelSpec = {
     },
   ],
   values: data => [requestCounts(data).map(counts => perSecond(counts, data))],
-  head: ['challenges', 'verified', 'redeemed', 'refused'],
   columns: requestCounts,
   text: exact,
 }
@@ -139,7 +139,6 @@ const VERIFICATIONS: LinePanelSpec = {
     },
   ],
   values: data => [[perSecond(data.traffic.passed, data), perSecond(data.traffic.failed, data)]],
-  head: ['passed', 'failed'],
   columns: ({ traffic: { passed, failed } }) => [passed, failed],
   text: exact,
 }
@@ -216,15 +215,13 @@ function scorePanel(): PagePart {
 
 const bitsText = (bits: number) => `${bits.toFixed(1).replace('.0', '')} bits`
 
-const DIFFICULTIES = ['SHA-256 mean', 'SHA-256 highest', 'HashWX mean', 'HashWX highest']
-
 const DIFFICULTY: LinePanelSpec = {
   title: 'Difficulty',
   about: 'bits of issued challenges; each one doubles the work of its puzzle',
   plots: [
     {
       label: 'Difficulty',
-      curves: Object.fromEntries(DIFFICULTIES.map((name, index) => [name, `c${index}`])),
+      curves: { 'SHA-256 mean': 'c0', 'SHA-256 highest': 'c1', 'HashWX mean': 'c2', 'HashWX highest': 'c3' },
       text: bitsText,
       tick: String,
       axisMin: 16,
@@ -237,7 +234,6 @@ const DIFFICULTY: LinePanelSpec = {
       difficulty: { sha256, hashwx },
     },
   }) => [[sha256.mean, sha256.max, hashwx.mean, hashwx.max]],
-  head: DIFFICULTIES,
   text: bitsText,
 }
 
