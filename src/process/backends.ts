@@ -1,7 +1,7 @@
 /** Reports backends near a limit of redemptions, and those that leave something unchecked. */
 
 import { configFlag } from '../config/config.ts'
-import type { BackendCount } from '../domain/backends.ts'
+import type { BackendCount } from '../domain/backend-counts.ts'
 import type { Logger } from '../log/logger.ts'
 import { BackendWatch, type NearLimit } from './backend-watch.ts'
 

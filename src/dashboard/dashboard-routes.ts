@@ -2,7 +2,7 @@
 
 import { readFileSync } from 'node:fs'
 import type { ServerResponse } from 'node:http'
-import type { AdminRoute } from '../admin/server.ts'
+import type { AdminRoute } from '../admin/admin-server.ts'
 import type { History } from '../metrics/history.ts'
 import { OTHER_SITES, RANGES } from '../metrics/history-view.ts'
 import type { DashboardData, ServiceState } from './data.ts'
