@@ -25,7 +25,7 @@ export function forwardedAddress(forwardedFor: string, trusted: AddressSet): Add
   for (let hops = 0; end >= 0; hops++) {
     if (hops === HOPS_MAX) return undefined
     const comma = end === 0 ? -1 : forwardedFor.lastIndexOf(',', end - 1)
-    const hop = trimOptionalWhitespace(forwardedFor.slice(comma + 1, end))
+    const hop = forwardedFor.slice(comma + 1, end).trim()
     end = comma
     if (hop === '') continue // lists may have empty elements (RFC 9110, 5.6.1)
     client = addressFrom(hop)
@@ -44,17 +44,4 @@ export function addressFrom(text: string): Address | undefined {
   if (quoted !== null) return addressFrom(quoted[1]!)
   const match = DECORATED.exec(text)
   return match === null ? undefined : parseAddress(match[1] ?? match[2] ?? match[3] ?? '')
-}
-
-/** RFC 9110 allows spaces and tabs alone. */
-function trimOptionalWhitespace(text: string): string {
-  let start = 0
-  let end = text.length
-  while (start < end && isSpaceOrTab(text.charCodeAt(start))) start++
-  while (end > start && isSpaceOrTab(text.charCodeAt(end - 1))) end--
-  return start === 0 && end === text.length ? text : text.slice(start, end)
-}
-
-function isSpaceOrTab(code: number): boolean {
-  return code === 0x20 || code === 0x09
 }

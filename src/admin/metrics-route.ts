@@ -8,7 +8,7 @@ import { cpuMicroseconds } from '../metrics/stats.ts'
 import type { Values } from '../metrics/table.ts'
 import type { Totals } from '../metrics/totals.ts'
 import { VERSION } from '../version.ts'
-import type { AdminRoute, Supervisor } from './server.ts'
+import type { AdminRoute, Supervisor } from './admin-server.ts'
 
 /** The embedded store's; its numbers are undefined while none runs. */
 interface StoreProcessUsage {

@@ -5,7 +5,7 @@
 
 import { isLoopback } from '../addresses/address.ts'
 import type { CachedRecords } from '../domain/site.ts'
-import { type AdminRoute, sendError, sendJson } from './server.ts'
+import { type AdminRoute, sendError, sendJson } from './admin-server.ts'
 
 export const RECORDS_PATH = '/sites.json'
 /** Added by proxies, sidecars and browsers. */

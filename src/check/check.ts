@@ -22,7 +22,7 @@ import { OUTCOMES } from '../domain/outcome.ts'
 import type { SiteRecord } from '../domain/site.ts'
 import { migratesConnections, openFilesMax } from '../http/open-files.ts'
 import { serverBuild, serverBuildText, UNKNOWN_BUILD } from '../server-build.ts'
-import { type CheckResults, checkStore } from './store.ts'
+import { type CheckResults, checkStore } from './check-store.ts'
 
 export async function check(env: Environment): Promise<CheckResults> {
   const findings: CheckResults = { facts: [], problems: [], warnings: [], notes: [] }

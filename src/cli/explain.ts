@@ -2,7 +2,7 @@ import { formatAddress, formatNetwork, parseAddress } from '../addresses/address
 import { apiKeyId } from '../domain/site.ts'
 import { statedNonce } from '../domain/token.ts'
 import { type Query, type SearchResult, STDIN, searchLogs, VISITS } from '../explain/search.ts'
-import { missingChallenge, momentText, stepOf, type VisitStep } from '../explain/story.ts'
+import { missingChallenge, momentText, stepOf } from '../explain/story.ts'
 import { UsageError } from '../sites/rules.ts'
 import { AdminError } from '../sites/sites.ts'
 import type { CommandEntry, Input, Positional } from './command.ts'
@@ -74,55 +74,25 @@ function readText({ fromMs, toMs, hosts }: SearchResult['read']): string {
   return `Read: ${momentText(fromMs)} to ${momentText(toMs!)}, of ${where}; other hosts have logs of their own (--log for each)`
 }
 
-function noncesOf({ records }: SearchResult): string[] {
-  return [...new Set(records.flatMap(({ nonce }) => (typeof nonce === 'string' ? [nonce] : [])))]
+function printStory({ records, read, ...findings }: SearchResult): void {
+  const steps = records.map(record => ({ ...stepOf(record), record }))
+  printJson({ ...findings, read: { ...read, hosts: [...read.hosts] }, steps })
 }
 
-function printStory(findings: SearchResult): void {
-  const steps = findings.records.map(record => {
-    const visit = findings.records.filter(({ nonce }) => nonce === record.nonce)
-    const { time, title, lines } = stepOf(record, visit)
-    return { time: momentText(time), title, lines, record }
-  })
-  const { skipped, isCut, isOfNetwork, read } = findings
-  const ofRead = { ...read, hosts: [...read.hosts] }
-  printJson({ nonces: noncesOf(findings), skipped, isCut, isOfNetwork, read: ofRead, steps })
-}
-
-function tellStory(findings: SearchResult, { kind, text, network }: Query): void {
+function tellStory(findings: SearchResult, { text, network }: Query): void {
   const { records, skipped, isCut, isOfNetwork, read } = findings
   if (isOfNetwork)
     printLine(`The log names networks: what follows is of ${network}, so perhaps of others than ${text}.`, '')
-  const nonces = noncesOf(findings)
-  const others = records.filter(({ nonce }) => typeof nonce !== 'string')
-  for (const nonce of nonces) {
+  for (const nonce of new Set(records.map(({ nonce }) => nonce))) {
     const own = records.filter(record => record.nonce === nonce)
-    printLine(`Visitor of ${siteOf(own)}, nonce ${nonce}`, '')
-    const missing = missingChallenge(nonce, own)
+    const site = own.find(({ site }) => site !== undefined)?.site ?? 'no known site'
+    printLine(typeof nonce === 'string' ? `Visitor of ${site}, nonce ${nonce}` : `Requests to ${site}`, '')
+    const missing = typeof nonce === 'string' ? missingChallenge(nonce, own) : undefined
     if (missing !== undefined) printLine(missing, '')
-    tellSteps(own.map(record => stepOf(record, own)))
+    for (const { time, title, lines } of own.map(stepOf))
+      printLine(`${time}  ${title}`, ...lines.map(line => `    ${line}`), '')
   }
-  if (others.length > 0) {
-    const besides =
-      kind === 'address'
-        ? `From the same ${isOfNetwork ? 'network' : 'address'}`
-        : 'Under the same request id'
-    printLine(nonces.length === 0 ? `Request to ${siteOf(others)}` : besides, '')
-    tellSteps(others.map(record => stepOf(record)))
-  }
-  const shown = kind === 'address' ? `the last ${VISITS} visits` : `the first ${records.length}`
-  if (isCut) printLine(`More lines match; only ${shown} are shown.`)
+  if (isCut) printLine(`More lines match; only the last ${VISITS} visits are shown.`)
   if (skipped > 0) printLine(`${skipped} lines mention it but ${NOT_READ}.`)
   printLine(readText(read))
-}
-
-function siteOf(records: SearchResult['records']): string {
-  const site = records.find(({ site }) => typeof site === 'string')?.site
-  return site === undefined ? 'no known site' : String(site)
-}
-
-function tellSteps(steps: readonly VisitStep[]): void {
-  for (const { time, title, lines } of steps) {
-    printLine(`${momentText(time)}  ${title}`, ...lines.map(line => `    ${line}`), '')
-  }
 }

@@ -1,5 +1,4 @@
 import { createReadStream } from 'node:fs'
-import type { ValueForm } from '../domain/value-forms.ts'
 import { AdminError } from '../sites/sites.ts'
 import { systemErrorText } from '../words/system-error.ts'
 import type { FlagValue } from './command.ts'
@@ -26,17 +25,4 @@ export async function readBytes(flag: string, path: string): Promise<Buffer> {
     throw new AdminError(`--${flag}: cannot read ${path}: ${systemErrorText(error)}`)
   }
   return Buffer.concat(chunks)
-}
-
-/** @throws AdminError with a line per mistake */
-export async function readObject<Value>(
-  flag: string,
-  path: string,
-  { schema }: ValueForm<Value>,
-): Promise<Value> {
-  const { parseObject } = await import('../sites/parse-file.ts')
-  const parsed = parseObject(await readBytes(flag, path), schema)
-  if ('problems' in parsed)
-    throw new AdminError(parsed.problems.map(problem => `--${flag}: ${problem}`).join('\n'))
-  return parsed.value as Value
 }

@@ -13,7 +13,6 @@ import {
 } from '../domain/site-fields.ts'
 import { SITE_KEY_RULE, UsageError } from '../sites/rules.ts'
 import type { Flag, FlagValue, Input, Positional } from './command.ts'
-import { fileValue, readObject } from './files.ts'
 
 export const SITE_KEY: Positional = { name: 'SITE_KEY', ...SITE_KEY_RULE }
 
@@ -57,8 +56,7 @@ function settingFlags(field: SiteField): [name: string, flag: Flag][] {
 }
 
 function flagValue(field: SiteField): FlagValue | undefined {
-  const { schema, text } = field.form
-  if (schema.type === 'object') return fileValue(`a JSON file: ${schema.description}`)
+  const { text } = field.form
   if (partOf(field) === undefined) return text
   const parts = [...setBy(field.flag).keys()]
   const one = `one of ${parts.join(', ')}`
@@ -77,17 +75,17 @@ function valueFor(part: string, given: string): string | undefined {
 /** The fields that a command's flags set. undefined as a value returns the field to its default. */
 type GivenFields = ReadonlyMap<SiteField, unknown>
 
-/** @throws UsageError, AdminError for mistakes in a file */
-export async function givenFields(input: Input): Promise<GivenFields> {
+/** @throws UsageError */
+export function givenFields(input: Input): GivenFields {
   const given = new Map<SiteField, unknown>()
   for (const field of FIELDS) {
-    const value = await givenValue(field, input)
+    const value = givenValue(field, input)
     if (value !== undefined || (field.clear !== undefined && input.has(field.clear))) given.set(field, value)
   }
   return given
 }
 
-async function givenValue(field: SiteField, input: Input): Promise<unknown> {
+function givenValue(field: SiteField, input: Input): unknown {
   const { form, flag, off } = field
   if (flag === undefined) return undefined
   const part = partOf(field)
@@ -100,9 +98,8 @@ async function givenValue(field: SiteField, input: Input): Promise<unknown> {
   const all = input.texts(flag) ?? []
   const texts = part === undefined ? all : all.flatMap(given => valueFor(part, given) ?? [])
   if (texts.length === 0) return undefined
-  if (form.text === undefined) return readObject(flag, texts[0]!, form)
-  if (texts.length > 1 && !form.text.repeats) throw new UsageError(`--${flag}: expected ${part} once`)
-  return form.text.read(texts)
+  if (texts.length > 1 && !form.text!.repeats) throw new UsageError(`--${flag}: expected ${part} once`)
+  return form.text!.read(texts)
 }
 
 /** @throws UsageError if the fields contradict each other */

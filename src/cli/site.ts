@@ -102,7 +102,7 @@ export const SITE_COMMANDS: readonly CommandEntry[] = [
 ]
 
 async function runCreate(input: Input): Promise<void> {
-  const wanted = withGiven(SITE_DEFAULTS, await givenFields(input))
+  const wanted = withGiven(SITE_DEFAULTS, givenFields(input))
   const author = authorOfCommand('site create')
   refuseNoOutput()
   const [{ site, apiKey, warnings }, store] = await withStore(async store =>
@@ -196,7 +196,7 @@ async function trafficOf(
 }
 
 async function runUpdate(input: Input): Promise<void> {
-  const given = await givenFields(input)
+  const given = givenFields(input)
   if (given.size === 0)
     throw new UsageError('site update: expected something to change; see powgate site update --help')
   const siteKey = input.required(SITE_KEY.name)

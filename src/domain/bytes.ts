@@ -26,6 +26,11 @@ export class ReusedBytes {
   }
 }
 
+/** The first bytes, by their number: `crypto.hash` takes a whole view, and making one costs 0.1 us and 96 bytes of garbage. */
+export function beginningsOf(bytes: Buffer): readonly Buffer[] {
+  return Array.from({ length: bytes.length + 1 }, (_, length) => bytes.subarray(0, length))
+}
+
 /**
  * Text of one-byte characters: 32 take 30 ns, against 80 with `Buffer.write`.
  *
@@ -36,49 +41,16 @@ export function writeText(bytes: Uint8Array, at: number, text: string, width = t
   for (let index = 0; index < width; index++) bytes[at + index] = text.charCodeAt(index)
 }
 
-const DIGIT_ZERO = 0x30
-const EIGHT_DIGITS = 1e8
-
-/**
- * Returns the offset after the digits. Two 8-digit halves fit 32-bit integers: 16 digits take 0.04 us, against 0.08 in floating
- * point.
- *
- * @param value integer, 0 to 2^53 - 1
- */
+/** Returns the offset after the digits. Makes no text, which would be garbage. @param value integer, 0 to 2^53 - 1 */
 export function writeDecimal(bytes: Uint8Array, at: number, value: number): number {
-  if (value < EIGHT_DIGITS) return writeDigits(bytes, at, decimalDigits(value), value | 0)
-  const high = (value / EIGHT_DIGITS) | 0
-  const middle = writeDigits(bytes, at, decimalDigits(high), high)
-  return writeDigits(bytes, middle, 8, (value - high * EIGHT_DIGITS) | 0)
-}
-
-/** Zero-padded; `value` is below 10^8. */
-function writeDigits(bytes: Uint8Array, at: number, digits: number, value: number): number {
-  let rest = value
-  for (let position = at + digits - 1; position >= at; position--) {
-    const quotient = (rest / 10) | 0
-    bytes[position] = DIGIT_ZERO + (rest - quotient * 10)
+  let end = at + 1
+  for (let bound = 10; value >= bound; bound *= 10) end++
+  for (let position = end - 1, rest = value; position >= at; position--) {
+    const quotient = Math.floor(rest / 10)
+    bytes[position] = 0x30 + (rest - quotient * 10)
     rest = quotient
   }
-  return at + digits
-}
-
-function decimalDigits(value: number): number {
-  let digits = 1
-  for (let bound = 10; value >= bound; bound *= 10) digits++
-  return digits
-}
-
-let lastTime = 0
-let lastTimeText = '0'
-
-/** Cached: 13 digits take 0.1 us, and a busy server's requests share a millisecond. */
-export function timeText(timeMs: number): string {
-  if (timeMs !== lastTime) {
-    lastTime = timeMs
-    lastTimeText = String(timeMs)
-  }
-  return lastTimeText
+  return end
 }
 
 /** FNV-1a, 32 bits. Spreads keys evenly, but an attacker can find collisions. */

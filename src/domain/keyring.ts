@@ -4,7 +4,7 @@
  */
 
 import { hash, hkdfSync, timingSafeEqual } from 'node:crypto'
-import { writeText } from './bytes.ts'
+import { beginningsOf, writeText } from './bytes.ts'
 
 const BLOCK_BYTES = 64
 const DIGEST_BYTES = 32
@@ -18,8 +18,7 @@ export class Hmac {
   /** Write it, then call `sign`. */
   readonly message: Buffer
   readonly #inner: Buffer
-  /** `crypto.hash` hashes a whole view: one per message length. */
-  readonly #innerViews: Buffer[]
+  readonly #inputs: readonly Buffer[]
   readonly #outer = Buffer.alloc(BLOCK_BYTES + DIGEST_BYTES)
 
   /** @param key 1 to 64 bytes */
@@ -32,9 +31,7 @@ export class Hmac {
       this.#outer[index] = byte ^ OPAD
     }
     this.message = this.#inner.subarray(BLOCK_BYTES)
-    this.#innerViews = Array.from({ length: messageBytesMax + 1 }, (_, length) =>
-      this.#inner.subarray(0, BLOCK_BYTES + length),
-    )
+    this.#inputs = beginningsOf(this.#inner)
   }
 
   /** Signs the first `length` bytes of `message`; 32 bytes. */
@@ -49,9 +46,9 @@ export class Hmac {
    * 0x80.
    */
   innerHash(length: number, encoding: DigestEncoding = 'binary'): string {
-    const view = this.#innerViews[length]
-    if (view === undefined) throw new RangeError(`HMAC message of ${length} bytes is longer than its buffer`)
-    return hash('sha256', view, encoding)
+    const input = this.#inputs[BLOCK_BYTES + length]
+    if (input === undefined) throw new RangeError(`HMAC message of ${length} bytes is longer than its buffer`)
+    return hash('sha256', input, encoding)
   }
 }
 
@@ -109,13 +106,12 @@ function deriveKey(secret: string): SigningKey {
 
 const left = Buffer.alloc(64)
 const right = Buffer.alloc(64)
-const views = Array.from({ length: 65 }, (_, length) => [left.subarray(0, length), right.subarray(0, length)])
+const [lefts, rights] = [beginningsOf(left), beginningsOf(right)]
 
 /** Compares ASCII texts in time that depends on `length` (at most 64) alone. */
 export function equalInConstantTime(a: string, b: string, length: number): boolean {
   if (a.length !== length || b.length !== length) return false
-  const [leftView, rightView] = views[length]!
   left.write(a, 0, length, 'latin1')
   right.write(b, 0, length, 'latin1')
-  return timingSafeEqual(leftView!, rightView!)
+  return timingSafeEqual(lefts[length]!, rights[length]!)
 }

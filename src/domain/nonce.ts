@@ -190,21 +190,12 @@ const SLOW_DEVICE_HASHES_PER_MS = { sha256: 4_000, hashwx: 400 } satisfies Recor
 const P999_TRIES_OVER_MEAN = Math.log(1000)
 const LIFETIME_MS_MAX = 600_000
 
-/** A time for each difficulty. The table saves 0.05 us a request. */
-const SLOW_DEVICE_MS = { sha256: slowDeviceMs('sha256'), hashwx: slowDeviceMs('hashwx') }
-
-function slowDeviceMs(puzzle: PuzzleName): readonly number[] {
-  const hashesPerMs = SLOW_DEVICE_HASHES_PER_MS[puzzle]
-  return Array.from({ length: 32 }, (_, difficulty) =>
-    Math.ceil((P999_TRIES_OVER_MEAN * 2 ** difficulty) / hashesPerMs),
-  )
-}
-
 /** Longer than `floorMs` if the slowest device needs it. */
 export function challengeLifetimeMs(
   difficulty: number,
   floorMs: number,
   puzzle: PuzzleName = 'sha256',
 ): number {
-  return Math.min(LIFETIME_MS_MAX, Math.max(floorMs, SLOW_DEVICE_MS[puzzle][difficulty]!))
+  const slowDeviceMs = Math.ceil((P999_TRIES_OVER_MEAN * 2 ** difficulty) / SLOW_DEVICE_HASHES_PER_MS[puzzle])
+  return Math.min(LIFETIME_MS_MAX, Math.max(floorMs, slowDeviceMs))
 }

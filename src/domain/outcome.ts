@@ -7,16 +7,14 @@ import type { Address } from '../addresses/address.ts'
 import type { SiteverifyCode } from '../protocol/wire.ts'
 import type { Policy } from './limits.ts'
 
-interface Row {
-  readonly as: {
-    readonly status: 400 | 401 | 403 | 404 | 405 | 413 | 429 | 503
-    /** Part of the stable interface. */
-    readonly code: string
-    readonly siteverify: SiteverifyCode
-    readonly quota: RefusalQuota
-  }
+interface Outcome {
+  readonly status: 400 | 401 | 403 | 404 | 405 | 413 | 429 | 503
+  /** Part of the stable interface. */
+  readonly code: string
+  readonly quota: RefusalQuota
   readonly message: string
-  /** Replaces a `message` that names the header or the fields of /verify-token. */
+  readonly siteverify: SiteverifyCode
+  /** If `message` names the header or fields of /verify-token. */
   readonly siteverifyMessage?: string
   /** /siteverify keeps this status, not 200: it is no verdict on a token. */
   readonly keepsStatus?: true
@@ -33,274 +31,179 @@ export type RefusalQuota =
   | 'outages'
   | 'routine'
 
-/** Several reasons share a message, because clients must not tell them apart. */
-const INVALID_NONCE = 'The nonce was not issued for this site.'
-const INVALID_API_KEY =
-  'The API key is missing or not valid. Send the header Authorization: Bearer <API key>.'
-const INVALID_SECRET = 'secret is not a valid API key of this service.'
-const INVALID_TOKEN = 'The token is not valid.'
-const TOKEN_USED = 'Token already used'
-const UNAVAILABLE = 'The service is temporarily unavailable. Try again shortly.'
+/** @param ofSiteverify its code is `bad-request` where it never gives this answer */
+function row(
+  status: Outcome['status'],
+  code: string,
+  quota: RefusalQuota,
+  message: string,
+  ofSiteverify: Partial<Outcome> = {},
+): Outcome {
+  return { status, code, quota, message, siteverify: 'bad-request', ...ofSiteverify }
+}
+
+const wrongBody = (message: string, ofSiteverify?: Partial<Outcome>) =>
+  row(400, 'invalid-body', 'routine', message, ofSiteverify)
+const refusedToken = (
+  code: string,
+  siteverify: SiteverifyCode,
+  message: string,
+  siteverifyMessage?: string,
+) => row(400, code, 'tokens', message, { siteverify, ...(siteverifyMessage && { siteverifyMessage }) })
+
+// Reasons that clients must not tell apart share an answer.
+
+const INVALID_NONCE = row(400, 'invalid-nonce', 'nonces', 'The nonce was not issued for this site.')
+const EXPIRED_NONCE = row(400, 'expired-nonce', 'nonces', 'The nonce has expired. Request a new challenge.')
+const INVALID_API_KEY = row(
+  401,
+  'invalid-credentials',
+  'credentials',
+  'The API key is missing or not valid. Send the header Authorization: Bearer <API key>.',
+  { siteverify: 'invalid-input-secret', siteverifyMessage: 'secret is not a valid API key of this service.' },
+)
+const INVALID_TOKEN = refusedToken('invalid-token', 'invalid-input-response', 'The token is not valid.')
+const TOKEN_USED = refusedToken('token-used', 'timeout-or-duplicate', 'Token already used')
+const UNAVAILABLE = row(
+  503,
+  'unavailable',
+  'outages',
+  'The service is temporarily unavailable. Try again shortly.',
+  { siteverify: 'internal-error' },
+)
 
 const TABLE = {
-  'site-key-missing': {
-    as: { status: 400, code: 'site-key-missing', siteverify: 'bad-request', quota: 'routine' },
-    message: 'The X-Site-Key header is missing.',
-  },
-  'site-key-malformed': {
-    as: { status: 400, code: 'site-key-malformed', siteverify: 'bad-request', quota: 'routine' },
-    message: 'The X-Site-Key header is not a site key (site_ and 22 letters or digits).',
-  },
-  'site-unknown': {
-    as: { status: 403, code: 'site-unknown', siteverify: 'bad-request', quota: 'sites' },
-    message: 'The site key is not known.',
-  },
-  'site-inactive': {
-    as: { status: 403, code: 'site-inactive', siteverify: 'bad-request', quota: 'sites' },
-    message: 'The site is not active.',
-  },
-  'origin-refused': {
-    as: { status: 403, code: 'origin-not-allowed', siteverify: 'bad-request', quota: 'sites' },
-    message: 'The origin is not allowed for this site.',
-  },
+  'site-key-missing': row(400, 'site-key-missing', 'routine', 'The X-Site-Key header is missing.'),
+  'site-key-malformed': row(
+    400,
+    'site-key-malformed',
+    'routine',
+    'The X-Site-Key header is not a site key (site_ and 22 letters or digits).',
+  ),
+  'site-unknown': row(403, 'site-unknown', 'sites', 'The site key is not known.'),
+  'site-inactive': row(403, 'site-inactive', 'sites', 'The site is not active.'),
+  'origin-refused': row(403, 'origin-not-allowed', 'sites', 'The origin is not allowed for this site.'),
 
-  'content-type': {
-    as: { status: 400, code: 'content-type', siteverify: 'bad-request', quota: 'routine' },
-    message: 'The Content-Type header must be application/json.',
+  'content-type': row(400, 'content-type', 'routine', 'The Content-Type header must be application/json.', {
     siteverifyMessage:
       'The Content-Type header must be application/x-www-form-urlencoded, application/json or multipart/form-data.',
-  },
-  'body-empty': {
-    as: { status: 400, code: 'invalid-body', siteverify: 'bad-request', quota: 'routine' },
-    message: 'The body is empty; a JSON object is expected.',
-  },
-  'body-not-utf8': {
-    as: { status: 400, code: 'invalid-body', siteverify: 'bad-request', quota: 'routine' },
-    message: 'The body is not UTF-8.',
-  },
-  'body-not-json': {
-    as: { status: 400, code: 'invalid-body', siteverify: 'bad-request', quota: 'routine' },
-    message: 'The body is not JSON.',
-  },
-  'body-not-form': {
-    as: { status: 400, code: 'invalid-body', siteverify: 'bad-request', quota: 'routine' },
-    message: 'The body is not a well-formed form.',
-  },
-  'body-shape': {
-    as: { status: 400, code: 'invalid-body', siteverify: 'bad-request', quota: 'routine' },
-    message: 'A field of the body is missing or wrong.',
-  },
-  'body-too-large': {
-    as: { status: 413, code: 'body-too-large', siteverify: 'bad-request', quota: 'bodies' },
-    message: 'The body is too large.',
-  },
+  }),
+  'body-empty': wrongBody('The body is empty; a JSON object is expected.'),
+  'body-not-utf8': wrongBody('The body is not UTF-8.'),
+  'body-not-json': wrongBody('The body is not JSON.'),
+  'body-not-form': wrongBody('The body is not a well-formed form.'),
+  'body-shape': wrongBody('A field of the body is missing or wrong.'),
+  'body-too-large': row(413, 'body-too-large', 'bodies', 'The body is too large.'),
 
-  'nonce-forged': {
-    as: { status: 400, code: 'invalid-nonce', siteverify: 'bad-request', quota: 'nonces' },
-    message: INVALID_NONCE,
-  },
-  'nonce-forgotten': {
-    as: { status: 400, code: 'invalid-nonce', siteverify: 'bad-request', quota: 'nonces' },
-    message: INVALID_NONCE,
-  },
-  'nonce-from-future': {
-    as: { status: 400, code: 'invalid-nonce', siteverify: 'bad-request', quota: 'nonces' },
-    message: INVALID_NONCE,
-  },
-  'nonce-expired': {
-    as: { status: 400, code: 'expired-nonce', siteverify: 'bad-request', quota: 'nonces' },
-    message: 'The nonce has expired. Request a new challenge.',
-  },
-  'nonce-underpriced': {
-    as: { status: 400, code: 'expired-nonce', siteverify: 'bad-request', quota: 'nonces' },
-    message: 'The nonce has expired. Request a new challenge.',
-  },
-  'nonce-used': {
-    as: { status: 400, code: 'nonce-used', siteverify: 'bad-request', quota: 'nonces' },
-    message: 'The nonce was already used. Request a new challenge.',
-  },
-  'nonce-other-address': {
-    as: { status: 403, code: 'ip-mismatch', siteverify: 'bad-request', quota: 'nonces' },
-    message: 'The challenge was requested from another IP address.',
-  },
+  'nonce-forged': INVALID_NONCE,
+  'nonce-forgotten': INVALID_NONCE,
+  'nonce-from-future': INVALID_NONCE,
+  'nonce-expired': EXPIRED_NONCE,
+  'nonce-underpriced': EXPIRED_NONCE,
+  'nonce-used': row(400, 'nonce-used', 'nonces', 'The nonce was already used. Request a new challenge.'),
+  'nonce-other-address': row(
+    403,
+    'ip-mismatch',
+    'nonces',
+    'The challenge was requested from another IP address.',
+  ),
 
-  'sent-by-page': {
-    as: { status: 400, code: 'sent-by-page', siteverify: 'bad-request', quota: 'credentials' },
-    message: 'A page in a browser sent this (Origin or Sec-Fetch-Site says so); only backends redeem tokens.',
-    keepsStatus: true,
-  },
-  'credentials-missing': {
-    as: {
-      status: 401,
-      code: 'missing-credentials',
+  'sent-by-page': row(
+    400,
+    'sent-by-page',
+    'credentials',
+    'A page in a browser sent this (Origin or Sec-Fetch-Site says so); only backends redeem tokens.',
+    { keepsStatus: true },
+  ),
+  'credentials-missing': row(
+    401,
+    'missing-credentials',
+    'credentials',
+    'The Authorization header is missing; Bearer and an API key are expected.',
+    {
       siteverify: 'missing-input-secret',
-      quota: 'credentials',
+      siteverifyMessage: 'secret is missing; an API key is expected.',
     },
-    message: 'The Authorization header is missing; Bearer and an API key are expected.',
-    siteverifyMessage: 'secret is missing; an API key is expected.',
-  },
-  'credentials-malformed': {
-    as: {
-      status: 401,
-      code: 'invalid-credentials',
-      siteverify: 'invalid-input-secret',
-      quota: 'credentials',
-    },
-    message: INVALID_API_KEY,
-    siteverifyMessage: INVALID_SECRET,
-  },
-  'api-key-unknown': {
-    as: {
-      status: 401,
-      code: 'invalid-credentials',
-      siteverify: 'invalid-input-secret',
-      quota: 'credentials',
-    },
-    message: INVALID_API_KEY,
-    siteverifyMessage: INVALID_SECRET,
-  },
-  'api-key-wrong-secret': {
-    as: {
-      status: 401,
-      code: 'invalid-credentials',
-      siteverify: 'invalid-input-secret',
-      quota: 'credentials',
-    },
-    message: INVALID_API_KEY,
-    siteverifyMessage: INVALID_SECRET,
-  },
-  'api-key-revoked': {
-    as: {
-      status: 401,
-      code: 'invalid-credentials',
-      siteverify: 'invalid-input-secret',
-      quota: 'credentials',
-    },
-    message: INVALID_API_KEY,
-    siteverifyMessage: INVALID_SECRET,
-  },
-  'api-key-expired': {
-    as: {
-      status: 401,
-      code: 'invalid-credentials',
-      siteverify: 'invalid-input-secret',
-      quota: 'credentials',
-    },
-    message: INVALID_API_KEY,
-    siteverifyMessage: INVALID_SECRET,
-  },
-  'api-key-site-inactive': {
-    as: {
-      status: 401,
-      code: 'invalid-credentials',
-      siteverify: 'invalid-input-secret',
-      quota: 'credentials',
-    },
-    message: INVALID_API_KEY,
-    siteverifyMessage: INVALID_SECRET,
-  },
+  ),
+  'credentials-malformed': INVALID_API_KEY,
+  'api-key-unknown': INVALID_API_KEY,
+  'api-key-wrong-secret': INVALID_API_KEY,
+  'api-key-revoked': INVALID_API_KEY,
+  'api-key-expired': INVALID_API_KEY,
+  'api-key-site-inactive': INVALID_API_KEY,
 
-  'token-missing': {
-    as: { status: 400, code: 'invalid-body', siteverify: 'missing-input-response', quota: 'routine' },
-    message: 'The token is missing.',
+  'token-missing': wrongBody('The token is missing.', {
+    siteverify: 'missing-input-response',
     siteverifyMessage: 'response is missing; the token is expected.',
-  },
-  'expected-ip-malformed': {
-    as: { status: 400, code: 'invalid-body', siteverify: 'invalid-remoteip', quota: 'routine' },
-    message: 'The expected address is not an IPv4 or IPv6 address.',
+  }),
+  'expected-ip-malformed': wrongBody('The expected address is not an IPv4 or IPv6 address.', {
+    siteverify: 'invalid-remoteip',
     siteverifyMessage: 'remoteip is not an IPv4 or IPv6 address.',
-  },
-  'site-key-other-site': {
-    as: { status: 400, code: 'site-mismatch', siteverify: 'sitekey-secret-mismatch', quota: 'credentials' },
-    message: 'The site key is not that of the API key.',
-    siteverifyMessage: 'sitekey is not that of the secret.',
-  },
-  'token-malformed': {
-    as: { status: 400, code: 'invalid-token', siteverify: 'invalid-input-response', quota: 'tokens' },
-    message: INVALID_TOKEN,
-  },
-  'token-forged': {
-    as: { status: 400, code: 'invalid-token', siteverify: 'invalid-input-response', quota: 'tokens' },
-    message: INVALID_TOKEN,
-  },
-  'token-from-future': {
-    as: { status: 400, code: 'invalid-token', siteverify: 'invalid-input-response', quota: 'tokens' },
-    message: INVALID_TOKEN,
-  },
-  'token-forgotten': {
-    as: { status: 400, code: 'token-forgotten', siteverify: 'timeout-or-duplicate', quota: 'tokens' },
-    message: 'The service has lost its record of this token. Ask the visitor to verify again.',
-  },
-  'token-expired': {
-    as: { status: 400, code: 'token-expired', siteverify: 'timeout-or-duplicate', quota: 'tokens' },
-    message: 'Token expired',
-  },
-  'token-other-site': {
-    as: { status: 400, code: 'site-mismatch', siteverify: 'sitekey-secret-mismatch', quota: 'tokens' },
-    message: 'Token site mismatch: the API key is of another site than the token',
-  },
-  'token-other-address': {
-    as: { status: 400, code: 'ip-mismatch', siteverify: 'remoteip-mismatch', quota: 'tokens' },
-    message: 'The token was issued to another IP address than expectedIp.',
-    siteverifyMessage: 'The token was issued to another IP address than remoteip.',
-  },
-  'token-used': {
-    as: { status: 400, code: 'token-used', siteverify: 'timeout-or-duplicate', quota: 'tokens' },
-    message: TOKEN_USED,
-  },
-  'score-too-low': {
-    as: { status: 400, code: 'score-too-low', siteverify: 'score-too-low', quota: 'tokens' },
-    message: 'The score of the token is below the lowest that the site accepts.',
-  },
-  'test-key-fails': {
-    as: { status: 400, code: 'invalid-token', siteverify: 'invalid-input-response', quota: 'routine' },
-    message: INVALID_TOKEN,
-  },
-  'test-key-used': {
-    as: { status: 400, code: 'token-used', siteverify: 'timeout-or-duplicate', quota: 'routine' },
-    message: TOKEN_USED,
-  },
+  }),
+  'site-key-other-site': row(
+    400,
+    'site-mismatch',
+    'credentials',
+    'The site key is not that of the API key.',
+    { siteverify: 'sitekey-secret-mismatch', siteverifyMessage: 'sitekey is not that of the secret.' },
+  ),
+  'token-malformed': INVALID_TOKEN,
+  'token-forged': INVALID_TOKEN,
+  'token-from-future': INVALID_TOKEN,
+  'token-forgotten': refusedToken(
+    'token-forgotten',
+    'timeout-or-duplicate',
+    'The service has lost its record of this token. Ask the visitor to verify again.',
+  ),
+  'token-expired': refusedToken('token-expired', 'timeout-or-duplicate', 'Token expired'),
+  'token-other-site': refusedToken(
+    'site-mismatch',
+    'sitekey-secret-mismatch',
+    'Token site mismatch: the API key is of another site than the token',
+  ),
+  'token-other-address': refusedToken(
+    'ip-mismatch',
+    'remoteip-mismatch',
+    'The token was issued to another IP address than expectedIp.',
+    'The token was issued to another IP address than remoteip.',
+  ),
+  'token-used': TOKEN_USED,
+  'score-too-low': refusedToken(
+    'score-too-low',
+    'score-too-low',
+    'The score of the token is below the lowest that the site accepts.',
+  ),
+  'test-key-fails': { ...INVALID_TOKEN, quota: 'routine' },
+  'test-key-used': { ...TOKEN_USED, quota: 'routine' },
 
-  'rate-limited': {
-    as: { status: 429, code: 'rate-limited', siteverify: 'rate-limited', quota: 'limits' },
-    message: 'Too many requests. Wait, then try again.',
-  },
-  'store-unavailable': {
-    as: { status: 503, code: 'unavailable', siteverify: 'internal-error', quota: 'outages' },
-    message: UNAVAILABLE,
-  },
-  overloaded: {
-    as: { status: 503, code: 'overloaded', siteverify: 'internal-error', quota: 'outages' },
-    message: 'The service is overloaded. Try again shortly.',
-  },
-  internal: {
-    as: { status: 503, code: 'unavailable', siteverify: 'internal-error', quota: 'outages' },
-    message: UNAVAILABLE,
-  },
+  'rate-limited': row(429, 'rate-limited', 'limits', 'Too many requests. Wait, then try again.', {
+    siteverify: 'rate-limited',
+  }),
+  'store-unavailable': UNAVAILABLE,
+  internal: UNAVAILABLE,
+  overloaded: row(503, 'overloaded', 'outages', 'The service is overloaded. Try again shortly.', {
+    siteverify: 'internal-error',
+  }),
 
-  'not-found': {
-    as: { status: 404, code: 'not-found', siteverify: 'bad-request', quota: 'routine' },
-    message: 'There is no such path.',
-  },
-  'length-ambiguous': {
-    as: { status: 400, code: 'ambiguous-length', siteverify: 'bad-request', quota: 'routine' },
-    message:
-      'Where the body ends is not clear: one Content-Length, or Transfer-Encoding: chunked, is expected.',
-    keepsStatus: true,
-  },
-  'method-not-allowed': {
-    as: { status: 405, code: 'method-not-allowed', siteverify: 'bad-request', quota: 'routine' },
-    message: 'The path does not take this method; see the Allow header.',
-  },
-} satisfies Readonly<Record<string, Row>>
+  'not-found': row(404, 'not-found', 'routine', 'There is no such path.'),
+  'length-ambiguous': row(
+    400,
+    'ambiguous-length',
+    'routine',
+    'Where the body ends is not clear: one Content-Length, or Transfer-Encoding: chunked, is expected.',
+    { keepsStatus: true },
+  ),
+  'method-not-allowed': row(
+    405,
+    'method-not-allowed',
+    'routine',
+    'The path does not take this method; see the Allow header.',
+  ),
+} satisfies Readonly<Record<string, Outcome>>
 
 export type Reason = keyof typeof TABLE
 
-type Outcome = Row['as'] & Omit<Row, 'as'>
-
-export const OUTCOMES = Object.fromEntries(
-  Object.entries<Row>(TABLE).map(([reason, { as, ...words }]) => [reason, { ...as, ...words }]),
-) as Readonly<Record<Reason, Outcome>>
+export const OUTCOMES: Readonly<Record<Reason, Outcome>> = TABLE
 
 export interface Refusal {
   readonly reason: Reason

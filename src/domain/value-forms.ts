@@ -25,7 +25,7 @@ export interface Schema {
 
 export interface ValueForm<Value> {
   readonly schema: Schema
-  /** undefined if no text fits: a boolean's flag is a switch, an object's names a file. */
+  /** undefined for a boolean, whose flag is a switch. */
   readonly text?: TextForm<Value>
 }
 
@@ -85,14 +85,6 @@ export function listOf(placeholder: string, rule: ValueRule, description: string
       read: texts => [...new Set(texts.flatMap(text => text.split(',')))],
     },
   }
-}
-
-export function objectOf<Values extends object>(
-  forms: Readonly<Record<string, ValueForm<unknown>>>,
-  description: string,
-): ValueForm<Values> {
-  const properties = Object.entries(forms).map(([name, { schema }]) => [name, schema] as const)
-  return { schema: objectSchema(Object.fromEntries(properties), { description }) }
 }
 
 export function objectSchema(

@@ -7,7 +7,6 @@
  * visit.ts has the steps up to the limits.
  */
 
-import { timeText } from '../domain/bytes.ts'
 import type { Issued } from '../domain/ending.ts'
 import { challengeLifetimeMs, mintNonce, NONCE_RANDOM_BITS } from '../domain/nonce.ts'
 import { boundsOf, difficultyOf, priceOf } from '../domain/price.ts'
@@ -73,7 +72,7 @@ function replyTo(service: Service, style: ReplyStyle, visit: Visit, admission: C
   return {
     status: 200,
     ending: issued,
-    body: `{"nonce":"${nonce}","difficulty":${difficulty},"algorithm":"${puzzle}","expiresAt":${timeText(expiresAt)}}`,
+    body: `{"nonce":"${nonce}","difficulty":${difficulty},"algorithm":"${puzzle}","expiresAt":${expiresAt}}`,
     headers: NO_HEADERS,
     head: HEADS[site.record.signals],
   }

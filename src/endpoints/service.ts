@@ -1,7 +1,7 @@
 /** The parts that endpoints use (assembled in server.ts), and how they refuse. */
 
 import type { AddressTags } from '../domain/address-tags.ts'
-import type { BackendCounts } from '../domain/backends.ts'
+import type { BackendCounts } from '../domain/backend-counts.ts'
 import type { Named } from '../domain/ending.ts'
 import { ENDPOINTS, type EndpointName, type ErrorStyle, type Limits } from '../domain/endpoint.ts'
 import type { Keyring } from '../domain/keyring.ts'

@@ -14,7 +14,7 @@ import { pageHostname } from '../domain/page.ts'
 import { apiKeyId, type Site } from '../domain/site.ts'
 import type { TokenClaims } from '../domain/token.ts'
 import { siteverifyJson } from '../http/replies.ts'
-import { parseSiteverify, readSiteverify, type SiteverifyFields, secretOf } from '../http/siteverify.ts'
+import { parseSiteverify, readSiteverify, type SiteverifyFields, secretOf } from '../http/siteverify-body.ts'
 import { type Dialect, redemption } from './redemption.ts'
 import { type Endpoint, refusedReply, replyStyle, type Service, type ServiceSettings } from './service.ts'
 

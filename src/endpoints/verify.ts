@@ -13,7 +13,6 @@
  * precedence. visit.ts has the steps up to the origin.
  */
 
-import { timeText } from '../domain/bytes.ts'
 import type { Judged } from '../domain/ending.ts'
 import { challengeLifetimeMs, type GenuineNonce, readNonce } from '../domain/nonce.ts'
 import type { Refusal } from '../domain/outcome.ts'
@@ -148,7 +147,7 @@ function replyTo(style: ReplyStyle, conclusion: Conclusion, { nonce }: Attempt):
   const body =
     token === undefined
       ? FAILED_BODY
-      : `{"token":"${token.text}","passed":true,"expiresAt":${timeText(token.expiresAtMs)}}`
+      : `{"token":"${token.text}","passed":true,"expiresAt":${token.expiresAtMs}}`
   return { status: 200, ending: judgement, body, headers: NO_HEADERS }
 }
 

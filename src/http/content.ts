@@ -65,8 +65,9 @@ export class StaticFile {
     const coding = preferredCoding(asked.acceptEncoding, this.#codings)
     const { body, etag, headers } = this.#variants[coding] ?? this.#variants.identity
     const shared: HeaderList = [['ETag', etag], ['Cache-Control', cacheControl], ...this.#headers]
-    if (matchesEtag(asked.ifNoneMatch, etag)) exchange.answerContent({ status: 304, body, headers: shared })
-    else exchange.answerContent({ status: 200, body, headers: [...headers, ...shared] })
+    if (matchesEtag(asked.ifNoneMatch, etag))
+      exchange.answer({ status: 304, body, headers: shared, head: null })
+    else exchange.answer({ status: 200, body, headers: [...headers, ...shared], head: null })
   }
 }
 

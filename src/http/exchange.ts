@@ -18,7 +18,7 @@ import { isForeign } from '../domain/origin.ts'
 import { DEMO_SITE_KEY } from '../domain/site.ts'
 import { BodyBytes } from './body.ts'
 import type { ExchangeHost, ExchangeRules } from './exchange-host.ts'
-import type { ContentReply, Reply } from './replies.ts'
+import type { Reply } from './replies.ts'
 import { CORS_JSON_HEAD, HEADER_BREAK, JSON_HEAD, statusLine } from './replies.ts'
 import { type Framing, hasForwardedFor, readHead, readProxyHead } from './request-headers.ts'
 
@@ -231,9 +231,10 @@ export class Exchange {
 
   answer(reply: Reply): void {
     if (this.#isOver) return
-    if (this.#mustEndConnection(this.#isHead)) return this.#answerLast(() => this.answer(reply))
+    const isBare = reply.status === 304 || this.#isHead
+    if (this.#mustEndConnection(isBare)) return this.#answerLast(reply)
     if (this.#isTickFull()) return void setImmediate(() => this.answer(reply))
-    // The observer runs first: its log line makes the request id, which the answer then has.
+    // Before writing: a log line makes the request id, which the answer then carries.
     this.#host.observer.answered(this, this.#rules.part, reply.status, reply.ending)
     this.#end()
     corked = this
@@ -241,17 +242,7 @@ export class Exchange {
     this.#response.cork(Exchange.#writeCorked)
   }
 
-  /** Answers with a file or a page. `answer` stays fast without this case. */
-  answerContent(reply: ContentReply): void {
-    if (this.#isOver) return
-    const isBare = reply.status === 304 || this.#isHead
-    if (this.#mustEndConnection(isBare)) return this.#answerLast(() => this.answerContent(reply))
-    if (this.#isTickFull()) return void setImmediate(() => this.answerContent(reply))
-    this.#host.observer.answered(this, this.#rules.part, reply.status, undefined)
-    this.#end()
-    this.#response.cork(() => this.#writeContent(reply))
-  }
-
+  /** @param isBare without a body */
   #mustEndConnection(isBare: boolean): boolean {
     if (this.#endsConnection) return false // `#answerLast` ends it already.
     // uWebSockets.js itself ends the connection inside the callback.
@@ -267,10 +258,10 @@ export class Exchange {
    * just before setImmediate callbacks, so closing one in such a callback can leak 464 bytes
    * (test/http/closed-connections.test.ts).
    */
-  #answerLast(answer: () => void): void {
+  #answerLast(reply: Reply): void {
     this.#endsConnection = true
     setTimeout(() => {
-      answer()
+      this.answer(reply)
       if (this.#closesAfterCork) this.#response.close()
     }, 0)
   }
@@ -285,14 +276,6 @@ export class Exchange {
     return ++answersAtOnce > ANSWERS_AT_ONCE_MAX
   }
 
-  #writeContent({ status, body, headers }: ContentReply): void {
-    const closes = this.#endsConnection || this.#host.isDraining
-    this.#writeStatus(status)
-    for (const [name, value] of headers) this.#response.writeHeader(name, value)
-    if (status === 304 || this.#isHead) this.#endHead(Buffer.byteLength(body), closes)
-    else this.#endWith(body, closes)
-  }
-
   static #writeCorked(): void {
     corked!.#write(corkedReply!)
   }
@@ -303,9 +286,11 @@ export class Exchange {
     const closes = this.#endsConnection || this.#host.isDraining
     this.#writeStatus(status)
     for (const [name, value] of headers) response.writeHeader(name, value)
-    if (this.#requestId !== '') response.writeHeader('X-Request-Id', this.#requestId)
-    response.writeHeader('Content-Type', head ?? (isCrossOrigin ? CORS_JSON_HEAD : JSON_HEAD))
-    if (this.#isHead) this.#endHead(Buffer.byteLength(body), closes)
+    if (head !== null) {
+      if (this.#requestId !== '') response.writeHeader('X-Request-Id', this.#requestId)
+      response.writeHeader('Content-Type', head ?? (isCrossOrigin ? CORS_JSON_HEAD : JSON_HEAD))
+    }
+    if (status === 304 || this.#isHead) this.#endHead(Buffer.byteLength(body), closes)
     else this.#endWith(body, closes)
   }
 
@@ -374,14 +359,13 @@ const isClose = (connection: string | undefined) => connection?.length === 5
  * @param reply with constant headers only
  */
 export function refuserOf(reply: Reply, host: ExchangeHost, { part, isCrossOrigin }: ExchangeRules) {
-  const headers = [['Content-Type', isCrossOrigin ? CORS_JSON_HEAD : JSON_HEAD], ...reply.headers]
-  // All headers are in the status line, because one text is faster than three.
-  const head =
-    statusLine(reply.status) + headers.map(([name, value]) => `${HEADER_BREAK}${name}: ${value}`).join('')
-  const lastHead = `${head}${HEADER_BREAK}Connection: close`
+  const headers = [['Content-Type', isCrossOrigin ? CORS_JSON_HEAD : JSON_HEAD], ...reply.headers] as const
+  const line = statusLine(reply.status)
   const body = Buffer.from(reply.body)
   return (response: HttpResponse, request: HttpRequest) => {
-    response.writeStatus(isClose(request.getHeader('connection')) ? lastHead : head)
+    response.writeStatus(line)
+    for (const [name, value] of headers) response.writeHeader(name, value)
+    if (isClose(request.getHeader('connection'))) response.writeHeader('Connection', 'close')
     // A client that reads no answers gets only what the system buffers.
     const [, isTaken] = response.tryEnd(body, body.length)
     if (!isTaken) response.close()

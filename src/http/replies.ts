@@ -10,18 +10,11 @@ export type HeaderList = readonly (readonly [name: string, value: string])[]
 export interface Reply {
   readonly status: number
   readonly ending?: Ending | undefined
-  /** JSON. */
-  readonly body: string
-  readonly headers: HeaderList
-  /** The value that `withHeader` made. */
-  readonly head?: string
-}
-
-export interface ContentReply {
-  readonly status: number
-  /** A 304 sends only its length. */
+  /** JSON, a file or a page. With 304, only its length is sent. */
   readonly body: Buffer | string
   readonly headers: HeaderList
+  /** The value that `withHeader` made; null if `headers` are all, as for a file or a page. */
+  readonly head?: string | null
 }
 
 const STATUS_LINES: Readonly<Record<number, string>> = {

@@ -69,37 +69,41 @@ export function readProxyHead(request: HttpRequest): RequestHead {
   return head
 }
 
-/** Compares lengths first, because comparing names reads each to its end. */
 function takeHeader(name: string, value: string): void {
-  switch (name.length) {
-    case 6:
-      if (name === 'origin') head.origin ??= value
-      else if (name === 'expect') head.expect ??= value
+  switch (name) {
+    case 'origin':
+      head.origin ??= value
       break
-    case 10:
-      if (name === 'x-site-key') head.siteKey ??= value
-      else if (name === 'connection') head.connection ??= value
+    case 'expect':
+      head.expect ??= value
       break
-    case 12:
-      if (name === 'content-type') head.contentType ??= value
-      else if (name === 'x-request-id') head.requestId = value
+    case 'x-site-key':
+      head.siteKey ??= value
       break
-    case 13:
-      if (name === 'authorization') head.authorization ??= value
+    case 'connection':
+      head.connection ??= value
       break
-    case 14:
-      if (name === 'sec-fetch-site') head.fetchSite ??= value
-      else if (name === 'content-length') lengths++
+    case 'content-type':
+      head.contentType ??= value
       break
-    case 15:
-      if (name === 'x-forwarded-for')
-        head.forwardedFor = head.forwardedFor === '' ? value : `${head.forwardedFor},${value}`
+    case 'x-request-id':
+      head.requestId = value
       break
-    case 17:
-      if (name === 'transfer-encoding') {
-        lengths++
-        head.framing = framingOf(value)
-      }
+    case 'authorization':
+      head.authorization ??= value
+      break
+    case 'sec-fetch-site':
+      head.fetchSite ??= value
+      break
+    case 'content-length':
+      lengths++
+      break
+    case 'x-forwarded-for':
+      head.forwardedFor = head.forwardedFor === '' ? value : `${head.forwardedFor},${value}`
+      break
+    case 'transfer-encoding':
+      lengths++
+      head.framing = framingOf(value)
   }
 }
 

@@ -303,13 +303,11 @@ function hasProtoKey(root: unknown): boolean {
 
 /** Usual bodies have up to 350 bytes. */
 const USUAL_BYTES_MAX = 512
-/** V8 would count `{32}` in a loop, which takes 0.13 us more a body. */
-const HEX_32 = '[0-9a-f]'.repeat(32)
 const INTEGER = '(0|[1-9][0-9]*)'
 const FLAGS = 'webdriver chromeAbsent swiftShader noPlugins notificationDenied zeroScreen noLanguages'
 const ENVIRONMENT = FLAGS.replaceAll(/\w+/g, '"$&":(?:(true)|false)').replaceAll(' ', ',')
 const SOLUTION = new RegExp(
-  `^\\{"nonce":"(${HEX_32})","counter":${INTEGER},"solveTimeMs":${INTEGER},"fingerprintHash":"(${HEX_32}${HEX_32})","environment":\\{${ENVIRONMENT}\\}\\}$`,
+  `^\\{"nonce":"([0-9a-f]{32})","counter":${INTEGER},"solveTimeMs":${INTEGER},"fingerprintHash":"([0-9a-f]{64})","environment":\\{${ENVIRONMENT}\\}\\}$`,
 )
 /** A token and an address. Python's json writes the spaces. */
 const REDEMPTION = /^\{"token": ?"([\w|-]+)"(?:, ?"expectedIp": ?"([\d.:A-Fa-f]+)")?\}$/

@@ -7,7 +7,6 @@ import { OUTCOMES, type RefusalQuota } from '../domain/outcome.ts'
 import { penaltyOf, type ScoreReason, type ScoreSignals, suspiciousFlags } from '../domain/score.ts'
 import type { Site } from '../domain/site.ts'
 import type { ObservedExchange, Part } from '../http/exchange-host.ts'
-import { NONCE_LENGTH } from '../protocol/proof.ts'
 import { cut, scrub } from './redaction.ts'
 
 export type LogEvent =
@@ -268,11 +267,6 @@ export class Sample {
 
   /** @param nonce 32 lowercase hexadecimal characters */
   has(nonce: string): boolean {
-    let value = 0
-    for (let index = NONCE_LENGTH - SAMPLE_DIGITS; index < NONCE_LENGTH; index++) {
-      const code = nonce.charCodeAt(index)
-      value = value * 16 + (code < 0x61 ? code - 0x30 : code - 0x57)
-    }
-    return value < this.#below
+    return Number.parseInt(nonce.slice(-SAMPLE_DIGITS), 16) < this.#below
   }
 }

@@ -3,7 +3,7 @@
 import { hostname } from 'node:os'
 import { isatty } from 'node:tty'
 import { type DestinationStream, type Logger, type LoggerOptions, pino } from 'pino'
-import { LogOutput } from './output.ts'
+import { LogOutput } from './log-output.ts'
 import { safeError, scrubber, withhold } from './redaction.ts'
 
 export type { Logger }

@@ -7,16 +7,7 @@
 import { ENDPOINT_NAMES, type EndpointName, type TrafficCount } from '../domain/endpoint.ts'
 import type { PuzzleName } from '../protocol/proof.ts'
 import { Columns, rounded, sum } from './columns.ts'
-import {
-  type Bits,
-  type HistoryView,
-  type LastMinute,
-  OTHER_SITES,
-  type Range,
-  type StoreHistory,
-  type Traffic,
-  type WorkerHistory,
-} from './history-view.ts'
+import { OTHER_SITES, type Range } from './history-view.ts'
 import type { Snapshot } from './stats.ts'
 import { type Increases, type StepGauges, Steps } from './steps.ts'
 import { keyOf, metricOf, TRAFFIC, type Values } from './table.ts'
@@ -30,6 +21,10 @@ const MINUTE_MS = 60_000
 const ASKED_MAX = 50
 /** Sites with their own curve of requests. */
 const BUSIEST = 7
+
+/** What the dashboard shows: an array for each curve, a number for each step of time. Times are Unix milliseconds. */
+export type HistoryView = ReturnType<History['view']>
+export type Traffic = HistoryView['traffic']
 
 export class History {
   readonly #ranges: Readonly<Record<Range, Steps>>
@@ -79,7 +74,7 @@ export class History {
   }
 
   /** @param site a site key or OTHER_SITES; null: all */
-  view(range: Range, site: string | null): HistoryView {
+  view(range: Range, site: string | null) {
     const ofRange = this.#ranges[range]
     const { steps } = ofRange
     const isChosen = site !== null && site !== OTHER_SITES
@@ -95,12 +90,14 @@ export class History {
       nowMs: this.#lastMs,
       startedAtMs: this.#startedAtMs,
       site,
+      /** If not, the site's figures so far are among OTHER_SITES. */
       isApart: !isChosen || ofRange.isApart(site),
       sites: sites.map(({ name: siteKey, total }) => {
         return { siteKey, name: this.#siteName(siteKey) ?? siteKey, requests: total }
       }),
       busiest: sites.slice(0, BUSIEST),
       lastMinute: this.#lastMinute(site),
+      /** The end of each step, oldest first. */
       times: steps.map(({ toMs }) => toMs),
       seconds: steps.map(({ fromMs, toMs }) => (toMs - fromMs) / 1000),
       traffic: trafficOf(columnsOf(site)),
@@ -122,7 +119,8 @@ export class History {
     if (this.#asked.size > ASKED_MAX) this.#asked.delete(oldest!)
   }
 
-  #lastMinute(site: string | null): LastMinute {
+  /** What the site had, or all together; faults and times are of all sites. */
+  #lastMinute(site: string | null) {
     const ofRange = this.#ranges['30m']
     const steps = ofRange.steps.filter(({ fromMs }) => fromMs > this.#lastMs - MINUTE_MS - ADD_MS / 2)
     const places = ofRange.places(steps.length)
@@ -170,29 +168,34 @@ function stepGauges(values: Readonly<Values>): StepGauges {
   }
 }
 
-function store(steps: Steps['steps'], all: Columns): StoreHistory {
+function store(steps: Steps['steps'], all: Columns) {
   return {
     callMs: all.percentiles('storeSeconds'),
+    /** Mean operations per call. */
     batch: all.means('storeBatch'),
     outages: all.column('storeOutages'),
+    /** 1 if all workers had the store all the time. */
     up: steps.map(({ gauges }) => gauges.storeUp),
   }
 }
 
-function workers(steps: Steps['steps'], all: Columns): WorkerHistory {
+function workers(steps: Steps['steps'], all: Columns) {
   return {
     running: steps.map(({ gauges }) => gauges.workers),
+    /** Ended or hung. */
     crashes: all.sum('restarts', cause => cause !== 'roll'),
     rolls: all.column('restarts roll'),
+    /** p99 of the worst worker. */
     lagMs: steps.map(({ gauges }) => rounded(gauges.lagSeconds * 1000)),
     residentBytes: steps.map(({ gauges }) => gauges.residentBytes),
     faults: all.sum('faults'),
+    /** Clients that left before the answer. */
     aborted: all.sum('aborted'),
     linesLost: all.column('logLinesLost'),
   }
 }
 
-function trafficOf(columns: Columns): Traffic {
+function trafficOf(columns: Columns) {
   const count = (what: TrafficCount) =>
     columns.sum('requests', (...labels) => TRAFFIC.get(labels.join(' ')) === what)
   return {
@@ -208,7 +211,7 @@ function trafficOf(columns: Columns): Traffic {
   }
 }
 
-function bitsOf(columns: Columns, puzzle: PuzzleName): Bits {
+function bitsOf(columns: Columns, puzzle: PuzzleName) {
   const series = `difficulty ${puzzle}`
   return { mean: columns.means(series), max: columns.highest(series) }
 }

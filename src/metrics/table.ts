@@ -1,7 +1,7 @@
 /**
  * All metrics: workers count by this table, the primary process adds up, /metrics and the dashboard show the sums. A metric also
  * needs the line that counts it (of a gauge: in `Stats.snapshot`, or in `primaryGauges` of admin/metrics-route.ts), a row of
- * docs/reference/metrics.md and a panel of dashboard/grafana.json. Tests fail without one of these.
+ * docs/reference/metrics.md and a panel of dashboard/grafana/. Tests fail without one of these.
  *
  * Counts are whole numbers. Their flat names are key and label values. Histograms have buckets, not cumulative, and a sum:
  *

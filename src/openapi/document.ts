@@ -1,4 +1,4 @@
-/** GET /openapi.json: the public interface as OpenAPI 3.1, from the schemas of requests, the table of outcomes and schemas.ts. */
+/** GET /openapi.json: the public interface as OpenAPI 3.1, from the schemas of requests, the table of outcomes and answer-schemas.ts. */
 
 import { gzipSync } from 'node:zlib'
 import { ENDPOINT_NAMES, ENDPOINTS, type EndpointName } from '../domain/endpoint.ts'
@@ -6,8 +6,7 @@ import type { Reason } from '../domain/outcome.ts'
 import { SITE_KEY_PATTERN } from '../domain/site.ts'
 import { type ContentRoute, StaticFile } from '../http/content.ts'
 import { RedemptionSchema, SolutionSchema } from '../http/schemas.ts'
-import { SiteverifySchema } from '../http/siteverify.ts'
-import { HEADERS, headerRefs, headersOf, jsonContent, type Node, refusalResponses } from './responses.ts'
+import { SiteverifySchema } from '../http/siteverify-body.ts'
 import {
   CHALLENGE,
   ChallengeSchema,
@@ -22,7 +21,8 @@ import {
   SITEVERIFY_SUCCESS,
   SiteverifySuccessSchema,
   SOLUTION,
-} from './schemas.ts'
+} from './answer-schemas.ts'
+import { HEADERS, headerRefs, headersOf, jsonContent, type Node, refusalResponses } from './responses.ts'
 
 /** An old copy could describe an old version. */
 const CACHE_CONTROL = 'no-cache'

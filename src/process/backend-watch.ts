@@ -3,7 +3,7 @@
  * names its visitors' addresses.
  */
 
-import { type BackendCount, COUNTS_MAX } from '../domain/backends.ts'
+import { type BackendCount, COUNTS_MAX } from '../domain/backend-counts.ts'
 import { WINDOW_MS } from '../domain/limits.ts'
 
 export interface NearLimit {

@@ -1,7 +1,7 @@
 /** Reports backends near a limit of redemptions, and those that leave something unchecked. */
 
 import { configFlag } from '../config/config.ts'
-import type { BackendCount } from '../domain/backends.ts'
+import type { BackendCount } from '../domain/backend-counts.ts'
 import type { Logger } from '../log/logger.ts'
 import { BackendWatch, type NearLimit } from './backend-watch.ts'
 
@@ -24,7 +24,7 @@ export class Backends {
     this.#log = log
     setInterval(() => {
       this.near = this.#watch.near(performance.now(), Math.max(1, hosts()))
-      for (const limit of this.near) this.#tell(log, limit)
+      for (const limit of this.near) this.#tell(limit)
       this.unnamed = this.#watch.unnamed(performance.now())
       for (const { siteKey: site, text } of this.unnamed) {
         if (this.#toldUnnamed.has(site)) continue
@@ -55,16 +55,15 @@ export class Backends {
     )
   }
 
-  #tell(log: Logger, { text, caller, sites, perMinute, limit, isJunk }: NearLimit): void {
+  #tell({ text, caller: ip, sites, perMinute, limit, isJunk }: NearLimit): void {
     const nowMs = performance.now()
     const isOver = perMinute > limit
-    const ip = caller
-    const key = `${caller} ${isJunk}`
+    const key = `${ip} ${isJunk}`
     const before = this.#told.get(key)
     if (before !== undefined && nowMs - before.atMs < TOLD_AGAIN_MS && (before.isOver || !isOver)) return
     if (this.#told.size > 1000) this.#told.clear()
     this.#told.set(key, { atMs: nowMs, isOver })
-    log.warn(
+    this.#log.warn(
       { event: isJunk ? 'redemption-junk' : 'redemption-limit', ip, site: sites[0], perMinute, limit },
       text,
     )

@@ -2,7 +2,7 @@
 
 import cluster, { type Worker } from 'node:cluster'
 import type { SettingValues } from '../config/config.ts'
-import type { BackendCount } from '../domain/backends.ts'
+import type { BackendCount } from '../domain/backend-counts.ts'
 import type { CachedRecords } from '../domain/site.ts'
 import type { Snapshot } from '../metrics/stats.ts'
 import type { ServerBuild } from '../server-build.ts'

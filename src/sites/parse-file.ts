@@ -12,7 +12,6 @@ import {
   valueIn,
 } from '../domain/site-fields.ts'
 import { TEST_KEYS } from '../domain/test-keys.ts'
-import type { Schema } from '../domain/value-forms.ts'
 import { cut } from '../log/redaction.ts'
 import { didYouMean } from '../words/nearest.ts'
 import type { FileContent } from './file.ts'
@@ -39,32 +38,21 @@ type FileSite = Partial<SiteSettings> & {
 
 type FileKey = Pick<ApiKeyRecord, 'id' | 'siteKey' | 'secretSha256'> & Partial<ApiKeyRecord>
 
-/** @param rules find mistakes that a schema cannot */
-export function parseObject(
-  bytes: Uint8Array,
-  schema: Schema,
-  rules?: (value: Fields, problems: Problems) => void,
-): Parsed<Fields> {
+export function parseSitesFile(bytes: Uint8Array): Parsed<FileContent> {
   const json = parsedJson(bytes)
   if (typeof json === 'string') return { problems: [json] }
   const { value } = json
   if (!isRecord(value))
-    return { problems: [`the file: expected ${schema.description}, got ${gotText(value)}`] }
+    return { problems: [`the file: expected ${SITES_FILE_SCHEMA.description}, got ${gotText(value)}`] }
   const problems = new Problems()
-  const validate = ajv.compile(schema)
+  const validate = ajv.compile(SITES_FILE_SCHEMA)
   if (!validate(value)) for (const error of validate.errors!) problems.addError(error)
-  rules?.(value, problems)
-  return problems.lines.length > 0 ? { problems: problems.lines } : { value }
-}
-
-export function parseSitesFile(bytes: Uint8Array): Parsed<FileContent> {
-  const parsed = parseObject(bytes, SITES_FILE_SCHEMA, ({ sites }, problems) => {
-    if (!Array.isArray(sites)) return
-    for (const [index, site] of sites.entries()) checkSite(site, `sites[${index}]`, problems)
-    checkIdentities(sites, problems)
-  })
-  if ('problems' in parsed) return parsed
-  const { sites, apiKeys = [] } = parsed.value as { sites: FileSite[]; apiKeys?: FileKey[] }
+  if (Array.isArray(value.sites)) {
+    for (const [index, site] of value.sites.entries()) checkSite(site, `sites[${index}]`, problems)
+    checkIdentities(value.sites, problems)
+  }
+  if (problems.lines.length > 0) return { problems: problems.lines }
+  const { sites, apiKeys = [] } = value as { sites: FileSite[]; apiKeys?: FileKey[] }
   const entries = sites.map(({ siteKey, keys, createdAt, updatedAt, ...given }) => ({
     siteKey,
     settings: completed(given),

@@ -1,7 +1,7 @@
 /** Entry for pages where neither workers nor frames may run, and the puzzle is HashWX: such pages rarely allow WebAssembly. */
 
 import * as exports from '#hashwx-script'
-import { hashwxScriptSolver } from './solver/hashwx.ts'
+import { hashwxScriptSolver } from './solver/hashwx-solver.ts'
 import type { SolvePage } from './solver/job.ts'
 import { solveInSlices } from './solver/slices.ts'
 

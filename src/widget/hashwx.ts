@@ -4,7 +4,7 @@
  */
 
 import type { MachineExports } from '../protocol/hashwx-machine.ts'
-import { HASHWX_STRIDE, hashwxScriptSolver, hashwxSolver } from './solver/hashwx.ts'
+import { HASHWX_STRIDE, hashwxScriptSolver, hashwxSolver } from './solver/hashwx-solver.ts'
 import type { WorkerOrder } from './solver/job.ts'
 import { chooseSolver } from './solver/solvers.ts'
 import { type ChosenSolver, runWorker } from './solver/worker-loop.ts'

@@ -1,6 +1,6 @@
 /**
  * The dashboard for Grafana and the rules for Prometheus name only metrics of METRICS and labels that these metrics have: a
- * query of anything else is an empty panel, or an alert that never fires. Each metric is shown, and told in monitoring.md.
+ * query of anything else is an empty panel, or an alert that never fires. Each metric is shown, and told in metrics.md.
  */
 
 import assert from 'node:assert/strict'
@@ -25,6 +25,12 @@ interface Panel {
 /** Metrics that no panel shows, with the reason. */
 const NOT_SHOWN: Readonly<Record<string, string>> = {}
 
+/** Titles of the page without a namesake in Grafana, with the reason. */
+const ON_THE_PAGE_ONLY: Readonly<Record<string, string>> = {
+  'Busiest sites': 'no metric has the site as its label, unless asked for',
+  'From challenge to redeemed token': 'the curves of Requests, as a funnel',
+}
+
 /** Prometheus gives every series the first two, POWGATE_DEPLOYMENT the third. */
 const LABELS_OF_ALL = ['instance', 'job', 'deployment']
 /** Names in queries that are no metric of powgate: `up` is Prometheus' own. */
@@ -34,7 +40,7 @@ const NAME = /(?<![\w$])([a-zA-Z_]\w*)\b(?! *\()(\{[^}]*\})?(\[)?/g
 const GROUPING = /\bby \(([^)]*)\)/g
 
 const textOf = (path: string) => readFileSync(new URL(`../../${path}`, import.meta.url), 'utf8')
-const dashboard = JSON.parse(textOf('src/dashboard/grafana.json'))
+const dashboard = JSON.parse(textOf('dist/dashboard/grafana.json'))
 const panels: readonly Panel[] = dashboard.panels
 const targets = panels.flatMap(({ targets = [] }) => targets)
 const rules: readonly string[] = parse(textOf('src/dashboard/alerts.yml')).groups.flatMap(
@@ -116,6 +122,14 @@ test('ids are unique, for links name them; every panel asks the chosen data sour
   for (const { datasource } of asked) assert.equal(datasource?.uid, '$' + '{datasource}')
 })
 
+test('what the page of the dashboard shows too has the same title', () => {
+  const text = textOf('src/dashboard/page/panels.ts')
+  const shown = [...text.matchAll(/(?<!return \{ )(?:title|heading): '([^']+)'/g)].map(([, title]) => title!)
+  const titles = new Set(panels.map(({ title }) => title))
+  const missing = shown.filter(title => !titles.has(title))
+  assert.deepEqual(missing.sort(), Object.keys(ON_THE_PAGE_ONLY).sort())
+})
+
 test('every metric is shown, and every endpoint has a panel of its latency', () => {
   const shown = new Set(targets.flatMap(({ expr }) => check(expr).map(({ metric }) => metric.name)))
   const missing = metrics.map(({ name }) => name).filter(name => !shown.has(name))
@@ -127,7 +141,7 @@ test('every metric is shown, and every endpoint has a panel of its latency', () 
   )
 })
 
-test('monitoring.md lists every metric with its type and labels', () => {
+test('metrics.md lists every metric with its type and labels', () => {
   const rows = textOf('docs/reference/metrics.md').matchAll(
     /^\| `((?:powgate|process|nodejs)_\w+)` \| (\w+) \|([^|]*)\|/gm,
   )

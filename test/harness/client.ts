@@ -6,7 +6,7 @@ import { COUNTER_MAX, FIRST_COUNTER, type PuzzleName } from '../../src/protocol/
 import type { Solution } from '../../src/protocol/wire.ts'
 import { buildKernel } from '../../src/widget/kernel/kernel.ts'
 import type { Solver } from '../../src/widget/solver/block.ts'
-import { hashwxSolver } from '../../src/widget/solver/hashwx.ts'
+import { hashwxSolver } from '../../src/widget/solver/hashwx-solver.ts'
 import { wasmSolver } from '../../src/widget/solver/solvers.ts'
 import { noteSecret } from './canaries.ts'
 import { type Answer, call } from './http.ts'

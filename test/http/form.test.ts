@@ -4,7 +4,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { gzipSync } from 'node:zlib'
 import fc from 'fast-check'
-import { type FormReading, parseMultipart, parseUrlencoded } from '../../src/http/form.ts'
+import { type FormReading, parseMultipart, parseUrlencoded } from '../../src/http/form-body.ts'
 import { seeded } from '../harness/arbitraries.ts'
 
 const urlencoded = (text: string | Buffer) => parseUrlencoded(Buffer.from(text))

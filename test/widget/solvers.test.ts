@@ -10,7 +10,7 @@ import { BLOCK_SIZE, COUNTER_MAX, FIRST_COUNTER, type PuzzleName } from '../../s
 import { bundleWidget } from '../../src/widget/build/bundle.ts'
 import { buildKernel } from '../../src/widget/kernel/kernel.ts'
 import type { Solver } from '../../src/widget/solver/block.ts'
-import { hashwxScriptSolver, hashwxSolver } from '../../src/widget/solver/hashwx.ts'
+import { hashwxScriptSolver, hashwxSolver } from '../../src/widget/solver/hashwx-solver.ts'
 import { INITIAL_STATE, ROUND_CONSTANTS } from '../../src/widget/solver/sha256.ts'
 import { scriptSolver, wasmSolver } from '../../src/widget/solver/solvers.ts'
 import { nonces, seeded } from '../harness/arbitraries.ts'

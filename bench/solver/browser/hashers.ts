@@ -5,7 +5,7 @@ import { createSHA256 } from 'hash-wasm'
 import * as hashwxExports from '#hashwx-script'
 import { leadingZeroBits, proofInput } from '../../../src/protocol/proof.ts'
 import type { Solver } from '../../../src/widget/solver/block.ts'
-import { HASHWX_STRIDE, hashwxScriptSolver, hashwxSolver } from '../../../src/widget/solver/hashwx.ts'
+import { HASHWX_STRIDE, hashwxScriptSolver, hashwxSolver } from '../../../src/widget/solver/hashwx-solver.ts'
 import { scriptSolver, wasmSolver } from '../../../src/widget/solver/solvers.ts'
 import { CONTENDERS, type ContenderName } from '../contenders.ts'
 

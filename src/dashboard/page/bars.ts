@@ -1,6 +1,7 @@
 /** Bars: rankings, a histogram, and the funnel from challenges to tokens. */
 
-import type { Tally, Traffic } from '../../metrics/history-view.ts'
+import type { Traffic } from '../../metrics/history.ts'
+import type { Tally } from '../../metrics/history-view.ts'
 import { h, setText, svg, textWidth } from './dom.ts'
 import { exact, percent, sum } from './format.ts'
 import type { TimeFrame } from './line-plot.ts'

@@ -1,15 +1,10 @@
 /** The page's panels: each says what it shows, and `linePanel` or `rankPanel` builds it. */
 
 import { ENDPOINT_NAMES } from '../../domain/endpoint.ts'
-import {
-  type DashboardData,
-  type Gaps,
-  OTHER_SITES,
-  type Percentiles,
-  type Tally,
-} from '../../metrics/history-view.ts'
-import { JUDGEMENT_WORDS, type ReasonWords, textOf } from '../../words/reasons.ts'
+import { type Gaps, OTHER_SITES, type Percentiles, type Tally } from '../../metrics/history-view.ts'
+import { JUDGEMENT_WORDS } from '../../words/reasons.ts'
 import { REFUSAL_WORDS } from '../../words/refusals.ts'
+import type { DashboardData } from '../data.ts'
 import { BarList, BarPlot, Funnel } from './bars.ts'
 import type { Cursor } from './cursor.ts'
 import { h } from './dom.ts'
@@ -45,8 +40,8 @@ interface LinePanelSpec extends PanelSpec {
   readonly plots: readonly LinePlotSpec[]
   /** Values by plot and curve. */
   readonly values: (data: DashboardData) => readonly (readonly Gaps[])[]
-  /** The table's head. */
-  readonly head: readonly string[]
+  /** The table's head; the default is the names of all curves. */
+  readonly head?: readonly string[]
   /** The table's columns; the default is all values. */
   readonly columns?: (data: DashboardData) => readonly Gaps[]
   /** A number of the table. */
@@ -54,9 +49,10 @@ interface LinePanelSpec extends PanelSpec {
 }
 
 function linePanel(
-  { plots: specs, values, head, columns = data => values(data).flat(), text, ...spec }: LinePanelSpec,
+  { plots: specs, values, columns = data => values(data).flat(), text, ...spec }: LinePanelSpec,
   cursor: Cursor,
 ) {
+  const { head = specs.flatMap(({ curves }) => Object.keys(curves)) } = spec
   const plots = specs.map(plot => new LinePlot(plot, cursor))
   const elements = plots.map(({ element }) => element)
   const panel =
@@ -122,7 +118,6 @@ const TRAFFIC: LinePanelSpec = {
     },
   ],
   values: data => [requestCounts(data).map(counts => perSecond(counts, data))],
-  head: ['challenges', 'verified', 'redeemed', 'refused'],
   columns: requestCounts,
   text: exact,
 }
@@ -144,7 +139,6 @@ const VERIFICATIONS: LinePanelSpec = {
     },
   ],
   values: data => [[perSecond(data.traffic.passed, data), perSecond(data.traffic.failed, data)]],
-  head: ['passed', 'failed'],
   columns: ({ traffic: { passed, failed } }) => [passed, failed],
   text: exact,
 }
@@ -192,8 +186,8 @@ const LIMITS: RankPanelSpec = {
 }
 
 /** Workers may run newer code than this page and send unknown reasons. */
-function by(words: Readonly<Record<string, ReasonWords>>) {
-  return (name: string) => ({ title: name, text: words[name] === undefined ? '' : textOf(words[name]) })
+function by(words: Readonly<Record<string, string>>) {
+  return (name: string) => ({ title: name, text: words[name] ?? '' })
 }
 
 /** @param name `<endpoint> <policy>` */
@@ -221,15 +215,13 @@ function scorePanel(): PagePart {
 
 const bitsText = (bits: number) => `${bits.toFixed(1).replace('.0', '')} bits`
 
-const DIFFICULTIES = ['SHA-256 mean', 'SHA-256 highest', 'HashWX mean', 'HashWX highest']
-
 const DIFFICULTY: LinePanelSpec = {
   title: 'Difficulty',
   about: 'bits of issued challenges; each one doubles the work of its puzzle',
   plots: [
     {
       label: 'Difficulty',
-      curves: Object.fromEntries(DIFFICULTIES.map((name, index) => [name, `c${index}`])),
+      curves: { 'SHA-256 mean': 'c0', 'SHA-256 highest': 'c1', 'HashWX mean': 'c2', 'HashWX highest': 'c3' },
       text: bitsText,
       tick: String,
       axisMin: 16,
@@ -242,7 +234,6 @@ const DIFFICULTY: LinePanelSpec = {
       difficulty: { sha256, hashwx },
     },
   }) => [[sha256.mean, sha256.max, hashwx.mean, hashwx.max]],
-  head: DIFFICULTIES,
   text: bitsText,
 }
 
@@ -299,13 +290,13 @@ const STORE: LinePanelSpec = {
 
 const WORKERS: LinePanelSpec = {
   title: 'Workers',
-  about: 'load, memory and restarts',
+  about: 'lag of the worst, memory and restarts',
   isWide: true,
   coversAllSites: true,
   plots: [
     {
       label: 'Event loop lag',
-      heading: 'Event loop lag, worst worker',
+      heading: 'Event loop lag',
       curves: { p99: 'c0' },
       ...MILLISECONDS,
       axisMax: 1,

@@ -1,7 +1,7 @@
 /** Tells someone on call what is wrong, worst first. */
 
-import type { DashboardData, ServiceState } from '../../metrics/history-view.ts'
-import { limitWords, STORE_CAUSES, textOf } from '../../words/reasons.ts'
+import { limitWords, STORE_CAUSES } from '../../words/reasons.ts'
+import type { DashboardData, ServiceState } from '../data.ts'
 import { clockSeconds, duration, exact, milliseconds, sum } from './format.ts'
 
 export type Level = 'good' | 'warn' | 'bad'
@@ -106,10 +106,9 @@ function sayOfProxy({ limits, service, traffic }: DashboardData, { bad, warn }: 
 
 /** Explains a limit that was reached, the likeliest cause first; empty if unknown. */
 export function limitText(endpoint: string, policy: string, { isProxyUntrusted }: ServiceState): string {
-  const words = limitWords(endpoint, policy)
-  const countsVisitors = endpoint === 'challenge' || endpoint === 'verify'
-  const cause = isProxyUntrusted && countsVisitors ? `${PROXY_UNTRUSTED} ` : ''
-  return cause + (words === undefined ? '' : textOf(words))
+  const isOfVisitors = endpoint === 'challenge' || endpoint === 'verify'
+  const cause = isProxyUntrusted && isOfVisitors ? `${PROXY_UNTRUSTED} ` : ''
+  return cause + limitWords(endpoint, policy)
 }
 
 function sayOfLoad(data: DashboardData, { bad, warn }: Say): void {

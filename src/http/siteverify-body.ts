@@ -6,7 +6,7 @@ import { addressFrom } from '../addresses/forwarded-for.ts'
 import type { Reason, Refusal } from '../domain/outcome.ts'
 import { API_KEY_PATTERN, SITE_KEY_PATTERN, type Site } from '../domain/site.ts'
 import type { Redemption } from '../protocol/wire.ts'
-import { type FormReading, parseMultipart, parseUrlencoded } from './form.ts'
+import { type FormReading, parseMultipart, parseUrlencoded } from './form-body.ts'
 import {
   ajv,
   EXPECTED_IP,

@@ -2,10 +2,9 @@
 
 import { readFileSync } from 'node:fs'
 import { type Address, formatAddress, visitorKey } from '../addresses/address.ts'
-import { admitToWindow, WINDOW_MS } from '../domain/limits.ts'
 import { type ContentRoute, StaticFile } from '../http/content.ts'
 import type { Exchange } from '../http/exchange.ts'
-import { type ContentReply, type HeaderList, refusalReply } from '../http/replies.ts'
+import { type HeaderList, type Reply, refusalReply } from '../http/replies.ts'
 import type { PuzzleName } from '../protocol/proof.ts'
 import { decide, type FormDecision, readForm, redeem, refusedForm } from './backend.ts'
 import { FORM_PAGE, resultPage } from './pages.ts'
@@ -73,21 +72,19 @@ function urlOf({ host, port }: ServiceAddress): string {
 
 /** Limits one visitor at one worker. */
 const FORMS_PER_MINUTE = 10
+const MINUTE_MS = 60_000
 const VISITORS_MAX = 10_000
-/** A record older than the window counts as none, because its times are ambiguous after hours. */
-const visitors = new Map<string, { readonly record: Buffer; readonly atMs: number }>()
+const visitors = new Map<string, { readonly sinceMs: number; forms: number }>()
 
 /** Limits each visitor, so that one cannot exhaust the demo's limit for everybody. */
 function isAdmitted(address: Address): boolean {
   const key = visitorKey(address, 64)
-  const atMs = Math.floor(performance.now())
+  const nowMs = performance.now()
   const last = visitors.get(key)
-  const record = last !== undefined && atMs - last.atMs < WINDOW_MS ? last.record : undefined
-  const decision = admitToWindow(record, atMs, FORMS_PER_MINUTE, 'address')
-  if (decision.status === 'limited') return false
+  const visitor = last !== undefined && nowMs - last.sinceMs < MINUTE_MS ? last : { sinceMs: nowMs, forms: 0 }
   if (visitors.size >= VISITORS_MAX) visitors.clear()
-  visitors.set(key, { record: decision.record, atMs })
-  return true
+  visitors.set(key, visitor)
+  return ++visitor.forms <= FORMS_PER_MINUTE
 }
 
 function file(path: string, content: StaticFile, cacheControl: string): ContentRoute {
@@ -106,7 +103,7 @@ const URLENCODED = /^application\/x-www-form-urlencoded[ \t]*(?:;|$)/i
 
 function handleSubmit(exchange: Exchange, url: string, apiKeys: Readonly<Record<PuzzleName, string>>): void {
   const { address } = exchange
-  const answer = (decision: FormDecision) => exchange.answerContent(decisionReply(decision))
+  const answer = (decision: FormDecision) => exchange.answer(decisionReply(decision))
   exchange.readBody(BODY_BYTES_MAX, body => {
     if (body === undefined) return answer(refusedForm(413, 'body-too-large', 'The form is too large.'))
     if (!URLENCODED.test(exchange.contentType))
@@ -128,7 +125,7 @@ function handleSubmit(exchange: Exchange, url: string, apiKeys: Readonly<Record<
   })
 }
 
-function decisionReply(decision: FormDecision): ContentReply {
+function decisionReply(decision: FormDecision): Reply {
   return {
     status: decision.status,
     body: resultPage(decision),
@@ -138,5 +135,6 @@ function decisionReply(decision: FormDecision): ContentReply {
       ['X-Content-Type-Options', 'nosniff'],
       ...PAGE_HEADERS,
     ],
+    head: null,
   }
 }

@@ -1,0 +1,75 @@
+/** The forms in which Grafana's panels show what their queries find. What is not said is Grafana's default. */
+
+export interface Form {
+  readonly type: string
+  readonly fieldConfig: object
+  readonly options?: object
+  /** Without it, a query asks for a value at each step of the range. */
+  readonly target?: object
+}
+
+const NOW = { range: false, instant: true }
+
+function steps(...colors: [color: string, from: number | null][]) {
+  return { mode: 'absolute', steps: colors.map(([color, value]) => ({ color, value })) }
+}
+
+export const RED_AT_0 = { thresholds: steps(['red', null], ['green', 1]), decimals: 0 }
+export const ORANGE_FROM_1 = { thresholds: steps(['green', null], ['orange', 1]), decimals: 0 }
+export const UP_OR_AWAY = {
+  ...RED_AT_0,
+  mappings: [{ type: 'value', options: { 0: { text: 'Away', index: 0 }, 1: { text: 'Up', index: 1 } } }],
+}
+
+export function stat(unit: string, defaults: object = {}, graphMode = 'area'): Form {
+  const plain = { unit, thresholds: steps(['text', null]), color: { mode: 'thresholds' }, noValue: '–' }
+  const fieldConfig = { defaults: { ...plain, ...defaults }, overrides: [] }
+  return { type: 'stat', fieldConfig, options: { textMode: 'value', graphMode } }
+}
+
+/** @param units of single queries, by their letters */
+export function lines(unit: string, defaults: object = {}, units: Record<string, string> = {}): Form {
+  const plain = { unit, min: 0, custom: { fillOpacity: 8, showPoints: 'never' } }
+  const overrides = Object.entries(units).map(([letter, value]) => ({
+    matcher: { id: 'byFrameRefID', options: letter },
+    properties: [{ id: 'unit', value }],
+  }))
+  return {
+    type: 'timeseries',
+    fieldConfig: { defaults: { ...plain, ...defaults }, overrides },
+    options: {
+      legend: { displayMode: 'table', placement: 'bottom', showLegend: true, calcs: ['lastNotNull', 'max'] },
+      tooltip: { mode: 'multi', sort: 'desc' },
+    },
+  }
+}
+
+const UPON_EACH_OTHER = { fillOpacity: 25, showPoints: 'never', stacking: { mode: 'normal', group: 'A' } }
+export const STACKED = lines('reqps', { custom: UPON_EACH_OTHER })
+
+const BLUE = { color: { mode: 'fixed', fixedColor: 'blue' }, thresholds: steps(['blue', null]) }
+
+export const BARS: Form = {
+  type: 'bargauge',
+  fieldConfig: { defaults: { unit: 'short', min: 0, decimals: 0, ...BLUE }, overrides: [] },
+  options: { displayMode: 'basic', orientation: 'horizontal', namePlacement: 'left', maxVizHeight: 40 },
+  target: NOW,
+}
+
+export const HEATMAP: Form = {
+  type: 'heatmap',
+  fieldConfig: { defaults: { unit: 'short' }, overrides: [] },
+  options: { rowsFrame: { layout: 'le' }, color: { mode: 'scheme', scheme: 'Blues' }, showValue: 'never' },
+  target: { format: 'heatmap' },
+}
+
+const HIDDEN = [{ id: 'custom.hidden', value: true }]
+
+export const TABLE: Form = {
+  type: 'table',
+  fieldConfig: {
+    defaults: { unit: 'short' },
+    overrides: [{ matcher: { id: 'byRegexp', options: 'Time|Value' }, properties: HIDDEN }],
+  },
+  target: { ...NOW, format: 'table' },
+}
