@@ -26,7 +26,7 @@ import { CONNECTIONS, CONSTANT_DIFFICULTY, onEachStore, QuickClient, type Subjec
 const PROXY = '127.255.255.254'
 const NEW_SECRET = 'the secret that took over from the test secret'
 
-/** What a proxy adds, and which address the visitor then has. domain/client-address.test.ts has more. */
+/** What a proxy adds, and which address the visitor then has. addresses/forwarded-for.test.ts has more. */
 const CHAINS: readonly [about: string, forwardedFor: string | string[], ip: string][] = [
   ['the rightmost, not the first', '198.51.100.1, 203.0.113.2', '203.0.113.2'],
   ['trusted ones are passed over', `203.0.113.3, ${PROXY}`, '203.0.113.3'],
