@@ -116,39 +116,3 @@ test('processor time is the sum of all processes, in seconds', () => {
   const metrics = new PrometheusText(textOf({ cpu: 250_000 }, { cpu: 2 }))
   assert.equal(metrics.value('process_cpu_seconds_total'), 0.250002)
 })
-
-const HEAD = '# HELP a_total About a.\n# TYPE a_total counter\n'
-const HISTOGRAM = '# HELP h About h.\n# TYPE h histogram\n'
-const buckets = (...counts: number[]) =>
-  counts
-    .map((count, index) => `h_bucket{le="${index === counts.length - 1 ? '+Inf' : index}"} ${count}\n`)
-    .join('')
-
-const BAD: Readonly<Record<string, string>> = {
-  'no last line end': `${HEAD}a_total 1`,
-  'a sample before its TYPE': '# HELP a_total x\na_total 1\n',
-  'a sample without any head': 'a_total 1\n',
-  'a sample below the head of another': `${HEAD}b_total 1\n`,
-  'TYPE before HELP': '# TYPE a_total counter\n# HELP a_total x\na_total 1\n',
-  'a metric twice': `${HEAD}a_total 1\n${HEAD}a_total{x="1"} 1\n`,
-  'a series twice': `${HEAD}a_total{x="1",y="2"} 1\na_total{y="2",x="1"} 1\n`,
-  'a label twice': `${HEAD}a_total{x="1",x="2"} 1\n`,
-  'a label without quotes': `${HEAD}a_total{x=1} 1\n`,
-  'an unknown escape': `${HEAD}a_total{x="\\t"} 1\n`,
-  'an open quote': `${HEAD}a_total{x="1} 1\n`,
-  'no number': `${HEAD}a_total one\n`,
-  'more than a number': `${HEAD}a_total 1 2 3\n`,
-  'a negative counter': `${HEAD}a_total -1\n`,
-  'a counter without _total': '# HELP a x\n# TYPE a counter\na 1\n',
-  'a gauge with _total': '# HELP a_total x\n# TYPE a_total gauge\na_total 1\n',
-  'no samples': HEAD,
-  'buckets that fall': `${HISTOGRAM}${buckets(2, 1, 3)}h_sum 1\nh_count 3\n`,
-  'no bucket +Inf': `${HISTOGRAM}h_bucket{le="1"} 1\nh_sum 1\nh_count 1\n`,
-  'a count that is not the last bucket': `${HISTOGRAM}${buckets(1, 2)}h_sum 1\nh_count 3\n`,
-  'a histogram without sum': `${HISTOGRAM}${buckets(1, 2)}h_count 2\n`,
-  'bounds that do not ascend': `${HISTOGRAM}h_bucket{le="2"} 1\nh_bucket{le="1"} 1\nh_bucket{le="+Inf"} 1\nh_sum 1\nh_count 1\n`,
-}
-
-test('the reader refuses text that Prometheus would', () => {
-  for (const [what, text] of Object.entries(BAD)) assert.throws(() => new PrometheusText(text), what)
-})

@@ -14,7 +14,6 @@ import { growth, type Observed, type PrometheusText, seriesOf, startObserved } f
 import { connectionsPerProcess, workerPids } from '../harness/processes.ts'
 import { RawConnection } from '../harness/raw-http.ts'
 import { RedisCluster } from '../harness/redis-cluster.ts'
-import { STORE_KINDS } from '../harness/service.ts'
 import { CountedLoad, LOAD_ENV, type Sent } from './counted-load.ts'
 
 /** Outcomes that are told without asking the store for an operation. */
@@ -22,29 +21,25 @@ const WITHOUT_STORE = /^(other|content) | (405|413) |site-key-|credentials-/
 const countOf = (sent: Iterable<readonly [string, number]>, isMeant: (what: string) => boolean) =>
   [...sent].filter(([what]) => isMeant(what)).reduce((sum, [, count]) => sum + count, 0)
 
-for (const kind of STORE_KINDS) {
-  test(`store ${kind}, two workers: a counted load of every kind of answer gives exactly equal counters`, async () => {
-    const observed = await startObserved(kind, LOAD_ENV)
-    const subject = new Subject()
-    await subject.prepare(observed.service)
-    await subject.agedSolution(subject.site.siteKey, freshAddress(), 0) // reads the store's epoch by a visit
-    const before = await observed.scrape()
-    const load = new CountedLoad(subject)
-    await load.challenges()
-    await load.verifications()
-    await load.judgements()
-    await load.credentials()
-    await load.redemptions()
-    await load.others()
-    const after = await observed.scrape()
-    checkAnswers(load.sent, before, after)
-    checkJudgements(load.sent, before, after)
-    checkStore(load.sent, before, after)
-    await checkAborts(observed)
-    await checkProcesses(observed)
-    await observed.service.stop()
-  })
-}
+test('two workers: a counted load of every kind of answer gives exactly equal counters', async () => {
+  const observed = await startObserved('embedded', LOAD_ENV)
+  const subject = new Subject()
+  await subject.prepare(observed.service)
+  const before = await observed.scrape()
+  const load = new CountedLoad(subject)
+  await load.challenges()
+  await load.verifications()
+  await load.judgements()
+  await load.redemptions()
+  await load.others()
+  const after = await observed.scrape()
+  checkAnswers(load.sent, before, after)
+  checkJudgements(load.sent, before, after)
+  checkStore(load.sent, before, after)
+  await checkAborts(observed)
+  await checkProcesses(observed)
+  await observed.service.stop()
+})
 
 function checkAnswers(sent: Sent, before: PrometheusText, after: PrometheusText): void {
   const grown = growth(before, after)
