@@ -125,13 +125,6 @@ test('the real limit: 31 challenges in a minute are too many, and its Retry-Afte
   assert.ok(seconds > 59 - passed && seconds <= 62, `${seconds} s, ${passed} s after the first`)
 })
 
-test('429: a wait of ten minutes is told, and waited for', async () => {
-  const { page } = await open('', { fault: { path: '/challenge', answer: limited(600) }, ...CLOCK })
-  await page.locator('pow-gate .detail:text-matches("in.(9|10|11).minutes$")').waitFor()
-  await page.clock.fastForward(605_000)
-  await untilState(page, 'verified')
-})
-
 /** As of a network that wants a login first, of a web application firewall, and of a shop. */
 const FOREIGN = [200, 403, 404].map(status => ({ status, body: '<h1>Welcome</h1>' }))
 
@@ -178,21 +171,6 @@ test('a wait of hours is not waited for: it fails, and the button tries again an
   assert.equal(await errorCode(page), 'rate-limited')
   assert.equal(await page.locator('pow-gate button').textContent(), 'Try again\nin\u00a02\u00a0hours')
   await tryAgain(page)
-})
-
-test('503 for good: fails, tells the integrator why, and offers to try again', async () => {
-  const { page, notes } = await open('', {
-    fault: { path: '/challenge', times: 1000, answer: away },
-    ...CLOCK,
-  })
-  await untilFailed(page)
-  assert.equal(gateway.count('GET /challenge'), 5)
-  assert.equal(await errorCode(page), 'unavailable')
-  assert.match((await text(page))!, /service is busy/)
-  assert.ok(notes.consoleErrors.some(line => line.includes('pow-gate: Away.')))
-  gateway.recover()
-  await tryAgain(page)
-  assert.equal(await errorCode(page), undefined)
 })
 
 test('offline: waits for the network, and goes on when it is back', async () => {
@@ -252,16 +230,30 @@ for (const [about, siteKey, attributes, code, told] of MISTAKES) {
   })
 }
 
-test('an endpoint that cannot be reached: tried for a while, then said', async () => {
-  const endpoint = `endpoint="http://127.0.0.1:${await freePort()}"`
-  const { page, notes } = await open(endpoint, CLOCK)
-  await page.locator('pow-gate .text:has-text("cannot be reached")').waitFor()
-  await untilFailed(page)
-  assert.equal(await errorCode(page), 'network')
-  assert.ok(notes.consoleErrors.some(line => line.includes('pow-gate: http://127.0.0.1')))
-  assert.deepEqual(notes.pageErrors, [])
-  await page.click('text=Send')
-})
+for (const [about, fault, code, shown, told] of [
+  ['an endpoint that cannot be reached', undefined, 'network', /cannot be reached/, 'http://127.0.0.1'],
+  [
+    '503 for good',
+    { path: '/challenge', times: 1000, answer: away },
+    'unavailable',
+    /service is busy/,
+    'Away.',
+  ],
+] as const)
+  test(`${about}: tried five times, then said, also to the integrator; the button tries again`, async () => {
+    const endpoint = fault === undefined ? `endpoint="http://127.0.0.1:${await freePort()}"` : ''
+    const { page, notes } = await open(endpoint, { ...(fault && { fault }), ...CLOCK })
+    await untilFailed(page)
+    assert.equal(await errorCode(page), code)
+    assert.match((await text(page))!, shown)
+    assert.ok(notes.consoleErrors.some(line => line.includes(`pow-gate: ${told}`)))
+    assert.deepEqual(notes.pageErrors, [])
+    if (fault === undefined) return
+    assert.equal(gateway.count('GET /challenge'), 5)
+    gateway.recover()
+    await tryAgain(page)
+    assert.equal(await errorCode(page), undefined)
+  })
 
 test('an event handler of the page that throws harms nothing', async () => {
   const { page } = await open('auto="off"')
