@@ -87,25 +87,6 @@ describe('errors of a real Redis', () => {
     assert.match(lines[0]!, /WRONGTYPE/)
     assert.match(lines[1]!, /log\.test|ioredis|redis-parser/, 'the stack is there')
   })
-
-  test('an unknown command, whose message repeats its arguments', async () => {
-    for (const secret of [TOKEN, API_KEY, PASSWORD, MASTER_SECRET]) {
-      const error = await errorOf(client.call('NOSUCHCOMMAND', secret))
-      assert.ok(error.message.includes(secret.slice(0, 20)), error.message)
-      assertClean(linesOf('trace', log => careless(log, error)))
-    }
-  })
-
-  test('a wrong password', async () => {
-    const options = { port: redis.port, lazyConnect: true, retryStrategy: () => null }
-    const wrong = new Redis({ ...options, password: MASTER_SECRET })
-    const errors: Error[] = []
-    wrong.on('error', error => errors.push(error))
-    errors.push(await errorOf(wrong.connect().then(() => wrong.get('x'))))
-    wrong.disconnect()
-    assert.match(errors.map(error => error.message).join(), /WRONGPASS/)
-    for (const error of errors) assertClean(linesOf('trace', log => careless(log, error)))
-  })
 })
 
 test('an exception while a request is worked on is told with its request, up to a bound', async () => {

@@ -51,33 +51,6 @@ test('what is counted has its series from the start, so that its first increase 
   assert.equal(metrics.value('powgate_worker_restarts_total', { cause: 'hang' }), 2)
 })
 
-test('difficulties and scores as histograms', () => {
-  const one = {
-    ...{
-      'difficulty sha256 16': 5,
-      'difficulty sha256 18': 2,
-      'difficulty sha256 28': 1,
-      'difficulty sha256 sum': 144,
-    },
-    ...{ 'scores 0.09': 1, 'scores 0.49': 2, 'scores Infinity': 4, 'scores sum': 485 },
-  }
-  const metrics = new PrometheusText(
-    textOf(one, { 'difficulty sha256 18': 1, 'difficulty sha256 Infinity': 1, 'difficulty sha256 sum': 49 }),
-  )
-  const below = (name: string, labels: object, ...bounds: string[]) =>
-    bounds.map(le => metrics.value(`powgate_${name}_bucket`, { ...labels, le }))
-  assert.deepEqual(
-    below('challenge_difficulty', { puzzle: 'sha256' }, '16', '17', '18', '28', '+Inf'),
-    [5, 5, 8, 9, 10],
-  )
-  assert.equal(
-    metrics.value('powgate_challenge_difficulty_sum', { puzzle: 'sha256' }),
-    5 * 16 + 3 * 18 + 28 + 31,
-  )
-  assert.deepEqual(below('verification_score', {}, '0.09', '0.39', '0.49', '0.99', '+Inf'), [1, 1, 3, 3, 7])
-  assert.equal(metrics.value('powgate_verification_score_sum'), 4.85)
-})
-
 test('a worker of a newer version may count what is not known here; what has other labels is left out', () => {
   const text = textOf({
     'requests new-endpoint 200 ok': 3,
