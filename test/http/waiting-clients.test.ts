@@ -3,7 +3,6 @@
 import assert from 'node:assert/strict'
 import { after, before, describe, test } from 'node:test'
 import { Client } from '../harness/client.ts'
-import { freePort } from '../harness/ports.ts'
 import { heldBack, RawConnection } from '../harness/raw-http.ts'
 import { TestService } from '../harness/service.ts'
 import { words } from '../harness/values.ts'
@@ -21,11 +20,9 @@ for (const [how, env] of [
 ] as const)
   describe(how, () => {
     let service: TestService
-    let adminPort: number
 
     before(async () => {
-      adminPort = await freePort()
-      const settings = { POWGATE_WORKERS: '1', POWGATE_DEMO: 'on', POWGATE_ADMIN_PORT: String(adminPort) }
+      const settings = { POWGATE_WORKERS: '1', POWGATE_DEMO: 'on' }
       service = await TestService.start(how.includes('Redis') ? 'redis' : 'embedded', { ...settings, ...env })
       await service.untilReady()
     })
@@ -47,19 +44,6 @@ for (const [how, env] of [
         assert.equal(other?.status, plain?.status, path)
       }
       connection.close()
-    })
-
-    test('the admin port answers an Expect at once too', async () => {
-      for (const [expect, status] of [
-        ['100-Continue', 100],
-        ['other', 417],
-      ] as const) {
-        const connection = await RawConnection.open(adminPort)
-        const head = `Host: localhost\r\nContent-Length: 2\r\nExpect: ${expect}`
-        const answer = await connection.request(`POST /healthz HTTP/1.1\r\n${head}\r\n\r\n`)
-        assert.equal(answer?.status, status)
-        connection.close()
-      }
     })
 
     test('a backend that ends its sending side with the request gets its answer, or gets it by a retry', async () => {
