@@ -1,9 +1,7 @@
 /** A dashboard on a real admin port with a history that the test supplies, and the checks that every page must pass. */
 
 import assert from 'node:assert/strict'
-import { mkdirSync } from 'node:fs'
 import type { Server } from 'node:http'
-import { join } from 'node:path'
 import { after } from 'node:test'
 import type { Browser, BrowserContextOptions } from 'playwright-core'
 import { startAdminServer } from '../../src/admin/server.ts'
@@ -67,9 +65,6 @@ export async function serveHistory(
   return `http://127.0.0.1:${adminPort}`
 }
 
-/** Where the pictures go that a person looks at; none are made if it is not set. */
-const SCREENSHOTS = process.env.POWGATE_SCREENSHOTS
-
 const DESKTOP = { width: 1280, height: 900 }
 const PHONE = { width: 360, height: 760 }
 
@@ -83,7 +78,7 @@ export const LOOKS: readonly Look[] = (['light', 'dark'] as const).flatMap(color
   { name: `${colorScheme}-phone`, options: { colorScheme, viewport: PHONE, hasTouch: true, isMobile: true } },
 ])
 
-/** Opens a page in light or dark, on a desktop or a phone: found faultless, and kept to be looked at. */
+/** Opens a page in light or dark, on a desktop or a phone: found faultless. */
 export async function lookAt(browser: Browser, url: string, look: Look, state: string): Promise<void> {
   const about = `${state}, ${look.name}`
   const { origin } = new URL(url)
@@ -99,10 +94,6 @@ export async function lookAt(browser: Browser, url: string, look: Look, state: s
   const { page } = visit
   await page.locator('body[data-loaded]').waitFor()
   await page.evaluate('new Promise(resolve => requestAnimationFrame(() => requestAnimationFrame(resolve)))')
-  if (SCREENSHOTS !== undefined) {
-    mkdirSync(SCREENSHOTS, { recursive: true })
-    await page.screenshot({ path: join(SCREENSHOTS, `dashboard-${state}-${look.name}.png`), fullPage: true })
-  }
   assert.deepEqual(await axeViolations(page, { hasBestPractices: true }), [], about)
   const overflow = await page.evaluate(
     'document.documentElement.scrollWidth - document.documentElement.clientWidth',

@@ -31,32 +31,6 @@ function assertHas(totals: Totals, expected: Values): void {
 
 const answered = (totals: Totals) => totals.values()[ANSWERED] ?? 0
 
-test('adds up everything that workers count, and what the primary process counts itself', () => {
-  const totals = new Totals()
-  const counts = { ...newCounts(), ...newSiteCounts() }
-  counts.requests.at('challenge').at(200).at('ok').add(3)
-  counts.requestSeconds.at('challenge').add(0.0004)
-  counts.requestSeconds.at('challenge').add(7)
-  counts.scores.add(0.29)
-  counts.storeOutages.add()
-  const site = { challenges: 3, 'refused nonce-used': 1 }
-  totals.take(worker('1'), snapshot(valuesOf(counts), { site_a: site }), 0)
-  counts.requests.at('challenge').at(200).at('ok').add()
-  const sites = { site_a: { challenges: 1 }, site_b: { redeemed: 1 } }
-  totals.take(worker('2'), snapshot(valuesOf(counts), sites), 1)
-  for (const cause of ['roll', 'roll', 'crash']) totals.counts.restarts.at(cause).add()
-  assertHas(totals, {
-    [ANSWERED]: 7,
-    ...{ 'requestSeconds challenge 0.0005': 2, 'requestSeconds challenge Infinity': 2 },
-    ...{ 'requestSeconds challenge sum': 14_000_800, 'scores 0.29': 2, 'scores sum': 58 },
-    ...{ storeOutages: 2, 'restarts roll': 2, 'restarts crash': 1, workers: 2 },
-  })
-  assert.deepEqual(totals.sites(), {
-    site_a: { challenges: 4, 'refused nonce-used': 1 },
-    site_b: { redeemed: 1 },
-  })
-})
-
 test('a snapshot replaces the one before it; who is gone goes on counting, and its gauges do not', () => {
   const totals = new Totals()
   totals.take(worker('1'), answers(5), 0)

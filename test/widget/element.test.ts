@@ -311,14 +311,6 @@ for (const [header, flags, signals] of [
     assert.deepEqual([...reads].sort(), documentedReads(signals))
   })
 
-test('a site without signals, on one thread: of the browser nothing is read at all', async () => {
-  const { siteKey } = await service.createSite({ difficulty: EASY, signals: 'none' })
-  const prepare = (page: Page) => page.addInitScript(WATCH_READS)
-  const { page } = await open('threads="1"', { siteKey, visit: { prepare } })
-  await untilState(page, 'verified')
-  assert.deepEqual(await readsOf(page), [])
-})
-
 test('nothing is stored, and nobody but the service is asked', async () => {
   const hosts = new Set<string>()
   const prepare = async (page: Page) =>
