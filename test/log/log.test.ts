@@ -3,7 +3,6 @@
 import assert from 'node:assert/strict'
 import { spawnSync } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
-import { join } from 'node:path'
 import { after, before, describe, test } from 'node:test'
 import { Redis } from 'ioredis'
 import { Keyring } from '../../src/domain/keyring.ts'
@@ -13,7 +12,6 @@ import { EventLog, Sample } from '../../src/log/event-log.ts'
 import { createLogger } from '../../src/log/logger.ts'
 import { scrub } from '../../src/log/redaction.ts'
 import { RedisServer } from '../harness/redis.ts'
-import { temporaryDir } from '../harness/temporary.ts'
 
 const PASSWORD = `a "password" of Redis\\${randomBytes(9).toString('base64')}`
 const MASTER_SECRET = randomBytes(32).toString('base64')
@@ -214,63 +212,4 @@ test('JSON goes where no terminal is, by default too', () => {
     const levels = logged(format).map(line => JSON.parse(line).level)
     assert.deepEqual(levels.sort(), ['fatal', 'info'])
   }
-})
-
-/**
- * A process whose standard output the shell connects with `sink`. It logs many lines, then tells its losses on standard error.
- *
- * @param isOver whether it may tell them
- */
-function loggedInto(sink: string, isOver: string) {
-  const program = `
-    import { existsSync, writeFileSync } from 'node:fs'
-    import { createLogger, logLinesLost } from './src/log/logger.ts'
-    const log = createLogger('info')
-    const startedAtMs = performance.now()
-    for (let line = 0; line < ${MANY}; line++) log.info({ line, text: 'x'.repeat(200) })
-    process.stderr.write('seconds ' + (performance.now() - startedAtMs) / 1000 + '\\n')
-    writeFileSync(process.env.LOGGED, '')
-    const look = setInterval(() => {
-      if (!(${isOver}) && performance.now() - startedAtMs < 50_000) return
-      clearInterval(look)
-      process.stderr.write('lost ' + logLinesLost() + '\\n')
-    }, 20)`
-  const folder = temporaryDir('log')
-  const command = `node --import tsx --input-type=module -e "$PROGRAM" ${sink}`
-  const { stdout, stderr } = spawnSync('sh', ['-c', command], {
-    cwd: new URL('../..', import.meta.url).pathname,
-    env: { ...process.env, PROGRAM: program, LOGGED: join(folder, 'logged'), READ: join(folder, 'read') },
-    encoding: 'utf8',
-    timeout: 60_000,
-  })
-  const told = stderr.trim().split('\n')
-  const numberOf = (name: string) =>
-    Number(told.find(line => line.startsWith(`${name} `))?.slice(name.length))
-  const read = stdout.split('\n').filter(line => line !== '')
-  return { read, told, seconds: numberOf('seconds'), lost: numberOf('lost') }
-}
-
-const MANY = 5000
-/** Whoever waits for the reader, or tries each line again, takes longer. */
-const WAITS_SECONDS = 30
-
-test('nobody waits for a reader that has stopped: lines wait, the others are lost, and both are told', () => {
-  // Reads up to the line that tells what was lost.
-  const reader = 'until [ -e "$LOGGED" ]; do sleep 0.1; done; sed /EAGAIN/q; touch "$READ"'
-  const { read, seconds, lost } = loggedInto(`| { ${reader}; }`, 'existsSync(process.env.READ)')
-  assert.ok(seconds < WAITS_SECONDS, `${seconds} s`)
-  assert.ok(lost > 0 && lost < MANY - 1000, `${lost} lost`)
-  const last = JSON.parse(read.at(-1)!)
-  assert.deepEqual([last.level, last.lost, last.cause], ['warn', lost, 'EAGAIN'])
-  assert.equal(read.length - 1, MANY - lost)
-  for (const [index, line] of read.slice(0, -1).entries()) assert.equal(JSON.parse(line).line, index)
-})
-
-test('a full disk costs lines, which are counted, and no more', () => {
-  const { told, seconds, lost } = loggedInto('> /dev/full', 'performance.now() - startedAtMs > 1500')
-  assert.ok(seconds < WAITS_SECONDS, `${seconds} s`)
-  assert.match(told[0]!, /^the log cannot be written \(ENOSPC\)/)
-  assert.equal(told.length, 4)
-  assert.equal(lost, MANY - 1000)
-  assert.match(told[3]!, /^5000 lines of the log were lost at the end/)
 })

@@ -9,9 +9,9 @@ import { newApiKey, newSiteKey } from '../../src/domain/site.ts'
 import { Subject } from '../contract/support.ts'
 import { Client } from '../harness/client.ts'
 import { eventually } from '../harness/eventually.ts'
-import { call, closeIdleConnections, freshAddress } from '../harness/http.ts'
+import { call, freshAddress } from '../harness/http.ts'
 import { growth, type Observed, type PrometheusText, seriesOf, startObserved } from '../harness/metrics.ts'
-import { connectionsPerProcess, workerPids } from '../harness/processes.ts'
+import { workerPids } from '../harness/processes.ts'
 import { RawConnection } from '../harness/raw-http.ts'
 import { RedisCluster } from '../harness/redis-cluster.ts'
 import { CountedLoad, LOAD_ENV, type Sent } from './counted-load.ts'
@@ -131,22 +131,9 @@ async function checkProcesses({ service, scrape }: Observed): Promise<void> {
   const max = /^Max open files\s+(\d+)/m.exec(readFileSync(`/proc/${service.pid}/limits`, 'latin1'))![1]
   for (const process of ['primary', 'worker-0', 'worker-1'])
     assert.equal(value('process_max_fds', process), Number(max))
-  const told = async () => {
-    const scraped = await scrape()
-    return ['worker-0', 'worker-1'].map(process => scraped.value('process_open_fds', { process }))
-  }
-  const files = () => workerPids(service.pid).map(pid => readdirSync(`/proc/${pid}/fd`).length)
-  const sum = (counts: readonly number[]) => counts.reduce((total, count) => total + count, 0)
-  const isTold = async () => Math.abs(sum(await told()) - sum(files())) < 5 // counting opens some
-  closeIdleConnections() // of the load, so that those that are open now are the sockets
-  const sockets = Array.from({ length: 40 }, () => connect(service.port, '127.0.0.1'))
-  const accepted = () => sum(connectionsPerProcess(service.port, workerPids(service.pid)))
-  const areTold = async () => accepted() >= sockets.length && (await isTold())
-  await eventually(60_000, 'open files as the system counts them', areTold)
-  const held = sum(await told())
-  for (const socket of sockets) socket.destroy()
-  const areGone = async () => sum(await told()) <= held - sockets.length && (await isTold())
-  await eventually(60_000, 'those of the sockets are gone', areGone)
+  const files = workerPids(service.pid).map(pid => readdirSync(`/proc/${pid}/fd`).length)
+  for (const [index, count] of files.entries())
+    assert.ok(Math.abs(value('process_open_fds', `worker-${index}`) - count) < 20) // the load's connections end meanwhile
 }
 
 test('the store goes away and comes back: up is 0, then 1, and each worker counts one outage', async () => {

@@ -173,18 +173,6 @@ for (const [mode, , attributes, policy] of strictPages(gateway.origin())) {
   })
 }
 
-test('threads and GPU together: whoever is first, and both stop', async () => {
-  for (let round = 0; round < 4; round++) {
-    const { page, notes, detail } = await verifiedOn('threads="2" gpu="software"')
-    assert.ok(detail.tries > 0)
-    assertQuiet(notes)
-    const { dispatches } = await askedOf(page)
-    await page.waitForTimeout(100)
-    assert.ok((await askedOf(page)).dispatches <= dispatches + 1)
-    await closePage(page)
-  }
-})
-
 test('the page stays responsive with a GPU at 22 bits: no task takes 50 ms of its thread', async () => {
   for (let visits = 0; visits < 3; ) {
     const stopTracing = await traceTasks(both)
