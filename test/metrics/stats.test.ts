@@ -151,23 +151,6 @@ test('an outage lasts from the first part of the store that goes until the last 
   assert.equal(outages(), 2)
 })
 
-test('calls to the store: operations and time', () => {
-  const stats = newStats()
-  stats.storeCalled(1, 0.0001)
-  stats.storeCalled(128, 0.002)
-  stats.storeCalled(129, 5)
-  const { values } = stats.snapshot()
-  assert.deepEqual(of(values, 'storeBatch', 'storeSeconds', 'storeUp'), {
-    ...{ 'storeBatch 1': 1, 'storeBatch 128': 1, 'storeBatch Infinity': 1, 'storeBatch sum': 258 },
-    ...{ 'storeSeconds 0.0001': 1, 'storeSeconds 0.002': 1, 'storeSeconds Infinity': 1 }, // at a bound: below it
-    ...{ 'storeSeconds sum': 5_002_100, storeUp: 1 },
-  })
-  assert.deepEqual(of(values, 'underWay', 'connections', 'connectionsMax', 'connectionsRefused'), {
-    ...{ underWay: 3, connections: 4, connectionsMax: 9, connectionsRefused: 2 },
-  })
-  assert.ok(values.residentBytes! > values.heapBytes! && values.heapBytes! > 0)
-})
-
 test('a blocked event loop is seen as lag, an idle one as almost none', async () => {
   const lag = new EventLoopLag()
   await eventually(60_000, 'a first sample', () => lag.get().mean > 0 || lag.get().max > 0)

@@ -179,15 +179,11 @@ describe('apply', { concurrency: true }, () => {
           return run.problems.slice(0, -1)
         }
         // All mistakes of a file are in sites-file.test.ts; these two are found in different steps.
-        const ofSite = (site: object, line: string) => [[good, site], [line]] as const
-        for (const [sites, lines] of [
-          ofSite({ name: 'x', threshold: 2 }, 'sites[1].threshold: expected a number from 0 to 1, got 2'),
-          ofSite(
-            { name: 'shop', ipRules: { allow: ['::1'] } },
-            'sites[1].ipRules.allow: expected plan pro, got free',
-          ),
-        ])
-          assert.deepEqual(await refused({ ...HEAD, sites }), lines)
+        for (const [site, line] of [
+          [{ name: 'x', threshold: 2 }, /threshold: expected a number from 0 to 1, got 2$/],
+          [{ name: 'shop', ipRules: { allow: ['::1'] } }, /ipRules\.allow: expected plan pro, got free$/],
+        ] as const)
+          assert.match((await refused({ ...HEAD, sites: [good, site] })).join(), line)
         const many = await refused({ ...HEAD, sites: Array.from({ length: 150 }, () => 5) })
         assert.deepEqual([many.length, many.at(-1)], [101, 'and 50 more'])
         const none = await powgate.problem(1, 'apply -f', join(dir, 'none.json'))

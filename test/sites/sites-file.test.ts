@@ -4,24 +4,15 @@ import assert from 'node:assert/strict'
 import { randomBytes } from 'node:crypto'
 import { test } from 'node:test'
 import { Ajv } from 'ajv'
-import fc from 'fast-check'
 import { newSiteKey, SITE_DEFAULTS, type SiteRecord } from '../../src/domain/site.ts'
-import {
-  completed,
-  FIELDS,
-  type SiteField,
-  type SiteSettings,
-  withValue,
-} from '../../src/domain/site-fields.ts'
+import type { SiteSettings } from '../../src/domain/site-fields.ts'
 import { TEST_KEYS } from '../../src/domain/test-keys.ts'
 import { planApply, type SiteEntry, sitesFile } from '../../src/sites/file.ts'
 import { parseSitesFile } from '../../src/sites/parse-file.ts'
 import { SITES_FILE_SCHEMA } from '../../src/sites/schema.ts'
 import { siteRecord } from '../../src/sites/sites.ts'
-import { seeded } from '../harness/arbitraries.ts'
 
 const KEY = 'site_0123456789ABCDEFabcdef'
-const OTHER_KEY = 'site_0123456789ABCDEFabcdeg'
 
 const fileOf = (sites: unknown, more: object = {}): Buffer =>
   Buffer.from(JSON.stringify({ format: 'powgate-sites', version: 1, sites, ...more }))
@@ -165,12 +156,6 @@ test('all mistakes are listed, site by site', () => {
   assert.deepEqual(sites, sites.toSorted())
 })
 
-test('a file has the sites in the order of their creation', () => {
-  const sites = ['c', 'a', 'b'].map(name => site({ name, siteKey: `site_${name.repeat(22)}` }))
-  const names = sitesFile([sites[2]!, sites[0]!, sites[1]!]).sites.map(({ name }) => name)
-  assert.deepEqual(names, ['c', 'a', 'b'])
-})
-
 test('two sites of one name are told apart by their keys', () => {
   const [first, second] = [site(), site()]
   const entries = entriesOf(Buffer.from(JSON.stringify(sitesFile([first, second]))))
@@ -200,19 +185,6 @@ test('an entry means the site with its key, else the one with its name, else a n
   assert.equal(changes[3]!.after.createdAt, OPTIONS.now)
 })
 
-test('sites that the file does not name are left alone, or disabled, but never those that are not missing', () => {
-  const [named, missing, gone, demo] = [site(), site(), site({ active: false }), site({ siteKey: OTHER_KEY })]
-  const all = [named, missing, gone, demo]
-  const entries = [{ siteKey: named.siteKey, settings: { ...SITE_DEFAULTS, name: 'shop' } }]
-  assert.deepEqual(planApply(entries, all, OPTIONS).changes, [])
-  const options = { ...OPTIONS, missing: 'disable' as const, neverMissing: new Set([demo.siteKey]) }
-  const [disabled, ...more] = planApply(entries, all, options).changes
-  assert.deepEqual(more, [])
-  assert.equal(disabled!.action, 'disable')
-  assert.deepEqual(disabled!.after, { ...missing, active: false, updatedAt: OPTIONS.now })
-  assert.deepEqual(disabled!.changes, [{ field: 'active', from: true, to: false }])
-})
-
 test('IP rules are for plan pro; those that a plan left behind may stay', () => {
   const rules = { allow: [], block: ['10.0.0.1'] }
   const asleep = site({ plan: 'free', ipRules: rules })
@@ -228,52 +200,6 @@ test('IP rules are for plan pro; those that a plan left behind may stay', () => 
   assert.deepEqual(problems({ ipRules: others }), [line('allow')])
   const fresh = planApply([{ siteKey: KEY, settings: { ...asleep } }], [], OPTIONS)
   assert.deepEqual(fresh.problems, [line('block')])
-})
-
-const bit = fc.integer({ min: 16, max: 28 })
-const bits = fc
-  .record({ three: fc.tuple(bit, bit, bit), solveMs: fc.option(fc.integer({ min: 20, max: 10_000 })) })
-  .map(({ three, solveMs }) => {
-    const [min, base, max] = three.sort((a, b) => a - b) as [number, number, number]
-    return solveMs === null ? { base, min, max } : { base, min, max, solveMs }
-  })
-const TEXTS: Readonly<Record<string, fc.Arbitrary<unknown>>> = {
-  name: fc.constantFrom('shop', 'blog', 'näme "x" \\ 網', 'a'),
-  plan: fc.constant('pro'),
-  origins: fc.uniqueArray(fc.constantFrom('https://a.example', 'https://*.b.example', 'http://localhost:1')),
-}
-const addresses = fc.uniqueArray(fc.constantFrom('10.0.0.1', '2001:db8::/32', '192.0.2.0/24'))
-
-function anyValue({ name, form }: SiteField): fc.Arbitrary<unknown> {
-  type Schema = { type?: string; minimum?: number; maximum?: number; enum?: string[] }
-  const { type, minimum: min = 0, maximum: max = 1, enum: words } = form.schema as Schema
-  if (name in TEXTS) return TEXTS[name]!
-  if (words !== undefined) return fc.constantFrom(...words)
-  if (type === 'boolean') return fc.boolean()
-  if (type === 'array') return addresses
-  return type === 'integer' ? fc.integer({ min, max }) : fc.double({ min, max, noNaN: true })
-}
-
-const anyValues = FIELDS.map(field => fc.option(anyValue(field), { nil: undefined }))
-const anySettings = fc.tuple(TEXTS.name!, bits, ...anyValues).map(([name, difficulty, ...values]) => {
-  const all = FIELDS.reduce((some, field, index) => withValue(some, field, values[index]), {})
-  return completed({ ...all, name, difficulty } as SiteSettings)
-})
-
-test('property: an export is by its schema, and applying it changes nothing', () => {
-  const check = new Ajv({ strict: true }).compile(JSON.parse(JSON.stringify(SITES_FILE_SCHEMA)))
-  fc.assert(
-    fc.property(fc.array(anySettings, { maxLength: 6 }), all => {
-      const sites = all.map(settings => site(siteRecord(settings, site(), 1)))
-      const text = JSON.stringify(sitesFile(sites))
-      assert.ok(check(JSON.parse(text)), JSON.stringify(check.errors))
-      const options = { ...OPTIONS, missing: 'disable' as const }
-      const { changes, unchanged, problems } = planApply(entriesOf(Buffer.from(text)), sites, options)
-      assert.deepEqual([changes, unchanged, problems], [[], sites.length, []])
-      assert.equal(JSON.stringify(sitesFile([...sites].reverse())), text, 'the order stays')
-    }),
-    seeded(300),
-  )
 })
 
 test('the schema takes no mistake that the parser names by it, and says so too', () => {

@@ -159,16 +159,6 @@ test('Turnstile, execution on demand: nothing before execute(), expiry, and the 
   assertQuiet(notes)
 })
 
-test('a widget that left the page with its container renews nothing', async () => {
-  const { page } = await open('turnstile', box('cf-turnstile').repeat(2))
-  await called(page, 'passed', 2)
-  gateway.requests.length = 0
-  await evaluate(page, "document.querySelector('.cf-turnstile').remove()")
-  await page.clock.fastForward(RENEWED_MS)
-  await called(page, 'passed', 3)
-  assert.equal(gateway.count('GET /challenge'), 1)
-})
-
 test('markup calls functions of the page by name, bound ones too, and none of the browser', async () => {
   const { page } = await open(
     'turnstile',

@@ -15,7 +15,6 @@ import {
   GATE,
   startSurroundings,
   strictPages,
-  strictPolicy,
   VERIFIED,
   type Verified,
   type WidgetPage,
@@ -31,13 +30,8 @@ const hashwxSite = await service.createSite({
   difficulty: { base: 16, min: 16, max: 16 },
 })
 const inside = (selector: string) => `${GATE}.shadowRoot.querySelector('${selector}')`
-const BUTTON = inside('button')
 const SEND = "document.querySelector('form > button')"
-const VALID = 'document.forms[0].checkValidity()'
 const FOCUS = `document.activeElement.localName + ' ' + (document.activeElement.shadowRoot?.activeElement?.className ?? '')`
-
-const NOT_PASSED = { status: 200, body: { token: null, passed: false, expiresAt: null } }
-const AWAY = { status: 503, headers: { 'Retry-After': '1' }, body: { error: 'Away.', code: 'unavailable' } }
 
 type Proofs = { nonce: string; start?: number; counter: number; zeroBits: number }[]
 const golden: Record<'first' | 'sixteenDigits', Proofs> = JSON.parse(
@@ -156,29 +150,6 @@ for (const engine of DRIVEN_ENGINES) {
         await assertQuiet()
       })
     }
-
-    test('where all but the page’s own thread is refused, that is found at the price of one report an attempt', async () => {
-      await open({ policy: strictPolicy(gateway.origin(), '') })
-      assert.equal((await browser.evaluate<Verified>(VERIFIED)).mode, 'page')
-      await eventually(60_000, 'two reports', () => pages.reports.length >= 2)
-      // Each comes over a connection of its own, and so in any order.
-      const refused = pages.reports.map(({ directive }) => directive).sort()
-      assert.deepEqual(refused, ['frame-src', 'worker-src'])
-    })
-
-    test('a refused verification is shown, and the button tries again; a service that is away is waited for', async () => {
-      gateway.fail({ path: '/verify', answer: NOT_PASSED })
-      await open()
-      await untilState('failed')
-      assert.equal(await browser.evaluate(`${inside('.text')}.textContent`), 'Verification failed')
-      assert.equal(await browser.evaluate(VALID), false)
-      gateway.fail({ path: '/challenge', answer: AWAY })
-      await browser.click(BUTTON)
-      await untilState('verified')
-      assert.equal(gateway.count('GET /challenge'), 3)
-      assert.equal(await browser.evaluate(VALID), true)
-      await assertQuiet()
-    })
 
     test('by keyboard: the button is reached, works, and hands the focus on instead of losing it', async () => {
       await open({ attributes: 'auto="off"' })
