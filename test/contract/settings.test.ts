@@ -1,7 +1,7 @@
 /** Beyond the contract, by settings: trusted proxies, rotated master secrets, a larger body limit, changed lifetimes. */
 
 import assert from 'node:assert/strict'
-import { test } from 'node:test'
+import { describe, test } from 'node:test'
 import { Keyring } from '../../src/domain/keyring.ts'
 import { mintToken, readToken } from '../../src/domain/token.ts'
 import { raiseSite } from '../../src/sites/sites.ts'
@@ -270,55 +270,58 @@ async function visit({ url }: TestService, siteKey: string): Promise<{ token: st
 const redeem = ({ url }: TestService, apiKey: string, token: string) =>
   new QuickClient(url).verifyToken(apiKey, { token })
 
-for (const kind of STORE_KINDS) {
-  test(`store ${kind}: a longer lifetime of tokens brings none back, a shorter one ends none`, async t => {
-    const short = await TestService.start(kind, { POWGATE_TOKEN_SECONDS: '10' })
-    t.after(() => short.stop())
-    const { siteKey, apiKey } = await short.createSite({ difficulty: CONSTANT_DIFFICULTY })
-    const used = await visit(short, siteKey)
-    assertRedeemed(await redeem(short, apiKey, used.token))
-    const unused = await visit(short, siteKey)
-    const long = await restarted(short, { POWGATE_TOKEN_SECONDS: '3600' })
+/** They wait for lifetimes to end. */
+describe('lifetimes', { concurrency: true }, () => {
+  for (const kind of STORE_KINDS) {
+    test(`store ${kind}: a longer lifetime of tokens brings none back, a shorter one ends none`, async t => {
+      const short = await TestService.start(kind, { POWGATE_TOKEN_SECONDS: '10' })
+      t.after(() => short.stop())
+      const { siteKey, apiKey } = await short.createSite({ difficulty: CONSTANT_DIFFICULTY })
+      const used = await visit(short, siteKey)
+      assertRedeemed(await redeem(short, apiKey, used.token))
+      const unused = await visit(short, siteKey)
+      const long = await restarted(short, { POWGATE_TOKEN_SECONDS: '3600' })
+      t.after(() => long.stop())
+      const lasting = await visit(long, siteKey)
+      await new Promise(resolve => setTimeout(resolve, unused.expiresAt - Date.now() + 10))
+      for (const { token } of [used, unused])
+        assertNotRedeemed(await redeem(long, apiKey, token), 400, 'token-expired')
+      const again = await restarted(long, { POWGATE_TOKEN_SECONDS: '1' })
+      t.after(() => again.stop())
+      await new Promise(resolve => setTimeout(resolve, 1100))
+      assertRedeemed(await redeem(again, apiKey, lasting.token))
+      assertNotRedeemed(await redeem(again, apiKey, lasting.token), 400, 'token-used')
+    })
+
+    test(`store ${kind}: a challenge holds under the lifetimes that it was issued under, and no others`, async t => {
+      const first = await TestService.start(kind, { POWGATE_CHALLENGE_SECONDS: '60' })
+      t.after(() => first.stop())
+      const { siteKey } = await first.createSite({ difficulty: CONSTANT_DIFFICULTY })
+      const from = { from: freshAddress() }
+      const client = new QuickClient(first.url)
+      const [spent, unspent] = [await client.solved(siteKey, from), await client.solved(siteKey, from)]
+      assertPassed(await client.verify(siteKey, spent, from))
+      const second = await restarted(first, { POWGATE_CHALLENGE_SECONDS: '600' })
+      t.after(() => second.stop())
+      for (const solution of [spent, unspent]) {
+        const answer = await new QuickClient(second.url).verify(siteKey, solution, from)
+        assertRefused(answer, 400, 'invalid-nonce')
+      }
+    })
+  }
+
+  test('a redemption is remembered for as long as its challenge could yield another token, whatever the host that redeems has set', async t => {
+    const long = await TestService.start('redis', { POWGATE_CHALLENGE_SECONDS: '600' })
     t.after(() => long.stop())
-    const lasting = await visit(long, siteKey)
-    await new Promise(resolve => setTimeout(resolve, unused.expiresAt - Date.now() + 10))
-    for (const { token } of [used, unused])
-      assertNotRedeemed(await redeem(long, apiKey, token), 400, 'token-expired')
-    const again = await restarted(long, { POWGATE_TOKEN_SECONDS: '1' })
-    t.after(() => again.stop())
-    await new Promise(resolve => setTimeout(resolve, 1100))
-    assertRedeemed(await redeem(again, apiKey, lasting.token))
-    assertNotRedeemed(await redeem(again, apiKey, lasting.token), 400, 'token-used')
+    const { siteKey, apiKey } = await long.createSite({ difficulty: CONSTANT_DIFFICULTY })
+    const { token } = await visit(long, siteKey)
+    assert.equal(await long.end('SIGTERM'), 0) // beside a host that lives, other lifetimes are refused
+    const lifetimes = { POWGATE_CHALLENGE_SECONDS: '10', POWGATE_TOKEN_SECONDS: '1' }
+    const short = await TestService.start('embedded', { REDIS_URL: long.env.REDIS_URL!, ...lifetimes })
+    t.after(() => short.stop())
+    assertRedeemed(await redeem(short, apiKey, token))
+    const [mark] = (await long.redis!.ask('keys', '*:r:*')) as string[]
+    const leftSeconds = Number(await long.redis!.ask('ttl', mark!))
+    assert.ok(leftSeconds >= 600 + 300, `${mark} is kept for ${leftSeconds} s`)
   })
-
-  test(`store ${kind}: a challenge holds under the lifetimes that it was issued under, and no others`, async t => {
-    const first = await TestService.start(kind, { POWGATE_CHALLENGE_SECONDS: '60' })
-    t.after(() => first.stop())
-    const { siteKey } = await first.createSite({ difficulty: CONSTANT_DIFFICULTY })
-    const from = { from: freshAddress() }
-    const client = new QuickClient(first.url)
-    const [spent, unspent] = [await client.solved(siteKey, from), await client.solved(siteKey, from)]
-    assertPassed(await client.verify(siteKey, spent, from))
-    const second = await restarted(first, { POWGATE_CHALLENGE_SECONDS: '600' })
-    t.after(() => second.stop())
-    for (const solution of [spent, unspent]) {
-      const answer = await new QuickClient(second.url).verify(siteKey, solution, from)
-      assertRefused(answer, 400, 'invalid-nonce')
-    }
-  })
-}
-
-test('a redemption is remembered for as long as its challenge could yield another token, whatever the host that redeems has set', async t => {
-  const long = await TestService.start('redis', { POWGATE_CHALLENGE_SECONDS: '600' })
-  t.after(() => long.stop())
-  const { siteKey, apiKey } = await long.createSite({ difficulty: CONSTANT_DIFFICULTY })
-  const { token } = await visit(long, siteKey)
-  assert.equal(await long.end('SIGTERM'), 0) // beside a host that lives, other lifetimes are refused
-  const lifetimes = { POWGATE_CHALLENGE_SECONDS: '10', POWGATE_TOKEN_SECONDS: '1' }
-  const short = await TestService.start('embedded', { REDIS_URL: long.env.REDIS_URL!, ...lifetimes })
-  t.after(() => short.stop())
-  assertRedeemed(await redeem(short, apiKey, token))
-  const [mark] = (await long.redis!.ask('keys', '*:r:*')) as string[]
-  const leftSeconds = Number(await long.redis!.ask('ttl', mark!))
-  assert.ok(leftSeconds >= 600 + 300, `${mark} is kept for ${leftSeconds} s`)
 })

@@ -174,7 +174,7 @@ for (const [mode, , attributes, policy] of strictPages(gateway.origin())) {
 }
 
 test('the page stays responsive with a GPU at 22 bits: no task takes 50 ms of its thread', async () => {
-  for (let visits = 0; visits < 3; ) {
+  for (let visits = 0; visits < 1; ) {
     const stopTracing = await traceTasks(both)
     const { page } = await verifiedOn(ALLOWED)
     const { dispatches } = await askedOf(page)
