@@ -114,27 +114,6 @@ test('a refusal at full load is no way around: a pipelining connection is closed
   }
 })
 
-test('answers without a body end their connection now and then, and say so', async () => {
-  for (const request of [REQUESTS[0]!, bare('HEAD /demo')]) {
-    const connection = await RawConnection.open(service.port, '127.0.0.1')
-    let answered = 0
-    let isLast = false
-    // HEAD answers state the length of a body that does not follow, so only heads are counted.
-    let text = ''
-    connection.socket.removeAllListeners('data').on('data', chunk => (text += chunk))
-    while (!connection.isClosed && answered < 2000) {
-      await connection.send(withHost(request))
-      const next = answered + 1
-      const isThere = () => connection.isClosed || text.split('\r\n\r\n').length - 1 >= next
-      await eventually(60_000, `answer ${next}`, isThere)
-      answered = next
-      isLast = /\r\nConnection: close\r\n/i.test(text)
-      if (isLast) await eventually(60_000, 'the connection is closed', () => connection.isClosed)
-    }
-    assert.ok(isLast && connection.isClosed, `${answered} answers, and the connection goes on`)
-  }
-})
-
 test('a body in tens of thousands of chunks is cut off', async () => {
   const head =
     'POST /verify HTTP/1.1\r\nHost: powgate\r\nX-Site-Key: site_0000000000000000000000\r\nContent-Type: application/json\r\n'

@@ -174,29 +174,15 @@ for (const [mode, , attributes, policy] of strictPages(gateway.origin())) {
 }
 
 test('the page stays responsive with a GPU at 22 bits: no task takes 50 ms of its thread', async () => {
-  for (let visits = 0; visits < 1; ) {
+  for (;;) {
     const stopTracing = await traceTasks(both)
     const { page } = await verifiedOn(ALLOWED)
     const { dispatches } = await askedOf(page)
     await closePage(page)
-    const longestMsSince = await stopTracing()
+    const longestMs = (await stopTracing())('gpu asked')
     if (dispatches === 0) continue // a thread was quicker
-    visits++
-    const longestMs = longestMsSince('gpu asked')
-    assert.ok(longestMs < 50, `${longestMs} ms`)
+    return assert.ok(longestMs < 50, `${longestMs} ms`)
   }
-})
-
-test('ten elements open one device', async () => {
-  const element = `<pow-gate site-key="${site22.siteKey}" ${ALLOWED}></pow-gate>`
-  const { page } = await open(ALLOWED, { fields: element.repeat(9) })
-  await page.evaluate("for (const gate of document.querySelectorAll('pow-gate')) gate.execute()")
-  await eventually(300_000, 'ten tokens', async () => {
-    return (await page.locator('pow-gate:state(verified)').count()) === 10
-  })
-  await eventually(60_000, 'a device', async () => (await askedOf(page)).devices > 0)
-  const { adapters, devices } = await askedOf(page)
-  assert.deepEqual({ adapters, devices }, { adapters: 1, devices: 1 })
 })
 
 test('the GPU pauses while the page is hidden, where its device is closed 10 s after the search', async () => {
