@@ -1,8 +1,8 @@
-/** The counters of a busy service over a day: large and small sites, an attack, an outage, a crash. */
+/** The counters of a busy service over a day: large and small sites, one of which is attacked, an outage, a crash. */
 
 import { ADD_MS, History } from '../../src/metrics/history.ts'
 import type { Values } from '../../src/metrics/table.ts'
-import { seededRandom, words } from '../harness/values.ts'
+import { words } from '../harness/values.ts'
 
 const DAY_MS = 86_400_000
 const SITES = 60
@@ -18,58 +18,43 @@ const REFUSALS = words('nonce-expired nonce-used origin-refused token-used token
 /** @param endMs Unix milliseconds of the last step */
 export function sampleDay(endMs: number): History {
   const history = new History(endMs - DAY_MS, siteKey => NAMES[Number(siteKey.slice(-2).replaceAll('A', ''))])
-  const integer = seededRandom(7)
-  const upTo = (count: number) => Math.round((count * integer()) / 2 ** 32)
   const sites: Record<string, Values> = {}
-  const service: Values = {}
+  const all: Values = {}
   // Only the last part is looked at in steps as short as they are in truth.
   const stepOf = (at: number) => (endMs - at > 40 * 60_000 ? 12 * ADD_MS : ADD_MS)
   for (let at = endMs - DAY_MS + ADD_MS; at <= endMs; at += stepOf(at)) {
     const minutesLeft = (endMs - at) / 60_000
     const isAttacked = minutesLeft < 14 && minutesLeft > 6
-    const visits = (stepOf(at) / ADD_MS) * 400 * (1.1 + Math.sin((2 * Math.PI * at) / DAY_MS))
+    const visits = Math.round((stepOf(at) / ADD_MS) * 400 * (1.1 + Math.sin((6 * at) / DAY_MS)))
     for (let index = 0; index < SITES; index++) {
-      const flood = isAttacked && index === 1 ? 6 : 1
-      addTraffic((sites[siteKeyOf(index)] ??= {}), upTo((visits * flood) / (index + 1)), isAttacked, upTo)
+      const isTarget = isAttacked && index === 1
+      const counts = trafficOf(Math.round(((isTarget ? 6 : 1) * visits) / (index + 1)), isTarget)
+      add((sites[siteKeyOf(index)] ??= {}), counts)
+      add(all, counts)
     }
-    const counts: Values = { 'storeSeconds 0.0005': 9, 'storeBatch 4': 10, 'storeBatch sum': 40 }
     for (const endpoint of words('challenge verify verify-token siteverify'))
-      for (const bound of [0.0005, 0.001, 0.005])
-        counts[`requestSeconds ${endpoint} ${bound}`] = upTo(visits * 0.0005 * (1 / bound))
-    counts['limited challenge address'] = upTo(20)
-    if (Math.abs(minutesLeft - 19) < 0.1) counts['restarts crash'] = 1
-    add(service, counts)
-    const values = { 'residentBytes worker-0': 2e8, 'lag 0 p99': upTo(4) / 1000, workers: 2 }
-    for (const some of [service, ...Object.values(sites)]) add(values, some)
+      add(all, { [`requestSeconds ${endpoint} 0.0005`]: visits, [`requestSeconds ${endpoint} 0.005`]: 20 })
+    add(all, { 'storeSeconds 0.0005': 9, 'storeBatch 4': 10, 'storeBatch sum': 40 })
+    add(all, { 'limited challenge address': 5, 'restarts crash': minutesLeft === 19 ? 1 : 0 })
     const storeUp = minutesLeft < 20 && minutesLeft > 18 ? 0 : 1
-    history.add(at, { values: { ...values, storeUp }, sites: structuredClone(sites) })
+    const gauges = { workers: 2, storeUp, 'residentBytes worker-0': 2e8, 'lag 0 p99': 0.004 }
+    history.add(at, { values: { ...all, ...gauges }, sites: structuredClone(sites) })
   }
   return history
 }
 
-function addTraffic(
-  site: Values,
-  challenges: number,
-  isAttacked: boolean,
-  upTo: (count: number) => number,
-): void {
-  const failed = upTo(challenges * (isAttacked ? 0.3 : 0.02))
-  const passed = Math.round(challenges * 0.93) - failed
-  const bits = 18 + (isAttacked ? upTo(3) : 0)
-  const ranked = (kind: string, names: readonly string[], most: number): Values =>
-    Object.fromEntries(names.map((name, rank) => [`${kind} ${name}`, Math.round(most / (rank + 1))]))
-  add(site, {
-    'requests challenge 200 ok': challenges,
-    'requests verify 200 ok': passed,
-    'requests verify 200 failed': failed,
-    'requests verify-token 200 ok': Math.round(passed * 0.97),
-    [`difficulty sha256 ${bits}`]: challenges,
-    'difficulty sha256 sum': bits * challenges,
-    'scores 0.29': failed,
-    'scores Infinity': passed,
-    ...ranked('reasons', REASONS, failed),
-    ...ranked('requests verify 400', REFUSALS, challenges * (isAttacked ? 0.2 : 0.01)),
-  })
+function trafficOf(challenges: number, isAttacked: boolean): Values {
+  const [failed, bits] = [Math.round(challenges * (isAttacked ? 0.2 : 0.01)), isAttacked ? 21 : 18]
+  const ranked = (kind: string, names: readonly string[]): Values =>
+    Object.fromEntries(names.map((name, rank) => [`${kind} ${name}`, Math.round(failed / (rank + 1))]))
+  return {
+    ...{ 'requests challenge 200 ok': challenges, 'requests verify 200 ok': challenges - 2 * failed },
+    ...{ 'requests verify 200 failed': failed, 'requests verify-token 200 ok': challenges - 3 * failed },
+    ...{ [`difficulty sha256 ${bits}`]: challenges, 'difficulty sha256 sum': bits * challenges },
+    ...{ 'scores 0.29': failed, 'scores Infinity': challenges - 2 * failed },
+    ...ranked('reasons', REASONS),
+    ...ranked('requests verify 400', REFUSALS),
+  }
 }
 
 function add(values: Values, more: Values): void {
