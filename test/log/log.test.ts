@@ -8,7 +8,7 @@ import { Redis } from 'ioredis'
 import { Keyring } from '../../src/domain/keyring.ts'
 import { newApiKey } from '../../src/domain/site.ts'
 import { mintToken } from '../../src/domain/token.ts'
-import { EventLog, Sample } from '../../src/log/event-log.ts'
+import { EventLog } from '../../src/log/event-log.ts'
 import { createLogger } from '../../src/log/logger.ts'
 import { scrub } from '../../src/log/redaction.ts'
 import { RedisServer } from '../harness/redis.ts'
@@ -111,16 +111,6 @@ test('an exception while a request is worked on is told with its request, up to 
     assert.deepEqual([event, level, requestId, site, part], ['fault', 'error', 'r-1', 'site_0', 'verify'])
     assert.deepEqual(Object.keys(err).sort(), ['message', 'stack', 'type'])
   }
-})
-
-test('the sample takes its share of real nonces, and all or none at the ends', () => {
-  const nonces = Array.from({ length: 20_000 }, () => randomBytes(16).toString('hex'))
-  const taken = (share: number) => nonces.filter(nonce => new Sample(share).has(nonce)).length
-  assert.deepEqual([taken(0), taken(1)], [0, 20_000])
-  const tenth = taken(0.1)
-  assert.ok(Math.abs(tenth - 2000) < 300, `${tenth} of 20,000`) // 7 standard deviations
-  assert.ok(new Sample(1).has('f'.repeat(32)) && !new Sample(0).has('0'.repeat(32)))
-  assert.ok(new Sample(0.5).has(`${'f'.repeat(26)}7fffff`) && !new Sample(0.5).has(`${'0'.repeat(26)}800000`))
 })
 
 test('fields are withheld by name, whatever they hold', () => {

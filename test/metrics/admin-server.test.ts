@@ -194,15 +194,6 @@ test('3,000 pipelined requests wait their turn: a check of health is answered fi
   }
 })
 
-test('a port that is taken is a clear error; without a port there is no server', async () => {
-  const port = await freePort()
-  const first = await serve(port)
-  const message = `POWGATE_ADMIN_PORT: cannot listen on 127.0.0.1:${port}: the port is taken`
-  await assert.rejects(serve(port), { name: 'ListenError', message })
-  first!.close()
-  assert.equal(await serve(undefined), undefined)
-})
-
 test('off loopback, too, only addresses and the names of POWGATE_ADMIN_HOSTS are answered', async t => {
   const config = loadConfig({ POWGATE_ADMIN_HOSTS: 'metrics.example., powgate ,stack_powgate' })
   const { statusOf } = await serving(t, [], config.adminHosts)

@@ -273,29 +273,24 @@ async function pump(port: number, next: () => string | undefined): Promise<void>
   connection.close()
 }
 
-const request = (method: string, path: string, headers: string): string =>
-  `${method} ${path} HTTP/1.1\r\nHost: a\r\n${headers}\r\n`
+const request = (line: string, headers: string): string => `${line} HTTP/1.1\r\nHost: a\r\n${headers}\r\n`
 
-const randomAddress = () => Array.from({ length: 4 }, () => randomInt(1, 250)).join('.')
 const randomText = () => randomBytes(randomInt(1, 30)).toString('base64url')
 
-/** Refused before the store is asked. */
-const STRANGE = [
-  () => request('GET', '/challenge', `X-Site-Key: ${randomText()}"\\{}\r\n`),
-  () => request('GET', `/${randomText()}?${randomText()}`, `X-Request-Id: ${randomText()}\r\n`),
-  () => request('DELETE', `/verify-token?${randomText()}`, `Authorization: Bearer ${randomText()}\r\n`),
-  () => request('GET', `/widget.js/${randomText()}`, `Origin: https://${randomText()}.example\r\n`),
+const MADE_UP = [
+  // Refused before the store is asked.
+  () => request('GET /challenge', `X-Site-Key: ${randomText()}"\\{}\r\n`),
+  () => request(`GET /${randomText()}?${randomText()}`, `X-Request-Id: ${randomText()}\r\n`),
+  () => request(`DELETE /verify-token?${randomText()}`, `Authorization: Bearer ${randomText()}\r\n`),
+  // After the store said that there is no such site, or no such key.
+  () => request('GET /challenge', `X-Site-Key: ${newSiteKey(randomBytes(96))}\r\n${forwarded()}`),
+  () =>
+    `${request(
+      'POST /verify-token',
+      `Authorization: Bearer ${newApiKey(randomBytes(128))}\r\nContent-Type: application/json\r\nContent-Length: 2\r\n${forwarded()}`,
+    )}{}`,
 ]
-const strange = () => STRANGE[randomInt(4)]!()
-
-/** Asks the store whether there is such a site, or such a key. */
-function unknown(): string {
-  const forwarded = `X-Forwarded-For: ${randomAddress()}\r\n`
-  if (randomInt(2) === 0)
-    return request('GET', '/challenge', `X-Site-Key: ${newSiteKey(randomBytes(96))}\r\n${forwarded}`)
-  const headers = `Authorization: Bearer ${newApiKey(randomBytes(128))}\r\nContent-Type: application/json\r\nContent-Length: 2\r\n`
-  return `${request('POST', '/verify-token', headers + forwarded)}{}`
-}
+const forwarded = () => `X-Forwarded-For: ${Array.from({ length: 4 }, () => randomInt(1, 250)).join('.')}\r\n`
 
 test(`${FLOOD} made-up site keys, API keys, paths and addresses leave no new series behind`, async () => {
   const watched = 'site_ofPOWGATEMETRICSSITES0'
@@ -306,10 +301,8 @@ test(`${FLOOD} made-up site keys, API keys, paths and addresses leave no new ser
   await new Client(service.url).challenge(watched)
   const flood = async (count: number) => {
     let left = count
-    const some = (make: () => string) => () => (left-- > 0 ? make() : undefined)
-    const pumped = (_: unknown, index: number) =>
-      pump(service.port, some(index % 2 === 0 ? strange : unknown))
-    await Promise.all(Array.from({ length: SOCKETS }, pumped))
+    const next = () => (left-- > 0 ? MADE_UP[randomInt(MADE_UP.length)]!() : undefined)
+    await Promise.all(Array.from({ length: SOCKETS }, () => pump(service.port, next)))
   }
   await flood(2000)
   const before = await scrape()

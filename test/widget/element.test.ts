@@ -388,14 +388,6 @@ test('a handler that cancels, asks again or throws in the first event does what 
   assert.deepEqual(notes.pageErrors, [])
 })
 
-test('three elements that solve on the page’s own thread all come to an end', async () => {
-  const one = `<pow-gate auto="load" site-key="${site.siteKey}" solver="page"></pow-gate>`
-  const { page } = await open('solver="page"', { fields: one + one })
-  await eventually(60_000, 'all are verified', () =>
-    page.evaluate(`[...document.querySelectorAll('pow-gate')].every(({ state }) => state === 'verified')`),
-  )
-})
-
 test('a form that is not complete says so, and is not sent behind the visitor’s back, however it is mended', async () => {
   const answer = gateway.hold('/verify')
   const { page } = await open('', { edit: ['value="Ada"', 'required'] })
