@@ -302,10 +302,8 @@ describe('apply', { concurrency: true }, () => {
         await powgate.text('key revoke handmade')
         const again = await powgate.json('apply -f', file)
         assert.equal(again.apiKeysAdded, undefined)
-        assert.deepEqual(
-          again.apiKeysMade.map(({ name }: Made) => name),
-          ['batch'],
-        )
+        const found = again.apiKeysMade.map(({ name }: Made) => name)
+        assert.deepEqual(found, ['batch'])
         const more = fileOf({ ...HEAD, sites: [{ siteKey, name: 'with keys', keys: ['backend', 'more'] }] })
         const said = await powgate.text('apply -f', more)
         assert.match(said, /^In .+: 1 API key made; 1 as the file says already\.$/m)

@@ -140,10 +140,8 @@ test('the GPU alone finds the golden counters of all solvers, with every difficu
   })
   for (let bits = 16; bits <= 24; bits++) assert.ok(searches.some(({ difficulty }) => difficulty === bits))
   const found = await searchAlone(await blankPage(), searches)
-  assert.deepEqual(
-    found,
-    sixteenDigits.map(({ counter }) => counter),
-  )
+  const expected = sixteenDigits.map(({ counter }) => counter)
+  assert.deepEqual(found, expected)
 })
 
 test('the GPU alone goes on where the first eight digits change', async () => {
