@@ -10,7 +10,7 @@ import { CONSTANT_DIFFICULTY } from '../contract/support.ts'
 import { Client } from '../harness/client.ts'
 import { freshAddress } from '../harness/http.ts'
 import { BEHIND, FrontProxy, PROXY_ADDRESS, type ProxyKind } from '../harness/proxies.ts'
-import { type RawAnswer, RawConnection } from '../harness/raw-http.ts'
+import { RawConnection } from '../harness/raw-http.ts'
 import { TestService, type TestSite } from '../harness/service.ts'
 import { words } from '../harness/values.ts'
 import { challengeRequest, freshProxy, NonceObserver, PROXIES, solutionFor, untilReady } from './observer.ts'
@@ -95,20 +95,11 @@ const OTHER_HEADERS = [
   ).map(name => `${name}: 203.0.113.1`),
 ]
 
-const REQUEST_IDS: readonly Spoof[] = [
-  row('X-Request-Id', 'X-Request-Id: 203.0.113.1', 'peer'),
-  row('X-Request-Id of quotes', 'X-Request-Id: "}\\n{"ip":"203.0.113.1"', 'peer'),
-  row('X-Request-Id that goes on', 'X-Request-Id: a%0d%0aX-Forwarded-For:%20203.0.113.1', 'peer'),
-  row('X-Request-Id, very long', `X-Request-Id: ${'a'.repeat(3900)}`, 'peer'),
-  row('X-Request-Id, not ASCII', 'X-Request-Id: a\xff\xfeb', 'peer'),
-]
-
 const SPOOFS: readonly Spoof[] = [
   ...LISTS,
   ...FORMS,
   ...BYTES,
   row('headers of other products', OTHER_HEADERS, 'peer'),
-  ...REQUEST_IDS,
 ]
 
 const PER_SITE = 30
@@ -124,11 +115,6 @@ const ENV = {
 }
 
 const createSite = (service: TestService) => service.createSite({ difficulty: CONSTANT_DIFFICULTY })
-
-function assertHarmlessId(answer: RawAnswer): void {
-  const id = answer.headers['x-request-id']
-  if (id !== undefined) assert.match(id, /^[\w.:=+/@-]{1,128}$/)
-}
 
 async function assertRefused(port: number, from: string, request: string): Promise<void> {
   const connection = await RawConnection.open(port, from)
@@ -165,7 +151,6 @@ describe('spoofing', { concurrency: 8 }, () => {
     for (let count = 0; count < PER_SITE; count++) {
       const answer = await connection.request(isTaken && count % 2 === 0 ? spoofed : plain)
       assert.equal(answer?.status, 200, answer?.body)
-      assertHarmlessId(answer!)
       if (count === 0) nonce = answer!.json.nonce
     }
     assert.equal((await connection.request(plain))?.status, 429)
@@ -184,7 +169,6 @@ describe('spoofing', { concurrency: 8 }, () => {
     const answer = await connection.request(spoofed)
     connection.close()
     assert.equal(answer?.status, 200, answer?.body)
-    assertHarmlessId(answer!)
     const ip = expected === 'peer' ? proxy : expected
     const headers: Record<string, string> = expected === 'peer' ? {} : { 'X-Forwarded-For': ip }
     await passes(solutionFor(answer!.json.nonce), site, { from: proxy, headers }, ip)
@@ -233,12 +217,8 @@ function through(kind: ProxyKind): void {
       await connection.send(challengeRequest(site.siteKey, lines))
       const answer = await (client === 'refused' ? connection.answerWithin(REFUSAL_MS) : connection.answer())
       connection.close()
-      if (answer?.status === 200) {
-        assertHarmlessId(answer)
-        assert.ok(observer.isBoundTo(answer.json.nonce, from))
-      } else {
-        assert.ok(client === 'refused', `${answer?.status} ${answer?.body}`)
-      }
+      if (answer?.status === 200) assert.ok(observer.isBoundTo(answer.json.nonce, from))
+      else assert.ok(client === 'refused', `${answer?.status} ${answer?.body}`)
     })
   }
 }

@@ -4,13 +4,11 @@
  */
 
 import assert from 'node:assert/strict'
-import { execFileSync } from 'node:child_process'
 import { createHash } from 'node:crypto'
 import { cpSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { before, test } from 'node:test'
 import { pathToFileURL } from 'node:url'
-import { Script } from 'node:vm'
 import { brotliDecompressSync, gunzipSync } from 'node:zlib'
 import type { WidgetManifest } from '../../src/http/assets.ts'
 import { bundleWidget, writeWidget } from '../../src/widget/build/bundle.ts'
@@ -62,28 +60,6 @@ test('the manifest tells the truth: hashes, sizes, compressed forms, integrity',
   }
   const integrity = createHash('sha384').update(text('widget.js')).digest('base64')
   assert.equal(manifest.integrity, `sha384-${integrity}`)
-})
-
-test('widget.js is a script as well as a module; the others are what loads them', () => {
-  const check = (name: string, ending: 'mjs' | 'cjs') => {
-    const file = join(dir, `checked.${ending}`)
-    writeFileSync(file, text(name))
-    execFileSync(process.execPath, ['--check', file], { stdio: 'pipe' })
-  }
-  for (const name of ['widget.js', 'worker.js']) assert.ok(new Script(text(name)), name)
-  for (const name of ['widget.js', 'page.js', 'gpu.js']) check(name, 'mjs')
-  assert.doesNotMatch(text('widget.js'), /import\.meta/)
-})
-
-test('names of assets inside a file are those of this build', () => {
-  const known = new Set(manifest.files.map(({ fileName }) => fileName))
-  for (const { name, contentType } of manifest.files) {
-    if (!contentType.startsWith('text/')) continue
-    for (const [mention] of text(name).matchAll(/[\w-]+\.[0-9a-f]{10}\.\w+/g)) {
-      assert.ok(known.has(mention), `${name} mentions ${mention}`)
-    }
-  }
-  assert.ok(text('frame.html').includes(manifest.files.find(({ name }) => name === 'worker.js')!.fileName))
 })
 
 test(`no visitor loads more than ${VISIT_BYTES_MAX} bytes`, () => {
