@@ -87,10 +87,6 @@ const HIDING: readonly [about: string, OpenOptions][] = [
   ...Object.entries({
     'variables of the page in place of performance and screen': 'var performance = 1, screen = null',
     'MooTools 1.3: an Event of its own': 'Event = function () { throw new Error("not a browser event") }',
-    'Prototype.js 1.7: Array.from without its function':
-      'Array.from = list => Array.prototype.slice.call(list)',
-    'Prototype.js 1.7: remove() that throws without a parent':
-      'Element.prototype.remove = function () { this.parentNode.removeChild(this); return this }',
     'MooTools 1.6: Array.from makes a list of anything': 'Array.from = item => item == null ? [] : [item]',
     'an old polyfill: promises without finally': 'delete Promise.prototype.finally',
     'a script that forbids attachInternals':
