@@ -10,52 +10,21 @@ import { mkdtempSync, readdirSync, rmSync } from 'node:fs'
 import { availableParallelism, tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { parseArgs } from 'node:util'
+import { words } from './harness/values.ts'
 import { IS_ROOT, install, type Suite } from './setup.ts'
 
 const ROOT = new URL('..', import.meta.url).pathname
 const FILE_MS_MAX = 900_000
 const FAILURE_LINES = 40
 
-/** What `npm test` leaves to `npm run test:rest`: files and folders below test/. All others are quick, but for release/. */
-const REST = [
-  'check/check.test.ts',
-  'cli/try.test.ts',
-  'client/page.test.ts',
-  'client/recipes.test.ts',
-  'client/tutorials.test.ts',
-  'bench',
-  'contract/hosts.test.ts',
-  'dashboard/alerts.test.ts',
-  'dashboard/dashboard.test.ts',
-  'dashboard/looks.test.ts',
-  'docs-site.test.ts',
-  'e2e/demo.test.ts',
-  'e2e/failover.test.ts',
-  'e2e/logs.test.ts',
-  'e2e/lost-sites.test.ts',
-  'e2e/reload.test.ts',
-  'e2e/rolling.test.ts',
-  'e2e/secrets.test.ts',
-  'e2e/slow-clients.test.ts',
-  'http/closed-connections.test.ts',
-  'metrics/metrics.test.ts',
-  'proxy',
-  'store/redis-clocks.test.ts',
-  'store/redis-cluster.test.ts',
-  'store/redis-security.test.ts',
-  'widget/accessibility.test.ts',
-  'widget/compat.test.ts',
-  'widget/element.test.ts',
-  'widget/engines.test.ts',
-  'widget/errors.test.ts',
-  'widget/gpu.test.ts',
-  'widget/markup.test.ts',
-  'widget/modes.test.ts',
-  'widget/pages.test.ts',
-  'widget/send-table.test.ts',
-  'widget/send.test.ts',
-  'widget/solvers.test.ts',
-]
+/** What `npm test` leaves to `npm run test:rest`: folders below test/, and files. All others are quick, but for release/. */
+const REST = words(
+  'bench proxy check/check cli/try client/page client/recipes client/tutorials contract/hosts dashboard/alerts',
+  'dashboard/dashboard dashboard/looks docs-site e2e/demo e2e/failover e2e/logs',
+  'e2e/lost-sites e2e/reload e2e/rolling e2e/secrets e2e/slow-clients http/closed-connections metrics/metrics store/redis-clocks',
+  'store/redis-cluster store/redis-security widget/accessibility widget/compat widget/element widget/engines',
+  'widget/errors widget/gpu widget/markup widget/modes widget/pages widget/send-table widget/send widget/solvers',
+)
 
 /** The quick suite runs these on Redis, the rest on Valkey. */
 const ON_EACH_ENGINE = ['store/redis.test.ts', 'store/redis-advice.test.ts']
@@ -69,16 +38,10 @@ const ALONE = ['e2e', 'release', 'widget']
  * now and then, so one of these that fails runs once more, alone; the last line names it. All others have one try: what fails
  * there once in a hundred runs is a fault of ours.
  */
-const TWO_TRIES = [
-  'client/page.test.ts',
-  'client/recipes.test.ts',
-  'client/tutorials.test.ts',
-  'dashboard/dashboard.test.ts',
-  'dashboard/looks.test.ts',
-  'docs-site.test.ts',
-  'proxy',
-  'widget',
-]
+const TWO_TRIES = words(
+  'client/page client/recipes client/tutorials dashboard/dashboard dashboard/looks docs-site',
+  'proxy widget',
+)
 
 /** Files that only root can run. */
 const FOR_ROOT = ['release/container/container.test.ts', 'release/container/container-24.test.ts']
@@ -148,7 +111,7 @@ function named(path: string): string[] {
 }
 
 function isIn(list: readonly string[], name: string): boolean {
-  return list.some(entry => name === entry || name.startsWith(`${entry}/`))
+  return list.some(entry => name === entry || name === `${entry}.test.ts` || name.startsWith(`${entry}/`))
 }
 
 async function runFiles(files: readonly string[]): Promise<Ended[]> {

@@ -15,59 +15,34 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { mirror, SOURCES } from './harness/debian.ts'
 import { OLD_LIBRARIES } from './harness/old-libraries.ts'
+import { words } from './harness/values.ts'
 
 /** Each is a command: `npm test`, `npm run test:rest`, `test:release`, `test:all`. */
 export type Suite = 'quick' | 'rest' | 'release' | 'all'
 
-/** A program by its name, or a file that its package brings. */
-const NEEDED = [
-  { program: 'redis-server', package: 'redis-server', suite: 'quick' },
-  { program: 'chromium', package: 'chromium', suite: 'quick' },
-  { program: 'openssl', package: 'openssl', suite: 'quick' },
-  { program: 'curl', package: 'curl', suite: 'quick' },
-  { program: 'ps', package: 'procps', suite: 'quick' },
-  { program: 'ss', package: 'iproute2', suite: 'quick' },
-  { program: 'nginx', package: 'nginx', suite: 'rest' },
-  { program: 'haproxy', package: 'haproxy', suite: 'rest' },
-  { program: 'promtool', package: 'prometheus', suite: 'rest' },
-  { program: 'apache2', package: 'apache2', suite: 'rest' },
-  { program: 'caddy', package: 'caddy', suite: 'rest' },
-  { program: 'firefox-esr', package: 'firefox-esr', suite: 'rest' },
-  { program: 'WebKitWebDriver', package: 'webkit2gtk-driver', suite: 'rest' },
-  { program: 'Xvfb', package: 'xvfb', suite: 'rest' },
-  { program: 'python3', package: 'python3', suite: 'rest' },
-  {
-    program: '/usr/lib/python3/dist-packages/flask/__init__.py',
-    package: 'python3-flask',
-    suite: 'rest',
-  },
-  { program: 'php', package: 'php-cli', suite: 'rest' },
-  { program: '/usr/share/mediawiki/index.php', package: 'mediawiki', suite: 'release' },
-  { program: '/usr/share/wordpress/wp-login.php', package: 'wordpress', suite: 'release' },
-  { program: '/var/lib/dpkg/info/php-mysql.list', package: 'php-mysql', suite: 'release' },
-  { program: 'mariadbd', package: 'mariadb-server', suite: 'release' },
-  {
-    program: '/var/lib/dpkg/info/wordpress-theme-twentytwentythree.list',
-    package: 'wordpress-theme-twentytwentythree',
-    suite: 'release',
-  },
-  { program: '/var/lib/dpkg/info/php-sqlite3.list', package: 'php-sqlite3', suite: 'release' },
-  {
-    program: '/usr/share/perl5/Captcha/reCAPTCHA.pm',
-    package: 'libcaptcha-recaptcha-perl',
-    suite: 'release',
-  },
-  { program: '/usr/lib/ruby/vendor_ruby/recaptcha.rb', package: 'ruby-recaptcha', suite: 'release' },
-  ...Object.entries(OLD_LIBRARIES).map(([name, program]) => ({
-    program,
-    package: `libjs-${name}`,
-    suite: 'rest' as const,
-  })),
-  { program: 'ruby', package: 'ruby', suite: 'rest' },
-  { program: 'go', package: 'golang-go', suite: 'rest' },
-  { program: 'buildah', package: 'buildah', suite: 'root' },
-  { program: 'debootstrap', package: 'debootstrap', suite: 'root' },
-]
+/** Programs by their names, or files that a package brings; after `=` the package, where its name is another. */
+const NEEDED = Object.entries({
+  quick: words('redis-server chromium openssl curl ps=procps ss=iproute2'),
+  rest: words(
+    'nginx haproxy promtool=prometheus apache2 caddy firefox-esr WebKitWebDriver=webkit2gtk-driver Xvfb=xvfb',
+    'python3 /usr/lib/python3/dist-packages/flask/__init__.py=python3-flask php=php-cli ruby go=golang-go',
+    ...Object.entries(OLD_LIBRARIES).map(([name, file]) => `${file}=libjs-${name}`),
+  ),
+  release: words(
+    '/usr/share/mediawiki/index.php=mediawiki /usr/share/wordpress/wp-login.php=wordpress mariadbd=mariadb-server',
+    ...words('php-mysql php-sqlite3 wordpress-theme-twentytwentythree').map(
+      name => `/var/lib/dpkg/info/${name}.list=${name}`,
+    ),
+    '/usr/share/perl5/Captcha/reCAPTCHA.pm=libcaptcha-recaptcha-perl',
+    '/usr/lib/ruby/vendor_ruby/recaptcha.rb=ruby-recaptcha',
+  ),
+  root: words('buildah debootstrap'),
+}).flatMap(([suite, all]) =>
+  all.map(text => {
+    const [program = '', name = program] = text.split('=')
+    return { program, package: name, suite }
+  }),
+)
 
 export const IS_ROOT = process.getuid?.() === 0
 

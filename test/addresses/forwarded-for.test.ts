@@ -1,7 +1,6 @@
-/** The client address: compared with a second implementation of the same rules, on arbitrary headers. */
+/** The client address by X-Forwarded-For: a table of forms, and arbitrary headers. */
 
 import assert from 'node:assert/strict'
-import { isIPv4, isIPv6 } from 'node:net'
 import { test } from 'node:test'
 import fc from 'fast-check'
 import { AddressSet, formatAddress, parseAddress } from '../../src/addresses/address.ts'
@@ -25,59 +24,11 @@ const garbage = fc.oneof(
   fc.stringMatching(/^[0-9a-fA-FxX.:[\]%/ \t"]{0,40}$/),
   fc.constantFrom('', ' ', ...words('unknown 0x7f.1 010.0.0.1 127.1 fe80::1%eth0 [::1 1.2.3.4: ::ffff:')),
 )
-const entries = fc.oneof(
-  { weight: 4, arbitrary: proxies },
-  { weight: 2, arbitrary: fc.ipV4() },
-  { weight: 2, arbitrary: fc.ipV6() },
-  { weight: 1, arbitrary: fc.tuple(fc.ipV6(), fc.nat(99_999)).map(([ip, port]) => `[${ip}]:${port}`) },
-  { weight: 1, arbitrary: fc.tuple(fc.oneof(fc.ipV4(), proxies), fc.nat(99_999)).map(all => all.join(':')) },
-  { weight: 2, arbitrary: garbage },
-)
+const entries = fc.oneof(proxies, fc.ipV4(), fc.ipV6(), garbage)
 const lists = fc
   .tuple(fc.array(entries, { maxLength: 12 }), fc.constantFrom(',', ', ', ' ,\t', ',,'))
   .map(([list, comma]) => list.join(comma))
-const longLists = fc
-  .tuple(entries, proxies, fc.integer({ min: HOPS_MAX - 3, max: HOPS_MAX + 3 }))
-  .map(([first, proxy, count]) => [first, ...Array<string>(count).fill(proxy)].join(','))
-const headers = fc.oneof(
-  { weight: 1, arbitrary: garbage },
-  { weight: 6, arbitrary: lists },
-  { weight: 1, arbitrary: longLists },
-)
-
-/** IP addresses as a URL's host writes them, which is canonical; undefined for what is none. */
-function canonical(entry: string): string | undefined {
-  const text = entry
-    .replace(/^[ \t]+|[ \t]+$/g, '')
-    .replace(/^("+)(.*?)\1$/, '$2')
-    .replace(/^(\[?[\da-fA-F:.]+)%[\w.-]+(?=$|\]|:\d{1,5}$)/, '$1')
-  const bare = /^\[(.*)\](?::\d{1,5})?$/s.exec(text)?.[1] ?? /^([0-9.]+):\d{1,5}$/.exec(text)?.[1] ?? text
-  if (isIPv4(bare)) return bare
-  if (!isIPv6(bare) || bare.includes('%')) return undefined
-  const host = new URL(`http://[${bare}]/`).hostname.slice(1, -1)
-  const mapped = /^::ffff:([0-9a-f]+):([0-9a-f]+)$/.exec(host)
-  if (mapped === null) return host
-  const [high, low] = [Number.parseInt(mapped[1]!, 16), Number.parseInt(mapped[2]!, 16)]
-  return [high >> 8, high & 0xff, low >> 8, low & 0xff].join('.')
-}
-
-const isTrusted = (ip: string): boolean =>
-  ip === '127.0.0.1' || /^10(\.\d+){3}$/.test(ip) || /^fd[0-9a-f]{2}:/.test(ip)
-
-/** From the right, the first that is no proxy's; all proxies: the last that was read. */
-function clientByTheBook(peer: string, header: string): string {
-  if (header === '') return peer
-  let client = peer
-  for (const [hops, entry] of header.split(',').reverse().entries()) {
-    if (hops === HOPS_MAX) return peer
-    if (/^[ \t]*$/.test(entry)) continue
-    const ip = canonical(entry)
-    if (ip === undefined) return peer
-    client = ip
-    if (!isTrusted(ip)) break
-  }
-  return client
-}
+const headers = fc.oneof({ weight: 1, arbitrary: garbage }, { weight: 6, arbitrary: lists })
 
 test('X-Forwarded-For behind trusted proxies gives the client address', () => {
   const PEER = '10.0.0.1' // what is malformed is not believed
@@ -103,11 +54,22 @@ test('X-Forwarded-For behind trusted proxies gives the client address', () => {
     '"198.51.100.1': PEER,
     'fe80::1%': PEER,
     '198.51.100.001': PEER,
+    '[2001:DB8::7]': '2001:db8::7',
+    '2001:db8::7:443': '2001:db8::7:443', // without brackets no port
+    '[fe80::1%25eth0]:80': 'fe80::1',
+    '198.51.100.1/32': PEER,
+    localhost: PEER,
+    '198.51.100. 1': PEER,
+    '1.1.1.1 198.51.100.1': PEER,
+    '1.1.1.1; 198.51.100.1': PEER,
+    '      ': PEER,
+    [`198.51.100.1${',10.1.1.1'.repeat(HOPS_MAX - 1)}`]: '198.51.100.1',
+    [`198.51.100.1${',10.1.1.1'.repeat(HOPS_MAX)}`]: PEER,
+    [`${'::,'.repeat(999)}::1`]: '::1',
     'garbage, 198.51.100.1': '198.51.100.1', // left of the first untrusted address nothing is read
   })
   for (const [forwardedFor, client] of rows) {
     assert.equal(formatAddress(clientAddress(PROXY, forwardedFor, TRUSTED)), client, forwardedFor)
-    assert.equal(client, clientByTheBook('10.0.0.1', forwardedFor), 'the second reading')
   }
 })
 
@@ -116,21 +78,6 @@ test(`property: of ${RUNS} headers none changes the address of an untrusted peer
     fc.property(headers, header => clientAddress(STRANGER, header, TRUSTED) === STRANGER),
     seeded(RUNS),
   )
-})
-
-test(`property: of ${RUNS} headers from a trusted proxy each gives the address that the rules give`, () => {
-  const found = { peer: 0, proxy: 0, stranger: 0 }
-  fc.assert(
-    fc.property(headers, header => {
-      const client = formatAddress(clientAddress(PROXY, header, TRUSTED))
-      assert.equal(client, clientByTheBook('10.0.0.1', header))
-      if (client === '10.0.0.1') found.peer++
-      else if (isTrusted(client)) found.proxy++
-      else found.stranger++
-    }),
-    seeded(RUNS),
-  )
-  for (const [kind, count] of Object.entries(found)) assert.ok(count > RUNS / 50, `${kind}: only ${count}`)
 })
 
 test(`property: whatever ${RUNS} clients send, behind a proxy that adds its line they are who it saw`, () => {

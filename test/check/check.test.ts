@@ -12,7 +12,7 @@ import { Powgate } from '../cli/cli-process.ts'
 import { Client } from '../harness/client.ts'
 import { eventually } from '../harness/eventually.ts'
 import { freePort } from '../harness/ports.ts'
-import { makeUser, PASSWORD, RedisServer, USER } from '../harness/redis.ts'
+import { makeUser, RedisServer } from '../harness/redis.ts'
 import { TEST_SECRET, TestService } from '../harness/service.ts'
 import { temporaryDir } from '../harness/temporary.ts'
 
@@ -61,10 +61,6 @@ const BROKEN: Readonly<Record<string, readonly [Settings | (() => Settings), ...
     /^PORT: cannot listen on 127\.0\.0\.1:\d+: the port is taken$/,
     /^POWGATE_ADMIN_PORT: cannot listen on 127\.0\.0\.1:\d+: the port is taken$/,
   ],
-  'a port that another program has, an admin port that another powgate has': [
-    () => ({ PORT: otherPort(), POWGATE_ADMIN_PORT: service.env.POWGATE_ADMIN_PORT! }),
-    ...[/^PORT: .*the port is taken$/, /^POWGATE_ADMIN_PORT: .*the port is taken$/],
-  ],
   'an admin address of another machine': [
     { POWGATE_ADMIN_HOST: '192.0.2.1', POWGATE_ADMIN_PORT: '9' },
     /^POWGATE_ADMIN_HOST: cannot listen on 192\.0\.2\.1:9: this machine does not have the address$/,
@@ -72,19 +68,6 @@ const BROKEN: Readonly<Record<string, readonly [Settings | (() => Settings), ...
   'a wrong password in a file, of the user that all have': [
     () => ({ ...onRedis(), POWGATE_REDIS_PASSWORD_FILE: fileOf('password', 'hunter2\n') }),
     /^POWGATE_REDIS_PASSWORD_FILE: cannot use Redis at [\d.:]+: WRONGPASS/,
-  ],
-  'a wrong password in the URL': [
-    () => ({ ...onRedis(), REDIS_URL: redis.url.replace('//', '//u:hunter2@') }),
-    /^REDIS_URL: cannot use Redis at [\d.:]+: WRONGPASS/,
-  ],
-  'a database that the server does not have': [
-    () => ({
-      ...onRedis(),
-      REDIS_URL: `${redis.url}/99`,
-      POWGATE_REDIS_USER: USER,
-      POWGATE_REDIS_PASSWORD: PASSWORD,
-    }),
-    /^REDIS_URL: cannot use Redis at [\d.:]+: .*out of range/,
   ],
   'a short secret': [
     { POWGATE_SECRETS_FILE: fileOf('short', 'hunter2\n') },
@@ -111,11 +94,6 @@ const BROKEN: Readonly<Record<string, readonly [Settings | (() => Settings), ...
     { POWGATE_SECRETS_FILE: join(dir, 'none') },
     /^POWGATE_SECRETS_FILE: cannot read .*none: it does not exist$/,
   ],
-  'an empty file': [
-    { POWGATE_SECRETS_FILE: fileOf('empty', '\n') },
-    /^POWGATE_SECRETS_FILE: the file .*empty is empty$/,
-  ],
-  'secrets that are commas': [{ POWGATE_SECRETS: ' ,,' }, /^POWGATE_SECRETS: expected one or more secrets/],
   'a secret and its file': [
     { POWGATE_SECRETS: TEST_SECRET, POWGATE_SECRETS_FILE: fileOf('twice', TEST_SECRET) },
     /^POWGATE_SECRETS_FILE: POWGATE_SECRETS is set too/,
@@ -258,10 +236,8 @@ describe('good configurations', () => {
     assert.equal(report.ok, true)
     assert.deepEqual(report.problems, [])
     const known = / known network (\S+) is wide/
-    assert.deepEqual(
-      report.warnings.flatMap((text: string) => known.exec(text)?.[1] ?? []),
-      wide,
-    )
+    const found = report.warnings.flatMap((text: string) => known.exec(text)?.[1] ?? [])
+    assert.deepEqual(found, wide)
     const claimable = report.warnings.filter((text: string) => text.includes('anybody can get a name'))
     assert.equal(claimable.length, 1)
     assert.match(claimable[0], /below vercel\.app that matches https:\/\/\*\.vercel\.app/)

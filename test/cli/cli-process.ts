@@ -10,9 +10,6 @@ import type { StoreKind } from '../harness/service.ts'
 import type { Call, Ended } from './command-host.ts'
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url))
-/** Starts in a third of the time that the source takes. */
-const FROM_BUILD = ['dist/cli/main.js']
-const FROM_SOURCE = ['--import', 'tsx', 'src/cli/main.ts']
 const HOST = fileURLToPath(new URL('command-host.ts', import.meta.url))
 
 /** A process that has not ended by then never will: a connection or a thread was left open. */
@@ -28,7 +25,6 @@ export interface Run {
 export type Environment = Readonly<Record<string, string>>
 
 export interface PowgateOptions {
-  readonly isFromSource?: boolean
   /** Whether each call is a process of its own, which takes ten times as long. */
   readonly isAlone?: boolean
 }
@@ -49,19 +45,18 @@ export class Powgate {
 
   /** @param call words between spaces; each of `args` stands for itself */
   async run(call = '', ...args: readonly string[]): Promise<Run> {
-    const { isFromSource = false, isAlone = isFromSource } = this.#options
-    if (isAlone) return runProgram(process.execPath, this.#words(call, args), this.#env)
+    if (this.#options.isAlone) return runProgram(process.execPath, commandOf(call, args), this.#env)
     return runInHost({ args: wordsOf(call, args), env: this.#env })
   }
 
   /** The same as a process of its own, with this text on standard input, as through a pipe. */
   runWithInput(input: string, call: string, ...args: readonly string[]): Promise<Run> {
-    return runProgram(process.execPath, this.#words(call, args), this.#env, input)
+    return runProgram(process.execPath, commandOf(call, args), this.#env, input)
   }
 
   /** The same as a process of its own, with a terminal as stderr and stdout, both of which end up in `out`. */
   runOnTerminal(call: string, ...args: readonly string[]): Promise<Run> {
-    const command = [process.execPath, ...this.#words(call, args)].map(word => `'${word}'`).join(' ')
+    const command = [process.execPath, ...commandOf(call, args)].map(word => `'${word}'`).join(' ')
     return runProgram('script', ['-qec', command, '/dev/null'], this.#env)
   }
 
@@ -89,11 +84,9 @@ export class Powgate {
     assert.equal(run.problems.length, 1, about)
     return run.problems[0]!
   }
-
-  #words(call: string, args: readonly string[]): string[] {
-    return [...(this.#options.isFromSource ? FROM_SOURCE : FROM_BUILD), ...wordsOf(call, args)]
-  }
 }
+
+const commandOf = (call: string, args: readonly string[]) => ['dist/cli/main.js', ...wordsOf(call, args)]
 
 const wordsOf = (call: string, args: readonly string[]): string[] => [
   ...call.split(' ').filter(word => word !== ''),

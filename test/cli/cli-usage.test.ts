@@ -38,17 +38,12 @@ const MISUSES: Readonly<
 > = {
   '': [
     ['sites', /^sites: there is no such command \(did you mean site\?\); expected serve, check, .*--help$/],
-    ['--jsn', /^--jsn: there is no such command/],
     ['site', /^site: expected one of create, list, show, update, disable, enable, .*, schema$/],
     ['site crate', /^site crate: there is no such command \(did you mean create\?\); site has create, list/],
     ['key delete x', /^key delete: there is no such command; key has create, list, update, revoke$/],
-    ['site list -j', /^-j: there is no such flag/],
     ['site list --jsn', /^--jsn: .* \(did you mean --json\?\); site list has --json, --config, --help$/],
     ['site create', /^--name: missing; expected 1 to 100 printable characters$/],
-    [['site', 'create', '--name', '  '], /^--name: expected .*, got " {2}"$/],
-    [['site', 'create', '--name', 'x'.repeat(101)], /^--name: expected 1 to 100/],
     [`site export ${SITE} shop`, /^SITE_KEY: expected .*got "shop"$/],
-    ['site show', /^SITE_KEY: missing; expected site_ and 22 letters or digits$/],
     ['site show shop', /^SITE_KEY: expected site_ and 22 letters or digits, got "shop"$/],
     [`site show ${SITE} ${SITE}`, /^unexpected argument "site_/],
     [`site update ${SITE}`, /^site update: expected something to change/],
@@ -57,66 +52,36 @@ const MISUSES: Readonly<
       /got "none"; did you mean no --block, or --no-block with site update\?$/,
     ],
     [`site update ${SITE} --origin https://a.example --no-origins`, /^--origin, --no-origins: expected one/],
-    [`site update ${SITE} --json`, /^site update: expected something to change/],
-    [`site raise ${SITE}`, /^--bits: missing; expected an integer from 0 to 8$/],
-    [`site raise ${SITE} --bits 9 --for 1h`, /^--bits: expected an integer from 0 to 8, got "9"$/],
     [`site raise ${SITE} --bits 3`, /^--for is missing: .* Example: --bits 3 --for 2h$/],
     [`site raise ${SITE} --bits 0 --for 1h`, /^--for has no effect with --bits 0/],
-    ['site create --name --json', /^--name: expected 1 to 100/],
-    [`site raise ${SITE} --bits 3 --for 0m`, /^--for: expected a duration/],
-    [`key create ${SITE} --expires 0d`, /^--expires: expected/],
     [`site raise ${SITE} --bits 3 --for 25h`, /^--for: expected a duration from 1m to 1d, .* got "25h"$/],
     [`key create ${SITE} --expires 2020-01-01`, /^--expires: .* in the future: .*got "2020-01-01"$/],
-    [`key create ${SITE} --expires 2027-02-30`, /^--expires: expected a time in the future/],
-    [['key', 'create', SITE, '--expires', '3 weeks'], /^--expires: expected/],
-    [['key', 'create', SITE, '--name', ''], /^--name: expected 1 to 100 printable characters/],
-    ['key update', /^KEY_ID: missing;/],
     [`key update ${API_KEY} --no-expiry`, /^KEY_ID: expected .*did you mean abcdefgh\?$/],
-    ['key update abcdefgh', /^key update: expected something to change; see/],
-    ['key update abcdefgh --expires 9d --no-expiry', /^--no-expiry, --expires: expected one of the/],
     ['apply', /^--file: missing; expected a file, or - for standard input$/],
-    [['apply', '-f', ''], /^--file: expected a file/],
     ['apply -f a --file b', /^--file: expected once$/],
     ['apply sites.json', /^unexpected argument "sites\.json"; usage: powgate apply --file FILE \[flags\]$/],
-    ['apply -f a --dry', /^--dry: .* \(did you mean --dry-run\?\); apply has --file, --dry-run, /],
-    ['audit --site shop', /^--site: expected site_ and 22 letters or digits, got "shop"$/],
-    ['audit --limit 0', /^--limit: expected an integer from 1 to 1000000, got "0"$/],
     ['audit --since yesterday', /^--since: expected a date .*got "yesterday"$/],
-    ['audit --since 2026-11-21T25:00Z', /^--since: expected a date/],
-    ['key revoke short', /^KEY_ID: expected the 8 letters or digits/],
-    [`key revoke ${API_KEY}`, /^KEY_ID: expected the 8 letters .*did you mean abcdefgh\?$/],
-    ['solve', /^NONCE: missing; expected the nonce of a challenge/],
     [['solve', 'A'.repeat(32), '18'], /^NONCE: expected the nonce .*got "A{32}"$/],
     [['solve', 'a'.repeat(32), '29'], /^DIFFICULTY: expected an integer from 16 to 28, got "29"$/],
     ['try', /expected both, or neither with the keys .*first-keys, for this machine's service alone$/],
-    [`try --site-key ${SITE}`, /^--site-key or POWGATE_SITE_KEY, --api-key or .*: expected both/],
-    [`try --site-key shop --api-key ${API_KEY}`, /^--site-key: expected site_ .*got "shop"$/],
     [['try', '--site-key', SITE, '--api-key', API_KEY.slice(0, -1)], /^--api-key: expected sk_, 8 letters/],
   ],
   'site create --name x': [
-    ['--name y', /^--name: expected once$/],
     ['--origin shop.example', /^--origin: .*, got "shop\.example"; did you mean https:\/\/shop\.example\?$/],
-    ['--origin https://Shop.example/', /^--origin: .*did you mean https:\/\/shop\.example\?$/],
-    [['--origin', ''], /^--origin: expected an origin/],
     ['--origin https://a.example --origin ftp://b', /^--origin: .*got "ftp:\/\/b"/],
     ['--threshold=-0.1', /^--threshold: expected a number from 0 to 1, got "-0\.1"$/],
     ['--base 15', /^--base: expected an integer from 16 to 28, got "15"$/],
     ['--solve-ms 300 --base 18', /^--solve-ms, --base: expected one of the two, not both$/],
-    ['--min 19', /^--min, --base, --max: expected min <= base <= max, got 19, 18, 28$/],
-    ['--puzzle md5', /^--puzzle: expected sha256 or hashwx, got "md5"$/],
     ['--puzzle hashwx --min 18', /^--min, --base, --max: .*, got 18, 17, 28$/],
-    ['--require-origin --no-require-origin', /^--require-origin, --no-require-origin: expected one/],
     ['--plan pro --allow 10.0.0.0/33', /^--allow: expected an IP address or a CIDR.*"10\.0\.0\.0\/33"$/],
     ['--allow 10.0.0.1', /^--allow: expected --plan pro, got free$/],
     [
       '--known-networks 10.0.0.1,::/0',
       /^--known-networks: .* not everybody \(\/0\), got "10\.0\.0\.1,::\/0"$/,
     ],
-    ['--limit-challenge 0', /^--limit-challenge: expected an integer from 1 to 1000000, got "0"$/],
     ['--fail-open verify-token', /^--fail-open: expected one of challenge, verify, got "verify-token"$/],
     ['--fail-open verify --fail-closed verify', /^--fail-open, --fail-closed: expected one .* for verify/],
     ['--weight robot=1', /^--weight: expected one of webdriver, .*, then = and a number .*got "robot=1"$/],
-    ['--weight webdriver=1=1', /^--weight: expected one of webdriver/],
     ['--weight webdriver=1 --weight webdriver=0', /^--weight: expected webdriver once$/],
   ],
   [`try --site-key ${SITE} --api-key ${API_KEY}`]: [
@@ -225,13 +190,10 @@ describe('help', () => {
     assert.match(help, /Example:\n {2}npm run -s powgate -- site list --json\n/)
   })
 
-  test('--version, from the source and from the build', async () => {
+  test('--version', async () => {
     const { version } = JSON.parse(readFileSync(new URL('../../package.json', import.meta.url), 'utf8'))
-    for (const isFromSource of [true, false]) {
-      const alone = new Powgate({}, { isFromSource, isAlone: true })
-      const said = await alone.text('--version')
-      assert.ok(said.startsWith(`powgate ${version}\nHTTP server: `))
-      assert.match(said, /: \S+ \d+\.\d+\.\d+, known binary [0-9a-f]{12}\n$/)
-    }
+    const said = await new Powgate({}, { isAlone: true }).text('--version')
+    assert.ok(said.startsWith(`powgate ${version}\nHTTP server: `))
+    assert.match(said, /: \S+ \d+\.\d+\.\d+, known binary [0-9a-f]{12}\n$/)
   })
 })

@@ -61,16 +61,6 @@ for (const kind of STORE_KINDS) {
       assert.match(shared.warnings[0], /vercel\.app/)
     })
 
-    test('disable and enable, also twice', async () => {
-      const { siteKey } = await powgate.json('site create --name fourth')
-      assert.equal((await powgate.json('site disable', siteKey)).active, false)
-      const again = await powgate.text('site disable', siteKey)
-      assert.ok(again.startsWith(`The site is disabled in ${place}.\n`))
-      assert.equal((await powgate.json('site show', siteKey)).active, false)
-      assert.match(await powgate.text('site enable', siteKey), /^The site is active in /)
-      assert.equal((await powgate.json('site enable', siteKey)).active, true)
-    })
-
     test('API keys: created, listed, revoked once', async () => {
       const site = await powgate.json('site create --name fifth')
       const { siteKey } = site
@@ -94,10 +84,8 @@ for (const kind of STORE_KINDS) {
       assert.equal(listed.length, 3)
       assert.doesNotMatch(JSON.stringify(listed), /sk_|secret|[0-9a-f]{64}/i)
       const text = await powgate.text('key list', siteKey)
-      assert.deepEqual(
-        text.split('\n').map(line => /^(\S+).* never +(valid|revoked .*Z)$/.exec(line)?.[1]),
-        [undefined, ...ids, undefined],
-      )
+      const found = text.split('\n').map(line => /^(\S+).* never +(valid|revoked .*Z)$/.exec(line)?.[1])
+      assert.deepEqual(found, [undefined, ...ids, undefined])
       const all = await powgate.json('key list')
       assert.ok(all.length > ids.length)
       for (const id of ids) assert.ok(all.some((key: { id: string }) => key.id === id))
@@ -134,10 +122,8 @@ for (const kind of STORE_KINDS) {
       }
       assert.ok(shown.includes(apiKey.slice(3, 11)))
       assert.doesNotMatch(shown + listed, /sk_|[0-9a-f]{64}/)
-      assert.deepEqual(
-        listed.split('\n').map(line => line.split(/ {2,}/)[1]),
-        ['NAME', 'first', 'fourth', 'fifth', 'second', undefined],
-      )
+      const found = listed.split('\n').map(line => line.split(/ {2,}/)[1])
+      assert.deepEqual(found, ['NAME', 'first', 'fifth', 'second', undefined])
     })
 
     test('an update says what it made; one that contradicts the site changes nothing', async () => {
@@ -224,19 +210,6 @@ for (const kind of STORE_KINDS) {
         { field: 'raise.until', from: until, to: null },
       ])
     })
-
-    test('a solving time in place of a base, what follows from it, and back', async () => {
-      const { siteKey, ...created } = await powgate.json('site create --name timed --solve-ms 300')
-      assert.deepEqual(created.difficulty, { base: 19, min: 16, max: 28, solveMs: 300 })
-      assert.match(
-        await powgate.text('site show', siteKey),
-        /difficulty\.base +19 .*difficulty\.solveMs +300 /s,
-      )
-      const narrow = await powgate.json(`site update ${siteKey} --min 20`)
-      assert.deepEqual(narrow.difficulty, { base: 20, min: 20, max: 28, solveMs: 300 })
-      const back = await powgate.json(`site update ${siteKey} --base 21`)
-      assert.deepEqual(back.difficulty, { base: 21, min: 20, max: 28 })
-    })
   })
 }
 
@@ -292,12 +265,5 @@ describe('a store that cannot be used', () => {
       assert.match(said, line)
       assert.doesNotMatch(said, /hunter2/)
     }
-  })
-
-  test('settings that are wrong: a line each', async () => {
-    const powgate = new Powgate({ PORT: 'http', POWGATE_WORKER: '2', REDIS_URL: 'localhost' })
-    const { code, out, problems } = await powgate.run('site list')
-    const names = problems.map(line => line.split(':')[0]).sort()
-    assert.deepEqual([code, out, names.join()], [1, '', 'PORT,POWGATE_WORKER,REDIS_URL'])
   })
 })

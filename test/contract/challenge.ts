@@ -2,10 +2,9 @@
 
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { eventually } from '../harness/eventually.ts'
-import { call, freshAddress } from '../harness/http.ts'
+import { type Answer, call, freshAddress } from '../harness/http.ts'
 import { assertFailedResult, assertPassed, assertRefused } from './answers.ts'
-import { CONNECTIONS, type Subject, type Visitor, wrongCounter } from './support.ts'
+import { type Subject, untilAll, type Visitor, wrongCounter } from './support.ts'
 
 const A = 'a'.repeat(21)
 const MALFORMED_SITE_KEYS = ['x', 'site_', `site_${A}`, `site_${A}aa`, `site_${A}-`, `SITE_${A}a`, `sk_${A}a`]
@@ -82,10 +81,8 @@ export function challengeTests(subject: Subject): void {
     assertFailedResult(await attempt(low, false))
     const difficulty = { base: 17, min: 16, max: 28 } // by which the change is seen
     await subject.changeSite(site.siteKey, { ipRules: { allow: [], block: [] }, difficulty })
-    await eventually(60_000, 'the change, in all workers', async () => {
-      const asked = Array.from({ length: CONNECTIONS }, () => subject.visitor(site).challenge())
-      return (await Promise.all(asked)).every(({ json }) => json.difficulty === 17)
-    })
+    const isSeen = ({ json }: Answer) => json.difficulty === 17
+    await untilAll('the change, in all workers', isSeen, () => subject.visitor(site).challenge())
     assertPassed(await attempt(blocked, false))
   })
 

@@ -16,6 +16,21 @@ const section = process.env.TEST_SECTION
 const checker = new OpenapiChecker()
 checker.listen()
 
+test('§4.4: by the OpenAPI document, each answer of /challenge and /verify is for any origin, and none of the others has CORS', () => {
+  for (const [path, item] of Object.entries<object>(checker.document.paths))
+    for (const { responses } of Object.values(item))
+      for (const [status, { headers }] of Object.entries<{ headers: object }>(responses)) {
+        const names = Object.keys(headers).filter(name =>
+          /^(access-control-(allow-origin|expose)|vary$)/i.test(name),
+        )
+        const isForBrowsers = path === '/challenge' || path === '/verify'
+        if (path !== '/openapi.json') assert.equal(names.length, isForBrowsers ? 2 : 0, `${path} ${status}`)
+      }
+  const { headers } = checker.document.components
+  assert.equal(headers['Access-Control-Allow-Origin'].schema.const, '*')
+  assert.equal(headers['Access-Control-Allow-Origin'].required, true)
+})
+
 if (section === undefined) {
   onEachStore(CONTRACT, { waiting: minuteTests })
   test('there is nothing in the OpenAPI document that was not seen, outages aside', () => {

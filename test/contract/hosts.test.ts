@@ -3,7 +3,6 @@
  * replicas. The tests that take a minute are left out, because neither changes how long a minute is.
  */
 
-import { ENGINES } from '../harness/redis.ts'
 import { RedisCluster } from '../harness/redis-cluster.ts'
 import { RedisSentinels } from '../harness/redis-sentinel.ts'
 import { CONTRACT } from './sections.ts'
@@ -31,12 +30,21 @@ const ofStore = only(name => !WITHOUT_STORE.includes(name))
 /** A busy machine that starves a server for a moment must not make it fail over: that is another test's business. */
 const PATIENT_MS = 20_000
 
-/** One after the other the engines, which have the cores to themselves then. */
-for (const engine of ENGINES) {
-  const sentinels = () => RedisSentinels.start({ engine, downAfterMs: PATIENT_MS })
-  const cluster = () => RedisCluster.start({ engine, replicas: 1, nodeTimeoutMs: PATIENT_MS })
-  onHosts([
-    { kind: 'embedded', sections: ofStore, topology: [`${engine} behind Sentinels`, sentinels] },
-    { kind: 'embedded', sections: ofStore, topology: [`${engine} as a Cluster`, cluster] },
-  ])
-}
+onHosts([
+  {
+    kind: 'embedded',
+    sections: ofStore,
+    topology: [
+      'Redis behind Sentinels',
+      () => RedisSentinels.start({ engine: 'redis', downAfterMs: PATIENT_MS }),
+    ],
+  },
+  {
+    kind: 'embedded',
+    sections: ofStore,
+    topology: [
+      'Valkey as a Cluster',
+      () => RedisCluster.start({ engine: 'valkey', replicas: 1, nodeTimeoutMs: PATIENT_MS }),
+    ],
+  },
+])

@@ -108,7 +108,9 @@ describe('Redis is away', () => {
     assertNotSiteverified(await siteverify({ response: token }), 'missing-input-secret')
   })
 
-  test('§5 rule 3: a missing Authorization header is 401 nevertheless', async () => {
+  test('§5 rule 1, rule 3: a missing site key is 400 nevertheless, a missing Authorization header 401', async () => {
+    const nobody = subject.visitor({ ...subject.site, siteKey: '' })
+    assertRefused(await nobody.challenge(), 400, 'site-key-missing')
     const answer = await call(`${subject.url}/verify-token`, { method: 'POST', body: '{}' })
     assertNotRedeemed(answer, 401, 'missing-credentials')
   })
@@ -128,15 +130,19 @@ describe('Redis is away', () => {
     }
   })
 
-  test('§7, decided: a site that fails closed gets 503, with its own limits in the headers', async () => {
-    for (let count = 0; count < 5; count++) {
+  test('§7 /challenge, /verify: a site that fails closed gets 503, with an error body, Retry-After, CORS and its own limits; decided: the preflight does not need the store', async () => {
+    for (let count = 0; count < CONNECTIONS; count++) {
       const visitor = subject.visitor(closedSite)
-      const challenge = await visitor.challenge()
-      assertRefused(challenge, 503, 'unavailable')
-      assertUnavailableHeaders(challenge)
+      const [challenge, verification] = [await visitor.challenge(), await visitor.verify('{}')]
+      for (const answer of [challenge, verification]) {
+        assertRefused(answer, 503, 'unavailable')
+        assertUnavailableHeaders(answer)
+        assert.equal(answer.headers['access-control-allow-origin'], '*')
+      }
       assert.match(String(challenge.headers['ratelimit-policy']), /"address-site";q=21;w=60$/)
-      assertRefused(await visitor.verify('{}'), 503, 'unavailable')
     }
+    for (const path of ['/challenge', '/verify'])
+      assert.equal((await call(subject.url + path, { method: 'OPTIONS', from: freshAddress() })).status, 200)
   })
 
   test('§7, decided: each endpoint of a site has a policy of its own', async () => {
@@ -161,42 +167,17 @@ describe('Redis is away', () => {
   })
 })
 
-describe('Redis is away and nothing fails open', () => {
+test('§7, decided: with POWGATE_FAIL_OPEN=none only a site of its own policy fails open, its limits divided among the workers', async t => {
   const subject = new Subject()
-  let openSite: TestSite
-  before(async () => {
-    await prepareWarm(subject, { POWGATE_FAIL_OPEN: 'none' })
-    openSite = await warmSite(subject, { challenge: true, verify: true })
-    await subject.service.redis!.kill()
-  })
-  after(() => subject.service.stop())
-
-  for (const [path, ask] of Object.entries({
-    '/challenge': () => subject.visitor().challenge(),
-    '/verify': () => subject.visitor().verify('{}'),
-  })) {
-    test(`§7 ${path}: 503, with an error body, Retry-After and CORS; decided: the preflight does not need the store`, async () => {
-      for (let count = 0; count < CONNECTIONS; count++) {
-        const answer = await ask()
-        assertRefused(answer, 503, 'unavailable')
-        assertUnavailableHeaders(answer)
-        assert.equal(answer.headers['access-control-allow-origin'], '*')
-      }
-      const preflight = await call(subject.url + path, { method: 'OPTIONS', from: freshAddress() })
-      assert.equal(preflight.status, 200)
-    })
-  }
-
-  test('§7, decided: a site of its own policy fails open, its limits divided among the workers', async () => {
-    await untilOpen(subject, openSite)
-    await subject.visitor(openSite).passed()
-    assert.equal(await admittedByOneWorker(subject, openSite), 10)
-  })
-
-  test('§5 rule 1: a missing site key is 400 nevertheless', async () => {
-    const nobody = subject.visitor({ ...subject.site, siteKey: '' })
-    assertRefused(await nobody.challenge(), 400, 'site-key-missing')
-  })
+  await prepareWarm(subject, { POWGATE_FAIL_OPEN: 'none' })
+  t.after(() => subject.service.stop())
+  const openSite = await warmSite(subject, { challenge: true, verify: true })
+  await subject.service.redis!.kill()
+  await untilOpen(subject, openSite)
+  await subject.visitor(openSite).passed()
+  assert.equal(await admittedByOneWorker(subject, openSite), 10)
+  assertRefused(await subject.visitor().challenge(), 503, 'unavailable')
+  assertRefused(await subject.visitor().verify('{}'), 503, 'unavailable')
 })
 
 describe('Redis is frozen', () => {

@@ -6,16 +6,15 @@ import { FUNCTION_COUNTERS } from '../../src/protocol/proof.ts'
 import type { Solution } from '../../src/protocol/wire.ts'
 import { raiseSite } from '../../src/sites/sites.ts'
 import { solve } from '../harness/client.ts'
-import { eventually } from '../harness/eventually.ts'
 import { slowProofBits } from '../harness/hashwx.ts'
 import type { TestSite } from '../harness/service.ts'
 import { assertFailedResult, assertPassed, assertRefused } from './answers.ts'
 import {
-  CONNECTIONS,
   CONSTANT_DIFFICULTY,
   QUICK_DIFFICULTY,
   type Subject,
   solutionOf,
+  untilAll,
   type Visitor,
 } from './support.ts'
 
@@ -29,10 +28,11 @@ export function puzzleTests(subject: Subject): void {
   }
 
   const untilIssued = (site: TestSite, algorithm: string) =>
-    eventually(60_000, `every worker issues ${algorithm}`, async () => {
-      const asked = Array.from({ length: CONNECTIONS }, () => subject.visitor(site).challenge())
-      return (await Promise.all(asked)).every(({ json }) => json.algorithm === algorithm)
-    })
+    untilAll(
+      `every worker issues ${algorithm}`,
+      ({ json }) => json.algorithm === algorithm,
+      () => subject.visitor(site).challenge(),
+    )
 
   test('§2.1 algorithm, decided: hashwx where the site says so; its base is 17 where the site names none', async () => {
     const visitor = subject.visitor(await subject.service.createSite({ puzzle: 'hashwx' }))

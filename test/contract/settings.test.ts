@@ -1,14 +1,13 @@
 /** Beyond the contract, by settings: trusted proxies, rotated master secrets, a larger body limit, changed lifetimes. */
 
 import assert from 'node:assert/strict'
-import { test } from 'node:test'
+import { describe, test } from 'node:test'
 import { Keyring } from '../../src/domain/keyring.ts'
 import { mintToken, readToken } from '../../src/domain/token.ts'
 import { raiseSite } from '../../src/sites/sites.ts'
 import { type From, HONEST_ENVIRONMENT } from '../harness/client.ts'
-import { eventually } from '../harness/eventually.ts'
 import { seedQuietHours } from '../harness/history.ts'
-import { freshAddress } from '../harness/http.ts'
+import { type Answer, freshAddress } from '../harness/http.ts'
 import { RawConnection } from '../harness/raw-http.ts'
 import { STORE_KINDS, TEST_SECRET, TestService } from '../harness/service.ts'
 import {
@@ -21,12 +20,12 @@ import {
   requestsUntilLimited,
 } from './answers.ts'
 import { deepBodyTests, LARGE_BODY_BYTES_MAX } from './bodies.ts'
-import { CONNECTIONS, CONSTANT_DIFFICULTY, onEachStore, QuickClient, type Subject } from './support.ts'
+import { CONSTANT_DIFFICULTY, onEachStore, QuickClient, type Subject, untilAll } from './support.ts'
 
 const PROXY = '127.255.255.254'
 const NEW_SECRET = 'the secret that took over from the test secret'
 
-/** What a proxy adds, and which address the visitor then has. domain/client-address.test.ts has more. */
+/** What a proxy adds, and which address the visitor then has. addresses/forwarded-for.test.ts has more. */
 const CHAINS: readonly [about: string, forwardedFor: string | string[], ip: string][] = [
   ['the rightmost, not the first', '198.51.100.1, 203.0.113.2', '203.0.113.2'],
   ['trusted ones are passed over', `203.0.113.3, ${PROXY}`, '203.0.113.3'],
@@ -162,12 +161,20 @@ function settingTests(subject: Subject): void {
     assert.equal(json.difficulty, 16, 'what strangers in its /48 bring')
   })
 
+  /** Visitors of one /48, each of another /56. */
+  const crowd = (network: string, count: number) =>
+    Array.from({ length: count }, (_, index) => `2001:db8:${network}:${index.toString(16)}00::1`)
+  const bitsFor = async (siteKey: string, from: string): Promise<number> =>
+    (await subject.client.challenge(siteKey, through(from))).json.difficulty
+  let strangers = 0
+  /** Each time another, which pays nothing of its own. */
+  const stranger = () => through(`198.${strangers % 250}.${strangers++ >> 8}.7`)
+
   test('§3 fact 1, decided: challenges that one /48 hoards while they are cheap are refused once it sends too many, and its neighbours pay one bit at most', async () => {
     const { siteKey } = await subject.createSite()
     await seedQuietHours(subject.service)
-    const many = Array.from({ length: 110 }, (_, index) => `2001:db8:cc:${index.toString(16)}00::1`)
     const statuses = []
-    for (const { one, solution } of await solvedBy(many, siteKey)) {
+    for (const { one, solution } of await solvedBy(crowd('cc', 110), siteKey)) {
       const answer = await subject.client.verify(siteKey, solution, one)
       statuses.push(answer.status)
       if (answer.status === 200) continue
@@ -178,38 +185,25 @@ function settingTests(subject: Subject): void {
     // One more may pass for each second that a busy machine takes, because the count fades.
     assert.deepEqual(new Set(statuses.slice(0, 50)), new Set([200]), `${statuses}`)
     assert.ok(statuses.filter(status => status === 200).length < 90, `${statuses}`)
-    const { json } = await subject.client.challenge(siteKey, through('2001:db8:cc:ffff::1'))
-    assert.ok(json.difficulty <= 17, 'what was refused is taken back')
+    assert.ok((await bitsFor(siteKey, '2001:db8:cc:ffff::1')) <= 17, 'what was refused is taken back')
   })
 
   test('§3 fact 1, decided: who sends solutions that are too cheap, and whose score is too low, takes no proof out of the count', async () => {
     const { siteKey } = await subject.createSite()
     await seedQuietHours(subject.service)
-    const inNetwork = (index: number) => `2001:db8:dd:${index.toString(16)}00::1`
-    const all = await solvedBy(
-      Array.from({ length: 90 }, (_, index) => inNetwork(index)),
-      siteKey,
-    )
+    const all = await solvedBy(crowd('dd', 90), siteKey)
     const [good, low] = [all.slice(0, 50), all.slice(50)]
     for (const { one, solution } of good) assertPassed(await subject.client.verify(siteKey, solution, one))
     const until = Date.now() + 600_000
     await subject.withSites(store => raiseSite(store, siteKey, { bits: 3, until }))
-    const asked = async (from: string) =>
-      (await subject.client.challenge(siteKey, through(from))).json.difficulty
-    let next = 0
-    const elsewhere = () => `198.${next % 250}.${next++ >> 8}.7` // each time another, which pays nothing of its own
-    await eventually(60_000, 'the raise, in all workers', async () => {
-      const bits = await Promise.all(Array.from({ length: CONNECTIONS }, () => asked(elsewhere())))
-      return bits.every(one => one === 19)
-    })
+    const isRaised = ({ json }: Answer) => json.difficulty === 19
+    await untilAll('the raise', isRaised, () => subject.client.challenge(siteKey, stranger()))
     const environment = { ...HONEST_ENVIRONMENT, webdriver: true }
-    for (const { one, solution } of low)
-      assertRefused(
-        await subject.client.verify(siteKey, { ...solution, environment }, one),
-        400,
-        'expired-nonce',
-      )
-    assert.equal(await asked(inNetwork(200)), 20)
+    for (const { one, solution } of low) {
+      const answer = await subject.client.verify(siteKey, { ...solution, environment }, one)
+      assertRefused(answer, 400, 'expired-nonce')
+    }
+    assert.equal(await bitsFor(siteKey, '2001:db8:dd:ff00::1'), 20)
   })
 
   test('§3 fact 1, decided: who leaves before the answer, and who pays less at a site with a low maximum, make no neighbour pay', async () => {
@@ -220,26 +214,19 @@ function settingTests(subject: Subject): void {
       ['ab', siteKey, leaving],
       ['ac', cheap.siteKey, staying],
     ] as const) {
-      const many = Array.from({ length: 150 }, (_, index) => `2001:db8:${network}:${index.toString(16)}00::1`)
-      for (const { one, solution } of await solvedBy(many, site)) await sends(site, solution, one)
-      const neighbour = through(`2001:db8:${network}:ffff::1`)
-      const { json } = await subject.client.challenge(siteKey, neighbour)
-      assert.ok(json.difficulty <= 17, `${network}: ${json.difficulty}`)
+      for (const { one, solution } of await solvedBy(crowd(network, 150), site))
+        await sends(site, solution, one)
+      assert.ok((await bitsFor(siteKey, `2001:db8:${network}:ffff::1`)) <= 17, network)
     }
   })
 
   test('§2.5, decided: a stock of one /48 gains nothing from a site that changes its puzzle', async () => {
     const { siteKey } = await subject.createSite()
     await seedQuietHours(subject.service)
-    const many = Array.from({ length: 120 }, (_, index) => `2001:db8:ad:${index.toString(16)}00::1`)
-    const all = await solvedBy(many, siteKey)
+    const all = await solvedBy(crowd('ad', 120), siteKey)
     await subject.changeSite(siteKey, { puzzle: 'hashwx' })
-    let next = 0
-    await eventually(60_000, 'the puzzle, in all workers', async () => {
-      const ask = () => subject.client.challenge(siteKey, through(`198.51.${next++ % 250}.9`))
-      const answers = await Promise.all(Array.from({ length: CONNECTIONS }, ask))
-      return answers.every(({ json }) => json.algorithm === 'hashwx')
-    })
+    const isSeen = ({ json }: Answer) => json.algorithm === 'hashwx'
+    await untilAll('the puzzle', isSeen, () => subject.client.challenge(siteKey, stranger()))
     const statuses = []
     for (const { one, solution } of all)
       statuses.push((await subject.client.verify(siteKey, solution, one)).status)
@@ -283,55 +270,58 @@ async function visit({ url }: TestService, siteKey: string): Promise<{ token: st
 const redeem = ({ url }: TestService, apiKey: string, token: string) =>
   new QuickClient(url).verifyToken(apiKey, { token })
 
-for (const kind of STORE_KINDS) {
-  test(`store ${kind}: a longer lifetime of tokens brings none back, a shorter one ends none`, async t => {
-    const short = await TestService.start(kind, { POWGATE_TOKEN_SECONDS: '10' })
-    t.after(() => short.stop())
-    const { siteKey, apiKey } = await short.createSite({ difficulty: CONSTANT_DIFFICULTY })
-    const used = await visit(short, siteKey)
-    assertRedeemed(await redeem(short, apiKey, used.token))
-    const unused = await visit(short, siteKey)
-    const long = await restarted(short, { POWGATE_TOKEN_SECONDS: '3600' })
+/** They wait for lifetimes to end. */
+describe('lifetimes', { concurrency: true }, () => {
+  for (const kind of STORE_KINDS) {
+    test(`store ${kind}: a longer lifetime of tokens brings none back, a shorter one ends none`, async t => {
+      const short = await TestService.start(kind, { POWGATE_TOKEN_SECONDS: '10' })
+      t.after(() => short.stop())
+      const { siteKey, apiKey } = await short.createSite({ difficulty: CONSTANT_DIFFICULTY })
+      const used = await visit(short, siteKey)
+      assertRedeemed(await redeem(short, apiKey, used.token))
+      const unused = await visit(short, siteKey)
+      const long = await restarted(short, { POWGATE_TOKEN_SECONDS: '3600' })
+      t.after(() => long.stop())
+      const lasting = await visit(long, siteKey)
+      await new Promise(resolve => setTimeout(resolve, unused.expiresAt - Date.now() + 10))
+      for (const { token } of [used, unused])
+        assertNotRedeemed(await redeem(long, apiKey, token), 400, 'token-expired')
+      const again = await restarted(long, { POWGATE_TOKEN_SECONDS: '1' })
+      t.after(() => again.stop())
+      await new Promise(resolve => setTimeout(resolve, 1100))
+      assertRedeemed(await redeem(again, apiKey, lasting.token))
+      assertNotRedeemed(await redeem(again, apiKey, lasting.token), 400, 'token-used')
+    })
+
+    test(`store ${kind}: a challenge holds under the lifetimes that it was issued under, and no others`, async t => {
+      const first = await TestService.start(kind, { POWGATE_CHALLENGE_SECONDS: '60' })
+      t.after(() => first.stop())
+      const { siteKey } = await first.createSite({ difficulty: CONSTANT_DIFFICULTY })
+      const from = { from: freshAddress() }
+      const client = new QuickClient(first.url)
+      const [spent, unspent] = [await client.solved(siteKey, from), await client.solved(siteKey, from)]
+      assertPassed(await client.verify(siteKey, spent, from))
+      const second = await restarted(first, { POWGATE_CHALLENGE_SECONDS: '600' })
+      t.after(() => second.stop())
+      for (const solution of [spent, unspent]) {
+        const answer = await new QuickClient(second.url).verify(siteKey, solution, from)
+        assertRefused(answer, 400, 'invalid-nonce')
+      }
+    })
+  }
+
+  test('a redemption is remembered for as long as its challenge could yield another token, whatever the host that redeems has set', async t => {
+    const long = await TestService.start('redis', { POWGATE_CHALLENGE_SECONDS: '600' })
     t.after(() => long.stop())
-    const lasting = await visit(long, siteKey)
-    await new Promise(resolve => setTimeout(resolve, unused.expiresAt - Date.now() + 10))
-    for (const { token } of [used, unused])
-      assertNotRedeemed(await redeem(long, apiKey, token), 400, 'token-expired')
-    const again = await restarted(long, { POWGATE_TOKEN_SECONDS: '1' })
-    t.after(() => again.stop())
-    await new Promise(resolve => setTimeout(resolve, 1100))
-    assertRedeemed(await redeem(again, apiKey, lasting.token))
-    assertNotRedeemed(await redeem(again, apiKey, lasting.token), 400, 'token-used')
+    const { siteKey, apiKey } = await long.createSite({ difficulty: CONSTANT_DIFFICULTY })
+    const { token } = await visit(long, siteKey)
+    assert.equal(await long.end('SIGTERM'), 0) // beside a host that lives, other lifetimes are refused
+    const lifetimes = { POWGATE_CHALLENGE_SECONDS: '10', POWGATE_TOKEN_SECONDS: '1' }
+    const short = await TestService.start('embedded', { REDIS_URL: long.env.REDIS_URL!, ...lifetimes })
+    t.after(() => short.stop())
+    assertRedeemed(await redeem(short, apiKey, token))
+    const [mark] = (await long.redis!.ask('keys', '*:r:*')) as string[]
+    const leftSeconds = Number(await long.redis!.ask('ttl', mark!))
+    assert.ok(leftSeconds >= 600 + 300, `${mark} is kept for ${leftSeconds} s`)
   })
-
-  test(`store ${kind}: a challenge holds under the lifetimes that it was issued under, and no others`, async t => {
-    const first = await TestService.start(kind, { POWGATE_CHALLENGE_SECONDS: '60' })
-    t.after(() => first.stop())
-    const { siteKey } = await first.createSite({ difficulty: CONSTANT_DIFFICULTY })
-    const from = { from: freshAddress() }
-    const client = new QuickClient(first.url)
-    const [spent, unspent] = [await client.solved(siteKey, from), await client.solved(siteKey, from)]
-    assertPassed(await client.verify(siteKey, spent, from))
-    const second = await restarted(first, { POWGATE_CHALLENGE_SECONDS: '600' })
-    t.after(() => second.stop())
-    for (const solution of [spent, unspent]) {
-      const answer = await new QuickClient(second.url).verify(siteKey, solution, from)
-      assertRefused(answer, 400, 'invalid-nonce')
-    }
-  })
-}
-
-test('a redemption is remembered for as long as its challenge could yield another token, whatever the host that redeems has set', async t => {
-  const long = await TestService.start('redis', { POWGATE_CHALLENGE_SECONDS: '600' })
-  t.after(() => long.stop())
-  const { siteKey, apiKey } = await long.createSite({ difficulty: CONSTANT_DIFFICULTY })
-  const { token } = await visit(long, siteKey)
-  assert.equal(await long.end('SIGTERM'), 0) // beside a host that lives, other lifetimes are refused
-  const lifetimes = { POWGATE_CHALLENGE_SECONDS: '10', POWGATE_TOKEN_SECONDS: '1' }
-  const short = await TestService.start('embedded', { REDIS_URL: long.env.REDIS_URL!, ...lifetimes })
-  t.after(() => short.stop())
-  assertRedeemed(await redeem(short, apiKey, token))
-  const [mark] = (await long.redis!.ask('keys', '*:r:*')) as string[]
-  const leftSeconds = Number(await long.redis!.ask('ttl', mark!))
-  assert.ok(leftSeconds >= 600 + 300, `${mark} is kept for ${leftSeconds} s`)
 })

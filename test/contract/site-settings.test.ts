@@ -12,7 +12,7 @@ import { baseOf } from '../../src/domain/solve-time.ts'
 import { createApiKey, raiseSite, updateApiKey } from '../../src/sites/sites.ts'
 import { HONEST_ENVIRONMENT } from '../harness/client.ts'
 import { eventually } from '../harness/eventually.ts'
-import { freshAddress } from '../harness/http.ts'
+import { type Answer, freshAddress } from '../harness/http.ts'
 import {
   assertAdmits,
   assertFailedResult,
@@ -133,9 +133,8 @@ function siteSettingTests(subject: Subject): void {
     await raise(8, 3_600_000)
     await eventually(SEEN_BY_ALL_MS, 'up to the maximum', async () => (await bits()) === 18)
     const { raise: last } = await raise(8, 3000)
-    const isOver = async () =>
-      (await Promise.all(Array.from({ length: CONNECTIONS }, bits))).every(one => one === 16)
-    await eventually(SEEN_BY_ALL_MS, 'the end of the raise', isOver)
+    const isOver = ({ json }: Answer) => json.difficulty === 16
+    await untilAll('the end of the raise', isOver, () => challenge(siteKey, freshAddress()))
     assert.ok(Date.now() >= last!.until)
   })
 
@@ -145,8 +144,8 @@ function siteSettingTests(subject: Subject): void {
     const [first, second] = [await visitor.solved(), await visitor.solved()]
     const raise = async (bits: number) => {
       await subject.withSites(store => raiseSite(store, siteKey, { bits, until: Date.now() + 60_000 }))
-      const isRaised = async () => (await challenge(siteKey, freshAddress())).json.difficulty === 16 + bits
-      for (let seen = 0; seen < CONNECTIONS; ) seen = (await isRaised()) ? seen + 1 : 0
+      const isRaised = ({ json }: Answer) => json.difficulty === 16 + bits
+      await untilAll('the raise', isRaised, () => challenge(siteKey, freshAddress()))
     }
     await raise(1)
     assertPassed(await visitor.verify(first))

@@ -285,12 +285,16 @@ export class Visitor {
 /** What is asked over so many connections never all goes to one of two workers. */
 export const CONNECTIONS = 20
 
-/** Resolves once all workers answer this status. */
-export function untilAll(what: string, status: number, ask: () => Promise<Answer>): Promise<unknown> {
-  return eventually(60_000, what, async () => {
-    const answers = await Promise.all(Array.from({ length: CONNECTIONS }, ask))
-    return answers.every(answer => answer.status === status)
-  })
+/** Resolves once all workers answer this status, or so. */
+export function untilAll(
+  what: string,
+  isMeant: number | ((answer: Answer) => boolean),
+  ask: () => Promise<Answer>,
+): Promise<unknown> {
+  const isSo = typeof isMeant === 'number' ? ({ status }: Answer) => status === isMeant : isMeant
+  return eventually(60_000, what, async () =>
+    (await Promise.all(Array.from({ length: CONNECTIONS }, ask))).every(isSo),
+  )
 }
 
 export class QuickClient extends Client {

@@ -101,7 +101,7 @@ function apiKeyTests(subject: Subject): void {
     assertNotSiteverified(await siteverify({ secret: passes.apiKey }), 'missing-input-response')
   })
 
-  test('the test key `fails` refuses every token as invalid, the test key `used` as already used', async () => {
+  test('the test key `fails` refuses every token as invalid, `used` as already used; one with another secret is nobody', async () => {
     for (const token of [await subject.visitor(passes).token(), 'x']) {
       for (const [{ apiKey }, code, codeThere] of [
         [fails, 'invalid-token', 'invalid-input-response'],
@@ -111,11 +111,8 @@ function apiKeyTests(subject: Subject): void {
         assertNotSiteverified(await siteverify({ secret: apiKey, response: token }), codeThere)
       }
     }
-  })
-
-  test('a test key with another secret is nobody', async () => {
-    const apiKey = `${passes.apiKey.slice(0, -1)}1`
-    assertNotRedeemed(await subject.redeem({ token: 'x' }, apiKey), 401, 'invalid-credentials')
+    const stranger = `${passes.apiKey.slice(0, -1)}1`
+    assertNotRedeemed(await subject.redeem({ token: 'x' }, stranger), 401, 'invalid-credentials')
   })
 
   test("a test site's token is worth nothing with a real API key; a test key spends no real token", async () => {
@@ -132,17 +129,14 @@ function apiKeyTests(subject: Subject): void {
 }
 
 function storeTests(subject: Subject): void {
-  test('test keys are in no store', () =>
+  test('test keys are in no store, and the service warns of them at its start, once', () =>
     subject.withSites(async store => {
       const records = [...(await store.listSites()), ...(await store.listApiKeys())]
       const siteKeys = records.map(({ siteKey }) => siteKey)
       for (const { siteKey } of Object.values(TEST_KEYS)) assert.ok(!siteKeys.includes(siteKey))
       assert.ok(siteKeys.includes(subject.site.siteKey))
+      assert.equal(subject.service.output.match(/POWGATE_TEST_KEYS is on/g)?.length, 1)
     }))
-
-  test('the service warns at its start, once', () => {
-    assert.equal(subject.service.output.match(/POWGATE_TEST_KEYS is on/g)?.length, 1)
-  })
 }
 
 onEachStore(

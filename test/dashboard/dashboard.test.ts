@@ -10,7 +10,6 @@ import { eventually } from '../harness/eventually.ts'
 import { call, freshAddress } from '../harness/http.ts'
 import { freePort } from '../harness/ports.ts'
 import { TestService } from '../harness/service.ts'
-import { LOOKS, lookAt } from './stage.ts'
 
 /** Numbers come every ten seconds; a busy machine gets some more. */
 const PATIENCE_MS = 60_000
@@ -182,7 +181,7 @@ test('the page shows them, for all sites and for the one that is chosen', async 
   await page.context().close()
 })
 
-test('by keyboard: a plot is a slider over time, whose moment all plots show', async () => {
+test('by keyboard: a plot is a slider over time, whose moment all plots show; its numbers are a table too', async () => {
   await eventually(60_000, 'two steps', async () => (await data('range=30m')).times.length >= 2)
   const { page } = await open()
   const plot = page.getByRole('slider', { name: 'Requests: moment' })
@@ -210,11 +209,7 @@ test('by keyboard: a plot is a slider over time, whose moment all plots show', a
   assert.equal(await page.locator('.pointer line').count(), await page.locator('[role=slider]').count())
   await page.keyboard.press('Escape')
   assert.equal(await page.locator('.pointer line').count(), 0)
-  await page.context().close()
-})
 
-test('the numbers behind a plot can be read as a table', async () => {
-  const { page } = await open()
   const panel = page.locator('.panel', { has: page.getByRole('heading', { name: 'Requests', exact: true }) })
   await panel.getByText('Numbers').click()
   const table = panel.getByRole('table', { name: 'Requests' })
@@ -237,12 +232,6 @@ test('the theme is the system’s until another is chosen, and that lasts', asyn
   assert.equal(await background(), dark)
   await page.context().close()
 })
-
-for (const look of LOOKS) {
-  test(`the dashboard under load has no axe violation and no overflow: ${look.name}`, async () => {
-    await lookAt(browser, `${admin}/dashboard`, look, 'live')
-  })
-}
 
 test('a page whose service is gone says so, and comes back with it', async () => {
   const { page } = await open()

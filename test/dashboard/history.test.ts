@@ -23,20 +23,14 @@ const challenges = (count: number) => counted({ 'requests challenge 200 ok': cou
 const sumOf = (counts: readonly number[]) => counts.reduce((sum, count) => sum + count, 0)
 
 describe('steps', () => {
-  test('each keeps what was counted in it, not before; the first what was counted since the start', () => {
+  test('each keeps what was counted in it, not before; counters that start anew are counted from zero', () => {
     const history = startHistory()
-    for (const [index, count] of [5, 5, 12].entries()) history.add(timeOf(index + 1), challenges(count))
+    for (const [index, count] of [5, 5, 12, 3].entries()) history.add(timeOf(index + 1), challenges(count))
     const { traffic, times, seconds, nowMs, startedAtMs } = history.view('30m', null)
-    assert.deepEqual(traffic.challenges, [5, 0, 7])
-    assert.deepEqual(times, [1, 2, 3].map(timeOf))
-    assert.deepEqual(seconds, [10, 10, 10])
-    assert.deepEqual([nowMs, startedAtMs], [timeOf(3), START_MS])
-  })
-
-  test('counters that start anew are counted from zero, so nothing is ever negative', () => {
-    const history = startHistory()
-    for (const [index, count] of [100, 30, 40].entries()) history.add(timeOf(index + 1), challenges(count))
-    assert.deepEqual(history.view('30m', null).traffic.challenges, [100, 30, 10])
+    assert.deepEqual(traffic.challenges, [5, 0, 7, 3])
+    assert.deepEqual(times, [1, 2, 3, 4].map(timeOf))
+    assert.deepEqual(seconds, [10, 10, 10, 10])
+    assert.deepEqual([nowMs, startedAtMs], [timeOf(4), START_MS])
   })
 
   test('half an hour is kept in steps of 10 s and a day in steps of 2 min, no more', () => {
@@ -51,6 +45,8 @@ describe('steps', () => {
     assert.ok(coarse.traffic.challenges.every(count => count === 12))
     assert.ok(coarse.seconds.every(length => length === 120))
     assert.equal(coarse.times.at(-1), timeOf(adds))
+    const { seconds, challenges: inLastMinute } = coarse.lastMinute
+    assert.deepEqual([seconds, inLastMinute], [60, 6])
   })
 
   test('the last step of the day grows until it is full, with the worst of its gauges', () => {
@@ -105,73 +101,9 @@ describe('steps', () => {
     )
     assert.ok(seconds.every(length => length >= 0))
   })
-
-  test('history: lastMinute counts the last 60 seconds', () => {
-    const history = startHistory()
-    for (let add = 1; add <= 30; add++) history.add(timeOf(add), challenges(add * add))
-    const { lastMinute } = history.view('24h', null)
-    assert.equal(lastMinute.seconds, 60)
-    assert.equal(lastMinute.challenges, 30 * 30 - 24 * 24)
-  })
 })
 
 describe('sites', () => {
-  test('history of one site has its own numbers and its name', () => {
-    const history = startHistory()
-    const shop = {
-      ...{ 'requests challenge 200 ok': 9, 'requests verify 200 ok': 5, 'requests verify 200 failed': 2 },
-      ...{ 'requests siteverify 200 ok': 4, 'requests verify 400 nonce-used': 3 },
-      'requests verify-token 400 token-used': 1,
-      ...{ 'reasons webdriver': 2, 'reasons swiftShader': 6 },
-      ...{ 'difficulty sha256 18': 6, 'difficulty sha256 20': 3, 'difficulty sha256 sum': 168 },
-      ...{ 'difficulty hashwx 17': 2, 'difficulty hashwx sum': 34 },
-      ...{ 'scores 0.09': 2, 'scores 0.79': 6 },
-    }
-    const sitesCounted = { [siteKeyOf(0)]: shop, [siteKeyOf(1)]: challenges(41).values }
-    history.add(timeOf(1), counted({ 'requests challenge 200 ok': 50 }, sitesCounted))
-    const { traffic, sites, busiest, lastMinute } = history.view('30m', siteKeyOf(0))
-    assert.deepEqual(traffic, {
-      challenges: [9],
-      passed: [5],
-      failed: [2],
-      redeemed: [4],
-      refused: [4],
-      refusals: [
-        { name: 'nonce-used', total: 3, counts: [3] },
-        { name: 'token-used', total: 1, counts: [1] },
-      ],
-      failureReasons: [
-        { name: 'swiftShader', total: 6, counts: [6] },
-        { name: 'webdriver', total: 2, counts: [2] },
-      ],
-      difficulty: {
-        sha256: { mean: [18.67], max: [20] },
-        hashwx: { mean: [17], max: [17] },
-      },
-      scores: [2, 0, 0, 0, 0, 0, 0, 6, 0, 0, 0],
-    })
-    assert.equal(lastMinute.challenges, 9)
-    assert.deepEqual(sites, [
-      { siteKey: siteKeyOf(1), name: siteKeyOf(1), requests: 41 },
-      { siteKey: siteKeyOf(0), name: 'shop', requests: 24 },
-    ])
-    assert.deepEqual(
-      busiest.map(({ name, counts }) => `${name} ${counts}`),
-      [`${siteKeyOf(1)} 41`, `${siteKeyOf(0)} 24`],
-    )
-    assert.deepEqual(history.view('30m', null).traffic.challenges, [50])
-  })
-
-  test('a site without requests has zeros, an unknown one too', () => {
-    const history = startHistory()
-    history.add(timeOf(1), challenges(5))
-    const { traffic } = history.view('30m', siteKeyOf(7))
-    assert.deepEqual(
-      [traffic.challenges, traffic.refused, traffic.difficulty.sha256.mean],
-      [[0], [0], [null]],
-    )
-  })
-
   test('sites beyond the first are summed up, with those that the workers have summed up already', () => {
     const history = startHistory()
     const count = STEP_SITES_MAX + 20
@@ -227,7 +159,9 @@ describe('the whole service', () => {
         ...Object.fromEntries(requests),
         ...{ 'limited challenge address': 3, 'limited verify address-site': 1 },
         ...{ 'faults verify': 1, 'faults other': 1, 'aborted verify': 2 },
-        ...{ 'storeBatch 1': 4, 'storeBatch sum': 10 },
+        ...{ 'storeBatch 1': 4, 'storeBatch sum': 10, 'scores 0.09': 2, 'scores 0.79': 6 },
+        ...{ 'difficulty sha256 18': 6, 'difficulty sha256 20': 3, 'difficulty sha256 sum': 168 },
+        ...{ 'reasons webdriver': 2, 'reasons swiftShader': 6 },
         ...{ workers: 3, 'restarts crash': 1, 'restarts hang': 1, 'restarts roll': 2 },
       }),
     )
@@ -241,14 +175,10 @@ describe('the whole service', () => {
     const { running, crashes, rolls, faults, aborted } = workers
     assert.deepEqual([running, crashes, rolls, faults, aborted].flat(), [3, 2, 2, 2, 2])
     assert.deepEqual(store.batch, [2.5])
+    assert.deepEqual(totals(traffic.failureReasons), ['swiftShader 6', 'webdriver 2'])
+    assert.deepEqual(traffic.difficulty.sha256, { mean: [18.67], max: [20] })
+    assert.deepEqual(traffic.scores, [2, 0, 0, 0, 0, 0, 0, 6, 0, 0, 0])
     assert.deepEqual([lastMinute.faults, lastMinute.redeemed, lastMinute.redemptionsRefused], [2, 7, 3])
-  })
-
-  test('metrics that are missing or not known yet do no harm', () => {
-    const history = startHistory()
-    history.add(timeOf(1), counted({ 'requests challenge 200 ok': 3, 'later more': 5 }))
-    const { traffic, store } = history.view('30m', null)
-    assert.deepEqual([traffic.challenges, store.callMs.p99], [[3], [null]])
   })
 
   test('latencies are interpolated as Prometheus does it', () => {

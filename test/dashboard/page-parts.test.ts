@@ -80,12 +80,9 @@ describe('problems', () => {
     return problemsOf(data)
   }
 
-  test('none where all is well; workers replaced on purpose are none', () => {
-    assert.deepEqual(dataOf({}), [])
-  })
-
   test('problems of the dashboard are listed, the worst first', () => {
     const cases: [Partial<ServiceState>, RegExp[]][] = [
+      [{}, []], // workers that were replaced on purpose are none
       [{ workersRunning: 0, workersWithStore: 0, isReady: false, isHealthy: false }, [/^bad No worker runs/]],
       [
         { workersRunning: 0, workersWithStore: 0, isReady: false, storeCauses: ['refused'] },
@@ -181,31 +178,6 @@ function named(keys: readonly string[]): Map<string, string> {
 }
 
 describe('names of sites', () => {
-  test('names are read once in half a minute, and sooner if one is missing', async () => {
-    let nowMs = 0
-    const asked: (readonly string[])[] = []
-    const read = async (keys: readonly string[]) => {
-      asked.push(keys)
-      return named(keys)
-    }
-    const names = new SiteNames(read, () => nowMs)
-    await names.refresh([])
-    assert.deepEqual(asked, [], 'nothing to ask')
-    await names.refresh(['site_a'])
-    nowMs = 2000
-    await names.refresh(KEYS)
-    assert.deepEqual([names.get('site_a'), names.get('site_b')], ['name of site_a', undefined])
-    assert.equal(names.isUnknown('site_b'), false, 'not asked for yet')
-    nowMs = 3000
-    await names.refresh(KEYS)
-    nowMs = 32_000
-    await names.refresh(KEYS)
-    assert.deepEqual(asked, [['site_a'], KEYS])
-    nowMs = 33_001
-    await names.refresh(KEYS)
-    assert.equal(asked.length, 3)
-  })
-
   test('a store that fails or hangs holds nobody up; what was known stays', async () => {
     let nowMs = 0
     let read: (keys: readonly string[]) => Promise<Map<string, string>> = async keys => named(keys)

@@ -7,7 +7,6 @@ import { pageHostname, pageOf } from '../../src/domain/page.ts'
 import { mintToken, readToken, type TokenClaims } from '../../src/domain/token.ts'
 import type { Solution } from '../../src/protocol/wire.ts'
 import { addresses, counters, nonces, seeded } from '../harness/arbitraries.ts'
-import { words } from '../harness/values.ts'
 
 const SECRET = 'first secret, long enough to be accepted'
 const keyring = new Keyring([SECRET])
@@ -116,13 +115,6 @@ test('every truncation and extension: malformed or forged', () => {
     const cut = Array.from(token, (_, length) => [token.slice(0, length), token.slice(length + 1)])
     for (const text of [...cut, ...extras.map(extra => [token + extra, extra + token])].flat())
       assert.notEqual(readToken(keyring, text).status, 'genuine')
-  }
-})
-
-test('other spellings of the counter: malformed or forged', () => {
-  const token = mintToken(keyring, claims)
-  for (const counter of [' 28643', '', ...words('028643 +28643 28643.0 28643e0 2.8643e4 -28643 -0')]) {
-    assert.notEqual(readToken(keyring, token.replace('|28643|', `|${counter}|`)).status, 'genuine', counter)
   }
 })
 

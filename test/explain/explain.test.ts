@@ -93,7 +93,7 @@ describe('on the log of a service', () => {
 
   const idOf = (answer: { headers: Record<string, unknown> }) => String(answer.headers['x-request-id'])
 
-  test('a token tells the whole story, and is not repeated', async () => {
+  test('a token tells the whole story, and is not repeated; its nonce and the address of its visitor lead there too', async () => {
     const text = await explain(token, log)
     const nonce = token.split('|')[1]
     assert.equal(
@@ -118,7 +118,8 @@ Read: TIME to TIME, of ${hostname()}; other hosts have logs of their own (--log 
     )
     for (const part of token.split('|').slice(3)) assert.ok(!text.includes(part))
     assert.equal(await explain(nonce!, log), text, 'the same by the nonce')
-    assert.equal(await explain(encodeURIComponent(token), log), text)
+    for (const way of [encodeURIComponent(token), visitor, `::ffff:${visitor}`])
+      assert.equal(await explain(way, log), text, way)
   })
 
   test('a request id leads through its nonce to the steps before, also from a pipe', async () => {
@@ -133,13 +134,6 @@ Read: TIME to TIME, of ${hostname()}; other hosts have logs of their own (--log 
     assert.deepEqual([piped.code, piped.err, piped.out], [0, '', fromFile])
     const dashed = await powgate.runWithInput(service.output, 'explain', failedNonce, '--log', '-')
     assert.equal(dashed.out, fromFile)
-  })
-
-  test('an address leads to its visits, also as the one that solved what a backend redeems', async () => {
-    const byToken = await explain(token, log)
-    assert.equal(await explain(visitor, log), byToken)
-    const piped = await powgate.runWithInput(service.output, 'explain', `::ffff:${visitor}`)
-    assert.deepEqual([piped.code, piped.out], [0, byToken])
   })
 
   test('a climb in difficulty and a limit are told with their causes', async () => {
@@ -340,16 +334,6 @@ describe('on logs of any kind', () => {
     const text = await explain('192.0.2.7', file('listens.log', lines.join('\n')))
     assert.match(text, /requestId own/)
     assert.doesNotMatch(text, /lines mention it/)
-  })
-
-  test('a log for people, POWGATE_LOG_FORMAT=text, or one without times, is said to be none that can be read', async () => {
-    const text = '{"event":"refused","ip":"192.0.2.7","requestId":"own"}'
-    const lines = `[15:41:34.722] INFO: refused ${text}\n${text}\n`
-    const told = await problem('192.0.2.7', file('text.log', lines))
-    assert.match(
-      told,
-      /2 lines mention it but are no JSON lines of powgate with a time: .*POWGATE_LOG_FORMAT=json/,
-    )
   })
 
   test('a line of another version, or of nobody, is told as far as it goes and commands no terminal', async () => {

@@ -111,32 +111,6 @@ const VALUES = [
   ...['{"__proto__":{}}', '{"webdriver":true,"webdriver":false}'],
 ]
 
-/** Members put in another order, left out, doubled, added, or with another value. */
-type MembersChange = (members: readonly Member[]) => readonly Member[]
-const ofMember = (change: (all: readonly Member[], index: number) => readonly Member[]) =>
-  fc.nat(9).map(
-    (at): MembersChange =>
-      members =>
-        change(members, at % members.length),
-  )
-const added = fc.constantFrom('x', '__proto__', 'expectedIp', 'idempotencyKey')
-const otherValue = fc
-  .tuple(fc.nat(9), fc.constantFrom(...NUMBERS, ...NUMBERS, ...VALUES))
-  .map(([at, value]): MembersChange => {
-    return members => members.with(at % members.length, [members[at % members.length]![0], value])
-  })
-const memberChanges = fc.oneof(
-  { weight: 2, arbitrary: fc.constant<MembersChange>(members => members) },
-  ofMember((all, index) => [...all.slice(index), ...all.slice(0, index)]),
-  ofMember((all, index) => all.toSpliced(index, 1)),
-  ofMember((all, index) => [...all, all[index]!]),
-  added.map(
-    (name): MembersChange =>
-      members => [...members, [name, '"1.2.3.4"']],
-  ),
-  { weight: 4, arbitrary: otherValue },
-)
-
 /** Of a body as latin1, a character for each byte. */
 type TextChange = (text: string) => string
 
@@ -146,59 +120,59 @@ const PIECES = [
   ...['true', 'false', '\\u0061', '__proto__'],
 ]
 
-/** Where a text is changed: 0 is its start, 1 (which does not occur) its end. */
-const places = fc.nat(0xffff).map(part => part / 0x10000) // fc.double has mostly numbers close to 0
-
-const splice = (text: string, at: number, deleted: number, inserted: string): string =>
-  text.slice(0, at) + inserted + text.slice(at + deleted)
-
-/** A change at a place: before a character, or at the end. */
+/** A change at a place of a text: before a character, or at the end. */
 const atPlace = (change: (text: string, at: number) => string) =>
-  places.map(
+  fc.nat(0xffff).map(
     (place): TextChange =>
       text =>
-        change(text, Math.floor(place * (text.length + 1))),
+        change(text, Math.floor((place / 0x10000) * (text.length + 1))),
   )
+const splice = (text: string, at: number, deleted: number, inserted: string): string =>
+  text.slice(0, at) + inserted + text.slice(at + deleted)
 const lengths = fc.integer({ min: 1, max: 40 })
 
 const textChanges: fc.Arbitrary<TextChange> = fc.oneof(
   fc
     .tuple(fc.constantFrom(0, 1), fc.constantFrom(...PIECES))
     .chain(([deleted, piece]) => atPlace((text, at) => splice(text, at, deleted, piece))),
-  fc
-    .nat(7)
-    .chain(bit =>
-      atPlace((text, at) =>
-        splice(text, at, 1, String.fromCharCode((text.charCodeAt(at) || 0) ^ (1 << bit))),
-      ),
-    ),
   lengths.chain(length => atPlace((text, at) => splice(text, at, length, ''))),
   lengths.chain(length => atPlace((text, at) => text.slice(0, at + length) + text.slice(at))),
-  // One character in capitals, or as an escape.
   atPlace((text, at) => splice(text, at, 1, text.slice(at, at + 1).toUpperCase())),
   atPlace((text, at) => {
     return splice(text, at, 1, `\\u${(text.charCodeAt(at) || 0).toString(16).padStart(4, '0')}`)
   }),
   // Space where JSON allows some.
   fc.constantFrom(' ', '\n', '\t').map(space => (text: string) => text.replaceAll(/[:,]/g, `$&${space}`)),
-  fc.constantFrom('\xef\xbb\xbf', ' ', '\n', '\0').map(first => (text: string) => first + text),
-  fc.constantFrom('\n', ' ', '\0', ',', '}', '\xff').map(last => (text: string) => text + last),
 )
 
 const textOf = (members: readonly Member[]) =>
   `{${members.map(([name, value]) => `"${name}":${value}`).join(',')}}`
 
-/** Bodies of which up to two members, then up to two places of the text are changed; some are not changed at all. */
+/** Bodies whose members come in another order, are left out, doubled, added or have another value, and whose text is changed. */
 function changed(members: fc.Arbitrary<readonly Member[]>): fc.Arbitrary<Buffer> {
-  const ofMembers = fc.array(memberChanges, { maxLength: 2 })
-  const ofText = fc.array(textChanges, { maxLength: 2 })
-  return fc.tuple(members, ofMembers, ofText).map(([original, memberChange, textChange]) => {
-    let all = original
-    for (const change of memberChange) if (all.length > 0) all = change(all)
-    let text = textOf(all)
-    for (const change of textChange) text = change(text)
-    return Buffer.from(text, 'latin1')
-  })
+  const nothing = Array<undefined>(12).fill(undefined)
+  const added = fc.constantFrom(...nothing, 'x', '__proto__', 'expectedIp', 'idempotencyKey')
+  const values = fc.option(fc.constantFrom(...NUMBERS, ...NUMBERS, ...VALUES), { nil: undefined, freq: 1 })
+  return members.chain(original =>
+    fc
+      .tuple(
+        fc.oneof(
+          { weight: 3, arbitrary: fc.constant(original) },
+          { weight: 1, arbitrary: fc.array(fc.constantFrom(...original), { maxLength: 8 }) },
+        ),
+        fc.tuple(fc.nat(9), values),
+        added,
+        fc.array(textChanges, { maxLength: 2 }),
+      )
+      .map(([some, [at, value], name, changes]) => {
+        const all = some.map((member, index): Member => (index === at && value ? [member[0], value] : member))
+        const text = textOf(name === undefined ? all : [...all, [name, '"1.2.3.4"']])
+        return Buffer.from(
+          changes.reduce((now, change) => change(now), text),
+          'latin1',
+        )
+      }),
+  )
 }
 
 interface Reader<Body> {
@@ -224,17 +198,6 @@ function compare<Body>(name: string, { members, parse, parseGenerally, usual }: 
     )
     for (const [way, count] of Object.entries(counts))
       assert.ok(count > BODIES / 20, `${way}: ${count} of ${BODIES}`)
-  })
-
-  test(`property: ${name} goes the fast way where nothing is changed, and needs its content type`, () => {
-    fc.assert(
-      fc.property(members, original => {
-        const bytes = Buffer.from(textOf(original))
-        assert.notEqual(usual(bytes), undefined)
-        assert.deepEqual(parse(bytes, 'text/plain'), { ok: false, refusal: { reason: 'content-type' } })
-      }),
-      seeded(1000),
-    )
   })
 }
 

@@ -1,15 +1,18 @@
 /**
  * The last answer of a connection says so, and is complete before the connection closes. So are answers without a body, answers of a
- * stopping service, and answers to a client that has closed its sending side.
+ * stopping service, and answers to a client that has closed its sending side. Clients that wait with their body.
  */
 
 import assert from 'node:assert/strict'
-import { test } from 'node:test'
+import { after, before, describe, test } from 'node:test'
+import { Client } from '../harness/client.ts'
 import { eventually } from '../harness/eventually.ts'
 import { call } from '../harness/http.ts'
 import { listeningPids } from '../harness/processes.ts'
-import { heldBack } from '../harness/raw-http.ts'
-import { STORE_KINDS, TestService } from '../harness/service.ts'
+import { heldBack, RawConnection } from '../harness/raw-http.ts'
+import { TestService } from '../harness/service.ts'
+import { words } from '../harness/values.ts'
+import { EASY } from '../release/torture/redemptions.ts'
 
 const PATIENCE_MS = 60_000
 /** Where there are a body, a length and an ETag. */
@@ -39,62 +42,112 @@ const HEAD_REFUSED =
   /^HTTP\/1\.1 400 Bad Request\r\n(?:[^\r]+\r\n)*Content-Length: [1-9]\d+\r\n(?:[^\r]+\r\n)*\r\n$/
 const REFUSAL = /^HTTP\/1\.1 4\d\d [\s\S]+\r\n\r\n\{[\s\S]+\}$/
 
-for (const kind of STORE_KINDS) {
-  test(`${kind}: a connection ends with its last answer, and not before`, async () => {
-    const service = await TestService.start(kind, {
-      POWGATE_WORKERS: '1',
-      POWGATE_DEMO: 'on',
-      POWGATE_TRUSTED_PROXIES: '127.0.0.1',
-      POWGATE_DRAIN_SECONDS: '60',
-    })
-    try {
-      const etag = String((await call(service.url + PATH)).headers.etag)
-      assert.match(etag, /"/)
-      const { siteKey } = await service.createSite()
-      const fresh = `If-None-Match: ${etag}`
-      const cases: Readonly<Record<string, Case>> = {
-        'HEAD and Connection: close': { request: get('HEAD', PATH, CLOSE), answer: HEAD_ALONE },
-        'HEAD of nothing and Connection: close': { request: get('HEAD', '/', CLOSE), answer: HEAD_ALONE },
-        '304 and Connection: close': { request: get('GET', PATH, CLOSE, fresh), answer: NOT_MODIFIED },
-        'HEAD with two lengths': { request: get('HEAD', '/', LENGTH, LENGTH), answer: HEAD_REFUSED },
-        'two lengths': { request: get('GET', '/', LENGTH, LENGTH), answer: REFUSAL },
-        'a challenge and Connection: close': {
-          request: get('GET', '/challenge', CLOSE, `X-Site-Key: ${siteKey}`),
-          answer: /^HTTP\/1\.1 200 OK\r\n[\s\S]+"nonce"/,
-        },
-        'a refusal to a client that has ended its side': {
-          request: post(CLOSE),
-          answer: REFUSAL,
-          ends: true,
-        },
-        'a file for a client that has ended its side': {
-          request: get('GET', PATH, CLOSE),
-          answer: /^HTTP\/1\.1 200 OK[\s\S]+<\/html>\s*$/,
-          ends: true,
-        },
-        'HEAD from a client that has ended its side': {
-          request: get('HEAD', PATH, CLOSE),
-          answer: HEAD_ALONE,
-          ends: true,
-          times: 300, // one answer in 64 is treated in another way
-        },
-      }
-      for (const [name, { request, answer, ends, times = 1 }] of Object.entries(cases))
-        for (let time = 0; time < times; time++) {
-          const received = await (await heldBack(service.port, request, ends))()
-          assert.match(received, answer, name)
-          assert.equal(received.match(/^Connection: close\r$/gim)?.length, 1, `${name}: ${received}`)
-        }
-
-      const waiting = [get('HEAD', PATH), get('GET', PATH, fresh)]
-      const sends = await Promise.all(waiting.map(request => heldBack(service.port, request)))
-      process.kill(service.pid, 'SIGTERM')
-      await eventually(PATIENCE_MS, 'it leaves', () => listeningPids(service.port).length === 0)
-      const [head, notModified] = await Promise.all(sends.map(send => send()))
-      assert.match(head!, HEAD_ALONE, 'HEAD while the service leaves')
-      assert.match(notModified!, NOT_MODIFIED, '304 while the service leaves')
-    } finally {
-      await service.stop()
-    }
+test('a connection ends with its last answer, and not before', async () => {
+  const service = await TestService.start('embedded', {
+    POWGATE_WORKERS: '1',
+    POWGATE_DEMO: 'on',
+    POWGATE_TRUSTED_PROXIES: '127.0.0.1',
+    POWGATE_DRAIN_SECONDS: '60',
   })
-}
+  try {
+    const etag = String((await call(service.url + PATH)).headers.etag)
+    assert.match(etag, /"/)
+    const { siteKey } = await service.createSite()
+    const fresh = `If-None-Match: ${etag}`
+    const cases: Readonly<Record<string, Case>> = {
+      'HEAD and Connection: close': { request: get('HEAD', PATH, CLOSE), answer: HEAD_ALONE },
+      'HEAD of nothing and Connection: close': { request: get('HEAD', '/', CLOSE), answer: HEAD_ALONE },
+      '304 and Connection: close': { request: get('GET', PATH, CLOSE, fresh), answer: NOT_MODIFIED },
+      'HEAD with two lengths': { request: get('HEAD', '/', LENGTH, LENGTH), answer: HEAD_REFUSED },
+      'two lengths': { request: get('GET', '/', LENGTH, LENGTH), answer: REFUSAL },
+      'a challenge and Connection: close': {
+        request: get('GET', '/challenge', CLOSE, `X-Site-Key: ${siteKey}`),
+        answer: /^HTTP\/1\.1 200 OK\r\n[\s\S]+"nonce"/,
+      },
+      'a refusal to a client that has ended its side': {
+        request: post(CLOSE),
+        answer: REFUSAL,
+        ends: true,
+      },
+      'a file for a client that has ended its side': {
+        request: get('GET', PATH, CLOSE),
+        answer: /^HTTP\/1\.1 200 OK[\s\S]+<\/html>\s*$/,
+        ends: true,
+      },
+      'HEAD from a client that has ended its side': {
+        request: get('HEAD', PATH, CLOSE),
+        answer: HEAD_ALONE,
+        ends: true,
+        times: 300, // one answer in 64 is treated in another way
+      },
+    }
+    for (const [name, { request, answer, ends, times = 1 }] of Object.entries(cases))
+      for (let time = 0; time < times; time++) {
+        const received = await (await heldBack(service.port, request, ends))()
+        assert.match(received, answer, name)
+        assert.equal(received.match(/^Connection: close\r$/gim)?.length, 1, `${name}: ${received}`)
+      }
+
+    const waiting = [get('HEAD', PATH), get('GET', PATH, fresh)]
+    const sends = await Promise.all(waiting.map(request => heldBack(service.port, request)))
+    process.kill(service.pid, 'SIGTERM')
+    await eventually(PATIENCE_MS, 'it leaves', () => listeningPids(service.port).length === 0)
+    const [head, notModified] = await Promise.all(sends.map(send => send()))
+    assert.match(head!, HEAD_ALONE, 'HEAD while the service leaves')
+    assert.match(notModified!, NOT_MODIFIED, '304 while the service leaves')
+  } finally {
+    await service.stop()
+  }
+})
+
+const PATHS = words(
+  '/verify /verify-token /siteverify /recaptcha/api/siteverify /turnstile/v0/siteverify /demo/submit',
+)
+const WAITING = ['100-continue', '100-Continue', '100-CONTINUE', 'other, 100-Continue']
+
+for (const [how, env] of [
+  ['on the embedded store', {}],
+  ['on Redis, behind a trusted proxy', { POWGATE_TRUSTED_PROXIES: '127.0.0.1' }],
+  ['on Redis, through the relay', { POWGATE_TRUSTED_PROXIES: '10.0.0.1', POWGATE_PROXY_PROTOCOL: 'on' }],
+] as const)
+  describe(how, () => {
+    let service: TestService
+
+    before(async () => {
+      const settings = { POWGATE_WORKERS: '1', POWGATE_DEMO: 'on' }
+      service = await TestService.start(how.includes('Redis') ? 'redis' : 'embedded', { ...settings, ...env })
+      await service.untilReady()
+    })
+    after(() => service.stop())
+
+    test('Expect: 100-continue, however it is spelled, is answered at once on every POST, before the body', async () => {
+      const connection = await RawConnection.open(service.port)
+      for (const path of PATHS) {
+        const lines = `POST ${path} HTTP/1.1\r\nHost: powgate\r\nContent-Type: application/json\r\nContent-Length: 2\r\n`
+        const plain = await connection.request(`${lines}\r\n{}`)
+        for (const expect of WAITING) {
+          await connection.send(`${lines}Expect: ${expect}\r\n\r\n`)
+          const interim = await connection.answer() // none if uWebSockets.js ends the connection first
+          assert.equal(interim?.status, 100, `${path} ${expect}`)
+          const { status, json } = (await connection.request('{}'))!
+          assert.deepEqual([status, json], [plain?.status, plain?.json], `${path} ${expect}`)
+        }
+        const other = await connection.request(`${lines}Expect: other\r\n\r\n{}`)
+        assert.equal(other?.status, plain?.status, path)
+      }
+      connection.close()
+    })
+
+    test('a backend that ends its sending side with the request gets its answer, or gets it by a retry', async () => {
+      const client = new Client(service.url)
+      const { siteKey, apiKey } = await service.createSite({ difficulty: EASY })
+      for (let count = 0; count < 8; count++) {
+        const body = JSON.stringify({ token: await client.token(siteKey), idempotencyKey: String(count) })
+        const head = `Authorization: Bearer ${apiKey}\r\nContent-Type: application/json\r\nContent-Length: ${body.length}`
+        const request = `POST /verify-token HTTP/1.1\r\nHost: powgate\r\n${head}\r\n\r\n${body}`
+        const answer = await (await heldBack(service.port, request, true))()
+        assert.match(answer, /^HTTP\/1\.1 200 OK[\s\S]+"success":true/)
+        assert.equal((await client.verifyToken(apiKey, body)).json.success, true)
+      }
+    })
+  })

@@ -88,18 +88,10 @@ class Worker {
   }
 }
 
-test('a busy worker is not overloaded: ticks of less than the target, for ever', () => {
-  const overload = new Overload(TARGET_MS)
-  for (let nowMs = 0; nowMs < 60_000; nowMs += TARGET_MS + MEASURE_MS) {
-    overload.measured(nowMs, TARGET_MS)
-    assert.ok(!overload.isShedding)
-  }
+test('ticks of less than the target are no overload, nor is a burst or a pause of the machine', () => {
   const worker = new Worker()
   worker.run(60_000, 0.97)
   assert.deepEqual(worker.refused, { new: 0, begun: 0 })
-})
-
-test('a burst is no overload, nor is a pause of the machine', () => {
   const overload = new Overload(TARGET_MS)
   let nowMs = 0
   for (const lateMs of [5000, 0, 250, 240, 0, 400, 0, 0, 101, 99, 500]) {
@@ -122,7 +114,7 @@ test('a delay above the target is overload once it has lasted; solutions and tok
   assert.ok(overload.admits('begun', 600 + TARGET_MS))
 })
 
-for (const load of [1.1, 1.5, 2, 3, 6, 10]) {
+for (const load of [1.1, 3, 10]) {
   test(`at ${load} times its capacity it serves what refusals leave time for, and all begun work`, () => {
     const worker = new Worker()
     worker.run(5000, load)

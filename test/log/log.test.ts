@@ -3,17 +3,15 @@
 import assert from 'node:assert/strict'
 import { spawnSync } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
-import { join } from 'node:path'
 import { after, before, describe, test } from 'node:test'
 import { Redis } from 'ioredis'
 import { Keyring } from '../../src/domain/keyring.ts'
 import { newApiKey } from '../../src/domain/site.ts'
 import { mintToken } from '../../src/domain/token.ts'
-import { EventLog, Sample } from '../../src/log/event-log.ts'
+import { EventLog } from '../../src/log/event-log.ts'
 import { createLogger } from '../../src/log/logger.ts'
 import { scrub } from '../../src/log/redaction.ts'
 import { RedisServer } from '../harness/redis.ts'
-import { temporaryDir } from '../harness/temporary.ts'
 
 const PASSWORD = `a "password" of Redis\\${randomBytes(9).toString('base64')}`
 const MASTER_SECRET = randomBytes(32).toString('base64')
@@ -87,25 +85,6 @@ describe('errors of a real Redis', () => {
     assert.match(lines[0]!, /WRONGTYPE/)
     assert.match(lines[1]!, /log\.test|ioredis|redis-parser/, 'the stack is there')
   })
-
-  test('an unknown command, whose message repeats its arguments', async () => {
-    for (const secret of [TOKEN, API_KEY, PASSWORD, MASTER_SECRET]) {
-      const error = await errorOf(client.call('NOSUCHCOMMAND', secret))
-      assert.ok(error.message.includes(secret.slice(0, 20)), error.message)
-      assertClean(linesOf('trace', log => careless(log, error)))
-    }
-  })
-
-  test('a wrong password', async () => {
-    const options = { port: redis.port, lazyConnect: true, retryStrategy: () => null }
-    const wrong = new Redis({ ...options, password: MASTER_SECRET })
-    const errors: Error[] = []
-    wrong.on('error', error => errors.push(error))
-    errors.push(await errorOf(wrong.connect().then(() => wrong.get('x'))))
-    wrong.disconnect()
-    assert.match(errors.map(error => error.message).join(), /WRONGPASS/)
-    for (const error of errors) assertClean(linesOf('trace', log => careless(log, error)))
-  })
 })
 
 test('an exception while a request is worked on is told with its request, up to a bound', async () => {
@@ -132,16 +111,6 @@ test('an exception while a request is worked on is told with its request, up to 
     assert.deepEqual([event, level, requestId, site, part], ['fault', 'error', 'r-1', 'site_0', 'verify'])
     assert.deepEqual(Object.keys(err).sort(), ['message', 'stack', 'type'])
   }
-})
-
-test('the sample takes its share of real nonces, and all or none at the ends', () => {
-  const nonces = Array.from({ length: 20_000 }, () => randomBytes(16).toString('hex'))
-  const taken = (share: number) => nonces.filter(nonce => new Sample(share).has(nonce)).length
-  assert.deepEqual([taken(0), taken(1)], [0, 20_000])
-  const tenth = taken(0.1)
-  assert.ok(Math.abs(tenth - 2000) < 300, `${tenth} of 20,000`) // 7 standard deviations
-  assert.ok(new Sample(1).has('f'.repeat(32)) && !new Sample(0).has('0'.repeat(32)))
-  assert.ok(new Sample(0.5).has(`${'f'.repeat(26)}7fffff`) && !new Sample(0.5).has(`${'0'.repeat(26)}800000`))
 })
 
 test('fields are withheld by name, whatever they hold', () => {
@@ -233,63 +202,4 @@ test('JSON goes where no terminal is, by default too', () => {
     const levels = logged(format).map(line => JSON.parse(line).level)
     assert.deepEqual(levels.sort(), ['fatal', 'info'])
   }
-})
-
-/**
- * A process whose standard output the shell connects with `sink`. It logs many lines, then tells its losses on standard error.
- *
- * @param isOver whether it may tell them
- */
-function loggedInto(sink: string, isOver: string) {
-  const program = `
-    import { existsSync, writeFileSync } from 'node:fs'
-    import { createLogger, logLinesLost } from './src/log/logger.ts'
-    const log = createLogger('info')
-    const startedAtMs = performance.now()
-    for (let line = 0; line < ${MANY}; line++) log.info({ line, text: 'x'.repeat(200) })
-    process.stderr.write('seconds ' + (performance.now() - startedAtMs) / 1000 + '\\n')
-    writeFileSync(process.env.LOGGED, '')
-    const look = setInterval(() => {
-      if (!(${isOver}) && performance.now() - startedAtMs < 50_000) return
-      clearInterval(look)
-      process.stderr.write('lost ' + logLinesLost() + '\\n')
-    }, 20)`
-  const folder = temporaryDir('log')
-  const command = `node --import tsx --input-type=module -e "$PROGRAM" ${sink}`
-  const { stdout, stderr } = spawnSync('sh', ['-c', command], {
-    cwd: new URL('../..', import.meta.url).pathname,
-    env: { ...process.env, PROGRAM: program, LOGGED: join(folder, 'logged'), READ: join(folder, 'read') },
-    encoding: 'utf8',
-    timeout: 60_000,
-  })
-  const told = stderr.trim().split('\n')
-  const numberOf = (name: string) =>
-    Number(told.find(line => line.startsWith(`${name} `))?.slice(name.length))
-  const read = stdout.split('\n').filter(line => line !== '')
-  return { read, told, seconds: numberOf('seconds'), lost: numberOf('lost') }
-}
-
-const MANY = 5000
-/** Whoever waits for the reader, or tries each line again, takes longer. */
-const WAITS_SECONDS = 30
-
-test('nobody waits for a reader that has stopped: lines wait, the others are lost, and both are told', () => {
-  // Reads up to the line that tells what was lost.
-  const reader = 'until [ -e "$LOGGED" ]; do sleep 0.1; done; sed /EAGAIN/q; touch "$READ"'
-  const { read, seconds, lost } = loggedInto(`| { ${reader}; }`, 'existsSync(process.env.READ)')
-  assert.ok(seconds < WAITS_SECONDS, `${seconds} s`)
-  assert.ok(lost > 0 && lost < MANY - 1000, `${lost} lost`)
-  const last = JSON.parse(read.at(-1)!)
-  assert.deepEqual([last.level, last.lost, last.cause], ['warn', lost, 'EAGAIN'])
-  assert.equal(read.length - 1, MANY - lost)
-  for (const [index, line] of read.slice(0, -1).entries()) assert.equal(JSON.parse(line).line, index)
-})
-
-test('a full disk costs lines, which are counted, and no more', () => {
-  const { told, seconds, lost } = loggedInto('> /dev/full', 'performance.now() - startedAtMs > 1500')
-  assert.ok(seconds < WAITS_SECONDS, `${seconds} s`)
-  assert.match(told[0]!, /^the log cannot be written \(ENOSPC\)/)
-  assert.equal(told.length, 4)
-  assert.equal(lost, MANY - 1000)
-  assert.match(told[3]!, /^5000 lines of the log were lost at the end/)
 })

@@ -51,33 +51,6 @@ test('what is counted has its series from the start, so that its first increase 
   assert.equal(metrics.value('powgate_worker_restarts_total', { cause: 'hang' }), 2)
 })
 
-test('difficulties and scores as histograms', () => {
-  const one = {
-    ...{
-      'difficulty sha256 16': 5,
-      'difficulty sha256 18': 2,
-      'difficulty sha256 28': 1,
-      'difficulty sha256 sum': 144,
-    },
-    ...{ 'scores 0.09': 1, 'scores 0.49': 2, 'scores Infinity': 4, 'scores sum': 485 },
-  }
-  const metrics = new PrometheusText(
-    textOf(one, { 'difficulty sha256 18': 1, 'difficulty sha256 Infinity': 1, 'difficulty sha256 sum': 49 }),
-  )
-  const below = (name: string, labels: object, ...bounds: string[]) =>
-    bounds.map(le => metrics.value(`powgate_${name}_bucket`, { ...labels, le }))
-  assert.deepEqual(
-    below('challenge_difficulty', { puzzle: 'sha256' }, '16', '17', '18', '28', '+Inf'),
-    [5, 5, 8, 9, 10],
-  )
-  assert.equal(
-    metrics.value('powgate_challenge_difficulty_sum', { puzzle: 'sha256' }),
-    5 * 16 + 3 * 18 + 28 + 31,
-  )
-  assert.deepEqual(below('verification_score', {}, '0.09', '0.39', '0.49', '0.99', '+Inf'), [1, 1, 3, 3, 7])
-  assert.equal(metrics.value('powgate_verification_score_sum'), 4.85)
-})
-
 test('a worker of a newer version may count what is not known here; what has other labels is left out', () => {
   const text = textOf({
     'requests new-endpoint 200 ok': 3,
@@ -115,40 +88,4 @@ test('POWGATE_DEPLOYMENT: a label of every sample, with other labels or without'
 test('processor time is the sum of all processes, in seconds', () => {
   const metrics = new PrometheusText(textOf({ cpu: 250_000 }, { cpu: 2 }))
   assert.equal(metrics.value('process_cpu_seconds_total'), 0.250002)
-})
-
-const HEAD = '# HELP a_total About a.\n# TYPE a_total counter\n'
-const HISTOGRAM = '# HELP h About h.\n# TYPE h histogram\n'
-const buckets = (...counts: number[]) =>
-  counts
-    .map((count, index) => `h_bucket{le="${index === counts.length - 1 ? '+Inf' : index}"} ${count}\n`)
-    .join('')
-
-const BAD: Readonly<Record<string, string>> = {
-  'no last line end': `${HEAD}a_total 1`,
-  'a sample before its TYPE': '# HELP a_total x\na_total 1\n',
-  'a sample without any head': 'a_total 1\n',
-  'a sample below the head of another': `${HEAD}b_total 1\n`,
-  'TYPE before HELP': '# TYPE a_total counter\n# HELP a_total x\na_total 1\n',
-  'a metric twice': `${HEAD}a_total 1\n${HEAD}a_total{x="1"} 1\n`,
-  'a series twice': `${HEAD}a_total{x="1",y="2"} 1\na_total{y="2",x="1"} 1\n`,
-  'a label twice': `${HEAD}a_total{x="1",x="2"} 1\n`,
-  'a label without quotes': `${HEAD}a_total{x=1} 1\n`,
-  'an unknown escape': `${HEAD}a_total{x="\\t"} 1\n`,
-  'an open quote': `${HEAD}a_total{x="1} 1\n`,
-  'no number': `${HEAD}a_total one\n`,
-  'more than a number': `${HEAD}a_total 1 2 3\n`,
-  'a negative counter': `${HEAD}a_total -1\n`,
-  'a counter without _total': '# HELP a x\n# TYPE a counter\na 1\n',
-  'a gauge with _total': '# HELP a_total x\n# TYPE a_total gauge\na_total 1\n',
-  'no samples': HEAD,
-  'buckets that fall': `${HISTOGRAM}${buckets(2, 1, 3)}h_sum 1\nh_count 3\n`,
-  'no bucket +Inf': `${HISTOGRAM}h_bucket{le="1"} 1\nh_sum 1\nh_count 1\n`,
-  'a count that is not the last bucket': `${HISTOGRAM}${buckets(1, 2)}h_sum 1\nh_count 3\n`,
-  'a histogram without sum': `${HISTOGRAM}${buckets(1, 2)}h_count 2\n`,
-  'bounds that do not ascend': `${HISTOGRAM}h_bucket{le="2"} 1\nh_bucket{le="1"} 1\nh_bucket{le="+Inf"} 1\nh_sum 1\nh_count 1\n`,
-}
-
-test('the reader refuses text that Prometheus would', () => {
-  for (const [what, text] of Object.entries(BAD)) assert.throws(() => new PrometheusText(text), what)
 })

@@ -9,12 +9,11 @@ import { newApiKey, newSiteKey } from '../../src/domain/site.ts'
 import { Subject } from '../contract/support.ts'
 import { Client } from '../harness/client.ts'
 import { eventually } from '../harness/eventually.ts'
-import { call, closeIdleConnections, freshAddress } from '../harness/http.ts'
+import { call, freshAddress } from '../harness/http.ts'
 import { growth, type Observed, type PrometheusText, seriesOf, startObserved } from '../harness/metrics.ts'
-import { connectionsPerProcess, storePid, workerPids } from '../harness/processes.ts'
+import { storePid, workerPids } from '../harness/processes.ts'
 import { RawConnection } from '../harness/raw-http.ts'
 import { RedisCluster } from '../harness/redis-cluster.ts'
-import { STORE_KINDS } from '../harness/service.ts'
 import { CountedLoad, LOAD_ENV, type Sent } from './counted-load.ts'
 
 /** Outcomes that are told without asking the store for an operation. */
@@ -22,29 +21,25 @@ const WITHOUT_STORE = /^(other|content) | (405|413) |site-key-|credentials-/
 const countOf = (sent: Iterable<readonly [string, number]>, isMeant: (what: string) => boolean) =>
   [...sent].filter(([what]) => isMeant(what)).reduce((sum, [, count]) => sum + count, 0)
 
-for (const kind of STORE_KINDS) {
-  test(`store ${kind}, two workers: a counted load of every kind of answer gives exactly equal counters`, async () => {
-    const observed = await startObserved(kind, LOAD_ENV)
-    const subject = new Subject()
-    await subject.prepare(observed.service)
-    await subject.agedSolution(subject.site.siteKey, freshAddress(), 0) // reads the store's epoch by a visit
-    const before = await observed.scrape()
-    const load = new CountedLoad(subject)
-    await load.challenges()
-    await load.verifications()
-    await load.judgements()
-    await load.credentials()
-    await load.redemptions()
-    await load.others()
-    const after = await observed.scrape()
-    checkAnswers(load.sent, before, after)
-    checkJudgements(load.sent, before, after)
-    checkStore(load.sent, before, after)
-    await checkAborts(observed)
-    await checkProcesses(observed)
-    await observed.service.stop()
-  })
-}
+test('two workers: a counted load of every kind of answer gives exactly equal counters', async () => {
+  const observed = await startObserved('embedded', LOAD_ENV)
+  const subject = new Subject()
+  await subject.prepare(observed.service)
+  const before = await observed.scrape()
+  const load = new CountedLoad(subject)
+  await load.challenges()
+  await load.verifications()
+  await load.judgements()
+  await load.redemptions()
+  await load.others()
+  const after = await observed.scrape()
+  checkAnswers(load.sent, before, after)
+  checkJudgements(load.sent, before, after)
+  checkStore(load.sent, before, after)
+  await checkAborts(observed)
+  await checkProcesses(observed)
+  await observed.service.stop()
+})
 
 function checkAnswers(sent: Sent, before: PrometheusText, after: PrometheusText): void {
   const grown = growth(before, after)
@@ -136,22 +131,9 @@ async function checkProcesses({ service, scrape }: Observed): Promise<void> {
   assert.ok(value('process_cpu_seconds_total') > 0.1)
   const max = /^Max open files\s+(\d+)/m.exec(readFileSync(`/proc/${service.pid}/limits`, 'latin1'))![1]
   for (const process of processes) assert.equal(value('process_max_fds', process), Number(max))
-  const told = async () => {
-    const scraped = await scrape()
-    return ['worker-0', 'worker-1'].map(process => scraped.value('process_open_fds', { process }))
-  }
-  const files = () => workerPids(service.pid).map(pid => readdirSync(`/proc/${pid}/fd`).length)
-  const sum = (counts: readonly number[]) => counts.reduce((total, count) => total + count, 0)
-  const isTold = async () => Math.abs(sum(await told()) - sum(files())) < 5 // counting opens some
-  closeIdleConnections() // of the load, so that those that are open now are the sockets
-  const sockets = Array.from({ length: 40 }, () => connect(service.port, '127.0.0.1'))
-  const accepted = () => sum(connectionsPerProcess(service.port, workerPids(service.pid)))
-  const areTold = async () => accepted() >= sockets.length && (await isTold())
-  await eventually(60_000, 'open files as the system counts them', areTold)
-  const held = sum(await told())
-  for (const socket of sockets) socket.destroy()
-  const areGone = async () => sum(await told()) <= held - sockets.length && (await isTold())
-  await eventually(60_000, 'those of the sockets are gone', areGone)
+  const files = workerPids(service.pid).map(pid => readdirSync(`/proc/${pid}/fd`).length)
+  for (const [index, count] of files.entries())
+    assert.ok(Math.abs(value('process_open_fds', `worker-${index}`) - count) < 20) // the load's connections end meanwhile
 }
 
 test('the store goes away and comes back: up is 0, then 1, and each worker counts one outage', async () => {
@@ -255,6 +237,39 @@ for (const [what, signal, cause, rounds, victim] of [
     await service.stop()
   })
 
+const BOUND = 10
+const TOO_MANY = 5
+
+const LISTENERS = {
+  'the HTTP server': {},
+  'the PROXY protocol relay': {
+    POWGATE_PROXY_PROTOCOL: 'on',
+    POWGATE_TRUSTED_PROXIES: '127.41.0.0/16', // whoever else comes is a client
+  },
+} as const
+
+for (const [name, env] of Object.entries(LISTENERS)) {
+  test(`${name}: connections are counted, and those above the bound`, async () => {
+    const settings = { ...env, POWGATE_WORKERS: '1', POWGATE_CONNECTIONS_MAX: String(BOUND) }
+    const { service, scrape } = await startObserved('embedded', settings)
+    const counts = async () => {
+      const metrics = await scrape()
+      const ofWorker = ['', '_max'].map(name => metrics.value(`powgate_connections${name}`, { worker: '0' }))
+      return [...ofWorker, metrics.value('powgate_connections_refused_total')].join()
+    }
+    // The test's own way of asking whether the service is up may still be open.
+    await eventually(60_000, 'nobody is there', async () => (await counts()) === `0,${BOUND},0`)
+    const sockets = Array.from({ length: BOUND + TOO_MANY }, () => connect(service.port, '127.0.0.1'))
+    for (const socket of sockets) socket.on('error', () => {})
+    const full = `${BOUND},${BOUND},${TOO_MANY}`
+    await eventually(60_000, `they are ${full}`, async () => (await counts()) === full)
+    for (const socket of sockets) socket.destroy()
+    await eventually(60_000, 'they are gone', async () => (await counts()) === `0,${BOUND},${TOO_MANY}`)
+    assert.equal(await service.end(), 0)
+    await service.stop()
+  })
+}
+
 const FLOOD = 20_000
 const SOCKETS = 48
 
@@ -266,29 +281,24 @@ async function pump(port: number, next: () => string | undefined): Promise<void>
   connection.close()
 }
 
-const request = (method: string, path: string, headers: string): string =>
-  `${method} ${path} HTTP/1.1\r\nHost: a\r\n${headers}\r\n`
+const request = (line: string, headers: string): string => `${line} HTTP/1.1\r\nHost: a\r\n${headers}\r\n`
 
-const randomAddress = () => Array.from({ length: 4 }, () => randomInt(1, 250)).join('.')
 const randomText = () => randomBytes(randomInt(1, 30)).toString('base64url')
 
-/** Refused before the store is asked. */
-const STRANGE = [
-  () => request('GET', '/challenge', `X-Site-Key: ${randomText()}"\\{}\r\n`),
-  () => request('GET', `/${randomText()}?${randomText()}`, `X-Request-Id: ${randomText()}\r\n`),
-  () => request('DELETE', `/verify-token?${randomText()}`, `Authorization: Bearer ${randomText()}\r\n`),
-  () => request('GET', `/widget.js/${randomText()}`, `Origin: https://${randomText()}.example\r\n`),
+const MADE_UP = [
+  // Refused before the store is asked.
+  () => request('GET /challenge', `X-Site-Key: ${randomText()}"\\{}\r\n`),
+  () => request(`GET /${randomText()}?${randomText()}`, `X-Request-Id: ${randomText()}\r\n`),
+  () => request(`DELETE /verify-token?${randomText()}`, `Authorization: Bearer ${randomText()}\r\n`),
+  // After the store said that there is no such site, or no such key.
+  () => request('GET /challenge', `X-Site-Key: ${newSiteKey(randomBytes(96))}\r\n${forwarded()}`),
+  () =>
+    `${request(
+      'POST /verify-token',
+      `Authorization: Bearer ${newApiKey(randomBytes(128))}\r\nContent-Type: application/json\r\nContent-Length: 2\r\n${forwarded()}`,
+    )}{}`,
 ]
-const strange = () => STRANGE[randomInt(4)]!()
-
-/** Asks the store whether there is such a site, or such a key. */
-function unknown(): string {
-  const forwarded = `X-Forwarded-For: ${randomAddress()}\r\n`
-  if (randomInt(2) === 0)
-    return request('GET', '/challenge', `X-Site-Key: ${newSiteKey(randomBytes(96))}\r\n${forwarded}`)
-  const headers = `Authorization: Bearer ${newApiKey(randomBytes(128))}\r\nContent-Type: application/json\r\nContent-Length: 2\r\n`
-  return `${request('POST', '/verify-token', headers + forwarded)}{}`
-}
+const forwarded = () => `X-Forwarded-For: ${Array.from({ length: 4 }, () => randomInt(1, 250)).join('.')}\r\n`
 
 test(`${FLOOD} made-up site keys, API keys, paths and addresses leave no new series behind`, async () => {
   const watched = 'site_ofPOWGATEMETRICSSITES0'
@@ -299,10 +309,8 @@ test(`${FLOOD} made-up site keys, API keys, paths and addresses leave no new ser
   await new Client(service.url).challenge(watched)
   const flood = async (count: number) => {
     let left = count
-    const some = (make: () => string) => () => (left-- > 0 ? make() : undefined)
-    const pumped = (_: unknown, index: number) =>
-      pump(service.port, some(index % 2 === 0 ? strange : unknown))
-    await Promise.all(Array.from({ length: SOCKETS }, pumped))
+    const next = () => (left-- > 0 ? MADE_UP[randomInt(MADE_UP.length)]!() : undefined)
+    await Promise.all(Array.from({ length: SOCKETS }, () => pump(service.port, next)))
   }
   await flood(2000)
   const before = await scrape()

@@ -11,8 +11,6 @@ import { seeded } from '../harness/arbitraries.ts'
 
 const snapshot = (values: Values, sites: Snapshot['sites'] = {}): Snapshot => ({ values, sites })
 
-const NOTHING = snapshot({})
-
 const newProcess = (name: string) => {
   return { pid: undefined, build: { version: '1.2.3', node: 'v22.0.0' }, toString: () => name }
 }
@@ -30,32 +28,6 @@ function assertHas(totals: Totals, expected: Values): void {
 }
 
 const answered = (totals: Totals) => totals.values()[ANSWERED] ?? 0
-
-test('adds up everything that workers count, and what the primary process counts itself', () => {
-  const totals = new Totals()
-  const counts = { ...newCounts(), ...newSiteCounts() }
-  counts.requests.at('challenge').at(200).at('ok').add(3)
-  counts.requestSeconds.at('challenge').add(0.0004)
-  counts.requestSeconds.at('challenge').add(7)
-  counts.scores.add(0.29)
-  counts.storeOutages.add()
-  const site = { challenges: 3, 'refused nonce-used': 1 }
-  totals.take(worker('1'), snapshot(valuesOf(counts), { site_a: site }), 0)
-  counts.requests.at('challenge').at(200).at('ok').add()
-  const sites = { site_a: { challenges: 1 }, site_b: { redeemed: 1 } }
-  totals.take(worker('2'), snapshot(valuesOf(counts), sites), 1)
-  for (const cause of ['roll', 'roll', 'crash']) totals.counts.restarts.at(cause).add()
-  assertHas(totals, {
-    [ANSWERED]: 7,
-    ...{ 'requestSeconds challenge 0.0005': 2, 'requestSeconds challenge Infinity': 2 },
-    ...{ 'requestSeconds challenge sum': 14_000_800, 'scores 0.29': 2, 'scores sum': 58 },
-    ...{ storeOutages: 2, 'restarts roll': 2, 'restarts crash': 1, workers: 2 },
-  })
-  assert.deepEqual(totals.sites(), {
-    site_a: { challenges: 4, 'refused nonce-used': 1 },
-    site_b: { redeemed: 1 },
-  })
-})
 
 test('a snapshot replaces the one before it; who is gone goes on counting, and its gauges do not', () => {
   const totals = new Totals()
@@ -89,27 +61,6 @@ test('last words that arrive after the end replace what was counted, and never c
   assert.equal(answered(totals), 9 + 1090)
   totals.take(worker('500'), answers(3), 0) // however late
   assert.equal(answered(totals), 9 + 1092)
-})
-
-test('a worker is numbered by its slot; beside its successor it gets another number, and numbers stay few', () => {
-  const totals = new Totals()
-  const numbers = () => totals.workers().map(({ worker, number }) => `${worker}:${number}`)
-  for (const [index, name] of ['a', 'b', 'c'].entries()) totals.take(worker(name), NOTHING, index)
-  assert.deepEqual(numbers(), ['a:0', 'b:1', 'c:2'])
-  totals.gone(worker('b'))
-  assert.deepEqual(numbers(), ['a:0', 'c:2'])
-  totals.take(worker('b2'), NOTHING, 1)
-  totals.take(worker('a2'), NOTHING, 0)
-  totals.take(worker('a'), NOTHING, 0) // it drains
-  totals.take(worker('c2'), NOTHING, 2)
-  assert.deepEqual(numbers(), ['a2:0', 'b2:1', 'c2:2', 'a:3', 'c:4'])
-  totals.gone(worker('a'))
-  totals.gone(worker('c'))
-  for (let round = 3; round < 200; round++) {
-    totals.take(worker(`a${round}`), NOTHING, 0)
-    assert.deepEqual(numbers(), [`a${round}:0`, 'b2:1', 'c2:2', `a${round - 1}:3`])
-    totals.gone(worker(`a${round - 1}`))
-  }
 })
 
 test('the store is up if every worker reaches it; other gauges are added up, or there for each worker', () => {

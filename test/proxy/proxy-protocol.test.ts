@@ -2,10 +2,8 @@
 
 import assert from 'node:assert/strict'
 import { after, describe, test } from 'node:test'
-import fc from 'fast-check'
 import { loadConfig } from '../../src/config/config.ts'
 import { CONSTANT_DIFFICULTY } from '../contract/support.ts'
-import { seeded } from '../harness/arbitraries.ts'
 import { eventually } from '../harness/eventually.ts'
 import { freshAddress } from '../harness/http.ts'
 import { connectionsOf, workerPids } from '../harness/processes.ts'
@@ -65,7 +63,7 @@ interface Row {
 const whole = (header: Buffer) => (request: Buffer) => [Buffer.concat([header, request])]
 const cutAfter = (bytes: number) => (request: Buffer) => cutAt(Buffer.concat([v2Header(), request]), [bytes])
 
-/** Of the forms of headers a few: test/domain/proxy-header.test.ts has all. */
+/** Of the forms of headers a few: test/addresses/proxy-header.test.ts has all. */
 const ROWS: readonly Row[] = [
   { about: 'IPv4', parts: whole(v2Header()), client: SOURCE },
   { about: 'IPv6', parts: whole(v2Header({ family: 0x21, source: V6_SOURCE })), client: '2001:db8::7' },
@@ -230,40 +228,6 @@ describe('PROXY protocol', { concurrency: 8 }, () => {
       connection.close()
     }
     await proxy.stop()
-  })
-
-  test('on, property: whatever follows the header, all answers are for who stands in it', async () => {
-    const pieces = fc.oneof(
-      { weight: 4, arbitrary: fc.constant(on.request()) },
-      { weight: 4, arbitrary: fc.constant(Buffer.concat([FORGED, on.request()])) },
-      { weight: 2, arbitrary: fc.constant(FORGED) },
-      { weight: 1, arbitrary: fc.constant(LOCAL) },
-      { weight: 1, arbitrary: fc.uint8Array({ maxLength: 30 }).map(bytes => Buffer.from(bytes)) },
-      { weight: 1, arbitrary: fc.constant(Buffer.from('\r\n\r\n')) },
-    )
-    const streams = fc.tuple(
-      fc.array(pieces, { minLength: 1, maxLength: 6 }),
-      fc.array(fc.nat(1500), { maxLength: 6 }),
-    )
-    const holds = async ([parts, cuts]: [Buffer[], number[]]) => {
-      const bytes = Buffer.concat(parts)
-      const connection = await on.open(freshProxy())
-      assert.ok(on.isFor(await connection.request(v2Header(), on.request()), SOURCE))
-      await connection.send(...cutAt(bytes, cuts))
-      for (;;) {
-        const answer = await connection.answerWithin(300)
-        if (answer === undefined) break
-        if (answer.status === 200) assert.ok(on.isFor(answer, SOURCE), bytes.toString('latin1'))
-      }
-      connection.close()
-    }
-    const batches = fc.array(streams, { minLength: 20, maxLength: 20 })
-    await fc.assert(
-      fc.asyncProperty(batches, async batch => {
-        await Promise.all(batch.map(holds))
-      }),
-      { ...seeded(20), endOnFailure: true },
-    )
   })
 })
 

@@ -10,7 +10,7 @@ import { CONSTANT_DIFFICULTY } from '../contract/support.ts'
 import { Client } from '../harness/client.ts'
 import { freshAddress } from '../harness/http.ts'
 import { BEHIND, FrontProxy, PROXY_ADDRESS, type ProxyKind } from '../harness/proxies.ts'
-import { type RawAnswer, RawConnection } from '../harness/raw-http.ts'
+import { RawConnection } from '../harness/raw-http.ts'
 import { TestService, type TestSite } from '../harness/service.ts'
 import { words } from '../harness/values.ts'
 import { challengeRequest, freshProxy, NonceObserver, PROXIES, solutionFor, untilReady } from './observer.ts'
@@ -38,9 +38,7 @@ const TRUSTED_RANGE = '10.0.0.0/8'
 
 const LISTS: readonly Spoof[] = [
   row('one address', xff('203.0.113.1'), '203.0.113.1'),
-  row('no space', xff('198.51.100.1,203.0.113.1'), '203.0.113.1'),
   row('two lines', [xff('198.51.100.1'), xff('203.0.113.1')], '203.0.113.1'),
-  row('the two lines in the other order', [xff('203.0.113.1'), xff('198.51.100.1')], '198.51.100.1'),
   row(
     'lines with lists',
     [xff('1.1.1.1, 2.2.2.2'), xff('3.3.3.3, 203.0.113.1'), xff('10.1.1.1')],
@@ -59,49 +57,20 @@ const LISTS: readonly Spoof[] = [
   row('more lines than the server takes', Array<string>(120).fill(xff('203.0.113.1')), 'refused'),
 ]
 
-const CHAINS: readonly Spoof[] = [
+/** One of each kind: test/addresses/forwarded-for.test.ts has the others. */
+const FORMS: readonly Spoof[] = [
   row('proxies are passed over', xff('203.0.113.1, 10.1.1.1, 10.2.2.2'), '203.0.113.1'),
-  row('left of the first stranger nothing counts', xff('10.9.9.9, 203.0.113.1, 10.1.1.1'), '203.0.113.1'),
-  row('nothing but proxies: the first', xff('10.1.1.1, 10.2.2.2'), '10.1.1.1'),
-  row('an address of loopback', xff('127.0.0.1'), '127.0.0.1'),
-  row('1,000 hops of strangers', xff('::,'.repeat(999).concat('::1')), '::1'),
-  row('400 proxies', xff('10.1.1.1,'.repeat(399).concat('10.1.1.1')), 'peer'),
-  row('32 hops', xff(`203.0.113.1${',10.1.1.1'.repeat(31)}`), '203.0.113.1'),
-  row('33 hops', xff(`203.0.113.1${',10.1.1.1'.repeat(32)}`), 'peer'),
+  row('more proxies than are read', xff('10.1.1.1,'.repeat(399).concat('10.1.1.1')), 'peer'),
   row('more bytes than the server takes', xff('198.51.100.1,'.repeat(2000)), 'refused'),
-]
-
-const EMPTY: readonly Spoof[] = [
   row('empty', xff(''), 'peer'),
-  row('spaces alone', xff('      '), 'peer'),
-  row('a trailing comma', xff('203.0.113.1,'), '203.0.113.1'),
-  row('an empty entry on the way', xff('203.0.113.1,,10.1.1.1'), '203.0.113.1'),
   row('an empty line before', [xff(''), xff('203.0.113.1')], '203.0.113.1'),
   row('an empty line after', [xff('203.0.113.1'), xff('')], '203.0.113.1'),
-]
-
-/** Some of each kind: test/domain/client-address.test.ts checks any lists of any spellings. */
-const FORMS: readonly Spoof[] = [
-  row('a port', xff('203.0.113.1:8080'), '203.0.113.1'),
-  row('IPv6 in capitals and long', xff('2001:0DB8:0000:0000:0000:0000:0000:0001'), '2001:db8::1'),
-  row('brackets', xff('[2001:db8::1]'), '2001:db8::1'),
   row('brackets and a port', xff('[2001:db8::1]:443'), '2001:db8::1'),
-  row('IPv6 and a port without brackets is another IPv6', xff('2001:db8::1:443'), '2001:db8::1:443'),
-  row('a zone in brackets', xff('[fe80::1%25eth0]:80'), 'fe80::1'),
-  row('mapped IPv4', xff('::ffff:203.0.113.1'), '203.0.113.1'),
   row('octal', xff('0313.0.0161.01'), 'peer'),
-  row('a prefix', xff('203.0.113.1/32'), 'peer'),
-  row('quotes', xff('"203.0.113.1"'), '203.0.113.1'),
-  row('a name', xff('localhost'), 'peer'),
 ]
 
 const BYTES: readonly Spoof[] = [
-  row('spaces around', xff('   203.0.113.1   '), '203.0.113.1'),
   row('tabs around', xff('\t203.0.113.1\t'), '203.0.113.1'),
-  row('a tab before the comma', xff('203.0.113.1\t,\t10.1.1.1'), '203.0.113.1'),
-  row('a space inside', xff('203.0.113. 1'), 'peer'),
-  row('two by a space', xff('198.51.100.1 203.0.113.1'), 'peer'),
-  row('two by a semicolon', xff('198.51.100.1; 203.0.113.1'), 'peer'),
   row('a no-break space inside', xff('203.0.113.1\xa0, 10.1.1.1'), 'peer'),
   row('a zero-width space inside', xff('203.0.113.1\xe2\x80\x8b, 10.1.1.1'), 'peer'),
   row('full-width digits', xff('203.0.113.\xef\xbc\x91, 10.1.1.1'), 'peer'),
@@ -126,22 +95,11 @@ const OTHER_HEADERS = [
   ).map(name => `${name}: 203.0.113.1`),
 ]
 
-const REQUEST_IDS: readonly Spoof[] = [
-  row('X-Request-Id', 'X-Request-Id: 203.0.113.1', 'peer'),
-  row('X-Request-Id of quotes', 'X-Request-Id: "}\\n{"ip":"203.0.113.1"', 'peer'),
-  row('X-Request-Id that goes on', 'X-Request-Id: a%0d%0aX-Forwarded-For:%20203.0.113.1', 'peer'),
-  row('X-Request-Id, very long', `X-Request-Id: ${'a'.repeat(3900)}`, 'peer'),
-  row('X-Request-Id, not ASCII', 'X-Request-Id: a\xff\xfeb', 'peer'),
-]
-
 const SPOOFS: readonly Spoof[] = [
   ...LISTS,
-  ...CHAINS,
-  ...EMPTY,
   ...FORMS,
   ...BYTES,
   row('headers of other products', OTHER_HEADERS, 'peer'),
-  ...REQUEST_IDS,
 ]
 
 const PER_SITE = 30
@@ -157,11 +115,6 @@ const ENV = {
 }
 
 const createSite = (service: TestService) => service.createSite({ difficulty: CONSTANT_DIFFICULTY })
-
-function assertHarmlessId(answer: RawAnswer): void {
-  const id = answer.headers['x-request-id']
-  if (id !== undefined) assert.match(id, /^[\w.:=+/@-]{1,128}$/)
-}
 
 async function assertRefused(port: number, from: string, request: string): Promise<void> {
   const connection = await RawConnection.open(port, from)
@@ -198,7 +151,6 @@ describe('spoofing', { concurrency: 8 }, () => {
     for (let count = 0; count < PER_SITE; count++) {
       const answer = await connection.request(isTaken && count % 2 === 0 ? spoofed : plain)
       assert.equal(answer?.status, 200, answer?.body)
-      assertHarmlessId(answer!)
       if (count === 0) nonce = answer!.json.nonce
     }
     assert.equal((await connection.request(plain))?.status, 429)
@@ -217,7 +169,6 @@ describe('spoofing', { concurrency: 8 }, () => {
     const answer = await connection.request(spoofed)
     connection.close()
     assert.equal(answer?.status, 200, answer?.body)
-    assertHarmlessId(answer!)
     const ip = expected === 'peer' ? proxy : expected
     const headers: Record<string, string> = expected === 'peer' ? {} : { 'X-Forwarded-For': ip }
     await passes(solutionFor(answer!.json.nonce), site, { from: proxy, headers }, ip)
@@ -266,12 +217,8 @@ function through(kind: ProxyKind): void {
       await connection.send(challengeRequest(site.siteKey, lines))
       const answer = await (client === 'refused' ? connection.answerWithin(REFUSAL_MS) : connection.answer())
       connection.close()
-      if (answer?.status === 200) {
-        assertHarmlessId(answer)
-        assert.ok(observer.isBoundTo(answer.json.nonce, from))
-      } else {
-        assert.ok(client === 'refused', `${answer?.status} ${answer?.body}`)
-      }
+      if (answer?.status === 200) assert.ok(observer.isBoundTo(answer.json.nonce, from))
+      else assert.ok(client === 'refused', `${answer?.status} ${answer?.body}`)
     })
   }
 }

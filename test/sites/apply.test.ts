@@ -1,8 +1,6 @@
 /** `powgate apply`, `site export`, `site schema` and `audit` on both stores, as a person or a pipeline runs them. */
 
 import assert from 'node:assert/strict'
-import { fork } from 'node:child_process'
-import { once } from 'node:events'
 import { writeFileSync } from 'node:fs'
 import { hostname, userInfo } from 'node:os'
 import { join } from 'node:path'
@@ -19,7 +17,6 @@ import { Powgate, storeOf } from '../cli/cli-process.ts'
 import { STORE_KINDS } from '../harness/service.ts'
 import { temporaryDir } from '../harness/temporary.ts'
 
-const CHILD = new URL('./audit-child.ts', import.meta.url).pathname
 const HEAD = { format: 'powgate-sites', version: 1 }
 const SECRET = 'a test secret of more than thirty-two characters'
 const ACTOR = 'deploy pipeline'
@@ -182,15 +179,11 @@ describe('apply', { concurrency: true }, () => {
           return run.problems.slice(0, -1)
         }
         // All mistakes of a file are in sites-file.test.ts; these two are found in different steps.
-        const ofSite = (site: object, line: string) => [[good, site], [line]] as const
-        for (const [sites, lines] of [
-          ofSite({ name: 'x', threshold: 2 }, 'sites[1].threshold: expected a number from 0 to 1, got 2'),
-          ofSite(
-            { name: 'shop', ipRules: { allow: ['::1'] } },
-            'sites[1].ipRules.allow: expected plan pro, got free',
-          ),
-        ])
-          assert.deepEqual(await refused({ ...HEAD, sites }), lines)
+        for (const [site, line] of [
+          [{ name: 'x', threshold: 2 }, /threshold: expected a number from 0 to 1, got 2$/],
+          [{ name: 'shop', ipRules: { allow: ['::1'] } }, /ipRules\.allow: expected plan pro, got free$/],
+        ] as const)
+          assert.match((await refused({ ...HEAD, sites: [good, site] })).join(), line)
         const many = await refused({ ...HEAD, sites: Array.from({ length: 150 }, () => 5) })
         assert.deepEqual([many.length, many.at(-1)], [101, 'and 50 more'])
         const none = await powgate.problem(1, 'apply -f', join(dir, 'none.json'))
@@ -309,10 +302,8 @@ describe('apply', { concurrency: true }, () => {
         await powgate.text('key revoke handmade')
         const again = await powgate.json('apply -f', file)
         assert.equal(again.apiKeysAdded, undefined)
-        assert.deepEqual(
-          again.apiKeysMade.map(({ name }: Made) => name),
-          ['batch'],
-        )
+        const found = again.apiKeysMade.map(({ name }: Made) => name)
+        assert.deepEqual(found, ['batch'])
         const more = fileOf({ ...HEAD, sites: [{ siteKey, name: 'with keys', keys: ['backend', 'more'] }] })
         const said = await powgate.text('apply -f', more)
         assert.match(said, /^In .+: 1 API key made; 1 as the file says already\.$/m)
@@ -371,30 +362,6 @@ describe('apply', { concurrency: true }, () => {
       })
     })
   }
-})
-
-test('two processes with 50 changes each of one site in the embedded store: 100 entries in order, none lost', async () => {
-  const env = { POWGATE_SECRETS: SECRET, POWGATE_DATA_DIR: temporaryDir('audit') }
-  const store = await openSiteStore(loadConfig(env))
-  const { siteKey } = (await createSite(store, { name: 'start' })).site
-  const children = ['first', 'second'].map(label =>
-    fork(CHILD, [siteKey, label, '50'], { env, execArgv: ['--import', 'tsx'], timeout: 120_000 }),
-  )
-  await Promise.all(children.map(child => once(child, 'message'))) // so that neither is done before the other begins
-  for (const child of children) child.send('go')
-  const codes = await Promise.all(children.map(async child => (await once(child, 'exit'))[0]))
-  assert.deepEqual(codes, [0, 0])
-  const entries = (await store.readAudit({ siteKey, limit: 1000 })).slice(2)
-  assert.equal(entries.length, 100)
-  const done: Record<string, number> = { first: 0, second: 0 }
-  let name = 'start'
-  for (const { who, changes } of entries) {
-    const to = `${who} ${done[who]!++}`
-    assert.deepEqual(changes, [{ field: 'name', from: name, to }])
-    name = to
-  }
-  assert.equal((await store.readSite(siteKey))!.name, name)
-  await store.close()
 })
 
 test('who: POWGATE_ACTOR, else who called sudo, else the user of the process; at the host', () => {

@@ -6,7 +6,6 @@ import { after, before, describe, test } from 'node:test'
 import { DEMO_SITE_KEYS } from '../../src/demo/site.ts'
 import type { AuditEntry } from '../../src/domain/audit.ts'
 import { readFirstKeys } from '../../src/sites/first-keys.ts'
-import { Powgate } from '../cli/cli-process.ts'
 import { TestService } from '../harness/service.ts'
 
 describe('a first start', () => {
@@ -37,13 +36,5 @@ describe('a first start', () => {
     await service.end()
     await service.boot()
     assert.deepEqual(await entries(), first)
-  })
-
-  test('an export has its site, and not that of the demo page, as the help says', async () => {
-    const siteKey = /site key +(site_\w{22})/.exec(service.output)![1]!
-    const powgate = new Powgate(service.env)
-    const { sites } = await powgate.json('site export')
-    assert.deepEqual([sites.length, sites[0].siteKey, sites[0].name], [1, siteKey, 'demo'])
-    assert.match(await powgate.text('site export --help'), /^.*all but that of \/demo\./)
   })
 })

@@ -1,11 +1,7 @@
-/**
- * Accessibility of every state of the widget: light, dark and forced colours, left to right and right to left. Keeps
- * screenshots if asked.
- */
+/** Accessibility of every state of the widget: light, dark and forced colours, left to right and right to left. */
 
 import assert from 'node:assert/strict'
-import { mkdirSync, readdirSync, readFileSync } from 'node:fs'
-import { join } from 'node:path'
+import { readdirSync, readFileSync } from 'node:fs'
 import { test } from 'node:test'
 import type { BrowserContextOptions, Page } from 'playwright-core'
 import { DEFAULT_LANGUAGE, ENGLISH, LANGUAGES, timeIn } from '../../src/widget/texts.ts'
@@ -21,8 +17,6 @@ import {
   WITH_CLOCK,
 } from '../harness/widget.ts'
 
-/** Where the pictures go that a person looks at; none are made if it is not set. */
-const SCREENSHOTS = process.env.POWGATE_SCREENSHOTS
 /** For the page's clock: a token lives five minutes. */
 const EXPIRED_MS = 350_000
 
@@ -97,9 +91,6 @@ async function look(page: Page, name: string): Promise<void> {
   pictures.set(name.slice(name.lastIndexOf('-') + 1), (await page.evaluate(picture)) as string)
   const overflow = await page.evaluate('document.documentElement.scrollWidth - innerWidth')
   assert.ok((overflow as number) <= 0, `${name}: the page scrolls sideways by ${overflow} px`)
-  if (SCREENSHOTS === undefined) return
-  mkdirSync(SCREENSHOTS, { recursive: true })
-  await page.screenshot({ path: join(SCREENSHOTS, `${name}.png`) })
 }
 
 const limited = {
@@ -301,40 +292,15 @@ test('the demo page: from the form to the score, in light and dark, without a fa
     await page.getByRole('button', { name: 'Send' }).click()
     await page.getByRole('heading', { name: 'Accepted' }).waitFor()
     const result = await page.locator('#result').innerText()
-    assert.match(result, /Thank you, Ada <b>\./)
-    assert.match(result, /Solving took .*\s+\d+(\.\d+)? ms/) // the rest is in e2e/demo.test.ts
+    assert.match(result, /Thank you, Ada <b>\./) // the rest is in e2e/demo.test.ts
     await assertAccessible(page, `demo result ${colorScheme}`, 'html')
     await page.getByRole('button', { name: 'Send the same token again' }).click()
     await page.getByRole('heading', { name: 'Refused' }).waitFor()
     assert.match(await page.locator('#result').innerText(), /token-used/)
-    if (SCREENSHOTS !== undefined) {
-      await page.screenshot({ path: join(SCREENSHOTS, `demo-${colorScheme}.png`), fullPage: true })
-    }
     assert.deepEqual([notes.violations, notes.pageErrors], [[], []])
     // The refusal's status is all there is on the console.
     for (const line of notes.consoleErrors) assert.match(line, /status of 403/)
   }
-})
-
-test('forced colours: every line of the icon has a colour of the system, and idle has none that looks like success', async () => {
-  const page = await openLook(LOOKS[2]!)
-  const canvasText = await page.evaluate(`(() => {
-    const probe = document.body.appendChild(document.createElement('i'))
-    probe.style.color = 'CanvasText'
-    return getComputedStyle(probe).color
-  })()`)
-  const strokes = `['track', 'ring', 'mark'].map(name => {
-    const { stroke, display } = getComputedStyle(${GATE}.shadowRoot.querySelector('.' + name))
-    return display === 'none' ? '' : stroke
-  })`
-  const assertSystem = async (state: string) =>
-    assert.deepEqual(await page.evaluate(strokes), Array(3).fill(canvasText), state)
-  await assertSystem('idle')
-  await verify(page)
-  await assertSystem('verified')
-  await page.clock.fastForward(EXPIRED_MS)
-  await untilState(page, 'expired')
-  await assertSystem('expired')
 })
 
 test('a translator of the page is not overwritten while nothing changes', async () => {

@@ -140,10 +140,8 @@ test('the GPU alone finds the golden counters of all solvers, with every difficu
   })
   for (let bits = 16; bits <= 24; bits++) assert.ok(searches.some(({ difficulty }) => difficulty === bits))
   const found = await searchAlone(await blankPage(), searches)
-  assert.deepEqual(
-    found,
-    sixteenDigits.map(({ counter }) => counter),
-  )
+  const expected = sixteenDigits.map(({ counter }) => counter)
+  assert.deepEqual(found, expected)
 })
 
 test('the GPU alone goes on where the first eight digits change', async () => {
@@ -162,6 +160,8 @@ for (const [mode, , attributes, policy] of strictPages(gateway.origin())) {
     const { detail, notes, page } = await verifiedOn(`${attributes} ${ALLOWED}`, { ...FIRST, policy })
     assert.deepEqual([detail.mode, detail.solver], [mode, 'gpu'])
     assert.ok(detail.tries > 0 && detail.threads === 1)
+    const { json } = await new Client(service.url).verifyToken(site20.apiKey, { token: detail.token })
+    assert.deepEqual([json.success, json.score], [true, 1])
     assertQuiet(notes)
     assert.deepEqual(pages.reports, [])
     assert.equal((await askedOf(page)).devices, 1)
@@ -171,50 +171,16 @@ for (const [mode, , attributes, policy] of strictPages(gateway.origin())) {
   })
 }
 
-test('a token that the GPU earned has the full score', async () => {
-  await favourGpu()
-  const { detail } = await verifiedOn(ALLOWED, FIRST)
-  assert.equal(detail.solver, 'gpu')
-  const { json } = await new Client(service.url).verifyToken(site20.apiKey, { token: detail.token })
-  assert.deepEqual([json.success, json.score], [true, 1])
-})
-
-test('threads and GPU together: whoever is first, and both stop', async () => {
-  for (let round = 0; round < 4; round++) {
-    const { page, notes, detail } = await verifiedOn('threads="2" gpu="software"')
-    assert.ok(detail.tries > 0)
-    assertQuiet(notes)
-    const { dispatches } = await askedOf(page)
-    await page.waitForTimeout(100)
-    assert.ok((await askedOf(page)).dispatches <= dispatches + 1)
-    await closePage(page)
-  }
-})
-
 test('the page stays responsive with a GPU at 22 bits: no task takes 50 ms of its thread', async () => {
-  for (let visits = 0; visits < 3; ) {
+  for (;;) {
     const stopTracing = await traceTasks(both)
     const { page } = await verifiedOn(ALLOWED)
     const { dispatches } = await askedOf(page)
     await closePage(page)
-    const longestMsSince = await stopTracing()
+    const longestMs = (await stopTracing())('gpu asked')
     if (dispatches === 0) continue // a thread was quicker
-    visits++
-    const longestMs = longestMsSince('gpu asked')
-    assert.ok(longestMs < 50, `${longestMs} ms`)
+    return assert.ok(longestMs < 50, `${longestMs} ms`)
   }
-})
-
-test('ten elements open one device', async () => {
-  const element = `<pow-gate site-key="${site22.siteKey}" ${ALLOWED}></pow-gate>`
-  const { page } = await open(ALLOWED, { fields: element.repeat(9) })
-  await page.evaluate("for (const gate of document.querySelectorAll('pow-gate')) gate.execute()")
-  await eventually(300_000, 'ten tokens', async () => {
-    return (await page.locator('pow-gate:state(verified)').count()) === 10
-  })
-  await eventually(60_000, 'a device', async () => (await askedOf(page)).devices > 0)
-  const { adapters, devices } = await askedOf(page)
-  assert.deepEqual({ adapters, devices }, { adapters: 1, devices: 1 })
 })
 
 test('the GPU pauses while the page is hidden, where its device is closed 10 s after the search', async () => {
@@ -256,20 +222,16 @@ for (const [what, script] of Object.entries(BROKEN)) {
   })
 }
 
-test('an adapter in software is not used unless a test allows it', async () => {
-  const { page, detail } = await verifiedOn('threads="1" gpu="on"')
-  assert.equal(detail.solver, 'wasm')
-  assert.equal((await askedOf(page)).devices, 0)
-})
-
 test('the file is fetched only for hard challenges, and not if the page limits the GPU or the threads', async () => {
   const cases = [
     ['solver="page" gpu="software"', site19.siteKey],
     ...['gpu="off"', 'gpu="false"', 'threads="1"'].map(attributes => [attributes, site22.siteKey] as const),
+    ['threads="1" gpu="on"', site22.siteKey], // the adapter is one in software, which only a test allows
   ] as const
   for (const [attributes, key] of cases) {
-    const { page } = await verifiedOn(attributes, { siteKey: key })
-    assert.equal(gpuFiles(), 0, attributes)
+    const { page, detail } = await verifiedOn(attributes, { siteKey: key })
+    if (!attributes.includes('"on"')) assert.equal(gpuFiles(), 0, attributes)
+    assert.deepEqual([detail.solver === 'gpu', (await askedOf(page)).devices], [false, 0], attributes)
     await closePage(page)
   }
   await open(ALLOWED, ENDLESS)

@@ -147,10 +147,8 @@ URL.revokeObjectURL = url => blobUrls.delete(url) && revokeObjectURL(url)`)
     assert.deepEqual(notes.pageErrors, [])
     // And not again when it starts anew.
     await page.evaluate(`${GATE}.reset() ?? ${GATE}.execute()`)
-    assert.deepEqual(
-      notes.violations.map(({ directive }) => directive),
-      ['frame-src', refusal],
-    )
+    const found = notes.violations.map(({ directive }) => directive)
+    assert.deepEqual(found, ['frame-src', refusal])
     assert.equal(await page.evaluate('blobUrls.size'), 0)
   })
 

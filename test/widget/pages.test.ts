@@ -87,10 +87,6 @@ const HIDING: readonly [about: string, OpenOptions][] = [
   ...Object.entries({
     'variables of the page in place of performance and screen': 'var performance = 1, screen = null',
     'MooTools 1.3: an Event of its own': 'Event = function () { throw new Error("not a browser event") }',
-    'Prototype.js 1.7: Array.from without its function':
-      'Array.from = list => Array.prototype.slice.call(list)',
-    'Prototype.js 1.7: remove() that throws without a parent':
-      'Element.prototype.remove = function () { this.parentNode.removeChild(this); return this }',
     'MooTools 1.6: Array.from makes a list of anything': 'Array.from = item => item == null ? [] : [item]',
     'an old polyfill: promises without finally': 'delete Promise.prototype.finally',
     'a script that forbids attachInternals':
@@ -424,15 +420,7 @@ const SILENT: readonly [
     undefined,
   ],
   ['an element without a field', 'name=""', {}, DATA, undefined],
-  ['a disabled element', 'disabled', {}, DATA, undefined],
   ['two elements in a form', '', { fields: SECOND }, '', 'two-in-form'],
-  [
-    'two elements with fields of two names',
-    '',
-    { fields: SECOND.replace('auto', 'name="other" auto') },
-    '',
-    undefined,
-  ],
   ['two elements in two forms', '', { more: `<form>${SECOND}</form>` }, '', undefined],
   ['a form that is replaced while Send waits', 'auto="submit"', {}, REPLACED, 'send-lost'],
   ['a form that is replaced when it is sent', 'auto="submit"', {}, THANKS, undefined],
@@ -482,14 +470,4 @@ for (const [about, body, says] of MISTAKES)
     )
     assert.equal(telling().length, 1)
     assert.ok(!JSON.stringify(lines).includes('abcdefgh'), 'the secret itself')
-  })
-
-for (const [attributes, what] of [
-  ['auto="off"', 'starts by code'],
-  ['name=""', 'has no field'],
-] as const)
-  test(`an element outside of forms that ${what}: nothing on the console`, async () => {
-    const { page, notes, lines } = await consoleOf(outside(attributes))
-    await page.waitForTimeout(500)
-    assert.deepEqual([lines, notes.troubles], [[], []])
   })

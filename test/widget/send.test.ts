@@ -239,20 +239,24 @@ test('ten widgets on a long page: only those in view ask for a challenge, and on
   assert.ok(gateway.count('GET /challenge') <= 4) // those that were scrolled into view
 })
 
-test('three widgets in view solve one after the other, in one frame', async () => {
-  const more = `<script>frameCounts = []
+for (const [mode, frames] of [
+  ['frame', 1],
+  ['page', 0],
+] as const)
+  test(`three widgets in view solve one after the other: ${mode}`, async () => {
+    const more = `<script>frameCounts = []
 setInterval(() => {
   const gates = [...document.querySelectorAll('pow-gate')]
   frameCounts.push(gates.filter(gate => gate.shadowRoot?.querySelector('iframe')).length)
 }, 5)</script>`
-  const page = await open('', { more, visit: {} })
-  await page.evaluate(`${GATE}.after(...[1, 2].map(() => ${GATE}.cloneNode()))`)
-  await eventually(60_000, 'all are verified', () =>
-    page.evaluate(`[...document.querySelectorAll('pow-gate')].every(({ state }) => state === 'verified')`),
-  )
-  assert.equal(Math.max(...((await page.evaluate('frameCounts')) as number[])), 1)
-  assert.ok(gateway.count('GET /challenge') >= 3)
-})
+    const page = await open(`solver="${mode}"`, { more, visit: {} })
+    await page.evaluate(`${GATE}.after(...[1, 2].map(() => ${GATE}.cloneNode()))`)
+    await eventually(60_000, 'all are verified', () =>
+      page.evaluate(`[...document.querySelectorAll('pow-gate')].every(({ state }) => state === 'verified')`),
+    )
+    assert.equal(Math.max(...((await page.evaluate('frameCounts')) as number[])), frames)
+    assert.ok(gateway.count('GET /challenge') >= 3)
+  })
 
 test('a removed element has no timers: it neither renews nor expires, until it comes back', async () => {
   const page = await open('', CLOCK)

@@ -11,7 +11,6 @@ import { bundleWidget } from '../../src/widget/build/bundle.ts'
 import { buildKernel } from '../../src/widget/kernel/kernel.ts'
 import type { Solver } from '../../src/widget/solver/block.ts'
 import { hashwxScriptSolver, hashwxSolver } from '../../src/widget/solver/hashwx-solver.ts'
-import { INITIAL_STATE, ROUND_CONSTANTS } from '../../src/widget/solver/sha256.ts'
 import { scriptSolver, wasmSolver } from '../../src/widget/solver/solvers.ts'
 import { nonces, seeded } from '../harness/arbitraries.ts'
 
@@ -46,20 +45,14 @@ function firstProof(
 }
 
 for (const [name, solver] of Object.entries(SOLVERS)) {
-  test(`${name}: golden vectors of 16-digit counters`, () => {
-    assert.ok(golden.sixteenDigits.length > 30)
+  test(`${name}: golden vectors of 16-digit and of small counters`, () => {
     for (const { nonce, start, counter, zeroBits } of golden.sixteenDigits) {
       assert.equal(solver(nonce, zeroBits)(start!, 300_000), counter)
       assert.equal(solver(nonce, zeroBits)(counter, 1), counter)
       assert.equal(solver(nonce, zeroBits + 1)(start!, counter - start! + 1), -1)
     }
-  })
-
-  test(`${name}: golden vectors of small counters`, () => {
-    for (const { nonce, counter, zeroBits } of golden.first) {
-      const from = Math.max(0, counter - 20_000)
-      assert.equal(solver(nonce, zeroBits)(from, 30_000), counter)
-    }
+    for (const { nonce, counter, zeroBits } of golden.first)
+      assert.equal(solver(nonce, zeroBits)(Math.max(0, counter - 20_000), 30_000), counter)
   })
 
   test(`${name}: every difficulty from 0 to 20 bits`, () => {
@@ -70,11 +63,11 @@ for (const [name, solver] of Object.entries(SOLVERS)) {
           const start = FIRST_COUNTER + offset
           const found = solver(nonce, difficulty)(start, 2 ** 26)
           assert.ok(checkProof(nonce, found, difficulty), `${nonce} ${found} ${difficulty}`)
-          const reference = SOLVERS.script!(nonce, difficulty)(start, 2 ** 26)
-          assert.equal(found, reference)
           if (difficulty <= 12) assert.equal(found, firstProof(nonce, difficulty, start, 2 ** 20))
+          else if (solver !== scriptSolver)
+            assert.equal(found, scriptSolver(nonce, difficulty)(start, found - start + 1))
         }),
-        seeded(difficulty <= 12 ? 12 : 3),
+        seeded(difficulty <= 12 ? 12 : 1),
       )
     }
   })
@@ -115,23 +108,6 @@ for (const [name, solver] of Object.entries(SOLVERS)) {
     }
   })
 }
-
-test('the constants are those of FIPS 180-4, and far enough from a rounding edge for any browser', () => {
-  assert.equal(INITIAL_STATE[0], 0x6a09e667)
-  assert.equal(INITIAL_STATE[7], 0x5be0cd19)
-  assert.equal(ROUND_CONSTANTS[0], 0x428a2f98)
-  assert.equal(ROUND_CONSTANTS[63]! >>> 0, 0xc67178f2)
-  // `**` may differ by some units in the last place between engines: the bits after the 32nd must not be all alike.
-  const primes = Array.from({ length: 310 }, (_, index) => index + 2).filter(
-    value =>
-      !Array.from({ length: value - 2 }, (_, index) => index + 2).some(divisor => value % divisor === 0),
-  )
-  assert.equal(primes.length, 64)
-  for (const root of [...primes.map(prime => prime ** (1 / 3)), ...primes.slice(0, 8).map(Math.sqrt)]) {
-    const rest = ((root % 1) * 2 ** 32) % 1
-    assert.ok(rest > 2 ** -14 && rest < 1 - 2 ** -14)
-  }
-})
 
 const built = await bundleWidget()
 const HASHWX_SOLVERS: Readonly<Record<string, Solver>> = {
