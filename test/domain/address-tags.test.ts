@@ -15,8 +15,8 @@ import {
 } from '../../src/domain/address-tags.ts'
 import { Keyring } from '../../src/domain/keyring.ts'
 import { POLICY } from '../../src/domain/policy.ts'
-import { SITE } from '../store/harness.ts'
 
+const SITE = 'site_0000000000000000000000'
 const [SECRET, OTHER] = ['a', 'another'].map(text => `${text} secret of more than 32 characters`) as [
   string,
   string,

@@ -30,8 +30,8 @@ import {
   type Traffic,
   trafficOf,
 } from '../../src/domain/price.ts'
-import { SITE } from '../store/harness.ts'
 
+const SITE = 'site_0000000000000000000000'
 const address = (text: string) => parseAddress(text)!
 const [MINUTE_MS, HOUR_MS, DAY_MS] = [60_000, 3_600_000, 86_400_000]
 const BOUNDS = { base: 18, min: 16, max: 28 }
