@@ -6,7 +6,7 @@
 
 const PARTS = {
   domain: {
-    mutate: ['src/domain/*.ts'],
+    mutate: ['src/domain/*.ts', '!src/domain/{address-log,limits,outcome,endpoint,test-keys}.ts'],
     testFiles: [
       'test/domain/!(price|hashwx)*.test.js',
       'test/{process/backends,metrics/stats,sites/fields,sites/sites-file}.test.js',
@@ -14,13 +14,16 @@ const PARTS = {
     ],
   },
   engine: {
-    mutate: ['engine', 'state', 'snapshot', 'sites-file'].map(name => `src/store/embedded/${name}.ts`),
+    mutate: [
+      'src/store/embedded/{engine,state,snapshot,sites-file}.ts',
+      'src/domain/{address-log,limits}.ts',
+    ],
     testFiles: ['test/store/embedded.test.js'],
     // They wait for other processes.
     skipped: 'second service says|does not answer is told',
   },
   endpoints: {
-    mutate: ['src/endpoints/*.ts'],
+    mutate: ['src/endpoints/*.ts', 'src/domain/{outcome,endpoint,test-keys}.ts'],
     testFiles: ['browsers', 'backends', 'rest'].map(name => `test/contract/mutants/${name}.js`),
   },
 }
