@@ -18,7 +18,7 @@ const PARTS = {
       'src/store/embedded/{engine,state,snapshot,sites-file}.ts',
       'src/domain/{address-log,limits}.ts',
     ],
-    testFiles: ['test/store/embedded.test.js'],
+    testFiles: ['test/domain/limits.test.js', 'test/store/embedded.test.js'],
     // They wait for other processes.
     skipped: 'second service says|does not answer is told',
   },
