@@ -62,6 +62,7 @@ export default {
   concurrency: 1,
   // A busy machine is slow; an endless loop is endless.
   timeoutMS: 10_000,
+  timeoutFactor: 3,
   reporters: ['clear-text', 'progress-append-only'],
   clearTextReporter: { logTests: false, allowColor: false },
   tempDirName: '.mutants',

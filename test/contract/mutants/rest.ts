@@ -2,8 +2,8 @@ import { onSections } from '../sections.ts'
 
 onSections(
   'paths, methods and sizes',
+  'score and IP rules',
+  'puzzles',
   'limits for browsers',
   'limits for backends',
-  'puzzles',
-  'score and IP rules',
 )
