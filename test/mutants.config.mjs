@@ -12,6 +12,8 @@
  *   score.ts 77, 78), the logarithm of an excess below 1, which is below 0 (price.ts 165), a key's field without a value
  *   (audit.ts 70)
  * - a cache that is emptied early, or never hit: it costs time alone (page.ts 77 and 85, bytes.ts 11 and 16, address-tags.ts 85)
+ * - a record that is loaded though it is cached (redemption.ts 91, 142), the form of a claim (227), and the very millisecond at which a
+ *   nonce expires (verify.ts 210), which no test over HTTP can meet
  * - words for programmers: a RangeError's (keyring.ts 53); those of settings and answers, which test/cli and test/docs.test.ts hold
  * - a name that only has to parse (origin.ts 25), and white space that only has to part (42)
  */
