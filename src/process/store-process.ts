@@ -109,15 +109,17 @@ export class StoreProcess {
   /** The count is in ticks of this process, so a machine that slept kills nothing. @returns to be called when the child is heard */
   #killIfHung(child: ChildProcess): () => void {
     let silentSeconds = 0
-    const watch = setInterval(() => {
+    let watch: NodeJS.Timeout | undefined
+    const look = () => {
       if (++silentSeconds < this.#hungSeconds) return
       clearInterval(watch)
       this.#log.error(`the store process did nothing for ${this.#hungSeconds} s, so it is killed`)
       child.kill('SIGKILL')
-    }, 1000).unref()
+    }
     child.on('exit', () => clearInterval(watch))
     return () => {
       silentSeconds = 0
+      watch ??= setInterval(look, 1000).unref() // a start may take as long as it needs
     }
   }
 

@@ -8,7 +8,7 @@ import { puzzleTests } from './puzzles.ts'
 import { scoreTests } from './score.ts'
 import { siteTests } from './sites.ts'
 import { siteverifyTests } from './siteverify.ts'
-import type { Sections } from './support.ts'
+import { onEachStore, type Sections } from './support.ts'
 import { tokenTests } from './token.ts'
 import { verifyTests } from './verify.ts'
 import { credentialTests, verifyTokenTests } from './verify-token.ts'
@@ -29,4 +29,8 @@ export const CONTRACT: Sections = {
   'limits for browsers': limitTests,
   'limits for backends': backendLimitTests,
   'POST /siteverify': siteverifyTests,
+}
+
+export function onSections(...names: readonly string[]): void {
+  onEachStore(Object.fromEntries(names.map(name => [name, CONTRACT[name]!])))
 }

@@ -50,28 +50,48 @@ test('the audit log of a new site lists every field that is set', () => {
 })
 
 const DISABLED = { ...SITE, active: false }
-const ACTIONS: readonly [action: string, change: RecordChange][] = [
+const GONE = { deletedAt: 9 }
+const [REVOKED, NAMED] = [
+  { ...KEY, revokedAt: 5 },
+  { ...KEY, name: 'backend', expiresAt: 5 },
+]
+const BLOCK = ['10.0.0.1']
+/** The fields that an entry names, but for a new site. */
+const ACTIONS: readonly [action: string, change: RecordChange, fields?: string][] = [
   ['site-created', { site: SITE, expected: undefined }],
-  ['site-changed', { site: { ...SITE, name: 'new' }, expected: SITE }],
-  ['site-disabled', { site: { ...DISABLED, name: 'new' }, expected: SITE }],
-  ['site-enabled', { site: SITE, expected: DISABLED }],
-  ['site-changed', { site: { ...DISABLED, name: 'new' }, expected: DISABLED }],
-  ['key-created', { apiKey: KEY, expected: undefined }],
-  ['key-changed', { apiKey: { ...KEY, name: 'backend' }, expected: KEY }],
-  ['key-changed', { apiKey: { ...KEY, expiresAt: 5 }, expected: KEY }],
-  ['key-revoked', { apiKey: { ...KEY, revokedAt: 5 }, expected: KEY }],
+  ['site-changed', { site: { ...SITE, name: 'new' }, expected: SITE }, 'name'],
+  ['site-disabled', { site: { ...DISABLED, name: 'new' }, expected: SITE }, 'name active'],
+  ['site-enabled', { site: SITE, expected: DISABLED }, 'active'],
+  ['site-changed', { site: { ...DISABLED, name: 'new' }, expected: DISABLED }, 'name'],
+  ['site-deleted', { site: { ...SITE, ...GONE }, expected: SITE }, ''],
+  ['key-created', { apiKey: KEY, expected: undefined }, ''],
+  ['key-changed', { apiKey: { ...KEY, name: 'backend' }, expected: KEY }, 'name'],
+  ['key-changed', { apiKey: NAMED, expected: { ...KEY, expiresAt: 5 } }, 'name'],
+  ['key-changed', { apiKey: { ...KEY, expiresAt: 5 }, expected: KEY }, 'expiresAt'],
+  ['key-revoked', { apiKey: REVOKED, expected: KEY }, 'revokedAt'],
+  ['key-changed', { apiKey: { ...REVOKED, name: 'backend' }, expected: REVOKED }, 'name'],
+  ['key-deleted', { apiKey: { ...REVOKED, ...GONE }, expected: REVOKED }, ''],
 ]
 
-test('the action of an entry, its author and its subject; no secret and no hash', () => {
-  for (const [action, change] of ACTIONS) {
+test('the action of an entry, its author, its subject and the fields that differ; no secret and no hash', () => {
+  for (const [action, change, fields] of ACTIONS) {
     const entry = auditEntry(change, AUTHOR)
     assert.deepEqual([entry.action, entry.who, entry.how], [action, AUTHOR.who, AUTHOR.how])
     assert.equal(entry.siteKey, SITE.siteKey)
     assert.equal(entry.keyId, 'apiKey' in change ? KEY.id : undefined)
+    assert.equal(entry.name, 'apiKey' in change ? change.apiKey.name : change.site.name)
+    if (fields !== undefined) assert.equal(entry.changes.map(({ field }) => field).join(' '), fields)
     const text = JSON.stringify(entry)
     assert.ok(!text.includes(KEY.secretSha256) && !text.includes(API_KEY.slice(12)), text)
     assert.ok(!text.includes(AUTHOR.who, text.indexOf(AUTHOR.who) + 1))
   }
+})
+
+test('an entry names networks, not addresses, in each list that has them', () => {
+  const after = { ...SITE, ipRules: { allow: BLOCK, block: BLOCK }, known: { networks: BLOCK } }
+  const { changes } = auditEntry({ site: after, expected: SITE }, AUTHOR)
+  for (const { field, to } of changes) assert.deepEqual(to, ['10.0.0.0/24'], field)
+  assert.equal(changes.length, 3)
 })
 
 test('the order of a record and what it lacks are no change; a group that says nothing is left out', () => {

@@ -117,6 +117,8 @@ test('two secrets that share a key id both verify', () => {
   const first = secrets[0]
   const second = secrets.find(secret => secret !== first && kidOf(secret) === kidOf(first!))
   const both = new Keyring([first!, second!])
+  const kids = Array.from({ length: 16 }, (_, kid) => kid).filter(kid => both.candidates(kid).length > 0)
+  assert.deepEqual(kids, [kidOf(first!)], 'no other id makes a host try a secret')
   for (const secret of [first!, second!]) {
     const nonce = mintNonce(new Keyring([secret]), terms, binding, 1)
     assert.equal(readNonce(both, nonce, binding, LATEST_MS).status, 'genuine')

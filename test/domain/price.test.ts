@@ -9,6 +9,7 @@ import {
   addProof,
   bornBy,
   budgetOf,
+  dailyRate,
   fadeAll,
   keptMs,
   METER_BYTES,
@@ -23,6 +24,7 @@ import { networkPricing, POLICY } from '../../src/domain/policy.ts'
 import {
   type AddressCounts,
   boundsOf,
+  isCutShort,
   isUnderpriced,
   NO_TRAFFIC,
   priceOf,
@@ -30,8 +32,8 @@ import {
   type Traffic,
   trafficOf,
 } from '../../src/domain/price.ts'
-import { SITE } from '../store/harness.ts'
 
+const SITE = 'site_0000000000000000000000'
 const address = (text: string) => parseAddress(text)!
 const [MINUTE_MS, HOUR_MS, DAY_MS] = [60_000, 3_600_000, 86_400_000]
 const BOUNDS = { base: 18, min: 16, max: 28 }
@@ -222,6 +224,8 @@ test('a solution is refused when its challenge is more than one bit cheaper than
   assert.deepEqual([isRefused(19), isRefused(20)], [true, false])
   assert.deepEqual([isRefused(18, { ...BOUNDS, max: 19 })], [false], 'the bounds of the site hold here too')
   assert.ok(isUnderpriced(16, { ...BOUNDS, base: 20 }, 0, quiet().traffic('192.0.2.1'), POLICY), 'a raise')
+  const isCut = (max: number) => isCutShort({ ...BOUNDS, max }, 0, town.traffic(OWNER_OF_48), POLICY)
+  assert.deepEqual([isCut(20), isCut(21)], [true, false], 'a maximum below what it asks for')
 })
 
 test('a raise adds to the base, up to the maximum', () => {
@@ -277,6 +281,14 @@ test('a meter is kept for minutes when it knows one proof, and for a week when i
   assert.equal(keptMs(meter), 5 * MINUTE_MS)
   assert.equal(keptMs({ ...meter, usual: 12 }), HOUR_MS)
   assert.equal(keptMs({ ...meter, usual: 1e6 }), 7 * DAY_MS)
+})
+
+test('the usual rate is of a day, faded since the last proof; without meters there is none', () => {
+  const meter = { ...newMeter(0), usual: 2880 }
+  const { usualMs } = POLICY
+  const rates = [0, usualMs, -usualMs].map(nowMs => dailyRate([meter, meter], nowMs)! * (usualMs / DAY_MS))
+  assert.deepEqual(rates.map(Math.round), [4, 1, 1])
+  assert.equal(dailyRate([], 0), undefined)
 })
 
 test('a meter is read as it was written; zeros are a new one', () => {

@@ -24,10 +24,15 @@ import {
 import {
   apiKeyId,
   apiKeySha256,
+  compileSite,
+  DEMO_SITE_KEY,
   isApiKeyOf,
   isSiteKey,
   newApiKey,
   newSiteKey,
+  raisedBits,
+  SITE_DEFAULTS,
+  siteRefusal,
 } from '../../src/domain/site.ts'
 import { seeded } from '../harness/arbitraries.ts'
 import { FLAGS } from '../harness/client.ts'
@@ -240,4 +245,29 @@ test('keys: new ones have the form, and only the right secret matches', () => {
     assert.ok(!isSiteKey(bad), bad)
   for (const bad of ['', 'sk_', `sk_aaaaaaaa_${b}`, `sk_aaaaaaa_${b}b`, `sk_aaaaaaaa_${b}bb`])
     assert.equal(apiKeyId(bad), undefined, bad)
+})
+
+test('sites: whom they refuse, by origin and by page; a raise ends at its moment', () => {
+  const origins = ['https://a.example']
+  const demo = { siteKey: `${DEMO_SITE_KEY}1` }
+  const [inactive, refused] = ['site-inactive', 'origin-refused'] as const
+  for (const [change, origin, mayLack, isForeign, refusal] of [
+    [{ active: false, origins }, 'https://a.example', true, false, inactive],
+    [{ origins }, 'https://a.example', false, true, undefined],
+    [{ origins }, 'https://b.example', false, false, refused],
+    [{ origins }, '', false, false, undefined],
+    [{ origins, requireOrigin: true }, '', false, false, refused],
+    [{ origins, requireOrigin: true }, '', true, false, undefined],
+    [{}, 'https://b.example', false, true, undefined],
+    [demo, 'https://b.example', false, true, refused],
+    [demo, 'https://b.example', false, false, undefined],
+    [{ ...demo, origins }, 'https://a.example', false, true, undefined],
+  ] as const) {
+    const record = { ...SITE_DEFAULTS, siteKey: 's', createdAt: 0, updatedAt: 0, ...change }
+    const site = compileSite({ ...record, origins: [...record.origins] })
+    assert.equal(siteRefusal(site, origin, mayLack, isForeign), refusal, JSON.stringify(change))
+  }
+  const site = { ...SITE_DEFAULTS, siteKey: 's', createdAt: 0, updatedAt: 0 }
+  const raised = { ...site, raise: { bits: 3, until: 1000 } }
+  assert.deepEqual([raisedBits(raised, 999), raisedBits(raised, 1000), raisedBits(site, 0)], [3, 0, 0])
 })

@@ -3,10 +3,11 @@ import { test } from 'node:test'
 import fc from 'fast-check'
 import { Keyring } from '../../src/domain/keyring.ts'
 import { OriginList } from '../../src/domain/origin.ts'
-import { pageHostname, pageOf } from '../../src/domain/page.ts'
+import { pageHostname, pageOf, pageText } from '../../src/domain/page.ts'
 import { mintToken, readToken, type TokenClaims } from '../../src/domain/token.ts'
 import type { Solution } from '../../src/protocol/wire.ts'
 import { addresses, counters, nonces, seeded } from '../harness/arbitraries.ts'
+import { liveHeapBytes } from '../harness/measure.ts'
 
 const SECRET = 'first secret, long enough to be accepted'
 const keyring = new Keyring([SECRET])
@@ -95,6 +96,18 @@ test('a page tells its host, whatever origins its site has by then; of a long on
   }
   assert.equal(pageOf({} as Solution, 'https://new.example', after), undefined, 'no other host is possible')
   assert.equal(pageHostname(undefined, after), 'new.example')
+  const [action, cdata] = ['login', 'basket-17']
+  for (const given of [{ action }, { cdata }] as Partial<Solution>[]) {
+    const all = { host: undefined, action: undefined, cdata: undefined, ...given }
+    assert.deepEqual(pageOf(given as Solution, 'https://new.example', after), all)
+  }
+})
+
+test('however many hosts pages have, a worker remembers no more of them', () => {
+  const before = liveHeapBytes()
+  for (let index = 0; index < 50_000; index++) pageText({ host: `h${index}.example` })
+  const more = liveHeapBytes() - before
+  assert.ok(more < 2 * 2 ** 20, `${more} bytes more`)
 })
 
 test('every character changed to every other of its alphabet: refused', () => {

@@ -7,11 +7,20 @@
  */
 
 import { readdirSync, readFileSync } from 'node:fs'
+import { setFlagsFromString } from 'node:v8'
+import { runInNewContext } from 'node:vm'
 
 interface ProcessUsage {
   readonly cpuMs: number
   /** Includes what is shared and mapped. */
   readonly residentBytes: number
+}
+
+/** Of this process' heap, once garbage is collected. */
+export function liveHeapBytes(): number {
+  setFlagsFromString('--expose-gc')
+  runInNewContext('gc')()
+  return process.memoryUsage().heapUsed
 }
 
 /** USER_HZ, which Linux fixes at 100 on every architecture that Node.js runs on. */

@@ -20,7 +20,9 @@ import { endProcess, hasEnded, leftovers } from './processes.ts'
 import { RedisServer } from './redis.ts'
 
 export type StoreKind = 'embedded' | 'redis'
-export const STORE_KINDS: readonly StoreKind[] = ['embedded', 'redis']
+/** Stryker (test/mutants.config.mjs) sees what tests reach in their own process alone. */
+const IS_IN_PROCESS = process.env.STRYKER_NAMESPACE !== undefined
+export const STORE_KINDS: readonly StoreKind[] = IS_IN_PROCESS ? ['embedded'] : ['embedded', 'redis']
 
 /** Known to the tests, so that they can make nonces and tokens themselves. */
 export const TEST_SECRET = 'a test secret of more than thirty-two characters'
@@ -69,6 +71,7 @@ export class TestService {
   readonly #main: string
   readonly #lines: string[] = []
   #process: ChildProcess | undefined
+  #endInProcess: (() => Promise<void>) | undefined
 
   private constructor(
     kind: StoreKind,
@@ -130,10 +133,14 @@ export class TestService {
 
   /** Starts the processes; also after they have ended. */
   async boot(): Promise<void> {
-    // The last names the change that Stryker asks for (test/mutants.config.mjs).
-    const { PATH, HOME, __STRYKER_ACTIVE_MUTANT__ } = process.env
+    if (IS_IN_PROCESS) {
+      const { serveInProcess } = await import('./in-process.ts')
+      this.#endInProcess = await serveInProcess(this.env)
+      return
+    }
+    const { PATH, HOME } = process.env
     const child = spawn(process.execPath, [this.#main], {
-      env: { PATH, HOME, __STRYKER_ACTIVE_MUTANT__, ...this.env },
+      env: { PATH, HOME, ...this.env },
       stdio: ['ignore', 'pipe', 'pipe'],
     })
     this.#process = child
@@ -205,6 +212,10 @@ export class TestService {
   async end(signal: NodeJS.Signals = 'SIGTERM'): Promise<number | null> {
     const child = this.#process
     this.#process = undefined
+    if (this.#endInProcess !== undefined) {
+      closeIdleConnections()
+      await this.#endInProcess()
+    }
     if (child === undefined) return null
     if (!hasEnded(child)) {
       noteProcesses(child.pid!)

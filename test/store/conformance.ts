@@ -103,6 +103,11 @@ export function storeConformance(name: string, make: StoreMaker): void {
         const challenge = await challengeOn(store(), { addressKey })
         assert.deepEqual(challenge, { ...ADMITTED, siteCount: 0, accepted: 450 })
         assert.deepEqual(acceptedFirst, [0, 1, 10])
+        // One that spends nothing has no key of a nonce: what comes with it counts where it belongs.
+        const [failed, next] = [{ addressKey, addressLimit: 100, siteLimit: 100, failed: true }, freshKey()]
+        await Promise.all([solutionOn(store(), failed), challengeOn(store(), { addressKey: next })])
+        const counted = { ...ADMITTED, siteCount: 1 }
+        assert.deepEqual(await challengeOn(store(), { addressKey: next }), counted)
       })
 
       test('300 challenges at once are answered in order', async () => {

@@ -257,6 +257,24 @@ test('embedded: a power loss at any byte of the last change loses that change al
   }
 })
 
+const SITE = /name, active, origins or difficulty of a site/
+const SITE_MISTAKES = [
+  ['"name":"a"', '"name":1'],
+  ['"active":true', '"active":"false"'],
+  ['"origins":[]', '"origins":"a"'],
+  ['"origins":[]', '"origins":["a",1]'],
+  ['"difficulty":', '"dificulty":'],
+  ['"base":18', '"base":"18"'],
+  ['"max":28', '"max":2.5'],
+] as const
+const API_KEY = /siteKey, secretSha256, revokedAt or expiresAt of an API key/
+const KEY_MISTAKES = [
+  [/"siteKey":("site_\w+","createdAt":\d+,"expiresAt")/, '"site":$1'],
+  ['"secretSha256":', '"secret":'],
+  ['"revokedAt":null', '"revokedAt":"2026-01-01"'],
+  ['"expiresAt":null', '"expiresAt":"2026-01-01"'],
+] as const
+
 test('embedded: any other wrong line of the sites stops the start, with its number and what is wrong', async t => {
   const dataDir = tempDir(t)
   const file = sitesIn(dataDir)
@@ -266,26 +284,17 @@ test('embedded: any other wrong line of the sites stops the start, with its numb
   const good = readFileSync(path, 'utf8')
   for (const [wrong, what] of [
     ['{"changes": [[', /line \d+: .*JSON/],
-    ['[]', /it is no JSON object/],
+    ...['[]', 'null', '5'].map(line => [line, /it is no JSON object/] as const),
     ['{"other": 1}', /"other" is no part that this version knows/],
     ['{"changes": [[1, {}]]}', /a change is no site and no API key/],
     ['{"changes": [["1", {"site": {"siteKey": "s"}}]]}', /a change is no site and no API key/],
-    ['{"changes": [[1, {"site": {"siteKey": "s"}}]]}', /name, active, origins or difficulty of a site/],
-    [
-      good.trim().replace('"active":true', '"active":"false"'),
-      /name, active, origins or difficulty of a site/,
-    ],
-    [good.trim().replace('"origins":[]', '"origins":"a"'), /name, active, origins or difficulty of a site/],
-    [
-      '{"changes": [[1, {"apiKey": {"id": "k"}}]]}',
-      /siteKey, secretSha256, revokedAt or expiresAt of an API key/,
-    ],
-    [
-      '{"changes": [[1, {"apiKey": {"id": "k", "siteKey": "s", "secretSha256": "f", "revokedAt": null, "expiresAt": "2026"}}]]}',
-      /expiresAt of an API key/,
-    ],
+    ['{"changes": [[1, {"site": {"siteKey": "s"}}]]}', SITE],
+    ...SITE_MISTAKES.map(([from, to]) => [good.trim().replace(from, to), SITE] as const),
+    ['{"changes": [[1, {"apiKey": {"id": "k"}}]]}', API_KEY],
+    ...KEY_MISTAKES.map(([from, to]) => [good.trim().replace(from, to), API_KEY] as const),
     ['{"audit": 5}', /audit is no list of entries/],
     ['{"audit": [1]}', /audit is no list of entries/],
+    ['{"audit": [null]}', /audit is no list of entries/],
   ] as const) {
     writeFileSync(path, `${good}${wrong}\n${good}`)
     assert.throws(() => sitesIn(dataDir), { name: 'StoreSetupError', message: what }, wrong)

@@ -1,0 +1,3 @@
+import { onSections } from '../sections.ts'
+
+onSections('POST /verify-token', 'credentials', 'POST /siteverify', 'tokens', 'bodies that are no good')

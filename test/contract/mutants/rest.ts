@@ -1,0 +1,9 @@
+import { onSections } from '../sections.ts'
+
+onSections(
+  'paths, methods and sizes',
+  'score and IP rules',
+  'puzzles',
+  'limits for browsers',
+  'limits for backends',
+)
