@@ -40,7 +40,7 @@ export interface Passed {
 const NO_FINGERPRINT = 'e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855'
 
 /** The solver must load within this time, in any mode. */
-const ASSETS_MS_MAX = 20_000
+const ASSETS_SECONDS_MAX = 20
 
 /** @throws PowGateError */
 export async function obtainToken(settings: FlowSettings): Promise<Passed> {
@@ -110,7 +110,7 @@ async function oneRound(settings: FlowSettings, onWork: (share: number) => void)
     const expected = 2 ** difficulty
     opening = openFor(settings, algorithm, opening)
     opening.catch(() => {})
-    const late = failAfter(ASSETS_MS_MAX, notLoaded('no answer'))
+    const late = failAwakeAfter(ASSETS_SECONDS_MAX, notLoaded('no answer'))
     const workplace = await untilAborted(Promise.race([opening, late]), signal).catch(error => {
       throw error instanceof PowGateError ? error : notLoaded(error)
     })
@@ -177,6 +177,20 @@ function usableMs({ nonce, expiresAt }: Challenge): number {
 
 function failAfter(ms: number, error: PowGateError): Promise<never> {
   const failing = new Promise<never>((_, reject) => setTimeout(reject, ms, error))
+  failing.catch(() => {})
+  return failing
+}
+
+/** Counts only seconds in which the page runs: a phone that slept meanwhile has loaded nothing. */
+function failAwakeAfter(seconds: number, error: PowGateError): Promise<never> {
+  let rest = seconds
+  const failing = new Promise<never>((_, reject) => {
+    const timer = setInterval(() => {
+      if (--rest > 0) return
+      clearInterval(timer)
+      reject(error)
+    }, 1000)
+  })
   failing.catch(() => {})
   return failing
 }

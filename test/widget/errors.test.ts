@@ -120,12 +120,22 @@ test('assets that hang: said after 20 seconds', async () => {
   const { page } = await open('', { fault: hanging, ...CLOCK })
   await eventually(60_000, 'a challenge', () => gateway.count('GET /challenge') === 1)
   for (let seconds = 0; seconds < 24; seconds += 4) {
-    await page.clock.fastForward(4000)
+    await page.clock.runFor(4000)
     await page.waitForTimeout(100)
   }
   await untilState(page, 'failed')
   assert.equal(await errorCode(page), 'assets')
   assert.match((await text(page))!, /cannot be reached/)
+})
+
+test('assets that load while the phone sleeps: it goes on when it wakes', async () => {
+  let come = () => {}
+  const hanging = { path: /frame|worker|page|wasm/, times: 100, until: new Promise<void>(resolve => (come = resolve)) }
+  const { page } = await open('', { fault: hanging, ...CLOCK })
+  await eventually(60_000, 'a challenge', () => gateway.count('GET /challenge') === 1)
+  await page.clock.fastForward(30_000) // timers that are due fire once
+  come()
+  await untilState(page, 'verified')
 })
 
 test('assets that are blocked: said at once, and the console names the file', async () => {
