@@ -10,7 +10,7 @@ import { DEMO_SITE_KEYS } from './demo/site.ts'
 import { AddressTags } from './domain/address-tags.ts'
 import { BackendCounts } from './domain/backend-counts.ts'
 import { Keyring } from './domain/keyring.ts'
-import { POLICY } from './domain/policy.ts'
+import { PRICING } from './domain/pricing.ts'
 import type { CachedRecords } from './domain/site.ts'
 import type { Service } from './endpoints/service.ts'
 import { findWidget, widgetRoutes } from './http/assets.ts'
@@ -280,10 +280,10 @@ function composeService(
   const keyring = new Keyring(resolveSecrets(config))
   return {
     settings: config,
-    pricing: POLICY,
+    pricing: PRICING,
     keyring,
-    tags: new AddressTags(keyring.signing, POLICY),
-    otherTags: keyring.others.map(key => new AddressTags(key, POLICY)),
+    tags: new AddressTags(keyring.signing, PRICING),
+    otherTags: keyring.others.map(key => new AddressTags(key, PRICING)),
     // Nothing fails open if the embedded store cannot write.
     store:
       config.redis === undefined

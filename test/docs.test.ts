@@ -13,7 +13,7 @@ import { SETTINGS, type Setting, type SettingName } from '../src/config/settings
 import { CONTRACT_LIMITS, ENDPOINT_NAMES, ENDPOINTS } from '../src/domain/endpoint.ts'
 import type { Policy } from '../src/domain/limits.ts'
 import { OUTCOMES } from '../src/domain/outcome.ts'
-import { type NetworkPricing, POLICY } from '../src/domain/policy.ts'
+import { type NetworkPricing, PRICING } from '../src/domain/pricing.ts'
 import { SCORE_WEIGHTS } from '../src/domain/score.ts'
 import { defaultText, FIELDS, type SiteField } from '../src/domain/site-fields.ts'
 import { TEST_KEYS } from '../src/domain/test-keys.ts'
@@ -349,8 +349,8 @@ test('difficulty.md lists every network whose proofs are counted, with what cost
   const rowsFor = (version: string, { prefixBits, free }: NetworkPricing) =>
     (['owner', 'wide'] as const).map(level => [`${version} /${prefixBits[level]}`, `${free[level]}`])
   assert.deepEqual(rows('docs/explain/difficulty.md', /^IPv[46] \/\d+$/), [
-    ...rowsFor('IPv4', POLICY.v4),
-    ...rowsFor('IPv6', POLICY.v6),
+    ...rowsFor('IPv4', PRICING.v4),
+    ...rowsFor('IPv6', PRICING.v6),
   ])
 })
 

@@ -1,8 +1,8 @@
 /** What the policy is meant to do, beside what it does: `npm run bench:effect -- --aims`. docs/evidence/effect.md says why some are missed. */
 
 import { CONTRACT_LIMITS } from '../../src/domain/endpoint.ts'
-import { POLICY } from '../../src/domain/policy.ts'
 import { difficultyOf, NO_TRAFFIC, priceOf } from '../../src/domain/price.ts'
+import { PRICING } from '../../src/domain/pricing.ts'
 import { SITE_DEFAULTS } from '../../src/domain/site.ts'
 import { BASE_BITS } from '../../src/domain/site-fields.ts'
 import type { PuzzleName } from '../../src/protocol/proof.ts'
@@ -132,7 +132,7 @@ function atLeast(aim: string, least: number, found: number): string[] {
 function costRatio(puzzle: PuzzleName, base: number, siteRate: number): number {
   const traffic = { ...NO_TRAFFIC, site: { recent: siteRate, usual: 0 } }
   const { challenge, verify } = PRICES.ourMicroseconds
-  const price = priceOf({ challenges: 0, limit: 30, accepted: 9 }, traffic, POLICY)
+  const price = priceOf({ challenges: 0, limit: 30, accepted: 9 }, traffic, PRICING)
   const bits = difficultyOf({ ...SITE_DEFAULTS.difficulty, base }, price)
   return 2 ** bits / PRICES.threadMhs[puzzle] / (challenge[puzzle] + verify[puzzle])
 }
@@ -170,5 +170,5 @@ function tokensOf({ scenario: { attacks }, measure }: Result): number {
 /** Over the proofs a minute up to which the load of the site is no attack. */
 function tokensOverTolerated(result: Result): number {
   const usual = result.scenario.people.reduce((sum, { rate }) => sum + mostOf(rate), 0)
-  return tokensOf(result) / (POLICY.tolerated * Math.max(POLICY.siteUsualMin, usual))
+  return tokensOf(result) / (PRICING.tolerated * Math.max(PRICING.siteUsualMin, usual))
 }

@@ -20,8 +20,8 @@ import {
   newMeter,
 } from '../../src/domain/meters.ts'
 import { challengeLifetimeMs } from '../../src/domain/nonce.ts'
-import { networkPricing, POLICY } from '../../src/domain/policy.ts'
 import { difficultyOf, isUnderpriced, priceOf, siteFree, trafficOf } from '../../src/domain/price.ts'
+import { networkPricing, PRICING } from '../../src/domain/pricing.ts'
 import { isShared, PLAIN_ENVIRONMENT, scoreOf } from '../../src/domain/score.ts'
 import { SITE_DEFAULTS } from '../../src/domain/site.ts'
 import { BASE_BITS } from '../../src/domain/site-fields.ts'
@@ -78,7 +78,7 @@ export class Service {
     { puzzle = 'sha256', base = BASE_BITS[puzzle], solveMs }: SiteChoice,
     secret = 'a secret for the bench',
   ) {
-    this.#tags = new AddressTags(new Keyring([secret]).signing, POLICY)
+    this.#tags = new AddressTags(new Keyring([secret]).signing, PRICING)
     this.base = base
     this.puzzle = puzzle
     this.#solveMs = solveMs
@@ -94,8 +94,8 @@ export class Service {
     const { siteCount: challenges, accepted } = admitted
     const counts = { challenges, limit: challengeAddressSite, accepted }
     const base = this.#base()
-    const traffic = trafficOf(this.#metersOf(address), networkPricing(address, POLICY), 0, false, POLICY)
-    const bits = difficultyOf({ ...SITE_DEFAULTS.difficulty, base }, priceOf(counts, traffic, POLICY))
+    const traffic = trafficOf(this.#metersOf(address), networkPricing(address, PRICING), 0, false, PRICING)
+    const bits = difficultyOf({ ...SITE_DEFAULTS.difficulty, base }, priceOf(counts, traffic, PRICING))
     // The bench may set a fraction of a bit.
     const lifetimeMs = challengeLifetimeMs(Math.ceil(bits), LIFETIME_MS, this.puzzle)
     return { bits, base, issuedAtMs, expiresAtMs: issuedAtMs + lifetimeMs }
@@ -114,9 +114,9 @@ export class Service {
     const { failures, accepted } = admitted
     const meters = this.#metersOf(address)
     this.#addProof(meters, address, accepted, 1)
-    const traffic = trafficOf(meters, networkPricing(address, POLICY), 0, false, POLICY)
+    const traffic = trafficOf(meters, networkPricing(address, PRICING), 0, false, PRICING)
     const bounds = { ...SITE_DEFAULTS.difficulty, base: challenge.base }
-    if (isUnderpriced(challenge.bits, bounds, accepted, traffic, POLICY)) {
+    if (isUnderpriced(challenge.bits, bounds, accepted, traffic, PRICING)) {
       this.#addProof(meters, address, accepted, -1)
       return { status: 'expired' }
     }
@@ -142,14 +142,14 @@ export class Service {
     const names = this.#tags.metersOf(siteMeter(SITE.siteKey), address, key)
     const list = names.map(name => this.#meter(name.startsWith('e:') ? name : `e:${name}`))
     const meters = metersFrom(list, this.#clock.nowMs)
-    fadeAll(meters, this.#clock.nowMs, POLICY)
+    fadeAll(meters, this.#clock.nowMs, PRICING)
     this.#born = list.slice(0, 2)
     return meters
   }
 
   #addProof(meters: Meters, address: Address, accepted: number, proofs: 1 | -1): void {
-    const { owner, wide } = networkPricing(address, POLICY).free
-    addProof(meters, [siteFree(0, POLICY), owner, wide], accepted, proofs, POLICY)
+    const { owner, wide } = networkPricing(address, PRICING).free
+    addProof(meters, [siteFree(0, PRICING), owner, wide], accepted, proofs, PRICING)
     for (const born of this.#born) {
       bornBy(born, this.#clock.nowMs)
       born.atMs = this.#clock.nowMs

@@ -8,8 +8,8 @@ import { AddressTags } from '../../src/domain/address-tags.ts'
 import { CONTRACT_LIMITS } from '../../src/domain/endpoint.ts'
 import { Keyring } from '../../src/domain/keyring.ts'
 import { mintNonce } from '../../src/domain/nonce.ts'
-import { networkPricing, POLICY } from '../../src/domain/policy.ts'
 import { siteFree } from '../../src/domain/price.ts'
+import { networkPricing, PRICING } from '../../src/domain/pricing.ts'
 import { compileSite, SITE_DEFAULTS, type Site } from '../../src/domain/site.ts'
 import type {
   ChallengeRequest,
@@ -49,7 +49,7 @@ export const SITES: readonly Site[] = ['site_0123456789ABCDEFabcdef', 'site_fedc
 )
 
 const keyring = new Keyring(['a secret for the bench, long enough to be accepted'])
-const tags = new AddressTags(keyring.signing, POLICY)
+const tags = new AddressTags(keyring.signing, PRICING)
 
 /** One visit for each of `count` addresses, the first of them being number `first`; present time is the clock's. */
 export function buildVisits(store: RequestStore, first: number, count: number, nowMs = Date.now()): Visits {
@@ -135,10 +135,10 @@ function addressOf(index: number): string {
 
 function meteringOf(index: number, site: Site): Metering {
   const address = addressOf(index)
-  const { owner, wide } = networkPricing(address, POLICY).free
+  const { owner, wide } = networkPricing(address, PRICING).free
   return {
     names: tags.metersOf(site.meterName, address, addressKeyOf(index)),
-    free: [siteFree(0, POLICY), owner, wide],
+    free: [siteFree(0, PRICING), owner, wide],
     counts: true,
   }
 }

@@ -1,7 +1,7 @@
 import { AddressSet, formatAddress, formatNetwork, parseAddress } from '../addresses/address.ts'
 import { AddressTags } from '../domain/address-tags.ts'
 import { Keyring } from '../domain/keyring.ts'
-import { POLICY } from '../domain/policy.ts'
+import { PRICING } from '../domain/pricing.ts'
 import type { SiteRecord } from '../domain/site.ts'
 import { completed } from '../domain/site-fields.ts'
 import { AdminError } from '../sites/sites.ts'
@@ -35,7 +35,7 @@ async function runForget(input: Input): Promise<void> {
     )
   const { signing, others } = new Keyring(resolveSecrets(known))
   const keys = [signing, ...others].map(key =>
-    new AddressTags(key, POLICY).keyOf(address, config.ipv6PrefixBits),
+    new AddressTags(key, PRICING).keyOf(address, config.ipv6PrefixBits),
   )
   const [{ removed, lists }] = await withStore(async store => ({
     removed: await store.forget(keys),

@@ -13,7 +13,7 @@
 import { hash } from 'node:crypto'
 import { ADDRESS_BITS, type Address, hexOf, isV4, V4_BYTE } from '../addresses/address.ts'
 import type { SigningKey } from './keyring.ts'
-import type { Pricing } from './policy.ts'
+import type { Pricing } from './pricing.ts'
 
 /** In a million networks, two share a tag with probability 0.002. */
 const TAG_LENGTH = 8

@@ -7,7 +7,7 @@
  * Both stores fade and add alike: the embedded store by this file, Redis by store/redis/lua/meters.lua.
  */
 
-import { POLICY, type Pricing } from './policy.ts'
+import { PRICING, type Pricing } from './pricing.ts'
 
 export interface Meter {
   atMs: number
@@ -148,7 +148,7 @@ export function keptMs({ usual }: Meter): number {
 export function dailyRate(
   meters: readonly Meter[],
   nowMs: number,
-  { usualMs }: Pricing = POLICY,
+  { usualMs }: Pricing = PRICING,
 ): number | undefined {
   if (meters.length === 0) return undefined
   const faded = meters.map(({ usual, atMs }) => usual * Math.exp(-Math.abs(nowMs - atMs) / usualMs))

@@ -9,7 +9,7 @@
  */
 
 import { budgetOf, type Meters, type Rates, ratesOf } from './meters.ts'
-import type { NetworkPricing, Pricing } from './policy.ts'
+import type { NetworkPricing, Pricing } from './pricing.ts'
 
 export interface DifficultyBounds {
   readonly base: number

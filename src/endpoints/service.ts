@@ -6,7 +6,7 @@ import type { Named } from '../domain/ending.ts'
 import { ENDPOINTS, type EndpointName, type ErrorStyle, type Limits } from '../domain/endpoint.ts'
 import type { Keyring } from '../domain/keyring.ts'
 import type { Refusal } from '../domain/outcome.ts'
-import type { Pricing } from '../domain/policy.ts'
+import type { Pricing } from '../domain/pricing.ts'
 import type { ApiKeyRecord, Site } from '../domain/site.ts'
 import type { Exchange } from '../http/exchange.ts'
 import {

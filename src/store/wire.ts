@@ -3,7 +3,7 @@
  * answer. Numbers are big endian. redis/lua/batch.lua says what each field is for, and each operation's Lua file what follows its letter.
  *
  *   call    EVALSHA, script, number of keys | three keys of the epoch | keys of meters | keys of operations | ...
- *           ... clock of a test | head: ..., number of meters 2, numbers of the policy | operations: | letter 1 | fields |
+ *           ... clock of a test | head: ..., number of meters 2, numbers of PRICING | operations: | letter 1 | fields |
  *   reply   | epoch 4 | time of the last check 3 | time 8 | number of batches 8 | answers: | status 1 | first 3 | second 4 | | meters 20 each |
  */
 
@@ -16,9 +16,9 @@ const EPOCH_KEYS = 3
 export const METERS_AT = KEYS_AT + EPOCH_KEYS
 /** Offsets in the head. */
 export const METER_COUNT_AT = 24
-/** Numbers of domain/policy.ts, 8 each, so that no script has them. */
-export const POLICY_AT = METER_COUNT_AT + 2
-export const POLICY_NUMBERS = [
+/** Numbers of domain/pricing.ts, 8 each, so that no script has them. */
+export const PRICING_AT = METER_COUNT_AT + 2
+export const PRICING_NUMBERS = [
   'networkRecentMs',
   'siteRecentMs',
   'usualMs',
@@ -27,7 +27,7 @@ export const POLICY_NUMBERS = [
   'learnsAllMs',
   'returningProofs',
 ] as const
-export const HEAD_BYTES = POLICY_AT + 8 * POLICY_NUMBERS.length
+export const HEAD_BYTES = PRICING_AT + 8 * PRICING_NUMBERS.length
 
 /** Offsets in a reply. */
 export const CHECKED_AT = 4

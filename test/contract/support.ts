@@ -8,7 +8,7 @@ import { loadConfig } from '../../src/config/config.ts'
 import { AddressTags } from '../../src/domain/address-tags.ts'
 import { Keyring } from '../../src/domain/keyring.ts'
 import { mintNonce, NONCE_RANDOM_BITS, type NonceBinding } from '../../src/domain/nonce.ts'
-import { POLICY } from '../../src/domain/policy.ts'
+import { PRICING } from '../../src/domain/pricing.ts'
 import type { SiteSettings } from '../../src/domain/site-fields.ts'
 import { readToken, type TokenClaims } from '../../src/domain/token.ts'
 import type { Solution } from '../../src/protocol/wire.ts'
@@ -34,7 +34,7 @@ export const QUICK_DIFFICULTY = { base: 16, min: 16, max: 28 }
 export const CONSTANT_DIFFICULTY = { base: 16, min: 16, max: 16 }
 
 export const keyring = new Keyring([TEST_SECRET])
-export const tags = new AddressTags(keyring.signing, POLICY)
+export const tags = new AddressTags(keyring.signing, PRICING)
 
 export type Section = (subject: Subject) => void
 

@@ -12,7 +12,7 @@ import {
   windowOfSite,
 } from '../../src/domain/address-tags.ts'
 import { Keyring } from '../../src/domain/keyring.ts'
-import { POLICY } from '../../src/domain/policy.ts'
+import { PRICING } from '../../src/domain/pricing.ts'
 import { liveHeapBytes } from '../harness/measure.ts'
 
 const SITE = 'site_0000000000000000000000'
@@ -20,7 +20,7 @@ const [SECRET, OTHER] = ['a', 'another'].map(text => `${text} secret of more tha
   string,
   string,
 ]
-const tagsOf = (...secrets: string[]) => new AddressTags(new Keyring(secrets).signing, POLICY)
+const tagsOf = (...secrets: string[]) => new AddressTags(new Keyring(secrets).signing, PRICING)
 const tags = tagsOf(SECRET)
 const address = (text: string): Address => parseAddress(text)!
 const keyOf = (text: string, bits = 64) => tags.keyOf(address(text), bits)

@@ -20,7 +20,6 @@ import {
   readMeter,
   writeMeter,
 } from '../../src/domain/meters.ts'
-import { networkPricing, POLICY } from '../../src/domain/policy.ts'
 import {
   type AddressCounts,
   boundsOf,
@@ -32,6 +31,7 @@ import {
   type Traffic,
   trafficOf,
 } from '../../src/domain/price.ts'
+import { networkPricing, PRICING } from '../../src/domain/pricing.ts'
 
 const SITE = 'site_0000000000000000000000'
 const address = (text: string) => parseAddress(text)!
@@ -48,7 +48,7 @@ const FLOWS = {
   ownerOf16: (index: number) => address(`198.51.${index % 250}.${(index >> 8) % 250}`),
 } satisfies Record<string, (index: number) => Address>
 
-const TAGS = new AddressTags(new Keyring(['a secret of the test']).signing, POLICY)
+const TAGS = new AddressTags(new Keyring(['a secret of the test']).signing, PRICING)
 
 type Flows = Partial<Record<keyof typeof FLOWS, number>>
 
@@ -71,17 +71,17 @@ class Town {
       TAGS.metersOf(siteMeter(SITE), from, TAGS.keyOf(from, 64)).map(meter),
       this.nowMs,
     )
-    fadeAll(meters, this.nowMs, POLICY)
+    fadeAll(meters, this.nowMs, PRICING)
     return meters
   }
 
   /** @param accepted proofs of each address before */
   add(from: Address, accepted = 0, proofs: 1 | -1 = 1): void {
-    const { owner, wide } = networkPricing(from, POLICY).free
+    const { owner, wide } = networkPricing(from, PRICING).free
     const meters = this.at(from, true)
     for (const name of TAGS.metersOf('', from, undefined).slice(0, 2))
       bornBy(this.#meters.get(name)!, this.nowMs)
-    addProof(meters, [siteFree(0, POLICY), owner, wide], accepted, proofs, POLICY)
+    addProof(meters, [siteFree(0, PRICING), owner, wide], accepted, proofs, PRICING)
   }
 
   /** @param flows proofs a minute of each */
@@ -99,12 +99,12 @@ class Town {
 
   traffic(text: string, expected = 0, isKnown = false): Traffic {
     const from = address(text)
-    return trafficOf(this.at(from), networkPricing(from, POLICY), expected, isKnown, POLICY)
+    return trafficOf(this.at(from), networkPricing(from, PRICING), expected, isKnown, PRICING)
   }
 
   /** What a new address pays there. */
   price(text: string, some: Partial<AddressCounts> = {}) {
-    return priceOf({ challenges: 0, limit: 30, accepted: 0, ...some }, this.traffic(text), POLICY)
+    return priceOf({ challenges: 0, limit: 30, accepted: 0, ...some }, this.traffic(text), PRICING)
   }
 }
 
@@ -114,7 +114,7 @@ const quiet = (people = 5) => new Town().run(2 * HOUR_MS, { people })
 
 test('an address pays nothing for a quarter of its limit, then up to four bits', () => {
   const bits = [0, 7, 8, 13, 19, 25, 29, 30].map(challenges => {
-    return priceOf({ challenges, limit: 30, accepted: 0 }, NO_TRAFFIC, POLICY).address
+    return priceOf({ challenges, limit: 30, accepted: 0 }, NO_TRAFFIC, PRICING).address
   })
   assert.deepEqual(bits, [0, 0, 1, 1, 3, 4, 4, 4])
 })
@@ -168,7 +168,7 @@ test('who always stays at what costs nothing makes it grow e-fold a day, not mor
   town.nowMs += 7 * DAY_MS
   const budget = () => {
     const [owner] = town.traffic(RENTED).networks
-    return budgetOf(owner!, owner!.free, POLICY)
+    return budgetOf(owner!, owner!.free, PRICING)
   }
   const day = () => {
     for (let minute = 0; minute < 1440; minute += 10)
@@ -199,7 +199,7 @@ test('what an operator expects of a site is usual, however quiet the days before
   const isAttacked = (perMinute: number, expected: number) => {
     const town = quiet().run(5 * MINUTE_MS, { people: perMinute }, 2)
     const counts = { challenges: 0, limit: 30, accepted: 2 }
-    return priceOf(counts, town.traffic('192.0.2.1', expected), POLICY).site > 0
+    return priceOf(counts, town.traffic('192.0.2.1', expected), PRICING).site > 0
   }
   assert.deepEqual([isAttacked(300, 0), isAttacked(300, 120), isAttacked(700, 120)], [true, false, true])
 })
@@ -207,12 +207,12 @@ test('what an operator expects of a site is usual, however quiet the days before
 test('of network and site the larger counts, on top of the address; a known network pays one bit of the site', () => {
   const town = quiet().run(6 * MINUTE_MS, { people: 1200, rented: 300 }, 2)
   const counts = { challenges: 30, limit: 30, accepted: 2 }
-  const { address: own, network, site } = priceOf(counts, town.traffic(RENTED), POLICY)
+  const { address: own, network, site } = priceOf(counts, town.traffic(RENTED), PRICING)
   assert.deepEqual([own, network, network + site], [4, 2, 4])
   const known = priceOf(
     { ...counts, challenges: 0 },
     { ...town.traffic(RENTED, 0, true), networks: [] },
-    POLICY,
+    PRICING,
   )
   assert.deepEqual([known.network, known.site], [0, 1])
 })
@@ -220,11 +220,11 @@ test('of network and site the larger counts, on top of the address; a known netw
 test('a solution is refused when its challenge is more than one bit cheaper than one of now', () => {
   const town = quiet().run(6 * MINUTE_MS, { ownerOf48: 150 })
   const isRefused = (bits: number, bounds = BOUNDS) =>
-    isUnderpriced(bits, bounds, 0, town.traffic(OWNER_OF_48), POLICY)
+    isUnderpriced(bits, bounds, 0, town.traffic(OWNER_OF_48), PRICING)
   assert.deepEqual([isRefused(19), isRefused(20)], [true, false])
   assert.deepEqual([isRefused(18, { ...BOUNDS, max: 19 })], [false], 'the bounds of the site hold here too')
-  assert.ok(isUnderpriced(16, { ...BOUNDS, base: 20 }, 0, quiet().traffic('192.0.2.1'), POLICY), 'a raise')
-  const isCut = (max: number) => isCutShort({ ...BOUNDS, max }, 0, town.traffic(OWNER_OF_48), POLICY)
+  assert.ok(isUnderpriced(16, { ...BOUNDS, base: 20 }, 0, quiet().traffic('192.0.2.1'), PRICING), 'a raise')
+  const isCut = (max: number) => isCutShort({ ...BOUNDS, max }, 0, town.traffic(OWNER_OF_48), PRICING)
   assert.deepEqual([isCut(20), isCut(21)], [true, false], 'a maximum below what it asks for')
 })
 
@@ -241,8 +241,8 @@ test('a stock that is sent at once: each proof that is too cheap is taken back, 
   for (let proof = 0; proof < 250; proof++) {
     const from = FLOWS.ownerOf48(proof)
     town.add(from)
-    const traffic = trafficOf(town.at(from), networkPricing(from, POLICY), 0, false, POLICY)
-    if (isUnderpriced(18, BOUNDS, 0, traffic, POLICY)) town.add(from, 0, -1)
+    const traffic = trafficOf(town.at(from), networkPricing(from, PRICING), 0, false, PRICING)
+    if (isUnderpriced(18, BOUNDS, 0, traffic, PRICING)) town.add(from, 0, -1)
     else passed++
   }
   assert.ok(passed >= 60 && passed < 70, `${passed}`)
@@ -285,7 +285,7 @@ test('a meter is kept for minutes when it knows one proof, and for a week when i
 
 test('the usual rate is of a day, faded since the last proof; without meters there is none', () => {
   const meter = { ...newMeter(0), usual: 2880 }
-  const { usualMs } = POLICY
+  const { usualMs } = PRICING
   const rates = [0, usualMs, -usualMs].map(nowMs => dailyRate([meter, meter], nowMs)! * (usualMs / DAY_MS))
   assert.deepEqual(rates.map(Math.round), [4, 1, 1])
   assert.equal(dailyRate([], 0), undefined)

@@ -12,8 +12,8 @@ import {
   OriginList,
   publicSuffixOf,
 } from '../../src/domain/origin.ts'
-import { POLICY } from '../../src/domain/policy.ts'
 import { type AddressCounts, difficultyOf, priceOf, type Traffic } from '../../src/domain/price.ts'
+import { PRICING } from '../../src/domain/pricing.ts'
 import {
   isShared,
   PLAIN_ENVIRONMENT,
@@ -41,7 +41,7 @@ import { words } from '../harness/values.ts'
 const bounds = { base: 18, min: 16, max: 28 }
 
 const bitsOf = (counts: AddressCounts, traffic: Traffic, within = bounds): number =>
-  difficultyOf(within, priceOf(counts, traffic, POLICY))
+  difficultyOf(within, priceOf(counts, traffic, PRICING))
 
 test('property: difficulty is within the bounds of the site and never falls as pressure rises', () => {
   const upTo = (max: number) => fc.double({ min: 0, max, noNaN: true })

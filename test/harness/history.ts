@@ -5,7 +5,7 @@ import { parseAddress } from '../../src/addresses/address.ts'
 import { AddressTags } from '../../src/domain/address-tags.ts'
 import { Keyring } from '../../src/domain/keyring.ts'
 import { METER_BYTES, writeMeter } from '../../src/domain/meters.ts'
-import { POLICY } from '../../src/domain/policy.ts'
+import { PRICING } from '../../src/domain/pricing.ts'
 import { openEmbedded } from './embedded.ts'
 import type { TestService } from './service.ts'
 
@@ -15,7 +15,7 @@ const KEPT_SECONDS = 600
 /** Two of them: the store's first proof came then. */
 export async function seedQuietHours({ redis: server, dataDir, env }: TestService): Promise<void> {
   const nowMs = Date.now()
-  const tags = new AddressTags(new Keyring(env.POWGATE_SECRETS!.split(',')).signing, POLICY)
+  const tags = new AddressTags(new Keyring(env.POWGATE_SECRETS!.split(',')).signing, PRICING)
   const names = tags.metersOf('e:nobody', parseAddress('192.0.2.1')!, undefined)
   if (server === undefined) {
     const store = await openEmbedded(dataDir, { clock: () => nowMs - QUIET_MS })

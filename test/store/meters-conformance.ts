@@ -12,7 +12,7 @@ import {
   metersFrom,
   newMeter,
 } from '../../src/domain/meters.ts'
-import { POLICY } from '../../src/domain/policy.ts'
+import { PRICING } from '../../src/domain/pricing.ts'
 import type { Metering, SolutionRequest } from '../../src/store/store.ts'
 import {
   challengeOn,
@@ -23,7 +23,7 @@ import {
   type TestStore,
 } from './harness.ts'
 
-const LEAP_MS = POLICY.usualMs / 24
+const LEAP_MS = PRICING.usualMs / 24
 /** In the first hour, in which everything is learned. */
 const EARLY = { pause: 20, burstUntil: 38 }
 const SET_BACK = 399
@@ -56,7 +56,7 @@ const proofOn = (client: Client, metering: Metering, index: number) =>
 
 function elapsedAt(step: number): number {
   if (step === SET_BACK) return -600_000
-  if (step === EARLY.pause) return POLICY.learnsAllMs / 3
+  if (step === EARLY.pause) return PRICING.learnsAllMs / 3
   const isAttack = step > 250 || (step > EARLY.pause && step < EARLY.burstUntil)
   return isAttack ? 3 : step > 40 && step % 40 === 39 ? LEAP_MS : 1500
 }
@@ -95,8 +95,8 @@ export function metersConformance(name: string, make: StoreMaker): void {
         assert.ok(answer.status === 'admitted', String(step))
         for (const born of list.slice(0, 2)) bornBy(born, own.clock.now)
         const model = metersFrom(list, own.clock.now)
-        fadeAll(model, own.clock.now, POLICY)
-        addProof(model, metering.free, answer.accepted, 1, POLICY)
+        fadeAll(model, own.clock.now, PRICING)
+        addProof(model, metering.free, answer.accepted, 1, PRICING)
         const found = answer.meters!
         close(found.ageMs, model.ageMs, `step ${step}, age`)
         close(found.namesAgeMs, model.namesAgeMs, `step ${step}, age of names`)
@@ -108,7 +108,7 @@ export function metersConformance(name: string, make: StoreMaker): void {
         const request = solutionIn({ store, clock: own.clock }, metering, step % 7)
         store.requests.takeBack(request, answer.accepted)
         store.requests.takeBack({ ...request, failed: true }, answer.accepted) // was not counted
-        addProof(model, metering.free, answer.accepted, -1, POLICY)
+        addProof(model, metering.free, answer.accepted, -1, PRICING)
         await challengeOn(store, { addressKey: `${addressIn(metering, 0)}c` }) // until it was taken back
       }
       assert.ok(most > 10, 'there was an attack')

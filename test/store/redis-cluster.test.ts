@@ -7,8 +7,8 @@ import { parseAddress } from '../../src/addresses/address.ts'
 import { AddressTags, shardKey, siteMeter } from '../../src/domain/address-tags.ts'
 import { fnv1a } from '../../src/domain/bytes.ts'
 import { Keyring } from '../../src/domain/keyring.ts'
-import { networkPricing, POLICY } from '../../src/domain/policy.ts'
 import { priceOf, siteFree, trafficOf } from '../../src/domain/price.ts'
+import { networkPricing, PRICING } from '../../src/domain/pricing.ts'
 import { BridgedStore } from '../../src/store/bridge.ts'
 import { evenlySpreadTags, slotOf } from '../../src/store/client/connection.ts'
 import type { StoreClientOptions } from '../../src/store/client/store.ts'
@@ -65,15 +65,15 @@ const siteSlot = slotOf(`{${evenlySpreadTags(SHARDS)[fnv1a(SITE) % SHARDS]}}`)
 
 test('redis cluster: 78 proofs of one /24 count once each: no other network of its /16 pays, and no stranger beside five of an address', async t => {
   const { store } = await startCluster(t)
-  const tags = new AddressTags(new Keyring(['a secret of the test']).signing, POLICY)
+  const tags = new AddressTags(new Keyring(['a secret of the test']).signing, PRICING)
   const asked = (text: string) => {
     const address = parseAddress(text)!
     const addressKey = tags.keyOf(address, 64)
     const names = tags.metersOf(siteMeter(SITE), address, addressKey)
-    const { free } = networkPricing(address, POLICY)
+    const { free } = networkPricing(address, PRICING)
     return {
       addressKey,
-      metering: { names, free: [siteFree(0, POLICY), free.owner, free.wide], counts: true },
+      metering: { names, free: [siteFree(0, PRICING), free.owner, free.wide], counts: true },
     }
   }
   const prove = (text: string) => {
@@ -91,8 +91,8 @@ test('redis cluster: 78 proofs of one /24 count once each: no other network of i
     const answer = await challengeOn(store, asked(text))
     assert.ok(answer.status === 'admitted')
     const meters = { ...answer.meters!, namesAgeMs: 7_200_000 } // older than a store that learns everything
-    const traffic = trafficOf(meters, networkPricing(parseAddress(text)!, POLICY), 0, false, POLICY)
-    const { network: bits, site } = priceOf({ challenges: 0, limit: 30, accepted: 2 }, traffic, POLICY)
+    const traffic = trafficOf(meters, networkPricing(parseAddress(text)!, PRICING), 0, false, PRICING)
+    const { network: bits, site } = priceOf({ challenges: 0, limit: 30, accepted: 2 }, traffic, PRICING)
     assert.deepEqual([bits, site], [0, 0], `${network}: ${text}`)
     const [, wide] = answer.meters!.networks
     assert.ok(wide!.recent < 79, `${wide!.recent}`)

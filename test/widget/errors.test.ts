@@ -130,7 +130,11 @@ test('assets that hang: said after 20 seconds', async () => {
 
 test('assets that load while the phone sleeps: it goes on when it wakes', async () => {
   let come = () => {}
-  const hanging = { path: /frame|worker|page|wasm/, times: 100, until: new Promise<void>(resolve => (come = resolve)) }
+  const hanging = {
+    path: /frame|worker|page|wasm/,
+    times: 100,
+    until: new Promise<void>(resolve => (come = resolve)),
+  }
   const { page } = await open('', { fault: hanging, ...CLOCK })
   await eventually(60_000, 'a challenge', () => gateway.count('GET /challenge') === 1)
   await page.clock.fastForward(30_000) // timers that are due fire once

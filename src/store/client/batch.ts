@@ -7,7 +7,7 @@ import { randomInt } from 'node:crypto'
 import { writeDecimal } from '../../domain/bytes.ts'
 import { readUInt24, WRAP_MASK } from '../../domain/limits.ts'
 import { METER_BYTES, type Meter, readMeter } from '../../domain/meters.ts'
-import { POLICY } from '../../domain/policy.ts'
+import { PRICING } from '../../domain/pricing.ts'
 import { BATCHES, type Script } from '../redis/scripts.ts'
 import {
   ANSWER_BYTES,
@@ -18,8 +18,8 @@ import {
   LETTERS,
   METER_COUNT_AT,
   NONCES,
-  POLICY_AT,
-  POLICY_NUMBERS,
+  PRICING_AT,
+  PRICING_NUMBERS,
   SECOND,
   SITE_METER,
   TIME_AT,
@@ -205,7 +205,7 @@ function metersSeen(batch: Batch, reply: Buffer): (readonly Meter[])[] {
     seen[index] = numbers.length === 0 ? NO_METERS : numbers.map(number => meters[number - 1]!)
     const at = ANSWERS_AT + index * ANSWER_BYTES
     if (!batch.counts[index] || NONCES[reply[at]!] !== 'spent') continue
-    const isReturning = reply.readUInt32BE(at + SECOND) >= POLICY.returningProofs
+    const isReturning = reply.readUInt32BE(at + SECOND) >= PRICING.returningProofs
     for (let one = isReturning ? SITE_METER : SITE_METER + 1; one < numbers.length; one++) {
       const { atMs, recent, usual } = meters[numbers[one]! - 1]!
       meters[numbers[one]! - 1] = { atMs, recent: Math.max(0, recent - 1), usual }
@@ -223,8 +223,8 @@ export function settleAll(batch: Batch, reply: Buffer | undefined): void {
 /** Replaces an unknown time, as in lua/clock.lua. */
 export const NONE = 2 ** 32 - 1
 const headBytes = Buffer.alloc(HEAD_BYTES)
-for (const [index, name] of POLICY_NUMBERS.entries())
-  headBytes.writeDoubleBE(POLICY[name], POLICY_AT + 8 * index)
+for (const [index, name] of PRICING_NUMBERS.entries())
+  headBytes.writeDoubleBE(PRICING[name], PRICING_AT + 8 * index)
 /** EXPECTED_MAX of lua/epoch.lua. */
 const EXPECTS_MS_MAX = 3_600_000
 

@@ -4,7 +4,7 @@ import { MARKS_LIMIT_MAX, verificationKind } from '../../domain/address-log.ts'
 import { type Limited, readUInt24 } from '../../domain/limits.ts'
 import { fadeAll, type Meter, type Meters, metersFrom } from '../../domain/meters.ts'
 import { nonceMark } from '../../domain/nonce.ts'
-import { POLICY } from '../../domain/policy.ts'
+import { PRICING } from '../../domain/pricing.ts'
 import {
   type ChallengeAdmission,
   type ChallengeRequest,
@@ -156,7 +156,7 @@ function metersOf(reply: Buffer, list: readonly Meter[]): Meters | undefined {
   if (list.length === 0) return undefined
   const nowMs = timeOf(reply)
   const meters = metersFrom(list, nowMs)
-  fadeAll(meters, nowMs, POLICY)
+  fadeAll(meters, nowMs, PRICING)
   return meters
 }
 

@@ -29,7 +29,7 @@ import {
   newMeter,
   writeMeter,
 } from '../../domain/meters.ts'
-import { POLICY } from '../../domain/policy.ts'
+import { PRICING } from '../../domain/pricing.ts'
 import {
   ANSWER_BYTES,
   ANSWERS_AT,
@@ -271,8 +271,8 @@ export class Engine {
     }
     const list = numbers.map(number => this.#meterOf(number) ?? newMeter(this.#wallMs))
     const meters = metersFrom(list, this.#wallMs)
-    fadeAll(meters, this.#wallMs, POLICY)
-    const isSiteCounted = addProof(meters, free, accepted, proofs, POLICY)
+    fadeAll(meters, this.#wallMs, PRICING)
+    const isSiteCounted = addProof(meters, free, accepted, proofs, PRICING)
     for (let index = 0; index < list.length; index++) {
       if (index < SITE_METER) {
         bornBy(list[index]!, this.#wallMs)

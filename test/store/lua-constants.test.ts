@@ -5,11 +5,11 @@ import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { test } from 'node:test'
-import { POLICY } from '../../src/domain/policy.ts'
+import { PRICING } from '../../src/domain/pricing.ts'
 import { RedisServer } from '../harness/redis.ts'
 
 // Before the scripts are read, which take the numbers over.
-Object.assign(POLICY, {
+Object.assign(PRICING, {
   networkRecentMs: 25_000,
   siteRecentMs: 90_000,
   usualMs: 7_200_000,

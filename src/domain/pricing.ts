@@ -14,7 +14,7 @@ export interface NetworkPricing {
   readonly free: NetworkLevels<number>
 }
 
-export const POLICY = {
+export const PRICING = {
   /** A normal visitor (a family, a few tabs) uses up to this share of the challenge limit. */
   quietShare: 0.25,
   /** Reached at the challenge limit. */
@@ -49,8 +49,8 @@ export const POLICY = {
   lateBits: 1,
 }
 
-export type Pricing = Readonly<typeof POLICY>
+export type Pricing = Readonly<typeof PRICING>
 
-export function networkPricing(address: Address, pricing: Pricing = POLICY): NetworkPricing {
+export function networkPricing(address: Address, pricing: Pricing = PRICING): NetworkPricing {
   return isV4(address) ? pricing.v4 : pricing.v6
 }
