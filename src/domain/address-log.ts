@@ -85,8 +85,8 @@ const COUNT_AT = 6
 /** An entry's label: kind and site tag, or a set bit and the mark's first 23 bits. */
 const KIND_SHIFT = 21
 const TAG_MASK = 0x1fffff
-const MARK_BIT = 0x800000
-const MARK_LOW = 0x10000
+export const MARK_BIT = 0x800000
+export const MARK_LOW = 0x10000
 
 const construction = new ReusedBytes()
 let scratch = construction.ofLength(4096)

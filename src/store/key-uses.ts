@@ -4,7 +4,7 @@
 
 import type { SiteStore } from './store.ts'
 
-/** Uses of other keys are noted a minute later. */
+/** Within a minute, uses of more keys than this are not noted. */
 const KEYS_MAX = 100_000
 const USES_A_CALL = 1000
 

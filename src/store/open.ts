@@ -9,21 +9,26 @@ import type { SiteStore, StoreListener } from './store.ts'
 
 interface OpenOptions extends StoreListener {
   readonly deadlineMs: number
+  /** `open` gives up then; the default is OPEN_MS. */
   readonly openMs?: number
 }
 
 const OPEN_MS = 5000
 
-/** Creates the store without opening it. Throws a StoreSetupError. */
+/** Makes the store's client, which begins to connect; its `open` waits until the store answers. @throws StoreSetupError */
 export function createStore(config: Config, options: OpenOptions): StoreClient {
-  const usual = {
+  const defaults = {
     keyPrefix: config.redisPrefix,
     clusterShards: config.redisShards,
     openMs: OPEN_MS,
     ...options,
   }
-  if (config.redis !== undefined) return new StoreClient({ target: config.redis, ...usual })
-  return new StoreClient({ target: socketTarget(socketPath(config.dataDir)), sitesOf: socketSites, ...usual })
+  if (config.redis !== undefined) return new StoreClient({ target: config.redis, ...defaults })
+  return new StoreClient({
+    target: socketTarget(socketPath(config.dataDir)),
+    sitesOf: socketSites,
+    ...defaults,
+  })
 }
 
 /**

@@ -1,10 +1,13 @@
 /**
  * The form of a batch, which the client (client/) sends, and Redis' scripts (redis/lua/) or the store process (embedded/engine.ts)
- * answer. Numbers are big endian. redis/lua/batch.lua says what each field is for, and each operation's Lua file what follows its letter.
+ * answer. In these layouts a number after a field is its size in bytes; numbers are big endian.
  *
  *   call    EVALSHA, script, number of keys | three keys of the epoch | keys of meters | keys of operations | ...
- *           ... clock of a test | head: ..., number of meters 2, numbers of PRICING | operations: | letter 1 | fields |
+ *           ... clock of a test | head | operations: | letter 1 | fields |
+ *   head    | next epoch 4 | time of the last check 4 | expected time 4 | epoch 4 | batches seen 8 | number of meters 2 | PRICING_NUMBERS, 8 each |
  *   reply   | epoch 4 | time of the last check 3 | time 8 | number of batches 8 | answers: | status 1 | first 3 | second 4 | | meters 20 each |
+ *
+ * redis/lua/epoch.lua says what the head's times are for, and each operation's Lua file what its fields and answers mean.
  */
 
 /** The number of this form, of what else the store process answers, and of the saved state. Another number is not understood. */
@@ -14,10 +17,8 @@ export const LAYOUT = 1
 export const KEYS_AT = 3
 const EPOCH_KEYS = 3
 export const METERS_AT = KEYS_AT + EPOCH_KEYS
-/** Offsets in the head. */
-export const METER_COUNT_AT = 24
-/** Numbers of domain/pricing.ts, 8 each, so that no script has them. */
-export const PRICING_AT = METER_COUNT_AT + 2
+
+/** Numbers of domain/pricing.ts that the head has, so that no script has them. */
 export const PRICING_NUMBERS = [
   'networkRecentMs',
   'siteRecentMs',
@@ -27,7 +28,17 @@ export const PRICING_NUMBERS = [
   'learnsAllMs',
   'returningProofs',
 ] as const
-export const HEAD_BYTES = PRICING_AT + 8 * PRICING_NUMBERS.length
+/** Offsets in the head. */
+export const HEAD = {
+  nextEpoch: 0,
+  checked: 4,
+  expected: 8,
+  epoch: 12,
+  batches: 16,
+  meterCount: 24,
+  pricing: 26,
+} as const
+export const HEAD_BYTES = HEAD.pricing + 8 * PRICING_NUMBERS.length
 
 /** Offsets in a reply. */
 export const CHECKED_AT = 4
@@ -39,7 +50,10 @@ export const ANSWER_BYTES = 8
 export const FIRST = 1
 export const SECOND = 4
 
-/** An operation's meters are two first proofs (domain/meters.ts), then the site, then networks. */
+/**
+ * An operation's first two meters are no meters: their `usual` is the time of the store's first proof, and of the first one under
+ * the present names of networks. The site's meter follows, then those of networks.
+ */
 export const SITE_METER = 2
 
 /** An operation's first character. */
@@ -51,6 +65,27 @@ export const LETTERS = {
   refund: 'F',
   peek: 'K',
   probe: 'P',
+} as const
+export type Letter = (typeof LETTERS)[keyof typeof LETTERS]
+
+/** Offsets of fields after the letter. `limits` are three numbers; the mark's two parts are as in domain/address-log.ts. */
+export const SOLUTION = {
+  kind: 0,
+  limits: 1,
+  epoch: 10,
+  keepMs: 14,
+  markHigh: 17,
+  markLow: 20,
+  proofs: 22,
+} as const
+export const TAKE_BACK = { accepted: 0, proofs: 1 } as const
+export const REDEMPTION = {
+  callerLimit: 0,
+  keyLimit: 3,
+  keepMs: 6,
+  epoch: 10,
+  untilSeconds: 14,
+  claim: 18,
 } as const
 
 /** A status of any operation. */

@@ -6,7 +6,7 @@
 import assert from 'node:assert/strict'
 import { type TestContext, test } from 'node:test'
 import { type ChainableCommander, Redis } from 'ioredis'
-import { NONE, ServerClock } from '../../src/store/client/batch.ts'
+import { NONE, ServerClock } from '../../src/store/client/server-clock.ts'
 import type { StoreClient } from '../../src/store/client/store.ts'
 import { StoreWatch } from '../../src/store/watch.ts'
 import { eventually } from '../harness/eventually.ts'

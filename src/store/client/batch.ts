@@ -3,23 +3,16 @@
  * (../embedded/engine.ts) answers. ioredis does not encode it, because that took 1.4 us a request.
  */
 
-import { randomInt } from 'node:crypto'
 import { writeDecimal } from '../../domain/bytes.ts'
-import { readUInt24, WRAP_MASK } from '../../domain/limits.ts'
 import { METER_BYTES, type Meter, readMeter } from '../../domain/meters.ts'
 import { PRICING } from '../../domain/pricing.ts'
 import { BATCHES, type Script } from '../redis/scripts.ts'
 import {
   ANSWER_BYTES,
   ANSWERS_AT,
-  BATCHES_AT,
-  CHECKED_AT,
-  HEAD_BYTES,
   LETTERS,
-  METER_COUNT_AT,
+  type Letter,
   NONCES,
-  PRICING_AT,
-  PRICING_NUMBERS,
   SECOND,
   SITE_METER,
   TIME_AT,
@@ -36,24 +29,30 @@ export interface Operation {
   /** Latin-1, as `text` is: each character stands for one byte. The operation's Lua file describes both. */
   readonly keys: readonly string[]
   readonly text: string
-  /**
-   * Keys of the meters that it reads. The first two only hold when the shard's first proof came, and the first one under the
-   * present names of networks (lua/meters.lua); then the site's meter follows, and those of networks.
-   */
+  /** Keys of the meters that it reads, in the order of SITE_METER (../wire.ts). */
   readonly meters: readonly string[]
-  /** True if it may count a proof. The script must then know its meters, so `add` puts their numbers after `text`. */
+  /** True if it may add a proof to its meters, or take one out: then `add` puts their numbers after `text`. */
   readonly namesMeters: boolean
 }
 
 const NO_METERS: readonly never[] = []
-const VISITS: ReadonlySet<string> = new Set([LETTERS.challenge, LETTERS.solution, LETTERS.takeBack])
+/** Which part of the scripts has an operation; every one has the probe. */
+const PARTS: Readonly<Record<Letter, 'visits' | 'redemptions' | 'all'>> = {
+  [LETTERS.challenge]: 'visits',
+  [LETTERS.solution]: 'visits',
+  [LETTERS.takeBack]: 'visits',
+  [LETTERS.redemption]: 'redemptions',
+  [LETTERS.refund]: 'redemptions',
+  [LETTERS.peek]: 'redemptions',
+  [LETTERS.probe]: 'all',
+}
 
 export class Batch {
   readonly settles: Settle[] = []
   /** Each operation's numbers of its meters in this batch, from 1 as in Lua. */
   readonly metersOf: (readonly number[])[] = []
-  /** True for an operation whose proof the script adds to its meters once its nonce is spent. */
-  readonly counts: boolean[] = []
+  /** An operation has true if its proof is added to its meters once its nonce is spent. */
+  readonly addsProof: boolean[] = []
   /** The time by `performance.now` at which the first operation was added. */
   startedAtMs = 0
   readonly #keys = new BulkStrings(KEYS_BYTES)
@@ -75,15 +74,15 @@ export class Batch {
 
   add({ keys, text, meters, namesMeters }: Operation, settle: Settle): void {
     if (this.settles.length === 0) this.startedAtMs = performance.now()
-    const letter = text[0]!
-    if (VISITS.has(letter)) this.#hasVisits = true
-    else if (letter !== LETTERS.probe) this.#hasRedemptions = true
+    const letter = text[0] as Letter
+    if (PARTS[letter] === 'visits') this.#hasVisits = true
+    if (PARTS[letter] === 'redemptions') this.#hasRedemptions = true
     for (const key of keys) this.#keys.add(key)
     this.#keyCount += keys.length
     const numbers = meters.length === 0 ? NO_METERS : meters.map(key => this.#meterNumber(key))
     this.#operations.add(namesMeters ? text + uint16sText(numbers, SITE_METER) : text)
     this.metersOf.push(numbers)
-    this.counts.push(letter === LETTERS.solution && namesMeters)
+    this.addsProof.push(letter === LETTERS.solution && namesMeters)
     this.settles.push(settle)
   }
 
@@ -96,9 +95,11 @@ export class Batch {
   }
 
   /**
+   * Makes the command that runs the batch.
+   *
    * @param how EVALSHA or EVAL
-   * @param keys before those of the operations; ioredis finds the slot by the first
-   * @param values before the operations
+   * @param keys come before those of the operations, and ioredis finds a Cluster's slot by the first
+   * @param values come before the operations
    */
   call(how: string, code: string, keys: readonly [string, ...string[]], values: readonly string[]): Command {
     const keyCount = keys.length + this.#meters.size + this.#keyCount
@@ -204,7 +205,8 @@ function metersSeen(batch: Batch, reply: Buffer): (readonly Meter[])[] {
     const numbers = batch.metersOf[index]!
     seen[index] = numbers.length === 0 ? NO_METERS : numbers.map(number => meters[number - 1]!)
     const at = ANSWERS_AT + index * ANSWER_BYTES
-    if (!batch.counts[index] || NONCES[reply[at]!] !== 'spent') continue
+    if (!batch.addsProof[index] || NONCES[reply[at]!] !== 'spent') continue
+    // The site's meter counts only addresses that return, so it has no proof of any other.
     const isReturning = reply.readUInt32BE(at + SECOND) >= PRICING.returningProofs
     for (let one = isReturning ? SITE_METER : SITE_METER + 1; one < numbers.length; one++) {
       const { atMs, recent, usual } = meters[numbers[one]! - 1]!
@@ -218,59 +220,4 @@ export function settleAll(batch: Batch, reply: Buffer | undefined): void {
   const seen = reply === undefined ? undefined : metersSeen(batch, reply)
   for (const [index, settle] of batch.settles.entries())
     settle(reply, ANSWERS_AT + index * ANSWER_BYTES, seen?.[index] ?? NO_METERS)
-}
-
-/** Replaces an unknown time, as in lua/clock.lua. */
-export const NONE = 2 ** 32 - 1
-const headBytes = Buffer.alloc(HEAD_BYTES)
-for (const [index, name] of PRICING_NUMBERS.entries())
-  headBytes.writeDoubleBE(PRICING[name], PRICING_AT + 8 * index)
-/** EXPECTED_MAX of lua/epoch.lua. */
-const EXPECTS_MS_MAX = 3_600_000
-
-/**
- * Predicts the server's clock from its last reply and this host's monotonic clock. Each call sends the predicted time, so that
- * lua/epoch.lua notices when the server's clock was set.
- */
-export class ServerClock {
-  /** The server's time when lua/epoch.lua last checked that it is the same process, in milliseconds modulo 2^24. */
-  #checkedAt = NONE
-  /** Highest number, in any reply, of batches that spent a nonce or redeemed a token. */
-  #batchesSeen = 0
-  #askedAtMs = 0
-  #epoch = 0
-
-  /** @param askedAtMs by `performance.now`; the reply may have waited to be read */
-  learn(reply: Buffer, askedAtMs: number): void {
-    this.#checkedAt = readUInt24(reply, CHECKED_AT)
-    this.#askedAtMs = askedAtMs
-    this.#epoch = epochOf(reply)
-    this.#batchesSeen = Math.max(this.#batchesSeen, reply.readDoubleBE(BATCHES_AT))
-  }
-
-  forget(): void {
-    this.#checkedAt = NONE
-  }
-
-  /** `learn`'s time of the last check plus what has passed since by this host's clock; NONE if unknown. */
-  expected(): number {
-    const sinceMs = performance.now() - this.#askedAtMs
-    if (this.#checkedAt === NONE || sinceMs > EXPECTS_MS_MAX) return NONE
-    return (this.#checkedAt + Math.round(sinceMs)) & WRAP_MASK
-  }
-
-  /**
-   * The second argument of lua/batch.lua. It names the epoch, so that no other server takes the time for its own.
-   *
-   * @param isKnown whether it goes over the connection on which the last reply came
-   */
-  head(isKnown: boolean, meterCount: number): string {
-    headBytes.writeUInt32BE(randomInt(2 ** 32), 0) // the next epoch, if the present one is over
-    headBytes.writeUInt32BE(isKnown ? this.#checkedAt : NONE, 4)
-    headBytes.writeUInt32BE(this.expected(), 8)
-    headBytes.writeUInt32BE(this.#epoch, 12)
-    headBytes.writeDoubleBE(this.#batchesSeen, 16)
-    headBytes.writeUInt16BE(meterCount, METER_COUNT_AT)
-    return headBytes.toString('latin1')
-  }
 }

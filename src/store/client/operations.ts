@@ -1,6 +1,6 @@
 /** Encodes the operations of a batch, and decodes their answers. The operation's Lua file describes the bytes of both. */
 
-import { MARKS_LIMIT_MAX, verificationKind } from '../../domain/address-log.ts'
+import { MARK_BIT, MARK_LOW, MARKS_LIMIT_MAX, verificationKind } from '../../domain/address-log.ts'
 import { type Limited, readUInt24 } from '../../domain/limits.ts'
 import { fadeAll, type Meter, type Meters, metersFrom } from '../../domain/meters.ts'
 import { nonceMark } from '../../domain/nonce.ts'
@@ -21,19 +21,17 @@ import { FIRST, LETTERS, LIMITED, NONCES, POLICIES, SECOND, TOKENS } from '../wi
 import { type Operation, timeOf } from './batch.ts'
 
 const { fromCharCode } = String
-const NONE: readonly string[] = []
+const NO_KEYS: readonly string[] = []
 /** Shifts by one, two and three bytes. */
 const [B1, B2, B3] = [8, 16, 24]
-/** A mark of 5 bytes stands for a used nonce: a set bit, then the 39 bits of `nonceMark`, of which MARK_LOW splits off 16. */
-const MARK_LOW = 0x10000
-const MARK_BIT = 0x80
 
 export function probeOperation(key: string, writes: boolean): Operation {
   return plain([key], writes ? `${LETTERS.probe}W` : LETTERS.probe)
 }
 
+/** An operation without meters. */
 export function plain(keys: readonly string[], text: string): Operation {
-  return { keys, text, meters: NONE, namesMeters: false }
+  return { keys, text, meters: NO_KEYS, namesMeters: false }
 }
 
 export function challengeOperation(keyPrefix: string, request: ChallengeRequest): Operation {
@@ -49,28 +47,28 @@ export function challengeOperation(keyPrefix: string, request: ChallengeRequest)
 export function solutionOperation(keyPrefix: string, request: SolutionRequest, keepMs: number): Operation {
   const { addressKey, spend, metering, addressLimit } = request
   const log = `${keyPrefix}l:${addressKey}`
-  const isApart = spend !== undefined && addressLimit > MARKS_LIMIT_MAX
+  const hasOwnKey = spend !== undefined && addressLimit > MARKS_LIMIT_MAX // the nonce
   const namesMeters = countsProof(request)
   const text = solutionText(request, keepMs)
   return {
-    keys: isApart ? [log, `${keyPrefix}n:${spend.nonce}`] : [log],
-    text: namesMeters ? text + freeText(metering!) : text,
+    keys: hasOwnKey ? [log, `${keyPrefix}n:${spend.nonce}`] : [log],
+    text: namesMeters ? text + freeProofsText(metering!) : text,
     meters: meterKeys(keyPrefix, metering),
     namesMeters,
   }
 }
 
 export function takeBackOperation(keyPrefix: string, metering: Metering, accepted: number): Operation {
-  const text = `${LETTERS.takeBack}${fromCharCode(Math.min(accepted, 255))}${freeText(metering)}`
-  return { keys: NONE, text, meters: meterKeys(keyPrefix, metering), namesMeters: true }
+  const text = `${LETTERS.takeBack}${fromCharCode(Math.min(accepted, 255))}${freeProofsText(metering)}`
+  return { keys: NO_KEYS, text, meters: meterKeys(keyPrefix, metering), namesMeters: true }
 }
 
 /** Keys of meters start with `e:`. The names of sites' meters and of first proofs have it already, those of networks do not. */
 function meterKeys(keyPrefix: string, metering: Metering | undefined): readonly string[] {
-  return metering?.names.map(name => keyPrefix + (name.startsWith('e:') ? name : `e:${name}`)) ?? NONE
+  return metering?.names.map(name => keyPrefix + (name.startsWith('e:') ? name : `e:${name}`)) ?? NO_KEYS
 }
 
-function freeText({ free }: Metering): string {
+function freeProofsText({ free }: Metering): string {
   let text = ''
   for (const proofs of free) text += uint24Text(Math.min(Math.round(proofs), 0xffffff))
   return text
@@ -82,21 +80,15 @@ function solutionText(request: SolutionRequest, keepMs: number): string {
   const limits = limitsText(siteTag, addressLimit, siteLimit)
   if (spend === undefined) return `${LETTERS.solution}${fromCharCode(kind)}${limits}${'\0'.repeat(12)}`
   const mark = nonceMark(spend.nonce)
-  const high = Math.floor(mark / MARK_LOW)
-  const markText = fromCharCode(
-    MARK_BIT | (high >>> B2),
-    (high >>> B1) & 0xff,
-    high & 0xff,
-    (mark >>> B1) & 0xff,
-    mark & 0xff,
-  )
+  const markText =
+    uint24Text(MARK_BIT | Math.floor(mark / MARK_LOW)) + fromCharCode((mark >>> B1) & 0xff, mark & 0xff)
   return `${LETTERS.solution}${fromCharCode(kind)}${limits}${uint32Text(spend.storeEpoch)}${uint24Text(keepMs)}${markText}`
 }
 
 /**
  * @param callerLimit 0: the caller is not charged
  * @param keyLimit 0: no API key is charged
- * @param keepMs of the redemption record
+ * @param keepMs how long the redemption record is kept
  */
 export function redemptionText(
   callerLimit: number,
@@ -119,17 +111,7 @@ export function peekText(keyLimit: number): string {
 }
 
 function limitsText(siteTag: number, addressLimit: number, siteLimit: number): string {
-  return fromCharCode(
-    siteTag >>> B2,
-    (siteTag >>> B1) & 0xff,
-    siteTag & 0xff,
-    addressLimit >>> B2,
-    (addressLimit >>> B1) & 0xff,
-    addressLimit & 0xff,
-    siteLimit >>> B2,
-    (siteLimit >>> B1) & 0xff,
-    siteLimit & 0xff,
-  )
+  return uint24Text(siteTag) + uint24Text(addressLimit) + uint24Text(siteLimit)
 }
 
 function uint24Text(value: number): string {

@@ -11,9 +11,10 @@
 
 import { orByText } from '../redis/scripts.ts'
 import type { OnStoreCall } from '../store.ts'
-import { Batch, epochOf, isReplyTo, type Operation, ServerClock, type Settle, settleAll } from './batch.ts'
+import { Batch, epochOf, isReplyTo, type Operation, type Settle, settleAll } from './batch.ts'
 import { type Connection, patienceMs, type Server, slotOf, withDeadline } from './connection.ts'
 import { probeOperation } from './operations.ts'
+import { ServerClock } from './server-clock.ts'
 
 interface ShardOptions {
   /** `<prefix>:{<tag>}:` */

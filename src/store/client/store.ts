@@ -1,6 +1,6 @@
 /**
- * The client of both stores: of Redis, and of the store process (../embedded/), which answers the same calls. A worker has one, with a
- * shard for each part of a Cluster and one for any other server.
+ * The client of both stores: of Redis, and of the store process (../embedded/), which answers the same calls. A worker has one. On a
+ * Cluster it has a shard for each part, otherwise one shard.
  */
 
 import { describeTarget, type RedisTarget } from '../../config/redis.ts'

@@ -1,12 +1,15 @@
 /**
- * Runs a worker's batch, as lua/batch.lua does in Redis: same bytes in, same bytes out. The files
- * of store/redis/lua describe each operation's bytes; what they compute is of domain/ here.
+ * Runs a worker's batch by the rules of domain/, as the scripts of store/redis/lua do in Redis, whose files describe each operation.
+ * Two things of Redis are missing here: operations between shards (refund and peek, and the time of a charge that a refund needs),
+ * and what finds a lost memory (the head's times and numbers of batches), since another process has another epoch.
  */
 
 import {
   admitToLog,
   LogKind as Kinds,
   type LogKind,
+  MARK_BIT,
+  MARK_LOW,
   MARKS_LIMIT_MAX,
   type Spending,
 } from '../../domain/address-log.ts'
@@ -35,20 +38,31 @@ import {
   ANSWERS_AT,
   CHECKED_AT,
   FIRST,
+  HEAD,
   KEYS_AT,
   LETTERS,
   LIMITED,
-  METER_COUNT_AT,
   METERS_AT,
   NONCES,
   POLICIES,
+  REDEMPTION,
   SECOND,
   SITE_METER,
+  SOLUTION,
+  TAKE_BACK,
   TIME_AT,
   TOKENS,
 } from '../wire.ts'
 import type { Call } from './calls.ts'
 import { type Clocks, deadFrom, isMarkDead, isMeterDead, isWindowDead, type State } from './state.ts'
+
+function limitsAt(bytes: Buffer, at: number) {
+  return {
+    siteTag: readUInt24(bytes, at),
+    addressLimit: readUInt24(bytes, at + 3),
+    siteLimit: readUInt24(bytes, at + 6),
+  }
+}
 
 type NonceStatus = NonNullable<(typeof NONCES)[number]>
 type TokenStatus = NonNullable<(typeof TOKENS)[number]>
@@ -56,7 +70,6 @@ type TokenStatus = NonNullable<(typeof TOKENS)[number]>
 const WINDOW_HEAD = 4
 /** Bytes before a mark's claim. */
 const MARK_HEAD = 8
-const MARK_LOW = 0x10000
 /** Two hours that a host's clock may be ahead, the longest token lifetime, and the margin. */
 const REDEMPTION_KEPT_MS_MAX = 7_200_000 + 3_600_000 + 60_000
 
@@ -69,6 +82,7 @@ export class Engine {
   #call!: Call
   #nowMs = 0
   #wallMs = 0
+  /** The next operation's first key, by argument. */
   #key = 0
   /** Meters by number; null: none is kept. */
   #meters: (Meter | null)[] = []
@@ -89,7 +103,7 @@ export class Engine {
     this.#meters = []
     this.#nowMs = clock === '' ? this.#clocks.monotonicMs() : Number(clock)
     this.#wallMs = clock === '' ? this.#clocks.wallMs() : Number(clock)
-    const meterCount = bytes.readUInt16BE(starts[clockAt + 1]! + METER_COUNT_AT)
+    const meterCount = bytes.readUInt16BE(starts[clockAt + 1]! + HEAD.meterCount)
     const first = clockAt + 2
     const meters = ANSWERS_AT + (starts.length - first) * ANSWER_BYTES
     this.#key = METERS_AT + meterCount
@@ -121,7 +135,7 @@ export class Engine {
       case LETTERS.solution:
         return this.#solution(bytes, at, end)
       case LETTERS.takeBack:
-        this.#addProof(bytes, at + 1, end, bytes[at]!, -1)
+        this.#addProof(bytes, at + TAKE_BACK.proofs, end, bytes[at + TAKE_BACK.accepted]!, -1)
         return this.#answer(1, 0, 0)
       case LETTERS.redemption:
         return this.#redemption(bytes, at, end)
@@ -129,7 +143,7 @@ export class Engine {
         this.#key++
         return this.#answer(1, 0, 0)
       default:
-        throw new Error('an unknown operation')
+        throw new Error('an operation that this store does not have')
     }
   }
 
@@ -153,24 +167,27 @@ export class Engine {
   }
 
   #solution(bytes: Buffer, at: number, end: number): void {
-    const limits = at + 1
-    const isPresent = bytes.readUInt32BE(limits + 9) === this.#state.epoch
-    const keepMs = readUInt24(bytes, limits + 13)
-    const isApart = keepMs > 0 && readUInt24(bytes, limits + 3) > MARKS_LIMIT_MAX
-    const mark = (readUInt24(bytes, limits + 16) & 0x7fffff) * MARK_LOW + bytes.readUInt16BE(limits + 19)
-    const spending = isPresent && !isApart && keepMs > 0 ? { mark, keepMs } : undefined
-    const decision = this.#admitAddress(bytes[at] as LogKind, bytes, limits, spending)
-    const nonceKey = isApart ? this.#call.text(this.#key++) : ''
+    const isOfThisEpoch = bytes.readUInt32BE(at + SOLUTION.epoch) === this.#state.epoch
+    const keepMs = readUInt24(bytes, at + SOLUTION.keepMs)
+    const mark =
+      (readUInt24(bytes, at + SOLUTION.markHigh) - MARK_BIT) * MARK_LOW +
+      bytes.readUInt16BE(at + SOLUTION.markLow)
+    const { addressLimit } = limitsAt(bytes, at + SOLUTION.limits)
+    const hasOwnKey = keepMs > 0 && addressLimit > MARKS_LIMIT_MAX // the nonce, not the address's record
+    const spending = isOfThisEpoch && !hasOwnKey && keepMs > 0 ? { mark, keepMs } : undefined
+    const kind = bytes[at + SOLUTION.kind] as LogKind
+    const decision = this.#admitAddress(kind, bytes, at + SOLUTION.limits, spending)
+    const nonceKey = hasOwnKey ? this.#call.text(this.#key++) : ''
     if (decision.status === 'limited') return this.#limited(decision)
     const { failures, accepted } = decision
     const answer = (status: NonceStatus) => this.#answer(NONCES.indexOf(status), failures, accepted)
     if (keepMs === 0) return answer('untouched')
-    const isSpent = isPresent && !decision.isUsed && (!isApart || this.#spendApart(nonceKey, keepMs))
+    const isSpent = isOfThisEpoch && !decision.isUsed && (!hasOwnKey || this.#spendOwnKey(nonceKey, keepMs))
     answer(isSpent ? 'spent' : 'used')
-    if (isSpent) this.#addProof(bytes, limits + 21, end, accepted, 1)
+    if (isSpent) this.#addProof(bytes, at + SOLUTION.proofs, end, accepted, 1)
   }
 
-  #spendApart(key: string, keepMs: number): boolean {
+  #spendOwnKey(key: string, keepMs: number): boolean {
     if (this.#liveMark(key) !== undefined) return false
     this.#mark(key, keepMs, '')
     return true
@@ -178,12 +195,7 @@ export class Engine {
 
   #admitAddress(kind: LogKind, bytes: Buffer, at: number, spending: Spending | undefined) {
     const key = this.#call.text(this.#key++)
-    const request = {
-      siteTag: readUInt24(bytes, at),
-      addressLimit: readUInt24(bytes, at + 3),
-      siteLimit: readUInt24(bytes, at + 6),
-    }
-    const decision = admitToLog(this.#window(key), this.#nowMs, kind, request, spending)
+    const decision = admitToLog(this.#window(key), this.#nowMs, kind, limitsAt(bytes, at), spending)
     if (decision.status === 'admitted') this.#setWindow(key, decision.record, decision.keepMs)
     return decision
   }
@@ -201,25 +213,27 @@ export class Engine {
     const value = records.ofLength(WINDOW_HEAD + record.length)
     value.writeUInt32BE(Math.ceil((this.#nowMs + keepMs) / 1000), 0)
     record.copy(value, WINDOW_HEAD)
-    this.#state.windows.set(key, value.toString('latin1')) // joined texts would keep both parts
+    this.#state.windows.set(key, value.toString('latin1'))
   }
 
   #redemption(bytes: Buffer, at: number, end: number): void {
-    const [callerLimit, keyLimit] = [readUInt24(bytes, at), readUInt24(bytes, at + 3)]
-    const keepMs = bytes.readUInt32BE(at + 6)
-    const step = keepMs > 0 ? 2 : 1
+    const callerLimit = readUInt24(bytes, at + REDEMPTION.callerLimit)
+    const keyLimit = readUInt24(bytes, at + REDEMPTION.keyLimit)
+    const keepMs = bytes.readUInt32BE(at + REDEMPTION.keepMs)
+    const step = keepMs > 0 ? 2 : 1 // With a token, a window of junk follows each window.
     const [callerAt, keyAt] = [this.#key, this.#key + (callerLimit > 0 ? step : 0)]
     const markAt = keyAt + (keyLimit > 0 ? step : 0)
     this.#key = keepMs > 0 ? markAt + 1 : markAt
-    const claim = bytes.toString('latin1', at + 18, end)
+    const claim = bytes.toString('latin1', at + REDEMPTION.claim, end)
     const markKey = keepMs > 0 ? this.#call.text(markAt) : ''
     const before = keepMs > 0 ? this.#liveMark(markKey) : undefined
-    const status = keepMs > 0 ? this.#statusOf(bytes.readUInt32BE(at + 10), before, claim) : 'untouched'
-    // A token that was redeemed before, or forgotten, costs its sender nothing, so it is charged to windows of junk.
+    const epoch = bytes.readUInt32BE(at + REDEMPTION.epoch)
+    const status = keepMs > 0 ? this.#statusOf(epoch, before, claim) : 'untouched'
+    // Anybody can send a token that was redeemed before, or forgotten, so it is charged to windows of junk.
     const junk = status === 'used' || status === 'forgotten' ? 1 : 0
     const charges = [
-      callerLimit > 0 && this.#charge(callerAt + junk, callerLimit, 'address'),
-      keyLimit > 0 && this.#charge(keyAt + junk, keyLimit, 'api-key'),
+      callerLimit > 0 && this.#tryWindow(callerAt + junk, callerLimit, 'address'),
+      keyLimit > 0 && this.#tryWindow(keyAt + junk, keyLimit, 'api-key'),
     ].filter(charge => charge !== false)
     const refusals = charges.map(({ decision }) => decision).filter(({ status }) => status === 'limited')
     if (refusals.length > 0) {
@@ -233,7 +247,7 @@ export class Engine {
     this.#answer(TOKENS.indexOf(status), 0, 0)
     if (status !== 'redeemed' || before !== undefined) return
     // A host whose clock is ahead issues tokens that others accept later.
-    const untilMs = bytes.readUInt32BE(at + 14) * 1000
+    const untilMs = bytes.readUInt32BE(at + REDEMPTION.untilSeconds) * 1000
     this.#mark(markKey, Math.max(keepMs, Math.min(untilMs - this.#wallMs, REDEMPTION_KEPT_MS_MAX)), claim)
   }
 
@@ -242,7 +256,8 @@ export class Engine {
     return before === undefined || (claim !== '' && before === claim) ? 'redeemed' : 'used'
   }
 
-  #charge(keyAt: number, limit: number, policy: Policy) {
+  /** The charge counts once the record is stored. */
+  #tryWindow(keyAt: number, limit: number, policy: Policy) {
     const key = this.#call.text(keyAt)
     return { key, decision: admitToWindow(this.#window(key), this.#nowMs, limit, policy) }
   }
@@ -264,7 +279,7 @@ export class Engine {
     const count = (end - at) / 5
     if (count === 0) return
     const free: number[] = []
-    const numbers: number[] = [1, 2] // two first proofs, before the site and networks
+    const numbers: number[] = [1, 2] // the times of first proofs (SITE_METER)
     for (let index = 0; index < count; index++) {
       free.push(readUInt24(bytes, at + 3 * index))
       numbers.push(bytes.readUInt16BE(at + 3 * count + 2 * index))
@@ -279,6 +294,7 @@ export class Engine {
         list[index]!.atMs = this.#wallMs
       }
       const isNetwork = index > SITE_METER
+      // Only networks can fill the memory. A site's meter is made by the first proof that counts for it.
       const isKept = isNetwork ? !this.#state.isHalfFull : index < SITE_METER || isSiteCounted
       if (isKept && this.#meterOf(numbers[index]!) === undefined) this.#keep(numbers[index]!, list[index]!)
     }

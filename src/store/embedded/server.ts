@@ -4,35 +4,26 @@
  *
  *   EVALSHA, EVAL   a worker's batch: see engine.ts
  *   SITES           name and arguments, in JSON, of an operation on sites: see socket-sites.ts
- *   LEAVE           a new service asks whether the owner goes: one whose primary has gone does
+ *   LEAVE           a new service asks the owner to end, which it does if its primary has gone; otherwise it says who it is
  *   INFO, TIME, SELECT, PING   what ioredis and `powgate check` ask
  */
 
-import { randomInt } from 'node:crypto'
-import { chmodSync, linkSync, renameSync, rmSync, statSync } from 'node:fs'
-import { connect, createServer, type Server, type Socket } from 'node:net'
-import { join, resolve } from 'node:path'
-import { setTimeout as sleep } from 'node:timers/promises'
+import { chmodSync, rmSync, statSync } from 'node:fs'
+import type { Server, Socket } from 'node:net'
+import { resolve } from 'node:path'
 import { systemErrorText } from '../../words/system-error.ts'
-import { StoreSetupError } from '../store.ts'
 import { LAYOUT } from '../wire.ts'
 import { bulkReply, type Call, CallReader, errorReply, OK_REPLY } from './calls.ts'
-import { socketPath } from './data-dir.ts'
 import { Engine } from './engine.ts'
+import { type OwnerOptions, ownSocket } from './own-socket.ts'
 import { EmbeddedSites } from './sites.ts'
 import { SITES_FILE } from './sites-file.ts'
 import { loadState, removeSavedState, saveState } from './snapshot.ts'
 import { type Clocks, State, SYSTEM_CLOCKS, sweep } from './state.ts'
 
-const RETRY_MS = 50
-/** A command, or an owner that saves its state. */
-const WAIT_MS = 10_000
 const CHECK_MS = 1000
-/** An owner must say within this time who it is: a stopped process still accepts connections. */
-const ASK_MS = 2000
 
-export interface ServerOptions {
-  readonly dataDir: string
+export interface ServerOptions extends OwnerOptions {
   readonly stateBytesMax: number
   /** Names this server to others that want the directory. */
   readonly who: string
@@ -40,11 +31,6 @@ export interface ServerOptions {
   readonly leaves?: () => boolean
   /** Nobody is connected any more. */
   readonly onIdle?: () => void
-  readonly onWaiting?: (who: string) => void
-  /** True if nobody wants this server any more. Asked while it waits for an owner to end. */
-  readonly isUnwanted?: () => boolean
-  /** An owner must end within this time. */
-  readonly waitMs?: number
   readonly tell?: (level: 'info' | 'warn' | 'error', text: string) => void
   readonly clocks?: Clocks
 }
@@ -87,19 +73,8 @@ export class StoreServer {
 
   /** Waits for a command, or for another service that ends. @throws StoreSetupError */
   static async open(options: ServerOptions): Promise<StoreServer> {
-    const path = socketPath(options.dataDir)
-    const server = createServer()
-    // The name is as long as the shared one, which was checked to fit: the kernel would cut the end of a longer name.
-    const own = join(
-      path,
-      '..',
-      `n${randomInt(36 ** 4)
-        .toString(36)
-        .padStart(4, '0')}`,
-    )
-    await listening(server, own)
+    const { server, path } = await ownSocket(options)
     try {
-      await take(path, own, options)
       return new StoreServer(options, server, path)
     } catch (error) {
       server.close()
@@ -115,10 +90,10 @@ export class StoreServer {
   async close(saves: boolean): Promise<void> {
     clearTimeout(this.#sweeps)
     clearInterval(this.#checks)
-    // A client that came while a change is written would be answered after the state was saved.
+    // What such a client redeemed now would not be in the saved state.
     this.#server.removeAllListeners('connection').on('connection', client => client.destroy())
     for (const client of this.#clients) client.destroy()
-    this.#check()
+    this.#check() // in a directory that is no longer its own, nothing is saved or removed
     await this.sites.close()
     if (this.#displaced === undefined) {
       if (saves) this.#save()
@@ -149,10 +124,10 @@ export class StoreServer {
   #check(): void {
     this.#tellOfHalf()
     if (this.#displaced !== undefined) return
-    const isDirectory = statSync(this.#path, { throwIfNoEntry: false })?.ino === this.#inode
-    if (isDirectory && this.sites.isInPlace) return
+    const isOwn = statSync(this.#path, { throwIfNoEntry: false })?.ino === this.#inode
+    if (isOwn && this.sites.isInPlace) return
     const dataDir = resolve(this.#options.dataDir)
-    const what = isDirectory
+    const what = isOwn
       ? `${SITES_FILE} in ${dataDir} was replaced, or written by somebody else,`
       : `the data directory ${dataDir} was moved or replaced`
     this.#displaced = `${what} under the running service: restart it`
@@ -184,7 +159,7 @@ export class StoreServer {
         }
         isAnswering = false
       } catch {
-        socket.destroy() // what follows could not be told apart
+        socket.destroy() // where the next call begins is not known
       }
     }
     socket.on('data', bytes => {
@@ -240,91 +215,4 @@ export class StoreServer {
 function timeReply(nowMs: number): Buffer {
   const [seconds, micros] = [String(Math.floor(nowMs / 1000)), String((nowMs % 1000) * 1000)]
   return Buffer.from(`*2\r\n$${seconds.length}\r\n${seconds}\r\n$${micros.length}\r\n${micros}\r\n`)
-}
-
-function listening(server: Server, path: string): Promise<void> {
-  return new Promise((done, fail) => {
-    server.once('listening', done)
-    server.once('error', error => fail(socketError(path, error)))
-    server.listen(path)
-  })
-}
-
-/**
- * Gives the socket the shared name, once nobody else has that. It is bound by another name, which Node.js would remove when it is
- * closed, whoever had it by then.
- *
- * @throws StoreSetupError
- */
-async function take(
-  path: string,
-  own: string,
-  { dataDir, onWaiting, isUnwanted, waitMs = WAIT_MS }: ServerOptions,
-): Promise<void> {
-  const giveUpAt = performance.now() + waitMs
-  for (let isTold = false; !links(own, path); ) {
-    if (isUnwanted?.()) throw new StoreSetupError('told to end while another process had the data directory')
-    const owner = await ownerOf(path)
-    if (owner === undefined) {
-      await putAside(path)
-      continue
-    }
-    if (owner !== '' && performance.now() > giveUpAt)
-      throw new StoreSetupError(
-        `POWGATE_DATA_DIR: ${resolve(dataDir)} is in use by ${owner}: end that first, or give each service a directory of its own`,
-      )
-    if (owner !== '' && !isTold) onWaiting?.(owner)
-    isTold ||= owner !== ''
-    await sleep(RETRY_MS)
-  }
-  rmSync(own)
-}
-
-function links(from: string, to: string): boolean {
-  try {
-    linkSync(from, to)
-    return true
-  } catch (error) {
-    if ((error as NodeJS.ErrnoException).code === 'EEXIST') return false
-    throw socketError(to, error)
-  }
-}
-
-/** @returns '' if it goes, undefined if nobody answers */
-function ownerOf(path: string): Promise<string | undefined> {
-  return new Promise((done, fail) => {
-    const socket = connect(path, () => socket.write('*1\r\n$5\r\nLEAVE\r\n'))
-    socket.setTimeout(ASK_MS, () => {
-      done('a process that does not answer')
-      socket.destroy()
-    })
-    socket.once('data', reply => {
-      socket.destroy()
-      const text = reply.toString().trim()
-      done(text.startsWith('+') ? '' : text.replace(/^-ERR /, ''))
-    })
-    socket.on('error', (error: NodeJS.ErrnoException) => {
-      if (error.code === 'ECONNREFUSED' || error.code === 'ENOENT') done(undefined)
-      else if (error.code === 'ECONNRESET' || error.code === 'EPIPE') done('')
-      else fail(socketError(path, error))
-    })
-    socket.on('close', () => done(''))
-  })
-}
-
-/** Renames a crashed owner's socket before removing it, because another service may have just made a new one at its place. */
-async function putAside(path: string): Promise<void> {
-  const aside = `${path}.${process.pid}`
-  try {
-    renameSync(path, aside)
-    if ((await ownerOf(aside)) !== undefined) linkSync(aside, path)
-    rmSync(aside)
-  } catch (error) {
-    const { code } = error as NodeJS.ErrnoException
-    if (code !== 'ENOENT' && code !== 'EEXIST') throw socketError(path, error)
-  }
-}
-
-function socketError(path: string, error: unknown): StoreSetupError {
-  return new StoreSetupError(`POWGATE_DATA_DIR: cannot use the socket ${path}: ${systemErrorText(error)}`)
 }

@@ -118,13 +118,14 @@ export class RedisRecords extends Members implements SiteStore {
     return uses
   }
 
+  /** Hosts that no longer live are deleted by the way. */
   livingHosts(): Promise<LivingHosts> {
     return this.noteHost('', null)
   }
 
   async noteHost(id: string, note: HostNote | null, shards?: number): Promise<LivingHosts> {
     const json = note === null ? '' : JSON.stringify({ ...note, notedAt: Date.now() })
-    const values = ['', id, json, String(HOST_LIVES_MS), String(shards ?? '')]
+    const values = ['' /* Redis' own clock */, id, json, String(HOST_LIVES_MS), String(shards ?? '')]
     const keys = [this.#key('hosts'), this.#key('shards')]
     const found = await this.#connection.run(NOTE_HOST, keys, values, 'noting a host')
     const [number, ...notes] = (found as unknown[]).map(String)
@@ -209,7 +210,8 @@ function auditEntryOf([id, [, json]]: StreamEntry): AuditEntry {
 const [COMMAND_MS, SERVICE_MS, OPEN_MS] = [10_000, 2000, 5000]
 
 /**
- * Commands and the dashboard use this. It asks no shard, because a process without an earlier reply may replace the epoch.
+ * Commands and the dashboard use this. It sends no batch, because a process without an earlier reply may
+ * replace the epoch.
  *
  * @throws StoreSetupError
  */

@@ -4,13 +4,13 @@
 -- returns  1, site count, accepted proofs * 65536 + failures (each at most 65535)  |  0, milliseconds to wait, policy
 operations[67] = function(keys, operation) -- 'C'
   local tag, address_limit, site_limit = unpack_bytes('>I3I3I3', operation, 2)
-  local admitted, first, second, _, accepted = admit_to_log(keys, 0, tag, address_limit, site_limit, 0)
+  local kind, keep = 0, 0 -- a challenge, without a nonce to record
+  -- Admitted, `first` is the site count and `second` the failures; else the milliseconds to wait and the policy.
+  local admitted, first, second, _, accepted = admit_to_log(keys, kind, tag, address_limit, site_limit, keep)
   if not admitted then
     answer(0, first, second)
   else
-    if accepted > 65535 then accepted = 65535 end
-    if second > 65535 then second = 65535 end
-    answer(1, first, accepted * 65536 + second)
+    answer(1, first, math.min(accepted, 65535) * 65536 + math.min(second, 65535))
   end
   return keys + 1
 end

@@ -1,14 +1,16 @@
 -- R: charges a caller and an API key. If both admit the redemption, redeems the token, if there is one.
 --
--- A token that was redeemed before, or is of a former epoch, costs its sender nothing. If it were charged to the usual windows,
--- anybody could use up a backend's limits with one token. So it is charged to separate windows of the same size, called junk.
+-- Anybody can send a token that was redeemed before, or is of a former epoch. If it were charged to the usual windows, one token
+-- could use up a backend's limits. So it is charged to separate windows of the same size, called junk.
 -- KEYS     caller window (if its limit is not 0) | API key window (likewise) | redemption record (if time to keep is not 0);
 --          with such a record, a window of junk follows each window
 -- ARGV     | 'R' | caller limit 3 | API key limit 3 | milliseconds to keep the record 4, or 0 | epoch in the token 4 | ...
 --          ... Unix second until which the record must be kept by any correct clock 4 | claim |
 -- returns  1 redeemed (now, or before by the same claim), 2 used, 3 forgotten, 4 no token, then time of charge, 0
---          |  0, milliseconds to wait, policy (1 address, 3 API key)
--- Two hours that a host's clock may be ahead, the longest token lifetime, and the margin, in milliseconds.
+--          |  0, milliseconds to wait, the limit that refused (1 of the caller, 3 of the API key)
+
+-- The longest time that a record is kept, in milliseconds: two hours that a host's clock may be ahead, the longest token lifetime,
+-- and the margin. embedded/engine.ts has the same.
 local KEEP_MAX = 7200000 + 3600000 + 60000
 
 operations[82] = function(keys, operation) -- 'R'
@@ -37,7 +39,9 @@ operations[82] = function(keys, operation) -- 'R'
     else status = 2 end
   end
   local junk = (status == 2 or status == 3) and 1 or 0 -- a window's junk window is its next key
-  caller, api_key = caller and window_of(caller + junk), api_key and window_of(api_key + junk)
+  -- From here on they are windows.
+  caller = caller and window_of(caller + junk)
+  api_key = api_key and window_of(api_key + junk)
 
   local caller_wait = caller and wait_of(caller, caller_limit) or 0
   local key_wait = api_key and wait_of(api_key, key_limit) or 0

@@ -1,7 +1,8 @@
--- T: takes a proof out of the meters again that was just added, because its challenge was too cheap.
+-- T: takes a proof out of the meters again, which operation V has just added, because its challenge was too cheap.
 -- KEYS     none
--- ARGV     | 'T' | earlier proofs of the address 1 | as admit-solution-2.lua from the site's free proofs on |
--- returns  1
+-- ARGV     | 'T' | accepted proofs of the address 1 | free proofs a minute of the site and of each network 3 each | ...
+--          ... numbers of their meters 2 each |
+-- returns  1, 0, 0
 operations[84] = function(keys, operation) -- 'T'
   add_proof(operation, 3, unpack_bytes('>B', operation, 2), -1)
   answer(1, 0, 0)

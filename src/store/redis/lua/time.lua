@@ -1,4 +1,4 @@
--- The time of this call in milliseconds.
+-- `wall`: the time of this call, Unix milliseconds.
 -- ARGV[1]  '' for this server's clock, or a time (tests)
 local wall = tonumber(ARGV[1])
 if not wall then

@@ -38,7 +38,7 @@ local function wait_of(window, limit)
     local entry_time, count = unpack_bytes('>I3I2', window.record, at)
     excess = excess - count
     if excess <= 0 then
-      -- They may join the last entry, which then expires with them.
+      -- This batch's charges may join the last entry, which then expires with them.
       local joins = window.added > 0 and at + WINDOW_ENTRY > #window.record
         and shares_step(entry_time, window.time, window.step)
       return joins and WINDOW_MS or WINDOW_MS - (window.time - entry_time) % WRAP
@@ -69,7 +69,8 @@ local function write_window(window)
 end
 at_end.windows = function() for _, window in pairs(windows) do write_window(window) end end
 
--- An entry has the time of its last request.
+-- Takes one request out of the window again. Charges of this batch are written first, so that they are not lost. An entry has the
+-- time of its last request.
 local function refund(key, time, limit)
   if windows[key] then
     write_window(windows[key])
