@@ -1,5 +1,5 @@
 /**
- * The only state that workers share: in Redis, or in the store process (embedded/). One client (redis/) asks either, and both pass
+ * The only state that workers share: in Redis, or in the store process (embedded/). One client (client/) asks either, and both pass
  * test/store/conformance.ts.
  *
  * Request operations call back once: in the same tick of the event loop if the store is known to be away, else in a later one.

@@ -18,15 +18,17 @@ Object.assign(PRICING, {
   tolerated: 2,
   returningProofs: 5,
 })
+const { BATCHES } = await import('../../src/store/redis/scripts.ts')
 const { openEmbedded, serveStore } = await import('../harness/embedded.ts')
 const { openRedis, openTwice } = await import('./harness.ts')
 const { metersConformance } = await import('./meters-conformance.ts')
 
+const LUA = new URL('../../src/store/redis/lua/', import.meta.url)
+
 test('numbers of the domain that Lua files have too are the same', async () => {
-  const folder = new URL('../../src/store/redis/lua/', import.meta.url)
   let checked = 0
-  for (const file of readdirSync(folder)) {
-    const text = readFileSync(new URL(file, folder), 'utf8')
+  for (const file of readdirSync(LUA)) {
+    const text = readFileSync(new URL(file, LUA), 'utf8')
     for (const [, names, values, source] of text.matchAll(
       /^local ([A-Z_, ]+) = ([\d, ]+) -- (domain\/\S+)$/gm,
     )) {
@@ -38,6 +40,26 @@ test('numbers of the domain that Lua files have too are the same', async () => {
     }
   }
   assert.ok(checked >= 16, `${checked}`)
+})
+
+test('each Lua file of a batch names in its header all that it has from those before it', () => {
+  for (const { files } of Object.values(BATCHES)) {
+    const before: [name: string, defined: string[]][] = []
+    for (const file of files) {
+      const text = readFileSync(new URL(`${file}.lua`, LUA), 'utf8')
+      const code = text.replace(/--.*/g, '')
+      const locals = [...code.matchAll(/^local (?:function )?([\w,\s]+?)(?=\s*=|\(|\n\S)/gm)]
+      const defined = locals.flatMap(([, names]) => names!.split(',').map(name => name.trim()))
+      for (const [other, names] of before) {
+        const used = names.filter(
+          name => !defined.includes(name) && new RegExp(`(?<![\\w.])${name}\\b`).test(code),
+        )
+        const told = new RegExp(`^-- From ${other}\\.lua: ((?:.|\\n--   )*)`, 'm').exec(text)?.[1] ?? ''
+        assert.equal(told.replaceAll('\n--  ', ''), used.join(', '), `${file}.lua, of ${other}.lua`)
+      }
+      before.push([file, defined])
+    }
+  }
 })
 
 metersConformance('embedded, other numbers', async () => {

@@ -8,7 +8,7 @@ import { LAYOUT } from '../wire.ts'
 import { type Ask, CLUSTER_SLOTS, type Connection } from './connection.ts'
 
 const VERSION_MIN = [6, 2] as const
-/** A script's user lacks a command. */
+/** Errors of a script whose user may not run one of its commands. */
 const NOT_ALLOWED = /can't run this command|no permissions to run/
 const REFUSALS = /WRONGPASS|NOAUTH|NOPERM|invalid password/i
 
@@ -85,7 +85,7 @@ export async function untilUsable(
   await checkServer(connection.ask, target)
 }
 
-/** Selects the database, because ioredis would stay in database 0 if the wanted one is missing. */
+/** Checks version and layout. It also selects the database, because ioredis would stay in database 0 if the wanted one is missing. */
 async function checkServer(ask: Ask, target: RedisTarget): Promise<void> {
   if (target.db > 0)
     await ask('select', String(target.db)).catch((error: Error) => {
@@ -167,7 +167,7 @@ function replicaAdvice(fields: Fields, kind: RedisTarget['kind']): string[] {
   const replicas = Number(fields.connected_slaves ?? 0)
   if (kind === 'standalone' && replicas === 0) return []
   if (replicas === 0) return ['the primary that answered has no replica: nothing can take its place']
-  // INFO counts them only if min-replicas-to-write is set.
+  // INFO counts good replicas only if min-replicas-to-write is set.
   const asksForSome = fields.min_slaves_good_slaves !== undefined
   if (replicas === 1 && asksForSome) {
     return [

@@ -1,9 +1,10 @@
-/** The Lua files, joined at start: each sees the locals of those before it. An operation's file ends in its number of keys. */
+/** Joins the Lua files at the start: each sees the locals of those before it. An operation's file ends in its number of keys. */
 
 import { createHash } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 
 export interface Script {
+  readonly files: readonly string[]
   readonly text: string
   readonly sha: string
 }
@@ -12,7 +13,7 @@ function load(...files: string[]): Script {
   const text = files
     .map(file => readFileSync(new URL(`./lua/${file}.lua`, import.meta.url), 'utf8'))
     .join('\n')
-  return { text, sha: createHash('sha1').update(text).digest('hex') }
+  return { files, text, sha: createHash('sha1').update(text).digest('hex') }
 }
 
 const START = ['time', 'clock', 'epoch']

@@ -1,5 +1,6 @@
 -- The requests and used nonces of one address. Computes the same as domain/address-log.ts, which describes the record:
 -- | time 3 | kind, site 3 | count 2 | per request, | until 3 | mark 5 | per used nonce. A mark is 39 bits of the nonce's MAC.
+-- From clock.lua: call, pack, unpack_bytes, values, written, value_of, now, held_time, seconds_text, step_of, shares_step
 local WINDOW_MS, WRAP, HALF_WRAP, COUNT_MAX = 60000, 16777216, 8388608, 65535 -- domain/limits.ts
 local ACCEPTED_MS, ACCEPTED_MINUTES = 300000, 5 -- domain/address-log.ts
 local ENTRY = 8

@@ -1,4 +1,5 @@
 -- Compares times; see domain/limits.ts.
+-- From time.lua: wall
 local call, pack, unpack_bytes = redis.call, struct.pack, struct.unpack -- looked up once a batch
 
 -- The caller sends these; batch.lua explains them.

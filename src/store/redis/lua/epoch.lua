@@ -19,6 +19,8 @@
 -- KEYS[1]  `<epoch>`
 -- KEYS[2]  `<process> <time of the note> <evicted keys>`; without the count if the server's policy is to evict none, and none was
 -- KEYS[3]  `<number> <epoch>`
+-- From time.lua: wall
+-- From clock.lua: call, next_epoch, checked_at, expected, expecting_epoch, seen, value_of, now
 
 -- A check takes 5 to 10 us, which would double a small call, so it holds this long: too short for two changes of role with a
 -- copy of the data in between.

@@ -1,6 +1,9 @@
 -- Meters: two sums of accepted proofs that fade (domain/meters.ts): | at, Unix ms 8 | recent 4 | usual 8 |
 -- A call's first two are no meters but when the shard's first proof came, and the first under the present names of networks, as
 -- `usual`; `at` is when that key was last renewed. `wall` and the pricing's numbers are of time.lua and clock.lua.
+-- From time.lua: wall
+-- From clock.lua: call, pack, unpack_bytes, meter_count, network_recent_ms, site_recent_ms, usual_ms, tolerated,
+--   learned_share, learns_all_ms, returning_proofs, values, METERS_FROM, at_end, seconds_text, shares_step
 local MINUTE_MS, DAY_MS, KEPT_MS_A_PROOF, KEPT_MS_MAX = 60000, 86400000, 300000, 604800000 -- domain/meters.ts
 local METER = '>dfd'
 

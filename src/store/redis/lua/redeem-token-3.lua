@@ -8,6 +8,10 @@
 --          ... Unix second until which the record must be kept by any correct clock 4 | claim |
 -- returns  1 redeemed (now, or before by the same claim), 2 used, 3 forgotten, 4 no token, then time of charge, 0
 --          |  0, milliseconds to wait, the limit that refused (1 of the caller, 3 of the API key)
+-- From time.lua: wall
+-- From clock.lua: call, unpack_bytes, values, written, operations, seconds_text
+-- From epoch.lua: shard_epoch, has_used, answer
+-- From windows.lua: window_of, wait_of, charge
 
 -- The longest time that a record is kept, in milliseconds: two hours that a host's clock may be ahead, the longest token lifetime,
 -- and the margin. embedded/engine.ts has the same.

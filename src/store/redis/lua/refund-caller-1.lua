@@ -2,6 +2,9 @@
 -- KEYS     caller window
 -- ARGV     | 'F' | time of charge 3, from R | caller limit 3 |
 -- returns  1, 0, 0
+-- From clock.lua: unpack_bytes, operations
+-- From epoch.lua: answer
+-- From windows.lua: refund
 operations[70] = function(keys, operation) -- 'F'
   local charged_at, limit = unpack_bytes('>I3I3', operation, 2)
   refund(KEYS[keys], charged_at, limit)

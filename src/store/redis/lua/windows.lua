@@ -3,6 +3,7 @@
 --
 -- Read at its first use in a batch and written at the end, because few callers and API keys make many requests. All charges of one
 -- batch have the same time, hence share one entry.
+-- From clock.lua: call, pack, unpack_bytes, written, value_of, now, at_end, held_time, step_of, shares_step
 local WINDOW_MS, WRAP, COUNT_MAX = 60000, 16777216, 65535 -- domain/limits.ts
 local WINDOW_HEADER = 4
 local WINDOW_ENTRY = 5
