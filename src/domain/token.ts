@@ -48,6 +48,9 @@ const SHAPE = new RegExp(
   `^(\\d{13})\\|([0-9a-f]{32})\\|(0|[1-9]\\d{0,15})\\|([\\w-]{${CLAIMS_CHARACTERS},${CLAIMS_CHARACTERS + PAGE_CHARACTERS_MAX}})\\|([\\w-]{43})$`,
 )
 
+/** A redemption record is kept so long at most: two hours that a host's clock may be ahead, the longest token lifetime, and a minute. */
+export const RECORD_KEPT_MS_MAX = 10_860_000
+
 export interface TokenClaims {
   readonly issuedAtMs: number
   /** The values at issue: whole seconds below 4096. */

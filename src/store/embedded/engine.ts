@@ -33,6 +33,7 @@ import {
   writeMeter,
 } from '../../domain/meters.ts'
 import { PRICING } from '../../domain/pricing.ts'
+import { RECORD_KEPT_MS_MAX } from '../../domain/token.ts'
 import {
   ANSWER_BYTES,
   ANSWERS_AT,
@@ -70,8 +71,6 @@ type TokenStatus = NonNullable<(typeof TOKENS)[number]>
 const WINDOW_HEAD = 4
 /** Bytes before a mark's claim. */
 const MARK_HEAD = 8
-/** Two hours that a host's clock may be ahead, the longest token lifetime, and the margin. */
-const REDEMPTION_KEPT_MS_MAX = 7_200_000 + 3_600_000 + 60_000
 
 const records = new ReusedBytes()
 
@@ -248,7 +247,7 @@ export class Engine {
     if (status !== 'redeemed' || before !== undefined) return
     // A host whose clock is ahead issues tokens that others accept later.
     const untilMs = bytes.readUInt32BE(at + REDEMPTION.untilSeconds) * 1000
-    this.#mark(markKey, Math.max(keepMs, Math.min(untilMs - this.#wallMs, REDEMPTION_KEPT_MS_MAX)), claim)
+    this.#mark(markKey, Math.max(keepMs, Math.min(untilMs - this.#wallMs, RECORD_KEPT_MS_MAX)), claim)
   }
 
   #statusOf(epoch: number, before: string | undefined, claim: string): TokenStatus {

@@ -13,9 +13,7 @@
 -- From epoch.lua: shard_epoch, has_used, answer
 -- From windows.lua: window_of, wait_of, charge
 
--- The longest time that a record is kept, in milliseconds: two hours that a host's clock may be ahead, the longest token lifetime,
--- and the margin. embedded/engine.ts has the same.
-local KEEP_MAX = 7200000 + 3600000 + 60000
+local RECORD_KEPT_MS_MAX = 10860000 -- domain/token.ts
 
 operations[82] = function(keys, operation) -- 'R'
   local caller_limit, key_limit, keep, epoch, keep_until, claim_at = unpack_bytes('>I3I3I4I4I4', operation, 2)
@@ -59,9 +57,9 @@ operations[82] = function(keys, operation) -- 'R'
 
   if status == 1 and not (written[KEYS[record]] or values[record]) then
     -- A host whose clock is ahead issues tokens that others accept later, maybe after `keep`, so the record is kept until then.
-    -- KEEP_MAX bounds that, or records would pile up if this server's clock is behind.
+    -- RECORD_KEPT_MS_MAX bounds that, or records would pile up if this server's clock is behind.
     local rest = keep_until * 1000 - wall
-    if rest > KEEP_MAX then rest = KEEP_MAX end
+    if rest > RECORD_KEPT_MS_MAX then rest = RECORD_KEPT_MS_MAX end
     if rest > keep then keep = rest end
     call('SET', KEYS[record], claim, 'EX', seconds_text(keep))
     written[KEYS[record]] = claim
