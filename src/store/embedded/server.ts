@@ -47,7 +47,7 @@ export class StoreServer {
   #sweeps: NodeJS.Timeout | undefined
   readonly #checks: NodeJS.Timeout
   #wasHalfFull = false
-  /** Why nothing is answered any more. */
+  /** Why batches and operations on sites are refused from now on. */
   #displaced: string | undefined
 
   private constructor(options: ServerOptions, server: Server, path: string) {
@@ -90,7 +90,7 @@ export class StoreServer {
   async close(saves: boolean): Promise<void> {
     clearTimeout(this.#sweeps)
     clearInterval(this.#checks)
-    // What such a client redeemed now would not be in the saved state.
+    // What a client redeems from now on would not be in the saved state.
     this.#server.removeAllListeners('connection').on('connection', client => client.destroy())
     for (const client of this.#clients) client.destroy()
     this.#check() // in a directory that is no longer its own, nothing is saved or removed
@@ -139,7 +139,7 @@ export class StoreServer {
     if (isHalfFull && !this.#wasHalfFull)
       this.#options.tell?.(
         'warn',
-        'the state is half full: networks that are not known yet are not counted, so a flood from them pays only for its addresses; raise POWGATE_STATE_MAX_MB',
+        'the state is half full: networks without a meter are not counted, so a flood from them pays only for its addresses; raise POWGATE_STATE_MAX_MB',
       )
     this.#wasHalfFull = isHalfFull
   }
@@ -188,8 +188,11 @@ export class StoreServer {
         return bulkReply(Buffer.from(this.#info()))
       case 'time':
         return timeReply(Date.now())
-      default:
+      case 'ping':
+      case 'select':
         return OK_REPLY
+      default:
+        return errorReply('ERR', `no command ${call.name}`)
     }
   }
 

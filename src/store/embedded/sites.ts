@@ -7,36 +7,45 @@ import { type LivingHosts, type SiteStore, StoreSetupError } from '../store.ts'
 import { SitesFile } from './sites-file.ts'
 import type { State } from './state.ts'
 
-/** A socket may ask for these, by name. */
-export const SITE_OPERATIONS = [
-  'readSite',
-  'readApiKey',
-  'listSites',
-  'listApiKeys',
-  'commit',
-  'readAudit',
-  'dropAudit',
-  'forget',
-  'noteUses',
-  'readUses',
-  'noteHost',
-  'livingHosts',
-  'readUsualRate',
-  'changesSince',
-] as const satisfies readonly (keyof SiteStore)[]
+/** A socket may ask for all operations of a SiteStore, by name. */
+const OPERATIONS: Readonly<Record<keyof SiteStore, true>> = {
+  readSite: true,
+  readApiKey: true,
+  listSites: true,
+  listApiKeys: true,
+  commit: true,
+  readAudit: true,
+  dropAudit: true,
+  forget: true,
+  noteUses: true,
+  readUses: true,
+  noteHost: true,
+  livingHosts: true,
+  readUsualRate: true,
+  changesSince: true,
+}
+export type SiteOperation = keyof SiteStore
+export const SITE_OPERATIONS = Object.keys(OPERATIONS) as SiteOperation[]
 
-export type SiteOperation = (typeof SITE_OPERATIONS)[number]
-
-/** JSON has no Map, and no undefined. */
+/** What an operation answered, as JSON; without a value it was undefined. */
 export interface SiteAnswer {
   readonly value?: unknown
-  readonly entries?: readonly (readonly [string, number])[]
   readonly error?: string
   readonly isSetupError?: boolean
 }
 
+/** JSON has no Map: it becomes an object with the entries. Arguments that are undefined become null. */
+export function toJson(value: unknown): string {
+  return JSON.stringify(value, (_, part) => (part instanceof Map ? { $map: [...part] } : part))
+}
+
+export function fromJson(text: string): unknown {
+  return JSON.parse(text, (_, part) => (part?.$map === undefined ? part : new Map(part.$map)))
+}
+
 export class EmbeddedSites extends SitesFile implements SiteStore {
   readonly #state: State
+  /** A command that has forgotten something must save the state. */
   hasForgotten = false
 
   constructor(dataDir: string, state: State) {
@@ -70,14 +79,12 @@ export class EmbeddedSites extends SitesFile implements SiteStore {
     return dailyRate(meter === undefined ? [] : [meter], Date.now())
   }
 
-  /** @param question JSON of a name and its arguments, a Map as its entries */
+  /** @param question JSON of a name and its arguments @returns JSON of a SiteAnswer */
   async answer(question: string): Promise<string> {
     try {
-      const [name, ...args] = JSON.parse(question) as [SiteOperation, ...unknown[]]
+      const [name, ...args] = fromJson(question) as [SiteOperation, ...unknown[]]
       if (!SITE_OPERATIONS.includes(name)) throw new Error(`no operation ${name}`)
-      if (name === 'noteUses') args[0] = new Map(args[0] as [string, number][])
-      const value = await (this[name] as (...args: unknown[]) => Promise<unknown>)(...args)
-      return JSON.stringify(value instanceof Map ? { entries: [...value] } : { value })
+      return toJson({ value: await (this[name] as (...args: unknown[]) => Promise<unknown>)(...args) })
     } catch (error) {
       const { message } = error as Error
       return JSON.stringify({ error: message, isSetupError: error instanceof StoreSetupError })

@@ -5,21 +5,19 @@
 
 import type { Connection } from '../client/connection.ts'
 import { type SiteStore, StoreSetupError } from '../store.ts'
-import { SITE_OPERATIONS, type SiteAnswer, type SiteOperation } from './sites.ts'
+import { fromJson, SITE_OPERATIONS, type SiteAnswer, type SiteOperation, toJson } from './sites.ts'
 
 export function socketSites(connection: Connection): SiteStore {
   const ask = async (name: SiteOperation, args: readonly unknown[]): Promise<unknown> => {
-    const question = JSON.stringify([name, ...args], (_, value) =>
-      value instanceof Map ? [...value] : value,
-    )
-    const reply = JSON.parse((await connection.ask('sites', question)) as string) as SiteAnswer
-    const { value, entries, error, isSetupError } = reply
+    const reply = (await connection.ask('sites', toJson([name, ...args]))) as string
+    const { value, error, isSetupError } = fromJson(reply) as SiteAnswer
     if (error !== undefined) throw isSetupError ? new StoreSetupError(error) : new Error(error)
-    return entries === undefined ? value : new Map(entries)
+    return value
   }
   return sitesBy(ask)
 }
 
+/** Makes a SiteStore whose operations are all asked in one way. */
 export function sitesBy(ask: (name: SiteOperation, args: readonly unknown[]) => Promise<unknown>): SiteStore {
   const operations = SITE_OPERATIONS.map(name => [name, (...args: unknown[]) => ask(name, args)] as const)
   return Object.fromEntries(operations) as unknown as SiteStore

@@ -1,4 +1,4 @@
-/** Joins the Lua files at the start: each sees the locals of those before it. An operation's file ends in its number of keys. */
+/** Joins the Lua files at the start: each sees the locals of those before it. A file's name ends in its number of keys. */
 
 import { createHash } from 'node:crypto'
 import { readFileSync } from 'node:fs'
@@ -34,7 +34,7 @@ export const WRITE_RECORDS = load('write-records-n')
 export const NOTE_USES = load('note-uses-1')
 export const NOTE_HOST = load('time', 'note-host-2')
 
-/** Sends EVALSHA, and EVAL if the server does not know the script, so nothing ran. */
+/** Sends EVALSHA, and EVAL if the server does not know the script, which means that nothing ran, so it is safe to send the text. */
 export async function orByText(
   { sha, text }: Script,
   call: (how: string, code: string) => Promise<unknown>,

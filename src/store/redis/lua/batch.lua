@@ -10,12 +10,12 @@
 -- From time.lua: wall
 -- From clock.lua: pack, checked_at, meter_count, values, METERS_FROM, operations, at_end
 -- From epoch.lua: batches, write_batches, shard_epoch, answers, has_used
-local keys = METERS_FROM + meter_count + 1
+local next_key = METERS_FROM + meter_count + 1
 for index = 3, #ARGV do
-  keys = operations[string.byte(ARGV[index])](keys, ARGV[index])
+  next_key = operations[string.byte(ARGV[index])](next_key, ARGV[index])
 end
 for _, finish in pairs(at_end) do finish() end
-if has_used then write_batches(batches + 1) end -- so that a backup that was put back is noticed
+if has_used then write_batches(batches + 1) end -- epoch.lua says why
 local last, none = METERS_FROM + meter_count, string.rep('\0', 20)
 for number = METERS_FROM + 1, last do values[number] = values[number] or none end
 return pack('>I4I3dd' .. string.rep('BI3I4', #ARGV - 2), shard_epoch, checked_at, wall, batches, unpack(answers))

@@ -2,7 +2,7 @@
 -- From time.lua: wall
 local call, pack, unpack_bytes = redis.call, struct.pack, struct.unpack -- looked up once a batch
 
--- The caller sends these; batch.lua explains them.
+-- The caller sends these; store/wire.ts and epoch.lua explain them.
 local next_epoch, checked_at, expected, expecting_epoch, seen, meter_count, network_recent_ms, site_recent_ms, usual_ms,
   tolerated, learned_share, learns_all_ms, returning_proofs = unpack_bytes('>I4I4I4I4dI2ddddddd', ARGV[2])
 local WINDOW_MS, WRAP, HALF_WRAP, EXACT_LIMIT_MAX = 60000, 16777216, 8388608, 256 -- domain/limits.ts

@@ -20,12 +20,10 @@
 -- KEYS[2]  `<process> <time of the note> <evicted keys>`; without the count if the server's policy is to evict none, and none was
 -- KEYS[3]  `<number> <epoch>`
 -- From time.lua: wall
--- From clock.lua: call, next_epoch, checked_at, expected, expecting_epoch, seen, value_of, now
+-- From clock.lua: call, next_epoch, checked_at, expected, expecting_epoch, seen, WRAP, NONE, value_of, now
 
--- A check takes 5 to 10 us, which would double a small call, so it holds this long: too short for two changes of role with a
--- copy of the data in between.
-local WRAP = 16777216 -- domain/limits.ts
-local NONE = 4294967295 -- in place of a time
+-- A check takes 5 to 10 us, which would double a small call, so it holds for CHECK_HOLDS: too short for two changes of role with
+-- a copy of the data in between.
 local CHECK_HOLDS = 2 -- milliseconds, as all times here
 local STEP = 30000 -- a shorter step is harmless, since records are kept a minute longer than needed
 local NOTED_EVERY = 1000

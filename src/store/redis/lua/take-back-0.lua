@@ -1,4 +1,4 @@
--- T: takes a proof out of the meters again, which operation V has just added, because its challenge was too cheap.
+-- T: takes back the proof that operation V has just added to the meters, because its challenge was too cheap.
 -- KEYS     none
 -- ARGV     | 'T' | accepted proofs of the address 1 | free proofs a minute of the site and of each network 3 each | ...
 --          ... numbers of their meters 2 each |
