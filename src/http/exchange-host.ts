@@ -36,7 +36,7 @@ export interface ExchangeHost {
   /** See listener.ts. */
   readonly isEveryPeerTrusted: boolean
   /** Set if proxies use the PROXY protocol. */
-  relay: Pick<ProxyRelay, 'admits' | 'clientOf' | 'isNameless'> | undefined
+  relay: Pick<ProxyRelay, 'takeAwaited' | 'clientOf' | 'isNameless'> | undefined
   /** The sender of an X-Forwarded-For is not trusted; undefined for a while after each call. */
   forwardingIgnored: ((peer: Address) => void) | undefined
   /** A trusted proxy's X-Forwarded-For names no client; undefined for a while after each call. */
@@ -54,7 +54,7 @@ export interface Gate {
   /** Call `admits` or `seen` for each request meanwhile. */
   readonly isShedding: boolean
   admits(work: Work): boolean
-  /** Counts a request that is as cheap to answer as to refuse. */
+  /** Counts a request that is answered in any case, because a refusal would cost as much. */
   seen(): void
 }
 
