@@ -16,6 +16,7 @@ const WAIT_MS_MAX = 900_000
 export class PowGateError extends Error {
   override readonly name = 'PowGateError'
   readonly code: string
+  /** The key of the text that visitors read (texts.ts). */
   readonly text: FailureText
   readonly status: number | undefined
   /** The service's wait, if that is too long. */
@@ -49,28 +50,29 @@ let challenges = 0
  */
 const challengePath = () => (challenges++ === 0 ? '/challenge' : `/challenge?${Math.random()}`)
 
-export const getChallenge = (settings: ServiceSettings): Promise<Challenge & Asked> =>
+export const getChallenge = (settings: ServiceSettings): Promise<Challenge & WithSignals> =>
   call<Challenge>(settings, challengePath, {}, answer => typeof answer.nonce === 'string')
 
 export const postSolution = (settings: ServiceSettings, solution: Solution): Promise<VerificationResult> =>
   call(settings, () => '/verify', { method: 'POST', body: JSON.stringify(solution) }, isResult)
 
-/** A token starts with its issue time. */
+/** Tells powgate's answer from another service's: a token starts with its issue time, which is before its end. */
 function isResult({ passed, token, expiresAt }: VerificationResult): boolean {
   return passed === false || (passed === true && expiresAt > Number.parseInt(token, 10))
 }
 
-interface Asked {
+interface WithSignals {
   readonly signals: Signals
 }
 
+/** What the site asks about the browser. Without the header, as from an early version, that is `flags`. */
 function signalsOf(headers: Headers): Signals {
   return headers.get('X-Powgate-Signals') === 'none' ? 'none' : 'flags'
 }
 
 /** An error with a reason may pass; one without is final. */
 type Attempt<Answer> =
-  | { readonly answer: Answer & Asked }
+  | { readonly answer: Answer & WithSignals }
   | { readonly error: PowGateError; readonly retryAfterMs?: number; readonly reason?: WaitReason }
 
 async function call<Answer>(
@@ -78,8 +80,8 @@ async function call<Answer>(
   path: () => string,
   init: RequestInit,
   isAnswer: (body: Answer) => boolean,
-): Promise<Answer & Asked> {
-  for (let tries = 1; ; tries++) {
+): Promise<Answer & WithSignals> {
+  for (let tries = 0; ; ) {
     const attempt = await once(settings, path(), init, isAnswer)
     if ('answer' in attempt) {
       settings.onWait(undefined, 0)
@@ -87,13 +89,15 @@ async function call<Answer>(
     }
     const { error, reason, retryAfterMs = 0 } = attempt
     if (retryAfterMs > WAIT_MS_MAX) error.seconds = Math.ceil(retryAfterMs / 1000)
-    if (reason === undefined || tries === TRIES_MAX || error.seconds) throw error
+    if (reason === undefined || error.seconds) throw error
+    // A device that is offline uses up no try: it may lose its network often in one visit, and the service is not the cause.
     if (reason === 'network' && !navigator.onLine) {
       settings.onWait('offline', 0)
       await untilOnline(settings.signal)
       settings.onWait(undefined, 0)
       continue
     }
+    if (++tries === TRIES_MAX) throw error
     const waitMs = Math.max(retryAfterMs, BACK_OFF_MS * 2 ** (tries - 1)) + Math.random() * JITTER_MS
     settings.onWait(reason, waitMs)
     await settleOn(settings.signal, resume => setTimeout(resume, waitMs))
@@ -156,6 +160,7 @@ function waitOf(retryAfter: string): number {
 }
 
 export function throwIfAborted(signal: AbortSignal): void {
+  // Visitors never see the text `rejected` of this error, because an element shows no result of a run that it aborted.
   if (signal.aborted) throw new PowGateError('cancelled', 'rejected', 'the verification was cancelled')
 }
 
@@ -167,6 +172,7 @@ function untilOnline(signal: AbortSignal): Promise<void> {
   return lastly(online, stop)
 }
 
+/** Resolves once `resume` is called. @throws PowGateError as soon as the signal aborts */
 function settleOn(signal: AbortSignal, arrange: (resume: () => void) => void): Promise<void> {
   return new Promise<void>(resolve => {
     arrange(resolve)

@@ -173,6 +173,22 @@ test('offline: waits for the network, and goes on when it is back', async () => 
   await untilState(page, 'verified')
 })
 
+test('offline again and again: each return of the network counts as no try, so it goes on', async () => {
+  const { page } = await open('auto="off"')
+  let lost = 0
+  page.on('requestfailed', () => lost++)
+  await page.context().setOffline(true)
+  await press(page, 'Verify')
+  for (let times = 1; times <= 6; times++)
+    await eventually(60_000, `attempt ${times}`, async () => {
+      await page.evaluate("dispatchEvent(new Event('online'))")
+      return lost >= times
+    })
+  assert.equal(await page.evaluate(`${GATE}.state`), 'working')
+  await page.context().setOffline(false)
+  await untilState(page, 'verified')
+})
+
 test('a result that does not pass: failed, not retried by itself, and no reason given', async () => {
   const answer = { status: 200, body: { token: null, passed: false, expiresAt: null } }
   const { page, notes } = await open('', { fault: { path: '/verify', answer } })
