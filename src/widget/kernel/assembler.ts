@@ -1,4 +1,7 @@
-/** Writes the parts of WebAssembly's binary format that the kernel needs (core specification 2.0, chapter 5). */
+/**
+ * Writes the parts of WebAssembly's binary format that the kernel needs: numbers of types, instructions and sections are those of
+ * the core specification 2.0, chapter 5. It runs in the build, and browsers get the module.
+ */
 
 export type Code = readonly number[]
 
@@ -40,17 +43,15 @@ export const constant = (value: number): Code => [0x41, ...signed(value)]
 export const get = (local: number): Code => [0x20, ...unsigned(local)]
 export const set = (local: number, value: Code): Code => [...value, 0x21, ...unsigned(local)]
 
-export const loopWhile = (body: Code, condition: Code): Code => [
-  0x03,
-  0x40,
-  ...body,
-  ...condition,
-  0x0d,
-  0,
-  0x0b,
-]
-export const ifThen = (condition: Code, then: Code): Code => [...condition, 0x04, 0x40, ...then, 0x0b]
-export const returns = (value: Code): Code => [...value, 0x0f]
+const [LOOP, IF, END, BRANCH_IF, RETURN] = [0x03, 0x04, 0x0b, 0x0d, 0x0f]
+const NO_RESULT = 0x40
+
+/** The body runs once before the condition is tested. */
+export const doWhile = (body: Code, condition: Code): Code => {
+  return [LOOP, NO_RESULT, ...body, ...condition, BRANCH_IF, 0, END]
+}
+export const ifThen = (condition: Code, then: Code): Code => [...condition, IF, NO_RESULT, ...then, END]
+export const returns = (value: Code): Code => [...value, RETURN]
 
 type Binary = (left: Code, right: Code) => Code
 const binary = (opcode: Code): Binary => {
@@ -63,7 +64,7 @@ export const i32 = {
   and: binary([0x71]),
   xor: binary([0x73]),
   shiftLeft: binary([0x74]),
-  shiftRight: binary([0x76]),
+  shiftRightUnsigned: binary([0x76]),
   rotateRight: binary([0x78]),
   lessUnsigned: binary([0x49]),
   isZero: (value: Code): Code => [...value, 0x45],
@@ -84,7 +85,7 @@ export const i32x4 = {
   or: binary(simd(0x50)),
   xor: binary(simd(0x51)),
   shiftLeft: binary(simd(0xab)),
-  shiftRight: binary(simd(0xad)),
+  shiftRightUnsigned: binary(simd(0xad)),
   equal: binary(simd(0x37)),
   /** Bit by bit. */
   select: (ones: Code, zeros: Code, mask: Code): Code => [...ones, ...zeros, ...mask, ...simd(0x52)],
@@ -102,10 +103,15 @@ interface FunctionSource {
   readonly body: Code
 }
 
+/** "\0asm", version 1. */
 const HEADER: Code = [0x00, 0x61, 0x73, 0x6d, 1, 0, 0, 0]
+const SECTIONS = { types: 1, functions: 3, memories: 5, exports: 7, code: 10 } as const
+const FUNCTION_TYPE = 0x60
 const vector = (items: readonly Code[]): Code => [...unsigned(items.length), ...items.flat()]
 const sized = (content: Code): Code => [...unsigned(content.length), ...content]
-const section = (id: number, items: readonly Code[]): Code => [id, ...sized(vector(items))]
+const section = (name: keyof typeof SECTIONS, items: readonly Code[]): Code => {
+  return [SECTIONS[name], ...sized(vector(items))]
+}
 const text = (value: string): Code => sized([...Buffer.from(value)])
 
 /** A module of one function, and 64 KiB of memory, which it exports as `memory`. */
@@ -113,13 +119,13 @@ export function assemble({ name, params, result, locals, body }: FunctionSource)
   const declared = locals.map(type => [1, type])
   return Uint8Array.from([
     ...HEADER,
-    ...section(1, [[0x60, ...vector(params.map(type => [type])), ...vector([[result]])]]),
-    ...section(3, [[0]]),
-    ...section(5, [[0, 1]]),
-    ...section(7, [
+    ...section('types', [[FUNCTION_TYPE, ...vector(params.map(type => [type])), ...vector([[result]])]]),
+    ...section('functions', [[0]]),
+    ...section('memories', [[0, 1]]),
+    ...section('exports', [
       [...text('memory'), 2, 0],
       [...text(name), 0, 0],
     ]),
-    ...section(10, [sized([...vector(declared), ...body, 0x0b])]),
+    ...section('code', [sized([...vector(declared), ...body, END])]),
   ])
 }
