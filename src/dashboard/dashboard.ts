@@ -30,7 +30,7 @@ interface BackendLimits {
     readonly limit: number
     readonly isJunk: boolean
   }[]
-  readonly unnamed: readonly { readonly text: string }[]
+  readonly unbound: readonly { readonly text: string }[]
 }
 
 /** Without an admin port there are no routes and no history. */
@@ -43,7 +43,7 @@ export function dashboard(
 ): AdminRoute[] {
   if (config.adminPort === undefined) return []
   const siteNames = new SiteNames(storedNames(config))
-  const history = new History(Date.now(), siteKey => siteNames.get(siteKey), totals.asked)
+  const history = new History(Date.now(), siteKey => siteNames.get(siteKey), totals.askedSites)
   setInterval(async () => {
     await supervisor.askStats()
     history.add(Date.now(), { values: totals.values(), sites: totals.sites() })
@@ -55,7 +55,7 @@ function stateOf(
   totals: Totals,
   supervisor: Supervisor,
   hosts: LivingHosts,
-  { near, unnamed }: BackendLimits,
+  { near, unbound }: BackendLimits,
 ): ServiceState {
   const values = totals.values()
   const running = totals.workers()
@@ -73,7 +73,7 @@ function stateOf(
     differences: hosts.differences,
     backends: [
       ...near.map(({ text, perMinute, limit, isJunk }) => ({ text, isOver: perMinute > limit && !isJunk })),
-      ...unnamed.map(({ text }) => ({ text, isOver: false })),
+      ...unbound.map(({ text }) => ({ text, isOver: false })),
     ],
     isProxyUntrusted: most('proxyUntrusted') > 0,
     clockApartSeconds: most('clockOffset'),

@@ -48,7 +48,7 @@ const EMPTY: Buffer = Buffer.alloc(0)
 export class ProxyRelay {
   readonly #options: RelayOptions
   readonly #server: Server
-  /** By alias: the client, or the proxy if its header named none. */
+  /** Clients by the alias of their connection; the proxy in place of one that its header did not name. */
   readonly #clients = new Map<Address, { readonly address: Address; readonly isNameless: boolean }>()
   /** Aliases that the HTTP server has not accepted yet. */
   readonly #awaited = new Set<Address>()
