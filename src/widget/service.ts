@@ -61,14 +61,8 @@ function isResult({ passed, token, expiresAt }: VerificationResult): boolean {
   return passed === false || (passed === true && expiresAt > Number.parseInt(token, 10))
 }
 
-interface WithSignals {
-  readonly signals: Signals
-}
-
-/** What the site asks about the browser. Without the header, as from an early version, that is `flags`. */
-function signalsOf(headers: Headers): Signals {
-  return headers.get('X-Powgate-Signals') === 'none' ? 'none' : 'flags'
-}
+/** What the site asks about the browser, which is `flags` without the header, as from an early version. */
+type WithSignals = { readonly signals: Signals }
 
 /** An error with a reason may pass; one without is final. */
 type Attempt<Answer> =
@@ -100,7 +94,7 @@ async function call<Answer>(
     if (++tries === TRIES_MAX) throw error
     const waitMs = Math.max(retryAfterMs, BACK_OFF_MS * 2 ** (tries - 1)) + Math.random() * JITTER_MS
     settings.onWait(reason, waitMs)
-    await settleOn(settings.signal, resume => setTimeout(resume, waitMs))
+    await untilAborted(new Promise(resolve => setTimeout(resolve, waitMs)), settings.signal)
   }
 }
 
@@ -128,7 +122,8 @@ async function once<Answer>(
     const { status } = response
     const isForeign = body === undefined // the page of a proxy, or of a network that wants a login
     if (!response.ok && (!isForeign || status === 429 || status >= 500)) return refusalOf(response, body)
-    if (body && isAnswer(body)) return { answer: { ...body, signals: signalsOf(response.headers) } }
+    const signals = response.headers.get('X-Powgate-Signals') === 'none' ? 'none' : 'flags'
+    if (body && isAnswer(body)) return { answer: { ...body, signals } }
     const text = isForeign ? 'network' : 'setup'
     const error = new PowGateError('unexpected-answer', text, 'what answers is not a powgate service', status)
     return isForeign ? { error, reason: 'network' } : { error }
@@ -159,23 +154,26 @@ function waitOf(retryAfter: string): number {
   return ms > 0 ? ms : 0
 }
 
-export function throwIfAborted(signal: AbortSignal): void {
-  // Visitors never see the text `rejected` of this error, because an element shows no result of a run that it aborted.
-  if (signal.aborted) throw new PowGateError('cancelled', 'rejected', 'the verification was cancelled')
-}
-
 function untilOnline(signal: AbortSignal): Promise<void> {
   let stop = () => {}
-  const online = settleOn(signal, resume => {
-    stop = listen(window, 'online', resume)
+  const online = new Promise<void>(resolve => {
+    stop = listen(window, 'online', () => resolve())
   })
-  return lastly(online, stop)
+  return lastly(untilAborted(online, signal), stop)
 }
 
-/** Resolves once `resume` is called. @throws PowGateError as soon as the signal aborts */
-function settleOn(signal: AbortSignal, arrange: (resume: () => void) => void): Promise<void> {
-  return new Promise<void>(resolve => {
-    arrange(resolve)
-    signal.addEventListener('abort', () => resolve(), { once: true })
-  }).then(() => throwIfAborted(signal))
+/** Visitors never see the text `rejected` of it, because an element shows no result of a run that it aborted. */
+const cancelled = () => new PowGateError('cancelled', 'rejected', 'the verification was cancelled')
+
+export function throwIfAborted(signal: AbortSignal): void {
+  if (signal.aborted) throw cancelled()
+}
+
+/** Rejects as soon as the signal aborts: work that was given up, as in a closed workplace, may never settle. */
+export function untilAborted<Value>(work: Promise<Value>, signal: AbortSignal): Promise<Value> {
+  return new Promise((resolve, reject) => {
+    if (signal.aborted) reject(cancelled())
+    signal.addEventListener('abort', () => reject(cancelled()))
+    work.then(resolve, reject)
+  })
 }

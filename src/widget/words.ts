@@ -77,7 +77,10 @@ export class Words {
   /** `detail` tells how long a wait takes, or what the page's developer has to mend. */
   linesOf(state: State, key: TextKey, error: PowGateError | undefined): { text: string; detail: string } {
     if (this.language === undefined) return { text: '', detail: '' }
-    const text = this.text(key).replace('{s}', this.#time(announcedSeconds(this.#hashedForMs()), false))
+    const hashedSeconds = Math.floor(this.#hashedForMs() / 1000)
+    const step = hashedSeconds < 120 ? 30 : 60
+    const announced = hashedSeconds < 30 ? SLOW_SECONDS : hashedSeconds - (hashedSeconds % step)
+    const text = this.text(key).replace('{s}', this.#time(announced, false))
     let detail = error?.text === 'setup' ? `${this.text('tell')}:\n${error.code}` : ''
     if (key === 'offline') detail = this.text('online')
     else if (state === 'working' && this.#waiting?.reason === key) {
@@ -100,12 +103,4 @@ export class Words {
   text(key: TextKey): string {
     return this.#host.getAttribute(`text-${key}`) || (this.language ?? DEFAULT_LANGUAGE).texts[key]
   }
-}
-
-/** 10, 30, 60, 90, then whole minutes: each new text is read out, so it changes seldom. */
-function announcedSeconds(hashedMs: number): number {
-  const seconds = Math.floor(hashedMs / 1000)
-  if (seconds < 30) return SLOW_SECONDS
-  const step = seconds < 120 ? 30 : 60
-  return seconds - (seconds % step)
 }

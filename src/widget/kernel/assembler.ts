@@ -1,7 +1,4 @@
-/**
- * Writes the parts of WebAssembly's binary format that the kernel needs: numbers of types, instructions and sections are those of
- * the core specification 2.0, chapter 5. It runs in the build, and browsers get the module.
- */
+/** Writes what the kernel needs of WebAssembly's binary format (core specification 2.0, chapter 5). It runs in the build. */
 
 export type Code = readonly number[]
 
@@ -58,15 +55,16 @@ const binary = (opcode: Code): Binary => {
   return (left, right) => [...left, ...right, ...opcode]
 }
 
+/** A final U is WebAssembly's `_u`: the operands are unsigned. */
 export const i32 = {
   load: (offset: number, address: Code = constant(0)): Code => [...address, 0x28, ...memoryAt(offset)],
   add: binary([0x6a]),
   and: binary([0x71]),
   xor: binary([0x73]),
   shiftLeft: binary([0x74]),
-  shiftRightUnsigned: binary([0x76]),
+  shiftRightU: binary([0x76]),
   rotateRight: binary([0x78]),
-  lessUnsigned: binary([0x49]),
+  lessU: binary([0x49]),
   isZero: (value: Code): Code => [...value, 0x45],
   trailingZeros: (value: Code): Code => [...value, 0x68],
 } as const
@@ -85,7 +83,7 @@ export const i32x4 = {
   or: binary(simd(0x50)),
   xor: binary(simd(0x51)),
   shiftLeft: binary(simd(0xab)),
-  shiftRightUnsigned: binary(simd(0xad)),
+  shiftRightU: binary(simd(0xad)),
   equal: binary(simd(0x37)),
   /** Bit by bit. */
   select: (ones: Code, zeros: Code, mask: Code): Code => [...ones, ...zeros, ...mask, ...simd(0x52)],
@@ -105,13 +103,11 @@ interface FunctionSource {
 
 /** "\0asm", version 1. */
 const HEADER: Code = [0x00, 0x61, 0x73, 0x6d, 1, 0, 0, 0]
-const SECTIONS = { types: 1, functions: 3, memories: 5, exports: 7, code: 10 } as const
+const [TYPES, FUNCTIONS, MEMORIES, EXPORTS, CODE] = [1, 3, 5, 7, 10] as const // sections
 const FUNCTION_TYPE = 0x60
 const vector = (items: readonly Code[]): Code => [...unsigned(items.length), ...items.flat()]
 const sized = (content: Code): Code => [...unsigned(content.length), ...content]
-const section = (name: keyof typeof SECTIONS, items: readonly Code[]): Code => {
-  return [SECTIONS[name], ...sized(vector(items))]
-}
+const section = (id: number, items: readonly Code[]): Code => [id, ...sized(vector(items))]
 const text = (value: string): Code => sized([...Buffer.from(value)])
 
 /** A module of one function, and 64 KiB of memory, which it exports as `memory`. */
@@ -119,13 +115,13 @@ export function assemble({ name, params, result, locals, body }: FunctionSource)
   const declared = locals.map(type => [1, type])
   return Uint8Array.from([
     ...HEADER,
-    ...section('types', [[FUNCTION_TYPE, ...vector(params.map(type => [type])), ...vector([[result]])]]),
-    ...section('functions', [[0]]),
-    ...section('memories', [[0, 1]]),
-    ...section('exports', [
+    ...section(TYPES, [[FUNCTION_TYPE, ...vector(params.map(type => [type])), ...vector([[result]])]]),
+    ...section(FUNCTIONS, [[0]]),
+    ...section(MEMORIES, [[0, 1]]),
+    ...section(EXPORTS, [
       [...text('memory'), 2, 0],
       [...text(name), 0, 0],
     ]),
-    ...section('code', [sized([...vector(declared), ...body, END])]),
+    ...section(CODE, [sized([...vector(declared), ...body, END])]),
   ])
 }
