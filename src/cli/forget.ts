@@ -1,6 +1,6 @@
 import { AddressSet, formatAddress, formatNetwork, parseAddress } from '../addresses/address.ts'
 import { AddressTags } from '../domain/address-tags.ts'
-import { ADDRESS_LISTS } from '../domain/audit.ts'
+import { ADDRESS_FIELDS } from '../domain/audit.ts'
 import { Keyring } from '../domain/keyring.ts'
 import { PRICING } from '../domain/pricing.ts'
 import type { SiteRecord } from '../domain/site.ts'
@@ -60,7 +60,7 @@ async function runForget(input: Input): Promise<void> {
 
 function listsWith(site: SiteRecord, address: string) {
   const settings = completed(site)
-  return FIELDS.filter(({ name }) => ADDRESS_LISTS.includes(name)).flatMap(field =>
+  return FIELDS.filter(({ name }) => ADDRESS_FIELDS.includes(name)).flatMap(field =>
     (valueIn(settings, field) as readonly string[])
       .filter(range => new AddressSet([range]).has(address))
       .map(range => ({ siteKey: site.siteKey, field: field.name, range })),

@@ -1,5 +1,4 @@
 import { fstatSync, statSync } from 'node:fs'
-
 import type { FieldChange } from '../domain/audit.ts'
 import { AdminError } from '../sites/sites.ts'
 import { systemErrorText } from '../words/system-error.ts'

@@ -19,10 +19,7 @@ interface LivingHosts {
   readonly differences: readonly string[]
 }
 
-/**
- * Reports of process/backends.ts: backends near a redemption limit, and those that never name the visitor's address. `isJunk`:
- * the limit is that for tokens that cost their sender nothing, so reaching it refuses no good token.
- */
+/** process/backends.ts has them. `isJunk`: the limit is that of junk, so reaching it refuses no good token. */
 interface BackendLimits {
   readonly near: readonly {
     readonly text: string

@@ -89,11 +89,10 @@ function keyAction(apiKey: ApiKeyRecord, expected: ApiKeyRecord | undefined): Au
   return apiKey.revokedAt !== null && expected.revokedAt === null ? 'key-revoked' : 'key-changed'
 }
 
-/** Fields of a site that hold addresses. */
-export const ADDRESS_LISTS: readonly string[] = ['ipRules.allow', 'ipRules.block', 'known.networks']
+export const ADDRESS_FIELDS: readonly string[] = ['ipRules.allow', 'ipRules.block', 'known.networks']
 
 function withoutAddresses({ field, from, to }: FieldChange): FieldChange {
-  if (!ADDRESS_LISTS.includes(field)) return { field, from, to }
+  if (!ADDRESS_FIELDS.includes(field)) return { field, from, to }
   const networks = (list: unknown) => (list as readonly string[] | null)?.map(coarseRange) ?? null
   return { field, from: networks(from), to: networks(to) }
 }

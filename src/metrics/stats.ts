@@ -37,7 +37,6 @@ export class Stats {
   readonly #sources: StatsSources
   readonly #metricsSites: ReadonlySet<string>
   readonly #sites = new Map<string, SiteCounts>()
-  /** Sites to count separately even beyond SITES_MAX. */
   askedSites: ReadonlySet<string> = new Set()
   readonly #otherSites = newSiteCounts()
   readonly #noSite = newSiteCounts()

@@ -1,8 +1,7 @@
 /**
  * All metrics: workers count by this table, the primary process adds up, /metrics and the dashboard show the sums. A metric also
- * needs the line that counts it (of a gauge: in `Stats.snapshot` of a worker, or of the primary process in `processGauges` of
- * admin/metrics-route.ts, in start.ts, or in `totals.gauges`), a row of docs/reference/metrics.md and a panel of
- * dashboard/grafana/. Tests fail without one of these.
+ * needs the line that counts it (of a gauge: `Stats.snapshot`, or in the primary process `processGauges`, start.ts or
+ * `totals.gauges`), a row of docs/reference/metrics.md and a panel of dashboard/grafana/. Tests fail without one of these.
  *
  * Counts are whole numbers. A flat name is a metric's key and its label values. Histograms have buckets, not cumulative, and a sum:
  *
@@ -64,7 +63,6 @@ const ANSWERS = [
 const LIMITS = ENDPOINT_NAMES.flatMap(endpoint =>
   ENDPOINTS[endpoint].limits.map(({ policy }) => `${endpoint} ${policy}`),
 )
-/** The parts are those of the HTTP server: its endpoints, files, and the rest. */
 const OF_PARTS = { labels: ['endpoint'], fromStart: PARTS, history: true } as const
 
 type More = Omit<Metric, 'type' | 'name' | 'help'>
