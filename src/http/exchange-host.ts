@@ -2,8 +2,7 @@
 
 import type { Address, AddressSet } from '../addresses/address.ts'
 import type { Ending } from '../domain/ending.ts'
-import type { Work } from '../domain/endpoint.ts'
-import { ENDPOINT_NAMES } from '../domain/endpoint.ts'
+import { ENDPOINT_NAMES, type Work } from '../domain/endpoint.ts'
 import type { ProxyRelay } from './proxy-relay.ts'
 import type { Reply } from './replies.ts'
 
@@ -33,7 +32,6 @@ interface ExchangeObserver {
 
 export interface ExchangeHost {
   readonly trustedProxies: AddressSet
-  /** See listener.ts. */
   readonly isEveryPeerTrusted: boolean
   /** Set if proxies use the PROXY protocol. */
   relay: Pick<ProxyRelay, 'takeAwaited' | 'clientOf' | 'isNameless'> | undefined
@@ -51,10 +49,9 @@ export interface ExchangeHost {
 }
 
 export interface Gate {
-  /** Call `admits` or `seen` for each request meanwhile. */
+  /** Call `admits` or `seen` (overload.ts) for each request meanwhile. */
   readonly isShedding: boolean
   admits(work: Work): boolean
-  /** Counts a request that is answered in any case, because a refusal would cost as much. */
   seen(): void
 }
 

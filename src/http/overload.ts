@@ -69,7 +69,6 @@ export class Overload {
     } else {
       this.#overSinceMs = undefined
       if (this.#level === 0 || nowMs - this.#quietSinceMs < LOWER_AFTER_MS[this.#level]!) return
-      // Level 1 refuses less than level 2, so level 2 is left even while much is refused.
       if (this.#level === 2 || this.#newShed <= this.#newSeen * SHED_SHARE_MAX) this.#level--
       this.#startQuiet(nowMs)
     }

@@ -67,7 +67,6 @@ export class ProxyRelay {
     await once(this.#server, 'listening')
   }
 
-  /** Stops accepting; open connections continue. */
   close(): void {
     this.#server.close()
   }

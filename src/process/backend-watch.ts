@@ -54,7 +54,6 @@ export class BackendWatch {
     }
   }
 
-  /** Backends that accept a token from any visitor, because they name no address. */
   unbound(nowMs: number): { readonly siteKey: string; readonly text: string }[] {
     for (const [apiKeyId, { atMs }] of this.#unbound)
       if (nowMs - atMs >= UNBOUND_MS) this.#unbound.delete(apiKeyId)

@@ -1,7 +1,6 @@
 /**
  * The primary process: forks one worker per core, replaces those that end, renews all without a gap, and drains them at the
- * end. Every worker listens on the port itself (SO_REUSEPORT). Only with the PROXY protocol node:cluster accepts connections
- * here, and hands them on.
+ * end. Every worker listens on the port itself (SO_REUSEPORT); only with the PROXY protocol, node:cluster accepts here.
  *
  *   seat   worker ─────────────── serves ───────────────┐ drains, goes
  *          successor       forked, listens, is ready ───┴─ serves ─────────
@@ -41,9 +40,9 @@ const SILENT_CHECKS_MAX = 15
 const STARTING_CHECKS_MAX = 30
 /** A successor must load its code within this time. */
 const LISTEN_MS = 30_000
-/** A successor's store must answer within this time, or `storeWaitMs` if that is longer. */
+/** A successor's store must answer within this time, or within `storeWaitMs` if that is longer. */
 const READY_MS_MIN = 3000
-/** The share of workers that drain at once. Each still needs its memory. */
+/** At most this share of the workers drains at once, because each still holds its memory. */
 const LEAVING_SHARE_MAX = 1 / 4
 
 export class Primary {
@@ -195,8 +194,7 @@ export class Primary {
   }
 
   #fork(seat: Seat, { config, settings }: WorkerSetup): WorkerProcess {
-    // What the start decided becomes a setting, so that all workers take it over.
-    const settingsNow = {
+    const settingsAsStarted = {
       ...settings,
       PORT: String(config.port),
       POWGATE_DEMO: config.demo,
@@ -214,7 +212,7 @@ export class Primary {
       unreachable: error => this.#log.warn({ problem: error.message }, 'cannot talk to a worker'),
     }
     const lost = () => this.#lost
-    const order = { index: seat.index, settings: settingsNow, lost, drainMs: config.drainMs }
+    const order = { index: seat.index, settings: settingsAsStarted, lost, drainMs: config.drainMs }
     const worker = new WorkerProcess(order, listener)
     this.#workers.add(worker)
     return worker
