@@ -96,9 +96,8 @@ function rankPanel(
 
 function funnelPanel(): PagePart {
   const funnel = new Funnel()
-  const title = 'From challenge to redeemed token'
-  const spec = { title, about: 'whole range', isWide: true, hasTable: false }
-  const panel = new Panel(spec, [funnel.element])
+  const spec = { title: 'From challenge to redeemed token', about: 'whole range', isWide: true }
+  const panel = new Panel({ ...spec, hasTable: false }, [funnel.element])
   return { element: panel.element, update: ({ traffic }) => funnel.update(traffic) }
 }
 
