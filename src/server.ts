@@ -17,7 +17,7 @@ import { findWidget, widgetRoutes } from './http/assets.ts'
 import type { ContentRoute } from './http/content.ts'
 import type { ExchangeHost, Gate } from './http/exchange-host.ts'
 import { OverloadGate } from './http/gate.ts'
-import { isEveryPeerTrusted, listen } from './http/listener.ts'
+import { isEveryPeerTrusted, type Listener, listen } from './http/listener.ts'
 import { connectionsThatFit } from './http/open-files.ts'
 import { EventLog } from './log/event-log.ts'
 import { type Logger, logLinesLost } from './log/logger.ts'
@@ -31,6 +31,24 @@ import { SiteDirectory } from './store/site-directory.ts'
 import type { Store } from './store/store.ts'
 import { StoreWatch } from './store/watch.ts'
 import { VERSION } from './version.ts'
+
+/** With these two, a changed site reaches all workers in 2 s. */
+const [SITES_MS, SITES_ROUND_MS] = [500, 5000]
+const [KEY_USES_MS, WATCH_MS, AUDIT_MS] = [60_000, 60_000, 3_600_000]
+/** A misconfigured proxy sends a wrong header with every request, so the log tells of it at most this often. */
+const FORWARDING_TOLD_MS = 60_000
+/** A worker near its capacity may be overloaded again and again, so the log tells of it at most this often. */
+const OVERLOAD_TOLD_MS = 10_000
+/** The store must answer within this time before the server listens; later requests get 503. */
+const FIRST_CONTACT_MS = 1000
+/** Loading 10,000 sites and keys fits in this time; others are read while serving. */
+const LOAD_MS = 1000
+const START_POLL_MS = 5
+/** Draining connections end with their next answer or their idle timeout: ending an idle one could lose a request. */
+const DRAIN_POLL_MS = 20
+const POOL_BYTES = 16_384
+
+const now = () => performance.now()
 
 export interface Server {
   readonly stats: Stats
@@ -62,34 +80,23 @@ export async function startServer(
     siteNamedBy: (siteKey, apiKeyId) => namedSite(service, siteKey, apiKeyId),
     metricsSites: config.metricsSites,
   })
-  const store = openStore(config, log, stats, () => watch.check().catch(ignore))
+  const store = openStore(config, log, stats, () => watch.check().catch(() => {}))
   // All workers have the same clock and Redis: the first reports.
   const watch = new StoreWatch(store, (level, about, text) => workerIndex === 0 && log[level](about, text))
   const eventLog = new EventLog(log, config.logSuccesses, config.logsWholeAddresses)
-  const hidden = config.demo === 'on' ? undefined : DEMO_SITE_KEYS
-  const now = () => performance.now()
-  const directory = new SiteDirectory(store.sites, now, config.testKeys, hidden)
-  if (lost !== undefined) directory.adopt(lost)
+  const directory = directoryOf(config, store, lost)
   const service = composeService(config, store, directory, log)
   const gate = overloadGate(config, log)
   const host = hostOf(config, log, gate, { stats, eventLog })
   const background = new AbortController()
-  await until(() => store.isReady(), FIRST_CONTACT_MS, START_POLL_MS)
+  await waitAtMost(FIRST_CONTACT_MS, () => store.isReady(), START_POLL_MS)
   startBackground(directory, service, watch, background.signal)
   if (workerIndex === 0)
     void repeat(() => store.sites.dropAudit(Date.now() - config.auditMs), AUDIT_MS, background.signal)
-  if (store.isReady()) await until(() => directory.isLoaded, LOAD_MS, START_POLL_MS)
+  if (store.isReady()) await waitAtMost(LOAD_MS, () => directory.isLoaded, START_POLL_MS)
   const app = buildApp(service, host, contentRoutes(config, log))
   const connectionsMax = config.connectionsMax || connectionsThatFit(config.proxyProtocol)
-  const listener = await listen(app, host, {
-    ...config,
-    connectionsMax,
-    refused: (peer, why, count) =>
-      log.warn({ peer: eventLog.peerText(peer), why, count }, 'refused connections of a trusted proxy'),
-    crowded: count =>
-      log.warn({ connectionsMax, count }, 'closed new connections: POWGATE_CONNECTIONS_MAX are open'),
-  })
-  if (listener === undefined) throw new ListenError(config)
+  const listener = await listenWith(app, host, { ...config, connectionsMax }, log, eventLog)
   gate?.start()
   return {
     stats,
@@ -100,9 +107,9 @@ export async function startServer(
       await listener.close()
       host.isDraining = true
       gate?.stop()
-      await until(() => listener.connections() === 0, config.drainMs, DRAIN_POLL_MS)
+      await waitAtMost(config.drainMs, () => listener.connections() === 0, DRAIN_POLL_MS)
       background.abort()
-      await service.keyUses.write().catch(ignore) // a store that is away must not keep the process
+      await service.keyUses.write().catch(() => {}) // a store that is away must not keep the process
       app.close()
       await store.close()
       eventLog.close()
@@ -132,6 +139,34 @@ function openStore(config: Config, log: Logger, stats: Stats, watchNow: () => vo
   })
 }
 
+/** @param lost what the store has lost and the primary process knows; the directory serves it too */
+function directoryOf(config: Config, store: Store, lost: CachedRecords | undefined): SiteDirectory {
+  const hidden = config.demo === 'on' ? undefined : DEMO_SITE_KEYS
+  const directory = new SiteDirectory(store.sites, now, config.testKeys, hidden)
+  if (lost !== undefined) directory.adopt(lost)
+  return directory
+}
+
+/** @throws ListenError */
+async function listenWith(
+  app: Parameters<typeof listen>[0],
+  host: ExchangeHost,
+  config: Config,
+  log: Logger,
+  eventLog: EventLog,
+): Promise<Listener> {
+  const { connectionsMax } = config
+  const listener = await listen(app, host, {
+    ...config,
+    refused: (proxy, why, count) =>
+      log.warn({ peer: eventLog.peerText(proxy), why, count }, 'refused connections of a trusted proxy'),
+    connectionsFull: count =>
+      log.warn({ connectionsMax, count }, 'closed new connections: POWGATE_CONNECTIONS_MAX are open'),
+  })
+  if (listener === undefined) throw new ListenError(config)
+  return listener
+}
+
 function hostOf(
   config: Config,
   log: Logger,
@@ -149,8 +184,7 @@ function hostOf(
     observer: {
       answered: (exchange, part, status, ending) => {
         stats.answered(exchange, part, status, ending)
-        if (ending === undefined) return
-        eventLog.ended(exchange, part, ending)
+        if (ending !== undefined) eventLog.ended(exchange, part, ending)
       },
       aborted: part => stats.aborted(part),
       shed: part => stats.shed(part),
@@ -167,9 +201,6 @@ function hostOf(
   return host
 }
 
-/** With these, a changed site reaches all workers in 2 s. */
-const [SITES_MS, SITES_ROUND_MS, KEY_USES_MS, WATCH_MS, AUDIT_MS] = [500, 5000, 60_000, 60_000, 3_600_000]
-
 function startBackground(
   directory: SiteDirectory,
   { keyUses }: Service,
@@ -182,18 +213,13 @@ function startBackground(
   void repeat(() => watch.check(), WATCH_MS, end)
 }
 
-/** Requests report a store that is away. */
+/** Ignores what fails, since requests to a store that is away already tell of it. */
 async function repeat(action: () => Promise<unknown>, pauseMs: number, end: AbortSignal): Promise<void> {
   while (!end.aborted) {
-    await action().catch(ignore)
-    await sleep(pauseMs, undefined, { signal: end, ref: false }).catch(ignore)
+    await action().catch(() => {})
+    await sleep(pauseMs, undefined, { signal: end, ref: false }).catch(() => {}) // `end` ends the pause
   }
 }
-
-function ignore(): void {}
-
-/** A misconfigured proxy sends a wrong header with every request, so the log tells of it at most this often. */
-const FORWARDING_TOLD_MS = 60_000
 
 function tellOfForwarding(
   host: ExchangeHost,
@@ -220,9 +246,6 @@ function tellOfForwarding(
   }
 }
 
-/** A worker near its capacity may be overloaded again and again, so the log tells of it at most this often. */
-const OVERLOAD_TOLD_MS = 10_000
-
 function overloadGate({ overloadMs }: Config, log: Logger): OverloadGate | undefined {
   if (overloadMs === undefined) return undefined
   let toldAtMs = Number.NEGATIVE_INFINITY
@@ -232,10 +255,10 @@ function overloadGate({ overloadMs }: Config, log: Logger): OverloadGate | undef
     ticksPerRequest: 2,
     onChange: (isShedding, shed) => {
       if (!isShedding) shedSince += shed
-      else if (performance.now() - toldAtMs >= OVERLOAD_TOLD_MS) {
+      else if (now() - toldAtMs >= OVERLOAD_TOLD_MS) {
         const about = { refusedBefore: shedSince }
         log.warn(about, 'shedding load: requests queue, so some are refused, challenges first')
-        toldAtMs = performance.now()
+        toldAtMs = now()
         shedSince = 0
       }
     },
@@ -276,7 +299,6 @@ function composeService(
   { sites, apiKeys }: SiteDirectory,
   log: Logger,
 ): Service {
-  const now = () => performance.now()
   const keyring = new Keyring(resolveSecrets(config))
   return {
     settings: config,
@@ -284,7 +306,7 @@ function composeService(
     keyring,
     tags: new AddressTags(keyring.signing, PRICING),
     otherTags: keyring.others.map(key => new AddressTags(key, PRICING)),
-    // Nothing fails open if the embedded store cannot write.
+    // Only Redis may be away and fail open. The embedded store is this host's own, and what it cannot do is refused.
     store:
       config.redis === undefined
         ? store.requests
@@ -305,9 +327,7 @@ function requestIds(): () => string {
   return () => `${start}-${(count++).toString(36)}`
 }
 
-const POOL_BYTES = 16_384
-
-/** A draw takes 0.14 us; without a pool it would take 2.3 us. */
+/** Draws up to 16 bits at a time, in 0.14 us; without a pool that would take 2.3 us. */
 function randomBitPool(): (bits: number) => number {
   const pool = Buffer.alloc(POOL_BYTES)
   let position = POOL_BYTES
@@ -322,15 +342,8 @@ function randomBitPool(): (bits: number) => number {
   }
 }
 
-/** The store must answer within this time before the server listens; later requests get 503. */
-const FIRST_CONTACT_MS = 1000
-/** Loading 10,000 sites and keys fits in this time; others are read while serving. */
-const LOAD_MS = 1000
-const START_POLL_MS = 5
-/** Draining connections end with their next answer or their idle timeout: ending an idle one could lose a request. */
-const DRAIN_POLL_MS = 20
-
-async function until(holds: () => boolean, waitMs: number, pollMs: number): Promise<void> {
-  const giveUpAt = performance.now() + waitMs
-  while (!holds() && performance.now() < giveUpAt) await sleep(pollMs)
+/** Returns once it holds or the time is over, without telling which. */
+async function waitAtMost(waitMs: number, holds: () => boolean, pollMs: number): Promise<void> {
+  const giveUpAt = now() + waitMs
+  while (!holds() && now() < giveUpAt) await sleep(pollMs)
 }

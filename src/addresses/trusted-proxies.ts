@@ -28,7 +28,7 @@ function ranges(text: string): AddressSet {
   return new AddressSet(text.split(/\s+/))
 }
 
-/** @returns what to say after the range; undefined if it looks safe */
+/** @returns why not to trust the range, in words that follow its name; undefined if it looks safe */
 export function riskOfTrusting(text: string): string | undefined {
   const owner = SHARED.find(([, addresses]) => addresses.covers(text))?.[0]
   if (owner !== undefined)

@@ -10,15 +10,15 @@ import { type Field, inColumns } from './output.ts'
 export interface FlagValue extends ValueRule {
   /** Stands for the value in the help. */
   readonly placeholder: string
-  /** Otherwise a second use is an error. */
+  /** The flag may be given several times; without this, a second use is an error. */
   readonly repeats?: true
-  /** Environment variable, read without the flag. */
+  /** The environment variable that is read if the flag is not given. */
   readonly variable?: string
 }
 
 export interface Flag {
   readonly about: string
-  /** undefined: a switch. */
+  /** undefined for a switch. */
   readonly value?: FlagValue | undefined
   /** One letter, after a single dash. */
   readonly short?: string
@@ -30,19 +30,19 @@ export interface Flag {
 export interface Positional extends ValueRule {
   readonly name: string
   readonly isOptional?: true
-  /** Any number; only for a command's last. */
+  /** Any number of values may come. Only a command's last argument may have this. */
   readonly repeats?: true
 }
 
 export interface Command {
-  /** Default: powgate. The benches have another. */
+  /** The benches have another than powgate, the default. */
   readonly program?: string
   readonly name: string
   readonly about: string
   readonly positionals: readonly Positional[]
   readonly flags: Readonly<Record<string, Flag>>
   readonly example: string
-  /** Printed last. */
+  /** A text for the end of the help. */
   readonly details?: () => Promise<string>
   readonly run: (input: Input) => Promise<void>
 }

@@ -1,12 +1,13 @@
 import { AddressSet, formatAddress, formatNetwork, parseAddress } from '../addresses/address.ts'
 import { AddressTags } from '../domain/address-tags.ts'
+import { ADDRESS_FIELDS } from '../domain/audit.ts'
 import { Keyring } from '../domain/keyring.ts'
 import { PRICING } from '../domain/pricing.ts'
 import type { SiteRecord } from '../domain/site.ts'
-import { completed } from '../domain/site-fields.ts'
+import { completed, FIELDS, valueIn } from '../domain/site-fields.ts'
 import { AdminError } from '../sites/sites.ts'
 import type { CommandEntry, Input, Positional } from './command.ts'
-import { printJson, printLine, tellIfLost } from './output.ts'
+import { onLostOutput, printJson, printLine } from './output.ts'
 import { settingsOf, UNUSED_SECRET, withStore } from './site-store.ts'
 
 const ADDRESS: Positional = {
@@ -28,12 +29,13 @@ async function runForget(input: Input): Promise<void> {
   const address = parseAddress(input.required(ADDRESS.name))!
   const config = await settingsOf()
   const { isSecretToBeMade, resolveSecrets } = await import('../config/secrets.ts')
-  const known = { ...config, secrets: config.secrets.filter(secret => secret !== UNUSED_SECRET) }
-  if (config.redis === undefined ? isSecretToBeMade(known) : known.secrets.length === 0)
+  const given = { ...config, secrets: config.secrets.filter(secret => secret !== UNUSED_SECRET) }
+  const lacksSecret = config.redis === undefined ? isSecretToBeMade(given) : given.secrets.length === 0
+  if (lacksSecret)
     throw new AdminError(
-      'there is no secret, by which the store names addresses: set POWGATE_SECRETS as the service does',
+      'there is no secret, and without it nobody can tell which records are of an address: set POWGATE_SECRETS as the service does',
     )
-  const { signing, others } = new Keyring(resolveSecrets(known))
+  const { signing, others } = new Keyring(resolveSecrets(given))
   const keys = [signing, ...others].map(key =>
     new AddressTags(key, PRICING).keyOf(address, config.ipv6PrefixBits),
   )
@@ -42,7 +44,7 @@ async function runForget(input: Input): Promise<void> {
     lists: (await store.listSites()).flatMap(site => listsWith(site, address)),
   }))
   const [text, network] = [formatAddress(address), formatNetwork(address)]
-  tellIfLost(`Removed ${removed} records of ${text}.`)
+  onLostOutput(`Removed ${removed} records of ${text}.`)
   if (input.has('json')) return printJson({ address: text, network, removed, lists })
   printLine(`Removed ${removed} records of ${text}, with the rates of its network ${network}.`)
   printLine('', 'What else may hold it:')
@@ -51,21 +53,16 @@ async function runForget(input: Input): Promise<void> {
   printLine(
     `  the log, for ${network} or the whole address: powgate explain ${text} --log FILE`,
     '  the logs of proxies and backends, and what backends keep of a redemption, which tells them the address',
-    '  memory of workers: minutes',
+    '  the memory of workers, for some minutes',
     '  backups, dumps and append-only files of the store: only under tags that nobody can read without the secret',
   )
 }
 
 function listsWith(site: SiteRecord, address: string) {
-  const { ipRules, known } = completed(site)
-  const fields = {
-    'ipRules.allow': ipRules.allow,
-    'ipRules.block': ipRules.block,
-    'known.networks': known.networks,
-  }
-  return Object.entries(fields).flatMap(([field, ranges]) =>
-    ranges
+  const settings = completed(site)
+  return FIELDS.filter(({ name }) => ADDRESS_FIELDS.includes(name)).flatMap(field =>
+    (valueIn(settings, field) as readonly string[])
       .filter(range => new AddressSet([range]).has(address))
-      .map(range => ({ siteKey: site.siteKey, field, range })),
+      .map(range => ({ siteKey: site.siteKey, field: field.name, range })),
   )
 }

@@ -13,7 +13,7 @@ import {
 import type { SiteStore } from '../store/store.ts'
 import { PROGRAM } from '../version.ts'
 import type { CommandEntry, Flag, Input, Positional } from './command.ts'
-import { dateText, printFields, printJson, printLine, refuseNoOutput, tellIfLost } from './output.ts'
+import { dateText, onLostOutput, printFields, printJson, printLine, requireOutput } from './output.ts'
 import { SITE_KEY } from './site-flags.ts'
 import { withStore } from './site-store.ts'
 import { findKeys, type PublicKey, printKeys, publicKey } from './views.ts'
@@ -85,17 +85,17 @@ export const KEY_COMMANDS: readonly CommandEntry[] = [
 async function runCreate(input: Input): Promise<void> {
   const siteKey = input.required(SITE_KEY.name)
   const author = authorOfCommand('key create')
-  refuseNoOutput()
-  const [{ record, apiKey }, store] = await withStore(async store => {
+  requireOutput()
+  const [{ record, apiKey }, place] = await withStore(async store => {
     await findSite(store, siteKey)
     return createApiKey(store, siteKey, keyOptions(input), author)
   })
   const { id, createdAt, name, expiresAt } = publicKey(record, undefined)
-  tellIfLost(
-    `The API key ${id} was created in ${store}, but nobody knows it. Revoke it, and make another: ${PROGRAM} key revoke ${id}${configFlag()}`,
+  onLostOutput(
+    `The API key ${id} was created in ${place}, but nobody knows it. Revoke it, and make another: ${PROGRAM} key revoke ${id}${configFlag()}`,
   )
-  if (input.has('json')) return printJson({ id, siteKey, apiKey, name, createdAt, expiresAt, store })
-  printLine(`The API key was created in ${store}. It is secret and is not shown again: keep it now.`, '')
+  if (input.has('json')) return printJson({ id, siteKey, apiKey, name, createdAt, expiresAt, store: place })
+  printLine(`The API key was created in ${place}. It is secret and is not shown again: keep it now.`, '')
   printFields([
     ['API key', apiKey],
     ['key id', id],
@@ -140,7 +140,7 @@ async function changeKey(
     const record = await change(store, input.required(KEY_ID.name))
     return publicKey(record, (await store.readUses([record.id])).get(record.id))
   })
-  tellIfLost(`In ${place} the API key ${key.id} of ${key.siteKey} ${outcome(key)}.`)
+  onLostOutput(`In ${place} the API key ${key.id} of ${key.siteKey} ${outcome(key)}.`)
   if (input.has('json')) printJson({ ...key, store: place })
   else printLine(`In ${place} the API key ${key.id} of ${key.siteKey} ${outcome(key)}.`)
 }

@@ -1,5 +1,4 @@
 import { fstatSync, statSync } from 'node:fs'
-
 import type { FieldChange } from '../domain/audit.ts'
 import { AdminError } from '../sites/sites.ts'
 import { systemErrorText } from '../words/system-error.ts'
@@ -22,22 +21,22 @@ export function printLine(...lines: readonly string[]): void {
   process.stdout.write(lines.map(line => `${printable(line)}\n`).join(''))
 }
 
-let ifLost: string | undefined
+let textIfLost: string | undefined
 
-/** @param text what to say, besides, if the output that follows cannot be written */
-export function tellIfLost(text: string): void {
-  ifLost = text
+/** Keeps a text for `lostOutput`: what to say, besides, if the output that follows cannot be written. */
+export function onLostOutput(text: string): void {
+  textIfLost = text
 }
 
 /** undefined if a reader that needs no more, such as `head`, has closed the pipe. */
 export function lostOutput(error: NodeJS.ErrnoException): string | undefined {
-  if (ifLost === undefined && error.code === 'EPIPE') return undefined
+  if (textIfLost === undefined && error.code === 'EPIPE') return undefined
   const cause = error.code === 'EPIPE' ? 'its reader has gone' : systemErrorText(error)
-  return `The output cannot be written (${cause}).${ifLost === undefined ? '' : ` ${ifLost}`}`
+  return `The output cannot be written (${cause}).${textIfLost === undefined ? '' : ` ${textIfLost}`}`
 }
 
-/** Ensures that a key, which only this output shows, can be printed. Throws an AdminError if not. */
-export function refuseNoOutput(): void {
+/** Only the output shows a new API key. @throws AdminError if it goes nowhere */
+export function requireOutput(): void {
   // Node.js opens /dev/null in place of an output that is closed.
   if (fstatSync(1).rdev === statSync('/dev/null').rdev)
     throw new AdminError(

@@ -7,18 +7,18 @@ import { lengthMs, UsageError } from '../sites/rules.ts'
 import {
   AdminError,
   authorOfCommand,
+  commit,
   createSite,
   deletion,
   findSite,
   raiseSite,
   updateSite,
-  written,
 } from '../sites/sites.ts'
 import { siteWarnings } from '../sites/warnings.ts'
 import type { SiteStore } from '../store/store.ts'
 import { PROGRAM } from '../version.ts'
 import type { CommandEntry, FlagValue, Input } from './command.ts'
-import { printFields, printJson, printLine, printTable, refuseNoOutput, tellIfLost } from './output.ts'
+import { onLostOutput, printFields, printJson, printLine, printTable, requireOutput } from './output.ts'
 import { CLEARING_FLAGS, givenFields, SITE_FLAGS, SITE_KEY, withGiven } from './site-flags.ts'
 import { settingsOf, withStore } from './site-store.ts'
 import { findKeys, printKeys, type SiteTraffic, siteFields, trafficFields } from './views.ts'
@@ -104,20 +104,20 @@ export const SITE_COMMANDS: readonly CommandEntry[] = [
 async function runCreate(input: Input): Promise<void> {
   const wanted = withGiven(SITE_DEFAULTS, givenFields(input))
   const author = authorOfCommand('site create')
-  refuseNoOutput()
-  const [{ site, apiKey, warnings }, store] = await withStore(async store =>
-    warned(store, await createSite(store, wanted, author)),
+  requireOutput()
+  const [{ site, apiKey, warnings }, place] = await withStore(async store =>
+    withWarnings(store, await createSite(store, wanted, author)),
   )
-  tellIfLost(
-    `The site ${site.siteKey} was created in ${store}, but nobody knows its API key. Make another: ${PROGRAM} key create ${site.siteKey}${configFlag()}`,
+  onLostOutput(
+    `The site ${site.siteKey} was created in ${place}, but nobody knows its API key. Make another: ${PROGRAM} key create ${site.siteKey}${configFlag()}`,
   )
   if (input.has('json')) {
     const { siteKey, ...settings } = site
     const keys = { siteKey, apiKey, apiKeyId: apiKeyId(apiKey) }
-    return printJson({ ...keys, ...settings, store, warnings })
+    return printJson({ ...keys, ...settings, store: place, warnings })
   }
   printLine(
-    `The site was created in ${store}. Its API key is secret and is not shown again: keep it now.`,
+    `The site was created in ${place}. Its API key is secret and is not shown again: keep it now.`,
     '',
   )
   printFields([['API key', apiKey], ...siteFields(site)])
@@ -144,15 +144,15 @@ async function runDelete(input: Input): Promise<void> {
   const [{ site, apiKeys }, place] = await withStore(async store => {
     const site = await findSite(store, input.required(SITE_KEY.name))
     const changes = deletion(site, await store.listApiKeys(), Date.now())
-    const apiKeys = changes.length - 1
+    const apiKeys = changes.length - 1 // the first change is the site's
     if (input.text('name')?.trim() !== site.name)
       throw new AdminError(
         `--name: expected ${JSON.stringify(site.name)}, the name of the site; it goes with its settings and its ${apiKeys} API keys, the audit log stays`,
       )
-    await written(store, changes, author)
+    await commit(store, changes, author)
     return { site, apiKeys }
   })
-  tellIfLost(`The site ${site.name} (${site.siteKey}) is deleted in ${place}.`)
+  onLostOutput(`The site ${site.name} (${site.siteKey}) is deleted in ${place}.`)
   if (input.has('json')) printJson({ siteKey: site.siteKey, name: site.name, apiKeys, store: place })
   else
     printLine(
@@ -191,8 +191,8 @@ async function trafficOf(
   store: SiteStore,
   { siteKey, usualRate: expected = 0 }: SiteRecord,
 ): Promise<SiteTraffic> {
-  const usual = await store.readUsualRate(siteKey)
-  return { usualRate: usual === undefined ? undefined : Math.max(usual / 60, expected) }
+  const perMinute = await store.readUsualRate(siteKey)
+  return { usualRate: perMinute === undefined ? undefined : Math.max(perMinute / 60, expected) }
 }
 
 async function runUpdate(input: Input): Promise<void> {
@@ -230,18 +230,18 @@ async function runRaise(input: Input): Promise<void> {
 type Change = (store: SiteStore) => Promise<SiteRecord>
 
 async function runChange(input: Input, change: Change, lineOf: (site: SiteRecord) => string): Promise<void> {
-  const [{ site, warnings }, store] = await withStore(async store =>
-    warned(store, { site: await change(store) }),
+  const [{ site, warnings }, place] = await withStore(async store =>
+    withWarnings(store, { site: await change(store) }),
   )
-  tellIfLost(`${lineOf(site)} in ${store}: ${PROGRAM} site show ${site.siteKey}${configFlag()}`)
-  if (input.has('json')) return printJson({ ...site, store, warnings })
-  printLine(`${lineOf(site)} in ${store}.`, '')
+  onLostOutput(`${lineOf(site)} in ${place}: ${PROGRAM} site show ${site.siteKey}${configFlag()}`)
+  if (input.has('json')) return printJson({ ...site, store: place, warnings })
+  printLine(`${lineOf(site)} in ${place}.`, '')
   printFields(siteFields(site))
   printWarnings(warnings)
 }
 
-/** Adds the warnings about a site, which depend on the living hosts. */
-async function warned<Done extends { readonly site: SiteRecord }>(store: SiteStore, done: Done) {
+/** Reads the living hosts, on which the warnings about a site depend. */
+async function withWarnings<Done extends { readonly site: SiteRecord }>(store: SiteStore, done: Done) {
   return { ...done, warnings: siteWarnings(done.site, (await store.livingHosts()).living) }
 }
 

@@ -13,13 +13,13 @@ import {
 } from '../domain/site.ts'
 import { diffWithFile, type FileChange, type FileContent, type FileDiff, sitesFile } from '../sites/file.ts'
 import { UsageError } from '../sites/rules.ts'
-import { AdminError, authorOfCommand, deletion, findSite, newKey, written } from '../sites/sites.ts'
+import { AdminError, authorOfCommand, commit, deletion, findSite, newKey } from '../sites/sites.ts'
 import { siteWarnings } from '../sites/warnings.ts'
 import type { HostNote } from '../store/hosts.ts'
 import { PROGRAM } from '../version.ts'
 import type { CommandEntry, Input } from './command.ts'
 import { fileValue, readBytes } from './files.ts'
-import { printChanges, printJson, printLine, tellIfLost } from './output.ts'
+import { onLostOutput, printChanges, printJson, printLine } from './output.ts'
 import { SITE_KEY } from './site-flags.ts'
 import { withStore } from './site-store.ts'
 
@@ -124,11 +124,11 @@ async function runApply(input: Input): Promise<void> {
       ...made.map(({ record }) => ({ apiKey: record, expected: undefined })),
       ...laterKeys.map(apiKey => ({ apiKey, expected: present.get(apiKey.id) })),
     ]
-    if (changes.length > 0 && !isDry) await written(store, changes, author)
+    if (changes.length > 0 && !isDry) await commit(store, changes, author)
     const { living: hosts } = await store.livingHosts()
     return { ...diff, laterKeys, made, hosts }
   })
-  if (!isDry) tellIfLost(`What apply was to change in ${place} is changed; keys that it made nobody knows.`)
+  if (!isDry) onLostOutput(`What apply was to change in ${place} is changed; keys that it made nobody knows.`)
   if (input.has('json')) printJson({ ...diffJson(diff, isDry), store: place })
   else printDiff(diff, isDry, place)
 }

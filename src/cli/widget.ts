@@ -51,7 +51,7 @@ function printWidget({ script, pinnedScript, element, csp }: Snippets): void {
   printLine('--json lists each file too, with its size.')
 }
 
-/** A URL's href has no quotes or angle brackets. */
+/** A URL's href has no double quotes or angle brackets. */
 function encodeAttribute(text: string): string {
   return text.replaceAll('&', '&amp;').replaceAll("'", '&#39;')
 }

@@ -19,10 +19,7 @@ interface LivingHosts {
   readonly differences: readonly string[]
 }
 
-/**
- * Reports of process/backends.ts: backends near a redemption limit, and those that never name the visitor's address. `isJunk`:
- * the limit is that for tokens that cost their sender nothing, so reaching it refuses no good token.
- */
+/** process/backends.ts has them. `isJunk`: the limit is that of junk, so reaching it refuses no good token. */
 interface BackendLimits {
   readonly near: readonly {
     readonly text: string
@@ -30,7 +27,7 @@ interface BackendLimits {
     readonly limit: number
     readonly isJunk: boolean
   }[]
-  readonly unnamed: readonly { readonly text: string }[]
+  readonly unbound: readonly { readonly text: string }[]
 }
 
 /** Without an admin port there are no routes and no history. */
@@ -43,7 +40,7 @@ export function dashboard(
 ): AdminRoute[] {
   if (config.adminPort === undefined) return []
   const siteNames = new SiteNames(storedNames(config))
-  const history = new History(Date.now(), siteKey => siteNames.get(siteKey), totals.asked)
+  const history = new History(Date.now(), siteKey => siteNames.get(siteKey), totals.askedSites)
   setInterval(async () => {
     await supervisor.askStats()
     history.add(Date.now(), { values: totals.values(), sites: totals.sites() })
@@ -55,7 +52,7 @@ function stateOf(
   totals: Totals,
   supervisor: Supervisor,
   hosts: LivingHosts,
-  { near, unnamed }: BackendLimits,
+  { near, unbound }: BackendLimits,
 ): ServiceState {
   const values = totals.values()
   const running = totals.workers()
@@ -73,7 +70,7 @@ function stateOf(
     differences: hosts.differences,
     backends: [
       ...near.map(({ text, perMinute, limit, isJunk }) => ({ text, isOver: perMinute > limit && !isJunk })),
-      ...unnamed.map(({ text }) => ({ text, isOver: false })),
+      ...unbound.map(({ text }) => ({ text, isOver: false })),
     ],
     isProxyUntrusted: most('proxyUntrusted') > 0,
     clockApartSeconds: most('clockOffset'),

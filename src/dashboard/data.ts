@@ -11,24 +11,24 @@ export interface ServiceState {
   readonly workers: number
   readonly workersRunning: number
   readonly workersWithStore: number
-  /** Why the other workers do not reach the store. */
+  /** Why the workers without the store do not reach it. */
   readonly storeCauses: readonly StoreCause[]
-  /** With API keys. */
+  /** Sites and API keys. */
   readonly sitesLost: number
-  /** Sharing the store; empty with the embedded one. */
+  /** The hosts that share the store; empty with the embedded one. */
   readonly hosts: readonly HostView[]
-  /** What other hosts do otherwise, one line each. */
+  /** A line for each value in which another host differs. */
   readonly differences: readonly string[]
-  /** Near a redemption limit, or without their visitors' addresses. */
+  /** Backends near a redemption limit, or that name no visitor's address. */
   readonly backends: readonly { readonly text: string; readonly isOver: boolean }[]
   readonly isProxyUntrusted: boolean
-  /** Between host and store, at most. */
+  /** The largest difference between the store's clock and this host's, as a worker found it. */
   readonly clockApartSeconds: number
-  /** Since Redis started. */
+  /** Keys that Redis has evicted since it started. */
   readonly evictedKeys: number
   /** True if the last SIGHUP took effect, and before the first. */
   readonly isReloadDone: boolean
-  /** Since the start. */
+  /** Workers that ended or hung since the start. */
   readonly crashes: number
   readonly inFlight: number
 }

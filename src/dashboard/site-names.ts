@@ -44,8 +44,7 @@ export class SiteNames {
 
   async #readAll(siteKeys: readonly string[]): Promise<void> {
     this.#readAtMs = this.#now()
-    // Workers report the store's state.
-    const names = await this.#read(siteKeys).catch(() => undefined)
+    const names = await this.#read(siteKeys).catch(() => undefined) // workers report a store that is away
     if (names === undefined) return
     this.#names.clear()
     for (const siteKey of siteKeys) this.#names.set(siteKey, names.get(siteKey))

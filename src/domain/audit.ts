@@ -66,14 +66,14 @@ export function auditEntry(change: RecordChange, { who, how }: Author): NewAudit
   }
   const { apiKey, expected } = change
   const { siteKey, name } = apiKey
-  const changes = fieldChanges(expected && keyFields(expected), keyFields(apiKey))
+  const changes = fieldChanges(expected && keyValues(expected), keyValues(apiKey))
   const named = name === undefined ? {} : { name }
   return { who, how, action: keyAction(apiKey, expected), siteKey, keyId: apiKey.id, ...named, changes }
 }
 
-/** Includes the raise. A new site shows every setting that has a value. */
+/** Includes the raise, and whole addresses, which only `auditEntry` replaces. A new site shows every setting that has a value. */
 export function siteChanges(before: SiteRecord | undefined, after: SiteRecord): FieldChange[] {
-  return fieldChanges(before && siteFields(before), siteFields(after))
+  return fieldChanges(before && siteValues(before), siteValues(after))
 }
 
 function siteAction(site: SiteRecord, expected: SiteRecord | undefined): AuditAction {
@@ -89,17 +89,17 @@ function keyAction(apiKey: ApiKeyRecord, expected: ApiKeyRecord | undefined): Au
   return apiKey.revokedAt !== null && expected.revokedAt === null ? 'key-revoked' : 'key-changed'
 }
 
-const ADDRESS_LISTS = ['ipRules.allow', 'ipRules.block', 'known.networks']
+export const ADDRESS_FIELDS: readonly string[] = ['ipRules.allow', 'ipRules.block', 'known.networks']
 
 function withoutAddresses({ field, from, to }: FieldChange): FieldChange {
-  if (!ADDRESS_LISTS.includes(field)) return { field, from, to }
+  if (!ADDRESS_FIELDS.includes(field)) return { field, from, to }
   const networks = (list: unknown) => (list as readonly string[] | null)?.map(coarseRange) ?? null
   return { field, from: networks(from), to: networks(to) }
 }
 
 type Fields = Readonly<Record<string, unknown>>
 
-function siteFields(site: SiteRecord): Fields {
+function siteValues(site: SiteRecord): Fields {
   const settings = completed(site)
   const { bits, until } = site.raise ?? {}
   return {
@@ -109,7 +109,7 @@ function siteFields(site: SiteRecord): Fields {
   }
 }
 
-function keyFields({ name, expiresAt, revokedAt }: ApiKeyRecord): Fields {
+function keyValues({ name, expiresAt, revokedAt }: ApiKeyRecord): Fields {
   return { name, expiresAt: timeOf(expiresAt), revokedAt: timeOf(revokedAt) }
 }
 

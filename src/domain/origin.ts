@@ -5,28 +5,31 @@ import { isLoopback } from '../addresses/address.ts'
 /** Web views of apps: Capacitor, Ionic, Tauri, Wails, Electron. */
 const NATIVE_SCHEMES = 'capacitor|ionic|tauri|wails|app|electron'
 const PATTERN = new RegExp(
-  `^(https?|${NATIVE_SCHEMES})://(\\*\\.)?([a-z0-9.*-]+|\\[[0-9a-f:.]+\\])(?::(\\d{1,5}|\\*))?$`,
+  `^(?<scheme>https?|${NATIVE_SCHEMES})://(?<subdomains>\\*\\.)?(?<host>[a-z0-9.*-]+|\\[[0-9a-f:.]+\\])(?::(?<port>\\d{1,5}|\\*))?$`,
 )
 const LOOPBACK_NAME = /(^|\.)localhost$/
+
+const partsOf = (text: string): Record<string, string | undefined> => PATTERN.exec(text)?.groups ?? {}
 
 /**
  * One `*` for subdomains (`https://*.example.com`) or part of a label (`https://shop-*.example.com`), another for a loopback
  * name's port (`http://localhost:*`).
  */
 export function isOriginPattern(text: string): boolean {
-  const [, scheme = '', subdomains = '', host, port = ''] = PATTERN.exec(text) ?? []
+  const { scheme = '', subdomains = '', host, port = '' } = partsOf(text)
   if (host === undefined) return false
   const name = subdomains + host
   const zone = zoneOf(name)
   if (name.split('*').length > 2) return false
   if (zone !== undefined && !zone.includes('.') && zone !== 'localhost') return false
   if (port === '*' && !LOOPBACK_NAME.test(host) && !isLoopback(host.replace(/[[\]]/g, ''))) return false
-  // Browsers omit a default port, so an entry with one would never match.
+  // Browsers omit a default port, so an entry with one would never match. URL gives an origin to HTTP's schemes alone.
   const origin = `${scheme.startsWith('http') ? scheme : 'https'}://${name.replace('*', 'x')}`
   const exact = /\d/.test(port) ? `${origin}:${port}` : origin
   return URL.canParse(exact) && new URL(exact).origin === exact
 }
 
+/** What follows the label with the `*`: the domain whose owner decides who gets a name that matches. */
 function zoneOf(name: string): string | undefined {
   return /\*[^.]*\.?(.*)/.exec(name)?.[1]
 }
@@ -42,7 +45,7 @@ const PUBLIC_SUFFIXES: ReadonlySet<string> = new Set(
 )
 
 export function publicSuffixOf(pattern: string): string | undefined {
-  const [, , subdomains = '', host = ''] = PATTERN.exec(pattern) ?? []
+  const { subdomains = '', host = '' } = partsOf(pattern)
   const zone = zoneOf(subdomains + host)
   return zone !== undefined && PUBLIC_SUFFIXES.has(zone) ? zone : undefined
 }
@@ -57,7 +60,7 @@ export class OriginList {
 
   constructor(patterns: readonly string[]) {
     this.#exact = new Set(patterns.filter(pattern => !pattern.includes('*')))
-    this.hostnames = [...this.#exact].map(origin => new URL(origin).hostname)
+    this.hostnames = [...this.#exact].flatMap(origin => hostnameOf(origin) ?? [])
     this.onlyHostname = patterns.length === 1 ? this.hostnames[0] : undefined
     this.#patterns = patterns.filter(pattern => pattern.includes('*')).map(matcherOf)
   }
@@ -72,8 +75,7 @@ export class OriginList {
 
 /** Returns the name without the port; undefined for `null`, for example. */
 export function hostnameOf(origin: string): string | undefined {
-  const match = PATTERN.exec(origin)
-  return match === null || origin.includes('*') ? undefined : match[3]
+  return origin.includes('*') ? undefined : partsOf(origin).host
 }
 
 /** Compares the page's host with the request's. Ports may differ, because proxies leave theirs out of Host. */
@@ -83,7 +85,7 @@ export function isForeign(origin: string, host: string): boolean {
 }
 
 function matcherOf(pattern: string): RegExp {
-  const [, scheme, subdomains, host = '', port] = PATTERN.exec(pattern)!
+  const { scheme, subdomains, host = '', port } = partsOf(pattern)
   const below = subdomains === undefined ? '' : '([a-z0-9-]+\\.)+'
   const name = host.replace(/[.[\]]/g, '\\$&').replace('*', '[a-z0-9-]+')
   const anyPort = port === '*' ? '(:\\d{1,5})?' : port === undefined ? '' : `:${port}`

@@ -1,4 +1,4 @@
-/** Collects a body from its chunks; copies each byte twice at most. */
+/** Collects a body from its chunks. Its memory doubles as it grows, so a body sent byte by byte costs no more than about two copies of each byte. */
 export class BodyBytes {
   readonly #bytesMax: number
   #bytes = EMPTY
@@ -8,11 +8,11 @@ export class BodyBytes {
     this.#bytesMax = bytesMax
   }
 
+  /** @returns false if the body is now too large */
   add(chunk: ArrayBuffer): boolean {
     const length = this.#length + chunk.byteLength
     if (length > this.#bytesMax) return false
     if (length > this.#bytes.length) {
-      // The size doubles, because a client may send byte by byte.
       const bytes = Buffer.allocUnsafe(Math.min(this.#bytesMax, 2 * length))
       this.#bytes.copy(bytes, 0, 0, this.#length)
       this.#bytes = bytes
@@ -22,8 +22,8 @@ export class BodyBytes {
     return true
   }
 
-  /** The body with its last chunk; undefined if too large. A single chunk is not copied, so the body is valid as long as it. */
-  with(chunk: ArrayBuffer): Buffer | undefined {
+  /** Adds the last chunk. @returns the body, undefined if too large; an only chunk is not copied, so it is valid as long as that */
+  finish(chunk: ArrayBuffer): Buffer | undefined {
     if (this.#length === 0 && chunk.byteLength <= this.#bytesMax) return Buffer.from(chunk)
     return this.add(chunk) ? this.#bytes.subarray(0, this.#length) : undefined
   }

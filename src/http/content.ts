@@ -21,7 +21,7 @@ export type Coding = (typeof CODINGS)[number]
 
 interface StaticFileOptions {
   readonly contentType: string
-  /** Left out if not shorter. */
+  /** A form that is not shorter than the content is never sent. */
   readonly compressed?: Partial<Readonly<Record<Coding, Buffer>>>
   readonly headers?: HeaderList
 }
@@ -66,7 +66,7 @@ export class StaticFile {
     const { body, etag, headers } = this.#variants[coding] ?? this.#variants.identity
     const shared: HeaderList = [['ETag', etag], ['Cache-Control', cacheControl], ...this.#headers]
     if (matchesEtag(asked.ifNoneMatch, etag))
-      exchange.answer({ status: 304, body, headers: shared, head: null })
+      exchange.answer({ status: 304, body, headers: shared, head: null }) // only the body's length is sent
     else exchange.answer({ status: 200, body, headers: [...headers, ...shared], head: null })
   }
 }
@@ -83,9 +83,9 @@ export function preferredCoding(acceptEncoding: string, available: readonly Codi
     weights.set(coding.trim().replace(/^x-gzip$/, 'gzip'), weight)
   }
   // identity is acceptable unlisted, but never preferred.
-  const others = weights.get('*')
+  const unlisted = weights.get('*')
   const weightOf = (coding: Coding) =>
-    weights.get(coding) ?? others ?? (coding === 'identity' ? Number.MIN_VALUE : 0)
+    weights.get(coding) ?? unlisted ?? (coding === 'identity' ? Number.MIN_VALUE : 0)
   let best: Coding = 'identity'
   let bestWeight = 0
   for (const coding of CODINGS) {

@@ -2,8 +2,7 @@
 
 import type { Address, AddressSet } from '../addresses/address.ts'
 import type { Ending } from '../domain/ending.ts'
-import type { Work } from '../domain/endpoint.ts'
-import { ENDPOINT_NAMES } from '../domain/endpoint.ts'
+import { ENDPOINT_NAMES, type Work } from '../domain/endpoint.ts'
 import type { ProxyRelay } from './proxy-relay.ts'
 import type { Reply } from './replies.ts'
 
@@ -33,10 +32,9 @@ interface ExchangeObserver {
 
 export interface ExchangeHost {
   readonly trustedProxies: AddressSet
-  /** See listener.ts. */
   readonly isEveryPeerTrusted: boolean
   /** Set if proxies use the PROXY protocol. */
-  relay: Pick<ProxyRelay, 'admits' | 'clientOf' | 'isNameless'> | undefined
+  relay: Pick<ProxyRelay, 'takeAwaited' | 'clientOf' | 'isNameless'> | undefined
   /** The sender of an X-Forwarded-For is not trusted; undefined for a while after each call. */
   forwardingIgnored: ((peer: Address) => void) | undefined
   /** A trusted proxy's X-Forwarded-For names no client; undefined for a while after each call. */
@@ -51,10 +49,9 @@ export interface ExchangeHost {
 }
 
 export interface Gate {
-  /** Call `admits` or `seen` for each request meanwhile. */
+  /** Call `admits` or `seen` (overload.ts) for each request meanwhile. */
   readonly isShedding: boolean
   admits(work: Work): boolean
-  /** Counts a request that is as cheap to answer as to refuse. */
   seen(): void
 }
 

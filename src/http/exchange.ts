@@ -188,7 +188,7 @@ export class Exchange {
       }
       isDone = true
       this.#isBodyPending = !isLast
-      this.#runInCallback(done, excessBytes > 0 ? undefined : body.with(chunk))
+      this.#runInCallback(done, excessBytes > 0 ? undefined : body.finish(chunk))
     })
   }
 

@@ -19,9 +19,9 @@ interface ListenOptions {
   readonly connectionsMax: number
   readonly storeDeadlineMs: number
   /** A trusted proxy sent a wrong header. Called at most every ten seconds. */
-  readonly refused: (peer: Address, why: string, sinceLast: number) => void
-  /** Connections were closed. Called at most every ten seconds. */
-  readonly crowded: (sinceLast: number) => void
+  readonly refused: (proxy: Address, why: string, sinceLast: number) => void
+  /** New connections were closed, because `connectionsMax` are open. Called at most every ten seconds. */
+  readonly connectionsFull: (sinceLast: number) => void
 }
 
 /** The relay ends silent connections after this; proxies do after 8 s. The HTTP server ends thousands at once, and delays all. */
@@ -47,10 +47,10 @@ export async function listen(
   options: ListenOptions,
 ): Promise<Listener | undefined> {
   let refused = 0
-  const tellCrowded = seldom(options.crowded)
-  const crowded = () => {
+  const tellFull = seldom(options.connectionsFull)
+  const connectionsFull = () => {
     refused++
-    tellCrowded()
+    tellFull()
   }
   const refusedConnections = () => refused
   let connections = 0
@@ -60,9 +60,9 @@ export async function listen(
     if (change < 0) return
     if (host.relay !== undefined) {
       const peer = peerOf(response)
-      if (peer === undefined || !host.relay.admits(peer)) response.close()
+      if (peer === undefined || !host.relay.takeAwaited(peer)) response.close()
     } else if (connections > connectionsMax) {
-      crowded()
+      connectionsFull()
       response.close() // the filter then counts the connection as ended
     }
   }
@@ -85,9 +85,9 @@ export async function listen(
   const relay = new ProxyRelay({
     trustedProxies: options.trustedProxies,
     upstreamPort: us_socket_local_port(socket),
-    refused: seldom((sinceLast, peer: Address, why: string) => options.refused(peer, why, sinceLast)),
+    refused: seldom((sinceLast, proxy: Address, why: string) => options.refused(proxy, why, sinceLast)),
     connectionsMax,
-    crowded,
+    connectionsFull,
     silentMs: Math.max(RELAY_SILENT_MS, options.storeDeadlineMs + STORE_MARGIN_MS),
   })
   host.relay = relay

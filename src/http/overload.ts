@@ -5,7 +5,7 @@
  * queueing delay. As in CoDel (RFC 8289), a delay that stays above the target counts, a burst does not.
  *
  *   level 0   All requests are admitted.
- * level 1   Once a tick's budget is used up, new work is refused until the next tick.
+ *   level 1   Once a tick's budget is used up, new work is refused until the next tick.
  *   level 2   Begun work is refused too, once its own budget is used up.
  *
  *   up        when all measurements of an interval are above the target
@@ -18,18 +18,18 @@ import type { Work } from '../domain/endpoint.ts'
 
 /** `measured` must be called this often. */
 export const MEASURE_MS = 20
-/** A level is raised once the delay was too high for this long. A burst of 5,000 requests takes half the first time. */
+/** Level 0 or 1 is left upwards once the delay was too high for this long. A burst of 5,000 requests is over in 250 ms. */
 const RAISE_AFTER_MS = [500, 2000]
-/** A level is lowered once the delay was within the target for this long. */
+/** Each level is left downwards once the delay was within the target for this long. */
 const LOWER_AFTER_MS = [0, 1000, 5000]
 /** Level 1 is left if so little new work was refused: a few long ticks below capacity must not hold a worker there. */
 const SHED_SHARE_MAX = 0.02
 
-/** A tick's budget as a share of the target. At 0.2 for new work, visitors wait four times as long and no more are served. */
+/** A tick's budgets as shares of the target. With 0.2 for new work, visitors would wait four times as long, and no more be served. */
 const BUDGET_SHARE = { new: 0.05, begun: 0.5 }
-/** A budget never shrinks below this share. */
+/** After long ticks a budget shrinks to this share of itself at least. */
 const BUDGET_MIN = 0.1
-/** Challenges always admitted per other request. A served visitor makes one and two others. */
+/** Ticks that begun work fills still admit a challenge for each four other requests, half of the one for two that served visitors send. */
 const NEW_PER_OTHER = 0.25
 
 export class Overload {
@@ -90,7 +90,7 @@ export class Overload {
     this.#others = 0
   }
 
-  /** Counts a request that is as cheap to answer as to refuse. */
+  /** Counts a request that is answered in any case, because a refusal would cost as much. */
   seen(): void {
     this.#others++
   }
@@ -111,7 +111,7 @@ export class Overload {
   }
 }
 
-/** Begun work, refusals and the store take time too: after a long tick the budget shrinks in proportion. */
+/** After a tick longer than the budget, the next budget shrinks in proportion, because begun work, refusals and the store take time too. */
 function budgetAfter(tickMs: number, budgetMs: number): number {
   return tickMs <= budgetMs ? budgetMs : budgetMs * Math.max(BUDGET_MIN, budgetMs / tickMs)
 }

@@ -27,10 +27,11 @@ interface RelayOptions {
   readonly trustedProxies: AddressSet
   /** A port on 127.0.0.1. */
   readonly upstreamPort: number
-  /** A wrong header, or none. */
-  readonly refused: (peer: Address, why: string) => void
+  /** A trusted proxy sent something that is no whole header. Silence is not told: a health check may only test the port. */
+  readonly refused: (proxy: Address, why: string) => void
   readonly connectionsMax: number
-  readonly crowded: () => void
+  /** Called for each connection that is closed, because `connectionsMax` are open. */
+  readonly connectionsFull: () => void
   /** A connection without a byte in either direction is ended after this. */
   readonly silentMs: number
 }
@@ -47,8 +48,8 @@ const EMPTY: Buffer = Buffer.alloc(0)
 export class ProxyRelay {
   readonly #options: RelayOptions
   readonly #server: Server
-  readonly #clients = new Map<Address, Address>()
-  readonly #nameless = new Set<Address>()
+  /** Clients by the alias of their connection; the proxy in place of one that its header did not name. */
+  readonly #clients = new Map<Address, { readonly address: Address; readonly isNameless: boolean }>()
   /** Aliases that the HTTP server has not accepted yet. */
   readonly #awaited = new Set<Address>()
   connections = 0
@@ -60,54 +61,52 @@ export class ProxyRelay {
     )
   }
 
-  /** node:cluster's primary process accepts connections for all workers. */
+  /** In a worker this asks node:cluster's primary process, which accepts connections and hands them to the workers in turn. */
   async listen(host: string, port: number): Promise<void> {
     this.#server.listen({ host, port })
     await once(this.#server, 'listening')
   }
 
-  /** Stops accepting; open connections continue. */
   close(): void {
     this.#server.close()
   }
 
-  /** True if a new peer is this relay. A second call for the same peer returns false. */
-  admits(peer: Address): boolean {
-    return this.#awaited.delete(peer)
+  /** True if a connection to the HTTP server comes from this relay. Uses the alias up: a second call returns false. */
+  takeAwaited(alias: Address): boolean {
+    return this.#awaited.delete(alias)
   }
 
   /** undefined once the connection ended a second ago. */
-  clientOf(peer: Address): Address | undefined {
-    return this.#clients.get(peer)
+  clientOf(alias: Address): Address | undefined {
+    return this.#clients.get(alias)?.address
   }
 
   /** True if the header named no client. X-Forwarded-For is then ignored, because the client could have written it. */
-  isNameless(peer: Address): boolean {
-    return this.#nameless.has(peer)
+  isNameless(alias: Address): boolean {
+    return this.#clients.get(alias)?.isNameless === true
   }
 
   #accept(client: Socket): void {
-    client.on('error', ignore) // 'close' follows
+    client.on('error', () => {}) // 'close' follows
     if (this.connections >= this.#options.connectionsMax) {
-      this.#options.crowded()
+      this.#options.connectionsFull()
       client.destroy()
       return
     }
     this.connections++
     client.once('close', () => this.connections--)
-    const peer = addressOfSocket(client)
-    if (peer === undefined) client.destroy()
-    else if (this.#options.trustedProxies.has(peer)) this.#readHeader(client, peer)
-    else this.#passOn(client, peer, EMPTY)
+    const sender = addressOfSocket(client)
+    if (sender === undefined) client.destroy()
+    else if (this.#options.trustedProxies.has(sender)) this.#readHeader(client, sender)
+    else this.#passOn(client, sender, EMPTY)
   }
 
-  #readHeader(client: Socket, peer: Address): void {
+  #readHeader(client: Socket, proxy: Address): void {
     let bytes: Buffer = EMPTY
     const refuse = (why: string) => {
-      this.#options.refused(peer, why)
+      this.#options.refused(proxy, why)
       client.destroy()
     }
-    // Sending nothing only tests whether the port is open.
     const timer = setTimeout(
       () => (bytes.length > 0 ? refuse('its header does not end') : client.destroy()),
       HEADER_MS,
@@ -125,7 +124,12 @@ export class ProxyRelay {
       client.pause()
       if (header.status === 'wrong') refuse(header.why)
       else
-        this.#passOn(client, header.source ?? peer, bytes.subarray(header.bytes), header.source === undefined)
+        this.#passOn(
+          client,
+          header.source ?? proxy,
+          bytes.subarray(header.bytes),
+          header.source === undefined,
+        )
     }
     client.on('data', take)
     client.resume()
@@ -134,8 +138,7 @@ export class ProxyRelay {
   #passOn(client: Socket, address: Address, first: Buffer, isNameless = false): void {
     if (client.destroyed) return
     const alias = this.#freeAlias()
-    this.#clients.set(alias, address)
-    if (isNameless) this.#nameless.add(alias)
+    this.#clients.set(alias, { address, isNameless })
     this.#awaited.add(alias)
     const upstream = connect({
       host: '127.0.0.1',
@@ -143,14 +146,10 @@ export class ProxyRelay {
       localAddress: formatAddress(alias),
       noDelay: true,
     })
-    upstream.on('error', ignore)
+    upstream.on('error', () => {}) // 'close' follows, and ends the client
     upstream.once('close', () => {
       this.#awaited.delete(alias)
-      const forget = () => {
-        this.#clients.delete(alias)
-        this.#nameless.delete(alias)
-      }
-      setTimeout(forget, ALIAS_KEPT_MS).unref()
+      setTimeout(() => this.#clients.delete(alias), ALIAS_KEPT_MS).unref()
       if (client.destroyed) return
       client.destroySoon() // Bytes that the server has sent still go out.
       const timer = setTimeout(() => client.destroy(), LAST_BYTES_MS)
@@ -179,5 +178,3 @@ function addressOfSocket({ remoteAddress }: Socket): Address | undefined {
   // A link-local address carries its zone.
   return remoteAddress === undefined ? undefined : parseAddress(remoteAddress.replace(/%.*$/, ''))
 }
-
-function ignore(): void {}

@@ -37,8 +37,7 @@ export class Stats {
   readonly #sources: StatsSources
   readonly #metricsSites: ReadonlySet<string>
   readonly #sites = new Map<string, SiteCounts>()
-  /** Sites to count separately even beyond SITES_MAX. */
-  asked: ReadonlySet<string> = new Set()
+  askedSites: ReadonlySet<string> = new Set()
   readonly #otherSites = newSiteCounts()
   readonly #noSite = newSiteCounts()
   readonly #proxyWatch = new ProxyWatch()
@@ -167,7 +166,7 @@ export class Stats {
   #site(siteKey: string): SiteCounts {
     const found = this.#sites.get(siteKey)
     if (found !== undefined) return found
-    if (this.#sites.size >= (this.asked.has(siteKey) ? 2 : 1) * SITES_MAX) return this.#otherSites
+    if (this.#sites.size >= (this.askedSites.has(siteKey) ? 2 : 1) * SITES_MAX) return this.#otherSites
     const counts = newSiteCounts()
     this.#sites.set(siteKey, counts)
     return counts

@@ -1,9 +1,9 @@
 /**
  * All metrics: workers count by this table, the primary process adds up, /metrics and the dashboard show the sums. A metric also
- * needs the line that counts it (of a gauge: in `Stats.snapshot`, or in `primaryGauges` of admin/metrics-route.ts), a row of
- * docs/reference/metrics.md and a panel of dashboard/grafana/. Tests fail without one of these.
+ * needs the line that counts it (of a gauge: `Stats.snapshot`, or in the primary process `processGauges`, start.ts or
+ * `totals.gauges`), a row of docs/reference/metrics.md and a panel of dashboard/grafana/. Tests fail without one of these.
  *
- * Counts are whole numbers. Their flat names are key and label values. Histograms have buckets, not cumulative, and a sum:
+ * Counts are whole numbers. A flat name is a metric's key and its label values. Histograms have buckets, not cumulative, and a sum:
  *
  *   requests challenge 200 ok          requestSeconds challenge 0.001       up to 0.001 s, above the bound before
  *   storeOutages                       requestSeconds challenge Infinity    above the last bound
@@ -32,10 +32,11 @@ export interface Metric {
   readonly fromStart?: readonly string[]
   /** Upper bounds, ascending; one more bucket follows. */
   readonly bounds?: readonly number[]
-  /** Sums count this part of the unit: a fraction's rounding error would look like a reset. */
+  /** Values are kept as integers of 1/`parts` of the unit, because a fraction's rounding error would look like a reset. */
   readonly parts?: number
   /** Combines a gauge of all workers. Without this, and without a label `worker`, the gauge is the primary's. */
   readonly workers?: 'sum' | 'least' | undefined
+  /** Set if the dashboard shows its past (history.ts). */
   readonly history?: true
 }
 
@@ -54,7 +55,7 @@ export const TRAFFIC: ReadonlyMap<string, TrafficCount | null> = new Map(
     Object.entries(ENDPOINTS[endpoint].counts).map(([outcome, what]) => [`${endpoint} 200 ${outcome}`, what]),
   ),
 )
-/** The last three must exist from the start, because an alert needs them and a store forgets only once. */
+/** The last three must exist from the start, at 0, because an alert fires on their first increase. */
 const ANSWERS = [
   ...TRAFFIC.keys(),
   ...['verify 400 nonce-forgotten', 'verify-token 400 token-forgotten', 'siteverify 200 token-forgotten'],
@@ -255,14 +256,15 @@ export const METRICS = {
 
 export type MetricKey = keyof typeof METRICS
 
-export const SITE_KEYS = ['requests', 'difficulty', 'scores', 'reasons'] as const
-export type SiteKey = (typeof SITE_KEYS)[number]
+/** Metrics that are counted by site; the others are of the whole service. */
+export const BY_SITE = ['requests', 'difficulty', 'scores', 'reasons'] as const
+export type BySiteKey = (typeof BY_SITE)[number]
 
 export type ServiceKey = {
-  [Key in MetricKey]: (typeof METRICS)[Key]['type'] extends 'gauge' ? never : Exclude<Key, SiteKey>
+  [Key in MetricKey]: (typeof METRICS)[Key]['type'] extends 'gauge' ? never : Exclude<Key, BySiteKey>
 }[MetricKey]
 export const SERVICE_KEYS = (Object.keys(METRICS) as MetricKey[]).filter(
-  (key): key is ServiceKey => METRICS[key].type !== 'gauge' && !SITE_KEYS.includes(key as SiteKey),
+  (key): key is ServiceKey => METRICS[key].type !== 'gauge' && !BY_SITE.includes(key as BySiteKey),
 )
 
 /** Sites counted separately; the others share the key ''. */
@@ -270,11 +272,11 @@ export const SITES_MAX = 1000
 
 export const ROWS: ReadonlyMap<string, Metric> = new Map(Object.entries(METRICS))
 
-export function metricOf(name: string): Metric | undefined {
-  return ROWS.get(keyOf(name))
+export function metricOf(flatName: string): Metric | undefined {
+  return ROWS.get(keyOf(flatName))
 }
 
-export function keyOf(name: string): string {
-  const end = name.indexOf(' ')
-  return end < 0 ? name : name.slice(0, end)
+export function keyOf(flatName: string): string {
+  const end = flatName.indexOf(' ')
+  return end < 0 ? flatName : flatName.slice(0, end)
 }

@@ -33,7 +33,7 @@ export class Totals {
   readonly #gone = new WeakMap<Worker, Snapshot>()
   readonly #retired = { values: {} as Values, sites: {} as Record<string, Values> }
   /** Sites to count separately even beyond SITES_MAX, here and in workers. */
-  readonly asked = new Set<string>()
+  readonly askedSites = new Set<string>()
   /** Counted separately since they were added. */
   readonly #siteKeys = new Set<string>()
   /** Counts from before then, which stay under '', because no counter may shrink. */
@@ -55,7 +55,7 @@ export class Totals {
   take(worker: Worker, sent: Partial<Snapshot>, index: number): void {
     const snapshot = { ...NOTHING, ...sent }
     for (const siteKey in snapshot.sites) {
-      const isOwn = this.#siteKeys.size < SITES_MAX || this.asked.has(siteKey)
+      const isOwn = this.#siteKeys.size < SITES_MAX || this.askedSites.has(siteKey)
       if (siteKey !== '' && isOwn) this.#countApart(siteKey)
     }
     if (this.#gone.has(worker)) this.#retire(worker, snapshot)

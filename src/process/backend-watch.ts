@@ -16,10 +16,10 @@ export interface NearLimit {
   readonly text: string
 }
 
-/** Fewer redemptions without an address may be an accident. */
-const UNNAMED_MIN = 20
-/** A key that is silent for this long was replaced or revoked. */
-const UNNAMED_MS = 86_400_000
+/** Fewer redemptions without a visitor's address may be an accident. */
+const UNBOUND_MIN = 20
+/** Keys that redeem nothing for this long are forgotten, because they were replaced or revoked. */
+const UNBOUND_MS = 86_400_000
 
 const TOLD_SHARE = 1 / 2
 const SITES_TOLD_MAX = 3
@@ -27,7 +27,7 @@ const SITES_TOLD_MAX = 3
 export class BackendWatch {
   readonly #flags: string
   /** Counts the good tokens of each API key that never named an address. */
-  readonly #unnamed = new Map<
+  readonly #unbound = new Map<
     string,
     { readonly siteKey: string; readonly count: number; readonly atMs: number }
   >()
@@ -44,22 +44,21 @@ export class BackendWatch {
     this.#last.push({ atMs: nowMs, counts })
     for (const { apiKeyId, siteKey, isJunk, count, named } of counts) {
       if (isJunk || this.#naming.has(apiKeyId)) continue
-      if (this.#unnamed.size + this.#naming.size > COUNTS_MAX) break
-      const before = this.#unnamed.get(apiKeyId)?.count ?? 0
-      if (named === 0) this.#unnamed.set(apiKeyId, { siteKey, count: before + count, atMs: nowMs })
+      if (this.#unbound.size + this.#naming.size > COUNTS_MAX) break
+      const before = this.#unbound.get(apiKeyId)?.count ?? 0
+      if (named === 0) this.#unbound.set(apiKeyId, { siteKey, count: before + count, atMs: nowMs })
       else {
-        this.#unnamed.delete(apiKeyId)
+        this.#unbound.delete(apiKeyId)
         this.#naming.add(apiKeyId)
       }
     }
   }
 
-  /** Backends that accept a token from any visitor, because they name no address. */
-  unnamed(nowMs: number): { readonly siteKey: string; readonly text: string }[] {
-    for (const [apiKeyId, { atMs }] of this.#unnamed)
-      if (nowMs - atMs >= UNNAMED_MS) this.#unnamed.delete(apiKeyId)
-    return [...this.#unnamed]
-      .filter(([, { count }]) => count >= UNNAMED_MIN)
+  unbound(nowMs: number): { readonly siteKey: string; readonly text: string }[] {
+    for (const [apiKeyId, { atMs }] of this.#unbound)
+      if (nowMs - atMs >= UNBOUND_MS) this.#unbound.delete(apiKeyId)
+    return [...this.#unbound]
+      .filter(([, { count }]) => count >= UNBOUND_MIN)
       .map(([apiKeyId, { siteKey, count }]) => {
         const text = `Of ${count} redemptions with API key ${apiKeyId} for ${siteKey} none named the visitor's address, so a token that was solved anywhere else is accepted: send expectedIp, or remoteip to /siteverify`
         return { siteKey, text }

@@ -1,6 +1,6 @@
 /**
  * The primary process: forks one worker per core, replaces those that end, renews all without a gap, and drains them at the
- * end. Every worker listens on the port itself (SO_REUSEPORT), so no connection passes through here.
+ * end. Every worker listens on the port itself (SO_REUSEPORT); only with the PROXY protocol, node:cluster accepts here.
  *
  *   seat   worker ─────────────── serves ───────────────┐ drains, goes
  *          successor       forked, listens, is ready ───┴─ serves ─────────
@@ -33,16 +33,16 @@ const ASK_STATS_MS = 500
 const SETTLED_MS = 5000
 const BACK_OFF_MS = 100
 const BACK_OFF_MS_MAX = 5000
-/** Workers report twice a second. Silence is counted in checks: a suspend kills no worker. */
+/** Workers report twice a second. Silence counts in checks, not in time, so that a machine that slept kills no worker. */
 const CHECK_MS = 1000
 const SILENT_CHECKS_UNHEALTHY = 5
 const SILENT_CHECKS_MAX = 15
 const STARTING_CHECKS_MAX = 30
 /** A successor must load its code within this time. */
 const LISTEN_MS = 30_000
-/** A successor's store must answer within this time, or `storeWaitMs` if that is longer. */
+/** A successor's store must answer within this time, or within `storeWaitMs` if that is longer. */
 const READY_MS_MIN = 3000
-/** The share of workers that drain at once. Each still needs its memory. */
+/** At most this share of the workers drains at once, because each still holds its memory. */
 const LEAVING_SHARE_MAX = 1 / 4
 
 export class Primary {
@@ -94,7 +94,7 @@ export class Primary {
   /** Resolves when all workers have sent counters, or after 500 ms. */
   async askStats(): Promise<void> {
     const ask = ++this.#lastAsk
-    const sites = [...this.#totals.asked]
+    const sites = [...this.#totals.askedSites]
     await Promise.all([...this.#workers].map(worker => worker.askStats(ask, sites, ASK_STATS_MS)))
   }
 
@@ -194,7 +194,7 @@ export class Primary {
   }
 
   #fork(seat: Seat, { config, settings }: WorkerSetup): WorkerProcess {
-    const decided = {
+    const settingsAsStarted = {
       ...settings,
       PORT: String(config.port),
       POWGATE_DEMO: config.demo,
@@ -212,7 +212,7 @@ export class Primary {
       unreachable: error => this.#log.warn({ problem: error.message }, 'cannot talk to a worker'),
     }
     const lost = () => this.#lost
-    const order = { index: seat.index, settings: decided, lost, drainMs: config.drainMs }
+    const order = { index: seat.index, settings: settingsAsStarted, lost, drainMs: config.drainMs }
     const worker = new WorkerProcess(order, listener)
     this.#workers.add(worker)
     return worker
@@ -233,11 +233,15 @@ export class Primary {
     else this.#replace(seat, about)
   }
 
-  #replace(seat: Seat, about: object = { worker: seat.index }): void {
+  #replace(
+    seat: Seat,
+    about: object = { worker: seat.index },
+    text = 'a worker has gone; it is replaced',
+  ): void {
     // The first quick crash is followed by a start at once, later ones by growing delays.
     const { quickCrashes } = seat
     const delayMs = quickCrashes <= 1 ? 0 : Math.min(BACK_OFF_MS_MAX, BACK_OFF_MS * 2 ** (quickCrashes - 2))
-    this.#log.warn({ ...about, restartsInMs: delayMs }, 'a worker has gone; it is replaced')
+    this.#log.warn({ ...about, restartsInMs: delayMs }, text)
     setTimeout(() => {
       const isFree = seat.worker === undefined && seat.successor === undefined
       if (this.#isDraining || !isFree || !this.#seats.includes(seat)) return
@@ -245,7 +249,8 @@ export class Primary {
         seat.worker = this.#fork(seat, seat.setup)
       } catch (error) {
         seat.quickCrashes++
-        this.#replace(seat, { worker: seat.index, problem: (error as Error).message })
+        const about = { worker: seat.index, problem: (error as Error).message }
+        this.#replace(seat, about, 'a worker cannot be forked; it is tried again')
       }
     }, delayMs)
   }

@@ -22,7 +22,6 @@ export class SiteKeeper {
   #config: Config | undefined
   #store: { close(): Promise<void> } | undefined
   #directory: SiteDirectory | undefined
-  #hadLost = false
   #lostNow = 0
   /** Called when the number of lost records changes. */
   onLost: (records: CachedRecords) => void = () => {}
@@ -32,8 +31,7 @@ export class SiteKeeper {
   }
 
   get lost(): number {
-    const { sites, apiKeys } = lostOf(this.#directory)
-    return sites.length + apiKeys.length
+    return countOf(lostOf(this.#directory))
   }
 
   /** Keeps the cached records, even if the server is another. */
@@ -63,16 +61,14 @@ export class SiteKeeper {
     return reading(config, async store => {
       const directory = directoryOf(store, this.#directory?.all)
       await directory.refresh()
-      const { sites, apiKeys } = lostOf(directory)
-      return sites.length + apiKeys.length
+      return countOf(lostOf(directory))
     })
   }
 
   async #keep(): Promise<void> {
     for (let ms = 0; ; ms += REFRESH_MS) {
       const directory = this.#directory!
-      // The workers report a store that is away.
-      await directory.refresh().catch(() => {})
+      await directory.refresh().catch(() => {}) // workers report a store that is away
       if (ms % ROUND_MS === 0) await directory.refreshSome()
       this.#tell()
       await sleep(REFRESH_MS, undefined, { ref: false })
@@ -86,12 +82,11 @@ export class SiteKeeper {
 
   #tell(): void {
     const lost = lostOf(this.#directory)
-    const lostNow = lost.sites.length + lost.apiKeys.length
-    if (lostNow !== this.#lostNow) this.onLost(lost)
-    this.#lostNow = lostNow
-    const hasLost = lostNow > 0
-    if (hasLost === this.#hadLost) return
-    this.#hadLost = hasLost
+    const [before, now] = [this.#lostNow, countOf(lost)]
+    if (now !== before) this.onLost(lost)
+    this.#lostNow = now
+    const hasLost = now > 0
+    if (hasLost === before > 0) return
     const text = hasLost
       ? 'the store has lost sites or API keys, or has older copies of them; all workers serve them from memory, and a restart would refuse them or serve the older ones: restart nothing before they are restored'
       : 'the store has all sites and API keys again'
@@ -105,6 +100,8 @@ function directoryOf(store: SiteStore, records: CachedRecords = { sites: [], api
   directory.adopt(records)
   return directory
 }
+
+const countOf = ({ sites, apiKeys }: CachedRecords) => sites.length + apiKeys.length
 
 /** Leaves out the demo's sites, which each start makes anew. */
 function lostOf(directory: SiteDirectory | undefined): CachedRecords {

@@ -16,7 +16,7 @@ const BACK_OFF_MS = 100
 const BACK_OFF_MS_MAX = 1000
 /** Saving a state of a million addresses fits in this time. */
 const END_MS = 10_000
-/** More than that, and than any change of sites takes. */
+/** A process that says nothing for so long hangs: saving its state, or a change of sites, takes less. */
 const HUNG_SECONDS = 15
 /** Bytes of V8's heap for each byte of the state: the estimate leaves out some memory, and garbage. */
 const HEAP_TIMES = 2
@@ -33,7 +33,6 @@ export class StoreProcess {
   /** What ended processes used, up to the last second of each. */
   #cpuBefore = 0
 
-  /** @param hungSeconds a process that says nothing for so long is killed */
   constructor(config: Config, log: Logger, totals: Totals, hungSeconds = HUNG_SECONDS) {
     this.#config = config
     this.#log = log

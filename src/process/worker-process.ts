@@ -75,7 +75,7 @@ export class WorkerProcess {
   #hasGreeted = false
   #hasGone = false
   readonly #waiting = new Set<() => void>()
-  /** Counters sent unasked may be older. */
+  /** The last `ask` that was answered. Counters sent unasked may be older. */
   #statsAnswered = 0
 
   constructor(order: WorkerOrder, listener: WorkerListener) {

@@ -41,7 +41,7 @@ export async function runWorker(): Promise<void> {
           server?.adopt(message.lost)
           break
         case 'ask-stats':
-          if (server !== undefined) server.stats.asked = new Set(message.sites)
+          if (server !== undefined) server.stats.askedSites = new Set(message.sites)
           void tellStats(message.ask)
           break
         case 'drain':

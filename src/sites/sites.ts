@@ -63,7 +63,7 @@ export async function createSite(
   const site = siteRecord(options, identity, now)
   const { record, apiKey } = newKey(site.siteKey, {}, now)
   const added = { site, expected: undefined }
-  await written(store, [added, { apiKey: record, expected: undefined }], author)
+  await commit(store, [added, { apiKey: record, expected: undefined }], author)
   return { site, apiKey }
 }
 
@@ -75,7 +75,7 @@ export async function createApiKey(
   author: Author = authorOfCommand(CODE),
 ): Promise<{ record: ApiKeyRecord; apiKey: string }> {
   const created = newKey(siteKey, options, Date.now())
-  await written(store, [{ apiKey: created.record, expected: undefined }], author)
+  await commit(store, [{ apiKey: created.record, expected: undefined }], author)
   return created
 }
 
@@ -146,7 +146,7 @@ async function changeSite(
   author: Author,
 ): Promise<SiteRecord> {
   if (siteChanges(before, after).length === 0) return before
-  await written(store, [{ site: after, expected: before }], author)
+  await commit(store, [{ site: after, expected: before }], author)
   return after
 }
 
@@ -188,12 +188,12 @@ async function changeKey(
   author: Author,
 ): Promise<ApiKeyRecord> {
   const after = { ...before, ...change, updatedAt: nextRevision(before, Date.now()) }
-  await written(store, [{ apiKey: after, expected: before }], author)
+  await commit(store, [{ apiKey: after, expected: before }], author)
   return after
 }
 
 /** @throws AdminError if a record was changed meanwhile */
-export async function written(
+export async function commit(
   store: SiteStore,
   changes: readonly RecordChange[],
   author: Author,

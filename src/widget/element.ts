@@ -356,7 +356,7 @@ class PowGateElement extends HTMLElement implements Omit<Declared, keyof PowGate
     const isOff = autoOf(this) === 'off'
     const waitsForClick = isOff && (state === 'idle' || state === 'expired')
     const key = isWorking
-      ? this.#words.whileWorking()
+      ? this.#words.nextWorkingText()
       : (error?.text ?? (state === 'idle' && !isOff ? 'ready' : (state as TextKey)))
     const words = this.#words
     // The owner has to mend a wrong setup; using the form or Send starts what is idle.

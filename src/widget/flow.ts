@@ -4,7 +4,7 @@ import type { PuzzleName } from '../protocol/proof.ts'
 import type { Challenge, Solution } from '../protocol/wire.ts'
 import { lastly, nowMs } from './dom.ts'
 import { distrust, openWorkplace, type PageSettings, searchOnGpu } from './modes.ts'
-import { getChallenge, PowGateError, postSolution, type ServiceSettings, throwIfAborted } from './service.ts'
+import { getChallenge, PowGateError, postSolution, type ServiceSettings, untilAborted } from './service.ts'
 import { environmentFlags } from './signals.ts'
 import type { Solved, Workplace } from './solver/job.ts'
 
@@ -89,10 +89,7 @@ async function oneRound(settings: FlowSettings, onWork: (share: number) => void)
   const close = () => {
     isOver = true
     leave()
-    opening.then(
-      workplace => workplace.close(),
-      () => {},
-    )
+    opening.then(workplace => workplace.close()).catch(() => {})
   }
   signal.addEventListener('abort', close)
   try {
@@ -193,22 +190,6 @@ function failAwakeAfter(seconds: number, error: PowGateError): Promise<never> {
   })
   failing.catch(() => {})
   return failing
-}
-
-/** Rejects when aborted, because a closed workplace never answers. */
-function untilAborted<Value>(work: Promise<Value>, signal: AbortSignal): Promise<Value> {
-  return new Promise((resolve, reject) => {
-    const check = () => {
-      try {
-        throwIfAborted(signal)
-      } catch (error) {
-        reject(error)
-      }
-    }
-    check()
-    signal.addEventListener('abort', check)
-    work.then(resolve, reject)
-  })
 }
 
 const notLoaded = (why: unknown) => new PowGateError('assets', 'network', `the solver does not load: ${why}`)

@@ -23,7 +23,7 @@ const DISPATCH_GROWTH_MAX = 4
 /** At least this share of a dispatch's time counts as work; the rest is latency. */
 const WORK_SHARE_MIN = 1 / 4
 const HIDDEN_POLL_MS = 250
-/** An open device keeps some cards from sleeping. */
+/** A device is closed after this time without a search, because an open one keeps some cards from sleeping. */
 const IDLE_MS = 10_000
 
 const [MAP_READ, COPY_SRC, COPY_DST, STORAGE, READ] = [0x1, 0x4, 0x8, 0x80, 0x1]
@@ -64,10 +64,7 @@ export async function search(
 }
 
 function close(): void {
-  opened?.then(
-    ({ device }) => device.destroy(),
-    () => {},
-  )
+  opened?.then(({ device }) => device.destroy()).catch(() => {})
   opened = undefined
 }
 
@@ -114,7 +111,7 @@ async function searchOn(
     }
     next += groups * COUNTERS_PER_GROUP
     gpu.latencyMs = Math.min(gpu.latencyMs, dispatchMs)
-    // A coarse clock can make all of it seem latency.
+    // With a coarse clock, the shortest dispatch may have seemed as long as this one.
     const workMs = Math.max(dispatchMs - gpu.latencyMs, dispatchMs * WORK_SHARE_MIN)
     const wanted = Math.floor((groups * DISPATCH_MS) / workMs)
     gpu.groups = Math.max(1, Math.min(DISPATCH_GROWTH_MAX * groups, wanted))

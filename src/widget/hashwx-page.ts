@@ -5,7 +5,7 @@ import { hashwxScriptSolver } from './solver/hashwx-solver.ts'
 import type { SolvePage } from './solver/job.ts'
 import { solveInSlices } from './solver/slices.ts'
 
-/** An interpreter without a compiler takes 10 ms. */
+/** Counters of the shortest slice, for which an interpreter without a compiler takes 10 ms. */
 const SLICE_MIN = 20
 
 export const solvePage: SolvePage = (_, ...rest) =>

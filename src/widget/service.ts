@@ -16,6 +16,7 @@ const WAIT_MS_MAX = 900_000
 export class PowGateError extends Error {
   override readonly name = 'PowGateError'
   readonly code: string
+  /** The key of the text that visitors read (texts.ts). */
   readonly text: FailureText
   readonly status: number | undefined
   /** The service's wait, if that is too long. */
@@ -49,28 +50,23 @@ let challenges = 0
  */
 const challengePath = () => (challenges++ === 0 ? '/challenge' : `/challenge?${Math.random()}`)
 
-export const getChallenge = (settings: ServiceSettings): Promise<Challenge & Asked> =>
+export const getChallenge = (settings: ServiceSettings): Promise<Challenge & WithSignals> =>
   call<Challenge>(settings, challengePath, {}, answer => typeof answer.nonce === 'string')
 
 export const postSolution = (settings: ServiceSettings, solution: Solution): Promise<VerificationResult> =>
   call(settings, () => '/verify', { method: 'POST', body: JSON.stringify(solution) }, isResult)
 
-/** A token starts with its issue time. */
+/** Tells powgate's answer from another service's: a token starts with its issue time, which is before its end. */
 function isResult({ passed, token, expiresAt }: VerificationResult): boolean {
   return passed === false || (passed === true && expiresAt > Number.parseInt(token, 10))
 }
 
-interface Asked {
-  readonly signals: Signals
-}
-
-function signalsOf(headers: Headers): Signals {
-  return headers.get('X-Powgate-Signals') === 'none' ? 'none' : 'flags'
-}
+/** What the site asks about the browser, which is `flags` without the header, as from an early version. */
+type WithSignals = { readonly signals: Signals }
 
 /** An error with a reason may pass; one without is final. */
 type Attempt<Answer> =
-  | { readonly answer: Answer & Asked }
+  | { readonly answer: Answer & WithSignals }
   | { readonly error: PowGateError; readonly retryAfterMs?: number; readonly reason?: WaitReason }
 
 async function call<Answer>(
@@ -78,8 +74,8 @@ async function call<Answer>(
   path: () => string,
   init: RequestInit,
   isAnswer: (body: Answer) => boolean,
-): Promise<Answer & Asked> {
-  for (let tries = 1; ; tries++) {
+): Promise<Answer & WithSignals> {
+  for (let tries = 0; ; ) {
     const attempt = await once(settings, path(), init, isAnswer)
     if ('answer' in attempt) {
       settings.onWait(undefined, 0)
@@ -87,16 +83,18 @@ async function call<Answer>(
     }
     const { error, reason, retryAfterMs = 0 } = attempt
     if (retryAfterMs > WAIT_MS_MAX) error.seconds = Math.ceil(retryAfterMs / 1000)
-    if (reason === undefined || tries === TRIES_MAX || error.seconds) throw error
+    if (reason === undefined || error.seconds) throw error
+    // A device that is offline uses up no try: it may lose its network often in one visit, and the service is not the cause.
     if (reason === 'network' && !navigator.onLine) {
       settings.onWait('offline', 0)
       await untilOnline(settings.signal)
       settings.onWait(undefined, 0)
       continue
     }
+    if (++tries === TRIES_MAX) throw error
     const waitMs = Math.max(retryAfterMs, BACK_OFF_MS * 2 ** (tries - 1)) + Math.random() * JITTER_MS
     settings.onWait(reason, waitMs)
-    await settleOn(settings.signal, resume => setTimeout(resume, waitMs))
+    await untilAborted(new Promise(resolve => setTimeout(resolve, waitMs)), settings.signal)
   }
 }
 
@@ -124,7 +122,8 @@ async function once<Answer>(
     const { status } = response
     const isForeign = body === undefined // the page of a proxy, or of a network that wants a login
     if (!response.ok && (!isForeign || status === 429 || status >= 500)) return refusalOf(response, body)
-    if (body && isAnswer(body)) return { answer: { ...body, signals: signalsOf(response.headers) } }
+    const signals = response.headers.get('X-Powgate-Signals') === 'none' ? 'none' : 'flags'
+    if (body && isAnswer(body)) return { answer: { ...body, signals } }
     const text = isForeign ? 'network' : 'setup'
     const error = new PowGateError('unexpected-answer', text, 'what answers is not a powgate service', status)
     return isForeign ? { error, reason: 'network' } : { error }
@@ -155,21 +154,26 @@ function waitOf(retryAfter: string): number {
   return ms > 0 ? ms : 0
 }
 
-export function throwIfAborted(signal: AbortSignal): void {
-  if (signal.aborted) throw new PowGateError('cancelled', 'rejected', 'the verification was cancelled')
-}
-
 function untilOnline(signal: AbortSignal): Promise<void> {
   let stop = () => {}
-  const online = settleOn(signal, resume => {
-    stop = listen(window, 'online', resume)
+  const online = new Promise<void>(resolve => {
+    stop = listen(window, 'online', () => resolve())
   })
-  return lastly(online, stop)
+  return lastly(untilAborted(online, signal), stop)
 }
 
-function settleOn(signal: AbortSignal, arrange: (resume: () => void) => void): Promise<void> {
-  return new Promise<void>(resolve => {
-    arrange(resolve)
-    signal.addEventListener('abort', () => resolve(), { once: true })
-  }).then(() => throwIfAborted(signal))
+/** Visitors never see the text `rejected` of it, because an element shows no result of a run that it aborted. */
+const cancelled = () => new PowGateError('cancelled', 'rejected', 'the verification was cancelled')
+
+export function throwIfAborted(signal: AbortSignal): void {
+  if (signal.aborted) throw cancelled()
+}
+
+/** Rejects as soon as the signal aborts: work that was given up, as in a closed workplace, may never settle. */
+export function untilAborted<Value>(work: Promise<Value>, signal: AbortSignal): Promise<Value> {
+  return new Promise((resolve, reject) => {
+    if (signal.aborted) reject(cancelled())
+    signal.addEventListener('abort', () => reject(cancelled()))
+    work.then(resolve, reject)
+  })
 }

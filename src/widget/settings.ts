@@ -54,7 +54,7 @@ export function targetOf(element: Element): Target {
     throw setupError('site-key-missing', `the attribute site-key is missing${hint}`)
   }
   if (!SITE_KEY.test(siteKey)) {
-    // The rest may be secret.
+    // Only the start is repeated, because the rest may be a secret.
     const start = siteKey.slice(0, 6)
     const what = siteKey.startsWith('sk_')
       ? 'this is an API key, a secret that every visitor can read now. Revoke it (powgate key revoke), and use the key that starts with site_'
@@ -106,7 +106,7 @@ function addressOf(given: string | undefined): string {
     const { protocol, href } = new URL(text, bare(document).baseURI)
     if (!HOST.test(text) && /^https?:$/.test(protocol)) return href.replace(/[?#].*/, '').replace(/\/+$/, '')
   } catch {
-    // Handled below.
+    // The error below tells of a text that is no address.
   }
   const hint = HOST.test(text) ? `: write https://${text}` : ''
   throw setupError('endpoint-malformed', `endpoint: expected an http or https address, not "${text}"${hint}`)

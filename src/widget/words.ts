@@ -16,8 +16,9 @@ export class Words {
   readonly #host: Element
   readonly #onChange: () => void
   #waiting: { readonly reason: WaitReason; readonly untilMs: number } | undefined
+  /** The text shown while working, and until when it stays. */
   #saying: { readonly key: TextKey; readonly untilMs: number } = { key: 'working', untilMs: 0 }
-  /** The current time less the time hashed so far; undefined while this device does not hash. */
+  /** When hashing would have begun without its pauses; undefined while this device does not hash. */
   #hashingSinceMs: number | undefined
   #hashedMs = 0
 
@@ -56,7 +57,8 @@ export class Words {
     return this.#hashingSinceMs === undefined ? this.#hashedMs : nowMs() - this.#hashingSinceMs
   }
 
-  whileWorking(): TextKey {
+  /** Picks the text for now. A new one replaces the last only once that was shown for TEXT_MS_MIN. */
+  nextWorkingText(): TextKey {
     const isSlow = this.#hashingSinceMs !== undefined && this.#hashedForMs() >= SLOW_SECONDS * 1000
     const key = this.#waiting?.reason ?? (isSlow ? 'slow' : 'working')
     const now = nowMs()
@@ -75,8 +77,9 @@ export class Words {
   /** `detail` tells how long a wait takes, or what the page's developer has to mend. */
   linesOf(state: State, key: TextKey, error: PowGateError | undefined): { text: string; detail: string } {
     if (this.language === undefined) return { text: '', detail: '' }
-    const seconds = Math.floor(this.#hashedForMs() / 1000)
-    const announced = seconds < 30 ? SLOW_SECONDS : seconds - (seconds % (seconds < 120 ? 30 : 60))
+    const hashedSeconds = Math.floor(this.#hashedForMs() / 1000)
+    const step = hashedSeconds < 120 ? 30 : 60
+    const announced = hashedSeconds < 30 ? SLOW_SECONDS : hashedSeconds - (hashedSeconds % step)
     const text = this.text(key).replace('{s}', this.#time(announced, false))
     let detail = error?.text === 'setup' ? `${this.text('tell')}:\n${error.code}` : ''
     if (key === 'offline') detail = this.text('online')

@@ -32,7 +32,7 @@ test('property: a body is its chunks, however it was cut, or none if it is too l
       new Uint8Array(chunk).fill(0)
       at = to
     }
-    const bytes = hasRoom ? body.with(copyOf(whole.subarray(at))) : undefined
+    const bytes = hasRoom ? body.finish(copyOf(whole.subarray(at))) : undefined
     assert.deepEqual(bytes, whole.length <= bytesMax ? whole : undefined)
   }
 })
@@ -44,9 +44,9 @@ test('a body that comes byte by byte is not copied anew for each', () => {
   const buffers = new Set<ArrayBufferLike>()
   for (let count = 1; count < bytesMax; count++) {
     assert.ok(body.add(chunk))
-    buffers.add(body.with(new ArrayBuffer(0))!.buffer)
+    buffers.add(body.finish(new ArrayBuffer(0))!.buffer)
   }
-  assert.equal(body.with(chunk)!.length, bytesMax)
+  assert.equal(body.finish(chunk)!.length, bytesMax)
   assert.equal(body.add(chunk), false)
   assert.ok(buffers.size <= 17, `${buffers.size} buffers`)
 })

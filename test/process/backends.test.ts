@@ -101,7 +101,7 @@ test('a backend that names no visitor in 20 redemptions is told; one that named 
       counts.note(parseAddress('10.0.0.1')!, counted, index < named)
       watch.add(counts.take(), index)
     }
-    return watch.unnamed(count - 1 + laterMs).map(({ text }) => text)
+    return watch.unbound(count - 1 + laterMs).map(({ text }) => text)
   }
   assert.match(
     told(20, 0).join(),

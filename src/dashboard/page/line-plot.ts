@@ -11,14 +11,14 @@ export interface LinePlotSpec {
   readonly label: string
   /** Above the plot, unless it is alone in its panel. */
   readonly heading?: string
-  /** Line styles by name: the style sheet's c0 to c3. */
+  /** Each curve's name and its colour and dashes: a class of the style sheet (plots.css), c0 to c3. */
   readonly curves: Readonly<Record<string, string>>
   /** A value with its unit. */
   readonly text: (value: number) => string
   /** A value at the axis. */
   readonly tick: (value: number) => string
-  /** The axis ends here or above. */
-  readonly axisMax: number
+  /** The axis ends here, or above if a value is higher. */
+  readonly axisEnd: number
   /** Default: 0. */
   readonly axisMin?: number
   /** True if only whole numbers have ticks. */
@@ -124,9 +124,9 @@ export class LinePlot implements Explored {
     this.#width = this.#canvas.clientWidth
     if (this.#width === 0) return
     this.#svg.setAttribute('width', String(this.#width))
-    const { axisMin = 0, axisMax, isWhole, isStacked } = this.#spec
+    const { axisMin = 0, axisEnd, isWhole, isStacked } = this.#spec
     const layers = isStacked ? stacked(this.#values) : this.#values
-    const most = Math.max(axisMax, ...layers.flat().map(value => value ?? 0))
+    const most = Math.max(axisEnd, ...layers.flat().map(value => value ?? 0))
     const ticks = ticksFromZero(most - axisMin, Y_TICKS, isWhole).map(tick => tick + axisMin)
     this.#axisTop = ticks.at(-1)!
     const labels = ticks.map(this.#spec.tick)

@@ -25,6 +25,8 @@ export interface PanelSpec {
   readonly isWide?: boolean
   /** True if the numbers are of all sites even if one site is chosen. The panel then says so. */
   readonly coversAllSites?: boolean
+  /** False if the content shows its numbers as text. */
+  readonly hasTable?: boolean
 }
 
 export class Panel {
@@ -36,9 +38,8 @@ export class Panel {
   readonly #details: HTMLDetailsElement | undefined
   #table: (() => NumberTable) | undefined
 
-  /** @param hasTable false if the content shows its numbers as text */
-  constructor(spec: PanelSpec, content: readonly HTMLElement[], hasTable = true) {
-    const { title, about, at, isWide = false, coversAllSites = false } = spec
+  constructor(spec: PanelSpec, content: readonly HTMLElement[]) {
+    const { title, about, at, isWide = false, coversAllSites = false, hasTable = true } = spec
     this.#title = title
     this.#coversAllSites = coversAllSites
     const heading = h('div', { class: 'heading' }, h('h3', {}, title), this.#allSites, h('p', {}, about))

@@ -84,7 +84,7 @@ function rankPanel(
   choose?: (name: string) => void,
 ) {
   const list = new BarList(empty, choose)
-  const panel = new Panel(spec, [list.element], false)
+  const panel = new Panel({ ...spec, hasTable: false }, [list.element])
   return {
     element: panel.element,
     update(data, frame) {
@@ -97,11 +97,11 @@ function rankPanel(
 function funnelPanel(): PagePart {
   const funnel = new Funnel()
   const spec = { title: 'From challenge to redeemed token', about: 'whole range', isWide: true }
-  const panel = new Panel(spec, [funnel.element], false)
+  const panel = new Panel({ ...spec, hasTable: false }, [funnel.element])
   return { element: panel.element, update: ({ traffic }) => funnel.update(traffic) }
 }
 
-const PER_SECOND = { text: (value: number) => `${rate(value)}/s`, tick: short, axisMax: 1 }
+const PER_SECOND = { text: (value: number) => `${rate(value)}/s`, tick: short, axisEnd: 1 }
 
 function perSecond(counts: readonly number[], { seconds }: DashboardData): number[] {
   return counts.map((count, index) => (seconds[index]! > 0 ? count / seconds[index]! : 0))
@@ -147,7 +147,7 @@ const REFUSALS: RankPanelSpec = {
   title: 'Why requests were refused',
   about: 'by reason: count, share of refusals, and when',
   empty: 'Nothing was refused.',
-  explain: by(REFUSAL_WORDS),
+  explain: wordsOf(REFUSAL_WORDS),
   tallies: ({ traffic }) => traffic.refusals,
   whole: ({ traffic }) => sum(traffic.refused),
 }
@@ -156,7 +156,7 @@ const REASONS: RankPanelSpec = {
   title: 'Why verifications failed or lost score',
   about: 'by reason: count, share of verifications, and when',
   empty: 'No verification failed or lost score.',
-  explain: by(JUDGEMENT_WORDS),
+  explain: wordsOf(JUDGEMENT_WORDS),
   tallies: ({ traffic }) => traffic.failureReasons,
   whole: ({ traffic: { passed, failed } }) => sum(passed) + sum(failed),
 }
@@ -185,8 +185,8 @@ const LIMITS: RankPanelSpec = {
   whole: ({ limits }) => sum(limits.map(({ total }) => total)),
 }
 
-/** Workers may run newer code than this page and send unknown reasons. */
-function by(words: Readonly<Record<string, string>>) {
+/** Explains names by a table. One that it lacks has no text: workers may run newer code than this page. */
+function wordsOf(words: Readonly<Record<string, string>>) {
   return (name: string) => ({ title: name, text: words[name] ?? '' })
 }
 
@@ -225,7 +225,7 @@ const DIFFICULTY: LinePanelSpec = {
       text: bitsText,
       tick: String,
       axisMin: 16,
-      axisMax: 20,
+      axisEnd: 20,
       isWhole: true,
     },
   ],
@@ -238,11 +238,11 @@ const DIFFICULTY: LinePanelSpec = {
 }
 
 const MILLISECONDS = { text: milliseconds, tick: milliseconds }
-const COUNTS = { text: exact, tick: short, axisMax: 2, isWhole: true }
+const COUNTS = { text: exact, tick: short, axisEnd: 2, isWhole: true }
 const PERCENTILES = ['p50', 'p95', 'p99'] as const
 
 function latencySpec(label: string, heading: string): LinePlotSpec {
-  return { label, heading, curves: { p50: 'c0', p95: 'c1', p99: 'c3' }, ...MILLISECONDS, axisMax: 0.5 }
+  return { label, heading, curves: { p50: 'c0', p95: 'c1', p99: 'c3' }, ...MILLISECONDS, axisEnd: 0.5 }
 }
 
 function inOrder(percentiles: Percentiles): Gaps[] {
@@ -273,7 +273,7 @@ const STORE: LinePanelSpec = {
       curves: { mean: 'c0' },
       text: value => value.toFixed(1),
       tick: short,
-      axisMax: 2,
+      axisEnd: 2,
     },
     {
       label: 'Store outages',
@@ -299,7 +299,7 @@ const WORKERS: LinePanelSpec = {
       heading: 'Event loop lag',
       curves: { p99: 'c0' },
       ...MILLISECONDS,
-      axisMax: 1,
+      axisEnd: 1,
     },
     {
       label: 'Memory',
@@ -307,7 +307,7 @@ const WORKERS: LinePanelSpec = {
       curves: { 'all workers': 'c0' },
       text: mebibytes,
       tick: mebibytes,
-      axisMax: 100,
+      axisEnd: 100,
     },
     {
       label: 'Replaced workers',

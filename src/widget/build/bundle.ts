@@ -15,12 +15,7 @@ import {
 } from '../../http/assets.ts'
 import { buildKernel } from '../kernel/kernel.ts'
 
-export interface BuiltFile {
-  /** `worker.js` */
-  readonly name: string
-  readonly hash: string
-  /** `worker.0123456789.js` */
-  readonly fileName: string
+export interface BuiltFile extends Pick<WidgetFile, 'name' | 'fileName' | 'hash'> {
   readonly content: Buffer
 }
 

@@ -1,4 +1,4 @@
-/** Writes the parts of WebAssembly's binary format that the kernel needs (core specification 2.0, chapter 5). */
+/** Writes what the kernel needs of WebAssembly's binary format (core specification 2.0, chapter 5). It runs in the build. */
 
 export type Code = readonly number[]
 
@@ -40,32 +40,31 @@ export const constant = (value: number): Code => [0x41, ...signed(value)]
 export const get = (local: number): Code => [0x20, ...unsigned(local)]
 export const set = (local: number, value: Code): Code => [...value, 0x21, ...unsigned(local)]
 
-export const loopWhile = (body: Code, condition: Code): Code => [
-  0x03,
-  0x40,
-  ...body,
-  ...condition,
-  0x0d,
-  0,
-  0x0b,
-]
-export const ifThen = (condition: Code, then: Code): Code => [...condition, 0x04, 0x40, ...then, 0x0b]
-export const returns = (value: Code): Code => [...value, 0x0f]
+const [LOOP, IF, END, BRANCH_IF, RETURN] = [0x03, 0x04, 0x0b, 0x0d, 0x0f]
+const NO_RESULT = 0x40
+
+/** The body runs once before the condition is tested. */
+export const doWhile = (body: Code, condition: Code): Code => {
+  return [LOOP, NO_RESULT, ...body, ...condition, BRANCH_IF, 0, END]
+}
+export const ifThen = (condition: Code, then: Code): Code => [...condition, IF, NO_RESULT, ...then, END]
+export const returns = (value: Code): Code => [...value, RETURN]
 
 type Binary = (left: Code, right: Code) => Code
 const binary = (opcode: Code): Binary => {
   return (left, right) => [...left, ...right, ...opcode]
 }
 
+/** A final U is WebAssembly's `_u`: the operands are unsigned. */
 export const i32 = {
   load: (offset: number, address: Code = constant(0)): Code => [...address, 0x28, ...memoryAt(offset)],
   add: binary([0x6a]),
   and: binary([0x71]),
   xor: binary([0x73]),
   shiftLeft: binary([0x74]),
-  shiftRight: binary([0x76]),
+  shiftRightU: binary([0x76]),
   rotateRight: binary([0x78]),
-  lessUnsigned: binary([0x49]),
+  lessU: binary([0x49]),
   isZero: (value: Code): Code => [...value, 0x45],
   trailingZeros: (value: Code): Code => [...value, 0x68],
 } as const
@@ -84,7 +83,7 @@ export const i32x4 = {
   or: binary(simd(0x50)),
   xor: binary(simd(0x51)),
   shiftLeft: binary(simd(0xab)),
-  shiftRight: binary(simd(0xad)),
+  shiftRightU: binary(simd(0xad)),
   equal: binary(simd(0x37)),
   /** Bit by bit. */
   select: (ones: Code, zeros: Code, mask: Code): Code => [...ones, ...zeros, ...mask, ...simd(0x52)],
@@ -102,7 +101,10 @@ interface FunctionSource {
   readonly body: Code
 }
 
+/** "\0asm", version 1. */
 const HEADER: Code = [0x00, 0x61, 0x73, 0x6d, 1, 0, 0, 0]
+const [TYPES, FUNCTIONS, MEMORIES, EXPORTS, CODE] = [1, 3, 5, 7, 10] as const // sections
+const FUNCTION_TYPE = 0x60
 const vector = (items: readonly Code[]): Code => [...unsigned(items.length), ...items.flat()]
 const sized = (content: Code): Code => [...unsigned(content.length), ...content]
 const section = (id: number, items: readonly Code[]): Code => [id, ...sized(vector(items))]
@@ -113,13 +115,13 @@ export function assemble({ name, params, result, locals, body }: FunctionSource)
   const declared = locals.map(type => [1, type])
   return Uint8Array.from([
     ...HEADER,
-    ...section(1, [[0x60, ...vector(params.map(type => [type])), ...vector([[result]])]]),
-    ...section(3, [[0]]),
-    ...section(5, [[0, 1]]),
-    ...section(7, [
+    ...section(TYPES, [[FUNCTION_TYPE, ...vector(params.map(type => [type])), ...vector([[result]])]]),
+    ...section(FUNCTIONS, [[0]]),
+    ...section(MEMORIES, [[0, 1]]),
+    ...section(EXPORTS, [
       [...text('memory'), 2, 0],
       [...text(name), 0, 0],
     ]),
-    ...section(10, [sized([...vector(declared), ...body, 0x0b])]),
+    ...section(CODE, [sized([...vector(declared), ...body, END])]),
   ])
 }

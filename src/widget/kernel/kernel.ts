@@ -14,12 +14,12 @@ import {
   assemble,
   type Code,
   constant,
+  doWhile,
   get,
   I32,
   i32,
   i32x4,
   ifThen,
-  loopWhile,
   returns,
   set,
   V128,
@@ -48,7 +48,7 @@ const SCALAR: Lanes = {
   add: i32.add,
   and: i32.and,
   xor: i32.xor,
-  shiftRight: (word, bits) => i32.shiftRight(get(word), constant(bits)),
+  shiftRight: (word, bits) => i32.shiftRightU(get(word), constant(bits)),
   rotateRight: (word, bits) => i32.rotateRight(get(word), constant(bits)),
   choose: (e, f, g) => i32.xor(i32.and(i32.xor(get(f), get(g)), get(e)), get(g)),
   shared: offset => i32.load(offset),
@@ -62,9 +62,9 @@ const SIMD: Lanes = {
   add: i32x4.add,
   and: i32x4.and,
   xor: i32x4.xor,
-  shiftRight: (word, bits) => i32x4.shiftRight(get(word), constant(bits)),
+  shiftRight: (word, bits) => i32x4.shiftRightU(get(word), constant(bits)),
   rotateRight: (word, bits) =>
-    i32x4.or(i32x4.shiftRight(get(word), constant(bits)), i32x4.shiftLeft(get(word), constant(32 - bits))),
+    i32x4.or(i32x4.shiftRightU(get(word), constant(bits)), i32x4.shiftLeft(get(word), constant(32 - bits))),
   choose: (e, f, g) => i32x4.select(get(f), get(g), get(e)),
   shared: offset => i32x4.loadSplat(offset),
   roundConstant: t => i32x4.loadSplat(MEMORY.roundConstants + 4 * t),
@@ -90,14 +90,14 @@ export function buildKernel(kind: 'simd' | 'scalar'): Uint8Array {
   const lanes = kind === 'simd' ? SIMD : SCALAR
   const body = [
     ...set(WIDE_MASK, kind === 'simd' ? i32x4.splat(get(MASK)) : get(MASK)),
-    ...loopWhile(
+    ...doWhile(
       [
         ...firstRound(lanes),
         ...remainingRounds(lanes),
         ...returnIfFound(kind),
         ...set(FROM, i32.add(get(FROM), constant(lanes.count))),
       ],
-      i32.lessUnsigned(get(FROM), get(TO)),
+      i32.lessU(get(FROM), get(TO)),
     ),
     ...constant(-1),
   ]
