@@ -65,6 +65,11 @@ function limitsAt(bytes: Buffer, at: number) {
   }
 }
 
+function longerOf(one: Limited | undefined, other: Limited | undefined): Limited | undefined {
+  if (one === undefined || other === undefined) return one ?? other
+  return other.retryAfterMs > one.retryAfterMs ? other : one
+}
+
 type NonceStatus = NonNullable<(typeof NONCES)[number]>
 type TokenStatus = NonNullable<(typeof TOKENS)[number]>
 /** Bytes before a window's record. */
@@ -230,19 +235,12 @@ export class Engine {
     const status = keepMs > 0 ? this.#statusOf(epoch, before, claim) : 'untouched'
     // Anybody can send a token that was redeemed before, or forgotten, so it is charged to windows of junk.
     const junk = status === 'used' || status === 'forgotten' ? 1 : 0
-    const charges = [
-      callerLimit > 0 && this.#tryWindow(callerAt + junk, callerLimit, 'address'),
-      keyLimit > 0 && this.#tryWindow(keyAt + junk, keyLimit, 'api-key'),
-    ].filter(charge => charge !== false)
-    const refusals = charges.map(({ decision }) => decision).filter(({ status }) => status === 'limited')
-    if (refusals.length > 0) {
-      const longest = (refusals as Limited[]).reduce((one, other) =>
-        other.retryAfterMs > one.retryAfterMs ? other : one,
-      )
-      return this.#limited(longest)
-    }
-    for (const { key, decision } of charges)
-      if (decision.status === 'admitted') this.#setWindow(key, decision.record, WINDOW_MS)
+    const caller = callerLimit > 0 ? this.#tryWindow(callerAt + junk, callerLimit, 'address') : undefined
+    const apiKey = keyLimit > 0 ? this.#tryWindow(keyAt + junk, keyLimit, 'api-key') : undefined
+    const refusal = longerOf(caller?.refusal, apiKey?.refusal)
+    if (refusal !== undefined) return this.#limited(refusal)
+    if (caller?.record !== undefined) this.#setWindow(caller.key, caller.record, WINDOW_MS)
+    if (apiKey?.record !== undefined) this.#setWindow(apiKey.key, apiKey.record, WINDOW_MS)
     this.#answer(TOKENS.indexOf(status), 0, 0)
     if (status !== 'redeemed' || before !== undefined) return
     // A host whose clock is ahead issues tokens that others accept later.
@@ -258,7 +256,10 @@ export class Engine {
   /** The charge counts once the record is stored. */
   #tryWindow(keyAt: number, limit: number, policy: Policy) {
     const key = this.#call.text(keyAt)
-    return { key, decision: admitToWindow(this.#window(key), this.#nowMs, limit, policy) }
+    const decision = admitToWindow(this.#window(key), this.#nowMs, limit, policy)
+    return decision.status === 'limited'
+      ? { key, refusal: decision, record: undefined }
+      : { key, refusal: undefined, record: decision.record }
   }
 
   /** Returns the claim of a live mark. */
