@@ -46,8 +46,8 @@ export async function withSubject<Result>(
   }
 }
 
-/** Each store has answered this many visits before anything is measured: tables have a size, scripts are loaded. */
-const WARM_UP_VISITS = 2000
+/** Each store has answered this many visits before anything is measured: V8 has compiled the store process, scripts are loaded. */
+const WARM_UP_VISITS = 50_000
 /** And this process has made this many of each store, so that its code is compiled. */
 const COMPILING_VISITS = 10_000
 
@@ -66,7 +66,7 @@ export function warmUp(store: StoreKind, sizes: Sizes): Promise<void> {
 function runCosts(store: StoreKind, { operations, batch }: Sizes): Promise<Run[]> {
   return withSubject(store, async subject => {
     const runs: Run[] = []
-    const warmUpVisits = Math.min(WARM_UP_VISITS, operations)
+    const warmUpVisits = Math.min(WARM_UP_VISITS, 3 * operations)
     await driveAll(subject.store, buildVisits(subject.store, 0, warmUpVisits), batch)
     const visits = buildVisits(subject.store, warmUpVisits, operations)
     for (const operation of OPERATIONS) {
