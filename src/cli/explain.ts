@@ -3,8 +3,7 @@ import { apiKeyId } from '../domain/site.ts'
 import { statedNonce } from '../domain/token.ts'
 import { type Query, type SearchResult, STDIN, searchLogs, VISITS } from '../explain/search.ts'
 import { missingChallenge, momentText, stepOf } from '../explain/story.ts'
-import { UsageError } from '../sites/rules.ts'
-import { AdminError } from '../sites/sites.ts'
+import { CommandError, UsageError } from '../sites/rules.ts'
 import type { CommandEntry, Input, Positional } from './command.ts'
 import { fileValue } from './files.ts'
 import { printJson, printLine } from './output.ts'
@@ -50,7 +49,7 @@ async function runExplain(input: Input): Promise<void> {
   if (readsStdin === 1 && process.stdin.isTTY)
     throw new UsageError('--log: missing; expected the path of a file, or the log on standard input')
   const findings = await searchLogs(paths, query)
-  if (findings.records.length === 0) throw new AdminError(notFound(findings, query))
+  if (findings.records.length === 0) throw new CommandError(notFound(findings, query))
   if (input.has('json')) printStory(findings)
   else tellStory(findings, query)
 }

@@ -1,5 +1,5 @@
 import { createReadStream } from 'node:fs'
-import { AdminError } from '../sites/sites.ts'
+import { CommandError } from '../sites/rules.ts'
 import { systemErrorText } from '../words/system-error.ts'
 import type { FlagValue } from './command.ts'
 
@@ -22,7 +22,7 @@ export async function readBytes(flag: string, path: string): Promise<Buffer> {
       if (length > FILE_BYTES_MAX) throw new Error(`longer than ${FILE_BYTES_MAX} bytes`)
     }
   } catch (error) {
-    throw new AdminError(`--${flag}: cannot read ${path}: ${systemErrorText(error)}`)
+    throw new CommandError(`--${flag}: cannot read ${path}: ${systemErrorText(error)}`)
   }
   return Buffer.concat(chunks)
 }

@@ -5,7 +5,7 @@ import { Keyring } from '../domain/keyring.ts'
 import { PRICING } from '../domain/pricing.ts'
 import type { SiteRecord } from '../domain/site.ts'
 import { completed, FIELDS, valueIn } from '../domain/site-fields.ts'
-import { AdminError } from '../sites/sites.ts'
+import { CommandError } from '../sites/rules.ts'
 import type { CommandEntry, Input, Positional } from './command.ts'
 import { onLostOutput, printJson, printLine } from './output.ts'
 import { settingsOf, UNUSED_SECRET, withStore } from './site-store.ts'
@@ -32,7 +32,7 @@ async function runForget(input: Input): Promise<void> {
   const given = { ...config, secrets: config.secrets.filter(secret => secret !== UNUSED_SECRET) }
   const lacksSecret = config.redis === undefined ? isSecretToBeMade(given) : given.secrets.length === 0
   if (lacksSecret)
-    throw new AdminError(
+    throw new CommandError(
       'there is no secret, and without it nobody can tell which records are of an address: set POWGATE_SECRETS as the service does',
     )
   const { signing, others } = new Keyring(resolveSecrets(given))

@@ -1,6 +1,6 @@
 import { fstatSync, statSync } from 'node:fs'
 import type { FieldChange } from '../domain/audit.ts'
-import { AdminError } from '../sites/sites.ts'
+import { CommandError } from '../sites/rules.ts'
 import { systemErrorText } from '../words/system-error.ts'
 
 /** Visitors' text could deceive a terminal's reader with these. */
@@ -35,11 +35,11 @@ export function lostOutput(error: NodeJS.ErrnoException): string | undefined {
   return `The output cannot be written (${cause}).${textIfLost === undefined ? '' : ` ${textIfLost}`}`
 }
 
-/** Only the output shows a new API key. @throws AdminError if it goes nowhere */
+/** Only the output shows a new API key. @throws CommandError if it goes nowhere */
 export function requireOutput(): void {
   // Node.js opens /dev/null in place of an output that is closed.
   if (fstatSync(1).rdev === statSync('/dev/null').rdev)
-    throw new AdminError(
+    throw new CommandError(
       'standard output is closed or /dev/null: the API key would be lost. Nothing was made',
     )
 }

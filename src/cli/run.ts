@@ -1,8 +1,7 @@
 /** Finds the command of a call, reads its arguments, runs it. */
 
 import { scrub } from '../log/redaction.ts'
-import { UsageError } from '../sites/rules.ts'
-import { AdminError } from '../sites/sites.ts'
+import { CommandError, UsageError } from '../sites/rules.ts'
 import { VERSION } from '../version.ts'
 import { didYouMean } from '../words/nearest.ts'
 import { type Command, type CommandEntry, commandHelp, type Flag, overview, readInput } from './command.ts'
@@ -61,11 +60,11 @@ export async function answer(args: readonly string[]): Promise<number> {
 
 /** Shows a stack only for a fault of powgate. */
 function problemText(error: unknown): string {
-  if (error instanceof UsageError || error instanceof AdminError) return error.message
+  if (error instanceof UsageError || error instanceof CommandError) return error.message
   return error instanceof Error ? (error.stack ?? error.message) : String(error)
 }
 
-/** @throws UsageError, AdminError */
+/** @throws UsageError, CommandError */
 export async function run(args: readonly string[]): Promise<number> {
   const [first] = args
   if (first === undefined) {

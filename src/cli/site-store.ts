@@ -1,7 +1,6 @@
 import { resolve } from 'node:path'
 import type { Config } from '../config/config.ts'
-import { UsageError } from '../sites/rules.ts'
-import { AdminError } from '../sites/sites.ts'
+import { CommandError, UsageError } from '../sites/rules.ts'
 import { type SiteStore, StoreSetupError } from '../store/store.ts'
 import { systemErrorText } from '../words/system-error.ts'
 
@@ -11,7 +10,7 @@ export const UNUSED_SECRET = 'no command ever signs with this placeholder'
 /**
  * Runs an action on the store of the settings. Also returns the store's place, in words.
  *
- * @throws AdminError if the store fails; and what the action throws
+ * @throws CommandError if the store fails; and what the action throws
  */
 export async function withStore<Result>(
   action: (store: SiteStore) => Promise<Result>,
@@ -20,9 +19,9 @@ export async function withStore<Result>(
   try {
     return [await action(store), place]
   } catch (error) {
-    if (error instanceof AdminError || error instanceof UsageError) throw error
-    if (error instanceof StoreSetupError) throw new AdminError(error.message)
-    throw new AdminError(`the store failed: ${systemErrorText(error)}`, { cause: error })
+    if (error instanceof CommandError || error instanceof UsageError) throw error
+    if (error instanceof StoreSetupError) throw new CommandError(error.message)
+    throw new CommandError(`the store failed: ${systemErrorText(error)}`, { cause: error })
   } finally {
     await store.close()
   }
@@ -35,18 +34,18 @@ async function openStore() {
   try {
     return { store: await openSiteStore(config), place: await placeOf(config) }
   } catch (error) {
-    throw error instanceof StoreSetupError ? new AdminError(error.message) : error
+    throw error instanceof StoreSetupError ? new CommandError(error.message) : error
   }
 }
 
-/** @throws AdminError with a line per wrong setting */
+/** @throws CommandError with a line per wrong setting */
 export async function settingsOf(): Promise<Config> {
   const { ConfigError, gatherSettings, parseConfig } = await import('../config/config.ts')
   try {
     const { values, problems } = gatherSettings(process.env)
     return parseConfig({ POWGATE_SECRETS: UNUSED_SECRET, ...values }, problems)
   } catch (error) {
-    throw error instanceof ConfigError ? new AdminError(error.message) : error
+    throw error instanceof ConfigError ? new CommandError(error.message) : error
   }
 }
 

@@ -3,9 +3,8 @@ import { CONTRACT_LIMITS } from '../domain/endpoint.ts'
 import { apiKeyId, SITE_DEFAULTS, type SiteRecord } from '../domain/site.ts'
 import { integer } from '../domain/value-forms.ts'
 import { inOrderOfCreation } from '../sites/file.ts'
-import { lengthMs, UsageError } from '../sites/rules.ts'
+import { CommandError, lengthMs, UsageError } from '../sites/rules.ts'
 import {
-  AdminError,
   authorOfCommand,
   commit,
   createSite,
@@ -146,7 +145,7 @@ async function runDelete(input: Input): Promise<void> {
     const changes = deletion(site, await store.listApiKeys(), Date.now())
     const apiKeys = changes.length - 1 // the first change is the site's
     if (input.text('name')?.trim() !== site.name)
-      throw new AdminError(
+      throw new CommandError(
         `--name: expected ${JSON.stringify(site.name)}, the name of the site; it goes with its settings and its ${apiKeys} API keys, the audit log stays`,
       )
     await commit(store, changes, author)

@@ -12,8 +12,8 @@ import {
   type SiteRecord,
 } from '../domain/site.ts'
 import { diffWithFile, type FileChange, type FileContent, type FileDiff, sitesFile } from '../sites/file.ts'
-import { UsageError } from '../sites/rules.ts'
-import { AdminError, authorOfCommand, commit, deletion, findSite, newKey } from '../sites/sites.ts'
+import { CommandError, UsageError } from '../sites/rules.ts'
+import { authorOfCommand, commit, deletion, findSite, newKey } from '../sites/sites.ts'
 import { siteWarnings } from '../sites/warnings.ts'
 import type { HostNote } from '../store/hosts.ts'
 import { PROGRAM } from '../version.ts'
@@ -103,7 +103,7 @@ async function runApply(input: Input): Promise<void> {
       ),
       ...apiKeys.flatMap((key, index) => keyProblems(key, keysFound[index], siteKeys)),
     ]
-    if (problems.length > 0) throw new AdminError(lines(problems))
+    if (problems.length > 0) throw new CommandError(lines(problems))
     const now = Date.now()
     const allKeys = await store.listApiKeys()
     const present = new Map(allKeys.map(key => [key.id, key]))
@@ -159,7 +159,7 @@ function keyProblems(
 async function readContent(bytes: Uint8Array): Promise<FileContent> {
   const { parseSitesFile } = await import('../sites/parse-file.ts')
   const parsed = parseSitesFile(bytes)
-  if ('problems' in parsed) throw new AdminError(lines(parsed.problems))
+  if ('problems' in parsed) throw new CommandError(lines(parsed.problems))
   return parsed.value
 }
 

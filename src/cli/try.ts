@@ -10,8 +10,7 @@ import { oneOf } from '../domain/value-forms.ts'
 import { DIFFICULTY_MAX, DIFFICULTY_MIN, isNonceText, PUZZLES } from '../protocol/proof.ts'
 import type { Challenge, RedemptionResult, Solution, VerificationResult } from '../protocol/wire.ts'
 import { type FirstKeys, pathOfFirstKeys, readFirstKeys } from '../sites/first-keys.ts'
-import { SITE_KEY_RULE, UsageError } from '../sites/rules.ts'
-import { AdminError } from '../sites/sites.ts'
+import { CommandError, SITE_KEY_RULE, UsageError } from '../sites/rules.ts'
 import { systemErrorText } from '../words/system-error.ts'
 import type { CommandEntry, Flag, Input } from './command.ts'
 import { printJson, printLine, printTable } from './output.ts'
@@ -122,7 +121,7 @@ async function runTry(input: Input): Promise<void> {
   const verification = await ask<VerificationResult>('POST /verify', ofBrowser, solution)
   const { token } = verification.answer
   if (token === null) {
-    throw new AdminError('POST /verify did not pass: the score is below the threshold, or IP rules apply')
+    throw new CommandError('POST /verify did not pass: the score is below the threshold, or IP rules apply')
   }
 
   // This part runs in the site's backend, which gets the token with the form.
@@ -130,7 +129,7 @@ async function runTry(input: Input): Promise<void> {
     // A real backend adds `expectedIp`, the visitor's address.
     const ofBackend = { Authorization: `Bearer ${apiKey}` }
     const redemption = await ask<RedemptionResult>('POST /verify-token', ofBackend, { token })
-    if (!redemption.answer.success) throw new AdminError('POST /verify-token did not redeem the token')
+    if (!redemption.answer.success) throw new CommandError('POST /verify-token did not redeem the token')
     if (isJson) printJson({ url, challenge, solved, verification, redemption })
     return
   }
@@ -168,7 +167,7 @@ async function keysOf(input: Input): Promise<FirstKeys> {
 async function checkScript(url: string, script: string): Promise<void> {
   const signal = AbortSignal.timeout(ANSWER_MS_MAX)
   const { status } = await fetch(url.replace(/\/+$/, '') + script, { redirect: 'manual', signal })
-  if (status !== 200) throw new AdminError(`GET ${script} answered ${status}`)
+  if (status !== 200) throw new CommandError(`GET ${script} answered ${status}`)
 }
 
 /** Fields that a vendor leaves open may have any value. */
@@ -183,7 +182,7 @@ function compare(
   )
   if (!isSilent) printTable(['field', 'answered', 'documented'], rows)
   const wrong = rows.filter(([, answered, wanted]) => wanted !== 'any' && answered !== wanted)
-  if (wrong.length > 0) throw new AdminError(`not as documented: ${wrong.map(([name]) => name).join(', ')}`)
+  if (wrong.length > 0) throw new CommandError(`not as documented: ${wrong.map(([name]) => name).join(', ')}`)
 }
 
 /** Another service at the address could demand endless work. */
@@ -192,7 +191,7 @@ function checkedChallenge(challenge: Challenge): Challenge {
   const isInRange = difficulty >= DIFFICULTY_MIN && difficulty <= DIFFICULTY_MAX
   const isPuzzle = typeof nonce === 'string' && isNonceText(nonce) && Number.isInteger(difficulty)
   if (!isPuzzle || !isInRange || !PUZZLES.includes(algorithm))
-    throw new AdminError('GET /challenge answered 200 with something that is no challenge')
+    throw new CommandError('GET /challenge answered 200 with something that is no challenge')
   return challenge
 }
 
@@ -203,7 +202,7 @@ const ERROR_CHARACTERS_MAX = 300
 
 /**
  * @param body sent as JSON, unless it is a form
- * @throws AdminError with one line
+ * @throws CommandError with one line
  */
 async function callService<Answer>(
   url: string,
@@ -227,14 +226,14 @@ async function callService<Answer>(
     })
     text = await response.text()
   } catch (error) {
-    throw new AdminError(`cannot reach the service at ${target}: ${causeOf(error as Error)}`)
+    throw new CommandError(`cannot reach the service at ${target}: ${causeOf(error as Error)}`)
   }
   const ms = performance.now() - start
   const answer = parseObject(text)
   if (response.status !== 200) {
-    throw new AdminError(`${call} answered ${response.status}${explanation(response, answer)}`)
+    throw new CommandError(`${call} answered ${response.status}${explanation(response, answer)}`)
   }
-  if (answer === undefined) throw new AdminError(`${call} answered 200 without a JSON object`)
+  if (answer === undefined) throw new CommandError(`${call} answered 200 without a JSON object`)
   return { answer: answer as Answer, ms }
 }
 

@@ -14,7 +14,7 @@ import {
 import { completed, laterFields, type SiteSettings, withLater } from '../domain/site-fields.ts'
 import { NAME } from '../domain/value-forms.ts'
 import type { SiteStore } from '../store/store.ts'
-import { UsageError } from './rules.ts'
+import { CommandError, UsageError } from './rules.ts'
 
 /** An empty group of limits, policies or weights removes the site's own. */
 export type SiteOptions = Partial<SiteSettings>
@@ -23,11 +23,6 @@ interface CreatedSite {
   readonly site: SiteRecord
   /** Only its hash is stored. */
   readonly apiKey: string
-}
-
-/** Tells whoever runs a command what is wrong, a line per problem. */
-export class AdminError extends Error {
-  override readonly name = 'AdminError'
 }
 
 export interface KeyOptions {
@@ -104,9 +99,9 @@ export function newKey(
 
 export async function findSite(store: SiteStore, siteKey: string): Promise<SiteRecord> {
   const site = await store.readSite(siteKey)
-  if (site === undefined) throw new AdminError(`there is no site ${siteKey}`)
+  if (site === undefined) throw new CommandError(`there is no site ${siteKey}`)
   if (site.deletedAt !== undefined)
-    throw new AdminError(`the site ${siteKey} was deleted at ${new Date(site.deletedAt).toISOString()}`)
+    throw new CommandError(`the site ${siteKey} was deleted at ${new Date(site.deletedAt).toISOString()}`)
   return site
 }
 
@@ -176,8 +171,8 @@ export async function revokeApiKey(
 /** May be expired. */
 async function unrevokedKey(store: SiteStore, id: string): Promise<ApiKeyRecord> {
   const key = await store.readApiKey(id)
-  if (key === undefined) throw new AdminError(`there is no API key with the id ${id}`)
-  if (key.revokedAt !== null) throw new AdminError(`the API key ${id} is revoked already`)
+  if (key === undefined) throw new CommandError(`there is no API key with the id ${id}`)
+  if (key.revokedAt !== null) throw new CommandError(`the API key ${id} is revoked already`)
   return key
 }
 
@@ -192,14 +187,14 @@ async function changeKey(
   return after
 }
 
-/** @throws AdminError if a record was changed meanwhile */
+/** @throws CommandError if a record was changed meanwhile */
 export async function commit(
   store: SiteStore,
   changes: readonly RecordChange[],
   author: Author,
 ): Promise<void> {
   if (!(await store.commit(changes, author)))
-    throw new AdminError('somebody else changed this at the same moment, so nothing was written. Try again')
+    throw new CommandError('somebody else changed this at the same moment, so nothing was written. Try again')
 }
 
 /**

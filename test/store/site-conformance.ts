@@ -15,14 +15,8 @@ import {
 import { laterFields } from '../../src/domain/site-fields.ts'
 import { diffWithFile, sitesFile } from '../../src/sites/file.ts'
 import { parseSitesFile } from '../../src/sites/parse-file.ts'
-import {
-  AdminError,
-  createApiKey,
-  raiseSite,
-  revokeApiKey,
-  updateApiKey,
-  updateSite,
-} from '../../src/sites/sites.ts'
+import { CommandError } from '../../src/sites/rules.ts'
+import { createApiKey, raiseSite, revokeApiKey, updateApiKey, updateSite } from '../../src/sites/sites.ts'
 import { SiteDirectory } from '../../src/store/site-directory.ts'
 import type { SiteStore } from '../../src/store/store.ts'
 import { mapOf, type TestStore } from './harness.ts'
@@ -175,7 +169,7 @@ export function siteConformance(under: () => TestStore): void {
       const change = async (client: SiteStore, name: string, triesLeft = 100): Promise<unknown> => {
         return updateSite(client, siteKey, { name }, AUTHOR).catch(error => {
           // Somebody else was first, which 39 can be.
-          assert.ok(error instanceof AdminError && triesLeft > 0, String(error))
+          assert.ok(error instanceof CommandError && triesLeft > 0, String(error))
           return change(client, name, triesLeft - 1)
         })
       }
