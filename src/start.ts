@@ -18,7 +18,7 @@ import { SiteKeeper } from './process/site-keeper.ts'
 import { StoreProcess } from './process/store-process.ts'
 import { runWorker } from './process/worker.ts'
 import { prepareStart } from './sites/first-start.ts'
-import { writeServiceUrl } from './sites/service-url.ts'
+import { writeServiceUrl } from './sites/service-files.ts'
 import { StoreSetupError } from './store/store.ts'
 
 async function runPrimary(): Promise<void> {

@@ -4,6 +4,7 @@ import { apiKeyId, SITE_DEFAULTS, type SiteRecord } from '../domain/site.ts'
 import { integer } from '../domain/value-forms.ts'
 import { inOrderOfCreation } from '../sites/file.ts'
 import { CommandError, lengthMs, UsageError } from '../sites/rules.ts'
+import { serviceUrl } from '../sites/service-files.ts'
 import {
   authorOfCommand,
   commit,
@@ -122,7 +123,6 @@ async function runCreate(input: Input): Promise<void> {
   printFields([['API key', apiKey], ...siteFields(site)])
   printWarnings(warnings)
   const origin = site.requireOrigin && site.origins[0] !== undefined ? ` --origin ${site.origins[0]}` : ''
-  const { serviceUrl } = await import('../sites/service-url.ts')
   const url = serviceUrl(await settingsOf())
   printLine(
     '',
