@@ -3,6 +3,7 @@
  * names its visitors' addresses.
  */
 
+import { configFlag } from '../config/config.ts'
 import { type BackendCount, COUNTS_MAX } from '../domain/backend-counts.ts'
 import { WINDOW_MS } from '../domain/limits.ts'
 
@@ -21,27 +22,23 @@ const UNBOUND_MIN = 20
 /** Keys that redeem nothing for this long are forgotten, because they were replaced or revoked. */
 const UNBOUND_MS = 86_400_000
 
-const TOLD_SHARE = 1 / 2
-const SITES_TOLD_MAX = 3
+/** A backend that used this share of a limit is near it. */
+const NEAR_SHARE = 1 / 2
+const SITES_NAMED_MAX = 3
 
 export class BackendWatch {
-  readonly #flags: string
   /** Counts the good tokens of each API key that never named an address. */
   readonly #unbound = new Map<
     string,
     { readonly siteKey: string; readonly count: number; readonly atMs: number }
   >()
+  /** API keys that named an address at least once. */
   readonly #naming = new Set<string>()
-  #last: { readonly atMs: number; readonly counts: readonly BackendCount[] }[] = []
-
-  /** @param flags to end a command with */
-  constructor(flags = '') {
-    this.#flags = flags
-  }
+  /** The reports of the last minute. */
+  #reports: { readonly atMs: number; readonly counts: readonly BackendCount[] }[] = []
 
   add(counts: readonly BackendCount[], nowMs: number): void {
-    this.#last = this.#last.filter(({ atMs }) => nowMs - atMs < WINDOW_MS)
-    this.#last.push({ atMs: nowMs, counts })
+    this.#reports.push({ atMs: nowMs, counts })
     for (const { apiKeyId, siteKey, isJunk, count, named } of counts) {
       if (isJunk || this.#naming.has(apiKeyId)) continue
       if (this.#unbound.size + this.#naming.size > COUNTS_MAX) break
@@ -54,6 +51,7 @@ export class BackendWatch {
     }
   }
 
+  /** Returns the API keys whose redemptions are bound to no visitor's address, each with a warning. */
   unbound(nowMs: number): { readonly siteKey: string; readonly text: string }[] {
     for (const [apiKeyId, { atMs }] of this.#unbound)
       if (nowMs - atMs >= UNBOUND_MS) this.#unbound.delete(apiKeyId)
@@ -66,35 +64,37 @@ export class BackendWatch {
   }
 
   /**
-   * Each backend has limits for junk and for the rest. Returns, for both, the limit that is nearest, if half used.
+   * Each caller (an address or an API key) has a limit for junk and one for other tokens. Returns the limits that are at least
+   * half used. Of callers with the same busiest site, only the most used limit of either sort is returned.
    *
-   * @param hosts that share the limits, each taken to send as much as this one
+   * @param hosts that share the limits; each is assumed to receive as much as this one
    */
   near(nowMs: number, hosts: number): NearLimit[] {
-    this.add([], nowMs)
-    const windows = new Map<string, Use>()
-    const counts = this.#last.flatMap(({ counts }) => counts)
-    // A limit that was raised meanwhile also judges what came before.
-    const present = new Map(counts.map(counted => [counted.address + counted.apiKeyId, counted]))
+    this.#reports = this.#reports.filter(({ atMs }) => nowMs - atMs < WINDOW_MS)
+    const windows = new Map<string, Window>()
+    const counts = this.#reports.flatMap(({ counts }) => counts)
+    // The latest limits judge the whole minute: one may have been raised meanwhile.
+    const latest = new Map(counts.map(counted => [counted.address + counted.apiKeyId, counted]))
     for (const counted of counts) {
-      const { callerKey, address, apiKeyId, limits } = present.get(counted.address + counted.apiKeyId)!
+      const { callerKey, address, apiKeyId, limits } = latest.get(counted.address + counted.apiKeyId)!
       const { isJunk } = counted
-      use(windows, `${callerKey} ${isJunk}`, { caller: address, limit: limits[0], isJunk }, counted, hosts)
+      addTo(windows, `${callerKey} ${isJunk}`, { caller: address, limit: limits[0], isJunk }, counted, hosts)
       const caller = `API key ${apiKeyId}`
-      use(windows, `${apiKeyId} ${isJunk}`, { caller, limit: limits[1], isJunk }, counted, hosts)
+      addTo(windows, `${apiKeyId} ${isJunk}`, { caller, limit: limits[1], isJunk }, counted, hosts)
     }
-    const told = new Set<string>()
-    return [...windows.values()]
-      .filter(({ perMinute, limit }) => perMinute >= limit * TOLD_SHARE)
-      .sort((one, other) => other.perMinute / other.limit - one.perMinute / one.limit)
-      .map(use => nearLimit(use, this.#flags))
-      .filter(
-        ({ sites: [site = ''], isJunk }) => !told.has(`${site} ${isJunk}`) && told.add(`${site} ${isJunk}`),
-      )
+    const found = new Map<string, NearLimit>()
+    const near = [...windows.values()].filter(({ perMinute, limit }) => perMinute >= limit * NEAR_SHARE)
+    near.sort((one, other) => other.perMinute / other.limit - one.perMinute / one.limit)
+    for (const limit of near.map(nearLimit)) {
+      const key = `${limit.sites[0]} ${limit.isJunk}`
+      if (!found.has(key)) found.set(key, limit)
+    }
+    return [...found.values()]
   }
 }
 
-interface Use {
+/** What one caller sent within the last minute, junk or not. */
+interface Window {
   readonly caller: string
   readonly limit: number
   readonly isJunk: boolean
@@ -102,10 +102,10 @@ interface Use {
   readonly bySite: Map<string, number>
 }
 
-function use(
-  windows: Map<string, Use>,
+function addTo(
+  windows: Map<string, Window>,
   key: string,
-  about: Pick<Use, 'caller' | 'limit' | 'isJunk'>,
+  about: Pick<Window, 'caller' | 'limit' | 'isJunk'>,
   { siteKey, count }: BackendCount,
   hosts: number,
 ): void {
@@ -115,11 +115,11 @@ function use(
   windows.set(key, found)
 }
 
-function nearLimit({ caller, limit, isJunk, perMinute, bySite }: Use, flags: string): NearLimit {
+function nearLimit({ caller, limit, isJunk, perMinute, bySite }: Window): NearLimit {
   const bySize = [...bySite].sort(([, one], [, other]) => other - one)
   const sites = bySize.map(([site]) => site)
-  const more = sites.length > SITES_TOLD_MAX ? ` and ${sites.length - SITES_TOLD_MAX} more` : ''
-  const names = sites.slice(0, SITES_TOLD_MAX).join(', ') + more
+  const more = sites.length > SITES_NAMED_MAX ? ` and ${sites.length - SITES_NAMED_MAX} more` : ''
+  const names = sites.slice(0, SITES_NAMED_MAX).join(', ') + more
   if (isJunk) {
     const text = `${caller} sends ${perMinute} tokens a minute for ${names} that are forged, malformed, expired or used already, of ${limit} that may be: somebody posts junk to a form, or a form is sent twice. It takes nothing from tokens that are redeemed for the first time, so raise no limit for it`
     return { caller, sites, perMinute, limit, isJunk, text }
@@ -128,7 +128,7 @@ function nearLimit({ caller, limit, isJunk, perMinute, bySite }: Use, flags: str
   // A site with its own limit no longer counts in the shared window.
   const isOneBusy = bySize[0]![1] >= perMinute / 2
   const remedy = isOneBusy
-    ? `powgate site update ${sites[0]} --limit-redeem ${enough}${flags}`
+    ? `powgate site update ${sites[0]} --limit-redeem ${enough}${configFlag()}`
     : `set POWGATE_LIMIT_REDEEM_ADDRESS and POWGATE_LIMIT_REDEEM_API_KEY to ${enough}`
   const effect = perMinute > limit ? 'those beyond are refused' : 'those beyond would be refused'
   const text = `${caller} sends ${perMinute} redemptions a minute for ${names}, of ${limit} that it may: ${effect}. To raise its limits: ${remedy}`

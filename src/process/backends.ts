@@ -1,40 +1,40 @@
-/** Reports three kinds of backends: near a limit of redemptions, naming no visitor's address, and sending a field that nobody checks. */
+/** Logs which backends are near a limit of redemptions, name no visitor's address, or send a field that powgate does not check. */
 
-import { configFlag } from '../config/config.ts'
 import type { BackendCount } from '../domain/backend-counts.ts'
 import type { Logger } from '../log/logger.ts'
 import { BackendWatch, type NearLimit } from './backend-watch.ts'
 
 const WATCH_MS = 5000
-const TOLD_AGAIN_MS = 600_000
-/** More ignored fields are not logged: a backend may pass on whatever visitors send. */
-const IGNORED_TOLD_MAX = 100
+const LOGGED_AGAIN_MS = 600_000
+/** Bounds the log and the memory, because a backend may pass on whatever fields visitors send. */
+const IGNORED_LOGGED_MAX = 100
 
 export class Backends {
-  /** Backends that used half of a limit within the last minute, as of the last look. */
+  /** Backends that used half of a limit within the last minute, updated every five seconds. */
   near: readonly NearLimit[] = []
   /** Backends whose redemptions are bound to no address, so that a token solved by anybody is accepted. */
   unbound: readonly { readonly siteKey: string; readonly text: string }[] = []
   readonly #log: Logger
-  readonly #watch = new BackendWatch(configFlag())
-  readonly #toldUnbound = new Set<string>()
-  readonly #toldIgnored = new Set<string>()
-  /** The last report of each caller, by `performance.now`. */
-  readonly #told = new Map<string, { readonly atMs: number; readonly isOver: boolean }>()
+  readonly #watch = new BackendWatch()
+  /** Sites whose unbound redemptions were logged. */
+  readonly #unboundLogged = new Set<string>()
+  readonly #ignoredLogged = new Set<string>()
+  /** When each caller's limit was last logged, by `performance.now`. */
+  readonly #limitsLogged = new Map<string, { readonly atMs: number; readonly isOver: boolean }>()
 
-  /** Looks at the counts every five seconds from now on. @param hosts the number of living ones */
+  /** @param hosts returns the number of living hosts */
   constructor(log: Logger, hosts: () => number) {
     this.#log = log
-    setInterval(() => this.#look(hosts()), WATCH_MS).unref()
+    setInterval(() => this.#update(hosts()), WATCH_MS).unref()
   }
 
-  #look(hosts: number): void {
+  #update(hosts: number): void {
     this.near = this.#watch.near(performance.now(), Math.max(1, hosts))
-    for (const limit of this.near) this.#tellLimit(limit)
+    for (const limit of this.near) this.#logLimit(limit)
     this.unbound = this.#watch.unbound(performance.now())
     for (const { siteKey: site, text } of this.unbound) {
-      if (this.#toldUnbound.has(site)) continue
-      this.#toldUnbound.add(site)
+      if (this.#unboundLogged.has(site)) continue
+      this.#unboundLogged.add(site)
       this.#log.warn({ event: 'redemption-unbound', site }, text)
     }
   }
@@ -47,28 +47,28 @@ export class Backends {
 
   add(counts: readonly BackendCount[]): void {
     this.#watch.add(counts, performance.now())
-    for (const { siteKey, ignored } of counts) if (ignored !== undefined) this.#tellIgnored(siteKey, ignored)
+    for (const { siteKey, ignored } of counts) if (ignored !== undefined) this.#logIgnored(siteKey, ignored)
   }
 
-  #tellIgnored(site: string, field: string): void {
+  #logIgnored(site: string, field: string): void {
     const key = `${site} ${field}`
-    if (this.#toldIgnored.size === IGNORED_TOLD_MAX || this.#toldIgnored.has(key)) return
-    this.#toldIgnored.add(key)
+    if (this.#ignoredLogged.size === IGNORED_LOGGED_MAX || this.#ignoredLogged.has(key)) return
+    this.#ignoredLogged.add(key)
     this.#log.info(
       { event: 'field-ignored', site, field },
       'a backend sends a field that powgate does not know, so it checks nothing',
     )
   }
 
-  #tellLimit({ text, caller: ip, sites, perMinute, limit, isJunk }: NearLimit): void {
+  #logLimit({ text, caller: ip, sites, perMinute, limit, isJunk }: NearLimit): void {
     const nowMs = performance.now()
     const isOver = perMinute > limit
     const key = `${ip} ${isJunk}`
-    const before = this.#told.get(key)
-    // Each caller is told of every ten minutes, and sooner if it was near its limit and now is over it.
-    if (before !== undefined && nowMs - before.atMs < TOLD_AGAIN_MS && (before.isOver || !isOver)) return
-    if (this.#told.size > 1000) this.#told.clear()
-    this.#told.set(key, { atMs: nowMs, isOver })
+    const before = this.#limitsLogged.get(key)
+    // Each caller is logged every ten minutes, and sooner if it was near its limit and now is over it.
+    if (before !== undefined && nowMs - before.atMs < LOGGED_AGAIN_MS && (before.isOver || !isOver)) return
+    if (this.#limitsLogged.size > 1000) this.#limitsLogged.clear()
+    this.#limitsLogged.set(key, { atMs: nowMs, isOver })
     this.#log.warn(
       { event: isJunk ? 'redemption-junk' : 'redemption-limit', ip, site: sites[0], perMinute, limit },
       text,
