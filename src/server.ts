@@ -32,13 +32,13 @@ import type { Store } from './store/store.ts'
 import { StoreWatch } from './store/watch.ts'
 import { VERSION } from './version.ts'
 
-/** With these two, a changed site reaches all workers in 2 s. */
-const [SITES_MS, SITES_ROUND_MS] = [500, 5000]
+/** A changed site must reach all workers within 2 s. Every 5 s, changes that the store did not report are looked for. */
+const [SITES_MS, SITES_REREAD_MS] = [500, 5000]
 const [KEY_USES_MS, WATCH_MS, AUDIT_MS] = [60_000, 60_000, 3_600_000]
-/** A misconfigured proxy sends a wrong header with every request, so the log tells of it at most this often. */
-const FORWARDING_TOLD_MS = 60_000
-/** A worker near its capacity may be overloaded again and again, so the log tells of it at most this often. */
-const OVERLOAD_TOLD_MS = 10_000
+/** A misconfigured proxy sends a wrong header with every request, so it is logged at most this often. */
+const FORWARDING_LOGGED_MS = 60_000
+/** A worker near its capacity may be overloaded again and again, so it is logged at most this often. */
+const OVERLOAD_LOGGED_MS = 10_000
 /** The store must answer within this time before the server listens; later requests get 503. */
 const FIRST_CONTACT_MS = 1000
 /** Loading 10,000 sites and keys fits in this time; others are read while serving. */
@@ -87,7 +87,7 @@ export async function startServer(
   const directory = directoryOf(config, store, lost)
   const service = composeService(config, store, directory, log)
   const gate = overloadGate(config, log)
-  const host = hostOf(config, log, gate, { stats, eventLog })
+  const host = hostOf(config, log, gate, stats, eventLog)
   const background = new AbortController()
   await waitAtMost(FIRST_CONTACT_MS, () => store.isReady(), START_POLL_MS)
   startBackground(directory, service, watch, background.signal)
@@ -139,7 +139,7 @@ function openStore(config: Config, log: Logger, stats: Stats, watchNow: () => vo
   })
 }
 
-/** @param lost what the store has lost and the primary process knows; the directory serves it too */
+/** @param lost records that the store has lost; the directory serves them too */
 function directoryOf(config: Config, store: Store, lost: CachedRecords | undefined): SiteDirectory {
   const hidden = config.demo === 'on' ? undefined : DEMO_SITE_KEYS
   const directory = new SiteDirectory(store.sites, now, config.testKeys, hidden)
@@ -171,7 +171,8 @@ function hostOf(
   config: Config,
   log: Logger,
   gate: Gate | undefined,
-  { stats, eventLog }: { stats: Stats; eventLog: EventLog },
+  stats: Stats,
+  eventLog: EventLog,
 ): ExchangeHost {
   const host: ExchangeHost = {
     trustedProxies: config.trustedProxies,
@@ -197,7 +198,7 @@ function hostOf(
     newRequestId: requestIds(),
   }
   for (const trouble of ['forwardingIgnored', 'forwardingMalformed'] as const)
-    tellOfForwarding(host, trouble, log, eventLog)
+    logForwarding(host, trouble, log, eventLog)
   return host
 }
 
@@ -208,7 +209,7 @@ function startBackground(
   end: AbortSignal,
 ): void {
   void repeat(() => directory.refresh(), SITES_MS, end)
-  void repeat(() => directory.refreshSome(), SITES_ROUND_MS, end)
+  void repeat(() => directory.refreshSome(), SITES_REREAD_MS, end)
   void repeat(() => keyUses.write(), KEY_USES_MS, end)
   void repeat(() => watch.check(), WATCH_MS, end)
 }
@@ -221,7 +222,7 @@ async function repeat(action: () => Promise<unknown>, pauseMs: number, end: Abor
   }
 }
 
-function tellOfForwarding(
+function logForwarding(
   host: ExchangeHost,
   trouble: 'forwardingIgnored' | 'forwardingMalformed',
   log: Logger,
@@ -242,23 +243,23 @@ function tellOfForwarding(
         `X-Forwarded-For is ignored: its sender is not trusted; if it is a proxy of yours, name ${what}`,
       )
     }
-    setTimeout(() => tellOfForwarding(host, trouble, log, eventLog), FORWARDING_TOLD_MS).unref()
+    setTimeout(() => logForwarding(host, trouble, log, eventLog), FORWARDING_LOGGED_MS).unref()
   }
 }
 
 function overloadGate({ overloadMs }: Config, log: Logger): OverloadGate | undefined {
   if (overloadMs === undefined) return undefined
-  let toldAtMs = Number.NEGATIVE_INFINITY
+  let loggedAtMs = Number.NEGATIVE_INFINITY
   let shedSince = 0
   return new OverloadGate({
     delayMsTarget: overloadMs,
     ticksPerRequest: 2,
     onChange: (isShedding, shed) => {
       if (!isShedding) shedSince += shed
-      else if (now() - toldAtMs >= OVERLOAD_TOLD_MS) {
+      else if (now() - loggedAtMs >= OVERLOAD_LOGGED_MS) {
         const about = { refusedBefore: shedSince }
         log.warn(about, 'shedding load: requests queue, so some are refused, challenges first')
-        toldAtMs = now()
+        loggedAtMs = now()
         shedSince = 0
       }
     },
@@ -276,7 +277,7 @@ function contentRoutes(config: Config, log: Logger): ContentRoute[] {
   ]
 }
 
-/** Metrics count a refused request for this site, even with a wrong secret. Reads the cache alone: a refusal calls no store. */
+/** Names the site for which metrics count a refused request, even one with a wrong secret. A refusal calls no store. */
 function namedSite(
   { sites, apiKeys }: Service,
   siteKey: string,
@@ -286,13 +287,6 @@ function namedSite(
   return apiKeyId === undefined ? undefined : apiKeys.cached(apiKeyId)?.siteKey
 }
 
-function tellCrowded(log: Logger): void {
-  log.warn(
-    { event: 'memory-crowded' },
-    'more addresses ask than this worker can remember while Redis is away: new ones share a limit with their network',
-  )
-}
-
 function composeService(
   config: Config,
   store: Store,
@@ -300,6 +294,11 @@ function composeService(
   log: Logger,
 ): Service {
   const keyring = new Keyring(resolveSecrets(config))
+  const onCrowded = () =>
+    log.warn(
+      { event: 'memory-crowded' },
+      'more addresses ask than this worker can remember while Redis is away: new ones share a limit with their network',
+    )
   return {
     settings: config,
     pricing: PRICING,
@@ -310,7 +309,7 @@ function composeService(
     store:
       config.redis === undefined
         ? store.requests
-        : new BridgedStore(store.requests, { ...config, onCrowded: () => tellCrowded(log) }, now),
+        : new BridgedStore(store.requests, { ...config, onCrowded }, now),
     sites,
     apiKeys,
     keyUses: new KeyUses(store.sites),
@@ -342,8 +341,8 @@ function randomBitPool(): (bits: number) => number {
   }
 }
 
-/** Returns once it holds or the time is over, without telling which. */
-async function waitAtMost(waitMs: number, holds: () => boolean, pollMs: number): Promise<void> {
+/** Waits until the condition is true or the time is over. */
+async function waitAtMost(waitMs: number, isTrue: () => boolean, pollMs: number): Promise<void> {
   const giveUpAt = now() + waitMs
-  while (!holds() && now() < giveUpAt) await sleep(pollMs)
+  while (!isTrue() && now() < giveUpAt) await sleep(pollMs)
 }
