@@ -1,9 +1,11 @@
+/** Files that a flag names; - is standard input. */
+
 import { createReadStream } from 'node:fs'
 import { CommandError } from '../sites/rules.ts'
 import { systemErrorText } from '../words/system-error.ts'
 import type { FlagValue } from './command.ts'
 
-/** A hundred thousand sites. */
+/** A file of a hundred thousand sites is that long. */
 const FILE_BYTES_MAX = 64 * 2 ** 20
 const STANDARD_INPUT = '-'
 

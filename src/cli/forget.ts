@@ -27,7 +27,7 @@ export const FORGET_COMMAND: CommandEntry = {
 
 async function runForget(input: Input): Promise<void> {
   const address = parseAddress(input.required(ADDRESS.name))!
-  const config = await settingsOf()
+  const config = settingsOf()
   const { isSecretToBeMade, resolveSecrets } = await import('../config/secrets.ts')
   const given = { ...config, secrets: config.secrets.filter(secret => secret !== UNUSED_SECRET) }
   const lacksSecret = config.redis === undefined ? isSecretToBeMade(given) : given.secrets.length === 0

@@ -1,5 +1,5 @@
 import { configFlag } from '../config/config.ts'
-import { type ApiKeyRecord, apiKeyId } from '../domain/site.ts'
+import { API_KEY_ID_PATTERN, type ApiKeyRecord, apiKeyId } from '../domain/site.ts'
 import { NAME } from '../domain/value-forms.ts'
 import { UsageError, whenMs } from '../sites/rules.ts'
 import {
@@ -18,12 +18,14 @@ import { SITE_KEY } from './site-flags.ts'
 import { withStore } from './site-store.ts'
 import { findKeys, type PublicKey, printKeys, publicKey } from './views.ts'
 
+const KEY_ID_FORM = new RegExp(`^${API_KEY_ID_PATTERN}$`)
+
 const KEY_ID: Positional = {
   name: 'KEY_ID',
   expects: 'the 8 letters or digits after the sk_ of an API key',
-  accepts: text => /^[0-9A-Za-z]{8}$/.test(text),
+  accepts: text => KEY_ID_FORM.test(text),
   suggest: apiKeyId,
-  isSecret: true, // somebody may pass the whole key
+  isSecret: true, // because somebody may pass the whole key
 }
 
 const EXAMPLE_KEY_ID = 'k3yId0Xy'

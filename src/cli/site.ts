@@ -1,3 +1,5 @@
+/** `powgate site ...`, but for export and schema, which are in sites-file.ts. */
+
 import { configFlag } from '../config/config.ts'
 import { CONTRACT_LIMITS } from '../domain/endpoint.ts'
 import { apiKeyId, SITE_DEFAULTS, type SiteRecord } from '../domain/site.ts'
@@ -21,7 +23,7 @@ import type { CommandEntry, FlagValue, Input } from './command.ts'
 import { onLostOutput, printFields, printJson, printLine, printTable, requireOutput } from './output.ts'
 import { CLEARING_FLAGS, givenFields, SITE_FLAGS, SITE_KEY, withGiven } from './site-flags.ts'
 import { settingsOf, withStore } from './site-store.ts'
-import { findKeys, printKeys, type SiteTraffic, siteFields, trafficFields } from './views.ts'
+import { findKeys, printKeys, siteFields, usualRateText } from './views.ts'
 
 const EXAMPLE_SITE_KEY = 'site_0123456789ABCDEFabcdef'
 
@@ -123,7 +125,7 @@ async function runCreate(input: Input): Promise<void> {
   printFields([['API key', apiKey], ...siteFields(site)])
   printWarnings(warnings)
   const origin = site.requireOrigin && site.origins[0] !== undefined ? ` --origin ${site.origins[0]}` : ''
-  const url = serviceUrl(await settingsOf())
+  const url = serviceUrl(settingsOf())
   printLine(
     '',
     'The site key goes into the page, the API key into the backend. Try both against the running service:',
@@ -175,23 +177,26 @@ async function runList(input: Input): Promise<void> {
 
 async function runShow(input: Input): Promise<void> {
   const siteKey = input.required(SITE_KEY.name)
-  const [{ site, keys, traffic }] = await withStore(async store => {
+  const [{ site, keys, usualRate }] = await withStore(async store => {
     const site = await findSite(store, siteKey)
-    return { site, keys: await findKeys(store, siteKey), traffic: await trafficOf(store, site) }
+    return { site, keys: await findKeys(store, siteKey), usualRate: await usualRateOf(store, site) }
   })
-  if (input.has('json'))
-    return printJson({ ...site, traffic, apiKeys: keys.map(({ siteKey: _, ...key }) => key) })
-  printFields([...siteFields(site), ...trafficFields(traffic)])
+  if (input.has('json')) {
+    const apiKeys = keys.map(({ siteKey: _, ...key }) => key)
+    return printJson({ ...site, traffic: { usualRate }, apiKeys })
+  }
+  printFields([...siteFields(site), ['usual rate', usualRateText(usualRate)]])
   printLine('')
   printKeys(keys)
 }
 
-async function trafficOf(
+/** Proofs a second of returning addresses: what was learned, if it is above the site's own setting. */
+async function usualRateOf(
   store: SiteStore,
-  { siteKey, usualRate: expected = 0 }: SiteRecord,
-): Promise<SiteTraffic> {
+  { siteKey, usualRate = 0 }: SiteRecord,
+): Promise<number | undefined> {
   const perMinute = await store.readUsualRate(siteKey)
-  return { usualRate: perMinute === undefined ? undefined : Math.max(perMinute / 60, expected) }
+  return perMinute === undefined ? undefined : Math.max(perMinute / 60, usualRate)
 }
 
 async function runUpdate(input: Input): Promise<void> {

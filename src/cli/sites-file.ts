@@ -189,7 +189,7 @@ const ANSWER_MS_MAX = 10_000
 /** Sites and API keys that the running service has in memory. */
 async function recordsOfService(): Promise<CachedRecords> {
   const { RECORDS_PATH } = await import('../admin/records-route.ts')
-  const { adminHost, adminPort } = await settingsOf()
+  const { adminHost, adminPort } = settingsOf()
   if (adminPort === undefined)
     throw new CommandError('POWGATE_ADMIN_PORT: expected the admin port of the running service')
   // The name `localhost` could lead to [::1], where another program may listen.

@@ -98,7 +98,7 @@ export const TRY_COMMAND: CommandEntry = {
 }
 
 async function runTry(input: Input): Promise<void> {
-  const url = input.text('url') ?? serviceUrl(await settingsOf())
+  const url = input.text('url') ?? serviceUrl(settingsOf())
   const isJson = input.has('json')
   const origin = input.text('origin')
   const { siteKey, apiKey } = await keysOf(input)
@@ -160,7 +160,7 @@ const portOf = (url: URL) => Number(url.port || (url.protocol === 'https:' ? 443
 async function keysOf(input: Input): Promise<FirstKeys> {
   const [siteKey, apiKey] = [input.text('site-key'), input.text('api-key')]
   if (siteKey !== undefined && apiKey !== undefined) return { siteKey, apiKey }
-  const config = await settingsOf()
+  const config = settingsOf()
   const { dataDir } = config
   const first = readFirstKeys(dataDir)
   const ownUrl = new URL(serviceUrl(config))
