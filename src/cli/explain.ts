@@ -12,7 +12,7 @@ const VISITOR: Positional = {
   name: 'VISITOR',
   expects: 'a request id (the X-Request-Id of an answer), a token in quotes, a nonce, or an IP address',
   accepts: text => queryOf(text) !== undefined,
-  isSecret: true, // a token is, and so is an API key passed by mistake
+  isSecret: true, // because it may be a token, or an API key by mistake
 }
 
 export const EXPLAIN_COMMAND: CommandEntry = {
@@ -38,7 +38,7 @@ function queryOf(text: string): Query | undefined {
   const nonce = statedNonce(text.trim().replace(/%7C/gi, '|')) // form bodies and URLs encode a token's delimiters
   if (nonce !== '') return { text: nonce, kind: 'nonce' }
   if (!REQUEST_ID.test(text.trim()) || apiKeyId(text.trim()) !== undefined) return undefined
-  return { text: text.trim(), kind: 'id' } // nonces look like some proxies' request ids
+  return { text: text.trim(), kind: 'id' } // or the bare nonce, which looks like some proxies' request ids
 }
 
 async function runExplain(input: Input): Promise<void> {

@@ -1,4 +1,5 @@
 import { AddressSet, formatAddress, formatNetwork, parseAddress } from '../addresses/address.ts'
+import { isSecretToBeMade, resolveSecrets } from '../config/secrets.ts'
 import { AddressTags } from '../domain/address-tags.ts'
 import { ADDRESS_FIELDS } from '../domain/audit.ts'
 import { Keyring } from '../domain/keyring.ts'
@@ -28,10 +29,10 @@ export const FORGET_COMMAND: CommandEntry = {
 async function runForget(input: Input): Promise<void> {
   const address = parseAddress(input.required(ADDRESS.name))!
   const config = settingsOf()
-  const { isSecretToBeMade, resolveSecrets } = await import('../config/secrets.ts')
   const given = { ...config, secrets: config.secrets.filter(secret => secret !== UNUSED_SECRET) }
-  const lacksSecret = config.redis === undefined ? isSecretToBeMade(given) : given.secrets.length === 0
-  if (lacksSecret)
+  // Only the embedded store may have its secret in the data directory.
+  const hasSecret = config.redis === undefined ? !isSecretToBeMade(given) : given.secrets.length > 0
+  if (!hasSecret)
     throw new CommandError(
       'there is no secret, and without it nobody can tell which records are of an address: set POWGATE_SECRETS as the service does',
     )

@@ -16,7 +16,7 @@ import { NAME } from '../domain/value-forms.ts'
 import type { SiteStore } from '../store/store.ts'
 import { CommandError, UsageError } from './rules.ts'
 
-/** An empty group of limits, policies or weights removes the site's own. */
+/** Settings to change. An empty group, such as `limits: {}`, removes the site's own values of the group. */
 export type SiteOptions = Partial<SiteSettings>
 
 interface CreatedSite {
@@ -31,12 +31,13 @@ export interface KeyOptions {
   readonly expiresAt?: number | null
 }
 
-/** `how` for callers other than commands. */
+/** The author's `how` if the caller, a test or a bench, names none. */
 const CODE = 'code'
 
 /**
- * @param settings others get their defaults
- * @param before if it is a whole record, its fields of a later version are kept
+ * Makes a site's record. Settings that are not given get their defaults.
+ *
+ * @param before the site's key, and what is no setting; of a whole record, fields of a later version are kept too
  */
 export function siteRecord(
   settings: SiteOptions & { name: string },
@@ -74,12 +75,13 @@ export async function createApiKey(
   return created
 }
 
+/** The changes that delete a site and its API keys. What is left of each says that its key is never made again. */
 export function deletion(site: SiteRecord, apiKeys: readonly ApiKeyRecord[], now: number): RecordChange[] {
   const { siteKey, name, createdAt } = site
-  const left = siteRecord({ name, active: false }, { siteKey, createdAt }, nextRevision(site, now))
+  const rest = siteRecord({ name, active: false }, { siteKey, createdAt }, nextRevision(site, now))
   const own = apiKeys.filter(key => key.siteKey === siteKey)
   return [
-    { site: { ...left, deletedAt: now }, expected: site },
+    { site: { ...rest, deletedAt: now }, expected: site },
     ...own.map(key => {
       const ended = { revokedAt: key.revokedAt ?? now, updatedAt: nextRevision(key, now), deletedAt: now }
       return { apiKey: { ...key, ...ended }, expected: key }
@@ -121,7 +123,7 @@ export async function updateSite(
   return changeSite(store, before, siteRecord(settings, before, nextRevision(before, Date.now())), author)
 }
 
-/** @param raise undefined ends it */
+/** @param raise undefined ends the present raise */
 export async function raiseSite(
   store: SiteStore,
   siteKey: string,
@@ -168,7 +170,7 @@ export async function revokeApiKey(
   return changeKey(store, before, { revokedAt: Date.now() }, author)
 }
 
-/** May be expired. */
+/** Finds an API key, expired or not. @throws CommandError if it is revoked */
 async function unrevokedKey(store: SiteStore, id: string): Promise<ApiKeyRecord> {
   const key = await store.readApiKey(id)
   if (key === undefined) throw new CommandError(`there is no API key with the id ${id}`)
@@ -198,7 +200,7 @@ export async function commit(
 }
 
 /**
- * POWGATE_ACTOR, else who called sudo, else the process's user.
+ * Names POWGATE_ACTOR, else who called sudo, else the process's user.
  *
  * @param how the command's name
  * @throws UsageError
