@@ -1,6 +1,7 @@
 /** `powgate site ...`, but for export and schema, which are in sites-file.ts. */
 
 import { configFlag } from '../config/config.ts'
+import type { Author } from '../domain/audit.ts'
 import { CONTRACT_LIMITS } from '../domain/endpoint.ts'
 import { apiKeyId, SITE_DEFAULTS, type SiteRecord } from '../domain/site.ts'
 import { integer } from '../domain/value-forms.ts'
@@ -203,22 +204,18 @@ async function runUpdate(input: Input): Promise<void> {
   const given = givenFields(input)
   if (given.size === 0)
     throw new UsageError('site update: expected something to change; see powgate site update --help')
-  const siteKey = input.required(SITE_KEY.name)
-  const author = authorOfCommand('site update')
-  const settings = (before: SiteRecord) => withGiven(before, given)
-  const change: Change = store => updateSite(store, siteKey, settings, author)
-  await runChange(input, change, () => 'The site was changed')
+  const change: Change = (store, siteKey, author) =>
+    updateSite(store, siteKey, before => withGiven(before, given), author)
+  await runChange(input, 'site update', change, () => 'The site was changed')
 }
 
 async function runSwitch(input: Input, active: boolean): Promise<void> {
-  const siteKey = input.required(SITE_KEY.name)
-  const author = authorOfCommand(active ? 'site enable' : 'site disable')
-  const change: Change = store => updateSite(store, siteKey, { active }, author)
-  await runChange(input, change, site => `The site is ${stateText(site)}`)
+  const command = active ? 'site enable' : 'site disable'
+  const change: Change = (store, siteKey, author) => updateSite(store, siteKey, { active }, author)
+  await runChange(input, command, change, site => `The site is ${stateText(site)}`)
 }
 
 async function runRaise(input: Input): Promise<void> {
-  const siteKey = input.required(SITE_KEY.name)
   const bits = Number(input.required('bits'))
   const length = input.text('for')
   if (bits > 0 && length === undefined)
@@ -226,20 +223,28 @@ async function runRaise(input: Input): Promise<void> {
   if (bits === 0 && length !== undefined)
     throw new UsageError('--for has no effect with --bits 0, which ends a raise now')
   const raise = length === undefined ? undefined : { bits, until: Date.now() + lengthMs(length)! }
-  const author = authorOfCommand('site raise')
-  const change: Change = store => raiseSite(store, siteKey, raise, author)
-  await runChange(input, change, () => (bits === 0 ? 'The site is not raised' : 'The site is raised'))
+  const change: Change = (store, siteKey, author) => raiseSite(store, siteKey, raise, author)
+  await runChange(input, 'site raise', change, () =>
+    bits === 0 ? 'The site is not raised' : 'The site is raised',
+  )
 }
 
-type Change = (store: SiteStore) => Promise<SiteRecord>
+type Change = (store: SiteStore, siteKey: string, author: Author) => Promise<SiteRecord>
 
-async function runChange(input: Input, change: Change, lineOf: (site: SiteRecord) => string): Promise<void> {
+async function runChange(
+  input: Input,
+  command: string,
+  change: Change,
+  outcome: (site: SiteRecord) => string,
+): Promise<void> {
+  const siteKey = input.required(SITE_KEY.name)
+  const author = authorOfCommand(command)
   const [{ site, warnings }, place] = await withStore(async store =>
-    withWarnings(store, { site: await change(store) }),
+    withWarnings(store, { site: await change(store, siteKey, author) }),
   )
-  onLostOutput(`${lineOf(site)} in ${place}: ${PROGRAM} site show ${site.siteKey}${configFlag()}`)
+  onLostOutput(`${outcome(site)} in ${place}: ${PROGRAM} site show ${siteKey}${configFlag()}`)
   if (input.has('json')) return printJson({ ...site, store: place, warnings })
-  printLine(`${lineOf(site)} in ${place}.`, '')
+  printLine(`${outcome(site)} in ${place}.`, '')
   printFields(siteFields(site))
   printWarnings(warnings)
 }

@@ -19,12 +19,6 @@ import { CommandError, UsageError } from './rules.ts'
 /** Settings to change. An empty group, such as `limits: {}`, removes the site's own values of the group. */
 export type SiteOptions = Partial<SiteSettings>
 
-interface CreatedSite {
-  readonly site: SiteRecord
-  /** Only its hash is stored. */
-  readonly apiKey: string
-}
-
 export interface KeyOptions {
   readonly name?: string
   /** Unix milliseconds; null: never. */
@@ -53,13 +47,20 @@ export async function createSite(
   store: SiteStore,
   options: SiteOptions & { name: string },
   author: Author = authorOfCommand(CODE),
-): Promise<CreatedSite> {
+): Promise<{ site: SiteRecord; apiKey: string }> {
   const now = Date.now()
   const identity = { siteKey: newSiteKey(randomBytes(96)), createdAt: now }
   const site = siteRecord(options, identity, now)
   const { record, apiKey } = newKey(site.siteKey, {}, now)
-  const added = { site, expected: undefined }
-  await commit(store, [added, { apiKey: record, expected: undefined }], author)
+  const expected = undefined
+  await commit(
+    store,
+    [
+      { site, expected },
+      { apiKey: record, expected },
+    ],
+    author,
+  )
   return { site, apiKey }
 }
 
