@@ -32,7 +32,7 @@ import type { Store } from './store/store.ts'
 import { StoreWatch } from './store/watch.ts'
 import { VERSION } from './version.ts'
 
-/** A changed site must reach all workers within 2 s. Every 5 s, changes that the store did not report are looked for. */
+/** A changed site must reach all workers within 2 s. What the store has lost is no reported change, so some records are read again. */
 const [SITES_MS, SITES_REREAD_MS] = [500, 5000]
 const [KEY_USES_MS, WATCH_MS, AUDIT_MS] = [60_000, 60_000, 3_600_000]
 /** A misconfigured proxy sends a wrong header with every request, so it is logged at most this often. */
@@ -87,7 +87,7 @@ export async function startServer(
   const directory = directoryOf(config, store, lost)
   const service = composeService(config, store, directory, log)
   const gate = overloadGate(config, log)
-  const host = hostOf(config, log, gate, stats, eventLog)
+  const host = hostOf(config, log, gate, { stats, eventLog })
   const background = new AbortController()
   await waitAtMost(FIRST_CONTACT_MS, () => store.isReady(), START_POLL_MS)
   startBackground(directory, service, watch, background.signal)
@@ -171,8 +171,7 @@ function hostOf(
   config: Config,
   log: Logger,
   gate: Gate | undefined,
-  stats: Stats,
-  eventLog: EventLog,
+  { stats, eventLog }: { stats: Stats; eventLog: EventLog },
 ): ExchangeHost {
   const host: ExchangeHost = {
     trustedProxies: config.trustedProxies,
@@ -198,7 +197,7 @@ function hostOf(
     newRequestId: requestIds(),
   }
   for (const trouble of ['forwardingIgnored', 'forwardingMalformed'] as const)
-    logForwarding(host, trouble, log, eventLog)
+    watchForwarding(host, trouble, log, eventLog)
   return host
 }
 
@@ -222,7 +221,8 @@ async function repeat(action: () => Promise<unknown>, pauseMs: number, end: Abor
   }
 }
 
-function logForwarding(
+/** Has the exchange report such a header to the log, at most once in FORWARDING_LOGGED_MS. */
+function watchForwarding(
   host: ExchangeHost,
   trouble: 'forwardingIgnored' | 'forwardingMalformed',
   log: Logger,
@@ -243,7 +243,7 @@ function logForwarding(
         `X-Forwarded-For is ignored: its sender is not trusted; if it is a proxy of yours, name ${what}`,
       )
     }
-    setTimeout(() => logForwarding(host, trouble, log, eventLog), FORWARDING_LOGGED_MS).unref()
+    setTimeout(() => watchForwarding(host, trouble, log, eventLog), FORWARDING_LOGGED_MS).unref()
   }
 }
 
@@ -287,6 +287,13 @@ function namedSite(
   return apiKeyId === undefined ? undefined : apiKeys.cached(apiKeyId)?.siteKey
 }
 
+function tellCrowded(log: Logger): void {
+  log.warn(
+    { event: 'memory-crowded' },
+    'more addresses ask than this worker can remember while Redis is away: new ones share a limit with their network',
+  )
+}
+
 function composeService(
   config: Config,
   store: Store,
@@ -294,11 +301,6 @@ function composeService(
   log: Logger,
 ): Service {
   const keyring = new Keyring(resolveSecrets(config))
-  const onCrowded = () =>
-    log.warn(
-      { event: 'memory-crowded' },
-      'more addresses ask than this worker can remember while Redis is away: new ones share a limit with their network',
-    )
   return {
     settings: config,
     pricing: PRICING,
@@ -309,7 +311,7 @@ function composeService(
     store:
       config.redis === undefined
         ? store.requests
-        : new BridgedStore(store.requests, { ...config, onCrowded }, now),
+        : new BridgedStore(store.requests, { ...config, onCrowded: () => tellCrowded(log) }, now),
     sites,
     apiKeys,
     keyUses: new KeyUses(store.sites),

@@ -13,7 +13,7 @@ import { SiteDirectory } from '../store/site-directory.ts'
 import type { SiteStore } from '../store/store.ts'
 
 const REFRESH_MS = 500
-/** Some records are read again this often, to find changes that the store did not report; a hundred take 5 ms. */
+/** What the store has lost is no reported change, so some records are read again this often; a hundred take 5 ms. */
 const REREAD_MS = 5000
 const IDS_LOGGED_MAX = 10
 

@@ -6,13 +6,13 @@ import type { SiteRecord } from '../domain/site.ts'
 import { completed } from '../domain/site-fields.ts'
 import type { HostNote } from '../store/hosts.ts'
 
-/** Carriers have a /32 of IPv6, so only a larger range is wide. */
-const WIDE_V6_BYTES = 4
+/** A carrier has a /32. */
+const KNOWN_V6_BYTES = 4
 
 export function siteWarnings(site: SiteRecord, hosts: readonly HostNote[] = []): string[] {
   const { known, origins, puzzle } = completed(site)
   const earlier = hosts.filter(({ puzzles = ['sha256'] }) => !puzzles.includes(puzzle))
-  const wide = known.networks.filter(range => isWide(range, WIDE_V6_BYTES))
+  const wide = known.networks.filter(range => isWide(range, KNOWN_V6_BYTES))
   return [
     ...wide.map(
       range => `the known network ${range} is wide: whatever comes from it makes no challenge harder`,
