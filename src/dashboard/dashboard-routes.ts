@@ -3,9 +3,8 @@
 import { readFileSync } from 'node:fs'
 import type { ServerResponse } from 'node:http'
 import type { AdminRoute } from '../admin/admin-server.ts'
-import type { History } from '../metrics/history.ts'
-import { OTHER_SITES, RANGES } from '../metrics/history-view.ts'
-import type { DashboardData, ServiceState } from './data.ts'
+import { OTHER_SITES, RANGES, type ServiceState } from './data.ts'
+import type { DashboardData, History } from './history.ts'
 import type { SiteNames } from './site-names.ts'
 
 /** The page before its script runs, and without script. */

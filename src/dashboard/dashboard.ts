@@ -3,7 +3,6 @@
 import type { AdminRoute, Supervisor } from '../admin/admin-server.ts'
 import type { Config } from '../config/config.ts'
 import { raisedBits } from '../domain/site.ts'
-import { ADD_MS, History } from '../metrics/history.ts'
 import type { MetricKey } from '../metrics/table.ts'
 import type { Totals } from '../metrics/totals.ts'
 import { type HostNote, viewOf } from '../store/hosts.ts'
@@ -12,6 +11,7 @@ import { VERSION } from '../version.ts'
 import { STORE_CAUSES, type StoreCause } from '../words/reasons.ts'
 import { dashboardRoutes } from './dashboard-routes.ts'
 import type { ServiceState } from './data.ts'
+import { ADD_MS, History } from './history.ts'
 import { type ReadNames, SiteNames } from './site-names.ts'
 
 interface LivingHosts {

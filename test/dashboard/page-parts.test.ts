@@ -3,7 +3,8 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import fc from 'fast-check'
-import type { DashboardData, ServiceState } from '../../src/dashboard/data.ts'
+import type { ServiceState } from '../../src/dashboard/data.ts'
+import { ADD_MS, type DashboardData, History } from '../../src/dashboard/history.ts'
 import {
   duration,
   exact,
@@ -16,7 +17,6 @@ import {
 import { contactProblem, limitText, problemsOf } from '../../src/dashboard/page/problems.ts'
 import { ticksFromZero, timeSpan, timeTicks } from '../../src/dashboard/page/scale.ts'
 import { SiteNames } from '../../src/dashboard/site-names.ts'
-import { ADD_MS, History } from '../../src/metrics/history.ts'
 import type { Values } from '../../src/metrics/table.ts'
 import { WELL } from './stage.ts'
 

@@ -1,6 +1,6 @@
 /** The counters of a busy service over a day: large and small sites, one of which is attacked, an outage, a crash. */
 
-import { ADD_MS, History } from '../../src/metrics/history.ts'
+import { ADD_MS, History } from '../../src/dashboard/history.ts'
 import type { Values } from '../../src/metrics/table.ts'
 import { words } from '../harness/values.ts'
 

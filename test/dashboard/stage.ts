@@ -5,9 +5,9 @@ import { after } from 'node:test'
 import { startAdminServer } from '../../src/admin/admin-server.ts'
 import { dashboardRoutes } from '../../src/dashboard/dashboard-routes.ts'
 import type { ServiceState } from '../../src/dashboard/data.ts'
+import type { History } from '../../src/dashboard/history.ts'
 import { SiteNames } from '../../src/dashboard/site-names.ts'
 import { createLogger } from '../../src/log/logger.ts'
-import type { History } from '../../src/metrics/history.ts'
 import { freePort } from '../harness/ports.ts'
 
 export const WELL: ServiceState = {

@@ -1,6 +1,6 @@
 /** The dashboard's script: fetches the numbers every ten seconds. */
 
-import type { DashboardData } from '../data.ts'
+import type { DashboardData } from '../history.ts'
 import { Choices } from './choices.ts'
 import { Cursor } from './cursor.ts'
 import { byId, h, setText } from './dom.ts'

@@ -1,9 +1,9 @@
 /** Bars: rankings, a histogram, and the funnel from challenges to tokens. */
 
-import type { Traffic } from '../../metrics/history.ts'
-import type { Tally } from '../../metrics/history-view.ts'
+import { sum, type Tally } from '../data.ts'
+import type { Traffic } from '../history.ts'
 import { h, setText, svg, textWidth } from './dom.ts'
-import { exact, percent, sum } from './format.ts'
+import { exact, percent } from './format.ts'
 import type { TimeFrame } from './line-plot.ts'
 
 const ROWS_SHOWN = 7

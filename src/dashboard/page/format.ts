@@ -1,9 +1,5 @@
 /** Numbers and times as text. */
 
-export function sum(counts: readonly number[]): number {
-  return counts.reduce((total, count) => total + count, 0)
-}
-
 const WHOLE = new Intl.NumberFormat('en')
 const COMPACT = new Intl.NumberFormat('en', { notation: 'compact', maximumSignificantDigits: 3 })
 const TWO_DIGITS = new Intl.NumberFormat('en', { maximumSignificantDigits: 2 })

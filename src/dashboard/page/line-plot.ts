@@ -1,6 +1,6 @@
 /** Curves over time. The legend shows the numbers of the moment that the viewer points at. */
 
-import type { Gaps } from '../../metrics/history-view.ts'
+import type { Gaps } from '../data.ts'
 import { type Cursor, describe, type Explored, makeExplorable, nearestIndex } from './cursor.ts'
 import { h, setText, svg, textWidth } from './dom.ts'
 import { clock, clockSeconds, orDash } from './format.ts'

@@ -1,7 +1,7 @@
 /** A section: heading, plots, and their numbers as a table. */
 
-import type { Gaps } from '../../metrics/history-view.ts'
-import type { DashboardData } from '../data.ts'
+import type { Gaps } from '../data.ts'
+import type { DashboardData } from '../history.ts'
 import { h } from './dom.ts'
 import { clockSeconds, moment, orDash } from './format.ts'
 import type { TimeFrame } from './line-plot.ts'

@@ -1,8 +1,9 @@
 /** Tells someone on call what is wrong, worst first. */
 
 import { limitWords, STORE_CAUSES } from '../../words/reasons.ts'
-import type { DashboardData, ServiceState } from '../data.ts'
-import { clockSeconds, duration, exact, milliseconds, sum } from './format.ts'
+import { type ServiceState, sum } from '../data.ts'
+import type { DashboardData } from '../history.ts'
+import { clockSeconds, duration, exact, milliseconds } from './format.ts'
 
 export type Level = 'good' | 'warn' | 'bad'
 

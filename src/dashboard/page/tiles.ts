@@ -1,6 +1,6 @@
 /** Tiles with the key numbers. */
 
-import type { DashboardData } from '../data.ts'
+import type { DashboardData } from '../history.ts'
 import { h, setText } from './dom.ts'
 import { duration, milliseconds, orDash, percent, rate } from './format.ts'
 import type { Level } from './problems.ts'

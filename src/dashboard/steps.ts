@@ -1,6 +1,7 @@
-/** Counts for each recent step of time: each counter has a ring of numbers. 1,000 counters of a day take 2.9 MB. */
+/** Counts for each recent step of time. Each counter has a ring with a number for each step: 1,000 counters of a day take 2.9 MB. */
 
-import { OTHER_SITES } from './history-view.ts'
+import { Columns } from './columns.ts'
+import { OTHER_SITES } from './data.ts'
 
 /** The worst value during the step. */
 export interface StepGauges {
@@ -19,35 +20,33 @@ interface Step {
 interface StepSize {
   readonly stepMs: number
   readonly stepsMax: number
-  /** Timers are inexact, so a full step may be shorter by this. */
+  /** A step counts as full this much early, because timers are inexact. */
   readonly slackMs: number
 }
 
 /** Growth of each counter, by its flat name. */
 export type Increases = ReadonlyMap<string, number>
 
-/** A ring for each flat name. A place is a step's number modulo the length. */
-export type Rings = ReadonlyMap<string, Uint32Array>
+/** A counter's ring, by its flat name. */
+type Rings = Map<string, Uint32Array>
 
-/** Others are added up under OTHER_SITES. */
+/** Sites with rings of their own; all others share those of OTHER_SITES. */
 export const STEP_SITES_MAX = 200
-
-const NOTHING: Rings = new Map()
 
 /** The last step grows until it is full. */
 export class Steps {
   readonly #size: StepSize
-  readonly #all = new Map<string, Uint32Array>()
-  readonly #sites = new Map<string, Map<string, Uint32Array>>()
-  readonly #asked: ReadonlySet<string>
+  readonly #all: Rings = new Map()
+  readonly #sites = new Map<string, Rings>()
+  readonly #askedSites: ReadonlySet<string>
   #steps: Step[] = []
-  #count = 0
+  #stepsBegun = 0
   #fromMs: number
 
-  /** @param asked sites with numbers of their own in any case */
-  constructor(size: StepSize, startedAtMs: number, asked: ReadonlySet<string>) {
+  /** @param askedSites get rings of their own beyond STEP_SITES_MAX */
+  constructor(size: StepSize, startedAtMs: number, askedSites: ReadonlySet<string>) {
     this.#size = size
-    this.#asked = asked
+    this.#askedSites = askedSites
     this.#fromMs = startedAtMs
   }
 
@@ -55,17 +54,17 @@ export class Steps {
     return this.#steps
   }
 
-  /** Positions of the last `count` steps. */
-  places(count = this.#steps.length): readonly number[] {
-    return Array.from({ length: count }, (_, index) => (this.#count - count + index) % this.#size.stepsMax)
+  /**
+   * @param site null for all sites together
+   * @param count of the last steps
+   */
+  columns(site: string | null, count = this.#steps.length): Columns {
+    const first = this.#stepsBegun - count
+    const ringIndexes = Array.from({ length: count }, (_, step) => (first + step) % this.#size.stepsMax)
+    return new Columns((site === null ? this.#all : this.#sites.get(site)) ?? new Map(), ringIndexes)
   }
 
-  /** @param site null: all */
-  rings(site: string | null): Rings {
-    return site === null ? this.#all : (this.#sites.get(site) ?? NOTHING)
-  }
-
-  isApart(siteKey: string): boolean {
+  hasOwnRings(siteKey: string): boolean {
     return this.#sites.has(siteKey) || !this.#sites.has(OTHER_SITES)
   }
 
@@ -80,7 +79,7 @@ export class Steps {
     else this.#begin({ fromMs: this.#fromMs, toMs: nowMs, gauges })
     this.#addTo(this.#all, all)
     for (const [siteKey, increases] of sites)
-      if (increases.size > 0) this.#addTo(this.#site(siteKey), increases)
+      if (increases.size > 0) this.#addTo(this.#ringsOf(siteKey), increases)
     if (nowMs - this.#fromMs >= this.#size.stepMs - this.#size.slackMs) this.#fromMs = nowMs
   }
 
@@ -94,32 +93,32 @@ export class Steps {
     }))
   }
 
-  /** Replaces the oldest step, and removes sites without requests in all. */
+  /** Replaces the oldest step, and removes sites that had no requests in any step. */
   #begin(step: Step): void {
-    const place = this.#count++ % this.#size.stepsMax
+    const ringIndex = this.#stepsBegun++ % this.#size.stepsMax
     this.#steps.push(step)
     if (this.#steps.length > this.#size.stepsMax) this.#steps.shift()
-    for (const ring of this.#all.values()) ring[place] = 0
+    for (const ring of this.#all.values()) ring[ringIndex] = 0
     for (const [siteKey, rings] of this.#sites) {
-      for (const ring of rings.values()) ring[place] = 0
+      for (const ring of rings.values()) ring[ringIndex] = 0
       if ([...rings.values()].every(ring => ring.every(count => count === 0))) this.#sites.delete(siteKey)
     }
   }
 
-  #site(siteKey: string): Map<string, Uint32Array> {
-    const isOwn = siteKey !== '' && (this.#sites.size < STEP_SITES_MAX || this.#asked.has(siteKey))
+  #ringsOf(siteKey: string): Rings {
+    const isOwn = siteKey !== '' && (this.#sites.size < STEP_SITES_MAX || this.#askedSites.has(siteKey))
     const name = this.#sites.has(siteKey) || isOwn ? siteKey : OTHER_SITES
-    const rings = this.#sites.get(name) ?? new Map()
+    const rings: Rings = this.#sites.get(name) ?? new Map()
     this.#sites.set(name, rings)
     return rings
   }
 
-  #addTo(rings: Map<string, Uint32Array>, increases: Increases): void {
-    const place = (this.#count - 1) % this.#size.stepsMax
+  #addTo(rings: Rings, increases: Increases): void {
+    const ringIndex = (this.#stepsBegun - 1) % this.#size.stepsMax
     for (const [name, count] of increases) {
       let ring = rings.get(name)
       if (ring === undefined) rings.set(name, (ring = new Uint32Array(this.#size.stepsMax)))
-      ring[place]! += count
+      ring[ringIndex]! += count
     }
   }
 }
