@@ -1,4 +1,4 @@
-/** Starts the dashboard in the primary process. */
+/** Makes the dashboard's routes in the primary process, and adds to its history every ten seconds. */
 
 import type { AdminRoute, Supervisor } from '../admin/admin-server.ts'
 import type { Config } from '../config/config.ts'
@@ -19,18 +19,18 @@ interface LivingHosts {
   readonly differences: readonly string[]
 }
 
-/** process/backends.ts has them. `isJunk`: the limit is that of junk, so reaching it refuses no good token. */
+/** The part of process/backends.ts that the dashboard shows. */
 interface BackendLimits {
   readonly near: readonly {
     readonly text: string
     readonly perMinute: number
     readonly limit: number
+    /** Reaching the limit of junk refuses no good token. */
     readonly isJunk: boolean
   }[]
   readonly unbound: readonly { readonly text: string }[]
 }
 
-/** Without an admin port there are no routes and no history. */
 export function dashboard(
   config: Config,
   totals: Totals,
@@ -45,7 +45,7 @@ export function dashboard(
     await supervisor.askStats()
     history.add(Date.now(), { values: totals.values(), sites: totals.sites() })
   }, ADD_MS).unref()
-  return dashboardRoutes({ history, siteNames, state: () => stateOf(totals, supervisor, hosts, backends) })
+  return dashboardRoutes(history, siteNames, () => stateOf(totals, supervisor, hosts, backends))
 }
 
 function stateOf(
@@ -56,7 +56,8 @@ function stateOf(
 ): ServiceState {
   const values = totals.values()
   const running = totals.workers()
-  const most = (key: MetricKey) => Math.max(0, ...running.map(({ values }) => Math.abs(values[key] ?? 0)))
+  const maxOfWorkers = (key: MetricKey) =>
+    Math.max(0, ...running.map(({ values }) => Math.abs(values[key] ?? 0)))
   return {
     version: VERSION,
     isHealthy: supervisor.isHealthy(),
@@ -72,16 +73,16 @@ function stateOf(
       ...near.map(({ text, perMinute, limit, isJunk }) => ({ text, isOver: perMinute > limit && !isJunk })),
       ...unbound.map(({ text }) => ({ text, isOver: false })),
     ],
-    isProxyUntrusted: most('proxyUntrusted') > 0,
-    clockApartSeconds: most('clockOffset'),
-    evictedKeys: most('evictedKeys'),
+    isProxyUntrusted: maxOfWorkers('proxyUntrusted') > 0,
+    clockApartSeconds: maxOfWorkers('clockOffset'),
+    evictedKeys: maxOfWorkers('evictedKeys'),
     isReloadDone: values.reloadDone !== 0,
     crashes: (values['restarts crash'] ?? 0) + (values['restarts hang'] ?? 0),
     inFlight: values.inFlight ?? 0,
   }
 }
 
-/** Opens the store for each reading, because readings are rare. */
+/** Opens the store for each reading: nothing is read unless a dashboard is open. */
 function storedNames(config: Config): ReadNames {
   return async siteKeys => {
     const names = new Map<string, string>()

@@ -13,9 +13,9 @@ import { type Increases, type StepGauges, Steps } from './steps.ts'
 
 /** Time between calls of `add`. */
 export const ADD_MS = 10_000
-const COARSE_MS = 120_000
-const HALF_HOUR_STEPS = 180
-const DAY_STEPS = 720
+/** Half an hour in steps of 10 s, and a day in steps of 2 min. */
+const STEPS_MAX = { '30m': 180, '24h': 720 }
+const ADDS_PER_STEP = { '30m': 1, '24h': 12 }
 const MINUTE_MS = 60_000
 const ASKED_SITES_MAX = 50
 /** Sites with their own curve of requests. */
@@ -47,10 +47,10 @@ export class History {
     siteName: (siteKey: string) => string | undefined,
     askedSites: Set<string> = new Set(),
   ) {
-    const steps = (stepMs: number, stepsMax: number) =>
-      new Steps({ stepMs, stepsMax, slackMs: ADD_MS / 2 }, startedAtMs, askedSites)
+    const stepsOf = (range: Range) =>
+      new Steps(STEPS_MAX[range], ADDS_PER_STEP[range], startedAtMs, askedSites)
     this.#askedSites = askedSites
-    this.#ranges = { '30m': steps(ADD_MS, HALF_HOUR_STEPS), '24h': steps(COARSE_MS, DAY_STEPS) }
+    this.#ranges = { '30m': stepsOf('30m'), '24h': stepsOf('24h') }
     this.#siteName = siteName
     this.#startedAtMs = startedAtMs
     this.#lastMs = startedAtMs

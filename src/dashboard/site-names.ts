@@ -1,6 +1,6 @@
 /** Names of sites, read from the store while a dashboard is open. */
 
-/** Leaves out unknown sites. */
+/** Resolves with names by site key, without sites that the store does not have. */
 export type ReadNames = (siteKeys: readonly string[]) => Promise<ReadonlyMap<string, string>>
 
 const FRESH_MS = 30_000
@@ -11,12 +11,12 @@ const WAIT_MS = 300
 export class SiteNames {
   readonly #read: ReadNames
   readonly #now: () => number
-  /** Undefined: the store has no such site. */
+  /** Names by site key; undefined if the store has no such site. */
   readonly #names = new Map<string, string | undefined>()
   #readAtMs = Number.NEGATIVE_INFINITY
   #reading: Promise<void> | undefined
 
-  /** @param now monotonic */
+  /** @param now monotonic milliseconds */
   constructor(read: ReadNames, now: () => number = () => performance.now()) {
     this.#read = read
     this.#now = now
@@ -33,9 +33,8 @@ export class SiteNames {
   /** Reads names that are old or missing. Resolves within WAIT_MS. */
   async refresh(siteKeys: readonly string[]): Promise<void> {
     if (siteKeys.length === 0) return
-    const ageMs = this.#now() - this.#readAtMs
-    const areNamed = siteKeys.every(siteKey => this.#names.has(siteKey))
-    if (ageMs < (areNamed ? FRESH_MS : FRESH_MS / 10)) return
+    const isComplete = siteKeys.every(siteKey => this.#names.has(siteKey))
+    if (this.#now() - this.#readAtMs < (isComplete ? FRESH_MS : FRESH_MS / 10)) return
     this.#reading ??= this.#readAll(siteKeys.slice(0, NAMES_MAX)).finally(() => {
       this.#reading = undefined
     })
@@ -44,7 +43,7 @@ export class SiteNames {
 
   async #readAll(siteKeys: readonly string[]): Promise<void> {
     this.#readAtMs = this.#now()
-    const names = await this.#read(siteKeys).catch(() => undefined) // workers report a store that is away
+    const names = await this.#read(siteKeys).catch(() => undefined) // The problems of the dashboard tell of a store that is away.
     if (names === undefined) return
     this.#names.clear()
     for (const siteKey of siteKeys) this.#names.set(siteKey, names.get(siteKey))

@@ -17,13 +17,6 @@ interface Step {
   readonly gauges: StepGauges
 }
 
-interface StepSize {
-  readonly stepMs: number
-  readonly stepsMax: number
-  /** A step counts as full this much early, because timers are inexact. */
-  readonly slackMs: number
-}
-
 /** Growth of each counter, by its flat name. */
 export type Increases = ReadonlyMap<string, number>
 
@@ -33,21 +26,27 @@ type Rings = Map<string, Uint32Array>
 /** Sites with rings of their own; all others share those of OTHER_SITES. */
 export const STEP_SITES_MAX = 200
 
-/** The last step grows until it is full. */
 export class Steps {
-  readonly #size: StepSize
+  readonly #stepsMax: number
+  readonly #addsPerStep: number
   readonly #all: Rings = new Map()
   readonly #sites = new Map<string, Rings>()
   readonly #askedSites: ReadonlySet<string>
   #steps: Step[] = []
   #stepsBegun = 0
-  #fromMs: number
+  #adds = 0
+  #lastMs: number
 
-  /** @param askedSites get rings of their own beyond STEP_SITES_MAX */
-  constructor(size: StepSize, startedAtMs: number, askedSites: ReadonlySet<string>) {
-    this.#size = size
+  /**
+   * @param stepsMax a new step replaces the oldest one
+   * @param addsPerStep the last step grows by so many calls of `add`
+   * @param askedSites get rings of their own beyond STEP_SITES_MAX
+   */
+  constructor(stepsMax: number, addsPerStep: number, startedAtMs: number, askedSites: ReadonlySet<string>) {
+    this.#stepsMax = stepsMax
+    this.#addsPerStep = addsPerStep
     this.#askedSites = askedSites
-    this.#fromMs = startedAtMs
+    this.#lastMs = startedAtMs
   }
 
   get steps(): readonly Step[] {
@@ -60,7 +59,7 @@ export class Steps {
    */
   columns(site: string | null, count = this.#steps.length): Columns {
     const first = this.#stepsBegun - count
-    const ringIndexes = Array.from({ length: count }, (_, step) => (first + step) % this.#size.stepsMax)
+    const ringIndexes = Array.from({ length: count }, (_, step) => (first + step) % this.#stepsMax)
     return new Columns((site === null ? this.#all : this.#sites.get(site)) ?? new Map(), ringIndexes)
   }
 
@@ -73,19 +72,20 @@ export class Steps {
   }
 
   add(nowMs: number, gauges: StepGauges, all: Increases, sites: ReadonlyMap<string, Increases>): void {
-    const last = this.#steps.at(-1)
-    if (last !== undefined && last.toMs > this.#fromMs)
-      this.#steps[this.#steps.length - 1] = { ...last, toMs: nowMs, gauges: worstOf(last.gauges, gauges) }
-    else this.#begin({ fromMs: this.#fromMs, toMs: nowMs, gauges })
+    if (this.#adds++ % this.#addsPerStep === 0) this.#begin({ fromMs: this.#lastMs, toMs: nowMs, gauges })
+    else {
+      const last = this.#steps.pop()!
+      this.#steps.push({ ...last, toMs: nowMs, gauges: worstOf(last.gauges, gauges) })
+    }
     this.#addTo(this.#all, all)
     for (const [siteKey, increases] of sites)
       if (increases.size > 0) this.#addTo(this.#ringsOf(siteKey), increases)
-    if (nowMs - this.#fromMs >= this.#size.stepMs - this.#size.slackMs) this.#fromMs = nowMs
+    this.#lastMs = nowMs
   }
 
   /** Keeps the age of every step when the clock was set. */
   shift(byMs: number): void {
-    this.#fromMs += byMs
+    this.#lastMs += byMs
     this.#steps = this.#steps.map(({ fromMs, toMs, gauges }) => ({
       fromMs: fromMs + byMs,
       toMs: toMs + byMs,
@@ -95,9 +95,9 @@ export class Steps {
 
   /** Replaces the oldest step, and removes sites that had no requests in any step. */
   #begin(step: Step): void {
-    const ringIndex = this.#stepsBegun++ % this.#size.stepsMax
+    const ringIndex = this.#stepsBegun++ % this.#stepsMax
     this.#steps.push(step)
-    if (this.#steps.length > this.#size.stepsMax) this.#steps.shift()
+    if (this.#steps.length > this.#stepsMax) this.#steps.shift()
     for (const ring of this.#all.values()) ring[ringIndex] = 0
     for (const [siteKey, rings] of this.#sites) {
       for (const ring of rings.values()) ring[ringIndex] = 0
@@ -114,10 +114,10 @@ export class Steps {
   }
 
   #addTo(rings: Rings, increases: Increases): void {
-    const ringIndex = (this.#stepsBegun - 1) % this.#size.stepsMax
+    const ringIndex = (this.#stepsBegun - 1) % this.#stepsMax
     for (const [name, count] of increases) {
       let ring = rings.get(name)
-      if (ring === undefined) rings.set(name, (ring = new Uint32Array(this.#size.stepsMax)))
+      if (ring === undefined) rings.set(name, (ring = new Uint32Array(this.#stepsMax)))
       ring[ringIndex]! += count
     }
   }

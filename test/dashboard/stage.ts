@@ -48,10 +48,7 @@ export async function serveHistory(
     workersWanted: () => state().workers,
   }
   const siteNames = new SiteNames(async () => new Map())
-  const routes = dashboardRoutes(
-    { history, siteNames, state },
-    new URL('../../dist/dashboard/', import.meta.url),
-  )
+  const routes = dashboardRoutes(history, siteNames, state, new URL('../../dist/dashboard/', import.meta.url))
   const server = await startAdminServer(
     { adminHost: '127.0.0.1', adminHosts: [], adminPort },
     supervisor,

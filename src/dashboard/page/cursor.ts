@@ -1,4 +1,4 @@
-/** The moment that the viewer points at, in all plots at once. Assistive technology sees each plot as a slider. */
+/** Lets the viewer point at a moment, which all plots then show. Assistive technology sees each plot as a slider over time. */
 
 type OnCursor = (timeMs: number | null) => void
 
@@ -22,36 +22,28 @@ export class Cursor {
   }
 }
 
-/** The step that ends nearest to a time; -1 without steps. */
+/** The index of the step that ends nearest to a time; -1 without steps. */
 export function nearestIndex(times: readonly number[], timeMs: number): number {
-  let nearest = -1
-  let leastMs = Infinity
-  for (const [index, time] of times.entries()) {
-    const distanceMs = Math.abs(time - timeMs)
-    if (distanceMs < leastMs) {
-      leastMs = distanceMs
-      nearest = index
-    }
-  }
-  return nearest
+  const distancesMs = times.map(time => Math.abs(time - timeMs))
+  return distancesMs.indexOf(Math.min(...distancesMs))
 }
 
-export interface Explored {
+export interface TimePlot {
   /** Step ends, oldest first. */
   readonly times: readonly number[]
   /** The time at a number of pixels from the left edge. */
   timeAt(x: number): number
-  /** A step for assistive technology. */
+  /** A step's numbers, for assistive technology. */
   text(index: number): string
 }
 
 const PAGE_STEPS = 10
 
-export function makeExplorable(element: HTMLElement, label: string, cursor: Cursor, plot: Explored): void {
+export function makeSlider(element: HTMLElement, label: string, cursor: Cursor, plot: TimePlot): void {
   element.tabIndex = 0
   element.setAttribute('role', 'slider')
   element.setAttribute('aria-label', `${label}: moment`)
-  describe(element, plot, cursor)
+  updateSlider(element, plot, cursor)
   const moveTo = (index: number) => {
     const time = plot.times[Math.max(0, Math.min(plot.times.length - 1, index))]
     cursor.set(time ?? null)
@@ -77,7 +69,7 @@ export function makeExplorable(element: HTMLElement, label: string, cursor: Curs
   })
 }
 
-export function describe(element: HTMLElement, plot: Explored, cursor: Cursor): void {
+export function updateSlider(element: HTMLElement, plot: TimePlot, cursor: Cursor): void {
   const last = Math.max(0, plot.times.length - 1)
   const index = currentIndex(plot, cursor)
   element.setAttribute('aria-valuemin', '0')
@@ -87,11 +79,11 @@ export function describe(element: HTMLElement, plot: Explored, cursor: Cursor): 
 }
 
 /** The latest step if the viewer points nowhere. */
-function currentIndex(plot: Explored, cursor: Cursor): number {
+function currentIndex(plot: TimePlot, cursor: Cursor): number {
   return cursor.timeMs === null ? plot.times.length - 1 : nearestIndex(plot.times, cursor.timeMs)
 }
 
-/** The step that a key moves to; null: none. */
+/** The step that a key moves to; null to point at none. */
 const KEYS: Readonly<Record<string, (index: number, count: number) => number | null>> = {
   ArrowLeft: index => index - 1,
   ArrowDown: index => index - 1,

@@ -57,7 +57,7 @@ function linePanel(
   const elements = plots.map(({ element }) => element)
   const panel =
     plots.length === 1
-      ? new Panel({ ...spec, at: plots[0]!.at }, elements)
+      ? new Panel({ ...spec, time: plots[0]!.time }, elements)
       : new Panel(spec, [h('div', { class: 'row' }, ...elements)])
   return {
     element: panel.element,
