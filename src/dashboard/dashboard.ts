@@ -7,7 +7,6 @@ import type { MetricKey } from '../metrics/table.ts'
 import type { Totals } from '../metrics/totals.ts'
 import { type HostNote, viewOf } from '../store/hosts.ts'
 import { openSiteStore } from '../store/open.ts'
-import { VERSION } from '../version.ts'
 import { STORE_CAUSES, type StoreCause } from '../words/reasons.ts'
 import { dashboardRoutes } from './dashboard-routes.ts'
 import type { ServiceState } from './data.ts'
@@ -59,7 +58,6 @@ function stateOf(
   const maxOfWorkers = (key: MetricKey) =>
     Math.max(0, ...running.map(({ values }) => Math.abs(values[key] ?? 0)))
   return {
-    version: VERSION,
     isHealthy: supervisor.isHealthy(),
     isReady: supervisor.isReady(),
     workers: supervisor.workersWanted(),
@@ -78,7 +76,6 @@ function stateOf(
     evictedKeys: maxOfWorkers('evictedKeys'),
     isReloadDone: values.reloadDone !== 0,
     crashes: (values['restarts crash'] ?? 0) + (values['restarts hang'] ?? 0),
-    inFlight: values.inFlight ?? 0,
   }
 }
 

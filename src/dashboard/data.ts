@@ -27,7 +27,6 @@ export interface Percentiles {
 }
 
 export interface ServiceState {
-  readonly version: string
   readonly isHealthy: boolean
   readonly isReady: boolean
   readonly workers: number
@@ -52,7 +51,6 @@ export interface ServiceState {
   readonly isReloadDone: boolean
   /** Workers that ended or hung since the start. */
   readonly crashes: number
-  readonly inFlight: number
 }
 
 export function sum(counts: readonly number[]): number {

@@ -11,7 +11,6 @@ import { createLogger } from '../../src/log/logger.ts'
 import { freePort } from '../harness/ports.ts'
 
 export const WELL: ServiceState = {
-  version: '0.1.0',
   isHealthy: true,
   isReady: true,
   workers: 2,
@@ -27,7 +26,6 @@ export const WELL: ServiceState = {
   isReloadDone: true,
   storeCauses: [],
   crashes: 0,
-  inFlight: 0,
 }
 
 const running = new Set<Server>()
