@@ -59,11 +59,11 @@ export function dashboardRoutes(
           return
         }
         const site = query.get('site') || null
-        const siteKeys = history.siteKeys(range)
-        const hasNoRequests = site !== null && site !== OTHER_SITES && !siteKeys.includes(site)
-        await siteNames.refresh(hasNoRequests ? [site, ...siteKeys] : siteKeys)
-        const isUnknown = hasNoRequests && siteNames.isUnknown(site)
-        const data: DashboardData = { ...history.view(range, site), isUnknown, service: state() }
+        await siteNames.refresh()
+        const view = history.view(range, site)
+        const hasRequests = view.sites.some(({ siteKey }) => siteKey === site)
+        const isUnknown = site !== null && site !== OTHER_SITES && !hasRequests && siteNames.isUnknown(site)
+        const data: DashboardData = { ...view, isUnknown, service: state() }
         send(response, 200, JSON_TYPE, JSON.stringify(data))
       },
     },

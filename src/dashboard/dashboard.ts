@@ -2,16 +2,14 @@
 
 import type { AdminRoute, Supervisor } from '../admin/admin-server.ts'
 import type { Config } from '../config/config.ts'
-import { raisedBits } from '../domain/site.ts'
 import type { MetricKey } from '../metrics/table.ts'
 import type { Totals } from '../metrics/totals.ts'
 import { type HostNote, viewOf } from '../store/hosts.ts'
-import { openSiteStore } from '../store/open.ts'
 import { STORE_CAUSES, type StoreCause } from '../words/reasons.ts'
 import { dashboardRoutes } from './dashboard-routes.ts'
 import type { ServiceState } from './data.ts'
 import { ADD_MS, History } from './history.ts'
-import { type ReadNames, SiteNames } from './site-names.ts'
+import { SiteNames, type SiteRecords } from './site-names.ts'
 
 interface LivingHosts {
   readonly living: readonly HostNote[]
@@ -34,11 +32,12 @@ export function dashboard(
   config: Config,
   totals: Totals,
   supervisor: Supervisor,
+  records: SiteRecords,
   hosts: LivingHosts,
   backends: BackendLimits,
 ): AdminRoute[] {
   if (config.adminPort === undefined) return []
-  const siteNames = new SiteNames(storedNames(config))
+  const siteNames = new SiteNames(records)
   const history = new History(Date.now(), siteKey => siteNames.get(siteKey), totals.askedSites)
   setInterval(async () => {
     await supervisor.askStats()
@@ -76,25 +75,5 @@ function stateOf(
     evictedKeys: maxOfWorkers('evictedKeys'),
     isReloadDone: values.reloadDone !== 0,
     crashes: (values['restarts crash'] ?? 0) + (values['restarts hang'] ?? 0),
-  }
-}
-
-/** Opens the store for each reading: nothing is read unless a dashboard is open. */
-function storedNames(config: Config): ReadNames {
-  return async siteKeys => {
-    const names = new Map<string, string>()
-    const store = await openSiteStore(config)
-    try {
-      for (const siteKey of siteKeys) {
-        const site = await store.readSite(siteKey)
-        if (site === undefined) continue
-        const bits = raisedBits(site, Date.now())
-        const note = bits === 0 ? '' : ` (raised by ${bits})`
-        names.set(siteKey, site.name + note)
-      }
-    } finally {
-      await store.close()
-    }
-    return names
   }
 }

@@ -109,10 +109,6 @@ export class History {
     }
   }
 
-  siteKeys(range: Range): string[] {
-    return this.#ranges[range].siteKeys.filter(siteKey => siteKey !== OTHER_SITES)
-  }
-
   #noteAsked(siteKey: string): void {
     this.#askedSites.delete(siteKey)
     this.#askedSites.add(siteKey)

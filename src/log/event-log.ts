@@ -20,7 +20,7 @@ export type LogEvent =
   | 'redemption-limit'
   | 'redemption-unbound'
   | 'field-ignored'
-  /** How many lines of each event or reason the quotas left out in the last minute. */
+  /** Counts the lines that the quotas left out in the last minute, by event or reason. */
   | 'unlogged'
   /** An exception in powgate itself. */
   | 'fault'

@@ -134,9 +134,13 @@ describe('sites', () => {
     )
     for (let add = 1; add <= 181; add++) history.add(timeOf(add), counted({}, first))
     history.add(timeOf(182), counted({}, { ...first, site_new: challenges(7).values }))
-    assert.deepEqual(history.siteKeys('30m'), ['site_new'])
-    assert.equal(history.view('30m', 'site_new').traffic.challenges.at(-1), 7)
-    assert.equal(history.siteKeys('24h').length, STEP_SITES_MAX)
+    const { sites, traffic } = history.view('30m', 'site_new')
+    assert.deepEqual(sites, [{ siteKey: 'site_new', name: 'site_new', requests: 7 }])
+    assert.equal(traffic.challenges.at(-1), 7)
+    assert.equal(
+      history.view('24h', null).sites.filter(({ siteKey }) => siteKey !== OTHER_SITES).length,
+      STEP_SITES_MAX,
+    )
   })
 })
 

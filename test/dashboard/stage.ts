@@ -45,7 +45,7 @@ export async function serveHistory(
     askStats: async () => {},
     workersWanted: () => state().workers,
   }
-  const siteNames = new SiteNames(async () => new Map())
+  const siteNames = new SiteNames({ records: async () => ({ sites: [] }) })
   const routes = dashboardRoutes(history, siteNames, state, new URL('../../dist/dashboard/', import.meta.url))
   const server = await startAdminServer(
     { adminHost: '127.0.0.1', adminHosts: [], adminPort },
