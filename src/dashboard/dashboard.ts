@@ -4,37 +4,22 @@ import type { AdminRoute, Supervisor } from '../admin/admin-server.ts'
 import type { Config } from '../config/config.ts'
 import type { MetricKey } from '../metrics/table.ts'
 import type { Totals } from '../metrics/totals.ts'
-import { type HostNote, viewOf } from '../store/hosts.ts'
+import type { Backends } from '../process/backends.ts'
+import type { Hosts } from '../process/host-registry.ts'
+import { viewOf } from '../store/hosts.ts'
 import { STORE_CAUSES, type StoreCause } from '../words/reasons.ts'
 import { dashboardRoutes } from './dashboard-routes.ts'
 import type { ServiceState } from './data.ts'
 import { ADD_MS, History } from './history.ts'
 import { SiteNames, type SiteRecords } from './site-names.ts'
 
-interface LivingHosts {
-  readonly living: readonly HostNote[]
-  readonly differences: readonly string[]
-}
-
-/** The part of process/backends.ts that the dashboard shows. */
-interface BackendLimits {
-  readonly near: readonly {
-    readonly text: string
-    readonly perMinute: number
-    readonly limit: number
-    /** Reaching the limit of junk refuses no good token. */
-    readonly isJunk: boolean
-  }[]
-  readonly unbound: readonly { readonly text: string }[]
-}
-
 export function dashboard(
   config: Config,
   totals: Totals,
   supervisor: Supervisor,
   records: SiteRecords,
-  hosts: LivingHosts,
-  backends: BackendLimits,
+  hosts: Hosts,
+  backends: Backends,
 ): AdminRoute[] {
   if (config.adminPort === undefined) return []
   const siteNames = new SiteNames(records)
@@ -49,8 +34,8 @@ export function dashboard(
 function stateOf(
   totals: Totals,
   supervisor: Supervisor,
-  hosts: LivingHosts,
-  { near, unbound }: BackendLimits,
+  hosts: Hosts,
+  { near, unbound }: Backends,
 ): ServiceState {
   const values = totals.values()
   const running = totals.workers()
@@ -67,6 +52,7 @@ function stateOf(
     hosts: hosts.living.map(viewOf),
     differences: hosts.differences,
     backends: [
+      // Reaching the limit of junk refuses no good token.
       ...near.map(({ text, perMinute, limit, isJunk }) => ({ text, isOver: perMinute > limit && !isJunk })),
       ...unbound.map(({ text }) => ({ text, isOver: false })),
     ],
