@@ -55,18 +55,12 @@ export async function searchLogs(paths: readonly string[], query: Query): Promis
       noteRead(read, line)
       if (!line.includes(text) && (network === undefined || !line.includes(network))) return
       const record = parseLine(line)
-      const hasAddress = (address: string) =>
-        [record?.ip, record?.visitorIp, record?.expectedIp].includes(address)
+      const addresses = [record?.ip, record?.visitorIp, record?.expectedIp]
       if (record === undefined) skipped++
-      else if (network !== undefined && hasAddress(network)) {
+      else if (network !== undefined && addresses.includes(network)) {
         isOfNetwork = true
         found.add(line, record)
-      } else if (
-        record.nonce === text ||
-        record.requestId === text ||
-        (kind === 'address' && hasAddress(text))
-      )
-        found.add(line, record)
+      } else if ([record.nonce, record.requestId, ...addresses].includes(text)) found.add(line, record)
     })
     found.keepLast()
     const nonces = new Set(found.records.map(({ nonce }) => nonce))

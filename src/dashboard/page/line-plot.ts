@@ -1,7 +1,10 @@
-/** Curves over time. The legend shows the numbers of the moment that the viewer points at. */
+/**
+ * Curves over time. The legend shows the numbers of the moment that the viewer points at. Assistive technology sees each plot as a
+ * slider over time.
+ */
 
 import type { Gaps } from '../data.ts'
-import { type Cursor, makeSlider, nearestIndex, type TimePlot, updateSlider } from './cursor.ts'
+import { type Cursor, KEYS, nearestIndex } from './cursor.ts'
 import { h, setText, svg, textWidth } from './dom.ts'
 import { clock, clockSeconds, orDash } from './format.ts'
 import { ticksFromZero, timeTicks } from './scale.ts'
@@ -47,12 +50,12 @@ type Point = readonly [x: number, y: number]
 /** Each plot refers to its hatch pattern by an id, which must be unique in the page. */
 let hatches = 0
 
-export class LinePlot implements TimePlot {
+export class LinePlot {
   readonly element: HTMLElement
   readonly #spec: LinePlotSpec
   readonly #curves: readonly (readonly [name: string, style: string])[]
   readonly #cursor: Cursor
-  readonly #canvas = h('div', { class: 'canvas' })
+  readonly #canvas: HTMLElement
   readonly #svg = svg('svg', { 'aria-hidden': 'true', height: HEIGHT })
   readonly #pointer = svg('g', { class: 'pointer' })
   /** The time of the legend's numbers. A plot without a heading leaves it to its panel. */
@@ -78,9 +81,11 @@ export class LinePlot implements TimePlot {
       heading === undefined
         ? h('figcaption', {}, legend)
         : h('figcaption', {}, h('h4', {}, heading), this.time, legend)
-    this.#canvas.append(this.#svg)
+    const slider = { tabindex: 0, role: 'slider', 'aria-label': `${spec.label}: moment`, 'aria-valuemin': 0 }
+    this.#canvas = h('div', { class: 'canvas', ...slider }, this.#svg)
     this.element = h('figure', { class: 'plot' }, caption, this.#canvas)
-    makeSlider(this.#canvas, spec.label, cursor, this)
+    this.#listen()
+    this.#showMoment()
     cursor.onMove(() => this.#showMoment())
     new ResizeObserver(() => {
       if (this.#canvas.clientWidth !== this.#width) this.#draw()
@@ -97,8 +102,38 @@ export class LinePlot implements TimePlot {
     return h('li', {}, key, `${name} `, reading)
   }
 
-  get times(): readonly number[] {
-    return this.#frame.times
+  #listen(): void {
+    const point = (event: PointerEvent) => {
+      const { left } = this.#canvas.getBoundingClientRect()
+      this.#moveTo(nearestIndex(this.#frame.times, this.#timeAt(event.clientX - left)))
+    }
+    this.#canvas.addEventListener('pointermove', point)
+    this.#canvas.addEventListener('pointerdown', point)
+    // The moment stays after a touch, because its numbers must be readable.
+    this.#canvas.addEventListener('pointerleave', event => {
+      if (event.pointerType !== 'touch') this.#cursor.set(null)
+    })
+    this.#canvas.addEventListener('blur', () => this.#cursor.set(null))
+    this.#canvas.addEventListener('keydown', event => {
+      const move = KEYS[event.key]
+      if (move === undefined) return
+      event.preventDefault()
+      const index = move(this.#index(), this.#frame.times.length)
+      if (index === null) this.#cursor.set(null)
+      else this.#moveTo(index)
+    })
+  }
+
+  #moveTo(index: number): void {
+    const { times } = this.#frame
+    this.#cursor.set(times[Math.max(0, Math.min(times.length - 1, index))] ?? null)
+  }
+
+  /** The step that the viewer points at, otherwise the latest; -1 without steps. */
+  #index(): number {
+    const { times } = this.#frame
+    const { timeMs } = this.#cursor
+    return timeMs === null ? times.length - 1 : nearestIndex(times, timeMs)
   }
 
   update(frame: TimeFrame, values: readonly Gaps[]): void {
@@ -108,14 +143,10 @@ export class LinePlot implements TimePlot {
     this.#draw()
   }
 
-  timeAt(x: number): number {
+  /** @param x pixels from the left edge */
+  #timeAt(x: number): number {
     const { fromMs, toMs } = this.#frame
     return fromMs + ((x - this.#left) / (this.#width - this.#left - RIGHT)) * (toMs - fromMs)
-  }
-
-  text(index: number): string {
-    const readings = this.#curves.map(([name], curve) => `${name} ${this.#reading(curve, index)}`)
-    return `${clockSeconds(this.times[index] ?? 0)}: ${readings.join(', ')}`
   }
 
   #reading(curve: number, index: number): string {
@@ -186,7 +217,7 @@ export class LinePlot implements TimePlot {
   /** Splits the points within the time shown at the gaps. */
   #runs(values: Gaps): Point[][] {
     const runs: Point[][] = [[]]
-    for (const [index, timeMs] of this.times.entries()) {
+    for (const [index, timeMs] of this.#frame.times.entries()) {
       const value = values[index]
       if (timeMs < this.#frame.fromMs) continue
       if (value === null || value === undefined) runs.push([])
@@ -235,17 +266,24 @@ export class LinePlot implements TimePlot {
   }
 
   #showMoment(): void {
-    const { timeMs } = this.#cursor
-    const index = timeMs === null ? this.times.length - 1 : nearestIndex(this.times, timeMs)
-    const time = this.times[index]
-    setText(this.time, time === undefined ? '' : clockSeconds(time))
+    const { times } = this.#frame
+    const index = this.#index()
+    const clockText = index < 0 ? '' : clockSeconds(times[index]!)
+    setText(this.time, clockText)
     for (const [curve, reading] of this.#readings.entries()) setText(reading, this.#reading(curve, index))
-    updateSlider(this.#canvas, this, this.#cursor)
-    this.#pointer.replaceChildren(...(timeMs === null || time === undefined ? [] : this.#pointerDots(index)))
+    const readings = this.#curves.map(([name], curve) => `${name} ${this.#reading(curve, index)}`)
+    this.#canvas.setAttribute('aria-valuemax', String(Math.max(0, times.length - 1)))
+    this.#canvas.setAttribute('aria-valuenow', String(Math.max(0, index)))
+    this.#canvas.setAttribute(
+      'aria-valuetext',
+      index < 0 ? 'no numbers yet' : `${clockText}: ${readings.join(', ')}`,
+    )
+    const isPointing = this.#cursor.timeMs !== null && index >= 0
+    this.#pointer.replaceChildren(...(isPointing ? this.#pointerDots(index) : []))
   }
 
   #pointerDots(index: number): SVGElement[] {
-    const x = this.#x(this.times[index]!)
+    const x = this.#x(this.#frame.times[index]!)
     const dots = this.#layers.flatMap((values, curve) => {
       const value = values[index]
       if (value === null || value === undefined) return []
