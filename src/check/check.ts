@@ -1,4 +1,4 @@
-/** `powgate check`: reports mistakes and what the service would do, in the order of docs/go-live.md. Changes nothing that lasts. */
+/** `powgate check`: reports mistakes and what the service would do, in the order of docs/go-live.md. It changes nothing that lasts. */
 
 import { createHash } from 'node:crypto'
 import { once } from 'node:events'
@@ -131,7 +131,7 @@ function describeWatching({ adminHost, adminPort }: Config, { facts, warnings }:
     warnings.push('POWGATE_ADMIN_HOST is no loopback address: whoever can reach it sees metrics and sites')
 }
 
-/** The store, logs and libraries need this many files, besides connections. */
+/** Fewer open files leave a worker few connections (http/open-files.ts). */
 const FILES_MIN = 4096
 
 async function checkMachine(

@@ -3,10 +3,10 @@
 import {
   BY_SITE,
   type BySiteKey,
+  COUNTED_KEYS,
+  type CountedKey,
   type Metric,
   metricOf,
-  SERVICE_KEYS,
-  type ServiceKey,
   type Values,
 } from './table.ts'
 
@@ -60,10 +60,10 @@ export class Series {
   }
 }
 
-export type Counts = Readonly<Record<ServiceKey, Series>>
+export type Counts = Readonly<Record<CountedKey, Series>>
 export type SiteCounts = Readonly<Record<BySiteKey, Series>>
 
-export const newCounts = (): Counts => seriesOf(SERVICE_KEYS)
+export const newCounts = (): Counts => seriesOf(COUNTED_KEYS)
 
 export const newSiteCounts = (): SiteCounts => seriesOf(BY_SITE)
 

@@ -33,6 +33,7 @@ interface StatsSources {
 }
 
 export class Stats {
+  /** All counts but those of `#sites` and `#otherSites`, which `snapshot` adds. */
   readonly counts = newCounts()
   readonly #sources: StatsSources
   readonly #metricsSites: ReadonlySet<string>
@@ -40,7 +41,6 @@ export class Stats {
   /** See Totals. */
   askedSites: ReadonlySet<string> = new Set()
   readonly #otherSites = newSiteCounts()
-  readonly #noSite = newSiteCounts()
   readonly #proxyWatch = new ProxyWatch()
   #storePartsDown = 0
   #storeDownSinceMs = 0
@@ -51,12 +51,11 @@ export class Stats {
     this.#metricsSites = new Set(sources.metricsSites)
   }
 
-  /** Counts outcomes for each site; `snapshot` adds them up for the service. */
   answered(exchange: ObservedExchange, part: Part, status: number, ending: Ending | undefined): void {
     this.counts.requestSeconds.at(part).add((performance.now() - exchange.startedAtMs) / 1000)
     if (part === 'challenge' && exchange.address !== undefined) this.#proxyWatch.add(exchange.address)
     const siteKey = this.#siteKeyOf(exchange, ending)
-    const counts = siteKey === undefined ? this.#noSite : this.#countsOf(siteKey)
+    const counts = siteKey === undefined ? this.counts : this.#countsOf(siteKey)
     counts.requests.at(part).at(status).at(wordOf(ending)).add()
     if (siteKey !== undefined && this.#metricsSites.has(siteKey))
       this.counts.siteRequests.at(siteKey).at(part).at(wordOf(ending)).add()
@@ -89,7 +88,7 @@ export class Stats {
   }
 
   shed(part: Part): void {
-    this.#noSite.requests.at(part).at(OUTCOMES.overloaded.status).at('overloaded').add()
+    this.counts.requests.at(part).at(OUTCOMES.overloaded.status).at('overloaded').add()
   }
 
   faulted(part: Part): void {
@@ -144,7 +143,7 @@ export class Stats {
     for (const cause in STORE_CAUSES) values[`storeDown ${cause}`] = trouble?.cause === cause ? 1 : 0
     const sites = Object.fromEntries([...this.#sites].map(([siteKey, counts]) => [siteKey, valuesOf(counts)]))
     if (this.#sites.size >= SITES_MAX) sites[''] = valuesOf(this.#otherSites)
-    for (const counted of [...Object.values(sites), valuesOf(this.#noSite)])
+    for (const counted of Object.values(sites))
       for (const name in counted) values[name] = (values[name] ?? 0) + counted[name]!
     return { values, sites }
   }

@@ -256,15 +256,15 @@ export const METRICS = {
 
 export type MetricKey = keyof typeof METRICS
 
-/** Metrics that are counted for each site; the others for the whole service only. */
+/** Metrics that are also counted for each site. */
 export const BY_SITE = ['requests', 'difficulty', 'scores', 'reasons'] as const
 export type BySiteKey = (typeof BY_SITE)[number]
 
-export type ServiceKey = {
-  [Key in MetricKey]: (typeof METRICS)[Key]['type'] extends 'gauge' ? never : Exclude<Key, BySiteKey>
+export type CountedKey = {
+  [Key in MetricKey]: (typeof METRICS)[Key]['type'] extends 'gauge' ? never : Key
 }[MetricKey]
-export const SERVICE_KEYS = (Object.keys(METRICS) as MetricKey[]).filter(
-  (key): key is ServiceKey => METRICS[key].type !== 'gauge' && !BY_SITE.includes(key as BySiteKey),
+export const COUNTED_KEYS = (Object.keys(METRICS) as MetricKey[]).filter(
+  (key): key is CountedKey => METRICS[key].type !== 'gauge',
 )
 
 /** Sites with counts of their own; all others share the key ''. */

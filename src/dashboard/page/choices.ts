@@ -66,25 +66,22 @@ export class Choices {
 
 function startTheme(): void {
   const select = byId('theme', HTMLSelectElement)
-  const show = (theme: string) => {
-    document.documentElement.dataset.theme = theme
+  const show = () => {
+    document.documentElement.dataset.theme = select.value
   }
-  select.value = stored() ?? ''
-  show(select.value)
+  select.value = storage()?.getItem(THEME) ?? ''
+  show()
   select.addEventListener('change', () => {
-    show(select.value)
-    try {
-      localStorage.setItem(THEME, select.value)
-    } catch {
-      // The choice lasts as long as the page.
-    }
+    show()
+    storage()?.setItem(THEME, select.value)
   })
 }
 
-function stored(): string | null {
+/** A browser may forbid storage. The theme then lasts as long as the page. */
+function storage(): Storage | undefined {
   try {
-    return localStorage.getItem(THEME)
+    return localStorage
   } catch {
-    return null
+    return undefined
   }
 }
