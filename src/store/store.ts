@@ -28,7 +28,7 @@ export interface ChallengeRequest {
   readonly siteLimit: number
   /** undefined if the request will be refused anyway. */
   readonly metering: Metering | undefined
-  /** Overrides the setting; see bridge.ts. */
+  /** Overrides the setting; see client/bridge.ts. */
   readonly failOpen?: boolean | undefined
 }
 
@@ -79,8 +79,11 @@ export function countsProof({ metering, failed, spend }: SolutionRequest): boole
   return metering?.counts === true && !failed && spend !== undefined
 }
 
+/** What became of the nonce. A store answers with the position, from 1. */
+export const NONCES = ['spent', 'used', 'untouched'] as const
+
 export type SolutionAdmission =
-  | (AddressState & { readonly nonce: 'spent' | 'used' | 'untouched' })
+  | (AddressState & { readonly nonce: (typeof NONCES)[number] })
   | Limited
   | Unavailable
 
@@ -108,12 +111,11 @@ export interface TokenRedemption {
   readonly claim: string
 }
 
+/** What became of the token; `forgotten` if the store lost its memory since, so that the token may have been used. */
+export const TOKENS = ['redeemed', 'used', 'forgotten', 'untouched'] as const
+
 export type RedemptionAdmission =
-  | {
-      readonly status: 'admitted'
-      /** `forgotten`: the store lost its memory since, so the token may have been used. */
-      readonly token: 'redeemed' | 'used' | 'forgotten' | 'untouched'
-    }
+  | { readonly status: 'admitted'; readonly token: (typeof TOKENS)[number] }
   | Limited
   | Unavailable
 

@@ -7,16 +7,7 @@ import { writeDecimal } from '../../domain/bytes.ts'
 import { METER_BYTES, type Meter, readMeter } from '../../domain/meters.ts'
 import { PRICING } from '../../domain/pricing.ts'
 import { BATCHES, type Script } from '../redis/scripts.ts'
-import {
-  ANSWER_BYTES,
-  ANSWERS_AT,
-  LETTERS,
-  type Letter,
-  NONCES,
-  SECOND,
-  SITE_METER,
-  TIME_AT,
-} from '../wire.ts'
+import { ANSWER_BYTES, ANSWERS_AT, DONE, SECOND, SITE_METER, TIME_AT } from '../wire.ts'
 import { type Command, PreparedCommand } from './ioredis.ts'
 
 /**
@@ -26,32 +17,24 @@ import { type Command, PreparedCommand } from './ioredis.ts'
 export type Settle = (reply: Buffer | undefined, at: number, meters: readonly Meter[]) => void
 
 export interface Operation {
+  /** The folder of redis/lua/ with its Lua file; undefined for the probe, which all scripts have. */
+  readonly script: 'visits' | 'redemptions' | undefined
   /** Latin-1, as `text` is: each character stands for one byte. The operation's Lua file describes both. */
   readonly keys: readonly string[]
   readonly text: string
   /** Keys of the meters that it reads, in the order of SITE_METER (../wire.ts). */
   readonly meters: readonly string[]
-  /** True if it may add a proof to its meters, or take one out: then `add` puts their numbers after `text`. */
-  readonly namesMeters: boolean
+  /** What it adds to its meters if it is done. If that is not 0, `add` puts the meters' numbers after `text`. */
+  readonly proofs: 1 | 0 | -1
 }
 
 const NO_METERS: readonly never[] = []
-/** Which part of the scripts has an operation; every one has the probe. */
-const PARTS: Readonly<Record<Letter, 'visits' | 'redemptions' | 'all'>> = {
-  [LETTERS.challenge]: 'visits',
-  [LETTERS.solution]: 'visits',
-  [LETTERS.takeBack]: 'visits',
-  [LETTERS.redemption]: 'redemptions',
-  [LETTERS.refund]: 'redemptions',
-  [LETTERS.peek]: 'redemptions',
-  [LETTERS.probe]: 'all',
-}
 
 export class Batch {
   readonly settles: Settle[] = []
   /** Each operation's numbers of its meters in this batch, from 1 as in Lua. */
   readonly metersOf: (readonly number[])[] = []
-  /** An operation has true if its proof is added to its meters once its nonce is spent. */
+  /** True for an operation that adds a proof to its meters if it is done. */
   readonly addsProof: boolean[] = []
   /** The time by `performance.now` at which the first operation was added. */
   startedAtMs = 0
@@ -72,17 +55,16 @@ export class Batch {
     return this.#hasVisits ? BATCHES.both : BATCHES.redemptions
   }
 
-  add({ keys, text, meters, namesMeters }: Operation, settle: Settle): void {
+  add({ script, keys, text, meters, proofs }: Operation, settle: Settle): void {
     if (this.settles.length === 0) this.startedAtMs = performance.now()
-    const letter = text[0] as Letter
-    if (PARTS[letter] === 'visits') this.#hasVisits = true
-    if (PARTS[letter] === 'redemptions') this.#hasRedemptions = true
+    if (script === 'visits') this.#hasVisits = true
+    if (script === 'redemptions') this.#hasRedemptions = true
     for (const key of keys) this.#keys.add(key)
     this.#keyCount += keys.length
     const numbers = meters.length === 0 ? NO_METERS : meters.map(key => this.#meterNumber(key))
-    this.#operations.add(namesMeters ? text + uint16sText(numbers, SITE_METER) : text)
+    this.#operations.add(proofs === 0 ? text : text + uint16sText(numbers, SITE_METER))
     this.metersOf.push(numbers)
-    this.addsProof.push(letter === LETTERS.solution && namesMeters)
+    this.addsProof.push(proofs === 1)
     this.settles.push(settle)
   }
 
@@ -205,7 +187,7 @@ function metersSeen(batch: Batch, reply: Buffer): (readonly Meter[])[] {
     const numbers = batch.metersOf[index]!
     seen[index] = numbers.length === 0 ? NO_METERS : numbers.map(number => meters[number - 1]!)
     const at = ANSWERS_AT + index * ANSWER_BYTES
-    if (!batch.addsProof[index] || NONCES[reply[at]!] !== 'spent') continue
+    if (!batch.addsProof[index] || reply[at] !== DONE) continue
     // The site's meter counts only addresses that return, so it has no proof of any other.
     const isReturning = reply.readUInt32BE(at + SECOND) >= PRICING.returningProofs
     for (let one = isReturning ? SITE_METER : SITE_METER + 1; one < numbers.length; one++) {

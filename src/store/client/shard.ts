@@ -13,7 +13,6 @@ import { orByText } from '../redis/scripts.ts'
 import type { OnStoreCall } from '../store.ts'
 import { Batch, epochOf, isReplyTo, type Operation, type Settle, settleAll } from './batch.ts'
 import { type Connection, patienceMs, type Server, slotOf, withDeadline } from './connection.ts'
-import { probeOperation } from './operations.ts'
 import { ServerClock } from './server-clock.ts'
 
 interface ShardOptions {
@@ -94,8 +93,14 @@ export class Shard {
     this.#epochKey = `${this.keyPrefix}epoch`
     this.#processKey = `${this.keyPrefix}look`
     this.#countKey = `${this.keyPrefix}count`
-    this.#probeOperation = probeOperation(`${this.keyPrefix}never`, false)
-    this.#writingProbe = probeOperation(`${this.keyPrefix}never`, true)
+    this.#probeOperation = {
+      script: undefined,
+      keys: [`${this.keyPrefix}never`],
+      text: 'P',
+      meters: [],
+      proofs: 0,
+    }
+    this.#writingProbe = { ...this.#probeOperation, text: 'PW' }
     this.slot = slotOf(this.#epochKey)
   }
 
