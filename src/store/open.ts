@@ -2,6 +2,7 @@
 
 import type { Config } from '../config/config.ts'
 import { socketTarget } from '../config/redis.ts'
+import type { BridgeOptions } from './client/bridge.ts'
 import { StoreClient } from './client/store.ts'
 import { prepareDataDir, socketPath } from './embedded/data-dir.ts'
 import { socketSites } from './embedded/socket-sites.ts'
@@ -11,6 +12,7 @@ interface OpenOptions extends StoreListener {
   readonly deadlineMs: number
   /** `open` gives up then; the default is OPEN_MS. */
   readonly openMs?: number
+  readonly bridge?: BridgeOptions | undefined
 }
 
 const OPEN_MS = 5000

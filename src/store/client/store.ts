@@ -6,6 +6,7 @@
 import { describeTarget, type RedisTarget } from '../../config/redis.ts'
 import { RedisRecords } from '../redis/records.ts'
 import type { SiteStore, Store, StoreListener, StoreStatus, StoreTrouble } from '../store.ts'
+import { BridgedRequests, type BridgeOptions } from './bridge.ts'
 import { askAt, type Connection, connect, shardTags } from './connection.ts'
 import { ShardHealth } from './health.ts'
 import { adviceOn, lookAt, troubleOf, untilUsable, versionOf } from './inspection.ts'
@@ -18,6 +19,8 @@ export interface StoreClientOptions extends StoreListener {
   readonly deadlineMs: number
   readonly clusterShards: number
   readonly openMs: number
+  /** Set if challenges and solutions may fail open. */
+  readonly bridge?: BridgeOptions | undefined
   /** The default is the sites of Redis. */
   readonly sitesOf?: (connection: Connection) => SiteStore
   /** Tests set it. */
@@ -54,7 +57,11 @@ export class StoreClient implements Store {
       })
       return shard
     })
-    this.requests = new ShardedRequests(this.#shards, clock ?? Date.now)
+    const now = clock ?? Date.now
+    this.requests =
+      options.bridge === undefined
+        ? new ShardedRequests(this.#shards, now)
+        : new BridgedRequests(this.#shards, now, options.bridge)
     this.health = new ShardHealth(this.#shards, options, connection.lastError)
     for (const shard of this.#shards) shard.start()
     connection.onReady(() => {

@@ -6,20 +6,19 @@
  * Limits and used nonces hold only within a worker then, but /verify-token fails closed, and redeems once per nonce.
  */
 
-import { admitToLog, LogKind, verificationKind } from '../domain/address-log.ts'
-import { ownerKey } from '../domain/address-tags.ts'
-import { WINDOW_MS } from '../domain/limits.ts'
+import { admitToLog, LogKind, verificationKind } from '../../domain/address-log.ts'
+import { ownerKey } from '../../domain/address-tags.ts'
+import { WINDOW_MS } from '../../domain/limits.ts'
 import {
   type ChallengeAdmission,
   type ChallengeRequest,
   type Done,
-  type RedemptionAdmission,
-  type RedemptionRequest,
-  type RequestStore,
   type SolutionAdmission,
   type SolutionRequest,
   UNAVAILABLE,
-} from './store.ts'
+} from '../store.ts'
+import { ShardedRequests } from './requests.ts'
+import type { Shard } from './shard.ts'
 
 const ADDRESSES_MAX = 100_000
 /** Beyond ADDRESSES_MAX, the addresses of an owner's network share a window, whose limit is this many times the usual. */
@@ -28,63 +27,52 @@ const NONCES_MAX = 200_000
 const SWEEP_MS = 1000
 const CROWDED_AGAIN_MS = 600_000
 
-interface BridgeOptions {
+export interface BridgeOptions {
   readonly workers: number
   readonly failOpen: { readonly challenge: boolean; readonly verify: boolean }
   readonly failOpenAfterMs: number
+  /** Milliseconds that never step back. */
+  readonly monotonicMs: () => number
   /** Called when memory becomes crowded, and again only after CROWDED_AGAIN_MS without that. */
   readonly onCrowded?: () => void
 }
 
-export class BridgedStore implements RequestStore {
-  readonly #store: RequestStore
+export class BridgedRequests extends ShardedRequests {
   readonly #options: BridgeOptions
-  readonly #now: () => number
   readonly #logs = new ExpiringMap<Buffer>(ADDRESSES_MAX)
   /** Windows of networks whose addresses no longer fit, so that a flood costs its own network and no newcomer. */
   readonly #networkLogs = new ExpiringMap<Buffer>(ADDRESSES_MAX)
   #crowdedUntil = 0
   readonly #usedNonces = new ExpiringMap<true>(NONCES_MAX)
 
-  /** @param now milliseconds that never step back */
-  constructor(store: RequestStore, options: BridgeOptions, now: () => number) {
-    this.#store = store
+  constructor(shards: readonly Shard[], now: () => number, options: BridgeOptions) {
+    super(shards, now)
     this.#options = options
-    this.#now = now
   }
-
-  epochOf = (key: string) => this.#store.epochOf(key)
-  awayMs = (key: string) => this.#store.awayMs(key)
-  nonceEpochs = (siteKey: string) => this.#store.nonceEpochs(siteKey)
-  formerNonceEpochs = (addressKey: string, siteKey: string) =>
-    this.#store.formerNonceEpochs(addressKey, siteKey)
-  takeBack = (request: SolutionRequest, accepted: number) => this.#store.takeBack(request, accepted)
-  redeemToken = (request: RedemptionRequest, done: Done<RedemptionAdmission>) =>
-    this.#store.redeemToken(request, done)
 
   /** undefined while the site's shard may still come back in time. */
-  nonceEpoch(addressKey: string, siteKey: string): number | undefined {
-    const awayMs = this.#store.awayMs(siteKey)
+  override nonceEpoch(addressKey: string, siteKey: string): number | undefined {
+    const awayMs = this.awayMs(siteKey)
     if (awayMs > 0 && awayMs < this.#options.failOpenAfterMs) return undefined
-    return this.#store.nonceEpoch(addressKey, siteKey)
+    return super.nonceEpoch(addressKey, siteKey)
   }
 
-  admitChallenge(request: ChallengeRequest, done: Done<ChallengeAdmission>): void {
-    this.#store.admitChallenge(request, answer => {
+  override admitChallenge(request: ChallengeRequest, done: Done<ChallengeAdmission>): void {
+    super.admitChallenge(request, answer => {
       const { failOpen = this.#options.failOpen.challenge } = request
       done(failOpen && this.#isLongAway(request, answer) ? this.#challenge(request) : answer)
     })
   }
 
-  admitSolution(request: SolutionRequest, done: Done<SolutionAdmission>): void {
-    this.#store.admitSolution(request, answer => {
+  override admitSolution(request: SolutionRequest, done: Done<SolutionAdmission>): void {
+    super.admitSolution(request, answer => {
       const { failOpen = this.#options.failOpen.verify } = request
       done(failOpen && this.#isLongAway(request, answer) ? this.#solution(request) : answer)
     })
   }
 
   #isLongAway({ addressKey }: ChallengeRequest, { status }: { readonly status: string }): boolean {
-    return status === 'unavailable' && this.#store.awayMs(addressKey) >= this.#options.failOpenAfterMs
+    return status === 'unavailable' && this.awayMs(addressKey) >= this.#options.failOpenAfterMs
   }
 
   #challenge(request: ChallengeRequest): ChallengeAdmission {
@@ -97,22 +85,26 @@ export class BridgedStore implements RequestStore {
   #solution(request: SolutionRequest): SolutionAdmission {
     const decision = this.#admit(request, verificationKind(request))
     if (decision.status !== 'admitted') return decision
+    const nonce = this.#spend(request.spend)
+    if (nonce === undefined) return UNAVAILABLE
     const { failures, accepted } = decision
-    const { spend } = request
-    if (spend === undefined)
-      return { status: 'admitted', failures, accepted, meters: undefined, nonce: 'untouched' }
+    return { status: 'admitted', failures, accepted, meters: undefined, nonce }
+  }
+
+  /** @returns undefined if the nonce does not fit into the memory */
+  #spend(spend: SolutionRequest['spend']): 'spent' | 'used' | 'untouched' | undefined {
+    if (spend === undefined) return 'untouched'
     const now = Date.now()
-    if (this.#usedNonces.get(spend.nonce, now) !== undefined)
-      return { status: 'admitted', failures, accepted, meters: undefined, nonce: 'used' }
-    if (!this.#usedNonces.fits(spend.nonce, now)) return UNAVAILABLE
+    if (this.#usedNonces.get(spend.nonce, now) !== undefined) return 'used'
+    if (!this.#usedNonces.fits(spend.nonce, now)) return undefined
     this.#usedNonces.set(spend.nonce, true, spend.expiresAtMs)
-    return { status: 'admitted', failures, accepted, meters: undefined, nonce: 'spent' }
+    return 'spent'
   }
 
   #admit(request: ChallengeRequest, kind: LogKind) {
-    if (this.#store.epochOf(request.addressKey) === undefined) return UNAVAILABLE
-    const now = Math.floor(this.#now())
     const { addressKey, siteTag, addressLimit, siteLimit } = request
+    if (this.epochOf(addressKey) === undefined) return UNAVAILABLE
+    const now = Math.floor(this.#options.monotonicMs())
     const hasOwn = this.#logs.fits(addressKey, now)
     if (!hasOwn && now >= this.#crowdedUntil) this.#options.onCrowded?.()
     if (!hasOwn) this.#crowdedUntil = now + CROWDED_AGAIN_MS
