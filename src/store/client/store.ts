@@ -4,6 +4,7 @@
  */
 
 import { describeTarget, type RedisTarget } from '../../config/redis.ts'
+import { socketSites } from '../embedded/socket-sites.ts'
 import { RedisRecords } from '../redis/records.ts'
 import type { SiteStore, Store, StoreListener, StoreStatus, StoreTrouble } from '../store.ts'
 import { BridgedRequests, type BridgeOptions } from './bridge.ts'
@@ -21,8 +22,6 @@ export interface StoreClientOptions extends StoreListener {
   readonly openMs: number
   /** Set if challenges and solutions may fail open. */
   readonly bridge?: BridgeOptions | undefined
-  /** The default is the sites of Redis. */
-  readonly sitesOf?: (connection: Connection) => SiteStore
   /** Tests set it. */
   readonly clock?: () => number
 }
@@ -37,14 +36,13 @@ export class StoreClient implements Store {
   readonly health: ShardHealth
 
   constructor(options: StoreClientOptions) {
-    const { target, keyPrefix, deadlineMs, clock } = options
+    const { target, keyPrefix, clusterShards, deadlineMs, clock } = options
     const connection = connect(target, deadlineMs)
     this.#options = options
     this.#connection = connection
     this.description = describeTarget(target)
-    this.sites =
-      options.sitesOf?.(connection) ?? new RedisRecords(connection, keyPrefix, options.clusterShards)
-    const tags = shardTags(connection, options.clusterShards)
+    this.sites = sitesOver(connection, options)
+    const tags = shardTags(connection, clusterShards)
     this.#shards = tags.map(tag => {
       const shard: Shard = new Shard(connection, {
         keyPrefix: target.kind === 'socket' ? '' : `${keyPrefix}:{${tag}}:`,
@@ -118,4 +116,12 @@ export class StoreClient implements Store {
       evictedKeys: looks.reduce((sum, { evictedKeys }) => sum + evictedKeys, 0),
     }
   }
+}
+
+export function sitesOver(
+  connection: Connection,
+  { target, keyPrefix, clusterShards }: Pick<StoreClientOptions, 'target' | 'keyPrefix' | 'clusterShards'>,
+): SiteStore {
+  if (target.kind === 'socket') return socketSites(connection.ask)
+  return new RedisRecords(connection, keyPrefix, clusterShards)
 }

@@ -19,6 +19,7 @@ import { type OwnerOptions, ownSocket } from './own-socket.ts'
 import { EmbeddedSites } from './sites.ts'
 import { SITES_FILE } from './sites-file.ts'
 import { loadState, removeSavedState, saveState } from './snapshot.ts'
+import { answerOf } from './socket-sites.ts'
 import { type Clocks, State, SYSTEM_CLOCKS, sweep } from './state.ts'
 
 const CHECK_MS = 1000
@@ -94,7 +95,7 @@ export class StoreServer {
     this.#server.removeAllListeners('connection').on('connection', client => client.destroy())
     for (const client of this.#clients) client.destroy()
     this.#check() // in a directory that is no longer its own, nothing is saved or removed
-    await this.sites.close()
+    await this.sites.closeFile()
     if (this.#displaced === undefined) {
       if (saves) this.#save()
       rmSync(this.#path)
@@ -180,7 +181,7 @@ export class StoreServer {
         return this.#batch(call)
       case 'sites':
         return this.#displaced === undefined
-          ? this.sites.answer(call.utf8(1)).then(text => bulkReply(Buffer.from(text)))
+          ? answerOf(this.sites, call.utf8(1)).then(text => bulkReply(Buffer.from(text)))
           : errorReply('ERR', this.#displaced)
       case 'leave':
         return this.#options.leaves?.() ? OK_REPLY : errorReply('ERR', this.#options.who)

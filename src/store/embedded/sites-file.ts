@@ -36,7 +36,7 @@ import {
 } from '../../domain/audit.ts'
 import type { ApiKeyRecord, SiteRecord } from '../../domain/site.ts'
 import { systemErrorText } from '../../words/system-error.ts'
-import { type Change, jsonOf, type MemberKind, Members, memberOf } from '../members.ts'
+import { type Change, jsonOf, Members, memberOf } from '../members.ts'
 import { StoreSetupError } from '../store.ts'
 
 export const SITES_FILE = 'sites.jsonl'
@@ -126,28 +126,22 @@ export class SitesFile extends Members {
     return new Map(ids.flatMap(id => (this.#uses.has(id) ? [[id, this.#uses.get(id)!] as const] : [])))
   }
 
-  async close(): Promise<void> {
+  async closeFile(): Promise<void> {
     await this.#last
     closeSync(this.#fd)
   }
 
-  protected async readMember<Stored>(member: string): Promise<Stored | undefined> {
-    const record = this.#records.get(member)
-    return record && (JSON.parse(record.json) as Stored)
-  }
-
-  protected async listMembers<Stored>(kind: MemberKind): Promise<Stored[]> {
-    const wanted = [...this.#records].filter(([member]) => member.startsWith(kind))
-    return wanted.map(([, { json }]) => JSON.parse(json) as Stored)
+  protected async readJson(members: readonly string[]): Promise<(string | undefined)[]> {
+    return members.map(member => this.#records.get(member)?.json)
   }
 
   protected async revision(): Promise<number> {
     return this.#revision
   }
 
-  protected async changesAfter(revision: number, limit: number): Promise<Change[]> {
+  protected async changesAfter(revision: number, countMax?: number): Promise<Change[]> {
     const later = [...this.#records].filter(([, record]) => record.revision > revision)
-    return later.slice(0, limit).map(([member, record]) => [member, record.revision])
+    return later.slice(0, countMax).map(([member, record]) => [member, record.revision])
   }
 
   #afterLast<Result>(change: () => Promise<Result>): Promise<Result> {
