@@ -18,7 +18,7 @@ interface OpenOptions extends StoreListener {
   readonly bridge?: BridgeOptions | undefined
 }
 
-export type OpenSites = SiteStore & { close(): Promise<void> }
+type OpenSites = SiteStore & { close(): Promise<void> }
 
 type StoreConfig = Pick<Config, 'redis' | 'redisPrefix' | 'redisShards' | 'dataDir' | 'stateBytesMax'>
 

@@ -12,7 +12,8 @@ import { type Command, PreparedCommand } from './ioredis.ts'
 
 /**
  * @param reply undefined if the outcome is unknown
- * @param at where the operation's answer starts
+ * @param at offset of the operation's answer
+ * @param meters those that the operation reads, as they were right after it
  */
 export type Settle = (reply: Buffer | undefined, at: number, meters: readonly Meter[]) => void
 
@@ -80,8 +81,9 @@ export class Batch {
    * Makes the command that runs the batch.
    *
    * @param how EVALSHA or EVAL
-   * @param keys come before those of the operations, and ioredis finds a Cluster's slot by the first
-   * @param values come before the operations
+   * @param code the script's hash or text
+   * @param keys the first of the call; by the very first, ioredis finds a Cluster's slot
+   * @param values the first of the call, before the operations
    */
   call(how: string, code: string, keys: readonly [string, ...string[]], values: readonly string[]): Command {
     const keyCount = keys.length + this.#meters.size + this.#keyCount
@@ -166,7 +168,7 @@ export function timeOf(reply: Buffer): number {
   return reply.readDoubleBE(TIME_AT)
 }
 
-/** The meters that the store returns, which include the proofs of the whole batch. */
+/** The meters in a reply, which have the proofs of the whole batch. */
 function metersAfter({ settles, meterCount }: Batch, reply: Buffer): Meter[] {
   const first = ANSWERS_AT + settles.length * ANSWER_BYTES
   const nowMs = timeOf(reply)
@@ -176,11 +178,10 @@ function metersAfter({ settles, meterCount }: Batch, reply: Buffer): Meter[] {
 }
 
 /**
- * The meters of each operation as they were right after it. The reply has them after the whole batch, so this walks backwards and
- * takes out the proofs of later operations. Otherwise a batch that exceeds a budget would have all its solutions refused, not
- * only those above the budget.
+ * The meters of each operation as they were right after it: walks backwards from those after the batch, and takes each proof out.
+ * Otherwise a batch that exceeds a budget would have all its solutions refused, not only those above the budget.
  */
-function metersSeen(batch: Batch, reply: Buffer): (readonly Meter[])[] {
+function metersByOperation(batch: Batch, reply: Buffer): (readonly Meter[])[] {
   const meters = metersAfter(batch, reply)
   const seen: (readonly Meter[])[] = []
   for (let index = batch.settles.length - 1; index >= 0; index--) {
@@ -199,7 +200,7 @@ function metersSeen(batch: Batch, reply: Buffer): (readonly Meter[])[] {
 }
 
 export function settleAll(batch: Batch, reply: Buffer | undefined): void {
-  const seen = reply === undefined ? undefined : metersSeen(batch, reply)
+  const meters = reply === undefined ? undefined : metersByOperation(batch, reply)
   for (const [index, settle] of batch.settles.entries())
-    settle(reply, ANSWERS_AT + index * ANSWER_BYTES, seen?.[index] ?? NO_METERS)
+    settle(reply, ANSWERS_AT + index * ANSWER_BYTES, meters?.[index] ?? NO_METERS)
 }

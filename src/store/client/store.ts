@@ -47,7 +47,6 @@ export class StoreClient implements Store {
       const shard: Shard = new Shard(connection, {
         keyPrefix: target.kind === 'socket' ? '' : `${keyPrefix}:{${tag}}:`,
         deadlineMs,
-        shards: tags.length,
         clock: () => String(clock?.() ?? ''),
         onChange: () => this.health.changed(),
         onForgotten: () => this.health.forgot(shard),
@@ -61,7 +60,7 @@ export class StoreClient implements Store {
         ? new ShardedRequests(this.#shards, now)
         : new BridgedRequests(this.#shards, now, options.bridge)
     this.health = new ShardHealth(this.#shards, options, connection.lastError)
-    for (const shard of this.#shards) shard.start()
+    for (const shard of this.#shards) shard.probe()
     connection.onReady(() => {
       for (const shard of this.#shards) shard.connectionReady()
     })
