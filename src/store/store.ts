@@ -26,7 +26,7 @@ export interface ChallengeRequest {
   readonly addressLimit: number
   /** 0 for an unknown site. */
   readonly siteLimit: number
-  /** undefined if the request will be refused anyway. */
+  /** undefined if the request will be refused whatever the meters are. */
   readonly metering: Metering | undefined
   /** Overrides the setting; see client/bridge.ts. */
   readonly failOpen?: boolean | undefined
@@ -36,9 +36,9 @@ export interface ChallengeRequest {
 export interface Metering {
   /** Names from `AddressTags.metersOf`: of two first proofs, then the site, then networks if they are counted. */
   readonly names: readonly string[]
-  /** Proofs a minute up to which everything is learned as usual: the site's, then each network's. */
+  /** Proofs a minute that cost nothing: of the site, then of each network. */
   readonly free: readonly number[]
-  /** True if a solution counts. */
+  /** True if the meters count this visit's proof. */
   readonly counts: boolean
 }
 
@@ -119,18 +119,18 @@ export type RedemptionAdmission =
   | Limited
   | Unavailable
 
-/** A call was answered or given up, that long after its first operation was requested. */
+/** Called when a call was answered or given up, `seconds` after its first operation was requested. */
 export type OnStoreCall = (operations: number, seconds: number) => void
 
 export interface StoreListener {
-  /** `open` tried once more. */
+  /** Called after each vain try of `open`. */
   readonly onWaiting?: (why: string, cause: StoreCause) => void
   readonly onChange?: (up: boolean, cause: string) => void
   /** Called at a new cause, and once a minute. */
   readonly onStillAway?: (cause: string) => void
-  /** Used nonces and redemption records of this many shards may be lost. */
+  /** Called when used nonces and redemption records of this many shards may be lost. */
   readonly onForgotten?: (shards: number, of: number) => void
-  /** Called for each shard, where `onForgotten` gathers several. */
+  /** Called for each such shard; `onForgotten` gathers several. */
   readonly onNewEpoch?: () => void
   readonly onCall?: OnStoreCall
 }
@@ -142,7 +142,7 @@ export interface RequestStore {
    * Takes a solution that was just admitted out of the meters again. It must have been counted there, or another client's proof
    * would go. There is no answer: if the call fails, the proof fades.
    *
-   * @param accepted as the admission told
+   * @param accepted from the admission's answer
    */
   takeBack(request: SolutionRequest, accepted: number): void
   redeemToken(request: RedemptionRequest, done: Done<RedemptionAdmission>): void
@@ -202,15 +202,16 @@ export interface SiteStore {
   /** Leaves out keys that were never used. */
   readUses(ids: readonly string[]): Promise<Map<string, number>>
   /**
-   * @param note null: this host ends
+   * Notes that a host lives, or with null that it has ended.
+   *
    * @param shards the store's number of shards from now on
-   * @returns the living hosts, this one too if it gives a note
+   * @returns the living hosts, with this one if it lives
    */
   noteHost(id: string, note: HostNote | null, shards?: number): Promise<LivingHosts>
   livingHosts(): Promise<LivingHosts>
   /** The usual rate of the site's returning addresses in proofs a minute, over all shards; undefined before the first. */
   readUsualRate(siteKey: string): Promise<number | undefined>
-  /** Some records at a time: call until `revision` stays. undefined only asks for the revision. */
+  /** Returns some records at a time: call until `revision` stays. undefined only asks for the revision. */
   changesSince(revision: number | undefined): Promise<SiteChanges>
 }
 
@@ -257,5 +258,5 @@ export class StoreSetupError extends Error {
   override readonly name = 'StoreSetupError'
 }
 
-/** Used nonces and redemption records outlive challenges and tokens by this, because hosts' clocks differ. */
+/** Used nonces and redemption records are kept this much longer than challenges and tokens live, because hosts' clocks differ. */
 export const MARK_MARGIN_MS = 60_000

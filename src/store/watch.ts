@@ -43,7 +43,7 @@ export class StoreWatch {
     else this.#tell('info', { aheadSeconds }, 'the clocks of this host and of the store agree again')
   }
 
-  /** Warns of what has changed since the last check. What holds at the start is reported by sites/first-start.ts. */
+  /** Warns of what has changed since the last check; sites/first-start.ts warns at the start. */
   #tellOfEviction({ evictsBy, evictedKeys }: StoreStatus, last: StoreStatus): void {
     if (evictedKeys > last.evictedKeys)
       this.#tell(

@@ -21,9 +21,10 @@ import { ShardedRequests } from './requests.ts'
 import type { Shard } from './shard.ts'
 
 const ADDRESSES_MAX = 100_000
-/** Beyond ADDRESSES_MAX, the addresses of an owner's network share a window, whose limit is this many times the usual. */
+/** Beyond ADDRESSES_MAX, all addresses of an owner's network share a record, with this many times the limits of an address. */
 const SHARED_TIMES = 8
 const NONCES_MAX = 200_000
+/** A full map is searched for expired entries at most this often. */
 const SWEEP_MS = 1000
 const CROWDED_AGAIN_MS = 600_000
 
@@ -33,14 +34,14 @@ export interface BridgeOptions {
   readonly failOpenAfterMs: number
   /** Milliseconds that never step back. */
   readonly monotonicMs: () => number
-  /** Called when memory becomes crowded, and again only after CROWDED_AGAIN_MS without that. */
+  /** Called when more than ADDRESSES_MAX addresses ask; again only after CROWDED_AGAIN_MS in which they fitted. */
   readonly onCrowded?: () => void
 }
 
 export class BridgedRequests extends ShardedRequests {
   readonly #options: BridgeOptions
   readonly #logs = new ExpiringMap<Buffer>(ADDRESSES_MAX)
-  /** Windows of networks whose addresses no longer fit, so that a flood costs its own network and no newcomer. */
+  /** Records of networks whose addresses no longer fit, so that a flood is limited with its own network, and no newcomer is. */
   readonly #networkLogs = new ExpiringMap<Buffer>(ADDRESSES_MAX)
   #crowdedUntil = 0
   readonly #usedNonces = new ExpiringMap<true>(NONCES_MAX)
@@ -123,7 +124,7 @@ export class BridgedRequests extends ShardedRequests {
   }
 }
 
-/** Never drops an entry early by itself. */
+/** Removes entries that have expired, and others only by `dropFirst`. */
 class ExpiringMap<Value> {
   readonly #entries = new Map<string, { value: Value; expiresAt: number }>()
   readonly #sizeMax: number
@@ -149,7 +150,7 @@ class ExpiringMap<Value> {
     this.#entries.set(key, { value, expiresAt })
   }
 
-  /** The entry that was added first. */
+  /** Removes the entry that was added first. */
   dropFirst(): void {
     for (const key of this.#entries.keys()) {
       this.#entries.delete(key)
@@ -157,7 +158,7 @@ class ExpiringMap<Value> {
     }
   }
 
-  /** A scan of everything, since entries expire in any order. */
+  /** Scans everything, since entries expire in any order. */
   #removeExpired(now: number): void {
     if (now < this.#sweptAt + SWEEP_MS) return
     this.#sweptAt = now

@@ -1,7 +1,8 @@
 /**
- * Runs a worker's batch by the rules of domain/, as the scripts of store/redis/lua do in Redis, whose files describe each operation.
- * Two things of Redis are missing here: operations between shards (refund and peek, and the time of a charge that a refund needs),
- * and what finds a lost memory (the head's times and numbers of batches), since another process has another epoch.
+ * Runs a worker's batch by the rules of domain/. The files of redis/lua/ do the same in Redis, and describe each operation.
+ *
+ * There is one shard here, so the operations between shards are missing: refund and peek, and the time of a charge, which a refund
+ * needs. Each process draws an epoch of its own, so what finds a lost memory is missing too: the head's times, the count of batches.
  */
 
 import {
@@ -71,7 +72,7 @@ export class Engine {
   #wallMs = 0
   /** The next operation's first key, by argument. */
   #key = 0
-  /** Meters by number; null: none is kept. */
+  /** Meters by number; null for one that is not kept. */
   #meters: (Meter | null)[] = []
   #reply!: Buffer
   #replyAt = 0
@@ -81,11 +82,11 @@ export class Engine {
     this.#clocks = clocks
   }
 
-  /** @throws if the operations are not as expected: nothing after the wrong one was done */
+  /** @throws at an operation that it does not know: those before it were done, those after it were not */
   run(call: Call): Buffer {
     const { bytes, starts } = call
     const clockAt = KEYS_AT + Number(call.text(KEYS_AT - 1))
-    const clock = call.text(clockAt) // a test's
+    const clock = call.text(clockAt) // empty, but in tests
     this.#call = call
     this.#meters = []
     this.#nowMs = clock === '' ? this.#clocks.monotonicMs() : Number(clock)
@@ -198,7 +199,7 @@ export class Engine {
     return decision
   }
 
-  /** Valid until the next call. A dead window is undefined, because times wrap after 4.6 hours and would look recent. */
+  /** The next call overwrites it. A dead window is undefined, because times wrap after 4.6 hours and would look recent. */
   #window(key: string): Buffer | undefined {
     const value = this.#state.windows.get(key)
     if (value === undefined || isWindowDead(value, this.#nowMs)) return undefined
@@ -294,7 +295,7 @@ export class Engine {
     this.#meters[number] = meter
   }
 
-  /** Each is looked up once a batch, because its operations share most (2 us of a solution). */
+  /** Looks a meter up once a batch, because the operations share most meters (2 us of a solution). */
   #meterOf(number: number): Meter | undefined {
     const known = this.#meters[number]
     if (known !== undefined) return known ?? undefined

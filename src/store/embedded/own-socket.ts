@@ -1,50 +1,47 @@
-/** Makes this process the owner of a data directory: whoever has bound the socket in it under its shared name. */
+/**
+ * Makes this process the owner of a data directory. The owner is the process whose socket has the shared name in it, which all
+ * clients connect to.
+ */
 
 import { randomInt } from 'node:crypto'
 import { linkSync, renameSync, rmSync } from 'node:fs'
 import { connect, createServer, type Server } from 'node:net'
-import { join, resolve } from 'node:path'
+import { dirname, join, resolve } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { systemErrorText } from '../../words/system-error.ts'
 import { StoreSetupError } from '../store.ts'
 import { socketPath } from './data-dir.ts'
 
 const RETRY_MS = 50
-/** A new owner waits so long for a command to end, or for an owner that saves its state. */
+/** A command, or an owner that saves its state, ends within this time. */
 const WAIT_MS = 10_000
-/** An owner must say within this time who it is: a stopped process still accepts connections. */
+/** An owner answers within this time. A process that was stopped still accepts connections, but answers nothing. */
 const ASK_MS = 2000
 
 export interface OwnerOptions {
   readonly dataDir: string
-  /** Told of the owner that is waited for. */
+  /** Called once, with the name of the owner whose end is awaited. */
   readonly onWaiting?: (who: string) => void
-  /** True if this process is to end too. Asked while it waits for an owner to end. */
+  /** Asked while it waits: true if this process was told to end meanwhile. */
   readonly isUnwanted?: () => boolean
-  /** An owner must end within this time. */
+  /** Replaces WAIT_MS. */
   readonly waitMs?: number
 }
 
 /**
- * Binds the socket by a name of its own and links the shared name to it, once nobody else has that. If it were bound by the shared
- * name, Node.js would remove that name when it closes the socket, even if another process had taken it by then.
+ * Binds the socket under a temporary name, and links the shared name to it once no other process has that. If it were bound under
+ * the shared name, Node.js would remove that name when it closes the socket, even if another process had taken it by then.
  *
  * @throws StoreSetupError
  */
 export async function ownSocket(options: OwnerOptions): Promise<{ server: Server; path: string }> {
   const path = socketPath(options.dataDir)
   const server = createServer()
-  // This name is as long as the shared one, which was checked to fit: the kernel would cut the end of a longer name.
-  const own = join(
-    path,
-    '..',
-    `n${randomInt(36 ** 4)
-      .toString(36)
-      .padStart(4, '0')}`,
-  )
-  await listening(server, own)
+  // Five characters, the first a digit: no other file has such a name, and a longer one than the shared name might not fit.
+  const temporary = join(dirname(path), randomInt(36 ** 4, 10 * 36 ** 4).toString(36))
+  await listening(server, temporary)
   try {
-    await takeSharedName(own, path, options)
+    await takeSharedName(temporary, path, options)
     return { server, path }
   } catch (error) {
     server.close()
@@ -61,12 +58,12 @@ function listening(server: Server, path: string): Promise<void> {
 }
 
 async function takeSharedName(
-  own: string,
+  temporary: string,
   path: string,
   { dataDir, onWaiting, isUnwanted, waitMs = WAIT_MS }: OwnerOptions,
 ): Promise<void> {
   const giveUpAt = performance.now() + waitMs
-  for (let isTold = false; !links(own, path); ) {
+  for (let isTold = false; !links(temporary, path); ) {
     if (isUnwanted?.()) throw new StoreSetupError('told to end while another process had the data directory')
     const { status, who } = await ownerOf(path)
     if (status === 'none') {
@@ -81,7 +78,7 @@ async function takeSharedName(
     isTold ||= status === 'stays'
     await sleep(RETRY_MS)
   }
-  rmSync(own)
+  rmSync(temporary)
 }
 
 function links(from: string, to: string): boolean {
@@ -94,10 +91,10 @@ function links(from: string, to: string): boolean {
   }
 }
 
-/** `none`: nobody answers, such as after a crash. */
 interface Owner {
+  /** `none` if nobody answers, such as after a crash. */
   readonly status: 'none' | 'ends' | 'stays'
-  /** Named by an owner that stays. */
+  /** What an owner that stays calls itself. */
   readonly who: string
 }
 const NONE: Owner = { status: 'none', who: '' }
@@ -126,7 +123,10 @@ function ownerOf(path: string): Promise<Owner> {
   })
 }
 
-/** Renames a crashed owner's socket before removing it, because another service may have just made a new one at its place. */
+/**
+ * Removes a crashed owner's socket. It is renamed first, and put back if somebody answers on it: another service may have just taken
+ * the name.
+ */
 async function putAside(path: string): Promise<void> {
   const aside = `${path}.${process.pid}`
   try {

@@ -7,7 +7,7 @@
  *    "auditFrom": <Unix ms>,            older entries were dropped
  *    "uses": {"<key id>": <Unix ms>}}   last uses, written without a wait for the disk
  *
- * The file is written anew once half of it no longer holds.
+ * The file is written anew once half of its lines are of no use any more.
  */
 
 import {
@@ -64,7 +64,7 @@ export class SitesFile extends Members {
   readonly #uses = new Map<string, number>()
   /** Changes are made one after another. */
   #last: Promise<unknown> = Promise.resolve()
-  /** A torn last line, which was dropped. */
+  /** Says that a torn last line was dropped. */
   readonly torn: string | undefined
 
   /** @throws StoreSetupError */
@@ -83,7 +83,7 @@ export class SitesFile extends Members {
     this.torn = this.#read()
   }
 
-  /** Neither replaced nor written by somebody else, such as by `cp` of a backup or an editor. */
+  /** False if somebody else replaced or wrote the file, such as an editor, or `cp` of a backup. */
   get isInPlace(): boolean {
     const there = statSync(this.#path, { throwIfNoEntry: false })
     return there?.ino === fstatSync(this.#fd).ino && there.size === this.#bytes

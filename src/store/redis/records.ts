@@ -112,7 +112,7 @@ export class RedisRecords extends Members implements SiteStore {
     return uses
   }
 
-  /** Hosts that no longer live are deleted by the way. */
+  /** Deletes the notes of hosts that no longer live, too. */
   livingHosts(): Promise<LivingHosts> {
     return this.noteHost('', null)
   }
