@@ -143,7 +143,7 @@ function openStore(config: Config, log: Logger, stats: Stats, watchNow: () => vo
 /** @param lost what the store has lost and the primary process knows; the directory serves it too */
 function directoryOf(config: Config, store: Store, lost: CachedRecords | undefined): SiteDirectory {
   const hidden = config.demo === 'on' ? undefined : DEMO_SITE_KEYS
-  const directory = new SiteDirectory(store.sites, now, config.testKeys, hidden)
+  const directory = new SiteDirectory(store.sites, now, { hasTestKeys: config.testKeys, hidden })
   if (lost !== undefined) directory.adopt(lost)
   return directory
 }

@@ -95,7 +95,7 @@ export class SiteKeeper {
 }
 
 function directoryOf(store: SiteStore, records: CachedRecords = { sites: [], apiKeys: [] }): SiteDirectory {
-  const directory = new SiteDirectory(store, () => performance.now(), false, undefined, true)
+  const directory = new SiteDirectory(store, () => performance.now(), { hasTestKeys: false, isCopy: true })
   directory.adopt(records)
   return directory
 }
