@@ -14,7 +14,7 @@ const REFUSALS = /WRONGPASS|NOAUTH|NOPERM|invalid password/i
 
 /** The variables that are probably wrong; the first match counts. */
 const BLAMED: readonly (readonly [about: RegExp, variables: (target: RedisTarget) => readonly string[]])[] = [
-  [/to sentinel .*(WRONGPASS|NOAUTH|NOPERM|invalid password)/i, ({ from }) => [from.sentinel]],
+  [new RegExp(`to sentinel .*(${REFUSALS.source})`, 'i'), ({ from }) => [from.sentinel]],
   [/NOAUTH/, ({ from }) => [from.password]],
   [/WRONGPASS|invalid password/i, ({ username, from }) => [...(username ? [from.user] : []), from.password]],
   [/NOPERM.* keys?\b/, () => ['POWGATE_REDIS_PREFIX']],
@@ -25,7 +25,7 @@ const BLAMED: readonly (readonly [about: RegExp, variables: (target: RedisTarget
 ]
 
 const CAUSES: readonly (readonly [about: RegExp, cause: StoreCause])[] = [
-  [/WRONGPASS|NOAUTH|NOPERM|invalid password/i, 'auth'],
+  [REFUSALS, 'auth'],
   [/ENOTFOUND|EAI_AGAIN/, 'name'],
   [/ECONNREFUSED/, 'refused'],
   [/certificate|self-signed|altnames|\b(SSL|TLS|alert|unable to (get|verify))\b/i, 'tls'],

@@ -1,6 +1,6 @@
 /**
- * Sites, API keys and the audit log in one file, to which changes are appended: one JSON object a line, on disk before the change is
- * answered. A line may have these parts:
+ * Sites, API keys and the audit log of the embedded store. They lie in one file, to which each change is appended as a line of JSON,
+ * and is on disk before it is answered. A line may have these parts:
  *
  *   {"changes": [[<revision>, {"site": ...} or {"apiKey": ...}], ...],   all of one commit
  *    "audit": [<entry>, ...],
@@ -27,6 +27,7 @@ import {
 } from 'node:fs'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
+import { siteMeter } from '../../domain/address-tags.ts'
 import {
   type AuditEntry,
   type AuditQuery,
@@ -34,10 +35,12 @@ import {
   auditEntry,
   type RecordChange,
 } from '../../domain/audit.ts'
+import { dailyRate } from '../../domain/meters.ts'
 import type { ApiKeyRecord, SiteRecord } from '../../domain/site.ts'
 import { systemErrorText } from '../../words/system-error.ts'
 import { type Change, jsonOf, Members, memberOf } from '../members.ts'
-import { StoreSetupError } from '../store.ts'
+import { type LivingHosts, type SiteStore, StoreSetupError } from '../store.ts'
+import type { State } from './state.ts'
 
 export const SITES_FILE = 'sites.jsonl'
 const COMPACTED_LINES_MIN = 1000
@@ -52,7 +55,10 @@ interface Line {
 type Written = { readonly site: SiteRecord } | { readonly apiKey: ApiKeyRecord }
 const PARTS = new Set(['changes', 'audit', 'auditFrom', 'uses'])
 
-export class SitesFile extends Members {
+export class EmbeddedSites extends Members implements SiteStore {
+  readonly #state: State
+  /** A command that has forgotten something must save the state. */
+  hasForgotten = false
   readonly #path: string
   #fd: number
   #bytes = 0
@@ -68,8 +74,9 @@ export class SitesFile extends Members {
   readonly torn: string | undefined
 
   /** @throws StoreSetupError */
-  constructor(dataDir: string) {
+  constructor(dataDir: string, state: State) {
     super()
+    this.#state = state
     this.#path = join(dataDir, SITES_FILE)
     try {
       const isNew = !existsSync(this.#path)
@@ -126,6 +133,27 @@ export class SitesFile extends Members {
     return new Map(ids.flatMap(id => (this.#uses.has(id) ? [[id, this.#uses.get(id)!] as const] : [])))
   }
 
+  async forget(addressKeys: readonly string[]): Promise<number> {
+    this.hasForgotten = true
+    const { windows, meters } = this.#state
+    const names = (await this.namesOf(addressKeys)).flat()
+    return names.filter(name => windows.delete(name) || meters.delete(name)).length
+  }
+
+  /** One host: nobody else has the socket. */
+  async livingHosts(): Promise<LivingHosts> {
+    return { shards: 1, living: [] }
+  }
+
+  noteHost(): Promise<LivingHosts> {
+    return this.livingHosts()
+  }
+
+  async readUsualRate(siteKey: string): Promise<number | undefined> {
+    const meter = this.#state.meters.get(siteMeter(siteKey))
+    return dailyRate(meter === undefined ? [] : [meter], Date.now())
+  }
+
   async closeFile(): Promise<void> {
     await this.#last
     closeSync(this.#fd)
@@ -177,12 +205,9 @@ export class SitesFile extends Members {
   #apply({ changes = [], audit = [], auditFrom, uses = {} }: Line): void {
     this.#lines++
     for (const [revision, written] of changes) {
-      const member = memberOf({ ...written, expected: undefined } as RecordChange)
-      this.#records.delete(member)
-      this.#records.set(member, {
-        revision,
-        json: JSON.stringify('site' in written ? written.site : written.apiKey),
-      })
+      const change = { ...written, expected: undefined } as RecordChange
+      this.#records.delete(memberOf(change))
+      this.#records.set(memberOf(change), { revision, json: jsonOf(change).written })
       this.#revision = Math.max(this.#revision, revision)
     }
     this.#audit.push(...audit)
