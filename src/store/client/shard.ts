@@ -57,9 +57,8 @@ export class Shard {
   /** Why the shard is down, or calls wait. */
   cause = 'no answer yet'
   readonly keyPrefix: string
-  readonly #epochKey: string
-  readonly #processKey: string
-  readonly #countKey: string
+  /** The keys of lua/epoch.lua. */
+  readonly #epochKeys: readonly [string, string, string]
   readonly #probeOperation: Operation
   readonly #writingProbe: Operation
   #probes = 0
@@ -88,9 +87,7 @@ export class Shard {
     this.#options = options
     // One character a byte, like all text of a batch.
     this.keyPrefix = Buffer.from(options.keyPrefix).toString('latin1')
-    this.#epochKey = `${this.keyPrefix}epoch`
-    this.#processKey = `${this.keyPrefix}look`
-    this.#countKey = `${this.keyPrefix}count`
+    this.#epochKeys = [`${this.keyPrefix}epoch`, `${this.keyPrefix}look`, `${this.keyPrefix}count`]
     this.#probeOperation = {
       script: undefined,
       keys: [`${this.keyPrefix}never`],
@@ -99,7 +96,7 @@ export class Shard {
       proofs: 0,
     }
     this.#writingProbe = { ...this.#probeOperation, text: 'PW' }
-    this.slot = slotOf(this.#epochKey)
+    this.slot = slotOf(this.#epochKeys[0])
   }
 
   get awayMs(): number {
@@ -176,7 +173,7 @@ export class Shard {
     const { clock } = this.#options
     const values = [clock(), this.#clock.head(server === this.#server, batch.meterCount)]
     return orByText(batch.script, async (how, code) => {
-      const command = batch.call(how, code, [this.#epochKey, this.#processKey, this.#countKey], values)
+      const command = batch.call(how, code, this.#epochKeys, values)
       try {
         return await server.sendCommand(command)
       } catch (error) {
@@ -327,7 +324,7 @@ export class Shard {
     const done = () => {
       this.#isLocating = false
     }
-    withDeadline(this.#connection.locate(this.#epochKey), LOCATE_MS_MAX, 'looking for a slot').then(
+    withDeadline(this.#connection.locate(this.#epochKeys[0]), LOCATE_MS_MAX, 'looking for a slot').then(
       done,
       done,
     )
