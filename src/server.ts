@@ -24,10 +24,10 @@ import { type Logger, logLinesLost } from './log/logger.ts'
 import { Stats } from './metrics/stats.ts'
 import { openapiRoute } from './openapi/document.ts'
 import { buildApp } from './routes.ts'
+import type { StoreClient } from './store/client/store.ts'
 import { KeyUses } from './store/key-uses.ts'
 import { createStore } from './store/open.ts'
 import { SiteDirectory } from './store/site-directory.ts'
-import type { Store } from './store/store.ts'
 import { StoreWatch } from './store/watch.ts'
 import { VERSION } from './version.ts'
 
@@ -52,7 +52,7 @@ const now = () => performance.now()
 export interface Server {
   readonly stats: Stats
   readonly backends: BackendCounts
-  readonly store: Pick<Store, 'isReady' | 'trouble'>
+  readonly store: Pick<StoreClient, 'isReady' | 'trouble'>
   adopt(lost: CachedRecords): void
   /** Lets connections end, then closes everything. */
   drain(): Promise<void>
@@ -116,7 +116,7 @@ export async function startServer(
   }
 }
 
-function openStore(config: Config, log: Logger, stats: Stats, watchNow: () => void): Store {
+function openStore(config: Config, log: Logger, stats: Stats, watchNow: () => void): StoreClient {
   return createStore(config, {
     deadlineMs: config.storeDeadlineMs,
     onCall: stats.storeCalled,
@@ -141,7 +141,7 @@ function openStore(config: Config, log: Logger, stats: Stats, watchNow: () => vo
 }
 
 /** @param lost what the store has lost and the primary process knows; the directory serves it too */
-function directoryOf(config: Config, store: Store, lost: CachedRecords | undefined): SiteDirectory {
+function directoryOf(config: Config, store: StoreClient, lost: CachedRecords | undefined): SiteDirectory {
   const hidden = config.demo === 'on' ? undefined : DEMO_SITE_KEYS
   const directory = new SiteDirectory(store.sites, now, { hasTestKeys: config.testKeys, hidden })
   if (lost !== undefined) directory.adopt(lost)
@@ -294,7 +294,7 @@ function tellCrowded(log: Logger): void {
   )
 }
 
-function composeService(config: Config, store: Store, { sites, apiKeys }: SiteDirectory): Service {
+function composeService(config: Config, store: StoreClient, { sites, apiKeys }: SiteDirectory): Service {
   const keyring = new Keyring(resolveSecrets(config))
   return {
     settings: config,

@@ -220,22 +220,6 @@ export interface LivingHosts {
   readonly living: readonly HostNote[]
 }
 
-export interface Store {
-  readonly requests: RequestStore
-  readonly sites: SiteStore
-  /** Resolves once the store answers; rejects with StoreSetupError. */
-  open(): Promise<void>
-  close(): Promise<void>
-  /** True if request operations have succeeded recently; on a Cluster, at half of the shards. */
-  isReady(): boolean
-  /** Reports trouble even if only a part is away, because all redemptions of some sites are there. */
-  trouble(): StoreTrouble | undefined
-  /** A text for the log, without credentials. */
-  readonly description: string
-  /** Rejects if the store does not answer. */
-  status(): Promise<StoreStatus>
-}
-
 export interface StoreStatus {
   /** This host's clock minus the store's; of several servers, that furthest off. */
   readonly clockAheadSeconds: number

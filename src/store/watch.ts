@@ -1,20 +1,24 @@
 /** Warns when the store's clock differs from this host's, or when it evicts keys. */
 
-import type { Store, StoreStatus } from './store.ts'
+import type { StoreStatus } from './store.ts'
 
 /** Differences between the clocks above which the operator is warned. Above 5 s, hosts refuse what others issued. */
 const APART_SECONDS = [1, 5] as const
 
 type Tell = (level: 'info' | 'warn' | 'error', about: object, text: string) => void
 
+interface Watched {
+  status(): Promise<StoreStatus>
+}
+
 export class StoreWatch {
   clockAheadSeconds = 0
   evictedKeys = 0
-  readonly #store: Pick<Store, 'status'>
+  readonly #store: Watched
   readonly #tell: Tell
   #last: StoreStatus | undefined
 
-  constructor(store: Pick<Store, 'status'>, tell: Tell) {
+  constructor(store: Watched, tell: Tell) {
     this.#store = store
     this.#tell = tell
   }

@@ -6,7 +6,7 @@
 import { describeTarget, type RedisTarget } from '../../config/redis.ts'
 import { socketSites } from '../embedded/socket-sites.ts'
 import { RedisRecords } from '../redis/records.ts'
-import type { SiteStore, Store, StoreListener, StoreStatus, StoreTrouble } from '../store.ts'
+import type { RequestStore, SiteStore, StoreListener, StoreStatus, StoreTrouble } from '../store.ts'
 import { BridgedRequests, type BridgeOptions } from './bridge.ts'
 import { askAt, type Connection, connect, shardTags } from './connection.ts'
 import { ShardHealth } from './health.ts'
@@ -26,9 +26,10 @@ export interface StoreClientOptions extends StoreListener {
   readonly clock?: () => number
 }
 
-export class StoreClient implements Store {
+export class StoreClient {
+  /** A text for the log, without credentials. */
   readonly description: string
-  readonly requests: ShardedRequests
+  readonly requests: RequestStore
   readonly sites: SiteStore
   readonly #options: StoreClientOptions
   readonly #connection: Connection
@@ -69,6 +70,7 @@ export class StoreClient implements Store {
     })
   }
 
+  /** Resolves once the store answers. @throws StoreSetupError */
   async open(): Promise<void> {
     await untilUsable(this.#connection, this.#options, async () => {
       if (!this.#shards.every(shard => shard.isUp)) throw new Error(this.health.cause())
@@ -93,15 +95,18 @@ export class StoreClient implements Store {
     this.#connection.close()
   }
 
+  /** True if request operations have succeeded recently; on a Cluster, at half of the shards. */
   isReady(): boolean {
     return this.health.isReady()
   }
 
+  /** Reports trouble even if only a part is away, because all redemptions of some sites are there. */
   trouble(): StoreTrouble | undefined {
     if (this.health.isWhole()) return undefined
     return troubleOf(this.#options.target, this.health.cause())
   }
 
+  /** Rejects if the store does not answer. */
   async status(): Promise<StoreStatus> {
     const servers = new Set(this.#shards.map(shard => this.#connection.serverOf(shard.slot)))
     servers.delete(undefined)
