@@ -3,6 +3,9 @@
 import { isIP } from 'node:net'
 import { type ConnectionOptions, createSecureContext } from 'node:tls'
 import type { RedisTarget } from '../../config/redis.ts'
+import { shardKey } from '../../domain/address-tags.ts'
+import { fnv1a } from '../../domain/bytes.ts'
+import { isSiteKey } from '../../domain/site.ts'
 import { orByText, type Script } from '../redis/scripts.ts'
 import {
   Cluster,
@@ -307,6 +310,11 @@ export function slotOf(key: string): number {
 
 export function shardTags({ isCluster }: Pick<Connection, 'isCluster'>, count: number): readonly string[] {
   return isCluster ? evenlySpreadTags(count) : ['0']
+}
+
+/** The number of the shard that has a key of an address, or of a site. */
+export function shardIndex(key: string, count: number): number {
+  return fnv1a(isSiteKey(key) ? key : shardKey(key)) % count
 }
 
 /** One slot in each of `count` equal ranges: even over any Cluster. */

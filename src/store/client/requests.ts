@@ -6,21 +6,19 @@
  *   l:<address>          address log, used nonces  60 s, or until a minute after the challenges' end
  *   n:<nonce>            used nonce, only where an address may verify more than 64 times a minute
  *   e:<network>          meter of a network        5 minutes for each proof that it knows, at most a week
- *   e:<site>             of a site, in every shard the same
- *   e:born, e:born:<tag> two first proofs          six to seven days from the last one
- *   c:<address>          caller window             60 s; with a j at the end, of junk
- *   k:<api key id>       API key window            likewise
+ *   e:<site>             meter of a site           likewise; each shard has one of its own
+ *   e:born, e:born:<tag> times of two first proofs six to seven days from the last proof
+ *   c:<address>          window of a caller        60 s; with a j at the end, of junk
+ *   k:<api key id>       window of an API key      likewise
  *   r:<nonce>            redemption record         until at least a minute after the token's end
  */
 
 import { MARK_BIT, MARK_LOW, MARKS_LIMIT_MAX, verificationKind } from '../../domain/address-log.ts'
-import { shardKey, windowOfJunk } from '../../domain/address-tags.ts'
-import { fnv1a } from '../../domain/bytes.ts'
+import { windowOfJunk } from '../../domain/address-tags.ts'
 import { type Limited, readUInt24 } from '../../domain/limits.ts'
 import { fadeAll, type Meter, type Meters, metersFrom } from '../../domain/meters.ts'
 import { nonceMark } from '../../domain/nonce.ts'
 import { PRICING } from '../../domain/pricing.ts'
-import { isSiteKey } from '../../domain/site.ts'
 import {
   type ChallengeAdmission,
   type ChallengeRequest,
@@ -39,6 +37,7 @@ import {
 } from '../store.ts'
 import { DONE, FIRST, LIMITED, POLICIES, SECOND } from '../wire.ts'
 import { type Operation, timeOf } from './batch.ts'
+import { shardIndex } from './connection.ts'
 import type { Shard } from './shard.ts'
 
 export class ShardedRequests implements RequestStore {
@@ -121,24 +120,19 @@ export class ShardedRequests implements RequestStore {
     request: RedemptionRequest,
   ): Promise<RedemptionAdmission> {
     const { callerLimit, apiKey, isJunk = false } = request
-    const charge = (isJunk: boolean) =>
-      asked(
-        callerShard,
-        this.#redemption(callerShard, { ...request, apiKey: undefined, redeem: undefined, isJunk }, true),
-        (reply, at) => ({
-          admission: redemptionAnswer(reply, at),
-          first: reply === undefined ? 0 : firstOf(reply, at),
-        }),
-      )
-    const { admission: charged, first: chargedAt } = await charge(isJunk)
+    const chargeCaller = (asJunk: boolean) => {
+      const callerOnly = { ...request, apiKey: undefined, redeem: undefined, isJunk: asJunk }
+      return asked(callerShard, this.#redemption(callerShard, callerOnly, true), (reply, at) => ({
+        charged: redemptionAnswer(reply, at),
+        chargedAt: reply === undefined ? 0 : firstOf(reply, at),
+      }))
+    }
+    const { charged, chargedAt } = await chargeCaller(isJunk)
     if (charged.status === 'unavailable') return charged
     if (charged.status === 'limited') {
       const keys = [`${siteShard.keyPrefix}k:${windowFor(apiKey!.id, isJunk)}`]
-      const ofKey = await asked(
-        siteShard,
-        redemption(keys, `K${uint24Text(apiKey!.limit)}`),
-        (reply, at) => reply && limitedAnswer(reply, at),
-      )
+      const peek = redemption(keys, `K${uint24Text(apiKey!.limit)}`)
+      const ofKey = await asked(siteShard, peek, (reply, at) => reply && limitedAnswer(reply, at))
       return ofKey !== undefined && ofKey.retryAfterMs > charged.retryAfterMs ? ofKey : charged
     }
     const answer = await asked(siteShard, this.#redemption(siteShard, request, false), redemptionAnswer)
@@ -150,7 +144,7 @@ export class ShardedRequests implements RequestStore {
     const refund = redemption(keys, `F${uint24Text(chargedAt)}${uint24Text(callerLimit)}`)
     await asked(callerShard, refund, () => {})
     if (!isSpent) return answer
-    const { admission: junk } = await charge(true)
+    const { charged: junk } = await chargeCaller(true)
     return junk.status === 'limited' ? junk : answer
   }
 
@@ -180,7 +174,7 @@ export class ShardedRequests implements RequestStore {
   #shardOf(key: string): Shard {
     const shards = this.#shards
     if (shards.length === 1) return shards[0]!
-    return shards[fnv1a(isSiteKey(key) ? key : shardKey(key)) % shards.length]!
+    return shards[shardIndex(key, shards.length)]!
   }
 }
 
@@ -196,6 +190,7 @@ function windowFor(key: string, isJunk: boolean): string {
   return isJunk ? windowOfJunk(key) : key
 }
 
+/** The decoded answer to an operation. */
 function asked<Answer>(
   shard: Shard,
   operation: Operation,

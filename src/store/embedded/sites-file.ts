@@ -241,17 +241,15 @@ export class EmbeddedSites extends Members implements SiteStore {
   }
 
   #compact(): void {
-    const lines: Line[] = [
-      ...[...this.#records.values()].map(({ revision, json }) => {
-        const record = JSON.parse(json)
-        return {
-          changes: [[revision, 'secretSha256' in record ? { apiKey: record } : { site: record }]],
-        } as Line
+    const lines = [
+      ...Array.from(this.#records, ([member, { revision, json }]) => {
+        const name = member.startsWith('s/') ? 'site' : 'apiKey'
+        return `{"changes":[[${revision},{"${name}":${json}}]]}`
       }),
-      ...this.#audit.map(entry => ({ audit: [entry] })),
-      { uses: Object.fromEntries(this.#uses) },
+      ...this.#audit.map(entry => JSON.stringify({ audit: [entry] })),
+      JSON.stringify({ uses: Object.fromEntries(this.#uses) }),
     ]
-    const bytes = Buffer.from(lines.map(line => `${JSON.stringify(line)}\n`).join(''))
+    const bytes = Buffer.from(lines.map(line => `${line}\n`).join(''))
     const path = `${this.#path}.new`
     let fd: number | undefined
     try {

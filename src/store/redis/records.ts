@@ -12,7 +12,7 @@
  *   uses                  hash: last use of an API key, by its id
  */
 
-import { shardKey, siteMeter } from '../../domain/address-tags.ts'
+import { siteMeter } from '../../domain/address-tags.ts'
 import {
   type AuditEntry,
   type AuditQuery,
@@ -21,9 +21,8 @@ import {
   type NewAuditEntry,
   type RecordChange,
 } from '../../domain/audit.ts'
-import { fnv1a } from '../../domain/bytes.ts'
 import { dailyRate, readMeter } from '../../domain/meters.ts'
-import { type Connection, shardTags } from '../client/connection.ts'
+import { type Connection, shardIndex, shardTags } from '../client/connection.ts'
 import type { HostNote } from '../hosts.ts'
 import { type Change, jsonOf, Members, memberOf } from '../members.ts'
 import type { LivingHosts, SiteStore } from '../store.ts'
@@ -87,7 +86,7 @@ export class RedisRecords extends Members implements SiteStore {
   async forget(addressKeys: readonly string[]): Promise<number> {
     let removed = 0
     for (const [index, names] of (await this.namesOf(addressKeys)).entries()) {
-      const tag = this.#tags[fnv1a(shardKey(addressKeys[index]!)) % this.#tags.length]
+      const tag = this.#tags[shardIndex(addressKeys[index]!, this.#tags.length)]
       const keys = names.map(name => `${this.#prefix}:{${tag}}:${name}`)
       for (let start = 0; start < keys.length; start += LIST_CHUNK)
         removed += Number(await this.#connection.ask('del', ...keys.slice(start, start + LIST_CHUNK)))
