@@ -65,17 +65,19 @@ async function takeSharedName(
   const giveUpAt = performance.now() + waitMs
   for (let isTold = false; !links(temporary, path); ) {
     if (isUnwanted?.()) throw new StoreSetupError('told to end while another process had the data directory')
-    const { status, who } = await ownerOf(path)
-    if (status === 'none') {
+    const owner = await ownerOf(path)
+    if (owner === 'none') {
       await putAside(path)
       continue
     }
-    if (status === 'stays' && performance.now() > giveUpAt)
-      throw new StoreSetupError(
-        `POWGATE_DATA_DIR: ${resolve(dataDir)} is in use by ${who}: end that first, or give each service a directory of its own`,
-      )
-    if (status === 'stays' && !isTold) onWaiting?.(who)
-    isTold ||= status === 'stays'
+    if (owner !== 'ends') {
+      if (performance.now() > giveUpAt)
+        throw new StoreSetupError(
+          `POWGATE_DATA_DIR: ${resolve(dataDir)} is in use by ${owner.who}: end that first, or give each service a directory of its own`,
+        )
+      if (!isTold) onWaiting?.(owner.who)
+      isTold = true
+    }
     await sleep(RETRY_MS)
   }
   rmSync(temporary)
@@ -91,35 +93,27 @@ function links(from: string, to: string): boolean {
   }
 }
 
-interface Owner {
-  /** `none` if nobody answers, such as after a crash. */
-  readonly status: 'none' | 'ends' | 'stays'
-  /** What an owner that stays calls itself. */
-  readonly who: string
-}
-const NONE: Owner = { status: 'none', who: '' }
-const ENDS: Owner = { status: 'ends', who: '' }
+/** `none` if nobody answers, such as after a crash; `who` is what an owner that does not end calls itself. */
+type Owner = 'none' | 'ends' | { readonly who: string }
 
 function ownerOf(path: string): Promise<Owner> {
   return new Promise((done, fail) => {
-    const stays = (who: string) => done({ status: 'stays', who })
     const socket = connect(path, () => socket.write('*1\r\n$5\r\nLEAVE\r\n'))
     socket.setTimeout(ASK_MS, () => {
-      stays('a process that does not answer')
+      done({ who: 'a process that does not answer' })
       socket.destroy()
     })
     socket.once('data', reply => {
       socket.destroy()
       const text = reply.toString().trim()
-      if (text.startsWith('+')) done(ENDS)
-      else stays(text.replace(/^-ERR /, ''))
+      done(text.startsWith('+') ? 'ends' : { who: text.replace(/^-ERR /, '') })
     })
     socket.on('error', (error: NodeJS.ErrnoException) => {
-      if (error.code === 'ECONNREFUSED' || error.code === 'ENOENT') done(NONE)
-      else if (error.code === 'ECONNRESET' || error.code === 'EPIPE') done(ENDS)
+      if (error.code === 'ECONNREFUSED' || error.code === 'ENOENT') done('none')
+      else if (error.code === 'ECONNRESET' || error.code === 'EPIPE') done('ends')
       else fail(socketError(path, error))
     })
-    socket.on('close', () => done(ENDS))
+    socket.on('close', () => done('ends'))
   })
 }
 
@@ -131,7 +125,7 @@ async function putAside(path: string): Promise<void> {
   const aside = `${path}.${process.pid}`
   try {
     renameSync(path, aside)
-    if ((await ownerOf(aside)).status !== 'none') linkSync(aside, path)
+    if ((await ownerOf(aside)) !== 'none') linkSync(aside, path)
     rmSync(aside)
   } catch (error) {
     const { code } = error as NodeJS.ErrnoException
