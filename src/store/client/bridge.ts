@@ -1,9 +1,9 @@
 /**
- * Fail open: answers /challenge and /verify from this worker's memory while Redis is away. A failover draws a new epoch, so what
- * was issued from memory meanwhile is refused afterwards. Therefore the bridge waits `failOpenAfterMs` first, longer than a failover
- * takes: without that wait, a failover lost 110 of 160 visits.
+ * Fails open: answers /challenge and /verify from this worker's memory while Redis is away. It waits `failOpenAfterMs` first, longer
+ * than a failover takes. A failover draws a new epoch, by which all that was issued meanwhile is refused: without the wait, one lost
+ * 110 of 160 visits.
  *
- * Limits and used nonces hold only within a worker then, but /verify-token fails closed, and redeems once per nonce.
+ * Each worker then knows only its own requests and used nonces. /verify-token fails closed, and redeems once per nonce.
  */
 
 import { admitToLog, LogKind, verificationKind } from '../../domain/address-log.ts'
@@ -106,12 +106,12 @@ export class BridgedRequests extends ShardedRequests {
     const { addressKey, siteTag, addressLimit, siteLimit } = request
     if (this.epochOf(addressKey) === undefined) return UNAVAILABLE
     const now = Math.floor(this.#options.monotonicMs())
-    const hasOwn = this.#logs.fits(addressKey, now)
-    if (!hasOwn && now >= this.#crowdedUntil) this.#options.onCrowded?.()
-    if (!hasOwn) this.#crowdedUntil = now + CROWDED_AGAIN_MS
-    const [logs, key, times] = hasOwn
+    const fits = this.#logs.fits(addressKey, now)
+    if (!fits) this.#noteCrowded(now)
+    const [logs, key, times] = fits
       ? [this.#logs, addressKey, 1]
       : [this.#networkLogs, ownerKey(addressKey), SHARED_TIMES]
+    // Each worker has its part of a limit, since none knows what the others admit.
     const share = (limit: number) =>
       limit === 0 ? 0 : Math.max(1, Math.floor((limit * times) / this.#options.workers))
     const limits = { siteTag, addressLimit: share(addressLimit), siteLimit: share(siteLimit) }
@@ -121,6 +121,11 @@ export class BridgedRequests extends ShardedRequests {
     if (!logs.fits(key, now)) logs.dropFirst()
     logs.set(key, record, now + WINDOW_MS)
     return decision
+  }
+
+  #noteCrowded(now: number): void {
+    if (now >= this.#crowdedUntil) this.#options.onCrowded?.()
+    this.#crowdedUntil = now + CROWDED_AGAIN_MS
   }
 }
 
