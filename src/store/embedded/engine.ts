@@ -70,9 +70,9 @@ export class Engine {
   #end = 0
   #nowMs = 0
   #wallMs = 0
-  /** The next operation's first key, by argument. */
+  /** The number of the argument that is the next key. */
   #key = 0
-  /** Meters by number; null for one that is not kept. */
+  /** Meters of the call by their numbers; null for one that is not kept. */
   #meters: (Meter | null)[] = []
   #reply!: Buffer
   #replyAt = 0
@@ -216,8 +216,11 @@ export class Engine {
   }
 
   #redemption(): void {
-    const [callerLimit, keyLimit, keepMs] = [this.#read(3), this.#read(3), this.#read(4)]
-    const [epoch, untilMs] = [this.#read(4), this.#read(4) * 1000]
+    const callerLimit = this.#read(3)
+    const keyLimit = this.#read(3)
+    const keepMs = this.#read(4)
+    const epoch = this.#read(4)
+    const untilMs = this.#read(4) * 1000
     const claim = this.#call.bytes.toString('latin1', this.#at, this.#end)
     const step = keepMs > 0 ? 2 : 1 // With a token, a window of junk follows each window.
     const [callerAt, keyAt] = [this.#key, this.#key + (callerLimit > 0 ? step : 0)]
