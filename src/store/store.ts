@@ -61,7 +61,7 @@ export type ChallengeAdmission =
   | Unavailable
 
 export interface SolutionRequest extends ChallengeRequest {
-  /** Fails whatever the store answers, and counts as a failure of the address. */
+  /** True if the solution is wrong: the request fails whatever the store answers, and counts as a failure of the address. */
   readonly failed: boolean
   /** The nonce to record as used; undefined only charges the limits. */
   readonly spend:
@@ -123,10 +123,10 @@ export type RedemptionAdmission =
 export type OnStoreCall = (operations: number, seconds: number) => void
 
 export interface StoreListener {
-  /** Called after each vain try of `open`. */
+  /** Called after each try of `open` that failed. */
   readonly onWaiting?: (why: string, cause: StoreCause) => void
   readonly onChange?: (up: boolean, cause: string) => void
-  /** Called at a new cause, and once a minute. */
+  /** Called during an outage, at each new cause, and once a minute for each. */
   readonly onStillAway?: (cause: string) => void
   /** Called when used nonces and redemption records of this many shards may be lost. */
   readonly onForgotten?: (shards: number, of: number) => void
