@@ -1,6 +1,7 @@
 /** Opens the configured store, or only its sites. */
 
 import { randomInt } from 'node:crypto'
+import { once } from 'node:events'
 import { connect as connectSocket } from 'node:net'
 import type { Config } from '../config/config.ts'
 import { socketTarget } from '../config/redis.ts'
@@ -65,14 +66,16 @@ export function connectSites(config: StoreConfig): OpenSites {
   return Object.assign(sitesOver(connection, place), { close: async () => connection.close() })
 }
 
-function isServed(path: string): Promise<boolean> {
-  return new Promise(done => {
-    const socket = connectSocket(path, () => {
-      socket.destroy()
-      done(true)
-    })
-    socket.on('error', (error: NodeJS.ErrnoException) => done(error.code === 'EACCES'))
-  })
+async function isServed(path: string): Promise<boolean> {
+  const socket = connectSocket(path)
+  try {
+    await once(socket, 'connect')
+    return true
+  } catch (error) {
+    return (error as NodeJS.ErrnoException).code === 'EACCES'
+  } finally {
+    socket.destroy()
+  }
 }
 
 /** Makes this process the store until `close`, so that no service starts beside the command. */

@@ -4,6 +4,7 @@
  */
 
 import { randomInt } from 'node:crypto'
+import { once } from 'node:events'
 import { linkSync, renameSync, rmSync } from 'node:fs'
 import { connect, createServer, type Server } from 'node:net'
 import { dirname, join, resolve } from 'node:path'
@@ -39,7 +40,11 @@ export async function ownSocket(options: OwnerOptions): Promise<{ server: Server
   const server = createServer()
   // Five characters, the first a digit: no other file has such a name, and a longer one than the shared name might not fit.
   const temporary = join(dirname(path), randomInt(36 ** 4, 10 * 36 ** 4).toString(36))
-  await listening(server, temporary)
+  try {
+    await once(server.listen(temporary), 'listening')
+  } catch (error) {
+    throw socketError(temporary, error)
+  }
   try {
     await takeSharedName(temporary, path, options)
     return { server, path }
@@ -47,14 +52,6 @@ export async function ownSocket(options: OwnerOptions): Promise<{ server: Server
     server.close()
     throw error
   }
-}
-
-function listening(server: Server, path: string): Promise<void> {
-  return new Promise((done, fail) => {
-    server.once('listening', done)
-    server.once('error', error => fail(socketError(path, error)))
-    server.listen(path)
-  })
 }
 
 async function takeSharedName(
