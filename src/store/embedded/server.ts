@@ -69,6 +69,8 @@ export class StoreServer {
     sweeps()
     this.#checks = setInterval(() => this.#check(), CHECK_MS).unref()
     server.on('connection', socket => this.#serve(socket))
+    // A process that may open no more files cannot accept; an error that nobody hears would end it.
+    server.on('error', () => {})
   }
 
   /** Waits until the present owner of the directory has ended. @throws StoreSetupError */
