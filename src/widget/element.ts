@@ -26,17 +26,9 @@ interface Verification {
 /** powgate.d.ts describes what integrators may rely on. */
 class PowGateElement extends HTMLElement implements Omit<Declared, keyof PowGateProperties> {
   static readonly formAssociated = true
-  static readonly observedAttributes = [
-    'site-key',
-    'endpoint',
-    'worker-src',
-    'solver',
-    'threads',
-    'gpu',
-    'auto',
-    'lang',
-    'name',
-  ]
+  static readonly observedAttributes = 'site-key endpoint worker-src solver threads gpu auto lang name'.split(
+    ' ',
+  )
 
   readonly #internals = internalsOf(this)
   readonly #view: View
@@ -49,6 +41,8 @@ class PowGateElement extends HTMLElement implements Omit<Declared, keyof PowGate
   #verification: Verification | undefined
   /** The form is sent as soon as there is a token. */
   #isSending = false
+  /** Repeats the submission that failed. Set only in the state `failed`. */
+  #retrySubmission: (() => void) | undefined
   /** If set, a page that disables the form prevents a second Send, not this one. */
   #isJustSent = false
   #isDisabled = false
@@ -65,7 +59,11 @@ class PowGateElement extends HTMLElement implements Omit<Declared, keyof PowGate
   constructor() {
     super()
     const root = this.attachShadow({ mode: 'open', delegatesFocus: true })
-    this.#view = new View(root, () => this.#startQuietly())
+    this.#view = new View(root, () => {
+      const retrySubmission = this.#retrySubmission
+      this.#startQuietly()
+      retrySubmission?.()
+    })
     this.#form = new FormLink(this, this.#internals, this.#view.box, {
       onUse: () => {
         this.#held.expireIfDue()
@@ -89,7 +87,14 @@ class PowGateElement extends HTMLElement implements Omit<Declared, keyof PowGate
         this.#isJustSent = false
         this.#view.reveal(false, !isAgain)
       },
-      onFail: takesFocus => this.#state === 'failed' && this.#view.reveal(takesFocus),
+      onFail: (takesFocus, retry) => {
+        if (this.#state !== 'failed') return
+        this.#retrySubmission = retry
+        this.#view.reveal(takesFocus)
+      },
+      onClose: () => {
+        this.#retrySubmission = undefined
+      },
     })
   }
 
@@ -341,6 +346,7 @@ class PowGateElement extends HTMLElement implements Omit<Declared, keyof PowGate
   #enter(state: State): void {
     const isNew = state !== this.#state
     this.#state = state
+    this.#retrySubmission = undefined
     clearInterval(this.#tick)
     if (state === 'working') this.#tick = setInterval(() => this.#render(), 1000)
     else this.#words.begin()

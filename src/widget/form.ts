@@ -15,8 +15,13 @@ interface FormHooks {
   readonly onWaiting: (isWaiting: boolean) => void
   /** The submission has waited for LATE_MS, or Send was pressed again. */
   readonly onLate: (isAgain: boolean) => void
-  /** A submission got no token. `takesFocus` is false if the visitor has gone on to another field. */
-  readonly onFail: (takesFocus: boolean) => void
+  /**
+   * A submission got no token. `takesFocus` is false if the visitor has gone on to another field. `retry` lets the form wait for
+   * the next verification, as the submission did for this one.
+   */
+  readonly onFail: (takesFocus: boolean, retry: () => void) => void
+  /** A dialog with the form in it was closed, so a submission that failed is not to be repeated. */
+  readonly onClose: () => void
 }
 
 const FIELD = 'powgate-token'
@@ -185,6 +190,8 @@ export class FormLink {
       if (isEnter) this.#noteSubmitting({ event, submitter: null })
     })
     on('submit', event => this.#onSubmit(event as SubmitEvent))
+    const onClose = ({ target }: Event) => bare(target as Node).contains(this.form) && this.#hooks.onClose()
+    this.#stops.push(listen(root, 'close', onClose, true))
     on('formdata', event => {
       const { formData } = event as FormDataEvent
       const name = this.#name
@@ -248,8 +255,13 @@ export class FormLink {
    * Lets the form wait for a verification; false if there is none.
    *
    * @param isComplete false if the visitor has to correct other fields and send again
+   * @param shutBefore controls that the page disabled at an earlier try, and that are to be sent
    */
-  #goOnLater(submitter: HTMLButtonElement | null, isComplete: boolean): boolean {
+  #goOnLater(
+    submitter: HTMLButtonElement | null,
+    isComplete: boolean,
+    shutBefore: readonly HTMLButtonElement[] = [],
+  ): boolean {
     const verification = this.#hooks.onSubmit()
     if (verification === undefined) return false
     this.#submitter = submitter
@@ -263,7 +275,8 @@ export class FormLink {
     const page = bare(document)
     const { activeElement } = page
     const { form } = this
-    const enabled = form ? ([...bare(form).elements] as HTMLButtonElement[]).filter(isEnabled) : []
+    const controls = form ? ([...bare(form).elements] as HTMLButtonElement[]) : []
+    const enabled = controls.filter(control => isEnabled(control) || shutBefore.includes(control))
     let shut: HTMLButtonElement[] | undefined
     const findShut = () => (shut ??= enabled.filter(control => !isEnabled(control)))
     const late = setTimeout(() => {
@@ -280,7 +293,11 @@ export class FormLink {
         isSent = true
         submit(form, this.#submitter, findShut())
       })
-      .catch(() => this.#hooks.onFail(page.activeElement === activeElement))
+      .catch(() => {
+        const shut = findShut()
+        const retry = () => this.form === form && this.#goOnLater(this.#submitter, true, shut)
+        this.#hooks.onFail(page.activeElement === activeElement, retry)
+      })
       .then(() => {
         if (form && !isSent && (this.form !== form || !bare(form).isConnected)) adviseOnLostSend(this.#host)
         clearTimeout(late)
