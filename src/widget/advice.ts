@@ -56,7 +56,7 @@ export function adviseOnLostSend(element: Element): void {
 export function tellFailure(element: Element, { code, message, text }: PowGateError): void {
   const isTestKey = code === 'site-unknown' && /^site_Test/.test(element.getAttribute('site-key') ?? '')
   const hint = isTestKey ? ' This is a test key: start the service with POWGATE_TEST_KEYS=on.' : ''
-  // A visitor who fails is no error of the page.
-  const level = text === 'rejected' ? 'info' : 'error'
+  // A visitor or a device that fails is no error of the page.
+  const level = text === 'rejected' || text === 'expired' ? 'info' : 'error'
   console[level](`pow-gate: ${message}${hint} (${code}) at ${location.origin}`, element)
 }

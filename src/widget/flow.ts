@@ -8,6 +8,7 @@ import { getChallenge, PowGateError, postSolution, type ServiceSettings, untilAb
 import { environmentFlags } from './signals.ts'
 import type { Solved, Workplace } from './solver/job.ts'
 
+/** Challenges in one verification. A device that solves none of them has computed for 7.5 minutes or longer. */
 const ROUNDS_MAX = 4
 
 /** The code for a challenge that a slow device gives up before it expires. */
@@ -57,7 +58,7 @@ export async function obtainToken(settings: FlowSettings): Promise<Passed> {
       if (!(error instanceof PowGateError)) throw error
       const { code, message, status } = error
       if (!AGAIN_CODES.includes(code)) throw error
-      const text = code === 'expired-nonce' || code === OUTLIVED ? 'rejected' : 'unavailable'
+      const text = code === 'expired-nonce' || code === OUTLIVED ? 'expired' : 'unavailable'
       if (round++ === ROUNDS_MAX) throw new PowGateError(code, text, message, status)
     }
   }
@@ -102,7 +103,10 @@ async function oneRound(settings: FlowSettings, onWork: (share: number) => void)
     })
     const { nonce, difficulty, algorithm, signals } = challenge
     const task = { nonce, difficulty, algorithm, signals }
-    const outlived = failAfter(usableMs(challenge), new PowGateError(OUTLIVED, 'rejected', 'too slow'))
+    const outlived = failAfter(
+      usableMs(challenge),
+      new PowGateError(OUTLIVED, 'expired', 'the device is too slow'),
+    )
     const beganMs = nowMs()
     const expected = 2 ** difficulty
     opening = openFor(settings, algorithm, opening)

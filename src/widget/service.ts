@@ -30,7 +30,7 @@ export class PowGateError extends Error {
   }
 }
 
-type FailureText = 'rejected' | 'network' | 'unavailable' | 'setup'
+type FailureText = 'rejected' | 'expired' | 'network' | 'unavailable' | 'setup'
 
 export type WaitReason = 'busy' | 'unavailable' | 'network' | 'offline'
 

@@ -59,7 +59,7 @@ export class Words {
 
   /** Picks the text for now. A new one replaces the last only once that was shown for TEXT_MS_MIN. */
   nextWorkingText(): TextKey {
-    const isSlow = this.#hashingSinceMs !== undefined && this.#hashedForMs() >= SLOW_SECONDS * 1000
+    const isSlow = this.#hashedForMs() >= SLOW_SECONDS * 1000
     const key = this.#waiting?.reason ?? (isSlow ? 'slow' : 'working')
     const now = nowMs()
     if (key !== this.#saying.key && now >= this.#saying.untilMs)
