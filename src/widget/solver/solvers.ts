@@ -1,4 +1,4 @@
-/** The solvers: WebAssembly with SIMD or without (../kernel/kernel.ts scans one block a call), and plain JavaScript. */
+/** The solvers: WebAssembly with SIMD or without (../build/kernel.ts scans one block a call), and plain JavaScript. */
 
 import {
   Block,
