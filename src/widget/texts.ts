@@ -5,9 +5,9 @@ import type { PowGateTextKey } from './powgate.d.ts'
 export const ENGLISH = {
   /** The element's name for assistive technology. */
   label: 'Human verification',
-  /** The text until the form is used, which starts it. It says what the element is, since nothing is asked for. */
+  /** Shown until the form is used, which starts the verification. */
   ready: 'Protected against bots',
-  /** The same where only the button starts it. */
+  /** Shown in place of `ready` if only the button starts the verification. */
   idle: 'Not verified yet',
   working: 'Verifying…',
   /** Shown after 10, 30, 60 and 90 seconds of hashing, then each minute; {s} becomes the time. */
@@ -22,16 +22,17 @@ export const ENGLISH = {
   setup: 'Not set up correctly',
   /** Shown below `setup`, before the error's code. */
   tell: 'Please tell the site’s owner',
-  /** Waiting; {s} becomes a time ahead (“in 5 seconds”). */
+  /** Shown above `online`. */
   offline: 'No internet',
   online: 'Continues when you are back online',
   busy: 'Too many requests',
+  /** Shown below the reason of a wait; {s} becomes a time ahead (“in 5 seconds”). */
   wait: 'Continues {s}',
   /** Shown below the reason, after Send was pressed. */
   sending: 'Your form is sent right after that',
-  /** The browser shows it when the form is sent too early. */
+  /** The browser shows this at the element if the form is submitted too early. */
   required: 'Please wait until verification is finished',
-  /** The same where only the button starts it; {b} becomes the button's text. */
+  /** The same if only the button starts the verification; {b} becomes the button's text. */
   press: 'First press “{b}”',
 } satisfies Record<PowGateTextKey, string>
 
@@ -45,7 +46,7 @@ export const LANGUAGES = (
 
 const RIGHT_TO_LEFT = ['ar', 'he', 'fa', 'ur']
 
-/** Older codes, and languages whose readers read another one. */
+/** Older codes, and languages whose readers understand another one. */
 const ALIASES: Readonly<Record<string, string>> = {
   iw: 'he',
   in: 'id',

@@ -60,7 +60,7 @@ export async function bundleWidget(): Promise<BuiltFile[]> {
     add(`texts-${file}`, JSON.stringify(JSON.parse(readFileSync(new URL(file, TEXTS), 'utf8'))))
   }
   const types = builtFile('powgate.d.ts', readFileSync(new URL('powgate.d.ts', SOURCES)))
-  files.push({ ...types, fileName: types.name }) // People load it by its stable name.
+  files.push({ ...types, fileName: types.name }) // People download it, by its stable name.
   return files
 }
 
@@ -115,11 +115,11 @@ const CONTENT_TYPES: Readonly<Record<string, string>> = {
   wasm: 'application/wasm',
   html: 'text/html; charset=utf-8',
   json: 'application/json',
-  // Browsers would download a type of its own.
+  // Browsers show plain text. They would download TypeScript's own type.
   ts: 'text/plain; charset=utf-8',
 }
 
-/** Empties the folder first: a file of an earlier build would be served for ever. */
+/** Empties the folder first, or files of earlier builds would stay in it. */
 export function writeWidget(folder: URL, files: readonly BuiltFile[]): WidgetManifest {
   rmSync(folder, { recursive: true, force: true })
   mkdirSync(folder, { recursive: true })

@@ -9,7 +9,7 @@ const manifest = writeWidget(FOLDER, await bundleWidget())
 const visits = visitsOf(manifest)
 const widgetBytes = manifest.files.find(({ name }) => name === 'widget.js')!.brotliBytes
 const isTooLarge = widgetBytes > WIDGET_BYTES_MAX || visits[0]!.bytes > VISIT_BYTES_MAX
-// `npm start` and `npm test` build with `npm run -s`, for people who look for something else.
+// Sizes are printed by `npm run build:widget`, but not by `npm run -s build:widget`, which other commands call.
 const isQuiet = process.env.npm_config_loglevel === 'silent' && !isTooLarge
 if (!isQuiet) process.stdout.write(report(manifest, visits) + summary(visits))
 if (isTooLarge) {
