@@ -17,7 +17,7 @@ const NO_STORE = 'no-store'
 /** Browsers ask by ETag each time, so changes show at once. */
 const REVALIDATED = 'no-cache'
 
-/** The widget needs no exception. */
+/** A strict policy, without an exception for the widget. */
 const PAGE_HEADERS: HeaderList = [
   [
     'Content-Security-Policy',
@@ -70,7 +70,7 @@ function urlOf({ host, port }: ServiceAddress): string {
   return `http://${address.includes(':') ? `[${address}]` : address}:${port}`
 }
 
-/** Limits one visitor at one worker. */
+/** The most forms of one visitor that a worker takes. */
 const FORMS_PER_MINUTE = 10
 const MINUTE_MS = 60_000
 const VISITORS_MAX = 10_000
