@@ -27,7 +27,7 @@ interface FormHooks {
 }
 
 const FIELD = 'powgate-token'
-/** By this attribute an element that a page cache has copied finds the copy of its field. */
+/** An element that a page cache has copied finds the copy of its field by this attribute. */
 const FIELD_ATTRIBUTE = 'data-powgate'
 /** Send seems to do nothing if nothing visible changes within a tenth of a second. */
 const LATE_MS = 60

@@ -178,16 +178,15 @@ function starter(url: string): () => Worker {
   return () => new Worker(scriptUrl)
 }
 
-interface TrustedTypes {
-  createPolicy(
-    name: string,
-    rules: { createScriptURL: (url: string) => string },
-  ): {
-    createScriptURL(url: string): string
-  }
+interface Policy {
+  createScriptURL(url: string): string
 }
 
-let policy: ReturnType<TrustedTypes['createPolicy']> | undefined
+interface TrustedTypes {
+  createPolicy(name: string, rules: Policy): Policy
+}
+
+let policy: Policy | undefined
 
 /** Makes a script's address acceptable to pages with Trusted Types. Throws a ModeBlockedError if their policy does not allow that. */
 function trusted(url: string): string {

@@ -75,6 +75,11 @@ export function languageCode(wanted: readonly string[]): string | undefined {
 }
 
 const UP_TO = 90
+const UNITS = [
+  ['second', 1],
+  ['minute', 60],
+  ['hour', 3600],
+] as const
 
 /**
  * Text on one line, with the language's digits and plurals: seconds or minutes up to 90, then hours.
@@ -83,17 +88,11 @@ const UP_TO = 90
  */
 export function timeIn({ code }: Language, seconds: number, isAhead: boolean): string {
   const isHours = seconds > UP_TO * 60 || (seconds > 0 && seconds % 3600 === 0)
-  const [unit, size] =
-    seconds <= UP_TO
-      ? (['second', 1] as const)
-      : isHours
-        ? (['hour', 3600] as const)
-        : (['minute', 60] as const)
+  const [unit, size] = UNITS[seconds <= UP_TO ? 0 : isHours ? 2 : 1]
+  const count = seconds / size
   const text = isAhead
-    ? new Intl.RelativeTimeFormat(code).format(Math.ceil(seconds / size), unit)
-    : new Intl.NumberFormat(code, { style: 'unit', unit, unitDisplay: 'long' }).format(
-        Math.floor(seconds / size),
-      )
+    ? new Intl.RelativeTimeFormat(code).format(Math.ceil(count), unit)
+    : new Intl.NumberFormat(code, { style: 'unit', unit, unitDisplay: 'long' }).format(Math.floor(count))
   return text.replace(/ /g, '\u00a0')
 }
 
