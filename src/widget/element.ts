@@ -16,6 +16,8 @@ import { Words } from './words.ts'
 /** The element shows no text until its language has loaded; after this time, it shows English. */
 const LANGUAGE_MS_MAX = 2000
 
+const OBSERVED = 'site-key endpoint worker-src solver threads gpu auto lang name'.split(' ')
+
 interface Verification {
   promise: Promise<string>
   controller: AbortController
@@ -26,9 +28,7 @@ interface Verification {
 /** powgate.d.ts describes what integrators may rely on. */
 class PowGateElement extends HTMLElement implements Omit<Declared, keyof PowGateProperties> {
   static readonly formAssociated = true
-  static readonly observedAttributes = 'site-key endpoint worker-src solver threads gpu auto lang name'.split(
-    ' ',
-  )
+  static readonly observedAttributes = OBSERVED
 
   readonly #internals = internalsOf(this)
   readonly #view: View
