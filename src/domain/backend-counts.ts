@@ -1,4 +1,4 @@
-/** Counts what backends with a valid API key send to one worker. process/backend-watch.ts adds the counts up. */
+/** Counts what backends with a valid API key send to one worker. process/backends.ts adds the counts up. */
 
 import { type Address, formatAddress, formatNetwork } from '../addresses/address.ts'
 

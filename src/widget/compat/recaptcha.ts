@@ -22,7 +22,7 @@ const version3 = new Captchas(vendor)
 /** Version 3 has an invisible widget for each site key. */
 const byKey = new Map<string, { readonly captcha: Captcha; readonly last: Promise<unknown> }>()
 
-/** For a page that names no container: one outside of every form, as the vendor's script adds it. */
+/** Adds a container outside of every form for a page that names none, as the vendor's script does. */
 const addContainer = () => page.body.appendChild(page.createElement('div'))
 
 /** Calls at the same time wait for each other, because each gets a token of its own. */
