@@ -8,7 +8,7 @@
  *   bare server:     the same rates
  */
 
-import type { LoadResult, PacedResult } from '../../test/harness/load/loops.ts'
+import type { RunResult } from '../../test/harness/load/prebuilt.ts'
 import type { Endpoint } from '../../test/harness/load/traffic.ts'
 import type { StoreKind } from '../../test/harness/service.ts'
 import { failureOf, type LatencyRun, latencyFiguresOf } from './figures.ts'
@@ -34,7 +34,7 @@ export async function latencies(rig: Rig, endpoint: Endpoint, store: StoreKind):
     const { answerBytes, measured } = await measureShares(rig, endpoint, store, shares)
     const bare = await onBare(rig, answerBytes, async target => {
       await target.load(WARM_UP_MS)
-      const results: PacedResult[] = []
+      const results: RunResult[] = []
       for (const { rate: found } of measured) results.push(await target.pace(found, seconds * 1000))
       return results
     })
@@ -63,14 +63,14 @@ function measureShares(
   const count = rate === undefined ? busySeconds * REQUESTS_A_BUSY_SECOND : rate * (seconds + 2)
   return onWarmService(rig, endpoint, store, count, async (target, warm) => {
     const [worker] = target.pids
-    const measured: { share: number | undefined; rate: number; look: Look; result: PacedResult }[] = []
+    const measured: { share: number | undefined; rate: number; look: Look; result: RunResult }[] = []
     let costMs = warm.usages[0]!.cpuMs / warm.answers
     for (const share of shares) {
       const found = share === undefined ? rate! : await rateFor(target, share / 100, costMs)
       await rig.probe.start(worker!)
       const result = await target.pace(found, seconds * 1000)
       measured.push({ share, rate: found, look: await rig.probe.stop(worker!), result })
-      costMs = result.usages[0]!.cpuMs / result.requests
+      costMs = result.usages[0]!.cpuMs / result.answers
     }
     return { answerBytes: Math.round(warm.answerBytes), measured }
   })
@@ -93,7 +93,7 @@ function onWarmService<Result>(
   endpoint: Endpoint,
   store: StoreKind,
   count: number,
-  measure: (target: Target, warm: LoadResult) => Promise<Result>,
+  measure: (target: Target, warm: RunResult) => Promise<Result>,
 ): Promise<Result> {
   const requests = Math.ceil(WARM_UP_REQUESTS + count)
   const wanted = { endpoint, store, count: requests, seedMsMax: SEED_MS_MAX, env: rig.probe.env }

@@ -12,8 +12,12 @@ import { infoOf } from '../../../../src/store/client/inspection.ts'
 import { socketPath } from '../../../../src/store/embedded/data-dir.ts'
 import { LoadProcess } from '../../../harness/load/load-process.ts'
 import { FREE } from '../../../harness/load/traffic.ts'
-import { storeEpochOf, VISITED_SETTINGS } from '../../../harness/load/visitor-requests.ts'
-import { refusalsOf, type VisitorsResult } from '../../../harness/load/visitors.ts'
+import {
+  refusalsOf,
+  storeEpochOf,
+  VISITED_SETTINGS,
+  type VisitorsResult,
+} from '../../../harness/load/visitors.ts'
 import { workerPids } from '../../../harness/processes.ts'
 import {
   DEADLINE_AS_SHIPPED,
