@@ -8,12 +8,14 @@
  *   bare server:     the same rates
  */
 
+import { mkdirSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
 import type { RunResult } from '../../test/harness/load/prebuilt.ts'
 import type { Endpoint } from '../../test/harness/load/traffic.ts'
 import type { StoreKind } from '../../test/harness/service.ts'
 import { failureOf, type LatencyRun, latencyFiguresOf } from './figures.ts'
 import type { Look } from './probe.ts'
-import { type ProfileReport, profileReport } from './profile.ts'
 import { onBare, onService, type Rig, type Target } from './target.ts'
 
 const WARM_UP_MS = 1500
@@ -76,14 +78,20 @@ function measureShares(
   })
 }
 
-/** In a closed loop, which keeps the worker busy. */
-export function profile(rig: Rig, endpoint: Endpoint, store: StoreKind): Promise<ProfileReport> {
+/** Git ignores it. */
+const PROFILES = fileURLToPath(new URL('../dist/profiles/', import.meta.url))
+
+/** Profiles the worker in a closed loop, which keeps it busy. @returns the file, as DevTools and speedscope read it */
+export function profile(rig: Rig, endpoint: Endpoint, store: StoreKind): Promise<string> {
   const { seconds } = rig.options
+  const file = join(PROFILES, `${endpoint}-${store}.cpuprofile`)
+  mkdirSync(PROFILES, { recursive: true })
   return onWarmService(rig, endpoint, store, seconds * 2 * REQUESTS_A_BUSY_SECOND, async target => {
     const [worker] = target.pids
     await rig.probe.start(worker!, true)
     await target.load(seconds * 1000)
-    return profileReport(`${endpoint} ${store}`, (await rig.probe.stop(worker!)).profile!)
+    writeFileSync(file, JSON.stringify((await rig.probe.stop(worker!)).profile))
+    return file
   })
 }
 
