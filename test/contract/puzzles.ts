@@ -6,17 +6,10 @@ import { checkProof } from '../../src/domain/pow.ts'
 import { FUNCTION_COUNTERS } from '../../src/protocol/proof.ts'
 import type { Solution } from '../../src/protocol/wire.ts'
 import { raiseSite } from '../../src/sites/sites.ts'
-import { solve } from '../harness/client.ts'
+import { solutionOf, solve } from '../harness/client.ts'
 import type { TestSite } from '../harness/service.ts'
 import { assertFailedResult, assertPassed, assertRefused } from './answers.ts'
-import {
-  CONSTANT_DIFFICULTY,
-  QUICK_DIFFICULTY,
-  type Subject,
-  solutionOf,
-  untilAll,
-  type Visitor,
-} from './support.ts'
+import { CONSTANT_DIFFICULTY, QUICK_DIFFICULTY, type Subject, untilAll, type Visitor } from './support.ts'
 
 const HASHWX = { puzzle: 'hashwx', difficulty: CONSTANT_DIFFICULTY } as const
 

@@ -5,7 +5,7 @@ import { describe, test } from 'node:test'
 import { Keyring } from '../../src/domain/keyring.ts'
 import { mintToken, readToken } from '../../src/domain/token.ts'
 import { raiseSite } from '../../src/sites/sites.ts'
-import { type From, HONEST_ENVIRONMENT } from '../harness/client.ts'
+import { Client, type From, HONEST_ENVIRONMENT } from '../harness/client.ts'
 import { seedQuietHours } from '../harness/history.ts'
 import { type Answer, freshAddress } from '../harness/http.ts'
 import { RawConnection } from '../harness/raw-http.ts'
@@ -20,7 +20,7 @@ import {
   requestsUntilLimited,
 } from './answers.ts'
 import { deepBodyTests, LARGE_BODY_BYTES_MAX } from './bodies.ts'
-import { CONSTANT_DIFFICULTY, onEachStore, QuickClient, type Subject, untilAll } from './support.ts'
+import { CONSTANT_DIFFICULTY, onEachStore, type Subject, untilAll } from './support.ts'
 
 const PROXY = '127.255.255.254'
 const NEW_SECRET = 'the secret that took over from the test secret'
@@ -261,14 +261,14 @@ async function restarted(service: TestService, env: Record<string, string>): Pro
 
 async function visit({ url }: TestService, siteKey: string): Promise<{ token: string; expiresAt: number }> {
   const from = { from: freshAddress() }
-  const client = new QuickClient(url)
+  const client = new Client(url)
   const answer = await client.verify(siteKey, await client.solved(siteKey, from), from)
   assertPassed(answer)
   return answer.json
 }
 
 const redeem = ({ url }: TestService, apiKey: string, token: string) =>
-  new QuickClient(url).verifyToken(apiKey, { token })
+  new Client(url).verifyToken(apiKey, { token })
 
 /** They wait for lifetimes to end. */
 describe('lifetimes', { concurrency: true }, () => {
@@ -298,13 +298,13 @@ describe('lifetimes', { concurrency: true }, () => {
       t.after(() => first.stop())
       const { siteKey } = await first.createSite({ difficulty: CONSTANT_DIFFICULTY })
       const from = { from: freshAddress() }
-      const client = new QuickClient(first.url)
+      const client = new Client(first.url)
       const [spent, unspent] = [await client.solved(siteKey, from), await client.solved(siteKey, from)]
       assertPassed(await client.verify(siteKey, spent, from))
       const second = await restarted(first, { POWGATE_CHALLENGE_SECONDS: '600' })
       t.after(() => second.stop())
       for (const solution of [spent, unspent]) {
-        const answer = await new QuickClient(second.url).verify(siteKey, solution, from)
+        const answer = await new Client(second.url).verify(siteKey, solution, from)
         assertRefused(answer, 400, 'invalid-nonce')
       }
     })

@@ -11,7 +11,7 @@ import { join } from 'node:path'
 import { describe, test } from 'node:test'
 import { FAILURES_PER_MINUTE, REFUSALS_PER_MINUTE, Sample } from '../../src/log/event-log.ts'
 import { wrongCounter } from '../contract/support.ts'
-import { Client, HONEST_ENVIRONMENT } from '../harness/client.ts'
+import { Client, HONEST_ENVIRONMENT, solutionOf } from '../harness/client.ts'
 import { eventually } from '../harness/eventually.ts'
 import { type Answer, call, closeIdleConnections, freshAddress } from '../harness/http.ts'
 import { PrometheusText } from '../harness/metrics.ts'
@@ -213,7 +213,7 @@ describe('lines', () => {
         ]
         const telling = [
           await client.challenge('site_0000000000000000000000'),
-          await client.verify(siteKey, { ...solutionOf('0'.repeat(32)) }),
+          await client.verify(siteKey, solutionOf('0'.repeat(32))),
           await client.verifyToken(wrong, { token: 'x' }),
           await client.verifyToken(apiKey, { token: 'x' }),
           await client.verify(siteKey, 'x'.repeat(9000)),
@@ -346,10 +346,6 @@ describe('what clients send cannot forge a line', () => {
       assert.ok(eventsOf(service, 'refused').length > HOSTILE.length)
     }))
 })
-
-function solutionOf(nonce: string) {
-  return { nonce, counter: 1, fingerprintHash: 'f'.repeat(64), environment: HONEST_ENVIRONMENT }
-}
 
 /** The line has these fields; undefined: it does not have this one. */
 function has(line: Line, fields: Readonly<Record<string, unknown>>): void {

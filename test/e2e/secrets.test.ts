@@ -6,7 +6,7 @@ import { readFileSync } from 'node:fs'
 import { test } from 'node:test'
 import { Redis } from 'ioredis'
 import { findLeaks, type NotedSecret, type NotedText } from '../harness/canaries.ts'
-import { Client, HONEST_ENVIRONMENT } from '../harness/client.ts'
+import { Client, solutionOf } from '../harness/client.ts'
 import { eventually } from '../harness/eventually.ts'
 import { type Answer, call, freshAddress } from '../harness/http.ts'
 import { freePort } from '../harness/ports.ts'
@@ -145,10 +145,6 @@ async function everyKindOfRequest(
       }),
     )
   }
-}
-
-function solutionOf(nonce: string) {
-  return { nonce, counter: 1, fingerprintHash: 'f'.repeat(64), environment: HONEST_ENVIRONMENT }
 }
 
 /** Whether somebody has tried a wrong password on this server. */

@@ -11,7 +11,7 @@ import { FrontProxy, PROXY_ADDRESS } from '../harness/proxies.ts'
 import { extension, v2Header } from '../harness/proxy-header.ts'
 import { type RawAnswer, RawConnection } from '../harness/raw-http.ts'
 import { TestService, UNLIMITED_CHALLENGES } from '../harness/service.ts'
-import { challengeRequest, freshProxy, NonceObserver, PROXIES, untilReady } from './observer.ts'
+import { challengeRequest, freshProxy, NonceObserver, PROXIES } from './observer.ts'
 
 const ENV = {
   POWGATE_TRUSTED_PROXIES: `${PROXY_ADDRESS},${PROXIES},10.0.0.0/8`,
@@ -28,7 +28,7 @@ const FORGED = v2Header({ source: '198.51.100.66' })
 async function startStage(protocol: 'on' | 'off') {
   const service = await TestService.start('embedded', { ...ENV, POWGATE_PROXY_PROTOCOL: protocol })
   const site = await service.createSite({ difficulty: CONSTANT_DIFFICULTY })
-  await untilReady(service.url, site)
+  await service.untilReady(service.url, site)
   const observer = await NonceObserver.create(service.url, site)
   return {
     service,

@@ -5,7 +5,7 @@
  * would test nothing. Cases 2, 9 and 10 send odd requests to services that shed load.
  */
 
-import { Client, FINGERPRINT, HONEST_ENVIRONMENT } from '../../../harness/client.ts'
+import { Client, solutionOf } from '../../../harness/client.ts'
 import { FREE } from '../../../harness/load/traffic.ts'
 import { freePort } from '../../../harness/ports.ts'
 import { workerPids } from '../../../harness/processes.ts'
@@ -13,7 +13,7 @@ import { v2Header } from '../../../harness/proxy-header.ts'
 import { RawConnection } from '../../../harness/raw-http.ts'
 import { type StoreKind, type TestService, type TestSite, UNLIMITED } from '../../../harness/service.ts'
 import { Visitors } from '../../../harness/visitors.ts'
-import { challengeRequest, untilReady } from '../../../proxy/observer.ts'
+import { challengeRequest } from '../../../proxy/observer.ts'
 import type { Genuine } from '../bad-bodies.ts'
 import { type Seen, sendAll } from '../bad-input-lanes.ts'
 import { type BadInput, badInput, badProxyInput, mustBeAnswered, randomOf } from '../bad-inputs.ts'
@@ -79,7 +79,7 @@ async function underPart(run: Run, part: Part): Promise<void> {
       : {}),
   })
   const site = await service.createSite({ difficulty: FREE })
-  await untilReady(service.url, site)
+  await service.untilReady(service.url, site)
   const workers = workerPids(service.pid)
   const memory = new SettledMemory(kept, service, run.isFull)
   const honest = await honestVisitors(service, site, part)
@@ -143,11 +143,8 @@ function genuineFrom(from: string, site: TestSite, mint: TokenMint): Genuine {
     ...site,
     token: () => mint.mint(),
     solution: random => ({
-      nonce: mint.nonce(site.siteKey, from),
-      counter: random.below(2 ** 31),
+      ...solutionOf(mint.nonce(site.siteKey, from), random.below(2 ** 31)),
       solveTimeMs: random.below(5000),
-      fingerprintHash: FINGERPRINT,
-      environment: HONEST_ENVIRONMENT,
     }),
   }
 }

@@ -7,7 +7,6 @@ import { freshAddress } from '../../../harness/http.ts'
 import type { Random } from '../../../harness/random.ts'
 import { DEADLINE_AS_SHIPPED, type TestService, type TestSite, UNLIMITED } from '../../../harness/service.ts'
 import { Visitors } from '../../../harness/visitors.ts'
-import { untilReady } from '../../../proxy/observer.ts'
 import type { Call, History } from '../history.ts'
 import { attempt, EASY, TokenMint } from '../redemptions.ts'
 import type { Run, TortureCase } from '../run.ts'
@@ -88,7 +87,7 @@ class Ward {
     const site = await service.createSite({ difficulty: EASY })
     const mint = await TokenMint.open(service.url, site, run.random.fork())
     // A worker that has never read the site could not answer while its store is away.
-    await untilReady(service.url, site)
+    await service.untilReady(service.url, site)
     const ward = new Ward(run, patient, service, site, mint)
     await ward.#untilWell(performance.now())
     return ward
