@@ -52,7 +52,7 @@ interface Ended {
   readonly failed: number
   readonly seconds: number
   readonly output: string
-  /** Of a second try, after one that failed. */
+  /** Whether this is a second try, after one that failed. */
   readonly isRepeat?: boolean
 }
 

@@ -6,9 +6,8 @@ import type { Endpoint } from '../../test/harness/load/traffic.ts'
 import type { StoreKind } from '../../test/harness/service.ts'
 import type { Look } from './probe.ts'
 
-/** In the closed loop, at full load. `timesBare`: `cpuUs` against the bare server's. */
+/** Figures of the closed loop, at full load. `timesBare`: `cpuUs` against the bare server's. */
 export type Figures = ReturnType<typeof figuresOf> & { readonly timesBare?: number }
-/** At a fixed rate. */
 export type LatencyFigures = ReturnType<typeof latencyFiguresOf>
 
 /** One repetition of one case. */

@@ -28,7 +28,7 @@ const [WARM_UP_REQUESTS, REQUESTS_A_BUSY_SECOND] = [90_000, 18_000]
 /** Records of addresses live for a minute: the first must still be there when its visitor comes back. */
 const SEED_MS_MAX = 30_000
 
-/** At all shares, or at the rate that was given. */
+/** Measures at all shares, or at the rate that was given. */
 export async function latencies(rig: Rig, endpoint: Endpoint, store: StoreKind): Promise<LatencyRun[]> {
   const { rate, busy, seconds } = rig.options
   const shares = rate === undefined ? busy.map(Number) : [undefined]

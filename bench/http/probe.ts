@@ -17,7 +17,7 @@ export interface Look {
 
 export class Probe {
   readonly #folder = mkdtempSync(join(tmpdir(), 'powgate-probe-'))
-  /** For the processes that are to be looked into. */
+  /** Environment of the processes that are to be looked into. */
   readonly env = {
     NODE_OPTIONS: `--import=${new URL('probe.mjs', import.meta.url).href}`,
     BENCH_PROBE: this.#folder,

@@ -25,7 +25,7 @@ import type { Options } from './options.ts'
 
 /** CPU budgets of requests, measured with 64 connections and a new address for each request. */
 const BARE_US = 7.5
-/** By store: CPU time against the bare server's. `redisUs`: of Redis, on a core that runs the bare server at BARE_US. */
+/** CPU time against the bare server's, by store. `redisUs` is what Redis may take on a core that runs the bare server at BARE_US. */
 const BUDGETS: Readonly<Record<Endpoint, Readonly<Record<StoreKind | 'redisUs', number>>>> = {
   challenge: { redis: 2.2, embedded: 1.9, redisUs: 4.5 },
   verify: { redis: 2.4, embedded: 2.2, redisUs: 4.5 },
@@ -77,7 +77,7 @@ function sharedNotes(runs: readonly (Run | LatencyRun)[], { othersBusy }: { othe
   return [failure === undefined ? '' : `FAILED: ${failure}`, disturbanceNote(othersBusy?.median)]
 }
 
-/** About the worst repetition: one in which the generator lagged spoils what it is compared with. */
+/** Judges the worst repetition: one in which the generator lagged spoils what it is compared with. */
 function lagNote(all: readonly LatencyFigures[]): string {
   const lateMs = Math.max(...all.map(({ ownLateP99Ms }) => ownLateP99Ms))
   return lateMs > OWN_LATE_MS_MAX ? `the generator lagged (99%: ${lateMs.toFixed(1)} ms)` : ''
@@ -107,7 +107,7 @@ function budgetOf({ endpoint, server }: CaseReport, name: Budgeted, cases: reado
   return bare && (BUDGETS[endpoint].redisUs * bare.median) / BARE_US
 }
 
-/** Of the p99 at this share of the worker, above that of the bare server at the same rate. */
+/** How far the p99 at this share of the worker may lie above that of the bare server at the same rate. */
 const [TAIL_BUSY, TAIL_MS_MAX] = [50, 5]
 
 export function aimsOf(cases: readonly CaseReport[], latencies: readonly LatencyReport[]): Aim[] {

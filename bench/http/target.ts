@@ -20,7 +20,7 @@ export interface Rig {
 type Server = Pick<Awaited<ReturnType<typeof startService>>, 'port' | 'ownPids' | 'redisPids'>
 
 export class Target {
-  /** Of the processes of the server; the first is the worker. */
+  /** Process ids of the server; the first is the worker. */
   readonly pids: readonly number[]
   /** Visitors who have fetched their challenge; only of /verify. */
   readonly seeded: number | undefined
@@ -55,7 +55,7 @@ interface Wanted {
   readonly env?: Record<string, string>
 }
 
-/** On a fresh service with requests built for it. Visitors of /verify have fetched their challenges: the store then has a record of each. */
+/** Measures a fresh service with requests built for it. Visitors of /verify have fetched their challenges, so the store has a record of each. */
 export async function onService<Result>(
   rig: Rig,
   { endpoint, store, count, seedMsMax, env }: Wanted,
@@ -82,7 +82,7 @@ export async function onService<Result>(
   }
 }
 
-/** On the bare server, with the requests that were built last, as often as it takes. */
+/** Measures the bare server, with the requests that were built last, sent as often as it takes. */
 export async function onBare<Result>(
   rig: Rig,
   answerBytes: number,

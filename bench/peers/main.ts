@@ -39,7 +39,7 @@ this service with its limits on. Installs the packages into bench/ the first tim
 
 interface Target {
   readonly port: number
-  /** Of the server's processes; the first does the work. */
+  /** Process ids of the server; the first does the work. */
   readonly pids: readonly number[]
   readonly traffic: Traffic
   readonly marker: string
@@ -132,7 +132,7 @@ async function startPeer(
 }
 
 const CONNECTIONS = 64
-/** Of the requests; the compiler is done by then. */
+/** The share of the requests after which V8 has compiled. */
 const WARM_UP_SHARE = 0.4
 const LONG_MS = 600_000
 

@@ -39,7 +39,7 @@ interface Request {
 /** A request that Redis saw. */
 interface Seen {
   readonly atMs: number
-  /** Of a worker. */
+  /** The address of a worker’s connection. */
   readonly connection: string
 }
 
@@ -94,7 +94,7 @@ function historyUntil(endMs: number): Service {
   return history
 }
 
-/** As lua/meters.lua writes them. */
+/** Writes meters as lua/meters.lua does. */
 async function putMeters(redis: Redis, { meters }: Service, siteKey: string): Promise<void> {
   const pipeline = redis.pipeline()
   for (const [name, meter] of meters) {

@@ -26,7 +26,7 @@ import {
 } from './traffic.ts'
 
 export interface Sizes {
-  /** Of each kind in a measured pass. */
+  /** How many of each kind are in a measured pass. */
   readonly operations: number
   /** Operations in one event-loop turn. */
   readonly batch: number
@@ -48,7 +48,7 @@ export async function withSubject<Result>(
 
 /** Each store has answered this many visits before anything is measured: V8 has compiled the store process, scripts are loaded. */
 const WARM_UP_VISITS = 50_000
-/** And this process has made this many of each store, so that its code is compiled. */
+/** This process has made as many of each store, so that its own code is compiled. */
 const COMPILING_VISITS = 10_000
 
 export function warmUp(store: StoreKind, sizes: Sizes): Promise<void> {
@@ -60,8 +60,7 @@ export function warmUp(store: StoreKind, sizes: Sizes): Promise<void> {
 }
 
 /**
- * One repetition on a fresh store: a row for each kind of operation, in the order of a visit, and a row for all of them
- * together. The last row, of Redis, has how long other operations waited.
+ * One repetition on a fresh store: a row for each kind of operation, in the order of a visit.
  */
 function runCosts(store: StoreKind, { operations, batch }: Sizes): Promise<Run[]> {
   return withSubject(store, async subject => {
@@ -77,11 +76,7 @@ function runCosts(store: StoreKind, { operations, batch }: Sizes): Promise<Run[]
       runs.push({ row: { part: 'costs', store, of: operation, batch }, sample: { ...sample, driverUs } })
     }
     await checkKept(subject.store, visits)
-    if (subject.holding === undefined) return runs
-    // What holding is measured with has costs of its own, so it gets addresses of its own.
-    const others = buildVisits(subject.store, warmUpVisits + operations, operations)
-    const sample = await subject.holding(() => driveAll(subject.store, others, batch))
-    return [...runs, { row: { part: 'costs', store, of: 'all in turn', batch }, sample }]
+    return runs
   })
 }
 

@@ -245,7 +245,7 @@ function recipeTests(name: string, recipe: Recipe): void {
   })
 }
 
-/** Of an answer: 200 is `ok`, 403 names the code or has words for the visitor, 503 is no verdict. */
+/** Sums an answer up: 200 is `ok`, 403 names the code or has words for the visitor, 503 is no verdict. */
 function wordOf(status: number, text: string): string | undefined {
   if (status === 200 && text === 'thank you') return 'ok'
   if (status === 403) return text.replace('refused: ', '')

@@ -207,7 +207,7 @@ export class Subject {
     return { siteKey, storeEpoch, lifetimes, address: parseAddress(from)! }
   }
 
-  /** Of the memory that will remember this address's nonces: on a Cluster there are several. */
+  /** The epoch of the memory that will remember this address's nonces: on a Cluster there are several. */
   async #epoch(siteKey: string, from: string): Promise<number> {
     const config = loadConfig(this.service.env)
     if (config.redis?.kind === 'cluster') {
@@ -270,7 +270,7 @@ export class Visitor {
     return (await this.passed(more)).json.token
   }
 
-  /** By the backend, from an address of its own. */
+  /** The backend redeems, from an address of its own. */
   redeem(body: unknown): Promise<Answer> {
     return this.#subject.redeem(body, this.site.apiKey)
   }

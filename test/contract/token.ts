@@ -10,7 +10,7 @@ import { claimsOf, keyring, neighbour, type Subject } from './support.ts'
 
 type Segments = [issuedAtMs: string, nonce: string, counter: string, claims: string, hmac: string]
 
-/** Of the claims: version, key id and lifetime, which `expiresAt` tells anyway. */
+/** The claims begin with version, key id and lifetime, which `expiresAt` tells anyway. */
 const CLEAR_BYTES = 4
 const SEGMENT_NAMES = ['timestamp', 'nonce', 'counter', 'claims', 'hmac']
 

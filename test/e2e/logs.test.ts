@@ -327,7 +327,7 @@ describe('what clients send cannot forge a line', () => {
       await unanswered.send(`${HEAD}${known}\r\nOrigin: ${CONTROL}\r\n\r\n`)
       assert.equal(await unanswered.answerWithin(300), undefined)
       unanswered.close()
-      // By mistake, and often: the secret key where the public one belongs.
+      // A frequent mistake is the secret key where the public one belongs.
       await ask(`X-Site-Key: ${apiKey}`)
       await ask(`X-Site-Key: ${'x'.repeat(40)}${apiKey}`)
       await ask(`${known}\r\nX-Request-Id: from-the-proxy/1`)

@@ -79,17 +79,17 @@ export function childPids(pid: number): number[] {
     .sort((a, b) => a - b)
 }
 
-/** Of a service's primary process. */
+/** The workers of a service's primary process. */
 export function workerPids(pid: number): number[] {
   return childPids(pid).filter(child => !isStore(child))
 }
 
-/** Of a service with the embedded store; undefined while it is started anew. */
+/** The store process of a service; undefined while it is started anew. */
 export function storePid(pid: number): number | undefined {
   return childPids(pid).find(isStore)
 }
 
-/** Also before it has given itself a name. */
+/** Recognises the store process also before it has given itself a name. */
 function isStore(pid: number): boolean {
   try {
     return /^powgate store|store\/embedded\/process/.test(readFileSync(`/proc/${pid}/cmdline`, 'latin1'))

@@ -63,7 +63,7 @@ interface Row {
 const whole = (header: Buffer) => (request: Buffer) => [Buffer.concat([header, request])]
 const cutAfter = (bytes: number) => (request: Buffer) => cutAt(Buffer.concat([v2Header(), request]), [bytes])
 
-/** Of the forms of headers a few: test/addresses/proxy-header.test.ts has all. */
+/** Some forms of headers: test/addresses/proxy-header.test.ts has all. */
 const ROWS: readonly Row[] = [
   { about: 'IPv4', parts: whole(v2Header()), client: SOURCE },
   { about: 'IPv6', parts: whole(v2Header({ family: 0x21, source: V6_SOURCE })), client: '2001:db8::7' },

@@ -53,7 +53,7 @@ const posted = (line: string, times: number) =>
   lines('POST /x HTTP/1.1', 'Host: a', `Content-Length: ${LARGE_BODY.length}`, ...Array(times).fill(line)) +
   LARGE_BODY
 
-/** By how many milliseconds one visitor's requests follow each other, and which these are, in turn. */
+/** How many milliseconds lie between one visitor's requests, and which these are, in turn. */
 const HOSTILE: readonly (readonly [pauseMs: number, requests: readonly string[]])[] = [
   // powgate answers 431 and closes the connection, while the proxy still sends the body.
   [500, [posted(`A: ${'a'.repeat(6000)}`, 3), posted('A: b', 120)]],

@@ -84,7 +84,7 @@ const BYTES: readonly Spoof[] = [
   row('very long', xff('1'.repeat(3900)), 'peer'),
 ]
 
-/** Of other products; none is read. */
+/** Headers of other products; none is read. */
 const OTHER_HEADERS = [
   'Forwarded: for="[2001:db8::1]:80";proto=https, for=203.0.113.1',
   'Via: 1.1 203.0.113.1',

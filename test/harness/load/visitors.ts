@@ -25,7 +25,7 @@ const STEPS = ['challenge', 'verify', 'redeem'] as const
 type Step = (typeof STEPS)[number]
 
 interface VisitorsTarget extends LoadTarget {
-  /** Of difficulty FREE (traffic.ts), if nonces state 0 bits. */
+  /** The site has the difficulty FREE (traffic.ts) if nonces state 0 bits. */
   readonly site: TestSite
   /** Bits that nonces state; 0 if left out: then any counter solves them. */
   readonly difficulty?: number

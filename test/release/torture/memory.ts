@@ -49,7 +49,7 @@ export class KeptMemory {
 /** A second apart: pages go back to the system bit by bit. */
 const COLLECTIONS = { full: 15, bounded: 2 } as const
 const GROWTH_MAX = 1.05
-/** Of JavaScript objects, which are measured exactly to some KiB: 16 bytes, the least size of an object, for one request in 128. */
+/** JavaScript objects are measured exactly to some KiB. They may grow by 16 bytes, the least size of an object, for one request in 128. */
 const LIVING_GROWTH_BYTES = 1 / 8
 const LIVING_GROWTH_KIB = 256
 /** The primary fills its history for half an hour, and compiles for hours what runs once a second. */

@@ -24,7 +24,7 @@ const TARGET_MS = Number(SETTINGS.POWGATE_OVERLOAD_MS.fallback)
 const LOOPS = { full: [64, 512, 1000, 2000], bounded: [64, 512] } as const
 /** A closed loop that keeps one worker busy, also while it waits for Redis, with hardly any queue. */
 const CAPACITY_CONNECTIONS = 128
-/** Of the capacity, each for so many seconds of a full run. */
+/** Multiples of the capacity, each for so many seconds of a full run. */
 const CALM_TIMES = [0.5, 0.9] as const
 const CALM_SECONDS = 60
 /** On a machine with other users, capacity changes from moment to moment. */
