@@ -1,5 +1,5 @@
 /**
- * The log of a running service: its lines, their fields, and their number. secrets.test.ts checks that no secret is in
+ * The log of a running service: its lines, their fields, and their number. test/canaries.ts checks that no secret is in
  * it.
  */
 
