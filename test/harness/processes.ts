@@ -108,13 +108,6 @@ export function signalIfThere(pid: number, signal: NodeJS.Signals): boolean {
   }
 }
 
-export function connectionsPerProcess(port: number, pids: readonly number[]): number[] {
-  const table = execFileSync('ss', ['-tnpH', 'state', 'established', `sport = :${port}`], {
-    maxBuffer: 1 << 26,
-  }).toString()
-  return pids.map(pid => table.split(`pid=${pid},`).length - 1)
-}
-
 /** A process that has ended and is not yet waited for by its parent is not alive. */
 export function isAlive(pid: number): boolean {
   try {
