@@ -10,7 +10,7 @@ import { Visitors } from '../../../harness/visitors.ts'
 import type { Call, History } from '../history.ts'
 import { attempt, EASY, TokenMint } from '../redemptions.ts'
 import type { Run, TortureCase } from '../run.ts'
-import { PASSWORD, Patient, SICKNESSES, type Sickness } from '../sicknesses.ts'
+import { Patient, SICKNESSES, type Sickness } from '../sicknesses.ts'
 import { Pool } from '../wire.ts'
 
 const REFUSAL_MS_MAX = 300
@@ -80,7 +80,6 @@ class Ward {
     const service = await run.service('embedded', {
       ...UNLIMITED,
       REDIS_URL: `redis://127.0.0.1:${patient.proxy.port}`,
-      POWGATE_REDIS_PASSWORD: PASSWORD,
       POWGATE_FAIL_OPEN_AFTER_SECONDS: '0',
       ...DEADLINE_AS_SHIPPED,
     })
