@@ -20,7 +20,7 @@ interface CaseReport extends Pick<Case, 'part' | 'name' | 'unit'> {
   readonly problem?: string
 }
 
-export type Comparison = ReturnType<typeof comparisonOf>
+type Comparison = ReturnType<typeof comparisonOf>
 
 export function comparisonOf(options: Options, commit: string, cases: readonly Case[]) {
   const { cpu, node } = machine()

@@ -41,7 +41,7 @@ interface ReportOf<Measured> extends Pick<Run, 'endpoint' | 'server'> {
 }
 
 export type CaseReport = ReportOf<Figures>
-export type LatencyReport = ReportOf<LatencyFigures> & Pick<LatencyRun, 'busy'>
+type LatencyReport = ReportOf<LatencyFigures> & Pick<LatencyRun, 'busy'>
 
 /** Below this the worker waited for load, and its figures include waking up for it. */
 const BUSY_MIN = 0.8

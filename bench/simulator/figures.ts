@@ -70,7 +70,7 @@ export class Measure {
 }
 
 /** @param sorted ascending, not empty */
-export function quantileOf(sorted: readonly number[], share: number): number {
+function quantileOf(sorted: readonly number[], share: number): number {
   return sorted[Math.min(sorted.length - 1, Math.floor(share * sorted.length))]!
 }
 

@@ -42,7 +42,7 @@ interface Run {
   readonly longestTaskMs: number
 }
 
-export interface SlowRow {
+interface SlowRow {
   /** The share of one core. */
   readonly cores: number
   readonly puzzle: PuzzleName

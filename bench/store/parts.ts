@@ -33,7 +33,7 @@ export interface Sizes {
   readonly maxAddresses: number
 }
 
-export async function withSubject<Result>(
+async function withSubject<Result>(
   kind: StoreKind,
   use: (subject: Subject) => Promise<Result>,
   options: SubjectOptions = {},
@@ -122,7 +122,7 @@ function filled(
   return withSubject(store, measure, options)
 }
 
-/** Tokens are redeemed by others, who are few. */
+/** What visitors ask for. Tokens are redeemed by callers, who are few, and whose number does not grow with the visitors'. */
 const VISITED: readonly Operation[] = OPERATIONS.filter(name => name !== 'redemption')
 
 /** One challenge and one verification of each address, of number `first` and those that follow. */
@@ -158,8 +158,6 @@ async function fillToLimits(store: RequestStore, clock: { nowMs: number }, addre
 
 const NO_VISITS: Visits = { challenge: [], verification: [], redemption: [] }
 
-/** Tokens are redeemed by callers and API keys, whose number does not grow with the visitors'. */
-const GROWING: readonly Operation[] = ['challenge', 'verification']
 const ADDRESSES = [1000, 10_000, 100_000, 1_000_000] as const
 /** Few addresses make short passes, which are measured on several stores. */
 const ROUNDS_MAX = 10
@@ -180,7 +178,7 @@ async function runGrowth(store: StoreKind, sizes: Sizes): Promise<Run[]> {
     const rounds: Sample[][] = []
     while (rounds.length < Math.min(ROUNDS_MAX, Math.ceil(sizes.operations / measured)))
       rounds.push(await runRound(store, addresses, measured, sizes.batch))
-    for (const [index, operation] of GROWING.entries()) {
+    for (const [index, operation] of VISITED.entries()) {
       const sample = meanOf(rounds.map(samples => samples[index]!))
       if (!fewest.has(operation)) fewest.set(operation, sample)
       const times = (name: FigureName) => sample[name]! / fewest.get(operation)![name]!
@@ -199,7 +197,7 @@ function runRound(store: StoreKind, addresses: number, measured: number, batch: 
     await fillTypical(subject.store, 0, addresses - measured)
     const visits = buildVisits(subject.store, addresses - measured, measured)
     const samples: Sample[] = []
-    for (const operation of GROWING)
+    for (const operation of VISITED)
       samples.push(await besideOthers(subject, () => drive(subject.store, operation, visits, batch)))
     return samples
   })

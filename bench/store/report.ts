@@ -17,7 +17,7 @@ import {
 import { FIGURES, type FigureName, type Part, type Row, type Run } from './figures.ts'
 import { AT_LIMITS, type Sizes, TYPICAL } from './parts.ts'
 
-export type StoreReport = ReturnType<typeof figuresOf>
+type StoreReport = ReturnType<typeof figuresOf>
 
 export function figuresOf(rows: readonly Row[], options: Sizes & { readonly repeat: number }) {
   return { surroundings: machine(), options, rows, aims: aimsOf(rows) }
