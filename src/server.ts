@@ -24,11 +24,10 @@ import { type Logger, logLinesLost } from './log/logger.ts'
 import { Stats } from './metrics/stats.ts'
 import { openapiRoute } from './openapi/document.ts'
 import { buildApp } from './routes.ts'
-import { BridgedStore } from './store/bridge.ts'
+import type { StoreClient } from './store/client/store.ts'
 import { KeyUses } from './store/key-uses.ts'
 import { createStore } from './store/open.ts'
 import { SiteDirectory } from './store/site-directory.ts'
-import type { Store } from './store/store.ts'
 import { StoreWatch } from './store/watch.ts'
 import { VERSION } from './version.ts'
 
@@ -53,7 +52,7 @@ const now = () => performance.now()
 export interface Server {
   readonly stats: Stats
   readonly backends: BackendCounts
-  readonly store: Pick<Store, 'isReady' | 'trouble'>
+  readonly store: Pick<StoreClient, 'isReady' | 'trouble'>
   adopt(lost: CachedRecords): void
   /** Lets connections end, then closes everything. */
   drain(): Promise<void>
@@ -85,7 +84,7 @@ export async function startServer(
   const watch = new StoreWatch(store, (level, about, text) => workerIndex === 0 && log[level](about, text))
   const eventLog = new EventLog(log, config.logSuccesses, config.logsWholeAddresses)
   const directory = directoryOf(config, store, lost)
-  const service = composeService(config, store, directory, log)
+  const service = composeService(config, store, directory)
   const gate = overloadGate(config, log)
   const host = hostOf(config, log, gate, { stats, eventLog })
   const background = new AbortController()
@@ -117,7 +116,7 @@ export async function startServer(
   }
 }
 
-function openStore(config: Config, log: Logger, stats: Stats, watchNow: () => void): Store {
+function openStore(config: Config, log: Logger, stats: Stats, watchNow: () => void): StoreClient {
   return createStore(config, {
     deadlineMs: config.storeDeadlineMs,
     onCall: stats.storeCalled,
@@ -128,6 +127,8 @@ function openStore(config: Config, log: Logger, stats: Stats, watchNow: () => vo
       else log.warn({ cause }, 'the store does not answer')
     },
     onStillAway: cause => log.warn({ cause }, 'the store still does not answer'),
+    // Only Redis may be away and fail open. The embedded store is this host's own, and what it cannot do is refused.
+    bridge: config.redis && { ...config, monotonicMs: now, onCrowded: () => tellCrowded(log) },
     onNewEpoch: () => stats.counts.storeEpochs.add(),
     onForgotten: (shards, of) => {
       log.warn(
@@ -140,9 +141,9 @@ function openStore(config: Config, log: Logger, stats: Stats, watchNow: () => vo
 }
 
 /** @param lost what the store has lost and the primary process knows; the directory serves it too */
-function directoryOf(config: Config, store: Store, lost: CachedRecords | undefined): SiteDirectory {
+function directoryOf(config: Config, store: StoreClient, lost: CachedRecords | undefined): SiteDirectory {
   const hidden = config.demo === 'on' ? undefined : DEMO_SITE_KEYS
-  const directory = new SiteDirectory(store.sites, now, config.testKeys, hidden)
+  const directory = new SiteDirectory(store.sites, now, { hasTestKeys: config.testKeys, hidden })
   if (lost !== undefined) directory.adopt(lost)
   return directory
 }
@@ -293,12 +294,7 @@ function tellCrowded(log: Logger): void {
   )
 }
 
-function composeService(
-  config: Config,
-  store: Store,
-  { sites, apiKeys }: SiteDirectory,
-  log: Logger,
-): Service {
+function composeService(config: Config, store: StoreClient, { sites, apiKeys }: SiteDirectory): Service {
   const keyring = new Keyring(resolveSecrets(config))
   return {
     settings: config,
@@ -306,11 +302,7 @@ function composeService(
     keyring,
     tags: new AddressTags(keyring.signing, PRICING),
     otherTags: keyring.others.map(key => new AddressTags(key, PRICING)),
-    // Only Redis may be away and fail open. The embedded store is this host's own, and what it cannot do is refused.
-    store:
-      config.redis === undefined
-        ? store.requests
-        : new BridgedStore(store.requests, { ...config, onCrowded: () => tellCrowded(log) }, now),
+    store: store.requests,
     sites,
     apiKeys,
     keyUses: new KeyUses(store.sites),

@@ -94,7 +94,7 @@ function historyUntil(endMs: number): Service {
   return history
 }
 
-/** Writes meters as lua/meters.lua does. */
+/** Writes meters as lua/visits/meters.lua does. */
 async function putMeters(redis: Redis, { meters }: Service, siteKey: string): Promise<void> {
   const pipeline = redis.pipeline()
   for (const [name, meter] of meters) {

@@ -1,6 +1,6 @@
 /**
  * The record of one address: its requests to /challenge and /verify in the last minute, at all sites, and its used nonces, so a
- * request costs one read and one write. store/redis/lua/address-log.lua mirrors this file.
+ * request costs one read and one write. store/redis/lua/visits/address-log.lua mirrors this file.
  *
  *   entry of 8 bytes     | time 3 | kind, site 3 | count 2 |     requests; in time order
  *                        | until 3 | mark 5                |     a used nonce

@@ -8,11 +8,15 @@ import { addressFrom } from '../addresses/forwarded-for.ts'
 import type { Refusal } from '../domain/outcome.ts'
 import { ACTION_CHARACTERS_MAX, CDATA_CHARACTERS_MAX } from '../domain/page.ts'
 import { isCounter } from '../domain/pow.ts'
+import { PLAIN_ENVIRONMENT } from '../domain/score.ts'
 import { COUNTER_MAX } from '../protocol/proof.ts'
 import type { Redemption, Solution } from '../protocol/wire.ts'
 import { nearest } from '../words/nearest.ts'
 
-const Flag = Type.Optional(Type.Boolean())
+/** The order is that of the widget, on which `usualSolution` relies. */
+const FLAGS = Object.keys(PLAIN_ENVIRONMENT)
+const FIELDS_NOTE =
+  'Null counts as left out. Unknown fields are ignored, unless one seems to be a mistyped one.'
 
 export const NONCE = Type.String({
   pattern: '^[0-9a-f]{32}$',
@@ -39,18 +43,9 @@ export const SolutionSchema = Type.Object(
       description: 'SHA-256 of whatever the client reads of the browser, in hexadecimal.',
     }),
     environment: Type.Optional(
-      Type.Object(
-        {
-          webdriver: Flag,
-          chromeAbsent: Flag,
-          swiftShader: Flag,
-          noPlugins: Flag,
-          notificationDenied: Flag,
-          zeroScreen: Flag,
-          noLanguages: Flag,
-        },
-        { description: 'Signs of a browser without a person. Without it the score is lower.' },
-      ),
+      Type.Object(Object.fromEntries(FLAGS.map(name => [name, Type.Optional(Type.Boolean())])), {
+        description: 'Signs of a browser without a person. Without it the score is lower.',
+      }),
     ),
     action: Type.Optional(
       Type.String({
@@ -65,10 +60,7 @@ export const SolutionSchema = Type.Object(
       }),
     ),
   },
-  {
-    description:
-      'Null counts as left out. Unknown fields are ignored, unless one seems to be a mistyped one.',
-  },
+  { description: FIELDS_NOTE },
 )
 
 export const TOKEN = Type.String({
@@ -94,10 +86,7 @@ export const RedemptionSchema = Type.Object(
     expectedIp: Type.Optional(EXPECTED_IP),
     idempotencyKey: Type.Optional(IDEMPOTENCY_KEY),
   },
-  {
-    description:
-      'Null counts as left out. Unknown fields are ignored, unless one seems to be a mistyped one.',
-  },
+  { description: FIELDS_NOTE },
 )
 
 /** Compiling the meta-schema takes a tenth of a worker's start, so a test checks the schemas against it. */
@@ -304,8 +293,7 @@ function hasProtoKey(root: unknown): boolean {
 /** Usual bodies have up to 350 bytes. */
 const USUAL_BYTES_MAX = 512
 const INTEGER = '(0|[1-9][0-9]*)'
-const FLAGS = 'webdriver chromeAbsent swiftShader noPlugins notificationDenied zeroScreen noLanguages'
-const ENVIRONMENT = FLAGS.replaceAll(/\w+/g, '"$&":(?:(true)|false)').replaceAll(' ', ',')
+const ENVIRONMENT = FLAGS.map(name => `"${name}":(?:(true)|false)`).join(',')
 const SOLUTION = new RegExp(
   `^\\{"nonce":"([0-9a-f]{32})","counter":${INTEGER},"solveTimeMs":${INTEGER},"fingerprintHash":"([0-9a-f]{64})","environment":\\{${ENVIRONMENT}\\}\\}$`,
 )

@@ -8,7 +8,7 @@ import type { Config } from '../config/config.ts'
 import { DEMO_SITE_KEYS } from '../demo/site.ts'
 import type { CachedRecords } from '../domain/site.ts'
 import type { Logger } from '../log/logger.ts'
-import { openSiteStore } from '../store/open.ts'
+import { connectSites, openSiteStore } from '../store/open.ts'
 import { SiteDirectory } from '../store/site-directory.ts'
 import type { SiteStore } from '../store/store.ts'
 
@@ -38,9 +38,8 @@ export class SiteKeeper {
   async use(config: Config): Promise<void> {
     this.#config = config
     if (config.redis === undefined) return
-    const { connectRedisSites } = await import('../store/redis/records.ts')
     const [storeBefore, directoryBefore] = [this.#store, this.#directory]
-    const store = connectRedisSites(config.redis, config.redisPrefix, config.redisShards)
+    const store = connectSites(config)
     this.#store = store
     this.#directory = directoryOf(store, directoryBefore?.all)
     await storeBefore?.close()
@@ -96,7 +95,7 @@ export class SiteKeeper {
 }
 
 function directoryOf(store: SiteStore, records: CachedRecords = { sites: [], apiKeys: [] }): SiteDirectory {
-  const directory = new SiteDirectory(store, () => performance.now(), false, undefined, true)
+  const directory = new SiteDirectory(store, () => performance.now(), { hasTestKeys: false, isCopy: true })
   directory.adopt(records)
   return directory
 }

@@ -68,7 +68,7 @@ export function siteConformance(under: () => TestStore): void {
 
   test('a site key that was asked for before there was such a site is known a second later', async () => {
     let now = 0
-    const directory = new SiteDirectory(store(), () => now, false)
+    const directory = new SiteDirectory(store(), () => now, { hasTestKeys: false })
     const site = siteOf()
     const load = () => new Promise(resolve => directory.sites.load(site.siteKey, resolve))
     assert.equal(await load(), null)
@@ -116,7 +116,7 @@ export function siteConformance(under: () => TestStore): void {
   })
 
   test('a record that cannot be read holds up no other', async () => {
-    const directory = new SiteDirectory(store(), () => 0, false, undefined, true)
+    const directory = new SiteDirectory(store(), () => 0, { hasTestKeys: false, isCopy: true })
     await directory.refresh()
     const [broken, site] = [siteOf({ ipRules: { allow: ['nowhere'], block: [] } }), siteOf()]
     for (const record of [broken, site]) assert.ok(await writeSite(other(), record))
@@ -126,7 +126,7 @@ export function siteConformance(under: () => TestStore): void {
   })
 
   test('an older copy of the store does not bring back a revoked key', async () => {
-    const directory = new SiteDirectory(store(), () => 0, false, undefined, true)
+    const directory = new SiteDirectory(store(), () => 0, { hasTestKeys: false, isCopy: true })
     const site = siteOf({ updatedAt: Date.now() + 3_600_000 }) // by a host whose clock is ahead
     assert.ok(await writeSite(store(), site))
     const { record: key } = await createApiKey(store(), site.siteKey)
