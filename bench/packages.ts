@@ -21,7 +21,7 @@ export function installPeers(): void {
   if (status !== 0) throw new Error(`npm ci in bench/ failed: ${error?.message ?? stderr}`)
 }
 
-/** By package name. */
+/** @returns versions by package name */
 export function wantedVersions(): Readonly<Record<string, string>> {
   return JSON.parse(readFileSync(new URL('package.json', FOLDER), 'utf8')).dependencies
 }

@@ -21,12 +21,3 @@ declare module '@cap.js/wasm/browser/cap_wasm.js' {
   /** The first counter, from 0 on, for which the hash of salt ++ counter starts with a hexadecimal target. */
   export function solve_pow(salt: string, target: string): bigint
 }
-
-declare module 'hash-wasm' {
-  export interface IHasher {
-    init(): IHasher
-    update(data: Uint8Array): IHasher
-    digest(output: 'binary'): Uint8Array
-  }
-  export function createSHA256(): Promise<IHasher>
-}

@@ -21,7 +21,7 @@ const FAILURE_LINES = 40
 const REST = words(
   'bench proxy check/check cli/try client/page client/recipes client/tutorials contract/hosts dashboard/alerts',
   'dashboard/dashboard dashboard/looks docs-site e2e/demo e2e/failover e2e/logs',
-  'e2e/lost-sites e2e/reload e2e/rolling e2e/secrets e2e/slow-clients http/closed-connections metrics/metrics store/redis-clocks',
+  'e2e/lost-sites e2e/reload e2e/rolling e2e/slow-clients http/closed-connections metrics/metrics store/redis-clocks',
   'store/redis-cluster store/redis-security widget/accessibility widget/compat widget/element widget/engines',
   'widget/errors widget/gpu widget/markup widget/modes widget/pages widget/send-table widget/send widget/solvers',
 )
@@ -52,7 +52,7 @@ interface Ended {
   readonly failed: number
   readonly seconds: number
   readonly output: string
-  /** Of a second try, after one that failed. */
+  /** Whether this is a second try, after one that failed. */
   readonly isRepeat?: boolean
 }
 

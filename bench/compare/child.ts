@@ -5,10 +5,11 @@
 
 import { join } from 'node:path'
 import { pathToFileURL } from 'node:url'
-import { type LoadResult, runLoad, sendOnce } from '../../test/harness/load/loops.ts'
-import { type Endpoint, MARKERS, type Traffic } from '../../test/harness/load/traffic.ts'
+import { type Requests, type RunResult, runLoad } from '../../test/harness/load/prebuilt.ts'
+import { type Endpoint, MARKERS } from '../../test/harness/load/traffic.ts'
 import { carryOut } from '../../test/harness/processes.ts'
 import type { StoreKind } from '../../test/harness/service.ts'
+import { failureOf } from '../http/figures.ts'
 
 export interface StartOrder {
   readonly type: 'start'
@@ -33,9 +34,8 @@ const SEED_MS_MAX = 30_000
 
 const root = process.argv[2]!
 let running: Awaited<ReturnType<ServerModule['startService']>> | undefined
-let traffic: Traffic
+let requests: Requests
 let endpoint: Endpoint
-let sent = 0
 
 function load<Module>(path: string): Promise<Module> {
   return import(pathToFileURL(join(root, path)).href)
@@ -47,27 +47,25 @@ async function start({ endpoint: asked, store, warmUpMs, measureMs }: StartOrder
   const { buildTraffic } = await load<TrafficModule>('test/harness/load/traffic.ts')
   endpoint = asked
   running = await startService(store, true)
-  const { port, target } = running
   const wanted = Math.ceil(((warmUpMs + measureMs) / 1000) * REQUESTS_PER_SECOND_MAX)
-  const spec = { endpoint, count: Math.min(REQUESTS_MAX, wanted), target, isForwarded: true }
-  traffic = buildTraffic(spec)
-  if (endpoint === 'verify') {
-    const to = { port, connections: CONNECTIONS, msMax: SEED_MS_MAX, marker: MARKERS.challenge }
-    await sendOnce(to, buildTraffic({ ...spec, endpoint: 'challenge' }))
+  const count = Math.min(REQUESTS_MAX, wanted)
+  const requestsTo = (asked: Endpoint) => {
+    const spec = { endpoint: asked, count, target: running!.target, isForwarded: true }
+    return { traffic: buildTraffic(spec), next: 0 }
   }
-  await take(warmUpMs)
+  requests = requestsTo(endpoint)
+  if (endpoint === 'verify') await take(SEED_MS_MAX, 'challenge', requestsTo('challenge'))
+  if (warmUpMs > 0) await take(warmUpMs)
 }
 
-/** The next requests, for so long. */
-async function take(ms: number): Promise<LoadResult | undefined> {
-  if (ms === 0) return undefined
+/** Sends the next requests, for so long. */
+async function take(measureMs: number, to = endpoint, sent = requests): Promise<RunResult> {
   const { port, ownPids, redisPids } = running!
-  const pids = [...ownPids, ...redisPids]
-  const marker = MARKERS[endpoint]
-  const spec = { port, connections: CONNECTIONS, warmUpMs: 0, measureMs: ms, recycles: false, marker, pids }
-  const result = await runLoad({ ...spec, firstRequest: sent }, traffic)
-  sent += result.sent
-  if (result.badAnswers > 0) throw new Error(`answered ${result.badAnswer.replaceAll(/\s*\n\s*/g, ' | ')}`)
+  const times = { visitorsPerSecond: Infinity, warmUpMs: 0, measureMs, pids: [...ownPids, ...redisPids] }
+  const spec = { port, connections: CONNECTIONS, ...times, recycles: false, marker: MARKERS[to] }
+  const result = await runLoad(spec, sent)
+  const failure = failureOf(result)
+  if (failure !== undefined) throw new Error(failure)
   return result
 }
 

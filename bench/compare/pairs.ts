@@ -63,11 +63,11 @@ export interface Job {
 interface Tools {
   readonly roots: Roots
   readonly processes: Processes
-  /** Of each tree's compiled modules. */
+  /** Where each tree's modules were compiled to. */
   readonly folders: Roots
 }
 
-/** Those that the options ask for. */
+/** @returns the jobs that the options ask for */
 export function jobsOf(options: Options, tools: Tools): Job[] {
   const { only, endpoint: endpoints, store: stores, filter = '' } = options
   const loads = endpoints.flatMap(endpoint => stores.map(store => loadJob(endpoint, store, options, tools)))
@@ -91,7 +91,7 @@ function loadJob(endpoint: Endpoint, store: StoreKind, options: Options, { roots
   }
 }
 
-/** Of a step's measured time against that of a request, which takes far longer to start. */
+/** A step is measured for this share of a request's time, because a service takes far longer to start. */
 const STEP_SHARE = 0.1
 
 function stepJob(name: string, { seconds }: Options, { processes, folders }: Tools): Job {

@@ -8,7 +8,7 @@ import { isRegression, type PairedRatio, pairedRatio, reachOf, verdictOf } from 
 interface CaseReport extends Pick<Case, 'part' | 'name' | 'unit'> {
   readonly verdict: ReturnType<typeof verdictOf> | 'not comparable' | 'FAILED'
   readonly isRegression: boolean
-  /** Of what could be compared. */
+  /** What was measured, if it could be compared. */
   readonly old?: Spread
   readonly new?: Spread
   readonly ratio?: PairedRatio
@@ -20,7 +20,7 @@ interface CaseReport extends Pick<Case, 'part' | 'name' | 'unit'> {
   readonly problem?: string
 }
 
-export type Comparison = ReturnType<typeof comparisonOf>
+type Comparison = ReturnType<typeof comparisonOf>
 
 export function comparisonOf(options: Options, commit: string, cases: readonly Case[]) {
   const { cpu, node } = machine()
@@ -57,7 +57,7 @@ export function exitCodeOf(cases: readonly CaseReport[]): 0 | 1 {
   return isBad || isEmpty ? 1 : 0
 }
 
-/** Of bytes, which are neither fast nor slow. */
+/** Bytes are neither fast nor slow. */
 const OF_BYTES: Readonly<Record<string, string>> = { slower: 'more', faster: 'less' }
 
 function verdictText({ verdict, unit, problem, isRegression: isBad }: CaseReport, threshold: number): string {

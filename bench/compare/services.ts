@@ -3,7 +3,7 @@
  * goes to one and the other in turn, so that only one of them works at a time.
  */
 
-import type { LoadResult } from '../../test/harness/load/loops.ts'
+import type { RunResult } from '../../test/harness/load/prebuilt.ts'
 import { leftovers, OrderProcess } from '../../test/harness/processes.ts'
 import type { StoreKind } from '../../test/harness/service.ts'
 import { THIS_TREE } from '../micro/processes.ts'
@@ -49,7 +49,7 @@ export async function measureServices(
     const ms = Math.min(TURN_MS, measureMs / 2)
     for (let round = 0; round < rounds; round++)
       for (const side of TURNS[(pair + round) % 2]!)
-        sums[side].add(await ask<LoadResult>(side, { type: 'load', ms }))
+        sums[side].add(await ask<RunResult>(side, { type: 'load', ms }))
     return { old: sums.old.costs(), new: sums.new.costs() }
   } catch (error) {
     return { side: asked, text: (error as Error).message }
@@ -63,7 +63,7 @@ export async function measureServices(
 function sumOf(store: StoreKind) {
   let [answers, serviceMs, redisMs] = [0, 0, 0]
   return {
-    add: (result: LoadResult) => {
+    add: (result: RunResult) => {
       const usages = result.usages.map(({ cpuMs }) => cpuMs)
       answers += result.answers
       // Redis, if it is the store, is the last of the processes.

@@ -1,14 +1,13 @@
 /** Computes the figures of one run from what the load generator measured. */
 
 import { constants } from 'node:perf_hooks'
-import type { LoadResult, PacedResult } from '../../test/harness/load/loops.ts'
+import type { RunResult } from '../../test/harness/load/prebuilt.ts'
 import type { Endpoint } from '../../test/harness/load/traffic.ts'
 import type { StoreKind } from '../../test/harness/service.ts'
 import type { Look } from './probe.ts'
 
-/** In the closed loop, at full load. `timesBare`: `cpuUs` against the bare server's. */
+/** Figures of the closed loop, at full load. `timesBare`: `cpuUs` against the bare server's. */
 export type Figures = ReturnType<typeof figuresOf> & { readonly timesBare?: number }
-/** At a fixed rate. */
 export type LatencyFigures = ReturnType<typeof latencyFiguresOf>
 
 /** One repetition of one case. */
@@ -28,9 +27,9 @@ export type LatencyRun = RunOf<LatencyFigures> & { readonly busy: number | undef
 const MEBIBYTE = 2 ** 20
 
 /** @param result its processes are the `own` of the server, the worker first, and Redis if there is one */
-export function figuresOf(result: LoadResult, own: number) {
-  const { answers, measuredMs, usages } = result
-  const { answerBytes, generatorBusy, othersBusy, latencyP50Ms, latencyP99Ms } = result
+export function figuresOf(result: RunResult, own: number) {
+  const { answers, measuredMs, usages, answerBytes, generatorBusy, othersBusy } = result
+  const { p50Ms: latencyP50Ms, p99Ms: latencyP99Ms } = result.latencies
   const [worker, redis] = [usages[0]!, usages[own]]
   const ownMs = usages.slice(0, own).reduce((sum, { cpuMs }) => sum + cpuMs, 0)
   return {
@@ -51,35 +50,31 @@ export function figuresOf(result: LoadResult, own: number) {
 
 /** @param bare the bare server at the same rate: what the machine and the generator do to any server */
 export function latencyFiguresOf(
-  result: PacedResult,
+  result: RunResult,
   wantedPerSecond: number,
   { collections, delayMs }: Look,
-  bare: PacedResult,
+  bare: RunResult,
 ) {
-  const { requests, measuredMs, ratePerSecond, ownDelayP99Ms, waitedShare, generatorBusy, othersBusy } =
-    result
-  const { latencyP50Ms, latencyP99Ms, latencyP999Ms, latencyMaxMs } = result
+  const { answers, measuredMs, ownLateP99Ms, generatorBusy, othersBusy, latencies } = result
   const { cpuMs } = result.usages[0]! // the worker's
   const collectionsPerSecond = (wanted: number) =>
     (collections.filter(({ kind }) => kind === wanted).length / measuredMs) * 1000
   return {
-    requests,
+    requests: answers,
     wantedPerSecond,
-    ratePerSecond,
-    latencyP50Ms,
-    latencyP99Ms,
-    latencyP999Ms,
-    latencyMaxMs,
-    bareP99Ms: bare.latencyP99Ms,
-    bareMaxMs: bare.latencyMaxMs,
-    ownDelayP99Ms,
-    waitedShare,
+    latencyP50Ms: latencies.p50Ms,
+    latencyP99Ms: latencies.p99Ms,
+    latencyP999Ms: latencies.p999Ms,
+    latencyMaxMs: latencies.maxMs,
+    bareP99Ms: bare.latencies.p99Ms,
+    bareMaxMs: bare.latencies.maxMs,
+    ownLateP99Ms,
     loopDelayP99Ms: delayMs.p99,
     loopDelayMaxMs: delayMs.max,
     youngPerSecond: collectionsPerSecond(constants.NODE_PERFORMANCE_GC_MINOR),
     wholePerSecond: collectionsPerSecond(constants.NODE_PERFORMANCE_GC_MAJOR),
     longestCollectionMs: Math.max(0, ...collections.map(({ ms }) => ms)),
-    cpuUs: (cpuMs / requests) * 1000,
+    cpuUs: (cpuMs / answers) * 1000,
     workerBusy: cpuMs / measuredMs,
     generatorBusy,
     othersBusy,
@@ -87,8 +82,7 @@ export function latencyFiguresOf(
 }
 
 /** undefined if every answer was the expected one. */
-export function failureOf(result: { badAnswers: number; badAnswer: string }): string | undefined {
-  return result.badAnswers === 0
-    ? undefined
-    : `${result.badAnswers} answers were not the expected one; the first: ${result.badAnswer.replaceAll('\r\n', ' | ')}`
+export function failureOf({ bad, badAnswers }: Pick<RunResult, 'bad' | 'badAnswers'>): string | undefined {
+  if (bad === 0) return undefined
+  return `${bad} answers were not the expected one; the first: ${badAnswers[0]!.replaceAll(/\s*\n\s*/g, ' | ')}`
 }

@@ -8,12 +8,14 @@
  *   bare server:     the same rates
  */
 
-import type { LoadResult, PacedResult } from '../../test/harness/load/loops.ts'
+import { mkdirSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import type { RunResult } from '../../test/harness/load/prebuilt.ts'
 import type { Endpoint } from '../../test/harness/load/traffic.ts'
 import type { StoreKind } from '../../test/harness/service.ts'
 import { failureOf, type LatencyRun, latencyFiguresOf } from './figures.ts'
 import type { Look } from './probe.ts'
-import { type ProfileReport, profileReport } from './profile.ts'
 import { onBare, onService, type Rig, type Target } from './target.ts'
 
 const WARM_UP_MS = 1500
@@ -26,7 +28,7 @@ const [WARM_UP_REQUESTS, REQUESTS_A_BUSY_SECOND] = [90_000, 18_000]
 /** Records of addresses live for a minute: the first must still be there when its visitor comes back. */
 const SEED_MS_MAX = 30_000
 
-/** At all shares, or at the rate that was given. */
+/** Measures at all shares, or at the rate that was given. */
 export async function latencies(rig: Rig, endpoint: Endpoint, store: StoreKind): Promise<LatencyRun[]> {
   const { rate, busy, seconds } = rig.options
   const shares = rate === undefined ? busy.map(Number) : [undefined]
@@ -34,7 +36,7 @@ export async function latencies(rig: Rig, endpoint: Endpoint, store: StoreKind):
     const { answerBytes, measured } = await measureShares(rig, endpoint, store, shares)
     const bare = await onBare(rig, answerBytes, async target => {
       await target.load(WARM_UP_MS)
-      const results: PacedResult[] = []
+      const results: RunResult[] = []
       for (const { rate: found } of measured) results.push(await target.pace(found, seconds * 1000))
       return results
     })
@@ -63,27 +65,33 @@ function measureShares(
   const count = rate === undefined ? busySeconds * REQUESTS_A_BUSY_SECOND : rate * (seconds + 2)
   return onWarmService(rig, endpoint, store, count, async (target, warm) => {
     const [worker] = target.pids
-    const measured: { share: number | undefined; rate: number; look: Look; result: PacedResult }[] = []
+    const measured: { share: number | undefined; rate: number; look: Look; result: RunResult }[] = []
     let costMs = warm.usages[0]!.cpuMs / warm.answers
     for (const share of shares) {
       const found = share === undefined ? rate! : await rateFor(target, share / 100, costMs)
       await rig.probe.start(worker!)
       const result = await target.pace(found, seconds * 1000)
       measured.push({ share, rate: found, look: await rig.probe.stop(worker!), result })
-      costMs = result.usages[0]!.cpuMs / result.requests
+      costMs = result.usages[0]!.cpuMs / result.answers
     }
     return { answerBytes: Math.round(warm.answerBytes), measured }
   })
 }
 
-/** In a closed loop, which keeps the worker busy. */
-export function profile(rig: Rig, endpoint: Endpoint, store: StoreKind): Promise<ProfileReport> {
+/** Git ignores it. */
+const PROFILES = fileURLToPath(new URL('../dist/profiles/', import.meta.url))
+
+/** Profiles the worker in a closed loop, which keeps it busy. @returns the file, as DevTools and speedscope read it */
+export function profile(rig: Rig, endpoint: Endpoint, store: StoreKind): Promise<string> {
   const { seconds } = rig.options
+  const file = join(PROFILES, `${endpoint}-${store}.cpuprofile`)
+  mkdirSync(PROFILES, { recursive: true })
   return onWarmService(rig, endpoint, store, seconds * 2 * REQUESTS_A_BUSY_SECOND, async target => {
     const [worker] = target.pids
     await rig.probe.start(worker!, true)
     await target.load(seconds * 1000)
-    return profileReport(`${endpoint} ${store}`, (await rig.probe.stop(worker!)).profile!)
+    writeFileSync(file, JSON.stringify((await rig.probe.stop(worker!)).profile))
+    return file
   })
 }
 
@@ -93,7 +101,7 @@ function onWarmService<Result>(
   endpoint: Endpoint,
   store: StoreKind,
   count: number,
-  measure: (target: Target, warm: LoadResult) => Promise<Result>,
+  measure: (target: Target, warm: RunResult) => Promise<Result>,
 ): Promise<Result> {
   const requests = Math.ceil(WARM_UP_REQUESTS + count)
   const wanted = { endpoint, store, count: requests, seedMsMax: SEED_MS_MAX, env: rig.probe.env }

@@ -4,13 +4,12 @@ import { existsSync } from 'node:fs'
 import { tell, tool, UsageError } from '../../test/harness/command-line.ts'
 import { LoadProcess } from '../../test/harness/load/load-process.ts'
 import { stopOnSignal } from '../../test/harness/processes.ts'
-import { isAnyMissed, publish, reportText } from '../report/report.ts'
+import { isAnyMissed, publish } from '../report/report.ts'
 import { runEndpoint } from './cases.ts'
 import type { LatencyRun, Run } from './figures.ts'
 import { latencies, profile } from './latency.ts'
 import { OPTIONS, type Options } from './options.ts'
 import { Probe } from './probe.ts'
-import { PROFILE_LEGEND, type ProfileReport, profileTables } from './profile.ts'
 import { aimsOf, progressLine, reportCases, reportLatencies, reportOf } from './report.ts'
 import type { Rig } from './target.ts'
 
@@ -67,17 +66,14 @@ async function measure(rig: Rig): Promise<number> {
 
 async function profiles(rig: Rig): Promise<number> {
   const { options } = rig
-  const found: ProfileReport[] = []
-  const tellResults = () => {
-    publish(reportText([...profileTables(found), PROFILE_LEGEND]), { profiles: found }, options)
-  }
-  stopOnSignal(tellResults)
-  for (const endpoint of options.endpoint) {
+  const files: string[] = []
+  for (const endpoint of options.endpoint)
     for (const store of options.store) {
-      found.push(await profile(rig, endpoint, store))
-      tell(`/${endpoint} on ${store}: ${found.at(-1)!.file}`)
+      files.push(await profile(rig, endpoint, store))
+      tell(`/${endpoint} on ${store}: ${files.at(-1)}`)
     }
-  }
-  tellResults()
+  const about =
+    'CPU profiles of the worker at full load; DevTools (Performance, Load profile) and speedscope read them.'
+  publish([about, ...files].join('\n'), { profiles: files }, options)
   return 0
 }

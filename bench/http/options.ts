@@ -16,7 +16,7 @@ export const OPTIONS = {
   noLatency: toggle('Full load only.'),
   busy: choices(['25', '50', '75'], 'Fixed rates at which the worker is so busy, in per cent'),
   rate: number(undefined, 1, 100_000, 'Requests/s of one fixed rate in place of those'),
-  profile: toggle('Instead: CPU profiles of the worker at full load, as files and as tables.'),
+  profile: toggle('Instead: CPU profiles of the worker at full load, as files.'),
   check: toggle('End with code 1 if a budget or an aim is missed.'),
   ...OUTPUT,
 }

@@ -5,19 +5,19 @@ import { connect } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { text } from 'node:stream/consumers'
-import type { Profile } from './profile.ts'
 
 /** What a worker's thread did between two questions. */
 export interface Look {
   /** How late the event loop came to a timer of 1 ms, in milliseconds. */
   readonly delayMs: { readonly p50: number; readonly p99: number; readonly max: number }
   readonly collections: readonly { readonly ms: number; readonly kind: number }[]
-  readonly profile?: Profile
+  /** A CPU profile (Chrome DevTools Protocol, Profiler.Profile), if one was asked for. */
+  readonly profile?: object
 }
 
 export class Probe {
   readonly #folder = mkdtempSync(join(tmpdir(), 'powgate-probe-'))
-  /** For the processes that are to be looked into. */
+  /** Environment of the processes that are to be looked into. */
   readonly env = {
     NODE_OPTIONS: `--import=${new URL('probe.mjs', import.meta.url).href}`,
     BENCH_PROBE: this.#folder,

@@ -1,7 +1,7 @@
 /** Starts the service that is measured: as it is built, with one worker, on either store. */
 
 import { FREE, type TrafficTarget } from '../../test/harness/load/traffic.ts'
-import { storeEpochOf } from '../../test/harness/load/visitor-requests.ts'
+import { storeEpochOf } from '../../test/harness/load/visitors.ts'
 import { storePid, workerPids } from '../../test/harness/processes.ts'
 import {
   type StoreKind,

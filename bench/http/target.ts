@@ -1,10 +1,11 @@
 /** A measured server under one load after another. Each request of a service is sent once: a load goes on where the last one ended. */
 
 import type { LoadProcess } from '../../test/harness/load/load-process.ts'
-import type { LoadResult, PacedResult } from '../../test/harness/load/loops.ts'
+import type { RunResult } from '../../test/harness/load/prebuilt.ts'
 import { type Endpoint, MARKERS } from '../../test/harness/load/traffic.ts'
 import { startBare } from '../../test/harness/processes.ts'
 import type { StoreKind } from '../../test/harness/service.ts'
+import { failureOf } from './figures.ts'
 import type { Options } from './options.ts'
 import type { Probe } from './probe.ts'
 import { startService } from './server.ts'
@@ -19,13 +20,12 @@ export interface Rig {
 type Server = Pick<Awaited<ReturnType<typeof startService>>, 'port' | 'ownPids' | 'redisPids'>
 
 export class Target {
-  /** Of the processes of the server; the first is the worker. */
+  /** Process ids of the server; the first is the worker. */
   readonly pids: readonly number[]
   /** Visitors who have fetched their challenge; only of /verify. */
   readonly seeded: number | undefined
   readonly #load: LoadProcess
   readonly #spec
-  #sent = 0
 
   constructor({ load, options }: Rig, server: Server, marker: string, seeded?: number) {
     const { port, ownPids, redisPids } = server
@@ -37,19 +37,12 @@ export class Target {
     this.#spec = { port, connections, recycles, marker, pids: [...ownPids, ...redisPids] }
   }
 
-  async load(measureMs: number, warmUpMs = 0): Promise<LoadResult> {
-    const spec = { ...this.#spec, warmUpMs, measureMs, firstRequest: this.#sent }
-    return this.#counted(await this.#load.run(spec))
+  load(measureMs: number, warmUpMs = 0): Promise<RunResult> {
+    return this.#load.run({ ...this.#spec, visitorsPerSecond: Infinity, warmUpMs, measureMs })
   }
 
-  async pace(ratePerSecond: number, measureMs: number, warmUpMs = 500): Promise<PacedResult> {
-    const spec = { ...this.#spec, warmUpMs, measureMs, firstRequest: this.#sent, ratePerSecond }
-    return this.#counted(await this.#load.pace(spec))
-  }
-
-  #counted<Result extends { readonly sent: number }>(result: Result): Result {
-    if (!this.#spec.recycles) this.#sent += result.sent
-    return result
+  pace(visitorsPerSecond: number, measureMs: number, warmUpMs = 500): Promise<RunResult> {
+    return this.#load.run({ ...this.#spec, visitorsPerSecond, warmUpMs, measureMs })
   }
 }
 
@@ -62,10 +55,10 @@ interface Wanted {
   readonly env?: Record<string, string>
 }
 
-/** On a fresh service with requests built for it. Visitors of /verify have fetched their challenges: the store then has a record of each. */
+/** Measures a fresh service with requests built for it. Visitors of /verify have fetched their challenges, so the store has a record of each. */
 export async function onService<Result>(
   rig: Rig,
-  { endpoint, store, count, seedMsMax: msMax, env }: Wanted,
+  { endpoint, store, count, seedMsMax, env }: Wanted,
   measure: (target: Target) => Promise<Result>,
 ): Promise<Result> {
   const { connections, direct } = rig.options
@@ -76,8 +69,12 @@ export async function onService<Result>(
     let seeded: number | undefined
     // All from one address have its record from the first request on.
     if (endpoint === 'verify' && !direct) {
-      const spec = { port: service.port, connections, msMax, marker: MARKERS.challenge }
-      seeded = await rig.load.sendOnce({ ...traffic, endpoint: 'challenge' }, spec)
+      const times = { visitorsPerSecond: Infinity, warmUpMs: 0, measureMs: seedMsMax, pids: [] }
+      const spec = { port: service.port, connections, ...times, recycles: false, marker: MARKERS.challenge }
+      const result = await rig.load.run(spec, { ...traffic, endpoint: 'challenge' })
+      const failure = failureOf(result)
+      if (failure !== undefined) throw new Error(failure)
+      seeded = result.sent
     }
     return await measure(new Target(rig, service, MARKERS[endpoint], seeded))
   } finally {
@@ -85,7 +82,7 @@ export async function onService<Result>(
   }
 }
 
-/** On the bare server, with the requests that were built last, as often as it takes. */
+/** Measures the bare server, with the requests that were built last, sent as often as it takes. */
 export async function onBare<Result>(
   rig: Rig,
   answerBytes: number,

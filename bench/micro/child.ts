@@ -1,12 +1,11 @@
 /** Entry of the process that measures steps, compiled: tsx would wrap each closure in a call that keeps its name. */
 
-import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import { carryOut } from '../../test/harness/processes.ts'
 import { measured } from '../disturbance.ts'
 import { garbageOf, type Timing, timingsOf } from './measuring.ts'
-import { FORMER_PATHS, type Load, STEPS } from './steps.ts'
+import { type Load, STEPS } from './steps.ts'
 import { requireRight } from './work.ts'
 
 export interface StepOf {
@@ -26,18 +25,14 @@ export interface Figures extends Timing {
   readonly othersBusy: number | undefined
 }
 
-/** In place of the figures of a step: why it cannot be measured. */
+/** Why a step cannot be measured; stands in place of its figures. */
 export interface Problem {
   readonly problem: string
 }
 
 async function prepared({ folder, name }: StepOf) {
   try {
-    const fileOf = (path: string) => join(folder, 'src', `${path}.js`)
-    const load: Load = path => {
-      const file = existsSync(fileOf(path)) ? fileOf(path) : fileOf(FORMER_PATHS[path] ?? path)
-      return import(pathToFileURL(file).href)
-    }
+    const load: Load = path => import(pathToFileURL(join(folder, 'src', `${path}.js`)).href)
     const work = await STEPS.find(step => step.name === name)!.prepare(load)
     requireRight(work, name)
     return work

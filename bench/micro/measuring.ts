@@ -11,7 +11,7 @@ import { setTimeout } from 'node:timers/promises'
 import { spreadOf } from '../../test/harness/measure.ts'
 import type { Work } from './work.ts'
 
-/** Of one operation, the mean of all: a median would leave out the garbage collector, which comes in few passes. */
+/** The mean cost of one operation. A median would leave out the garbage collector, which comes in few passes. */
 export interface Timing {
   readonly ns: number
   /** CPU time of all threads of the process, in nanoseconds. */

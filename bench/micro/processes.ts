@@ -7,7 +7,7 @@ import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { leftovers, OrderProcess } from '../../test/harness/processes.ts'
 import type { Figures, MeasureOrder, Problem, StepOf } from './child.ts'
-import { FORMER_PATHS, MODULES } from './steps.ts'
+import { MODULES } from './steps.ts'
 
 export const THIS_TREE = fileURLToPath(new URL('../..', import.meta.url)).replace(/\/$/, '')
 const TSC = join(createRequire(import.meta.url).resolve('typescript/package.json'), '../bin/tsc')
@@ -24,10 +24,10 @@ export class Processes {
 
   /** @returns the folder of the compiled modules of a tree, those that it has */
   compileTree(root: string): string {
-    const names = [...MODULES, ...Object.values(FORMER_PATHS)]
+    const paths = MODULES.map(name => `src/${name}.ts`)
     return this.#compiled(
       root,
-      names.map(name => `src/${name}.ts`).filter(path => existsSync(join(root, path))),
+      paths.filter(path => existsSync(join(root, path))),
     )
   }
 

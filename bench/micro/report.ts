@@ -20,7 +20,7 @@ import {
 import type { Figures } from './child.ts'
 import { HASH, HASHWX, PARTS_OF_WHOLE, PLAIN, PROOF, STEPS, WHOLE } from './steps.ts'
 
-export interface MicroReport {
+interface MicroReport {
   readonly surroundings: ReturnType<typeof machine> & { readonly openssl: string }
   readonly milliseconds: number
   readonly rows: ReturnType<typeof rowsOf>

@@ -33,12 +33,6 @@ export const MODULES = [
   'http/schemas',
 ]
 
-/** Where an earlier tree, against which this one is compared, has a module. */
-export const FORMER_PATHS: Readonly<Record<string, string>> = {
-  'addresses/address': 'domain/address',
-  'addresses/forwarded-for': 'domain/client-address',
-}
-
 /** Loads a compiled module of the tree. Throws if the tree lacks it. */
 export type Load = <Path extends keyof Modules>(path: Path) => Promise<Modules[Path]>
 
@@ -101,7 +95,7 @@ async function crowd(load: Load) {
   return { visits, bindingOf, keyring }
 }
 
-/** As src/widget/flow.ts makes it. */
+/** Makes a solution as src/widget/flow.ts does. */
 function solutionOf(random: () => number, nonce: string): Solution {
   let counter = FIRST_COUNTER + (random() % 2 ** 31)
   while (createHash('sha256').update(proofInput(nonce, counter)).digest()[0]! >> (8 - SOLVED_BITS) > 0)
@@ -161,7 +155,7 @@ async function nonceReading(load: Load): Promise<Work> {
 async function proofChecking(load: Load): Promise<Work> {
   const { checkProof } = await load('domain/pow')
   const { visits } = await crowd(load)
-  // In a list of mixed values: V8 boxes a number of 16 digits for every call, and that is the caller's garbage.
+  // A list of mixed values, because V8 boxes a number of 16 digits for every call, and that is the caller's garbage.
   const pairs = visits.map(({ solution: { nonce, counter } }) => [nonce, counter] as const)
   if (pairs.some(([nonce, counter]) => checkProof(nonce, counter, TOO_MANY_BITS)))
     throw new Error('a proof of too few bits is accepted')

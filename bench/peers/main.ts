@@ -5,10 +5,10 @@
 
 import { spawnSync } from 'node:child_process'
 import { integer, tell, tool, type Values } from '../../test/harness/command-line.ts'
-import { runLoad } from '../../test/harness/load/loops.ts'
+import { runLoad } from '../../test/harness/load/prebuilt.ts'
 import { buildTraffic, MARKERS, type Traffic } from '../../test/harness/load/traffic.ts'
 import { ChildServer, stopOnSignal } from '../../test/harness/processes.ts'
-import { type Figures, figuresOf } from '../http/figures.ts'
+import { type Figures, failureOf, figuresOf } from '../http/figures.ts'
 import { startService } from '../http/server.ts'
 import { installPeers, wantedVersions } from '../packages.ts'
 import {
@@ -39,7 +39,7 @@ this service with its limits on. Installs the packages into bench/ the first tim
 
 interface Target {
   readonly port: number
-  /** Of the server's processes; the first does the work. */
+  /** Process ids of the server; the first does the work. */
   readonly pids: readonly number[]
   readonly traffic: Traffic
   readonly marker: string
@@ -132,7 +132,7 @@ async function startPeer(
 }
 
 const CONNECTIONS = 64
-/** Of the requests; the compiler is done by then. */
+/** The share of the requests after which V8 has compiled. */
 const WARM_UP_SHARE = 0.4
 const LONG_MS = 600_000
 
@@ -140,14 +140,14 @@ async function measure({ start }: Contender): Promise<Figures> {
   const { port, pids, traffic, marker, stop } = await start()
   try {
     for (const pid of pids) spawnSync('taskset', ['-acp', '0', String(pid)])
-    const times = { warmUpMs: 0, measureMs: LONG_MS, recycles: false }
+    const times = { visitorsPerSecond: Infinity, warmUpMs: 0, measureMs: LONG_MS, recycles: false }
     const spec = { port, connections: CONNECTIONS, marker, pids, ...times }
     const warm = Math.floor(traffic.count * WARM_UP_SHARE)
-    const results = [await runLoad(spec, { ...traffic, count: warm })]
-    results.push(await runLoad({ ...spec, firstRequest: warm }, traffic))
-    const bad = results.find(({ badAnswers }) => badAnswers > 0)
-    if (bad !== undefined) throw new Error(`answered ${bad.badAnswer}`)
-    return figuresOf(results[1]!, pids.length)
+    const warmUp = await runLoad(spec, { traffic: { ...traffic, count: warm }, next: 0 })
+    const result = await runLoad(spec, { traffic, next: warm })
+    const failure = failureOf(warmUp) ?? failureOf(result)
+    if (failure !== undefined) throw new Error(failure)
+    return figuresOf(result, pids.length)
   } finally {
     await stop()
   }

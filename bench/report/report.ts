@@ -50,7 +50,7 @@ export interface Aim {
   readonly isMet: boolean
   /** What was measured, in words. */
   readonly found: string
-  /** Of an aim that is known to be missed: why. It fails no check. */
+  /** Why the aim is missed, if that is known. Such an aim fails no check. */
   readonly because?: string | undefined
 }
 
@@ -122,7 +122,7 @@ export function rangeNote({ min, max }: Spread): string {
   return max > min * RANGE_MAX ? `VARIES: the longest is ${(max / min).toFixed(1)} times the shortest` : ''
 }
 
-/** Those that are not empty, in one cell. */
+/** Joins the notes that are not empty, for one cell. */
 export function notesText(...notes: readonly string[]): string {
   return notes.filter(note => note !== '').join('; ')
 }

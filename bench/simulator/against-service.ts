@@ -12,7 +12,7 @@ import { Redis } from 'ioredis'
 import { type Address, formatAddress } from '../../src/addresses/address.ts'
 import { METER_BYTES, writeMeter } from '../../src/domain/meters.ts'
 import { checkProof } from '../../src/domain/pow.ts'
-import { Client, FINGERPRINT, HONEST_ENVIRONMENT, solve } from '../../test/harness/client.ts'
+import { Client, solutionOf, solve } from '../../test/harness/client.ts'
 import { ToolError } from '../../test/harness/command-line.ts'
 import { eventually } from '../../test/harness/eventually.ts'
 import { type Answer, closeIdleConnections } from '../../test/harness/http.ts'
@@ -39,7 +39,7 @@ interface Request {
 /** A request that Redis saw. */
 interface Seen {
   readonly atMs: number
-  /** Of a worker. */
+  /** The address of a worker’s connection. */
   readonly connection: string
 }
 
@@ -94,7 +94,7 @@ function historyUntil(endMs: number): Service {
   return history
 }
 
-/** As lua/visits/meters.lua writes them. */
+/** Writes meters as lua/visits/meters.lua does. */
 async function putMeters(redis: Redis, { meters }: Service, siteKey: string): Promise<void> {
   const pipeline = redis.pipeline()
   for (const [name, meter] of meters) {
@@ -168,8 +168,8 @@ async function requested(client: Client, siteKey: string, { address, work }: Vis
   // The next one is right too once in 2^16 times.
   if (work === 'wrong') while (checkProof(nonce, counter, difficulty)) counter++
   closeIdleConnections() // the service may have closed them during a long solution
-  const solution = { nonce, counter, fingerprintHash: FINGERPRINT, environment: HONEST_ENVIRONMENT }
-  const verification = await client.verify(siteKey, { ...solution, solveTimeMs: 1 }, { headers })
+  const solution = { ...solutionOf(nonce, counter), solveTimeMs: 1 }
+  const verification = await client.verify(siteKey, solution, { headers })
   return [first, { address, work, answer: answerOf(verification) }]
 }
 

@@ -23,7 +23,7 @@ type Aim = readonly [aim: string, most: number, scenarios: readonly string[], va
 const OFFICES: readonly string[] = ['office-nat-0900', 'nat-griefer']
 const BURST = ['offices-in-burst']
 const OFFICE_RUNS = 20
-/** Of people who share their networks with attackers. */
+/** Scenarios with people who share their networks with attackers. */
 const NEIGHBOURS = ['nat-griefer']
 /** Attackers who own much address space. */
 const TIMES_BASE = [

@@ -5,7 +5,7 @@ import { type Attack, POPULATIONS, PRICES } from './scenario.ts'
 import type { Challenge } from './service.ts'
 import type { Addresses } from './world.ts'
 
-/** Before a wrong counter. */
+/** How long an attacker waits before a wrong counter. */
 const WAITS_MS = 50
 const SECOND_MS = 1000
 
@@ -16,7 +16,7 @@ export class Attacker {
   readonly #addresses: Addresses
   /** All processors together; one challenge after another, since its threads share each. */
   readonly #hashesPerMs: number
-  /** Of each bot's browser; undefined if the attack has processors of its own. */
+  /** The speed of each bot's browser; undefined if the attack has processors of its own. */
   readonly #botHashesPerMs: readonly number[] | undefined
   #next = 0
   /** When the processors have done what they have. */

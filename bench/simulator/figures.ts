@@ -17,12 +17,12 @@ interface Visit {
   readonly people: string
   readonly device: string
   readonly atMs: number
-  /** From the first request to the token; undefined if the person left. */
+  /** Time from the first request to the token; undefined if the person left. */
   readonly delayMs: number | undefined
-  /** Of these, what the same luck would not have waited at the base. */
+  /** The part of it that the same luck would not have waited at the base. */
   readonly addedMs: number | undefined
   readonly wasLimited: boolean
-  /** Of the last challenge; undefined if there was none. */
+  /** Bits of the last challenge; undefined if there was none. */
   readonly bits: number | undefined
   readonly score: number
 }
@@ -70,7 +70,7 @@ export class Measure {
 }
 
 /** @param sorted ascending, not empty */
-export function quantileOf(sorted: readonly number[], share: number): number {
+function quantileOf(sorted: readonly number[], share: number): number {
   return sorted[Math.min(sorted.length - 1, Math.floor(share * sorted.length))]!
 }
 
@@ -93,7 +93,7 @@ export function figuresOf(scenario: Scenario, measure: Measure) {
     all: delaysOf(visits),
     byPeople: delaysBy(visits, 'people'),
     byDevice: delaysBy(visits, 'device'),
-    /** Of people's challenges: mean, and the highest of all. */
+    /** Bits of people's challenges: the mean, and the highest of all. */
     meanBits: challenges === 0 ? 0 : sum(bins.map(bin => bin.peopleBits)) / challenges,
     bitsMax: Math.max(0, ...bins.map(bin => bin.bitsMax)),
     attacks: Object.fromEntries(attacks.map(count => [count.attack.name, attackFigures(count, puzzle)])),

@@ -16,20 +16,18 @@ import {
 import { compareWithService } from './against-service.ts'
 import { aimRows, aimTable } from './aims.ts'
 import { besideTable, scenarioTable } from './report.ts'
-import { BUSY_SITES, POPULATIONS, SCENARIOS, type Scenario, scenarioOf } from './scenario.ts'
+import { BUSY_SITES, POPULATIONS, SCENARIOS, type Scenario } from './scenario.ts'
 import { type Result, simulate } from './simulate.ts'
 
 const OPTIONS = {
   only: text('NAMES', 'Scenarios of bench/simulator, separated by commas; all of scenarios.json without it.'),
   busy: toggle('Those of busy-sites.json instead: millions of visits, some minutes.'),
-  scenario: text('FILE', 'A scenario of your own: a JSON file as bench/simulator/scenario.ts describes it.'),
   seed: integer(1, 1, 2 ** 32 - 1, 'Equal seeds give equal figures to the last digit'),
   puzzle: choice(PUZZLES, 'What all sites ask for'),
   beside: toggle(
     'Instead: both puzzles, with bases at which low phones wait as long; --base is that of hashwx.',
   ),
   speed: number(undefined, 0.01, 100, "How fast people's devices are; without it 1, p95 also for 1/2 and 2"),
-  gpus: number(0, 0, 1, "Share of people's devices whose GPU helps from 20 bits of sha256 on"),
   base: number(undefined, 16, 28, 'Bits of all sites, fractions too; without it, the default'),
   againstService: toggle('Instead: five minutes of requests to the built service, each decision compared.'),
   aims: toggle('Instead: what the policy is meant to do, beside what it does.'),
@@ -67,11 +65,11 @@ async function check(seed: number): Promise<number> {
   return differences.length === 0 ? 0 : 1
 }
 
-function tellAims({ seed, speed = 1, base, gpus, puzzle }: EffectOptions): number {
+function tellAims({ seed, speed = 1, base, puzzle }: EffectOptions): number {
   const rows = aimRows(
     (scenario, index) => {
       tell(scenario.name)
-      return simulate(scenario, { seed: seed + index, speed, gpus, puzzle })
+      return simulate(scenario, { seed: seed + index, speed, puzzle })
     },
     puzzle,
     base,
@@ -80,7 +78,7 @@ function tellAims({ seed, speed = 1, base, gpus, puzzle }: EffectOptions): numbe
   return 0
 }
 
-/** Of sha256, for which low phones hash as long as for hashwx at such a base. */
+/** The base of sha256 for which low phones hash as long as for this base of hashwx. */
 function equalBase(base: number): number {
   const { medianMhs } = POPULATIONS.devices.find(({ name }) => name === 'low phone')!
   return base + Math.log2(medianMhs.sha256 / medianMhs.hashwx)
@@ -105,11 +103,11 @@ async function run(options: EffectOptions): Promise<number> {
   return 0
 }
 
-/** At each speed; the first is the one of the table. */
-function resultsOf(scenario: Scenario, { seed, gpus, json, puzzle, speed: only }: EffectOptions): Result[] {
+/** Simulates at each speed; the first is the one of the table. */
+function resultsOf(scenario: Scenario, { seed, json, puzzle, speed: only }: EffectOptions): Result[] {
   return (only === undefined ? [1, 0.5, 2] : [only]).map(speed => {
     const startedAtMs = performance.now()
-    const result = simulate(scenario, { seed, speed, gpus, puzzle })
+    const result = simulate(scenario, { seed, speed, puzzle })
     const seconds = ((performance.now() - startedAtMs) / 1000).toFixed(1)
     tell(`${scenario.name}, x${speed}: ${result.measure.visits.length} visits in ${seconds} s`)
     const figures = { scenario: scenario.name, speed, ...result.figures }
@@ -118,8 +116,7 @@ function resultsOf(scenario: Scenario, { seed, gpus, json, puzzle, speed: only }
   })
 }
 
-function chosen({ scenario, only, busy }: EffectOptions): readonly Scenario[] {
-  if (scenario !== undefined) return [scenarioOf(scenario)]
+function chosen({ only, busy }: EffectOptions): readonly Scenario[] {
   if (only === undefined) return busy ? BUSY_SITES : SCENARIOS
   const all = [...SCENARIOS, ...BUSY_SITES]
   const names = only.split(',')

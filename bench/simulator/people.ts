@@ -7,15 +7,13 @@ import { type People, POPULATIONS } from './scenario.ts'
 import type { Service, Solution } from './service.ts'
 import type { Draw, Timeline } from './world.ts'
 
-/** As in src/widget: requests that meet a limit, and challenges in one verification. */
+/** The widget repeats requests that meet a limit, and challenges in one verification, as often. */
 const TRIES_MAX = 5
 const ROUNDS_MAX = 4
 const BACK_OFF_MS = 1000
 const JITTER_MS = 500
 const WAIT_MS_MAX = 120_000
-/** As in src/widget: a GPU helps with challenges of so many bits. */
-const GPU_BITS_MIN = 20
-/** As in src/widget: of a token's life, when the next one is fetched while the page stays open. */
+/** The widget renews a token after this share of its life, while the page stays open. */
 const RENEW_AT = 0.8
 const TOKEN_MS = 300_000
 
@@ -26,8 +24,6 @@ export interface World {
   readonly measure: Measure
   /** Multiplies the speed of all devices of people. */
   readonly speed: number
-  /** Share of people's devices whose GPU helps, 0 to 1. */
-  readonly gpus: number
 }
 
 export class Visitor {
@@ -36,21 +32,19 @@ export class Visitor {
   readonly #device: DeviceClass
   readonly #address: Address
   readonly #hashesPerMs: number
-  /** 0 without a GPU. */
-  readonly #gpuHashesPerMs: number
   readonly #beganMs: number
   #rounds = 0
-  /** Of the first challenge, at the base and without any wait; undefined before it. */
+  /** What the first challenge would take at the base and without any wait; undefined before it. */
   #baseMs: number | undefined
   #bits: number | undefined
   readonly #leavesAtMs: number
   #wasLimited = false
   #hasLeft = false
-  /** From then on, only renewals happen, in the background: nobody waits for them. */
+  /** With a token, only renewals follow, in the background: nobody waits for them. */
   #hasToken = false
 
   constructor(world: World, people: People, address: Address) {
-    const { draw, timeline, speed, gpus } = world
+    const { draw, timeline, speed } = world
     const { puzzle } = world.service
     const { devices } = POPULATIONS
     const known = devices.find(({ name }) => name === people.device)
@@ -59,9 +53,6 @@ export class Visitor {
     this.#device = known ?? draw.weighted(devices)
     this.#address = address
     this.#hashesPerMs = draw.logNormal(this.#device.medianMhs[puzzle] * 1000, this.#device.sigma) * speed
-    // Without GPUs nothing is drawn, so that figures stay the same to the last digit.
-    const hasGpu = puzzle === 'sha256' && gpus > 0 && draw.share() < gpus
-    this.#gpuHashesPerMs = hasGpu ? POPULATIONS.gpuMhs[this.#device.name]! * 1000 * speed : 0
     this.#beganMs = timeline.nowMs
     const { staysMinutes } = people
     this.#leavesAtMs =
@@ -84,17 +75,8 @@ export class Visitor {
     const tripsMs = 2 * POPULATIONS.roundTripMs
     this.#bits = answer.bits
     this.#baseMs ??= tripsMs + luckyMs * 2 ** service.base
-    const solveTimeMs = this.#solveTimeMs(luckyMs * 2 ** answer.bits, answer.bits)
     const solution = { challenge: answer, isRight: true }
-    timeline.after(tripsMs + solveTimeMs, () => this.#send(solution, 1))
-  }
-
-  /** @param threadsMs what the threads would take alone */
-  #solveTimeMs(threadsMs: number, bits: number): number {
-    const { gpuStartMs } = POPULATIONS
-    if (bits < GPU_BITS_MIN || threadsMs <= gpuStartMs) return threadsMs
-    const share = this.#hashesPerMs / (this.#hashesPerMs + this.#gpuHashesPerMs)
-    return gpuStartMs + (threadsMs - gpuStartMs) * share
+    timeline.after(tripsMs + luckyMs * 2 ** answer.bits, () => this.#send(solution, 1))
   }
 
   #send(solution: Solution, tries: number): void {

@@ -11,7 +11,7 @@ export function scenarioTable(rows: readonly Row[]): string {
   return table('', CELLS, rows)
 }
 
-/** Of both puzzles; one result after another. */
+/** Shows both puzzles, one result after another. */
 export function besideTable(results: readonly Result[]): string {
   return table('', BESIDE_CELLS, results)
 }

@@ -3,7 +3,6 @@
 import { readFileSync } from 'node:fs'
 import { DEVICE_CLASSES, type DeviceClass } from '../../src/domain/solve-time.ts'
 import type { PuzzleName } from '../../src/protocol/proof.ts'
-import { ToolError } from '../../test/harness/command-line.ts'
 import type { AddressPlan } from './world.ts'
 
 /** Per minute: one number; or [minute, rate] pairs with straight lines between them; or all in the last seconds of every so many minutes. */
@@ -63,9 +62,6 @@ export interface Attack {
 interface Populations {
   readonly patienceSeconds: number
   readonly roundTripMs: number
-  /** With sha256: from the challenge until a GPU helps, and million hashes a second of a GPU, by class of device. */
-  readonly gpuStartMs: number
-  readonly gpuMhs: Readonly<Record<string, number>>
   readonly devices: readonly DeviceClass[]
 }
 
@@ -83,32 +79,17 @@ interface Prices {
   readonly ourMicroseconds: Readonly<Record<'challenge' | 'verify', ByPuzzle>>
 }
 
-const here = (name: string) => new URL(name, import.meta.url)
-
-export function read<Data>(url: URL | string, parse: (text: string) => Data = JSON.parse): Data {
-  try {
-    return parse(readFileSync(url, 'utf8'))
-  } catch (error) {
-    throw new ToolError(`${url}: ${(error as Error).message}`)
-  }
-}
+const read = <Data>(name: string): Data => JSON.parse(readFileSync(new URL(name, import.meta.url), 'utf8'))
 
 export const POPULATIONS: Populations = {
-  ...read<Omit<Populations, 'devices'>>(here('populations.json')),
+  ...read<Omit<Populations, 'devices'>>('populations.json'),
   devices: DEVICE_CLASSES,
 }
-export const PRICES = read<Prices>(here('prices.json'))
+export const PRICES = read<Prices>('prices.json')
 
-export const SCENARIOS = read<readonly Scenario[]>(here('scenarios.json'))
+export const SCENARIOS = read<readonly Scenario[]>('scenarios.json')
 /** They take some minutes. */
-export const BUSY_SITES = read<readonly Scenario[]>(here('busy-sites.json'))
-
-export function scenarioOf(path: string): Scenario {
-  const scenario = read<Scenario>(path)
-  if (!(scenario.minutes > 0) || !Array.isArray(scenario.people))
-    throw new ToolError(`${path}: expected an object with name, about, minutes and people`)
-  return scenario
-}
+export const BUSY_SITES = read<readonly Scenario[]>('busy-sites.json')
 
 /** @returns per minute */
 export function rateAt(rate: Rate, minute: number): number {

@@ -63,7 +63,7 @@ type SiteChoice = Pick<Scenario, 'base' | 'solveMs'> & { readonly puzzle?: Puzzl
 export class Service {
   readonly base: number
   readonly puzzle: PuzzleName
-  /** By their names in Redis, from the shard on. Whoever continues a history takes them over. */
+  /** The meters by their names in Redis, without the shard. Whoever continues a history takes them over. */
   meters = new Map<string, Meter>()
   readonly #clock: Pick<Timeline, 'nowMs'>
   readonly #records = new Map<string, { record: Buffer; atMs: number }>()

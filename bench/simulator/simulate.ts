@@ -12,11 +12,9 @@ const MINUTE_MS = 60_000
 
 interface Options {
   readonly seed: number
-  /** Of people's devices, as a multiple of populations.json. */
+  /** How fast people's devices are, as a multiple of their classes' speed. */
   readonly speed: number
-  /** Share of people's devices with a GPU that helps, 0 to 1; 0 if not given. */
-  readonly gpus?: number
-  /** Of the site; sha256 if not given. */
+  /** What the site asks for; sha256 if not given. */
   readonly puzzle?: PuzzleName
 }
 
@@ -26,13 +24,13 @@ export interface Result {
   readonly measure: Measure
 }
 
-export function simulate(scenario: Scenario, { seed, speed, gpus = 0, puzzle = 'sha256' }: Options): Result {
+export function simulate(scenario: Scenario, { seed, speed, puzzle = 'sha256' }: Options): Result {
   const timeline = new Timeline()
   const draw = new Draw(seed)
   const { people, attacks = [], minutes } = scenario
   const service = new Service(timeline, { ...scenario, puzzle })
   const measure = new Measure(puzzle)
-  const world: World = { timeline, service, draw, measure, speed, gpus }
+  const world: World = { timeline, service, draw, measure, speed }
   const addressesOf = new Map<string | undefined, Addresses>()
   people.forEach((group, index) => {
     const addresses = new Addresses(group.addresses, index + 1)

@@ -10,7 +10,7 @@ interface Due {
 
 /** The virtual clock: what is due happens in order of time, then of arrangement. Nothing waits for real time. */
 export class Timeline {
-  /** Since the start of the scenario. */
+  /** Milliseconds since the start of the scenario. */
   nowMs = 0
   #order = 0
   /** A binary heap, the earliest first. */

@@ -9,8 +9,6 @@ export const CONTENDERS = {
   hashwx: { label: 'powgate, HashWX, WASM', firstCounter: 1e15 },
   hashwxScript: { label: 'powgate, HashWX, JavaScript', firstCounter: 1e15 },
   cap: { label: '@cap.js/wasm', firstCounter: 0 },
-  hashWasm: { label: 'hash-wasm', firstCounter: 1e15 },
-  webCrypto: { label: 'WebCrypto', firstCounter: 1e15 },
 } as const
 
 export type ContenderName = keyof typeof CONTENDERS
@@ -21,7 +19,7 @@ export function puzzleOf(contender: ContenderName): PuzzleName {
   return contender.startsWith('hashwx') ? 'hashwx' : 'sha256'
 }
 
-/** To a worker. */
+/** What a worker is asked to do. */
 export type Order =
   | { readonly kind: 'open'; readonly contender: ContenderName; readonly nonce: string }
   /** Hash for so long; twice, the first time as a warm-up. */
@@ -37,7 +35,7 @@ export interface RunResult {
 /** One puzzle, solved by the widget's own workers. */
 export interface PoolResult {
   readonly counter: number
-  /** From the puzzle to its counter, with workers that had started before. */
+  /** Time from the puzzle to its counter, with workers that had started before. */
   readonly searchMs: number
   /** All of it: the workers' start, and what the pool waits for besides the counter. */
   readonly totalMs: number
@@ -45,14 +43,14 @@ export interface PoolResult {
 
 /** The GPU's search, without threads. */
 export interface GpuRun {
-  /** From the first use of WebGPU on the page until the answer of the first dispatch. */
+  /** Time from the first use of WebGPU on the page until the answer of the first dispatch. */
   readonly startMs: number
   readonly hashesPerSecond: number
 }
 
 /** What the page offers to the bench, as `globalThis.bench`. */
 export interface BenchPage {
-  /** As the widget decides it. */
+  /** How many threads the widget would take. */
   threadCount(): Promise<number>
   /** Hashes per second of so many threads together. */
   rate(

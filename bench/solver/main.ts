@@ -57,7 +57,7 @@ const OPTIONS = {
 export const SOLVER = tool({
   name: 'bench:solver',
   about: `Measures the solvers of both puzzles in headless Chromium: hashes per second on one thread and on all that the widget would take,
-beside @cap.js/wasm, hash-wasm and WebCrypto in the same browser, in turn; and how long the widget's workers take to
+beside @cap.js/wasm in the same browser, in turn; and how long the widget's workers take to
 solve. Installs the packages that it compares with into bench/ the first time.`,
   options: OPTIONS,
   example: '--filter powgate --filter cap',
@@ -92,7 +92,7 @@ async function main(options: Values<typeof OPTIONS>): Promise<number> {
   return 0
 }
 
-/** Of Chromium on Linux, where WebGPU is off by default. */
+/** Chromium on Linux has WebGPU off by default. */
 const GPU_FLAGS: Readonly<Record<string, readonly string[]>> = {
   card: ['--enable-unsafe-webgpu', '--enable-features=Vulkan', '--ignore-gpu-blocklist'],
   software: WEBGPU_IN_SOFTWARE,
@@ -150,7 +150,7 @@ const HERE = fileURLToPath(new URL('.', import.meta.url))
 const HASHWX_SCRIPT = fileURLToPath(new URL('../../dist/hashwx-script.js', import.meta.url))
 const CAP_WASM = new URL('../node_modules/@cap.js/wasm/browser/cap_wasm_bg.wasm', import.meta.url)
 
-/** By the name it is served as. */
+/** Entries by the path at which they are served. */
 const MODULES = {
   '/page.js': 'browser/page.ts',
   '/worker.js': 'browser/worker.ts',

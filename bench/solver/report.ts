@@ -142,6 +142,6 @@ function legend({ surroundings }: SolverFigures): string {
   const versions = Object.entries(peers).map(([name, version]) => `${name} ${version}`)
   return `${cpu}, ${cores} cores, ${browser}, ${versions.join(', ')}; load average at the start ${loadAverage.toFixed(1)}.
 Rates: median (range) of ${sizes.repeat} x ${sizes.measureMs} ms in turn, each in fresh workers after ${sizes.warmUpMs} ms; ratios within a round.
-WebCrypto with 64 calls under way. Solving, by the widget's workers: from the puzzle to its counter; expected at the
+Solving, by the widget's workers: from the puzzle to its counter; expected at the
 rate measured in between; all: also until the workers run, and until the pool has what else it waits for.`
 }

@@ -16,7 +16,7 @@ import {
 } from './contenders.ts'
 
 export interface Sizes {
-  /** Of each rate. */
+  /** How often each rate is measured. */
   readonly repeat: number
   readonly warmUpMs: number
   readonly measureMs: number
@@ -78,7 +78,7 @@ export async function checkAll(page: Evaluating, contenders: readonly ContenderN
   }
 }
 
-/** In turn, A B C A B C, so that whatever else the machine does befalls all alike. */
+/** Measures in turn, A B C A B C, so that whatever else the machine does befalls all alike. */
 export async function measureRates(
   page: Evaluating,
   contenders: readonly ContenderName[],
@@ -99,7 +99,7 @@ export async function measureRates(
   return rates
 }
 
-/** Of both puzzles. Throws Error if a counter is no proof. */
+/** Solves both puzzles. Throws Error if a counter is no proof. */
 export async function measureSolves(
   page: Evaluating,
   { difficulties, noncesPerDifficulty, warmUpMs, measureMs: ms }: Sizes,

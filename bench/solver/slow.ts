@@ -31,18 +31,18 @@ export const SLOW_QUICK: typeof SLOW = { shares: [1 / 4], puzzles: [['hashwx', 1
 
 type Puzzle = readonly [puzzle: PuzzleName, bits: number]
 
-/** Of one page. */
+/** The times of one page. */
 interface Run {
-  /** From the navigation. */
+  /** Time from the navigation to the token. */
   readonly tokenMs: number
-  /** From the challenge to its counter. */
+  /** Time from the challenge to its counter. */
   readonly solveTimeMs: number
   readonly tries: number
-  /** Of the page's main thread. */
+  /** The longest task of the page's main thread. */
   readonly longestTaskMs: number
 }
 
-export interface SlowRow {
+interface SlowRow {
   /** The share of one core. */
   readonly cores: number
   readonly puzzle: PuzzleName
@@ -79,7 +79,7 @@ class CpuGroup {
     this.#write('cpu.cfs_quota_us', quotaUs)
   }
 
-  /** With its descendants; those that it starts later are added by the system. */
+  /** Adds a process with its descendants. The system adds those that it starts later. */
   add(pid: number): void {
     this.#write('cgroup.procs', pid)
     for (const child of childPids(pid)) this.add(child)

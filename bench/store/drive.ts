@@ -14,9 +14,9 @@ import { OPERATIONS, type Operation, type Visits } from './traffic.ts'
 export interface Drive {
   readonly operations: number
   readonly elapsedMs: number
-  /** Of this process, driver and store client together. */
+  /** CPU time of this process, driver and store client together. */
   readonly cpuMs: number
-  /** From a turn's first question to its last answer. */
+  /** Time from a turn's first question to its last answer. */
   readonly longestTurnMs: number
 }
 
@@ -94,7 +94,7 @@ const ASKS: Readonly<Record<Operation, Ask>> = {
 }
 
 setFlagsFromString('--expose-gc')
-/** Before a pass whose CPU time counts: the garbage of building its requests is not part of it. */
+/** Called before a pass whose CPU time counts, because the garbage of building its requests is not part of it. */
 export const collectGarbage: () => void = runInNewContext('gc')
 
 /** Sends whole visits: all challenges, then all verifications, then all redemptions. */

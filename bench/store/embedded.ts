@@ -18,9 +18,9 @@ import type { Sample, Subject, SubjectOptions } from './figures.ts'
 
 /** No bound: what a full store refuses is not measured. */
 const BYTES_MAX = Number.MAX_SAFE_INTEGER
-/** As in bench/http: a pause of a busy machine must not become an outage. */
+/** A pause of a busy machine must not become an outage. */
 const DEADLINE_MS = 2000
-/** As it is built: tsx' way to keep the names of functions takes a quarter more. */
+/** The built module: tsx' way to keep the names of functions takes a quarter more. */
 const MODULE = fileURLToPath(new URL('../../dist/store/embedded/process.js', import.meta.url))
 
 export async function startEmbedded({ clock }: SubjectOptions): Promise<Subject> {

@@ -28,9 +28,6 @@ export const FIGURES = {
   /** The part of it that the driver alone takes. */
   driverUs: ['driver alone', 2],
   wallUs: ['wall us', 2],
-  /** Longest script call of a pass, from its start: what it waited before is not in it. */
-  longestCallUs: ['longest call us', 0],
-  callsOver1Ms: ['calls over 1 ms', 0],
   longestTurnMs: ['longest turn ms', 2],
   /** Memory of Redis, or of the store process. */
   bytesPerAddress: ['bytes/address', 0],
@@ -54,8 +51,6 @@ export interface Subject {
   readonly store: RequestStore
   /** Runs a pass and tells what an operation of it cost. */
   measured(pass: () => Promise<Drive>): Promise<Sample>
-  /** Of Redis: runs passes whose costs do not count, and tells for how long it kept others waiting. */
-  holding?(passes: () => Promise<void>): Promise<Sample>
   /** Memory; what of the store's state is there at present. */
   stateBytes(): Promise<number>
   stateKeys(): Promise<number>

@@ -26,14 +26,14 @@ import {
 } from './traffic.ts'
 
 export interface Sizes {
-  /** Of each kind in a measured pass. */
+  /** How many of each kind are in a measured pass. */
   readonly operations: number
   /** Operations in one event-loop turn. */
   readonly batch: number
   readonly maxAddresses: number
 }
 
-export async function withSubject<Result>(
+async function withSubject<Result>(
   kind: StoreKind,
   use: (subject: Subject) => Promise<Result>,
   options: SubjectOptions = {},
@@ -48,7 +48,7 @@ export async function withSubject<Result>(
 
 /** Each store has answered this many visits before anything is measured: V8 has compiled the store process, scripts are loaded. */
 const WARM_UP_VISITS = 50_000
-/** And this process has made this many of each store, so that its code is compiled. */
+/** This process has made as many of each store, so that its own code is compiled. */
 const COMPILING_VISITS = 10_000
 
 export function warmUp(store: StoreKind, sizes: Sizes): Promise<void> {
@@ -60,8 +60,7 @@ export function warmUp(store: StoreKind, sizes: Sizes): Promise<void> {
 }
 
 /**
- * One repetition on a fresh store: a row for each kind of operation, in the order of a visit, and a row for all of them
- * together. The last row, of Redis, has how long other operations waited.
+ * One repetition on a fresh store: a row for each kind of operation, in the order of a visit.
  */
 function runCosts(store: StoreKind, { operations, batch }: Sizes): Promise<Run[]> {
   return withSubject(store, async subject => {
@@ -77,11 +76,7 @@ function runCosts(store: StoreKind, { operations, batch }: Sizes): Promise<Run[]
       runs.push({ row: { part: 'costs', store, of: operation, batch }, sample: { ...sample, driverUs } })
     }
     await checkKept(subject.store, visits)
-    if (subject.holding === undefined) return runs
-    // What holding is measured with has costs of its own, so it gets addresses of its own.
-    const others = buildVisits(subject.store, warmUpVisits + operations, operations)
-    const sample = await subject.holding(() => driveAll(subject.store, others, batch))
-    return [...runs, { row: { part: 'costs', store, of: 'all in turn', batch }, sample }]
+    return runs
   })
 }
 
@@ -127,7 +122,7 @@ function filled(
   return withSubject(store, measure, options)
 }
 
-/** Tokens are redeemed by others, who are few. */
+/** What visitors ask for. Tokens are redeemed by callers, who are few, and whose number does not grow with the visitors'. */
 const VISITED: readonly Operation[] = OPERATIONS.filter(name => name !== 'redemption')
 
 /** One challenge and one verification of each address, of number `first` and those that follow. */
@@ -163,8 +158,6 @@ async function fillToLimits(store: RequestStore, clock: { nowMs: number }, addre
 
 const NO_VISITS: Visits = { challenge: [], verification: [], redemption: [] }
 
-/** Tokens are redeemed by callers and API keys, whose number does not grow with the visitors'. */
-const GROWING: readonly Operation[] = ['challenge', 'verification']
 const ADDRESSES = [1000, 10_000, 100_000, 1_000_000] as const
 /** Few addresses make short passes, which are measured on several stores. */
 const ROUNDS_MAX = 10
@@ -185,7 +178,7 @@ async function runGrowth(store: StoreKind, sizes: Sizes): Promise<Run[]> {
     const rounds: Sample[][] = []
     while (rounds.length < Math.min(ROUNDS_MAX, Math.ceil(sizes.operations / measured)))
       rounds.push(await runRound(store, addresses, measured, sizes.batch))
-    for (const [index, operation] of GROWING.entries()) {
+    for (const [index, operation] of VISITED.entries()) {
       const sample = meanOf(rounds.map(samples => samples[index]!))
       if (!fewest.has(operation)) fewest.set(operation, sample)
       const times = (name: FigureName) => sample[name]! / fewest.get(operation)![name]!
@@ -204,7 +197,7 @@ function runRound(store: StoreKind, addresses: number, measured: number, batch: 
     await fillTypical(subject.store, 0, addresses - measured)
     const visits = buildVisits(subject.store, addresses - measured, measured)
     const samples: Sample[] = []
-    for (const operation of GROWING)
+    for (const operation of VISITED)
       samples.push(await besideOthers(subject, () => drive(subject.store, operation, visits, batch)))
     return samples
   })

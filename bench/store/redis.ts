@@ -1,4 +1,4 @@
-/** A redis-server for one bench, with its own counters (INFO, SLOWLOG). */
+/** A redis-server for one bench, with its own counters (INFO). */
 
 import { Redis } from 'ioredis'
 import { parseRedisUrl } from '../../src/config/redis.ts'
@@ -8,7 +8,7 @@ import { RedisServer } from '../../test/harness/redis.ts'
 import type { Drive } from './drive.ts'
 import type { Sample, Subject, SubjectOptions } from './figures.ts'
 
-/** As in bench/http: a pause of a busy machine must not become an outage. */
+/** A pause of a busy machine must not become an outage. */
 const DEADLINE_MS = 2000
 const OPEN_MS = 5000
 
@@ -37,7 +37,6 @@ export async function startRedis({ clock }: SubjectOptions): Promise<Subject> {
   return {
     store: store.requests,
     measured: pass => measured(server, admin, pass),
-    holding: passes => holding(admin, passes),
     stateBytes: async () => infoField(await admin.info('memory'), 'used_memory'),
     stateKeys: () => admin.dbsize(),
     stop,
@@ -64,7 +63,7 @@ async function measured(server: RedisServer, admin: Redis, pass: () => Promise<D
   }
 }
 
-/** Since the server started. Calls of EVALSHA and its like are each a round trip; nearly all other commands run within scripts. */
+/** Counts since the server started. Calls of EVALSHA and its like are each a round trip; nearly all other commands run within scripts. */
 async function countsOf(admin: Redis) {
   const [stats, commandStats] = await Promise.all([admin.info('stats'), admin.info('commandstats')])
   let [scriptCalls, scriptUs, commands] = [0, 0, 0]
@@ -81,7 +80,7 @@ async function countsOf(admin: Redis) {
     inBytes: infoField(stats, 'total_net_input_bytes'),
     outBytes: infoField(stats, 'total_net_output_bytes'),
     expiredKeys: infoField(stats, 'expired_keys'),
-    /** Of this answer, which the next one counts as sent. */
+    /** The length of this answer, which the next one counts as sent. */
     toldBytes: Buffer.byteLength(stats + commandStats),
   }
 }
@@ -91,22 +90,4 @@ function infoField(info: string, name: string): number {
   const text = new RegExp(`^${name}:(\\d+)`, 'm').exec(info)?.[1]
   if (text === undefined) throw new Error(`INFO has no ${name}`)
   return Number(text)
-}
-
-/** More entries than calls of any pass. */
-const SLOWLOG_LENGTH = 1_000_000
-
-async function holding(admin: Redis, passes: () => Promise<void>): Promise<Sample> {
-  await admin.config('SET', 'slowlog-max-len', SLOWLOG_LENGTH)
-  await admin.config('SET', 'slowlog-log-slower-than', 0)
-  await admin.slowlog('RESET')
-  await passes()
-  await admin.config('SET', 'slowlog-log-slower-than', -1)
-  const entries = (await admin.slowlog('GET', -1)) as [id: number, at: number, us: number, args: string[]][]
-  const callsUs = entries.flatMap(([, , us, [name]]) => (/^(eval|fcall)/i.test(name!) ? us : []))
-  if (callsUs.length === 0) throw new Error('the slow log holds no script call')
-  return {
-    longestCallUs: callsUs.reduce((longest, us) => Math.max(longest, us)),
-    callsOver1Ms: callsUs.filter(us => us > 1000).length,
-  }
 }

@@ -17,7 +17,7 @@ import {
 import { FIGURES, type FigureName, type Part, type Row, type Run } from './figures.ts'
 import { AT_LIMITS, type Sizes, TYPICAL } from './parts.ts'
 
-export type StoreReport = ReturnType<typeof figuresOf>
+type StoreReport = ReturnType<typeof figuresOf>
 
 export function figuresOf(rows: readonly Row[], options: Sizes & { readonly repeat: number }) {
   return { surroundings: machine(), options, rows, aims: aimsOf(rows) }
@@ -55,7 +55,7 @@ function aimOf(about: string, rows: readonly Row[], name: FigureName, max: numbe
   return worst < 0 ? [] : [{ about, isMet: worst <= max, found: worst.toFixed(2) }]
 }
 
-const SHOWN = 'redisUs storeUs scriptUs longestCallUs bytesPerAddress cpuTimesFewest'.split(' ')
+const SHOWN = 'redisUs storeUs scriptUs bytesPerAddress cpuTimesFewest'.split(' ')
 
 /** One line for each run, while people wait. */
 export function progressLine({ row, sample }: Run): string {
@@ -73,7 +73,7 @@ export function progressLine({ row, sample }: Run): string {
 
 const LEGENDS: Readonly<Record<Part, string>> = {
   costs: `\
-Script us includes the commands that scripts run, and, like the longest call, any time in which the system ran something else. Client CPU: of the whole bench process, driver included.`,
+Script us includes the commands that scripts run, and any time in which the system ran something else. Client CPU: of the whole bench process, driver included.`,
   memory:
     'Memory: used_memory of Redis, all its keys and tables; resident memory of the store process, garbage included. Keys of tokens are not in it. At all limits: 60 challenges and 30 verifications, of two sites, within a minute.',
   growth:
@@ -118,7 +118,6 @@ const PLANS = [
     /^costs redis/,
     'redisUs scriptUs commands operationsPerCall bytesIn bytesOut clientUs driverUs',
   ),
-  plan('Redis: how long others wait', /^costs redis/, 'longestCallUs callsOver1Ms'),
   plan(
     'Store process: cost of an operation',
     /^costs embedded/,

@@ -20,7 +20,7 @@ import type {
 } from '../../src/store/store.ts'
 import { ADDRESSES_MAX, visitorAddress } from '../../test/harness/load/addresses.ts'
 
-/** In the order of a visit. */
+/** They are in the order of a visit. */
 export const OPERATIONS = ['challenge', 'verification', 'redemption'] as const
 export type Operation = (typeof OPERATIONS)[number]
 

@@ -159,7 +159,7 @@ describe('broken configurations', { concurrency: 3 }, () => {
   }
 })
 
-/** Of trusted proxies, what a range is warned of. */
+/** What a range of trusted proxies is warned of. */
 const RISKS: Readonly<Record<string, RegExp | undefined>> = {
   '10.42.0.0/16': undefined,
   '10.42.0.0/15': /is wide: every machine and container in it/,

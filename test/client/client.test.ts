@@ -14,8 +14,9 @@ import {
 } from '../../client/src/powgate.ts'
 import { FakePowgate, TEST_API_KEYS } from '../../client/src/testing.ts'
 import { mintToken } from '../../src/domain/token.ts'
-import { claimsOf, keyring, QUICK_DIFFICULTY, QuickClient } from '../contract/support.ts'
+import { claimsOf, keyring, QUICK_DIFFICULTY } from '../contract/support.ts'
 import { type Fault, FaultyProxy } from '../harness/browser-proxy.ts'
+import { Client } from '../harness/client.ts'
 import { freshAddress } from '../harness/http.ts'
 import { freePort } from '../harness/ports.ts'
 import { leftovers } from '../harness/processes.ts'
@@ -31,14 +32,14 @@ const SHORT_MS = 20_000
 
 describe('client for backends', { concurrency: true }, () => {
   let service: TestService
-  let client: QuickClient
+  let client: Client
   let site: TestSite
   before(async () => {
     service = await TestService.start('embedded', {
       POWGATE_TEST_KEYS: 'on',
       POWGATE_TRUSTED_PROXIES: '127.0.0.0/8',
     })
-    client = new QuickClient(service.url)
+    client = new Client(service.url)
     site = await service.createSite({ difficulty: QUICK_DIFFICULTY, threshold: 0 })
   })
   after(() => service.stop())

@@ -7,8 +7,9 @@ import { cpSync, mkdirSync, readdirSync, readFileSync, symlinkSync, writeFileSyn
 import { join } from 'node:path'
 import { after, before, describe, test } from 'node:test'
 import { promisify } from 'node:util'
-import { neighbour, QUICK_DIFFICULTY, QuickClient } from '../contract/support.ts'
+import { neighbour, QUICK_DIFFICULTY } from '../contract/support.ts'
 import { FaultyProxy } from '../harness/browser-proxy.ts'
+import { Client } from '../harness/client.ts'
 import { eventually } from '../harness/eventually.ts'
 import { call, freshAddress } from '../harness/http.ts'
 import { installNpmPackages, unpackNpmPackage } from '../harness/packages.ts'
@@ -42,7 +43,7 @@ let service: TestService
 let site: TestSite
 /** What lies between a recipe and the service. */
 let network: FaultyProxy
-const client = () => new QuickClient(service.url)
+const client = () => new Client(service.url)
 const freshToken = (from: string) => client().token(site.siteKey, { from })
 const environment = () => {
   const { PATH, HOME } = process.env
@@ -244,7 +245,7 @@ function recipeTests(name: string, recipe: Recipe): void {
   })
 }
 
-/** Of an answer: 200 is `ok`, 403 names the code or has words for the visitor, 503 is no verdict. */
+/** Sums an answer up: 200 is `ok`, 403 names the code or has words for the visitor, 503 is no verdict. */
 function wordOf(status: number, text: string): string | undefined {
   if (status === 200 && text === 'thank you') return 'ok'
   if (status === 403) return text.replace('refused: ', '')

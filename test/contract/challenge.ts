@@ -121,6 +121,6 @@ async function challengesOf(visitor: Visitor, count: number) {
   return answers
 }
 
-/** Of as many challenges as an address gets in a minute. */
+/** The difficulties of as many challenges as an address gets in a minute. */
 const difficultiesOf = async (visitor: Visitor): Promise<number[]> =>
   (await challengesOf(visitor, 30)).map(({ json }) => json.difficulty)

@@ -10,7 +10,7 @@ import { words } from '../harness/values.ts'
 // biome-ignore lint/suspicious/noExplicitAny: a document is looked into everywhere
 type Json = any
 
-/** Of HTTP itself or of the server, on any answer. Content-Type is the key of `content`. */
+/** Headers of HTTP itself or of the server, on any answer. Content-Type is the key of `content`. */
 const TRANSPORT_HEADERS = words('date connection keep-alive content-length content-type uwebsockets')
 
 /** What the contract's sections do not see: what takes a broken store, an overload, or bytes that no client sends. */

@@ -52,7 +52,11 @@ async function admittedByOneWorker({ service }: Subject, { siteKey }: TestSite):
 
 /** In place of ten seconds, so that the tests need not wait. */
 const OPEN_AFTER_MS = 2000
-const ENV = { POWGATE_FAIL_OPEN_AFTER_SECONDS: '2', POWGATE_STORE_DEADLINE_MS: '2000' }
+const ENV = {
+  POWGATE_FAIL_OPEN_AFTER_SECONDS: '2',
+  POWGATE_STORE_DEADLINE_MS: '2000',
+  LOG_LEVEL: 'trace', // for the search for secrets at the end of a run
+}
 
 /** A service on a Redis that runs, of which both workers have seen the site and its API key. */
 async function prepareWarm(subject: Subject, env: Record<string, string> = {}): Promise<void> {

@@ -15,7 +15,7 @@ import type { Solution } from '../../src/protocol/wire.ts'
 import { type SiteOptions, updateSite } from '../../src/sites/sites.ts'
 import { createStore } from '../../src/store/open.ts'
 import type { SiteStore } from '../../src/store/store.ts'
-import { Client, type From, HONEST_ENVIRONMENT, solve } from '../harness/client.ts'
+import { Client, solutionOf, solve } from '../harness/client.ts'
 import { eventually } from '../harness/eventually.ts'
 import { type Answer, freshAddress } from '../harness/http.ts'
 import { BEHIND, FrontProxy, type ProxyKind } from '../harness/proxies.ts'
@@ -128,7 +128,7 @@ export class Subject {
   readonly front: ProxyKind | undefined
   #service: TestService | undefined
   #url = ''
-  #client: QuickClient | undefined
+  #client: Client | undefined
   #site: TestSite | undefined
   #storeEpoch: Promise<number> | undefined
 
@@ -139,7 +139,7 @@ export class Subject {
   async prepare(service: TestService, url = service.url): Promise<void> {
     this.#service = service
     this.#url = url
-    this.#client = new QuickClient(url)
+    this.#client = new Client(url)
     this.#site = await this.createSite({ difficulty: CONSTANT_DIFFICULTY })
     // A worker that has not reached the store yet answers 503.
     await untilAll('both workers have reached the store', 200, () => this.visitor().challenge())
@@ -207,7 +207,7 @@ export class Subject {
     return { siteKey, storeEpoch, lifetimes, address: parseAddress(from)! }
   }
 
-  /** Of the memory that will remember this address's nonces: on a Cluster there are several. */
+  /** The epoch of the memory that will remember this address's nonces: on a Cluster there are several. */
   async #epoch(siteKey: string, from: string): Promise<number> {
     const config = loadConfig(this.service.env)
     if (config.redis?.kind === 'cluster') {
@@ -270,7 +270,7 @@ export class Visitor {
     return (await this.passed(more)).json.token
   }
 
-  /** By the backend, from an address of its own. */
+  /** The backend redeems, from an address of its own. */
   redeem(body: unknown): Promise<Answer> {
     return this.#subject.redeem(body, this.site.apiKey)
   }
@@ -297,23 +297,6 @@ export function untilAll(
   )
 }
 
-export class QuickClient extends Client {
-  override async solved(siteKey: string, from: From = {}, more: Partial<Solution> = {}): Promise<Solution> {
-    const answer = await this.challenge(siteKey, from)
-    assert.equal(answer.status, 200, answer.text)
-    return { ...this.solution(answer), ...more }
-  }
-
-  solution(challenge: Answer): Solution {
-    const { nonce, difficulty, algorithm } = challenge.json
-    return solutionOf(nonce, solve(nonce, difficulty, algorithm))
-  }
-}
-
-export const solutionOf = (nonce: string, counter: number): Solution => {
-  return { nonce, counter, fingerprintHash: freshFingerprint(), environment: HONEST_ENVIRONMENT }
-}
-
 /** Zero bits of the proof's digest, of the first 32. One-shot hashes are many times as fast as Hash objects. */
 export const proofBits = (nonce: string, counter: number): number =>
   Math.clz32(Number.parseInt(hash('sha256', nonce + counter, 'hex').slice(0, 8), 16))
@@ -328,9 +311,6 @@ export function claimsOf(token: string, ring = keyring): TokenClaims {
   assert(reading.status === 'genuine', `the token is ${reading.status}`)
   return reading.claims
 }
-
-/** So that a test's many addresses don't look like one browser everywhere, which lowers scores. */
-export const freshFingerprint = (): string => hash('sha256', `browser ${randomInt(2 ** 47)}`, 'hex')
 
 const BASE64URL = 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_'
 

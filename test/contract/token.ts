@@ -10,40 +10,24 @@ import { claimsOf, keyring, neighbour, type Subject } from './support.ts'
 
 type Segments = [issuedAtMs: string, nonce: string, counter: string, claims: string, hmac: string]
 
-/** Of the claims: version, key id and lifetime, which `expiresAt` tells anyway. */
+/** The claims begin with version, key id and lifetime, which `expiresAt` tells anyway. */
 const CLEAR_BYTES = 4
-const SEGMENT_NAMES = ['timestamp', 'nonce', 'counter', 'claims', 'hmac']
-
 /** From a good token's segments, and those of another good token of the same site and address. */
 type Forge = (segments: Segments, other: Segments) => string
 
+/** test/domain/token.test.ts changes each character, cuts and extends. */
 const FORGERIES: readonly (readonly [about: string, make: Forge])[] = [
-  ...SEGMENT_NAMES.map((name, segment) => [`first character of the ${name}`, changed(segment, 0)] as const),
-  ...SEGMENT_NAMES.map((name, segment) => [`last character of the ${name}`, changed(segment, -1)] as const),
+  ['the last character of the hmac changed', segments => changedAtEnd(joined(...segments))],
   ['claims of another token', ([a, b, c, , e], other) => joined(a, b, c, other[3], e)],
   ['hmac of another token', ([a, b, c, d], other) => joined(a, b, c, d, other[4])],
   ['header of another token', ([, , , d, e], [a, b, c]) => joined(a, b, c, d, e)],
   ['no hmac', ([a, b, c, d]) => joined(a, b, c, d)],
-  ['an empty hmac', ([a, b, c, d]) => joined(a, b, c, d, '')],
-  ['empty claims', ([a, b, c, , e]) => joined(a, b, c, '', e)],
-  ['claims with padding', ([a, b, c, d, e]) => joined(a, b, c, `${d}=`, e)],
-  ['a line feed at the end', segments => `${joined(...segments)}\n`],
   ['a space in front', segments => ` ${joined(...segments)}`],
-  ['another separator', segments => segments.join('.')],
-  ['five empty segments', () => '||||'],
   ['a word', () => 'token'],
 ]
 
 const joined = (...segments: string[]): string => segments.join('|')
-
-function changed(segment: number, at: number): Forge {
-  return segments => {
-    const text = segments[segment]!
-    const index = at < 0 ? text.length + at : at
-    const next = text.slice(0, index) + neighbour(text[index]!) + text.slice(index + 1)
-    return joined(...segments.map((old, position) => (position === segment ? next : old)))
-  }
-}
+const changedAtEnd = (text: string): string => text.slice(0, -1) + neighbour(text.at(-1)!)
 
 export function tokenTests(subject: Subject): void {
   test('§2.3 token: <unix_ms_timestamp>|<segment>|<counter>|<segment>|<hmac>; it lives 5 minutes from its issue', async () => {

@@ -15,7 +15,7 @@ import {
 import { SITE_DEFAULTS } from '../../src/domain/site.ts'
 import { FLAGS } from '../harness/client.ts'
 
-/** Of honest visits, for each reason. FCaptcha holds its signals to as much (bench/README.md there). */
+/** The share of honest visits that each reason may touch. FCaptcha holds its signals to as much (bench/README.md there). */
 const REASON_SHARE_MAX = 0.003
 const FAILURE_SHARE_MAX = 0.001
 /** Whoever is nearer to the threshold passes or fails by chance. */

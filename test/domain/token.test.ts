@@ -23,7 +23,7 @@ const claims: TokenClaims = {
   storeEpoch: 0xfeedf00d,
 }
 
-/** Of the longest page that there is. */
+/** The claims with the longest page that there is. */
 const longest: TokenClaims = {
   ...claims,
   page: { host: 'h'.repeat(47), action: 'a'.repeat(100), cdata: 'c'.repeat(255) },

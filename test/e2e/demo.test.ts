@@ -13,7 +13,7 @@ import { STORE_KINDS, TEST_SECRET, TestService } from '../harness/service.ts'
 const PRICING =
   "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; frame-src 'self'; worker-src 'self'; img-src 'self' data:; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
 
-/** Of SHA-256, and of HashWX. */
+/** One site is for SHA-256, the other for HashWX. */
 const [DEMO_SITE_KEY, HASHWX_SITE_KEY] = [...DEMO_SITE_KEYS] as [string, string]
 
 const DEMO_PATHS = ['/demo', '/demo/demo.css', '/demo/demo.js', '/demo/submit']

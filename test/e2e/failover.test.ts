@@ -6,7 +6,7 @@
 import assert from 'node:assert/strict'
 import { after, before, describe, test } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { Client, FINGERPRINT, HONEST_ENVIRONMENT, solve } from '../harness/client.ts'
+import { Client, solutionOf, solve } from '../harness/client.ts'
 import { eventually } from '../harness/eventually.ts'
 import { freshAddress, tried } from '../harness/http.ts'
 import { RedisSentinels } from '../harness/redis-sentinel.ts'
@@ -92,8 +92,7 @@ async function visit(
     const challenge = await tried(() => client.challenge(siteKey, { from }))
     if (challenge?.status !== 200) continue
     const { nonce, difficulty } = challenge.json
-    const solution = { nonce, counter: solve(nonce, difficulty), fingerprintHash: FINGERPRINT }
-    const body = { ...solution, environment: HONEST_ENVIRONMENT }
+    const body = solutionOf(nonce, solve(nonce, difficulty))
     let verified = await tried(() => client.verify(siteKey, body, { from }))
     while (verified?.status === 503 && performance.now() < giveUpMs)
       verified = await tried(() => client.verify(siteKey, body, { from }))

@@ -1,5 +1,5 @@
 /**
- * The log of a running service: its lines, their fields, and their number. secrets.test.ts checks that no secret is in
+ * The log of a running service: its lines, their fields, and their number. test/canaries.ts checks that no secret is in
  * it.
  */
 
@@ -11,7 +11,7 @@ import { join } from 'node:path'
 import { describe, test } from 'node:test'
 import { FAILURES_PER_MINUTE, isSampled, REFUSALS_PER_MINUTE } from '../../src/log/event-log.ts'
 import { wrongCounter } from '../contract/support.ts'
-import { Client, HONEST_ENVIRONMENT } from '../harness/client.ts'
+import { Client, HONEST_ENVIRONMENT, solutionOf } from '../harness/client.ts'
 import { eventually } from '../harness/eventually.ts'
 import { type Answer, call, closeIdleConnections, freshAddress } from '../harness/http.ts'
 import { PrometheusText } from '../harness/metrics.ts'
@@ -213,7 +213,7 @@ describe('lines', () => {
         ]
         const telling = [
           await client.challenge('site_0000000000000000000000'),
-          await client.verify(siteKey, { ...solutionOf('0'.repeat(32)) }),
+          await client.verify(siteKey, solutionOf('0'.repeat(32))),
           await client.verifyToken(wrong, { token: 'x' }),
           await client.verifyToken(apiKey, { token: 'x' }),
           await client.verify(siteKey, 'x'.repeat(9000)),
@@ -326,7 +326,7 @@ describe('what clients send cannot forge a line', () => {
       await unanswered.send(`${HEAD}${known}\r\nOrigin: ${CONTROL}\r\n\r\n`)
       assert.equal(await unanswered.answerWithin(300), undefined)
       unanswered.close()
-      // By mistake, and often: the secret key where the public one belongs.
+      // A frequent mistake is the secret key where the public one belongs.
       await ask(`X-Site-Key: ${apiKey}`)
       await ask(`X-Site-Key: ${'x'.repeat(40)}${apiKey}`)
       await ask(`${known}\r\nX-Request-Id: from-the-proxy/1`)
@@ -345,10 +345,6 @@ describe('what clients send cannot forge a line', () => {
       assert.ok(eventsOf(service, 'refused').length > HOSTILE.length)
     }))
 })
-
-function solutionOf(nonce: string) {
-  return { nonce, counter: 1, fingerprintHash: 'f'.repeat(64), environment: HONEST_ENVIRONMENT }
-}
 
 /** The line has these fields; undefined: it does not have this one. */
 function has(line: Line, fields: Readonly<Record<string, unknown>>): void {

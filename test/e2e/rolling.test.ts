@@ -11,8 +11,7 @@ import { Client } from '../harness/client.ts'
 import { eventually } from '../harness/eventually.ts'
 import { freshAddress } from '../harness/http.ts'
 import { FREE } from '../harness/load/traffic.ts'
-import { storeEpochOf, VISITED_SETTINGS } from '../harness/load/visitor-requests.ts'
-import { VisitorLoad } from '../harness/load/visitors.ts'
+import { storeEpochOf, VISITED_SETTINGS, VisitorLoad } from '../harness/load/visitors.ts'
 import { listeningPids, workerPids } from '../harness/processes.ts'
 import { FrontProxy, type ProxyKind } from '../harness/proxies.ts'
 import { RedisServer } from '../harness/redis.ts'
@@ -33,7 +32,7 @@ const LOAD_SHARE = 0.6
 const ROUNDS = 8
 /** Visitors a second. The generator shares the machine with what it loads: what it manages alone for a second, it may not later. */
 const RATE_MAX = 1000
-/** Also if the machine paused while the capacity was measured. */
+/** The machine may have paused while the capacity was measured. */
 const RATE_MIN = 100
 /** A busy machine is slow; on an idle one a roll takes a second. */
 const ROLL_MS_MAX = 120_000

@@ -10,7 +10,7 @@ import { v2Header } from '../harness/proxy-header.ts'
 import { TestService } from '../harness/service.ts'
 import { Visitors } from '../harness/visitors.ts'
 
-/** Of each kind. */
+/** How many clients of each kind there are. */
 const CLIENTS = 60
 /** uWebSockets.js ends them after 8 to 12 s; a busy machine is slow. */
 const ENDED_MS_MAX = 60_000

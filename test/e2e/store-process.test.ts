@@ -12,6 +12,7 @@ import { freePort } from '../harness/ports.ts'
 import { childPids, storePid } from '../harness/processes.ts'
 import { TestService, type TestSite } from '../harness/service.ts'
 import { temporaryDir } from '../harness/temporary.ts'
+import { Visitors } from '../harness/visitors.ts'
 
 const PATIENCE_MS = 60_000
 const KILLS = 5
@@ -32,19 +33,12 @@ describe('the store process', () => {
   const redeem = async (text: string) => (await client.verifyToken(site.apiKey, { token: text })).json
 
   test('killed under load: it is there again, no token is redeemed twice, and a change that was told is kept', async () => {
-    let isRunning = true
     const redeemed = new Map<string, number>()
-    const lane = async () => {
-      while (isRunning) {
-        const text = await token()
-        if (text === undefined) continue
-        for (let attempt = 0; attempt < 2; attempt++) {
-          const { success } = (await redeem(text)) as { success?: boolean }
-          if (success === true) redeemed.set(text, (redeemed.get(text) ?? 0) + 1)
-        }
-      }
-    }
-    const lanes = Array.from({ length: LANES }, lane)
+    const visitors = new Visitors(async () => {
+      const text = await client.token(site.siteKey, { from: freshAddress() })
+      for (let attempt = 0; attempt < 2; attempt++)
+        if ((await redeem(text)).success === true) redeemed.set(text, (redeemed.get(text) ?? 0) + 1)
+    }, LANES)
     const names: string[] = []
     for (let kill = 0; kill < KILLS; kill++) {
       await eventually(PATIENCE_MS, 'visitors come through', async () => (await token()) !== undefined)
@@ -62,8 +56,7 @@ describe('the store process', () => {
       })
     }
     await eventually(PATIENCE_MS, 'visitors come through', async () => (await token()) !== undefined)
-    isRunning = false
-    await Promise.all(lanes)
+    await visitors.stop()
     assert.ok(redeemed.size > 0)
     for (const [text, times] of redeemed) assert.equal(times, 1, text)
     const sites = await service.openSites()

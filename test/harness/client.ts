@@ -42,6 +42,11 @@ export function solve(
   return counter
 }
 
+/** What an honest browser posts with a counter. */
+export function solutionOf(nonce: string, counter = 1): Solution {
+  return { nonce, counter, fingerprintHash: FINGERPRINT, environment: HONEST_ENVIRONMENT }
+}
+
 const JSON_TYPE = { 'Content-Type': 'application/json' }
 
 export interface From {
@@ -92,13 +97,7 @@ export class Client {
     const answer = await this.challenge(siteKey, from)
     if (answer.status !== 200) throw new Error(`/challenge answered ${answer.status}: ${answer.text}`)
     const { nonce, difficulty, algorithm } = answer.json
-    return {
-      nonce,
-      counter: solve(nonce, difficulty, algorithm),
-      fingerprintHash: FINGERPRINT,
-      environment: HONEST_ENVIRONMENT,
-      ...more,
-    }
+    return { ...solutionOf(nonce, solve(nonce, difficulty, algorithm)), ...more }
   }
 
   async token(siteKey: string, from: From = {}): Promise<string> {

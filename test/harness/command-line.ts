@@ -23,7 +23,7 @@ export interface Option<Value> extends Flag {
   readonly read: (input: Input, flag: string) => Value
 }
 
-/** By name: `maxAddresses` is the flag --max-addresses. */
+/** Options by name; `maxAddresses` is the flag --max-addresses. */
 export type Options = Readonly<Record<string, Option<unknown>>>
 export type Values<Table extends Options> = {
   readonly [Name in keyof Table]: ReturnType<Table[Name]['read']>

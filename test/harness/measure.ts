@@ -1,6 +1,6 @@
 /**
  * Measuring: CPU time and memory as Linux counts them in /proc: of a process, of the whole machine, and between two moments.
- * Also the spread of a figure that was measured several times.
+ * The spread of a figure that was measured several times is here too.
  *
  * CPU time is user+system of all threads. /proc/<pid>/task/<tid>/schedstat has it in nanoseconds; a kernel built
  * without that file has only the ticks of /proc/<pid>/stat, 10 ms each.
@@ -16,7 +16,7 @@ interface ProcessUsage {
   readonly residentBytes: number
 }
 
-/** Of this process' heap, once garbage is collected. */
+/** Bytes of this process' heap once garbage is collected. */
 export function liveHeapBytes(): number {
   setFlagsFromString('--expose-gc')
   runInNewContext('gc')()

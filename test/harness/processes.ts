@@ -79,17 +79,17 @@ export function childPids(pid: number): number[] {
     .sort((a, b) => a - b)
 }
 
-/** Of a service's primary process. */
+/** The workers of a service's primary process. */
 export function workerPids(pid: number): number[] {
   return childPids(pid).filter(child => !isStore(child))
 }
 
-/** Of a service with the embedded store; undefined while it is started anew. */
+/** The store process of a service; undefined while it is started anew. */
 export function storePid(pid: number): number | undefined {
   return childPids(pid).find(isStore)
 }
 
-/** Also before it has given itself a name. */
+/** Recognises the store process also before it has given itself a name. */
 function isStore(pid: number): boolean {
   try {
     return /^powgate store|store\/embedded\/process/.test(readFileSync(`/proc/${pid}/cmdline`, 'latin1'))
@@ -106,13 +106,6 @@ export function signalIfThere(pid: number, signal: NodeJS.Signals): boolean {
     if ((error as NodeJS.ErrnoException).code === 'ESRCH') return false
     throw error
   }
-}
-
-export function connectionsPerProcess(port: number, pids: readonly number[]): number[] {
-  const table = execFileSync('ss', ['-tnpH', 'state', 'established', `sport = :${port}`], {
-    maxBuffer: 1 << 26,
-  }).toString()
-  return pids.map(pid => table.split(`pid=${pid},`).length - 1)
 }
 
 /** A process that has ended and is not yet waited for by its parent is not alive. */

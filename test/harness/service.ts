@@ -59,7 +59,6 @@ const REMOVED_MS = 20_000
 const START_MS = 60_000
 /** So many never all go to one of a few workers. */
 const CONNECTIONS = 20
-const NO_SITE = { 'X-Site-Key': `site_${'0'.repeat(22)}` }
 
 export class TestService {
   readonly kind: StoreKind
@@ -182,12 +181,15 @@ export class TestService {
    * Resolves when all workers have reached Redis: they wait for it a second, then answer 503 until it is there.
    *
    * @param url where the service can be called by clients at any address
+   * @param site that all workers have read, too
    */
-  async untilReady(url = this.url): Promise<void> {
+  async untilReady(url = this.url, site?: TestSite): Promise<void> {
+    const headers = { 'X-Site-Key': site?.siteKey ?? `site_${'0'.repeat(22)}` }
+    const status = site === undefined ? 403 : 200
     await eventually(START_MS, 'all workers have reached the store', async () => {
-      const ask = () => call(`${url}/challenge`, { headers: NO_SITE, from: freshAddress() })
+      const ask = () => call(`${url}/challenge`, { headers, from: freshAddress() }).catch(() => undefined)
       const answers = await Promise.all(Array.from({ length: CONNECTIONS }, ask))
-      return answers.every(({ status }) => status === 403)
+      return answers.every(answer => answer?.status === status)
     })
     closeIdleConnections()
   }

@@ -115,7 +115,7 @@ export function formPage(attributes: string, options: FormOptions = {}): string 
 }
 
 export interface WidgetPage extends FormOptions {
-  /** By default that of the stage's site. */
+  /** The key of the stage's site if left out. */
   readonly siteKey?: string
   readonly attributes?: string
   /** Violations are reported to the page's server. */

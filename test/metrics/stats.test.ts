@@ -122,7 +122,7 @@ test('sites with metrics of their own: each answer by endpoint and outcome, of n
 })
 
 test('a proxy that is not trusted: nearly all challenges are asked for from one private or loopback address', () => {
-  /** Of 100 visitors, in turns. */
+  /** 100 visitors come in turns. */
   const isSeen = (from: string, others: (index: number) => string, share: number) => {
     const stats = newStats()
     for (let index = 0; index < 300; index++) {

@@ -4,9 +4,8 @@ import assert from 'node:assert/strict'
 import { parseAddress } from '../../src/addresses/address.ts'
 import { readNonce } from '../../src/domain/nonce.ts'
 import type { Solution } from '../../src/protocol/wire.ts'
-import { CONSTANT_DIFFICULTY, claimsOf, keyring, solutionOf } from '../contract/support.ts'
-import { Client, solve } from '../harness/client.ts'
-import { eventually } from '../harness/eventually.ts'
+import { CONSTANT_DIFFICULTY, claimsOf, keyring } from '../contract/support.ts'
+import { Client, solutionOf, solve } from '../harness/client.ts'
 import { freshAddress } from '../harness/http.ts'
 import { lifetimesOf, type TestSite } from '../harness/service.ts'
 
@@ -57,17 +56,4 @@ let lastProxy = 0
 export function freshProxy(): string {
   lastProxy++
   return `127.66.${lastProxy >> 8}.${lastProxy & 0xff}`
-}
-
-/** Resolves when no worker answers 503 any more, as one does that has not reached the store yet. */
-export async function untilReady(url: string, { siteKey }: TestSite): Promise<void> {
-  const client = new Client(url)
-  await eventually(60_000, 'both workers have reached the store', async () => {
-    const answers = await Promise.all(
-      Array.from({ length: 20 }, () =>
-        client.challenge(siteKey, { from: freshAddress() }).catch(() => undefined),
-      ),
-    )
-    return answers.every(answer => answer?.status === 200)
-  })
 }

@@ -3,7 +3,7 @@
 import assert from 'node:assert/strict'
 import { after, before, describe, test } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { QuickClient } from '../contract/support.ts'
+import { Client } from '../harness/client.ts'
 import { eventually } from '../harness/eventually.ts'
 import { type Call, call, freshAddress } from '../harness/http.ts'
 import { freePort } from '../harness/ports.ts'
@@ -53,7 +53,7 @@ const posted = (line: string, times: number) =>
   lines('POST /x HTTP/1.1', 'Host: a', `Content-Length: ${LARGE_BODY.length}`, ...Array(times).fill(line)) +
   LARGE_BODY
 
-/** By how many milliseconds one visitor's requests follow each other, and which these are, in turn. */
+/** How many milliseconds lie between one visitor's requests, and which these are, in turn. */
 const HOSTILE: readonly (readonly [pauseMs: number, requests: readonly string[]])[] = [
   // powgate answers 431 and closes the connection, while the proxy still sends the body.
   [500, [posted(`A: ${'a'.repeat(6000)}`, 3), posted('A: b', 120)]],
@@ -210,7 +210,7 @@ describe('samples of the documentation', () => {
 })
 
 async function keepsVisitorsOut(proxy: FrontProxy, site: TestSite): Promise<void> {
-  const client = new QuickClient(proxy.url)
+  const client = new Client(proxy.url)
   const visitor = freshAddress()
   const observer = await NonceObserver.create(proxy.url, site)
   const { json } = await client.challenge(site.siteKey, { from: visitor, headers: FORGED })
@@ -231,7 +231,7 @@ async function keepsVisitorsOut(proxy: FrontProxy, site: TestSite): Promise<void
 }
 
 async function survivesRestart(proxy: FrontProxy, { hosts, site }: Stage): Promise<void> {
-  const client = new QuickClient(proxy.url)
+  const client = new Client(proxy.url)
   const visitors = new Visitors(async () => {
     const from = freshAddress()
     const solution = await client.solved(site.siteKey, { from })
@@ -256,7 +256,7 @@ async function survivesRestart(proxy: FrontProxy, { hosts, site }: Stage): Promi
 
 /** Visitors who come at a steady pace, however long others wait, and ask for a challenge each. */
 async function visitorsFor(ms: number, proxy: FrontProxy, { siteKey }: TestSite) {
-  const client = new QuickClient(proxy.url)
+  const client = new Client(proxy.url)
   const failures: string[] = []
   const visits: Promise<void>[] = []
   let slow = 0
@@ -310,7 +310,7 @@ async function passesOver(proxy: FrontProxy, { hosts, site }: Stage): Promise<vo
 }
 
 async function staysReadable(proxy: FrontProxy, { hosts, site, redis }: Stage): Promise<void> {
-  const ask = () => new QuickClient(proxy.url).challenge(site.siteKey, { from: freshAddress() })
+  const ask = () => new Client(proxy.url).challenge(site.siteKey, { from: freshAddress() })
   const admin = `http://${HOSTS[0]}:${hosts[0]!.env.POWGATE_ADMIN_PORT}`
   redis!.freeze()
   try {

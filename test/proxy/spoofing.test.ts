@@ -13,7 +13,7 @@ import { BEHIND, FrontProxy, PROXY_ADDRESS, type ProxyKind } from '../harness/pr
 import { RawConnection } from '../harness/raw-http.ts'
 import { TestService, type TestSite } from '../harness/service.ts'
 import { words } from '../harness/values.ts'
-import { challengeRequest, freshProxy, NonceObserver, PROXIES, solutionFor, untilReady } from './observer.ts'
+import { challengeRequest, freshProxy, NonceObserver, PROXIES, solutionFor } from './observer.ts'
 
 /** Header lines by which a client may try to be somebody else, or a proxy may be misread. */
 interface Spoof {
@@ -84,7 +84,7 @@ const BYTES: readonly Spoof[] = [
   row('very long', xff('1'.repeat(3900)), 'peer'),
 ]
 
-/** Of other products; none is read. */
+/** Headers of other products; none is read. */
 const OTHER_HEADERS = [
   'Forwarded: for="[2001:db8::1]:80";proto=https, for=203.0.113.1',
   'Via: 1.1 203.0.113.1',
@@ -129,7 +129,7 @@ describe('spoofing', { concurrency: 8 }, () => {
   before(async () => {
     service = await TestService.start('embedded', ENV)
     client = new Client(service.url)
-    await untilReady(service.url, await createSite(service))
+    await service.untilReady(service.url, await createSite(service))
   })
   after(() => service.stop())
 
@@ -202,7 +202,7 @@ function through(kind: ProxyKind): void {
     service = await TestService.start('embedded', { ...ENV, ...BEHIND[kind] })
     proxy = await FrontProxy.start(kind, service)
     site = await createSite(service)
-    await untilReady(proxy.url, site)
+    await service.untilReady(proxy.url, site)
     observer = await NonceObserver.create(proxy.url, site)
   })
   after(async () => {

@@ -7,7 +7,7 @@ import { join } from 'node:path'
 import { test } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { Powgate } from '../cli/cli-process.ts'
-import { Client, FINGERPRINT, HONEST_ENVIRONMENT, solve } from '../harness/client.ts'
+import { Client, solutionOf, solve } from '../harness/client.ts'
 import { freshAddress, tried } from '../harness/http.ts'
 import { freePort } from '../harness/ports.ts'
 import { FrontProxy, PROXY_ADDRESS } from '../harness/proxies.ts'
@@ -148,10 +148,7 @@ async function visit(url: string, site: TestSite, timesBefore: number): Promise<
     const challenge = await tried(() => client.challenge(siteKey, { from }))
     if (challenge?.status !== 200) continue
     const { nonce, difficulty } = challenge.json
-    const body = {
-      ...{ nonce, counter: solve(nonce, difficulty) },
-      ...{ fingerprintHash: FINGERPRINT, environment: HONEST_ENVIRONMENT },
-    }
+    const body = solutionOf(nonce, solve(nonce, difficulty))
     const isWaiting = Math.random() < 0.5 // half of them solve before the move and submit after it
     if (isWaiting) await sleep(Math.random() * 4000)
     const verified = await tried(() => client.verify(siteKey, body, { from }))

@@ -35,7 +35,7 @@ function fileOf(document: unknown): string {
 
 const names = (file: { sites: readonly Record<string, unknown>[] }) => file.sites.map(({ name }) => name)
 
-/** Of each entry who made it and how, what it did, and to which site or key. */
+/** Tells of each entry who made it and how, what it did, and to which site or key. */
 const told = (entries: readonly AuditEntry[]) =>
   entries.map(({ who, how, action, siteKey, keyId }) => `${who}, ${how}: ${action} ${keyId ?? siteKey}`)
 

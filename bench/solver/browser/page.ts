@@ -12,7 +12,7 @@ const CALLS_MIN = 5
 const CHALLENGE_MS = 40
 
 const load = <Module>(path: string) => import(path) as Promise<Module>
-/** By puzzle: what the widget fetches for its workers. */
+/** What the widget fetches for its workers, by puzzle. */
 const FILES = {
   sha256: { worker: '/widget-worker.js', kernel: '/simd.wasm' },
   hashwx: { worker: '/widget-hashwx.js', kernel: '/hashwx.wasm' },

@@ -1,22 +1,21 @@
 /**
  * One keep-alive connection of the load generator, with at most one request under way. It reads the part of HTTP/1.1 that the
- * generator needs: answers with a Content-Length, as uWebSockets.js writes them.
+ * generator needs: answers with a Content-Length, as uWebSockets.js and HAProxy write them.
  */
 
 import { connect, type Socket } from 'node:net'
 
 export interface ConnectionOwner {
-  /** What the body of every answer must contain. */
+  /** What a good answer contains. */
   readonly marker: Buffer
-  /** Told once, when a request can be sent. */
+  /** Called once, when the connection stands and a request can be sent. */
   send(connection: Connection): void
-  /** Told of each answer; then a request can be sent again. */
+  /** Called after each answer, when a request can be sent again. */
   answered(connection: Connection, latencyMs: number, isGood: boolean): void
-  /** The connection has ended, but not by `close`. */
+  /** Called when the connection has ended, but not by `close`. */
   lost(connection: Connection, problem: string): void
 }
 
-const SHOWN_BYTES_MAX = 400
 /** Answers of the service are well below this; longer ones come in pieces. */
 const READ_BYTES = 4096
 
@@ -55,16 +54,12 @@ export class Connection {
     return this.#sinceMs
   }
 
-  /** Of the answer that was just read, its head included. */
-  get lastBytes(): number {
+  /** The length of the answer that was just read, its head included. */
+  get bytes(): number {
     return this.#length
   }
 
-  get lastAnswer(): string {
-    return this.#bytes.toString('latin1', 0, Math.min(this.#length, SHOWN_BYTES_MAX))
-  }
-
-  /** The whole answer that was just read. */
+  /** The answer that was just read. */
   get text(): string {
     return this.#bytes.toString('latin1', 0, this.#length)
   }
@@ -89,7 +84,7 @@ export class Connection {
       this.#owner.answered(this, performance.now() - this.#sinceMs, isGood)
     } else if (expected !== undefined && this.#length > expected) {
       this.close()
-      this.#owner.lost(this, `not one answer to one request: ${this.lastAnswer}`)
+      this.#owner.lost(this, `not one answer to one request: ${this.text}`)
     } else if (this.#bytes === chunk) {
       this.#bytes = Buffer.from(chunk.subarray(0, length)) // The next chunk is read into the same memory.
     }
@@ -99,7 +94,7 @@ export class Connection {
 
 const HEAD_END = Buffer.from('\r\n\r\n')
 const CONTENT_LENGTH = Buffer.from('\r\nContent-Length: ')
-/** As HAProxy writes it. */
+/** HAProxy writes header names in lower case. */
 const CONTENT_LENGTH_LOWER = Buffer.from('\r\ncontent-length: ')
 /** Where the status is in "HTTP/1.1 200 OK". */
 const STATUS_OFFSET = 9

@@ -1,24 +1,13 @@
 /** The load generator in a process of its own, so that its CPU time is counted apart. This file is that process's entry too. */
 
 import { carryOut, OrderProcess } from '../processes.ts'
-import {
-  type LoadResult,
-  type LoadSpec,
-  type PacedResult,
-  type PacedSpec,
-  runLoad,
-  runPacedLoad,
-  type SendOnceSpec,
-  sendOnce,
-} from './loops.ts'
-import { buildTraffic, type Traffic, type TrafficSpec } from './traffic.ts'
-import { type VisitorsResult, type VisitorsSpec, visit } from './visitors.ts'
+import { type Requests, type RunResult, type RunSpec, runLoad } from './prebuilt.ts'
+import { buildTraffic, type TrafficSpec } from './traffic.ts'
+import { VisitorLoad, type VisitorsResult, type VisitorsSpec } from './visitors.ts'
 
 type Order =
   | { readonly type: 'build'; readonly spec: TrafficSpec }
-  | { readonly type: 'run'; readonly spec: LoadSpec }
-  | { readonly type: 'pace'; readonly spec: PacedSpec }
-  | { readonly type: 'send-once'; readonly traffic: TrafficSpec; readonly spec: SendOnceSpec }
+  | { readonly type: 'run'; readonly spec: RunSpec; readonly others: TrafficSpec | undefined }
   | { readonly type: 'visit'; readonly spec: VisitorsSpec }
 
 const ROLE = 'load'
@@ -31,17 +20,9 @@ export class LoadProcess {
     await this.#process.ask({ type: 'build', spec })
   }
 
-  run(spec: LoadSpec): Promise<LoadResult> {
-    return this.#process.ask({ type: 'run', spec })
-  }
-
-  pace(spec: PacedSpec): Promise<PacedResult> {
-    return this.#process.ask({ type: 'pace', spec })
-  }
-
-  /** Builds other requests, which are sent once and forgotten: those that were built before stay. */
-  sendOnce(traffic: TrafficSpec, spec: SendOnceSpec): Promise<number> {
-    return this.#process.ask({ type: 'send-once', traffic, spec })
+  /** @param others requests to build and send instead; those that were built before stay */
+  run(spec: RunSpec, others?: TrafficSpec): Promise<RunResult> {
+    return this.#process.ask({ type: 'run', spec, others })
   }
 
   /** Whole visits, whose requests are made as they come. */
@@ -54,28 +35,21 @@ export class LoadProcess {
   }
 }
 
-let traffic: Traffic | undefined
+let requests: Requests | undefined
+
+const newRequests = (spec: TrafficSpec): Requests => ({ traffic: buildTraffic(spec), next: 0 })
 
 async function act(order: Order): Promise<unknown> {
-  switch (order.type) {
-    case 'build':
-      traffic = undefined // first, so that never two of them take memory
-      traffic = buildTraffic(order.spec)
-      return undefined
-    case 'run':
-      return await runLoad(order.spec, built())
-    case 'pace':
-      return await runPacedLoad(order.spec, built())
-    case 'send-once':
-      return await sendOnce(order.spec, buildTraffic(order.traffic))
-    case 'visit':
-      return await visit(order.spec)
+  if (order.type === 'visit') return await new VisitorLoad(order.spec).visit(order.spec)
+  if (order.type === 'build') {
+    requests = undefined // first, so that never two of them take memory
+    requests = newRequests(order.spec)
+    return undefined
   }
-}
-
-function built(): Traffic {
-  if (traffic === undefined) throw new Error('there are no requests')
-  return traffic
+  const { spec, others } = order
+  const sent = others === undefined ? requests : newRequests(others)
+  if (sent === undefined) throw new Error('there are no requests')
+  return await runLoad(spec, sent)
 }
 
 if (process.argv[2] === ROLE && process.send !== undefined) carryOut(act)

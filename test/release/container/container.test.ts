@@ -107,7 +107,7 @@ after(async () => {
 const isListening = () => stdout.includes('powgate listens') || service.exitCode !== null
 await eventually(START_MS_MAX, () => `the service listens: ${stdout}${stderr}`, isListening)
 assert.equal(service.exitCode, null, stderr)
-/** Of the container's first process, as it is seen from outside. */
+/** The id of the container's first process, as it is seen from outside. */
 const pid = Number(fs.readFileSync(`/proc/${service.pid}/task/${service.pid}/children`, 'utf8'))
 const told = (name: string) => fs.readFileSync(`/proc/${pid}/${name}`, 'utf8')
 

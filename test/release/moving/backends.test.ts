@@ -130,7 +130,7 @@ test('@nestlab/google-recaptcha: a token of its action and of a score high enoug
   await app.close()
 })
 
-/** By the settings that docs/reference/http-api.md names. Each prints `true` or `false` for the token in its arguments. */
+/** Programs with the settings that docs/reference/http-api.md names. Each prints `true` or `false` for the token in its arguments. */
 const DEBIAN: Readonly<Record<string, readonly [command: string, ...args: string[]]>> = {
   'the recaptcha gem of Ruby, which asks by GET': [
     'ruby',

@@ -31,11 +31,10 @@ const FAMILIES: Readonly<Record<string, readonly [count: number, make: Make]>> =
   split: [40, (random, genuine) => split(random, anyRequest(random, genuine))],
   'cut off': [20, (random, genuine) => split(random, valid(random, genuine)).slice(0, 1)],
   'byte by byte': [5, (random, genuine) => [...anyRequest(random, genuine)].slice(0, 700)],
-  'control bytes': [90, (random, genuine) => withControlBytes(random, anyRequest(random, genuine))],
   'http grammar': [200, grammatical],
   'json to /verify': [125, (random, genuine) => verification(random, genuine, random.chance(0.3))],
   'json to /verify-token': [125, redemption],
-  'mutated valid': [145, (random, genuine) => mutated(random, valid(random, genuine))],
+  'mutated valid': [235, (random, genuine) => mutated(random, valid(random, genuine))],
 }
 
 const WEIGHTED = Object.entries(FAMILIES).flatMap(([family, [count]]) => Array<string>(count).fill(family))
@@ -188,20 +187,6 @@ function grammatical(random: Random): string {
   }
   return `${text}\r\n${random.chance(0.3) ? random.bytes(random.below(60)).toString('latin1') : ''}`
 }
-
-function withControlBytes(random: Random, text: string): string {
-  let result = text
-  for (let count = random.between(1, 6); count > 0; count--) {
-    const at = random.below(result.length + 1)
-    result =
-      result.slice(0, at) +
-      String.fromCharCode(random.pick(CONTROL_BYTES)) +
-      result.slice(at + random.below(2))
-  }
-  return result
-}
-
-const CONTROL_BYTES = [0, 0, 1, 7, 8, 9, 10, 11, 12, 13, 27, 127, 128, 160, 192, 237, 255] as const
 
 /** Bytes that a trusted proxy never sends before a client's bytes; sometimes a valid header. */
 export function badProxyInput(random: Random, genuine: Genuine): BadInput {

@@ -7,7 +7,6 @@ import { failover } from './cases/06-failover.ts'
 import { sickRedis } from './cases/07-sick-redis.ts'
 import { overload } from './cases/09-overload.ts'
 import { soak } from './cases/11-soak.ts'
-import { disk } from './cases/12-disk.ts'
 import { constantTime } from './cases/13-constant-time.ts'
 import type { TortureCase } from './run.ts'
 
@@ -19,6 +18,5 @@ export const CASES: readonly TortureCase[] = [
   sickRedis,
   overload,
   soak,
-  disk,
   constantTime,
 ]

@@ -21,7 +21,7 @@ export interface Call {
   readonly subject: number
   /** Distinguishes the calls of a subject; the same attempt may be repeated. */
   readonly attempt: number
-  /** By `performance.now`. */
+  /** Both times are those of `performance.now`. */
   readonly startedMs: number
   readonly endedMs: number
   readonly outcome: Outcome

@@ -49,7 +49,7 @@ export class KeptMemory {
 /** A second apart: pages go back to the system bit by bit. */
 const COLLECTIONS = { full: 15, bounded: 2 } as const
 const GROWTH_MAX = 1.05
-/** Of JavaScript objects, which are measured exactly to some KiB: 16 bytes, the least size of an object, for one request in 128. */
+/** JavaScript objects are measured exactly to some KiB. They may grow by 16 bytes, the least size of an object, for one request in 128. */
 const LIVING_GROWTH_BYTES = 1 / 8
 const LIVING_GROWTH_KIB = 256
 /** The primary fills its history for half an hour, and compiles for hours what runs once a second. */
@@ -96,15 +96,14 @@ export class SettledMemory {
     return least
   }
 
-  /** Compares the memory with that of `settle`. In a bounded run nothing is judged. @param requests that came in between; undefined: living objects are not judged */
-  async judge(run: Run, requests?: number): Promise<void> {
+  /** Compares the memory with that of `settle`. In a bounded run nothing is judged. @param requests that came in between */
+  async judge(run: Run, requests: number): Promise<void> {
     const minutes = (performance.now() - this.#settledAtMs) / 60_000
     const after = await this.#settled()
     for (const [index, { resident, living }] of after.entries()) {
       const before = this.#before[index]!
       const name = index === 0 ? 'the primary' : `worker ${index - 1}`
       run.checkTime(`memory of ${name}, after against before`, resident / before.resident, GROWTH_MAX, 'x')
-      if (requests === undefined) continue
       const grownKib = living - before.living
       const bytes = (requests * LIVING_GROWTH_BYTES) / (this.#pids.length - 1)
       const mostKib = LIVING_GROWTH_KIB + (index === 0 ? minutes * PRIMARY_KIB_A_MINUTE : bytes / 1024)

@@ -1,11 +1,11 @@
 /**
- * A million inputs that none of our clients sends: no answer of powgate is a 5xx, no process ends, no memory is kept.
+ * A million inputs that none of our clients sends: no answer of powgate is a 5xx, and no process ends.
  *
  * Overload protection is off (POWGATE_OVERLOAD_MS=0). Otherwise most of such a flood would be refused unread with 503, and
  * would test nothing. Cases 2, 9 and 10 send odd requests to services that shed load.
  */
 
-import { Client, FINGERPRINT, HONEST_ENVIRONMENT } from '../../../harness/client.ts'
+import { Client, solutionOf } from '../../../harness/client.ts'
 import { FREE } from '../../../harness/load/traffic.ts'
 import { freePort } from '../../../harness/ports.ts'
 import { workerPids } from '../../../harness/processes.ts'
@@ -13,19 +13,16 @@ import { v2Header } from '../../../harness/proxy-header.ts'
 import { RawConnection } from '../../../harness/raw-http.ts'
 import { type StoreKind, type TestService, type TestSite, UNLIMITED } from '../../../harness/service.ts'
 import { Visitors } from '../../../harness/visitors.ts'
-import { challengeRequest, untilReady } from '../../../proxy/observer.ts'
+import { challengeRequest } from '../../../proxy/observer.ts'
 import type { Genuine } from '../bad-bodies.ts'
 import { type Seen, sendAll } from '../bad-input-lanes.ts'
 import { type BadInput, badInput, badProxyInput, mustBeAnswered, randomOf } from '../bad-inputs.ts'
-import { KeptMemory, SettledMemory } from '../memory.ts'
 import { TokenMint } from '../redemptions.ts'
 import type { Run, TortureCase } from '../run.ts'
 
 const INPUTS = 1_200_000
 /** Greatest share of inputs for which no connection could be made. */
 const UNDELIVERED_MAX = 0.01
-/** Share of a part's inputs before memory is compared. One-time allocations need this, with a relay 180,000 inputs. */
-const WARM_UP = 0.45
 const LANES = 400
 /** Share of a bounded run's time; the rest is for starting and stopping. */
 const SENDING_SHARE = 0.6
@@ -55,7 +52,7 @@ const PARTS: readonly Part[] = [
 export const badInputs: TortureCase = {
   number: 1,
   name: 'bad-inputs',
-  aim: 'no 5xx while the store is healthy, no worker exit, memory of a worker within 5 % after warm-up; honest requests are served',
+  aim: 'no 5xx while the store is healthy, no worker exit; honest requests are served',
   fullSize: '1,200,000 inputs: 400,000 on each store, 400,000 behind PROXY protocol headers',
   async run(run) {
     for (const part of PARTS) await underPart(run.part(part.name), part)
@@ -68,20 +65,17 @@ const proxyAddress = (index: number) => `127.41.1.${index % CLIENTS}`
 
 async function underPart(run: Run, part: Part): Promise<void> {
   const adminPort = await freePort()
-  const kept = new KeptMemory(run)
   const service = await run.service(part.kind, {
     ...NO_LIMITS,
     POWGATE_ADMIN_PORT: String(adminPort),
     LOG_LEVEL: 'error',
-    ...kept.env,
     ...(part.hasProxyHeaders
       ? { POWGATE_PROXY_PROTOCOL: 'on', POWGATE_TRUSTED_PROXIES: '127.41.0.0/16' }
       : {}),
   })
   const site = await service.createSite({ difficulty: FREE })
-  await untilReady(service.url, site)
+  await service.untilReady(service.url, site)
   const workers = workerPids(service.pid)
-  const memory = new SettledMemory(kept, service, run.isFull)
   const honest = await honestVisitors(service, site, part)
   const judge = new Judge(run)
   const mint = await TokenMint.open(service.url, site, run.random.fork())
@@ -89,29 +83,21 @@ async function underPart(run: Run, part: Part): Promise<void> {
   const total = Math.round(INPUTS / PARTS.length)
   const numbersFrom = PARTS.indexOf(part) * PART_NUMBERS
   let index = 0
-  let undelivered = 0
   run.defer(() => {
     index = total // sends nothing more, however the case ends
   })
   const startedAtMs = performance.now()
   const endsAtMs = startedAtMs + run.seconds(Number.POSITIVE_INFINITY, SENDING_SHARE / PARTS.length) * 1000
   const make = part.hasProxyHeaders ? badProxyInput : badInput
-  const sendUntil = async (end: number) => {
-    const next = () => {
-      if (index >= end || performance.now() > endsAtMs) return undefined
-      if (index % 50_000 === 0) run.progress(`${index} inputs`)
-      const random = randomOf(run.seed, numbersFrom + index)
-      const from = part.hasProxyHeaders ? proxyAddress(index) : clientAddress(index)
-      return { index: index++, input: make(random, genuineFrom(from, site, mint)), from }
-    }
-    const seen = (what: Seen) => judge.see(what)
-    undelivered += await sendAll({ port: service.port, lanes: LANES, next, seen })
+  const next = () => {
+    if (index >= total || performance.now() > endsAtMs) return undefined
+    if (index % 50_000 === 0) run.progress(`${index} inputs`)
+    const random = randomOf(run.seed, numbersFrom + index)
+    const from = part.hasProxyHeaders ? proxyAddress(index) : clientAddress(index)
+    return { index: index++, input: make(random, genuineFrom(from, site, mint)), from }
   }
-  if (run.isFull) {
-    await sendUntil(total * WARM_UP)
-    await memory.settle()
-  }
-  await sendUntil(total)
+  const seen = (what: Seen) => judge.see(what)
+  const undelivered = await sendAll({ port: service.port, lanes: LANES, next, seen })
   const seconds = (performance.now() - startedAtMs) / 1000
 
   run.size(`${index.toLocaleString('en-US')} inputs (${Math.round(index / seconds)} a second)`)
@@ -127,8 +113,6 @@ async function underPart(run: Run, part: Part): Promise<void> {
     'honest requests that failed',
     honest.visitors.flatMap(({ refused }) => refused),
   )
-  // A bounded run is too short for the warm-up.
-  if (run.isFull) await memory.judge(run)
   await checkCounters(run, adminPort)
   const left = workerPids(service.pid)
   run.check(left.join() === workers.join(), `the workers were ${workers}, they are ${left}`)
@@ -143,11 +127,8 @@ function genuineFrom(from: string, site: TestSite, mint: TokenMint): Genuine {
     ...site,
     token: () => mint.mint(),
     solution: random => ({
-      nonce: mint.nonce(site.siteKey, from),
-      counter: random.below(2 ** 31),
+      ...solutionOf(mint.nonce(site.siteKey, from), random.below(2 ** 31)),
       solveTimeMs: random.below(5000),
-      fingerprintHash: FINGERPRINT,
-      environment: HONEST_ENVIRONMENT,
     }),
   }
 }

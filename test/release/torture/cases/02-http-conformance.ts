@@ -7,7 +7,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { BEHIND, FrontProxy, PROXY_ADDRESS } from '../../../harness/proxies.ts'
 import { RawConnection } from '../../../harness/raw-http.ts'
 import { type TestService, type TestSite, UNLIMITED_CHALLENGES } from '../../../harness/service.ts'
-import { challengeRequest, NonceObserver, untilReady } from '../../../proxy/observer.ts'
+import { challengeRequest, NonceObserver } from '../../../proxy/observer.ts'
 import { type Fate, type Row, SECTIONS, WAYS, type Way } from '../conformance-rows.ts'
 import { EASY } from '../redemptions.ts'
 import { type Run, SHEDS_AS_SHIPPED, type TortureCase } from '../run.ts'
@@ -36,7 +36,7 @@ export const httpConformance: TortureCase = {
       POWGATE_STORE_DEADLINE_MS: '5000',
     })
     const site = await service.createSite({ difficulty: EASY })
-    await untilReady(service.url, site)
+    await service.untilReady(service.url, site)
     await Promise.all(WAYS.map(way => byWay(run.part(NAMES[way]), way, service, site)))
     run.size(`${ALL.length} requests each ${Object.values(NAMES).join(', ')}`)
   },
@@ -165,20 +165,25 @@ async function tried(
   target: Target,
   patienceMs: number,
 ): Promise<{ fate: Fate; isLastBare: boolean }> {
-  const connection = new Tape(await RawConnection.open(target.port, target.from))
+  const connection = await RawConnection.open(target.port, target.from)
+  let received = ''
+  connection.socket.on('data', chunk => (received += chunk.toString('latin1')))
+  /** Waits until something holds, the connection is closed, or the time is over. */
+  const until = async (ms: number, holds = () => false) => {
+    const giveUpAtMs = performance.now() + ms
+    while (!connection.isClosed && !holds() && performance.now() < giveUpAtMs) await sleep(2)
+  }
   try {
     await connection.send(row.bytes)
-    await connection.until(tape => tape.isClosed || tape.answers().length > 0, patienceMs)
-    // A second, wrong answer comes right after the first.
-    await connection.until(tape => tape.isClosed, 30)
-    const own = connection.answers()
+    await until(patienceMs, () => answersIn(received).length > 0)
+    await until(30) // a second, wrong answer comes right after the first
+    const own = answersIn(received)
     if (!connection.isClosed) {
       await connection.send(target.marker)
-      const isDone = (tape: Tape) => tape.isClosed || tape.answers().some(({ body }) => target.isMarker(body))
-      await connection.until(isDone, patienceMs)
-      await connection.until(tape => tape.isClosed, 30)
+      await until(patienceMs, () => answersIn(received).some(({ body }) => target.isMarker(body)))
+      await until(30)
     }
-    const all = connection.answers()
+    const all = answersIn(received)
     const markers = all.filter(({ body }) => target.isMarker(body)).length
     const rest = all.filter(({ body }) => !target.isMarker(body)).map(label)
     const isInOrder = markers === 1 && target.isMarker(all.at(-1)!.body)
@@ -209,57 +214,28 @@ function label({ status, body }: Answer): string {
   return status === 0 ? 'an answer that is not HTTP/1' : String(status)
 }
 
-/** Everything received on one connection. */
-class Tape {
-  readonly #connection: RawConnection
-  #text = ''
-
-  constructor(connection: RawConnection) {
-    this.#connection = connection
-    connection.socket.on('data', chunk => {
-      this.#text += chunk.toString('latin1')
-    })
-  }
-
-  get isClosed(): boolean {
-    return this.#connection.isClosed
-  }
-
-  send(bytes: string): Promise<void> {
-    return this.#connection.send(bytes)
-  }
-
-  async until(holds: (tape: Tape) => boolean, ms: number): Promise<void> {
-    const giveUpAt = performance.now() + ms
-    while (!holds(this) && performance.now() < giveUpAt) await sleep(2)
-  }
-
-  answers(): Answer[] {
-    const answers: Answer[] = []
-    let rest = this.#text
-    while (rest !== '') {
-      const end = rest.indexOf('\r\n\r\n')
-      if (!rest.startsWith('HTTP/1.')) {
-        answers.push({ status: 0, body: rest, isLastBare: false })
-        break
-      }
-      if (end < 0) break
-      const head = rest.slice(0, end)
-      const status = Number(head.slice(9, 12))
-      const isBare = status === 304 || status === 204 || status < 200
-      const from = end + 4
-      const body = isBare ? { text: '', end: from } : bodyOf(head, rest, from)
-      if (body === undefined) break
-      rest = rest.slice(body.end)
-      const isLastBare = isBare && /\r\nconnection: close/i.test(head)
-      if (status >= 200) answers.push({ status, body: body.text, isLastBare })
+/** The answers in what was received on one connection; the last may be incomplete, and is left out. */
+function answersIn(received: string): Answer[] {
+  const answers: Answer[] = []
+  let rest = received
+  while (rest !== '') {
+    const end = rest.indexOf('\r\n\r\n')
+    if (!rest.startsWith('HTTP/1.')) {
+      answers.push({ status: 0, body: rest, isLastBare: false })
+      break
     }
-    return answers
+    if (end < 0) break
+    const head = rest.slice(0, end)
+    const status = Number(head.slice(9, 12))
+    const isBare = status === 304 || status === 204 || status < 200
+    const from = end + 4
+    const body = isBare ? { text: '', end: from } : bodyOf(head, rest, from)
+    if (body === undefined) break
+    rest = rest.slice(body.end)
+    const isLastBare = isBare && /\r\nconnection: close/i.test(head)
+    if (status >= 200) answers.push({ status, body: body.text, isLastBare })
   }
-
-  close(): void {
-    this.#connection.close()
-  }
+  return answers
 }
 
 /** @returns undefined if the body is incomplete */

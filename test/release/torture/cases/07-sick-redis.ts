@@ -7,11 +7,10 @@ import { freshAddress } from '../../../harness/http.ts'
 import type { Random } from '../../../harness/random.ts'
 import { DEADLINE_AS_SHIPPED, type TestService, type TestSite, UNLIMITED } from '../../../harness/service.ts'
 import { Visitors } from '../../../harness/visitors.ts'
-import { untilReady } from '../../../proxy/observer.ts'
 import type { Call, History } from '../history.ts'
 import { attempt, EASY, TokenMint } from '../redemptions.ts'
 import type { Run, TortureCase } from '../run.ts'
-import { PASSWORD, Patient, SICKNESSES, type Sickness } from '../sicknesses.ts'
+import { Patient, SICKNESSES, type Sickness } from '../sicknesses.ts'
 import { Pool } from '../wire.ts'
 
 const REFUSAL_MS_MAX = 300
@@ -81,14 +80,13 @@ class Ward {
     const service = await run.service('embedded', {
       ...UNLIMITED,
       REDIS_URL: `redis://127.0.0.1:${patient.proxy.port}`,
-      POWGATE_REDIS_PASSWORD: PASSWORD,
       POWGATE_FAIL_OPEN_AFTER_SECONDS: '0',
       ...DEADLINE_AS_SHIPPED,
     })
     const site = await service.createSite({ difficulty: EASY })
     const mint = await TokenMint.open(service.url, site, run.random.fork())
     // A worker that has never read the site could not answer while its store is away.
-    await untilReady(service.url, site)
+    await service.untilReady(service.url, site)
     const ward = new Ward(run, patient, service, site, mint)
     await ward.#untilWell(performance.now())
     return ward

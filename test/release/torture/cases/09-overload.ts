@@ -8,8 +8,13 @@
 import { SETTINGS } from '../../../../src/config/settings.ts'
 import { LoadProcess } from '../../../harness/load/load-process.ts'
 import { FREE } from '../../../harness/load/traffic.ts'
-import { storeEpochOf, VISITED_SETTINGS } from '../../../harness/load/visitor-requests.ts'
-import { refusalsOf, type VisitorsResult, type VisitorsSpec } from '../../../harness/load/visitors.ts'
+import {
+  refusalsOf,
+  storeEpochOf,
+  VISITED_SETTINGS,
+  type VisitorsResult,
+  type VisitorsSpec,
+} from '../../../harness/load/visitors.ts'
 import { freePort } from '../../../harness/ports.ts'
 import { workerPids } from '../../../harness/processes.ts'
 import { lifetimesOf, STORE_KINDS, type StoreKind } from '../../../harness/service.ts'
@@ -19,7 +24,7 @@ const TARGET_MS = Number(SETTINGS.POWGATE_OVERLOAD_MS.fallback)
 const LOOPS = { full: [64, 512, 1000, 2000], bounded: [64, 512] } as const
 /** A closed loop that keeps one worker busy, also while it waits for Redis, with hardly any queue. */
 const CAPACITY_CONNECTIONS = 128
-/** Of the capacity, each for so many seconds of a full run. */
+/** Multiples of the capacity, each for so many seconds of a full run. */
 const CALM_TIMES = [0.5, 0.9] as const
 const CALM_SECONDS = 60
 /** On a machine with other users, capacity changes from moment to moment. */
@@ -119,13 +124,13 @@ async function visited(
   spec: Pick<VisitorsSpec, 'connections' | 'visitorsPerSecond' | 'measureMs'> & Partial<VisitorsSpec>,
 ): Promise<VisitorsResult> {
   const result = await load.visit({ ...base, warmUpMs: 0, ...spec })
-  const { bad, badAnswers, came, served, seconds, busy, ownBusy } = result
+  const { bad, badAnswers, came, served, seconds, busy, generatorBusy } = result
   run.check(bad === 0, () => `${name}: ${bad} other answers, such as ${badAnswers[0]}`)
   run.check(served > 0 || !run.isFull, `${name}: nobody was served`)
   const { p50Ms, p99Ms } = waitsOf(result)
   const figures = {
     ...{ 'came/s': came / seconds, 'served/s': served / seconds, refused: refusalsOf(result) },
-    ...{ 'p50 ms': p50Ms, 'p99 ms': p99Ms, 'worker busy': busy, 'load busy': ownBusy },
+    ...{ 'p50 ms': p50Ms, 'p99 ms': p99Ms, 'worker busy': busy, 'load busy': generatorBusy },
   }
   const texts = Object.entries(figures).map(([figure, value]) => `${figure} ${Number(value.toPrecision(3))}`)
   run.figure(name, texts.join(' | '))
@@ -216,7 +221,7 @@ async function floods(stage: Stage, form: Form): Promise<void> {
     refused += refusalsOf(result)
     served += result.served
     const isQueue = waitsOf(result).p50Ms > 2 * TARGET_MS
-    isTooMuch ||= result.busy > BUSY && result.ownBusy < GENERATOR_BUSY && isQueue
+    isTooMuch ||= result.busy > BUSY && result.generatorBusy < GENERATOR_BUSY && isQueue
     if (run.isFull) judgeFlood(run, name, result, form === 'kept' ? capacity : undefined)
   }
   run.check(served > 0, `${form}: nobody was served`)

@@ -12,8 +12,12 @@ import { infoOf } from '../../../../src/store/client/inspection.ts'
 import { socketPath } from '../../../../src/store/embedded/data-dir.ts'
 import { LoadProcess } from '../../../harness/load/load-process.ts'
 import { FREE } from '../../../harness/load/traffic.ts'
-import { storeEpochOf, VISITED_SETTINGS } from '../../../harness/load/visitor-requests.ts'
-import { refusalsOf, type VisitorsResult } from '../../../harness/load/visitors.ts'
+import {
+  refusalsOf,
+  storeEpochOf,
+  VISITED_SETTINGS,
+  type VisitorsResult,
+} from '../../../harness/load/visitors.ts'
 import { workerPids } from '../../../harness/processes.ts'
 import {
   DEADLINE_AS_SHIPPED,
@@ -36,7 +40,7 @@ const WARM_UP_SECONDS = 240
 /** Most of the code that reads a change is compiled within 3,400 of them: an hour at one a second. */
 const WARM_UP_CHANGES = { full: 5000, bounded: 20 } as const
 const CHANGE_MS = { full: 2000, bounded: 200 } as const
-/** Of the visitors that are served at full load, beside those who leave. */
+/** The share of the visitors served at full load that come, beside those who leave. */
 const SHARE = 1 / 3
 /** An accepted proof counts for its address for five minutes; then all is swept. */
 const EXPIRY_MS = 480_000

@@ -201,7 +201,7 @@ let sink: unknown
 
 function measureTiming<Input>(target: TimingTarget<Input>, samples: number): TimingVerdict {
   const warmUp = Math.ceil(samples * WARM_UP_SHARE)
-  // By a cipher: the generator of the other choices is too weak for statistics.
+  // The classes come from a cipher: the generator of the other choices is too weak for statistics.
   const classes = Uint8Array.from(randomBytes(samples + warmUp), byte => byte & 1)
   const times = new Float64Array(samples + warmUp)
   for (let from = 0; from < times.length; from += INPUTS) {
@@ -225,7 +225,7 @@ function compare(times: Float64Array, classes: Uint8Array): TimingVerdict {
   return { t, differenceNs: typical.difference, errorNs: typical.error, meanNs: typical.mean }
 }
 
-/** Of a class that is slower as a whole, hardly any is in the faster half. */
+/** A class that is slower as a whole has hardly any samples in the faster half. */
 const CLASS_SAMPLES_MIN = 100
 
 /** Welch's t-test over the times below `limit`. */

@@ -1,0 +1,160 @@
+/**
+ * Disks that are full or read-only, and damaged data directories. A redeemed token is not redeemed again, and either all sites are
+ * there or the service does not start and prints a line that says why.
+ */
+
+import assert from 'node:assert/strict'
+import { execFileSync } from 'node:child_process'
+import { cpSync, mkdirSync, mkdtempSync, readFileSync, rmSync, truncateSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { test } from 'node:test'
+import { Client } from '../harness/client.ts'
+import { eventually } from '../harness/eventually.ts'
+import { freshAddress } from '../harness/http.ts'
+import { TestService, UNLIMITED_REDEMPTIONS } from '../harness/service.ts'
+import { temporaryDir } from '../harness/temporary.ts'
+import { IS_ROOT } from '../setup.ts'
+
+const RECOVERY_MS = 15_000
+
+/** A service with a site and a token that was redeemed. */
+async function stageWith(env: Record<string, string> = {}) {
+  // Minutes later the token must still be refused as used, not as expired.
+  const lasting = { ...UNLIMITED_REDEMPTIONS, POWGATE_TOKEN_SECONDS: '3600' }
+  const service = await TestService.start('embedded', { ...lasting, ...env })
+  const { siteKey, apiKey } = await service.createSite({ difficulty: { base: 16, min: 16, max: 16 } })
+  const client = new Client(service.url)
+  const newToken = () => client.token(siteKey, { from: freshAddress() })
+  const redeem = (token: string) => client.verifyToken(apiKey, { token })
+  const used = await newToken()
+  assert.equal((await redeem(used)).status, 200)
+  const stored = async () => {
+    const store = await service.openSites()
+    const records = [await store.listSites(), await store.listApiKeys()]
+    return store.close().then(() => records)
+  }
+  /** @returns '' if it serves, or the lines that it printed at its end */
+  const start = async () => {
+    const from = service.output.length
+    return service.boot().then(
+      () => '',
+      () => service.output.slice(from).trim(),
+    )
+  }
+  const assertWhole = async (expected: unknown, about: string) => {
+    assert.deepEqual(await stored(), expected, about)
+    const { status, json } = await redeem(used)
+    assert.ok(status === 503 || ['token-used', 'token-forgotten'].includes(json.code), `${about}: ${status}`)
+    await eventually(RECOVERY_MS, `${about}: a visitor is served`, async () => {
+      const token = await newToken().catch(() => undefined)
+      return token !== undefined && (await redeem(token)).status === 200
+    })
+  }
+  return { service, client, siteKey, used, redeem, stored, start, assertWhole }
+}
+
+/** Asserts that the output is one readable line about POWGATE_DATA_DIR, with a required word and no stack. */
+function assertLine(lines: string, word: string, about: string): void {
+  const said = lines.split('\n').filter(line => !line.startsWith('{'))
+  assert.equal(said.length, 1, `${about}: ${lines}`)
+  assert.ok(said[0]!.startsWith('POWGATE_DATA_DIR: ') && said[0]!.includes(word), `${about}: ${lines}`)
+}
+
+test('a disk that is full, then read-only', { skip: !IS_ROOT && 'mounting needs root' }, async t => {
+  const disk = mkdtempSync(join(tmpdir(), 'powgate-disk-'))
+  execFileSync('mount', ['-t', 'tmpfs', '-o', `size=${6 * 2 ** 20},mode=700`, 'powgate-test', disk])
+  t.after(() => {
+    execFileSync('umount', ['-l', disk])
+    rmSync(disk, { recursive: true })
+  })
+  const dataDir = join(disk, 'data')
+  const { service, client, siteKey, used, redeem, stored, start, assertWhole } = await stageWith({
+    POWGATE_DATA_DIR: dataDir,
+  })
+  const filling = join(disk, 'fill')
+  for (let bytes = 2 ** 20; bytes >= 1; bytes = Math.floor(bytes / 4))
+    try {
+      for (;;) writeFileSync(filling, Buffer.alloc(bytes), { flag: 'a' })
+    } catch {} // there is no room for so many
+  for (let index = 0; index < 1500; index++)
+    assert.equal((await client.challenge(siteKey, { from: freshAddress() })).status, 200)
+  assert.notEqual((await redeem(used)).status, 200)
+  const fillPage = async () => {
+    for (let count = 0; count < 20; count++) await service.createSite({ name: 'x'.repeat(100) })
+  }
+  await assert.rejects(fillPage(), /^\w+: POWGATE_DATA_DIR: .*was not done: the disk is full$/)
+  const expected = await stored()
+  await service.end()
+  const full = await start()
+  if (full !== '') assertLine(full, 'full', 'a full disk')
+  rmSync(filling)
+  if (full !== '') assert.equal(await start(), '')
+  await assertWhole(expected, 'after the disk was full')
+
+  await service.end()
+  execFileSync('mount', ['-o', 'remount,ro', disk])
+  assertLine(await start(), dataDir, 'a read-only disk')
+  execFileSync('mount', ['-o', 'remount,rw', disk])
+  assert.equal(await start(), '')
+  await assertWhole(expected, 'after a read-only disk')
+  await service.stop()
+})
+
+type Damage = readonly [words: string, act: (path: string) => void]
+
+/** Ways to cut or replace a file. */
+const DAMAGES: readonly Damage[] = [
+  ['cut to 0 bytes', path => truncateSync(path, 0)],
+  ['is gone', path => rmSync(path)],
+  ['is a text', path => writeFileSync(path, 'no such thing\n'.repeat(1000))],
+  ['is a directory', path => [rmSync(path), mkdirSync(path)]],
+  [
+    'lacks the quotation mark after a name',
+    path => {
+      const bytes = readFileSync(path)
+      const at = bytes.indexOf('"', Math.floor(bytes.length / 2))
+      writeFileSync(path, Buffer.concat([bytes.subarray(0, at), bytes.subarray(at + 1)]))
+    },
+  ],
+]
+
+/** Without its sites or its secret, the service must not start. */
+const WRECKS: readonly (readonly [file: string, mustRefuse: boolean, ...Damage])[] = [
+  ...DAMAGES.map(damage => ['sites.jsonl', true, ...damage] as const),
+  ...DAMAGES.map(damage => ['state', false, ...damage] as const),
+  ['secret', true, 'is empty', path => writeFileSync(path, '')],
+  ['secret', true, 'is cut', path => writeFileSync(path, 'abcdef')],
+  ['secret', true, 'is garbage', path => writeFileSync(path, Buffer.alloc(64, 0xfe))],
+]
+
+test('a damaged data directory, then its copy put back', async () => {
+  const { service, stored, start, assertWhole } = await stageWith()
+  const { dataDir } = service
+  const expected = await stored()
+  await service.end()
+  // Without a configured secret, the service uses the one in the data directory.
+  writeFileSync(join(dataDir, 'secret'), `${service.env.POWGATE_SECRETS}\n`)
+  Object.assign(service.env, { POWGATE_SECRETS: '' })
+  const copy = temporaryDir('copy')
+  cpSync(dataDir, copy, { recursive: true })
+  const putBack = () => {
+    rmSync(dataDir, { recursive: true, force: true, maxRetries: 20, retryDelay: 100 })
+    cpSync(copy, dataDir, { recursive: true })
+  }
+  for (const [file, mustRefuse, words, damage] of WRECKS) {
+    putBack()
+    damage(join(dataDir, file))
+    const [about, lines] = [`${file} ${words}`, await start()]
+    if (lines !== '') assertLine(lines, dataDir, about)
+    else {
+      assert.ok(!mustRefuse, `${about}: it starts`)
+      await assertWhole(expected, about)
+    }
+    await service.end()
+  }
+  putBack()
+  assert.equal(await start(), '')
+  await assertWhole(expected, 'with the copy put back')
+  await service.stop()
+})
