@@ -2,7 +2,7 @@
 
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { baseOf, DEVICE_CLASSES } from '../../src/domain/solve-time.ts'
+import { baseOf } from '../../src/domain/solve-time.ts'
 import {
   BLOCK_SIZE,
   COUNTER_MAX,
@@ -11,6 +11,7 @@ import {
   rangeStart,
   triesOf,
 } from '../../src/protocol/proof.ts'
+import { DEVICE_CLASSES } from '../harness/devices.ts'
 
 const BOUNDS = { solveMs: 300, min: 16, max: 28 }
 
