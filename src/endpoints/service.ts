@@ -1,7 +1,6 @@
 /** The parts that endpoints use (assembled in server.ts), and how they refuse. */
 
 import type { AddressTags } from '../domain/address-tags.ts'
-import type { BackendCounts } from '../domain/backend-counts.ts'
 import type { Named } from '../domain/ending.ts'
 import { ENDPOINTS, type EndpointName, type ErrorStyle, type Limits } from '../domain/endpoint.ts'
 import type { Keyring } from '../domain/keyring.ts'
@@ -20,6 +19,7 @@ import {
 import type { KeyUses } from '../store/key-uses.ts'
 import type { RecordCache } from '../store/site-directory.ts'
 import type { RequestStore, SolutionAdmission } from '../store/store.ts'
+import type { BackendCounts } from './backend-counts.ts'
 
 export interface Service {
   readonly settings: ServiceSettings

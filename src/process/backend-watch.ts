@@ -3,8 +3,8 @@
  * names its visitors' addresses.
  */
 
-import { type BackendCount, COUNTS_MAX } from '../domain/backend-counts.ts'
 import { WINDOW_MS } from '../domain/limits.ts'
+import { type BackendCount, COUNTS_MAX } from '../endpoints/backend-counts.ts'
 
 export interface NearLimit {
   readonly caller: string

@@ -1,7 +1,7 @@
 /** Reports three kinds of backends: near a limit of redemptions, naming no visitor's address, and sending a field that nobody checks. */
 
 import { configFlag } from '../config/config.ts'
-import type { BackendCount } from '../domain/backend-counts.ts'
+import type { BackendCount } from '../endpoints/backend-counts.ts'
 import type { Logger } from '../log/logger.ts'
 import { BackendWatch, type NearLimit } from './backend-watch.ts'
 
