@@ -207,9 +207,11 @@ export const OUTCOMES: Readonly<Record<Reason, Outcome>> = TABLE
 
 export interface Refusal {
   readonly reason: Reason
+  /** The limit that refused, with `rate-limited`. */
   readonly policy?: Policy
   /** Replaces the table's message. */
-  readonly detail?: string
+  readonly detail?: string | undefined
+  /** The field of the body that is wrong. */
   readonly field?: string
   /** Only the log shows it. */
   readonly mismatch?: { readonly expected: Address; readonly visitor: Address }

@@ -77,15 +77,15 @@ type NotAdmitted = Exclude<SolutionAdmission, { status: 'admitted' }>
 /**
  * The answer to a request that the store did not admit.
  *
- * @param ownLimits the site's own, which replace the service's in the headers
+ * @param siteLimits the site's own limits, which replace the service's in the headers
  */
 export function notAdmittedReply(
   { errors, policies }: ReplyStyle,
   admission: NotAdmitted,
-  ownLimits: PolicyList | undefined,
+  siteLimits: PolicyList | undefined,
   named?: Named,
 ): Reply {
-  const all = { ...policies, ...ownLimits }
+  const all = { ...policies, ...siteLimits }
   return admission.status === 'limited'
     ? limitedReply(admission, all, errors, named)
     : unavailableReply(all, errors, 'store-unavailable', named)
