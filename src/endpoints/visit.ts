@@ -7,7 +7,7 @@
  * Requests to be refused are charged too, so a 403 comes after the store's answer.
  */
 
-import { type Address, isOperatorsOwn } from '../addresses/address.ts'
+import { type Address, PRIVATE } from '../addresses/address.ts'
 import { type AddressTags, windowOfJunk, windowOfKnown, windowOfRefused } from '../domain/address-tags.ts'
 import { ENDPOINTS, type EndpointName } from '../domain/endpoint.ts'
 import type { Meters } from '../domain/meters.ts'
@@ -172,7 +172,7 @@ export function chargeOf(
 
 /** Proofs of known networks and at test sites do not count. */
 function meteringOf(pricing: Pricing, { site, address, isKnown, windowKey, tags }: AllowedVisit): Metering {
-  const isCounted = !isKnown && !isOperatorsOwn(address)
+  const isCounted = !isKnown && !PRIVATE.has(address)
   const { owner, wide } = networkPricing(address, pricing).free
   const ofSite = siteFree(expectedOf(site), pricing)
   return {
