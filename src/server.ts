@@ -15,7 +15,7 @@ import { BackendCounts } from './endpoints/backend-counts.ts'
 import type { Service } from './endpoints/service.ts'
 import { findWidget, widgetRoutes } from './http/assets.ts'
 import type { ContentRoute } from './http/content.ts'
-import type { ExchangeHost, Gate } from './http/exchange-host.ts'
+import type { ExchangeHost } from './http/exchange-host.ts'
 import { OverloadGate } from './http/gate.ts'
 import { isEveryPeerTrusted, type Listener, listen } from './http/listener.ts'
 import { connectionsThatFit } from './http/open-files.ts'
@@ -170,7 +170,7 @@ async function listenWith(
 function hostOf(
   config: Config,
   log: Logger,
-  gate: Gate | undefined,
+  gate: OverloadGate | undefined,
   { stats, eventLog }: { stats: Stats; eventLog: EventLog },
 ): ExchangeHost {
   const host: ExchangeHost = {

@@ -56,7 +56,7 @@ export const PLAIN_ENVIRONMENT: Required<Environment> = {
   noLanguages: false,
 }
 
-const ENVIRONMENT_FLAGS = Object.keys(PLAIN_ENVIRONMENT) as readonly (keyof Environment)[]
+export const ENVIRONMENT_FLAGS = Object.keys(PLAIN_ENVIRONMENT) as readonly (keyof Environment)[]
 
 /** Each is set in over three of a thousand honest browsers (test/domain/personas.test.ts), so one alone proves nothing. */
 const COMMON_FLAGS: readonly string[] = ['chromeAbsent', 'swiftShader', 'noPlugins', 'notificationDenied']

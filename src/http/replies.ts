@@ -13,7 +13,7 @@ export interface Reply {
   /** JSON, a file or a page. With 304, only its length is sent. */
   readonly body: Buffer | string
   readonly headers: HeaderList
-  /** The value that `withHeader` made; null if `headers` are all, as for a file or a page. */
+  /** From `withHeader`: replaces the usual head of JSON. null for a file or a page, whose `headers` have their own Content-Type. */
   readonly head?: string | null
 }
 
@@ -96,26 +96,25 @@ export interface PolicyList {
 
 const WINDOW_SECONDS = 60
 
-function policyHeader(policies: PolicyList): string {
-  return Object.entries(policies)
-    .map(([name, quota]) => `"${name}";q=${quota};w=${WINDOW_SECONDS}`)
-    .join(', ')
+function limitHeaders(refusedBy: string, policies: PolicyList, retrySeconds: number): HeaderList {
+  const quotas = Object.entries(policies).map(([name, quota]) => `"${name}";q=${quota};w=${WINDOW_SECONDS}`)
+  return [
+    ['Retry-After', String(retrySeconds)],
+    ['RateLimit-Policy', quotas.join(', ')],
+    ['RateLimit', `"${refusedBy}";r=0;t=${retrySeconds}`],
+  ]
 }
 
 export function limitedReply(
-  limited: Limited,
+  { policy, retryAfterMs }: Limited,
   policies: PolicyList,
   style: ErrorStyle,
   named?: Named,
 ): Reply {
   // A lower number would make the client come too early.
-  const seconds = Math.max(1, Math.ceil(limited.retryAfterMs / 1000))
-  const headers: HeaderList = [
-    ['Retry-After', String(seconds)],
-    ['RateLimit-Policy', policyHeader(policies)],
-    ['RateLimit', `"${limited.policy}";r=0;t=${seconds}`],
-  ]
-  return refusalReply({ reason: 'rate-limited', policy: limited.policy }, style, headers, named)
+  const seconds = Math.max(1, Math.ceil(retryAfterMs / 1000))
+  const headers = limitHeaders(policy, policies, seconds)
+  return refusalReply({ reason: 'rate-limited', policy }, style, headers, named)
 }
 
 export function unavailableReply(
@@ -124,10 +123,6 @@ export function unavailableReply(
   reason: Extract<Reason, 'store-unavailable' | 'overloaded' | 'internal'> = 'store-unavailable',
   named?: Named,
 ): Reply {
-  const headers: HeaderList = [
-    ['Retry-After', String(RETRY_UNAVAILABLE_SECONDS)],
-    ['RateLimit-Policy', policyHeader(policies)],
-    ['RateLimit', `"address";r=0;t=${RETRY_UNAVAILABLE_SECONDS}`],
-  ]
+  const headers = limitHeaders('address', policies, RETRY_UNAVAILABLE_SECONDS)
   return refusalReply({ reason }, style, headers, named)
 }

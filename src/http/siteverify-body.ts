@@ -50,7 +50,7 @@ export const SiteverifySchema = Type.Object(
 const KNOWN = Object.keys(SiteverifySchema.properties)
 const validate = ajv.compile<SiteverifyRequest>(SiteverifySchema)
 
-/** Unchecked. */
+/** As they were sent, unchecked. */
 export type SiteverifyFields = Readonly<Record<string, unknown>>
 
 const URLENCODED_TYPE = /^application\/x-www-form-urlencoded[ \t]*(?:;|$)/i
@@ -93,7 +93,7 @@ export function secretOf({ secret }: SiteverifyFields): unknown {
 }
 
 /** Ignoring a misspelled one of these would skip its check. */
-const CHECKING = { known: ['remoteip', 'idempotency_key'] }
+const CHECKED_FIELDS = ['remoteip', 'idempotency_key']
 
 /** Backends that know no address send an empty field. */
 function isLeftOut(value: unknown): boolean {
@@ -106,7 +106,7 @@ export function parseSiteverify(fields: SiteverifyFields, site: Site): Parsed<Re
     const value = fields[name]
     if (!isLeftOut(value)) asked[name] = value
   }
-  const detail = mistyped(fields, CHECKING)
+  const detail = mistyped(fields, CHECKED_FIELDS)
   if (detail !== undefined) return refused({ reason: 'body-shape', detail })
   if (!validate(asked)) return refused(refusalFor(validate.errors![0]!))
   const { response, remoteip, sitekey, idempotency_key } = asked
@@ -126,7 +126,7 @@ export function parseSiteverify(fields: SiteverifyFields, site: Site): Parsed<Re
   }
 }
 
-const WRONG: Readonly<Record<string, Reason>> = {
+const REASON_OF_FIELD: Readonly<Record<string, Reason>> = {
   secret: 'credentials-malformed',
   response: 'token-malformed',
   remoteip: 'expected-ip-malformed',
@@ -136,7 +136,7 @@ const WRONG: Readonly<Record<string, Reason>> = {
 function refusalFor({ keyword, instancePath }: ErrorObject): Refusal {
   if (keyword === 'required') return { reason: 'token-missing' } // a missing secret is refused before
   const field = instancePath.slice(1)
-  const reason = WRONG[field]
+  const reason = REASON_OF_FIELD[field]
   return reason === undefined
     ? { reason: 'body-shape', detail: 'idempotency_key is wrong; expected 1 to 64 characters.' }
     : { reason }
