@@ -33,7 +33,7 @@ const EXCESS_BYTES_MAX = 2 ** 20
 
 /** A body must arrive within this time. uWebSockets.js allows any time at 16 KB/s. */
 const BODY_MS_MAX = 10_000
-/** Chunks of one body. Each takes 1 us, and one read can bring 80,000 chunks of one byte. */
+/** The number of chunks in one body. Each takes 1 us, and one read can bring 80,000 chunks of one byte. */
 const CHUNKS_MAX = 10_000
 /** The client must take the whole answer within this time from the request. */
 const TAKE_MS_MAX = 15_000
@@ -69,7 +69,7 @@ let corkedReply: Reply | undefined
 export class Exchange {
   /** The value of X-Site-Key. Texts are empty if absent. */
   readonly siteKey: string
-  /** Set only for the demo's site. Without HTTPS or a local name, browsers leave Sec-Fetch-Site out, so Host decides. */
+  /** Found only for the demo's sites. Browsers leave Sec-Fetch-Site out without HTTPS or a local name, so Origin and Host decide. */
   readonly isFromForeignPage: boolean
   readonly origin: string
   readonly #fetchSite: string
@@ -92,7 +92,7 @@ export class Exchange {
   readonly #isCloseAsked: boolean
   /** Inside a callback of uWebSockets.js. */
   #isInCallback = false
-  /** `100 Continue` has taken the one status line that uWebSockets.js writes. */
+  /** uWebSockets.js writes one status line, and `100 Continue` has taken it. */
   readonly #hasContinued: boolean
   #closesAfterCork = false
   #isPaused = false
@@ -136,7 +136,7 @@ export class Exchange {
     })
   }
 
-  /** @param proxy undefined if not yet asked for */
+  /** @param proxy the peer, if it is known already */
   #clientOf(forwardedFor: string, proxy: Address | undefined): Address | undefined {
     const client = forwardedAddress(forwardedFor, this.#host.trustedProxies)
     if (client !== undefined) return client

@@ -27,7 +27,7 @@ interface RelayOptions {
   readonly trustedProxies: AddressSet
   /** A port on 127.0.0.1. */
   readonly upstreamPort: number
-  /** A trusted proxy sent something that is no whole header. Silence is not told: a health check may only test the port. */
+  /** A trusted proxy sent no whole header. Connections without a byte are not reported: a health check may only test the port. */
   readonly refused: (proxy: Address, why: string) => void
   readonly connectionsMax: number
   /** Called for each connection that is closed, because `connectionsMax` are open. */
@@ -48,7 +48,7 @@ const EMPTY: Buffer = Buffer.alloc(0)
 export class ProxyRelay {
   readonly #options: RelayOptions
   readonly #server: Server
-  /** Clients by the alias of their connection; the proxy in place of one that its header did not name. */
+  /** Clients by the alias of their connection. If the header named none, the proxy takes its place. */
   readonly #clients = new Map<Address, { readonly address: Address; readonly isNameless: boolean }>()
   /** Aliases that the HTTP server has not accepted yet. */
   readonly #awaited = new Set<Address>()
