@@ -10,7 +10,6 @@ import { CONTRACT_LIMITS } from '../../src/domain/endpoint.ts'
 import { Keyring } from '../../src/domain/keyring.ts'
 import {
   addProof,
-  bornBy,
   fadeAll,
   KEPT_MS_MAX,
   keptMs,
@@ -18,6 +17,7 @@ import {
   type Meters,
   metersFrom,
   newMeter,
+  setBorn,
 } from '../../src/domain/meters.ts'
 import { challengeLifetimeMs } from '../../src/domain/nonce.ts'
 import { difficultyOf, isUnderpriced, priceOf, siteFree, trafficOf } from '../../src/domain/price.ts'
@@ -151,7 +151,7 @@ export class Service {
     const { owner, wide } = networkPricing(address, PRICING).free
     addProof(meters, [siteFree(0, PRICING), owner, wide], accepted, proofs, PRICING)
     for (const born of this.#born) {
-      bornBy(born, this.#clock.nowMs)
+      setBorn(born, this.#clock.nowMs)
       born.atMs = this.#clock.nowMs
     }
   }

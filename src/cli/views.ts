@@ -3,7 +3,7 @@ import {
   completed,
   defaultText,
   FIELDS,
-  isAsleep,
+  isOutsidePlan,
   laterFields,
   type SiteField,
   type SiteSettings,
@@ -100,7 +100,8 @@ function fieldLine(field: SiteField, settings: SiteSettings): Field[] {
   const text = valueText(value)
   const isUsual =
     text === usual || text === valueText(valueIn(completed({ name: '', puzzle: settings.puzzle }), field))
-  if (isAsleep(field, settings.plan)) return [[field.name, `${text} (not used on plan ${settings.plan})`]]
+  if (isOutsidePlan(field, settings.plan))
+    return [[field.name, `${text} (not used on plan ${settings.plan})`]]
   return [[field.name, usual === undefined || isUsual ? text : `${text} (default: ${usual})`]]
 }
 

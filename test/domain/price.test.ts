@@ -7,7 +7,6 @@ import { AddressTags, siteMeter } from '../../src/domain/address-tags.ts'
 import { Keyring } from '../../src/domain/keyring.ts'
 import {
   addProof,
-  bornBy,
   budgetOf,
   dailyRate,
   fadeAll,
@@ -18,6 +17,7 @@ import {
   metersFrom,
   newMeter,
   readMeter,
+  setBorn,
   writeMeter,
 } from '../../src/domain/meters.ts'
 import {
@@ -80,7 +80,7 @@ class Town {
     const { owner, wide } = networkPricing(from, PRICING).free
     const meters = this.at(from, true)
     for (const name of TAGS.metersOf('', from, undefined).slice(0, 2))
-      bornBy(this.#meters.get(name)!, this.nowMs)
+      setBorn(this.#meters.get(name)!, this.nowMs)
     addProof(meters, [siteFree(0, PRICING), owner, wide], accepted, proofs, PRICING)
   }
 
