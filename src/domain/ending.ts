@@ -1,4 +1,4 @@
-/** How a request ended, in one value from which log and metrics are made. Clients are told no reasons (http/replies.ts). */
+/** Tells how a request ended, in one value from which log and metrics are made. Clients learn no reasons (http/replies.ts). */
 
 import type { PuzzleName } from '../protocol/proof.ts'
 import type { Reason, Refusal } from './outcome.ts'
