@@ -6,7 +6,7 @@ import { type Address, formatAddress, formatNetwork } from '../addresses/address
 export interface BackendCount {
   /** The key of the caller's window in the store. */
   readonly callerKey: string
-  /** For people: the whole address, or its network if the log names networks. */
+  /** Shown to people: the whole address, or its network if the log names networks. */
   readonly address: string
   readonly siteKey: string
   readonly apiKeyId: string
@@ -17,7 +17,7 @@ export interface BackendCount {
   /** The name of a field in the body that powgate does not know. */
   readonly ignored: string | undefined
   count: number
-  /** How many of them gave the visitor's address. */
+  /** The number of them that gave the visitor's address. */
   named: number
 }
 
