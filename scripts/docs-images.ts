@@ -9,7 +9,7 @@
  */
 
 import { mkdirSync, writeFileSync } from 'node:fs'
-import { freshFingerprint } from '../test/contract/support.ts'
+import { FINGERPRINT } from '../test/contract/support.ts'
 import { launchBrowser, openPage } from '../test/harness/browser.ts'
 import { Client, HONEST_ENVIRONMENT } from '../test/harness/client.ts'
 import { freshAddress } from '../test/harness/http.ts'
@@ -35,7 +35,7 @@ const DRIVEN = { ...HONEST_ENVIRONMENT, webdriver: true, swiftShader: true }
 /** One visitor, from the challenge to so many redemptions, of which the first succeeds. */
 async function visit({ siteKey, apiKey }: TestSite, redemptions: number, environment = HONEST_ENVIRONMENT) {
   const from = { from: freshAddress() }
-  const own = { fingerprintHash: freshFingerprint(), environment }
+  const own = { fingerprintHash: FINGERPRINT, environment }
   const { token } = (await client.verify(siteKey, await client.solved(siteKey, from, own), from)).json
   for (let count = 0; count < redemptions; count++)
     await client.verifyToken(apiKey, { token, expectedIp: from.from }, { from: freshAddress() })

@@ -5,9 +5,9 @@ import { createHash } from 'node:crypto'
 import { test } from 'node:test'
 import type { Solution } from '../../src/protocol/wire.ts'
 import { assertFailedResult, assertOneOf, assertPassed, assertRefused } from './answers.ts'
-import { freshFingerprint, proofBits, type Subject, wrongCounter } from './support.ts'
+import { FINGERPRINT, proofBits, type Subject, wrongCounter } from './support.ts'
 
-/** By the words of the design alone, apart from everything in src/: counts the zero bits of a binary string. */
+/** Solves as the design says it, with no code of src/: counts the zero bits of a binary string. */
 function solveByTheBook(nonce: string, difficulty: number): number {
   for (let counter = 0; ; counter++) {
     const hex = createHash('sha256').update(`${nonce}${counter}`, 'utf8').digest('hex')
@@ -38,7 +38,7 @@ export function verifyTests(subject: Subject): void {
     const visitor = subject.visitor()
     const { nonce, difficulty } = (await visitor.challenge()).json
     const counter = solveByTheBook(nonce, difficulty)
-    const solution = { nonce, counter, fingerprintHash: freshFingerprint(), environment: {} }
+    const solution = { nonce, counter, fingerprintHash: FINGERPRINT, environment: {} }
     assertPassed(await visitor.verify(solution))
   })
 
@@ -48,13 +48,13 @@ export function verifyTests(subject: Subject): void {
     assert.equal(difficulty, 17)
     let counter = 0
     while (proofBits(nonce, counter) !== 16) counter++
-    assertFailedResult(await visitor.verify({ nonce, counter, fingerprintHash: freshFingerprint() }))
+    assertFailedResult(await visitor.verify({ nonce, counter, fingerprintHash: FINGERPRINT }))
   })
 
   test('§2.2 solveTimeMs and environment are not required', async () => {
     const visitor = subject.visitor()
     const { nonce, counter } = await visitor.solved()
-    assertPassed(await visitor.verify({ nonce, counter, fingerprintHash: freshFingerprint() }))
+    assertPassed(await visitor.verify({ nonce, counter, fingerprintHash: FINGERPRINT }))
   })
 
   test('§4.2 rule 1: the call must come from the same IP that requested the challenge; otherwise 403, whatever the counter', async () => {
@@ -121,8 +121,8 @@ export function verifyTests(subject: Subject): void {
     const visitor = await subject.visitorOf({ difficulty: { base: 20, min: 16, max: 28 } })
     const { json: hard } = await visitor.challenge()
     assert.equal(hard.difficulty, 20)
-    const easy = await visitor.agedSolution(0) // of 16 bits
-    // The header of the easy nonce under the authentication of the hard one.
+    const easy = await visitor.agedSolution(0) // has 16 bits
+    // The header of the easy nonce with the MACs of the hard one.
     const nonce = easy.nonce.slice(0, 16) + hard.nonce.slice(16)
     assertRefused(await visitor.verify({ ...easy, nonce }), 400, 'invalid-nonce')
   })

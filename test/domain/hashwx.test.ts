@@ -14,12 +14,12 @@ import { HASHWX_VECTORS, slowHashwx } from '../harness/hashwx.ts'
 const module = new WebAssembly.Module(bytes)
 const exports = new WebAssembly.Instance(module).exports as unknown as MachineExports
 const machine = new HashwxMachine(exports)
-/** By its address, since it has no types. */
+/** Imported by its URL, since it has no types. */
 const script: MachineExports = await import(new URL('../../dist/hashwx-script.js', import.meta.url).href)
 const scriptMachine = new HashwxMachine(script)
 const hex = (hash: bigint) => hash.toString(16).padStart(16, '0')
 
-/** By the interpreter, by the emitted code, and by the interpreter in plain JavaScript. */
+/** @returns the hash by the interpreter, by the emitted code, and by the interpreter in plain JavaScript */
 function hashes(seed: Uint8Array, input: bigint): string[] {
   for (const each of [machine, scriptMachine]) {
     each.seed.set(seed)

@@ -39,7 +39,7 @@ const [MINUTE_MS, HOUR_MS, DAY_MS] = [60_000, 3_600_000, 86_400_000]
 const BOUNDS = { base: 18, min: 16, max: 28 }
 
 const FLOWS = {
-  /** Each of another network. */
+  /** Each person is in another network. */
   people: (index: number) => address(`${1 + (index % 9)}.${(index * 7) & 255}.${(index * 13) & 255}.1`),
   carrier: (index: number) => address(`203.0.113.${index % 250}`),
   rented: (index: number) => address(`198.51.100.${index % 250}`),
@@ -52,14 +52,14 @@ const TAGS = new AddressTags(new Keyring(['a secret of the test']).signing, PRIC
 
 type Flows = Partial<Record<keyof typeof FLOWS, number>>
 
-/** A store of meters, with one site. */
+/** Keeps meters as a store does, for one site. */
 class Town {
   nowMs = DAY_MS
   readonly #meters = new Map<string, Meter>()
   readonly #due = new Map<string, number>()
   #proofs = 0
 
-  /** @param isKept else they are as a store reads them for a challenge, and writes nothing */
+  /** @param isKept false reads the meters as a store does for a challenge, and writes nothing */
   at(from: Address, isKept = false): Meters {
     const meter = (name: string) => {
       const known = this.#meters.get(name) ?? newMeter(this.nowMs)
@@ -75,7 +75,7 @@ class Town {
     return meters
   }
 
-  /** @param accepted proofs of each address before */
+  /** @param accepted earlier proofs of the address */
   add(from: Address, accepted = 0, proofs: 1 | -1 = 1): void {
     const { owner, wide } = networkPricing(from, PRICING).free
     const meters = this.at(from, true)
@@ -84,7 +84,7 @@ class Town {
     addProof(meters, [siteFree(0, PRICING), owner, wide], accepted, proofs, PRICING)
   }
 
-  /** @param flows proofs a minute of each */
+  /** @param flows proofs a minute, by their senders */
   run(ms: number, flows: Flows, accepted = 0): this {
     const stepMs = ms > HOUR_MS ? 10_000 : 1000
     for (const endMs = this.nowMs + ms; this.nowMs < endMs; this.nowMs += stepMs) {
@@ -102,14 +102,14 @@ class Town {
     return trafficOf(this.at(from), networkPricing(from, PRICING), expected, isKnown, PRICING)
   }
 
-  /** What a new address pays there. */
+  /** What a new address pays in this network. */
   price(text: string, some: Partial<AddressCounts> = {}) {
     return priceOf({ challenges: 0, limit: 30, accepted: 0, ...some }, this.traffic(text), PRICING)
   }
 }
 
 const [CARRIER, RENTED, OWNER_OF_48] = ['203.0.113.251', '198.51.100.251', '2001:db8:1:ffff::1']
-/** Two hours of a quiet site: older than a store that learns everything. */
+/** After two quiet hours a store no longer learns from all proofs. */
 const quiet = (people = 5) => new Town().run(2 * HOUR_MS, { people })
 
 test('an address pays nothing for a quarter of its limit, then up to four bits', () => {

@@ -43,7 +43,7 @@ test('urlencoded: of any text, what is accepted is read as URLSearchParams reads
       const reading = urlencoded(one)
       if (!reading.ok) return
       accepted++
-      const expected = Object.fromEntries(new URLSearchParams(`?${one.replace(/^\ufeff/, '')}`)) // in the order of an object
+      const expected = Object.fromEntries(new URLSearchParams(`?${one.replace(/^\ufeff/, '')}`)) // an object orders numeric names first
       assert.deepEqual(Object.entries({ ...reading.fields }), Object.entries(expected))
     }),
     seeded(20_000),
@@ -115,7 +115,7 @@ const BOUNDARY = '; boundary=b'
 
 type Multipart = Readonly<Record<string, readonly [body: string, parameters?: string]>>
 
-/** All have the one field `a` of the value 1. */
+/** Each has one field, `a`, with the value 1. */
 const MULTIPART: Multipart = {
   'one part': [FORM],
   'a line break at the end': [`${FORM}\r\n`],

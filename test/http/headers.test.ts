@@ -12,7 +12,7 @@ import { freePort } from '../harness/ports.ts'
 import { RawConnection } from '../harness/raw-http.ts'
 import { words } from '../harness/values.ts'
 
-/** By the coding that is chosen. */
+/** Accept-Encoding headers by the coding that each chooses. */
 const PREFERENCES: Readonly<Record<Coding, readonly string[]>> = {
   br: [
     ...['br', 'GZIP, BR', 'gzip, deflate, br, zstd', '*', 'gzip;q=0.5, br;q=0.5', 'br;q=0.001'],
@@ -66,7 +66,7 @@ test('Retry-After is never too short: parts of a second count as a whole one', (
 const NAMES = words('X-Site-Key Origin Sec-Fetch-Site Authorization Content-Type Connection X-Other')
 const FIELDS = ['siteKey', 'origin', 'fetchSite', 'authorization', 'contentType', 'connection'] as const
 
-/** What both ways read of a request, of the fields that both have. */
+/** The fields that both ways of reading have. */
 type Fields = Partial<Record<string, string>>
 type Heads = { readonly byName: Fields; readonly inOnePass: Fields }
 
