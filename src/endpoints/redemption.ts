@@ -35,7 +35,7 @@ import {
   type ServiceSettings,
 } from './service.ts'
 
-/** How an endpoint's bodies are read and its answers are written. */
+/** Reads an endpoint's bodies, and writes its answers. */
 export interface Dialect<Body> {
   /** Copies a body that must be valid after the callback. */
   readonly keep: (body: Body) => Body
@@ -94,7 +94,7 @@ export function redemption<Body>(service: Service, style: ReplyStyle, dialect: D
       }),
     )
   }
-  // Apart from the function below, whose requests then allocate no closure.
+  // Stands apart from the function below, whose requests then allocate no closure.
   const load = (exchange: Exchange, key: string, keyId: string, body: Body): void =>
     loadCaller(service, exchange, keyId, () => {
       const caller = cachedCaller(service, key, keyId)
