@@ -12,7 +12,7 @@ interface OverloadGateOptions {
 }
 
 export class OverloadGate {
-  /** While true, call `admits` or `seen` for each request. */
+  /** If true, callers must use `admits` or `seen` for each request. */
   isShedding = false
   readonly #overload: Overload
   readonly #ticksPerRequest: number
