@@ -13,7 +13,7 @@ export interface Reply {
   /** JSON, a file or a page. With 304, only its length is sent. */
   readonly body: Buffer | string
   readonly headers: HeaderList
-  /** From `withHeader`: replaces the usual head of JSON. null for a file or a page, whose `headers` have their own Content-Type. */
+  /** A text from `withHeader` replaces the usual head of JSON; null omits it for a file or a page, whose `headers` are complete. */
   readonly head?: string | null
 }
 

@@ -50,7 +50,7 @@ export const SiteverifySchema = Type.Object(
 const KNOWN = Object.keys(SiteverifySchema.properties)
 const validate = ajv.compile<SiteverifyRequest>(SiteverifySchema)
 
-/** As they were sent, unchecked. */
+/** The fields as they were sent, unchecked. */
 export type SiteverifyFields = Readonly<Record<string, unknown>>
 
 const URLENCODED_TYPE = /^application\/x-www-form-urlencoded[ \t]*(?:;|$)/i

@@ -35,7 +35,7 @@ const ENDPOINTS = [
   { path: '/verify', perAddress: 30, perSite: 20, wrongMethod: 'PUT', ask: verify, status: 400 },
 ] as const
 
-/** How many were admitted, and how many refused. */
+/** Counts the admitted and the refused. */
 const countsOf = (answers: readonly Answer[], admitted: number) =>
   [admitted, 429].map(status => answers.filter(answer => answer.status === status).length)
 

@@ -38,7 +38,7 @@ async function warmSite(subject: Subject, failOpen: SiteSettings['failOpen'] & o
   return site
 }
 
-/** How many challenges one visitor gets over one connection, which one worker has; a refusal must follow. */
+/** Counts the challenges that one visitor gets over one connection, which one worker has, until a refusal. */
 async function admittedByOneWorker({ service }: Subject, { siteKey }: TestSite): Promise<number> {
   const connection = await RawConnection.open(service.port, freshAddress())
   const request = `GET /challenge HTTP/1.1\r\nHost: powgate\r\nX-Site-Key: ${siteKey}\r\n\r\n`

@@ -317,7 +317,7 @@ function fieldTests(subject: Subject): void {
   })
 }
 
-/** As forms, these are good: they lack the fields that would be wrong. */
+/** These are good as forms, which ignore fields that they do not know. */
 const FIELDLESS = ['an empty object', 'objects as deep as fit', 'with a mistyped field']
 
 function bodyTests(subject: Subject): void {
