@@ -36,7 +36,7 @@ export interface ExchangeHost {
   readonly trustedProxies: AddressSet
   readonly isEveryPeerTrusted: boolean
   /** Set if proxies use the PROXY protocol. */
-  relay: Pick<ProxyRelay, 'takeAwaited' | 'clientOf' | 'isNameless'> | undefined
+  relay: Pick<ProxyRelay, 'takeAwaited' | 'clientOf'> | undefined
   /** Reports a sender of X-Forwarded-For that is not trusted. The reporter sets it to undefined for a minute after each report. */
   forwardingIgnored: ((peer: Address) => void) | undefined
   /** Reports a trusted proxy whose X-Forwarded-For names no client; undefined likewise. */

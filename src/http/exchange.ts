@@ -104,10 +104,11 @@ export class Exchange {
     const { isCrossOrigin } = rules
     const { isEveryPeerTrusted, relay } = host
     const socketPeer = isEveryPeerTrusted ? undefined : peerOf(response)
-    const peer = socketPeer === undefined || relay === undefined ? socketPeer : relay.clientOf(socketPeer)
+    const relayed = socketPeer === undefined ? undefined : relay?.clientOf(socketPeer)
+    const peer = relay === undefined ? socketPeer : relayed?.address
     const isProxy = isEveryPeerTrusted || (peer !== undefined && host.trustedProxies.has(peer))
     // A proxy whose PROXY header names no client passes on a client's own headers.
-    const isTrusted = isProxy && !(socketPeer !== undefined && relay?.isNameless(socketPeer))
+    const isTrusted = isProxy && relayed?.isNameless !== true
     const head = isTrusted ? readProxyHead(request) : readHead(request, isCrossOrigin)
     if (!isProxy && host.forwardingIgnored !== undefined && peer !== undefined && hasForwardedFor(request))
       host.forwardingIgnored(peer)

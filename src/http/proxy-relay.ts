@@ -36,6 +36,13 @@ interface RelayOptions {
   readonly silentMs: number
 }
 
+interface RelayedClient {
+  /** The proxy's, if its header named no client. */
+  readonly address: Address
+  /** The header named no client. X-Forwarded-For is then ignored, because the client could have written it. */
+  readonly isNameless: boolean
+}
+
 /** Proxies send the header in their first segment. */
 const HEADER_MS = 5000
 /** A client has this long to take the last bytes. */
@@ -48,8 +55,8 @@ const EMPTY: Buffer = Buffer.alloc(0)
 export class ProxyRelay {
   readonly #options: RelayOptions
   readonly #server: Server
-  /** Clients by the alias of their connection. If the header named none, the proxy takes its place. */
-  readonly #clients = new Map<Address, { readonly address: Address; readonly isNameless: boolean }>()
+  /** Clients by the alias of their connection. */
+  readonly #clients = new Map<Address, RelayedClient>()
   /** Aliases that the HTTP server has not accepted yet. */
   readonly #awaited = new Set<Address>()
   connections = 0
@@ -77,13 +84,8 @@ export class ProxyRelay {
   }
 
   /** undefined once the connection ended a second ago. */
-  clientOf(alias: Address): Address | undefined {
-    return this.#clients.get(alias)?.address
-  }
-
-  /** True if the header named no client. X-Forwarded-For is then ignored, because the client could have written it. */
-  isNameless(alias: Address): boolean {
-    return this.#clients.get(alias)?.isNameless === true
+  clientOf(alias: Address): RelayedClient | undefined {
+    return this.#clients.get(alias)
   }
 
   #accept(client: Socket): void {
