@@ -170,8 +170,9 @@ export class AddressSet {
     return this.#hasAll(address, address)
   }
 
-  covers(text: string): boolean {
-    const { start, end } = readRange(text)!
+  /** @param range an address or a CIDR */
+  covers(range: string): boolean {
+    const { start, end } = readRange(range)!
     return this.#hasAll(start, end)
   }
 

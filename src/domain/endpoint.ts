@@ -48,8 +48,8 @@ export const LIMITS = {
   redeemApiKey: limit('POWGATE_LIMIT_REDEEM_API_KEY', 200, '/verify-token and /siteverify, per API key'),
 }
 
-function limit<Setting extends string>(setting: Setting, perMinute: number, counts: string) {
-  return { setting, perMinute, counts }
+function limit<Setting extends string>(setting: Setting, perMinute: number, about: string) {
+  return { setting, perMinute, about }
 }
 
 /** Requests a minute. */

@@ -123,7 +123,7 @@ export function isUnderpriced(
 }
 
 /** True if the site's maximum cuts what network and site ask for. */
-export function isCutShort(
+export function isCapped(
   { base, max }: DifficultyBounds,
   accepted: number,
   traffic: Traffic,

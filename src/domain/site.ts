@@ -71,6 +71,7 @@ export interface Site {
   readonly scoreWeights: ScoreWeights
   /** The meter of its returning addresses. */
   readonly meterName: string
+  /** The fixed outcome at a site of the published test keys (test-keys.ts). */
   readonly test: TestOutcome | undefined
 }
 

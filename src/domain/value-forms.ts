@@ -87,13 +87,6 @@ export function listOf(placeholder: string, rule: ValueRule, description: string
   }
 }
 
-export function objectSchema(
-  properties: Readonly<Record<string, Schema>>,
-  annotations: Schema & { readonly required?: readonly string[] },
-): Schema {
-  return { type: 'object', ...annotations, properties, additionalProperties: false }
-}
-
 export const NAME_CHARACTERS_MAX = 100
 
 export const NAME: ValueRule = {

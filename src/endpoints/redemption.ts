@@ -83,13 +83,13 @@ export function redemption<Body>(service: Service, style: ReplyStyle, dialect: D
   const charge = (exchange: Exchange, caller: Caller, keyId: string, body: Body): void => {
     const { address } = exchange
     if (address === undefined) return exchange.drop()
-    noteUse(service, caller)
+    recordKeyUse(service, caller)
     const attempt = evaluate(service, dialect, caller, body, exchange.contentType, address)
     const request = requestOf(service, address, caller, attempt)
     service.store.redeemToken(
       request,
       exchange.guard(admission => {
-        if ('apiKey' in caller) noteBackend(service, address, request, attempt, admission)
+        if ('apiKey' in caller) countBackend(service, address, request, attempt, admission)
         exchange.answer(replyTo(style, dialect, caller, keyId, attempt, admission))
       }),
     )
@@ -131,7 +131,7 @@ function loadCaller({ apiKeys, sites }: Service, exchange: Exchange, keyId: stri
   apiKeys.load(keyId, keyLoaded)
 }
 
-function noteUse({ keyUses, now }: Service, caller: Caller): void {
+function recordKeyUse({ keyUses, now }: Service, caller: Caller): void {
   if ('apiKey' in caller && caller.site.test === undefined) keyUses.note(caller.apiKey.id, now())
 }
 
@@ -244,7 +244,7 @@ function requestOf(
 }
 
 /** Counts the request, to report backends near their limits. */
-function noteBackend(
+function countBackend(
   { backends }: Service,
   address: Address,
   request: RedemptionRequest,

@@ -18,7 +18,7 @@ import { challengeLifetimeMs, type GenuineNonce, readNonce } from '../domain/non
 import type { Refusal } from '../domain/outcome.ts'
 import { pageOf } from '../domain/page.ts'
 import { checkProof } from '../domain/pow.ts'
-import { boundsOf, isCutShort, isUnderpriced } from '../domain/price.ts'
+import { boundsOf, isCapped, isUnderpriced } from '../domain/price.ts'
 import {
   isShared,
   type JudgementReason,
@@ -163,7 +163,7 @@ function prepare(service: Service, visit: Visit, body: Buffer, contentType: stri
   // A host may have signed with the other secret during a rotation; with it, the address is on another Cluster shard.
   for (const tags of service.otherTags) {
     if (attempt.verdict !== 'refused' || attempt.refusal.reason !== 'nonce-forged') break
-    const windowKey = tags.renamed(visit.windowKey, address)
+    const windowKey = tags.translated(visit.windowKey, address)
     attempt = attemptWithTags(service, { ...visit, tags, windowKey }, parsed.body, nowMs)
   }
   return attempt
@@ -296,7 +296,7 @@ function concludeSolved(
   if (isUnderpriced(difficulty, asked, admitted.accepted, traffic, pricing))
     return { refusal: { reason: 'nonce-underpriced' } }
   // A proof that was cheaper here than at other sites must not raise the price for its neighbours there.
-  const isCounted = !isCutShort(asked, admitted.accepted, traffic, pricing)
+  const isCounted = !isCapped(asked, admitted.accepted, traffic, pricing)
   const isTest = site.test !== undefined
   const signals = isTest ? solved.signals : withFailures(solved.signals, admitted)
   const scoreBefore = isTest ? TEST_SITE_SCORE : solved.score

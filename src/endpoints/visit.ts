@@ -102,7 +102,7 @@ export function visitOf(
   const { address, origin } = exchange
   if (address === undefined) return undefined
   const { limits, ipv6PrefixBits } = settings
-  const [ofAddress, { limit, ofSite }] = ENDPOINTS[name].limits
+  const [addressRow, siteRow] = ENDPOINTS[name].limits
   const key = tags.keyOf(address, ipv6PrefixBits)
   if (site === null)
     return {
@@ -112,14 +112,14 @@ export function visitOf(
       windowKey: key,
       tags,
       siteLimits: undefined,
-      addressLimit: limits[ofAddress.limit],
+      addressLimit: limits[addressRow.limit],
       siteLimit: 0,
       site,
       refusal: { reason: 'site-unknown' },
     }
   const isKnown = site.known.has(address)
   const knownLimit = isKnown ? site.record.known.limit : undefined
-  const limitOfSite = knownLimit ?? site.record.limits?.[ofSite]
+  const limitOfSite = knownLimit ?? site.record.limits?.[siteRow.ofSite]
   // Browsers send no Origin with a GET to the page's own origin.
   const mayLackOrigin = ENDPOINTS[name].method === 'get' && exchange.isSameOrigin
   const reason = siteRefusal(site, origin, mayLackOrigin, exchange.isFromForeignPage)
@@ -130,8 +130,8 @@ export function visitOf(
     windowKey: knownLimit === undefined ? key : windowOfKnown(key, exchange.siteKey),
     tags,
     siteLimits: siteLimits(knownLimit, limitOfSite),
-    addressLimit: knownLimit ?? limits[ofAddress.limit],
-    siteLimit: limitOfSite ?? limits[limit],
+    addressLimit: knownLimit ?? limits[addressRow.limit],
+    siteLimit: limitOfSite ?? limits[siteRow.limit],
     site,
     refusal: reason === undefined ? undefined : { reason, detail: detailOf(reason, origin) },
   }

@@ -23,7 +23,7 @@ import {
 import {
   type AddressCounts,
   boundsOf,
-  isCutShort,
+  isCapped,
   isUnderpriced,
   NO_TRAFFIC,
   priceOf,
@@ -224,7 +224,7 @@ test('a solution is refused when its challenge is more than one bit cheaper than
   assert.deepEqual([isRefused(19), isRefused(20)], [true, false])
   assert.deepEqual([isRefused(18, { ...BOUNDS, max: 19 })], [false], 'the bounds of the site hold here too')
   assert.ok(isUnderpriced(16, { ...BOUNDS, base: 20 }, 0, quiet().traffic('192.0.2.1'), PRICING), 'a raise')
-  const isCut = (max: number) => isCutShort({ ...BOUNDS, max }, 0, town.traffic(OWNER_OF_48), PRICING)
+  const isCut = (max: number) => isCapped({ ...BOUNDS, max }, 0, town.traffic(OWNER_OF_48), PRICING)
   assert.deepEqual([isCut(20), isCut(21)], [true, false], 'a maximum below what it asks for')
 })
 
