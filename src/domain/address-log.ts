@@ -40,7 +40,7 @@ export function verificationKind({ failed, spend }: { failed: boolean; spend: un
   return spend === undefined ? LogKind.refused : LogKind.verification
 }
 
-export interface LogRequest {
+interface LogRequest {
   /** 1 to 2^21 - 1. Site tag and site limit are 0 if the site is unknown: then only the address's limit applies. */
   readonly siteTag: number
   readonly addressLimit: number
@@ -77,7 +77,7 @@ export const MARKS_LIMIT_MAX = 64
 
 /** An accepted proof counts for its address for this long. A used nonce is kept at least this long. */
 export const ACCEPTED_MS = 300_000
-export const ACCEPTED_MINUTES = ACCEPTED_MS / WINDOW_MS
+const ACCEPTED_MINUTES = ACCEPTED_MS / WINDOW_MS
 
 const ENTRY_BYTES = 8
 const LABEL_AT = 3

@@ -17,7 +17,7 @@ export const WINDOW_MS = 60_000
 /** The limit that refused, as the RateLimit headers name it. */
 export type Policy = 'address' | 'address-site' | 'api-key'
 
-export const EXACT_LIMIT_MAX = 256
+const EXACT_LIMIT_MAX = 256
 
 export function stepMs(limit: number): number {
   return limit <= EXACT_LIMIT_MAX ? 1 : Math.ceil(WINDOW_MS / EXACT_LIMIT_MAX)

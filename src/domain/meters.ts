@@ -57,7 +57,7 @@ export function writeMeter(bytes: Buffer, at: number, { atMs, recent, usual }: M
 }
 
 /** After the clock was set back, sums fade by the difference; otherwise they would not fade until the clock catches up. */
-export function fade(meter: Meter, nowMs: number, recentMs: number, { usualMs }: Pricing): void {
+function fade(meter: Meter, nowMs: number, recentMs: number, { usualMs }: Pricing): void {
   const elapsedMs = Math.abs(nowMs - meter.atMs)
   meter.recent *= Math.exp(-elapsedMs / recentMs)
   meter.usual *= Math.exp(-elapsedMs / usualMs)

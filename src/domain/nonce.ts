@@ -59,7 +59,7 @@ export interface NonceBinding {
   readonly address: Address
 }
 
-export interface NonceTerms {
+interface NonceTerms {
   readonly issuedAtMs: number
   readonly puzzle: PuzzleName
   /** 16 to 28 bits. Tests also use 0, 14 and 15 with sha256. */

@@ -11,7 +11,7 @@
 import { budgetOf, type Meters, type Rates, ratesOf } from './meters.ts'
 import type { NetworkPricing, Pricing } from './pricing.ts'
 
-export interface DifficultyBounds {
+interface DifficultyBounds {
   readonly base: number
   readonly min: number
   readonly max: number
@@ -39,7 +39,7 @@ export interface AddressCounts {
   readonly accepted: number
 }
 
-export interface NetworkRates extends Rates {
+interface NetworkRates extends Rates {
   readonly prefixBits: number
   /** Proofs a minute that cost nothing. */
   readonly free: number

@@ -29,7 +29,7 @@ export interface ValueForm<Value> {
   readonly text?: TextForm<Value>
 }
 
-export interface TextForm<Value> extends ValueRule {
+interface TextForm<Value> extends ValueRule {
   readonly placeholder: string
   readonly repeats?: true
   readonly read: (texts: readonly string[]) => Value

@@ -61,33 +61,32 @@ type Admitted = Extract<SolutionAdmission, { status: 'admitted' }>
 interface Refused {
   readonly verdict: 'refused'
   readonly refusal: Refusal
-  /** undefined until it is read. */
+  /** undefined if the request was refused before its nonce was read. */
   readonly nonce: string | undefined
 }
 
-type Attempt =
-  | Refused
-  /** The answer is 200, and the nonce stays unused. */
-  | {
-      readonly verdict: 'failed'
-      readonly reason: Exclude<JudgementReason, ScoreReason>
-      readonly nonce: string
-    }
-  | {
-      readonly verdict: 'solved'
-      /** Has the tags of the secret that signed the nonce. */
-      readonly visit: AllowedVisit
-      readonly solution: Solution
-      readonly puzzle: PuzzleName
-      readonly spend: NonNullable<SolutionRequest['spend']>
-      /** The store's epoch when the nonce was read. */
-      readonly siteEpoch: number
-      readonly signals: ScoreSignals
-      readonly score: Score
-      readonly nonce: string
-    }
+/** The answer is 200, and the nonce stays unused. */
+interface Failed {
+  readonly verdict: 'failed'
+  readonly reason: Exclude<JudgementReason, ScoreReason>
+  readonly nonce: string
+}
 
-type Solved = Extract<Attempt, { verdict: 'solved' }>
+interface Solved {
+  readonly verdict: 'solved'
+  /** Has the tags of the secret that signed the nonce. */
+  readonly visit: AllowedVisit
+  readonly solution: Solution
+  readonly puzzle: PuzzleName
+  readonly spend: NonNullable<SolutionRequest['spend']>
+  /** The store's epoch when the nonce was read. */
+  readonly siteEpoch: number
+  readonly signals: ScoreSignals
+  readonly score: Score
+  readonly nonce: string
+}
+
+type Attempt = Refused | Failed | Solved
 
 type Conclusion =
   | { readonly refusal: Refusal }
