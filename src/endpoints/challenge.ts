@@ -13,16 +13,9 @@ import { boundsOf, difficultyOf, priceOf } from '../domain/price.ts'
 import { raisedBits, type Site } from '../domain/site.ts'
 import type { SIGNALS } from '../domain/site-fields.ts'
 import type { Exchange } from '../http/exchange.ts'
-import { NO_HEADERS, type Reply, withHeader } from '../http/replies.ts'
+import { NO_HEADERS, type Reply, type ReplyStyle, refusedReply, withHeader } from '../http/replies.ts'
 import type { ChallengeAdmission } from '../store/store.ts'
-import {
-  type Endpoint,
-  notAdmittedReply,
-  type ReplyStyle,
-  refusedReply,
-  replyStyle,
-  type Service,
-} from './service.ts'
+import { type Endpoint, notAdmittedReply, replyStyle, type Service } from './service.ts'
 import {
   type AllowedVisit,
   chargeOf,

@@ -21,19 +21,12 @@ import type { Refusal } from '../domain/outcome.ts'
 import { type ApiKeyRecord, isApiKeyOf, isExpired, type Site } from '../domain/site.ts'
 import { readToken, statedNonce, type TokenClaims } from '../domain/token.ts'
 import type { Exchange } from '../http/exchange.ts'
-import { NO_HEADERS, type PolicyList, type Reply } from '../http/replies.ts'
+import { NO_HEADERS, type PolicyList, type Reply, type ReplyStyle, refusedReply } from '../http/replies.ts'
 import type { Parsed } from '../http/schemas.ts'
 import { NONCE_LENGTH } from '../protocol/proof.ts'
 import type { Redemption } from '../protocol/wire.ts'
 import type { RedemptionAdmission, RedemptionRequest, TokenRedemption } from '../store/store.ts'
-import {
-  CLOCK_SKEW_MS,
-  notAdmittedReply,
-  type ReplyStyle,
-  refusedReply,
-  type Service,
-  type ServiceSettings,
-} from './service.ts'
+import { CLOCK_SKEW_MS, notAdmittedReply, type Service, type ServiceSettings } from './service.ts'
 
 /** Reads an endpoint's bodies, and writes its answers. */
 export interface Dialect<Body> {

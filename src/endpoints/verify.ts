@@ -32,20 +32,12 @@ import { raisedBits, type Site } from '../domain/site.ts'
 import { BASE_BITS } from '../domain/site-fields.ts'
 import { mintToken } from '../domain/token.ts'
 import type { Exchange } from '../http/exchange.ts'
-import { NO_HEADERS, type Reply } from '../http/replies.ts'
+import { NO_HEADERS, type Reply, type ReplyStyle, refusedReply } from '../http/replies.ts'
 import { parseSolution } from '../http/schemas.ts'
 import type { PuzzleName } from '../protocol/proof.ts'
 import type { Solution } from '../protocol/wire.ts'
 import type { SolutionAdmission, SolutionRequest } from '../store/store.ts'
-import {
-  CLOCK_SKEW_MS,
-  type Endpoint,
-  notAdmittedReply,
-  type ReplyStyle,
-  refusedReply,
-  replyStyle,
-  type Service,
-} from './service.ts'
+import { CLOCK_SKEW_MS, type Endpoint, notAdmittedReply, replyStyle, type Service } from './service.ts'
 import {
   type AllowedVisit,
   chargeOf,

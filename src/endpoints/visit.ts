@@ -16,9 +16,9 @@ import { NO_TRAFFIC, siteFree, type Traffic, trafficOf } from '../domain/price.t
 import { networkPricing, type Pricing } from '../domain/pricing.ts'
 import { isSiteKey, type Site, siteRefusal } from '../domain/site.ts'
 import type { Exchange } from '../http/exchange.ts'
-import type { PolicyList } from '../http/replies.ts'
+import { type PolicyList, type ReplyStyle, refusedReply } from '../http/replies.ts'
 import type { Metering, SolutionRequest } from '../store/store.ts'
-import { type ReplyStyle, refusedReply, type Service } from './service.ts'
+import type { Service } from './service.ts'
 
 interface Visitor {
   readonly address: Address

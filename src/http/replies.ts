@@ -2,7 +2,6 @@
 
 import type { Ending, Named } from '../domain/ending.ts'
 import type { ErrorStyle } from '../domain/endpoint.ts'
-import type { Limited } from '../domain/limits.ts'
 import { OUTCOMES, type Reason, type Refusal } from '../domain/outcome.ts'
 
 export type HeaderList = readonly (readonly [name: string, value: string])[]
@@ -51,9 +50,8 @@ export function withHeader(name: string, value: string): string {
 export const NO_HEADERS: HeaderList = []
 
 const UNAUTHORIZED_HEADERS: HeaderList = [['WWW-Authenticate', 'Bearer']]
-const RETRY_UNAVAILABLE_SECONDS = 1
 
-/** `limitedReply` and `unavailableReply` add the headers of 429 and 503. */
+/** `refusedReply` adds the headers of 429 and 503. */
 export function refusalReply(
   refusal: Refusal,
   style: ErrorStyle,
@@ -94,35 +92,31 @@ export interface PolicyList {
   readonly [policy: string]: number
 }
 
-const WINDOW_SECONDS = 60
-
-function limitHeaders(refusedBy: string, policies: PolicyList, retrySeconds: number): HeaderList {
-  const quotas = Object.entries(policies).map(([name, quota]) => `"${name}";q=${quota};w=${WINDOW_SECONDS}`)
-  return [
-    ['Retry-After', String(retrySeconds)],
-    ['RateLimit-Policy', quotas.join(', ')],
-    ['RateLimit', `"${refusedBy}";r=0;t=${retrySeconds}`],
-  ]
+/** How an endpoint's refusals look: the body's form, and the limits for the RateLimit-Policy header. */
+export interface ReplyStyle {
+  readonly errors: ErrorStyle
+  readonly policies: PolicyList
 }
 
-export function limitedReply(
-  { policy, retryAfterMs }: Limited,
-  policies: PolicyList,
-  style: ErrorStyle,
+const WINDOW_SECONDS = 60
+const RETRY_UNAVAILABLE_MS = 1000
+
+/** An endpoint's refusal: 429 and 503 have Retry-After and the RateLimit headers. */
+export function refusedReply(
+  { errors, policies }: ReplyStyle,
+  refusal: Refusal,
   named?: Named,
+  retryAfterMs = RETRY_UNAVAILABLE_MS,
 ): Reply {
+  const { status } = OUTCOMES[refusal.reason]
+  if (status !== 429 && status !== 503) return refusalReply(refusal, errors, NO_HEADERS, named)
   // A lower number would make the client come too early.
   const seconds = Math.max(1, Math.ceil(retryAfterMs / 1000))
-  const headers = limitHeaders(policy, policies, seconds)
-  return refusalReply({ reason: 'rate-limited', policy }, style, headers, named)
-}
-
-export function unavailableReply(
-  policies: PolicyList,
-  style: ErrorStyle,
-  reason: Extract<Reason, 'store-unavailable' | 'overloaded' | 'internal'> = 'store-unavailable',
-  named?: Named,
-): Reply {
-  const headers = limitHeaders('address', policies, RETRY_UNAVAILABLE_SECONDS)
-  return refusalReply({ reason }, style, headers, named)
+  const quotas = Object.entries(policies).map(([name, quota]) => `"${name}";q=${quota};w=${WINDOW_SECONDS}`)
+  const headers: HeaderList = [
+    ['Retry-After', String(seconds)],
+    ['RateLimit-Policy', quotas.join(', ')],
+    ['RateLimit', `"${refusal.policy ?? 'address'}";r=0;t=${seconds}`],
+  ]
+  return refusalReply(refusal, errors, headers, named)
 }
