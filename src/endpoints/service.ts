@@ -1,4 +1,4 @@
-/** The parts that endpoints use (assembled in server.ts), and how they refuse. */
+/** The parts that endpoints use (assembled in server.ts), and the answer to requests that the store does not admit. */
 
 import type { AddressTags } from '../domain/address-tags.ts'
 import type { Named } from '../domain/ending.ts'

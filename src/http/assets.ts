@@ -85,9 +85,8 @@ const HEADERS_OF_FILE: Readonly<Record<string, HeaderList>> = {
   ],
 }
 
-const HASHED = /^(.+)\.[0-9a-f]{10}(\.[a-z]+)$/
-
 const PREFIX = '/widget/'
+const HASHED = /^(\/widget\/.+)\.[0-9a-f]{10}(\.[a-z]+)$/
 const COMPAT_PREFIX = '/compat/'
 const COMPAT_NAME = 'compat-'
 
@@ -105,11 +104,9 @@ interface Asset {
 }
 
 export function widgetRoutes({ folder, files }: Widget): ContentRoute[] {
-  const byName = new Map<string, StaticFile>()
   const byPath = new Map<string, Asset>()
   for (const widgetFile of files) {
     const file = readStatic(folder, widgetFile)
-    byName.set(widgetFile.name, file)
     byPath.set(PREFIX + widgetFile.name, { file, cacheControl: STABLE })
     if (widgetFile.name.startsWith(COMPAT_NAME)) {
       const path = COMPAT_PREFIX + widgetFile.name.slice(COMPAT_NAME.length)
@@ -123,10 +120,8 @@ export function widgetRoutes({ folder, files }: Widget): ContentRoute[] {
   for (const [path, vendor] of Object.entries(VENDOR_PATHS))
     byPath.set(path, byPath.get(`${COMPAT_PREFIX}${vendor}.js`)!)
   const currentVersionOf = (path: string): Asset | undefined => {
-    if (!path.startsWith(PREFIX)) return undefined
-    const [, stem, ending] = HASHED.exec(path.slice(PREFIX.length)) ?? []
-    const file = byName.get(`${stem}${ending}`)
-    return file === undefined ? undefined : { file, cacheControl: NEVER }
+    const current = byPath.get(path.replace(HASHED, '$1$2'))
+    return current && { file: current.file, cacheControl: NEVER }
   }
   const notFound = refusalReply({ reason: 'not-found' }, 'plain')
   const handle = (exchange: Exchange, asked: ContentRequest): void => {
