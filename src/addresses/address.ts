@@ -97,11 +97,13 @@ export function formatAddress(address: Address): string {
   return zerosCompressed(groups)
 }
 
+const ZERO_GROUPS = /\b0(?::0)+\b/g
+
 /** The first of the longest runs of at least two zero groups becomes '::'. */
 function zerosCompressed(groups: string): string {
   let [start, length] = [0, 0]
-  for (const { 0: run, index } of groups.matchAll(/\b0(?::0)+\b/g))
-    if (run.length > length) [start, length] = [index, run.length]
+  for (let run = ZERO_GROUPS.exec(groups); run !== null; run = ZERO_GROUPS.exec(groups))
+    if (run[0].length > length) [start, length] = [run.index, run[0].length]
   if (length === 0) return groups
   return `${groups.slice(0, Math.max(0, start - 1))}::${groups.slice(start + length + 1)}`
 }

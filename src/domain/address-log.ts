@@ -77,7 +77,7 @@ export const MARKS_LIMIT_MAX = 64
 
 /** An accepted proof counts for its address for this long. A used nonce is kept at least this long. */
 export const ACCEPTED_MS = 300_000
-const ACCEPTED_MINUTES = ACCEPTED_MS / WINDOW_MS
+export const ACCEPTED_MINUTES = ACCEPTED_MS / WINDOW_MS
 
 const ENTRY_BYTES = 8
 const LABEL_AT = 3

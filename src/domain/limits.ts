@@ -17,19 +17,20 @@ export const WINDOW_MS = 60_000
 /** The limit that refused, as the RateLimit headers name it. */
 export type Policy = 'address' | 'address-site' | 'api-key'
 
-const EXACT_LIMIT_MAX = 256
+export const EXACT_LIMIT_MAX = 256
 
 export function stepMs(limit: number): number {
   return limit <= EXACT_LIMIT_MAX ? 1 : Math.ceil(WINDOW_MS / EXACT_LIMIT_MAX)
 }
 
-export const WRAP_MASK = 0xffffff
+export const WRAP = 0x1000000
+export const WRAP_MASK = WRAP - 1
 export const HALF_WRAP = 0x800000
 export const COUNT_MAX = 0xffff
 
 /** Now; or the last entry's time if the clock stepped back, so that entries may expire late, and none is lost. */
 export function heldTime(nowMs: number, lastTime: number | undefined): number {
-  const time = nowMs % (WRAP_MASK + 1)
+  const time = nowMs % WRAP
   return lastTime !== undefined && ((time - lastTime) & WRAP_MASK) > HALF_WRAP ? lastTime : time
 }
 

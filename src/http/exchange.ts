@@ -328,7 +328,10 @@ export class Exchange {
     })
   }
 
-  /** `tryEnd` writes the length. If `endWithoutBody` did, most builds could neither end the connection nor use it again. */
+  /**
+   * Ends an answer without its body, whose length `tryEnd` writes: after `endWithoutBody` with a length, most builds can neither end
+   * the connection nor use it again.
+   */
   #endHead(bytes: number, closes: boolean): void {
     if (closes && !this.#isCloseAsked) this.#response.writeHeader('Connection', 'close')
     if (closes && ENDS_WITH_HEAD) return void this.#response.endWithoutBody(bytes, true)
