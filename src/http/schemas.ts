@@ -95,10 +95,14 @@ export const ajv = new Ajv({ strict: true, meta: false, validateSchema: false })
 const validateSolution = ajv.compile<Solution>(SolutionSchema)
 const validateRedemption = ajv.compile<Redemption>(RedemptionSchema)
 
+export interface Unparsed {
+  readonly ok: false
+  readonly refusal: Refusal
+}
+
 export type Parsed<Body> =
   /** `ignored` names a field that powgate does not know. */
-  | { readonly ok: true; readonly body: Body; readonly ignored?: string | undefined }
-  | { readonly ok: false; readonly refusal: Refusal }
+  { readonly ok: true; readonly body: Body; readonly ignored?: string | undefined } | Unparsed
 
 export function parseSolution(bytes: Buffer, contentType: string): Parsed<Solution> {
   if (!isJsonType(contentType)) return refused({ reason: 'content-type' })
@@ -150,7 +154,7 @@ export function readJson(body: Buffer): Parsed<unknown> {
 }
 
 /** Decodes UTF-8 without the byte order mark that some libraries write, or says why the body is none. */
-export function textOf(body: Buffer): string | ReturnType<typeof refused> {
+export function textOf(body: Buffer): string | Unparsed {
   if (isUtf8(body)) {
     const text = body.toString('utf8')
     return text.charCodeAt(0) === BYTE_ORDER_MARK ? text.slice(1) : text
@@ -230,7 +234,7 @@ export function ignoredField(value: object, known: readonly string[]): string | 
   return Object.keys(value).find(name => !known.includes(name) && PLAIN_NAME.test(name))
 }
 
-export function refused(refusal: Refusal): { readonly ok: false; readonly refusal: Refusal } {
+export function refused(refusal: Refusal): Unparsed {
   return { ok: false, refusal }
 }
 

@@ -6,7 +6,7 @@ import { addressFrom } from '../addresses/forwarded-for.ts'
 import type { Reason, Refusal } from '../domain/outcome.ts'
 import { API_KEY_PATTERN, SITE_KEY_PATTERN, type Site } from '../domain/site.ts'
 import type { Redemption } from '../protocol/wire.ts'
-import { type FormReading, parseMultipart, parseUrlencoded } from './form-body.ts'
+import { parseMultipart, parseUrlencoded } from './form-body.ts'
 import {
   ajv,
   EXPECTED_IP,
@@ -62,7 +62,7 @@ const MULTIPART_TYPE = /^multipart\/form-data[ \t]*;/i
  */
 export function readSiteverify(body: Buffer, contentType: string, query: string): Parsed<SiteverifyFields> {
   if (query === '') return readBody(body, contentType)
-  const inQuery = formFields(parseUrlencoded(Buffer.from(query)))
+  const inQuery = parseUrlencoded(Buffer.from(query))
   if (body.length === 0 || !inQuery.ok) return inQuery
   const inBody = readBody(body, contentType)
   if (!inBody.ok) return inBody
@@ -71,8 +71,8 @@ export function readSiteverify(body: Buffer, contentType: string, query: string)
 }
 
 function readBody(bytes: Buffer, contentType: string): Parsed<SiteverifyFields> {
-  if (URLENCODED_TYPE.test(contentType)) return formFields(parseUrlencoded(bytes))
-  if (MULTIPART_TYPE.test(contentType)) return formFields(parseMultipart(bytes, contentType))
+  if (URLENCODED_TYPE.test(contentType)) return parseUrlencoded(bytes)
+  if (MULTIPART_TYPE.test(contentType)) return parseMultipart(bytes, contentType)
   if (!isJsonType(contentType)) return refused({ reason: 'content-type' })
   const json = readJson(bytes)
   if (!json.ok) return json
@@ -80,12 +80,6 @@ function readBody(bytes: Buffer, contentType: string): Parsed<SiteverifyFields> 
   if (typeof body !== 'object' || body === null || Array.isArray(body))
     return refused({ reason: 'body-shape' })
   return { ok: true, body: body as SiteverifyFields }
-}
-
-function formFields(form: FormReading): Parsed<SiteverifyFields> {
-  return form.ok
-    ? { ok: true, body: form.fields }
-    : refused({ reason: 'body-not-form', detail: form.problem })
 }
 
 export function secretOf({ secret }: SiteverifyFields): unknown {
