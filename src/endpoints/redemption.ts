@@ -7,8 +7,8 @@
  *   evaluate: API key -> body -> token's shape, HMAC, expiry -> site -> expectedIp     (401 and 400; the token stays unused)
  *   conclude: redeemed? -> score                                                       (400)
  *
- * Fails closed: an unknown outcome is 503. Callers without a valid key are counted apart, because they could use up the limit of
- * a backend at their address.
+ * Fails closed: an unknown outcome is 503. Callers without a valid key are counted apart: they could otherwise use up the
+ * limit of a backend at their address.
  */
 
 import { hash } from 'node:crypto'
@@ -40,7 +40,7 @@ export interface Dialect<Body> {
 }
 
 /** @param key an API key of the right form, and `keyId` the id inside it */
-export type Redeem<Body> = (exchange: Exchange, key: string, keyId: string, body: Body) => void
+type Redeem<Body> = (exchange: Exchange, key: string, keyId: string, body: Body) => void
 
 interface AcceptedCaller {
   readonly apiKey: ApiKeyRecord
@@ -64,6 +64,7 @@ interface Redeemable {
   /** undefined with a test key, which reads and redeems no token. */
   readonly redeem: TokenRedemption | undefined
   readonly namesVisitor: boolean
+  /** A field of the body that powgate does not know. */
   readonly ignored: string | undefined
   readonly nonce: string | undefined
 }
