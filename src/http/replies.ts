@@ -92,7 +92,7 @@ export interface PolicyList {
   readonly [policy: string]: number
 }
 
-/** How an endpoint's refusals look: the body's form, and the limits for the RateLimit-Policy header. */
+/** Decides how an endpoint's refusals look: the body's form, and the limits for the RateLimit-Policy header. */
 export interface ReplyStyle {
   readonly errors: ErrorStyle
   readonly policies: PolicyList
