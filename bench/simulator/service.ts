@@ -20,7 +20,7 @@ import {
   setBorn,
 } from '../../src/domain/meters.ts'
 import { challengeLifetimeMs } from '../../src/domain/nonce.ts'
-import { difficultyOf, isUnderpriced, priceOf, siteFree, trafficOf } from '../../src/domain/price.ts'
+import { checkPrice, difficultyOf, priceOf, siteFree, trafficOf } from '../../src/domain/price.ts'
 import { networkPricing, PRICING } from '../../src/domain/pricing.ts'
 import { isShared, PLAIN_ENVIRONMENT, scoreOf } from '../../src/domain/score.ts'
 import { SITE_DEFAULTS } from '../../src/domain/site.ts'
@@ -116,7 +116,7 @@ export class Service {
     this.#addProof(meters, address, accepted, 1)
     const traffic = trafficOf(meters, networkPricing(address, PRICING), 0, false, PRICING)
     const bounds = { ...SITE_DEFAULTS.difficulty, base: challenge.base }
-    if (isUnderpriced(challenge.bits, bounds, accepted, traffic, PRICING)) {
+    if (checkPrice(challenge.bits, bounds, accepted, traffic, PRICING).isUnderpriced) {
       this.#addProof(meters, address, accepted, -1)
       return { status: 'expired' }
     }

@@ -110,27 +110,22 @@ export function difficultyOf(
   return Math.max(min, Math.min(max, base + address + network + site))
 }
 
-/** True if network and site now ask for too many bits more than the challenge had. */
-export function isUnderpriced(
+/**
+ * Compares a solution with what network and site ask for now. It is underpriced if that is too many bits more than its challenge had,
+ * and capped if the site's maximum cuts it.
+ */
+export function checkPrice(
   difficulty: number,
   bounds: DifficultyBounds,
   accepted: number,
   traffic: Traffic,
   pricing: Pricing,
-): boolean {
-  const asked = difficultyOf(bounds, trafficPrice(0, accepted, traffic, pricing))
-  return difficulty < asked - pricing.lateBits
-}
-
-/** True if the site's maximum cuts what network and site ask for. */
-export function isCapped(
-  { base, max }: DifficultyBounds,
-  accepted: number,
-  traffic: Traffic,
-  pricing: Pricing,
-): boolean {
-  const { network, site } = trafficPrice(0, accepted, traffic, pricing)
-  return base + network + site > max
+): { readonly isUnderpriced: boolean; readonly isCapped: boolean } {
+  const price = trafficPrice(0, accepted, traffic, pricing)
+  return {
+    isUnderpriced: difficulty < difficultyOf(bounds, price) - pricing.lateBits,
+    isCapped: bounds.base + price.network + price.site > bounds.max,
+  }
 }
 
 function addressBits({ challenges, limit }: AddressCounts, { quietShare, addressBitsMax }: Pricing): number {

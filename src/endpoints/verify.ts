@@ -18,7 +18,7 @@ import { challengeLifetimeMs, type GenuineNonce, readNonce } from '../domain/non
 import type { Refusal } from '../domain/outcome.ts'
 import { pageOf } from '../domain/page.ts'
 import { checkProof } from '../domain/pow.ts'
-import { boundsOf, isCapped, isUnderpriced } from '../domain/price.ts'
+import { boundsOf, checkPrice } from '../domain/price.ts'
 import {
   isShared,
   type JudgementReason,
@@ -284,10 +284,10 @@ function concludeSolved(
   // Bits of two puzzles do not compare. A site that changed its puzzle accepts challenges in flight, but no network's stock.
   const base = Math.min(difficulty, BASE_BITS[puzzle])
   const asked = puzzle === site.record.puzzle ? bounds : { ...bounds, min: base, base }
-  if (isUnderpriced(difficulty, asked, admitted.accepted, traffic, pricing))
-    return { refusal: { reason: 'nonce-underpriced' } }
+  const { isUnderpriced, isCapped } = checkPrice(difficulty, asked, admitted.accepted, traffic, pricing)
+  if (isUnderpriced) return { refusal: { reason: 'nonce-underpriced' } }
   // A proof that was cheaper here than at other sites must not raise the price for its neighbours there.
-  const isCounted = !isCapped(asked, admitted.accepted, traffic, pricing)
+  const isCounted = !isCapped
   const isTest = site.test !== undefined
   const signals = isTest ? solved.signals : withFailures(solved.signals, admitted)
   const scoreBefore = isTest ? TEST_SITE_SCORE : solved.score

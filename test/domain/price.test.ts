@@ -23,8 +23,7 @@ import {
 import {
   type AddressCounts,
   boundsOf,
-  isCapped,
-  isUnderpriced,
+  checkPrice,
   NO_TRAFFIC,
   priceOf,
   siteFree,
@@ -220,11 +219,15 @@ test('of network and site the larger counts, on top of the address; a known netw
 test('a solution is refused when its challenge is more than one bit cheaper than one of now', () => {
   const town = quiet().run(6 * MINUTE_MS, { ownerOf48: 150 })
   const isRefused = (bits: number, bounds = BOUNDS) =>
-    isUnderpriced(bits, bounds, 0, town.traffic(OWNER_OF_48), PRICING)
+    checkPrice(bits, bounds, 0, town.traffic(OWNER_OF_48), PRICING).isUnderpriced
   assert.deepEqual([isRefused(19), isRefused(20)], [true, false])
   assert.deepEqual([isRefused(18, { ...BOUNDS, max: 19 })], [false], 'the bounds of the site hold here too')
-  assert.ok(isUnderpriced(16, { ...BOUNDS, base: 20 }, 0, quiet().traffic('192.0.2.1'), PRICING), 'a raise')
-  const isCut = (max: number) => isCapped({ ...BOUNDS, max }, 0, town.traffic(OWNER_OF_48), PRICING)
+  assert.ok(
+    checkPrice(16, { ...BOUNDS, base: 20 }, 0, quiet().traffic('192.0.2.1'), PRICING).isUnderpriced,
+    'a raise',
+  )
+  const isCut = (max: number) =>
+    checkPrice(18, { ...BOUNDS, max }, 0, town.traffic(OWNER_OF_48), PRICING).isCapped
   assert.deepEqual([isCut(20), isCut(21)], [true, false], 'a maximum below what it asks for')
 })
 
@@ -242,7 +245,7 @@ test('a stock that is sent at once: each proof that is too cheap is taken back, 
     const from = FLOWS.ownerOf48(proof)
     town.add(from)
     const traffic = trafficOf(town.at(from), networkPricing(from, PRICING), 0, false, PRICING)
-    if (isUnderpriced(18, BOUNDS, 0, traffic, PRICING)) town.add(from, 0, -1)
+    if (checkPrice(18, BOUNDS, 0, traffic, PRICING).isUnderpriced) town.add(from, 0, -1)
     else passed++
   }
   assert.ok(passed >= 60 && passed < 70, `${passed}`)
