@@ -51,7 +51,7 @@ async function runPrimary(): Promise<void> {
     const routes = [
       metricsRoute(totals, primary, claimed, storeProcess),
       recordsRoute(keeper),
-      ...dashboard(claimed, totals, primary, hosts, backends),
+      ...dashboard(claimed, totals, primary, keeper, hosts, backends),
     ]
     await startAdminServer(claimed, primary, routes, log)
     for (const warning of loaded.warnings) log.warn(warning)

@@ -54,7 +54,7 @@ const IMPORTS: Readonly<Record<string, string>> = {
   check: 'addresses config demo domain http process server-build.ts sites store',
   explain: 'domain protocol sites words',
   admin: 'addresses config domain http log metrics version.ts',
-  dashboard: 'admin config domain metrics store version.ts words',
+  dashboard: 'admin config domain metrics process protocol store words',
   'version.ts': '',
   'server-build.ts': '',
   'routes.ts': 'domain endpoints http',

@@ -28,11 +28,11 @@ export interface AdminRoute {
 
 const SLOW_MS = 5000
 const HEADER_BYTES_MAX = 8192
-/** The limit of one connection. Without it, thousands of requests at once would delay others by seconds. */
-const REQUESTS_MAX = 100
+/** After so many requests a connection ends. Otherwise thousands of pipelined ones would delay others by seconds. */
+const REQUESTS_PER_CONNECTION_MAX = 100
 const CONNECTIONS_MAX = 256
-/** Limits connections without a request. One more ends the oldest, so a health check can always connect. */
-const SILENT_MAX = 64
+/** One more connection without a request ends the oldest such connection, so a health check can always connect. */
+const IDLE_MAX = 64
 
 export function startAdminServer(
   { adminHost, adminHosts, adminPort }: Pick<Config, 'adminHost' | 'adminHosts' | 'adminPort'>,
@@ -47,11 +47,11 @@ export function startAdminServer(
       'the admin port can be reached from other hosts and has no password: let a firewall keep others out',
     )
   }
-  const names = [...adminHosts, hostname().toLowerCase()]
+  const hostNames = [...adminHosts, hostname().toLowerCase()]
   const health = healthRoutes(supervisor)
   const byPath = new Map([...health, ...routes].map(route => [route.path, route]))
   const isHealthCheck = (request: IncomingMessage) => health.some(({ path }) => path === pathOf(request))
-  const answerLater = oneEachTick()
+  const answerInTurn = oneEachTick()
   const server = createServer(
     {
       maxHeaderSize: HEADER_BYTES_MAX,
@@ -61,29 +61,29 @@ export function startAdminServer(
     },
     (request, response) => {
       const answer = () =>
-        serve(request, response, byPath, names).catch(error => {
+        serve(request, response, byPath, hostNames).catch(error => {
           log.error({ err: error, path: pathOf(request) }, 'the admin port ran into a fault')
           if (response.headersSent) response.destroy()
           else sendError(response, 500, 'internal', 'powgate ran into a fault; see its log.')
         })
       if (isHealthCheck(request)) void answer()
-      else answerLater(request.socket, answer)
+      else answerInTurn(request.socket, answer)
     },
   )
   server.maxConnections = CONNECTIONS_MAX
-  server.maxRequestsPerSocket = REQUESTS_MAX
-  endOldestSilent(server)
-  server.setTimeout(SLOW_MS) // Ends clients that do not read, too.
+  server.maxRequestsPerSocket = REQUESTS_PER_CONNECTION_MAX
+  endOldestIdle(server)
+  server.setTimeout(SLOW_MS) // This ends clients that do not read, too.
   return new Promise((resolve, reject) => {
-    const place = { host: adminHost, port: adminPort }
-    server.once('error', error => reject(new ListenError(place, error, 'POWGATE_ADMIN_')))
+    const address = { host: adminHost, port: adminPort }
+    server.once('error', error => reject(new ListenError(address, error, 'POWGATE_ADMIN_')))
     server.listen(adminPort, adminHost, () => resolve(server))
   })
 }
 
 /** Answers one request per tick of the event loop, alternating between connections, so pipelining delays no health check. */
 function oneEachTick(): (socket: Socket, answer: () => Promise<void>) => void {
-  const lastOf = new WeakMap<Socket, Promise<void>>()
+  const lastOfSocket = new WeakMap<Socket, Promise<void>>()
   let last = Promise.resolve()
   return (socket, answer) => {
     const answerNext = async () => {
@@ -94,24 +94,24 @@ function oneEachTick(): (socket: Socket, answer: () => Promise<void>) => void {
       last = last.then(answerNext)
       return last
     }
-    lastOf.set(socket, (lastOf.get(socket) ?? Promise.resolve()).then(enqueue))
+    lastOfSocket.set(socket, (lastOfSocket.get(socket) ?? Promise.resolve()).then(enqueue))
   }
 }
 
-function endOldestSilent(server: Server): void {
-  const silent = new Set<Socket>()
+function endOldestIdle(server: Server): void {
+  const idle = new Set<Socket>()
   const add = (socket: Socket) => {
-    silent.add(socket)
-    if (silent.size <= SILENT_MAX) return
-    const [oldest] = silent
+    idle.add(socket)
+    if (idle.size <= IDLE_MAX) return
+    const [oldest] = idle
     oldest!.destroy()
   }
   server.on('connection', socket => {
     add(socket)
-    socket.once('close', () => silent.delete(socket))
+    socket.once('close', () => idle.delete(socket))
   })
   server.prependListener('request', ({ socket }, response) => {
-    silent.delete(socket)
+    idle.delete(socket)
     response.once('finish', () => !socket.destroyed && add(socket))
   })
 }
@@ -120,12 +120,12 @@ async function serve(
   request: IncomingMessage,
   response: ServerResponse,
   routes: ReadonlyMap<string, AdminRoute>,
-  names: readonly string[],
+  hostNames: readonly string[],
 ): Promise<void> {
   response.setHeader('Cache-Control', 'no-store')
   response.setHeader('X-Content-Type-Options', 'nosniff')
   const { host } = request.headers
-  if (host !== undefined && !isLocalName(host) && !names.includes(nameOf(host))) {
+  if (host !== undefined && !isLocalName(host) && !hostNames.includes(hostNameOf(host))) {
     sendError(response, 403, 'host', 'Use an IP address, localhost or a name of POWGATE_ADMIN_HOSTS.')
     return
   }
@@ -171,13 +171,13 @@ export function sendJson(response: ServerResponse, status: number, body: unknown
   response.end(JSON.stringify(body))
 }
 
-function nameOf(host: string): string {
+function hostNameOf(host: string): string {
   return host.replace(/\.?(:\d*)?$/, '').toLowerCase()
 }
 
-/** An address or localhost, which no name server can point elsewhere. */
+/** True for an IP address or localhost, which no name server can point elsewhere. */
 export function isLocalName(host: string): boolean {
-  const name = nameOf(host)
+  const name = hostNameOf(host)
   if (name.startsWith('[')) return name.endsWith(']') && isIP(name.slice(1, -1)) === 6
   return name === 'localhost' || name.endsWith('.localhost') || isIPv4(name)
 }

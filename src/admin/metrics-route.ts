@@ -10,7 +10,7 @@ import type { Totals } from '../metrics/totals.ts'
 import { VERSION } from '../version.ts'
 import type { AdminRoute, Supervisor } from './admin-server.ts'
 
-/** The embedded store's; its numbers are undefined while none runs. */
+/** What the process of the embedded store uses; pid and memory are undefined while it does not run. */
 interface StoreProcessUsage {
   readonly pid: number | undefined
   readonly memory: NodeJS.MemoryUsage | undefined
@@ -23,7 +23,7 @@ export function metricsRoute(
   { deployment, metricsSites }: Pick<Config, 'deployment' | 'metricsSites'>,
   storeProcess: StoreProcessUsage | undefined,
 ): AdminRoute {
-  // A site that never succeeds needs a 0, for an alert that compares with yesterday.
+  // A site without any success needs a 0, because an alert compares its successes with yesterday's.
   const zeros = metricsSites.flatMap(site =>
     ENDPOINT_NAMES.map(name => [`siteRequests ${site} ${name} ok`, 0]),
   )
@@ -44,7 +44,7 @@ export function metricsRoute(
   }
 }
 
-/** Numbers of the primary process, of the store process, and of workers seen from outside. */
+/** Reads what the primary process knows of itself, of the store process, and of its workers. */
 async function processGauges(totals: Totals, storeProcess: StoreProcessUsage | undefined): Promise<Values> {
   const gauges: Values = { startedAt: performance.timeOrigin / 1000 }
   for (const [name, memory] of [

@@ -1,4 +1,4 @@
-/** `powgate check`: whether the store can be reached, and its scripts work. */
+/** The part of `powgate check` that tries whether the store can be reached, and its scripts work. */
 
 import { randomBytes } from 'node:crypto'
 import { existsSync, statfsSync } from 'node:fs'
@@ -21,13 +21,14 @@ export interface CheckResults {
   readonly notes: string[]
 }
 
-/** The service's deadline would be too short: here only the operator waits. */
-const PATIENT_MS = 2000
-/** Enough for most shards of a Cluster. */
+/** The service gives a call less time, because visitors wait; here only the operator does. */
+const DEADLINE_MS = 2000
+/** Each round has a random address, so 32 rounds reach most shards of a Cluster. */
 const ROUNDS = 32
-const KEPT_MS = 1000
+/** What the trial writes to the store expires after this time. */
+const TRIAL_MS = 1000
 
-/** @returns none if the store cannot be used */
+/** @returns the store's sites; none if the store cannot be used */
 export async function checkStore(
   config: Config,
   isShardsSet: boolean,
@@ -47,7 +48,7 @@ async function checkRedis(
   isShardsSet: boolean,
   findings: CheckResults,
 ): Promise<readonly SiteRecord[]> {
-  const store = createStore(config, { deadlineMs: PATIENT_MS })
+  const store = createStore(config, { deadlineMs: DEADLINE_MS })
   try {
     findings.facts.push(['store', store.description])
     await store.open()
@@ -94,7 +95,7 @@ async function checkEmbedded(config: Config, findings: CheckResults): Promise<re
   }
   // Uses the service's store. If no service runs, this process is the store meanwhile, and nothing that is tried here is kept.
   const sites = await openSiteStore(config)
-  const store = createStore(config, { deadlineMs: PATIENT_MS })
+  const store = createStore(config, { deadlineMs: DEADLINE_MS })
   try {
     await store.open()
     await tryRequests(store.requests, findings)
@@ -142,7 +143,7 @@ async function tryOne(store: RequestStore): Promise<void> {
   const random = randomBytes(16)
   const addressKey = random.toString('base64url')
   const nonce = random.toString('hex')
-  const expiresAtMs = Date.now() + KEPT_MS
+  const expiresAtMs = Date.now() + TRIAL_MS
   const siteKey = `check ${nonce}`
   const metering = { names: ['e:born', 'e:born:check', siteMeter(siteKey)], free: [1], counts: false }
   const limits = { addressKey, siteTag: 0, addressLimit: 30, siteLimit: 0, metering }

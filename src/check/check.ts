@@ -1,4 +1,4 @@
-/** `powgate check`: reports mistakes and what the service would do, in the order of docs/go-live.md. Changes nothing that lasts. */
+/** `powgate check`: reports mistakes and what the service would do, in the order of docs/go-live.md. It changes nothing that lasts. */
 
 import { createHash } from 'node:crypto'
 import { once } from 'node:events'
@@ -131,7 +131,7 @@ function describeWatching({ adminHost, adminPort }: Config, { facts, warnings }:
     warnings.push('POWGATE_ADMIN_HOST is no loopback address: whoever can reach it sees metrics and sites')
 }
 
-/** The store, logs and libraries need this many files, besides connections. */
+/** Fewer open files leave a worker few connections (http/open-files.ts). */
 const FILES_MIN = 4096
 
 async function checkMachine(
@@ -157,39 +157,40 @@ async function checkPorts(
   findings: CheckResults,
 ): Promise<void> {
   const { adminHost: host, adminPort: port } = config
-  const isRunning = await isHeld(config, '', findings, () => isThisService(config, sites))
+  const isRunning = await isInUse(config, '', findings, () => isThisService(config, sites))
   if (port === undefined) return
-  const isOurs = await isHeld({ host, port }, 'POWGATE_ADMIN_', findings, async place => {
-    return isRunning && typeof (await ask(place, '/healthz'))?.ok === 'boolean'
+  const isOurs = await isInUse({ host, port }, 'POWGATE_ADMIN_', findings, async admin => {
+    return isRunning && typeof (await ask(admin, '/healthz'))?.ok === 'boolean'
   })
-  if (isOurs) await tellBackends({ host, port }, findings)
+  if (isOurs) await warnOfBackends({ host, port }, findings)
 }
 
 /** Warns of backends near a limit, and of those that leave the visitor's address unchecked. */
-async function tellBackends(place: ListenAddress, { warnings }: CheckResults): Promise<void> {
-  const data = await ask(place, '/dashboard/data.json')
+async function warnOfBackends(admin: ListenAddress, { warnings }: CheckResults): Promise<void> {
+  const data = await ask(admin, '/dashboard/data.json')
   const { backends = [] } = (data?.service ?? {}) as { backends?: readonly { readonly text: string }[] }
   warnings.push(...backends.map(({ text }) => text))
 }
 
-async function isHeld(
-  place: ListenAddress,
+/** @returns whether this service has the port already; notes that, or that someone else has it */
+async function isInUse(
+  address: ListenAddress,
   prefix: '' | 'POWGATE_ADMIN_',
   findings: CheckResults,
-  isOurs: (place: ListenAddress) => Promise<boolean>,
+  isOurs: (address: ListenAddress) => Promise<boolean>,
 ): Promise<boolean> {
-  const error = await tryPort(place).then(
+  const error = await tryPort(address).then(
     () => undefined,
     (error: NodeJS.ErrnoException) => error,
   )
   if (error === undefined) return false
-  const isRunning = error.code === 'EADDRINUSE' && (await isOurs(place))
-  if (isRunning) findings.notes.push(`port ${place.port} is in use by this service, which runs already`)
-  else findings.problems.push(new ListenError(place, error, prefix).message)
+  const isRunning = error.code === 'EADDRINUSE' && (await isOurs(address))
+  if (isRunning) findings.notes.push(`port ${address.port} is in use by this service, which runs already`)
+  else findings.problems.push(new ListenError(address, error, prefix).message)
   return isRunning
 }
 
-/** A service that knows one of the store's random site keys uses this store. Without a site, any powgate counts. */
+/** Takes a service for this one if it knows one of the store's random site keys; without a site, any powgate. */
 async function isThisService(config: Config, sites: readonly SiteRecord[]): Promise<boolean> {
   const site = sites.find(({ siteKey }) => !DEMO_SITE_KEYS.has(siteKey))
   const headers = site === undefined ? {} : { 'X-Site-Key': site.siteKey }
@@ -199,7 +200,7 @@ async function isThisService(config: Config, sites: readonly SiteRecord[]): Prom
   return typeof nonce === 'string' || Object.values(OUTCOMES).some(outcome => outcome.code === code)
 }
 
-const ASK_MS = 3000
+const ANSWER_MS = 3000
 
 /**
  * @param proxies peers that send a PROXY protocol header
@@ -210,7 +211,7 @@ async function ask({ host, port }: ListenAddress, path: string, headers = {}, pr
     const socket = connect(port, host)
     await once(socket, 'connect')
     if (proxies?.has(parseAddress(socket.localAddress!)!)) socket.write('PROXY UNKNOWN\r\n')
-    const signal = AbortSignal.timeout(ASK_MS)
+    const signal = AbortSignal.timeout(ANSWER_MS)
     const request = get({ path, headers, createConnection: () => socket, signal })
     const [response] = (await once(request, 'response')) as [IncomingMessage]
     return JSON.parse((await response.toArray()).join('')) as Readonly<Record<string, unknown>>

@@ -3,63 +3,9 @@
 import { readFileSync } from 'node:fs'
 import type { ServerResponse } from 'node:http'
 import type { AdminRoute } from '../admin/admin-server.ts'
-import type { History } from '../metrics/history.ts'
-import { OTHER_SITES, RANGES } from '../metrics/history-view.ts'
-import type { DashboardData, ServiceState } from './data.ts'
+import { OTHER_SITES, RANGES, type ServiceState } from './data.ts'
+import type { DashboardData, History } from './history.ts'
 import type { SiteNames } from './site-names.ts'
-
-/** The page before its script runs, and without script. */
-const PAGE = `<!doctype html>
-<html lang="en">
-<head>
-<meta charset="utf-8">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<meta name="color-scheme" content="light dark">
-<title>powgate dashboard</title>
-<link rel="icon" href="data:,">
-<link rel="stylesheet" href="dashboard/app.css">
-<script src="dashboard/app.js" type="module"></script>
-</head>
-<body>
-<a class="skip" href="#plots">Skip to the plots</a>
-<header>
-  <h1>powgate <span id="place"></span></h1>
-  <p id="freshness">Waiting for the first numbers</p>
-  <div class="controls">
-    <fieldset>
-      <legend>Range</legend>
-      <label><input type="radio" name="range" value="30m" checked><span>30 min</span></label>
-      <label><input type="radio" name="range" value="24h"><span>24 h</span></label>
-    </fieldset>
-    <label class="choice">Site <select id="site"><option value="">All sites</option></select></label>
-    <label class="choice">Theme <select id="theme">
-      <option value="">System</option><option value="light">Light</option><option value="dark">Dark</option>
-    </select></label>
-  </div>
-</header>
-<main>
-<div id="problems" role="status"></div>
-<noscript><p class="problem bad">This page draws its plots by a script. Numbers without one: <a href="metrics">metrics</a>,
-<a href="dashboard/data.json">data.json</a>.</p></noscript>
-<div class="layout">
-<section id="tiles" aria-label="Now"></section>
-<div id="plots" tabindex="-1"></div>
-</div>
-</main>
-<footer>
-  <p>Counted since <span id="since">the start</span>, in memory: a restart of powgate begins anew. For what must be kept:
-  <a href="metrics">Prometheus metrics</a> and a <a href="grafana.json" download="powgate-grafana.json">dashboard for
-  Grafana</a>.</p>
-</footer>
-</body>
-</html>
-`
-
-interface DashboardSources {
-  readonly history: History
-  readonly siteNames: SiteNames
-  readonly state: () => ServiceState
-}
 
 const CONTENT_SECURITY_POLICY = [
   "default-src 'none'",
@@ -72,31 +18,37 @@ const CONTENT_SECURITY_POLICY = [
   "frame-ancestors 'none'",
 ].join('; ')
 
-const HTML = 'text/html; charset=utf-8'
-const SCRIPT = 'text/javascript; charset=utf-8'
-const STYLE = 'text/css; charset=utf-8'
 const JSON_TYPE = 'application/json'
-const YAML = 'application/yaml'
 
-/** @param assets folder with app.js, app.css, grafana.json and alerts.yml */
+/** These files are served as they are. */
+const FILES = [
+  ['/dashboard', 'dashboard.html', 'text/html; charset=utf-8'],
+  ['/dashboard/app.js', 'app.js', 'text/javascript; charset=utf-8'],
+  ['/dashboard/app.css', 'app.css', 'text/css; charset=utf-8'],
+  ['/grafana.json', 'grafana.json', JSON_TYPE],
+  ['/alerts.yml', 'alerts.yml', 'application/yaml'],
+] as const
+
+/** @param assets folder of FILES */
 export function dashboardRoutes(
-  { history, siteNames, state }: DashboardSources,
+  history: History,
+  siteNames: SiteNames,
+  state: () => ServiceState,
   assets = new URL('.', import.meta.url),
 ): AdminRoute[] {
   return [
     {
       path: '/',
       handle(_, response) {
-        // Relative: a proxy may put the admin port below another path.
+        // The location is relative, because a proxy may put the admin port below another path.
         response.setHeader('Location', 'dashboard')
         send(response, 302, 'text/plain; charset=utf-8', '')
       },
     },
-    constant('/dashboard', HTML, PAGE),
-    constant('/dashboard/app.js', SCRIPT, readFileSync(new URL('app.js', assets))),
-    constant('/dashboard/app.css', STYLE, readFileSync(new URL('app.css', assets))),
-    constant('/grafana.json', JSON_TYPE, readFileSync(new URL('grafana.json', assets))),
-    constant('/alerts.yml', YAML, readFileSync(new URL('alerts.yml', assets))),
+    ...FILES.map(([path, file, type]): AdminRoute => {
+      const body = readFileSync(new URL(file, assets))
+      return { path, handle: (_, response) => send(response, 200, type, body) }
+    }),
     {
       path: '/dashboard/data.json',
       handle: async (_, response, query) => {
@@ -107,19 +59,15 @@ export function dashboardRoutes(
           return
         }
         const site = query.get('site') || null
-        const siteKeys = history.siteKeys(range)
-        const isSilent = site !== null && site !== OTHER_SITES && !siteKeys.includes(site)
-        await siteNames.refresh(isSilent ? [site, ...siteKeys] : siteKeys)
-        const isUnknown = isSilent && siteNames.isUnknown(site)
-        const data: DashboardData = { ...history.view(range, site), isUnknown, service: state() }
+        await siteNames.refresh()
+        const view = history.view(range, site)
+        const hasRequests = view.sites.some(({ siteKey }) => siteKey === site)
+        const isUnknown = site !== null && site !== OTHER_SITES && !hasRequests && siteNames.isUnknown(site)
+        const data: DashboardData = { ...view, isUnknown, service: state() }
         send(response, 200, JSON_TYPE, JSON.stringify(data))
       },
     },
   ]
-}
-
-function constant(path: string, type: string, body: string | Buffer): AdminRoute {
-  return { path, handle: (_, response) => send(response, 200, type, body) }
 }
 
 function send(response: ServerResponse, status: number, type: string, body: string | Buffer): void {

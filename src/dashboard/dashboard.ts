@@ -1,64 +1,47 @@
-/** Starts the dashboard in the primary process. */
+/** Makes the dashboard's routes in the primary process, and adds to its history every ten seconds. */
 
 import type { AdminRoute, Supervisor } from '../admin/admin-server.ts'
 import type { Config } from '../config/config.ts'
-import { raisedBits } from '../domain/site.ts'
-import { ADD_MS, History } from '../metrics/history.ts'
 import type { MetricKey } from '../metrics/table.ts'
 import type { Totals } from '../metrics/totals.ts'
-import { type HostNote, viewOf } from '../store/hosts.ts'
-import { openSiteStore } from '../store/open.ts'
-import { VERSION } from '../version.ts'
+import type { Backends } from '../process/backends.ts'
+import type { Hosts } from '../process/host-registry.ts'
+import { viewOf } from '../store/hosts.ts'
 import { STORE_CAUSES, type StoreCause } from '../words/reasons.ts'
 import { dashboardRoutes } from './dashboard-routes.ts'
 import type { ServiceState } from './data.ts'
-import { type ReadNames, SiteNames } from './site-names.ts'
+import { ADD_MS, History } from './history.ts'
+import { SiteNames, type SiteRecords } from './site-names.ts'
 
-interface LivingHosts {
-  readonly living: readonly HostNote[]
-  readonly differences: readonly string[]
-}
-
-/** process/backends.ts has them. `isJunk`: the limit is that of junk, so reaching it refuses no good token. */
-interface BackendLimits {
-  readonly near: readonly {
-    readonly text: string
-    readonly perMinute: number
-    readonly limit: number
-    readonly isJunk: boolean
-  }[]
-  readonly unbound: readonly { readonly text: string }[]
-}
-
-/** Without an admin port there are no routes and no history. */
 export function dashboard(
   config: Config,
   totals: Totals,
   supervisor: Supervisor,
-  hosts: LivingHosts,
-  backends: BackendLimits,
+  records: SiteRecords,
+  hosts: Hosts,
+  backends: Backends,
 ): AdminRoute[] {
   if (config.adminPort === undefined) return []
-  const siteNames = new SiteNames(storedNames(config))
+  const siteNames = new SiteNames(records)
   const history = new History(Date.now(), siteKey => siteNames.get(siteKey), totals.askedSites)
   setInterval(async () => {
     await supervisor.askStats()
     history.add(Date.now(), { values: totals.values(), sites: totals.sites() })
   }, ADD_MS).unref()
-  return dashboardRoutes({ history, siteNames, state: () => stateOf(totals, supervisor, hosts, backends) })
+  return dashboardRoutes(history, siteNames, () => stateOf(totals, supervisor, hosts, backends))
 }
 
 function stateOf(
   totals: Totals,
   supervisor: Supervisor,
-  hosts: LivingHosts,
-  { near, unbound }: BackendLimits,
+  hosts: Hosts,
+  { near, unbound }: Backends,
 ): ServiceState {
   const values = totals.values()
   const running = totals.workers()
-  const most = (key: MetricKey) => Math.max(0, ...running.map(({ values }) => Math.abs(values[key] ?? 0)))
+  const maxOfWorkers = (key: MetricKey) =>
+    Math.max(0, ...running.map(({ values }) => Math.abs(values[key] ?? 0)))
   return {
-    version: VERSION,
     isHealthy: supervisor.isHealthy(),
     isReady: supervisor.isReady(),
     workers: supervisor.workersWanted(),
@@ -69,34 +52,14 @@ function stateOf(
     hosts: hosts.living.map(viewOf),
     differences: hosts.differences,
     backends: [
+      // Reaching the limit of junk refuses no good token.
       ...near.map(({ text, perMinute, limit, isJunk }) => ({ text, isOver: perMinute > limit && !isJunk })),
       ...unbound.map(({ text }) => ({ text, isOver: false })),
     ],
-    isProxyUntrusted: most('proxyUntrusted') > 0,
-    clockApartSeconds: most('clockOffset'),
-    evictedKeys: most('evictedKeys'),
+    isProxyUntrusted: maxOfWorkers('proxyUntrusted') > 0,
+    clockApartSeconds: maxOfWorkers('clockOffset'),
+    evictedKeys: maxOfWorkers('evictedKeys'),
     isReloadDone: values.reloadDone !== 0,
     crashes: (values['restarts crash'] ?? 0) + (values['restarts hang'] ?? 0),
-    inFlight: values.inFlight ?? 0,
-  }
-}
-
-/** Opens the store for each reading, because readings are rare. */
-function storedNames(config: Config): ReadNames {
-  return async siteKeys => {
-    const names = new Map<string, string>()
-    const store = await openSiteStore(config)
-    try {
-      for (const siteKey of siteKeys) {
-        const site = await store.readSite(siteKey)
-        if (site === undefined) continue
-        const bits = raisedBits(site, Date.now())
-        const note = bits === 0 ? '' : ` (raised by ${bits})`
-        names.set(siteKey, site.name + note)
-      }
-    } finally {
-      await store.close()
-    }
-    return names
   }
 }

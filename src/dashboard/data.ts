@@ -1,11 +1,32 @@
-/** Body of /dashboard/data.json. */
+/** What the service and the dashboard's page share. The page runs in browsers, so this file imports types only. */
 
-import type { HistoryView } from '../metrics/history.ts'
 import type { HostView } from '../store/hosts.ts'
 import type { StoreCause } from '../words/reasons.ts'
 
+export const RANGES = ['30m', '24h'] as const
+export type Range = (typeof RANGES)[number]
+
+/** Stands for a site key where sites without numbers of their own are added up. */
+export const OTHER_SITES = 'other'
+
+/** Counts how often something happened: in each step of time, and in total. Lists start with the most frequent. */
+export interface Tally {
+  readonly name: string
+  readonly total: number
+  readonly counts: readonly number[]
+}
+
+/** null: nothing measured in that step. */
+export type Gaps = readonly (number | null)[]
+
+/** Milliseconds. */
+export interface Percentiles {
+  readonly p50: Gaps
+  readonly p95: Gaps
+  readonly p99: Gaps
+}
+
 export interface ServiceState {
-  readonly version: string
   readonly isHealthy: boolean
   readonly isReady: boolean
   readonly workers: number
@@ -15,11 +36,11 @@ export interface ServiceState {
   readonly storeCauses: readonly StoreCause[]
   /** Sites and API keys. */
   readonly sitesLost: number
-  /** The hosts that share the store; empty with the embedded one. */
+  /** The hosts that share the store; empty with the embedded store. */
   readonly hosts: readonly HostView[]
   /** A line for each value in which another host differs. */
   readonly differences: readonly string[]
-  /** Backends near a redemption limit, or that name no visitor's address. */
+  /** Backends that are near a redemption limit, or never send the visitor's address. */
   readonly backends: readonly { readonly text: string; readonly isOver: boolean }[]
   readonly isProxyUntrusted: boolean
   /** The largest difference between the store's clock and this host's, as a worker found it. */
@@ -30,11 +51,8 @@ export interface ServiceState {
   readonly isReloadDone: boolean
   /** Workers that ended or hung since the start. */
   readonly crashes: number
-  readonly inFlight: number
 }
 
-export interface DashboardData extends HistoryView {
-  /** The chosen site is neither in the store nor in the range. */
-  readonly isUnknown: boolean
-  readonly service: ServiceState
+export function sum(counts: readonly number[]): number {
+  return counts.reduce((total, count) => total + count, 0)
 }

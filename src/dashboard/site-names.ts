@@ -1,24 +1,26 @@
-/** Names of sites, read from the store while a dashboard is open. */
+/** Names of sites, read while a dashboard is open. */
 
-/** Leaves out unknown sites. */
-export type ReadNames = (siteKeys: readonly string[]) => Promise<ReadonlyMap<string, string>>
+import { type CachedRecords, raisedBits } from '../domain/site.ts'
 
-const FRESH_MS = 30_000
-const NAMES_MAX = 2000
+/** The part of process/site-keeper.ts that the dashboard needs. */
+export interface SiteRecords {
+  records(): Promise<Pick<CachedRecords, 'sites'>>
+}
+
+const FRESH_MS = 10_000
 /** An answer waits this long for names. Without them it shows site keys. */
 const WAIT_MS = 300
 
 export class SiteNames {
-  readonly #read: ReadNames
+  readonly #source: SiteRecords
   readonly #now: () => number
-  /** Undefined: the store has no such site. */
-  readonly #names = new Map<string, string | undefined>()
+  #names: ReadonlyMap<string, string> = new Map()
   #readAtMs = Number.NEGATIVE_INFINITY
   #reading: Promise<void> | undefined
 
-  /** @param now monotonic */
-  constructor(read: ReadNames, now: () => number = () => performance.now()) {
-    this.#read = read
+  /** @param now monotonic milliseconds */
+  constructor(source: SiteRecords, now: () => number = () => performance.now()) {
+    this.#source = source
     this.#now = now
   }
 
@@ -26,27 +28,29 @@ export class SiteNames {
     return this.#names.get(siteKey)
   }
 
+  /** False also while no names are known: the store may be away. */
   isUnknown(siteKey: string): boolean {
-    return this.#names.has(siteKey) && this.get(siteKey) === undefined
+    return this.#names.size > 0 && !this.#names.has(siteKey)
   }
 
-  /** Reads names that are old or missing. Resolves within WAIT_MS. */
-  async refresh(siteKeys: readonly string[]): Promise<void> {
-    if (siteKeys.length === 0) return
-    const ageMs = this.#now() - this.#readAtMs
-    const areNamed = siteKeys.every(siteKey => this.#names.has(siteKey))
-    if (ageMs < (areNamed ? FRESH_MS : FRESH_MS / 10)) return
-    this.#reading ??= this.#readAll(siteKeys.slice(0, NAMES_MAX)).finally(() => {
+  /** Reads the names if they are old. Resolves within WAIT_MS. */
+  async refresh(): Promise<void> {
+    if (this.#now() - this.#readAtMs < FRESH_MS) return
+    this.#reading ??= this.#read().finally(() => {
       this.#reading = undefined
     })
     await Promise.race([this.#reading, new Promise(resolve => setTimeout(resolve, WAIT_MS))])
   }
 
-  async #readAll(siteKeys: readonly string[]): Promise<void> {
+  async #read(): Promise<void> {
     this.#readAtMs = this.#now()
-    const names = await this.#read(siteKeys).catch(() => undefined) // workers report a store that is away
-    if (names === undefined) return
-    this.#names.clear()
-    for (const siteKey of siteKeys) this.#names.set(siteKey, names.get(siteKey))
+    const { sites } = await this.#source.records().catch(() => ({ sites: [] })) // workers report a store that is away
+    if (sites.length === 0) return
+    this.#names = new Map(
+      sites.map(site => {
+        const bits = raisedBits(site, Date.now())
+        return [site.siteKey, bits === 0 ? site.name : `${site.name} (raised by ${bits})`]
+      }),
+    )
   }
 }

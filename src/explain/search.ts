@@ -13,7 +13,7 @@ export interface Query {
   readonly text: string
   /** `id`: a request id or a bare nonce. */
   readonly kind: 'nonce' | 'id' | 'address'
-  /** All that the log shows of an address by default. */
+  /** The address's network, which is what the log shows of an address by default. */
   readonly network?: string
 }
 
@@ -21,12 +21,13 @@ export type LogRecord = Readonly<Record<string, unknown>>
 
 export interface SearchResult {
   readonly records: readonly LogRecord[]
-  /** Lines may be of the network's other addresses. */
+  /** True if some lines were found by the network alone, so other addresses may have caused them. */
   readonly isOfNetwork: boolean
-  /** Lines with the text that are not powgate's. */
+  /** The number of lines that have the text but are not powgate's. */
   readonly skipped: number
-  /** There are more than the last visits. */
+  /** True if earlier visits were left out. */
   readonly isCut: boolean
+  /** The time and the hosts of all lines that were read. */
   readonly read: { fromMs?: number; toMs?: number; readonly hosts: Set<string> }
 }
 
@@ -54,13 +55,12 @@ export async function searchLogs(paths: readonly string[], query: Query): Promis
       noteRead(read, line)
       if (!line.includes(text) && (network === undefined || !line.includes(network))) return
       const record = parseLine(line)
-      const isOf = (address: string) => [record?.ip, record?.visitorIp, record?.expectedIp].includes(address)
+      const addresses = [record?.ip, record?.visitorIp, record?.expectedIp]
       if (record === undefined) skipped++
-      else if (network !== undefined && isOf(network)) {
+      else if (network !== undefined && addresses.includes(network)) {
         isOfNetwork = true
         found.add(line, record)
-      } else if (record.nonce === text || record.requestId === text || (kind === 'address' && isOf(text)))
-        found.add(line, record)
+      } else if ([record.nonce, record.requestId, ...addresses].includes(text)) found.add(line, record)
     })
     found.keepLast()
     const nonces = new Set(found.records.map(({ nonce }) => nonce))
@@ -76,6 +76,7 @@ export async function searchLogs(paths: readonly string[], query: Query): Promis
   }
 }
 
+/** The records that were found, of the last VISITS visits. */
 class Found {
   isCut = false
   /** Records are kept by their line, since both passes find some. */
@@ -101,7 +102,7 @@ class Found {
   }
 }
 
-/** A pipe can be read only once. */
+/** Copies standard input to a file, because a pipe can be read only once. */
 async function keepPipe(): Promise<string> {
   let dir: string | undefined
   try {
@@ -141,7 +142,7 @@ function open(path: string): Readable {
   return createReadStream('', { fd: STDIN_FD, start: 0, autoClose: false })
 }
 
-/** Finds it also in the line of a container runtime, which has quotes with backslashes. */
+/** A container runtime wraps lines into JSON of its own, in which quotes have backslashes. */
 const TIME = /\\?"time\\?":(\d{1,16})\b/
 const HOSTNAME = /\\?"hostname\\?":\\?"([^"\\]+)/
 
@@ -154,7 +155,7 @@ function noteRead(read: SearchResult['read'], line: string): void {
   if (hostname !== undefined) read.hosts.add(hostname)
 }
 
-/** Without a container runtime's prefix or wrapper; undefined if the line is not powgate's. */
+/** Parses a line, also within a container runtime's prefix or wrapper. Returns undefined if the line is not powgate's. */
 function parseLine(line: string): LogRecord | undefined {
   try {
     const value: unknown = JSON.parse(line.slice(line.indexOf('{')))

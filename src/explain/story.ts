@@ -1,4 +1,4 @@
-/** A line of the log for a person: the fields as they were logged (docs/reference/log.md), and what its reasons mean. */
+/** Shows a line of the log to a person: its fields as they were logged (docs/reference/log.md), and what its reasons mean. */
 
 import { nonceTerms } from '../domain/nonce.ts'
 import type { Reason } from '../domain/outcome.ts'
@@ -15,7 +15,7 @@ interface Step {
   readonly lines: readonly string[]
 }
 
-/** Fields of the process, or told already. */
+/** These fields describe the process, or are shown elsewhere. */
 const NOT_SHOWN = 'event level time name hostname pid msg site nonce reasons'.split(' ')
 
 /** Fields may be missing or have another form: another version may have written the log. */
@@ -46,10 +46,10 @@ function wordsOf({ event, reason, reasons, endpoint, policy, site }: LogRecord):
   return [REFUSAL_WORDS[reason as Reason] ?? UNKNOWN, limit]
 }
 
-/** These leave the nonce unproven. */
+/** With these reasons, the nonce may be made up. */
 const FORGED = ['nonce-forged', 'token-forged', 'token-malformed']
 
-/** A nonce states its challenge's terms, which are told where the log lacks the challenge. */
+/** Describes a challenge that the log lacks by its nonce, which states the challenge's terms. */
 export function missingChallenge(nonce: string, records: readonly LogRecord[]): string | undefined {
   if (!isNonceText(nonce) || records.some(({ event }) => event === 'challenge-issued')) return undefined
   if (records.every(({ reason }) => FORGED.includes(String(reason)))) return undefined

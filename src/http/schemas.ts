@@ -13,6 +13,9 @@ import { COUNTER_MAX } from '../protocol/proof.ts'
 import type { Redemption, Solution } from '../protocol/wire.ts'
 import { nearest } from '../words/nearest.ts'
 
+const FIELDS_NOTE =
+  'Null counts as left out. Unknown fields are ignored, unless one seems to be a mistyped one.'
+
 export const NONCE = Type.String({
   pattern: '^[0-9a-f]{32}$',
   description: '32 lowercase hexadecimal characters, from GET /challenge.',
@@ -55,10 +58,7 @@ export const SolutionSchema = Type.Object(
       }),
     ),
   },
-  {
-    description:
-      'Null counts as left out. Unknown fields are ignored, unless one seems to be a mistyped one.',
-  },
+  { description: FIELDS_NOTE },
 )
 
 export const TOKEN = Type.String({
@@ -84,10 +84,7 @@ export const RedemptionSchema = Type.Object(
     expectedIp: Type.Optional(EXPECTED_IP),
     idempotencyKey: Type.Optional(IDEMPOTENCY_KEY),
   },
-  {
-    description:
-      'Null counts as left out. Unknown fields are ignored, unless one seems to be a mistyped one.',
-  },
+  { description: FIELDS_NOTE },
 )
 
 /** Compiling the meta-schema takes a tenth of a worker's start, so a test checks the schemas against it. */
@@ -293,6 +290,7 @@ function hasProtoKey(root: unknown): boolean {
 /** Usual bodies have up to 350 bytes. */
 const USUAL_BYTES_MAX = 512
 const INTEGER = '(0|[1-9][0-9]*)'
+/** The flags come in the order in which the widget writes them. */
 const ENVIRONMENT = ENVIRONMENT_FLAGS.map(name => `"${name}":(?:(true)|false)`).join()
 const SOLUTION = new RegExp(
   `^\\{"nonce":"([0-9a-f]{32})","counter":${INTEGER},"solveTimeMs":${INTEGER},"fingerprintHash":"([0-9a-f]{64})","environment":\\{${ENVIRONMENT}\\}\\}$`,

@@ -1,4 +1,4 @@
-/** Logs what visitors did, for `powgate explain`: names of events and fields are stable. */
+/** Logs what visitors did, for `powgate explain`. Names of events and fields are stable. */
 
 import type { Logger } from 'pino'
 import { type Address, formatAddress, formatNetwork, PRIVATE } from '../addresses/address.ts'
@@ -9,24 +9,7 @@ import type { Site } from '../domain/site.ts'
 import type { ObservedExchange, Part } from '../http/exchange-host.ts'
 import { cut, scrub } from './redaction.ts'
 
-export type LogEvent =
-  | 'challenge-issued'
-  | 'verification-passed'
-  | 'verification-failed'
-  | 'token-redeemed'
-  | 'refused'
-  /** The primary logs these: a backend uses half of a limit or more. */
-  | 'redemption-junk'
-  | 'redemption-limit'
-  /** The primary logs these once: no redemption of an API key names an address; a backend's field is ignored. */
-  | 'redemption-unbound'
-  | 'field-ignored'
-  /** Counts of the last minute beyond the quotas, by event or reason. */
-  | 'unlogged'
-  /** An exception in powgate itself. */
-  | 'fault'
-
-/** Lines per minute and worker. All quotas but successes add up to 1,080 (at level debug 1,200), which make 0.7 GB a day. */
+/** Quotas count lines per minute and worker. They add up to 1,080 (at level debug 1,200), which make 0.7 GB a day. */
 export const FAILURES_PER_MINUTE = 180
 export const REFUSALS_PER_MINUTE = 120
 const FAULTS_PER_MINUTE = 60
@@ -34,10 +17,11 @@ const MINUTE_MS = 60_000
 
 export class EventLog {
   readonly #log: Logger
-  readonly #isOn: boolean
-  /** True at level trace. */
+  /** False above level info. */
+  readonly #logsVisits: boolean
+  /** True at level trace: then quotas and sampling do not apply. */
   readonly #isUnbounded: boolean
-  readonly #sample: Sample
+  readonly #successShare: number
   readonly addressText: (address: Address) => string
   /** Peers are mostly the operator's proxies, whose addresses are needed for settings. */
   readonly peerText = (peer: Address) => (PRIVATE.has(peer) ? formatAddress(peer) : this.addressText(peer))
@@ -47,14 +31,14 @@ export class EventLog {
   readonly #timer: NodeJS.Timeout
 
   /**
-   * @param successShare of visitors, 0 to 1
-   * @param isAddressWhole false: only networks are logged
+   * @param successShare the share of visitors whose successes are logged, 0 to 1
+   * @param isAddressWhole false if only networks are logged
    */
   constructor(log: Logger, successShare: number, isAddressWhole: boolean) {
     this.#log = log
-    this.#isOn = log.isLevelEnabled('info')
+    this.#logsVisits = log.isLevelEnabled('info')
     this.#isUnbounded = log.isLevelEnabled('trace')
-    this.#sample = new Sample(successShare)
+    this.#successShare = successShare
     this.addressText = isAddressWhole ? formatAddress : formatNetwork
     const names = new Set(Object.values(OUTCOMES).map(({ quota }) => quota))
     const quotas = Array.from(names, name => [name, new Quota(REFUSALS_PER_MINUTE)])
@@ -83,16 +67,16 @@ export class EventLog {
 
   #issued(exchange: ObservedExchange, challenge: Issued): void {
     const { nonce, puzzle, difficulty, bounds, counts, price, traffic } = challenge
-    if (!this.#tellsSuccess(nonce)) return
+    if (!this.#logsSuccess(nonce)) return
     const { base, min, max, raise } = bounds
-    const { address, network, site: ofSite, costliest, isReturning } = price
+    const { address, network, site, costliest, isReturning } = price
     const { site: rates, siteExpected } = traffic
     this.#write(exchange, { nonce }, 'challenge-issued', 'challenge issued', {
       puzzle,
       difficulty,
       bounds: { base: base - (raise ?? 0), min, max },
       raise,
-      price: { address, network, site: ofSite },
+      price: { address, network, site },
       addressChallenges: counts.challenges,
       addressLimit: counts.limit,
       addressAccepted: counts.accepted,
@@ -108,7 +92,8 @@ export class EventLog {
   #judged(exchange: ObservedExchange, judgement: Judged): void {
     const { nonce, passed, score, reasons, signals, site } = judgement
     const event = passed ? 'verification-passed' : 'verification-failed'
-    if (passed ? !this.#tellsSuccess(nonce) : !this.#tellsFailure()) return
+    if (!this.#logsVisits) return
+    if (!(passed ? this.#logsSuccess(nonce) : this.#takeFrom(this.#failures, event))) return
     this.#write(exchange, { nonce }, event, passed ? 'verification passed' : 'verification failed', {
       score,
       threshold: site.record.threshold,
@@ -119,7 +104,7 @@ export class EventLog {
 
   #redeemed(exchange: ObservedExchange, { apiKey, claims }: Redeemed): void {
     const { nonce } = claims
-    if (!this.#tellsSuccess(nonce)) return
+    if (!this.#logsSuccess(nonce)) return
     this.#write(exchange, { siteKey: apiKey.siteKey, nonce }, 'token-redeemed', 'token redeemed', {
       apiKeyId: apiKey.id,
       visitorIp: this.addressText(claims.address),
@@ -133,36 +118,32 @@ export class EventLog {
     const { status, code, quota } = OUTCOMES[reason]
     if (reason === 'internal') return // `faulted` has logged it
     const level = quota === 'routine' ? 'debug' : 'info'
-    if (!this.#log.isLevelEnabled(level) || !this.#tells(this.#refusals[quota], reason)) return
-    const about = {
+    if (!this.#log.isLevelEnabled(level) || !this.#takeFrom(this.#refusals[quota], reason)) return
+    const fields = {
       ...{ endpoint: part, status, code, reason, policy, apiKeyId: named.apiKeyId },
       expectedIp: mismatch && this.addressText(mismatch.expected),
       visitorIp: mismatch && this.addressText(mismatch.visitor),
     }
-    this.#write(exchange, named, 'refused', 'refused', about, level)
+    this.#write(exchange, named, 'refused', 'refused', fields, level)
   }
 
   faulted(part: Part, error: unknown, exchange: ObservedExchange): void {
-    if (!this.#tells(this.#faults, 'fault')) return
+    if (!this.#takeFrom(this.#faults, 'fault')) return
     this.#write(exchange, {}, 'fault', 'a request ran into a fault', { part, err: error }, 'error')
   }
 
-  #tellsSuccess(nonce: string): boolean {
-    return this.#isOn && (this.#isUnbounded || this.#sample.has(nonce))
+  #logsSuccess(nonce: string): boolean {
+    return this.#logsVisits && (this.#isUnbounded || isSampled(nonce, this.#successShare))
   }
 
-  #tellsFailure(): boolean {
-    return this.#isOn && this.#tells(this.#failures, 'verification-failed')
-  }
-
-  #tells(quota: Quota, name: string): boolean {
-    return this.#isUnbounded || quota.admits(name)
+  #takeFrom(quota: Quota, name: string): boolean {
+    return this.#isUnbounded || quota.take(name)
   }
 
   #write(
     exchange: ObservedExchange,
     named: Named,
-    event: LogEvent,
+    event: string,
     message: string,
     fields: Record<string, unknown>,
     level: 'debug' | 'info' | 'error' = 'info',
@@ -189,8 +170,7 @@ export class EventLog {
       for (const [name, count] of quota.renew()) counts[name] = (counts[name] ?? 0) + count
     }
     if (Object.keys(counts).length === 0) return
-    const event: LogEvent = 'unlogged'
-    this.#log.info({ event, counts }, 'more than the log quota: counted only')
+    this.#log.info({ event: 'unlogged', counts }, 'more than the log quota: counted only')
   }
 }
 
@@ -229,14 +209,14 @@ function printable(text: string, charactersMax: number): string {
 class Quota {
   readonly #linesMax: number
   #lines = 0
-  readonly #leftOut = new Map<string, number>()
+  #leftOut = new Map<string, number>()
 
   constructor(linesMax: number) {
     this.#linesMax = linesMax
   }
 
-  /** Counts the line under this name if it is refused. */
-  admits(name: string): boolean {
+  /** @returns whether the line may be logged; if not, it is counted under this name */
+  take(name: string): boolean {
     if (this.#lines < this.#linesMax) {
       this.#lines++
       return true
@@ -245,28 +225,19 @@ class Quota {
     return false
   }
 
+  /** Begins a new minute. Returns the counts of lines that were left out. */
   renew(): ReadonlyMap<string, number> {
+    const leftOut = this.#leftOut
     this.#lines = 0
-    const leftOut = new Map(this.#leftOut)
-    this.#leftOut.clear()
+    this.#leftOut = new Map()
     return leftOut
   }
 }
 
-/** The nonce's last digits decide: they are uniformly distributed, because they come from a MAC. */
-const SAMPLE_DIGITS = 6
-const SAMPLE_VALUES = 16 ** SAMPLE_DIGITS
-
-/** Decides by the nonce whose successes are logged, so all hosts log all steps of a visit or none. */
-export class Sample {
-  readonly #below: number
-
-  constructor(share: number) {
-    this.#below = share * SAMPLE_VALUES
-  }
-
-  /** @param nonce 32 lowercase hexadecimal characters */
-  has(nonce: string): boolean {
-    return Number.parseInt(nonce.slice(-SAMPLE_DIGITS), 16) < this.#below
-  }
+/**
+ * Decides by the nonce whose successes are logged, so all hosts log all steps of a visit or none. The last six digits are
+ * uniformly distributed, because they come from a MAC.
+ */
+export function isSampled(nonce: string, share: number): boolean {
+  return Number.parseInt(nonce.slice(-6), 16) < share * 16 ** 6
 }

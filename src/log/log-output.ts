@@ -13,33 +13,35 @@ const RETRY_FULL_MS = 20
 const FULL = 'EAGAIN'
 /** About half a megabyte. */
 const WAITING_MAX = 1000
-/** An ending process waits this long for the reader. */
-const LAST_MS = 300
+/** An ending process waits this long for a reader that is busy. */
+const EXIT_WAIT_MS = 300
 
 export class LogOutput implements DestinationStream {
   linesLost = 0
   onWorksAgain: ((lost: number, cause: string) => void) | undefined
   readonly #target: Target
-  /** The first may lack bytes already written. */
+  /** Lines to be written. Of the first, a part may have been written and removed already. */
   #waiting: Buffer[] = []
+  /** Lines lost since writes began to fail. */
   #lostNow = 0
+  /** The code of the error with which writes fail; empty while they succeed. */
   #cause = ''
 
   constructor(fd = STDOUT) {
-    this.#target = withoutWaiting(fd)
-    process.on('exit', () => this.#writeLast())
+    this.#target = nonBlocking(fd)
+    process.on('exit', () => this.#writeAtExit())
   }
 
-  #writeLast(): void {
+  #writeAtExit(): void {
     const pause = new Int32Array(new SharedArrayBuffer(4))
-    const giveUpAtMs = performance.now() + LAST_MS
+    const giveUpAtMs = performance.now() + EXIT_WAIT_MS
     this.#writeWaiting()
     while (this.#cause === FULL && performance.now() < giveUpAtMs) {
       Atomics.wait(pause, 0, 0, RETRY_FULL_MS)
       this.#writeWaiting()
     }
     const lost = this.#waiting.length + this.#lostNow
-    if (lost > 0) tellStderr(`${lost} lines of the log were lost at the end (${this.#cause})\n`)
+    if (lost > 0) writeStderr(`${lost} lines of the log were lost at the end (${this.#cause})\n`)
   }
 
   write(line: string): void {
@@ -64,18 +66,18 @@ export class LogOutput implements DestinationStream {
       this.#failed(error as NodeJS.ErrnoException)
     }
     this.#waiting.splice(0, written)
-    if (this.#waiting.length === 0) this.#works()
+    if (this.#waiting.length === 0) this.#succeeded()
   }
 
   #failed({ code = 'an error' }: NodeJS.ErrnoException): void {
     const isFull = code === FULL
     if (this.#cause === '' && !isFull)
-      tellStderr(`the log cannot be written (${code}): its lines wait, then are lost\n`)
+      writeStderr(`the log cannot be written (${code}): its lines wait, then are lost\n`)
     this.#cause = code
     setTimeout(() => this.#writeWaiting(), isFull ? RETRY_FULL_MS : RETRY_MS).unref()
   }
 
-  #works(): void {
+  #succeeded(): void {
     const [lost, cause] = [this.#lostNow, this.#cause]
     this.#lostNow = 0
     this.#cause = ''
@@ -88,6 +90,7 @@ interface Target {
   readonly unblock: () => void
 }
 
+/** Node.js has no public way to make a stream non-blocking. */
 interface WithHandle {
   readonly _handle?: { setBlocking?(isBlocking: boolean): void }
 }
@@ -97,21 +100,21 @@ interface WithHandle {
  * all processes that share it. Sockets and terminals cannot be opened anew, and each fork makes them blocking: one system call
  * switches them back before each write.
  */
-function withoutWaiting(fd: number): Target {
+function nonBlocking(fd: number): Target {
   try {
     if (fstatSync(fd).isFIFO()) {
       const own = openSync(`/proc/self/fd/${fd}`, constants.O_WRONLY | constants.O_NONBLOCK)
       return { fd: own, unblock: () => {} }
     }
   } catch {
-    // Another user's pipe cannot be opened, and is switched too.
+    // Another user's pipe cannot be opened anew, so it is switched like a socket.
   }
   const stream: unknown = fd === STDERR ? process.stderr : process.stdout
   return { fd, unblock: () => (stream as WithHandle)._handle?.setBlocking?.(false) }
 }
 
-function tellStderr(line: string): void {
-  const { fd, unblock } = withoutWaiting(STDERR)
+function writeStderr(line: string): void {
+  const { fd, unblock } = nonBlocking(STDERR)
   try {
     unblock()
     writeSync(fd, line)

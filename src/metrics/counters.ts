@@ -3,34 +3,34 @@
 import {
   BY_SITE,
   type BySiteKey,
+  COUNTED_KEYS,
+  type CountedKey,
   type Metric,
   metricOf,
-  SERVICE_KEYS,
-  type ServiceKey,
   type Values,
 } from './table.ts'
 
-/** A counter or histogram; with labels a tree, one level per label. */
+/** A counter or histogram. One with labels is a tree: each level has a series for each value of the next label. */
 export class Series {
   readonly #flatName: string
-  readonly #metric: Pick<Metric, 'bounds' | 'parts'>
+  readonly #metric: Pick<Metric, 'bounds' | 'scale'>
   /** A histogram's buckets, then the sum; a counter has only the sum. */
   readonly #numbers: number[]
-  #below: Map<string | number, Series> | undefined = undefined
+  #nextLabel: Map<string | number, Series> | undefined = undefined
 
-  constructor(flatName: string, metric: Pick<Metric, 'bounds' | 'parts'> = {}) {
+  constructor(flatName: string, metric: Pick<Metric, 'bounds' | 'scale'> = {}) {
     this.#flatName = flatName
     this.#metric = metric
     this.#numbers = new Array(metric.bounds === undefined ? 1 : metric.bounds.length + 2).fill(0)
   }
 
-  /** The series of the next label's value. */
+  /** The series with this value of the next label. */
   at(value: string | number): Series {
-    this.#below ??= new Map()
-    let series = this.#below.get(value)
+    this.#nextLabel ??= new Map()
+    let series = this.#nextLabel.get(value)
     if (series === undefined) {
       series = new Series(`${this.#flatName} ${value}`, this.#metric)
-      this.#below.set(value, series)
+      this.#nextLabel.set(value, series)
     }
     return series
   }
@@ -45,25 +45,25 @@ export class Series {
     numbers[bucket]!++
   }
 
-  /** Leaves out zeros. */
-  write(into: Values): void {
-    const { bounds, parts = 1 } = this.#metric
-    const sum = Math.round(this.#numbers.at(-1)! * parts)
-    if (sum !== 0) into[bounds === undefined ? this.#flatName : `${this.#flatName} sum`] = sum
+  /** Writes all numbers of the tree but zeros. */
+  writeTo(values: Values): void {
+    const { bounds, scale = 1 } = this.#metric
+    const sum = Math.round(this.#numbers.at(-1)! * scale)
+    if (sum !== 0) values[bounds === undefined ? this.#flatName : `${this.#flatName} sum`] = sum
     if (bounds !== undefined) {
       for (let bucket = 0; bucket <= bounds.length; bucket++) {
         const count = this.#numbers[bucket]!
-        if (count !== 0) into[`${this.#flatName} ${bounds[bucket] ?? Infinity}`] = count
+        if (count !== 0) values[`${this.#flatName} ${bounds[bucket] ?? Infinity}`] = count
       }
     }
-    if (this.#below !== undefined) for (const series of this.#below.values()) series.write(into)
+    if (this.#nextLabel !== undefined) for (const series of this.#nextLabel.values()) series.writeTo(values)
   }
 }
 
-export type Counts = Readonly<Record<ServiceKey, Series>>
+export type Counts = Readonly<Record<CountedKey, Series>>
 export type SiteCounts = Readonly<Record<BySiteKey, Series>>
 
-export const newCounts = (): Counts => seriesOf(SERVICE_KEYS)
+export const newCounts = (): Counts => seriesOf(COUNTED_KEYS)
 
 export const newSiteCounts = (): SiteCounts => seriesOf(BY_SITE)
 
@@ -73,6 +73,6 @@ function seriesOf<Key extends string>(keys: readonly Key[]): Record<Key, Series>
 
 export function valuesOf(counts: Counts | SiteCounts): Values {
   const values: Values = {}
-  for (const series of Object.values<Series>(counts)) series.write(values)
+  for (const series of Object.values<Series>(counts)) series.writeTo(values)
   return values
 }

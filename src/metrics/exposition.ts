@@ -7,7 +7,7 @@ import { keyOf, type Metric, ROWS, type Values } from './table.ts'
 
 export const CONTENT_TYPE = 'text/plain; version=0.0.4; charset=utf-8'
 
-const FROM_START = zeros()
+const ZEROS = zeros()
 
 /**
  * Leaves out metrics without numbers, and numbers without a metric.
@@ -15,14 +15,14 @@ const FROM_START = zeros()
  * @param deployment label of every sample; empty: none
  */
 export function exposition(values: Values, deployment = ''): string {
-  const all = { ...FROM_START, ...values }
-  const names = new Map<string, string[]>([...ROWS.keys()].map(key => [key, []]))
-  for (const name in all) names.get(keyOf(name))?.push(name)
+  const all = { ...ZEROS, ...values }
+  const flatNames = new Map<string, string[]>([...ROWS.keys()].map(key => [key, []]))
+  for (const flatName in all) flatNames.get(keyOf(flatName))?.push(flatName)
   let text = ''
   for (const [key, metric] of ROWS) {
     const { name, help, type } = metric
-    const samples =
-      type === 'histogram' ? histograms(metric, names.get(key)!, all) : singles(metric, names.get(key)!, all)
+    const samplesOf = type === 'histogram' ? histogramSamples : singleSamples
+    const samples = samplesOf(metric, flatNames.get(key)!, all)
     if (samples !== '')
       text += `# HELP ${name} ${help.replace(/[\\\n]/g, escaped)}\n# TYPE ${name} ${type}\n${labelled(samples, deployment)}`
   }
@@ -48,38 +48,38 @@ function zeros(): Values {
   return values
 }
 
-function singles({ name, labels = [], parts = 1 }: Metric, names: readonly string[], values: Values): string {
-  let text = ''
-  for (const flat of names) {
-    text += sample(name, labels, flat.split(' ').slice(1), values[flat]! / parts)
-  }
-  return text
+/** Samples of a counter or gauge. */
+function singleSamples(
+  { name, labels = [], scale = 1 }: Metric,
+  flatNames: readonly string[],
+  values: Values,
+): string {
+  return flatNames
+    .map(flatName => sample(name, labels, flatName.split(' ').slice(1), values[flatName]! / scale))
+    .join('')
 }
 
-function histograms(
-  { name, labels = [], bounds = [], parts = 1 }: Metric,
-  names: readonly string[],
+function histogramSamples(
+  { name, labels = [], bounds = [], scale = 1 }: Metric,
+  flatNames: readonly string[],
   values: Values,
 ): string {
   let text = ''
-  const parted = names
-    .map(flat => flat.split(' '))
-    .filter(all => all.length === labels.length + 2)
-    .map(all => all.slice(0, -1))
-  for (const series of new Set(parted.map(all => all.join(' ')))) {
+  // The last word of a flat name is a bucket's bound, or `sum`.
+  for (const series of new Set(flatNames.map(flatName => flatName.slice(0, flatName.lastIndexOf(' '))))) {
     const labelValues = series.split(' ').slice(1)
     let below = 0
     for (const bound of [...bounds, Infinity]) {
       below += values[`${series} ${bound}`] ?? 0
       text += sample(`${name}_bucket`, [...labels, 'le'], [...labelValues, textOf(bound)], below)
     }
-    text += sample(`${name}_sum`, labels, labelValues, (values[`${series} sum`] ?? 0) / parts)
+    text += sample(`${name}_sum`, labels, labelValues, (values[`${series} sum`] ?? 0) / scale)
     text += sample(`${name}_count`, labels, labelValues, below)
   }
   return text
 }
 
-/** Empty if a worker of another version counted by other labels. */
+/** @returns '' if the number of values is wrong, because a worker of another version has other labels */
 function sample(name: string, labels: readonly string[], values: readonly string[], value: number): string {
   if (labels.length !== values.length) return ''
   const pairs = labels.map((label, index) => `${label}="${values[index]!.replace(/[\\\n"]/g, escaped)}"`)

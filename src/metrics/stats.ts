@@ -1,6 +1,6 @@
 /**
- * One worker's counts. Counting an answer takes 0.2 us and makes no garbage. Once a second the counts go to the primary process,
- * in 0.3 ms, or 8 ms with a thousand sites.
+ * Counts what one worker does. Counting an answer takes 0.2 us and makes no garbage. Once a second the counts go to the primary
+ * process: that takes 0.3 ms, or 8 ms with a thousand sites.
  */
 
 import { type IntervalHistogram, monitorEventLoopDelay } from 'node:perf_hooks'
@@ -12,34 +12,35 @@ import { STORE_CAUSES, type StoreCause } from '../words/reasons.ts'
 import { newCounts, newSiteCounts, type SiteCounts, valuesOf } from './counters.ts'
 import { SITES_MAX, type Values } from './table.ts'
 
-/** Gauges, and all counts since the worker's start: a lost message loses nothing. */
+/** A worker's gauges, and its counts since its start: a lost message loses nothing. */
 export interface Snapshot {
   readonly values: Values
-  /** Existing sites, by key; those beyond SITES_MAX are added up under ''. */
+  /** Counts of existing sites, by site key; those of sites beyond SITES_MAX are added up under ''. */
   readonly sites: Readonly<Record<string, Values>>
 }
 
 interface StatsSources {
-  /** undefined while the whole store answers */
+  /** @returns undefined while the whole store answers */
   storeTrouble(): { readonly cause: StoreCause } | undefined
   inFlight(): number
   clockAheadSeconds(): number
   evictedKeys(): number
   connections(): { readonly open: number; readonly max: number; readonly refused: number }
   logLinesLost(): number
-  /** The existing site that a refused request named, by a site key or an API key. */
+  /** @returns the existing site that a refused request named, by a site key or an API key */
   siteNamedBy(siteKey: string, apiKeyId: string | undefined): string | undefined
   readonly metricsSites: readonly string[]
 }
 
 export class Stats {
+  /** All counts but those of `#sites` and `#otherSites`, which `snapshot` adds. */
   readonly counts = newCounts()
   readonly #sources: StatsSources
   readonly #metricsSites: ReadonlySet<string>
   readonly #sites = new Map<string, SiteCounts>()
+  /** See Totals. */
   askedSites: ReadonlySet<string> = new Set()
   readonly #otherSites = newSiteCounts()
-  readonly #noSite = newSiteCounts()
   readonly #proxyWatch = new ProxyWatch()
   #storePartsDown = 0
   #storeDownSinceMs = 0
@@ -50,12 +51,11 @@ export class Stats {
     this.#metricsSites = new Set(sources.metricsSites)
   }
 
-  /** Counts outcomes by site; `snapshot` adds them up for the service. */
   answered(exchange: ObservedExchange, part: Part, status: number, ending: Ending | undefined): void {
     this.counts.requestSeconds.at(part).add((performance.now() - exchange.startedAtMs) / 1000)
     if (part === 'challenge' && exchange.address !== undefined) this.#proxyWatch.add(exchange.address)
-    const siteKey = this.#siteOf(exchange, ending)
-    const counts = siteKey === undefined ? this.#noSite : this.#site(siteKey)
+    const siteKey = this.#siteKeyOf(exchange, ending)
+    const counts = siteKey === undefined ? this.counts : this.#countsOf(siteKey)
     counts.requests.at(part).at(status).at(outcomeLabel(ending)).add()
     if (siteKey !== undefined && this.#metricsSites.has(siteKey))
       this.counts.siteRequests.at(siteKey).at(part).at(outcomeLabel(ending)).add()
@@ -67,7 +67,7 @@ export class Stats {
       case 'judged':
         if (ending.score !== null) counts.scores.add(ending.score)
         for (const reason of ending.reasons) counts.reasons.at(reason).add()
-        this.#timed(ending)
+        this.#countSolvingTime(ending)
         break
       case 'refused': {
         const { policy } = ending.refusal
@@ -77,7 +77,7 @@ export class Stats {
   }
 
   /** A site's solving time is promised only for challenges at its base. */
-  #timed({ site, signals }: Extract<Ending, { kind: 'judged' }>): void {
+  #countSolvingTime({ site, signals }: Extract<Ending, { kind: 'judged' }>): void {
     const { base, solveMs } = site.record.difficulty
     if (solveMs === undefined || signals?.solveTimeMs === undefined || signals.difficulty !== base) return
     this.counts.solvingTimes.at(signals.solveTimeMs <= solveMs ? 'yes' : 'no').add()
@@ -88,20 +88,24 @@ export class Stats {
   }
 
   shed(part: Part): void {
-    this.#noSite.requests.at(part).at(OUTCOMES.overloaded.status).at('overloaded').add()
+    this.counts.requests.at(part).at(OUTCOMES.overloaded.status).at('overloaded').add()
   }
 
   faulted(part: Part): void {
     this.counts.faults.at(part).add()
   }
 
-  /** A call was answered or given up. */
+  /** Counts a call to the store that was answered or given up. */
   readonly storeCalled = (operations: number, seconds: number): void => {
     this.counts.storeBatch.add(operations)
     this.counts.storeSeconds.add(seconds)
   }
 
-  /** A part of the store went away or came back. Returns an outage's seconds once all parts are back. */
+  /**
+   * Notes that a part of the store went away or came back, and counts the start of an outage.
+   *
+   * @returns the outage's seconds once all parts are back
+   */
   storeChanged(up: boolean): number | undefined {
     const nowMs = performance.now()
     const wereDown = this.#storePartsDown
@@ -139,12 +143,12 @@ export class Stats {
     for (const cause in STORE_CAUSES) values[`storeDown ${cause}`] = trouble?.cause === cause ? 1 : 0
     const sites = Object.fromEntries([...this.#sites].map(([siteKey, counts]) => [siteKey, valuesOf(counts)]))
     if (this.#sites.size >= SITES_MAX) sites[''] = valuesOf(this.#otherSites)
-    for (const counted of [...Object.values(sites), valuesOf(this.#noSite)])
+    for (const counted of Object.values(sites))
       for (const name in counted) values[name] = (values[name] ?? 0) + counted[name]!
     return { values, sites }
   }
 
-  #siteOf(exchange: ObservedExchange, ending: Ending | undefined): string | undefined {
+  #siteKeyOf(exchange: ObservedExchange, ending: Ending | undefined): string | undefined {
     switch (ending?.kind) {
       case 'issued':
       case 'judged':
@@ -163,10 +167,12 @@ export class Stats {
     }
   }
 
-  #site(siteKey: string): SiteCounts {
+  #countsOf(siteKey: string): SiteCounts {
     const found = this.#sites.get(siteKey)
     if (found !== undefined) return found
-    if (this.#sites.size >= (this.askedSites.has(siteKey) ? 2 : 1) * SITES_MAX) return this.#otherSites
+    // The sites that were ever asked for have a bound, too.
+    const sitesMax = this.askedSites.has(siteKey) ? 2 * SITES_MAX : SITES_MAX
+    if (this.#sites.size >= sitesMax) return this.#otherSites
     const counts = newSiteCounts()
     this.#sites.set(siteKey, counts)
     return counts
@@ -182,13 +188,13 @@ const SAMPLE_MS = 20
 const LAG_WINDOW_MS = 10_000
 const NS_PER_SECOND = 1e9
 
-/** Measures how late the event loop runs timers, over up to 20 seconds. */
+/** Measures how late the event loop runs timers, over the last 10 to 20 seconds. */
 export class EventLoopLag {
   #older = startMonitor()
   #newer = startMonitor()
 
   constructor() {
-    // Windows overlap: each stall shows for at least 10 s, even one during a switch.
+    // The windows overlap, so each stall shows for at least 10 s.
     setInterval(() => {
       this.#older.disable()
       this.#older = this.#newer
@@ -196,10 +202,13 @@ export class EventLoopLag {
     }, LAG_WINDOW_MS).unref()
   }
 
-  /** Seconds. */
   get() {
     const monitor = this.#older
-    return { mean: lag(monitor.mean), p99: lag(monitor.percentile(99)), max: lag(monitor.max) }
+    return {
+      mean: lagSeconds(monitor.mean),
+      p99: lagSeconds(monitor.percentile(99)),
+      max: lagSeconds(monitor.max),
+    }
   }
 }
 
@@ -209,8 +218,8 @@ function startMonitor(): IntervalHistogram {
   return monitor
 }
 
-/** The histogram has times between samples. NaN (no samples yet) becomes 0. */
-function lag(nanoseconds: number): number {
+/** Subtracts the sampling interval, because the monitor measures the time between samples. NaN (no samples yet) becomes 0. */
+function lagSeconds(nanoseconds: number): number {
   const seconds = nanoseconds / NS_PER_SECOND - SAMPLE_MS / 1000
   return seconds > 0 ? Math.round(seconds * 1e6) / 1e6 : 0
 }

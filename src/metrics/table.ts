@@ -1,13 +1,13 @@
 /**
- * All metrics: workers count by this table, the primary process adds up, /metrics and the dashboard show the sums. A metric also
- * needs the line that counts it (of a gauge: `Stats.snapshot`, or in the primary process `processGauges`, start.ts or
- * `totals.gauges`), a row of docs/reference/metrics.md and a panel of dashboard/grafana/. Tests fail without one of these.
+ * All metrics: workers count by this table, the primary process adds up, and /metrics and the dashboard show the sums. A metric
+ * also needs the line that counts it (`Stats`; for a gauge `Stats.snapshot`, or in the primary process start.ts,
+ * `totals.gauges` or `processGauges`), a row of docs/reference/metrics.md and a panel of dashboard/grafana/. Tests fail without.
  *
- * Counts are whole numbers. A flat name is a metric's key and its label values. Histograms have buckets, not cumulative, and a sum:
+ * A flat name is a metric's key and the values of its labels. A histogram has a count for each bucket, not cumulative, and a sum:
  *
- *   requests challenge 200 ok          requestSeconds challenge 0.001       up to 0.001 s, above the bound before
+ *   requests challenge 200 ok          requestSeconds challenge 0.001       above 0.00075 s, up to 0.001 s
  *   storeOutages                       requestSeconds challenge Infinity    above the last bound
- *                                      requestSeconds challenge sum         in microseconds, see `parts`
+ *                                      requestSeconds challenge sum         in microseconds, see `scale`
  *
  * Never give a key another meaning: a worker may run another version than the primary process. Missing numbers are then 0,
  * numbers without a row are not shown.
@@ -32,11 +32,11 @@ export interface Metric {
   readonly fromStart?: readonly string[]
   /** Upper bounds, ascending; one more bucket follows. */
   readonly bounds?: readonly number[]
-  /** Values are kept as integers of 1/`parts` of the unit, because a fraction's rounding error would look like a reset. */
-  readonly parts?: number
+  /** Values are kept as integers of 1/`scale` of the unit, because a fraction's rounding error would look like a reset. */
+  readonly scale?: number
   /** Combines a gauge of all workers. Without this, and without a label `worker`, the gauge is the primary's. */
-  readonly workers?: 'sum' | 'least' | undefined
-  /** Set if the dashboard shows its past (history.ts). */
+  readonly workers?: 'sum' | 'min' | undefined
+  /** Set if the dashboard shows its past (dashboard/history.ts). */
   readonly history?: true
 }
 
@@ -49,13 +49,13 @@ const LATENCY_BOUNDS_SECONDS = [
   0.03, 0.05, 0.1, 0.2, 0.5, 1, 2,
 ] as const
 
-/** The dashboard counts answers under these names, by the labels of `requests`. */
+/** What the dashboard counts an answer as, by the labels of `requests`. */
 export const TRAFFIC: ReadonlyMap<string, TrafficCount | null> = new Map(
   ENDPOINT_NAMES.flatMap(endpoint =>
     Object.entries(ENDPOINTS[endpoint].counts).map(([outcome, what]) => [`${endpoint} 200 ${outcome}`, what]),
   ),
 )
-/** The last three must exist from the start, at 0, because an alert fires on their first increase. */
+/** An alert fires at the first increase of the last three. */
 const ANSWERS = [
   ...TRAFFIC.keys(),
   ...['verify 400 nonce-forgotten', 'verify-token 400 token-forgotten', 'siteverify 200 token-forgotten'],
@@ -63,20 +63,20 @@ const ANSWERS = [
 const LIMITS = ENDPOINT_NAMES.flatMap(endpoint =>
   ENDPOINTS[endpoint].limits.map(({ policy }) => `${endpoint} ${policy}`),
 )
-const OF_PARTS = { labels: ['endpoint'], fromStart: PARTS, history: true } as const
+const BY_PART = { labels: ['endpoint'], fromStart: PARTS, history: true } as const
 
-type More = Omit<Metric, 'type' | 'name' | 'help'>
+type Options = Omit<Metric, 'type' | 'name' | 'help'>
 
-function counter(name: string, help: string, more: More = {}) {
-  return { type: 'counter', name, help, ...more } as const
+function counter(name: string, help: string, options: Options = {}) {
+  return { type: 'counter', name, help, ...options } as const
 }
 
 function gauge(name: string, help: string, labels: readonly string[] = [], workers?: Metric['workers']) {
   return { type: 'gauge', name, help, labels, workers } as const
 }
 
-function histogram(name: string, help: string, bounds: readonly number[], more: More = {}) {
-  return { type: 'histogram', name, help, bounds, ...more } as const
+function histogram(name: string, help: string, bounds: readonly number[], options: Options = {}) {
+  return { type: 'histogram', name, help, bounds, ...options } as const
 }
 
 export const METRICS = {
@@ -92,18 +92,18 @@ export const METRICS = {
     'powgate_request_duration_seconds',
     'Time from the headers of a request to its answer.',
     LATENCY_BOUNDS_SECONDS,
-    { ...OF_PARTS, parts: MICROSECONDS },
+    { ...BY_PART, scale: MICROSECONDS },
   ),
   inFlight: gauge('powgate_requests_under_way', 'Requests that are not answered yet.', [], 'sum'),
   aborted: counter(
     'powgate_requests_aborted_total',
     'Requests whose client went away before the answer.',
-    OF_PARTS,
+    BY_PART,
   ),
   faults: counter(
     'powgate_faults_total',
     'Faults of powgate itself; they are in the log, up to 60 a minute and worker.',
-    OF_PARTS,
+    BY_PART,
   ),
   limited: counter(
     'powgate_rate_limited_total',
@@ -144,7 +144,7 @@ export const METRICS = {
     'powgate_verification_score',
     'Scores of verifications that got one; they are hundredths, so le="0.49" is those below 0.5.',
     [0.09, 0.19, 0.29, 0.39, 0.49, 0.59, 0.69, 0.79, 0.89, 0.99],
-    { parts: HUNDREDTHS, history: true },
+    { scale: HUNDREDTHS, history: true },
   ),
   reasons: counter(
     'powgate_score_reasons_total',
@@ -155,7 +155,7 @@ export const METRICS = {
     'powgate_store_up',
     'Whether the whole store, each part of a Redis Cluster, answers every worker (1) or not (0).',
     [],
-    'least',
+    'min',
   ),
   storeDown: gauge(
     'powgate_store_down',
@@ -198,7 +198,7 @@ export const METRICS = {
     'powgate_store_call_duration_seconds',
     'Time from the first operation of a call to the store to its reply, or until it was given up.',
     LATENCY_BOUNDS_SECONDS,
-    { parts: MICROSECONDS, history: true },
+    { scale: MICROSECONDS, history: true },
   ),
   // A call to Redis has at most 128 operations.
   storeBatch: histogram(
@@ -230,7 +230,7 @@ export const METRICS = {
     'When settings last took effect.',
   ),
   cpu: counter('process_cpu_seconds_total', 'Processor time, user and system, of all processes together.', {
-    parts: MICROSECONDS,
+    scale: MICROSECONDS,
   }),
   startedAt: gauge('process_start_time_seconds', 'When the primary started, in Unix time.'),
   openFiles: gauge('process_open_fds', 'Open files of each process, connections among them.', ['process']),
@@ -256,18 +256,18 @@ export const METRICS = {
 
 export type MetricKey = keyof typeof METRICS
 
-/** Metrics that are counted by site; the others are of the whole service. */
+/** Metrics that are also counted for each site. */
 export const BY_SITE = ['requests', 'difficulty', 'scores', 'reasons'] as const
 export type BySiteKey = (typeof BY_SITE)[number]
 
-export type ServiceKey = {
-  [Key in MetricKey]: (typeof METRICS)[Key]['type'] extends 'gauge' ? never : Exclude<Key, BySiteKey>
+export type CountedKey = {
+  [Key in MetricKey]: (typeof METRICS)[Key]['type'] extends 'gauge' ? never : Key
 }[MetricKey]
-export const SERVICE_KEYS = (Object.keys(METRICS) as MetricKey[]).filter(
-  (key): key is ServiceKey => METRICS[key].type !== 'gauge' && !BY_SITE.includes(key as BySiteKey),
+export const COUNTED_KEYS = (Object.keys(METRICS) as MetricKey[]).filter(
+  (key): key is CountedKey => METRICS[key].type !== 'gauge',
 )
 
-/** Sites counted separately; the others share the key ''. */
+/** Sites with counts of their own; all others share the key ''. */
 export const SITES_MAX = 1000
 
 export const ROWS: ReadonlyMap<string, Metric> = new Map(Object.entries(METRICS))

@@ -1,4 +1,4 @@
-/** Adds up in the primary process what it and all workers counted, ended ones included. */
+/** Adds up in the primary process what it and all workers counted, those that have ended too. */
 
 import type { ServerBuild } from '../server-build.ts'
 import { newCounts, valuesOf } from './counters.ts'
@@ -16,7 +16,7 @@ interface Worker {
 
 export interface WorkerStats {
   readonly worker: Worker
-  /** The number of its seat, or the smallest free number while its successor is there already. */
+  /** The index of its seat, or the smallest free number if its successor has the seat already. */
   readonly number: number
   readonly values: Readonly<Values>
 }
@@ -25,26 +25,24 @@ const NOTHING: Snapshot = { values: {}, sites: {} }
 
 export class Totals {
   readonly counts = newCounts()
-  /** The primary's own: why the start waits for its store, later the signing key and the last reload. */
+  /** The primary process sets these: why the start waits for its store, later the signing key and the last reload. */
   gauges: Values = {}
-  /** The order is that of the first snapshots. */
+  /** Running workers, in the order of their first snapshots. */
   readonly #living = new Map<Worker, { readonly index: number; readonly snapshot: Snapshot }>()
   /** Ended workers' last snapshots, included in `#retired`. */
   readonly #gone = new WeakMap<Worker, Snapshot>()
   readonly #retired = { values: {} as Values, sites: {} as Record<string, Values> }
-  /** Sites to count separately even beyond SITES_MAX, here and in workers. */
+  /** Sites that someone chose on the dashboard. They have counts of their own even beyond SITES_MAX, here and in workers. */
   readonly askedSites = new Set<string>()
-  /** Counted separately since they were added. */
+  /** Sites with counts of their own. */
   readonly #siteKeys = new Set<string>()
-  /** Counts from before then, which stay under '', because no counter may shrink. */
-  readonly #before: Record<string, Values> = {}
-  readonly #found: () => Values
+  /** What these sites had counted before. It stays under '', because no counter may shrink. */
+  readonly #countsBefore: Record<string, Values> = {}
+  readonly #readGauges: () => Values
 
-  /** @param found gauges that the primary process reads when asked */
-  constructor(
-    found: () => Values = () => ({ logLinesLost: 0, sitesLost: 0, hostsDiffer: 0, redeemLimitUsed: 0 }),
-  ) {
-    this.#found = found
+  /** @param readGauges reads the gauges of the primary process */
+  constructor(readGauges: () => Values = () => ({})) {
+    this.#readGauges = readGauges
   }
 
   /**
@@ -56,7 +54,7 @@ export class Totals {
     const snapshot = { ...NOTHING, ...sent }
     for (const siteKey in snapshot.sites) {
       const isOwn = this.#siteKeys.size < SITES_MAX || this.askedSites.has(siteKey)
-      if (siteKey !== '' && isOwn) this.#countApart(siteKey)
+      if (siteKey !== '' && isOwn) this.#giveOwnCounts(siteKey)
     }
     if (this.#gone.has(worker)) this.#retire(worker, snapshot)
     else this.#living.set(worker, { index, snapshot })
@@ -71,17 +69,17 @@ export class Totals {
 
   /** All counters, and running workers' gauges. */
   values(): Values {
-    const values: Values = { ...valuesOf(this.counts), ...this.gauges, ...this.#found() }
+    const values: Values = { ...valuesOf(this.counts), ...this.gauges, ...this.#readGauges() }
     for (const snapshot of this.#snapshots()) addCounts(values, snapshot.values)
     addGauges(values, this.workers())
     return values
   }
 
-  /** Sums for each site key. Sites that are not counted separately are under ''. */
+  /** Sums for each site key; those of sites without counts of their own are under ''. */
   sites(): Record<string, Values> {
     const sites: Record<string, Values> = {}
     for (const snapshot of this.#snapshots()) this.#addSites(sites, snapshot)
-    for (const [siteKey, before] of Object.entries(this.#before)) {
+    for (const [siteKey, before] of Object.entries(this.#countsBefore)) {
       addCounts((sites[siteKey] ??= {}), before, -1)
       addCounts((sites[''] ??= {}), before)
     }
@@ -109,12 +107,12 @@ export class Totals {
     return [this.#retired, ...[...this.#living.values()].map(({ snapshot }) => snapshot)]
   }
 
-  #countApart(siteKey: string): void {
+  #giveOwnCounts(siteKey: string): void {
     if (this.#siteKeys.has(siteKey)) return
     this.#siteKeys.add(siteKey)
     for (const { snapshot } of this.#living.values()) {
       const counted = snapshot.sites[siteKey]
-      if (counted !== undefined) addCounts((this.#before[siteKey] ??= {}), counted)
+      if (counted !== undefined) addCounts((this.#countsBefore[siteKey] ??= {}), counted)
     }
   }
 
@@ -128,20 +126,20 @@ export class Totals {
     this.#addSites(sites, before, -1)
   }
 
-  #addSites(to: Record<string, Values>, { sites }: Snapshot, times?: -1): void {
+  #addSites(to: Record<string, Values>, { sites }: Snapshot, sign?: -1): void {
     for (const [siteKey, counted] of Object.entries(sites)) {
       const key = this.#siteKeys.has(siteKey) ? siteKey : ''
-      addCounts((to[key] ??= {}), counted, times)
+      addCounts((to[key] ??= {}), counted, sign)
     }
   }
 }
 
-function addCounts(to: Values, counted: Readonly<Values>, times: 1 | -1 = 1): void {
+function addCounts(to: Values, counted: Readonly<Values>, sign: 1 | -1 = 1): void {
   for (const name in counted) {
     const metric = metricOf(name)
     if (metric?.type === 'gauge') continue
     const ownName = metric?.bounds === undefined ? name : inOwnBucket(name, metric.bounds)
-    to[ownName] = (to[ownName] ?? 0) + times * Math.max(0, numberOf(counted[name]))
+    to[ownName] = (to[ownName] ?? 0) + sign * Math.max(0, numberOf(counted[name]))
   }
 }
 
@@ -153,21 +151,20 @@ function inOwnBucket(name: string, bounds: readonly number[]): string {
   return name.slice(0, end) + (bounds.find(bound => bound >= Number(bucket)) ?? Infinity)
 }
 
-/** Adds a sum or the least of all workers, as the table says; with a label `worker` or `process`, each worker's own. */
+/** Adds the sum or the minimum of all workers, as the table says; with a label `worker` or `process`, each worker's own. */
 function addGauges(to: Values, workers: readonly WorkerStats[]): void {
   to.workers = workers.length
-  for (const [key, { workers: joined, labels = [] }] of ROWS) {
-    const each = workers.map(({ values }) => numberOf(values[key]))
-    if (joined === 'sum' && labels.length === 0) to[key] = each.reduce((sum, value) => sum + value, 0)
-    if (joined === 'least') to[key] = each.length === 0 ? 0 : Math.min(...each)
+  for (const [key, { workers: combined, labels = [] }] of ROWS) {
+    if (combined === 'sum' && labels.length === 0) to[key] = 0
+    if (combined === 'min')
+      to[key] = workers.length === 0 ? 0 : Math.min(...workers.map(({ values }) => numberOf(values[key])))
   }
   for (const { number, values } of workers) {
     for (const name in values) {
       const [key, ...labels] = name.split(' ')
       const metric = metricOf(name)
       const label = metric?.labels?.[0]
-      if (metric?.workers === 'sum' && label !== undefined)
-        to[name] = (to[name] ?? 0) + numberOf(values[name])
+      if (metric?.workers === 'sum') to[name] = (to[name] ?? 0) + numberOf(values[name])
       if (label === 'worker') to[[key, number, ...labels].join(' ')] = numberOf(values[name])
       if (label === 'process') to[`${key} worker-${number}`] = numberOf(values[name])
     }

@@ -24,26 +24,22 @@ import {
 } from './answer-schemas.ts'
 import { HEADERS, headerRefs, headersOf, jsonContent, type Node, refusalResponses } from './responses.ts'
 
-/** An old copy could describe an old version. */
-const CACHE_CONTROL = 'no-cache'
-
-const FILE_HEADERS = [
-  ['Access-Control-Allow-Origin', '*'],
-  ['Cross-Origin-Resource-Policy', 'cross-origin'],
-] as const
-
 export function openapiRoute(version: string): ContentRoute {
   const content = Buffer.from(JSON.stringify(openapiDocument(version)))
   const file = new StaticFile(content, {
     contentType: 'application/json',
     compressed: { gzip: gzipSync(content) },
-    headers: FILE_HEADERS,
+    headers: [
+      ['Access-Control-Allow-Origin', '*'],
+      ['Cross-Origin-Resource-Policy', 'cross-origin'],
+    ],
   })
   return {
     path: '/openapi.json',
     methods: ['get', 'head'],
     isCrossOrigin: true,
-    handle: (exchange, asked) => file.answer(exchange, asked, CACHE_CONTROL),
+    // A client must ask each time: an old copy could describe an old version.
+    handle: (exchange, asked) => file.answer(exchange, asked, 'no-cache'),
   }
 }
 
@@ -145,7 +141,7 @@ interface Operation {
   readonly ownHeaders?: readonly string[]
   readonly schemas: readonly string[]
   readonly examples: Node
-  /** `internal` is answered like `store-unavailable`. */
+  /** All but COMMON_REASONS, and but `internal`, which is answered like `store-unavailable`. */
   readonly reasons: readonly Reason[]
 }
 
@@ -221,13 +217,13 @@ const OPERATIONS: Readonly<Record<EndpointName, Operation>> = {
   },
 }
 
-/** /siteverify's refusals have status 200 too. */
 function pathItem(endpoint: EndpointName): Node {
   const { method, isCrossOrigin, errorStyle: style } = ENDPOINTS[endpoint]
-  const { requestBody, answer, ownHeaders = [], schemas, examples, reasons, ...about } = OPERATIONS[endpoint]
+  const { requestBody, answer, ownHeaders = [], schemas, examples, reasons, ...texts } = OPERATIONS[endpoint]
   const refusals = { style, isCrossOrigin, reasons: [...reasons, ...COMMON_REASONS] }
-  const { 200: verdict, ...responses } = refusalResponses(refusals)
-  const refused = verdict?.content['application/json']
+  // Refusals of /siteverify have status 200, like its successes.
+  const { 200: refusal, ...responses } = refusalResponses(refusals)
+  const refused = refusal?.content['application/json']
   const anyOf = [...schemas.map(schemaRef), ...(refused === undefined ? [] : [refused.schema])]
   const content = jsonContent(anyOf.length === 1 ? anyOf[0]! : { anyOf }, {
     ...examples,
@@ -235,7 +231,7 @@ function pathItem(endpoint: EndpointName): Node {
   })
   const headers = { ...headersOf(refusals, 200), ...headerRefs(ownHeaders) }
   const operation = {
-    ...about,
+    ...texts,
     tags: [isCrossOrigin ? 'browser' : 'backend'],
     ...(isCrossOrigin ? { parameters: [SITE_KEY_REF] } : {}),
     ...(requestBody === undefined ? {} : { requestBody: { required: true, content: requestBody } }),
@@ -259,24 +255,23 @@ function schemaRef(name: string): Node {
   return { $ref: `#/components/schemas/${name}` }
 }
 
-function preflight(path: EndpointName): Node {
+function preflight(endpoint: EndpointName): Node {
   return {
-    operationId: `${path}Preflight`,
+    operationId: `${endpoint}Preflight`,
     tags: ['browser'],
     summary: 'CORS preflight',
     security: [],
     responses: {
       200: {
         description: 'Any origin may ask.',
-        headers: headerRefs([
-          'Access-Control-Allow-Origin',
-          'Access-Control-Expose-Headers',
-          'Access-Control-Allow-Methods',
-          'Access-Control-Allow-Headers',
-          'Access-Control-Max-Age',
-          'Cache-Control',
-          'X-Request-Id',
-        ]),
+        headers: {
+          ...headersOf({ isCrossOrigin: true }, 200),
+          ...headerRefs([
+            'Access-Control-Allow-Methods',
+            'Access-Control-Allow-Headers',
+            'Access-Control-Max-Age',
+          ]),
+        },
         content: { 'application/json': { schema: { type: 'object', maxProperties: 0 } } },
       },
     },

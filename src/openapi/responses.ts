@@ -42,9 +42,7 @@ function byStatus({ style, reasons }: OperationRefusals): Map<number, Reason[]> 
   const groups = new Map<number, Reason[]>()
   for (const reason of reasons) {
     const { status } = answerTo(reason, style)
-    const group = groups.get(status)
-    if (group === undefined) groups.set(status, [reason])
-    else group.push(reason)
+    groups.set(status, [...(groups.get(status) ?? []), reason])
   }
   return groups
 }
@@ -82,7 +80,7 @@ export function jsonContent(schema: TSchema | Node, examples: Node) {
 
 const CORS_HEADERS = ['Access-Control-Allow-Origin', 'Access-Control-Expose-Headers']
 const LIMIT_HEADERS = ['Retry-After', 'RateLimit', 'RateLimit-Policy']
-const OWN_HEADERS: Readonly<Record<number, readonly string[]>> = {
+const HEADERS_BY_STATUS: Readonly<Record<number, readonly string[]>> = {
   401: ['WWW-Authenticate'],
   405: ['Allow'],
   429: LIMIT_HEADERS,
@@ -91,7 +89,7 @@ const OWN_HEADERS: Readonly<Record<number, readonly string[]>> = {
 
 export function headersOf({ isCrossOrigin }: Pick<OperationRefusals, 'isCrossOrigin'>, status: number): Node {
   return headerRefs([
-    ...(OWN_HEADERS[status] ?? []),
+    ...(HEADERS_BY_STATUS[status] ?? []),
     'Cache-Control',
     'X-Request-Id',
     ...(isCrossOrigin ? CORS_HEADERS : []),
@@ -102,17 +100,15 @@ export function headerRefs(names: readonly string[]): Node {
   return Object.fromEntries(names.map(name => [name, { $ref: `#/components/headers/${name}` }]))
 }
 
-function header(description: string, example: string, more: Node = {}): Node {
+function header(description: string, example: string | number, more: Node = {}): Node {
   return { description, required: true, schema: { type: 'string', ...more }, example }
 }
 
 export const HEADERS: Readonly<Record<string, Node>> = {
-  'Retry-After': {
-    description: 'Whole seconds after which the request would be admitted.',
-    required: true,
-    schema: { type: 'integer', minimum: 1 },
-    example: 17,
-  },
+  'Retry-After': header('Whole seconds after which the request would be admitted.', 17, {
+    type: 'integer',
+    minimum: 1,
+  }),
   RateLimit: header(
     'The limit that refused, and the seconds until it admits again (draft-ietf-httpapi-ratelimit-headers).',
     '"address";r=0;t=17',
@@ -144,12 +140,9 @@ export const HEADERS: Readonly<Record<string, Node>> = {
     'Headers that scripts may send.',
     'X-Site-Key, Content-Type, Authorization, *',
   ),
-  'Access-Control-Max-Age': {
-    description: 'Seconds that the answer to a preflight may be kept.',
-    required: true,
-    schema: { type: 'integer' },
-    example: 86400,
-  },
+  'Access-Control-Max-Age': header('Seconds that the answer to a preflight may be kept.', 86400, {
+    type: 'integer',
+  }),
   ETag: header('Names this version of the document.', '"OVG1Jb5AtGV1s6UQVqQJkA"'),
   Vary: header('What the answer depends on.', 'Accept-Encoding', { const: 'Accept-Encoding' }),
   'X-Content-Type-Options': header('The type is as stated.', 'nosniff', { const: 'nosniff' }),

@@ -3,7 +3,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import type { Page } from 'playwright-core'
-import type { Traffic } from '../../src/metrics/history.ts'
+import type { Traffic } from '../../src/dashboard/history.ts'
 import { openBrowser, openPage } from '../harness/browser.ts'
 import { Client, HONEST_ENVIRONMENT } from '../harness/client.ts'
 import { eventually } from '../harness/eventually.ts'

@@ -2,11 +2,11 @@
 
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
-import { quantile } from '../../src/metrics/columns.ts'
-import { ADD_MS, History } from '../../src/metrics/history.ts'
-import { OTHER_SITES } from '../../src/metrics/history-view.ts'
+import { quantile } from '../../src/dashboard/columns.ts'
+import { OTHER_SITES, sum } from '../../src/dashboard/data.ts'
+import { ADD_MS, History } from '../../src/dashboard/history.ts'
+import { STEP_SITES_MAX } from '../../src/dashboard/steps.ts'
 import type { Snapshot } from '../../src/metrics/stats.ts'
-import { STEP_SITES_MAX } from '../../src/metrics/steps.ts'
 import type { Values } from '../../src/metrics/table.ts'
 import { siteKeyOf } from './sample-day.ts'
 
@@ -20,7 +20,6 @@ function startHistory(): History {
 
 const counted = (values: Values, sites: Snapshot['sites'] = {}): Snapshot => ({ values, sites })
 const challenges = (count: number) => counted({ 'requests challenge 200 ok': count })
-const sumOf = (counts: readonly number[]) => counts.reduce((sum, count) => sum + count, 0)
 
 describe('steps', () => {
   test('each keeps what was counted in it, not before; counters that start anew are counted from zero', () => {
@@ -82,7 +81,7 @@ describe('steps', () => {
     }
     for (const range of ['30m', '24h'] as const) {
       const { challenges } = history.view(range, null).traffic
-      assert.equal(sumOf(challenges), 300)
+      assert.equal(sum(challenges), 300)
     }
     assert.equal(history.view('24h', null).times.length, 9)
   })
@@ -114,7 +113,7 @@ describe('sites', () => {
     history.add(timeOf(1), counted({}, { ...Object.fromEntries(busy), '': challenges(1_000_000).values }))
     const { sites } = history.view('30m', null)
     assert.equal(sites.length, STEP_SITES_MAX + 1)
-    const rest = sumOf(Array.from({ length: 20 }, (_, index) => 100 + STEP_SITES_MAX + index))
+    const rest = sum(Array.from({ length: 20 }, (_, index) => 100 + STEP_SITES_MAX + index))
     assert.deepEqual(history.view('30m', OTHER_SITES).traffic.challenges, [1_000_000 + rest])
     assert.deepEqual(history.view('30m', siteKeyOf(0)).traffic.challenges, [100])
     // Asked for, a site that is among the others is told to be so, and is counted apart from then on.
@@ -135,9 +134,13 @@ describe('sites', () => {
     )
     for (let add = 1; add <= 181; add++) history.add(timeOf(add), counted({}, first))
     history.add(timeOf(182), counted({}, { ...first, site_new: challenges(7).values }))
-    assert.deepEqual(history.siteKeys('30m'), ['site_new'])
-    assert.equal(history.view('30m', 'site_new').traffic.challenges.at(-1), 7)
-    assert.equal(history.siteKeys('24h').length, STEP_SITES_MAX)
+    const { sites, traffic } = history.view('30m', 'site_new')
+    assert.deepEqual(sites, [{ siteKey: 'site_new', name: 'site_new', requests: 7 }])
+    assert.equal(traffic.challenges.at(-1), 7)
+    assert.equal(
+      history.view('24h', null).sites.filter(({ siteKey }) => siteKey !== OTHER_SITES).length,
+      STEP_SITES_MAX,
+    )
   })
 })
 

@@ -2,7 +2,7 @@
 
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { ADD_MS, History } from '../../src/metrics/history.ts'
+import { ADD_MS, History } from '../../src/dashboard/history.ts'
 import { axeViolations, openBrowser, openPage } from '../harness/browser.ts'
 import { sampleDay, siteKeyOf } from './sample-day.ts'
 import { serveHistory, WELL } from './stage.ts'

@@ -3,7 +3,8 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import fc from 'fast-check'
-import type { DashboardData, ServiceState } from '../../src/dashboard/data.ts'
+import type { ServiceState } from '../../src/dashboard/data.ts'
+import { ADD_MS, type DashboardData, History } from '../../src/dashboard/history.ts'
 import {
   duration,
   exact,
@@ -15,8 +16,8 @@ import {
 } from '../../src/dashboard/page/format.ts'
 import { contactProblem, limitText, problemsOf } from '../../src/dashboard/page/problems.ts'
 import { ticksFromZero, timeSpan, timeTicks } from '../../src/dashboard/page/scale.ts'
-import { SiteNames } from '../../src/dashboard/site-names.ts'
-import { ADD_MS, History } from '../../src/metrics/history.ts'
+import { SiteNames, type SiteRecords } from '../../src/dashboard/site-names.ts'
+import { SITE_DEFAULTS } from '../../src/domain/site.ts'
 import type { Values } from '../../src/metrics/table.ts'
 import { WELL } from './stage.ts'
 
@@ -171,35 +172,29 @@ describe('problems', () => {
   })
 })
 
-const KEYS = ['site_a', 'site_b']
-
-function named(keys: readonly string[]): Map<string, string> {
-  return new Map(keys.map(key => [key, `name of ${key}`]))
-}
-
 describe('names of sites', () => {
   test('a store that fails or hangs holds nobody up; what was known stays', async () => {
     let nowMs = 0
-    let read: (keys: readonly string[]) => Promise<Map<string, string>> = async keys => named(keys)
-    const names = new SiteNames(
-      keys => read(keys),
-      () => nowMs,
-    )
-    await names.refresh(KEYS)
+    const site = { ...SITE_DEFAULTS, siteKey: 'site_a', name: 'shop', createdAt: 0, updatedAt: 0 }
+    const source: SiteRecords = { records: async () => ({ sites: [site] }) }
+    const names = new SiteNames(source, () => nowMs)
+    assert.equal(names.isUnknown('site_b'), false, 'nothing is known yet')
+    await names.refresh()
+    assert.deepEqual([names.isUnknown('site_a'), names.isUnknown('site_b')], [false, true])
     nowMs += 60_000
-    read = () => Promise.reject(new Error('away'))
-    await names.refresh(KEYS)
-    assert.equal(names.get('site_a'), 'name of site_a')
+    source.records = () => Promise.reject(new Error('away'))
+    await names.refresh()
+    assert.equal(names.get('site_a'), 'shop')
     nowMs += 60_000
     let reads = 0
-    read = () => {
+    source.records = () => {
       reads++
       return new Promise(() => {})
     }
-    await names.refresh(KEYS)
+    await names.refresh()
     nowMs += 60_000
-    await names.refresh(KEYS)
+    await names.refresh()
     assert.equal(reads, 1, 'one that hangs is not asked again')
-    assert.equal(names.get('site_a'), 'name of site_a')
+    assert.equal(names.get('site_a'), 'shop')
   })
 })

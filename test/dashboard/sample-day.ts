@@ -1,6 +1,6 @@
 /** The counters of a busy service over a day: large and small sites, one of which is attacked, an outage, a crash. */
 
-import { ADD_MS, History } from '../../src/metrics/history.ts'
+import { ADD_MS, History } from '../../src/dashboard/history.ts'
 import type { Values } from '../../src/metrics/table.ts'
 import { words } from '../harness/values.ts'
 
@@ -20,7 +20,7 @@ export function sampleDay(endMs: number): History {
   const history = new History(endMs - DAY_MS, siteKey => NAMES[Number(siteKey.slice(-2).replaceAll('A', ''))])
   const sites: Record<string, Values> = {}
   const all: Values = {}
-  // Only the last part is looked at in steps as short as they are in truth.
+  // Counts change every 10 s only in the last part, which is looked at in steps as short as that.
   const stepOf = (at: number) => (endMs - at > 40 * 60_000 ? 12 * ADD_MS : ADD_MS)
   for (let at = endMs - DAY_MS + ADD_MS; at <= endMs; at += stepOf(at)) {
     const minutesLeft = (endMs - at) / 60_000
@@ -38,7 +38,8 @@ export function sampleDay(endMs: number): History {
     add(all, { 'limited challenge address': 5, 'restarts crash': minutesLeft === 19 ? 1 : 0 })
     const storeUp = minutesLeft < 20 && minutesLeft > 18 ? 0 : 1
     const gauges = { workers: 2, storeUp, 'residentBytes worker-0': 2e8, 'lag 0 p99': 0.004 }
-    history.add(at, { values: { ...all, ...gauges }, sites: structuredClone(sites) })
+    const snapshot = { values: { ...all, ...gauges }, sites: structuredClone(sites) }
+    for (let addMs = at - stepOf(at) + ADD_MS; addMs <= at; addMs += ADD_MS) history.add(addMs, snapshot)
   }
   return history
 }

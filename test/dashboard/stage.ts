@@ -5,13 +5,12 @@ import { after } from 'node:test'
 import { startAdminServer } from '../../src/admin/admin-server.ts'
 import { dashboardRoutes } from '../../src/dashboard/dashboard-routes.ts'
 import type { ServiceState } from '../../src/dashboard/data.ts'
+import type { History } from '../../src/dashboard/history.ts'
 import { SiteNames } from '../../src/dashboard/site-names.ts'
 import { createLogger } from '../../src/log/logger.ts'
-import type { History } from '../../src/metrics/history.ts'
 import { freePort } from '../harness/ports.ts'
 
 export const WELL: ServiceState = {
-  version: '0.1.0',
   isHealthy: true,
   isReady: true,
   workers: 2,
@@ -27,7 +26,6 @@ export const WELL: ServiceState = {
   isReloadDone: true,
   storeCauses: [],
   crashes: 0,
-  inFlight: 0,
 }
 
 const running = new Set<Server>()
@@ -47,11 +45,8 @@ export async function serveHistory(
     askStats: async () => {},
     workersWanted: () => state().workers,
   }
-  const siteNames = new SiteNames(async () => new Map())
-  const routes = dashboardRoutes(
-    { history, siteNames, state },
-    new URL('../../dist/dashboard/', import.meta.url),
-  )
+  const siteNames = new SiteNames({ records: async () => ({ sites: [] }) })
+  const routes = dashboardRoutes(history, siteNames, state, new URL('../../dist/dashboard/', import.meta.url))
   const server = await startAdminServer(
     { adminHost: '127.0.0.1', adminHosts: [], adminPort },
     supervisor,

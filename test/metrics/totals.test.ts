@@ -3,7 +3,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
-import { newCounts, newSiteCounts, valuesOf } from '../../src/metrics/counters.ts'
+import { newCounts, valuesOf } from '../../src/metrics/counters.ts'
 import type { Snapshot } from '../../src/metrics/stats.ts'
 import { SITES_MAX, type Values } from '../../src/metrics/table.ts'
 import { Totals } from '../../src/metrics/totals.ts'
@@ -154,12 +154,11 @@ test('property: nothing that is counted ever goes down, not by a rounding error'
   fc.assert(
     fc.property(fc.array(event, { maxLength: 200 }), events => {
       const totals = new Totals()
-      const newWorker = () => ({ ...newCounts(), ...newSiteCounts() })
-      const workers: Record<string, ReturnType<typeof newWorker>> = {}
+      const workers: Record<string, ReturnType<typeof newCounts>> = {}
       let before: Values = {}
       let counted = 0
       for (const { name, isEnd, more, seconds } of events) {
-        const counts = (workers[name] ??= newWorker())
+        const counts = (workers[name] ??= newCounts())
         if (isEnd) totals.gone(worker(name))
         else {
           counted += more

@@ -1,48 +1,49 @@
 /**
- * Prints the dashboard for Grafana. The build writes it to dist/dashboard/grafana.json.
- *
- * What the page of the dashboard shows too has the same name here: test/dashboard/grafana.test.ts.
+ * Prints the dashboard for Grafana. The build writes it to dist/dashboard/grafana.json. What our own dashboard shows too has the
+ * same title there; test/dashboard/grafana.test.ts checks this.
  */
 
 import { ENDPOINT_NAMES } from '../../domain/endpoint.ts'
 import { METRICS, type MetricKey } from '../../metrics/table.ts'
 import {
   BARS,
-  type Form,
   HEATMAP,
   lines,
   ORANGE_FROM_1,
+  type PanelKind,
   RED_AT_0,
   STACKED,
   stat,
   TABLE,
   UP_OR_AWAY,
-} from './forms.ts'
+} from './panel-kinds.ts'
 
 const INTERVAL = '[$__rate_interval]'
 const RANGE = '[$__range]'
 
-/** A series of the chosen hosts. */
-function of(key: MetricKey, where = '', part: '' | '_bucket' | '_sum' | '_count' = ''): string {
+/** Selects the metric's series of the chosen hosts. */
+function seriesOf(key: MetricKey, where = '', part: '' | '_bucket' | '_sum' | '_count' = ''): string {
   return `${METRICS[key].name}${part}{instance=~"$instance"${where === '' ? '' : `,${where}`}}`
 }
 
 const sum = (expr: string, by = '') => `sum ${by === '' ? '' : `by (${by}) `}(${expr})`
-const max = (key: MetricKey) => `max by (instance) (${of(key)})`
-const rate = (key: MetricKey, where = '', by = '') => sum(`rate(${of(key, where)}${INTERVAL})`, by)
+const max = (key: MetricKey) => `max by (instance) (${seriesOf(key)})`
+const rate = (key: MetricKey, where = '', by = '') => sum(`rate(${seriesOf(key, where)}${INTERVAL})`, by)
 const increase = (key: MetricKey, where = '', by = '', range = INTERVAL) =>
-  sum(`increase(${of(key, where)}${range})`, by)
-/** The largest first, without those that did not occur. */
+  sum(`increase(${seriesOf(key, where)}${range})`, by)
+/** The increase within the range, the largest first, without what did not occur. */
 const ranked = (key: MetricKey, where: string, by: string) =>
   `sort_desc(${increase(key, where, by, RANGE)} > 0)`
 
 function mean(key: MetricKey, by = ''): string {
-  const [total, count] = (['_sum', '_count'] as const).map(part => `rate(${of(key, '', part)}${INTERVAL})`)
+  const [total, count] = (['_sum', '_count'] as const).map(
+    part => `rate(${seriesOf(key, '', part)}${INTERVAL})`,
+  )
   return `${sum(total!, by)} / ${sum(count!, by)}`
 }
 
 function quantile(q: number, key: MetricKey, where = '', by = 'le'): string {
-  return `histogram_quantile(${q}, ${sum(`rate(${of(key, where, '_bucket')}${INTERVAL})`, by)})`
+  return `histogram_quantile(${q}, ${sum(`rate(${seriesOf(key, where, '_bucket')}${INTERVAL})`, by)})`
 }
 
 const percentiles = (key: MetricKey, where = '') => ({
@@ -66,23 +67,19 @@ const passed = rate('requests', 'endpoint="verify",status="200",outcome="ok"')
 const failed = rate('requests', 'endpoint="verify",status="200",outcome="failed"')
 const redeemed = rate('requests', `${BACKENDS},status="200",outcome="ok"`)
 
-interface Panel {
-  readonly id: number
-  readonly title: string
-  readonly form: Form
-  readonly queries: Readonly<Record<string, string>>
-}
+type Panel = ReturnType<typeof panel>
 
 /**
- * @param id stays, since links to panels name it
- * @param queries by the names of their curves, which {{label}} fills in
+ * @param id must never change, because links to panels have it
+ * @param queries by the names of their curves, in which Grafana replaces {{label}} by the label's value
  */
-const panel = (id: number, title: string, form: Form, queries: Panel['queries']) =>
-  ({ id, title, form, queries }) satisfies Panel
+function panel(id: number, title: string, kind: PanelKind, queries: Readonly<Record<string, string>>) {
+  return { id, title, kind, queries }
+}
 
 const HEALTH = [
-  panel(2, 'Store', stat('short', UP_OR_AWAY, 'none'), { Store: `min(${of('storeUp')})` }),
-  panel(3, 'Workers', stat('short', RED_AT_0), { Workers: sum(of('workers')) }),
+  panel(2, 'Store', stat('short', UP_OR_AWAY, 'none'), { Store: `min(${seriesOf('storeUp')})` }),
+  panel(3, 'Workers', stat('short', RED_AT_0), { Workers: sum(seriesOf('workers')) }),
   panel(4, 'Workers ended or hung', stat('short', ORANGE_FROM_1, 'none'), {
     'Workers ended or hung': increase('restarts', 'cause!="roll"', '', RANGE),
   }),
@@ -133,7 +130,7 @@ const SCORES = [
     'within the solving time': `${rate('solvingTimes', 'in_time="yes"')} / ${rate('solvingTimes')}`,
   }),
   panel(22, 'Scores', HEATMAP, {
-    '{{le}}': sum(`increase(${of('scores', '', '_bucket')}${INTERVAL})`, 'le'),
+    '{{le}}': sum(`increase(${seriesOf('scores', '', '_bucket')}${INTERVAL})`, 'le'),
   }),
   panel(50, 'Raised by hand', PER_SECOND, { raised: rate('raisedChallenges') }),
 ]
@@ -146,27 +143,27 @@ const STORE = [
   panel(28, 'Call latency', SECONDS, percentiles('storeSeconds')),
   panel(29, 'Operations per call', COUNT, { mean: mean('storeBatch'), p99: quantile(0.99, 'storeBatch') }),
   panel(30, 'Times that a worker lost the store', COUNT, {
-    'up {{instance}}': `min by (instance) (${of('storeUp')})`,
-    'workers without it, {{cause}}': sum(of('storeDown'), 'cause'),
+    'up {{instance}}': `min by (instance) (${seriesOf('storeUp')})`,
+    'workers without it, {{cause}}': sum(seriesOf('storeDown'), 'cause'),
     'lost {{instance}}': increase('storeOutages', '', 'instance'),
     'new epochs {{instance}}': increase('storeEpochs', '', 'instance'),
   }),
   panel(38, 'Lost sites and API keys, hosts that differ', COUNT, {
-    'lost, {{instance}}': of('sitesLost'),
-    'differences, {{instance}}': of('hostsDiffer'),
+    'lost, {{instance}}': seriesOf('sitesLost'),
+    'differences, {{instance}}': seriesOf('hostsDiffer'),
   }),
   panel(52, 'Evicted keys', COUNT, { '{{instance}}': max('evictedKeys') }),
   panel(49, 'Clock', SECONDS, { '{{instance}}': max('clockOffset') }),
 ]
 
 const LOAD = [
-  panel(32, 'Event loop lag', SECONDS, { '{{instance}} worker {{worker}}': of('lag', 'stat="p99"') }),
-  panel(33, 'Resident memory', BYTES, { '{{instance}} {{process}}': of('residentBytes', SERVICE) }),
-  panel(34, 'JavaScript heap in use', BYTES, { '{{instance}} {{process}}': of('heapBytes', SERVICE) }),
+  panel(32, 'Event loop lag', SECONDS, { '{{instance}} worker {{worker}}': seriesOf('lag', 'stat="p99"') }),
+  panel(33, 'Resident memory', BYTES, { '{{instance}} {{process}}': seriesOf('residentBytes', SERVICE) }),
+  panel(34, 'JavaScript heap in use', BYTES, { '{{instance}} {{process}}': seriesOf('heapBytes', SERVICE) }),
 ]
 
 const FAULTS = [
-  panel(35, 'Requests under way', COUNT, { '{{instance}}': sum(of('inFlight'), 'instance') }),
+  panel(35, 'Requests under way', COUNT, { '{{instance}}': sum(seriesOf('inFlight'), 'instance') }),
   panel(36, 'Faults, clients gone', PER_SECOND, { faults: rate('faults'), 'clients gone': rate('aborted') }),
   panel(37, 'Workers replaced', COUNT, { '{{cause}}': increase('restarts', '', 'cause') }),
   panel(60, 'Log lines lost', COUNT, { '{{instance}}': increase('logLinesLost', '', 'instance') }),
@@ -174,36 +171,36 @@ const FAULTS = [
 
 const CONNECTIONS = [
   panel(40, 'Connections', COUNT, {
-    '{{instance}} worker {{worker}}': of('connections'),
+    '{{instance}} worker {{worker}}': seriesOf('connections'),
     '{{instance}}: a worker takes': max('connectionsMax'),
   }),
   panel(41, 'Connections refused', PER_SECOND, {
     '{{instance}}': rate('connectionsRefused', '', 'instance'),
   }),
   panel(43, 'Open files', lines('percentunit'), {
-    '{{instance}} {{process}}': `${of('openFiles', SERVICE)} / ${of('openFilesMax', SERVICE)}`,
+    '{{instance}} {{process}}': `${seriesOf('openFiles', SERVICE)} / ${seriesOf('openFilesMax', SERVICE)}`,
   }),
 ]
 
 const PROCESSES = [
   panel(44, 'Processor time', COUNT, { '{{instance}}': rate('cpu', '', 'instance') }),
   panel(45, 'Age of the processes and of the settings', SECONDS, {
-    '{{instance}} started': `time() - ${of('startedAt')}`,
-    '{{instance}} settings': `time() - ${of('reloadedAt')}`,
+    '{{instance}} started': `time() - ${seriesOf('startedAt')}`,
+    '{{instance}} settings': `time() - ${seriesOf('reloadedAt')}`,
   }),
-  panel(46, 'Last SIGHUP', COUNT, { '{{instance}}': of('reloadDone') }),
+  panel(46, 'Last SIGHUP', COUNT, { '{{instance}}': seriesOf('reloadDone') }),
 ]
 
 const BUILDS = [
-  panel(39, 'Versions', TABLE, { '': sum(of('build'), 'instance, version, node') }),
+  panel(39, 'Versions', TABLE, { '': sum(seriesOf('build'), 'instance, version, node') }),
   panel(53, 'HTTP server', TABLE, {
-    '': sum(of('serverBuild'), 'instance, package, version, sha256, known'),
+    '': sum(seriesOf('serverBuild'), 'instance, package, version, sha256, known'),
   }),
-  panel(47, 'Signing keys', TABLE, { '': sum(of('signingKey'), 'instance, id') }),
+  panel(47, 'Signing keys', TABLE, { '': sum(seriesOf('signingKey'), 'instance, id') }),
 ]
 
-/** Says by title what the title does not say. Elsewhere the help of the first query's metric does. */
-const ABOUT: Readonly<Record<string, string>> = {
+/** Descriptions by title. A panel without one has the help of its first query's metric. */
+const DESCRIPTIONS: Readonly<Record<string, string>> = {
   'Workers ended or hung': "Within the dashboard's range; rolling restarts are not counted.",
   'Redemptions that succeed': 'Share of the calls of backends that redeemed a token.',
   Difficulty:
@@ -222,8 +219,8 @@ const ABOUT: Readonly<Record<string, string>> = {
   'Signing keys': 'Of each host; they are to be the same but while a secret is rotated.',
 }
 
-/** Under each heading lines of panels, which share the width, with their heights. */
-const ROWS: readonly [heading: string, ...lines: [height: number, panels: Panel[]][]][] = [
+/** Each heading has lines of panels below it. The panels of a line share its width. */
+const SECTIONS: readonly [heading: string, ...lines: [height: number, panels: Panel[]][]][] = [
   ['Health', [4, HEALTH]],
   ['Traffic', [8, TRAFFIC]],
   ['Why not', [8, REFUSALS], [8, REASONS]],
@@ -237,9 +234,9 @@ const ROWS: readonly [heading: string, ...lines: [height: number, panels: Panel[
 const WIDTH = 24
 const DATA_SOURCE = { type: 'prometheus', uid: '$' + '{datasource}' }
 
-function rowPanels(): object[] {
+function sectionsJson(): object[] {
   let y = 0
-  return ROWS.flatMap(([title, ...lines], index) => {
+  return SECTIONS.flatMap(([title, ...lines], index) => {
     const heading = { id: 1000 + index, type: 'row', title, collapsed: false, panels: [] }
     const all: object[] = [{ ...heading, gridPos: { h: 1, w: WIDTH, x: 0, y: y++ } }]
     for (const [h, panels] of lines) {
@@ -251,14 +248,14 @@ function rowPanels(): object[] {
   })
 }
 
-function panelJson({ id, title, form: { target, ...form }, queries }: Panel, gridPos: object): object {
+function panelJson({ id, title, kind: { target, ...kind }, queries }: Panel, gridPos: object): object {
   const targets = Object.entries(queries).map(([legendFormat, expr], index) => {
     const refId = String.fromCharCode(65 + index)
     return { refId, datasource: DATA_SOURCE, expr, legendFormat, range: true, instant: false, ...target }
   })
   const [, metric] = /(\w+?)(?:_bucket|_sum|_count)?\{/.exec(targets[0]!.expr)!
-  const description = ABOUT[title] ?? Object.values(METRICS).find(({ name }) => name === metric)!.help
-  return { id, title, description, datasource: DATA_SOURCE, ...form, targets, gridPos }
+  const description = DESCRIPTIONS[title] ?? Object.values(METRICS).find(({ name }) => name === metric)!.help
+  return { id, title, description, datasource: DATA_SOURCE, ...kind, targets, gridPos }
 }
 
 const INSTANCES = `label_values(${METRICS.workers.name}, instance)`
@@ -285,7 +282,7 @@ const DASHBOARD = {
   refresh: '30s',
   time: { from: 'now-3h', to: 'now' },
   templating: { list: VARIABLES },
-  panels: rowPanels(),
+  panels: sectionsJson(),
 }
 
 console.log(JSON.stringify(DASHBOARD, null, 2))

@@ -1,6 +1,6 @@
 /** The dashboard's script: fetches the numbers every ten seconds. */
 
-import type { DashboardData } from '../data.ts'
+import type { DashboardData } from '../history.ts'
 import { Choices } from './choices.ts'
 import { Cursor } from './cursor.ts'
 import { byId, h, setText } from './dom.ts'
@@ -25,7 +25,7 @@ const problemList = byId('problems', HTMLElement)
 let latest: DashboardData | undefined
 let lastOkMs: number | undefined
 let hasFailed = false
-/** Number of requests: a late answer must not replace a newer one. */
+/** The number of the latest request: a late answer must not replace a newer one. */
 let asked = 0
 let shownProblems = ''
 
@@ -42,20 +42,20 @@ setInterval(showContact, TICK_MS)
 void poll()
 
 async function poll(): Promise<void> {
-  const question = ++asked
+  const number = ++asked
   try {
     const response = await fetch(`dashboard/data.json?${choices.query}`, {
       signal: AbortSignal.timeout(ANSWER_MS),
     })
     if (!response.ok) throw new Error(`status ${response.status}`)
     const data: DashboardData = await response.json()
-    if (question !== asked) return
+    if (number !== asked) return
     latest = data
     lastOkMs = Date.now()
     hasFailed = false
     show(data)
   } catch {
-    if (question === asked) hasFailed = true
+    if (number === asked) hasFailed = true
   }
   showContact()
 }
@@ -69,14 +69,14 @@ function show(data: DashboardData): void {
 }
 
 function frameOf({ range, nowMs, startedAtMs, times, seconds, store }: DashboardData): TimeFrame {
-  const bands: { fromMs: number; toMs: number }[] = []
+  const outages: { fromMs: number; toMs: number }[] = []
   for (const [index, toMs] of times.entries()) {
     if (store.up[index] === 1) continue
-    const previous = bands.at(-1)
+    const previous = outages.at(-1)
     if (previous !== undefined && previous.toMs === times[index - 1]) previous.toMs = toMs
-    else bands.push({ fromMs: toMs - seconds[index]! * 1000, toMs })
+    else outages.push({ fromMs: toMs - seconds[index]! * 1000, toMs })
   }
-  return { times, bands, ...timeSpan(range, nowMs, startedAtMs) }
+  return { times, outages, ...timeSpan(range, nowMs, startedAtMs) }
 }
 
 function showContact(): void {

@@ -1,16 +1,16 @@
 /** Bars: rankings, a histogram, and the funnel from challenges to tokens. */
 
-import type { Traffic } from '../../metrics/history.ts'
-import type { Tally } from '../../metrics/history-view.ts'
+import { sum, type Tally } from '../data.ts'
+import type { Traffic } from '../history.ts'
 import { h, setText, svg, textWidth } from './dom.ts'
-import { exact, percent, sum } from './format.ts'
+import { exact, percent } from './format.ts'
 import type { TimeFrame } from './line-plot.ts'
 
 const ROWS_SHOWN = 7
 const SPARK_WIDTH = 88
 const SPARK_HEIGHT = 22
 
-/** A ranking. Rows have a bar, a share and a small curve. */
+/** A ranking, whose rows have a bar, a share and a small curve. */
 export class BarList {
   readonly element: HTMLElement
   readonly #choose: ((name: string) => void) | undefined
@@ -31,14 +31,14 @@ export class BarList {
     this.element = h('div', {}, this.#empty, this.#list, this.#restDetails)
   }
 
-  /** @param whole what the shares are of */
+  /** @param whole the number that shares refer to */
   update(
     tallies: readonly Tally[],
     whole: number,
     explain: (name: string) => { title: string; text: string },
     frame: TimeFrame,
   ): void {
-    const most = Math.max(1, ...tallies.map(({ total }) => total))
+    const max = Math.max(1, ...tallies.map(({ total }) => total))
     const choose = this.#choose
     const rows = tallies.map(tally => {
       let row = this.#rows.get(tally.name)
@@ -48,13 +48,13 @@ export class BarList {
       setText(row.title, title)
       setText(row.text, text)
       setText(row.count, `${exact(tally.total)}${share}`)
-      row.bar.setAttribute('width', `${(100 * tally.total) / most}%`)
+      row.bar.setAttribute('width', `${(100 * tally.total) / max}%`)
       row.spark.setAttribute('d', sparkline(tally.counts, frame))
       return row.element
     })
     this.#empty.hidden = rows.length > 0
-    place(this.#list, rows.slice(0, ROWS_SHOWN))
-    place(this.#rest, rows.slice(ROWS_SHOWN))
+    setRows(this.#list, rows.slice(0, ROWS_SHOWN))
+    setRows(this.#rest, rows.slice(ROWS_SHOWN))
     this.#restDetails.hidden = rows.length <= ROWS_SHOWN
     setText(this.#restSummary, `${rows.length - ROWS_SHOWN} more`)
   }
@@ -74,22 +74,22 @@ function makeRow(choose?: () => void) {
   return { title, text, count, bar, spark, element: h('li', {}, title, count, track, text, when) }
 }
 
-/** Moves only rows that are out of place. */
-function place(list: HTMLElement, rows: readonly HTMLElement[]): void {
+/** Moves only rows that are out of place: a row that moves would lose the focus. */
+function setRows(list: HTMLElement, rows: readonly HTMLElement[]): void {
   for (const [index, row] of rows.entries()) {
     if (list.children[index] !== row) list.insertBefore(row, list.children[index] ?? null)
   }
   while (list.children.length > rows.length) list.lastElementChild!.remove()
 }
 
-/** Path of an area. */
+/** The path of a small filled curve. */
 function sparkline(counts: readonly number[], { times, fromMs, toMs }: TimeFrame): string {
-  const most = Math.max(1, ...counts)
+  const max = Math.max(1, ...counts)
   const base = SPARK_HEIGHT - 1
   const points = times.flatMap((timeMs, index) => {
     if (timeMs < fromMs) return []
     const x = ((timeMs - fromMs) / (toMs - fromMs)) * SPARK_WIDTH
-    return [[x, base - ((counts[index] ?? 0) / most) * (base - 2)] as const]
+    return [[x, base - ((counts[index] ?? 0) / max) * (base - 2)] as const]
   })
   if (points.length === 0) return ''
   const [first, last] = [points[0]!, points.at(-1)!]
@@ -104,7 +104,7 @@ const TOP = 20
 const BOTTOM = 22
 const GAP = 3
 
-/** A histogram. */
+/** A histogram: a column for each bucket, with its share above. */
 export class BarPlot {
   readonly element: HTMLElement
   readonly #label: string
@@ -141,11 +141,11 @@ export class BarPlot {
     this.#svg.setAttribute('width', String(this.#width))
     const base = HEIGHT - BOTTOM
     const total = sum(this.#counts)
-    const most = Math.max(1, ...this.#counts)
+    const max = Math.max(1, ...this.#counts)
     const stride = this.#width / this.#buckets.length
     const columns = this.#buckets.flatMap((bucket, index) => {
       const count = this.#counts[index] ?? 0
-      const height = count === 0 ? 0 : Math.max(2, (count / most) * (base - TOP))
+      const height = count === 0 ? 0 : Math.max(2, (count / max) * (base - TOP))
       const middle = (index + 0.5) * stride
       const label = wholePercent(count, total)
       // The outermost labels may be wider than their columns.
@@ -176,6 +176,7 @@ const STAGES = [
   ['Redeemed', 'of passed'],
 ] as const
 
+/** Four numbers in a row: challenges, solutions, passed and redeemed, each with its share of the one before. */
 export class Funnel {
   readonly element: HTMLElement
   readonly #stages = STAGES.map(([name]) => {
@@ -194,7 +195,7 @@ export class Funnel {
   update({ challenges, passed, failed, redeemed }: Traffic): void {
     const solved = sum(passed) + sum(failed)
     const counts = [sum(challenges), solved, sum(passed), sum(redeemed)]
-    const most = Math.max(1, ...counts)
+    const max = Math.max(1, ...counts)
     for (const [index, { count, share, bar }] of this.#stages.entries()) {
       const value = counts[index]!
       const before = counts[index - 1]
@@ -203,7 +204,7 @@ export class Funnel {
       setText(count, exact(value))
       const note = STAGES[index]![1]
       setText(share, index === 0 ? note : isShare ? `${percent(value / before)} ${note}` : '')
-      bar.setAttribute('width', `${(100 * value) / most}%`)
+      bar.setAttribute('width', `${(100 * value) / max}%`)
     }
   }
 }

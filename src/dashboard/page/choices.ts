@@ -1,7 +1,7 @@
 /** The viewer's choices: range and site are in the page's address, which can be shared, the theme in the browser. */
 
-import type { HistoryView } from '../../metrics/history.ts'
-import { OTHER_SITES, RANGES, type Range } from '../../metrics/history-view.ts'
+import { OTHER_SITES, RANGES, type Range } from '../data.ts'
+import type { DashboardData } from '../history.ts'
 import { byId, h } from './dom.ts'
 import { short } from './format.ts'
 
@@ -44,7 +44,7 @@ export class Choices {
   }
 
   /** Lists the chosen site even without requests. */
-  showSites(sites: HistoryView['sites']): void {
+  showSites(sites: DashboardData['sites']): void {
     const isListed = this.#site === '' || sites.some(({ siteKey }) => siteKey === this.#site)
     const listed = isListed ? sites : [...sites, { siteKey: this.#site, name: this.#site, requests: 0 }]
     const options = listed.map(({ siteKey, name, requests }) => {
@@ -66,25 +66,22 @@ export class Choices {
 
 function startTheme(): void {
   const select = byId('theme', HTMLSelectElement)
-  const show = (theme: string) => {
-    document.documentElement.dataset.theme = theme
+  const show = () => {
+    document.documentElement.dataset.theme = select.value
   }
-  select.value = stored() ?? ''
-  show(select.value)
+  select.value = storage()?.getItem(THEME) ?? ''
+  show()
   select.addEventListener('change', () => {
-    show(select.value)
-    try {
-      localStorage.setItem(THEME, select.value)
-    } catch {
-      // The choice lasts as long as the page.
-    }
+    show()
+    storage()?.setItem(THEME, select.value)
   })
 }
 
-function stored(): string | null {
+/** A browser may forbid storage. The theme then lasts as long as the page. */
+function storage(): Storage | undefined {
   try {
-    return localStorage.getItem(THEME)
+    return localStorage
   } catch {
-    return null
+    return undefined
   }
 }

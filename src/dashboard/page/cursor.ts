@@ -1,4 +1,4 @@
-/** The moment that the viewer points at, in all plots at once. Assistive technology sees each plot as a slider. */
+/** The moment that the viewer points at. All plots show it. */
 
 type OnCursor = (timeMs: number | null) => void
 
@@ -6,7 +6,7 @@ export class Cursor {
   readonly #listeners: OnCursor[] = []
   #timeMs: number | null = null
 
-  /** Unix milliseconds. */
+  /** Unix milliseconds; null if the viewer points nowhere. */
   get timeMs(): number | null {
     return this.#timeMs
   }
@@ -22,77 +22,16 @@ export class Cursor {
   }
 }
 
-/** The step that ends nearest to a time; -1 without steps. */
+/** The index of the step that ends nearest to a time; -1 without steps. */
 export function nearestIndex(times: readonly number[], timeMs: number): number {
-  let nearest = -1
-  let leastMs = Infinity
-  for (const [index, time] of times.entries()) {
-    const distanceMs = Math.abs(time - timeMs)
-    if (distanceMs < leastMs) {
-      leastMs = distanceMs
-      nearest = index
-    }
-  }
-  return nearest
-}
-
-export interface Explored {
-  /** Step ends, oldest first. */
-  readonly times: readonly number[]
-  /** The time at a number of pixels from the left edge. */
-  timeAt(x: number): number
-  /** A step for assistive technology. */
-  text(index: number): string
+  const distancesMs = times.map(time => Math.abs(time - timeMs))
+  return distancesMs.indexOf(Math.min(...distancesMs))
 }
 
 const PAGE_STEPS = 10
 
-export function makeExplorable(element: HTMLElement, label: string, cursor: Cursor, plot: Explored): void {
-  element.tabIndex = 0
-  element.setAttribute('role', 'slider')
-  element.setAttribute('aria-label', `${label}: moment`)
-  describe(element, plot, cursor)
-  const moveTo = (index: number) => {
-    const time = plot.times[Math.max(0, Math.min(plot.times.length - 1, index))]
-    cursor.set(time ?? null)
-  }
-  const point = (event: PointerEvent) => {
-    const { left } = element.getBoundingClientRect()
-    moveTo(nearestIndex(plot.times, plot.timeAt(event.clientX - left)))
-  }
-  element.addEventListener('pointermove', point)
-  element.addEventListener('pointerdown', point)
-  // The moment stays after a touch, because its numbers must be readable.
-  element.addEventListener('pointerleave', event => {
-    if (event.pointerType !== 'touch') cursor.set(null)
-  })
-  element.addEventListener('blur', () => cursor.set(null))
-  element.addEventListener('keydown', event => {
-    const move = KEYS[event.key]
-    if (move === undefined) return
-    event.preventDefault()
-    const target = move(currentIndex(plot, cursor), plot.times.length)
-    if (target === null) cursor.set(null)
-    else moveTo(target)
-  })
-}
-
-export function describe(element: HTMLElement, plot: Explored, cursor: Cursor): void {
-  const last = Math.max(0, plot.times.length - 1)
-  const index = currentIndex(plot, cursor)
-  element.setAttribute('aria-valuemin', '0')
-  element.setAttribute('aria-valuemax', String(last))
-  element.setAttribute('aria-valuenow', String(Math.max(0, index)))
-  element.setAttribute('aria-valuetext', plot.times.length === 0 ? 'no numbers yet' : plot.text(index))
-}
-
-/** The latest step if the viewer points nowhere. */
-function currentIndex(plot: Explored, cursor: Cursor): number {
-  return cursor.timeMs === null ? plot.times.length - 1 : nearestIndex(plot.times, cursor.timeMs)
-}
-
-/** The step that a key moves to; null: none. */
-const KEYS: Readonly<Record<string, (index: number, count: number) => number | null>> = {
+/** The step that a key moves to; null to point nowhere. */
+export const KEYS: Readonly<Record<string, (index: number, count: number) => number | null>> = {
   ArrowLeft: index => index - 1,
   ArrowDown: index => index - 1,
   ArrowRight: index => index + 1,

@@ -1,9 +1,5 @@
 /** Numbers and times as text. */
 
-export function sum(counts: readonly number[]): number {
-  return counts.reduce((total, count) => total + count, 0)
-}
-
 const WHOLE = new Intl.NumberFormat('en')
 const COMPACT = new Intl.NumberFormat('en', { notation: 'compact', maximumSignificantDigits: 3 })
 const TWO_DIGITS = new Intl.NumberFormat('en', { maximumSignificantDigits: 2 })
@@ -60,13 +56,8 @@ export function duration(seconds: number): string {
   return `${Math.floor(hours / 24)} d ${hours % 24} h`
 }
 
-const CLOCK = new Intl.DateTimeFormat('en', { hour: '2-digit', minute: '2-digit', hourCycle: 'h23' })
-const CLOCK_SECONDS = new Intl.DateTimeFormat('en', {
-  hour: '2-digit',
-  minute: '2-digit',
-  second: '2-digit',
-  hourCycle: 'h23',
-})
+const CLOCK = new Intl.DateTimeFormat('en', { timeStyle: 'short', hourCycle: 'h23' })
+const CLOCK_SECONDS = new Intl.DateTimeFormat('en', { timeStyle: 'medium', hourCycle: 'h23' })
 const DAY = new Intl.DateTimeFormat('en', { weekday: 'short', day: 'numeric', month: 'short' })
 
 /** "14:05", in the viewer's time, as below. */

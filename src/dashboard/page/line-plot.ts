@@ -1,7 +1,10 @@
-/** Curves over time. The legend shows the numbers of the moment that the viewer points at. */
+/**
+ * Curves over time. The legend shows the numbers of the moment that the viewer points at. Assistive technology sees each plot as a
+ * slider over time.
+ */
 
-import type { Gaps } from '../../metrics/history-view.ts'
-import { type Cursor, describe, type Explored, makeExplorable, nearestIndex } from './cursor.ts'
+import type { Gaps } from '../data.ts'
+import { type Cursor, KEYS, nearestIndex } from './cursor.ts'
 import { h, setText, svg, textWidth } from './dom.ts'
 import { clock, clockSeconds, orDash } from './format.ts'
 import { ticksFromZero, timeTicks } from './scale.ts'
@@ -17,7 +20,7 @@ export interface LinePlotSpec {
   readonly text: (value: number) => string
   /** A value at the axis. */
   readonly tick: (value: number) => string
-  /** The axis ends here, or above if a value is higher. */
+  /** The axis ends at this value, or higher if a value is higher. */
   readonly axisEnd: number
   /** Default: 0. */
   readonly axisMin?: number
@@ -31,8 +34,8 @@ export interface TimeFrame {
   readonly times: readonly number[]
   readonly fromMs: number
   readonly toMs: number
-  /** Times at which the store did not answer. */
-  readonly bands: readonly { readonly fromMs: number; readonly toMs: number }[]
+  /** The plots shade these times, in which the store did not answer. */
+  readonly outages: readonly { readonly fromMs: number; readonly toMs: number }[]
 }
 
 const HEIGHT = 150
@@ -44,23 +47,25 @@ const X_LABEL_GAP = 28
 
 type Point = readonly [x: number, y: number]
 
+/** Each plot refers to its hatch pattern by an id, which must be unique in the page. */
 let hatches = 0
 
-export class LinePlot implements Explored {
+export class LinePlot {
   readonly element: HTMLElement
   readonly #spec: LinePlotSpec
-  readonly #names: readonly string[]
-  readonly #styles: readonly string[]
+  readonly #curves: readonly (readonly [name: string, style: string])[]
   readonly #cursor: Cursor
-  readonly #canvas = h('div', { class: 'canvas' })
+  readonly #canvas: HTMLElement
   readonly #svg = svg('svg', { 'aria-hidden': 'true', height: HEIGHT })
   readonly #pointer = svg('g', { class: 'pointer' })
-  /** Time of the legend's numbers. Without a heading, the panel shows it. */
-  readonly at = h('time')
+  /** The time of the legend's numbers. A plot without a heading leaves it to its panel. */
+  readonly time = h('time')
   readonly #readings: HTMLElement[] = []
   readonly #hatch = `hatch-${hatches++}`
-  #frame: TimeFrame = { times: [], fromMs: 0, toMs: 1, bands: [] }
+  #frame: TimeFrame = { times: [], fromMs: 0, toMs: 1, outages: [] }
   #values: readonly Gaps[] = []
+  /** What is drawn: the values, or their running sums if the plot is stacked. */
+  #layers: readonly Gaps[] = []
   #width = 0
   #left = 0
   #axisTop = 1
@@ -69,17 +74,18 @@ export class LinePlot implements Explored {
     this.#spec = spec
     this.#cursor = cursor
     const { curves, heading } = spec
-    this.#names = Object.keys(curves)
-    this.#styles = Object.values(curves)
-    const entries = Object.entries(curves).map(([name, style]) => this.#legendEntry(name, style))
+    this.#curves = Object.entries(curves)
+    const entries = this.#curves.map(([name, style]) => this.#legendEntry(name, style))
     const legend = h('ul', { class: 'legend' }, ...entries)
     const caption =
       heading === undefined
         ? h('figcaption', {}, legend)
-        : h('figcaption', {}, h('h4', {}, heading), this.at, legend)
-    this.#canvas.append(this.#svg)
+        : h('figcaption', {}, h('h4', {}, heading), this.time, legend)
+    const slider = { tabindex: 0, role: 'slider', 'aria-label': `${spec.label}: moment`, 'aria-valuemin': 0 }
+    this.#canvas = h('div', { class: 'canvas', ...slider }, this.#svg)
     this.element = h('figure', { class: 'plot' }, caption, this.#canvas)
-    makeExplorable(this.#canvas, spec.label, cursor, this)
+    this.#listen()
+    this.#showMoment()
     cursor.onMove(() => this.#showMoment())
     new ResizeObserver(() => {
       if (this.#canvas.clientWidth !== this.#width) this.#draw()
@@ -96,24 +102,51 @@ export class LinePlot implements Explored {
     return h('li', {}, key, `${name} `, reading)
   }
 
-  get times(): readonly number[] {
-    return this.#frame.times
+  #listen(): void {
+    const point = (event: PointerEvent) => {
+      const { left } = this.#canvas.getBoundingClientRect()
+      this.#moveTo(nearestIndex(this.#frame.times, this.#timeAt(event.clientX - left)))
+    }
+    this.#canvas.addEventListener('pointermove', point)
+    this.#canvas.addEventListener('pointerdown', point)
+    // The moment stays after a touch, because its numbers must be readable.
+    this.#canvas.addEventListener('pointerleave', event => {
+      if (event.pointerType !== 'touch') this.#cursor.set(null)
+    })
+    this.#canvas.addEventListener('blur', () => this.#cursor.set(null))
+    this.#canvas.addEventListener('keydown', event => {
+      const move = KEYS[event.key]
+      if (move === undefined) return
+      event.preventDefault()
+      const index = move(this.#index(), this.#frame.times.length)
+      if (index === null) this.#cursor.set(null)
+      else this.#moveTo(index)
+    })
+  }
+
+  #moveTo(index: number): void {
+    const { times } = this.#frame
+    this.#cursor.set(times[Math.max(0, Math.min(times.length - 1, index))] ?? null)
+  }
+
+  /** The step that the viewer points at, otherwise the latest; -1 without steps. */
+  #index(): number {
+    const { times } = this.#frame
+    const { timeMs } = this.#cursor
+    return timeMs === null ? times.length - 1 : nearestIndex(times, timeMs)
   }
 
   update(frame: TimeFrame, values: readonly Gaps[]): void {
     this.#frame = frame
     this.#values = values
+    this.#layers = this.#spec.isStacked ? stacked(values) : values
     this.#draw()
   }
 
-  timeAt(x: number): number {
+  /** @param x pixels from the left edge */
+  #timeAt(x: number): number {
     const { fromMs, toMs } = this.#frame
     return fromMs + ((x - this.#left) / (this.#width - this.#left - RIGHT)) * (toMs - fromMs)
-  }
-
-  text(index: number): string {
-    const readings = this.#names.map((name, curve) => `${name} ${this.#reading(curve, index)}`)
-    return `${clockSeconds(this.times[index] ?? 0)}: ${readings.join(', ')}`
   }
 
   #reading(curve: number, index: number): string {
@@ -125,17 +158,16 @@ export class LinePlot implements Explored {
     if (this.#width === 0) return
     this.#svg.setAttribute('width', String(this.#width))
     const { axisMin = 0, axisEnd, isWhole, isStacked } = this.#spec
-    const layers = isStacked ? stacked(this.#values) : this.#values
-    const most = Math.max(axisEnd, ...layers.flat().map(value => value ?? 0))
-    const ticks = ticksFromZero(most - axisMin, Y_TICKS, isWhole).map(tick => tick + axisMin)
+    const max = Math.max(axisEnd, ...this.#layers.flat().map(value => value ?? 0))
+    const ticks = ticksFromZero(max - axisMin, Y_TICKS, isWhole).map(tick => tick + axisMin)
     this.#axisTop = ticks.at(-1)!
     const labels = ticks.map(this.#spec.tick)
     this.#left = Math.max(30, 10 + Math.max(...labels.map(textWidth)))
     this.#svg.replaceChildren(
-      ...this.#bands(),
+      ...this.#outages(),
       ...ticks.flatMap((tick, index) => this.#gridLine(tick, labels[index]!)),
       ...this.#timeAxis(),
-      ...(isStacked ? this.#areas(layers) : this.#curves(layers)),
+      ...(isStacked ? this.#areas() : this.#lines()),
       this.#pointer,
     )
     this.#showMoment()
@@ -151,8 +183,8 @@ export class LinePlot implements Explored {
     return TOP + (1 - (value - axisMin) / (this.#axisTop - axisMin)) * (HEIGHT - TOP - BOTTOM)
   }
 
-  #bands(): SVGElement[] {
-    return this.#frame.bands.map(({ fromMs, toMs }) => {
+  #outages(): SVGElement[] {
+    return this.#frame.outages.map(({ fromMs, toMs }) => {
       const x = Math.max(this.#left, this.#x(fromMs))
       const width = Math.max(2, this.#x(toMs) - x)
       return svg('rect', { class: 'band', x, y: TOP, width, height: HEIGHT - TOP - BOTTOM })
@@ -171,8 +203,8 @@ export class LinePlot implements Explored {
 
   #timeAxis(): SVGElement[] {
     const { fromMs, toMs } = this.#frame
-    const most = Math.max(2, Math.floor((this.#width - this.#left) / (textWidth('00:00') + X_LABEL_GAP)))
-    const ticks = timeTicks(fromMs, toMs, most, new Date(toMs).getTimezoneOffset())
+    const ticksMax = Math.max(2, Math.floor((this.#width - this.#left) / (textWidth('00:00') + X_LABEL_GAP)))
+    const ticks = timeTicks(fromMs, toMs, ticksMax, new Date(toMs).getTimezoneOffset())
     const y = HEIGHT - BOTTOM
     return ticks.flatMap(timeMs => {
       const x = this.#x(timeMs)
@@ -182,10 +214,10 @@ export class LinePlot implements Explored {
     })
   }
 
-  /** Points between gaps, within the time shown. */
+  /** Splits the points within the time shown at the gaps. */
   #runs(values: Gaps): Point[][] {
     const runs: Point[][] = [[]]
-    for (const [index, timeMs] of this.times.entries()) {
+    for (const [index, timeMs] of this.#frame.times.entries()) {
       const value = values[index]
       if (timeMs < this.#frame.fromMs) continue
       if (value === null || value === undefined) runs.push([])
@@ -194,21 +226,21 @@ export class LinePlot implements Explored {
     return runs.filter(run => run.length > 0)
   }
 
-  #curves(layers: readonly Gaps[]): SVGElement[] {
-    return layers.map((values, curve) => {
+  #lines(): SVGElement[] {
+    return this.#layers.map((values, curve) => {
       const shapes = this.#runs(values).map(run => {
         const [x, y] = run[0]!
         return run.length === 1
           ? svg('circle', { class: 'dot', cx: x, cy: y, r: 3 })
           : svg('path', { class: 'curve', d: pathOf(run) })
       })
-      return svg('g', { class: this.#styles[curve]! }, ...shapes)
+      return svg('g', { class: this.#curves[curve]![1] }, ...shapes)
     })
   }
 
   /** Draws the topmost first, because lower areas cover it. */
-  #areas(layers: readonly Gaps[]): SVGElement[] {
-    const groups = layers.map((values, curve) => {
+  #areas(): SVGElement[] {
+    const groups = this.#layers.map((values, curve) => {
       const shapes = this.#runs(values).flatMap(points => {
         const [x, y] = points[0]!
         // A single step is drawn as a bar.
@@ -222,7 +254,7 @@ export class LinePlot implements Explored {
           svg('path', { class: 'curve', d: pathOf(run) }),
         ]
       })
-      return svg('g', { class: this.#styles[curve]! }, ...shapes)
+      return svg('g', { class: this.#curves[curve]![1] }, ...shapes)
     })
     return [this.#hatchPattern(), ...groups.reverse()]
   }
@@ -234,23 +266,29 @@ export class LinePlot implements Explored {
   }
 
   #showMoment(): void {
-    const { timeMs } = this.#cursor
-    const index = timeMs === null ? this.times.length - 1 : nearestIndex(this.times, timeMs)
-    const time = this.times[index]
-    setText(this.at, time === undefined ? '' : clockSeconds(time))
+    const { times } = this.#frame
+    const index = this.#index()
+    const clockText = index < 0 ? '' : clockSeconds(times[index]!)
+    setText(this.time, clockText)
     for (const [curve, reading] of this.#readings.entries()) setText(reading, this.#reading(curve, index))
-    describe(this.#canvas, this, this.#cursor)
-    this.#pointer.replaceChildren(...(timeMs === null || time === undefined ? [] : this.#pointerDots(index)))
+    const readings = this.#curves.map(([name], curve) => `${name} ${this.#reading(curve, index)}`)
+    this.#canvas.setAttribute('aria-valuemax', String(Math.max(0, times.length - 1)))
+    this.#canvas.setAttribute('aria-valuenow', String(Math.max(0, index)))
+    this.#canvas.setAttribute(
+      'aria-valuetext',
+      index < 0 ? 'no numbers yet' : `${clockText}: ${readings.join(', ')}`,
+    )
+    const isPointing = this.#cursor.timeMs !== null && index >= 0
+    this.#pointer.replaceChildren(...(isPointing ? this.#pointerDots(index) : []))
   }
 
   #pointerDots(index: number): SVGElement[] {
-    const x = this.#x(this.times[index]!)
-    const layers = this.#spec.isStacked ? stacked(this.#values) : this.#values
-    const dots = layers.flatMap((values, curve) => {
+    const x = this.#x(this.#frame.times[index]!)
+    const dots = this.#layers.flatMap((values, curve) => {
       const value = values[index]
       if (value === null || value === undefined) return []
       const dot = svg('circle', { class: 'dot', cx: x, cy: this.#y(value), r: 3.5 })
-      return [svg('g', { class: this.#styles[curve]! }, dot)]
+      return [svg('g', { class: this.#curves[curve]![1] }, dot)]
     })
     return [svg('line', { x1: x, x2: x, y1: TOP, y2: HEIGHT - BOTTOM }), ...dots]
   }
@@ -260,7 +298,7 @@ function pathOf(run: readonly Point[]): string {
   return `M${run.map(([x, y]) => `${x.toFixed(1)} ${y.toFixed(1)}`).join('L')}`
 }
 
-/** Adds to each layer those below. */
+/** Adds to each layer the sum of those below. */
 function stacked(values: readonly Gaps[]): Gaps[] {
   const sums: number[] = []
   return values.map(layer => layer.map((value, index) => (sums[index] = (sums[index] ?? 0) + (value ?? 0))))

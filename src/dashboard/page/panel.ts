@@ -1,7 +1,7 @@
 /** A section: heading, plots, and their numbers as a table. */
 
-import type { Gaps } from '../../metrics/history-view.ts'
-import type { DashboardData } from '../data.ts'
+import type { Gaps } from '../data.ts'
+import type { DashboardData } from '../history.ts'
 import { h } from './dom.ts'
 import { clockSeconds, moment, orDash } from './format.ts'
 import type { TimeFrame } from './line-plot.ts'
@@ -20,8 +20,8 @@ export interface PanelSpec {
   readonly title: string
   /** Names what is plotted, with its unit. */
   readonly about: string
-  /** Shows the moment that the viewer points at. With several plots, each has its own instead. */
-  readonly at?: HTMLElement
+  /** The time of a single plot's numbers; several plots show their own. */
+  readonly time?: HTMLElement
   readonly isWide?: boolean
   /** True if the numbers are of all sites even if one site is chosen. The panel then says so. */
   readonly coversAllSites?: boolean
@@ -39,11 +39,11 @@ export class Panel {
   #table: (() => NumberTable) | undefined
 
   constructor(spec: PanelSpec, content: readonly HTMLElement[]) {
-    const { title, about, at, isWide = false, coversAllSites = false, hasTable = true } = spec
+    const { title, about, time, isWide = false, coversAllSites = false, hasTable = true } = spec
     this.#title = title
     this.#coversAllSites = coversAllSites
     const heading = h('div', { class: 'heading' }, h('h3', {}, title), this.#allSites, h('p', {}, about))
-    if (at !== undefined) heading.append(at)
+    if (time !== undefined) heading.append(time)
     this.element = h('section', { class: isWide ? 'panel wide' : 'panel' }, heading, ...content)
     if (!hasTable) return
     const details = h('details', { class: 'numbers' }, h('summary', {}, 'Numbers'), this.#holder)

@@ -1,14 +1,14 @@
 /** The page's panels: each says what it shows, and `linePanel` or `rankPanel` builds it. */
 
 import { ENDPOINT_NAMES } from '../../domain/endpoint.ts'
-import { type Gaps, OTHER_SITES, type Percentiles, type Tally } from '../../metrics/history-view.ts'
 import { JUDGEMENT_WORDS } from '../../words/reasons.ts'
 import { REFUSAL_WORDS } from '../../words/refusals.ts'
-import type { DashboardData } from '../data.ts'
+import { type Gaps, OTHER_SITES, type Percentiles, sum, type Tally } from '../data.ts'
+import type { DashboardData } from '../history.ts'
 import { BarList, BarPlot, Funnel } from './bars.ts'
 import type { Cursor } from './cursor.ts'
 import { h } from './dom.ts'
-import { exact, mebibytes, milliseconds, rate, short, sum } from './format.ts'
+import { exact, mebibytes, milliseconds, rate, short } from './format.ts'
 import { LinePlot, type LinePlotSpec } from './line-plot.ts'
 import { type PagePart, Panel, type PanelSpec, stepTable } from './panel.ts'
 import { limitText } from './problems.ts'
@@ -57,7 +57,7 @@ function linePanel(
   const elements = plots.map(({ element }) => element)
   const panel =
     plots.length === 1
-      ? new Panel({ ...spec, at: plots[0]!.at }, elements)
+      ? new Panel({ ...spec, time: plots[0]!.time }, elements)
       : new Panel(spec, [h('div', { class: 'row' }, ...elements)])
   return {
     element: panel.element,

@@ -1,8 +1,9 @@
 /** Tells someone on call what is wrong, worst first. */
 
 import { limitWords, STORE_CAUSES } from '../../words/reasons.ts'
-import type { DashboardData, ServiceState } from '../data.ts'
-import { clockSeconds, duration, exact, milliseconds, sum } from './format.ts'
+import { type ServiceState, sum } from '../data.ts'
+import type { DashboardData } from '../history.ts'
+import { clockSeconds, duration, exact, milliseconds } from './format.ts'
 
 export type Level = 'good' | 'warn' | 'bad'
 
@@ -15,8 +16,8 @@ const STALE_MS = 25_000
 const CLOCK_APART_SECONDS_MAX = 1
 const LAG_MS_MAX = 100
 const STORE_P99_MS_MAX = 50
-/** Fewer requests do not show a wrong setting. */
-const MISTAKEN_MIN = 20
+/** With fewer requests, chance could look like a wrong setting. */
+const SUSPECT_REQUESTS_MIN = 20
 
 const PROXY_UNTRUSTED =
   'Nearly all visitors come from one private or loopback address, so they share its limits: if it is a proxy of yours, name it in POWGATE_TRUSTED_PROXIES, and see that it sends X-Forwarded-For.'
@@ -32,19 +33,21 @@ export function contactProblem(
   return { level: 'bad', text: `No contact: the admin port does not answer.${since}` }
 }
 
-type Say = Readonly<Record<Problem['level'], (text: string) => void>>
-
 export function problemsOf(data: DashboardData): Problem[] {
   const found: Problem[] = []
-  const add = (level: Problem['level']) => (text: string) => found.push({ level, text })
-  const say: Say = { bad: add('bad'), warn: add('warn') }
-  sayOfService(data, say)
-  sayOfProxy(data, say)
-  sayOfLoad(data, say)
-  return found.sort((one, other) => (one.level === other.level ? 0 : one.level === 'bad' ? -1 : 1))
+  const report = {
+    bad: (text: string) => found.push({ level: 'bad', text }),
+    warn: (text: string) => found.push({ level: 'warn', text }),
+  }
+  reportService(data, report)
+  reportProxy(data, report)
+  reportLoad(data, report)
+  return [...found.filter(({ level }) => level === 'bad'), ...found.filter(({ level }) => level === 'warn')]
 }
 
-function sayOfService({ service }: DashboardData, { bad, warn }: Say): void {
+type Report = Readonly<Record<Problem['level'], (text: string) => void>>
+
+function reportService({ service }: DashboardData, { bad, warn }: Report): void {
   const { isReady, workers, workersRunning, workersWithStore, sitesLost, differences } = service
   const { clockApartSeconds, evictedKeys, isReloadDone } = service
   const why = service.storeCauses.map(cause => STORE_CAUSES[cause]).join('; ')
@@ -87,18 +90,18 @@ function sayOfService({ service }: DashboardData, { bad, warn }: Say): void {
   if (!isReloadDone) warn('The last SIGHUP took no effect, so the old settings stay: see the log.')
 }
 
-/** Behind an untrusted proxy all visitors have one address: they share its limits, and their tokens name the wrong one. */
-function sayOfProxy({ limits, service, traffic }: DashboardData, { bad, warn }: Say): void {
+/** Behind an untrusted proxy all visitors have the proxy's address: they share its limits, and their tokens name it. */
+function reportProxy({ limits, service, traffic }: DashboardData, { bad, warn }: Report): void {
   const totalOf = (tallies: DashboardData['limits'], name: string) =>
     tallies.find(tally => tally.name === name)?.total ?? 0
   const foreign = totalOf(traffic.refusals, 'token-other-address')
   const limited = totalOf(limits, 'challenge address')
-  if (foreign >= MISTAKEN_MIN && foreign > sum(traffic.redeemed))
+  if (foreign >= SUSPECT_REQUESTS_MIN && foreign > sum(traffic.redeemed))
     bad(
       'Most tokens are refused because another address solved them: name your proxy in POWGATE_TRUSTED_PROXIES, or see which address your backend sends.',
     )
   else if (service.isProxyUntrusted) warn(PROXY_UNTRUSTED)
-  else if (limited >= MISTAKEN_MIN && limited >= sum(traffic.challenges))
+  else if (limited >= SUSPECT_REQUESTS_MIN && limited >= sum(traffic.challenges))
     warn(
       'Most challenges are refused by the limit of an address: before you raise it, see that POWGATE_TRUSTED_PROXIES names your proxy.',
     )
@@ -111,7 +114,7 @@ export function limitText(endpoint: string, policy: string, { isProxyUntrusted }
   return cause + limitWords(endpoint, policy)
 }
 
-function sayOfLoad(data: DashboardData, { bad, warn }: Say): void {
+function reportLoad(data: DashboardData, { bad, warn }: Report): void {
   const { site, isUnknown, isApart, lastMinute, workers, store, times } = data
   if (isUnknown) warn(`There is no site ${site}.`)
   else if (!isApart)
@@ -122,13 +125,13 @@ function sayOfLoad(data: DashboardData, { bad, warn }: Say): void {
   }
   const crashes = sum(workers.crashes)
   if (crashes > 0)
-    warn(`A worker ended or hung and was replaced${often(crashes)}${lastAt(workers.crashes, times)}.`)
+    warn(`A worker ended or hung and was replaced${timesText(crashes)}${lastAt(workers.crashes, times)}.`)
   const outages = sum(store.outages)
-  if (outages > 0) warn(`Workers lost the store${often(outages)}${lastAt(store.outages, times)}.`)
+  if (outages > 0) warn(`Workers lost the store${timesText(outages)}${lastAt(store.outages, times)}.`)
   const lost = sum(workers.linesLost)
   if (lost > 0)
     warn(
-      `Lines of the log were lost${often(lost)}${lastAt(workers.linesLost, times)}: a full disk or a stopped reader.`,
+      `Lines of the log were lost${timesText(lost)}${lastAt(workers.linesLost, times)}: a full disk or a stopped reader.`,
     )
   const lagMs = workers.lagMs.at(-1) ?? 0
   if (lagMs > LAG_MS_MAX)
@@ -138,7 +141,7 @@ function sayOfLoad(data: DashboardData, { bad, warn }: Say): void {
     warn(`The store is slow: 99 % of its calls took up to ${milliseconds(storeP99)}.`)
 }
 
-function often(count: number): string {
+function timesText(count: number): string {
   return count === 1 ? '' : `, ${exact(count)} times`
 }
 

@@ -1,13 +1,15 @@
-/** The ticks of axes. */
+/** Chooses the ticks of axes, and the time that plots show. */
 
-const NICE = [1, 2, 5, 10] as const
-
-/** About `most` ticks, from 0 to at least `max`. */
-export function ticksFromZero(max: number, most: number, isWhole = false): number[] {
-  const least = max / most
-  const power = 10 ** Math.floor(Math.log10(least || 1))
-  const nice = NICE.find(step => step * power >= least * 0.9999) ?? 10
-  const step = isWhole ? Math.max(1, nice * power) : nice * power
+/**
+ * Ticks from 0 to at least `max`, at multiples of 1, 2 or 5 times a power of ten.
+ *
+ * @param count about so many
+ */
+export function ticksFromZero(max: number, count: number, isWhole = false): number[] {
+  const stepMin = max / count
+  const power = 10 ** Math.floor(Math.log10(stepMin || 1))
+  const factor = [1, 2, 5].find(factor => factor * power >= stepMin * 0.9999) ?? 10
+  const step = isWhole ? Math.max(1, factor * power) : factor * power
   const ticks: number[] = []
   for (let index = 0; ; index++) {
     ticks.push(Number((index * step).toPrecision(10))) // 0.30000000000000004 becomes 0.3
@@ -19,14 +21,14 @@ const MINUTE_MS = 60_000
 const TIME_STEPS_MINUTES = [1, 2, 5, 10, 15, 30, 60, 120, 180, 240, 360, 720] as const
 
 /**
- * Ticks are at round local times.
+ * Ticks at round local times.
  *
- * @param most labels that fit
+ * @param ticksMax so many labels fit
  * @param offsetMinutes from `Date.getTimezoneOffset`
  */
-export function timeTicks(fromMs: number, toMs: number, most: number, offsetMinutes: number): number[] {
+export function timeTicks(fromMs: number, toMs: number, ticksMax: number, offsetMinutes: number): number[] {
   const spanMinutes = (toMs - fromMs) / MINUTE_MS
-  const step = TIME_STEPS_MINUTES.find(minutes => spanMinutes / minutes <= most) ?? 1440
+  const step = TIME_STEPS_MINUTES.find(minutes => spanMinutes / minutes <= ticksMax) ?? 1440
   const stepMs = step * MINUTE_MS
   const shiftMs = offsetMinutes * MINUTE_MS
   const ticks: number[] = []
@@ -38,7 +40,7 @@ export function timeTicks(fromMs: number, toMs: number, most: number, offsetMinu
 const SPAN_MIN_MS = { '30m': 5 * MINUTE_MS, '24h': 30 * MINUTE_MS } as const
 const SPAN_MAX_MS = { '30m': 30 * MINUTE_MS, '24h': 24 * 60 * MINUTE_MS } as const
 
-/** The range, or the time since the start if shorter. */
+/** The time that plots show: the range, or the time since the start if that is shorter. */
 export function timeSpan(
   range: keyof typeof SPAN_MAX_MS,
   nowMs: number,

@@ -1,6 +1,6 @@
 /** Tiles with the key numbers. */
 
-import type { DashboardData } from '../data.ts'
+import type { DashboardData } from '../history.ts'
 import { h, setText } from './dom.ts'
 import { duration, milliseconds, orDash, percent, rate } from './format.ts'
 import type { Level } from './problems.ts'
@@ -85,7 +85,8 @@ export class Tiles {
   }
 
   #showTraffic({ lastMinute }: DashboardData): void {
-    const { seconds, challenges, passed, failed, redeemed, refused, redemptionsRefused, p99 } = lastMinute
+    const { seconds, challenges, passed, failed, redeemed, refused, redemptionsRefused, verifyP99 } =
+      lastMinute
     const perSecond = (count: number) => (seconds > 0 ? `${rate(count / seconds)}/s` : '–')
     const verified = passed + failed
     const all = challenges + verified + redeemed + refused
@@ -95,6 +96,6 @@ export class Tiles {
     this.#show('Redemptions', perSecond(redeemed), asked > 0 ? `${percent(redeemed / asked)} succeed` : '')
     this.#show('Passed', verified > 0 ? percent(passed / verified) : '–', '')
     this.#show('Refused', all > 0 ? percent(refused / all) : '–', all > 0 ? perSecond(refused) : '')
-    this.#show('/verify p99', orDash(p99.verify, milliseconds), '')
+    this.#show('/verify p99', orDash(verifyP99, milliseconds), '')
   }
 }

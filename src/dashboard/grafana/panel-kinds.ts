@@ -1,14 +1,15 @@
-/** The forms in which Grafana's panels show what their queries find. What is not said is Grafana's default. */
+/** Kinds of Grafana's panels: numbers, curves, bars, a heatmap and tables. Options that are missing here have Grafana's default. */
 
-export interface Form {
+export interface PanelKind {
   readonly type: string
   readonly fieldConfig: object
   readonly options?: object
-  /** Without it, a query asks for a value at each step of the range. */
+  /** Options of each query. By default, a query asks for a value at each step of the range. */
   readonly target?: object
 }
 
-const NOW = { range: false, instant: true }
+/** The query asks for a single value, at the end of the range. */
+const INSTANT = { range: false, instant: true }
 
 function steps(...colors: [color: string, from: number | null][]) {
   return { mode: 'absolute', steps: colors.map(([color, value]) => ({ color, value })) }
@@ -21,14 +22,14 @@ export const UP_OR_AWAY = {
   mappings: [{ type: 'value', options: { 0: { text: 'Away', index: 0 }, 1: { text: 'Up', index: 1 } } }],
 }
 
-export function stat(unit: string, defaults: object = {}, graphMode = 'area'): Form {
+export function stat(unit: string, defaults: object = {}, graphMode = 'area'): PanelKind {
   const plain = { unit, thresholds: steps(['text', null]), color: { mode: 'thresholds' }, noValue: '–' }
   const fieldConfig = { defaults: { ...plain, ...defaults }, overrides: [] }
   return { type: 'stat', fieldConfig, options: { textMode: 'value', graphMode } }
 }
 
-/** @param units of single queries, by their letters */
-export function lines(unit: string, defaults: object = {}, units: Record<string, string> = {}): Form {
+/** @param units other units, by the letters of their queries */
+export function lines(unit: string, defaults: object = {}, units: Record<string, string> = {}): PanelKind {
   const plain = { unit, min: 0, custom: { fillOpacity: 8, showPoints: 'never' } }
   const overrides = Object.entries(units).map(([letter, value]) => ({
     matcher: { id: 'byFrameRefID', options: letter },
@@ -44,19 +45,19 @@ export function lines(unit: string, defaults: object = {}, units: Record<string,
   }
 }
 
-const UPON_EACH_OTHER = { fillOpacity: 25, showPoints: 'never', stacking: { mode: 'normal', group: 'A' } }
-export const STACKED = lines('reqps', { custom: UPON_EACH_OTHER })
+const STACKING = { fillOpacity: 25, showPoints: 'never', stacking: { mode: 'normal', group: 'A' } }
+export const STACKED = lines('reqps', { custom: STACKING })
 
 const BLUE = { color: { mode: 'fixed', fixedColor: 'blue' }, thresholds: steps(['blue', null]) }
 
-export const BARS: Form = {
+export const BARS: PanelKind = {
   type: 'bargauge',
   fieldConfig: { defaults: { unit: 'short', min: 0, decimals: 0, ...BLUE }, overrides: [] },
   options: { displayMode: 'basic', orientation: 'horizontal', namePlacement: 'left', maxVizHeight: 40 },
-  target: NOW,
+  target: INSTANT,
 }
 
-export const HEATMAP: Form = {
+export const HEATMAP: PanelKind = {
   type: 'heatmap',
   fieldConfig: { defaults: { unit: 'short' }, overrides: [] },
   options: { rowsFrame: { layout: 'le' }, color: { mode: 'scheme', scheme: 'Blues' }, showValue: 'never' },
@@ -65,11 +66,11 @@ export const HEATMAP: Form = {
 
 const HIDDEN = [{ id: 'custom.hidden', value: true }]
 
-export const TABLE: Form = {
+export const TABLE: PanelKind = {
   type: 'table',
   fieldConfig: {
     defaults: { unit: 'short' },
     overrides: [{ matcher: { id: 'byRegexp', options: 'Time|Value' }, properties: HIDDEN }],
   },
-  target: { ...NOW, format: 'table' },
+  target: { ...INSTANT, format: 'table' },
 }

@@ -1,41 +1,45 @@
-/** The dashboard's figures, per step of time or over all steps. */
+/** Reads the dashboard's figures out of the counters' rings (steps.ts): one per step of time, or one over all steps. */
 
-import type { Gaps, Percentiles, Tally } from './history-view.ts'
-import type { Rings } from './steps.ts'
-import { metricOf } from './table.ts'
+import { metricOf } from '../metrics/table.ts'
+import { type Gaps, type Percentiles, sum, type Tally } from './data.ts'
 
 export class Columns {
-  readonly #rings: Rings
-  readonly #places: readonly number[]
+  readonly #rings: ReadonlyMap<string, Uint32Array>
+  readonly #ringIndexes: readonly number[]
 
-  constructor(rings: Rings, places: readonly number[]) {
+  /**
+   * @param rings by the counters' flat names
+   * @param ringIndexes where the steps are in each ring, oldest first
+   */
+  constructor(rings: ReadonlyMap<string, Uint32Array>, ringIndexes: readonly number[]) {
     this.#rings = rings
-    this.#places = places
+    this.#ringIndexes = ringIndexes
   }
 
-  /** Returns zeros if there is no such counter. */
-  column(name: string): number[] {
-    const ring = this.#rings.get(name)
-    return this.#places.map(place => ring?.[place] ?? 0)
+  /** One counter; zeros if nothing was counted. */
+  counts(flatName: string): number[] {
+    const ring = this.#rings.get(flatName)
+    return this.#ringIndexes.map(index => ring?.[index] ?? 0)
   }
 
-  sum(key: string, isMeant: (...labels: string[]) => boolean = () => true): readonly number[] {
-    const [all] = this.tallies(key, (...labels) => (isMeant(...labels) ? 'all' : undefined))
-    return all?.counts ?? this.#places.map(() => 0)
+  /** The sum of a metric's series, or of those whose labels the filter takes. */
+  summed(key: string, filter: (...labels: string[]) => boolean = () => true): readonly number[] {
+    const [all] = this.tallies(key, (...labels) => (filter(...labels) ? 'all' : undefined))
+    return all?.counts ?? this.#ringIndexes.map(() => 0)
   }
 
-  /** @param nameOf series of the same name are added up; undefined leaves a series out */
+  /** @param nameOf names a series by its labels; series of the same name are added up; undefined leaves a series out */
   tallies(
     key: string,
     nameOf: (...labels: string[]) => string | undefined = (...labels) => labels.join(' '),
   ): Tally[] {
     const byName = new Map<string, number[]>()
-    for (const [flat, ring] of this.#rings) {
-      const [ownKey, ...labels] = flat.split(' ')
-      const name = ownKey === key ? nameOf(...labels) : undefined
+    for (const [flatName, ring] of this.#rings) {
+      const [ringKey, ...labels] = flatName.split(' ')
+      const name = ringKey === key ? nameOf(...labels) : undefined
       if (name === undefined) continue
       const sums = byName.get(name) ?? []
-      for (const [step, place] of this.#places.entries()) sums[step] = (sums[step] ?? 0) + ring[place]!
+      for (const [step, index] of this.#ringIndexes.entries()) sums[step] = (sums[step] ?? 0) + ring[index]!
       byName.set(name, sums)
     }
     return [...byName]
@@ -44,12 +48,13 @@ export class Columns {
       .sort((one, other) => other.total - one.total)
   }
 
+  /** A histogram's buckets over all steps. */
   buckets(series: string): number[] {
-    return this.#buckets(series).map(sum)
+    return this.#bucketCounts(series).map(sum)
   }
 
   means(series: string): Gaps {
-    const sums = this.column(`${series} sum`)
+    const sums = this.counts(`${series} sum`)
     return this.#perStep(series, (counts, step) => rounded(sums[step]! / sum(counts)))
   }
 
@@ -58,7 +63,7 @@ export class Columns {
     return this.#perStep(series, counts => bounds[counts.findLastIndex(count => count > 0)] ?? bounds.at(-1)!)
   }
 
-  /** Returns milliseconds; the histogram has seconds. */
+  /** @returns milliseconds, of a histogram of seconds */
   percentiles(series: string): Percentiles {
     const bounds = boundsOf(series)
     const curve = (share: number) =>
@@ -66,18 +71,19 @@ export class Columns {
     return { p50: curve(0.5), p95: curve(0.95), p99: curve(0.99) }
   }
 
+  /** @returns milliseconds over all steps, of a histogram of seconds */
   quantile(series: string, share: number): number | null {
     return milliseconds(quantile(boundsOf(series), this.buckets(series), share))
   }
 
-  #buckets(series: string): number[][] {
-    return [...boundsOf(series), Infinity].map(bound => this.column(`${series} ${bound}`))
+  #bucketCounts(series: string): number[][] {
+    return [...boundsOf(series), Infinity].map(bound => this.counts(`${series} ${bound}`))
   }
 
-  /** null for steps without a count. */
+  /** @returns null for steps without a count */
   #perStep(series: string, figure: (counts: readonly number[], step: number) => number | null): Gaps {
-    const buckets = this.#buckets(series)
-    return this.#places.map((_, step) => {
+    const buckets = this.#bucketCounts(series)
+    return this.#ringIndexes.map((_, step) => {
       const counts = buckets.map(bucket => bucket[step]!)
       return counts.some(count => count > 0) ? figure(counts, step) : null
     })
@@ -86,10 +92,6 @@ export class Columns {
 
 function boundsOf(series: string): readonly number[] {
   return metricOf(series)?.bounds ?? []
-}
-
-export function sum(counts: readonly number[]): number {
-  return counts.reduce((total, count) => total + count, 0)
 }
 
 function milliseconds(seconds: number | null): number | null {
@@ -104,7 +106,7 @@ export function rounded(value: number): number {
 /**
  * Interpolates linearly within a bucket, like Prometheus' histogram_quantile().
  *
- * @param bounds ascending; the last bucket has none
+ * @param bounds upper bounds, ascending; one more bucket follows
  * @param counts of each bucket, not cumulative
  * @returns null if nothing was counted; the last bound if the quantile lies beyond
  */

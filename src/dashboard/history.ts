@@ -1,35 +1,38 @@
 /**
- * The dashboard's half hour and day, in the primary process: 10 MB with 200 sites and the usual 12 counters of each. A counter
- * has a ring of numbers (steps.ts), one for each step. A site is apart if it has rings of its own; all others add up in
- * OTHER_SITES.
+ * Keeps the dashboard's numbers of the last half hour and day in the primary process. With 200 sites, which count about 12 series
+ * each, they take 10 MB.
  */
 
 import { ENDPOINT_NAMES, type EndpointName, type TrafficCount } from '../domain/endpoint.ts'
+import type { Snapshot } from '../metrics/stats.ts'
+import { keyOf, metricOf, TRAFFIC, type Values } from '../metrics/table.ts'
 import type { PuzzleName } from '../protocol/proof.ts'
-import { Columns, rounded, sum } from './columns.ts'
-import { OTHER_SITES, type Range } from './history-view.ts'
-import type { Snapshot } from './stats.ts'
+import { type Columns, rounded } from './columns.ts'
+import { OTHER_SITES, type Range, type ServiceState, sum } from './data.ts'
 import { type Increases, type StepGauges, Steps } from './steps.ts'
-import { keyOf, metricOf, TRAFFIC, type Values } from './table.ts'
 
 /** Time between calls of `add`. */
 export const ADD_MS = 10_000
-const COARSE_MS = 120_000
-const HALF_HOUR_STEPS = 180
-const DAY_STEPS = 720
+/** Half an hour in steps of 10 s, and a day in steps of 2 min. */
+const STEPS_MAX = { '30m': 180, '24h': 720 }
+const ADDS_PER_STEP = { '30m': 1, '24h': 12 }
 const MINUTE_MS = 60_000
-const ASKED_MAX = 50
+const ASKED_SITES_MAX = 50
 /** Sites with their own curve of requests. */
-const BUSIEST = 7
+const BUSIEST_MAX = 7
 
-/** What the dashboard shows: an array for each curve, a number for each step of time. Times are Unix milliseconds. */
-export type HistoryView = ReturnType<History['view']>
-export type Traffic = HistoryView['traffic']
+/** Body of /dashboard/data.json: an array for each curve, with a number for each step of time. Times are Unix milliseconds. */
+export type DashboardData = ReturnType<History['view']> & {
+  /** The chosen site is neither in the store nor in the range. */
+  readonly isUnknown: boolean
+  readonly service: ServiceState
+}
+export type Traffic = DashboardData['traffic']
 
 export class History {
   readonly #ranges: Readonly<Record<Range, Steps>>
   readonly #siteName: (siteKey: string) => string | undefined
-  readonly #asked: Set<string>
+  readonly #askedSites: Set<string>
   #startedAtMs: number
   #lastMs: number
   #last: Snapshot = { values: {}, sites: {} }
@@ -37,17 +40,17 @@ export class History {
   /**
    * @param startedAtMs Unix milliseconds, before anything was counted
    * @param siteName undefined if not known yet
-   * @param asked filled here with the sites that the dashboard showed last; Totals shares it, so these are counted apart everywhere
+   * @param askedSites this class puts the sites that someone chose last into this set; whoever counts gives these numbers of their own
    */
   constructor(
     startedAtMs: number,
     siteName: (siteKey: string) => string | undefined,
-    asked: Set<string> = new Set(),
+    askedSites: Set<string> = new Set(),
   ) {
-    const steps = (stepMs: number, stepsMax: number) =>
-      new Steps({ stepMs, stepsMax, slackMs: ADD_MS / 2 }, startedAtMs, asked)
-    this.#asked = asked
-    this.#ranges = { '30m': steps(ADD_MS, HALF_HOUR_STEPS), '24h': steps(COARSE_MS, DAY_STEPS) }
+    const stepsOf = (range: Range) =>
+      new Steps(STEPS_MAX[range], ADDS_PER_STEP[range], startedAtMs, askedSites)
+    this.#askedSites = askedSites
+    this.#ranges = { '30m': stepsOf('30m'), '24h': stepsOf('24h') }
     this.#siteName = siteName
     this.#startedAtMs = startedAtMs
     this.#lastMs = startedAtMs
@@ -73,59 +76,52 @@ export class History {
     this.#last = totals
   }
 
-  /** @param site a site key or OTHER_SITES; null: all */
+  /** @param site a site key or OTHER_SITES; null for all sites together */
   view(range: Range, site: string | null) {
     const ofRange = this.#ranges[range]
     const { steps } = ofRange
     const isChosen = site !== null && site !== OTHER_SITES
-    if (isChosen) this.#ask(site)
-    const columnsOf = (one: string | null) => new Columns(ofRange.rings(one), ofRange.places())
-    const all = columnsOf(null)
+    if (isChosen) this.#noteAsked(site)
+    const all = ofRange.columns(null)
     const sites = ofRange.siteKeys
-      .map(name => ({ name, ...requestsOf(columnsOf(name)) }))
-      .filter(({ total }) => total > 0)
+      .flatMap(siteKey => ofRange.columns(siteKey).tallies('requests', () => siteKey))
       .sort((one, other) => other.total - one.total)
     return {
       range,
       nowMs: this.#lastMs,
       startedAtMs: this.#startedAtMs,
       site,
-      /** If not, the site's figures so far are among OTHER_SITES. */
-      isApart: !isChosen || ofRange.isApart(site),
+      /** False if the site's numbers so far are among those of OTHER_SITES. */
+      isApart: !isChosen || ofRange.hasOwnRings(site),
       sites: sites.map(({ name: siteKey, total }) => {
         return { siteKey, name: this.#siteName(siteKey) ?? siteKey, requests: total }
       }),
-      busiest: sites.slice(0, BUSIEST),
+      busiest: sites.slice(0, BUSIEST_MAX),
       lastMinute: this.#lastMinute(site),
       /** The end of each step, oldest first. */
       times: steps.map(({ toMs }) => toMs),
       seconds: steps.map(({ fromMs, toMs }) => (toMs - fromMs) / 1000),
-      traffic: trafficOf(columnsOf(site)),
+      traffic: trafficOf(ofRange.columns(site)),
       limits: all.tallies('limited'),
       latencies: byEndpoint(endpoint => all.percentiles(`requestSeconds ${endpoint}`)),
-      store: store(steps, all),
-      workers: workers(steps, all),
+      store: storeOf(steps, all),
+      workers: workersOf(steps, all),
     }
   }
 
-  siteKeys(range: Range): string[] {
-    return this.#ranges[range].siteKeys.filter(siteKey => siteKey !== OTHER_SITES)
+  #noteAsked(siteKey: string): void {
+    this.#askedSites.delete(siteKey)
+    this.#askedSites.add(siteKey)
+    const [oldest] = this.#askedSites
+    if (this.#askedSites.size > ASKED_SITES_MAX) this.#askedSites.delete(oldest!)
   }
 
-  #ask(siteKey: string): void {
-    this.#asked.delete(siteKey)
-    this.#asked.add(siteKey)
-    const [oldest] = this.#asked
-    if (this.#asked.size > ASKED_MAX) this.#asked.delete(oldest!)
-  }
-
-  /** What the site had, or all together; faults and times are of all sites. */
+  /** Counts the chosen site's requests; faults and times are those of all sites. */
   #lastMinute(site: string | null) {
     const ofRange = this.#ranges['30m']
     const steps = ofRange.steps.filter(({ fromMs }) => fromMs > this.#lastMs - MINUTE_MS - ADD_MS / 2)
-    const places = ofRange.places(steps.length)
-    const all = new Columns(ofRange.rings(null), places)
-    const ofSite = new Columns(ofRange.rings(site), places)
+    const all = ofRange.columns(null, steps.length)
+    const ofSite = ofRange.columns(site, steps.length)
     const traffic = trafficOf(ofSite)
     return {
       seconds: steps.reduce((total, { fromMs, toMs }) => total + (toMs - fromMs) / 1000, 0),
@@ -134,9 +130,9 @@ export class History {
       failed: sum(traffic.failed),
       redeemed: sum(traffic.redeemed),
       refused: sum(traffic.refused),
-      redemptionsRefused: sum(ofSite.sum('requests', isRefusedRedemption)),
-      faults: sum(all.sum('faults')),
-      p99: byEndpoint(endpoint => all.quantile(`requestSeconds ${endpoint}`, 0.99)),
+      redemptionsRefused: sum(ofSite.summed('requests', isRefusedRedemption)),
+      faults: sum(all.summed('faults')),
+      verifyP99: all.quantile('requestSeconds verify', 0.99),
       storeP99: all.quantile('storeSeconds', 0.99),
     }
   }
@@ -168,42 +164,42 @@ function stepGauges(values: Readonly<Values>): StepGauges {
   }
 }
 
-function store(steps: Steps['steps'], all: Columns) {
+function storeOf(steps: Steps['steps'], all: Columns) {
   return {
     callMs: all.percentiles('storeSeconds'),
     /** Mean operations per call. */
     batch: all.means('storeBatch'),
-    outages: all.column('storeOutages'),
+    outages: all.counts('storeOutages'),
     /** 1 if all workers had the store all the time. */
     up: steps.map(({ gauges }) => gauges.storeUp),
   }
 }
 
-function workers(steps: Steps['steps'], all: Columns) {
+function workersOf(steps: Steps['steps'], all: Columns) {
   return {
     running: steps.map(({ gauges }) => gauges.workers),
     /** Ended or hung. */
-    crashes: all.sum('restarts', cause => cause !== 'roll'),
-    rolls: all.column('restarts roll'),
+    crashes: all.summed('restarts', cause => cause !== 'roll'),
+    rolls: all.counts('restarts roll'),
     /** p99 of the worst worker. */
     lagMs: steps.map(({ gauges }) => rounded(gauges.lagSeconds * 1000)),
     residentBytes: steps.map(({ gauges }) => gauges.residentBytes),
-    faults: all.sum('faults'),
+    faults: all.summed('faults'),
     /** Clients that left before the answer. */
-    aborted: all.sum('aborted'),
-    linesLost: all.column('logLinesLost'),
+    aborted: all.summed('aborted'),
+    linesLost: all.counts('logLinesLost'),
   }
 }
 
 function trafficOf(columns: Columns) {
   const count = (what: TrafficCount) =>
-    columns.sum('requests', (...labels) => TRAFFIC.get(labels.join(' ')) === what)
+    columns.summed('requests', (...labels) => TRAFFIC.get(labels.join(' ')) === what)
   return {
     challenges: count('challenges'),
     passed: count('passed'),
     failed: count('failed'),
     redeemed: count('redeemed'),
-    refused: columns.sum('requests', isRefusal),
+    refused: columns.summed('requests', isRefusal),
     refusals: columns.tallies('requests', (...labels) => (isRefusal(...labels) ? labels[2] : undefined)),
     failureReasons: columns.tallies('reasons'),
     difficulty: { sha256: bitsOf(columns, 'sha256'), hashwx: bitsOf(columns, 'hashwx') },
@@ -214,11 +210,6 @@ function trafficOf(columns: Columns) {
 function bitsOf(columns: Columns, puzzle: PuzzleName) {
   const series = `difficulty ${puzzle}`
   return { mean: columns.means(series), max: columns.highest(series) }
-}
-
-function requestsOf(columns: Columns): { readonly total: number; readonly counts: readonly number[] } {
-  const counts = columns.sum('requests')
-  return { total: sum(counts), counts }
 }
 
 type AnswerLabels = readonly [endpoint?: string, status?: string, outcome?: string]

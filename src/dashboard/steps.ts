@@ -1,0 +1,133 @@
+/** Counts for each recent step of time. Each counter has a ring with a number for each step: 1,000 counters of a day take 2.9 MB. */
+
+import { Columns } from './columns.ts'
+import { OTHER_SITES } from './data.ts'
+
+/** The worst value during the step. */
+export interface StepGauges {
+  readonly storeUp: 0 | 1
+  readonly workers: number
+  readonly lagSeconds: number
+  readonly residentBytes: number
+}
+
+interface Step {
+  readonly fromMs: number
+  readonly toMs: number
+  readonly gauges: StepGauges
+}
+
+/** Growth of each counter, by its flat name. */
+export type Increases = ReadonlyMap<string, number>
+
+/** A counter's ring, by its flat name. */
+type Rings = Map<string, Uint32Array>
+
+/** Sites with rings of their own; all others share those of OTHER_SITES. */
+export const STEP_SITES_MAX = 200
+
+export class Steps {
+  readonly #stepsMax: number
+  readonly #addsPerStep: number
+  readonly #all: Rings = new Map()
+  readonly #sites = new Map<string, Rings>()
+  readonly #askedSites: ReadonlySet<string>
+  #steps: Step[] = []
+  #stepsBegun = 0
+  #adds = 0
+  #lastMs: number
+
+  /**
+   * @param stepsMax a new step replaces the oldest one
+   * @param addsPerStep the last step grows by so many calls of `add`
+   * @param askedSites get rings of their own beyond STEP_SITES_MAX
+   */
+  constructor(stepsMax: number, addsPerStep: number, startedAtMs: number, askedSites: ReadonlySet<string>) {
+    this.#stepsMax = stepsMax
+    this.#addsPerStep = addsPerStep
+    this.#askedSites = askedSites
+    this.#lastMs = startedAtMs
+  }
+
+  get steps(): readonly Step[] {
+    return this.#steps
+  }
+
+  /**
+   * @param site null for all sites together
+   * @param count of the last steps
+   */
+  columns(site: string | null, count = this.#steps.length): Columns {
+    const first = this.#stepsBegun - count
+    const ringIndexes = Array.from({ length: count }, (_, step) => (first + step) % this.#stepsMax)
+    return new Columns((site === null ? this.#all : this.#sites.get(site)) ?? new Map(), ringIndexes)
+  }
+
+  hasOwnRings(siteKey: string): boolean {
+    return this.#sites.has(siteKey) || !this.#sites.has(OTHER_SITES)
+  }
+
+  get siteKeys(): readonly string[] {
+    return [...this.#sites.keys()]
+  }
+
+  add(nowMs: number, gauges: StepGauges, all: Increases, sites: ReadonlyMap<string, Increases>): void {
+    if (this.#adds++ % this.#addsPerStep === 0) this.#begin({ fromMs: this.#lastMs, toMs: nowMs, gauges })
+    else {
+      const last = this.#steps.pop()!
+      this.#steps.push({ ...last, toMs: nowMs, gauges: worstOf(last.gauges, gauges) })
+    }
+    this.#addTo(this.#all, all)
+    for (const [siteKey, increases] of sites)
+      if (increases.size > 0) this.#addTo(this.#ringsOf(siteKey), increases)
+    this.#lastMs = nowMs
+  }
+
+  /** Keeps the age of every step when the clock was set. */
+  shift(byMs: number): void {
+    this.#lastMs += byMs
+    this.#steps = this.#steps.map(({ fromMs, toMs, gauges }) => ({
+      fromMs: fromMs + byMs,
+      toMs: toMs + byMs,
+      gauges,
+    }))
+  }
+
+  /** Replaces the oldest step, and removes sites that had no requests in any step. */
+  #begin(step: Step): void {
+    const ringIndex = this.#stepsBegun++ % this.#stepsMax
+    this.#steps.push(step)
+    if (this.#steps.length > this.#stepsMax) this.#steps.shift()
+    for (const ring of this.#all.values()) ring[ringIndex] = 0
+    for (const [siteKey, rings] of this.#sites) {
+      for (const ring of rings.values()) ring[ringIndex] = 0
+      if ([...rings.values()].every(ring => ring.every(count => count === 0))) this.#sites.delete(siteKey)
+    }
+  }
+
+  #ringsOf(siteKey: string): Rings {
+    const isOwn = siteKey !== '' && (this.#sites.size < STEP_SITES_MAX || this.#askedSites.has(siteKey))
+    const name = this.#sites.has(siteKey) || isOwn ? siteKey : OTHER_SITES
+    const rings: Rings = this.#sites.get(name) ?? new Map()
+    this.#sites.set(name, rings)
+    return rings
+  }
+
+  #addTo(rings: Rings, increases: Increases): void {
+    const ringIndex = (this.#stepsBegun - 1) % this.#stepsMax
+    for (const [name, count] of increases) {
+      let ring = rings.get(name)
+      if (ring === undefined) rings.set(name, (ring = new Uint32Array(this.#stepsMax)))
+      ring[ringIndex]! += count
+    }
+  }
+}
+
+function worstOf(one: StepGauges, other: StepGauges): StepGauges {
+  return {
+    storeUp: one.storeUp === 1 && other.storeUp === 1 ? 1 : 0,
+    workers: Math.min(one.workers, other.workers),
+    lagSeconds: Math.max(one.lagSeconds, other.lagSeconds),
+    residentBytes: Math.max(one.residentBytes, other.residentBytes),
+  }
+}
