@@ -18,7 +18,7 @@ import { TestService, type TestSite } from '../test/harness/service.ts'
 import { widgetSources } from '../test/harness/widget.ts'
 
 const LOAD_SECONDS = 300
-/** Of the load's rise and fall. */
+/** The load rises and falls once in this time. */
 const WAVE_MS = 100_000
 const images = new URL('../docs/images/', import.meta.url).pathname
 const adminPort = await freePort()

@@ -26,27 +26,13 @@ const PACKAGES: Readonly<Record<string, { readonly dev?: true }>> = JSON.parse(
 
 /** Inside the binary of uWebSockets.js, whose package does not say so. */
 const INSIDE: readonly Notice[] = [
-  {
-    name: 'uWebSockets.js, uWebSockets, uSockets (in the HTTP server)',
-    license: 'Apache-2.0',
-    text: read('scripts/licenses/uwebsockets.txt'),
-  },
-  {
-    name: 'BoringSSL (in the HTTP server)',
-    license: 'OpenSSL AND ISC',
-    text: read('scripts/licenses/boringssl.txt'),
-  },
-  {
-    name: 'lsquic, ls-qpack, ls-hpack (in the HTTP server)',
-    license: 'MIT',
-    text: read('scripts/licenses/lsquic.txt'),
-  },
-  {
-    name: 'xxHash (in the HTTP server)',
-    license: 'BSD-2-Clause',
-    text: read('scripts/licenses/xxhash.txt'),
-  },
-]
+  ['uWebSockets.js, uWebSockets, uSockets', 'Apache-2.0', 'uwebsockets.txt'],
+  ['BoringSSL', 'OpenSSL AND ISC', 'boringssl.txt'],
+  ['lsquic, ls-qpack, ls-hpack', 'MIT', 'lsquic.txt'],
+  ['xxHash', 'BSD-2-Clause', 'xxhash.txt'],
+].map(([name, license, file]) => {
+  return { name: `${name} (in the HTTP server)`, license: license!, text: read(`scripts/licenses/${file}`) }
+})
 
 /** Packages for other platforms are not installed, and have the license of those for this one. */
 function noticeOf(path: string): Notice[] {

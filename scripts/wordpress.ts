@@ -80,12 +80,12 @@ function pot(texts: Texts): string {
 /** The directory of plugins compares these, and offers an update if they differ from what is installed. */
 function checkVersion(): void {
   const { version } = JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8'))
-  const told = [
+  const versionLines = [
     ['powgate.php', `Version:           ${version}\n`],
     ['powgate.php', `POWGATE_VERSION = '${version}'`],
     ['readme.txt', `Stable tag: ${version}\n`],
   ] as const
-  for (const [name, line] of told)
+  for (const [name, line] of versionLines)
     if (!readFileSync(join(SOURCE, name), 'utf8').includes(line))
       throw new Error(`${name} lacks the version of package.json: ${line}`)
 }

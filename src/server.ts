@@ -24,21 +24,20 @@ import { type Logger, logLinesLost } from './log/logger.ts'
 import { Stats } from './metrics/stats.ts'
 import { openapiRoute } from './openapi/document.ts'
 import { buildApp } from './routes.ts'
-import { BridgedStore } from './store/bridge.ts'
+import type { StoreClient } from './store/client/store.ts'
 import { KeyUses } from './store/key-uses.ts'
 import { createStore } from './store/open.ts'
 import { SiteDirectory } from './store/site-directory.ts'
-import type { Store } from './store/store.ts'
 import { StoreWatch } from './store/watch.ts'
 import { VERSION } from './version.ts'
 
-/** With these two, a changed site reaches all workers in 2 s. */
-const [SITES_MS, SITES_ROUND_MS] = [500, 5000]
+/** A changed site must reach all workers within 2 s. What the store has lost is no reported change, so some records are read again. */
+const [SITES_MS, SITES_REREAD_MS] = [500, 5000]
 const [KEY_USES_MS, WATCH_MS, AUDIT_MS] = [60_000, 60_000, 3_600_000]
-/** A misconfigured proxy sends a wrong header with every request, so the log tells of it at most this often. */
-const FORWARDING_TOLD_MS = 60_000
-/** A worker near its capacity may be overloaded again and again, so the log tells of it at most this often. */
-const OVERLOAD_TOLD_MS = 10_000
+/** A misconfigured proxy sends a wrong header with every request, so it is logged at most this often. */
+const FORWARDING_LOGGED_MS = 60_000
+/** A worker near its capacity may be overloaded again and again, so it is logged at most this often. */
+const OVERLOAD_LOGGED_MS = 10_000
 /** The store must answer within this time before the server listens; later requests get 503. */
 const FIRST_CONTACT_MS = 1000
 /** Loading 10,000 sites and keys fits in this time; others are read while serving. */
@@ -53,7 +52,7 @@ const now = () => performance.now()
 export interface Server {
   readonly stats: Stats
   readonly backends: BackendCounts
-  readonly store: Pick<Store, 'isReady' | 'trouble'>
+  readonly store: Pick<StoreClient, 'isReady' | 'trouble'>
   adopt(lost: CachedRecords): void
   /** Lets connections end, then closes everything. */
   drain(): Promise<void>
@@ -85,7 +84,7 @@ export async function startServer(
   const watch = new StoreWatch(store, (level, about, text) => workerIndex === 0 && log[level](about, text))
   const eventLog = new EventLog(log, config.logSuccesses, config.logsWholeAddresses)
   const directory = directoryOf(config, store, lost)
-  const service = composeService(config, store, directory, log)
+  const service = composeService(config, store, directory)
   const gate = overloadGate(config, log)
   const host = hostOf(config, log, gate, { stats, eventLog })
   const background = new AbortController()
@@ -117,7 +116,7 @@ export async function startServer(
   }
 }
 
-function openStore(config: Config, log: Logger, stats: Stats, watchNow: () => void): Store {
+function openStore(config: Config, log: Logger, stats: Stats, watchNow: () => void): StoreClient {
   return createStore(config, {
     deadlineMs: config.storeDeadlineMs,
     onCall: stats.storeCalled,
@@ -128,6 +127,8 @@ function openStore(config: Config, log: Logger, stats: Stats, watchNow: () => vo
       else log.warn({ cause }, 'the store does not answer')
     },
     onStillAway: cause => log.warn({ cause }, 'the store still does not answer'),
+    // Only Redis may be away and fail open. The embedded store is this host's own, and what it cannot do is refused.
+    bridge: config.redis && { ...config, monotonicMs: now, onCrowded: () => tellCrowded(log) },
     onNewEpoch: () => stats.counts.storeEpochs.add(),
     onForgotten: (shards, of) => {
       log.warn(
@@ -139,10 +140,10 @@ function openStore(config: Config, log: Logger, stats: Stats, watchNow: () => vo
   })
 }
 
-/** @param lost what the store has lost and the primary process knows; the directory serves it too */
-function directoryOf(config: Config, store: Store, lost: CachedRecords | undefined): SiteDirectory {
+/** @param lost records that the store has lost; the directory serves them too */
+function directoryOf(config: Config, store: StoreClient, lost: CachedRecords | undefined): SiteDirectory {
   const hidden = config.demo === 'on' ? undefined : DEMO_SITE_KEYS
-  const directory = new SiteDirectory(store.sites, now, config.testKeys, hidden)
+  const directory = new SiteDirectory(store.sites, now, { hasTestKeys: config.testKeys, hidden })
   if (lost !== undefined) directory.adopt(lost)
   return directory
 }
@@ -197,7 +198,7 @@ function hostOf(
     newRequestId: requestIds(),
   }
   for (const trouble of ['forwardingIgnored', 'forwardingMalformed'] as const)
-    tellOfForwarding(host, trouble, log, eventLog)
+    watchForwarding(host, trouble, log, eventLog)
   return host
 }
 
@@ -208,7 +209,7 @@ function startBackground(
   end: AbortSignal,
 ): void {
   void repeat(() => directory.refresh(), SITES_MS, end)
-  void repeat(() => directory.refreshSome(), SITES_ROUND_MS, end)
+  void repeat(() => directory.refreshSome(), SITES_REREAD_MS, end)
   void repeat(() => keyUses.write(), KEY_USES_MS, end)
   void repeat(() => watch.check(), WATCH_MS, end)
 }
@@ -221,7 +222,8 @@ async function repeat(action: () => Promise<unknown>, pauseMs: number, end: Abor
   }
 }
 
-function tellOfForwarding(
+/** Has the exchange report such a header to the log, at most once in FORWARDING_LOGGED_MS. */
+function watchForwarding(
   host: ExchangeHost,
   trouble: 'forwardingIgnored' | 'forwardingMalformed',
   log: Logger,
@@ -242,23 +244,23 @@ function tellOfForwarding(
         `X-Forwarded-For is ignored: its sender is not trusted; if it is a proxy of yours, name ${what}`,
       )
     }
-    setTimeout(() => tellOfForwarding(host, trouble, log, eventLog), FORWARDING_TOLD_MS).unref()
+    setTimeout(() => watchForwarding(host, trouble, log, eventLog), FORWARDING_LOGGED_MS).unref()
   }
 }
 
 function overloadGate({ overloadMs }: Config, log: Logger): OverloadGate | undefined {
   if (overloadMs === undefined) return undefined
-  let toldAtMs = Number.NEGATIVE_INFINITY
+  let loggedAtMs = Number.NEGATIVE_INFINITY
   let shedSince = 0
   return new OverloadGate({
     delayMsTarget: overloadMs,
     ticksPerRequest: 2,
     onChange: (isShedding, shed) => {
       if (!isShedding) shedSince += shed
-      else if (now() - toldAtMs >= OVERLOAD_TOLD_MS) {
+      else if (now() - loggedAtMs >= OVERLOAD_LOGGED_MS) {
         const about = { refusedBefore: shedSince }
         log.warn(about, 'shedding load: requests queue, so some are refused, challenges first')
-        toldAtMs = now()
+        loggedAtMs = now()
         shedSince = 0
       }
     },
@@ -276,7 +278,7 @@ function contentRoutes(config: Config, log: Logger): ContentRoute[] {
   ]
 }
 
-/** Metrics count a refused request for this site, even with a wrong secret. Reads the cache alone: a refusal calls no store. */
+/** Names the site for which metrics count a refused request, even one with a wrong secret. A refusal calls no store. */
 function namedSite(
   { sites, apiKeys }: Service,
   siteKey: string,
@@ -293,12 +295,7 @@ function tellCrowded(log: Logger): void {
   )
 }
 
-function composeService(
-  config: Config,
-  store: Store,
-  { sites, apiKeys }: SiteDirectory,
-  log: Logger,
-): Service {
+function composeService(config: Config, store: StoreClient, { sites, apiKeys }: SiteDirectory): Service {
   const keyring = new Keyring(resolveSecrets(config))
   return {
     settings: config,
@@ -306,11 +303,7 @@ function composeService(
     keyring,
     tags: new AddressTags(keyring.signing, PRICING),
     otherTags: keyring.others.map(key => new AddressTags(key, PRICING)),
-    // Only Redis may be away and fail open. The embedded store is this host's own, and what it cannot do is refused.
-    store:
-      config.redis === undefined
-        ? store.requests
-        : new BridgedStore(store.requests, { ...config, onCrowded: () => tellCrowded(log) }, now),
+    store: store.requests,
     sites,
     apiKeys,
     keyUses: new KeyUses(store.sites),
@@ -342,8 +335,8 @@ function randomBitPool(): (bits: number) => number {
   }
 }
 
-/** Returns once it holds or the time is over, without telling which. */
-async function waitAtMost(waitMs: number, holds: () => boolean, pollMs: number): Promise<void> {
+/** Waits until the condition is true or the time is over. */
+async function waitAtMost(waitMs: number, isTrue: () => boolean, pollMs: number): Promise<void> {
   const giveUpAt = now() + waitMs
-  while (!holds() && now() < giveUpAt) await sleep(pollMs)
+  while (!isTrue() && now() < giveUpAt) await sleep(pollMs)
 }

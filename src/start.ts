@@ -18,7 +18,7 @@ import { SiteKeeper } from './process/site-keeper.ts'
 import { StoreProcess } from './process/store-process.ts'
 import { runWorker } from './process/worker.ts'
 import { prepareStart } from './sites/first-start.ts'
-import { writeServiceUrl } from './sites/service-url.ts'
+import { writeServiceUrl } from './sites/service-files.ts'
 import { StoreSetupError } from './store/store.ts'
 
 async function runPrimary(): Promise<void> {
@@ -42,7 +42,7 @@ async function runPrimary(): Promise<void> {
     }))
     const primary = new Primary(log, totals)
     primary.onBackends = counts => backends.add(counts)
-    keeper.onLost = records => primary.lost(records)
+    keeper.onLost = records => primary.serveLost(records)
     storeProcess = loaded.redis === undefined ? new StoreProcess(loaded, log, totals) : undefined
     lifecycle = new Lifecycle(primary, keeper, hosts, log, totals, storeProcess)
     // A start that cannot listen must make no site and print no key.

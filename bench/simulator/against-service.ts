@@ -94,7 +94,7 @@ function historyUntil(endMs: number): Service {
   return history
 }
 
-/** As lua/meters.lua writes them. */
+/** As lua/visits/meters.lua writes them. */
 async function putMeters(redis: Redis, { meters }: Service, siteKey: string): Promise<void> {
   const pipeline = redis.pipeline()
   for (const [name, meter] of meters) {

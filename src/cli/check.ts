@@ -1,4 +1,4 @@
-import { AdminError } from '../sites/sites.ts'
+import { CommandError } from '../sites/rules.ts'
 import type { CommandEntry, Input } from './command.ts'
 import { printFields, printJson, printLine } from './output.ts'
 
@@ -18,6 +18,6 @@ async function run(input: Input): Promise<void> {
   if (facts.length > 0) printFields(facts)
   for (const warning of warnings) printLine('', `warning: ${warning}`)
   for (const note of notes) printLine('', `note: ${note}`)
-  if (problems.length > 0) throw new AdminError(problems.join('\n'))
+  if (problems.length > 0) throw new CommandError(problems.join('\n'))
   printLine('', warnings.length === 0 ? 'It would start.' : 'It would start; see the warnings.')
 }

@@ -35,7 +35,7 @@ export interface Positional extends ValueRule {
 }
 
 export interface Command {
-  /** The benches have another than powgate, the default. */
+  /** The program's name in the help, powgate if not set: benches use this module too. */
   readonly program?: string
   readonly name: string
   readonly about: string
@@ -47,14 +47,14 @@ export interface Command {
   readonly run: (input: Input) => Promise<void>
 }
 
-/** run.ts completes these. */
+/** A command as its file declares it. run.ts adds what is left out, and the flags that all commands have. */
 export type CommandEntry = Omit<Command, 'positionals' | 'flags' | 'example'> &
   Partial<Pick<Command, 'positionals' | 'flags' | 'example'>>
 
 export class Input {
   readonly #values: ReadonlyMap<string, readonly string[]>
 
-  /** @param values by flag (without dashes) or positional; a switch has no texts */
+  /** @param values the texts of each flag (named without dashes) and positional; a switch has an empty list */
   constructor(values: ReadonlyMap<string, readonly string[]>) {
     this.#values = values
   }
@@ -125,7 +125,7 @@ export function readInput(
   return new Input(values)
 }
 
-/** Values are lists, so that a second use is seen, which is an error. */
+/** Every flag with a value may repeat here, so that `flagTexts` can refuse a second use. */
 function parsed(command: Command, args: readonly string[]) {
   const options: NonNullable<ParseArgsConfig['options']> = {}
   for (const [name, { value, short }] of Object.entries(command.flags)) {

@@ -3,8 +3,7 @@ import { apiKeyId } from '../domain/site.ts'
 import { statedNonce } from '../domain/token.ts'
 import { type Query, type SearchResult, STDIN, searchLogs, VISITS } from '../explain/search.ts'
 import { missingChallenge, momentText, stepOf } from '../explain/story.ts'
-import { UsageError } from '../sites/rules.ts'
-import { AdminError } from '../sites/sites.ts'
+import { CommandError, UsageError } from '../sites/rules.ts'
 import type { CommandEntry, Input, Positional } from './command.ts'
 import { fileValue } from './files.ts'
 import { printJson, printLine } from './output.ts'
@@ -13,7 +12,7 @@ const VISITOR: Positional = {
   name: 'VISITOR',
   expects: 'a request id (the X-Request-Id of an answer), a token in quotes, a nonce, or an IP address',
   accepts: text => queryOf(text) !== undefined,
-  isSecret: true, // a token is, and so is an API key passed by mistake
+  isSecret: true, // because it may be a token, or an API key by mistake
 }
 
 export const EXPLAIN_COMMAND: CommandEntry = {
@@ -39,7 +38,7 @@ function queryOf(text: string): Query | undefined {
   const nonce = statedNonce(text.trim().replace(/%7C/gi, '|')) // form bodies and URLs encode a token's delimiters
   if (nonce !== '') return { text: nonce, kind: 'nonce' }
   if (!REQUEST_ID.test(text.trim()) || apiKeyId(text.trim()) !== undefined) return undefined
-  return { text: text.trim(), kind: 'id' } // nonces look like some proxies' request ids
+  return { text: text.trim(), kind: 'id' } // or the bare nonce, which looks like some proxies' request ids
 }
 
 async function runExplain(input: Input): Promise<void> {
@@ -50,7 +49,7 @@ async function runExplain(input: Input): Promise<void> {
   if (readsStdin === 1 && process.stdin.isTTY)
     throw new UsageError('--log: missing; expected the path of a file, or the log on standard input')
   const findings = await searchLogs(paths, query)
-  if (findings.records.length === 0) throw new AdminError(notFound(findings, query))
+  if (findings.records.length === 0) throw new CommandError(notFound(findings, query))
   if (input.has('json')) printStory(findings)
   else tellStory(findings, query)
 }

@@ -1,9 +1,11 @@
+/** Files that a flag names; - is standard input. */
+
 import { createReadStream } from 'node:fs'
-import { AdminError } from '../sites/sites.ts'
+import { CommandError } from '../sites/rules.ts'
 import { systemErrorText } from '../words/system-error.ts'
 import type { FlagValue } from './command.ts'
 
-/** A hundred thousand sites. */
+/** A file of a hundred thousand sites is that long. */
 const FILE_BYTES_MAX = 64 * 2 ** 20
 const STANDARD_INPUT = '-'
 
@@ -22,7 +24,7 @@ export async function readBytes(flag: string, path: string): Promise<Buffer> {
       if (length > FILE_BYTES_MAX) throw new Error(`longer than ${FILE_BYTES_MAX} bytes`)
     }
   } catch (error) {
-    throw new AdminError(`--${flag}: cannot read ${path}: ${systemErrorText(error)}`)
+    throw new CommandError(`--${flag}: cannot read ${path}: ${systemErrorText(error)}`)
   }
   return Buffer.concat(chunks)
 }

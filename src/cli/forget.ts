@@ -1,11 +1,12 @@
 import { AddressSet, formatAddress, formatNetwork, parseAddress } from '../addresses/address.ts'
+import { isSecretToBeMade, resolveSecrets } from '../config/secrets.ts'
 import { AddressTags } from '../domain/address-tags.ts'
 import { ADDRESS_FIELDS } from '../domain/audit.ts'
 import { Keyring } from '../domain/keyring.ts'
 import { PRICING } from '../domain/pricing.ts'
 import type { SiteRecord } from '../domain/site.ts'
 import { completed, FIELDS, valueIn } from '../domain/site-fields.ts'
-import { AdminError } from '../sites/sites.ts'
+import { CommandError } from '../sites/rules.ts'
 import type { CommandEntry, Input, Positional } from './command.ts'
 import { onLostOutput, printJson, printLine } from './output.ts'
 import { settingsOf, UNUSED_SECRET, withStore } from './site-store.ts'
@@ -27,12 +28,12 @@ export const FORGET_COMMAND: CommandEntry = {
 
 async function runForget(input: Input): Promise<void> {
   const address = parseAddress(input.required(ADDRESS.name))!
-  const config = await settingsOf()
-  const { isSecretToBeMade, resolveSecrets } = await import('../config/secrets.ts')
+  const config = settingsOf()
   const given = { ...config, secrets: config.secrets.filter(secret => secret !== UNUSED_SECRET) }
-  const lacksSecret = config.redis === undefined ? isSecretToBeMade(given) : given.secrets.length === 0
-  if (lacksSecret)
-    throw new AdminError(
+  // Only the embedded store may have its secret in the data directory.
+  const hasSecret = config.redis === undefined ? !isSecretToBeMade(given) : given.secrets.length > 0
+  if (!hasSecret)
+    throw new CommandError(
       'there is no secret, and without it nobody can tell which records are of an address: set POWGATE_SECRETS as the service does',
     )
   const { signing, others } = new Keyring(resolveSecrets(given))

@@ -16,8 +16,7 @@ async function run(input: Input): Promise<void> {
     living.slice(index + 1).flatMap(other => differences(one, other).map(line => `${one.name}: ${line}`)),
   )
   if (input.has('json')) return printJson({ hosts: living.map(viewOf), differences: found })
-  if ((await settingsOf()).redis === undefined)
-    return printLine('The embedded store has one host: this machine.')
+  if (settingsOf().redis === undefined) return printLine('The embedded store has one host: this machine.')
   if (living.length === 0) return printLine('No host runs.')
   const rows = living.map(({ name, version, startedAt, workers }) => {
     return [name, version, dateText(startedAt), String(workers)]

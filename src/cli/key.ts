@@ -1,5 +1,6 @@
 import { configFlag } from '../config/config.ts'
-import { type ApiKeyRecord, apiKeyId } from '../domain/site.ts'
+import type { Author } from '../domain/audit.ts'
+import { API_KEY_ID_PATTERN, type ApiKeyRecord, apiKeyId } from '../domain/site.ts'
 import { NAME } from '../domain/value-forms.ts'
 import { UsageError, whenMs } from '../sites/rules.ts'
 import {
@@ -18,12 +19,14 @@ import { SITE_KEY } from './site-flags.ts'
 import { withStore } from './site-store.ts'
 import { findKeys, type PublicKey, printKeys, publicKey } from './views.ts'
 
+const KEY_ID_FORM = new RegExp(`^${API_KEY_ID_PATTERN}$`)
+
 const KEY_ID: Positional = {
   name: 'KEY_ID',
   expects: 'the 8 letters or digits after the sk_ of an API key',
-  accepts: text => /^[0-9A-Za-z]{8}$/.test(text),
+  accepts: text => KEY_ID_FORM.test(text),
   suggest: apiKeyId,
-  isSecret: true, // somebody may pass the whole key
+  isSecret: true, // because somebody may pass the whole key
 }
 
 const EXAMPLE_KEY_ID = 'k3yId0Xy'
@@ -120,24 +123,25 @@ async function runUpdate(input: Input): Promise<void> {
   if (!Object.keys(UPDATE_FLAGS).some(flag => input.has(flag))) {
     throw new UsageError('key update: expected something to change; see powgate key update --help')
   }
-  const author = authorOfCommand('key update')
-  const change = (store: SiteStore, id: string) => updateApiKey(store, id, keyOptions(input), author)
-  await changeKey(input, change, ({ expiresAt }) => `ends: ${expiryText(expiresAt)}`)
+  const change: Change = (store, id, author) => updateApiKey(store, id, keyOptions(input), author)
+  await runChange(input, 'key update', change, ({ expiresAt }) => `ends: ${expiryText(expiresAt)}`)
 }
 
 async function runRevoke(input: Input): Promise<void> {
-  const author = authorOfCommand('key revoke')
-  const change = (store: SiteStore, id: string) => revokeApiKey(store, id, author)
-  await changeKey(input, change, () => 'is revoked')
+  await runChange(input, 'key revoke', revokeApiKey, () => 'is revoked')
 }
 
-async function changeKey(
+type Change = (store: SiteStore, id: string, author: Author) => Promise<ApiKeyRecord>
+
+async function runChange(
   input: Input,
-  change: (store: SiteStore, id: string) => Promise<ApiKeyRecord>,
+  command: string,
+  change: Change,
   outcome: (key: PublicKey) => string,
 ): Promise<void> {
+  const author = authorOfCommand(command)
   const [key, place] = await withStore(async store => {
-    const record = await change(store, input.required(KEY_ID.name))
+    const record = await change(store, input.required(KEY_ID.name), author)
     return publicKey(record, (await store.readUses([record.id])).get(record.id))
   })
   onLostOutput(`In ${place} the API key ${key.id} of ${key.siteKey} ${outcome(key)}.`)

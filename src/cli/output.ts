@@ -1,16 +1,18 @@
+/** Prints lines, tables and JSON on standard output, and reports an output that cannot be written. */
+
 import { fstatSync, statSync } from 'node:fs'
 import type { FieldChange } from '../domain/audit.ts'
-import { AdminError } from '../sites/sites.ts'
+import { CommandError } from '../sites/rules.ts'
 import { systemErrorText } from '../words/system-error.ts'
 
-/** Visitors' text could deceive a terminal's reader with these. */
+/** Control characters in visitors' text could change what a terminal shows. */
 const UNPRINTABLE = /[\p{Cc}\p{Zl}\p{Zp}\u202a-\u202e\u2066-\u2069]/gu
 
 export function printable(line: string): string {
   return line.replace(UNPRINTABLE, '?')
 }
 
-/** @param indent without it, one line */
+/** @param indent spaces a level; without it, all is on one line */
 export function printJson(value: unknown, indent?: number): void {
   const escaped = (character: string) => `\\u${character.charCodeAt(0).toString(16).padStart(4, '0')}`
   const text = JSON.stringify(value, undefined, indent)
@@ -23,23 +25,23 @@ export function printLine(...lines: readonly string[]): void {
 
 let textIfLost: string | undefined
 
-/** Keeps a text for `lostOutput`: what to say, besides, if the output that follows cannot be written. */
+/** If the output that follows cannot be written, `lostOutputText` has this text too: it says what the command has done. */
 export function onLostOutput(text: string): void {
   textIfLost = text
 }
 
-/** undefined if a reader that needs no more, such as `head`, has closed the pipe. */
-export function lostOutput(error: NodeJS.ErrnoException): string | undefined {
+/** @returns undefined if nothing is lost: the reader, such as `head`, needs no more and has closed the pipe */
+export function lostOutputText(error: NodeJS.ErrnoException): string | undefined {
   if (textIfLost === undefined && error.code === 'EPIPE') return undefined
   const cause = error.code === 'EPIPE' ? 'its reader has gone' : systemErrorText(error)
   return `The output cannot be written (${cause}).${textIfLost === undefined ? '' : ` ${textIfLost}`}`
 }
 
-/** Only the output shows a new API key. @throws AdminError if it goes nowhere */
+/** Called before an API key is made, which only the output shows. @throws CommandError if the output goes nowhere */
 export function requireOutput(): void {
   // Node.js opens /dev/null in place of an output that is closed.
   if (fstatSync(1).rdev === statSync('/dev/null').rdev)
-    throw new AdminError(
+    throw new CommandError(
       'standard output is closed or /dev/null: the API key would be lost. Nothing was made',
     )
 }

@@ -1,8 +1,7 @@
 /** Finds the command of a call, reads its arguments, runs it. */
 
 import { scrub } from '../log/redaction.ts'
-import { UsageError } from '../sites/rules.ts'
-import { AdminError } from '../sites/sites.ts'
+import { CommandError, UsageError } from '../sites/rules.ts'
 import { VERSION } from '../version.ts'
 import { didYouMean } from '../words/nearest.ts'
 import { type Command, type CommandEntry, commandHelp, type Flag, overview, readInput } from './command.ts'
@@ -20,7 +19,7 @@ const CONFIG: Flag = {
 
 const JSON_FLAG: Flag = { about: 'Print JSON on one line instead of text.' }
 
-/** The help has this order. A call loads only its own command: loading all takes as long as starting Node.js. */
+/** In the order of the help. A call loads only its own command: loading all takes as long as starting Node.js. */
 const LOAD: Readonly<Record<string, () => Promise<readonly CommandEntry[]>>> = {
   serve: async () => [(await import('./serve.ts')).SERVE_COMMAND],
   check: async () => [(await import('./check.ts')).CHECK_COMMAND],
@@ -61,11 +60,11 @@ export async function answer(args: readonly string[]): Promise<number> {
 
 /** Shows a stack only for a fault of powgate. */
 function problemText(error: unknown): string {
-  if (error instanceof UsageError || error instanceof AdminError) return error.message
+  if (error instanceof UsageError || error instanceof CommandError) return error.message
   return error instanceof Error ? (error.stack ?? error.message) : String(error)
 }
 
-/** @throws UsageError, AdminError */
+/** @throws UsageError, CommandError */
 export async function run(args: readonly string[]): Promise<number> {
   const [first] = args
   if (first === undefined) {

@@ -25,14 +25,13 @@ export const CLEARING_FLAGS: Readonly<Record<string, Flag>> = Object.fromEntries
   }),
 )
 
-/** The fields that a flag sets, by the name that its value gives for each: `--weight webdriver=1` names `webdriver`. */
-function setBy(flag: string | undefined): ReadonlyMap<string, SiteField> {
-  return new Map(FIELDS.filter(field => field.flag === flag).map(field => [field.path.at(-1)!, field]))
+function fieldsOf(flag: string): readonly SiteField[] {
+  return FIELDS.filter(field => field.flag === flag)
 }
 
-/** The name of a field in the value of a flag that several fields share; undefined if the field has the flag to itself. */
+/** If several fields share a flag, its value names the field (`--weight webdriver=1`). Otherwise undefined. */
 function partOf({ flag, path }: SiteField): string | undefined {
-  return setBy(flag).size > 1 ? path.at(-1) : undefined
+  return fieldsOf(flag!).length > 1 ? path.at(-1) : undefined
 }
 
 function settingFlags(field: SiteField): [name: string, flag: Flag][] {
@@ -43,10 +42,10 @@ function settingFlags(field: SiteField): [name: string, flag: Flag][] {
   const suggest = (given: string) =>
     given === otherwise ? `no --${flag}, or --${clear} with site update` : rule?.suggest?.(given)
   const value = rule && { ...rule, suggest }
-  const [usual, another] = new Set([...setBy(flag).values()].map(defaultText))
+  const [fallback, another] = new Set(fieldsOf(flag).map(defaultText))
   const notes = [
     value === undefined ? `${about}.` : `${about} (${value.expects}).`,
-    ...(usual === undefined || another !== undefined ? [] : [`Default: ${usual}.`]),
+    ...(fallback === undefined || another !== undefined ? [] : [`Default: ${fallback}.`]),
     ...(plan === undefined ? [] : [`Needs --plan ${plan}.`]),
   ]
   const isCleared = FIELDS.filter(other => other.clear === clear).length === 1
@@ -58,7 +57,7 @@ function settingFlags(field: SiteField): [name: string, flag: Flag][] {
 function flagValue(field: SiteField): FlagValue | undefined {
   const { text } = field.form
   if (partOf(field) === undefined) return text
-  const parts = [...setBy(field.flag).keys()]
+  const parts = fieldsOf(field.flag!).map(({ path }) => path.at(-1)!)
   const one = `one of ${parts.join(', ')}`
   const repeats = true
   if (text === undefined)
@@ -67,12 +66,12 @@ function flagValue(field: SiteField): FlagValue | undefined {
   return { placeholder: text.placeholder, repeats, expects: `${one}, then = and ${text.expects}`, accepts }
 }
 
-/** The value in `webdriver=1`; undefined for another part. */
+/** Returns the value `1` in `webdriver=1` for `webdriver`, and undefined for another part. */
 function valueFor(part: string, given: string): string | undefined {
   return given.startsWith(`${part}=`) ? given.slice(part.length + 1) : undefined
 }
 
-/** The fields that a command's flags set. undefined as a value returns the field to its default. */
+/** The fields that a command's flags set, each with its value: undefined for the default. */
 type GivenFields = ReadonlyMap<SiteField, unknown>
 
 /** @throws UsageError */
@@ -90,10 +89,11 @@ function givenValue(field: SiteField, input: Input): unknown {
   if (flag === undefined) return undefined
   const part = partOf(field)
   if (off !== undefined) {
-    const names = (name: string) => (part === undefined ? input.has(name) : input.texts(name)?.includes(part))
-    if (names(flag) && names(off))
+    const isGiven = (name: string) =>
+      part === undefined ? input.has(name) : input.texts(name)?.includes(part) === true
+    if (isGiven(flag) && isGiven(off))
       throw new UsageError(`--${flag}, --${off}: expected one of the two for ${part}, not both`)
-    return names(flag) || names(off) ? names(flag) === true : undefined
+    return isGiven(flag) || isGiven(off) ? isGiven(flag) : undefined
   }
   const all = input.texts(flag) ?? []
   const texts = part === undefined ? all : all.flatMap(given => valueFor(part, given) ?? [])
@@ -104,7 +104,7 @@ function givenValue(field: SiteField, input: Input): unknown {
 
 /** @throws UsageError if the fields contradict each other */
 export function withGiven(before: SiteSettings, given: GivenFields): SiteSettings {
-  // A base that is its puzzle's default follows the puzzle.
+  // If the base is the default of the puzzle, a change of the puzzle changes it too.
   const { puzzle, difficulty } = completed(before)
   const base = difficulty.base === BASE_BITS[puzzle] ? undefined : difficulty.base
   let settings = withValue(before, { path: ['difficulty', 'base'] }, base)

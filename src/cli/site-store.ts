@@ -1,7 +1,9 @@
+/** The settings and the store that commands work with. */
+
 import { resolve } from 'node:path'
-import type { Config } from '../config/config.ts'
-import { UsageError } from '../sites/rules.ts'
-import { AdminError } from '../sites/sites.ts'
+import { type Config, ConfigError, gatherSettings, parseConfig } from '../config/config.ts'
+import { describeTarget } from '../config/redis.ts'
+import { CommandError, UsageError } from '../sites/rules.ts'
 import { type SiteStore, StoreSetupError } from '../store/store.ts'
 import { systemErrorText } from '../words/system-error.ts'
 
@@ -9,49 +11,40 @@ import { systemErrorText } from '../words/system-error.ts'
 export const UNUSED_SECRET = 'no command ever signs with this placeholder'
 
 /**
- * Runs an action on the store of the settings. Also returns the store's place, in words.
+ * Runs an action on the store that the settings name. Stores are loaded here, because help and error lines need none.
  *
- * @throws AdminError if the store fails; and what the action throws
+ * @returns what the action returned, and where the store is: a directory, or a description of Redis
+ * @throws CommandError if the store fails; and what the action throws
  */
 export async function withStore<Result>(
   action: (store: SiteStore) => Promise<Result>,
 ): Promise<[result: Result, place: string]> {
-  const { store, place } = await openStore()
-  try {
-    return [await action(store), place]
-  } catch (error) {
-    if (error instanceof AdminError || error instanceof UsageError) throw error
-    if (error instanceof StoreSetupError) throw new AdminError(error.message)
-    throw new AdminError(`the store failed: ${systemErrorText(error)}`, { cause: error })
-  } finally {
-    await store.close()
-  }
-}
-
-/** Loads stores and settings late, because help and error lines need neither. */
-async function openStore() {
-  const config = await settingsOf()
+  const config = settingsOf()
   const { openSiteStore } = await import('../store/open.ts')
+  let store: Awaited<ReturnType<typeof openSiteStore>> | undefined
   try {
-    return { store: await openSiteStore(config), place: await placeOf(config) }
+    store = await openSiteStore(config)
+    return [await action(store), placeOf(config)]
   } catch (error) {
-    throw error instanceof StoreSetupError ? new AdminError(error.message) : error
+    if (error instanceof CommandError || error instanceof UsageError) throw error
+    if (error instanceof StoreSetupError) throw new CommandError(error.message)
+    throw new CommandError(`the store failed: ${systemErrorText(error)}`, { cause: error })
+  } finally {
+    await store?.close()
   }
 }
 
-/** @throws AdminError with a line per wrong setting */
-export async function settingsOf(): Promise<Config> {
-  const { ConfigError, gatherSettings, parseConfig } = await import('../config/config.ts')
+/** @throws CommandError with a line per wrong setting */
+export function settingsOf(): Config {
   try {
     const { values, problems } = gatherSettings(process.env)
     return parseConfig({ POWGATE_SECRETS: UNUSED_SECRET, ...values }, problems)
   } catch (error) {
-    throw error instanceof ConfigError ? new AdminError(error.message) : error
+    throw error instanceof ConfigError ? new CommandError(error.message) : error
   }
 }
 
-async function placeOf({ redis, redisPrefix, dataDir }: Config): Promise<string> {
+function placeOf({ redis, redisPrefix, dataDir }: Config): string {
   if (redis === undefined) return resolve(dataDir)
-  const { describeTarget } = await import('../config/redis.ts')
   return `${describeTarget(redis)} (database ${redis.db}, prefix ${redisPrefix})`
 }

@@ -1,11 +1,14 @@
+/** `powgate site ...`, but for export and schema, which are in sites-file.ts. */
+
 import { configFlag } from '../config/config.ts'
+import type { Author } from '../domain/audit.ts'
 import { CONTRACT_LIMITS } from '../domain/endpoint.ts'
 import { apiKeyId, SITE_DEFAULTS, type SiteRecord } from '../domain/site.ts'
 import { integer } from '../domain/value-forms.ts'
 import { inOrderOfCreation } from '../sites/file.ts'
-import { lengthMs, UsageError } from '../sites/rules.ts'
+import { CommandError, lengthMs, UsageError } from '../sites/rules.ts'
+import { serviceUrl } from '../sites/service-files.ts'
 import {
-  AdminError,
   authorOfCommand,
   commit,
   createSite,
@@ -21,7 +24,7 @@ import type { CommandEntry, FlagValue, Input } from './command.ts'
 import { onLostOutput, printFields, printJson, printLine, printTable, requireOutput } from './output.ts'
 import { CLEARING_FLAGS, givenFields, SITE_FLAGS, SITE_KEY, withGiven } from './site-flags.ts'
 import { settingsOf, withStore } from './site-store.ts'
-import { findKeys, printKeys, type SiteTraffic, siteFields, trafficFields } from './views.ts'
+import { findKeys, printKeys, siteFields, usualRateText } from './views.ts'
 
 const EXAMPLE_SITE_KEY = 'site_0123456789ABCDEFabcdef'
 
@@ -123,8 +126,7 @@ async function runCreate(input: Input): Promise<void> {
   printFields([['API key', apiKey], ...siteFields(site)])
   printWarnings(warnings)
   const origin = site.requireOrigin && site.origins[0] !== undefined ? ` --origin ${site.origins[0]}` : ''
-  const { serviceUrl } = await import('../sites/service-url.ts')
-  const url = serviceUrl(await settingsOf())
+  const url = serviceUrl(settingsOf())
   printLine(
     '',
     'The site key goes into the page, the API key into the backend. Try both against the running service:',
@@ -146,7 +148,7 @@ async function runDelete(input: Input): Promise<void> {
     const changes = deletion(site, await store.listApiKeys(), Date.now())
     const apiKeys = changes.length - 1 // the first change is the site's
     if (input.text('name')?.trim() !== site.name)
-      throw new AdminError(
+      throw new CommandError(
         `--name: expected ${JSON.stringify(site.name)}, the name of the site; it goes with its settings and its ${apiKeys} API keys, the audit log stays`,
       )
     await commit(store, changes, author)
@@ -176,45 +178,44 @@ async function runList(input: Input): Promise<void> {
 
 async function runShow(input: Input): Promise<void> {
   const siteKey = input.required(SITE_KEY.name)
-  const [{ site, keys, traffic }] = await withStore(async store => {
+  const [{ site, keys, usualRate }] = await withStore(async store => {
     const site = await findSite(store, siteKey)
-    return { site, keys: await findKeys(store, siteKey), traffic: await trafficOf(store, site) }
+    return { site, keys: await findKeys(store, siteKey), usualRate: await usualRateOf(store, site) }
   })
-  if (input.has('json'))
-    return printJson({ ...site, traffic, apiKeys: keys.map(({ siteKey: _, ...key }) => key) })
-  printFields([...siteFields(site), ...trafficFields(traffic)])
+  if (input.has('json')) {
+    const apiKeys = keys.map(({ siteKey: _, ...key }) => key)
+    return printJson({ ...site, traffic: { usualRate }, apiKeys })
+  }
+  printFields([...siteFields(site), ['usual rate', usualRateText(usualRate)]])
   printLine('')
   printKeys(keys)
 }
 
-async function trafficOf(
+/** Proofs a second of returning addresses: what was learned, if it is above the site's own setting. */
+async function usualRateOf(
   store: SiteStore,
-  { siteKey, usualRate: expected = 0 }: SiteRecord,
-): Promise<SiteTraffic> {
+  { siteKey, usualRate = 0 }: SiteRecord,
+): Promise<number | undefined> {
   const perMinute = await store.readUsualRate(siteKey)
-  return { usualRate: perMinute === undefined ? undefined : Math.max(perMinute / 60, expected) }
+  return perMinute === undefined ? undefined : Math.max(perMinute / 60, usualRate)
 }
 
 async function runUpdate(input: Input): Promise<void> {
   const given = givenFields(input)
   if (given.size === 0)
     throw new UsageError('site update: expected something to change; see powgate site update --help')
-  const siteKey = input.required(SITE_KEY.name)
-  const author = authorOfCommand('site update')
-  const settings = (before: SiteRecord) => withGiven(before, given)
-  const change: Change = store => updateSite(store, siteKey, settings, author)
-  await runChange(input, change, () => 'The site was changed')
+  const change: Change = (store, siteKey, author) =>
+    updateSite(store, siteKey, before => withGiven(before, given), author)
+  await runChange(input, 'site update', change, () => 'The site was changed')
 }
 
 async function runSwitch(input: Input, active: boolean): Promise<void> {
-  const siteKey = input.required(SITE_KEY.name)
-  const author = authorOfCommand(active ? 'site enable' : 'site disable')
-  const change: Change = store => updateSite(store, siteKey, { active }, author)
-  await runChange(input, change, site => `The site is ${stateText(site)}`)
+  const command = active ? 'site enable' : 'site disable'
+  const change: Change = (store, siteKey, author) => updateSite(store, siteKey, { active }, author)
+  await runChange(input, command, change, site => `The site is ${stateText(site)}`)
 }
 
 async function runRaise(input: Input): Promise<void> {
-  const siteKey = input.required(SITE_KEY.name)
   const bits = Number(input.required('bits'))
   const length = input.text('for')
   if (bits > 0 && length === undefined)
@@ -222,20 +223,28 @@ async function runRaise(input: Input): Promise<void> {
   if (bits === 0 && length !== undefined)
     throw new UsageError('--for has no effect with --bits 0, which ends a raise now')
   const raise = length === undefined ? undefined : { bits, until: Date.now() + lengthMs(length)! }
-  const author = authorOfCommand('site raise')
-  const change: Change = store => raiseSite(store, siteKey, raise, author)
-  await runChange(input, change, () => (bits === 0 ? 'The site is not raised' : 'The site is raised'))
+  const change: Change = (store, siteKey, author) => raiseSite(store, siteKey, raise, author)
+  await runChange(input, 'site raise', change, () =>
+    bits === 0 ? 'The site is not raised' : 'The site is raised',
+  )
 }
 
-type Change = (store: SiteStore) => Promise<SiteRecord>
+type Change = (store: SiteStore, siteKey: string, author: Author) => Promise<SiteRecord>
 
-async function runChange(input: Input, change: Change, lineOf: (site: SiteRecord) => string): Promise<void> {
+async function runChange(
+  input: Input,
+  command: string,
+  change: Change,
+  outcome: (site: SiteRecord) => string,
+): Promise<void> {
+  const siteKey = input.required(SITE_KEY.name)
+  const author = authorOfCommand(command)
   const [{ site, warnings }, place] = await withStore(async store =>
-    withWarnings(store, { site: await change(store) }),
+    withWarnings(store, { site: await change(store, siteKey, author) }),
   )
-  onLostOutput(`${lineOf(site)} in ${place}: ${PROGRAM} site show ${site.siteKey}${configFlag()}`)
+  onLostOutput(`${outcome(site)} in ${place}: ${PROGRAM} site show ${siteKey}${configFlag()}`)
   if (input.has('json')) return printJson({ ...site, store: place, warnings })
-  printLine(`${lineOf(site)} in ${place}.`, '')
+  printLine(`${outcome(site)} in ${place}.`, '')
   printFields(siteFields(site))
   printWarnings(warnings)
 }

@@ -1,19 +1,12 @@
 /** `powgate site export`, `site schema` and `apply`, which writes all changes in one atomic step. */
 
-import { randomBytes } from 'node:crypto'
-import { configFlag } from '../config/config.ts'
+import { configFlag, localUrl } from '../config/config.ts'
 import { DEMO_SITE_KEYS } from '../demo/site.ts'
-import {
-  type ApiKeyRecord,
-  isExpired,
-  isSiteKey,
-  newSiteKey,
-  revisionOf,
-  type SiteRecord,
-} from '../domain/site.ts'
-import { diffWithFile, type FileChange, type FileContent, type FileDiff, sitesFile } from '../sites/file.ts'
-import { UsageError } from '../sites/rules.ts'
-import { AdminError, authorOfCommand, commit, deletion, findSite, newKey } from '../sites/sites.ts'
+import { type CachedRecords, isSiteKey, type SiteRecord } from '../domain/site.ts'
+import { type ApplyPlan, planApply } from '../sites/apply.ts'
+import { type FileContent, sitesFile } from '../sites/file.ts'
+import { CommandError, UsageError } from '../sites/rules.ts'
+import { authorOfCommand, commit, findSite } from '../sites/sites.ts'
 import { siteWarnings } from '../sites/warnings.ts'
 import type { HostNote } from '../store/hosts.ts'
 import { PROGRAM } from '../version.ts'
@@ -21,7 +14,7 @@ import type { CommandEntry, Input } from './command.ts'
 import { fileValue, readBytes } from './files.ts'
 import { onLostOutput, printChanges, printJson, printLine } from './output.ts'
 import { SITE_KEY } from './site-flags.ts'
-import { withStore } from './site-store.ts'
+import { settingsOf, withStore } from './site-store.ts'
 
 export const SITES_FILE_COMMANDS: readonly CommandEntry[] = [
   {
@@ -74,110 +67,38 @@ const PROBLEMS_MAX = 100
 async function runApply(input: Input): Promise<void> {
   const author = authorOfCommand('apply')
   const isDry = input.has('dry-run')
-  // The fate of sites that the file does not name.
-  const fate = input.has('prune') ? 'delete' : input.has('disable-missing') ? 'disable' : 'stay'
-  const { sites, apiKeys } = await readContent(await readBytes('file', input.required('file')))
-  const [diff, place] = await withStore(async store => {
-    const stored = await store.listSites()
-    const diff = diffWithFile(sites, stored, {
-      missing: fate,
-      neverMissing: DEMO_SITE_KEYS,
-      // The real run draws another key, so a dry run has the name in its place.
-      newSiteKey: name => (isDry ? name : newSiteKey(randomBytes(96))),
-      now: Date.now(),
-    })
-    const siteKeys = new Set([...sites, ...stored].map(({ siteKey }) => siteKey))
-    for (const { action, after } of diff.changes) if (action === 'delete') siteKeys.delete(after.siteKey)
-    const created = diff.changes.filter(({ action, isKeyDrawn }) => action === 'create' && !isKeyDrawn)
-    const keysFound = await Promise.all(apiKeys.map(({ id }) => store.readApiKey(id)))
-    const tombstones = await Promise.all(created.map(({ after }) => store.readSite(after.siteKey)))
-    const problems = [
-      ...diff.problems,
-      ...(fate === 'stay' || sites.length > 0 || diff.changes.length === 0
-        ? []
-        : [
-            `sites: the file has none, so every site would be ${DONE[fate]} (${diff.changes.length}). If you mean that: ${PROGRAM} site ${fate}, one by one`,
-          ]),
-      ...tombstones.flatMap(site =>
-        site === undefined ? [] : [`sites: ${site.siteKey} was deleted, and its key is not made again`],
-      ),
-      ...apiKeys.flatMap((key, index) => keyProblems(key, keysFound[index], siteKeys)),
-    ]
-    if (problems.length > 0) throw new AdminError(lines(problems))
-    const now = Date.now()
-    const allKeys = await store.listApiKeys()
-    const present = new Map(allKeys.map(key => [key.id, key]))
-    // API keys of the file that the store lacks, or has an older revision of.
-    const laterKeys = apiKeys
-      .filter(key => isLater(key, present.get(key.id)))
-      .map(key => ({ ...key, createdAt: key.createdAt || now }))
-    const keys = new Map([...allKeys, ...laterKeys].map(key => [key.id, key]))
-    const valid = [...keys.values()].filter(key => key.revokedAt === null && !isExpired(key, now))
-    // The file may ask for API keys by name only. They are made here, unless a site has a valid one of that name.
-    const made = diff.keys
-      .filter(({ siteKey, name }) => !valid.some(key => key.siteKey === siteKey && key.name === name))
-      .map(({ siteKey, name }) => newKey(siteKey, { name }, now))
-    const changes = [
-      ...diff.changes.flatMap(({ action, before, after }) =>
-        action === 'delete' ? deletion(after, allKeys, now) : [{ site: after, expected: before }],
-      ),
-      ...made.map(({ record }) => ({ apiKey: record, expected: undefined })),
-      ...laterKeys.map(apiKey => ({ apiKey, expected: present.get(apiKey.id) })),
-    ]
-    if (changes.length > 0 && !isDry) await commit(store, changes, author)
-    const { living: hosts } = await store.livingHosts()
-    return { ...diff, laterKeys, made, hosts }
+  const missing = input.has('prune') ? 'delete' : input.has('disable-missing') ? 'disable' : 'stay'
+  const content = await readContent(await readBytes('file', input.required('file')))
+  const [{ plan, hosts }, place] = await withStore(async store => {
+    const plan = await planApply(store, content, missing, isDry)
+    if (plan.problems.length > 0) throw new CommandError(problemText(plan.problems))
+    if (plan.records.length > 0 && !isDry) await commit(store, plan.records, author)
+    return { plan, hosts: (await store.livingHosts()).living }
   })
   if (!isDry) onLostOutput(`What apply was to change in ${place} is changed; keys that it made nobody knows.`)
-  if (input.has('json')) printJson({ ...diffJson(diff, isDry), store: place })
-  else printDiff(diff, isDry, place)
-}
-
-function isLater(key: ApiKeyRecord, stored: ApiKeyRecord | undefined): boolean {
-  return stored === undefined || revisionOf(key) > revisionOf(stored)
-}
-
-/** @param stored may be deleted */
-function keyProblems(
-  key: ApiKeyRecord,
-  stored: ApiKeyRecord | undefined,
-  siteKeys: ReadonlySet<string | undefined>,
-): string[] {
-  const { id, siteKey, secretSha256 } = key
-  if (!siteKeys.has(siteKey))
-    return [`apiKeys: expected the site of ${id} in the file, got none with the key ${siteKey}`]
-  if (stored?.deletedAt !== undefined)
-    return [`apiKeys: ${id} was deleted with its site, and is not made again`]
-  const isSame = stored?.siteKey === siteKey && stored.secretSha256 === secretSha256
-  return isSame || isLater(key, stored)
-    ? []
-    : [
-        `apiKeys: ${id} is in the store with another site or secretSha256, and stays so: a new key has an id of its own`,
-      ]
+  if (input.has('json')) printJson({ ...planJson(plan, hosts, isDry), store: place })
+  else printPlan(plan, hosts, isDry, place)
 }
 
 async function readContent(bytes: Uint8Array): Promise<FileContent> {
   const { parseSitesFile } = await import('../sites/parse-file.ts')
   const parsed = parseSitesFile(bytes)
-  if ('problems' in parsed) throw new AdminError(lines(parsed.problems))
+  if ('problems' in parsed) throw new CommandError(problemText(parsed.problems))
   return parsed.value
 }
 
-function lines(problems: readonly string[]): string {
+function problemText(problems: readonly string[]): string {
   const shown = problems.slice(0, PROBLEMS_MAX)
   const more = problems.length - shown.length
   return [...shown, ...(more > 0 ? [`and ${more} more`] : []), 'nothing was written'].join('\n')
 }
 
-type WholeDiff = FileDiff & {
-  readonly laterKeys: readonly ApiKeyRecord[]
-  /** Keys with their secrets, which are shown once. */
-  readonly made: readonly ReturnType<typeof newKey>[]
-  readonly hosts: readonly HostNote[]
-}
-
-function diffJson({ changes, unchanged, laterKeys, made, hosts }: WholeDiff, isDry: boolean) {
-  const apiKeysMade = made.map(({ record: { siteKey, name }, apiKey }) => {
+function planJson(
+  { changes, unchanged, keysAdded, keysMade }: ApplyPlan,
+  hosts: readonly HostNote[],
+  isDry: boolean,
+) {
+  const apiKeysMade = keysMade.map(({ record: { siteKey, name }, apiKey }) => {
     return { siteKey: isSiteKey(siteKey) ? siteKey : null, name, ...(isDry ? {} : { apiKey }) }
   })
   return {
@@ -190,30 +111,34 @@ function diffJson({ changes, unchanged, laterKeys, made, hosts }: WholeDiff, isD
       warnings: siteWarnings(change.after, hosts),
     })),
     unchanged,
-    ...(laterKeys.length > 0 ? { apiKeysAdded: laterKeys.map(({ id }) => id) } : {}),
-    ...(made.length > 0 ? { apiKeysMade } : {}),
+    ...(keysAdded.length > 0 ? { apiKeysAdded: keysAdded.map(({ id }) => id) } : {}),
+    ...(keysMade.length > 0 ? { apiKeysMade } : {}),
   }
 }
 
 const DONE = { create: 'created', change: 'changed', disable: 'disabled', delete: 'deleted' } as const
 
-function printDiff(
-  { changes, unchanged, laterKeys, made, hosts }: WholeDiff,
+function printPlan(
+  { changes, unchanged, keysAdded, keysMade }: ApplyPlan,
+  hosts: readonly HostNote[],
   isDry: boolean,
   store: string,
 ): void {
-  if (changes.length + laterKeys.length + made.length === 0) {
+  if (changes.length + keysAdded.length + keysMade.length === 0) {
     const sites = unchanged === 1 ? '1 site is' : `${unchanged} sites are`
     printLine(`There is nothing to change in ${store}: ${sites} as the file says.`)
     return
   }
   for (const change of changes) {
-    printChange(change, isDry)
-    for (const warning of siteWarnings(change.after, hosts)) printLine(`    warning: ${warning}`)
+    const { action, after, isKeyDrawn } = change
+    const key = isDry && isKeyDrawn ? 'with a new key' : after.siteKey
+    printLine(`${after.name} (${key}): ${isDry ? 'would be ' : ''}${DONE[action]}`)
+    printChanges(change.changes, action === 'create')
+    for (const warning of siteWarnings(after, hosts)) printLine(`    warning: ${warning}`)
   }
-  for (const { id, siteKey } of laterKeys)
+  for (const { id, siteKey } of keysAdded)
     printLine(`API key ${id} of ${siteKey}: ${isDry ? 'would be ' : ''}added`)
-  for (const { record, apiKey } of made)
+  for (const { record, apiKey } of keysMade)
     printLine(
       `API key ${record.name} of ${record.siteKey}: ${isDry ? 'would be made' : `${apiKey} (secret, not shown again)`}`,
     )
@@ -221,48 +146,66 @@ function printDiff(
     .map(([action, done]) => ({ done, count: changes.filter(change => change.action === action).length }))
     .filter(({ count }) => count > 0)
     .map(({ done, count }) => `${count} ${done}`)
-  const keys = { added: laterKeys.length, made: made.length }
+  const keys = { added: keysAdded.length, made: keysMade.length }
   for (const [done, count] of Object.entries(keys))
     if (count > 0) counts.push(`${count} API ${count === 1 ? 'key' : 'keys'} ${done}`)
   printLine(
     '',
     `${isDry ? 'Nothing was written. It would be in' : 'In'} ${store}: ${counts.join(', ')}; ${unchanged} as the file says already.`,
   )
-  const keyed = new Set([...laterKeys, ...made.map(({ record }) => record)].map(({ siteKey }) => siteKey))
-  const created = changes.filter(({ action, after }) => action === 'create' && !keyed.has(after.siteKey))
-  if (created.length === 0 || isDry) return
+  const withKey = new Set(
+    [...keysAdded, ...keysMade.map(({ record }) => record)].map(({ siteKey }) => siteKey),
+  )
+  const keyless = changes.filter(({ action, after }) => action === 'create' && !withKey.has(after.siteKey))
+  if (keyless.length === 0 || isDry) return
   printLine('', 'New sites have no API key yet:', '')
-  for (const { after } of created) printLine(`  ${PROGRAM} key create ${after.siteKey}${configFlag()}`)
-}
-
-function printChange(change: FileChange, isDry: boolean): void {
-  const { action, after, changes } = change
-  const key = isDry && change.isKeyDrawn ? 'with a new key' : after.siteKey
-  printLine(`${after.name} (${key}): ${isDry ? 'would be ' : ''}${DONE[action]}`)
-  printChanges(changes, action === 'create')
+  for (const { after } of keyless) printLine(`  ${PROGRAM} key create ${after.siteKey}${configFlag()}`)
 }
 
 async function runExport(input: Input): Promise<void> {
   const siteKeys = input.texts(SITE_KEY.name)
+  const isNotDemo = ({ siteKey }: SiteRecord) => !DEMO_SITE_KEYS.has(siteKey)
   if (input.has('from-service')) {
     if (siteKeys !== undefined) throw new UsageError('--from-service: expected no site keys beside it')
-    const { recordsOfService } = await import('./service-records.ts')
     const { sites, apiKeys } = await recordsOfService()
-    const isKept = ({ deletedAt }: { readonly deletedAt?: number }) => deletedAt === undefined
-    printDocument(input, sitesFile(sites.filter(isKept).filter(isOwn), apiKeys.filter(isKept)))
-    return
+    const isPresent = ({ deletedAt }: { readonly deletedAt?: number }) => deletedAt === undefined
+    return printDocument(
+      input,
+      sitesFile(sites.filter(isPresent).filter(isNotDemo), apiKeys.filter(isPresent)),
+    )
   }
   const [file] = await withStore(async store => {
     const sites =
       siteKeys === undefined
-        ? (await store.listSites()).filter(isOwn)
+        ? (await store.listSites()).filter(isNotDemo)
         : await Promise.all([...new Set(siteKeys)].map(siteKey => findSite(store, siteKey)))
     return sitesFile(sites, input.has('whole') ? await store.listApiKeys() : undefined)
   })
   printDocument(input, file)
 }
 
-const isOwn = ({ siteKey }: SiteRecord) => !DEMO_SITE_KEYS.has(siteKey)
+const ANSWER_MS_MAX = 10_000
+
+/** Sites and API keys that the running service has in memory. */
+async function recordsOfService(): Promise<CachedRecords> {
+  const { RECORDS_PATH } = await import('../admin/records-route.ts')
+  const { adminHost, adminPort } = settingsOf()
+  if (adminPort === undefined)
+    throw new CommandError('POWGATE_ADMIN_PORT: expected the admin port of the running service')
+  // The name `localhost` could lead to [::1], where another program may listen.
+  const host = adminHost === '0.0.0.0' || adminHost === '::' ? '127.0.0.1' : adminHost
+  const url = localUrl({ host, port: adminPort }) + RECORDS_PATH
+  try {
+    const answer = await fetch(url, { signal: AbortSignal.timeout(ANSWER_MS_MAX) })
+    if (!answer.ok) throw new Error(`it answered ${answer.status}`)
+    return (await answer.json()) as CachedRecords
+  } catch (error) {
+    const { message, cause } = error as Error
+    throw new CommandError(
+      `cannot read the sites of the service at ${url}: ${(cause as Error)?.message ?? message}`,
+    )
+  }
+}
 
 async function runSchema(input: Input): Promise<void> {
   const { SITES_FILE_SCHEMA } = await import('../sites/schema.ts')

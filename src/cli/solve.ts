@@ -42,7 +42,7 @@ export interface Solved {
 /** The first of `count` counters that is a proof, or -1. */
 type Search = (nonce: string, difficulty: number, start: number, count: number) => number
 
-/** `step` is the number of hashes between two reports, about a tenth of a second's. */
+/** `step` is the number of counters between two reports of progress: what takes about a tenth of a second. */
 const SEARCHES = {
   sha256: { search: searchSha256, step: 2 ** 18 },
   hashwx: { search: searchFunction, step: FUNCTION_COUNTERS },

@@ -1,4 +1,4 @@
-/** `powgate try`: one visitor through a running service, and an example for integrators. */
+/** `powgate try` sends one visitor through a running service. Integrators may read it as an example. */
 
 import { createHash } from 'node:crypto'
 import { hostname } from 'node:os'
@@ -9,9 +9,8 @@ import { apiKeyId } from '../domain/site.ts'
 import { oneOf } from '../domain/value-forms.ts'
 import { DIFFICULTY_MAX, DIFFICULTY_MIN, isNonceText, PUZZLES } from '../protocol/proof.ts'
 import type { Challenge, RedemptionResult, Solution, VerificationResult } from '../protocol/wire.ts'
-import { type FirstKeys, pathOfFirstKeys, readFirstKeys } from '../sites/first-keys.ts'
-import { SITE_KEY_RULE, UsageError } from '../sites/rules.ts'
-import { AdminError } from '../sites/sites.ts'
+import { CommandError, SITE_KEY_RULE, UsageError } from '../sites/rules.ts'
+import { type FirstKeys, firstKeysPath, readFirstKeys, serviceUrl } from '../sites/service-files.ts'
 import { systemErrorText } from '../words/system-error.ts'
 import type { CommandEntry, Flag, Input } from './command.ts'
 import { printJson, printLine, printTable } from './output.ts'
@@ -40,15 +39,28 @@ function isServiceUrl(text: string): boolean {
   return (protocol === 'http:' || protocol === 'https:') && username + password + search + hash === ''
 }
 
-/** Vendors document these: paths, what a token carries of a page, and the `error-codes` of a success. */
-const VENDORS: Readonly<Record<string, { paths: [string, string]; has: string[]; codes?: [] }>> = {
+interface Vendor {
+  readonly scriptPath: string
+  readonly siteverifyPath: string
+  /** Fields that the page sets, and that siteverify returns. */
+  readonly pageFields: readonly string[]
+  /** The `error-codes` of a success, where the vendor documents them. */
+  readonly errorCodes?: readonly string[]
+}
+
+const VENDORS: Readonly<Record<string, Vendor>> = {
   turnstile: {
-    paths: ['/turnstile/v0/api.js', '/turnstile/v0/siteverify'],
-    has: ['action', 'cdata'],
-    codes: [],
+    scriptPath: '/turnstile/v0/api.js',
+    siteverifyPath: '/turnstile/v0/siteverify',
+    pageFields: ['action', 'cdata'],
+    errorCodes: [],
   },
-  hcaptcha: { paths: ['/1/api.js', '/siteverify'], has: [] },
-  recaptcha: { paths: ['/recaptcha/api.js', '/recaptcha/api/siteverify'], has: ['action'] },
+  hcaptcha: { scriptPath: '/1/api.js', siteverifyPath: '/siteverify', pageFields: [] },
+  recaptcha: {
+    scriptPath: '/recaptcha/api.js',
+    siteverifyPath: '/recaptcha/api/siteverify',
+    pageFields: ['action'],
+  },
 }
 
 export const TRY_COMMAND: CommandEntry = {
@@ -86,8 +98,7 @@ export const TRY_COMMAND: CommandEntry = {
 }
 
 async function runTry(input: Input): Promise<void> {
-  const { serviceUrl } = await import('../sites/service-url.ts')
-  const url = input.text('url') ?? serviceUrl(await settingsOf())
+  const url = input.text('url') ?? serviceUrl(settingsOf())
   const isJson = input.has('json')
   const origin = input.text('origin')
   const { siteKey, apiKey } = await keysOf(input)
@@ -95,22 +106,22 @@ async function runTry(input: Input): Promise<void> {
     'X-Site-Key': siteKey,
     ...(origin === undefined ? {} : { Origin: origin }),
   }
-  const tell = (step: string, ms: number, text: string) => {
+  const printStep = (step: string, ms: number, text: string) => {
     if (!isJson) printLine(`${step.padEnd(18)}  ${ms.toFixed(1).padStart(8)} ms  ${text}`)
   }
   const ask = async <Answer>(call: Call, headers: Readonly<Record<string, string>>, body?: object) => {
     const timed = await callService<Answer>(url, call, headers, body)
-    tell(call, timed.ms, JSON.stringify(timed.answer))
+    printStep(call, timed.ms, JSON.stringify(timed.answer))
     return timed
   }
 
   const vendor = VENDORS[input.text('as') ?? '']
-  const page = Object.fromEntries(vendor?.has.map(part => [part, `try_${part}`]) ?? [])
+  const page = Object.fromEntries(vendor?.pageFields.map(field => [field, `try_${field}`]) ?? [])
 
   // This part runs in the browser.
   const challenge = await ask<Challenge>('GET /challenge', ofBrowser)
   const solved = solve(checkedChallenge(challenge.answer))
-  tell('solved', solved.ms, `counter ${solved.counter}: ${effortText(solved)}`)
+  printStep('solved', solved.ms, `counter ${solved.counter}: ${effortText(solved)}`)
   const solution: Solution = {
     nonce: challenge.answer.nonce,
     counter: solved.counter,
@@ -122,7 +133,7 @@ async function runTry(input: Input): Promise<void> {
   const verification = await ask<VerificationResult>('POST /verify', ofBrowser, solution)
   const { token } = verification.answer
   if (token === null) {
-    throw new AdminError('POST /verify did not pass: the score is below the threshold, or IP rules apply')
+    throw new CommandError('POST /verify did not pass: the score is below the threshold, or IP rules apply')
   }
 
   // This part runs in the site's backend, which gets the token with the form.
@@ -130,48 +141,45 @@ async function runTry(input: Input): Promise<void> {
     // A real backend adds `expectedIp`, the visitor's address.
     const ofBackend = { Authorization: `Bearer ${apiKey}` }
     const redemption = await ask<RedemptionResult>('POST /verify-token', ofBackend, { token })
-    if (!redemption.answer.success) throw new AdminError('POST /verify-token did not redeem the token')
+    if (!redemption.answer.success) throw new CommandError('POST /verify-token did not redeem the token')
     if (isJson) printJson({ url, challenge, solved, verification, redemption })
     return
   }
-  const [script, path] = vendor.paths
-  await checkScript(url, script)
+  await checkScript(url, vendor.scriptPath)
   const form = new URLSearchParams({ secret: apiKey, response: token })
-  const redemption = await ask<Record<string, unknown>>(`POST ${path}`, {}, form)
+  const redemption = await ask<Record<string, unknown>>(`POST ${vendor.siteverifyPath}`, {}, form)
   if (isJson) printJson({ url, challenge, solved, verification, redemption })
   const ofOrigin = origin === undefined ? {} : { hostname: new URL(origin).hostname }
-  const documented = { success: true, 'error-codes': vendor.codes, ...ofOrigin, ...page }
+  const documented = { success: true, 'error-codes': vendor.errorCodes, ...ofOrigin, ...page }
   compare(redemption.answer, documented, isJson)
 }
 
 const portOf = (url: URL) => Number(url.port || (url.protocol === 'https:' ? 443 : 80))
 
-/** The default keys are those of the first start. */
+/** The default keys are those of the first start. Only this machine's own service gets them, because one is a secret. */
 async function keysOf(input: Input): Promise<FirstKeys> {
   const [siteKey, apiKey] = [input.text('site-key'), input.text('api-key')]
   if (siteKey !== undefined && apiKey !== undefined) return { siteKey, apiKey }
-  const { serviceUrl } = await import('../sites/service-url.ts')
-  const config = await settingsOf()
+  const config = settingsOf()
   const { dataDir } = config
   const first = readFirstKeys(dataDir)
-  const own = new URL(serviceUrl(config))
-  const url = new URL(input.text('url') ?? own)
-  // Another service at the address must get no secret.
-  const isOwn = isLoopback(url.hostname.replace(/[[\]]/g, '')) && [0, portOf(url)].includes(portOf(own))
+  const ownUrl = new URL(serviceUrl(config))
+  const url = new URL(input.text('url') ?? ownUrl)
+  const isOwn = isLoopback(url.hostname.replace(/[[\]]/g, '')) && [0, portOf(url)].includes(portOf(ownUrl))
   if (isOwn && first !== undefined && (siteKey ?? first.siteKey) === first.siteKey && apiKey === undefined)
     return first
   throw new UsageError(
-    `--site-key or POWGATE_SITE_KEY, --api-key or POWGATE_API_KEY: expected both, or neither with the keys of a first start in ${pathOfFirstKeys(dataDir)}, for this machine's service alone`,
+    `--site-key or POWGATE_SITE_KEY, --api-key or POWGATE_API_KEY: expected both, or neither with the keys of a first start in ${firstKeysPath(dataDir)}, for this machine's service alone`,
   )
 }
 
 async function checkScript(url: string, script: string): Promise<void> {
   const signal = AbortSignal.timeout(ANSWER_MS_MAX)
   const { status } = await fetch(url.replace(/\/+$/, '') + script, { redirect: 'manual', signal })
-  if (status !== 200) throw new AdminError(`GET ${script} answered ${status}`)
+  if (status !== 200) throw new CommandError(`GET ${script} answered ${status}`)
 }
 
-/** Fields that a vendor leaves open may have any value. */
+/** Prints each field beside its documented value; fields that the vendor does not document may have any value. */
 function compare(
   answer: Record<string, unknown>,
   documented: Record<string, unknown>,
@@ -183,16 +191,16 @@ function compare(
   )
   if (!isSilent) printTable(['field', 'answered', 'documented'], rows)
   const wrong = rows.filter(([, answered, wanted]) => wanted !== 'any' && answered !== wanted)
-  if (wrong.length > 0) throw new AdminError(`not as documented: ${wrong.map(([name]) => name).join(', ')}`)
+  if (wrong.length > 0) throw new CommandError(`not as documented: ${wrong.map(([name]) => name).join(', ')}`)
 }
 
-/** Another service at the address could demand endless work. */
+/** Checks the answer, because a service that is not powgate could demand endless work. */
 function checkedChallenge(challenge: Challenge): Challenge {
   const { nonce, difficulty, algorithm } = challenge
   const isInRange = difficulty >= DIFFICULTY_MIN && difficulty <= DIFFICULTY_MAX
   const isPuzzle = typeof nonce === 'string' && isNonceText(nonce) && Number.isInteger(difficulty)
   if (!isPuzzle || !isInRange || !PUZZLES.includes(algorithm))
-    throw new AdminError('GET /challenge answered 200 with something that is no challenge')
+    throw new CommandError('GET /challenge answered 200 with something that is no challenge')
   return challenge
 }
 
@@ -203,7 +211,7 @@ const ERROR_CHARACTERS_MAX = 300
 
 /**
  * @param body sent as JSON, unless it is a form
- * @throws AdminError with one line
+ * @throws CommandError with one line
  */
 async function callService<Answer>(
   url: string,
@@ -227,18 +235,18 @@ async function callService<Answer>(
     })
     text = await response.text()
   } catch (error) {
-    throw new AdminError(`cannot reach the service at ${target}: ${causeOf(error as Error)}`)
+    throw new CommandError(`cannot reach the service at ${target}: ${causeOf(error as Error)}`)
   }
   const ms = performance.now() - start
   const answer = parseObject(text)
   if (response.status !== 200) {
-    throw new AdminError(`${call} answered ${response.status}${explanation(response, answer)}`)
+    throw new CommandError(`${call} answered ${response.status}${explanation(response, answer)}`)
   }
-  if (answer === undefined) throw new AdminError(`${call} answered 200 without a JSON object`)
+  if (answer === undefined) throw new CommandError(`${call} answered 200 without a JSON object`)
   return { answer: answer as Answer, ms }
 }
 
-/** `fetch` wraps errors once, a host with several addresses again. */
+/** `fetch` wraps the error in another; for a host with several addresses there is a list of them inside. */
 function causeOf(error: Error): string {
   const { cause } = error as { cause?: Error & { code?: string; errors?: Error[] } }
   if (/^ERR_SSL|^EPROTO/.test(cause?.code ?? ''))

@@ -95,25 +95,20 @@ export function siteFields(site: SiteRecord): Field[] {
 function fieldLine(field: SiteField, settings: SiteSettings): Field[] {
   const value = valueIn(settings, field)
   if (value === undefined) return []
-  const usual = defaultText(field)
-  if (Array.isArray(value) && value.length === 0) return [[field.name, usual!]]
+  const fallback = defaultText(field)
+  if (Array.isArray(value) && value.length === 0) return [[field.name, fallback!]]
   const text = valueText(value)
-  const isUsual =
-    text === usual || text === valueText(valueIn(completed({ name: '', puzzle: settings.puzzle }), field))
   if (isOutsidePlan(field, settings.plan))
     return [[field.name, `${text} (not used on plan ${settings.plan})`]]
-  return [[field.name, usual === undefined || isUsual ? text : `${text} (default: ${usual})`]]
+  // The default of the difficulty's base depends on the puzzle, so its text names two numbers.
+  const defaults = completed({ name: '', puzzle: settings.puzzle })
+  const isDefault = text === fallback || text === valueText(valueIn(defaults, field))
+  return [[field.name, fallback === undefined || isDefault ? text : `${text} (default: ${fallback})`]]
 }
 
-export interface SiteTraffic {
-  /** Proofs of returning addresses a second; undefined before the first. */
-  readonly usualRate: number | undefined
-}
-
-export function trafficFields({ usualRate }: SiteTraffic): Field[] {
-  const usual =
-    usualRate === undefined
-      ? 'not known before an address returns'
-      : `${usualRate.toFixed(2)} proofs a second of returning addresses`
-  return [['usual rate', usual]]
+/** @param usualRate proofs a second of returning addresses */
+export function usualRateText(usualRate: number | undefined): string {
+  return usualRate === undefined
+    ? 'not known before an address returns'
+    : `${usualRate.toFixed(2)} proofs a second of returning addresses`
 }

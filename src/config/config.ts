@@ -89,7 +89,7 @@ export function gatherSettings(env: Environment): { values: SettingValues; probl
   return { values, problems }
 }
 
-/** Some names have no prefix, like PORT. */
+/** Looks for the name without POWGATE_ too, because some settings, like PORT, have no prefix. */
 function suggestionFor(name: string): string {
   const bare = name.replace(/^POWGATE_/, '')
   return didYouMean(bare in SETTINGS ? bare : name, Object.keys(SETTINGS))
@@ -188,18 +188,19 @@ export function parseConfig(values: SettingValues, found: readonly string[] = []
   if (adminPort !== 0 && adminPort === port)
     problems.push(`POWGATE_ADMIN_PORT: expected another port than PORT, got ${adminPort}`)
   if (problems.length > 0) throw new ConfigError(problems)
-  return Object.freeze(configOf(text, { redis, secrets, trustedProxies }))
+  return Object.freeze(configOf(text, redis, secrets, trustedProxies))
 }
 
-interface Checked {
-  /** undefined: the embedded store. */
-  readonly redis: RedisTarget | undefined
-  /** The first signs. Empty: the data directory has one. */
-  readonly secrets: readonly string[]
-  readonly trustedProxies: readonly string[]
-}
-
-function configOf(text: Text, { redis, secrets, trustedProxies }: Checked) {
+/**
+ * @param redis undefined for the embedded store
+ * @param secrets of which the first signs; none if the data directory has one
+ */
+function configOf(
+  text: Text,
+  redis: RedisTarget | undefined,
+  secrets: readonly string[],
+  trustedProxies: readonly string[],
+) {
   const number = (name: SettingName) => Number(text(name))
   const failOpen = text('POWGATE_FAIL_OPEN').split(',')
   const adminHosts = list(text('POWGATE_ADMIN_HOSTS').toLowerCase())

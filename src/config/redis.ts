@@ -21,17 +21,17 @@ export interface RedisTarget {
   readonly path?: string
   readonly nodes: readonly { readonly host: string; readonly port: number }[]
   /** Sentinel only. */
-  readonly primaryName: string | undefined
-  readonly username: string | undefined
-  readonly password: string | undefined
+  readonly primaryName?: string | undefined
+  readonly username?: string | undefined
+  readonly password?: string | undefined
   /** Sentinel only. */
-  readonly sentinelUsername: string | undefined
-  readonly sentinelPassword: string | undefined
-  /** Variables, for messages. */
+  readonly sentinelUsername?: string | undefined
+  readonly sentinelPassword?: string | undefined
+  /** The settings that the credentials are from, for error messages. */
   readonly from: Readonly<Record<'user' | 'password' | 'sentinel', string>>
   readonly db: number
   /** undefined: no TLS. */
-  readonly tls: RedisTls | undefined
+  readonly tls?: RedisTls | undefined
 }
 
 /** PEM texts. */
@@ -44,7 +44,9 @@ interface RedisTls {
   readonly name?: string | undefined
 }
 
+/** Returns a setting's value, or its default. */
 export type Text = (name: SettingName) => string
+/** Returns the variable that a setting's value is from, which for a secret may be `<NAME>_FILE`. */
 type Named = (name: SettingName) => string
 
 const DATA_CREDENTIALS = ['POWGATE_REDIS_USER', 'POWGATE_REDIS_PASSWORD'] as const
@@ -146,7 +148,7 @@ function checkedTls(target: RedisTarget, text: Text, problems: string[]): RedisT
   return { ca, cert, key, name: text(nameSetting) || undefined }
 }
 
-/** undefined if not set or invalid. */
+/** Returns the file's text, or undefined if the setting is empty or the file has a problem. */
 function pemFile(
   name: SettingName,
   text: Text,
@@ -194,7 +196,7 @@ export function parseRedisUrl(text: string): RedisTarget | undefined {
     const authority = part.replace(/^rediss?(\+cluster|\+sentinel)?:\/\//, '')
     if (authority === '' || (part !== authority && !part.startsWith(`${scheme}://`))) return undefined
     if (!URL.canParse(`redis://${authority}`)) return undefined
-    // Probably a comma in a password.
+    // The comma is probably part of a password.
     if (part === authority && part.includes('@') && !parts[0]!.includes('@')) return undefined
     urls.push(new URL(`redis://${authority}`))
   }
@@ -205,10 +207,7 @@ export function parseRedisUrl(text: string): RedisTarget | undefined {
 }
 
 export function socketTarget(path: string): RedisTarget {
-  const from = { user: '', password: '', sentinel: '' }
-  const none = { primaryName: undefined, username: undefined, password: undefined, tls: undefined }
-  const sentinel = { sentinelUsername: undefined, sentinelPassword: undefined }
-  return { kind: 'socket', path, nodes: [], db: 0, from, ...none, ...sentinel }
+  return { kind: 'socket', path, nodes: [], db: 0, from: { user: '', password: '', sentinel: '' } }
 }
 
 const DEFAULT_PORTS = { standalone: 6379, cluster: 6379, sentinel: 26379 }
@@ -236,15 +235,13 @@ function targetOf(
     }),
     primaryName,
     ...credentials,
-    sentinelUsername: undefined,
-    sentinelPassword: undefined,
     from: { user: 'REDIS_URL', password: 'REDIS_URL', sentinel: 'POWGATE_SENTINEL_PASSWORD' },
     db: Number(dbText),
     tls: tls ? {} : undefined,
   }
 }
 
-/** One pair for all nodes; undefined if they differ or cannot be decoded. */
+/** Returns the user and password of all nodes, or undefined if they differ or cannot be decoded. */
 function credentialsOf(urls: readonly URL[]): Pick<RedisTarget, 'username' | 'password'> | undefined {
   const given = urls.filter(url => url.username !== '' || url.password !== '')
   const [first] = given

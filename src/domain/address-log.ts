@@ -1,6 +1,6 @@
 /**
  * The record of one address: its requests to /challenge and /verify in the last minute, at all sites, and its used nonces, so a
- * request costs one read and one write. store/redis/lua/address-log.lua mirrors this file.
+ * request costs one read and one write. store/redis/lua/visits/address-log.lua mirrors this file.
  *
  *   entry of 8 bytes     | time 3 | kind, site 3 | count 2 |     requests; in time order
  *                        | until 3 | mark 5                |     a used nonce
@@ -40,7 +40,7 @@ export function verificationKind({ failed, spend }: { failed: boolean; spend: un
   return spend === undefined ? LogKind.refused : LogKind.verification
 }
 
-interface LogRequest {
+export interface LogRequest {
   /** 1 to 2^21 - 1. Site tag and site limit are 0 if the site is unknown: then only the address's limit applies. */
   readonly siteTag: number
   readonly addressLimit: number

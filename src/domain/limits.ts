@@ -3,7 +3,7 @@
  * no 60-second window ever holds more.
  *
  * An address has a record of its own form (address-log.ts), a caller or an API key at /verify-token this one, which
- * store/redis/lua/windows.lua mirrors:
+ * store/redis/lua/redemptions/windows.lua mirrors:
  *
  *   | total 4 | time 3 | count 2 | time 3 | count 2 | ...
  *

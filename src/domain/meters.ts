@@ -4,7 +4,7 @@
  *
  *   | at, Unix ms 8 | recent 4 | usual 8 |     floating point, big endian
  *
- * Both stores fade and add alike: the embedded store by this file, Redis by store/redis/lua/meters.lua.
+ * Both stores fade and add alike: the embedded store by this file, Redis by store/redis/lua/visits/meters.lua.
  */
 
 import { PRICING, type Pricing } from './pricing.ts'

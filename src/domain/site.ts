@@ -130,7 +130,8 @@ export function isExpired(key: ApiKeyRecord, now: number): boolean {
 
 /** /openapi.json shows these texts. */
 export const SITE_KEY_PATTERN = '^site_[0-9A-Za-z]{22}$'
-export const API_KEY_PATTERN = '^sk_([0-9A-Za-z]{8})_[A-Za-z0-9_-]{43}$'
+export const API_KEY_ID_PATTERN = '[0-9A-Za-z]{8}'
+export const API_KEY_PATTERN = `^sk_(${API_KEY_ID_PATTERN})_[A-Za-z0-9_-]{43}$`
 
 const SITE_KEY = new RegExp(SITE_KEY_PATTERN)
 const API_KEY = new RegExp(API_KEY_PATTERN)

@@ -6,7 +6,7 @@ import { dirname, join } from 'node:path'
 import { pipeline, type Readable } from 'node:stream'
 import { pipeline as pipelineDone } from 'node:stream/promises'
 import { createGunzip } from 'node:zlib'
-import { AdminError } from '../sites/sites.ts'
+import { CommandError } from '../sites/rules.ts'
 import { systemErrorText } from '../words/system-error.ts'
 
 export interface Query {
@@ -39,7 +39,7 @@ const RECORDS_MAX = 1000
 
 /**
  * @param paths files, also `.gz`, or `-` for standard input
- * @throws AdminError if one cannot be read
+ * @throws CommandError if one cannot be read
  */
 export async function searchLogs(paths: readonly string[], query: Query): Promise<SearchResult> {
   const { text, kind, network } = query
@@ -112,7 +112,7 @@ async function keepPipe(): Promise<string> {
     return path
   } catch (error) {
     if (dir !== undefined) rmSync(dir, { recursive: true, force: true })
-    throw new AdminError(
+    throw new CommandError(
       `cannot buffer standard input: ${systemErrorText(error)}. Give a file instead: --log FILE`,
     )
   }
@@ -131,7 +131,7 @@ async function eachLine(paths: readonly string[], take: (line: string) => void):
       }
       if (rest !== '') take(rest)
     } catch (error) {
-      throw new AdminError(`--log: cannot read ${path}: ${systemErrorText(error)}`)
+      throw new CommandError(`--log: cannot read ${path}: ${systemErrorText(error)}`)
     }
   }
 }

@@ -19,18 +19,16 @@ import { VERSION } from '../version.ts'
 const NOTE_MS = 5000
 /** A store that is away must not delay an exit. */
 const LEAVE_MS = 500
-/** Raise this number when nonces or tokens get another form. */
-const FORM = 1
-
-type Noting = Pick<SiteStore, 'noteHost' | 'livingHosts'>
+/** Raise this number when nonces or tokens get another form, so that hosts with another number do not start. */
+const FORM_OF_TOKENS = 1
 
 export class Hosts {
   readonly #log: Logger
   readonly #id = randomBytes(6).toString('hex')
   readonly #startedAt = Date.now()
   #own: HostNote | undefined
-  #store: (Noting & { close(): Promise<void> }) | undefined
-  #told = ''
+  #store: (SiteStore & { close(): Promise<void> }) | undefined
+  #differencesLogged = ''
   living: readonly HostNote[] = []
 
   constructor(log: Logger) {
@@ -44,7 +42,9 @@ export class Hosts {
   }
 
   /**
-   * @param isShardsSet otherwise the store's number is used
+   * Notes this host in the store, now and every five seconds.
+   *
+   * @param isShardsSet whether POWGATE_REDIS_SHARDS is set; otherwise this host takes the living hosts' number of shards
    * @returns the configuration with that number
    * @throws StoreSetupError if this host differs from the living ones
    */
@@ -63,6 +63,7 @@ export class Hosts {
     return joined
   }
 
+  /** Connects again after a reload. If the new store does not answer, the connection to the present one stays. */
   async use(config: Config): Promise<void> {
     const before = this.#store
     if (before === undefined || config.redis === undefined) return
@@ -96,8 +97,8 @@ export class Hosts {
     this.living = noted.living
     const found = this.differences
     const text = found.join('\n')
-    if (text === this.#told) return
-    this.#told = text
+    if (text === this.#differencesLogged) return
+    this.#differencesLogged = text
     if (found.length > 0)
       this.#log.warn(
         { differences: found },
@@ -107,8 +108,8 @@ export class Hosts {
   }
 }
 
-/** @returns the configuration as it would join; the other hosts' names; why it cannot work with them */
-export async function tryJoin(store: Noting, config: Config, isShardsSet: boolean) {
+/** @returns the configuration with the number of shards, the other hosts' names, and why this host cannot work with them */
+export async function tryJoin(store: Pick<SiteStore, 'livingHosts'>, config: Config, isShardsSet: boolean) {
   const { shards = config.redisShards, living } = await store.livingHosts()
   const joined = { ...config, redisShards: isShardsSet ? config.redisShards : shards }
   const own = noteOf(joined, '', 0)
@@ -134,7 +135,7 @@ function noteOf(config: Config, id: string, startedAt: number): HostNote {
       POWGATE_REDIS_SHARDS: config.redisShards,
       POWGATE_CHALLENGE_SECONDS: config.challengeLifetimeMs / 1000,
       POWGATE_TOKEN_SECONDS: config.tokenLifetimeMs / 1000,
-      'form of nonces and tokens': FORM,
+      'form of nonces and tokens': FORM_OF_TOKENS,
     },
     signs: signing.fingerprint,
     verifies: fingerprints,

@@ -129,7 +129,7 @@ export class Lifecycle {
     this.#isRolling = false
   }
 
-  /** @returns undefined if not done */
+  /** @returns undefined if nothing is replaced, or not all workers */
   async #roll(running: WorkerSetup): Promise<WorkerSetup | undefined> {
     let setup: ReturnType<typeof reloadSettings>
     try {
@@ -165,7 +165,7 @@ export class Lifecycle {
     return isDone ? setup : undefined
   }
 
-  /** Counts records that present workers serve, and new ones would refuse. */
+  /** Counts the records that present workers serve from memory, but new ones would refuse. */
   async #sitesLost(setup: WorkerSetup): Promise<number> {
     if (setup.config.redis === undefined) return 0
     // The new setup may name another server. If no store answers, the first successor says so.

@@ -11,6 +11,7 @@ import type { CachedRecords } from '../domain/site.ts'
 import type { BackendCount } from '../endpoints/backend-counts.ts'
 import type { Logger } from '../log/logger.ts'
 import type { Totals } from '../metrics/totals.ts'
+import { Restarts } from './restarts.ts'
 import { type WorkerListener, WorkerProcess } from './worker-process.ts'
 
 export interface WorkerSetup {
@@ -25,15 +26,12 @@ interface Seat {
   setup: WorkerSetup
   worker: WorkerProcess | undefined
   successor: WorkerProcess | undefined
-  /** Crashes in a row, each soon after a start. */
-  quickCrashes: number
+  restarts: Restarts
 }
 
 const ASK_STATS_MS = 500
-const SETTLED_MS = 5000
-const BACK_OFF_MS = 100
-const BACK_OFF_MS_MAX = 5000
-/** Workers report twice a second. Silence counts in checks, not in time, so that a machine that slept kills no worker. */
+const RESTART_DELAY_MS_MAX = 5000
+/** Workers report twice a second. Silence is counted in checks, not in time: after a machine slept, no worker is killed. */
 const CHECK_MS = 1000
 const SILENT_CHECKS_UNHEALTHY = 5
 const SILENT_CHECKS_MAX = 15
@@ -98,8 +96,8 @@ export class Primary {
     await Promise.all([...this.#workers].map(worker => worker.askStats(ask, sites, ASK_STATS_MS)))
   }
 
-  /** @param records that the store has lost; workers serve them from memory, later workers too */
-  lost(records: CachedRecords): void {
+  /** Present and later workers serve these records, which the store has lost, from memory. */
+  serveLost(records: CachedRecords): void {
     this.#lost = records
     for (const worker of this.#workers) worker.tellLost()
   }
@@ -120,7 +118,7 @@ export class Primary {
     for (const worker of this.#workers) worker.kill()
   }
 
-  /** @returns whether all workers are new; once a successor cannot start, the remaining old ones continue */
+  /** Replaces all workers, one after the other. @returns false if one cannot start: the old ones from there on keep serving */
   async roll(setup: WorkerSetup): Promise<boolean> {
     const startedAtMs = performance.now()
     const { workers } = setup.config
@@ -168,7 +166,7 @@ export class Primary {
     const before = seat.worker
     seat.worker = successor
     seat.setup = setup
-    seat.quickCrashes = 0
+    seat.restarts = new Restarts(RESTART_DELAY_MS_MAX)
     if (!this.#seats.includes(seat)) this.#seats.push(seat)
     if (before !== undefined) this.#totals.counts.restarts.at('roll').add()
     this.#log.info(
@@ -225,8 +223,7 @@ export class Primary {
     seat.worker = undefined
     if (this.#isDraining || !this.#seats.includes(seat)) return
     this.#totals.counts.restarts.at(worker.wasHung ? 'hang' : 'crash').add()
-    const isQuick = performance.now() - worker.startedAtMs < SETTLED_MS
-    seat.quickCrashes = isQuick ? seat.quickCrashes + 1 : 0
+    seat.restarts.crashed(worker.startedAtMs)
     const about = { worker: seat.index, workerPid: worker.pid, code, signal }
     if (seat.successor !== undefined)
       this.#log.warn(about, 'a worker has gone; its successor is starting already')
@@ -238,9 +235,7 @@ export class Primary {
     about: object = { worker: seat.index },
     text = 'a worker has gone; it is replaced',
   ): void {
-    // The first quick crash is followed by a start at once, later ones by growing delays.
-    const { quickCrashes } = seat
-    const delayMs = quickCrashes <= 1 ? 0 : Math.min(BACK_OFF_MS_MAX, BACK_OFF_MS * 2 ** (quickCrashes - 2))
+    const { delayMs } = seat.restarts
     this.#log.warn({ ...about, restartsInMs: delayMs }, text)
     setTimeout(() => {
       const isFree = seat.worker === undefined && seat.successor === undefined
@@ -248,7 +243,7 @@ export class Primary {
       try {
         seat.worker = this.#fork(seat, seat.setup)
       } catch (error) {
-        seat.quickCrashes++
+        seat.restarts.crashed(performance.now())
         const about = { worker: seat.index, problem: (error as Error).message }
         this.#replace(seat, about, 'a worker cannot be forked; it is tried again')
       }
@@ -268,7 +263,8 @@ export class Primary {
 }
 
 function newSeat(index: number, setup: WorkerSetup): Seat {
-  return { index, setup, worker: undefined, successor: undefined, quickCrashes: 0 }
+  const restarts = new Restarts(RESTART_DELAY_MS_MAX)
+  return { index, setup, worker: undefined, successor: undefined, restarts }
 }
 
 function isWell(worker: WorkerProcess | undefined): boolean {

@@ -11,7 +11,7 @@ interface Reload extends WorkerSetup {
   readonly kept: readonly SettingName[]
 }
 
-/** Settings of the primary, and those that say where state lies: workers that differ there could redeem a token twice. */
+/** The primary process uses these, or they say where state is kept: workers that differ there could redeem a token twice. */
 const NEEDS_RESTART: ReadonlySet<SettingName> = new Set<SettingName>([
   'HOST',
   'PORT',
@@ -35,8 +35,8 @@ const NEEDS_RESTART: ReadonlySet<SettingName> = new Set<SettingName>([
 ])
 
 /**
- * A change of the trusted proxies waits together with a change of the PROXY protocol, until a restart: behind a TCP balancer,
- * clients write X-Forwarded-For themselves.
+ * If the PROXY protocol changes, a change of the trusted proxies waits for the restart too: new proxies without their protocol
+ * would let clients behind a TCP balancer write X-Forwarded-For themselves.
  *
  * @param env names the files that are read again
  * @throws ConfigError

@@ -8,21 +8,21 @@ import type { Config } from '../config/config.ts'
 import { DEMO_SITE_KEYS } from '../demo/site.ts'
 import type { CachedRecords } from '../domain/site.ts'
 import type { Logger } from '../log/logger.ts'
-import { openSiteStore } from '../store/open.ts'
+import { connectSites, openSiteStore } from '../store/open.ts'
 import { SiteDirectory } from '../store/site-directory.ts'
 import type { SiteStore } from '../store/store.ts'
 
 const REFRESH_MS = 500
-/** Unreported changes are looked for this often; a hundred records take 5 ms. */
-const ROUND_MS = 5000
-const LOST_TOLD_MAX = 10
+/** What the store has lost is no reported change, so some records are read again this often; a hundred take 5 ms. */
+const REREAD_MS = 5000
+const IDS_LOGGED_MAX = 10
 
 export class SiteKeeper {
   readonly #log: Logger
   #config: Config | undefined
   #store: { close(): Promise<void> } | undefined
   #directory: SiteDirectory | undefined
-  #lostNow = 0
+  #lostBefore = 0
   /** Called when the number of lost records changes. */
   onLost: (records: CachedRecords) => void = () => {}
 
@@ -30,17 +30,17 @@ export class SiteKeeper {
     this.#log = log
   }
 
+  /** The number of cached records that the store lacks, or has older copies of. */
   get lost(): number {
     return countOf(lostOf(this.#directory))
   }
 
-  /** Keeps the cached records, even if the server is another. */
+  /** The cached records stay, even if the settings name another server. */
   async use(config: Config): Promise<void> {
     this.#config = config
     if (config.redis === undefined) return
-    const { connectRedisSites } = await import('../store/redis/records.ts')
     const [storeBefore, directoryBefore] = [this.#store, this.#directory]
-    const store = connectRedisSites(config.redis, config.redisPrefix, config.redisShards)
+    const store = connectSites(config)
     this.#store = store
     this.#directory = directoryOf(store, directoryBefore?.all)
     await storeBefore?.close()
@@ -69,34 +69,31 @@ export class SiteKeeper {
     for (let ms = 0; ; ms += REFRESH_MS) {
       const directory = this.#directory!
       await directory.refresh().catch(() => {}) // workers report a store that is away
-      if (ms % ROUND_MS === 0) await directory.refreshSome()
-      this.#tell()
+      if (ms % REREAD_MS === 0) await directory.refreshSome()
+      this.#report()
       await sleep(REFRESH_MS, undefined, { ref: false })
     }
   }
 
-  #lostIds(): string[] {
-    const { sites, apiKeys } = lostOf(this.#directory)
-    return [...sites.map(({ siteKey }) => siteKey), ...apiKeys.map(({ id }) => id)].slice(0, LOST_TOLD_MAX)
-  }
-
-  #tell(): void {
+  #report(): void {
     const lost = lostOf(this.#directory)
-    const [before, now] = [this.#lostNow, countOf(lost)]
+    const [before, now] = [this.#lostBefore, countOf(lost)]
     if (now !== before) this.onLost(lost)
-    this.#lostNow = now
+    this.#lostBefore = now
     const hasLost = now > 0
     if (hasLost === before > 0) return
     const text = hasLost
       ? 'the store has lost sites or API keys, or has older copies of them; all workers serve them from memory, and a restart would refuse them or serve the older ones: restart nothing before they are restored'
       : 'the store has all sites and API keys again'
     const counts = { sites: lost.sites.length, apiKeys: lost.apiKeys.length }
-    this.#log[hasLost ? 'error' : 'info'](hasLost ? { ...counts, ids: this.#lostIds() } : counts, text)
+    const ids = [...lost.sites.map(({ siteKey }) => siteKey), ...lost.apiKeys.map(({ id }) => id)]
+    if (hasLost) this.#log.error({ ...counts, ids: ids.slice(0, IDS_LOGGED_MAX) }, text)
+    else this.#log.info(counts, text)
   }
 }
 
 function directoryOf(store: SiteStore, records: CachedRecords = { sites: [], apiKeys: [] }): SiteDirectory {
-  const directory = new SiteDirectory(store, () => performance.now(), false, undefined, true)
+  const directory = new SiteDirectory(store, () => performance.now(), { hasTestKeys: false, isCopy: true })
   directory.adopt(records)
   return directory
 }

@@ -1,4 +1,4 @@
-/** The store process as the primary sees it: started before the workers, replaced when it dies, ended after them. */
+/** Runs the store process: starts it before the workers, replaces it when it dies, and ends it after them. */
 
 import { type ChildProcess, fork } from 'node:child_process'
 import { extname } from 'node:path'
@@ -8,12 +8,11 @@ import type { Logger } from '../log/logger.ts'
 import type { Totals } from '../metrics/totals.ts'
 import type { StoreMessage, StoreUsage } from '../store/embedded/process.ts'
 import { StoreSetupError } from '../store/store.ts'
+import { Restarts } from './restarts.ts'
 
 const MODULE = new URL(`../store/embedded/process${extname(import.meta.url)}`, import.meta.url)
-const SETTLED_MS = 5000
-const BACK_OFF_MS = 100
-/** The highest delay is short, because visitors wait. */
-const BACK_OFF_MS_MAX = 1000
+/** The longest delay is short, because visitors wait. */
+const RESTART_DELAY_MS_MAX = 1000
 /** Saving a state of a million addresses fits in this time. */
 const END_MS = 10_000
 /** A process that says nothing for so long hangs: saving its state, or a change of sites, takes less. */
@@ -28,9 +27,9 @@ export class StoreProcess {
   readonly #hungSeconds: number
   #child: ChildProcess | undefined
   #isEnding = false
-  #quickCrashes = 0
+  readonly #restarts = new Restarts(RESTART_DELAY_MS_MAX)
   #usage: StoreUsage | undefined
-  /** What ended processes used, up to the last second of each. */
+  /** The CPU time of processes that have ended, in microseconds, without the last second of each. */
   #cpuBefore = 0
 
   constructor(config: Config, log: Logger, totals: Totals, hungSeconds = HUNG_SECONDS) {
@@ -81,9 +80,9 @@ export class StoreProcess {
       const child = fork(fileURLToPath(MODULE), [dataDir, String(stateBytesMax)], { execArgv })
       let problem: string | undefined
       this.#child = child
-      const heard = this.#killIfHung(child)
+      const onHeard = this.#killIfHung(child)
       child.on('message', (message: StoreMessage) => {
-        heard()
+        onHeard()
         if (message.type === 'lives') this.#usage = message
         if (message.type === 'serves') done(undefined)
         else if (message.type === 'failed') problem = message.line
@@ -105,11 +104,15 @@ export class StoreProcess {
     })
   }
 
-  /** The count is in ticks of this process, so a machine that slept kills nothing. @returns to be called when the child is heard */
+  /**
+   * Counts the child's silence in checks of this process, not in time: after a machine slept, it is not killed.
+   *
+   * @returns a function to call with each message of the child; its first call begins the watch
+   */
   #killIfHung(child: ChildProcess): () => void {
     let silentSeconds = 0
     let watch: NodeJS.Timeout | undefined
-    const look = () => {
+    const check = () => {
       if (++silentSeconds < this.#hungSeconds) return
       clearInterval(watch)
       this.#log.error(`the store process did nothing for ${this.#hungSeconds} s, so it is killed`)
@@ -118,17 +121,14 @@ export class StoreProcess {
     child.on('exit', () => clearInterval(watch))
     return () => {
       silentSeconds = 0
-      watch ??= setInterval(look, 1000).unref() // a start may take as long as it needs
+      watch ??= setInterval(check, 1000).unref()
     }
   }
 
-  /** Starts at once after the first quick crash, after growing delays later. */
   #replace(about: object, startedAtMs: number): void {
-    const isQuick = performance.now() - startedAtMs < SETTLED_MS
-    this.#quickCrashes = isQuick ? this.#quickCrashes + 1 : 0
+    this.#restarts.crashed(startedAtMs)
     this.#totals.counts.restarts.at('store').add()
-    const delayMs =
-      this.#quickCrashes <= 1 ? 0 : Math.min(BACK_OFF_MS_MAX, BACK_OFF_MS * 2 ** (this.#quickCrashes - 2))
+    const { delayMs } = this.#restarts
     this.#log.error(
       { ...about, restartsInMs: delayMs },
       'the store process has gone; it is started anew: what was issued before is refused, and visitors verify once more',

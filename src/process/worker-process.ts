@@ -1,4 +1,4 @@
-/** A worker as the primary sees it, until it has ended and its last message is read. */
+/** The primary process' handle of one worker: forks it, exchanges messages with it, and reports its end. */
 
 import cluster, { type Worker } from 'node:cluster'
 import type { SettingValues } from '../config/config.ts'
@@ -8,12 +8,12 @@ import type { Snapshot } from '../metrics/stats.ts'
 import type { ServerBuild } from '../server-build.ts'
 import type { StoreTrouble } from '../store/store.ts'
 
-/** The two sides may differ in version after a roll: each ignores what it does not know, and tolerates what is missing. */
+/** After an upgrade, the two sides may differ in version: each ignores fields that it does not know, and tolerates missing ones. */
 export type WorkerMessage =
   | ({ readonly type: 'hello' } & Partial<Build>)
   | { readonly type: 'listening' }
   | { readonly type: 'ready'; readonly isReady: boolean; readonly trouble: StoreTrouble | undefined }
-  /** @property answers an `ask-stats`, by its number */
+  /** `answers` is the `ask` of the message that this one answers. */
   | { readonly type: 'stats'; readonly snapshot: Snapshot; readonly answers?: number }
   | { readonly type: 'backends'; readonly counts: readonly BackendCount[] }
   | { readonly type: 'setup-failed'; readonly line: string }
@@ -22,11 +22,11 @@ export type PrimaryMessage =
   | ({ readonly type: 'start'; readonly lost: CachedRecords } & Pick<WorkerOrder, 'index' | 'settings'>)
   /** Workers serve these from memory. */
   | { readonly type: 'lost'; readonly lost: CachedRecords }
-  /** @property sites to count separately */
+  /** `sites` have counters of their own. */
   | { readonly type: 'ask-stats'; readonly ask: number; readonly sites?: readonly string[] }
   | { readonly type: 'drain' }
 
-/** '' and undefined if the worker's version does not say. */
+/** What a worker says of itself. A version from before these fields leaves the texts empty. */
 export interface Build {
   readonly version: string
   readonly node: string
@@ -68,7 +68,7 @@ export class WorkerProcess {
   wasHung = false
   /** Checks since the worker's last message. */
   silentChecks = 0
-  /** Why it cannot run. */
+  /** Why the worker cannot run. */
   problem: string | undefined
   readonly #worker: Worker
   readonly #listener: WorkerListener
@@ -118,8 +118,9 @@ export class WorkerProcess {
   }
 
   /**
-   * @param listenMs to listen; then the store may take `readyMs` to answer
-   * @returns undefined when both are done, else why not: at once where waiting cannot help
+   * Waits until the worker listens, at most `listenMs`, and then until its store answers, at most `readyMs`.
+   *
+   * @returns undefined, or why it does not serve: at once if it never will
    */
   async untilServing(listenMs: number, readyMs: number): Promise<string | undefined> {
     return (
@@ -128,17 +129,18 @@ export class WorkerProcess {
     )
   }
 
-  async #within(ms: number, holds: () => boolean, lack: string): Promise<string | undefined> {
+  async #within(ms: number, isDone: () => boolean, lack: string): Promise<string | undefined> {
     const cannotSucceed = () =>
       this.#hasGone || this.problem !== undefined || this.trouble?.isLasting === true
-    await this.#until(() => holds() || cannotSucceed(), ms)
+    await this.#until(() => isDone() || cannotSucceed(), ms)
     if (this.#hasGone || this.problem !== undefined) return this.problem ?? 'it ended before it was ready'
-    if (holds()) return undefined
+    if (isDone()) return undefined
     const { isLasting = false, line = '' } = this.trouble ?? {}
     return isLasting ? line : `${lack} within ${ms / 1000} s${line && `: ${line}`}`
   }
 
-  #until(holds: () => boolean, ms?: number): Promise<void> {
+  /** Resolves when the condition is true, which is checked after each event of the worker, or after `ms`. */
+  #until(isTrue: () => boolean, ms?: number): Promise<void> {
     return new Promise(resolve => {
       const end = () => {
         this.#waiting.delete(check)
@@ -147,15 +149,11 @@ export class WorkerProcess {
       }
       const timer = ms === undefined ? undefined : setTimeout(end, ms)
       const check = () => {
-        if (holds()) end()
+        if (isTrue()) end()
       }
       this.#waiting.add(check)
       check()
     })
-  }
-
-  #greet({ index, settings, lost }: WorkerOrder): void {
-    this.#send({ type: 'start', index, settings, lost: lost() })
   }
 
   tellLost(): void {
@@ -175,11 +173,13 @@ export class WorkerProcess {
   #onMessage(message: WorkerMessage): void {
     this.silentChecks = 0
     switch (message.type) {
-      case 'hello':
+      case 'hello': {
+        const { index, settings, lost } = this.order
         this.#hasGreeted = true
         this.build = { version: message.version ?? '', node: message.node ?? '', server: message.server }
-        this.#greet(this.order)
+        this.#send({ type: 'start', index, settings, lost: lost() })
         break
+      }
       case 'stats':
         this.#listener.stats(this, message.snapshot)
         this.#statsAnswered = message.answers ?? this.#statsAnswered

@@ -11,7 +11,8 @@ import type { PrimaryMessage, WorkerMessage } from './worker-process.ts'
 
 const READINESS_MS = 500
 const STATS_MS = 1000
-const ORDER_MS = 10_000
+/** The primary process must send the start order within this time. */
+const ORDER_MS_MAX = 10_000
 
 type StartOrder = Extract<PrimaryMessage, { type: 'start' }>
 
@@ -55,7 +56,7 @@ export async function runWorker(): Promise<void> {
     cluster.worker!.exitedAfterDisconnect = true
     void leave()
   })
-  // Terminals and service managers signal the whole group: the primary acts.
+  // Terminals and service managers signal the whole process group. Only the primary process acts on it.
   for (const signal of ['SIGTERM', 'SIGINT', 'SIGHUP'] as const) process.on(signal, () => {})
 
   const build = serverBuild()
@@ -65,7 +66,7 @@ export async function runWorker(): Promise<void> {
       'no primary process of powgate answers: start it as one process, which forks its own workers (pm2: without -i)\n',
     )
     process.exit(1)
-  }, ORDER_MS)
+  }, ORDER_MS_MAX)
   const { index, settings, lost } = await order
   clearTimeout(unanswered)
   process.title = `powgate worker ${index}`

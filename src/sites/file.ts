@@ -1,4 +1,4 @@
-/** The file of `powgate site export` and `apply`, and what it would change. Settings that it leaves out get their defaults. */
+/** The file of `powgate site export` and `apply`, and which sites it would change. Settings that it leaves out get their defaults. */
 
 import { type FieldChange, siteChanges } from '../domain/audit.ts'
 import { type ApiKeyRecord, nextRevision, type SiteRecord } from '../domain/site.ts'
@@ -12,22 +12,23 @@ export const FILE_VERSION = 1
 interface SitesFile {
   readonly format: typeof FILE_FORMAT
   readonly version: typeof FILE_VERSION
-  /** A base that follows from `solveMs` is left out. */
+  /** Sites without a difficulty's base where it follows from `solveMs`. */
   readonly sites: readonly Record<string, unknown>[]
   readonly apiKeys?: readonly ApiKeyRecord[]
 }
 
 export interface SiteEntry {
-  /** undefined: found by name. */
+  /** Without a key, the site is found by its name. */
   readonly siteKey: string | undefined
   readonly settings: SiteSettings
-  /** Times at the store that the site comes from. */
+  /** Times of the record in the store that exported it. */
   readonly createdAt?: number | undefined
   readonly updatedAt?: number | undefined
+  /** Names of API keys that the site needs. */
   readonly keys?: readonly string[] | undefined
 }
 
-/** @param apiKeys if given, those of these sites and all times are in the file, for another store */
+/** @param apiKeys if given, the file is for another store, and has the API keys of its sites and all times */
 export function sitesFile(sites: readonly SiteRecord[], apiKeys?: readonly ApiKeyRecord[]): SitesFile {
   const siteKeys = new Set(sites.map(({ siteKey }) => siteKey))
   return {
@@ -51,7 +52,7 @@ export function inOrderOfCreation(sites: readonly SiteRecord[]): SiteRecord[] {
 
 export interface FileContent {
   readonly sites: readonly SiteEntry[]
-  /** `createdAt` is 0 if the file has none: a stored key, revoked perhaps, is later. */
+  /** `createdAt` is 0 if the file has none, so that a stored key has the later revision. It may have been revoked. */
   readonly apiKeys: readonly ApiKeyRecord[]
 }
 
@@ -60,7 +61,7 @@ export interface FileChange {
   /** undefined for a new site. */
   readonly before: SiteRecord | undefined
   readonly after: SiteRecord
-  /** True if powgate makes the new site's key. */
+  /** True for a new site whose key is not in the file. */
   readonly isKeyDrawn: boolean
   readonly changes: readonly FieldChange[]
 }
@@ -70,12 +71,15 @@ export interface FileDiff {
   readonly unchanged: number
   /** Contradictions between the file and the present sites. */
   readonly problems: readonly string[]
+  /** The names of API keys in the file, each with the key of its site. */
   readonly keys: readonly { readonly siteKey: string; readonly name: string }[]
 }
 
+/** What happens to sites that the file does not name. */
+export type MissingSites = 'stay' | 'disable' | 'delete'
+
 interface ApplyOptions {
-  /** The fate of sites that the file does not name. */
-  readonly missing: 'stay' | 'disable' | 'delete'
+  readonly missing: MissingSites
   /** These sites stay even if the file does not name them. */
   readonly neverMissing: ReadonlySet<string>
   readonly newSiteKey: (name: string) => string
@@ -83,16 +87,16 @@ interface ApplyOptions {
   readonly now: number
 }
 
-/** An entry means the site of its key, else the only one of its name, else a new one. */
+/** An entry describes the site of its key, else the only one of its name, else a new one. */
 export function diffWithFile(
   entries: readonly SiteEntry[],
   sites: readonly SiteRecord[],
-  { missing: fate, neverMissing, newSiteKey, now }: ApplyOptions,
+  { missing, neverMissing, newSiteKey, now }: ApplyOptions,
 ): FileDiff {
   const problems: string[] = []
   const find = finderOf(entries, sites)
   const planned: FileChange[] = []
-  const meant = new Set<string>()
+  const named = new Set<string>()
   const keys: FileDiff['keys'][number][] = []
   for (const [index, entry] of entries.entries()) {
     const { siteKey, settings, createdAt = now, updatedAt = now } = entry
@@ -103,38 +107,32 @@ export function diffWithFile(
       continue
     }
     const [before] = found
-    if (before !== undefined) meant.add(before.siteKey)
+    if (before !== undefined) named.add(before.siteKey)
     const identity = before ?? { siteKey: siteKey ?? newSiteKey(settings.name), createdAt }
     keys.push(...(entry.keys ?? []).map(name => ({ siteKey: identity.siteKey, name })))
     const after = siteRecord(settings, identity, before === undefined ? updatedAt : nextRevision(before, now))
     const changes = siteChanges(before, after)
-    // An unchanged value without effect may remain from an earlier plan, also in another store.
-    const idle = siteChanges({ ...after, ...inEffect(after) }, after).map(({ field }) => field)
-    const isMoved = entry.updatedAt !== undefined
-    for (const { field } of isMoved ? [] : changes.filter(({ field }) => idle.includes(field)))
+    // A value that the plan does not use may stay as it is, as after a change of the plan. It may not be set.
+    const unused = siteChanges({ ...after, ...inEffect(after) }, after).map(({ field }) => field)
+    const isFromOtherStore = entry.updatedAt !== undefined
+    for (const { field } of isFromOtherStore ? [] : changes.filter(({ field }) => unused.includes(field)))
       problems.push(`sites[${index}].${field}: expected plan pro, got ${after.plan}`)
     const isNew = before === undefined
     const isKeyDrawn = isNew && siteKey === undefined
     planned.push({ action: isNew ? 'create' : 'change', before, after, isKeyDrawn, changes })
   }
-  const isMissing = ({ siteKey }: SiteRecord) => !meant.has(siteKey) && !neverMissing.has(siteKey)
-  const missing = fate === 'stay' ? [] : sites.filter(isMissing)
-  const changes = planned.filter(({ changes }) => changes.length > 0)
-  const unchanged = planned.length - changes.length
-  if (fate === 'disable')
-    changes.push(...missing.filter(({ active }) => active).map(site => disabled(site, now)))
-  if (fate === 'delete')
-    changes.push(
-      ...missing.map(before => {
-        return { action: 'delete', before, after: before, isKeyDrawn: false, changes: [] } as const
-      }),
-    )
+  const unnamed = sites.filter(({ siteKey }) => !named.has(siteKey) && !neverMissing.has(siteKey))
+  const changed = planned.filter(({ changes }) => changes.length > 0)
+  const unchanged = planned.length - changed.length
+  const changes = [...changed, ...unnamed.flatMap(site => changeOfMissing(site, missing, now))]
   return { changes, unchanged, problems, keys }
 }
 
-function disabled(before: SiteRecord, now: number): FileChange {
-  const after = siteRecord({ ...before, active: false }, before, nextRevision(before, now))
-  return { action: 'disable', before, after, isKeyDrawn: false, changes: siteChanges(before, after) }
+function changeOfMissing(before: SiteRecord, missing: MissingSites, now: number): FileChange[] {
+  if (missing === 'stay' || (missing === 'disable' && !before.active)) return []
+  const inactive = siteRecord({ ...before, active: false }, before, nextRevision(before, now))
+  const after = missing === 'disable' ? inactive : before
+  return [{ action: missing, before, after, isKeyDrawn: false, changes: siteChanges(before, after) }]
 }
 
 function finderOf(
@@ -144,7 +142,7 @@ function finderOf(
   const keyed = new Set(entries.map(({ siteKey }) => siteKey))
   const byKey = new Map(sites.map(site => [site.siteKey, [site]]))
   const byName = new Map<string, SiteRecord[]>()
-  // One entry's key takes precedence over another entry's name.
+  // A site whose key is in the file belongs to that entry, even if another entry has its name.
   for (const site of sites.filter(({ siteKey }) => !keyed.has(siteKey)))
     byName.set(site.name, [...(byName.get(site.name) ?? []), site])
   return ({ siteKey, settings }) =>

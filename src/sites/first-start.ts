@@ -13,32 +13,31 @@ import { createStore } from '../store/open.ts'
 import { StoreSetupError } from '../store/store.ts'
 import { PROGRAM } from '../version.ts'
 import type { StoreCause } from '../words/reasons.ts'
-import { type FirstKeys, readFirstKeys, writeFirstKeys } from './first-keys.ts'
-import { hasServed } from './service-url.ts'
+import { type FirstKeys, firstKeysPath, hasServed, readFirstKeys, writeFirstKeys } from './service-files.ts'
 import { authorInService, createSite } from './sites.ts'
 
 const COMMAND = process.argv[1]?.endsWith('main.js') ? 'npm run -s powgate --' : PROGRAM
 
-/** No visitor waits yet. */
-const PATIENT_MS = 2000
-/** A store that starts together with powgate needs a moment. */
+/** A call to the store may take longer than later, because no visitor waits for it. */
+const DEADLINE_MS = 2000
+/** The log says that powgate waits for the store: first after a second, because both may start together. */
 const FIRST_LINE_MS = 1000
-const LINES_MS = 5000
+const LINE_EVERY_MS = 5000
 
-/** No page on the web may use it. */
+/** Only pages of this machine may use the first site. */
 const FIRST_ORIGINS = ['http://localhost:*', 'http://127.0.0.1:*']
+
+interface Gauged {
+  gauges: Record<string, number>
+}
 
 interface Start {
   readonly store: string
   readonly demo: Exclude<DemoMode, 'auto'>
 }
 
-interface Gauged {
-  gauges: Record<string, number>
-}
-
 /**
- * @param totals shows meanwhile why it waits
+ * @param totals has a gauge, while the start waits for the store, of why the store does not answer
  * @throws StoreSetupError
  */
 export async function prepareStart(
@@ -47,7 +46,7 @@ export async function prepareStart(
   totals: Gauged,
   storeProcess: { start(): Promise<void> } | undefined,
 ): Promise<Start> {
-  // Commands make sites, but only a service issues what a new secret refuses.
+  // Sites alone do not show that a secret existed: commands make them without one.
   const isSecretLost = isSecretToBeMade(config) && hasServed(config)
   if (storeProcess !== undefined) {
     prepareDataDir(config.dataDir, true)
@@ -58,7 +57,7 @@ export async function prepareStart(
   }
   const secrets = resolveSecrets(config)
   const store = createStore(config, {
-    deadlineMs: PATIENT_MS,
+    deadlineMs: DEADLINE_MS,
     openMs: config.storeWaitMs,
     onWaiting: (why, cause) => sayWaiting(why, cause),
   })
@@ -99,7 +98,7 @@ export async function prepareStart(
   }
 }
 
-/** Throws a StoreSetupError if a service ran here and its sites are missing: it would make a first site anew. */
+/** Throws a StoreSetupError if a service ran here and its sites are missing. Otherwise it would make a first site again. */
 function refuseLostSites(config: Config): void {
   const path = join(resolve(config.dataDir), SITES_FILE)
   const isThere = (statSync(path, { throwIfNoEntry: false })?.size ?? 0) > 0
@@ -116,16 +115,16 @@ function waitingLines(config: Config, log: Logger, totals: Gauged, description: 
     totals.gauges = { [`storeDown ${cause}`]: 1 }
     const now = performance.now()
     if (now < nextLineAtMs) return
-    nextLineAtMs = now + LINES_MS
+    nextLineAtMs = now + LINE_EVERY_MS
     const restSeconds = Math.max(0, Math.round((startedAtMs + config.storeWaitMs - now) / 1000))
     log.warn(`waiting for ${description()}: ${why}; giving up in ${restSeconds} s`)
   }
 }
 
-/** Omits the API key without a terminal, because stderr goes into a log. */
+/** Without a terminal, the output goes into a log, so it omits the API key. */
 function printFirstSite(keys: FirstKeys, dataDir: string, url: string, hasDemo: boolean): void {
   const { siteKey, apiKey } = keys
-  const path = writeFirstKeys(dataDir, keys)
+  writeFirstKeys(dataDir, keys)
   const isUsual = resolve(dataDir) === resolve('data')
   const variable = isUsual ? '' : `POWGATE_DATA_DIR=${shellWord(resolve(dataDir))} `
   const isTerminal = isatty(1)
@@ -134,7 +133,7 @@ function printFirstSite(keys: FirstKeys, dataDir: string, url: string, hasDemo: 
 First start: a demo site was created, for pages of this machine: http://localhost and http://127.0.0.1, any port.
 
   site key  ${siteKey}
-  API key   ${isTerminal ? `${apiKey}   (secret; kept in ${path})` : `in ${path}`}
+  API key   ${isTerminal ? `${apiKey}   (secret; kept in ${firstKeysPath(dataDir)})` : `in ${firstKeysPath(dataDir)}`}
 
 Try the whole flow with these keys from another terminal:
 

@@ -27,7 +27,7 @@ type Parsed<Value> =
 const ajv = new Ajv({ strict: true, meta: false, validateSchema: false, allErrors: true, verbose: true })
 
 type Fields = Readonly<Record<string, unknown>>
-/** Groups may be incomplete. */
+/** A site of the file. Its groups, such as `limits`, may lack members. */
 type FileSite = Partial<SiteSettings> & {
   readonly siteKey?: string
   readonly name: string
@@ -40,7 +40,7 @@ type FileKey = Pick<ApiKeyRecord, 'id' | 'siteKey' | 'secretSha256'> & Partial<A
 
 export function parseSitesFile(bytes: Uint8Array): Parsed<FileContent> {
   const json = parsedJson(bytes)
-  if (typeof json === 'string') return { problems: [json] }
+  if ('problems' in json) return json
   const { value } = json
   if (!isRecord(value))
     return { problems: [`the file: expected ${SITES_FILE_SCHEMA.description}, got ${gotText(value)}`] }
@@ -64,22 +64,24 @@ export function parseSitesFile(bytes: Uint8Array): Parsed<FileContent> {
   return { value: { sites: entries, apiKeys: records } }
 }
 
-/** A text is the problem. Skips an editor's byte order mark. */
-function parsedJson(bytes: Uint8Array): { readonly value: unknown } | string {
+/** The decoder skips the byte order mark that some editors write. */
+function parsedJson(bytes: Uint8Array): Parsed<unknown> {
   try {
     return { value: JSON.parse(new TextDecoder('utf-8', { fatal: true }).decode(bytes)) }
   } catch (error) {
     const isText = error instanceof SyntaxError
-    return isText ? `the file is not JSON: ${oneLine(error.message)}` : 'the file is not UTF-8'
+    return {
+      problems: [isText ? `the file is not JSON: ${oneLine(error.message)}` : 'the file is not UTF-8'],
+    }
   }
 }
 
-/** The first of each place, because others would repeat it. */
+/** Keeps the first problem of each place in the file, because further ones would repeat it. */
 class Problems {
   readonly #lines = new Map<string, string>()
   readonly #groups = new Set<string>()
 
-  /** Problems by site. A file of another format or version has only that problem. */
+  /** Sorted by site. Of a file with another format or version, only that is reported. */
   get lines(): string[] {
     const foreign = this.#lines.get('format') ?? this.#lines.get('version')
     if (foreign !== undefined) return [foreign]
@@ -87,6 +89,7 @@ class Problems {
     return [...this.#lines.values()].sort((a, b) => siteOf(a) - siteOf(b))
   }
 
+  /** True if a member of the group has a problem. */
   hasInside(group: string): boolean {
     return this.#groups.has(group)
   }
@@ -157,7 +160,7 @@ function checkText({ form: { text } }: SiteField, value: unknown, path: string, 
   problems.add(path, `expected ${text.expects}, got ${gotText(value)}${suggestion}`)
 }
 
-/** Keys must be unique, and names that identify sites. */
+/** Site keys must be unique, and so must the names of sites without a key. */
 function checkIdentities(sites: readonly unknown[], problems: Problems): void {
   const byKey = new Map<string, number>()
   const byName = new Map<string, number[]>()

@@ -1,11 +1,16 @@
-/** Errors and values of commands. */
+/** The errors of commands, and rules for values that several commands take. */
 
 import { isSiteKey } from '../domain/site.ts'
 import type { ValueRule } from '../domain/value-forms.ts'
 
-/** The message names the flag or argument, and what was expected. */
+/** The call is wrong: the message names the flag or argument, and what was expected. The exit code is 2. */
 export class UsageError extends Error {
   override readonly name = 'UsageError'
+}
+
+/** The call is right, but cannot be done: the message has a line per problem. The exit code is 1. */
+export class CommandError extends Error {
+  override readonly name = 'CommandError'
 }
 
 export const SITE_KEY_RULE: ValueRule = {

@@ -1,6 +1,6 @@
 /** The JSON Schema of a file of sites. */
 
-import { SITE_KEY_PATTERN } from '../domain/site.ts'
+import { API_KEY_ID_PATTERN, SITE_KEY_PATTERN } from '../domain/site.ts'
 import { FIELDS, type SiteField } from '../domain/site-fields.ts'
 import type { Schema } from '../domain/value-forms.ts'
 import { FILE_FORMAT, FILE_VERSION } from './file.ts'
@@ -60,7 +60,7 @@ const SITE = objectSchema(
 
 const API_KEY = objectSchema(
   {
-    id: { type: 'string', pattern: '^[0-9A-Za-z]{8}$', description: '8 letters or digits' },
+    id: { type: 'string', pattern: `^${API_KEY_ID_PATTERN}$`, description: '8 letters or digits' },
     siteKey: SITE_KEY,
     name: { type: 'string', description: 'a name' },
     secretSha256: { type: 'string', pattern: '^[0-9a-f]{64}$', description: '64 hexadecimal digits' },

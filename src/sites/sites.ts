@@ -14,21 +14,10 @@ import {
 import { completed, type SiteSettings, withLaterFields } from '../domain/site-fields.ts'
 import { NAME } from '../domain/value-forms.ts'
 import type { SiteStore } from '../store/store.ts'
-import { UsageError } from './rules.ts'
+import { CommandError, UsageError } from './rules.ts'
 
-/** An empty group of limits, policies or weights removes the site's own. */
+/** Settings to change. An empty group, such as `limits: {}`, removes the site's own values of the group. */
 export type SiteOptions = Partial<SiteSettings>
-
-interface CreatedSite {
-  readonly site: SiteRecord
-  /** Only its hash is stored. */
-  readonly apiKey: string
-}
-
-/** Tells whoever runs a command what is wrong, a line per problem. */
-export class AdminError extends Error {
-  override readonly name = 'AdminError'
-}
 
 export interface KeyOptions {
   readonly name?: string
@@ -36,12 +25,13 @@ export interface KeyOptions {
   readonly expiresAt?: number | null
 }
 
-/** `how` for callers other than commands. */
+/** The author's `how` if the caller, a test or a bench, names none. */
 const CODE = 'code'
 
 /**
- * @param settings others get their defaults
- * @param before if it is a whole record, its fields of a later version are kept
+ * Makes a site's record. Settings that are not given get their defaults.
+ *
+ * @param before the site's key, and what is no setting; of a whole record, fields of a later version are kept too
  */
 export function siteRecord(
   settings: SiteOptions & { name: string },
@@ -57,13 +47,20 @@ export async function createSite(
   store: SiteStore,
   options: SiteOptions & { name: string },
   author: Author = authorOfCommand(CODE),
-): Promise<CreatedSite> {
+): Promise<{ site: SiteRecord; apiKey: string }> {
   const now = Date.now()
   const identity = { siteKey: newSiteKey(randomBytes(96)), createdAt: now }
   const site = siteRecord(options, identity, now)
   const { record, apiKey } = newKey(site.siteKey, {}, now)
-  const added = { site, expected: undefined }
-  await commit(store, [added, { apiKey: record, expected: undefined }], author)
+  const expected = undefined
+  await commit(
+    store,
+    [
+      { site, expected },
+      { apiKey: record, expected },
+    ],
+    author,
+  )
   return { site, apiKey }
 }
 
@@ -79,12 +76,13 @@ export async function createApiKey(
   return created
 }
 
+/** The changes that delete a site and its API keys. What is left of each says that its key is never made again. */
 export function deletion(site: SiteRecord, apiKeys: readonly ApiKeyRecord[], now: number): RecordChange[] {
   const { siteKey, name, createdAt } = site
-  const left = siteRecord({ name, active: false }, { siteKey, createdAt }, nextRevision(site, now))
+  const rest = siteRecord({ name, active: false }, { siteKey, createdAt }, nextRevision(site, now))
   const own = apiKeys.filter(key => key.siteKey === siteKey)
   return [
-    { site: { ...left, deletedAt: now }, expected: site },
+    { site: { ...rest, deletedAt: now }, expected: site },
     ...own.map(key => {
       const ended = { revokedAt: key.revokedAt ?? now, updatedAt: nextRevision(key, now), deletedAt: now }
       return { apiKey: { ...key, ...ended }, expected: key }
@@ -104,9 +102,9 @@ export function newKey(
 
 export async function findSite(store: SiteStore, siteKey: string): Promise<SiteRecord> {
   const site = await store.readSite(siteKey)
-  if (site === undefined) throw new AdminError(`there is no site ${siteKey}`)
+  if (site === undefined) throw new CommandError(`there is no site ${siteKey}`)
   if (site.deletedAt !== undefined)
-    throw new AdminError(`the site ${siteKey} was deleted at ${new Date(site.deletedAt).toISOString()}`)
+    throw new CommandError(`the site ${siteKey} was deleted at ${new Date(site.deletedAt).toISOString()}`)
   return site
 }
 
@@ -126,7 +124,7 @@ export async function updateSite(
   return changeSite(store, before, siteRecord(settings, before, nextRevision(before, Date.now())), author)
 }
 
-/** @param raise undefined ends it */
+/** @param raise undefined ends the present raise */
 export async function raiseSite(
   store: SiteStore,
   siteKey: string,
@@ -173,11 +171,11 @@ export async function revokeApiKey(
   return changeKey(store, before, { revokedAt: Date.now() }, author)
 }
 
-/** May be expired. */
+/** Finds an API key, expired or not. @throws CommandError if it is revoked */
 async function unrevokedKey(store: SiteStore, id: string): Promise<ApiKeyRecord> {
   const key = await store.readApiKey(id)
-  if (key === undefined) throw new AdminError(`there is no API key with the id ${id}`)
-  if (key.revokedAt !== null) throw new AdminError(`the API key ${id} is revoked already`)
+  if (key === undefined) throw new CommandError(`there is no API key with the id ${id}`)
+  if (key.revokedAt !== null) throw new CommandError(`the API key ${id} is revoked already`)
   return key
 }
 
@@ -192,18 +190,18 @@ async function changeKey(
   return after
 }
 
-/** @throws AdminError if a record was changed meanwhile */
+/** @throws CommandError if a record was changed meanwhile */
 export async function commit(
   store: SiteStore,
   changes: readonly RecordChange[],
   author: Author,
 ): Promise<void> {
   if (!(await store.commit(changes, author)))
-    throw new AdminError('somebody else changed this at the same moment, so nothing was written. Try again')
+    throw new CommandError('somebody else changed this at the same moment, so nothing was written. Try again')
 }
 
 /**
- * POWGATE_ACTOR, else who called sudo, else the process's user.
+ * Names POWGATE_ACTOR, else who called sudo, else the process's user.
  *
  * @param how the command's name
  * @throws UsageError

@@ -1,4 +1,4 @@
-/** All hosts of one store must have these in common. Otherwise each refuses what the others issue. */
+/** What hosts tell each other in their common Redis. Hosts that differ in it refuse what the others issue. */
 
 import type { PuzzleName } from '../protocol/proof.ts'
 

@@ -4,7 +4,7 @@
 
 import type { SiteStore } from './store.ts'
 
-/** Within a minute, uses of more keys than this are not noted. */
+/** If more keys are used within a minute, the uses of the others are lost. */
 const KEYS_MAX = 100_000
 const USES_A_CALL = 1000
 

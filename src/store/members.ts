@@ -3,31 +3,38 @@
  * Changes are numbered; the last number is the revision.
  */
 
+import {
+  ownerKey,
+  windowOfJunk,
+  windowOfKnown,
+  windowOfRefused,
+  windowOfSite,
+} from '../domain/address-tags.ts'
 import type { RecordChange } from '../domain/audit.ts'
 import type { ApiKeyRecord, SiteRecord } from '../domain/site.ts'
 import type { SiteChanges } from './store.ts'
 
-export type MemberKind = 's/' | 'k/'
+type MemberKind = 's/' | 'k/'
 
 export type Change = readonly [member: string, revision: number]
 
 const CHANGES_A_CALL = 1000
 
 export abstract class Members {
-  readSite(siteKey: string): Promise<SiteRecord | undefined> {
-    return this.readMember<SiteRecord>(`s/${siteKey}`)
+  async readSite(siteKey: string): Promise<SiteRecord | undefined> {
+    return (await this.#read<SiteRecord>([`s/${siteKey}`]))[0]
   }
 
-  readApiKey(id: string): Promise<ApiKeyRecord | undefined> {
-    return this.readMember<ApiKeyRecord>(`k/${id}`)
+  async readApiKey(id: string): Promise<ApiKeyRecord | undefined> {
+    return (await this.#read<ApiKeyRecord>([`k/${id}`]))[0]
   }
 
   async listSites(): Promise<SiteRecord[]> {
-    return (await this.listMembers<SiteRecord>('s/')).filter(isKept)
+    return (await this.#read<SiteRecord>(await this.#list('s/'))).filter(isKept)
   }
 
   async listApiKeys(): Promise<ApiKeyRecord[]> {
-    return (await this.listMembers<ApiKeyRecord>('k/')).filter(isKept)
+    return (await this.#read<ApiKeyRecord>(await this.#list('k/'))).filter(isKept)
   }
 
   async changesSince(revision: number | undefined): Promise<SiteChanges> {
@@ -35,20 +42,60 @@ export abstract class Members {
     const isReplaced = revision !== undefined && present < revision
     const since = isReplaced ? 0 : (revision ?? present)
     const changed = present > since ? await this.changesAfter(since, CHANGES_A_CALL) : []
-    const keysOf = (kind: MemberKind) =>
-      changed.filter(([member]) => member.startsWith(kind)).map(([member]) => member.slice(kind.length))
     const reached = changed.length < CHANGES_A_CALL ? present : changed.at(-1)![1]
-    return { revision: reached, isReplaced, siteKeys: keysOf('s/'), apiKeyIds: keysOf('k/') }
+    return {
+      revision: reached,
+      isReplaced,
+      siteKeys: keysOf('s/', changed),
+      apiKeyIds: keysOf('k/', changed),
+    }
   }
 
-  protected abstract readMember<Stored>(member: string): Promise<Stored | undefined>
-  protected abstract listMembers<Stored>(kind: MemberKind): Promise<Stored[]>
+  /** Every name that an address may have in a store: its logs and windows, and its network's meter. */
+  protected async namesOf(addressKeys: readonly string[]): Promise<string[][]> {
+    const siteKeys = keysOf('s/', await this.changesAfter(0))
+    return addressKeys.map(key => {
+      const logs = [key, ...siteKeys.map(siteKey => windowOfKnown(key, siteKey))]
+      const windows = [key, windowOfRefused(key), ...siteKeys.map(siteKey => windowOfSite(key, siteKey))]
+      return [
+        `e:${ownerKey(key)}`,
+        ...logs.flatMap(log => [log, windowOfRefused(log), windowOfJunk(log)].map(window => `l:${window}`)),
+        ...windows.flatMap(window => [window, windowOfJunk(window)].map(one => `c:${one}`)),
+      ]
+    })
+  }
+
+  /** Each member's JSON; null or undefined for one that is not there. */
+  protected abstract readJson(members: readonly string[]): Promise<(string | null | undefined)[]>
   /** 0 before the first change. */
   protected abstract revision(): Promise<number>
-  protected abstract changesAfter(revision: number, countMax: number): Promise<Change[]>
+  /** The last change of each member, oldest first; all of them without `countMax`. */
+  protected abstract changesAfter(revision: number, countMax?: number): Promise<Change[]>
+
+  async #list(kind: MemberKind): Promise<string[]> {
+    return keysOf(kind, await this.changesAfter(0)).map(key => kind + key)
+  }
+
+  /** Leaves out members that are not there. */
+  async #read<Stored>(members: readonly string[]): Promise<Stored[]> {
+    const texts = await this.readJson(members)
+    return texts.flatMap((json, index) => (json ? parsed<Stored>(members[index]!, json) : []))
+  }
 }
 
 const isKept = ({ deletedAt }: { readonly deletedAt?: number }) => deletedAt === undefined
+
+function keysOf(kind: MemberKind, changes: readonly Change[]): string[] {
+  return changes.filter(([member]) => member.startsWith(kind)).map(([member]) => member.slice(kind.length))
+}
+
+function parsed<Stored>(member: string, json: string): Stored {
+  try {
+    return JSON.parse(json) as Stored
+  } catch {
+    throw new Error(`the record ${JSON.stringify(member)} in Redis is not JSON`)
+  }
+}
 
 export function memberOf(change: RecordChange): string {
   return 'site' in change ? `s/${change.site.siteKey}` : `k/${change.apiKey.id}`

@@ -1,47 +1,98 @@
 /** Opens the configured store, or only its sites. */
 
+import { randomInt } from 'node:crypto'
+import { once } from 'node:events'
+import { connect as connectSocket } from 'node:net'
 import type { Config } from '../config/config.ts'
 import { socketTarget } from '../config/redis.ts'
-import { StoreClient } from './client/store.ts'
+import type { BridgeOptions } from './client/bridge.ts'
+import { connect } from './client/connection.ts'
+import { untilUsable } from './client/inspection.ts'
+import { StoreClient, sitesOver } from './client/store.ts'
 import { prepareDataDir, socketPath } from './embedded/data-dir.ts'
-import { socketSites } from './embedded/socket-sites.ts'
 import type { SiteStore, StoreListener } from './store.ts'
 
 interface OpenOptions extends StoreListener {
   readonly deadlineMs: number
   /** `open` gives up then; the default is OPEN_MS. */
   readonly openMs?: number
+  readonly bridge?: BridgeOptions | undefined
 }
 
+type OpenSites = SiteStore & { close(): Promise<void> }
+
+type StoreConfig = Pick<Config, 'redis' | 'redisPrefix' | 'redisShards' | 'dataDir' | 'stateBytesMax'>
+
 const OPEN_MS = 5000
+/** No visitor waits for a command, and 20,000 sites in one `apply` take an idle machine over a second. */
+const [COMMAND_MS, SERVICE_MS] = [10_000, 2000]
 
 /** Makes the store's client, which begins to connect; its `open` waits until the store answers. @throws StoreSetupError */
-export function createStore(config: Config, options: OpenOptions): StoreClient {
-  const defaults = {
-    keyPrefix: config.redisPrefix,
-    clusterShards: config.redisShards,
-    openMs: OPEN_MS,
-    ...options,
-  }
-  if (config.redis !== undefined) return new StoreClient({ target: config.redis, ...defaults })
-  return new StoreClient({
-    target: socketTarget(socketPath(config.dataDir)),
-    sitesOf: socketSites,
-    ...defaults,
-  })
+export function createStore(config: StoreConfig, options: OpenOptions): StoreClient {
+  return new StoreClient({ ...placeOf(config), openMs: OPEN_MS, ...options })
+}
+
+function placeOf({ redis, redisPrefix, redisShards, dataDir }: StoreConfig) {
+  const target = redis ?? socketTarget(socketPath(dataDir))
+  return { target, keyPrefix: redisPrefix, clusterShards: redisShards }
 }
 
 /**
- * Opens the sites for a command that runs beside the service.
+ * Opens the sites for a command or the dashboard: those of the running service, if there is one.
  *
  * @throws StoreSetupError
  */
-export async function openSiteStore(config: Config): Promise<SiteStore & { close(): Promise<void> }> {
+export async function openSiteStore(config: StoreConfig): Promise<OpenSites> {
   if (config.redis === undefined) {
     prepareDataDir(config.dataDir, false)
-    const { openEmbeddedSites } = await import('./embedded/open-sites.ts')
-    return openEmbeddedSites(config)
+    if (!(await isServed(socketPath(config.dataDir)))) return serveSites(config)
   }
-  const { openRedisSites } = await import('./redis/records.ts')
-  return openRedisSites(config.redis, config.redisPrefix, config.redisShards)
+  const { target } = placeOf(config)
+  const connection = connect(target, COMMAND_MS)
+  const sites = sitesOver(connection, placeOf(config))
+  try {
+    await untilUsable(connection, { target, openMs: OPEN_MS }, () => sites.changesSince(undefined))
+  } catch (error) {
+    connection.close()
+    throw error
+  }
+  return Object.assign(sites, { close: async () => connection.close() })
+}
+
+/** Connects to the sites of a service's Redis. Operations reject until it is reached. */
+export function connectSites(config: StoreConfig): OpenSites {
+  const place = placeOf(config)
+  const connection = connect(place.target, SERVICE_MS)
+  return Object.assign(sitesOver(connection, place), { close: async () => connection.close() })
+}
+
+async function isServed(path: string): Promise<boolean> {
+  const socket = connectSocket(path)
+  try {
+    await once(socket, 'connect')
+    return true
+  } catch (error) {
+    return (error as NodeJS.ErrnoException).code === 'EACCES'
+  } finally {
+    socket.destroy()
+  }
+}
+
+/** Makes this process the store until `close`, so that no service starts beside the command. */
+async function serveSites({ dataDir, stateBytesMax }: StoreConfig): Promise<OpenSites> {
+  const { StoreServer } = await import('./embedded/server.ts')
+  const server = await StoreServer.open({
+    dataDir,
+    stateBytesMax,
+    who: `a command (process ${process.pid})`,
+  })
+  const { sites, state } = server
+  // Workers of a killed service may ask too. What they redeem here is not kept, so no token of the saved state is accepted.
+  const savedEpoch = state.epoch
+  state.epoch = randomInt(2 ** 32)
+  const close = () => {
+    state.epoch = savedEpoch
+    return server.close(sites.hasForgotten)
+  }
+  return Object.assign(sites, { close })
 }

@@ -27,30 +27,32 @@ const REFRESH_CHUNK = 200
 /** Records that one `refreshSome` reads. No change reports that the store lost a single record, so all are read in rounds. */
 const ROUND_CHUNK = 100
 
-/** null: does not exist. undefined: the store could not be read. */
+/** null if it does not exist; undefined if the store must be asked, or could not be read. */
 export type Found<Thing> = Thing | null | undefined
+
+interface DirectoryOptions {
+  readonly hasTestKeys: boolean
+  /** Keys of sites that are answered as unknown. */
+  readonly hidden?: ReadonlySet<string> | undefined
+  /** True for a copy of the store, which also answers records that it has not been asked for. */
+  readonly isCopy?: boolean
+}
 
 export class SiteDirectory {
   readonly sites: RecordCache<Site>
   readonly apiKeys: RecordCache<ApiKeyRecord>
   readonly #store: SiteStore
-  readonly #takesNew: boolean
+  readonly #isCopy: boolean
   #revision: number | undefined
   #isLoaded = false
 
-  /**
-   * @param hidden keys of sites that are answered as unknown
-   * @param takesNew also keeps records that nobody asked for, as a copy of the store does
-   */
   constructor(
     store: SiteStore,
     now: () => number,
-    hasTestKeys: boolean,
-    hidden?: ReadonlySet<string>,
-    takesNew = false,
+    { hasTestKeys, hidden, isCopy = false }: DirectoryOptions,
   ) {
     this.#store = store
-    this.#takesNew = takesNew
+    this.#isCopy = isCopy
     const readSite = async (siteKey: string) => {
       const record = hidden?.has(siteKey) ? undefined : await store.readSite(siteKey)
       return record === undefined ? undefined : compileSite(record)
@@ -62,7 +64,7 @@ export class SiteDirectory {
     this.apiKeys = new RecordCache(id => store.readApiKey(id), revisionOf, now, new Map(testApiKeys))
   }
 
-  /** True once everything that the store had at first was asked for. */
+  /** True once all that the store had at the first `refresh` was read. */
   get isLoaded(): boolean {
     return this.#isLoaded
   }
@@ -89,10 +91,10 @@ export class SiteDirectory {
       // Records cached before the first answer may have changed meanwhile.
       if (changes.isReplaced || since === undefined)
         await Promise.all([this.sites.refreshAll(), this.apiKeys.refreshAll()])
-      const areNew = this.#isLoaded && !this.#takesNew
+      const areUnasked = this.#isLoaded && !this.#isCopy
       await Promise.all([
-        this.sites.refresh(changes.siteKeys, areNew),
-        this.apiKeys.refresh(changes.apiKeyIds, areNew),
+        this.sites.refresh(changes.siteKeys, areUnasked),
+        this.apiKeys.refresh(changes.apiKeyIds, areUnasked),
       ])
       this.#revision = changes.revision
       if (changes.revision === since) break
@@ -100,6 +102,7 @@ export class SiteDirectory {
     this.#isLoaded = true
   }
 
+  /** Reads some records again that the store has not said to have changed. */
   async refreshSome(): Promise<void> {
     await Promise.all([this.sites.refreshSome(), this.apiKeys.refreshSome()])
   }
@@ -112,17 +115,19 @@ export class RecordCache<Thing> {
   /** These are in no store. */
   readonly #fixed: ReadonlyMap<string, Thing>
   readonly #cached = new Map<string, Thing>()
-  /** Keys not found: when to ask the store again. */
+  /** Keys that the store lacks, and the time (`now`) from which it is asked again. */
   readonly #unknown = new Map<string, number>()
+  /** Callers of `load`, by the key that is being read. */
   readonly #loads = new Map<string, Done<Found<Thing>>[]>()
+  /** Keys of cached records that the store lacks, or has an older copy of. */
   readonly #lost = new Set<string>()
   /**
-   * Keys of records that were cached because they are new in the store, before any request asked for them. `cached` does not
-   * answer such a record until `load` has read it once more, because an API key may be revoked as soon as it is made.
+   * Keys of new records that were cached before any request asked for them. At the first request, `load` reads such a record once
+   * more, because an API key may be revoked as soon as it is made.
    */
   readonly #unasked = new Set<string>()
-  /** Keys of changed records that could not be read. The next `refresh` tries again. */
-  #unread: readonly string[] = []
+  /** Keys of changed records that could not be read, for the next `refresh`. */
+  #failed: readonly string[] = []
   /** Keys that `refreshSome` has yet to read before it starts over. */
   #round: string[] = []
 
@@ -146,8 +151,7 @@ export class RecordCache<Thing> {
     return [...this.#cached.values()]
   }
 
-  /** null if it does not exist, undefined if `load` must be called. */
-  cached(key: string): Thing | null | undefined {
+  cached(key: string): Found<Thing> {
     const found = this.#fixed.get(key) ?? this.#cached.get(key)
     if (found !== undefined) return this.#unasked.has(key) ? undefined : found
     const askAgainAt = this.#unknown.get(key)
@@ -165,12 +169,8 @@ export class RecordCache<Thing> {
       return
     }
     this.#loads.set(key, [done])
-    this.#read(key).then(
-      thing => {
-        if (thing === undefined && this.#cached.has(key)) this.#lost.add(key)
-        else this.#keep(key, thing)
-        this.#answer(key, this.#cached.get(key) ?? null)
-      },
+    this.#readOne(key).then(
+      () => this.#answer(key, this.#cached.get(key) ?? null),
       () => this.#answer(key, this.#cached.get(key)),
     )
   }
@@ -188,17 +188,16 @@ export class RecordCache<Thing> {
   }
 
   /**
-   * Reads cached records again, and others if they fit. If the store lacks a cached record, the store has lost it, because
-   * a deleted one leaves a record with `deletedAt`; so its copy stays in use. What cannot be read is read with the next call.
+   * Reads cached records again, and others if they fit. What cannot be read is read with the next call.
    *
-   * @param areNew whether records that are not cached yet must be read once more at their first use (`#unasked`)
+   * @param areUnasked true if the others go to `#unasked`
    */
-  async refresh(keys: readonly string[], areNew = false): Promise<void> {
+  async refresh(keys: readonly string[], areUnasked = false): Promise<void> {
     for (const key of keys) this.#unknown.delete(key)
     let spare = CACHED_MAX - this.#cached.size
     const wanted = keys.filter(key => this.#cached.has(key) || spare-- > 0)
-    if (areNew) for (const key of wanted) if (!this.#cached.has(key)) this.#unasked.add(key)
-    this.#unread = await this.#readAnew([...new Set([...this.#unread, ...wanted])])
+    if (areUnasked) for (const key of wanted) if (!this.#cached.has(key)) this.#unasked.add(key)
+    this.#failed = await this.#readAll([...new Set([...this.#failed, ...wanted])])
   }
 
   refreshAll(): Promise<void> {
@@ -208,29 +207,31 @@ export class RecordCache<Thing> {
 
   async refreshSome(): Promise<void> {
     if (this.#round.length === 0) this.#round = [...this.#cached.keys()]
-    await this.#readAnew(this.#round.splice(-ROUND_CHUNK))
+    await this.#readAll(this.#round.splice(-ROUND_CHUNK))
   }
 
-  async #readAnew(keys: readonly string[]): Promise<string[]> {
+  /** @returns keys that could not be read */
+  async #readAll(keys: readonly string[]): Promise<string[]> {
     const failed: string[] = []
     for (let start = 0; start < keys.length; start += REFRESH_CHUNK) {
       const chunk = keys.slice(start, start + REFRESH_CHUNK)
-      await Promise.all(chunk.map(key => this.#refreshOne(key).catch(() => failed.push(key))))
+      await Promise.all(chunk.map(key => this.#readOne(key).catch(() => failed.push(key))))
       await nextTick()
     }
     return failed
   }
 
-  async #refreshOne(key: string): Promise<void> {
-    const thing = await this.#read(key)
-    if (thing !== undefined) this.#keep(key, thing)
-    else if (this.#cached.has(key)) this.#lost.add(key)
+  async #readOne(key: string): Promise<void> {
+    this.#keep(key, await this.#read(key))
   }
 
   #keep(key: string, thing: Thing | undefined): void {
     const before = this.#cached.get(key)
-    if (thing !== undefined && before !== undefined && this.#revisionOf(thing) < this.#revisionOf(before)) {
-      this.#lost.add(key) // a revoked key stays revoked
+    const isOlder =
+      before !== undefined && thing !== undefined && this.#revisionOf(thing) < this.#revisionOf(before)
+    // The copy stays in use: a deleted record would have left one with `deletedAt`, and a revoked API key stays revoked.
+    if (isOlder || (before !== undefined && thing === undefined)) {
+      this.#lost.add(key)
       return
     }
     this.#lost.delete(key)
@@ -239,7 +240,7 @@ export class RecordCache<Thing> {
       dropOldest(this.#unknown, UNKNOWN_MAX)
       this.#unknown.set(key, this.#now() + UNKNOWN_MS)
     } else {
-      if (!this.#cached.has(key)) this.#lost.delete(dropOldest(this.#cached, CACHED_MAX) ?? '')
+      if (before === undefined) this.#lost.delete(dropOldest(this.#cached, CACHED_MAX) ?? '')
       this.#cached.set(key, thing)
     }
   }

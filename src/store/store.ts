@@ -26,9 +26,9 @@ export interface ChallengeRequest {
   readonly addressLimit: number
   /** 0 for an unknown site. */
   readonly siteLimit: number
-  /** undefined if the request will be refused anyway. */
+  /** undefined if the request will be refused whatever the meters are. */
   readonly metering: Metering | undefined
-  /** Overrides the setting; see bridge.ts. */
+  /** Overrides the setting; see client/bridge.ts. */
   readonly failOpen?: boolean | undefined
 }
 
@@ -36,9 +36,9 @@ export interface ChallengeRequest {
 export interface Metering {
   /** Names from `AddressTags.metersOf`: of two first proofs, then the site, then networks if they are counted. */
   readonly names: readonly string[]
-  /** Proofs a minute up to which everything is learned as usual: the site's, then each network's. */
+  /** Proofs a minute that cost nothing: of the site, then of each network. */
   readonly free: readonly number[]
-  /** True if a solution counts. */
+  /** True if the meters count this visit's proof. */
   readonly counts: boolean
 }
 
@@ -61,7 +61,7 @@ export type ChallengeAdmission =
   | Unavailable
 
 export interface SolutionRequest extends ChallengeRequest {
-  /** Fails whatever the store answers, and counts as a failure of the address. */
+  /** True if the solution is wrong: the request fails whatever the store answers, and counts as a failure of the address. */
   readonly failed: boolean
   /** The nonce to record as used; undefined only charges the limits. */
   readonly spend:
@@ -79,8 +79,11 @@ export function countsProof({ metering, failed, spend }: SolutionRequest): boole
   return metering?.counts === true && !failed && spend !== undefined
 }
 
+/** What became of the nonce. A store answers with the position, from 1. */
+export const NONCES = ['spent', 'used', 'untouched'] as const
+
 export type SolutionAdmission =
-  | (AddressState & { readonly nonce: 'spent' | 'used' | 'untouched' })
+  | (AddressState & { readonly nonce: (typeof NONCES)[number] })
   | Limited
   | Unavailable
 
@@ -108,27 +111,26 @@ export interface TokenRedemption {
   readonly claim: string
 }
 
+/** What became of the token; `forgotten` if the store lost its memory since, so that the token may have been used. */
+export const TOKENS = ['redeemed', 'used', 'forgotten', 'untouched'] as const
+
 export type RedemptionAdmission =
-  | {
-      readonly status: 'admitted'
-      /** `forgotten`: the store lost its memory since, so the token may have been used. */
-      readonly token: 'redeemed' | 'used' | 'forgotten' | 'untouched'
-    }
+  | { readonly status: 'admitted'; readonly token: (typeof TOKENS)[number] }
   | Limited
   | Unavailable
 
-/** A call was answered or given up, that long after its first operation was requested. */
+/** Called when a call was answered or given up, `seconds` after its first operation was requested. */
 export type OnStoreCall = (operations: number, seconds: number) => void
 
 export interface StoreListener {
-  /** `open` tried once more. */
+  /** Called after each try of `open` that failed. */
   readonly onWaiting?: (why: string, cause: StoreCause) => void
   readonly onChange?: (up: boolean, cause: string) => void
-  /** Called at a new cause, and once a minute. */
+  /** Called during an outage, at each new cause, and once a minute for each. */
   readonly onStillAway?: (cause: string) => void
-  /** Used nonces and redemption records of this many shards may be lost. */
+  /** Called when used nonces and redemption records of this many shards may be lost. */
   readonly onForgotten?: (shards: number, of: number) => void
-  /** Called for each shard, where `onForgotten` gathers several. */
+  /** Called for each such shard; `onForgotten` gathers several. */
   readonly onNewEpoch?: () => void
   readonly onCall?: OnStoreCall
 }
@@ -140,7 +142,7 @@ export interface RequestStore {
    * Takes a solution that was just admitted out of the meters again. It must have been counted there, or another client's proof
    * would go. There is no answer: if the call fails, the proof fades.
    *
-   * @param accepted as the admission told
+   * @param accepted from the admission's answer
    */
   takeBack(request: SolutionRequest, accepted: number): void
   redeemToken(request: RedemptionRequest, done: Done<RedemptionAdmission>): void
@@ -200,37 +202,22 @@ export interface SiteStore {
   /** Leaves out keys that were never used. */
   readUses(ids: readonly string[]): Promise<Map<string, number>>
   /**
-   * @param note null: this host ends
+   * Notes that a host lives, or with null that it has ended.
+   *
    * @param shards the store's number of shards from now on
-   * @returns the living hosts, this one too if it gives a note
+   * @returns the living hosts, with this one if it lives
    */
   noteHost(id: string, note: HostNote | null, shards?: number): Promise<LivingHosts>
   livingHosts(): Promise<LivingHosts>
   /** The usual rate of the site's returning addresses in proofs a minute, over all shards; undefined before the first. */
   readUsualRate(siteKey: string): Promise<number | undefined>
-  /** Some records at a time: call until `revision` stays. undefined only asks for the revision. */
+  /** Returns some records at a time: call until `revision` stays. undefined only asks for the revision. */
   changesSince(revision: number | undefined): Promise<SiteChanges>
 }
 
 export interface LivingHosts {
   readonly shards: number | undefined
   readonly living: readonly HostNote[]
-}
-
-export interface Store {
-  readonly requests: RequestStore
-  readonly sites: SiteStore
-  /** Resolves once the store answers; rejects with StoreSetupError. */
-  open(): Promise<void>
-  close(): Promise<void>
-  /** True if request operations have succeeded recently; on a Cluster, at half of the shards. */
-  isReady(): boolean
-  /** Reports trouble even if only a part is away, because all redemptions of some sites are there. */
-  trouble(): StoreTrouble | undefined
-  /** A text for the log, without credentials. */
-  readonly description: string
-  /** Rejects if the store does not answer. */
-  status(): Promise<StoreStatus>
 }
 
 export interface StoreStatus {
@@ -255,5 +242,5 @@ export class StoreSetupError extends Error {
   override readonly name = 'StoreSetupError'
 }
 
-/** Used nonces and redemption records outlive challenges and tokens by this, because hosts' clocks differ. */
+/** Used nonces and redemption records are kept this much longer than challenges and tokens live, because hosts' clocks differ. */
 export const MARK_MARGIN_MS = 60_000

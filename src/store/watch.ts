@@ -1,20 +1,24 @@
 /** Warns when the store's clock differs from this host's, or when it evicts keys. */
 
-import type { Store, StoreStatus } from './store.ts'
+import type { StoreStatus } from './store.ts'
 
 /** Differences between the clocks above which the operator is warned. Above 5 s, hosts refuse what others issued. */
 const APART_SECONDS = [1, 5] as const
 
 type Tell = (level: 'info' | 'warn' | 'error', about: object, text: string) => void
 
+interface Watched {
+  status(): Promise<StoreStatus>
+}
+
 export class StoreWatch {
   clockAheadSeconds = 0
   evictedKeys = 0
-  readonly #store: Pick<Store, 'status'>
+  readonly #store: Watched
   readonly #tell: Tell
   #last: StoreStatus | undefined
 
-  constructor(store: Pick<Store, 'status'>, tell: Tell) {
+  constructor(store: Watched, tell: Tell) {
     this.#store = store
     this.#tell = tell
   }
@@ -43,7 +47,7 @@ export class StoreWatch {
     else this.#tell('info', { aheadSeconds }, 'the clocks of this host and of the store agree again')
   }
 
-  /** Warns of what has changed since the last check. What holds at the start is reported by sites/first-start.ts. */
+  /** Warns of what has changed since the last check; sites/first-start.ts warns at the start. */
   #tellOfEviction({ evictsBy, evictedKeys }: StoreStatus, last: StoreStatus): void {
     if (evictedKeys > last.evictedKeys)
       this.#tell(

@@ -7,10 +7,11 @@
  *   head    | next epoch 4 | time of the last check 4 | expected time 4 | epoch 4 | batches seen 8 | number of meters 2 | PRICING_NUMBERS, 8 each |
  *   reply   | epoch 4 | time of the last check 3 | time 8 | number of batches 8 | answers: | status 1 | first 3 | second 4 | | meters 20 each |
  *
- * redis/lua/epoch.lua says what the head's times are for, and each operation's Lua file what its fields and answers mean.
+ * redis/lua/epoch.lua says what the head's times are for. The header of each operation's Lua file has the operation's letter, and
+ * says what its fields and answers mean.
  */
 
-/** The number of this form, of what else the store process answers, and of the saved state. Another number is not understood. */
+/** The version of this form, of what else the store process answers, and of the saved state. No other version is understood. */
 export const LAYOUT = 1
 
 /** Arguments of a call. */
@@ -51,47 +52,12 @@ export const FIRST = 1
 export const SECOND = 4
 
 /**
- * An operation's first two meters are no meters: their `usual` is the time of the store's first proof, and of the first one under
- * the present names of networks. The site's meter follows, then those of networks.
+ * The first two meters of an operation are times: their `usual` is when the store's first proof came, and when the first one under
+ * the present names of networks came. The site's meter follows, then those of networks.
  */
 export const SITE_METER = 2
 
-/** An operation's first character. */
-export const LETTERS = {
-  challenge: 'C',
-  solution: 'V',
-  takeBack: 'T',
-  redemption: 'R',
-  refund: 'F',
-  peek: 'K',
-  probe: 'P',
-} as const
-export type Letter = (typeof LETTERS)[keyof typeof LETTERS]
-
-/** Offsets of fields after the letter. `limits` are three numbers; the mark's two parts are as in domain/address-log.ts. */
-export const SOLUTION = {
-  kind: 0,
-  limits: 1,
-  epoch: 10,
-  keepMs: 14,
-  markHigh: 17,
-  markLow: 20,
-  proofs: 22,
-} as const
-export const TAKE_BACK = { accepted: 0, proofs: 1 } as const
-export const REDEMPTION = {
-  callerLimit: 0,
-  keyLimit: 3,
-  keepMs: 6,
-  epoch: 10,
-  untilSeconds: 14,
-  claim: 18,
-} as const
-
-/** A status of any operation. */
-export const LIMITED = 0
-/** The statuses of a solution and of a redemption, as positions. A status that is missing here is of unknown outcome. */
-export const NONCES = [undefined, 'spent', 'used', 'untouched'] as const
-export const TOKENS = [undefined, 'redeemed', 'used', 'forgotten', 'untouched'] as const
+/** Statuses: an operation is refused by a limit, or does what it is for. Others are its own. */
+export const [LIMITED, DONE] = [0, 1]
 /** The limit that refused, by its number in `second`. */
 export const POLICIES = [undefined, 'address', 'address-site', 'api-key'] as const

@@ -1,7 +1,7 @@
 /** "Did you mean": the name closest to a mistyped command, flag, setting or field. */
 
-/** A shorter prefix proves nothing. */
-const BEGINNING_MIN = 4
+/** A shorter common beginning may be chance. */
+const BEGINNING_CHARACTERS_MIN = 4
 
 /** The name with the fewest edits, at most a third of the typed letters; else one where either begins the other. */
 export function nearest(typed: string, names: readonly string[]): string | undefined {
@@ -22,7 +22,7 @@ export function didYouMean(typed: string, names: readonly string[]): string {
 }
 
 function beginsWith(text: string, beginning: string): boolean {
-  return beginning.length >= BEGINNING_MIN && text.startsWith(beginning)
+  return beginning.length >= BEGINNING_CHARACTERS_MIN && text.startsWith(beginning)
 }
 
 /** Optimal string alignment distance; a swap of neighbours is one edit. */

@@ -246,7 +246,7 @@ describe('a store that cannot be used', () => {
   test('Redis that is not there or refuses a call, a data directory that is a file or cannot be made: one line', async t => {
     const redis = await RedisServer.start()
     t.after(() => redis.stop())
-    await redis.ask('rpush', `pg:{sites}:record:s/${UNKNOWN_SITE}`, 'no record')
+    await redis.ask('rpush', 'pg:{sites}:changes', 'no change')
     const file = join(dir, 'a-file')
     writeFileSync(file, '')
     const [nobody, nowhere] = [`redis://user:hunter2@127.0.0.1:${await freePort()}`, '/proc/powgate/data']
@@ -257,7 +257,7 @@ describe('a store that cannot be used', () => {
         { REDIS_URL: nobody },
         /^REDIS_URL: cannot use Redis at 127\.0\.0\.1:\d+: nothing listens there \(127\.0\.0\.1:\d+\)$/,
       ],
-      [`site show ${UNKNOWN_SITE}`, { REDIS_URL: redis.url }, /^the store failed: WRONGTYPE/],
+      ['site list', { REDIS_URL: redis.url }, /^the store failed: WRONGTYPE/],
       ['site list', { POWGATE_DATA_DIR: file }, noDirectory],
       ['serve', { POWGATE_DATA_DIR: nowhere, PORT: '0' }, noDirectory],
     ] as const) {

@@ -4,7 +4,6 @@ import { socketTarget } from '../../src/config/redis.ts'
 import { StoreClient, type StoreClientOptions } from '../../src/store/client/store.ts'
 import { socketPath } from '../../src/store/embedded/data-dir.ts'
 import { type ServerOptions, StoreServer } from '../../src/store/embedded/server.ts'
-import { socketSites } from '../../src/store/embedded/socket-sites.ts'
 
 export function serveStore(dataDir: string, options: Partial<ServerOptions> = {}): Promise<StoreServer> {
   return StoreServer.open({ dataDir, stateBytesMax: 2 ** 30, who: 'the test', ...options })
@@ -15,7 +14,7 @@ export async function openEmbedded(
   dataDir: string,
   options: Partial<StoreClientOptions> = {},
 ): Promise<StoreClient> {
-  const usual = { keyPrefix: '', clusterShards: 1, deadlineMs: 5000, openMs: 60_000, sitesOf: socketSites }
+  const usual = { keyPrefix: '', clusterShards: 1, deadlineMs: 5000, openMs: 60_000 }
   const store = new StoreClient({ target: socketTarget(socketPath(dataDir)), ...usual, ...options })
   await store.open()
   return store

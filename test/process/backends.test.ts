@@ -4,7 +4,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { parseAddress } from '../../src/addresses/address.ts'
 import { BackendCounts } from '../../src/endpoints/backend-counts.ts'
-import { BackendWatch } from '../../src/process/backend-watch.ts'
+import { BackendWatch } from '../../src/process/backends.ts'
 
 const CONTRACT = [100, 200] as const
 /** An address (the last byte of 10.0.0.x), a site, an API key, redemptions a minute, and its limits. */

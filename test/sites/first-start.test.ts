@@ -5,7 +5,7 @@ import { hostname } from 'node:os'
 import { after, before, describe, test } from 'node:test'
 import { DEMO_SITE_KEYS } from '../../src/demo/site.ts'
 import type { AuditEntry } from '../../src/domain/audit.ts'
-import { readFirstKeys } from '../../src/sites/first-keys.ts'
+import { readFirstKeys } from '../../src/sites/service-files.ts'
 import { TestService } from '../harness/service.ts'
 
 describe('a first start', () => {

@@ -2,7 +2,8 @@
 
 import assert from 'node:assert/strict'
 import { after, before, describe, test } from 'node:test'
-import type { RedemptionRequest, Store } from '../../src/store/store.ts'
+import type { StoreClient } from '../../src/store/client/store.ts'
+import type { RedemptionRequest } from '../../src/store/store.ts'
 import {
   challengeOn,
   freshKey,
@@ -135,7 +136,7 @@ export function storeConformance(name: string, make: StoreMaker): void {
         test(`a spent nonce stays used until it expires, at a limit of ${limit}`, async () => {
           const addressKey = freshKey()
           const limits = { addressKey, addressLimit: limit, siteLimit: limit }
-          const spendOn = (client: Store, spending: ReturnType<typeof spend>) =>
+          const spendOn = (client: StoreClient, spending: ReturnType<typeof spend>) =>
             nonceOn(client, { ...limits, spend: spending })
           const spendings = Array.from({ length: 20 }, () => spend(freshNonce(now()), addressKey))
           for (const spending of spendings) {

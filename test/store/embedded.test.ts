@@ -17,16 +17,16 @@ import { connect, createServer, Socket } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { type TestContext, test } from 'node:test'
+import { loadConfig } from '../../src/config/config.ts'
 import { KEPT_MS_A_PROOF, KEPT_MS_MAX, keptMs } from '../../src/domain/meters.ts'
 import { apiKeyId } from '../../src/domain/site.ts'
 import { createSite, revokeApiKey, updateSite } from '../../src/sites/sites.ts'
 import { socketPath } from '../../src/store/embedded/data-dir.ts'
-import { openEmbeddedSites } from '../../src/store/embedded/open-sites.ts'
 import type { ServerOptions, StoreServer } from '../../src/store/embedded/server.ts'
-import { EmbeddedSites } from '../../src/store/embedded/sites.ts'
-import { SITES_FILE } from '../../src/store/embedded/sites-file.ts'
+import { EmbeddedSites, SITES_FILE } from '../../src/store/embedded/sites-file.ts'
 import { loadState, saveState } from '../../src/store/embedded/snapshot.ts'
 import { deadFrom, State, sweep } from '../../src/store/embedded/state.ts'
+import { openSiteStore } from '../../src/store/open.ts'
 import { openEmbedded, serveStore } from '../harness/embedded.ts'
 import { eventually } from '../harness/eventually.ts'
 import { storeConformance } from './conformance.ts'
@@ -241,7 +241,7 @@ test('embedded: a power loss at any byte of the last change loses that change al
   const { site } = await createSite(file, { name: 'first' })
   const before = statSync(join(dataDir, SITES_FILE)).size
   await updateSite(file, site.siteKey, { name: 'second' })
-  await file.close()
+  await file.closeFile()
   const whole = readFileSync(join(dataDir, SITES_FILE))
   for (let length = before; length <= whole.length; length++) {
     writeFileSync(join(dataDir, SITES_FILE), whole.subarray(0, length))
@@ -250,10 +250,10 @@ test('embedded: a power loss at any byte of the last change loses that change al
     assert.equal((await found.readSite(site.siteKey))?.name, isWhole ? 'second' : 'first', `${length}`)
     assert.equal(found.torn === undefined, isWhole || length === before)
     await updateSite(found, site.siteKey, { name: 'third' })
-    await found.close()
+    await found.closeFile()
     const again = sitesIn(dataDir)
     assert.deepEqual([again.torn, (await again.readSite(site.siteKey))?.name], [undefined, 'third'])
-    await again.close()
+    await again.closeFile()
   }
 })
 
@@ -279,7 +279,7 @@ test('embedded: any other wrong line of the sites stops the start, with its numb
   const dataDir = tempDir(t)
   const file = sitesIn(dataDir)
   await createSite(file, { name: 'a' })
-  await file.close()
+  await file.closeFile()
   const path = join(dataDir, SITES_FILE)
   const good = readFileSync(path, 'utf8')
   for (const [wrong, what] of [
@@ -319,12 +319,12 @@ test('embedded: the sites are written anew once half of the file is dead, and ar
     await found.changesSince(0),
   ]
   const expected = await told(file)
-  await file.close()
+  await file.closeFile()
   const again = sitesIn(dataDir)
   assert.deepEqual(await told(again), expected)
   await updateSite(again, site.siteKey, { name: 'b' })
   assert.equal((await again.changesSince(undefined)).revision, 3)
-  await again.close()
+  await again.closeFile()
 })
 
 /** From now on a write of so many bytes or more writes 20 of them and fails. @returns what ends that */
@@ -357,7 +357,7 @@ test('embedded: a change that cannot be written is refused in one line, and noth
   assert.deepEqual(readFileSync(join(dataDir, SITES_FILE)), bytes)
   assert.equal((await file.readApiKey(id))?.revokedAt, null)
   assert.ok((await revokeApiKey(file, id)).revokedAt)
-  await file.close()
+  await file.closeFile()
 })
 
 test('embedded: a full disk while the sites are written anew: nothing is left of it, and changes go on', async t => {
@@ -376,7 +376,7 @@ test('embedded: a full disk while the sites are written anew: nothing is left of
   await file.noteUses(new Map([[id, 2000]]))
   assert.ok(readFileSync(join(dataDir, SITES_FILE), 'utf8').split('\n').length < 100)
   assert.deepEqual(await file.readUses([id]), new Map([[id, 2000]]))
-  await file.close()
+  await file.closeFile()
 })
 
 test('embedded: a full disk while the state is saved: the part that was written gives its room back', async t => {
@@ -394,7 +394,7 @@ test('embedded: after root has written the sites anew, they still belong to the 
   if (process.getuid!() === 0) chownSync(path, 4242, 4243) // others write a file of their own
   const { ino, uid, gid } = statSync(path)
   for (let atMs = 1; atMs <= 1010; atMs++) await file.noteUses(new Map([['id', atMs]]))
-  await file.close()
+  await file.closeFile()
   const written = statSync(path)
   assert.notEqual(written.ino, ino)
   assert.deepEqual([written.uid, written.gid, written.mode & 0o777], [uid, gid, 0o600])
@@ -450,8 +450,8 @@ test('embedded: who comes while the last change is written is not answered, for 
   const { dataDir, server, stop } = await start(t, tempDir(t))
   const path = socketPath(dataDir)
   let release = () => {}
-  const close = server.sites.close.bind(server.sites)
-  server.sites.close = async () => {
+  const close = server.sites.closeFile.bind(server.sites)
+  server.sites.closeFile = async () => {
     await new Promise<void>(done => (release = done))
     await close()
   }
@@ -471,8 +471,7 @@ test('embedded: what workers redeem while a command is the store cannot be redee
   const first = await start(t, dataDir)
   const redeem = redeemable(first.store)
   await first.stop(true)
-  const config = { dataDir, stateBytesMax: 2 ** 30 }
-  const command = await openEmbeddedSites(config)
+  const command = await openSiteStore(loadConfig({ POWGATE_DATA_DIR: dataDir }))
   const worker = await openEmbedded(dataDir)
   assert.equal(await tokenOn(worker, { redeem }), 'forgotten')
   await worker.close()

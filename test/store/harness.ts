@@ -16,7 +16,6 @@ import type {
   RedemptionRequest,
   SolutionAdmission,
   SolutionRequest,
-  Store,
 } from '../../src/store/store.ts'
 import { RedisServer } from '../harness/redis.ts'
 
@@ -58,9 +57,9 @@ export async function startRedis(
 }
 
 export interface TestStore {
-  readonly store: Store
+  readonly store: StoreClient
   /** A second client of the same memory, as another worker would be. */
-  readonly other: Store
+  readonly other: StoreClient
   /** Virtual Unix time in milliseconds, shared by both. */
   readonly clock: { now: number }
   readonly shards?: number
@@ -76,7 +75,7 @@ export type StoreMaker = () => Promise<TestStore>
  * @param end takes the memory away
  */
 export async function openTwice(
-  open: (clock: TestStore['clock']) => Store | Promise<Store>,
+  open: (clock: TestStore['clock']) => StoreClient | Promise<StoreClient>,
   end: () => void | Promise<void>,
 ): Promise<TestStore> {
   const clock = { now: Date.UTC(2026, 0, 1) }
@@ -88,12 +87,12 @@ export async function openTwice(
   return { store, other, clock, close }
 }
 
-type Requests = Pick<Store, 'requests'>
+type Requests = Pick<StoreClient, 'requests'>
 
 /** An operation as a promise; what a request does not say is as usual. */
 function operation<Request, Admission>(
   usual: Request,
-  ask: (requests: Store['requests'], request: Request, resolve: (admission: Admission) => void) => void,
+  ask: (requests: StoreClient['requests'], request: Request, resolve: (admission: Admission) => void) => void,
 ) {
   return ({ requests }: Requests, request: Partial<Request> = {}) =>
     new Promise<Admission>(resolve => ask(requests, { ...usual, ...request }, resolve))

@@ -3,7 +3,7 @@
 import assert from 'node:assert/strict'
 import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
-import { join } from 'node:path'
+import { basename, join } from 'node:path'
 import { test } from 'node:test'
 import { PRICING } from '../../src/domain/pricing.ts'
 import { RedisServer } from '../harness/redis.ts'
@@ -27,7 +27,8 @@ const LUA = new URL('../../src/store/redis/lua/', import.meta.url)
 
 test('numbers of the domain that Lua files have too are the same', async () => {
   let checked = 0
-  for (const file of readdirSync(LUA)) {
+  for (const file of readdirSync(LUA, { recursive: true, encoding: 'utf8' })) {
+    if (!file.endsWith('.lua')) continue
     const text = readFileSync(new URL(file, LUA), 'utf8')
     for (const [, names, values, source] of text.matchAll(
       /^local ([A-Z_, ]+) = ([\d, ]+) -- (domain\/\S+)$/gm,
@@ -54,7 +55,8 @@ test('each Lua file of a batch names in its header all that it has from those be
         const used = names.filter(
           name => !defined.includes(name) && new RegExp(`(?<![\\w.])${name}\\b`).test(code),
         )
-        const told = new RegExp(`^-- From ${other}\\.lua: ((?:.|\\n--   )*)`, 'm').exec(text)?.[1] ?? ''
+        const told =
+          new RegExp(`^-- From ${basename(other)}\\.lua: ((?:.|\\n--   )*)`, 'm').exec(text)?.[1] ?? ''
         assert.equal(told.replaceAll('\n--  ', ''), used.join(', '), `${file}.lua, of ${other}.lua`)
       }
       before.push([file, defined])

@@ -9,7 +9,6 @@ import { fnv1a } from '../../src/domain/bytes.ts'
 import { Keyring } from '../../src/domain/keyring.ts'
 import { priceOf, siteFree, trafficOf } from '../../src/domain/price.ts'
 import { networkPricing, PRICING } from '../../src/domain/pricing.ts'
-import { BridgedStore } from '../../src/store/bridge.ts'
 import { evenlySpreadTags, slotOf } from '../../src/store/client/connection.ts'
 import type { StoreClientOptions } from '../../src/store/client/store.ts'
 import { eventually } from '../harness/eventually.ts'
@@ -121,7 +120,9 @@ test('redis cluster: a node that restarts from an older snapshot in a moment, un
 })
 
 test("redis cluster: a challenge is bound to the memory of its site's redemptions too", async t => {
-  const { cluster, store } = await startCluster(t)
+  const failOpen = { challenge: true, verify: true }
+  const bridge = { workers: 1, failOpen, failOpenAfterMs: 0, monotonicMs: Date.now }
+  const { cluster, store } = await startCluster(t, { bridge })
   const node = await cluster.primaryOf(siteSlot)
   const epochs = () => {
     const { requests } = store
@@ -136,20 +137,20 @@ test("redis cluster: a challenge is bound to the memory of its site's redemption
   const addressKey = await keyOn(false)
   const [site, address, nonce] = epochs()
   assert.ok(store.requests.nonceEpochs(SITE).includes(nonce!))
-  const bridged = (failOpenAfterMs: number) => {
-    const failOpen = { challenge: true, verify: true }
-    return new BridgedStore(store.requests, { workers: 1, failOpen, failOpenAfterMs }, Date.now)
+  const nonceEpochAfter = (failOpenAfterMs: number) => {
+    bridge.failOpenAfterMs = failOpenAfterMs
+    return store.requests.nonceEpoch(addressKey, SITE)
   }
-  assert.equal(bridged(10_000).nonceEpoch(addressKey, SITE), nonce)
+  assert.equal(nonceEpochAfter(10_000), nonce)
   await node.kill()
   // A token issued now would be refused after the failover, though the shard of the address answers.
-  await eventually(60_000, 'none', () => bridged(10_000).nonceEpoch(addressKey, SITE) === undefined)
-  assert.equal(bridged(0).nonceEpoch(addressKey, SITE), nonce)
+  await eventually(60_000, 'none', () => nonceEpochAfter(10_000) === undefined)
+  assert.equal(nonceEpochAfter(0), nonce)
   const lostKey = await keyOn(true)
-  const opens = (failOpenAfterMs: number) =>
-    challengeOn({ requests: bridged(failOpenAfterMs) }, { addressKey: lostKey })
-  assert.equal((await opens(3_600_000)).status, 'unavailable')
-  assert.equal((await opens(0)).status, 'admitted')
+  bridge.failOpenAfterMs = 3_600_000
+  assert.equal((await challengeOn(store, { addressKey: lostKey })).status, 'unavailable')
+  bridge.failOpenAfterMs = 0
+  assert.equal((await challengeOn(store, { addressKey: lostKey })).status, 'admitted')
   await node.boot()
   await eventually(60_000, 'the loss is noticed', () => store.requests.epochOf(SITE) !== site)
   const [, addressAfter, nonceAfter] = epochs()

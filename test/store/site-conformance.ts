@@ -15,14 +15,8 @@ import {
 import { laterFields } from '../../src/domain/site-fields.ts'
 import { diffWithFile, sitesFile } from '../../src/sites/file.ts'
 import { parseSitesFile } from '../../src/sites/parse-file.ts'
-import {
-  AdminError,
-  createApiKey,
-  raiseSite,
-  revokeApiKey,
-  updateApiKey,
-  updateSite,
-} from '../../src/sites/sites.ts'
+import { CommandError } from '../../src/sites/rules.ts'
+import { createApiKey, raiseSite, revokeApiKey, updateApiKey, updateSite } from '../../src/sites/sites.ts'
 import { SiteDirectory } from '../../src/store/site-directory.ts'
 import type { SiteStore } from '../../src/store/store.ts'
 import { mapOf, type TestStore } from './harness.ts'
@@ -68,7 +62,7 @@ export function siteConformance(under: () => TestStore): void {
 
   test('a site key that was asked for before there was such a site is known a second later', async () => {
     let now = 0
-    const directory = new SiteDirectory(store(), () => now, false)
+    const directory = new SiteDirectory(store(), () => now, { hasTestKeys: false })
     const site = siteOf()
     const load = () => new Promise(resolve => directory.sites.load(site.siteKey, resolve))
     assert.equal(await load(), null)
@@ -116,7 +110,7 @@ export function siteConformance(under: () => TestStore): void {
   })
 
   test('a record that cannot be read holds up no other', async () => {
-    const directory = new SiteDirectory(store(), () => 0, false, undefined, true)
+    const directory = new SiteDirectory(store(), () => 0, { hasTestKeys: false, isCopy: true })
     await directory.refresh()
     const [broken, site] = [siteOf({ ipRules: { allow: ['nowhere'], block: [] } }), siteOf()]
     for (const record of [broken, site]) assert.ok(await writeSite(other(), record))
@@ -126,7 +120,7 @@ export function siteConformance(under: () => TestStore): void {
   })
 
   test('an older copy of the store does not bring back a revoked key', async () => {
-    const directory = new SiteDirectory(store(), () => 0, false, undefined, true)
+    const directory = new SiteDirectory(store(), () => 0, { hasTestKeys: false, isCopy: true })
     const site = siteOf({ updatedAt: Date.now() + 3_600_000 }) // by a host whose clock is ahead
     assert.ok(await writeSite(store(), site))
     const { record: key } = await createApiKey(store(), site.siteKey)
@@ -175,7 +169,7 @@ export function siteConformance(under: () => TestStore): void {
       const change = async (client: SiteStore, name: string, triesLeft = 100): Promise<unknown> => {
         return updateSite(client, siteKey, { name }, AUTHOR).catch(error => {
           // Somebody else was first, which 39 can be.
-          assert.ok(error instanceof AdminError && triesLeft > 0, String(error))
+          assert.ok(error instanceof CommandError && triesLeft > 0, String(error))
           return change(client, name, triesLeft - 1)
         })
       }

@@ -7,51 +7,35 @@ import { writeDecimal } from '../../domain/bytes.ts'
 import { METER_BYTES, type Meter, readMeter } from '../../domain/meters.ts'
 import { PRICING } from '../../domain/pricing.ts'
 import { BATCHES, type Script } from '../redis/scripts.ts'
-import {
-  ANSWER_BYTES,
-  ANSWERS_AT,
-  LETTERS,
-  type Letter,
-  NONCES,
-  SECOND,
-  SITE_METER,
-  TIME_AT,
-} from '../wire.ts'
+import { ANSWER_BYTES, ANSWERS_AT, DONE, SECOND, SITE_METER, TIME_AT } from '../wire.ts'
 import { type Command, PreparedCommand } from './ioredis.ts'
 
 /**
  * @param reply undefined if the outcome is unknown
- * @param at where the operation's answer starts
+ * @param at offset of the operation's answer
+ * @param meters those that the operation reads, as they were right after it
  */
 export type Settle = (reply: Buffer | undefined, at: number, meters: readonly Meter[]) => void
 
 export interface Operation {
+  /** The folder of redis/lua/ with its Lua file; undefined for the probe, which all scripts have. */
+  readonly script: 'visits' | 'redemptions' | undefined
   /** Latin-1, as `text` is: each character stands for one byte. The operation's Lua file describes both. */
   readonly keys: readonly string[]
   readonly text: string
   /** Keys of the meters that it reads, in the order of SITE_METER (../wire.ts). */
   readonly meters: readonly string[]
-  /** True if it may add a proof to its meters, or take one out: then `add` puts their numbers after `text`. */
-  readonly namesMeters: boolean
+  /** What it adds to its meters if it is done. If that is not 0, `add` puts the meters' numbers after `text`. */
+  readonly proofs: 1 | 0 | -1
 }
 
 const NO_METERS: readonly never[] = []
-/** Which part of the scripts has an operation; every one has the probe. */
-const PARTS: Readonly<Record<Letter, 'visits' | 'redemptions' | 'all'>> = {
-  [LETTERS.challenge]: 'visits',
-  [LETTERS.solution]: 'visits',
-  [LETTERS.takeBack]: 'visits',
-  [LETTERS.redemption]: 'redemptions',
-  [LETTERS.refund]: 'redemptions',
-  [LETTERS.peek]: 'redemptions',
-  [LETTERS.probe]: 'all',
-}
 
 export class Batch {
   readonly settles: Settle[] = []
   /** Each operation's numbers of its meters in this batch, from 1 as in Lua. */
   readonly metersOf: (readonly number[])[] = []
-  /** An operation has true if its proof is added to its meters once its nonce is spent. */
+  /** True for an operation that adds a proof to its meters if it is done. */
   readonly addsProof: boolean[] = []
   /** The time by `performance.now` at which the first operation was added. */
   startedAtMs = 0
@@ -72,17 +56,16 @@ export class Batch {
     return this.#hasVisits ? BATCHES.both : BATCHES.redemptions
   }
 
-  add({ keys, text, meters, namesMeters }: Operation, settle: Settle): void {
+  add({ script, keys, text, meters, proofs }: Operation, settle: Settle): void {
     if (this.settles.length === 0) this.startedAtMs = performance.now()
-    const letter = text[0] as Letter
-    if (PARTS[letter] === 'visits') this.#hasVisits = true
-    if (PARTS[letter] === 'redemptions') this.#hasRedemptions = true
+    if (script === 'visits') this.#hasVisits = true
+    if (script === 'redemptions') this.#hasRedemptions = true
     for (const key of keys) this.#keys.add(key)
     this.#keyCount += keys.length
     const numbers = meters.length === 0 ? NO_METERS : meters.map(key => this.#meterNumber(key))
-    this.#operations.add(namesMeters ? text + uint16sText(numbers, SITE_METER) : text)
+    this.#operations.add(proofs === 0 ? text : text + uint16sText(numbers, SITE_METER))
     this.metersOf.push(numbers)
-    this.addsProof.push(letter === LETTERS.solution && namesMeters)
+    this.addsProof.push(proofs === 1)
     this.settles.push(settle)
   }
 
@@ -98,8 +81,9 @@ export class Batch {
    * Makes the command that runs the batch.
    *
    * @param how EVALSHA or EVAL
-   * @param keys come before those of the operations, and ioredis finds a Cluster's slot by the first
-   * @param values come before the operations
+   * @param code the script's hash or text
+   * @param keys the first of the call; by the very first, ioredis finds a Cluster's slot
+   * @param values the first of the call, before the operations
    */
   call(how: string, code: string, keys: readonly [string, ...string[]], values: readonly string[]): Command {
     const keyCount = keys.length + this.#meters.size + this.#keyCount
@@ -184,7 +168,7 @@ export function timeOf(reply: Buffer): number {
   return reply.readDoubleBE(TIME_AT)
 }
 
-/** The meters that the store returns, which include the proofs of the whole batch. */
+/** The meters in a reply, which have the proofs of the whole batch. */
 function metersAfter({ settles, meterCount }: Batch, reply: Buffer): Meter[] {
   const first = ANSWERS_AT + settles.length * ANSWER_BYTES
   const nowMs = timeOf(reply)
@@ -194,18 +178,17 @@ function metersAfter({ settles, meterCount }: Batch, reply: Buffer): Meter[] {
 }
 
 /**
- * The meters of each operation as they were right after it. The reply has them after the whole batch, so this walks backwards and
- * takes out the proofs of later operations. Otherwise a batch that exceeds a budget would have all its solutions refused, not
- * only those above the budget.
+ * The meters of each operation as they were right after it: walks backwards from those after the batch, and takes each proof out.
+ * Otherwise a batch that exceeds a budget would have all its solutions refused, not only those above the budget.
  */
-function metersSeen(batch: Batch, reply: Buffer): (readonly Meter[])[] {
+function metersByOperation(batch: Batch, reply: Buffer): (readonly Meter[])[] {
   const meters = metersAfter(batch, reply)
   const seen: (readonly Meter[])[] = []
   for (let index = batch.settles.length - 1; index >= 0; index--) {
     const numbers = batch.metersOf[index]!
     seen[index] = numbers.length === 0 ? NO_METERS : numbers.map(number => meters[number - 1]!)
     const at = ANSWERS_AT + index * ANSWER_BYTES
-    if (!batch.addsProof[index] || NONCES[reply[at]!] !== 'spent') continue
+    if (!batch.addsProof[index] || reply[at] !== DONE) continue
     // The site's meter counts only addresses that return, so it has no proof of any other.
     const isReturning = reply.readUInt32BE(at + SECOND) >= PRICING.returningProofs
     for (let one = isReturning ? SITE_METER : SITE_METER + 1; one < numbers.length; one++) {
@@ -217,7 +200,7 @@ function metersSeen(batch: Batch, reply: Buffer): (readonly Meter[])[] {
 }
 
 export function settleAll(batch: Batch, reply: Buffer | undefined): void {
-  const seen = reply === undefined ? undefined : metersSeen(batch, reply)
+  const meters = reply === undefined ? undefined : metersByOperation(batch, reply)
   for (const [index, settle] of batch.settles.entries())
-    settle(reply, ANSWERS_AT + index * ANSWER_BYTES, seen?.[index] ?? NO_METERS)
+    settle(reply, ANSWERS_AT + index * ANSWER_BYTES, meters?.[index] ?? NO_METERS)
 }

@@ -3,6 +3,9 @@
 import { isIP } from 'node:net'
 import { type ConnectionOptions, createSecureContext } from 'node:tls'
 import type { RedisTarget } from '../../config/redis.ts'
+import { shardKey } from '../../domain/address-tags.ts'
+import { fnv1a } from '../../domain/bytes.ts'
+import { isSiteKey } from '../../domain/site.ts'
 import { orByText, type Script } from '../redis/scripts.ts'
 import {
   Cluster,
@@ -21,19 +24,20 @@ export type Server = Redis
 export type Ask = (name: string, ...args: string[]) => Promise<unknown>
 
 export interface Connection extends Link {
-  /** Follows redirections, resends nothing else, and rejects at the deadline. */
+  /** Follows a Cluster's redirections, resends nothing else, and rejects at the deadline. */
   readonly ask: Ask
+  /** Likewise, for a reply that is no text. */
   readonly askBytes: Ask
   run(script: Script, keys: readonly string[], values: readonly string[], what: string): Promise<unknown>
 }
 
-/** The differences between a Cluster and a single server. */
+/** What is done differently on a Cluster and on a single server. */
 interface Link {
   readonly isCluster: boolean
   /** undefined if not known, or not connected. */
   serverOf(slot: number): Server | undefined
   send(command: Command): Promise<unknown>
-  /** Asks the Cluster which server has a key, for `serverOf`. */
+  /** Makes ioredis ask the Cluster which server has a key, so that `serverOf` knows. */
   locate(key: string): Promise<void>
   onReady(listener: () => void): void
   onLost(listener: (server: Server) => void): void
@@ -184,7 +188,7 @@ function connectCluster(target: RedisTarget, patience: number): Link {
     },
     onReady: listener => cluster.on('ready', listener),
     onLost: listener => cluster.on('-node', (node: Redis) => listener(node)),
-    // Shards may share a connection, and each `disconnect` adds a listener.
+    // Several shards may drop one connection, and each `disconnect` would add a listener.
     drop: server => {
       if (!dropped.has(server)) giveUp(server)
       dropped.add(server)
@@ -200,8 +204,8 @@ function connectCluster(target: RedisTarget, patience: number): Link {
 }
 
 /**
- * True if an attempt was first seen more than `patience` ms ago. The attempt then counts as new: it takes a while to end, and
- * each call adds a listener.
+ * Returns a function that is true for an attempt that it first saw more than `patience` ms ago, and again only after that time: an
+ * attempt takes a while to end, and each call that ends it adds a listener.
  */
 function stuckCheck(patience: number): (attempt: object) => boolean {
   const seenAtMs = new WeakMap<object, number>()
@@ -258,7 +262,7 @@ function tlsOptions(target: RedisTarget): ConnectionOptions {
   }
 }
 
-/** Errors that only follow from an earlier one. The earlier one says more, so they do not replace it. */
+/** Errors that only follow from an earlier one, which says more, so they do not replace it. */
 const SYMPTOMS = /^(All sentinels|Connection is closed)/
 
 function noteErrors(client: Redis | Cluster) {
@@ -289,11 +293,11 @@ function briefError(error: Error & { code?: string; lastNodeError?: Error }): st
   return line.replace(/,? with args beginning with:.*$/, '') || error.code || 'connection failed'
 }
 
-/** Rejects after `ms`. A timer a call is too much for requests, which share one (`Shard`). */
+/** Rejects after `ms`. Requests do without it: a timer for each would cost too much, so a `Shard` has one for all. */
 export function withDeadline<T>(promise: Promise<T>, ms: number, what: string): Promise<T> {
   return new Promise<T>((resolve, reject) => {
     const timer = setTimeout(() => {
-      // Timers run before sockets are read after a stall.
+      // After a stall, timers run before sockets are read.
       setImmediate(() => reject(new Error(`${what}: no answer within ${ms} ms`)))
     }, ms)
     promise.then(resolve, reject).finally(() => clearTimeout(timer))
@@ -306,6 +310,11 @@ export function slotOf(key: string): number {
 
 export function shardTags({ isCluster }: Pick<Connection, 'isCluster'>, count: number): readonly string[] {
   return isCluster ? evenlySpreadTags(count) : ['0']
+}
+
+/** The number of the shard that has a key of an address, or of a site. */
+export function shardIndex(key: string, count: number): number {
+  return fnv1a(isSiteKey(key) ? key : shardKey(key)) % count
 }
 
 /** One slot in each of `count` equal ranges: even over any Cluster. */

@@ -11,27 +11,30 @@ import type { Shard } from './shard.ts'
 
 /** Shards notice a lost server milliseconds apart; one log line reports all. */
 const GATHER_MS = 50
+/** The cause of an outage is looked at this often. */
 const CAUSE_CHECK_MS = 500
-const CAUSE_TOLD_MS = 60_000
-/** A server that evicts keys may lose some with every call, so the log tells of it at most this often. */
+/** A cause that was reported is reported again after this time. */
+const SAME_CAUSE_MS = 60_000
+/** A server that evicts keys may lose some with every call, so that is reported at most this often. */
 const FORGOTTEN_MS = 10_000
-/** The other half of the shards may follow within this time at the start. */
+/** At the start, a store with half of its shards is ready only after this time, in which the others may follow. */
 const START_MS = 1000
 
 export class ShardHealth {
   readonly #shards: readonly Shard[]
   readonly #listener: StoreListener
   readonly #connectionError: (slot: number) => string | undefined
-  readonly #toldAtMs = new Map<StoreCause, number>()
+  readonly #reportedAtMs = new Map<StoreCause, number>()
   readonly #forgotten = new Set<Shard>()
   #forgottenTimer: NodeJS.Timeout | undefined
-  #forgottenToldAtMs = Number.NEGATIVE_INFINITY
+  #forgottenReportedAtMs = Number.NEGATIVE_INFINITY
   #startedAtMs: number | undefined
   #wereAllUp = false
-  #isToldDown = true
+  /** True at the start, so that the first contact is reported. */
+  #isReportedDown = true
   #timer: NodeJS.Timeout | undefined
 
-  /** @param connectionError the last of a slot's server since it was ready */
+  /** @param connectionError the last error of a slot's server since it was ready */
   constructor(
     shards: readonly Shard[],
     listener: StoreListener,
@@ -60,7 +63,7 @@ export class ShardHealth {
     return length === 1 ? cause : `${this.#upCount()} of ${length} shards answer: ${cause}`
   }
 
-  /** A connection error says more than its symptoms. */
+  /** A connection's error says more than what follows from it. */
   cause(): string {
     const down = this.#shards.find(shard => !shard.isUp)
     return down === undefined ? 'the scripts run' : (this.#connectionError(down.slot) ?? down.cause)
@@ -71,11 +74,11 @@ export class ShardHealth {
       this.#wereAllUp = true
       clearTimeout(this.#timer)
       this.#timer = undefined
-      if (this.#isToldDown) this.#listener.onChange?.(true, 'the scripts run')
-      this.#isToldDown = false
-    } else if (!this.#isToldDown && this.#timer === undefined) {
-      if (this.#shards.length === 1) this.#tellDown()
-      else this.#timer = setTimeout(() => this.#tellDown(), GATHER_MS).unref()
+      if (this.#isReportedDown) this.#listener.onChange?.(true, 'the scripts run')
+      this.#isReportedDown = false
+    } else if (!this.#isReportedDown && this.#timer === undefined) {
+      if (this.#shards.length === 1) this.#reportDown()
+      else this.#timer = setTimeout(() => this.#reportDown(), GATHER_MS).unref()
     }
   }
 
@@ -83,14 +86,14 @@ export class ShardHealth {
     this.#listener.onNewEpoch?.()
     this.#forgotten.add(shard)
     if (this.#forgottenTimer !== undefined) return
-    const tell = () => {
+    const report = () => {
       this.#forgottenTimer = undefined
-      this.#forgottenToldAtMs = performance.now()
+      this.#forgottenReportedAtMs = performance.now()
       this.#listener.onForgotten?.(this.#forgotten.size, this.#shards.length)
       this.#forgotten.clear()
     }
-    const waitMs = Math.max(GATHER_MS, this.#forgottenToldAtMs + FORGOTTEN_MS - performance.now())
-    this.#forgottenTimer = setTimeout(tell, waitMs).unref()
+    const waitMs = Math.max(GATHER_MS, this.#forgottenReportedAtMs + FORGOTTEN_MS - performance.now())
+    this.#forgottenTimer = setTimeout(report, waitMs).unref()
   }
 
   stop(): void {
@@ -98,25 +101,25 @@ export class ShardHealth {
     clearTimeout(this.#forgottenTimer)
   }
 
-  #tellDown(): void {
+  #reportDown(): void {
     this.#timer = undefined
-    this.#isToldDown = true
-    this.#toldAtMs.clear()
-    this.#toldAtMs.set(causeOf(this.cause()), performance.now())
+    this.#isReportedDown = true
+    this.#reportedAtMs.clear()
+    this.#reportedAtMs.set(causeOf(this.cause()), performance.now())
     this.#listener.onChange?.(false, this.describe())
     this.#watchCause()
   }
 
   #watchCause(): void {
-    this.#timer = setInterval(() => this.#tellCause(), CAUSE_CHECK_MS).unref()
+    this.#timer = setInterval(() => this.#reportCause(), CAUSE_CHECK_MS).unref()
   }
 
-  /** The first symptom is rarely the cause, and causes change: each is told once a minute. */
-  #tellCause(): void {
+  /** Reports each cause that shows up during an outage, since the first one is rarely the true one. */
+  #reportCause(): void {
     const cause = causeOf(this.cause())
     const nowMs = performance.now()
-    if (nowMs - (this.#toldAtMs.get(cause) ?? Number.NEGATIVE_INFINITY) < CAUSE_TOLD_MS) return
-    this.#toldAtMs.set(cause, nowMs)
+    if (nowMs - (this.#reportedAtMs.get(cause) ?? Number.NEGATIVE_INFINITY) < SAME_CAUSE_MS) return
+    this.#reportedAtMs.set(cause, nowMs)
     this.#listener.onStillAway?.(this.describe())
   }
 

@@ -14,7 +14,7 @@ const REFUSALS = /WRONGPASS|NOAUTH|NOPERM|invalid password/i
 
 /** The variables that are probably wrong; the first match counts. */
 const BLAMED: readonly (readonly [about: RegExp, variables: (target: RedisTarget) => readonly string[]])[] = [
-  [/to sentinel .*(WRONGPASS|NOAUTH|NOPERM|invalid password)/i, ({ from }) => [from.sentinel]],
+  [new RegExp(`to sentinel .*(${REFUSALS.source})`, 'i'), ({ from }) => [from.sentinel]],
   [/NOAUTH/, ({ from }) => [from.password]],
   [/WRONGPASS|invalid password/i, ({ username, from }) => [...(username ? [from.user] : []), from.password]],
   [/NOPERM.* keys?\b/, () => ['POWGATE_REDIS_PREFIX']],
@@ -25,7 +25,7 @@ const BLAMED: readonly (readonly [about: RegExp, variables: (target: RedisTarget
 ]
 
 const CAUSES: readonly (readonly [about: RegExp, cause: StoreCause])[] = [
-  [/WRONGPASS|NOAUTH|NOPERM|invalid password/i, 'auth'],
+  [REFUSALS, 'auth'],
   [/ENOTFOUND|EAI_AGAIN/, 'name'],
   [/ECONNREFUSED/, 'refused'],
   [/certificate|self-signed|altnames|\b(SSL|TLS|alert|unable to (get|verify))\b/i, 'tls'],
@@ -113,13 +113,14 @@ export async function adviceOn(ask: Ask, kind: RedisTarget['kind']): Promise<str
     infoOf(ask, 'memory'),
     kind === 'cluster' ? fieldsOf(await attempt(ask, 'cluster', 'info')) : {},
   ])
-  return [
-    ...evictionAdvice(memory),
+  const lines = [
+    evictionAdvice(memory),
     ...persistenceAdvice(persistence),
-    ...replicaAdvice(replication, kind),
+    replicaAdvice(replication, kind),
     ...clusterAdvice(cluster),
-    ...clockAdvice(await clockAhead(ask)),
+    clockAdvice(await clockAhead(ask)),
   ]
+  return lines.filter(line => line !== undefined)
 }
 
 /** `Redis 7.0.15`, `Valkey 8.0.1`. */
@@ -130,21 +131,13 @@ export async function versionOf(ask: Ask): Promise<string | undefined> {
 
 type Fields = Readonly<Record<string, string>>
 
-function evictionAdvice({ maxmemory_policy: policy, maxmemory }: Fields): string[] {
+function evictionAdvice({ maxmemory_policy: policy, maxmemory }: Fields): string | undefined {
   if (policy === undefined)
-    return [
-      'Redis does not say whether it may evict keys (INFO memory): see that maxmemory-policy is noeviction',
-    ]
-  if (policy !== 'noeviction') {
-    return [
-      `Redis may evict keys (maxmemory-policy ${policy}): set noeviction, or tokens could be redeemed twice`,
-    ]
-  }
-  return maxmemory === '0'
-    ? [
-        'Redis has no memory limit: set maxmemory (with noeviction), so that it refuses before the host runs out',
-      ]
-    : []
+    return 'Redis does not say whether it may evict keys (INFO memory): see that maxmemory-policy is noeviction'
+  if (policy !== 'noeviction')
+    return `Redis may evict keys (maxmemory-policy ${policy}): set noeviction, or tokens could be redeemed twice`
+  if (maxmemory !== '0') return undefined
+  return 'Redis has no memory limit: set maxmemory (with noeviction), so that it refuses before the host runs out'
 }
 
 /** INFO does not tell whether snapshots are taken, and CONFIG GET would tell passwords. */
@@ -160,25 +153,21 @@ function persistenceAdvice(fields: Fields): string[] {
   return lines
 }
 
-function replicaAdvice(fields: Fields, kind: RedisTarget['kind']): string[] {
+function replicaAdvice(fields: Fields, kind: RedisTarget['kind']): string | undefined {
   const { role } = fields
-  if (role === undefined) return []
-  if (role !== 'master') return [`this Redis is a replica (role ${role}): REDIS_URL must name the primary`]
+  if (role === undefined) return undefined
+  if (role !== 'master') return `this Redis is a replica (role ${role}): REDIS_URL must name the primary`
   const replicas = Number(fields.connected_slaves ?? 0)
-  if (kind === 'standalone' && replicas === 0) return []
-  if (replicas === 0) return ['the primary that answered has no replica: nothing can take its place']
+  if (replicas === 0)
+    return kind === 'standalone'
+      ? undefined
+      : 'the primary that answered has no replica: nothing can take its place'
   // INFO counts good replicas only if min-replicas-to-write is set.
   const asksForSome = fields.min_slaves_good_slaves !== undefined
-  if (replicas === 1 && asksForSome) {
-    return [
-      'there is one replica: promoted, it refuses all writes until another joins (min-replicas-to-write): set 0, or add a replica',
-    ]
-  }
-  return replicas > 1 && !asksForSome
-    ? [
-        'a primary that is cut off goes on alone (min-replicas-to-write 0): set 1, and min-replicas-max-lag 10',
-      ]
-    : []
+  if (replicas === 1 && asksForSome)
+    return 'there is one replica: promoted, it refuses all writes until another joins (min-replicas-to-write): set 0, or add a replica'
+  if (replicas === 1 || asksForSome) return undefined
+  return 'a primary that is cut off goes on alone (min-replicas-to-write 0): set 1, and min-replicas-max-lag 10'
 }
 
 function clusterAdvice(fields: Fields): string[] {
@@ -190,12 +179,10 @@ function clusterAdvice(fields: Fields): string[] {
   return lines
 }
 
-function clockAdvice(aheadSeconds: number): string[] {
-  return Math.abs(aheadSeconds) > CLOCK_APART_SECONDS_MAX
-    ? [
-        `the clocks of this host and of Redis are ${Math.round(Math.abs(aheadSeconds))} s apart: keep both by NTP, hosts may differ by 5 s`,
-      ]
-    : []
+function clockAdvice(aheadSeconds: number): string | undefined {
+  const apartSeconds = Math.abs(aheadSeconds)
+  if (apartSeconds <= CLOCK_APART_SECONDS_MAX) return undefined
+  return `the clocks of this host and of Redis are ${Math.round(apartSeconds)} s apart: keep both by NTP, hosts may differ by 5 s`
 }
 
 export async function lookAt(ask: Ask): Promise<StoreStatus> {

@@ -1,48 +1,43 @@
 /**
- * The request operations. A request asks one shard, chosen by the visitor's network, or for a redemption by the site. In Redis each
- * key starts with `<prefix>:{<shard>}:`.
+ * The request operations: encodes each one for a batch, sends it to a shard, and decodes the answer. The shard is chosen by the
+ * visitor's network, or for a redemption by the site. In Redis each key starts with `<prefix>:{<shard>}:`.
  *
  *   epoch, look, count   whether records may be lost: see lua/epoch.lua
  *   l:<address>          address log, used nonces  60 s, or until a minute after the challenges' end
  *   n:<nonce>            used nonce, only where an address may verify more than 64 times a minute
  *   e:<network>          meter of a network        5 minutes for each proof that it knows, at most a week
- *   e:<site>             of a site, in every shard the same
- *   e:born, e:born:<tag> two first proofs          six to seven days from the last one
- *   c:<address>          caller window             60 s; with a j at the end, of junk
- *   k:<api key id>       API key window            likewise
+ *   e:<site>             meter of a site           likewise; each shard has one of its own
+ *   e:born, e:born:<tag> times of two first proofs six to seven days from the last proof
+ *   c:<address>          window of a caller        60 s; with a j at the end, of junk
+ *   k:<api key id>       window of an API key      likewise
  *   r:<nonce>            redemption record         until at least a minute after the token's end
  */
 
-import { shardKey, windowOfJunk } from '../../domain/address-tags.ts'
-import { fnv1a } from '../../domain/bytes.ts'
-import { isSiteKey } from '../../domain/site.ts'
+import { MARK_BIT, MARK_LOW, MARKS_LIMIT_MAX, verificationKind } from '../../domain/address-log.ts'
+import { windowOfJunk } from '../../domain/address-tags.ts'
+import { type Limited, readUInt24 } from '../../domain/limits.ts'
+import { fadeAll, type Meter, type Meters, metersFrom } from '../../domain/meters.ts'
+import { nonceMark } from '../../domain/nonce.ts'
+import { PRICING } from '../../domain/pricing.ts'
 import {
   type ChallengeAdmission,
   type ChallengeRequest,
   countsProof,
   type Done,
   MARK_MARGIN_MS,
+  type Metering,
+  NONCES,
   type RedemptionAdmission,
   type RedemptionRequest,
   type RequestStore,
   type SolutionAdmission,
   type SolutionRequest,
+  TOKENS,
+  UNAVAILABLE,
 } from '../store.ts'
-import type { Settle } from './batch.ts'
-import {
-  challengeAnswer,
-  challengeOperation,
-  firstOf,
-  limitedAnswer,
-  peekText,
-  plain,
-  redemptionAnswer,
-  redemptionText,
-  refundText,
-  solutionAnswer,
-  solutionOperation,
-  takeBackOperation,
-} from './operations.ts'
+import { DONE, FIRST, LIMITED, POLICIES, SECOND } from '../wire.ts'
+import { type Operation, timeOf } from './batch.ts'
+import { shardIndex } from './connection.ts'
 import type { Shard } from './shard.ts'
 
 export class ShardedRequests implements RequestStore {
@@ -80,17 +75,22 @@ export class ShardedRequests implements RequestStore {
   }
 
   admitChallenge(request: ChallengeRequest, done: Done<ChallengeAdmission>): void {
-    const shard = this.#shardOf(request.addressKey)
-    shard.enqueue(challengeOperation(shard.keyPrefix, request), (reply, at, meters) =>
+    const { addressKey, metering } = request
+    const shard = this.#shardOf(addressKey)
+    const keys = [`${shard.keyPrefix}l:${addressKey}`]
+    shard.enqueue(visit(shard, keys, `C${limitsText(request)}`, metering, 0), (reply, at, meters) =>
       done(challengeAnswer(reply, at, meters)),
     )
   }
 
   admitSolution(request: SolutionRequest, done: Done<SolutionAdmission>): void {
-    const shard = this.#shardOf(request.addressKey)
-    const { spend } = request
-    const keepMs = spend === undefined ? 0 : this.#keepMs(spend.expiresAtMs)
-    shard.enqueue(solutionOperation(shard.keyPrefix, request, keepMs), (reply, at, meters) =>
+    const { addressKey, addressLimit, spend, metering } = request
+    const shard = this.#shardOf(addressKey)
+    const keys = [`${shard.keyPrefix}l:${addressKey}`]
+    if (spend !== undefined && addressLimit > MARKS_LIMIT_MAX) keys.push(`${shard.keyPrefix}n:${spend.nonce}`)
+    const text = solutionText(request, spend === undefined ? 0 : this.#keepMs(spend.expiresAtMs))
+    const proofs = countsProof(request) ? 1 : 0
+    shard.enqueue(visit(shard, keys, text, metering, proofs), (reply, at, meters) =>
       done(solutionAnswer(reply, at, meters)),
     )
   }
@@ -98,68 +98,58 @@ export class ShardedRequests implements RequestStore {
   takeBack(request: SolutionRequest, accepted: number): void {
     if (!countsProof(request)) return
     const shard = this.#shardOf(request.addressKey)
-    shard.enqueue(takeBackOperation(shard.keyPrefix, request.metering!, accepted), () => {})
+    const text = `T${fromCharCode(Math.min(accepted, 255))}`
+    shard.enqueue(visit(shard, NO_KEYS, text, request.metering, -1), () => {})
   }
 
   redeemToken(request: RedemptionRequest, done: Done<RedemptionAdmission>): void {
-    const callerShard = this.#shardOf(request.callerKey)
-    const { apiKey } = request
-    if (apiKey === undefined || this.#shardOf(apiKey.siteKey) === callerShard) {
-      this.#redeemOn(callerShard, request, true, (reply, at) => done(redemptionAnswer(reply, at)))
-    } else {
-      this.#redeemAcross(callerShard, this.#shardOf(apiKey.siteKey), request, apiKey, done)
-    }
+    const { apiKey, callerKey } = request
+    const callerShard = this.#shardOf(callerKey)
+    const siteShard = apiKey === undefined ? callerShard : this.#shardOf(apiKey.siteKey)
+    if (siteShard === callerShard)
+      callerShard.enqueue(this.#redemption(callerShard, request, true), (reply, at) =>
+        done(redemptionAnswer(reply, at)),
+      )
+    else void this.#redeemAcross(callerShard, siteShard, request).then(done)
   }
 
   /** Charges the caller first, and refunds it if the API key's limit refuses, or if the token turns out to be junk. */
-  #redeemAcross(
+  async #redeemAcross(
     callerShard: Shard,
     siteShard: Shard,
     request: RedemptionRequest,
-    apiKey: NonNullable<RedemptionRequest['apiKey']>,
-    done: Done<RedemptionAdmission>,
-  ): void {
-    const { callerKey, callerLimit, isJunk = false } = request
-    const chargeCaller = (
-      junk: boolean,
-      settle: (charged: RedemptionAdmission, atTime: () => number) => void,
-    ) =>
-      callerShard.enqueue(
-        plain(
-          [`${callerShard.keyPrefix}c:${windowFor(callerKey, junk)}`],
-          redemptionText(callerLimit, 0, undefined, 0),
-        ),
-        (reply, at) => settle(redemptionAnswer(reply, at), () => firstOf(reply!, at)),
-      )
-    chargeCaller(isJunk, (charged, atTime) => {
-      if (charged.status === 'limited') {
-        const keyKeys = [`${siteShard.keyPrefix}k:${windowFor(apiKey.id, isJunk)}`]
-        siteShard.enqueue(plain(keyKeys, peekText(apiKey.limit)), (peek, peekAt) => {
-          const isKeyLonger = peek !== undefined && firstOf(peek, peekAt) > charged.retryAfterMs
-          done(isKeyLonger ? limitedAnswer(peek, peekAt) : charged)
-        })
-      } else if (charged.status === 'unavailable') {
-        done(charged)
-      } else {
-        const keys = [`${callerShard.keyPrefix}c:${windowFor(callerKey, isJunk)}`]
-        const refund = plain(keys, refundText(atTime(), callerLimit))
-        this.#redeemOn(siteShard, request, false, (reply, at) => {
-          const answer = redemptionAnswer(reply, at)
-          const isSpent =
-            answer.status === 'admitted' && (answer.token === 'used' || answer.token === 'forgotten')
-          // An unknown outcome stays charged: it may have run.
-          if (answer.status === 'limited') callerShard.enqueue(refund, () => done(answer))
-          else if (isSpent)
-            callerShard.enqueue(refund, () =>
-              chargeCaller(true, junk => done(junk.status === 'limited' ? junk : answer)),
-            )
-          else done(answer)
-        })
-      }
-    })
+  ): Promise<RedemptionAdmission> {
+    const { callerLimit, apiKey, isJunk = false } = request
+    const chargeCaller = (asJunk: boolean) => {
+      const callerOnly = { ...request, apiKey: undefined, redeem: undefined, isJunk: asJunk }
+      return asked(callerShard, this.#redemption(callerShard, callerOnly, true), (reply, at) => ({
+        charged: redemptionAnswer(reply, at),
+        chargedAt: reply === undefined ? 0 : firstOf(reply, at),
+      }))
+    }
+    const { charged, chargedAt } = await chargeCaller(isJunk)
+    if (charged.status === 'unavailable') return charged
+    if (charged.status === 'limited') {
+      const keys = [`${siteShard.keyPrefix}k:${windowFor(apiKey!.id, isJunk)}`]
+      const peek = redemption(keys, `K${uint24Text(apiKey!.limit)}`)
+      const ofKey = await asked(siteShard, peek, (reply, at) => reply && limitedAnswer(reply, at))
+      return ofKey !== undefined && ofKey.retryAfterMs > charged.retryAfterMs ? ofKey : charged
+    }
+    const answer = await asked(siteShard, this.#redemption(siteShard, request, false), redemptionAnswer)
+    // An unknown outcome stays charged: it may have run.
+    if (answer.status === 'unavailable') return answer
+    const isSpent = answer.status === 'admitted' && (answer.token === 'used' || answer.token === 'forgotten')
+    if (answer.status === 'admitted' && !isSpent) return answer
+    const keys = [`${callerShard.keyPrefix}c:${windowFor(request.callerKey, isJunk)}`]
+    const refund = redemption(keys, `F${uint24Text(chargedAt)}${uint24Text(callerLimit)}`)
+    await asked(callerShard, refund, () => {})
+    if (!isSpent) return answer
+    const { charged: junk } = await chargeCaller(true)
+    return junk.status === 'limited' ? junk : answer
   }
 
-  #redeemOn(shard: Shard, request: RedemptionRequest, withCaller: boolean, settle: Settle): void {
+  /** @param withCaller false if the caller is charged on another shard */
+  #redemption(shard: Shard, request: RedemptionRequest, withCaller: boolean): Operation {
     const { callerKey, callerLimit, apiKey, redeem, isJunk = false } = request
     const keys: string[] = []
     const addWindow = (kind: string, name: string) => {
@@ -168,14 +158,13 @@ export class ShardedRequests implements RequestStore {
     }
     if (withCaller) addWindow('c', callerKey)
     if (apiKey !== undefined) addWindow('k', apiKey.id)
-    if (redeem !== undefined) keys.push(`${shard.keyPrefix}r:${redeem.nonce}`)
-    const text = redemptionText(
-      withCaller ? callerLimit : 0,
-      apiKey?.limit ?? 0,
-      redeem,
-      redeem === undefined ? 0 : this.#keepMs(redeem.expiresAtMs),
-    )
-    shard.enqueue(plain(keys, text), settle)
+    const limits = uint24Text(withCaller ? callerLimit : 0) + uint24Text(apiKey?.limit ?? 0)
+    if (redeem === undefined) return redemption(keys, `R${limits}${'\0'.repeat(12)}`)
+    keys.push(`${shard.keyPrefix}r:${redeem.nonce}`)
+    const until = Math.ceil((redeem.expiresAtMs + MARK_MARGIN_MS) / 1000)
+    const times =
+      uint32Text(this.#keepMs(redeem.expiresAtMs)) + uint32Text(redeem.storeEpoch) + uint32Text(until)
+    return redemption(keys, `R${limits}${times}${redeem.claim}`)
   }
 
   #keepMs(expiresAtMs: number): number {
@@ -185,7 +174,7 @@ export class ShardedRequests implements RequestStore {
   #shardOf(key: string): Shard {
     const shards = this.#shards
     if (shards.length === 1) return shards[0]!
-    return shards[fnv1a(isSiteKey(key) ? key : shardKey(key)) % shards.length]!
+    return shards[shardIndex(key, shards.length)]!
   }
 }
 
@@ -199,4 +188,120 @@ function jointEpoch(address: Shard, site: Shard): number | undefined {
 
 function windowFor(key: string, isJunk: boolean): string {
   return isJunk ? windowOfJunk(key) : key
+}
+
+/** The decoded answer to an operation. */
+function asked<Answer>(
+  shard: Shard,
+  operation: Operation,
+  decode: (reply: Buffer | undefined, at: number) => Answer,
+): Promise<Answer> {
+  return new Promise(resolve => shard.enqueue(operation, (reply, at) => resolve(decode(reply, at))))
+}
+
+const { fromCharCode } = String
+const NO_KEYS: readonly string[] = []
+
+function visit(
+  { keyPrefix }: Shard,
+  keys: readonly string[],
+  text: string,
+  metering: Metering | undefined,
+  proofs: 1 | 0 | -1,
+): Operation {
+  return {
+    script: 'visits',
+    keys,
+    text: proofs === 0 ? text : text + freeProofsText(metering!),
+    // Keys of meters start with `e:`. The names of sites' meters and of first proofs have it already, those of networks do not.
+    meters: metering?.names.map(name => keyPrefix + (name.startsWith('e:') ? name : `e:${name}`)) ?? NO_KEYS,
+    proofs,
+  }
+}
+
+function redemption(keys: readonly string[], text: string): Operation {
+  return { script: 'redemptions', keys, text, meters: NO_KEYS, proofs: 0 }
+}
+
+function freeProofsText({ free }: Metering): string {
+  let text = ''
+  for (const proofs of free) text += uint24Text(Math.min(Math.round(proofs), 0xffffff))
+  return text
+}
+
+function solutionText(request: SolutionRequest, keepMs: number): string {
+  const { spend } = request
+  const head = `V${fromCharCode(verificationKind(request))}${limitsText(request)}`
+  if (spend === undefined) return head + '\0'.repeat(12)
+  const mark = nonceMark(spend.nonce)
+  const markText =
+    uint24Text(MARK_BIT | Math.floor(mark / MARK_LOW)) + fromCharCode((mark >>> 8) & 0xff, mark & 0xff)
+  return `${head}${uint32Text(spend.storeEpoch)}${uint24Text(keepMs)}${markText}`
+}
+
+function limitsText({ siteTag, addressLimit, siteLimit }: ChallengeRequest): string {
+  return uint24Text(siteTag) + uint24Text(addressLimit) + uint24Text(siteLimit)
+}
+
+function uint24Text(value: number): string {
+  return fromCharCode(value >>> 16, (value >>> 8) & 0xff, value & 0xff)
+}
+
+function uint32Text(value: number): string {
+  return fromCharCode(value >>> 24, (value >>> 16) & 0xff, (value >>> 8) & 0xff, value & 0xff)
+}
+
+function firstOf(reply: Buffer, at: number): number {
+  return readUInt24(reply, at + FIRST)
+}
+
+function limitedAnswer(reply: Buffer, at: number): Limited {
+  return {
+    status: 'limited',
+    retryAfterMs: firstOf(reply, at),
+    policy: POLICIES[reply.readUInt32BE(at + SECOND)] ?? 'address',
+  }
+}
+
+function metersOf(reply: Buffer, list: readonly Meter[]): Meters | undefined {
+  if (list.length === 0) return undefined
+  const nowMs = timeOf(reply)
+  const meters = metersFrom(list, nowMs)
+  fadeAll(meters, nowMs, PRICING)
+  return meters
+}
+
+function challengeAnswer(
+  reply: Buffer | undefined,
+  at: number,
+  meters: readonly Meter[],
+): ChallengeAdmission {
+  switch (reply?.[at]) {
+    case LIMITED:
+      return limitedAnswer(reply!, at)
+    case DONE:
+      return {
+        status: 'admitted',
+        siteCount: firstOf(reply!, at),
+        accepted: reply!.readUInt16BE(at + SECOND),
+        failures: reply!.readUInt16BE(at + SECOND + 2),
+        meters: metersOf(reply!, meters),
+      }
+    default:
+      return UNAVAILABLE
+  }
+}
+
+function solutionAnswer(reply: Buffer | undefined, at: number, meters: readonly Meter[]): SolutionAdmission {
+  if (reply?.[at] === LIMITED) return limitedAnswer(reply, at)
+  const nonce = NONCES[(reply?.[at] ?? 0) - 1]
+  if (nonce === undefined) return UNAVAILABLE
+  const [failures, accepted] = [firstOf(reply!, at), reply!.readUInt32BE(at + SECOND)]
+  return { status: 'admitted', nonce, failures, accepted, meters: metersOf(reply!, meters) }
+}
+
+function redemptionAnswer(reply: Buffer | undefined, at: number): RedemptionAdmission {
+  if (reply?.[at] === LIMITED) return limitedAnswer(reply, at)
+  const token = TOKENS[(reply?.[at] ?? 0) - 1]
+  return token === undefined ? UNAVAILABLE : { status: 'admitted', token }
 }

@@ -45,7 +45,7 @@ export class ServerClock {
   }
 
   /**
-   * The head of a call. The server believes the expected time only if the epoch is its own, since another server has another clock.
+   * The head of a call. A server believes the expected time only with its own epoch, since another server has another clock.
    *
    * @param isKnown true if the call goes over the connection on which the last reply came
    */

@@ -1,27 +1,25 @@
 /**
  * One shard: the keys with one hash tag, which a script call may use together. All operations of an event-loop turn go out as
- * ONE call (13 us a request instead of 25). While a call is under way, later operations gather for the next one, because a call
+ * ONE call (13 us a request instead of 25). While a call is in flight, later operations gather for the next one, because a call
  * by itself costs Redis as much as four challenges.
  *
- *   up           calls go over the connection on which the epoch (lua/epoch.lua) was read
- *   looked for   still up: calls that did not run, and new ones, wait until a probe finds the server
- *   down         after a deadline or another error, when a call may have run: it is never sent again, and its outcome is
- *                unknown; refuses at once, until a probe with the real script succeeds
+ *   up         calls go over the connection on which the epoch (lua/epoch.lua) was read
+ *   searching  still up, but the server is another by now: calls that did not run, and new ones, wait until a probe finds it
+ *   down       a call may have run, but its answer did not come in time, or was an error: it is never sent again, its outcome is
+ *              unknown, and operations are refused at once until a probe with the real script succeeds
  */
 
 import { orByText } from '../redis/scripts.ts'
 import type { OnStoreCall } from '../store.ts'
 import { Batch, epochOf, isReplyTo, type Operation, type Settle, settleAll } from './batch.ts'
 import { type Connection, patienceMs, type Server, slotOf, withDeadline } from './connection.ts'
-import { probeOperation } from './operations.ts'
 import { ServerClock } from './server-clock.ts'
 
 interface ShardOptions {
   /** `<prefix>:{<tag>}:` */
   readonly keyPrefix: string
   readonly deadlineMs: number
-  readonly shards: number
-  /** The text is empty for the server's own clock. */
+  /** Returns an empty text for the server's own clock. */
   readonly clock: () => string
   readonly onChange: () => void
   readonly onForgotten: () => void
@@ -38,14 +36,14 @@ interface PendingCall {
 const OPERATIONS_MAX = 128
 /** More pending calls would only delay refusals. */
 const PENDING_MAX = 256
-/** A worker learns within this time that others redeemed, and notices an older copy of the data (lua/epoch.lua). */
+/** Within this time a worker learns the number of batches that others sent, by which it notices an older copy (lua/epoch.lua). */
 const PROBE_WHEN_UP_MS = 250
-/** A probe that writes finds a read-only server within a second. Not every one does, since an append-only file keeps it. */
+/** One of four probes writes, so a read-only server is found within a second. Each write makes an append-only file longer. */
 const PROBES_PER_WRITE = 4
-const PROBE_WHEN_LOST_MS = 50
-const PROBE_WHEN_REQUEUED_MS = 10
+const PROBE_WHEN_DOWN_MS = 50
+const PROBE_WHEN_SEARCHING_MS = 10
 const LOCATE_MS_MAX = 2000
-/** Each is tried, by a hash, on a nonce that seems forged. */
+/** A nonce that seems forged is checked under each former epoch, which costs a hash. */
 const FORMER_EPOCHS_MAX = 3
 const OTHER_TIME = 'OTHERTIME '
 /** Redirections and temporary refusals of a Cluster, and OTHERTIME of lua/epoch.lua. */
@@ -59,16 +57,15 @@ export class Shard {
   /** Why the shard is down, or calls wait. */
   cause = 'no answer yet'
   readonly keyPrefix: string
-  readonly #epochKey: string
-  readonly #processKey: string
-  readonly #countKey: string
+  /** The keys of lua/epoch.lua. */
+  readonly #epochKeys: readonly [string, string, string]
   readonly #probeOperation: Operation
   readonly #writingProbe: Operation
   #probes = 0
   readonly slot: number
   readonly #connection: Connection
   readonly #options: ShardOptions
-  /** The connection of `epoch`; undefined while it is looked for. */
+  /** The connection on which `epoch` was read; undefined while searching or down. */
   #server: Server | undefined
   readonly #clock = new ServerClock()
   #batch = new Batch()
@@ -78,9 +75,8 @@ export class Shard {
   readonly #pending: PendingCall[] = []
   #requeued: PendingCall[] = []
   #probeTimer: NodeJS.Timeout | undefined
-  /** The server that was probed last. */
-  #asked: Server | undefined
-  /** The time at which that server last answered, or was first probed. */
+  #probedServer: Server | undefined
+  /** When the probed server last answered, or was first probed. */
   #heardAtMs = 0
   #isLocating = false
   #isDeadlineArmed = false
@@ -91,28 +87,28 @@ export class Shard {
     this.#options = options
     // One character a byte, like all text of a batch.
     this.keyPrefix = Buffer.from(options.keyPrefix).toString('latin1')
-    this.#epochKey = `${this.keyPrefix}epoch`
-    this.#processKey = `${this.keyPrefix}look`
-    this.#countKey = `${this.keyPrefix}count`
-    this.#probeOperation = probeOperation(`${this.keyPrefix}never`, false)
-    this.#writingProbe = probeOperation(`${this.keyPrefix}never`, true)
-    this.slot = slotOf(this.#epochKey)
+    this.#epochKeys = [`${this.keyPrefix}epoch`, `${this.keyPrefix}look`, `${this.keyPrefix}count`]
+    this.#probeOperation = {
+      script: undefined,
+      keys: [`${this.keyPrefix}never`],
+      text: 'P',
+      meters: [],
+      proofs: 0,
+    }
+    this.#writingProbe = { ...this.#probeOperation, text: 'PW' }
+    this.slot = slotOf(this.#epochKeys[0])
   }
 
   get awayMs(): number {
     return this.isUp ? 0 : performance.now() - this.#downSinceMs
   }
 
-  start(): void {
-    this.#probe()
-  }
-
   connectionReady(): void {
-    if (!this.#closed && this.#server === undefined) this.#probe()
+    if (!this.#closed && this.#server === undefined) this.probe()
   }
 
   connectionLost(server: Server): void {
-    if (server === this.#asked) this.#asked = undefined
+    if (server === this.#probedServer) this.#probedServer = undefined
     if (server === this.#server) this.#goDown('the connection was lost')
   }
 
@@ -155,13 +151,13 @@ export class Shard {
   #send(call: PendingCall): void {
     const server = this.#server
     if (server === undefined || this.#connection.serverOf(this.slot) !== server) {
-      this.#requeue(call, 'it is being looked for')
+      this.#requeue(call, 'the server is being looked for')
       return
     }
     call.server = server
     this.#call(call.batch, server).then(
       reply => this.#answered(call, reply),
-      error => this.#failed(call, error),
+      error => this.#failed(call, messageOf(error)),
     )
   }
 
@@ -170,14 +166,14 @@ export class Shard {
     this.cause = cause
     if (this.#server === undefined) return
     this.#server = undefined
-    this.#probe()
+    this.probe()
   }
 
   #call(batch: Batch, server: Server): Promise<unknown> {
     const { clock } = this.#options
     const values = [clock(), this.#clock.head(server === this.#server, batch.meterCount)]
     return orByText(batch.script, async (how, code) => {
-      const command = batch.call(how, code, [this.#epochKey, this.#processKey, this.#countKey], values)
+      const command = batch.call(how, code, this.#epochKeys, values)
       try {
         return await server.sendCommand(command)
       } catch (error) {
@@ -192,7 +188,7 @@ export class Shard {
     this.#heardAtMs = performance.now()
     if (!this.#pending.includes(call)) return
     if (!isReplyTo(call.batch, reply)) {
-      this.#failed(call, new Error('a reply of unexpected length'))
+      this.#failed(call, 'a reply of unexpected length')
       return
     }
     // A late reply of another connection may have an old epoch. Its answers are right, because the script compared their epochs.
@@ -201,9 +197,8 @@ export class Shard {
     this.#flush()
   }
 
-  #failed(call: PendingCall, error: unknown): void {
+  #failed(call: PendingCall, message: string): void {
     if (!this.#pending.includes(call)) return
-    const message = error instanceof Error ? error.message : String(error)
     if (DID_NOT_RUN.test(message)) {
       this.#requeue(call, message)
       return
@@ -219,13 +214,13 @@ export class Shard {
     settleAll(batch, reply)
   }
 
-  /** Operations have waited since the first one of their batch came. */
+  /** The deadline counts from the first operation of the oldest batch in flight. */
   #armDeadline(): void {
     const [oldest] = this.#pending
     if (this.#isDeadlineArmed || oldest === undefined) return
     this.#isDeadlineArmed = true
     const restMs = oldest.batch.startedAtMs + this.#options.deadlineMs - performance.now()
-    // After a stall, timers run before sockets are read.
+    // After a stall of this process, timers run before sockets are read: an answer that has come must not count as late.
     setTimeout(() => setImmediate(this.#checkDeadline), restMs)
   }
 
@@ -238,7 +233,7 @@ export class Shard {
     else this.#goDown(this.#requeued.includes(oldest) ? this.cause : `no answer within ${deadlineMs} ms`)
   }
 
-  /** A late reply is then only a sign of life. */
+  /** Settles everything as unknown. A reply that comes later only shows that the server lives. */
   #goDown(cause: string): void {
     this.#requeued = []
     const wasUp = this.isUp
@@ -252,7 +247,7 @@ export class Shard {
     if (wasUp && !this.#closed) {
       this.#downSinceMs = performance.now()
       this.cause = cause
-      // Silence counts from now: before, there may have been nothing to answer.
+      // The server's silence counts from now, since there may have been nothing to answer before.
       this.#heardAtMs = performance.now()
       this.#options.onChange()
       this.#scheduleProbe(0)
@@ -261,10 +256,10 @@ export class Shard {
 
   #scheduleProbe(afterMs: number): void {
     clearTimeout(this.#probeTimer)
-    if (!this.#closed) this.#probeTimer = setTimeout(this.#probe, afterMs).unref()
+    if (!this.#closed) this.#probeTimer = setTimeout(this.probe, afterMs).unref()
   }
 
-  readonly #probe = (): void => {
+  readonly probe = (): void => {
     const server = this.#connection.serverOf(this.slot)
     if (this.isUp && server !== undefined && server === this.#server) {
       this.#scheduleProbe(PROBE_WHEN_UP_MS)
@@ -272,13 +267,13 @@ export class Shard {
       this.#add(writes ? this.#writingProbe : this.#probeOperation, () => {})
       return
     }
-    this.#scheduleProbe(this.#requeued.length > 0 ? PROBE_WHEN_REQUEUED_MS : PROBE_WHEN_LOST_MS)
+    this.#scheduleProbe(this.#requeued.length > 0 ? PROBE_WHEN_SEARCHING_MS : PROBE_WHEN_DOWN_MS)
     if (server === undefined) {
       this.#connection.unstick(this.slot)
       this.#locate()
     } else {
-      // Sockets are read before the check, as with the deadline.
-      if (server === this.#asked) setImmediate(this.#checkSilence, server)
+      // An answer that has come must be read first, as with the deadline.
+      if (server === this.#probedServer) setImmediate(this.#checkSilence, server)
       this.#probeAt(server)
     }
   }
@@ -288,7 +283,7 @@ export class Shard {
     const silentMs = performance.now() - this.#heardAtMs
     if (
       this.#server !== undefined ||
-      server !== this.#asked ||
+      server !== this.#probedServer ||
       silentMs < patienceMs(this.#options.deadlineMs)
     )
       return
@@ -297,8 +292,8 @@ export class Shard {
   }
 
   #probeAt(server: Server): void {
-    if (server !== this.#asked) {
-      this.#asked = server
+    if (server !== this.#probedServer) {
+      this.#probedServer = server
       this.#heardAtMs = performance.now()
     }
     const batch = new Batch()
@@ -307,17 +302,17 @@ export class Shard {
     this.#call(batch, server).then(
       reply => {
         this.#heardAtMs = performance.now()
-        // Calls would be as late: they would run, and still be refused.
+        // Calls would come as late as this probe, and would run though their requests were refused.
         const isLate = this.#heardAtMs - batch.startedAtMs > deadlineMs
         if (isLate) this.cause = `no answer within ${deadlineMs} ms`
         else if (isReplyTo(batch, reply)) this.#found(server, reply, batch.startedAtMs)
       },
       error => {
-        const message = error instanceof Error ? error.message : String(error)
+        const message = messageOf(error)
         if (!this.isUp) this.cause = message
         if (message.startsWith('MOVED ')) this.#locate()
         const isPrompt = performance.now() - batch.startedAtMs <= deadlineMs
-        // The call was not late, so the server's clock was set.
+        // The probe was not late, so the server's clock was set.
         if (message.startsWith(OTHER_TIME) && isPrompt) this.#clock.forget()
       },
     )
@@ -329,7 +324,7 @@ export class Shard {
     const done = () => {
       this.#isLocating = false
     }
-    withDeadline(this.#connection.locate(this.#epochKey), LOCATE_MS_MAX, 'looking for a slot').then(
+    withDeadline(this.#connection.locate(this.#epochKeys[0]), LOCATE_MS_MAX, 'looking for a slot').then(
       done,
       done,
     )
@@ -357,4 +352,8 @@ export class Shard {
     this.#requeued = []
     for (const call of requeued) if (this.#pending.includes(call)) this.#send(call)
   }
+}
+
+function messageOf(error: unknown): string {
+  return error instanceof Error ? error.message : String(error)
 }

@@ -4,8 +4,10 @@
  */
 
 import { describeTarget, type RedisTarget } from '../../config/redis.ts'
+import { socketSites } from '../embedded/socket-sites.ts'
 import { RedisRecords } from '../redis/records.ts'
-import type { SiteStore, Store, StoreListener, StoreStatus, StoreTrouble } from '../store.ts'
+import type { RequestStore, SiteStore, StoreListener, StoreStatus, StoreTrouble } from '../store.ts'
+import { BridgedRequests, type BridgeOptions } from './bridge.ts'
 import { askAt, type Connection, connect, shardTags } from './connection.ts'
 import { ShardHealth } from './health.ts'
 import { adviceOn, lookAt, troubleOf, untilUsable, versionOf } from './inspection.ts'
@@ -18,15 +20,16 @@ export interface StoreClientOptions extends StoreListener {
   readonly deadlineMs: number
   readonly clusterShards: number
   readonly openMs: number
-  /** The default is the sites of Redis. */
-  readonly sitesOf?: (connection: Connection) => SiteStore
+  /** Set if challenges and solutions may fail open. */
+  readonly bridge?: BridgeOptions | undefined
   /** Tests set it. */
   readonly clock?: () => number
 }
 
-export class StoreClient implements Store {
+export class StoreClient {
+  /** A text for the log, without credentials. */
   readonly description: string
-  readonly requests: ShardedRequests
+  readonly requests: RequestStore
   readonly sites: SiteStore
   readonly #options: StoreClientOptions
   readonly #connection: Connection
@@ -34,19 +37,17 @@ export class StoreClient implements Store {
   readonly health: ShardHealth
 
   constructor(options: StoreClientOptions) {
-    const { target, keyPrefix, deadlineMs, clock } = options
+    const { target, keyPrefix, clusterShards, deadlineMs, clock } = options
     const connection = connect(target, deadlineMs)
     this.#options = options
     this.#connection = connection
     this.description = describeTarget(target)
-    this.sites =
-      options.sitesOf?.(connection) ?? new RedisRecords(connection, keyPrefix, options.clusterShards)
-    const tags = shardTags(connection, options.clusterShards)
+    this.sites = sitesOver(connection, options)
+    const tags = shardTags(connection, clusterShards)
     this.#shards = tags.map(tag => {
       const shard: Shard = new Shard(connection, {
         keyPrefix: target.kind === 'socket' ? '' : `${keyPrefix}:{${tag}}:`,
         deadlineMs,
-        shards: tags.length,
         clock: () => String(clock?.() ?? ''),
         onChange: () => this.health.changed(),
         onForgotten: () => this.health.forgot(shard),
@@ -54,9 +55,13 @@ export class StoreClient implements Store {
       })
       return shard
     })
-    this.requests = new ShardedRequests(this.#shards, clock ?? Date.now)
+    const now = clock ?? Date.now
+    this.requests =
+      options.bridge === undefined
+        ? new ShardedRequests(this.#shards, now)
+        : new BridgedRequests(this.#shards, now, options.bridge)
     this.health = new ShardHealth(this.#shards, options, connection.lastError)
-    for (const shard of this.#shards) shard.start()
+    for (const shard of this.#shards) shard.probe()
     connection.onReady(() => {
       for (const shard of this.#shards) shard.connectionReady()
     })
@@ -65,6 +70,7 @@ export class StoreClient implements Store {
     })
   }
 
+  /** Resolves once the store answers. @throws StoreSetupError */
   async open(): Promise<void> {
     await untilUsable(this.#connection, this.#options, async () => {
       if (!this.#shards.every(shard => shard.isUp)) throw new Error(this.health.cause())
@@ -89,15 +95,18 @@ export class StoreClient implements Store {
     this.#connection.close()
   }
 
+  /** True if request operations have succeeded recently; on a Cluster, at half of the shards. */
   isReady(): boolean {
     return this.health.isReady()
   }
 
+  /** Reports trouble even if only a part is away, because all redemptions of some sites are there. */
   trouble(): StoreTrouble | undefined {
     if (this.health.isWhole()) return undefined
     return troubleOf(this.#options.target, this.health.cause())
   }
 
+  /** Rejects if the store does not answer. */
   async status(): Promise<StoreStatus> {
     const servers = new Set(this.#shards.map(shard => this.#connection.serverOf(shard.slot)))
     servers.delete(undefined)
@@ -111,4 +120,12 @@ export class StoreClient implements Store {
       evictedKeys: looks.reduce((sum, { evictedKeys }) => sum + evictedKeys, 0),
     }
   }
+}
+
+export function sitesOver(
+  connection: Connection,
+  { target, keyPrefix, clusterShards }: Pick<StoreClientOptions, 'target' | 'keyPrefix' | 'clusterShards'>,
+): SiteStore {
+  if (target.kind === 'socket') return socketSites(connection.ask)
+  return new RedisRecords(connection, keyPrefix, clusterShards)
 }

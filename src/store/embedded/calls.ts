@@ -1,7 +1,7 @@
 /** Reads calls and writes replies as Redis does (its protocol, version 2), so workers have one client for both stores. */
 
 const [ASTERISK, DOLLAR, CARRIAGE_RETURN, LINE_FEED, DIGIT_ZERO] = [0x2a, 0x24, 0x0d, 0x0a, 0x30]
-/** A longer text is no call of ours. */
+/** No call has more arguments, and none a longer one. */
 const BYTES_MAX = 2 ** 26
 
 /** `*<count>`, then `$<length>` and the bytes of each argument, every line ended by two characters. */
@@ -33,10 +33,10 @@ export class Call {
 
 /** Cuts what a connection sends into calls. */
 export class CallReader {
-  /** What belongs to no call yet. */
+  /** What came after the last whole call. */
   #pieces: Buffer[] = []
   #bytes = 0
-  /** Pieces are joined once the argument under way can be whole: 25 MB of sites come in 400. */
+  /** Pieces are joined only when the present argument can be whole: 25 MB of sites come in 400 pieces. */
   #bytesNeeded = 1
   #at = 0
   #number = 0
@@ -46,7 +46,7 @@ export class CallReader {
     this.#bytes += bytes.length
   }
 
-  /** undefined until the next one is whole. @throws if it is none */
+  /** Returns undefined until the next call is whole. @throws if the bytes are no call */
   next(): Call | undefined {
     if (this.#bytes < this.#bytesNeeded) return undefined
     const bytes = this.#pieces.length === 1 ? this.#pieces[0]! : Buffer.concat(this.#pieces)

@@ -13,7 +13,7 @@ import { systemErrorText } from '../../words/system-error.ts'
 import { StoreSetupError } from '../store.ts'
 
 /**
- * @param makes whether to create it
+ * @param makes true to create it
  * @throws StoreSetupError
  */
 export function prepareDataDir(dataDir: string, makes: boolean): void {

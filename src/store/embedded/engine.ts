@@ -1,27 +1,22 @@
 /**
- * Runs a worker's batch by the rules of domain/, as the scripts of store/redis/lua do in Redis, whose files describe each operation.
- * Two things of Redis are missing here: operations between shards (refund and peek, and the time of a charge that a refund needs),
- * and what finds a lost memory (the head's times and numbers of batches), since another process has another epoch.
+ * Runs a worker's batch by the rules of domain/. The files of redis/lua/ do the same in Redis, and describe each operation.
+ *
+ * There is one shard here, so the operations between shards are missing: refund and peek, and the time of a charge, which a refund
+ * needs. Each process draws an epoch of its own, so what finds a lost memory is missing too: the head's times, the count of batches.
  */
 
 import {
   admitToLog,
   LogKind as Kinds,
   type LogKind,
+  type LogRequest,
   MARK_BIT,
   MARK_LOW,
   MARKS_LIMIT_MAX,
   type Spending,
 } from '../../domain/address-log.ts'
 import { ReusedBytes } from '../../domain/bytes.ts'
-import {
-  admitToWindow,
-  type Limited,
-  type Policy,
-  readUInt24,
-  WINDOW_MS,
-  writeUInt24,
-} from '../../domain/limits.ts'
+import { admitToWindow, type Limited, type Policy, WINDOW_MS, writeUInt24 } from '../../domain/limits.ts'
 import {
   addProof,
   fadeAll,
@@ -34,44 +29,30 @@ import {
 } from '../../domain/meters.ts'
 import { PRICING } from '../../domain/pricing.ts'
 import { RECORD_KEPT_MS_MAX } from '../../domain/token.ts'
+import { NONCES, TOKENS } from '../store.ts'
 import {
   ANSWER_BYTES,
   ANSWERS_AT,
   CHECKED_AT,
+  DONE,
   FIRST,
   HEAD,
   KEYS_AT,
-  LETTERS,
   LIMITED,
   METERS_AT,
-  NONCES,
   POLICIES,
-  REDEMPTION,
   SECOND,
   SITE_METER,
-  SOLUTION,
-  TAKE_BACK,
   TIME_AT,
-  TOKENS,
 } from '../wire.ts'
 import type { Call } from './calls.ts'
 import { type Clocks, deadFrom, isMarkDead, isMeterDead, isWindowDead, type State } from './state.ts'
-
-function limitsAt(bytes: Buffer, at: number) {
-  return {
-    siteTag: readUInt24(bytes, at),
-    addressLimit: readUInt24(bytes, at + 3),
-    siteLimit: readUInt24(bytes, at + 6),
-  }
-}
 
 function longerOf(one: Limited | undefined, other: Limited | undefined): Limited | undefined {
   if (one === undefined || other === undefined) return one ?? other
   return other.retryAfterMs > one.retryAfterMs ? other : one
 }
 
-type NonceStatus = NonNullable<(typeof NONCES)[number]>
-type TokenStatus = NonNullable<(typeof TOKENS)[number]>
 /** Bytes before a window's record. */
 const WINDOW_HEAD = 4
 /** Bytes before a mark's claim. */
@@ -84,11 +65,14 @@ export class Engine {
   readonly #clocks: Clocks
   /** The call that runs. */
   #call!: Call
+  /** Offset of the next field, and of the end of the operation. */
+  #at = 0
+  #end = 0
   #nowMs = 0
   #wallMs = 0
-  /** The next operation's first key, by argument. */
+  /** The number of the argument that is the next key. */
   #key = 0
-  /** Meters by number; null: none is kept. */
+  /** Meters of the call by their numbers; null for one that is not kept. */
   #meters: (Meter | null)[] = []
   #reply!: Buffer
   #replyAt = 0
@@ -98,11 +82,11 @@ export class Engine {
     this.#clocks = clocks
   }
 
-  /** @throws if the operations are not as expected: nothing after the wrong one was done */
+  /** @throws at an operation that it does not know: those before it were done, those after it were not */
   run(call: Call): Buffer {
     const { bytes, starts } = call
     const clockAt = KEYS_AT + Number(call.text(KEYS_AT - 1))
-    const clock = call.text(clockAt) // a test's
+    const clock = call.text(clockAt) // empty, but in tests
     this.#call = call
     this.#meters = []
     this.#nowMs = clock === '' ? this.#clocks.monotonicMs() : Number(clock)
@@ -131,24 +115,36 @@ export class Engine {
   }
 
   #operation(index: number): void {
-    const { bytes, starts, ends } = this.#call
-    const [at, end] = [starts[index]! + 1, ends[index]!]
-    switch (String.fromCharCode(bytes[at - 1]!)) {
-      case LETTERS.challenge:
-        return this.#challenge(bytes, at)
-      case LETTERS.solution:
-        return this.#solution(bytes, at, end)
-      case LETTERS.takeBack:
-        this.#addProof(bytes, at + TAKE_BACK.proofs, end, bytes[at + TAKE_BACK.accepted]!, -1)
-        return this.#answer(1, 0, 0)
-      case LETTERS.redemption:
-        return this.#redemption(bytes, at, end)
-      case LETTERS.probe:
+    this.#at = this.#call.starts[index]!
+    this.#end = this.#call.ends[index]!
+    switch (String.fromCharCode(this.#read(1))) {
+      case 'C':
+        return this.#challenge()
+      case 'V':
+        return this.#solution()
+      case 'T':
+        this.#addProof(this.#read(1), -1)
+        return this.#answer(DONE, 0, 0)
+      case 'R':
+        return this.#redemption()
+      case 'P':
         this.#key++
-        return this.#answer(1, 0, 0)
+        return this.#answer(DONE, 0, 0)
       default:
         throw new Error('an operation that this store does not have')
     }
+  }
+
+  /** Reads the next field; the operation's Lua file has their order and sizes. */
+  #read(size: number): number {
+    let value = 0
+    for (const end = this.#at + size; this.#at < end; this.#at++)
+      value = value * 256 + this.#call.bytes[this.#at]!
+    return value
+  }
+
+  #readLimits() {
+    return { siteTag: this.#read(3), addressLimit: this.#read(3), siteLimit: this.#read(3) }
   }
 
   #answer(status: number, first: number, second: number): void {
@@ -163,32 +159,31 @@ export class Engine {
     this.#answer(LIMITED, retryAfterMs, POLICIES.indexOf(policy))
   }
 
-  #challenge(bytes: Buffer, at: number): void {
-    const decision = this.#admitAddress(Kinds.challenge, bytes, at, undefined)
+  #challenge(): void {
+    const decision = this.#admitAddress(Kinds.challenge, this.#readLimits(), undefined)
     if (decision.status === 'limited') return this.#limited(decision)
     const { siteCount, failures, accepted } = decision
-    this.#answer(1, siteCount, Math.min(accepted, 0xffff) * 0x10000 + Math.min(failures, 0xffff))
+    this.#answer(DONE, siteCount, Math.min(accepted, 0xffff) * 0x10000 + Math.min(failures, 0xffff))
   }
 
-  #solution(bytes: Buffer, at: number, end: number): void {
-    const isOfThisEpoch = bytes.readUInt32BE(at + SOLUTION.epoch) === this.#state.epoch
-    const keepMs = readUInt24(bytes, at + SOLUTION.keepMs)
-    const mark =
-      (readUInt24(bytes, at + SOLUTION.markHigh) - MARK_BIT) * MARK_LOW +
-      bytes.readUInt16BE(at + SOLUTION.markLow)
-    const { addressLimit } = limitsAt(bytes, at + SOLUTION.limits)
-    const hasOwnKey = keepMs > 0 && addressLimit > MARKS_LIMIT_MAX // the nonce, not the address's record
+  #solution(): void {
+    const kind = this.#read(1) as LogKind
+    const limits = this.#readLimits()
+    const isOfThisEpoch = this.#read(4) === this.#state.epoch
+    const keepMs = this.#read(3)
+    const mark = (this.#read(3) - MARK_BIT) * MARK_LOW + this.#read(2)
+    const hasOwnKey = keepMs > 0 && limits.addressLimit > MARKS_LIMIT_MAX // the nonce, not the address's record
     const spending = isOfThisEpoch && !hasOwnKey && keepMs > 0 ? { mark, keepMs } : undefined
-    const kind = bytes[at + SOLUTION.kind] as LogKind
-    const decision = this.#admitAddress(kind, bytes, at + SOLUTION.limits, spending)
+    const decision = this.#admitAddress(kind, limits, spending)
     const nonceKey = hasOwnKey ? this.#call.text(this.#key++) : ''
     if (decision.status === 'limited') return this.#limited(decision)
     const { failures, accepted } = decision
-    const answer = (status: NonceStatus) => this.#answer(NONCES.indexOf(status), failures, accepted)
+    const answer = (status: (typeof NONCES)[number]) =>
+      this.#answer(NONCES.indexOf(status) + 1, failures, accepted)
     if (keepMs === 0) return answer('untouched')
     const isSpent = isOfThisEpoch && !decision.isUsed && (!hasOwnKey || this.#spendOwnKey(nonceKey, keepMs))
     answer(isSpent ? 'spent' : 'used')
-    if (isSpent) this.#addProof(bytes, at + SOLUTION.proofs, end, accepted, 1)
+    if (isSpent) this.#addProof(accepted, 1)
   }
 
   #spendOwnKey(key: string, keepMs: number): boolean {
@@ -197,14 +192,14 @@ export class Engine {
     return true
   }
 
-  #admitAddress(kind: LogKind, bytes: Buffer, at: number, spending: Spending | undefined) {
+  #admitAddress(kind: LogKind, limits: LogRequest, spending: Spending | undefined) {
     const key = this.#call.text(this.#key++)
-    const decision = admitToLog(this.#window(key), this.#nowMs, kind, limitsAt(bytes, at), spending)
+    const decision = admitToLog(this.#window(key), this.#nowMs, kind, limits, spending)
     if (decision.status === 'admitted') this.#setWindow(key, decision.record, decision.keepMs)
     return decision
   }
 
-  /** Valid until the next call. A dead window is undefined, because times wrap after 4.6 hours and would look recent. */
+  /** The next call overwrites it. A dead window is undefined, because times wrap after 4.6 hours and would look recent. */
   #window(key: string): Buffer | undefined {
     const value = this.#state.windows.get(key)
     if (value === undefined || isWindowDead(value, this.#nowMs)) return undefined
@@ -220,18 +215,19 @@ export class Engine {
     this.#state.windows.set(key, value.toString('latin1'))
   }
 
-  #redemption(bytes: Buffer, at: number, end: number): void {
-    const callerLimit = readUInt24(bytes, at + REDEMPTION.callerLimit)
-    const keyLimit = readUInt24(bytes, at + REDEMPTION.keyLimit)
-    const keepMs = bytes.readUInt32BE(at + REDEMPTION.keepMs)
+  #redemption(): void {
+    const callerLimit = this.#read(3)
+    const keyLimit = this.#read(3)
+    const keepMs = this.#read(4)
+    const epoch = this.#read(4)
+    const untilMs = this.#read(4) * 1000
+    const claim = this.#call.bytes.toString('latin1', this.#at, this.#end)
     const step = keepMs > 0 ? 2 : 1 // With a token, a window of junk follows each window.
     const [callerAt, keyAt] = [this.#key, this.#key + (callerLimit > 0 ? step : 0)]
     const markAt = keyAt + (keyLimit > 0 ? step : 0)
     this.#key = keepMs > 0 ? markAt + 1 : markAt
-    const claim = bytes.toString('latin1', at + REDEMPTION.claim, end)
     const markKey = keepMs > 0 ? this.#call.text(markAt) : ''
     const before = keepMs > 0 ? this.#liveMark(markKey) : undefined
-    const epoch = bytes.readUInt32BE(at + REDEMPTION.epoch)
     const status = keepMs > 0 ? this.#statusOf(epoch, before, claim) : 'untouched'
     // Anybody can send a token that was redeemed before, or forgotten, so it is charged to windows of junk.
     const junk = status === 'used' || status === 'forgotten' ? 1 : 0
@@ -241,14 +237,13 @@ export class Engine {
     if (refusal !== undefined) return this.#limited(refusal)
     if (caller?.record !== undefined) this.#setWindow(caller.key, caller.record, WINDOW_MS)
     if (apiKey?.record !== undefined) this.#setWindow(apiKey.key, apiKey.record, WINDOW_MS)
-    this.#answer(TOKENS.indexOf(status), 0, 0)
+    this.#answer(TOKENS.indexOf(status) + 1, 0, 0)
     if (status !== 'redeemed' || before !== undefined) return
     // A host whose clock is ahead issues tokens that others accept later.
-    const untilMs = bytes.readUInt32BE(at + REDEMPTION.untilSeconds) * 1000
     this.#mark(markKey, Math.max(keepMs, Math.min(untilMs - this.#wallMs, RECORD_KEPT_MS_MAX)), claim)
   }
 
-  #statusOf(epoch: number, before: string | undefined, claim: string): TokenStatus {
+  #statusOf(epoch: number, before: string | undefined, claim: string): (typeof TOKENS)[number] {
     if (epoch !== this.#state.epoch) return 'forgotten'
     return before === undefined || (claim !== '' && before === claim) ? 'redeemed' : 'used'
   }
@@ -274,16 +269,14 @@ export class Engine {
     this.#state.marks.set(key, deadFrom(this.#wallMs + keepMs) + deadFrom(this.#nowMs + keepMs) + claim)
   }
 
-  /** Does what `addProof` of the domain does, on the meters whose numbers stand in the operation from `at` on. */
-  #addProof(bytes: Buffer, at: number, end: number, accepted: number, proofs: 1 | -1): void {
-    const count = (end - at) / 5
+  /** Does what `addProof` of the domain does, on the meters that the rest of the operation names. */
+  #addProof(accepted: number, proofs: 1 | -1): void {
+    const count = (this.#end - this.#at) / 5
     if (count === 0) return
     const free: number[] = []
     const numbers: number[] = [1, 2] // the times of first proofs (SITE_METER)
-    for (let index = 0; index < count; index++) {
-      free.push(readUInt24(bytes, at + 3 * index))
-      numbers.push(bytes.readUInt16BE(at + 3 * count + 2 * index))
-    }
+    for (let index = 0; index < count; index++) free.push(this.#read(3))
+    for (let index = 0; index < count; index++) numbers.push(this.#read(2))
     const list = numbers.map(number => this.#meterOf(number) ?? newMeter(this.#wallMs))
     const meters = metersFrom(list, this.#wallMs)
     fadeAll(meters, this.#wallMs, PRICING)
@@ -305,7 +298,7 @@ export class Engine {
     this.#meters[number] = meter
   }
 
-  /** Each is looked up once a batch, because its operations share most (2 us of a solution). */
+  /** Looks a meter up once a batch, because the operations share most meters (2 us of a solution). */
   #meterOf(number: number): Meter | undefined {
     const known = this.#meters[number]
     if (known !== undefined) return known ?? undefined

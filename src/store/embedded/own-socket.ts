@@ -1,50 +1,52 @@
-/** Makes this process the owner of a data directory: whoever has bound the socket in it under its shared name. */
+/**
+ * Makes this process the owner of a data directory. The owner is the process whose socket has the shared name in it, which all
+ * clients connect to.
+ */
 
 import { randomInt } from 'node:crypto'
+import { once } from 'node:events'
 import { linkSync, renameSync, rmSync } from 'node:fs'
 import { connect, createServer, type Server } from 'node:net'
-import { join, resolve } from 'node:path'
+import { dirname, join, resolve } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { systemErrorText } from '../../words/system-error.ts'
 import { StoreSetupError } from '../store.ts'
 import { socketPath } from './data-dir.ts'
 
 const RETRY_MS = 50
-/** A new owner waits so long for a command to end, or for an owner that saves its state. */
+/** A command, or an owner that saves its state, ends within this time. */
 const WAIT_MS = 10_000
-/** An owner must say within this time who it is: a stopped process still accepts connections. */
+/** An owner answers within this time. A process that was stopped still accepts connections, but answers nothing. */
 const ASK_MS = 2000
 
 export interface OwnerOptions {
   readonly dataDir: string
-  /** Told of the owner that is waited for. */
+  /** Called once, with the name of the owner whose end is awaited. */
   readonly onWaiting?: (who: string) => void
-  /** True if this process is to end too. Asked while it waits for an owner to end. */
+  /** Asked while it waits: true if this process was told to end meanwhile. */
   readonly isUnwanted?: () => boolean
-  /** An owner must end within this time. */
+  /** Replaces WAIT_MS. */
   readonly waitMs?: number
 }
 
 /**
- * Binds the socket by a name of its own and links the shared name to it, once nobody else has that. If it were bound by the shared
- * name, Node.js would remove that name when it closes the socket, even if another process had taken it by then.
+ * Binds the socket under a temporary name, and links the shared name to it once no other process has that. If it were bound under
+ * the shared name, Node.js would remove that name when it closes the socket, even if another process had taken it by then.
  *
  * @throws StoreSetupError
  */
 export async function ownSocket(options: OwnerOptions): Promise<{ server: Server; path: string }> {
   const path = socketPath(options.dataDir)
   const server = createServer()
-  // This name is as long as the shared one, which was checked to fit: the kernel would cut the end of a longer name.
-  const own = join(
-    path,
-    '..',
-    `n${randomInt(36 ** 4)
-      .toString(36)
-      .padStart(4, '0')}`,
-  )
-  await listening(server, own)
+  // Five characters, the first a digit: no other file has such a name, and a longer one than the shared name might not fit.
+  const temporary = join(dirname(path), randomInt(36 ** 4, 10 * 36 ** 4).toString(36))
   try {
-    await takeSharedName(own, path, options)
+    await once(server.listen(temporary), 'listening')
+  } catch (error) {
+    throw socketError(temporary, error)
+  }
+  try {
+    await takeSharedName(temporary, path, options)
     return { server, path }
   } catch (error) {
     server.close()
@@ -52,36 +54,30 @@ export async function ownSocket(options: OwnerOptions): Promise<{ server: Server
   }
 }
 
-function listening(server: Server, path: string): Promise<void> {
-  return new Promise((done, fail) => {
-    server.once('listening', done)
-    server.once('error', error => fail(socketError(path, error)))
-    server.listen(path)
-  })
-}
-
 async function takeSharedName(
-  own: string,
+  temporary: string,
   path: string,
   { dataDir, onWaiting, isUnwanted, waitMs = WAIT_MS }: OwnerOptions,
 ): Promise<void> {
   const giveUpAt = performance.now() + waitMs
-  for (let isTold = false; !links(own, path); ) {
+  for (let isTold = false; !links(temporary, path); ) {
     if (isUnwanted?.()) throw new StoreSetupError('told to end while another process had the data directory')
-    const { status, who } = await ownerOf(path)
-    if (status === 'none') {
+    const owner = await ownerOf(path)
+    if (owner === 'none') {
       await putAside(path)
       continue
     }
-    if (status === 'stays' && performance.now() > giveUpAt)
-      throw new StoreSetupError(
-        `POWGATE_DATA_DIR: ${resolve(dataDir)} is in use by ${who}: end that first, or give each service a directory of its own`,
-      )
-    if (status === 'stays' && !isTold) onWaiting?.(who)
-    isTold ||= status === 'stays'
+    if (owner !== 'ends') {
+      if (performance.now() > giveUpAt)
+        throw new StoreSetupError(
+          `POWGATE_DATA_DIR: ${resolve(dataDir)} is in use by ${owner.who}: end that first, or give each service a directory of its own`,
+        )
+      if (!isTold) onWaiting?.(owner.who)
+      isTold = true
+    }
     await sleep(RETRY_MS)
   }
-  rmSync(own)
+  rmSync(temporary)
 }
 
 function links(from: string, to: string): boolean {
@@ -94,44 +90,39 @@ function links(from: string, to: string): boolean {
   }
 }
 
-/** `none`: nobody answers, such as after a crash. */
-interface Owner {
-  readonly status: 'none' | 'ends' | 'stays'
-  /** Named by an owner that stays. */
-  readonly who: string
-}
-const NONE: Owner = { status: 'none', who: '' }
-const ENDS: Owner = { status: 'ends', who: '' }
+/** `none` if nobody answers, such as after a crash; `who` is what an owner that does not end calls itself. */
+type Owner = 'none' | 'ends' | { readonly who: string }
 
 function ownerOf(path: string): Promise<Owner> {
   return new Promise((done, fail) => {
-    const stays = (who: string) => done({ status: 'stays', who })
     const socket = connect(path, () => socket.write('*1\r\n$5\r\nLEAVE\r\n'))
     socket.setTimeout(ASK_MS, () => {
-      stays('a process that does not answer')
+      done({ who: 'a process that does not answer' })
       socket.destroy()
     })
     socket.once('data', reply => {
       socket.destroy()
       const text = reply.toString().trim()
-      if (text.startsWith('+')) done(ENDS)
-      else stays(text.replace(/^-ERR /, ''))
+      done(text.startsWith('+') ? 'ends' : { who: text.replace(/^-ERR /, '') })
     })
     socket.on('error', (error: NodeJS.ErrnoException) => {
-      if (error.code === 'ECONNREFUSED' || error.code === 'ENOENT') done(NONE)
-      else if (error.code === 'ECONNRESET' || error.code === 'EPIPE') done(ENDS)
+      if (error.code === 'ECONNREFUSED' || error.code === 'ENOENT') done('none')
+      else if (error.code === 'ECONNRESET' || error.code === 'EPIPE') done('ends')
       else fail(socketError(path, error))
     })
-    socket.on('close', () => done(ENDS))
+    socket.on('close', () => done('ends'))
   })
 }
 
-/** Renames a crashed owner's socket before removing it, because another service may have just made a new one at its place. */
+/**
+ * Removes a crashed owner's socket. It is renamed first, and put back if somebody answers on it: another service may have just taken
+ * the name.
+ */
 async function putAside(path: string): Promise<void> {
   const aside = `${path}.${process.pid}`
   try {
     renameSync(path, aside)
-    if ((await ownerOf(aside)).status !== 'none') linkSync(aside, path)
+    if ((await ownerOf(aside)) !== 'none') linkSync(aside, path)
     rmSync(aside)
   } catch (error) {
     const { code } = error as NodeJS.ErrnoException

@@ -1,6 +1,6 @@
 /**
- * The store process, which the primary forks: one of its own, so that no dashboard, scrape or reload makes a request wait. It ends when
- * it is told, or when the primary has gone and no worker is left, and saves its state then.
+ * The store process, which the primary forks, so that no dashboard, scrape or reload makes a request wait. It saves its state and ends
+ * when the primary says so, or when the primary has gone and no worker is connected any more.
  */
 
 import { resolve } from 'node:path'
@@ -10,11 +10,11 @@ import { StoreServer } from './server.ts'
 export type StoreMessage =
   | { readonly type: 'serves' }
   | StoreUsage
-  /** Why it cannot. */
+  /** The line says why it cannot serve. */
   | { readonly type: 'failed'; readonly line: string }
   | { readonly type: 'tells'; readonly level: 'info' | 'warn' | 'error'; readonly text: string }
 
-/** Each second: who says nothing for long is killed. */
+/** Sent each second. A process that sends nothing for long is killed (process/store-process.ts). */
 export interface StoreUsage {
   readonly type: 'lives'
   readonly cpu: NodeJS.CpuUsage
@@ -35,7 +35,7 @@ async function end(): Promise<void> {
   const ending = server
   server = undefined
   if (ending === undefined) return
-  await sleep(0) // a last answer goes out
+  await sleep(0) // so that the last answer goes out
   await ending.close(true)
   process.exit(0)
 }
@@ -44,7 +44,7 @@ process.title = 'powgate store'
 const tellUsage = () => send({ type: 'lives', cpu: process.cpuUsage(), memory: process.memoryUsage() })
 tellUsage()
 setInterval(tellUsage, 1000).unref()
-// Terminals and service managers signal the whole group: the primary acts.
+// Terminals and service managers signal all processes of a service. The primary acts, and tells this one.
 for (const signal of ['SIGTERM', 'SIGINT', 'SIGHUP', 'SIGUSR1', 'SIGUSR2'] as const)
   process.on(signal, () => {})
 process.on('message', () => void end())

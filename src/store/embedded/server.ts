@@ -1,10 +1,10 @@
 /**
- * The store process' side of the socket. Whoever has bound it owns the data directory: nobody else opens its files, so what a command
- * answers is what the service knows. It speaks Redis' protocol, with few commands:
+ * The store process' side of the socket. Only the owner of the data directory (own-socket.ts) opens its files, so what a command
+ * answers is what the service knows. The server speaks Redis' protocol, with few commands:
  *
  *   EVALSHA, EVAL   a worker's batch: see engine.ts
  *   SITES           name and arguments, in JSON, of an operation on sites: see socket-sites.ts
- *   LEAVE           a new service asks the owner to end, which it does if its primary has gone; otherwise it says who it is
+ *   LEAVE           a new service asks the owner to end. It does so if its primary has gone; otherwise it says who it is
  *   INFO, TIME, SELECT, PING   what ioredis and `powgate check` ask
  */
 
@@ -16,20 +16,20 @@ import { LAYOUT } from '../wire.ts'
 import { bulkReply, type Call, CallReader, errorReply, OK_REPLY } from './calls.ts'
 import { Engine } from './engine.ts'
 import { type OwnerOptions, ownSocket } from './own-socket.ts'
-import { EmbeddedSites } from './sites.ts'
-import { SITES_FILE } from './sites-file.ts'
+import { EmbeddedSites, SITES_FILE } from './sites-file.ts'
 import { loadState, removeSavedState, saveState } from './snapshot.ts'
+import { answerOf } from './socket-sites.ts'
 import { type Clocks, State, SYSTEM_CLOCKS, sweep } from './state.ts'
 
 const CHECK_MS = 1000
 
 export interface ServerOptions extends OwnerOptions {
   readonly stateBytesMax: number
-  /** Names this server to others that want the directory. */
+  /** The name that others who want the directory are told. */
   readonly who: string
-  /** Asked by a new service: whether this owner goes. */
+  /** Called when a new service asks this owner to end. @returns whether it does */
   readonly leaves?: () => boolean
-  /** Nobody is connected any more. */
+  /** Called when the last client has gone. */
   readonly onIdle?: () => void
   readonly tell?: (level: 'info' | 'warn' | 'error', text: string) => void
   readonly clocks?: Clocks
@@ -47,7 +47,7 @@ export class StoreServer {
   #sweeps: NodeJS.Timeout | undefined
   readonly #checks: NodeJS.Timeout
   #wasHalfFull = false
-  /** Why batches and operations on sites are refused from now on. */
+  /** Set once another directory or file lies in place of its own: why batches and operations on sites are refused. */
   #displaced: string | undefined
 
   private constructor(options: ServerOptions, server: Server, path: string) {
@@ -69,9 +69,11 @@ export class StoreServer {
     sweeps()
     this.#checks = setInterval(() => this.#check(), CHECK_MS).unref()
     server.on('connection', socket => this.#serve(socket))
+    // A process that may open no more files cannot accept; an error that nobody hears would end it.
+    server.on('error', () => {})
   }
 
-  /** Waits for a command, or for another service that ends. @throws StoreSetupError */
+  /** Waits until the present owner of the directory has ended. @throws StoreSetupError */
   static async open(options: ServerOptions): Promise<StoreServer> {
     const { server, path } = await ownSocket(options)
     try {
@@ -94,7 +96,7 @@ export class StoreServer {
     this.#server.removeAllListeners('connection').on('connection', client => client.destroy())
     for (const client of this.#clients) client.destroy()
     this.#check() // in a directory that is no longer its own, nothing is saved or removed
-    await this.sites.close()
+    await this.sites.closeFile()
     if (this.#displaced === undefined) {
       if (saves) this.#save()
       rmSync(this.#path)
@@ -180,7 +182,7 @@ export class StoreServer {
         return this.#batch(call)
       case 'sites':
         return this.#displaced === undefined
-          ? this.sites.answer(call.utf8(1)).then(text => bulkReply(Buffer.from(text)))
+          ? answerOf(this.sites, call.utf8(1)).then(text => bulkReply(Buffer.from(text)))
           : errorReply('ERR', this.#displaced)
       case 'leave':
         return this.#options.leaves?.() ? OK_REPLY : errorReply('ERR', this.#options.who)

@@ -1,13 +1,13 @@
 /**
- * Sites, API keys and the audit log in one file, to which changes are appended: one JSON object a line, on disk before the change is
- * answered. A line may have these parts:
+ * Sites, API keys and the audit log of the embedded store. They lie in one file, to which each change is appended as a line of JSON,
+ * and is on disk before it is answered. A line may have these parts:
  *
  *   {"changes": [[<revision>, {"site": ...} or {"apiKey": ...}], ...],   all of one commit
  *    "audit": [<entry>, ...],
  *    "auditFrom": <Unix ms>,            older entries were dropped
  *    "uses": {"<key id>": <Unix ms>}}   last uses, written without a wait for the disk
  *
- * The file is written anew once half of it no longer holds.
+ * The file is written anew once half of its lines are of no use any more.
  */
 
 import {
@@ -27,6 +27,7 @@ import {
 } from 'node:fs'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
+import { siteMeter } from '../../domain/address-tags.ts'
 import {
   type AuditEntry,
   type AuditQuery,
@@ -34,10 +35,12 @@ import {
   auditEntry,
   type RecordChange,
 } from '../../domain/audit.ts'
+import { dailyRate } from '../../domain/meters.ts'
 import type { ApiKeyRecord, SiteRecord } from '../../domain/site.ts'
 import { systemErrorText } from '../../words/system-error.ts'
-import { type Change, jsonOf, type MemberKind, Members, memberOf } from '../members.ts'
-import { StoreSetupError } from '../store.ts'
+import { type Change, jsonOf, Members, memberOf } from '../members.ts'
+import { type LivingHosts, type SiteStore, StoreSetupError } from '../store.ts'
+import type { State } from './state.ts'
 
 export const SITES_FILE = 'sites.jsonl'
 const COMPACTED_LINES_MIN = 1000
@@ -52,7 +55,10 @@ interface Line {
 type Written = { readonly site: SiteRecord } | { readonly apiKey: ApiKeyRecord }
 const PARTS = new Set(['changes', 'audit', 'auditFrom', 'uses'])
 
-export class SitesFile extends Members {
+export class EmbeddedSites extends Members implements SiteStore {
+  readonly #state: State
+  /** A command that has forgotten something must save the state. */
+  hasForgotten = false
   readonly #path: string
   #fd: number
   #bytes = 0
@@ -64,12 +70,13 @@ export class SitesFile extends Members {
   readonly #uses = new Map<string, number>()
   /** Changes are made one after another. */
   #last: Promise<unknown> = Promise.resolve()
-  /** A torn last line, which was dropped. */
+  /** Says that a torn last line was dropped. */
   readonly torn: string | undefined
 
   /** @throws StoreSetupError */
-  constructor(dataDir: string) {
+  constructor(dataDir: string, state: State) {
     super()
+    this.#state = state
     this.#path = join(dataDir, SITES_FILE)
     try {
       const isNew = !existsSync(this.#path)
@@ -83,7 +90,7 @@ export class SitesFile extends Members {
     this.torn = this.#read()
   }
 
-  /** Neither replaced nor written by somebody else, such as by `cp` of a backup or an editor. */
+  /** False if somebody else replaced or wrote the file, such as an editor, or `cp` of a backup. */
   get isInPlace(): boolean {
     const there = statSync(this.#path, { throwIfNoEntry: false })
     return there?.ino === fstatSync(this.#fd).ino && there.size === this.#bytes
@@ -126,28 +133,43 @@ export class SitesFile extends Members {
     return new Map(ids.flatMap(id => (this.#uses.has(id) ? [[id, this.#uses.get(id)!] as const] : [])))
   }
 
-  async close(): Promise<void> {
+  async forget(addressKeys: readonly string[]): Promise<number> {
+    this.hasForgotten = true
+    const { windows, meters } = this.#state
+    const names = (await this.namesOf(addressKeys)).flat()
+    return names.filter(name => windows.delete(name) || meters.delete(name)).length
+  }
+
+  /** One host: nobody else has the socket. */
+  async livingHosts(): Promise<LivingHosts> {
+    return { shards: 1, living: [] }
+  }
+
+  noteHost(): Promise<LivingHosts> {
+    return this.livingHosts()
+  }
+
+  async readUsualRate(siteKey: string): Promise<number | undefined> {
+    const meter = this.#state.meters.get(siteMeter(siteKey))
+    return dailyRate(meter === undefined ? [] : [meter], Date.now())
+  }
+
+  async closeFile(): Promise<void> {
     await this.#last
     closeSync(this.#fd)
   }
 
-  protected async readMember<Stored>(member: string): Promise<Stored | undefined> {
-    const record = this.#records.get(member)
-    return record && (JSON.parse(record.json) as Stored)
-  }
-
-  protected async listMembers<Stored>(kind: MemberKind): Promise<Stored[]> {
-    const wanted = [...this.#records].filter(([member]) => member.startsWith(kind))
-    return wanted.map(([, { json }]) => JSON.parse(json) as Stored)
+  protected async readJson(members: readonly string[]): Promise<(string | undefined)[]> {
+    return members.map(member => this.#records.get(member)?.json)
   }
 
   protected async revision(): Promise<number> {
     return this.#revision
   }
 
-  protected async changesAfter(revision: number, limit: number): Promise<Change[]> {
+  protected async changesAfter(revision: number, countMax?: number): Promise<Change[]> {
     const later = [...this.#records].filter(([, record]) => record.revision > revision)
-    return later.slice(0, limit).map(([member, record]) => [member, record.revision])
+    return later.slice(0, countMax).map(([member, record]) => [member, record.revision])
   }
 
   #afterLast<Result>(change: () => Promise<Result>): Promise<Result> {
@@ -183,12 +205,9 @@ export class SitesFile extends Members {
   #apply({ changes = [], audit = [], auditFrom, uses = {} }: Line): void {
     this.#lines++
     for (const [revision, written] of changes) {
-      const member = memberOf({ ...written, expected: undefined } as RecordChange)
-      this.#records.delete(member)
-      this.#records.set(member, {
-        revision,
-        json: JSON.stringify('site' in written ? written.site : written.apiKey),
-      })
+      const change = { ...written, expected: undefined } as RecordChange
+      this.#records.delete(memberOf(change))
+      this.#records.set(memberOf(change), { revision, json: jsonOf(change).written })
       this.#revision = Math.max(this.#revision, revision)
     }
     this.#audit.push(...audit)
@@ -222,17 +241,15 @@ export class SitesFile extends Members {
   }
 
   #compact(): void {
-    const lines: Line[] = [
-      ...[...this.#records.values()].map(({ revision, json }) => {
-        const record = JSON.parse(json)
-        return {
-          changes: [[revision, 'secretSha256' in record ? { apiKey: record } : { site: record }]],
-        } as Line
+    const lines = [
+      ...Array.from(this.#records, ([member, { revision, json }]) => {
+        const name = member.startsWith('s/') ? 'site' : 'apiKey'
+        return `{"changes":[[${revision},{"${name}":${json}}]]}`
       }),
-      ...this.#audit.map(entry => ({ audit: [entry] })),
-      { uses: Object.fromEntries(this.#uses) },
+      ...this.#audit.map(entry => JSON.stringify({ audit: [entry] })),
+      JSON.stringify({ uses: Object.fromEntries(this.#uses) }),
     ]
-    const bytes = Buffer.from(lines.map(line => `${JSON.stringify(line)}\n`).join(''))
+    const bytes = Buffer.from(lines.map(line => `${line}\n`).join(''))
     const path = `${this.#path}.new`
     let fd: number | undefined
     try {

@@ -48,7 +48,7 @@ export function saveState(dataDir: string, state: State, bootId = machineBootId(
  * Windows use the monotonic clock, which starts anew with a boot. So only meters are read of an older snapshot, or of one of
  * another boot: otherwise an attacker could teach the store in its first hour.
  *
- * @returns what was not read, for the log; undefined if all was, or if there is none
+ * @returns for the log, what was not read; undefined if all was read, or if there is no file
  */
 export function loadState(dataDir: string, state: State, bootId = machineBootId()): string | undefined {
   const path = join(dataDir, NAME)

@@ -1,24 +1,63 @@
-/**
- * A SiteStore that asks the store process over its socket: a question is JSON of an operation's name and arguments, which
- * `EmbeddedSites.answer` (sites.ts) reads.
- */
+/** Operations on sites over the store process' socket: a question is JSON of an operation's name and arguments. */
 
-import type { Connection } from '../client/connection.ts'
+import type { Ask } from '../client/connection.ts'
 import { type SiteStore, StoreSetupError } from '../store.ts'
-import { fromJson, SITE_OPERATIONS, type SiteAnswer, type SiteOperation, toJson } from './sites.ts'
 
-export function socketSites(connection: Connection): SiteStore {
-  const ask = async (name: SiteOperation, args: readonly unknown[]): Promise<unknown> => {
-    const reply = (await connection.ask('sites', toJson([name, ...args]))) as string
-    const { value, error, isSetupError } = fromJson(reply) as SiteAnswer
-    if (error !== undefined) throw isSetupError ? new StoreSetupError(error) : new Error(error)
-    return value
-  }
-  return sitesBy(ask)
+type SiteOperation = keyof SiteStore
+
+const OPERATIONS: Readonly<Record<SiteOperation, true>> = {
+  readSite: true,
+  readApiKey: true,
+  listSites: true,
+  listApiKeys: true,
+  commit: true,
+  readAudit: true,
+  dropAudit: true,
+  forget: true,
+  noteUses: true,
+  readUses: true,
+  noteHost: true,
+  livingHosts: true,
+  readUsualRate: true,
+  changesSince: true,
 }
 
-/** Makes a SiteStore whose operations are all asked in one way. */
-export function sitesBy(ask: (name: SiteOperation, args: readonly unknown[]) => Promise<unknown>): SiteStore {
-  const operations = SITE_OPERATIONS.map(name => [name, (...args: unknown[]) => ask(name, args)] as const)
+/** What an operation answered; without a value it was undefined. */
+interface SiteAnswer {
+  readonly value?: unknown
+  readonly error?: string
+  readonly isSetupError?: boolean
+}
+
+export function socketSites(ask: Ask): SiteStore {
+  const operationOf =
+    (name: string) =>
+    async (...args: unknown[]) => {
+      const reply = (await ask('sites', toJson([name, ...args]))) as string
+      const { value, error, isSetupError } = fromJson(reply) as SiteAnswer
+      if (error !== undefined) throw isSetupError ? new StoreSetupError(error) : new Error(error)
+      return value
+    }
+  const operations = Object.keys(OPERATIONS).map(name => [name, operationOf(name)] as const)
   return Object.fromEntries(operations) as unknown as SiteStore
+}
+
+/** The store process' answer to a question. */
+export async function answerOf(sites: SiteStore, question: string): Promise<string> {
+  try {
+    const [name, ...args] = fromJson(question) as [SiteOperation, ...unknown[]]
+    if (!Object.hasOwn(OPERATIONS, name)) throw new Error(`no operation ${name}`)
+    return toJson({ value: await (sites[name] as (...args: unknown[]) => Promise<unknown>)(...args) })
+  } catch (error) {
+    return toJson({ error: (error as Error).message, isSetupError: error instanceof StoreSetupError })
+  }
+}
+
+/** JSON has no Map: it becomes an object with the entries. Arguments that are undefined become null. */
+function toJson(value: unknown): string {
+  return JSON.stringify(value, (_, part) => (part instanceof Map ? { $map: [...part] } : part))
+}
+
+function fromJson(text: string): unknown {
+  return JSON.parse(text, (_, part) => (part?.$map === undefined ? part : new Map(part.$map)))
 }

@@ -51,7 +51,7 @@ export class State {
     return this.bytes > this.#bytesMax
   }
 
-  /** True if no network gets a new meter any more: meters alone must never fill the memory. (Sites are bounded.) */
+  /** If true, no network gets a new meter, because meters alone must never fill the memory. (Those of sites are few.) */
   get isHalfFull(): boolean {
     return this.bytes > this.#bytesMax / 2
   }
@@ -121,7 +121,7 @@ export function isMeterDead(name: string, meter: Meter, wallMs: number): boolean
   return Math.abs(wallMs - meter.atMs) >= keepMs
 }
 
-/** The instant at which something is dead, as text. @param ms rounded up to seconds */
+/** The second from which an entry is dead, as four characters. @param ms is rounded up */
 export function deadFrom(ms: number): string {
   const seconds = Math.ceil(ms / 1000)
   return String.fromCharCode(

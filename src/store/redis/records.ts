@@ -1,5 +1,6 @@
 /**
- * Sites, API keys and the audit log in Redis. Each key starts with `<prefix>:{sites}:`.
+ * Sites, API keys and the audit log in Redis. Each key starts with `<prefix>:{sites}:`. No operation sends a batch, because a
+ * process without an earlier reply may replace the epoch.
  *
  *   record:s/<site key>   JSON of a SiteRecord
  *   record:k/<key id>     JSON of an ApiKeyRecord
@@ -11,8 +12,7 @@
  *   uses                  hash: last use of an API key, by its id
  */
 
-import type { RedisTarget } from '../../config/redis.ts'
-import { shardKey, siteMeter } from '../../domain/address-tags.ts'
+import { siteMeter } from '../../domain/address-tags.ts'
 import {
   type AuditEntry,
   type AuditQuery,
@@ -21,21 +21,16 @@ import {
   type NewAuditEntry,
   type RecordChange,
 } from '../../domain/audit.ts'
-import { fnv1a } from '../../domain/bytes.ts'
 import { dailyRate, readMeter } from '../../domain/meters.ts'
-import { isSiteKey } from '../../domain/site.ts'
-import { namesOfAddress } from '../address-names.ts'
-import { type Connection, connect, shardTags } from '../client/connection.ts'
-import { untilUsable } from '../client/inspection.ts'
+import { type Connection, shardIndex, shardTags } from '../client/connection.ts'
 import type { HostNote } from '../hosts.ts'
-import { type Change, jsonOf, type MemberKind, Members, memberOf } from '../members.ts'
+import { type Change, jsonOf, Members, memberOf } from '../members.ts'
 import type { LivingHosts, SiteStore } from '../store.ts'
 import { NOTE_HOST, NOTE_USES, WRITE_RECORDS } from './scripts.ts'
 
 const LIST_CHUNK = 500
 /** Hosts note themselves every five seconds. */
 const HOST_LIVES_MS = 20_000
-const ALL = -1
 
 /** `<Unix ms>-<number>`, then fields and values alternately. */
 type StreamEntry = readonly [id: string, fields: readonly string[]]
@@ -89,14 +84,12 @@ export class RedisRecords extends Members implements SiteStore {
   }
 
   async forget(addressKeys: readonly string[]): Promise<number> {
-    const members = (await this.changesAfter(0, ALL)).map(([member]) => member.slice(2))
-    const sites = members.filter(isSiteKey)
     let removed = 0
-    for (const key of addressKeys) {
-      const prefix = `${this.#prefix}:{${this.#tags[fnv1a(shardKey(key)) % this.#tags.length]}}:`
-      const names = namesOfAddress(key, sites).map(name => prefix + name)
-      for (let start = 0; start < names.length; start += LIST_CHUNK)
-        removed += Number(await this.#connection.ask('del', ...names.slice(start, start + LIST_CHUNK)))
+    for (const [index, names] of (await this.namesOf(addressKeys)).entries()) {
+      const tag = this.#tags[shardIndex(addressKeys[index]!, this.#tags.length)]
+      const keys = names.map(name => `${this.#prefix}:{${tag}}:${name}`)
+      for (let start = 0; start < keys.length; start += LIST_CHUNK)
+        removed += Number(await this.#connection.ask('del', ...keys.slice(start, start + LIST_CHUNK)))
     }
     return removed
   }
@@ -118,7 +111,7 @@ export class RedisRecords extends Members implements SiteStore {
     return uses
   }
 
-  /** Hosts that no longer live are deleted by the way. */
+  /** Deletes the notes of hosts that no longer live, too. */
   livingHosts(): Promise<LivingHosts> {
     return this.noteHost('', null)
   }
@@ -148,37 +141,22 @@ export class RedisRecords extends Members implements SiteStore {
     )
   }
 
-  async close(): Promise<void> {
-    this.#connection.close()
-  }
-
-  protected async readMember<Stored>(member: string): Promise<Stored | undefined> {
-    const json = await this.#connection.ask('get', this.#recordKey(member))
-    return json === null ? undefined : parsed<Stored>(member, json as string)
-  }
-
-  protected async listMembers<Stored>(kind: MemberKind): Promise<Stored[]> {
-    const wanted = (await this.changesAfter(0, ALL))
-      .map(([member]) => member)
-      .filter(member => member.startsWith(kind))
-    const records: Stored[] = []
-    for (let start = 0; start < wanted.length; start += LIST_CHUNK) {
-      const some = wanted.slice(start, start + LIST_CHUNK)
-      const keys = some.map(member => this.#recordKey(member))
-      const texts = (await this.#connection.ask('mget', ...keys)) as (string | null)[]
-      for (const [index, json] of texts.entries())
-        if (json !== null) records.push(parsed<Stored>(some[index]!, json))
+  protected async readJson(members: readonly string[]): Promise<(string | null)[]> {
+    const texts: (string | null)[] = []
+    for (let start = 0; start < members.length; start += LIST_CHUNK) {
+      const keys = members.slice(start, start + LIST_CHUNK).map(member => this.#recordKey(member))
+      texts.push(...((await this.#connection.ask('mget', ...keys)) as (string | null)[]))
     }
-    return records
+    return texts
   }
 
   protected async revision(): Promise<number> {
     return Number((await this.#connection.ask('get', this.#key('revision'))) ?? 0)
   }
 
-  protected async changesAfter(revision: number, countMax: number): Promise<Change[]> {
-    const range = [this.#key('changes'), `(${revision}`, '+inf', 'WITHSCORES', 'LIMIT', '0', String(countMax)]
-    const reply = (await this.#connection.ask('zrangebyscore', ...range)) as string[]
+  protected async changesAfter(revision: number, countMax = -1): Promise<Change[]> {
+    const range = [`(${revision}`, '+inf', 'WITHSCORES', 'LIMIT', '0', String(countMax)]
+    const reply = (await this.#connection.ask('zrangebyscore', this.#key('changes'), ...range)) as string[]
     return Array.from({ length: reply.length / 2 }, (_, index) => [
       reply[2 * index]!,
       Number(reply[2 * index + 1]),
@@ -194,44 +172,6 @@ export class RedisRecords extends Members implements SiteStore {
   }
 }
 
-function parsed<Stored>(member: string, json: string): Stored {
-  try {
-    return JSON.parse(json) as Stored
-  } catch {
-    throw new Error(`the record ${JSON.stringify(member)} in Redis is not JSON`)
-  }
-}
-
 function auditEntryOf([id, [, json]]: StreamEntry): AuditEntry {
   return { at: Number.parseInt(id, 10), ...(JSON.parse(json!) as NewAuditEntry) }
-}
-
-/** No visitor waits for a command: a large `apply` takes seconds. */
-const [COMMAND_MS, SERVICE_MS, OPEN_MS] = [10_000, 2000, 5000]
-
-/**
- * Commands and the dashboard use this. It sends no batch, because a process without an earlier reply may
- * replace the epoch.
- *
- * @throws StoreSetupError
- */
-export async function openRedisSites(
-  target: RedisTarget,
-  keyPrefix: string,
-  shards: number,
-): Promise<RedisRecords> {
-  const connection = connect(target, COMMAND_MS)
-  const records = new RedisRecords(connection, keyPrefix, shards)
-  try {
-    await untilUsable(connection, { target, openMs: OPEN_MS }, () => records.changesSince(undefined))
-    return records
-  } catch (error) {
-    connection.close()
-    throw error
-  }
-}
-
-/** Calls reject until the server is reached. */
-export function connectRedisSites(target: RedisTarget, keyPrefix: string, shards: number): RedisRecords {
-  return new RedisRecords(connect(target, SERVICE_MS), keyPrefix, shards)
 }

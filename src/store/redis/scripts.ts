@@ -1,7 +1,7 @@
-/** Joins the Lua files at the start: each sees the locals of those before it. A file's name ends in its number of keys. */
+/** Joins the Lua files at the start: each sees the locals of those before it. An operation's file name ends in its number of keys. */
 
 import { createHash } from 'node:crypto'
-import { readFileSync } from 'node:fs'
+import { readdirSync, readFileSync } from 'node:fs'
 
 export interface Script {
   readonly files: readonly string[]
@@ -9,16 +9,23 @@ export interface Script {
   readonly sha: string
 }
 
+const LUA = new URL('./lua/', import.meta.url)
+
 function load(...files: string[]): Script {
-  const text = files
-    .map(file => readFileSync(new URL(`./lua/${file}.lua`, import.meta.url), 'utf8'))
-    .join('\n')
+  const text = files.map(file => readFileSync(new URL(`${file}.lua`, LUA), 'utf8')).join('\n')
   return { files, text, sha: createHash('sha1').update(text).digest('hex') }
 }
 
+/** All files of a folder: first what its operations share, then the operations. */
+function filesIn(folder: string): string[] {
+  const files = readdirSync(new URL(folder, LUA)).map(name => `${folder}/${name.replace(/\.lua$/, '')}`)
+  const operations = files.filter(file => /-\d$/.test(file))
+  return [...files.filter(file => !operations.includes(file)).sort(), ...operations.sort()]
+}
+
 const START = ['time', 'clock', 'epoch']
-const VISITS = ['address-log', 'meters', 'admit-challenge-1', 'admit-solution-2', 'take-back-0']
-const REDEMPTIONS = ['windows', 'redeem-token-3', 'refund-caller-1', 'peek-api-key-1']
+const VISITS = filesIn('visits')
+const REDEMPTIONS = filesIn('redemptions')
 const END = ['probe-1', 'batch']
 
 /**

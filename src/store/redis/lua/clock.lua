@@ -1,8 +1,8 @@
--- Compares times; see domain/limits.ts.
+-- What all operations use: the call's head, the values of its keys, and functions that compare times as domain/limits.ts does.
 -- From time.lua: wall
 local call, pack, unpack_bytes = redis.call, struct.pack, struct.unpack -- looked up once a batch
 
--- The caller sends these; store/wire.ts and epoch.lua explain them.
+-- The head of the call; store/wire.ts and epoch.lua explain it.
 local next_epoch, checked_at, expected, expecting_epoch, seen, meter_count, network_recent_ms, site_recent_ms, usual_ms,
   tolerated, learned_share, learns_all_ms, returning_proofs = unpack_bytes('>I4I4I4I4dI2ddddddd', ARGV[2])
 local WINDOW_MS, WRAP, HALF_WRAP, EXACT_LIMIT_MAX = 60000, 16777216, 8388608, 256 -- domain/limits.ts
@@ -25,7 +25,7 @@ local function held_time(last)
   return now
 end
 
--- Texts for EX. A number costs Redis 0.15 us of the 0.9 us of a SET, so each is converted once a batch.
+-- The text for EX. Converting a number takes Redis 0.15 us of the 0.9 us of a SET, so each is converted once a batch.
 local texts = {}
 local function seconds_text(milliseconds)
   local seconds = math.ceil(milliseconds / 1000)

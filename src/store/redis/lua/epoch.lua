@@ -1,21 +1,22 @@
 -- Decides whether the shard's memory can be trusted (its epoch), and collects all answers. docs/reference/redis.md#the-epoch tells
 -- what the epoch is for, and when it is replaced.
 --
--- A set clock lets records expire early. So the time is noted each second. If the note is over 30 s off, either the clock was
--- set, or no worker could check. The caller can tell: it sends the time that it expects.
+-- The head (clock.lua) has for this: `next_epoch`, for a replacement; `checked_at`, the time of the last check in the caller's last
+-- reply, NONE over a new connection; `expected` and `expecting_epoch`, the time that the caller expects here by its own clock, and the
+-- epoch of the reply by which it does; `seen`, the highest number of batches that the caller has seen.
+--
+-- A set clock lets records expire early. So the server's time is noted each second. If the note is over 30 s off, either the clock
+-- was set, or no worker could check meanwhile. What the caller expects decides:
 --
 -- 1. It expects the server's time: no worker could check. The epoch stays.
--- 2. Another time: the clock was set, or the call is late because the server stood still. The call fails with OTHERTIME and
---    does not run. If the caller hears that within its deadline, the clock was set, and it calls again without a time.
--- 3. No time (a new worker, or after 2): the epoch is replaced.
+-- 2. It expects another time: the clock was set, or the call is late because the server stood still. The call fails with OTHERTIME
+--    and does not run. If the caller hears that within its deadline, the clock was set, and it calls again without a time.
+-- 3. It expects no time (a new worker, or after 2): the epoch is replaced.
 --
--- Each batch that spends a nonce or redeems a token increments a number, and callers send the highest that they have seen. If
--- the stored one is lower, an older copy was put back. Without the epoch's name, a copy put back key by key would pass: the old
--- number comes first and is noticed, so a new epoch and a higher number are written; then the old epoch comes, and beside that
--- number it looks right.
+-- Each batch that spends a nonce or redeems a token increments the number of batches. If the stored number is lower than `seen`, an
+-- older copy was put back. The epoch's name is stored beside the number, or a copy put back key by key would pass: its number comes
+-- first and is noticed, so a new epoch and a higher number are written; then its epoch comes, and would look right beside that number.
 --
--- clock.lua unpacks what the caller sends: `next_epoch`, `checked_at` (its last reply's, NONE over a new connection), `expected`
--- and `expecting_epoch` (the time, and the epoch of the reply that it comes from), `seen` (the highest number).
 -- KEYS[1]  `<epoch>`
 -- KEYS[2]  `<process> <time of the note> <evicted keys>`; without the count if the server's policy is to evict none, and none was
 -- KEYS[3]  `<number> <epoch>`
@@ -48,10 +49,10 @@ if epoch_text == '' or is_older or checked_at == NONE or (now - checked_at) % WR
   local since = noted_at and wall - tonumber(noted_at)
   local stepped = noted_at and ARGV[1] == '' and math.abs(since) > STEP -- a test's clock (time.lua) may leap
   if stepped and not is_older and expected ~= NONE and epoch_text ~= '' and noted == process then
-    -- Times are modulo WRAP, so only a note of the last hour can be vouched for.
-    local can_vouch = expecting_epoch == tonumber(epoch_text) and since > 0 and since <= EXPECTED_MAX + STEP
+    -- Times are modulo WRAP, so a caller can only confirm a note of the last hour.
+    local can_confirm = expecting_epoch == tonumber(epoch_text) and since > 0 and since <= EXPECTED_MAX + STEP
     local is_off = (now - expected + STEP) % WRAP > 2 * STEP -- by more than STEP, either way
-    if not can_vouch or is_off then
+    if not can_confirm or is_off then
       return redis.error_reply('OTHERTIME the clock of Redis was set, or this call is late')
     end
     stepped = false

@@ -1,6 +1,6 @@
 -- Meters: two sums of accepted proofs that fade (domain/meters.ts): | at, Unix ms 8 | recent 4 | usual 8 |
--- A call's first two are no meters but when the shard's first proof came, and the first under the present names of networks, as
--- `usual`; `at` is when that key was last renewed. `wall` and the pricing's numbers are of time.lua and clock.lua.
+-- The first two of a call are times: `usual` is when the shard's first proof came, and when the first one under the present names of
+-- networks came; `at` is when that key was last renewed, so that it does not expire.
 -- From time.lua: wall
 -- From clock.lua: call, pack, unpack_bytes, meter_count, network_recent_ms, site_recent_ms, usual_ms, tolerated,
 --   learned_share, learns_all_ms, returning_proofs, values, METERS_FROM, at_end, seconds_text, shares_step
@@ -63,7 +63,8 @@ at_end.meters = function()
     local keep = math.min(KEPT_MS_MAX, KEPT_MS_A_PROOF * math.max(1, meter.usual))
     call('SET', KEYS[METERS_FROM + number], record, 'EX', seconds_text(keep))
   end
-  for number = 1, next(meters) and 2 or 0 do
+  if not next(meters) then return end -- no proof was added
+  for number = 1, 2 do
     local at, renewed, _, born = METERS_FROM + number, 0, 0, wall
     if values[at] then renewed, _, born = unpack_bytes(METER, values[at]) end
     -- The age starts anew if the clock was ahead at the first proof.

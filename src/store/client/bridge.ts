@@ -1,90 +1,79 @@
 /**
- * Fail open: answers /challenge and /verify from this worker's memory while Redis is away. A failover draws a new epoch, so what
- * was issued from memory meanwhile is refused afterwards. Therefore the bridge waits `failOpenAfterMs` first, longer than a failover
- * takes: without that wait, a failover lost 110 of 160 visits.
+ * Fails open: answers /challenge and /verify from this worker's memory while Redis is away. It waits `failOpenAfterMs` first, longer
+ * than a failover takes. A failover draws a new epoch, by which all that was issued meanwhile is refused: without the wait, one lost
+ * 110 of 160 visits.
  *
- * Limits and used nonces hold only within a worker then, but /verify-token fails closed, and redeems once per nonce.
+ * Each worker then knows only its own requests and used nonces. /verify-token fails closed, and redeems once per nonce.
  */
 
-import { admitToLog, LogKind, verificationKind } from '../domain/address-log.ts'
-import { ownerKey } from '../domain/address-tags.ts'
-import { WINDOW_MS } from '../domain/limits.ts'
+import { admitToLog, LogKind, verificationKind } from '../../domain/address-log.ts'
+import { ownerKey } from '../../domain/address-tags.ts'
+import { WINDOW_MS } from '../../domain/limits.ts'
 import {
   type ChallengeAdmission,
   type ChallengeRequest,
   type Done,
-  type RedemptionAdmission,
-  type RedemptionRequest,
-  type RequestStore,
   type SolutionAdmission,
   type SolutionRequest,
   UNAVAILABLE,
-} from './store.ts'
+} from '../store.ts'
+import { ShardedRequests } from './requests.ts'
+import type { Shard } from './shard.ts'
 
 const ADDRESSES_MAX = 100_000
-/** Beyond ADDRESSES_MAX, the addresses of an owner's network share a window, whose limit is this many times the usual. */
+/** Beyond ADDRESSES_MAX, all addresses of an owner's network share a record, with this many times the limits of an address. */
 const SHARED_TIMES = 8
 const NONCES_MAX = 200_000
+/** A full map is searched for expired entries at most this often. */
 const SWEEP_MS = 1000
 const CROWDED_AGAIN_MS = 600_000
 
-interface BridgeOptions {
+export interface BridgeOptions {
   readonly workers: number
   readonly failOpen: { readonly challenge: boolean; readonly verify: boolean }
   readonly failOpenAfterMs: number
-  /** Called when memory becomes crowded, and again only after CROWDED_AGAIN_MS without that. */
+  /** Milliseconds that never step back. */
+  readonly monotonicMs: () => number
+  /** Called when more than ADDRESSES_MAX addresses ask; again only after CROWDED_AGAIN_MS in which they fitted. */
   readonly onCrowded?: () => void
 }
 
-export class BridgedStore implements RequestStore {
-  readonly #store: RequestStore
+export class BridgedRequests extends ShardedRequests {
   readonly #options: BridgeOptions
-  readonly #now: () => number
   readonly #logs = new ExpiringMap<Buffer>(ADDRESSES_MAX)
-  /** Windows of networks whose addresses no longer fit, so that a flood costs its own network and no newcomer. */
+  /** Records of networks whose addresses no longer fit, so that a flood is limited with its own network, and no newcomer is. */
   readonly #networkLogs = new ExpiringMap<Buffer>(ADDRESSES_MAX)
   #crowdedUntil = 0
   readonly #usedNonces = new ExpiringMap<true>(NONCES_MAX)
 
-  /** @param now milliseconds that never step back */
-  constructor(store: RequestStore, options: BridgeOptions, now: () => number) {
-    this.#store = store
+  constructor(shards: readonly Shard[], now: () => number, options: BridgeOptions) {
+    super(shards, now)
     this.#options = options
-    this.#now = now
   }
-
-  epochOf = (key: string) => this.#store.epochOf(key)
-  awayMs = (key: string) => this.#store.awayMs(key)
-  nonceEpochs = (siteKey: string) => this.#store.nonceEpochs(siteKey)
-  formerNonceEpochs = (addressKey: string, siteKey: string) =>
-    this.#store.formerNonceEpochs(addressKey, siteKey)
-  takeBack = (request: SolutionRequest, accepted: number) => this.#store.takeBack(request, accepted)
-  redeemToken = (request: RedemptionRequest, done: Done<RedemptionAdmission>) =>
-    this.#store.redeemToken(request, done)
 
   /** undefined while the site's shard may still come back in time. */
-  nonceEpoch(addressKey: string, siteKey: string): number | undefined {
-    const awayMs = this.#store.awayMs(siteKey)
+  override nonceEpoch(addressKey: string, siteKey: string): number | undefined {
+    const awayMs = this.awayMs(siteKey)
     if (awayMs > 0 && awayMs < this.#options.failOpenAfterMs) return undefined
-    return this.#store.nonceEpoch(addressKey, siteKey)
+    return super.nonceEpoch(addressKey, siteKey)
   }
 
-  admitChallenge(request: ChallengeRequest, done: Done<ChallengeAdmission>): void {
-    this.#store.admitChallenge(request, answer => {
+  override admitChallenge(request: ChallengeRequest, done: Done<ChallengeAdmission>): void {
+    super.admitChallenge(request, answer => {
       const { failOpen = this.#options.failOpen.challenge } = request
       done(failOpen && this.#isLongAway(request, answer) ? this.#challenge(request) : answer)
     })
   }
 
-  admitSolution(request: SolutionRequest, done: Done<SolutionAdmission>): void {
-    this.#store.admitSolution(request, answer => {
+  override admitSolution(request: SolutionRequest, done: Done<SolutionAdmission>): void {
+    super.admitSolution(request, answer => {
       const { failOpen = this.#options.failOpen.verify } = request
       done(failOpen && this.#isLongAway(request, answer) ? this.#solution(request) : answer)
     })
   }
 
   #isLongAway({ addressKey }: ChallengeRequest, { status }: { readonly status: string }): boolean {
-    return status === 'unavailable' && this.#store.awayMs(addressKey) >= this.#options.failOpenAfterMs
+    return status === 'unavailable' && this.awayMs(addressKey) >= this.#options.failOpenAfterMs
   }
 
   #challenge(request: ChallengeRequest): ChallengeAdmission {
@@ -97,28 +86,32 @@ export class BridgedStore implements RequestStore {
   #solution(request: SolutionRequest): SolutionAdmission {
     const decision = this.#admit(request, verificationKind(request))
     if (decision.status !== 'admitted') return decision
+    const nonce = this.#spend(request.spend)
+    if (nonce === undefined) return UNAVAILABLE
     const { failures, accepted } = decision
-    const { spend } = request
-    if (spend === undefined)
-      return { status: 'admitted', failures, accepted, meters: undefined, nonce: 'untouched' }
+    return { status: 'admitted', failures, accepted, meters: undefined, nonce }
+  }
+
+  /** @returns undefined if the nonce does not fit into the memory */
+  #spend(spend: SolutionRequest['spend']): 'spent' | 'used' | 'untouched' | undefined {
+    if (spend === undefined) return 'untouched'
     const now = Date.now()
-    if (this.#usedNonces.get(spend.nonce, now) !== undefined)
-      return { status: 'admitted', failures, accepted, meters: undefined, nonce: 'used' }
-    if (!this.#usedNonces.fits(spend.nonce, now)) return UNAVAILABLE
+    if (this.#usedNonces.get(spend.nonce, now) !== undefined) return 'used'
+    if (!this.#usedNonces.fits(spend.nonce, now)) return undefined
     this.#usedNonces.set(spend.nonce, true, spend.expiresAtMs)
-    return { status: 'admitted', failures, accepted, meters: undefined, nonce: 'spent' }
+    return 'spent'
   }
 
   #admit(request: ChallengeRequest, kind: LogKind) {
-    if (this.#store.epochOf(request.addressKey) === undefined) return UNAVAILABLE
-    const now = Math.floor(this.#now())
     const { addressKey, siteTag, addressLimit, siteLimit } = request
-    const hasOwn = this.#logs.fits(addressKey, now)
-    if (!hasOwn && now >= this.#crowdedUntil) this.#options.onCrowded?.()
-    if (!hasOwn) this.#crowdedUntil = now + CROWDED_AGAIN_MS
-    const [logs, key, times] = hasOwn
+    if (this.epochOf(addressKey) === undefined) return UNAVAILABLE
+    const now = Math.floor(this.#options.monotonicMs())
+    const fits = this.#logs.fits(addressKey, now)
+    if (!fits) this.#noteCrowded(now)
+    const [logs, key, times] = fits
       ? [this.#logs, addressKey, 1]
       : [this.#networkLogs, ownerKey(addressKey), SHARED_TIMES]
+    // Each worker has its part of a limit, since none knows what the others admit.
     const share = (limit: number) =>
       limit === 0 ? 0 : Math.max(1, Math.floor((limit * times) / this.#options.workers))
     const limits = { siteTag, addressLimit: share(addressLimit), siteLimit: share(siteLimit) }
@@ -129,9 +122,14 @@ export class BridgedStore implements RequestStore {
     logs.set(key, record, now + WINDOW_MS)
     return decision
   }
+
+  #noteCrowded(now: number): void {
+    if (now >= this.#crowdedUntil) this.#options.onCrowded?.()
+    this.#crowdedUntil = now + CROWDED_AGAIN_MS
+  }
 }
 
-/** Never drops an entry early by itself. */
+/** Removes entries that have expired, and others only by `dropFirst`. */
 class ExpiringMap<Value> {
   readonly #entries = new Map<string, { value: Value; expiresAt: number }>()
   readonly #sizeMax: number
@@ -157,7 +155,7 @@ class ExpiringMap<Value> {
     this.#entries.set(key, { value, expiresAt })
   }
 
-  /** The entry that was added first. */
+  /** Removes the entry that was added first. */
   dropFirst(): void {
     for (const key of this.#entries.keys()) {
       this.#entries.delete(key)
@@ -165,7 +163,7 @@ class ExpiringMap<Value> {
     }
   }
 
-  /** A scan of everything, since entries expire in any order. */
+  /** Scans everything, since entries expire in any order. */
   #removeExpired(now: number): void {
     if (now < this.#sweptAt + SWEEP_MS) return
     this.#sweptAt = now

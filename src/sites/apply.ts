@@ -1,0 +1,100 @@
+/** Plans what `powgate apply` writes: the sites and API keys of a file that the store lacks, or has otherwise. */
+
+import { randomBytes } from 'node:crypto'
+import { DEMO_SITE_KEYS } from '../demo/site.ts'
+import type { RecordChange } from '../domain/audit.ts'
+import { type ApiKeyRecord, isExpired, newSiteKey, revisionOf } from '../domain/site.ts'
+import type { SiteStore } from '../store/store.ts'
+import { PROGRAM } from '../version.ts'
+import { diffWithFile, type FileContent, type FileDiff, type MissingSites } from './file.ts'
+import { deletion, newKey } from './sites.ts'
+
+export interface ApplyPlan extends FileDiff {
+  /** API keys that come with their hashes from another store. */
+  readonly keysAdded: readonly ApiKeyRecord[]
+  /** New API keys with their secrets, for the names that the file lists. */
+  readonly keysMade: readonly ReturnType<typeof newKey>[]
+  /** All that is to be written. */
+  readonly records: readonly RecordChange[]
+}
+
+/** @param isDry the plan is only printed: new sites have their name in place of a key, because the real run draws another key */
+export async function planApply(
+  store: SiteStore,
+  { sites, apiKeys }: FileContent,
+  missing: MissingSites,
+  isDry: boolean,
+): Promise<ApplyPlan> {
+  const now = Date.now()
+  const storedSites = await store.listSites()
+  const diff = diffWithFile(sites, storedSites, {
+    missing,
+    neverMissing: DEMO_SITE_KEYS,
+    newSiteKey: name => (isDry ? name : newSiteKey(randomBytes(96))),
+    now,
+  })
+  const siteKeys = new Set([...sites, ...storedSites].map(({ siteKey }) => siteKey))
+  for (const { action, after } of diff.changes) if (action === 'delete') siteKeys.delete(after.siteKey)
+  const problems = [
+    ...diff.problems,
+    ...(sites.length === 0 ? emptyFileProblems(diff, missing) : []),
+    ...(await deletedSiteProblems(store, diff)),
+    ...(await Promise.all(apiKeys.map(key => keyProblems(store, key, siteKeys)))).flat(),
+  ]
+  const storedKeys = await store.listApiKeys()
+  const storedById = new Map(storedKeys.map(key => [key.id, key]))
+  const keysAdded = apiKeys
+    .filter(key => isLater(key, storedById.get(key.id)))
+    .map(key => ({ ...key, createdAt: key.createdAt || now }))
+  const allKeys = new Map([...storedKeys, ...keysAdded].map(key => [key.id, key]))
+  const valid = [...allKeys.values()].filter(key => key.revokedAt === null && !isExpired(key, now))
+  const keysMade = diff.keys
+    .filter(({ siteKey, name }) => !valid.some(key => key.siteKey === siteKey && key.name === name))
+    .map(({ siteKey, name }) => newKey(siteKey, { name }, now))
+  const records = [
+    ...diff.changes.flatMap(({ action, before, after }) =>
+      action === 'delete' ? deletion(after, storedKeys, now) : [{ site: after, expected: before }],
+    ),
+    ...keysMade.map(({ record }) => ({ apiKey: record, expected: undefined })),
+    ...keysAdded.map(apiKey => ({ apiKey, expected: storedById.get(apiKey.id) })),
+  ]
+  return { ...diff, problems, keysAdded, keysMade, records }
+}
+
+/** A key of the file is written if the store lacks it, or has an earlier revision. */
+function isLater(key: ApiKeyRecord, stored: ApiKeyRecord | undefined): boolean {
+  return stored === undefined || revisionOf(key) > revisionOf(stored)
+}
+
+function emptyFileProblems({ changes }: FileDiff, missing: MissingSites): string[] {
+  if (changes.length === 0) return []
+  return [
+    `sites: the file has none, so every site would be ${missing}d (${changes.length}). If you mean that: ${PROGRAM} site ${missing}, one by one`,
+  ]
+}
+
+async function deletedSiteProblems(store: SiteStore, { changes }: FileDiff): Promise<string[]> {
+  const created = changes.filter(({ action, isKeyDrawn }) => action === 'create' && !isKeyDrawn)
+  const deleted = await Promise.all(created.map(({ after }) => store.readSite(after.siteKey)))
+  return deleted.flatMap(site =>
+    site === undefined ? [] : [`sites: ${site.siteKey} was deleted, and its key is not made again`],
+  )
+}
+
+async function keyProblems(
+  store: SiteStore,
+  key: ApiKeyRecord,
+  siteKeys: ReadonlySet<string | undefined>,
+): Promise<string[]> {
+  const { id, siteKey, secretSha256 } = key
+  if (!siteKeys.has(siteKey))
+    return [`apiKeys: expected the site of ${id} in the file, got none with the key ${siteKey}`]
+  const stored = await store.readApiKey(id)
+  if (stored?.deletedAt !== undefined)
+    return [`apiKeys: ${id} was deleted with its site, and is not made again`]
+  const isSame = stored?.siteKey === siteKey && stored.secretSha256 === secretSha256
+  if (isSame || isLater(key, stored)) return []
+  return [
+    `apiKeys: ${id} is in the store with another site or secretSha256, and stays so: a new key has an id of its own`,
+  ]
+}

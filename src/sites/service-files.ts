@@ -1,0 +1,52 @@
+/** Files that the service leaves in its data directory for commands: its address, and the keys of the first start's site. */
+
+import { existsSync, readFileSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { type Config, localUrl } from '../config/config.ts'
+
+const urlPath = (dataDir: string) => join(dataDir, 'service-url')
+export const firstKeysPath = (dataDir: string) => join(dataDir, 'first-keys')
+
+/** Writes nothing with Redis, because commands then go by the settings. */
+export function writeServiceUrl(config: Config): void {
+  try {
+    if (config.redis === undefined) writeFileSync(urlPath(config.dataDir), localUrl(config))
+  } catch {
+    // The disk is full: commands go by the settings.
+  }
+}
+
+/** Goes by the settings if the file is missing or empty. */
+export function serviceUrl(config: Config): string {
+  return (config.redis === undefined && textOf(urlPath(config.dataDir))) || localUrl(config)
+}
+
+/** True if a service with the embedded store ever ran in this data directory. */
+export function hasServed({ redis, dataDir }: Config): boolean {
+  return redis === undefined && existsSync(urlPath(dataDir))
+}
+
+export interface FirstKeys {
+  readonly siteKey: string
+  readonly apiKey: string
+}
+
+/** Only the file's owner can read it. */
+export function writeFirstKeys(dataDir: string, { siteKey, apiKey }: FirstKeys): void {
+  const text = `POWGATE_SITE_KEY=${siteKey}\nPOWGATE_API_KEY=${apiKey}\n`
+  writeFileSync(firstKeysPath(dataDir), text, { mode: 0o600, flush: true })
+}
+
+export function readFirstKeys(dataDir: string): FirstKeys | undefined {
+  const keys = /^POWGATE_SITE_KEY=(\S+)\nPOWGATE_API_KEY=(\S+)\n$/.exec(textOf(firstKeysPath(dataDir)))
+  return keys === null ? undefined : { siteKey: keys[1]!, apiKey: keys[2]! }
+}
+
+/** Returns '' if the file cannot be read. */
+function textOf(path: string): string {
+  try {
+    return readFileSync(path, 'utf8')
+  } catch {
+    return ''
+  }
+}
