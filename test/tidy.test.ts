@@ -168,11 +168,11 @@ test('the protocol imports no package', () => {
 
 test('what runs in browsers imports nothing but the widget and the protocol', () => {
   const files = filesOf(join(SRC, 'widget'), '.ts').filter(
-    file => !/^(build|kernel)\//.test(relative(join(SRC, 'widget'), file)), // these run when it is built
+    file => !/^build\//.test(relative(join(SRC, 'widget'), file)), // these run when it is built
   )
   assert.ok(files.length > 0)
   for (const file of files) {
-    const allowed = /^(widget\/(?!build\/|kernel\/)|protocol\/|#hashwx-script$)/
+    const allowed = /^(widget\/(?!build\/)|protocol\/|#hashwx-script$)/
     for (const imported of importsOf(file))
       assert.match(imported, allowed, `${relative(ROOT, file)} imports ${imported}`)
   }

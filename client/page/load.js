@@ -20,11 +20,11 @@ export function loadWidget(endpoint, { nonce } = {}) {
  * @param tell called with the event's name and its details
  */
 export function listenTo(gate, tell) {
-  const told = ({ type, detail }) => tell(type, detail)
-  for (const type of EVENTS) gate.addEventListener(type, told)
+  const listener = ({ type, detail }) => tell(type, detail)
+  for (const type of EVENTS) gate.addEventListener(type, listener)
   if (gate.token) tell('verified', { token: gate.token, expiresAt: gate.expiresAt })
   return () => {
-    for (const type of EVENTS) gate.removeEventListener(type, told)
+    for (const type of EVENTS) gate.removeEventListener(type, listener)
   }
 }
 

@@ -12,8 +12,8 @@ export const PowGate = forwardRef(function PowGate(properties, ref) {
   const { endpoint } = rest
   const gate = useRef(null)
   const handlers = useRef({})
-  /** Effects run twice in StrictMode. */
-  const told = useRef(null)
+  /** Effects run twice in StrictMode, but `onVerified` is called once for a token. */
+  const lastToken = useRef(null)
   useImperativeHandle(ref, () => gate.current, [])
   useEffect(() => {
     handlers.current = {
@@ -28,8 +28,8 @@ export const PowGate = forwardRef(function PowGate(properties, ref) {
   useEffect(
     () =>
       listenTo(gate.current, (type, detail) => {
-        if (type === 'verified' && told.current === detail.token) return
-        if (type === 'verified') told.current = detail.token
+        if (type === 'verified' && lastToken.current === detail.token) return
+        if (type === 'verified') lastToken.current = detail.token
         handlers.current[type]?.(detail)
       }),
     [],

@@ -10,9 +10,9 @@ export interface PowgateOptions {
   readonly url: string
   /** The site's secret API key, `sk_...`. */
   readonly apiKey: string
-  /** For the whole call, retries included. 1 to 600,000; 2,000 if left out. */
+  /** The time limit of the whole call, retries included. 1 to 600,000; 2,000 if left out. */
   readonly timeoutMs?: number
-  /** After a lost answer, 502, 503, 504 and 429. 0 to 10; 2 if left out. */
+  /** How often a call is repeated after a lost answer, 502, 503, 504 or 429. 0 to 10; 2 if left out. */
   readonly maxRetries?: number
   /** A lower score than this one is refused too, besides the site's own `min-score`. 0 to 1; 0 if left out. */
   readonly minScore?: number
@@ -29,7 +29,7 @@ export interface Accepted {
   readonly ok: true
   /** From `minScore` to 1. */
   readonly score: number
-  /** To which the token was issued. */
+  /** The address to which the token was issued. */
   readonly ip: string
   /** Unix time in milliseconds. */
   readonly solvedAt: number
@@ -53,7 +53,7 @@ export type RefusalCode =
 export interface Refused {
   readonly ok: false
   readonly code: RefusalCode
-  /** For a log; not for the visitor. */
+  /** A text for your log, not for the visitor. */
   readonly message: string
 }
 
@@ -62,7 +62,7 @@ export type Verdict = Accepted | Refused
 /** There is no verdict. The four errors below extend it. */
 export class PowgateError extends Error {
   override name = 'PowgateError'
-  /** After this time the same call may go better; undefined where it cannot. */
+  /** The same call may succeed after this time; undefined if it cannot. */
   readonly retryAfterMs: number | undefined
 
   constructor(message: string, retryAfterMs?: number) {
@@ -250,7 +250,7 @@ async function newKey(): Promise<string> {
   return (globalThis.crypto ?? (await import(NODE_CRYPTO)).webcrypto).randomUUID()
 }
 
-/** Of a Retry-After header: seconds, or a date as some proxies send. */
+/** The wait that a Retry-After header asks for: in seconds, or as a date, which some proxies send. */
 function milliseconds(header: string | null): number | undefined {
   if (header === null) return undefined
   const ms = /^\d+$/.test(header) ? Number(header) * 1000 : Date.parse(header) - Date.now()

@@ -17,7 +17,7 @@ const NO_STORE = 'no-store'
 /** Browsers ask by ETag each time, so changes show at once. */
 const REVALIDATED = 'no-cache'
 
-/** The widget needs no exception. */
+/** A strict policy, without an exception for the widget. */
 const PAGE_HEADERS: HeaderList = [
   [
     'Content-Security-Policy',
@@ -70,7 +70,7 @@ function urlOf({ host, port }: ServiceAddress): string {
   return `http://${address.includes(':') ? `[${address}]` : address}:${port}`
 }
 
-/** Limits one visitor at one worker. */
+/** The most forms of one visitor that a worker takes. */
 const FORMS_PER_MINUTE = 10
 const MINUTE_MS = 60_000
 const VISITORS_MAX = 10_000
@@ -99,26 +99,22 @@ function readStatic(name: string, contentType: string): StaticFile {
   return new StaticFile(readFileSync(new URL(name, import.meta.url)), { contentType })
 }
 
+const NO_TOKEN =
+  'The form came without a token. Go back, allow JavaScript, wait for the word Verified, and send it again.'
 const URLENCODED = /^application\/x-www-form-urlencoded[ \t]*(?:;|$)/i
 
 function handleSubmit(exchange: Exchange, url: string, apiKeys: Readonly<Record<PuzzleName, string>>): void {
   const { address } = exchange
   const answer = (decision: FormDecision) => exchange.answer(decisionReply(decision))
+  const refuse = (status: number, code: string, text: string) => answer(refusedForm(status, code, text))
   exchange.readBody(BODY_BYTES_MAX, body => {
-    if (body === undefined) return answer(refusedForm(413, 'body-too-large', 'The form is too large.'))
+    if (body === undefined) return refuse(413, 'body-too-large', 'The form is too large.')
     if (!URLENCODED.test(exchange.contentType))
-      return answer(refusedForm(415, 'content-type', 'The form must be sent urlencoded.'))
+      return refuse(415, 'content-type', 'The form must be sent urlencoded.')
     const form = readForm(body.toString('utf8'))
-    if (form.token === '')
-      return answer(
-        refusedForm(
-          400,
-          'no-token',
-          'The form came without a token. Go back, allow JavaScript, wait for the word Verified, and send it again.',
-        ),
-      )
+    if (form.token === '') return refuse(400, 'no-token', NO_TOKEN)
     if (address === undefined || !isAdmitted(address))
-      return answer(refusedForm(429, 'rate-limited', 'Too many forms. Wait a minute, then try again.'))
+      return refuse(429, 'rate-limited', 'Too many forms. Wait a minute, then try again.')
     redeem(url, apiKeys[form.puzzle], { token: form.token, expectedIp: formatAddress(address) }).then(
       exchange.guard(redemption => answer(decide(form, redemption))),
     )

@@ -1,5 +1,6 @@
-/** HashWX in WebAssembly, made of hashwx/ by `npm run build:hashwx`. One machine computes one thing at a time. */
+/** Calls HashWX, which `npm run build:hashwx` compiles from hashwx/. A machine holds one function at a time. */
 
+/** A global of the module: an address in its memory. */
 interface Address {
   readonly value: number
 }
@@ -17,16 +18,16 @@ export interface MachineExports {
   readonly emit: () => number
 }
 
-/** Hashes what `fill` has prepared, up to an address. */
+/** Computes the function for the inputs that `fill` wrote: from the start of the batch to the address `end`. */
 export type Run = (end: number) => void
 
-/** Hashes that emitted code computes in one call: an engine replaces slow code of a function only between two calls. */
+/** The most hashes of one call: an engine replaces code that runs by faster code only between two calls. */
 export const BATCH = 256
 const REGISTERS_BYTES = 80
 const WORD = 2 ** 32
 
 export class HashwxMachine {
-  /** The function's 32 bytes, which `make` reads. */
+  /** The 32 bytes of which `make` makes the function. */
   readonly seed: Uint8Array
   readonly #exports: MachineExports
 
@@ -48,13 +49,12 @@ export class HashwxMachine {
     return judge(1, difficulty) === 0
   }
 
-  /** Emits the function as a module, for `search`. */
+  /** The function as a WebAssembly module of its own: compiled and given to `link`, it is what `search` runs. */
   emit(): Uint8Array<ArrayBuffer> {
     const { emit, code, memory } = this.#exports
     return new Uint8Array(memory.buffer.slice(code.value, code.value + emit()))
   }
 
-  /** Links what was compiled of `emit`'s module. */
   link(module: WebAssembly.Module): Run {
     const { exports } = new WebAssembly.Instance(module, { e: { m: this.#exports.memory } })
     return exports.run as Run

@@ -26,7 +26,7 @@ export const DIFFICULTY_MAX = 28
 
 export const BLOCK_SIZE = 10_000
 export const FIRST_COUNTER = 1e15
-/** No thread reaches its end. 80 fit below COUNTER_MAX: for up to 12 threads, then a GPU. */
+/** Counters of one thread, more than it can try. Of the 80 such ranges, 78 are for up to 12 threads, and two for a GPU. */
 const RANGE_SIZE = 1e14
 const RANGES = 80
 export const GPU_START = FIRST_COUNTER + 78 * RANGE_SIZE
@@ -59,7 +59,7 @@ export function leadingZeroBits(digest: ArrayLike<number>): number {
   return bits
 }
 
-/** One thread has range 0, two threads 1 and 2, three 3 to 5 ... */
+/** The first counter of thread `index`. A single thread has range 0, two threads have 1 and 2, three have 3 to 5. */
 export function rangeStart(index: number, threads: number): number {
   return FIRST_COUNTER + ((threads * (threads - 1)) / 2 + index) * RANGE_SIZE
 }

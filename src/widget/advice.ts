@@ -12,7 +12,7 @@ function warnOnce(code: string, message: string, element: Element): void {
   console.warn(`pow-gate: ${message} (${code})`, element)
 }
 
-/** Gets only a warning, because the service may stand in a folder of that name. */
+/** An address that ends so is probably wrong. It may be right, if the service stands in a folder of that name. */
 const OWN_PATH = /\/(challenge|verify|verify-token|siteverify|widget(\.js)?)[\s/]*$/
 
 export function adviseOnPlace(element: HTMLElement & { readonly form: HTMLFormElement | null }): void {
@@ -34,13 +34,13 @@ export function adviseOnPlace(element: HTMLElement & { readonly form: HTMLFormEl
     )
 }
 
-/** HTML has no `<pow-gate />`: what follows such a tag is in the element. */
+/** HTML has no `<pow-gate />`: what follows such a tag becomes a child of the element. */
 export function adviseOnEndTag(element: Element): void {
   if (element.querySelector('button,select,textarea,input:not([type=hidden])') !== null)
     warnOnce('end-tag-missing', 'the end tag is missing. Write <pow-gate ...></pow-gate>', element)
 }
 
-/** No browser checks a form before `submit()` and `new FormData(form)`. */
+/** Browsers do not validate a form before `submit()` and `new FormData(form)`, so the widget cannot hold it back. */
 export function adviseOnNoToken(element: Element): void {
   warnOnce(
     'no-token',
@@ -56,7 +56,7 @@ export function adviseOnLostSend(element: Element): void {
 export function tellFailure(element: Element, { code, message, text }: PowGateError): void {
   const isTestKey = code === 'site-unknown' && /^site_Test/.test(element.getAttribute('site-key') ?? '')
   const hint = isTestKey ? ' This is a test key: start the service with POWGATE_TEST_KEYS=on.' : ''
-  // A visitor who fails is no error of the page.
-  const level = text === 'rejected' ? 'info' : 'error'
+  // A visitor or a device that fails is no error of the page.
+  const level = text === 'rejected' || text === 'expired' ? 'info' : 'error'
   console[level](`pow-gate: ${message}${hint} (${code}) at ${location.origin}`, element)
 }

@@ -1,4 +1,4 @@
-/** Safe access to a page that others wrote. */
+/** Access to the DOM that pages cannot disturb by the names of their fields, or by old libraries. */
 
 /**
  * The same object with the members of its prototypes only, because fields, forms and images hide those by their names: after
@@ -15,8 +15,8 @@ export function bare<Target extends EventTarget>(target: Target): Target {
 }
 
 /**
- * Returns a function that ends the listening. A `signal` would fail with zone.js before 0.14.3, which shares one listener among
- * all of a target: an abort would remove it.
+ * Returns a function that ends the listening. A `signal` would not do: zone.js before 0.14.3 has one listener for all of a target's
+ * handlers, which an abort would remove.
  */
 export function listen<Heard extends Event>(
   target: EventTarget,
@@ -32,7 +32,7 @@ export function listen<Heard extends Event>(
 /** Removes a node without `remove()`, because that of Prototype.js throws for an element without a parent. */
 export const takeOut = (node: Node) => node.parentNode?.removeChild(node)
 
-/** Does the work of `finally`, which a page's old Promise lacks. */
+/** Does the work of `Promise.prototype.finally`, which a page's own old Promise may lack. */
 export function lastly<Value>(work: Promise<Value>, end: () => void): Promise<Value> {
   work.then(end, end)
   return work

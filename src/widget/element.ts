@@ -16,27 +16,19 @@ import { Words } from './words.ts'
 /** The element shows no text until its language has loaded; after this time, it shows English. */
 const LANGUAGE_MS_MAX = 2000
 
+const OBSERVED = 'site-key endpoint worker-src solver threads gpu auto lang name'.split(' ')
+
 interface Verification {
   promise: Promise<string>
   controller: AbortController
-  /** A moved element begins anew, because the solver's frame in it does not survive a move. */
+  /** A moved element begins anew, because a move reloads the solver's frame in it. */
   isMoved: boolean
 }
 
 /** powgate.d.ts describes what integrators may rely on. */
 class PowGateElement extends HTMLElement implements Omit<Declared, keyof PowGateProperties> {
   static readonly formAssociated = true
-  static readonly observedAttributes = [
-    'site-key',
-    'endpoint',
-    'worker-src',
-    'solver',
-    'threads',
-    'gpu',
-    'auto',
-    'lang',
-    'name',
-  ]
+  static readonly observedAttributes = OBSERVED
 
   readonly #internals = internalsOf(this)
   readonly #view: View
@@ -47,49 +39,61 @@ class PowGateElement extends HTMLElement implements Omit<Declared, keyof PowGate
   readonly #held = new HeldToken({ onRenew: () => this.#renew(), onExpire: () => this.#expire() })
   #error: PowGateError | undefined
   #verification: Verification | undefined
-  /** The form is sent as soon as there is a token. */
-  #isSending = false
-  /** If set, a page that disables the form prevents a second Send, not this one. */
+  #isFormWaiting = false
+  /** Repeats the submission that failed. Set only in the state `failed`. */
+  #retrySubmission: (() => void) | undefined
+  /** True for LATE_MS after Send: a page that disables its form then prevents only a second Send, so this one goes on. */
   #isJustSent = false
   #isDisabled = false
   /** attributeChangedCallback runs before connectedCallback too. */
   #isAttached = false
-  /** Each start costs a challenge, so of several with `auto="load"`, those out of view start when their form is used. */
+  /** Each start costs a challenge: of several elements with `auto="load"`, those out of view start when their form is used. */
   #isInView = true
   readonly #viewport = new IntersectionObserver(entries => {
     this.#isInView = entries.some(({ isIntersecting }) => isIntersecting)
-    this.#startIf('load')
+    this.#autoStart('load')
   })
   #tick: ReturnType<typeof setInterval> | undefined
 
   constructor() {
     super()
     const root = this.attachShadow({ mode: 'open', delegatesFocus: true })
-    this.#view = new View(root, () => this.#startQuietly())
+    this.#view = new View(root, () => {
+      const retrySubmission = this.#retrySubmission
+      this.#start()
+      retrySubmission?.()
+    })
     this.#form = new FormLink(this, this.#internals, this.#view.box, {
       onUse: () => {
         this.#held.expireIfDue()
-        this.#startIf('focus')
+        this.#autoStart('focus')
       },
       onComplaint: () => {
-        const isStarted = this.#state !== 'idle' && this.#state !== 'expired'
-        if (!isStarted && autoOf(this) !== 'off') this.#startQuietly()
+        const canStart = this.#state === 'idle' || this.#state === 'expired'
+        if (canStart && autoOf(this) !== 'off') this.#start()
       },
       onSubmit: () => {
         const isOff = autoOf(this) === 'off' && this.#verification === undefined
-        if ((!this.#isDisabled || this.#isSending) && !isOff) return this.execute()
+        if ((!this.#isDisabled || this.#isFormWaiting) && !isOff) return this.execute()
         if (isOff) this.#view.reveal(false) // browsers complain only about what is visible
         return undefined
       },
       onWaiting: isWaiting => {
-        this.#isSending = this.#isJustSent = isWaiting
+        this.#isFormWaiting = this.#isJustSent = isWaiting
         this.#render()
       },
-      onLate: isAgain => {
+      onLate: isRepeated => {
         this.#isJustSent = false
-        this.#view.reveal(false, !isAgain)
+        this.#view.reveal(false, !isRepeated)
       },
-      onFail: takesFocus => this.#state === 'failed' && this.#view.reveal(takesFocus),
+      onFail: (takesFocus, retry) => {
+        if (this.#state !== 'failed') return
+        this.#retrySubmission = retry
+        this.#view.reveal(takesFocus)
+      },
+      onClose: () => {
+        this.#retrySubmission = undefined
+      },
     })
   }
 
@@ -128,7 +132,7 @@ class PowGateElement extends HTMLElement implements Omit<Declared, keyof PowGate
     this.cancel()
     this.#held.drop()
     this.#enter('idle')
-    this.#startIf('load')
+    this.#autoStart('load')
   }
 
   cancel(): void {
@@ -152,13 +156,13 @@ class PowGateElement extends HTMLElement implements Omit<Declared, keyof PowGate
     this.#render()
     // Waits, because frameworks set attributes right after they insert the element.
     setTimeout(() => {
-      void this.#speak()
+      void this.#loadTexts()
       this.#reportMistakes()
       if (bare(document).querySelectorAll('pow-gate').length > 1) {
         this.#isInView = false
         this.#viewport.observe(this)
       }
-      this.#startIf('load')
+      this.#autoStart('load')
     })
   }
 
@@ -188,7 +192,7 @@ class PowGateElement extends HTMLElement implements Omit<Declared, keyof PowGate
     }
   }
 
-  async #speak(): Promise<void> {
+  async #loadTexts(): Promise<void> {
     const nearest = this.closest('[lang]') ?? bare(document).documentElement
     const lang = bare(nearest).getAttribute('lang') ?? ''
     // The visitor's languages are read only if the page has none of the widget's.
@@ -218,10 +222,10 @@ class PowGateElement extends HTMLElement implements Omit<Declared, keyof PowGate
 
   attributeChangedCallback(name: string, before: string | null, after: string | null): void {
     if (!this.#isAttached || before === after) return
-    if (name === 'lang' || name === 'endpoint') void this.#speak()
+    if (name === 'lang' || name === 'endpoint') void this.#loadTexts()
     if (name === 'name') this.#render()
     else if (name !== 'lang' && this.#state !== 'idle') this.reset()
-    else this.#startIf('load')
+    else this.#autoStart('load')
   }
 
   formAssociatedCallback(): void {
@@ -236,15 +240,15 @@ class PowGateElement extends HTMLElement implements Omit<Declared, keyof PowGate
     this.#isDisabled = isDisabled
     if (isDisabled && !this.#isJustSent) this.cancel()
     this.#render()
-    this.#startIf('load')
+    this.#autoStart('load')
   }
 
   readonly #onVisible = () => {
     if (bare(document).hidden) return
     this.#held.expireIfDue()
     if (autoOf(this) === 'off') return
-    if (this.#held.isRenewalDue || this.#state === 'expired') this.#startQuietly()
-    else this.#startIf('load')
+    if (this.#held.isRenewalDue || this.#state === 'expired') this.#start()
+    else this.#autoStart('load')
   }
 
   /** The visitor came back from the page that the form led to, so the token was sent. */
@@ -252,20 +256,20 @@ class PowGateElement extends HTMLElement implements Omit<Declared, keyof PowGate
     if (persisted) this.reset()
   }
 
-  #startIf(occasion: Auto): void {
+  #autoStart(occasion: Auto): void {
     const isHidden = bare(document).hidden // The page may never be shown.
     if (this.#state !== 'idle' || isHidden) return
     const auto = autoOf(this)
-    if ((auto === 'load' && !this.#isInView ? 'focus' : auto) === occasion) this.#startQuietly()
+    if ((auto === 'load' && !this.#isInView ? 'focus' : auto) === occasion) this.#start()
   }
 
-  /** Errors are told by events. An element that left the page renews no token. */
-  #startQuietly(): void {
+  /** Verifies, unless a verification runs already. Its error is told by the event alone. */
+  #start(): void {
     if (this.#isAttached && this.#verification === undefined && !this.#isDisabled)
       this.#verify().catch(() => {})
   }
 
-  /** Verifies, also to renew a token: then the state stays `verified` until the old token expires. */
+  /** Verifies, perhaps to renew a token. Then the state stays `verified` until the old token expires. */
   #verify(): Promise<string> {
     // Starts after `#verification` is set, because handlers of the first event may call cancel() or execute().
     const promise: Promise<string> = Promise.resolve().then(() => this.#run(verification))
@@ -279,7 +283,7 @@ class PowGateElement extends HTMLElement implements Omit<Declared, keyof PowGate
     try {
       throwIfAborted(signal)
       this.#error = undefined
-      this.#words.begin()
+      this.#words.reset()
       if (this.#held.passed === undefined) this.#enter('working')
       this.#view.progress(0)
       const passed = await obtainToken({
@@ -289,10 +293,10 @@ class PowGateElement extends HTMLElement implements Omit<Declared, keyof PowGate
         onProgress: share => {
           if (signal.aborted) return
           this.#view.progress(share)
-          this.#tell('progress', { share })
+          this.#dispatch('progress', { share })
         },
-        onWait: (reason, ms) => this.#words.wait(reason, ms),
-        onHashing: isHashing => this.#words.hash(isHashing),
+        onWait: (reason, ms) => this.#words.setWait(reason, ms),
+        onHashing: isHashing => this.#words.setHashing(isHashing),
       })
       throwIfAborted(signal)
       this.#verification = undefined
@@ -316,17 +320,17 @@ class PowGateElement extends HTMLElement implements Omit<Declared, keyof PowGate
     this.#enter('verified')
     const { token, expiresAt, difficulty, solveTimeMs, mode, solved } = passed
     const { solver, threads, tries } = solved
-    this.#tell('verified', { token, expiresAt, difficulty, solveTimeMs, mode, solver, threads, tries })
+    this.#dispatch('verified', { token, expiresAt, difficulty, solveTimeMs, mode, solver, threads, tries })
   }
 
   #expire(): void {
     this.#enter(this.#verification === undefined ? 'expired' : 'working')
-    this.#tell('expired', {})
+    this.#dispatch('expired', {})
     this.#renew()
   }
 
   #renew(): void {
-    if (!bare(document).hidden && autoOf(this) !== 'off') this.#startQuietly()
+    if (!bare(document).hidden && autoOf(this) !== 'off') this.#start()
   }
 
   #fail(error: PowGateError): void {
@@ -335,18 +339,19 @@ class PowGateElement extends HTMLElement implements Omit<Declared, keyof PowGate
     // The old token is still valid after a failed renewal.
     if (this.#held.passed === undefined) this.#enter('failed')
     const { code, message, status } = error
-    this.#tell('failed', { code, message, status })
+    this.#dispatch('failed', { code, message, status })
   }
 
   #enter(state: State): void {
     const isNew = state !== this.#state
     this.#state = state
+    this.#retrySubmission = undefined
     clearInterval(this.#tick)
     if (state === 'working') this.#tick = setInterval(() => this.#render(), 1000)
-    else this.#words.begin()
+    else this.#words.reset()
     this.#showState()
     this.#render()
-    if (isNew) this.#tell('statechange', { state })
+    if (isNew) this.#dispatch('statechange', { state })
   }
 
   #render(): void {
@@ -361,12 +366,16 @@ class PowGateElement extends HTMLElement implements Omit<Declared, keyof PowGate
     const words = this.#words
     // The owner has to mend a wrong setup; using the form or Send starts what is idle.
     const canRetry = error !== undefined && error.text !== 'setup'
-    const button = canRetry ? words.retry(error.seconds) : waitsForClick ? words.text('start') : undefined
+    const button = canRetry
+      ? words.retryButton(error.seconds)
+      : waitsForClick
+        ? words.text('start')
+        : undefined
     this.#view.show({
       state,
       picture: words.pictureOf(state, key),
       ...words.linesOf(state, key, error),
-      sending: words.language && isWorking && this.#isSending ? words.text('sending') : '',
+      sending: words.language && isWorking && this.#isFormWaiting ? words.text('sending') : '',
       button: words.language && button,
       label: words.text('label'),
       isDisabled: this.#isDisabled,
@@ -379,7 +388,7 @@ class PowGateElement extends HTMLElement implements Omit<Declared, keyof PowGate
     this.#form.set(this.#held.passed?.token, complaintText, this.#isDisabled)
   }
 
-  #tell<Type extends keyof PowGateEventMap>(type: Type, detail: PowGateEventMap[Type]['detail']): void {
+  #dispatch<Type extends keyof PowGateEventMap>(type: Type, detail: PowGateEventMap[Type]['detail']): void {
     this.dispatchEvent(new CustomEvent(type, { detail }))
   }
 }

@@ -3,11 +3,12 @@
 import type { PuzzleName } from '../protocol/proof.ts'
 import type { Challenge, Solution } from '../protocol/wire.ts'
 import { lastly, nowMs } from './dom.ts'
-import { distrust, openWorkplace, type PageSettings, searchOnGpu } from './modes.ts'
+import { openWorkplace, type PageSettings, refuse, searchOnGpu } from './modes.ts'
 import { getChallenge, PowGateError, postSolution, type ServiceSettings, untilAborted } from './service.ts'
 import { environmentFlags } from './signals.ts'
 import type { Solved, Workplace } from './solver/job.ts'
 
+/** Challenges in one verification. A device that solves none of them has computed for 7.5 minutes or longer. */
 const ROUNDS_MAX = 4
 
 /** The code for a challenge that a slow device gives up before it expires. */
@@ -44,47 +45,53 @@ const ASSETS_SECONDS_MAX = 20
 
 /** @throws PowGateError */
 export async function obtainToken(settings: FlowSettings): Promise<Passed> {
-  /** The share that `onWork` reports, for all challenges so far. */
+  /** Hashes so far, as multiples of their challenges' means. */
   let work = 0
   for (let round = 1; ; ) {
     const before = work
     try {
-      return await oneRound(settings, share => {
-        work = before + share
+      return await oneRound(settings, ofRound => {
+        work = before + ofRound
         settings.onProgress(1 - Math.exp(-work))
       })
     } catch (error) {
       if (!(error instanceof PowGateError)) throw error
       const { code, message, status } = error
       if (!AGAIN_CODES.includes(code)) throw error
-      const text = code === 'expired-nonce' || code === OUTLIVED ? 'rejected' : 'unavailable'
+      const text = code === 'expired-nonce' || code === OUTLIVED ? 'expired' : 'unavailable'
       if (round++ === ROUNDS_MAX) throw new PowGateError(code, text, message, status)
     }
   }
 }
 
-/** The puzzle of the page's last challenge: workers for the next one start before it says its puzzle. */
-let puzzleMet: PuzzleName = 'sha256'
+/** The puzzle of the page's last challenge: workers start before the next challenge names its own. */
+let lastPuzzle: PuzzleName = 'sha256'
 
-/** Elements of a page solve one after the other, each with all threads. */
-let lastRound = Promise.resolve()
+/** Resolves when every element of the page that began a round has left the queue. */
+let queue = Promise.resolve()
 
-/** @param onWork told the hashes so far, as a multiple of the challenge's mean */
-async function oneRound(settings: FlowSettings, onWork: (share: number) => void): Promise<Passed> {
-  const { signal } = settings
-  const before = lastRound
+/** Waits until it is this element's turn, because each solves with all threads. Returns a function that leaves the queue. */
+async function enterQueue(signal: AbortSignal): Promise<() => void> {
+  const before = queue
   let leave!: () => void
-  const own = new Promise<void>(resolve => {
+  const left = new Promise<void>(resolve => {
     leave = resolve
   })
-  lastRound = before.then(() => own)
+  queue = before.then(() => left)
   await untilAborted(before, signal).catch(error => {
     leave()
     throw error
   })
+  return leave
+}
+
+/** @param onWork told the round's hashes so far, as a multiple of the challenge's mean */
+async function oneRound(settings: FlowSettings, onWork: (work: number) => void): Promise<Passed> {
+  const { signal } = settings
+  const leave = await enterQueue(signal)
   // Workers start while the challenge is on its way.
-  let opening = openWorkplace(settings, puzzleMet)
-  opening.catch(() => {}) // The workplace's user handles the error.
+  let opening = openWorkplace(settings, lastPuzzle)
+  opening.catch(() => {}) // openFor tries once more
   let isOver = false
   const close = () => {
     isOver = true
@@ -96,17 +103,19 @@ async function oneRound(settings: FlowSettings, onWork: (share: number) => void)
     const challenge = await getChallenge({
       ...settings,
       onWait: (reason, ms) => {
-        if (reason) leave() // The thread goes to another element, which may belong to another service.
+        if (reason) leave() // Another element may solve meanwhile, perhaps for another service.
         settings.onWait(reason, ms)
       },
     })
     const { nonce, difficulty, algorithm, signals } = challenge
     const task = { nonce, difficulty, algorithm, signals }
-    const outlived = failAfter(usableMs(challenge), new PowGateError(OUTLIVED, 'rejected', 'too slow'))
+    const outlived = failAfter(
+      usableMs(challenge),
+      new PowGateError(OUTLIVED, 'expired', 'the device is too slow'),
+    )
     const beganMs = nowMs()
     const expected = 2 ** difficulty
     opening = openFor(settings, algorithm, opening)
-    opening.catch(() => {})
     const late = failAwakeAfter(ASSETS_SECONDS_MAX, notLoaded('no answer'))
     const workplace = await untilAborted(Promise.race([opening, late]), signal).catch(error => {
       throw error instanceof PowGateError ? error : notLoaded(error)
@@ -120,7 +129,7 @@ async function oneRound(settings: FlowSettings, onWork: (share: number) => void)
     const solving = workplace.solve(task, tries => onWork((tries + gpuTries) / expected), gpuCounter)
     const first = untilAborted(Promise.race([solving, outlived]), signal)
     const solved = await lastly(first, () => settings.onHashing(false)).catch(error => {
-      if (!(error instanceof PowGateError)) distrust(workplace.mode)
+      if (!(error instanceof PowGateError)) refuse(workplace.mode)
       throw solverError(error)
     })
     const solveTimeMs = Math.round(nowMs() - beganMs)
@@ -147,13 +156,13 @@ async function oneRound(settings: FlowSettings, onWork: (share: number) => void)
   }
 }
 
-/** Opens a new workplace if the last one failed, perhaps for lack of a network, or is for another puzzle. */
+/** Opens a new workplace if the first one failed, perhaps for lack of a network, or is for another puzzle. */
 async function openFor(
   settings: FlowSettings,
   puzzle: PuzzleName,
   opening: Promise<Workplace>,
 ): Promise<Workplace> {
-  puzzleMet = puzzle
+  lastPuzzle = puzzle
   const opened = await opening.catch(() => undefined)
   if (opened?.puzzle === puzzle) return opened
   opened?.close()
@@ -181,15 +190,13 @@ function failAfter(ms: number, error: PowGateError): Promise<never> {
 /** Counts only seconds in which the page runs: a phone that slept meanwhile has loaded nothing. */
 function failAwakeAfter(seconds: number, error: PowGateError): Promise<never> {
   let rest = seconds
-  const failing = new Promise<never>((_, reject) => {
+  return new Promise((_, reject) => {
     const timer = setInterval(() => {
       if (--rest > 0) return
       clearInterval(timer)
       reject(error)
     }, 1000)
   })
-  failing.catch(() => {})
-  return failing
 }
 
 const notLoaded = (why: unknown) => new PowGateError('assets', 'network', `the solver does not load: ${why}`)

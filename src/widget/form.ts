@@ -1,37 +1,44 @@
 /**
- * The element's part in its form: carries the token, keeps the form invalid without one, and repeats an early submission. Members
- * of the form are read by `bare`, since fields hide those of their names.
+ * The element's part in its form: it adds the token, keeps the form invalid without one, and sends a form later that was submitted
+ * too early. Members of the form are read by `bare`, since fields hide those of their names.
  */
 
 import { adviseOnLostSend, adviseOnNoToken } from './advice.ts'
 import { bare, listen, takeOut } from './dom.ts'
 
 interface FormHooks {
+  /** The visitor uses the form. */
   readonly onUse: () => void
-  /** The browser complains that there is no token. */
+  /** The browser has focused the element to say that there is no token. */
   readonly onComplaint: () => void
   /** The form is submitted without a token. Returns what to wait for, or undefined to let the browser complain. */
   readonly onSubmit: () => Promise<unknown> | undefined
+  /** A submission begins or ends to wait for the token. */
   readonly onWaiting: (isWaiting: boolean) => void
-  /** The submission has waited for LATE_MS, or Send was pressed again. */
-  readonly onLate: (isAgain: boolean) => void
-  /** A submission got no token. `takesFocus` is false if the visitor has gone on to another field. */
-  readonly onFail: (takesFocus: boolean) => void
+  /** The submission still waits after LATE_MS, or Send was pressed once more (`isRepeated`). */
+  readonly onLate: (isRepeated: boolean) => void
+  /**
+   * A submission got no token. `takesFocus` is false if the visitor has gone on to another field. `retry` lets the form wait for
+   * the next verification, as the submission did for this one.
+   */
+  readonly onFail: (takesFocus: boolean, retry: () => void) => void
+  /** A dialog with the form in it was closed, so a submission that failed is not to be repeated. */
+  readonly onClose: () => void
 }
 
 const FIELD = 'powgate-token'
-/** A page cache may copy the page. The copied element finds the copied field by this. */
+/** An element that a page cache has copied finds the copy of its field by this attribute. */
 const FIELD_ATTRIBUTE = 'data-powgate'
 /** Send seems to do nothing if nothing visible changes within a tenth of a second. */
 const LATE_MS = 60
-/** The same token is not sent again within this time. Otherwise the second click of a double click would be refused. */
+/** The same token is not sent again within this time, so that a double click sends once. */
 const RESENT_MS = 2000
-/** The time if a script of the page took over, which perhaps found a mistake and sent nothing. */
-const TAKEN_OVER_MS = 700
+/** The same if a script of the page handles the submission: it may find a mistake and send nothing. */
+const HANDLED_MS = 700
 
-/** The cause that submits the form, unless a handler of the page prevents it. */
+/** What is about to submit the form. */
 interface Submitting {
-  /** A click or key; undefined for a script. */
+  /** A click or key, whose default a handler of the page may prevent; undefined for a script. */
   readonly event?: Event
   /** null without a button, as with Enter. */
   readonly submitter: HTMLButtonElement | null
@@ -58,7 +65,7 @@ function noteRequests(form: HTMLFormElement): void {
   Reflect.defineProperty(form, 'requestSubmit', { value, configurable: true, writable: true })
 }
 
-/** A field with `autofocus` gets the focus without the visitor. */
+/** False for a field with `autofocus`, which has the focus without the visitor. */
 function isByVisitor(control: Element | null): boolean {
   return !(control as HTMLElement).autofocus || navigator.userActivation?.hasBeenActive !== false
 }
@@ -68,7 +75,7 @@ type Control = HTMLElement & { readonly form?: HTMLFormElement | null }
 export class FormLink {
   readonly #host: HTMLElement
   readonly #internals: ElementInternals | undefined
-  /** Browsers show their complaint here. */
+  /** Browsers show here that there is no token. */
   readonly #anchor: HTMLElement
   readonly #hooks: FormHooks
   #field = bare(document).createElement('input')
@@ -97,10 +104,10 @@ export class FormLink {
     Object.assign(this.#field, { type: 'hidden', autocomplete: 'off' }).setAttribute(FIELD_ATTRIBUTE, '')
     host.addEventListener('invalid', event => {
       const { event: cause, submitter } = requested ?? this.#submitting ?? {}
-      // A browser validates after the click's dispatch. An `invalid` during the dispatch comes from the page's own
-      // checkValidity(), and an undefined `submitter` means that nobody submits: nothing is sent then.
-      const isSent = cause ? !cause.defaultPrevented && cause.eventPhase === 0 : submitter !== undefined
-      if (isSent && this.#goOnLater(submitter ?? null, this.#areOthersValid())) event.preventDefault()
+      // A browser validates after the click's dispatch. During the dispatch, the page has called checkValidity(), and without a
+      // `submitter` nobody submits.
+      const isSubmitting = cause ? !cause.defaultPrevented && cause.eventPhase === 0 : submitter !== undefined
+      if (isSubmitting && this.#sendLater(submitter ?? null, this.#areOthersValid())) event.preventDefault()
     })
   }
 
@@ -111,7 +118,7 @@ export class FormLink {
     return id === null ? this.#host.closest('form') : (root.getElementById(id) as HTMLFormElement | null)
   }
 
-  /** @param complaint shown by the browser without a token */
+  /** @param complaint what the browser says if there is no token */
   set(token: string | undefined, complaint: string, isDisabled: boolean): void {
     this.#token = token
     this.#complaint = complaint
@@ -133,7 +140,7 @@ export class FormLink {
     this.#internals?.setValidity(isValid ? {} : { valueMissing: true }, this.#complaint, this.#anchor)
   }
 
-  /** Closes a dialog: nothing is sent, so nothing is needed. */
+  /** True if the submission only closes a dialog, so no token is needed. */
   #isForDialog(submitter: HTMLButtonElement | null): boolean {
     const { form } = this
     return (submitter?.formMethod || (form && bare(form).method)) === 'dialog'
@@ -185,6 +192,8 @@ export class FormLink {
       if (isEnter) this.#noteSubmitting({ event, submitter: null })
     })
     on('submit', event => this.#onSubmit(event as SubmitEvent))
+    const onClose = ({ target }: Event) => bare(target as Node).contains(this.form) && this.#hooks.onClose()
+    this.#stops.push(listen(root, 'close', onClose, true))
     on('formdata', event => {
       const { formData } = event as FormDataEvent
       const name = this.#name
@@ -214,7 +223,7 @@ export class FormLink {
     }
     // The browser validated nothing (`novalidate`), or has no ElementInternals, so it does not know that the element is invalid.
     this.#isUnchecked = submitter?.formNoValidate ?? false
-    if (!this.#isUnchecked && this.#goOnLater(submitter, true)) stop(event)
+    if (!this.#isUnchecked && this.#sendLater(submitter, true)) stop(event)
   }
 
   #noteSent(event: Event, token: string): void {
@@ -223,7 +232,7 @@ export class FormLink {
       const forget = () => {
         this.#justSent = undefined
       }
-      setTimeout(forget, event.defaultPrevented ? TAKEN_OVER_MS : RESENT_MS)
+      setTimeout(forget, event.defaultPrevented ? HANDLED_MS : RESENT_MS)
     })
   }
 
@@ -248,8 +257,13 @@ export class FormLink {
    * Lets the form wait for a verification; false if there is none.
    *
    * @param isComplete false if the visitor has to correct other fields and send again
+   * @param disabledBefore controls that the page disabled at an earlier try, and that are to be sent
    */
-  #goOnLater(submitter: HTMLButtonElement | null, isComplete: boolean): boolean {
+  #sendLater(
+    submitter: HTMLButtonElement | null,
+    isComplete: boolean,
+    disabledBefore: readonly HTMLButtonElement[] = [],
+  ): boolean {
     const verification = this.#hooks.onSubmit()
     if (verification === undefined) return false
     this.#submitter = submitter
@@ -263,24 +277,30 @@ export class FormLink {
     const page = bare(document)
     const { activeElement } = page
     const { form } = this
-    const enabled = form ? ([...bare(form).elements] as HTMLButtonElement[]).filter(isEnabled) : []
-    let shut: HTMLButtonElement[] | undefined
-    const findShut = () => (shut ??= enabled.filter(control => !isEnabled(control)))
+    const controls = form ? ([...bare(form).elements] as HTMLButtonElement[]) : []
+    const enabled = controls.filter(control => !control.disabled || disabledBefore.includes(control))
+    let disabled: HTMLButtonElement[] | undefined
+    /** Controls that the page disables right after Send against a second one. */
+    const findDisabled = () => (disabled ??= enabled.filter(control => control.disabled))
     const late = setTimeout(() => {
-      findShut()
+      findDisabled()
       this.#hooks.onLate(false)
     }, LATE_MS)
-    const boxes = () => form && bare(form).getClientRects().length
-    const shown = boxes()
+    const isRendered = () => !!form && bare(form).getClientRects().length > 0
+    const wasRendered = isRendered()
     let isSent = false
     verification
       .then(() => {
         // A caller that closed a dialog meanwhile takes the form for not sent.
-        if (!this.#token || !form || this.form !== form || !boxes() !== !shown) return
+        if (!this.#token || !form || this.form !== form || isRendered() !== wasRendered) return
         isSent = true
-        submit(form, this.#submitter, findShut())
+        submit(form, this.#submitter, findDisabled())
       })
-      .catch(() => this.#hooks.onFail(page.activeElement === activeElement))
+      .catch(() => {
+        const disabled = findDisabled()
+        const retry = () => this.form === form && this.#sendLater(this.#submitter, true, disabled)
+        this.#hooks.onFail(page.activeElement === activeElement, retry)
+      })
       .then(() => {
         if (form && !isSent && (this.form !== form || !bare(form).isConnected)) adviseOnLostSend(this.#host)
         clearTimeout(late)
@@ -296,17 +316,15 @@ function stop(event: Event): void {
   event.stopImmediatePropagation()
 }
 
-const isEnabled = ({ disabled }: HTMLButtonElement) => !disabled
-
-/** @param shut controls that the page disabled right after Send against a second one; disabled, they would not be sent */
+/** @param disabled controls that the page has disabled, and that are to be sent */
 function submit(
   form: HTMLFormElement,
   submitter: HTMLButtonElement | null,
-  shut: readonly HTMLButtonElement[],
+  disabled: readonly HTMLButtonElement[],
 ): void {
   // The button may have been replaced.
   const present = submitter?.form === form ? submitter : null
-  const reopened = [present, ...shut].filter(control => control?.disabled)
+  const reopened = [present, ...disabled].filter(control => control?.disabled)
   for (const control of reopened) control!.disabled = false
   const { requestSubmit } = bare(form)
   if (requestSubmit) requestSubmit(present)

@@ -17,10 +17,10 @@ import {
   shaderText,
 } from './solver/shader.ts'
 
-/** Leaves the GPU time to draw in each frame of 16 ms. */
+/** The aim for a dispatch: in each frame of 16 ms, the GPU has time left to draw. */
 const DISPATCH_MS = 10
 const DISPATCH_GROWTH_MAX = 4
-/** At least this share of a dispatch's time counts as work; the rest is latency. */
+/** At least this share of a dispatch's time counts as work, the rest as latency. */
 const WORK_SHARE_MIN = 1 / 4
 const HIDDEN_POLL_MS = 250
 /** A device is closed after this time without a search, because an open one keeps some cards from sleeping. */
@@ -33,7 +33,7 @@ interface Gpu {
   readonly pipeline: GPUComputePipeline
   /** Workgroups of the next dispatch. */
   groups: number
-  /** The time of the shortest dispatch so far: in some browsers, mostly waiting for the answer. */
+  /** The time of the shortest dispatch so far. In some browsers, that is mostly a wait for the answer. */
   latencyMs: number
 }
 
@@ -43,7 +43,7 @@ let idle: ReturnType<typeof setTimeout> | undefined
 
 /**
  * @param allowed `software`, for tests, allows a GPU in software too
- * @param goesOn told the number of tries so far; false ends the search
+ * @param goesOn called with the number of tries so far; the search ends if it returns false
  * @param start a multiple of COUNTERS_PER_GROUP
  * @throws Error if there is no GPU, it fails, or the search ends
  */
@@ -118,7 +118,7 @@ async function searchOn(
   }
 }
 
-/** Returns the offset of a counter that meets the mask, or NOT_FOUND. */
+/** Tries counters from `start` on. Returns the offset of the first that meets the mask, or NOT_FOUND. */
 type Dispatch = (start: number, groups: number) => Promise<number>
 
 function dispatcher({ device, pipeline }: Gpu, nonce: string, mask: number): Dispatch {

@@ -6,8 +6,8 @@
 import type { MachineExports } from '../protocol/hashwx-machine.ts'
 import { HASHWX_STRIDE, hashwxScriptSolver, hashwxSolver } from './solver/hashwx-solver.ts'
 import type { WorkerOrder } from './solver/job.ts'
-import { chooseSolver } from './solver/solvers.ts'
-import { type ChosenSolver, runWorker } from './solver/worker-loop.ts'
+import { type ChosenSolver, chooseSolver } from './solver/solvers.ts'
+import { runWorker } from './solver/worker-loop.ts'
 
 declare const importScripts: (url: string) => void
 /** Set by hashwx-script.js. */

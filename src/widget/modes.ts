@@ -1,6 +1,6 @@
 /**
  * Chooses where the puzzle is solved. A script cannot ask what the page's policy allows, and every attempt that it forbids is a
- * violation report to the site's owner. So the modes that need least come first (docs/reference/widget.md, "Strict pages"):
+ * violation report to the site's owner. So the modes that need the least come first (docs/reference/widget.md, "Strict pages"):
  *
  *   worker  a worker file of the page's own origin
  *   frame   a frame of the service, under the service's policy
@@ -26,7 +26,7 @@ export interface PageSettings extends ModeSettings {
   readonly frameParent: ShadowRoot
 }
 
-/** Scripts with their pins, and the frame, for each puzzle. */
+/** Each puzzle's scripts, with their integrity values, and its frame. */
 const FILES = {
   sha256: {
     worker: [ASSET_NAMES.workerJs, ASSET_PINS.workerJs],
@@ -85,10 +85,10 @@ function workerUrl(workerSrc: string): string {
   throw new Error('worker-src: expected powgate-worker.js')
 }
 
-/** Modes that the page refused, or in which a solver failed. Renewals do not try them again. */
+/** Modes that the page refused, or in which a solver failed. They are not tried again. */
 const refused = new Set<Mode>()
 
-export function distrust(mode: Mode): void {
+export function refuse(mode: Mode): void {
   if (mode !== 'page') refused.add(mode)
 }
 
@@ -99,7 +99,6 @@ export async function openWorkplace(settings: PageSettings, puzzle: PuzzleName):
       return await OPENERS[mode](settings, puzzle)
     } catch (error) {
       if (error instanceof ModeBlockedError) refused.add(mode)
-      // This is for the integrator: nothing is wrong for the visitor.
       console.info(`pow-gate: mode "${mode}" cannot be used: ${error}`)
     }
   }
@@ -148,14 +147,14 @@ async function openPool(
   puzzle: PuzzleName,
   start: () => PoolWorker,
   kernel: Promise<ArrayBuffer | undefined>,
-  closeMore = () => {},
+  onClose = () => {},
 ): Promise<Workplace> {
-  // A frame has only the service's rights. In other modes, a pinned page runs no script that it does not know.
+  // This script has no integrity value. If the page pins this build, it runs only in the frame, with the service's rights alone.
   const script = mode === 'frame' || !pinnedScript ? base + ASSET_NAMES.hashwxScriptJs : undefined
   const pool = new WorkerPool(start, kernel, { puzzle, script })
   const close = () => {
     pool.close()
-    closeMore()
+    onClose()
   }
   try {
     await pool.ready
@@ -163,7 +162,7 @@ async function openPool(
     close()
     throw error
   }
-  // The challenge says what the widget may read, so this runs after it. One thread needs nothing read.
+  // The number of threads is read only when the challenge has said what may be read.
   const threads = async ({ signals }: Task) =>
     threadsMax > 1 ? Math.min(threadsMax, await threadCount(signals)) : 1
   return {
@@ -179,18 +178,17 @@ function starter(url: string): () => Worker {
   return () => new Worker(scriptUrl)
 }
 
-interface TrustedTypes {
-  createPolicy(
-    name: string,
-    rules: { createScriptURL: (url: string) => string },
-  ): {
-    createScriptURL(url: string): string
-  }
+interface Policy {
+  createScriptURL(url: string): string
 }
 
-let policy: ReturnType<TrustedTypes['createPolicy']> | undefined
+interface TrustedTypes {
+  createPolicy(name: string, rules: Policy): Policy
+}
 
-/** Pages with Trusted Types need this. The first script makes the policy, because frames need none. Throws a ModeBlockedError. */
+let policy: Policy | undefined
+
+/** Makes a script's address acceptable to pages with Trusted Types. Throws a ModeBlockedError if their policy does not allow that. */
 function trusted(url: string): string {
   const { trustedTypes } = globalThis as { trustedTypes?: TrustedTypes }
   try {
@@ -202,8 +200,7 @@ function trusted(url: string): string {
 }
 
 async function openPage({ base, codeBase, mode }: ModeSettings, puzzle: PuzzleName): Promise<Workplace> {
-  // Compiles only where the browser has no workers. Elsewhere a policy refused the other modes, and would refuse compiling with
-  // one more violation.
+  // If the browser has workers, it was a policy that refused the other modes, and compiling would be one more violation.
   const mayCompile = mode !== 'page' && typeof Worker === 'undefined'
   const kernel = mayCompile ? fetchKernel(base, puzzle) : Promise.resolve(undefined)
   const closed = new AbortController()
@@ -218,7 +215,7 @@ async function openPage({ base, codeBase, mode }: ModeSettings, puzzle: PuzzleNa
   }
 }
 
-/** Most devices solve fewer bits before a GPU has started. */
+/** Most devices solve fewer bits before their GPU would have started. */
 const GPU_BITS_MIN = 20
 const GPU_AFTER_MS = 100
 

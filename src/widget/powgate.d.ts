@@ -12,14 +12,14 @@ export interface PowGateVerified {
   mode: 'worker' | 'frame' | 'blob' | 'page'
   solver: 'wasm' | 'script' | 'gpu'
   threads: number
-  /** Hashes, estimated. */
+  /** The estimated number of hashes. */
   tries: number
 }
 
 export interface PowGateFailed {
-  /** Stable. */
+  /** Does not change between versions. */
   code: string
-  /** A text for you, in English. */
+  /** A text for developers, in English. */
   message: string
   /** HTTP status, if the service answered. */
   status?: number | undefined

@@ -12,14 +12,14 @@ const JITTER_MS = 500
 /** A longer wait counts as a failure, and the visitor is told the time. */
 const WAIT_MS_MAX = 900_000
 
-/** An error whose code is stable. The service's own codes are passed on. */
+/** An error of a verification, whose code is stable: the service's own, or one of the widget's. */
 export class PowGateError extends Error {
   override readonly name = 'PowGateError'
   readonly code: string
   /** The key of the text that visitors read (texts.ts). */
   readonly text: FailureText
   readonly status: number | undefined
-  /** The service's wait, if that is too long. */
+  /** The wait that the service asked for, if it is longer than WAIT_MS_MAX. */
   seconds: number | undefined
 
   constructor(code: string, text: FailureText, message: string, status?: number) {
@@ -30,7 +30,7 @@ export class PowGateError extends Error {
   }
 }
 
-type FailureText = 'rejected' | 'network' | 'unavailable' | 'setup'
+type FailureText = 'rejected' | 'expired' | 'network' | 'unavailable' | 'setup'
 
 export type WaitReason = 'busy' | 'unavailable' | 'network' | 'offline'
 
@@ -56,15 +56,15 @@ export const getChallenge = (settings: ServiceSettings): Promise<Challenge & Wit
 export const postSolution = (settings: ServiceSettings, solution: Solution): Promise<VerificationResult> =>
   call(settings, () => '/verify', { method: 'POST', body: JSON.stringify(solution) }, isResult)
 
-/** Tells powgate's answer from another service's: a token starts with its issue time, which is before its end. */
+/** False for the answer of another service: a token starts with its issue time, which is before `expiresAt`. */
 function isResult({ passed, token, expiresAt }: VerificationResult): boolean {
   return passed === false || (passed === true && expiresAt > Number.parseInt(token, 10))
 }
 
-/** What the site asks about the browser, which is `flags` without the header, as from an early version. */
+/** What the site asks about the browser. Early versions send no header, which means `flags`. */
 type WithSignals = { readonly signals: Signals }
 
-/** An error with a reason may pass; one without is final. */
+/** An error with a `reason` is worth another try. */
 type Attempt<Answer> =
   | { readonly answer: Answer & WithSignals }
   | { readonly error: PowGateError; readonly retryAfterMs?: number; readonly reason?: WaitReason }
@@ -76,7 +76,7 @@ async function call<Answer>(
   isAnswer: (body: Answer) => boolean,
 ): Promise<Answer & WithSignals> {
   for (let tries = 0; ; ) {
-    const attempt = await once(settings, path(), init, isAnswer)
+    const attempt = await callOnce(settings, path(), init, isAnswer)
     if ('answer' in attempt) {
       settings.onWait(undefined, 0)
       return attempt.answer
@@ -98,7 +98,7 @@ async function call<Answer>(
   }
 }
 
-async function once<Answer>(
+async function callOnce<Answer>(
   { endpoint, siteKey, signal }: ServiceSettings,
   path: string,
   init: RequestInit,
@@ -144,12 +144,12 @@ function refusalOf(
   const message = String(body?.error ?? `status ${status}`)
   if (status !== 429 && status < 500) return { error: new PowGateError(code, 'setup', message, status) }
   const error = new PowGateError(code, 'unavailable', message, status)
-  const retryAfterMs = waitOf(headers.get('Retry-After') ?? '')
+  const retryAfterMs = waitMsOf(headers.get('Retry-After') ?? '')
   return { error, retryAfterMs, reason: status === 429 ? 'busy' : 'unavailable' }
 }
 
-/** Seconds from the service, perhaps a date from a proxy before it. */
-function waitOf(retryAfter: string): number {
+/** Milliseconds of a Retry-After header: seconds from the service, or a date from a proxy before it. */
+function waitMsOf(retryAfter: string): number {
   const ms = /^\d+$/.test(retryAfter) ? Number(retryAfter) * 1000 : Date.parse(retryAfter) - Date.now()
   return ms > 0 ? ms : 0
 }
@@ -169,7 +169,7 @@ export function throwIfAborted(signal: AbortSignal): void {
   if (signal.aborted) throw cancelled()
 }
 
-/** Rejects as soon as the signal aborts: work that was given up, as in a closed workplace, may never settle. */
+/** Rejects as soon as the signal aborts, because work that was given up, as in a closed workplace, may never settle. */
 export function untilAborted<Value>(work: Promise<Value>, signal: AbortSignal): Promise<Value> {
   return new Promise((resolve, reject) => {
     if (signal.aborted) reject(cancelled())

@@ -1,17 +1,16 @@
 /** The element's attributes, checked. */
 
-import type { Solution } from '../protocol/wire.ts'
 import { bare } from './dom.ts'
 import { PowGateError } from './service.ts'
 import type { Mode } from './solver/job.ts'
 
-/** `focus`: a focus, a pointer or a change within the form or on the element. */
+/** When a verification starts. `focus` is a focus, a pointer or a change within the form or on the element. */
 export type Auto = 'load' | 'focus' | 'submit' | 'off'
 
 const SITE_KEY = /^site_[0-9A-Za-z]{22}$/
 const MODES: readonly string[] = ['worker', 'frame', 'blob', 'page'] satisfies Mode[]
 
-/** A module has null here. */
+/** null if the page loads this script as a module. */
 const script = bare(document).currentScript as HTMLScriptElement | null
 
 /** Pages that pin this build by `integrity` also pin the scripts that run with their rights. */
@@ -33,20 +32,12 @@ export function autoOf(element: Element): Auto {
   return auto === 'load' || auto === 'submit' || auto === 'off' ? auto : 'focus'
 }
 
-interface Target {
-  readonly siteKey: string
-  readonly endpoint: string
-  readonly base: string
-  readonly codeBase: string | undefined
-  readonly workerSrc: string | undefined
-  readonly mode: Mode | undefined
-  readonly threads: number
-  readonly gpu: string
-  readonly page: Pick<Solution, 'action' | 'cdata'>
-}
-
-/** @throws PowGateError that tells the integrator what is wrong */
-export function targetOf(element: Element): Target {
+/**
+ * The attributes as settings of a verification.
+ *
+ * @throws PowGateError that tells the integrator what is wrong
+ */
+export function targetOf(element: Element) {
   const siteKey = element.getAttribute('site-key')?.trim()
   if (!siteKey) {
     const wrong = ['sitekey', 'data-sitekey', 'data-site-key'].find(name => element.hasAttribute(name))
@@ -94,7 +85,7 @@ export function baseOf(element: Element): string | undefined {
   }
 }
 
-/** These need a scheme, or browsers would take them for a path: `captcha.example.com`, `localhost:8080`. */
+/** Hosts without a scheme, which browsers would take for a path or a scheme: `captcha.example.com`, `localhost:8080`. */
 const HOST = /^([\w-]+\.)+[a-z]{2,}(:\d+)?(\/|$)|^[\w.-]+:\d/i
 
 function addressOf(given: string | undefined): string {
@@ -106,7 +97,7 @@ function addressOf(given: string | undefined): string {
     const { protocol, href } = new URL(text, bare(document).baseURI)
     if (!HOST.test(text) && /^https?:$/.test(protocol)) return href.replace(/[?#].*/, '').replace(/\/+$/, '')
   } catch {
-    // The error below tells of a text that is no address.
+    // The error below says so.
   }
   const hint = HOST.test(text) ? `: write https://${text}` : ''
   throw setupError('endpoint-malformed', `endpoint: expected an http or https address, not "${text}"${hint}`)

@@ -34,8 +34,8 @@ interface Hints {
 const SOFTWARE_RENDERERS = /swiftshader|llvmpipe|software|basic render/i
 
 export function environmentFlags(renderer: string | undefined): Required<Environment> {
-  const { userAgent, plugins, languages, webdriver } = navigator
-  const isMobile = isMobileBrowser()
+  const { userAgent, userAgentData, plugins, languages, webdriver } = navigator as Navigator & Hints
+  const isMobile = userAgentData?.mobile ?? /Mobi|Android|iPad/.test(userAgent)
   return {
     webdriver: webdriver === true,
     // The browser says that it is Chrome, and is not. Web views of apps lack `chrome` too.
@@ -43,19 +43,11 @@ export function environmentFlags(renderer: string | undefined): Required<Environ
     swiftShader: SOFTWARE_RENDERERS.test(renderer ?? ''),
     // Phones have no plugins.
     noPlugins: !isMobile && plugins?.length === 0,
-    notificationDenied: isNotificationDenied(),
+    // Pages without a secure context cannot ask, so "denied" says nothing there.
+    notificationDenied:
+      isSecureContext && typeof Notification === 'function' && Notification.permission === 'denied',
     // A page's own `var screen` may hide it.
     zeroScreen: screen?.width === 0 || screen?.height === 0,
     noLanguages: !(languages?.length > 0),
   }
-}
-
-function isMobileBrowser(): boolean {
-  const { userAgentData } = navigator as Navigator & Hints
-  return userAgentData?.mobile ?? /Mobi|Android|iPad/.test(navigator.userAgent)
-}
-
-/** Pages without a secure context cannot ask, so "denied" says nothing there. */
-function isNotificationDenied(): boolean {
-  return isSecureContext && typeof Notification === 'function' && Notification.permission === 'denied'
 }

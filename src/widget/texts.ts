@@ -5,9 +5,9 @@ import type { PowGateTextKey } from './powgate.d.ts'
 export const ENGLISH = {
   /** The element's name for assistive technology. */
   label: 'Human verification',
-  /** The text until the form is used, which starts it. It says what the element is, since nothing is asked for. */
+  /** Shown until the form is used, which starts the verification. */
   ready: 'Protected against bots',
-  /** The same where only the button starts it. */
+  /** Shown in place of `ready` if only the button starts the verification. */
   idle: 'Not verified yet',
   working: 'Verifying…',
   /** Shown after 10, 30, 60 and 90 seconds of hashing, then each minute; {s} becomes the time. */
@@ -22,16 +22,17 @@ export const ENGLISH = {
   setup: 'Not set up correctly',
   /** Shown below `setup`, before the error's code. */
   tell: 'Please tell the site’s owner',
-  /** Waiting; {s} becomes a time ahead (“in 5 seconds”). */
+  /** Shown above `online`. */
   offline: 'No internet',
   online: 'Continues when you are back online',
   busy: 'Too many requests',
+  /** Shown below the reason of a wait; {s} becomes a time ahead (“in 5 seconds”). */
   wait: 'Continues {s}',
   /** Shown below the reason, after Send was pressed. */
   sending: 'Your form is sent right after that',
-  /** The browser shows it when the form is sent too early. */
+  /** The browser shows this at the element if the form is submitted too early. */
   required: 'Please wait until verification is finished',
-  /** The same where only the button starts it; {b} becomes the button's text. */
+  /** The same if only the button starts the verification; {b} becomes the button's text. */
   press: 'First press “{b}”',
 } satisfies Record<PowGateTextKey, string>
 
@@ -45,7 +46,7 @@ export const LANGUAGES = (
 
 const RIGHT_TO_LEFT = ['ar', 'he', 'fa', 'ur']
 
-/** Older codes, and languages whose readers read another one. */
+/** Older codes, and languages whose readers understand another one. */
 const ALIASES: Readonly<Record<string, string>> = {
   iw: 'he',
   in: 'id',
@@ -74,6 +75,11 @@ export function languageCode(wanted: readonly string[]): string | undefined {
 }
 
 const UP_TO = 90
+const UNITS = [
+  ['second', 1],
+  ['minute', 60],
+  ['hour', 3600],
+] as const
 
 /**
  * Text on one line, with the language's digits and plurals: seconds or minutes up to 90, then hours.
@@ -82,17 +88,11 @@ const UP_TO = 90
  */
 export function timeIn({ code }: Language, seconds: number, isAhead: boolean): string {
   const isHours = seconds > UP_TO * 60 || (seconds > 0 && seconds % 3600 === 0)
-  const [unit, size] =
-    seconds <= UP_TO
-      ? (['second', 1] as const)
-      : isHours
-        ? (['hour', 3600] as const)
-        : (['minute', 60] as const)
+  const [unit, size] = UNITS[seconds <= UP_TO ? 0 : isHours ? 2 : 1]
+  const count = seconds / size
   const text = isAhead
-    ? new Intl.RelativeTimeFormat(code).format(Math.ceil(seconds / size), unit)
-    : new Intl.NumberFormat(code, { style: 'unit', unit, unitDisplay: 'long' }).format(
-        Math.floor(seconds / size),
-      )
+    ? new Intl.RelativeTimeFormat(code).format(Math.ceil(count), unit)
+    : new Intl.NumberFormat(code, { style: 'unit', unit, unitDisplay: 'long' }).format(Math.floor(count))
   return text.replace(/ /g, '\u00a0')
 }
 

@@ -1,4 +1,4 @@
-/** The element's shadow tree, and a state shown in it. Built without markup, for Trusted Types. */
+/** The element's shadow tree, and how it shows a state. It is built without markup, for pages with Trusted Types. */
 
 import { adviseOnEndTag } from './advice.ts'
 import { bare } from './dom.ts'
@@ -39,7 +39,7 @@ button[hidden],iframe{display:none}button:disabled{opacity:.6;cursor:default}
 
 export type State = 'idle' | 'working' | 'verified' | 'failed' | 'expired'
 
-/** Each has its own drawing in the ring, so states differ without colour. */
+/** Each picture is another drawing in the ring, so states can be told apart without colour. */
 export type Picture = State | 'hashing' | 'waiting' | 'offline'
 
 interface Shown {
@@ -49,12 +49,12 @@ interface Shown {
   readonly text: string
   /** A count-down or an error code; announced only together with `text`. */
   readonly detail: string
-  /** Tells what becomes of the form; announced too. */
+  /** Says that the form will be sent; announced too. */
   readonly sending: string
   readonly button: string | undefined
   readonly label: string
   readonly isDisabled: boolean
-  /** An `invisible` element appears. */
+  /** Makes an `invisible` element appear. */
   readonly isNeeded: boolean
 }
 
@@ -71,7 +71,7 @@ const PICTURES: Readonly<Record<Picture, string>> = {
 }
 
 export class View {
-  /** Gets the focus of a button that goes away, and browsers' complaints about the form. */
+  /** Takes the focus when the button disappears. Browsers show their complaint about the form here. */
   readonly box = make('div', 'box')
   readonly #button = make('button', 'button')
   readonly #text = make('span', 'text')
@@ -82,7 +82,7 @@ export class View {
   readonly #ring = shape('circle', 'ring', { cx: 12, cy: 12, r: 10, pathLength: 100 })
 
   #wasNeeded = false
-  #said = ''
+  #textShown = ''
 
   constructor(root: ShadowRoot, onButton: () => void) {
     addStyles(root)
@@ -118,7 +118,7 @@ export class View {
     box.setAttribute('part', `box ${state}`)
     box.setAttribute('aria-label', label)
     // Setting the same text again would announce it again, and replace a translator's.
-    if (this.#said !== text) this.#text.textContent = this.#said = text
+    if (this.#textShown !== text) this.#text.textContent = this.#textShown = text
     this.#detail.textContent = detail
     if (this.#sending.textContent !== sending) this.#sending.textContent = sending
     this.#icon.setAttribute('aria-label', label)
@@ -132,10 +132,10 @@ export class View {
   }
 
   /**
-   * Scrolls even an invisible element into view after Send, and has its text announced: a text that comes back after a moment
-   * counts as new.
+   * Scrolls the element into view after Send, even an invisible one, and has its text announced: for screen readers, a text that
+   * comes back after a moment is new.
    *
-   * @param wasAnnounced since Send, if the element was shown
+   * @param wasAnnounced true if the text has changed since Send, so that it was announced unless the element was hidden
    */
   reveal(takesFocus: boolean, wasAnnounced = false): void {
     const wasShown = this.box.offsetWidth > 0

@@ -17,9 +17,10 @@ export class Words {
   readonly #onChange: () => void
   #waiting: { readonly reason: WaitReason; readonly untilMs: number } | undefined
   /** The text shown while working, and until when it stays. */
-  #saying: { readonly key: TextKey; readonly untilMs: number } = { key: 'working', untilMs: 0 }
-  /** When hashing would have begun without its pauses; undefined while this device does not hash. */
+  #shown: { readonly key: TextKey; readonly untilMs: number } = { key: 'working', untilMs: 0 }
+  /** Undefined while this device does not hash. */
   #hashingSinceMs: number | undefined
+  /** The time of hashing before that. */
   #hashedMs = 0
 
   constructor(host: Element, onChange: () => void) {
@@ -31,15 +32,15 @@ export class Words {
     return this.#waiting !== undefined
   }
 
-  begin(): void {
+  reset(): void {
     this.#waiting = undefined
-    this.#saying = { key: 'working', untilMs: 0 }
+    this.#shown = { key: 'working', untilMs: 0 }
     this.#hashedMs = 0
     this.#hashingSinceMs = undefined
   }
 
   /** @param reason undefined: the service has answered */
-  wait(reason: WaitReason | undefined, ms: number): void {
+  setWait(reason: WaitReason | undefined, ms: number): void {
     const before = this.#waiting?.reason
     // The first reason stays while one call is tried again: a busy service refuses in several ways.
     const stays = reason !== 'offline' && before !== 'offline'
@@ -47,24 +48,23 @@ export class Words {
     this.#onChange()
   }
 
-  hash(isHashing: boolean): void {
+  setHashing(isHashing: boolean): void {
     this.#hashedMs = this.#hashedForMs()
-    this.#hashingSinceMs = isHashing ? nowMs() - this.#hashedMs : undefined
+    this.#hashingSinceMs = isHashing ? nowMs() : undefined
     this.#onChange()
   }
 
   #hashedForMs(): number {
-    return this.#hashingSinceMs === undefined ? this.#hashedMs : nowMs() - this.#hashingSinceMs
+    return this.#hashedMs + (this.#hashingSinceMs === undefined ? 0 : nowMs() - this.#hashingSinceMs)
   }
 
-  /** Picks the text for now. A new one replaces the last only once that was shown for TEXT_MS_MIN. */
+  /** The text to show now. Another one replaces it only after TEXT_MS_MIN. */
   nextWorkingText(): TextKey {
-    const isSlow = this.#hashingSinceMs !== undefined && this.#hashedForMs() >= SLOW_SECONDS * 1000
+    const isSlow = this.#hashedForMs() >= SLOW_SECONDS * 1000
     const key = this.#waiting?.reason ?? (isSlow ? 'slow' : 'working')
-    const now = nowMs()
-    if (key !== this.#saying.key && now >= this.#saying.untilMs)
-      this.#saying = { key, untilMs: now + TEXT_MS_MIN }
-    return this.#saying.key
+    if (key !== this.#shown.key && nowMs() >= this.#shown.untilMs)
+      this.#shown = { key, untilMs: nowMs() + TEXT_MS_MIN }
+    return this.#shown.key
   }
 
   pictureOf(state: State, key: TextKey): Picture {
@@ -74,13 +74,10 @@ export class Words {
     return this.#hashingSinceMs === undefined ? 'working' : 'hashing'
   }
 
-  /** `detail` tells how long a wait takes, or what the page's developer has to mend. */
+  /** The line of text, and below it `detail`: how long a wait takes, or the code of what the site's owner has to mend. */
   linesOf(state: State, key: TextKey, error: PowGateError | undefined): { text: string; detail: string } {
     if (this.language === undefined) return { text: '', detail: '' }
-    const hashedSeconds = Math.floor(this.#hashedForMs() / 1000)
-    const step = hashedSeconds < 120 ? 30 : 60
-    const announced = hashedSeconds < 30 ? SLOW_SECONDS : hashedSeconds - (hashedSeconds % step)
-    const text = this.text(key).replace('{s}', this.#time(announced, false))
+    const text = this.text(key).replace('{s}', this.#time(this.#announcedSeconds(), false))
     let detail = error?.text === 'setup' ? `${this.text('tell')}:\n${error.code}` : ''
     if (key === 'offline') detail = this.text('online')
     else if (state === 'working' && this.#waiting?.reason === key) {
@@ -91,8 +88,14 @@ export class Words {
     return { text, detail }
   }
 
-  /** Returns “Try again”, with the time below it if the service has told one. */
-  retry(seconds: number | undefined): string {
+  /** The last time of hashing that is announced: 10, 30, 60 or 90 seconds, or a whole minute. */
+  #announcedSeconds(): number {
+    const seconds = Math.floor(this.#hashedForMs() / 1000)
+    return seconds < 30 ? SLOW_SECONDS : seconds - (seconds % (seconds < 120 ? 30 : 60))
+  }
+
+  /** “Try again”, and below it the wait that the service asked for, if it did. */
+  retryButton(seconds: number | undefined): string {
     return this.text('retry') + (seconds ? `\n${this.#time(seconds, true)}` : '')
   }
 

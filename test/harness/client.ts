@@ -4,7 +4,6 @@ import { createHash } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 import { COUNTER_MAX, FIRST_COUNTER, type PuzzleName } from '../../src/protocol/proof.ts'
 import type { Solution } from '../../src/protocol/wire.ts'
-import { buildKernel } from '../../src/widget/kernel/kernel.ts'
 import type { Solver } from '../../src/widget/solver/block.ts'
 import { hashwxSolver } from '../../src/widget/solver/hashwx-solver.ts'
 import { wasmSolver } from '../../src/widget/solver/solvers.ts'
@@ -25,9 +24,10 @@ export const HONEST_ENVIRONMENT = {
 }
 export const FLAGS = Object.keys(HONEST_ENVIRONMENT) as readonly (keyof typeof HONEST_ENVIRONMENT)[]
 
-const SOLVERS = {
-  sha256: wasmSolver(buildKernel('simd')),
-  hashwx: hashwxSolver(readFileSync(new URL('../../dist/hashwx.wasm', import.meta.url))),
+const builtModule = (name: string) => readFileSync(new URL(`../../dist/${name}`, import.meta.url))
+export const SOLVERS = {
+  sha256: wasmSolver(builtModule('simd.wasm')),
+  hashwx: hashwxSolver(builtModule('hashwx.wasm')),
 } satisfies Record<PuzzleName, Solver>
 
 /** Finds a counter with the widget's solver, which takes a tenth of the time of hashing with node:crypto. */

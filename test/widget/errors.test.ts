@@ -255,12 +255,17 @@ test('an event handler of the page that throws harms nothing', async () => {
   await verify(page)
 })
 
-test('a slow device: each challenge is replaced before it expires, whatever the page’s clock says, and progress stays', async () => {
+test('a slow device: three challenges are replaced before they expire, whatever the page’s clock says; progress and words never go back', async () => {
   const lifetimeMs = 463_000 // of 28 bits: docs/reference/limits.md
   const hard = { path: '/challenge', times: 100, answer: endless(lifetimeMs) }
   const prepare = (opened: Page) => opened.clock.install({ time: new Date('2001-01-01') })
   const more = `<script>shares = []
-addEventListener('progress', ({ detail }) => shares.push(detail.share), true)</script>`
+texts = []
+addEventListener('progress', ({ detail }) => shares.push(detail.share), true)
+addEventListener('statechange', ({ target }) => {
+  const text = target.shadowRoot.querySelector('.text')
+  new MutationObserver(() => texts.push(text.textContent)).observe(text, { childList: true })
+}, { capture: true, once: true })</script>`
   const { page } = await open('solver="page"', { fault: hard, more, visit: { prepare } })
   const sharesAfter = (count: number) =>
     eventually(60_000, 'progress', () => page.evaluate(`shares.length > ${count} && shares`)) as Promise<
@@ -281,4 +286,11 @@ addEventListener('progress', ({ detail }) => shares.push(detail.share), true)</s
   )
   assert.equal(gateway.count('POST /verify'), 0)
   assert.equal(await page.evaluate(`${GATE}.state`), 'working')
+  await page.clock.fastForward(lifetimeMs * 0.96)
+  await untilState(page, 'failed')
+  assert.equal(await errorCode(page), 'outlived')
+  const texts = (await page.evaluate('texts')) as string[]
+  assert.match(texts.join(), /^(Verifying…,)?(Still verifying after [^,]+,)+Verification expired$/)
+  assert.equal(gateway.count('GET /challenge'), 4)
+  assert.equal(await page.locator('pow-gate button').textContent(), 'Try again')
 })

@@ -10,10 +10,8 @@ import type { Page } from 'playwright-core'
 import { checkProof } from '../../src/domain/pow.ts'
 import type { WidgetManifest } from '../../src/http/assets.ts'
 import { GPU_START, rangeStart } from '../../src/protocol/proof.ts'
-import { buildKernel } from '../../src/widget/kernel/kernel.ts'
-import { wasmSolver } from '../../src/widget/solver/solvers.ts'
 import { openBrowser, startRenderer, traceTasks, WEBGPU_IN_SOFTWARE } from '../harness/browser.ts'
-import { Client } from '../harness/client.ts'
+import { Client, SOLVERS } from '../harness/client.ts'
 import { eventually } from '../harness/eventually.ts'
 import { UNLIMITED } from '../harness/service.ts'
 import {
@@ -47,7 +45,7 @@ const GPU_FILE = `/widget/${fileOf('gpu.js')}`
 const gpuFiles = () => gateway.requests.filter(asked => asked.includes(GPU_FILE)).length
 
 const ADDRESS = '198.51.100.1'
-const solver = wasmSolver(buildKernel('simd'))
+const solver = SOLVERS.sha256
 
 /** Gives the next page a challenge of the site that is suitable, and that is for its address. */
 async function choose(siteKey: string, isSuitable: (find: ReturnType<typeof solver>) => boolean) {

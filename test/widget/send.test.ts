@@ -17,6 +17,7 @@ import {
   scriptTag,
   startStage,
   untilState,
+  verify,
   WITH_CLOCK,
 } from '../harness/widget.ts'
 
@@ -310,4 +311,65 @@ setInterval(() => {
   const reasons = await page.evaluate('texts.filter(text => !/^(Protected|Verifying)/.test(text))')
   assert.deepEqual(reasons, ['The service is busy'])
   assert.match(await page.locator('pow-gate .body').innerText(), /Your form is sent right after that/)
+})
+
+const notPassed = { status: 200, body: { token: null, passed: false, expiresAt: null } }
+
+for (const [attributes, about, fault] of [
+  ['auto="submit"', 'a result that does not pass', { path: '/verify', answer: notPassed }],
+  [
+    'auto="off"',
+    'a wait of hours',
+    { path: '/challenge', answer: { ...limited, headers: { 'Retry-After': '7200' } } },
+  ],
+] as const)
+  test(`${about} while the form waits: “Try again” sends it, once, with its button and what the page has disabled: ${attributes}`, async () => {
+    const more = `<script>document.querySelector('form > button').onclick = () => setTimeout(() => {
+  for (const control of document.querySelectorAll('label > input, form > button')) control.disabled = true
+})</script>`
+    const edit = ['<button>', '<button name="by" value="send">'] as const
+    const page = await open(attributes, { more: COMPLAINT + more, edit, fields: '' })
+    const release = gateway.hold(fault.path, fault.answer)
+    if (attributes === 'auto="off"') await press(page, 'Verify')
+    await send(page)
+    release()
+    await untilState(page, 'failed')
+    await press(page, 'Try again')
+    await untilSent()
+    await page.waitForTimeout(200)
+    assert.equal(pages.forms.length, 1)
+    assert.match(`${pages.forms[0]!.fields}`, /^name=Ada&powgate-token=\d.*&by=send$/)
+  })
+
+test('a failure without Send, a dialog that was closed, and a reset: “Try again” and “Verify” only verify', async () => {
+  const page = await open('auto="off"', { fields: '' })
+  await page.evaluate(`{
+    const dialog = document.createElement('dialog')
+    document.body.append(dialog)
+    dialog.append(document.querySelector('form'))
+    dialog.showModal()
+  }`)
+  const fail = async (sends: boolean) => {
+    await page.evaluate(`${GATE}.reset()`)
+    const release = gateway.hold('/verify', notPassed)
+    await press(page, 'Verify')
+    await untilState(page, 'working')
+    if (sends) await send(page)
+    release()
+    await untilState(page, 'failed')
+  }
+  await fail(false)
+  await press(page, 'Try again')
+  await untilState(page, 'verified')
+  await fail(true)
+  await page.keyboard.press('Escape')
+  await page.evaluate('new Promise(done => setTimeout(done, 100))')
+  await page.evaluate('document.querySelector("dialog").showModal()')
+  await press(page, 'Try again')
+  await untilState(page, 'verified')
+  await fail(true)
+  await page.evaluate(`${GATE}.reset()`)
+  await verify(page)
+  await page.waitForTimeout(300)
+  assert.equal(pages.forms.length, 0)
 })

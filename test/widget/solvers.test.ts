@@ -7,8 +7,6 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import fc from 'fast-check'
 import { checkProof } from '../../src/domain/pow.ts'
 import { BLOCK_SIZE, COUNTER_MAX, FIRST_COUNTER, type PuzzleName } from '../../src/protocol/proof.ts'
-import { bundleWidget } from '../../src/widget/build/bundle.ts'
-import { buildKernel } from '../../src/widget/kernel/kernel.ts'
 import type { Solver } from '../../src/widget/solver/block.ts'
 import { hashwxScriptSolver, hashwxSolver } from '../../src/widget/solver/hashwx-solver.ts'
 import { scriptSolver, wasmSolver } from '../../src/widget/solver/solvers.ts'
@@ -21,9 +19,10 @@ interface GoldenProof {
   zeroBits: number
 }
 
+const DIST = new URL('../../dist/', import.meta.url)
 const SOLVERS: Readonly<Record<string, Solver>> = {
-  simd: wasmSolver(buildKernel('simd')),
-  scalar: wasmSolver(buildKernel('scalar')),
+  simd: wasmSolver(readFileSync(new URL('simd.wasm', DIST))),
+  scalar: wasmSolver(readFileSync(new URL('scalar.wasm', DIST))),
   script: scriptSolver,
 }
 const golden: { first: GoldenProof[]; sixteenDigits: GoldenProof[] } = JSON.parse(
@@ -109,12 +108,9 @@ for (const [name, solver] of Object.entries(SOLVERS)) {
   })
 }
 
-const built = await bundleWidget()
 const HASHWX_SOLVERS: Readonly<Record<string, Solver>> = {
-  hashwx: hashwxSolver(new Uint8Array(built.find(({ name }) => name === 'hashwx.wasm')!.content)),
-  'hashwx, plain JavaScript': hashwxScriptSolver(
-    await import(new URL('../../dist/hashwx-script.js', import.meta.url).href),
-  ),
+  hashwx: hashwxSolver(readFileSync(new URL('hashwx.wasm', DIST))),
+  'hashwx, plain JavaScript': hashwxScriptSolver(await import(new URL('hashwx-script.js', DIST).href)),
 }
 
 for (const [name, solver] of Object.entries(HASHWX_SOLVERS)) {

@@ -26,49 +26,18 @@ export { batch, fill, interpret, judge, make, result, seed } from './machine'
 export const code: usize = memory.data(16_384)
 let end: usize = 0
 
+// biome-ignore format: each line is one section
 const PREFIX: usize = memory.data<u8>([
-  0x00,
-  0x61,
-  0x73,
-  0x6d,
-  1,
-  0,
-  0,
-  0, // "\0asm", version 1
-  1,
-  5,
-  1,
-  0x60,
-  1,
-  0x7f,
-  0, // a type: i32 to nothing
-  2,
-  8,
-  1,
-  1,
-  0x65,
-  1,
-  0x6d,
-  2,
-  0,
-  1, // imports the memory "e" "m", of one page or more
-  3,
-  2,
-  1,
-  0, // a function of that type
-  7,
-  7,
-  1,
-  3,
-  0x72,
-  0x75,
-  0x6e,
-  0,
-  0, // exports it as "run"
+  0x00, 0x61, 0x73, 0x6d, 1, 0, 0, 0, // "\0asm", version 1
+  1, 5, 1, 0x60, 1, 0x7f, 0, // a type: i32 to nothing
+  2, 8, 1, 1, 0x65, 1, 0x6d, 2, 0, 1, // imports the memory "e" "m", of one page or more
+  3, 2, 1, 0, // a function of that type
+  7, 7, 1, 3, 0x72, 0x75, 0x6e, 0, 0, // exports it as "run"
 ])
 const PREFIX_BYTES: usize = 38
 
-// Locals of `run`: its parameter, a place in the batch, branches left, whether one is taken, r0 to r9.
+// Locals of `run`: its parameter, the address of the present input in the batch, the repeats that are left, whether the program
+// repeats now, and r0 to r9.
 const END: u32 = 0
 const PLACE: u32 = 1
 const BRANCHES: u32 = 2
@@ -101,7 +70,7 @@ const I64_SHIFT: u32 = 0x88
 const I64_ROTATE: u32 = 0x8a
 const I32_WRAP: u32 = 0xa7
 
-/** @returns how many bytes the module has, from `code` on */
+/** @returns the length of the module, which starts at `code` */
 export function emit(): usize {
   memory.copy(code, PREFIX, PREFIX_BYTES)
   end = code + PREFIX_BYTES

@@ -1,7 +1,7 @@
 /**
  * HashWX (tevador, 2026), for server and browser: a random function of 32 small programs for every seed of 32 bytes, which maps
- * 64 bits to 64 bits. This file is AssemblyScript: `npm run build:hashwx` makes dist/hashwx.wasm of it, and solver.ts beside it
- * tells how to use that.
+ * 64 bits to 64 bits. This file is AssemblyScript: `npm run build:hashwx` makes dist/hashwx.wasm of it, which
+ * ../hashwx-machine.ts calls.
  *
  *   seed   16 bytes make the programs, 16 bytes are the key of the registers' generator
  *   hash   registers r0 to r9 from key and input -> the 32 programs on registers, which fill 2 KiB of memory
@@ -41,8 +41,8 @@ export const OR_IMMEDIATE = 1
 export const XOR_IMMEDIATE = 2
 
 /**
- * Possible sources of an instruction's destination: a bit each, by instruction. The permutations of 0 to 7 within these masks are
- * the 625 of the specification's appendix C, in its order; the first instruction uses none.
+ * Bit i of the mask of instruction n: n may read the register that instruction i writes. The permutations of 0 to 7 within these
+ * masks are the 625 of the specification's appendix C, in its order; the first instruction ignores its own.
  */
 const SOURCE_MASKS: usize = memory.data<u8>([
   0b11010101, 0b11111100, 0b11111010, 0b11110010, 0b11101010, 0b11001010, 0b10101011, 0b00000101,
@@ -67,7 +67,7 @@ function listSources(index: usize, used: u32): void {
   }
 }
 
-/** The rounds of the generator, a kind of SipHash, and of a hash's end. */
+/** The rounds of the generator, a variant of SipHash. A hash ends with one of them. */
 function mix(at: usize, rounds: u32): void {
   let a = load<u64>(at)
   let b = load<u64>(at, 8)
@@ -105,7 +105,7 @@ function startGenerator(key: usize, salt: u64): void {
   mix(generator, 3)
 }
 
-/** The four words that are ready, last to first. */
+/** Copies the generator's four words, the last first. */
 function drawFour(to: usize): void {
   store<u64>(to, load<u64>(generator, 24))
   store<u64>(to, load<u64>(generator, 16), 8)
@@ -208,7 +208,7 @@ export function judge(count: i32, difficulty: i32): i32 {
   return -1
 }
 
-/** Runs the programs for the first input at `batch`. No step depends on a kind by a branch, which a processor would guess wrong. */
+/** Runs the programs for the first input at `batch`. Kinds select values instead of branches, which a processor would mispredict. */
 export function interpret(): void {
   runPass(false)
   runPass(true)
@@ -258,7 +258,7 @@ function runX(instruction: u32, isOnMemory: bool): void {
   const bits = <u64>((instruction >> 16) & 63)
   const value = load<u64>(to)
   const source = operand(instruction, isOnMemory)
-  // The bits that come in from the left: the bits that go out on the right, the sign, or zeros.
+  // What enters on the left: the bits that leave on the right, the sign, or zeros.
   const sign = <u64>(<i64>value >> 63)
   const entering = kind & ROTATE ? value : kind & KEEP_SIGN ? sign : 0
   const shifted = (value >> bits) | (entering << (64 - bits))
@@ -270,7 +270,7 @@ function runMul(instruction: u32, isOnMemory: bool): void {
   const kind = instruction >> 24
   const immediate = <u64>((instruction >> 16) & 63)
   const value = load<u64>(to)
-  const healed =
+  const factor =
     kind & OR_IMMEDIATE ? value | immediate : kind & XOR_IMMEDIATE ? value ^ immediate : value + immediate
-  store<u64>(to, healed * operand(instruction, isOnMemory))
+  store<u64>(to, factor * operand(instruction, isOnMemory))
 }

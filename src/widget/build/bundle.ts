@@ -5,7 +5,6 @@ import { mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'nod
 import { fileURLToPath } from 'node:url'
 import { brotliCompressSync, constants, gzipSync } from 'node:zlib'
 import { type BuildOptions, build } from 'esbuild'
-import hashwxBytes from '#hashwx'
 import {
   BROTLI_ENDING,
   GZIP_ENDING,
@@ -13,7 +12,6 @@ import {
   type WidgetFile,
   type WidgetManifest,
 } from '../../http/assets.ts'
-import { buildKernel } from '../kernel/kernel.ts'
 
 export interface BuiltFile extends Pick<WidgetFile, 'name' | 'fileName' | 'hash'> {
   readonly content: Buffer
@@ -21,6 +19,8 @@ export interface BuiltFile extends Pick<WidgetFile, 'name' | 'fileName' | 'hash'
 
 const SOURCES = new URL('../', import.meta.url)
 const TEXTS = new URL('texts/', SOURCES)
+/** What `npm run build:modules` made. */
+const MODULES = new URL('../../dist/', SOURCES)
 const HASH_LENGTH = 10
 /** /compat/<name>.js */
 const COMPAT = ['turnstile', 'hcaptcha', 'recaptcha', 'redirect']
@@ -36,15 +36,16 @@ export async function bundleWidget(): Promise<BuiltFile[]> {
     files.push(builtFile(name, Buffer.from(content)))
   const addScript = async (name: string, entry: string, format: 'iife' | 'esm') =>
     add(name, await bundle(entry, format, files))
-  add('simd.wasm', buildKernel('simd'))
-  add('scalar.wasm', buildKernel('scalar'))
+  const addModule = (name: string) => add(name, readFileSync(new URL(name, MODULES)))
+  addModule('simd.wasm')
+  addModule('scalar.wasm')
   await addScript('worker.js', 'worker.ts', 'iife')
   await addScript('page.js', 'page.ts', 'esm')
   await addScript('gpu.js', 'gpu.ts', 'esm')
   const addFrame = (name: string, script: string) =>
     add(name, frameHtml(files.find(file => file.name === script)!.fileName))
   addFrame('frame.html', 'worker.js')
-  add('hashwx.wasm', hashwxBytes)
+  addModule('hashwx.wasm')
   await addScript('hashwx-script.js', 'hashwx-script.ts', 'iife')
   await addScript('hashwx.js', 'hashwx.ts', 'iife')
   await addScript('hashwx-page.js', 'hashwx-page.ts', 'esm')
@@ -59,7 +60,7 @@ export async function bundleWidget(): Promise<BuiltFile[]> {
     add(`texts-${file}`, JSON.stringify(JSON.parse(readFileSync(new URL(file, TEXTS), 'utf8'))))
   }
   const types = builtFile('powgate.d.ts', readFileSync(new URL('powgate.d.ts', SOURCES)))
-  files.push({ ...types, fileName: types.name }) // People load it by its stable name.
+  files.push({ ...types, fileName: types.name }) // People download it, by its stable name.
   return files
 }
 
@@ -114,11 +115,11 @@ const CONTENT_TYPES: Readonly<Record<string, string>> = {
   wasm: 'application/wasm',
   html: 'text/html; charset=utf-8',
   json: 'application/json',
-  // Browsers would download a type of its own.
+  // Browsers show plain text. They would download TypeScript's own type.
   ts: 'text/plain; charset=utf-8',
 }
 
-/** Empties the folder first: a file of an earlier build would be served for ever. */
+/** Empties the folder first, or files of earlier builds would stay in it. */
 export function writeWidget(folder: URL, files: readonly BuiltFile[]): WidgetManifest {
   rmSync(folder, { recursive: true, force: true })
   mkdirSync(folder, { recursive: true })

@@ -1,6 +1,6 @@
 /**
- * All vendors' scripts use this: the widget, loaded from where the script came from, and a vendor's containers and options
- * -> <pow-gate>, fields and callbacks.
+ * What the vendors' scripts share: it loads the widget from where the script came from, puts a <pow-gate> into each of the vendor's
+ * containers, fills the vendor's form fields, and calls the page's functions.
  */
 
 import { bare, takeOut } from '../dom.ts'
@@ -34,20 +34,21 @@ ready.catch(error => console.error(`powgate: the widget did not load: ${error}`)
 
 export const whenReady = (callback: () => void): void => void ready.then(callback, () => {})
 
+/** What differs between the vendors' scripts. */
 export interface Vendor {
   /** Finds containers that are rendered without a call. */
   readonly selector: string
   readonly fields: readonly string[]
   readonly fieldTag: 'input' | 'textarea'
-  /** Replaces tokens by itself, and then calls `callback` alone. */
+  /** True if the vendor's widget renews a token without a call of `expired-callback`. */
   readonly isRenewing: (options: Options) => boolean
-  /** A page that names no widget means the last, not the first. */
+  /** True if a call that names no widget means the last one, not the first. */
   readonly isLastDefault: boolean
-  /** Verifies only on `execute()`. */
+  /** True if the vendor's widget verifies only on `execute()`. */
   readonly isManual: (options: Options) => boolean
   readonly isInvisible: (options: Options) => boolean
   readonly idOf: (index: number) => string
-  /** `action` and `cdata`, if the vendor has them, as it documents their form. */
+  /** What the vendor allows as `action` and `cdata`, if it has them. */
   readonly forms: Readonly<Record<string, RegExp>>
 }
 
@@ -119,7 +120,7 @@ export class Captchas {
 
   /** @param values may replace the widget's `action` and `cdata` */
   execute({ gate, isManual }: Captcha, values?: Values | null): Promise<string> {
-    this.#describe(gate, normalized(values))
+    this.#setActionAndData(gate, normalized(values))
     return widget.then(() => {
       if (isManual && gate.token !== null) gate.reset() // The token was perhaps sent.
       return gate.execute()
@@ -155,16 +156,10 @@ export class Captchas {
     const isInvisible = button !== undefined || this.#vendor.isInvisible(options)
     const box = page.createElement('div')
     const gate = gateOf(options, isManual, isInvisible)
-    this.#describe(gate, options)
-    const captcha = {
-      id: this.#vendor.idOf(this.#count++),
-      container,
-      box,
-      gate,
-      isManual,
-      hasExpired: false,
-    }
-    const fields = this.#fieldsOf(options, captcha.id)
+    this.#setActionAndData(gate, options)
+    const id = this.#vendor.idOf(this.#count++)
+    const captcha = { id, container, box, gate, isManual, hasExpired: false }
+    const fields = this.#fieldsOf(options, id)
     // A widget keeps its form from being submitted without a token. The form's submit handler often starts a manual widget, so a
     // shadow tree keeps that out of the form.
     if (isManual) box.attachShadow({ mode: 'open' }).append(gate)
@@ -181,7 +176,7 @@ export class Captchas {
   }
 
   /** @throws Error for a value that the vendor refuses too */
-  #describe(gate: PowGateElement, options: Options): void {
+  #setActionAndData(gate: PowGateElement, options: Options): void {
     for (const [name, form] of Object.entries(this.#vendor.forms)) {
       const value = options[name]
       if (value === undefined) continue
@@ -206,29 +201,29 @@ export class Captchas {
   #connect(captcha: Captcha, options: Options, fields: readonly { value: string }[]): void {
     const { gate } = captcha
     const isRenewing = this.#vendor.isRenewing(options)
-    let told: string | undefined // The token that the page was last given.
+    let given: string | undefined // the token that the page was last given
     const copy = () => {
       for (const field of fields) field.value = gate.token ?? ''
     }
     const call = (name: string, value?: string) => callbackOf(options[name])?.(value)
     gate.addEventListener('statechange', () => {
       copy()
-      if (gate.state === 'idle') told = undefined
+      if (gate.state === 'idle') given = undefined
     })
     gate.addEventListener('verified', ({ detail }) => {
       copy()
       captcha.hasExpired = false
-      // A page that keeps its token must hear that this is void before it hears of another.
-      if (told !== undefined && !isRenewing) call('expiredcallback', told)
+      // A page that keeps its token must hear that the token is void before it hears of another.
+      if (given !== undefined && !isRenewing) call('expiredcallback', given)
       if (gate.token !== detail.token) return // that function has reset the widget
-      told = detail.token
-      call('callback', told)
+      given = detail.token
+      call('callback', given)
     })
     gate.addEventListener('expired', () => {
       copy()
       captcha.hasExpired = true
-      call('expiredcallback', told)
-      told = undefined
+      call('expiredcallback', given)
+      given = undefined
     })
     gate.addEventListener('failed', ({ detail }) => call('errorcallback', detail.code))
     widget.catch(() => call('errorcallback', 'network'))

@@ -21,10 +21,10 @@ const captchas = Captchas.of({
 
 type Execution = { readonly async?: boolean } | null
 
-/** Returns a promise only if asked for one: error-callback tells errors. The options may stand alone. */
+/** Returns a promise only if asked for one, because error-callback tells errors. The options may be the only argument. */
 function execute(which?: unknown, options?: Execution): Promise<object> | undefined {
-  const isAlone = typeof which === 'object' && !(which instanceof Element) && !options
-  if (isAlone) return execute(undefined, (which as Execution) ?? {})
+  const hasOptionsAlone = typeof which === 'object' && !(which instanceof Element) && !options
+  if (hasOptionsAlone) return execute(undefined, (which as Execution) ?? {})
   const isAsync = options?.async === true
   const captcha = captchas.find(which)
   if (captcha === undefined) return isAsync ? Promise.reject('missing-captcha') : undefined

@@ -16,29 +16,27 @@ const vendor: Vendor = {
   forms: { action: /^[\w/]{0,100}$/ },
 }
 const captchas = Captchas.of(vendor)
-/** Widgets of version 3 are apart, because a page's own are numbered from 0, and the first is the default. */
-const keyed = new Captchas(vendor)
+/** Widgets of version 3 are counted apart, because a page's own are numbered from 0, and the first is the default. */
+const version3 = new Captchas(vendor)
 
-/** Version 3: an invisible widget for each site key. */
-const ofKeys = new Map<string, { readonly captcha: Captcha; last: Promise<unknown> }>()
+/** Version 3 has an invisible widget for each site key. */
+const byKey = new Map<string, { readonly captcha: Captcha; readonly last: Promise<unknown> }>()
 
-/** The container is outside of every form. The vendor's script adds one too where a page names none. */
+/** Adds a container outside of every form for a page that names none, as the vendor's script does. */
 const addContainer = () => page.body.appendChild(page.createElement('div'))
 
 /** Calls at the same time wait for each other, because each gets a token of its own. */
 async function executeKey(sitekey: string, values?: Values | null): Promise<string> {
   warnOfUnmapped(values)
   await ready
-  let ofKey = ofKeys.get(sitekey)
-  if (ofKey === undefined) {
-    const options = { sitekey, size: 'invisible', 'response-field': false }
-    ofKey = { captcha: keyed.render(addContainer(), options)!, last: Promise.resolve() }
-    ofKeys.set(sitekey, ofKey)
+  const { captcha, last } = byKey.get(sitekey) ?? {
+    captcha: version3.render(addContainer(), { sitekey, size: 'invisible', 'response-field': false })!,
+    last: Promise.resolve(),
   }
-  const { captcha, last } = ofKey
-  // Backends tell version 3 by the presence of an action.
-  const token = last.catch(() => {}).then(() => keyed.execute(captcha, { action: values?.action ?? '' }))
-  ofKey.last = token
+  // Backends recognize version 3 by an action.
+  const action = values?.action ?? ''
+  const token = last.catch(() => {}).then(() => version3.execute(captcha, { action }))
+  byKey.set(sitekey, { captcha, last: token })
   return token
 }
 
@@ -54,8 +52,8 @@ function execute(which?: unknown, values?: Values | null): Promise<string> {
 const grecaptcha = {
   ready: whenReady,
   render: (where: unknown, values?: Values | null) => {
-    const isAlone = typeof where === 'object' && where !== null && !(where instanceof Element)
-    const captcha = isAlone
+    const hasOptionsAlone = typeof where === 'object' && where !== null && !(where instanceof Element)
+    const captcha = hasOptionsAlone
       ? captchas.render(addContainer(), where as Values)
       : captchas.render(where, values)
     return captcha === undefined ? undefined : Number(captcha.id)
@@ -67,7 +65,7 @@ const grecaptcha = {
 
 Object.assign(window, { grecaptcha: { ...grecaptcha, enterprise: grecaptcha } })
 
-/** Pages leave functions for `ready` here before the script has loaded, as the vendor's guide says. */
+/** Before the script has loaded, pages leave functions for `ready` here, as the vendor's guide says. */
 const { ___grecaptcha_cfg: early } = window as { ___grecaptcha_cfg?: { fns?: (() => void)[] } }
 for (const callback of early?.fns ?? []) whenReady(callback)
 

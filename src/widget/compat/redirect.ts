@@ -1,6 +1,6 @@
 /**
  * /compat/redirect.js: loads the vendors' scripts from this service where a package's code has a vendor's address. It must run
- * before that code. It sees no scripts in the page's markup.
+ * before that code, and does not change scripts in the page's own markup.
  */
 
 import { bare } from '../dom.ts'

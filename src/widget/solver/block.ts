@@ -21,7 +21,7 @@ export type Search = (start: number, count: number) => number
 export type Solver = (nonce: string, difficulty: number) => Search
 
 /** Tries the last four digits `from` to `to` - 1 in one block. Returns the first that meet the difficulty, or -1. */
-export type BlockScan = (from: number, to: number) => number
+type BlockScan = (from: number, to: number) => number
 
 /** The message word that changes within a block. */
 export const VARYING_WORD = 11
@@ -31,10 +31,8 @@ export const isConstant: readonly boolean[] = constantWords()
 
 function constantWords(): boolean[] {
   const constant: boolean[] = []
-  for (let t = 0; t < 16; t++) constant.push(t !== VARYING_WORD)
-  for (let t = 16; t < 64; t++) {
-    constant.push(constant[t - 2]! && constant[t - 7]! && constant[t - 15]! && constant[t - 16]!)
-  }
+  for (let t = 0; t < 64; t++)
+    constant.push(t < 16 ? t !== VARYING_WORD : [2, 7, 15, 16].every(back => constant[t - back]))
   return constant
 }
 
@@ -66,13 +64,12 @@ export class Block {
     const { state, roundInputs, scheduleSums } = this
     scheduleSums.set(paddedWords(proofInput(nonce, start)))
     scheduleSums[VARYING_WORD] = 0
-    const sums = (t: number) => (isConstant[t] ? scheduleSums[t]! : 0)
+    /** Schedule word t, or 0 if it varies: sigma0 and sigma1 of 0 are 0. */
+    const fixed = (t: number) => (isConstant[t] ? scheduleSums[t]! : 0)
     for (let t = 16; t < 64; t++) {
-      const ofSigma1 = isConstant[t - 2] ? sigma1(sums(t - 2)) : 0
-      const ofSigma0 = isConstant[t - 15] ? sigma0(sums(t - 15)) : 0
-      scheduleSums[t] = ofSigma1 + sums(t - 7) + ofSigma0 + sums(t - 16)
+      scheduleSums[t] = sigma1(fixed(t - 2)) + fixed(t - 7) + sigma0(fixed(t - 15)) + fixed(t - 16)
     }
-    for (let t = 0; t < 64; t++) roundInputs[t] = ROUND_CONSTANTS[t]! + sums(t)
+    for (let t = 0; t < 64; t++) roundInputs[t] = ROUND_CONSTANTS[t]! + fixed(t)
     state.set(INITIAL_STATE)
     for (let t = 0; t <= VARYING_WORD; t++) round(state, roundInputs[t]!)
   }
@@ -98,7 +95,7 @@ export function difficultyMask(difficulty: number): number {
 /**
  * Searches block by block. Counters of fewer digits, or fewer than a step, are tried one by one.
  *
- * @param enter prepares the block that starts at a counter
+ * @param enter prepares the block that starts at a counter, and returns its scan
  * @param step counters that a scan tries at once
  */
 export function searchBlocks(

@@ -8,17 +8,11 @@ const READY_MS_MAX = 10_000
 /** A frame that has loaded and says nothing was refused, or is an error page. */
 const SILENT_MS_MAX = 1000
 
-interface Frame {
-  readonly startWorker: () => PoolWorker
-  /** Ends its workers too. */
-  readonly close: () => void
-}
-
 /**
  * @param page its file below `base`
  * @param parent the element's shadow tree, where style sheets and scripts of the page do not find the frame
  */
-export async function openFrame(base: string, page: string, parent: ShadowRoot): Promise<Frame> {
+export async function openFrame(base: string, page: string, parent: ShadowRoot) {
   const frame = bare(document).createElement('iframe')
   frame.hidden = true
   frame.referrerPolicy = 'no-referrer'
@@ -34,12 +28,12 @@ export async function openFrame(base: string, page: string, parent: ShadowRoot):
     throw error
   }
   return {
-    startWorker: () => {
+    startWorker: (): PoolWorker => {
       const { port1, port2 } = new MessageChannel()
       frame.contentWindow?.postMessage(START_WORKER, origin, [port2])
       return Object.assign(port1, { terminate: () => port1.postMessage(0) })
     },
-    close: () => takeOut(frame),
+    close: () => takeOut(frame), // ends its workers too
   }
 }
 

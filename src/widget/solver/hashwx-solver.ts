@@ -23,29 +23,32 @@ export function hashwxScriptSolver(exports: MachineExports): Solver {
   return searchFunctions(new HashwxMachine(exports), 1, () => exports.interpret)
 }
 
-/** The search whose function is made. Two elements of a page that solve on its own thread share one machine, and take turns. */
+/** The search whose function the machine holds: elements that solve on the page's own thread share one machine. */
 let latest: Search | undefined
 
-/** @param batch counters a call of what `prepare` returns for the function that was made */
+/**
+ * @param batch the most counters that `prepare`'s result may compute in one call
+ * @param prepare called after the machine has made a function
+ */
 function searchFunctions(machine: HashwxMachine, batch: number, prepare: () => Run): Solver {
   return (nonce, difficulty) => {
-    let end = 0
+    let functionEnd = 0
     let run: Run
-    const enter = (counter: number) => {
+    const makeFunction = (counter: number) => {
       const seed = new DataView(machine.seed.buffer, machine.seed.byteOffset)
       for (const [index, word] of digestWords(seedInput(nonce, counter)).entries())
         seed.setInt32(4 * index, word)
       machine.make()
       run = prepare()
-      end = counter - (counter % FUNCTION_COUNTERS) + FUNCTION_COUNTERS
+      functionEnd = counter - (counter % FUNCTION_COUNTERS) + FUNCTION_COUNTERS
     }
     const search: Search = (start, count) => {
-      const stop = Math.min(start + count, COUNTER_MAX + 1)
-      if (latest !== search || start < end - FUNCTION_COUNTERS) end = 0
+      const end = Math.min(start + count, COUNTER_MAX + 1)
+      if (latest !== search || start < functionEnd - FUNCTION_COUNTERS) functionEnd = 0
       latest = search
-      for (let counter = start; counter < stop; ) {
-        if (counter >= end) enter(counter)
-        const length = Math.min(batch, stop - counter, end - counter)
+      for (let counter = start; counter < end; ) {
+        if (counter >= functionEnd) makeFunction(counter)
+        const length = Math.min(batch, end - counter, functionEnd - counter)
         const found = machine.search(run, counter, length, difficulty)
         if (found >= 0) return found
         counter += length

@@ -51,16 +51,16 @@ export interface Task extends Puzzle {
 
 export interface Solved {
   readonly counter: number
-  /** Hashes by all threads, estimated as if each were as fast as the one that found the counter. */
+  /** Hashes by all threads, as if each were as fast as the one that found the counter. */
   tries: number
   /** Threads, not counting the GPU. */
   readonly threads: number
   readonly solver: SolverKind
-  /** Read in a worker, because that would block the page; undefined if late. */
+  /** Read in a worker, because it would block the page; undefined if it came too late. */
   readonly renderer: string | undefined
 }
 
-/** @param tries so far, by all threads; told a few times a second */
+/** Called a few times a second. @param tries so far, by all threads */
 export type OnProgress = (tries: number) => void
 
 export type Mode = 'worker' | 'frame' | 'blob' | 'page'

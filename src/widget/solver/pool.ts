@@ -1,9 +1,10 @@
 /** Workers that solve one puzzle, each in its own range of counters: the first answer wins. */
 
 import { type PuzzleName, rangeStart } from '../../protocol/proof.ts'
+import { lastly } from '../dom.ts'
 import type { OnProgress, Signals, Solved, Task, WorkerOrder, WorkerReport } from './job.ts'
 
-/** The page refuses a mode, or the mode's workers fail: it is not tried again. */
+/** The page refuses a mode, or the mode's workers fail, so that the mode is not tried again. */
 export class ModeBlockedError extends Error {
   override readonly name = 'ModeBlockedError'
 }
@@ -26,9 +27,9 @@ const SIMD_PROBE = [
 export async function fetchKernel(base: string, puzzle: PuzzleName): Promise<ArrayBuffer | undefined> {
   if (typeof WebAssembly !== 'object') return undefined
   const hasSimd = WebAssembly.validate(Uint8Array.from(SIMD_PROBE))
-  const ofSha256 = hasSimd ? ASSET_NAMES.simdWasm : ASSET_NAMES.scalarWasm
+  const sha256Wasm = hasSimd ? ASSET_NAMES.simdWasm : ASSET_NAMES.scalarWasm
   try {
-    const response = await fetch(base + (puzzle === 'hashwx' ? ASSET_NAMES.hashwxWasm : ofSha256), {
+    const response = await fetch(base + (puzzle === 'hashwx' ? ASSET_NAMES.hashwxWasm : sha256Wasm), {
       signal: timeoutSignal(),
       referrerPolicy: 'no-referrer',
     })
@@ -52,8 +53,6 @@ const RENDERER_WAIT_MS = 300
 /** Workers get these besides their kernel. */
 export type PoolSetup = Pick<Extract<WorkerOrder, { kind: 'prepare' }>, 'puzzle' | 'script'>
 
-type Found = Pick<Solved, 'counter' | 'solver' | 'tries'>
-
 export class WorkerPool {
   /** Resolves as soon as one worker runs; rejects if none may. */
   readonly ready: Promise<void>
@@ -63,10 +62,8 @@ export class WorkerPool {
   readonly #workers: PoolWorker[] = []
   #alive = 0
   #isClosed = false
-  readonly #renderer: Promise<string | undefined>
-  #seeRenderer!: (renderer: string | undefined) => void
-  #onReady: () => void = () => {}
-  #onTries: (index: number, report: Extract<WorkerReport, { tries: number }>) => void = () => {}
+  #onReport!: (report: WorkerReport, index: number) => void
+  /** Called when the last worker has failed. */
   #onFailure!: (error: Error) => void
 
   /** Starts only one worker, because each that the page's policy forbids is a violation report. */
@@ -74,22 +71,14 @@ export class WorkerPool {
     this.#start = start
     this.#kernel = kernel
     this.#setup = setup
-    this.#renderer = new Promise(resolve => {
-      this.#seeRenderer = resolve
-    })
-    this.ready = new Promise((resolve, reject) => {
-      const timer = setTimeout(() => reject(new Error('no worker started')), START_MS_MAX)
-      this.#onFailure = error => {
-        clearTimeout(timer)
-        reject(error)
-      }
-      this.#onReady = () => {
-        clearTimeout(timer)
-        this.#onReady = () => {}
-        resolve()
-      }
+    let timer: ReturnType<typeof setTimeout> | undefined
+    const ready = new Promise<void>((resolve, reject) => {
+      timer = setTimeout(reject, START_MS_MAX, new Error('no worker started'))
+      this.#onReport = () => resolve()
+      this.#onFailure = reject
       this.#add(false)
     })
+    this.ready = lastly(ready, () => clearTimeout(timer))
     this.ready.catch(() => this.close())
   }
 
@@ -102,13 +91,10 @@ export class WorkerPool {
       if (this.#alive === 0) this.#onFailure(new ModeBlockedError(message || 'a worker could not be loaded'))
     }
     worker.onmessage = ({ data }: MessageEvent<WorkerReport>) => {
-      if (data.kind === 'ready') {
-        const isAble = this.#setup.puzzle === 'sha256' || data.hasHashwx
-        if (isAble) this.#onReady()
-        else fail('worker-src: expected a copy of hashwx.js')
-      } else if (data.kind === 'renderer') this.#seeRenderer(data.renderer)
+      const isUnfit = data.kind === 'ready' && this.#setup.puzzle === 'hashwx' && !data.hasHashwx
+      if (isUnfit) fail('worker-src: expected a copy of hashwx.js')
       else if (data.kind === 'failed') fail(data.message)
-      else this.#onTries(index, data)
+      else this.#onReport(data, index)
     }
     worker.onerror = (event: ErrorEvent) => {
       event.preventDefault()
@@ -130,15 +116,21 @@ export class WorkerPool {
     } catch {
       // The solve goes on with fewer workers.
     }
-    await this.#kernel // Each worker has the kernel by now.
+    await this.#kernel // Each worker gets `prepare` before `solve`.
     const threads = this.#workers.length
     const tries = new Array<number>(threads).fill(0)
     const sum = () => tries.reduce((total, count) => total + count)
-    const answer = new Promise<Found>((resolve, reject) => {
+    let onRenderer!: (renderer: string | undefined) => void
+    const renderer = new Promise<string | undefined>(resolve => {
+      onRenderer = resolve
+    })
+    const answer = new Promise<Pick<Solved, 'counter' | 'solver' | 'tries'>>((resolve, reject) => {
       gpuCounter.then(counter => resolve({ counter, solver: 'gpu', tries: sum() }))
       this.#onFailure = reject
       if (this.#alive === 0) reject(new ModeBlockedError('a worker has ended'))
-      this.#onTries = (index, report) => {
+      this.#onReport = (report, index) => {
+        if (report.kind === 'renderer') onRenderer(report.renderer)
+        if (!('tries' in report)) return
         tries[index] = report.tries
         onProgress(sum())
         if (report.kind === 'found') resolve({ ...report, tries: report.tries * threads })
@@ -153,7 +145,7 @@ export class WorkerPool {
       this.#stop(1) // the first worker may still be reading the renderer
       const patienceMs = task.signals === 'none' ? 0 : RENDERER_WAIT_MS
       const late = new Promise<undefined>(resolve => setTimeout(resolve, patienceMs))
-      return { counter, solver, threads, tries, renderer: await Promise.race([this.#renderer, late]) }
+      return { counter, solver, threads, tries, renderer: await Promise.race([renderer, late]) }
     } finally {
       this.close()
     }

@@ -23,16 +23,7 @@ export const sigma1 = (word: number): number => rotateRight(word, 17) ^ rotateRi
 
 /** One round (6.2.2, step 3) on a to h, in place. @param input the round's constant plus its message word */
 export function round(state: Int32Array, input: number): void {
-  const [a, b, c, , e, f, g, h] = state as unknown as [
-    number,
-    number,
-    number,
-    number,
-    number,
-    number,
-    number,
-    number,
-  ]
+  const [a = 0, b = 0, c = 0, , e = 0, f = 0, g = 0, h = 0] = state
   const choice = (e & f) ^ (~e & g)
   const first = h + (rotateRight(e, 6) ^ rotateRight(e, 11) ^ rotateRight(e, 25)) + choice + input
   const majority = (a & b) ^ (a & c) ^ (b & c)

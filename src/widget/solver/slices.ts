@@ -4,14 +4,14 @@ import { rangeStart } from '../../protocol/proof.ts'
 import { nowMs } from '../dom.ts'
 import { rendererName } from '../signals.ts'
 import type { OnProgress, Solved, Task } from './job.ts'
-import type { ChosenSolver } from './worker-loop.ts'
+import type { ChosenSolver } from './solvers.ts'
 
 /** Half of a frame of 16 ms: the rest is for input and drawing. */
 const SLICE_MS = 8
 const PROGRESS_MS = 100
 
 /**
- * @param sliceMin counters, at least
+ * @param sliceMin counters of the shortest slice
  * @throws the signal's reason
  */
 export async function solveInSlices(
@@ -30,7 +30,7 @@ export async function solveInSlices(
   })
   const channel = new MessageChannel() // Several elements may be solving, each with its own channel.
   let slice = sliceMin
-  let toldMs = nowMs()
+  let reportedMs = nowMs()
   for (let tries = 0; ; ) {
     const beganMs = nowMs()
     const counter = search(start + tries, slice)
@@ -42,8 +42,8 @@ export async function solveInSlices(
       const renderer = signals === 'none' ? undefined : rendererName()
       return { ...found, tries, threads: 1, renderer }
     }
-    if (beganMs - toldMs >= PROGRESS_MS) {
-      toldMs = beganMs
+    if (beganMs - reportedMs >= PROGRESS_MS) {
+      reportedMs = beganMs
       onProgress(tries)
     }
     // Grows to at most twice the last slice, because the compiler makes the loop faster only after some slices.

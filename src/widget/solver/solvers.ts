@@ -1,4 +1,4 @@
-/** The solvers: WebAssembly with SIMD or without (../kernel/kernel.ts scans one block a call), and plain JavaScript. */
+/** The solvers: WebAssembly with SIMD or without (../build/kernel.ts scans one block a call), and plain JavaScript. */
 
 import {
   Block,
@@ -100,7 +100,12 @@ export function wasmSolver(bytes: BufferSource): Solver {
   }
 }
 
-export function chooseSolver(kernel: ArrayBuffer | undefined): { solver: Solver; kind: SolverKind } {
+export interface ChosenSolver {
+  readonly solver: Solver
+  readonly kind: SolverKind
+}
+
+export function chooseSolver(kernel: ArrayBuffer | undefined): ChosenSolver {
   try {
     if (kernel !== undefined) return { solver: wasmSolver(kernel), kind: 'wasm' }
   } catch {

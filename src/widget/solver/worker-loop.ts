@@ -3,7 +3,8 @@
 import { startWorkers } from '../frame.ts'
 import { rendererName } from '../signals.ts'
 import type { Solver } from './block.ts'
-import type { SolverKind, WorkerOrder, WorkerReport } from './job.ts'
+import type { WorkerOrder, WorkerReport } from './job.ts'
+import type { ChosenSolver } from './solvers.ts'
 
 const PROGRESS_MS = 100
 /**
@@ -12,11 +13,6 @@ const PROGRESS_MS = 100
  */
 const WARM_UP_MS = 12
 const WARM_UP_STRIDE = 1000
-
-export interface ChosenSolver {
-  readonly solver: Solver
-  readonly kind: SolverKind
-}
 
 type Preparation = Extract<WorkerOrder, { kind: 'prepare' }>
 
@@ -55,13 +51,13 @@ function solve(
 ): void {
   if (signals !== 'none') report({ kind: 'renderer', renderer: rendererName() })
   const search = solver(nonce, difficulty)
-  let toldMs = performance.now()
+  let reportedMs = performance.now()
   for (let tries = 0; ; tries += stride) {
     const counter = search(start + tries, stride)
     if (counter >= 0) return report({ kind: 'found', counter, solver: kind, tries: counter - start + 1 })
     const nowMs = performance.now()
-    if (nowMs - toldMs >= PROGRESS_MS) {
-      toldMs = nowMs
+    if (nowMs - reportedMs >= PROGRESS_MS) {
+      reportedMs = nowMs
       report({ kind: 'progress', tries: tries + stride })
     }
   }
