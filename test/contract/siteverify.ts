@@ -33,7 +33,7 @@ const ENCODINGS = {
 
 const URLENCODED = 'application/x-www-form-urlencoded'
 
-/** Text of a form after a good one, of which nothing may be believed. test/http/form.test.ts has more. */
+/** Good forms with something wrong at their end, which are refused as a whole. test/http/form.test.ts has more. */
 const HOSTILE_FORMS: Readonly<Record<string, (good: string) => string | Buffer>> = {
   'a raw byte that is not UTF-8': good => Buffer.concat([Buffer.from(`${good}&extra=`), Buffer.from([0xff])]),
   'the response twice, once escaped': good => `${good}&re%73ponse=other`,
@@ -48,7 +48,7 @@ const TWO = ['https://shop.example', 'https://www.shop.example'] as const
 const LONG_HOST = `${'a'.repeat(60)}.shop.example`
 const LONG = `https://${LONG_HOST}`
 
-/** The site's origins, the page's, and what the backend learns. */
+/** The site's origins, the page's origin, and the hostname that the backend gets. */
 const HOSTNAMES = [
   ["its host, of the site's one exact origin", ['https://shop.example'], undefined, 'shop.example'],
   ['its host without the port', ['http://localhost:3000'], 'http://localhost:3000', 'localhost'],
@@ -220,7 +220,7 @@ export function siteverifyTests(subject: Subject): void {
       { action: 'login', cdata: 'basket-17' },
       { action: 'cart/add_1' },
       { cdata: '1' },
-      {}, // an action is told all the same: a visitor who sends none skips no check of the backend
+      {}, // the answer has an action all the same, so a visitor who sends none skips no check of the backend
       { action: 'a'.repeat(100), cdata: '-'.repeat(255) },
     ]) {
       const told = { action: '', ...page }
@@ -317,7 +317,7 @@ function fieldTests(subject: Subject): void {
   })
 }
 
-/** Objects without fields of ours: forms as good as any. */
+/** These are good as forms, which ignore fields that they do not know. */
 const FIELDLESS = ['an empty object', 'objects as deep as fit', 'with a mistyped field']
 
 function bodyTests(subject: Subject): void {

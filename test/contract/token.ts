@@ -10,9 +10,9 @@ import { claimsOf, keyring, neighbour, type Subject } from './support.ts'
 
 type Segments = [issuedAtMs: string, nonce: string, counter: string, claims: string, hmac: string]
 
-/** The claims begin with version, key id and lifetime, which `expiresAt` tells anyway. */
+/** Version, key id and lifetimes stand in the clear: `expiresAt` shows the lifetime anyway. */
 const CLEAR_BYTES = 4
-/** From a good token's segments, and those of another good token of the same site and address. */
+/** Makes a forged token from the segments of a good one and of another good one of the same site and address. */
 type Forge = (segments: Segments, other: Segments) => string
 
 /** test/domain/token.test.ts changes each character, cuts and extends. */
@@ -49,7 +49,7 @@ export function tokenTests(subject: Subject): void {
     const visitor = await subject.visitorOf()
     const claims: Buffer[] = []
     while (claims.length < 8) claims.push(Buffer.from((await visitor.token()).split('|')[3]!, 'base64url'))
-    // Same score, site and address each time: a byte of theirs in the clear would be the same in all eight.
+    // Score, site and address are the same in all eight, so a byte of theirs in the clear would be too.
     for (let index = CLEAR_BYTES; index < claims[0]!.length; index++) {
       const values = new Set(claims.map(bytes => bytes[index]))
       assert.ok(values.size > 1, `byte ${index} is always ${[...values]}`)
@@ -73,7 +73,7 @@ export function tokenTests(subject: Subject): void {
 
   test('§7 /verify-token 400, invalid token: one that another secret signed', async () => {
     const token = await subject.visitor().token()
-    // With the same key id, so that the id is not what tells.
+    // The key id is the same, so that it is the HMAC that differs.
     const strangers = Array.from({ length: 200 }, (_, n) => new Keyring([`a secret of somebody else, ${n}`]))
     const stranger = strangers.find(({ signing }) => signing.kid === keyring.signing.kid)
     assert.ok(stranger)

@@ -171,7 +171,7 @@ function idempotencyTests(subject: Subject): void {
 
   test('§4.3, decided: idempotencyKeys that only a lone surrogate tells apart are not the same key', async () => {
     const token = await freshToken()
-    // As text: JSON spells them, UTF-8 cannot.
+    // JSON can spell lone surrogates, UTF-8 cannot, so the body is a text.
     const withKey = (key: string) => `{"token":"${token}","idempotencyKey":"${key}"}`
     const first = await redeem(withKey('\\ud800'))
     if (first.status === 400) assertNotRedeemed(first, 400, 'invalid-body')

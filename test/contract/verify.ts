@@ -8,7 +8,7 @@ import { FINGERPRINT } from '../harness/client.ts'
 import { assertFailedResult, assertOneOf, assertPassed, assertRefused } from './answers.ts'
 import { proofBits, type Subject, wrongCounter } from './support.ts'
 
-/** Follows the words of the design alone, apart from everything in src/: counts the zero bits of a binary string. */
+/** Solves as the design says it, with no code of src/: counts the zero bits of a binary string. */
 function solveByTheBook(nonce: string, difficulty: number): number {
   for (let counter = 0; ; counter++) {
     const hex = createHash('sha256').update(`${nonce}${counter}`, 'utf8').digest('hex')
@@ -122,8 +122,8 @@ export function verifyTests(subject: Subject): void {
     const visitor = await subject.visitorOf({ difficulty: { base: 20, min: 16, max: 28 } })
     const { json: hard } = await visitor.challenge()
     assert.equal(hard.difficulty, 20)
-    const easy = await visitor.agedSolution(0) // of 16 bits
-    // The header of the easy nonce under the authentication of the hard one.
+    const easy = await visitor.agedSolution(0) // has 16 bits
+    // The header of the easy nonce with the MACs of the hard one.
     const nonce = easy.nonce.slice(0, 16) + hard.nonce.slice(16)
     assertRefused(await visitor.verify({ ...easy, nonce }), 400, 'invalid-nonce')
   })

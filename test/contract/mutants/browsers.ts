@@ -1,4 +1,4 @@
-/** For test/mutants.config.mjs, as its neighbours: sections of the contract on a service in this process, by what they reach. */
+/** Used by test/mutants.config.mjs, like its neighbours: sections of the contract on a service in this process. */
 
 import { onSections } from '../sections.ts'
 
