@@ -5,7 +5,7 @@
  * does not look fast.
  */
 
-import { createHash, hash } from 'node:crypto'
+import { createHash, hash, randomUUID } from 'node:crypto'
 import { PLAIN_ENVIRONMENT } from '../../src/domain/score.ts'
 import { DIFFICULTY_MIN, FIRST_COUNTER, proofInput } from '../../src/protocol/proof.ts'
 import type { Solution } from '../../src/protocol/wire.ts'
@@ -241,7 +241,8 @@ async function redemptionParsing(load: Load): Promise<Work> {
   const { parseRedemption } = await load('http/schemas')
   const { visits, minted } = await tokens(load)
   const bodies = minted.map((token, index) => {
-    return Buffer.from(JSON.stringify({ token, expectedIp: visits[index]!.addressText }))
+    const { addressText: expectedIp } = visits[index]!
+    return Buffer.from(JSON.stringify({ token, expectedIp, idempotencyKey: randomUUID() }))
   })
   return over(bodies, body => parseRedemption(body, JSON_TYPE).ok)
 }
