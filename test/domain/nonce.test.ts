@@ -6,6 +6,7 @@ import { test } from 'node:test'
 import fc from 'fast-check'
 import { Hmac, Keyring } from '../../src/domain/keyring.ts'
 import { challengeLifetimeMs, mintNonce, nonceMark, nonceTerms, readNonce } from '../../src/domain/nonce.ts'
+import type { PuzzleName } from '../../src/protocol/proof.ts'
 import { addresses, seeded, siteKeys } from '../harness/arbitraries.ts'
 
 const SECRETS = ['first secret, long enough to be accepted', 'second secret, long enough to be accepted']
@@ -68,10 +69,9 @@ test('to a host that does not know hashwx, its nonces are forged: it takes them 
 })
 
 test('nonces and fingerprints of secrets are what they were, so those of hosts with another version are good', () => {
-  const minted = (['sha256', 'hashwx'] as const).map(puzzle =>
-    mintNonce(keyring, { ...terms, puzzle }, binding, 5),
-  )
-  assert.deepEqual(minted, ['0a9de4284aca40058e22a4ad211c12f3', '0a9de4284a8e40054f3ca2aafb99c66d'])
+  const minted = (puzzle: PuzzleName) => mintNonce(keyring, { ...terms, puzzle }, binding, 5)
+  assert.equal(minted('sha256'), '0a9de4284aca40058e22a4ad211c12f3')
+  assert.equal(minted('hashwx'), '0a9de4284a8e40054f3ca2aafb99c66d')
   assert.deepEqual(new Keyring(SECRETS).fingerprints, ['7c965e6cabab2b6e', '53c59c5a3c454d77'])
 })
 
@@ -83,6 +83,7 @@ test('another address is told apart; another site, epoch or secret is forged', (
   assert.equal(read({ address: `${binding.address.slice(0, 15)}\x02` }), 'other-address')
   assert.equal(read({ siteKey: 'site_0123456789ABCDEFabcdeg' }), 'forged')
   assert.equal(read({ storeEpoch: 1 }), 'forged')
+  assert.throws(() => read({ siteKey: 'site_0123456789ABCDEFabcde' }), RangeError)
   assert.equal(read({}, new Keyring([SECRETS[1]!])), 'forged')
 })
 
@@ -117,10 +118,6 @@ test('rotation: the first secret signs, all verify, a removed one no longer does
   const old = mintNonce(new Keyring([SECRETS[0]!]), terms, binding, 5)
   const rotated = new Keyring([SECRETS[1]!, SECRETS[0]!])
   assert.equal(readNonce(rotated, old, binding, LATEST_MS).status, 'genuine')
-  assert.deepEqual(
-    [rotated.signing, ...rotated.others].map(key => key.fingerprint),
-    rotated.fingerprints,
-  )
   const fresh = mintNonce(rotated, terms, binding, 5)
   assert.equal(readNonce(new Keyring([SECRETS[1]!]), fresh, binding, LATEST_MS).status, 'genuine')
   assert.equal(readNonce(new Keyring([SECRETS[0]!]), fresh, binding, LATEST_MS).status, 'forged')
