@@ -17,11 +17,12 @@
  * - a cache that is emptied early, or never hit: it costs time alone (page.ts, ReusedBytes, AddressTags.#wideTag)
  * - a record that is loaded though it is cached (redemption, loadCaller), the form of a claim (claimOf), and the very millisecond at
  *   which a nonce expires (attemptWithNonce), which no test over HTTP can meet, or a first proof comes (setBorn)
- * - what nobody asks for: the name in SITE_DEFAULTS, networks of NO_TRAFFIC and its site's rates, since nobody returns while the store
- *   is away; one site in two million whose log tag would be 0 (compileSite); a list in a field for yes or no (completed)
+ * - what nobody asks for: the name in SITE_DEFAULTS; what NO_TRAFFIC has, since nobody returns while the store is away; a list in a
+ *   field for yes or no (completed)
  * - words: of a RangeError for programmers (keyring.ts, bytes.ts, base62); those of site-fields.ts, value-forms.ts (with the origin that
  *   a mistaken one suggests), settings and answers, which test/cli, test/sites/sites-file.test.ts and test/docs.test.ts hold
- * - a site's IP rules (compileSite): test/contract/score.ts holds them
+ * - a site's IP rules (compileSite), which test/contract/score.ts holds, and later fields of a group (withLaterFields), which
+ *   test/store/site-conformance.ts does
  * - a name that only has to parse (isOriginPattern), and white space that only has to part (PUBLIC_SUFFIXES)
  */
 
