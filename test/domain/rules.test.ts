@@ -193,7 +193,7 @@ test('origins: what can be written into a list', () => {
   for (const good of words(
     'https://example.com https://*.example.com http://localhost:3000 http://[::1]:8080 http://*.localhost:*',
     'https://*-shop.netlify.app https://a*b.example.com https://localhost:* app://bundle tauri://localhost',
-    'capacitor://app.example.com http://shop-*.localhost',
+    'capacitor://app.example.com http://shop-*.localhost http://a.localhost:*',
   ))
     assert.ok(isOriginPattern(good), good)
   const bad = words(
