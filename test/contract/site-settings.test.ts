@@ -6,7 +6,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { SCORE_WEIGHTS } from '../../src/domain/score.ts'
 import { apiKeyId } from '../../src/domain/site.ts'
 import { baseOf } from '../../src/domain/solve-time.ts'
 import { createApiKey, raiseSite, updateApiKey } from '../../src/sites/sites.ts'
@@ -86,14 +85,6 @@ function siteSettingTests(subject: Subject): void {
     assert.equal((await requestsUntilLimited(verify, 400)).admitted, 3)
     await subject.changeSite(visitor.site.siteKey, { limits: {} })
     await eventually(SEEN_BY_ALL_MS, 'the usual limit', async () => (await verify()).status === 400)
-  })
-
-  test('§2.4, decided: a site has weights of its own', async () => {
-    const scoreWeights = { webdriver: 0, noPlugins: 0.35 }
-    const visitor = await subject.visitorOf({ threshold: 0, scoreWeights })
-    const environment = { ...HONEST_ENVIRONMENT, webdriver: true, noPlugins: true, chromeAbsent: true }
-    const score = await visitor.score({ environment })
-    assert.equal(score, Math.round((1 - 0.35 - SCORE_WEIGHTS.chromeAbsent) * 100) / 100)
   })
 
   test('§2.3, decided: weights of a site decide who passes there, also for failures of before', async () => {
