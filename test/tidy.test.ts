@@ -98,7 +98,7 @@ function importsTable(folder: string): Record<string, string> {
   return Object.fromEntries(table)
 }
 
-/** Without installed packages and what was built. */
+/** The code of a folder without installed packages and what was built. */
 const codeOf = (folder: string) =>
   filesOf(folder, '.ts').filter(file => !/(^|\/)(node_modules|dist)\//.test(relative(folder, file)))
 

@@ -131,7 +131,7 @@ export function hostileBodyTests(subject: Subject): void {
   }
 }
 
-/** For a service that takes bodies of 64 KiB. */
+/** These need a service that takes bodies of 64 KiB. */
 export function deepBodyTests(subject: Subject): void {
   verifyRefuses(subject, { ...DEEP, ...deepFields(SOLUTION_FIELDS, 10_000) }, LARGE_BODY_BYTES_MAX)
   verifyTokenRefuses(subject, { ...DEEP, ...deepFields(REDEMPTION_FIELDS, 10_000) }, LARGE_BODY_BYTES_MAX)
@@ -222,7 +222,7 @@ function withField(solution: Solution, field: string, json: string | undefined):
   return json === undefined ? text : `${text.slice(0, -1)},"${field}":${json}}`
 }
 
-/** With how the refusal names it. */
+/** What is wrong, and how the refusal names it. */
 const WRONG_FIELDS: readonly { field: string; json: string | undefined; name: string }[] = [
   ...Object.entries(WRONG).flatMap(([field, values]) => values.map(json => ({ field, json, name: field }))),
   ...FLAGS.map(flag => [`environment.${flag}`, flag] as const).flatMap(([name, flag]) =>

@@ -50,7 +50,7 @@ async function admittedByOneWorker({ service }: Subject, { siteKey }: TestSite):
   return admitted
 }
 
-/** In place of ten seconds, so that the tests need not wait. */
+/** It takes the place of ten seconds, so that the tests need not wait. */
 const OPEN_AFTER_MS = 2000
 const ENV = {
   POWGATE_FAIL_OPEN_AFTER_SECONDS: '2',
@@ -206,7 +206,7 @@ describe('Redis is frozen', () => {
       assertUnavailableHeaders(answer)
     }
     subject.service.redis!.thaw()
-    // Not with the key of the site: while one worker answers, that would use up its limit.
+    // The key of the site is not used, because while one worker answers, that would use up its limit.
     const nobody = { secret: `sk_00000000_${'A'.repeat(43)}`, response: 'a token of nobody' }
     const ask = () => subject.client.siteverify(nobody, { from: freshAddress() })
     await untilAll('the service answers again', 200, ask)

@@ -85,7 +85,7 @@ export function puzzleTests(subject: Subject): void {
     const visitor = await subject.visitorOf({ puzzle: 'hashwx', difficulty })
     const solution = await visitor.solved()
     const { siteKey } = visitor.site
-    // With the two bits, SHA-256 would ask for over 3 bits more than the challenge has.
+    // SHA-256 would ask for over 3 bits more than the challenge has, with the two bits.
     await subject.withSites(store => raiseSite(store, siteKey, { bits: 2, until: Date.now() + 60_000 }))
     await subject.changeSite(siteKey, { puzzle: 'sha256' })
     await untilIssued(visitor.site, 'sha256')

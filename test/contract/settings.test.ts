@@ -147,7 +147,7 @@ function settingTests(subject: Subject): void {
   const bitsFor = async (siteKey: string, from: string): Promise<number> =>
     (await subject.client.challenge(siteKey, through(from))).json.difficulty
   let strangers = 0
-  /** Each time another, which pays nothing of its own. */
+  /** It is another each time, which pays nothing of its own. */
   const stranger = () => through(`198.${strangers % 250}.${strangers++ >> 8}.7`)
 
   test('§3 fact 1, decided: challenges that one /48 hoards while they are cheap are refused once it sends too many, and its neighbours pay one bit at most', async () => {

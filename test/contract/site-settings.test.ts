@@ -23,7 +23,7 @@ import {
 } from './answers.ts'
 import { CONNECTIONS, onEachStore, type Subject, untilAll } from './support.ts'
 
-/** Usually within two seconds. */
+/** Two seconds usually do. */
 const SEEN_BY_ALL_MS = 60_000
 
 function siteSettingTests(subject: Subject): void {
@@ -207,5 +207,5 @@ function siteSettingTests(subject: Subject): void {
   })
 }
 
-/** On a service for these tests alone: one of them restarts it. */
+/** The service is for these tests alone, because one of them restarts it. */
 onEachStore({ 'settings of a site': siteSettingTests })

@@ -158,7 +158,7 @@ export class Subject {
     return this.#client!
   }
 
-  /** For tests that need nothing of their own; what else went on at the site must not matter to them. */
+  /** Serves tests that need nothing of their own; what else went on at the site must not matter to them. */
   get site(): TestSite {
     return this.#site!
   }

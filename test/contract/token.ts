@@ -11,7 +11,7 @@ type Segments = [issuedAtMs: string, nonce: string, counter: string, claims: str
 
 /** The claims begin with version, key id and lifetime, which `expiresAt` tells anyway. */
 const CLEAR_BYTES = 4
-/** From a good token's segments, and those of another good token of the same site and address. */
+/** Makes a token of a good one's segments, and of those of another good token of the same site and address. */
 type Forge = (segments: Segments, other: Segments) => string
 
 /** test/domain/token.test.ts changes each character, cuts and extends. */

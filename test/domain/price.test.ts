@@ -39,7 +39,7 @@ const [MINUTE_MS, HOUR_MS, DAY_MS] = [60_000, 3_600_000, 86_400_000]
 const BOUNDS = { base: 18, min: 16, max: 28 }
 
 const FLOWS = {
-  /** Each of another network. */
+  /** Everybody is of another network. */
   people: (index: number) => address(`${1 + (index % 9)}.${(index * 7) & 255}.${(index * 13) & 255}.1`),
   carrier: (index: number) => address(`203.0.113.${index % 250}`),
   rented: (index: number) => address(`198.51.100.${index % 250}`),

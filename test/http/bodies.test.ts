@@ -111,7 +111,7 @@ const VALUES = [
   ...['{"__proto__":{}}', '{"webdriver":true,"webdriver":false}'],
 ]
 
-/** Of a body as latin1, a character for each byte. */
+/** Changes a body that is read as latin1, a character for each byte. */
 type TextChange = (text: string) => string
 
 const PIECES = [

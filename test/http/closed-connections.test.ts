@@ -35,7 +35,7 @@ test('of connections that are ended nothing is kept', async () => {
   const kept = new KeptMemory({ defer: ending => after(() => void ending()) })
   const service = await TestService.start('embedded', {
     ...kept.env,
-    // Or the young objects' share of the heap grows in steps of 15 MiB.
+    // The young objects' share of the heap would grow in steps of 15 MiB.
     NODE_OPTIONS: `${kept.env.NODE_OPTIONS} --max-semi-space-size=1`,
     POWGATE_WORKERS: '1',
     ...UNLIMITED,

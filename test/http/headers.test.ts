@@ -12,7 +12,7 @@ import { freePort } from '../harness/ports.ts'
 import { RawConnection } from '../harness/raw-http.ts'
 import { words } from '../harness/values.ts'
 
-/** By the coding that is chosen. */
+/** The headers for which each coding is chosen. */
 const PREFERENCES: Readonly<Record<Coding, readonly string[]>> = {
   br: [
     ...['br', 'GZIP, BR', 'gzip, deflate, br, zstd', '*', 'gzip;q=0.5, br;q=0.5', 'br;q=0.001'],

@@ -15,7 +15,7 @@ import { words } from '../harness/values.ts'
 import { EASY } from '../release/torture/redemptions.ts'
 
 const PATIENCE_MS = 60_000
-/** Where there are a body, a length and an ETag. */
+/** Its answer has a body, a length and an ETag. */
 const PATH = '/demo'
 const CLOSE = 'Connection: close'
 

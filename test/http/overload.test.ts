@@ -4,7 +4,7 @@ import { MEASURE_MS, Overload } from '../../src/http/overload.ts'
 
 const TARGET_MS = 100
 
-/** Each has one request under way: more cannot wait. */
+/** So many requests can wait at most, because each has one under way. */
 const CONNECTIONS = 8000
 /** Milliseconds of a worker: a challenge, a solution or a token, a refusal, and what it cannot refuse. */
 const COST_MS = { new: 0.02, begun: 0.04, refused: 0.007, other: 0.01 }

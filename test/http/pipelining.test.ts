@@ -15,16 +15,16 @@ import { RawConnection } from '../harness/raw-http.ts'
 import { startRefusingServer } from '../harness/refusing-server.ts'
 import { TestService } from '../harness/service.ts'
 
-/** As many as one read of uWebSockets.js holds. */
+/** One read of uWebSockets.js holds so many. */
 const PIPELINED = 4000
 const JSON_HEAD = 'Content-Type: application/json\r\nContent-Length: 2\r\n\r\n{}'
-/** In one turn of the event loop, and one more at its end. */
+/** So many are answered in one turn of the event loop, and one more at its end. */
 const ANSWERED_MAX = 65
-/** As many of the shortest answers as 16 KiB hold. */
+/** 16 KiB hold so many of the shortest answers. */
 const LAST_MAX = 128
 const bare = (what: string) => `${what} HTTP/1.1\r\n\r\n`
 const LONG_ANSWER = bare('GET /openapi.json')
-/** More of these answers than any system's buffers hold. */
+/** No system's buffers hold so many of these answers. */
 const REQUESTS_MAX = 2000
 /** All of a request but for its other headers, by what answers. */
 const REQUESTS = [
@@ -55,7 +55,7 @@ async function refusingServer(t: TestContext, trusted?: string[]) {
 }
 
 const UNTIL_CLOSED = { quietMs: Number.POSITIVE_INFINITY, withinMs: 60_000 }
-/** Sooner than uWebSockets.js would close the connection by itself. */
+/** uWebSockets.js would close the connection by itself later than that. */
 const SOON = { quietMs: 5000, withinMs: 60_000 }
 
 /** What comes for these bytes until the connection is closed, or nothing has come for a while. */
@@ -147,7 +147,7 @@ test('answers that are taken late are whole; who asks again while one is pending
   assert.equal(await askedThenRead(REQUESTS_MAX), undefined, 'nobody was cut off')
 })
 
-/** Asked for by nobody: it stands in the body of another request. */
+/** Nobody asks for it: it stands in the body of another request. */
 const HIDDEN = 'GET /challenge HTTP/1.1\r\nHost: powgate\r\n\r\n'
 
 const BODY = `{"token":"${'x'.repeat(300)}"}`

@@ -44,7 +44,7 @@ const serve = (adminPort: number | undefined, paths: AdminRoute[] = [], hosts?: 
   return startAdminServer(place, supervisor, paths, log)
 }
 
-/** Until the test ends. */
+/** Serves until the test ends. */
 async function serving(t: TestContext, ...[paths, hosts]: [paths?: AdminRoute[], hosts?: readonly string[]]) {
   const port = await freePort()
   const server = (await serve(port, paths, hosts))!

@@ -28,7 +28,7 @@ export class CountedLoad {
     this.#subject = subject
   }
 
-  /** Each from an address of its own unless told which; checks that this status comes back. Returns the last answer. */
+  /** Sends each from an address of its own unless told which; checks that this status comes back. Returns the last answer. */
   async #send(count: number, what: string, send: Send, from?: string): Promise<Answer> {
     let answer: Answer | undefined
     for (let index = 0; index < count; index++) {

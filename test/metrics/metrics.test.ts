@@ -214,7 +214,7 @@ for (const [what, signal, cause, rounds, victim] of [
       metrics.value('powgate_worker_restarts_total', { cause: of })
     let before = await scrape()
     for (let round = 1; round <= rounds; round++) {
-      // Each from an address, hence a connection, of its own, so that both workers get some.
+      // Each visit is from an address, hence a connection, of its own, so that both workers get some.
       const visit = () => client.challenge(siteKey, { from: freshAddress() })
       await Promise.all(Array.from({ length: visits }, visit))
       const seen = [await scrape()]
@@ -286,11 +286,11 @@ const request = (line: string, headers: string): string => `${line} HTTP/1.1\r\n
 const randomText = () => randomBytes(randomInt(1, 30)).toString('base64url')
 
 const MADE_UP = [
-  // Refused before the store is asked.
+  // These are refused before the store is asked.
   () => request('GET /challenge', `X-Site-Key: ${randomText()}"\\{}\r\n`),
   () => request(`GET /${randomText()}?${randomText()}`, `X-Request-Id: ${randomText()}\r\n`),
   () => request(`DELETE /verify-token?${randomText()}`, `Authorization: Bearer ${randomText()}\r\n`),
-  // After the store said that there is no such site, or no such key.
+  // These are refused after the store said that there is no such site, or no such key.
   () => request('GET /challenge', `X-Site-Key: ${newSiteKey(randomBytes(96))}\r\n${forwarded()}`),
   () =>
     `${request(

@@ -277,9 +277,9 @@ export function storeConformance(name: string, make: StoreMaker): void {
       test('beyond the limit of the API key do not charge the caller either while others join its slot of time', async () => {
         const apiKey = { id: freshKey(), limit: 1, siteKey: SITE }
         await redemptionOn(store(), { callerKey: freshKey(), apiKey })
-        // On several shards, or on the API key's own.
+        // The callers are on several shards, or on the API key's own.
         for (let caller = 0; caller < 6; caller++) {
-          // Above 256 requests of 235 ms are one entry, with the time of the last.
+          // A limit above 256 makes requests of 235 ms one entry, with the time of the last.
           const request = { callerKey: freshKey(), callerLimit: 300 }
           const refusals: Promise<{ status: string }>[] = []
           for (let count = 0; count < 30; count++) {

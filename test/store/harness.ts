@@ -133,7 +133,7 @@ export function freshKey(): string {
   return `${((next * 0x9e3779) & 0xffffff).toString(16).padStart(6, '0')}ownr01` // each in another network
 }
 
-/** Around an address, in its shard. */
+/** The meters of an address, in its shard. */
 export function meteringOf(addressKey: string, siteKey = SITE): Metering {
   const names = [
     'e:born',
@@ -158,6 +158,5 @@ export function redeemable({ requests }: Requests, nowMs = Date.now()) {
   return { nonce: freshNonce(nowMs), storeEpoch, expiresAtMs: nowMs + 300_000, claim: '' }
 }
 
-/** Such as the last uses of API keys, by their ids. */
 export const mapOf = (values: Readonly<Record<string, number>>): Map<string, number> =>
   new Map(Object.entries(values))

@@ -8,7 +8,7 @@ import { test } from 'node:test'
 import { PRICING } from '../../src/domain/pricing.ts'
 import { RedisServer } from '../harness/redis.ts'
 
-// Before the scripts are read, which take the numbers over.
+// The numbers are replaced before the scripts are read, which take them over.
 Object.assign(PRICING, {
   networkRecentMs: 25_000,
   siteRecentMs: 90_000,

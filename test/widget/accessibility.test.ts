@@ -17,7 +17,7 @@ import {
   WITH_CLOCK,
 } from '../harness/widget.ts'
 
-/** For the page's clock: a token lives five minutes. */
+/** The page's clock is moved on by this: a token lives five minutes. */
 const EXPIRED_MS = 350_000
 
 const { browser, service, gateway, open } = await startStage({ POWGATE_DEMO: 'on' })
@@ -45,7 +45,7 @@ async function openLook({ options, lang }: Look, attributes = 'auto="off"', more
   return page
 }
 
-/** Of two colours as `getComputedStyle` gives them: WCAG 2.2, "contrast ratio". */
+/** WCAG 2.2's contrast ratio of two colours, which are given as `getComputedStyle` gives them. */
 function contrastOf(...colours: readonly [string, string]): number {
   const [darker, lighter] = colours
     .map(colour => {
@@ -81,7 +81,7 @@ async function assertContrast(page: Page, about: string): Promise<void> {
   }
 }
 
-/** Of each state, what its icon shows without colour. */
+/** What the icon of each state shows without colour. */
 const pictures = new Map<string, string>()
 
 async function look(page: Page, name: string): Promise<void> {

@@ -29,7 +29,7 @@ import {
   WITH_CLOCK,
 } from '../harness/widget.ts'
 
-/** For the page's clock, after a token: one that lives five minutes has been replaced by then, or has expired. */
+/** The page's clock is moved on by these: a token lives five minutes, so it has been replaced by then, or has expired. */
 const RENEWED_MS = 250_000
 const EXPIRED_MS = 350_000
 const EASY = { base: 16, min: 16, max: 28 }
@@ -256,7 +256,7 @@ test('headless Chromium as it comes is a bot: its own flags lower the score as d
   const prepare = async (page: Page) => {
     sent = page.waitForRequest(request => request.url().endsWith('/verify') && request.method() === 'POST')
   }
-  // With one thread the renderer's name comes before the answer, which otherwise waits for that name 300 ms at most.
+  // One thread makes the renderer's name come before the answer, which otherwise waits for that name 300 ms at most.
   const { page } = await open('threads="1"', { siteKey, inBrowser: automated, visit: { prepare } })
   const { environment, fingerprintHash } = (await sent).postDataJSON()
   assert.match(fingerprintHash, /^[0-9a-f]{64}$/)
@@ -268,7 +268,7 @@ test('headless Chromium as it comes is a bot: its own flags lower the score as d
   const { score } = await redeem(await tokenOf(page), apiKey)
   assert.equal(score, Math.max(0, Math.round((1 - penalty) * 100) / 100))
 
-  // At the usual threshold it does not pass, and the page learns nothing but that.
+  // It does not pass at the usual threshold, and the page learns nothing but that.
   const refused = await open('', { inBrowser: automated })
   await untilState(refused.page, 'failed')
   assert.equal(await errorCode(refused.page), 'not-passed')
@@ -282,7 +282,7 @@ for (const [header, flags, signals] of [
 ] as const)
   test(`signals, header ${header}: of the browser nothing is read before the challenge answers, and then what the page on privacy says`, async () => {
     const reads = new Set<string>()
-    // In the page's own thread the renderer is read in sight; in the frame, the number of threads is chosen.
+    // The renderer is read in sight in the page's own thread; the number of threads is chosen in the frame.
     for (const solver of ['page', 'frame']) {
       let readsBefore: unknown
       const prepare = async (page: Page) => {

@@ -100,7 +100,7 @@ test('429: waits as long as Retry-After says, with a count-down, then goes on', 
   assert.deepEqual(notes.pageErrors, [])
 })
 
-/** As of a network that wants a login first, of a web application firewall, and of a shop. */
+/** A network that wants a login first answers so, and so do a web application firewall and a shop. */
 const FOREIGN = [200, 403, 404].map(status => ({ status, body: '<h1>Welcome</h1>' }))
 
 test('an answer that is no JSON comes from something in between: tried again, then said so', async () => {

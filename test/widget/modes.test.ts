@@ -145,7 +145,7 @@ URL.revokeObjectURL = url => blobUrls.delete(url) && revokeObjectURL(url)`)
     const { detail, notes, page } = await verifiedOn('', { policy: strict(more), visit: { prepare } })
     assert.equal(detail.mode, 'page')
     assert.deepEqual(notes.pageErrors, [])
-    // And not again when it starts anew.
+    // When it starts anew, nothing more is reported.
     await page.evaluate(`${GATE}.reset() ?? ${GATE}.execute()`)
     const found = notes.violations.map(({ directive }) => directive)
     assert.deepEqual(found, ['frame-src', refusal])
@@ -161,7 +161,7 @@ test('a page on plain http, without crypto.subtle', async () => {
 })
 
 test('no WebAssembly, no SIMD, no workers: still solved', async () => {
-  // Without its compilers V8 has no WebAssembly either.
+  // V8 has no WebAssembly without its compilers.
   const noWasm = await openBrowser({ flags: ['--js-flags=--jitless'] })
   const plain = await verifiedOn('', { inBrowser: noWasm })
   assert.equal(await plain.page.evaluate('typeof WebAssembly'), 'undefined')
@@ -180,7 +180,7 @@ test('no WebAssembly, no SIMD, no workers: still solved', async () => {
   assert.deepEqual(noWorker.notes.pageErrors, [])
 })
 
-/** Of the page's main thread, from its first script to the token. The best of some attempts, as V8 compiles in some of them. */
+/** The longest task of the page's main thread, from its first script to the token: the best of some attempts, because V8 compiles in some. */
 async function bestLongestTask(attributes: string, enoughMs: number): Promise<number> {
   let best = Number.POSITIVE_INFINITY
   for (let attempt = 0; attempt < 5 && best >= enoughMs; attempt++) {

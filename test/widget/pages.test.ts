@@ -126,7 +126,7 @@ test('the token is a field in the page too, once in FormData, gone with the toke
   })()`
   const { fields, data, token } = (await page.evaluate(state)) as Record<string, unknown>
   assert.deepEqual([fields, data], [[token], [token]])
-  // As libraries do that replace parts of a page, or keep a copy of it.
+  // Libraries do what follows that replace parts of a page, or keep a copy of it.
   await page.evaluate(`${GATE}.innerHTML = ''`)
   assert.deepEqual((await page.evaluate(state)) as object, { fields: [], data: [token], token })
   await page.evaluate(`document.forms[0].append(${GATE})`)
@@ -301,7 +301,7 @@ new MutationObserver(() => found.push(...document.querySelectorAll('iframe'))).o
   await execute(page)
   assert.equal(await page.evaluate(`${VERIFIED}.then(({ mode }) => mode)`), 'frame')
   assert.equal(await page.evaluate('found.length'), 0)
-  // In no document yet, where no frame loads.
+  // An element that is in no document yet, where no frame loads, solves too.
   assert.match(String(await page.evaluate(`${GATE}.cloneNode().execute()`)), /^\d+\|/)
 })
 

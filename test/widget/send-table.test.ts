@@ -14,7 +14,7 @@ const { pages, open } = await startStage(UNLIMITED)
 interface State {
   readonly attributes?: string
   readonly fault?: Fault
-  /** From the loaded page to the state. */
+  /** Leads from the loaded page to the state. */
   readonly reach?: (page: Page) => Promise<unknown>
 }
 
@@ -106,7 +106,7 @@ for (const [state, { attributes = '', fault, reach }] of Object.entries(STATES))
       await page.locator('pow-gate:defined').waitFor({ state: 'attached' })
       await reach?.(page)
       await page.evaluate(RECORD)
-      // By keyboard: texts that change may move the button away from a pointer.
+      // The keyboard is used because texts that change may move the button away from a pointer.
       await page.getByRole('button', { name: 'Send' }).press('Enter', { noWaitAfter: true })
       const look = await eventually(60_000, 'a look', async () => {
         if (pages.forms.length > 0) return 'sent'

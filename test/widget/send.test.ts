@@ -26,7 +26,7 @@ const { site, gateway, pages } = stage
 
 /** What 1280 x 1024 leaves at 400 % zoom. */
 const SMALL = { viewport: { width: 320, height: 256 } }
-/** Between the widget and the button, so that not both are in view. */
+/** Stands between the widget and the button, so that not both are in view. */
 const FAR = '<p style="height:1500px"></p>'
 const COMPLAINT = `<script>{
 const { setValidity } = ElementInternals.prototype

@@ -143,7 +143,7 @@ for (const [name, solver] of Object.entries(HASHWX_SOLVERS)) {
   })
 }
 
-/** By its address, since tests are compiled without the types of browsers. */
+/** It is imported by its address, since tests are compiled without the types of browsers. */
 const { WorkerPool } = await import(new URL('../../src/widget/solver/pool.ts', import.meta.url).href)
 
 test('a sole worker that ends before the puzzle comes: another mode is tried, and nobody waits', async () => {

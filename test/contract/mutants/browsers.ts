@@ -1,4 +1,4 @@
-/** For test/mutants.config.mjs, as its neighbours: sections of the contract on a service in this process, by what they reach. */
+/** test/mutants.config.mjs runs this and its neighbours: sections of the contract on a service in this process, by what they reach. */
 
 import { onSections } from '../sections.ts'
 
