@@ -8,6 +8,7 @@ import { Redis } from 'ioredis'
 import { parseRedisUrl } from '../../src/config/redis.ts'
 import { ownerKey, shardKey, siteMeter } from '../../src/domain/address-tags.ts'
 import { StoreClient, type StoreClientOptions } from '../../src/store/client/store.ts'
+import type { StoreServer } from '../../src/store/embedded/server.ts'
 import type {
   ChallengeAdmission,
   ChallengeRequest,
@@ -17,16 +18,11 @@ import type {
   SolutionAdmission,
   SolutionRequest,
 } from '../../src/store/store.ts'
+import { openEmbedded, serveStore } from '../harness/embedded.ts'
 import { RedisServer } from '../harness/redis.ts'
 
 /** The site of requests that name no other. */
 export const SITE = 'site_0000000000000000000000'
-
-export function tempDir(t: TestContext): string {
-  const folder = mkdtempSync(join(tmpdir(), 'powgate-store-'))
-  t.after(() => rmSync(folder, { recursive: true, force: true }))
-  return folder
-}
 
 export async function openRedis(
   url: string,
@@ -85,6 +81,25 @@ export async function openTwice(
     await end()
   }
   return { store, other, clock, close }
+}
+
+/** A store process' server in this process, and two clients of it. */
+export async function openEmbeddedTwice(): Promise<TestStore & { readonly server: StoreServer }> {
+  const dataDir = mkdtempSync(join(tmpdir(), 'powgate-embedded-'))
+  let shared = { now: 0 }
+  const now = () => shared.now
+  const server = await serveStore(dataDir, { clocks: { monotonicMs: now, wallMs: now } })
+  const opened = await openTwice(
+    clock => {
+      shared = clock
+      return openEmbedded(dataDir, { clock: () => clock.now })
+    },
+    async () => {
+      await server.close(false)
+      rmSync(dataDir, { recursive: true, force: true })
+    },
+  )
+  return { ...opened, server }
 }
 
 type Requests = Pick<StoreClient, 'requests'>
