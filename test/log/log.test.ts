@@ -196,10 +196,3 @@ test('text is for people: time, level, message and fields, up to the last line b
   assert.match(first!, /^\[\d\d:\d\d:\d\d\.\d{3}\] INFO: listening \{"worker":2,"port":8080\}$/)
   assert.match(last!, /^\[[\d:.]+\] FATAL: gone with \S/)
 })
-
-test('JSON goes where no terminal is, by default too', () => {
-  for (const format of ['json', 'auto']) {
-    const levels = logged(format).map(line => JSON.parse(line).level)
-    assert.deepEqual(levels.sort(), ['fatal', 'info'])
-  }
-})

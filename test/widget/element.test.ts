@@ -368,7 +368,7 @@ test('cancel() in the middle of a solve stops it at once, and a new one can star
   assert.deepEqual(notes.pageErrors, [])
 })
 
-test('a handler that cancels, asks again or throws in the first event does what it says', async () => {
+test('a handler that cancels or asks again in the first event does what it says', async () => {
   const { page, notes } = await open('auto="off"')
   await untilDefined(page)
   const code = await page.evaluate(`(() => {
@@ -445,7 +445,7 @@ test('a form inside a shadow root', async () => {
   assert.equal((await redeem(await postedToken())).success, true)
 })
 
-test('the same value set again, an empty text, an element that comes late: nothing is lost', async () => {
+test('the same value set again, and an empty text: nothing is lost', async () => {
   const { page, notes } = await open('text-required=""')
   await untilState(page, 'verified')
   const token = await tokenOf(page)

@@ -281,17 +281,6 @@ for (const [what, move] of Object.entries(MOVES))
     assert.deepEqual(notes.pageErrors, [])
   })
 
-test('removed while Send waits: the verification ends', async () => {
-  const release = gateway.hold('/challenge')
-  const { page } = await open('auto="submit"')
-  await page.click('text=Send')
-  await page.evaluate(`window.gate = ${GATE}; gate.remove()`)
-  release()
-  await page.waitForTimeout(1000)
-  assert.equal(await page.evaluate('gate.state'), 'idle')
-  assert.equal(gateway.count('POST /verify'), 0)
-})
-
 test('the solver’s frame is in the shadow tree: no style sheet and no script of the page finds it', async () => {
   const more = `<style>html > iframe, iframe { display: block !important }</style><script>
 window.found = []

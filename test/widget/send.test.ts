@@ -161,15 +161,6 @@ test('a submission that fails takes no focus from a field that the visitor has g
   assert.equal(await page.evaluate('document.activeElement.localName'), 'textarea')
 })
 
-test('off and invisible: Send shows what to press', async () => {
-  const page = await open('auto="off" invisible')
-  await send(page)
-  await untilSeen(page)
-  assert.equal(await page.evaluate('complaint'), 'First press “Verify”')
-  await press(page, 'Verify')
-  await untilState(page, 'verified')
-})
-
 const limited = {
   status: 429,
   headers: { 'Retry-After': '60' },
