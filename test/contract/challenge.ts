@@ -38,11 +38,6 @@ export function challengeTests(subject: Subject): void {
     }
   })
 
-  test('§2.1 difficulty, decided: the default base is 18 bits', async () => {
-    const visitor = subject.visitor(await subject.service.createSite())
-    assert.equal((await visitor.challenge()).json.difficulty, 18)
-  })
-
   test('§2.1 difficulty is adaptive: it climbs for an address that nears its limit, and only for that one', async () => {
     const visitor = await subject.visitorOf()
     const difficulties = await difficultiesOf(visitor)

@@ -113,22 +113,6 @@ function siteSettingTests(subject: Subject): void {
     assert.deepEqual([answers[0], answers[59]], [16, 20])
   })
 
-  test('§2.1, decided: a raise adds bits within the bounds of the site, and is gone by itself', async () => {
-    const { siteKey } = await subject.createSite({ difficulty: { base: 16, min: 16, max: 18 } })
-    const bits = async () => (await challenge(siteKey, freshAddress())).json.difficulty
-    const raise = (bits: number, forMs: number) =>
-      subject.withSites(store => raiseSite(store, siteKey, { bits, until: Date.now() + forMs }))
-    assert.equal(await bits(), 16)
-    await raise(1, 60_000)
-    await eventually(SEEN_BY_ALL_MS, 'one bit more', async () => (await bits()) === 17)
-    await raise(8, 3_600_000)
-    await eventually(SEEN_BY_ALL_MS, 'up to the maximum', async () => (await bits()) === 18)
-    const { raise: last } = await raise(8, 3000)
-    const isOver = ({ json }: Answer) => json.difficulty === 16
-    await untilAll('the end of the raise', isOver, () => challenge(siteKey, freshAddress()))
-    assert.ok(Date.now() >= last!.until)
-  })
-
   test('§3 fact 1, decided: a raise holds for challenges of before too, from the second bit on', async () => {
     const visitor = await subject.visitorOf({ difficulty: { base: 16, min: 16, max: 28 } })
     const { siteKey } = visitor.site
