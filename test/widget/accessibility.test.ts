@@ -16,6 +16,7 @@ import {
   visit,
   WITH_CLOCK,
 } from '../harness/widget.ts'
+import { limited, NOT_PASSED } from './answers.ts'
 
 /** The page's clock is moved on by this: a token lives five minutes. */
 const EXPIRED_MS = 350_000
@@ -93,18 +94,11 @@ async function look(page: Page, name: string): Promise<void> {
   assert.ok((overflow as number) <= 0, `${name}: the page scrolls sideways by ${overflow} px`)
 }
 
-const limited = {
-  status: 429,
-  headers: { 'Retry-After': '30' },
-  body: { error: 'Too many.', code: 'rate-limited' },
-}
-const notPassed = { status: 200, body: { token: null, passed: false, expiresAt: null } }
-
-const isBusy = { fault: { path: '/challenge', answer: limited } }
+const isBusy = { fault: { path: '/challenge', answer: limited(30) } }
 
 /** States after the load of the page: name, how it is reached, and what shows that it is there. */
 const LOADED: readonly [name: string, OpenOptions, shown: string][] = [
-  ['failed', { fault: { path: '/verify', answer: notPassed } }, 'pow-gate:state(failed)'],
+  ['failed', { fault: { path: '/verify', answer: NOT_PASSED } }, 'pow-gate:state(failed)'],
   ['setup', { siteKey: 'site_0000000000000000000000' }, 'pow-gate:state(failed)'],
   ['busy', isBusy, 'pow-gate .detail:not(:empty)'],
 ]
