@@ -15,7 +15,7 @@ import { verifyToken } from './endpoints/verify-token.ts'
 import type { ContentRoute } from './http/content.ts'
 import { Exchange, refuserOf } from './http/exchange.ts'
 import type { ExchangeHost, ExchangeRules } from './http/exchange-host.ts'
-import { type HeaderList, type Reply, refusalReply, unavailableReply } from './http/replies.ts'
+import { type HeaderList, type Reply, refusalReply, refusedReply } from './http/replies.ts'
 import { contentRequest, endsPlainly, queryOf } from './http/request-headers.ts'
 
 type Flow = (service: Service) => Endpoint
@@ -118,7 +118,7 @@ function addRoute(
 ): void {
   const endpoint = flow(service)
   const { method, work, isCrossOrigin, errorStyle } = ENDPOINTS[name]
-  const { policies } = replyStyle(name, service.settings)
+  const style = replyStyle(name, service.settings)
   const alsoTaken = [...(takesGet ? ['GET'] : []), ...(isCrossOrigin ? ['OPTIONS'] : [])]
   const allow = [method.toUpperCase(), ...alsoTaken].join(', ')
   const wrongMethod = refusalReply({ reason: 'method-not-allowed' }, errorStyle, [['Allow', allow]])
@@ -126,7 +126,7 @@ function addRoute(
   const rules = {
     part: name,
     isCrossOrigin,
-    faultReply: unavailableReply(policies, errorStyle, 'internal'),
+    faultReply: refusedReply(style, { reason: 'internal' }),
     ambiguousReply,
   }
   const step = (exchange: Exchange) => endpoint(exchange, '')
@@ -138,7 +138,7 @@ function addRoute(
           new Exchange(response, request, host, rules).begin(exchange => endpoint(exchange, query))
         }
       : (response, request) => new Exchange(response, request, host, rules).begin(step)
-  const shedding = { work, reply: unavailableReply(policies, errorStyle, 'overloaded') }
+  const shedding = { work, reply: refusedReply(style, { reason: 'overloaded' }) }
   const handler = unlessOverloaded(handle, shedding, host, rules)
   app[method](path, handler)
   if (takesGet) app.get(path, handler)

@@ -8,14 +8,14 @@ import { resolveSecrets } from './config/secrets.ts'
 import { DEMO_OFF, demoRoutes } from './demo/demo-routes.ts'
 import { DEMO_SITE_KEYS } from './demo/site.ts'
 import { AddressTags } from './domain/address-tags.ts'
-import { BackendCounts } from './domain/backend-counts.ts'
 import { Keyring } from './domain/keyring.ts'
 import { PRICING } from './domain/pricing.ts'
 import type { CachedRecords } from './domain/site.ts'
+import { BackendCounts } from './endpoints/backend-counts.ts'
 import type { Service } from './endpoints/service.ts'
 import { findWidget, widgetRoutes } from './http/assets.ts'
 import type { ContentRoute } from './http/content.ts'
-import type { ExchangeHost, Gate } from './http/exchange-host.ts'
+import type { ExchangeHost } from './http/exchange-host.ts'
 import { OverloadGate } from './http/gate.ts'
 import { isEveryPeerTrusted, type Listener, listen } from './http/listener.ts'
 import { connectionsThatFit } from './http/open-files.ts'
@@ -171,7 +171,7 @@ async function listenWith(
 function hostOf(
   config: Config,
   log: Logger,
-  gate: Gate | undefined,
+  gate: OverloadGate | undefined,
   { stats, eventLog }: { stats: Stats; eventLog: EventLog },
 ): ExchangeHost {
   const host: ExchangeHost = {

@@ -20,7 +20,11 @@
 
 const PARTS = {
   domain: {
-    mutate: ['src/domain/*.ts', '!src/domain/{address-log,limits,outcome,endpoint,test-keys}.ts'],
+    mutate: [
+      'src/domain/*.ts',
+      'src/endpoints/backend-counts.ts',
+      '!src/domain/{address-log,limits,outcome,endpoint,test-keys}.ts',
+    ],
     testFiles: [
       'test/domain/!(price|hashwx)*.test.js',
       'test/{process/backends,metrics/stats,sites/fields,sites/sites-file}.test.js',
@@ -37,7 +41,7 @@ const PARTS = {
     skipped: 'one that has crashed is replaced|does not answer is told',
   },
   endpoints: {
-    mutate: ['src/endpoints/*.ts', 'src/domain/{outcome,endpoint,test-keys}.ts'],
+    mutate: ['src/endpoints/!(backend-counts).ts', 'src/domain/{outcome,endpoint,test-keys}.ts'],
     testFiles: ['browsers', 'backends', 'rest'].map(name => `test/contract/mutants/${name}.js`),
   },
 }

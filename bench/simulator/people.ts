@@ -1,7 +1,7 @@
 /** People in the simulator: they send requests as the widget does, wait as Retry-After says, and leave after a time. */
 
 import type { Address } from '../../src/addresses/address.ts'
-import type { DeviceClass } from '../../src/domain/solve-time.ts'
+import type { DeviceClass } from '../../test/harness/devices.ts'
 import type { Measure } from './figures.ts'
 import { type People, POPULATIONS } from './scenario.ts'
 import type { Service, Solution } from './service.ts'

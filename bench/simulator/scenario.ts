@@ -1,8 +1,8 @@
 /** The form of scenarios.json and busy-sites.json, of populations.json and of prices.json. */
 
 import { readFileSync } from 'node:fs'
-import { DEVICE_CLASSES, type DeviceClass } from '../../src/domain/solve-time.ts'
 import type { PuzzleName } from '../../src/protocol/proof.ts'
+import { DEVICE_CLASSES, type DeviceClass } from '../../test/harness/devices.ts'
 import type { AddressPlan } from './world.ts'
 
 /** Per minute: one number; or [minute, rate] pairs with straight lines between them; or all in the last seconds of every so many minutes. */
@@ -29,7 +29,7 @@ export interface People {
   readonly name: string
   readonly rate: Rate
   readonly addresses: AddressPlan
-  /** A class of src/domain/solve-time.ts; without it, all classes by their shares. */
+  /** A class of test/harness/devices.ts; without it, all classes by their shares. */
   readonly device?: string
   /** Mean time that the page stays open, and so renews its tokens; without it, people leave with the first. */
   readonly staysMinutes?: number

@@ -10,7 +10,6 @@ import { CONTRACT_LIMITS } from '../../src/domain/endpoint.ts'
 import { Keyring } from '../../src/domain/keyring.ts'
 import {
   addProof,
-  bornBy,
   fadeAll,
   KEPT_MS_MAX,
   keptMs,
@@ -18,9 +17,10 @@ import {
   type Meters,
   metersFrom,
   newMeter,
+  setBorn,
 } from '../../src/domain/meters.ts'
 import { challengeLifetimeMs } from '../../src/domain/nonce.ts'
-import { difficultyOf, isUnderpriced, priceOf, siteFree, trafficOf } from '../../src/domain/price.ts'
+import { checkPrice, difficultyOf, priceOf, siteFree, trafficOf } from '../../src/domain/price.ts'
 import { networkPricing, PRICING } from '../../src/domain/pricing.ts'
 import { isShared, PLAIN_ENVIRONMENT, scoreOf } from '../../src/domain/score.ts'
 import { SITE_DEFAULTS } from '../../src/domain/site.ts'
@@ -116,7 +116,7 @@ export class Service {
     this.#addProof(meters, address, accepted, 1)
     const traffic = trafficOf(meters, networkPricing(address, PRICING), 0, false, PRICING)
     const bounds = { ...SITE_DEFAULTS.difficulty, base: challenge.base }
-    if (isUnderpriced(challenge.bits, bounds, accepted, traffic, PRICING)) {
+    if (checkPrice(challenge.bits, bounds, accepted, traffic, PRICING).isUnderpriced) {
       this.#addProof(meters, address, accepted, -1)
       return { status: 'expired' }
     }
@@ -151,7 +151,7 @@ export class Service {
     const { owner, wide } = networkPricing(address, PRICING).free
     addProof(meters, [siteFree(0, PRICING), owner, wide], accepted, proofs, PRICING)
     for (const born of this.#born) {
-      bornBy(born, this.#clock.nowMs)
+      setBorn(born, this.#clock.nowMs)
       born.atMs = this.#clock.nowMs
     }
   }

@@ -89,42 +89,40 @@ export function formatAddress(address: Address): string {
   if (isV4(address)) {
     return `${address.charCodeAt(12)}.${address.charCodeAt(13)}.${address.charCodeAt(14)}.${address.charCodeAt(15)}`
   }
-  const groups: number[] = []
+  let groups = ''
   for (let index = 0; index < 16; index += 2) {
-    groups.push((address.charCodeAt(index) << 8) | address.charCodeAt(index + 1))
+    const group = (address.charCodeAt(index) << 8) | address.charCodeAt(index + 1)
+    groups += `${index === 0 ? '' : ':'}${group.toString(16)}`
   }
-  return compressZeroGroups(groups)
+  return zerosCompressed(groups)
+}
+
+const ZERO_GROUPS = /\b0(?::0)+\b/g
+
+/** The first of the longest runs of at least two zero groups becomes '::'. */
+function zerosCompressed(groups: string): string {
+  let [start, length] = [0, 0]
+  for (let run = ZERO_GROUPS.exec(groups); run !== null; run = ZERO_GROUPS.exec(groups))
+    if (run[0].length > length) [start, length] = [run.index, run[0].length]
+  if (length === 0) return groups
+  return `${groups.slice(0, Math.max(0, start - 1))}::${groups.slice(start + length + 1)}`
+}
+
+/** What one owner usually holds: the IPv4 /24 or IPv6 /48. */
+function ownersNetwork(address: Address): Range {
+  return rangeOf(address, isV4(address) ? 120 : 48)
 }
 
 export function formatNetwork(address: Address): string {
-  const [keptBits, prefix] = isV4(address) ? [120, 24] : [48, 48]
-  return `${formatAddress(rangeOf(address, keptBits).start)}/${prefix}`
+  return `${formatAddress(ownersNetwork(address).start)}/${isV4(address) ? 24 : 48}`
 }
 
-/** Widens the range to one owner's network, for records that are kept longer than the range. */
+/** Widens a range within one owner's network to that network; others, and texts of a damaged record, stay as they are. */
 export function coarseRange(text: string): string {
   const range = readRange(text)
-  if (range === undefined) return text // a damaged record
-  const network = rangeOf(range.start, isV4(range.start) ? 120 : 48)
-  return range.end <= network.end ? formatNetwork(range.start) : text
-}
-
-/** The first of the longest runs of at least two zero groups becomes '::'. */
-function compressZeroGroups(groups: number[]): string {
-  let bestStart = -1
-  let bestLength = 1
-  for (let start = 0; start < groups.length; start++) {
-    let end = start
-    while (end < groups.length && groups[end] === 0) end++
-    if (end - start > bestLength) {
-      bestStart = start
-      bestLength = end - start
-    }
-    if (end > start) start = end
-  }
-  const hex = groups.map(group => group.toString(16))
-  if (bestStart < 0) return hex.join(':')
-  return `${hex.slice(0, bestStart).join(':')}::${hex.slice(bestStart + bestLength).join(':')}`
+  return range !== undefined && range.end <= ownersNetwork(range.start).end
+    ? formatNetwork(range.start)
+    : text
 }
 
 /** Keys for this process's memory alone. The store's keys are from address-tags.ts. */
@@ -134,7 +132,7 @@ export function visitorKey(address: Address, v6PrefixBits: number): string {
 
 export const V4_BYTE = 12
 
-/** Writes lowercase digits; bits beyond `toBit` in the last byte are 0. */
+/** The bits up to `toBit`, from a whole byte on, as lowercase digits; bits beyond `toBit` in the last byte are 0. */
 export function hexOf(address: Address, fromByte: number, toBit: number): string {
   let text = ''
   const wholeBytes = toBit >> 3
@@ -174,8 +172,9 @@ export class AddressSet {
     return this.#hasAll(address, address)
   }
 
-  covers(text: string): boolean {
-    const { start, end } = readRange(text)!
+  /** @param range an address or a CIDR */
+  covers(range: string): boolean {
+    const { start, end } = readRange(range)!
     return this.#hasAll(start, end)
   }
 
@@ -233,10 +232,10 @@ export function isEverybody(text: string): boolean {
   return EVERYBODY.some(all => all.start === start && all.end === end)
 }
 
-/** True if the range is wider than an IPv4 /16, or than this many bytes of IPv6 (six bytes are a /48). */
-export function isWide(text: string, v6Bytes = 6): boolean {
+/** True if the range is wider than an IPv4 /16, or than this prefix of IPv6, a multiple of 8. */
+export function isWide(text: string, v6PrefixBits = 48): boolean {
   const { start, end } = parseRange(text)!
-  const keptBytes = isV4(start) ? 14 : v6Bytes
+  const keptBytes = isV4(start) ? 14 : v6PrefixBits / 8
   return start.slice(0, keptBytes) !== end.slice(0, keptBytes)
 }
 
@@ -253,16 +252,12 @@ function rangeOf(address: Address, prefixBits: number): Range {
   return { start, end }
 }
 
-const OPERATORS_OWN = new AddressSet(
+/** Loopback, private (RFC 1918, 4193), carrier NAT (RFC 6598) and link-local addresses: no network of strangers is among them. */
+export const PRIVATE = new AddressSet(
   '127.0.0.0/8 10.0.0.0/8 172.16.0.0/12 192.168.0.0/16 100.64.0.0/10 169.254.0.0/16 ::1 fc00::/7 fe80::/10'.split(
     ' ',
   ),
 )
-
-/** These addresses are not counted as networks, and as peers they are logged whole. */
-export function isOperatorsOwn(address: Address): boolean {
-  return OPERATORS_OWN.has(address)
-}
 
 export const LOOPBACK = new AddressSet(['127.0.0.0/8', '::1'])
 

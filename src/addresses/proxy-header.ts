@@ -25,7 +25,7 @@ const FIXED_BYTES = 16
 const BYTES_MAX = 16_384
 
 const [LOCAL, PROXY] = [0x20, 0x21]
-/** Sizes by address family: of one address, and of both addresses with their ports. Unix sockets have no IP address. */
+/** Sizes of one address, and of both with their ports: unspecified, IPv4, IPv6, and Unix sockets, which have no IP address. */
 const FAMILIES: readonly { readonly addressBytes: number; readonly bytes: number }[] = [
   { addressBytes: 0, bytes: 0 },
   { addressBytes: 4, bytes: 12 },
@@ -66,9 +66,9 @@ function readV2(bytes: Buffer): ProxyHeader {
   if (command === PROXY && length < family.bytes)
     return wrong(`${length} bytes are too few for its addresses`)
   if (bytes.length < total) return INCOMPLETE
-  const isTold = command === PROXY && family.addressBytes > 0
+  const hasAddress = command === PROXY && family.addressBytes > 0
   const source = bytes.subarray(FIXED_BYTES, FIXED_BYTES + family.addressBytes)
-  return { status: 'complete', bytes: total, source: isTold ? addressFromBytes(source) : undefined }
+  return { status: 'complete', bytes: total, source: hasAddress ? addressFromBytes(source) : undefined }
 }
 
 function readV1(bytes: Buffer): ProxyHeader {

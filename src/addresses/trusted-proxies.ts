@@ -3,7 +3,7 @@
  * any visitor (forwarded-for.ts).
  */
 
-import { type Address, AddressSet, isWide, LOOPBACK } from './address.ts'
+import { type Address, AddressSet, isWide, LOOPBACK, PRIVATE } from './address.ts'
 
 /** These ranges were published on 23 September 2026 (cloudflare.com/ips, api.fastly.com/public-ip-list). */
 const SHARED: readonly (readonly [owner: string, AddressSet])[] = [
@@ -22,7 +22,6 @@ const SHARED: readonly (readonly [owner: string, AddressSet])[] = [
       2a04:4e40::/32 2a04:4e42::/32`),
   ],
 ]
-const PRIVATE = ranges('10.0.0.0/8 172.16.0.0/12 192.168.0.0/16 100.64.0.0/10 fc00::/7 fe80::/10')
 
 function ranges(text: string): AddressSet {
   return new AddressSet(text.split(/\s+/))
@@ -40,6 +39,7 @@ export function riskOfTrusting(text: string): string | undefined {
   return `is wide: ${who} may claim to be any visitor, which voids limits and address binding: name the proxies alone`
 }
 
+/** Fewer visitors may be one household. */
 const SEEN_MIN = 20
 /** When `#seen` reaches this, both counts are halved, so the latest visitors decide. */
 const SEEN_MAX = 200
@@ -47,8 +47,7 @@ const SEEN_MAX = 200
 const LEAD_SHARE = 0.8
 
 /**
- * Notices an untrusted proxy: nearly all visitors seem to come from one private or loopback address (Boyer and Moore's majority
- * vote).
+ * Notices an untrusted proxy: nearly all visitors seem to come from one private address (Boyer and Moore's majority vote).
  */
 export class ProxyWatch {
   #address: Address = ''
@@ -70,6 +69,6 @@ export class ProxyWatch {
 
   get isProxyUntrusted(): boolean {
     if (this.#seen < SEEN_MIN || this.#lead < LEAD_SHARE * this.#seen) return false
-    return LOOPBACK.has(this.#address) || PRIVATE.has(this.#address)
+    return PRIVATE.has(this.#address)
   }
 }

@@ -6,7 +6,7 @@ import {
   defaultText,
   difficultyProblem,
   FIELDS,
-  isAsleep,
+  isOutsidePlan,
   type SiteField,
   type SiteSettings,
   withValue,
@@ -111,7 +111,7 @@ export function withGiven(before: SiteSettings, given: GivenFields): SiteSetting
   for (const [field, value] of given) settings = withValue(settings, field, value)
   const after = completed(settings)
   for (const [field, value] of given) {
-    if (value !== undefined && isAsleep(field, after.plan))
+    if (value !== undefined && isOutsidePlan(field, after.plan))
       throw new UsageError(`--${field.flag}: expected --plan ${field.plan}, got ${after.plan}`)
   }
   const problem = difficultyProblem(after.difficulty)

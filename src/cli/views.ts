@@ -3,7 +3,7 @@ import {
   completed,
   defaultText,
   FIELDS,
-  isAsleep,
+  isOutsidePlan,
   laterFields,
   type SiteField,
   type SiteSettings,
@@ -98,7 +98,8 @@ function fieldLine(field: SiteField, settings: SiteSettings): Field[] {
   const fallback = defaultText(field)
   if (Array.isArray(value) && value.length === 0) return [[field.name, fallback!]]
   const text = valueText(value)
-  if (isAsleep(field, settings.plan)) return [[field.name, `${text} (not used on plan ${settings.plan})`]]
+  if (isOutsidePlan(field, settings.plan))
+    return [[field.name, `${text} (not used on plan ${settings.plan})`]]
   // The default of the difficulty's base depends on the puzzle, so its text names two numbers.
   const defaults = completed({ name: '', puzzle: settings.puzzle })
   const isDefault = text === fallback || text === valueText(valueIn(defaults, field))

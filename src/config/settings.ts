@@ -31,9 +31,9 @@ function integer(range: Range, fallback: number, about: string): Setting {
 type LimitSetting = (typeof LIMITS)[keyof typeof LIMITS]['setting']
 
 function limits() {
-  const rows = Object.values(LIMITS).map(({ setting, perMinute, counts }) => [
+  const rows = Object.values(LIMITS).map(({ setting, perMinute, about }) => [
     setting,
-    integer([1, LIMIT_MAX], perMinute, `Requests per minute: ${counts}.`),
+    integer([1, LIMIT_MAX], perMinute, `Requests per minute: ${about}.`),
   ])
   return Object.fromEntries(rows) as Readonly<Record<LimitSetting, Setting>>
 }

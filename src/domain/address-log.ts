@@ -31,7 +31,7 @@ import {
   writeUInt24,
 } from './limits.ts'
 
-/** A `refused` request has no acceptable solution, so it counts only towards the limits. */
+/** `refused` is a request without an acceptable solution, which counts only towards the limits. */
 export const LogKind = { challenge: 0, verification: 1, failedVerification: 2, refused: 3 } as const
 export type LogKind = (typeof LogKind)[keyof typeof LogKind]
 
@@ -63,7 +63,7 @@ type LogDecision =
       readonly siteCount: number
       /** Failed verifications at this site in the window. */
       readonly failures: number
-      /** Accepted proofs at all sites in `ACCEPTED_MS`: used nonces, or the last minute's, scaled, if those have own keys. */
+      /** Accepted proofs at all sites in `ACCEPTED_MS`; above `MARKS_LIMIT_MAX`, those of the last minute, scaled up. */
       readonly accepted: number
       readonly isUsed: boolean
     }
@@ -88,6 +88,7 @@ const TAG_MASK = 0x1fffff
 export const MARK_BIT = 0x800000
 export const MARK_LOW = 0x10000
 
+/** The record under construction. `ofLength` gives views of the same bytes. */
 const construction = new ReusedBytes()
 let scratch = construction.ofLength(4096)
 

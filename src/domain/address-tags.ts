@@ -3,7 +3,8 @@
  * secret, without which a store or backup names nobody (docs/security.md#what-is-kept-of-visitors).
  *
  *   | shard 2 | tag of the owner's network 8 | bits within it, hexadecimal |          address, of an IPv6 address its prefix
- *   | shard 2 | tag of the owner's network 8 | or | tag of the wide network 8 |      meter of a network
+ *   | shard 2 | tag of the owner's network 8 |                                    meter of the owner's network
+ *   | tag of the wide network 8 |                                              meter of the wide network
  *
  * The shard is the start of the wide network's tag: on a Cluster, an address and the meters of both its networks lie together.
  * The owner's tag leads to the network's addresses and its meter, so a request costs one hash, and a lookup of the wide network.
@@ -23,7 +24,7 @@ const OWNER_LENGTH = SHARD_LENGTH + TAG_LENGTH
 /** All IPv4 /16, and more IPv6 /32 than are announced. */
 const WIDE_MAX = 200_000
 
-/** Cannot be a site's key (site.ts). */
+/** The time of the store's first proof. Meters of sites start likewise (`siteMeter`), but no site key is `born`. */
 const BORN = 'e:born'
 const KEY_BYTES = 32
 const PREFIX_BYTES_MAX = 6
@@ -33,7 +34,8 @@ export class AddressTags {
   readonly #input = Buffer.alloc(KEY_BYTES + 1 + PREFIX_BYTES_MAX)
   /** A Map lookup takes 0.1 us, a hash 0.7. */
   readonly #wide = new Map<string, string>()
-  readonly #named: string
+  /** The time of the first proof under the names that this secret makes. */
+  readonly #bornAnew: string
   readonly #v4OwnerEnd: number
   readonly #v6OwnerEnd: number
   readonly #v4WideEnd: number
@@ -45,7 +47,7 @@ export class AddressTags {
     this.#v4WideEnd = V4_BYTE + v4.prefixBits.wide / 8
     this.#v6WideEnd = v6.prefixBits.wide / 8
     this.#input.set(tagKey)
-    this.#named = `${BORN}:${this.#tag('')}`
+    this.#bornAnew = `${BORN}:${this.#tag('')}`
   }
 
   keyOf(address: Address, v6PrefixBits: number): string {
@@ -55,8 +57,8 @@ export class AddressTags {
     return this.#ownerOf(address) + within
   }
 
-  /** Translates a key that was made with another secret. */
-  renamed(key: string, address: Address): string {
+  /** Translates a key of the address that was made with another secret. */
+  translated(key: string, address: Address): string {
     return this.#ownerOf(address) + key.slice(OWNER_LENGTH)
   }
 
@@ -68,7 +70,7 @@ export class AddressTags {
    * @param key from `keyOf`; undefined if networks are not counted
    */
   metersOf(siteMeter: string, address: Address, key: string | undefined): readonly string[] {
-    const shared = [BORN, this.#named, siteMeter]
+    const shared = [BORN, this.#bornAnew, siteMeter]
     return key === undefined ? shared : [...shared, ownerKey(key), this.#wideTag(address)]
   }
 

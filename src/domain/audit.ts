@@ -1,13 +1,13 @@
 /**
- * The audit log. Both stores write an entry in one atomic operation with the records that it tells of. It holds no hash of a
- * secret, and of an address only its network, because a blocked person is forgotten once the block is lifted.
+ * The audit log. Both stores write an entry in one atomic operation with the record that changed. An entry holds no hash of a
+ * secret. It outlives a site's block list, so it names networks in place of the addresses of people.
  */
 
 import { coarseRange } from '../addresses/address.ts'
 import type { ApiKeyRecord, SiteRecord } from './site.ts'
 import { completed, FIELDS, valueIn } from './site-fields.ts'
 
-/** `expected` is the record to replace. */
+/** `expected` is the stored record, without which nothing is written; undefined for a new one. */
 export type RecordChange =
   | { readonly site: SiteRecord; readonly expected: SiteRecord | undefined }
   | { readonly apiKey: ApiKeyRecord; readonly expected: ApiKeyRecord | undefined }

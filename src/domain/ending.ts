@@ -1,4 +1,4 @@
-/** The one value that tells how a request ended. Log and metrics are made from it. Its reasons are private (http/replies.ts). */
+/** Tells how a request ended, in one value from which log and metrics are made. Clients learn no reasons (http/replies.ts). */
 
 import type { PuzzleName } from '../protocol/proof.ts'
 import type { Reason, Refusal } from './outcome.ts'
@@ -46,7 +46,7 @@ export interface Refused {
   readonly named?: Named | undefined
 }
 
-/** What a refused request named, as far as it was read. A visitor's site key is a header, so the exchange has it. */
+/** What a refused request was about, as far as it was read. The site key of a visitor's request is the exchange's. */
 export interface Named {
   /** The API key's site, once the key was found valid. */
   readonly siteKey?: string | undefined
@@ -55,11 +55,11 @@ export interface Named {
 }
 
 /**
- * The label in metrics.
+ * The label `outcome` of metrics.
  *
  * @param ending undefined for a file, a page, or a redemption with a test key
  */
-export function wordOf(ending: Ending | undefined): Reason | 'ok' | 'failed' {
+export function outcomeLabel(ending: Ending | undefined): Reason | 'ok' | 'failed' {
   if (ending?.kind === 'refused') return ending.refusal.reason
   return ending?.kind === 'judged' && !ending.passed ? 'failed' : 'ok'
 }

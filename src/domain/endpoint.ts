@@ -6,7 +6,7 @@
 import type { Policy } from './limits.ts'
 import type { SiteSettings } from './site-fields.ts'
 
-/** `new` is a challenge or a file, `begun` a solution or a token. Refusing begun work wastes what a browser has computed. */
+/** `new` is a challenge or a file, `begun` a solution or a token: refusing it would waste what a browser has computed. */
 export type Work = 'new' | 'begun'
 
 interface EndpointSpec {
@@ -18,7 +18,7 @@ interface EndpointSpec {
   readonly errorStyle: ErrorStyle
   /** Pages of any origin may call it (CORS); if not, a preflight is a wrong method. */
   readonly isCrossOrigin: boolean
-  /** What a 200 counts as in the dashboard's traffic. */
+  /** The line of the dashboard's traffic in which an answer with 200 counts. */
   readonly counts: { readonly ok: TrafficCount; readonly failed?: TrafficCount }
 }
 
@@ -48,15 +48,15 @@ export const LIMITS = {
   redeemApiKey: limit('POWGATE_LIMIT_REDEEM_API_KEY', 200, '/verify-token and /siteverify, per API key'),
 }
 
-function limit<Setting extends string>(setting: Setting, perMinute: number, counts: string) {
-  return { setting, perMinute, counts }
+function limit<Setting extends string>(setting: Setting, perMinute: number, about: string) {
+  return { setting, perMinute, about }
 }
 
 /** Requests a minute. */
 export type Limits = Readonly<Record<keyof typeof LIMITS, number>>
 
-export function limitsOf(of: (row: (typeof LIMITS)[keyof Limits]) => number): Limits {
-  return Object.fromEntries(Object.entries(LIMITS).map(([name, row]) => [name, of(row)])) as Limits
+export function limitsOf(perMinuteOf: (row: (typeof LIMITS)[keyof Limits]) => number): Limits {
+  return Object.fromEntries(Object.entries(LIMITS).map(([name, row]) => [name, perMinuteOf(row)])) as Limits
 }
 
 export const CONTRACT_LIMITS = limitsOf(({ perMinute }) => perMinute)

@@ -28,9 +28,9 @@ export const WRAP_MASK = WRAP - 1
 export const HALF_WRAP = 0x800000
 export const COUNT_MAX = 0xffff
 
-/** Now, or the last entry's time if the clock stepped back: entries may expire late, none is lost. */
+/** Now; or the last entry's time if the clock stepped back, so that entries may expire late, and none is lost. */
 export function heldTime(nowMs: number, lastTime: number | undefined): number {
-  const time = nowMs % (WRAP_MASK + 1)
+  const time = nowMs % WRAP
   return lastTime !== undefined && ((time - lastTime) & WRAP_MASK) > HALF_WRAP ? lastTime : time
 }
 

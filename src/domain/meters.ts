@@ -57,7 +57,7 @@ export function writeMeter(bytes: Buffer, at: number, { atMs, recent, usual }: M
 }
 
 /** After the clock was set back, sums fade by the difference; otherwise they would not fade until the clock catches up. */
-export function fade(meter: Meter, nowMs: number, recentMs: number, { usualMs }: Pricing): void {
+function fade(meter: Meter, nowMs: number, recentMs: number, { usualMs }: Pricing): void {
   const elapsedMs = Math.abs(nowMs - meter.atMs)
   meter.recent *= Math.exp(-elapsedMs / recentMs)
   meter.usual *= Math.exp(-elapsedMs / usualMs)
@@ -124,14 +124,14 @@ function add(
   meter.usual = Math.max(0, meter.usual + proofs * share)
 }
 
-/** @param list as a store answers: two first proofs (`usual` is that time), the site, then the networks */
+/** @param list the meters that `AddressTags.metersOf` names. Of the first two, `usual` is the time of a first proof in Unix ms */
 export function metersFrom([born, named, site, ...networks]: readonly Meter[], nowMs: number): Meters {
   const ageOf = ({ usual }: Meter) => Math.max(0, nowMs - (usual || nowMs))
   return { ageMs: ageOf(born!), namesAgeMs: ageOf(named!), site: site!, networks }
 }
 
 /** Sets the time of a first proof. If the clock was ahead at that time, the age starts anew. */
-export function bornBy(born: Meter, nowMs: number): void {
+export function setBorn(born: Meter, nowMs: number): void {
   if (born.usual === 0 || born.usual > nowMs) born.usual = nowMs
 }
 

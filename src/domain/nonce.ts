@@ -42,11 +42,12 @@ const MESSAGE_BYTES = LIFETIMES_OFFSET + 8
 const ADDRESS_BYTES = 16
 
 export const NONCE_RANDOM_BITS = 14
-const HASHWX_LESS = DIFFICULTY_MIN - 1
+const HASHWX_OFFSET = DIFFICULTY_MIN - 1
 
-/** Unsigned 32 bits, of the first 31. */
 export interface Lifetimes {
+  /** Below 2^31: the highest bit of its field tells the puzzle. */
   readonly challengeLifetimeMs: number
+  /** Below 2^32. */
   readonly tokenLifetimeMs: number
 }
 
@@ -58,7 +59,7 @@ export interface NonceBinding {
   readonly address: Address
 }
 
-export interface NonceTerms {
+interface NonceTerms {
   readonly issuedAtMs: number
   readonly puzzle: PuzzleName
   /** 16 to 28 bits. Tests also use 0, 14 and 15 with sha256. */
@@ -143,8 +144,8 @@ export function nonceMark(nonce: string): number {
 
 function workOf(low: number): Pick<NonceTerms, 'puzzle' | 'difficulty'> {
   const bits = (low >>> 18) & 0x1f
-  return bits > 0 && bits <= DIFFICULTY_MAX - HASHWX_LESS
-    ? { puzzle: 'hashwx', difficulty: bits + HASHWX_LESS }
+  return bits > 0 && bits <= DIFFICULTY_MAX - HASHWX_OFFSET
+    ? { puzzle: 'hashwx', difficulty: bits + HASHWX_OFFSET }
     : { puzzle: 'sha256', difficulty: bits }
 }
 
@@ -155,7 +156,7 @@ function issuedAtMs(high: number, low: number): number {
 function writeHeader(terms: NonceTerms, kid: number, randomBits: number): void {
   const sinceEpoch = terms.issuedAtMs - EPOCH_2024_MS
   const high = Math.floor(sinceEpoch / 512)
-  const bits = terms.puzzle === 'sha256' ? terms.difficulty : terms.difficulty - HASHWX_LESS
+  const bits = terms.puzzle === 'sha256' ? terms.difficulty : terms.difficulty - HASHWX_OFFSET
   const low = ((sinceEpoch % 512) << 23) | (bits << 18) | (kid << NONCE_RANDOM_BITS) | randomBits
   bytes.writeUInt32BE(high, 0)
   bytes.writeUInt32BE(low >>> 0, 4)

@@ -16,7 +16,7 @@ interface Outcome {
   readonly siteverify: SiteverifyCode
   /** If `message` names the header or fields of /verify-token. */
   readonly siteverifyMessage?: string
-  /** /siteverify keeps this status, not 200: it is no verdict on a token. */
+  /** /siteverify answers verdicts on a token with 200. This refusal is none, so its status stays. */
   readonly keepsStatus?: true
 }
 
@@ -31,19 +31,19 @@ export type RefusalQuota =
   | 'outages'
   | 'routine'
 
-/** @param ofSiteverify its code is `bad-request` where it never gives this answer */
+/** @param onSiteverify how /siteverify differs. Without it the code is `bad-request`, also where /siteverify never refuses so */
 function row(
   status: Outcome['status'],
   code: string,
   quota: RefusalQuota,
   message: string,
-  ofSiteverify: Partial<Outcome> = {},
+  onSiteverify: Partial<Outcome> = {},
 ): Outcome {
-  return { status, code, quota, message, siteverify: 'bad-request', ...ofSiteverify }
+  return { status, code, quota, message, siteverify: 'bad-request', ...onSiteverify }
 }
 
-const wrongBody = (message: string, ofSiteverify?: Partial<Outcome>) =>
-  row(400, 'invalid-body', 'routine', message, ofSiteverify)
+const wrongBody = (message: string, onSiteverify?: Partial<Outcome>) =>
+  row(400, 'invalid-body', 'routine', message, onSiteverify)
 const refusedToken = (
   code: string,
   siteverify: SiteverifyCode,
@@ -207,9 +207,11 @@ export const OUTCOMES: Readonly<Record<Reason, Outcome>> = TABLE
 
 export interface Refusal {
   readonly reason: Reason
+  /** The limit that refused, with `rate-limited`. */
   readonly policy?: Policy
   /** Replaces the table's message. */
-  readonly detail?: string
+  readonly detail?: string | undefined
+  /** The field of the body that is wrong. */
   readonly field?: string
   /** Only the log shows it. */
   readonly mismatch?: { readonly expected: Address; readonly visitor: Address }

@@ -39,11 +39,11 @@ export const PAGE_BYTES_MAX = 3 + HOST_CHARACTERS_MAX + ACTION_CHARACTERS_MAX + 
 export function pageOf({ action, cdata }: Solution, origin: string, origins: OriginList): Page | undefined {
   const hostname = origins.onlyHostname === undefined ? hostnameOf(origin) : undefined
   if (hostname === undefined && action === undefined && cdata === undefined) return undefined
-  const host = hostname === undefined ? undefined : boundHost(hostname)
+  const host = hostname === undefined ? undefined : hostInToken(hostname)
   return { host, action, cdata }
 }
 
-function boundHost(hostname: string): string {
+function hostInToken(hostname: string): string {
   if (hostname.length <= HOST_CHARACTERS_MAX) return hostname
   return `#${hash('sha256', hostname, 'base64url').slice(0, HASH_CHARACTERS)}`
 }
@@ -51,13 +51,13 @@ function boundHost(hostname: string): string {
 export function pageHostname(page: Page | undefined, origins: OriginList): string | undefined {
   const host = page?.host
   if (host === undefined) return origins.onlyHostname
-  return host.startsWith('#') ? origins.hostnames.find(name => boundHost(name) === host) : host
+  return host.startsWith('#') ? origins.hostnames.find(name => hostInToken(name) === host) : host
 }
 
 const LETTERS = { h: 'host', a: 'action', c: 'cdata' } as const
 
 /** Most pages have nothing but a host; caching those saves 1 us per token. */
-const REMEMBERED_MAX = 1000
+const CACHED_MAX = 1000
 const texts = new Map<string, string>()
 const pages = new Map<string, Page>()
 
@@ -65,7 +65,7 @@ const pages = new Map<string, Page>()
 export function pageText(page: Page): string {
   const { host = '', action, cdata } = page
   const isHostAlone = action === undefined && cdata === undefined
-  return remembered(texts, isHostAlone ? host : undefined, () => {
+  return cached(texts, isHostAlone ? host : undefined, () => {
     const lines = Object.entries(LETTERS).flatMap(([letter, part]) =>
       page[part] === undefined ? [] : [letter + page[part]],
     )
@@ -75,18 +75,18 @@ export function pageText(page: Page): string {
 
 export function readPage(text: string): Page {
   const isShort = text.length <= ((1 + HOST_CHARACTERS_MAX) * 4) / 3
-  return remembered(pages, isShort ? text : undefined, () => {
+  return cached(pages, isShort ? text : undefined, () => {
     const lines = Buffer.from(text, 'base64url').toString('latin1').split('\n')
     return Object.fromEntries(lines.map(line => [LETTERS[line[0] as keyof typeof LETTERS], line.slice(1)]))
   })
 }
 
-function remembered<Value>(cache: Map<string, Value>, key: string | undefined, make: () => Value): Value {
+function cached<Value>(cache: Map<string, Value>, key: string | undefined, make: () => Value): Value {
   const found = key === undefined ? undefined : cache.get(key)
   if (found !== undefined) return found
   const made = make()
   if (key === undefined) return made
-  if (cache.size >= REMEMBERED_MAX) cache.clear()
+  if (cache.size >= CACHED_MAX) cache.clear()
   cache.set(key, made)
   return made
 }

@@ -11,7 +11,7 @@
 import { budgetOf, type Meters, type Rates, ratesOf } from './meters.ts'
 import type { NetworkPricing, Pricing } from './pricing.ts'
 
-export interface DifficultyBounds {
+interface DifficultyBounds {
   readonly base: number
   readonly min: number
   readonly max: number
@@ -39,7 +39,7 @@ export interface AddressCounts {
   readonly accepted: number
 }
 
-export interface NetworkRates extends Rates {
+interface NetworkRates extends Rates {
   readonly prefixBits: number
   /** Proofs a minute that cost nothing. */
   readonly free: number
@@ -110,27 +110,22 @@ export function difficultyOf(
   return Math.max(min, Math.min(max, base + address + network + site))
 }
 
-/** True if network and site now ask for too many bits more than the challenge had. */
-export function isUnderpriced(
+/**
+ * Compares a solution with what network and site ask for now. It is underpriced if that is too many bits more than its challenge had,
+ * and capped if the site's maximum cuts it.
+ */
+export function checkPrice(
   difficulty: number,
   bounds: DifficultyBounds,
   accepted: number,
   traffic: Traffic,
   pricing: Pricing,
-): boolean {
-  const asked = difficultyOf(bounds, trafficPrice(0, accepted, traffic, pricing))
-  return difficulty < asked - pricing.lateBits
-}
-
-/** True if the site's maximum cuts what network and site ask for. */
-export function isCutShort(
-  { base, max }: DifficultyBounds,
-  accepted: number,
-  traffic: Traffic,
-  pricing: Pricing,
-): boolean {
-  const { network, site } = trafficPrice(0, accepted, traffic, pricing)
-  return base + network + site > max
+): { readonly isUnderpriced: boolean; readonly isCapped: boolean } {
+  const price = trafficPrice(0, accepted, traffic, pricing)
+  return {
+    isUnderpriced: difficulty < difficultyOf(bounds, price) - pricing.lateBits,
+    isCapped: bounds.base + price.network + price.site > bounds.max,
+  }
 }
 
 function addressBits({ challenges, limit }: AddressCounts, { quietShare, addressBitsMax }: Pricing): number {

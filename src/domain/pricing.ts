@@ -3,7 +3,7 @@
 import { type Address, isV4 } from '../addresses/address.ts'
 
 /** Two levels for each IP version: what one owner usually holds, and the wide network around it. */
-export interface NetworkLevels<Value> {
+interface NetworkLevels<Value> {
   readonly owner: Value
   readonly wide: Value
 }

@@ -56,7 +56,7 @@ export const PLAIN_ENVIRONMENT: Required<Environment> = {
   noLanguages: false,
 }
 
-const ENVIRONMENT_FLAGS = Object.keys(PLAIN_ENVIRONMENT) as readonly (keyof Environment)[]
+export const ENVIRONMENT_FLAGS = Object.keys(PLAIN_ENVIRONMENT) as readonly (keyof Environment)[]
 
 /** Each is set in over three of a thousand honest browsers (test/domain/personas.test.ts), so one alone proves nothing. */
 const COMMON_FLAGS: readonly string[] = ['chromeAbsent', 'swiftShader', 'noPlugins', 'notificationDenied']
@@ -73,9 +73,9 @@ export function isShared(failures: number, accepted: number): boolean {
 const NO_REASONS: readonly ScoreReason[] = []
 
 export function scoreOf(signals: ScoreSignals, weights: ScoreWeights = SCORE_WEIGHTS): Score {
-  const signs = reasonsOf(signals, weights)
-  if (signs.length === 0) return { score: 1, reasons: signs }
-  const reasons = weights === SCORE_WEIGHTS ? signs : signs.filter(reason => weights[reason] > 0)
+  const found = reasonsOf(signals, weights)
+  if (found.length === 0) return { score: 1, reasons: found }
+  const reasons = weights === SCORE_WEIGHTS ? found : found.filter(reason => weights[reason] > 0)
   let penalty = 0
   for (const reason of reasons) penalty += penaltyOf(reason, signals, weights)
   return { score: Math.max(0, Math.round((1 - penalty) * 100) / 100), reasons }

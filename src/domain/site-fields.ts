@@ -48,9 +48,9 @@ type FieldName = Exclude<keyof SiteSettings, Group> | { [Name in Group]: PartOf<
 interface Row {
   readonly form: ValueForm<unknown>
   readonly about: string
-  /** Without a fallback, the record of a site that sets nothing lacks the field. */
+  /** The value of a site that does not set the field. Without a fallback its record lacks the field. */
   readonly fallback?: unknown
-  /** Tells what holds without a fallback. */
+  /** Says in words what a site has that does not set the field. */
   readonly otherwise?: string
   readonly isRequired?: true
   /** Other plans keep the value without using it. */
@@ -256,8 +256,8 @@ export function completed(given: Partial<SiteSettings> & { readonly name: string
   return settings
 }
 
-const ABOUT_THE_RECORD = ['siteKey', 'createdAt', 'updatedAt', 'raise', 'deletedAt']
-const KNOWN = new Set([...ABOUT_THE_RECORD, ...FIELDS.map(({ name }) => name)])
+const RECORD_FIELDS = ['siteKey', 'createdAt', 'updatedAt', 'raise', 'deletedAt']
+const KNOWN_FIELDS = new Set([...RECORD_FIELDS, ...FIELDS.map(({ name }) => name)])
 const GROUPS = new Set(FIELDS.filter(({ path }) => path.length > 1).map(({ path }) => path[0]))
 
 /** Fields of a later version of powgate. They are kept, and have no effect. */
@@ -267,24 +267,25 @@ export function laterFields(record: object): ReadonlyMap<string, unknown> {
       ? Object.entries(Object(value)).map(([part, inner]) => [`${name}.${part}`, inner] as const)
       : [[name, value] as const],
   )
-  return new Map(named.filter(([name]) => !KNOWN.has(name)))
+  return new Map(named.filter(([name]) => !KNOWN_FIELDS.has(name)))
 }
 
-export function withLater(settings: SiteSettings, later: ReadonlyMap<string, unknown>): SiteSettings {
+/** Adds the later version's fields of a record to settings that were made from it. */
+export function withLaterFields(settings: SiteSettings, record: object): SiteSettings {
   let all = settings
-  for (const [name, value] of later)
+  for (const [name, value] of laterFields(record))
     all = withValue(all, { path: name.split('.') as [string, string?] }, value)
   return all
 }
 
-export function isAsleep({ plan }: SiteField, present: SiteSettings['plan']): boolean {
-  return plan !== undefined && plan !== present
+export function isOutsidePlan({ plan }: SiteField, sitesPlan: SiteSettings['plan']): boolean {
+  return plan !== undefined && plan !== sitesPlan
 }
 
 /** Removes the fields that the site's plan does not include. */
 export function inEffect(settings: SiteSettings): SiteSettings {
-  const asleep = FIELDS.filter(field => isAsleep(field, settings.plan))
-  return completed(asleep.reduce((rest, field) => withValue(rest, field, undefined), settings))
+  const unused = FIELDS.filter(field => isOutsidePlan(field, settings.plan))
+  return completed(unused.reduce((rest, field) => withValue(rest, field, undefined), settings))
 }
 
 export function defaultText({ fallback, otherwise }: Row): string | undefined {

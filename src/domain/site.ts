@@ -6,7 +6,7 @@ import { siteMeter } from './address-tags.ts'
 import { equalInConstantTime } from './keyring.ts'
 import { OriginList } from './origin.ts'
 import { SCORE_WEIGHTS, type ScoreWeights } from './score.ts'
-import { completed, inEffect, laterFields, type SiteSettings, withLater } from './site-fields.ts'
+import { completed, inEffect, type SiteSettings, withLaterFields } from './site-fields.ts'
 
 /** The stored form. Times are Unix milliseconds. */
 export interface SiteRecord extends SiteSettings {
@@ -32,7 +32,7 @@ export interface ApiKeyRecord {
   expiresAt?: number | null
   /** null while valid. */
   revokedAt: number | null
-  /** Grows like a site's; absent until the first change. */
+  /** Grows with every change, as a site's does; absent until the first. */
   updatedAt?: number
   /** Set when the key's site was deleted. */
   deletedAt?: number
@@ -64,12 +64,14 @@ export interface Site {
   /** Names it in an address's record (address-log.ts): 21 bits of that hash, never 0. */
   readonly logTag: number
   readonly origins: OriginList
+  /** Networks of the setting `known.networks`. */
   readonly known: AddressSet
   readonly ipRules: { readonly allow: AddressSet; readonly block: AddressSet } | undefined
   /** The default table itself, or a copy with the site's own. */
   readonly scoreWeights: ScoreWeights
   /** The meter of its returning addresses. */
   readonly meterName: string
+  /** The fixed outcome at a site of the published test keys (test-keys.ts). */
   readonly test: TestOutcome | undefined
 }
 
@@ -82,7 +84,7 @@ export const DEMO_SITE_KEY = 'site_DemoPageOfThisPowgate'
 export const SITE_DEFAULTS: Readonly<SiteSettings> = completed({ name: '' })
 
 export function compileSite(stored: SiteRecord): Site {
-  const record = { ...stored, ...withLater(inEffect(stored), laterFields(stored)) }
+  const record = { ...stored, ...withLaterFields(inEffect(stored), stored) }
   const digest = createHash('sha256').update(record.siteKey).digest()
   const { allow, block } = record.ipRules
   const hasIpRules = allow.length + block.length > 0

@@ -29,7 +29,7 @@ export interface ValueForm<Value> {
   readonly text?: TextForm<Value>
 }
 
-export interface TextForm<Value> extends ValueRule {
+interface TextForm<Value> extends ValueRule {
   readonly placeholder: string
   readonly repeats?: true
   readonly read: (texts: readonly string[]) => Value
@@ -85,13 +85,6 @@ export function listOf(placeholder: string, rule: ValueRule, description: string
       read: texts => [...new Set(texts.flatMap(text => text.split(',')))],
     },
   }
-}
-
-export function objectSchema(
-  properties: Readonly<Record<string, Schema>>,
-  annotations: Schema & { readonly required?: readonly string[] },
-): Schema {
-  return { type: 'object', ...annotations, properties, additionalProperties: false }
 }
 
 export const NAME_CHARACTERS_MAX = 100

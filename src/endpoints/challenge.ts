@@ -13,16 +13,9 @@ import { boundsOf, difficultyOf, priceOf } from '../domain/price.ts'
 import { raisedBits, type Site } from '../domain/site.ts'
 import type { SIGNALS } from '../domain/site-fields.ts'
 import type { Exchange } from '../http/exchange.ts'
-import { NO_HEADERS, type Reply, withHeader } from '../http/replies.ts'
+import { NO_HEADERS, type Reply, type ReplyStyle, refusedReply, withHeader } from '../http/replies.ts'
 import type { ChallengeAdmission } from '../store/store.ts'
-import {
-  type Endpoint,
-  notAdmittedReply,
-  type ReplyStyle,
-  refusedReply,
-  replyStyle,
-  type Service,
-} from './service.ts'
+import { type Endpoint, notAdmittedReply, replyStyle, type Service } from './service.ts'
 import {
   type AllowedVisit,
   chargeOf,
@@ -33,7 +26,7 @@ import {
   withSite,
 } from './visit.ts'
 
-/** Tells what the widget may read of the browser. The body has the contract's fields alone. */
+/** Tells the widget what it may read of the browser, in a header because the body has the contract's fields alone. */
 const HEADS = {
   none: withHeader('X-Powgate-Signals', 'none'),
   flags: withHeader('X-Powgate-Signals', 'flags'),
@@ -61,7 +54,7 @@ export function challenge(service: Service): Endpoint {
 }
 
 function replyTo(service: Service, style: ReplyStyle, visit: Visit, admission: ChallengeAdmission): Reply {
-  if (admission.status !== 'admitted') return notAdmittedReply(style, admission, visit.ownLimits)
+  if (admission.status !== 'admitted') return notAdmittedReply(style, admission, visit.siteLimits)
   if (visit.refusal !== undefined) return refusedReply(style, visit.refusal)
   const { windowKey, site } = visit
   const storeEpoch = service.store.nonceEpoch(windowKey, site.record.siteKey)

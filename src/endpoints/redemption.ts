@@ -1,14 +1,14 @@
 /**
  * Redeems a token, once, for POST /verify-token and POST /siteverify.
  *
- *   withCaller -> [ evaluate: everything that needs no store ] -> limits, single use -> [ conclude ]
- *   503                                                           429/503               401, 400 or 200
+ *   API key loaded? -> [ evaluate: everything that needs no store ] -> limits, single use -> [ conclude ]
+ *   503                                                                429/503               401, 400 or 200
  *
  *   evaluate: API key -> body -> token's shape, HMAC, expiry -> site -> expectedIp     (401 and 400; the token stays unused)
  *   conclude: redeemed? -> score                                                       (400)
  *
- * Fails closed: an unknown outcome is 503. Callers without a valid key are counted apart, or they could use up the limit of
- * a backend at their address.
+ * Fails closed: an unknown outcome is 503. Callers without a valid key are counted apart: they could otherwise use up the
+ * limit of a backend at their address.
  */
 
 import { hash } from 'node:crypto'
@@ -17,93 +17,88 @@ import { addressFrom } from '../addresses/forwarded-for.ts'
 import { windowOfRefused, windowOfSite } from '../domain/address-tags.ts'
 import type { Named, Redeemed } from '../domain/ending.ts'
 import { challengeLifetimeMs, nonceTerms } from '../domain/nonce.ts'
-import type { Reason, Refusal } from '../domain/outcome.ts'
+import type { Refusal } from '../domain/outcome.ts'
 import { type ApiKeyRecord, isApiKeyOf, isExpired, type Site } from '../domain/site.ts'
 import { readToken, statedNonce, type TokenClaims } from '../domain/token.ts'
 import type { Exchange } from '../http/exchange.ts'
-import { NO_HEADERS, type PolicyList, type Reply } from '../http/replies.ts'
+import { NO_HEADERS, type PolicyList, type Reply, type ReplyStyle, refusedReply } from '../http/replies.ts'
 import type { Parsed } from '../http/schemas.ts'
 import { NONCE_LENGTH } from '../protocol/proof.ts'
 import type { Redemption } from '../protocol/wire.ts'
 import type { RedemptionAdmission, RedemptionRequest, TokenRedemption } from '../store/store.ts'
-import {
-  CLOCK_SKEW_MS,
-  notAdmittedReply,
-  type ReplyStyle,
-  refusedReply,
-  type Service,
-  type ServiceSettings,
-} from './service.ts'
+import { CLOCK_SKEW_MS, notAdmittedReply, type Service, type ServiceSettings } from './service.ts'
 
-/** Reads an endpoint's bodies and writes its answers; `Asked` is the body, as bytes or fields. */
-export interface Dialect<Asked> {
+/** Reads an endpoint's bodies, and writes its answers. */
+export interface Dialect<Body> {
   /** Copies a body that must be valid after the callback. */
-  readonly keep: (asked: Asked) => Asked
-  readonly read: (asked: Asked, contentType: string, site: Site) => Parsed<Redemption>
+  readonly keep: (body: Body) => Body
+  readonly read: (body: Body, contentType: string, site: Site) => Parsed<Redemption>
   /** Compares the address that a backend expects with the visitor's. */
   readonly matchesVisitor: (expected: Address, visitor: Address, settings: ServiceSettings) => boolean
   /** The answer, in JSON. */
   readonly success: (claims: TokenClaims, site: Site) => string
 }
 
-/** Takes an API key of the right form, the id inside it, and the body. */
-export type Redeem<Asked> = (exchange: Exchange, key: string, keyId: string, asked: Asked) => void
+/** @param key an API key of the right form, and `keyId` the id inside it */
+type Redeem<Body> = (exchange: Exchange, key: string, keyId: string, body: Body) => void
 
-type Caller =
-  | { readonly status: 'accepted'; readonly apiKey: ApiKeyRecord; readonly site: Site }
-  | { readonly status: 'refused'; readonly reason: Reason }
+interface AcceptedCaller {
+  readonly apiKey: ApiKeyRecord
+  readonly site: Site
+}
 
-type AcceptedCaller = Extract<Caller, { status: 'accepted' }>
+/** The owner of the API key, or why the key is refused. */
+type Caller = AcceptedCaller | Refusal
 
-type Attempt =
-  | { readonly verdict: 'refused'; readonly refusal: Refusal; readonly nonce: string | undefined }
-  | {
-      readonly verdict: 'redeemable'
-      readonly caller: AcceptedCaller
-      readonly claims: TokenClaims
-      readonly claim: string
-      readonly namesVisitor: boolean
-      readonly ignored: string | undefined
-      readonly nonce: string
-    }
-  /** A test key was used: the token is neither read nor redeemed. */
-  | {
-      readonly verdict: 'certain'
-      readonly caller: AcceptedCaller
-      readonly claims: TokenClaims
-      readonly nonce: undefined
-    }
+interface Refused {
+  readonly verdict: 'refused'
+  readonly refusal: Refusal
+  readonly nonce: string | undefined
+}
 
-type Redeemable = Extract<Attempt, { verdict: 'redeemable' }>
+/** Succeeds if the token was unused. */
+interface Redeemable {
+  readonly verdict: 'redeemable'
+  readonly caller: AcceptedCaller
+  readonly claims: TokenClaims
+  /** undefined with a test key, which reads and redeems no token. */
+  readonly redeem: TokenRedemption | undefined
+  readonly namesVisitor: boolean
+  /** A field of the body that powgate does not know. */
+  readonly ignored: string | undefined
+  readonly nonce: string | undefined
+}
 
-/** An attempt that succeeds if the token was unused. */
-type Good = Exclude<Attempt, { verdict: 'refused' }>
+type Attempt = Refused | Redeemable
 
 type Admitted = Extract<RedemptionAdmission, { status: 'admitted' }>
 
-export function redemption<Asked>(
-  service: Service,
-  style: ReplyStyle,
-  dialect: Dialect<Asked>,
-): Redeem<Asked> {
-  const charge = (exchange: Exchange, caller: Caller, keyId: string, asked: Asked): void => {
+export function redemption<Body>(service: Service, style: ReplyStyle, dialect: Dialect<Body>): Redeem<Body> {
+  const charge = (exchange: Exchange, caller: Caller, keyId: string, body: Body): void => {
     const { address } = exchange
     if (address === undefined) return exchange.drop()
-    noteUse(service, caller)
-    const attempt = evaluate(service, dialect, caller, asked, exchange.contentType, address)
+    recordKeyUse(service, caller)
+    const attempt = evaluate(service, dialect, caller, body, exchange.contentType, address)
     const request = requestOf(service, address, caller, attempt)
     service.store.redeemToken(
       request,
       exchange.guard(admission => {
-        if (caller.status === 'accepted') noteBackend(service, address, request, attempt, admission)
+        if ('apiKey' in caller) countBackend(service, address, request, attempt, admission)
         exchange.answer(replyTo(style, dialect, caller, keyId, attempt, admission))
       }),
     )
   }
-  return (exchange, key, keyId, asked) => {
+  // Stands apart from the function below, whose requests then allocate no closure.
+  const load = (exchange: Exchange, key: string, keyId: string, body: Body): void =>
+    loadCaller(service, exchange, keyId, () => {
+      const caller = cachedCaller(service, key, keyId)
+      if (caller !== undefined) charge(exchange, caller, keyId, body)
+      else exchange.answer(refusedReply(style, { reason: 'store-unavailable' }, { apiKeyId: keyId }))
+    })
+  return (exchange, key, keyId, body) => {
     const caller = cachedCaller(service, key, keyId)
-    if (caller !== undefined) return charge(exchange, caller, keyId, asked)
-    loadCaller(service, style, exchange, key, keyId, dialect.keep(asked), charge)
+    if (caller !== undefined) charge(exchange, caller, keyId, body)
+    else load(exchange, key, keyId, dialect.keep(body))
   }
 }
 
@@ -111,58 +106,40 @@ export function redemption<Asked>(
 function cachedCaller({ apiKeys, sites, now }: Service, key: string, keyId: string): Caller | undefined {
   const apiKey = apiKeys.cached(keyId)
   if (apiKey === undefined) return undefined
-  if (apiKey === null) return { status: 'refused', reason: 'api-key-unknown' }
-  if (!isApiKeyOf(apiKey, key)) return { status: 'refused', reason: 'api-key-wrong-secret' }
-  if (apiKey.revokedAt !== null) return { status: 'refused', reason: 'api-key-revoked' }
-  if (isExpired(apiKey, now())) return { status: 'refused', reason: 'api-key-expired' }
+  if (apiKey === null) return { reason: 'api-key-unknown' }
+  if (!isApiKeyOf(apiKey, key)) return { reason: 'api-key-wrong-secret' }
+  if (apiKey.revokedAt !== null) return { reason: 'api-key-revoked' }
+  if (isExpired(apiKey, now())) return { reason: 'api-key-expired' }
   const site = sites.cached(apiKey.siteKey)
   if (site === undefined) return undefined
-  if (!site?.record.active) return { status: 'refused', reason: 'api-key-site-inactive' }
-  return { status: 'accepted', apiKey, site }
+  if (!site?.record.active) return { reason: 'api-key-site-inactive' }
+  return { apiKey, site }
 }
 
-/** Calls the next step with the caller once it is loaded, and answers if the store could not be read. */
-function loadCaller<Asked>(
-  service: Service,
-  style: ReplyStyle,
-  exchange: Exchange,
-  key: string,
-  keyId: string,
-  asked: Asked,
-  next: (exchange: Exchange, caller: Caller, keyId: string, asked: Asked) => void,
-): void {
-  const { apiKeys, sites } = service
-  const done = (isRead: boolean) => {
-    const caller = isRead ? cachedCaller(service, key, keyId) : undefined
-    if (caller !== undefined) next(exchange, caller, keyId, asked)
-    else exchange.answer(refusedReply(style, { reason: 'store-unavailable' }, { apiKeyId: keyId }))
-  }
+/** Caches the API key and its site, unless the store cannot be read. */
+function loadCaller({ apiKeys, sites }: Service, exchange: Exchange, keyId: string, done: () => void): void {
   const keyLoaded = exchange.guard<ApiKeyRecord | null | undefined>(apiKey => {
-    const isSiteMissing = apiKey != null && sites.cached(apiKey.siteKey) === undefined
-    if (!isSiteMissing) return done(apiKey !== undefined)
-    sites.load(
-      apiKey.siteKey,
-      exchange.guard(site => done(site !== undefined)),
-    )
+    if (apiKey == null || sites.cached(apiKey.siteKey) !== undefined) done()
+    else sites.load(apiKey.siteKey, exchange.guard(done))
   })
   apiKeys.load(keyId, keyLoaded)
 }
 
-function noteUse({ keyUses, now }: Service, caller: Caller): void {
-  if (caller.status === 'accepted' && caller.site.test === undefined) keyUses.note(caller.apiKey.id, now())
+function recordKeyUse({ keyUses, now }: Service, caller: Caller): void {
+  if ('apiKey' in caller && caller.site.test === undefined) keyUses.note(caller.apiKey.id, now())
 }
 
-function evaluate<Asked>(
+function evaluate<Body>(
   { keyring, settings, now }: Service,
-  dialect: Dialect<Asked>,
+  dialect: Dialect<Body>,
   caller: Caller,
-  asked: Asked,
+  body: Body,
   contentType: string,
   address: Address,
 ): Attempt {
-  if (caller.status === 'refused') return refused({ reason: caller.reason })
+  if ('reason' in caller) return refused(caller)
   const { site, apiKey } = caller
-  const parsed = dialect.read(asked, contentType, site)
+  const parsed = dialect.read(body, contentType, site)
   if (!parsed.ok) return refused(parsed.refusal)
   const nowMs = now()
   if (site.test !== undefined) return evaluateTest(caller, settings, parsed.body, address, nowMs)
@@ -173,7 +150,7 @@ function evaluate<Asked>(
     return refused({ reason }, statedNonce(token))
   }
   const { claims } = reading
-  const { nonce } = claims
+  const { nonce, storeEpoch } = claims
   if (claims.issuedAtMs > nowMs + CLOCK_SKEW_MS) return refused({ reason: 'token-from-future' }, nonce)
   if (nowMs >= claims.issuedAtMs + claims.lifetimes.tokenLifetimeMs)
     return refused({ reason: 'token-expired' }, nonce)
@@ -184,8 +161,9 @@ function evaluate<Asked>(
     return refused({ reason: 'token-other-address', mismatch }, nonce)
   }
   const claim = claimOf(apiKey.id, idempotencyKey, token)
+  const redeem = { nonce, storeEpoch, expiresAtMs: recordExpiresAtMs(claims, nowMs), claim }
   const namesVisitor = expected !== undefined
-  return { verdict: 'redeemable', caller, claims, claim, namesVisitor, ignored: parsed.ignored, nonce }
+  return { verdict: 'redeemable', caller, claims, redeem, namesVisitor, ignored: parsed.ignored, nonce }
 }
 
 function evaluateTest(
@@ -195,28 +173,23 @@ function evaluateTest(
   address: Address,
   issuedAtMs: number,
 ): Attempt {
-  switch (caller.site.test) {
-    case 'passes': {
-      const claims = {
-        issuedAtMs,
-        lifetimes,
-        nonce: '0'.repeat(NONCE_LENGTH),
-        counter: 0,
-        siteTag: caller.site.tag,
-        address: expectedIp === undefined ? address : addressFrom(expectedIp)!,
-        score: 1,
-        storeEpoch: 0,
-      }
-      return { verdict: 'certain', caller, claims, nonce: undefined }
-    }
-    case 'used':
-      return refused({ reason: 'test-key-used' })
-    default:
-      return refused({ reason: 'test-key-fails' })
+  const { test, tag } = caller.site
+  if (test !== 'passes') return refused({ reason: test === 'used' ? 'test-key-used' : 'test-key-fails' })
+  const claims = {
+    issuedAtMs,
+    lifetimes,
+    nonce: '0'.repeat(NONCE_LENGTH),
+    counter: 0,
+    siteTag: tag,
+    address: expectedIp === undefined ? address : addressFrom(expectedIp)!,
+    score: 1,
+    storeEpoch: 0,
   }
+  const unread = { redeem: undefined, namesVisitor: true, ignored: undefined, nonce: undefined }
+  return { verdict: 'redeemable', caller, claims, ...unread }
 }
 
-function refused(refusal: Refusal, nonce?: string): Attempt {
+function refused(refusal: Refusal, nonce?: string): Refused {
   return { verdict: 'refused', refusal, nonce: nonce || undefined }
 }
 
@@ -225,38 +198,6 @@ function claimOf(keyId: string, idempotencyKey: string | undefined, token: strin
   return idempotencyKey === undefined
     ? ''
     : hash('sha256', JSON.stringify([keyId, idempotencyKey, token]), 'base64url')
-}
-
-/** A site with its own limit counts its callers' addresses apart. */
-function requestOf(
-  { settings, tags, now }: Service,
-  address: Address,
-  caller: Caller,
-  attempt: Attempt,
-): RedemptionRequest {
-  const { limits, ipv6PrefixBits } = settings
-  const key = tags.keyOf(address, ipv6PrefixBits)
-  if (caller.status === 'refused') {
-    const callerKey = windowOfRefused(key)
-    const { redeemAddress: callerLimit } = limits
-    return { callerKey, callerLimit, apiKey: undefined, redeem: undefined }
-  }
-  const { id, siteKey } = caller.apiKey
-  const ownLimit = caller.site.record.limits?.redeem
-  const callerKey = ownLimit === undefined ? key : windowOfSite(key, siteKey)
-  const [ofAddress, ofKey] = [ownLimit ?? limits.redeemAddress, ownLimit ?? limits.redeemApiKey]
-  return {
-    callerKey,
-    callerLimit: ofAddress,
-    apiKey: { id, limit: ofKey, siteKey },
-    redeem: attempt.verdict === 'redeemable' ? tokenRedemption(attempt, now()) : undefined,
-    isJunk: attempt.verdict === 'refused',
-  }
-}
-
-function tokenRedemption({ claims, claim }: Redeemable, nowMs: number): TokenRedemption {
-  const { nonce, storeEpoch } = claims
-  return { nonce, storeEpoch, expiresAtMs: recordExpiresAtMs(claims, nowMs), claim }
 }
 
 /**
@@ -271,8 +212,33 @@ function recordExpiresAtMs({ nonce, issuedAtMs, lifetimes }: TokenClaims, nowMs:
   return Math.max(issuedAtMs, nonceExpiresAtMs, nowMs) + lifetimes.tokenLifetimeMs
 }
 
+/** A site with its own limit counts its callers' addresses apart. */
+function requestOf(
+  { settings, tags }: Service,
+  address: Address,
+  caller: Caller,
+  attempt: Attempt,
+): RedemptionRequest {
+  const { limits, ipv6PrefixBits } = settings
+  const key = tags.keyOf(address, ipv6PrefixBits)
+  if ('reason' in caller) {
+    const callerLimit = limits.redeemAddress
+    return { callerKey: windowOfRefused(key), callerLimit, apiKey: undefined, redeem: undefined }
+  }
+  const { id, siteKey } = caller.apiKey
+  const siteLimit = caller.site.record.limits?.redeem
+  const isJunk = attempt.verdict === 'refused'
+  return {
+    callerKey: siteLimit === undefined ? key : windowOfSite(key, siteKey),
+    callerLimit: siteLimit ?? limits.redeemAddress,
+    apiKey: { id, limit: siteLimit ?? limits.redeemApiKey, siteKey },
+    redeem: isJunk ? undefined : attempt.redeem,
+    isJunk,
+  }
+}
+
 /** Counts the request, to report backends near their limits. */
-function noteBackend(
+function countBackend(
   { backends }: Service,
   address: Address,
   request: RedemptionRequest,
@@ -284,60 +250,49 @@ function noteBackend(
     admission.status === 'admitted' && (admission.token === 'used' || admission.token === 'forgotten')
   const { siteKey, id: apiKeyId, limit } = apiKey!
   const isJunk = request.isJunk === true || isSpent
-  const isRead = attempt.verdict === 'redeemable'
-  const ignored = isRead ? attempt.ignored : undefined
+  const isRefused = attempt.verdict === 'refused'
+  const ignored = isRefused ? undefined : attempt.ignored
   const counted = { callerKey, siteKey, apiKeyId, limits: [callerLimit, limit] as const, isJunk, ignored }
-  const namesVisitor = !isRead || attempt.namesVisitor
-  backends.note(address, counted, namesVisitor)
+  backends.note(address, counted, isRefused || attempt.namesVisitor)
 }
 
-function replyTo<Asked>(
+function replyTo<Body>(
   style: ReplyStyle,
-  dialect: Dialect<Asked>,
+  dialect: Dialect<Body>,
   caller: Caller,
   keyId: string,
   attempt: Attempt,
   admission: RedemptionAdmission,
 ): Reply {
   if (admission.status !== 'admitted')
-    return notAdmittedReply(style, admission, ownLimits(caller), namedBy(caller, keyId, attempt))
+    return notAdmittedReply(style, admission, siteLimits(caller), namedBy(caller, keyId, attempt))
   const conclusion = conclude(attempt, admission)
   if ('reason' in conclusion) return refusedReply(style, conclusion, namedBy(caller, keyId, attempt))
-  const body = dialect.success(conclusion.claims, conclusion.caller.site)
-  return { status: 200, ending: endingOf(conclusion), body, headers: NO_HEADERS }
+  const { claims, redeem } = conclusion
+  const { apiKey, site } = conclusion.caller
+  const redeemed: Redeemed = { kind: 'redeemed', apiKey, claims }
+  // Redemptions with a test key are not recorded.
+  const ending = redeem === undefined ? undefined : redeemed
+  return { status: 200, ending, body: dialect.success(claims, site), headers: NO_HEADERS }
 }
 
-/** undefined for a test key, whose redemptions are not recorded. */
-function endingOf({ verdict, caller, claims }: Good): Redeemed | undefined {
-  return verdict === 'redeemable' ? { kind: 'redeemed', apiKey: caller.apiKey, claims } : undefined
-}
-
-function ownLimits(caller: Caller): PolicyList | undefined {
-  const limit = caller.status === 'accepted' ? caller.site.record.limits?.redeem : undefined
+function siteLimits(caller: Caller): PolicyList | undefined {
+  const limit = 'site' in caller ? caller.site.record.limits?.redeem : undefined
   return limit === undefined ? undefined : { address: limit, 'api-key': limit }
 }
 
 function namedBy(caller: Caller, apiKeyId: string, { nonce }: Attempt): Named {
-  return { siteKey: caller.status === 'accepted' ? caller.apiKey.siteKey : undefined, apiKeyId, nonce }
+  return { siteKey: 'apiKey' in caller ? caller.apiKey.siteKey : undefined, apiKeyId, nonce }
 }
 
-function conclude(attempt: Attempt, { token }: Admitted): Good | Refusal {
-  switch (attempt.verdict) {
-    case 'redeemable':
-      return concludeRedeemable(attempt, token)
-    case 'certain':
-      return attempt
-    default:
-      return attempt.refusal
-  }
-}
-
-function concludeRedeemable(attempt: Redeemable, token: Admitted['token']): Good | Refusal {
+function conclude(attempt: Attempt, { token }: Admitted): Redeemable | Refusal {
+  if (attempt.verdict === 'refused') return attempt.refusal
+  if (attempt.redeem === undefined) return attempt
   switch (token) {
-    case 'redeemed':
-      return attempt.claims.score < attempt.caller.site.record.minScore
-        ? { reason: 'score-too-low' }
-        : attempt
+    case 'redeemed': {
+      const isEnough = attempt.claims.score >= attempt.caller.site.record.minScore
+      return isEnough ? attempt : { reason: 'score-too-low' }
+    }
     case 'forgotten':
       return { reason: 'token-forgotten' }
     default:

@@ -1,25 +1,17 @@
-/** The parts that endpoints use (assembled in server.ts), and how they refuse. */
+/** The parts that endpoints use (assembled in server.ts), and the answer to requests that the store does not admit. */
 
 import type { AddressTags } from '../domain/address-tags.ts'
-import type { BackendCounts } from '../domain/backend-counts.ts'
 import type { Named } from '../domain/ending.ts'
-import { ENDPOINTS, type EndpointName, type ErrorStyle, type Limits } from '../domain/endpoint.ts'
+import { ENDPOINTS, type EndpointName, type Limits } from '../domain/endpoint.ts'
 import type { Keyring } from '../domain/keyring.ts'
-import type { Refusal } from '../domain/outcome.ts'
 import type { Pricing } from '../domain/pricing.ts'
 import type { ApiKeyRecord, Site } from '../domain/site.ts'
 import type { Exchange } from '../http/exchange.ts'
-import {
-  limitedReply,
-  NO_HEADERS,
-  type PolicyList,
-  type Reply,
-  refusalReply,
-  unavailableReply,
-} from '../http/replies.ts'
+import { type PolicyList, type Reply, type ReplyStyle, refusedReply } from '../http/replies.ts'
 import type { KeyUses } from '../store/key-uses.ts'
 import type { RecordCache } from '../store/site-directory.ts'
 import type { RequestStore, SolutionAdmission } from '../store/store.ts'
+import type { BackendCounts } from './backend-counts.ts'
 
 export interface Service {
   readonly settings: ServiceSettings
@@ -54,22 +46,10 @@ export type Endpoint = (exchange: Exchange, query: string) => void
 /** Another host's clock may be this far ahead. */
 export const CLOCK_SKEW_MS = 5000
 
-/** Decides how an endpoint's refusals look: the body's form, and the service's limits for the RateLimit-Policy header. */
-export interface ReplyStyle {
-  readonly errors: ErrorStyle
-  readonly policies: PolicyList
-}
-
 export function replyStyle(name: EndpointName, settings: Pick<ServiceSettings, 'limits'>): ReplyStyle {
   const { limits, errorStyle } = ENDPOINTS[name]
   const policies = limits.map(({ policy, limit }) => [policy, settings.limits[limit]])
   return { errors: errorStyle, policies: Object.fromEntries(policies) }
-}
-
-export function refusedReply({ errors, policies }: ReplyStyle, refusal: Refusal, named?: Named): Reply {
-  return refusal.reason === 'store-unavailable'
-    ? unavailableReply(policies, errors, 'store-unavailable', named)
-    : refusalReply(refusal, errors, NO_HEADERS, named)
 }
 
 type NotAdmitted = Exclude<SolutionAdmission, { status: 'admitted' }>
@@ -77,16 +57,16 @@ type NotAdmitted = Exclude<SolutionAdmission, { status: 'admitted' }>
 /**
  * The answer to a request that the store did not admit.
  *
- * @param ownLimits the site's own, which replace the service's in the headers
+ * @param siteLimits the site's own limits, which replace the service's in the headers
  */
 export function notAdmittedReply(
   { errors, policies }: ReplyStyle,
   admission: NotAdmitted,
-  ownLimits: PolicyList | undefined,
+  siteLimits: PolicyList | undefined,
   named?: Named,
 ): Reply {
-  const all = { ...policies, ...ownLimits }
-  return admission.status === 'limited'
-    ? limitedReply(admission, all, errors, named)
-    : unavailableReply(all, errors, 'store-unavailable', named)
+  const style = { errors, policies: { ...policies, ...siteLimits } }
+  if (admission.status === 'unavailable') return refusedReply(style, { reason: 'store-unavailable' }, named)
+  const { policy, retryAfterMs } = admission
+  return refusedReply(style, { reason: 'rate-limited', policy }, named, retryAfterMs)
 }

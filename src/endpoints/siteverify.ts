@@ -13,10 +13,10 @@ import type { Refusal } from '../domain/outcome.ts'
 import { pageHostname } from '../domain/page.ts'
 import { apiKeyId, type Site } from '../domain/site.ts'
 import type { TokenClaims } from '../domain/token.ts'
-import { siteverifyJson } from '../http/replies.ts'
+import { refusedReply, siteverifyJson } from '../http/replies.ts'
 import { parseSiteverify, readSiteverify, type SiteverifyFields, secretOf } from '../http/siteverify-body.ts'
 import { type Dialect, redemption } from './redemption.ts'
-import { type Endpoint, refusedReply, replyStyle, type Service, type ServiceSettings } from './service.ts'
+import { type Endpoint, replyStyle, type Service, type ServiceSettings } from './service.ts'
 
 type Answer = (claims: TokenClaims, site: Site) => object
 

@@ -9,9 +9,10 @@
 
 import { formatAddress, isSameClient } from '../addresses/address.ts'
 import { apiKeyId } from '../domain/site.ts'
+import { refusedReply } from '../http/replies.ts'
 import { parseRedemption } from '../http/schemas.ts'
 import { type Dialect, redemption } from './redemption.ts'
-import { type Endpoint, refusedReply, replyStyle, type Service } from './service.ts'
+import { type Endpoint, replyStyle, type Service } from './service.ts'
 
 const BEARER = /^Bearer +([^ ]+) *$/i
 

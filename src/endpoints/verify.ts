@@ -18,7 +18,7 @@ import { challengeLifetimeMs, type GenuineNonce, readNonce } from '../domain/non
 import type { Refusal } from '../domain/outcome.ts'
 import { pageOf } from '../domain/page.ts'
 import { checkProof } from '../domain/pow.ts'
-import { boundsOf, isCutShort, isUnderpriced } from '../domain/price.ts'
+import { boundsOf, checkPrice } from '../domain/price.ts'
 import {
   isShared,
   type JudgementReason,
@@ -32,20 +32,12 @@ import { raisedBits, type Site } from '../domain/site.ts'
 import { BASE_BITS } from '../domain/site-fields.ts'
 import { mintToken } from '../domain/token.ts'
 import type { Exchange } from '../http/exchange.ts'
-import { NO_HEADERS, type Reply } from '../http/replies.ts'
+import { NO_HEADERS, type Reply, type ReplyStyle, refusedReply } from '../http/replies.ts'
 import { parseSolution } from '../http/schemas.ts'
 import type { PuzzleName } from '../protocol/proof.ts'
 import type { Solution } from '../protocol/wire.ts'
 import type { SolutionAdmission, SolutionRequest } from '../store/store.ts'
-import {
-  CLOCK_SKEW_MS,
-  type Endpoint,
-  notAdmittedReply,
-  type ReplyStyle,
-  refusedReply,
-  replyStyle,
-  type Service,
-} from './service.ts'
+import { CLOCK_SKEW_MS, type Endpoint, notAdmittedReply, replyStyle, type Service } from './service.ts'
 import {
   type AllowedVisit,
   chargeOf,
@@ -61,33 +53,32 @@ type Admitted = Extract<SolutionAdmission, { status: 'admitted' }>
 interface Refused {
   readonly verdict: 'refused'
   readonly refusal: Refusal
-  /** undefined until it is read. */
+  /** undefined if the request was refused before its nonce was read. */
   readonly nonce: string | undefined
 }
 
-type Attempt =
-  | Refused
-  /** The answer is 200, and the nonce stays unused. */
-  | {
-      readonly verdict: 'failed'
-      readonly reason: Exclude<JudgementReason, ScoreReason>
-      readonly nonce: string
-    }
-  | {
-      readonly verdict: 'solved'
-      /** Has the tags of the secret that signed the nonce. */
-      readonly visit: AllowedVisit
-      readonly solution: Solution
-      readonly puzzle: PuzzleName
-      readonly spend: NonNullable<SolutionRequest['spend']>
-      /** The store's epoch when the nonce was read. */
-      readonly siteEpoch: number
-      readonly signals: ScoreSignals
-      readonly score: Score
-      readonly nonce: string
-    }
+/** The answer is 200, and the nonce stays unused. */
+interface Failed {
+  readonly verdict: 'failed'
+  readonly reason: Exclude<JudgementReason, ScoreReason>
+  readonly nonce: string
+}
 
-type Solved = Extract<Attempt, { verdict: 'solved' }>
+interface Solved {
+  readonly verdict: 'solved'
+  /** Has the tags of the secret that signed the nonce. */
+  readonly visit: AllowedVisit
+  readonly solution: Solution
+  readonly puzzle: PuzzleName
+  readonly spend: NonNullable<SolutionRequest['spend']>
+  /** The store's epoch when the nonce was read. */
+  readonly siteEpoch: number
+  readonly signals: ScoreSignals
+  readonly score: Score
+  readonly nonce: string
+}
+
+type Attempt = Refused | Failed | Solved
 
 type Conclusion =
   | { readonly refusal: Refusal }
@@ -98,29 +89,26 @@ type Conclusion =
       readonly token?: { readonly text: string; readonly expiresAtMs: number }
     }
 
-/** The score at a test site. */
-const CERTAIN: Score = { score: 1, reasons: [] }
+const TEST_SITE_SCORE: Score = { score: 1, reasons: [] }
 
 const FAILED_BODY = '{"token":null,"passed":false,"expiresAt":null}'
-
-type Parts = Pick<Service, 'keyring' | 'otherTags' | 'settings' | 'pricing' | 'store'>
 
 export function verify(service: Service): Endpoint {
   const style = replyStyle('verify', service.settings)
   const charge = (exchange: Exchange, site: Site | null, body: Buffer): void => {
-    const asked = visitOf(service, 'verify', exchange, site)
-    if (asked === undefined) return exchange.drop()
-    const attempt = prepare(service, asked, body, exchange.contentType, service.now())
+    const found = visitOf(service, 'verify', exchange, site)
+    if (found === undefined) return exchange.drop()
+    const attempt = prepare(service, found, body, exchange.contentType, service.now())
     const isSolved = attempt.verdict === 'solved'
-    const visit = isSolved ? attempt.visit : asked
+    const visit = isSolved ? attempt.visit : found
     const spend = isSolved ? attempt.spend : undefined
     const isJunk = attempt.verdict === 'refused'
     const request = chargeOf(service.pricing, visit, 'verify', isFailure(attempt, site), spend, isJunk)
-    // If the client has left, there is no token, so its proof is taken back. Otherwise stored proofs would make neighbours pay.
+    // A client that has left gets no token, so its proof is taken back: otherwise its neighbours would pay for it.
     let isCounted = false
     const judge = exchange.guard((admission: SolutionAdmission) => {
       if (admission.status !== 'admitted')
-        return exchange.answer(notAdmittedReply(style, admission, visit.ownLimits, { nonce: attempt.nonce }))
+        return exchange.answer(notAdmittedReply(style, admission, visit.siteLimits, { nonce: attempt.nonce }))
       const conclusion = conclude(service, visit, attempt, admission, service.now())
       isCounted = !('refusal' in conclusion) && conclusion.isCounted
       exchange.answer(replyTo(style, conclusion, attempt))
@@ -151,7 +139,7 @@ function replyTo(style: ReplyStyle, conclusion: Conclusion, { nonce }: Attempt):
   return { status: 200, ending: judgement, body, headers: NO_HEADERS }
 }
 
-function prepare(parts: Parts, visit: Visit, body: Buffer, contentType: string, nowMs: number): Attempt {
+function prepare(service: Service, visit: Visit, body: Buffer, contentType: string, nowMs: number): Attempt {
   if (visit.refusal !== undefined) return refused(visit.refusal)
   const { site, address } = visit
   const parsed = parseSolution(body, contentType)
@@ -162,21 +150,21 @@ function prepare(parts: Parts, visit: Visit, body: Buffer, contentType: string, 
   if (site.ipRules !== undefined && !site.ipRules.allow.isEmpty && !site.ipRules.allow.has(address)) {
     return { verdict: 'failed', reason: 'ip-not-allowed', nonce }
   }
-  let attempt = attemptUnder(parts, visit, parsed.body, nowMs)
+  let attempt = attemptWithTags(service, visit, parsed.body, nowMs)
   // A host may have signed with the other secret during a rotation; with it, the address is on another Cluster shard.
-  for (const tags of parts.otherTags) {
+  for (const tags of service.otherTags) {
     if (attempt.verdict !== 'refused' || attempt.refusal.reason !== 'nonce-forged') break
-    const windowKey = tags.renamed(visit.windowKey, address)
-    attempt = attemptUnder(parts, { ...visit, tags, windowKey }, parsed.body, nowMs)
+    const windowKey = tags.translated(visit.windowKey, address)
+    attempt = attemptWithTags(service, { ...visit, tags, windowKey }, parsed.body, nowMs)
   }
   return attempt
 }
 
-function attemptUnder(parts: Parts, visit: AllowedVisit, solution: Solution, nowMs: number): Attempt {
+function attemptWithTags(service: Service, visit: AllowedVisit, solution: Solution, nowMs: number): Attempt {
   const { site, address, windowKey } = visit
   const { siteKey } = site.record
   const { nonce } = solution
-  const { store, settings, keyring } = parts
+  const { store, settings, keyring } = service
   const addressEpoch = store.epochOf(windowKey)
   const siteEpoch = store.epochOf(siteKey)
   const jointEpoch = store.nonceEpoch(windowKey, siteKey)
@@ -186,7 +174,7 @@ function attemptUnder(parts: Parts, visit: AllowedVisit, solution: Solution, now
   const reading = readNonce(keyring, nonce, binding, nowMs + CLOCK_SKEW_MS)
   switch (reading.status) {
     case 'genuine':
-      return checked(parts, visit, solution, reading, { addressEpoch, siteEpoch }, nowMs)
+      return attemptWithNonce(service, visit, solution, reading, { addressEpoch, siteEpoch }, nowMs)
     case 'other-address':
       return refused({ reason: 'nonce-other-address' }, nonce)
     default:
@@ -194,8 +182,8 @@ function attemptUnder(parts: Parts, visit: AllowedVisit, solution: Solution, now
   }
 }
 
-function checked(
-  { settings }: Parts,
+function attemptWithNonce(
+  { settings }: Service,
   visit: AllowedVisit,
   solution: Solution,
   { issuedAtMs, puzzle, difficulty }: GenuineNonce,
@@ -237,7 +225,7 @@ function isFailure(attempt: Attempt, site: Site | null): boolean {
 }
 
 function conclude(
-  parts: Parts,
+  service: Service,
   visit: Visit,
   attempt: Attempt,
   admitted: Admitted,
@@ -247,25 +235,21 @@ function conclude(
   switch (attempt.verdict) {
     case 'solved':
       return admitted.nonce === 'spent'
-        ? graded(parts, visit, attempt, admitted, nowMs)
+        ? concludeSolved(service, visit, attempt, admitted, nowMs)
         : { refusal: { reason: 'nonce-used' } }
     case 'failed': {
-      const { site } = visit
-      const { nonce } = attempt
-      const reasons = [attempt.reason]
-      return {
-        judgement: { kind: 'judged', site, nonce, passed: false, score: null, reasons, signals: undefined },
-        isCounted: true,
-      }
+      const { nonce, reason } = attempt
+      const failed = { kind: 'judged', site: visit.site, nonce, passed: false, score: null } as const
+      return { judgement: { ...failed, reasons: [reason], signals: undefined }, isCounted: true }
     }
     default:
-      return { refusal: explained(parts, visit, attempt, nowMs) }
+      return { refusal: preciseRefusal(service, visit, attempt, nowMs) }
   }
 }
 
 /** A nonce that seems forged may be of an earlier epoch or another Cluster shard. Each try costs a hash, so limits come first. */
-function explained(
-  { store, settings, keyring }: Parts,
+function preciseRefusal(
+  { store, settings, keyring }: Service,
   { site, address, windowKey }: AllowedVisit,
   { refusal, nonce }: Refused,
   nowMs: number,
@@ -284,8 +268,8 @@ function explained(
   return isForgotten ? { reason: 'nonce-forgotten' } : refusal
 }
 
-function graded(
-  parts: Parts,
+function concludeSolved(
+  { store, settings, pricing, keyring }: Service,
   visit: AllowedVisit,
   solved: Solved,
   admitted: Admitted,
@@ -293,43 +277,39 @@ function graded(
 ): Conclusion {
   const { origin, site, address } = visit
   const { siteKey, threshold } = site.record
-  const { signals: own, solution, puzzle } = solved
+  const { solution, puzzle, siteEpoch } = solved
+  const { difficulty } = solved.signals
   const bounds = boundsOf(site.record.difficulty, raisedBits(site.record, nowMs))
-  const traffic = trafficAround(parts.pricing, visit, admitted.meters)
+  const traffic = trafficAround(pricing, visit, admitted.meters)
   // Bits of two puzzles do not compare. A site that changed its puzzle accepts challenges in flight, but no network's stock.
-  const base = Math.min(own.difficulty, BASE_BITS[puzzle])
+  const base = Math.min(difficulty, BASE_BITS[puzzle])
   const asked = puzzle === site.record.puzzle ? bounds : { ...bounds, min: base, base }
-  if (isUnderpriced(own.difficulty, asked, admitted.accepted, traffic, parts.pricing))
-    return { refusal: { reason: 'nonce-underpriced' } }
+  const { isUnderpriced, isCapped } = checkPrice(difficulty, asked, admitted.accepted, traffic, pricing)
+  if (isUnderpriced) return { refusal: { reason: 'nonce-underpriced' } }
   // A proof that was cheaper here than at other sites must not raise the price for its neighbours there.
-  const isCounted = !isCutShort(asked, admitted.accepted, traffic, parts.pricing)
+  const isCounted = !isCapped
   const isTest = site.test !== undefined
-  const signals = isTest ? own : withFailures(own, admitted)
-  const ownScore = isTest ? CERTAIN : solved.score
-  const { score, reasons } = signals === own ? ownScore : scoreOf(signals, site.scoreWeights)
+  const signals = isTest ? solved.signals : withFailures(solved.signals, admitted)
+  const scoreBefore = isTest ? TEST_SITE_SCORE : solved.score
+  const { score, reasons } = signals === solved.signals ? scoreBefore : scoreOf(signals, site.scoreWeights)
   const { nonce, counter } = solution
   const passed = score >= threshold
   const judgement: Judged = { kind: 'judged', site, nonce, passed, score, reasons, signals }
   if (!passed) return { judgement, isCounted }
-  const { siteEpoch } = solved
   // The store has lost its memory: a token of the old epoch would be refused, one of the new epoch could be a second token.
-  if (siteEpoch !== parts.store.epochOf(siteKey)) return { refusal: { reason: 'store-unavailable' } }
-  const lifetimes = parts.settings
-  const page = pageOf(solution, origin, site.origins)
-  const issuedAtMs = nowMs
-  const claims = {
-    issuedAtMs,
-    lifetimes,
+  if (siteEpoch !== store.epochOf(siteKey)) return { refusal: { reason: 'store-unavailable' } }
+  const text = mintToken(keyring, {
+    issuedAtMs: nowMs,
+    lifetimes: settings,
     nonce,
     counter,
     siteTag: site.tag,
     address,
     score,
     storeEpoch: siteEpoch,
-    page,
-  }
-  const text = mintToken(parts.keyring, claims)
-  return { judgement, isCounted, token: { text, expiresAtMs: issuedAtMs + lifetimes.tokenLifetimeMs } }
+    page: pageOf(solution, origin, site.origins),
+  })
+  return { judgement, isCounted, token: { text, expiresAtMs: nowMs + settings.tokenLifetimeMs } }
 }
 
 /** If most people behind an address succeed, others' failures cost one weight at most. */

@@ -7,18 +7,18 @@
  * Requests to be refused are charged too, so a 403 comes after the store's answer.
  */
 
-import { type Address, isOperatorsOwn } from '../addresses/address.ts'
+import { type Address, PRIVATE } from '../addresses/address.ts'
 import { type AddressTags, windowOfJunk, windowOfKnown, windowOfRefused } from '../domain/address-tags.ts'
 import { ENDPOINTS, type EndpointName } from '../domain/endpoint.ts'
 import type { Meters } from '../domain/meters.ts'
-import type { Refusal } from '../domain/outcome.ts'
+import type { Reason, Refusal } from '../domain/outcome.ts'
 import { NO_TRAFFIC, siteFree, type Traffic, trafficOf } from '../domain/price.ts'
 import { networkPricing, type Pricing } from '../domain/pricing.ts'
 import { isSiteKey, type Site, siteRefusal } from '../domain/site.ts'
 import type { Exchange } from '../http/exchange.ts'
-import type { PolicyList } from '../http/replies.ts'
+import { type PolicyList, type ReplyStyle, refusedReply } from '../http/replies.ts'
 import type { Metering, SolutionRequest } from '../store/store.ts'
-import { type ReplyStyle, refusedReply, type Service } from './service.ts'
+import type { Service } from './service.ts'
 
 interface Visitor {
   readonly address: Address
@@ -30,7 +30,7 @@ interface Visitor {
   /** The tags that `windowKey` was made with. */
   readonly tags: AddressTags
   /** The limits that the site sets itself, for the headers. */
-  readonly ownLimits: PolicyList | undefined
+  readonly siteLimits: PolicyList | undefined
   readonly addressLimit: number
   /** The limit per address and site; 0 if the site does not exist. */
   readonly siteLimit: number
@@ -77,6 +77,7 @@ export function withSite(
   else next(exchange, cached, body)
 }
 
+/** Stands apart, so that requests for cached sites allocate no closure. */
 function loadSite(
   { sites }: Service,
   style: ReplyStyle,
@@ -91,7 +92,7 @@ function loadSite(
   sites.load(exchange.siteKey, loaded)
 }
 
-/** Tells who asks, which limits count the request, and why it will be refused. undefined if the client has left already. */
+/** Finds the client, the limits that count the request, and why it will be refused. undefined if the client has left already. */
 export function visitOf(
   { tags, settings }: Service,
   name: VisitorEndpointName,
@@ -101,7 +102,7 @@ export function visitOf(
   const { address, origin } = exchange
   if (address === undefined) return undefined
   const { limits, ipv6PrefixBits } = settings
-  const [ofAddress, { limit, ofSite }] = ENDPOINTS[name].limits
+  const [addressRow, siteRow] = ENDPOINTS[name].limits
   const key = tags.keyOf(address, ipv6PrefixBits)
   if (site === null)
     return {
@@ -110,15 +111,15 @@ export function visitOf(
       isKnown: false,
       windowKey: key,
       tags,
-      ownLimits: undefined,
-      addressLimit: limits[ofAddress.limit],
+      siteLimits: undefined,
+      addressLimit: limits[addressRow.limit],
       siteLimit: 0,
       site,
       refusal: { reason: 'site-unknown' },
     }
   const isKnown = site.known.has(address)
   const knownLimit = isKnown ? site.record.known.limit : undefined
-  const siteLimitOwn = knownLimit ?? site.record.limits?.[ofSite]
+  const limitOfSite = knownLimit ?? site.record.limits?.[siteRow.ofSite]
   // Browsers send no Origin with a GET to the page's own origin.
   const mayLackOrigin = ENDPOINTS[name].method === 'get' && exchange.isSameOrigin
   const reason = siteRefusal(site, origin, mayLackOrigin, exchange.isFromForeignPage)
@@ -128,20 +129,16 @@ export function visitOf(
     isKnown,
     windowKey: knownLimit === undefined ? key : windowOfKnown(key, exchange.siteKey),
     tags,
-    ownLimits: ownLimits(knownLimit, siteLimitOwn),
-    addressLimit: knownLimit ?? limits[ofAddress.limit],
-    siteLimit: siteLimitOwn ?? limits[limit],
+    siteLimits: siteLimits(knownLimit, limitOfSite),
+    addressLimit: knownLimit ?? limits[addressRow.limit],
+    siteLimit: limitOfSite ?? limits[siteRow.limit],
     site,
-    refusal:
-      reason === undefined
-        ? undefined
-        : reason === 'origin-refused'
-          ? { reason, detail: originProblem(origin) }
-          : { reason },
+    refusal: reason === undefined ? undefined : { reason, detail: detailOf(reason, origin) },
   }
 }
 
-function originProblem(origin: string): string {
+function detailOf(reason: Reason, origin: string): string | undefined {
+  if (reason !== 'origin-refused') return undefined
   if (origin === '') return 'The request has no Origin header, and this site requires one.'
   return `${origin.slice(0, ORIGIN_CHARACTERS_MAX)} is not an allowed origin of this site.`
 }
@@ -175,7 +172,7 @@ export function chargeOf(
 
 /** Proofs of known networks and at test sites do not count. */
 function meteringOf(pricing: Pricing, { site, address, isKnown, windowKey, tags }: AllowedVisit): Metering {
-  const isCounted = !isKnown && !isOperatorsOwn(address)
+  const isCounted = !isKnown && !PRIVATE.has(address)
   const { owner, wide } = networkPricing(address, pricing).free
   const ofSite = siteFree(expectedOf(site), pricing)
   return {
@@ -200,7 +197,7 @@ function expectedOf({ record }: Site): number {
   return (record.usualRate ?? 0) * MINUTE_SECONDS
 }
 
-function ownLimits(address: number | undefined, site: number | undefined): PolicyList | undefined {
+function siteLimits(address: number | undefined, site: number | undefined): PolicyList | undefined {
   if (site === undefined) return undefined
   return address === undefined ? { 'address-site': site } : { address, 'address-site': site }
 }

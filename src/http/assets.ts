@@ -65,7 +65,7 @@ const SHARED_HEADERS: HeaderList = [
 ]
 
 /** Frames and workers obey their own policy, not their page's. */
-const OWN_HEADERS: Readonly<Record<string, HeaderList>> = {
+const HEADERS_OF_FILE: Readonly<Record<string, HeaderList>> = {
   'frame.html': [
     [
       'Content-Security-Policy',
@@ -85,9 +85,8 @@ const OWN_HEADERS: Readonly<Record<string, HeaderList>> = {
   ],
 }
 
-const HASHED = /^(.+)\.[0-9a-f]{10}(\.[a-z]+)$/
-
 const PREFIX = '/widget/'
+const HASHED = /^(\/widget\/.+)\.[0-9a-f]{10}(\.[a-z]+)$/
 const COMPAT_PREFIX = '/compat/'
 const COMPAT_NAME = 'compat-'
 
@@ -105,11 +104,9 @@ interface Asset {
 }
 
 export function widgetRoutes({ folder, files }: Widget): ContentRoute[] {
-  const byName = new Map<string, StaticFile>()
   const byPath = new Map<string, Asset>()
   for (const widgetFile of files) {
     const file = readStatic(folder, widgetFile)
-    byName.set(widgetFile.name, file)
     byPath.set(PREFIX + widgetFile.name, { file, cacheControl: STABLE })
     if (widgetFile.name.startsWith(COMPAT_NAME)) {
       const path = COMPAT_PREFIX + widgetFile.name.slice(COMPAT_NAME.length)
@@ -122,16 +119,14 @@ export function widgetRoutes({ folder, files }: Widget): ContentRoute[] {
   byPath.set('/widget.js', byPath.get(`${PREFIX}widget.js`)!)
   for (const [path, vendor] of Object.entries(VENDOR_PATHS))
     byPath.set(path, byPath.get(`${COMPAT_PREFIX}${vendor}.js`)!)
-  const ofOtherVersion = (path: string): Asset | undefined => {
-    if (!path.startsWith(PREFIX)) return undefined
-    const [, stem, ending] = HASHED.exec(path.slice(PREFIX.length)) ?? []
-    const file = byName.get(`${stem}${ending}`)
-    return file === undefined ? undefined : { file, cacheControl: NEVER }
+  const currentVersionOf = (path: string): Asset | undefined => {
+    const current = byPath.get(path.replace(HASHED, '$1$2'))
+    return current && { file: current.file, cacheControl: NEVER }
   }
   const notFound = refusalReply({ reason: 'not-found' }, 'plain')
   const handle = (exchange: Exchange, asked: ContentRequest): void => {
     const path = asked.path.replace('//', '/')
-    const asset = byPath.get(path) ?? ofOtherVersion(path)
+    const asset = byPath.get(path) ?? currentVersionOf(path)
     if (asset === undefined) exchange.answer(notFound)
     else asset.file.answer(exchange, asked, asset.cacheControl)
   }
@@ -150,6 +145,6 @@ function readStatic(folder: URL, { name, fileName, contentType }: WidgetFile): S
   return new StaticFile(read(''), {
     contentType,
     compressed: { br: read(BROTLI_ENDING), gzip: read(GZIP_ENDING) },
-    headers: [...SHARED_HEADERS, ...(OWN_HEADERS[name] ?? [])],
+    headers: [...SHARED_HEADERS, ...(HEADERS_OF_FILE[name] ?? [])],
   })
 }

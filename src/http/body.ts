@@ -1,4 +1,4 @@
-/** Collects a body from its chunks. Its memory doubles as it grows, so a body sent byte by byte costs no more than about two copies of each byte. */
+/** Collects a body from its chunks. Its memory doubles as it grows, so each byte is copied about twice, however small the chunks. */
 export class BodyBytes {
   readonly #bytesMax: number
   #bytes = EMPTY
@@ -22,7 +22,7 @@ export class BodyBytes {
     return true
   }
 
-  /** Adds the last chunk. @returns the body, undefined if too large; an only chunk is not copied, so it is valid as long as that */
+  /** Adds the last chunk, and returns the body, or undefined if it is too large. A single chunk is not copied: copy it to keep it. */
   finish(chunk: ArrayBuffer): Buffer | undefined {
     if (this.#length === 0 && chunk.byteLength <= this.#bytesMax) return Buffer.from(chunk)
     return this.add(chunk) ? this.#bytes.subarray(0, this.#length) : undefined

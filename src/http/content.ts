@@ -14,10 +14,7 @@ export interface ContentRoute {
   handle(exchange: Exchange, asked: ContentRequest): void
 }
 
-/** Shortest first, for clients without a preference. */
-export const CODINGS = ['br', 'gzip', 'identity'] as const
-
-export type Coding = (typeof CODINGS)[number]
+export type Coding = 'br' | 'gzip' | 'identity'
 
 interface StaticFileOptions {
   readonly contentType: string
@@ -37,33 +34,28 @@ interface Variant {
 const ETAG_CHARACTERS = 22
 
 export class StaticFile {
-  readonly #variants: Readonly<Partial<Record<Coding, Variant>>> & { readonly identity: Variant }
+  /** Shortest first. */
+  readonly #variants = new Map<Coding, Variant>()
   readonly #codings: readonly Coding[]
   readonly #headers: HeaderList
 
   constructor(content: Buffer, { contentType, compressed = {}, headers = [] }: StaticFileOptions) {
     const hash = createHash('sha256').update(content).digest('base64url').slice(0, ETAG_CHARACTERS)
     const type = ['Content-Type', contentType] as const
-    const variants: Partial<Record<Coding, Variant>> & { identity: Variant } = {
-      identity: { body: content, etag: `"${hash}"`, headers: [type] },
-    }
     for (const coding of ['br', 'gzip'] as const) {
       const body = compressed[coding]
       if (body === undefined || body.length >= content.length) continue
-      variants[coding] = {
-        body,
-        etag: `"${hash}-${coding}"`,
-        headers: [type, ['Content-Encoding', coding]],
-      }
+      const etag = `"${hash}-${coding}"`
+      this.#variants.set(coding, { body, etag, headers: [type, ['Content-Encoding', coding]] })
     }
-    this.#variants = variants
-    this.#codings = CODINGS.filter(coding => variants[coding] !== undefined)
+    this.#variants.set('identity', { body: content, etag: `"${hash}"`, headers: [type] })
+    this.#codings = [...this.#variants.keys()]
     this.#headers = [['Vary', 'Accept-Encoding'], ['X-Content-Type-Options', 'nosniff'], ...headers]
   }
 
   answer(exchange: Exchange, asked: ContentRequest, cacheControl: string): void {
     const coding = preferredCoding(asked.acceptEncoding, this.#codings)
-    const { body, etag, headers } = this.#variants[coding] ?? this.#variants.identity
+    const { body, etag, headers } = this.#variants.get(coding)!
     const shared: HeaderList = [['ETag', etag], ['Cache-Control', cacheControl], ...this.#headers]
     if (matchesEtag(asked.ifNoneMatch, etag))
       exchange.answer({ status: 304, body, headers: shared, head: null }) // only the body's length is sent
@@ -73,7 +65,11 @@ export class StaticFile {
 
 const WEIGHT = /^[ \t]*q=(0(?:\.\d{0,3})?|1(?:\.0{0,3})?)[ \t]*$/i
 
-/** Returns `identity` if none is accepted, or the header is empty: the RFC allows it, and 406 would help nobody. */
+/**
+ * Returns `identity` if none is accepted, or the header is empty: the RFC allows it, and 406 would help nobody.
+ *
+ * @param available shortest first, for clients without a preference
+ */
 export function preferredCoding(acceptEncoding: string, available: readonly Coding[]): Coding {
   if (acceptEncoding === '') return 'identity'
   const weights = new Map<string, number>()
@@ -88,8 +84,8 @@ export function preferredCoding(acceptEncoding: string, available: readonly Codi
     weights.get(coding) ?? unlisted ?? (coding === 'identity' ? Number.MIN_VALUE : 0)
   let best: Coding = 'identity'
   let bestWeight = 0
-  for (const coding of CODINGS) {
-    if (!available.includes(coding) || weightOf(coding) <= bestWeight) continue
+  for (const coding of available) {
+    if (weightOf(coding) <= bestWeight) continue
     best = coding
     bestWeight = weightOf(coding)
   }

@@ -1,22 +1,24 @@
-/** Interfaces between an exchange (exchange.ts) and its server. */
+/** What an exchange (exchange.ts) needs of its worker and its route, and what it reports. */
 
 import type { Address, AddressSet } from '../addresses/address.ts'
 import type { Ending } from '../domain/ending.ts'
-import { ENDPOINT_NAMES, type Work } from '../domain/endpoint.ts'
+import { ENDPOINT_NAMES } from '../domain/endpoint.ts'
+import type { OverloadGate } from './gate.ts'
 import type { ProxyRelay } from './proxy-relay.ts'
 import type { Reply } from './replies.ts'
 
-/** Paths that are counted together. */
+/** The label of metrics: an endpoint, or the other paths that are counted together. */
 export const PARTS = [...ENDPOINT_NAMES, 'content', 'other'] as const
 export type Part = (typeof PARTS)[number]
 
-/** Texts are empty and the address undefined until known. */
+/** What log and metrics read of an exchange. Absent texts are empty. */
 export interface ObservedExchange {
   readonly startedAtMs: number
   readonly requestId: string
   /** The value of X-Site-Key, which only visitors send. */
   readonly siteKey: string
   readonly origin: string
+  /** undefined if the client left before it was read. */
   readonly address: Address | undefined
 }
 
@@ -34,25 +36,18 @@ export interface ExchangeHost {
   readonly trustedProxies: AddressSet
   readonly isEveryPeerTrusted: boolean
   /** Set if proxies use the PROXY protocol. */
-  relay: Pick<ProxyRelay, 'takeAwaited' | 'clientOf' | 'isNameless'> | undefined
-  /** The sender of an X-Forwarded-For is not trusted; undefined for a while after each call. */
+  relay: Pick<ProxyRelay, 'takeAwaited' | 'clientOf'> | undefined
+  /** Reports a sender of X-Forwarded-For that is not trusted. The reporter sets it to undefined for a minute after each report. */
   forwardingIgnored: ((peer: Address) => void) | undefined
-  /** A trusted proxy's X-Forwarded-For names no client; undefined for a while after each call. */
+  /** Reports a trusted proxy whose X-Forwarded-For names no client; undefined likewise. */
   forwardingMalformed: ((peer: Address) => void) | undefined
   /** Every answer closes its connection. */
   isDraining: boolean
   inFlight: number
   readonly observer: ExchangeObserver
   /** undefined if shedding is off. */
-  readonly gate: Gate | undefined
+  readonly gate: Pick<OverloadGate, 'isShedding' | 'admits' | 'seen'> | undefined
   readonly newRequestId: () => string
-}
-
-export interface Gate {
-  /** Call `admits` or `seen` (overload.ts) for each request meanwhile. */
-  readonly isShedding: boolean
-  admits(work: Work): boolean
-  seen(): void
 }
 
 export interface ExchangeRules {

@@ -33,7 +33,7 @@ const EXCESS_BYTES_MAX = 2 ** 20
 
 /** A body must arrive within this time. uWebSockets.js allows any time at 16 KB/s. */
 const BODY_MS_MAX = 10_000
-/** Chunks of one body. Each takes 1 us, and one read can bring 80,000 chunks of one byte. */
+/** The number of chunks in one body. Each takes 1 us, and one read can bring 80,000 chunks of one byte. */
 const CHUNKS_MAX = 10_000
 /** The client must take the whole answer within this time from the request. */
 const TAKE_MS_MAX = 15_000
@@ -69,7 +69,7 @@ let corkedReply: Reply | undefined
 export class Exchange {
   /** The value of X-Site-Key. Texts are empty if absent. */
   readonly siteKey: string
-  /** Set only for the demo's site. Without HTTPS or a local name, browsers leave Sec-Fetch-Site out, so Host decides. */
+  /** Found only for the demo's sites. Browsers leave Sec-Fetch-Site out without HTTPS or a local name, so Origin and Host decide. */
   readonly isFromForeignPage: boolean
   readonly origin: string
   readonly #fetchSite: string
@@ -92,7 +92,7 @@ export class Exchange {
   readonly #isCloseAsked: boolean
   /** Inside a callback of uWebSockets.js. */
   #isInCallback = false
-  /** `100 Continue` has taken the one status line that uWebSockets.js writes. */
+  /** uWebSockets.js writes one status line, and `100 Continue` has taken it. */
   readonly #hasContinued: boolean
   #closesAfterCork = false
   #isPaused = false
@@ -104,10 +104,11 @@ export class Exchange {
     const { isCrossOrigin } = rules
     const { isEveryPeerTrusted, relay } = host
     const socketPeer = isEveryPeerTrusted ? undefined : peerOf(response)
-    const peer = socketPeer === undefined || relay === undefined ? socketPeer : relay.clientOf(socketPeer)
+    const relayed = socketPeer === undefined ? undefined : relay?.clientOf(socketPeer)
+    const peer = relay === undefined ? socketPeer : relayed?.address
     const isProxy = isEveryPeerTrusted || (peer !== undefined && host.trustedProxies.has(peer))
     // A proxy whose PROXY header names no client passes on a client's own headers.
-    const isTrusted = isProxy && !(socketPeer !== undefined && relay?.isNameless(socketPeer))
+    const isTrusted = isProxy && relayed?.isNameless !== true
     const head = isTrusted ? readProxyHead(request) : readHead(request, isCrossOrigin)
     if (!isProxy && host.forwardingIgnored !== undefined && peer !== undefined && hasForwardedFor(request))
       host.forwardingIgnored(peer)
@@ -136,7 +137,7 @@ export class Exchange {
     })
   }
 
-  /** @param proxy undefined if not yet asked for */
+  /** @param proxy the peer, if it is known already */
   #clientOf(forwardedFor: string, proxy: Address | undefined): Address | undefined {
     const client = forwardedAddress(forwardedFor, this.#host.trustedProxies)
     if (client !== undefined) return client
@@ -327,7 +328,10 @@ export class Exchange {
     })
   }
 
-  /** `tryEnd` writes the length. If `endWithoutBody` did, most builds could neither end the connection nor use it again. */
+  /**
+   * Ends an answer without its body, whose length `tryEnd` writes: after `endWithoutBody` with a length, most builds can neither end
+   * the connection nor use it again.
+   */
   #endHead(bytes: number, closes: boolean): void {
     if (closes && !this.#isCloseAsked) this.#response.writeHeader('Connection', 'close')
     if (closes && ENDS_WITH_HEAD) return void this.#response.endWithoutBody(bytes, true)

@@ -3,25 +3,18 @@
  * repeated fields are refused; uWebSockets.js' `getParts` would accept bodies without an end and text around parts.
  */
 
-import { textOf } from './schemas.ts'
+import { type Parsed, refused, textOf, type Unparsed } from './schemas.ts'
 
 type FormFields = Record<string, string>
-
-export type FormReading = { readonly ok: true; readonly fields: FormFields } | FormProblem
-
-interface FormProblem {
-  readonly ok: false
-  readonly problem: string
-}
 
 /** No known client sends as many fields. */
 const FIELDS_MAX = 32
 
 const NOT_MULTIPART = problem('The body is not well-formed multipart/form-data.')
 
-export function parseUrlencoded(bytes: Buffer): FormReading {
+export function parseUrlencoded(bytes: Buffer): Parsed<FormFields> {
   const text = textOf(bytes)
-  if (typeof text !== 'string') return notText(text)
+  if (typeof text !== 'string') return text
   try {
     decodeURIComponent(text) // URLSearchParams would repair it
   } catch {
@@ -35,22 +28,18 @@ export function parseUrlencoded(bytes: Buffer): FormReading {
     const wrong = fields.add(name, value)
     if (wrong !== undefined) return wrong
   }
-  return { ok: true, fields: fields.byName }
-}
-
-function notText({ refusal }: Exclude<ReturnType<typeof textOf>, string>): FormProblem {
-  return problem(refusal.detail ?? 'The body is not UTF-8.')
+  return { ok: true, body: fields.byName }
 }
 
 /** RFC 2046, 5.1.1. */
 const BOUNDARY =
   /;[ \t]*boundary=(?:([\w'+.-]{1,70})|"([\w'()+,./:=? -]{0,69}[\w'()+,./:=?-])")[ \t]*(?:;|$)/i
 
-export function parseMultipart(bytes: Buffer, contentType: string): FormReading {
+export function parseMultipart(bytes: Buffer, contentType: string): Parsed<FormFields> {
   const match = BOUNDARY.exec(contentType)
   if (match === null) return problem('The Content-Type header names no boundary.')
   const body = textOf(bytes)
-  if (typeof body !== 'string') return notText(body)
+  if (typeof body !== 'string') return body
   const delimiter = `\r\n--${match[1] ?? match[2]}`
   const text = `\r\n${body}` // Each delimiter follows a line break; this adds one before the first.
   if (!text.startsWith(delimiter)) return NOT_MULTIPART
@@ -64,14 +53,14 @@ export function parseMultipart(bytes: Buffer, contentType: string): FormReading 
     start = end + delimiter.length
   }
   const rest = text.slice(start + 2)
-  return rest === '' || rest === '\r\n' ? { ok: true, fields: fields.byName } : NOT_MULTIPART
+  return rest === '' || rest === '\r\n' ? { ok: true, body: fields.byName } : NOT_MULTIPART
 }
 
 /** Refuses files, which have more parameters. .NET writes no quotes. */
 const DISPOSITION = /^content-disposition:[ \t]*form-data;[ \t]*name=(?:"([^"\r\n]*)"|([\w.-]+))[ \t]*$/i
 
 /** @param part headers, each after a line break; an empty line; the content */
-function addPart(fields: Fields, part: string): FormProblem | undefined {
+function addPart(fields: Fields, part: string): Unparsed | undefined {
   const headersEnd = part.indexOf('\r\n\r\n')
   if (headersEnd < 0) return NOT_MULTIPART
   const headers = part.slice(2, headersEnd).split('\r\n')
@@ -86,7 +75,7 @@ class Fields {
   readonly byName: FormFields = Object.create(null) // a field may have any name
   #count = 0
 
-  add(name: string, value: string): FormProblem | undefined {
+  add(name: string, value: string): Unparsed | undefined {
     if (name in this.byName) return problem('A field of the body is there twice.')
     if (++this.#count > FIELDS_MAX) return problem(`The body has more than ${FIELDS_MAX} fields.`)
     this.byName[name] = value
@@ -94,6 +83,6 @@ class Fields {
   }
 }
 
-function problem(text: string): FormProblem {
-  return { ok: false, problem: text }
+function problem(detail: string): Unparsed {
+  return refused({ reason: 'body-not-form', detail })
 }

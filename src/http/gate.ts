@@ -1,7 +1,6 @@
 /** Measures the event loop's queueing delay for overload.ts. */
 
 import type { Work } from '../domain/endpoint.ts'
-import type { Gate } from './exchange-host.ts'
 import { MEASURE_MS, Overload } from './overload.ts'
 
 interface OverloadGateOptions {
@@ -12,7 +11,8 @@ interface OverloadGateOptions {
   readonly onChange: (isShedding: boolean, shed: number) => void
 }
 
-export class OverloadGate implements Gate {
+export class OverloadGate {
+  /** If true, callers must use `admits` or `seen` for each request. */
   isShedding = false
   readonly #overload: Overload
   readonly #ticksPerRequest: number

@@ -55,7 +55,7 @@ export async function listen(
   const refusedConnections = () => refused
   let connections = 0
   const { connectionsMax, proxyProtocol } = options
-  const count = (response: HttpResponse, change: number) => {
+  const connectionChanged = (response: HttpResponse, change: number) => {
     connections += Math.sign(change)
     if (change < 0) return
     if (host.relay !== undefined) {
@@ -66,7 +66,7 @@ export async function listen(
       response.close() // the filter then counts the connection as ended
     }
   }
-  app.filter((response, change) => count(response, Number(change))) // builds differ in the type
+  app.filter((response, change) => connectionChanged(response, Number(change))) // builds differ in the type
   if (!proxyProtocol) {
     const sockets: object[] = []
     while (sockets.length < LISTENERS) {

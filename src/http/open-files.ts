@@ -1,4 +1,4 @@
-/** Linux's limits, from /proc: open files, and so connections, and how listeners close. */
+/** Reads from /proc how many files, and so connections, a process may open, and what happens to those that a closing listener has. */
 
 import { readFileSync } from 'node:fs'
 import { readdir } from 'node:fs/promises'

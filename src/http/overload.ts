@@ -25,11 +25,11 @@ const LOWER_AFTER_MS = [0, 1000, 5000]
 /** Level 1 is left if so little new work was refused: a few long ticks below capacity must not hold a worker there. */
 const SHED_SHARE_MAX = 0.02
 
-/** A tick's budgets as shares of the target. With 0.2 for new work, visitors would wait four times as long, and no more be served. */
+/** A tick's budgets as shares of the target. With 0.2 for new work, visitors would wait four times as long, and no more would be served. */
 const BUDGET_SHARE = { new: 0.05, begun: 0.5 }
 /** After long ticks a budget shrinks to this share of itself at least. */
 const BUDGET_MIN = 0.1
-/** Ticks that begun work fills still admit a challenge for each four other requests, half of the one for two that served visitors send. */
+/** In ticks that begun work fills, one challenge is admitted for four other requests. A served visitor sends two others, so half get one. */
 const NEW_PER_OTHER = 0.25
 
 export class Overload {

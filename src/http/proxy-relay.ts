@@ -27,13 +27,20 @@ interface RelayOptions {
   readonly trustedProxies: AddressSet
   /** A port on 127.0.0.1. */
   readonly upstreamPort: number
-  /** A trusted proxy sent something that is no whole header. Silence is not told: a health check may only test the port. */
+  /** A trusted proxy sent no whole header. Connections without a byte are not reported: a health check may only test the port. */
   readonly refused: (proxy: Address, why: string) => void
   readonly connectionsMax: number
   /** Called for each connection that is closed, because `connectionsMax` are open. */
   readonly connectionsFull: () => void
   /** A connection without a byte in either direction is ended after this. */
   readonly silentMs: number
+}
+
+interface RelayedClient {
+  /** The proxy's, if its header named no client. */
+  readonly address: Address
+  /** The header named no client. X-Forwarded-For is then ignored, because the client could have written it. */
+  readonly isNameless: boolean
 }
 
 /** Proxies send the header in their first segment. */
@@ -48,8 +55,8 @@ const EMPTY: Buffer = Buffer.alloc(0)
 export class ProxyRelay {
   readonly #options: RelayOptions
   readonly #server: Server
-  /** Clients by the alias of their connection; the proxy in place of one that its header did not name. */
-  readonly #clients = new Map<Address, { readonly address: Address; readonly isNameless: boolean }>()
+  /** Clients by the alias of their connection. */
+  readonly #clients = new Map<Address, RelayedClient>()
   /** Aliases that the HTTP server has not accepted yet. */
   readonly #awaited = new Set<Address>()
   connections = 0
@@ -77,13 +84,8 @@ export class ProxyRelay {
   }
 
   /** undefined once the connection ended a second ago. */
-  clientOf(alias: Address): Address | undefined {
-    return this.#clients.get(alias)?.address
-  }
-
-  /** True if the header named no client. X-Forwarded-For is then ignored, because the client could have written it. */
-  isNameless(alias: Address): boolean {
-    return this.#clients.get(alias)?.isNameless === true
+  clientOf(alias: Address): RelayedClient | undefined {
+    return this.#clients.get(alias)
   }
 
   #accept(client: Socket): void {

@@ -2,7 +2,6 @@
 
 import type { Ending, Named } from '../domain/ending.ts'
 import type { ErrorStyle } from '../domain/endpoint.ts'
-import type { Limited } from '../domain/limits.ts'
 import { OUTCOMES, type Reason, type Refusal } from '../domain/outcome.ts'
 
 export type HeaderList = readonly (readonly [name: string, value: string])[]
@@ -13,7 +12,7 @@ export interface Reply {
   /** JSON, a file or a page. With 304, only its length is sent. */
   readonly body: Buffer | string
   readonly headers: HeaderList
-  /** The value that `withHeader` made; null if `headers` are all, as for a file or a page. */
+  /** A text from `withHeader` replaces the usual head of JSON; null omits it for a file or a page, whose `headers` are complete. */
   readonly head?: string | null
 }
 
@@ -51,9 +50,8 @@ export function withHeader(name: string, value: string): string {
 export const NO_HEADERS: HeaderList = []
 
 const UNAUTHORIZED_HEADERS: HeaderList = [['WWW-Authenticate', 'Bearer']]
-const RETRY_UNAVAILABLE_SECONDS = 1
 
-/** `limitedReply` and `unavailableReply` add the headers of 429 and 503. */
+/** `refusedReply` adds the headers of 429 and 503. */
 export function refusalReply(
   refusal: Refusal,
   style: ErrorStyle,
@@ -94,40 +92,31 @@ export interface PolicyList {
   readonly [policy: string]: number
 }
 
-const WINDOW_SECONDS = 60
-
-function policyHeader(policies: PolicyList): string {
-  return Object.entries(policies)
-    .map(([name, quota]) => `"${name}";q=${quota};w=${WINDOW_SECONDS}`)
-    .join(', ')
+/** Decides how an endpoint's refusals look: the body's form, and the limits for the RateLimit-Policy header. */
+export interface ReplyStyle {
+  readonly errors: ErrorStyle
+  readonly policies: PolicyList
 }
 
-export function limitedReply(
-  limited: Limited,
-  policies: PolicyList,
-  style: ErrorStyle,
+const WINDOW_SECONDS = 60
+const RETRY_UNAVAILABLE_MS = 1000
+
+/** An endpoint's refusal: 429 and 503 have Retry-After and the RateLimit headers. */
+export function refusedReply(
+  { errors, policies }: ReplyStyle,
+  refusal: Refusal,
   named?: Named,
+  retryAfterMs = RETRY_UNAVAILABLE_MS,
 ): Reply {
+  const { status } = OUTCOMES[refusal.reason]
+  if (status !== 429 && status !== 503) return refusalReply(refusal, errors, NO_HEADERS, named)
   // A lower number would make the client come too early.
-  const seconds = Math.max(1, Math.ceil(limited.retryAfterMs / 1000))
+  const seconds = Math.max(1, Math.ceil(retryAfterMs / 1000))
+  const quotas = Object.entries(policies).map(([name, quota]) => `"${name}";q=${quota};w=${WINDOW_SECONDS}`)
   const headers: HeaderList = [
     ['Retry-After', String(seconds)],
-    ['RateLimit-Policy', policyHeader(policies)],
-    ['RateLimit', `"${limited.policy}";r=0;t=${seconds}`],
+    ['RateLimit-Policy', quotas.join(', ')],
+    ['RateLimit', `"${refusal.policy ?? 'address'}";r=0;t=${seconds}`],
   ]
-  return refusalReply({ reason: 'rate-limited', policy: limited.policy }, style, headers, named)
-}
-
-export function unavailableReply(
-  policies: PolicyList,
-  style: ErrorStyle,
-  reason: Extract<Reason, 'store-unavailable' | 'overloaded' | 'internal'> = 'store-unavailable',
-  named?: Named,
-): Reply {
-  const headers: HeaderList = [
-    ['Retry-After', String(RETRY_UNAVAILABLE_SECONDS)],
-    ['RateLimit-Policy', policyHeader(policies)],
-    ['RateLimit', `"address";r=0;t=${RETRY_UNAVAILABLE_SECONDS}`],
-  ]
-  return refusalReply({ reason }, style, headers, named)
+  return refusalReply(refusal, errors, headers, named)
 }

@@ -111,7 +111,7 @@ export function hasForwardedFor(request: HttpRequest): boolean {
   return request.getHeader('x-forwarded-for') !== ''
 }
 
-/** True if the request can be answered without an exchange. */
+/** True if it is clear where the body ends, so that the request can be refused without an exchange. */
 export function endsPlainly(request: HttpRequest, trustedProxies: AddressSet): boolean {
   if (request.getHeader('transfer-encoding') !== '') return false
   if (trustedProxies.isEmpty) return true

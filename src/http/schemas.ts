@@ -8,13 +8,11 @@ import { addressFrom } from '../addresses/forwarded-for.ts'
 import type { Refusal } from '../domain/outcome.ts'
 import { ACTION_CHARACTERS_MAX, CDATA_CHARACTERS_MAX } from '../domain/page.ts'
 import { isCounter } from '../domain/pow.ts'
-import { PLAIN_ENVIRONMENT } from '../domain/score.ts'
+import { ENVIRONMENT_FLAGS } from '../domain/score.ts'
 import { COUNTER_MAX } from '../protocol/proof.ts'
 import type { Redemption, Solution } from '../protocol/wire.ts'
 import { nearest } from '../words/nearest.ts'
 
-/** The order is that of the widget, on which `usualSolution` relies. */
-const FLAGS = Object.keys(PLAIN_ENVIRONMENT)
 const FIELDS_NOTE =
   'Null counts as left out. Unknown fields are ignored, unless one seems to be a mistyped one.'
 
@@ -43,7 +41,7 @@ export const SolutionSchema = Type.Object(
       description: 'SHA-256 of whatever the client reads of the browser, in hexadecimal.',
     }),
     environment: Type.Optional(
-      Type.Object(Object.fromEntries(FLAGS.map(name => [name, Type.Optional(Type.Boolean())])), {
+      Type.Object(Object.fromEntries(ENVIRONMENT_FLAGS.map(name => [name, Type.Optional(Type.Boolean())])), {
         description: 'Signs of a browser without a person. Without it the score is lower.',
       }),
     ),
@@ -94,10 +92,14 @@ export const ajv = new Ajv({ strict: true, meta: false, validateSchema: false })
 const validateSolution = ajv.compile<Solution>(SolutionSchema)
 const validateRedemption = ajv.compile<Redemption>(RedemptionSchema)
 
+export interface Unparsed {
+  readonly ok: false
+  readonly refusal: Refusal
+}
+
 export type Parsed<Body> =
-  /** `ignored`: a field that means nothing here. */
-  | { readonly ok: true; readonly body: Body; readonly ignored?: string | undefined }
-  | { readonly ok: false; readonly refusal: Refusal }
+  /** `ignored` names a field that powgate does not know. */
+  { readonly ok: true; readonly body: Body; readonly ignored?: string | undefined } | Unparsed
 
 export function parseSolution(bytes: Buffer, contentType: string): Parsed<Solution> {
   if (!isJsonType(contentType)) return refused({ reason: 'content-type' })
@@ -121,14 +123,9 @@ export function parseSolutionGenerally(bytes: Buffer): Parsed<Solution> {
 
 export function parseRedemptionGenerally(bytes: Buffer): Parsed<Redemption> {
   const parsed = parseBody(bytes, validateRedemption, REDEMPTION_FIELDS)
-  if (
-    parsed.ok &&
-    parsed.body.expectedIp !== undefined &&
-    addressFrom(parsed.body.expectedIp) === undefined
-  ) {
-    return wrongField('expectedIp')
-  }
-  return parsed
+  const expectedIp = parsed.ok ? parsed.body.expectedIp : undefined
+  const isWrong = expectedIp !== undefined && addressFrom(expectedIp) === undefined
+  return isWrong ? wrongField('expectedIp') : parsed
 }
 
 const JSON_TYPE = /^application\/json[ \t]*(?:;|$)/i
@@ -154,13 +151,13 @@ export function readJson(body: Buffer): Parsed<unknown> {
 }
 
 /** Decodes UTF-8 without the byte order mark that some libraries write, or says why the body is none. */
-export function textOf(body: Buffer): string | ReturnType<typeof refused> {
+export function textOf(body: Buffer): string | Unparsed {
   if (isUtf8(body)) {
     const text = body.toString('utf8')
     return text.charCodeAt(0) === BYTE_ORDER_MARK ? text.slice(1) : text
   }
   const isGzip = body[0] === 0x1f && body[1] === 0x8b
-  return refused({ reason: 'body-not-utf8', ...(isGzip && { detail: COMPRESSED }) })
+  return refused({ reason: 'body-not-utf8', detail: isGzip ? COMPRESSED : undefined })
 }
 
 /** A message cuts the name of an unknown field to this length. */
@@ -200,7 +197,7 @@ function parseBody<Body>(bytes: Buffer, validate: ValidateFunction<Body>, fields
   // Many libraries write what they lack as null.
   if (isObject(value)) for (const name of fields.optional) if (value[name] === null) delete value[name]
   if (validate(value)) {
-    const detail = mistyped(value as object, fields)
+    const detail = mistyped(value as object, fields.known)
     if (detail !== undefined) return refused({ reason: 'body-shape', detail })
     const ignored = ignoredField(value as object, fields.known)
     return { ok: true, body: value, ...(ignored !== undefined && { ignored }) }
@@ -216,7 +213,7 @@ function isObject(value: unknown): value is Record<string, unknown> {
 }
 
 /** Finds a field that is probably a misspelled one, such as expectedIP. Ignoring that field would skip its check. */
-export function mistyped(value: object, { known }: Pick<Fields, 'known'>): string | undefined {
+export function mistyped(value: object, known: readonly string[]): string | undefined {
   for (const name of Object.keys(value)) {
     if (known.includes(name)) continue
     const letters = (text: string) => text.toLowerCase().replaceAll(/[^a-z]/g, '')
@@ -228,13 +225,13 @@ export function mistyped(value: object, { known }: Pick<Fields, 'known'>): strin
 }
 
 /** Only plain, short names are repeated: a name that visitors made up could hold a secret. */
-const TOLD_NAME = /^[a-z][\w.-]{0,30}$/i
+const PLAIN_NAME = /^[a-z][\w.-]{0,30}$/i
 
 export function ignoredField(value: object, known: readonly string[]): string | undefined {
-  return Object.keys(value).find(name => !known.includes(name) && TOLD_NAME.test(name))
+  return Object.keys(value).find(name => !known.includes(name) && PLAIN_NAME.test(name))
 }
 
-export function refused(refusal: Refusal): { readonly ok: false; readonly refusal: Refusal } {
+export function refused(refusal: Refusal): Unparsed {
   return { ok: false, refusal }
 }
 
@@ -264,7 +261,7 @@ function wrongField(field: string, error?: ErrorObject) {
   return refused({ reason: 'body-shape', detail: fieldProblem(field, error), field })
 }
 
-/** An example is `environment.webdriver`; empty for the body itself. */
+/** The path of the field that is wrong, such as `environment.webdriver`; empty for the body itself. */
 function fieldOf({ keyword, instancePath, params }: ErrorObject): string {
   const path = instancePath.slice(1).replaceAll('/', '.')
   return keyword === 'required' ? (params as { missingProperty: string }).missingProperty : path
@@ -293,7 +290,8 @@ function hasProtoKey(root: unknown): boolean {
 /** Usual bodies have up to 350 bytes. */
 const USUAL_BYTES_MAX = 512
 const INTEGER = '(0|[1-9][0-9]*)'
-const ENVIRONMENT = FLAGS.map(name => `"${name}":(?:(true)|false)`).join(',')
+/** The flags come in the order in which the widget writes them. */
+const ENVIRONMENT = ENVIRONMENT_FLAGS.map(name => `"${name}":(?:(true)|false)`).join()
 const SOLUTION = new RegExp(
   `^\\{"nonce":"([0-9a-f]{32})","counter":${INTEGER},"solveTimeMs":${INTEGER},"fingerprintHash":"([0-9a-f]{64})","environment":\\{${ENVIRONMENT}\\}\\}$`,
 )

@@ -6,7 +6,7 @@ import { addressFrom } from '../addresses/forwarded-for.ts'
 import type { Reason, Refusal } from '../domain/outcome.ts'
 import { API_KEY_PATTERN, SITE_KEY_PATTERN, type Site } from '../domain/site.ts'
 import type { Redemption } from '../protocol/wire.ts'
-import { type FormReading, parseMultipart, parseUrlencoded } from './form-body.ts'
+import { parseMultipart, parseUrlencoded } from './form-body.ts'
 import {
   ajv,
   EXPECTED_IP,
@@ -50,7 +50,7 @@ export const SiteverifySchema = Type.Object(
 const KNOWN = Object.keys(SiteverifySchema.properties)
 const validate = ajv.compile<SiteverifyRequest>(SiteverifySchema)
 
-/** Unchecked. */
+/** The fields as they were sent, unchecked. */
 export type SiteverifyFields = Readonly<Record<string, unknown>>
 
 const URLENCODED_TYPE = /^application\/x-www-form-urlencoded[ \t]*(?:;|$)/i
@@ -62,7 +62,7 @@ const MULTIPART_TYPE = /^multipart\/form-data[ \t]*;/i
  */
 export function readSiteverify(body: Buffer, contentType: string, query: string): Parsed<SiteverifyFields> {
   if (query === '') return readBody(body, contentType)
-  const inQuery = formFields(parseUrlencoded(Buffer.from(query)))
+  const inQuery = parseUrlencoded(Buffer.from(query))
   if (body.length === 0 || !inQuery.ok) return inQuery
   const inBody = readBody(body, contentType)
   if (!inBody.ok) return inBody
@@ -71,8 +71,8 @@ export function readSiteverify(body: Buffer, contentType: string, query: string)
 }
 
 function readBody(bytes: Buffer, contentType: string): Parsed<SiteverifyFields> {
-  if (URLENCODED_TYPE.test(contentType)) return formFields(parseUrlencoded(bytes))
-  if (MULTIPART_TYPE.test(contentType)) return formFields(parseMultipart(bytes, contentType))
+  if (URLENCODED_TYPE.test(contentType)) return parseUrlencoded(bytes)
+  if (MULTIPART_TYPE.test(contentType)) return parseMultipart(bytes, contentType)
   if (!isJsonType(contentType)) return refused({ reason: 'content-type' })
   const json = readJson(bytes)
   if (!json.ok) return json
@@ -82,18 +82,12 @@ function readBody(bytes: Buffer, contentType: string): Parsed<SiteverifyFields> 
   return { ok: true, body: body as SiteverifyFields }
 }
 
-function formFields(form: FormReading): Parsed<SiteverifyFields> {
-  return form.ok
-    ? { ok: true, body: form.fields }
-    : refused({ reason: 'body-not-form', detail: form.problem })
-}
-
 export function secretOf({ secret }: SiteverifyFields): unknown {
   return isLeftOut(secret) ? undefined : secret
 }
 
 /** Ignoring a misspelled one of these would skip its check. */
-const CHECKING = { known: ['remoteip', 'idempotency_key'] }
+const CHECKED_FIELDS = ['remoteip', 'idempotency_key']
 
 /** Backends that know no address send an empty field. */
 function isLeftOut(value: unknown): boolean {
@@ -106,7 +100,7 @@ export function parseSiteverify(fields: SiteverifyFields, site: Site): Parsed<Re
     const value = fields[name]
     if (!isLeftOut(value)) asked[name] = value
   }
-  const detail = mistyped(fields, CHECKING)
+  const detail = mistyped(fields, CHECKED_FIELDS)
   if (detail !== undefined) return refused({ reason: 'body-shape', detail })
   if (!validate(asked)) return refused(refusalFor(validate.errors![0]!))
   const { response, remoteip, sitekey, idempotency_key } = asked
@@ -126,7 +120,7 @@ export function parseSiteverify(fields: SiteverifyFields, site: Site): Parsed<Re
   }
 }
 
-const WRONG: Readonly<Record<string, Reason>> = {
+const REASON_OF_FIELD: Readonly<Record<string, Reason>> = {
   secret: 'credentials-malformed',
   response: 'token-malformed',
   remoteip: 'expected-ip-malformed',
@@ -136,7 +130,7 @@ const WRONG: Readonly<Record<string, Reason>> = {
 function refusalFor({ keyword, instancePath }: ErrorObject): Refusal {
   if (keyword === 'required') return { reason: 'token-missing' } // a missing secret is refused before
   const field = instancePath.slice(1)
-  const reason = WRONG[field]
+  const reason = REASON_OF_FIELD[field]
   return reason === undefined
     ? { reason: 'body-shape', detail: 'idempotency_key is wrong; expected 1 to 64 characters.' }
     : { reason }

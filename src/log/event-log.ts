@@ -1,7 +1,7 @@
 /** Logs what visitors did, for `powgate explain`. Names of events and fields are stable. */
 
 import type { Logger } from 'pino'
-import { type Address, formatAddress, formatNetwork, isOperatorsOwn } from '../addresses/address.ts'
+import { type Address, formatAddress, formatNetwork, PRIVATE } from '../addresses/address.ts'
 import type { Ending, Issued, Judged, Named, Redeemed, Refused } from '../domain/ending.ts'
 import { OUTCOMES, type RefusalQuota } from '../domain/outcome.ts'
 import { penaltyOf, type ScoreReason, type ScoreSignals, suspiciousFlags } from '../domain/score.ts'
@@ -24,7 +24,7 @@ export class EventLog {
   readonly #successShare: number
   readonly addressText: (address: Address) => string
   /** Peers are mostly the operator's proxies, whose addresses are needed for settings. */
-  readonly peerText = (peer: Address) => (isOperatorsOwn(peer) ? formatAddress(peer) : this.addressText(peer))
+  readonly peerText = (peer: Address) => (PRIVATE.has(peer) ? formatAddress(peer) : this.addressText(peer))
   readonly #failures = new Quota(FAILURES_PER_MINUTE)
   readonly #faults = new Quota(FAULTS_PER_MINUTE)
   readonly #refusals: Readonly<Record<RefusalQuota, Quota>>

@@ -5,7 +5,7 @@
 
 import { type IntervalHistogram, monitorEventLoopDelay } from 'node:perf_hooks'
 import { ProxyWatch } from '../addresses/trusted-proxies.ts'
-import { type Ending, wordOf } from '../domain/ending.ts'
+import { type Ending, outcomeLabel } from '../domain/ending.ts'
 import { OUTCOMES } from '../domain/outcome.ts'
 import type { ObservedExchange, Part } from '../http/exchange-host.ts'
 import { STORE_CAUSES, type StoreCause } from '../words/reasons.ts'
@@ -56,9 +56,9 @@ export class Stats {
     if (part === 'challenge' && exchange.address !== undefined) this.#proxyWatch.add(exchange.address)
     const siteKey = this.#siteKeyOf(exchange, ending)
     const counts = siteKey === undefined ? this.counts : this.#countsOf(siteKey)
-    counts.requests.at(part).at(status).at(wordOf(ending)).add()
+    counts.requests.at(part).at(status).at(outcomeLabel(ending)).add()
     if (siteKey !== undefined && this.#metricsSites.has(siteKey))
-      this.counts.siteRequests.at(siteKey).at(part).at(wordOf(ending)).add()
+      this.counts.siteRequests.at(siteKey).at(part).at(outcomeLabel(ending)).add()
     switch (ending?.kind) {
       case 'issued':
         counts.difficulty.at(ending.puzzle).add(ending.difficulty)

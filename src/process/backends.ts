@@ -1,8 +1,8 @@
 /** Logs which backends are near a limit of redemptions, name no visitor's address, or send a field that powgate does not check. */
 
 import { configFlag } from '../config/config.ts'
-import { type BackendCount, COUNTS_MAX } from '../domain/backend-counts.ts'
 import { WINDOW_MS } from '../domain/limits.ts'
+import { type BackendCount, COUNTS_MAX } from '../endpoints/backend-counts.ts'
 import type { Logger } from '../log/logger.ts'
 
 const WATCH_MS = 5000

@@ -7,8 +7,8 @@
  */
 
 import type { Config, SettingValues } from '../config/config.ts'
-import type { BackendCount } from '../domain/backend-counts.ts'
 import type { CachedRecords } from '../domain/site.ts'
+import type { BackendCount } from '../endpoints/backend-counts.ts'
 import type { Logger } from '../log/logger.ts'
 import type { Totals } from '../metrics/totals.ts'
 import { Restarts } from './restarts.ts'

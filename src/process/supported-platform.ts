@@ -14,20 +14,23 @@ interface Platform {
   readonly hasServer24: boolean
 }
 
-const LINES = [20, 22, 24]
+const MAJORS = [20, 22, 24]
 const MINOR_MIN = { 20: 12 } as Readonly<Record<number, number>>
 const PROCESSORS = ['x64', 'arm64']
+/** Node.js' own binaries need glibc 2.28. */
 const GLIBC_MINOR_MIN = 28
 /** The HTTP server's build for Node.js 24 needs a newer glibc. */
 const GLIBC_MINOR_MIN_24 = 38
 /** Node.js 24 needs this build of the HTTP server: the one in the lock file has no binary for it. */
 const SERVER_24 = 'uWebSockets.js@npm:@btc-vision/uwebsockets.js@20.57.0'
+/** The version of native modules in Node.js 24. */
+const MODULES_24 = '137'
 const TRY_22 = 'npx -y -p node@22 -c "npm start"'
 
 export function unsupported(platform: Platform): string | undefined {
   const { version, system, processor, glibc, hasServer24 } = platform
   const [major = 0, minor = 0] = version.split('.').map(Number)
-  if (!LINES.includes(major) || minor < (MINOR_MIN[major] ?? 0))
+  if (!MAJORS.includes(major) || minor < (MINOR_MIN[major] ?? 0))
     return `powgate runs on Node.js 20 (from 20.12), 22 and 24; this is ${version}. Try: ${TRY_22}`
   if (!PROCESSORS.includes(processor))
     return `powgate runs on x64 and arm64 processors; this Node.js is for ${processor}.`
@@ -47,15 +50,15 @@ function thisPlatform(): Platform {
   const { versions, platform, arch, report } = process
   const { header } = report.getReport() as { header: { glibcVersionRuntime?: string } }
   const glibc = header.glibcVersionRuntime
-  const file = `uws_${platform}_${arch}_137.node`
-  // Node.js 18 has no `resolve`.
+  const file = `uws_${platform}_${arch}_${MODULES_24}.node`
+  // The order matters: Node.js 18 has no import.meta.resolve.
   const hasServer24 =
-    versions.modules === '137' && existsSync(new URL(file, import.meta.resolve('uWebSockets.js')))
+    versions.modules === MODULES_24 && existsSync(new URL(file, import.meta.resolve('uWebSockets.js')))
   return { version: versions.node, system: platform, processor: arch, glibc, hasServer24 }
 }
 
-/** Node.js itself loads no CommonJS package in such a directory. */
-function lostDirectory(): string | undefined {
+/** In a deleted directory Node.js loads no CommonJS package. */
+function deletedDirectory(): string | undefined {
   try {
     process.cwd()
     return undefined
@@ -64,7 +67,7 @@ function lostDirectory(): string | undefined {
   }
 }
 
-const problem = lostDirectory() ?? unsupported(thisPlatform())
+const problem = deletedDirectory() ?? unsupported(thisPlatform())
 if (problem !== undefined) {
   process.stderr.write(`${problem}\n`)
   process.exit(1)

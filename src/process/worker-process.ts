@@ -2,8 +2,8 @@
 
 import cluster, { type Worker } from 'node:cluster'
 import type { SettingValues } from '../config/config.ts'
-import type { BackendCount } from '../domain/backend-counts.ts'
 import type { CachedRecords } from '../domain/site.ts'
+import type { BackendCount } from '../endpoints/backend-counts.ts'
 import type { Snapshot } from '../metrics/stats.ts'
 import type { ServerBuild } from '../server-build.ts'
 import type { StoreTrouble } from '../store/store.ts'

@@ -2,7 +2,7 @@
 
 import { type FieldChange, siteChanges } from '../domain/audit.ts'
 import { type ApiKeyRecord, nextRevision, type SiteRecord } from '../domain/site.ts'
-import { completed, inEffect, laterFields, type SiteSettings, withLater } from '../domain/site-fields.ts'
+import { completed, inEffect, type SiteSettings, withLaterFields } from '../domain/site-fields.ts'
 import { siteRecord } from './sites.ts'
 
 export const FILE_FORMAT = 'powgate-sites'
@@ -36,7 +36,7 @@ export function sitesFile(sites: readonly SiteRecord[], apiKeys?: readonly ApiKe
     version: FILE_VERSION,
     sites: inOrderOfCreation(sites).map(site => {
       // Settings of a later version stay, so that this version refuses the file instead of losing them.
-      const settings = withLater(completed(site), laterFields(site))
+      const settings = withLaterFields(completed(site), site)
       const { base, ...timed } = settings.difficulty
       const difficulty = timed.solveMs === undefined ? settings.difficulty : timed
       const { siteKey, createdAt, updatedAt } = site

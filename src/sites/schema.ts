@@ -2,13 +2,20 @@
 
 import { API_KEY_ID_PATTERN, SITE_KEY_PATTERN } from '../domain/site.ts'
 import { FIELDS, type SiteField } from '../domain/site-fields.ts'
-import { objectSchema, type Schema } from '../domain/value-forms.ts'
+import type { Schema } from '../domain/value-forms.ts'
 import { FILE_FORMAT, FILE_VERSION } from './file.ts'
 import { SITE_KEY_RULE } from './rules.ts'
 
 function fieldSchema({ form, about, fallback, otherwise }: SiteField): Schema {
   if (fallback !== undefined) return { ...form.schema, title: about, default: fallback }
   return { ...form.schema, title: otherwise === undefined ? about : `${about} (default: ${otherwise})` }
+}
+
+function objectSchema(
+  properties: Readonly<Record<string, Schema>>,
+  annotations: Schema & { readonly required?: readonly string[] },
+): Schema {
+  return { type: 'object', ...annotations, properties, additionalProperties: false }
 }
 
 function memberSchema(name: string): Schema {

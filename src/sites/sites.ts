@@ -11,7 +11,7 @@ import {
   nextRevision,
   type SiteRecord,
 } from '../domain/site.ts'
-import { completed, laterFields, type SiteSettings, withLater } from '../domain/site-fields.ts'
+import { completed, type SiteSettings, withLaterFields } from '../domain/site-fields.ts'
 import { NAME } from '../domain/value-forms.ts'
 import type { SiteStore } from '../store/store.ts'
 import { CommandError, UsageError } from './rules.ts'
@@ -39,7 +39,7 @@ export function siteRecord(
   updatedAt: number,
 ): SiteRecord {
   const { siteKey, createdAt, raise } = before
-  const all = withLater(completed(settings), laterFields(before))
+  const all = withLaterFields(completed(settings), before)
   return { siteKey, ...all, createdAt, updatedAt, ...(raise && { raise }) }
 }
 

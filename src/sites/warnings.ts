@@ -7,12 +7,12 @@ import { completed } from '../domain/site-fields.ts'
 import type { HostNote } from '../store/hosts.ts'
 
 /** A carrier has a /32. */
-const KNOWN_V6_BYTES = 4
+const KNOWN_V6_BITS = 32
 
 export function siteWarnings(site: SiteRecord, hosts: readonly HostNote[] = []): string[] {
   const { known, origins, puzzle } = completed(site)
   const earlier = hosts.filter(({ puzzles = ['sha256'] }) => !puzzles.includes(puzzle))
-  const wide = known.networks.filter(range => isWide(range, KNOWN_V6_BYTES))
+  const wide = known.networks.filter(range => isWide(range, KNOWN_V6_BITS))
   return [
     ...wide.map(
       range => `the known network ${range} is wide: whatever comes from it makes no challenge harder`,

@@ -31,7 +31,7 @@ const lists = fc
 const headers = fc.oneof({ weight: 1, arbitrary: garbage }, { weight: 6, arbitrary: lists })
 
 test('X-Forwarded-For behind trusted proxies gives the client address', () => {
-  const PEER = '10.0.0.1' // what is malformed is not believed
+  const PEER = '10.0.0.1' // a malformed header makes the peer the client
   const rows = Object.entries({
     '': PEER,
     '198.51.100.1': '198.51.100.1',

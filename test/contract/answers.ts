@@ -8,13 +8,13 @@ export function assertPassed(answer: Answer): void {
   assert.equal(answer.json.passed, true, answer.text)
 }
 
-/** The failed result of §2.3, to the byte: whatever the cause, it says the same. */
+/** The failed result of §2.3, which is the same whatever the cause. */
 export function assertFailedResult(answer: Answer): void {
   assert.equal(answer.status, 200, answer.text)
   assert.deepEqual(answer.json, { token: null, passed: false, expiresAt: null })
 }
 
-/** `{error, code}`; a body's refusal may name its field besides. */
+/** The answer is `{error, code}`; a refused body may also name its field. */
 export function assertRefused(answer: Answer, status: number, code: string, ...more: string[]): void {
   assert.equal(answer.status, status, answer.text)
   assert.match(String(answer.headers['content-type']), /^application\/json\b/)
@@ -43,7 +43,7 @@ export function assertUnauthorized(answer: Answer, code: string): void {
   assert.match(String(answer.headers['www-authenticate']), /^Bearer\b/)
 }
 
-/** Every verdict is 200, as those services have it. */
+/** Every verdict has status 200, as at the hosted CAPTCHAs. */
 export function assertSiteverified(answer: Answer): void {
   assert.equal(answer.status, 200, answer.text)
   assert.match(String(answer.headers['content-type']), /^application\/json\b/)
@@ -59,7 +59,7 @@ export function assertNotSiteverified(answer: Answer, code: string, status = 200
   assert.deepEqual(Object.keys(answer.json).sort(), ['error-codes', 'messages', 'success'])
   const [message, ...more] = answer.json.messages
   assert.match(message, /^[A-Z].*[.a-z]$|^(secret|response|remoteip|sitekey|idempotency_key) /)
-  // Those of /verify-token, unless it quotes what was sent.
+  // Messages name no field of /verify-token, unless they quote what was sent.
   assert.doesNotMatch(message.replace(/"\w+"/, ''), /Authorization|X-Site-Key|expectedIp|idempotencyKey/)
   assert.deepEqual(more, [])
 }
@@ -95,7 +95,7 @@ export function assertLimited(answer: Answer, policy: string, policies: Policies
   assert.equal(answer.headers['ratelimit-policy'], listed.join(', '))
 }
 
-/** So many requests are admitted, one after the other, and then the limit of this name refuses. Returns the 429. */
+/** Asserts that `limit` requests are admitted, one after the other, until this policy refuses. Returns the 429. */
 export async function assertAdmits(
   limit: number,
   ask: () => Promise<Answer>,

@@ -16,7 +16,7 @@ import { refusesAndSpendsNothing, type Subject } from './support.ts'
 const BODY_BYTES_MAX = 8192
 export const LARGE_BODY_BYTES_MAX = 65_536
 
-/** What each body is, and how it is made from the JSON text of a good one. */
+/** Makes each body from the JSON text of a good one. */
 type Bodies = Readonly<Record<string, (good: string) => string | Buffer>>
 
 /** The good body with one more member, of which the name and value are given as bytes. */
@@ -131,7 +131,7 @@ export function hostileBodyTests(subject: Subject): void {
   }
 }
 
-/** These need a service that takes bodies of 64 KiB. */
+/** Needs a service that takes bodies of 64 KiB. */
 export function deepBodyTests(subject: Subject): void {
   verifyRefuses(subject, { ...DEEP, ...deepFields(SOLUTION_FIELDS, 10_000) }, LARGE_BODY_BYTES_MAX)
   verifyTokenRefuses(subject, { ...DEEP, ...deepFields(REDEMPTION_FIELDS, 10_000) }, LARGE_BODY_BYTES_MAX)
@@ -222,7 +222,7 @@ function withField(solution: Solution, field: string, json: string | undefined):
   return json === undefined ? text : `${text.slice(0, -1)},"${field}":${json}}`
 }
 
-/** What is wrong, and how the refusal names it. */
+/** `name` is the field as the refusal names it. */
 const WRONG_FIELDS: readonly { field: string; json: string | undefined; name: string }[] = [
   ...Object.entries(WRONG).flatMap(([field, values]) => values.map(json => ({ field, json, name: field }))),
   ...FLAGS.map(flag => [`environment.${flag}`, flag] as const).flatMap(([name, flag]) =>

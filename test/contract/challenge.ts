@@ -20,7 +20,7 @@ export function challengeTests(subject: Subject): void {
     assert.match(nonce, /^[0-9a-f]{32}$/)
     assert.equal(difficulty, 16)
     assert.equal(algorithm, 'sha256')
-    // Decided: 120 seconds from issue.
+    // The lifetime is decided: 120 seconds from issue.
     assert.ok(Number.isInteger(expiresAt))
     assert.ok(expiresAt >= before + 120_000 && expiresAt <= after + 120_000, `${expiresAt}`)
     assert.deepEqual(others, {})
@@ -58,7 +58,7 @@ export function challengeTests(subject: Subject): void {
     }
     for (const from of [low, blocked]) assertFailedResult(await attempt(from, true))
     assertFailedResult(await attempt(low, false))
-    const difficulty = { base: 17, min: 16, max: 28 } // by which the change is seen
+    const difficulty = { base: 17, min: 16, max: 28 } // shows when the change has arrived
     await subject.changeSite(site.siteKey, { ipRules: { allow: [], block: [] }, difficulty })
     const isSeen = ({ json }: Answer) => json.difficulty === 17
     await untilAll('the change, in all workers', isSeen, () => subject.visitor(site).challenge())
@@ -100,6 +100,6 @@ async function challengesOf(visitor: Visitor, count: number) {
   return answers
 }
 
-/** The difficulties of as many challenges as an address gets in a minute. */
+/** Asks for as many challenges as an address gets in a minute. */
 const difficultiesOf = async (visitor: Visitor): Promise<number[]> =>
   (await challengesOf(visitor, 30)).map(({ json }) => json.difficulty)

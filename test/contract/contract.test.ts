@@ -10,7 +10,7 @@ import { OF_CONTRACT, OpenapiChecker } from './openapi-checker.ts'
 import { CONTRACT, onSections } from './sections.ts'
 import { onEachStore } from './support.ts'
 
-/** One section alone, to try it. */
+/** TEST_SECTION runs one section alone. */
 const section = process.env.TEST_SECTION
 
 const checker = new OpenapiChecker()

@@ -11,7 +11,7 @@ import { onHosts, type Sections } from './support.ts'
 const only = (isWanted: (name: string) => boolean): Sections =>
   Object.fromEntries(Object.entries(CONTRACT).filter(([name]) => isWanted(name)))
 
-/** What depends on the visitor's address. */
+/** These sections depend on the visitor's address. */
 const BY_ADDRESS = ['GET /challenge', 'POST /verify', 'limits for browsers']
 const byAddress = only(name => BY_ADDRESS.includes(name))
 
@@ -27,7 +27,7 @@ onHosts([
 const WITHOUT_STORE = ['fields of a solution', 'bodies that are no good', 'paths, methods and sizes', 'CORS']
 const ofStore = only(name => !WITHOUT_STORE.includes(name))
 
-/** A busy machine that starves a server for a moment must not make it fail over: that is another test's business. */
+/** A server that a busy machine starves for a moment must not fail over; another test is about failovers. */
 const PATIENT_MS = 20_000
 
 onHosts([

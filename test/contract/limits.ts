@@ -18,7 +18,7 @@ import {
 } from './answers.ts'
 import { type Subject, UNKNOWN_SITE_KEY, wrongCounter } from './support.ts'
 
-/** Requests as cheap as possible; /verify's has no good body and is charged all the same. */
+/** The cheapest requests that are charged; the body of /verify is wrong. */
 type Ask = (
   subject: Subject,
   siteKey: string,
@@ -35,7 +35,7 @@ const ENDPOINTS = [
   { path: '/verify', perAddress: 30, perSite: 20, wrongMethod: 'PUT', ask: verify, status: 400 },
 ] as const
 
-/** How many were admitted, and how many refused. */
+/** Counts the admitted and the refused. */
 const countsOf = (answers: readonly Answer[], admitted: number) =>
   [admitted, 429].map(status => answers.filter(answer => answer.status === status).length)
 
@@ -138,7 +138,7 @@ const POLICIES = { address: PER_ADDRESS, 'api-key': PER_API_KEY }
 
 /** /verify-token and /siteverify draw on the same limits. */
 export function backendLimitTests(subject: Subject): void {
-  /** Requests as cheap as possible: their bodies are not good, and they are charged all the same. */
+  /** The cheapest requests that are charged; their bodies are wrong. */
   const ask = (apiKey: string, from: string) => subject.redeem('{}', apiKey, from)
   const siteverify = (secret: string, from: string, more = {}) =>
     subject.client.siteverify({ secret, ...more }, { from })
@@ -189,7 +189,7 @@ export function backendLimitTests(subject: Subject): void {
     assertNotRedeemed(refusal, 429, 'rate-limited')
     assertLimited(refusal, 'api-key', POLICIES)
     assertLimited(await siteverify(apiKey, from), 'api-key', POLICIES)
-    // What the key's limit refused has not been charged to the address, and the site's other key has its own.
+    // Requests that the key's limit refused were not charged to the address, and the site's other key has a limit of its own.
     assert.equal((await admittedOf(second, from)).admitted, PER_ADDRESS)
   })
 
@@ -241,7 +241,7 @@ export function backendLimitTests(subject: Subject): void {
 const WINDOW_MS = 60_000
 const POLL_MS = 3000
 
-/** Takes a minute for each test, and all wait at once. */
+/** Each test takes a minute, and all wait at the same time. */
 export function minuteTests(subject: Subject): void {
   const redeem: Ask = ({ site }, _, from) => subject.redeem('{}', site.apiKey, from)
   const backends = { path: '/verify-token', perSite: PER_ADDRESS, ask: redeem, status: 400 }
@@ -254,7 +254,7 @@ export function minuteTests(subject: Subject): void {
   }
 }
 
-/** Goes on asking while it is refused, which must not put the end off. */
+/** Goes on asking while it is refused, which must not extend the block. */
 async function waitsAMinute(ask: () => Promise<Answer>, limit: number, status: number): Promise<void> {
   const startedAt = performance.now()
   const { admitted, refusal } = await requestsUntilLimited(ask, status)

@@ -13,7 +13,7 @@ type Json = any
 /** Headers of HTTP itself or of the server, on any answer. Content-Type is the key of `content`. */
 const TRANSPORT_HEADERS = words('date connection keep-alive content-length content-type uwebsockets')
 
-/** What the contract's sections do not see: what takes a broken store, an overload, or bytes that no client sends. */
+/** Answers that the contract's sections do not see: they take a broken store, an overload, or bytes that no client sends. */
 export const OF_OUTAGES = / 503 (unavailable|internal-error)$/
 export const OF_OTHERS = /\/openapi\.json | 503 overloaded$| ambiguous-length$/
 export const OF_CONTRACT = new RegExp(`^(?!.*(?:${OF_OUTAGES.source}|${OF_OTHERS.source}))`)
@@ -49,7 +49,7 @@ export class OpenapiChecker {
     const operation = method.toLowerCase()
     const item = this.document.paths[path]
     assert.ok(item !== undefined, `${path} is not in the document`)
-    // A wrong method is no operation; what it is told stands with the path's own.
+    // A wrong method is no operation; its answer is documented with the path's own operation.
     const name = operation in item ? operation : 'get' in item ? 'get' : 'post'
     const response = item[name].responses[answer.status]
     const about = `${method} ${path} ${answer.status} ${answer.text}`
@@ -110,7 +110,7 @@ export class OpenapiChecker {
     return count
   }
 
-  /** What of a part of the document was never seen: `GET /challenge 400 site-key-missing`. */
+  /** The documented answers that match and were never seen, such as `GET /challenge 400 site-key-missing`. */
   unseen(part: RegExp): string[] {
     const unseen: string[] = []
     for (const [path, item] of Object.entries<Json>(this.document.paths)) {
@@ -131,7 +131,7 @@ export class OpenapiChecker {
 const seenKey = (path: string, method: string, status: number, code: string): string =>
   `${method.toUpperCase()} ${path} ${status} ${code}`.trim()
 
-/** What tells one answer of a status from another. */
+/** Distinguishes the answers of one status. */
 function codeOf({ json }: Answer): string {
   if (typeof json !== 'object' || json === null) return ''
   if (json.code !== undefined) return json.code

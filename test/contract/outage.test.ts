@@ -38,7 +38,7 @@ async function warmSite(subject: Subject, failOpen: SiteSettings['failOpen'] & o
   return site
 }
 
-/** How many challenges one visitor gets over one connection, which one worker has; a refusal must follow. */
+/** Counts the challenges that one visitor gets over one connection, which one worker has, until a refusal. */
 async function admittedByOneWorker({ service }: Subject, { siteKey }: TestSite): Promise<number> {
   const connection = await RawConnection.open(service.port, freshAddress())
   const request = `GET /challenge HTTP/1.1\r\nHost: powgate\r\nX-Site-Key: ${siteKey}\r\n\r\n`
@@ -50,7 +50,7 @@ async function admittedByOneWorker({ service }: Subject, { siteKey }: TestSite):
   return admitted
 }
 
-/** It takes the place of ten seconds, so that the tests need not wait. */
+/** Two seconds in place of ten shorten the tests. */
 const OPEN_AFTER_MS = 2000
 const ENV = {
   POWGATE_FAIL_OPEN_AFTER_SECONDS: '2',
@@ -65,7 +65,7 @@ async function prepareWarm(subject: Subject, env: Record<string, string> = {}): 
     assertNotRedeemed(await subject.redeem('{}'), 400, 'invalid-body')
 }
 
-/** Both workers do: each has noticed the outage by itself. */
+/** Waits for both workers, because each notices the outage by itself. */
 const untilOpen = (subject: Subject, site = subject.site): Promise<unknown> =>
   untilAll('both workers fail open', 200, () => subject.visitor(site).challenge())
 
@@ -206,11 +206,11 @@ describe('Redis is frozen', () => {
       assertUnavailableHeaders(answer)
     }
     subject.service.redis!.thaw()
-    // The key of the site is not used, because while one worker answers, that would use up its limit.
+    // The site's own key would use up its limit while one worker answers and the other does not.
     const nobody = { secret: `sk_00000000_${'A'.repeat(43)}`, response: 'a token of nobody' }
     const ask = () => subject.client.siteverify(nobody, { from: freshAddress() })
     await untilAll('the service answers again', 200, ask)
-    // Redis may have run what it was sent, or not: nobody can tell, and it does not matter.
+    // Redis may have run the commands that it was sent, or not. The answer must be the same.
     assertSiteverified(await redeem(token, key))
     assertNotSiteverified(await redeem(token), 'timeout-or-duplicate')
   })

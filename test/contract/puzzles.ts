@@ -1,4 +1,4 @@
-/** §2.1 and §2.5, decided: a site's puzzle, and what a change of it does to challenges under way. */
+/** §2.1 and §2.5, decided: a site's puzzle, and what a change of it does to challenges in flight. */
 
 import assert from 'node:assert/strict'
 import { test } from 'node:test'

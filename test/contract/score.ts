@@ -157,7 +157,7 @@ export function scoreTests(subject: Subject): void {
     await subject.changeSite(visitor.site.siteKey, { ipRules: { allow: [], block: [] } })
     let pauseMs = 300
     await eventually(60_000, 'the rules are gone', async () => {
-      // The pause gets longer each time, because the visitor may ask 20 times a minute.
+      // The pauses grow, because the visitor may ask 20 times a minute.
       await new Promise(resolve => setTimeout(resolve, (pauseMs *= 1.4)))
       const answer = await visitor.verify(solution)
       if (answer.json.passed !== true) assertFailedResult(answer)

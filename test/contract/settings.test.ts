@@ -1,4 +1,4 @@
-/** Beyond the contract, by settings: trusted proxies, rotated master secrets, a larger body limit, changed lifetimes. */
+/** Settings beyond the contract: trusted proxies, rotated master secrets, a larger body limit, changed lifetimes. */
 
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
@@ -40,7 +40,7 @@ function settingTests(subject: Subject): void {
 
   const staying = (siteKey: string, solution: object, one: From) =>
     subject.client.verify(siteKey, solution, one)
-  /** A second request in the same segment: the connection is closed before the answer. */
+  /** Sends a second request in the same segment, so the connection is closed before the answer. */
   const leaving = async (siteKey: string, solution: object, { headers = {} }: From) => {
     const body = JSON.stringify(solution)
     const fields = { Host: 'x', 'Content-Type': 'application/json', 'X-Site-Key': siteKey, ...headers }
@@ -124,13 +124,13 @@ function settingTests(subject: Subject): void {
 
   test('§2.1, decided: what a known network brings makes no challenge of it harder', async () => {
     const known = { networks: ['2001:db8:a:100::/56'] }
-    const { siteKey } = await subject.createSite({ known, usualRate: 100 }) // so that it is never under attack
+    const { siteKey } = await subject.createSite({ known, usualRate: 100 }) // it is never under attack
     const visitor = (network: string, index: number) => `2001:db8:${network}${10 + index}::1`
     await seedQuietHours(subject.service)
     const bitsAfterMany = async (network: string) => {
       const many = Array.from({ length: 80 }, (_, index) => visitor(network, index))
       const all = await solvedBy(many, siteKey)
-      // One after another: all that come in one turn of a busy worker see each other, and would all be too cheap.
+      // Requests that a busy worker takes in one tick count each other, and would all be too cheap, so each waits for the one before.
       for (const { one, solution } of all) await subject.client.verify(siteKey, solution, one)
       const next = await Promise.all(many.map(one => subject.client.challenge(siteKey, through(one))))
       return Math.max(...next.map(({ json }) => json.difficulty))
@@ -141,13 +141,13 @@ function settingTests(subject: Subject): void {
     assert.equal(json.difficulty, 16, 'what strangers in its /48 bring')
   })
 
-  /** Visitors of one /48, each of another /56. */
+  /** Visitors in one /48, each in another /56. */
   const crowd = (network: string, count: number) =>
     Array.from({ length: count }, (_, index) => `2001:db8:${network}:${index.toString(16)}00::1`)
   const bitsFor = async (siteKey: string, from: string): Promise<number> =>
     (await subject.client.challenge(siteKey, through(from))).json.difficulty
   let strangers = 0
-  /** It is another each time, which pays nothing of its own. */
+  /** Another visitor each time, so that its address pays nothing. */
   const stranger = () => through(`198.${strangers % 250}.${strangers++ >> 8}.7`)
 
   test('§3 fact 1, decided: challenges that one /48 hoards while they are cheap are refused once it sends too many, and its neighbours pay one bit at most', async () => {
@@ -231,7 +231,7 @@ const ENV = {
 }
 onEachStore({ 'addresses and secrets': settingTests, 'deep bodies': deepBodyTests }, { env: ENV })
 
-/** The same store with other settings, once the service has ended. */
+/** Ends the service, and starts another one on its store with other settings. */
 async function restarted(service: TestService, env: Record<string, string>): Promise<TestService> {
   await service.end()
   const { POWGATE_DATA_DIR, REDIS_URL } = service.env
@@ -250,7 +250,7 @@ async function visit({ url }: TestService, siteKey: string): Promise<{ token: st
 const redeem = ({ url }: TestService, apiKey: string, token: string) =>
   new Client(url).verifyToken(apiKey, { token })
 
-/** They wait for lifetimes to end. */
+/** Concurrent, because they wait for lifetimes to end. */
 describe('lifetimes', { concurrency: true }, () => {
   for (const kind of STORE_KINDS) {
     test(`store ${kind}: a longer lifetime of tokens brings none back, a shorter one ends none`, async t => {

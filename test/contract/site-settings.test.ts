@@ -1,5 +1,5 @@
 /**
- * Beyond the contract, by site: limits, score weights, API keys that expire and report their last use. A disabled site
+ * Settings of a site beyond the contract: limits, score weights, API keys that expire and report their last use. A disabled site
  * is disabled for all its visitors at once.
  */
 
@@ -23,7 +23,7 @@ import {
 } from './answers.ts'
 import { CONNECTIONS, onEachStore, type Subject, untilAll } from './support.ts'
 
-/** Two seconds usually do. */
+/** Changes usually arrive within two seconds. */
 const SEEN_BY_ALL_MS = 60_000
 
 function siteSettingTests(subject: Subject): void {
@@ -152,7 +152,7 @@ function siteSettingTests(subject: Subject): void {
   test('§5 rule 2, decided: a disabled site is refused by every worker, its tokens too, until it is enabled', async () => {
     const { siteKey, apiKey } = await subject.createSite()
     const token = await subject.client.token(siteKey, { from: freshAddress() })
-    // Seen by challenges: a worker that does not know yet would redeem the token.
+    // Challenges show which workers know it: one that does not would redeem the token.
     const ask = () => challenge(siteKey, freshAddress())
     await untilAll('every worker knows the site', 200, ask)
     await untilAll('and its key', 400, () => redeem(apiKey, freshAddress()))
@@ -191,5 +191,5 @@ function siteSettingTests(subject: Subject): void {
   })
 }
 
-/** The service is for these tests alone, because one of them restarts it. */
+/** These tests have their own service, because one of them restarts it. */
 onEachStore({ 'settings of a site': siteSettingTests })

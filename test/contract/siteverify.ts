@@ -38,7 +38,7 @@ const TWO = ['https://shop.example', 'https://www.shop.example'] as const
 const LONG_HOST = `${'a'.repeat(60)}.shop.example`
 const LONG = `https://${LONG_HOST}`
 
-/** The site's origins, the page's, and what the backend learns. domain/rules.test.ts has the host of any origin. */
+/** The site's origins, the page's origin, and the hostname that the backend gets. */
 const HOSTNAMES = [
   ["its host, of the site's one exact origin", ['https://shop.example'], undefined, 'shop.example'],
   ['the second of two', TWO, 'https://www.shop.example', 'www.shop.example'],
@@ -210,7 +210,7 @@ export function siteverifyTests(subject: Subject): void {
       { action: 'login', cdata: 'basket-17' },
       { action: 'cart/add_1' },
       { cdata: '1' },
-      {}, // an action is told all the same: a visitor who sends none skips no check of the backend
+      {}, // the answer has an action all the same, so a visitor who sends none skips no check of the backend
       { action: 'a'.repeat(100), cdata: '-'.repeat(255) },
     ]) {
       const told = { action: '', ...page }
@@ -286,7 +286,7 @@ function fieldTests(subject: Subject): void {
   })
 }
 
-/** Objects without fields of ours: forms as good as any. */
+/** These are good as forms, which ignore fields that they do not know. */
 const FIELDLESS = ['an empty object', 'objects as deep as fit', 'with a mistyped field']
 
 function bodyTests(subject: Subject): void {

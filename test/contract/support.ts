@@ -30,7 +30,7 @@ import {
 import { assertPassed, assertRedeemed } from './answers.ts'
 
 export const QUICK_DIFFICULTY = { base: 16, min: 16, max: 28 }
-/** However busy a site gets. */
+/** Stays the same however busy a site gets. */
 export const CONSTANT_DIFFICULTY = { base: 16, min: 16, max: 16 }
 
 export const keyring = new Keyring([TEST_SECRET])
@@ -42,7 +42,7 @@ export type Sections = Readonly<Record<string, Section>>
 
 interface SuiteOptions {
   readonly env?: Record<string, string>
-  /** What takes long because it waits: goes on beside the other sections. */
+  /** Runs beside the other sections, because it takes long and only waits. */
   readonly waiting?: Section
 }
 
@@ -58,7 +58,7 @@ interface Topology {
 interface HostOptions extends SuiteOptions {
   readonly kind: StoreKind
   readonly sections: Sections
-  /** What stands before the service, and passes on from where it was called. */
+  /** The proxy in front of the service, which passes on the client's address. */
   readonly front?: ProxyKind
   /** Servers of Redis that the service uses, by a name. */
   readonly topology?: readonly [name: string, start: () => Promise<Topology>]
@@ -72,7 +72,7 @@ export function onHosts(all: readonly HostOptions[]): void {
   const hosts = all.map(options => new Host(options))
   describe('contract', { concurrency: true }, () => {
     before(async () => {
-      // All of them first: one that was still starting when another failed would never be stopped.
+      // Waits for all, because one that was still starting when another failed would never be stopped.
       const starts = await Promise.allSettled(hosts.map(host => host.start()))
       for (const start of starts) if (start.status === 'rejected') throw start.reason
     })
@@ -149,7 +149,7 @@ export class Subject {
     return this.#service!
   }
 
-  /** Where it is called: the service itself, or what stands before it. */
+  /** The address of the proxy in front of the service, or of the service itself. */
   get url(): string {
     return this.#url
   }
@@ -158,7 +158,7 @@ export class Subject {
     return this.#client!
   }
 
-  /** Serves tests that need nothing of their own; what else went on at the site must not matter to them. */
+  /** The site of tests that need none of their own, and that other tests' requests do not disturb. */
   get site(): TestSite {
     return this.#site!
   }
@@ -207,7 +207,7 @@ export class Subject {
     return { siteKey, storeEpoch, lifetimes, address: parseAddress(from)! }
   }
 
-  /** The epoch of the memory that will remember this address's nonces: on a Cluster there are several. */
+  /** The epoch of the memory that keeps this address's used nonces: a Cluster has several. */
   async #epoch(siteKey: string, from: string): Promise<number> {
     const config = loadConfig(this.service.env)
     if (config.redis?.kind === 'cluster') {
@@ -270,7 +270,7 @@ export class Visitor {
     return (await this.passed(more)).json.token
   }
 
-  /** The backend redeems, from an address of its own. */
+  /** Redeems as the site's backend, from an address of its own. */
   redeem(body: unknown): Promise<Answer> {
     return this.#subject.redeem(body, this.site.apiKey)
   }
@@ -282,10 +282,10 @@ export class Visitor {
   }
 }
 
-/** What is asked over so many connections never all goes to one of two workers. */
+/** Over so many connections, some requests reach each of two workers. */
 export const CONNECTIONS = 20
 
-/** Resolves once all workers answer this status, or so. */
+/** Resolves once the answers of all workers have this status, or satisfy this condition. */
 export function untilAll(
   what: string,
   isMeant: number | ((answer: Answer) => boolean),
@@ -297,7 +297,7 @@ export function untilAll(
   )
 }
 
-/** Zero bits of the proof's digest, of the first 32. One-shot hashes are many times as fast as Hash objects. */
+/** Counts zero bits in the first 32 of the proof's digest. One-shot hashes are many times as fast as Hash objects. */
 export const proofBits = (nonce: string, counter: number): number =>
   Math.clz32(Number.parseInt(hash('sha256', nonce + counter, 'hex').slice(0, 8), 16))
 

@@ -9,9 +9,9 @@ import { claimsOf, keyring, neighbour, type Subject } from './support.ts'
 
 type Segments = [issuedAtMs: string, nonce: string, counter: string, claims: string, hmac: string]
 
-/** The claims begin with version, key id and lifetime, which `expiresAt` tells anyway. */
+/** Version, key id and lifetimes stand in the clear: `expiresAt` shows the lifetime anyway. */
 const CLEAR_BYTES = 4
-/** Makes a token of a good one's segments, and of those of another good token of the same site and address. */
+/** Makes a forged token from the segments of a good one and of another good one of the same site and address. */
 type Forge = (segments: Segments, other: Segments) => string
 
 /** test/domain/token.test.ts changes each character, cuts and extends. */
@@ -45,7 +45,7 @@ export function tokenTests(subject: Subject): void {
     const visitor = await subject.visitorOf()
     const claims: Buffer[] = []
     while (claims.length < 8) claims.push(Buffer.from((await visitor.token()).split('|')[3]!, 'base64url'))
-    // Same score, site and address each time: a byte of theirs in the clear would be the same in all eight.
+    // Score, site and address are the same in all eight, so a byte of theirs in the clear would be too.
     for (let index = CLEAR_BYTES; index < claims[0]!.length; index++) {
       const values = new Set(claims.map(bytes => bytes[index]))
       assert.ok(values.size > 1, `byte ${index} is always ${[...values]}`)

@@ -164,7 +164,7 @@ function idempotencyTests(subject: Subject): void {
 
   test('§4.3, decided: idempotencyKeys that only a lone surrogate tells apart are not the same key', async () => {
     const token = await freshToken()
-    // The body is made as text, because JSON spells such keys and UTF-8 cannot.
+    // JSON can spell lone surrogates, UTF-8 cannot, so the body is a text.
     const withKey = (key: string) => `{"token":"${token}","idempotencyKey":"${key}"}`
     const first = await redeem(withKey('\\ud800'))
     if (first.status === 400) assertNotRedeemed(first, 400, 'invalid-body')

@@ -8,7 +8,7 @@ import { FINGERPRINT } from '../harness/client.ts'
 import { assertFailedResult, assertOneOf, assertPassed, assertRefused } from './answers.ts'
 import { proofBits, type Subject, wrongCounter } from './support.ts'
 
-/** Follows the words of the design alone, apart from everything in src/: counts the zero bits of a binary string. */
+/** Solves as the design says it, with no code of src/: counts the zero bits of a binary string. */
 function solveByTheBook(nonce: string, difficulty: number): number {
   for (let counter = 0; ; counter++) {
     const hex = createHash('sha256').update(`${nonce}${counter}`, 'utf8').digest('hex')

@@ -89,7 +89,7 @@ test('tags are the same on all hosts with the same first secret, and others unde
   assert.notEqual(tagsOf(OTHER, SECRET).keyOf(one, 64), keyOf('203.0.113.7'))
   for (const text of ['203.0.113.7', '2001:db8:1:203::1']) {
     const other = windowOfKnown(tagsOf(OTHER).keyOf(address(text), 64), SITE)
-    assert.equal(tags.renamed(other, address(text)), windowOfKnown(keyOf(text), SITE))
+    assert.equal(tags.translated(other, address(text)), windowOfKnown(keyOf(text), SITE))
   }
 })
 

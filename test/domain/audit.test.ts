@@ -56,7 +56,7 @@ const [REVOKED, NAMED] = [
   { ...KEY, name: 'backend', expiresAt: 5 },
 ]
 const BLOCK = ['10.0.0.1']
-/** The fields that an entry names, but for a new site. */
+/** `fields` are those that the entry names; left out for a new site, which names all. */
 const ACTIONS: readonly [action: string, change: RecordChange, fields?: string][] = [
   ['site-created', { site: SITE, expected: undefined }],
   ['site-changed', { site: { ...SITE, name: 'new' }, expected: SITE }, 'name'],

@@ -13,12 +13,12 @@ import { counters, nonces, seeded } from '../harness/arbitraries.ts'
 const module = new WebAssembly.Module(bytes)
 const exports = new WebAssembly.Instance(module).exports as unknown as MachineExports
 const machine = new HashwxMachine(exports)
-/** The module is loaded by its address, since it has no types. */
+/** Imported by its URL, since it has no types. */
 const script: MachineExports = await import(new URL('../../dist/hashwx-script.js', import.meta.url).href)
 const scriptMachine = new HashwxMachine(script)
 const hex = (hash: bigint) => hash.toString(16).padStart(16, '0')
 
-/** The interpreter, the emitted code, and the interpreter in plain JavaScript hash in turn. */
+/** @returns the hash by the interpreter, by the emitted code, and by the interpreter in plain JavaScript */
 function hashes(seed: Uint8Array, input: bigint): string[] {
   for (const each of [machine, scriptMachine]) {
     each.seed.set(seed)

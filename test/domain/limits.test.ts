@@ -1,3 +1,5 @@
+/** Rate limits as exact sliding windows, in both forms of record, and how large these become. */
+
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { admitToLog, LogKind } from '../../src/domain/address-log.ts'
@@ -6,7 +8,7 @@ import { admitToWindow, stepMs, WINDOW_MS } from '../../src/domain/limits.ts'
 const KIND = LogKind.challenge
 const challenge = { siteTag: 1, addressLimit: 3, siteLimit: 2 } as const
 
-/** Two challenges, the limit of a site, one millisecond apart. */
+/** A record of two challenges, which are the limit of the site, one millisecond apart. */
 function twoFrom(start: number): Buffer {
   const first = admitToLog(undefined, start, KIND, challenge)
   assert.ok(first.status === 'admitted')
@@ -58,6 +60,6 @@ test('records stay small: at the contract limits, and at the highest that can be
   assert.ok(window!.length <= 4 + 5 * 258, String(window!.length))
 })
 
-test('rate limit: a slot is one millisecond up to a limit of 256', () => {
+test('rate limit: a step is one millisecond up to a limit of 256', () => {
   assert.deepEqual([1, 256, 257].map(stepMs), [1, 1, 235])
 })

@@ -1,3 +1,5 @@
+/** Nonces: what they carry, what makes them forged, and HMAC against node:crypto. */
+
 import assert from 'node:assert/strict'
 import { createHmac } from 'node:crypto'
 import { test } from 'node:test'
@@ -52,7 +54,7 @@ test('property: a nonce reads back what was minted, and is 32 lowercase hex char
 test('to a host that does not know hashwx, its nonces are forged: it takes them for cheap ones of sha256', () => {
   const puzzles = ['sha256', 'hashwx'] as const
   for (let difficulty = 16; difficulty <= 28; difficulty++) {
-    // The header has 15 bits less.
+    // The header of hashwx states 15 bits less.
     const [cheap, own] = puzzles.map(puzzle => {
       const bits = puzzle === 'sha256' ? difficulty - 15 : difficulty
       return mintNonce(keyring, { ...terms, puzzle, difficulty: bits }, binding, 5)

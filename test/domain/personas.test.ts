@@ -15,10 +15,10 @@ import {
 import { SITE_DEFAULTS } from '../../src/domain/site.ts'
 import { FLAGS } from '../harness/client.ts'
 
-/** The share of honest visits that each reason may touch. FCaptcha holds its signals to as much (bench/README.md there). */
+/** The largest share of honest visits in which a reason may fire. FCaptcha allows its signals as much (its bench/README.md). */
 const REASON_SHARE_MAX = 0.003
 const FAILURE_SHARE_MAX = 0.001
-/** Whoever is nearer to the threshold passes or fails by chance. */
+/** A visitor whose score is nearer to the threshold passes or fails by chance. */
 const MARGIN = 0.1
 
 const PLAIN: ScoreSignals = {
@@ -29,12 +29,12 @@ const PLAIN: ScoreSignals = {
   addressFailures: 0,
 }
 
-/** @param names of flags, separated by spaces */
+/** @param names the flags that are set, separated by spaces */
 const flags = (names: string): Partial<ScoreSignals> => ({
   environment: Object.fromEntries(FLAGS.map(flag => [flag, names.split(' ').includes(flag)])),
 })
 
-/** Failures of the address, of which the service counts one where most people behind it succeed. */
+/** Failures of the address. The service counts one of them if most people behind the address succeed. */
 const failures = (count: number, accepted: number): Partial<ScoreSignals> => ({
   addressFailures: isShared(count, accepted) ? Math.min(1, count) : count,
 })
@@ -43,7 +43,7 @@ const slow = (elapsedMs: number) => ({ elapsedMs, solveTimeMs: elapsedMs - 200 }
 
 const DENIED = 'notificationDenied'
 
-/** Per cent of all honest visits, who, and how they differ from a plain one: flags, or other signals. All others are plain. */
+/** The rest of all honest visits are plain. `change` is how these differ: flags, or other signals. */
 const VISITS: readonly (readonly [percent: number, who: string, change: string | Partial<ScoreSignals>])[] = [
   // Bilogrevic et al., USENIX Security 2021: one in ten is granted. fingerprintjs/BotD issue 185: Samsung Internet
   [7, 'notifications denied', DENIED],

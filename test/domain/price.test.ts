@@ -7,7 +7,6 @@ import { AddressTags, siteMeter } from '../../src/domain/address-tags.ts'
 import { Keyring } from '../../src/domain/keyring.ts'
 import {
   addProof,
-  bornBy,
   budgetOf,
   dailyRate,
   fadeAll,
@@ -18,13 +17,13 @@ import {
   metersFrom,
   newMeter,
   readMeter,
+  setBorn,
   writeMeter,
 } from '../../src/domain/meters.ts'
 import {
   type AddressCounts,
   boundsOf,
-  isCutShort,
-  isUnderpriced,
+  checkPrice,
   NO_TRAFFIC,
   priceOf,
   siteFree,
@@ -39,7 +38,7 @@ const [MINUTE_MS, HOUR_MS, DAY_MS] = [60_000, 3_600_000, 86_400_000]
 const BOUNDS = { base: 18, min: 16, max: 28 }
 
 const FLOWS = {
-  /** Everybody is of another network. */
+  /** Each person is in another network. */
   people: (index: number) => address(`${1 + (index % 9)}.${(index * 7) & 255}.${(index * 13) & 255}.1`),
   carrier: (index: number) => address(`203.0.113.${index % 250}`),
   rented: (index: number) => address(`198.51.100.${index % 250}`),
@@ -52,14 +51,14 @@ const TAGS = new AddressTags(new Keyring(['a secret of the test']).signing, PRIC
 
 type Flows = Partial<Record<keyof typeof FLOWS, number>>
 
-/** A store of meters, with one site. */
+/** Keeps meters as a store does, for one site. */
 class Town {
   nowMs = DAY_MS
   readonly #meters = new Map<string, Meter>()
   readonly #due = new Map<string, number>()
   #proofs = 0
 
-  /** @param isKept else they are as a store reads them for a challenge, and writes nothing */
+  /** @param isKept false reads the meters as a store does for a challenge, and writes nothing */
   at(from: Address, isKept = false): Meters {
     const meter = (name: string) => {
       const known = this.#meters.get(name) ?? newMeter(this.nowMs)
@@ -75,16 +74,16 @@ class Town {
     return meters
   }
 
-  /** @param accepted proofs of each address before */
+  /** @param accepted earlier proofs of the address */
   add(from: Address, accepted = 0, proofs: 1 | -1 = 1): void {
     const { owner, wide } = networkPricing(from, PRICING).free
     const meters = this.at(from, true)
     for (const name of TAGS.metersOf('', from, undefined).slice(0, 2))
-      bornBy(this.#meters.get(name)!, this.nowMs)
+      setBorn(this.#meters.get(name)!, this.nowMs)
     addProof(meters, [siteFree(0, PRICING), owner, wide], accepted, proofs, PRICING)
   }
 
-  /** @param flows proofs a minute of each */
+  /** @param flows proofs a minute, by their senders */
   run(ms: number, flows: Flows, accepted = 0): this {
     const stepMs = ms > HOUR_MS ? 10_000 : 1000
     for (const endMs = this.nowMs + ms; this.nowMs < endMs; this.nowMs += stepMs) {
@@ -102,14 +101,14 @@ class Town {
     return trafficOf(this.at(from), networkPricing(from, PRICING), expected, isKnown, PRICING)
   }
 
-  /** What a new address pays there. */
+  /** What a new address pays in this network. */
   price(text: string, some: Partial<AddressCounts> = {}) {
     return priceOf({ challenges: 0, limit: 30, accepted: 0, ...some }, this.traffic(text), PRICING)
   }
 }
 
 const [CARRIER, RENTED, OWNER_OF_48] = ['203.0.113.251', '198.51.100.251', '2001:db8:1:ffff::1']
-/** Two hours of a quiet site: older than a store that learns everything. */
+/** After two quiet hours a store no longer learns from all proofs. */
 const quiet = (people = 5) => new Town().run(2 * HOUR_MS, { people })
 
 test('an address pays nothing for a quarter of its limit, then up to four bits', () => {
@@ -220,11 +219,15 @@ test('of network and site the larger counts, on top of the address; a known netw
 test('a solution is refused when its challenge is more than one bit cheaper than one of now', () => {
   const town = quiet().run(6 * MINUTE_MS, { ownerOf48: 150 })
   const isRefused = (bits: number, bounds = BOUNDS) =>
-    isUnderpriced(bits, bounds, 0, town.traffic(OWNER_OF_48), PRICING)
+    checkPrice(bits, bounds, 0, town.traffic(OWNER_OF_48), PRICING).isUnderpriced
   assert.deepEqual([isRefused(19), isRefused(20)], [true, false])
   assert.deepEqual([isRefused(18, { ...BOUNDS, max: 19 })], [false], 'the bounds of the site hold here too')
-  assert.ok(isUnderpriced(16, { ...BOUNDS, base: 20 }, 0, quiet().traffic('192.0.2.1'), PRICING), 'a raise')
-  const isCut = (max: number) => isCutShort({ ...BOUNDS, max }, 0, town.traffic(OWNER_OF_48), PRICING)
+  assert.ok(
+    checkPrice(16, { ...BOUNDS, base: 20 }, 0, quiet().traffic('192.0.2.1'), PRICING).isUnderpriced,
+    'a raise',
+  )
+  const isCut = (max: number) =>
+    checkPrice(18, { ...BOUNDS, max }, 0, town.traffic(OWNER_OF_48), PRICING).isCapped
   assert.deepEqual([isCut(20), isCut(21)], [true, false], 'a maximum below what it asks for')
 })
 
@@ -242,7 +245,7 @@ test('a stock that is sent at once: each proof that is too cheap is taken back, 
     const from = FLOWS.ownerOf48(proof)
     town.add(from)
     const traffic = trafficOf(town.at(from), networkPricing(from, PRICING), 0, false, PRICING)
-    if (isUnderpriced(18, BOUNDS, 0, traffic, PRICING)) town.add(from, 0, -1)
+    if (checkPrice(18, BOUNDS, 0, traffic, PRICING).isUnderpriced) town.add(from, 0, -1)
     else passed++
   }
   assert.ok(passed >= 60 && passed < 70, `${passed}`)

@@ -2,7 +2,7 @@
 
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { baseOf, DEVICE_CLASSES } from '../../src/domain/solve-time.ts'
+import { baseOf } from '../../src/domain/solve-time.ts'
 import {
   BLOCK_SIZE,
   COUNTER_MAX,
@@ -11,6 +11,7 @@ import {
   rangeStart,
   triesOf,
 } from '../../src/protocol/proof.ts'
+import { DEVICE_CLASSES } from '../harness/devices.ts'
 
 const BOUNDS = { solveMs: 300, min: 16, max: 28 }
 
@@ -58,7 +59,7 @@ test('a counter tells the tries of all threads together, whatever their number',
       for (const own of [1, 77_777, 2 ** 36]) assert.equal(triesOf(start + own - 1), own * threads)
     }
   }
-  // The GPU's own range, which no thread has.
+  // The GPU has a range of its own.
   assert.ok(rangeStart(11, 12) + 1e14 <= GPU_START)
   for (const own of [1, 77_777, 2 ** 36]) assert.equal(triesOf(GPU_START + own - 1), own)
   for (const counter of [0, FIRST_COUNTER - 1, COUNTER_MAX]) assert.equal(triesOf(counter), undefined)

@@ -1,3 +1,5 @@
+/** Tokens: what they carry, the page in them, and what makes them malformed or forged. */
+
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
@@ -23,7 +25,7 @@ const claims: TokenClaims = {
   storeEpoch: 0xfeedf00d,
 }
 
-/** The claims with the longest page that there is. */
+/** Claims with the longest possible page. */
 const longest: TokenClaims = {
   ...claims,
   page: { host: 'h'.repeat(47), action: 'a'.repeat(100), cdata: 'c'.repeat(255) },
@@ -75,7 +77,7 @@ test('property: a token reads back what was minted, in the form of contract §2.
       const { issuedAtMs, nonce, counter } = someClaims
       assert.ok(token.startsWith(`${issuedAtMs}|${nonce}|${counter}|`))
       assert.equal(token.split('|').length, 5)
-      const lifetimes = { ...someClaims.lifetimes } // the arbitrary's has no prototype
+      const lifetimes = { ...someClaims.lifetimes } // fast-check's object has no prototype
       assert.deepEqual(readToken(keyring, token), { status: 'genuine', claims: { ...someClaims, lifetimes } })
     }),
     seeded(3000),
@@ -133,10 +135,10 @@ test('every truncation and extension: malformed or forged', () => {
 
 test('the layout of another version, signed by the same key: malformed', () => {
   for (const [some, change] of [
-    [claims, 0x10], // 2
-    [claims, 0x70], // 4, without a page
-    [longest, 0x70], // 3, with a page
-    [longest, 0x10], // 5
+    [claims, 0x10], // version 2
+    [claims, 0x70], // version 4, without a page
+    [longest, 0x70], // version 3, with a page
+    [longest, 0x10], // version 5
   ] as const) {
     const [issuedAtMs, nonce, counter, claimsText] = mintToken(keyring, some).split('|')
     const sealed = Buffer.from(claimsText!, 'base64url')

@@ -53,7 +53,7 @@ test('a body that comes byte by byte is not copied anew for each', () => {
 
 const copyOf = (bytes: Uint8Array): ArrayBuffer => new Uint8Array(bytes).buffer
 
-/** The service compiles its schemas without a look at the meta-schema, which takes long. Here it is taken. */
+/** The service skips the check of its schemas against the meta-schema, which takes a tenth of a start. This test makes it. */
 test('every JSON schema is valid, and an invalid one is found', () => {
   const ajv = new Ajv({ strict: true })
   const { SolutionSchema, RedemptionSchema } = schemas
@@ -111,7 +111,7 @@ const VALUES = [
   ...['{"__proto__":{}}', '{"webdriver":true,"webdriver":false}'],
 ]
 
-/** Changes a body that is read as latin1, a character for each byte. */
+/** Changes a body as latin1 text, which has a character for each byte. */
 type TextChange = (text: string) => string
 
 const PIECES = [
@@ -120,7 +120,7 @@ const PIECES = [
   ...['true', 'false', '\\u0061', '__proto__'],
 ]
 
-/** A change at a place of a text: before a character, or at the end. */
+/** Changes a text before one of its characters, or at its end. */
 const atPlace = (change: (text: string, at: number) => string) =>
   fc.nat(0xffff).map(
     (place): TextChange =>
@@ -141,7 +141,7 @@ const textChanges: fc.Arbitrary<TextChange> = fc.oneof(
   atPlace((text, at) => {
     return splice(text, at, 1, `\\u${(text.charCodeAt(at) || 0).toString(16).padStart(4, '0')}`)
   }),
-  // Space where JSON allows some.
+  // JSON allows white space here.
   fc.constantFrom(' ', '\n', '\t').map(space => (text: string) => text.replaceAll(/[:,]/g, `$&${space}`)),
 )
 
@@ -190,7 +190,7 @@ function compare<Body>(name: string, { members, parse, parseGenerally, usual }: 
         const expected = parseGenerally(bytes)
         const actual = parse(bytes, JSON_TYPE)
         assert.deepEqual(actual, expected)
-        // The order of fields too.
+        // deepEqual does not see the order of fields.
         assert.equal(JSON.stringify(actual), JSON.stringify(expected))
         counts[usual(bytes) !== undefined ? 'usual' : expected.ok ? 'general' : 'refused']++
       }),

@@ -1,4 +1,4 @@
-/** A connection that the service closes leaves no memory allocated, also outside of JavaScript. Bodies over the limit. */
+/** Connections that the service closes leave no memory allocated, inside of JavaScript or outside. Bodies over the limit. */
 
 import assert from 'node:assert/strict'
 import { readFileSync } from 'node:fs'
@@ -13,11 +13,11 @@ import { KeptMemory } from '../release/torture/memory.ts'
 import { EASY } from '../release/torture/redemptions.ts'
 
 const CONNECTIONS = 10_000
-/** Code is compiled, heaps and allocators find their size. */
+/** After so many connections, code is compiled, and heaps and allocators have found their size. */
 const WARM_UP = 4500
-/** Half of what such connections left; of those that leave nothing, the process's memory goes up and down by less. */
+/** A connection that leaked left twice this. Without a leak, the memory of the process varies by less. */
 const BYTES_MAX = 230
-/** Now and then it goes up by more, on a busy machine by 350. What is kept of each connection is kept each time. */
+/** On a busy machine the memory now and then varies by 350 bytes a connection, but a leak shows in every try. */
 const TIMES_MAX = 4
 const LANES = 50
 const COLLECTIONS = 5
@@ -35,7 +35,7 @@ test('of connections that are ended nothing is kept', async () => {
   const kept = new KeptMemory({ defer: ending => after(() => void ending()) })
   const service = await TestService.start('embedded', {
     ...kept.env,
-    // The young objects' share of the heap would grow in steps of 15 MiB.
+    // The part of the heap for young objects would otherwise grow in steps of 15 MiB.
     NODE_OPTIONS: `${kept.env.NODE_OPTIONS} --max-semi-space-size=1`,
     POWGATE_WORKERS: '1',
     ...UNLIMITED,
@@ -85,7 +85,7 @@ function send(port: number, request: string): Promise<string> {
   })
 }
 
-/** @returns bytes of the process's own, at the least of some moments after its garbage was collected */
+/** @returns the process's own bytes: the least of some measurements, each after its garbage was collected */
 async function memoryOf(kept: KeptMemory, pid: number): Promise<number> {
   let least = Number.POSITIVE_INFINITY
   for (let count = 0; count < COLLECTIONS; count++) {

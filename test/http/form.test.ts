@@ -4,14 +4,15 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { gzipSync } from 'node:zlib'
 import fc from 'fast-check'
-import { type FormReading, parseMultipart, parseUrlencoded } from '../../src/http/form-body.ts'
+import { parseMultipart, parseUrlencoded } from '../../src/http/form-body.ts'
+import type { Parsed } from '../../src/http/schemas.ts'
 import { seeded } from '../harness/arbitraries.ts'
 
 const urlencoded = (text: string | Buffer) => parseUrlencoded(Buffer.from(text))
 
-function fieldsOf(reading: FormReading): Record<string, string> {
+function fieldsOf(reading: Parsed<Record<string, string>>): Record<string, string> {
   assert(reading.ok, JSON.stringify(reading))
-  return { ...reading.fields }
+  return { ...reading.body }
 }
 
 const NAME = fc.string({ unit: 'grapheme', maxLength: 12 }).map(name => name.toWellFormed())
@@ -43,8 +44,8 @@ test('urlencoded: of any text, what is accepted is read as URLSearchParams reads
       const reading = urlencoded(one)
       if (!reading.ok) return
       accepted++
-      const expected = Object.fromEntries(new URLSearchParams(`?${one.replace(/^\ufeff/, '')}`)) // in the order of an object
-      assert.deepEqual(Object.entries({ ...reading.fields }), Object.entries(expected))
+      const expected = Object.fromEntries(new URLSearchParams(`?${one.replace(/^\ufeff/, '')}`)) // an object orders numeric names first
+      assert.deepEqual(Object.entries({ ...reading.body }), Object.entries(expected))
     }),
     seeded(20_000),
   )
@@ -82,7 +83,7 @@ test('urlencoded: a field may have any name', () => {
   const body = '__proto__=1&constructor=2&toString=3&=4&?=5'
   const reading = urlencoded(body)
   assert(reading.ok)
-  const fields = Object.entries(reading.fields).map(([name, value]) => `${name}=${value}`)
+  const fields = Object.entries(reading.body).map(([name, value]) => `${name}=${value}`)
   assert.equal(fields.join('&'), body)
 })
 
@@ -115,7 +116,7 @@ const BOUNDARY = '; boundary=b'
 
 type Multipart = Readonly<Record<string, readonly [body: string, parameters?: string]>>
 
-/** All have the one field `a` of the value 1. */
+/** Each has one field, `a`, with the value 1. */
 const MULTIPART: Multipart = {
   'one part': [FORM],
   'a line break at the end': [`${FORM}\r\n`],

@@ -4,15 +4,17 @@ import { App, us_listen_socket_close } from 'uWebSockets.js'
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
-import { CODINGS, type Coding, matchesEtag, preferredCoding } from '../../src/http/content.ts'
-import { limitedReply } from '../../src/http/replies.ts'
+import { type Coding, matchesEtag, preferredCoding } from '../../src/http/content.ts'
+import { refusedReply } from '../../src/http/replies.ts'
 import { readHead, readProxyHead } from '../../src/http/request-headers.ts'
 import { seeded } from '../harness/arbitraries.ts'
 import { freePort } from '../harness/ports.ts'
 import { RawConnection } from '../harness/raw-http.ts'
 import { words } from '../harness/values.ts'
 
-/** The headers for which each coding is chosen. */
+const CODINGS = ['br', 'gzip', 'identity'] as const
+
+/** Accept-Encoding headers by the coding that each chooses. */
 const PREFERENCES: Readonly<Record<Coding, readonly string[]>> = {
   br: [
     ...['br', 'GZIP, BR', 'gzip, deflate, br, zstd', '*', 'gzip;q=0.5, br;q=0.5', 'br;q=0.001'],
@@ -55,8 +57,9 @@ test('If-None-Match: an entity tag is found in a list, by weak comparison', () =
 
 test('Retry-After is never too short: parts of a second count as a whole one', () => {
   for (const [ms, seconds] of Object.entries({ 1: 1, 1000: 1, 1001: 2, 60000: 60 })) {
-    const limited = { status: 'limited', retryAfterMs: Number(ms), policy: 'address' } as const
-    const headers = new Map(limitedReply(limited, { address: 30 }, 'plain').headers)
+    const refusal = { reason: 'rate-limited', policy: 'address' } as const
+    const style = { errors: 'plain', policies: { address: 30 } } as const
+    const headers = new Map(refusedReply(style, refusal, undefined, Number(ms)).headers)
     assert.equal(headers.get('Retry-After'), String(seconds))
     assert.equal(headers.get('RateLimit'), `"address";r=0;t=${seconds}`)
     assert.equal(headers.get('RateLimit-Policy'), '"address";q=30;w=60')
@@ -66,7 +69,7 @@ test('Retry-After is never too short: parts of a second count as a whole one', (
 const NAMES = words('X-Site-Key Origin Sec-Fetch-Site Authorization Content-Type Connection X-Other')
 const FIELDS = ['siteKey', 'origin', 'fetchSite', 'authorization', 'contentType', 'connection'] as const
 
-/** What both ways read of a request, of the fields that both have. */
+/** The fields that both ways of reading have. */
 type Fields = Partial<Record<string, string>>
 type Heads = { readonly byName: Fields; readonly inOnePass: Fields }
 

@@ -1,6 +1,6 @@
 /**
- * The last answer of a connection says so, and is complete before the connection closes. So are answers without a body, answers of a
- * stopping service, and answers to a client that has closed its sending side. Clients that wait with their body.
+ * The last answer of a connection says so, and is complete before the connection closes: also one without a body, one of a stopping
+ * service, and one to a client that has closed its sending side. Clients that wait for 100 Continue before they send their body get it.
  */
 
 import assert from 'node:assert/strict'
@@ -15,14 +15,14 @@ import { words } from '../harness/values.ts'
 import { EASY } from '../release/torture/redemptions.ts'
 
 const PATIENCE_MS = 60_000
-/** Its answer has a body, a length and an ETag. */
+/** A path whose answers have a body, a length and an ETag. */
 const PATH = '/demo'
 const CLOSE = 'Connection: close'
 
 interface Case {
   readonly request: string
   readonly answer: RegExp
-  /** Whether the client ends its side with the request. */
+  /** The client ends its sending side with the request. */
   readonly ends?: true
   readonly times?: number
 }

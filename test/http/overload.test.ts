@@ -1,12 +1,14 @@
+/** When a worker sheds load, and which requests: simulated on a virtual clock. */
+
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { MEASURE_MS, Overload } from '../../src/http/overload.ts'
 
 const TARGET_MS = 100
 
-/** So many requests can wait at most, because each has one under way. */
+/** Each connection has one request in flight, so no more can wait. */
 const CONNECTIONS = 8000
-/** Milliseconds of a worker: a challenge, a solution or a token, a refusal, and what it cannot refuse. */
+/** Milliseconds of a worker for a challenge, for a solution or a token, for a refusal, and for a request that it cannot refuse. */
 const COST_MS = { new: 0.02, begun: 0.04, refused: 0.007, other: 0.01 }
 const VISITOR_MS = COST_MS.new + 2 * COST_MS.begun
 
@@ -18,7 +20,7 @@ class Worker {
   #due = 0
   #solutions = 0
   #tokens = 0
-  /** Since `measure`. */
+  /** This and what follows counts from `measure` on. */
   refused = { new: 0, begun: 0 }
   admitted = { new: 0, begun: 0 }
   served = 0
@@ -30,10 +32,10 @@ class Worker {
   }
 
   /**
-   * Runs ticks for so long. Each takes what came in the tick before; challenges, solutions and tokens come mixed.
+   * Runs ticks. Each takes what came in the tick before; challenges, solutions and tokens come mixed.
    *
    * @param load visitors, as a multiple of what the worker can serve
-   * @param flood requests of one kind besides, per millisecond
+   * @param flood further requests of one kind, per millisecond
    */
   run(forMs: number, load: number, flood?: { kind: 'begun' | 'other'; perMs: number }): void {
     const endMs = this.nowMs + forMs

@@ -1,6 +1,6 @@
 /**
- * What one connection gets at most: a share of an event-loop turn and of memory, whether it pipelines requests or reads no
- * answers. And what it gets at full load.
+ * One connection gets a bounded share of a tick of the event loop and of memory, whether it pipelines requests or reads no answers,
+ * also while the service sheds load.
  */
 
 import assert from 'node:assert/strict'
@@ -15,18 +15,18 @@ import { RawConnection } from '../harness/raw-http.ts'
 import { startRefusingServer } from '../harness/refusing-server.ts'
 import { TestService } from '../harness/service.ts'
 
-/** One read of uWebSockets.js holds so many. */
+/** One read of uWebSockets.js holds as many requests. */
 const PIPELINED = 4000
 const JSON_HEAD = 'Content-Type: application/json\r\nContent-Length: 2\r\n\r\n{}'
-/** So many are answered in one turn of the event loop, and one more at its end. */
+/** 64 answers in one tick of the event loop, and one more at its end. */
 const ANSWERED_MAX = 65
-/** 16 KiB hold so many of the shortest answers. */
+/** 16 KiB hold as many of the shortest answers. */
 const LAST_MAX = 128
 const bare = (what: string) => `${what} HTTP/1.1\r\n\r\n`
 const LONG_ANSWER = bare('GET /openapi.json')
-/** No system's buffers hold so many of these answers. */
+/** Their answers are more than any system's buffers hold. */
 const REQUESTS_MAX = 2000
-/** All of a request but for its other headers, by what answers. */
+/** Requests that different code answers; `withHost` adds their other headers. */
 const REQUESTS = [
   'GET /widget.js HTTP/1.1\r\nIf-None-Match: *\r\n\r\n',
   'POST /widget.js HTTP/1.1\r\nContent-Length: 0\r\n\r\n',
@@ -55,10 +55,10 @@ async function refusingServer(t: TestContext, trusted?: string[]) {
 }
 
 const UNTIL_CLOSED = { quietMs: Number.POSITIVE_INFINITY, withinMs: 60_000 }
-/** uWebSockets.js would close the connection by itself later than that. */
+/** uWebSockets.js would close the connection by itself only later. */
 const SOON = { quietMs: 5000, withinMs: 60_000 }
 
-/** What comes for these bytes until the connection is closed, or nothing has come for a while. */
+/** @returns what comes for these bytes until the connection is closed, or nothing has come for `quietMs` */
 async function answersTo(port: number, bytes: string, { quietMs, withinMs } = UNTIL_CLOSED) {
   const socket = connect(port, '127.0.0.1')
   let received = ''
@@ -84,7 +84,7 @@ test('64 pipelined requests are answered, then the connection is closed, on ever
   for (const request of REQUESTS) {
     const answers = await countOf(service.port, withHost(request).repeat(PIPELINED))
     assert.ok(answers <= ANSWERED_MAX, `${answers} answers to ${request}`)
-    // Each says that it is the last. The first 16 KiB go out together, and then the connection is closed.
+    // Each answer says that it is the last. The first 16 KiB go out together, and then the connection is closed.
     const last = await countOf(service.port, withHost(request, 'Connection: close\r\n').repeat(PIPELINED))
     assert.ok(last <= LAST_MAX, `${last} answers to ${request} with Connection: close`)
   }
@@ -139,7 +139,7 @@ async function askedThenRead(requests: number): Promise<string | undefined> {
   return isCut ? undefined : text
 }
 
-/** As long as no answer is pending, all arrive. Of a client that goes on asking only one pending answer is ever kept. */
+/** While no answer is pending, all arrive. Of a client that goes on asking, only one pending answer is ever kept. */
 test('answers that are taken late are whole; who asks again while one is pending is cut off', async () => {
   const answerBody = (await call(`${service.url}/openapi.json`)).text
   const bodies = (await askedThenRead(8))!.split(/HTTP\/1\.1 200 OK[\s\S]*?\r\n\r\n/).slice(1)
@@ -147,7 +147,7 @@ test('answers that are taken late are whole; who asks again while one is pending
   assert.equal(await askedThenRead(REQUESTS_MAX), undefined, 'nobody was cut off')
 })
 
-/** Nobody asks for it: it stands in the body of another request. */
+/** Stands in the body of another request, so nobody asks for it. */
 const HIDDEN = 'GET /challenge HTTP/1.1\r\nHost: powgate\r\n\r\n'
 
 const BODY = `{"token":"${'x'.repeat(300)}"}`
@@ -209,7 +209,7 @@ test('where it is not plain to a trusted proxy where a refused request ends, not
     return `POST /verify-token HTTP/1.1\r\nHost: powgate\r\n${lengths}\r\n${HIDDEN}`
   }
   const equal = await answersTo(server.port, twoLengths(HIDDEN.length) + HIDDEN, SOON)
-  // More has come than the first length says: no answer at all.
+  // More has come than the first length says, so nothing is answered.
   const shorter = await answersTo(server.port, twoLengths(0), SOON)
   assert.ok(equal.isClosed && shorter.isClosed)
   assert.ok(equal.answers.length <= 1)

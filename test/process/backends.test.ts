@@ -3,7 +3,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { parseAddress } from '../../src/addresses/address.ts'
-import { BackendCounts } from '../../src/domain/backend-counts.ts'
+import { BackendCounts } from '../../src/endpoints/backend-counts.ts'
 import { BackendWatch } from '../../src/process/backends.ts'
 
 const CONTRACT = [100, 200] as const

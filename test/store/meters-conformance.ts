@@ -4,13 +4,13 @@ import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import {
   addProof,
-  bornBy,
   fadeAll,
   KEPT_MS_A_PROOF,
   type Meter,
   type Meters,
   metersFrom,
   newMeter,
+  setBorn,
 } from '../../src/domain/meters.ts'
 import { PRICING } from '../../src/domain/pricing.ts'
 import type { Metering, SolutionRequest } from '../../src/store/store.ts'
@@ -93,7 +93,7 @@ export function metersConformance(name: string, make: StoreMaker): void {
         const store = step % 2 ? own.store : own.other
         const answer = await proofOn({ store, clock: own.clock }, metering, step % 7)
         assert.ok(answer.status === 'admitted', String(step))
-        for (const born of list.slice(0, 2)) bornBy(born, own.clock.now)
+        for (const born of list.slice(0, 2)) setBorn(born, own.clock.now)
         const model = metersFrom(list, own.clock.now)
         fadeAll(model, own.clock.now, PRICING)
         addProof(model, metering.free, answer.accepted, 1, PRICING)

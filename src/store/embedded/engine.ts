@@ -19,12 +19,12 @@ import { ReusedBytes } from '../../domain/bytes.ts'
 import { admitToWindow, type Limited, type Policy, WINDOW_MS, writeUInt24 } from '../../domain/limits.ts'
 import {
   addProof,
-  bornBy,
   fadeAll,
   METER_BYTES,
   type Meter,
   metersFrom,
   newMeter,
+  setBorn,
   writeMeter,
 } from '../../domain/meters.ts'
 import { PRICING } from '../../domain/pricing.ts'
@@ -283,7 +283,7 @@ export class Engine {
     const isSiteCounted = addProof(meters, free, accepted, proofs, PRICING)
     for (let index = 0; index < list.length; index++) {
       if (index < SITE_METER) {
-        bornBy(list[index]!, this.#wallMs)
+        setBorn(list[index]!, this.#wallMs)
         list[index]!.atMs = this.#wallMs
       }
       const isNetwork = index > SITE_METER

@@ -1,4 +1,4 @@
-/** test/mutants.config.mjs runs this and its neighbours: sections of the contract on a service in this process, by what they reach. */
+/** Used by test/mutants.config.mjs, like its neighbours: sections of the contract on a service in this process. */
 
 import { onSections } from '../sections.ts'
 

@@ -1,26 +1,27 @@
-/** Counts what backends with a valid API key send to one worker. process/backends.ts adds the counts up. */
+/** Counts the requests of backends with a valid API key in one worker. process/backends.ts adds the counts of all workers up. */
 
 import { type Address, formatAddress, formatNetwork } from '../addresses/address.ts'
 
-/** Includes refused requests. */
+/** One caller's requests with one API key, refused ones too. */
 export interface BackendCount {
-  /** The limit counts by this key; people read `address`. */
+  /** The key of the caller's window in the store. */
   readonly callerKey: string
+  /** Shown to people: the whole address, or its network if the log names networks. */
   readonly address: string
   readonly siteKey: string
   readonly apiKeyId: string
   /** Requests a minute. */
   readonly limits: readonly [address: number, apiKey: number]
-  /** Refused tokens that cost their sender nothing. They have windows of their own, with the same limits. */
+  /** True if the tokens were refused at no cost to their sender; they count in windows of their own, with the same limits. */
   readonly isJunk: boolean
-  /** A field of the body that powgate does not know. */
+  /** The name of a field in the body that powgate does not know. */
   readonly ignored: string | undefined
   count: number
-  /** Requests that named the visitor's address. */
+  /** The number of them that gave the visitor's address. */
   named: number
 }
 
-/** Entries, one per caller and API key. */
+/** More callers than this between two calls of `take` are not counted. */
 export const COUNTS_MAX = 1000
 
 export class BackendCounts {
