@@ -172,22 +172,20 @@ function siteSettingTests(subject: Subject): void {
   test('§5, decided: the last use of an API key is known after a restart', async () => {
     const { siteKey, apiKey } = await subject.createSite()
     const { apiKey: never } = await subject.withSites(store => createApiKey(store, siteKey))
-    {
-      const ids = [apiKeyId(apiKey)!, apiKeyId(never)!]
-      const startedAt = Date.now()
-      assert.equal((await redeem(apiKey, freshAddress())).status, 400)
-      const wrong = `${never.slice(0, -1)}${never.endsWith('A') ? 'E' : 'A'}`
-      assert.equal((await redeem(wrong, freshAddress())).status, 401)
-      const usedBy = Date.now()
-      await subject.service.end()
-      const readUses = () => subject.withSites(store => store.readUses(ids))
-      const uses = await readUses()
-      assert.deepEqual([...uses.keys()], [ids[0]], 'only with the right secret')
-      const [usedAt] = uses.values()
-      assert.ok(usedAt! >= startedAt && usedAt! <= usedBy, String(usedAt))
-      await subject.service.boot()
-      assert.deepEqual(await readUses(), uses)
-    }
+    const ids = [apiKeyId(apiKey)!, apiKeyId(never)!]
+    const startedAt = Date.now()
+    assert.equal((await redeem(apiKey, freshAddress())).status, 400)
+    const wrong = `${never.slice(0, -1)}${never.endsWith('A') ? 'E' : 'A'}`
+    assert.equal((await redeem(wrong, freshAddress())).status, 401)
+    const usedBy = Date.now()
+    await subject.service.end()
+    const readUses = () => subject.withSites(store => store.readUses(ids))
+    const uses = await readUses()
+    assert.deepEqual([...uses.keys()], [ids[0]], 'only with the right secret')
+    const [usedAt] = uses.values()
+    assert.ok(usedAt! >= startedAt && usedAt! <= usedBy, String(usedAt))
+    await subject.service.boot()
+    assert.deepEqual(await readUses(), uses)
   })
 }
 
