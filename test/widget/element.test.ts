@@ -169,20 +169,6 @@ test('without renewal it expires: the form is invalid again, and the button veri
   await verify(page)
 })
 
-test('two elements on a page: each has its own token', async () => {
-  const second = `<form action="/received" method="post"><input name="name" value="Ada">
-<pow-gate auto="load" site-key="${site.siteKey}" id="second"></pow-gate><button>Other</button></form>`
-  const { page } = await open('', { edit: ['</form>', `</form>${second}`] })
-  await untilState(page, 'verified', 'pow-gate:not(#second)')
-  await untilState(page, 'verified', '#second')
-  const tokens = (await page.evaluate(
-    `[...document.querySelectorAll('pow-gate')].map(gate => gate.token)`,
-  )) as string[]
-  assert.equal(new Set(tokens).size, 2)
-  await page.click('text=Other')
-  assert.equal(await postedToken(), tokens[1])
-})
-
 test('a form that is reset, and a page that comes back, start anew; a disabled element does nothing', async () => {
   const { page } = await open()
   await untilState(page, 'verified')

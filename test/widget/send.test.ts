@@ -225,7 +225,7 @@ for (const [mode, frames] of [
   ['frame', 1],
   ['page', 0],
 ] as const)
-  test(`three widgets in view solve one after the other: ${mode}`, async () => {
+  test(`three widgets in view solve one after the other, each for a token of its own: ${mode}`, async () => {
     const more = `<script>frameCounts = []
 setInterval(() => {
   const gates = [...document.querySelectorAll('pow-gate')]
@@ -237,6 +237,8 @@ setInterval(() => {
       page.evaluate(`[...document.querySelectorAll('pow-gate')].every(({ state }) => state === 'verified')`),
     )
     assert.equal(Math.max(...((await page.evaluate('frameCounts')) as number[])), frames)
+    const tokens = await page.evaluate(`[...document.querySelectorAll('pow-gate')].map(({ token }) => token)`)
+    assert.equal(new Set(tokens as string[]).size, 3)
     assert.ok(gateway.count('GET /challenge') >= 3)
   })
 
