@@ -162,13 +162,20 @@ async function checkPorts(
   const isOurs = await isInUse({ host, port }, 'POWGATE_ADMIN_', findings, async admin => {
     return isRunning && typeof (await ask(admin, '/healthz'))?.ok === 'boolean'
   })
-  if (isOurs) await warnOfBackends({ host, port }, findings)
+  if (isOurs) await warnOfService({ host, port }, findings)
 }
 
-/** Warns of backends near a limit, and of those that leave the visitor's address unchecked. */
-async function warnOfBackends(admin: ListenAddress, { warnings }: CheckResults): Promise<void> {
+/** Warns of lost sites, of backends near a limit, and of those that leave the visitor's address unchecked. */
+async function warnOfService(admin: ListenAddress, { warnings }: CheckResults): Promise<void> {
   const data = await ask(admin, '/dashboard/data.json')
-  const { backends = [] } = (data?.service ?? {}) as { backends?: readonly { readonly text: string }[] }
+  const { sitesLost = 0, backends = [] } = (data?.service ?? {}) as {
+    sitesLost?: number
+    backends?: readonly { readonly text: string }[]
+  }
+  if (sitesLost > 0)
+    warnings.unshift(
+      `the store has lost ${sitesLost} sites or API keys, which the running service remembers: restart nothing, and restore them with powgate site export --from-service`,
+    )
   warnings.push(...backends.map(({ text }) => text))
 }
 

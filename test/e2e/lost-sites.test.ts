@@ -114,6 +114,10 @@ test('FLUSHALL under load: served from memory, told, and a roll is refused witho
 
   // The way back: what the service knows becomes a file, and the file's sites and keys are written again.
   const powgate = new Powgate({ REDIS_URL: redis!.url, POWGATE_ADMIN_PORT: new URL(service.adminUrl).port })
+  assert.match(
+    (await new Powgate(service.service.env).run('check')).out,
+    /has lost 6 sites or API keys, .*site export --from-service/,
+  )
   const exported = await powgate.run('site export --from-service')
   assert.equal(exported.code, 0, exported.err)
   const applied = await powgate.runWithInput(exported.out, 'apply -f - --json')
