@@ -124,7 +124,10 @@ async function runUpdate(input: Input): Promise<void> {
     throw new UsageError('key update: expected something to change; see powgate key update --help')
   }
   const change: Change = (store, id, author) => updateApiKey(store, id, keyOptions(input), author)
-  await runChange(input, 'key update', change, ({ expiresAt }) => `ends: ${expiryText(expiresAt)}`)
+  const renamed = input.has('name')
+  await runChange(input, 'key update', change, ({ name, expiresAt }) =>
+    [...(renamed ? [`is called "${name}" and`] : []), `ends: ${expiryText(expiresAt)}`].join(' '),
+  )
 }
 
 async function runRevoke(input: Input): Promise<void> {

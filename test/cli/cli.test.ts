@@ -162,6 +162,8 @@ for (const kind of STORE_KINDS) {
       })
       const ends = await powgate.text(`key update ${soon.id} --expires 9998-12-31T12:30+02:00`)
       assert.equal(ends, `In ${place} the API key ${soon.id} of ${siteKey} ends: 9998-12-31T10:30:00Z.\n`)
+      const called = await powgate.text('key update', soon.id, '--name', 'desk')
+      assert.match(called, / is called "desk" and ends: 9998-12-31T10:30:00Z\.\n$/)
       await powgate.text('key revoke', soon.id)
       assert.match(await powgate.problem(1, `key update ${soon.id} --no-expiry`), /is revoked already$/)
     })
