@@ -49,7 +49,7 @@ const OTHER_VARIABLES: ReadonlySet<string> = new Set([
   'POWGATE_ACTOR',
 ])
 
-/** Kubernetes sets such variables for each Service of the namespace, which may be named powgate. */
+/** Kubernetes sets variables of these names for each Service of the namespace, which may be named powgate. */
 const SERVICE_LINKS = [
   [/^\w+_SERVICE_HOST$/, /^[\d.]+$|^[\da-f:]+$/i],
   [/^\w+_SERVICE_PORT(_\w+)?$/, /^\d+$/],
