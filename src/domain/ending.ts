@@ -16,6 +16,7 @@ export interface Issued {
   readonly issuedAtMs: number
   readonly puzzle: PuzzleName
   readonly difficulty: number
+  // What the price was made of, by price.ts.
   readonly bounds: ChallengeBounds
   readonly counts: AddressCounts
   readonly traffic: Traffic

@@ -1,4 +1,4 @@
-/** Calls HashWX, which `npm run build:hashwx` compiles from hashwx/. A machine holds one function at a time. */
+/** Calls HashWX, which `npm run build:hashwx` compiles from hashwx/. A machine holds one function and one batch of inputs. */
 
 /** A global of the module, whose value is an offset in its memory. */
 interface MemoryOffset {

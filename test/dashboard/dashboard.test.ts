@@ -3,7 +3,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import type { Page } from 'playwright-core'
-import type { Traffic } from '../../src/dashboard/history.ts'
+import type { TrafficColumns } from '../../src/dashboard/history.ts'
 import { openBrowser, openPage } from '../harness/browser.ts'
 import { Client, HONEST_ENVIRONMENT } from '../harness/client.ts'
 import { eventually } from '../harness/eventually.ts'
@@ -70,7 +70,7 @@ const total = (counts: readonly number[]) => counts.reduce((sum, count) => sum +
 const tallied = (tallies: readonly { name: string; total: number }[]): Tally =>
   Object.fromEntries(tallies.map(({ name, total }) => [name, total]))
 
-function assertCounted(traffic: Traffic, told: Expected, about: string): void {
+function assertCounted(traffic: TrafficColumns, told: Expected, about: string): void {
   const { challenges, passed, failed, redeemed, refusals, failureReasons } = traffic
   const totals = [total(challenges), total(passed), total(failed), total(redeemed)] as const
   assert.deepEqual(expected(totals, tallied(refusals), tallied(failureReasons)), told, about)
@@ -80,7 +80,7 @@ function assertCounted(traffic: Traffic, told: Expected, about: string): void {
 }
 
 test('data.json has the numbers of all, and of each site, in both ranges', async () => {
-  const sum = ({ challenges, passed, failed, redeemed, refused }: Traffic) =>
+  const sum = ({ challenges, passed, failed, redeemed, refused }: TrafficColumns) =>
     total([challenges, passed, failed, redeemed, refused].flat())
   const isCounted = async () => sum((await data('range=30m')).traffic) >= 22
   await eventually(PATIENCE_MS, 'all requests counted', isCounted)

@@ -271,7 +271,7 @@ export class Engine {
 
   /** Does what `addProof` of the domain does, on the meters that the rest of the operation names. */
   #addProof(accepted: number, proofs: 1 | -1): void {
-    const count = (this.#end - this.#at) / 5
+    const count = (this.#end - this.#at) / (3 + 2) // of each meter, its free proofs and its number
     if (count === 0) return
     const free: number[] = []
     const numbers: number[] = [1, 2] // the times of first proofs (SITE_METER)

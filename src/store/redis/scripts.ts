@@ -1,4 +1,4 @@
-/** Joins the Lua files at the start: each sees the locals of those before it. An operation's file name ends in its kinds of keys. */
+/** Joins the Lua files at the start: each sees the locals of those before it. The number in an operation's file name counts its kinds of keys. */
 
 import { createHash } from 'node:crypto'
 import { readdirSync, readFileSync } from 'node:fs'
