@@ -136,16 +136,14 @@ export class ShardedRequests implements RequestStore {
       return ofKey !== undefined && ofKey.retryAfterMs > charged.retryAfterMs ? ofKey : charged
     }
     const answer = await asked(siteShard, this.#redeemOperation(siteShard, request, false), redemptionAnswer)
-    // An unknown outcome stays charged: it may have run.
-    if (answer.status === 'unavailable') return answer
-    const isStale = answer.status === 'admitted' && (answer.token === 'used' || answer.token === 'forgotten')
-    if (answer.status === 'admitted' && !isStale) return answer
+    if (answer.status === 'unavailable') return answer // The charge stays, because the redemption may have run.
+    if (answer.status === 'admitted' && answer.token !== 'used' && answer.token !== 'forgotten') return answer
     const keys = [`${callerShard.keyPrefix}c:${windowFor(request.callerKey, isJunk)}`]
     const refund = redemptionOperation(keys, `F${uint24Text(chargedAt)}${uint24Text(callerLimit)}`)
     await asked(callerShard, refund, () => {})
-    if (!isStale) return answer
-    const { charged: junk } = await chargeCaller(true)
-    return junk.status === 'limited' ? junk : answer
+    if (answer.status === 'limited') return answer
+    const { charged: chargedAsJunk } = await chargeCaller(true)
+    return chargedAsJunk.status === 'limited' ? chargedAsJunk : answer
   }
 
   /** @param withCaller false if the caller is charged on another shard */
