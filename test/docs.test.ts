@@ -67,7 +67,7 @@ function read(page: string): Page {
   return { prose, blocks }
 }
 
-/** As code hosts make them. */
+/** The anchors of a page's headings, as code hosts make them. */
 function anchorsOf(page: string): Set<string> {
   const headings = read(page).prose.filter(line => /^#+ /.test(line))
   const plain = headings.map(line => line.replace(/^#+ /, '').replace(/[^\w\- ]/g, ''))

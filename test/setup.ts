@@ -51,7 +51,7 @@ function isThere(program: string): boolean {
   return spawnSync('sh', ['-c', `command -v ${program}`], { stdio: 'ignore' }).status === 0
 }
 
-/** Asked by Debian's packages before they start a service: the tests start their own, on other ports. */
+/** Debian's packages ask it before they start a service: the tests start their own, on other ports. */
 const START_POLICY = '/usr/sbin/policy-rc.d'
 
 /** Runs `install` while no package may start a service. */

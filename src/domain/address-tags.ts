@@ -92,10 +92,9 @@ export class AddressTags {
 
   /** One block of SHA-256, where `Hmac.innerHash` takes two. All inputs have one length, so none can be extended. */
   #tag(prefix: string): string {
-    const { length } = prefix
-    this.#input[KEY_BYTES] = length
+    this.#input[KEY_BYTES] = prefix.length
     for (let index = 0; index < PREFIX_BYTES_MAX; index++)
-      this.#input[KEY_BYTES + 1 + index] = index < length ? prefix.charCodeAt(index) : 0
+      this.#input[KEY_BYTES + 1 + index] = prefix.charCodeAt(index) // NaN beyond its end is written as 0
     return hash('sha256', this.#input, 'base64url').slice(0, TAG_LENGTH)
   }
 }

@@ -77,8 +77,8 @@ export class Keyring {
   readonly fingerprints: readonly string[]
   readonly #byKid: readonly (readonly SigningKey[])[]
 
+  /** @param secrets at least one */
   constructor(secrets: readonly string[]) {
-    if (secrets.length === 0) throw new RangeError('a keyring needs at least one secret')
     const keys = secrets.map(deriveKey)
     this.signing = keys[0]!
     this.others = keys.slice(1)

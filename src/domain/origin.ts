@@ -7,7 +7,6 @@ const NATIVE_SCHEMES = 'capacitor|ionic|tauri|wails|app|electron'
 const PATTERN = new RegExp(
   `^(?<scheme>https?|${NATIVE_SCHEMES})://(?<subdomains>\\*\\.)?(?<host>[a-z0-9.*-]+|\\[[0-9a-f:.]+\\])(?::(?<port>\\d{1,5}|\\*))?$`,
 )
-const LOOPBACK_NAME = /(^|\.)localhost$/
 
 const partsOf = (text: string): Record<string, string | undefined> => PATTERN.exec(text)?.groups ?? {}
 
@@ -16,15 +15,15 @@ const partsOf = (text: string): Record<string, string | undefined> => PATTERN.ex
  * name's port (`http://localhost:*`).
  */
 export function isOriginPattern(text: string): boolean {
-  const { scheme = '', subdomains = '', host, port = '' } = partsOf(text)
+  const { scheme, subdomains = '', host, port = '' } = partsOf(text)
   if (host === undefined) return false
   const name = subdomains + host
   const zone = zoneOf(name)
   if (name.split('*').length > 2) return false
   if (zone !== undefined && !zone.includes('.') && zone !== 'localhost') return false
-  if (port === '*' && !LOOPBACK_NAME.test(host) && !isLoopback(host.replace(/[[\]]/g, ''))) return false
+  if (port === '*' && !host.endsWith('.localhost') && !isLoopback(host.replace(/[[\]]/g, ''))) return false
   // Browsers omit a default port, so an entry with one would never match. URL gives an origin to HTTP's schemes alone.
-  const origin = `${scheme.startsWith('http') ? scheme : 'https'}://${name.replace('*', 'x')}`
+  const origin = `${scheme === 'http' ? 'http' : 'https'}://${name.replace('*', 'x')}`
   const exact = /\d/.test(port) ? `${origin}:${port}` : origin
   return URL.canParse(exact) && new URL(exact).origin === exact
 }
@@ -81,7 +80,7 @@ export function hostnameOf(origin: string): string | undefined {
 /** Compares the page's host with the request's. Ports may differ, because proxies leave theirs out of Host. */
 export function isForeign(origin: string, host: string): boolean {
   const name = /^(?:\[[^\]]*\]|[^:]*)/.exec(host.toLowerCase())![0]
-  return origin !== '' && (name === '' || hostnameOf(origin) !== name)
+  return origin !== '' && hostnameOf(origin) !== name
 }
 
 function matcherOf(pattern: string): RegExp {

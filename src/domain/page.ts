@@ -63,29 +63,28 @@ const pages = new Map<string, Page>()
 
 /** The lines above, in base64url. */
 export function pageText(page: Page): string {
-  const { host = '', action, cdata } = page
-  const isHostAlone = action === undefined && cdata === undefined
-  return cached(texts, isHostAlone ? host : undefined, () => {
-    const lines = Object.entries(LETTERS).flatMap(([letter, part]) =>
-      page[part] === undefined ? [] : [letter + page[part]],
-    )
-    return Buffer.from(lines.join('\n')).toString('base64url')
-  })
+  const isHostAlone = page.action === undefined && page.cdata === undefined
+  return isHostAlone ? cached(texts, page.host!, () => encoded(page)) : encoded(page)
+}
+
+function encoded(page: Page): string {
+  const lines = Object.entries(LETTERS).flatMap(([letter, part]) =>
+    page[part] === undefined ? [] : [letter + page[part]],
+  )
+  return Buffer.from(lines.join('\n')).toString('base64url')
 }
 
 export function readPage(text: string): Page {
-  const isShort = text.length <= ((1 + HOST_CHARACTERS_MAX) * 4) / 3
-  return cached(pages, isShort ? text : undefined, () => {
+  return cached(pages, text, () => {
     const lines = Buffer.from(text, 'base64url').toString('latin1').split('\n')
     return Object.fromEntries(lines.map(line => [LETTERS[line[0] as keyof typeof LETTERS], line.slice(1)]))
   })
 }
 
-function cached<Value>(cache: Map<string, Value>, key: string | undefined, make: () => Value): Value {
-  const found = key === undefined ? undefined : cache.get(key)
+function cached<Value>(cache: Map<string, Value>, key: string, make: () => Value): Value {
+  const found = cache.get(key)
   if (found !== undefined) return found
   const made = make()
-  if (key === undefined) return made
   if (cache.size >= CACHED_MAX) cache.clear()
   cache.set(key, made)
   return made

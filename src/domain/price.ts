@@ -152,8 +152,8 @@ export function siteFree(expected: number, { tolerated, siteUsualMin }: Pricing)
   return tolerated * Math.max(siteUsualMin, expected)
 }
 
-/** One bit for each doubling above the budget, rounded up. */
+/** One bit for each doubling above the budget, rounded up; 0 or less within the budget. */
 function excessBits(rates: Rates, free: number, most: number, pricing: Pricing): number {
   const excess = rates.recent / budgetOf(rates, free, pricing)
-  return excess <= 1 ? 0 : Math.min(most, Math.ceil(Math.log2(excess)))
+  return Math.min(most, Math.ceil(Math.log2(excess)))
 }

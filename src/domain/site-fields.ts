@@ -52,7 +52,6 @@ interface Row {
   readonly fallback?: unknown
   /** Says in words what a site has that does not set the field. */
   readonly otherwise?: string
-  readonly isRequired?: true
   /** Other plans keep the value without using it. */
   readonly plan?: 'pro'
   /** Several fields may share a flag: `--weight webdriver=1`. */
@@ -100,7 +99,6 @@ const SITE_FIELDS: Readonly<Record<FieldName, Row>> = {
   name: {
     form: textOf('NAME', NAME, NAME_CHARACTERS_MAX),
     about: 'Name of the site, for people',
-    isRequired: true,
     flag: 'name',
   },
   active: { form: YES_NO, about: 'Whether the site is served', fallback: true, command: 'site disable' },

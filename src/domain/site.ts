@@ -66,7 +66,7 @@ export interface Site {
   readonly origins: OriginList
   /** Networks of the setting `known.networks`. */
   readonly known: AddressSet
-  readonly ipRules: { readonly allow: AddressSet; readonly block: AddressSet } | undefined
+  readonly ipRules: { readonly allow: AddressSet; readonly block: AddressSet }
   /** The default table itself, or a copy with the site's own. */
   readonly scoreWeights: ScoreWeights
   /** The meter of its returning addresses. */
@@ -86,15 +86,13 @@ export const SITE_DEFAULTS: Readonly<SiteSettings> = completed({ name: '' })
 export function compileSite(stored: SiteRecord): Site {
   const record = { ...stored, ...withLaterFields(inEffect(stored), stored) }
   const digest = createHash('sha256').update(record.siteKey).digest()
-  const { allow, block } = record.ipRules
-  const hasIpRules = allow.length + block.length > 0
   return {
     record,
     tag: digest.toString('latin1', 0, 10),
     logTag: digest.readUIntBE(0, 3) >> 3 || 1, // 0 means an unknown site
     origins: new OriginList(record.origins),
     known: new AddressSet(record.known.networks),
-    ipRules: hasIpRules ? { allow: new AddressSet(allow), block: new AddressSet(block) } : undefined,
+    ipRules: { allow: new AddressSet(record.ipRules.allow), block: new AddressSet(record.ipRules.block) },
     scoreWeights:
       record.scoreWeights === undefined ? SCORE_WEIGHTS : { ...SCORE_WEIGHTS, ...record.scoreWeights },
     meterName: siteMeter(record.siteKey),

@@ -146,8 +146,8 @@ function prepare(service: Service, visit: Visit, body: Buffer, contentType: stri
   if (!parsed.ok) return refused(parsed.refusal)
   const { nonce } = parsed.body
   if (site.test === 'fails') return { verdict: 'failed', reason: 'test-key', nonce }
-  if (site.ipRules?.block.has(address)) return { verdict: 'failed', reason: 'ip-blocked', nonce }
-  if (site.ipRules !== undefined && !site.ipRules.allow.isEmpty && !site.ipRules.allow.has(address)) {
+  if (site.ipRules.block.has(address)) return { verdict: 'failed', reason: 'ip-blocked', nonce }
+  if (!site.ipRules.allow.isEmpty && !site.ipRules.allow.has(address)) {
     return { verdict: 'failed', reason: 'ip-not-allowed', nonce }
   }
   let attempt = attemptWithTags(service, visit, parsed.body, nowMs)

@@ -295,8 +295,9 @@ const ENVIRONMENT = ENVIRONMENT_FLAGS.map(name => `"${name}":(?:(true)|false)`).
 const SOLUTION = new RegExp(
   `^\\{"nonce":"([0-9a-f]{32})","counter":${INTEGER},"solveTimeMs":${INTEGER},"fingerprintHash":"([0-9a-f]{64})","environment":\\{${ENVIRONMENT}\\}\\}$`,
 )
-/** A token and an address. Python's json writes the spaces. */
-const REDEMPTION = /^\{"token": ?"([\w|-]+)"(?:, ?"expectedIp": ?"([\d.:A-Fa-f]+)")?\}$/
+/** The fields come in the order in which the client and the recipes write them. Python's json writes the spaces. */
+const REDEMPTION =
+  /^\{"token": ?"([\w|-]+)"(?:, ?"expectedIp": ?"([\d.:A-Fa-f]+)")?(?:, ?"idempotencyKey": ?"([\w-]{1,64})")?\}$/
 
 export function usualSolution(bytes: Buffer): Solution | undefined {
   const match = matchOf(SOLUTION, bytes)
@@ -322,9 +323,12 @@ export function usualSolution(bytes: Buffer): Solution | undefined {
 export function usualRedemption(bytes: Buffer): Redemption | undefined {
   const match = matchOf(REDEMPTION, bytes)
   if (match === null) return undefined
-  const [token, expectedIp] = [match[1]!, match[2]]
-  if (expectedIp === undefined) return { token }
-  return parseAddress(expectedIp) === undefined ? undefined : { token, expectedIp }
+  const [token, expectedIp, idempotencyKey] = [match[1]!, match[2], match[3]]
+  if (expectedIp !== undefined && parseAddress(expectedIp) === undefined) return undefined
+  const redemption: Redemption = { token }
+  if (expectedIp !== undefined) redemption.expectedIp = expectedIp
+  if (idempotencyKey !== undefined) redemption.idempotencyKey = idempotencyKey
+  return redemption
 }
 
 function matchOf(form: RegExp, bytes: Buffer): RegExpExecArray | null {

@@ -88,11 +88,3 @@ test(`property: whatever ${RUNS} clients send, behind a proxy that adds its line
     seeded(RUNS),
   )
 })
-
-test('of 400 proxies in an X-Forwarded-For, 32 are read', t => {
-  const trusted = new AddressSet(['10.0.0.0/8'])
-  const { mock } = t.mock.method(trusted, 'has')
-  const header = `203.0.113.9${',10.0.0.2'.repeat(400)}`
-  assert.equal(formatAddress(clientAddress(PROXY, header, trusted)), '10.0.0.1')
-  assert.ok(mock.callCount() <= HOPS_MAX + 1, `${mock.callCount()}`)
-})

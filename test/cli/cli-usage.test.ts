@@ -32,7 +32,7 @@ const COMMANDS = TABLE.map(({ name }) => name)
 const SITE = 'site_0123456789ABCDEFabcdef'
 const API_KEY = `sk_abcdefgh_${'s'.repeat(43)}`
 
-/** By how calls begin: how they go on, and what is said of them. */
+/** How calls begin, how they go on, and what is said of them. */
 const MISUSES: Readonly<
   Record<string, readonly (readonly [rest: string | readonly string[], line: RegExp])[]>
 > = {

@@ -25,7 +25,7 @@ for (const kind of STORE_KINDS) {
     let place: string
 
     before(async () => {
-      // With Redis no POWGATE_SECRETS: the service needs them, the commands do not.
+      // POWGATE_SECRETS is missing with Redis, because the service needs it and the commands do not.
       const store = await storeOf(kind, dir)
       powgate = new Powgate(store.env)
       place = store.place

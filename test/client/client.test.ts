@@ -25,7 +25,7 @@ import { TestService, type TestSite } from '../harness/service.ts'
 import { type Illness, SickProxy } from '../harness/sick-proxy.ts'
 
 const VERIFY_TOKEN = 'POST /verify-token'
-/** Longer than any test waits for, though an attempt gets only half of what is left. */
+/** No test waits as long, though an attempt gets only half of what is left. */
 const PATIENT_MS = 60_000
 /** Less than a limit's minute. */
 const SHORT_MS = 20_000

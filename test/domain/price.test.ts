@@ -128,7 +128,7 @@ test('a network without history costs nothing up to what is free, then a bit for
   ] as const) {
     const town = quiet().run(6 * MINUTE_MS, { people: 5, rented })
     assert.equal(town.price(RENTED).network, bits, `${rented} a minute`)
-    assert.equal(town.price('192.0.2.1').network, 0, 'another network')
+    assert.equal(town.price('192.0.2.1').costliest, undefined, 'another network')
     town.nowMs += 6 * MINUTE_MS
     assert.equal(town.price(RENTED).network, 0, 'minutes later')
   }
@@ -180,6 +180,21 @@ test('who always stays at what costs nothing makes it grow e-fold a day, not mor
   assert.ok(growth > 1.5 && growth < 3, `${growth}`)
 })
 
+test('a proof counts as usual up to half a budget, by the rate before it; in a store below an hour in full', () => {
+  const learned = (ageMs: number, accepted: number, proofs: 1 | -1) => {
+    const meter = (): Meter => ({ atMs: 0, recent: 1000 - Math.min(0, proofs), usual: 10 })
+    const [site, ...networks] = [meter(), meter(), meter()] as const
+    const meters = { ageMs, namesAgeMs: ageMs, site, networks }
+    const isSite = addProof(meters, [600, 400, 1000], accepted, proofs, PRICING)
+    return [isSite, ...[site, ...networks].map(({ usual }) => ((usual - 10) * proofs).toFixed(6))].join(' ')
+  }
+  // The site's meter forgets in 20 seconds: 1000 are a rate of 3000 a minute.
+  for (const proofs of [1, -1] as const) {
+    assert.equal(learned(HOUR_MS, 2, proofs), 'true 0.100000 0.200000 0.500000')
+    assert.equal(learned(HOUR_MS - 1, 1, proofs), 'false 0.000000 1.000000 1.000000')
+  }
+})
+
 test('in its first hour a store learns everything: a site that moves here is at home at once', () => {
   const town = new Town().run(20 * MINUTE_MS, { people: 5 }).run(10 * MINUTE_MS, { carrier: 600 })
   assert.equal(town.price(CARRIER).network, 0)
@@ -226,9 +241,13 @@ test('a solution is refused when its challenge is more than one bit cheaper than
     checkPrice(16, { ...BOUNDS, base: 20 }, 0, quiet().traffic('192.0.2.1'), PRICING).isUnderpriced,
     'a raise',
   )
-  const isCut = (max: number) =>
-    checkPrice(18, { ...BOUNDS, max }, 0, town.traffic(OWNER_OF_48), PRICING).isCapped
+  const isCut = (max: number, traffic = town.traffic(OWNER_OF_48), accepted = 0) =>
+    checkPrice(18, { ...BOUNDS, max }, accepted, traffic, PRICING).isCapped
   assert.deepEqual([isCut(20), isCut(21)], [true, false], 'a maximum below what it asks for')
+  const attacked = quiet()
+    .run(3 * MINUTE_MS, { people: 1200 }, 2)
+    .traffic('192.0.2.1')
+  assert.deepEqual([isCut(21, attacked, 2), isCut(22, attacked, 2)], [true, false])
 })
 
 test('a raise adds to the base, up to the maximum', () => {
@@ -277,6 +296,9 @@ test('if the clock is set back or ahead, meters go on fading, and no store is yo
     town.nowMs -= stepMs
     assert.ok(town.run(6 * MINUTE_MS, { ownerOf48: 300 }).price(OWNER_OF_48).network >= 3, `${stepMs}`)
   }
+  const born = { ...newMeter(0), usual: HOUR_MS }
+  setBorn(born, HOUR_MS - 1)
+  assert.equal(born.usual, HOUR_MS - 1, 'a clock that was ahead makes no store old')
 })
 
 test('a meter is kept for minutes when it knows one proof, and for a week when it knows a day', () => {
@@ -287,9 +309,9 @@ test('a meter is kept for minutes when it knows one proof, and for a week when i
 })
 
 test('the usual rate is of a day, faded since the last proof; without meters there is none', () => {
-  const meter = { ...newMeter(0), usual: 2880 }
+  const meter = { ...newMeter(DAY_MS), usual: 2880 }
   const { usualMs } = PRICING
-  const rates = [0, usualMs, -usualMs].map(nowMs => dailyRate([meter, meter], nowMs)! * (usualMs / DAY_MS))
+  const rates = [0, usualMs, -usualMs].map(ms => dailyRate([meter, meter], DAY_MS + ms)! * (usualMs / DAY_MS))
   assert.deepEqual(rates.map(Math.round), [4, 1, 1])
   assert.equal(dailyRate([], 0), undefined)
 })

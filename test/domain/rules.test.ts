@@ -23,13 +23,14 @@ import {
 } from '../../src/domain/score.ts'
 import {
   apiKeyId,
-  apiKeySha256,
+  apiKeyRecord,
   compileSite,
   DEMO_SITE_KEY,
   isApiKeyOf,
   isSiteKey,
   newApiKey,
   newSiteKey,
+  nextRevision,
   raisedBits,
   SITE_DEFAULTS,
   siteRefusal,
@@ -148,7 +149,7 @@ test('origins: exact, wildcards, none', () => {
     'https://evil.com/.shop.example https://evilshop.example https://.shop.example https://shop-.vercel.app',
     'https://myshop-1.vercel.app https://shop-a.b.vercel.app https://shop-1.vercel.app.evil.example',
     'http://shop-1.vercel.app https://pr-7-eu.example.com http://127.0.0.1:x http://127.0.0.1:5173.evil.example',
-    'http://127.0.0.10:80 http://a.localhost:3001 http://localhost:3001 ionic://localhost',
+    'https://*.shop.example http://127.0.0.10:80 http://a.localhost:3001 http://localhost:3001 ionic://localhost',
   )
   for (const origin of ['', ...allowed]) assert.ok(list.allows(origin, false), origin)
   for (const origin of refused) assert.ok(!list.allows(origin, false), origin)
@@ -192,7 +193,7 @@ test('origins: what can be written into a list', () => {
   for (const good of words(
     'https://example.com https://*.example.com http://localhost:3000 http://[::1]:8080 http://*.localhost:*',
     'https://*-shop.netlify.app https://a*b.example.com https://localhost:* app://bundle tauri://localhost',
-    'capacitor://app.example.com http://shop-*.localhost',
+    'capacitor://app.example.com http://shop-*.localhost http://a.localhost:*',
   ))
     assert.ok(isOriginPattern(good), good)
   const bad = words(
@@ -235,11 +236,13 @@ test('keys: new ones have the form, and only the right secret matches', () => {
   for (let index = 0; index < 200; index++) {
     assert.ok(isSiteKey(newSiteKey(randomBytes(96))))
     const key = newApiKey(randomBytes(128))
-    const id = apiKeyId(key)!
-    const record = { id, siteKey: 's', secretSha256: apiKeySha256(key), createdAt: 0, revokedAt: null }
-    assert.equal(id.length, 8)
+    const record = apiKeyRecord(key, { siteKey: 's', createdAt: 0 })
+    assert.deepEqual([record.id.length, record.revokedAt], [8, null])
     assert.ok(isApiKeyOf(record, key) && !isApiKeyOf(record, newApiKey(randomBytes(128))))
   }
+  const unbiased = new Array(22).fill(247)
+  assert.equal(newSiteKey(Uint8Array.of(248, 255, ...unbiased)), `site_${'z'.repeat(22)}`)
+  assert.throws(() => newSiteKey(Uint8Array.from(unbiased.slice(1))), RangeError)
   const [a, b] = ['a'.repeat(21), 'b'.repeat(42)]
   for (const bad of ['', 'site_', `site_${a}`, `site_${a}aa`, `site_${'-'.repeat(22)}`, `Site_${a}a`])
     assert.ok(!isSiteKey(bad), bad)
@@ -267,7 +270,10 @@ test('sites: whom they refuse, by origin and by page; a raise ends at its moment
     const site = compileSite({ ...record, origins: [...record.origins] })
     assert.equal(siteRefusal(site, origin, mayLack, isForeign), refusal, JSON.stringify(change))
   }
-  const site = { ...SITE_DEFAULTS, siteKey: 's', createdAt: 0, updatedAt: 0 }
+  const site = { ...SITE_DEFAULTS, siteKey: 's', createdAt: 5, updatedAt: 9 }
+  const revisions = [3, 20].map(nowMs => nextRevision(site, nowMs))
+  assert.deepEqual([...revisions, nextRevision({ createdAt: 5 }, 3)], [10, 20, 6])
+  assert.equal(compileSite(site).logTag, 34_638, 'as addresses in the store name it')
   const raised = { ...site, raise: { bits: 3, until: 1000 } }
   assert.deepEqual([raisedBits(raised, 999), raisedBits(raised, 1000), raisedBits(site, 0)], [3, 0, 0])
 })

@@ -6,7 +6,7 @@ import fc from 'fast-check'
 import { Keyring } from '../../src/domain/keyring.ts'
 import { OriginList } from '../../src/domain/origin.ts'
 import { pageHostname, pageOf, pageText } from '../../src/domain/page.ts'
-import { mintToken, readToken, type TokenClaims } from '../../src/domain/token.ts'
+import { mintToken, readToken, statedNonce, type TokenClaims } from '../../src/domain/token.ts'
 import type { Solution } from '../../src/protocol/wire.ts'
 import { addresses, counters, nonces, seeded } from '../harness/arbitraries.ts'
 import { liveHeapBytes } from '../harness/measure.ts'
@@ -58,6 +58,7 @@ test('a token without a page is what it was before there were pages, so those un
   const before =
     '1795235427055|0a9d065f59421fab31a2f57be7591e18|28643|OQeBLI5NRLWgoxK2Fj--tvvivWIawLcdWT0p36x4uJZVepvJ|JbOblM6Koe098L-LRWdbNNsOReluvY051xFsu5RATD8'
   assert.equal(mintToken(keyring, claims), before)
+  assert.deepEqual([statedNonce(before), statedNonce(before.slice(1))], [claims.nonce, ''])
 })
 
 test('a page makes a token 64 characters longer at most, unless it gives an action or data', () => {
@@ -96,6 +97,7 @@ test('a page tells its host, whatever origins its site has by then; of a long on
     assert.equal(pageHostname(page, before), host)
     assert.equal(pageHostname(page, after), later)
   }
+  assert.equal(pageOf({} as Solution, `https://${long}`, before)!.host, '#gXqxQ63Usp_K-vUk')
   assert.equal(pageOf({} as Solution, 'https://new.example', after), undefined, 'no other host is possible')
   assert.equal(pageHostname(undefined, after), 'new.example')
   const [action, cdata] = ['login', 'basket-17']
@@ -131,6 +133,8 @@ test('every truncation and extension: malformed or forged', () => {
     for (const text of [...cut, ...extras.map(extra => [token + extra, extra + token])].flat())
       assert.notEqual(readToken(keyring, text).status, 'genuine')
   }
+  const tooLong = mintToken(keyring, longest).replace(/(?=\|[^|]*$)/, 'A')
+  assert.equal(readToken(keyring, tooLong).status, 'malformed')
 })
 
 test('the layout of another version, signed by the same key: malformed', () => {

@@ -46,7 +46,7 @@ const explain = (visitor: string, log: string) => powgate.text('explain', visito
 /** What is said where it cannot be told. */
 const problem = (visitor: string, log: string) => powgate.problem(1, 'explain', visitor, '--log', log)
 
-/** Without what is said of the log itself. */
+/** The text without what is said of the log itself. */
 const storyOf = (text: string): string => text.replace(/^Read: .*\n/m, '')
 
 describe('on the log of a service', () => {

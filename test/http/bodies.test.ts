@@ -94,9 +94,15 @@ const tokens = fc
   })
 
 const redemptions: fc.Arbitrary<readonly Member[]> = fc
-  .tuple(tokens, fc.option(fc.oneof(fc.ipV4(), fc.ipV6()), { nil: undefined }))
-  .map(([token, expectedIp]): readonly Member[] => {
-    const members = Object.entries({ token, expectedIp }).filter(([, value]) => value !== undefined)
+  .tuple(
+    tokens,
+    fc.option(fc.oneof(fc.ipV4(), fc.ipV6()), { nil: undefined }),
+    fc.option(fc.uuid(), { nil: undefined }),
+  )
+  .map(([token, expectedIp, idempotencyKey]): readonly Member[] => {
+    const members = Object.entries({ token, expectedIp, idempotencyKey }).filter(
+      ([, value]) => value !== undefined,
+    )
     return members.map(([name, value]) => [name, `"${value}"`])
   })
 
@@ -107,7 +113,14 @@ const NUMBERS = [
 ]
 const VALUES = [
   ...['null', 'true', 'false', '{}', '[]', '""', '"7"', '"::"', '"1.2.3.4"', '"01.2.3.4"', '"fe80::1%1"'],
-  ...['"::ffff:1.2.3.4"', '"1:2"', `"${'a'.repeat(1025)}"`, '{"webdriver":true}', '{"webdriver":"true"}'],
+  ...[
+    '"::ffff:1.2.3.4"',
+    '"1:2"',
+    `"${'a'.repeat(65)}"`,
+    `"${'a'.repeat(1025)}"`,
+    '{"webdriver":true}',
+    '{"webdriver":"true"}',
+  ],
   ...['{"__proto__":{}}', '{"webdriver":true,"webdriver":false}'],
 ]
 

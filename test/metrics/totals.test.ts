@@ -44,25 +44,6 @@ test('a snapshot replaces the one before it; who is gone goes on counting, and i
   assert.deepEqual([answered(totals), totals.values().storeUp], [9, 0])
 })
 
-test('last words that arrive after the end replace what was counted, and never count twice', () => {
-  const totals = new Totals()
-  totals.take(worker('1'), answers(5), 0)
-  totals.gone(worker('1'))
-  totals.take(worker('1'), answers(7), 0)
-  assert.equal(answered(totals), 7)
-  assert.deepEqual(totals.workers(), [])
-  totals.gone(worker('never heard of'))
-  totals.take(worker('never heard of'), answers(2), 0)
-  assert.equal(answered(totals), 9)
-  for (let index = 10; index < 1100; index++) {
-    totals.take(worker(String(index)), answers(1), 0)
-    totals.gone(worker(String(index)))
-  }
-  assert.equal(answered(totals), 9 + 1090)
-  totals.take(worker('500'), answers(3), 0) // however late
-  assert.equal(answered(totals), 9 + 1092)
-})
-
 test('the store is up if every worker reaches it; other gauges are added up, or there for each worker', () => {
   const totals = new Totals()
   const withGauges = (storeUp: 0 | 1, lag: number) =>

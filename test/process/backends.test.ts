@@ -3,7 +3,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { parseAddress } from '../../src/addresses/address.ts'
-import { BackendCounts } from '../../src/endpoints/backend-counts.ts'
+import { BackendCounts, COUNTS_MAX } from '../../src/endpoints/backend-counts.ts'
 import { BackendWatch } from '../../src/process/backends.ts'
 
 const CONTRACT = [100, 200] as const
@@ -86,17 +86,20 @@ test('a limit that was raised within the minute is the one that is told', () => 
   assert.match(raised.join(), /sends 80 redemptions a minute for site_a, of 150 that it may/)
 })
 
+const REQUEST = { callerKey: 'c', siteKey: 'site_a', apiKeyId: 'k', limits: CONTRACT, ignored: undefined }
+
+test('a worker counts 1000 callers at most, and how many requests of each name the visitor', () => {
+  const counts = new BackendCounts(true)
+  for (let index = 0; index < 2 * COUNTS_MAX + 2; index++)
+    counts.note(parseAddress('::1')!, { ...REQUEST, isJunk: false, callerKey: `${index >> 1}` }, true)
+  const [{ count, named } = assert.fail(), ...others] = counts.take()
+  assert.deepEqual([count, named, others.length], [2, 2, COUNTS_MAX - 1])
+})
+
 test('a backend that names no visitor in 20 redemptions is told; one that named any is not, nor is junk', () => {
   const told = (count: number, named: number, isJunk = false, laterMs = 0) => {
     const [watch, counts] = [new BackendWatch(), new BackendCounts(true)]
-    const counted = {
-      callerKey: 'c',
-      siteKey: 'site_a',
-      apiKeyId: 'k',
-      limits: CONTRACT,
-      isJunk,
-      ignored: undefined,
-    }
+    const counted = { ...REQUEST, isJunk }
     for (let index = 0; index < count; index++) {
       counts.note(parseAddress('10.0.0.1')!, counted, index < named)
       watch.add(counts.take(), index)

@@ -1,7 +1,4 @@
 import assert from 'node:assert/strict'
-import { mkdtempSync, rmSync } from 'node:fs'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
 import { test } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { loadConfig } from '../../src/config/config.ts'
@@ -9,6 +6,7 @@ import { createLogger } from '../../src/log/logger.ts'
 import { Totals } from '../../src/metrics/totals.ts'
 import { StoreProcess } from '../../src/process/store-process.ts'
 import { storePid } from '../harness/processes.ts'
+import { temporaryDir } from '../harness/temporary.ts'
 
 test('a store process that cannot be forked, such as while Node.js is upgraded, is a start that failed, not one that hangs', async t => {
   const path = process.execPath
@@ -19,18 +17,10 @@ test('a store process that cannot be forked, such as while Node.js is upgraded, 
 })
 
 test('a store process that hangs is killed and started anew, one that only has nothing to do is not', async t => {
-  const dataDir = mkdtempSync(join(tmpdir(), 'powgate-'))
-  const store = new StoreProcess(
-    loadConfig({ POWGATE_DATA_DIR: dataDir }),
-    createLogger('silent', {}, []),
-    new Totals(),
-    3,
-  )
+  const config = loadConfig({ POWGATE_DATA_DIR: temporaryDir('store') })
+  const store = new StoreProcess(config, createLogger('silent', {}, []), new Totals(), 3)
   await store.start()
-  t.after(async () => {
-    await store.end()
-    rmSync(dataDir, { recursive: true })
-  })
+  t.after(() => store.end())
   const first = storePid(process.pid)!
   await sleep(5000)
   assert.equal(storePid(process.pid), first)

@@ -9,6 +9,7 @@ import { siteFields } from '../../src/cli/views.ts'
 import { siteChanges } from '../../src/domain/audit.ts'
 import {
   FIELDS,
+  laterFields,
   type SiteField,
   type SiteSettings,
   valueIn,
@@ -135,4 +136,15 @@ test('a list replaces the old one; limits and weights are set one by one; a flag
   )
   assert.deepEqual([origins, ipRules.block, failOpen], [['http://b.c'], ['::1'], { verify: true }])
   assert.deepEqual([limits, scoreWeights], [{ redeem: 9 }, { webdriver: 0, noPlugins: 0 }])
+})
+
+test('a flag takes values up to its bounds, and none beyond or of another form', async () => {
+  const name = `name=${'n'.repeat(100)}`
+  const good = `${name} limit-verify=1 limit-verify=1000000 threshold=0.5 threshold=1 min=18 max=18`
+  for (const flag of good.split(' ')) await updated(BEFORE, `--${flag}`)
+  const bad = `${name}n name= name=\u00a0 name=a\x1b limit-verify=0 limit-verify=1000001 limit-verify=1.5
+    limit-verify=1e3 threshold=1.01 threshold=1e-1 known-networks=::1,x known-networks=::/0`
+  for (const flag of bad.split(/ +|\n +/))
+    await assert.rejects(updated(BEFORE, `--${flag}`), /: expected /, flag)
+  assert.deepEqual([...laterFields({ ...BEFORE, raise: 1, deletedAt: 3, minAge: 4 })], [['minAge', 4]])
 })

@@ -6,9 +6,9 @@ import { test } from 'node:test'
 import { challengeOn, freshNonce, meteringOf, redemptionOn, SITE, solutionOn, startRedis } from './harness.ts'
 
 const VISITS = 20_000
-/** Of the contract. */
+/** The contract's lifetimes. */
 const [CHALLENGE_MS, TOKEN_MS] = [120_000, 300_000]
-/** As the client makes one. */
+/** The client makes claims of this length. */
 const CLAIM = 'c'.repeat(43)
 
 test('visits from an address each leave the bytes in Redis that the capacity page tells, for as long as it tells', async t => {

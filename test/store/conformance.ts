@@ -47,38 +47,6 @@ export function storeConformance(name: string, make: StoreMaker): void {
       kinds.map(kind => outcomes.filter(outcome => outcome === kind).length)
 
     describe('challenges', () => {
-      test('an address has a limit at a site: 30 challenges are admitted, the next is refused and not counted', async () => {
-        const addressKey = freshKey()
-        for (let count = 0; count < 30; count++) {
-          const admission = await challengeOn(clientOf(count), { addressKey })
-          assert.deepEqual(admission, { ...ADMITTED, siteCount: count })
-        }
-        for (let extra = 0; extra < 5; extra++) {
-          under.clock.now += 1000
-          const retryAfterMs = 60_000 - 1000 * (extra + 1)
-          const refused = { status: 'limited', retryAfterMs, policy: 'address-site' }
-          assert.deepEqual(await challengeOn(store(), { addressKey }), refused)
-        }
-        under.clock.now += 55_000
-        assert.equal((await challengeOn(store(), { addressKey })).status, 'admitted')
-      })
-
-      test('challenges of several sites share the limit of the address', async () => {
-        const addressKey = freshKey()
-        for (let count = 0; count < 60; count++) {
-          assert.equal((await challengeOn(store(), { addressKey, siteTag: count % 3 })).status, 'admitted')
-        }
-        const refused = await challengeOn(store(), { addressKey, siteTag: 9 })
-        assert.deepEqual(refused, { status: 'limited', retryAfterMs: 60_000, policy: 'address' })
-      })
-
-      test('a challenge of an unknown site counts against the address alone', async () => {
-        const unknown = { addressKey: freshKey(), siteTag: 0, siteLimit: 0 }
-        for (let count = 0; count < 60; count++)
-          assert.equal((await challengeOn(store(), unknown)).status, 'admitted')
-        assert.equal((await challengeOn(store(), { ...unknown, siteTag: 1 })).status, 'limited')
-      })
-
       test('challenges and solutions have separate limits; failed solutions raise the failures of both, and only a spent nonce is an accepted proof', async () => {
         const addressKey = freshKey()
         for (let count = 0; count < 20; count++) {
@@ -120,18 +88,6 @@ export function storeConformance(name: string, make: StoreMaker): void {
     })
 
     describe('solutions', () => {
-      test('a nonce is spent once, for every client of the store', async () => {
-        const nonce = freshNonce(now())
-        // A nonce is bound to its address, so all its submissions carry the same key.
-        const addressKey = freshKey()
-        const first = await solutionOn(store(), { addressKey, spend: spend(nonce, addressKey) })
-        assert.deepEqual(first, { ...ADMITTED, nonce: 'spent' })
-        for (const client of [store(), other()]) {
-          const again = await solutionOn(client, { addressKey, spend: spend(nonce, addressKey) })
-          assert.deepEqual(again, { ...ADMITTED, nonce: 'used', accepted: 1 })
-        }
-      })
-
       for (const limit of [64, 65]) {
         test(`a spent nonce stays used until it expires, at a limit of ${limit}`, async () => {
           const addressKey = freshKey()
@@ -190,18 +146,6 @@ export function storeConformance(name: string, make: StoreMaker): void {
     })
 
     describe('redemptions', () => {
-      test('a token is redeemed once, for every client of the store', async () => {
-        const nonce = freshNonce(now())
-        for (const [client, token] of [
-          [store(), 'redeemed'],
-          [other(), 'used'],
-          [store(), 'used'],
-        ] as const) {
-          const admission = await redemptionOn(client, { callerKey: freshKey(), redeem: redeem(nonce) })
-          assert.deepEqual(admission, { status: 'admitted', token })
-        }
-      })
-
       test('junk fills windows of its own: neither it nor what is redeemed for the first time takes from the other', async () => {
         const [callerKey, apiKey] = [freshKey(), { id: freshKey().slice(0, 8), limit: 5, siteKey: SITE }]
         const ask = (more: Partial<RedemptionRequest>) =>
@@ -245,41 +189,19 @@ export function storeConformance(name: string, make: StoreMaker): void {
         assert.equal(await tokenOn(store(), { redeem: redeem(nonce) }), 'redeemed')
       })
 
-      test("a redemption beyond the caller's limit is refused, and spends and charges nothing", async () => {
-        const callerKey = freshKey()
-        const apiKey = { id: freshKey(), limit: 200, siteKey: SITE }
-        for (let count = 0; count < 100; count++) {
-          assert.equal((await redemptionOn(store(), { callerKey, apiKey })).status, 'admitted')
-        }
-        const nonce = freshNonce(now())
-        for (let count = 0; count < 150; count++) {
-          const refused = await redemptionOn(store(), { callerKey, apiKey, redeem: redeem(nonce) })
-          assert.deepEqual(refused, { status: 'limited', retryAfterMs: 60_000, policy: 'address' })
-        }
-        for (let count = 0; count < 99; count++) {
-          const admission = await redemptionOn(store(), { callerKey: freshKey(), apiKey })
-          assert.equal(admission.status, 'admitted', String(count))
-        }
-        assert.equal(await tokenOn(store(), { apiKey, redeem: redeem(nonce) }), 'redeemed')
-      })
-
-      test("a redemption beyond the API key's limit is refused, and does not charge the caller", async () => {
-        const apiKey = { id: freshKey(), limit: 3, siteKey: SITE }
-        const callerKey = freshKey()
-        for (let count = 0; count < 3; count++) await redemptionOn(store(), { callerKey: freshKey(), apiKey })
-        for (let count = 0; count < 120; count++) {
-          const refused = await redemptionOn(store(), { callerKey, apiKey })
-          assert.deepEqual(refused, { status: 'limited', retryAfterMs: 60_000, policy: 'api-key' })
-        }
-        assert.equal((await redemptionOn(store(), { callerKey, apiKey: undefined })).status, 'admitted')
+      test("a redemption beyond the caller's limit does not spend the token", async () => {
+        const request = { callerKey: freshKey(), callerLimit: 1, redeem: redeem(freshNonce(now())) }
+        await redemptionOn(store(), { ...request, redeem: undefined })
+        assert.equal(await tokenOn(store(), request), 'limited')
+        assert.equal(await tokenOn(store(), { redeem: request.redeem }), 'redeemed')
       })
 
       test('beyond the limit of the API key do not charge the caller either while others join its slot of time', async () => {
         const apiKey = { id: freshKey(), limit: 1, siteKey: SITE }
         await redemptionOn(store(), { callerKey: freshKey(), apiKey })
-        // On several shards, or on the API key's own.
+        // The callers are on several shards, or on the API key's own.
         for (let caller = 0; caller < 6; caller++) {
-          // Above 256 requests of 235 ms are one entry, with the time of the last.
+          // A limit above 256 makes requests of 235 ms one entry, with the time of the last.
           const request = { callerKey: freshKey(), callerLimit: 300 }
           const refusals: Promise<{ status: string }>[] = []
           for (let count = 0; count < 30; count++) {
@@ -293,14 +215,6 @@ export function storeConformance(name: string, make: StoreMaker): void {
           )
           assert.equal(answers.filter(({ status }) => status === 'admitted').length, 300)
         }
-      })
-
-      test('a redemption without a valid API key charges the caller alone', async () => {
-        const callerKey = freshKey()
-        const request = { callerKey, callerLimit: 2, apiKey: undefined }
-        for (let count = 0; count < 2; count++)
-          assert.deepEqual(await redemptionOn(store(), request), { status: 'admitted', token: 'untouched' })
-        assert.equal((await redemptionOn(store(), request)).status, 'limited')
       })
 
       test('race: 500 tokens, 32 concurrent redemptions each by two clients: 500 redeemed', async () => {

@@ -8,13 +8,11 @@ import fs, {
   readdirSync,
   readFileSync,
   renameSync,
-  rmSync,
   statSync,
   writeFileSync,
 } from 'node:fs'
 import { syncBuiltinESMExports } from 'node:module'
 import { connect, createServer, Socket } from 'node:net'
-import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { type TestContext, test } from 'node:test'
 import { loadConfig } from '../../src/config/config.ts'
@@ -29,6 +27,7 @@ import { deadFrom, State, sweep } from '../../src/store/embedded/state.ts'
 import { openSiteStore } from '../../src/store/open.ts'
 import { openEmbedded, serveStore } from '../harness/embedded.ts'
 import { eventually } from '../harness/eventually.ts'
+import { temporaryDir } from '../harness/temporary.ts'
 import { storeConformance } from './conformance.ts'
 import {
   challengeOn,
@@ -36,31 +35,17 @@ import {
   freshNonce,
   meteringOf,
   nonceOn,
-  openTwice,
+  openEmbeddedTwice,
   redeemable,
   redemptionOn,
   type TestStore,
-  tempDir,
   tokenOn,
 } from './harness.ts'
 
 const sitesIn = (dataDir: string) => new EmbeddedSites(dataDir, new State(2 ** 30))
 
 async function make(): Promise<TestStore> {
-  const dataDir = mkdtempSync(join(tmpdir(), 'powgate-embedded-'))
-  let shared = { now: 0 }
-  const now = () => shared.now
-  const server = await serveStore(dataDir, { clocks: { monotonicMs: now, wallMs: now } })
-  const opened = await openTwice(
-    clock => {
-      shared = clock
-      return openEmbedded(dataDir, { clock: () => clock.now })
-    },
-    async () => {
-      await server.close(false)
-      rmSync(dataDir, { recursive: true, force: true })
-    },
-  )
+  const { server, ...opened } = await openEmbeddedTwice()
   const expires = async (name: string) => {
     const key = name.startsWith('e:') ? name : `e:${name}`
     const meter = server.state.meters.get(key)
@@ -74,7 +59,7 @@ async function make(): Promise<TestStore> {
 storeConformance('embedded', make)
 
 /** A server and a client, on clocks that the test sets; both end with the test. */
-async function start(t: TestContext, dataDir = tempDir(t), options: Partial<ServerOptions> = {}) {
+async function start(t: TestContext, dataDir = temporaryDir('store'), options: Partial<ServerOptions> = {}) {
   const [wall, machine] = [{ now: Date.UTC(2026, 0, 1) }, { now: 5_000_000 }]
   const clocks = { monotonicMs: () => machine.now, wallMs: () => wall.now }
   const server = await serveStore(dataDir, { clocks, ...options })
@@ -147,7 +132,10 @@ test('embedded: the meter of a network that is not swept yet reads as a new one 
 test('embedded: half full, a network that is not known gets no meter; full, all is refused until there is room', async t => {
   const told: string[] = []
   const tell = (_: string, text: string) => told.push(text)
-  const { store, spend, pass, sweepAll } = await start(t, tempDir(t), { stateBytesMax: 60_000, tell })
+  const { store, spend, pass, sweepAll } = await start(t, temporaryDir('store'), {
+    stateBytesMax: 60_000,
+    tell,
+  })
   const recentAfter = async (addressKey: string) => {
     await spend(freshNonce(Date.now()), addressKey)
     const answer = await challengeOn(store, { addressKey, metering: meteringOf(addressKey) })
@@ -212,8 +200,8 @@ test('embedded: an orderly stop keeps everything; after a crash nothing is read,
   assert.equal(third.server.state.meters.size, 0)
 })
 
-test('embedded: of a state of before a reboot only what is usual is read, of another version or a damaged one nothing', async t => {
-  const dataDir = tempDir(t)
+test('embedded: of a state of before a reboot only what is usual is read, of another version or a damaged one nothing', async _t => {
+  const dataDir = temporaryDir('store')
   const state = new State(2 ** 30)
   state.windows.set('l:a', 'record')
   state.meters.set('e:network', { atMs: 1, recent: 2, usual: 3 })
@@ -235,8 +223,8 @@ test('embedded: of a state of before a reboot only what is usual is read, of ano
   assert.match(String(loaded('boot 1')[3]), /damaged/)
 })
 
-test('embedded: a power loss at any byte of the last change loses that change alone, and says so', async t => {
-  const dataDir = tempDir(t)
+test('embedded: a power loss at any byte of the last change loses that change alone, and says so', async _t => {
+  const dataDir = temporaryDir('store')
   const file = sitesIn(dataDir)
   const { site } = await createSite(file, { name: 'first' })
   const before = statSync(join(dataDir, SITES_FILE)).size
@@ -275,8 +263,8 @@ const KEY_MISTAKES = [
   ['"expiresAt":null', '"expiresAt":"2026-01-01"'],
 ] as const
 
-test('embedded: any other wrong line of the sites stops the start, with its number and what is wrong', async t => {
-  const dataDir = tempDir(t)
+test('embedded: any other wrong line of the sites stops the start, with its number and what is wrong', async _t => {
+  const dataDir = temporaryDir('store')
   const file = sitesIn(dataDir)
   await createSite(file, { name: 'a' })
   await file.closeFile()
@@ -303,8 +291,8 @@ test('embedded: any other wrong line of the sites stops the start, with its numb
   }
 })
 
-test('embedded: the sites are written anew once half of the file is dead, and are the same', async t => {
-  const dataDir = tempDir(t)
+test('embedded: the sites are written anew once half of the file is dead, and are the same', async _t => {
+  const dataDir = temporaryDir('store')
   const file = sitesIn(dataDir)
   const { site, apiKey } = await createSite(file, { name: 'a' })
   const id = apiKeyId(apiKey)!
@@ -343,7 +331,7 @@ function fillDisk(t: TestContext, bytesMin = 0): () => void {
 }
 
 test('embedded: a change that cannot be written is refused in one line, and nothing of it stays', async t => {
-  const dataDir = tempDir(t)
+  const dataDir = temporaryDir('store')
   const file = sitesIn(dataDir)
   const { apiKey } = await createSite(file, { name: 'a' })
   const id = apiKeyId(apiKey)!
@@ -361,7 +349,7 @@ test('embedded: a change that cannot be written is refused in one line, and noth
 })
 
 test('embedded: a full disk while the sites are written anew: nothing is left of it, and changes go on', async t => {
-  const dataDir = tempDir(t)
+  const dataDir = temporaryDir('store')
   const file = sitesIn(dataDir)
   const { apiKey } = await createSite(file, { name: 'a' })
   const id = apiKeyId(apiKey)!
@@ -380,15 +368,15 @@ test('embedded: a full disk while the sites are written anew: nothing is left of
 })
 
 test('embedded: a full disk while the state is saved: the part that was written gives its room back', async t => {
-  const { dataDir, stop } = await start(t, tempDir(t))
+  const { dataDir, stop } = await start(t, temporaryDir('store'))
   const makeRoom = fillDisk(t)
   await stop(true)
   makeRoom()
   assert.deepEqual(readdirSync(dataDir), [SITES_FILE])
 })
 
-test('embedded: after root has written the sites anew, they still belong to the user of the service', async t => {
-  const dataDir = tempDir(t)
+test('embedded: after root has written the sites anew, they still belong to the user of the service', async _t => {
+  const dataDir = temporaryDir('store')
   const file = sitesIn(dataDir)
   const path = join(dataDir, SITES_FILE)
   if (process.getuid!() === 0) chownSync(path, 4242, 4243) // others write a file of their own
@@ -403,7 +391,7 @@ test('embedded: after root has written the sites anew, they still belong to the 
 test('embedded: a file of sites that somebody else writes while it serves: no change is told to be done, and the log says why', async t => {
   const told: string[] = []
   const tell = (_: string, text: string) => told.push(text)
-  const { dataDir, store, stop } = await start(t, tempDir(t), { tell })
+  const { dataDir, store, stop } = await start(t, temporaryDir('store'), { tell })
   const path = join(dataDir, SITES_FILE)
   const { site } = await createSite(store.sites, { name: 'a' })
   const backup = readFileSync(path)
@@ -417,7 +405,7 @@ test('embedded: a file of sites that somebody else writes while it serves: no ch
 })
 
 test('embedded: a process that holds the directory and does not answer is told, and not waited for without end', async t => {
-  const dataDir = tempDir(t)
+  const dataDir = temporaryDir('store')
   const stopped = createServer(() => {}).listen(socketPath(dataDir))
   t.after(() => stopped.close())
   await once(stopped, 'listening')
@@ -429,7 +417,7 @@ test('embedded: a process that holds the directory and does not answer is told, 
 })
 
 test('embedded: an owner that dies when it is asked is no reason not to start', async t => {
-  const dataDir = tempDir(t)
+  const dataDir = temporaryDir('store')
   const write = Socket.prototype.write
   let isFirst = true
   t.mock.method(Socket.prototype, 'write', function (this: Socket, ...args: Parameters<typeof write>) {
@@ -447,7 +435,7 @@ test('embedded: an owner that dies when it is asked is no reason not to start', 
 })
 
 test('embedded: who comes while the last change is written is not answered, for the state is being saved', async t => {
-  const { dataDir, server, stop } = await start(t, tempDir(t))
+  const { dataDir, server, stop } = await start(t, temporaryDir('store'))
   const path = socketPath(dataDir)
   let release = () => {}
   const close = server.sites.closeFile.bind(server.sites)
@@ -467,7 +455,7 @@ test('embedded: who comes while the last change is written is not answered, for 
 })
 
 test('embedded: what workers redeem while a command is the store cannot be redeemed again after it', async t => {
-  const dataDir = tempDir(t)
+  const dataDir = temporaryDir('store')
   const first = await start(t, dataDir)
   const redeem = redeemable(first.store)
   await first.stop(true)
@@ -480,16 +468,12 @@ test('embedded: what workers redeem while a command is the store cannot be redee
   assert.equal(await tokenOn(again.store, { redeem }), 'redeemed')
 })
 
-test('embedded: a second service says who has the directory; a command waits for another; a crashed one is replaced', async t => {
-  const dataDir = tempDir(t)
+test('embedded: who opens a directory waits until another has left; one that has crashed is replaced', async t => {
+  const dataDir = temporaryDir('store')
   const waited: string[] = []
   const first = await serveStore(dataDir, { who: 'the service of process 1' })
-  await assert.rejects(serveStore(dataDir, { onWaiting: who => waited.push(who), waitMs: 200 }), {
-    name: 'StoreSetupError',
-    message: /^POWGATE_DATA_DIR: .* is in use by the service of process 1: end that first/,
-  })
-  assert.deepEqual(waited, ['the service of process 1'])
-  const second = serveStore(dataDir)
+  const second = serveStore(dataDir, { onWaiting: who => waited.push(who) })
+  await eventually(10_000, 'it waits', () => waited.join() === 'the service of process 1')
   await first.close(false)
   await (await second).close(false)
 
@@ -516,7 +500,7 @@ test('embedded: a second service says who has the directory; a command waits for
 test('embedded: a directory that was replaced under the service: nothing is answered, and the log says why', async t => {
   const told: string[] = []
   const tell = (_: string, text: string) => told.push(text)
-  const { dataDir, store, stop } = await start(t, mkdtempSync(join(tempDir(t), 'data')), { tell })
+  const { dataDir, store, stop } = await start(t, mkdtempSync(join(temporaryDir('store'), 'data')), { tell })
   const { site } = await createSite(store.sites, { name: 'a' })
   renameSync(dataDir, `${dataDir}.old`)
   mkdirSync(dataDir)
@@ -531,8 +515,8 @@ test('embedded: a directory that was replaced under the service: nothing is answ
   assert.deepEqual(readdirSync(dataDir), [])
 })
 
-test('embedded: the longest path that a socket may have serves, a longer one is one line', async t => {
-  const parent = tempDir(t)
+test('embedded: the longest path that a socket may have serves, a longer one is one line', async _t => {
+  const parent = temporaryDir('store')
   const longest = join(parent, 'd'.repeat(107 - '/store'.length - parent.length - 1))
   mkdirSync(longest)
   await (await serveStore(longest)).close(false)

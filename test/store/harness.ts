@@ -8,6 +8,7 @@ import { Redis } from 'ioredis'
 import { parseRedisUrl } from '../../src/config/redis.ts'
 import { ownerKey, shardKey, siteMeter } from '../../src/domain/address-tags.ts'
 import { StoreClient, type StoreClientOptions } from '../../src/store/client/store.ts'
+import type { StoreServer } from '../../src/store/embedded/server.ts'
 import type {
   ChallengeAdmission,
   ChallengeRequest,
@@ -17,16 +18,11 @@ import type {
   SolutionAdmission,
   SolutionRequest,
 } from '../../src/store/store.ts'
+import { openEmbedded, serveStore } from '../harness/embedded.ts'
 import { RedisServer } from '../harness/redis.ts'
 
 /** The site of requests that name no other. */
 export const SITE = 'site_0000000000000000000000'
-
-export function tempDir(t: TestContext): string {
-  const folder = mkdtempSync(join(tmpdir(), 'powgate-store-'))
-  t.after(() => rmSync(folder, { recursive: true, force: true }))
-  return folder
-}
 
 export async function openRedis(
   url: string,
@@ -87,6 +83,25 @@ export async function openTwice(
   return { store, other, clock, close }
 }
 
+/** A store process' server in this process, and two clients of it. */
+export async function openEmbeddedTwice(): Promise<TestStore & { readonly server: StoreServer }> {
+  const dataDir = mkdtempSync(join(tmpdir(), 'powgate-embedded-'))
+  let shared = { now: 0 }
+  const now = () => shared.now
+  const server = await serveStore(dataDir, { clocks: { monotonicMs: now, wallMs: now } })
+  const opened = await openTwice(
+    clock => {
+      shared = clock
+      return openEmbedded(dataDir, { clock: () => clock.now })
+    },
+    async () => {
+      await server.close(false)
+      rmSync(dataDir, { recursive: true, force: true })
+    },
+  )
+  return { ...opened, server }
+}
+
 type Requests = Pick<StoreClient, 'requests'>
 
 /** An operation as a promise; what a request does not say is as usual. */
@@ -133,7 +148,7 @@ export function freshKey(): string {
   return `${((next * 0x9e3779) & 0xffffff).toString(16).padStart(6, '0')}ownr01` // each in another network
 }
 
-/** Around an address, in its shard. */
+/** The meters of an address, in its shard. */
 export function meteringOf(addressKey: string, siteKey = SITE): Metering {
   const names = [
     'e:born',
@@ -158,6 +173,5 @@ export function redeemable({ requests }: Requests, nowMs = Date.now()) {
   return { nonce: freshNonce(nowMs), storeEpoch, expiresAtMs: nowMs + 300_000, claim: '' }
 }
 
-/** Such as the last uses of API keys, by their ids. */
 export const mapOf = (values: Readonly<Record<string, number>>): Map<string, number> =>
   new Map(Object.entries(values))

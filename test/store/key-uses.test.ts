@@ -6,10 +6,11 @@ import { openSiteStore } from '../../src/store/open.ts'
 import { eventually } from '../harness/eventually.ts'
 import { RedisServer } from '../harness/redis.ts'
 import { TEST_SECRET } from '../harness/service.ts'
-import { mapOf, tempDir } from './harness.ts'
+import { temporaryDir } from '../harness/temporary.ts'
+import { mapOf } from './harness.ts'
 
-test('what is noted is written once, the latest time of each key', async t => {
-  const store = await openSiteStore(loadConfig({ POWGATE_DATA_DIR: tempDir(t) }))
+test('what is noted is written once, the latest time of each key', async _t => {
+  const store = await openSiteStore(loadConfig({ POWGATE_DATA_DIR: temporaryDir('store') }))
   const writes: string[][] = []
   const noteUses = (uses: ReadonlyMap<string, number>) => {
     writes.push([...uses.keys()])

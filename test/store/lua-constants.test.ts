@@ -1,14 +1,13 @@
 /** Each number of the rules is written once: with other numbers, both stores count as the domain does with these. */
 
 import assert from 'node:assert/strict'
-import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs'
-import { tmpdir } from 'node:os'
-import { basename, join } from 'node:path'
+import { readdirSync, readFileSync } from 'node:fs'
+import { basename } from 'node:path'
 import { test } from 'node:test'
 import { PRICING } from '../../src/domain/pricing.ts'
 import { RedisServer } from '../harness/redis.ts'
 
-// Before the scripts are read, which take the numbers over.
+// The numbers are replaced before the scripts are read, which take them over.
 Object.assign(PRICING, {
   networkRecentMs: 25_000,
   siteRecentMs: 90_000,
@@ -19,8 +18,7 @@ Object.assign(PRICING, {
   returningProofs: 5,
 })
 const { BATCHES } = await import('../../src/store/redis/scripts.ts')
-const { openEmbedded, serveStore } = await import('../harness/embedded.ts')
-const { openRedis, openTwice } = await import('./harness.ts')
+const { openEmbeddedTwice, openRedis, openTwice } = await import('./harness.ts')
 const { metersConformance } = await import('./meters-conformance.ts')
 
 const LUA = new URL('../../src/store/redis/lua/', import.meta.url)
@@ -64,22 +62,7 @@ test('each Lua file of a batch names in its header all that it has from those be
   }
 })
 
-metersConformance('embedded, other numbers', async () => {
-  const dataDir = mkdtempSync(join(tmpdir(), 'powgate-numbers-'))
-  const shared = { clock: { now: 0 } }
-  const now = () => shared.clock.now
-  const server = await serveStore(dataDir, { clocks: { monotonicMs: now, wallMs: now } })
-  return openTwice(
-    clock => {
-      shared.clock = clock
-      return openEmbedded(dataDir, { clock: () => clock.now })
-    },
-    async () => {
-      await server.close(false)
-      rmSync(dataDir, { recursive: true, force: true })
-    },
-  )
-})
+metersConformance('embedded, other numbers', openEmbeddedTwice)
 metersConformance('redis, other numbers', async () => {
   const server = await RedisServer.start()
   return openTwice(

@@ -24,7 +24,7 @@ import {
 } from './harness.ts'
 
 const LEAP_MS = PRICING.usualMs / 24
-/** In the first hour, in which everything is learned. */
+/** Steps in the first hour, in which everything is learned. */
 const EARLY = { pause: 20, burstUntil: 38 }
 const SET_BACK = 399
 let next = 0

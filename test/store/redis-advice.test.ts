@@ -8,7 +8,7 @@ import { openRedis } from './harness.ts'
 
 const openStore = (url: string) => openRedis(url, { keyPrefix: 'pg' })
 
-/** To the user that the README makes, who may not read the settings. */
+/** What the user of the README is told, who may not read the settings. */
 async function adviceFrom(args: readonly string[]): Promise<string[]> {
   const server = await RedisServer.start(args)
   await makeUser([server])
@@ -73,7 +73,7 @@ test('a Cluster that lost a primary says so; one without replicas too', async ()
   const cluster = await RedisCluster.start({ nodeTimeoutMs: 1000 })
   const store = await openStore(cluster.url)
   assert.match((await store.advice()).join('\n'), /has no replica: nothing can take its place/)
-  // Not those that a node calls primaries: on a busy machine it takes others for lost at times.
+  // What a node calls primaries is not asked: on a busy machine it takes others for lost at times.
   const [witness, victim] = cluster.servers
   await victim!.kill()
   await untilTold(witness!, 'cluster info', 'cluster_state:fail')

@@ -18,7 +18,7 @@ const LOOK = 'test:{0}:look'
 const WRAP_MS = 2 ** 24
 
 /**
- * As if the server's clock had been set ahead, or back: in one transaction, which a worker's look cannot come between. To
+ * Makes it look as if the server's clock had been set ahead, or back: in one transaction, which a worker's look cannot come between. To
  * the worker, which goes by how far the two clocks come apart, its own is set the other way.
  */
 async function setClock(t: TestContext, server: RedisServer, aheadMs: number): Promise<void> {
@@ -39,7 +39,7 @@ async function setClock(t: TestContext, server: RedisServer, aheadMs: number): P
   client.disconnect()
 }
 
-/** As if the last look had been so long ago. */
+/** Makes it look as if the last look had been so long ago. */
 async function moveLook(client: Redis, agoMs: number, moved = client.multi()): Promise<ChainableCommander> {
   const [process, at] = String(await client.get(LOOK)).split(' ')
   assert.match(at!, /^\d{13}$/)
@@ -94,7 +94,7 @@ test('redis: cut off for five minutes, or refused every write: who was there bef
   assert.deepEqual(await useAgain(), ['used', 'used'])
 })
 
-/** More than a clock may be set by without being seen. */
+/** A clock that is set by so much is seen. */
 const FROZEN_MS = 33_000
 
 test('redis: it stands still for half a minute: what had been asked meanwhile does not look like a set clock', async t => {

@@ -3,12 +3,8 @@
 import assert from 'node:assert/strict'
 import { type TestContext, test } from 'node:test'
 import { Redis } from 'ioredis'
-import { parseAddress } from '../../src/addresses/address.ts'
-import { AddressTags, shardKey, siteMeter } from '../../src/domain/address-tags.ts'
+import { shardKey } from '../../src/domain/address-tags.ts'
 import { fnv1a } from '../../src/domain/bytes.ts'
-import { Keyring } from '../../src/domain/keyring.ts'
-import { priceOf, siteFree, trafficOf } from '../../src/domain/price.ts'
-import { networkPricing, PRICING } from '../../src/domain/pricing.ts'
 import { evenlySpreadTags, slotOf } from '../../src/store/client/connection.ts'
 import type { StoreClientOptions } from '../../src/store/client/store.ts'
 import { eventually } from '../harness/eventually.ts'
@@ -18,13 +14,11 @@ import { storeConformance } from './conformance.ts'
 import {
   challengeOn,
   freshKey,
-  freshNonce,
   openRedis,
   openTwice,
   redeemable,
   redemptionOn,
   SITE,
-  solutionOn,
   type TestStore,
   tokenOn,
 } from './harness.ts'
@@ -61,42 +55,6 @@ test('redis cluster: addresses spread over all primaries', async t => {
 })
 
 const siteSlot = slotOf(`{${evenlySpreadTags(SHARDS)[fnv1a(SITE) % SHARDS]}}`)
-
-test('redis cluster: 78 proofs of one /24 count once each: no other network of its /16 pays, and no stranger beside five of an address', async t => {
-  const { store } = await startCluster(t)
-  const tags = new AddressTags(new Keyring(['a secret of the test']).signing, PRICING)
-  const asked = (text: string) => {
-    const address = parseAddress(text)!
-    const addressKey = tags.keyOf(address, 64)
-    const names = tags.metersOf(siteMeter(SITE), address, addressKey)
-    const { free } = networkPricing(address, PRICING)
-    return {
-      addressKey,
-      metering: { names, free: [siteFree(0, PRICING), free.owner, free.wide], counts: true },
-    }
-  }
-  const prove = (text: string) => {
-    const { addressKey, metering } = asked(text)
-    const storeEpoch = store.requests.epochOf(addressKey)!
-    const spend = { nonce: freshNonce(Date.now()), storeEpoch, expiresAtMs: Date.now() + 120_000 }
-    return solutionOn(store, { addressKey, metering, spend })
-  }
-  for (let proof = 0; proof < 78; proof++) await prove(`198.51.100.${proof}`)
-  for (let proof = 0; proof < 5; proof++) await prove('203.0.113.7')
-  for (const [network, text] of [
-    ...Array.from({ length: 160 }, (_, index) => ['of its /16', `198.51.${index}.7`]),
-    ...Array.from({ length: 320 }, (_, index) => ['strangers', `${1 + (index % 99)}.${index % 256}.9.7`]),
-  ] as [string, string][]) {
-    const answer = await challengeOn(store, asked(text))
-    assert.ok(answer.status === 'admitted')
-    const meters = { ...answer.meters!, namesAgeMs: 7_200_000 } // older than a store that learns everything
-    const traffic = trafficOf(meters, networkPricing(parseAddress(text)!, PRICING), 0, false, PRICING)
-    const { network: bits, site } = priceOf({ challenges: 0, limit: 30, accepted: 2 }, traffic, PRICING)
-    assert.deepEqual([bits, site], [0, 0], `${network}: ${text}`)
-    const [, wide] = answer.meters!.networks
-    assert.ok(wide!.recent < 79, `${wide!.recent}`)
-  }
-})
 
 test('redis cluster: a node that restarts from an older snapshot in a moment, unnoticed by idle workers, redeems nothing twice', async t => {
   const { cluster, store } = await startCluster(t)

@@ -63,7 +63,7 @@ async function exercise(store: StoreClient): Promise<void> {
     assert.equal((await challengeOn(store, { addressKey, metering })).status, 'admitted')
     const storeEpoch = store.requests.epochOf(addressKey)!
     const expiresAtMs = Date.now() + 60_000
-    // Above 64 verifications a minute a nonce has a key of its own.
+    // A nonce has a key of its own above 64 verifications a minute.
     for (const addressLimit of [30, 100]) {
       const spend = { nonce: freshNonce(Date.now()), storeEpoch, expiresAtMs }
       assert.equal(await nonceOn(store, { addressKey, addressLimit, metering, spend }), 'spent')
@@ -107,7 +107,7 @@ describe('one server over TLS, a restricted user', () => {
   })
   after(() => server.stop())
   const settings = () => ({ REDIS_URL: server.url, ...mutual.settings, ...CREDENTIALS })
-  /** Without the certificate of the authority. */
+  /** These lack the certificate of the authority. */
   const unknown = () => ({ REDIS_URL: server.url, ...CREDENTIALS })
 
   test('every call goes through', () => withStore(settings(), exercise))

@@ -210,7 +210,7 @@ test('redis: a primary that was made a replica and a primary again, over the sam
   t.after(() => other.stop())
   const isFollowing = async (replica: RedisServer) =>
     String(await replica.ask('info', 'replication')).includes('master_link_status:up')
-  // In some rounds a probe falls in between, and finds a replica.
+  // A probe falls in between in some rounds, and finds a replica.
   for (let round = 0; round < 4; round++) {
     await other.ask('replicaof', '127.0.0.1', server.port)
     await eventually(60_000, 'a copy', () => isFollowing(other))

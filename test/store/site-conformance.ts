@@ -22,7 +22,7 @@ import type { SiteStore } from '../../src/store/store.ts'
 import { mapOf, type TestStore } from './harness.ts'
 
 const AUTHOR: Author = { who: 'alice at test', how: 'conformance' }
-/** In it JSON, Lua and streams could go wrong. */
+/** JSON, Lua and streams could go wrong in it. */
 const NAME = 'näme "quoted" \\ 網站'
 const LIMIT = 100_000
 

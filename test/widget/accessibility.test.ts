@@ -16,8 +16,9 @@ import {
   visit,
   WITH_CLOCK,
 } from '../harness/widget.ts'
+import { limited, NOT_PASSED } from './answers.ts'
 
-/** For the page's clock: a token lives five minutes. */
+/** The page's clock is moved on by this: a token lives five minutes. */
 const EXPIRED_MS = 350_000
 
 const { browser, service, gateway, open } = await startStage({ POWGATE_DEMO: 'on' })
@@ -45,7 +46,7 @@ async function openLook({ options, lang }: Look, attributes = 'auto="off"', more
   return page
 }
 
-/** Of two colours as `getComputedStyle` gives them: WCAG 2.2, "contrast ratio". */
+/** WCAG 2.2's contrast ratio of two colours, which are given as `getComputedStyle` gives them. */
 function contrastOf(...colours: readonly [string, string]): number {
   const [darker, lighter] = colours
     .map(colour => {
@@ -81,7 +82,7 @@ async function assertContrast(page: Page, about: string): Promise<void> {
   }
 }
 
-/** Of each state, what its icon shows without colour. */
+/** What the icon of each state shows without colour. */
 const pictures = new Map<string, string>()
 
 async function look(page: Page, name: string): Promise<void> {
@@ -93,18 +94,11 @@ async function look(page: Page, name: string): Promise<void> {
   assert.ok((overflow as number) <= 0, `${name}: the page scrolls sideways by ${overflow} px`)
 }
 
-const limited = {
-  status: 429,
-  headers: { 'Retry-After': '30' },
-  body: { error: 'Too many.', code: 'rate-limited' },
-}
-const notPassed = { status: 200, body: { token: null, passed: false, expiresAt: null } }
-
-const isBusy = { fault: { path: '/challenge', answer: limited } }
+const isBusy = { fault: { path: '/challenge', answer: limited(30) } }
 
 /** States after the load of the page: name, how it is reached, and what shows that it is there. */
 const LOADED: readonly [name: string, OpenOptions, shown: string][] = [
-  ['failed', { fault: { path: '/verify', answer: notPassed } }, 'pow-gate:state(failed)'],
+  ['failed', { fault: { path: '/verify', answer: NOT_PASSED } }, 'pow-gate:state(failed)'],
   ['setup', { siteKey: 'site_0000000000000000000000' }, 'pow-gate:state(failed)'],
   ['busy', isBusy, 'pow-gate .detail:not(:empty)'],
 ]

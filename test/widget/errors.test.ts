@@ -17,6 +17,7 @@ import {
   verify,
   WITH_CLOCK,
 } from '../harness/widget.ts'
+import { away, limited, NOT_PASSED } from './answers.ts'
 
 const { site, gateway, open } = await startStage()
 const CLOCK = { visit: WITH_CLOCK }
@@ -56,17 +57,6 @@ async function tryAgain(page: Page): Promise<void> {
   await untilState(page, 'verified')
 }
 
-const limited = (seconds: number) => ({
-  status: 429,
-  headers: { 'Retry-After': String(seconds) },
-  body: { error: 'Too many requests.', code: 'rate-limited' },
-})
-const away = {
-  status: 503,
-  headers: { 'Retry-After': '1' },
-  body: { error: 'Away.', code: 'unavailable' },
-}
-
 const { status, code, message: error } = OUTCOMES['nonce-expired']
 
 /** Mended without a word: the fault, and how many challenges and verifications the element asks for. */
@@ -76,7 +66,7 @@ const MENDED: readonly [about: string, fault: Fault, challenges: number, verific
   ['expired: a fresh challenge', { path: '/verify', answer: { status, body: { error, code } } }, 2, 2],
   ['a lost answer: the nonce is used, so a fresh challenge', { path: '/verify', isAnswerLost: true }, 2, 3],
   ['a connection that is cut twice', { path: '/challenge', times: 2, isDropped: true }, 3, 1],
-  ['503 twice', { path: '/challenge', times: 2, answer: away }, 3, 1],
+  ['503 twice', { path: '/challenge', times: 2, answer: away(1) }, 3, 1],
 ]
 
 for (const [about, fault, challenges, verifications] of MENDED) {
@@ -100,7 +90,7 @@ test('429: waits as long as Retry-After says, with a count-down, then goes on', 
   assert.deepEqual(notes.pageErrors, [])
 })
 
-/** As of a network that wants a login first, of a web application firewall, and of a shop. */
+/** A network that wants a login first answers so, and so do a web application firewall and a shop. */
 const FOREIGN = [200, 403, 404].map(status => ({ status, body: '<h1>Welcome</h1>' }))
 
 test('an answer that is no JSON comes from something in between: tried again, then said so', async () => {
@@ -179,8 +169,7 @@ test('offline: waits for the network, which may come and go more than five times
 })
 
 test('a result that does not pass: failed, not retried by itself, and no reason given', async () => {
-  const answer = { status: 200, body: { token: null, passed: false, expiresAt: null } }
-  const { page, notes } = await open('', { fault: { path: '/verify', answer } })
+  const { page, notes } = await open('', { fault: { path: '/verify', answer: NOT_PASSED } })
   await untilState(page, 'failed')
   assert.equal(await text(page), 'Verification failed')
   assert.equal(await detail(page), '')
@@ -228,7 +217,7 @@ for (const [about, fault, code, shown, told] of [
   ['an endpoint that cannot be reached', undefined, 'network', /cannot be reached/, 'http://127.0.0.1'],
   [
     '503 for good',
-    { path: '/challenge', times: 1000, answer: away },
+    { path: '/challenge', times: 1000, answer: away(1) },
     'unavailable',
     /service is busy/,
     'Away.',

@@ -29,9 +29,9 @@ import {
 } from '../harness/widget.ts'
 
 const { service, gateway, pages, ...stage } = await startStage(UNLIMITED)
-/** Threads and GPU. */
+/** It has threads and a GPU. */
 const both = await openBrowser({ flags: WEBGPU_IN_SOFTWARE })
-/** With threads that are a hundred times slower. */
+/** Its threads are a hundred times slower. */
 const gpuFirst = await openBrowser({ flags: [...WEBGPU_IN_SOFTWARE, '--js-flags=--jitless'] })
 for (const browser of [both, gpuFirst]) await startRenderer(browser)
 
@@ -66,7 +66,7 @@ const favourGpu = () =>
 /** 22 bits, which the GPU does not find in its first dispatches. */
 const favourThread = () => choose(site22.siteKey, find => find(GPU_START, 200_000) < 0)
 
-/** In the page, before the widget: counts what is asked of WebGPU, and lets a test break it. */
+/** Runs in the page before the widget: counts what is asked of WebGPU, and lets a test break it. */
 const WATCH = `{
   window.asked = { adapters: 0, devices: 0, dispatches: 0 }
   window.watch = (type, name, around) => {
@@ -83,7 +83,7 @@ const WATCH = `{
 type Asked = Record<'adapters' | 'devices' | 'dispatches', number>
 const askedOf = (page: Page) => page.evaluate('window.asked') as Promise<Asked>
 
-/** In a page that is watched, with threads and GPU. @param script runs after WATCH */
+/** Opens a page that is watched, with threads and GPU. @param script runs after WATCH */
 function open(attributes: string, options: OpenOptions = {}, script = '') {
   const prepare = (page: Page) => page.addInitScript(WATCH + script)
   const watched = { inBrowser: both, siteKey: site22.siteKey, from: ADDRESS, visit: { prepare } }
@@ -99,7 +99,7 @@ async function verifiedOn(...given: Parameters<typeof open>) {
 
 /** The GPU has time to start. */
 const ENDLESS = { fault: { path: '/challenge', answer: endless() } }
-/** Where the GPU has to win. */
+/** The GPU has to win here. */
 const FIRST = { inBrowser: gpuFirst, siteKey: site20.siteKey }
 const ALLOWED = 'threads="1" gpu="software"'
 
@@ -238,7 +238,7 @@ test('the file is fetched only for hard challenges, and not if the page limits t
 
 test('pinned: works, and a file of another build does not run', async () => {
   const script = `<script src="${gateway.origin()}/widget/${fileOf('widget.js')}" integrity="${manifest.integrity}" crossorigin></script>`
-  /** With a challenge of the service. */
+  /** This challenge is the service's. */
   const verifyAnew = async (page: Page) => {
     await page.evaluate(`${GATE}.reset()`)
     await untilState(page, 'verified')

@@ -128,7 +128,7 @@ test('an endpoint on the page’s own origin brings in no worker from there', as
   assert.deepEqual(codeFrom(pages), [])
 })
 
-/** As from a service that somebody has taken over: the script does what it should, and something else before. */
+/** Serves what a service would that somebody has taken over: the script does what it should, and something else before. */
 function alter(name: 'worker.js' | 'page.js'): void {
   const headers = { 'Content-Type': 'text/javascript' }
   const body = `0;${read(fileOf(name))}`

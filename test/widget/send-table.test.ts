@@ -8,22 +8,20 @@ import type { Fault } from '../harness/browser-proxy.ts'
 import { eventually } from '../harness/eventually.ts'
 import { UNLIMITED } from '../harness/service.ts'
 import { endless, execute, expire, GATE, startStage, untilState, WITH_CLOCK } from '../harness/widget.ts'
+import { FAR, limited, NOTE_COMPLAINT, REFUSED, SMALL } from './answers.ts'
 
 const { pages, open } = await startStage(UNLIMITED)
 
 interface State {
   readonly attributes?: string
   readonly fault?: Fault
-  /** From the loaded page to the state. */
+  /** Leads from the loaded page to the state. */
   readonly reach?: (page: Page) => Promise<unknown>
 }
 
 const says = (words: string) => (page: Page) =>
   page.locator('pow-gate .text').filter({ hasText: words }).waitFor({ state: 'attached' })
 
-const body = { error: 'No.', code: 'rate-limited' }
-const busy = { status: 429, headers: { 'Retry-After': '60' }, body }
-const refused = { status: 403, body: { error: 'No.', code: 'site-inactive' } }
 const challenge = (fault: Omit<Fault, 'path'>) => ({ fault: { path: '/challenge', times: 100, ...fault } })
 
 const STATES: Readonly<Record<string, State>> = {
@@ -37,9 +35,9 @@ const STATES: Readonly<Record<string, State>> = {
   },
   'idle, auto="submit"': { attributes: 'auto="submit"' },
   'idle, auto="off"': { attributes: 'auto="off"' },
-  '429, Retry-After: 60': { ...challenge({ answer: busy }), reach: says('Too many requests') },
+  '429, Retry-After: 60': { ...challenge({ answer: limited(60) }), reach: says('Too many requests') },
   offline: { attributes: 'auto="submit"', reach: page => page.context().setOffline(true) },
-  'refused (403)': { ...challenge({ answer: refused }), reach: page => untilState(page, 'failed') },
+  'refused (403)': { ...challenge({ answer: REFUSED }), reach: page => untilState(page, 'failed') },
   'expired, auto="off"': { attributes: 'auto="off"', reach: expire },
   'the service is down': { ...challenge({ isDropped: true }), reach: says('cannot be reached') },
   solving: {
@@ -49,21 +47,14 @@ const STATES: Readonly<Record<string, State>> = {
   },
 }
 
-/** Out of view: what 1280 x 1024 leaves at 400 % zoom, and a long way between the widget and the button. */
-const SMALL = { width: 320, height: 256 }
-const FAR = '<p style="height:1500px"></p>'
 const VIEWS: Readonly<Record<string, { attributes: string; fields: string; visit: VisitOptions }>> = {
   'in view': { attributes: '', fields: '', visit: {} },
-  'out of view': { attributes: '', fields: FAR, visit: { viewport: SMALL } },
-  invisible: { attributes: 'invisible', fields: FAR, visit: { viewport: SMALL } },
+  'out of view': { attributes: '', fields: FAR, visit: SMALL },
+  invisible: { attributes: 'invisible', fields: FAR, visit: SMALL },
 }
 
 /** Runs before the widget: notes its complaint, and that it solves. */
-const PREPARE = `<script>{
-const { setValidity } = ElementInternals.prototype
-ElementInternals.prototype.setValidity = function (...parts) { window.complaint = parts[1]; setValidity.apply(this, parts) }
-addEventListener('progress', () => { window.hasProgress = true }, true)
-}</script>`
+const PREPARE = `${NOTE_COMPLAINT}<script>addEventListener('progress', () => { window.hasProgress = true }, true)</script>`
 
 interface Look {
   /** What is written in the element, if the element is in view. */
@@ -106,7 +97,7 @@ for (const [state, { attributes = '', fault, reach }] of Object.entries(STATES))
       await page.locator('pow-gate:defined').waitFor({ state: 'attached' })
       await reach?.(page)
       await page.evaluate(RECORD)
-      // By keyboard: texts that change may move the button away from a pointer.
+      // The keyboard is used because texts that change may move the button away from a pointer.
       await page.getByRole('button', { name: 'Send' }).press('Enter', { noWaitAfter: true })
       const look = await eventually(60_000, 'a look', async () => {
         if (pages.forms.length > 0) return 'sent'

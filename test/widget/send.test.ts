@@ -20,22 +20,20 @@ import {
   verify,
   WITH_CLOCK,
 } from '../harness/widget.ts'
+import { away, FAR, limited, NOT_PASSED, NOTE_COMPLAINT, REFUSED, SMALL } from './answers.ts'
 
 const stage = await startStage(UNLIMITED)
 const { site, gateway, pages } = stage
 
-/** What 1280 x 1024 leaves at 400 % zoom. */
-const SMALL = { viewport: { width: 320, height: 256 } }
-/** Between the widget and the button, so that not both are in view. */
-const FAR = '<p style="height:1500px"></p>'
-const COMPLAINT = `<script>{
-const { setValidity } = ElementInternals.prototype
-ElementInternals.prototype.setValidity = function (...parts) { window.complaint = parts[1]; setValidity.apply(this, parts) }
-}</script>`
 const CLOCK = { visit: WITH_CLOCK }
 
 async function open(attributes: string, options: OpenOptions = {}): Promise<Page> {
-  const { page } = await stage.open(attributes, { visit: SMALL, fields: FAR, more: COMPLAINT, ...options })
+  const { page } = await stage.open(attributes, {
+    visit: SMALL,
+    fields: FAR,
+    more: NOTE_COMPLAINT,
+    ...options,
+  })
   await page.waitForFunction('customElements.get("pow-gate")')
   return page
 }
@@ -67,11 +65,9 @@ async function stopClock(page: Page): Promise<void> {
   await page.clock.pauseAt(now + 60_000) // a moment that is not past when this command arrives
 }
 
-const refused = { status: 403, body: { error: 'Refused.', code: 'site-inactive' } }
-
 for (const attributes of ['auto="submit"', 'auto="submit" invisible']) {
   test(`a submission that waited and failed: in view, focused, and the form says why: ${attributes}`, async () => {
-    const page = await open(attributes, { fault: { path: '/challenge', times: 100, answer: refused } })
+    const page = await open(attributes, { fault: { path: '/challenge', times: 100, answer: REFUSED } })
     await send(page)
     await untilState(page, 'failed')
     await untilSeen(page)
@@ -152,7 +148,7 @@ test('a form whose dialog was closed while it waited is not sent; opened again, 
 
 test('a submission that fails takes no focus from a field that the visitor has gone on to', async () => {
   const page = await open('auto="submit"', { fields: `${FAR}<textarea></textarea>` })
-  const release = gateway.hold('/challenge', refused)
+  const release = gateway.hold('/challenge', REFUSED)
   await send(page)
   await page.focus('textarea')
   release()
@@ -161,23 +157,8 @@ test('a submission that fails takes no focus from a field that the visitor has g
   assert.equal(await page.evaluate('document.activeElement.localName'), 'textarea')
 })
 
-test('off and invisible: Send shows what to press', async () => {
-  const page = await open('auto="off" invisible')
-  await send(page)
-  await untilSeen(page)
-  assert.equal(await page.evaluate('complaint'), 'First press “Verify”')
-  await press(page, 'Verify')
-  await untilState(page, 'verified')
-})
-
-const limited = {
-  status: 429,
-  headers: { 'Retry-After': '60' },
-  body: { error: 'No.', code: 'rate-limited' },
-}
-
 test('invisible: any wait is shown and announced, also one without an end', async () => {
-  const busy = await open('invisible', { fault: { path: '/challenge', answer: limited }, visit: {} })
+  const busy = await open('invisible', { fault: { path: '/challenge', answer: limited(60) }, visit: {} })
   await busy.getByRole('status').filter({ hasText: 'Too many requests' }).waitFor()
 
   const offline = await open('invisible auto="off"', { visit: {} })
@@ -210,7 +191,7 @@ test('a long solve: progress, a word after 10 and 30 seconds, and no button', as
 })
 
 test('the time of a wait is announced once, and the count-down is not', async () => {
-  const page = await open('auto="off"', { fault: { path: '/challenge', answer: limited }, ...CLOCK })
+  const page = await open('auto="off"', { fault: { path: '/challenge', answer: limited(60) }, ...CLOCK })
   await page.evaluate(LISTEN)
   await stopClock(page)
   await press(page, 'Verify')
@@ -244,7 +225,7 @@ for (const [mode, frames] of [
   ['frame', 1],
   ['page', 0],
 ] as const)
-  test(`three widgets in view solve one after the other: ${mode}`, async () => {
+  test(`three widgets in view solve one after the other, each for a token of its own: ${mode}`, async () => {
     const more = `<script>frameCounts = []
 setInterval(() => {
   const gates = [...document.querySelectorAll('pow-gate')]
@@ -256,6 +237,8 @@ setInterval(() => {
       page.evaluate(`[...document.querySelectorAll('pow-gate')].every(({ state }) => state === 'verified')`),
     )
     assert.equal(Math.max(...((await page.evaluate('frameCounts')) as number[])), frames)
+    const tokens = await page.evaluate(`[...document.querySelectorAll('pow-gate')].map(({ token }) => token)`)
+    assert.equal(new Set(tokens as string[]).size, 3)
     assert.ok(gateway.count('GET /challenge') >= 3)
   })
 
@@ -273,9 +256,8 @@ gate.remove()`)
 })
 
 test('a service that stays away for 30 s: Send answers within 100 ms, one reason stays, and nothing moves beside the box', async () => {
-  const away = { status: 503, headers: { 'Retry-After': '8' }, body: { error: 'Away.', code: 'unavailable' } }
   const page = await open('auto="focus"', {
-    fault: { path: '/challenge', times: 100, answer: away },
+    fault: { path: '/challenge', times: 100, answer: away(8) },
     ...CLOCK,
   })
   await page.locator('pow-gate .text').filter({ hasText: 'Protected against bots' }).waitFor()
@@ -313,22 +295,16 @@ setInterval(() => {
   assert.match(await page.locator('pow-gate .body').innerText(), /Your form is sent right after that/)
 })
 
-const notPassed = { status: 200, body: { token: null, passed: false, expiresAt: null } }
-
 for (const [attributes, about, fault] of [
-  ['auto="submit"', 'a result that does not pass', { path: '/verify', answer: notPassed }],
-  [
-    'auto="off"',
-    'a wait of hours',
-    { path: '/challenge', answer: { ...limited, headers: { 'Retry-After': '7200' } } },
-  ],
+  ['auto="submit"', 'a result that does not pass', { path: '/verify', answer: NOT_PASSED }],
+  ['auto="off"', 'a wait of hours', { path: '/challenge', answer: limited(7200) }],
 ] as const)
   test(`${about} while the form waits: “Try again” sends it, once, with its button and what the page has disabled: ${attributes}`, async () => {
     const more = `<script>document.querySelector('form > button').onclick = () => setTimeout(() => {
   for (const control of document.querySelectorAll('label > input, form > button')) control.disabled = true
 })</script>`
     const edit = ['<button>', '<button name="by" value="send">'] as const
-    const page = await open(attributes, { more: COMPLAINT + more, edit, fields: '' })
+    const page = await open(attributes, { more: NOTE_COMPLAINT + more, edit, fields: '' })
     const release = gateway.hold(fault.path, fault.answer)
     if (attributes === 'auto="off"') await press(page, 'Verify')
     await send(page)
@@ -351,7 +327,7 @@ test('a failure without Send, a dialog that was closed, and a reset: “Try agai
   }`)
   const fail = async (sends: boolean) => {
     await page.evaluate(`${GATE}.reset()`)
-    const release = gateway.hold('/verify', notPassed)
+    const release = gateway.hold('/verify', NOT_PASSED)
     await press(page, 'Verify')
     await untilState(page, 'working')
     if (sends) await send(page)

@@ -1,0 +1,30 @@
+/** What tests of the widget share: answers of a service that refuses, is busy or away, and a page on which the widget is out of view. */
+
+import type { FaultyAnswer } from '../harness/browser-proxy.ts'
+
+const after = (seconds: number) => ({ 'Retry-After': String(seconds) })
+
+export const limited = (seconds: number): FaultyAnswer => ({
+  status: 429,
+  headers: after(seconds),
+  body: { error: 'Too many requests.', code: 'rate-limited' },
+})
+export const away = (seconds: number): FaultyAnswer => ({
+  status: 503,
+  headers: after(seconds),
+  body: { error: 'Away.', code: 'unavailable' },
+})
+export const REFUSED: FaultyAnswer = { status: 403, body: { error: 'Refused.', code: 'site-inactive' } }
+/** /verify answers so where the score is too low. */
+export const NOT_PASSED: FaultyAnswer = { status: 200, body: { token: null, passed: false, expiresAt: null } }
+
+/** What 1280 x 1024 leaves at 400 % zoom. */
+export const SMALL = { viewport: { width: 320, height: 256 } }
+/** Stands between the widget and the button, so that not both are in view. */
+export const FAR = '<p style="height:1500px"></p>'
+
+/** Runs in the page before the widget: notes what the browser says of the form at the element. */
+export const NOTE_COMPLAINT = `<script>{
+const { setValidity } = ElementInternals.prototype
+ElementInternals.prototype.setValidity = function (...parts) { window.complaint = parts[1]; setValidity.apply(this, parts) }
+}</script>`
