@@ -4,7 +4,14 @@ import type { PuzzleName } from '../protocol/proof.ts'
 import type { Challenge, Solution } from '../protocol/wire.ts'
 import { lastly, nowMs } from './dom.ts'
 import { openWorkplace, type PageSettings, refuse, searchOnGpu } from './modes.ts'
-import { type CallSettings, getChallenge, PowGateError, postSolution, untilAborted } from './service.ts'
+import {
+  type CallSettings,
+  getChallenge,
+  PowGateError,
+  postSolution,
+  untilAborted,
+  waitUntilOnline,
+} from './service.ts'
 import { environmentFlags } from './signals.ts'
 import type { Solved, Workplace } from './solver/job.ts'
 
@@ -166,7 +173,11 @@ async function openFor(
   const opened = await opening.catch(() => undefined)
   if (opened?.puzzle === puzzle) return opened
   opened?.close()
-  return openWorkplace(settings, puzzle)
+  return openWorkplace(settings, puzzle).catch(async error => {
+    if (navigator.onLine) throw error
+    await waitUntilOnline(settings)
+    return openWorkplace(settings, puzzle)
+  })
 }
 
 const EPOCH_2024_MS = Date.UTC(2024, 0, 1)
@@ -187,12 +198,12 @@ function failAfter(ms: number, error: PowGateError): Promise<never> {
   return failing
 }
 
-/** Counts only seconds in which the page runs: a phone that slept meanwhile has loaded nothing. */
+/** Counts only seconds in which the page runs and is online: a phone that slept meanwhile has loaded nothing. */
 function failAwakeAfter(seconds: number, error: PowGateError): Promise<never> {
   let rest = seconds
   return new Promise((_, reject) => {
     const timer = setInterval(() => {
-      if (--rest > 0) return
+      if (!navigator.onLine || --rest > 0) return
       clearInterval(timer)
       reject(error)
     }, 1000)

@@ -86,9 +86,7 @@ async function call<Answer>(
     if (reason === undefined || error.seconds) throw error
     // A device that is offline uses up no try: it may lose its network often in one visit, and the service is not the cause.
     if (reason === 'network' && !navigator.onLine) {
-      settings.onWait('offline', 0)
-      await untilOnline(settings.signal)
-      settings.onWait(undefined, 0)
+      await waitUntilOnline(settings)
       continue
     }
     if (++tries === TRIES_MAX) throw error
@@ -154,12 +152,14 @@ function waitMsOf(retryAfter: string): number {
   return ms > 0 ? ms : 0
 }
 
-function untilOnline(signal: AbortSignal): Promise<void> {
+export async function waitUntilOnline({ onWait, signal }: CallSettings): Promise<void> {
   let stop = () => {}
   const online = new Promise<void>(resolve => {
     stop = listen(window, 'online', () => resolve())
   })
-  return lastly(untilAborted(online, signal), stop)
+  onWait('offline', 0)
+  await lastly(untilAborted(online, signal), stop)
+  onWait(undefined, 0)
 }
 
 /** Visitors never see the text `rejected` of it, because an element shows no result of a run that it aborted. */

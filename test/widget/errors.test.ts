@@ -144,6 +144,20 @@ test('assets that are blocked: said at once, and the console names the file', as
   )
 })
 
+test('assets that do not load because the network went away: it waits for the network, and goes on', async () => {
+  const fault = { path: /frame|worker|page|wasm/, times: 100, answer: { status: 403 } }
+  const { page } = await open('auto="off"', { fault })
+  const setOnline = (isOnline: boolean) =>
+    page.evaluate(`Object.defineProperty(navigator, 'onLine', { value: ${isOnline}, configurable: true })
+      dispatchEvent(new Event('online'))`)
+  await setOnline(false)
+  await press(page, 'Verify')
+  await page.locator('pow-gate .text:has-text("No internet")').waitFor()
+  gateway.recover()
+  await setOnline(true)
+  await untilState(page, 'verified')
+})
+
 test('a wait of hours is not waited for: it fails, and the button tries again and tells when', async () => {
   const { page } = await open('', { fault: { path: '/challenge', answer: limited(7200) } })
   await untilState(page, 'failed')
