@@ -222,7 +222,7 @@ async function repeat(action: () => Promise<unknown>, pauseMs: number, end: Abor
   }
 }
 
-/** Has the exchange report such a header to the log, at most once in FORWARDING_LOGGED_MS. */
+/** Logs a wrong X-Forwarded-For that an exchange reports, at most once in FORWARDING_LOGGED_MS. */
 function watchForwarding(
   host: ExchangeHost,
   trouble: 'forwardingIgnored' | 'forwardingMalformed',

@@ -11,7 +11,7 @@ import { dashboard } from './dashboard/dashboard.ts'
 import { createLogger, logDestination, logLinesLost } from './log/logger.ts'
 import { Totals } from './metrics/totals.ts'
 import { Backends } from './process/backends.ts'
-import { Hosts } from './process/host-registry.ts'
+import { HostRegistry } from './process/host-registry.ts'
 import { Lifecycle } from './process/lifecycle.ts'
 import { Primary } from './process/primary.ts'
 import { SiteKeeper } from './process/site-keeper.ts'
@@ -32,7 +32,7 @@ async function runPrimary(): Promise<void> {
     const output = await logDestination(loaded.logFormat)
     const log = createLogger(loaded.logLevel, {}, secretTexts(loaded, values), output)
     const keeper = new SiteKeeper(log)
-    const hosts = new Hosts(log)
+    const hosts = new HostRegistry(log)
     const backends = new Backends(log, () => hosts.living.length)
     const totals = new Totals(() => ({
       logLinesLost: logLinesLost(),

@@ -14,7 +14,7 @@ type ProxyHeader =
   | { readonly status: 'wrong'; readonly why: string }
   | {
       readonly status: 'complete'
-      readonly bytes: number
+      readonly headerBytes: number
       /** undefined for the proxy's own connection (a health check), or a client without an IP address. */
       readonly source: Address | undefined
     }
@@ -24,13 +24,14 @@ const FIXED_BYTES = 16
 /** Extensions with certificates take a few KiB. */
 const BYTES_MAX = 16_384
 
+/** Version 2 in the upper four bits, the command in the lower four. */
 const [LOCAL, PROXY] = [0x20, 0x21]
 /** Sizes of one address, and of both with their ports: unspecified, IPv4, IPv6, and Unix sockets, which have no IP address. */
-const FAMILIES: readonly { readonly addressBytes: number; readonly bytes: number }[] = [
-  { addressBytes: 0, bytes: 0 },
-  { addressBytes: 4, bytes: 12 },
-  { addressBytes: 16, bytes: 36 },
-  { addressBytes: 0, bytes: 216 },
+const FAMILIES: readonly { readonly addressBytes: number; readonly blockBytes: number }[] = [
+  { addressBytes: 0, blockBytes: 0 },
+  { addressBytes: 4, blockBytes: 12 },
+  { addressBytes: 16, blockBytes: 36 },
+  { addressBytes: 0, blockBytes: 216 },
 ]
 const TRANSPORT_MAX = 2
 
@@ -63,12 +64,12 @@ function readV2(bytes: Buffer): ProxyHeader {
   const length = bytes.readUInt16BE(14)
   const total = FIXED_BYTES + length
   if (total > BYTES_MAX) return wrong(`${total} bytes are more than ${BYTES_MAX}`)
-  if (command === PROXY && length < family.bytes)
+  if (command === PROXY && length < family.blockBytes)
     return wrong(`${length} bytes are too few for its addresses`)
   if (bytes.length < total) return INCOMPLETE
   const hasAddress = command === PROXY && family.addressBytes > 0
   const source = bytes.subarray(FIXED_BYTES, FIXED_BYTES + family.addressBytes)
-  return { status: 'complete', bytes: total, source: hasAddress ? addressFromBytes(source) : undefined }
+  return { status: 'complete', headerBytes: total, source: hasAddress ? addressFromBytes(source) : undefined }
 }
 
 function readV1(bytes: Buffer): ProxyHeader {
@@ -81,7 +82,7 @@ function readV1(bytes: Buffer): ProxyHeader {
   if (text !== undefined && (source === undefined || text.includes(':') !== (family === 'TCP6'))) {
     return wrong('its source is not an address of its family')
   }
-  return { status: 'complete', bytes: end + 2, source }
+  return { status: 'complete', headerBytes: end + 2, source }
 }
 
 function wrong(why: string): ProxyHeader {

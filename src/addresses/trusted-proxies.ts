@@ -46,9 +46,7 @@ const SEEN_MAX = 200
 /** The share is reached when nine visitors in ten come from one address. */
 const LEAD_SHARE = 0.8
 
-/**
- * Notices an untrusted proxy: nearly all visitors seem to come from one private address (Boyer and Moore's majority vote).
- */
+/** Notices an untrusted proxy: nearly all visitors seem to come from one private address (Boyer and Moore's majority vote). */
 export class ProxyWatch {
   #address: Address = ''
   /** Visitors from `#address`, less those from others. */

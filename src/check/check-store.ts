@@ -6,7 +6,7 @@ import { dirname, join, resolve } from 'node:path'
 import { type Config, configFlag } from '../config/config.ts'
 import { siteMeter } from '../domain/address-tags.ts'
 import { isExpired, type SiteRecord } from '../domain/site.ts'
-import { tryJoin } from '../process/host-registry.ts'
+import { compareWithHosts } from '../process/host-registry.ts'
 import { siteWarnings } from '../sites/warnings.ts'
 import { opennessOf, prepareDataDir } from '../store/embedded/data-dir.ts'
 import { SITES_FILE } from '../store/embedded/sites-file.ts'
@@ -55,9 +55,9 @@ async function checkRedis(
     const version = await store.version()
     if (version !== undefined) findings.facts.push(['version', version])
     await tryRequests(store.requests, findings)
-    const { names, found } = await tryJoin(store.sites, config, isShardsSet)
+    const { names, problems } = await compareWithHosts(store.sites, config, isShardsSet)
     findings.facts.push(['other hosts', names || 'none'])
-    findings.problems.push(...found)
+    findings.problems.push(...problems)
     const sites = await countSites(store.sites, findings)
     findings.warnings.push(...(await store.advice()))
     return sites

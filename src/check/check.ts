@@ -9,9 +9,9 @@ import {
   type Config,
   ConfigError,
   configFlag,
-  type Environment,
   gatherSettings,
   loadConfig,
+  type ProcessEnvironment,
 } from '../config/config.ts'
 import { type ListenAddress, ListenError, tryPort } from '../config/ports.ts'
 import { isSecretToBeMade } from '../config/secrets.ts'
@@ -24,7 +24,7 @@ import { migratesConnections, openFilesMax } from '../http/open-files.ts'
 import { serverBuild, serverBuildText, UNKNOWN_BUILD } from '../server-build.ts'
 import { type CheckResults, checkStore } from './check-store.ts'
 
-export async function check(env: Environment): Promise<CheckResults> {
+export async function check(env: ProcessEnvironment): Promise<CheckResults> {
   const findings: CheckResults = { facts: [], problems: [], warnings: [], notes: [] }
   try {
     await examine(loadConfig(env), env, findings)
@@ -35,7 +35,7 @@ export async function check(env: Environment): Promise<CheckResults> {
   return findings
 }
 
-async function examine(config: Config, env: Environment, findings: CheckResults): Promise<void> {
+async function examine(config: Config, env: ProcessEnvironment, findings: CheckResults): Promise<void> {
   findings.warnings.push(...config.warnings)
   describeSecrets(config, env, findings)
   await describeListening(config, findings)
@@ -80,7 +80,7 @@ function describeAddresses(config: Config, { facts, notes }: CheckResults): void
   ])
 }
 
-function describeSecrets(config: Config, env: Environment, { facts, warnings }: CheckResults): void {
+function describeSecrets(config: Config, env: ProcessEnvironment, { facts, warnings }: CheckResults): void {
   const { secrets } = config
   if (secrets.length === 0) {
     const state = isSecretToBeMade(config) ? 'generated at the start' : 'generated, in the data directory'

@@ -25,7 +25,7 @@ export const AUDIT_COMMAND: CommandEntry = {
         placeholder: 'WHEN',
         expects:
           'a date (its start in UTC), a time such as 2026-11-21T09:30Z, or how long ago, such as 7d or 12h',
-        accepts: text => whenMs(text, -1) !== undefined,
+        accepts: text => whenMs(text, 'ago') !== undefined,
       },
     },
   },
@@ -38,7 +38,7 @@ async function runAudit(input: Input): Promise<void> {
   const query = {
     limit: Number(input.text('limit') ?? ENTRIES),
     siteKey: input.text('site'),
-    sinceMs: since === undefined ? undefined : whenMs(since, -1),
+    sinceMs: since === undefined ? undefined : whenMs(since, 'ago'),
   }
   const [entries] = await withStore(store => store.readAudit(query))
   if (input.has('json')) printJson(entries)

@@ -10,8 +10,8 @@ export const HOSTS_COMMAND: CommandEntry = {
 }
 
 async function run(input: Input): Promise<void> {
-  const [noted] = await withStore(store => store.livingHosts())
-  const living = [...noted.living].sort((one, other) => (one.name < other.name ? -1 : 1))
+  const [{ living: hosts }] = await withStore(store => store.livingHosts())
+  const living = [...hosts].sort((one, other) => (one.name < other.name ? -1 : 1))
   const found = living.flatMap((one, index) =>
     living.slice(index + 1).flatMap(other => differences(one, other).map(line => `${one.name}: ${line}`)),
   )

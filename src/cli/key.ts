@@ -17,7 +17,7 @@ import type { CommandEntry, Flag, Input, Positional } from './command.ts'
 import { dateText, onLostOutput, printFields, printJson, printLine, requireOutput } from './output.ts'
 import { SITE_KEY } from './site-flags.ts'
 import { withStore } from './site-store.ts'
-import { findKeys, type PublicKey, printKeys, publicKey } from './views.ts'
+import { type ApiKeyView, apiKeyView, findKeys, printKeys } from './views.ts'
 
 const KEY_ID_FORM = new RegExp(`^${API_KEY_ID_PATTERN}$`)
 
@@ -42,7 +42,7 @@ const KEY_FLAGS = {
       placeholder: 'WHEN',
       expects:
         'a time in the future: 2027-01-31 (its start in UTC), 2027-01-31T12:00Z, or a duration such as 90d or 12h',
-      accepts: text => (whenMs(text, 1) ?? 0) > Date.now(),
+      accepts: text => (whenMs(text, 'ahead') ?? 0) > Date.now(),
     },
   },
 } as const satisfies Record<string, Flag>
@@ -93,7 +93,7 @@ async function runCreate(input: Input): Promise<void> {
     await findSite(store, siteKey)
     return createApiKey(store, siteKey, keyOptions(input), author)
   })
-  const { id, createdAt, name, expiresAt } = publicKey(record, undefined)
+  const { id, createdAt, name, expiresAt } = apiKeyView(record, undefined)
   onLostOutput(
     `The API key ${id} was created in ${place}, but nobody knows it. Revoke it, and make another: ${PROGRAM} key revoke ${id}${configFlag()}`,
   )
@@ -121,7 +121,7 @@ async function runList(input: Input): Promise<void> {
 
 async function runUpdate(input: Input): Promise<void> {
   if (!Object.keys(UPDATE_FLAGS).some(flag => input.has(flag))) {
-    throw new UsageError('key update: expected something to change; see powgate key update --help')
+    throw new UsageError(`key update: expected something to change; see ${PROGRAM} key update --help`)
   }
   const change: Change = (store, id, author) => updateApiKey(store, id, keyOptions(input), author)
   const renamed = input.has('name')
@@ -140,12 +140,12 @@ async function runChange(
   input: Input,
   command: string,
   change: Change,
-  outcome: (key: PublicKey) => string,
+  outcome: (key: ApiKeyView) => string,
 ): Promise<void> {
   const author = authorOfCommand(command)
   const [key, place] = await withStore(async store => {
     const record = await change(store, input.required(KEY_ID.name), author)
-    return publicKey(record, (await store.readUses([record.id])).get(record.id))
+    return apiKeyView(record, (await store.readUses([record.id])).get(record.id))
   })
   onLostOutput(`In ${place} the API key ${key.id} of ${key.siteKey} ${outcome(key)}.`)
   if (input.has('json')) printJson({ ...key, store: place })
@@ -155,7 +155,7 @@ async function runChange(
 function keyOptions(input: Input): KeyOptions {
   const name = input.text('name')?.trim()
   const text = input.text('expires')
-  const expiresAt = text === undefined ? undefined : whenMs(text, 1)!
+  const expiresAt = text === undefined ? undefined : whenMs(text, 'ahead')!
   return {
     ...(name === undefined ? {} : { name }),
     ...(expiresAt === undefined ? {} : { expiresAt }),

@@ -1,6 +1,6 @@
 /** Finds the command of a call, reads its arguments, runs it. */
 
-import { scrub } from '../log/redaction.ts'
+import { scrubByForm } from '../log/redaction.ts'
 import { CommandError, UsageError } from '../sites/rules.ts'
 import { VERSION } from '../version.ts'
 import { didYouMean } from '../words/nearest.ts'
@@ -52,7 +52,7 @@ export async function answer(args: readonly string[]): Promise<number> {
   try {
     return await run(args)
   } catch (error) {
-    const lines = scrub(problemText(error)).split('\n') // it may repeat a secret that was typed
+    const lines = scrubByForm(problemText(error)).split('\n') // it may repeat a secret that was typed
     process.stderr.write(`${lines.map(printable).join('\n')}\n`)
     return error instanceof UsageError ? 2 : 1
   }

@@ -14,8 +14,8 @@ import { dateText, type Field, printLine, printTable, valueText } from './output
 
 type KeyState = 'valid' | 'expires-soon' | 'expired' | 'revoked'
 
-/** Times in Unix milliseconds. */
-export interface PublicKey {
+/** An API key as commands show it, without its hash. Times are Unix milliseconds. */
+export interface ApiKeyView {
   readonly id: string
   readonly siteKey: string
   readonly name: string | null
@@ -33,16 +33,16 @@ const SOON_MS = 14 * 86_400_000
 export async function findKeys(
   store: Pick<SiteStore, 'listApiKeys' | 'readUses'>,
   siteKey?: string,
-): Promise<PublicKey[]> {
+): Promise<ApiKeyView[]> {
   const all = await store.listApiKeys()
   const records = all.filter(key => siteKey === undefined || key.siteKey === siteKey)
   const uses = await store.readUses(records.map(({ id }) => id))
   return records
-    .map(record => publicKey(record, uses.get(record.id)))
+    .map(record => apiKeyView(record, uses.get(record.id)))
     .sort((a, b) => a.createdAt - b.createdAt || (a.id < b.id ? -1 : 1))
 }
 
-export function publicKey(record: ApiKeyRecord, lastUsedAt: number | undefined): PublicKey {
+export function apiKeyView(record: ApiKeyRecord, lastUsedAt: number | undefined): ApiKeyView {
   const { id, siteKey, name = null, createdAt, expiresAt = null, revokedAt } = record
   const state = keyState(record, Date.now())
   return { id, siteKey, name, state, createdAt, expiresAt, revokedAt, lastUsedAt: lastUsedAt ?? null }
@@ -54,7 +54,7 @@ function keyState(record: ApiKeyRecord, now: number): KeyState {
   return isExpired(record, now + SOON_MS) ? 'expires-soon' : 'valid'
 }
 
-function keyStateText({ state, expiresAt, revokedAt }: PublicKey): string {
+function keyStateText({ state, expiresAt, revokedAt }: ApiKeyView): string {
   switch (state) {
     case 'revoked':
       return `revoked ${dateText(revokedAt!)}`
@@ -67,7 +67,7 @@ function keyStateText({ state, expiresAt, revokedAt }: PublicKey): string {
   }
 }
 
-export function printKeys(keys: readonly PublicKey[]): void {
+export function printKeys(keys: readonly ApiKeyView[]): void {
   if (keys.length === 0) return printLine('There are no API keys.')
   const rows = keys.map(key => {
     const lastUse = key.lastUsedAt === null ? 'never' : dateText(key.lastUsedAt)
@@ -96,11 +96,11 @@ function fieldLine(field: SiteField, settings: SiteSettings): Field[] {
   const value = valueIn(settings, field)
   if (value === undefined) return []
   const fallback = defaultText(field)
-  if (Array.isArray(value) && value.length === 0) return [[field.name, fallback!]]
+  if (Array.isArray(value) && value.length === 0 && fallback !== undefined) return [[field.name, fallback]]
   const text = valueText(value)
   if (isOutsidePlan(field, settings.plan))
     return [[field.name, `${text} (not used on plan ${settings.plan})`]]
-  // The default of the difficulty's base depends on the puzzle, so its text names two numbers.
+  // The text of the base's default names one number for each puzzle, so the value is compared with this puzzle's default too.
   const defaults = completed({ name: '', puzzle: settings.puzzle })
   const isDefault = text === fallback || text === valueText(valueIn(defaults, field))
   return [[field.name, fallback === undefined || isDefault ? text : `${text} (default: ${fallback})`]]

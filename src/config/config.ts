@@ -15,7 +15,7 @@ export type Config = Readonly<ReturnType<typeof configOf>>
 /** `auto`: on until the service of the first start ends. Workers get `on` or `off`. */
 export type DemoMode = 'auto' | 'on' | 'off'
 
-export type Environment = Readonly<Record<string, string | undefined>>
+export type ProcessEnvironment = Readonly<Record<string, string | undefined>>
 
 /** All settings that are set and not empty. For a secret that was read from a file, <NAME>_FILE has the file's path. */
 export type SettingValues = Readonly<Partial<Record<SettingName, string>>>
@@ -49,7 +49,7 @@ const OTHER_VARIABLES: ReadonlySet<string> = new Set([
   'POWGATE_ACTOR',
 ])
 
-/** Kubernetes sets such variables for each Service of the namespace, which may be named powgate. */
+/** Kubernetes sets variables of these names for each Service of the namespace, which may be named powgate. */
 const SERVICE_LINKS = [
   [/^\w+_SERVICE_HOST$/, /^[\d.]+$|^[\da-f:]+$/i],
   [/^\w+_SERVICE_PORT(_\w+)?$/, /^\d+$/],
@@ -65,7 +65,7 @@ function isServiceLink(name: string, value: string): boolean {
 const FILE_SUFFIX = '_FILE'
 
 /** The environment takes precedence over POWGATE_CONFIG_FILE. */
-export function gatherSettings(env: Environment): { values: SettingValues; problems: string[] } {
+export function gatherSettings(env: ProcessEnvironment): { values: SettingValues; problems: string[] } {
   const problems: string[] = []
   const configFile = env.POWGATE_CONFIG_FILE?.trim()
   const fromFile = configFile ? readSettingsFile(configFile, problems) : {}
@@ -148,7 +148,7 @@ function readSettingsFile(path: string, problems: string[]): Record<string, stri
 }
 
 /** @throws ConfigError with every problem */
-export function loadConfig(env: Environment): Config {
+export function loadConfig(env: ProcessEnvironment): Config {
   const { values, problems } = gatherSettings(env)
   return parseConfig(values, problems)
 }

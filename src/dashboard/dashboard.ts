@@ -5,7 +5,7 @@ import type { Config } from '../config/config.ts'
 import type { MetricKey } from '../metrics/table.ts'
 import type { Totals } from '../metrics/totals.ts'
 import type { Backends } from '../process/backends.ts'
-import type { Hosts } from '../process/host-registry.ts'
+import type { HostRegistry } from '../process/host-registry.ts'
 import { viewOf } from '../store/hosts.ts'
 import { STORE_CAUSES, type StoreCause } from '../words/reasons.ts'
 import { dashboardRoutes } from './dashboard-routes.ts'
@@ -18,7 +18,7 @@ export function dashboard(
   totals: Totals,
   supervisor: Supervisor,
   records: SiteRecords,
-  hosts: Hosts,
+  hosts: HostRegistry,
   backends: Backends,
 ): AdminRoute[] {
   if (config.adminPort === undefined) return []
@@ -34,7 +34,7 @@ export function dashboard(
 function stateOf(
   totals: Totals,
   supervisor: Supervisor,
-  hosts: Hosts,
+  hosts: HostRegistry,
   { near, unbound }: Backends,
 ): ServiceState {
   const values = totals.values()

@@ -27,7 +27,7 @@ export type DashboardData = ReturnType<History['view']> & {
   readonly isUnknown: boolean
   readonly service: ServiceState
 }
-export type Traffic = DashboardData['traffic']
+export type TrafficColumns = DashboardData['traffic']
 
 export class History {
   readonly #ranges: Readonly<Record<Range, Steps>>

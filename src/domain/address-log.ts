@@ -2,11 +2,11 @@
  * The record of one address: its requests to /challenge and /verify in the last minute, at all sites, and its used nonces, so a
  * request costs one read and one write. store/redis/lua/visits/address-log.lua mirrors this file.
  *
- *   entry of 8 bytes     | time 3 | kind, site 3 | count 2 |     requests; in time order
- *                        | until 3 | mark 5                |     a used nonce
+ *   entry of 8 bytes     | time 3 | label 3 | count 2 |     requests; in time order
+ *                        | until 3 | mark 5           |     a used nonce
  *
- *   kind, site   kind in the upper 3 bits, site tag in 21
- *   mark         a set bit, then 39 bits of the used nonce's MAC (`nonceMark`)
+ *   label   kind in the upper 3 bits, site tag in 21
+ *   mark    a set bit, then 39 bits of the used nonce's MAC (`nonceMark`)
  *
  * Times are milliseconds modulo 2^24 (4.6 hours): unambiguous, because a record is deleted after `keepMs`, at most half of
  * that. Requests of one kind and site within a step of time share an entry, with the newest time.
@@ -31,13 +31,13 @@ import {
   writeUInt24,
 } from './limits.ts'
 
-/** `refused` is a request without an acceptable solution, which counts only towards the limits. */
-export const LogKind = { challenge: 0, verification: 1, failedVerification: 2, refused: 3 } as const
+/** `noProof` is a request to /verify without an acceptable solution, which counts only towards the limits. */
+export const LogKind = { challenge: 0, verification: 1, failedVerification: 2, noProof: 3 } as const
 export type LogKind = (typeof LogKind)[keyof typeof LogKind]
 
 export function verificationKind({ failed, spend }: { failed: boolean; spend: unknown }): LogKind {
   if (failed) return LogKind.failedVerification
-  return spend === undefined ? LogKind.refused : LogKind.verification
+  return spend === undefined ? LogKind.noProof : LogKind.verification
 }
 
 export interface LogRequest {
@@ -63,15 +63,15 @@ type LogDecision =
       readonly siteCount: number
       /** Failed verifications at this site in the window. */
       readonly failures: number
-      /** Accepted proofs at all sites in `ACCEPTED_MS`; above `MARKS_LIMIT_MAX`, those of the last minute, scaled up. */
+      /** Accepted proofs at all sites in `ACCEPTED_MS`; with a limit above `MARKS_LIMIT_MAX`, five times the last minute's. */
       readonly accepted: number
       readonly isUsed: boolean
     }
   | Limited
 
 /**
- * Above this many verifications a minute a record would hold over 700 used nonces, so each nonce gets its own key. When a limit
- * crosses this, a nonce used just before can yield a second token, of which one can be redeemed.
+ * Above this many verifications a minute a record would hold over 700 used nonces, so each nonce gets its own key. When an
+ * operator moves a limit across this, a nonce used just before can yield a second token, of which one can be redeemed.
  */
 export const MARKS_LIMIT_MAX = 64
 
@@ -109,7 +109,7 @@ export function admitToLog(
   let addressCount = 0
   let siteCount = 0
   let failures = 0
-  let verified = 0
+  let verifications = 0
   let marks = 0
   let isUsed = false
   for (let at = 0; at < length; at += ENTRY_BYTES) {
@@ -126,7 +126,7 @@ export function admitToLog(
       if (!isLive(time, entryTime)) continue
       const isSameSite = (label & TAG_MASK) === request.siteTag
       if (isSameSite && label >> KIND_SHIFT === LogKind.failedVerification) failures += count
-      if (label >> KIND_SHIFT === LogKind.verification) verified += count
+      if (label >> KIND_SHIFT === LogKind.verification) verifications += count
       if (isSameEndpoint(label, kind)) {
         addressCount += count
         if (isSameSite) siteCount += count
@@ -143,8 +143,8 @@ export function admitToLog(
     keepMs = Math.max(keepMs, markMs)
   }
   end = addRequest(end, time, kind, request)
-  // One proof is not scaled to a rate: its address would count as a returning one.
-  const accepted = marks > 0 ? marks : verified > 1 ? verified * ACCEPTED_MINUTES : verified
+  // A single proof is not multiplied, or its address would count as a returning one.
+  const accepted = marks > 0 ? marks : verifications > 1 ? verifications * ACCEPTED_MINUTES : verifications
   return {
     status: 'admitted',
     record: construction.ofLength(end),

@@ -16,6 +16,7 @@ export interface Issued {
   readonly issuedAtMs: number
   readonly puzzle: PuzzleName
   readonly difficulty: number
+  // What the price was made of, by price.ts.
   readonly bounds: ChallengeBounds
   readonly counts: AddressCounts
   readonly traffic: Traffic
@@ -46,7 +47,7 @@ export interface Refused {
   readonly named?: Named | undefined
 }
 
-/** What a refused request was about, as far as it was read. The site key of a visitor's request is the exchange's. */
+/** What a refused request was about, as far as it was read. A visitor's request has its site key in the exchange. */
 export interface Named {
   /** The API key's site, once the key was found valid. */
   readonly siteKey?: string | undefined
@@ -54,11 +55,7 @@ export interface Named {
   readonly nonce?: string | undefined
 }
 
-/**
- * The label `outcome` of metrics.
- *
- * @param ending undefined for a file, a page, or a redemption with a test key
- */
+/** The label `outcome` of metrics. A file, a page or a redemption with a test key has no ending, and counts as `ok`. */
 export function outcomeLabel(ending: Ending | undefined): Reason | 'ok' | 'failed' {
   if (ending?.kind === 'refused') return ending.refusal.reason
   return ending?.kind === 'judged' && !ending.passed ? 'failed' : 'ok'

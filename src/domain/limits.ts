@@ -2,8 +2,8 @@
  * Rate limits as exact sliding windows: a request is admitted if fewer than `limit` were admitted in the 60 seconds before, so
  * no 60-second window ever holds more.
  *
- * An address has a record of its own form (address-log.ts), a caller or an API key at /verify-token this one, which
- * store/redis/lua/redemptions/windows.lua mirrors:
+ * This file's record counts redemptions, of a caller or an API key; store/redis/lua/redemptions/windows.lua mirrors it. Visitors'
+ * addresses have another record (address-log.ts).
  *
  *   | total 4 | time 3 | count 2 | time 3 | count 2 | ...
  *

@@ -22,7 +22,7 @@ export class BodyBytes {
     return true
   }
 
-  /** Adds the last chunk, and returns the body, or undefined if it is too large. A single chunk is not copied: copy it to keep it. */
+  /** Returns the whole body, or undefined if it is too large. A single chunk is not copied: it is valid until its callback returns. */
   finish(chunk: ArrayBuffer): Buffer | undefined {
     if (this.#length === 0 && chunk.byteLength <= this.#bytesMax) return Buffer.from(chunk)
     return this.add(chunk) ? this.#bytes.subarray(0, this.#length) : undefined

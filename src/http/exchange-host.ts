@@ -39,7 +39,7 @@ export interface ExchangeHost {
   relay: Pick<ProxyRelay, 'takeAwaited' | 'clientOf'> | undefined
   /** Reports a sender of X-Forwarded-For that is not trusted. The reporter sets it to undefined for a minute after each report. */
   forwardingIgnored: ((peer: Address) => void) | undefined
-  /** Reports a trusted proxy whose X-Forwarded-For names no client; undefined likewise. */
+  /** Reports a trusted proxy whose X-Forwarded-For names no client; undefined for a minute after each report, too. */
   forwardingMalformed: ((peer: Address) => void) | undefined
   /** Every answer closes its connection. */
   isDraining: boolean

@@ -357,11 +357,7 @@ export function peerOf(response: HttpResponse): Address | undefined {
 /** uWebSockets.js takes any value of five characters for `close`. */
 const isClose = (connection: string | undefined) => connection?.length === 5
 
-/**
- * Sheds GET and POST requests unread, without an exchange.
- *
- * @param reply with constant headers only
- */
+/** Sheds GET and POST requests unread, without an exchange. @param reply with constant headers only */
 export function refuserOf(reply: Reply, host: ExchangeHost, { part, isCrossOrigin }: ExchangeRules) {
   const headers = [['Content-Type', isCrossOrigin ? CORS_JSON_HEAD : JSON_HEAD], ...reply.headers] as const
   const line = statusLine(reply.status)

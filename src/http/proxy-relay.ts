@@ -129,7 +129,7 @@ export class ProxyRelay {
         this.#passOn(
           client,
           header.source ?? proxy,
-          bytes.subarray(header.bytes),
+          bytes.subarray(header.headerBytes),
           header.source === undefined,
         )
     }

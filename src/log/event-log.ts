@@ -7,7 +7,7 @@ import { OUTCOMES, type RefusalQuota } from '../domain/outcome.ts'
 import { penaltyOf, type ScoreReason, type ScoreSignals, suspiciousFlags } from '../domain/score.ts'
 import type { Site } from '../domain/site.ts'
 import type { ObservedExchange, Part } from '../http/exchange-host.ts'
-import { cut, scrub } from './redaction.ts'
+import { cut, scrubByForm } from './redaction.ts'
 
 /** Quotas count lines per minute and worker. They add up to 1,080 (at level debug 1,200), which make 0.7 GB a day. */
 export const FAILURES_PER_MINUTE = 180
@@ -98,6 +98,7 @@ export class EventLog {
       score,
       threshold: site.record.threshold,
       reasons,
+      // With signals, all reasons are those of a score.
       ...(signals === undefined ? {} : signalFields(site, signals, reasons as readonly ScoreReason[])),
     })
   }
@@ -154,10 +155,10 @@ export class EventLog {
       {
         event,
         requestId,
-        site: siteKey === '' ? undefined : printable(siteKey, SITE_CHARACTERS_MAX),
+        site: siteKey === '' ? undefined : asciiText(siteKey, SITE_CHARACTERS_MAX),
         nonce,
         ip: address === undefined ? undefined : this.addressText(address),
-        origin: origin === '' ? undefined : printable(origin, ORIGIN_CHARACTERS_MAX),
+        origin: origin === '' ? undefined : asciiText(origin, ORIGIN_CHARACTERS_MAX),
         ...fields,
       },
       message,
@@ -196,13 +197,13 @@ function rounded(value: number): number {
   return Math.round(value * 100) / 100
 }
 
-/** Limits what clients' headers add. Lines stay below 4 KiB, see redaction.ts. */
+/** The most of a text from a client, so that lines stay below 4 KiB (redaction.ts). */
 const ORIGIN_CHARACTERS_MAX = 120
 const SITE_CHARACTERS_MAX = 64
 
-/** Removes control characters and look-alikes. Secrets go before the cut, because half a secret cannot be recognized. */
-function printable(text: string, charactersMax: number): string {
-  return cut(scrub(text).replace(/[^\x20-\x7e]/g, '?'), charactersMax)
+/** Replaces all but printable ASCII. Secrets are removed before the cut, because half a secret cannot be recognized. */
+function asciiText(text: string, charactersMax: number): string {
+  return cut(scrubByForm(text).replace(/[^\x20-\x7e]/g, '?'), charactersMax)
 }
 
 /** Limits lines per minute: an attack must not fill the disk. */

@@ -4,7 +4,7 @@ import { hostname } from 'node:os'
 import { isatty } from 'node:tty'
 import { type DestinationStream, type Logger, type LoggerOptions, pino } from 'pino'
 import { LogOutput } from './log-output.ts'
-import { safeError, scrubber, withhold } from './redaction.ts'
+import { safeError, scrubberOf, withhold } from './redaction.ts'
 
 export type { Logger }
 
@@ -42,13 +42,13 @@ export function createLogger(
   secrets: readonly string[] = [],
   destination: DestinationStream = output,
 ): Logger {
-  const clean = scrubber(secrets)
+  const scrub = scrubberOf(secrets)
   const options: LoggerOptions = {
     level,
     base: { name: 'powgate', hostname: hostname(), pid: process.pid, ...bindings },
-    serializers: { err: error => (error instanceof Error ? safeError(error, clean) : error) },
-    formatters: { level: label => ({ level: label }), log: fields => withhold(fields, clean) },
-    hooks: { streamWrite: clean },
+    serializers: { err: error => (error instanceof Error ? safeError(error, scrub) : error) },
+    formatters: { level: label => ({ level: label }), log: fields => withhold(fields, scrub) },
+    hooks: { streamWrite: scrub },
   }
   const log = pino(options, destination)
   output.onWorksAgain = (lost, cause) =>

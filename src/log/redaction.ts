@@ -1,6 +1,12 @@
-/** Keeps secrets out of the log if a mistake passes one. */
+/**
+ * Keeps secrets out of the log if a mistake passes one, in three layers:
+ *
+ *   withhold      fields, by their names; of an error only type, message, code, stack and causes stay
+ *   scrubByForm   texts in the form of an API key, a token or a URL's credentials, whoever they belong to
+ *   scrubberOf    the secrets of the settings, which have no form, and again by form: in each whole line (logger.ts)
+ */
 
-const CENSOR = '[withheld]'
+const WITHHELD = '[withheld]'
 
 const WITHHELD_NAMES: ReadonlySet<string> = new Set([
   'authorization',
@@ -13,27 +19,27 @@ const WITHHELD_NAMES: ReadonlySet<string> = new Set([
   'secrets',
   'password',
   'idempotencyKey',
-  // Redis errors: the command and its arguments.
+  // Fields of ioredis' errors, for a copy of one that is no Error.
   'command',
   'args',
   'previousErrors',
 ])
 
-/** pino writes no deeper levels. */
+/** Deeper levels are not looked at, because pino does not write them. */
 const DEPTH_MAX = 5
 
 /**
- * Copies only if something is withheld. pino's own redaction takes 150 us a line for this many names.
+ * Returns the value itself if nothing is withheld, else a copy. pino's own redaction takes 150 us a line for this many names.
  *
- * @param clean removes secrets from the texts of errors
+ * @param scrub removes secrets from the texts of errors
  */
-export function withhold<Value>(value: Value, clean: (text: string) => string, depth = DEPTH_MAX): Value {
+export function withhold<Value>(value: Value, scrub: (text: string) => string, depth = DEPTH_MAX): Value {
   if (typeof value !== 'object' || value === null || depth === 0) return value
-  if (value instanceof Error) return safeError(value, clean) as Value
+  if (value instanceof Error) return safeError(value, scrub) as Value
   const entries = value as Record<string, unknown>
   let copy: Record<string, unknown> | undefined
   for (const name of Object.keys(entries)) {
-    const kept = WITHHELD_NAMES.has(name) ? CENSOR : withhold(entries[name], clean, depth - 1)
+    const kept = WITHHELD_NAMES.has(name) ? WITHHELD : withhold(entries[name], scrub, depth - 1)
     if (kept === entries[name]) continue
     copy ??= (Array.isArray(value) ? [...value] : { ...entries }) as Record<string, unknown>
     copy[name] = kept
@@ -42,28 +48,27 @@ export function withhold<Value>(value: Value, clean: (text: string) => string, d
 }
 
 const API_KEY = /sk_([0-9A-Za-z]{8})_[\w-]{43}/g
-/** A token, plain or URL-encoded. Its nonce stays, for `powgate explain`. */
+/** A token (domain/token.ts), plain or URL-encoded. Its nonce stays, for `powgate explain`. */
 const TOKEN = /\d{13}(\||%7[Cc])([0-9a-f]{32})\1\d{1,16}\1[\w-]{48,}\1[\w-]{43}/g
 const URL_CREDENTIALS = /:\/\/[^\s/@"]*@/g
 
-/** Removes what looks like an API key, a token, or a URL's credentials. */
-export function scrub(text: string): string {
+export function scrubByForm(text: string): string {
   return text
-    .replace(API_KEY, `sk_$1_${CENSOR}`)
+    .replace(API_KEY, `sk_$1_${WITHHELD}`)
     .replace(TOKEN, `[token of $2]`)
-    .replace(URL_CREDENTIALS, `://${CENSOR}@`)
+    .replace(URL_CREDENTIALS, `://${WITHHELD}@`)
 }
 
 /** Shorter secrets would match ordinary text. */
 const SECRET_CHARACTERS_MIN = 8
 
-/** Scrubs these secrets too, plain or in JSON. */
-export function scrubber(secrets: readonly string[]): (text: string) => string {
+/** Returns a function that removes these secrets too, plain or in JSON. */
+export function scrubberOf(secrets: readonly string[]): (text: string) => string {
   const long = secrets.filter(secret => secret.length >= SECRET_CHARACTERS_MIN)
   const texts = new Set(long.flatMap(secret => [JSON.stringify(secret).slice(1, -1), secret]))
   return text => {
-    let scrubbed = scrub(text)
-    for (const secret of texts) scrubbed = scrubbed.replaceAll(secret, CENSOR)
+    let scrubbed = scrubByForm(text)
+    for (const secret of texts) scrubbed = scrubbed.replaceAll(secret, WITHHELD)
     return scrubbed
   }
 }
@@ -81,16 +86,16 @@ interface SafeError {
   readonly cause?: SafeError
 }
 
-/** @param clean removes secrets, before the cut: half a secret would not be recognised */
-export function safeError(error: Error, clean: (text: string) => string): SafeError {
+/** @param scrub removes secrets, before the cut: half a secret would not be recognised */
+export function safeError(error: Error, scrub: (text: string) => string): SafeError {
   const { stack } = error
-  const described = describe(error, clean)
-  return stack === undefined ? described : { ...described, stack: cut(clean(stack), STACK_CHARACTERS_MAX) }
+  const described = describe(error, scrub)
+  return stack === undefined ? described : { ...described, stack: cut(scrub(stack), STACK_CHARACTERS_MAX) }
 }
 
-function describe(error: unknown, clean: (text: string) => string, causesMax = CAUSES_MAX): SafeError {
+function describe(error: unknown, scrub: (text: string) => string, causesMax = CAUSES_MAX): SafeError {
   const isError = error instanceof Error
-  const message = cut(clean(isError ? error.message : String(error)), MESSAGE_CHARACTERS_MAX)
+  const message = cut(scrub(isError ? error.message : String(error)), MESSAGE_CHARACTERS_MAX)
   if (!isError) return { type: typeof error, message }
   const { name, cause } = error
   const { code } = error as NodeJS.ErrnoException
@@ -98,7 +103,7 @@ function describe(error: unknown, clean: (text: string) => string, causesMax = C
     type: name,
     message,
     ...(typeof code === 'string' ? { code } : {}),
-    ...(cause === undefined || causesMax === 0 ? {} : { cause: describe(cause, clean, causesMax - 1) }),
+    ...(cause === undefined || causesMax === 0 ? {} : { cause: describe(cause, scrub, causesMax - 1) }),
   }
 }
 

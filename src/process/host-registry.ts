@@ -22,7 +22,7 @@ const LEAVE_MS = 500
 /** Raise this number when nonces or tokens get another form, so that hosts with another number do not start. */
 const FORM_OF_TOKENS = 1
 
-export class Hosts {
+export class HostRegistry {
   readonly #log: Logger
   readonly #id = randomBytes(6).toString('hex')
   readonly #startedAt = Date.now()
@@ -36,6 +36,7 @@ export class Hosts {
   }
 
   get differences(): string[] {
+    // The store's copy also tells how far this host's clock is ahead.
     const own = this.living.find(({ id }) => id === this.#id) ?? this.#own
     if (own === undefined) return []
     return this.living.filter(({ id }) => id !== own.id).flatMap(other => differences(own, other))
@@ -51,10 +52,10 @@ export class Hosts {
   async join(config: Config, isShardsSet: boolean): Promise<Config> {
     if (config.redis === undefined) return config
     const store = await openSiteStore(config)
-    const { joined, found } = await tryJoin(store, config, isShardsSet)
-    if (found.length > 0) {
+    const { joined, problems } = await compareWithHosts(store, config, isShardsSet)
+    if (problems.length > 0) {
       await store.close()
-      throw new StoreSetupError(found.join('\n'))
+      throw new StoreSetupError(problems.join('\n'))
     }
     this.#own = noteOf(joined, this.#id, this.#startedAt)
     this.living = (await store.noteHost(this.#id, this.#own, joined.redisShards)).living
@@ -64,7 +65,7 @@ export class Hosts {
   }
 
   /** Connects again after a reload. If the new store does not answer, the connection to the present one stays. */
-  async use(config: Config): Promise<void> {
+  async reconnect(config: Config): Promise<void> {
     const before = this.#store
     if (before === undefined || config.redis === undefined) return
     this.#own = noteOf(config, this.#id, this.#startedAt)
@@ -109,18 +110,18 @@ export class Hosts {
 }
 
 /** @returns the configuration with the number of shards, the other hosts' names, and why this host cannot work with them */
-export async function tryJoin(store: Pick<SiteStore, 'livingHosts'>, config: Config, isShardsSet: boolean) {
+export async function compareWithHosts(store: SiteStore, config: Config, isShardsSet: boolean) {
   const { shards = config.redisShards, living } = await store.livingHosts()
   const joined = { ...config, redisShards: isShardsSet ? config.redisShards : shards }
   const own = noteOf(joined, '', 0)
   const others = living.filter(({ name }) => name !== own.name) // A host's own last run may have been killed.
   const names = [...new Set(others.map(({ name, version }) => `${name} (powgate ${version})`))].join(', ')
-  const found = others.flatMap(other => differences(own, other))
-  if (found.length > 0)
-    found.push(
+  const problems = others.flatMap(other => differences(own, other))
+  if (problems.length > 0)
+    problems.push(
       `the hosts of one store must agree, or each refuses what the others issue: set the same, or stop ${names} first`,
     )
-  return { joined, names, found }
+  return { joined, names, problems }
 }
 
 function noteOf(config: Config, id: string, startedAt: number): HostNote {

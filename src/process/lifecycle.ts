@@ -15,7 +15,7 @@ import { Keyring } from '../domain/keyring.ts'
 import { migratesConnections } from '../http/open-files.ts'
 import type { Logger } from '../log/logger.ts'
 import type { Totals } from '../metrics/totals.ts'
-import type { Hosts } from './host-registry.ts'
+import type { HostRegistry } from './host-registry.ts'
 import type { Primary, WorkerSetup } from './primary.ts'
 import { reloadSettings } from './reload.ts'
 import type { SiteKeeper } from './site-keeper.ts'
@@ -27,7 +27,7 @@ const SAME_SIGNAL_MS = 500
 export class Lifecycle {
   readonly #primary: Primary
   readonly #keeper: SiteKeeper
-  readonly #hosts: Hosts
+  readonly #hosts: HostRegistry
   readonly #log: Logger
   readonly #totals: Totals
   readonly #storeProcess: StoreProcess | undefined
@@ -41,7 +41,7 @@ export class Lifecycle {
   constructor(
     primary: Primary,
     keeper: SiteKeeper,
-    hosts: Hosts,
+    hosts: HostRegistry,
     log: Logger,
     totals: Totals,
     storeProcess: StoreProcess | undefined,
@@ -67,8 +67,8 @@ export class Lifecycle {
 
   #takesEffect(setup: WorkerSetup): void {
     this.#setup = setup
-    void this.#keeper.use(setup.config)
-    void this.#hosts.use(setup.config)
+    void this.#keeper.reconnect(setup.config)
+    void this.#hosts.reconnect(setup.config)
     const { kid } = new Keyring(resolveSecrets(setup.config)).signing
     this.#totals.gauges = { [`signingKey ${kid}`]: 1, reloadDone: 1, reloadedAt: Date.now() / 1000 }
   }

@@ -1,6 +1,6 @@
 /** Compares a SIGHUP's settings with those in use. */
 
-import { type Environment, gatherSettings, parseConfig, type SettingValues } from '../config/config.ts'
+import { gatherSettings, type ProcessEnvironment, parseConfig, type SettingValues } from '../config/config.ts'
 import { SETTINGS, type SettingName } from '../config/settings.ts'
 import type { WorkerSetup } from './primary.ts'
 
@@ -41,7 +41,7 @@ const NEEDS_RESTART: ReadonlySet<SettingName> = new Set<SettingName>([
  * @param env names the files that are read again
  * @throws ConfigError
  */
-export function reloadSettings(env: Environment, running: WorkerSetup): Reload {
+export function reloadSettings(env: ProcessEnvironment, running: WorkerSetup): Reload {
   const { values, problems } = gatherSettings(env)
   const wanted = parseConfig(values, problems)
   const changed: SettingName[] = []

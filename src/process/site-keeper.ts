@@ -36,7 +36,7 @@ export class SiteKeeper {
   }
 
   /** The cached records stay, even if the settings name another server. */
-  async use(config: Config): Promise<void> {
+  async reconnect(config: Config): Promise<void> {
     this.#config = config
     if (config.redis === undefined) return
     const [storeBefore, directoryBefore] = [this.#store, this.#directory]

@@ -19,7 +19,7 @@ export type WorkerMessage =
   | { readonly type: 'setup-failed'; readonly line: string }
 
 export type PrimaryMessage =
-  | ({ readonly type: 'start'; readonly lost: CachedRecords } & Pick<WorkerOrder, 'index' | 'settings'>)
+  | ({ readonly type: 'start'; readonly lost: CachedRecords } & Pick<WorkerStart, 'index' | 'settings'>)
   /** Workers serve these from memory. */
   | { readonly type: 'lost'; readonly lost: CachedRecords }
   /** `sites` have counters of their own. */
@@ -33,7 +33,7 @@ export interface Build {
   readonly server?: ServerBuild | undefined
 }
 
-export interface WorkerOrder {
+export interface WorkerStart {
   readonly index: number
   readonly settings: SettingValues
   readonly lost: () => CachedRecords
@@ -58,7 +58,7 @@ const KILL_GRACE_MS = 2000
 const LAST_MESSAGES_MS = 1000
 
 export class WorkerProcess {
-  readonly order: WorkerOrder
+  readonly order: WorkerStart
   readonly startedAtMs = performance.now()
   build: Build = { version: '', node: '' }
   isListening = false
@@ -78,7 +78,7 @@ export class WorkerProcess {
   /** The last `ask` that was answered. Counters sent unasked may be older. */
   #statsAnswered = 0
 
-  constructor(order: WorkerOrder, listener: WorkerListener) {
+  constructor(order: WorkerStart, listener: WorkerListener) {
     this.order = order
     this.#listener = listener
     this.#worker = cluster.fork({ [HEADER_BYTES]: process.env[HEADER_BYTES] ?? '16384' })

@@ -1,16 +1,17 @@
-/** Calls HashWX, which `npm run build:hashwx` compiles from hashwx/. A machine holds one function at a time. */
+/** Calls HashWX, which `npm run build:hashwx` compiles from hashwx/. A machine holds one function and one batch of inputs. */
 
-/** A global of the module: an address in its memory. */
-interface Address {
+/** A global of the module, whose value is an offset in its memory. */
+interface MemoryOffset {
   readonly value: number
 }
 
+/** hashwx/machine.ts describes these. */
 export interface MachineExports {
   readonly memory: WebAssembly.Memory
-  readonly seed: Address
-  readonly result: Address
-  readonly batch: Address
-  readonly code: Address
+  readonly seed: MemoryOffset
+  readonly result: MemoryOffset
+  readonly batch: MemoryOffset
+  readonly code: MemoryOffset
   readonly make: () => void
   readonly fill: (high: number, low: number, count: number) => void
   readonly interpret: () => void
@@ -21,9 +22,10 @@ export interface MachineExports {
 /** Computes the function for the inputs that `fill` wrote: from the start of the batch to the address `end`. */
 export type Run = (end: number) => void
 
-/** The most hashes of one call: an engine replaces code that runs by faster code only between two calls. */
+/** The most hashes of one call. Calls are short, because an engine can switch to faster code only between two of them. */
 export const BATCH = 256
-const REGISTERS_BYTES = 80
+const REGISTERS_BYTES = 80 // as in hashwx/machine.ts
+/** WebAssembly takes a number modulo this, without its fraction. */
 const WORD = 2 ** 32
 
 export class HashwxMachine {

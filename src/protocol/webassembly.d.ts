@@ -1,6 +1,4 @@
-/**
- * Declares the part of WebAssembly that programs in Node.js use. TypeScript's DOM library would declare every browser global too.
- */
+/** Declares the part of WebAssembly that programs in Node.js use. TypeScript's DOM library would declare every browser global too. */
 
 type BufferSource = ArrayBufferView | ArrayBuffer
 

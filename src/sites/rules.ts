@@ -23,10 +23,11 @@ const LENGTH = /^([1-9]\d{0,4})([mhd])$/
 const DATE = /^(\d{4})-(\d{2})-(\d{2})$/
 const TIME = /^(\d{4}-\d{2}-\d{2})T\d{2}:\d{2}(:\d{2}(\.\d{1,3})?)?(Z|[+-]\d{2}:\d{2})$/
 
-/** Unix milliseconds of a date, a time, or a duration from now (-1: before now); undefined for other text. */
-export function whenMs(text: string, sign: 1 | -1): number | undefined {
+/** Unix milliseconds of a date, a time, or a duration ahead of now or ago; undefined for other text. */
+export function whenMs(text: string, direction: 'ahead' | 'ago'): number | undefined {
   const length = lengthMs(text)
-  return length === undefined ? momentMs(text) : Date.now() + sign * length
+  if (length === undefined) return momentMs(text)
+  return direction === 'ahead' ? Date.now() + length : Date.now() - length
 }
 
 /** `90d`, `12h` or `30m` in milliseconds. */

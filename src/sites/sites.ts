@@ -108,11 +108,7 @@ export async function findSite(store: SiteStore, siteKey: string): Promise<SiteR
   return site
 }
 
-/**
- * Writes only if something changes.
- *
- * @param change settings, or a function that computes them all
- */
+/** Writes only if something changes. @param change settings, or a function that computes them all */
 export async function updateSite(
   store: SiteStore,
   siteKey: string,

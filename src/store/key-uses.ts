@@ -1,6 +1,4 @@
-/**
- * Keeps in the worker's memory when API keys were last used, and writes it about once a minute, so that no request costs a call.
- */
+/** Keeps in the worker's memory when API keys were last used, and writes it about once a minute, so that no request costs a call. */
 
 import type { SiteStore } from './store.ts'
 

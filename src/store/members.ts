@@ -39,7 +39,7 @@ export abstract class Members {
 
   async changesSince(revision: number | undefined): Promise<SiteChanges> {
     const present = await this.revision()
-    const isReplaced = revision !== undefined && present < revision
+    const isReplaced = present < (revision ?? 0)
     const since = isReplaced ? 0 : (revision ?? present)
     const changed = present > since ? await this.changesAfter(since, CHANGES_A_CALL) : []
     const reached = changed.length < CHANGES_A_CALL ? present : changed.at(-1)![1]

@@ -37,11 +37,7 @@ function placeOf({ redis, redisPrefix, redisShards, dataDir }: StoreConfig) {
   return { target, keyPrefix: redisPrefix, clusterShards: redisShards }
 }
 
-/**
- * Opens the sites for a command or the dashboard: those of the running service, if there is one.
- *
- * @throws StoreSetupError
- */
+/** Opens the sites for a command or the dashboard: those of the running service, if there is one. @throws StoreSetupError */
 export async function openSiteStore(config: StoreConfig): Promise<OpenSites> {
   if (config.redis === undefined) {
     prepareDataDir(config.dataDir, false)

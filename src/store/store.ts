@@ -46,7 +46,7 @@ export interface AddressState {
   readonly status: 'admitted'
   /** Failures in the last minute. */
   readonly failures: number
-  /** Proofs in the last five minutes, before this one; in the last minute for limits over 64. */
+  /** Proofs in the last five minutes, before this one; with an address limit over 64, five times those of the last minute. */
   readonly accepted: number
   /** Including this proof; undefined without metering, and from a worker's memory. */
   readonly meters: Meters | undefined
@@ -79,11 +79,11 @@ export function countsProof({ metering, failed, spend }: SolutionRequest): boole
   return metering?.counts === true && !failed && spend !== undefined
 }
 
-/** What became of the nonce. A store answers with the position, from 1. */
-export const NONCES = ['spent', 'used', 'untouched'] as const
+/** `used` before, or of another epoch; `untouched` if none was sent. A store answers with the position, from 1. */
+export const NONCE_OUTCOMES = ['spent', 'used', 'untouched'] as const
 
 export type SolutionAdmission =
-  | (AddressState & { readonly nonce: (typeof NONCES)[number] })
+  | (AddressState & { readonly nonce: (typeof NONCE_OUTCOMES)[number] })
   | Limited
   | Unavailable
 
@@ -111,11 +111,11 @@ export interface TokenRedemption {
   readonly claim: string
 }
 
-/** What became of the token; `forgotten` if the store lost its memory since, so that the token may have been used. */
-export const TOKENS = ['redeemed', 'used', 'forgotten', 'untouched'] as const
+/** `forgotten` if the store lost its memory since, so that the token may have been used; `untouched` if none was sent. */
+export const TOKEN_OUTCOMES = ['redeemed', 'used', 'forgotten', 'untouched'] as const
 
 export type RedemptionAdmission =
-  | { readonly status: 'admitted'; readonly token: (typeof TOKENS)[number] }
+  | { readonly status: 'admitted'; readonly token: (typeof TOKEN_OUTCOMES)[number] }
   | Limited
   | Unavailable
 
@@ -187,11 +187,7 @@ export interface SiteStore {
   readAudit(query: AuditQuery): Promise<AuditEntry[]>
   /** @param beforeMs Unix milliseconds */
   dropAudit(beforeMs: number): Promise<void>
-  /**
-   * Removes windows and used nonces of addresses, and the meters of their networks.
-   *
-   * @returns how many records
-   */
+  /** Removes windows and used nonces of addresses, and the meters of their networks. @returns how many records */
   forget(addressKeys: readonly string[]): Promise<number>
   /**
    * Notes when API keys were last used; a later time stays. No record changes, so workers read none again.

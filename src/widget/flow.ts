@@ -5,10 +5,10 @@ import type { Challenge, Solution } from '../protocol/wire.ts'
 import { lastly, nowMs } from './dom.ts'
 import { openWorkplace, type PageSettings, refuse, searchOnGpu } from './modes.ts'
 import {
+  type CallSettings,
   getChallenge,
   PowGateError,
   postSolution,
-  type ServiceSettings,
   untilAborted,
   waitUntilOnline,
 } from './service.ts'
@@ -24,7 +24,7 @@ const OUTLIVED = 'outlived'
 /** A fresh challenge may help, or for `solver` another mode. */
 const AGAIN_CODES = [OUTLIVED, 'expired-nonce', 'ip-mismatch', 'nonce-used', 'invalid-nonce', 'solver']
 
-interface FlowSettings extends ServiceSettings, PageSettings {
+interface FlowSettings extends CallSettings, PageSettings {
   /** @param share 0 to 1: the probability that a solver is done by now */
   readonly onProgress: (share: number) => void
   /** Tells whether this device hashes. A verification's other steps wait for the service. */

@@ -34,7 +34,7 @@ type FailureText = 'rejected' | 'expired' | 'network' | 'unavailable' | 'setup'
 
 export type WaitReason = 'busy' | 'unavailable' | 'network' | 'offline'
 
-export interface ServiceSettings {
+export interface CallSettings {
   readonly siteKey: string
   /** The address has no slash at its end. */
   readonly endpoint: string
@@ -50,10 +50,10 @@ let challenges = 0
  */
 const challengePath = () => (challenges++ === 0 ? '/challenge' : `/challenge?${Math.random()}`)
 
-export const getChallenge = (settings: ServiceSettings): Promise<Challenge & WithSignals> =>
+export const getChallenge = (settings: CallSettings): Promise<Challenge & WithSignals> =>
   call<Challenge>(settings, challengePath, {}, answer => typeof answer.nonce === 'string')
 
-export const postSolution = (settings: ServiceSettings, solution: Solution): Promise<VerificationResult> =>
+export const postSolution = (settings: CallSettings, solution: Solution): Promise<VerificationResult> =>
   call(settings, () => '/verify', { method: 'POST', body: JSON.stringify(solution) }, isResult)
 
 /** False for the answer of another service: a token starts with its issue time, which is before `expiresAt`. */
@@ -70,7 +70,7 @@ type Attempt<Answer> =
   | { readonly error: PowGateError; readonly retryAfterMs?: number; readonly reason?: WaitReason }
 
 async function call<Answer>(
-  settings: ServiceSettings,
+  settings: CallSettings,
   path: () => string,
   init: RequestInit,
   isAnswer: (body: Answer) => boolean,
@@ -97,7 +97,7 @@ async function call<Answer>(
 }
 
 async function callOnce<Answer>(
-  { endpoint, siteKey, signal }: ServiceSettings,
+  { endpoint, siteKey, signal }: CallSettings,
   path: string,
   init: RequestInit,
   isAnswer: (body: Answer) => boolean,
@@ -152,7 +152,7 @@ function waitMsOf(retryAfter: string): number {
   return ms > 0 ? ms : 0
 }
 
-export async function waitUntilOnline({ onWait, signal }: ServiceSettings): Promise<void> {
+export async function waitUntilOnline({ onWait, signal }: CallSettings): Promise<void> {
   let stop = () => {}
   const online = new Promise<void>(resolve => {
     stop = listen(window, 'online', () => resolve())

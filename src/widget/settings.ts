@@ -32,11 +32,7 @@ export function autoOf(element: Element): Auto {
   return auto === 'load' || auto === 'submit' || auto === 'off' ? auto : 'focus'
 }
 
-/**
- * The attributes as settings of a verification.
- *
- * @throws PowGateError that tells the integrator what is wrong
- */
+/** The attributes as settings of a verification. @throws PowGateError that tells the integrator what is wrong */
 export function targetOf(element: Element) {
   const siteKey = element.getAttribute('site-key')?.trim()
   if (!siteKey) {

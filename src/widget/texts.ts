@@ -16,8 +16,11 @@ export const ENGLISH = {
   expired: 'Verification expired',
   start: 'Verify',
   retry: 'Try again',
+  /** The service judged the solution, and did not let the visitor pass. */
   rejected: 'Verification failed',
+  /** No answer of the service came, or another program's. */
   network: 'The service cannot be reached',
+  /** The service answered that it cannot serve now; `busy` is its answer to too many requests of one address. */
   unavailable: 'The service is busy',
   setup: 'Not set up correctly',
   /** Shown below `setup`, before the error's code. */
@@ -74,7 +77,7 @@ export function languageCode(wanted: readonly string[]): string | undefined {
   return codes.find(code => code === DEFAULT_LANGUAGE.code || LANGUAGES.includes(code))
 }
 
-const UP_TO = 90
+const COUNT_MAX = 90
 const UNITS = [
   ['second', 1],
   ['minute', 60],
@@ -82,13 +85,13 @@ const UNITS = [
 ] as const
 
 /**
- * Text on one line, with the language's digits and plurals: seconds or minutes up to 90, then hours.
+ * Text on one line, with the language's digits and plurals: up to 90 seconds, up to 90 minutes, or hours; an hour is 1 hour.
  *
  * @param isAhead “in 5 seconds” in place of “5 seconds”
  */
 export function timeIn({ code }: Language, seconds: number, isAhead: boolean): string {
-  const isHours = seconds > UP_TO * 60 || (seconds > 0 && seconds % 3600 === 0)
-  const [unit, size] = UNITS[seconds <= UP_TO ? 0 : isHours ? 2 : 1]
+  const isHours = seconds > COUNT_MAX * 60 || (seconds > 0 && seconds % 3600 === 0)
+  const [unit, size] = UNITS[seconds <= COUNT_MAX ? 0 : isHours ? 2 : 1]
   const count = seconds / size
   const text = isAhead
     ? new Intl.RelativeTimeFormat(code).format(Math.ceil(count), unit)

@@ -38,7 +38,7 @@ for (const [about, header, source] of GOOD) {
     for (const rest of ['', 'GET / HTTP/1.1\r\n', bytes]) {
       const read = readProxyHeader(Buffer.concat([bytes, Buffer.from(rest)]))
       assert(read.status === 'complete', JSON.stringify(read))
-      assert.equal(read.bytes, bytes.length)
+      assert.equal(read.headerBytes, bytes.length)
       assert.equal(read.source && formatAddress(read.source), source)
     }
   })
@@ -86,7 +86,7 @@ test('property: any bytes are read without a fault, and none beyond them', () =>
       const bytes = Buffer.concat([Buffer.from(start, 'hex'), more])
       const header = readProxyHeader(bytes)
       if (header.status === 'complete') {
-        assert.ok(header.bytes <= bytes.length)
+        assert.ok(header.headerBytes <= bytes.length)
         assert.ok(header.source === undefined || header.source.length === 16)
       }
     }),

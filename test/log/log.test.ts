@@ -10,7 +10,7 @@ import { newApiKey } from '../../src/domain/site.ts'
 import { mintToken } from '../../src/domain/token.ts'
 import { EventLog } from '../../src/log/event-log.ts'
 import { createLogger } from '../../src/log/logger.ts'
-import { scrub } from '../../src/log/redaction.ts'
+import { scrubByForm } from '../../src/log/redaction.ts'
 import { RedisServer } from '../harness/redis.ts'
 
 const PASSWORD = `a "password" of Redis\\${randomBytes(9).toString('base64')}`
@@ -138,10 +138,10 @@ test('a secret in a text, in a URL, in an object, cut in the middle of a long on
 })
 
 test('what remains tells what it was', () => {
-  assert.equal(scrub(`key ${API_KEY}.`), `key ${API_KEY.slice(0, 12)}[withheld].`)
-  assert.equal(scrub(`token "${TOKEN}"`), `token "[token of ${NONCE}]"`)
+  assert.equal(scrubByForm(`key ${API_KEY}.`), `key ${API_KEY.slice(0, 12)}[withheld].`)
+  assert.equal(scrubByForm(`token "${TOKEN}"`), `token "[token of ${NONCE}]"`)
   for (const text of ['redis://127.0.0.1:6379/0', 'mail me@example.com about http://127.0.0.1/x'])
-    assert.equal(scrub(text), text)
+    assert.equal(scrubByForm(text), text)
 })
 
 /** Runs a program that imports from this tree. */

@@ -229,6 +229,16 @@ test('redis: a primary that was made a replica and a primary again, over the sam
   }
 })
 
+test('redis: listing the living hosts deletes no note; a host that notes itself deletes those of dead ones', async t => {
+  const { store, admin } = await startRedis(t)
+  const hosts = 'test:{sites}:hosts'
+  await admin.hset(hosts, 'dead', '1 {"name":"dead"}')
+  assert.deepEqual((await store.sites.livingHosts()).living, [])
+  assert.equal(await admin.hexists(hosts, 'dead'), 1)
+  await store.sites.noteHost('leaving', null)
+  assert.equal(await admin.hexists(hosts, 'dead'), 0)
+})
+
 test('redis: keys expire, and an address at all its limits costs at most 1 KiB', async t => {
   const { store, admin } = await startRedis(t)
   const addressKey = '0a0b0c0d'

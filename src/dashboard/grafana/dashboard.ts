@@ -3,7 +3,7 @@
  * same title there; test/dashboard/grafana.test.ts checks this.
  */
 
-import { ENDPOINT_NAMES } from '../../domain/endpoint.ts'
+import type { EndpointName } from '../../domain/endpoint.ts'
 import { METRICS, type MetricKey } from '../../metrics/table.ts'
 import {
   BARS,
@@ -16,6 +16,7 @@ import {
   stat,
   TABLE,
   UP_OR_AWAY,
+  unitOf,
 } from './panel-kinds.ts'
 
 const INTERVAL = '[$__rate_interval]'
@@ -27,7 +28,7 @@ function seriesOf(key: MetricKey, where = '', part: '' | '_bucket' | '_sum' | '_
 }
 
 const sum = (expr: string, by = '') => `sum ${by === '' ? '' : `by (${by}) `}(${expr})`
-const max = (key: MetricKey) => `max by (instance) (${seriesOf(key)})`
+const maxPerHost = (key: MetricKey) => `max by (instance) (${seriesOf(key)})`
 const rate = (key: MetricKey, where = '', by = '') => sum(`rate(${seriesOf(key, where)}${INTERVAL})`, by)
 const increase = (key: MetricKey, where = '', by = '', range = INTERVAL) =>
   sum(`increase(${seriesOf(key, where)}${range})`, by)
@@ -67,177 +68,206 @@ const passed = rate('requests', 'endpoint="verify",status="200",outcome="ok"')
 const failed = rate('requests', 'endpoint="verify",status="200",outcome="failed"')
 const redeemed = rate('requests', `${BACKENDS},status="200",outcome="ok"`)
 
+const TEXTS = {
+  endedOrHung: "Within the dashboard's range; rolling restarts are not counted.",
+  redeemedShare: 'Share of the calls of backends that redeemed a token.',
+  bits: 'Bits of issued challenges; each one doubles the work. The highest is that of the costliest 1 %.',
+  scoreAndTime:
+    'A score of 1 is a person, 0 a bot. Where a site has a target solve time, 95 % of the solutions at its base difficulty should come within it.',
+  timesLost:
+    'Up: 1 if all of it answers every worker. Each worker counts its own outages and the new epochs that it saw.',
+  lostOrDiffering:
+    'Workers serve lost sites from memory; a new worker refuses them. Hosts that differ refuse what the others issue. Both must be 0.',
+  evictions: 'Each eviction refuses what was issued before. It must be 0.',
+  clocks:
+    "How far each host's clock is ahead of Redis'. Above 5 s hosts refuse each other's challenges and tokens.",
+  ages: 'Since the primary started, and since a start or a SIGHUP last took effect.',
+  signingKeys: 'Of each host; they are to be the same but while a secret is rotated.',
+}
+
 type Panel = ReturnType<typeof panel>
+type About = MetricKey | keyof typeof TEXTS
+type Queries = Readonly<Record<string, string | { readonly expr: string; readonly unit: string }>>
 
 /**
  * @param id must never change, because links to panels have it
- * @param queries by the names of their curves, in which Grafana replaces {{label}} by the label's value
+ * @param about the text that describes the panel, or the metric whose help does
+ * @param queries by the names of their curves, in which Grafana replaces {{label}} by the label's value; a unit overrides the kind's
  */
-function panel(id: number, title: string, kind: PanelKind, queries: Readonly<Record<string, string>>) {
-  return { id, title, kind, queries }
+function panel(id: number, title: string, about: About, kind: PanelKind, queries: Queries) {
+  return { id, title, about, kind, queries }
 }
 
 const HEALTH = [
-  panel(2, 'Store', stat('short', UP_OR_AWAY, 'none'), { Store: `min(${seriesOf('storeUp')})` }),
-  panel(3, 'Workers', stat('short', RED_AT_0), { Workers: sum(seriesOf('workers')) }),
-  panel(4, 'Workers ended or hung', stat('short', ORANGE_FROM_1, 'none'), {
+  panel(2, 'Store', 'storeUp', stat('short', UP_OR_AWAY, 'none'), { Store: `min(${seriesOf('storeUp')})` }),
+  panel(3, 'Workers', 'workers', stat('short', RED_AT_0), { Workers: sum(seriesOf('workers')) }),
+  panel(4, 'Workers ended or hung', 'endedOrHung', stat('short', ORANGE_FROM_1, 'none'), {
     'Workers ended or hung': increase('restarts', 'cause!="roll"', '', RANGE),
   }),
-  panel(5, 'Challenges', stat('reqps'), { Challenges: challenges }),
-  panel(6, 'Verifications', stat('reqps'), { Verifications: verified }),
-  panel(7, 'Redemptions', stat('reqps'), { Redemptions: redeemed }),
-  panel(8, 'Passed', stat('percentunit', { decimals: 1 }), { Passed: `${passed} / ${verified}` }),
-  panel(9, '/verify p99', stat('s'), {
+  panel(5, 'Challenges', 'requests', stat('reqps'), { Challenges: challenges }),
+  panel(6, 'Verifications', 'requests', stat('reqps'), { Verifications: verified }),
+  panel(7, 'Redemptions', 'requests', stat('reqps'), { Redemptions: redeemed }),
+  panel(8, 'Passed', 'requests', stat('percentunit', { decimals: 1 }), { Passed: `${passed} / ${verified}` }),
+  panel(9, '/verify p99', 'requestSeconds', stat('s'), {
     '/verify p99': quantile(0.99, 'requestSeconds', 'endpoint="verify"'),
   }),
 ]
 
 const TRAFFIC = [
-  panel(11, 'Requests', PER_SECOND, { challenges, verified, redeemed, refused: rate('requests', REFUSED) }),
-  panel(12, 'Verifications', STACKED, { passed, failed }),
-  panel(42, 'Redemptions that succeed', lines('percentunit', SHARE), {
+  panel(11, 'Requests', 'requests', PER_SECOND, {
+    challenges,
+    verified,
+    redeemed,
+    refused: rate('requests', REFUSED),
+  }),
+  panel(12, 'Verifications', 'requests', STACKED, { passed, failed }),
+  panel(42, 'Redemptions that succeed', 'redeemedShare', lines('percentunit', SHARE), {
     succeed: `${rate('requests', `${BACKENDS},outcome="ok"`)} / ${rate('requests', BACKENDS)}`,
     '{{site}}': `${rate('siteRequests', `${BACKENDS},outcome="ok"`, 'site')} / ${rate('siteRequests', BACKENDS, 'site')}`,
   }),
 ]
 
 const REFUSALS = [
-  panel(14, 'Refused by reason', STACKED, { '{{outcome}}': rate('requests', REFUSED, 'outcome') }),
-  panel(15, 'Refused by endpoint and status', STACKED, {
+  panel(14, 'Refused by reason', 'requests', STACKED, {
+    '{{outcome}}': rate('requests', REFUSED, 'outcome'),
+  }),
+  panel(15, 'Refused by endpoint and status', 'requests', STACKED, {
     '{{endpoint}} {{status}}': rate('requests', REFUSED, 'endpoint, status'),
   }),
 ]
 
 const REASONS = [
-  panel(16, 'Why requests were refused', BARS, { '{{outcome}}': ranked('requests', REFUSED, 'outcome') }),
-  panel(17, 'Why verifications failed or lost score', BARS, {
+  panel(16, 'Why requests were refused', 'requests', BARS, {
+    '{{outcome}}': ranked('requests', REFUSED, 'outcome'),
+  }),
+  panel(17, 'Why verifications failed or lost score', 'reasons', BARS, {
     '{{reason}}': ranked('reasons', '', 'reason'),
   }),
-  panel(18, 'Limits hit', lines('reqps', {}, { B: 'percentunit' }), {
+  panel(18, 'Limits hit', 'limited', PER_SECOND, {
     '/{{endpoint}} per {{policy}}': rate('limited', '', 'endpoint, policy'),
-    'redemption limit in use, {{instance}}': max('redeemLimitUsed'),
-    'proxy not trusted, {{instance}}': max('proxyUntrusted'),
+    'redemption limit in use, {{instance}}': { expr: maxPerHost('redeemLimitUsed'), unit: 'percentunit' },
+    'proxy not trusted, {{instance}}': { expr: maxPerHost('proxyUntrusted'), unit: 'short' },
   }),
 ]
 
 const SCORES = [
-  panel(20, 'Difficulty', lines('short', { min: 16 }), {
+  panel(20, 'Difficulty', 'bits', lines('short', { min: 16 }), {
     '{{puzzle}} mean': mean('difficulty', 'puzzle'),
     '{{puzzle}} highest': quantile(0.99, 'difficulty', '', 'puzzle, le'),
   }),
-  panel(21, 'Mean score, share in time', lines('short', SHARE), {
+  panel(21, 'Mean score, share in time', 'scoreAndTime', lines('short', SHARE), {
     mean: mean('scores'),
     'within the solving time': `${rate('solvingTimes', 'in_time="yes"')} / ${rate('solvingTimes')}`,
   }),
-  panel(22, 'Scores', HEATMAP, {
+  panel(22, 'Scores', 'scores', HEATMAP, {
     '{{le}}': sum(`increase(${seriesOf('scores', '', '_bucket')}${INTERVAL})`, 'le'),
   }),
-  panel(50, 'Raised by hand', PER_SECOND, { raised: rate('raisedChallenges') }),
+  panel(50, 'Raised by hand', 'raisedChallenges', PER_SECOND, { raised: rate('raisedChallenges') }),
 ]
 
-const LATENCY = ENDPOINT_NAMES.map((name, index) =>
-  panel(100 + index, `Latency of /${name}`, SECONDS, percentiles('requestSeconds', `endpoint="${name}"`)),
-)
+type LatencyIds = Readonly<Record<EndpointName, number>>
+const LATENCY_IDS: LatencyIds = { challenge: 100, verify: 101, 'verify-token': 102, siteverify: 103 }
+const LATENCY = Object.entries(LATENCY_IDS).map(([name, id]) => {
+  const queries = percentiles('requestSeconds', `endpoint="${name}"`)
+  return panel(id, `Latency of /${name}`, 'requestSeconds', SECONDS, queries)
+})
 
 const STORE = [
-  panel(28, 'Call latency', SECONDS, percentiles('storeSeconds')),
-  panel(29, 'Operations per call', COUNT, { mean: mean('storeBatch'), p99: quantile(0.99, 'storeBatch') }),
-  panel(30, 'Times that a worker lost the store', COUNT, {
+  panel(28, 'Call latency', 'storeSeconds', SECONDS, percentiles('storeSeconds')),
+  panel(29, 'Operations per call', 'storeBatch', COUNT, {
+    mean: mean('storeBatch'),
+    p99: quantile(0.99, 'storeBatch'),
+  }),
+  panel(30, 'Times that a worker lost the store', 'timesLost', COUNT, {
     'up {{instance}}': `min by (instance) (${seriesOf('storeUp')})`,
     'workers without it, {{cause}}': sum(seriesOf('storeDown'), 'cause'),
     'lost {{instance}}': increase('storeOutages', '', 'instance'),
     'new epochs {{instance}}': increase('storeEpochs', '', 'instance'),
   }),
-  panel(38, 'Lost sites and API keys, hosts that differ', COUNT, {
+  panel(38, 'Lost sites and API keys, hosts that differ', 'lostOrDiffering', COUNT, {
     'lost, {{instance}}': seriesOf('sitesLost'),
     'differences, {{instance}}': seriesOf('hostsDiffer'),
   }),
-  panel(52, 'Evicted keys', COUNT, { '{{instance}}': max('evictedKeys') }),
-  panel(49, 'Clock', SECONDS, { '{{instance}}': max('clockOffset') }),
+  panel(52, 'Evicted keys', 'evictions', COUNT, { '{{instance}}': maxPerHost('evictedKeys') }),
+  panel(49, 'Clock', 'clocks', SECONDS, { '{{instance}}': maxPerHost('clockOffset') }),
 ]
 
 const LOAD = [
-  panel(32, 'Event loop lag', SECONDS, { '{{instance}} worker {{worker}}': seriesOf('lag', 'stat="p99"') }),
-  panel(33, 'Resident memory', BYTES, { '{{instance}} {{process}}': seriesOf('residentBytes', SERVICE) }),
-  panel(34, 'JavaScript heap in use', BYTES, { '{{instance}} {{process}}': seriesOf('heapBytes', SERVICE) }),
+  panel(32, 'Event loop lag', 'lag', SECONDS, {
+    '{{instance}} worker {{worker}}': seriesOf('lag', 'stat="p99"'),
+  }),
+  panel(33, 'Resident memory', 'residentBytes', BYTES, {
+    '{{instance}} {{process}}': seriesOf('residentBytes', SERVICE),
+  }),
+  panel(34, 'JavaScript heap in use', 'heapBytes', BYTES, {
+    '{{instance}} {{process}}': seriesOf('heapBytes', SERVICE),
+  }),
 ]
 
 const FAULTS = [
-  panel(35, 'Requests under way', COUNT, { '{{instance}}': sum(seriesOf('inFlight'), 'instance') }),
-  panel(36, 'Faults, clients gone', PER_SECOND, { faults: rate('faults'), 'clients gone': rate('aborted') }),
-  panel(37, 'Workers replaced', COUNT, { '{{cause}}': increase('restarts', '', 'cause') }),
-  panel(60, 'Log lines lost', COUNT, { '{{instance}}': increase('logLinesLost', '', 'instance') }),
+  panel(35, 'Requests under way', 'inFlight', COUNT, {
+    '{{instance}}': sum(seriesOf('inFlight'), 'instance'),
+  }),
+  panel(36, 'Faults, clients gone', 'faults', PER_SECOND, {
+    faults: rate('faults'),
+    'clients gone': rate('aborted'),
+  }),
+  panel(37, 'Workers replaced', 'restarts', COUNT, { '{{cause}}': increase('restarts', '', 'cause') }),
+  panel(60, 'Log lines lost', 'logLinesLost', COUNT, {
+    '{{instance}}': increase('logLinesLost', '', 'instance'),
+  }),
 ]
 
 const CONNECTIONS = [
-  panel(40, 'Connections', COUNT, {
+  panel(40, 'Connections', 'connections', COUNT, {
     '{{instance}} worker {{worker}}': seriesOf('connections'),
-    '{{instance}}: a worker takes': max('connectionsMax'),
+    '{{instance}}: a worker takes': maxPerHost('connectionsMax'),
   }),
-  panel(41, 'Connections refused', PER_SECOND, {
+  panel(41, 'Connections refused', 'connectionsRefused', PER_SECOND, {
     '{{instance}}': rate('connectionsRefused', '', 'instance'),
   }),
-  panel(43, 'Open files', lines('percentunit'), {
+  panel(43, 'Open files', 'openFiles', lines('percentunit'), {
     '{{instance}} {{process}}': `${seriesOf('openFiles', SERVICE)} / ${seriesOf('openFilesMax', SERVICE)}`,
   }),
 ]
 
 const PROCESSES = [
-  panel(44, 'Processor time', COUNT, { '{{instance}}': rate('cpu', '', 'instance') }),
-  panel(45, 'Age of the processes and of the settings', SECONDS, {
+  panel(44, 'Processor time', 'cpu', COUNT, { '{{instance}}': rate('cpu', '', 'instance') }),
+  panel(45, 'Age of the processes and of the settings', 'ages', SECONDS, {
     '{{instance}} started': `time() - ${seriesOf('startedAt')}`,
     '{{instance}} settings': `time() - ${seriesOf('reloadedAt')}`,
   }),
-  panel(46, 'Last SIGHUP', COUNT, { '{{instance}}': seriesOf('reloadDone') }),
+  panel(46, 'Last SIGHUP', 'reloadDone', COUNT, { '{{instance}}': seriesOf('reloadDone') }),
 ]
 
 const BUILDS = [
-  panel(39, 'Versions', TABLE, { '': sum(seriesOf('build'), 'instance, version, node') }),
-  panel(53, 'HTTP server', TABLE, {
+  panel(39, 'Versions', 'build', TABLE, { '': sum(seriesOf('build'), 'instance, version, node') }),
+  panel(53, 'HTTP server', 'serverBuild', TABLE, {
     '': sum(seriesOf('serverBuild'), 'instance, package, version, sha256, known'),
   }),
-  panel(47, 'Signing keys', TABLE, { '': sum(seriesOf('signingKey'), 'instance, id') }),
+  panel(47, 'Signing keys', 'signingKeys', TABLE, { '': sum(seriesOf('signingKey'), 'instance, id') }),
 ]
 
-/** Descriptions by title. A panel without one has the help of its first query's metric. */
-const DESCRIPTIONS: Readonly<Record<string, string>> = {
-  'Workers ended or hung': "Within the dashboard's range; rolling restarts are not counted.",
-  'Redemptions that succeed': 'Share of the calls of backends that redeemed a token.',
-  Difficulty:
-    'Bits of issued challenges; each one doubles the work. The highest is that of the costliest 1 %.',
-  'Mean score, share in time':
-    'A score of 1 is a person, 0 a bot. Of the solutions at the base of a site with a solving time, 95 % should come in time.',
-  'Times that a worker lost the store':
-    'Up: 1 if all of it answers every worker. Each worker counts its own outages and the new epochs that it saw.',
-  'Lost sites and API keys, hosts that differ':
-    'Workers serve lost sites from memory; a new worker refuses them. Hosts that differ refuse what the others issue. Both must be 0.',
-  'Evicted keys': 'Each eviction refuses what was issued before. It must be 0.',
-  Clock:
-    "How far each host's clock is ahead of Redis'. Above 5 s hosts refuse each other's challenges and tokens.",
-  'Age of the processes and of the settings':
-    'Since the primary started, and since a start or a SIGHUP last took effect.',
-  'Signing keys': 'Of each host; they are to be the same but while a secret is rotated.',
-}
-
-/** Each heading has lines of panels below it. The panels of a line share its width. */
-const SECTIONS: readonly [heading: string, ...lines: [height: number, panels: Panel[]][]][] = [
-  ['Health', [4, HEALTH]],
-  ['Traffic', [8, TRAFFIC]],
-  ['Why not', [8, REFUSALS], [8, REASONS]],
-  ['Difficulty and scores', [8, SCORES]],
-  ['Latency', [8, LATENCY]],
-  ['Store', [8, STORE]],
-  ['Workers', [8, LOAD], [8, FAULTS], [8, CONNECTIONS], [8, PROCESSES]],
-  ['Build', [5, BUILDS]],
+/** Each heading has lines of panels below it. The panels of a line share its width. Ids of headings must not change either. */
+const SECTIONS: readonly [id: number, heading: string, ...lines: [height: number, panels: Panel[]][]][] = [
+  [1000, 'Health', [4, HEALTH]],
+  [1001, 'Traffic', [8, TRAFFIC]],
+  [1002, 'Why not', [8, REFUSALS], [8, REASONS]],
+  [1003, 'Difficulty and scores', [8, SCORES]],
+  [1004, 'Latency', [8, LATENCY]],
+  [1005, 'Store', [8, STORE]],
+  [1006, 'Workers', [8, LOAD], [8, FAULTS], [8, CONNECTIONS], [8, PROCESSES]],
+  [1007, 'Build', [5, BUILDS]],
 ]
 
+/** Columns of Grafana's grid. The number of panels in a line must divide it. */
 const WIDTH = 24
-const DATA_SOURCE = { type: 'prometheus', uid: '$' + '{datasource}' }
+const DATA_SOURCE = { type: 'prometheus', uid: '$' + '{datasource}' } // the linter forbids the whole text in quotes
 
 function sectionsJson(): object[] {
   let y = 0
-  return SECTIONS.flatMap(([title, ...lines], index) => {
-    const heading = { id: 1000 + index, type: 'row', title, collapsed: false, panels: [] }
+  return SECTIONS.flatMap(([id, title, ...lines]) => {
+    const heading = { id, type: 'row', title, collapsed: false, panels: [] }
     const all: object[] = [{ ...heading, gridPos: { h: 1, w: WIDTH, x: 0, y: y++ } }]
     for (const [h, panels] of lines) {
       const w = WIDTH / panels.length
@@ -248,14 +278,18 @@ function sectionsJson(): object[] {
   })
 }
 
-function panelJson({ id, title, kind: { target, ...kind }, queries }: Panel, gridPos: object): object {
-  const targets = Object.entries(queries).map(([legendFormat, expr], index) => {
-    const refId = String.fromCharCode(65 + index)
+function panelJson({ id, title, about, kind, queries }: Panel, gridPos: object): object {
+  const { target, fieldConfig, ...rest } = kind
+  const overrides: object[] = [...fieldConfig.overrides]
+  const targets = Object.entries(queries).map(([legendFormat, query], index) => {
+    const refId = String.fromCharCode(65 + index) // A, B, C ...
+    const { expr, unit } = typeof query === 'string' ? { expr: query, unit: undefined } : query
+    if (unit !== undefined) overrides.push(unitOf(refId, unit))
     return { refId, datasource: DATA_SOURCE, expr, legendFormat, range: true, instant: false, ...target }
   })
-  const [, metric] = /(\w+?)(?:_bucket|_sum|_count)?\{/.exec(targets[0]!.expr)!
-  const description = DESCRIPTIONS[title] ?? Object.values(METRICS).find(({ name }) => name === metric)!.help
-  return { id, title, description, datasource: DATA_SOURCE, ...kind, targets, gridPos }
+  const description = about in TEXTS ? TEXTS[about as keyof typeof TEXTS] : METRICS[about as MetricKey].help
+  const config = { ...fieldConfig, overrides }
+  return { id, title, description, datasource: DATA_SOURCE, ...rest, fieldConfig: config, targets, gridPos }
 }
 
 const INSTANCES = `label_values(${METRICS.workers.name}, instance)`

@@ -2,7 +2,7 @@
 
 export interface PanelKind {
   readonly type: string
-  readonly fieldConfig: object
+  readonly fieldConfig: { readonly defaults: object; readonly overrides: readonly object[] }
   readonly options?: object
   /** Options of each query. By default, a query asks for a value at each step of the range. */
   readonly target?: object
@@ -28,16 +28,16 @@ export function stat(unit: string, defaults: object = {}, graphMode = 'area'): P
   return { type: 'stat', fieldConfig, options: { textMode: 'value', graphMode } }
 }
 
-/** @param units other units, by the letters of their queries */
-export function lines(unit: string, defaults: object = {}, units: Record<string, string> = {}): PanelKind {
+/** The unit of one query, by its letter. */
+export function unitOf(refId: string, unit: string): object {
+  return { matcher: { id: 'byFrameRefID', options: refId }, properties: [{ id: 'unit', value: unit }] }
+}
+
+export function lines(unit: string, defaults: object = {}): PanelKind {
   const plain = { unit, min: 0, custom: { fillOpacity: 8, showPoints: 'never' } }
-  const overrides = Object.entries(units).map(([letter, value]) => ({
-    matcher: { id: 'byFrameRefID', options: letter },
-    properties: [{ id: 'unit', value }],
-  }))
   return {
     type: 'timeseries',
-    fieldConfig: { defaults: { ...plain, ...defaults }, overrides },
+    fieldConfig: { defaults: { ...plain, ...defaults }, overrides: [] },
     options: {
       legend: { displayMode: 'table', placement: 'bottom', showLegend: true, calcs: ['lastNotNull', 'max'] },
       tooltip: { mode: 'multi', sort: 'desc' },

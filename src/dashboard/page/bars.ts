@@ -1,7 +1,7 @@
 /** Bars: rankings, a histogram, and the funnel from challenges to tokens. */
 
 import { sum, type Tally } from '../data.ts'
-import type { Traffic } from '../history.ts'
+import type { TrafficColumns } from '../history.ts'
 import { h, setText, svg, textWidth } from './dom.ts'
 import { exact, percent } from './format.ts'
 import type { TimeFrame } from './line-plot.ts'
@@ -192,7 +192,7 @@ export class Funnel {
     this.element = h('ol', { class: 'funnel' }, ...this.#stages.map(({ element }) => element))
   }
 
-  update({ challenges, passed, failed, redeemed }: Traffic): void {
+  update({ challenges, passed, failed, redeemed }: TrafficColumns): void {
     const solved = sum(passed) + sum(failed)
     const counts = [sum(challenges), solved, sum(passed), sum(redeemed)]
     const max = Math.max(1, ...counts)

@@ -30,7 +30,7 @@ export function nearestIndex(times: readonly number[], timeMs: number): number {
 
 const PAGE_STEPS = 10
 
-/** The step that a key moves to; null to point nowhere. */
+/** The step that a key moves to, perhaps beyond the first or last, so callers clamp it; null to point nowhere. */
 export const KEYS: Readonly<Record<string, (index: number, count: number) => number | null>> = {
   ArrowLeft: index => index - 1,
   ArrowDown: index => index - 1,

@@ -47,7 +47,7 @@ export function byId<Kind extends Element>(id: string, kind: new () => Kind): Ki
 const context = document.createElement('canvas').getContext('2d')
 const FALLBACK_WIDTH = 8
 
-/** Pixels, in the style sheet's font of plots. */
+/** Pixels, in the font of plots.css' texts, of 0.75rem. */
 export function textWidth(text: string): number {
   if (context === null) return FALLBACK_WIDTH * text.length
   const rootPx = Number.parseFloat(getComputedStyle(document.documentElement).fontSize)

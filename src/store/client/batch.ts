@@ -30,6 +30,8 @@ export interface Operation {
 }
 
 const NO_METERS: readonly never[] = []
+/** KEYS of lua/epoch.lua. */
+export type EpochKeys = readonly [string, string, string]
 
 export class Batch {
   readonly settles: Settle[] = []
@@ -78,24 +80,22 @@ export class Batch {
   }
 
   /**
-   * Makes the command that runs the batch.
-   *
-   * @param how EVALSHA or EVAL
+   * @param name EVALSHA or EVAL
    * @param code the script's hash or text
-   * @param keys the first of the call; by the very first, ioredis finds a Cluster's slot
-   * @param values the first of the call, before the operations
+   * @param keys the first keys of the call; by the very first, ioredis finds a Cluster's slot
+   * @param values the first values, before the operations: a test's clock and the head
    */
-  call(how: string, code: string, keys: readonly [string, ...string[]], values: readonly string[]): Command {
+  command(name: string, code: string, keys: EpochKeys, values: readonly string[]): Command {
     const keyCount = keys.length + this.#meters.size + this.#keyCount
     const count = 3 + keyCount + values.length + this.settles.length
-    const head = bulks([how, code, String(keyCount), ...keys, ...this.#meters.keys()])
+    const head = bulks([name, code, String(keyCount), ...keys, ...this.#meters.keys()])
     const bytes = Buffer.concat([
       Buffer.from(`*${count}\r\n${head}`, 'latin1'),
       this.#keys.bytes(),
       Buffer.from(bulks(values), 'latin1'),
       this.#operations.bytes(),
     ])
-    return new PreparedCommand(how, [code, '1', keys[0]], bytes)
+    return new PreparedCommand(name, [code, '1', keys[0]], bytes)
   }
 }
 

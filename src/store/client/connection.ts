@@ -6,7 +6,7 @@ import type { RedisTarget } from '../../config/redis.ts'
 import { shardKey } from '../../domain/address-tags.ts'
 import { fnv1a } from '../../domain/bytes.ts'
 import { isSiteKey } from '../../domain/site.ts'
-import { orByText, type Script } from '../redis/scripts.ts'
+import { evalScript, type Script } from '../redis/scripts.ts'
 import {
   Cluster,
   Command,
@@ -87,7 +87,7 @@ export function connect(target: RedisTarget, deadlineMs: number): Connection {
     askBytes: (name, ...args) => withDeadline(link.send(new Command(name, args)), deadlineMs, name),
     run: (script, keys, values, what) => {
       const args = [String(keys.length), ...keys, ...values]
-      const reply = orByText(script, (how, code) => link.send(new Command(how, [code, ...args])))
+      const reply = evalScript(script, (name, code) => link.send(new Command(name, [code, ...args])))
       return withDeadline(reply, deadlineMs, what)
     },
   }

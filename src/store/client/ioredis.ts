@@ -1,6 +1,4 @@
-/**
- * ioredis, and all that relies on more than it documents. With another version the start fails, instead of some later request.
- */
+/** ioredis, and all that relies on more than it documents. With another version the start fails, instead of some later request. */
 
 import { connect, type Socket } from 'node:net'
 import { TLSSocket } from 'node:tls'

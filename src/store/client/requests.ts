@@ -3,12 +3,12 @@
  * visitor's network, or for a redemption by the site. In Redis each key starts with `<prefix>:{<shard>}:`.
  *
  *   epoch, look, count   whether records may be lost: see lua/epoch.lua
- *   l:<address>          address log, used nonces  60 s, or until a minute after the challenges' end
+ *   l:<address>          address log, used nonces  60 s; with a used nonce 5 minutes, or a minute beyond its challenge's end
  *   n:<nonce>            used nonce, only where an address may verify more than 64 times a minute
  *   e:<network>          meter of a network        5 minutes for each proof that it knows, at most a week
  *   e:<site>             meter of a site           likewise; each shard has one of its own
- *   e:born, e:born:<tag> times of two first proofs six to seven days from the last proof
- *   c:<address>          window of a caller        60 s; with a j at the end, of junk
+ *   e:born, e:born:<tag> time of a first proof (`AddressTags.metersOf`); six to seven days from the last proof
+ *   c:<address>          window of a caller        60 s; a j at the end: of redemptions that are junk (`isJunk`)
  *   k:<api key id>       window of an API key      likewise
  *   r:<nonce>            redemption record         until at least a minute after the token's end
  */
@@ -26,13 +26,13 @@ import {
   type Done,
   MARK_MARGIN_MS,
   type Metering,
-  NONCES,
+  NONCE_OUTCOMES,
   type RedemptionAdmission,
   type RedemptionRequest,
   type RequestStore,
   type SolutionAdmission,
   type SolutionRequest,
-  TOKENS,
+  TOKEN_OUTCOMES,
   UNAVAILABLE,
 } from '../store.ts'
 import { DONE, FIRST, LIMITED, POLICIES, SECOND } from '../wire.ts'
@@ -78,7 +78,7 @@ export class ShardedRequests implements RequestStore {
     const { addressKey, metering } = request
     const shard = this.#shardOf(addressKey)
     const keys = [`${shard.keyPrefix}l:${addressKey}`]
-    shard.enqueue(visit(shard, keys, `C${limitsText(request)}`, metering, 0), (reply, at, meters) =>
+    shard.enqueue(visitOperation(shard, keys, `C${limitsText(request)}`, metering, 0), (reply, at, meters) =>
       done(challengeAnswer(reply, at, meters)),
     )
   }
@@ -90,7 +90,7 @@ export class ShardedRequests implements RequestStore {
     if (spend !== undefined && addressLimit > MARKS_LIMIT_MAX) keys.push(`${shard.keyPrefix}n:${spend.nonce}`)
     const text = solutionText(request, spend === undefined ? 0 : this.#keepMs(spend.expiresAtMs))
     const proofs = countsProof(request) ? 1 : 0
-    shard.enqueue(visit(shard, keys, text, metering, proofs), (reply, at, meters) =>
+    shard.enqueue(visitOperation(shard, keys, text, metering, proofs), (reply, at, meters) =>
       done(solutionAnswer(reply, at, meters)),
     )
   }
@@ -98,8 +98,8 @@ export class ShardedRequests implements RequestStore {
   takeBack(request: SolutionRequest, accepted: number): void {
     if (!countsProof(request)) return
     const shard = this.#shardOf(request.addressKey)
-    const text = `T${fromCharCode(Math.min(accepted, 255))}`
-    shard.enqueue(visit(shard, NO_KEYS, text, request.metering, -1), () => {})
+    const text = `T${fromCharCode(Math.min(accepted, 0xff))}` // one byte
+    shard.enqueue(visitOperation(shard, NO_KEYS, text, request.metering, -1), () => {})
   }
 
   redeemToken(request: RedemptionRequest, done: Done<RedemptionAdmission>): void {
@@ -107,13 +107,13 @@ export class ShardedRequests implements RequestStore {
     const callerShard = this.#shardOf(callerKey)
     const siteShard = apiKey === undefined ? callerShard : this.#shardOf(apiKey.siteKey)
     if (siteShard === callerShard)
-      callerShard.enqueue(this.#redemption(callerShard, request, true), (reply, at) =>
+      callerShard.enqueue(this.#redeemOperation(callerShard, request, true), (reply, at) =>
         done(redemptionAnswer(reply, at)),
       )
     else void this.#redeemAcross(callerShard, siteShard, request).then(done)
   }
 
-  /** Charges the caller first, and refunds it if the API key's limit refuses, or if the token turns out to be junk. */
+  /** Charges the caller first. Refunds it if the API key's limit refuses, or to charge its window of junk if the token is junk. */
   async #redeemAcross(
     callerShard: Shard,
     siteShard: Shard,
@@ -122,7 +122,7 @@ export class ShardedRequests implements RequestStore {
     const { callerLimit, apiKey, isJunk = false } = request
     const chargeCaller = (asJunk: boolean) => {
       const callerOnly = { ...request, apiKey: undefined, redeem: undefined, isJunk: asJunk }
-      return asked(callerShard, this.#redemption(callerShard, callerOnly, true), (reply, at) => ({
+      return asked(callerShard, this.#redeemOperation(callerShard, callerOnly, true), (reply, at) => ({
         charged: redemptionAnswer(reply, at),
         chargedAt: reply === undefined ? 0 : firstOf(reply, at),
       }))
@@ -131,40 +131,39 @@ export class ShardedRequests implements RequestStore {
     if (charged.status === 'unavailable') return charged
     if (charged.status === 'limited') {
       const keys = [`${siteShard.keyPrefix}k:${windowFor(apiKey!.id, isJunk)}`]
-      const peek = redemption(keys, `K${uint24Text(apiKey!.limit)}`)
+      const peek = redemptionOperation(keys, `K${uint24Text(apiKey!.limit)}`)
       const ofKey = await asked(siteShard, peek, (reply, at) => reply && limitedAnswer(reply, at))
       return ofKey !== undefined && ofKey.retryAfterMs > charged.retryAfterMs ? ofKey : charged
     }
-    const answer = await asked(siteShard, this.#redemption(siteShard, request, false), redemptionAnswer)
-    // An unknown outcome stays charged: it may have run.
-    if (answer.status === 'unavailable') return answer
-    const isSpent = answer.status === 'admitted' && (answer.token === 'used' || answer.token === 'forgotten')
-    if (answer.status === 'admitted' && !isSpent) return answer
+    const answer = await asked(siteShard, this.#redeemOperation(siteShard, request, false), redemptionAnswer)
+    if (answer.status === 'unavailable') return answer // The charge stays, because the redemption may have run.
+    if (answer.status === 'admitted' && answer.token !== 'used' && answer.token !== 'forgotten') return answer
     const keys = [`${callerShard.keyPrefix}c:${windowFor(request.callerKey, isJunk)}`]
-    const refund = redemption(keys, `F${uint24Text(chargedAt)}${uint24Text(callerLimit)}`)
+    const refund = redemptionOperation(keys, `F${uint24Text(chargedAt)}${uint24Text(callerLimit)}`)
     await asked(callerShard, refund, () => {})
-    if (!isSpent) return answer
-    const { charged: junk } = await chargeCaller(true)
-    return junk.status === 'limited' ? junk : answer
+    if (answer.status === 'limited') return answer
+    const { charged: chargedAsJunk } = await chargeCaller(true)
+    return chargedAsJunk.status === 'limited' ? chargedAsJunk : answer
   }
 
   /** @param withCaller false if the caller is charged on another shard */
-  #redemption(shard: Shard, request: RedemptionRequest, withCaller: boolean): Operation {
+  #redeemOperation(shard: Shard, request: RedemptionRequest, withCaller: boolean): Operation {
     const { callerKey, callerLimit, apiKey, redeem, isJunk = false } = request
     const keys: string[] = []
     const addWindow = (kind: string, name: string) => {
       keys.push(`${shard.keyPrefix}${kind}:${windowFor(name, isJunk)}`)
+      // Only the script finds out whether the token was redeemed before, and so is junk.
       if (redeem !== undefined) keys.push(`${shard.keyPrefix}${kind}:${windowOfJunk(name)}`)
     }
     if (withCaller) addWindow('c', callerKey)
     if (apiKey !== undefined) addWindow('k', apiKey.id)
     const limits = uint24Text(withCaller ? callerLimit : 0) + uint24Text(apiKey?.limit ?? 0)
-    if (redeem === undefined) return redemption(keys, `R${limits}${'\0'.repeat(12)}`)
+    if (redeem === undefined) return redemptionOperation(keys, `R${limits}${NO_TOKEN}`)
     keys.push(`${shard.keyPrefix}r:${redeem.nonce}`)
     const until = Math.ceil((redeem.expiresAtMs + MARK_MARGIN_MS) / 1000)
     const times =
       uint32Text(this.#keepMs(redeem.expiresAtMs)) + uint32Text(redeem.storeEpoch) + uint32Text(until)
-    return redemption(keys, `R${limits}${times}${redeem.claim}`)
+    return redemptionOperation(keys, `R${limits}${times}${redeem.claim}`)
   }
 
   #keepMs(expiresAtMs: number): number {
@@ -201,8 +200,10 @@ function asked<Answer>(
 
 const { fromCharCode } = String
 const NO_KEYS: readonly string[] = []
+const NO_TOKEN = '\0'.repeat(4 + 4 + 4) // time to keep, epoch, time until
+const NO_NONCE = '\0'.repeat(4 + 3 + 5) // epoch, time to keep, mark
 
-function visit(
+function visitOperation(
   { keyPrefix }: Shard,
   keys: readonly string[],
   text: string,
@@ -212,14 +213,14 @@ function visit(
   return {
     script: 'visits',
     keys,
-    text: proofs === 0 ? text : text + freeProofsText(metering!),
+    text: metering === undefined || proofs === 0 ? text : text + freeProofsText(metering),
     // Keys of meters start with `e:`. The names of sites' meters and of first proofs have it already, those of networks do not.
     meters: metering?.names.map(name => keyPrefix + (name.startsWith('e:') ? name : `e:${name}`)) ?? NO_KEYS,
     proofs,
   }
 }
 
-function redemption(keys: readonly string[], text: string): Operation {
+function redemptionOperation(keys: readonly string[], text: string): Operation {
   return { script: 'redemptions', keys, text, meters: NO_KEYS, proofs: 0 }
 }
 
@@ -232,7 +233,7 @@ function freeProofsText({ free }: Metering): string {
 function solutionText(request: SolutionRequest, keepMs: number): string {
   const { spend } = request
   const head = `V${fromCharCode(verificationKind(request))}${limitsText(request)}`
-  if (spend === undefined) return head + '\0'.repeat(12)
+  if (spend === undefined) return head + NO_NONCE
   const mark = nonceMark(spend.nonce)
   const markText =
     uint24Text(MARK_BIT | Math.floor(mark / MARK_LOW)) + fromCharCode((mark >>> 8) & 0xff, mark & 0xff)
@@ -294,7 +295,7 @@ function challengeAnswer(
 
 function solutionAnswer(reply: Buffer | undefined, at: number, meters: readonly Meter[]): SolutionAdmission {
   if (reply?.[at] === LIMITED) return limitedAnswer(reply, at)
-  const nonce = NONCES[(reply?.[at] ?? 0) - 1]
+  const nonce = NONCE_OUTCOMES[(reply?.[at] ?? 0) - 1]
   if (nonce === undefined) return UNAVAILABLE
   const [failures, accepted] = [firstOf(reply!, at), reply!.readUInt32BE(at + SECOND)]
   return { status: 'admitted', nonce, failures, accepted, meters: metersOf(reply!, meters) }
@@ -302,6 +303,6 @@ function solutionAnswer(reply: Buffer | undefined, at: number, meters: readonly 
 
 function redemptionAnswer(reply: Buffer | undefined, at: number): RedemptionAdmission {
   if (reply?.[at] === LIMITED) return limitedAnswer(reply, at)
-  const token = TOKENS[(reply?.[at] ?? 0) - 1]
+  const token = TOKEN_OUTCOMES[(reply?.[at] ?? 0) - 1]
   return token === undefined ? UNAVAILABLE : { status: 'admitted', token }
 }

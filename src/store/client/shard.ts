@@ -3,15 +3,15 @@
  * ONE call (13 us a request instead of 25). While a call is in flight, later operations gather for the next one, because a call
  * by itself costs Redis as much as four challenges.
  *
- *   up         calls go over the connection on which the epoch (lua/epoch.lua) was read
- *   searching  still up, but the server is another by now: calls that did not run, and new ones, wait until a probe finds it
- *   down       a call may have run, but its answer did not come in time, or was an error: it is never sent again, its outcome is
- *              unknown, and operations are refused at once until a probe with the real script succeeds
+ *   up         (isUp, #server) calls go over the connection on which the epoch (lua/epoch.lua) was read
+ *   searching  (isUp, no #server) the server is another by now: calls that did not run, and new ones, wait until a probe finds it
+ *   down       (not isUp) a call may have run, but its answer did not come in time, or was an error: it is never sent again, its
+ *              outcome is unknown, and operations are refused at once until a probe with the real script succeeds
  */
 
-import { orByText } from '../redis/scripts.ts'
+import { evalScript } from '../redis/scripts.ts'
 import type { OnStoreCall } from '../store.ts'
-import { Batch, epochOf, isReplyTo, type Operation, type Settle, settleAll } from './batch.ts'
+import { Batch, type EpochKeys, epochOf, isReplyTo, type Operation, type Settle, settleAll } from './batch.ts'
 import { type Connection, patienceMs, type Server, slotOf, withDeadline } from './connection.ts'
 import { ServerClock } from './server-clock.ts'
 
@@ -19,8 +19,8 @@ interface ShardOptions {
   /** `<prefix>:{<tag>}:` */
   readonly keyPrefix: string
   readonly deadlineMs: number
-  /** Returns an empty text for the server's own clock. */
-  readonly clock: () => string
+  /** Returns a test's time, or an empty text for the server's own clock. */
+  readonly testClock: () => string
   readonly onChange: () => void
   readonly onForgotten: () => void
   readonly onCall: OnStoreCall | undefined
@@ -34,9 +34,9 @@ interface PendingCall {
 
 /** A call of this size occupies Redis for half a millisecond. */
 const OPERATIONS_MAX = 128
-/** More pending calls would only delay refusals. */
+/** Beyond this, batches are refused even though the shard is up, because more pending calls would only delay refusals. */
 const PENDING_MAX = 256
-/** Within this time a worker learns the number of batches that others sent, by which it notices an older copy (lua/epoch.lua). */
+/** Within this time a worker learns how many nonces and tokens others used, by which it notices an older copy (lua/epoch.lua). */
 const PROBE_WHEN_UP_MS = 250
 /** One of four probes writes, so a read-only server is found within a second. Each write makes an append-only file longer. */
 const PROBES_PER_WRITE = 4
@@ -57,8 +57,7 @@ export class Shard {
   /** Why the shard is down, or calls wait. */
   cause = 'no answer yet'
   readonly keyPrefix: string
-  /** The keys of lua/epoch.lua. */
-  readonly #epochKeys: readonly [string, string, string]
+  readonly #epochKeys: EpochKeys
   readonly #probeOperation: Operation
   readonly #writingProbe: Operation
   #probes = 0
@@ -67,16 +66,14 @@ export class Shard {
   readonly #options: ShardOptions
   /** The connection on which `epoch` was read; undefined while searching or down. */
   #server: Server | undefined
-  readonly #clock = new ServerClock()
+  readonly #serverClock = new ServerClock()
   #batch = new Batch()
-  /**
-   * Oldest first. A Set would leak: V8 links a changed Set's table to the next, and an old table keeps all later ones alive.
-   */
+  /** Oldest first. A Set would leak: V8 links a changed Set's table to the next, and an old table keeps all later ones alive. */
   readonly #pending: PendingCall[] = []
   #requeued: PendingCall[] = []
   #probeTimer: NodeJS.Timeout | undefined
   #probedServer: Server | undefined
-  /** When the probed server last answered, or was first probed. */
+  /** The server's silence counts from its last answer, its first probe, or the time at which the shard went down. */
   #heardAtMs = 0
   #isLocating = false
   #isDeadlineArmed = false
@@ -155,7 +152,7 @@ export class Shard {
       return
     }
     call.server = server
-    this.#call(call.batch, server).then(
+    this.#run(call.batch, server).then(
       reply => this.#answered(call, reply),
       error => this.#failed(call, messageOf(error)),
     )
@@ -169,11 +166,11 @@ export class Shard {
     this.probe()
   }
 
-  #call(batch: Batch, server: Server): Promise<unknown> {
-    const { clock } = this.#options
-    const values = [clock(), this.#clock.head(server === this.#server, batch.meterCount)]
-    return orByText(batch.script, async (how, code) => {
-      const command = batch.call(how, code, this.#epochKeys, values)
+  #run(batch: Batch, server: Server): Promise<unknown> {
+    const { testClock } = this.#options
+    const values = [testClock(), this.#serverClock.head(server === this.#server, batch.meterCount)]
+    return evalScript(batch.script, async (name, code) => {
+      const command = batch.command(name, code, this.#epochKeys, values)
       try {
         return await server.sendCommand(command)
       } catch (error) {
@@ -191,7 +188,7 @@ export class Shard {
       this.#failed(call, 'a reply of unexpected length')
       return
     }
-    // A late reply of another connection may have an old epoch. Its answers are right, because the script compared their epochs.
+    // A late reply of another connection may have an old epoch. Its answers are right: the script compared epochs operation by operation.
     if (call.server === this.#server) this.#learn(reply, call.startedAtMs)
     this.#settle(call, reply)
     this.#flush()
@@ -299,10 +296,10 @@ export class Shard {
     const batch = new Batch()
     batch.add(this.#writingProbe, () => {})
     const { deadlineMs } = this.#options
-    this.#call(batch, server).then(
+    this.#run(batch, server).then(
       reply => {
         this.#heardAtMs = performance.now()
-        // Calls would come as late as this probe, and would run though their requests were refused.
+        // A server this slow would run calls whose requests were refused meanwhile, so the shard stays down.
         const isLate = this.#heardAtMs - batch.startedAtMs > deadlineMs
         if (isLate) this.cause = `no answer within ${deadlineMs} ms`
         else if (isReplyTo(batch, reply)) this.#found(server, reply, batch.startedAtMs)
@@ -312,8 +309,8 @@ export class Shard {
         if (!this.isUp) this.cause = message
         if (message.startsWith('MOVED ')) this.#locate()
         const isPrompt = performance.now() - batch.startedAtMs <= deadlineMs
-        // The probe was not late, so the server's clock was set.
-        if (message.startsWith(OTHER_TIME) && isPrompt) this.#clock.forget()
+        // OTHERTIME in time means that the server's clock was set (rule 2 of lua/epoch.lua).
+        if (message.startsWith(OTHER_TIME) && isPrompt) this.#serverClock.forget()
       },
     )
   }
@@ -337,7 +334,7 @@ export class Shard {
       this.#options.onForgotten()
     }
     this.epoch = epoch
-    this.#clock.learn(reply, askedAtMs)
+    this.#serverClock.learn(reply, askedAtMs)
   }
 
   #found(server: Server, reply: Buffer, askedAtMs: number): void {

@@ -48,7 +48,7 @@ export class StoreClient {
       const shard: Shard = new Shard(connection, {
         keyPrefix: target.kind === 'socket' ? '' : `${keyPrefix}:{${tag}}:`,
         deadlineMs,
-        clock: () => String(clock?.() ?? ''),
+        testClock: () => String(clock?.() ?? ''),
         onChange: () => this.health.changed(),
         onForgotten: () => this.health.forgot(shard),
         onCall: options.onCall,

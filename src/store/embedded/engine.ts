@@ -29,7 +29,7 @@ import {
 } from '../../domain/meters.ts'
 import { PRICING } from '../../domain/pricing.ts'
 import { RECORD_KEPT_MS_MAX } from '../../domain/token.ts'
-import { NONCES, TOKENS } from '../store.ts'
+import { NONCE_OUTCOMES, TOKEN_OUTCOMES } from '../store.ts'
 import {
   ANSWER_BYTES,
   ANSWERS_AT,
@@ -135,7 +135,7 @@ export class Engine {
     }
   }
 
-  /** Reads the next field; the operation's Lua file has their order and sizes. */
+  /** Reads the next field; the header of the operation's Lua file has their order and sizes. */
   #read(size: number): number {
     let value = 0
     for (const end = this.#at + size; this.#at < end; this.#at++)
@@ -178,8 +178,8 @@ export class Engine {
     const nonceKey = hasOwnKey ? this.#call.text(this.#key++) : ''
     if (decision.status === 'limited') return this.#limited(decision)
     const { failures, accepted } = decision
-    const answer = (status: (typeof NONCES)[number]) =>
-      this.#answer(NONCES.indexOf(status) + 1, failures, accepted)
+    const answer = (status: (typeof NONCE_OUTCOMES)[number]) =>
+      this.#answer(NONCE_OUTCOMES.indexOf(status) + 1, failures, accepted)
     if (keepMs === 0) return answer('untouched')
     const isSpent = isOfThisEpoch && !decision.isUsed && (!hasOwnKey || this.#spendOwnKey(nonceKey, keepMs))
     answer(isSpent ? 'spent' : 'used')
@@ -237,13 +237,13 @@ export class Engine {
     if (refusal !== undefined) return this.#limited(refusal)
     if (caller?.record !== undefined) this.#setWindow(caller.key, caller.record, WINDOW_MS)
     if (apiKey?.record !== undefined) this.#setWindow(apiKey.key, apiKey.record, WINDOW_MS)
-    this.#answer(TOKENS.indexOf(status) + 1, 0, 0)
+    this.#answer(TOKEN_OUTCOMES.indexOf(status) + 1, 0, 0)
     if (status !== 'redeemed' || before !== undefined) return
     // A host whose clock is ahead issues tokens that others accept later.
     this.#mark(markKey, Math.max(keepMs, Math.min(untilMs - this.#wallMs, RECORD_KEPT_MS_MAX)), claim)
   }
 
-  #statusOf(epoch: number, before: string | undefined, claim: string): (typeof TOKENS)[number] {
+  #statusOf(epoch: number, before: string | undefined, claim: string): (typeof TOKEN_OUTCOMES)[number] {
     if (epoch !== this.#state.epoch) return 'forgotten'
     return before === undefined || (claim !== '' && before === claim) ? 'redeemed' : 'used'
   }
@@ -271,7 +271,7 @@ export class Engine {
 
   /** Does what `addProof` of the domain does, on the meters that the rest of the operation names. */
   #addProof(accepted: number, proofs: 1 | -1): void {
-    const count = (this.#end - this.#at) / 5
+    const count = (this.#end - this.#at) / (3 + 2) // of each meter, its free proofs and its number
     if (count === 0) return
     const free: number[] = []
     const numbers: number[] = [1, 2] // the times of first proofs (SITE_METER)

@@ -53,7 +53,7 @@ export async function answerOf(sites: SiteStore, question: string): Promise<stri
   }
 }
 
-/** JSON has no Map: it becomes an object with the entries. Arguments that are undefined become null. */
+/** A Map becomes an object with its entries. An argument that is undefined becomes null, so operations must treat both alike. */
 function toJson(value: unknown): string {
   return JSON.stringify(value, (_, part) => (part instanceof Map ? { $map: [...part] } : part))
 }

@@ -1,6 +1,6 @@
 /**
- * Sites, API keys and the audit log in Redis. Each key starts with `<prefix>:{sites}:`. No operation sends a batch, because a
- * process without an earlier reply may replace the epoch.
+ * Sites, API keys and the audit log in Redis. Each key starts with `<prefix>:{sites}:`. None of this is
+ * a batch, because one from a process that has had no reply yet can replace the epoch (lua/epoch.lua, rule 3).
  *
  *   record:s/<site key>   JSON of a SiteRecord
  *   record:k/<key id>     JSON of an ApiKeyRecord
@@ -40,7 +40,7 @@ export class RedisRecords extends Members implements SiteStore {
   readonly #prefix: string
   readonly #tags: readonly string[]
 
-  /** @param shards on a Cluster */
+  /** @param shards their number, which only a Cluster uses */
   constructor(connection: Connection, prefix: string, shards: number) {
     super()
     this.#connection = connection
@@ -111,7 +111,6 @@ export class RedisRecords extends Members implements SiteStore {
     return uses
   }
 
-  /** Deletes the notes of hosts that no longer live, too. */
   livingHosts(): Promise<LivingHosts> {
     return this.noteHost('', null)
   }
@@ -121,13 +120,14 @@ export class RedisRecords extends Members implements SiteStore {
     const values = ['' /* Redis' own clock */, id, json, String(HOST_LIVES_MS), String(shards ?? '')]
     const keys = [this.#key('hosts'), this.#key('shards')]
     const found = await this.#connection.run(NOTE_HOST, keys, values, 'noting a host')
-    const [number, ...notes] = (found as unknown[]).map(String)
+    // Each note is `<ms of the server's clock> <JSON>`.
+    const [shardsText, ...notes] = (found as unknown[]).map(String)
     const living = notes.map(text => {
       const space = text.indexOf(' ')
       const { notedAt, ...host } = JSON.parse(text.slice(space)) as HostNote & { notedAt?: number }
       return notedAt === undefined ? host : { ...host, clockAheadMs: notedAt - Number(text.slice(0, space)) }
     })
-    return { shards: number === '' ? undefined : Number(number), living }
+    return { shards: shardsText === '' ? undefined : Number(shardsText), living }
   }
 
   async readUsualRate(siteKey: string): Promise<number | undefined> {

@@ -1,4 +1,4 @@
-/** Joins the Lua files at the start: each sees the locals of those before it. An operation's file name ends in its number of keys. */
+/** Joins the Lua files at the start: each sees the locals of those before it. The number in an operation's file name counts its kinds of keys. */
 
 import { createHash } from 'node:crypto'
 import { readdirSync, readFileSync } from 'node:fs'
@@ -42,9 +42,9 @@ export const NOTE_USES = load('note-uses-1')
 export const NOTE_HOST = load('time', 'note-host-2')
 
 /** Sends EVALSHA, and EVAL if the server does not know the script, which means that nothing ran, so it is safe to send the text. */
-export async function orByText(
+export async function evalScript(
   { sha, text }: Script,
-  call: (how: string, code: string) => Promise<unknown>,
+  call: (name: 'evalsha' | 'eval', code: string) => Promise<unknown>,
 ): Promise<unknown> {
   try {
     return await call('evalsha', sha)

@@ -6,7 +6,8 @@
  *          nonce        | first 12     | last four   | 80000000   0   0   384 (length in bits)
  *                       | digits       | digits      |
  *
- * The first 11 of 64 rounds are computed once a block, and so are the terms of a schedule word that word 11 does not change:
+ * Rounds 0 to 11 of 64 are computed once a block (round 11 without its word), and so are the terms of a schedule word that word 11
+ * does not change:
  *
  *   W[t] = sigma1(W[t-2]) + W[t-7] + sigma0(W[t-15]) + W[t-16]
  */
@@ -36,7 +37,7 @@ function constantWords(): boolean[] {
   return constant
 }
 
-/** Layout of the kernel's memory, in bytes: a `Block`, then constants. */
+/** Layout of the memory of ../build/kernel.ts, in bytes: a `Block`, then constants. */
 export const MEMORY = {
   state: 0,
   roundInputs: 32,
@@ -46,11 +47,11 @@ export const MEMORY = {
 } as const
 
 export class Block {
-  /** The values a to h after round 11. Word 11 is still to be added to a and e. */
+  /** The values a to h after round 11, without word 11, which is still to be added to a and e. */
   readonly state: Int32Array
   /** Each round's constant, plus its schedule word if that is constant. */
   readonly roundInputs: Int32Array
-  /** The sum of the constant terms of each schedule word. */
+  /** The sum of the constant terms of each schedule word; of a constant one, and of the message's, the word itself. */
   readonly scheduleSums: Int32Array
 
   constructor(memory = new ArrayBuffer(MEMORY.roundConstants)) {

@@ -1,4 +1,5 @@
--- Notes that a host lives, deletes those that no longer do, and returns all others. Times are this server's, whatever the hosts' clocks show.
+-- Notes that a host lives, deletes those that no longer do, and returns all others. Without an id it only
+-- reads. Times are this server's, whatever the hosts' clocks show.
 -- KEYS     hosts (hash: `<ms of the last note> <JSON>` by id) | number of shards
 -- ARGV     time, see time.lua | id, '' to ask only | JSON, '' when the host ends | milliseconds that a host lives after a note
 --          | number of shards to write, '' for none
@@ -14,7 +15,7 @@ for index = 1, #notes, 2 do
   local at = string.match(notes[index + 1], '^%d+')
   if math.abs(wall - tonumber(at)) <= alive then
     reply[#reply + 1] = notes[index + 1]
-  else
+  elseif id ~= '' then
     redis.call('HDEL', KEYS[1], notes[index])
   end
 end

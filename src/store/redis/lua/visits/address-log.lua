@@ -1,5 +1,5 @@
 -- The requests and used nonces of one address. Computes the same as domain/address-log.ts, which describes the record:
--- | time 3 | kind, site 3 | count 2 | per request, | until 3 | mark 5 | per used nonce. A mark is 39 bits of the nonce's MAC.
+-- | time 3 | label 3 | count 2 | per request, | until 3 | mark 5 | per used nonce. A mark is 39 bits of the nonce's MAC.
 -- From clock.lua: call, pack, unpack_bytes, values, written, value_of, now, held_time, seconds_text, step_of, shares_step
 local WINDOW_MS, WRAP, HALF_WRAP, COUNT_MAX = 60000, 16777216, 8388608, 65535 -- domain/limits.ts
 local ACCEPTED_MS, ACCEPTED_MINUTES = 300000, 5 -- domain/address-log.ts
@@ -78,7 +78,7 @@ local function live_record(record, entries, size, time, joined)
   return table.concat(live)
 end
 
--- Admits one request of `kind` (0 challenge, 1 verification, 2 failed, 3 refused), or refuses it without a trace. If `keep` is
+-- Admits one request of `kind` (0 challenge, 1 verification, 2 failed, 3 no proof), or refuses it without a trace. If `keep` is
 -- not 0, an admitted request also records the nonce with this mark as used, for `keep` ms.
 --
 -- Returns true, site count, failures, whether the nonce was used before, accepted proofs of the last five minutes; or false,
