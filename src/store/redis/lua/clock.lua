@@ -1,5 +1,4 @@
--- What all operations use: the call's head, the values of its keys, functions that compare times as domain/limits.ts does, and the
--- list of their answers.
+-- What all operations use: the call's head, the values of its keys, times compared as domain/limits.ts does, and the answers.
 -- From time.lua: wall
 local call, pack, unpack_bytes = redis.call, struct.pack, struct.unpack -- looked up once a batch
 

@@ -50,7 +50,6 @@ if epoch_text == '' or is_older_copy or checked_at == NONE or (now - checked_at)
   local noted_id, noted_at, noted_evicted = string.match(value_of(2), '^(%w+) (%d+) ?(%d*)$')
   local note_age = noted_at and wall - tonumber(noted_at)
   local is_other_server = noted_id ~= server_id -- or there is no note
-
   -- Only a test gives a clock of its own (time.lua), which may leap.
   local is_clock_set = not is_other_server and ARGV[1] == '' and math.abs(note_age) > CLOCK_OFF_MAX
   if is_clock_set and not is_older_copy and expected ~= NONE and epoch_text ~= '' then
@@ -62,13 +61,11 @@ if epoch_text == '' or is_older_copy or checked_at == NONE or (now - checked_at)
     end
     is_clock_set = false
   end
-
   local is_note_due = is_other_server or note_age < 0 or note_age >= NOTED_EVERY
   local may_evict = noted_evicted ~= ''
   local evicted = (is_note_due or may_evict) and string.match(call('INFO', 'stats'), 'evicted_keys:(%d+)') or '0'
   -- The counts are compared for equality, because CONFIG RESETSTAT sets them to 0, after which fewer may have been evicted.
   local has_evicted = evicted ~= '0' and evicted ~= noted_evicted
-
   local is_replaced = epoch_text == '' or is_older_copy or is_other_server or is_clock_set or has_evicted
   if is_replaced then
     epoch_text = string.format('%.0f', next_epoch)
