@@ -5,7 +5,7 @@ import { CommandError } from '../sites/rules.ts'
 import { systemErrorText } from '../words/system-error.ts'
 import type { FlagValue } from './command.ts'
 
-/** A file of a hundred thousand sites is that long. */
+/** Room for an export of 100,000 sites. */
 const FILE_BYTES_MAX = 64 * 2 ** 20
 const STANDARD_INPUT = '-'
 

@@ -38,6 +38,7 @@ function limits() {
   return Object.fromEntries(rows) as Readonly<Record<LimitSetting, Setting>>
 }
 
+/** Accepts any text; what `expects` says is checked where the value is read. */
 function text(fallback: string, expects: string, about: string): Setting {
   return { accepts: () => true, fallback, expects, about }
 }
@@ -161,7 +162,7 @@ export const SETTING_GROUPS = {
     POWGATE_FAIL_OPEN_AFTER_SECONDS: integer(
       [0, 3600],
       10,
-      'How long Redis must be away before they do; visitors wait until then. Set it longer than a failover takes.',
+      'How long Redis must be away before an endpoint fails open; visitors wait. Set it longer than a failover takes.',
     ),
     POWGATE_STORE_WAIT_SECONDS: integer([0, 3600], 30, 'How many seconds a start waits for its store.'),
   },
@@ -205,7 +206,7 @@ export const SETTING_GROUPS = {
       'Label `deployment` of every metric, which tells this deployment (production, staging) from others.',
     ),
     POWGATE_METRICS_SITES: matching(
-      /^(site_[0-9A-Za-z]{22}( *, *(?=s)|$)){0,50}$/,
+      /^(site_[0-9A-Za-z]{22}( *, *(?=s)|$)){0,50}$/, // (?=s): no comma at the end
       '',
       'up to 50 site keys, separated by commas',
       'Sites with metrics of their own, by which an alert tells that one of them fails.',

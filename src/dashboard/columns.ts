@@ -1,4 +1,7 @@
-/** Reads the dashboard's figures out of the counters' rings (steps.ts): one per step of time, or one over all steps. */
+/**
+ * Reads the dashboard's figures out of the counters' rings (steps.ts): one per step of time, or one over all steps. A flat name is
+ * `<metric key> <labels>`; in a histogram, `<series> <upper bound>` or `<series> sum`, where the series is `<metric key> <labels>`.
+ */
 
 import { metricOf } from '../metrics/table.ts'
 import { type Gaps, type Percentiles, sum, type Tally } from './data.ts'
@@ -8,7 +11,7 @@ export class Columns {
   readonly #ringIndexes: readonly number[]
 
   /**
-   * @param rings by the counters' flat names
+   * @param rings by flat name
    * @param ringIndexes where the steps are in each ring, oldest first
    */
   constructor(rings: ReadonlyMap<string, Uint32Array>, ringIndexes: readonly number[]) {
@@ -22,21 +25,21 @@ export class Columns {
     return this.#ringIndexes.map(index => ring?.[index] ?? 0)
   }
 
-  /** The sum of a metric's series, or of those whose labels the filter takes. */
-  summed(key: string, filter: (...labels: string[]) => boolean = () => true): readonly number[] {
-    const [all] = this.tallies(key, (...labels) => (filter(...labels) ? 'all' : undefined))
+  /** Adds up all series of a metric, or those whose labels the filter accepts. */
+  summed(metricKey: string, filter: (...labels: string[]) => boolean = () => true): readonly number[] {
+    const [all] = this.tallies(metricKey, (...labels) => (filter(...labels) ? 'all' : undefined))
     return all?.counts ?? this.#ringIndexes.map(() => 0)
   }
 
   /** @param nameOf names a series by its labels; series of the same name are added up; undefined leaves a series out */
   tallies(
-    key: string,
+    metricKey: string,
     nameOf: (...labels: string[]) => string | undefined = (...labels) => labels.join(' '),
   ): Tally[] {
     const byName = new Map<string, number[]>()
     for (const [flatName, ring] of this.#rings) {
-      const [ringKey, ...labels] = flatName.split(' ')
-      const name = ringKey === key ? nameOf(...labels) : undefined
+      const [key, ...labels] = flatName.split(' ')
+      const name = key === metricKey ? nameOf(...labels) : undefined
       if (name === undefined) continue
       const sums = byName.get(name) ?? []
       for (const [step, index] of this.#ringIndexes.entries()) sums[step] = (sums[step] ?? 0) + ring[index]!
@@ -58,12 +61,13 @@ export class Columns {
     return this.#perStep(series, (counts, step) => rounded(sums[step]! / sum(counts)))
   }
 
-  highest(series: string): Gaps {
+  /** The upper bound of the highest bucket that has a count; the last bound if that bucket has none. */
+  highestBound(series: string): Gaps {
     const bounds = boundsOf(series)
     return this.#perStep(series, counts => bounds[counts.findLastIndex(count => count > 0)] ?? bounds.at(-1)!)
   }
 
-  /** @returns milliseconds, of a histogram of seconds */
+  /** Curves of a histogram of seconds, in milliseconds. */
   percentiles(series: string): Percentiles {
     const bounds = boundsOf(series)
     const curve = (share: number) =>
@@ -71,8 +75,8 @@ export class Columns {
     return { p50: curve(0.5), p95: curve(0.95), p99: curve(0.99) }
   }
 
-  /** @returns milliseconds over all steps, of a histogram of seconds */
-  quantile(series: string, share: number): number | null {
+  /** A quantile over all steps, of a histogram of seconds. */
+  quantileMs(series: string, share: number): number | null {
     return milliseconds(quantile(boundsOf(series), this.buckets(series), share))
   }
 
@@ -108,7 +112,7 @@ export function rounded(value: number): number {
  *
  * @param bounds upper bounds, ascending; one more bucket follows
  * @param counts of each bucket, not cumulative
- * @returns null if nothing was counted; the last bound if the quantile lies beyond
+ * @returns in the unit of `bounds`; null if nothing was counted; the last bound if the quantile lies beyond
  */
 export function quantile(bounds: readonly number[], counts: readonly number[], share: number): number | null {
   const total = sum(counts)
@@ -118,7 +122,7 @@ export function quantile(bounds: readonly number[], counts: readonly number[], s
   for (const [index, upper] of bounds.entries()) {
     const count = counts[index] ?? 0
     if (count > 0 && below + count >= rank) {
-      const lower = index === 0 ? Math.min(0, upper) : bounds[index - 1]!
+      const lower = index === 0 ? Math.min(0, upper) : bounds[index - 1]! // the first bucket begins at 0
       return lower + ((upper - lower) * (rank - below)) / count
     }
     below += count

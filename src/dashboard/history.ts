@@ -132,8 +132,8 @@ export class History {
       refused: sum(traffic.refused),
       redemptionsRefused: sum(ofSite.summed('requests', isRefusedRedemption)),
       faults: sum(all.summed('faults')),
-      verifyP99: all.quantile('requestSeconds verify', 0.99),
-      storeP99: all.quantile('storeSeconds', 0.99),
+      verifyP99: all.quantileMs('requestSeconds verify', 0.99),
+      storeP99: all.quantileMs('storeSeconds', 0.99),
     }
   }
 }
@@ -209,7 +209,7 @@ function trafficOf(columns: Columns) {
 
 function bitsOf(columns: Columns, puzzle: PuzzleName) {
   const series = `difficulty ${puzzle}`
-  return { mean: columns.means(series), max: columns.highest(series) }
+  return { mean: columns.means(series), max: columns.highestBound(series) }
 }
 
 type AnswerLabels = readonly [endpoint?: string, status?: string, outcome?: string]

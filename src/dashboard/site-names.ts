@@ -1,4 +1,4 @@
-/** Names of sites, read while a dashboard is open. */
+/** What the dashboard calls sites: their names, with the bits by which they are raised. Read while a dashboard is open. */
 
 import { type CachedRecords, raisedBits } from '../domain/site.ts'
 
@@ -44,8 +44,8 @@ export class SiteNames {
 
   async #read(): Promise<void> {
     this.#readAtMs = this.#now()
-    const { sites } = await this.#source.records().catch(() => ({ sites: [] })) // workers report a store that is away
-    if (sites.length === 0) return
+    const { sites } = await this.#source.records().catch(() => ({ sites: [] })) // the workers log a store that is away
+    if (sites.length === 0) return // keeps the former names
     this.#names = new Map(
       sites.map(site => {
         const bits = raisedBits(site, Date.now())

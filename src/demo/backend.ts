@@ -32,7 +32,7 @@ export async function redeem(
     status = response.status
     answer = (await response.json()) as RedemptionResult
   } catch {
-    // Late, or no JSON: `decide` refuses the form.
+    // No connection, too late, or no JSON: `decide` refuses the form, since `answer` is missing.
   }
   return { status, answer, ms: Math.round((performance.now() - start) * 10) / 10 }
 }
@@ -96,15 +96,15 @@ export function decide({ name, solveMs }: Form, { status, answer, ms }: Redempti
       answer,
     }
   }
-  const isAnswered = status === 400
+  const isTokenRefused = status === 400
   const { error, code } = { error: 'The service did not answer.', code: 'no-answer', ...answer }
-  const advice = isAnswered
+  const advice = isTokenRefused
     ? 'Go back to the form, wait for the word Verified, and send it again.'
     : 'Please send the form again in a minute.'
   return {
-    status: isAnswered ? 403 : 503,
+    status: isTokenRefused ? 403 : 503,
     accepted: false,
-    title: isAnswered ? 'Refused' : 'Not now',
+    title: isTokenRefused ? 'Refused' : 'Not now',
     text: `${error} ${advice}`,
     code,
     facts: [['/verify-token answered', status === 0 ? 'nothing' : String(status)], ...times],

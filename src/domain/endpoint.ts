@@ -6,27 +6,29 @@
 import type { Policy } from './limits.ts'
 import type { SiteSettings } from './site-fields.ts'
 
-/** `new` is a challenge or a file, `begun` a solution or a token: refusing it would waste what a browser has computed. */
+/** `new`: a challenge, or a file of the widget. `begun`: a solution or a token; refusing it would waste what a browser has computed. */
 export type Work = 'new' | 'begun'
 
 interface EndpointSpec {
   readonly method: 'get' | 'post'
   /** Decides what is shed first under load (http/overload.ts). */
   readonly work: Work
-  /** The order is that of the RateLimit-Policy header. Endpoints with the same limits share windows. */
+  /** In the order of the RateLimit-Policy header. Endpoints that name the same limits share their windows. */
   readonly limits: readonly EndpointLimit[]
   readonly errorStyle: ErrorStyle
   /** Pages of any origin may call it (CORS); if not, a preflight is a wrong method. */
   readonly isCrossOrigin: boolean
-  /** The line of the dashboard's traffic in which an answer with 200 counts. */
+  /** The site's switch that lets the endpoint answer while Redis is away; without one it always fails closed. */
+  readonly failOpen?: keyof NonNullable<SiteSettings['failOpen']>
+  /** The line of the dashboard's traffic in which an answer with 200 counts; `failed`, if the answer says `passed: false`. */
   readonly counts: { readonly ok: TrafficCount; readonly failed?: TrafficCount }
 }
 
 interface EndpointLimit {
   readonly policy: Policy
   readonly limit: keyof Limits
-  /** The site's setting that replaces it; undefined: one count for all sites. */
-  readonly ofSite: keyof NonNullable<SiteSettings['limits']> | undefined
+  /** The site's setting that replaces the service's limit, if any. The policy alone says what has a count of its own. */
+  readonly siteSetting: keyof NonNullable<SiteSettings['limits']> | undefined
 }
 
 /** /verify-token and /siteverify always have a field `success`. */
@@ -34,25 +36,25 @@ export type ErrorStyle = 'plain' | 'redemption' | 'siteverify'
 
 export type TrafficCount = 'challenges' | 'passed' | 'failed' | 'redeemed'
 
-/** Contract §8. */
+/** The service's limits, with their settings (contract §8). */
 export const LIMITS = {
-  challengeAddress: limit('POWGATE_LIMIT_CHALLENGE_ADDRESS', 60, '/challenge, per address'),
-  challengeAddressSite: limit('POWGATE_LIMIT_CHALLENGE_ADDRESS_SITE', 30, '/challenge, per address and site'),
-  verifyAddress: limit('POWGATE_LIMIT_VERIFY_ADDRESS', 30, '/verify, per address'),
-  verifyAddressSite: limit('POWGATE_LIMIT_VERIFY_ADDRESS_SITE', 20, '/verify, per address and site'),
-  redeemAddress: limit(
+  challengeAddress: row('POWGATE_LIMIT_CHALLENGE_ADDRESS', 60, '/challenge, per address'),
+  challengeAddressSite: row('POWGATE_LIMIT_CHALLENGE_ADDRESS_SITE', 30, '/challenge, per address and site'),
+  verifyAddress: row('POWGATE_LIMIT_VERIFY_ADDRESS', 30, '/verify, per address'),
+  verifyAddressSite: row('POWGATE_LIMIT_VERIFY_ADDRESS_SITE', 20, '/verify, per address and site'),
+  redeemAddress: row(
     'POWGATE_LIMIT_REDEEM_ADDRESS',
     100,
     '/verify-token and /siteverify, per calling address',
   ),
-  redeemApiKey: limit('POWGATE_LIMIT_REDEEM_API_KEY', 200, '/verify-token and /siteverify, per API key'),
+  redeemApiKey: row('POWGATE_LIMIT_REDEEM_API_KEY', 200, '/verify-token and /siteverify, per API key'),
 }
 
-function limit<Setting extends string>(setting: Setting, perMinute: number, about: string) {
+function row<Setting extends string>(setting: Setting, perMinute: number, about: string) {
   return { setting, perMinute, about }
 }
 
-/** Requests a minute. */
+/** Requests a minute that the service's settings allow, by the names in LIMITS. */
 export type Limits = Readonly<Record<keyof typeof LIMITS, number>>
 
 export function limitsOf(perMinuteOf: (row: (typeof LIMITS)[keyof Limits]) => number): Limits {
@@ -65,8 +67,8 @@ const REDEMPTION = {
   method: 'post',
   work: 'begun',
   limits: [
-    { policy: 'address', limit: 'redeemAddress', ofSite: 'redeem' },
-    { policy: 'api-key', limit: 'redeemApiKey', ofSite: 'redeem' },
+    { policy: 'address', limit: 'redeemAddress', siteSetting: 'redeem' },
+    { policy: 'api-key', limit: 'redeemApiKey', siteSetting: 'redeem' },
   ],
   isCrossOrigin: false,
   counts: { ok: 'redeemed' },
@@ -77,22 +79,24 @@ export const ENDPOINTS = {
     method: 'get',
     work: 'new',
     limits: [
-      { policy: 'address', limit: 'challengeAddress', ofSite: undefined },
-      { policy: 'address-site', limit: 'challengeAddressSite', ofSite: 'challenge' },
+      { policy: 'address', limit: 'challengeAddress', siteSetting: undefined },
+      { policy: 'address-site', limit: 'challengeAddressSite', siteSetting: 'challenge' },
     ],
     errorStyle: 'plain',
     isCrossOrigin: true,
+    failOpen: 'challenge',
     counts: { ok: 'challenges' },
   },
   verify: {
     method: 'post',
     work: 'begun',
     limits: [
-      { policy: 'address', limit: 'verifyAddress', ofSite: undefined },
-      { policy: 'address-site', limit: 'verifyAddressSite', ofSite: 'verify' },
+      { policy: 'address', limit: 'verifyAddress', siteSetting: undefined },
+      { policy: 'address-site', limit: 'verifyAddressSite', siteSetting: 'verify' },
     ],
     errorStyle: 'plain',
     isCrossOrigin: true,
+    failOpen: 'verify',
     counts: { ok: 'passed', failed: 'failed' },
   },
   'verify-token': { ...REDEMPTION, errorStyle: 'redemption' },

@@ -15,7 +15,7 @@ type DigestEncoding = 'binary' | 'hex' | 'base64url'
 
 /** HMAC-SHA256 (RFC 2104) over blocks that are allocated once: half the time of `createHmac`, and no garbage. */
 export class Hmac {
-  /** Write it, then call `sign`. */
+  /** The caller writes its text here, then calls `sign` or `innerHash` before the next text is written. */
   readonly message: Buffer
   readonly #inner: Buffer
   readonly #inputs: readonly Buffer[]
@@ -41,9 +41,9 @@ export class Hmac {
   }
 
   /**
-   * SHA-256 of padded key and message, in 0.25 us. Pseudorandom if no padded message begins another (Bellare, Canetti,
-   * Krawczyk: Pseudorandom functions revisited, 1996), so for messages of one length, or ASCII texts, since padding starts with
-   * 0x80.
+   * SHA-256 of padded key and message, in 0.25 us. A safe MAC only if no padded message is a prefix of another (Bellare,
+   * Canetti, Krawczyk: Pseudorandom functions revisited, 1996). That holds for messages of one length, and for ASCII texts,
+   * because padding starts with 0x80, which ASCII lacks.
    */
   innerHash(length: number, encoding: DigestEncoding = 'binary'): string {
     const input = this.#inputs[BLOCK_BYTES + length]
@@ -52,7 +52,7 @@ export class Hmac {
   }
 }
 
-/** Layouts: nonce.ts and token.ts. */
+/** The longest messages, in bytes: nonce.ts and token.ts have their layouts. */
 const NONCE_MESSAGE_MAX = 47
 const TOKEN_PREFIX_MAX = 63
 const TOKEN_MESSAGE_MAX = 113 + 543
@@ -108,7 +108,7 @@ const left = Buffer.alloc(64)
 const right = Buffer.alloc(64)
 const [lefts, rights] = [beginningsOf(left), beginningsOf(right)]
 
-/** Compares ASCII texts in time that depends on `length` (at most 64) alone. */
+/** Compares texts, which must be ASCII, in time that depends on `length` (at most 64) alone. */
 export function equalInConstantTime(a: string, b: string, length: number): boolean {
   if (a.length !== length || b.length !== length) return false
   left.write(a, 0, length, 'latin1')

@@ -111,8 +111,8 @@ export function difficultyOf(
 }
 
 /**
- * Compares a solution with what network and site ask for now. It is underpriced if that is too many bits more than its challenge had,
- * and capped if the site's maximum cuts it.
+ * Compares a solution with what network and site ask for now. It is underpriced if its challenge had over `lateBits` less than the present
+ * price, and capped if the site's maximum cuts that price.
  */
 export function checkPrice(
   difficulty: number,

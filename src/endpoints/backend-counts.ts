@@ -12,16 +12,16 @@ export interface BackendCount {
   readonly apiKeyId: string
   /** Requests a minute. */
   readonly limits: readonly [address: number, apiKey: number]
-  /** True if the tokens were refused at no cost to their sender; they count in windows of their own, with the same limits. */
+  /** True if the tokens are forged, malformed, expired or used: these count in windows of their own, with the same limits. */
   readonly isJunk: boolean
-  /** The name of a field in the body that powgate does not know. */
+  /** One field of the body that powgate does not know, if any. */
   readonly ignored: string | undefined
   count: number
   /** The number of them that gave the visitor's address. */
   named: number
 }
 
-/** More callers than this between two calls of `take` are not counted. */
+/** Combinations of caller, API key, junk and ignored field that are counted between two calls of `take`; more are not. */
 export const COUNTS_MAX = 1000
 
 export class BackendCounts {

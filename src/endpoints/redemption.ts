@@ -31,7 +31,7 @@ import { CLOCK_SKEW_MS, notAdmittedReply, type Service, type ServiceSettings } f
 /** Reads an endpoint's bodies, and writes its answers. */
 export interface Dialect<Body> {
   /** Copies a body that must be valid after the callback. */
-  readonly keep: (body: Body) => Body
+  readonly copyBody: (body: Body) => Body
   readonly read: (body: Body, contentType: string, site: Site) => Parsed<Redemption>
   /** Compares the address that a backend expects with the visitor's. */
   readonly matchesVisitor: (expected: Address, visitor: Address, settings: ServiceSettings) => boolean
@@ -98,7 +98,7 @@ export function redemption<Body>(service: Service, style: ReplyStyle, dialect: D
   return (exchange, key, keyId, body) => {
     const caller = cachedCaller(service, key, keyId)
     if (caller !== undefined) charge(exchange, caller, keyId, body)
-    else load(exchange, key, keyId, dialect.keep(body))
+    else load(exchange, key, keyId, dialect.copyBody(body))
   }
 }
 

@@ -59,7 +59,7 @@ function credentialsIn(body: Buffer, contentType: string, query: string): Creden
 
 function dialectWith(answer: Answer): Dialect<SiteverifyFields> {
   return {
-    keep: fields => fields,
+    copyBody: fields => fields,
     read: (fields, _contentType, site) => parseSiteverify(fields, site),
     matchesVisitor,
     success: (claims, site) => siteverifyJson(answer(claims, site)),

@@ -17,7 +17,7 @@ import { type Endpoint, replyStyle, type Service } from './service.ts'
 const BEARER = /^Bearer +([^ ]+) *$/i
 
 const DIALECT: Dialect<Buffer> = {
-  keep: body => Buffer.from(body),
+  copyBody: body => Buffer.from(body),
   read: parseRedemption,
   matchesVisitor: isSameClient,
   success: ({ score, address, issuedAtMs }) =>

@@ -119,7 +119,7 @@ export function visitOf(
     }
   const isKnown = site.known.has(address)
   const knownLimit = isKnown ? site.record.known.limit : undefined
-  const limitOfSite = knownLimit ?? site.record.limits?.[siteRow.ofSite]
+  const limitOfSite = knownLimit ?? site.record.limits?.[siteRow.siteSetting]
   // Browsers send no Origin with a GET to the page's own origin.
   const mayLackOrigin = ENDPOINTS[name].method === 'get' && exchange.isSameOrigin
   const reason = siteRefusal(site, origin, mayLackOrigin, exchange.isFromForeignPage)
@@ -164,7 +164,7 @@ export function chargeOf(
     addressLimit,
     siteLimit,
     metering: refusal === undefined && !isJunk ? meteringOf(pricing, visit) : undefined,
-    failOpen: site?.record.failOpen?.[ENDPOINTS[name].limits[1].ofSite],
+    failOpen: site?.record.failOpen?.[ENDPOINTS[name].failOpen],
     failed,
     spend,
   }

@@ -19,14 +19,15 @@ export const PUZZLES = ['sha256', 'hashwx'] as const
 export type PuzzleName = (typeof PUZZLES)[number]
 
 export const NONCE_LENGTH = 32
-export const PROOF_INPUT_MAX = 48
+export const PROOF_INPUT_MAX = NONCE_LENGTH + 16
 
 export const DIFFICULTY_MIN = 16
 export const DIFFICULTY_MAX = 28
 
+/** Counters whose digits differ in the last four alone: solvers hash them as one block. */
 export const BLOCK_SIZE = 10_000
 export const FIRST_COUNTER = 1e15
-/** Counters of one thread, more than it can try. Of the 80 such ranges, 78 are for up to 12 threads, and two for a GPU. */
+/** Counters of one thread, more than it can try. Of the 80 such ranges, 78 (1 + 2 + ... + 12) are for 1 to 12 threads, and two for a GPU. */
 const RANGE_SIZE = 1e14
 const RANGES = 80
 export const GPU_START = FIRST_COUNTER + 78 * RANGE_SIZE
@@ -59,7 +60,7 @@ export function leadingZeroBits(digest: ArrayLike<number>): number {
   return bits
 }
 
-/** The first counter of thread `index`. A single thread has range 0, two threads have 1 and 2, three have 3 to 5. */
+/** The first counter of thread `index` of at most 12. A single thread has range 0, two threads have 1 and 2, three have 3 to 5. */
 export function rangeStart(index: number, threads: number): number {
   return FIRST_COUNTER + ((threads * (threads - 1)) / 2 + index) * RANGE_SIZE
 }

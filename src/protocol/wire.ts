@@ -1,4 +1,4 @@
-/** JSON bodies of the three endpoints (contract §2). */
+/** JSON bodies of the endpoints (contract §2), and the codes of POST /siteverify. */
 
 import type { PuzzleName } from './proof.ts'
 
@@ -32,7 +32,7 @@ export interface Solution {
   /** SHA-256 of browser signals, in hexadecimal. */
   fingerprintHash: string
   environment?: Environment
-  /** Extension: from the page; bound in the token, returned by POST /siteverify. */
+  /** Beyond the contract, as is `cdata`: set by the page, bound in the token, returned by POST /siteverify. */
   action?: string | undefined
   cdata?: string | undefined
 }
@@ -46,7 +46,7 @@ export type VerificationResult =
 export interface Redemption {
   token: string
   expectedIp?: string
-  /** Extension: 1 to 64 characters; a retry with the same key gets the first answer. */
+  /** Beyond the contract: 1 to 64 characters; a retry with the same key gets the first answer. */
   idempotencyKey?: string
 }
 

@@ -1,4 +1,4 @@
-/** Waits for the store before workers start, and creates the first site and the demo's. */
+/** Every start runs this before its workers: it waits for the store, creates the first site if there is none, and the demo page's sites. */
 
 import { statSync } from 'node:fs'
 import { join, resolve } from 'node:path'
@@ -10,7 +10,7 @@ import type { Logger } from '../log/logger.ts'
 import { opennessOf, prepareDataDir } from '../store/embedded/data-dir.ts'
 import { SITES_FILE } from '../store/embedded/sites-file.ts'
 import { createStore } from '../store/open.ts'
-import { StoreSetupError } from '../store/store.ts'
+import { type SiteStore, StoreSetupError } from '../store/store.ts'
 import { PROGRAM } from '../version.ts'
 import type { StoreCause } from '../words/reasons.ts'
 import { type FirstKeys, firstKeysPath, hasServed, readFirstKeys, writeFirstKeys } from './service-files.ts'
@@ -37,7 +37,7 @@ interface Start {
 }
 
 /**
- * @param totals has a gauge, while the start waits for the store, of why the store does not answer
+ * @param totals its gauges, which nothing else sets yet, are the cause while the store does not answer, and none afterwards
  * @throws StoreSetupError
  */
 export async function prepareStart(
@@ -46,7 +46,7 @@ export async function prepareStart(
   totals: Gauged,
   storeProcess: { start(): Promise<void> } | undefined,
 ): Promise<Start> {
-  // Sites alone do not show that a secret existed: commands make them without one.
+  // This asks hasServed, because commands make sites without a secret, so sites alone do not show that one existed.
   const isSecretLost = isSecretToBeMade(config) && hasServed(config)
   if (storeProcess !== undefined) {
     prepareDataDir(config.dataDir, true)
@@ -73,18 +73,15 @@ export async function prepareStart(
     const isFirst = sites.length === 0 && config.redis === undefined
     const demo = config.demo === 'auto' ? (isFirst ? 'on' : 'off') : config.demo
     if (isFirst) {
-      const { site, apiKey } = await createSite(
-        store.sites,
-        { name: 'demo', origins: FIRST_ORIGINS },
-        authorInService('first start'),
-      )
-      const keys = { siteKey: site.siteKey, apiKey }
+      const keys = await createFirstSite(store.sites)
+      writeFirstKeys(config.dataDir, keys)
       printFirstSite(keys, config.dataDir, localUrl(config), demo === 'on')
     } else if (sites.length === 0) {
       log.info(`there are no sites yet: ${COMMAND} site create --name NAME --origin ORIGIN${configFlag()}`)
     } else {
       const first = readFirstKeys(config.dataDir)?.siteKey
       const site = sites.find(site => site.siteKey === first && site.active)
+      // Older versions made the first site without origins.
       if (site?.origins.length === 0)
         log.info(
           `the site ${site.name} of the first start is still open to every origin: ${COMMAND} site disable ${first}${configFlag()}`,
@@ -96,6 +93,12 @@ export async function prepareStart(
   } finally {
     await store.close()
   }
+}
+
+async function createFirstSite(sites: SiteStore): Promise<FirstKeys> {
+  const fields = { name: 'demo', origins: FIRST_ORIGINS }
+  const { site, apiKey } = await createSite(sites, fields, authorInService('first start'))
+  return { siteKey: site.siteKey, apiKey }
 }
 
 /** Throws a StoreSetupError if a service ran here and its sites are missing. Otherwise it would make a first site again. */
@@ -124,13 +127,12 @@ function waitingLines(config: Config, log: Logger, totals: Gauged, description: 
 /** Without a terminal, the output goes into a log, so it omits the API key. */
 function printFirstSite(keys: FirstKeys, dataDir: string, url: string, hasDemo: boolean): void {
   const { siteKey, apiKey } = keys
-  writeFirstKeys(dataDir, keys)
   const isUsual = resolve(dataDir) === resolve('data')
   const variable = isUsual ? '' : `POWGATE_DATA_DIR=${shellWord(resolve(dataDir))} `
   const isTerminal = isatty(1)
   const out = isTerminal ? process.stdout : process.stderr
   out.write(`
-First start: a demo site was created, for pages of this machine: http://localhost and http://127.0.0.1, any port.
+First start: the first site was created, for pages of this machine: http://localhost and http://127.0.0.1, any port.
 
   site key  ${siteKey}
   API key   ${isTerminal ? `${apiKey}   (secret; kept in ${firstKeysPath(dataDir)})` : `in ${firstKeysPath(dataDir)}`}
@@ -139,5 +141,5 @@ Try the whole flow with these keys from another terminal:
 
   ${variable}${COMMAND} try --url ${url}${configFlag()}
 
-${hasDemo ? `Or open the demo page in a browser (it has a site and keys of its own):\n\n  ${url}/demo\n\n` : ''}`)
+${hasDemo ? `Or open the demo page in a browser (it has other sites and keys):\n\n  ${url}/demo\n\n` : ''}`)
 }

@@ -61,7 +61,7 @@ export type ChallengeAdmission =
   | Unavailable
 
 export interface SolutionRequest extends ChallengeRequest {
-  /** True if the solution is wrong: the request fails whatever the store answers, and counts as a failure of the address. */
+  /** True if the solution is wrong or its score too low: it counts as a failure of the address, and its proof is not metered. */
   readonly failed: boolean
   /** The nonce to record as used; undefined only charges the limits. */
   readonly spend:

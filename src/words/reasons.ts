@@ -53,13 +53,13 @@ export function limitWords(endpoint: string, policy: string): string {
   const found = name && ENDPOINTS[name].limits.find(limit => limit.policy === policy)
   if (found === undefined) return ''
   const { setting } = LIMITS[found.limit]
-  const countsBackends = found.ofSite === 'redeem'
-  const orOwn = found.ofSite === undefined ? '' : ", or the site's own"
-  const addresses = countsBackends ? 'address of a backend' : 'address, all sites together'
+  const countsBackends = found.siteSetting === 'redeem'
+  const siteSettingPart = found.siteSetting === undefined ? '' : ", or the site's own"
+  const addressPart = countsBackends ? 'address of a backend' : 'address, all sites together'
   const hasKnownLimit = found.policy === 'address' && !countsBackends
-  const ofKnown = hasKnownLimit
+  const knownNetworkPart = hasKnownLimit
     ? ' In a known network of the site, it is the --known-limit, for this site alone.'
     : ''
-  const counted = { address: addresses, 'address-site': 'address and site', 'api-key': 'API key' }
-  return `The limit is per ${counted[found.policy]} (${setting}${orOwn}).${ofKnown} ${countsBackends ? OF_BACKENDS : OF_VISITORS}`
+  const countedParts = { address: addressPart, 'address-site': 'address and site', 'api-key': 'API key' }
+  return `The limit is per ${countedParts[found.policy]} (${setting}${siteSettingPart}).${knownNetworkPart} ${countsBackends ? OF_BACKENDS : OF_VISITORS}`
 }

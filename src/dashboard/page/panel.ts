@@ -20,7 +20,7 @@ export interface PanelSpec {
   readonly title: string
   /** Names what is plotted, with its unit. */
   readonly about: string
-  /** The time of a single plot's numbers; several plots show their own. */
+  /** Shows which time the numbers at the pointer are of; left out if each plot shows its own. */
   readonly time?: HTMLElement
   readonly isWide?: boolean
   /** True if the numbers are of all sites even if one site is chosen. The panel then says so. */

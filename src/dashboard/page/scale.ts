@@ -1,19 +1,21 @@
 /** Chooses the ticks of axes, and the time that plots show. */
 
+const NEARLY = 0.9999 // forgives the rounding of fractions
+
 /**
  * Ticks from 0 to at least `max`, at multiples of 1, 2 or 5 times a power of ten.
  *
- * @param count about so many
+ * @param count wanted number of ticks; whole numbers alone if `isWhole`
  */
 export function ticksFromZero(max: number, count: number, isWhole = false): number[] {
   const stepMin = max / count
   const power = 10 ** Math.floor(Math.log10(stepMin || 1))
-  const factor = [1, 2, 5].find(factor => factor * power >= stepMin * 0.9999) ?? 10
+  const factor = [1, 2, 5].find(factor => factor * power >= stepMin * NEARLY) ?? 10
   const step = isWhole ? Math.max(1, factor * power) : factor * power
   const ticks: number[] = []
   for (let index = 0; ; index++) {
     ticks.push(Number((index * step).toPrecision(10))) // 0.30000000000000004 becomes 0.3
-    if (index > 0 && index * step >= max * 0.9999) return ticks
+    if (index > 0 && index * step >= max * NEARLY) return ticks
   }
 }
 
@@ -23,7 +25,7 @@ const TIME_STEPS_MINUTES = [1, 2, 5, 10, 15, 30, 60, 120, 180, 240, 360, 720] as
 /**
  * Ticks at round local times.
  *
- * @param ticksMax so many labels fit
+ * @param ticksMax number of labels that fit
  * @param offsetMinutes from `Date.getTimezoneOffset`
  */
 export function timeTicks(fromMs: number, toMs: number, ticksMax: number, offsetMinutes: number): number[] {
@@ -40,7 +42,7 @@ export function timeTicks(fromMs: number, toMs: number, ticksMax: number, offset
 const SPAN_MIN_MS = { '30m': 5 * MINUTE_MS, '24h': 30 * MINUTE_MS } as const
 const SPAN_MAX_MS = { '30m': 30 * MINUTE_MS, '24h': 24 * 60 * MINUTE_MS } as const
 
-/** The time that plots show: the range, or the time since the start if that is shorter. */
+/** The time that plots show: the range, or the time since the start if that is shorter, but at least SPAN_MIN_MS. */
 export function timeSpan(
   range: keyof typeof SPAN_MAX_MS,
   nowMs: number,

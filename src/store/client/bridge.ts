@@ -1,9 +1,10 @@
 /**
  * Fails open: answers /challenge and /verify from this worker's memory while Redis is away. It waits `failOpenAfterMs` first, longer
- * than a failover takes. A failover draws a new epoch, by which all that was issued meanwhile is refused: without the wait, one lost
- * 110 of 160 visits.
+ * than a failover takes. A failover draws a new epoch, by which all that was issued meanwhile is refused: without the wait, a
+ * failover lost 110 of 160 visits.
  *
- * Each worker then knows only its own requests and used nonces. /verify-token fails closed, and redeems once per nonce.
+ * Each worker then knows only its own requests and used nonces, so a nonce may be spent in two workers. It still gives one
+ * redemption, because /verify-token fails closed and redeems once per nonce.
  */
 
 import { admitToLog, LogKind, verificationKind } from '../../domain/address-log.ts'
@@ -21,7 +22,7 @@ import { ShardedRequests } from './requests.ts'
 import type { Shard } from './shard.ts'
 
 const ADDRESSES_MAX = 100_000
-/** Beyond ADDRESSES_MAX, all addresses of an owner's network share a record, with this many times the limits of an address. */
+/** Beyond ADDRESSES_MAX, all addresses of an IPv4 /24 or IPv6 /48 share a record, with this many times the limits of an address. */
 const SHARED_TIMES = 8
 const NONCES_MAX = 200_000
 /** A full map is searched for expired entries at most this often. */
@@ -41,9 +42,10 @@ export interface BridgeOptions {
 export class BridgedRequests extends ShardedRequests {
   readonly #options: BridgeOptions
   readonly #logs = new ExpiringMap<Buffer>(ADDRESSES_MAX)
-  /** Records of networks whose addresses no longer fit, so that a flood is limited with its own network, and no newcomer is. */
+  /** Records of networks whose addresses no longer fit: a flood shares its network's limit, and visitors from elsewhere keep theirs. */
   readonly #networkLogs = new ExpiringMap<Buffer>(ADDRESSES_MAX)
   #crowdedUntil = 0
+  /** These expire by Unix time, as nonces do; the records above by `monotonicMs`. */
   readonly #usedNonces = new ExpiringMap<true>(NONCES_MAX)
 
   constructor(shards: readonly Shard[], now: () => number, options: BridgeOptions) {
@@ -51,7 +53,7 @@ export class BridgedRequests extends ShardedRequests {
     this.#options = options
   }
 
-  /** undefined while the site's shard may still come back in time. */
+  /** undefined in the first `failOpenAfterMs` without the site's shard. Without the address's, admission has refused before. */
   override nonceEpoch(addressKey: string, siteKey: string): number | undefined {
     const awayMs = this.awayMs(siteKey)
     if (awayMs > 0 && awayMs < this.#options.failOpenAfterMs) return undefined
@@ -104,7 +106,7 @@ export class BridgedRequests extends ShardedRequests {
 
   #admit(request: ChallengeRequest, kind: LogKind) {
     const { addressKey, siteTag, addressLimit, siteLimit } = request
-    if (this.epochOf(addressKey) === undefined) return UNAVAILABLE
+    if (this.epochOf(addressKey) === undefined) return UNAVAILABLE // no epoch yet to which a nonce could be bound
     const now = Math.floor(this.#options.monotonicMs())
     const fits = this.#logs.fits(addressKey, now)
     if (!fits) this.#noteCrowded(now)
@@ -144,7 +146,7 @@ class ExpiringMap<Value> {
     return entry !== undefined && entry.expiresAt > now ? entry.value : undefined
   }
 
-  /** True if the key fits, or is there already. */
+  /** True if the key fits, perhaps after expired entries were removed, or is there already. */
   fits(key: string, now: number): boolean {
     if (this.#entries.size < this.#sizeMax || this.#entries.has(key)) return true
     this.#removeExpired(now)

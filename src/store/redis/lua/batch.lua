@@ -2,14 +2,14 @@
 --
 -- scripts.ts joins the files, this one last; each names what it has from those before it. Each operation's file adds a function to
 -- `operations`, under its letter's code. The function gets the number of its first key, and returns that of the next operation's.
--- KEYS     shard epoch | the Redis process of that epoch, and when it was last checked | number of batches and the epoch |
+-- KEYS     shard epoch | note of the server and its time | number of batches and the epoch (epoch.lua has these three) |
 --          meters, in the order of SITE_METER in store/wire.ts | then the keys of each operation
 -- ARGV     clock, see time.lua | head | then each operation: its letter and its fields
 -- returns  one string, because a client decodes a list integer by integer. store/wire.ts has its form, and the head's. It tells the
 --          meters as they are after the whole batch; zeros stand for one that is not there.
 -- From time.lua: wall
--- From clock.lua: pack, checked_at, meter_count, values, METERS_FROM, operations, at_end
--- From epoch.lua: batches, write_batches, shard_epoch, answers, has_used
+-- From clock.lua: pack, checked_at, meter_count, values, METERS_FROM, operations, at_end, answers, has_used
+-- From epoch.lua: batches, write_batches, shard_epoch
 local next_key = METERS_FROM + meter_count + 1
 for index = 3, #ARGV do
   next_key = operations[string.byte(ARGV[index])](next_key, ARGV[index])

@@ -1,4 +1,4 @@
--- What all operations use: the call's head, the values of its keys, and functions that compare times as domain/limits.ts does.
+-- What all operations use: the call's head, the values of its keys, times compared as domain/limits.ts does, and the answers.
 -- From time.lua: wall
 local call, pack, unpack_bytes = redis.call, struct.pack, struct.unpack -- looked up once a batch
 
@@ -44,4 +44,14 @@ end
 
 local function shares_step(entry_time, time, step)
   return entry_time - entry_time % step == time - time % step
+end
+
+local answers, answered = {}, 0
+local has_used = false -- whether this batch has spent a nonce or redeemed a token
+
+local function answer(status, first, second)
+  answers[answered + 1] = status
+  answers[answered + 2] = first
+  answers[answered + 3] = second
+  answered = answered + 3
 end

@@ -9,8 +9,8 @@
 -- returns  1 redeemed (now, or before by the same claim), 2 used, 3 forgotten, 4 no token, then time of charge, 0
 --          |  0, milliseconds to wait, the limit that refused (1 of the caller, 3 of the API key)
 -- From time.lua: wall
--- From clock.lua: call, unpack_bytes, values, written, operations, seconds_text
--- From epoch.lua: shard_epoch, has_used, answer
+-- From clock.lua: call, unpack_bytes, values, written, operations, seconds_text, has_used, answer
+-- From epoch.lua: shard_epoch
 -- From windows.lua: window_of, wait_of, charge
 
 local RECORD_KEPT_MS_MAX = 10860000 -- domain/token.ts

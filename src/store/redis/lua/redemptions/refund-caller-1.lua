@@ -2,8 +2,7 @@
 -- KEYS     caller window
 -- ARGV     | 'F' | time of charge 3, from R | caller limit 3 |
 -- returns  1, 0, 0
--- From clock.lua: unpack_bytes, operations
--- From epoch.lua: answer
+-- From clock.lua: unpack_bytes, operations, answer
 -- From windows.lua: refund
 operations[70] = function(keys, operation) -- 'F'
   local charged_at, limit = unpack_bytes('>I3I3', operation, 2)

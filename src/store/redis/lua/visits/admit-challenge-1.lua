@@ -2,8 +2,7 @@
 -- KEYS     address log
 -- ARGV     | 'C' | site tag 3 | address limit 3 | site limit 3 (0: the site is not known) |
 -- returns  1, site count, accepted proofs * 65536 + failures (each at most 65535)  |  0, milliseconds to wait, policy
--- From clock.lua: unpack_bytes, operations
--- From epoch.lua: answer
+-- From clock.lua: unpack_bytes, operations, answer
 -- From address-log.lua: admit_to_log
 operations[67] = function(keys, operation) -- 'C'
   local tag, address_limit, site_limit = unpack_bytes('>I3I3I3', operation, 2)

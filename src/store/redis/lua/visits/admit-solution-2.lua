@@ -7,8 +7,8 @@
 --          network 3 each | numbers of their meters 2 each |
 -- returns  1 spent, 2 already used or of another epoch, 3 no nonce, then failures, accepted proofs
 --          |  0, milliseconds to wait, policy
--- From clock.lua: call, unpack_bytes, operations, seconds_text
--- From epoch.lua: shard_epoch, has_used, answer
+-- From clock.lua: call, unpack_bytes, operations, seconds_text, has_used, answer
+-- From epoch.lua: shard_epoch
 -- From address-log.lua: admit_to_log
 -- From meters.lua: add_proof
 local MARKS_LIMIT_MAX = 64 -- domain/address-log.ts

@@ -3,8 +3,7 @@
 -- ARGV     | 'T' | accepted proofs of the address 1 | free proofs a minute of the site and of each network 3 each | ...
 --          ... numbers of their meters 2 each |
 -- returns  1, 0, 0
--- From clock.lua: unpack_bytes, operations
--- From epoch.lua: answer
+-- From clock.lua: unpack_bytes, operations, answer
 -- From meters.lua: add_proof
 operations[84] = function(keys, operation) -- 'T'
   add_proof(operation, 3, unpack_bytes('>B', operation, 2), -1)
