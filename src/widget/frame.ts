@@ -3,7 +3,7 @@
  * allows none. Any page may embed it, because its workers only compute.
  */
 
-import { START_WORKER, type WorkerReport } from './solver/job.ts'
+import { END_WORKER, START_WORKER, type WorkerReport } from './solver/job.ts'
 
 export function startWorkers(): void {
   const { src } = document.currentScript as HTMLScriptElement
@@ -15,7 +15,8 @@ export function startWorkers(): void {
       const worker = new Worker(src)
       worker.onmessage = report => port.postMessage(report.data)
       worker.onerror = ({ message }) => fail(message)
-      port.onmessage = order => (order.data ? worker.postMessage(order.data) : worker.terminate())
+      port.onmessage = order =>
+        order.data === END_WORKER ? worker.terminate() : worker.postMessage(order.data)
     } catch (error) {
       fail(error)
     }

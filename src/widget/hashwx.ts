@@ -1,6 +1,6 @@
 /**
- * Entry of a worker for HashWX, and of the frame that starts such workers. It solves SHA-256 too, because a page's own copy
- * (`worker-src`) starts before the challenge says which puzzle it is.
+ * Entry of a worker for HashWX, and of the frame that starts such workers. It solves SHA-256 too, because a page that hosts this file
+ * itself (attribute `worker-src`) starts it before the challenge says which puzzle it is.
  */
 
 import type { MachineExports } from '../protocol/hashwx-machine.ts'
@@ -18,7 +18,7 @@ function choose({ kernel, puzzle, script }: Extract<WorkerOrder, { kind: 'prepar
   try {
     if (kernel !== undefined) return { solver: hashwxSolver(kernel), kind: 'wasm' }
   } catch {
-    // The policy forbids compiling.
+    // The page's policy (CSP) forbids compiling, or the browser cannot: the script does it.
   }
   if (script === undefined) throw new Error('HashWX needs WebAssembly here')
   importScripts(script)

@@ -16,7 +16,7 @@ const vendor: Vendor = {
   forms: { action: /^[\w/]{0,100}$/ },
 }
 const captchas = Captchas.of(vendor)
-/** Widgets of version 3 are counted apart, because a page's own are numbered from 0, and the first is the default. */
+/** These are kept out of `captchas`, whose ids and default must be those of the page's own widgets. */
 const version3 = new Captchas(vendor)
 
 /** Version 3 has an invisible widget for each site key. */
@@ -33,7 +33,7 @@ async function executeKey(sitekey: string, values?: Values | null): Promise<stri
     captcha: version3.render(addContainer(), { sitekey, size: 'invisible', 'response-field': false })!,
     last: Promise.resolve(),
   }
-  // Backends recognize version 3 by an action.
+  // '' clears the action of the last call.
   const action = values?.action ?? ''
   const token = last.catch(() => {}).then(() => version3.execute(captcha, { action }))
   byKey.set(sitekey, { captcha, last: token })
@@ -45,7 +45,7 @@ function execute(which?: unknown, values?: Values | null): Promise<string> {
   const captcha = captchas.find(which)
   if (captcha === undefined) return Promise.reject(new Error('No reCAPTCHA clients exist.'))
   const executing = captchas.execute(captcha, values)
-  executing.catch(() => {}) // told by error-callback; pages of version 2 ignore the promise
+  executing.catch(() => {}) // pages of version 2 hear of it by error-callback, and ignore the promise
   return executing
 }
 

@@ -22,7 +22,7 @@ const turnstile = {
   execute: (which?: unknown, values?: Values | null) => {
     warnOfUnmapped(values)
     const captcha = captchas.find(which) ?? captchas.render(which, { ...values, execution: 'execute' })
-    if (captcha !== undefined) captchas.execute(captcha, values).catch(() => {}) // told by error-callback
+    if (captcha !== undefined) captchas.execute(captcha, values).catch(() => {}) // the page hears of it by error-callback
   },
   reset: (which?: unknown) => captchas.reset(which),
   remove: (which?: unknown) => captchas.remove(which),

@@ -1,7 +1,7 @@
 /** The page's side of the hidden frame, which starts workers for it (../frame.ts). */
 
 import { bare, lastly, listen, takeOut } from '../dom.ts'
-import { START_WORKER } from './job.ts'
+import { END_WORKER, START_WORKER } from './job.ts'
 import { ModeBlockedError, type PoolWorker } from './pool.ts'
 
 const READY_MS_MAX = 10_000
@@ -9,15 +9,15 @@ const READY_MS_MAX = 10_000
 const SILENT_MS_MAX = 1000
 
 /**
- * @param page its file below `base`
+ * @param file the frame's page, below `base`
  * @param parent the element's shadow tree, where style sheets and scripts of the page do not find the frame
  */
-export async function openFrame(base: string, page: string, parent: ShadowRoot) {
+export async function openFrame(base: string, file: string, parent: ShadowRoot) {
   const frame = bare(document).createElement('iframe')
   frame.hidden = true
   frame.referrerPolicy = 'no-referrer'
   frame.title = 'powgate'
-  frame.src = base + page
+  frame.src = base + file
   const { origin } = new URL(base)
   // Outside of the document nothing loads.
   const place = parent.isConnected ? parent : bare(document).documentElement
@@ -31,7 +31,7 @@ export async function openFrame(base: string, page: string, parent: ShadowRoot) 
     startWorker: (): PoolWorker => {
       const { port1, port2 } = new MessageChannel()
       frame.contentWindow?.postMessage(START_WORKER, origin, [port2])
-      return Object.assign(port1, { terminate: () => port1.postMessage(0) })
+      return Object.assign(port1, { terminate: () => port1.postMessage(END_WORKER) })
     },
     close: () => takeOut(frame), // ends its workers too
   }

@@ -38,6 +38,8 @@ export type WorkerReport =
 
 /** The frame sends it when its script runs. Sent to the frame with a port, it starts a worker and connects it to the port. */
 export const START_WORKER = 'powgate-worker'
+export const END_WORKER = 0 // sent to that port, it ends the worker
+export const PROGRESS_MS = 100 // between two reports of a solver
 
 export interface Puzzle {
   readonly algorithm: PuzzleName

@@ -3,12 +3,11 @@
 import { rangeStart } from '../../protocol/proof.ts'
 import { nowMs } from '../dom.ts'
 import { rendererName } from '../signals.ts'
-import type { OnProgress, Solved, Task } from './job.ts'
+import { type OnProgress, PROGRESS_MS, type Solved, type Task } from './job.ts'
 import type { ChosenSolver } from './solvers.ts'
 
 /** Half of a frame of 16 ms: the rest is for input and drawing. */
 const SLICE_MS = 8
-const PROGRESS_MS = 100
 
 /**
  * @param sliceMin counters of the shortest slice
@@ -24,11 +23,11 @@ export async function solveInSlices(
 ): Promise<Solved> {
   const search = solver(nonce, difficulty)
   const start = rangeStart(0, 1)
-  let gpuFound = -1
+  let gpuFound = -1 // none yet; `search` returns a negative number for none too
   gpuCounter.then(counter => {
     gpuFound = counter
   })
-  const channel = new MessageChannel() // Several elements may be solving, each with its own channel.
+  const channel = new MessageChannel() // Its own, so that elements that solve at the same time do not take each other's messages.
   let slice = sliceMin
   let reportedMs = nowMs()
   for (let tries = 0; ; ) {
@@ -36,7 +35,7 @@ export async function solveInSlices(
     const counter = search(start + tries, slice)
     tries = counter < 0 ? tries + slice : counter - start + 1
     if (counter >= 0 || gpuFound >= 0) {
-      await yieldThread(channel)
+      await yieldThread(channel) // because reading the renderer is slow
       channel.port1.close()
       const found = counter < 0 ? ({ counter: gpuFound, solver: 'gpu' } as const) : { counter, solver: kind }
       const renderer = signals === 'none' ? undefined : rendererName()

@@ -1,12 +1,12 @@
 /** A worker's loop, which solves one puzzle. */
 
+import { FIRST_COUNTER } from '../../protocol/proof.ts'
 import { startWorkers } from '../frame.ts'
 import { rendererName } from '../signals.ts'
 import type { Solver } from './block.ts'
-import type { WorkerOrder, WorkerReport } from './job.ts'
+import { PROGRESS_MS, type WorkerOrder, type WorkerReport } from './job.ts'
 import type { ChosenSolver } from './solvers.ts'
 
-const PROGRESS_MS = 100
 /**
  * The compiler optimises the loop only after a while, and between two calls, so the solver first runs on a made-up nonce. A
  * solve of 16 bits then takes 3 ms in the median, 7 ms without (npm run bench:solver).
@@ -19,7 +19,7 @@ type Preparation = Extract<WorkerOrder, { kind: 'prepare' }>
 const report = (message: WorkerReport) => postMessage(message)
 
 /**
- * Obeys the orders of its page in a worker. Starts workers in the frame, which loads the same file to save visitors a script.
+ * In a worker, obeys the page's orders. In the frame, which loads the same file to save visitors a script, it starts workers instead.
  *
  * @param stride counters between two readings of the clock
  */
@@ -39,9 +39,10 @@ export function runWorker(
 }
 
 function warmUp(solver: Solver): void {
-  const search = solver('0'.repeat(32), 32)
+  const search = solver('0'.repeat(32), 32) // 32 zero bits, which is hardly ever met
   const endMs = performance.now() + WARM_UP_MS
-  for (let start = 1e15; performance.now() < endMs; start += WARM_UP_STRIDE) search(start, WARM_UP_STRIDE)
+  for (let start = FIRST_COUNTER; performance.now() < endMs; start += WARM_UP_STRIDE)
+    search(start, WARM_UP_STRIDE)
 }
 
 function solve(
