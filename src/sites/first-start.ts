@@ -132,7 +132,7 @@ function printFirstSite(keys: FirstKeys, dataDir: string, url: string, hasDemo: 
   const isTerminal = isatty(1)
   const out = isTerminal ? process.stdout : process.stderr
   out.write(`
-First start: the first site was created, for pages of this machine: http://localhost and http://127.0.0.1, any port.
+First start: a demo site was created, for pages of this machine: http://localhost and http://127.0.0.1, any port.
 
   site key  ${siteKey}
   API key   ${isTerminal ? `${apiKey}   (secret; kept in ${firstKeysPath(dataDir)})` : `in ${firstKeysPath(dataDir)}`}
@@ -141,5 +141,5 @@ Try the whole flow with these keys from another terminal:
 
   ${variable}${COMMAND} try --url ${url}${configFlag()}
 
-${hasDemo ? `Or open the demo page in a browser (it has other sites and keys):\n\n  ${url}/demo\n\n` : ''}`)
+${hasDemo ? `Or open the demo page in a browser (it has a site and keys of its own):\n\n  ${url}/demo\n\n` : ''}`)
 }

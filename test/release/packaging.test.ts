@@ -246,7 +246,7 @@ describe('packed and installed as a global command', () => {
     try {
       const answer = await call(`http://127.0.0.1:${port}/challenge`)
       assert.equal(answer.json.code, 'site-key-missing')
-      assert.match(service.output(), /First start: the first site was created/)
+      assert.match(service.output(), /First start: a demo site was created/)
       assert.ok(existsSync(join(dataDir, 'secret')))
       assert.equal(await end(service), 0)
     } finally {
