@@ -4,7 +4,8 @@
  *   redis://[user:password@]host[:port][/db]                     one server (rediss:// for TLS)
  *   redis://a:7000,redis://b:7000,...                            a Cluster: two or more seeds
  *   redis+cluster://[user:password@]a:7000,b:7000                a Cluster, also with one seed
- *   redis+sentinel://[user:password@]a:26379,b:26379/<name>[/db] Sentinels that know the primary <name>
+ *   redis+sentinel://[user:password@]a:26379,b:26379/<name>[/db] Sentinels that know the primary <name>;
+ *                                                              user and password are the servers'
  *
  * With rediss+sentinel://, Sentinels use TLS too. IPv6 hosts need brackets.
  */

@@ -1,12 +1,13 @@
 /**
- * Names of addresses and networks in the store. Each starts with a tag: 48 bits of a hash of the network, keyed with the first
- * secret, without which a store or backup names nobody (docs/security.md#what-is-kept-of-visitors).
+ * Names of addresses and networks in the store. A tag is 48 bits of a hash of a network, keyed with the first secret, without which
+ * a store or backup names nobody (docs/security.md#what-is-kept-of-visitors).
  *
  *   | shard 2 | tag of the owner's network 8 | bits within it, hexadecimal |          address, of an IPv6 address its prefix
  *   | shard 2 | tag of the owner's network 8 |                                    meter of the owner's network
  *   | tag of the wide network 8 |                                              meter of the wide network
  *
- * The shard is the start of the wide network's tag: on a Cluster, an address and the meters of both its networks lie together.
+ * In the store `e:` stands before each meter's name. The shard is the start of the wide network's tag: on a Cluster, an address and
+ * the meters of both its networks lie together.
  * The owner's tag leads to the network's addresses and its meter, so a request costs one hash, and a lookup of the wide network.
  * The bits within the network stay readable, so the embedded store keeps its addresses next to each other.
  */
@@ -24,7 +25,7 @@ const OWNER_LENGTH = SHARD_LENGTH + TAG_LENGTH
 /** All IPv4 /16, and more IPv6 /32 than are announced. */
 const WIDE_MAX = 200_000
 
-/** The time of the store's first proof. Meters of sites start likewise (`siteMeter`), but no site key is `born`. */
+/** The time of the shard's first proof. Meters of sites start likewise (`siteMeter`), but no site key is `born`. */
 const BORN = 'e:born'
 const KEY_BYTES = 32
 const PREFIX_BYTES_MAX = 6
@@ -63,9 +64,9 @@ export class AddressTags {
   }
 
   /**
-   * Names of the meters around a visit: the store's first proof, the first proof under the current names, the site, the owner's
-   * network and the wide one. A new first secret renames all networks, so their counts start at zero. Their age starts with them:
-   * with the store's age, their usual rates would seem too low for a day.
+   * Names of the meters around a visit: the shard's first proof, the first proof under the current names, the site, the owner's
+   * network and the wide one, in the order that store/wire.ts expects. A new first secret renames all networks, so their counts start
+   * at zero, and their age with them: an old age would make that zero their usual rate, and each proof an excess.
    *
    * @param key from `keyOf`; undefined if networks are not counted
    */

@@ -75,6 +75,7 @@ type NonceReading = GenuineNonce | typeof FORGED | typeof OTHER_ADDRESS
 const FORGED = { status: 'forged' } as const
 const OTHER_ADDRESS = { status: 'other-address' } as const
 
+/** Shared by the functions below, which therefore must not await between writing and reading. */
 const bytes = Buffer.alloc(NONCE_BYTES)
 
 /** @param randomBits below 2^14 */

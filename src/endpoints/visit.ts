@@ -118,8 +118,9 @@ export function visitOf(
       refusal: { reason: 'site-unknown' },
     }
   const isKnown = site.known.has(address)
+  // A known network's own limit replaces both others, and counts for this site alone.
   const knownLimit = isKnown ? site.record.known.limit : undefined
-  const limitOfSite = knownLimit ?? site.record.limits?.[siteRow.siteSetting]
+  const ownSiteLimit = knownLimit ?? site.record.limits?.[siteRow.siteSetting]
   // Browsers send no Origin with a GET to the page's own origin.
   const mayLackOrigin = ENDPOINTS[name].method === 'get' && exchange.isSameOrigin
   const reason = siteRefusal(site, origin, mayLackOrigin, exchange.isFromForeignPage)
@@ -129,9 +130,9 @@ export function visitOf(
     isKnown,
     windowKey: knownLimit === undefined ? key : windowOfKnown(key, exchange.siteKey),
     tags,
-    siteLimits: siteLimits(knownLimit, limitOfSite),
+    siteLimits: ownLimits(knownLimit, ownSiteLimit),
     addressLimit: knownLimit ?? limits[addressRow.limit],
-    siteLimit: limitOfSite ?? limits[siteRow.limit],
+    siteLimit: ownSiteLimit ?? limits[siteRow.limit],
     site,
     refusal: reason === undefined ? undefined : { reason, detail: detailOf(reason, origin) },
   }
@@ -170,14 +171,14 @@ export function chargeOf(
   }
 }
 
-/** Proofs of known networks and at test sites do not count. */
+/** Known networks and private addresses have no meters. Proofs of known networks and at test sites are not added to any. */
 function meteringOf(pricing: Pricing, { site, address, isKnown, windowKey, tags }: AllowedVisit): Metering {
-  const isCounted = !isKnown && !PRIVATE.has(address)
+  const hasNetworks = !isKnown && !PRIVATE.has(address)
   const { owner, wide } = networkPricing(address, pricing).free
   const ofSite = siteFree(expectedOf(site), pricing)
   return {
-    names: tags.metersOf(site.meterName, address, isCounted ? windowKey : undefined),
-    free: isCounted ? [ofSite, owner, wide] : [ofSite],
+    names: tags.metersOf(site.meterName, address, hasNetworks ? windowKey : undefined),
+    free: hasNetworks ? [ofSite, owner, wide] : [ofSite],
     counts: !isKnown && site.test === undefined,
   }
 }
@@ -197,7 +198,7 @@ function expectedOf({ record }: Site): number {
   return (record.usualRate ?? 0) * MINUTE_SECONDS
 }
 
-function siteLimits(address: number | undefined, site: number | undefined): PolicyList | undefined {
+function ownLimits(known: number | undefined, site: number | undefined): PolicyList | undefined {
   if (site === undefined) return undefined
-  return address === undefined ? { 'address-site': site } : { address, 'address-site': site }
+  return known === undefined ? { 'address-site': site } : { address: known, 'address-site': site }
 }

@@ -52,7 +52,7 @@ export function inOrderOfCreation(sites: readonly SiteRecord[]): SiteRecord[] {
 
 export interface FileContent {
   readonly sites: readonly SiteEntry[]
-  /** `createdAt` is 0 if the file has none, so that a stored key has the later revision. It may have been revoked. */
+  /** `createdAt` is 0 if the file has none, so that a key in the store counts as newer. A key may have been revoked. */
   readonly apiKeys: readonly ApiKeyRecord[]
 }
 
@@ -131,7 +131,7 @@ export function diffWithFile(
 function changeOfMissing(before: SiteRecord, missing: MissingSites, now: number): FileChange[] {
   if (missing === 'stay' || (missing === 'disable' && !before.active)) return []
   const inactive = siteRecord({ ...before, active: false }, before, nextRevision(before, now))
-  const after = missing === 'disable' ? inactive : before
+  const after = missing === 'disable' ? inactive : before // A deletion takes the record as it is.
   return [{ action: missing, before, after, isKeyDrawn: false, changes: siteChanges(before, after) }]
 }
 

@@ -7,9 +7,10 @@
  *   hash   registers r0 to r9 from key and input -> the 32 programs on registers, which fill 2 KiB of memory
  *          -> the 32 programs again, on operands from that memory -> the registers mixed to 64 bits
  *
- *   program  RMCG, X, MUL, X, MUL, X, MUL, repeat?, X: each repeats with probability 1/2, and 32 times in all in a pass
+ *   program  RMCG, X, MUL, X, MUL, X, MUL, repeat?, X: each repeats with probability 1/2, at most 32 times in all in a pass
  *
- * The specification of February 2026 names the generator's words in another order than its reference: they come out last to first.
+ * The specification of February 2026 names the generator's words in another order than its reference, which this follows: they come
+ * out last to first.
  */
 
 export const PROGRAMS: usize = 32
@@ -145,7 +146,7 @@ function makeProgram(at: usize): void {
   for (let index: usize = 0; index < INSTRUCTIONS; index++) {
     const draw = word(8 + index)
     const instruction = at + index * 4
-    const low = <u32>word(index - 1)
+    const low = <u32>word(index - 1) // Instruction 0 does not use it.
     let kind: u32 = 0
     let immediate: u64
     let source = <u32>load<u8>(at + <usize>load<u8>(row + index) * 4)

@@ -6,7 +6,7 @@ import { epochOf } from './batch.ts'
 
 /** In the head, a time that is not known; lua/clock.lua has the same. */
 export const NONE = 2 ** 32 - 1
-/** Filled anew for each call. */
+/** Filled anew for each call, except the pricing. */
 const headBytes = Buffer.alloc(HEAD_BYTES)
 for (const [index, name] of PRICING_NUMBERS.entries())
   headBytes.writeDoubleBE(PRICING[name], HEAD.pricing + 8 * index)
@@ -33,6 +33,7 @@ export class ServerClock {
     this.#batchesSeen = Math.max(this.#batchesSeen, reply.readDoubleBE(BATCHES_AT))
   }
 
+  /** Forgets only the clock: the epoch and the batches seen tell lua/epoch.lua of an older copy. */
   forget(): void {
     this.#checkedAt = NONE
   }

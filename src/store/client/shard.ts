@@ -70,6 +70,7 @@ export class Shard {
   #batch = new Batch()
   /** Oldest first. A Set would leak: V8 links a changed Set's table to the next, and an old table keeps all later ones alive. */
   readonly #pending: PendingCall[] = []
+  /** Calls to send again; they stay in `#pending`, where their deadlines count. */
   #requeued: PendingCall[] = []
   #probeTimer: NodeJS.Timeout | undefined
   #probedServer: Server | undefined

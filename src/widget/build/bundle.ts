@@ -52,7 +52,7 @@ export async function bundleWidget(): Promise<BuiltFile[]> {
   addFrame('hashwx.html', 'hashwx.js')
   // The script is no module, so it works in <script>, with or without type="module", and in an import.
   const widget = await bundle('element.ts', 'iife', files)
-  // A server that renders pages can import it, to no effect.
+  // A server that renders pages can import it, to no effect. After `&&`, esbuild's directive would be the whole expression.
   add('widget.js', `globalThis.document&&${Buffer.from(widget).toString().replace('"use strict";', '')}`)
   for (const vendor of COMPAT) await addScript(`compat-${vendor}.js`, `compat/${vendor}.ts`, 'iife')
   for (const file of readdirSync(TEXTS).sort()) {
