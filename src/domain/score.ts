@@ -70,8 +70,12 @@ export function isShared(failures: number, accepted: number): boolean {
   return failures <= accepted
 }
 
+const NO_REASONS: readonly ScoreReason[] = []
+
 export function scoreOf(signals: ScoreSignals, weights: ScoreWeights = SCORE_WEIGHTS): Score {
-  const reasons = reasonsOf(signals, weights).filter(reason => weights[reason] > 0)
+  const found = reasonsOf(signals, weights)
+  if (found.length === 0) return { score: 1, reasons: found }
+  const reasons = weights === SCORE_WEIGHTS ? found : found.filter(reason => weights[reason] > 0)
   let penalty = 0
   for (const reason of reasons) penalty += penaltyOf(reason, signals, weights)
   return { score: Math.max(0, Math.round((1 - penalty) * 100) / 100), reasons }
@@ -86,6 +90,7 @@ export function suspiciousFlags(environment: Environment): readonly (keyof Envir
   return ENVIRONMENT_FLAGS.filter(name => environment[name] === true)
 }
 
+/** Most visitors have no reasons, so they share one empty list. */
 function reasonsOf(signals: ScoreSignals, weights: ScoreWeights): readonly ScoreReason[] {
   let reasons = environmentReasons(signals.environment, weights)
   const { elapsedMs, solveTimeMs } = signals
@@ -105,7 +110,7 @@ function environmentReasons(
     const flags = suspiciousFlags(environment)
     // A site that sets this weight means the flag even when alone.
     const isUsual = weights[flag] === SCORE_WEIGHTS[flag]
-    return flags.length === 1 && isUsual && COMMON_FLAGS.includes(flag) ? [] : flags
+    return flags.length === 1 && isUsual && COMMON_FLAGS.includes(flag) ? NO_REASONS : flags
   }
-  return []
+  return NO_REASONS
 }
