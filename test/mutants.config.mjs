@@ -9,8 +9,8 @@
  *   publicSuffixOf, matcherOf, OriginList.hostnames)
  * - a check that what follows makes too: no set holds undefined (publicSuffixOf), `undefined > 50` is false (reasonsOf), a search
  *   for what may be empty begins at 0 (isForeign), a buffer takes no more than it has room for (readToken)
- * - a short way to the same result: an origin without `*` as its own pattern (OriginList), a key's field without a value
- *   (auditEntry), the first secret tried twice (Keyring.others)
+ * - a short way to the same result: an origin without `*` as its own pattern (OriginList), scores by the usual weights (scoreOf), a key's
+ *   field without a value (auditEntry), the first secret tried twice (Keyring.others)
  * - a loop that goes one byte further: the next field is written over that byte, or there is none (Hmac, writeText, mintNonce,
  *   writeMessage, applyKeyStream, AddressTags.#tag)
  * - the encoding of texts that are ASCII: 'latin1' is quicker than UTF-8 (keyring.ts, token.ts)

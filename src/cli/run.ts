@@ -19,7 +19,7 @@ const CONFIG: Flag = {
 
 const JSON_FLAG: Flag = { about: 'Print JSON on one line instead of text.' }
 
-/** In the order of the help. A call loads only its own command: loading all takes as long as starting Node.js. */
+/** The help lists them in this order. A call loads only its own command: loading all takes as long as starting Node.js. */
 const LOAD: Readonly<Record<string, () => Promise<readonly CommandEntry[]>>> = {
   serve: async () => [(await import('./serve.ts')).SERVE_COMMAND],
   check: async () => [(await import('./check.ts')).CHECK_COMMAND],

@@ -13,7 +13,7 @@ interface EndpointSpec {
   readonly method: 'get' | 'post'
   /** Decides what is shed first under load (http/overload.ts). */
   readonly work: Work
-  /** In the order of the RateLimit-Policy header. Endpoints that name the same limits share their windows. */
+  /** The RateLimit-Policy header has them in this order. Endpoints that name the same limits share their windows. */
   readonly limits: readonly EndpointLimit[]
   readonly errorStyle: ErrorStyle
   /** Pages of any origin may call it (CORS); if not, a preflight is a wrong method. */

@@ -26,7 +26,7 @@ export type Ask = (name: string, ...args: string[]) => Promise<unknown>
 export interface Connection extends Link {
   /** Follows a Cluster's redirections, resends nothing else, and rejects at the deadline. */
   readonly ask: Ask
-  /** Likewise, for a reply that is no text. */
+  /** Does the same for a reply that is no text. */
   readonly askBytes: Ask
   run(script: Script, keys: readonly string[], values: readonly string[], what: string): Promise<unknown>
 }

@@ -4,7 +4,7 @@ import { PRICING } from '../../domain/pricing.ts'
 import { BATCHES_AT, CHECKED_AT, HEAD, HEAD_BYTES, PRICING_NUMBERS } from '../wire.ts'
 import { epochOf } from './batch.ts'
 
-/** In the head, a time that is not known; lua/clock.lua has the same. */
+/** Stands in the head for a time that is not known; lua/clock.lua has the same. */
 export const NONE = 2 ** 32 - 1
 /** Filled anew for each call, except the pricing. */
 const headBytes = Buffer.alloc(HEAD_BYTES)
