@@ -112,7 +112,7 @@ export class BackendWatch {
     this.#reports.push({ atMs: nowMs, counts })
     for (const { apiKeyId, siteKey, isJunk, count, named } of counts) {
       if (isJunk || this.#naming.has(apiKeyId)) continue
-      if (this.#unbound.size + this.#naming.size > COUNTS_MAX) break
+      if (!this.#unbound.has(apiKeyId) && this.#unbound.size + this.#naming.size > COUNTS_MAX) continue
       const before = this.#unbound.get(apiKeyId)?.count ?? 0
       if (named === 0) this.#unbound.set(apiKeyId, { siteKey, count: before + count, atMs: nowMs })
       else {

@@ -114,3 +114,20 @@ test('a backend that names no visitor in 20 redemptions is told; one that named 
   const day = 86_400_000
   assert.deepEqual([told(20, 0, false, day - 1).length, told(20, 0, false, day)], [1, []], 'a key replaced')
 })
+
+test('a backend that begins to name visitors is no longer told, even with more API keys than are kept', () => {
+  const [watch, counts] = [new BackendWatch(), new BackendCounts(true)]
+  const note = (apiKeyId: string, isNamed: boolean) => {
+    counts.note(
+      parseAddress('10.0.0.1')!,
+      { ...REQUEST, isJunk: false, apiKeyId, callerKey: apiKeyId },
+      isNamed,
+    )
+    watch.add(counts.take(), 0)
+  }
+  for (let index = 0; index < 20; index++) note('first', false)
+  for (let index = 0; index <= COUNTS_MAX; index++) note(`other ${index}`, false)
+  assert.equal(watch.unbound(0).length, 1)
+  note('first', true)
+  assert.equal(watch.unbound(0).length, 0)
+})
