@@ -10,7 +10,7 @@ import {
   PowGateError,
   postSolution,
   untilAborted,
-  waitUntilOnline,
+  withRetries,
 } from './service.ts'
 import { environmentFlags } from './signals.ts'
 import type { Solved, Workplace } from './solver/job.ts'
@@ -94,26 +94,30 @@ async function enterQueue(signal: AbortSignal): Promise<() => void> {
 
 /** @param onWork told the round's hashes so far, as a multiple of the challenge's mean */
 async function oneRound(settings: FlowSettings, onWork: (work: number) => void): Promise<Passed> {
-  const { signal } = settings
-  const leave = await enterQueue(signal)
+  const leave = await enterQueue(settings.signal)
   // Workers start while the challenge is on its way.
   let opening = openWorkplace(settings, lastPuzzle)
-  opening.catch(() => {}) // openFor tries once more
-  let isOver = false
+  opening.catch(() => {}) // openFor tries again
+  const over = new AbortController()
+  const { signal } = over
   const close = () => {
-    isOver = true
+    over.abort()
     leave()
     opening.then(workplace => workplace.close()).catch(() => {})
   }
-  signal.addEventListener('abort', close)
+  settings.signal.addEventListener('abort', close)
+  let isWaiting = false
+  const waiting: FlowSettings = {
+    ...settings,
+    signal,
+    onWait: (reason, ms) => {
+      isWaiting = reason !== undefined
+      if (isWaiting) leave() // Another element may solve meanwhile, perhaps for another service.
+      settings.onWait(reason, ms)
+    },
+  }
   try {
-    const challenge = await getChallenge({
-      ...settings,
-      onWait: (reason, ms) => {
-        if (reason) leave() // Another element may solve meanwhile, perhaps for another service.
-        settings.onWait(reason, ms)
-      },
-    })
+    const challenge = await getChallenge(waiting)
     const { nonce, difficulty, algorithm, signals } = challenge
     const task = { nonce, difficulty, algorithm, signals }
     const outlived = failAfter(
@@ -122,15 +126,13 @@ async function oneRound(settings: FlowSettings, onWork: (work: number) => void):
     )
     const beganMs = nowMs()
     const expected = 2 ** difficulty
-    opening = openFor(settings, algorithm, opening)
-    const late = failAwakeAfter(ASSETS_SECONDS_MAX, notLoaded('no answer'))
-    const workplace = await untilAborted(Promise.race([opening, late]), signal).catch(error => {
-      throw error instanceof PowGateError ? error : notLoaded(error)
-    })
+    opening = openFor(waiting, algorithm, opening)
+    const late = failAfterLoading(() => !isWaiting, signal)
+    const workplace = await untilAborted(Promise.race([opening, late]), signal)
     let gpuTries = 0
     const gpuCounter = searchOnGpu(settings, task, tries => {
       gpuTries = tries
-      return !isOver
+      return !signal.aborted
     })
     settings.onHashing(true)
     const solving = workplace.solve(task, tries => onWork((tries + gpuTries) / expected), gpuCounter)
@@ -158,12 +160,12 @@ async function oneRound(settings: FlowSettings, onWork: (work: number) => void):
     solved.tries += gpuTries
     return { token, expiresAt, lifetimeMs, solveTimeMs, difficulty, mode: workplace.mode, solved }
   } finally {
-    signal.removeEventListener('abort', close)
+    settings.signal.removeEventListener('abort', close)
     close()
   }
 }
 
-/** Opens a new workplace if the first one failed, perhaps for lack of a network, or is for another puzzle. */
+/** Opens a new workplace if the first one failed or is for another puzzle, and again if the files are refused for a while. */
 async function openFor(
   settings: FlowSettings,
   puzzle: PuzzleName,
@@ -173,11 +175,12 @@ async function openFor(
   const opened = await opening.catch(() => undefined)
   if (opened?.puzzle === puzzle) return opened
   opened?.close()
-  return openWorkplace(settings, puzzle).catch(async error => {
-    if (navigator.onLine) throw error
-    await waitUntilOnline(settings)
-    return openWorkplace(settings, puzzle)
-  })
+  return withRetries(settings, () =>
+    openWorkplace(settings, puzzle).then(
+      answer => ({ answer }),
+      error => ({ error: notLoaded(error), reason: 'network' as const }),
+    ),
+  )
 }
 
 const EPOCH_2024_MS = Date.UTC(2024, 0, 1)
@@ -198,15 +201,14 @@ function failAfter(ms: number, error: PowGateError): Promise<never> {
   return failing
 }
 
-/** Counts only seconds in which the page runs and is online: a phone that slept meanwhile has loaded nothing. */
-function failAwakeAfter(seconds: number, error: PowGateError): Promise<never> {
-  let rest = seconds
+/** Counts only seconds in which the page runs and loads: a phone that slept meanwhile has loaded nothing. */
+function failAfterLoading(isLoading: () => boolean, signal: AbortSignal): Promise<never> {
+  let secondsLeft = ASSETS_SECONDS_MAX
   return new Promise((_, reject) => {
     const timer = setInterval(() => {
-      if (!navigator.onLine || --rest > 0) return
-      clearInterval(timer)
-      reject(error)
+      if (isLoading() && --secondsLeft === 0) reject(notLoaded('no answer'))
     }, 1000)
+    signal.addEventListener('abort', () => clearInterval(timer))
   })
 }
 

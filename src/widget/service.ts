@@ -66,21 +66,28 @@ type WithSignals = { readonly signals: Signals }
 
 /** An error with a `reason` is worth another try. */
 type Attempt<Answer> =
-  | { readonly answer: Answer & WithSignals }
+  | { readonly answer: Answer }
   | { readonly error: PowGateError; readonly retryAfterMs?: number; readonly reason?: WaitReason }
 
-async function call<Answer>(
+const call = <Answer>(
   settings: CallSettings,
   path: () => string,
   init: RequestInit,
   isAnswer: (body: Answer) => boolean,
-): Promise<Answer & WithSignals> {
+) => withRetries(settings, () => callOnce(settings, path(), init, isAnswer))
+
+/** Repeats a call, or the opening of the solver, up to TRIES_MAX times, with growing waits. */
+export async function withRetries<Answer>(
+  settings: CallSettings,
+  tryOnce: () => Promise<Attempt<Answer>>,
+): Promise<Answer> {
   for (let tries = 0; ; ) {
-    const attempt = await callOnce(settings, path(), init, isAnswer)
+    const attempt = await tryOnce()
     if ('answer' in attempt) {
       settings.onWait(undefined, 0)
       return attempt.answer
     }
+    throwIfAborted(settings.signal)
     const { error, reason, retryAfterMs = 0 } = attempt
     if (retryAfterMs > WAIT_MS_MAX) error.seconds = Math.ceil(retryAfterMs / 1000)
     if (reason === undefined || error.seconds) throw error
@@ -101,7 +108,7 @@ async function callOnce<Answer>(
   path: string,
   init: RequestInit,
   isAnswer: (body: Answer) => boolean,
-): Promise<Attempt<Answer>> {
+): Promise<Attempt<Answer & WithSignals>> {
   const limited = new AbortController()
   const timer = setTimeout(() => limited.abort(), TIMEOUT_MS)
   const abort = () => limited.abort()
@@ -126,7 +133,6 @@ async function callOnce<Answer>(
     const error = new PowGateError('unexpected-answer', text, 'what answers is not a powgate service', status)
     return isForeign ? { error, reason: 'network' } : { error }
   } catch (error) {
-    throwIfAborted(signal)
     return { error: new PowGateError('network', 'network', `${endpoint}: ${error}`), reason: 'network' }
   } finally {
     clearTimeout(timer)
@@ -152,7 +158,7 @@ function waitMsOf(retryAfter: string): number {
   return ms > 0 ? ms : 0
 }
 
-export async function waitUntilOnline({ onWait, signal }: CallSettings): Promise<void> {
+async function waitUntilOnline({ onWait, signal }: CallSettings): Promise<void> {
   let stop = () => {}
   const online = new Promise<void>(resolve => {
     stop = listen(window, 'online', () => resolve())
