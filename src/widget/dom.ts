@@ -1,4 +1,4 @@
-/** Access to the DOM that pages cannot disturb by the names of their fields, or by old libraries. */
+/** Uses the DOM where a page has fields named like members of the DOM, or old libraries that replace what browsers have. */
 
 /**
  * The same object with the members of its prototypes only, because fields, forms and images hide those by their names: after

@@ -3,7 +3,7 @@
 import type { PuzzleName } from '../protocol/proof.ts'
 import type { Challenge, Solution } from '../protocol/wire.ts'
 import { lastly, nowMs } from './dom.ts'
-import { openWorkplace, type PageSettings, refuse, searchOnGpu } from './modes.ts'
+import { openWorkplace, type PageSettings, searchOnGpu } from './modes.ts'
 import {
   type CallSettings,
   getChallenge,
@@ -52,13 +52,13 @@ const ASSETS_SECONDS_MAX = 20
 
 /** @throws PowGateError */
 export async function obtainToken(settings: FlowSettings): Promise<Passed> {
-  /** Hashes so far, as multiples of their challenges' means. */
+  /** Hashes of all rounds, each divided by what its challenge takes on average. */
   let work = 0
   for (let round = 1; ; ) {
-    const before = work
+    const workBefore = work
     try {
-      return await oneRound(settings, ofRound => {
-        work = before + ofRound
+      return await oneRound(settings, workOfRound => {
+        work = workBefore + workOfRound
         settings.onProgress(1 - Math.exp(-work))
       })
     } catch (error) {
@@ -92,76 +92,81 @@ async function enterQueue(signal: AbortSignal): Promise<() => void> {
   return leave
 }
 
-/** @param onWork told the round's hashes so far, as a multiple of the challenge's mean */
+/** @param onWork told the round's hashes so far, as a multiple of what its challenge takes on average */
 async function oneRound(settings: FlowSettings, onWork: (work: number) => void): Promise<Passed> {
-  const leave = await enterQueue(settings.signal)
+  const { challenge, solved, mode, solveTimeMs } = await solveChallenge(settings, onWork)
+  const { nonce, difficulty, signals } = challenge
+  const result = await postSolution(settings, {
+    nonce,
+    counter: solved.counter,
+    solveTimeMs,
+    fingerprintHash: NO_FINGERPRINT,
+    ...(signals === 'none' ? {} : { environment: environmentFlags(solved.renderer) }),
+    ...settings.page,
+  })
+  if (!result.passed) throw new PowGateError('not-passed', 'rejected', 'the verification did not pass')
+  const { token } = result
+  // Counts from the issue time, with which a token starts, because the visitor's clock may be wrong.
+  const lifetimeMs = result.expiresAt - Number.parseInt(token, 10)
+  const expiresAt = Date.now() + lifetimeMs
+  return { token, expiresAt, lifetimeMs, solveTimeMs, difficulty, mode, solved }
+}
+
+/** Gets a challenge and solves it. However this ends, workers and frame are closed, and the queue is left. */
+async function solveChallenge(settings: FlowSettings, onWork: (work: number) => void) {
+  const leaveQueue = await enterQueue(settings.signal)
   // Workers start while the challenge is on its way.
   let opening = openWorkplace(settings, lastPuzzle)
   opening.catch(() => {}) // openFor tries again
-  const over = new AbortController()
-  const { signal } = over
-  const close = () => {
-    over.abort()
-    leave()
+  const ended = new AbortController()
+  const { signal } = ended
+  const end = () => {
+    ended.abort()
+    leaveQueue()
     opening.then(workplace => workplace.close()).catch(() => {})
   }
-  settings.signal.addEventListener('abort', close)
+  settings.signal.addEventListener('abort', end)
   let isWaiting = false
-  const waiting: FlowSettings = {
+  const patient: FlowSettings = {
     ...settings,
     signal,
     onWait: (reason, ms) => {
       isWaiting = reason !== undefined
-      if (isWaiting) leave() // Another element may solve meanwhile, perhaps for another service.
+      if (isWaiting) leaveQueue() // Another element may solve meanwhile, perhaps for another service.
       settings.onWait(reason, ms)
     },
   }
   try {
-    const challenge = await getChallenge(waiting)
-    const { nonce, difficulty, algorithm, signals } = challenge
-    const task = { nonce, difficulty, algorithm, signals }
+    const challenge = await getChallenge(patient)
+    const { difficulty, algorithm } = challenge
     const outlived = failAfter(
       usableMs(challenge),
       new PowGateError(OUTLIVED, 'expired', 'the device is too slow'),
     )
     const beganMs = nowMs()
-    const expected = 2 ** difficulty
-    opening = openFor(waiting, algorithm, opening)
+    lastPuzzle = algorithm
+    opening = openFor(patient, algorithm, opening)
     const late = failAfterLoading(() => !isWaiting, signal)
     const workplace = await untilAborted(Promise.race([opening, late]), signal)
     let gpuTries = 0
-    const gpuCounter = searchOnGpu(settings, task, tries => {
+    const gpuCounter = searchOnGpu(settings, challenge, tries => {
       gpuTries = tries
       return !signal.aborted
     })
     settings.onHashing(true)
-    const solving = workplace.solve(task, tries => onWork((tries + gpuTries) / expected), gpuCounter)
-    const first = untilAborted(Promise.race([solving, outlived]), signal)
-    const solved = await lastly(first, () => settings.onHashing(false)).catch(error => {
-      if (!(error instanceof PowGateError)) refuse(workplace.mode)
-      throw solverError(error)
-    })
-    const solveTimeMs = Math.round(nowMs() - beganMs)
-    close()
-    const solution: Solution = {
-      nonce,
-      counter: solved.counter,
-      solveTimeMs,
-      fingerprintHash: NO_FINGERPRINT,
-      ...(signals === 'none' ? {} : { environment: environmentFlags(solved.renderer) }),
-      ...settings.page,
-    }
-    const result = await postSolution(settings, solution)
-    if (!result.passed) throw new PowGateError('not-passed', 'rejected', 'the verification did not pass')
-    const { token } = result
-    // Counts from the issue time, with which a token starts, because the visitor's clock may be wrong.
-    const lifetimeMs = result.expiresAt - Number.parseInt(token, 10)
-    const expiresAt = Date.now() + lifetimeMs
+    const onTries = (tries: number) => onWork((tries + gpuTries) / 2 ** difficulty)
+    const solving = Promise.race([workplace.solve(challenge, onTries, gpuCounter), outlived])
+    const solved = await lastly(untilAborted(solving, signal), () => settings.onHashing(false)).catch(
+      error => {
+        if (error instanceof PowGateError) throw error
+        throw new PowGateError('solver', 'unavailable', `the solver failed: ${error}`)
+      },
+    )
     solved.tries += gpuTries
-    return { token, expiresAt, lifetimeMs, solveTimeMs, difficulty, mode: workplace.mode, solved }
+    return { challenge, solved, mode: workplace.mode, solveTimeMs: Math.round(nowMs() - beganMs) }
   } finally {
-    settings.signal.removeEventListener('abort', close)
-    close()
+    settings.signal.removeEventListener('abort', end)
+    end()
   }
 }
 
@@ -171,7 +176,6 @@ async function openFor(
   puzzle: PuzzleName,
   opening: Promise<Workplace>,
 ): Promise<Workplace> {
-  lastPuzzle = puzzle
   const opened = await opening.catch(() => undefined)
   if (opened?.puzzle === puzzle) return opened
   opened?.close()
@@ -186,8 +190,8 @@ async function openFor(
 const EPOCH_2024_MS = Date.UTC(2024, 0, 1)
 
 /**
- * A challenge is worth solving for this long: less than it lives, because /verify takes time too. A nonce starts with its issue
- * time, in 41 bits.
+ * A challenge is worth solving for 95 % of its life less 1.5 s, because /verify takes time too. Its life counts from the issue
+ * time, with which a nonce starts in 41 bits, and not by the visitor's clock. The service's longest is 10 minutes.
  */
 function usableMs({ nonce, expiresAt }: Challenge): number {
   const issuedAt = EPOCH_2024_MS + Number.parseInt(nonce.slice(0, 11), 16) / 8
@@ -213,8 +217,3 @@ function failAfterLoading(isLoading: () => boolean, signal: AbortSignal): Promis
 }
 
 const notLoaded = (why: unknown) => new PowGateError('assets', 'network', `the solver does not load: ${why}`)
-
-function solverError(error: unknown): PowGateError {
-  if (error instanceof PowGateError) return error
-  return new PowGateError('solver', 'unavailable', `the solver failed: ${error}`)
-}

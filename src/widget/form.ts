@@ -9,17 +9,17 @@ import { bare, listen, takeOut } from './dom.ts'
 interface FormHooks {
   /** The visitor uses the form. */
   readonly onUse: () => void
-  /** The browser has focused the element to say that there is no token. */
-  readonly onComplaint: () => void
+  /** The box got the focus: the browser moves it there to say that there is no token. */
+  readonly onBoxFocus: () => void
   /** The form is submitted without a token. Returns what to wait for, or undefined to let the browser complain. */
   readonly onSubmit: () => Promise<unknown> | undefined
-  /** A submission begins or ends to wait for the token. */
+  /** A submission begins to wait for the token, or ends to. */
   readonly onWaiting: (isWaiting: boolean) => void
   /** The submission still waits after LATE_MS, or Send was pressed once more (`isRepeated`). */
   readonly onLate: (isRepeated: boolean) => void
   /**
    * A submission got no token. `takesFocus` is false if the visitor has gone on to another field. `retry` lets the form wait for
-   * the next verification, as the submission did for this one.
+   * the verification that runs then.
    */
   readonly onFail: (takesFocus: boolean, retry: () => void) => void
   /** A dialog with the form in it was closed, so a submission that failed is not to be repeated. */
@@ -31,9 +31,9 @@ const FIELD = 'powgate-token'
 const FIELD_ATTRIBUTE = 'data-powgate'
 /** Send seems to do nothing if nothing visible changes within a tenth of a second. */
 const LATE_MS = 60
-/** The same token is not sent again within this time, so that a double click sends once. */
+/** A token is not sent again within this time, so that a double click sends once. */
 const RESENT_MS = 2000
-/** The same if a script of the page handles the submission: it may find a mistake and send nothing. */
+/** The same where a script of the page handles the submission. It is shorter, because the script may find a mistake and send nothing. */
 const HANDLED_MS = 700
 
 /** What is about to submit the form. */
@@ -75,8 +75,8 @@ type Control = HTMLElement & { readonly form?: HTMLFormElement | null }
 export class FormLink {
   readonly #host: HTMLElement
   readonly #internals: ElementInternals | undefined
-  /** Browsers show here that there is no token. */
-  readonly #anchor: HTMLElement
+  /** Browsers show their message about the form here. */
+  readonly #box: HTMLElement
   readonly #hooks: FormHooks
   #field = bare(document).createElement('input')
   #token: string | undefined
@@ -84,28 +84,28 @@ export class FormLink {
   #justSent: string | undefined
   #submitting: Submitting | undefined
   #isWaiting = false
-  /** The button of the last press, because visitors change their mind while they wait. */
+  /** The button that was pressed last: visitors may press another one while the form waits. */
   #submitter: HTMLButtonElement | null = null
-  /** True if a button with `formnovalidate` sent last. */
+  /** True if the last submission was by a button with `formnovalidate`. */
   #isUnchecked = false
   #stops: (() => void)[] = []
 
   constructor(
     host: HTMLElement,
     internals: ElementInternals | undefined,
-    anchor: HTMLElement,
+    box: HTMLElement,
     hooks: FormHooks,
   ) {
     this.#host = host
     this.#internals = internals
-    this.#anchor = anchor
+    this.#box = box
     this.#hooks = hooks
-    anchor.addEventListener('focus', hooks.onComplaint)
+    box.addEventListener('focus', hooks.onBoxFocus)
     Object.assign(this.#field, { type: 'hidden', autocomplete: 'off' }).setAttribute(FIELD_ATTRIBUTE, '')
     host.addEventListener('invalid', event => {
       const { event: cause, submitter } = requested ?? this.#submitting ?? {}
-      // A browser validates after the click's dispatch. During the dispatch, the page has called checkValidity(), and without a
-      // `submitter` nobody submits.
+      // `checkValidity()` fires the event too. Browsers validate for a submission only after the handlers of the click or key have
+      // run (phase 0). Without such an event, `submitter` is defined only within `requestSubmit()`.
       const isSubmitting = cause ? !cause.defaultPrevented && cause.eventPhase === 0 : submitter !== undefined
       if (isSubmitting && this.#sendLater(submitter ?? null, this.#areOthersValid())) event.preventDefault()
     })
@@ -119,7 +119,7 @@ export class FormLink {
   }
 
   /** @param complaint what the browser says if there is no token */
-  set(token: string | undefined, complaint: string, isDisabled: boolean): void {
+  setToken(token: string | undefined, complaint: string, isDisabled: boolean): void {
     this.#token = token
     this.#complaint = complaint
     this.#showValidity(token !== undefined)
@@ -137,7 +137,7 @@ export class FormLink {
   }
 
   #showValidity(isValid: boolean): void {
-    this.#internals?.setValidity(isValid ? {} : { valueMissing: true }, this.#complaint, this.#anchor)
+    this.#internals?.setValidity(isValid ? {} : { valueMissing: true }, this.#complaint, this.#box)
   }
 
   /** True if the submission only closes a dialog, so no token is needed. */
@@ -291,7 +291,7 @@ export class FormLink {
     let isSent = false
     verification
       .then(() => {
-        // A caller that closed a dialog meanwhile takes the form for not sent.
+        // Whoever closed a dialog meanwhile thinks that the form in it was not sent.
         if (!this.#token || !form || this.form !== form || isRendered() !== wasRendered) return
         isSent = true
         submit(form, this.#submitter, findDisabled())
@@ -322,10 +322,10 @@ function submit(
   submitter: HTMLButtonElement | null,
   disabled: readonly HTMLButtonElement[],
 ): void {
-  // The button may have been replaced.
+  // A button that was replaced meanwhile can submit nothing.
   const present = submitter?.form === form ? submitter : null
-  const reopened = [present, ...disabled].filter(control => control?.disabled)
-  for (const control of reopened) control!.disabled = false
+  const enabled = [present, ...disabled].filter(control => control?.disabled)
+  for (const control of enabled) control!.disabled = false
   const { requestSubmit } = bare(form)
   if (requestSubmit) requestSubmit(present)
   else {
@@ -334,5 +334,5 @@ function submit(
     button.click()
     if (!present) takeOut(button)
   }
-  for (const control of reopened) control!.disabled = true
+  for (const control of enabled) control!.disabled = true
 }

@@ -1,6 +1,6 @@
 /**
- * The worker's script in the frame, which has the service's origin and policy. It starts workers for a page whose own policy
- * allows none. Any page may embed it, because its workers only compute.
+ * What the worker's script does in the hidden frame, which has the service's origin and policy: it starts workers for a page whose
+ * own policy allows none. Any page may embed the frame, because its workers only compute.
  */
 
 import { END_WORKER, START_WORKER, type WorkerReport } from './solver/job.ts'
@@ -21,6 +21,6 @@ export function startWorkers(): void {
       fail(error)
     }
   })
-  // Pages from files and in sandboxes have no origin to name.
+  // The page's origin is unknown here, and pages from files and in sandboxes have none.
   parent.postMessage(START_WORKER, '*')
 }

@@ -26,6 +26,7 @@ const HIDDEN_POLL_MS = 250
 /** A device is closed after this time without a search, because an open one keeps some cards from sleeping. */
 const IDLE_MS = 10_000
 
+/** Values of GPUBufferUsage and GPUMapMode (WebGPU), for which TypeScript's library has no constants. */
 const [MAP_READ, COPY_SRC, COPY_DST, STORAGE, READ] = [0x1, 0x4, 0x8, 0x80, 0x1]
 
 interface Gpu {

@@ -85,14 +85,10 @@ function workerUrl(workerSrc: string): string {
   throw new Error('worker-src: expected powgate-worker.js')
 }
 
-/** Modes that the page refused, or in which a solver failed. They are not tried again. */
+/** Modes that the page forbids, or in which a solver failed. They are not tried again. */
 const refused = new Set<Mode>()
 
-export function refuse(mode: Mode): void {
-  if (mode !== 'page') refused.add(mode)
-}
-
-/** @throws Error if even the script of `page` does not load */
+/** Tries the modes in turn. @throws the error of `page`, the last one: its script does not load */
 export async function openWorkplace(settings: PageSettings, puzzle: PuzzleName): Promise<Workplace> {
   for (const mode of modesFor(settings)) {
     try {
@@ -169,7 +165,11 @@ async function openPool(
     mode,
     puzzle,
     close,
-    solve: async (task, ...rest) => pool.solve(task, await threads(task), ...rest),
+    solve: async (task, ...rest) =>
+      pool.solve(task, await threads(task), ...rest).catch(error => {
+        refused.add(mode)
+        throw error
+      }),
   }
 }
 
@@ -215,11 +215,15 @@ async function openPage({ base, codeBase, mode }: ModeSettings, puzzle: PuzzleNa
   }
 }
 
-/** Most devices solve fewer bits before their GPU would have started. */
+/** Most devices have solved a challenge of fewer bits before their GPU would start. */
 const GPU_BITS_MIN = 20
 const GPU_AFTER_MS = 100
 
-/** Resolves with a counter; never settles without a GPU, or if it fails. */
+/**
+ * Resolves with a counter; never settles without a GPU, or if it fails.
+ *
+ * @param goesOn called with the GPU's tries so far; the search ends if it returns false
+ */
 export function searchOnGpu(
   { codeBase, gpu }: ModeSettings,
   puzzle: Puzzle,

@@ -12,14 +12,14 @@ const JITTER_MS = 500
 /** A longer wait counts as a failure, and the visitor is told the time. */
 const WAIT_MS_MAX = 900_000
 
-/** An error of a verification, whose code is stable: the service's own, or one of the widget's. */
+/** An error of a verification. Its code does not change between versions: the service's own, or one of the widget's. */
 export class PowGateError extends Error {
   override readonly name = 'PowGateError'
   readonly code: string
   /** The key of the text that visitors read (texts.ts). */
   readonly text: FailureText
   readonly status: number | undefined
-  /** The wait that the service asked for, if it is longer than WAIT_MS_MAX. */
+  /** Seconds until another try, if the service asked for more than WAIT_MS_MAX. */
   seconds: number | undefined
 
   constructor(code: string, text: FailureText, message: string, status?: number) {
@@ -43,6 +43,9 @@ export interface CallSettings {
   readonly onWait: (reason: WaitReason | undefined, ms: number) => void
 }
 
+/** What the site asks about the browser, by a header of the challenge. Early versions send none, which means `flags`. */
+type WithSignals<Answer> = Answer & { readonly signals: Signals }
+
 let challenges = 0
 /**
  * Each challenge has its own address, because a cache that keeps everything would give out a used one. A page's first has
@@ -50,7 +53,7 @@ let challenges = 0
  */
 const challengePath = () => (challenges++ === 0 ? '/challenge' : `/challenge?${Math.random()}`)
 
-export const getChallenge = (settings: CallSettings): Promise<Challenge & WithSignals> =>
+export const getChallenge = (settings: CallSettings): Promise<WithSignals<Challenge>> =>
   call<Challenge>(settings, challengePath, {}, answer => typeof answer.nonce === 'string')
 
 export const postSolution = (settings: CallSettings, solution: Solution): Promise<VerificationResult> =>
@@ -60,9 +63,6 @@ export const postSolution = (settings: CallSettings, solution: Solution): Promis
 function isResult({ passed, token, expiresAt }: VerificationResult): boolean {
   return passed === false || (passed === true && expiresAt > Number.parseInt(token, 10))
 }
-
-/** What the site asks about the browser. Early versions send no header, which means `flags`. */
-type WithSignals = { readonly signals: Signals }
 
 /** An error with a `reason` is worth another try. */
 type Attempt<Answer> =
@@ -108,7 +108,7 @@ async function callOnce<Answer>(
   path: string,
   init: RequestInit,
   isAnswer: (body: Answer) => boolean,
-): Promise<Attempt<Answer & WithSignals>> {
+): Promise<Attempt<WithSignals<Answer>>> {
   const limited = new AbortController()
   const timer = setTimeout(() => limited.abort(), TIMEOUT_MS)
   const abort = () => limited.abort()
@@ -168,14 +168,14 @@ async function waitUntilOnline({ onWait, signal }: CallSettings): Promise<void> 
   onWait(undefined, 0)
 }
 
-/** Visitors never see the text `rejected` of it, because an element shows no result of a run that it aborted. */
+/** Visitors never see its text, because an element does not show how a verification ends that it aborted. */
 const cancelled = () => new PowGateError('cancelled', 'rejected', 'the verification was cancelled')
 
 export function throwIfAborted(signal: AbortSignal): void {
   if (signal.aborted) throw cancelled()
 }
 
-/** Rejects as soon as the signal aborts, because work that was given up, as in a closed workplace, may never settle. */
+/** Rejects as soon as the signal aborts, because work that was given up may never settle: a closed worker says nothing more. */
 export function untilAborted<Value>(work: Promise<Value>, signal: AbortSignal): Promise<Value> {
   return new Promise((resolve, reject) => {
     if (signal.aborted) reject(cancelled())

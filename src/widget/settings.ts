@@ -21,7 +21,8 @@ export const pinnedScript = script?.integrity ? script : undefined
  * injected `<base>` changes what `src` says.
  */
 const codeEndpoint = endpointOf(`${new Error().stack}`)
-const scriptEndpoint = codeEndpoint ?? endpointOf(script?.src)
+/** Elements without the attribute `endpoint` use this one. */
+const defaultEndpoint = codeEndpoint ?? endpointOf(script?.src)
 
 function endpointOf(text = ''): string | undefined {
   return /(https?:[^\s?#]*?)\/+(widget\/)?widget(\.[\da-f]+)?\.js([?#:]|$)/.exec(text)?.[1]
@@ -48,7 +49,7 @@ export function targetOf(element: Element) {
       : `expected site_ and 22 letters or digits, not "${start}..."`
     throw setupError('site-key-malformed', `site-key: ${what}`)
   }
-  const endpoint = addressOf(element.getAttribute('endpoint') ?? scriptEndpoint)
+  const endpoint = addressOf(element.getAttribute('endpoint') ?? defaultEndpoint)
   const mode = element.getAttribute('solver')
   if (mode !== null && !MODES.includes(mode)) {
     throw setupError('solver-unknown', `solver: expected one of ${MODES.join(', ')}, not "${mode}"`)
@@ -75,7 +76,7 @@ const assetsOf = (endpoint: string) => `${endpoint}/widget/`
 /** Undefined if the endpoint is wrong. */
 export function baseOf(element: Element): string | undefined {
   try {
-    return assetsOf(addressOf(element.getAttribute('endpoint') ?? scriptEndpoint))
+    return assetsOf(addressOf(element.getAttribute('endpoint') ?? defaultEndpoint))
   } catch {
     return undefined
   }

@@ -7,7 +7,7 @@ import { type Options, type Values, warnOfUnmapped } from './options.ts'
 const isAlsoRecaptcha = query.get('recaptchacompat') !== 'off'
 
 const isInvisible = ({ size }: Options) => size === 'invisible'
-const captchas = Captchas.of({
+const captchas = Captchas.shared({
   selector: isAlsoRecaptcha ? '.h-captcha,.g-recaptcha' : '.h-captcha',
   fields: ['h-captcha-response', ...(isAlsoRecaptcha ? ['g-recaptcha-response'] : [])],
   fieldTag: 'textarea',
@@ -16,7 +16,7 @@ const captchas = Captchas.of({
   isManual: isInvisible,
   isInvisible,
   idOf: index => `h-captcha-${index}`,
-  forms: {},
+  patterns: {},
 })
 
 type Execution = { readonly async?: boolean } | null

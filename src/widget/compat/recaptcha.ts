@@ -13,9 +13,9 @@ const vendor: Vendor = {
   isManual: isInvisible,
   isInvisible,
   idOf: String,
-  forms: { action: /^[\w/]{0,100}$/ },
+  patterns: { action: /^[\w/]{0,100}$/ },
 }
-const captchas = Captchas.of(vendor)
+const captchas = Captchas.shared(vendor)
 /** These are kept out of `captchas`, whose ids and default must be those of the page's own widgets. */
 const version3 = new Captchas(vendor)
 

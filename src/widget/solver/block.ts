@@ -94,7 +94,7 @@ export function difficultyMask(difficulty: number): number {
 }
 
 /**
- * Searches block by block. Counters of fewer digits, or fewer than a step, are tried one by one.
+ * Searches block by block. Counters of fewer than 16 digits, and a rest that is shorter than a step, are tried one by one.
  *
  * @param enter prepares the block that starts at a counter, and returns its scan
  * @param step counters that a scan tries at once

@@ -9,12 +9,12 @@ export type Signals = 'none' | 'flags'
 export type WorkerOrder =
   | {
       readonly kind: 'prepare'
-      /** undefined if the solver must be plain JavaScript. */
+      /** The module of WebAssembly. If undefined, the solver is plain JavaScript. */
       readonly kernel: ArrayBuffer | undefined
       readonly puzzle: PuzzleName
       /** The address of hashwx-script.js, for workers of HashWX that may not compile. */
       readonly script: string | undefined
-      /** The challenge is already there, so there is no time to warm up. */
+      /** True if the challenge is there already: then the worker does not warm up. */
       readonly isLate: boolean
     }
   | {
@@ -36,10 +36,12 @@ export type WorkerReport =
   /** Sent by the frame: the worker could not be started. */
   | { readonly kind: 'failed'; readonly message: string }
 
-/** The frame sends it when its script runs. Sent to the frame with a port, it starts a worker and connects it to the port. */
+/** The page sends this to the frame with a port, and the frame starts a worker behind the port. The frame sends it when it is ready. */
 export const START_WORKER = 'powgate-worker'
-export const END_WORKER = 0 // sent to that port, it ends the worker
-export const PROGRESS_MS = 100 // between two reports of a solver
+/** The page sends this to the port to end the worker. */
+export const END_WORKER = 0
+/** The time between two reports of a solver. */
+export const PROGRESS_MS = 100
 
 export interface Puzzle {
   readonly algorithm: PuzzleName
@@ -68,11 +70,11 @@ export type OnProgress = (tries: number) => void
 export type Mode = 'worker' | 'frame' | 'blob' | 'page'
 
 export interface ModeSettings {
-  /** Folder of the service's assets, ending in a slash. */
+  /** Folder of the assets at `endpoint`, ending in a slash. */
   readonly base: string
   /**
-   * This script's folder: scripts with the page's rights load only from here, because injected markup can set `endpoint`.
-   * If it is unknown, only `frame` and `worker-src` are left.
+   * The same at the service that this script came from. Scripts with the page's rights load only from here, because injected markup
+   * can set `endpoint`. If it is unknown, only `frame` and `worker-src` work.
    */
   readonly codeBase: string | undefined
   readonly workerSrc: string | undefined
@@ -93,7 +95,7 @@ export type SolvePage = (
   signal: AbortSignal,
 ) => Promise<Solved>
 
-/** An opened mode, for one puzzle. */
+/** A mode that works in this page, with its workers started, for one puzzle. */
 export interface Workplace {
   readonly puzzle: PuzzleName
   readonly mode: Mode

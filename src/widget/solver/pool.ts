@@ -4,7 +4,7 @@ import { type PuzzleName, rangeStart } from '../../protocol/proof.ts'
 import { lastly } from '../dom.ts'
 import type { OnProgress, Signals, Solved, Task, WorkerOrder, WorkerReport } from './job.ts'
 
-/** The page refuses a mode, or the mode's workers fail, so that the mode is not tried again. */
+/** The page forbids a mode, or the mode's workers fail. The mode is not tried again. */
 export class ModeBlockedError extends Error {
   override readonly name = 'ModeBlockedError'
 }
@@ -42,12 +42,13 @@ export async function fetchKernel(base: string, puzzle: PuzzleName): Promise<Arr
 /** A worker, or a port to one in the frame. */
 export interface PoolWorker extends Pick<Worker, 'postMessage' | 'terminate'> {
   onmessage: unknown
-  /** A port never calls it. */
+  /** Ports have none: the frame reports errors of its workers as messages. */
   onerror?: unknown
 }
 
-/** A worker that says nothing was refused, or did not load. */
+/** A worker that reports nothing in this time was forbidden, or did not load. */
 const START_MS_MAX = 8000
+/** The renderer's name takes 100 ms on a slow machine. */
 const RENDERER_WAIT_MS = 300
 
 /** Workers get these besides their kernel. */
@@ -62,11 +63,11 @@ export class WorkerPool {
   readonly #workers: PoolWorker[] = []
   #alive = 0
   #isClosed = false
+  /** The start of the first worker sets these two, and then the search. The second is called when the last worker has failed. */
   #onReport!: (report: WorkerReport, index: number) => void
-  /** Called when the last worker has failed. */
   #onFailure!: (error: Error) => void
 
-  /** Starts only one worker, because each that the page's policy forbids is a violation report. */
+  /** Starts only one worker, because each worker that the page's policy forbids is a violation report. */
   constructor(start: () => PoolWorker, kernel: Promise<ArrayBuffer | undefined>, setup: PoolSetup) {
     this.#start = start
     this.#kernel = kernel
@@ -91,8 +92,8 @@ export class WorkerPool {
       if (this.#alive === 0) this.#onFailure(new ModeBlockedError(message || 'a worker could not be loaded'))
     }
     worker.onmessage = ({ data }: MessageEvent<WorkerReport>) => {
-      const isUnfit = data.kind === 'ready' && this.#setup.puzzle === 'hashwx' && !data.hasHashwx
-      if (isUnfit) fail('worker-src: expected a copy of hashwx.js')
+      const lacksHashwx = data.kind === 'ready' && this.#setup.puzzle === 'hashwx' && !data.hasHashwx
+      if (lacksHashwx) fail('worker-src: expected a copy of hashwx.js')
       else if (data.kind === 'failed') fail(data.message)
       else this.#onReport(data, index)
     }
@@ -114,7 +115,7 @@ export class WorkerPool {
     try {
       while (!this.#isClosed && this.#workers.length < threadsMax) this.#add(true)
     } catch {
-      // The solve goes on with fewer workers.
+      // It solves with those that started.
     }
     await this.#kernel // Each worker gets `prepare` before `solve`.
     const threads = this.#workers.length
@@ -143,8 +144,8 @@ export class WorkerPool {
     try {
       const { counter, solver, tries } = await answer
       this.#stop(1) // the first worker may still be reading the renderer
-      const patienceMs = task.signals === 'none' ? 0 : RENDERER_WAIT_MS
-      const late = new Promise<undefined>(resolve => setTimeout(resolve, patienceMs))
+      const waitMs = task.signals === 'none' ? 0 : RENDERER_WAIT_MS
+      const late = new Promise<undefined>(resolve => setTimeout(resolve, waitMs))
       return { counter, solver, threads, tries, renderer: await Promise.race([renderer, late]) }
     } finally {
       this.close()
