@@ -23,7 +23,7 @@ import {
   visit,
 } from '../harness/widget.ts'
 
-const { browser, service, gateway, pages, open } = await startStage({ POWGATE_DEMO: 'on' })
+const { browser, service, site, gateway, pages, open } = await startStage({ POWGATE_DEMO: 'on' })
 const hashwxSite = await service.createSite({ puzzle: 'hashwx', difficulty: { base: 16, min: 16, max: 16 } })
 const slowSite = await service.createSite({ difficulty: { base: 20, min: 20, max: 20 } })
 
@@ -106,16 +106,18 @@ test('mode worker: on the service’s own origin its worker file is used; the de
   assertSilent(notes) // accessibility.test.ts sends the demo's form
 })
 
-test('mode frame: in a cross-origin isolated page', async () => {
-  const headers = {
-    'Cross-Origin-Embedder-Policy': 'require-corp',
-    'Cross-Origin-Opener-Policy': 'same-origin',
-  }
-  const { page, notes } = await open('', { script: scriptTag(gateway, 'crossorigin'), headers })
-  await untilState(page, 'verified')
-  assert.equal(await page.evaluate('crossOriginIsolated'), true)
-  assertSilent(notes)
-})
+for (const [puzzle, { siteKey }] of Object.entries({ sha256: site, hashwx: hashwxSite }))
+  test(`mode frame: in a cross-origin isolated page, ${puzzle}`, async () => {
+    const headers = {
+      'Cross-Origin-Embedder-Policy': 'require-corp',
+      'Cross-Origin-Opener-Policy': 'same-origin',
+    }
+    const script = `<script src="/listen.js"></script>${scriptTag(gateway, 'crossorigin')}`
+    const { page, notes, detail } = await verifiedOn('', { siteKey, script, headers })
+    assert.equal(await page.evaluate('crossOriginIsolated'), true)
+    assert.equal(detail.mode, 'frame')
+    assertSilent(notes)
+  })
 
 test('pages without an origin: from a file, and in a sandbox, where frames may start no workers', async () => {
   const script = scriptTag(gateway)
