@@ -42,29 +42,25 @@ function assertSilent(notes: Visit): void {
   assert.deepEqual(pages.reports, [])
 }
 
-for (const [mode, solver, attributes, policy, about] of [
+const PUZZLES = { sha256: site, hashwx: hashwxSite }
+const PAGES = [
   ...strictPages(gateway.origin()).map(
     row => [...row, 'just what it needs, Trusted Types included'] as const,
   ),
   ['worker', 'wasm', 'worker-src="/powgate-worker.js"', strict(''), 'no worker-src, but its own scripts'],
   ['frame', 'wasm', '', `script-src 'self' ${gateway.origin()}`, 'all but foreign scripts'],
-] as const) {
-  test(`mode ${mode}: on a page that allows ${about}`, async () => {
-    const { detail, notes, page } = await verifiedOn(attributes, { policy })
-    assert.deepEqual([detail.mode, detail.solver], [mode, solver])
-    assert.ok(mode === 'page' ? detail.threads === 1 : detail.threads >= 1)
-    assertSilent(notes)
-    assert.equal(page.frames().length, 1, 'no frame is left')
-  })
-}
+] as const
 
-for (const [mode, solver, attributes, policy] of strictPages(gateway.origin()))
-  test(`HashWX, mode ${mode}: on a page that allows just what it needs`, async () => {
-    const own = attributes.replace('/powgate', '/hashwx/powgate')
-    const { detail, notes } = await verifiedOn(own, { policy, siteKey: hashwxSite.siteKey })
-    assert.deepEqual([detail.mode, detail.solver], [mode, solver])
-    assertSilent(notes)
-  })
+for (const [mode, solver, attributes, policy, about] of PAGES)
+  for (const [puzzle, { siteKey }] of Object.entries(PUZZLES))
+    test(`mode ${mode}, ${puzzle}: on a page that allows ${about}`, async () => {
+      const own = puzzle === 'hashwx' ? attributes.replace('/powgate', '/hashwx/powgate') : attributes
+      const { detail, notes, page } = await verifiedOn(own, { policy, siteKey })
+      assert.deepEqual([detail.mode, detail.solver], [mode, solver])
+      assert.ok(mode === 'page' ? detail.threads === 1 : detail.threads >= 1)
+      assertSilent(notes)
+      assert.equal(page.frames().length, 1, 'no frame is left')
+    })
 
 test('HashWX: a copy of the SHA-256 worker gives way to the frame; a second challenge starts with the right files', async () => {
   const siteKey = hashwxSite.siteKey
@@ -106,7 +102,7 @@ test('mode worker: on the service’s own origin its worker file is used; the de
   assertSilent(notes) // accessibility.test.ts sends the demo's form
 })
 
-for (const [puzzle, { siteKey }] of Object.entries({ sha256: site, hashwx: hashwxSite }))
+for (const [puzzle, { siteKey }] of Object.entries(PUZZLES))
   test(`mode frame: in a cross-origin isolated page, ${puzzle}`, async () => {
     const headers = {
       'Cross-Origin-Embedder-Policy': 'require-corp',
