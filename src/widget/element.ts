@@ -39,11 +39,8 @@ class PowGateElement extends HTMLElement implements Omit<Declared, keyof PowGate
   readonly #held = new HeldToken({ onRenew: () => this.#renew(), onExpire: () => this.#expire() })
   #error: PowGateError | undefined
   #verification: Verification | undefined
-  #isFormWaiting = false
   /** Lets the form wait for the next verification, as it did for the one that failed. Set only in the state `failed`. */
   #retrySubmission: (() => void) | undefined
-  /** True for LATE_MS (form.ts) after Send. Pages that disable their form then want no second Send, and the first goes on. */
-  #isJustSent = false
   #isDisabled = false
   /** attributeChangedCallback runs before connectedCallback too. */
   #isAttached = false
@@ -74,18 +71,12 @@ class PowGateElement extends HTMLElement implements Omit<Declared, keyof PowGate
       },
       onSubmit: () => {
         const isOff = autoOf(this) === 'off' && this.#verification === undefined
-        if ((!this.#isDisabled || this.#isFormWaiting) && !isOff) return this.execute()
+        if ((!this.#isDisabled || this.#form.isWaiting) && !isOff) return this.execute()
         if (isOff) this.#view.reveal(false) // browsers complain only about what is visible
         return undefined
       },
-      onWaiting: isWaiting => {
-        this.#isFormWaiting = this.#isJustSent = isWaiting
-        this.#render()
-      },
-      onLate: isRepeated => {
-        this.#isJustSent = false
-        this.#view.reveal(false, !isRepeated)
-      },
+      onWaiting: () => this.#render(),
+      onLate: isRepeated => this.#view.reveal(false, !isRepeated),
       onFail: (takesFocus, retry) => {
         if (this.#state !== 'failed') return
         this.#retrySubmission = retry
@@ -238,7 +229,7 @@ class PowGateElement extends HTMLElement implements Omit<Declared, keyof PowGate
 
   formDisabledCallback(isDisabled: boolean): void {
     this.#isDisabled = isDisabled
-    if (isDisabled && !this.#isJustSent) this.cancel()
+    if (isDisabled && !this.#form.isJustSent) this.cancel()
     this.#render()
     this.#autoStart('load')
   }
@@ -374,7 +365,7 @@ class PowGateElement extends HTMLElement implements Omit<Declared, keyof PowGate
       state,
       picture: words.pictureOf(state, key),
       ...words.linesOf(state, key, error),
-      sending: words.language && isWorking && this.#isFormWaiting ? words.text('sending') : '',
+      sending: words.language && isWorking && this.#form.isWaiting ? words.text('sending') : '',
       button: words.language && button,
       label: words.text('label'),
       isDisabled: this.#isDisabled,

@@ -2,8 +2,8 @@
 
 import type { PuzzleName } from '../protocol/proof.ts'
 import type { Challenge, Solution } from '../protocol/wire.ts'
-import { lastly, nowMs } from './dom.ts'
-import { openWorkplace, type PageSettings, searchOnGpu } from './modes.ts'
+import { nowMs, sleep } from './dom.ts'
+import { type ModeSettings, openWorkplace, searchOnGpu } from './modes.ts'
 import {
   type CallSettings,
   getChallenge,
@@ -24,7 +24,7 @@ const OUTLIVED = 'outlived'
 /** A fresh challenge may help, or for `solver` another mode. */
 const AGAIN_CODES = [OUTLIVED, 'expired-nonce', 'ip-mismatch', 'nonce-used', 'invalid-nonce', 'solver']
 
-interface FlowSettings extends CallSettings, PageSettings {
+interface FlowSettings extends CallSettings, ModeSettings {
   /** @param share 0 to 1: the probability that a solver is done by now */
   readonly onProgress: (share: number) => void
   /** Tells whether this device hashes. A verification's other steps wait for the service. */
@@ -127,6 +127,7 @@ async function solveChallenge(settings: FlowSettings, onWork: (work: number) => 
   }
   settings.signal.addEventListener('abort', end)
   let isWaiting = false
+  /** Settings of the steps that may wait: for the challenge, and for the solver's files. */
   const patient: FlowSettings = {
     ...settings,
     signal,
@@ -139,10 +140,7 @@ async function solveChallenge(settings: FlowSettings, onWork: (work: number) => 
   try {
     const challenge = await getChallenge(patient)
     const { difficulty, algorithm } = challenge
-    const outlived = failAfter(
-      usableMs(challenge),
-      new PowGateError(OUTLIVED, 'expired', 'the device is too slow'),
-    )
+    const outlived = sleep(usableMs(challenge))
     const beganMs = nowMs()
     lastPuzzle = algorithm
     opening = openFor(patient, algorithm, opening)
@@ -153,17 +151,22 @@ async function solveChallenge(settings: FlowSettings, onWork: (work: number) => 
       gpuTries = tries
       return !signal.aborted
     })
-    settings.onHashing(true)
     const onTries = (tries: number) => onWork((tries + gpuTries) / 2 ** difficulty)
-    const solving = Promise.race([workplace.solve(challenge, onTries, gpuCounter), outlived])
-    const solved = await lastly(untilAborted(solving, signal), () => settings.onHashing(false)).catch(
-      error => {
-        if (error instanceof PowGateError) throw error
-        throw new PowGateError('solver', 'unavailable', `the solver failed: ${error}`)
-      },
-    )
-    solved.tries += gpuTries
-    return { challenge, solved, mode: workplace.mode, solveTimeMs: Math.round(nowMs() - beganMs) }
+    const giveUp = () => {
+      throw new PowGateError(OUTLIVED, 'expired', 'the device is too slow')
+    }
+    settings.onHashing(true)
+    try {
+      const solving = workplace.solve(challenge, onTries, gpuCounter)
+      const solved = await untilAborted(Promise.race([solving, outlived.then(giveUp)]), signal)
+      solved.tries += gpuTries
+      return { challenge, solved, mode: workplace.mode, solveTimeMs: Math.round(nowMs() - beganMs) }
+    } catch (error) {
+      if (error instanceof PowGateError) throw error
+      throw new PowGateError('solver', 'unavailable', `the solver failed: ${error}`)
+    } finally {
+      settings.onHashing(false)
+    }
   } finally {
     settings.signal.removeEventListener('abort', end)
     end()
@@ -197,12 +200,6 @@ function usableMs({ nonce, expiresAt }: Challenge): number {
   const issuedAt = EPOCH_2024_MS + Number.parseInt(nonce.slice(0, 11), 16) / 8
   const lifetimeMs = Math.min(Math.max(expiresAt - issuedAt || 600_000, 10_000), 600_000)
   return lifetimeMs * 0.95 - 1500
-}
-
-function failAfter(ms: number, error: PowGateError): Promise<never> {
-  const failing = new Promise<never>((_, reject) => setTimeout(reject, ms, error))
-  failing.catch(() => {})
-  return failing
 }
 
 /** Counts only seconds in which the page runs and loads: a phone that slept meanwhile has loaded nothing. */

@@ -4,7 +4,7 @@
  */
 
 import { adviseOnLostSend, adviseOnNoToken } from './advice.ts'
-import { bare, listen, takeOut } from './dom.ts'
+import { bare, listen, sleep, takeOut } from './dom.ts'
 
 interface FormHooks {
   /** The visitor uses the form. */
@@ -13,8 +13,8 @@ interface FormHooks {
   readonly onBoxFocus: () => void
   /** The form is submitted without a token. Returns what to wait for, or undefined to let the browser complain. */
   readonly onSubmit: () => Promise<unknown> | undefined
-  /** A submission begins to wait for the token, or ends to. */
-  readonly onWaiting: (isWaiting: boolean) => void
+  /** `isWaiting` has changed. */
+  readonly onWaiting: () => void
   /** The submission still waits after LATE_MS, or Send was pressed once more (`isRepeated`). */
   readonly onLate: (isRepeated: boolean) => void
   /**
@@ -33,7 +33,7 @@ const FIELD_ATTRIBUTE = 'data-powgate'
 const LATE_MS = 60
 /** A token is not sent again within this time, so that a double click sends once. */
 const RESENT_MS = 2000
-/** The same where a script of the page handles the submission. It is shorter, because the script may find a mistake and send nothing. */
+/** The same where a script of the page handles the submission: shorter, because it may find a mistake and send nothing. */
 const HANDLED_MS = 700
 
 /** What is about to submit the form. */
@@ -83,7 +83,10 @@ export class FormLink {
   #complaint = ''
   #justSent: string | undefined
   #submitting: Submitting | undefined
-  #isWaiting = false
+  /** True while a submission waits for the token. */
+  isWaiting = false
+  /** True for LATE_MS after Send. Pages that disable their form in that time want no second Send, and the first goes on. */
+  isJustSent = false
   /** The button that was pressed last: visitors may press another one while the form waits. */
   #submitter: HTMLButtonElement | null = null
   /** True if the last submission was by a button with `formnovalidate`. */
@@ -158,24 +161,17 @@ export class FormLink {
     if (form !== null) noteRequests(form)
     const root = this.#host.getRootNode()
     const on = (type: string, listener: (event: Event, control: Control) => void) => {
-      const end = listen(
-        root,
-        type,
-        event => {
-          const path = event.composedPath()
-          const [target] = path
-          const control =
-            target instanceof Element
-              ? bare(target).closest<Control>('button,input,select,textarea,form')
-              : null
-          // A control of its own with a shadow tree (Ionic, Shoelace) hides its inner fields' form, but is in the path itself.
-          const isOurs = path.some(
-            node => node === form || node === this.#host || (node as Control).form === form,
-          )
-          if (form === null || isOurs) listener(event, control ?? this.#host)
-        },
-        true,
-      )
+      const end = listen(root, type, event => {
+        const path = event.composedPath()
+        const [target] = path
+        const isElement = target instanceof Element
+        const control = isElement && bare(target).closest<Control>('button,input,select,textarea,form')
+        // Where a library's control (Ionic, Shoelace) has its field in a shadow tree, only the control itself has our form.
+        const isOurs = path.some(
+          node => node === form || node === this.#host || (node as Control).form === form,
+        )
+        if (form === null || isOurs) listener(event, control || this.#host)
+      })
       this.#stops.push(end)
     }
     for (const type of ['focusin', 'pointerdown', 'input', 'change'])
@@ -183,22 +179,22 @@ export class FormLink {
     on('click', (event, control) => {
       this.#hooks.onUse()
       const button = control as HTMLButtonElement
-      const isOutside = this.form !== null && button.form !== this.form // The button is in another element's shadow tree.
+      const isOutside = this.form !== null && button.form !== this.form // as in the shadow tree of a library's control
       if (/^(submit|image)$/.test(button.type) && !isOutside)
-        this.#noteSubmitting({ event, submitter: button })
+        void this.#noteSubmitting({ event, submitter: button })
     })
     on('keydown', (event, control) => {
       const isEnter = (event as KeyboardEvent).key === 'Enter' && control.localName === 'input'
-      if (isEnter) this.#noteSubmitting({ event, submitter: null })
+      if (isEnter) void this.#noteSubmitting({ event, submitter: null })
     })
     on('submit', event => this.#onSubmit(event as SubmitEvent))
     const onClose = ({ target }: Event) => bare(target as Node).contains(this.form) && this.#hooks.onClose()
-    this.#stops.push(listen(root, 'close', onClose, true))
+    this.#stops.push(listen(root, 'close', onClose))
     on('formdata', event => {
       const { formData } = event as FormDataEvent
       const name = this.#name
       if (!name || formData.has(name) || this.#host.matches(':disabled,[disabled]')) return
-      // A script that replaces parts of the page may have removed the field.
+      // A script that replaced parts of the page may have removed the field.
       if (this.#token) formData.append(name, this.#token)
       else if (!this.#isUnchecked) adviseOnNoToken(this.#host)
     })
@@ -218,7 +214,7 @@ export class FormLink {
     this.#hooks.onUse()
     if (this.#token !== undefined) {
       if (this.#token === this.#justSent) stop(event)
-      else this.#noteSent(event, this.#token)
+      else void this.#noteSent(event, this.#token)
       return
     }
     // The browser validated nothing (`novalidate`), or has no ElementInternals, so it does not know that the element is invalid.
@@ -226,24 +222,20 @@ export class FormLink {
     if (!this.#isUnchecked && this.#sendLater(submitter, true)) stop(event)
   }
 
-  #noteSent(event: Event, token: string): void {
+  async #noteSent(event: Event, token: string): Promise<void> {
     this.#justSent = token
-    setTimeout(() => {
-      const forget = () => {
-        this.#justSent = undefined
-      }
-      setTimeout(forget, event.defaultPrevented ? HANDLED_MS : RESENT_MS)
-    })
+    await sleep(0) // Until then the page's handlers have run.
+    await sleep(event.defaultPrevented ? HANDLED_MS : RESENT_MS)
+    this.#justSent = undefined
   }
 
-  #noteSubmitting(noted: Submitting): void {
+  async #noteSubmitting(noted: Submitting): Promise<void> {
     this.#submitting = noted
     const isForDialog = this.#isForDialog(noted.submitter)
     if (isForDialog) this.#showValidity(true)
-    setTimeout(() => {
-      if (isForDialog) this.#showValidity(this.#token !== undefined)
-      if (this.#submitting === noted) this.#submitting = undefined
-    })
+    await sleep(0)
+    if (isForDialog) this.#showValidity(this.#token !== undefined)
+    if (this.#submitting === noted) this.#submitting = undefined
   }
 
   #areOthersValid(): boolean {
@@ -254,7 +246,7 @@ export class FormLink {
   }
 
   /**
-   * Lets the form wait for a verification; false if there is none.
+   * Lets the form wait for a verification, and sends it then; false if there is none.
    *
    * @param isComplete false if the visitor has to correct other fields and send again
    * @param disabledBefore controls that the page disabled at an earlier try, and that are to be sent
@@ -267,13 +259,20 @@ export class FormLink {
     const verification = this.#hooks.onSubmit()
     if (verification === undefined) return false
     this.#submitter = submitter
-    if (this.#isWaiting || !isComplete) {
-      if (this.#isWaiting) this.#hooks.onLate(true)
-      verification.catch(() => {})
+    if (!this.isWaiting && isComplete) {
+      void this.#sendAfter(verification, disabledBefore)
       return true
     }
-    this.#isWaiting = true
-    this.#hooks.onWaiting(true)
+    if (this.isWaiting) this.#showLate(true)
+    verification.catch(() => {})
+    return true
+  }
+
+  async #sendAfter(
+    verification: Promise<unknown>,
+    disabledBefore: readonly HTMLButtonElement[],
+  ): Promise<void> {
+    this.#setWaiting(true)
     const page = bare(document)
     const { activeElement } = page
     const { form } = this
@@ -284,30 +283,34 @@ export class FormLink {
     const findDisabled = () => (disabled ??= enabled.filter(control => control.disabled))
     const late = setTimeout(() => {
       findDisabled()
-      this.#hooks.onLate(false)
+      this.#showLate(false)
     }, LATE_MS)
     const isRendered = () => !!form && bare(form).getClientRects().length > 0
     const wasRendered = isRendered()
     let isSent = false
-    verification
-      .then(() => {
-        // Whoever closed a dialog meanwhile thinks that the form in it was not sent.
-        if (!this.#token || !form || this.form !== form || isRendered() !== wasRendered) return
-        isSent = true
-        submit(form, this.#submitter, findDisabled())
-      })
-      .catch(() => {
-        const disabled = findDisabled()
-        const retry = () => this.form === form && this.#sendLater(this.#submitter, true, disabled)
-        this.#hooks.onFail(page.activeElement === activeElement, retry)
-      })
-      .then(() => {
-        if (form && !isSent && (this.form !== form || !bare(form).isConnected)) adviseOnLostSend(this.#host)
-        clearTimeout(late)
-        this.#isWaiting = false
-        this.#hooks.onWaiting(false)
-      })
-    return true
+    try {
+      await verification
+      // Whoever closed a dialog meanwhile thinks that the form in it was not sent.
+      isSent = !!this.#token && !!form && this.form === form && isRendered() === wasRendered
+      if (isSent) submit(form!, this.#submitter, findDisabled())
+    } catch {
+      const disabled = findDisabled()
+      const retry = () => this.form === form && this.#sendLater(this.#submitter, true, disabled)
+      this.#hooks.onFail(page.activeElement === activeElement, retry)
+    }
+    if (form && !isSent && (this.form !== form || !bare(form).isConnected)) adviseOnLostSend(this.#host)
+    clearTimeout(late)
+    this.#setWaiting(false)
+  }
+
+  #setWaiting(isWaiting: boolean): void {
+    this.isWaiting = this.isJustSent = isWaiting
+    this.#hooks.onWaiting()
+  }
+
+  #showLate(isRepeated: boolean): void {
+    this.isJustSent = false
+    this.#hooks.onLate(isRepeated)
   }
 }
 

@@ -4,7 +4,7 @@
  */
 
 import { GPU_START, proofInput } from '../protocol/proof.ts'
-import { bare, nowMs } from './dom.ts'
+import { bare, nowMs, sleep } from './dom.ts'
 import { difficultyMask } from './solver/block.ts'
 import type { Puzzle } from './solver/job.ts'
 import { digestWords, INITIAL_STATE, paddedWords, ROUND_CONSTANTS, round } from './solver/sha256.ts'
@@ -96,7 +96,7 @@ async function searchOn(
     if (!goesOn(next - start)) throw new Error('the search is over')
     if (page.hidden) {
       // Polls instead of waiting for an event, because a search that ends meanwhile must close the device.
-      await new Promise(resolve => setTimeout(resolve, HIDDEN_POLL_MS))
+      await sleep(HIDDEN_POLL_MS)
       continue
     }
     const left = COMMON_COUNTERS - (next % COMMON_COUNTERS)

@@ -9,21 +9,36 @@
  */
 
 import type { PuzzleName } from '../protocol/proof.ts'
-import { bare, lastly, takeOut } from './dom.ts'
+import { bare, sleep, takeOut, timeoutSignal } from './dom.ts'
 import { pinnedScript } from './settings.ts'
 import { openFrame } from './solver/frame-host.ts'
-import type { Mode, ModeSettings, Puzzle, SolvePage, Task, Workplace } from './solver/job.ts'
+import type { Mode, Puzzle, SolvePage, Task, Workplace } from './solver/job.ts'
 import {
+  FILE_MS_MAX,
   fetchKernel,
   ModeBlockedError,
   type PoolWorker,
   threadCount,
-  timeoutSignal,
   WorkerPool,
 } from './solver/pool.ts'
 
-export interface PageSettings extends ModeSettings {
+export interface ModeSettings {
+  /** The element's shadow tree, for the frame. */
   readonly frameParent: ShadowRoot
+  /** Folder of the assets at `endpoint`, ending in a slash. */
+  readonly base: string
+  /**
+   * The same at the service that this script came from. Scripts with the page's rights load only from here, because injected markup
+   * can set `endpoint`. If it is unknown, only `frame` and `worker-src` work.
+   */
+  readonly codeBase: string | undefined
+  readonly workerSrc: string | undefined
+  /** The only mode to try before `page`, the last resort. */
+  readonly mode: Mode | undefined
+  /** The largest number of threads. */
+  readonly threads: number
+  /** `off`: none. `software`, for tests: also one in software. */
+  readonly gpu: string
 }
 
 /** Each puzzle's scripts, with their integrity values, and its frame. */
@@ -40,7 +55,7 @@ const FILES = {
   },
 } as const
 
-type Opener = (settings: PageSettings, puzzle: PuzzleName) => Promise<Workplace>
+type Opener = (settings: ModeSettings, puzzle: PuzzleName) => Promise<Workplace>
 
 const OPENERS: Readonly<Record<Mode, Opener>> = {
   worker: (settings, puzzle) => {
@@ -61,7 +76,7 @@ const OPENERS: Readonly<Record<Mode, Opener>> = {
     await probeBlobWorker()
     const kernel = fetchKernel(base, puzzle)
     const response = await fetch(url, {
-      signal: timeoutSignal(),
+      signal: timeoutSignal(FILE_MS_MAX),
       referrerPolicy: 'no-referrer',
       integrity: pinnedScript ? pin : '',
     })
@@ -89,7 +104,7 @@ function workerUrl(workerSrc: string): string {
 const refused = new Set<Mode>()
 
 /** Tries the modes in turn. @throws the error of `page`, the last one: its script does not load */
-export async function openWorkplace(settings: PageSettings, puzzle: PuzzleName): Promise<Workplace> {
+export async function openWorkplace(settings: ModeSettings, puzzle: PuzzleName): Promise<Workplace> {
   for (const mode of modesFor(settings)) {
     try {
       return await OPENERS[mode](settings, puzzle)
@@ -117,12 +132,12 @@ const blobUrl = (script: string) => URL.createObjectURL(new Blob([script], { typ
 
 const PROBE_MS_MAX = 3000
 
-/** Runs before anything is loaded for a blob's workers. Throws a ModeBlockedError. */
+/** Runs before anything is loaded for workers made of a blob. @throws ModeBlockedError if the page forbids them */
 async function probeBlobWorker(): Promise<void> {
   const url = blobUrl('postMessage(0)')
   try {
     const worker = new Worker(trusted(url))
-    const answer = new Promise<unknown>((resolve, reject) => {
+    const answer = new Promise((resolve, reject) => {
       worker.onmessage = resolve
       // Some pages replace Worker by a class that does nothing.
       setTimeout(reject, PROBE_MS_MAX, new Error('a worker says nothing'))
@@ -131,7 +146,11 @@ async function probeBlobWorker(): Promise<void> {
         reject(new ModeBlockedError('blob workers are forbidden'))
       }
     })
-    await lastly(answer, () => worker.terminate())
+    try {
+      await answer
+    } finally {
+      worker.terminate()
+    }
   } finally {
     URL.revokeObjectURL(url)
   }
@@ -139,7 +158,7 @@ async function probeBlobWorker(): Promise<void> {
 
 async function openPool(
   mode: Mode,
-  { base, threads: threadsMax }: PageSettings,
+  { base, threads: threadsMax }: ModeSettings,
   puzzle: PuzzleName,
   start: () => PoolWorker,
   kernel: Promise<ArrayBuffer | undefined>,
@@ -178,19 +197,18 @@ function starter(url: string): () => Worker {
   return () => new Worker(scriptUrl)
 }
 
+/** A policy of Trusted Types. */
 interface Policy {
   createScriptURL(url: string): string
 }
 
-interface TrustedTypes {
-  createPolicy(name: string, rules: Policy): Policy
-}
-
 let policy: Policy | undefined
 
-/** Makes a script's address acceptable to pages with Trusted Types. Throws a ModeBlockedError if their policy does not allow that. */
+/** Makes a script's address acceptable to pages with Trusted Types. @throws ModeBlockedError if they do not allow our policy */
 function trusted(url: string): string {
-  const { trustedTypes } = globalThis as { trustedTypes?: TrustedTypes }
+  const { trustedTypes } = globalThis as {
+    trustedTypes?: { createPolicy(name: string, rules: Policy): Policy }
+  }
   try {
     policy ??= trustedTypes?.createPolicy('powgate', { createScriptURL: same => same })
   } catch {
@@ -224,26 +242,26 @@ const GPU_AFTER_MS = 100
  *
  * @param goesOn called with the GPU's tries so far; the search ends if it returns false
  */
-export function searchOnGpu(
+export async function searchOnGpu(
   { codeBase, gpu }: ModeSettings,
   puzzle: Puzzle,
   goesOn: (tries: number) => boolean,
 ): Promise<number> {
-  const load = () => loadModule<typeof import('./gpu.ts')>(codeBase + ASSET_NAMES.gpuJs, ASSET_PINS.gpuJs)
-  return new Promise(resolve => {
-    // Any other word switches the GPU off.
-    const isAllowed = /^(on|software)?$/.test(gpu)
-    const isHard = puzzle.algorithm === 'sha256' && puzzle.difficulty >= GPU_BITS_MIN
-    if (!isHard || !isAllowed || !codeBase || !('gpu' in navigator)) return
-    setTimeout(
-      () =>
-        goesOn(0) &&
-        load()
-          .then(({ search }) => search(puzzle, gpu, goesOn))
-          .then(resolve, () => {}),
-      GPU_AFTER_MS,
-    )
-  })
+  const isAllowed = /^(on|software)?$/.test(gpu) // Any other word switches the GPU off.
+  const isHard = puzzle.algorithm === 'sha256' && puzzle.difficulty >= GPU_BITS_MIN
+  if (isHard && isAllowed && codeBase && 'gpu' in navigator) {
+    await sleep(GPU_AFTER_MS)
+    const url = codeBase + ASSET_NAMES.gpuJs
+    try {
+      if (goesOn(0)) {
+        const { search } = await loadModule<typeof import('./gpu.ts')>(url, ASSET_PINS.gpuJs)
+        return await search(puzzle, gpu, goesOn)
+      }
+    } catch {
+      // The threads go on alone.
+    }
+  }
+  return new Promise(() => {})
 }
 
 /** Browsers check a module's integrity only when they load it, so this address must be new to the page. */
@@ -257,7 +275,7 @@ function loadModule<Module>(address: string, integrity: string): Promise<Module>
     const onerror = (why: unknown) =>
       reject(new Error(`${address}: ${why instanceof Error ? why : 'no script'}`))
     const onload = () => import(url).then(resolve, onerror)
-    timeoutSignal().addEventListener('abort', onerror)
+    timeoutSignal(FILE_MS_MAX).addEventListener('abort', onerror)
     if (pinnedScript) {
       // WebKit ignores the integrity of `modulepreload` (WebKitGTK 2.50).
       const { nonce } = pinnedScript

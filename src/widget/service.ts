@@ -1,7 +1,7 @@
 /** The two calls that a browser makes, with retries and the waits that the service asks for. */
 
 import type { Challenge, Solution, VerificationResult } from '../protocol/wire.ts'
-import { lastly, listen } from './dom.ts'
+import { listen, sleep, timeoutSignal } from './dom.ts'
 import type { Signals } from './solver/job.ts'
 
 const TRIES_MAX = 5
@@ -99,7 +99,7 @@ export async function withRetries<Answer>(
     if (++tries === TRIES_MAX) throw error
     const waitMs = Math.max(retryAfterMs, BACK_OFF_MS * 2 ** (tries - 1)) + Math.random() * JITTER_MS
     settings.onWait(reason, waitMs)
-    await untilAborted(new Promise(resolve => setTimeout(resolve, waitMs)), settings.signal)
+    await untilAborted(sleep(waitMs), settings.signal)
   }
 }
 
@@ -109,20 +109,17 @@ async function callOnce<Answer>(
   init: RequestInit,
   isAnswer: (body: Answer) => boolean,
 ): Promise<Attempt<WithSignals<Answer>>> {
-  const limited = new AbortController()
-  const timer = setTimeout(() => limited.abort(), TIMEOUT_MS)
-  const abort = () => limited.abort()
-  signal.addEventListener('abort', abort)
   try {
     const headers = { 'X-Site-Key': siteKey, ...(init.body ? { 'Content-Type': 'application/json' } : {}) }
-    const response = await fetch(endpoint + path, {
+    const asking = fetch(endpoint + path, {
       ...init,
       headers,
       credentials: 'omit',
       cache: 'no-store',
       referrerPolicy: 'no-referrer',
-      signal: limited.signal,
+      signal: timeoutSignal(TIMEOUT_MS),
     })
+    const response = await untilAborted(asking, signal)
     const body = await response.json().catch(() => undefined)
     const { status } = response
     const isForeign = body === undefined // the page of a proxy, or of a network that wants a login
@@ -134,9 +131,6 @@ async function callOnce<Answer>(
     return isForeign ? { error, reason: 'network' } : { error }
   } catch (error) {
     return { error: new PowGateError('network', 'network', `${endpoint}: ${error}`), reason: 'network' }
-  } finally {
-    clearTimeout(timer)
-    signal.removeEventListener('abort', abort)
   }
 }
 
@@ -164,7 +158,11 @@ async function waitUntilOnline({ onWait, signal }: CallSettings): Promise<void> 
     stop = listen(window, 'online', () => resolve())
   })
   onWait('offline', 0)
-  await lastly(untilAborted(online, signal), stop)
+  try {
+    await untilAborted(online, signal)
+  } finally {
+    stop()
+  }
   onWait(undefined, 0)
 }
 

@@ -20,11 +20,12 @@ export const pinnedScript = script?.integrity ? script : undefined
  * The service that this script came from, by a stack trace, which markup cannot change: modules have no script element, and an
  * injected `<base>` changes what `src` says.
  */
-const codeEndpoint = endpointOf(`${new Error().stack}`)
+const codeEndpoint = serviceIn(`${new Error().stack}`)
 /** Elements without the attribute `endpoint` use this one. */
-const defaultEndpoint = codeEndpoint ?? endpointOf(script?.src)
+const defaultEndpoint = codeEndpoint ?? serviceIn(script?.src)
 
-function endpointOf(text = ''): string | undefined {
+/** The part of an address of widget.js that names the service. */
+function serviceIn(text = ''): string | undefined {
   return /(https?:[^\s?#]*?)\/+(widget\/)?widget(\.[\da-f]+)?\.js([?#:]|$)/.exec(text)?.[1]
 }
 
@@ -49,7 +50,7 @@ export function targetOf(element: Element) {
       : `expected site_ and 22 letters or digits, not "${start}..."`
     throw setupError('site-key-malformed', `site-key: ${what}`)
   }
-  const endpoint = addressOf(element.getAttribute('endpoint') ?? defaultEndpoint)
+  const endpoint = endpointOf(element)
   const mode = element.getAttribute('solver')
   if (mode !== null && !MODES.includes(mode)) {
     throw setupError('solver-unknown', `solver: expected one of ${MODES.join(', ')}, not "${mode}"`)
@@ -73,10 +74,10 @@ export function targetOf(element: Element) {
 
 const assetsOf = (endpoint: string) => `${endpoint}/widget/`
 
-/** Undefined if the endpoint is wrong. */
+/** The folder of the assets; undefined if the endpoint is wrong. */
 export function baseOf(element: Element): string | undefined {
   try {
-    return assetsOf(addressOf(element.getAttribute('endpoint') ?? defaultEndpoint))
+    return assetsOf(endpointOf(element))
   } catch {
     return undefined
   }
@@ -85,11 +86,10 @@ export function baseOf(element: Element): string | undefined {
 /** Hosts without a scheme, which browsers would take for a path or a scheme: `captcha.example.com`, `localhost:8080`. */
 const HOST = /^([\w-]+\.)+[a-z]{2,}(:\d+)?(\/|$)|^[\w.-]+:\d/i
 
-function addressOf(given: string | undefined): string {
-  const text = given?.trim()
-  if (text === undefined) {
+function endpointOf(element: Element): string {
+  const text = (element.getAttribute('endpoint') ?? defaultEndpoint)?.trim()
+  if (text === undefined)
     throw setupError('endpoint-missing', 'the attribute endpoint is missing, the address of the service')
-  }
   try {
     const { protocol, href } = new URL(text, bare(document).baseURI)
     if (!HOST.test(text) && /^https?:$/.test(protocol)) return href.replace(/[?#].*/, '').replace(/\/+$/, '')

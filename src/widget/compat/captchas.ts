@@ -34,22 +34,22 @@ ready.catch(error => console.error(`powgate: the widget did not load: ${error}`)
 
 export const whenReady = (callback: () => void): void => void ready.then(callback, () => {})
 
-/** What differs between the vendors' scripts. */
+/** What differs between the vendors' scripts. Flags that a vendor leaves out are false. */
 export interface Vendor {
   /** Finds containers that are rendered without a call. */
   readonly selector: string
   readonly fields: readonly string[]
   readonly fieldTag: 'input' | 'textarea'
   /** True if the vendor's widget renews a token without a call of `expired-callback`. */
-  readonly isRenewing: (options: Options) => boolean
+  readonly isRenewing?: (options: Options) => boolean
   /** True if a call that names no widget means the last one, not the first. */
-  readonly isLastDefault: boolean
+  readonly isLastDefault?: boolean
   /** True if the vendor's widget verifies only on `execute()`. */
   readonly isManual: (options: Options) => boolean
   readonly isInvisible: (options: Options) => boolean
   readonly idOf: (index: number) => string
   /** What the vendor allows as `action` and `cdata`, if it has them. */
-  readonly patterns: Readonly<Record<string, RegExp>>
+  readonly patterns?: Readonly<Record<string, RegExp>>
 }
 
 export interface Captcha {
@@ -177,7 +177,7 @@ export class Captchas {
 
   /** @throws Error for a value that the vendor refuses too */
   #setActionAndData(gate: PowGateElement, options: Options): void {
-    for (const [name, pattern] of Object.entries(this.#vendor.patterns)) {
+    for (const [name, pattern] of Object.entries(this.#vendor.patterns ?? {})) {
       const value = options[name]
       if (value === undefined) continue
       if (!pattern.test(String(value)))
@@ -201,7 +201,7 @@ export class Captchas {
 
   #connect(captcha: Captcha, options: Options, fields: readonly { value: string }[]): void {
     const { gate } = captcha
-    const isRenewing = this.#vendor.isRenewing(options)
+    const isRenewing = this.#vendor.isRenewing?.(options)
     let given: string | undefined // the token that the page has from `callback`
     const fill = () => {
       for (const field of fields) field.value = gate.token ?? ''

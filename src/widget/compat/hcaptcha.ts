@@ -11,12 +11,9 @@ const captchas = Captchas.shared({
   selector: isAlsoRecaptcha ? '.h-captcha,.g-recaptcha' : '.h-captcha',
   fields: ['h-captcha-response', ...(isAlsoRecaptcha ? ['g-recaptcha-response'] : [])],
   fieldTag: 'textarea',
-  isRenewing: () => false,
-  isLastDefault: false,
   isManual: isInvisible,
   isInvisible,
   idOf: index => `h-captcha-${index}`,
-  patterns: {},
 })
 
 type Execution = { readonly async?: boolean } | null

@@ -8,8 +8,6 @@ const vendor: Vendor = {
   selector: '.g-recaptcha',
   fields: ['g-recaptcha-response'],
   fieldTag: 'textarea',
-  isRenewing: () => false,
-  isLastDefault: false,
   isManual: isInvisible,
   isInvisible,
   idOf: String,

@@ -1,6 +1,6 @@
-/** The page's side of the hidden frame, which starts workers for it (../frame.ts). */
+/** The page's side of the hidden frame, which starts workers for the page (worker-loop.ts). */
 
-import { bare, lastly, listen, takeOut } from '../dom.ts'
+import { bare, listen, takeOut } from '../dom.ts'
 import { END_WORKER, START_WORKER } from './job.ts'
 import { ModeBlockedError, type PoolWorker } from './pool.ts'
 
@@ -38,7 +38,7 @@ export async function openFrame(base: string, file: string, parent: ShadowRoot) 
 }
 
 /** Adds the frame to `place`. Rejects as soon as the frame is known not to work. */
-function untilReady(frame: HTMLIFrameElement, origin: string, place: ParentNode): Promise<void> {
+async function untilReady(frame: HTMLIFrameElement, origin: string, place: ParentNode): Promise<void> {
   const endings: (() => void)[] = []
   const ready = new Promise<void>((resolve, reject) => {
     const failAfter = (ms: number, message: string) => setTimeout(() => reject(new Error(message)), ms)
@@ -58,7 +58,9 @@ function untilReady(frame: HTMLIFrameElement, origin: string, place: ParentNode)
     )
     place.append(frame)
   })
-  return lastly(ready, () => {
+  try {
+    await ready
+  } finally {
     for (const endListening of endings) endListening()
-  })
+  }
 }

@@ -5,26 +5,24 @@ import type { PuzzleName } from '../../protocol/proof.ts'
 /** The site asks this about the browser, by a header of its challenge: see ../signals.ts. */
 export type Signals = 'none' | 'flags'
 
-/** A worker gets `prepare` first, then `solve`. */
-export type WorkerOrder =
-  | {
-      readonly kind: 'prepare'
-      /** The module of WebAssembly. If undefined, the solver is plain JavaScript. */
-      readonly kernel: ArrayBuffer | undefined
-      readonly puzzle: PuzzleName
-      /** The address of hashwx-script.js, for workers of HashWX that may not compile. */
-      readonly script: string | undefined
-      /** True if the challenge is there already: then the worker does not warm up. */
-      readonly isLate: boolean
-    }
-  | {
-      readonly kind: 'solve'
-      readonly nonce: string
-      readonly difficulty: number
-      readonly start: number
-      /** `none` for all workers but one, because reading the renderer is slow. */
-      readonly signals: Signals
-    }
+/** The first message to a worker. */
+export interface PrepareOrder {
+  readonly kind: 'prepare'
+  /** The module of WebAssembly. If undefined, the solver is plain JavaScript. */
+  readonly kernel: ArrayBuffer | undefined
+  readonly puzzle: PuzzleName
+  /** The address of hashwx-script.js, for workers of HashWX that may not compile. */
+  readonly script: string | undefined
+  /** True if the challenge is there already: then the worker does not warm up. */
+  readonly isLate: boolean
+}
+
+/** The second message. Of several workers only one gets other signals than `none`, because reading the renderer is slow. */
+export interface SolveOrder extends Pick<Task, 'nonce' | 'difficulty' | 'signals'> {
+  readonly kind: 'solve'
+  /** The first counter to try. */
+  readonly start: number
+}
 
 export type SolverKind = 'wasm' | 'script' | 'gpu'
 
@@ -68,23 +66,6 @@ export interface Solved {
 export type OnProgress = (tries: number) => void
 
 export type Mode = 'worker' | 'frame' | 'blob' | 'page'
-
-export interface ModeSettings {
-  /** Folder of the assets at `endpoint`, ending in a slash. */
-  readonly base: string
-  /**
-   * The same at the service that this script came from. Scripts with the page's rights load only from here, because injected markup
-   * can set `endpoint`. If it is unknown, only `frame` and `worker-src` work.
-   */
-  readonly codeBase: string | undefined
-  readonly workerSrc: string | undefined
-  /** The only mode to try before `page`, the last resort. */
-  readonly mode: Mode | undefined
-  /** The largest number of threads. */
-  readonly threads: number
-  /** `off`: none. `software`, for tests: also one in software. */
-  readonly gpu: string
-}
 
 /** @throws the signal's reason */
 export type SolvePage = (
