@@ -8,7 +8,7 @@ import { HeldToken } from './held-token.ts'
 import type { PowGateElement as Declared, PowGateEventMap, PowGateProperties } from './powgate.d.ts'
 import { defineProperties, reflect, takeOverProperties } from './properties.ts'
 import { type PowGateError, throwIfAborted } from './service.ts'
-import { type Auto, autoOf, baseOf, targetOf } from './settings.ts'
+import { type Auto, autoOf, baseOf, settingsOf } from './settings.ts'
 import { DEFAULT_LANGUAGE, type Language, languageCode, loadLanguage, type TextKey } from './texts.ts'
 import { type State, View } from './view.ts'
 import { Words } from './words.ts'
@@ -161,7 +161,7 @@ class PowGateElement extends HTMLElement implements Omit<Declared, keyof PowGate
     if (!this.#isAttached || this.#state !== 'idle') return
     adviseOnPlace(this)
     try {
-      targetOf(this)
+      settingsOf(this)
     } catch (error) {
       this.#fail(error as PowGateError)
     }
@@ -278,7 +278,7 @@ class PowGateElement extends HTMLElement implements Omit<Declared, keyof PowGate
       if (this.#held.passed === undefined) this.#enter('working')
       this.#view.progress(0)
       const passed = await obtainToken({
-        ...targetOf(this),
+        ...settingsOf(this),
         signal,
         frameParent: this.shadowRoot!,
         onProgress: share => {

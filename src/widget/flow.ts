@@ -1,7 +1,7 @@
 /** Obtains a token: challenge, proof, verification, and another round where a fresh challenge helps. */
 
 import type { PuzzleName } from '../protocol/proof.ts'
-import type { Challenge, Solution } from '../protocol/wire.ts'
+import type { Challenge } from '../protocol/wire.ts'
 import { nowMs, sleep } from './dom.ts'
 import { type ModeSettings, openWorkplace, searchOnGpu } from './modes.ts'
 import {
@@ -24,13 +24,13 @@ const OUTLIVED = 'outlived'
 /** A fresh challenge may help, or for `solver` another mode. */
 const AGAIN_CODES = [OUTLIVED, 'expired-nonce', 'ip-mismatch', 'nonce-used', 'invalid-nonce', 'solver']
 
-interface FlowSettings extends CallSettings, ModeSettings {
-  /** @param share 0 to 1: the probability that a solver is done by now */
-  readonly onProgress: (share: number) => void
-  /** Tells whether this device hashes. A verification's other steps wait for the service. */
-  readonly onHashing: (isHashing: boolean) => void
-  readonly page: Pick<Solution, 'action' | 'cdata'>
-}
+type FlowSettings = CallSettings &
+  ModeSettings & {
+    /** @param share 0 to 1: the probability that a solver is done by now */
+    readonly onProgress: (share: number) => void
+    /** Tells whether this device hashes. A verification's other steps wait for the service. */
+    readonly onHashing: (isHashing: boolean) => void
+  }
 
 export interface Passed {
   readonly token: string

@@ -10,7 +10,7 @@
 
 import type { PuzzleName } from '../protocol/proof.ts'
 import { bare, sleep, takeOut, timeoutSignal } from './dom.ts'
-import { pinnedScript } from './settings.ts'
+import { pinnedScript, type Settings } from './settings.ts'
 import { openFrame } from './solver/frame-host.ts'
 import type { Mode, Puzzle, SolvePage, Task, Workplace } from './solver/job.ts'
 import {
@@ -22,23 +22,9 @@ import {
   WorkerPool,
 } from './solver/pool.ts'
 
-export interface ModeSettings {
+export interface ModeSettings extends Settings {
   /** The element's shadow tree, for the frame. */
   readonly frameParent: ShadowRoot
-  /** Folder of the assets at `endpoint`, ending in a slash. */
-  readonly base: string
-  /**
-   * The same at the service that this script came from. Scripts with the page's rights load only from here, because injected markup
-   * can set `endpoint`. If it is unknown, only `frame` and `worker-src` work.
-   */
-  readonly codeBase: string | undefined
-  readonly workerSrc: string | undefined
-  /** The only mode to try before `page`, the last resort. */
-  readonly mode: Mode | undefined
-  /** The largest number of threads. */
-  readonly threads: number
-  /** `off`: none. `software`, for tests: also one in software. */
-  readonly gpu: string
 }
 
 /** Each puzzle's scripts, with their integrity values, and its frame. */

@@ -35,7 +35,7 @@ export function autoOf(element: Element): Auto {
 }
 
 /** The attributes as settings of a verification. @throws PowGateError that tells the integrator what is wrong */
-export function targetOf(element: Element) {
+export function settingsOf(element: Element) {
   const siteKey = element.getAttribute('site-key')?.trim()
   if (!siteKey) {
     const wrong = ['sitekey', 'data-sitekey', 'data-site-key'].find(name => element.hasAttribute(name))
@@ -58,19 +58,28 @@ export function targetOf(element: Element) {
   return {
     siteKey,
     endpoint,
+    /** Folder of the assets at `endpoint`, ending in a slash. */
     base: assetsOf(endpoint),
+    /**
+     * The same at the service that this script came from. Scripts with the page's rights load only from here, because injected markup
+     * can set `endpoint`. If it is unknown, only `frame` and `worker-src` work.
+     */
     codeBase: codeEndpoint && assetsOf(codeEndpoint),
     workerSrc: element.getAttribute('worker-src') ?? undefined,
     page: {
       action: element.getAttribute('action') ?? undefined,
       cdata: element.getAttribute('cdata') ?? undefined,
     },
+    /** The only mode to try before `page`, the last resort. */
     mode: (mode ?? undefined) as Mode | undefined,
+    /** The largest number of threads. */
     threads: Math.floor(Number(element.getAttribute('threads'))) || Number.POSITIVE_INFINITY,
     // A page that limits threads spares visitors' devices.
     gpu: element.getAttribute('gpu') ?? (element.hasAttribute('threads') ? 'off' : ''),
   }
 }
+
+export type Settings = ReturnType<typeof settingsOf>
 
 const assetsOf = (endpoint: string) => `${endpoint}/widget/`
 
