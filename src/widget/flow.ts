@@ -13,7 +13,7 @@ import {
   withRetries,
 } from './service.ts'
 import { environmentFlags } from './signals.ts'
-import type { Solved, Workplace } from './solver/job.ts'
+import type { Workplace } from './solver/job.ts'
 
 /** Challenges in one verification. A device that solves none of them has computed for 7.5 minutes or longer. */
 const ROUNDS_MAX = 4
@@ -32,17 +32,7 @@ type FlowSettings = CallSettings &
     readonly onHashing: (isHashing: boolean) => void
   }
 
-export interface Passed {
-  readonly token: string
-  /** Unix time by the page's clock, milliseconds. */
-  readonly expiresAt: number
-  /** The time from issue to expiry. */
-  readonly lifetimeMs: number
-  readonly solveTimeMs: number
-  readonly difficulty: number
-  readonly mode: Workplace['mode']
-  readonly solved: Solved
-}
+export type Passed = Awaited<ReturnType<typeof oneRound>>
 
 /** The contract requires the field: SHA-256 of nothing, because the widget makes no fingerprint. */
 const NO_FINGERPRINT = 'e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855'
@@ -93,7 +83,7 @@ async function enterQueue(signal: AbortSignal): Promise<() => void> {
 }
 
 /** @param onWork told the round's hashes so far, as a multiple of what its challenge takes on average */
-async function oneRound(settings: FlowSettings, onWork: (work: number) => void): Promise<Passed> {
+async function oneRound(settings: FlowSettings, onWork: (work: number) => void) {
   const { challenge, solved, mode, solveTimeMs } = await solveChallenge(settings, onWork)
   const { nonce, difficulty, signals } = challenge
   const result = await postSolution(settings, {
@@ -106,10 +96,18 @@ async function oneRound(settings: FlowSettings, onWork: (work: number) => void):
   })
   if (!result.passed) throw new PowGateError('not-passed', 'rejected', 'the verification did not pass')
   const { token } = result
-  // Counts from the issue time, with which a token starts, because the visitor's clock may be wrong.
+  // A token starts with its issue time. The visitor's clock may be wrong, so the lifetime counts from there.
   const lifetimeMs = result.expiresAt - Number.parseInt(token, 10)
-  const expiresAt = Date.now() + lifetimeMs
-  return { token, expiresAt, lifetimeMs, solveTimeMs, difficulty, mode, solved }
+  return {
+    token,
+    lifetimeMs,
+    /** Unix time by the page's clock, milliseconds. */
+    expiresAt: Date.now() + lifetimeMs,
+    solveTimeMs,
+    difficulty,
+    mode,
+    solved,
+  }
 }
 
 /** Gets a challenge and solves it. However this ends, workers and frame are closed, and the queue is left. */
