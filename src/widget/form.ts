@@ -166,7 +166,7 @@ export class FormLink {
         const [target] = path
         const isElement = target instanceof Element
         const control = isElement && bare(target).closest<Control>('button,input,select,textarea,form')
-        // Where a library's control (Ionic, Shoelace) has its field in a shadow tree, only the control itself has our form.
+        // A library's control (Ionic, Shoelace) has its field in a shadow tree, so only the control itself knows our form.
         const isOurs = path.some(
           node => node === form || node === this.#host || (node as Control).form === form,
         )
