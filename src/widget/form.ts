@@ -224,7 +224,7 @@ export class FormLink {
 
   async #noteSent(event: Event, token: string): Promise<void> {
     this.#justSent = token
-    await sleep(0) // Until then the page's handlers have run.
+    await sleep(0) // The page's handlers run first.
     await sleep(event.defaultPrevented ? HANDLED_MS : RESENT_MS)
     this.#justSent = undefined
   }
