@@ -28,10 +28,11 @@ export function dashboard(
     await supervisor.askStats()
     history.add(Date.now(), { values: totals.values(), sites: totals.sites() })
   }, ADD_MS).unref()
-  return dashboardRoutes(history, siteNames, () => stateOf(totals, supervisor, hosts, backends))
+  return dashboardRoutes(history, siteNames, () => stateOf(config, totals, supervisor, hosts, backends))
 }
 
 function stateOf(
+  config: Config,
   totals: Totals,
   supervisor: Supervisor,
   hosts: HostRegistry,
@@ -48,6 +49,7 @@ function stateOf(
     workersRunning: running.length,
     storeCauses: (Object.keys(STORE_CAUSES) as StoreCause[]).filter(cause => values[`storeDown ${cause}`]),
     workersWithStore: running.filter(({ values }) => values.storeUp === 1).length,
+    isStoreEmbedded: config.redis === undefined,
     sitesLost: values.sitesLost ?? 0,
     hosts: hosts.living.map(viewOf),
     differences: hosts.differences,

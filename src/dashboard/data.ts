@@ -32,6 +32,7 @@ export interface ServiceState {
   readonly workers: number
   readonly workersRunning: number
   readonly workersWithStore: number
+  readonly isStoreEmbedded: boolean
   /** Why the workers without the store do not reach it. */
   readonly storeCauses: readonly StoreCause[]
   /** Sites and API keys. */

@@ -97,13 +97,20 @@ describe('problems', () => {
       ],
       [
         { workersRunning: 1, workersWithStore: 0, isReady: false },
-        [/^bad The store does not answer all workers/, /^warn 1 of 2 workers run/],
+        [
+          /^bad The store does not answer any worker\. Tokens cannot be redeemed; /,
+          /^warn 1 of 2 workers run/,
+        ],
       ],
       [
         { workersWithStore: 0, storeCauses: ['refused'] },
         [
-          /^bad A part of the Redis Cluster does not answer all workers: nothing listens .* sites that lie there/,
+          /^bad A part of the Redis Cluster does not answer any worker: nothing listens .* sites that lie there/,
         ],
+      ],
+      [
+        { workersWithStore: 1, isStoreEmbedded: true },
+        [/^bad The store does not answer 1 of 2 workers\. Until it does, challenges, .* are refused\.$/],
       ],
       [{ isReady: false }, [/^bad Not ready/]],
       [{ sitesLost: 3 }, [/^bad The store has lost 3 sites/]],

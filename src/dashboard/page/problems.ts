@@ -59,11 +59,14 @@ function reportService({ service }: DashboardData, { bad, warn }: Report): void 
   }
   const away = workersRunning - workersWithStore
   if (away > 0) {
-    const who = away === workersRunning ? 'all workers' : `${away} of ${workersRunning} workers`
+    const who = away === workersRunning ? 'any worker' : `${away} of ${workersRunning} workers`
     // A worker is ready if half of a Cluster answers.
-    const isPart = isReady && away === workersRunning
+    const isPart = isReady && away === workersRunning && !service.isStoreEmbedded
     const what = isPart ? 'A part of the Redis Cluster' : 'The store'
-    const effect = `${isPart ? 'For sites that lie there, tokens' : 'Tokens'} cannot be redeemed; challenges and verifications go on only if POWGATE_FAIL_OPEN says so.`
+    const redis = `${isPart ? 'For sites that lie there, tokens' : 'Tokens'} cannot be redeemed; challenges and verifications go on only if POWGATE_FAIL_OPEN says so.`
+    const effect = service.isStoreEmbedded
+      ? 'Until it does, challenges, verifications and tokens are refused.'
+      : redis
     bad(`${what} does not answer ${who}${because}. ${effect}`)
   } else if (!isReady && workersRunning > 0)
     bad('Not ready: a load balancer that asks /readyz sends nothing here.')
@@ -125,7 +128,9 @@ function reportLoad(data: DashboardData, { bad, warn }: Report): void {
   }
   const crashes = sum(workers.crashes)
   if (crashes > 0)
-    warn(`A worker ended or hung and was replaced${timesText(crashes)}${lastAt(workers.crashes, times)}.`)
+    warn(
+      `A worker or the store process ended or hung and was replaced${timesText(crashes)}${lastAt(workers.crashes, times)}.`,
+    )
   const outages = sum(store.outages)
   if (outages > 0) warn(`Workers lost the store${timesText(outages)}${lastAt(store.outages, times)}.`)
   const lost = sum(workers.linesLost)
