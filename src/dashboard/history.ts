@@ -91,6 +91,7 @@ export class History {
       nowMs: this.#lastMs,
       startedAtMs: this.#startedAtMs,
       site,
+      siteName: site === null ? null : (this.#siteName(site) ?? site),
       /** False if the site's numbers so far are among those of OTHER_SITES. */
       isApart: !isChosen || ofRange.hasOwnRings(site),
       sites: sites.map(({ name: siteKey, total }) => {
@@ -165,13 +166,14 @@ function stepGauges(values: Readonly<Values>): StepGauges {
 }
 
 function storeOf(steps: Steps['steps'], all: Columns) {
+  const outages = all.counts('storeOutages')
   return {
     callMs: all.percentiles('storeSeconds'),
     /** Mean operations per call. */
     batch: all.means('storeBatch'),
-    outages: all.counts('storeOutages'),
-    /** 1 if all workers had the store all the time. */
-    up: steps.map(({ gauges }) => gauges.storeUp),
+    outages,
+    /** 0 if a worker lost the store in this step, or still lacked it at its end. */
+    up: steps.map(({ gauges }, step) => (outages[step] === 0 ? gauges.storeUp : 0)),
   }
 }
 

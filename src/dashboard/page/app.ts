@@ -62,7 +62,7 @@ async function poll(): Promise<void> {
 
 function show(data: DashboardData): void {
   const frame = frameOf(data)
-  choices.showSites(data.sites)
+  choices.showSites(data)
   for (const panel of panels) panel.update(data, frame)
   setText(byId('since', HTMLElement), moment(data.startedAtMs))
   document.body.dataset.loaded = 'true'

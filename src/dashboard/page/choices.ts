@@ -44,16 +44,16 @@ export class Choices {
   }
 
   /** Lists the chosen site even without requests. */
-  showSites(sites: DashboardData['sites']): void {
-    const isListed = this.#site === '' || sites.some(({ siteKey }) => siteKey === this.#site)
-    const listed = isListed ? sites : [...sites, { siteKey: this.#site, name: this.#site, requests: 0 }]
+  showSites({ sites, site, siteName }: DashboardData): void {
+    // A list in use must not change.
+    if (document.activeElement === this.#sites) return
+    const isListed = site === null || sites.some(({ siteKey }) => siteKey === site)
+    const listed = isListed ? sites : [...sites, { siteKey: site, name: siteName ?? site, requests: 0 }]
     const options = listed.map(({ siteKey, name, requests }) => {
       const key = name === siteKey ? '' : ` · ${siteKey.slice(0, 12)}…`
       const label = siteKey === OTHER_SITES ? 'Other sites' : `${name}${key}`
       return h('option', { value: siteKey }, `${label} (${short(requests)})`)
     })
-    // A list in use must not change.
-    if (document.activeElement === this.#sites) return
     this.#sites.replaceChildren(this.#sites.options[0]!, ...options)
     this.#sites.value = this.#site
   }
