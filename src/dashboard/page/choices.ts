@@ -1,4 +1,4 @@
-/** The viewer's choices: range and site are in the page's address, which can be shared, the theme in the browser. */
+/** The viewer's choices: range and site are in the page's address, which can be shared, the theme in localStorage. */
 
 import { OTHER_SITES, RANGES, type Range } from '../data.ts'
 import type { DashboardData } from '../history.ts'
@@ -10,12 +10,12 @@ const THEME = 'powgate-theme'
 export class Choices {
   readonly #sites = byId('site', HTMLSelectElement)
   readonly #ranges = [...document.querySelectorAll<HTMLInputElement>('input[name=range]')]
-  readonly #changed: () => void
+  readonly #onChange: () => void
   #range: Range
   /** Empty for all sites. */
   #site: string
 
-  constructor(changed: () => void) {
+  constructor(onChange: () => void) {
     const asked = new URLSearchParams(location.search)
     this.#range = RANGES.find(range => range === asked.get('range')) ?? '30m'
     this.#site = asked.get('site') ?? ''
@@ -23,10 +23,10 @@ export class Choices {
       input.checked = input.value === this.#range
       input.addEventListener('change', () => {
         this.#range = input.value as Range
-        this.#chosen()
+        this.#apply()
       })
     }
-    this.#changed = changed
+    this.#onChange = onChange
     this.#sites.addEventListener('change', () => this.chooseSite(this.#sites.value))
     startTheme()
   }
@@ -34,7 +34,7 @@ export class Choices {
   /** @param siteKey empty for all sites */
   chooseSite(siteKey: string): void {
     this.#site = siteKey
-    this.#chosen()
+    this.#apply()
   }
 
   get query(): string {
@@ -58,9 +58,9 @@ export class Choices {
     this.#sites.value = this.#site
   }
 
-  #chosen(): void {
+  #apply(): void {
     history.replaceState(null, '', `?${this.query}`)
-    this.#changed()
+    this.#onChange()
   }
 }
 
