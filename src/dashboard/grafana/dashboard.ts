@@ -68,6 +68,7 @@ const passed = rate('requests', 'endpoint="verify",status="200",outcome="ok"')
 const failed = rate('requests', 'endpoint="verify",status="200",outcome="failed"')
 const redeemed = rate('requests', `${BACKENDS},status="200",outcome="ok"`)
 
+/** Descriptions of panels for which a metric's help says too little. */
 const TEXTS = {
   endedOrHung: "Within the dashboard's range; rolling restarts are not counted.",
   redeemedShare: 'Share of the calls of backends that redeemed a token.',
