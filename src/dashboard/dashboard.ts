@@ -54,7 +54,7 @@ function stateOf(
     hosts: hosts.living.map(viewOf),
     differences: hosts.differences,
     backends: [
-      // Reaching the limit of junk refuses no good token.
+      // Junk tokens have a limit of their own, so one that is over it refuses no good token.
       ...near.map(({ text, perMinute, limit, isJunk }) => ({ text, isOver: perMinute > limit && !isJunk })),
       ...unbound.map(({ text }) => ({ text, isOver: false })),
     ],

@@ -144,9 +144,9 @@ function reportLoad(data: DashboardData, { bad, warn }: Report): void {
   const lagMs = workers.lagMs.at(-1) ?? 0
   if (lagMs > LAG_MS_MAX)
     warn(`Workers are late by ${milliseconds(lagMs)}: they have more work than they can do.`)
-  const { storeP99 } = lastMinute
-  if (storeP99 !== null && storeP99 > STORE_P99_MS_MAX)
-    warn(`The store is slow: 99 % of its calls took up to ${milliseconds(storeP99)}.`)
+  const { storeP99Ms } = lastMinute
+  if (storeP99Ms !== null && storeP99Ms > STORE_P99_MS_MAX)
+    warn(`The store is slow: 99 % of its calls took up to ${milliseconds(storeP99Ms)}.`)
 }
 
 function timesText(count: number): string {

@@ -34,7 +34,7 @@ function healthOf({ service, lastMinute, nowMs, startedAtMs }: DashboardData): H
   const level = workersRunning === 0 ? 'bad' : workersRunning < workers ? 'warn' : 'good'
   const tiles = [
     tile('Service', ready, upSince(startedAtMs), readyLevel),
-    storeTile(service, lastMinute.storeP99),
+    storeTile(service, lastMinute.storeP99Ms),
     tile('Workers', `${workersRunning} of ${workers}`, replaced, level),
   ]
   if (service.hosts.length > 0) {
@@ -49,10 +49,10 @@ function healthOf({ service, lastMinute, nowMs, startedAtMs }: DashboardData): H
 
 function storeTile(
   { workersWithStore, workersRunning, isReady }: DashboardData['service'],
-  p99: number | null,
+  p99Ms: number | null,
 ): HTMLElement {
   if (workersWithStore === workersRunning && workersRunning > 0)
-    return tile('Store', 'Up', p99 === null ? 'no calls' : `p99 ${milliseconds(p99)}`, 'good')
+    return tile('Store', 'Up', p99Ms === null ? 'no calls' : `p99 ${milliseconds(p99Ms)}`, 'good')
   if (workersWithStore > 0)
     return tile('Store', 'Partly', `for ${workersWithStore} of ${workersRunning} workers`, 'bad')
   if (isReady) return tile('Store', 'Partly', 'a part does not answer', 'bad')
@@ -60,7 +60,8 @@ function storeTile(
 }
 
 function lastMinuteOf({ lastMinute }: DashboardData): HTMLElement[] {
-  const { seconds, challenges, passed, failed, redeemed, refused, redemptionsRefused, verifyP99 } = lastMinute
+  const { seconds, challenges, passed, failed, redeemed, refused, redemptionsRefused, verifyP99Ms } =
+    lastMinute
   const perSecond = (count: number) => (seconds > 0 ? `${rate(count / seconds)}/s` : '–')
   const share = (count: number, of: number) => (of > 0 ? percent(count / of) : '–')
   const verified = passed + failed
@@ -72,6 +73,6 @@ function lastMinuteOf({ lastMinute }: DashboardData): HTMLElement[] {
     tile('Redemptions', perSecond(redeemed), asked > 0 ? `${share(redeemed, asked)} succeed` : ''),
     tile('Passed', share(passed, verified)),
     tile('Refused', share(refused, all), all > 0 ? perSecond(refused) : ''),
-    tile('/verify p99', orDash(verifyP99, milliseconds)),
+    tile('/verify p99', orDash(verifyP99Ms, milliseconds)),
   ]
 }
