@@ -1,7 +1,7 @@
 /** The dashboard's script: fetches the numbers every ten seconds. */
 
 import type { DashboardData } from '../history.ts'
-import { Choices } from './choices.ts'
+import { choose, chosenQuery, showSites, startChoices } from './choices.ts'
 import { byId, h, setContent, setText } from './dom.ts'
 import { clock, duration, moment } from './format.ts'
 import type { TimeFrame } from './line-plot.ts'
@@ -14,8 +14,10 @@ const POLL_MS = 10_000
 const ANSWER_MS = 8000
 const TICK_MS = 1000
 
-const choices = new Choices(() => void poll())
-const panels = makePanels(siteKey => choices.chooseSite(siteKey))
+const panels = makePanels(siteKey => {
+  choose('site', siteKey)
+  void poll()
+})
 
 let latest: DashboardData | undefined
 let lastOkMs: number | undefined
@@ -24,6 +26,7 @@ let requests = 0
 
 byId('plots', HTMLElement).append(...panels.map(({ element }) => element))
 setText(byId('place', HTMLElement), location.host)
+startChoices(() => void poll())
 document.addEventListener('visibilitychange', pollIfVisible)
 setInterval(pollIfVisible, POLL_MS)
 setInterval(showContact, TICK_MS)
@@ -38,7 +41,7 @@ async function poll(): Promise<void> {
   // A late answer must not replace a newer one.
   const isLate = () => number !== requests
   try {
-    const response = await fetch(`dashboard/data.json?${choices.query}`, {
+    const response = await fetch(`dashboard/data.json?${chosenQuery()}`, {
       signal: AbortSignal.timeout(ANSWER_MS),
     })
     if (!response.ok) throw new Error(`status ${response.status}`)
@@ -57,7 +60,7 @@ async function poll(): Promise<void> {
 function show(data: DashboardData): void {
   const { range, nowMs, startedAtMs, times } = data
   const frame: TimeFrame = { times, outages: outagesOf(data), ...timeSpan(range, nowMs, startedAtMs) }
-  choices.showSites(data)
+  showSites(data)
   for (const panel of panels) panel.update(data, frame)
   setText(byId('since', HTMLElement), moment(startedAtMs))
   document.body.dataset.loaded = 'true'
