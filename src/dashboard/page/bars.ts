@@ -16,7 +16,7 @@ export interface BarRow {
   readonly counts: readonly number[]
 }
 
-/** The eleven scores fit; of the other lists, those that are rarer are folded. */
+/** All eleven scores fit. In longer lists, the rarest rows are folded. */
 const ROWS_SHOWN = 11
 const SPARK_WIDTH = 88
 const SPARK_HEIGHT = 22

@@ -11,7 +11,7 @@ import { ticksFromZero, timeTicks } from './scale.ts'
 export interface LinePlotSpec {
   /** Above the plot, unless it is alone in its panel. */
   readonly heading?: string
-  /** Names, at most four. The style sheet has a colour and dashes for each: c0 to c3, by its place. */
+  /** Their names, at most four. The first has the class c0 of panels.css, with a colour and dashes, the last c3. */
   readonly curves: readonly string[]
   /** A value with its unit. */
   readonly text: (value: number) => string
@@ -34,18 +34,18 @@ export interface TimeFrame {
   readonly outages: readonly { readonly fromMs: number; readonly toMs: number }[]
 }
 
+/** All lengths are pixels. */
 const HEIGHT = 150
 const TOP = 8
-/** Half a label such as "14:05" fits at the right, and "0.25 ms" or "100 MiB" at the left. */
+/** There is room for half a time at the right, and for a label such as "100 MiB" at the left. */
 const RIGHT = 18
 const LEFT = 56
 const BASE = HEIGHT - 22
 const Y_TICKS = 4
 const X_TICK_WIDTH = 60
+const PAGE_STEPS = 10
 
 type Point = readonly [x: number, y: number]
-
-const PAGE_STEPS = 10
 
 /** The step that a key moves to, perhaps beyond the first or last; null to point nowhere. */
 const KEYS: Readonly<Record<string, (index: number, count: number) => number | null>> = {
@@ -80,7 +80,7 @@ export class LinePlot {
   #values: readonly Gaps[] = []
   #pointedAtMs: number | null = null
   #width = 0
-  /** The distance of a value from the top, as the axis was drawn last. */
+  /** A value's distance from the top; #draw sets it, because it depends on the axis. */
   #y: (value: number) => number = () => BASE
 
   /** @param name for assistive technology */

@@ -44,7 +44,7 @@ export interface TableColumn {
   readonly text: (value: number) => string
 }
 
-/** A table of more than this names the day in each row. */
+/** The table of a longer time names the day in each row. */
 const WITHOUT_DAY_MS_MAX = 12 * 3_600_000
 
 /** A row per step, the latest first. The viewer unfolds it. */

@@ -48,14 +48,15 @@ function healthOf({ service, lastMinute, nowMs, startedAtMs }: DashboardData): H
 }
 
 function storeTile(
-  { workersWithStore, workersRunning, isReady }: DashboardData['service'],
+  { workersWithStore, workersRunning, isReady, isStoreEmbedded }: DashboardData['service'],
   p99Ms: number | null,
 ): HTMLElement {
   if (workersWithStore === workersRunning && workersRunning > 0)
     return tile('Store', 'Up', p99Ms === null ? 'no calls' : `p99 ${milliseconds(p99Ms)}`, 'good')
   if (workersWithStore > 0)
     return tile('Store', 'Partly', `for ${workersWithStore} of ${workersRunning} workers`, 'bad')
-  if (isReady) return tile('Store', 'Partly', 'a part does not answer', 'bad')
+  // Only a Redis Cluster has parts.
+  if (isReady && !isStoreEmbedded) return tile('Store', 'Partly', 'a part does not answer', 'bad')
   return tile('Store', 'Away', 'does not answer', 'bad')
 }
 
