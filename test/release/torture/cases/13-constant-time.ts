@@ -36,9 +36,9 @@ export const constantTime: TortureCase = {
     const { random } = run
     run.size(`${samples.toLocaleString('en-US')} samples of 8 calls for each target`)
     const [compared, ...others] = targets(random)
-    const control = measureTiming({ ...compared!, accepts: stopsEarly }, samples)
-    run.figure('control, stops at the first difference: |t|', control.t)
-    run.check(control.t > CONTROL_T_MIN, `the control has |t| ${control.t}: this would not find a difference`)
+    const control = timingOf({ ...compared!, accepts: stopsEarly }, samples)
+    run.figure('control, stops at the first difference: |t|', control)
+    run.check(control > CONTROL_T_MIN, `the control has |t| ${control}: this would not find a difference`)
     for (const target of [compared!, ...others]) {
       judge(run, target, samples)
       // Lets other tasks of this thread run (timers, signals).
@@ -48,16 +48,11 @@ export const constantTime: TortureCase = {
 }
 
 function judge(run: Run, target: TimingTarget, samples: number): void {
-  const all: string[] = []
-  let t = Number.POSITIVE_INFINITY
-  while (all.length < RUNS_MAX && !(t < T_MAX)) {
-    const { differenceNs, errorNs, meanNs, ...verdict } = measureTiming(target, samples)
-    t = verdict.t
-    const times = `${differenceNs.toFixed(2)} +- ${errorNs.toFixed(2)} ns of ${meanNs.toFixed(0)}`
-    all.push(`${t.toFixed(2)} (last differs - first differs: ${times})`)
-  }
-  run.figure(`${target.name}: |t|`, all.join(', then '))
-  run.check(t < T_MAX, `${target.name}: |t| ${all.join(', then ')}`)
+  const all = [timingOf(target, samples)]
+  while (!(all.at(-1)! < T_MAX) && all.length < RUNS_MAX) all.push(timingOf(target, samples))
+  const told = all.map(t => t.toFixed(2)).join(', then ')
+  run.figure(`${target.name}: |t|`, told)
+  run.check(all.at(-1)! < T_MAX, `${target.name}: |t| ${told}`)
 }
 
 interface Input {
@@ -138,16 +133,6 @@ function flat(text: string): string {
   return Buffer.from(text, 'latin1').toString('latin1')
 }
 
-interface TimingVerdict {
-  /** The larger |t|. */
-  readonly t: number
-  /** Over the faster nine tenths: the second class's mean time a call minus the first's, in ns; then its standard error. */
-  readonly differenceNs: number
-  readonly errorNs: number
-  /** Over the same times, the mean time of a call. */
-  readonly meanNs: number
-}
-
 /** Calls timed together: reading the clock takes as long as a short call. */
 const CALLS = 8
 const WARM_UP_SHARE = 0.05
@@ -157,7 +142,8 @@ const WARM_UP_SHARE = 0.05
  */
 const INPUTS = 250
 
-function measureTiming({ name, input, accepts }: TimingTarget, samples: number): TimingVerdict {
+/** @returns |t| */
+function timingOf({ name, input, accepts }: TimingTarget, samples: number): number {
   const warmUp = Math.ceil(samples * WARM_UP_SHARE)
   // The classes come from a cipher: the generator of the other choices is too weak for statistics.
   const classes = Uint8Array.from(randomBytes(samples + warmUp), byte => byte & 1)
@@ -174,22 +160,18 @@ function measureTiming({ name, input, accepts }: TimingTarget, samples: number):
       if (accepted > 0) throw new Error(`${name}: a wrong value is accepted`)
     }
   }
-  return compare(times.subarray(warmUp), classes.subarray(warmUp))
-}
-
-function compare(times: Float64Array, classes: Uint8Array): TimingVerdict {
-  const sorted = Float64Array.from(times).sort()
-  const below = (share: number) => welch(times, classes, sorted[Math.floor(share * sorted.length)]!)
-  const [half, typical] = [below(0.5), below(0.9)]
-  const t = Math.max(Math.abs(half.t), Math.abs(typical.t))
-  return { t, differenceNs: typical.difference, errorNs: typical.error, meanNs: typical.mean }
+  const measured = times.subarray(warmUp)
+  const sorted = measured.toSorted()
+  const below = (share: number) => sorted[Math.floor(share * sorted.length)]!
+  const ts = [below(0.5), below(0.9)].map(limit => welch(measured, classes.subarray(warmUp), limit))
+  return Math.max(...ts.map(Math.abs))
 }
 
 /** A class that is slower as a whole has hardly any samples in the faster half. */
 const CLASS_SAMPLES_MIN = 100
 
-/** Welch's t-test over the times below `limit`. */
-function welch(times: Float64Array, classes: Uint8Array, limit: number) {
+/** The t of Welch's test over the times below `limit`. */
+function welch(times: Float64Array, classes: Uint8Array, limit: number): number {
   const counts = [0, 0]
   const means = [0, 0]
   const squares = [0, 0] // of the distances from the mean (Welford)
@@ -202,10 +184,8 @@ function welch(times: Float64Array, classes: Uint8Array, limit: number) {
     means[of]! += delta / counts[of]!
     squares[of]! += delta * (time - means[of]!)
   }
-  const mean = (means[0]! + means[1]!) / 2
-  if (Math.min(...counts) < CLASS_SAMPLES_MIN) return { t: 0, difference: 0, error: 0, mean }
+  if (Math.min(...counts) < CLASS_SAMPLES_MIN) return 0
   const [first, second] = [0, 1].map(of => squares[of]! / (counts[of]! - 1) / counts[of]!)
   const error = Math.sqrt(first! + second!)
-  const difference = means[1]! - means[0]!
-  return { t: error === 0 ? 0 : difference / error, difference, error, mean }
+  return error === 0 ? 0 : (means[1]! - means[0]!) / error
 }
