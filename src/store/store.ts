@@ -167,8 +167,9 @@ export interface RequestStore {
 }
 
 export interface SiteChanges {
+  /** The number of the last change among these; all changes in a store are numbered. */
   readonly revision: number
-  /** The revision went back: data was lost or replaced, so all records follow. */
+  /** The store's last number is lower than the one asked for: data was lost or replaced, so all records follow. */
   readonly isReplaced: boolean
   readonly siteKeys: readonly string[]
   readonly apiKeyIds: readonly string[]
@@ -207,7 +208,7 @@ export interface SiteStore {
   livingHosts(): Promise<LivingHosts>
   /** The usual rate of the site's returning addresses in proofs a minute, over all shards; undefined before the first. */
   readUsualRate(siteKey: string): Promise<number | undefined>
-  /** Returns some records at a time: call until `revision` stays. undefined only asks for the revision. */
+  /** Returns at most 1,000 changes: call again with their `revision` until it stays. undefined asks for the last revision alone. */
   changesSince(revision: number | undefined): Promise<SiteChanges>
 }
 

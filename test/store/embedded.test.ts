@@ -21,7 +21,7 @@ import { apiKeyId } from '../../src/domain/site.ts'
 import { createSite, revokeApiKey, updateSite } from '../../src/sites/sites.ts'
 import { socketPath } from '../../src/store/embedded/data-dir.ts'
 import type { ServerOptions, StoreServer } from '../../src/store/embedded/server.ts'
-import { EmbeddedSites, SITES_FILE } from '../../src/store/embedded/sites-file.ts'
+import { EmbeddedSites, SITES_JSONL } from '../../src/store/embedded/sites-file.ts'
 import { loadState, saveState } from '../../src/store/embedded/snapshot.ts'
 import { deadFrom, State, sweep } from '../../src/store/embedded/state.ts'
 import { openSiteStore } from '../../src/store/open.ts'
@@ -227,20 +227,20 @@ test('embedded: a power loss at any byte of the last change loses that change al
   const dataDir = temporaryDir('store')
   const file = sitesIn(dataDir)
   const { site } = await createSite(file, { name: 'first' })
-  const before = statSync(join(dataDir, SITES_FILE)).size
+  const before = statSync(join(dataDir, SITES_JSONL)).size
   await updateSite(file, site.siteKey, { name: 'second' })
   await file.closeFile()
-  const whole = readFileSync(join(dataDir, SITES_FILE))
+  const whole = readFileSync(join(dataDir, SITES_JSONL))
   for (let length = before; length <= whole.length; length++) {
-    writeFileSync(join(dataDir, SITES_FILE), whole.subarray(0, length))
+    writeFileSync(join(dataDir, SITES_JSONL), whole.subarray(0, length))
     const found = sitesIn(dataDir)
     const isWhole = length >= whole.length - 1 // without the line's end too, as some editors leave it
     assert.equal((await found.readSite(site.siteKey))?.name, isWhole ? 'second' : 'first', `${length}`)
-    assert.equal(found.torn === undefined, isWhole || length === before)
+    assert.equal(found.droppedLine === undefined, isWhole || length === before)
     await updateSite(found, site.siteKey, { name: 'third' })
     await found.closeFile()
     const again = sitesIn(dataDir)
-    assert.deepEqual([again.torn, (await again.readSite(site.siteKey))?.name], [undefined, 'third'])
+    assert.deepEqual([again.droppedLine, (await again.readSite(site.siteKey))?.name], [undefined, 'third'])
     await again.closeFile()
   }
 })
@@ -268,7 +268,7 @@ test('embedded: any other wrong line of the sites stops the start, with its numb
   const file = sitesIn(dataDir)
   await createSite(file, { name: 'a' })
   await file.closeFile()
-  const path = join(dataDir, SITES_FILE)
+  const path = join(dataDir, SITES_JSONL)
   const good = readFileSync(path, 'utf8')
   for (const [wrong, what] of [
     ['{"changes": [[', /line \d+: .*JSON/],
@@ -297,7 +297,7 @@ test('embedded: the sites are written anew once half of the file is dead, and ar
   const { site, apiKey } = await createSite(file, { name: 'a' })
   const id = apiKeyId(apiKey)!
   for (let atMs = 1; atMs <= 2100; atMs++) await file.noteUses(new Map([[id, atMs]]))
-  const lines = () => readFileSync(join(dataDir, SITES_FILE), 'utf8').split('\n').length
+  const lines = () => readFileSync(join(dataDir, SITES_JSONL), 'utf8').split('\n').length
   assert.ok(lines() < 1200, `${lines()} lines`)
   const told = async (found: EmbeddedSites) => [
     await found.listSites(),
@@ -335,14 +335,14 @@ test('embedded: a change that cannot be written is refused in one line, and noth
   const file = sitesIn(dataDir)
   const { apiKey } = await createSite(file, { name: 'a' })
   const id = apiKeyId(apiKey)!
-  const bytes = readFileSync(join(dataDir, SITES_FILE))
+  const bytes = readFileSync(join(dataDir, SITES_JSONL))
   const makeRoom = fillDisk(t)
   const isFull =
     /^StoreSetupError: POWGATE_DATA_DIR: cannot write .*, so this was not done: the disk is full$/
   await assert.rejects(revokeApiKey(file, id), isFull)
   await assert.rejects(file.noteUses(new Map([[id, 1]])), isFull)
   makeRoom()
-  assert.deepEqual(readFileSync(join(dataDir, SITES_FILE)), bytes)
+  assert.deepEqual(readFileSync(join(dataDir, SITES_JSONL)), bytes)
   assert.equal((await file.readApiKey(id))?.revokedAt, null)
   assert.ok((await revokeApiKey(file, id)).revokedAt)
   await file.closeFile()
@@ -359,10 +359,10 @@ test('embedded: a full disk while the sites are written anew: nothing is left of
   const makeRoom = fillDisk(t, 1000) // longer than a change
   for (let atMs = 1000; atMs < 1010; atMs++) await file.noteUses(new Map([[id, atMs]]))
   makeRoom()
-  assert.deepEqual(readdirSync(dataDir), [SITES_FILE])
+  assert.deepEqual(readdirSync(dataDir), [SITES_JSONL])
   assert.equal(openFiles(), before)
   await file.noteUses(new Map([[id, 2000]]))
-  assert.ok(readFileSync(join(dataDir, SITES_FILE), 'utf8').split('\n').length < 100)
+  assert.ok(readFileSync(join(dataDir, SITES_JSONL), 'utf8').split('\n').length < 100)
   assert.deepEqual(await file.readUses([id]), new Map([[id, 2000]]))
   await file.closeFile()
 })
@@ -372,13 +372,13 @@ test('embedded: a full disk while the state is saved: the part that was written 
   const makeRoom = fillDisk(t)
   await stop(true)
   makeRoom()
-  assert.deepEqual(readdirSync(dataDir), [SITES_FILE])
+  assert.deepEqual(readdirSync(dataDir), [SITES_JSONL])
 })
 
 test('embedded: after root has written the sites anew, they still belong to the user of the service', async _t => {
   const dataDir = temporaryDir('store')
   const file = sitesIn(dataDir)
-  const path = join(dataDir, SITES_FILE)
+  const path = join(dataDir, SITES_JSONL)
   if (process.getuid!() === 0) chownSync(path, 4242, 4243) // others write a file of their own
   const { ino, uid, gid } = statSync(path)
   for (let atMs = 1; atMs <= 1010; atMs++) await file.noteUses(new Map([['id', atMs]]))
@@ -392,7 +392,7 @@ test('embedded: a file of sites that somebody else writes while it serves: no ch
   const told: string[] = []
   const tell = (_: string, text: string) => told.push(text)
   const { dataDir, store, stop } = await start(t, temporaryDir('store'), { tell })
-  const path = join(dataDir, SITES_FILE)
+  const path = join(dataDir, SITES_JSONL)
   const { site } = await createSite(store.sites, { name: 'a' })
   const backup = readFileSync(path)
   await updateSite(store.sites, site.siteKey, { name: 'b' })
@@ -520,7 +520,7 @@ test('embedded: the longest path that a socket may have serves, a longer one is 
   const longest = join(parent, 'd'.repeat(107 - '/store'.length - parent.length - 1))
   mkdirSync(longest)
   await (await serveStore(longest)).close(false)
-  assert.deepEqual(readdirSync(longest), [SITES_FILE])
+  assert.deepEqual(readdirSync(longest), [SITES_JSONL])
   const dataDir = join(parent, 'd'.repeat(100))
   assert.throws(
     () => socketPath(dataDir),

@@ -16,7 +16,7 @@ import { LAYOUT } from '../wire.ts'
 import { bulkReply, type Call, CallReader, errorReply, OK_REPLY } from './calls.ts'
 import { Engine } from './engine.ts'
 import { type OwnerOptions, ownSocket } from './own-socket.ts'
-import { EmbeddedSites, SITES_FILE } from './sites-file.ts'
+import { EmbeddedSites, SITES_JSONL } from './sites-file.ts'
 import { loadState, removeSavedState, saveState } from './snapshot.ts'
 import { answerOf } from './socket-sites.ts'
 import { type Clocks, State, SYSTEM_CLOCKS, sweep } from './state.ts'
@@ -62,7 +62,8 @@ export class StoreServer {
     if (unread !== undefined) tell?.('info', unread)
     this.#engine = new Engine(this.state, clocks)
     this.sites = new EmbeddedSites(dataDir, this.state)
-    if (this.sites.torn !== undefined) tell?.('warn', `of the sites' file, ${this.sites.torn}`)
+    const { droppedLine } = this.sites
+    if (droppedLine !== undefined) tell?.('warn', `of the sites' file, ${droppedLine}`)
     const sweeps = () => {
       this.#sweeps = setTimeout(sweeps, sweep(this.state, clocks)).unref()
     }
@@ -130,7 +131,7 @@ export class StoreServer {
     if (isOwn && this.sites.isInPlace) return
     const dataDir = resolve(this.#options.dataDir)
     const what = isOwn
-      ? `${SITES_FILE} in ${dataDir} was replaced, or written by somebody else,`
+      ? `${SITES_JSONL} in ${dataDir} was replaced, or written by somebody else,`
       : `the data directory ${dataDir} was moved or replaced`
     this.#displaced = `${what} under the running service: restart it`
     this.#options.tell?.('error', this.#displaced)

@@ -1,8 +1,8 @@
 /**
- * Sites, API keys and the audit log of the embedded store. They lie in one file, to which each change is appended as a line of JSON,
- * and is on disk before it is answered. A line may have these parts:
+ * Sites, API keys and the audit log of the embedded store, in sites.jsonl. (The file of `site export` and `apply` is another: see
+ * sites/file.ts.) Each change is appended as a line of JSON, and is on disk before it is answered. A line may have these parts:
  *
- *   {"changes": [[<revision>, {"site": ...} or {"apiKey": ...}], ...],   all of one commit
+ *   {"changes": [[<number>, {"site": ...} or {"apiKey": ...}], ...],   all of one commit; each has the next number of the store
  *    "audit": [<entry>, ...],
  *    "auditFrom": <Unix ms>,            older entries were dropped
  *    "uses": {"<key id>": <Unix ms>}}   last uses, written without a wait for the disk
@@ -42,7 +42,8 @@ import { type Change, jsonOf, Members, memberOf } from '../members.ts'
 import { type LivingHosts, type SiteStore, StoreSetupError } from '../store.ts'
 import type { State } from './state.ts'
 
-export const SITES_FILE = 'sites.jsonl'
+export const SITES_JSONL = 'sites.jsonl'
+/** A shorter file is never written anew, since it costs nothing. */
 const COMPACTED_LINES_MIN = 1000
 const synced = promisify(fsync)
 
@@ -57,7 +58,7 @@ const PARTS = new Set(['changes', 'audit', 'auditFrom', 'uses'])
 
 export class EmbeddedSites extends Members implements SiteStore {
   readonly #state: State
-  /** A command that has forgotten something must save the state. */
+  /** True once `forget` was called: a command must then save the state, or the next start would bring the forgotten back. */
   hasForgotten = false
   readonly #path: string
   #fd: number
@@ -68,16 +69,16 @@ export class EmbeddedSites extends Members implements SiteStore {
   readonly #records = new Map<string, { readonly revision: number; readonly json: string }>()
   #audit: AuditEntry[] = []
   readonly #uses = new Map<string, number>()
-  /** Changes are made one after another. */
-  #last: Promise<unknown> = Promise.resolve()
-  /** Says that a torn last line was dropped. */
-  readonly torn: string | undefined
+  /** The last write to the file: each waits for the one before. */
+  #lastWrite: Promise<unknown> = Promise.resolve()
+  /** For the log: which line was dropped, because a crash had interrupted its write. */
+  readonly droppedLine: string | undefined
 
   /** @throws StoreSetupError */
   constructor(dataDir: string, state: State) {
     super()
     this.#state = state
-    this.#path = join(dataDir, SITES_FILE)
+    this.#path = join(dataDir, SITES_JSONL)
     try {
       const isNew = !existsSync(this.#path)
       this.#fd = openSync(this.#path, 'a+', 0o600)
@@ -87,7 +88,7 @@ export class EmbeddedSites extends Members implements SiteStore {
         `POWGATE_DATA_DIR: cannot open the sites in ${this.#path}: ${systemErrorText(error)}`,
       )
     }
-    this.torn = this.#read()
+    this.droppedLine = this.#read()
   }
 
   /** False if somebody else replaced or wrote the file, such as an editor, or `cp` of a backup. */
@@ -97,7 +98,7 @@ export class EmbeddedSites extends Members implements SiteStore {
   }
 
   commit(changes: readonly RecordChange[], author: Author): Promise<boolean> {
-    return this.#afterLast(async () => {
+    return this.#afterLastWrite(async () => {
       const isExpected = changes.every(
         change => this.#records.get(memberOf(change))?.json === jsonOf(change).expected,
       )
@@ -120,13 +121,13 @@ export class EmbeddedSites extends Members implements SiteStore {
 
   dropAudit(beforeMs: number): Promise<void> {
     const isThere = (this.#audit[0]?.at ?? beforeMs) < beforeMs
-    return isThere ? this.#afterLast(() => this.#append({ auditFrom: beforeMs })) : Promise.resolve()
+    return isThere ? this.#afterLastWrite(() => this.#append({ auditFrom: beforeMs })) : Promise.resolve()
   }
 
   noteUses(uses: ReadonlyMap<string, number>): Promise<void> {
     const later = [...uses].filter(([id, atMs]) => atMs > (this.#uses.get(id) ?? 0))
     if (later.length === 0) return Promise.resolve()
-    return this.#afterLast(() => this.#append({ uses: Object.fromEntries(later) }, false))
+    return this.#afterLastWrite(() => this.#append({ uses: Object.fromEntries(later) }, false))
   }
 
   async readUses(ids: readonly string[]): Promise<Map<string, number>> {
@@ -140,7 +141,7 @@ export class EmbeddedSites extends Members implements SiteStore {
     return names.filter(name => windows.delete(name) || meters.delete(name)).length
   }
 
-  /** One host: nobody else has the socket. */
+  /** No other host can use this store. */
   async livingHosts(): Promise<LivingHosts> {
     return { shards: 1, living: [] }
   }
@@ -155,7 +156,7 @@ export class EmbeddedSites extends Members implements SiteStore {
   }
 
   async closeFile(): Promise<void> {
-    await this.#last
+    await this.#lastWrite
     closeSync(this.#fd)
   }
 
@@ -172,14 +173,14 @@ export class EmbeddedSites extends Members implements SiteStore {
     return later.slice(0, countMax).map(([member, record]) => [member, record.revision])
   }
 
-  #afterLast<Result>(change: () => Promise<Result>): Promise<Result> {
-    const done = this.#last.then(change)
-    this.#last = done.catch(() => {})
+  #afterLastWrite<Result>(write: () => Promise<Result>): Promise<Result> {
+    const done = this.#lastWrite.then(write)
+    this.#lastWrite = done.catch(() => {})
     return done
   }
 
-  /** Nothing changes unless it is written. @throws StoreSetupError */
-  async #append(line: Line, waits = true): Promise<void> {
+  /** Changes the records in memory once the line is in the file. @throws StoreSetupError */
+  async #append(line: Line, waitsForDisk = true): Promise<void> {
     if (!this.isInPlace)
       throw new StoreSetupError(
         `POWGATE_DATA_DIR: ${this.#path} was replaced or written by somebody else, so this was not done: restart the service`,
@@ -189,7 +190,7 @@ export class EmbeddedSites extends Members implements SiteStore {
     try {
       writeFileSync(this.#fd, bytes)
       this.#bytes += bytes.length
-      if (waits) await synced(this.#fd)
+      if (waitsForDisk) await synced(this.#fd)
     } catch (error) {
       ftruncateSync(this.#fd, before)
       this.#bytes = before
@@ -215,7 +216,7 @@ export class EmbeddedSites extends Members implements SiteStore {
     for (const [id, atMs] of Object.entries(uses)) this.#uses.set(id, atMs)
   }
 
-  /** @returns what was dropped @throws StoreSetupError */
+  /** @returns for the log, which line was dropped @throws StoreSetupError */
   #read(): string | undefined {
     const text = readFileSync(this.#path)
     for (let start = 0, number = 1; start < text.length; number++) {
@@ -284,7 +285,7 @@ function isJson(text: string): boolean {
   }
 }
 
-/** Refuses mistakes of an editing person that would become a fault of every worker, or another meaning. */
+/** A person may have edited the file: refuses mistakes that would make workers fail, or do something else. */
 function checkSite({ name, active, origins, difficulty }: SiteRecord): void {
   const isSite =
     typeof name === 'string' &&
