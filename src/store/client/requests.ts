@@ -35,7 +35,7 @@ import {
   TOKEN_OUTCOMES,
   UNAVAILABLE,
 } from '../store.ts'
-import { DONE, FIRST, LIMITED, POLICIES, SECOND } from '../wire.ts'
+import { DONE, FIRST, LIMITED, POLICIES, SECOND, uint16Text, uint24Text, uint32Text } from '../wire.ts'
 import { type Operation, timeOf } from './batch.ts'
 import { shardIndex } from './connection.ts'
 import type { Shard } from './shard.ts'
@@ -235,21 +235,12 @@ function solutionText(request: SolutionRequest, keepMs: number): string {
   const head = `V${fromCharCode(verificationKind(request))}${limitsText(request)}`
   if (spend === undefined) return head + NO_NONCE
   const mark = nonceMark(spend.nonce)
-  const markText =
-    uint24Text(MARK_BIT | Math.floor(mark / MARK_LOW)) + fromCharCode((mark >>> 8) & 0xff, mark & 0xff)
+  const markText = uint24Text(MARK_BIT | Math.floor(mark / MARK_LOW)) + uint16Text(mark)
   return `${head}${uint32Text(spend.storeEpoch)}${uint24Text(keepMs)}${markText}`
 }
 
 function limitsText({ siteTag, addressLimit, siteLimit }: ChallengeRequest): string {
   return uint24Text(siteTag) + uint24Text(addressLimit) + uint24Text(siteLimit)
-}
-
-function uint24Text(value: number): string {
-  return fromCharCode(value >>> 16, (value >>> 8) & 0xff, value & 0xff)
-}
-
-function uint32Text(value: number): string {
-  return fromCharCode(value >>> 24, (value >>> 16) & 0xff, (value >>> 8) & 0xff, value & 0xff)
 }
 
 function firstOf(reply: Buffer, at: number): number {

@@ -12,6 +12,7 @@
 
 import { randomInt } from 'node:crypto'
 import { KEPT_MS_MAX, keptMs, type Meter } from '../../domain/meters.ts'
+import { uint32Text } from '../wire.ts'
 
 export interface Clocks {
   readonly monotonicMs: () => number
@@ -123,13 +124,7 @@ export function isMeterDead(name: string, meter: Meter, wallMs: number): boolean
 
 /** The second from which an entry is dead, as four characters. @param ms is rounded up */
 export function deadFrom(ms: number): string {
-  const seconds = Math.ceil(ms / 1000)
-  return String.fromCharCode(
-    (seconds >>> 24) & 0xff,
-    (seconds >>> 16) & 0xff,
-    (seconds >>> 8) & 0xff,
-    seconds & 0xff,
-  )
+  return uint32Text(Math.ceil(ms / 1000))
 }
 
 function uint32At(text: string, at: number): number {
