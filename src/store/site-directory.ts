@@ -22,12 +22,12 @@ const UNKNOWN_MAX = 10_000
 const UNKNOWN_MS = 1000
 /** Keys that are read at once. With more, from a flood of made-up keys, a load fails as if the store were away. */
 const LOADS_MAX = 1000
-/** Records read before requests are answered again. */
+/** Records that are read between two ticks of the event loop, in which requests are answered. */
 const REFRESH_CHUNK = 200
-/** Records that one `refreshSome` reads. No change reports that the store lost a single record, so all are read in rounds. */
-const ROUND_CHUNK = 100
+/** Records that one `refreshSome` reads. No change reports that the store lost a single record, so all are read again and again. */
+const REREAD_CHUNK = 100
 
-/** null if it does not exist; undefined if the store must be asked, or could not be read. */
+/** null if there is no such record; undefined if the store must be asked, or could not be read. */
 export type Found<Thing> = Thing | null | undefined
 
 interface DirectoryOptions {
@@ -88,7 +88,7 @@ export class SiteDirectory {
     for (;;) {
       const since = this.#revision
       const changes = await this.#store.changesSince(since ?? 0)
-      // Records cached before the first answer may have changed meanwhile.
+      // Records that were cached before the first answer may have changed since.
       if (changes.isReplaced || since === undefined)
         await Promise.all([this.sites.refreshAll(), this.apiKeys.refreshAll()])
       const areUnasked = this.#isLoaded && !this.#isCopy
@@ -112,8 +112,8 @@ export class RecordCache<Thing> {
   readonly #read: (key: string) => Promise<Thing | undefined>
   readonly #changedAt: (thing: Thing) => number
   readonly #now: () => number
-  /** These are in no store. */
-  readonly #fixed: ReadonlyMap<string, Thing>
+  /** Those of the published test keys, which are in no store. */
+  readonly #testThings: ReadonlyMap<string, Thing>
   readonly #cached = new Map<string, Thing>()
   /** Keys that the store lacks, and the time (`now`) from which it is asked again. */
   readonly #unknown = new Map<string, number>()
@@ -128,19 +128,19 @@ export class RecordCache<Thing> {
   readonly #unasked = new Set<string>()
   /** Keys of changed records that could not be read, for the next `refresh`. */
   #failed: readonly string[] = []
-  /** Keys that `refreshSome` has yet to read before it starts over. */
-  #round: string[] = []
+  /** Keys that `refreshSome` has yet to read before it starts over with all. */
+  #unread: string[] = []
 
   constructor(
     read: (key: string) => Promise<Thing | undefined>,
     changedAt: (thing: Thing) => number,
     now: () => number,
-    fixed: ReadonlyMap<string, Thing>,
+    testThings: ReadonlyMap<string, Thing>,
   ) {
     this.#read = read
     this.#changedAt = changedAt
     this.#now = now
-    this.#fixed = fixed
+    this.#testThings = testThings
   }
 
   get lost(): Thing[] {
@@ -151,8 +151,9 @@ export class RecordCache<Thing> {
     return [...this.#cached.values()]
   }
 
+  /** Answers without the store; if that is undefined, call `load`. */
   cached(key: string): Found<Thing> {
-    const found = this.#fixed.get(key) ?? this.#cached.get(key)
+    const found = this.#testThings.get(key) ?? this.#cached.get(key)
     if (found !== undefined) return this.#unasked.has(key) ? undefined : found
     const askAgainAt = this.#unknown.get(key)
     return askAgainAt !== undefined && askAgainAt > this.#now() ? null : undefined
@@ -182,6 +183,7 @@ export class RecordCache<Thing> {
     for (const done of waiting) done(found)
   }
 
+  /** Caches a record that another cache had. */
   adopt(key: string, thing: Thing): void {
     this.#unasked.delete(key)
     this.#keep(key, thing)
@@ -206,8 +208,8 @@ export class RecordCache<Thing> {
   }
 
   async refreshSome(): Promise<void> {
-    if (this.#round.length === 0) this.#round = [...this.#cached.keys()]
-    await this.#readAll(this.#round.splice(-ROUND_CHUNK))
+    if (this.#unread.length === 0) this.#unread = [...this.#cached.keys()]
+    await this.#readAll(this.#unread.splice(-REREAD_CHUNK))
   }
 
   /** @returns keys that could not be read */

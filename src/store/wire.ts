@@ -29,7 +29,7 @@ export const PRICING_NUMBERS = [
   'learnsAllMs',
   'returningProofs',
 ] as const
-/** Offsets in the head. Its times have 4 bytes, one more than a time needs, because they may be NONE (client/server-clock.ts). */
+/** Offsets in the head. Its times have 4 bytes, one more than a time needs, because they may be NO_TIME (client/server-clock.ts). */
 export const HEAD = {
   nextEpoch: 0,
   checked: 4,

@@ -6,7 +6,7 @@
 import assert from 'node:assert/strict'
 import { type TestContext, test } from 'node:test'
 import { type ChainableCommander, Redis } from 'ioredis'
-import { NONE, ServerClock } from '../../src/store/client/server-clock.ts'
+import { NO_TIME, ServerClock } from '../../src/store/client/server-clock.ts'
 import type { StoreClient } from '../../src/store/client/store.ts'
 import { StoreWatch } from '../../src/store/watch.ts'
 import { eventually } from '../harness/eventually.ts'
@@ -152,7 +152,7 @@ test('redis: workers note when they looked, so the epoch lasts while nobody sets
 
 test('a process vouches for a time that it has measured, from when it asked, and for no more than an hour', t => {
   const clock = new ServerClock()
-  assert.equal(clock.expected(), NONE)
+  assert.equal(clock.expected(), NO_TIME)
   const askedAtMs = performance.now()
   let passedMs = 40
   t.mock.method(performance, 'now', () => askedAtMs + passedMs)
@@ -160,14 +160,14 @@ test('a process vouches for a time that it has measured, from when it asked, and
   for (const [ms, expected] of [
     [40, 0xfffff0 + 40 - WRAP_MS],
     [3_600_000, (0xfffff0 + 3_600_000) % WRAP_MS],
-    [3_600_001, NONE],
+    [3_600_001, NO_TIME],
   ] as const) {
     passedMs = ms
     assert.equal(clock.expected(), expected)
   }
   passedMs = 0
   clock.forget()
-  assert.equal(clock.expected(), NONE)
+  assert.equal(clock.expected(), NO_TIME)
 })
 
 test('how far the clock of this host is off, from 10 s to a day, either way; told at 1 s and at 5 s', async t => {

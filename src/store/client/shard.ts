@@ -12,7 +12,7 @@
 import { evalScript } from '../redis/scripts.ts'
 import type { OnStoreCall } from '../store.ts'
 import { Batch, type EpochKeys, epochOf, isReplyTo, type Operation, type Settle, settleAll } from './batch.ts'
-import { type Connection, patienceMs, type Server, slotOf, withDeadline } from './connection.ts'
+import { type Connection, type Server, silenceMsMax, slotOf, withDeadline } from './connection.ts'
 import { ServerClock } from './server-clock.ts'
 
 interface ShardOptions {
@@ -49,7 +49,9 @@ const PROBE_WHEN_UP_MS = 250
 /** One of four probes writes, so a read-only server is found within a second. Each write makes an append-only file longer. */
 const PROBES_PER_WRITE = 4
 const PROBE_WHEN_DOWN_MS = 50
+/** Requeued calls wait for this probe. */
 const PROBE_WHEN_SEARCHING_MS = 10
+/** Asking a Cluster where the slot is may take this long, then it is asked again. */
 const LOCATE_MS_MAX = 2000
 /** A nonce that seems forged is checked under each former epoch, which costs a hash. */
 const FORMER_EPOCHS_MAX = 3
@@ -92,7 +94,7 @@ export class Shard {
   constructor(connection: Connection, options: ShardOptions) {
     this.#connection = connection
     this.#options = options
-    // One character a byte, like all text of a batch.
+    // One character stands for a byte, as in all texts of a batch.
     this.keyPrefix = Buffer.from(options.keyPrefix).toString('latin1')
     this.#epochKeys = [`${this.keyPrefix}epoch`, `${this.keyPrefix}look`, `${this.keyPrefix}count`]
     this.#probeOperation = {
@@ -277,7 +279,7 @@ export class Shard {
     const isSearching = this.isUp && this.#server === undefined
     this.#scheduleProbe(isSearching ? PROBE_WHEN_SEARCHING_MS : PROBE_WHEN_DOWN_MS)
     if (server === undefined) {
-      this.#connection.unstick(this.slot)
+      this.#connection.endIfStuck(this.slot)
       this.#locate()
     } else {
       // An answer that has come must be read first, as with the deadline.
@@ -286,13 +288,13 @@ export class Shard {
     }
   }
 
-  /** A server may vanish without closing the connection. */
+  /** Replaces the connection of a server that has vanished without closing it. */
   readonly #checkSilence = (server: Server): void => {
     const silentMs = performance.now() - this.#heardAtMs
     if (
       this.#server !== undefined ||
       server !== this.#probedServer ||
-      silentMs < patienceMs(this.#options.deadlineMs)
+      silentMs < silenceMsMax(this.#options.deadlineMs)
     )
       return
     this.#heardAtMs = performance.now()

@@ -30,10 +30,11 @@ function send(message: StoreMessage): void {
   if (process.connected) process.send!(message)
 }
 
+/** Ends the process; while the server opens, only sets `isEnding`. */
 async function end(): Promise<void> {
   isEnding = true
   const ending = server
-  server = undefined
+  server = undefined // a second call must not close it again
   if (ending === undefined) return
   await sleep(0) // so that the last answer goes out
   await ending.close(true)

@@ -47,7 +47,7 @@ export class StoreServer {
   #sweeps: NodeJS.Timeout | undefined
   readonly #checks: NodeJS.Timeout
   #wasHalfFull = false
-  /** Set once another directory or file lies in place of its own: why batches and operations on sites are refused. */
+  /** Why batches and operations on sites are refused, once the directory or sites.jsonl was replaced. */
   #displaced: string | undefined
 
   private constructor(options: ServerOptions, server: Server, path: string) {
@@ -70,7 +70,7 @@ export class StoreServer {
     sweeps()
     this.#checks = setInterval(() => this.#check(), CHECK_MS).unref()
     server.on('connection', socket => this.#serve(socket))
-    // A process that may open no more files cannot accept; an error that nobody hears would end it.
+    // A process that may open no more files cannot accept a connection. An error event without a listener would end it.
     server.on('error', () => {})
   }
 
@@ -89,7 +89,7 @@ export class StoreServer {
     return this.#clients.size === 0
   }
 
-  /** @param saves the state, for the next start */
+  /** @param saves true to save the state for the next start */
   async close(saves: boolean): Promise<void> {
     clearTimeout(this.#sweeps)
     clearInterval(this.#checks)

@@ -71,7 +71,7 @@ export class EmbeddedSites extends Members implements SiteStore {
   readonly #uses = new Map<string, number>()
   /** The last write to the file: each waits for the one before. */
   #lastWrite: Promise<unknown> = Promise.resolve()
-  /** For the log: which line was dropped, because a crash had interrupted its write. */
+  /** Tells the log which line was dropped, because a crash had interrupted its write. */
   readonly droppedLine: string | undefined
 
   /** @throws StoreSetupError */

@@ -1,4 +1,7 @@
-/** Joins the Lua files at the start: each sees the locals of those before it. The number in an operation's file name counts its kinds of keys. */
+/**
+ * Joins the Lua files at the start: each sees the locals of those before it. The number in an operation's file name says how many
+ * kinds of keys its header lists under KEYS.
+ */
 
 import { createHash } from 'node:crypto'
 import { readdirSync, readFileSync } from 'node:fs'
