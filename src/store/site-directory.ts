@@ -117,8 +117,8 @@ export class RecordCache<Thing> {
   readonly #cached = new Map<string, Thing>()
   /** Keys that the store lacks, and the time (`now`) from which it is asked again. */
   readonly #unknown = new Map<string, number>()
-  /** Callers of `load`, by the key that is being read. */
-  readonly #loads = new Map<string, Done<Found<Thing>>[]>()
+  /** What `load` answers, by the key that is being read. */
+  readonly #loads = new Map<string, Promise<Found<Thing>>>()
   /** Keys of cached records that the store lacks, or has an older copy of. */
   readonly #lost = new Set<string>()
   /**
@@ -160,27 +160,23 @@ export class RecordCache<Thing> {
   }
 
   load(key: string, done: Done<Found<Thing>>): void {
-    const waiting = this.#loads.get(key)
-    if (waiting !== undefined) {
-      waiting.push(done)
-      return
+    let load = this.#loads.get(key)
+    if (load === undefined) {
+      if (this.#loads.size >= LOADS_MAX) return done(undefined)
+      load = this.#loadOne(key)
+      this.#loads.set(key, load)
     }
-    if (this.#loads.size >= LOADS_MAX) {
-      done(undefined)
-      return
-    }
-    this.#loads.set(key, [done])
-    this.#readOne(key).then(
-      () => this.#answer(key, this.#cached.get(key) ?? null),
-      () => this.#answer(key, this.#cached.get(key)),
-    )
+    void load.then(done)
   }
 
-  #answer(key: string, found: Found<Thing>): void {
-    const waiting = this.#loads.get(key) ?? []
+  async #loadOne(key: string): Promise<Found<Thing>> {
+    const isRead = await this.#readOne(key).then(
+      () => true,
+      () => false,
+    )
     this.#loads.delete(key)
     this.#unasked.delete(key)
-    for (const done of waiting) done(found)
+    return this.#cached.get(key) ?? (isRead ? null : undefined)
   }
 
   /** Caches a record that another cache had. */

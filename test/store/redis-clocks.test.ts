@@ -13,13 +13,14 @@ import { eventually } from '../harness/eventually.ts'
 import type { RedisServer } from '../harness/redis.ts'
 import { freshKey, nonceOn, openRedis, redeemable, SITE, startRedis, tokenOn } from './harness.ts'
 
-const LOOK = 'test:{0}:look'
+/** KEYS[2] of lua/epoch.lua: when a worker last looked at the server's clock. */
+const NOTE = 'test:{0}:look'
 /** Servers tell their time modulo this. */
 const WRAP_MS = 2 ** 24
 
 /**
- * Makes it look as if the server's clock had been set ahead, or back: in one transaction, which a worker's look cannot come between. To
- * the worker, which goes by how far the two clocks come apart, its own is set the other way.
+ * Makes it look as if the server's clock had been set ahead, or back: in one transaction, so that no worker notes the time in
+ * between. A worker goes by how far the two clocks come apart, so its own is set the other way.
  */
 async function setClock(t: TestContext, server: RedisServer, aheadMs: number): Promise<void> {
   const client = new Redis(server.port)
@@ -30,20 +31,20 @@ async function setClock(t: TestContext, server: RedisServer, aheadMs: number): P
     // An expiry that is over deletes the key.
     if (leftMs >= 0) moved.pexpire(name, leftMs - aheadMs)
   }
-  await moveLook(client, aheadMs, moved)
+  await moveNote(client, aheadMs, moved)
   const { now } = performance
-  // Only what is left of the time modulo that is told; so no worker takes itself to have been away for long.
+  // Servers tell no more than the rest, so no worker takes itself to have been away for long.
   const backMs = ((aheadMs % WRAP_MS) + WRAP_MS) % WRAP_MS
   t.mock.method(performance, 'now', () => now.call(performance) - backMs)
   await moved.exec()
   client.disconnect()
 }
 
-/** Makes it look as if the last look had been so long ago. */
-async function moveLook(client: Redis, agoMs: number, moved = client.multi()): Promise<ChainableCommander> {
-  const [process, at] = String(await client.get(LOOK)).split(' ')
+/** Makes it look as if the last note had been so long ago. */
+async function moveNote(client: Redis, agoMs: number, moved = client.multi()): Promise<ChainableCommander> {
+  const [process, at] = String(await client.get(NOTE)).split(' ')
   assert.match(at!, /^\d{13}$/)
-  return moved.set(LOOK, `${process} ${Number(at) - agoMs}`)
+  return moved.set(NOTE, `${process} ${Number(at) - agoMs}`)
 }
 
 /** Spends a nonce and redeems its token; the function tries both once more. */
@@ -90,7 +91,7 @@ test('redis: its clock is set 20 s ahead: nothing is forgotten, and nothing used
 test('redis: cut off for five minutes, or refused every write: who was there before vouches for the time', async t => {
   const { store, admin } = await startRedis(t)
   const useAgain = await useBoth(store)
-  await (await moveLook(admin, 5 * MINUTE_MS)).exec()
+  await (await moveNote(admin, 5 * MINUTE_MS)).exec()
   assert.deepEqual(await useAgain(), ['used', 'used'])
 })
 
@@ -119,7 +120,7 @@ test('redis: nobody asked for a minute, and nobody vouches for it: what was issu
   const { server, store, admin } = await startRedis(t)
   const epoch = store.requests.epochOf(SITE)
   await store.close()
-  await (await moveLook(admin, MINUTE_MS)).exec()
+  await (await moveNote(admin, MINUTE_MS)).exec()
   const next = await openRedis(server.url)
   t.after(() => next.close())
   assert.notEqual(next.requests.epochOf(SITE), epoch)
@@ -140,9 +141,9 @@ test('redis: a redemption by a host that is ten minutes ahead is remembered unti
 test('redis: workers note when they looked, so the epoch lasts while nobody sets a clock, for processes that come later too', async t => {
   const { server, store } = await startRedis(t)
   const epoch = store.requests.epochOf(SITE)
-  const lookedAt = async () => Number(String(await server.ask('get', LOOK)).split(' ')[1])
-  const before = await lookedAt()
-  await eventually(60_000, 'it is noted again', async () => (await lookedAt()) - before >= 3000)
+  const notedAt = async () => Number(String(await server.ask('get', NOTE)).split(' ')[1])
+  const before = await notedAt()
+  await eventually(60_000, 'it is noted again', async () => (await notedAt()) - before >= 3000)
   await useBoth(store)
   assert.equal(store.requests.epochOf(SITE), epoch)
   const next = await openRedis(server.url)

@@ -101,7 +101,9 @@ export class Engine {
     this.#reply = Buffer.allocUnsafe(meters + meterCount * METER_BYTES)
     this.#replyAt = ANSWERS_AT
     for (let index = first; index < starts.length; index++) this.#operation(index)
-    this.#writeHead()
+    this.#reply.writeUInt32BE(this.#state.epoch, 0)
+    this.#reply.fill(0, CHECKED_AT, ANSWERS_AT)
+    this.#reply.writeDoubleBE(this.#wallMs, TIME_AT)
     for (let number = 1; number <= meterCount; number++) {
       const meter = this.#meterOf(number)
       const at = meters + (number - 1) * METER_BYTES
@@ -109,12 +111,6 @@ export class Engine {
       else writeMeter(this.#reply, at, meter)
     }
     return this.#reply
-  }
-
-  #writeHead(): void {
-    this.#reply.writeUInt32BE(this.#state.epoch, 0)
-    this.#reply.fill(0, CHECKED_AT, ANSWERS_AT)
-    this.#reply.writeDoubleBE(this.#wallMs, TIME_AT)
   }
 
   #operation(index: number): void {

@@ -219,6 +219,6 @@ export class StoreServer {
 }
 
 function timeReply(nowMs: number): Buffer {
-  const [seconds, micros] = [String(Math.floor(nowMs / 1000)), String((nowMs % 1000) * 1000)]
-  return Buffer.from(`*2\r\n$${seconds.length}\r\n${seconds}\r\n$${micros.length}\r\n${micros}\r\n`)
+  const parts = [Math.floor(nowMs / 1000), (nowMs % 1000) * 1000] // seconds, microseconds
+  return Buffer.concat([Buffer.from('*2\r\n'), ...parts.map(part => bulkReply(Buffer.from(String(part))))])
 }
