@@ -42,7 +42,7 @@ export interface Metering {
   readonly counts: boolean
 }
 
-export interface AddressState {
+interface AddressState {
   readonly status: 'admitted'
   /** Failures in the last minute. */
   readonly failures: number

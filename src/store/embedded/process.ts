@@ -30,14 +30,13 @@ function send(message: StoreMessage): void {
   if (process.connected) process.send!(message)
 }
 
-/** Ends the process; while the server opens, only sets `isEnding`. */
+/** Saves the state and ends the process. If the server has yet to open, only sets `isEnding`, by which the process ends then. */
 async function end(): Promise<void> {
+  if (isEnding) return
   isEnding = true
-  const ending = server
-  server = undefined // a second call must not close it again
-  if (ending === undefined) return
+  if (server === undefined) return
   await sleep(0) // so that the last answer goes out
-  await ending.close(true)
+  await server.close(true)
   process.exit(0)
 }
 
@@ -51,8 +50,7 @@ for (const signal of ['SIGTERM', 'SIGINT', 'SIGHUP', 'SIGUSR1', 'SIGUSR2'] as co
 process.on('message', () => void end())
 process.on('disconnect', () => {
   isOrphan = true
-  if (server === undefined) isEnding = true
-  else if (server.isIdle) void end()
+  if (server === undefined || server.isIdle) void end()
 })
 
 try {
