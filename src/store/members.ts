@@ -10,11 +10,12 @@ import {
   windowOfRefused,
   windowOfSite,
 } from '../domain/address-tags.ts'
-import type { RecordChange } from '../domain/audit.ts'
 import type { ApiKeyRecord, SiteRecord } from '../domain/site.ts'
 import type { SiteChanges } from './store.ts'
 
 type MemberKind = 's/' | 'k/'
+
+export type Written = { readonly site: SiteRecord } | { readonly apiKey: ApiKeyRecord }
 
 export type Change = readonly [member: string, changeNumber: number]
 
@@ -97,14 +98,10 @@ function parsed<Stored>(member: string, json: string): Stored {
   }
 }
 
-export function memberOf(change: RecordChange): string {
-  return 'site' in change ? `s/${change.site.siteKey}` : `k/${change.apiKey.id}`
+export function memberOf(written: Written): string {
+  return 'site' in written ? `s/${written.site.siteKey}` : `k/${written.apiKey.id}`
 }
 
-export function jsonOf(change: RecordChange): { expected: string | undefined; written: string } {
-  const { expected } = change
-  return {
-    expected: expected === undefined ? undefined : JSON.stringify(expected),
-    written: JSON.stringify('site' in change ? change.site : change.apiKey),
-  }
+export function jsonOf(written: Written): string {
+  return JSON.stringify('site' in written ? written.site : written.apiKey)
 }

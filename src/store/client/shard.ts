@@ -28,7 +28,7 @@ interface ShardOptions {
 
 /**
  *   sent      it waits for its answer
- *   requeued  it did not run, and is sent again when the server is found
+ *   requeued  it has not run, and is sent when the server is found
  *   answered  each operation has its answer
  *   unknown   it failed, or its answer did not come in time. It may have run, so it is never sent again
  */
@@ -68,8 +68,10 @@ export class Shard {
   cause = 'no answer yet'
   readonly keyPrefix: string
   readonly #epochKeys: EpochKeys
+  /** The operation of lua/probe-1.lua. */
   readonly #probeOperation: Operation
   readonly #writingProbe: Operation
+  /** Probes sent while up, of which some write. */
   #probes = 0
   readonly slot: number
   readonly #connection: Connection

@@ -38,7 +38,7 @@ import {
 import { dailyRate } from '../../domain/meters.ts'
 import type { ApiKeyRecord, SiteRecord } from '../../domain/site.ts'
 import { systemErrorText } from '../../words/system-error.ts'
-import { type Change, jsonOf, Members, memberOf } from '../members.ts'
+import { type Change, jsonOf, Members, memberOf, type Written } from '../members.ts'
 import { type LivingHosts, type SiteStore, StoreSetupError } from '../store.ts'
 import type { State } from './state.ts'
 
@@ -53,7 +53,6 @@ interface Line {
   readonly auditFrom?: number
   readonly uses?: Readonly<Record<string, number>>
 }
-type Written = { readonly site: SiteRecord } | { readonly apiKey: ApiKeyRecord }
 const PARTS = new Set(['changes', 'audit', 'auditFrom', 'uses'])
 
 export class EmbeddedSites extends Members implements SiteStore {
@@ -100,7 +99,7 @@ export class EmbeddedSites extends Members implements SiteStore {
   commit(changes: readonly RecordChange[], author: Author): Promise<boolean> {
     return this.#afterLastWrite(async () => {
       const isExpected = changes.every(
-        change => this.#records.get(memberOf(change))?.json === jsonOf(change).expected,
+        change => this.#records.get(memberOf(change))?.json === JSON.stringify(change.expected),
       )
       if (!isExpected) return false
       const at = Math.max(Date.now(), this.#audit.at(-1)?.at ?? 0)
@@ -206,9 +205,9 @@ export class EmbeddedSites extends Members implements SiteStore {
   #apply({ changes = [], audit = [], auditFrom, uses = {} }: Line): void {
     this.#lines++
     for (const [revision, written] of changes) {
-      const change = { ...written, expected: undefined } as RecordChange
-      this.#records.delete(memberOf(change))
-      this.#records.set(memberOf(change), { revision, json: jsonOf(change).written })
+      const member = memberOf(written)
+      this.#records.delete(member) // so that it becomes the last
+      this.#records.set(member, { revision, json: jsonOf(written) })
       this.#revision = Math.max(this.#revision, revision)
     }
     this.#audit.push(...audit)
@@ -222,15 +221,15 @@ export class EmbeddedSites extends Members implements SiteStore {
     for (let start = 0, number = 1; start < text.length; number++) {
       const end = text.indexOf('\n', start)
       const lineText = text.toString('utf8', start, end === -1 ? text.length : end)
-      if (end === -1 && !isJson(lineText)) {
-        ftruncateSync(this.#fd, start)
-        return `line ${number}, the last, was not written whole: it is dropped, nobody was told that it was done`
-      }
       try {
         this.#apply(checked(JSON.parse(lineText)))
         // Many editors leave the last line without its end.
         if (end === -1) writeFileSync(this.#fd, '\n')
       } catch (error) {
+        if (end === -1 && error instanceof SyntaxError) {
+          ftruncateSync(this.#fd, start)
+          return `line ${number}, the last, was not written whole: it is dropped, nobody was told that it was done`
+        }
         throw new StoreSetupError(
           `POWGATE_DATA_DIR: ${this.#path}, line ${number}: ${(error as Error).message}. Put the file back from a backup, or mend that line (one JSON object a line)`,
         )
@@ -273,15 +272,6 @@ export class EmbeddedSites extends Members implements SiteStore {
     this.#bytes = bytes.length
     this.#lines = lines.length
     syncDirectory(join(this.#path, '..'))
-  }
-}
-
-function isJson(text: string): boolean {
-  try {
-    JSON.parse(text)
-    return true
-  } catch {
-    return false
   }
 }
 

@@ -55,8 +55,8 @@ export class RedisRecords extends Members implements SiteStore {
       ...members.map(member => this.#recordKey(member)),
     ]
     const values = changes.flatMap((change, index) => {
-      const { expected, written } = jsonOf(change)
-      return [expected ?? '', written, members[index]!, JSON.stringify(auditEntry(change, author))]
+      const expected = change.expected === undefined ? '' : JSON.stringify(change.expected)
+      return [expected, jsonOf(change), members[index]!, JSON.stringify(auditEntry(change, author))]
     })
     const what = 'writing, of which it is not known whether it was done'
     return (await this.#connection.run(WRITE_RECORDS, keys, values, what)) === 1
