@@ -131,6 +131,7 @@ export class ShardedRequests implements RequestStore {
     const { charged, chargedAt } = await chargeCaller(isJunk)
     if (charged.status === 'unavailable') return charged
     if (charged.status === 'limited') {
+      // A client that waits as told must be admitted, so the longer wait of the two limits counts.
       const keys = [`${siteShard.keyPrefix}k:${windowFor(apiKey!.id, isJunk)}`]
       const peek = redemptionOperation(keys, `K${uint24Text(apiKey!.limit)}`)
       const ofKey = await ask(siteShard, peek, (reply, at) => reply && limitedAnswer(reply, at))

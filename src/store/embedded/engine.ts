@@ -7,8 +7,7 @@
 
 import {
   admitToLog,
-  LogKind as Kinds,
-  type LogKind,
+  LogKind,
   type LogRequest,
   MARK_BIT,
   MARK_LOW,
@@ -96,9 +95,9 @@ export class Engine {
     this.#wallMs = clock === '' ? this.#clocks.wallMs() : Number(clock)
     const meterCount = bytes.readUInt16BE(starts[clockAt + 1]! + HEAD.meterCount)
     const first = clockAt + 2
-    const meters = ANSWERS_AT + (starts.length - first) * ANSWER_BYTES
+    const metersAt = ANSWERS_AT + (starts.length - first) * ANSWER_BYTES
     this.#key = METERS_AT + meterCount
-    this.#reply = Buffer.allocUnsafe(meters + meterCount * METER_BYTES)
+    this.#reply = Buffer.allocUnsafe(metersAt + meterCount * METER_BYTES)
     this.#replyAt = ANSWERS_AT
     for (let index = first; index < starts.length; index++) this.#operation(index)
     this.#reply.writeUInt32BE(this.#state.epoch, 0)
@@ -106,7 +105,7 @@ export class Engine {
     this.#reply.writeDoubleBE(this.#wallMs, TIME_AT)
     for (let number = 1; number <= meterCount; number++) {
       const meter = this.#meterOf(number)
-      const at = meters + (number - 1) * METER_BYTES
+      const at = metersAt + (number - 1) * METER_BYTES
       if (meter === undefined) this.#reply.fill(0, at, at + METER_BYTES)
       else writeMeter(this.#reply, at, meter)
     }
@@ -134,7 +133,7 @@ export class Engine {
     }
   }
 
-  /** Reads the next field; the header of the operation's Lua file has their order and sizes. */
+  /** Reads the operation's next field, and moves on. The header of the operation's Lua file has their order and sizes. */
   #read(size: number): number {
     let value = 0
     for (const end = this.#at + size; this.#at < end; this.#at++)
@@ -159,7 +158,7 @@ export class Engine {
   }
 
   #challenge(): void {
-    const decision = this.#admitAddress(Kinds.challenge, this.#readLimits(), undefined)
+    const decision = this.#admitAddress(LogKind.challenge, this.#readLimits(), undefined)
     if (decision.status === 'limited') return this.#limited(decision)
     const { siteCount, failures, accepted } = decision
     this.#answer(DONE, siteCount, Math.min(accepted, 0xffff) * 0x10000 + Math.min(failures, 0xffff))
