@@ -188,7 +188,7 @@ export class RecordCache<Thing> {
   /**
    * Reads cached records again, and others if they fit. What cannot be read is read with the next call.
    *
-   * @param areUnasked true if the others go to `#unasked`
+   * @param areUnasked true if no request has asked for the others yet
    */
   async refresh(keys: readonly string[], areUnasked = false): Promise<void> {
     for (const key of keys) this.#unknown.delete(key)

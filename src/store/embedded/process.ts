@@ -58,14 +58,14 @@ try {
     dataDir,
     stateBytesMax: Number(stateBytesMax),
     who: `the service of process ${process.ppid}`,
-    leaves: () => {
+    onLeaveRequest: () => {
       if (isOrphan) void end()
       return isOrphan
     },
     onIdle: () => isOrphan && void end(),
     onWaiting: who =>
       send({ type: 'tells', level: 'warn', text: `${resolve(dataDir)} is in use by ${who}: waiting` }),
-    isUnwanted: () => isEnding,
+    isToldToEnd: () => isEnding,
     tell: (level, text) => send({ type: 'tells', level, text }),
   })
   if (isEnding) {

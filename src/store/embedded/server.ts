@@ -27,8 +27,8 @@ export interface ServerOptions extends OwnerOptions {
   readonly stateBytesMax: number
   /** The name that others who want the directory are told. */
   readonly who: string
-  /** Called when a new service asks this owner to end. @returns whether it does */
-  readonly leaves?: () => boolean
+  /** Called when a new service asks this owner to end. @returns true if this process ends now */
+  readonly onLeaveRequest?: () => boolean
   /** Called when the last client has gone. */
   readonly onIdle?: () => void
   readonly tell?: (level: 'info' | 'warn' | 'error', text: string) => void
@@ -186,7 +186,7 @@ export class StoreServer {
           ? answerOf(this.sites, call.utf8(1)).then(text => bulkReply(Buffer.from(text)))
           : errorReply('ERR', this.#displaced)
       case 'leave':
-        return this.#options.leaves?.() ? OK_REPLY : errorReply('ERR', this.#options.who)
+        return this.#options.onLeaveRequest?.() ? OK_REPLY : errorReply('ERR', this.#options.who)
       case 'info':
         return bulkReply(Buffer.from(this.#info()))
       case 'time':
