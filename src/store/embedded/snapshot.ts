@@ -22,8 +22,8 @@ interface Snapshot {
   readonly bootId: string
   readonly savedAtMs: number
   readonly epoch: number
-  readonly windows: readonly (readonly [string, string])[]
-  readonly marks: readonly (readonly [string, string])[]
+  readonly windows: ReadonlyMap<string, string>
+  readonly marks: ReadonlyMap<string, string>
   readonly meters: ReadonlyMap<string, Meter>
 }
 
@@ -33,8 +33,8 @@ export function saveState(dataDir: string, state: State, bootId = machineBootId(
     bootId,
     savedAtMs: Date.now(),
     epoch: state.epoch,
-    windows: [...state.windows.entries()],
-    marks: [...state.marks.entries()],
+    windows: state.windows,
+    marks: state.marks,
     meters: state.meters,
   }
   const path = join(dataDir, NAME)
