@@ -77,9 +77,8 @@ const CLIENT_OPTIONS = {
 } as const
 
 export function connect(target: RedisTarget, deadlineMs: number): Connection {
-  const silentMsMax = silenceMsMax(deadlineMs)
-  const link =
-    target.kind === 'cluster' ? connectCluster(target, silentMsMax) : connectRedis(target, silentMsMax)
+  const silenceMs = silenceMsMax(deadlineMs)
+  const link = target.kind === 'cluster' ? connectCluster(target, silenceMs) : connectRedis(target, silenceMs)
   return {
     ...link,
     ask: asker(link.send, deadlineMs),
@@ -101,12 +100,12 @@ export function askAt(server: Server, deadlineMs: number): Ask {
   return asker(command => server.sendCommand(command) as Promise<unknown>, deadlineMs)
 }
 
-function connectRedis(target: RedisTarget, silentMsMax: number): Link {
-  const options = dataOptions(target, silentMsMax)
+function connectRedis(target: RedisTarget, silenceMs: number): Link {
+  const options = dataOptions(target, silenceMs)
   const client = new Redis(
     target.kind === 'sentinel' ? sentinelOptions(target, options) : { ...options, ...addressOf(target) },
   )
-  const isStuck = stuckCheck(silentMsMax)
+  const isStuck = stuckCheck(silenceMs)
   const errors = noteErrors(client)
   let isClosed = false
   // A server that loads its file accepts connections, and ioredis waits without an error.
@@ -133,7 +132,7 @@ function connectRedis(target: RedisTarget, silentMsMax: number): Link {
     // Queries of Sentinels have their own deadlines.
     endIfStuck: () => {
       if (client.status !== 'connect' || !isStuck(client.stream)) return
-      errors.note(new Error(`no answer within ${silentMsMax} ms`))
+      errors.note(new Error(`no answer within ${silenceMs} ms`))
       client.disconnect(true)
     },
     lastError: () => errors.last(),
@@ -148,7 +147,7 @@ function addressOf({ path, nodes }: RedisTarget): { path: string } | { host: str
   return path === undefined ? nodes[0]! : { path }
 }
 
-function connectCluster(target: RedisTarget, silentMsMax: number): Link {
+function connectCluster(target: RedisTarget, silenceMs: number): Link {
   const cluster = new Cluster([...target.nodes], {
     enableOfflineQueue: false,
     clusterRetryStrategy: (attempt: number) => Math.min(50 * attempt, RECONNECT_MS_MAX),
@@ -159,10 +158,10 @@ function connectCluster(target: RedisTarget, silentMsMax: number): Link {
     ...(target.tls === undefined
       ? {}
       : { dnsLookup: (name: string, done: (error: null, address: string) => void) => done(null, name) }),
-    redisOptions: dataOptions(target, silentMsMax),
+    redisOptions: dataOptions(target, silenceMs),
   })
   findNodesWithoutAddress(cluster)
-  const isStuck = stuckCheck(silentMsMax)
+  const isStuck = stuckCheck(silenceMs)
   const dropped = new WeakSet<Server>()
   const errors = noteErrors(cluster)
   const nodeOf = (slot: number): Redis | undefined => {
@@ -171,7 +170,7 @@ function connectCluster(target: RedisTarget, silentMsMax: number): Link {
     return cluster.nodes('all').find(node => nameOf(node) === key)
   }
   const disconnectSilent = (node: Redis) => {
-    errors.note(new Error(`no answer within ${silentMsMax} ms`), nameOf(node))
+    errors.note(new Error(`no answer within ${silenceMs} ms`), nameOf(node))
     node.disconnect()
   }
   return {
@@ -203,15 +202,15 @@ function connectCluster(target: RedisTarget, silentMsMax: number): Link {
 }
 
 /**
- * Returns a function that is true for an attempt that it first saw more than `silentMsMax` ago, and again only after that time: an
+ * Returns a function that is true for an attempt that it first saw more than `silenceMs` ago, and again only after that time: an
  * attempt takes a while to end, and each call that ends it adds a listener.
  */
-function stuckCheck(silentMsMax: number): (attempt: object) => boolean {
+function stuckCheck(silenceMs: number): (attempt: object) => boolean {
   const seenAtMs = new WeakMap<object, number>()
   return attempt => {
     const nowMs = performance.now()
     const sinceMs = seenAtMs.get(attempt)
-    const isStuck = sinceMs !== undefined && nowMs - sinceMs > silentMsMax
+    const isStuck = sinceMs !== undefined && nowMs - sinceMs > silenceMs
     if (sinceMs === undefined || isStuck) seenAtMs.set(attempt, nowMs)
     return isStuck
   }

@@ -55,7 +55,7 @@ export class ShardHealth {
   }
 
   isWhole(): boolean {
-    return this.#upCount() === this.#shards.length
+    return this.#shards.every(shard => shard.isUp)
   }
 
   describe(): string {
@@ -127,8 +127,6 @@ export class ShardHealth {
   }
 
   #upCount(): number {
-    let count = 0
-    for (const shard of this.#shards) if (shard.isUp) count++
-    return count
+    return this.#shards.filter(shard => shard.isUp).length
   }
 }
