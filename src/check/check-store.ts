@@ -9,7 +9,7 @@ import { isExpired, type SiteRecord } from '../domain/site.ts'
 import { compareWithHosts } from '../process/host-registry.ts'
 import { siteWarnings } from '../sites/warnings.ts'
 import { opennessOf, prepareDataDir } from '../store/embedded/data-dir.ts'
-import { SITES_FILE } from '../store/embedded/sites-file.ts'
+import { SITES_JSONL } from '../store/embedded/sites-file.ts'
 import { createStore, openSiteStore } from '../store/open.ts'
 import type { RequestStore, SiteStore } from '../store/store.ts'
 
@@ -86,7 +86,7 @@ async function checkEmbedded(config: Config, findings: CheckResults): Promise<re
     findings.warnings.push(
       `POWGATE_DATA_DIR: ${freeMiB} MiB are free, POWGATE_STATE_MAX_MB allows ${config.stateBytesMax / 2 ** 20}: where the state finds no room, a stop loses it, and visitors under way verify once more`,
     )
-  if (!existsSync(join(dataDir, SITES_FILE))) {
+  if (!existsSync(join(dataDir, SITES_JSONL))) {
     findings.facts.push([
       'sites',
       'none yet: unless you create one first, the start makes one for pages of this machine',

@@ -38,13 +38,13 @@ export interface ApiKeyRecord {
   deletedAt?: number
 }
 
-/** The copy with the lower revision is from an older state of the store. */
-export function revisionOf({ updatedAt, createdAt }: { updatedAt?: number; createdAt: number }): number {
+/** When a record last changed. Of two copies, the one with the lower time is from an older state of the store. */
+export function changedAt({ updatedAt, createdAt }: { updatedAt?: number; createdAt: number }): number {
   return updatedAt ?? createdAt
 }
 
-export function nextRevision(before: { updatedAt?: number; createdAt: number }, nowMs: number): number {
-  return Math.max(nowMs, revisionOf(before) + 1)
+export function nextChangeAt(before: { updatedAt?: number; createdAt: number }, nowMs: number): number {
+  return Math.max(nowMs, changedAt(before) + 1)
 }
 
 /** Records that a worker holds, even if the store has lost them. */

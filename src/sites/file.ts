@@ -1,7 +1,7 @@
 /** The file of `powgate site export` and `apply`, and which sites it would change. Settings that it leaves out get their defaults. */
 
 import { type FieldChange, siteChanges } from '../domain/audit.ts'
-import { type ApiKeyRecord, nextRevision, type SiteRecord } from '../domain/site.ts'
+import { type ApiKeyRecord, nextChangeAt, type SiteRecord } from '../domain/site.ts'
 import { completed, inEffect, type SiteSettings, withLaterFields } from '../domain/site-fields.ts'
 import { siteRecord } from './sites.ts'
 
@@ -110,7 +110,7 @@ export function diffWithFile(
     if (before !== undefined) named.add(before.siteKey)
     const identity = before ?? { siteKey: siteKey ?? newSiteKey(settings.name), createdAt }
     keys.push(...(entry.keys ?? []).map(name => ({ siteKey: identity.siteKey, name })))
-    const after = siteRecord(settings, identity, before === undefined ? updatedAt : nextRevision(before, now))
+    const after = siteRecord(settings, identity, before === undefined ? updatedAt : nextChangeAt(before, now))
     const changes = siteChanges(before, after)
     // A value that the plan does not use may stay as it is, as after a change of the plan. It may not be set.
     const unused = siteChanges({ ...after, ...inEffect(after) }, after).map(({ field }) => field)
@@ -130,7 +130,7 @@ export function diffWithFile(
 
 function changeOfMissing(before: SiteRecord, missing: MissingSites, now: number): FileChange[] {
   if (missing === 'stay' || (missing === 'disable' && !before.active)) return []
-  const inactive = siteRecord({ ...before, active: false }, before, nextRevision(before, now))
+  const inactive = siteRecord({ ...before, active: false }, before, nextChangeAt(before, now))
   const after = missing === 'disable' ? inactive : before // A deletion takes the record as it is.
   return [{ action: missing, before, after, isKeyDrawn: false, changes: siteChanges(before, after) }]
 }

@@ -8,7 +8,7 @@ import { isSecretToBeMade, resolveSecrets } from '../config/secrets.ts'
 import { DEMO_SITE_KEYS, prepareDemoSites } from '../demo/site.ts'
 import type { Logger } from '../log/logger.ts'
 import { opennessOf, prepareDataDir } from '../store/embedded/data-dir.ts'
-import { SITES_FILE } from '../store/embedded/sites-file.ts'
+import { SITES_JSONL } from '../store/embedded/sites-file.ts'
 import { createStore } from '../store/open.ts'
 import { type SiteStore, StoreSetupError } from '../store/store.ts'
 import { PROGRAM } from '../version.ts'
@@ -103,7 +103,7 @@ async function createFirstSite(sites: SiteStore): Promise<FirstKeys> {
 
 /** Throws a StoreSetupError if a service ran here and its sites are missing. Otherwise it would make a first site again. */
 function refuseLostSites(config: Config): void {
-  const path = join(resolve(config.dataDir), SITES_FILE)
+  const path = join(resolve(config.dataDir), SITES_JSONL)
   const isThere = (statSync(path, { throwIfNoEntry: false })?.size ?? 0) > 0
   if (isThere || !hasServed(config)) return
   throw new StoreSetupError(

@@ -1,6 +1,6 @@
 /**
- * Both stores share this for sites and API keys. Each is JSON under a name, the member: `s/<site key>` or `k/<API key id>`.
- * Changes are numbered; the last number is the revision.
+ * What both stores do alike with sites and API keys. Each record is JSON under a name, its member: `s/<site key>` or
+ * `k/<API key id>`. The changes of a store are numbered; the last number is its revision.
  */
 
 import {
@@ -10,13 +10,14 @@ import {
   windowOfRefused,
   windowOfSite,
 } from '../domain/address-tags.ts'
-import type { RecordChange } from '../domain/audit.ts'
 import type { ApiKeyRecord, SiteRecord } from '../domain/site.ts'
 import type { SiteChanges } from './store.ts'
 
 type MemberKind = 's/' | 'k/'
 
-export type Change = readonly [member: string, revision: number]
+export type Written = { readonly site: SiteRecord } | { readonly apiKey: ApiKeyRecord }
+
+export type Change = readonly [member: string, changeNumber: number]
 
 const CHANGES_A_CALL = 1000
 
@@ -69,8 +70,8 @@ export abstract class Members {
   protected abstract readJson(members: readonly string[]): Promise<(string | null | undefined)[]>
   /** 0 before the first change. */
   protected abstract revision(): Promise<number>
-  /** The last change of each member, oldest first; all of them without `countMax`. */
-  protected abstract changesAfter(revision: number, countMax?: number): Promise<Change[]>
+  /** The last change of each member if its number is higher, oldest first; all of them without `countMax`. */
+  protected abstract changesAfter(changeNumber: number, countMax?: number): Promise<Change[]>
 
   async #list(kind: MemberKind): Promise<string[]> {
     return keysOf(kind, await this.changesAfter(0)).map(key => kind + key)
@@ -97,14 +98,10 @@ function parsed<Stored>(member: string, json: string): Stored {
   }
 }
 
-export function memberOf(change: RecordChange): string {
-  return 'site' in change ? `s/${change.site.siteKey}` : `k/${change.apiKey.id}`
+export function memberOf(written: Written): string {
+  return 'site' in written ? `s/${written.site.siteKey}` : `k/${written.apiKey.id}`
 }
 
-export function jsonOf(change: RecordChange): { expected: string | undefined; written: string } {
-  const { expected } = change
-  return {
-    expected: expected === undefined ? undefined : JSON.stringify(expected),
-    written: JSON.stringify('site' in change ? change.site : change.apiKey),
-  }
+export function jsonOf(written: Written): string {
+  return JSON.stringify('site' in written ? written.site : written.apiKey)
 }

@@ -14,7 +14,7 @@ import type { SiteStore, StoreListener } from './store.ts'
 
 interface OpenOptions extends StoreListener {
   readonly deadlineMs: number
-  /** `open` gives up then; the default is OPEN_MS. */
+  /** `open` gives up after this time; the default is OPEN_MS. */
   readonly openMs?: number
   readonly bridge?: BridgeOptions | undefined
 }
@@ -24,15 +24,17 @@ type OpenSites = SiteStore & { close(): Promise<void> }
 type StoreConfig = Pick<Config, 'redis' | 'redisPrefix' | 'redisShards' | 'dataDir' | 'stateBytesMax'>
 
 const OPEN_MS = 5000
-/** No visitor waits for a command, and 20,000 sites in one `apply` take an idle machine over a second. */
-const [COMMAND_MS, SERVICE_MS] = [10_000, 2000]
+/** A command's calls may take this long: no visitor waits, and 20,000 sites in one `apply` take an idle machine over a second. */
+const COMMAND_MS = 10_000
+/** The service's own calls about sites may take this long. */
+const SERVICE_MS = 2000
 
 /** Makes the store's client, which begins to connect; its `open` waits until the store answers. @throws StoreSetupError */
 export function createStore(config: StoreConfig, options: OpenOptions): StoreClient {
-  return new StoreClient({ ...placeOf(config), openMs: OPEN_MS, ...options })
+  return new StoreClient({ ...locationOf(config), openMs: OPEN_MS, ...options })
 }
 
-function placeOf({ redis, redisPrefix, redisShards, dataDir }: StoreConfig) {
+function locationOf({ redis, redisPrefix, redisShards, dataDir }: StoreConfig) {
   const target = redis ?? socketTarget(socketPath(dataDir))
   return { target, keyPrefix: redisPrefix, clusterShards: redisShards }
 }
@@ -43,9 +45,9 @@ export async function openSiteStore(config: StoreConfig): Promise<OpenSites> {
     prepareDataDir(config.dataDir, false)
     if (!(await isServed(socketPath(config.dataDir)))) return serveSites(config)
   }
-  const { target } = placeOf(config)
+  const { target } = locationOf(config)
   const connection = connect(target, COMMAND_MS)
-  const sites = sitesOver(connection, placeOf(config))
+  const sites = sitesOver(connection, locationOf(config))
   try {
     await untilUsable(connection, { target, openMs: OPEN_MS }, () => sites.changesSince(undefined))
   } catch (error) {
@@ -57,11 +59,12 @@ export async function openSiteStore(config: StoreConfig): Promise<OpenSites> {
 
 /** Connects to the sites of a service's Redis. Operations reject until it is reached. */
 export function connectSites(config: StoreConfig): OpenSites {
-  const place = placeOf(config)
-  const connection = connect(place.target, SERVICE_MS)
-  return Object.assign(sitesOver(connection, place), { close: async () => connection.close() })
+  const location = locationOf(config)
+  const connection = connect(location.target, SERVICE_MS)
+  return Object.assign(sitesOver(connection, location), { close: async () => connection.close() })
 }
 
+/** True if a process has the socket, also if this user may not connect to it: then the connection fails with that reason. */
 async function isServed(path: string): Promise<boolean> {
   const socket = connectSocket(path)
   try {

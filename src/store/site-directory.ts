@@ -7,8 +7,8 @@ import { setImmediate as nextTick } from 'node:timers/promises'
 import {
   type ApiKeyRecord,
   type CachedRecords,
+  changedAt,
   compileSite,
-  revisionOf,
   type Site,
   type TestOutcome,
 } from '../domain/site.ts'
@@ -22,12 +22,12 @@ const UNKNOWN_MAX = 10_000
 const UNKNOWN_MS = 1000
 /** Keys that are read at once. With more, from a flood of made-up keys, a load fails as if the store were away. */
 const LOADS_MAX = 1000
-/** Records read before requests are answered again. */
+/** Records that are read between two ticks of the event loop, in which requests are answered. */
 const REFRESH_CHUNK = 200
-/** Records that one `refreshSome` reads. No change reports that the store lost a single record, so all are read in rounds. */
-const ROUND_CHUNK = 100
+/** Records that one `refreshSome` reads. No change reports that the store lost a single record, so all are read again and again. */
+const REREAD_CHUNK = 100
 
-/** null if it does not exist; undefined if the store must be asked, or could not be read. */
+/** null if there is no such record; undefined if the store must be asked, or could not be read. */
 export type Found<Thing> = Thing | null | undefined
 
 interface DirectoryOptions {
@@ -60,8 +60,8 @@ export class SiteDirectory {
     const tests = hasTestKeys ? (Object.keys(TEST_KEYS) as TestOutcome[]) : []
     const testSites = tests.map(testSite).map(site => [site.record.siteKey, site] as const)
     const testApiKeys = tests.map(testApiKey).map(apiKey => [apiKey.id, apiKey] as const)
-    this.sites = new RecordCache(readSite, ({ record }) => revisionOf(record), now, new Map(testSites))
-    this.apiKeys = new RecordCache(id => store.readApiKey(id), revisionOf, now, new Map(testApiKeys))
+    this.sites = new RecordCache(readSite, ({ record }) => changedAt(record), now, new Map(testSites))
+    this.apiKeys = new RecordCache(id => store.readApiKey(id), changedAt, now, new Map(testApiKeys))
   }
 
   /** True once all that the store had at the first `refresh` was read. */
@@ -88,7 +88,7 @@ export class SiteDirectory {
     for (;;) {
       const since = this.#revision
       const changes = await this.#store.changesSince(since ?? 0)
-      // Records cached before the first answer may have changed meanwhile.
+      // Records that were cached before the first answer may have changed since.
       if (changes.isReplaced || since === undefined)
         await Promise.all([this.sites.refreshAll(), this.apiKeys.refreshAll()])
       const areUnasked = this.#isLoaded && !this.#isCopy
@@ -110,15 +110,15 @@ export class SiteDirectory {
 
 export class RecordCache<Thing> {
   readonly #read: (key: string) => Promise<Thing | undefined>
-  readonly #revisionOf: (thing: Thing) => number
+  readonly #changedAt: (thing: Thing) => number
   readonly #now: () => number
-  /** These are in no store. */
-  readonly #fixed: ReadonlyMap<string, Thing>
+  /** Those of the published test keys, which are in no store. */
+  readonly #testThings: ReadonlyMap<string, Thing>
   readonly #cached = new Map<string, Thing>()
   /** Keys that the store lacks, and the time (`now`) from which it is asked again. */
   readonly #unknown = new Map<string, number>()
-  /** Callers of `load`, by the key that is being read. */
-  readonly #loads = new Map<string, Done<Found<Thing>>[]>()
+  /** What `load` answers, by the key that is being read. */
+  readonly #loads = new Map<string, Promise<Found<Thing>>>()
   /** Keys of cached records that the store lacks, or has an older copy of. */
   readonly #lost = new Set<string>()
   /**
@@ -128,19 +128,19 @@ export class RecordCache<Thing> {
   readonly #unasked = new Set<string>()
   /** Keys of changed records that could not be read, for the next `refresh`. */
   #failed: readonly string[] = []
-  /** Keys that `refreshSome` has yet to read before it starts over. */
-  #round: string[] = []
+  /** Keys that `refreshSome` has yet to read before it starts over with all. */
+  #unread: string[] = []
 
   constructor(
     read: (key: string) => Promise<Thing | undefined>,
-    revisionOf: (thing: Thing) => number,
+    changedAt: (thing: Thing) => number,
     now: () => number,
-    fixed: ReadonlyMap<string, Thing>,
+    testThings: ReadonlyMap<string, Thing>,
   ) {
     this.#read = read
-    this.#revisionOf = revisionOf
+    this.#changedAt = changedAt
     this.#now = now
-    this.#fixed = fixed
+    this.#testThings = testThings
   }
 
   get lost(): Thing[] {
@@ -151,37 +151,35 @@ export class RecordCache<Thing> {
     return [...this.#cached.values()]
   }
 
+  /** Answers without the store; if that is undefined, call `load`. */
   cached(key: string): Found<Thing> {
-    const found = this.#fixed.get(key) ?? this.#cached.get(key)
+    const found = this.#testThings.get(key) ?? this.#cached.get(key)
     if (found !== undefined) return this.#unasked.has(key) ? undefined : found
     const askAgainAt = this.#unknown.get(key)
     return askAgainAt !== undefined && askAgainAt > this.#now() ? null : undefined
   }
 
   load(key: string, done: Done<Found<Thing>>): void {
-    const waiting = this.#loads.get(key)
-    if (waiting !== undefined) {
-      waiting.push(done)
-      return
+    let load = this.#loads.get(key)
+    if (load === undefined) {
+      if (this.#loads.size >= LOADS_MAX) return done(undefined)
+      load = this.#loadOne(key)
+      this.#loads.set(key, load)
     }
-    if (this.#loads.size >= LOADS_MAX) {
-      done(undefined)
-      return
-    }
-    this.#loads.set(key, [done])
-    this.#readOne(key).then(
-      () => this.#answer(key, this.#cached.get(key) ?? null),
-      () => this.#answer(key, this.#cached.get(key)),
-    )
+    void load.then(done)
   }
 
-  #answer(key: string, found: Found<Thing>): void {
-    const waiting = this.#loads.get(key) ?? []
+  async #loadOne(key: string): Promise<Found<Thing>> {
+    const isRead = await this.#readOne(key).then(
+      () => true,
+      () => false,
+    )
     this.#loads.delete(key)
     this.#unasked.delete(key)
-    for (const done of waiting) done(found)
+    return this.#cached.get(key) ?? (isRead ? null : undefined)
   }
 
+  /** Caches a record that another cache had. */
   adopt(key: string, thing: Thing): void {
     this.#unasked.delete(key)
     this.#keep(key, thing)
@@ -190,7 +188,7 @@ export class RecordCache<Thing> {
   /**
    * Reads cached records again, and others if they fit. What cannot be read is read with the next call.
    *
-   * @param areUnasked true if the others go to `#unasked`
+   * @param areUnasked true if no request has asked for the others yet
    */
   async refresh(keys: readonly string[], areUnasked = false): Promise<void> {
     for (const key of keys) this.#unknown.delete(key)
@@ -206,8 +204,8 @@ export class RecordCache<Thing> {
   }
 
   async refreshSome(): Promise<void> {
-    if (this.#round.length === 0) this.#round = [...this.#cached.keys()]
-    await this.#readAll(this.#round.splice(-ROUND_CHUNK))
+    if (this.#unread.length === 0) this.#unread = [...this.#cached.keys()]
+    await this.#readAll(this.#unread.splice(-REREAD_CHUNK))
   }
 
   /** @returns keys that could not be read */
@@ -228,7 +226,7 @@ export class RecordCache<Thing> {
   #keep(key: string, thing: Thing | undefined): void {
     const before = this.#cached.get(key)
     const isOlder =
-      before !== undefined && thing !== undefined && this.#revisionOf(thing) < this.#revisionOf(before)
+      before !== undefined && thing !== undefined && this.#changedAt(thing) < this.#changedAt(before)
     // The copy stays in use: a deleted record would have left one with `deletedAt`, and a revoked API key stays revoked.
     if (isOlder || (before !== undefined && thing === undefined)) {
       this.#lost.add(key)

@@ -19,7 +19,7 @@ type Unavailable = typeof UNAVAILABLE
 export type Done<Answer> = (answer: Answer) => void
 
 export interface ChallengeRequest {
-  /** A key from `AddressTags.keyOf`, or of a separate window. */
+  /** A key from `AddressTags.keyOf`, or a window's from one of the functions below it (domain/address-tags.ts). */
   readonly addressKey: string
   /** 1 to 2^21 - 1; 0 for an unknown site. */
   readonly siteTag: number
@@ -42,7 +42,7 @@ export interface Metering {
   readonly counts: boolean
 }
 
-export interface AddressState {
+interface AddressState {
   readonly status: 'admitted'
   /** Failures in the last minute. */
   readonly failures: number
@@ -79,7 +79,7 @@ export function countsProof({ metering, failed, spend }: SolutionRequest): boole
   return metering?.counts === true && !failed && spend !== undefined
 }
 
-/** `used` before, or of another epoch; `untouched` if none was sent. A store answers with the position, from 1. */
+/** `used` before, or of another epoch; `untouched` if none was sent. A store answers with the position in this list, from 1. */
 export const NONCE_OUTCOMES = ['spent', 'used', 'untouched'] as const
 
 export type SolutionAdmission =
@@ -96,7 +96,7 @@ export interface RedemptionRequest {
   /** undefined only charges the limits. */
   readonly redeem: TokenRedemption | undefined
   /**
-   * The redemption costs its sender nothing (a forged token, say), so it counts in windows of its own, which nobody else needs.
+   * The redemption costs its sender nothing (a forged token, say), so it counts in separate windows, and uses up no limit of others.
    * The store does the same with a token that was redeemed before, or forgotten.
    */
   readonly isJunk?: boolean
@@ -167,8 +167,9 @@ export interface RequestStore {
 }
 
 export interface SiteChanges {
+  /** The number of the last change among these; all changes in a store are numbered. */
   readonly revision: number
-  /** The revision went back: data was lost or replaced, so all records follow. */
+  /** The store's last number is lower than the one asked for: data was lost or replaced, so all records follow. */
   readonly isReplaced: boolean
   readonly siteKeys: readonly string[]
   readonly apiKeyIds: readonly string[]
@@ -207,7 +208,7 @@ export interface SiteStore {
   livingHosts(): Promise<LivingHosts>
   /** The usual rate of the site's returning addresses in proofs a minute, over all shards; undefined before the first. */
   readUsualRate(siteKey: string): Promise<number | undefined>
-  /** Returns some records at a time: call until `revision` stays. undefined only asks for the revision. */
+  /** Returns at most 1,000 changes: call again with their `revision` until it stays. undefined asks for the last revision alone. */
   changesSince(revision: number | undefined): Promise<SiteChanges>
 }
 
@@ -229,7 +230,7 @@ export interface StoreTrouble {
   readonly cause: StoreCause
   /** Starts with the variables that are probably wrong. */
   readonly line: string
-  /** Waiting does not help. */
+  /** True if waiting does not help. */
   readonly isLasting: boolean
 }
 

@@ -1,5 +1,6 @@
 /** Warns when the store's clock differs from this host's, or when it evicts keys. */
 
+import type { StoreClient } from './client/store.ts'
 import type { StoreStatus } from './store.ts'
 
 /** Differences between the clocks above which the operator is warned. Above 5 s, hosts refuse what others issued. */
@@ -7,20 +8,22 @@ const APART_SECONDS = [1, 5] as const
 
 type Tell = (level: 'info' | 'warn' | 'error', about: object, text: string) => void
 
-interface Watched {
-  status(): Promise<StoreStatus>
-}
-
 export class StoreWatch {
-  clockAheadSeconds = 0
-  evictedKeys = 0
-  readonly #store: Watched
+  readonly #store: Pick<StoreClient, 'status'>
   readonly #tell: Tell
   #last: StoreStatus | undefined
 
-  constructor(store: Watched, tell: Tell) {
+  constructor(store: Pick<StoreClient, 'status'>, tell: Tell) {
     this.#store = store
     this.#tell = tell
+  }
+
+  get clockAheadSeconds(): number {
+    return this.#last?.clockAheadSeconds ?? 0
+  }
+
+  get evictedKeys(): number {
+    return this.#last?.evictedKeys ?? 0
   }
 
   /** Call once a minute, and whenever the store may have lost its memory. */
@@ -28,8 +31,6 @@ export class StoreWatch {
     const status = await this.#store.status()
     const last = this.#last
     this.#last = status
-    this.clockAheadSeconds = status.clockAheadSeconds
-    this.evictedKeys = status.evictedKeys
     this.#tellOfClock(status.clockAheadSeconds, last?.clockAheadSeconds ?? 0)
     if (last !== undefined) this.#tellOfEviction(status, last)
   }

@@ -14,7 +14,7 @@
 /** The version of this form, of what else the store process answers, and of the saved state. No other version is understood. */
 export const LAYOUT = 1
 
-/** Arguments of a call. */
+/** Numbers of arguments in a call. */
 export const KEYS_AT = 3
 const EPOCH_KEYS = 3
 export const METERS_AT = KEYS_AT + EPOCH_KEYS
@@ -29,7 +29,7 @@ export const PRICING_NUMBERS = [
   'learnsAllMs',
   'returningProofs',
 ] as const
-/** Offsets in the head. */
+/** Offsets in the head. Its times have 4 bytes, one more than a time needs, because they may be NO_TIME (client/server-clock.ts). */
 export const HEAD = {
   nextEpoch: 0,
   checked: 4,
@@ -57,7 +57,20 @@ export const SECOND = 4
  */
 export const SITE_METER = 2
 
-/** Statuses: an operation is refused by a limit, or does what it is for. Others are its own. */
+/** Statuses that all operations share: a limit refused it, or it was done. Each operation may have more. */
 export const [LIMITED, DONE] = [0, 1]
 /** The limit that refused, by its number in `second`. */
 export const POLICIES = [undefined, 'address', 'address-site', 'api-key'] as const
+
+/** Numbers as text of one-byte characters, big endian. Higher bits are left out. */
+export function uint16Text(value: number): string {
+  return String.fromCharCode((value >>> 8) & 0xff, value & 0xff)
+}
+
+export function uint24Text(value: number): string {
+  return String.fromCharCode((value >>> 16) & 0xff, (value >>> 8) & 0xff, value & 0xff)
+}
+
+export function uint32Text(value: number): string {
+  return String.fromCharCode(value >>> 24, (value >>> 16) & 0xff, (value >>> 8) & 0xff, value & 0xff)
+}

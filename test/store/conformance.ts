@@ -20,7 +20,7 @@ import { limitsProperty } from './limits-property.ts'
 import { meterTests } from './meters-conformance.ts'
 import { siteConformance } from './site-conformance.ts'
 
-/** What is said of an address that did nothing, without metering. */
+/** The answer about an address that did nothing, without metering. */
 const ADMITTED = { status: 'admitted', failures: 0, accepted: 0, meters: undefined }
 
 export function storeConformance(name: string, make: StoreMaker): void {
@@ -81,8 +81,8 @@ export function storeConformance(name: string, make: StoreMaker): void {
 
       test('300 challenges at once are answered in order', async () => {
         const addressKey = freshKey()
-        const turn = Array.from({ length: 300 }, () => challengeOn(store(), { addressKey }))
-        for (const [index, admission] of (await Promise.all(turn)).entries())
+        const admissions = Array.from({ length: 300 }, () => challengeOn(store(), { addressKey }))
+        for (const [index, admission] of (await Promise.all(admissions)).entries())
           assert.equal(admission.status === 'admitted' && admission.siteCount, index < 30 && index)
       })
     })

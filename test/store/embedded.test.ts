@@ -21,7 +21,7 @@ import { apiKeyId } from '../../src/domain/site.ts'
 import { createSite, revokeApiKey, updateSite } from '../../src/sites/sites.ts'
 import { socketPath } from '../../src/store/embedded/data-dir.ts'
 import type { ServerOptions, StoreServer } from '../../src/store/embedded/server.ts'
-import { EmbeddedSites, SITES_FILE } from '../../src/store/embedded/sites-file.ts'
+import { EmbeddedSites, SITES_JSONL } from '../../src/store/embedded/sites-file.ts'
 import { loadState, saveState } from '../../src/store/embedded/snapshot.ts'
 import { deadFrom, State, sweep } from '../../src/store/embedded/state.ts'
 import { openSiteStore } from '../../src/store/open.ts'
@@ -44,6 +44,12 @@ import {
 
 const sitesIn = (dataDir: string) => new EmbeddedSites(dataDir, new State(2 ** 30))
 
+/** The sites of a new data directory, and the path of their file. */
+function newSites() {
+  const dataDir = temporaryDir('store')
+  return { dataDir, path: join(dataDir, SITES_JSONL), file: sitesIn(dataDir) }
+}
+
 async function make(): Promise<TestStore> {
   const { server, ...opened } = await openEmbeddedTwice()
   const expires = async (name: string) => {
@@ -62,7 +68,8 @@ storeConformance('embedded', make)
 async function start(t: TestContext, dataDir = temporaryDir('store'), options: Partial<ServerOptions> = {}) {
   const [wall, machine] = [{ now: Date.UTC(2026, 0, 1) }, { now: 5_000_000 }]
   const clocks = { monotonicMs: () => machine.now, wallMs: () => wall.now }
-  const server = await serveStore(dataDir, { clocks, ...options })
+  const told: string[] = []
+  const server = await serveStore(dataDir, { clocks, tell: (_, text) => told.push(text), ...options })
   const store = await openEmbedded(dataDir)
   let isOpen = true
   const stop = async (saves = false) => {
@@ -85,7 +92,19 @@ async function start(t: TestContext, dataDir = temporaryDir('store'), options: P
     const metering = meteringOf(addressKey)
     return nonceOn(store, { addressKey, addressLimit: limit, siteLimit: limit, spend: spent, metering })
   }
-  return { dataDir, server, store, wall, machine, pass, sweepAll, spend, stop }
+  return {
+    dataDir,
+    path: join(dataDir, SITES_JSONL),
+    server,
+    store,
+    told,
+    wall,
+    machine,
+    pass,
+    sweepAll,
+    spend,
+    stop,
+  }
 }
 
 test('embedded: what has expired is swept, what has not stays', async t => {
@@ -130,11 +149,8 @@ test('embedded: the meter of a network that is not swept yet reads as a new one 
 })
 
 test('embedded: half full, a network that is not known gets no meter; full, all is refused until there is room', async t => {
-  const told: string[] = []
-  const tell = (_: string, text: string) => told.push(text)
-  const { store, spend, pass, sweepAll } = await start(t, temporaryDir('store'), {
+  const { store, told, spend, pass, sweepAll } = await start(t, temporaryDir('store'), {
     stateBytesMax: 60_000,
-    tell,
   })
   const recentAfter = async (addressKey: string) => {
     await spend(freshNonce(Date.now()), addressKey)
@@ -224,23 +240,22 @@ test('embedded: of a state of before a reboot only what is usual is read, of ano
 })
 
 test('embedded: a power loss at any byte of the last change loses that change alone, and says so', async _t => {
-  const dataDir = temporaryDir('store')
-  const file = sitesIn(dataDir)
+  const { dataDir, path, file } = newSites()
   const { site } = await createSite(file, { name: 'first' })
-  const before = statSync(join(dataDir, SITES_FILE)).size
+  const before = statSync(path).size
   await updateSite(file, site.siteKey, { name: 'second' })
   await file.closeFile()
-  const whole = readFileSync(join(dataDir, SITES_FILE))
+  const whole = readFileSync(path)
   for (let length = before; length <= whole.length; length++) {
-    writeFileSync(join(dataDir, SITES_FILE), whole.subarray(0, length))
+    writeFileSync(path, whole.subarray(0, length))
     const found = sitesIn(dataDir)
     const isWhole = length >= whole.length - 1 // without the line's end too, as some editors leave it
     assert.equal((await found.readSite(site.siteKey))?.name, isWhole ? 'second' : 'first', `${length}`)
-    assert.equal(found.torn === undefined, isWhole || length === before)
+    assert.equal(found.droppedLine === undefined, isWhole || length === before)
     await updateSite(found, site.siteKey, { name: 'third' })
     await found.closeFile()
     const again = sitesIn(dataDir)
-    assert.deepEqual([again.torn, (await again.readSite(site.siteKey))?.name], [undefined, 'third'])
+    assert.deepEqual([again.droppedLine, (await again.readSite(site.siteKey))?.name], [undefined, 'third'])
     await again.closeFile()
   }
 })
@@ -264,11 +279,9 @@ const KEY_MISTAKES = [
 ] as const
 
 test('embedded: any other wrong line of the sites stops the start, with its number and what is wrong', async _t => {
-  const dataDir = temporaryDir('store')
-  const file = sitesIn(dataDir)
+  const { dataDir, path, file } = newSites()
   await createSite(file, { name: 'a' })
   await file.closeFile()
-  const path = join(dataDir, SITES_FILE)
   const good = readFileSync(path, 'utf8')
   for (const [wrong, what] of [
     ['{"changes": [[', /line \d+: .*JSON/],
@@ -292,12 +305,11 @@ test('embedded: any other wrong line of the sites stops the start, with its numb
 })
 
 test('embedded: the sites are written anew once half of the file is dead, and are the same', async _t => {
-  const dataDir = temporaryDir('store')
-  const file = sitesIn(dataDir)
+  const { dataDir, path, file } = newSites()
   const { site, apiKey } = await createSite(file, { name: 'a' })
   const id = apiKeyId(apiKey)!
   for (let atMs = 1; atMs <= 2100; atMs++) await file.noteUses(new Map([[id, atMs]]))
-  const lines = () => readFileSync(join(dataDir, SITES_FILE), 'utf8').split('\n').length
+  const lines = () => readFileSync(path, 'utf8').split('\n').length
   assert.ok(lines() < 1200, `${lines()} lines`)
   const told = async (found: EmbeddedSites) => [
     await found.listSites(),
@@ -331,26 +343,24 @@ function fillDisk(t: TestContext, bytesMin = 0): () => void {
 }
 
 test('embedded: a change that cannot be written is refused in one line, and nothing of it stays', async t => {
-  const dataDir = temporaryDir('store')
-  const file = sitesIn(dataDir)
+  const { path, file } = newSites()
   const { apiKey } = await createSite(file, { name: 'a' })
   const id = apiKeyId(apiKey)!
-  const bytes = readFileSync(join(dataDir, SITES_FILE))
+  const bytes = readFileSync(path)
   const makeRoom = fillDisk(t)
   const isFull =
     /^StoreSetupError: POWGATE_DATA_DIR: cannot write .*, so this was not done: the disk is full$/
   await assert.rejects(revokeApiKey(file, id), isFull)
   await assert.rejects(file.noteUses(new Map([[id, 1]])), isFull)
   makeRoom()
-  assert.deepEqual(readFileSync(join(dataDir, SITES_FILE)), bytes)
+  assert.deepEqual(readFileSync(path), bytes)
   assert.equal((await file.readApiKey(id))?.revokedAt, null)
   assert.ok((await revokeApiKey(file, id)).revokedAt)
   await file.closeFile()
 })
 
 test('embedded: a full disk while the sites are written anew: nothing is left of it, and changes go on', async t => {
-  const dataDir = temporaryDir('store')
-  const file = sitesIn(dataDir)
+  const { dataDir, path, file } = newSites()
   const { apiKey } = await createSite(file, { name: 'a' })
   const id = apiKeyId(apiKey)!
   for (let atMs = 1; atMs < 1000; atMs++) await file.noteUses(new Map([[id, atMs]]))
@@ -359,26 +369,24 @@ test('embedded: a full disk while the sites are written anew: nothing is left of
   const makeRoom = fillDisk(t, 1000) // longer than a change
   for (let atMs = 1000; atMs < 1010; atMs++) await file.noteUses(new Map([[id, atMs]]))
   makeRoom()
-  assert.deepEqual(readdirSync(dataDir), [SITES_FILE])
+  assert.deepEqual(readdirSync(dataDir), [SITES_JSONL])
   assert.equal(openFiles(), before)
   await file.noteUses(new Map([[id, 2000]]))
-  assert.ok(readFileSync(join(dataDir, SITES_FILE), 'utf8').split('\n').length < 100)
+  assert.ok(readFileSync(path, 'utf8').split('\n').length < 100)
   assert.deepEqual(await file.readUses([id]), new Map([[id, 2000]]))
   await file.closeFile()
 })
 
 test('embedded: a full disk while the state is saved: the part that was written gives its room back', async t => {
-  const { dataDir, stop } = await start(t, temporaryDir('store'))
+  const { dataDir, stop } = await start(t)
   const makeRoom = fillDisk(t)
   await stop(true)
   makeRoom()
-  assert.deepEqual(readdirSync(dataDir), [SITES_FILE])
+  assert.deepEqual(readdirSync(dataDir), [SITES_JSONL])
 })
 
 test('embedded: after root has written the sites anew, they still belong to the user of the service', async _t => {
-  const dataDir = temporaryDir('store')
-  const file = sitesIn(dataDir)
-  const path = join(dataDir, SITES_FILE)
+  const { path, file } = newSites()
   if (process.getuid!() === 0) chownSync(path, 4242, 4243) // others write a file of their own
   const { ino, uid, gid } = statSync(path)
   for (let atMs = 1; atMs <= 1010; atMs++) await file.noteUses(new Map([['id', atMs]]))
@@ -389,10 +397,7 @@ test('embedded: after root has written the sites anew, they still belong to the 
 })
 
 test('embedded: a file of sites that somebody else writes while it serves: no change is told to be done, and the log says why', async t => {
-  const told: string[] = []
-  const tell = (_: string, text: string) => told.push(text)
-  const { dataDir, store, stop } = await start(t, temporaryDir('store'), { tell })
-  const path = join(dataDir, SITES_FILE)
+  const { path, store, told, stop } = await start(t)
   const { site } = await createSite(store.sites, { name: 'a' })
   const backup = readFileSync(path)
   await updateSite(store.sites, site.siteKey, { name: 'b' })
@@ -435,7 +440,7 @@ test('embedded: an owner that dies when it is asked is no reason not to start', 
 })
 
 test('embedded: who comes while the last change is written is not answered, for the state is being saved', async t => {
-  const { dataDir, server, stop } = await start(t, temporaryDir('store'))
+  const { dataDir, server, stop } = await start(t)
   const path = socketPath(dataDir)
   let release = () => {}
   const close = server.sites.closeFile.bind(server.sites)
@@ -498,9 +503,7 @@ test('embedded: who opens a directory waits until another has left; one that has
 })
 
 test('embedded: a directory that was replaced under the service: nothing is answered, and the log says why', async t => {
-  const told: string[] = []
-  const tell = (_: string, text: string) => told.push(text)
-  const { dataDir, store, stop } = await start(t, mkdtempSync(join(temporaryDir('store'), 'data')), { tell })
+  const { dataDir, store, told, stop } = await start(t, mkdtempSync(join(temporaryDir('store'), 'data')))
   const { site } = await createSite(store.sites, { name: 'a' })
   renameSync(dataDir, `${dataDir}.old`)
   mkdirSync(dataDir)
@@ -520,7 +523,7 @@ test('embedded: the longest path that a socket may have serves, a longer one is 
   const longest = join(parent, 'd'.repeat(107 - '/store'.length - parent.length - 1))
   mkdirSync(longest)
   await (await serveStore(longest)).close(false)
-  assert.deepEqual(readdirSync(longest), [SITES_FILE])
+  assert.deepEqual(readdirSync(longest), [SITES_JSONL])
   const dataDir = join(parent, 'd'.repeat(100))
   assert.throws(
     () => socketPath(dataDir),

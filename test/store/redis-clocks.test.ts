@@ -6,20 +6,21 @@
 import assert from 'node:assert/strict'
 import { type TestContext, test } from 'node:test'
 import { type ChainableCommander, Redis } from 'ioredis'
-import { NONE, ServerClock } from '../../src/store/client/server-clock.ts'
+import { NO_TIME, ServerClock } from '../../src/store/client/server-clock.ts'
 import type { StoreClient } from '../../src/store/client/store.ts'
 import { StoreWatch } from '../../src/store/watch.ts'
 import { eventually } from '../harness/eventually.ts'
 import type { RedisServer } from '../harness/redis.ts'
 import { freshKey, nonceOn, openRedis, redeemable, SITE, startRedis, tokenOn } from './harness.ts'
 
-const LOOK = 'test:{0}:look'
+/** KEYS[2] of lua/epoch.lua: when a worker last looked at the server's clock. */
+const NOTE = 'test:{0}:look'
 /** Servers tell their time modulo this. */
 const WRAP_MS = 2 ** 24
 
 /**
- * Makes it look as if the server's clock had been set ahead, or back: in one transaction, which a worker's look cannot come between. To
- * the worker, which goes by how far the two clocks come apart, its own is set the other way.
+ * Makes it look as if the server's clock had been set ahead, or back: in one transaction, so that no worker notes the time in
+ * between. A worker goes by how far the two clocks come apart, so its own is set the other way.
  */
 async function setClock(t: TestContext, server: RedisServer, aheadMs: number): Promise<void> {
   const client = new Redis(server.port)
@@ -30,20 +31,20 @@ async function setClock(t: TestContext, server: RedisServer, aheadMs: number): P
     // An expiry that is over deletes the key.
     if (leftMs >= 0) moved.pexpire(name, leftMs - aheadMs)
   }
-  await moveLook(client, aheadMs, moved)
+  await moveNote(client, aheadMs, moved)
   const { now } = performance
-  // Only what is left of the time modulo that is told; so no worker takes itself to have been away for long.
+  // Servers tell no more than the rest, so no worker takes itself to have been away for long.
   const backMs = ((aheadMs % WRAP_MS) + WRAP_MS) % WRAP_MS
   t.mock.method(performance, 'now', () => now.call(performance) - backMs)
   await moved.exec()
   client.disconnect()
 }
 
-/** Makes it look as if the last look had been so long ago. */
-async function moveLook(client: Redis, agoMs: number, moved = client.multi()): Promise<ChainableCommander> {
-  const [process, at] = String(await client.get(LOOK)).split(' ')
+/** Makes it look as if the last note had been so long ago. */
+async function moveNote(client: Redis, agoMs: number, moved = client.multi()): Promise<ChainableCommander> {
+  const [process, at] = String(await client.get(NOTE)).split(' ')
   assert.match(at!, /^\d{13}$/)
-  return moved.set(LOOK, `${process} ${Number(at) - agoMs}`)
+  return moved.set(NOTE, `${process} ${Number(at) - agoMs}`)
 }
 
 /** Spends a nonce and redeems its token; the function tries both once more. */
@@ -90,7 +91,7 @@ test('redis: its clock is set 20 s ahead: nothing is forgotten, and nothing used
 test('redis: cut off for five minutes, or refused every write: who was there before vouches for the time', async t => {
   const { store, admin } = await startRedis(t)
   const useAgain = await useBoth(store)
-  await (await moveLook(admin, 5 * MINUTE_MS)).exec()
+  await (await moveNote(admin, 5 * MINUTE_MS)).exec()
   assert.deepEqual(await useAgain(), ['used', 'used'])
 })
 
@@ -119,7 +120,7 @@ test('redis: nobody asked for a minute, and nobody vouches for it: what was issu
   const { server, store, admin } = await startRedis(t)
   const epoch = store.requests.epochOf(SITE)
   await store.close()
-  await (await moveLook(admin, MINUTE_MS)).exec()
+  await (await moveNote(admin, MINUTE_MS)).exec()
   const next = await openRedis(server.url)
   t.after(() => next.close())
   assert.notEqual(next.requests.epochOf(SITE), epoch)
@@ -140,9 +141,9 @@ test('redis: a redemption by a host that is ten minutes ahead is remembered unti
 test('redis: workers note when they looked, so the epoch lasts while nobody sets a clock, for processes that come later too', async t => {
   const { server, store } = await startRedis(t)
   const epoch = store.requests.epochOf(SITE)
-  const lookedAt = async () => Number(String(await server.ask('get', LOOK)).split(' ')[1])
-  const before = await lookedAt()
-  await eventually(60_000, 'it is noted again', async () => (await lookedAt()) - before >= 3000)
+  const notedAt = async () => Number(String(await server.ask('get', NOTE)).split(' ')[1])
+  const before = await notedAt()
+  await eventually(60_000, 'it is noted again', async () => (await notedAt()) - before >= 3000)
   await useBoth(store)
   assert.equal(store.requests.epochOf(SITE), epoch)
   const next = await openRedis(server.url)
@@ -152,7 +153,7 @@ test('redis: workers note when they looked, so the epoch lasts while nobody sets
 
 test('a process vouches for a time that it has measured, from when it asked, and for no more than an hour', t => {
   const clock = new ServerClock()
-  assert.equal(clock.expected(), NONE)
+  assert.equal(clock.expected(), NO_TIME)
   const askedAtMs = performance.now()
   let passedMs = 40
   t.mock.method(performance, 'now', () => askedAtMs + passedMs)
@@ -160,14 +161,14 @@ test('a process vouches for a time that it has measured, from when it asked, and
   for (const [ms, expected] of [
     [40, 0xfffff0 + 40 - WRAP_MS],
     [3_600_000, (0xfffff0 + 3_600_000) % WRAP_MS],
-    [3_600_001, NONE],
+    [3_600_001, NO_TIME],
   ] as const) {
     passedMs = ms
     assert.equal(clock.expected(), expected)
   }
   passedMs = 0
   clock.forget()
-  assert.equal(clock.expected(), NONE)
+  assert.equal(clock.expected(), NO_TIME)
 })
 
 test('how far the clock of this host is off, from 10 s to a day, either way; told at 1 s and at 5 s', async t => {

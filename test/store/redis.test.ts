@@ -34,13 +34,13 @@ async function make(engine: Engine): Promise<TestStore> {
 
 for (const engine of ENGINES) storeConformance(engine, () => make(engine))
 
-test('redis: one event-loop turn is one script call, and at most 128 operations are one call', async t => {
+test('redis: the operations of one tick of the event loop are one script call, and at most 128 operations are one call', async t => {
   const { store, admin } = await startRedis(t)
   const scriptCalls = async () => {
     const stats = await admin.info('commandstats')
     return Number(/cmdstat_evalsha:calls=(\d+)/.exec(stats)?.[1] ?? 0)
   }
-  const turn = (count: number) =>
+  const ask = (count: number) =>
     Promise.all(
       Array.from({ length: count }, (_, index) => {
         if (index % 3 === 0) return challengeOn(store, { addressKey: freshKey() })
@@ -48,14 +48,14 @@ test('redis: one event-loop turn is one script call, and at most 128 operations 
         return redemptionOn(store, { callerKey: freshKey() })
       }),
     )
-  await turn(3)
+  await ask(3)
   for (const [count, expected] of [
     [90, 1],
     [384, 3],
   ] as const) {
     const startedAtMs = performance.now()
     await admin.config('RESETSTAT')
-    await turn(count)
+    await ask(count)
     const calls = await scriptCalls()
     // The store's own, four a second.
     const probesMax = 1 + Math.floor((performance.now() - startedAtMs) / 250)

@@ -7,7 +7,7 @@ import { writeDecimal } from '../../domain/bytes.ts'
 import { METER_BYTES, type Meter, readMeter } from '../../domain/meters.ts'
 import { PRICING } from '../../domain/pricing.ts'
 import { BATCHES, type Script } from '../redis/scripts.ts'
-import { ANSWER_BYTES, ANSWERS_AT, DONE, SECOND, SITE_METER, TIME_AT } from '../wire.ts'
+import { ANSWER_BYTES, ANSWERS_AT, DONE, SECOND, SITE_METER, TIME_AT, uint16Text } from '../wire.ts'
 import { type Command, PreparedCommand } from './ioredis.ts'
 
 /**
@@ -41,8 +41,8 @@ export class Batch {
   readonly addsProof: boolean[] = []
   /** The time by `performance.now` at which the first operation was added. */
   startedAtMs = 0
-  readonly #keys = new BulkStrings(KEYS_BYTES)
-  readonly #operations = new BulkStrings(OPERATIONS_BYTES)
+  readonly #keys = new BulkStrings()
+  readonly #operations = new BulkStrings()
   #keyCount = 0
   /** A meter's number by its key, since operations share most meters. */
   readonly #meters = new Map<string, number>()
@@ -101,8 +101,7 @@ export class Batch {
 
 function uint16sText(numbers: readonly number[], start: number): string {
   let text = ''
-  for (let index = start; index < numbers.length; index++)
-    text += String.fromCharCode(numbers[index]! >>> 8, numbers[index]! & 0xff)
+  for (let index = start; index < numbers.length; index++) text += uint16Text(numbers[index]!)
   return text
 }
 
@@ -112,21 +111,16 @@ function bulks(texts: readonly string[]): string {
   return framed
 }
 
-/** Sizes for an ordinary batch. */
-const KEYS_BYTES = 2048
-const OPERATIONS_BYTES = 2048
+/** An ordinary batch needs no more for its keys, nor for its operations; a larger one makes the memory grow. */
+const BYTES_FIRST = 2048
 /** `$<length>` and two line ends. */
 const FRAME_BYTES = 12
 const [DOLLAR, CARRIAGE_RETURN, LINE_FEED] = [0x24, 0x0d, 0x0a]
 
 /** Strings that are framed for Redis: `$<length>\r\n<bytes>\r\n`. */
 class BulkStrings {
-  #bytes: Buffer
+  #bytes = Buffer.allocUnsafe(BYTES_FIRST)
   #end = 0
-
-  constructor(bytesExpected: number) {
-    this.#bytes = Buffer.allocUnsafe(bytesExpected)
-  }
 
   add(text: string): void {
     const { length } = text
@@ -168,7 +162,7 @@ export function timeOf(reply: Buffer): number {
   return reply.readDoubleBE(TIME_AT)
 }
 
-/** The meters in a reply, which have the proofs of the whole batch. */
+/** The meters in a reply, as they were after the whole batch. */
 function metersAfter({ settles, meterCount }: Batch, reply: Buffer): Meter[] {
   const first = ANSWERS_AT + settles.length * ANSWER_BYTES
   const nowMs = timeOf(reply)
@@ -191,9 +185,10 @@ function metersByOperation(batch: Batch, reply: Buffer): (readonly Meter[])[] {
     if (!batch.addsProof[index] || reply[at] !== DONE) continue
     // The site's meter counts only addresses that return, so it has no proof of any other.
     const isReturning = reply.readUInt32BE(at + SECOND) >= PRICING.returningProofs
-    for (let one = isReturning ? SITE_METER : SITE_METER + 1; one < numbers.length; one++) {
-      const { atMs, recent, usual } = meters[numbers[one]! - 1]!
-      meters[numbers[one]! - 1] = { atMs, recent: Math.max(0, recent - 1), usual }
+    for (let position = isReturning ? SITE_METER : SITE_METER + 1; position < numbers.length; position++) {
+      const meterAt = numbers[position]! - 1
+      const { atMs, recent, usual } = meters[meterAt]!
+      meters[meterAt] = { atMs, recent: Math.max(0, recent - 1), usual }
     }
   }
   return seen

@@ -25,8 +25,9 @@ const ADDRESSES_MAX = 100_000
 /** Beyond ADDRESSES_MAX, all addresses of an IPv4 /24 or IPv6 /48 share a record, with this many times the limits of an address. */
 const SHARED_TIMES = 8
 const NONCES_MAX = 200_000
-/** A full map is searched for expired entries at most this often. */
+/** A full map is searched for expired entries at most this often, since that takes milliseconds. */
 const SWEEP_MS = 1000
+/** `onCrowded` is called again after this time in which all addresses fitted. */
 const CROWDED_AGAIN_MS = 600_000
 
 export interface BridgeOptions {
@@ -35,7 +36,7 @@ export interface BridgeOptions {
   readonly failOpenAfterMs: number
   /** Milliseconds that never step back. */
   readonly monotonicMs: () => number
-  /** Called when more than ADDRESSES_MAX addresses ask; again only after CROWDED_AGAIN_MS in which they fitted. */
+  /** Called when more than ADDRESSES_MAX addresses ask. */
   readonly onCrowded?: () => void
 }
 
@@ -53,7 +54,7 @@ export class BridgedRequests extends ShardedRequests {
     this.#options = options
   }
 
-  /** undefined in the first `failOpenAfterMs` without the site's shard. Without the address's, admission has refused before. */
+  /** Returns undefined in the first `failOpenAfterMs` without the site's shard. Without the address's, admission has refused before. */
   override nonceEpoch(addressKey: string, siteKey: string): number | undefined {
     const awayMs = this.awayMs(siteKey)
     if (awayMs > 0 && awayMs < this.#options.failOpenAfterMs) return undefined
@@ -99,7 +100,7 @@ export class BridgedRequests extends ShardedRequests {
     if (spend === undefined) return 'untouched'
     const now = Date.now()
     if (this.#usedNonces.get(spend.nonce, now) !== undefined) return 'used'
-    if (!this.#usedNonces.fits(spend.nonce, now)) return undefined
+    if (!this.#usedNonces.makesRoom(spend.nonce, now)) return undefined
     this.#usedNonces.set(spend.nonce, true, spend.expiresAtMs)
     return 'spent'
   }
@@ -108,19 +109,19 @@ export class BridgedRequests extends ShardedRequests {
     const { addressKey, siteTag, addressLimit, siteLimit } = request
     if (this.epochOf(addressKey) === undefined) return UNAVAILABLE // no epoch yet to which a nonce could be bound
     const now = Math.floor(this.#options.monotonicMs())
-    const fits = this.#logs.fits(addressKey, now)
+    const fits = this.#logs.makesRoom(addressKey, now)
     if (!fits) this.#noteCrowded(now)
-    const [logs, key, times] = fits
+    const [logs, key, limitTimes] = fits
       ? [this.#logs, addressKey, 1]
       : [this.#networkLogs, ownerKey(addressKey), SHARED_TIMES]
     // Each worker has its part of a limit, since none knows what the others admit.
     const share = (limit: number) =>
-      limit === 0 ? 0 : Math.max(1, Math.floor((limit * times) / this.#options.workers))
+      limit === 0 ? 0 : Math.max(1, Math.floor((limit * limitTimes) / this.#options.workers))
     const limits = { siteTag, addressLimit: share(addressLimit), siteLimit: share(siteLimit) }
     const decision = admitToLog(logs.get(key, now), now, kind, limits)
     if (decision.status === 'limited') return decision
     const record = Buffer.from(decision.record) // a copy, since the next call reuses that memory
-    if (!logs.fits(key, now)) logs.dropFirst()
+    if (!logs.makesRoom(key, now)) logs.dropFirst()
     logs.set(key, record, now + WINDOW_MS)
     return decision
   }
@@ -131,7 +132,7 @@ export class BridgedRequests extends ShardedRequests {
   }
 }
 
-/** Removes entries that have expired, and others only by `dropFirst`. */
+/** A map of entries that expire. Call `makesRoom` before each `set`, or `dropFirst`, or it grows beyond its maximum. */
 class ExpiringMap<Value> {
   readonly #entries = new Map<string, { value: Value; expiresAt: number }>()
   readonly #sizeMax: number
@@ -146,8 +147,8 @@ class ExpiringMap<Value> {
     return entry !== undefined && entry.expiresAt > now ? entry.value : undefined
   }
 
-  /** True if the key fits, perhaps after expired entries were removed, or is there already. */
-  fits(key: string, now: number): boolean {
+  /** Removes expired entries if it is full. @returns true if the key fits, or is there already */
+  makesRoom(key: string, now: number): boolean {
     if (this.#entries.size < this.#sizeMax || this.#entries.has(key)) return true
     this.#removeExpired(now)
     return this.#entries.size < this.#sizeMax

@@ -26,7 +26,7 @@ export type Ask = (name: string, ...args: string[]) => Promise<unknown>
 export interface Connection extends Link {
   /** Follows a Cluster's redirections, resends nothing else, and rejects at the deadline. */
   readonly ask: Ask
-  /** Does the same for a reply that is no text. */
+  /** Does the same, and gives a reply as a Buffer. */
   readonly askBytes: Ask
   run(script: Script, keys: readonly string[], values: readonly string[], what: string): Promise<unknown>
 }
@@ -44,7 +44,7 @@ interface Link {
   /** Replaces a silent connection. */
   drop(server: Server): void
   /** Ends a connection attempt that takes too long. */
-  unstick(slot: number): void
+  endIfStuck(slot: number): void
   /** The last error since the connection was ready, that of the slot's server if it is known. It contains no credentials. */
   readonly lastError: (slot?: number) => string | undefined
   close(): void
@@ -57,14 +57,11 @@ const LOADING_MS = 100
 const DISCONNECT_MS = 500
 
 /** A connection may be silent or incomplete for this long before it is replaced: several slow round trips. */
-export function patienceMs(deadlineMs: number): number {
+export function silenceMsMax(deadlineMs: number): number {
   return Math.max(500, 4 * deadlineMs)
 }
 
-/**
- * No queue, resends or retries: a call fails at once, and no script runs twice. After READONLY (no longer the primary), 1
- * reconnects, and 2 would also resend.
- */
+/** No queue, resends or retries: a call fails at once, and no script runs twice. */
 const CLIENT_OPTIONS = {
   protocol: 2,
   enableOfflineQueue: false,
@@ -74,13 +71,14 @@ const CLIENT_OPTIONS = {
   maxLoadingRetryTime: LOADING_MS,
   keepAlive: 10_000,
   retryStrategy: (attempt: number) => Math.min(50 * attempt, RECONNECT_MS_MAX),
+  // The server is no longer the primary: 1 reconnects, and 2 would also resend the command.
   reconnectOnError: (error: Error) => (error.message.includes('READONLY') ? 1 : false),
   disableClientInfo: true,
 } as const
 
 export function connect(target: RedisTarget, deadlineMs: number): Connection {
-  const patience = patienceMs(deadlineMs)
-  const link = target.kind === 'cluster' ? connectCluster(target, patience) : connectRedis(target, patience)
+  const silenceMs = silenceMsMax(deadlineMs)
+  const link = target.kind === 'cluster' ? connectCluster(target, silenceMs) : connectRedis(target, silenceMs)
   return {
     ...link,
     ask: asker(link.send, deadlineMs),
@@ -102,12 +100,12 @@ export function askAt(server: Server, deadlineMs: number): Ask {
   return asker(command => server.sendCommand(command) as Promise<unknown>, deadlineMs)
 }
 
-function connectRedis(target: RedisTarget, patience: number): Link {
-  const options = dataOptions(target, patience)
+function connectRedis(target: RedisTarget, silenceMs: number): Link {
+  const options = dataOptions(target, silenceMs)
   const client = new Redis(
-    target.kind === 'sentinel' ? sentinelOptions(target, options) : { ...options, ...placeOf(target) },
+    target.kind === 'sentinel' ? sentinelOptions(target, options) : { ...options, ...addressOf(target) },
   )
-  const isStuck = stuckCheck(patience)
+  const isStuck = stuckCheck(silenceMs)
   const errors = noteErrors(client)
   let isClosed = false
   // A server that loads its file accepts connections, and ioredis waits without an error.
@@ -132,9 +130,9 @@ function connectRedis(target: RedisTarget, patience: number): Link {
     onLost: listener => client.on('close', () => listener(client)),
     drop: server => server.disconnect(true),
     // Queries of Sentinels have their own deadlines.
-    unstick: () => {
+    endIfStuck: () => {
       if (client.status !== 'connect' || !isStuck(client.stream)) return
-      errors.note(new Error(`no answer within ${patience} ms`))
+      errors.note(new Error(`no answer within ${silenceMs} ms`))
       client.disconnect(true)
     },
     lastError: () => errors.last(),
@@ -145,11 +143,11 @@ function connectRedis(target: RedisTarget, patience: number): Link {
   }
 }
 
-function placeOf({ path, nodes }: RedisTarget): { path: string } | { host: string; port: number } {
+function addressOf({ path, nodes }: RedisTarget): { path: string } | { host: string; port: number } {
   return path === undefined ? nodes[0]! : { path }
 }
 
-function connectCluster(target: RedisTarget, patience: number): Link {
+function connectCluster(target: RedisTarget, silenceMs: number): Link {
   const cluster = new Cluster([...target.nodes], {
     enableOfflineQueue: false,
     clusterRetryStrategy: (attempt: number) => Math.min(50 * attempt, RECONNECT_MS_MAX),
@@ -160,10 +158,10 @@ function connectCluster(target: RedisTarget, patience: number): Link {
     ...(target.tls === undefined
       ? {}
       : { dnsLookup: (name: string, done: (error: null, address: string) => void) => done(null, name) }),
-    redisOptions: dataOptions(target, patience),
+    redisOptions: dataOptions(target, silenceMs),
   })
   findNodesWithoutAddress(cluster)
-  const isStuck = stuckCheck(patience)
+  const isStuck = stuckCheck(silenceMs)
   const dropped = new WeakSet<Server>()
   const errors = noteErrors(cluster)
   const nodeOf = (slot: number): Redis | undefined => {
@@ -171,8 +169,8 @@ function connectCluster(target: RedisTarget, patience: number): Link {
     if (key === undefined || cluster.status !== 'ready') return undefined
     return cluster.nodes('all').find(node => nameOf(node) === key)
   }
-  const giveUp = (node: Redis) => {
-    errors.note(new Error(`no answer within ${patience} ms`), nameOf(node))
+  const disconnectSilent = (node: Redis) => {
+    errors.note(new Error(`no answer within ${silenceMs} ms`), nameOf(node))
     node.disconnect()
   }
   return {
@@ -190,12 +188,12 @@ function connectCluster(target: RedisTarget, patience: number): Link {
     onLost: listener => cluster.on('-node', (node: Redis) => listener(node)),
     // Several shards may drop one connection, and each `disconnect` would add a listener.
     drop: server => {
-      if (!dropped.has(server)) giveUp(server)
+      if (!dropped.has(server)) disconnectSilent(server)
       dropped.add(server)
     },
-    unstick: slot => {
+    endIfStuck: slot => {
       const node = nodeOf(slot)
-      if (node !== undefined && isStuck(node)) giveUp(node)
+      if (node !== undefined && isStuck(node)) disconnectSilent(node)
     },
     lastError: slot =>
       errors.last(slot === undefined || cluster.status !== 'ready' ? '' : String(cluster.slots[slot]?.[0])),
@@ -204,15 +202,15 @@ function connectCluster(target: RedisTarget, patience: number): Link {
 }
 
 /**
- * Returns a function that is true for an attempt that it first saw more than `patience` ms ago, and again only after that time: an
+ * Returns a function that is true for an attempt that it first saw more than `silenceMs` ago, and again only after that time: an
  * attempt takes a while to end, and each call that ends it adds a listener.
  */
-function stuckCheck(patience: number): (attempt: object) => boolean {
+function stuckCheck(silenceMs: number): (attempt: object) => boolean {
   const seenAtMs = new WeakMap<object, number>()
   return attempt => {
     const nowMs = performance.now()
     const sinceMs = seenAtMs.get(attempt)
-    const isStuck = sinceMs !== undefined && nowMs - sinceMs > patience
+    const isStuck = sinceMs !== undefined && nowMs - sinceMs > silenceMs
     if (sinceMs === undefined || isStuck) seenAtMs.set(attempt, nowMs)
     return isStuck
   }
@@ -321,10 +319,11 @@ export function shardIndex(key: string, count: number): number {
 export function evenlySpreadTags(count: number): string[] {
   const tags: string[] = []
   const slotsPerRange = CLUSTER_SLOTS / count
-  for (let candidate = 0; tags.filter(tag => tag !== undefined).length < count; candidate++) {
-    const tag = String(candidate)
-    const range = Math.floor(slotOf(`{${tag}}`) / slotsPerRange)
-    tags[range] ??= tag
+  for (let candidate = 0, found = 0; found < count; candidate++) {
+    const range = Math.floor(slotOf(`{${candidate}}`) / slotsPerRange)
+    if (tags[range] !== undefined) continue
+    tags[range] = String(candidate)
+    found++
   }
   return tags
 }

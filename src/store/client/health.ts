@@ -32,6 +32,7 @@ export class ShardHealth {
   #wereAllUp = false
   /** True at the start, so that the first contact is reported. */
   #isReportedDown = true
+  /** Checks the cause while the store is reported to be down; until then, gathers shards that went down for one report. */
   #timer: NodeJS.Timeout | undefined
 
   /** @param connectionError the last error of a slot's server since it was ready */
@@ -43,7 +44,7 @@ export class ShardHealth {
     this.#shards = shards
     this.#listener = listener
     this.#connectionError = connectionError
-    this.#watchCause()
+    this.#checkCauses()
   }
 
   isReady(): boolean {
@@ -54,7 +55,7 @@ export class ShardHealth {
   }
 
   isWhole(): boolean {
-    return this.#upCount() === this.#shards.length
+    return this.#shards.every(shard => shard.isUp)
   }
 
   describe(): string {
@@ -63,12 +64,13 @@ export class ShardHealth {
     return length === 1 ? cause : `${this.#upCount()} of ${length} shards answer: ${cause}`
   }
 
-  /** A connection's error says more than what follows from it. */
+  /** Why a shard is down: its connection's error if there is one, because the shard's own cause only follows from that. */
   cause(): string {
     const down = this.#shards.find(shard => !shard.isUp)
     return down === undefined ? 'the scripts run' : (this.#connectionError(down.slot) ?? down.cause)
   }
 
+  /** Call it when a shard went down or came up. */
   changed(): void {
     if (this.isWhole()) {
       this.#wereAllUp = true
@@ -82,6 +84,7 @@ export class ShardHealth {
     }
   }
 
+  /** Call it when a shard's epoch was replaced. */
   forgot(shard: Shard): void {
     this.#listener.onNewEpoch?.()
     this.#forgotten.add(shard)
@@ -107,10 +110,10 @@ export class ShardHealth {
     this.#reportedAtMs.clear()
     this.#reportedAtMs.set(causeOf(this.cause()), performance.now())
     this.#listener.onChange?.(false, this.describe())
-    this.#watchCause()
+    this.#checkCauses()
   }
 
-  #watchCause(): void {
+  #checkCauses(): void {
     this.#timer = setInterval(() => this.#reportCause(), CAUSE_CHECK_MS).unref()
   }
 
@@ -124,8 +127,6 @@ export class ShardHealth {
   }
 
   #upCount(): number {
-    let count = 0
-    for (const shard of this.#shards) if (shard.isUp) count++
-    return count
+    return this.#shards.filter(shard => shard.isUp).length
   }
 }

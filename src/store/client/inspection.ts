@@ -38,7 +38,7 @@ const CAUSES: readonly (readonly [about: RegExp, cause: StoreCause])[] = [
 
 const POLL_MS = 20
 const CLOCK_APART_SECONDS_MAX = 1
-/** The shortest round trip counts. */
+/** The server's time is asked so often. The answer with the shortest round trip is the most exact. */
 const TIME_CALLS = 5
 
 export function troubleOf(target: RedisTarget, why: string): StoreTrouble {
@@ -53,8 +53,8 @@ export function causeOf(why: string): StoreCause {
   return CAUSES.find(([about]) => about.test(why))?.[1] ?? 'other'
 }
 
-/** Finds the refused command. The error names none before Redis 7.2: most often it is INFO, which is in `@dangerous`. */
-async function refusedCommand(ask: Ask, why: string): Promise<string> {
+/** Adds the refused command to a script's error, which names none before Redis 7.2: most often INFO, which is in `@dangerous`. */
+async function withRefusedCommand(ask: Ask, why: string): Promise<string> {
   if (!NOT_ALLOWED.test(why)) return why
   const refusal = await ask('info', 'server').catch((error: Error) => error.message)
   if (typeof refusal === 'string' && refusal.startsWith('NOPERM')) return refusal
@@ -62,7 +62,9 @@ async function refusedCommand(ask: Ask, why: string): Promise<string> {
 }
 
 /**
- * @param reach rejects with the cause
+ * Waits until the store can be used.
+ *
+ * @param reach asks the store; if that fails, rejects with the cause
  * @throws StoreSetupError after `openMs`, or if the server refuses for good, or lacks something
  */
 export async function untilUsable(
@@ -74,7 +76,7 @@ export async function untilUsable(
   for (;;) {
     const why = await reach().then(
       () => undefined,
-      (error: Error) => connection.lastError() ?? refusedCommand(connection.ask, error.message),
+      (error: Error) => connection.lastError() ?? withRefusedCommand(connection.ask, error.message),
     )
     if (why === undefined) break
     const { cause, line, isLasting } = troubleOf(target, why)
@@ -111,7 +113,7 @@ export async function adviceOn(ask: Ask, kind: RedisTarget['kind']): Promise<str
     infoOf(ask, 'persistence'),
     infoOf(ask, 'replication'),
     infoOf(ask, 'memory'),
-    kind === 'cluster' ? fieldsOf(await attempt(ask, 'cluster', 'info')) : {},
+    kind === 'cluster' ? fieldsOf(await askOrNothing(ask, 'cluster', 'info')) : {},
   ])
   const lines = [
     evictionAdvice(memory),
@@ -185,7 +187,7 @@ function clockAdvice(aheadSeconds: number): string | undefined {
   return `the clocks of this host and of Redis are ${Math.round(apartSeconds)} s apart: keep both by NTP, hosts may differ by 5 s`
 }
 
-export async function lookAt(ask: Ask): Promise<StoreStatus> {
+export async function statusOf(ask: Ask): Promise<StoreStatus> {
   const { maxmemory_policy: policy } = await infoOf(ask, 'memory')
   const { evicted_keys: evictedKeys = '0' } = await infoOf(ask, 'stats')
   const evictsBy = policy === 'noeviction' ? undefined : policy
@@ -197,7 +199,7 @@ async function clockAhead(ask: Ask): Promise<number> {
   let [aheadMs, shortestMs] = [0, Number.POSITIVE_INFINITY]
   for (let call = 0; call < TIME_CALLS; call++) {
     const askedAtMs = performance.now()
-    const time = await attempt(ask, 'time')
+    const time = await askOrNothing(ask, 'time')
     const tookMs = performance.now() - askedAtMs
     if (!Array.isArray(time)) return 0
     if (tookMs >= shortestMs) continue
@@ -207,12 +209,13 @@ async function clockAhead(ask: Ask): Promise<number> {
   return Math.round(aheadMs) / 1000
 }
 
-/** Empty if refused. */
+/** Fields of INFO; empty if the user may not ask for it. */
 export async function infoOf(ask: Ask, section: string): Promise<Fields> {
-  return fieldsOf(await attempt(ask, 'info', section))
+  return fieldsOf(await askOrNothing(ask, 'info', section))
 }
 
-async function attempt(ask: Ask, name: string, ...args: string[]): Promise<unknown> {
+/** Returns undefined if the server refuses. */
+async function askOrNothing(ask: Ask, name: string, ...args: string[]): Promise<unknown> {
   try {
     return await ask(name, ...args)
   } catch {

@@ -9,7 +9,7 @@ import { StoreSetupError } from '../store.ts'
 export { Cluster, Command, Redis }
 
 const VERSION = '6.0.0'
-/** ioredis does not export it. */
+/** ioredis' index does not export this class. */
 const StandaloneConnector = standalone.default
 
 const METHODS: readonly [of: { readonly prototype: object }, name: string][] = [
@@ -33,7 +33,7 @@ for (const [of, name] of METHODS) {
 const heir: string = Object.create(String.prototype)
 for (let loads = 0; loads < 1000; loads++) void heir.charCodeAt
 
-/** ioredis only sends it, and matches its reply. */
+/** A command whose bytes are there already: ioredis only sends them, and matches the reply. */
 export class PreparedCommand extends Command {
   readonly #bytes: Buffer
 
@@ -89,8 +89,8 @@ type ConnectorConstructor = NonNullable<RedisOptions['Connector']>
 const HANDSHAKE_MS = 250
 
 /**
- * A TLS socket closed in its handshake emits two errors, ioredis listens for one, and an unheard error ends the process: so
- * `watched` listens too. Also notices TLS on one side only.
+ * A TLS socket that is closed in its handshake emits two errors, ioredis listens for one, and an error without a listener ends the
+ * process: so `watched` listens too. It also notices when only one side speaks TLS.
  */
 export const QuietConnector = class extends StandaloneConnector {
   override async connect(...args: Parameters<InstanceType<typeof StandaloneConnector>['connect']>) {
@@ -111,12 +111,12 @@ function watched<Stream extends Socket>(stream: Stream): Stream {
     for (const event of ['secureConnect', 'close']) stream.once(event, () => clearTimeout(timer))
   }
   return stream.on('error', (error: NodeJS.ErrnoException) => {
-    const isUnheard = error.code === 'ECONNRESET' && stream.bytesRead === 0 && !isTls
-    if (isUnheard) error.message += ' before any answer: does the port want rediss://?'
+    const mayWantTls = error.code === 'ECONNRESET' && stream.bytesRead === 0 && !isTls
+    if (mayWantTls) error.message += ' before any answer: does the port want rediss://?'
   })
 }
 
-/** A Redis without TLS waits for a line end and answers no handshake. */
+/** Asks without TLS why a handshake is not answered: a Redis without TLS waits for a line's end. */
 function askWithoutTls(stream: Socket): void {
   if (stream.remotePort === undefined) return
   const plain = connect(stream.remotePort, stream.remoteAddress, () => plain.write('PING\r\n'))

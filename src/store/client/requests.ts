@@ -1,8 +1,9 @@
 /**
- * The request operations: encodes each one for a batch, sends it to a shard, and decodes the answer. The shard is chosen by the
- * visitor's network, or for a redemption by the site. In Redis each key starts with `<prefix>:{<shard>}:`.
+ * The request operations: encodes each one for a batch, sends it to a shard, and decodes the answer. An operation starts with a
+ * letter; the header of its file in ../redis/lua/ has its fields and answers. The shard is chosen by the visitor's network, or for a
+ * redemption by the site. In Redis each key starts with `<prefix>:{<shard>}:`.
  *
- *   epoch, look, count   whether records may be lost: see lua/epoch.lua
+ *   epoch, look, count   KEYS[1] to [3] of lua/epoch.lua, by which it notices that records may be lost
  *   l:<address>          address log, used nonces  60 s; with a used nonce 5 minutes, or a minute beyond its challenge's end
  *   n:<nonce>            used nonce, only where an address may verify more than 64 times a minute
  *   e:<network>          meter of a network        5 minutes for each proof that it knows, at most a week
@@ -35,7 +36,7 @@ import {
   TOKEN_OUTCOMES,
   UNAVAILABLE,
 } from '../store.ts'
-import { DONE, FIRST, LIMITED, POLICIES, SECOND } from '../wire.ts'
+import { DONE, FIRST, LIMITED, POLICIES, SECOND, uint16Text, uint24Text, uint32Text } from '../wire.ts'
 import { type Operation, timeOf } from './batch.ts'
 import { shardIndex } from './connection.ts'
 import type { Shard } from './shard.ts'
@@ -122,7 +123,7 @@ export class ShardedRequests implements RequestStore {
     const { callerLimit, apiKey, isJunk = false } = request
     const chargeCaller = (asJunk: boolean) => {
       const callerOnly = { ...request, apiKey: undefined, redeem: undefined, isJunk: asJunk }
-      return asked(callerShard, this.#redeemOperation(callerShard, callerOnly, true), (reply, at) => ({
+      return ask(callerShard, this.#redeemOperation(callerShard, callerOnly, true), (reply, at) => ({
         charged: redemptionAnswer(reply, at),
         chargedAt: reply === undefined ? 0 : firstOf(reply, at),
       }))
@@ -130,17 +131,18 @@ export class ShardedRequests implements RequestStore {
     const { charged, chargedAt } = await chargeCaller(isJunk)
     if (charged.status === 'unavailable') return charged
     if (charged.status === 'limited') {
+      // A client that waits as told must be admitted, so the longer wait of the two limits counts.
       const keys = [`${siteShard.keyPrefix}k:${windowFor(apiKey!.id, isJunk)}`]
       const peek = redemptionOperation(keys, `K${uint24Text(apiKey!.limit)}`)
-      const ofKey = await asked(siteShard, peek, (reply, at) => reply && limitedAnswer(reply, at))
+      const ofKey = await ask(siteShard, peek, (reply, at) => reply && limitedAnswer(reply, at))
       return ofKey !== undefined && ofKey.retryAfterMs > charged.retryAfterMs ? ofKey : charged
     }
-    const answer = await asked(siteShard, this.#redeemOperation(siteShard, request, false), redemptionAnswer)
+    const answer = await ask(siteShard, this.#redeemOperation(siteShard, request, false), redemptionAnswer)
     if (answer.status === 'unavailable') return answer // The charge stays, because the redemption may have run.
     if (answer.status === 'admitted' && answer.token !== 'used' && answer.token !== 'forgotten') return answer
     const keys = [`${callerShard.keyPrefix}c:${windowFor(request.callerKey, isJunk)}`]
     const refund = redemptionOperation(keys, `F${uint24Text(chargedAt)}${uint24Text(callerLimit)}`)
-    await asked(callerShard, refund, () => {})
+    await ask(callerShard, refund, () => {})
     if (answer.status === 'limited') return answer
     const { charged: chargedAsJunk } = await chargeCaller(true)
     return chargedAsJunk.status === 'limited' ? chargedAsJunk : answer
@@ -150,10 +152,10 @@ export class ShardedRequests implements RequestStore {
   #redeemOperation(shard: Shard, request: RedemptionRequest, withCaller: boolean): Operation {
     const { callerKey, callerLimit, apiKey, redeem, isJunk = false } = request
     const keys: string[] = []
-    const addWindow = (kind: string, name: string) => {
-      keys.push(`${shard.keyPrefix}${kind}:${windowFor(name, isJunk)}`)
+    const addWindow = (letter: 'c' | 'k', name: string) => {
+      keys.push(`${shard.keyPrefix}${letter}:${windowFor(name, isJunk)}`)
       // Only the script finds out whether the token was redeemed before, and so is junk.
-      if (redeem !== undefined) keys.push(`${shard.keyPrefix}${kind}:${windowOfJunk(name)}`)
+      if (redeem !== undefined) keys.push(`${shard.keyPrefix}${letter}:${windowOfJunk(name)}`)
     }
     if (withCaller) addWindow('c', callerKey)
     if (apiKey !== undefined) addWindow('k', apiKey.id)
@@ -177,7 +179,7 @@ export class ShardedRequests implements RequestStore {
   }
 }
 
-/** Both are random, so their XOR changes with either. */
+/** The XOR of both epochs, which changes with either, because both are random. */
 function jointEpoch(address: Shard, site: Shard): number | undefined {
   if (address === site) return site.epoch
   return address.epoch === undefined || site.epoch === undefined
@@ -189,8 +191,8 @@ function windowFor(key: string, isJunk: boolean): string {
   return isJunk ? windowOfJunk(key) : key
 }
 
-/** The decoded answer to an operation. */
-function asked<Answer>(
+/** Sends an operation, and resolves with its decoded answer. */
+function ask<Answer>(
   shard: Shard,
   operation: Operation,
   decode: (reply: Buffer | undefined, at: number) => Answer,
@@ -235,21 +237,12 @@ function solutionText(request: SolutionRequest, keepMs: number): string {
   const head = `V${fromCharCode(verificationKind(request))}${limitsText(request)}`
   if (spend === undefined) return head + NO_NONCE
   const mark = nonceMark(spend.nonce)
-  const markText =
-    uint24Text(MARK_BIT | Math.floor(mark / MARK_LOW)) + fromCharCode((mark >>> 8) & 0xff, mark & 0xff)
+  const markText = uint24Text(MARK_BIT | Math.floor(mark / MARK_LOW)) + uint16Text(mark)
   return `${head}${uint32Text(spend.storeEpoch)}${uint24Text(keepMs)}${markText}`
 }
 
 function limitsText({ siteTag, addressLimit, siteLimit }: ChallengeRequest): string {
   return uint24Text(siteTag) + uint24Text(addressLimit) + uint24Text(siteLimit)
-}
-
-function uint24Text(value: number): string {
-  return fromCharCode(value >>> 16, (value >>> 8) & 0xff, value & 0xff)
-}
-
-function uint32Text(value: number): string {
-  return fromCharCode(value >>> 24, (value >>> 16) & 0xff, (value >>> 8) & 0xff, value & 0xff)
 }
 
 function firstOf(reply: Buffer, at: number): number {

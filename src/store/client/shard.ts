@@ -1,18 +1,18 @@
 /**
- * One shard: the keys with one hash tag, which a script call may use together. All operations of an event-loop turn go out as
- * ONE call (13 us a request instead of 25). While a call is in flight, later operations gather for the next one, because a call
- * by itself costs Redis as much as four challenges.
+ * One shard: the keys with one hash tag, which a script call may use together. All operations of a tick of the event loop go out as
+ * ONE call (13 us a request instead of 25). While a call is pending, later operations gather for the next one, because a call by
+ * itself costs Redis as much as four challenges.
  *
  *   up         (isUp, #server) calls go over the connection on which the epoch (lua/epoch.lua) was read
- *   searching  (isUp, no #server) the server is another by now: calls that did not run, and new ones, wait until a probe finds it
- *   down       (not isUp) a call may have run, but its answer did not come in time, or was an error: it is never sent again, its
- *              outcome is unknown, and operations are refused at once until a probe with the real script succeeds
+ *   searching  (isUp, no #server) the slot has another server by now: calls are requeued until a probe finds it
+ *   down       (not isUp) a call failed, or its answer did not come in time: operations are refused at once, until a probe with the
+ *              real script succeeds
  */
 
 import { evalScript } from '../redis/scripts.ts'
 import type { OnStoreCall } from '../store.ts'
 import { Batch, type EpochKeys, epochOf, isReplyTo, type Operation, type Settle, settleAll } from './batch.ts'
-import { type Connection, patienceMs, type Server, slotOf, withDeadline } from './connection.ts'
+import { type Connection, type Server, silenceMsMax, slotOf, withDeadline } from './connection.ts'
 import { ServerClock } from './server-clock.ts'
 
 interface ShardOptions {
@@ -26,22 +26,32 @@ interface ShardOptions {
   readonly onCall: OnStoreCall | undefined
 }
 
-interface PendingCall {
+/**
+ *   sent      it waits for its answer
+ *   requeued  it has not run, and is sent when the server is found
+ *   answered  each operation has its answer
+ *   unknown   it failed, or its answer did not come in time. It may have run, so it is never sent again
+ */
+type CallState = 'sent' | 'requeued' | 'answered' | 'unknown'
+
+interface Call {
   readonly batch: Batch
-  readonly startedAtMs: number
+  state: CallState
   server: Server | undefined
 }
 
 /** A call of this size occupies Redis for half a millisecond. */
 const OPERATIONS_MAX = 128
-/** Beyond this, batches are refused even though the shard is up, because more pending calls would only delay refusals. */
+/** With so many pending calls, operations are refused even though the shard is up, because more would only delay refusals. */
 const PENDING_MAX = 256
 /** Within this time a worker learns how many nonces and tokens others used, by which it notices an older copy (lua/epoch.lua). */
 const PROBE_WHEN_UP_MS = 250
 /** One of four probes writes, so a read-only server is found within a second. Each write makes an append-only file longer. */
 const PROBES_PER_WRITE = 4
 const PROBE_WHEN_DOWN_MS = 50
+/** Requeued calls wait for this probe. */
 const PROBE_WHEN_SEARCHING_MS = 10
+/** Asking a Cluster where the slot is may take this long, then it is asked again. */
 const LOCATE_MS_MAX = 2000
 /** A nonce that seems forged is checked under each former epoch, which costs a hash. */
 const FORMER_EPOCHS_MAX = 3
@@ -54,12 +64,14 @@ export class Shard {
   formerEpochs: readonly number[] = []
   isUp = false
   #downSinceMs = performance.now()
-  /** Why the shard is down, or calls wait. */
+  /** Why the shard is searching or down. */
   cause = 'no answer yet'
   readonly keyPrefix: string
   readonly #epochKeys: EpochKeys
+  /** The operation of lua/probe-1.lua. */
   readonly #probeOperation: Operation
   readonly #writingProbe: Operation
+  /** Probes sent while up, of which some write. */
   #probes = 0
   readonly slot: number
   readonly #connection: Connection
@@ -68,13 +80,14 @@ export class Shard {
   #server: Server | undefined
   readonly #serverClock = new ServerClock()
   #batch = new Batch()
-  /** Oldest first. A Set would leak: V8 links a changed Set's table to the next, and an old table keeps all later ones alive. */
-  readonly #pending: PendingCall[] = []
-  /** Calls to send again; they stay in `#pending`, where their deadlines count. */
-  #requeued: PendingCall[] = []
+  /**
+   * Calls that are sent or requeued, oldest first. A Set would leak: V8 links a changed Set's table to the next, and an old table
+   * keeps all later ones alive.
+   */
+  readonly #pending: Call[] = []
   #probeTimer: NodeJS.Timeout | undefined
   #probedServer: Server | undefined
-  /** The server's silence counts from its last answer, its first probe, or the time at which the shard went down. */
+  /** The time of the last answer; later, if `#probedServer` was first probed or the shard went down after that. */
   #heardAtMs = 0
   #isLocating = false
   #isDeadlineArmed = false
@@ -83,7 +96,7 @@ export class Shard {
   constructor(connection: Connection, options: ShardOptions) {
     this.#connection = connection
     this.#options = options
-    // One character a byte, like all text of a batch.
+    // One character stands for a byte, as in all texts of a batch.
     this.keyPrefix = Buffer.from(options.keyPrefix).toString('latin1')
     this.#epochKeys = [`${this.keyPrefix}epoch`, `${this.keyPrefix}look`, `${this.keyPrefix}count`]
     this.#probeOperation = {
@@ -136,22 +149,23 @@ export class Shard {
     const count = batch.settles.length
     if (count === 0 || (this.#pending.length > 0 && count < OPERATIONS_MAX)) return
     this.#batch = new Batch()
-    const call: PendingCall = { batch, startedAtMs: performance.now(), server: undefined }
     if (this.#pending.length >= PENDING_MAX) {
       settleAll(batch, undefined)
       return
     }
+    const call: Call = { batch, state: 'requeued', server: undefined }
     this.#pending.push(call)
     this.#armDeadline()
     this.#send(call)
   }
 
-  #send(call: PendingCall): void {
+  #send(call: Call): void {
     const server = this.#server
     if (server === undefined || this.#connection.serverOf(this.slot) !== server) {
       this.#requeue(call, 'the server is being looked for')
       return
     }
+    call.state = 'sent'
     call.server = server
     this.#run(call.batch, server).then(
       reply => this.#answered(call, reply),
@@ -159,8 +173,8 @@ export class Shard {
     )
   }
 
-  #requeue(call: PendingCall, cause: string): void {
-    this.#requeued.push(call)
+  #requeue(call: Call, cause: string): void {
+    call.state = 'requeued'
     this.cause = cause
     if (this.#server === undefined) return
     this.#server = undefined
@@ -182,21 +196,21 @@ export class Shard {
     })
   }
 
-  #answered(call: PendingCall, reply: unknown): void {
+  #answered(call: Call, reply: unknown): void {
     this.#heardAtMs = performance.now()
-    if (!this.#pending.includes(call)) return
+    if (call.state !== 'sent') return
     if (!isReplyTo(call.batch, reply)) {
       this.#failed(call, 'a reply of unexpected length')
       return
     }
     // A late reply of another connection may have an old epoch. Its answers are right: the script compared epochs operation by operation.
-    if (call.server === this.#server) this.#learn(reply, call.startedAtMs)
+    if (call.server === this.#server) this.#learn(reply, call.batch.startedAtMs)
     this.#settle(call, reply)
     this.#flush()
   }
 
-  #failed(call: PendingCall, message: string): void {
-    if (!this.#pending.includes(call)) return
+  #failed(call: Call, message: string): void {
+    if (call.state !== 'sent') return
     if (DID_NOT_RUN.test(message)) {
       this.#requeue(call, message)
       return
@@ -205,14 +219,15 @@ export class Shard {
     this.#goDown(message)
   }
 
-  #settle(call: PendingCall, reply: Buffer | undefined): void {
+  #settle(call: Call, reply: Buffer | undefined): void {
+    call.state = reply === undefined ? 'unknown' : 'answered'
     this.#pending.splice(this.#pending.indexOf(call), 1)
     const { batch } = call
     this.#options.onCall?.(batch.settles.length, (performance.now() - batch.startedAtMs) / 1000)
     settleAll(batch, reply)
   }
 
-  /** The deadline counts from the first operation of the oldest batch in flight. */
+  /** The deadline counts from the first operation of the oldest pending call. */
   #armDeadline(): void {
     const [oldest] = this.#pending
     if (this.#isDeadlineArmed || oldest === undefined) return
@@ -228,17 +243,15 @@ export class Shard {
     if (oldest === undefined) return
     const { deadlineMs } = this.#options
     if (performance.now() < oldest.batch.startedAtMs + deadlineMs) this.#armDeadline()
-    else this.#goDown(this.#requeued.includes(oldest) ? this.cause : `no answer within ${deadlineMs} ms`)
+    else this.#goDown(oldest.state === 'requeued' ? this.cause : `no answer within ${deadlineMs} ms`)
   }
 
   /** Settles everything as unknown. A reply that comes later only shows that the server lives. */
   #goDown(cause: string): void {
-    this.#requeued = []
     const wasUp = this.isUp
     this.isUp = false
     this.#server = undefined
-    for (let call = this.#pending[0]; call !== undefined; call = this.#pending[0])
-      this.#settle(call, undefined)
+    for (const call of [...this.#pending]) this.#settle(call, undefined)
     const waiting = this.#batch
     this.#batch = new Batch()
     settleAll(waiting, undefined)
@@ -265,9 +278,10 @@ export class Shard {
       this.#add(writes ? this.#writingProbe : this.#probeOperation, () => {})
       return
     }
-    this.#scheduleProbe(this.#requeued.length > 0 ? PROBE_WHEN_SEARCHING_MS : PROBE_WHEN_DOWN_MS)
+    const isSearching = this.isUp && this.#server === undefined
+    this.#scheduleProbe(isSearching ? PROBE_WHEN_SEARCHING_MS : PROBE_WHEN_DOWN_MS)
     if (server === undefined) {
-      this.#connection.unstick(this.slot)
+      this.#connection.endIfStuck(this.slot)
       this.#locate()
     } else {
       // An answer that has come must be read first, as with the deadline.
@@ -276,13 +290,13 @@ export class Shard {
     }
   }
 
-  /** A server may vanish without closing the connection. */
+  /** Replaces the connection of a server that has vanished without closing it. */
   readonly #checkSilence = (server: Server): void => {
     const silentMs = performance.now() - this.#heardAtMs
     if (
       this.#server !== undefined ||
       server !== this.#probedServer ||
-      silentMs < patienceMs(this.#options.deadlineMs)
+      silentMs < silenceMsMax(this.#options.deadlineMs)
     )
       return
     this.#heardAtMs = performance.now()
@@ -346,9 +360,7 @@ export class Shard {
     const wasUp = this.isUp
     this.isUp = true
     if (!wasUp) this.#options.onChange()
-    const requeued = this.#requeued
-    this.#requeued = []
-    for (const call of requeued) if (this.#pending.includes(call)) this.#send(call)
+    for (const call of this.#pending) if (call.state === 'requeued') this.#send(call)
   }
 }
 

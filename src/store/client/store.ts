@@ -10,7 +10,7 @@ import type { RequestStore, SiteStore, StoreListener, StoreStatus, StoreTrouble 
 import { BridgedRequests, type BridgeOptions } from './bridge.ts'
 import { askAt, type Connection, connect, shardTags } from './connection.ts'
 import { ShardHealth } from './health.ts'
-import { adviceOn, lookAt, troubleOf, untilUsable, versionOf } from './inspection.ts'
+import { adviceOn, statusOf, troubleOf, untilUsable, versionOf } from './inspection.ts'
 import { ShardedRequests } from './requests.ts'
 import { Shard } from './shard.ts'
 
@@ -112,12 +112,12 @@ export class StoreClient {
     servers.delete(undefined)
     if (servers.size === 0) throw new Error(this.health.cause())
     const { deadlineMs } = this.#options
-    const looks = await Promise.all([...servers].map(server => lookAt(askAt(server!, deadlineMs))))
-    const offsets = looks.map(({ clockAheadSeconds }) => clockAheadSeconds)
+    const statuses = await Promise.all([...servers].map(server => statusOf(askAt(server!, deadlineMs))))
+    const offsets = statuses.map(({ clockAheadSeconds }) => clockAheadSeconds)
     return {
       clockAheadSeconds: offsets.reduce((far, next) => (Math.abs(next) > Math.abs(far) ? next : far), 0),
-      evictsBy: looks.find(({ evictsBy }) => evictsBy !== undefined)?.evictsBy,
-      evictedKeys: looks.reduce((sum, { evictedKeys }) => sum + evictedKeys, 0),
+      evictsBy: statuses.find(({ evictsBy }) => evictsBy !== undefined)?.evictsBy,
+      evictedKeys: statuses.reduce((sum, { evictedKeys }) => sum + evictedKeys, 0),
     }
   }
 }

@@ -38,8 +38,8 @@ export class CallReader {
   #bytes = 0
   /** Pieces are joined only when the present argument can be whole: 25 MB of sites come in 400 pieces. */
   #bytesNeeded = 1
+  /** Offset at which `next` reads. */
   #at = 0
-  #number = 0
 
   add(bytes: Buffer): void {
     this.#pieces.push(bytes)
@@ -52,11 +52,13 @@ export class CallReader {
     const bytes = this.#pieces.length === 1 ? this.#pieces[0]! : Buffer.concat(this.#pieces)
     this.#pieces = [bytes]
     this.#at = 0
-    if (!this.#readNumber(bytes, ASTERISK)) return undefined
-    const [count, starts, ends] = [this.#number, [] as number[], [] as number[]]
+    const count = this.#readNumber(bytes, ASTERISK)
+    if (count === undefined) return undefined
+    const [starts, ends] = [[] as number[], [] as number[]]
     for (let index = 0; index < count; index++) {
-      if (!this.#readNumber(bytes, DOLLAR)) return undefined
-      const end = this.#at + this.#number
+      const length = this.#readNumber(bytes, DOLLAR)
+      if (length === undefined) return undefined
+      const end = this.#at + length
       if (end + 2 > bytes.length) {
         this.#bytesNeeded = end + 2
         return undefined
@@ -71,21 +73,21 @@ export class CallReader {
     return new Call(bytes, starts, ends)
   }
 
-  #readNumber(bytes: Buffer, kind: number): boolean {
+  /** @param sign the character before the number @returns undefined if its line is not whole */
+  #readNumber(bytes: Buffer, sign: number): number | undefined {
     let at = this.#at
-    if (at >= bytes.length) return false
-    if (bytes[at] !== kind) throw new Error('no call')
+    if (at >= bytes.length) return undefined
+    if (bytes[at] !== sign) throw new Error('no call')
     let number = 0
     for (at++; at < bytes.length && bytes[at] !== CARRIAGE_RETURN; at++) {
       const digit = bytes[at]! - DIGIT_ZERO
       number = number * 10 + digit
       if (digit < 0 || digit > 9 || number > BYTES_MAX) throw new Error('no call')
     }
-    if (at + 1 >= bytes.length) return false
+    if (at + 1 >= bytes.length) return undefined
     if (bytes[at + 1] !== LINE_FEED) throw new Error('no call')
-    this.#number = number
     this.#at = at + 2
-    return true
+    return number
   }
 }
 

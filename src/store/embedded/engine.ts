@@ -7,8 +7,7 @@
 
 import {
   admitToLog,
-  LogKind as Kinds,
-  type LogKind,
+  LogKind,
   type LogRequest,
   MARK_BIT,
   MARK_LOW,
@@ -53,28 +52,31 @@ function longerOf(one: Limited | undefined, other: Limited | undefined): Limited
   return other.retryAfterMs > one.retryAfterMs ? other : one
 }
 
-/** Bytes before a window's record. */
+/** Bytes before a window's record (state.ts). */
 const WINDOW_HEAD = 4
 /** Bytes before a mark's claim. */
 const MARK_HEAD = 8
 
-const records = new ReusedBytes()
+/** Holds one window at a time, while it is read from the state or written to it. */
+const windowBytes = new ReusedBytes()
 
 export class Engine {
   readonly #state: State
   readonly #clocks: Clocks
   /** The call that runs. */
   #call!: Call
-  /** Offset of the next field, and of the end of the operation. */
+  /** Offsets of the operation's next field, and of its end. */
   #at = 0
   #end = 0
+  /** Times of the call by the monotonic clock, and by the wall clock. */
   #nowMs = 0
   #wallMs = 0
   /** The number of the argument that is the next key. */
   #key = 0
-  /** Meters of the call by their numbers; null for one that is not kept. */
+  /** Meters of the call by their numbers, as far as they were looked up; null for one that the state does not have. */
   #meters: (Meter | null)[] = []
   #reply!: Buffer
+  /** Offset of the next answer. */
   #replyAt = 0
 
   constructor(state: State, clocks: Clocks) {
@@ -86,32 +88,28 @@ export class Engine {
   run(call: Call): Buffer {
     const { bytes, starts } = call
     const clockAt = KEYS_AT + Number(call.text(KEYS_AT - 1))
-    const clock = call.text(clockAt) // empty, but in tests
+    const clock = call.text(clockAt) // a test's time; else empty
     this.#call = call
     this.#meters = []
     this.#nowMs = clock === '' ? this.#clocks.monotonicMs() : Number(clock)
     this.#wallMs = clock === '' ? this.#clocks.wallMs() : Number(clock)
     const meterCount = bytes.readUInt16BE(starts[clockAt + 1]! + HEAD.meterCount)
     const first = clockAt + 2
-    const meters = ANSWERS_AT + (starts.length - first) * ANSWER_BYTES
+    const metersAt = ANSWERS_AT + (starts.length - first) * ANSWER_BYTES
     this.#key = METERS_AT + meterCount
-    this.#reply = Buffer.allocUnsafe(meters + meterCount * METER_BYTES)
+    this.#reply = Buffer.allocUnsafe(metersAt + meterCount * METER_BYTES)
     this.#replyAt = ANSWERS_AT
     for (let index = first; index < starts.length; index++) this.#operation(index)
-    this.#writeHead()
+    this.#reply.writeUInt32BE(this.#state.epoch, 0)
+    this.#reply.fill(0, CHECKED_AT, ANSWERS_AT)
+    this.#reply.writeDoubleBE(this.#wallMs, TIME_AT)
     for (let number = 1; number <= meterCount; number++) {
       const meter = this.#meterOf(number)
-      const at = meters + (number - 1) * METER_BYTES
+      const at = metersAt + (number - 1) * METER_BYTES
       if (meter === undefined) this.#reply.fill(0, at, at + METER_BYTES)
       else writeMeter(this.#reply, at, meter)
     }
     return this.#reply
-  }
-
-  #writeHead(): void {
-    this.#reply.writeUInt32BE(this.#state.epoch, 0)
-    this.#reply.fill(0, CHECKED_AT, ANSWERS_AT)
-    this.#reply.writeDoubleBE(this.#wallMs, TIME_AT)
   }
 
   #operation(index: number): void {
@@ -135,7 +133,7 @@ export class Engine {
     }
   }
 
-  /** Reads the next field; the header of the operation's Lua file has their order and sizes. */
+  /** Reads the operation's next field, and moves on. The header of the operation's Lua file has their order and sizes. */
   #read(size: number): number {
     let value = 0
     for (const end = this.#at + size; this.#at < end; this.#at++)
@@ -160,7 +158,7 @@ export class Engine {
   }
 
   #challenge(): void {
-    const decision = this.#admitAddress(Kinds.challenge, this.#readLimits(), undefined)
+    const decision = this.#admitAddress(LogKind.challenge, this.#readLimits(), undefined)
     if (decision.status === 'limited') return this.#limited(decision)
     const { siteCount, failures, accepted } = decision
     this.#answer(DONE, siteCount, Math.min(accepted, 0xffff) * 0x10000 + Math.min(failures, 0xffff))
@@ -199,17 +197,20 @@ export class Engine {
     return decision
   }
 
-  /** The next call overwrites it. A dead window is undefined, because times wrap after 4.6 hours and would look recent. */
+  /**
+   * Reads a window's record into memory that the next call, and `#setWindow`, overwrite. Returns undefined for a dead window, because
+   * times wrap after 4.6 hours and would look recent.
+   */
   #window(key: string): Buffer | undefined {
     const value = this.#state.windows.get(key)
     if (value === undefined || isWindowDead(value, this.#nowMs)) return undefined
-    const bytes = records.ofLength(value.length)
+    const bytes = windowBytes.ofLength(value.length)
     bytes.write(value, 0, 'latin1')
     return bytes.subarray(WINDOW_HEAD)
   }
 
   #setWindow(key: string, record: Buffer, keepMs: number): void {
-    const value = records.ofLength(WINDOW_HEAD + record.length)
+    const value = windowBytes.ofLength(WINDOW_HEAD + record.length)
     value.writeUInt32BE(Math.ceil((this.#nowMs + keepMs) / 1000), 0)
     record.copy(value, WINDOW_HEAD)
     this.#state.windows.set(key, value.toString('latin1'))
@@ -222,9 +223,9 @@ export class Engine {
     const epoch = this.#read(4)
     const untilMs = this.#read(4) * 1000
     const claim = this.#call.bytes.toString('latin1', this.#at, this.#end)
-    const step = keepMs > 0 ? 2 : 1 // With a token, a window of junk follows each window.
-    const [callerAt, keyAt] = [this.#key, this.#key + (callerLimit > 0 ? step : 0)]
-    const markAt = keyAt + (keyLimit > 0 ? step : 0)
+    const keysAWindow = keepMs > 0 ? 2 : 1 // With a token, a window of junk follows each window.
+    const [callerAt, keyAt] = [this.#key, this.#key + (callerLimit > 0 ? keysAWindow : 0)]
+    const markAt = keyAt + (keyLimit > 0 ? keysAWindow : 0)
     this.#key = keepMs > 0 ? markAt + 1 : markAt
     const markKey = keepMs > 0 ? this.#call.text(markAt) : ''
     const before = keepMs > 0 ? this.#liveMark(markKey) : undefined
@@ -248,7 +249,7 @@ export class Engine {
     return before === undefined || (claim !== '' && before === claim) ? 'redeemed' : 'used'
   }
 
-  /** The charge counts once the record is stored. */
+  /** Charges nothing yet: a charge counts once `#setWindow` has stored the record. */
   #tryWindow(keyAt: number, limit: number, policy: Policy) {
     const key = this.#call.text(keyAt)
     const decision = admitToWindow(this.#window(key), this.#nowMs, limit, policy)
@@ -288,14 +289,12 @@ export class Engine {
       }
       const isNetwork = index > SITE_METER
       // Only networks can fill the memory. A site's meter is made by the first proof that counts for it.
-      const isKept = isNetwork ? !this.#state.isHalfFull : index < SITE_METER || isSiteCounted
-      if (isKept && this.#meterOf(numbers[index]!) === undefined) this.#keep(numbers[index]!, list[index]!)
+      const isStored = isNetwork ? !this.#state.isHalfFull : index < SITE_METER || isSiteCounted
+      const number = numbers[index]!
+      if (!isStored || this.#meterOf(number) !== undefined) continue
+      this.#state.meters.set(this.#call.text(METERS_AT + number - 1), list[index]!)
+      this.#meters[number] = list[index]!
     }
-  }
-
-  #keep(number: number, meter: Meter): void {
-    this.#state.meters.set(this.#call.text(METERS_AT + number - 1), meter)
-    this.#meters[number] = meter
   }
 
   /** Looks a meter up once a batch, because the operations share most meters (2 us of a solution). */

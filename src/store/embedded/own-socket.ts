@@ -24,7 +24,7 @@ export interface OwnerOptions {
   /** Called once, with the name of the owner whose end is awaited. */
   readonly onWaiting?: (who: string) => void
   /** Asked while it waits: true if this process was told to end meanwhile. */
-  readonly isUnwanted?: () => boolean
+  readonly isToldToEnd?: () => boolean
   /** Replaces WAIT_MS. */
   readonly waitMs?: number
 }
@@ -57,11 +57,11 @@ export async function ownSocket(options: OwnerOptions): Promise<{ server: Server
 async function takeSharedName(
   temporary: string,
   path: string,
-  { dataDir, onWaiting, isUnwanted, waitMs = WAIT_MS }: OwnerOptions,
+  { dataDir, onWaiting, isToldToEnd, waitMs = WAIT_MS }: OwnerOptions,
 ): Promise<void> {
   const giveUpAt = performance.now() + waitMs
   for (let isTold = false; !links(temporary, path); ) {
-    if (isUnwanted?.()) throw new StoreSetupError('told to end while another process had the data directory')
+    if (isToldToEnd?.()) throw new StoreSetupError('told to end while another process had the data directory')
     const owner = await ownerOf(path)
     if (owner === 'none') {
       await putAside(path)

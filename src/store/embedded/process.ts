@@ -30,13 +30,13 @@ function send(message: StoreMessage): void {
   if (process.connected) process.send!(message)
 }
 
+/** Saves the state and ends the process. If the server has yet to open, only sets `isEnding`, by which the process ends then. */
 async function end(): Promise<void> {
+  if (isEnding) return
   isEnding = true
-  const ending = server
-  server = undefined
-  if (ending === undefined) return
+  if (server === undefined) return
   await sleep(0) // so that the last answer goes out
-  await ending.close(true)
+  await server.close(true)
   process.exit(0)
 }
 
@@ -50,8 +50,7 @@ for (const signal of ['SIGTERM', 'SIGINT', 'SIGHUP', 'SIGUSR1', 'SIGUSR2'] as co
 process.on('message', () => void end())
 process.on('disconnect', () => {
   isOrphan = true
-  if (server === undefined) isEnding = true
-  else if (server.isIdle) void end()
+  if (server === undefined || server.isIdle) void end()
 })
 
 try {
@@ -59,14 +58,14 @@ try {
     dataDir,
     stateBytesMax: Number(stateBytesMax),
     who: `the service of process ${process.ppid}`,
-    leaves: () => {
+    onLeaveRequest: () => {
       if (isOrphan) void end()
       return isOrphan
     },
     onIdle: () => isOrphan && void end(),
     onWaiting: who =>
       send({ type: 'tells', level: 'warn', text: `${resolve(dataDir)} is in use by ${who}: waiting` }),
-    isUnwanted: () => isEnding,
+    isToldToEnd: () => isEnding,
     tell: (level, text) => send({ type: 'tells', level, text }),
   })
   if (isEnding) {

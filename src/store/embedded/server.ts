@@ -16,7 +16,7 @@ import { LAYOUT } from '../wire.ts'
 import { bulkReply, type Call, CallReader, errorReply, OK_REPLY } from './calls.ts'
 import { Engine } from './engine.ts'
 import { type OwnerOptions, ownSocket } from './own-socket.ts'
-import { EmbeddedSites, SITES_FILE } from './sites-file.ts'
+import { EmbeddedSites, SITES_JSONL } from './sites-file.ts'
 import { loadState, removeSavedState, saveState } from './snapshot.ts'
 import { answerOf } from './socket-sites.ts'
 import { type Clocks, State, SYSTEM_CLOCKS, sweep } from './state.ts'
@@ -27,8 +27,8 @@ export interface ServerOptions extends OwnerOptions {
   readonly stateBytesMax: number
   /** The name that others who want the directory are told. */
   readonly who: string
-  /** Called when a new service asks this owner to end. @returns whether it does */
-  readonly leaves?: () => boolean
+  /** Called when a new service asks this owner to end. @returns true if this process ends now */
+  readonly onLeaveRequest?: () => boolean
   /** Called when the last client has gone. */
   readonly onIdle?: () => void
   readonly tell?: (level: 'info' | 'warn' | 'error', text: string) => void
@@ -47,7 +47,7 @@ export class StoreServer {
   #sweeps: NodeJS.Timeout | undefined
   readonly #checks: NodeJS.Timeout
   #wasHalfFull = false
-  /** Set once another directory or file lies in place of its own: why batches and operations on sites are refused. */
+  /** Why batches and operations on sites are refused, once the directory or sites.jsonl was replaced. */
   #displaced: string | undefined
 
   private constructor(options: ServerOptions, server: Server, path: string) {
@@ -62,14 +62,15 @@ export class StoreServer {
     if (unread !== undefined) tell?.('info', unread)
     this.#engine = new Engine(this.state, clocks)
     this.sites = new EmbeddedSites(dataDir, this.state)
-    if (this.sites.torn !== undefined) tell?.('warn', `of the sites' file, ${this.sites.torn}`)
+    const { droppedLine } = this.sites
+    if (droppedLine !== undefined) tell?.('warn', `of the sites' file, ${droppedLine}`)
     const sweeps = () => {
       this.#sweeps = setTimeout(sweeps, sweep(this.state, clocks)).unref()
     }
     sweeps()
     this.#checks = setInterval(() => this.#check(), CHECK_MS).unref()
     server.on('connection', socket => this.#serve(socket))
-    // A process that may open no more files cannot accept; an error that nobody hears would end it.
+    // A process that may open no more files cannot accept a connection. An error event without a listener would end it.
     server.on('error', () => {})
   }
 
@@ -88,7 +89,7 @@ export class StoreServer {
     return this.#clients.size === 0
   }
 
-  /** @param saves the state, for the next start */
+  /** @param saves true to save the state for the next start */
   async close(saves: boolean): Promise<void> {
     clearTimeout(this.#sweeps)
     clearInterval(this.#checks)
@@ -130,7 +131,7 @@ export class StoreServer {
     if (isOwn && this.sites.isInPlace) return
     const dataDir = resolve(this.#options.dataDir)
     const what = isOwn
-      ? `${SITES_FILE} in ${dataDir} was replaced, or written by somebody else,`
+      ? `${SITES_JSONL} in ${dataDir} was replaced, or written by somebody else,`
       : `the data directory ${dataDir} was moved or replaced`
     this.#displaced = `${what} under the running service: restart it`
     this.#options.tell?.('error', this.#displaced)
@@ -185,7 +186,7 @@ export class StoreServer {
           ? answerOf(this.sites, call.utf8(1)).then(text => bulkReply(Buffer.from(text)))
           : errorReply('ERR', this.#displaced)
       case 'leave':
-        return this.#options.leaves?.() ? OK_REPLY : errorReply('ERR', this.#options.who)
+        return this.#options.onLeaveRequest?.() ? OK_REPLY : errorReply('ERR', this.#options.who)
       case 'info':
         return bulkReply(Buffer.from(this.#info()))
       case 'time':
@@ -218,6 +219,6 @@ export class StoreServer {
 }
 
 function timeReply(nowMs: number): Buffer {
-  const [seconds, micros] = [String(Math.floor(nowMs / 1000)), String((nowMs % 1000) * 1000)]
-  return Buffer.from(`*2\r\n$${seconds.length}\r\n${seconds}\r\n$${micros.length}\r\n${micros}\r\n`)
+  const parts = [Math.floor(nowMs / 1000), (nowMs % 1000) * 1000] // seconds, microseconds
+  return Buffer.concat([Buffer.from('*2\r\n'), ...parts.map(part => bulkReply(Buffer.from(String(part))))])
 }

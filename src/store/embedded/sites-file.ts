@@ -1,8 +1,8 @@
 /**
- * Sites, API keys and the audit log of the embedded store. They lie in one file, to which each change is appended as a line of JSON,
- * and is on disk before it is answered. A line may have these parts:
+ * Sites, API keys and the audit log of the embedded store, in sites.jsonl. (The file of `site export` and `apply` is another: see
+ * sites/file.ts.) Each change is appended as a line of JSON, and is on disk before it is answered. A line may have these parts:
  *
- *   {"changes": [[<revision>, {"site": ...} or {"apiKey": ...}], ...],   all of one commit
+ *   {"changes": [[<number>, {"site": ...} or {"apiKey": ...}], ...],   all of one commit; each has the next number of the store
  *    "audit": [<entry>, ...],
  *    "auditFrom": <Unix ms>,            older entries were dropped
  *    "uses": {"<key id>": <Unix ms>}}   last uses, written without a wait for the disk
@@ -38,11 +38,12 @@ import {
 import { dailyRate } from '../../domain/meters.ts'
 import type { ApiKeyRecord, SiteRecord } from '../../domain/site.ts'
 import { systemErrorText } from '../../words/system-error.ts'
-import { type Change, jsonOf, Members, memberOf } from '../members.ts'
+import { type Change, jsonOf, Members, memberOf, type Written } from '../members.ts'
 import { type LivingHosts, type SiteStore, StoreSetupError } from '../store.ts'
 import type { State } from './state.ts'
 
-export const SITES_FILE = 'sites.jsonl'
+export const SITES_JSONL = 'sites.jsonl'
+/** A shorter file is never written anew, since it costs nothing. */
 const COMPACTED_LINES_MIN = 1000
 const synced = promisify(fsync)
 
@@ -52,12 +53,11 @@ interface Line {
   readonly auditFrom?: number
   readonly uses?: Readonly<Record<string, number>>
 }
-type Written = { readonly site: SiteRecord } | { readonly apiKey: ApiKeyRecord }
 const PARTS = new Set(['changes', 'audit', 'auditFrom', 'uses'])
 
 export class EmbeddedSites extends Members implements SiteStore {
   readonly #state: State
-  /** A command that has forgotten something must save the state. */
+  /** True once `forget` was called: a command must then save the state, or the next start would bring the forgotten back. */
   hasForgotten = false
   readonly #path: string
   #fd: number
@@ -68,16 +68,16 @@ export class EmbeddedSites extends Members implements SiteStore {
   readonly #records = new Map<string, { readonly revision: number; readonly json: string }>()
   #audit: AuditEntry[] = []
   readonly #uses = new Map<string, number>()
-  /** Changes are made one after another. */
-  #last: Promise<unknown> = Promise.resolve()
-  /** Says that a torn last line was dropped. */
-  readonly torn: string | undefined
+  /** The last write to the file: each waits for the one before. */
+  #lastWrite: Promise<unknown> = Promise.resolve()
+  /** Tells the log which line was dropped, because a crash had interrupted its write. */
+  readonly droppedLine: string | undefined
 
   /** @throws StoreSetupError */
   constructor(dataDir: string, state: State) {
     super()
     this.#state = state
-    this.#path = join(dataDir, SITES_FILE)
+    this.#path = join(dataDir, SITES_JSONL)
     try {
       const isNew = !existsSync(this.#path)
       this.#fd = openSync(this.#path, 'a+', 0o600)
@@ -87,7 +87,7 @@ export class EmbeddedSites extends Members implements SiteStore {
         `POWGATE_DATA_DIR: cannot open the sites in ${this.#path}: ${systemErrorText(error)}`,
       )
     }
-    this.torn = this.#read()
+    this.droppedLine = this.#read()
   }
 
   /** False if somebody else replaced or wrote the file, such as an editor, or `cp` of a backup. */
@@ -97,9 +97,9 @@ export class EmbeddedSites extends Members implements SiteStore {
   }
 
   commit(changes: readonly RecordChange[], author: Author): Promise<boolean> {
-    return this.#afterLast(async () => {
+    return this.#afterLastWrite(async () => {
       const isExpected = changes.every(
-        change => this.#records.get(memberOf(change))?.json === jsonOf(change).expected,
+        change => this.#records.get(memberOf(change))?.json === JSON.stringify(change.expected),
       )
       if (!isExpected) return false
       const at = Math.max(Date.now(), this.#audit.at(-1)?.at ?? 0)
@@ -120,13 +120,13 @@ export class EmbeddedSites extends Members implements SiteStore {
 
   dropAudit(beforeMs: number): Promise<void> {
     const isThere = (this.#audit[0]?.at ?? beforeMs) < beforeMs
-    return isThere ? this.#afterLast(() => this.#append({ auditFrom: beforeMs })) : Promise.resolve()
+    return isThere ? this.#afterLastWrite(() => this.#append({ auditFrom: beforeMs })) : Promise.resolve()
   }
 
   noteUses(uses: ReadonlyMap<string, number>): Promise<void> {
     const later = [...uses].filter(([id, atMs]) => atMs > (this.#uses.get(id) ?? 0))
     if (later.length === 0) return Promise.resolve()
-    return this.#afterLast(() => this.#append({ uses: Object.fromEntries(later) }, false))
+    return this.#afterLastWrite(() => this.#append({ uses: Object.fromEntries(later) }, false))
   }
 
   async readUses(ids: readonly string[]): Promise<Map<string, number>> {
@@ -140,7 +140,7 @@ export class EmbeddedSites extends Members implements SiteStore {
     return names.filter(name => windows.delete(name) || meters.delete(name)).length
   }
 
-  /** One host: nobody else has the socket. */
+  /** No other host can use this store. */
   async livingHosts(): Promise<LivingHosts> {
     return { shards: 1, living: [] }
   }
@@ -155,7 +155,7 @@ export class EmbeddedSites extends Members implements SiteStore {
   }
 
   async closeFile(): Promise<void> {
-    await this.#last
+    await this.#lastWrite
     closeSync(this.#fd)
   }
 
@@ -172,14 +172,14 @@ export class EmbeddedSites extends Members implements SiteStore {
     return later.slice(0, countMax).map(([member, record]) => [member, record.revision])
   }
 
-  #afterLast<Result>(change: () => Promise<Result>): Promise<Result> {
-    const done = this.#last.then(change)
-    this.#last = done.catch(() => {})
+  #afterLastWrite<Result>(write: () => Promise<Result>): Promise<Result> {
+    const done = this.#lastWrite.then(write)
+    this.#lastWrite = done.catch(() => {})
     return done
   }
 
-  /** Nothing changes unless it is written. @throws StoreSetupError */
-  async #append(line: Line, waits = true): Promise<void> {
+  /** Changes the records in memory once the line is in the file. @throws StoreSetupError */
+  async #append(line: Line, waitsForDisk = true): Promise<void> {
     if (!this.isInPlace)
       throw new StoreSetupError(
         `POWGATE_DATA_DIR: ${this.#path} was replaced or written by somebody else, so this was not done: restart the service`,
@@ -189,7 +189,7 @@ export class EmbeddedSites extends Members implements SiteStore {
     try {
       writeFileSync(this.#fd, bytes)
       this.#bytes += bytes.length
-      if (waits) await synced(this.#fd)
+      if (waitsForDisk) await synced(this.#fd)
     } catch (error) {
       ftruncateSync(this.#fd, before)
       this.#bytes = before
@@ -205,9 +205,9 @@ export class EmbeddedSites extends Members implements SiteStore {
   #apply({ changes = [], audit = [], auditFrom, uses = {} }: Line): void {
     this.#lines++
     for (const [revision, written] of changes) {
-      const change = { ...written, expected: undefined } as RecordChange
-      this.#records.delete(memberOf(change))
-      this.#records.set(memberOf(change), { revision, json: jsonOf(change).written })
+      const member = memberOf(written)
+      this.#records.delete(member) // so that it becomes the last
+      this.#records.set(member, { revision, json: jsonOf(written) })
       this.#revision = Math.max(this.#revision, revision)
     }
     this.#audit.push(...audit)
@@ -215,21 +215,21 @@ export class EmbeddedSites extends Members implements SiteStore {
     for (const [id, atMs] of Object.entries(uses)) this.#uses.set(id, atMs)
   }
 
-  /** @returns what was dropped @throws StoreSetupError */
+  /** @returns for the log, which line was dropped @throws StoreSetupError */
   #read(): string | undefined {
     const text = readFileSync(this.#path)
     for (let start = 0, number = 1; start < text.length; number++) {
       const end = text.indexOf('\n', start)
       const lineText = text.toString('utf8', start, end === -1 ? text.length : end)
-      if (end === -1 && !isJson(lineText)) {
-        ftruncateSync(this.#fd, start)
-        return `line ${number}, the last, was not written whole: it is dropped, nobody was told that it was done`
-      }
       try {
         this.#apply(checked(JSON.parse(lineText)))
         // Many editors leave the last line without its end.
         if (end === -1) writeFileSync(this.#fd, '\n')
       } catch (error) {
+        if (end === -1 && error instanceof SyntaxError) {
+          ftruncateSync(this.#fd, start)
+          return `line ${number}, the last, was not written whole: it is dropped, nobody was told that it was done`
+        }
         throw new StoreSetupError(
           `POWGATE_DATA_DIR: ${this.#path}, line ${number}: ${(error as Error).message}. Put the file back from a backup, or mend that line (one JSON object a line)`,
         )
@@ -275,16 +275,7 @@ export class EmbeddedSites extends Members implements SiteStore {
   }
 }
 
-function isJson(text: string): boolean {
-  try {
-    JSON.parse(text)
-    return true
-  } catch {
-    return false
-  }
-}
-
-/** Refuses mistakes of an editing person that would become a fault of every worker, or another meaning. */
+/** A person may have edited the file: refuses mistakes that would make workers fail, or do something else. */
 function checkSite({ name, active, origins, difficulty }: SiteRecord): void {
   const isSite =
     typeof name === 'string' &&

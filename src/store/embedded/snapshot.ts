@@ -22,8 +22,8 @@ interface Snapshot {
   readonly bootId: string
   readonly savedAtMs: number
   readonly epoch: number
-  readonly windows: readonly (readonly [string, string])[]
-  readonly marks: readonly (readonly [string, string])[]
+  readonly windows: ReadonlyMap<string, string>
+  readonly marks: ReadonlyMap<string, string>
   readonly meters: ReadonlyMap<string, Meter>
 }
 
@@ -33,8 +33,8 @@ export function saveState(dataDir: string, state: State, bootId = machineBootId(
     bootId,
     savedAtMs: Date.now(),
     epoch: state.epoch,
-    windows: [...state.windows.entries()],
-    marks: [...state.marks.entries()],
+    windows: state.windows,
+    marks: state.marks,
     meters: state.meters,
   }
   const path = join(dataDir, NAME)
@@ -46,7 +46,7 @@ export function saveState(dataDir: string, state: State, bootId = machineBootId(
 
 /**
  * Windows use the monotonic clock, which starts anew with a boot. So only meters are read of an older snapshot, or of one of
- * another boot: otherwise an attacker could teach the store in its first hour.
+ * another boot. These must be read: a store without meters takes whatever comes in its first hour as usual, also an attack.
  *
  * @returns for the log, what was not read; undefined if all was read, or if there is no file
  */

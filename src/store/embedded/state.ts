@@ -12,6 +12,7 @@
 
 import { randomInt } from 'node:crypto'
 import { KEPT_MS_MAX, keptMs, type Meter } from '../../domain/meters.ts'
+import { uint32Text } from '../wire.ts'
 
 export interface Clocks {
   readonly monotonicMs: () => number
@@ -58,40 +59,27 @@ export class State {
 }
 
 /** Counts the bytes of its entries, and is swept in slices. */
-export class Entries {
-  readonly #values = new Map<string, string>()
+class Entries extends Map<string, string> {
   #swept: Iterator<[string, string]> | undefined
   bytes = 0
 
-  get size(): number {
-    return this.#values.size
-  }
-
-  entries(): IterableIterator<[string, string]> {
-    return this.#values.entries()
-  }
-
-  get(key: string): string | undefined {
-    return this.#values.get(key)
-  }
-
-  set(key: string, value: string): void {
-    const before = this.#values.get(key)
+  override set(key: string, value: string): this {
+    const before = this.get(key)
     this.bytes +=
       before === undefined ? ENTRY_BYTES + key.length + value.length : value.length - before.length
-    this.#values.set(key, value)
+    return super.set(key, value)
   }
 
-  delete(key: string): boolean {
-    const value = this.#values.get(key)
+  override delete(key: string): boolean {
+    const value = this.get(key)
     if (value === undefined) return false
     this.bytes -= ENTRY_BYTES + key.length + value.length
-    return this.#values.delete(key)
+    return super.delete(key)
   }
 
   /** @returns the share of dead ones among the next `count`; undefined at the end */
   sweep(count: number, isDead: (value: string) => boolean): number | undefined {
-    this.#swept ??= this.#values.entries()
+    this.#swept ??= this.entries()
     let dead = 0
     for (let seen = 0; seen < count; seen++) {
       const { value: entry, done } = this.#swept.next()
@@ -123,13 +111,7 @@ export function isMeterDead(name: string, meter: Meter, wallMs: number): boolean
 
 /** The second from which an entry is dead, as four characters. @param ms is rounded up */
 export function deadFrom(ms: number): string {
-  const seconds = Math.ceil(ms / 1000)
-  return String.fromCharCode(
-    (seconds >>> 24) & 0xff,
-    (seconds >>> 16) & 0xff,
-    (seconds >>> 8) & 0xff,
-    seconds & 0xff,
-  )
+  return uint32Text(Math.ceil(ms / 1000))
 }
 
 function uint32At(text: string, at: number): number {

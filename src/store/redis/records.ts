@@ -1,11 +1,11 @@
 /**
- * Sites, API keys and the audit log in Redis. Each key starts with `<prefix>:{sites}:`. None of this is
- * a batch, because one from a process that has had no reply yet can replace the epoch (lua/epoch.lua, rule 3).
+ * Sites, API keys and the audit log in Redis. Each key starts with `<prefix>:{sites}:`. Nothing here is sent as a batch: the first
+ * batch of a process, such as a command, may replace the epoch (lua/epoch.lua, rule 5c).
  *
  *   record:s/<site key>   JSON of a SiteRecord
  *   record:k/<key id>     JSON of an ApiKeyRecord
  *   revision              number of the last change
- *   changes               sorted set: record by the revision of its last change
+ *   changes               sorted set: record by the number of its last change
  *   audit                 stream: JSON of a NewAuditEntry in the field `entry`; its time is in the id
  *   hosts                 hash: hosts by a random id (lua/note-host-2.lua)
  *   shards                number of shards
@@ -55,8 +55,8 @@ export class RedisRecords extends Members implements SiteStore {
       ...members.map(member => this.#recordKey(member)),
     ]
     const values = changes.flatMap((change, index) => {
-      const { expected, written } = jsonOf(change)
-      return [expected ?? '', written, members[index]!, JSON.stringify(auditEntry(change, author))]
+      const expected = change.expected === undefined ? '' : JSON.stringify(change.expected)
+      return [expected, jsonOf(change), members[index]!, JSON.stringify(auditEntry(change, author))]
     })
     const what = 'writing, of which it is not known whether it was done'
     return (await this.#connection.run(WRITE_RECORDS, keys, values, what)) === 1

@@ -1,7 +1,10 @@
-/** Joins the Lua files at the start: each sees the locals of those before it. The number in an operation's file name counts its kinds of keys. */
+/**
+ * Joins the Lua files at the start: each sees the locals of those before it. The number in an operation's file name says how many
+ * kinds of keys its header lists under KEYS.
+ */
 
 import { createHash } from 'node:crypto'
-import { readdirSync, readFileSync } from 'node:fs'
+import { readFileSync } from 'node:fs'
 
 export interface Script {
   readonly files: readonly string[]
@@ -16,16 +19,14 @@ function load(...files: string[]): Script {
   return { files, text, sha: createHash('sha1').update(text).digest('hex') }
 }
 
-/** All files of a folder: first what its operations share, then the operations. */
-function filesIn(folder: string): string[] {
-  const files = readdirSync(new URL(folder, LUA)).map(name => `${folder}/${name.replace(/\.lua$/, '')}`)
-  const operations = files.filter(file => /-\d$/.test(file))
-  return [...files.filter(file => !operations.includes(file)).sort(), ...operations.sort()]
-}
-
 const START = ['time', 'clock', 'epoch']
-const VISITS = filesIn('visits')
-const REDEMPTIONS = filesIn('redemptions')
+/** First what the folder's operations share, then the operations. */
+const VISITS = ['address-log', 'meters', 'admit-challenge-1', 'admit-solution-2', 'take-back-0'].map(
+  name => `visits/${name}`,
+)
+const REDEMPTIONS = ['windows', 'peek-api-key-1', 'redeem-token-3', 'refund-caller-1'].map(
+  name => `redemptions/${name}`,
+)
 const END = ['probe-1', 'batch']
 
 /**

@@ -6,10 +6,10 @@ local call, pack, unpack_bytes = redis.call, struct.pack, struct.unpack -- looke
 local next_epoch, checked_at, expected, expecting_epoch, seen, meter_count, network_recent_ms, site_recent_ms, usual_ms,
   tolerated, learned_share, learns_all_ms, returning_proofs = unpack_bytes('>I4I4I4I4dI2ddddddd', ARGV[2])
 local WINDOW_MS, WRAP, HALF_WRAP, EXACT_LIMIT_MAX = 60000, 16777216, 8388608, 256 -- domain/limits.ts
-local NONE = 4294967295 -- in place of a time
+local NO_TIME = 4294967295 -- in place of a time
 
 -- One MGET reads all keys: 0.4 us each, a GET takes 1.3. What this batch wrote takes precedence.
-local values, written = call('MGET', unpack(KEYS)), {}
+local values, written = call('MGET', unpack(KEYS)), {} -- by number; by key
 
 local function value_of(number)
   return written[KEYS[number]] or values[number] or ''
@@ -26,13 +26,13 @@ local function held_time(last)
 end
 
 -- The text for EX. Converting a number takes Redis 0.15 us of the 0.9 us of a SET, so each is converted once a batch.
-local texts = {}
+local texts_of_seconds = {}
 local function seconds_text(milliseconds)
   local seconds = math.ceil(milliseconds / 1000)
-  local text = texts[seconds]
+  local text = texts_of_seconds[seconds]
   if not text then
     text = string.format('%d', seconds)
-    texts[seconds] = text
+    texts_of_seconds[seconds] = text
   end
   return text
 end

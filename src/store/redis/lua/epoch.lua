@@ -16,14 +16,14 @@
 --    c. It expects no time (after b, or a new worker): the epoch is replaced.
 --
 -- The head (clock.lua) has for this: `next_epoch`, for a replacement; `checked_at`, the time of the last check in the caller's last
--- reply, NONE over a new connection; `expected`, the server's time by the caller's clock, and `expecting_epoch`, the epoch of the
+-- reply, NO_TIME over a new connection; `expected`, the server's time by the caller's clock, and `expecting_epoch`, the epoch of the
 -- reply from which the caller reckons it; `seen`, the highest number of batches that the caller has seen.
 --
 -- KEYS[1]  `<epoch>`
 -- KEYS[2]  `<server id> <time of the note> <evicted keys>`; without the count if the server's policy is to evict none, and none was
 -- KEYS[3]  `<number of batches> <epoch>`
 -- From time.lua: wall
--- From clock.lua: call, next_epoch, checked_at, expected, expecting_epoch, seen, WRAP, NONE, value_of, now
+-- From clock.lua: call, next_epoch, checked_at, expected, expecting_epoch, seen, WRAP, NO_TIME, value_of, now
 
 -- A check takes 5 to 10 us, which would double a small call, so it holds for CHECK_HOLDS. In so short a time, no server can become a
 -- replica, copy another's data and be promoted again.
@@ -42,7 +42,7 @@ local function write_batches(number)
   call('SET', KEYS[3], string.format('%.0f %s', number, epoch_text))
 end
 
-if epoch_text == '' or is_older_copy or checked_at == NONE or (now - checked_at) % WRAP > CHECK_HOLDS then
+if epoch_text == '' or is_older_copy or checked_at == NO_TIME or (now - checked_at) % WRAP > CHECK_HOLDS then
   local run_id = string.match(call('INFO', 'server'), 'run_id:(%w+)')
   if not run_id then return redis.error_reply('ERR this server tells no run_id, by which a restart would be seen') end
   -- The second replication id changes with every promotion.
@@ -52,7 +52,7 @@ if epoch_text == '' or is_older_copy or checked_at == NONE or (now - checked_at)
   local is_other_server = noted_id ~= server_id -- or there is no note
   -- Only a test gives a clock of its own (time.lua), which may leap.
   local is_clock_set = not is_other_server and ARGV[1] == '' and math.abs(note_age) > CLOCK_OFF_MAX
-  if is_clock_set and not is_older_copy and expected ~= NONE and epoch_text ~= '' then
+  if is_clock_set and not is_older_copy and expected ~= NO_TIME and epoch_text ~= '' then
     -- Times are modulo WRAP, so a caller can only confirm a note of the last hour.
     local can_confirm = expecting_epoch == tonumber(epoch_text) and note_age > 0 and note_age <= EXPECTED_MAX + CLOCK_OFF_MAX
     local is_off = (now - expected + CLOCK_OFF_MAX) % WRAP > 2 * CLOCK_OFF_MAX -- more than CLOCK_OFF_MAX, either way

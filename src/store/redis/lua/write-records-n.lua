@@ -1,7 +1,7 @@
 -- Writes sites and API keys, each with its audit log entry; or nothing, if another process changed one of them meanwhile.
--- KEYS     revision counter | index of changes (sorted set: member by revision of its last change) | audit log (stream) | ...
---          ... each record
--- ARGV     for each record: expected present value, '' for none | new value | member of the index | audit entry
+-- KEYS     revision, the number of the last change | changes (sorted set: member by the number of its last change) | ...
+--          ... audit log (stream) | each record
+-- ARGV     for each record: expected present value, '' for none | new value | member of `changes` | audit entry
 -- returns  1 written | 0 changed meanwhile
 local FIRST, FIELDS = 4, 4
 
