@@ -100,7 +100,7 @@ async function putMeters(redis: Redis, { meters }: Service, siteKey: string): Pr
   for (const [name, meter] of meters) {
     const record = Buffer.alloc(METER_BYTES)
     writeMeter(record, 0, meter)
-    const key = `pg:${name.replace(SITE.siteKey, siteKey)}`
+    const key = `pg:{0}:${name.replace(SITE.siteKey, siteKey)}`
     pipeline.set(key, record, 'PXAT', Math.floor(meter.atMs + keptMs(meter)))
   }
   await pipeline.exec()
