@@ -110,7 +110,7 @@ export function formatNetwork(address: Address): string {
 
 /** Widens a range within one owner's network to that network; others, and texts of a damaged record, stay as they are. */
 export function coarseRange(text: string): string {
-  const range = readRange(text)
+  const range = parseRange(text)
   return range !== undefined && range.end <= ownersNetwork(range.start).end
     ? formatNetwork(range.start)
     : text
@@ -141,7 +141,7 @@ export class AddressSet {
 
   constructor(ranges: readonly string[]) {
     const parsed = ranges.flatMap(text => {
-      const range = readRange(text)
+      const range = parseRange(text)
       if (range === undefined) throw new RangeError(`not an address or CIDR: ${text}`)
       return withoutV4(range)
     })
@@ -167,7 +167,7 @@ export class AddressSet {
 
   /** @param range an address or a CIDR */
   covers(range: string): boolean {
-    const { start, end } = readRange(range)!
+    const { start, end } = parseRange(range)!
     return this.#hasAll(start, end)
   }
 
@@ -201,12 +201,6 @@ function withoutV4(range: Range): readonly Range[] {
 
 /** `a.b.c.d`, `a.b.c.d/n`, `h:h::` or `h:h::/n`; not `::ffff:203.0.113.0/24`, a mistake for /120. */
 export function parseRange(text: string): Range | undefined {
-  const range = readRange(text)
-  const startsAsV4 = isV4(parseAddress(text.split('/')[0]!) ?? '')
-  return range !== undefined && startsAsV4 && !isV4(range.start) ? undefined : range
-}
-
-function readRange(text: string): Range | undefined {
   const [base = '', prefixText, ...rest] = text.split('/')
   const address = parseAddress(base)
   if (address === undefined || rest.length > 0) return undefined
@@ -215,7 +209,8 @@ function readRange(text: string): Range | undefined {
   const isDotted = isIPv4(base)
   const prefix = Number(prefixText)
   if (prefix > (isDotted ? 32 : ADDRESS_BITS)) return undefined
-  return rangeOf(address, isDotted ? prefix + 96 : prefix)
+  const range = rangeOf(address, isDotted ? prefix + 96 : prefix)
+  return isV4(address) && !isV4(range.start) ? undefined : range
 }
 
 const EVERYBODY = ['0.0.0.0/0', '::/0'].map(text => parseRange(text)!)
