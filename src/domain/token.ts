@@ -24,9 +24,8 @@
  */
 
 import type { Address } from '../addresses/address.ts'
-import { writeDecimal, writeText } from './bytes.ts'
+import { readUInt24, writeDecimal, writeText, writeUInt24 } from './bytes.ts'
 import { equalInConstantTime, type Keyring, type SigningKey } from './keyring.ts'
-import { readUInt24, writeUInt24 } from './limits.ts'
 import type { Lifetimes } from './nonce.ts'
 import { PAGE_BYTES_MAX, type Page, pageText, readPage } from './page.ts'
 
@@ -75,11 +74,11 @@ type TokenReading =
 const MALFORMED = { status: 'malformed' } as const
 const FORGED = { status: 'forged' } as const
 
-/** Version and key id come first. */
 const LIFETIMES_OFFSET = 1
 const CLAIMS_OFFSET = LIFETIMES_OFFSET + 3
 const LIFETIME_BITS = 12
 const LIFETIME_MASK = 0xfff
+/** | version and key id 1 | lifetimes 3 | claims |, of the token that is minted or read. */
 const sealed = Buffer.alloc(CLAIMS_OFFSET + CLAIMS_BYTES)
 const claims = sealed.subarray(CLAIMS_OFFSET)
 

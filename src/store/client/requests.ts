@@ -15,7 +15,8 @@
 
 import { MARK_BIT, MARK_LOW, MARKS_LIMIT_MAX, verificationKind } from '../../domain/address-log.ts'
 import { windowOfJunk } from '../../domain/address-tags.ts'
-import { type Limited, readUInt24 } from '../../domain/limits.ts'
+import { readUInt24 } from '../../domain/bytes.ts'
+import type { Limited } from '../../domain/limits.ts'
 import { fadeAll, type Meter, type Meters, metersFrom } from '../../domain/meters.ts'
 import { nonceMark } from '../../domain/nonce.ts'
 import { PRICING } from '../../domain/pricing.ts'

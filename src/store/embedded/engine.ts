@@ -15,8 +15,8 @@ import {
   MARKS_LIMIT_MAX,
   type Spending,
 } from '../../domain/address-log.ts'
-import { ReusedBytes } from '../../domain/bytes.ts'
-import { admitToWindow, type Limited, type Policy, WINDOW_MS, writeUInt24 } from '../../domain/limits.ts'
+import { ReusedBytes, writeUInt24 } from '../../domain/bytes.ts'
+import { admitToWindow, type Limited, type Policy, WINDOW_MS } from '../../domain/limits.ts'
 import {
   addProof,
   fadeAll,
