@@ -38,7 +38,7 @@ export interface Metering {
   readonly firstProofs: readonly [string, string]
   /** Names of meters: the site's, then those of the owner's network and of the wide one, if networks are counted. */
   readonly meters: readonly string[]
-  /** Of each of `meters`, the proofs a minute that cost nothing. */
+  /** The proofs a minute that cost nothing, for each of `meters`. */
   readonly free: readonly number[]
   /** True if the meters count this visit's proof. */
   readonly counts: boolean
