@@ -21,7 +21,7 @@ import {
 import { challengeLifetimeMs } from '../../src/domain/nonce.ts'
 import { checkPrice, difficultyOf, priceOf, siteFree, trafficOf } from '../../src/domain/price.ts'
 import { networkPricing, PRICING } from '../../src/domain/pricing.ts'
-import { isShared, PLAIN_ENVIRONMENT, scoreOf } from '../../src/domain/score.ts'
+import { countedFailures, PLAIN_ENVIRONMENT, scoreOf } from '../../src/domain/score.ts'
 import { SITE_DEFAULTS } from '../../src/domain/site.ts'
 import { BASE_BITS } from '../../src/domain/site-fields.ts'
 import { baseOf } from '../../src/domain/solve-time.ts'
@@ -119,13 +119,12 @@ export class Service {
       this.#addProof(meters, address, accepted, -1)
       return { status: 'expired' }
     }
-    const isOthers = failures > 1 && isShared(failures, accepted)
     const { score } = scoreOf({
       environment: PLAIN_ENVIRONMENT,
       solveTimeMs: undefined,
       elapsedMs: nowMs - challenge.issuedAtMs,
       difficulty: challenge.bits,
-      addressFailures: isOthers ? 1 : failures,
+      addressFailures: countedFailures(failures, accepted),
     })
     return score < SITE_DEFAULTS.threshold ? { status: 'failed' } : { status: 'passed', score }
   }

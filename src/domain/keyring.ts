@@ -52,10 +52,10 @@ export class Hmac {
   }
 }
 
-/** The longest messages, in bytes: nonce.ts and token.ts have their layouts. */
-const NONCE_MESSAGE_MAX = 47
-const TOKEN_PREFIX_MAX = 63
-const TOKEN_MESSAGE_MAX = 113 + 543
+// The longest messages, in bytes, by the layouts in nonce.ts and token.ts.
+const NONCE_MESSAGE_MAX = 8 + 27 + 4 + 8 // header, site key, store epoch, lifetimes
+const TOKEN_PREFIX_MAX = 13 + 1 + 32 + 1 + 16 // time|nonce|counter
+const TOKEN_MESSAGE_MAX = TOKEN_PREFIX_MAX + 1 + 48 + 543 + 1 // prefix|claims and page|
 
 export interface SigningKey {
   /** 0 to 15. Two secrets may share one: a verifier tries both. */
@@ -69,8 +69,6 @@ export interface SigningKey {
   readonly tagKey: Uint8Array
 }
 
-const KIDS = 16
-
 export class Keyring {
   readonly signing: SigningKey
   readonly others: readonly SigningKey[]
@@ -83,9 +81,10 @@ export class Keyring {
     this.signing = keys[0]!
     this.others = keys.slice(1)
     this.fingerprints = keys.map(({ fingerprint }) => fingerprint)
-    this.#byKid = Array.from({ length: KIDS }, (_, kid) => keys.filter(key => key.kid === kid))
+    this.#byKid = Array.from({ length: 16 }, (_, kid) => keys.filter(key => key.kid === kid))
   }
 
+  /** The keys with which something that states this key id may be signed. */
   candidates(kid: number): readonly SigningKey[] {
     return this.#byKid[kid]!
   }

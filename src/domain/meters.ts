@@ -147,12 +147,9 @@ export function keptMs({ usual }: Meter): number {
 }
 
 /** Proofs a minute over the last day; older ones weigh less. undefined without meters. Too low in a store's first day. */
-export function dailyRate(
-  meters: readonly Meter[],
-  nowMs: number,
-  { usualMs }: Pricing = PRICING,
-): number | undefined {
+export function dailyRate(meters: readonly Meter[], nowMs: number): number | undefined {
   if (meters.length === 0) return undefined
+  const { usualMs } = PRICING
   const faded = meters.map(({ usual, atMs }) => usual * Math.exp(-Math.abs(nowMs - atMs) / usualMs))
   return (faded.reduce((sum, usual) => sum + usual, 0) * MINUTE_MS) / usualMs
 }
