@@ -30,10 +30,15 @@ const FIRST_PROOF = `${METER}born`
 const KEY_BYTES = 32
 const PREFIX_BYTES_MAX = 6
 
+interface Ends {
+  readonly v4: number
+  readonly v6: number
+}
+
 export class AddressTags {
   /** | key 32 | bytes of the prefix 1 (IPv4 up to 3, IPv6 from 4 on) | prefix, zero-filled 6 | */
   readonly #input = Buffer.alloc(KEY_BYTES + 1 + PREFIX_BYTES_MAX)
-  /** A Map lookup takes 0.1 us, a hash 0.7. */
+  /** Tags by prefixes: a Map lookup takes 0.1 us, a hash 0.7. */
   readonly #wide = new Map<string, string>()
   /**
    * Names of two times: of the shard's first proof, and of the first one under the names that this secret makes. A new first secret
@@ -41,24 +46,22 @@ export class AddressTags {
    * usual rate, and each proof an excess.
    */
   readonly firstProofs: readonly [string, string]
-  readonly #v4OwnerEnd: number
-  readonly #v6OwnerEnd: number
-  readonly #v4WideEnd: number
-  readonly #v6WideEnd: number
+  /** The ends of the owner's network's and of the wide network's bytes in an address. */
+  readonly #ownerEnd: Ends
+  readonly #wideEnd: Ends
 
   constructor({ tagKey }: SigningKey, { v4, v6 }: Pick<Pricing, 'v4' | 'v6'>) {
-    this.#v4OwnerEnd = V4_BYTE + v4.prefixBits.owner / 8
-    this.#v6OwnerEnd = v6.prefixBits.owner / 8
-    this.#v4WideEnd = V4_BYTE + v4.prefixBits.wide / 8
-    this.#v6WideEnd = v6.prefixBits.wide / 8
+    this.#ownerEnd = { v4: V4_BYTE + v4.prefixBits.owner / 8, v6: v6.prefixBits.owner / 8 }
+    this.#wideEnd = { v4: V4_BYTE + v4.prefixBits.wide / 8, v6: v6.prefixBits.wide / 8 }
     this.#input.set(tagKey)
     this.firstProofs = [FIRST_PROOF, `${FIRST_PROOF}:${this.#tag('')}`]
   }
 
+  /** The name of an address: of IPv6, of the prefix that counts as one visitor. */
   keyOf(address: Address, v6PrefixBits: number): string {
     const within = isV4(address)
-      ? hexOf(address, this.#v4OwnerEnd, ADDRESS_BITS)
-      : hexOf(address, this.#v6OwnerEnd, v6PrefixBits)
+      ? hexOf(address, this.#ownerEnd.v4, ADDRESS_BITS)
+      : hexOf(address, this.#ownerEnd.v6, v6PrefixBits)
     return this.#ownerOf(address) + within
   }
 
@@ -78,11 +81,11 @@ export class AddressTags {
 
   #ownerOf(address: Address): string {
     const shard = this.#wideTag(address).slice(0, SHARD_LENGTH)
-    return shard + this.#tag(prefixOf(address, this.#v4OwnerEnd, this.#v6OwnerEnd))
+    return shard + this.#tag(prefixOf(address, this.#ownerEnd))
   }
 
   #wideTag(address: Address): string {
-    const prefix = prefixOf(address, this.#v4WideEnd, this.#v6WideEnd)
+    const prefix = prefixOf(address, this.#wideEnd)
     let wide = this.#wide.get(prefix)
     if (wide === undefined) {
       wide = this.#tag(prefix)
@@ -101,8 +104,8 @@ export class AddressTags {
   }
 }
 
-function prefixOf(address: Address, v4End: number, v6End: number): string {
-  return isV4(address) ? address.slice(V4_BYTE, v4End) : address.slice(0, v6End)
+function prefixOf(address: Address, end: Ends): string {
+  return isV4(address) ? address.slice(V4_BYTE, end.v4) : address.slice(0, end.v6)
 }
 
 export function ownerKey(key: string): string {
@@ -122,6 +125,8 @@ export function siteMeter(siteKey: string): string {
 export function ownerMeter(key: string): string {
   return METER + ownerKey(key)
 }
+
+// Windows of requests that are counted apart from the others of an address.
 
 /** Counts requests that were refused for their site, origin or API key. They use up no limit of others at the address. */
 export function windowOfRefused(key: string): string {

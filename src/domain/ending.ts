@@ -1,4 +1,4 @@
-/** Tells how a request ended, in one value from which log and metrics are made. Clients learn no reasons (http/replies.ts). */
+/** Says how a request ended, in one value of which log and metrics are made. Clients learn less (http/replies.ts). */
 
 import type { PuzzleName } from '../protocol/proof.ts'
 import type { Reason, Refusal } from './outcome.ts'

@@ -103,11 +103,13 @@ function deriveKey(secret: string): SigningKey {
   }
 }
 
-const left = Buffer.alloc(64)
-const right = Buffer.alloc(64)
+/** Longest text of `equalInConstantTime`. */
+const COMPARED_MAX = 64
+const left = Buffer.alloc(COMPARED_MAX)
+const right = Buffer.alloc(COMPARED_MAX)
 const [lefts, rights] = [beginningsOf(left), beginningsOf(right)]
 
-/** Compares texts, which must be ASCII, in time that depends on `length` (at most 64) alone. */
+/** Compares texts, which must be ASCII, in time that depends on `length` (at most COMPARED_MAX) alone. */
 export function equalInConstantTime(a: string, b: string, length: number): boolean {
   if (a.length !== length || b.length !== length) return false
   left.write(a, 0, length, 'latin1')

@@ -124,7 +124,10 @@ function add(
   meter.usual = Math.max(0, meter.usual + proofs * share)
 }
 
-/** @param list two times of first proofs (in `usual`, Unix ms; `AddressTags.firstProofs`), then the site's meter and those of networks */
+/**
+ * @param list two times of first proofs (`AddressTags.firstProofs`), Unix milliseconds in `usual`; then the site's meter and those of
+ * networks
+ */
 export function metersFrom([first, firstNamed, site, ...networks]: readonly Meter[], nowMs: number): Meters {
   const ageOf = ({ usual }: Meter) => Math.max(0, nowMs - (usual || nowMs))
   return { ageMs: ageOf(first!), namesAgeMs: ageOf(firstNamed!), site: site!, networks }

@@ -137,7 +137,7 @@ export function nonceTerms(nonce: string): NonceTerms {
   return { issuedAtMs: issueTime(Number.parseInt(nonce.slice(0, 8), 16), low), ...workOf(low) }
 }
 
-/** What an address' record keeps of a used nonce: 39 of the address MAC's 40 bits, since one bit of the field tells that it is a nonce. */
+/** What an address' record keeps of a used nonce: 39 of the address MAC's 40 bits, because one bit says that it is a nonce. */
 export function nonceMark(nonce: string): number {
   const high = Number.parseInt(nonce.slice(22, 28), 16) & 0x7fffff
   return high * 0x10000 + Number.parseInt(nonce.slice(28), 16)

@@ -66,8 +66,8 @@ const SOLVE_TIME_SLACK_MS = 50
 const RECENT_FAILURES_MAX = 6
 
 /**
- * An address' failures as its visitors' scores count them. With as many accepted proofs as failures, a neighbour may have failed, so
- * all failures count as one.
+ * An address' failures as a visitor's score counts them. With as many accepted proofs as failures, a neighbour may have failed, so all
+ * count as one.
  */
 export function countedFailures(failures: number, accepted: number): number {
   return failures <= accepted ? Math.min(1, failures) : failures

@@ -5,7 +5,6 @@
 
 import { DIFFICULTY_MAX, DIFFICULTY_MIN, PUZZLES, type PuzzleName } from '../protocol/proof.ts'
 import { SCORE_REASONS, SCORE_WEIGHTS, type ScoreReason } from './score.ts'
-import { baseOf } from './solve-time.ts'
 import {
   CIDR,
   integer,
@@ -56,7 +55,7 @@ interface Row {
   readonly plan?: 'pro'
   /** Several fields may share a flag: `--weight webdriver=1`. */
   readonly flag?: string
-  /** Sets a field without a flag. */
+  /** The command that sets a field which has no flag. */
   readonly command?: string
   /** The flag for false. */
   readonly off?: string
@@ -64,8 +63,20 @@ interface Row {
   readonly clear?: string
 }
 
-/** The default of a site: a low phone solves either in about 0.3 s. */
+/** The default base of a site: a low phone solves either in about 0.3 s. */
 export const BASE_BITS = { sha256: 18, hashwx: 17 } satisfies Record<PuzzleName, number>
+
+/** The mean number of hashes with which 95 % of visitors are done within a second (docs/evidence/effect.md#a-time-instead-of-bits). */
+const HASHES_A_SECOND = { sha256: 1.835e6, hashwx: 0.2747e6 } satisfies Record<PuzzleName, number>
+
+/** The most bits with which 95 % of visitors wait at most `solveMs` on a quiet day. In t seconds they do t times the hashes. */
+export function baseOf(
+  { solveMs, min, max }: { solveMs: number; min: number; max: number },
+  puzzle: PuzzleName,
+): number {
+  const bits = Math.floor(Math.log2(HASHES_A_SECOND[puzzle] * (solveMs / 1000)))
+  return Math.max(min, Math.min(max, bits))
+}
 
 export const BITS = integer('BITS', DIFFICULTY_MIN, DIFFICULTY_MAX)
 /** The lowest is 16 bits on slow devices; at the highest, visitors would leave. */
@@ -237,7 +248,7 @@ export function withValue<Settings extends object>(
   return { ...settings, [name]: part === undefined ? value : { ...group, [part]: value } }
 }
 
-/** Puts fields in the table's order and adds fallbacks. Texts are trimmed, and lists lose duplicates. */
+/** Settings in the table's order, with fallbacks. Texts are trimmed, lists lose duplicates, and `solveMs` decides the base. */
 export function completed(given: Partial<SiteSettings> & { readonly name: string }): SiteSettings {
   let settings = {} as SiteSettings
   for (const field of FIELDS) {

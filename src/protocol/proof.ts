@@ -50,16 +50,6 @@ export function isNonceText(text: string): boolean {
   return /^[0-9a-f]{32}$/.test(text)
 }
 
-export function leadingZeroBits(digest: ArrayLike<number>): number {
-  let bits = 0
-  for (let index = 0; index < digest.length; index++) {
-    const byte = digest[index]!
-    if (byte !== 0) return bits + Math.clz32(byte) - 24
-    bits += 8
-  }
-  return bits
-}
-
 /** The first counter of thread `index` of at most 12. A single thread has range 0, two threads have 1 and 2, three have 3 to 5. */
 export function rangeStart(index: number, threads: number): number {
   return FIRST_COUNTER + ((threads * (threads - 1)) / 2 + index) * RANGE_SIZE

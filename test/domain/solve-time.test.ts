@@ -2,7 +2,7 @@
 
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { baseOf } from '../../src/domain/solve-time.ts'
+import { baseOf } from '../../src/domain/site-fields.ts'
 import {
   BLOCK_SIZE,
   COUNTER_MAX,
@@ -46,9 +46,9 @@ test('the base is the highest with which 95 of 100 visitors with the devices of 
 })
 
 test('the base keeps to the bounds of the site, in whole bits', () => {
-  assert.equal(baseOf(BOUNDS), Math.floor(Math.log2(1.835e6 * 0.3)))
-  assert.equal(baseOf({ ...BOUNDS, solveMs: 1 }), 16)
-  assert.equal(baseOf({ ...BOUNDS, max: 18 }), 18)
+  assert.equal(baseOf(BOUNDS, 'sha256'), Math.floor(Math.log2(1.835e6 * 0.3)))
+  assert.equal(baseOf({ ...BOUNDS, solveMs: 1 }, 'sha256'), 16)
+  assert.equal(baseOf({ ...BOUNDS, max: 18 }, 'sha256'), 18)
 })
 
 test('a counter tells the tries of all threads together, whatever their number', () => {
