@@ -39,7 +39,7 @@ export interface SiteSettings {
   scoreWeights?: { [Signal in ScoreReason]?: number }
 }
 
-/** Every field needs a row and every row a field, or this does not compile. */
+// Names of the fields of SiteSettings. SITE_FIELDS compiles only with a row for each, and with no other row.
 type Group = 'difficulty' | 'ipRules' | 'limits' | 'known' | 'failOpen' | 'scoreWeights'
 type PartOf<Name extends Group> = `${Name}.${keyof NonNullable<SiteSettings[Name]> & string}`
 type FieldName = Exclude<keyof SiteSettings, Group> | { [Name in Group]: PartOf<Name> }[Group]
