@@ -11,19 +11,16 @@
 import { budgetOf, type Meters, type Rates, ratesOf } from './meters.ts'
 import type { NetworkPricing, Pricing } from './pricing.ts'
 
-interface DifficultyBounds {
+export interface DifficultyBounds {
   readonly base: number
   readonly min: number
   readonly max: number
-}
-
-export interface ChallengeBounds extends DifficultyBounds {
   /** The bits of the base that the operator added for a time (`site raise`). */
   readonly raise?: number
 }
 
 /** @param raisedBits added to the base, which stays within the maximum */
-export function boundsOf(difficulty: DifficultyBounds, raisedBits: number): ChallengeBounds {
+export function boundsOf(difficulty: DifficultyBounds, raisedBits: number): DifficultyBounds {
   if (raisedBits === 0) return difficulty
   const { base: usual, min, max } = difficulty
   const base = Math.min(max, usual + raisedBits)

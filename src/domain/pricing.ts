@@ -3,15 +3,15 @@
 import { type Address, isV4 } from '../addresses/address.ts'
 
 /** Two levels for each IP version: what one owner usually holds, and the wide network around it. */
-interface NetworkLevels<Value> {
-  readonly owner: Value
-  readonly wide: Value
+interface NetworkLevels {
+  readonly owner: number
+  readonly wide: number
 }
 
 export interface NetworkPricing {
-  readonly prefixBits: NetworkLevels<number>
+  readonly prefixBits: NetworkLevels
   /** Proofs a minute that cost nothing. */
-  readonly free: NetworkLevels<number>
+  readonly free: NetworkLevels
 }
 
 export const PRICING = {

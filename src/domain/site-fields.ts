@@ -238,12 +238,16 @@ export function valueIn(settings: object, { path: [name, part] }: SiteField): un
   return part === undefined ? value : (value as Tree | undefined)?.[part]
 }
 
-/** @param value undefined removes it: `completed` brings the fallback back */
+/**
+ * @param field its name
+ * @param value undefined removes it: `completed` brings the fallback back
+ */
 export function withValue<Settings extends object>(
   settings: Settings,
-  { path: [name, part] }: Pick<SiteField, 'path'>,
+  field: string,
   value: unknown,
 ): Settings {
+  const [name, part] = field.split('.') as [string, string?]
   const group = (settings as Tree)[name] as Tree | undefined
   return { ...settings, [name]: part === undefined ? value : { ...group, [part]: value } }
 }
@@ -257,7 +261,7 @@ export function completed(given: Partial<SiteSettings> & { readonly name: string
     const value = valueIn(given, field) ?? fallback
     const isText = typeof value === 'string' || Array.isArray(value)
     const clean = isText ? (field.form.text?.read([value].flat()) ?? value) : value
-    if (clean !== undefined) settings = withValue(settings, field, clean)
+    if (clean !== undefined) settings = withValue(settings, field.name, clean)
   }
   const { puzzle, difficulty } = settings
   const { solveMs } = difficulty
@@ -282,8 +286,7 @@ export function laterFields(record: object): ReadonlyMap<string, unknown> {
 /** Adds the later version's fields of a record to settings that were made from it. */
 export function withLaterFields(settings: SiteSettings, record: object): SiteSettings {
   let all = settings
-  for (const [name, value] of laterFields(record))
-    all = withValue(all, { path: name.split('.') as [string, string?] }, value)
+  for (const [name, value] of laterFields(record)) all = withValue(all, name, value)
   return all
 }
 
@@ -294,7 +297,7 @@ export function isOutsidePlan({ plan }: SiteField, sitesPlan: SiteSettings['plan
 /** Removes the fields that the site's plan does not include. */
 export function inEffect(settings: SiteSettings): SiteSettings {
   const unused = FIELDS.filter(field => isOutsidePlan(field, settings.plan))
-  return completed(unused.reduce((rest, field) => withValue(rest, field, undefined), settings))
+  return completed(unused.reduce((rest, field) => withValue(rest, field.name, undefined), settings))
 }
 
 export function defaultText({ fallback, otherwise }: Row): string | undefined {
