@@ -29,7 +29,7 @@ import {
   waitMs,
 } from './limits.ts'
 
-/** Kinds of requests. `noProof` came to /verify without an acceptable solution, and counts only towards the limits. */
+/** Kinds of requests. `noProof` is for /verify without an acceptable solution, which counts only towards the limits. */
 export const LogKind = { challenge: 0, verification: 1, failedVerification: 2, noProof: 3 } as const
 export type LogKind = (typeof LogKind)[keyof typeof LogKind]
 
