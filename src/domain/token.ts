@@ -99,7 +99,7 @@ export function mintToken(keyring: Keyring, token: TokenClaims): string {
   if (token.page !== undefined) claimsEnd += message.write(pageText(token.page), claimsEnd, 'latin1')
   message[claimsEnd] = DELIMITER
   const end = claimsEnd + 1
-  return message.toString('latin1', 0, end) + key.tokenMac.sign(end, 'base64url')
+  return message.toString('latin1', 0, end) + key.tokenMac.sign(end)
 }
 
 function packLifetimes({ challengeLifetimeMs, tokenLifetimeMs }: Lifetimes): number {
@@ -158,7 +158,7 @@ export function statedNonce(token: string): string {
 
 function tokenHmac(key: SigningKey, text: string): string {
   key.tokenMac.message.write(text, 0, text.length, 'latin1')
-  return key.tokenMac.sign(text.length, 'base64url')
+  return key.tokenMac.sign(text.length)
 }
 
 /** Encrypts or decrypts `claims`; the key stream's message holds the prefix. */
