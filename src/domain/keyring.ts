@@ -39,9 +39,9 @@ export class Hmac {
   }
 
   /**
-   * SHA-256 of padded key and message, as 32 one-byte characters, in 0.25 us. A safe MAC only if no padded message is a prefix of another (Bellare,
-   * Canetti, Krawczyk: Pseudorandom functions revisited, 1996). That holds for messages of one length, and for ASCII texts,
-   * because padding starts with 0x80, which ASCII lacks.
+   * SHA-256 of padded key and message, as 32 one-byte characters, in 0.25 us. A safe MAC only if no padded message is a prefix of
+   * another (Bellare, Canetti, Krawczyk: Pseudorandom functions revisited, 1996). That holds for messages of one length, and for
+   * ASCII texts, because padding starts with 0x80, which ASCII lacks.
    */
   innerHash(length: number): string {
     const input = this.#inputs[BLOCK_BYTES + length]

@@ -195,11 +195,7 @@ const P999_TRIES_OVER_MEAN = Math.log(1000)
 const LIFETIME_MS_MAX = 600_000
 
 /** Longer than `floorMs` if the slowest device needs it. */
-export function challengeLifetimeMs(
-  difficulty: number,
-  floorMs: number,
-  puzzle: PuzzleName = 'sha256',
-): number {
+export function challengeLifetimeMs(difficulty: number, floorMs: number, puzzle: PuzzleName): number {
   const slowDeviceMs = Math.ceil((P999_TRIES_OVER_MEAN * 2 ** difficulty) / SLOW_DEVICE_HASHES_PER_MS[puzzle])
   return Math.min(LIFETIME_MS_MAX, Math.max(floorMs, slowDeviceMs))
 }

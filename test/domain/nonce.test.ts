@@ -138,11 +138,11 @@ test('two secrets that share a key id both verify', () => {
 })
 
 test('lifetime: the floor, longer for high difficulties, at most ten minutes', () => {
-  assert.equal(challengeLifetimeMs(16, 120_000), 120_000)
-  assert.equal(challengeLifetimeMs(26, 120_000), 120_000)
-  assert.equal(challengeLifetimeMs(27, 120_000), Math.ceil((Math.log(1000) * 2 ** 27) / 4000))
-  assert.ok(challengeLifetimeMs(28, 120_000) <= 600_000)
-  assert.equal(challengeLifetimeMs(31, 120_000), 600_000)
+  assert.equal(challengeLifetimeMs(16, 120_000, 'sha256'), 120_000)
+  assert.equal(challengeLifetimeMs(26, 120_000, 'sha256'), 120_000)
+  assert.equal(challengeLifetimeMs(27, 120_000, 'sha256'), Math.ceil((Math.log(1000) * 2 ** 27) / 4000))
+  assert.ok(challengeLifetimeMs(28, 120_000, 'sha256') <= 600_000)
+  assert.equal(challengeLifetimeMs(31, 120_000, 'sha256'), 600_000)
   assert.equal(challengeLifetimeMs(17, 120_000, 'hashwx'), 120_000)
   assert.equal(challengeLifetimeMs(24, 120_000, 'hashwx'), Math.ceil((Math.log(1000) * 2 ** 24) / 400))
 })
