@@ -10,14 +10,14 @@ import { connect } from 'node:net'
 import { createInterface, type Interface } from 'node:readline'
 import { Redis } from 'ioredis'
 import { type Address, formatAddress } from '../../src/addresses/address.ts'
-import { METER_BYTES, writeMeter } from '../../src/domain/meters.ts'
+import { keptMs, METER_BYTES, writeMeter } from '../../src/domain/meters.ts'
 import { checkProof } from '../../src/domain/pow.ts'
 import { Client, solutionOf, solve } from '../../test/harness/client.ts'
 import { ToolError } from '../../test/harness/command-line.ts'
 import { eventually } from '../../test/harness/eventually.ts'
 import { type Answer, closeIdleConnections } from '../../test/harness/http.ts'
 import { TEST_SECRET, TestService } from '../../test/harness/service.ts'
-import { type Challenge, keptOf, Service, SITE } from './service.ts'
+import { type Challenge, Service, SITE } from './service.ts'
 import { Addresses, Draw } from './world.ts'
 
 type Work = 'none' | 'right' | 'wrong'
@@ -100,8 +100,8 @@ async function putMeters(redis: Redis, { meters }: Service, siteKey: string): Pr
   for (const [name, meter] of meters) {
     const record = Buffer.alloc(METER_BYTES)
     writeMeter(record, 0, meter)
-    const key = `pg:${name.replace(SITE.siteKey, siteKey)}`
-    pipeline.set(key, record, 'PXAT', Math.floor(meter.atMs + keptOf(name, meter)))
+    const key = `pg:{0}:${name.replace(SITE.siteKey, siteKey)}`
+    pipeline.set(key, record, 'PXAT', Math.floor(meter.atMs + keptMs(meter)))
   }
   await pipeline.exec()
 }

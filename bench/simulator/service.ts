@@ -11,21 +11,19 @@ import { Keyring } from '../../src/domain/keyring.ts'
 import {
   addProof,
   fadeAll,
-  KEPT_MS_MAX,
   keptMs,
   type Meter,
   type Meters,
   metersFrom,
   newMeter,
-  setBorn,
+  renewFirstProof,
 } from '../../src/domain/meters.ts'
 import { challengeLifetimeMs } from '../../src/domain/nonce.ts'
 import { checkPrice, difficultyOf, priceOf, siteFree, trafficOf } from '../../src/domain/price.ts'
 import { networkPricing, PRICING } from '../../src/domain/pricing.ts'
-import { isShared, PLAIN_ENVIRONMENT, scoreOf } from '../../src/domain/score.ts'
+import { countedFailures, PLAIN_ENVIRONMENT, scoreOf } from '../../src/domain/score.ts'
 import { SITE_DEFAULTS } from '../../src/domain/site.ts'
-import { BASE_BITS } from '../../src/domain/site-fields.ts'
-import { baseOf } from '../../src/domain/solve-time.ts'
+import { BASE_BITS, baseOf } from '../../src/domain/site-fields.ts'
 import type { PuzzleName } from '../../src/protocol/proof.ts'
 import type { Scenario } from './scenario.ts'
 import type { Timeline } from './world.ts'
@@ -69,7 +67,7 @@ export class Service {
   readonly #records = new Map<string, { record: Buffer; atMs: number }>()
   readonly #solveMs: number | undefined
   readonly #tags: AddressTags
-  #born: readonly Meter[] = []
+  #firstProofs: readonly Meter[] = []
   #sweptAtMs = 0
   #proofs = 1
 
@@ -120,13 +118,12 @@ export class Service {
       this.#addProof(meters, address, accepted, -1)
       return { status: 'expired' }
     }
-    const isOthers = failures > 1 && isShared(failures, accepted)
     const { score } = scoreOf({
       environment: PLAIN_ENVIRONMENT,
       solveTimeMs: undefined,
       elapsedMs: nowMs - challenge.issuedAtMs,
       difficulty: challenge.bits,
-      addressFailures: isOthers ? 1 : failures,
+      addressFailures: countedFailures(failures, accepted),
     })
     return score < SITE_DEFAULTS.threshold ? { status: 'failed' } : { status: 'passed', score }
   }
@@ -139,27 +136,26 @@ export class Service {
 
   #metersOf(address: Address): Meters {
     const key = this.#tags.keyOf(address, IPV6_PREFIX_BITS)
-    const names = this.#tags.metersOf(siteMeter(SITE.siteKey), address, key)
-    const list = names.map(name => this.#meter(name.startsWith('e:') ? name : `e:${name}`))
-    const meters = metersFrom(list, this.#clock.nowMs)
+    this.#firstProofs = this.#tags.firstProofs.map(name => this.#meter(name))
+    const names = [siteMeter(SITE.siteKey), ...this.#tags.networkMeters(address, key)]
+    const meters = metersFrom(
+      [...this.#firstProofs, ...names.map(name => this.#meter(name))],
+      this.#clock.nowMs,
+    )
     fadeAll(meters, this.#clock.nowMs, PRICING)
-    this.#born = list.slice(0, 2)
     return meters
   }
 
   #addProof(meters: Meters, address: Address, accepted: number, proofs: 1 | -1): void {
     const { owner, wide } = networkPricing(address, PRICING).free
     addProof(meters, [siteFree(0, PRICING), owner, wide], accepted, proofs, PRICING)
-    for (const born of this.#born) {
-      setBorn(born, this.#clock.nowMs)
-      born.atMs = this.#clock.nowMs
-    }
+    for (const time of this.#firstProofs) renewFirstProof(time, this.#clock.nowMs)
   }
 
   #meter(key: string): Meter {
     const { nowMs } = this.#clock
     const known = this.meters.get(key)
-    if (known !== undefined && nowMs <= known.atMs + keptOf(key, known)) return known
+    if (known !== undefined && nowMs <= known.atMs + keptMs(known)) return known
     const meter = newMeter(nowMs)
     this.meters.set(key, meter)
     return meter
@@ -170,8 +166,7 @@ export class Service {
     if (nowMs < this.#sweptAtMs + SWEEP_MS) return
     this.#sweptAtMs = nowMs
     for (const [key, { atMs }] of this.#records) if (atMs < nowMs - SWEEP_MS) this.#records.delete(key)
-    for (const [key, meter] of this.meters)
-      if (nowMs > meter.atMs + keptOf(key, meter)) this.meters.delete(key)
+    for (const [key, meter] of this.meters) if (nowMs > meter.atMs + keptMs(meter)) this.meters.delete(key)
   }
 
   #admit(kind: LogKind, address: Address, addressLimit: number, siteLimit: number, spending?: Spending) {
@@ -184,8 +179,4 @@ export class Service {
       this.#records.set(key, { record: Buffer.from(decision.record), atMs: nowMs })
     return decision
   }
-}
-
-export function keptOf(key: string, meter: Meter): number {
-  return key.startsWith('e:born') ? KEPT_MS_MAX : keptMs(meter)
 }

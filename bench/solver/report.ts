@@ -1,6 +1,5 @@
 /** The figures, from what was measured, and as tables with the aims. */
 
-import { triesOf } from '../../src/protocol/proof.ts'
 import { type Spread, spreadOf } from '../../test/harness/measure.ts'
 import { disturbanceNote } from '../disturbance.ts'
 import { wantedVersions } from '../packages.ts'
@@ -70,7 +69,7 @@ function rateRow({ contender, threads, samples }: Rate, rates: readonly Rate[]) 
 function solveRow({ puzzle, difficulty, results, rates }: Solves) {
   const searchMs = results.map(({ value }) => value.searchMs)
   const totalMs = results.map(({ value }) => value.totalMs)
-  const tries = meanOf(results.map(({ value }) => triesOf(value.counter)!))
+  const tries = meanOf(results.map(({ value }) => value.tries))
   // 2^difficulty tries, at the rate measured between these puzzles.
   const mean = (1000 * 2 ** difficulty) / spreadOf(rates).median
   return {

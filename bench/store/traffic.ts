@@ -137,7 +137,8 @@ function meteringOf(index: number, site: Site): Metering {
   const address = addressOf(index)
   const { owner, wide } = networkPricing(address, PRICING).free
   return {
-    names: tags.metersOf(site.meterName, address, addressKeyOf(index)),
+    firstProofs: tags.firstProofs,
+    meters: [site.meterName, ...tags.networkMeters(address, addressKeyOf(index))],
     free: [siteFree(0, PRICING), owner, wide],
     counts: true,
   }

@@ -27,26 +27,27 @@ export function parseAddress(text: string): Address | undefined {
   return parseV4(text) ?? (isIPv6(text) && !text.includes('%') ? parseV6(text) : undefined)
 }
 
-/** One flat string, because V8 copies a concatenated one at first use. */
+/** Makes one flat string, because V8 copies a concatenated one at first use. */
 function fromV4(a: number, b: number, c: number, d: number): Address {
   return String.fromCharCode(0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff, a, b, c, d)
 }
 
 const [DIGIT_0, DIGIT_9, DOT] = [0x30, 0x39, 0x2e]
 const V4_TEXT_MAX = 15
-const octets = [0, 0, 0, 0]
 
 /** Refuses leading zeros. Takes 0.08 us; a regular expression and `split` would take 0.5. */
 function parseV4(text: string): Address | undefined {
   if (text.length > V4_TEXT_MAX) return undefined
-  let index = 0
+  let before = 0 // the octets before this one, as one number
+  let dots = 0
   let octet = 0
   let digits = 0
   for (let at = 0; at < text.length; at++) {
     const code = text.charCodeAt(at)
     if (code === DOT) {
-      if (digits === 0 || index === 3) return undefined
-      octets[index++] = octet
+      if (digits === 0 || dots === 3) return undefined
+      before = (before << 8) | octet
+      dots++
       octet = digits = 0
     } else {
       if (code < DIGIT_0 || code > DIGIT_9 || (digits > 0 && octet === 0)) return undefined
@@ -55,7 +56,8 @@ function parseV4(text: string): Address | undefined {
       digits++
     }
   }
-  return index === 3 && digits > 0 ? fromV4(octets[0]!, octets[1]!, octets[2]!, octet) : undefined
+  if (dots !== 3 || digits === 0) return undefined
+  return fromV4(before >> 16, (before >> 8) & 0xff, before & 0xff, octet)
 }
 
 function parseV6(text: string): Address {
@@ -94,18 +96,7 @@ export function formatAddress(address: Address): string {
     const group = (address.charCodeAt(index) << 8) | address.charCodeAt(index + 1)
     groups += `${index === 0 ? '' : ':'}${group.toString(16)}`
   }
-  return zerosCompressed(groups)
-}
-
-const ZERO_GROUPS = /\b0(?::0)+\b/g
-
-/** The first of the longest runs of at least two zero groups becomes '::'. */
-function zerosCompressed(groups: string): string {
-  let [start, length] = [0, 0]
-  for (let run = ZERO_GROUPS.exec(groups); run !== null; run = ZERO_GROUPS.exec(groups))
-    if (run[0].length > length) [start, length] = [run.index, run[0].length]
-  if (length === 0) return groups
-  return `${groups.slice(0, Math.max(0, start - 1))}::${groups.slice(start + length + 1)}`
+  return new URL(`http://[${groups}]`).hostname.slice(1, -1) // URL compresses zeros as RFC 5952 does
 }
 
 /** What one owner usually holds: the IPv4 /24 or IPv6 /48. */
@@ -119,17 +110,18 @@ export function formatNetwork(address: Address): string {
 
 /** Widens a range within one owner's network to that network; others, and texts of a damaged record, stay as they are. */
 export function coarseRange(text: string): string {
-  const range = readRange(text)
+  const range = parseRange(text)
   return range !== undefined && range.end <= ownersNetwork(range.start).end
     ? formatNetwork(range.start)
     : text
 }
 
-/** Keys for this process's memory alone. The store's keys are from address-tags.ts. */
+/** Names a visitor in this process's memory, by the prefix of an IPv6 address. Names in the store are from address-tags.ts. */
 export function visitorKey(address: Address, v6PrefixBits: number): string {
   return isV4(address) ? hexOf(address, V4_BYTE, ADDRESS_BITS) : hexOf(address, 0, v6PrefixBits)
 }
 
+/** The four bytes of an IPv4 address start here. */
 export const V4_BYTE = 12
 
 /** The bits up to `toBit`, from a whole byte on, as lowercase digits; bits beyond `toBit` in the last byte are 0. */
@@ -142,13 +134,14 @@ export function hexOf(address: Address, fromByte: number, toBit: number): string
   return text
 }
 
+/** Ranges, merged and sorted, so that a look-up is a binary search. */
 export class AddressSet {
   readonly #starts: Address[] = []
   readonly #ends: Address[] = []
 
   constructor(ranges: readonly string[]) {
     const parsed = ranges.flatMap(text => {
-      const range = readRange(text)
+      const range = parseRange(text)
       if (range === undefined) throw new RangeError(`not an address or CIDR: ${text}`)
       return withoutV4(range)
     })
@@ -174,7 +167,7 @@ export class AddressSet {
 
   /** @param range an address or a CIDR */
   covers(range: string): boolean {
-    const { start, end } = readRange(range)!
+    const { start, end } = parseRange(range)!
     return this.#hasAll(start, end)
   }
 
@@ -208,12 +201,6 @@ function withoutV4(range: Range): readonly Range[] {
 
 /** `a.b.c.d`, `a.b.c.d/n`, `h:h::` or `h:h::/n`; not `::ffff:203.0.113.0/24`, a mistake for /120. */
 export function parseRange(text: string): Range | undefined {
-  const range = readRange(text)
-  const startsAsV4 = isV4(parseAddress(text.split('/')[0]!) ?? '')
-  return range !== undefined && startsAsV4 && !isV4(range.start) ? undefined : range
-}
-
-function readRange(text: string): Range | undefined {
   const [base = '', prefixText, ...rest] = text.split('/')
   const address = parseAddress(base)
   if (address === undefined || rest.length > 0) return undefined
@@ -222,7 +209,8 @@ function readRange(text: string): Range | undefined {
   const isDotted = isIPv4(base)
   const prefix = Number(prefixText)
   if (prefix > (isDotted ? 32 : ADDRESS_BITS)) return undefined
-  return rangeOf(address, isDotted ? prefix + 96 : prefix)
+  const range = rangeOf(address, isDotted ? prefix + 96 : prefix)
+  return isV4(address) && !isV4(range.start) ? undefined : range
 }
 
 const EVERYBODY = ['0.0.0.0/0', '::/0'].map(text => parseRange(text)!)

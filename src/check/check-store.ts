@@ -145,7 +145,8 @@ async function tryOne(store: RequestStore): Promise<void> {
   const nonce = random.toString('hex')
   const expiresAtMs = Date.now() + TRIAL_MS
   const siteKey = `check ${nonce}`
-  const metering = { names: ['e:born', 'e:born:check', siteMeter(siteKey)], free: [1], counts: false }
+  const firstProofs = ['e:born', 'e:born:check'] as const
+  const metering = { firstProofs, meters: [siteMeter(siteKey)], free: [1], counts: false }
   const limits = { addressKey, siteTag: 0, addressLimit: 30, siteLimit: 0, metering }
   const challenge = await new Promise<{ status: string }>(done => store.admitChallenge(limits, done))
   expect(challenge.status, 'admitted', 'a challenge')

@@ -107,8 +107,8 @@ export function withGiven(before: SiteSettings, given: GivenFields): SiteSetting
   // If the base is the default of the puzzle, a change of the puzzle changes it too.
   const { puzzle, difficulty } = completed(before)
   const base = difficulty.base === BASE_BITS[puzzle] ? undefined : difficulty.base
-  let settings = withValue(before, { path: ['difficulty', 'base'] }, base)
-  for (const [field, value] of given) settings = withValue(settings, field, value)
+  let settings = withValue(before, 'difficulty.base', base)
+  for (const [field, value] of given) settings = withValue(settings, field.name, value)
   const after = completed(settings)
   for (const [field, value] of given) {
     if (value !== undefined && isOutsidePlan(field, after.plan))

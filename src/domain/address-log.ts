@@ -15,23 +15,21 @@
  * challenge.
  */
 
-import { ReusedBytes } from './bytes.ts'
+import { ReusedBytes, readUInt24, writeUInt24 } from './bytes.ts'
 import {
   COUNT_MAX,
   HALF_WRAP,
   heldTime,
   isLive,
   type Limited,
-  readUInt24,
   sharesStep,
   stepMs,
   WINDOW_MS,
   WRAP_MASK,
   waitMs,
-  writeUInt24,
 } from './limits.ts'
 
-/** `noProof` is a request to /verify without an acceptable solution, which counts only towards the limits. */
+/** Kinds of requests. `noProof` is for /verify without an acceptable solution, which counts only towards the limits. */
 export const LogKind = { challenge: 0, verification: 1, failedVerification: 2, noProof: 3 } as const
 export type LogKind = (typeof LogKind)[keyof typeof LogKind]
 
@@ -82,15 +80,15 @@ export const ACCEPTED_MINUTES = ACCEPTED_MS / WINDOW_MS
 const ENTRY_BYTES = 8
 const LABEL_AT = 3
 const COUNT_AT = 6
-/** An entry's label: kind and site tag, or a set bit and the mark's first 23 bits. */
 const KIND_SHIFT = 21
 const TAG_MASK = 0x1fffff
+/** A mark has its high bits, with MARK_BIT, in the place of a label, and those below MARK_LOW in that of a count. */
 export const MARK_BIT = 0x800000
 export const MARK_LOW = 0x10000
 
-/** The record under construction. `ofLength` gives views of the same bytes. */
-const construction = new ReusedBytes()
-let scratch = construction.ofLength(4096)
+/** Memory of the new record. `written` is a view of all of it that the present call can need. */
+const memory = new ReusedBytes()
+let written = memory.ofLength(0)
 
 export function admitToLog(
   record: Buffer | undefined,
@@ -101,7 +99,7 @@ export function admitToLog(
 ): LogDecision {
   const length = record?.length ?? 0
   const time = heldTime(nowMs, length === 0 ? undefined : readUInt24(record!, length - ENTRY_BYTES))
-  if (scratch.length < length + 2 * ENTRY_BYTES) scratch = construction.ofLength(2 * length + 2 * ENTRY_BYTES)
+  written = memory.ofLength(length + 2 * ENTRY_BYTES) // the old entries, a used nonce and a request
   const markHigh = spending === undefined ? 0 : MARK_BIT | Math.floor(spending.mark / MARK_LOW)
   const markLow = spending === undefined ? 0 : spending.mark % MARK_LOW
   let end = 0
@@ -147,7 +145,7 @@ export function admitToLog(
   const accepted = marks > 0 ? marks : verifications > 1 ? verifications * ACCEPTED_MINUTES : verifications
   return {
     status: 'admitted',
-    record: construction.ofLength(end),
+    record: memory.ofLength(end),
     keepMs,
     siteCount,
     failures,
@@ -161,10 +159,10 @@ function readCount(record: Buffer, at: number): number {
 }
 
 function writeEntry(at: number, time: number, label: number, count: number): number {
-  writeUInt24(scratch, at, time)
-  writeUInt24(scratch, at + LABEL_AT, label)
-  scratch[at + COUNT_AT] = count >> 8
-  scratch[at + COUNT_AT + 1] = count & 0xff
+  writeUInt24(written, at, time)
+  writeUInt24(written, at + LABEL_AT, label)
+  written[at + COUNT_AT] = count >> 8
+  written[at + COUNT_AT + 1] = count & 0xff
   return at + ENTRY_BYTES
 }
 
@@ -191,11 +189,11 @@ function refusal(
 function excessWaitMs(end: number, time: number, kind: LogKind, excess: number, siteTag?: number): number {
   let rest = excess
   for (let at = 0; rest > 0 && at < end; at += ENTRY_BYTES) {
-    const label = readUInt24(scratch, at + LABEL_AT)
+    const label = readUInt24(written, at + LABEL_AT)
     if (label >= MARK_BIT || !isSameEndpoint(label, kind)) continue
     if (siteTag !== undefined && (label & TAG_MASK) !== siteTag) continue
-    rest -= readCount(scratch, at)
-    if (rest <= 0) return waitMs(time, readUInt24(scratch, at))
+    rest -= readCount(written, at)
+    if (rest <= 0) return waitMs(time, readUInt24(written, at))
   }
   return 0
 }
@@ -206,18 +204,18 @@ function addRequest(end: number, time: number, kind: LogKind, request: LogReques
   const step = stepMs(siteLimit === 0 ? addressLimit : Math.min(addressLimit, siteLimit))
   const joined = joinedEntry(end, time, step, label)
   if (joined === undefined) return writeEntry(end, time, label, 1)
-  const count = readCount(scratch, joined) + 1
-  scratch.copyWithin(joined, joined + ENTRY_BYTES, end)
+  const count = readCount(written, joined) + 1
+  written.copyWithin(joined, joined + ENTRY_BYTES, end)
   return writeEntry(end - ENTRY_BYTES, time, label, count)
 }
 
 /** Finds the entry to share. `addRequest` moves it to the end, to keep the order of time. */
 function joinedEntry(end: number, time: number, step: number, label: number): number | undefined {
   for (let at = end - ENTRY_BYTES; at >= 0; at -= ENTRY_BYTES) {
-    const entryLabel = readUInt24(scratch, at + LABEL_AT)
+    const entryLabel = readUInt24(written, at + LABEL_AT)
     if (entryLabel >= MARK_BIT) continue
-    if (!sharesStep(readUInt24(scratch, at), time, step)) return undefined
-    if (entryLabel === label && readCount(scratch, at) < COUNT_MAX) return at
+    if (!sharesStep(readUInt24(written, at), time, step)) return undefined
+    if (entryLabel === label && readCount(written, at) < COUNT_MAX) return at
   }
   return undefined
 }

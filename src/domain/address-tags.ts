@@ -3,12 +3,11 @@
  * a store or backup names nobody (docs/security.md#what-is-kept-of-visitors).
  *
  *   | shard 2 | tag of the owner's network 8 | bits within it, hexadecimal |          address, of an IPv6 address its prefix
- *   | shard 2 | tag of the owner's network 8 |                                    meter of the owner's network
- *   | tag of the wide network 8 |                                              meter of the wide network
+ *   | e: | shard 2 | tag of the owner's network 8 |                               meter of the owner's network
+ *   | e: | tag of the wide network 8 |                                         meter of the wide network
  *
- * In the store `e:` stands before each meter's name. The shard is the start of the wide network's tag: on a Cluster, an address and
- * the meters of both its networks lie together.
- * The owner's tag leads to the network's addresses and its meter, so a request costs one hash, and a lookup of the wide network.
+ * The shard is the start of the wide network's tag: on a Cluster, an address and the meters of both its networks lie together.
+ * An address and its owner's network share their start, so a request costs one hash, and a lookup of the wide network's tag.
  * The bits within the network stay readable, so the embedded store keeps its addresses next to each other.
  */
 
@@ -25,36 +24,44 @@ const OWNER_LENGTH = SHARD_LENGTH + TAG_LENGTH
 /** All IPv4 /16, and more IPv6 /32 than are announced. */
 const WIDE_MAX = 200_000
 
-/** The time of the shard's first proof. Meters of sites start likewise (`siteMeter`), but no site key is `born`. */
-const BORN = 'e:born'
+/** Starts the names of all meters. No site key, and no tag, is `born`. */
+const METER = 'e:'
+const FIRST_PROOF = `${METER}born`
 const KEY_BYTES = 32
 const PREFIX_BYTES_MAX = 6
+
+interface Ends {
+  readonly v4: number
+  readonly v6: number
+}
 
 export class AddressTags {
   /** | key 32 | bytes of the prefix 1 (IPv4 up to 3, IPv6 from 4 on) | prefix, zero-filled 6 | */
   readonly #input = Buffer.alloc(KEY_BYTES + 1 + PREFIX_BYTES_MAX)
-  /** A Map lookup takes 0.1 us, a hash 0.7. */
+  /** Tags by prefixes: a Map lookup takes 0.1 us, a hash 0.7. */
   readonly #wide = new Map<string, string>()
-  /** The time of the first proof under the names that this secret makes. */
-  readonly #bornAnew: string
-  readonly #v4OwnerEnd: number
-  readonly #v6OwnerEnd: number
-  readonly #v4WideEnd: number
-  readonly #v6WideEnd: number
+  /**
+   * Names of two times: of the shard's first proof, and of the first one under the names that this secret makes. A new first secret
+   * renames all networks, so their meters start at zero, and their age with them: by the shard's age that zero would be their
+   * usual rate, and each proof an excess.
+   */
+  readonly firstProofs: readonly [string, string]
+  /** The ends of the owner's network's and of the wide network's bytes in an address. */
+  readonly #ownerEnd: Ends
+  readonly #wideEnd: Ends
 
   constructor({ tagKey }: SigningKey, { v4, v6 }: Pick<Pricing, 'v4' | 'v6'>) {
-    this.#v4OwnerEnd = V4_BYTE + v4.prefixBits.owner / 8
-    this.#v6OwnerEnd = v6.prefixBits.owner / 8
-    this.#v4WideEnd = V4_BYTE + v4.prefixBits.wide / 8
-    this.#v6WideEnd = v6.prefixBits.wide / 8
+    this.#ownerEnd = { v4: V4_BYTE + v4.prefixBits.owner / 8, v6: v6.prefixBits.owner / 8 }
+    this.#wideEnd = { v4: V4_BYTE + v4.prefixBits.wide / 8, v6: v6.prefixBits.wide / 8 }
     this.#input.set(tagKey)
-    this.#bornAnew = `${BORN}:${this.#tag('')}`
+    this.firstProofs = [FIRST_PROOF, `${FIRST_PROOF}:${this.#tag('')}`]
   }
 
+  /** The name of an address: of IPv6, of the prefix that counts as one visitor. */
   keyOf(address: Address, v6PrefixBits: number): string {
     const within = isV4(address)
-      ? hexOf(address, this.#v4OwnerEnd, ADDRESS_BITS)
-      : hexOf(address, this.#v6OwnerEnd, v6PrefixBits)
+      ? hexOf(address, this.#ownerEnd.v4, ADDRESS_BITS)
+      : hexOf(address, this.#ownerEnd.v6, v6PrefixBits)
     return this.#ownerOf(address) + within
   }
 
@@ -64,24 +71,21 @@ export class AddressTags {
   }
 
   /**
-   * Names of the meters around a visit: the shard's first proof, the first proof under the current names, the site, the owner's
-   * network and the wide one, in the order that store/wire.ts expects. A new first secret renames all networks, so their counts start
-   * at zero, and their age with them: an old age would make that zero their usual rate, and each proof an excess.
+   * Names of the meters of an address' networks, the owner's first.
    *
-   * @param key from `keyOf`; undefined if networks are not counted
+   * @param key the address' key, from `keyOf`
    */
-  metersOf(siteMeter: string, address: Address, key: string | undefined): readonly string[] {
-    const shared = [BORN, this.#bornAnew, siteMeter]
-    return key === undefined ? shared : [...shared, ownerKey(key), this.#wideTag(address)]
+  networkMeters(address: Address, key: string): readonly [owner: string, wide: string] {
+    return [ownerMeter(key), METER + this.#wideTag(address)]
   }
 
   #ownerOf(address: Address): string {
     const shard = this.#wideTag(address).slice(0, SHARD_LENGTH)
-    return shard + this.#tag(prefixOf(address, this.#v4OwnerEnd, this.#v6OwnerEnd))
+    return shard + this.#tag(prefixOf(address, this.#ownerEnd))
   }
 
   #wideTag(address: Address): string {
-    const prefix = prefixOf(address, this.#v4WideEnd, this.#v6WideEnd)
+    const prefix = prefixOf(address, this.#wideEnd)
     let wide = this.#wide.get(prefix)
     if (wide === undefined) {
       wide = this.#tag(prefix)
@@ -100,8 +104,8 @@ export class AddressTags {
   }
 }
 
-function prefixOf(address: Address, v4End: number, v6End: number): string {
-  return isV4(address) ? address.slice(V4_BYTE, v4End) : address.slice(0, v6End)
+function prefixOf(address: Address, end: Ends): string {
+  return isV4(address) ? address.slice(V4_BYTE, end.v4) : address.slice(0, end.v6)
 }
 
 export function ownerKey(key: string): string {
@@ -114,8 +118,15 @@ export function shardKey(key: string): string {
 }
 
 export function siteMeter(siteKey: string): string {
-  return `e:${siteKey}`
+  return METER + siteKey
 }
+
+/** The meter of the network of an address with this key. */
+export function ownerMeter(key: string): string {
+  return METER + ownerKey(key)
+}
+
+// Windows of requests that are counted apart from the others of an address.
 
 /** Counts requests that were refused for their site, origin or API key. They use up no limit of others at the address. */
 export function windowOfRefused(key: string): string {

@@ -1,28 +1,27 @@
 /**
  * Helpers of the request path. They are loops, because a native call (`Buffer.from`, `subarray`, `write`) takes as long as a
  * loop over 50 to 100 bytes.
+ *
+ * The buffers at the top of modules in domain/ are scratch memory, which saves 100 bytes of garbage each time: a function fills one
+ * and makes a hash, text or numbers of it, all without `await`, so nobody else sees or keeps its bytes. Two functions return views
+ * that their next call overwrites, `ReusedBytes.ofLength` and `admitToLog`: their callers copy what they keep.
  */
 
 const BYTES_FIRST = 8192
 
-/** Memory for one value at a time, with a cached view per length: each call overwrites the bytes of the call before. */
+/** Memory for one value at a time, with a cached view for each length. All views are of the same bytes, until it grows. */
 export class ReusedBytes {
   #bytes = Buffer.allocUnsafeSlow(BYTES_FIRST)
   #views: Buffer[] = []
 
-  /** A view of the first bytes. Growing keeps what was written before. */
+  /** A view of the first bytes, whatever they hold. */
   ofLength(length: number): Buffer {
-    const view = this.#views[length]
-    if (view !== undefined) return view
     if (length > this.#bytes.length) {
-      const larger = Buffer.allocUnsafeSlow(2 * length)
-      this.#bytes.copy(larger)
-      this.#bytes = larger
+      this.#bytes = Buffer.allocUnsafeSlow(2 * length)
       this.#views = []
     }
-    const made = this.#bytes.subarray(0, length)
-    this.#views[length] = made
-    return made
+    this.#views[length] ??= this.#bytes.subarray(0, length)
+    return this.#views[length]
   }
 }
 
@@ -56,6 +55,17 @@ export function writeDecimal(bytes: Uint8Array, at: number, value: number): numb
     rest = quotient
   }
   return end
+}
+
+/** Big endian. `readUIntBE` takes twice as long. */
+export function readUInt24(bytes: Buffer, at: number): number {
+  return (bytes[at]! << 16) | (bytes[at + 1]! << 8) | bytes[at + 2]!
+}
+
+export function writeUInt24(bytes: Buffer, at: number, value: number): void {
+  bytes[at] = value >> 16
+  bytes[at + 1] = value >> 8
+  bytes[at + 2] = value
 }
 
 /** FNV-1a, 32 bits. Spreads keys evenly, but an attacker can find collisions. */

@@ -1,8 +1,8 @@
-/** Tells how a request ended, in one value from which log and metrics are made. Clients learn no reasons (http/replies.ts). */
+/** Says how a request ended, in one value of which log and metrics are made. Clients learn less (http/replies.ts). */
 
 import type { PuzzleName } from '../protocol/proof.ts'
 import type { Reason, Refusal } from './outcome.ts'
-import type { AddressCounts, ChallengeBounds, Price, Traffic } from './price.ts'
+import type { AddressCounts, DifficultyBounds, Price, Traffic } from './price.ts'
 import type { JudgementReason, ScoreSignals } from './score.ts'
 import type { ApiKeyRecord, Site } from './site.ts'
 import type { TokenClaims } from './token.ts'
@@ -17,7 +17,7 @@ export interface Issued {
   readonly puzzle: PuzzleName
   readonly difficulty: number
   // What the price was made of, by price.ts.
-  readonly bounds: ChallengeBounds
+  readonly bounds: DifficultyBounds
   readonly counts: AddressCounts
   readonly traffic: Traffic
   readonly price: Price

@@ -6,7 +6,7 @@
 import type { Policy } from './limits.ts'
 import type { SiteSettings } from './site-fields.ts'
 
-/** `new`: a challenge, or a file of the widget. `begun`: a solution or a token; refusing it would waste what a browser has computed. */
+/** `new` is a challenge or a file of the widget, `begun` a solution or a token: refusing it wastes what a browser has computed. */
 export type Work = 'new' | 'begun'
 
 interface EndpointSpec {
@@ -27,7 +27,7 @@ interface EndpointSpec {
 interface EndpointLimit {
   readonly policy: Policy
   readonly limit: keyof Limits
-  /** The site's setting that replaces the service's limit, if any. The policy alone says what has a count of its own. */
+  /** The site's setting that replaces the service's limit, if any. Requests are counted by the policy, not by this. */
   readonly siteSetting: keyof NonNullable<SiteSettings['limits']> | undefined
 }
 

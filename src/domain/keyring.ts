@@ -11,8 +11,6 @@ const DIGEST_BYTES = 32
 const IPAD = 0x36
 const OPAD = 0x5c
 
-type DigestEncoding = 'binary' | 'hex' | 'base64url'
-
 /** HMAC-SHA256 (RFC 2104) over blocks that are allocated once: half the time of `createHmac`, and no garbage. */
 export class Hmac {
   /** The caller writes its text here, then calls `sign` or `innerHash` before the next text is written. */
@@ -34,28 +32,28 @@ export class Hmac {
     this.#inputs = beginningsOf(this.#inner)
   }
 
-  /** Signs the first `length` bytes of `message`; 32 bytes. */
-  sign(length: number, encoding: DigestEncoding): string {
+  /** The signature of the first `length` bytes of `message`, in base64url. */
+  sign(length: number): string {
     writeText(this.#outer, BLOCK_BYTES, this.innerHash(length))
-    return hash('sha256', this.#outer, encoding)
+    return hash('sha256', this.#outer, 'base64url')
   }
 
   /**
-   * SHA-256 of padded key and message, in 0.25 us. A safe MAC only if no padded message is a prefix of another (Bellare,
-   * Canetti, Krawczyk: Pseudorandom functions revisited, 1996). That holds for messages of one length, and for ASCII texts,
-   * because padding starts with 0x80, which ASCII lacks.
+   * SHA-256 of padded key and message, as 32 one-byte characters, in 0.25 us. A safe MAC only if no padded message is a prefix of
+   * another (Bellare, Canetti, Krawczyk: Pseudorandom functions revisited, 1996). That holds for messages of one length, and for
+   * ASCII texts, because padding starts with 0x80, which ASCII lacks.
    */
-  innerHash(length: number, encoding: DigestEncoding = 'binary'): string {
+  innerHash(length: number): string {
     const input = this.#inputs[BLOCK_BYTES + length]
     if (input === undefined) throw new RangeError(`HMAC message of ${length} bytes is longer than its buffer`)
-    return hash('sha256', input, encoding)
+    return hash('sha256', input, 'binary')
   }
 }
 
-/** The longest messages, in bytes: nonce.ts and token.ts have their layouts. */
-const NONCE_MESSAGE_MAX = 47
-const TOKEN_PREFIX_MAX = 63
-const TOKEN_MESSAGE_MAX = 113 + 543
+// The longest messages, in bytes, by the layouts in nonce.ts and token.ts.
+const NONCE_MESSAGE_MAX = 8 + 27 + 4 + 8 // header, site key, store epoch, lifetimes
+const TOKEN_PREFIX_MAX = 13 + 1 + 32 + 1 + 16 // time|nonce|counter
+const TOKEN_MESSAGE_MAX = TOKEN_PREFIX_MAX + 1 + 48 + 543 + 1 // prefix|claims and page|
 
 export interface SigningKey {
   /** 0 to 15. Two secrets may share one: a verifier tries both. */
@@ -69,8 +67,6 @@ export interface SigningKey {
   readonly tagKey: Uint8Array
 }
 
-const KIDS = 16
-
 export class Keyring {
   readonly signing: SigningKey
   readonly others: readonly SigningKey[]
@@ -83,9 +79,10 @@ export class Keyring {
     this.signing = keys[0]!
     this.others = keys.slice(1)
     this.fingerprints = keys.map(({ fingerprint }) => fingerprint)
-    this.#byKid = Array.from({ length: KIDS }, (_, kid) => keys.filter(key => key.kid === kid))
+    this.#byKid = Array.from({ length: 16 }, (_, kid) => keys.filter(key => key.kid === kid))
   }
 
+  /** The keys with which something that states this key id may be signed. */
   candidates(kid: number): readonly SigningKey[] {
     return this.#byKid[kid]!
   }
@@ -104,11 +101,13 @@ function deriveKey(secret: string): SigningKey {
   }
 }
 
-const left = Buffer.alloc(64)
-const right = Buffer.alloc(64)
+/** Longest text of `equalInConstantTime`. */
+const COMPARED_MAX = 64
+const left = Buffer.alloc(COMPARED_MAX)
+const right = Buffer.alloc(COMPARED_MAX)
 const [lefts, rights] = [beginningsOf(left), beginningsOf(right)]
 
-/** Compares texts, which must be ASCII, in time that depends on `length` (at most 64) alone. */
+/** Compares texts, which must be ASCII, in time that depends on `length` (at most COMPARED_MAX) alone. */
 export function equalInConstantTime(a: string, b: string, length: number): boolean {
   if (a.length !== length || b.length !== length) return false
   left.write(a, 0, length, 'latin1')

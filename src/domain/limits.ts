@@ -12,25 +12,28 @@
  * 1/256 of the window, to bound memory: a request may wait up to 0.4 % of a window too long, and none is admitted early.
  */
 
+import { readUInt24, writeUInt24 } from './bytes.ts'
+
 export const WINDOW_MS = 60_000
 
-/** The limit that refused, as the RateLimit headers name it. */
+/** Which limit: the name in the RateLimit headers. */
 export type Policy = 'address' | 'address-site' | 'api-key'
 
 export const EXACT_LIMIT_MAX = 256
 
+/** The length of a time step under a limit of so many requests a minute. */
 export function stepMs(limit: number): number {
   return limit <= EXACT_LIMIT_MAX ? 1 : Math.ceil(WINDOW_MS / EXACT_LIMIT_MAX)
 }
 
-export const WRAP = 0x1000000
-export const WRAP_MASK = WRAP - 1
+/** Times modulo 2^24 are subtracted modulo 2^24 too; a difference above half of that is a step back. */
+export const WRAP_MASK = 0xffffff
 export const HALF_WRAP = 0x800000
 export const COUNT_MAX = 0xffff
 
-/** Now; or the last entry's time if the clock stepped back, so that entries may expire late, and none is lost. */
+/** The time of a new entry: now, or the last entry's time if the clock stepped back. Then entries expire late, and none is lost. */
 export function heldTime(nowMs: number, lastTime: number | undefined): number {
-  const time = nowMs % WRAP
+  const time = nowMs % (WRAP_MASK + 1)
   return lastTime !== undefined && ((time - lastTime) & WRAP_MASK) > HALF_WRAP ? lastTime : time
 }
 
@@ -38,6 +41,7 @@ export function isLive(time: number, entryTime: number): boolean {
   return ((time - entryTime) & WRAP_MASK) < WINDOW_MS
 }
 
+/** The time until an entry leaves the window. */
 export function waitMs(time: number, entryTime: number): number {
   return WINDOW_MS - ((time - entryTime) & WRAP_MASK)
 }
@@ -49,23 +53,12 @@ export interface Limited {
   readonly policy: Policy
 }
 
-const EMPTY = Buffer.alloc(0)
-
 export function sharesStep(entryTime: number, time: number, step: number): boolean {
   return Math.floor(entryTime / step) === Math.floor(time / step)
 }
 
-/** Big endian. `readUIntBE` takes twice as long. */
-export function readUInt24(bytes: Buffer, at: number): number {
-  return (bytes[at]! << 16) | (bytes[at + 1]! << 8) | bytes[at + 2]!
-}
-
-export function writeUInt24(bytes: Buffer, at: number, value: number): void {
-  bytes[at] = value >> 16
-  bytes[at + 1] = value >> 8
-  bytes[at + 2] = value
-}
-
+const EMPTY = Buffer.alloc(0)
+/** Bytes. */
 const WINDOW_HEADER = 4
 const WINDOW_ENTRY = 5
 

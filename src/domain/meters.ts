@@ -124,15 +124,19 @@ function add(
   meter.usual = Math.max(0, meter.usual + proofs * share)
 }
 
-/** @param list the meters that `AddressTags.metersOf` names. Of the first two, `usual` is the time of a first proof in Unix ms */
-export function metersFrom([born, named, site, ...networks]: readonly Meter[], nowMs: number): Meters {
+/**
+ * @param list two times of first proofs (`AddressTags.firstProofs`), Unix milliseconds in `usual`; then the site's meter and those of
+ * networks
+ */
+export function metersFrom([first, firstNamed, site, ...networks]: readonly Meter[], nowMs: number): Meters {
   const ageOf = ({ usual }: Meter) => Math.max(0, nowMs - (usual || nowMs))
-  return { ageMs: ageOf(born!), namesAgeMs: ageOf(named!), site: site!, networks }
+  return { ageMs: ageOf(first!), namesAgeMs: ageOf(firstNamed!), site: site!, networks }
 }
 
-/** Sets the time of a first proof. If the clock was ahead at that time, the age starts anew. */
-export function setBorn(born: Meter, nowMs: number): void {
-  if (born.usual === 0 || born.usual > nowMs) born.usual = nowMs
+/** Sets or renews the time of a first proof (`metersFrom`). If the clock was ahead at that time, the age starts anew. */
+export function renewFirstProof(time: Meter, nowMs: number): void {
+  if (time.usual === 0 || time.usual > nowMs) time.usual = nowMs
+  time.atMs = nowMs
 }
 
 export function fadeAll({ site, networks }: Meters, nowMs: number, pricing: Pricing): void {
@@ -140,17 +144,15 @@ export function fadeAll({ site, networks }: Meters, nowMs: number, pricing: Pric
   for (const meter of networks) fade(meter, nowMs, pricing.networkRecentMs, pricing)
 }
 
+/** A first proof's `usual`, a time, is so large that it is kept for the longest time. */
 export function keptMs({ usual }: Meter): number {
   return Math.min(KEPT_MS_MAX, KEPT_MS_A_PROOF * Math.max(1, usual))
 }
 
 /** Proofs a minute over the last day; older ones weigh less. undefined without meters. Too low in a store's first day. */
-export function dailyRate(
-  meters: readonly Meter[],
-  nowMs: number,
-  { usualMs }: Pricing = PRICING,
-): number | undefined {
+export function dailyRate(meters: readonly Meter[], nowMs: number): number | undefined {
   if (meters.length === 0) return undefined
+  const { usualMs } = PRICING
   const faded = meters.map(({ usual, atMs }) => usual * Math.exp(-Math.abs(nowMs - atMs) / usualMs))
   return (faded.reduce((sum, usual) => sum + usual, 0) * MINUTE_MS) / usualMs
 }

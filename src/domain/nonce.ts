@@ -45,12 +45,13 @@ export const NONCE_RANDOM_BITS = 14
 const HASHWX_OFFSET = DIFFICULTY_MIN - 1
 
 export interface Lifetimes {
-  /** Below 2^31: the highest bit of its field tells the puzzle. */
+  /** Below 2^31, because in a nonce's message the highest bit tells the puzzle. */
   readonly challengeLifetimeMs: number
   /** Below 2^32. */
   readonly tokenLifetimeMs: number
 }
 
+/** What a nonce is valid for. */
 export interface NonceBinding {
   readonly siteKey: string
   /** Unsigned 32 bits. */
@@ -75,7 +76,7 @@ type NonceReading = GenuineNonce | typeof FORGED | typeof OTHER_ADDRESS
 const FORGED = { status: 'forged' } as const
 const OTHER_ADDRESS = { status: 'other-address' } as const
 
-/** Shared by the functions below, which therefore must not await between writing and reading. */
+/** The nonce that `mintNonce` or `readNonce` works on (bytes.ts). */
 const bytes = Buffer.alloc(NONCE_BYTES)
 
 /** @param randomBits below 2^14 */
@@ -109,7 +110,7 @@ export function readNonce(
   if (nonce.length !== NONCE_LENGTH || bytes.write(nonce, 'hex') !== NONCE_BYTES) return FORGED
   const high = bytes.readUInt32BE(0)
   const low = bytes.readUInt32BE(4)
-  const atMs = issuedAtMs(high, low)
+  const issuedAtMs = issueTime(high, low)
   const { puzzle, difficulty } = workOf(low)
   for (const key of keyring.candidates((low >>> NONCE_RANDOM_BITS) & 0x0f)) {
     writeMessage(key, binding, puzzle)
@@ -117,13 +118,13 @@ export function readNonce(
     if (differs(mac, HEADER_BYTES, SITE_MAC_BYTES)) continue
     const addressMac = macOfAddress(mac, binding.address)
     if (differs(addressMac, ADDRESS_MAC_OFFSET, ADDRESS_MAC_BYTES))
-      return atMs > latestMs ? FORGED : OTHER_ADDRESS
-    return { status: 'genuine', issuedAtMs: atMs, puzzle, difficulty }
+      return issuedAtMs > latestMs ? FORGED : OTHER_ADDRESS
+    return { status: 'genuine', issuedAtMs, puzzle, difficulty }
   }
   return FORGED
 }
 
-/** Compares in constant time. */
+/** Compares bytes of the nonce with the start of a MAC, in constant time. */
 function differs(mac: string, at: number, length: number): boolean {
   let difference = 0
   for (let index = 0; index < length; index++) difference |= mac.charCodeAt(index) ^ bytes[at + index]!
@@ -133,16 +134,16 @@ function differs(mac: string, at: number, length: number): boolean {
 /** The terms that a nonce states, which only `readNonce` proves. */
 export function nonceTerms(nonce: string): NonceTerms {
   const low = Number.parseInt(nonce.slice(8, HEADER_HEX), 16)
-  const { puzzle, difficulty } = workOf(low)
-  return { issuedAtMs: issuedAtMs(Number.parseInt(nonce.slice(0, 8), 16), low), puzzle, difficulty }
+  return { issuedAtMs: issueTime(Number.parseInt(nonce.slice(0, 8), 16), low), ...workOf(low) }
 }
 
-/** A store keeps 39 of the address MAC's 40 bits of a used nonce: one bit of the field tells used nonces from requests. */
+/** What an address' record keeps of a used nonce: 39 of the address MAC's 40 bits, because one bit says that it is a nonce. */
 export function nonceMark(nonce: string): number {
   const high = Number.parseInt(nonce.slice(22, 28), 16) & 0x7fffff
   return high * 0x10000 + Number.parseInt(nonce.slice(28), 16)
 }
 
+/** @param low the second 32 bits of the header */
 function workOf(low: number): Pick<NonceTerms, 'puzzle' | 'difficulty'> {
   const bits = (low >>> 18) & 0x1f
   return bits > 0 && bits <= DIFFICULTY_MAX - HASHWX_OFFSET
@@ -150,7 +151,8 @@ function workOf(low: number): Pick<NonceTerms, 'puzzle' | 'difficulty'> {
     : { puzzle: 'sha256', difficulty: bits }
 }
 
-function issuedAtMs(high: number, low: number): number {
+/** @param high the first 32 bits of the header */
+function issueTime(high: number, low: number): number {
   return EPOCH_2024_MS + high * 512 + (low >>> 23)
 }
 
@@ -193,11 +195,7 @@ const P999_TRIES_OVER_MEAN = Math.log(1000)
 const LIFETIME_MS_MAX = 600_000
 
 /** Longer than `floorMs` if the slowest device needs it. */
-export function challengeLifetimeMs(
-  difficulty: number,
-  floorMs: number,
-  puzzle: PuzzleName = 'sha256',
-): number {
+export function challengeLifetimeMs(difficulty: number, floorMs: number, puzzle: PuzzleName): number {
   const slowDeviceMs = Math.ceil((P999_TRIES_OVER_MEAN * 2 ** difficulty) / SLOW_DEVICE_HASHES_PER_MS[puzzle])
   return Math.min(LIFETIME_MS_MAX, Math.max(floorMs, slowDeviceMs))
 }

@@ -14,9 +14,9 @@ interface Outcome {
   readonly quota: RefusalQuota
   readonly message: string
   readonly siteverify: SiteverifyCode
-  /** If `message` names the header or fields of /verify-token. */
+  /** Replaces `message` at /siteverify, where that names a header or field of /verify-token. */
   readonly siteverifyMessage?: string
-  /** /siteverify answers verdicts on a token with 200. This refusal is none, so its status stays. */
+  /** /siteverify answers other refusals of 400 and 401 with 200, as hosted CAPTCHAs do. */
   readonly keepsStatus?: true
 }
 
@@ -31,7 +31,7 @@ export type RefusalQuota =
   | 'outages'
   | 'routine'
 
-/** @param onSiteverify how /siteverify differs. Without it the code is `bad-request`, also where /siteverify never refuses so */
+/** @param onSiteverify what differs at /siteverify. Its code is `bad-request` if not given, also for what /siteverify never refuses */
 function row(
   status: Outcome['status'],
   code: string,

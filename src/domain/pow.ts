@@ -12,6 +12,7 @@ import {
 } from '../protocol/proof.ts'
 import { beginningsOf, writeDecimal, writeText } from './bytes.ts'
 
+/** The text that is hashed (bytes.ts). */
 const input = Buffer.alloc(PROOF_INPUT_MAX)
 const inputs = beginningsOf(input)
 
@@ -34,7 +35,7 @@ export function checkProof(
     : makeFunction(checker, nonce, counter).isProof(counter, difficulty)
 }
 
-/** SHA-256 of nonce and number. A 'binary' (latin1) digest needs no typed array, and is three times as fast as a Buffer. */
+/** SHA-256 of nonce and decimal number. A 'binary' (latin1) digest needs no typed array, and is three times as fast as a Buffer. */
 function digestOf(nonce: string, value: number): string {
   writeText(input, 0, nonce)
   return hash('sha256', inputs[writeDecimal(input, NONCE_LENGTH, value)]!, 'binary')
@@ -45,7 +46,7 @@ export function newHashwx(): HashwxMachine {
   return new HashwxMachine(new WebAssembly.Instance(hashwx).exports as unknown as MachineExports)
 }
 
-/** Puts the counter's function into the machine, and discards the last one. */
+/** Replaces the machine's function by that of the counter. Returns the machine. */
 export function makeFunction(machine: HashwxMachine, nonce: string, counter: number): HashwxMachine {
   writeText(machine.seed, 0, digestOf(nonce, Math.floor(counter / FUNCTION_COUNTERS)))
   machine.make()

@@ -11,19 +11,16 @@
 import { budgetOf, type Meters, type Rates, ratesOf } from './meters.ts'
 import type { NetworkPricing, Pricing } from './pricing.ts'
 
-interface DifficultyBounds {
+export interface DifficultyBounds {
   readonly base: number
   readonly min: number
   readonly max: number
-}
-
-export interface ChallengeBounds extends DifficultyBounds {
-  /** The part of the operator's temporary raise in the base. */
+  /** The bits of the base that the operator added for a time (`site raise`). */
   readonly raise?: number
 }
 
-/** @param raisedBits added up to the maximum */
-export function boundsOf(difficulty: DifficultyBounds, raisedBits: number): ChallengeBounds {
+/** @param raisedBits added to the base, which stays within the maximum */
+export function boundsOf(difficulty: DifficultyBounds, raisedBits: number): DifficultyBounds {
   if (raisedBits === 0) return difficulty
   const { base: usual, min, max } = difficulty
   const base = Math.min(max, usual + raisedBits)
@@ -50,7 +47,7 @@ export interface Traffic {
   readonly networks: readonly NetworkRates[]
   /** Returning addresses of the site. */
   readonly site: Rates
-  /** The operator's estimate: their usual rate counts as at least this many proofs a minute. */
+  /** The operator's estimate of returning addresses' usual proofs a minute; the learned rate counts only above it. */
   readonly siteExpected: number
   readonly isKnownNetwork: boolean
 }
@@ -83,7 +80,7 @@ export function trafficOf(
   }
 }
 
-/** Rounds before deciding, so the log shows the very numbers that decided. */
+/** Rates are rounded before they decide, so that the log shows the very numbers that decided. */
 function rounded({ recent, usual }: Rates): Rates {
   return { recent: Math.round(recent * 1000) / 1000, usual: Math.round(usual * 1000) / 1000 }
 }
@@ -100,7 +97,18 @@ export interface Price {
 }
 
 export function priceOf(counts: AddressCounts, traffic: Traffic, pricing: Pricing): Price {
-  return trafficPrice(addressBits(counts, pricing), counts.accepted, traffic, pricing)
+  const { networks, site, siteExpected, isKnownNetwork } = traffic
+  let network = 0
+  let costliest: NetworkRates | undefined
+  for (const rates of networks) {
+    const bits = excessBits(rates, rates.free, pricing.networkBitsMax, pricing)
+    if (bits > network) [network, costliest] = [bits, rates]
+  }
+  const isReturning = counts.accepted >= pricing.returningProofs
+  const bitsMax = isKnownNetwork ? pricing.knownBitsMax : pricing.siteBitsMax
+  const siteBits = isReturning ? excessBits(site, siteFree(siteExpected, pricing), bitsMax, pricing) : 0
+  const address = addressBits(counts, pricing)
+  return { address, network, site: Math.max(0, siteBits - network), costliest, isReturning }
 }
 
 export function difficultyOf(
@@ -111,8 +119,8 @@ export function difficultyOf(
 }
 
 /**
- * Compares a solution with what network and site ask for now. It is underpriced if its challenge had over `lateBits` less than the present
- * price, and capped if the site's maximum cuts that price.
+ * Compares a solution's difficulty with what network and site ask for now. It is underpriced if it is over `lateBits` below that, and
+ * capped if the site's maximum is below that.
  */
 export function checkPrice(
   difficulty: number,
@@ -121,7 +129,7 @@ export function checkPrice(
   traffic: Traffic,
   pricing: Pricing,
 ): { readonly isUnderpriced: boolean; readonly isCapped: boolean } {
-  const price = trafficPrice(0, accepted, traffic, pricing)
+  const price = priceOf({ challenges: 0, limit: 1, accepted }, traffic, pricing)
   return {
     isUnderpriced: difficulty < difficultyOf(bounds, price) - pricing.lateBits,
     isCapped: bounds.base + price.network + price.site > bounds.max,
@@ -133,27 +141,13 @@ function addressBits({ challenges, limit }: AddressCounts, { quietShare, address
   return Math.min(addressBitsMax, Math.ceil(climb * addressBitsMax))
 }
 
-function trafficPrice(address: number, accepted: number, traffic: Traffic, pricing: Pricing): Price {
-  const { networks, site, siteExpected, isKnownNetwork } = traffic
-  let network = 0
-  let costliest: NetworkRates | undefined
-  for (const one of networks) {
-    const bits = excessBits(one, one.free, pricing.networkBitsMax, pricing)
-    if (bits > network) [network, costliest] = [bits, one]
-  }
-  const isReturning = accepted >= pricing.returningProofs
-  const most = isKnownNetwork ? pricing.knownBitsMax : pricing.siteBitsMax
-  const siteBits = isReturning ? excessBits(site, siteFree(siteExpected, pricing), most, pricing) : 0
-  return { address, network, site: Math.max(0, siteBits - network), costliest, isReturning }
-}
-
 /** Proofs a minute of returning addresses that cost a site nothing: never below the estimate's. */
 export function siteFree(expected: number, { tolerated, siteUsualMin }: Pricing): number {
   return tolerated * Math.max(siteUsualMin, expected)
 }
 
 /** One bit for each doubling above the budget, rounded up; 0 or less within the budget. */
-function excessBits(rates: Rates, free: number, most: number, pricing: Pricing): number {
+function excessBits(rates: Rates, free: number, bitsMax: number, pricing: Pricing): number {
   const excess = rates.recent / budgetOf(rates, free, pricing)
-  return Math.min(most, Math.ceil(Math.log2(excess)))
+  return Math.min(bitsMax, Math.ceil(Math.log2(excess)))
 }

@@ -3,21 +3,21 @@
 import { type Address, isV4 } from '../addresses/address.ts'
 
 /** Two levels for each IP version: what one owner usually holds, and the wide network around it. */
-interface NetworkLevels<Value> {
-  readonly owner: Value
-  readonly wide: Value
+interface NetworkLevels {
+  readonly owner: number
+  readonly wide: number
 }
 
 export interface NetworkPricing {
-  readonly prefixBits: NetworkLevels<number>
+  readonly prefixBits: NetworkLevels
   /** Proofs a minute that cost nothing. */
-  readonly free: NetworkLevels<number>
+  readonly free: NetworkLevels
 }
 
 export const PRICING = {
   /** A normal visitor (a family, a few tabs) uses up to this share of the challenge limit. */
   quietShare: 0.25,
-  /** Reached at the challenge limit. */
+  /** What an address pays at the challenge limit. */
   addressBitsMax: 4,
 
   /** Offices and campuses share a /24. */
@@ -45,12 +45,12 @@ export const PRICING = {
   siteRecentMs: 20_000,
   usualMs: 86_400_000,
 
-  /** The price may rise by this many bits while a solution is in flight. */
+  /** A solution is refused if the price has risen by more bits since its challenge. */
   lateBits: 1,
 }
 
 export type Pricing = Readonly<typeof PRICING>
 
-export function networkPricing(address: Address, pricing: Pricing = PRICING): NetworkPricing {
+export function networkPricing(address: Address, pricing: Pricing): NetworkPricing {
   return isV4(address) ? pricing.v4 : pricing.v6
 }

@@ -36,7 +36,7 @@ export interface ScoreSignals {
   /** The time from challenge to solution by the hosts' clocks. Below 0 if the issuer's is ahead, which lowers no score. */
   readonly elapsedMs: number
   readonly difficulty: number
-  /** Failures in the last minute. */
+  /** Failures in the last minute, by `countedFailures`. */
   readonly addressFailures: number
 }
 
@@ -65,11 +65,15 @@ const COMMON_FLAGS: readonly string[] = ['chromeAbsent', 'swiftShader', 'noPlugi
 const SOLVE_TIME_SLACK_MS = 50
 const RECENT_FAILURES_MAX = 6
 
-/** With as many accepted proofs as failures, the failures may be a neighbour's: they cost one weight at most. */
-export function isShared(failures: number, accepted: number): boolean {
-  return failures <= accepted
+/**
+ * An address' failures as a visitor's score counts them. With as many accepted proofs as failures, a neighbour may have failed, so all
+ * count as one.
+ */
+export function countedFailures(failures: number, accepted: number): number {
+  return failures <= accepted ? Math.min(1, failures) : failures
 }
 
+/** Shared by most visitors, so that no list is made for them. */
 const NO_REASONS: readonly ScoreReason[] = []
 
 export function scoreOf(signals: ScoreSignals, weights: ScoreWeights = SCORE_WEIGHTS): Score {
@@ -90,7 +94,6 @@ export function suspiciousFlags(environment: Environment): readonly (keyof Envir
   return ENVIRONMENT_FLAGS.filter(name => environment[name] === true)
 }
 
-/** Most visitors have no reasons, so they share one empty list. */
 function reasonsOf(signals: ScoreSignals, weights: ScoreWeights): readonly ScoreReason[] {
   let reasons = environmentReasons(signals.environment, weights)
   const { elapsedMs, solveTimeMs } = signals
@@ -108,9 +111,10 @@ function environmentReasons(
   for (const flag of ENVIRONMENT_FLAGS) {
     if (environment[flag] !== true) continue
     const flags = suspiciousFlags(environment)
-    // A site that sets this weight means the flag even when alone.
-    const isUsual = weights[flag] === SCORE_WEIGHTS[flag]
-    return flags.length === 1 && isUsual && COMMON_FLAGS.includes(flag) ? NO_REASONS : flags
+    // A site that sets a common flag's weight wants it to count alone, too.
+    const isIgnored =
+      flags.length === 1 && COMMON_FLAGS.includes(flag) && weights[flag] === SCORE_WEIGHTS[flag]
+    return isIgnored ? NO_REASONS : flags
   }
   return NO_REASONS
 }

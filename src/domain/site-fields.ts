@@ -5,7 +5,6 @@
 
 import { DIFFICULTY_MAX, DIFFICULTY_MIN, PUZZLES, type PuzzleName } from '../protocol/proof.ts'
 import { SCORE_REASONS, SCORE_WEIGHTS, type ScoreReason } from './score.ts'
-import { baseOf } from './solve-time.ts'
 import {
   CIDR,
   integer,
@@ -40,7 +39,7 @@ export interface SiteSettings {
   scoreWeights?: { [Signal in ScoreReason]?: number }
 }
 
-/** Every field needs a row and every row a field, or this does not compile. */
+// Names of the fields of SiteSettings. SITE_FIELDS compiles only with a row for each, and with no other row.
 type Group = 'difficulty' | 'ipRules' | 'limits' | 'known' | 'failOpen' | 'scoreWeights'
 type PartOf<Name extends Group> = `${Name}.${keyof NonNullable<SiteSettings[Name]> & string}`
 type FieldName = Exclude<keyof SiteSettings, Group> | { [Name in Group]: PartOf<Name> }[Group]
@@ -56,7 +55,7 @@ interface Row {
   readonly plan?: 'pro'
   /** Several fields may share a flag: `--weight webdriver=1`. */
   readonly flag?: string
-  /** Sets a field without a flag. */
+  /** The command that sets a field which has no flag. */
   readonly command?: string
   /** The flag for false. */
   readonly off?: string
@@ -64,8 +63,20 @@ interface Row {
   readonly clear?: string
 }
 
-/** The default of a site: a low phone solves either in about 0.3 s. */
+/** The default base of a site: a low phone solves either in about 0.3 s. */
 export const BASE_BITS = { sha256: 18, hashwx: 17 } satisfies Record<PuzzleName, number>
+
+/** The mean number of hashes with which 95 % of visitors are done within a second (docs/evidence/effect.md#a-time-instead-of-bits). */
+const HASHES_A_SECOND = { sha256: 1.835e6, hashwx: 0.2747e6 } satisfies Record<PuzzleName, number>
+
+/** The most bits with which 95 % of visitors wait at most `solveMs` on a quiet day. In t seconds they do t times the hashes. */
+export function baseOf(
+  { solveMs, min, max }: { solveMs: number; min: number; max: number },
+  puzzle: PuzzleName,
+): number {
+  const bits = Math.floor(Math.log2(HASHES_A_SECOND[puzzle] * (solveMs / 1000)))
+  return Math.max(min, Math.min(max, bits))
+}
 
 export const BITS = integer('BITS', DIFFICULTY_MIN, DIFFICULTY_MAX)
 /** The lowest is 16 bits on slow devices; at the highest, visitors would leave. */
@@ -227,17 +238,21 @@ export function valueIn(settings: object, { path: [name, part] }: SiteField): un
   return part === undefined ? value : (value as Tree | undefined)?.[part]
 }
 
-/** @param value undefined removes it: `completed` brings the fallback back */
+/**
+ * @param field its name
+ * @param value undefined removes it: `completed` brings the fallback back
+ */
 export function withValue<Settings extends object>(
   settings: Settings,
-  { path: [name, part] }: Pick<SiteField, 'path'>,
+  field: string,
   value: unknown,
 ): Settings {
+  const [name, part] = field.split('.') as [string, string?]
   const group = (settings as Tree)[name] as Tree | undefined
   return { ...settings, [name]: part === undefined ? value : { ...group, [part]: value } }
 }
 
-/** Puts fields in the table's order and adds fallbacks. Texts are trimmed, and lists lose duplicates. */
+/** Settings in the table's order, with fallbacks. Texts are trimmed, lists lose duplicates, and `solveMs` decides the base. */
 export function completed(given: Partial<SiteSettings> & { readonly name: string }): SiteSettings {
   let settings = {} as SiteSettings
   for (const field of FIELDS) {
@@ -246,7 +261,7 @@ export function completed(given: Partial<SiteSettings> & { readonly name: string
     const value = valueIn(given, field) ?? fallback
     const isText = typeof value === 'string' || Array.isArray(value)
     const clean = isText ? (field.form.text?.read([value].flat()) ?? value) : value
-    if (clean !== undefined) settings = withValue(settings, field, clean)
+    if (clean !== undefined) settings = withValue(settings, field.name, clean)
   }
   const { puzzle, difficulty } = settings
   const { solveMs } = difficulty
@@ -271,8 +286,7 @@ export function laterFields(record: object): ReadonlyMap<string, unknown> {
 /** Adds the later version's fields of a record to settings that were made from it. */
 export function withLaterFields(settings: SiteSettings, record: object): SiteSettings {
   let all = settings
-  for (const [name, value] of laterFields(record))
-    all = withValue(all, { path: name.split('.') as [string, string?] }, value)
+  for (const [name, value] of laterFields(record)) all = withValue(all, name, value)
   return all
 }
 
@@ -283,7 +297,7 @@ export function isOutsidePlan({ plan }: SiteField, sitesPlan: SiteSettings['plan
 /** Removes the fields that the site's plan does not include. */
 export function inEffect(settings: SiteSettings): SiteSettings {
   const unused = FIELDS.filter(field => isOutsidePlan(field, settings.plan))
-  return completed(unused.reduce((rest, field) => withValue(rest, field, undefined), settings))
+  return completed(unused.reduce((rest, field) => withValue(rest, field.name, undefined), settings))
 }
 
 export function defaultText({ fallback, otherwise }: Row): string | undefined {

@@ -47,7 +47,7 @@ export function nextChangeAt(before: { updatedAt?: number; createdAt: number }, 
   return Math.max(nowMs, changedAt(before) + 1)
 }
 
-/** Records that a worker holds, even if the store has lost them. */
+/** Records in a worker's memory, even if the store has lost them. */
 export interface CachedRecords {
   readonly sites: readonly SiteRecord[]
   readonly apiKeys: readonly ApiKeyRecord[]
@@ -67,7 +67,7 @@ export interface Site {
   /** Networks of the setting `known.networks`. */
   readonly known: AddressSet
   readonly ipRules: { readonly allow: AddressSet; readonly block: AddressSet }
-  /** The default table itself, or a copy with the site's own. */
+  /** SCORE_WEIGHTS itself if the site sets none. */
   readonly scoreWeights: ScoreWeights
   /** The meter of its returning addresses. */
   readonly meterName: string
@@ -84,7 +84,7 @@ export const DEMO_SITE_KEY = 'site_DemoPageOfThisPowgate'
 export const SITE_DEFAULTS: Readonly<SiteSettings> = completed({ name: '' })
 
 export function compileSite(stored: SiteRecord): Site {
-  const record = { ...stored, ...withLaterFields(inEffect(stored), stored) }
+  const record = { ...stored, ...withLaterFields(inEffect(stored), stored) } // `inEffect` makes groups anew, without later fields
   const digest = createHash('sha256').update(record.siteKey).digest()
   return {
     record,
@@ -126,7 +126,7 @@ export function isExpired(key: ApiKeyRecord, now: number): boolean {
   return (key.expiresAt ?? Number.POSITIVE_INFINITY) <= now
 }
 
-/** /openapi.json shows these texts. */
+/** Texts, because /openapi.json shows them. */
 export const SITE_KEY_PATTERN = '^site_[0-9A-Za-z]{22}$'
 export const API_KEY_ID_PATTERN = '[0-9A-Za-z]{8}'
 export const API_KEY_PATTERN = `^sk_(${API_KEY_ID_PATTERN})_[A-Za-z0-9_-]{43}$`

@@ -24,9 +24,8 @@
  */
 
 import type { Address } from '../addresses/address.ts'
-import { writeDecimal, writeText } from './bytes.ts'
+import { readUInt24, writeDecimal, writeText, writeUInt24 } from './bytes.ts'
 import { equalInConstantTime, type Keyring, type SigningKey } from './keyring.ts'
-import { readUInt24, writeUInt24 } from './limits.ts'
 import type { Lifetimes } from './nonce.ts'
 import { PAGE_BYTES_MAX, type Page, pageText, readPage } from './page.ts'
 
@@ -75,11 +74,11 @@ type TokenReading =
 const MALFORMED = { status: 'malformed' } as const
 const FORGED = { status: 'forged' } as const
 
-/** Version and key id come first. */
 const LIFETIMES_OFFSET = 1
 const CLAIMS_OFFSET = LIFETIMES_OFFSET + 3
 const LIFETIME_BITS = 12
 const LIFETIME_MASK = 0xfff
+/** | version and key id 1 | lifetimes 3 | claims |, of the token that is minted or read. */
 const sealed = Buffer.alloc(CLAIMS_OFFSET + CLAIMS_BYTES)
 const claims = sealed.subarray(CLAIMS_OFFSET)
 
@@ -100,7 +99,7 @@ export function mintToken(keyring: Keyring, token: TokenClaims): string {
   if (token.page !== undefined) claimsEnd += message.write(pageText(token.page), claimsEnd, 'latin1')
   message[claimsEnd] = DELIMITER
   const end = claimsEnd + 1
-  return message.toString('latin1', 0, end) + key.tokenMac.sign(end, 'base64url')
+  return message.toString('latin1', 0, end) + key.tokenMac.sign(end)
 }
 
 function packLifetimes({ challengeLifetimeMs, tokenLifetimeMs }: Lifetimes): number {
@@ -159,7 +158,7 @@ export function statedNonce(token: string): string {
 
 function tokenHmac(key: SigningKey, text: string): string {
   key.tokenMac.message.write(text, 0, text.length, 'latin1')
-  return key.tokenMac.sign(text.length, 'base64url')
+  return key.tokenMac.sign(text.length)
 }
 
 /** Encrypts or decrypts `claims`; the key stream's message holds the prefix. */

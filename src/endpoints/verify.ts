@@ -20,7 +20,7 @@ import { pageOf } from '../domain/page.ts'
 import { checkProof } from '../domain/pow.ts'
 import { boundsOf, checkPrice } from '../domain/price.ts'
 import {
-  isShared,
+  countedFailures,
   type JudgementReason,
   PLAIN_ENVIRONMENT,
   type Score,
@@ -312,10 +312,9 @@ function concludeSolved(
   return { judgement, isCounted, token: { text, expiresAtMs: nowMs + settings.tokenLifetimeMs } }
 }
 
-/** If most people behind an address succeed, others' failures cost one weight at most. */
 function withFailures(signals: ScoreSignals, { failures, accepted }: Admitted): ScoreSignals {
   if (failures === 0) return signals
-  return { ...signals, addressFailures: isShared(failures, accepted) ? 1 : failures }
+  return { ...signals, addressFailures: countedFailures(failures, accepted) }
 }
 
 function refused(refusal: Refusal, nonce?: string): Refused {

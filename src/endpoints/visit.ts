@@ -175,10 +175,11 @@ export function chargeOf(
 function meteringOf(pricing: Pricing, { site, address, isKnown, windowKey, tags }: AllowedVisit): Metering {
   const hasNetworks = !isKnown && !PRIVATE.has(address)
   const { owner, wide } = networkPricing(address, pricing).free
-  const ofSite = siteFree(expectedOf(site), pricing)
+  const siteProofs = siteFree(expectedOf(site), pricing)
   return {
-    names: tags.metersOf(site.meterName, address, hasNetworks ? windowKey : undefined),
-    free: hasNetworks ? [ofSite, owner, wide] : [ofSite],
+    firstProofs: tags.firstProofs,
+    meters: hasNetworks ? [site.meterName, ...tags.networkMeters(address, windowKey)] : [site.meterName],
+    free: hasNetworks ? [siteProofs, owner, wide] : [siteProofs],
     counts: !isKnown && site.test === undefined,
   }
 }

@@ -11,8 +11,7 @@
  *           hash   = HashWX(seed)(counter), 64 bits (hashwx/machine.ts)
  *           valid  = hash starts with at least `difficulty` zero bits
  *
- * Widgets try only 16-digit counters (widget/solver/block.ts says why). Each thread's range depends on the number of threads, so a
- * counter tells how many hashes it took.
+ * Widgets try only 16-digit counters (widget/solver/block.ts says why).
  */
 
 export const PUZZLES = ['sha256', 'hashwx'] as const
@@ -27,9 +26,9 @@ export const DIFFICULTY_MAX = 28
 /** Counters whose digits differ in the last four alone: solvers hash them as one block. */
 export const BLOCK_SIZE = 10_000
 export const FIRST_COUNTER = 1e15
-/** Counters of one thread, more than it can try. Of the 80 such ranges, 78 (1 + 2 + ... + 12) are for 1 to 12 threads, and two for a GPU. */
+/** Counters of one thread, more than it can try. */
 const RANGE_SIZE = 1e14
-const RANGES = 80
+/** The first counter of a GPU, beyond those of 78 threads. */
 export const GPU_START = FIRST_COUNTER + 78 * RANGE_SIZE
 
 /** 2^53 - 1, the last that JSON and JavaScript carry exactly. */
@@ -50,29 +49,7 @@ export function isNonceText(text: string): boolean {
   return /^[0-9a-f]{32}$/.test(text)
 }
 
-export function leadingZeroBits(digest: ArrayLike<number>): number {
-  let bits = 0
-  for (let index = 0; index < digest.length; index++) {
-    const byte = digest[index]!
-    if (byte !== 0) return bits + Math.clz32(byte) - 24
-    bits += 8
-  }
-  return bits
-}
-
-/** The first counter of thread `index` of at most 12. A single thread has range 0, two threads have 1 and 2, three have 3 to 5. */
-export function rangeStart(index: number, threads: number): number {
-  return FIRST_COUNTER + ((threads * (threads - 1)) / 2 + index) * RANGE_SIZE
-}
-
-/**
- * Hashes until the counter was found: by all threads, if the others were as fast, or by the GPU alone. undefined for a counter
- * that no widget tries.
- */
-export function triesOf(counter: number): number | undefined {
-  const range = Math.floor((counter - FIRST_COUNTER) / RANGE_SIZE)
-  if (range < 0 || range >= RANGES) return undefined
-  if (counter >= GPU_START) return counter - GPU_START + 1
-  const threads = Math.floor((1 + Math.sqrt(1 + 8 * range)) / 2)
-  return threads * (counter - FIRST_COUNTER - range * RANGE_SIZE + 1)
+/** The first counter of a thread, by its index. */
+export function rangeStart(thread: number): number {
+  return FIRST_COUNTER + thread * RANGE_SIZE
 }

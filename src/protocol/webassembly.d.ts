@@ -1,10 +1,8 @@
-/** Declares the part of WebAssembly that programs in Node.js use. TypeScript's DOM library would declare every browser global too. */
+/** Declares the part of WebAssembly that is used in Node.js. TypeScript's DOM library would declare all globals of browsers too. */
 
 type BufferSource = ArrayBufferView | ArrayBuffer
 
 declare namespace WebAssembly {
-  class CompileError extends Error {}
-
   class Module {
     constructor(bytes: BufferSource)
   }
@@ -17,9 +15,6 @@ declare namespace WebAssembly {
   class Memory {
     readonly buffer: ArrayBuffer
   }
-
-  function validate(bytes: BufferSource): boolean
-  function compile(bytes: BufferSource): Promise<Module>
 }
 
 /** hashwx/ compiled, by `npm run build:hashwx`. */

@@ -2,7 +2,7 @@
 
 import type { PuzzleName } from './proof.ts'
 
-/** GET /challenge returns it. */
+/** The answer of GET /challenge. */
 export interface Challenge {
   /** 32 lowercase hexadecimal characters. */
   nonce: string
@@ -37,7 +37,7 @@ export interface Solution {
   cdata?: string | undefined
 }
 
-/** POST /verify returns it. */
+/** The answer of POST /verify. */
 export type VerificationResult =
   | { token: string; passed: true; expiresAt: number }
   | { token: null; passed: false; expiresAt: null }
@@ -50,7 +50,7 @@ export interface Redemption {
   idempotencyKey?: string
 }
 
-/** POST /verify-token returns it. */
+/** The answer of POST /verify-token. */
 export type RedemptionResult =
   | { success: true; score: number; ip: string; solvedAt: number }
   | { success: false; error: string; code: string }

@@ -4,7 +4,7 @@
  */
 
 import {
-  ownerKey,
+  ownerMeter,
   windowOfJunk,
   windowOfKnown,
   windowOfRefused,
@@ -59,7 +59,7 @@ export abstract class Members {
       const logs = [key, ...siteKeys.map(siteKey => windowOfKnown(key, siteKey))]
       const windows = [key, windowOfRefused(key), ...siteKeys.map(siteKey => windowOfSite(key, siteKey))]
       return [
-        `e:${ownerKey(key)}`,
+        ownerMeter(key),
         ...logs.flatMap(log => [log, windowOfRefused(log), windowOfJunk(log)].map(window => `l:${window}`)),
         ...windows.flatMap(window => [window, windowOfJunk(window)].map(one => `c:${one}`)),
       ]

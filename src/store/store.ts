@@ -34,9 +34,11 @@ export interface ChallengeRequest {
 
 /** The meters (domain/meters.ts) that a request needs, and that count its solution. */
 export interface Metering {
-  /** Names from `AddressTags.metersOf`: of two first proofs, then the site, then networks if they are counted. */
-  readonly names: readonly string[]
-  /** Proofs a minute that cost nothing: of the site, then of each network. */
+  /** Names of the times of two first proofs (`AddressTags.firstProofs`). */
+  readonly firstProofs: readonly [string, string]
+  /** Names of meters: the site's, then those of the owner's network and of the wide one, if networks are counted. */
+  readonly meters: readonly string[]
+  /** The proofs a minute that cost nothing, for each of `meters`. */
   readonly free: readonly number[]
   /** True if the meters count this visit's proof. */
   readonly counts: boolean

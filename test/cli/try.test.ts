@@ -4,7 +4,6 @@
 
 import assert from 'node:assert/strict'
 import { execFile } from 'node:child_process'
-import { createHash } from 'node:crypto'
 import { once } from 'node:events'
 import { readFileSync } from 'node:fs'
 import { createServer, type RequestListener } from 'node:http'
@@ -12,7 +11,6 @@ import { type AddressInfo, connect, createServer as createTcpServer } from 'node
 import { after, before, describe, type TestContext, test } from 'node:test'
 import { promisify } from 'node:util'
 import { checkProof } from '../../src/domain/pow.ts'
-import { leadingZeroBits, proofInput } from '../../src/protocol/proof.ts'
 import { Client } from '../harness/client.ts'
 import { eventually } from '../harness/eventually.ts'
 import { freshAddress } from '../harness/http.ts'
@@ -94,8 +92,7 @@ for (const kind of STORE_KINDS) {
       const tried = await new Powgate(env).json('try')
       const { challenge, solved, verification, redemption } = tried
       const { nonce, difficulty } = challenge.answer
-      const digest = createHash('sha256').update(proofInput(nonce, solved.counter)).digest()
-      assert.ok(leadingZeroBits(digest) >= difficulty)
+      assert.ok(checkProof(nonce, solved.counter, difficulty))
       assert.equal(verification.answer.passed, true)
       assert.deepEqual([redemption.answer.success, redemption.answer.score], [true, 1])
       for (const { ms } of [challenge, solved, verification, redemption]) assert.ok(ms > 0)

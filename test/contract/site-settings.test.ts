@@ -7,7 +7,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { apiKeyId } from '../../src/domain/site.ts'
-import { baseOf } from '../../src/domain/solve-time.ts'
+import { baseOf } from '../../src/domain/site-fields.ts'
 import { createApiKey, raiseSite, updateApiKey } from '../../src/sites/sites.ts'
 import { HONEST_ENVIRONMENT } from '../harness/client.ts'
 import { eventually } from '../harness/eventually.ts'
@@ -98,7 +98,7 @@ function siteSettingTests(subject: Subject): void {
 
   test('§2.1, decided: a site names a solving time: all its challenges have the bits that follow', async () => {
     const { siteKey } = await subject.createSite({ difficulty: { base: 16, solveMs: 130, min: 16, max: 28 } })
-    const bits = baseOf({ solveMs: 130, min: 16, max: 28 })
+    const bits = baseOf({ solveMs: 130, min: 16, max: 28 }, 'sha256')
     for (let asked = 0; asked < 3; asked++)
       assert.equal((await challenge(siteKey, freshAddress())).json.difficulty, bits)
   })

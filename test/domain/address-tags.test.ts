@@ -25,7 +25,7 @@ const tagsOf = (...secrets: string[]) => new AddressTags(new Keyring(secrets).si
 const tags = tagsOf(SECRET)
 const address = (text: string): Address => parseAddress(text)!
 const keyOf = (text: string, bits = 64) => tags.keyOf(address(text), bits)
-const networksOf = (text: string) => tags.metersOf(siteMeter(SITE), address(text), keyOf(text)).slice(3)
+const networksOf = (text: string) => tags.networkMeters(address(text), keyOf(text))
 
 test('an address key is the tag of the owner’s network and the bits within it, as in every version', () => {
   assert.equal(keyOf('203.0.113.7'), 'bDDAOzSleY07')
@@ -60,12 +60,16 @@ test('the meters of a network are those of its owner and of the /16 or /32 aroun
     ['2001:db8:1::1', '2001:db8:2::1', '2001:db9:1::1'],
   ] as const) {
     const [owner, wide] = networksOf(one)
-    assert.equal(owner, ownerKey(keyOf(one)))
+    assert.equal(owner, `e:${ownerKey(keyOf(one))}`)
     assert.notEqual(owner, networksOf(neighbour)[0])
     assert.equal(wide, networksOf(neighbour)[1])
     assert.notEqual(wide, networksOf(stranger)[1])
-    const shards = [owner!, wide!, keyOf(one), windowOfKnown(keyOf(one), SITE)].map(shardKey)
-    assert.deepEqual(new Set(shards), new Set([keyOf(neighbour).slice(0, 2)]), 'all on one shard')
+    const names = [owner.slice(2), wide.slice(2), keyOf(one), windowOfKnown(keyOf(one), SITE)]
+    assert.deepEqual(
+      new Set(names.map(shardKey)),
+      new Set([keyOf(neighbour).slice(0, 2)]),
+      'all on one shard',
+    )
   }
   for (const [text, fnv] of Object.entries({ '': 0x811c9dc5, a: 0xe40c292c, foobar: 0xbf9cf968 }))
     assert.equal(fnv1a(text), (fnv ^ (fnv >>> 15)) >>> 0, 'hosts agree on the shard of a key')
@@ -77,7 +81,7 @@ test('however many networks come, a worker remembers no more names of wide ones'
     for (let network = from; network < to; network++) {
       const bytes = Buffer.alloc(16, 0x20)
       bytes.writeUInt32BE(network)
-      tags.metersOf('', addressFromBytes(bytes)!, 'an owner')
+      tags.networkMeters(addressFromBytes(bytes)!, 'an owner')
     }
     return liveHeapBytes()
   }
@@ -97,9 +101,8 @@ test('tags are the same on all hosts with the same first secret, and others unde
 })
 
 test('each secret has an age of its own for networks, and the age and the meters of sites are the same', () => {
-  const shared = (tags: AddressTags) => tags.metersOf(siteMeter(SITE), address('203.0.113.7'), undefined)
-  const [ours, theirs] = [shared(tags), shared(tagsOf(OTHER))]
+  const [ours, theirs] = [tags.firstProofs, tagsOf(OTHER).firstProofs]
+  assert.deepEqual([ours, theirs[0]], [['e:born', 'e:born:q5xV0JSs'], 'e:born'])
   assert.notEqual(ours[1], theirs[1])
-  assert.equal(ours[1], 'e:born:q5xV0JSs')
-  for (const [born, , site] of [ours, theirs]) assert.deepEqual([born, site], ['e:born', `e:${SITE}`])
+  assert.equal(siteMeter(SITE), `e:${SITE}`)
 })

@@ -138,26 +138,25 @@ test('two secrets that share a key id both verify', () => {
 })
 
 test('lifetime: the floor, longer for high difficulties, at most ten minutes', () => {
-  assert.equal(challengeLifetimeMs(16, 120_000), 120_000)
-  assert.equal(challengeLifetimeMs(26, 120_000), 120_000)
-  assert.equal(challengeLifetimeMs(27, 120_000), Math.ceil((Math.log(1000) * 2 ** 27) / 4000))
-  assert.ok(challengeLifetimeMs(28, 120_000) <= 600_000)
-  assert.equal(challengeLifetimeMs(31, 120_000), 600_000)
+  assert.equal(challengeLifetimeMs(16, 120_000, 'sha256'), 120_000)
+  assert.equal(challengeLifetimeMs(26, 120_000, 'sha256'), 120_000)
+  assert.equal(challengeLifetimeMs(27, 120_000, 'sha256'), Math.ceil((Math.log(1000) * 2 ** 27) / 4000))
+  assert.ok(challengeLifetimeMs(28, 120_000, 'sha256') <= 600_000)
+  assert.equal(challengeLifetimeMs(31, 120_000, 'sha256'), 600_000)
   assert.equal(challengeLifetimeMs(17, 120_000, 'hashwx'), 120_000)
   assert.equal(challengeLifetimeMs(24, 120_000, 'hashwx'), Math.ceil((Math.log(1000) * 2 ** 24) / 400))
 })
 
-test('property: equals createHmac for any key, message and encoding, also when reused', () => {
+test('property: equals createHmac for any key and message, also when reused', () => {
   const bytes = (minLength: number, maxLength: number) => fc.uint8Array({ minLength, maxLength })
   fc.assert(
     fc.property(bytes(1, 64), fc.array(bytes(0, 109), { minLength: 1, maxLength: 4 }), (key, messages) => {
       const hmac = new Hmac(key, 109)
-      for (const message of messages)
-        for (const encoding of ['hex', 'base64url', 'binary'] as const) {
-          hmac.message.set(message)
-          const expected = createHmac('sha256', key).update(message).digest(encoding)
-          assert.equal(hmac.sign(message.length, encoding), expected)
-        }
+      for (const message of messages) {
+        hmac.message.set(message)
+        const expected = createHmac('sha256', key).update(message).digest('base64url')
+        assert.equal(hmac.sign(message.length), expected)
+      }
     }),
     seeded(3000),
   )
@@ -165,8 +164,8 @@ test('property: equals createHmac for any key, message and encoding, also when r
 
 test('bounds: a message longer than the buffer, an empty key, a key beyond one block', () => {
   const hmac = new Hmac(Buffer.alloc(64), 10)
-  assert.equal(hmac.sign(10, 'hex').length, 64)
-  assert.throws(() => hmac.sign(11, 'hex'), RangeError)
+  assert.equal(hmac.sign(10).length, 43)
+  assert.throws(() => hmac.sign(11), RangeError)
   assert.throws(() => new Hmac(Buffer.alloc(0), 10), RangeError)
   assert.throws(() => new Hmac(Buffer.alloc(65), 10), RangeError)
 })

@@ -6,7 +6,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import {
-  isShared,
+  countedFailures,
   PLAIN_ENVIRONMENT,
   SCORE_REASONS,
   type ScoreSignals,
@@ -34,9 +34,8 @@ const flags = (names: string): Partial<ScoreSignals> => ({
   environment: Object.fromEntries(FLAGS.map(flag => [flag, names.split(' ').includes(flag)])),
 })
 
-/** Failures of the address. The service counts one of them if most people behind the address succeed. */
 const failures = (count: number, accepted: number): Partial<ScoreSignals> => ({
-  addressFailures: isShared(count, accepted) ? Math.min(1, count) : count,
+  addressFailures: countedFailures(count, accepted),
 })
 
 const slow = (elapsedMs: number) => ({ elapsedMs, solveTimeMs: elapsedMs - 200 })

@@ -17,7 +17,7 @@ import {
   metersFrom,
   newMeter,
   readMeter,
-  setBorn,
+  renewFirstProof,
   writeMeter,
 } from '../../src/domain/meters.ts'
 import {
@@ -66,10 +66,8 @@ class Town {
       this.#meters.set(name, known)
       return known
     }
-    const meters = metersFrom(
-      TAGS.metersOf(siteMeter(SITE), from, TAGS.keyOf(from, 64)).map(meter),
-      this.nowMs,
-    )
+    const names = [...TAGS.firstProofs, siteMeter(SITE), ...TAGS.networkMeters(from, TAGS.keyOf(from, 64))]
+    const meters = metersFrom(names.map(meter), this.nowMs)
     fadeAll(meters, this.nowMs, PRICING)
     return meters
   }
@@ -78,8 +76,7 @@ class Town {
   add(from: Address, accepted = 0, proofs: 1 | -1 = 1): void {
     const { owner, wide } = networkPricing(from, PRICING).free
     const meters = this.at(from, true)
-    for (const name of TAGS.metersOf('', from, undefined).slice(0, 2))
-      setBorn(this.#meters.get(name)!, this.nowMs)
+    for (const name of TAGS.firstProofs) renewFirstProof(this.#meters.get(name)!, this.nowMs)
     addProof(meters, [siteFree(0, PRICING), owner, wide], accepted, proofs, PRICING)
   }
 
@@ -296,9 +293,9 @@ test('if the clock is set back or ahead, meters go on fading, and no store is yo
     town.nowMs -= stepMs
     assert.ok(town.run(6 * MINUTE_MS, { ownerOf48: 300 }).price(OWNER_OF_48).network >= 3, `${stepMs}`)
   }
-  const born = { ...newMeter(0), usual: HOUR_MS }
-  setBorn(born, HOUR_MS - 1)
-  assert.equal(born.usual, HOUR_MS - 1, 'a clock that was ahead makes no store old')
+  const firstProof = { ...newMeter(0), usual: HOUR_MS }
+  renewFirstProof(firstProof, HOUR_MS - 1)
+  assert.equal(firstProof.usual, HOUR_MS - 1, 'a clock that was ahead makes no store old')
 })
 
 test('a meter is kept for minutes when it knows one proof, and for a week when it knows a day', () => {

@@ -15,7 +15,7 @@ import {
 import { type AddressCounts, difficultyOf, priceOf, type Traffic } from '../../src/domain/price.ts'
 import { PRICING } from '../../src/domain/pricing.ts'
 import {
-  isShared,
+  countedFailures,
   PLAIN_ENVIRONMENT,
   SCORE_WEIGHTS,
   type ScoreSignals,
@@ -109,7 +109,7 @@ test('score: the signals that the server measures, each at its bound', () => {
   const failed = (addressFailures: number) => scoreOf({ ...honest, addressFailures }).score
   assert.equal(failed(2), 1 - 2 * SCORE_WEIGHTS.recentFailure)
   assert.equal(failed(6), failed(600))
-  assert.deepEqual([isShared(3, 3), isShared(4, 3)], [true, false])
+  assert.deepEqual([countedFailures(3, 3), countedFailures(4, 3), countedFailures(0, 3)], [1, 4, 0])
   assert.deepEqual(new Set(Object.values(PLAIN_ENVIRONMENT)), new Set([false]))
 })
 

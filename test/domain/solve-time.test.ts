@@ -1,16 +1,8 @@
-/** Difficulty from a requested solving time, and the tries that a counter tells. */
+/** The base difficulty for a requested solving time. */
 
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { baseOf } from '../../src/domain/solve-time.ts'
-import {
-  BLOCK_SIZE,
-  COUNTER_MAX,
-  FIRST_COUNTER,
-  GPU_START,
-  rangeStart,
-  triesOf,
-} from '../../src/protocol/proof.ts'
+import { baseOf } from '../../src/domain/site-fields.ts'
 import { DEVICE_CLASSES } from '../harness/devices.ts'
 
 const BOUNDS = { solveMs: 300, min: 16, max: 28 }
@@ -46,21 +38,7 @@ test('the base is the highest with which 95 of 100 visitors with the devices of 
 })
 
 test('the base keeps to the bounds of the site, in whole bits', () => {
-  assert.equal(baseOf(BOUNDS), Math.floor(Math.log2(1.835e6 * 0.3)))
-  assert.equal(baseOf({ ...BOUNDS, solveMs: 1 }), 16)
-  assert.equal(baseOf({ ...BOUNDS, max: 18 }), 18)
-})
-
-test('a counter tells the tries of all threads together, whatever their number', () => {
-  for (let threads = 1; threads <= 12; threads++) {
-    for (let index = 0; index < threads; index++) {
-      const start = rangeStart(index, threads)
-      assert.equal(start % BLOCK_SIZE, 0)
-      for (const own of [1, 77_777, 2 ** 36]) assert.equal(triesOf(start + own - 1), own * threads)
-    }
-  }
-  // The GPU has a range of its own.
-  assert.ok(rangeStart(11, 12) + 1e14 <= GPU_START)
-  for (const own of [1, 77_777, 2 ** 36]) assert.equal(triesOf(GPU_START + own - 1), own)
-  for (const counter of [0, FIRST_COUNTER - 1, COUNTER_MAX]) assert.equal(triesOf(counter), undefined)
+  assert.equal(baseOf(BOUNDS, 'sha256'), Math.floor(Math.log2(1.835e6 * 0.3)))
+  assert.equal(baseOf({ ...BOUNDS, solveMs: 1 }, 'sha256'), 16)
+  assert.equal(baseOf({ ...BOUNDS, max: 18 }, 'sha256'), 18)
 })

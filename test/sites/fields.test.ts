@@ -76,7 +76,7 @@ for (const field of FIELDS) {
     if (flag !== undefined && typeof value === 'boolean')
       assert.ok(off, 'a flag for yes needs `off`, one for no')
     assert.ok(flag !== undefined || COMMANDS.some(({ name }) => name === command), 'no flag, and no command')
-    const settings = flag === undefined ? withValue(BEFORE, field, value) : await updated(BEFORE, flags)
+    const settings = flag === undefined ? withValue(BEFORE, field.name, value) : await updated(BEFORE, flags)
     const record = siteRecord(settings, BEFORE, 2)
     const change = siteChanges(BEFORE, record).find(({ field }) => field === name)
     assert.deepEqual(change, { field: name, from: valueIn(BEFORE, field) ?? null, to: value })

@@ -16,7 +16,7 @@ import { connect, createServer, Socket } from 'node:net'
 import { join } from 'node:path'
 import { type TestContext, test } from 'node:test'
 import { loadConfig } from '../../src/config/config.ts'
-import { KEPT_MS_A_PROOF, KEPT_MS_MAX, keptMs } from '../../src/domain/meters.ts'
+import { KEPT_MS_A_PROOF, keptMs } from '../../src/domain/meters.ts'
 import { apiKeyId } from '../../src/domain/site.ts'
 import { createSite, revokeApiKey, updateSite } from '../../src/sites/sites.ts'
 import { socketPath } from '../../src/store/embedded/data-dir.ts'
@@ -53,11 +53,9 @@ function newSites() {
 async function make(): Promise<TestStore> {
   const { server, ...opened } = await openEmbeddedTwice()
   const expires = async (name: string) => {
-    const key = name.startsWith('e:') ? name : `e:${name}`
-    const meter = server.state.meters.get(key)
+    const meter = server.state.meters.get(name)
     if (meter === undefined) return -1
-    const keepMs = name.startsWith('e:born') ? KEPT_MS_MAX : keptMs(meter)
-    return (meter.atMs + keepMs - opened.clock.now) / 1000
+    return (meter.atMs + keptMs(meter) - opened.clock.now) / 1000
   }
   return { ...opened, expires }
 }

@@ -6,7 +6,7 @@ import { join } from 'node:path'
 import type { TestContext } from 'node:test'
 import { Redis } from 'ioredis'
 import { parseRedisUrl } from '../../src/config/redis.ts'
-import { ownerKey, shardKey, siteMeter } from '../../src/domain/address-tags.ts'
+import { ownerMeter, shardKey, siteMeter } from '../../src/domain/address-tags.ts'
 import { StoreClient, type StoreClientOptions } from '../../src/store/client/store.ts'
 import type { StoreServer } from '../../src/store/embedded/server.ts'
 import type {
@@ -150,14 +150,8 @@ export function freshKey(): string {
 
 /** The meters of an address, in its shard. */
 export function meteringOf(addressKey: string, siteKey = SITE): Metering {
-  const names = [
-    'e:born',
-    'e:born:test',
-    siteMeter(siteKey),
-    ownerKey(addressKey),
-    `${shardKey(addressKey)}00wide`,
-  ]
-  return { names, free: [120, 80, 240], counts: true }
+  const meters = [siteMeter(siteKey), ownerMeter(addressKey), `e:${shardKey(addressKey)}00wide`]
+  return { firstProofs: ['e:born', 'e:born:test'], meters, free: [120, 80, 240], counts: true }
 }
 
 /** A nonce whose issue time is about `now`. The store trusts its caller that it is genuine. */

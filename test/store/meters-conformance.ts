@@ -10,7 +10,7 @@ import {
   type Meters,
   metersFrom,
   newMeter,
-  setBorn,
+  renewFirstProof,
 } from '../../src/domain/meters.ts'
 import { PRICING } from '../../src/domain/pricing.ts'
 import type { Metering, SolutionRequest } from '../../src/store/store.ts'
@@ -39,8 +39,8 @@ function freshMetering(): Metering {
   return { ...metering, free: [40, 8, 24] }
 }
 
-const addressIn = ({ names }: Metering, index: number) =>
-  `${names[3]}${(index % 64).toString(16).padStart(2, '0')}`
+const addressIn = ({ meters }: Metering, index: number) =>
+  `${meters[1]!.slice('e:'.length)}${(index % 64).toString(16).padStart(2, '0')}`
 
 type Client = Pick<TestStore, 'store' | 'clock'>
 
@@ -86,14 +86,15 @@ export function metersConformance(name: string, make: StoreMaker): void {
     `meters, ${name}: as the domain computes them: learning, an attack, what is taken back, nights, a clock that is set`,
     onOwn(async own => {
       const metering = freshMetering()
-      const list = metering.names.map(() => newMeter(own.clock.now))
+      const { firstProofs, meters } = metering
+      const list = [...firstProofs, ...meters].map(() => newMeter(own.clock.now))
       let most = 0
       for (let step = 0; step < 400; step++) {
         own.clock.now += elapsedAt(step)
         const store = step % 2 ? own.store : own.other
         const answer = await proofOn({ store, clock: own.clock }, metering, step % 7)
         assert.ok(answer.status === 'admitted', String(step))
-        for (const born of list.slice(0, 2)) setBorn(born, own.clock.now)
+        for (const time of list.slice(0, 2)) renewFirstProof(time, own.clock.now)
         const model = metersFrom(list, own.clock.now)
         fadeAll(model, own.clock.now, PRICING)
         addProof(model, metering.free, answer.accepted, 1, PRICING)
@@ -159,14 +160,14 @@ export function meterTests(under: () => TestStore, make: StoreMaker): void {
       'the meter of a new network expires after minutes, one that many come from later, and the usual rate is told',
       onOwn(async own => {
         const metering = freshMetering()
-        const siteKey = metering.names[2]!.slice(2)
+        const siteKey = metering.meters[0]!.slice(2)
         assert.equal(await own.other.sites.readUsualRate(siteKey), undefined)
         await proofOn(own, metering, 0)
-        const seconds = await own.expires?.(metering.names[3]!)
+        const seconds = await own.expires?.(metering.meters[1]!)
         const most = KEPT_MS_A_PROOF / 1000
         if (seconds !== undefined) assert.ok(seconds > most - 60 && seconds <= most, `${seconds}`)
         for (let proof = 0; proof < 50; proof++) await proofOn(own, metering, 0)
-        const later = await own.expires?.(metering.names[3]!)
+        const later = await own.expires?.(metering.meters[1]!)
         if (later !== undefined) assert.ok(later >= 12_000, `${later}`)
         assert.ok((await own.other.sites.readUsualRate(siteKey))! > 0)
       }),

@@ -28,8 +28,7 @@ async function make(engine: Engine): Promise<TestStore> {
   const server = await RedisServer.start([], { engine })
   const open = (clock: TestStore['clock']) => openRedis(server.url, { clock: () => clock.now })
   const opened = await openTwice(open, () => server.stop())
-  const keyOf = (name: string) => `test:{0}:${name.startsWith('e:') ? name : `e:${name}`}`
-  return { ...opened, expires: async name => Number(await server.ask('ttl', keyOf(name))) }
+  return { ...opened, expires: async name => Number(await server.ask('ttl', `test:{0}:${name}`)) }
 }
 
 for (const engine of ENGINES) storeConformance(engine, () => make(engine))

@@ -9,7 +9,7 @@ import { test } from 'node:test'
 import type { Page } from 'playwright-core'
 import { checkProof } from '../../src/domain/pow.ts'
 import type { WidgetManifest } from '../../src/http/assets.ts'
-import { GPU_START, rangeStart } from '../../src/protocol/proof.ts'
+import { FIRST_COUNTER, GPU_START } from '../../src/protocol/proof.ts'
 import { openBrowser, startRenderer, traceTasks, WEBGPU_IN_SOFTWARE } from '../harness/browser.ts'
 import { Client, SOLVERS } from '../harness/client.ts'
 import { eventually } from '../harness/eventually.ts'
@@ -61,7 +61,7 @@ async function choose(siteKey: string, isSuitable: (find: ReturnType<typeof solv
 
 /** 20 bits, whose first counter the GPU finds within some dispatches, and a thread without a compiler much later. */
 const favourGpu = () =>
-  choose(site20.siteKey, find => find(GPU_START, 50_000) >= 0 && find(rangeStart(0, 1), 1_000_000) < 0)
+  choose(site20.siteKey, find => find(GPU_START, 50_000) >= 0 && find(FIRST_COUNTER, 1_000_000) < 0)
 
 /** 22 bits, which the GPU does not find in its first dispatches. */
 const favourThread = () => choose(site22.siteKey, find => find(GPU_START, 200_000) < 0)

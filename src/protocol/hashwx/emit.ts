@@ -36,10 +36,10 @@ const PREFIX: usize = memory.data<u8>([
 ])
 const PREFIX_BYTES: usize = 38
 
-// Locals of `run`: its parameter, the address of the present input in the batch, the repeats that are left, whether the program
-// repeats now, and r0 to r9.
+// Locals of `run`: its parameter, the address of the present input's registers, the repeats that are left in the pass, whether the
+// program repeats now, and r0 to r9.
 const END: u32 = 0
-const PLACE: u32 = 1
+const INPUT: u32 = 1
 const BRANCHES: u32 = 2
 const TAKEN: u32 = 3
 const R0: u32 = 4
@@ -78,29 +78,29 @@ export function emit(): usize {
   const section = beginSized()
   put(1) // function
   const body = beginSized()
-  put(2) // kinds of locals: PLACE, BRANCHES and TAKEN; the registers
+  put(2) // kinds of locals: INPUT, BRANCHES and TAKEN; the registers
   put2(3, 0x7f)
   put2(10, 0x7e)
   putConstant(I32_CONST, <u32>batch)
-  put2(SET, PLACE)
+  put2(SET, INPUT)
   put2(LOOP, 0x40)
   for (let register: u32 = 0; register < 10; register++) {
-    put2(GET, PLACE)
+    put2(GET, INPUT)
     putAccess(I64_LOAD, register * 8)
     put2(SET, R0 + register)
   }
   putPass(false)
   putPass(true)
   for (let register: u32 = 0; register < 8; register++) {
-    put2(GET, PLACE)
+    put2(GET, INPUT)
     put2(GET, R0 + register)
     putAccess(I64_STORE, register * 8)
   }
-  put2(GET, PLACE)
+  put2(GET, INPUT)
   putConstant(I32_CONST, <u32>REGISTERS_BYTES)
   put(I32_ADD)
-  put2(SET, PLACE)
-  put2(GET, PLACE)
+  put2(SET, INPUT)
+  put2(GET, INPUT)
   put2(GET, END)
   put(I32_LESS)
   put2(BRANCH_IF, 0)
@@ -225,7 +225,7 @@ function putAccess(opcode: u32, offset: u32): void {
   put(offset)
 }
 
-/** Leaves room for a size of five digits, which is known at the end. */
+/** Leaves room for a size in five bytes of LEB128, which `endSized` writes. Returns where the sized part starts. */
 function beginSized(): usize {
   end += 5
   return end

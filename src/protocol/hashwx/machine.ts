@@ -9,8 +9,11 @@
  *
  *   program  RMCG, X, MUL, X, MUL, X, MUL, repeat?, X: each repeats with probability 1/2, at most 32 times in all in a pass
  *
- * The specification of February 2026 names the generator's words in another order than its reference, which this follows: they come
- * out last to first.
+ * RMCG multiplies by a constant register and rotates. Its result says whether the program repeats. X and MUL are below.
+ *
+ * The specification of February 2026 is https://github.com/tevador/hashwx/tree/8052e66d5d9a3a427b3069b67625a91c99b5dfe8, file
+ * doc/specification.md. It names the generator's words in another order than the code beside it, which this follows: they come out
+ * last to first.
  */
 
 export const PROGRAMS: usize = 32
@@ -20,14 +23,16 @@ export const INSTRUCTIONS: usize = 8
 export const REGISTERS_BYTES: usize = 80
 export const BRANCHES_MAX = 32
 
-/** JavaScript reads and writes these by their addresses. */
+/** JavaScript reads and writes `seed`, `result` and `batch` by their addresses. */
 export const seed: usize = memory.data(32)
 /** Holds the last hash after `judge`. */
 export const result: usize = memory.data(8)
-export const batch: usize = memory.data(20_480) // 256 of 80 bytes
+/** The registers of up to 256 inputs. */
+export const batch: usize = memory.data(20_480) // 256 * REGISTERS_BYTES
 
 export const scratchpad: usize = memory.data(2048)
 const generator: usize = memory.data(48) // four words of state, two of the key
+/** The 16 words of the generator that make one program. */
 const words: usize = memory.data(128)
 /** Four bytes an instruction: destination, source, immediate, kind. */
 export const programs: usize = memory.data(1024) // PROGRAMS * INSTRUCTIONS * 4
@@ -106,7 +111,7 @@ function startGenerator(key: usize, salt: u64): void {
   mix(generator, 3)
 }
 
-/** Copies the generator's four words, the last first. */
+/** Copies the generator's four words, the last first. `refillGenerator` makes the next four. */
 function drawFour(to: usize): void {
   store<u64>(to, load<u64>(generator, 24))
   store<u64>(to, load<u64>(generator, 16), 8)
@@ -124,7 +129,7 @@ function refillGenerator(): void {
   mix(generator, 4)
 }
 
-/** Makes the programs of the seed at `seed`. */
+/** Writes the programs of `seed` to `programs`. */
 export function make(): void {
   startGenerator(seed, <u64>-1)
   for (let index: usize = 0; index < PROGRAMS; index++) {
@@ -196,7 +201,7 @@ export function fill(high: u32, low: u32, count: usize): void {
   }
 }
 
-/** @returns the first of the inputs at `batch` whose hash starts with at least `difficulty` zero bits, by its place, or -1 */
+/** @returns the index of the first input in `batch` whose hash starts with at least `difficulty` zero bits, or -1 */
 export function judge(count: i32, difficulty: i32): i32 {
   for (let index: i32 = 0; index < count; index++) {
     const at = batch + <usize>index * REGISTERS_BYTES
@@ -209,7 +214,10 @@ export function judge(count: i32, difficulty: i32): i32 {
   return -1
 }
 
-/** Runs the programs for the first input at `batch`. Kinds select values instead of branches, which a processor would mispredict. */
+/**
+ * Runs the programs on the registers of the first input in `batch`. Kinds select values instead of branches, which a processor would
+ * mispredict.
+ */
 export function interpret(): void {
   runPass(false)
   runPass(true)

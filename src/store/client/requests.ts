@@ -8,7 +8,7 @@
  *   n:<nonce>            used nonce, only where an address may verify more than 64 times a minute
  *   e:<network>          meter of a network        5 minutes for each proof that it knows, at most a week
  *   e:<site>             meter of a site           likewise; each shard has one of its own
- *   e:born, e:born:<tag> time of a first proof (`AddressTags.metersOf`); six to seven days from the last proof
+ *   e:born, e:born:<tag> time of a first proof (`AddressTags.firstProofs`); six to seven days from the last proof
  *   c:<address>          window of a caller        60 s; a j at the end: of redemptions that are junk (`isJunk`)
  *   k:<api key id>       window of an API key      likewise
  *   r:<nonce>            redemption record         until at least a minute after the token's end
@@ -16,7 +16,8 @@
 
 import { MARK_BIT, MARK_LOW, MARKS_LIMIT_MAX, verificationKind } from '../../domain/address-log.ts'
 import { windowOfJunk } from '../../domain/address-tags.ts'
-import { type Limited, readUInt24 } from '../../domain/limits.ts'
+import { readUInt24 } from '../../domain/bytes.ts'
+import type { Limited } from '../../domain/limits.ts'
 import { fadeAll, type Meter, type Meters, metersFrom } from '../../domain/meters.ts'
 import { nonceMark } from '../../domain/nonce.ts'
 import { PRICING } from '../../domain/pricing.ts'
@@ -212,12 +213,12 @@ function visitOperation(
   metering: Metering | undefined,
   proofs: 1 | 0 | -1,
 ): Operation {
+  if (metering === undefined) return { script: 'visits', keys, text, meters: NO_KEYS, proofs }
   return {
     script: 'visits',
     keys,
-    text: metering === undefined || proofs === 0 ? text : text + freeProofsText(metering),
-    // Keys of meters start with `e:`. The names of sites' meters and of first proofs have it already, those of networks do not.
-    meters: metering?.names.map(name => keyPrefix + (name.startsWith('e:') ? name : `e:${name}`)) ?? NO_KEYS,
+    text: proofs === 0 ? text : text + freeProofsText(metering),
+    meters: [...metering.firstProofs, ...metering.meters].map(name => keyPrefix + name),
     proofs,
   }
 }

@@ -1,5 +1,6 @@
 import { randomInt } from 'node:crypto'
-import { readUInt24, WRAP_MASK } from '../../domain/limits.ts'
+import { readUInt24 } from '../../domain/bytes.ts'
+import { WRAP_MASK } from '../../domain/limits.ts'
 import { PRICING } from '../../domain/pricing.ts'
 import { BATCHES_AT, CHECKED_AT, HEAD, HEAD_BYTES, PRICING_NUMBERS } from '../wire.ts'
 import { epochOf } from './batch.ts'

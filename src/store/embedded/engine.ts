@@ -14,8 +14,8 @@ import {
   MARKS_LIMIT_MAX,
   type Spending,
 } from '../../domain/address-log.ts'
-import { ReusedBytes } from '../../domain/bytes.ts'
-import { admitToWindow, type Limited, type Policy, WINDOW_MS, writeUInt24 } from '../../domain/limits.ts'
+import { ReusedBytes, writeUInt24 } from '../../domain/bytes.ts'
+import { admitToWindow, type Limited, type Policy, WINDOW_MS } from '../../domain/limits.ts'
 import {
   addProof,
   fadeAll,
@@ -23,7 +23,7 @@ import {
   type Meter,
   metersFrom,
   newMeter,
-  setBorn,
+  renewFirstProof,
   writeMeter,
 } from '../../domain/meters.ts'
 import { PRICING } from '../../domain/pricing.ts'
@@ -283,10 +283,7 @@ export class Engine {
     fadeAll(meters, this.#wallMs, PRICING)
     const isSiteCounted = addProof(meters, free, accepted, proofs, PRICING)
     for (let index = 0; index < list.length; index++) {
-      if (index < SITE_METER) {
-        setBorn(list[index]!, this.#wallMs)
-        list[index]!.atMs = this.#wallMs
-      }
+      if (index < SITE_METER) renewFirstProof(list[index]!, this.#wallMs)
       const isNetwork = index > SITE_METER
       // Only networks can fill the memory. A site's meter is made by the first proof that counts for it.
       const isStored = isNetwork ? !this.#state.isHalfFull : index < SITE_METER || isSiteCounted
@@ -303,7 +300,7 @@ export class Engine {
     if (known !== undefined) return known ?? undefined
     const name = this.#call.text(METERS_AT + number - 1)
     const meter = this.#state.meters.get(name)
-    const found = meter === undefined || isMeterDead(name, meter, this.#wallMs) ? null : meter
+    const found = meter === undefined || isMeterDead(meter, this.#wallMs) ? null : meter
     this.#meters[number] = found
     return found ?? undefined
   }

@@ -11,7 +11,7 @@
  */
 
 import { randomInt } from 'node:crypto'
-import { KEPT_MS_MAX, keptMs, type Meter } from '../../domain/meters.ts'
+import { keptMs, type Meter } from '../../domain/meters.ts'
 import { uint32Text } from '../wire.ts'
 
 export interface Clocks {
@@ -104,9 +104,8 @@ export function isMarkDead(value: string, wallMs: number, monotonicMs: number): 
 }
 
 /** A meter whose time lies ahead, after the clock was set back, is kept for as long as one whose time lies behind. */
-export function isMeterDead(name: string, meter: Meter, wallMs: number): boolean {
-  const keepMs = name.startsWith('e:born') ? KEPT_MS_MAX : keptMs(meter)
-  return Math.abs(wallMs - meter.atMs) >= keepMs
+export function isMeterDead(meter: Meter, wallMs: number): boolean {
+  return Math.abs(wallMs - meter.atMs) >= keptMs(meter)
 }
 
 /** The second from which an entry is dead, as four characters. @param ms is rounded up */
@@ -144,7 +143,7 @@ export function sweep(state: State, clocks: Clocks, count = SWEEP_COUNT): number
   ].filter(share => share !== undefined)
   if (monotonicMs - state.metersSweptAtMs >= METERS_SWEEP_MS) {
     state.metersSweptAtMs = monotonicMs
-    for (const [name, meter] of state.meters) if (isMeterDead(name, meter, wallMs)) state.meters.delete(name)
+    for (const [name, meter] of state.meters) if (isMeterDead(meter, wallMs)) state.meters.delete(name)
   }
   if (shares.length === 0) return SWEEP_IDLE_MS
   const deadShare = Math.max(...shares)

@@ -138,7 +138,7 @@ export class WorkerPool {
     })
     this.#workers.forEach((worker, index) => {
       const signals = index === 0 ? task.signals : 'none'
-      order(worker, { ...task, signals, kind: 'solve', start: rangeStart(index, threads) })
+      order(worker, { ...task, signals, kind: 'solve', start: rangeStart(index) })
     })
     try {
       const { counter, solver, tries } = await answer

@@ -1,6 +1,6 @@
 /** Solves on the page's own thread, in slices. */
 
-import { rangeStart } from '../../protocol/proof.ts'
+import { FIRST_COUNTER } from '../../protocol/proof.ts'
 import { nowMs } from '../dom.ts'
 import { rendererName } from '../signals.ts'
 import { type OnProgress, PROGRESS_MS, type Solved, type Task } from './job.ts'
@@ -22,7 +22,6 @@ export async function solveInSlices(
   signal: AbortSignal,
 ): Promise<Solved> {
   const search = solver(nonce, difficulty)
-  const start = rangeStart(0, 1)
   let gpuFound = -1 // none yet; `search` returns a negative number for none too
   gpuCounter.then(counter => {
     gpuFound = counter
@@ -32,8 +31,8 @@ export async function solveInSlices(
   let reportedMs = nowMs()
   for (let tries = 0; ; ) {
     const beganMs = nowMs()
-    const counter = search(start + tries, slice)
-    tries = counter < 0 ? tries + slice : counter - start + 1
+    const counter = search(FIRST_COUNTER + tries, slice)
+    tries = counter < 0 ? tries + slice : counter - FIRST_COUNTER + 1
     if (counter >= 0 || gpuFound >= 0) {
       await yieldThread(channel) // because reading the renderer is slow
       channel.port1.close()
