@@ -52,11 +52,13 @@ export class HostRegistry {
   async join(config: Config, isShardsSet: boolean): Promise<Config> {
     if (config.redis === undefined) return config
     const store = await openSiteStore(config)
-    const { joined, problems } = await compareWithHosts(store, config, isShardsSet)
+    const { joined, namesakes, problems } = await compareWithHosts(store, config, isShardsSet)
     if (problems.length > 0) {
       await store.close()
       throw new StoreSetupError(problems.join('\n'))
     }
+    // A killed service leaves its note behind. If a living host on another machine has this name, it soon notes itself again.
+    for (const { id } of namesakes) await store.noteHost(id, null)
     this.#own = noteOf(joined, this.#id, this.#startedAt)
     this.living = (await store.noteHost(this.#id, this.#own, joined.redisShards)).living
     this.#store = store
@@ -109,19 +111,23 @@ export class HostRegistry {
   }
 }
 
-/** @returns the configuration with the number of shards, the other hosts' names, and why this host cannot work with them */
+/**
+ * @returns the configuration with the number of shards, the other hosts' names, why this host cannot work with them, and the
+ * hosts of this host's name and port, which are its own last runs if they were killed
+ */
 export async function compareWithHosts(store: SiteStore, config: Config, isShardsSet: boolean) {
   const { shards = config.redisShards, living } = await store.livingHosts()
   const joined = { ...config, redisShards: isShardsSet ? config.redisShards : shards }
   const own = noteOf(joined, '', 0)
-  const others = living.filter(({ name }) => name !== own.name) // A host's own last run may have been killed.
+  const namesakes = living.filter(({ name }) => name === own.name)
+  const others = living.filter(({ name }) => name !== own.name)
   const names = [...new Set(others.map(({ name, version }) => `${name} (powgate ${version})`))].join(', ')
   const problems = others.flatMap(other => differences(own, other))
   if (problems.length > 0)
     problems.push(
       `the hosts of one store must agree, or each refuses what the others issue: set the same, or stop ${names} first`,
     )
-  return { joined, names, problems }
+  return { joined, names, namesakes, problems }
 }
 
 function noteOf(config: Config, id: string, startedAt: number): HostNote {
