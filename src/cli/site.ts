@@ -1,11 +1,11 @@
-/** `powgate site ...`, but for export and schema, which are in sites-file.ts. */
+/** `powgate site ...`, but for export and schema, which are in export-file.ts. */
 
 import { configFlag } from '../config/config.ts'
 import type { Author } from '../domain/audit.ts'
 import { CONTRACT_LIMITS } from '../domain/endpoint.ts'
 import { apiKeyId, SITE_DEFAULTS, type SiteRecord } from '../domain/site.ts'
 import { integer } from '../domain/value-forms.ts'
-import { inOrderOfCreation } from '../sites/file.ts'
+import { inOrderOfCreation } from '../sites/export-file.ts'
 import { CommandError, lengthMs, UsageError } from '../sites/rules.ts'
 import { serviceUrl } from '../sites/service-files.ts'
 import {
@@ -21,6 +21,7 @@ import { siteWarnings } from '../sites/warnings.ts'
 import type { SiteStore } from '../store/store.ts'
 import { PROGRAM } from '../version.ts'
 import type { CommandEntry, FlagValue, Input } from './command.ts'
+import { recordsOfService } from './export-file.ts'
 import { onLostOutput, printFields, printJson, printLine, printTable, requireOutput } from './output.ts'
 import { CLEARING_FLAGS, givenFields, SITE_FLAGS, SITE_KEY, withGiven } from './site-flags.ts'
 import { settingsOf, withStore } from './site-store.ts'
@@ -166,14 +167,20 @@ async function runList(input: Input): Promise<void> {
   const [found, place] = await withStore(store => store.listSites())
   const sites = inOrderOfCreation(found)
   if (input.has('json')) return printJson(sites)
-  if (sites.length === 0) {
-    const command = `${PROGRAM} site create --name NAME${configFlag()}`
-    return printLine(`There are no sites in ${place}. Create one: ${command}`)
-  }
+  if (sites.length === 0) return printLine(await noSitesText(place))
   const rows = sites.map(site => {
     return [site.siteKey, site.name, stateText(site), site.origins.join(', ') || 'any']
   })
   printTable(['site key', 'name', 'state', 'origins'], rows)
+}
+
+async function noSitesText(place: string): Promise<string> {
+  const remembered = await recordsOfService().catch(() => undefined)
+  const lost = remembered?.sites.length ?? 0
+  const config = configFlag()
+  if (lost === 0)
+    return `There are no sites in ${place}. Create one: ${PROGRAM} site create --name NAME${config}`
+  return `There are no sites in ${place}, but the running service remembers ${lost}: restart nothing, and restore them: ${PROGRAM} site export --from-service${config} > lost.json, then ${PROGRAM} apply -f lost.json${config}`
 }
 
 async function runShow(input: Input): Promise<void> {

@@ -3,10 +3,10 @@
 import { randomBytes } from 'node:crypto'
 import { DEMO_SITE_KEYS } from '../demo/site.ts'
 import type { RecordChange } from '../domain/audit.ts'
-import { type ApiKeyRecord, isExpired, newSiteKey, revisionOf } from '../domain/site.ts'
+import { type ApiKeyRecord, isExpired, newSiteKey, updatedAtOf } from '../domain/site.ts'
 import type { SiteStore } from '../store/store.ts'
 import { PROGRAM } from '../version.ts'
-import { diffWithFile, type FileContent, type FileDiff, type MissingSites } from './file.ts'
+import { diffWithFile, type FileContent, type FileDiff, type MissingSites } from './export-file.ts'
 import { deletion, newKey } from './sites.ts'
 
 export interface ApplyPlan extends FileDiff {
@@ -61,9 +61,9 @@ export async function planApply(
   return { ...diff, problems, keysAdded, keysMade, records }
 }
 
-/** A key of the file is written if the store lacks it, or has an earlier revision. */
+/** A key of the file is written if the store lacks it, or has an older copy. */
 function isLater(key: ApiKeyRecord, stored: ApiKeyRecord | undefined): boolean {
-  return stored === undefined || revisionOf(key) > revisionOf(stored)
+  return stored === undefined || updatedAtOf(key) > updatedAtOf(stored)
 }
 
 function emptyFileProblems({ changes }: FileDiff, missing: MissingSites): string[] {

@@ -8,7 +8,7 @@ import {
   apiKeyRecord,
   newApiKey,
   newSiteKey,
-  nextRevision,
+  nextUpdatedAt,
   type SiteRecord,
 } from '../domain/site.ts'
 import { completed, type SiteSettings, withLaterFields } from '../domain/site-fields.ts'
@@ -79,12 +79,12 @@ export async function createApiKey(
 /** The changes that delete a site and its API keys. What is left of each says that its key is never made again. */
 export function deletion(site: SiteRecord, apiKeys: readonly ApiKeyRecord[], now: number): RecordChange[] {
   const { siteKey, name, createdAt } = site
-  const rest = siteRecord({ name, active: false }, { siteKey, createdAt }, nextRevision(site, now))
+  const rest = siteRecord({ name, active: false }, { siteKey, createdAt }, nextUpdatedAt(site, now))
   const own = apiKeys.filter(key => key.siteKey === siteKey)
   return [
     { site: { ...rest, deletedAt: now }, expected: site },
     ...own.map(key => {
-      const ended = { revokedAt: key.revokedAt ?? now, updatedAt: nextRevision(key, now), deletedAt: now }
+      const ended = { revokedAt: key.revokedAt ?? now, updatedAt: nextUpdatedAt(key, now), deletedAt: now }
       return { apiKey: { ...key, ...ended }, expected: key }
     }),
   ]
@@ -117,7 +117,7 @@ export async function updateSite(
 ): Promise<SiteRecord> {
   const before = await findSite(store, siteKey)
   const settings = typeof change === 'function' ? change(before) : { ...before, ...change }
-  return changeSite(store, before, siteRecord(settings, before, nextRevision(before, Date.now())), author)
+  return changeSite(store, before, siteRecord(settings, before, nextUpdatedAt(before, Date.now())), author)
 }
 
 /** @param raise undefined ends the present raise */
@@ -129,7 +129,7 @@ export async function raiseSite(
 ): Promise<SiteRecord> {
   const before = await findSite(store, siteKey)
   const { raise: _, ...rest } = before
-  const after = siteRecord(before, { ...rest, ...(raise && { raise }) }, nextRevision(before, Date.now()))
+  const after = siteRecord(before, { ...rest, ...(raise && { raise }) }, nextUpdatedAt(before, Date.now()))
   return changeSite(store, before, after, author)
 }
 
@@ -181,7 +181,7 @@ async function changeKey(
   change: Partial<ApiKeyRecord>,
   author: Author,
 ): Promise<ApiKeyRecord> {
-  const after = { ...before, ...change, updatedAt: nextRevision(before, Date.now()) }
+  const after = { ...before, ...change, updatedAt: nextUpdatedAt(before, Date.now()) }
   await commit(store, [{ apiKey: after, expected: before }], author)
   return after
 }

@@ -1,4 +1,4 @@
-/** Reads and checks a file of sites. */
+/** Reads and checks an export file. */
 
 import { Ajv, type ErrorObject } from 'ajv'
 import type { ApiKeyRecord } from '../domain/site.ts'
@@ -14,8 +14,8 @@ import {
 import { TEST_KEYS } from '../domain/test-keys.ts'
 import { cut } from '../log/redaction.ts'
 import { didYouMean } from '../words/nearest.ts'
-import type { FileContent } from './file.ts'
-import { SITES_FILE_SCHEMA } from './schema.ts'
+import type { FileContent } from './export-file.ts'
+import { EXPORT_FILE_SCHEMA } from './schema.ts'
 
 const GOT_CHARACTERS_MAX = 80
 
@@ -38,14 +38,14 @@ type FileSite = Partial<SiteSettings> & {
 
 type FileKey = Pick<ApiKeyRecord, 'id' | 'siteKey' | 'secretSha256'> & Partial<ApiKeyRecord>
 
-export function parseSitesFile(bytes: Uint8Array): Parsed<FileContent> {
+export function parseExportFile(bytes: Uint8Array): Parsed<FileContent> {
   const json = parsedJson(bytes)
   if ('problems' in json) return json
   const { value } = json
   if (!isRecord(value))
-    return { problems: [`the file: expected ${SITES_FILE_SCHEMA.description}, got ${gotText(value)}`] }
+    return { problems: [`the file: expected ${EXPORT_FILE_SCHEMA.description}, got ${gotText(value)}`] }
   const problems = new Problems()
-  const validate = ajv.compile(SITES_FILE_SCHEMA)
+  const validate = ajv.compile(EXPORT_FILE_SCHEMA)
   if (!validate(value)) for (const error of validate.errors!) problems.addError(error)
   if (Array.isArray(value.sites)) {
     for (const [index, site] of value.sites.entries()) checkSite(site, `sites[${index}]`, problems)

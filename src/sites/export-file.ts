@@ -1,7 +1,7 @@
 /** The file of `powgate site export` and `apply`, and which sites it would change. Settings that it leaves out get their defaults. */
 
 import { type FieldChange, siteChanges } from '../domain/audit.ts'
-import { type ApiKeyRecord, nextRevision, type SiteRecord } from '../domain/site.ts'
+import { type ApiKeyRecord, nextUpdatedAt, type SiteRecord } from '../domain/site.ts'
 import { completed, inEffect, type SiteSettings, withLaterFields } from '../domain/site-fields.ts'
 import { siteRecord } from './sites.ts'
 
@@ -9,7 +9,7 @@ export const FILE_FORMAT = 'powgate-sites'
 /** Raised when older files would change their meaning. */
 export const FILE_VERSION = 1
 
-interface SitesFile {
+interface ExportFile {
   readonly format: typeof FILE_FORMAT
   readonly version: typeof FILE_VERSION
   /** Sites without a difficulty's base where it follows from `solveMs`. */
@@ -29,7 +29,7 @@ export interface SiteEntry {
 }
 
 /** @param apiKeys if given, the file is for another store, and has the API keys of its sites and all times */
-export function sitesFile(sites: readonly SiteRecord[], apiKeys?: readonly ApiKeyRecord[]): SitesFile {
+export function exportFile(sites: readonly SiteRecord[], apiKeys?: readonly ApiKeyRecord[]): ExportFile {
   const siteKeys = new Set(sites.map(({ siteKey }) => siteKey))
   return {
     format: FILE_FORMAT,
@@ -110,7 +110,11 @@ export function diffWithFile(
     if (before !== undefined) named.add(before.siteKey)
     const identity = before ?? { siteKey: siteKey ?? newSiteKey(settings.name), createdAt }
     keys.push(...(entry.keys ?? []).map(name => ({ siteKey: identity.siteKey, name })))
-    const after = siteRecord(settings, identity, before === undefined ? updatedAt : nextRevision(before, now))
+    const after = siteRecord(
+      settings,
+      identity,
+      before === undefined ? updatedAt : nextUpdatedAt(before, now),
+    )
     const changes = siteChanges(before, after)
     // A value that the plan does not use may stay as it is, as after a change of the plan. It may not be set.
     const unused = siteChanges({ ...after, ...inEffect(after) }, after).map(({ field }) => field)
@@ -130,7 +134,7 @@ export function diffWithFile(
 
 function changeOfMissing(before: SiteRecord, missing: MissingSites, now: number): FileChange[] {
   if (missing === 'stay' || (missing === 'disable' && !before.active)) return []
-  const inactive = siteRecord({ ...before, active: false }, before, nextRevision(before, now))
+  const inactive = siteRecord({ ...before, active: false }, before, nextUpdatedAt(before, now))
   const after = missing === 'disable' ? inactive : before // A deletion takes the record as it is.
   return [{ action: missing, before, after, isKeyDrawn: false, changes: siteChanges(before, after) }]
 }
