@@ -149,6 +149,13 @@ test('settings.md lists every setting with its default', () => {
   assert.deepEqual(rows('docs/reference/settings.md', /^`[A-Z0-9_]+`$/), known)
 })
 
+test('running.md lists the settings that need a restart', () => {
+  const [named, withProxies] = rows('docs/reference/running.md', /^`(HOST|POWGATE_PROXY_PROTOCOL)`/)
+  const needing = Object.entries<Setting>(SETTINGS).filter(([, { needsRestart }]) => needsRestart)
+  const listed = [...codes(named![0]!), codes(withProxies![0]!)[0]!]
+  assert.deepEqual(listed.sort(), needing.map(([name]) => name).sort())
+})
+
 test('http-api.md lists every code with its status, those of /siteverify, and the test keys', () => {
   const outcomes = Object.values(OUTCOMES)
   const listed = rows('docs/reference/http-api.md', /^\d{3}$/).map(
