@@ -3,8 +3,8 @@
  *
  *   SIGTERM   not ready -> POWGATE_UNREADY_SECONDS -> listeners close -> connections end -> exit 0
  *   SIGINT    the same without the wait
- *   SIGHUP    roll: settings are read again, all workers are replaced; once more if asked meanwhile
- *   SIGHUP by a closed terminal          drain
+ *   SIGHUP    roll: settings are read again, and all workers are replaced; another SIGHUP meanwhile starts another roll
+ *   SIGHUP because the terminal closed   connections end -> exit
  *   a second SIGTERM or SIGINT           exit 1 at once
  */
 
@@ -32,9 +32,11 @@ export class Lifecycle {
   readonly #totals: Totals
   readonly #storeProcess: StoreProcess | undefined
   readonly #wasTerminal = isatty(1)
+  /** What the workers run with; undefined until the start is done. */
   #setup: WorkerSetup | undefined
   #isRolling = false
-  #isAskedAgain = false
+  /** SIGHUP came during the start or a roll, so another roll follows. */
+  #mustRollAgain = false
   /** The time at which stopping began, by `performance.now`. */
   #stoppingSinceMs: number | undefined
 
@@ -60,12 +62,14 @@ export class Lifecycle {
     process.on('uncaughtException', error => void this.#fail(error))
   }
 
+  /** Is called once all workers of the start listen. */
   started(setup: WorkerSetup): void {
-    this.#takesEffect(setup)
-    if (this.#isAskedAgain) void this.#reload()
+    this.#use(setup)
+    if (this.#mustRollAgain) void this.#reload()
   }
 
-  #takesEffect(setup: WorkerSetup): void {
+  /** The primary's own connections and gauges follow the settings that the workers have now. */
+  #use(setup: WorkerSetup): void {
     this.#setup = setup
     void this.#keeper.reconnect(setup.config)
     void this.#hosts.reconnect(setup.config)
@@ -101,7 +105,7 @@ export class Lifecycle {
     process.kill(process.pid, 'SIGKILL')
   }
 
-  /** The store process outlives the workers. */
+  /** The store process ends after the workers, which use it until then. */
   async #drain(): Promise<void> {
     await this.#primary.drain()
     await Promise.all([this.#hosts.leave(), this.#storeProcess?.end()])
@@ -116,20 +120,20 @@ export class Lifecycle {
     if (this.#isRolling || this.#setup === undefined) {
       const why = this.#isRolling ? 'a rolling restart is under way' : 'the service is starting'
       this.#log.info({ signal: 'SIGHUP' }, `${why}; a rolling restart follows`)
-      this.#isAskedAgain = true
+      this.#mustRollAgain = true
       return
     }
     this.#isRolling = true
     do {
-      this.#isAskedAgain = false
+      this.#mustRollAgain = false
       const setup = await this.#roll(this.#setup)
-      if (setup !== undefined) this.#takesEffect(setup)
+      if (setup !== undefined) this.#use(setup)
       else this.#totals.gauges.reloadDone = 0
-    } while (this.#isAskedAgain && !this.isStopping)
+    } while (this.#mustRollAgain && !this.isStopping)
     this.#isRolling = false
   }
 
-  /** @returns undefined if nothing is replaced, or not all workers */
+  /** @returns what all workers run with now; undefined if not all were replaced, or none */
   async #roll(running: WorkerSetup): Promise<WorkerSetup | undefined> {
     let setup: ReturnType<typeof reloadSettings>
     try {
@@ -165,14 +169,14 @@ export class Lifecycle {
     return isDone ? setup : undefined
   }
 
-  /** Counts the records that present workers serve from memory, but new ones would refuse. */
+  /** Counts the records that the store of `setup` lacks, so that present workers serve them and new ones would refuse them. */
   async #sitesLost(setup: WorkerSetup): Promise<number> {
     if (setup.config.redis === undefined) return 0
-    // The new setup may name another server. If no store answers, the first successor says so.
+    // If that store does not answer, the roll fails at its first new worker, which says why.
     return this.#keeper.missingIn(setup.config).catch(() => this.#keeper.lost)
   }
 
-  /** The service drains and ends, to be restarted. */
+  /** Ends the service after a fault, once requests are finished: its service manager starts it again. */
   async #fail(error: Error): Promise<void> {
     if (this.isStopping) process.exit(1)
     this.#stoppingSinceMs = performance.now()

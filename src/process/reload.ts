@@ -1,4 +1,4 @@
-/** Compares a SIGHUP's settings with those in use. */
+/** Reads the settings again on SIGHUP: which take effect, and which keep their value until a restart. */
 
 import { gatherSettings, type ProcessEnvironment, parseConfig, type SettingValues } from '../config/config.ts'
 import { SETTINGS, type SettingName } from '../config/settings.ts'
@@ -12,8 +12,8 @@ interface Reload extends WorkerSetup {
 }
 
 /**
- * If the PROXY protocol changes, a change of the trusted proxies waits for the restart too: new proxies without their protocol
- * would let clients behind a TCP balancer write X-Forwarded-For themselves.
+ * If the PROXY protocol changes, a change of the trusted proxies waits for the restart too: a proxy that is trusted without its
+ * PROXY header would let clients behind a TCP balancer write X-Forwarded-For themselves.
  *
  * @param env names the files that are read again
  * @throws ConfigError
