@@ -6,7 +6,7 @@ import { CONTRACT_LIMITS } from '../domain/endpoint.ts'
 import { apiKeyId, SITE_DEFAULTS, type SiteRecord } from '../domain/site.ts'
 import { integer } from '../domain/value-forms.ts'
 import { inOrderOfCreation } from '../sites/export-file.ts'
-import { CommandError, lengthMs, UsageError } from '../sites/rules.ts'
+import { CommandError, durationMs, UsageError } from '../sites/rules.ts'
 import { serviceUrl } from '../sites/service-files.ts'
 import {
   authorOfCommand,
@@ -30,12 +30,12 @@ import { findKeys, printKeys, siteFields, usualRateText } from './views.ts'
 const EXAMPLE_SITE_KEY = 'site_0123456789ABCDEFabcdef'
 
 const [RAISE_MS_MIN, RAISE_MS_MAX] = [60_000, 86_400_000]
-const RAISE_LENGTH: FlagValue = {
+const RAISE_DURATION: FlagValue = {
   placeholder: 'TIME',
   expects: 'a duration from 1m to 1d, such as 2h',
   accepts: text => {
-    const length = lengthMs(text) ?? 0
-    return length >= RAISE_MS_MIN && length <= RAISE_MS_MAX
+    const duration = durationMs(text) ?? 0
+    return duration >= RAISE_MS_MIN && duration <= RAISE_MS_MAX
   },
 }
 
@@ -98,7 +98,7 @@ export const SITE_COMMANDS: readonly CommandEntry[] = [
         value: integer('BITS', 0, 8).text,
         isRequired: true,
       },
-      for: { about: 'For how long, at most a day.', value: RAISE_LENGTH },
+      for: { about: 'For how long, at most a day.', value: RAISE_DURATION },
     },
     example: `${EXAMPLE_SITE_KEY} --bits 3 --for 2h`,
     run: runRaise,
@@ -224,12 +224,12 @@ async function runSwitch(input: Input, active: boolean): Promise<void> {
 
 async function runRaise(input: Input): Promise<void> {
   const bits = Number(input.required('bits'))
-  const length = input.text('for')
-  if (bits > 0 && length === undefined)
+  const duration = input.text('for')
+  if (bits > 0 && duration === undefined)
     throw new UsageError('--for is missing: a raise ends by itself. Example: --bits 3 --for 2h')
-  if (bits === 0 && length !== undefined)
+  if (bits === 0 && duration !== undefined)
     throw new UsageError('--for has no effect with --bits 0, which ends a raise now')
-  const raise = length === undefined ? undefined : { bits, until: Date.now() + lengthMs(length)! }
+  const raise = duration === undefined ? undefined : { bits, until: Date.now() + durationMs(duration)! }
   const change: Change = (store, siteKey, author) => raiseSite(store, siteKey, raise, author)
   await runChange(input, 'site raise', change, () =>
     bits === 0 ? 'The site is not raised' : 'The site is raised',

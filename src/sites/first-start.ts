@@ -18,15 +18,16 @@ import { authorInService, createSite } from './sites.ts'
 
 const COMMAND = process.argv[1]?.endsWith('main.js') ? 'npm run -s powgate --' : PROGRAM
 
-/** A call to the store may take longer than later, because no visitor waits for it. */
+/** Longer than the service gives a call to the store, because no visitor waits for this one. */
 const DEADLINE_MS = 2000
-/** The log says that powgate waits for the store: first after a second, because both may start together. */
+/** The log says that powgate waits for the store, but not in the first second, because both may start together. */
 const FIRST_LINE_MS = 1000
 const LINE_EVERY_MS = 5000
 
 /** Only pages of this machine may use the first site. */
 const FIRST_ORIGINS = ['http://localhost:*', 'http://127.0.0.1:*']
 
+/** The metrics of the primary process (metrics/totals.ts). */
 interface Gauged {
   gauges: Record<string, number>
 }
@@ -37,7 +38,7 @@ interface Start {
 }
 
 /**
- * @param totals its gauges, which nothing else sets yet, are the cause while the store does not answer, and none afterwards
+ * @param totals nothing else has set its gauges yet: they tell why the store does not answer, and are emptied once it does
  * @throws StoreSetupError
  */
 export async function prepareStart(
@@ -46,7 +47,7 @@ export async function prepareStart(
   totals: Gauged,
   storeProcess: { start(): Promise<void> } | undefined,
 ): Promise<Start> {
-  // This asks hasServed, because commands make sites without a secret, so sites alone do not show that one existed.
+  // Commands create sites without a secret, so only a service that ran shows that there was one.
   const isSecretLost = isSecretToBeMade(config) && hasServed(config)
   if (storeProcess !== undefined) {
     prepareDataDir(config.dataDir, true)
@@ -101,7 +102,7 @@ async function createFirstSite(sites: SiteStore): Promise<FirstKeys> {
   return { siteKey: site.siteKey, apiKey }
 }
 
-/** Throws a StoreSetupError if a service ran here and its sites are missing. Otherwise it would make a first site again. */
+/** Throws a StoreSetupError if a service ran here and its sites are missing. Otherwise the start would make a first site again. */
 function refuseLostSites(config: Config): void {
   const path = join(resolve(config.dataDir), SITES_FILE)
   const isThere = (statSync(path, { throwIfNoEntry: false })?.size ?? 0) > 0
@@ -111,6 +112,7 @@ function refuseLostSites(config: Config): void {
   )
 }
 
+/** Returns a function that tells why the store does not answer: by a gauge at each call, and in the log every 5 s. */
 function waitingLines(config: Config, log: Logger, totals: Gauged, description: () => string) {
   const startedAtMs = performance.now()
   let nextLineAtMs = startedAtMs + FIRST_LINE_MS

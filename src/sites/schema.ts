@@ -44,8 +44,9 @@ const KEYS: Schema = {
   description: 'a list of names',
 }
 
-const TIME: Schema = { type: 'integer', minimum: 0, description: 'a time in Unix milliseconds' }
-const TIME_OR_NEVER: Schema = { ...TIME, type: ['integer', 'null'], description: 'such a time, or null' }
+const MILLISECONDS = 'a time in Unix milliseconds'
+const TIME: Schema = { type: 'integer', minimum: 0, description: MILLISECONDS }
+const TIME_OR_NEVER: Schema = { ...TIME, type: ['integer', 'null'], description: `${MILLISECONDS}, or null` }
 
 const SITE = objectSchema(
   {
