@@ -131,7 +131,7 @@ function describeWatching({ adminHost, adminPort }: Config, { facts, warnings }:
     warnings.push('POWGATE_ADMIN_HOST is no loopback address: whoever can reach it sees metrics and sites')
 }
 
-/** Fewer open files leave a worker few connections (http/open-files.ts). */
+/** With fewer open files, a worker has few connections (http/open-files.ts). */
 const FILES_MIN = 4096
 
 async function checkMachine(
@@ -179,7 +179,12 @@ async function warnOfService(admin: ListenAddress, { warnings }: CheckResults): 
   warnings.push(...backends.map(({ text }) => text))
 }
 
-/** @returns whether this service has the port already; notes that, or that someone else has it */
+/**
+ * Notes if this service runs already and has the port; it is a problem if another program has it.
+ *
+ * @param prefix of the variables that set the address
+ * @returns whether this service has it
+ */
 async function isInUse(
   address: ListenAddress,
   prefix: '' | 'POWGATE_ADMIN_',
@@ -197,7 +202,7 @@ async function isInUse(
   return isRunning
 }
 
-/** Takes a service for this one if it knows one of the store's random site keys; without a site, any powgate. */
+/** True if the service at the port knows one of the store's random site keys. Without a site, any powgate is taken for this one. */
 async function isThisService(config: Config, sites: readonly SiteRecord[]): Promise<boolean> {
   const site = sites.find(({ siteKey }) => !DEMO_SITE_KEYS.has(siteKey))
   const headers = site === undefined ? {} : { 'X-Site-Key': site.siteKey }
