@@ -4,8 +4,7 @@ import { statedNonce } from '../domain/token.ts'
 import { type Query, type SearchResult, STDIN, searchLogs, VISITS } from '../explain/search.ts'
 import { missingChallenge, momentText, stepOf } from '../explain/story.ts'
 import { CommandError, UsageError } from '../sites/rules.ts'
-import type { CommandEntry, Input, Positional } from './command.ts'
-import { fileValue } from './files.ts'
+import { type CommandEntry, fileValue, type Input, type Positional } from './command.ts'
 import { printJson, printLine } from './output.ts'
 
 const VISITOR: Positional = {

@@ -1,5 +1,6 @@
 /** `powgate site export`, `site schema` and `apply`, which writes all changes in one atomic step. */
 
+import { createReadStream } from 'node:fs'
 import { configFlag, localUrl } from '../config/config.ts'
 import { DEMO_SITE_KEYS } from '../demo/site.ts'
 import { type CachedRecords, isSiteKey, type SiteRecord } from '../domain/site.ts'
@@ -10,8 +11,8 @@ import { authorOfCommand, commit, findSite } from '../sites/sites.ts'
 import { siteWarnings } from '../sites/warnings.ts'
 import type { HostNote } from '../store/hosts.ts'
 import { PROGRAM } from '../version.ts'
-import type { CommandEntry, Input } from './command.ts'
-import { fileValue, readBytes } from './files.ts'
+import { systemErrorText } from '../words/system-error.ts'
+import { type CommandEntry, fileValue, type Input } from './command.ts'
 import { onLostOutput, printChanges, printJson, printLine } from './output.ts'
 import { SITE_KEY } from './site-flags.ts'
 import { settingsOf, withStore } from './site-store.ts'
@@ -62,13 +63,15 @@ export const APPLY_COMMAND: CommandEntry = {
   run: runApply,
 }
 
+/** An export of 100,000 sites is shorter. */
+const FILE_BYTES_MAX = 64 * 2 ** 20
 const PROBLEMS_MAX = 100
 
 async function runApply(input: Input): Promise<void> {
   const author = authorOfCommand('apply')
   const isDry = input.has('dry-run')
   const missing = input.has('prune') ? 'delete' : input.has('disable-missing') ? 'disable' : 'stay'
-  const content = await readContent(await readBytes('file', input.required('file')))
+  const content = await readContent(input.required('file'))
   const [{ plan, hosts }, place] = await withStore(async store => {
     const plan = await planApply(store, content, missing, isDry)
     if (plan.problems.length > 0) throw new CommandError(problemText(plan.problems))
@@ -80,11 +83,29 @@ async function runApply(input: Input): Promise<void> {
   else printPlan(plan, hosts, isDry, place)
 }
 
-async function readContent(bytes: Uint8Array): Promise<FileContent> {
+/** @param path - is standard input. @throws CommandError with a line for each mistake of the file */
+async function readContent(path: string): Promise<FileContent> {
+  const bytes = await readBytes(path)
   const { parseExportFile } = await import('../sites/parse-export-file.ts')
   const parsed = parseExportFile(bytes)
   if ('problems' in parsed) throw new CommandError(problemText(parsed.problems))
   return parsed.value
+}
+
+async function readBytes(path: string): Promise<Buffer> {
+  const stream = path === '-' ? process.stdin : createReadStream(path)
+  const chunks: Buffer[] = []
+  let length = 0
+  try {
+    for await (const chunk of stream) {
+      chunks.push(chunk as Buffer)
+      length += (chunk as Buffer).length
+      if (length > FILE_BYTES_MAX) throw new Error(`longer than ${FILE_BYTES_MAX} bytes`)
+    }
+  } catch (error) {
+    throw new CommandError(`--file: cannot read ${path}: ${systemErrorText(error)}`)
+  }
+  return Buffer.concat(chunks)
 }
 
 function problemText(problems: readonly string[]): string {
@@ -215,7 +236,7 @@ async function runSchema(input: Input): Promise<void> {
   printDocument(input, EXPORT_FILE_SCHEMA)
 }
 
-/** Prints many lines, because version control shows each change. */
+/** Prints a line for each field, so that version control shows what changed; with --json all is on one line. */
 function printDocument(input: Input, document: unknown): void {
   printJson(document, input.has('json') ? undefined : 2)
 }

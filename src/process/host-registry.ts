@@ -87,6 +87,7 @@ export class HostRegistry {
     this.#store = undefined
     if (store === undefined) return
     await Promise.race([store.noteHost(this.#id, null).catch(() => {}), sleep(LEAVE_MS)])
+    await store.close()
   }
 
   async #keep(): Promise<void> {
