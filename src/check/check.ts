@@ -47,7 +47,8 @@ async function examine(config: Config, env: ProcessEnvironment, findings: CheckR
       findings.warnings.push(`POWGATE_METRICS_SITES: there is no site ${siteKey}`)
   describeRules(config, sites, findings)
   describeWatching(config, findings)
-  await checkMachine(config, sites, findings)
+  await checkPorts(config, sites, findings)
+  checkKernel(findings)
 }
 
 async function describeListening(
@@ -134,19 +135,14 @@ function describeWatching({ adminHost, adminPort }: Config, { facts, warnings }:
 /** With fewer open files, a worker has few connections (http/open-files.ts). */
 const FILES_MIN = 4096
 
-async function checkMachine(
-  config: Config,
-  sites: readonly SiteRecord[],
-  findings: CheckResults,
-): Promise<void> {
-  await checkPorts(config, sites, findings)
+function checkKernel({ warnings, notes }: CheckResults): void {
   const files = openFilesMax('self')
   if (files < FILES_MIN)
-    findings.warnings.push(
+    warnings.push(
       `a worker may open ${files} files, connections among them: raise it (ulimit -n, LimitNOFILE)`,
     )
   if (migratesConnections() === false)
-    findings.notes.push(
+    notes.push(
       'net.ipv4.tcp_migrate_req is 0: connections that arrive at the very moment a worker is replaced can be reset; set it to 1',
     )
 }

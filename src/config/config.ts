@@ -257,18 +257,13 @@ export function localUrl({ host, port }: Pick<Config, 'host' | 'port'>): string 
 
 function checkedSecrets(text: string, variable: string, isNeeded: boolean, problems: string[]): string[] {
   const secrets = list(text)
-  if (isNeeded && secrets.length === 0) {
-    problems.push(`POWGATE_SECRETS: needed with REDIS_URL; expected ${SETTINGS.POWGATE_SECRETS.expects}`)
-  } else if (secrets.length === 0 && text !== '') {
-    problems.push(`${variable}: expected ${SETTINGS.POWGATE_SECRETS.expects}`)
-  }
-  secrets.forEach((secret, index) => {
-    if (secret.length < SECRET_CHARACTERS_MIN) {
-      problems.push(
-        `${variable}: secret ${index + 1} has ${secret.length} characters; expected ${SETTINGS.POWGATE_SECRETS.expects}`,
-      )
-    }
-  })
+  const { expects } = SETTINGS.POWGATE_SECRETS
+  if (secrets.length === 0 && isNeeded)
+    problems.push(`POWGATE_SECRETS: needed with REDIS_URL; expected ${expects}`)
+  else if (secrets.length === 0 && text !== '') problems.push(`${variable}: expected ${expects}`)
+  for (const [index, { length }] of secrets.entries())
+    if (length < SECRET_CHARACTERS_MIN)
+      problems.push(`${variable}: secret ${index + 1} has ${length} characters; expected ${expects}`)
   return secrets
 }
 

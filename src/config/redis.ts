@@ -184,23 +184,24 @@ function checkCertificates(pem: string): void {
   for (const certificate of certificates) new X509Certificate(certificate)
 }
 
+const SCHEME = /^(rediss?)(\+cluster|\+sentinel)?:\/\//
+
+/** @returns undefined if the text has none of the forms above */
 export function parseRedisUrl(text: string): RedisTarget | undefined {
   const parts = text.split(',').map(part => part.trim())
-  const scheme = /^(rediss?(?:\+cluster|\+sentinel)?):\/\//.exec(parts[0] ?? '')?.[1]
+  const [scheme, engine, mode] = SCHEME.exec(parts[0]!) ?? []
   if (scheme === undefined) return undefined
   const urls: URL[] = []
   for (const part of parts) {
-    const authority = part.replace(/^rediss?(\+cluster|\+sentinel)?:\/\//, '')
-    if (authority === '' || (part !== authority && !part.startsWith(`${scheme}://`))) return undefined
+    const authority = part.replace(SCHEME, '')
+    if (authority === '' || (part !== authority && !part.startsWith(scheme))) return undefined
     if (!URL.canParse(`redis://${authority}`)) return undefined
     // The comma is probably part of a password.
     if (part === authority && part.includes('@') && !parts[0]!.includes('@')) return undefined
     urls.push(new URL(`redis://${authority}`))
   }
-  const [engine, mode] = scheme.split('+')
-  const kind =
-    mode === 'sentinel' ? 'sentinel' : mode === 'cluster' || urls.length > 1 ? 'cluster' : 'standalone'
-  return targetOf(kind, urls, engine === 'rediss')
+  const kind = mode === '+cluster' || urls.length > 1 ? 'cluster' : 'standalone'
+  return targetOf(mode === '+sentinel' ? 'sentinel' : kind, urls, engine === 'rediss')
 }
 
 export function socketTarget(path: string): RedisTarget {

@@ -79,7 +79,7 @@ export async function searchLogs(paths: readonly string[], query: Query): Promis
 /** Collects records, and keeps those of the last VISITS visits. */
 class LastVisits {
   isCut = false
-  /** By their lines, because both passes find some. */
+  /** The key is the line, because both passes find some. */
   readonly #records = new Map<string, LogRecord>()
 
   get records(): LogRecord[] {

@@ -77,15 +77,7 @@ export class Backends {
   }
 }
 
-interface NearLimit {
-  readonly caller: string
-  /** Busiest first. */
-  readonly sites: readonly string[]
-  readonly perMinute: number
-  readonly limit: number
-  readonly isJunk: boolean
-  readonly text: string
-}
+type NearLimit = ReturnType<typeof nearLimit>
 
 /** Fewer redemptions without a visitor's address may be an accident. */
 const UNBOUND_MIN = 20
@@ -181,7 +173,8 @@ interface Window {
   readonly bySite: Map<string, number>
 }
 
-function nearLimit({ caller, limit, isJunk, bySite }: Window): NearLimit {
+/** Names the sites of the window, busiest first, and says in words what to do. */
+function nearLimit({ caller, limit, isJunk, bySite }: Window) {
   const bySize = [...bySite].sort(([, one], [, other]) => other - one)
   const sites = bySize.map(([site]) => site)
   const perMinute = bySize.reduce((sum, [, count]) => sum + count, 0)

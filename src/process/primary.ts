@@ -139,9 +139,7 @@ export class Primary {
       }
     }
     for (const { worker } of this.#seats.splice(workers)) worker?.leave()
-    await Promise.all(
-      [...this.#workers].filter(({ isLeaving }) => isLeaving).map(worker => worker.untilGone()),
-    )
+    await Promise.all(this.#leaving().map(worker => worker.untilGone()))
     if (this.#isDraining) return false
     const seconds = Math.round(performance.now() - startedAtMs) / 1000
     this.#log.info({ workers, seconds }, 'all workers are new')
@@ -188,9 +186,13 @@ export class Primary {
     return undefined
   }
 
+  #leaving(): WorkerProcess[] {
+    return [...this.#workers].filter(({ isLeaving }) => isLeaving)
+  }
+
   async #untilFewLeave(max: number): Promise<void> {
     for (;;) {
-      const leaving = [...this.#workers].filter(({ isLeaving }) => isLeaving)
+      const leaving = this.#leaving()
       if (leaving.length < max) return
       await Promise.race(leaving.map(worker => worker.untilGone()))
     }

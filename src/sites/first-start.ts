@@ -3,7 +3,7 @@
 import { statSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 import { isatty } from 'node:tty'
-import { type Config, configFlag, type DemoMode, localUrl, shellWord } from '../config/config.ts'
+import { type Config, configFlag, localUrl, shellWord } from '../config/config.ts'
 import { isSecretToBeMade, resolveSecrets } from '../config/secrets.ts'
 import { DEMO_SITE_KEYS, prepareDemoSites } from '../demo/site.ts'
 import type { Logger } from '../log/logger.ts'
@@ -32,13 +32,9 @@ interface Gauged {
   gauges: Record<string, number>
 }
 
-interface Start {
-  readonly store: string
-  readonly demo: Exclude<DemoMode, 'auto'>
-}
-
 /**
  * @param totals nothing else has set its gauges yet: they tell why the store does not answer, and are emptied once it does
+ * @returns a description of the store, and whether /demo is served
  * @throws StoreSetupError
  */
 export async function prepareStart(
@@ -46,7 +42,7 @@ export async function prepareStart(
   log: Logger,
   totals: Gauged,
   storeProcess: { start(): Promise<void> } | undefined,
-): Promise<Start> {
+) {
   // Commands create sites without a secret, so only a service that ran shows that there was one.
   const isSecretLost = isSecretToBeMade(config) && hasServed(config)
   if (storeProcess !== undefined) {
@@ -79,15 +75,10 @@ export async function prepareStart(
       printFirstSite(keys, config.dataDir, localUrl(config), demo === 'on')
     } else if (sites.length === 0) {
       log.info(`there are no sites yet: ${COMMAND} site create --name NAME --origin ORIGIN${configFlag()}`)
-    } else {
+    } else if (demo === 'off') {
       const first = readFirstKeys(config.dataDir)?.siteKey
-      const site = sites.find(site => site.siteKey === first && site.active)
-      // Older versions made the first site without origins.
-      if (site?.origins.length === 0)
-        log.info(
-          `the site ${site.name} of the first start is still open to every origin: ${COMMAND} site disable ${first}${configFlag()}`,
-        )
-      if (site !== undefined && demo === 'off') log.info('/demo is off now, POWGATE_DEMO=on serves it')
+      const isInUse = sites.some(({ siteKey, active }) => siteKey === first && active)
+      if (isInUse) log.info('/demo is off now, POWGATE_DEMO=on serves it')
     }
     if (demo === 'on') await prepareDemoSites(store.sites, secrets[0]!, authorInService('demo page'))
     return { store: store.description, demo }

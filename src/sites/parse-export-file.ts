@@ -3,6 +3,7 @@
 import { Ajv, type ErrorObject } from 'ajv'
 import type { ApiKeyRecord } from '../domain/site.ts'
 import {
+  BASE_BITS,
   completed,
   difficultyProblem,
   FIELDS,
@@ -12,7 +13,6 @@ import {
 } from '../domain/site-fields.ts'
 import { TEST_KEYS } from '../domain/test-keys.ts'
 import { cut } from '../log/redaction.ts'
-import { PUZZLES } from '../protocol/proof.ts'
 import { didYouMean } from '../words/nearest.ts'
 import type { FileContent } from './export-file.ts'
 import { EXPORT_FILE_SCHEMA } from './schema.ts'
@@ -145,7 +145,7 @@ function checkSite(site: unknown, path: string, problems: Problems): void {
 /** Adds the defaults, which depend on the puzzle. An unknown puzzle is reported by itself. */
 function difficultyOf(site: Fields): SiteSettings['difficulty'] {
   const { puzzle, difficulty } = site as unknown as FileSite
-  const known = PUZZLES.find(name => name === puzzle)
+  const known = (Object.keys(BASE_BITS) as SiteSettings['puzzle'][]).find(name => name === puzzle)
   return completed({ name: '', ...(known && { puzzle: known }), ...(difficulty && { difficulty }) })
     .difficulty
 }

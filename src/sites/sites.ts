@@ -52,15 +52,9 @@ export async function createSite(
   const identity = { siteKey: newSiteKey(randomBytes(96)), createdAt: now }
   const site = siteRecord(options, identity, now)
   const { record, apiKey } = newKey(site.siteKey, {}, now)
-  const expected = undefined
-  await commit(
-    store,
-    [
-      { site, expected },
-      { apiKey: record, expected },
-    ],
-    author,
-  )
+  const siteCreated = { site, expected: undefined }
+  const keyCreated = { apiKey: record, expected: undefined }
+  await commit(store, [siteCreated, keyCreated], author)
   return { site, apiKey }
 }
 
