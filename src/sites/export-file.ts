@@ -15,7 +15,7 @@ export const FILE_VERSION = 1
 interface ExportFile {
   readonly format: typeof FILE_FORMAT
   readonly version: typeof FILE_VERSION
-  /** Where a site has `solveMs`, its `difficulty` has no `base`, which follows from it. */
+  /** A site with `solveMs` has no `base` in its difficulty, because it follows from `solveMs`. */
   readonly sites: readonly Record<string, unknown>[]
   readonly apiKeys?: readonly ApiKeyRecord[]
 }

@@ -103,6 +103,10 @@ const MISTAKES: readonly [entry: number | object | null, said: string][] = [
     `.origins[1]: ${ORIGIN}, got "b.example"; did you mean https://b.example?`,
   ],
   [{ threshold: 1.01 }, '.threshold: expected a number from 0 to 1, got 1.01'],
+  [
+    { puzzle: { toString: 1 }, difficulty: { base: 20 } },
+    '.puzzle: expected sha256 or hashwx, got {"toString":1}',
+  ],
   [{ difficulty: 18 }, '.difficulty: expected an object with base, min, max, solveMs, got 18'],
   [{ difficulty: { min: 19 } }, '.difficulty: expected min <= base <= max, got 19, 18, 28'],
   [{ difficulty: { top: 20 } }, `.difficulty.top: ${NO_FIELD} base, min, max, solveMs`],
