@@ -44,7 +44,7 @@ async function runPrimary(): Promise<void> {
     primary.onBackends = counts => backends.add(counts)
     keeper.onLost = records => primary.serveLost(records)
     storeProcess = loaded.redis === undefined ? new StoreProcess(loaded, log, totals) : undefined
-    lifecycle = new Lifecycle(primary, keeper, hosts, log, totals, storeProcess)
+    lifecycle = new Lifecycle({ primary, keeper, hosts, log, totals, storeProcess })
     // A start that cannot listen must make no site and print no key.
     const claimed = { ...loaded, port: await claimPort(loaded) }
     // A start that waits for the store is "not ready".

@@ -20,7 +20,7 @@ import { TEST_KEYS } from '../src/domain/test-keys.ts'
 import { PARTS } from '../src/http/exchange-host.ts'
 import { openapiDocument } from '../src/openapi/document.ts'
 import { DIFFICULTY_MAX, DIFFICULTY_MIN, NONCE_LENGTH } from '../src/protocol/proof.ts'
-import { parseSitesFile } from '../src/sites/parse-file.ts'
+import { parseExportFile } from '../src/sites/parse-export-file.ts'
 import { ENGLISH, LANGUAGES } from '../src/widget/texts.ts'
 import { widgetSources } from './harness/widget.ts'
 import { conformanceTable } from './release/torture/conformance-rows.ts'
@@ -128,12 +128,12 @@ test('every path of the tree that a page names is there', () => {
   }
 })
 
-test('every example in JSON is JSON, and the sites file is one', () => {
+test('every example in JSON is JSON, and the export file is one', () => {
   const examples = PAGES.flatMap(page => read(page).blocks.filter(({ language }) => language === 'json'))
   for (const { text } of examples) assert.doesNotThrow(() => JSON.parse(text), text)
   const files = examples.filter(({ text }) => text.includes('"powgate-sites"'))
   assert.equal(files.length, 1)
-  const parsed = parseSitesFile(Buffer.from(files[0]!.text))
+  const parsed = parseExportFile(Buffer.from(files[0]!.text))
   assert.deepEqual('problems' in parsed ? parsed.problems : [], [])
 })
 
@@ -147,6 +147,13 @@ function settingRow(name: SettingName): string[] {
 test('settings.md lists every setting with its default', () => {
   const known = Object.keys(SETTINGS).map(name => settingRow(name as SettingName))
   assert.deepEqual(rows('docs/reference/settings.md', /^`[A-Z0-9_]+`$/), known)
+})
+
+test('running.md lists the settings that need a restart', () => {
+  const [named, withProxies] = rows('docs/reference/running.md', /^`(HOST|POWGATE_PROXY_PROTOCOL)`/)
+  const needing = Object.entries<Setting>(SETTINGS).filter(([, { needsRestart }]) => needsRestart)
+  const listed = [...codes(named![0]!), codes(withProxies![0]!)[0]!]
+  assert.deepEqual(listed.sort(), needing.map(([name]) => name).sort())
 })
 
 test('http-api.md lists every code with its status, those of /siteverify, and the test keys', () => {

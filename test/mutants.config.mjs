@@ -20,7 +20,7 @@
  * - what nobody asks for: the name in SITE_DEFAULTS; what NO_TRAFFIC has, since nobody returns while the store is away; a list in a
  *   field for yes or no (completed)
  * - words: of a RangeError for programmers (keyring.ts, bytes.ts, base62); those of site-fields.ts, value-forms.ts (with the origin that
- *   a mistaken one suggests), settings and answers, which test/cli, test/sites/sites-file.test.ts and test/docs.test.ts hold
+ *   a mistaken one suggests), settings and answers, which test/cli, test/sites/export-file.test.ts and test/docs.test.ts hold
  * - a site's IP rules (compileSite), which test/contract/score.ts holds, and later fields of a group (withLaterFields), which
  *   test/store/site-conformance.ts does
  * - a name that only has to parse (isOriginPattern), and white space that only has to part (PUBLIC_SUFFIXES)
@@ -35,7 +35,7 @@ const PARTS = {
     ],
     testFiles: [
       'test/domain/!(price|hashwx)*.test.js',
-      'test/{process/backends,metrics/stats,sites/fields,sites/sites-file}.test.js',
+      'test/{process/backends,metrics/stats,sites/fields,sites/export-file}.test.js',
       'test/domain/{price,hashwx}.test.js', // take seconds
     ],
   },

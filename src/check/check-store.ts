@@ -13,6 +13,7 @@ import { SITES_JSONL } from '../store/embedded/sites-file.ts'
 import { createStore, openSiteStore } from '../store/open.ts'
 import type { RequestStore, SiteStore } from '../store/store.ts'
 
+/** Each step of the check appends what it finds. */
 export interface CheckResults {
   readonly facts: [name: string, value: string][]
   /** The service would not start or work. */
@@ -21,11 +22,13 @@ export interface CheckResults {
   readonly notes: string[]
 }
 
-/** The service gives a call less time, because visitors wait; here only the operator does. */
+/** Longer than the service gives a call, because no visitor waits for this one. */
 const DEADLINE_MS = 2000
-/** Each round has a random address, so 32 rounds reach most shards of a Cluster. */
-const ROUNDS = 32
-/** What the trial writes to the store expires after this time. */
+/** Each trial has a random address, so 32 of them reach most shards of a Cluster. */
+const TRIALS = 32
+/** The calls to the store that `tryOne` makes, one after the other. */
+const CALLS_OF_TRIAL = 5
+/** What a trial writes to the store expires after this time. */
 const TRIAL_MS = 1000
 
 /** @returns the store's sites; none if the store cannot be used */
@@ -128,11 +131,11 @@ async function countSites(store: SiteStore, findings: CheckResults): Promise<rea
   return sites
 }
 
-/** Real operations, for random addresses that no visitor has. */
+/** Makes the calls of visitors, for random addresses that no visitor has. */
 async function tryRequests(store: RequestStore, findings: CheckResults): Promise<void> {
   const startMs = performance.now()
-  for (let round = 0; round < ROUNDS; round++) await tryOne(store)
-  const callMs = (performance.now() - startMs) / (ROUNDS * 4)
+  for (let trial = 0; trial < TRIALS; trial++) await tryOne(store)
+  const callMs = (performance.now() - startMs) / (TRIALS * CALLS_OF_TRIAL)
   findings.facts.push([
     'scripts',
     `run: limits, single use of nonces and of tokens hold; ${callMs.toFixed(1)} ms a call`,

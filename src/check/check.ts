@@ -47,7 +47,8 @@ async function examine(config: Config, env: ProcessEnvironment, findings: CheckR
       findings.warnings.push(`POWGATE_METRICS_SITES: there is no site ${siteKey}`)
   describeRules(config, sites, findings)
   describeWatching(config, findings)
-  await checkMachine(config, sites, findings)
+  await checkPorts(config, sites, findings)
+  checkKernel(findings)
 }
 
 async function describeListening(
@@ -131,22 +132,17 @@ function describeWatching({ adminHost, adminPort }: Config, { facts, warnings }:
     warnings.push('POWGATE_ADMIN_HOST is no loopback address: whoever can reach it sees metrics and sites')
 }
 
-/** Fewer open files leave a worker few connections (http/open-files.ts). */
+/** With fewer open files, a worker has few connections (http/open-files.ts). */
 const FILES_MIN = 4096
 
-async function checkMachine(
-  config: Config,
-  sites: readonly SiteRecord[],
-  findings: CheckResults,
-): Promise<void> {
-  await checkPorts(config, sites, findings)
+function checkKernel({ warnings, notes }: CheckResults): void {
   const files = openFilesMax('self')
   if (files < FILES_MIN)
-    findings.warnings.push(
+    warnings.push(
       `a worker may open ${files} files, connections among them: raise it (ulimit -n, LimitNOFILE)`,
     )
   if (migratesConnections() === false)
-    findings.notes.push(
+    notes.push(
       'net.ipv4.tcp_migrate_req is 0: connections that arrive at the very moment a worker is replaced can be reset; set it to 1',
     )
 }
@@ -179,7 +175,12 @@ async function warnOfService(admin: ListenAddress, { warnings }: CheckResults): 
   warnings.push(...backends.map(({ text }) => text))
 }
 
-/** @returns whether this service has the port already; notes that, or that someone else has it */
+/**
+ * Notes if this service runs already and has the port; it is a problem if another program has it.
+ *
+ * @param prefix of the variables that set the address
+ * @returns whether this service has it
+ */
 async function isInUse(
   address: ListenAddress,
   prefix: '' | 'POWGATE_ADMIN_',
@@ -197,7 +198,7 @@ async function isInUse(
   return isRunning
 }
 
-/** Takes a service for this one if it knows one of the store's random site keys; without a site, any powgate. */
+/** True if the service at the port knows one of the store's random site keys. Without a site, any powgate is taken for this one. */
 async function isThisService(config: Config, sites: readonly SiteRecord[]): Promise<boolean> {
   const site = sites.find(({ siteKey }) => !DEMO_SITE_KEYS.has(siteKey))
   const headers = site === undefined ? {} : { 'X-Site-Key': site.siteKey }

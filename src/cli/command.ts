@@ -16,6 +16,10 @@ export interface FlagValue extends ValueRule {
   readonly variable?: string
 }
 
+export function fileValue(expects: string): FlagValue {
+  return { placeholder: 'FILE', expects, accepts: text => text !== '' }
+}
+
 export interface Flag {
   readonly about: string
   /** undefined for a switch. */
@@ -98,12 +102,12 @@ export function readInput(
   args: readonly string[],
   env: Readonly<Record<string, string | undefined>>,
 ): Input {
-  const { values: given, positionals } = parsed(command, args)
+  const { values: given, positionals } = parseWords(command, args)
   const values = new Map<string, readonly string[]>()
   command.positionals.forEach((positional, index) => {
     const texts = positional.repeats ? positionals.slice(index) : positionals.slice(index, index + 1)
     if (texts.length > 0) {
-      const valid = texts.map(text => checked(positional.name, positional, text))
+      const valid = texts.map(text => validText(positional.name, positional, text))
       values.set(positional.name, valid)
     } else if (!positional.isOptional)
       throw new UsageError(`${positional.name}: missing; expected ${positional.expects}`)
@@ -125,8 +129,8 @@ export function readInput(
   return new Input(values)
 }
 
-/** Every flag with a value may repeat here, so that `flagTexts` can refuse a second use. */
-function parsed(command: Command, args: readonly string[]) {
+/** Lets every flag with a value repeat, so that `flagTexts` can refuse a second use. */
+function parseWords(command: Command, args: readonly string[]) {
   const options: NonNullable<ParseArgsConfig['options']> = {}
   for (const [name, { value, short }] of Object.entries(command.flags)) {
     options[name] = {
@@ -141,7 +145,7 @@ function parsed(command: Command, args: readonly string[]) {
   }
 }
 
-/** parseArgs' messages do not say what was expected. */
+/** Says what was expected, which the messages of parseArgs do not. */
 function asUsageError(error: NodeJS.ErrnoException, { name, flags }: Command): Error {
   // Node.js writes a flag with a short form as '-f, --file <value>'.
   const flag = /'(?:-\w, )?(-[^' ,<]+)/.exec(error.message)?.[1] ?? 'flags'
@@ -161,22 +165,23 @@ function asUsageError(error: NodeJS.ErrnoException, { name, flags }: Command): E
   }
 }
 
-type Parsed = ReturnType<typeof parsed>['values'][string]
+/** What parseArgs gives for one flag. */
+type GivenFlag = ReturnType<typeof parseWords>['values'][string]
 
 function flagTexts(
   name: string,
   { value, isRequired }: Flag,
-  given: Parsed,
+  given: GivenFlag,
   env: Readonly<Record<string, string | undefined>>,
 ): readonly string[] | undefined {
   if (value === undefined) return given === true ? [] : undefined
   if (Array.isArray(given)) {
     if (given.length > 1 && !value.repeats) throw new UsageError(`--${name}: expected once`)
-    return given.map(text => checked(`--${name}`, value, String(text)))
+    return given.map(text => validText(`--${name}`, value, String(text)))
   }
   const { variable } = value
   const text = variable === undefined ? undefined : env[variable]?.trim()
-  if (variable !== undefined && text) return [checked(variable, value, text)]
+  if (variable !== undefined && text) return [validText(variable, value, text)]
   if (isRequired) {
     const names = variable === undefined ? `--${name}` : `--${name} or ${variable}`
     throw new UsageError(`${names}: missing; expected ${value.expects}`)
@@ -184,7 +189,8 @@ function flagTexts(
   return undefined
 }
 
-function checked(name: string, rule: ValueRule, text: string): string {
+/** @param name of the flag, argument or variable. @throws UsageError if the rule does not accept the text */
+function validText(name: string, rule: ValueRule, text: string): string {
   if (rule.accepts(text)) return text
   const got = rule.isSecret ? '' : `, got ${JSON.stringify(text)}`
   const meant = rule.suggest?.(text)

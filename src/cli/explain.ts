@@ -4,8 +4,7 @@ import { statedNonce } from '../domain/token.ts'
 import { type Query, type SearchResult, STDIN, searchLogs, VISITS } from '../explain/search.ts'
 import { missingChallenge, momentText, stepOf } from '../explain/story.ts'
 import { CommandError, UsageError } from '../sites/rules.ts'
-import type { CommandEntry, Input, Positional } from './command.ts'
-import { fileValue } from './files.ts'
+import { type CommandEntry, fileValue, type Input, type Positional } from './command.ts'
 import { printJson, printLine } from './output.ts'
 
 const VISITOR: Positional = {
@@ -50,8 +49,8 @@ async function runExplain(input: Input): Promise<void> {
     throw new UsageError('--log: missing; expected the path of a file, or the log on standard input')
   const findings = await searchLogs(paths, query)
   if (findings.records.length === 0) throw new CommandError(notFound(findings, query))
-  if (input.has('json')) printStory(findings)
-  else tellStory(findings, query)
+  if (input.has('json')) printStoryJson(findings)
+  else printStory(findings, query)
 }
 
 const NOT_READ = 'are no JSON lines of powgate with a time'
@@ -73,12 +72,12 @@ function readText({ fromMs, toMs, hosts }: SearchResult['read']): string {
   return `Read: ${momentText(fromMs)} to ${momentText(toMs!)}, of ${where}; other hosts have logs of their own (--log for each)`
 }
 
-function printStory({ records, read, ...findings }: SearchResult): void {
+function printStoryJson({ records, read, ...findings }: SearchResult): void {
   const steps = records.map(record => ({ ...stepOf(record), record }))
   printJson({ ...findings, read: { ...read, hosts: [...read.hosts] }, steps })
 }
 
-function tellStory(findings: SearchResult, { text, network }: Query): void {
+function printStory(findings: SearchResult, { text, network }: Query): void {
   const { records, skipped, isCut, isOfNetwork, read } = findings
   if (isOfNetwork)
     printLine(`The log names networks: what follows is of ${network}, so perhaps of others than ${text}.`, '')

@@ -29,14 +29,11 @@ export const FORGET_COMMAND: CommandEntry = {
 async function runForget(input: Input): Promise<void> {
   const address = parseAddress(input.required(ADDRESS.name))!
   const config = settingsOf()
-  const given = { ...config, secrets: config.secrets.filter(secret => secret !== UNUSED_SECRET) }
-  // Only the embedded store may have its secret in the data directory.
-  const hasSecret = config.redis === undefined ? !isSecretToBeMade(given) : given.secrets.length > 0
-  if (!hasSecret)
+  if (isSecretToBeMade(config) || config.secrets.includes(UNUSED_SECRET))
     throw new CommandError(
       'there is no secret, and without it nobody can tell which records are of an address: set POWGATE_SECRETS as the service does',
     )
-  const { signing, others } = new Keyring(resolveSecrets(given))
+  const { signing, others } = new Keyring(resolveSecrets(config))
   const keys = [signing, ...others].map(key =>
     new AddressTags(key, PRICING).keyOf(address, config.ipv6PrefixBits),
   )
@@ -59,6 +56,7 @@ async function runForget(input: Input): Promise<void> {
   )
 }
 
+/** The settings of a site that list the address, each with the range that has it. */
 function listsWith(site: SiteRecord, address: string) {
   const settings = completed(site)
   return FIELDS.filter(({ name }) => ADDRESS_FIELDS.includes(name)).flatMap(field =>

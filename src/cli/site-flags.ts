@@ -29,8 +29,8 @@ function fieldsOf(flag: string): readonly SiteField[] {
   return FIELDS.filter(field => field.flag === flag)
 }
 
-/** If several fields share a flag, its value names the field (`--weight webdriver=1`). Otherwise undefined. */
-function partOf({ flag, path }: SiteField): string | undefined {
+/** If several fields share a flag, its value names one of them (`--weight webdriver=1`): the name. Otherwise undefined. */
+function namedPart({ flag, path }: SiteField): string | undefined {
   return fieldsOf(flag!).length > 1 ? path.at(-1) : undefined
 }
 
@@ -48,26 +48,27 @@ function settingFlags(field: SiteField): [name: string, flag: Flag][] {
     ...(fallback === undefined || another !== undefined ? [] : [`Default: ${fallback}.`]),
     ...(plan === undefined ? [] : [`Needs --plan ${plan}.`]),
   ]
-  const isCleared = FIELDS.filter(other => other.clear === clear).length === 1
-  const contradicts = value === undefined ? off : isCleared ? clear : undefined
+  // A flag that clears several fields, such as --no-limits, goes with one that sets one of them.
+  const clearsThisAlone = FIELDS.filter(other => other.clear === clear).length === 1
+  const contradicts = value === undefined ? off : clearsThisAlone ? clear : undefined
   const setting: [string, Flag] = [flag, { about: notes.join(' '), value, contradicts }]
   return off === undefined ? [setting] : [setting, [off, { about: `The opposite of --${flag}.`, value }]]
 }
 
 function flagValue(field: SiteField): FlagValue | undefined {
   const { text } = field.form
-  if (partOf(field) === undefined) return text
+  if (namedPart(field) === undefined) return text
   const parts = fieldsOf(field.flag!).map(({ path }) => path.at(-1)!)
   const one = `one of ${parts.join(', ')}`
   const repeats = true
   if (text === undefined)
     return { placeholder: 'NAME', repeats, expects: one, accepts: given => parts.includes(given) }
-  const accepts = (given: string) => parts.some(part => text.accepts(valueFor(part, given) ?? ''))
+  const accepts = (given: string) => parts.some(part => text.accepts(valueOfPart(part, given) ?? ''))
   return { placeholder: text.placeholder, repeats, expects: `${one}, then = and ${text.expects}`, accepts }
 }
 
 /** Returns the value `1` in `webdriver=1` for `webdriver`, and undefined for another part. */
-function valueFor(part: string, given: string): string | undefined {
+function valueOfPart(part: string, given: string): string | undefined {
   return given.startsWith(`${part}=`) ? given.slice(part.length + 1) : undefined
 }
 
@@ -87,7 +88,7 @@ export function givenFields(input: Input): GivenFields {
 function givenValue(field: SiteField, input: Input): unknown {
   const { form, flag, off } = field
   if (flag === undefined) return undefined
-  const part = partOf(field)
+  const part = namedPart(field)
   if (off !== undefined) {
     const isGiven = (name: string) =>
       part === undefined ? input.has(name) : input.texts(name)?.includes(part) === true
@@ -96,7 +97,7 @@ function givenValue(field: SiteField, input: Input): unknown {
     return isGiven(flag) || isGiven(off) ? isGiven(flag) : undefined
   }
   const all = input.texts(flag) ?? []
-  const texts = part === undefined ? all : all.flatMap(given => valueFor(part, given) ?? [])
+  const texts = part === undefined ? all : all.flatMap(given => valueOfPart(part, given) ?? [])
   if (texts.length === 0) return undefined
   if (texts.length > 1 && !form.text!.repeats) throw new UsageError(`--${flag}: expected ${part} once`)
   return form.text!.read(texts)

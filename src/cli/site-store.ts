@@ -7,11 +7,12 @@ import { CommandError, UsageError } from '../sites/rules.ts'
 import { type SiteStore, StoreSetupError } from '../store/store.ts'
 import { systemErrorText } from '../words/system-error.ts'
 
-/** Redis requires POWGATE_SECRETS. Commands sign nothing, so this value replaces a missing one. */
+/** The settings of Redis require POWGATE_SECRETS. Commands sign nothing, so this replaces a missing one. */
 export const UNUSED_SECRET = 'no command ever signs with this placeholder'
 
 /**
- * Runs an action on the store that the settings name. Stores are loaded here, because help and error lines need none.
+ * Runs an action on the store that the settings name. The code of the stores is loaded here, because help and mistaken calls
+ * need none.
  *
  * @returns what the action returned, and where the store is: a directory, or a description of Redis
  * @throws CommandError if the store fails; and what the action throws
@@ -38,7 +39,8 @@ export async function withStore<Result>(
 export function settingsOf(): Config {
   try {
     const { values, problems } = gatherSettings(process.env)
-    return parseConfig({ POWGATE_SECRETS: UNUSED_SECRET, ...values }, problems)
+    const unused = values.REDIS_URL === undefined ? {} : { POWGATE_SECRETS: UNUSED_SECRET }
+    return parseConfig({ ...unused, ...values }, problems)
   } catch (error) {
     throw error instanceof ConfigError ? new CommandError(error.message) : error
   }

@@ -1,12 +1,12 @@
-/** `powgate site ...`, but for export and schema, which are in sites-file.ts. */
+/** `powgate site ...`, but for export and schema, which are in export-file.ts. */
 
 import { configFlag } from '../config/config.ts'
 import type { Author } from '../domain/audit.ts'
 import { CONTRACT_LIMITS } from '../domain/endpoint.ts'
 import { apiKeyId, SITE_DEFAULTS, type SiteRecord } from '../domain/site.ts'
 import { integer } from '../domain/value-forms.ts'
-import { inOrderOfCreation } from '../sites/file.ts'
-import { CommandError, lengthMs, UsageError } from '../sites/rules.ts'
+import { inOrderOfCreation } from '../sites/export-file.ts'
+import { CommandError, durationMs, UsageError } from '../sites/rules.ts'
 import { serviceUrl } from '../sites/service-files.ts'
 import {
   authorOfCommand,
@@ -21,6 +21,7 @@ import { siteWarnings } from '../sites/warnings.ts'
 import type { SiteStore } from '../store/store.ts'
 import { PROGRAM } from '../version.ts'
 import type { CommandEntry, FlagValue, Input } from './command.ts'
+import { recordsOfService } from './export-file.ts'
 import { onLostOutput, printFields, printJson, printLine, printTable, requireOutput } from './output.ts'
 import { CLEARING_FLAGS, givenFields, SITE_FLAGS, SITE_KEY, withGiven } from './site-flags.ts'
 import { settingsOf, withStore } from './site-store.ts'
@@ -29,12 +30,12 @@ import { findKeys, printKeys, siteFields, usualRateText } from './views.ts'
 const EXAMPLE_SITE_KEY = 'site_0123456789ABCDEFabcdef'
 
 const [RAISE_MS_MIN, RAISE_MS_MAX] = [60_000, 86_400_000]
-const RAISE_LENGTH: FlagValue = {
+const RAISE_DURATION: FlagValue = {
   placeholder: 'TIME',
   expects: 'a duration from 1m to 1d, such as 2h',
   accepts: text => {
-    const length = lengthMs(text) ?? 0
-    return length >= RAISE_MS_MIN && length <= RAISE_MS_MAX
+    const duration = durationMs(text) ?? 0
+    return duration >= RAISE_MS_MIN && duration <= RAISE_MS_MAX
   },
 }
 
@@ -97,7 +98,7 @@ export const SITE_COMMANDS: readonly CommandEntry[] = [
         value: integer('BITS', 0, 8).text,
         isRequired: true,
       },
-      for: { about: 'For how long, at most a day.', value: RAISE_LENGTH },
+      for: { about: 'For how long, at most a day.', value: RAISE_DURATION },
     },
     example: `${EXAMPLE_SITE_KEY} --bits 3 --for 2h`,
     run: runRaise,
@@ -166,14 +167,20 @@ async function runList(input: Input): Promise<void> {
   const [found, place] = await withStore(store => store.listSites())
   const sites = inOrderOfCreation(found)
   if (input.has('json')) return printJson(sites)
-  if (sites.length === 0) {
-    const command = `${PROGRAM} site create --name NAME${configFlag()}`
-    return printLine(`There are no sites in ${place}. Create one: ${command}`)
-  }
+  if (sites.length === 0) return printLine(await noSitesText(place))
   const rows = sites.map(site => {
     return [site.siteKey, site.name, stateText(site), site.origins.join(', ') || 'any']
   })
   printTable(['site key', 'name', 'state', 'origins'], rows)
+}
+
+async function noSitesText(place: string): Promise<string> {
+  const remembered = await recordsOfService().catch(() => undefined)
+  const lost = remembered?.sites.length ?? 0
+  const config = configFlag()
+  if (lost === 0)
+    return `There are no sites in ${place}. Create one: ${PROGRAM} site create --name NAME${config}`
+  return `There are no sites in ${place}, but the running service remembers ${lost}: restart nothing, and restore them: ${PROGRAM} site export --from-service${config} > lost.json, then ${PROGRAM} apply -f lost.json${config}`
 }
 
 async function runShow(input: Input): Promise<void> {
@@ -217,12 +224,12 @@ async function runSwitch(input: Input, active: boolean): Promise<void> {
 
 async function runRaise(input: Input): Promise<void> {
   const bits = Number(input.required('bits'))
-  const length = input.text('for')
-  if (bits > 0 && length === undefined)
+  const duration = input.text('for')
+  if (bits > 0 && duration === undefined)
     throw new UsageError('--for is missing: a raise ends by itself. Example: --bits 3 --for 2h')
-  if (bits === 0 && length !== undefined)
+  if (bits === 0 && duration !== undefined)
     throw new UsageError('--for has no effect with --bits 0, which ends a raise now')
-  const raise = length === undefined ? undefined : { bits, until: Date.now() + lengthMs(length)! }
+  const raise = duration === undefined ? undefined : { bits, until: Date.now() + durationMs(duration)! }
   const change: Change = (store, siteKey, author) => raiseSite(store, siteKey, raise, author)
   await runChange(input, 'site raise', change, () =>
     bits === 0 ? 'The site is not raised' : 'The site is raised',

@@ -102,7 +102,7 @@ async function runTry(input: Input): Promise<void> {
   const isJson = input.has('json')
   const origin = input.text('origin')
   const { siteKey, apiKey } = await keysOf(input)
-  const ofBrowser = {
+  const browserHeaders = {
     'X-Site-Key': siteKey,
     ...(origin === undefined ? {} : { Origin: origin }),
   }
@@ -119,7 +119,7 @@ async function runTry(input: Input): Promise<void> {
   const page = Object.fromEntries(vendor?.pageFields.map(field => [field, `try_${field}`]) ?? [])
 
   // This part runs in the browser.
-  const challenge = await ask<Challenge>('GET /challenge', ofBrowser)
+  const challenge = await ask<Challenge>('GET /challenge', browserHeaders)
   const solved = solve(checkedChallenge(challenge.answer))
   printStep('solved', solved.ms, `counter ${solved.counter}: ${effortText(solved)}`)
   const solution: Solution = {
@@ -130,7 +130,7 @@ async function runTry(input: Input): Promise<void> {
     ...page,
     environment: PLAIN_ENVIRONMENT, // a terminal is no browser, but has nothing to hide
   }
-  const verification = await ask<VerificationResult>('POST /verify', ofBrowser, solution)
+  const verification = await ask<VerificationResult>('POST /verify', browserHeaders, solution)
   const { token } = verification.answer
   if (token === null) {
     throw new CommandError('POST /verify did not pass: the score is below the threshold, or IP rules apply')
@@ -139,8 +139,8 @@ async function runTry(input: Input): Promise<void> {
   // This part runs in the site's backend, which gets the token with the form.
   if (vendor === undefined) {
     // A real backend adds `expectedIp`, the visitor's address.
-    const ofBackend = { Authorization: `Bearer ${apiKey}` }
-    const redemption = await ask<RedemptionResult>('POST /verify-token', ofBackend, { token })
+    const backendHeaders = { Authorization: `Bearer ${apiKey}` }
+    const redemption = await ask<RedemptionResult>('POST /verify-token', backendHeaders, { token })
     if (!redemption.answer.success) throw new CommandError('POST /verify-token did not redeem the token')
     if (isJson) printJson({ url, challenge, solved, verification, redemption })
     return
@@ -149,14 +149,14 @@ async function runTry(input: Input): Promise<void> {
   const form = new URLSearchParams({ secret: apiKey, response: token })
   const redemption = await ask<Record<string, unknown>>(`POST ${vendor.siteverifyPath}`, {}, form)
   if (isJson) printJson({ url, challenge, solved, verification, redemption })
-  const ofOrigin = origin === undefined ? {} : { hostname: new URL(origin).hostname }
-  const documented = { success: true, 'error-codes': vendor.errorCodes, ...ofOrigin, ...page }
+  const hostnameField = origin === undefined ? {} : { hostname: new URL(origin).hostname }
+  const documented = { success: true, 'error-codes': vendor.errorCodes, ...hostnameField, ...page }
   compare(redemption.answer, documented, isJson)
 }
 
 const portOf = (url: URL) => Number(url.port || (url.protocol === 'https:' ? 443 : 80))
 
-/** The default keys are those of the first start. Only this machine's own service gets them, because one is a secret. */
+/** Without flags, returns the keys of the first start, but for a service of this machine alone, because one is a secret. */
 async function keysOf(input: Input): Promise<FirstKeys> {
   const [siteKey, apiKey] = [input.text('site-key'), input.text('api-key')]
   if (siteKey !== undefined && apiKey !== undefined) return { siteKey, apiKey }
@@ -165,7 +165,9 @@ async function keysOf(input: Input): Promise<FirstKeys> {
   const first = readFirstKeys(dataDir)
   const ownUrl = new URL(serviceUrl(config))
   const url = new URL(input.text('url') ?? ownUrl)
-  const isOwn = isLoopback(url.hostname.replace(/[[\]]/g, '')) && [0, portOf(url)].includes(portOf(ownUrl))
+  // PORT 0 takes a free port, which the settings do not tell.
+  const isOwnPort = portOf(ownUrl) === 0 || portOf(ownUrl) === portOf(url)
+  const isOwn = isOwnPort && isLoopback(url.hostname.replace(/[[\]]/g, ''))
   if (isOwn && first !== undefined && (siteKey ?? first.siteKey) === first.siteKey && apiKey === undefined)
     return first
   throw new UsageError(
@@ -179,7 +181,7 @@ async function checkScript(url: string, script: string): Promise<void> {
   if (status !== 200) throw new CommandError(`GET ${script} answered ${status}`)
 }
 
-/** Prints each field beside its documented value; fields that the vendor does not document may have any value. */
+/** Prints each field beside what the vendor documents. A field that the vendor does not document may have any value. */
 function compare(
   answer: Record<string, unknown>,
   documented: Record<string, unknown>,

@@ -12,20 +12,8 @@ import {
 import type { SiteStore } from '../store/store.ts'
 import { dateText, type Field, printLine, printTable, valueText } from './output.ts'
 
-type KeyState = 'valid' | 'expires-soon' | 'expired' | 'revoked'
-
-/** An API key as commands show it, without its hash. Times are Unix milliseconds. */
-export interface ApiKeyView {
-  readonly id: string
-  readonly siteKey: string
-  readonly name: string | null
-  readonly state: KeyState
-  readonly createdAt: number
-  readonly expiresAt: number | null
-  readonly revokedAt: number | null
-  /** Exact to the minute; null if unknown. */
-  readonly lastUsedAt: number | null
-}
+/** An API key as commands show it, without its hash. */
+export type ApiKeyView = ReturnType<typeof apiKeyView>
 
 const SOON_MS = 14 * 86_400_000
 
@@ -42,13 +30,14 @@ export async function findKeys(
     .sort((a, b) => a.createdAt - b.createdAt || (a.id < b.id ? -1 : 1))
 }
 
-export function apiKeyView(record: ApiKeyRecord, lastUsedAt: number | undefined): ApiKeyView {
+/** Times are Unix milliseconds. The last use is exact to the minute, and null if it is not known. */
+export function apiKeyView(record: ApiKeyRecord, lastUsedAt: number | undefined) {
   const { id, siteKey, name = null, createdAt, expiresAt = null, revokedAt } = record
   const state = keyState(record, Date.now())
   return { id, siteKey, name, state, createdAt, expiresAt, revokedAt, lastUsedAt: lastUsedAt ?? null }
 }
 
-function keyState(record: ApiKeyRecord, now: number): KeyState {
+function keyState(record: ApiKeyRecord, now: number) {
   if (record.revokedAt !== null) return 'revoked'
   if (isExpired(record, now)) return 'expired'
   return isExpired(record, now + SOON_MS) ? 'expires-soon' : 'valid'

@@ -17,10 +17,10 @@ export type DemoMode = 'auto' | 'on' | 'off'
 
 export type ProcessEnvironment = Readonly<Record<string, string | undefined>>
 
-/** All settings that are set and not empty. For a secret that was read from a file, <NAME>_FILE has the file's path. */
+/** All settings that are set and not empty. For a secret that was read from a file, `<NAME>_FILE` has the file's path. */
 export type SettingValues = Readonly<Partial<Record<SettingName, string>>>
 
-/** A line per problem, starting with the variable. */
+/** Has a line for each problem, which starts with the variable's name. */
 export class ConfigError extends Error {
   override readonly name = 'ConfigError'
   readonly problems: readonly string[]
@@ -31,7 +31,7 @@ export class ConfigError extends Error {
   }
 }
 
-/** The flag that makes a printed command use the same store. */
+/** Ends a command that powgate prints, so that it uses the same store. Empty without a file of settings. */
 export function configFlag(): string {
   const { POWGATE_CONFIG_FILE: path = '' } = process.env
   return path.trim() === '' ? '' : ` --config ${shellWord(resolve(path.trim()))}`
@@ -42,6 +42,7 @@ export function shellWord(text: string): string {
   return /^[\w@%+=:,./-]+$/.test(text) ? text : `'${text.replaceAll("'", "'\\''")}'`
 }
 
+/** Commands read these. They are no settings of the service, and no mistake. */
 const OTHER_VARIABLES: ReadonlySet<string> = new Set([
   'POWGATE_URL',
   'POWGATE_SITE_KEY',
@@ -49,7 +50,7 @@ const OTHER_VARIABLES: ReadonlySet<string> = new Set([
   'POWGATE_ACTOR',
 ])
 
-/** Kubernetes sets variables of these names for each Service of the namespace, which may be named powgate. */
+/** Names and values of variables that Kubernetes sets for each Service of the namespace, which may be named powgate. */
 const SERVICE_LINKS = [
   [/^\w+_SERVICE_HOST$/, /^[\d.]+$|^[\da-f:]+$/i],
   [/^\w+_SERVICE_PORT(_\w+)?$/, /^\d+$/],
@@ -58,7 +59,7 @@ const SERVICE_LINKS = [
 ] as const
 
 function isServiceLink(name: string, value: string): boolean {
-  return SERVICE_LINKS.some(([ofName, ofValue]) => ofName.test(name) && ofValue.test(value))
+  return SERVICE_LINKS.some(([names, values]) => names.test(name) && values.test(value))
 }
 
 /** `<NAME>_FILE` is the path of a file with a secret. */
@@ -82,8 +83,8 @@ export function gatherSettings(env: ProcessEnvironment): { values: SettingValues
         problems.push(`${name}: there is no such setting${suggestionFor(name)}`)
     }
     for (const name of Object.keys(source)) {
-      const isTwice = isSecretFile(name) && source[name]?.trim() && source[secretOf(name)]?.trim()
-      if (isTwice) problems.push(`${name}: ${secretOf(name)} is set too; expected one of the two`)
+      const isSetTwice = isSecretFile(name) && source[name]?.trim() && source[secretOf(name)]?.trim()
+      if (isSetTwice) problems.push(`${name}: ${secretOf(name)} is set too; expected one of the two`)
     }
   }
   return { values, problems }
@@ -170,14 +171,10 @@ export function parseConfig(values: SettingValues, found: readonly string[] = []
     problems.push(`${name}: expected ${setting.expects}${got}${hint}`)
   }
 
-  const named = (name: SettingName) => (name + FILE_SUFFIX in values ? name + FILE_SUFFIX : name)
-  const redis = checkedRedis(text, named, problems)
-  const secrets = checkedSecrets(
-    text('POWGATE_SECRETS'),
-    named('POWGATE_SECRETS'),
-    redis !== undefined,
-    problems,
-  )
+  const variableOf = (name: SettingName) => (name + FILE_SUFFIX in values ? name + FILE_SUFFIX : name)
+  const redis = checkedRedis(text, variableOf, problems)
+  const secretsFrom = variableOf('POWGATE_SECRETS')
+  const secrets = checkedSecrets(text('POWGATE_SECRETS'), secretsFrom, redis !== undefined, problems)
   const trustedProxies = checkedRanges(text('POWGATE_TRUSTED_PROXIES'), problems)
   if (text('POWGATE_PROXY_PROTOCOL') === 'on' && trustedProxies.length === 0) {
     problems.push(
@@ -193,7 +190,7 @@ export function parseConfig(values: SettingValues, found: readonly string[] = []
 
 /**
  * @param redis undefined for the embedded store
- * @param secrets of which the first signs; none if the data directory has one
+ * @param secrets the first signs; empty if the secret is in the data directory
  */
 function configOf(
   text: Text,
@@ -260,18 +257,13 @@ export function localUrl({ host, port }: Pick<Config, 'host' | 'port'>): string 
 
 function checkedSecrets(text: string, variable: string, isNeeded: boolean, problems: string[]): string[] {
   const secrets = list(text)
-  if (isNeeded && secrets.length === 0) {
-    problems.push(`POWGATE_SECRETS: needed with REDIS_URL; expected ${SETTINGS.POWGATE_SECRETS.expects}`)
-  } else if (secrets.length === 0 && text !== '') {
-    problems.push(`${variable}: expected ${SETTINGS.POWGATE_SECRETS.expects}`)
-  }
-  secrets.forEach((secret, index) => {
-    if (secret.length < SECRET_CHARACTERS_MIN) {
-      problems.push(
-        `${variable}: secret ${index + 1} has ${secret.length} characters; expected ${SETTINGS.POWGATE_SECRETS.expects}`,
-      )
-    }
-  })
+  const { expects } = SETTINGS.POWGATE_SECRETS
+  if (secrets.length === 0 && isNeeded)
+    problems.push(`POWGATE_SECRETS: needed with REDIS_URL; expected ${expects}`)
+  else if (secrets.length === 0 && text !== '') problems.push(`${variable}: expected ${expects}`)
+  for (const [index, { length }] of secrets.entries())
+    if (length < SECRET_CHARACTERS_MIN)
+      problems.push(`${variable}: secret ${index + 1} has ${length} characters; expected ${expects}`)
   return secrets
 }
 

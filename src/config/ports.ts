@@ -1,3 +1,5 @@
+/** Tries whether a port is free, and says in words why powgate cannot listen. */
+
 import { once } from 'node:events'
 import { type AddressInfo, createServer } from 'node:net'
 import { systemErrorText } from '../words/system-error.ts'
@@ -5,18 +7,23 @@ import type { Config } from './config.ts'
 
 export type ListenAddress = Pick<Config, 'host' | 'port'>
 
-const [ABOUT_PORT, ABOUT_HOST] = [/^(EADDRINUSE|EACCES)$/, /^(EADDRNOTAVAIL|EAFNOSUPPORT|ENOTFOUND)$/]
+const PORT_ERRORS = /^(EADDRINUSE|EACCES)$/
+const HOST_ERRORS = /^(EADDRNOTAVAIL|EAFNOSUPPORT|ENOTFOUND)$/
 
 export class ListenError extends Error {
   override readonly name = 'ListenError'
 
+  /**
+   * @param error undefined from uWebSockets.js, which does not tell the cause
+   * @param prefix of the variables that set the address
+   */
   constructor(
     { host, port }: ListenAddress,
     error?: NodeJS.ErrnoException,
     prefix: '' | 'POWGATE_ADMIN_' = '',
   ) {
     const { code = '' } = error ?? {}
-    const names = ABOUT_PORT.test(code) ? ['PORT'] : ABOUT_HOST.test(code) ? ['HOST'] : ['HOST', 'PORT']
+    const names = PORT_ERRORS.test(code) ? ['PORT'] : HOST_ERRORS.test(code) ? ['HOST'] : ['HOST', 'PORT']
     const variables = names.map(name => prefix + name).join(', ')
     const cause =
       error === undefined ? 'the address cannot be used or the port is taken' : systemErrorText(error)
@@ -24,7 +31,10 @@ export class ListenError extends Error {
   }
 }
 
-/** Returns the port; a free one for 0. Workers' SO_REUSEPORT would make another service's port seem free. */
+/**
+ * Returns the port; a free one for 0. Rejects if it is taken, also by workers of another service, which set SO_REUSEPORT: this
+ * listener does not.
+ */
 export async function tryPort({ host, port }: ListenAddress): Promise<number> {
   const probe = createServer().listen({ host, port, exclusive: true })
   await once(probe, 'listening')

@@ -17,7 +17,7 @@ import { systemErrorText } from '../words/system-error.ts'
 import { SETTINGS, type SettingName } from './settings.ts'
 
 export interface RedisTarget {
-  /** `socket`: the store process, which speaks the same protocol (store/embedded/). */
+  /** `socket`: the embedded store, whose process speaks Redis' protocol on the Unix socket `path` (store/embedded/). */
   readonly kind: 'standalone' | 'sentinel' | 'cluster' | 'socket'
   readonly path?: string
   readonly nodes: readonly { readonly host: string; readonly port: number }[]
@@ -48,7 +48,7 @@ interface RedisTls {
 /** Returns a setting's value, or its default. */
 export type Text = (name: SettingName) => string
 /** Returns the variable that a setting's value is from, which for a secret may be `<NAME>_FILE`. */
-type Named = (name: SettingName) => string
+type VariableOf = (name: SettingName) => string
 
 const DATA_CREDENTIALS = ['POWGATE_REDIS_USER', 'POWGATE_REDIS_PASSWORD'] as const
 const SENTINEL_CREDENTIALS = ['POWGATE_SENTINEL_USER', 'POWGATE_SENTINEL_PASSWORD'] as const
@@ -64,7 +64,11 @@ const TLS_SETTINGS = [
  * @param problems gets a line each, without values that may be secret
  * @returns undefined if REDIS_URL is empty or malformed
  */
-export function checkedRedis(text: Text, named: Named, problems: string[]): RedisTarget | undefined {
+export function checkedRedis(
+  text: Text,
+  variableOf: VariableOf,
+  problems: string[],
+): RedisTarget | undefined {
   const url = text('REDIS_URL')
   if (url === '') {
     for (const name of [...DATA_CREDENTIALS, ...SENTINEL_CREDENTIALS, ...TLS_SETTINGS])
@@ -74,47 +78,39 @@ export function checkedRedis(text: Text, named: Named, problems: string[]): Redi
   const target = parseRedisUrl(url)
   if (target === undefined) {
     const hint = url.includes('@') ? `; ${ENCODING}` : ''
-    problems.push(`${named('REDIS_URL')}: expected ${SETTINGS.REDIS_URL.expects}${hint}`)
+    problems.push(`${variableOf('REDIS_URL')}: expected ${SETTINGS.REDIS_URL.expects}${hint}`)
     return undefined
   }
   const before = problems.length
   const checked = {
     ...target,
-    ...dataCredentials(target, text, problems),
+    ...dataCredentials(target, text, variableOf, problems),
     ...sentinelCredentials(target, text, problems),
-    from: credentialsFrom(target, text, named),
     tls: checkedTls(target, text, problems),
   }
   // A target with problems still decides which other settings are needed.
   return problems.length === before ? checked : target
 }
 
-function dataCredentials(target: RedisTarget, text: Text, problems: string[]) {
+/** A user and a password may each be in their setting or in REDIS_URL. */
+function dataCredentials(target: RedisTarget, text: Text, variableOf: VariableOf, problems: string[]) {
   const [userSetting, passwordSetting] = DATA_CREDENTIALS
-  const isTwice = (setting: SettingName, inUrl: string | undefined) =>
-    text(setting) !== '' && inUrl !== undefined && text(setting) !== inUrl
-  if (isTwice(userSetting, target.username))
-    problems.push(`${userSetting}: REDIS_URL names another user; expected one of the two`)
-  if (isTwice(passwordSetting, target.password))
-    problems.push(`${passwordSetting}: REDIS_URL has another password; expected one of the two`)
-  const username = text(userSetting) || target.username
-  const password = text(passwordSetting) || target.password
-  if (username !== undefined && password === undefined)
+  const credential = (setting: SettingName, inUrl: string | undefined, clash: string) => {
+    const given = text(setting) || undefined
+    if (given !== undefined && inUrl !== undefined && given !== inUrl)
+      problems.push(`${setting}: REDIS_URL ${clash}; expected one of the two`)
+    const isFromUrl = given === undefined && inUrl !== undefined
+    return { value: given ?? inUrl, from: variableOf(isFromUrl ? 'REDIS_URL' : setting) }
+  }
+  const user = credential(userSetting, target.username, 'names another user')
+  const password = credential(passwordSetting, target.password, 'has another password')
+  if (user.value !== undefined && password.value === undefined)
     problems.push(
       `${passwordSetting}: needed with a user; expected ${SETTINGS[passwordSetting].expects}, any for a user with nopass; ${ENCODING}`,
     )
-  return { username, password }
-}
-
-function credentialsFrom({ username, password }: RedisTarget, text: Text, named: Named) {
-  const [userSetting, passwordSetting] = DATA_CREDENTIALS
-  const source = (setting: SettingName, inUrl: string | undefined) =>
-    named(text(setting) === '' && inUrl !== undefined ? 'REDIS_URL' : setting)
-  return {
-    user: source(userSetting, username),
-    password: source(passwordSetting, password),
-    sentinel: named('POWGATE_SENTINEL_PASSWORD'),
-  }
+  const sentinel = variableOf('POWGATE_SENTINEL_PASSWORD')
+  const from = { user: user.from, password: password.from, sentinel }
+  return { username: user.value, password: password.value, from }
 }
 
 function sentinelCredentials(target: RedisTarget, text: Text, problems: string[]) {
@@ -188,23 +184,24 @@ function checkCertificates(pem: string): void {
   for (const certificate of certificates) new X509Certificate(certificate)
 }
 
+const SCHEME = /^(rediss?)(\+cluster|\+sentinel)?:\/\//
+
+/** @returns undefined if the text has none of the forms above */
 export function parseRedisUrl(text: string): RedisTarget | undefined {
   const parts = text.split(',').map(part => part.trim())
-  const scheme = /^(rediss?(?:\+cluster|\+sentinel)?):\/\//.exec(parts[0] ?? '')?.[1]
+  const [scheme, engine, mode] = SCHEME.exec(parts[0]!) ?? []
   if (scheme === undefined) return undefined
   const urls: URL[] = []
   for (const part of parts) {
-    const authority = part.replace(/^rediss?(\+cluster|\+sentinel)?:\/\//, '')
-    if (authority === '' || (part !== authority && !part.startsWith(`${scheme}://`))) return undefined
+    const authority = part.replace(SCHEME, '')
+    if (authority === '' || (part !== authority && !part.startsWith(scheme))) return undefined
     if (!URL.canParse(`redis://${authority}`)) return undefined
     // The comma is probably part of a password.
     if (part === authority && part.includes('@') && !parts[0]!.includes('@')) return undefined
     urls.push(new URL(`redis://${authority}`))
   }
-  const [engine, mode] = scheme.split('+')
-  const kind =
-    mode === 'sentinel' ? 'sentinel' : mode === 'cluster' || urls.length > 1 ? 'cluster' : 'standalone'
-  return targetOf(kind, urls, engine === 'rediss')
+  const kind = mode === '+cluster' || urls.length > 1 ? 'cluster' : 'standalone'
+  return targetOf(mode === '+sentinel' ? 'sentinel' : kind, urls, engine === 'rediss')
 }
 
 export function socketTarget(path: string): RedisTarget {
@@ -254,7 +251,7 @@ function credentialsOf(urls: readonly URL[]): Pick<RedisTarget, 'username' | 'pa
   return { username, password }
 }
 
-/** null if badly percent-encoded. */
+/** Returns null if the text is badly percent-encoded, and undefined for no text. */
 function decoded(text: string | undefined): string | undefined | null {
   try {
     return text ? decodeURIComponent(text) : undefined
@@ -263,7 +260,7 @@ function decoded(text: string | undefined): string | undefined | null {
   }
 }
 
-/** Kind and hosts, without credentials. */
+/** Names the kind and the hosts, but no credentials: the text goes into logs and messages. */
 export function describeTarget(target: RedisTarget): string {
   if (target.path !== undefined) return `embedded store in ${dirname(target.path)}`
   const name = (host: string) => (host.includes(':') ? `[${host}]` : host)

@@ -10,6 +10,8 @@ export interface Setting {
   readonly about: string
   /** The value is never printed, and may stand in a file that `<NAME>_FILE` names. */
   readonly isSecret?: true
+  /** SIGHUP does not change the value. */
+  readonly needsRestart?: true
 }
 
 const WORKERS_MAX = 256
@@ -68,10 +70,15 @@ function address(fallback: string, about: string): Setting {
   return matching(/^[0-9A-Za-z._:-]{1,255}$/, fallback, 'an IP address', about)
 }
 
+/** The primary process uses such a setting, or workers that differ in it could redeem a token twice. */
+function untilRestart(setting: Setting): Setting {
+  return { ...setting, needsRestart: true }
+}
+
 export const SETTING_GROUPS = {
   Listening: {
-    HOST: address('0.0.0.0', 'Address to listen on.'),
-    PORT: integer([0, 65535], 8080, 'Port to listen on; 0 takes a free one.'),
+    HOST: untilRestart(address('0.0.0.0', 'Address to listen on.')),
+    PORT: untilRestart(integer([0, 65535], 8080, 'Port to listen on; 0 takes a free one.')),
     POWGATE_WORKERS: integer(
       [1, WORKERS_MAX],
       Math.min(WORKERS_MAX, availableParallelism()),
@@ -82,9 +89,11 @@ export const SETTING_GROUPS = {
       0,
       'Most connections of a worker; further ones are closed. 0: as many as its limit of open files allows.',
     ),
-    POWGATE_CONFIG_FILE: optional(
-      'a file of NAME=value lines',
-      'File with these settings. The environment takes precedence. Read again on SIGHUP.',
+    POWGATE_CONFIG_FILE: untilRestart(
+      optional(
+        'a file of NAME=value lines',
+        'File with these settings. The environment takes precedence. Read again on SIGHUP.',
+      ),
     ),
   },
   'Behind a load balancer': {
@@ -92,14 +101,20 @@ export const SETTING_GROUPS = {
       'IP addresses and CIDRs, separated by commas',
       'Your proxies, whose X-Forwarded-For, X-Request-Id and PROXY protocol are trusted. Needed behind a proxy.',
     ),
-    POWGATE_PROXY_PROTOCOL: onOff(
-      'off',
-      'Whether trusted proxies start connections with a PROXY protocol header, version 2 (or 1).',
+    // Listeners with and without it cannot share a port.
+    POWGATE_PROXY_PROTOCOL: untilRestart(
+      onOff(
+        'off',
+        'Whether trusted proxies start connections with a PROXY protocol header, version 2 (or 1).',
+      ),
     ),
-    POWGATE_IPV6_PREFIX: integer(
-      [48, 128],
-      64,
-      'Bits of an IPv6 address that count as one visitor: in limits, and for remoteip at /siteverify.',
+    // The prefix is part of the keys of limits and used nonces.
+    POWGATE_IPV6_PREFIX: untilRestart(
+      integer(
+        [48, 128],
+        64,
+        'Bits of an IPv6 address that count as one visitor: in limits, and for remoteip at /siteverify.',
+      ),
     ),
   },
   Secrets: {
@@ -109,15 +124,20 @@ export const SETTING_GROUPS = {
     ),
   },
   'Embedded store': {
-    POWGATE_DATA_DIR: text(
-      './data',
-      'a directory that can be written',
-      'Where the embedded store and its generated secret live.',
+    POWGATE_DATA_DIR: untilRestart(
+      text(
+        './data',
+        'a directory that can be written',
+        'Where the embedded store and its generated secret live.',
+      ),
     ),
-    POWGATE_STATE_MAX_MB: integer(
-      [16, 1_000_000],
-      1024,
-      'Largest size of the embedded store, in MiB. Above half of it new networks are not counted. When it is full, requests that need it are refused.',
+    // The store process outlives a roll, with the value of its start.
+    POWGATE_STATE_MAX_MB: untilRestart(
+      integer(
+        [16, 1_000_000],
+        1024,
+        'Largest size of the embedded store, in MiB. Above half of it new networks are not counted. When it is full, requests that need it are refused.',
+      ),
     ),
   },
   Redis: {
@@ -139,16 +159,20 @@ export const SETTING_GROUPS = {
       'a host name',
       'Name that the certificates must have, where nodes are known by address.',
     ),
-    POWGATE_REDIS_PREFIX: matching(
-      /^[A-Za-z0-9_.-]{1,32}$/,
-      'pg',
-      '1 to 32 letters, digits, dots, dashes or underscores',
-      'Prefix of every key in Redis.',
+    POWGATE_REDIS_PREFIX: untilRestart(
+      matching(
+        /^[A-Za-z0-9_.-]{1,32}$/,
+        'pg',
+        '1 to 32 letters, digits, dots, dashes or underscores',
+        'Prefix of every key in Redis.',
+      ),
     ),
-    POWGATE_REDIS_SHARDS: integer(
-      [1, 256],
-      16,
-      'On a Cluster: number of slots for addresses and sites; at least one for each primary. Unset: as on the running hosts.',
+    POWGATE_REDIS_SHARDS: untilRestart(
+      integer(
+        [1, 256],
+        16,
+        'On a Cluster: number of slots for addresses and sites; at least one for each primary. Unset: as on the running hosts.',
+      ),
     ),
   },
   'When the store is slow or away': {
@@ -188,37 +212,43 @@ export const SETTING_GROUPS = {
     POWGATE_BODY_MAX_BYTES: integer([1024, 1_048_576], 8192, 'Longest request body in bytes.'),
   },
   'Watching it': {
-    POWGATE_ADMIN_HOST: address(
-      '127.0.0.1',
-      'Address of the admin port. It has no password, so keep it private.',
+    POWGATE_ADMIN_HOST: untilRestart(
+      address('127.0.0.1', 'Address of the admin port. It has no password, so keep it private.'),
     ),
-    POWGATE_ADMIN_HOSTS: matching(
-      /^$|^[\w-]+(\.[\w-]+)*\.?( *, *[\w-]+(\.[\w-]+)*\.?)*$/,
-      '',
-      'host names without ports, separated by commas',
-      "Host names by which the admin port may be reached, besides IP addresses, localhost and the machine's name.",
+    POWGATE_ADMIN_HOSTS: untilRestart(
+      matching(
+        /^$|^[\w-]+(\.[\w-]+)*\.?( *, *[\w-]+(\.[\w-]+)*\.?)*$/,
+        '',
+        'host names without ports, separated by commas',
+        "Host names by which the admin port may be reached, besides IP addresses, localhost and the machine's name.",
+      ),
     ),
-    POWGATE_ADMIN_PORT: integer([0, 65535], 0, 'Port of health, metrics and the dashboard; 0: none.'),
-    POWGATE_DEPLOYMENT: matching(
-      /^[\w.-]{0,64}$/,
-      '',
-      'up to 64 letters, digits, dots, dashes or underscores',
-      'Label `deployment` of every metric, which tells this deployment (production, staging) from others.',
+    POWGATE_ADMIN_PORT: untilRestart(
+      integer([0, 65535], 0, 'Port of health, metrics and the dashboard; 0: none.'),
     ),
-    POWGATE_METRICS_SITES: matching(
-      /^(site_[0-9A-Za-z]{22}( *, *(?=s)|$)){0,50}$/, // (?=s): no comma at the end
-      '',
-      'up to 50 site keys, separated by commas',
-      'Sites with metrics of their own, by which an alert tells that one of them fails.',
+    POWGATE_DEPLOYMENT: untilRestart(
+      matching(
+        /^[\w.-]{0,64}$/,
+        '',
+        'up to 64 letters, digits, dots, dashes or underscores',
+        'Label `deployment` of every metric, which tells this deployment (production, staging) from others.',
+      ),
+    ),
+    POWGATE_METRICS_SITES: untilRestart(
+      matching(
+        /^(site_[0-9A-Za-z]{22}( *, *(?=s)|$)){0,50}$/, // (?=s): no comma at the end
+        '',
+        'up to 50 site keys, separated by commas',
+        'Sites with metrics of their own, by which an alert tells that one of them fails.',
+      ),
     ),
     LOG_LEVEL: choice(
       ['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent'],
       'Least severe log lines to write.',
       'info',
     ),
-    POWGATE_LOG_FORMAT: choice(
-      ['auto', 'json', 'text'],
-      'JSON for programs, text for people; auto: text on a terminal.',
+    POWGATE_LOG_FORMAT: untilRestart(
+      choice(['auto', 'json', 'text'], 'JSON for programs, text for people; auto: text on a terminal.'),
     ),
     POWGATE_LOG_SUCCESSES: {
       accepts: text => isWithin(text, [0, 1]),
@@ -245,9 +275,8 @@ export const SETTING_GROUPS = {
     ),
   },
   'For trying out': {
-    POWGATE_DEMO: choice(
-      ['auto', 'on', 'off'],
-      'Whether /demo is served. auto: from the first start until the next.',
+    POWGATE_DEMO: untilRestart(
+      choice(['auto', 'on', 'off'], 'Whether /demo is served. auto: from the first start until the next.'),
     ),
     POWGATE_TEST_KEYS: onOff(
       'off',

@@ -1,5 +1,5 @@
 /**
- * A site's settings: a line of `SiteSettings` and a row of this table each. From the row follow the schema of sites files, the
+ * A site's settings: a line of `SiteSettings` and a row of this table each. From the row follow the schema of export files, the
  * flags with their help, and the lines of `site show`, the audit log and docs/reference/sites.md, in this order.
  */
 

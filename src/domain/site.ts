@@ -14,7 +14,7 @@ export interface SiteRecord extends SiteSettings {
   createdAt: number
   /** Grows with every change, even if the clock is behind. */
   updatedAt: number
-  /** Bits above the base, set by `site raise`. This is no setting, so files of sites lack it. */
+  /** Bits above the base, set by `site raise`. This is no setting, so export files lack it. */
   raise?: { readonly bits: number; readonly until: number }
   /** A deleted site refuses its requests, and its key is never made again. */
   deletedAt?: number
@@ -38,13 +38,13 @@ export interface ApiKeyRecord {
   deletedAt?: number
 }
 
-/** When a record last changed. Of two copies, the one with the lower time is from an older state of the store. */
-export function changedAt({ updatedAt, createdAt }: { updatedAt?: number; createdAt: number }): number {
+/** The time of a record's last change. The copy with the lower one is from an older state of the store. */
+export function updatedAtOf({ updatedAt, createdAt }: { updatedAt?: number; createdAt: number }): number {
   return updatedAt ?? createdAt
 }
 
-export function nextChangeAt(before: { updatedAt?: number; createdAt: number }, nowMs: number): number {
-  return Math.max(nowMs, changedAt(before) + 1)
+export function nextUpdatedAt(before: { updatedAt?: number; createdAt: number }, nowMs: number): number {
+  return Math.max(nowMs, updatedAtOf(before) + 1)
 }
 
 /** Records in a worker's memory, even if the store has lost them. */

@@ -1,4 +1,4 @@
-/** Finds one visitor's lines in logs: those that have the asked text, and those of the nonces found there. */
+/** Finds one visitor's lines in logs: first those with the text that is searched for, then those with a nonce of the first. */
 
 import { createReadStream, createWriteStream, fstatSync, mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -11,7 +11,7 @@ import { systemErrorText } from '../words/system-error.ts'
 
 export interface Query {
   readonly text: string
-  /** `id`: a request id or a bare nonce. */
+  /** `id`: a request id, or a nonce without its token, which looks like some request ids. */
   readonly kind: 'nonce' | 'id' | 'address'
   /** The address's network, which is what the log shows of an address by default. */
   readonly network?: string
@@ -23,9 +23,9 @@ export interface SearchResult {
   readonly records: readonly LogRecord[]
   /** True if some lines were found by the network alone, so other addresses may have caused them. */
   readonly isOfNetwork: boolean
-  /** The number of lines that have the text but are not powgate's. */
+  /** The number of lines that have the text but are no JSON of powgate. */
   readonly skipped: number
-  /** True if earlier visits were left out. */
+  /** True if only the last of the matching lines are here. */
   readonly isCut: boolean
   /** The time and the hosts of all lines that were read. */
   readonly read: { fromMs?: number; toMs?: number; readonly hosts: Set<string> }
@@ -43,11 +43,11 @@ const RECORDS_MAX = 1000
  */
 export async function searchLogs(paths: readonly string[], query: Query): Promise<SearchResult> {
   const { text, kind, network } = query
-  const found = new Found()
-  // The second pass looks for the first one's nonces; a search by nonce needs none.
+  const found = new LastVisits()
+  // A search by nonce needs no second pass, so it may read a pipe.
   const isPipe = paths.includes(STDIN) && !fstatSync(STDIN_FD).isFile()
-  const kept = isPipe && kind !== 'nonce' ? await keepPipe() : undefined
-  const sources = paths.map(path => (path === STDIN ? (kept ?? path) : path))
+  const copy = isPipe && kind !== 'nonce' ? await copyOfPipe() : undefined
+  const sources = paths.map(path => (path === STDIN ? (copy ?? path) : path))
   const read: SearchResult['read'] = { hosts: new Set() }
   let [skipped, isOfNetwork] = [0, false]
   try {
@@ -62,7 +62,7 @@ export async function searchLogs(paths: readonly string[], query: Query): Promis
         found.add(line, record)
       } else if ([record.nonce, record.requestId, ...addresses].includes(text)) found.add(line, record)
     })
-    found.keepLast()
+    found.dropEarlier()
     const nonces = new Set(found.records.map(({ nonce }) => nonce))
     if (kind !== 'nonce' && found.records.some(({ nonce }) => typeof nonce === 'string'))
       await eachLine(sources, line => {
@@ -72,14 +72,14 @@ export async function searchLogs(paths: readonly string[], query: Query): Promis
     const records = found.records.sort((a, b) => Number(a.time) - Number(b.time))
     return { records, skipped, isOfNetwork, isCut: found.isCut, read }
   } finally {
-    if (kept !== undefined) rmSync(dirname(kept), { recursive: true, force: true })
+    if (copy !== undefined) rmSync(dirname(copy), { recursive: true, force: true })
   }
 }
 
-/** The records that were found, of the last VISITS visits. */
-class Found {
+/** Collects records, and keeps those of the last VISITS visits. */
+class LastVisits {
   isCut = false
-  /** Records are kept by their line, since both passes find some. */
+  /** The key is the line, because both passes find some. */
   readonly #records = new Map<string, LogRecord>()
 
   get records(): LogRecord[] {
@@ -87,12 +87,12 @@ class Found {
   }
 
   add(line: string, record: LogRecord): void {
-    if (this.#records.size >= RECORDS_MAX) this.keepLast()
+    if (this.#records.size >= RECORDS_MAX) this.dropEarlier()
     if (this.#records.size < RECORDS_MAX) this.#records.set(line, record)
     else this.isCut = true
   }
 
-  keepLast(): void {
+  dropEarlier(): void {
     const lastMs = new Map<unknown, number>()
     for (const [line, { nonce = line, time }] of this.#records)
       lastMs.set(nonce, Math.max(Number(time) || 0, lastMs.get(nonce) ?? 0))
@@ -103,7 +103,7 @@ class Found {
 }
 
 /** Copies standard input to a file, because a pipe can be read only once. */
-async function keepPipe(): Promise<string> {
+async function copyOfPipe(): Promise<string> {
   let dir: string | undefined
   try {
     dir = mkdtempSync(join(tmpdir(), 'powgate-explain-'))
@@ -121,7 +121,7 @@ async function keepPipe(): Promise<string> {
 async function eachLine(paths: readonly string[], take: (line: string) => void): Promise<void> {
   for (const path of paths) {
     try {
-      // The loop gets the errors of both streams.
+      // The errors of both streams end the loop below, so the callback needs none.
       const input = path.endsWith('.gz') ? pipeline(open(path), createGunzip(), () => {}) : open(path)
       let rest = ''
       for await (const text of input.setEncoding('utf8')) {
@@ -142,7 +142,7 @@ function open(path: string): Readable {
   return createReadStream('', { fd: STDIN_FD, start: 0, autoClose: false })
 }
 
-/** A container runtime wraps lines into JSON of its own, in which quotes have backslashes. */
+/** Quotes have backslashes where a container runtime has wrapped the line into JSON of its own. */
 const TIME = /\\?"time\\?":(\d{1,16})\b/
 const HOSTNAME = /\\?"hostname\\?":\\?"([^"\\]+)/
 

@@ -8,18 +8,11 @@ import { JUDGEMENT_WORDS, limitWords } from '../words/reasons.ts'
 import { REFUSAL_WORDS } from '../words/refusals.ts'
 import type { LogRecord } from './search.ts'
 
-interface Step {
-  /** UTC. */
-  readonly time: string
-  readonly title: string
-  readonly lines: readonly string[]
-}
-
 /** These fields describe the process, or are shown elsewhere. */
 const NOT_SHOWN = 'event level time name hostname pid msg site nonce reasons'.split(' ')
 
 /** Fields may be missing or have another form: another version may have written the log. */
-export function stepOf(record: LogRecord): Step {
+export function stepOf(record: LogRecord) {
   const fields = Object.entries(record).filter(([name]) => !NOT_SHOWN.includes(name))
   const lines = [...wordsOf(record), fields.map(([name, value]) => `${name} ${valueText(value)}`).join(', ')]
   const title = String(record.event ?? record.msg)

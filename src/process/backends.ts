@@ -77,15 +77,7 @@ export class Backends {
   }
 }
 
-interface NearLimit {
-  readonly caller: string
-  /** Busiest first. */
-  readonly sites: readonly string[]
-  readonly perMinute: number
-  readonly limit: number
-  readonly isJunk: boolean
-  readonly text: string
-}
+type NearLimit = ReturnType<typeof nearLimit>
 
 /** Fewer redemptions without a visitor's address may be an accident. */
 const UNBOUND_MIN = 20
@@ -96,7 +88,7 @@ const UNBOUND_MS = 86_400_000
 const NEAR_SHARE = 1 / 2
 const SITES_NAMED_MAX = 3
 
-/** Judges backends by the last minute of all workers. Its callers bring the time. */
+/** Judges backends by what all workers counted. Times are `performance.now`, as parameters for the tests. */
 export class BackendWatch {
   /** Counts the good tokens of each API key that never named an address. */
   readonly #unbound = new Map<
@@ -148,19 +140,27 @@ export class BackendWatch {
     const latest = new Map(counts.map(counted => [counted.address + counted.apiKeyId, counted]))
     for (const counted of counts) {
       const { callerKey, address, apiKeyId, limits } = latest.get(counted.address + counted.apiKeyId)!
-      const { isJunk } = counted
-      addTo(windows, `${callerKey} ${isJunk}`, { caller: address, limit: limits[0], isJunk }, counted, hosts)
-      const caller = `API key ${apiKeyId}`
-      addTo(windows, `${apiKeyId} ${isJunk}`, { caller, limit: limits[1], isJunk }, counted, hosts)
+      const { isJunk, siteKey } = counted
+      const callers = [
+        { key: callerKey, caller: address, limit: limits[0] },
+        { key: apiKeyId, caller: `API key ${apiKeyId}`, limit: limits[1] },
+      ]
+      for (const { key, caller, limit } of callers) {
+        const used = windows.get(`${key} ${isJunk}`) ?? { caller, limit, isJunk, bySite: new Map() }
+        used.bySite.set(siteKey, (used.bySite.get(siteKey) ?? 0) + counted.count * hosts)
+        windows.set(`${key} ${isJunk}`, used)
+      }
     }
-    const found = new Map<string, NearLimit>()
-    const near = [...windows.values()].filter(({ perMinute, limit }) => perMinute >= limit * NEAR_SHARE)
-    near.sort((one, other) => other.perMinute / other.limit - one.perMinute / one.limit)
-    for (const limit of near.map(nearLimit)) {
+    const near = [...windows.values()]
+      .map(nearLimit)
+      .filter(({ perMinute, limit }) => perMinute >= limit * NEAR_SHARE)
+      .sort((one, other) => other.perMinute / other.limit - one.perMinute / one.limit)
+    const mostUsed = new Map<string, NearLimit>()
+    for (const limit of near) {
       const key = `${limit.sites[0]} ${limit.isJunk}`
-      if (!found.has(key)) found.set(key, limit)
+      if (!mostUsed.has(key)) mostUsed.set(key, limit)
     }
-    return [...found.values()]
+    return [...mostUsed.values()]
   }
 }
 
@@ -169,32 +169,17 @@ interface Window {
   readonly caller: string
   readonly limit: number
   readonly isJunk: boolean
-  perMinute: number
+  /** Tokens a minute. */
   readonly bySite: Map<string, number>
 }
 
-function addTo(
-  windows: Map<string, Window>,
-  key: string,
-  about: Pick<Window, 'caller' | 'limit' | 'isJunk'>,
-  { siteKey, count }: BackendCount,
-  hosts: number,
-): void {
-  const found = windows.get(key) ?? { ...about, perMinute: 0, bySite: new Map() }
-  found.perMinute += count * hosts
-  found.bySite.set(siteKey, (found.bySite.get(siteKey) ?? 0) + count * hosts)
-  windows.set(key, found)
-}
-
-function nearLimit({ caller, limit, isJunk, perMinute, bySite }: Window): NearLimit {
+/** Names the sites of the window, busiest first, and says in words what to do. */
+function nearLimit({ caller, limit, isJunk, bySite }: Window) {
   const bySize = [...bySite].sort(([, one], [, other]) => other - one)
   const sites = bySize.map(([site]) => site)
+  const perMinute = bySize.reduce((sum, [, count]) => sum + count, 0)
   const more = sites.length > SITES_NAMED_MAX ? ` and ${sites.length - SITES_NAMED_MAX} more` : ''
   const names = sites.slice(0, SITES_NAMED_MAX).join(', ') + more
-  if (isJunk) {
-    const text = `${caller} sends ${perMinute} tokens a minute for ${names} that are forged, malformed, expired or used already, of ${limit} that may be: somebody posts junk to a form, or a form is sent twice. It takes nothing from tokens that are redeemed for the first time, so raise no limit for it`
-    return { caller, sites, perMinute, limit, isJunk, text }
-  }
   const enough = limitFor(perMinute)
   // A site with its own limit no longer counts in the shared window.
   const isOneBusy = bySize[0]![1] >= perMinute / 2
@@ -202,7 +187,9 @@ function nearLimit({ caller, limit, isJunk, perMinute, bySite }: Window): NearLi
     ? `powgate site update ${sites[0]} --limit-redeem ${enough}${configFlag()}`
     : `set POWGATE_LIMIT_REDEEM_ADDRESS and POWGATE_LIMIT_REDEEM_API_KEY to ${enough}`
   const effect = perMinute > limit ? 'those beyond are refused' : 'those beyond would be refused'
-  const text = `${caller} sends ${perMinute} redemptions a minute for ${names}, of ${limit} that it may: ${effect}. To raise its limits: ${remedy}`
+  const text = isJunk
+    ? `${caller} sends ${perMinute} tokens a minute for ${names} that are forged, malformed, expired or used already, of ${limit} that may be: somebody posts junk to a form, or a form is sent twice. It takes nothing from tokens that are redeemed for the first time, so raise no limit for it`
+    : `${caller} sends ${perMinute} redemptions a minute for ${names}, of ${limit} that it may: ${effect}. To raise its limits: ${remedy}`
   return { caller, sites, perMinute, limit, isJunk, text }
 }
 

@@ -17,7 +17,7 @@ import { type SiteStore, StoreSetupError } from '../store/store.ts'
 import { VERSION } from '../version.ts'
 
 const NOTE_MS = 5000
-/** A store that is away must not delay an exit. */
+/** An exit waits no longer for a store that is away. */
 const LEAVE_MS = 500
 /** Raise this number when nonces or tokens get another form, so that hosts with another number do not start. */
 const FORM_OF_TOKENS = 1
@@ -26,15 +26,18 @@ export class HostRegistry {
   readonly #log: Logger
   readonly #id = randomBytes(6).toString('hex')
   readonly #startedAt = Date.now()
+  /** This host's note; undefined before `join`, and always with the embedded store. */
   #own: HostNote | undefined
   #store: (SiteStore & { close(): Promise<void> }) | undefined
   #differencesLogged = ''
+  /** The hosts of the store, this one too, as of the last note. */
   living: readonly HostNote[] = []
 
   constructor(log: Logger) {
     this.#log = log
   }
 
+  /** Why this host cannot work with others; a line each. */
   get differences(): string[] {
     // The store's copy also tells how far this host's clock is ahead.
     const own = this.living.find(({ id }) => id === this.#id) ?? this.#own
@@ -52,16 +55,18 @@ export class HostRegistry {
   async join(config: Config, isShardsSet: boolean): Promise<Config> {
     if (config.redis === undefined) return config
     const store = await openSiteStore(config)
-    const { joined, problems } = await compareWithHosts(store, config, isShardsSet)
+    const { agreed, namesakes, problems } = await compareWithHosts(store, config, isShardsSet)
     if (problems.length > 0) {
       await store.close()
       throw new StoreSetupError(problems.join('\n'))
     }
-    this.#own = noteOf(joined, this.#id, this.#startedAt)
-    this.living = (await store.noteHost(this.#id, this.#own, joined.redisShards)).living
+    // A killed service leaves its note behind. If a living host on another machine has this name, it soon notes itself again.
+    for (const { id } of namesakes) await store.noteHost(id, null)
+    this.#own = noteOf(agreed, this.#id, this.#startedAt)
+    this.living = (await store.noteHost(this.#id, this.#own, agreed.redisShards)).living
     this.#store = store
     void this.#keep()
-    return joined
+    return agreed
   }
 
   /** Connects again after a reload. If the new store does not answer, the connection to the present one stays. */
@@ -82,6 +87,7 @@ export class HostRegistry {
     this.#store = undefined
     if (store === undefined) return
     await Promise.race([store.noteHost(this.#id, null).catch(() => {}), sleep(LEAVE_MS)])
+    await store.close()
   }
 
   async #keep(): Promise<void> {
@@ -92,7 +98,7 @@ export class HostRegistry {
   }
 
   async #note(): Promise<void> {
-    // The workers report a store that is away.
+    // A store that is away is reported by the workers.
     const noted = await this.#store?.noteHost(this.#id, this.#own ?? null).catch(() => undefined)
     if (noted === undefined) return
     this.living = noted.living
@@ -109,19 +115,23 @@ export class HostRegistry {
   }
 }
 
-/** @returns the configuration with the number of shards, the other hosts' names, and why this host cannot work with them */
+/**
+ * @returns the configuration with the number of shards, the other hosts' names, why this host cannot work with them, and the
+ * hosts of this host's name and port, which are its own last runs if they were killed
+ */
 export async function compareWithHosts(store: SiteStore, config: Config, isShardsSet: boolean) {
   const { shards = config.redisShards, living } = await store.livingHosts()
-  const joined = { ...config, redisShards: isShardsSet ? config.redisShards : shards }
-  const own = noteOf(joined, '', 0)
-  const others = living.filter(({ name }) => name !== own.name) // A host's own last run may have been killed.
+  const agreed = { ...config, redisShards: isShardsSet ? config.redisShards : shards }
+  const own = noteOf(agreed, '', 0)
+  const namesakes = living.filter(({ name }) => name === own.name)
+  const others = living.filter(({ name }) => name !== own.name)
   const names = [...new Set(others.map(({ name, version }) => `${name} (powgate ${version})`))].join(', ')
   const problems = others.flatMap(other => differences(own, other))
   if (problems.length > 0)
     problems.push(
       `the hosts of one store must agree, or each refuses what the others issue: set the same, or stop ${names} first`,
     )
-  return { joined, names, problems }
+  return { agreed, names, namesakes, problems }
 }
 
 function noteOf(config: Config, id: string, startedAt: number): HostNote {

@@ -20,11 +20,13 @@ export interface WorkerSetup {
   readonly settings: SettingValues
 }
 
+/** The place of one worker, which successive processes take. */
 interface Seat {
   readonly index: number
   /** The settings that the seat's last worker got; its replacement gets the same. */
   setup: WorkerSetup
   worker: WorkerProcess | undefined
+  /** Starts during a roll; the worker serves until it is ready. */
   successor: WorkerProcess | undefined
   restarts: Restarts
 }
@@ -34,8 +36,8 @@ const RESTART_DELAY_MS_MAX = 5000
 /** Workers report twice a second. Silence is counted in checks, not in time: after a machine slept, no worker is killed. */
 const CHECK_MS = 1000
 const SILENT_CHECKS_UNHEALTHY = 5
-const SILENT_CHECKS_MAX = 15
-const STARTING_CHECKS_MAX = 30
+/** A worker that is silent for so many checks is killed; one that does not listen yet has more time. */
+const [SILENT_CHECKS_MAX, STARTING_CHECKS_MAX] = [15, 30]
 /** A successor must load its code within this time. */
 const LISTEN_MS = 30_000
 /** A successor's store must answer within this time, or within `storeWaitMs` if that is longer. */
@@ -51,9 +53,11 @@ export class Primary {
   readonly #workers = new Set<WorkerProcess>()
   onBackends: (counts: readonly BackendCount[]) => void = () => {}
   #lost: CachedRecords = { sites: [], apiKeys: [] }
+  /** Health checks are told so; the workers still serve. */
   #isUnready = false
   #isDraining = false
-  #onSettled: (() => void) | undefined
+  /** Called when a worker listens, or has said that it cannot start. */
+  #onStarted: (() => void) | undefined
 
   constructor(log: Logger, totals: Totals) {
     this.#log = log
@@ -63,7 +67,7 @@ export class Primary {
   /** Resolves when all workers listen; rejects if one cannot run. */
   start(setup: WorkerSetup): Promise<void> {
     return new Promise((resolve, reject) => {
-      this.#onSettled = () => {
+      this.#onStarted = () => {
         if (this.#isDraining) return
         const problem = [...this.#workers].find(worker => worker.problem !== undefined)?.problem
         if (problem !== undefined) reject(new Error(problem))
@@ -135,15 +139,14 @@ export class Primary {
       }
     }
     for (const { worker } of this.#seats.splice(workers)) worker?.leave()
-    await Promise.all(
-      [...this.#workers].filter(({ isLeaving }) => isLeaving).map(worker => worker.untilGone()),
-    )
+    await Promise.all(this.#leaving().map(worker => worker.untilGone()))
     if (this.#isDraining) return false
     const seconds = Math.round(performance.now() - startedAtMs) / 1000
     this.#log.info({ workers, seconds }, 'all workers are new')
     return true
   }
 
+  /** Replaces the worker of a seat. @returns why the new one cannot start; undefined also while draining */
   async #renew(seat: Seat, setup: WorkerSetup): Promise<string | undefined> {
     if (this.#isDraining) return undefined
     let successor: WorkerProcess
@@ -183,9 +186,13 @@ export class Primary {
     return undefined
   }
 
+  #leaving(): WorkerProcess[] {
+    return [...this.#workers].filter(({ isLeaving }) => isLeaving)
+  }
+
   async #untilFewLeave(max: number): Promise<void> {
     for (;;) {
-      const leaving = [...this.#workers].filter(({ isLeaving }) => isLeaving)
+      const leaving = this.#leaving()
       if (leaving.length < max) return
       await Promise.race(leaving.map(worker => worker.untilGone()))
     }
@@ -201,10 +208,10 @@ export class Primary {
     const listener: WorkerListener = {
       backends: counts => this.onBackends(counts),
       stats: (worker, snapshot) => this.#totals.take(worker, snapshot, seat.index),
-      settled: worker => {
+      started: worker => {
         if (worker.problem !== undefined)
           this.#log.error({ problem: worker.problem }, 'a worker cannot start')
-        this.#onSettled?.()
+        this.#onStarted?.()
       },
       gone: (worker, code, signal) => this.#onGone(seat, worker, code, signal),
       unreachable: error => this.#log.warn({ problem: error.message }, 'cannot talk to a worker'),

@@ -1,4 +1,4 @@
-/** Compares a SIGHUP's settings with those in use. */
+/** Reads the settings again on SIGHUP: which take effect, and which keep their value until a restart. */
 
 import { gatherSettings, type ProcessEnvironment, parseConfig, type SettingValues } from '../config/config.ts'
 import { SETTINGS, type SettingName } from '../config/settings.ts'
@@ -11,32 +11,9 @@ interface Reload extends WorkerSetup {
   readonly kept: readonly SettingName[]
 }
 
-/** The primary process uses these, or they say where state is kept: workers that differ there could redeem a token twice. */
-const NEEDS_RESTART: ReadonlySet<SettingName> = new Set<SettingName>([
-  'HOST',
-  'PORT',
-  'POWGATE_ADMIN_HOST',
-  'POWGATE_ADMIN_HOSTS',
-  'POWGATE_ADMIN_PORT',
-  'POWGATE_CONFIG_FILE',
-  'POWGATE_DATA_DIR',
-  'POWGATE_DEMO',
-  'POWGATE_DEPLOYMENT',
-  // The prefix is part of the keys of limits and used nonces.
-  'POWGATE_IPV6_PREFIX',
-  'POWGATE_LOG_FORMAT',
-  'POWGATE_METRICS_SITES',
-  // Listeners with and without it cannot share a port.
-  'POWGATE_PROXY_PROTOCOL',
-  'POWGATE_REDIS_PREFIX',
-  'POWGATE_REDIS_SHARDS',
-  // The store process lives on, with the value of its start.
-  'POWGATE_STATE_MAX_MB',
-])
-
 /**
- * If the PROXY protocol changes, a change of the trusted proxies waits for the restart too: new proxies without their protocol
- * would let clients behind a TCP balancer write X-Forwarded-For themselves.
+ * If the PROXY protocol changes, a change of the trusted proxies waits for the restart too: a proxy that is trusted without its
+ * PROXY header would let clients behind a TCP balancer write X-Forwarded-For themselves.
  *
  * @param env names the files that are read again
  * @throws ConfigError
@@ -50,7 +27,7 @@ export function reloadSettings(env: ProcessEnvironment, running: WorkerSetup): R
   for (const name of Object.keys(SETTINGS) as SettingName[]) {
     if (effective(values, name) === effective(running.settings, name)) continue
     const isKept =
-      NEEDS_RESTART.has(name) ||
+      SETTINGS[name].needsRestart ||
       (name === 'REDIS_URL' && isOtherStore(wanted.redis, running.config.redis)) ||
       (name === 'POWGATE_TRUSTED_PROXIES' && wanted.proxyProtocol !== running.config.proxyProtocol)
     if (!isKept) {

@@ -16,12 +16,16 @@ const REFRESH_MS = 500
 /** What the store has lost is no reported change, so some records are read again this often; a hundred take 5 ms. */
 const REREAD_MS = 5000
 const IDS_LOGGED_MAX = 10
+const NO_RECORDS: CachedRecords = { sites: [], apiKeys: [] }
 
 export class SiteKeeper {
   readonly #log: Logger
+  /** undefined until `reconnect`. */
   #config: Config | undefined
+  /** With the embedded store, there is no connection and no copy. */
   #store: { close(): Promise<void> } | undefined
   #directory: SiteDirectory | undefined
+  /** The count of the last report. */
   #lostBefore = 0
   /** Called when the number of lost records changes. */
   onLost: (records: CachedRecords) => void = () => {}
@@ -30,12 +34,12 @@ export class SiteKeeper {
     this.#log = log
   }
 
-  /** The number of cached records that the store lacks, or has older copies of. */
+  /** The number of copied records that the store lacks, or has older copies of. */
   get lost(): number {
     return countOf(lostOf(this.#directory))
   }
 
-  /** The cached records stay, even if the settings name another server. */
+  /** Connects to the Redis of the settings. The copied records stay, even if it is another server. */
   async reconnect(config: Config): Promise<void> {
     this.#config = config
     if (config.redis === undefined) return
@@ -47,18 +51,19 @@ export class SiteKeeper {
     if (directoryBefore === undefined) void this.#keep()
   }
 
+  /** All sites and API keys: the copy, or with the embedded store what the store has. */
   async records(): Promise<CachedRecords> {
-    if (this.#directory !== undefined || this.#config === undefined)
-      return this.#directory?.all ?? { sites: [], apiKeys: [] }
-    return reading(this.#config, async store => ({
+    if (this.#directory !== undefined) return this.#directory.all
+    if (this.#config === undefined) return NO_RECORDS // the service is starting
+    return withSites(this.#config, async store => ({
       sites: await store.listSites(),
       apiKeys: await store.listApiKeys(),
     }))
   }
 
-  /** Counts the cached records that the store lacks. Rejects if the store does not answer. */
+  /** Counts the copied records that the store of `config` lacks. Rejects if the store does not answer. */
   missingIn(config: Config): Promise<number> {
-    return reading(config, async store => {
+    return withSites(config, async store => {
       const directory = directoryOf(store, this.#directory?.all)
       await directory.refresh()
       return countOf(lostOf(directory))
@@ -92,7 +97,7 @@ export class SiteKeeper {
   }
 }
 
-function directoryOf(store: SiteStore, records: CachedRecords = { sites: [], apiKeys: [] }): SiteDirectory {
+function directoryOf(store: SiteStore, records = NO_RECORDS): SiteDirectory {
   const directory = new SiteDirectory(store, () => performance.now(), { hasTestKeys: false, isCopy: true })
   directory.adopt(records)
   return directory
@@ -102,12 +107,15 @@ const countOf = ({ sites, apiKeys }: CachedRecords) => sites.length + apiKeys.le
 
 /** Leaves out the demo's sites, which each start makes anew. */
 function lostOf(directory: SiteDirectory | undefined): CachedRecords {
-  const { sites, apiKeys } = directory?.lost ?? { sites: [], apiKeys: [] }
+  const { sites, apiKeys } = directory?.lost ?? NO_RECORDS
   const isKept = ({ siteKey }: { readonly siteKey: string }) => !DEMO_SITE_KEYS.has(siteKey)
   return { sites: sites.filter(isKept), apiKeys: apiKeys.filter(isKept) }
 }
 
-async function reading<Result>(config: Config, read: (store: SiteStore) => Promise<Result>): Promise<Result> {
+async function withSites<Result>(
+  config: Config,
+  read: (store: SiteStore) => Promise<Result>,
+): Promise<Result> {
   const store = await openSiteStore(config)
   try {
     return await read(store)

@@ -15,9 +15,9 @@ const MODULE = new URL(`../store/embedded/process${extname(import.meta.url)}`, i
 const RESTART_DELAY_MS_MAX = 1000
 /** Saving a state of a million addresses fits in this time. */
 const END_MS = 10_000
-/** A process that says nothing for so long hangs: saving its state, or a change of sites, takes less. */
+/** A process that sends no message for so long hangs: saving its state, or a change of sites, takes less. */
 const HUNG_SECONDS = 15
-/** Bytes of V8's heap for each byte of the state: the estimate leaves out some memory, and garbage. */
+/** V8's heap gets so many bytes for each byte that the state may have, because the count of these leaves out garbage and some objects. */
 const HEAP_TIMES = 2
 
 export class StoreProcess {
@@ -71,6 +71,7 @@ export class StoreProcess {
     })
   }
 
+  /** @returns undefined once the process serves, or why it does not */
   #fork(): Promise<string | undefined> {
     const { dataDir, stateBytesMax } = this.#config
     const startedAtMs = performance.now()
@@ -88,19 +89,19 @@ export class StoreProcess {
         else if (message.type === 'failed') problem = message.line
         else if (message.type === 'tells') this.#log[message.level](message.text)
       })
-      const gone = (code: number | null, signal: string | null) => {
+      const onEnd = (code: number | null, signal: string | null) => {
         this.#child = undefined
         this.#cpuBefore = this.cpuMicroseconds
         this.#usage = undefined
         done(problem ?? 'POWGATE_DATA_DIR: the store process ended before it served')
-        // `start` may have to report the failure first.
+        // Later, because `start` sets #isEnding if this was the first process.
         setImmediate(() => this.#isEnding || this.#replace({ code, signal, problem }, startedAtMs))
       }
       child.on('error', error => {
         problem ??= error.message
-        if (child.pid === undefined) gone(null, null) // A process that did not start sends no exit event.
+        if (child.pid === undefined) onEnd(null, null) // A process that did not start sends no exit event.
       })
-      child.on('exit', gone)
+      child.on('exit', onEnd)
     })
   }
 

@@ -16,17 +16,18 @@ export type WorkerMessage =
   /** `answers` is the `ask` of the message that this one answers. */
   | { readonly type: 'stats'; readonly snapshot: Snapshot; readonly answers?: number }
   | { readonly type: 'backends'; readonly counts: readonly BackendCount[] }
+  /** The worker cannot run. */
   | { readonly type: 'setup-failed'; readonly line: string }
 
 export type PrimaryMessage =
   | ({ readonly type: 'start'; readonly lost: CachedRecords } & Pick<WorkerStart, 'index' | 'settings'>)
-  /** Workers serve these from memory. */
+  /** Records that the store has lost. Workers serve them from memory. */
   | { readonly type: 'lost'; readonly lost: CachedRecords }
-  /** `sites` have counters of their own. */
+  /** Asks for `stats`. `sites`: those that have counters of their own. */
   | { readonly type: 'ask-stats'; readonly ask: number; readonly sites?: readonly string[] }
   | { readonly type: 'drain' }
 
-/** What a worker says of itself. A version from before these fields leaves the texts empty. */
+/** What a worker runs: an upgrade may change it with a roll. A worker of an older version leaves the texts empty. */
 export interface Build {
   readonly version: string
   readonly node: string
@@ -43,8 +44,9 @@ export interface WorkerStart {
 export interface WorkerListener {
   stats(worker: WorkerProcess, snapshot: Snapshot): void
   backends(counts: readonly BackendCount[]): void
-  settled(worker: WorkerProcess): void
-  /** The last call for a worker. */
+  /** The worker listens, or its `problem` says why it cannot run. */
+  started(worker: WorkerProcess): void
+  /** The process has ended. No call about it follows. */
   gone(worker: WorkerProcess, code: number | null, signal: string | null): void
   unreachable(error: Error): void
 }
@@ -64,7 +66,9 @@ export class WorkerProcess {
   isListening = false
   isReady = false
   trouble: StoreTrouble | undefined
+  /** It drains, or was killed because it could not. */
   isLeaving = false
+  /** It was killed because it was silent. */
   wasHung = false
   /** Checks since the worker's last message. */
   silentChecks = 0
@@ -72,8 +76,10 @@ export class WorkerProcess {
   problem: string | undefined
   readonly #worker: Worker
   readonly #listener: WorkerListener
+  /** It has said hello, so it reads messages. */
   #hasGreeted = false
   #hasGone = false
+  /** Each checks the condition of one `#until`. */
   readonly #waiting = new Set<() => void>()
   /** The last `ask` that was answered. Counters sent unasked may be older. */
   #statsAnswered = 0
@@ -129,14 +135,14 @@ export class WorkerProcess {
     )
   }
 
-  async #within(ms: number, isDone: () => boolean, lack: string): Promise<string | undefined> {
+  async #within(ms: number, isDone: () => boolean, timeoutText: string): Promise<string | undefined> {
     const cannotSucceed = () =>
       this.#hasGone || this.problem !== undefined || this.trouble?.isLasting === true
     await this.#until(() => isDone() || cannotSucceed(), ms)
     if (this.#hasGone || this.problem !== undefined) return this.problem ?? 'it ended before it was ready'
     if (isDone()) return undefined
     const { isLasting = false, line = '' } = this.trouble ?? {}
-    return isLasting ? line : `${lack} within ${ms / 1000} s${line && `: ${line}`}`
+    return isLasting ? line : `${timeoutText} within ${ms / 1000} s${line && `: ${line}`}`
   }
 
   /** Resolves when the condition is true, which is checked after each event of the worker, or after `ms`. */
@@ -189,7 +195,7 @@ export class WorkerProcess {
         break
       case 'listening':
         this.isListening = true
-        this.#listener.settled(this)
+        this.#listener.started(this)
         break
       case 'ready':
         this.isReady = message.isReady
@@ -197,7 +203,7 @@ export class WorkerProcess {
         break
       case 'setup-failed':
         this.problem = message.line
-        this.#listener.settled(this)
+        this.#listener.started(this)
         break
     }
     this.#changed()

@@ -1,18 +1,18 @@
-/** Plans what `powgate apply` writes: the sites and API keys of a file that the store lacks, or has otherwise. */
+/** Plans what `powgate apply` writes: the sites and API keys of an export file that the store lacks, or has otherwise. */
 
 import { randomBytes } from 'node:crypto'
 import { DEMO_SITE_KEYS } from '../demo/site.ts'
 import type { RecordChange } from '../domain/audit.ts'
-import { type ApiKeyRecord, changedAt, isExpired, newSiteKey } from '../domain/site.ts'
+import { type ApiKeyRecord, isExpired, newSiteKey, updatedAtOf } from '../domain/site.ts'
 import type { SiteStore } from '../store/store.ts'
 import { PROGRAM } from '../version.ts'
-import { diffWithFile, type FileContent, type FileDiff, type MissingSites } from './file.ts'
+import { diffWithFile, type FileContent, type FileDiff, type MissingSites } from './export-file.ts'
 import { deletion, newKey } from './sites.ts'
 
 export interface ApplyPlan extends FileDiff {
-  /** API keys that come with their hashes from another store. */
+  /** API keys of the file's `apiKeys`, whose secrets only their hashes tell. */
   readonly keysAdded: readonly ApiKeyRecord[]
-  /** New API keys with their secrets, for the names that the file lists. */
+  /** New API keys with their secrets, for names in the `keys` of the file's sites. */
   readonly keysMade: readonly ReturnType<typeof newKey>[]
   /** All that is to be written. */
   readonly records: readonly RecordChange[]
@@ -48,7 +48,7 @@ export async function planApply(
     .map(key => ({ ...key, createdAt: key.createdAt || now }))
   const allKeys = new Map([...storedKeys, ...keysAdded].map(key => [key.id, key]))
   const valid = [...allKeys.values()].filter(key => key.revokedAt === null && !isExpired(key, now))
-  const keysMade = diff.keys
+  const keysMade = diff.neededKeys
     .filter(({ siteKey, name }) => !valid.some(key => key.siteKey === siteKey && key.name === name))
     .map(({ siteKey, name }) => newKey(siteKey, { name }, now))
   const records = [
@@ -63,7 +63,7 @@ export async function planApply(
 
 /** A key of the file is written if the store lacks it, or has an older copy. */
 function isLater(key: ApiKeyRecord, stored: ApiKeyRecord | undefined): boolean {
-  return stored === undefined || changedAt(key) > changedAt(stored)
+  return stored === undefined || updatedAtOf(key) > updatedAtOf(stored)
 }
 
 function emptyFileProblems({ changes }: FileDiff, missing: MissingSites): string[] {

@@ -3,7 +3,7 @@
 import { statSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 import { isatty } from 'node:tty'
-import { type Config, configFlag, type DemoMode, localUrl, shellWord } from '../config/config.ts'
+import { type Config, configFlag, localUrl, shellWord } from '../config/config.ts'
 import { isSecretToBeMade, resolveSecrets } from '../config/secrets.ts'
 import { DEMO_SITE_KEYS, prepareDemoSites } from '../demo/site.ts'
 import type { Logger } from '../log/logger.ts'
@@ -18,26 +18,23 @@ import { authorInService, createSite } from './sites.ts'
 
 const COMMAND = process.argv[1]?.endsWith('main.js') ? 'npm run -s powgate --' : PROGRAM
 
-/** A call to the store may take longer than later, because no visitor waits for it. */
+/** Longer than the service gives a call to the store, because no visitor waits for this one. */
 const DEADLINE_MS = 2000
-/** The log says that powgate waits for the store: first after a second, because both may start together. */
+/** The log says that powgate waits for the store, but not in the first second, because both may start together. */
 const FIRST_LINE_MS = 1000
 const LINE_EVERY_MS = 5000
 
 /** Only pages of this machine may use the first site. */
 const FIRST_ORIGINS = ['http://localhost:*', 'http://127.0.0.1:*']
 
+/** The metrics of the primary process (metrics/totals.ts). */
 interface Gauged {
   gauges: Record<string, number>
 }
 
-interface Start {
-  readonly store: string
-  readonly demo: Exclude<DemoMode, 'auto'>
-}
-
 /**
- * @param totals its gauges, which nothing else sets yet, are the cause while the store does not answer, and none afterwards
+ * @param totals nothing else has set its gauges yet: they tell why the store does not answer, and are emptied once it does
+ * @returns a description of the store, and whether /demo is served
  * @throws StoreSetupError
  */
 export async function prepareStart(
@@ -45,8 +42,8 @@ export async function prepareStart(
   log: Logger,
   totals: Gauged,
   storeProcess: { start(): Promise<void> } | undefined,
-): Promise<Start> {
-  // This asks hasServed, because commands make sites without a secret, so sites alone do not show that one existed.
+) {
+  // Commands create sites without a secret, so only a service that ran shows that there was one.
   const isSecretLost = isSecretToBeMade(config) && hasServed(config)
   if (storeProcess !== undefined) {
     prepareDataDir(config.dataDir, true)
@@ -78,15 +75,10 @@ export async function prepareStart(
       printFirstSite(keys, config.dataDir, localUrl(config), demo === 'on')
     } else if (sites.length === 0) {
       log.info(`there are no sites yet: ${COMMAND} site create --name NAME --origin ORIGIN${configFlag()}`)
-    } else {
+    } else if (demo === 'off') {
       const first = readFirstKeys(config.dataDir)?.siteKey
-      const site = sites.find(site => site.siteKey === first && site.active)
-      // Older versions made the first site without origins.
-      if (site?.origins.length === 0)
-        log.info(
-          `the site ${site.name} of the first start is still open to every origin: ${COMMAND} site disable ${first}${configFlag()}`,
-        )
-      if (site !== undefined && demo === 'off') log.info('/demo is off now, POWGATE_DEMO=on serves it')
+      const isInUse = sites.some(({ siteKey, active }) => siteKey === first && active)
+      if (isInUse) log.info('/demo is off now, POWGATE_DEMO=on serves it')
     }
     if (demo === 'on') await prepareDemoSites(store.sites, secrets[0]!, authorInService('demo page'))
     return { store: store.description, demo }
@@ -101,7 +93,7 @@ async function createFirstSite(sites: SiteStore): Promise<FirstKeys> {
   return { siteKey: site.siteKey, apiKey }
 }
 
-/** Throws a StoreSetupError if a service ran here and its sites are missing. Otherwise it would make a first site again. */
+/** Throws a StoreSetupError if a service ran here and its sites are missing. Otherwise the start would make a first site again. */
 function refuseLostSites(config: Config): void {
   const path = join(resolve(config.dataDir), SITES_JSONL)
   const isThere = (statSync(path, { throwIfNoEntry: false })?.size ?? 0) > 0
@@ -111,6 +103,7 @@ function refuseLostSites(config: Config): void {
   )
 }
 
+/** Returns a function that tells why the store does not answer: by a gauge at each call, and in the log every 5 s. */
 function waitingLines(config: Config, log: Logger, totals: Gauged, description: () => string) {
   const startedAtMs = performance.now()
   let nextLineAtMs = startedAtMs + FIRST_LINE_MS

@@ -1,4 +1,4 @@
-/** The errors of commands, and rules for values that several commands take. */
+/** The errors of commands; and the rules for site keys, durations and times as people type them. */
 
 import { isSiteKey } from '../domain/site.ts'
 import type { ValueRule } from '../domain/value-forms.ts'
@@ -19,24 +19,24 @@ export const SITE_KEY_RULE: ValueRule = {
 }
 
 const UNIT_MS = { m: 60_000, h: 3_600_000, d: 86_400_000 } as const
-const LENGTH = /^([1-9]\d{0,4})([mhd])$/
+const DURATION = /^([1-9]\d{0,4})([mhd])$/
 const DATE = /^(\d{4})-(\d{2})-(\d{2})$/
 const TIME = /^(\d{4}-\d{2}-\d{2})T\d{2}:\d{2}(:\d{2}(\.\d{1,3})?)?(Z|[+-]\d{2}:\d{2})$/
 
 /** Unix milliseconds of a date, a time, or a duration ahead of now or ago; undefined for other text. */
 export function whenMs(text: string, direction: 'ahead' | 'ago'): number | undefined {
-  const length = lengthMs(text)
-  if (length === undefined) return momentMs(text)
-  return direction === 'ahead' ? Date.now() + length : Date.now() - length
+  const duration = durationMs(text)
+  if (duration === undefined) return momentMs(text)
+  return direction === 'ahead' ? Date.now() + duration : Date.now() - duration
 }
 
-/** `90d`, `12h` or `30m` in milliseconds. */
-export function lengthMs(text: string): number | undefined {
-  const [, count, unit] = LENGTH.exec(text) ?? []
+/** Milliseconds of `90d`, `12h` or `30m`; undefined for other text. */
+export function durationMs(text: string): number | undefined {
+  const [, count, unit] = DURATION.exec(text) ?? []
   return count === undefined ? undefined : Number(count) * UNIT_MS[unit as keyof typeof UNIT_MS]
 }
 
-/** `2027-01-31`, its start in UTC, or `2027-01-31T12:00Z`. */
+/** Unix milliseconds of `2027-01-31` (its start in UTC) or `2027-01-31T12:00Z`; undefined for other text. */
 function momentMs(text: string): number | undefined {
   const day = DATE.test(text) ? text : TIME.exec(text)?.[1]
   const [startMs, unixMs] = [Date.parse(day ?? ''), Date.parse(text)]

@@ -1,9 +1,9 @@
-/** The JSON Schema of a file of sites. */
+/** The JSON Schema of an export file. */
 
 import { API_KEY_ID_PATTERN, SITE_KEY_PATTERN } from '../domain/site.ts'
 import { FIELDS, type SiteField } from '../domain/site-fields.ts'
 import type { Schema } from '../domain/value-forms.ts'
-import { FILE_FORMAT, FILE_VERSION } from './file.ts'
+import { FILE_FORMAT, FILE_VERSION } from './export-file.ts'
 import { SITE_KEY_RULE } from './rules.ts'
 
 function fieldSchema({ form, about, fallback, otherwise }: SiteField): Schema {
@@ -44,8 +44,9 @@ const KEYS: Schema = {
   description: 'a list of names',
 }
 
-const TIME: Schema = { type: 'integer', minimum: 0, description: 'a time in Unix milliseconds' }
-const TIME_OR_NEVER: Schema = { ...TIME, type: ['integer', 'null'], description: 'such a time, or null' }
+const MILLISECONDS = 'a time in Unix milliseconds'
+const TIME: Schema = { type: 'integer', minimum: 0, description: MILLISECONDS }
+const TIME_OR_NEVER: Schema = { ...TIME, type: ['integer', 'null'], description: `${MILLISECONDS}, or null` }
 
 const SITE = objectSchema(
   {
@@ -75,7 +76,7 @@ const API_KEY = objectSchema(
   },
 )
 
-export const SITES_FILE_SCHEMA = objectSchema(
+export const EXPORT_FILE_SCHEMA = objectSchema(
   {
     format: { const: FILE_FORMAT, description: JSON.stringify(FILE_FORMAT) },
     version: { const: FILE_VERSION, description: String(FILE_VERSION) },
@@ -83,8 +84,7 @@ export const SITES_FILE_SCHEMA = objectSchema(
     apiKeys: {
       type: 'array',
       items: API_KEY,
-      title:
-        'API keys by their hashes; those that the store lacks, or has an earlier revision of, are written',
+      title: 'API keys by their hashes; those that the store lacks, or has older copies of, are written',
       description: 'a list of API keys',
     },
     $schema: { type: 'string', title: 'For editors', description: 'an address' },

@@ -7,16 +7,16 @@ import { type Config, localUrl } from '../config/config.ts'
 const urlPath = (dataDir: string) => join(dataDir, 'service-url')
 export const firstKeysPath = (dataDir: string) => join(dataDir, 'first-keys')
 
-/** Writes nothing with Redis, because commands then go by the settings. */
+/** Writes nothing with Redis, because commands then take the address from the settings. */
 export function writeServiceUrl(config: Config): void {
   try {
     if (config.redis === undefined) writeFileSync(urlPath(config.dataDir), localUrl(config))
   } catch {
-    // The disk is full: commands go by the settings.
+    // The disk is full: commands take the address from the settings.
   }
 }
 
-/** Goes by the settings if the file is missing or empty. */
+/** Returns the address in the file, or that of the settings if the file is missing or empty. */
 export function serviceUrl(config: Config): string {
   return (config.redis === undefined && textOf(urlPath(config.dataDir))) || localUrl(config)
 }

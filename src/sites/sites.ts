@@ -8,7 +8,7 @@ import {
   apiKeyRecord,
   newApiKey,
   newSiteKey,
-  nextChangeAt,
+  nextUpdatedAt,
   type SiteRecord,
 } from '../domain/site.ts'
 import { completed, type SiteSettings, withLaterFields } from '../domain/site-fields.ts'
@@ -31,15 +31,15 @@ const CODE = 'code'
 /**
  * Makes a site's record. Settings that are not given get their defaults.
  *
- * @param before the site's key, and what is no setting; of a whole record, fields of a later version are kept too
+ * @param kept has what no setting changes. If it is a whole record, the fields of a later version are taken over too
  */
 export function siteRecord(
   settings: SiteOptions & { name: string },
-  before: Pick<SiteRecord, 'siteKey' | 'createdAt' | 'raise'>,
+  kept: Pick<SiteRecord, 'siteKey' | 'createdAt' | 'raise'>,
   updatedAt: number,
 ): SiteRecord {
-  const { siteKey, createdAt, raise } = before
-  const all = withLaterFields(completed(settings), before)
+  const { siteKey, createdAt, raise } = kept
+  const all = withLaterFields(completed(settings), kept)
   return { siteKey, ...all, createdAt, updatedAt, ...(raise && { raise }) }
 }
 
@@ -52,15 +52,9 @@ export async function createSite(
   const identity = { siteKey: newSiteKey(randomBytes(96)), createdAt: now }
   const site = siteRecord(options, identity, now)
   const { record, apiKey } = newKey(site.siteKey, {}, now)
-  const expected = undefined
-  await commit(
-    store,
-    [
-      { site, expected },
-      { apiKey: record, expected },
-    ],
-    author,
-  )
+  const siteCreated = { site, expected: undefined }
+  const keyCreated = { apiKey: record, expected: undefined }
+  await commit(store, [siteCreated, keyCreated], author)
   return { site, apiKey }
 }
 
@@ -76,15 +70,15 @@ export async function createApiKey(
   return created
 }
 
-/** The changes that delete a site and its API keys. What is left of each says that its key is never made again. */
+/** The changes that delete a site and its API keys. A record of each stays, so that no new one ever gets its key. */
 export function deletion(site: SiteRecord, apiKeys: readonly ApiKeyRecord[], now: number): RecordChange[] {
   const { siteKey, name, createdAt } = site
-  const rest = siteRecord({ name, active: false }, { siteKey, createdAt }, nextChangeAt(site, now))
+  const remains = siteRecord({ name, active: false }, { siteKey, createdAt }, nextUpdatedAt(site, now))
   const own = apiKeys.filter(key => key.siteKey === siteKey)
   return [
-    { site: { ...rest, deletedAt: now }, expected: site },
+    { site: { ...remains, deletedAt: now }, expected: site },
     ...own.map(key => {
-      const ended = { revokedAt: key.revokedAt ?? now, updatedAt: nextChangeAt(key, now), deletedAt: now }
+      const ended = { revokedAt: key.revokedAt ?? now, updatedAt: nextUpdatedAt(key, now), deletedAt: now }
       return { apiKey: { ...key, ...ended }, expected: key }
     }),
   ]
@@ -108,16 +102,17 @@ export async function findSite(store: SiteStore, siteKey: string): Promise<SiteR
   return site
 }
 
-/** Writes only if something changes. @param change settings, or a function that computes them all */
+/** @param change the settings to change, or a function that computes all */
 export async function updateSite(
   store: SiteStore,
   siteKey: string,
   change: SiteOptions | ((before: SiteRecord) => SiteSettings),
   author: Author = authorOfCommand(CODE),
 ): Promise<SiteRecord> {
-  const before = await findSite(store, siteKey)
-  const settings = typeof change === 'function' ? change(before) : { ...before, ...change }
-  return changeSite(store, before, siteRecord(settings, before, nextChangeAt(before, Date.now())), author)
+  return changeSite(store, siteKey, author, (before, updatedAt) => {
+    const settings = typeof change === 'function' ? change(before) : { ...before, ...change }
+    return siteRecord(settings, before, updatedAt)
+  })
 }
 
 /** @param raise undefined ends the present raise */
@@ -127,18 +122,20 @@ export async function raiseSite(
   raise: SiteRecord['raise'] | undefined,
   author: Author = authorOfCommand(CODE),
 ): Promise<SiteRecord> {
-  const before = await findSite(store, siteKey)
-  const { raise: _, ...rest } = before
-  const after = siteRecord(before, { ...rest, ...(raise && { raise }) }, nextChangeAt(before, Date.now()))
-  return changeSite(store, before, after, author)
+  return changeSite(store, siteKey, author, ({ raise: _, ...before }, updatedAt) =>
+    siteRecord(before, { ...before, ...(raise && { raise }) }, updatedAt),
+  )
 }
 
+/** Writes only if something changes. @param changed returns the site's new record */
 async function changeSite(
   store: SiteStore,
-  before: SiteRecord,
-  after: SiteRecord,
+  siteKey: string,
   author: Author,
+  changed: (before: SiteRecord, updatedAt: number) => SiteRecord,
 ): Promise<SiteRecord> {
+  const before = await findSite(store, siteKey)
+  const after = changed(before, nextUpdatedAt(before, Date.now()))
   if (siteChanges(before, after).length === 0) return before
   await commit(store, [{ site: after, expected: before }], author)
   return after
@@ -181,7 +178,7 @@ async function changeKey(
   change: Partial<ApiKeyRecord>,
   author: Author,
 ): Promise<ApiKeyRecord> {
-  const after = { ...before, ...change, updatedAt: nextChangeAt(before, Date.now()) }
+  const after = { ...before, ...change, updatedAt: nextUpdatedAt(before, Date.now()) }
   await commit(store, [{ apiKey: after, expected: before }], author)
   return after
 }

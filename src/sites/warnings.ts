@@ -6,13 +6,13 @@ import type { SiteRecord } from '../domain/site.ts'
 import { completed } from '../domain/site-fields.ts'
 import type { HostNote } from '../store/hosts.ts'
 
-/** A carrier has a /32. */
-const KNOWN_V6_BITS = 32
+/** A carrier has a /32 of IPv6. A wider known network is probably a mistake. */
+const CARRIER_V6_BITS = 32
 
 export function siteWarnings(site: SiteRecord, hosts: readonly HostNote[] = []): string[] {
   const { known, origins, puzzle } = completed(site)
-  const earlier = hosts.filter(({ puzzles = ['sha256'] }) => !puzzles.includes(puzzle))
-  const wide = known.networks.filter(range => isWide(range, KNOWN_V6_BITS))
+  const hostsWithoutPuzzle = hosts.filter(({ puzzles = ['sha256'] }) => !puzzles.includes(puzzle))
+  const wide = known.networks.filter(range => isWide(range, CARRIER_V6_BITS))
   return [
     ...wide.map(
       range => `the known network ${range} is wide: whatever comes from it makes no challenge harder`,
@@ -23,7 +23,7 @@ export function siteWarnings(site: SiteRecord, hosts: readonly HostNote[] = []):
         ? []
         : [`anybody can get a name below ${suffix} that matches ${pattern}, and use the site key there`]
     }),
-    ...earlier.map(
+    ...hostsWithoutPuzzle.map(
       ({ name, version }) =>
         `${name} (powgate ${version}) does not know ${puzzle}: it issues challenges of sha256 and refuses solutions of ${puzzle} until it is upgraded`,
     ),

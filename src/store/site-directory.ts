@@ -7,10 +7,10 @@ import { setImmediate as nextTick } from 'node:timers/promises'
 import {
   type ApiKeyRecord,
   type CachedRecords,
-  changedAt,
   compileSite,
   type Site,
   type TestOutcome,
+  updatedAtOf,
 } from '../domain/site.ts'
 import { TEST_KEYS, testApiKey, testSite } from '../domain/test-keys.ts'
 import type { Done, SiteStore } from './store.ts'
@@ -60,8 +60,8 @@ export class SiteDirectory {
     const tests = hasTestKeys ? (Object.keys(TEST_KEYS) as TestOutcome[]) : []
     const testSites = tests.map(testSite).map(site => [site.record.siteKey, site] as const)
     const testApiKeys = tests.map(testApiKey).map(apiKey => [apiKey.id, apiKey] as const)
-    this.sites = new RecordCache(readSite, ({ record }) => changedAt(record), now, new Map(testSites))
-    this.apiKeys = new RecordCache(id => store.readApiKey(id), changedAt, now, new Map(testApiKeys))
+    this.sites = new RecordCache(readSite, ({ record }) => updatedAtOf(record), now, new Map(testSites))
+    this.apiKeys = new RecordCache(id => store.readApiKey(id), updatedAtOf, now, new Map(testApiKeys))
   }
 
   /** True once all that the store had at the first `refresh` was read. */
@@ -110,7 +110,7 @@ export class SiteDirectory {
 
 export class RecordCache<Thing> {
   readonly #read: (key: string) => Promise<Thing | undefined>
-  readonly #changedAt: (thing: Thing) => number
+  readonly #updatedAtOf: (thing: Thing) => number
   readonly #now: () => number
   /** Those of the published test keys, which are in no store. */
   readonly #testThings: ReadonlyMap<string, Thing>
@@ -133,12 +133,12 @@ export class RecordCache<Thing> {
 
   constructor(
     read: (key: string) => Promise<Thing | undefined>,
-    changedAt: (thing: Thing) => number,
+    updatedAtOf: (thing: Thing) => number,
     now: () => number,
     testThings: ReadonlyMap<string, Thing>,
   ) {
     this.#read = read
-    this.#changedAt = changedAt
+    this.#updatedAtOf = updatedAtOf
     this.#now = now
     this.#testThings = testThings
   }
@@ -226,7 +226,7 @@ export class RecordCache<Thing> {
   #keep(key: string, thing: Thing | undefined): void {
     const before = this.#cached.get(key)
     const isOlder =
-      before !== undefined && thing !== undefined && this.#changedAt(thing) < this.#changedAt(before)
+      before !== undefined && thing !== undefined && this.#updatedAtOf(thing) < this.#updatedAtOf(before)
     // The copy stays in use: a deleted record would have left one with `deletedAt`, and a revoked API key stays revoked.
     if (isOlder || (before !== undefined && thing === undefined)) {
       this.#lost.add(key)

@@ -181,7 +181,7 @@ for (const kind of STORE_KINDS) {
       assert.deepEqual(await powgate.json('key list'), keys)
     })
 
-    test('a raise is shown and in the audit log, in no file of sites, and ended by its command alone', async () => {
+    test('a raise is shown and in the audit log, in no export file, and ended by its command alone', async () => {
       const { siteKey } = await powgate.json('site create --name raised')
       const raised = await powgate.text(`site raise ${siteKey} --bits 3 --for 2h`)
       assert.ok(raised.startsWith(`The site is raised in ${place}.\n`))

@@ -4,6 +4,9 @@ import assert from 'node:assert/strict'
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { after, before, mock, test } from 'node:test'
+import { loadConfig } from '../../src/config/config.ts'
+import { createLogger } from '../../src/log/logger.ts'
+import { HostRegistry } from '../../src/process/host-registry.ts'
 import { eventually } from '../harness/eventually.ts'
 import { type Observed, startObserved } from '../harness/metrics.ts'
 import { TestService } from '../harness/service.ts'
@@ -105,6 +108,27 @@ test('a site of HashWX: commands and check warn of a host that does not know it,
   assert.deepEqual([quiet.warnings, told[0], back.warnings, changed[0].warnings], [[], own, [], own])
   assert.match(told[1]![0], /^site \S+: old:8080 .* does not know hashwx/)
   assert.ok(told[2]!.includes(own[0]!))
+})
+
+test('a host that was killed and starts with other settings does not differ from its own last run', async () => {
+  const store = await second.openSites()
+  const { living } = await store.livingHosts()
+  const own = living.find(({ name }) => name.endsWith(`:${second.port}`))!
+  const name = own.name.replace(/\d+$/, '1')
+  const shared = { ...own.shared, POWGATE_TOKEN_SECONDS: 600 }
+  const noteKilled = () => store.noteHost('killed', { ...own, id: 'killed', name, shared })
+  await noteKilled()
+  const hosts = new HostRegistry(createLogger('silent'))
+  await hosts.join(loadConfig({ ...second.env, PORT: '1' }), false)
+  const named = () => hosts.living.filter(host => host.name === name).length
+  assert.deepEqual([hosts.differences, named(), hosts.living.length], [[], 1, living.length + 1])
+  await eventually(60_000, 'a living host of the same name is seen again', async () => {
+    await noteKilled()
+    return hosts.differences.length === 1 && named() === 2
+  })
+  await hosts.leave()
+  await store.noteHost('killed', null)
+  await store.close()
 })
 
 test('with the embedded store there is one host', async () => {

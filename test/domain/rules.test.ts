@@ -30,7 +30,7 @@ import {
   isSiteKey,
   newApiKey,
   newSiteKey,
-  nextChangeAt,
+  nextUpdatedAt,
   raisedBits,
   SITE_DEFAULTS,
   siteRefusal,
@@ -271,8 +271,8 @@ test('sites: whom they refuse, by origin and by page; a raise ends at its moment
     assert.equal(siteRefusal(site, origin, mayLack, isForeign), refusal, JSON.stringify(change))
   }
   const site = { ...SITE_DEFAULTS, siteKey: 's', createdAt: 5, updatedAt: 9 }
-  const times = [3, 20].map(nowMs => nextChangeAt(site, nowMs))
-  assert.deepEqual([...times, nextChangeAt({ createdAt: 5 }, 3)], [10, 20, 6])
+  const times = [3, 20].map(nowMs => nextUpdatedAt(site, nowMs))
+  assert.deepEqual([...times, nextUpdatedAt({ createdAt: 5 }, 3)], [10, 20, 6])
   assert.equal(compileSite(site).logTag, 34_638, 'as addresses in the store name it')
   const raised = { ...site, raise: { bits: 3, until: 1000 } }
   assert.deepEqual([raisedBits(raised, 999), raisedBits(raised, 1000), raisedBits(site, 0)], [3, 0, 0])

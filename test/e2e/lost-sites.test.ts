@@ -118,6 +118,10 @@ test('FLUSHALL under load: served from memory, told, and a roll is refused witho
     (await new Powgate(service.service.env).run('check')).out,
     /has lost 6 sites or API keys, .*site export --from-service/,
   )
+  assert.match(
+    await powgate.text('site list'),
+    /^There are no sites in .+ remembers 3: restart nothing, .*site export --from-service > lost.json, then powgate apply -f/,
+  )
   const exported = await powgate.run('site export --from-service')
   assert.equal(exported.code, 0, exported.err)
   const applied = await powgate.runWithInput(exported.out, 'apply -f - --json')

@@ -11,7 +11,7 @@ import fc from 'fast-check'
 import { BodyBytes } from '../../src/http/body.ts'
 import * as schemas from '../../src/http/schemas.ts'
 import { SiteverifySchema } from '../../src/http/siteverify-body.ts'
-import { SITES_FILE_SCHEMA } from '../../src/sites/schema.ts'
+import { EXPORT_FILE_SCHEMA } from '../../src/sites/schema.ts'
 import { counters, nonces, seeded } from '../harness/arbitraries.ts'
 import { FLAGS } from '../harness/client.ts'
 import { Random } from '../harness/random.ts'
@@ -57,7 +57,7 @@ const copyOf = (bytes: Uint8Array): ArrayBuffer => new Uint8Array(bytes).buffer
 test('every JSON schema is valid, and an invalid one is found', () => {
   const ajv = new Ajv({ strict: true })
   const { SolutionSchema, RedemptionSchema } = schemas
-  const all = { SolutionSchema, RedemptionSchema, SiteverifySchema, SITES_FILE_SCHEMA }
+  const all = { SolutionSchema, RedemptionSchema, SiteverifySchema, EXPORT_FILE_SCHEMA }
   for (const [name, schema] of Object.entries(all))
     assert.equal(ajv.validateSchema(schema), true, `${name}: ${ajv.errorsText(ajv.errors)}`)
   const wrong = { type: 'object', properties: { value: { minimum: 'zero' } } }

@@ -178,7 +178,7 @@ describe('apply', { concurrency: true }, () => {
           assert.equal(run.problems.at(-1), 'nothing was written')
           return run.problems.slice(0, -1)
         }
-        // All mistakes of a file are in sites-file.test.ts; these two are found in different steps.
+        // All mistakes of a file are in export-file.test.ts; these two are found in different steps.
         for (const [site, line] of [
           [{ name: 'x', threshold: 2 }, /threshold: expected a number from 0 to 1, got 2$/],
           [{ name: 'shop', ipRules: { allow: ['::1'] } }, /ipRules\.allow: expected plan pro, got free$/],

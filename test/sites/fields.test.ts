@@ -15,8 +15,8 @@ import {
   valueIn,
   withValue,
 } from '../../src/domain/site-fields.ts'
-import { diffWithFile, FILE_FORMAT, FILE_VERSION, sitesFile } from '../../src/sites/file.ts'
-import { parseSitesFile } from '../../src/sites/parse-file.ts'
+import { diffWithFile, exportFile, FILE_FORMAT, FILE_VERSION } from '../../src/sites/export-file.ts'
+import { parseExportFile } from '../../src/sites/parse-export-file.ts'
 import { siteRecord } from '../../src/sites/sites.ts'
 
 const COMMANDS = await commandsOf()
@@ -86,8 +86,8 @@ for (const field of FIELDS) {
     if (field.plan !== undefined)
       await assert.rejects(updated(BEFORE, freely), /: expected --plan pro, got free/)
 
-    const exported = JSON.stringify(sitesFile([record]))
-    const parsed = parseSitesFile(Buffer.from(exported))
+    const exported = JSON.stringify(exportFile([record]))
+    const parsed = parseExportFile(Buffer.from(exported))
     assert.ok('value' in parsed, JSON.stringify(parsed))
     const options = {
       missing: 'stay',
@@ -116,7 +116,7 @@ test('a base that nobody chose follows the puzzle, both ways; any other stays; -
   assert.equal(await base(await updated(timed, '--base 18'), '--puzzle hashwx'), 17)
   assert.match(siteFields(siteRecord(hashwx, BEFORE, 2)).join('\n'), /^difficulty\.base,17$/m)
   const file = (difficulty: object) =>
-    parseSitesFile(
+    parseExportFile(
       Buffer.from(JSON.stringify({ ...HEAD, sites: [{ name: 'a', puzzle: 'hashwx', difficulty }] })),
     )
   assert.ok('value' in file({ max: 17 }))

@@ -13,8 +13,8 @@ import {
   type SiteRecord,
 } from '../../src/domain/site.ts'
 import { laterFields } from '../../src/domain/site-fields.ts'
-import { diffWithFile, sitesFile } from '../../src/sites/file.ts'
-import { parseSitesFile } from '../../src/sites/parse-file.ts'
+import { diffWithFile, exportFile } from '../../src/sites/export-file.ts'
+import { parseExportFile } from '../../src/sites/parse-export-file.ts'
 import { CommandError } from '../../src/sites/rules.ts'
 import { createApiKey, raiseSite, revokeApiKey, updateApiKey, updateSite } from '../../src/sites/sites.ts'
 import { SiteDirectory } from '../../src/store/site-directory.ts'
@@ -87,8 +87,8 @@ export function siteConformance(under: () => TestStore): void {
     await assertKept()
     await raiseSite(store(), site.siteKey, { bits: 1, until: Date.now() + 60_000 })
     await assertKept()
-    const file = sitesFile([await read()])
-    const parsed = parseSitesFile(Buffer.from(JSON.stringify(file)))
+    const file = exportFile([await read()])
+    const parsed = parseExportFile(Buffer.from(JSON.stringify(file)))
     const said = ('problems' in parsed ? parsed.problems : []).join('\n')
     for (const name of ['minAge', 'limits\\.burst'])
       assert.match(said, new RegExp(`^sites\\[0\\]\\.${name}: there is no such field`, 'm'))

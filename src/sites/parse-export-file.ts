@@ -1,4 +1,4 @@
-/** Reads and checks a file of sites. */
+/** Reads and checks an export file. */
 
 import { Ajv, type ErrorObject } from 'ajv'
 import type { ApiKeyRecord } from '../domain/site.ts'
@@ -14,14 +14,14 @@ import {
 import { TEST_KEYS } from '../domain/test-keys.ts'
 import { cut } from '../log/redaction.ts'
 import { didYouMean } from '../words/nearest.ts'
-import type { FileContent } from './file.ts'
-import { SITES_FILE_SCHEMA } from './schema.ts'
+import type { FileContent } from './export-file.ts'
+import { EXPORT_FILE_SCHEMA } from './schema.ts'
 
 const GOT_CHARACTERS_MAX = 80
 
 type Parsed<Value> =
   | { readonly value: Value }
-  /** A line per mistake, starting with its place. */
+  /** Has a line for each mistake, which starts with its place in the file. */
   | { readonly problems: readonly string[] }
 
 const ajv = new Ajv({ strict: true, meta: false, validateSchema: false, allErrors: true, verbose: true })
@@ -38,14 +38,14 @@ type FileSite = Partial<SiteSettings> & {
 
 type FileKey = Pick<ApiKeyRecord, 'id' | 'siteKey' | 'secretSha256'> & Partial<ApiKeyRecord>
 
-export function parseSitesFile(bytes: Uint8Array): Parsed<FileContent> {
+export function parseExportFile(bytes: Uint8Array): Parsed<FileContent> {
   const json = parsedJson(bytes)
   if ('problems' in json) return json
   const { value } = json
   if (!isRecord(value))
-    return { problems: [`the file: expected ${SITES_FILE_SCHEMA.description}, got ${gotText(value)}`] }
+    return { problems: [`the file: expected ${EXPORT_FILE_SCHEMA.description}, got ${gotText(value)}`] }
   const problems = new Problems()
-  const validate = ajv.compile(SITES_FILE_SCHEMA)
+  const validate = ajv.compile(EXPORT_FILE_SCHEMA)
   if (!validate(value)) for (const error of validate.errors!) problems.addError(error)
   if (Array.isArray(value.sites)) {
     for (const [index, site] of value.sites.entries()) checkSite(site, `sites[${index}]`, problems)
@@ -64,7 +64,7 @@ export function parseSitesFile(bytes: Uint8Array): Parsed<FileContent> {
   return { value: { sites: entries, apiKeys: records } }
 }
 
-/** The decoder skips the byte order mark that some editors write. */
+/** Some editors write a byte order mark, which the decoder skips. */
 function parsedJson(bytes: Uint8Array): Parsed<unknown> {
   try {
     return { value: JSON.parse(new TextDecoder('utf-8', { fatal: true }).decode(bytes)) }
@@ -81,7 +81,7 @@ class Problems {
   readonly #lines = new Map<string, string>()
   readonly #groups = new Set<string>()
 
-  /** Sorted by site. Of a file with another format or version, only that is reported. */
+  /** The problems by site. If the file has another format or version, nothing else is reported. */
   get lines(): string[] {
     const foreign = this.#lines.get('format') ?? this.#lines.get('version')
     if (foreign !== undefined) return [foreign]
@@ -136,21 +136,18 @@ function checkSite(site: unknown, path: string, problems: Problems): void {
         checkText(field, item, `${path}.${field.name}[${index}]`, problems)
     else checkText(field, value, `${path}.${field.name}`, problems)
   }
-  const { difficulty } = site
-  if (!isRecord(difficulty) || problems.hasInside(`${path}.difficulty`)) return
-  const problem =
-    'base' in difficulty && 'solveMs' in difficulty
-      ? 'expected base or solveMs, got both'
-      : difficultyProblem(
-          completed({
-            ...(Object.hasOwn(BASE_BITS, String(site.puzzle)) && {
-              puzzle: site.puzzle as SiteSettings['puzzle'],
-            }),
-            name: '',
-            difficulty: difficulty as FileSite['difficulty'] & object,
-          }).difficulty,
-        )
+  if (!isRecord(site.difficulty) || problems.hasInside(`${path}.difficulty`)) return
+  const hasBoth = 'base' in site.difficulty && 'solveMs' in site.difficulty
+  const problem = hasBoth ? 'expected base or solveMs, got both' : difficultyProblem(difficultyOf(site))
   if (problem !== undefined) problems.add(`${path}.difficulty`, problem)
+}
+
+/** Adds the defaults, which depend on the puzzle. An unknown puzzle is reported by itself. */
+function difficultyOf(site: Fields): SiteSettings['difficulty'] {
+  const { puzzle, difficulty } = site as unknown as FileSite
+  const known = (Object.keys(BASE_BITS) as SiteSettings['puzzle'][]).find(name => name === puzzle)
+  return completed({ name: '', ...(known && { puzzle: known }), ...(difficulty && { difficulty }) })
+    .difficulty
 }
 
 function checkText({ form: { text } }: SiteField, value: unknown, path: string, problems: Problems): void {
@@ -175,10 +172,9 @@ function checkIdentities(sites: readonly unknown[], problems: Problems): void {
     if (typeof name === 'string') byName.set(name.trim(), [...(byName.get(name.trim()) ?? []), index])
   }
   for (const [name, indexes] of byName) {
-    const unkeyed = indexes.filter(index => (sites[index] as FileSite).siteKey === undefined)
-    if (indexes.length < 2) continue
-    for (const index of unkeyed) {
+    for (const index of indexes) {
       const other = indexes.find(one => one !== index)
+      if (other === undefined || (sites[index] as FileSite).siteKey !== undefined) continue
       const text = `${gotText(name)} is the name of sites[${other}] too; expected a siteKey to tell them apart`
       problems.add(`sites[${index}].name`, text)
     }

@@ -1,18 +1,21 @@
-/** The file of `powgate site export` and `apply`, and which sites it would change. Settings that it leaves out get their defaults. */
+/**
+ * The export file: `powgate site export` prints it, and `powgate apply` makes the sites of a store as it says. Settings that it
+ * leaves out get their defaults.
+ */
 
 import { type FieldChange, siteChanges } from '../domain/audit.ts'
-import { type ApiKeyRecord, nextChangeAt, type SiteRecord } from '../domain/site.ts'
+import { type ApiKeyRecord, nextUpdatedAt, type SiteRecord } from '../domain/site.ts'
 import { completed, inEffect, type SiteSettings, withLaterFields } from '../domain/site-fields.ts'
 import { siteRecord } from './sites.ts'
 
 export const FILE_FORMAT = 'powgate-sites'
-/** Raised when older files would change their meaning. */
+/** Raise this number when older files would change their meaning. */
 export const FILE_VERSION = 1
 
-interface SitesFile {
+interface ExportFile {
   readonly format: typeof FILE_FORMAT
   readonly version: typeof FILE_VERSION
-  /** Sites without a difficulty's base where it follows from `solveMs`. */
+  /** A site with `solveMs` has no `base` in its difficulty, because it follows from `solveMs`. */
   readonly sites: readonly Record<string, unknown>[]
   readonly apiKeys?: readonly ApiKeyRecord[]
 }
@@ -21,15 +24,15 @@ export interface SiteEntry {
   /** Without a key, the site is found by its name. */
   readonly siteKey: string | undefined
   readonly settings: SiteSettings
-  /** Times of the record in the store that exported it. */
+  /** Given if another store exported the site. */
   readonly createdAt?: number | undefined
   readonly updatedAt?: number | undefined
-  /** Names of API keys that the site needs. */
+  /** Names of API keys that the site needs; `apply` makes those that are missing. */
   readonly keys?: readonly string[] | undefined
 }
 
-/** @param apiKeys if given, the file is for another store, and has the API keys of its sites and all times */
-export function sitesFile(sites: readonly SiteRecord[], apiKeys?: readonly ApiKeyRecord[]): SitesFile {
+/** @param apiKeys given for another store: the file has those of its sites, and when sites were created and changed */
+export function exportFile(sites: readonly SiteRecord[], apiKeys?: readonly ApiKeyRecord[]): ExportFile {
   const siteKeys = new Set(sites.map(({ siteKey }) => siteKey))
   return {
     format: FILE_FORMAT,
@@ -71,8 +74,8 @@ export interface FileDiff {
   readonly unchanged: number
   /** Contradictions between the file and the present sites. */
   readonly problems: readonly string[]
-  /** The names of API keys in the file, each with the key of its site. */
-  readonly keys: readonly { readonly siteKey: string; readonly name: string }[]
+  /** The API keys that sites of the file need, by their names. */
+  readonly neededKeys: readonly { readonly siteKey: string; readonly name: string }[]
 }
 
 /** What happens to sites that the file does not name. */
@@ -95,9 +98,8 @@ export function diffWithFile(
 ): FileDiff {
   const problems: string[] = []
   const find = finderOf(entries, sites)
-  const planned: FileChange[] = []
-  const named = new Set<string>()
-  const keys: FileDiff['keys'][number][] = []
+  const described: FileChange[] = []
+  const neededKeys: FileDiff['neededKeys'][number][] = []
   for (const [index, entry] of entries.entries()) {
     const { siteKey, settings, createdAt = now, updatedAt = now } = entry
     const found = find(entry)
@@ -107,34 +109,40 @@ export function diffWithFile(
       continue
     }
     const [before] = found
-    if (before !== undefined) named.add(before.siteKey)
     const identity = before ?? { siteKey: siteKey ?? newSiteKey(settings.name), createdAt }
-    keys.push(...(entry.keys ?? []).map(name => ({ siteKey: identity.siteKey, name })))
-    const after = siteRecord(settings, identity, before === undefined ? updatedAt : nextChangeAt(before, now))
+    neededKeys.push(...(entry.keys ?? []).map(name => ({ siteKey: identity.siteKey, name })))
+    const after = siteRecord(
+      settings,
+      identity,
+      before === undefined ? updatedAt : nextUpdatedAt(before, now),
+    )
     const changes = siteChanges(before, after)
-    // A value that the plan does not use may stay as it is, as after a change of the plan. It may not be set.
+    // A site that changed to plan free keeps its values of pro, without using them. Nobody may set one on plan free.
     const unused = siteChanges({ ...after, ...inEffect(after) }, after).map(({ field }) => field)
     const isFromOtherStore = entry.updatedAt !== undefined
-    for (const { field } of isFromOtherStore ? [] : changes.filter(({ field }) => unused.includes(field)))
-      problems.push(`sites[${index}].${field}: expected plan pro, got ${after.plan}`)
+    for (const { field } of changes)
+      if (unused.includes(field) && !isFromOtherStore)
+        problems.push(`sites[${index}].${field}: expected plan pro, got ${after.plan}`)
     const isNew = before === undefined
     const isKeyDrawn = isNew && siteKey === undefined
-    planned.push({ action: isNew ? 'create' : 'change', before, after, isKeyDrawn, changes })
+    described.push({ action: isNew ? 'create' : 'change', before, after, isKeyDrawn, changes })
   }
-  const unnamed = sites.filter(({ siteKey }) => !named.has(siteKey) && !neverMissing.has(siteKey))
-  const changed = planned.filter(({ changes }) => changes.length > 0)
-  const unchanged = planned.length - changed.length
-  const changes = [...changed, ...unnamed.flatMap(site => changeOfMissing(site, missing, now))]
-  return { changes, unchanged, problems, keys }
+  const present = new Set([...neverMissing, ...described.map(({ after }) => after.siteKey)])
+  const missingSites = sites.filter(({ siteKey }) => !present.has(siteKey))
+  const changed = described.filter(({ changes }) => changes.length > 0)
+  const unchanged = described.length - changed.length
+  const changes = [...changed, ...missingSites.flatMap(site => changeOfMissing(site, missing, now))]
+  return { changes, unchanged, problems, neededKeys }
 }
 
 function changeOfMissing(before: SiteRecord, missing: MissingSites, now: number): FileChange[] {
   if (missing === 'stay' || (missing === 'disable' && !before.active)) return []
-  const inactive = siteRecord({ ...before, active: false }, before, nextChangeAt(before, now))
+  const inactive = siteRecord({ ...before, active: false }, before, nextUpdatedAt(before, now))
   const after = missing === 'disable' ? inactive : before // A deletion takes the record as it is.
   return [{ action: missing, before, after, isKeyDrawn: false, changes: siteChanges(before, after) }]
 }
 
+/** Returns a function that finds the stored sites which an entry may mean. */
 function finderOf(
   entries: readonly SiteEntry[],
   sites: readonly SiteRecord[],

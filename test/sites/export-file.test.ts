@@ -7,9 +7,9 @@ import { Ajv } from 'ajv'
 import { newSiteKey, SITE_DEFAULTS, type SiteRecord } from '../../src/domain/site.ts'
 import type { SiteSettings } from '../../src/domain/site-fields.ts'
 import { TEST_KEYS } from '../../src/domain/test-keys.ts'
-import { diffWithFile, type SiteEntry, sitesFile } from '../../src/sites/file.ts'
-import { parseSitesFile } from '../../src/sites/parse-file.ts'
-import { SITES_FILE_SCHEMA } from '../../src/sites/schema.ts'
+import { diffWithFile, exportFile, type SiteEntry } from '../../src/sites/export-file.ts'
+import { parseExportFile } from '../../src/sites/parse-export-file.ts'
+import { EXPORT_FILE_SCHEMA } from '../../src/sites/schema.ts'
 import { siteRecord } from '../../src/sites/sites.ts'
 
 const KEY = 'site_0123456789ABCDEFabcdef'
@@ -18,13 +18,13 @@ const fileOf = (sites: unknown, more: object = {}): Buffer =>
   Buffer.from(JSON.stringify({ format: 'powgate-sites', version: 1, sites, ...more }))
 
 function entriesOf(bytes: Uint8Array): readonly SiteEntry[] {
-  const parsed = parseSitesFile(bytes)
+  const parsed = parseExportFile(bytes)
   assert.ok('value' in parsed, JSON.stringify(parsed))
   return parsed.value.sites
 }
 
 function problemsOf(bytes: Uint8Array): readonly string[] {
-  const parsed = parseSitesFile(bytes)
+  const parsed = parseExportFile(bytes)
   assert.ok('problems' in parsed, 'the file was taken')
   return parsed.problems
 }
@@ -103,6 +103,10 @@ const MISTAKES: readonly [entry: number | object | null, said: string][] = [
     `.origins[1]: ${ORIGIN}, got "b.example"; did you mean https://b.example?`,
   ],
   [{ threshold: 1.01 }, '.threshold: expected a number from 0 to 1, got 1.01'],
+  [
+    { puzzle: { toString: 1 }, difficulty: { base: 20 } },
+    '.puzzle: expected sha256 or hashwx, got {"toString":1}',
+  ],
   [{ difficulty: 18 }, '.difficulty: expected an object with base, min, max, solveMs, got 18'],
   [{ difficulty: { min: 19 } }, '.difficulty: expected min <= base <= max, got 19, 18, 28'],
   [{ difficulty: { top: 20 } }, `.difficulty.top: ${NO_FIELD} base, min, max, solveMs`],
@@ -158,7 +162,7 @@ test('all mistakes are listed, site by site', () => {
 
 test('two sites of one name are told apart by their keys', () => {
   const [first, second] = [site(), site()]
-  const entries = entriesOf(Buffer.from(JSON.stringify(sitesFile([first, second]))))
+  const entries = entriesOf(Buffer.from(JSON.stringify(exportFile([first, second]))))
   assert.equal(diffWithFile(entries, [first, second], OPTIONS).unchanged, 2)
   const [problem] = diffWithFile([{ ...entries[0]!, siteKey: undefined }], [first, second], OPTIONS).problems
   assert.equal(problem, 'sites[0].siteKey: missing; 2 sites are called "shop"; expected a siteKey')
@@ -203,7 +207,7 @@ test('IP rules are for plan pro; those that a plan left behind may stay', () => 
 })
 
 test('the schema takes no mistake that the parser names by it, and says so too', () => {
-  const check = new Ajv({ strict: true }).compile(SITES_FILE_SCHEMA)
+  const check = new Ajv({ strict: true }).compile(EXPORT_FILE_SCHEMA)
   const bySchema = MISTAKES.filter(([mistake]) => !check(JSON.parse(fileOf([entryOf(mistake)]).toString())))
   assert.ok(bySchema.length > 9, String(bySchema.length))
 })

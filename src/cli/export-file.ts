@@ -1,22 +1,23 @@
 /** `powgate site export`, `site schema` and `apply`, which writes all changes in one atomic step. */
 
+import { createReadStream } from 'node:fs'
 import { configFlag, localUrl } from '../config/config.ts'
 import { DEMO_SITE_KEYS } from '../demo/site.ts'
 import { type CachedRecords, isSiteKey, type SiteRecord } from '../domain/site.ts'
 import { type ApplyPlan, planApply } from '../sites/apply.ts'
-import { type FileContent, sitesFile } from '../sites/file.ts'
+import { exportFile, type FileContent } from '../sites/export-file.ts'
 import { CommandError, UsageError } from '../sites/rules.ts'
 import { authorOfCommand, commit, findSite } from '../sites/sites.ts'
 import { siteWarnings } from '../sites/warnings.ts'
 import type { HostNote } from '../store/hosts.ts'
 import { PROGRAM } from '../version.ts'
-import type { CommandEntry, Input } from './command.ts'
-import { fileValue, readBytes } from './files.ts'
+import { systemErrorText } from '../words/system-error.ts'
+import { type CommandEntry, fileValue, type Input } from './command.ts'
 import { onLostOutput, printChanges, printJson, printLine } from './output.ts'
 import { SITE_KEY } from './site-flags.ts'
 import { settingsOf, withStore } from './site-store.ts'
 
-export const SITES_FILE_COMMANDS: readonly CommandEntry[] = [
+export const EXPORT_COMMANDS: readonly CommandEntry[] = [
   {
     name: 'site export',
     about: 'Print sites as a file for apply: those named, or all but that of /demo.',
@@ -62,13 +63,15 @@ export const APPLY_COMMAND: CommandEntry = {
   run: runApply,
 }
 
+/** An export of 100,000 sites is shorter. */
+const FILE_BYTES_MAX = 64 * 2 ** 20
 const PROBLEMS_MAX = 100
 
 async function runApply(input: Input): Promise<void> {
   const author = authorOfCommand('apply')
   const isDry = input.has('dry-run')
   const missing = input.has('prune') ? 'delete' : input.has('disable-missing') ? 'disable' : 'stay'
-  const content = await readContent(await readBytes('file', input.required('file')))
+  const content = await readContent(input.required('file'))
   const [{ plan, hosts }, place] = await withStore(async store => {
     const plan = await planApply(store, content, missing, isDry)
     if (plan.problems.length > 0) throw new CommandError(problemText(plan.problems))
@@ -80,11 +83,29 @@ async function runApply(input: Input): Promise<void> {
   else printPlan(plan, hosts, isDry, place)
 }
 
-async function readContent(bytes: Uint8Array): Promise<FileContent> {
-  const { parseSitesFile } = await import('../sites/parse-file.ts')
-  const parsed = parseSitesFile(bytes)
+/** @param path - is standard input. @throws CommandError with a line for each mistake of the file */
+async function readContent(path: string): Promise<FileContent> {
+  const bytes = await readBytes(path)
+  const { parseExportFile } = await import('../sites/parse-export-file.ts')
+  const parsed = parseExportFile(bytes)
   if ('problems' in parsed) throw new CommandError(problemText(parsed.problems))
   return parsed.value
+}
+
+async function readBytes(path: string): Promise<Buffer> {
+  const stream = path === '-' ? process.stdin : createReadStream(path)
+  const chunks: Buffer[] = []
+  let length = 0
+  try {
+    for await (const chunk of stream) {
+      chunks.push(chunk as Buffer)
+      length += (chunk as Buffer).length
+      if (length > FILE_BYTES_MAX) throw new Error(`longer than ${FILE_BYTES_MAX} bytes`)
+    }
+  } catch (error) {
+    throw new CommandError(`--file: cannot read ${path}: ${systemErrorText(error)}`)
+  }
+  return Buffer.concat(chunks)
 }
 
 function problemText(problems: readonly string[]): string {
@@ -164,30 +185,31 @@ function printPlan(
 
 async function runExport(input: Input): Promise<void> {
   const siteKeys = input.texts(SITE_KEY.name)
-  const isNotDemo = ({ siteKey }: SiteRecord) => !DEMO_SITE_KEYS.has(siteKey)
   if (input.has('from-service')) {
     if (siteKeys !== undefined) throw new UsageError('--from-service: expected no site keys beside it')
     const { sites, apiKeys } = await recordsOfService()
-    const isPresent = ({ deletedAt }: { readonly deletedAt?: number }) => deletedAt === undefined
-    return printDocument(
-      input,
-      sitesFile(sites.filter(isPresent).filter(isNotDemo), apiKeys.filter(isPresent)),
-    )
+    return printDocument(input, exportFile(sites, apiKeys))
   }
   const [file] = await withStore(async store => {
     const sites =
       siteKeys === undefined
         ? (await store.listSites()).filter(isNotDemo)
         : await Promise.all([...new Set(siteKeys)].map(siteKey => findSite(store, siteKey)))
-    return sitesFile(sites, input.has('whole') ? await store.listApiKeys() : undefined)
+    return exportFile(sites, input.has('whole') ? await store.listApiKeys() : undefined)
   })
   printDocument(input, file)
 }
 
+const isNotDemo = ({ siteKey }: SiteRecord) => !DEMO_SITE_KEYS.has(siteKey)
+
 const ANSWER_MS_MAX = 10_000
 
-/** Sites and API keys that the running service has in memory. */
-async function recordsOfService(): Promise<CachedRecords> {
+/**
+ * Asks the running service for the sites (but those of /demo) and API keys that it has in memory, also if its store lost them.
+ *
+ * @throws CommandError if no service answers at the admin port
+ */
+export async function recordsOfService(): Promise<CachedRecords> {
   const { RECORDS_PATH } = await import('../admin/records-route.ts')
   const { adminHost, adminPort } = settingsOf()
   if (adminPort === undefined)
@@ -198,7 +220,9 @@ async function recordsOfService(): Promise<CachedRecords> {
   try {
     const answer = await fetch(url, { signal: AbortSignal.timeout(ANSWER_MS_MAX) })
     if (!answer.ok) throw new Error(`it answered ${answer.status}`)
-    return (await answer.json()) as CachedRecords
+    const { sites, apiKeys } = (await answer.json()) as CachedRecords
+    const isPresent = ({ deletedAt }: { readonly deletedAt?: number }) => deletedAt === undefined
+    return { sites: sites.filter(isPresent).filter(isNotDemo), apiKeys: apiKeys.filter(isPresent) }
   } catch (error) {
     const { message, cause } = error as Error
     throw new CommandError(
@@ -208,11 +232,11 @@ async function recordsOfService(): Promise<CachedRecords> {
 }
 
 async function runSchema(input: Input): Promise<void> {
-  const { SITES_FILE_SCHEMA } = await import('../sites/schema.ts')
-  printDocument(input, SITES_FILE_SCHEMA)
+  const { EXPORT_FILE_SCHEMA } = await import('../sites/schema.ts')
+  printDocument(input, EXPORT_FILE_SCHEMA)
 }
 
-/** Prints many lines, because version control shows each change. */
+/** Prints a line for each field, so that version control shows what changed; with --json all is on one line. */
 function printDocument(input: Input, document: unknown): void {
   printJson(document, input.has('json') ? undefined : 2)
 }
