@@ -4,7 +4,7 @@ import { readFileSync } from 'node:fs'
 import { type Address, formatAddress, visitorKey } from '../addresses/address.ts'
 import { type ContentRoute, StaticFile } from '../http/content.ts'
 import type { Exchange } from '../http/exchange.ts'
-import { type HeaderList, type Reply, refusalReply } from '../http/replies.ts'
+import { type HeaderList, PLAIN_STYLE, type Reply, refusalReply } from '../http/replies.ts'
 import type { PuzzleName } from '../protocol/proof.ts'
 import { decide, type FormDecision, readForm, redeem, refusedForm } from './backend.ts'
 import { FORM_PAGE, resultPage } from './pages.ts'
@@ -56,7 +56,7 @@ export function demoRoutes(listener: ServiceAddress, secret: string): ContentRou
 }
 
 const OFF = 'The demo page is off. It is on from the first start until the next, and with POWGATE_DEMO=on.'
-const offReply = refusalReply({ reason: 'not-found', detail: OFF }, 'plain')
+const offReply = refusalReply(PLAIN_STYLE, { reason: 'not-found', detail: OFF })
 
 export const DEMO_OFF: ContentRoute = {
   path: '/demo',

@@ -21,7 +21,7 @@ import type { Refusal } from '../domain/outcome.ts'
 import { type ApiKeyRecord, isApiKeyOf, isExpired, type Site } from '../domain/site.ts'
 import { readToken, statedNonce, type TokenClaims } from '../domain/token.ts'
 import type { Exchange } from '../http/exchange.ts'
-import { NO_HEADERS, type PolicyList, type Reply, type ReplyStyle, refusedReply } from '../http/replies.ts'
+import { NO_HEADERS, type PolicyList, type Reply, type ReplyStyle, refusalReply } from '../http/replies.ts'
 import type { Parsed } from '../http/schemas.ts'
 import { NONCE_LENGTH } from '../protocol/proof.ts'
 import type { Redemption } from '../protocol/wire.ts'
@@ -93,7 +93,7 @@ export function redemption<Body>(service: Service, style: ReplyStyle, dialect: D
     loadCaller(service, exchange, keyId, () => {
       const caller = cachedCaller(service, key, keyId)
       if (caller !== undefined) charge(exchange, caller, keyId, body)
-      else exchange.answer(refusedReply(style, { reason: 'store-unavailable' }, { apiKeyId: keyId }))
+      else exchange.answer(refusalReply(style, { reason: 'store-unavailable' }, { apiKeyId: keyId }))
     })
   return (exchange, key, keyId, body) => {
     const caller = cachedCaller(service, key, keyId)
@@ -267,7 +267,7 @@ function replyTo<Body>(
   if (admission.status !== 'admitted')
     return notAdmittedReply(style, admission, siteLimits(caller), namedBy(caller, keyId, attempt))
   const conclusion = conclude(attempt, admission)
-  if ('reason' in conclusion) return refusedReply(style, conclusion, namedBy(caller, keyId, attempt))
+  if ('reason' in conclusion) return refusalReply(style, conclusion, namedBy(caller, keyId, attempt))
   const { claims, redeem } = conclusion
   const { apiKey, site } = conclusion.caller
   const redeemed: Redeemed = { kind: 'redeemed', apiKey, claims }

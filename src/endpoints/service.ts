@@ -7,7 +7,7 @@ import type { Keyring } from '../domain/keyring.ts'
 import type { Pricing } from '../domain/pricing.ts'
 import type { ApiKeyRecord, Site } from '../domain/site.ts'
 import type { Exchange } from '../http/exchange.ts'
-import { type PolicyList, type Reply, type ReplyStyle, refusedReply } from '../http/replies.ts'
+import { type PolicyList, type Reply, type ReplyStyle, refusalReply } from '../http/replies.ts'
 import type { KeyUses } from '../store/key-uses.ts'
 import type { RecordCache } from '../store/site-directory.ts'
 import type { RequestStore, SolutionAdmission } from '../store/store.ts'
@@ -66,7 +66,7 @@ export function notAdmittedReply(
   named?: Named,
 ): Reply {
   const style = { errors, policies: { ...policies, ...siteLimits } }
-  if (admission.status === 'unavailable') return refusedReply(style, { reason: 'store-unavailable' }, named)
+  if (admission.status === 'unavailable') return refusalReply(style, { reason: 'store-unavailable' }, named)
   const { policy, retryAfterMs } = admission
-  return refusedReply(style, { reason: 'rate-limited', policy }, named, retryAfterMs)
+  return refusalReply(style, { reason: 'rate-limited', policy }, named, retryAfterMs)
 }

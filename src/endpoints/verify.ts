@@ -32,7 +32,7 @@ import { raisedBits, type Site } from '../domain/site.ts'
 import { BASE_BITS } from '../domain/site-fields.ts'
 import { mintToken } from '../domain/token.ts'
 import type { Exchange } from '../http/exchange.ts'
-import { NO_HEADERS, type Reply, type ReplyStyle, refusedReply } from '../http/replies.ts'
+import { NO_HEADERS, type Reply, type ReplyStyle, refusalReply } from '../http/replies.ts'
 import { parseSolution } from '../http/schemas.ts'
 import type { PuzzleName } from '../protocol/proof.ts'
 import type { Solution } from '../protocol/wire.ts'
@@ -121,16 +121,16 @@ export function verify(service: Service): Endpoint {
   }
   return exchange => {
     const refusal = siteKeyRefusal(exchange.siteKey)
-    if (refusal !== undefined) return exchange.answer(refusedReply(style, refusal))
+    if (refusal !== undefined) return exchange.answer(refusalReply(style, refusal))
     exchange.readBody(service.settings.bodyBytesMax, body => {
-      if (body === undefined) exchange.answer(refusedReply(style, { reason: 'body-too-large' }))
+      if (body === undefined) exchange.answer(refusalReply(style, { reason: 'body-too-large' }))
       else withSite(service, style, exchange, body, charge)
     })
   }
 }
 
 function replyTo(style: ReplyStyle, conclusion: Conclusion, { nonce }: Attempt): Reply {
-  if ('refusal' in conclusion) return refusedReply(style, conclusion.refusal, { nonce })
+  if ('refusal' in conclusion) return refusalReply(style, conclusion.refusal, { nonce })
   const { judgement, token } = conclusion
   const body =
     token === undefined

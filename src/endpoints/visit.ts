@@ -16,7 +16,7 @@ import { NO_TRAFFIC, siteFree, type Traffic, trafficOf } from '../domain/price.t
 import { networkPricing, type Pricing } from '../domain/pricing.ts'
 import { isSiteKey, type Site, siteRefusal } from '../domain/site.ts'
 import type { Exchange } from '../http/exchange.ts'
-import { type PolicyList, type ReplyStyle, refusedReply } from '../http/replies.ts'
+import { type PolicyList, type ReplyStyle, refusalReply } from '../http/replies.ts'
 import type { Metering, SolutionRequest } from '../store/store.ts'
 import type { Service } from './service.ts'
 
@@ -86,7 +86,7 @@ function loadSite(
   next: OnSite,
 ): void {
   const loaded = exchange.guard<Site | null | undefined>(site => {
-    if (site === undefined) exchange.answer(refusedReply(style, { reason: 'store-unavailable' }))
+    if (site === undefined) exchange.answer(refusalReply(style, { reason: 'store-unavailable' }))
     else next(exchange, site, body)
   })
   sites.load(exchange.siteKey, loaded)

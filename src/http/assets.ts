@@ -10,7 +10,7 @@
 import { existsSync, readFileSync } from 'node:fs'
 import { type ContentRoute, StaticFile } from './content.ts'
 import type { Exchange } from './exchange.ts'
-import { type HeaderList, refusalReply } from './replies.ts'
+import { type HeaderList, PLAIN_STYLE, refusalReply } from './replies.ts'
 import type { ContentRequest } from './request-headers.ts'
 
 export interface WidgetFile {
@@ -123,7 +123,7 @@ export function widgetRoutes({ folder, files }: Widget): ContentRoute[] {
     const current = byPath.get(path.replace(HASHED, '$1$2'))
     return current && { file: current.file, cacheControl: NEVER }
   }
-  const notFound = refusalReply({ reason: 'not-found' }, 'plain')
+  const notFound = refusalReply(PLAIN_STYLE, { reason: 'not-found' })
   const handle = (exchange: Exchange, asked: ContentRequest): void => {
     const path = asked.path.replace('//', '/')
     const asset = byPath.get(path) ?? currentVersionOf(path)

@@ -5,7 +5,7 @@ import type { Ending } from '../domain/ending.ts'
 import { ENDPOINT_NAMES } from '../domain/endpoint.ts'
 import type { OverloadGate } from './gate.ts'
 import type { ProxyRelay } from './proxy-relay.ts'
-import type { Reply } from './replies.ts'
+import type { ReplyStyle } from './replies.ts'
 
 /** The label of metrics: an endpoint, or the other paths that are counted together. */
 export const PARTS = [...ENDPOINT_NAMES, 'content', 'other'] as const
@@ -54,6 +54,6 @@ export interface ExchangeRules {
   readonly part: Part
   /** True if any site's pages may call it: requests have a site key and an origin, and answers have CORS headers. */
   readonly isCrossOrigin: boolean
-  readonly faultReply: Reply
-  readonly ambiguousReply: Reply
+  /** The form of the refusals that the exchange makes by itself. */
+  readonly style: ReplyStyle
 }

@@ -15,11 +15,11 @@ import type { HttpRequest, HttpResponse } from 'uWebSockets.js'
 import { type Address, addressFromBytes } from '../addresses/address.ts'
 import { forwardedAddress } from '../addresses/forwarded-for.ts'
 import { isForeign } from '../domain/origin.ts'
+import type { Reason } from '../domain/outcome.ts'
 import { DEMO_SITE_KEY } from '../domain/site.ts'
 import { BodyBytes } from './body.ts'
 import type { ExchangeHost, ExchangeRules } from './exchange-host.ts'
-import type { Reply } from './replies.ts'
-import { CORS_JSON_HEAD, HEADER_BREAK, JSON_HEAD, statusLine } from './replies.ts'
+import { CORS_JSON_HEAD, HEADER_BREAK, JSON_HEAD, type Reply, refusalReply, statusLine } from './replies.ts'
 import { type Framing, hasForwardedFor, readHead, readProxyHead } from './request-headers.ts'
 
 /** Other characters could forge a log line or a header. */
@@ -195,7 +195,7 @@ export class Exchange {
 
   /** Refuses a body whose end is ambiguous, because it could hide another request. */
   begin(step: (exchange: Exchange) => void): void {
-    if (this.#framing === 'ambiguous') this.answer(this.#rules.ambiguousReply)
+    if (this.#framing === 'ambiguous') this.#refuse('length-ambiguous')
     else this.#runInCallback(step, this)
   }
 
@@ -219,7 +219,7 @@ export class Exchange {
       step(argument)
     } catch (error) {
       this.#host.observer.faulted(this.#rules.part, error, this)
-      this.answer(this.#rules.faultReply)
+      this.#refuse('internal')
     }
   }
 
@@ -228,6 +228,10 @@ export class Exchange {
     return argument => {
       if (!this.#isOver) this.#run(step, argument)
     }
+  }
+
+  #refuse(reason: Reason): void {
+    this.answer(refusalReply(this.#rules.style, { reason }))
   }
 
   answer(reply: Reply): void {

@@ -49,24 +49,6 @@ export function withHeader(name: string, value: string): string {
 
 export const NO_HEADERS: HeaderList = []
 
-const UNAUTHORIZED_HEADERS: HeaderList = [['WWW-Authenticate', 'Bearer']]
-
-/** `refusedReply` adds the headers of 429 and 503. */
-export function refusalReply(
-  refusal: Refusal,
-  style: ErrorStyle,
-  headers: HeaderList = NO_HEADERS,
-  named?: Named,
-): Reply {
-  const { status } = answerTo(refusal.reason, style)
-  return {
-    status,
-    ending: { kind: 'refused', refusal, named },
-    body: (style === 'siteverify' ? siteverifyJson : JSON.stringify)(refusalBody(refusal, style)),
-    headers: status === 401 ? [...UNAUTHORIZED_HEADERS, ...headers] : headers,
-  }
-}
-
 /** Some clients look for `"success": true` in the text, with Google's space. */
 export function siteverifyJson(answer: object): string {
   return JSON.stringify(answer, null, 1).replace(/\n */g, ' ')
@@ -92,31 +74,49 @@ export interface PolicyList {
   readonly [policy: string]: number
 }
 
-/** Decides how an endpoint's refusals look: the body's form, and the limits for the RateLimit-Policy header. */
+/** Decides how a path's refusals look. */
 export interface ReplyStyle {
   readonly errors: ErrorStyle
-  readonly policies: PolicyList
+  /** The endpoint's limits, for the header RateLimit-Policy; undefined for a path without limits. */
+  readonly policies: PolicyList | undefined
 }
 
-const WINDOW_SECONDS = 60
+export const PLAIN_STYLE: ReplyStyle = { errors: 'plain', policies: undefined }
+
 const RETRY_UNAVAILABLE_MS = 1000
 
-/** An endpoint's refusal: 429 and 503 have Retry-After and the RateLimit headers. */
-export function refusedReply(
+export function refusalReply(
   { errors, policies }: ReplyStyle,
   refusal: Refusal,
   named?: Named,
   retryAfterMs = RETRY_UNAVAILABLE_MS,
 ): Reply {
-  const { status } = OUTCOMES[refusal.reason]
-  if (status !== 429 && status !== 503) return refusalReply(refusal, errors, NO_HEADERS, named)
+  const { status } = answerTo(refusal.reason, errors)
+  return {
+    status,
+    ending: { kind: 'refused', refusal, named },
+    body: (errors === 'siteverify' ? siteverifyJson : JSON.stringify)(refusalBody(refusal, errors)),
+    headers: refusalHeaders(status, policies, refusal.policy, retryAfterMs),
+  }
+}
+
+const UNAUTHORIZED_HEADERS: HeaderList = [['WWW-Authenticate', 'Bearer']]
+const WINDOW_SECONDS = 60
+
+function refusalHeaders(
+  status: number,
+  policies: PolicyList | undefined,
+  policy = 'address',
+  retryAfterMs: number,
+): HeaderList {
+  if (status === 401) return UNAUTHORIZED_HEADERS
+  if (policies === undefined || (status !== 429 && status !== 503)) return NO_HEADERS
   // A lower number would make the client come too early.
   const seconds = Math.max(1, Math.ceil(retryAfterMs / 1000))
   const quotas = Object.entries(policies).map(([name, quota]) => `"${name}";q=${quota};w=${WINDOW_SECONDS}`)
-  const headers: HeaderList = [
+  return [
     ['Retry-After', String(seconds)],
     ['RateLimit-Policy', quotas.join(', ')],
-    ['RateLimit', `"${refusal.policy ?? 'address'}";r=0;t=${seconds}`],
+    ['RateLimit', `"${policy}";r=0;t=${seconds}`],
   ]
-  return refusalReply(refusal, errors, headers, named)
 }
