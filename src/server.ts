@@ -20,7 +20,7 @@ import { OverloadGate } from './http/gate.ts'
 import { isEveryPeerTrusted, type Listener, listen } from './http/listener.ts'
 import { connectionsThatFit } from './http/open-files.ts'
 import { EventLog } from './log/event-log.ts'
-import { type Logger, logLinesLost } from './log/logger.ts'
+import { type Logger, logLinesLost, throttled } from './log/logger.ts'
 import { Stats } from './metrics/stats.ts'
 import { openapiRoute } from './openapi/document.ts'
 import { buildApp } from './routes.ts'
@@ -34,10 +34,8 @@ import { VERSION } from './version.ts'
 /** A changed site must reach all workers within 2 s. What the store has lost is no reported change, so some records are read again. */
 const [SITES_MS, SITES_REREAD_MS] = [500, 5000]
 const [KEY_USES_MS, WATCH_MS, AUDIT_MS] = [60_000, 60_000, 3_600_000]
-/** A misconfigured proxy sends a wrong header with every request, so it is logged at most this often. */
-const FORWARDING_LOGGED_MS = 60_000
-/** A worker near its capacity may be overloaded again and again, so it is logged at most this often. */
-const OVERLOAD_LOGGED_MS = 10_000
+/** A misconfigured proxy does everything wrong, and an overload comes again and again, so each is logged at most this often. */
+const [FORWARDING_LOGGED_MS, CONNECTIONS_LOGGED_MS, OVERLOAD_LOGGED_MS] = [60_000, 10_000, 10_000]
 /** The store must answer within this time before the server listens; later requests get 503. */
 const FIRST_CONTACT_MS = 1000
 /** Loading 10,000 sites and keys fits in this time; others are read while serving. */
@@ -159,10 +157,12 @@ async function listenWith(
   const { connectionsMax } = config
   const listener = await listen(app, host, {
     ...config,
-    refused: (proxy, why, count) =>
+    onWrongHeader: throttled(CONNECTIONS_LOGGED_MS, (count, proxy, why) =>
       log.warn({ peer: eventLog.peerText(proxy), why, count }, 'refused connections of a trusted proxy'),
-    connectionsFull: count =>
+    ),
+    onFull: throttled(CONNECTIONS_LOGGED_MS, count =>
       log.warn({ connectionsMax, count }, 'closed new connections: POWGATE_CONNECTIONS_MAX are open'),
+    ),
   })
   if (listener === undefined) throw new ListenError(config)
   return listener
@@ -174,12 +174,11 @@ function hostOf(
   gate: OverloadGate | undefined,
   { stats, eventLog }: { stats: Stats; eventLog: EventLog },
 ): ExchangeHost {
-  const host: ExchangeHost = {
+  return {
     trustedProxies: config.trustedProxies,
     isEveryPeerTrusted: isEveryPeerTrusted(config),
     relay: undefined,
-    forwardingIgnored: undefined,
-    forwardingMalformed: undefined,
+    ...forwardingReports(log, eventLog),
     isDraining: false,
     inFlight: 0,
     observer: {
@@ -197,9 +196,6 @@ function hostOf(
     gate,
     newRequestId: requestIds(),
   }
-  for (const trouble of ['forwardingIgnored', 'forwardingMalformed'] as const)
-    watchForwarding(host, trouble, log, eventLog)
-  return host
 }
 
 function startBackground(
@@ -222,47 +218,41 @@ async function repeat(action: () => Promise<unknown>, pauseMs: number, end: Abor
   }
 }
 
-/** Logs a wrong X-Forwarded-For that an exchange reports, at most once in FORWARDING_LOGGED_MS. */
-function watchForwarding(
-  host: ExchangeHost,
-  trouble: 'forwardingIgnored' | 'forwardingMalformed',
+function forwardingReports(
   log: Logger,
   eventLog: EventLog,
-): void {
-  host[trouble] = peer => {
-    host[trouble] = undefined
-    const text = eventLog.peerText(peer)
-    if (trouble === 'forwardingMalformed')
+): Pick<ExchangeHost, 'onForwardingIgnored' | 'onForwardingMalformed'> {
+  return {
+    onForwardingIgnored: throttled(FORWARDING_LOGGED_MS, (_, sender) => {
+      const peer = eventLog.peerText(sender)
+      const what = peer.includes('/') ? 'its address in this network' : 'it'
       log.warn(
-        { peer: text },
-        'X-Forwarded-For of a trusted proxy names no client, so its visitors share the address of the proxy and its limits: have it append the address that connects to it, and nothing else',
-      )
-    else {
-      const what = text.includes('/') ? 'its address in this network' : 'it'
-      log.warn(
-        { peer: text, setting: 'POWGATE_TRUSTED_PROXIES' },
+        { peer, setting: 'POWGATE_TRUSTED_PROXIES' },
         `X-Forwarded-For is ignored: its sender is not trusted; if it is a proxy of yours, name ${what}`,
       )
-    }
-    setTimeout(() => watchForwarding(host, trouble, log, eventLog), FORWARDING_LOGGED_MS).unref()
+    }),
+    onForwardingMalformed: throttled(FORWARDING_LOGGED_MS, (_, proxy) =>
+      log.warn(
+        { peer: eventLog.peerText(proxy) },
+        'X-Forwarded-For of a trusted proxy names no client, so its visitors share the address of the proxy and its limits: have it append the address that connects to it, and nothing else',
+      ),
+    ),
   }
 }
 
 function overloadGate({ overloadMs }: Config, log: Logger): OverloadGate | undefined {
   if (overloadMs === undefined) return undefined
-  let loggedAtMs = Number.NEGATIVE_INFINITY
-  let shedSince = 0
+  let refusedBefore = 0
+  const logShedding = throttled(OVERLOAD_LOGGED_MS, () => {
+    log.warn({ refusedBefore }, 'shedding load: requests queue, so some are refused, challenges first')
+    refusedBefore = 0
+  })
   return new OverloadGate({
     delayMsTarget: overloadMs,
     ticksPerRequest: 2,
     onChange: (isShedding, shed) => {
-      if (!isShedding) shedSince += shed
-      else if (now() - loggedAtMs >= OVERLOAD_LOGGED_MS) {
-        const about = { refusedBefore: shedSince }
-        log.warn(about, 'shedding load: requests queue, so some are refused, challenges first')
-        loggedAtMs = now()
-        shedSince = 0
-      }
+      if (isShedding) logShedding()
+      else refusedBefore += shed
     },
   })
 }

@@ -37,10 +37,10 @@ export interface ExchangeHost {
   readonly isEveryPeerTrusted: boolean
   /** Set if proxies use the PROXY protocol. */
   relay: Pick<ProxyRelay, 'takeAwaited' | 'clientOf'> | undefined
-  /** Reports a sender of X-Forwarded-For that is not trusted. The reporter sets it to undefined for a minute after each report. */
-  forwardingIgnored: ((peer: Address) => void) | undefined
-  /** Reports a trusted proxy whose X-Forwarded-For names no client; undefined for a minute after each report, too. */
-  forwardingMalformed: ((peer: Address) => void) | undefined
+  /** Called for each request with X-Forwarded-For whose sender is not trusted. */
+  readonly onForwardingIgnored: (peer: Address) => void
+  /** Called for each request of a trusted proxy whose X-Forwarded-For names no client. */
+  readonly onForwardingMalformed: (proxy: Address) => void
   /** Every answer closes its connection. */
   isDraining: boolean
   inFlight: number

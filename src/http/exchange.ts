@@ -110,8 +110,7 @@ export class Exchange {
     // A proxy whose PROXY header names no client passes on a client's own headers.
     const isTrusted = isProxy && relayed?.isNameless !== true
     const head = isTrusted ? readProxyHead(request) : readHead(request, isCrossOrigin)
-    if (!isProxy && host.forwardingIgnored !== undefined && peer !== undefined && hasForwardedFor(request))
-      host.forwardingIgnored(peer)
+    if (!isProxy && peer !== undefined && hasForwardedFor(request)) host.onForwardingIgnored(peer)
     this.siteKey = (isCrossOrigin && head.siteKey) || ''
     this.origin = head.origin ?? ''
     this.#fetchSite = head.fetchSite ?? ''
@@ -142,7 +141,7 @@ export class Exchange {
     const client = forwardedAddress(forwardedFor, this.#host.trustedProxies)
     if (client !== undefined) return client
     const sender = proxy ?? peerOf(this.#response)
-    if (forwardedFor !== '' && sender !== undefined) this.#host.forwardingMalformed?.(sender)
+    if (forwardedFor !== '' && sender !== undefined) this.#host.onForwardingMalformed(sender)
     return sender
   }
 
