@@ -247,13 +247,9 @@ function overloadGate({ overloadMs }: Config, log: Logger): OverloadGate | undef
     log.warn({ refusedBefore }, 'shedding load: requests queue, so some are refused, challenges first')
     refusedBefore = 0
   })
-  return new OverloadGate({
-    delayMsTarget: overloadMs,
-    ticksPerRequest: 2,
-    onChange: (isShedding, shed) => {
-      if (isShedding) logShedding()
-      else refusedBefore += shed
-    },
+  return new OverloadGate(overloadMs, (isShedding, shed) => {
+    if (isShedding) logShedding()
+    else refusedBefore += shed
   })
 }
 
