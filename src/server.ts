@@ -64,16 +64,16 @@ export async function startServer(
   lost?: CachedRecords,
 ): Promise<Server> {
   const stats = new Stats({
-    logLinesLost,
-    storeTrouble: () => store.trouble(),
-    inFlight: () => host.inFlight,
-    connections: () => ({
-      open: listener?.connections() ?? 0,
-      max: connectionsMax,
-      refused: listener?.refusedConnections() ?? 0,
+    readGauges: () => ({
+      inFlight: host.inFlight,
+      connections: listener?.connections() ?? 0,
+      connectionsMax,
+      connectionsRefused: listener?.refusedConnections() ?? 0,
+      clockOffset: watch.clockAheadSeconds,
+      evictedKeys: watch.evictedKeys,
+      logLinesLost: logLinesLost(),
     }),
-    clockAheadSeconds: () => watch.clockAheadSeconds,
-    evictedKeys: () => watch.evictedKeys,
+    storeTrouble: () => store.trouble(),
     siteNamedBy: (siteKey, apiKeyId) => namedSite(service, siteKey, apiKeyId),
     metricsSites: config.metricsSites,
   })

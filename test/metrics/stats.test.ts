@@ -1,3 +1,5 @@
+/** What a worker counts, and its snapshots. */
+
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { parseAddress } from '../../src/addresses/address.ts'
@@ -44,12 +46,8 @@ const refused = (reason: Reason, policy?: Policy): Ending => ({
 
 function newStats(metricsSites: readonly string[] = []): Stats {
   return new Stats({
-    logLinesLost: () => 0,
+    readGauges: () => ({}),
     storeTrouble: () => undefined,
-    inFlight: () => 3,
-    clockAheadSeconds: () => 0,
-    evictedKeys: () => 0,
-    connections: () => ({ open: 4, max: 9, refused: 2 }),
     siteNamedBy: siteKey => (siteKey.startsWith('site') ? siteKey : undefined),
     metricsSites,
   })
