@@ -26,7 +26,14 @@ import type { Parsed } from '../http/schemas.ts'
 import { NONCE_LENGTH } from '../protocol/proof.ts'
 import type { Redemption } from '../protocol/wire.ts'
 import type { RedemptionAdmission, RedemptionRequest, TokenRedemption } from '../store/store.ts'
-import { CLOCK_SKEW_MS, notAdmittedReply, type Service, type ServiceSettings } from './service.ts'
+import {
+  CLOCK_SKEW_MS,
+  notAdmittedReply,
+  type RefusedAttempt,
+  refused,
+  type Service,
+  type ServiceSettings,
+} from './service.ts'
 
 /** Reads an endpoint's bodies, and writes its answers. */
 export interface Dialect<Body> {
@@ -50,12 +57,6 @@ interface AcceptedCaller {
 /** The owner of the API key, or why the key is refused. */
 type Caller = AcceptedCaller | Refusal
 
-interface Refused {
-  readonly verdict: 'refused'
-  readonly refusal: Refusal
-  readonly nonce: string | undefined
-}
-
 /** Succeeds if the token was unused. */
 interface Redeemable {
   readonly verdict: 'redeemable'
@@ -69,7 +70,7 @@ interface Redeemable {
   readonly nonce: string | undefined
 }
 
-type Attempt = Refused | Redeemable
+type Attempt = RefusedAttempt | Redeemable
 
 type Admitted = Extract<RedemptionAdmission, { status: 'admitted' }>
 
@@ -88,7 +89,7 @@ export function redemption<Body>(service: Service, style: ReplyStyle, dialect: D
       }),
     )
   }
-  // Stands apart from the function below, whose requests then allocate no closure.
+  // The closure is made here and not in the function below, so that requests with a cached key allocate none.
   const load = (exchange: Exchange, key: string, keyId: string, body: Body): void =>
     loadCaller(service, exchange, keyId, () => {
       const caller = cachedCaller(service, key, keyId)
@@ -116,7 +117,7 @@ function cachedCaller({ apiKeys, sites, now }: Service, key: string, keyId: stri
   return { apiKey, site }
 }
 
-/** Caches the API key and its site, unless the store cannot be read. */
+/** Caches the API key, if there is such a key, and its site, unless the store cannot be read. */
 function loadCaller({ apiKeys, sites }: Service, exchange: Exchange, keyId: string, done: () => void): void {
   const keyLoaded = exchange.guard<ApiKeyRecord | null | undefined>(apiKey => {
     if (apiKey == null || sites.cached(apiKey.siteKey) !== undefined) done()
@@ -147,7 +148,7 @@ function evaluate<Body>(
   const reading = readToken(keyring, token)
   if (reading.status !== 'genuine') {
     const reason = reading.status === 'malformed' ? 'token-malformed' : 'token-forged'
-    return refused({ reason }, statedNonce(token))
+    return refused({ reason }, statedNonce(token) || undefined)
   }
   const { claims } = reading
   const { nonce, storeEpoch } = claims
@@ -187,10 +188,6 @@ function evaluateTest(
   }
   const unread = { redeem: undefined, namesVisitor: true, ignored: undefined, nonce: undefined }
   return { verdict: 'redeemable', caller, claims, ...unread }
-}
-
-function refused(refusal: Refusal, nonce?: string): Refused {
-  return { verdict: 'refused', refusal, nonce: nonce || undefined }
 }
 
 /** Retries of a redemption have the same claim. JSON keeps every triple distinct, even with lone surrogates, which it escapes. */

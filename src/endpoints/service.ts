@@ -4,6 +4,7 @@ import type { AddressTags } from '../domain/address-tags.ts'
 import type { Named } from '../domain/ending.ts'
 import { ENDPOINTS, type EndpointName, type Limits } from '../domain/endpoint.ts'
 import type { Keyring } from '../domain/keyring.ts'
+import type { Refusal } from '../domain/outcome.ts'
 import type { Pricing } from '../domain/pricing.ts'
 import type { ApiKeyRecord, Site } from '../domain/site.ts'
 import type { Exchange } from '../http/exchange.ts'
@@ -40,7 +41,7 @@ export interface ServiceSettings {
   readonly ipv6PrefixBits: number
 }
 
-/** An endpoint: answers the exchange, at once or when body and store have come. The query is empty where none is read. */
+/** Answers an exchange, at once or when body and store have come. The query is empty for endpoints that have none. */
 export type Endpoint = (exchange: Exchange, query: string) => void
 
 /** Another host's clock may be this far ahead. */
@@ -50,6 +51,18 @@ export function replyStyle(name: EndpointName, settings: Pick<ServiceSettings, '
   const { limits, errorStyle } = ENDPOINTS[name]
   const policies = limits.map(({ policy, limit }) => [policy, settings.limits[limit]])
   return { errors: errorStyle, policies: Object.fromEntries(policies) }
+}
+
+/** A request that will be refused once its limits are charged. */
+export interface RefusedAttempt {
+  readonly verdict: 'refused'
+  readonly refusal: Refusal
+  /** undefined if none was read. */
+  readonly nonce: string | undefined
+}
+
+export function refused(refusal: Refusal, nonce?: string): RefusedAttempt {
+  return { verdict: 'refused', refusal, nonce }
 }
 
 type NotAdmitted = Exclude<SolutionAdmission, { status: 'admitted' }>
