@@ -40,6 +40,7 @@ export const MANIFEST_NAME = 'manifest.json'
 export const BROTLI_ENDING = '.br'
 export const GZIP_ENDING = '.gz'
 
+/** Where the built widget is, as seen from dist/http/ and from src/http/. */
 const FOLDERS = ['../widget/', '../../dist/widget/']
 
 export function findWidget(): Widget | undefined {
@@ -90,7 +91,7 @@ const HASHED = /^(\/widget\/.+)\.[0-9a-f]{10}(\.[a-z]+)$/
 const COMPAT_PREFIX = '/compat/'
 const COMPAT_NAME = 'compat-'
 
-/** Some products let users set only a vendor's host. */
+/** Paths of the vendors' own scripts, because some products let users set only the host. */
 const VENDOR_PATHS: Readonly<Record<string, string>> = {
   '/1/api.js': 'hcaptcha',
   '/recaptcha/api.js': 'recaptcha',

@@ -18,7 +18,7 @@ export type Coding = 'br' | 'gzip' | 'identity'
 
 interface StaticFileOptions {
   readonly contentType: string
-  /** A form that is not shorter than the content is never sent. */
+  /** The content, compressed in advance. One that is not shorter than the content itself is never sent. */
   readonly compressed?: Partial<Readonly<Record<Coding, Buffer>>>
   readonly headers?: HeaderList
 }
@@ -78,18 +78,12 @@ export function preferredCoding(acceptEncoding: string, available: readonly Codi
     const weight = parameter === undefined ? 1 : Number(WEIGHT.exec(parameter)?.[1] ?? 0)
     weights.set(coding.trim().replace(/^x-gzip$/, 'gzip'), weight)
   }
-  // identity is acceptable unlisted, but never preferred.
+  // The content as it is (identity) is acceptable even if it is not listed, but any other coding is preferred.
   const unlisted = weights.get('*')
   const weightOf = (coding: Coding) =>
     weights.get(coding) ?? unlisted ?? (coding === 'identity' ? Number.MIN_VALUE : 0)
-  let best: Coding = 'identity'
-  let bestWeight = 0
-  for (const coding of available) {
-    if (weightOf(coding) <= bestWeight) continue
-    best = coding
-    bestWeight = weightOf(coding)
-  }
-  return best
+  const best = available.toSorted((a, b) => weightOf(b) - weightOf(a))[0]!
+  return weightOf(best) > 0 ? best : 'identity'
 }
 
 const ENTITY_TAG = /(?:W\/)?("[^"]*")/g

@@ -7,7 +7,7 @@ import type { OverloadGate } from './gate.ts'
 import type { ProxyRelay } from './proxy-relay.ts'
 import type { ReplyStyle } from './replies.ts'
 
-/** The label of metrics: an endpoint, or the other paths that are counted together. */
+/** The values of the label `endpoint` of metrics. `content` are files and pages, `other` all that is neither. */
 export const PARTS = [...ENDPOINT_NAMES, 'content', 'other'] as const
 export type Part = (typeof PARTS)[number]
 
@@ -34,6 +34,7 @@ interface ExchangeObserver {
 
 export interface ExchangeHost {
   readonly trustedProxies: AddressSet
+  /** True if every connection comes from a trusted proxy, so that nobody needs to read its address. */
   readonly isEveryPeerTrusted: boolean
   /** Set if proxies use the PROXY protocol. */
   relay: Pick<ProxyRelay, 'takeAwaited' | 'clientOf'> | undefined
