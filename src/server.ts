@@ -31,8 +31,10 @@ import { SiteDirectory } from './store/site-directory.ts'
 import { StoreWatch } from './store/watch.ts'
 import { VERSION } from './version.ts'
 
-/** A changed site must reach all workers within 2 s. What the store has lost is no reported change, so some records are read again. */
-const [SITES_MS, SITES_REREAD_MS] = [500, 5000]
+/** Workers ask for changed sites this often: a change must reach all of them within 2 s. */
+const SITES_MS = 500
+/** Some records are read again this often, because the store reports no change of a record that it has lost. */
+const SITES_REREAD_MS = 5000
 const [KEY_USES_MS, WATCH_MS, AUDIT_MS] = [60_000, 60_000, 3_600_000]
 /** A misconfigured proxy does everything wrong, and an overload comes again and again, so each is logged at most this often. */
 const [FORWARDING_LOGGED_MS, CONNECTIONS_LOGGED_MS, OVERLOAD_LOGGED_MS] = [60_000, 10_000, 10_000]
@@ -78,7 +80,7 @@ export async function startServer(
     metricsSites: config.metricsSites,
   })
   const store = openStore(config, log, stats, () => watch.check().catch(() => {}))
-  // All workers have the same clock and Redis: the first reports.
+  // Only the first worker reports what the watch finds, because all have the same clock and Redis.
   const watch = new StoreWatch(store, (level, about, text) => workerIndex === 0 && log[level](about, text))
   const eventLog = new EventLog(log, config.logSuccesses, config.logsWholeAddresses)
   const directory = directoryOf(config, store, lost)
@@ -126,11 +128,19 @@ function openStore(config: Config, log: Logger, stats: Stats, watchNow: () => vo
     },
     onStillAway: cause => log.warn({ cause }, 'the store still does not answer'),
     // Only Redis may be away and fail open. The embedded store is this host's own, and what it cannot do is refused.
-    bridge: config.redis && { ...config, monotonicMs: now, onCrowded: () => tellCrowded(log) },
+    bridge: config.redis && {
+      ...config,
+      monotonicMs: now,
+      onCrowded: () =>
+        log.warn(
+          { event: 'memory-crowded' },
+          'more addresses ask than this worker can remember while Redis is away: new ones share a limit with their network',
+        ),
+    },
     onNewEpoch: () => stats.counts.storeEpochs.add(),
-    onForgotten: (shards, of) => {
+    onForgotten: (shards, allShards) => {
       log.warn(
-        { shards, of },
+        { shards, of: allShards },
         'the store has lost its memory, or may have (a restart, a failover, an eviction, a clock that was set): challenges and tokens from before are refused',
       )
       watchNow()
@@ -210,11 +220,11 @@ function startBackground(
   void repeat(() => watch.check(), WATCH_MS, end)
 }
 
-/** Ignores what fails, since requests to a store that is away already tell of it. */
+/** Ignores a failed action: it means that the store is away, which requests already make known. */
 async function repeat(action: () => Promise<unknown>, pauseMs: number, end: AbortSignal): Promise<void> {
   while (!end.aborted) {
     await action().catch(() => {})
-    await sleep(pauseMs, undefined, { signal: end, ref: false }).catch(() => {}) // `end` ends the pause
+    await sleep(pauseMs, undefined, { signal: end, ref: false }).catch(() => {}) // it throws once `end` is aborted
   }
 }
 
@@ -264,7 +274,7 @@ function contentRoutes(config: Config, log: Logger): ContentRoute[] {
   ]
 }
 
-/** Names the site for which metrics count a refused request, even one with a wrong secret. A refusal calls no store. */
+/** Returns the site for which metrics count a refused request, even one with a wrong secret, if the worker has it cached. */
 function namedSite(
   { sites, apiKeys }: Service,
   siteKey: string,
@@ -272,13 +282,6 @@ function namedSite(
 ): string | undefined {
   if (siteKey !== '') return sites.cached(siteKey)?.record.siteKey
   return apiKeyId === undefined ? undefined : apiKeys.cached(apiKeyId)?.siteKey
-}
-
-function tellCrowded(log: Logger): void {
-  log.warn(
-    { event: 'memory-crowded' },
-    'more addresses ask than this worker can remember while Redis is away: new ones share a limit with their network',
-  )
 }
 
 function composeService(config: Config, store: StoreClient, { sites, apiKeys }: SiteDirectory): Service {
@@ -299,7 +302,7 @@ function composeService(config: Config, store: StoreClient, { sites, apiKeys }: 
   }
 }
 
-/** Ids are unique over all workers. */
+/** Returns a function whose ids are unique over all workers. */
 function requestIds(): () => string {
   const start = randomBytes(8).toString('hex') // no dash in front: ids are typed into command lines
   let count = 0

@@ -141,7 +141,7 @@ interface Operation {
   readonly ownHeaders?: readonly string[]
   readonly schemas: readonly string[]
   readonly examples: Node
-  /** All but COMMON_REASONS, and but `internal`, which is answered like `store-unavailable`. */
+  /** Reasons for its refusals, without COMMON_REASONS. `internal` is not listed, as its answer is that of `store-unavailable`. */
   readonly reasons: readonly Reason[]
 }
 
