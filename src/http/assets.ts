@@ -40,7 +40,7 @@ export const MANIFEST_NAME = 'manifest.json'
 export const BROTLI_ENDING = '.br'
 export const GZIP_ENDING = '.gz'
 
-/** Where the built widget is, as seen from dist/http/ and from src/http/. */
+/** The folder of the built widget, as seen from dist/http/ and from src/http/. */
 const FOLDERS = ['../widget/', '../../dist/widget/']
 
 export function findWidget(): Widget | undefined {
