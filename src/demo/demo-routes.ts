@@ -2,7 +2,7 @@
 
 import { readFileSync } from 'node:fs'
 import { type Address, formatAddress, visitorKey } from '../addresses/address.ts'
-import { type ContentRoute, StaticFile } from '../http/content.ts'
+import { type ContentRoute, type StaticFile, staticFile } from '../http/content.ts'
 import type { Exchange } from '../http/exchange.ts'
 import { type HeaderList, PLAIN_STYLE, type Reply, refusalReply } from '../http/replies.ts'
 import type { PuzzleName } from '../protocol/proof.ts'
@@ -44,7 +44,7 @@ interface ServiceAddress {
 }
 
 export function demoRoutes(listener: ServiceAddress, secret: string): ContentRoute[] {
-  const form = new StaticFile(Buffer.from(FORM_PAGE), { contentType: HTML, headers: PAGE_HEADERS })
+  const form = staticFile(Buffer.from(FORM_PAGE), { contentType: HTML, headers: PAGE_HEADERS })
   const url = urlOf(listener)
   const apiKeys = { sha256: demoApiKey(secret, 'sha256'), hashwx: demoApiKey(secret, 'hashwx') }
   return [
@@ -91,12 +91,12 @@ function file(path: string, content: StaticFile, cacheControl: string): ContentR
   return {
     path,
     methods: ['get', 'head'],
-    handle: (exchange, asked) => content.answer(exchange, asked, cacheControl),
+    handle: (exchange, asked) => content(exchange, asked, cacheControl),
   }
 }
 
 function readStatic(name: string, contentType: string): StaticFile {
-  return new StaticFile(readFileSync(new URL(name, import.meta.url)), { contentType })
+  return staticFile(readFileSync(new URL(name, import.meta.url)), { contentType })
 }
 
 const NO_TOKEN =

@@ -8,7 +8,7 @@
  */
 
 import { existsSync, readFileSync } from 'node:fs'
-import { type ContentRoute, StaticFile } from './content.ts'
+import { type ContentRoute, type StaticFile, staticFile } from './content.ts'
 import type { Exchange } from './exchange.ts'
 import { type HeaderList, PLAIN_STYLE, refusalReply } from './replies.ts'
 import type { ContentRequest } from './request-headers.ts'
@@ -129,7 +129,7 @@ export function widgetRoutes({ folder, files }: Widget): ContentRoute[] {
     const path = asked.path.replace('//', '/')
     const asset = byPath.get(path) ?? currentVersionOf(path)
     if (asset === undefined) exchange.answer(notFound)
-    else asset.file.answer(exchange, asked, asset.cacheControl)
+    else asset.file(exchange, asked, asset.cacheControl)
   }
   const paths = ['/widget.js', `${PREFIX}*`, `${COMPAT_PREFIX}*`, ...Object.keys(VENDOR_PATHS)]
   // Pages that add `/widget.js` to an address that ends with a slash request a path with two slashes.
@@ -143,7 +143,7 @@ export function widgetRoutes({ folder, files }: Widget): ContentRoute[] {
 
 function readStatic(folder: URL, { name, fileName, contentType }: WidgetFile): StaticFile {
   const read = (ending: string) => readFileSync(new URL(fileName + ending, folder))
-  return new StaticFile(read(''), {
+  return staticFile(read(''), {
     contentType,
     compressed: { br: read(BROTLI_ENDING), gzip: read(GZIP_ENDING) },
     headers: [...SHARED_HEADERS, ...(HEADERS_OF_FILE[name] ?? [])],

@@ -4,7 +4,7 @@ import { gzipSync } from 'node:zlib'
 import { ENDPOINT_NAMES, ENDPOINTS, type EndpointName } from '../domain/endpoint.ts'
 import type { Reason } from '../domain/outcome.ts'
 import { SITE_KEY_PATTERN } from '../domain/site.ts'
-import { type ContentRoute, StaticFile } from '../http/content.ts'
+import { type ContentRoute, staticFile } from '../http/content.ts'
 import { RedemptionSchema, SolutionSchema } from '../http/schemas.ts'
 import { SiteverifySchema } from '../http/siteverify-body.ts'
 import {
@@ -26,7 +26,7 @@ import { HEADERS, headerRefs, headersOf, jsonContent, type Node, refusalResponse
 
 export function openapiRoute(version: string): ContentRoute {
   const content = Buffer.from(JSON.stringify(openapiDocument(version)))
-  const file = new StaticFile(content, {
+  const answer = staticFile(content, {
     contentType: 'application/json',
     compressed: { gzip: gzipSync(content) },
     headers: [
@@ -39,7 +39,7 @@ export function openapiRoute(version: string): ContentRoute {
     methods: ['get', 'head'],
     isCrossOrigin: true,
     // A client must ask each time: an old copy could describe an old version.
-    handle: (exchange, asked) => file.answer(exchange, asked, 'no-cache'),
+    handle: (exchange, asked) => answer(exchange, asked, 'no-cache'),
   }
 }
 
