@@ -41,7 +41,7 @@ export class Stats {
   readonly #proxyWatch = new ProxyWatch()
   #storePartsDown = 0
   #storeDownSinceMs = 0
-  readonly #lag = new EventLoopLag()
+  readonly #readLag = measureLag()
 
   constructor(sources: StatsSources) {
     this.#sources = sources
@@ -117,7 +117,7 @@ export class Stats {
   snapshot(): Snapshot {
     const trouble = this.#sources.storeTrouble()
     const { rss, heapUsed } = process.memoryUsage()
-    const { mean, p99, max } = this.#lag.get()
+    const { mean, p99, max } = this.#readLag()
     const values: Values = {
       ...valuesOf(this.counts),
       ...this.#sources.readGauges(),
@@ -178,28 +178,20 @@ const SAMPLE_MS = 20
 const LAG_WINDOW_MS = 10_000
 const NS_PER_SECOND = 1e9
 
-/** Measures how late the event loop runs timers, over the last 10 to 20 seconds. */
-export class EventLoopLag {
-  #older = startMonitor()
-  #newer = startMonitor()
-
-  constructor() {
-    // The windows overlap, so each stall shows for at least 10 s.
-    setInterval(() => {
-      this.#older.disable()
-      this.#older = this.#newer
-      this.#newer = startMonitor()
-    }, LAG_WINDOW_MS).unref()
-  }
-
-  get() {
-    const monitor = this.#older
-    return {
-      mean: lagSeconds(monitor.mean),
-      p99: lagSeconds(monitor.percentile(99)),
-      max: lagSeconds(monitor.max),
-    }
-  }
+/** Measures how late the event loop runs timers. Returns a function that reads the last 10 to 20 seconds. */
+export function measureLag() {
+  let [older, newer] = [startMonitor(), startMonitor()]
+  // The windows overlap, so each stall shows for at least 10 s.
+  setInterval(() => {
+    older.disable()
+    older = newer
+    newer = startMonitor()
+  }, LAG_WINDOW_MS).unref()
+  return () => ({
+    mean: lagSeconds(older.mean),
+    p99: lagSeconds(older.percentile(99)),
+    max: lagSeconds(older.max),
+  })
 }
 
 function startMonitor(): IntervalHistogram {
