@@ -58,7 +58,10 @@ export interface Server {
   drain(): Promise<void>
 }
 
-/** @throws StoreSetupError or ListenError */
+/**
+ * @param lost records that the store has lost, and that the worker serves all the same
+ * @throws StoreSetupError or ListenError
+ */
 export async function startServer(
   config: Config,
   log: Logger,
@@ -83,7 +86,9 @@ export async function startServer(
   // Only the first worker reports what the watch finds, because all have the same clock and Redis.
   const watch = new StoreWatch(store, (level, about, text) => workerIndex === 0 && log[level](about, text))
   const eventLog = new EventLog(log, config.logSuccesses, config.logsWholeAddresses)
-  const directory = directoryOf(config, store, lost)
+  const hidden = config.demo === 'on' ? undefined : DEMO_SITE_KEYS
+  const directory = new SiteDirectory(store.sites, now, { hasTestKeys: config.testKeys, hidden })
+  if (lost !== undefined) directory.adopt(lost)
   const service = composeService(config, store, directory)
   const gate = overloadGate(config, log)
   const host = hostOf(config, log, gate, { stats, eventLog })
@@ -146,14 +151,6 @@ function openStore(config: Config, log: Logger, stats: Stats, watchNow: () => vo
       watchNow()
     },
   })
-}
-
-/** @param lost records that the store has lost; the directory serves them too */
-function directoryOf(config: Config, store: StoreClient, lost: CachedRecords | undefined): SiteDirectory {
-  const hidden = config.demo === 'on' ? undefined : DEMO_SITE_KEYS
-  const directory = new SiteDirectory(store.sites, now, { hasTestKeys: config.testKeys, hidden })
-  if (lost !== undefined) directory.adopt(lost)
-  return directory
 }
 
 /** @throws ListenError */

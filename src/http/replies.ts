@@ -61,9 +61,8 @@ export function answerTo(reason: Reason, style: ErrorStyle) {
   return { status: isVerdict ? 200 : status, code: siteverify, message: siteverifyMessage ?? message }
 }
 
-export interface PolicyList {
-  readonly [policy: string]: number
-}
+/** Requests a minute, by the policy's name. */
+export type PolicyList = Readonly<Record<string, number>>
 
 /** Decides how a path's refusals look. */
 export interface ReplyStyle {
