@@ -99,37 +99,25 @@ const VENDOR_PATHS: Readonly<Record<string, string>> = {
   '/turnstile/v0/api.js': 'turnstile',
 }
 
-interface Asset {
-  readonly file: StaticFile
-  readonly cacheControl: string
-}
-
 export function widgetRoutes({ folder, files }: Widget): ContentRoute[] {
-  const byPath = new Map<string, Asset>()
+  const byPath = new Map<string, StaticFile>()
   for (const widgetFile of files) {
+    const { name, fileName } = widgetFile
     const file = readStatic(folder, widgetFile)
-    byPath.set(PREFIX + widgetFile.name, { file, cacheControl: STABLE })
-    if (widgetFile.name.startsWith(COMPAT_NAME)) {
-      const path = COMPAT_PREFIX + widgetFile.name.slice(COMPAT_NAME.length)
-      byPath.set(path, { file, cacheControl: STABLE })
-    }
-    if (widgetFile.fileName !== widgetFile.name) {
-      byPath.set(PREFIX + widgetFile.fileName, { file, cacheControl: FOR_EVER })
-    }
+    byPath.set(PREFIX + name, file).set(PREFIX + fileName, file)
+    if (name.startsWith(COMPAT_NAME)) byPath.set(COMPAT_PREFIX + name.slice(COMPAT_NAME.length), file)
   }
   byPath.set('/widget.js', byPath.get(`${PREFIX}widget.js`)!)
   for (const [path, vendor] of Object.entries(VENDOR_PATHS))
     byPath.set(path, byPath.get(`${COMPAT_PREFIX}${vendor}.js`)!)
-  const currentVersionOf = (path: string): Asset | undefined => {
-    const current = byPath.get(path.replace(HASHED, '$1$2'))
-    return current && { file: current.file, cacheControl: NEVER }
-  }
   const notFound = refusalReply(PLAIN_STYLE, { reason: 'not-found' })
   const handle = (exchange: Exchange, asked: ContentRequest): void => {
     const path = asked.path.replace('//', '/')
-    const asset = byPath.get(path) ?? currentVersionOf(path)
-    if (asset === undefined) exchange.answer(notFound)
-    else asset.file(exchange, asked, asset.cacheControl)
+    const stablePath = path.replace(HASHED, '$1$2')
+    const file = byPath.get(path) ?? byPath.get(stablePath)
+    if (file === undefined) return exchange.answer(notFound)
+    const hashedControl = byPath.has(path) ? FOR_EVER : NEVER
+    file(exchange, asked, path === stablePath ? STABLE : hashedControl)
   }
   const paths = ['/widget.js', `${PREFIX}*`, `${COMPAT_PREFIX}*`, ...Object.keys(VENDOR_PATHS)]
   // Pages that add `/widget.js` to an address that ends with a slash request a path with two slashes.
