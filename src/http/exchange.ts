@@ -20,7 +20,7 @@ import { DEMO_SITE_KEY } from '../domain/site.ts'
 import { BodyBytes } from './body.ts'
 import type { ExchangeHost, ExchangeRules } from './exchange-host.ts'
 import { CORS_JSON_HEAD, HEADER_BREAK, JSON_HEAD, type Reply, refusalReply, STATUS_LINES } from './replies.ts'
-import { type Framing, hasForwardedFor, readHead, readProxyHead } from './request-headers.ts'
+import { type Framing, readHead, readProxyHead } from './request-headers.ts'
 
 /** Other characters could forge a log line or a header. */
 const REQUEST_ID = /^[\w.:=+/@-]{1,128}$/
@@ -116,7 +116,8 @@ export class Exchange {
     // A proxy whose PROXY header names no client passes on a client's own headers.
     const isTrusted = isProxy && relayed?.isNameless !== true
     const head = isTrusted ? readProxyHead(request) : readHead(request, isCrossOrigin)
-    if (!isProxy && peer !== undefined && hasForwardedFor(request)) host.onForwardingIgnored(peer)
+    if (!isProxy && peer !== undefined && request.getHeader('x-forwarded-for') !== '')
+      host.onForwardingIgnored(peer)
     this.siteKey = (isCrossOrigin && head.siteKey) || ''
     this.origin = head.origin ?? ''
     this.#fetchSite = head.fetchSite ?? ''

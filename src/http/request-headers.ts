@@ -108,10 +108,6 @@ function takeHeader(name: string, value: string): void {
   }
 }
 
-export function hasForwardedFor(request: HttpRequest): boolean {
-  return request.getHeader('x-forwarded-for') !== ''
-}
-
 /** True if it is clear where the body ends, so that the request can be refused without an exchange. */
 export function endsPlainly(request: HttpRequest, trustedProxies: AddressSet): boolean {
   if (request.getHeader('transfer-encoding') !== '') return false

@@ -34,7 +34,7 @@ export interface Metric {
   readonly bounds?: readonly number[]
   /** Values are kept as integers of 1/`scale` of the unit, because a fraction's rounding error would look like a reset. */
   readonly scale?: number
-  /** How the gauges of all workers become one. A gauge without this and without a label `worker` is set by the primary process. */
+  /** Combines the gauges of all workers. A gauge without this and without a label `worker` is set by the primary process. */
   readonly workers?: 'sum' | 'min' | undefined
   /** Set if the dashboard shows its past (dashboard/history.ts). */
   readonly history?: true
