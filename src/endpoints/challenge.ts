@@ -26,7 +26,7 @@ import {
   withSite,
 } from './visit.ts'
 
-/** Tells the widget what it may read of the browser, in a header because the body has the contract's fields alone. */
+/** Headers that tell the widget what it may read of the browser. The body cannot, because the contract fixes its fields. */
 const HEADS = {
   none: withHeader('X-Powgate-Signals', 'none'),
   flags: withHeader('X-Powgate-Signals', 'flags'),

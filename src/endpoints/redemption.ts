@@ -64,8 +64,9 @@ interface Redeemable {
   readonly claims: TokenClaims
   /** undefined with a test key, which reads and redeems no token. */
   readonly redeem: TokenRedemption | undefined
+  /** The backend sent the visitor's address. */
   readonly namesVisitor: boolean
-  /** A field of the body that powgate does not know. */
+  /** The name of a field of the body that powgate does not know, if any. */
   readonly ignored: string | undefined
   readonly nonce: string | undefined
 }
@@ -234,7 +235,7 @@ function requestOf(
   }
 }
 
-/** Counts the request, to report backends near their limits. */
+/** Counts a request with a valid API key, to report backends that are near their limits. */
 function countBackend(
   { backends }: Service,
   address: Address,

@@ -11,7 +11,7 @@ import type { ReplyStyle } from './replies.ts'
 export const PARTS = [...ENDPOINT_NAMES, 'content', 'other'] as const
 export type Part = (typeof PARTS)[number]
 
-/** What log and metrics read of an exchange. Absent texts are empty. */
+/** What log and metrics read of an exchange. Headers that the request lacks are empty texts. */
 export interface ObservedExchange {
   readonly startedAtMs: number
   readonly requestId: string

@@ -24,7 +24,10 @@ interface ListenOptions {
   readonly onFull: () => void
 }
 
-/** The relay ends silent connections after this; proxies do after 8 s. The HTTP server ends thousands at once, and delays all. */
+/**
+ * The relay ends a silent connection after this: later than proxies, to which the docs give 8 s, and sooner than the HTTP server, which
+ * ends thousands at once and so delays everybody.
+ */
 const RELAY_SILENT_MS = 8500
 const STORE_MARGIN_MS = 1000
 
@@ -103,7 +106,10 @@ export async function listen(
 
 const LOOPBACK_V4 = '127.0.0.0/8'
 
-/** Saves reading the peer's address where every program on the machine could use a trusted address anyway. */
+/**
+ * True if the service listens on loopback and trusts all of it: then every connection is a trusted proxy's, and reading its address,
+ * which takes 2 us, is not needed.
+ */
 export function isEveryPeerTrusted(
   options: Pick<ListenOptions, 'host' | 'trustedProxies' | 'proxyProtocol'>,
 ): boolean {

@@ -35,7 +35,7 @@ const ENDPOINTS = [
   { path: '/verify', perAddress: 30, perSite: 20, wrongMethod: 'PUT', ask: verify, status: 400 },
 ] as const
 
-/** Counts the admitted and the refused. */
+/** Counts the answers with the status of an admitted request, and those with 429. */
 const countsOf = (answers: readonly Answer[], admitted: number) =>
   [admitted, 429].map(status => answers.filter(answer => answer.status === status).length)
 
@@ -254,7 +254,7 @@ export function minuteTests(subject: Subject): void {
   }
 }
 
-/** Goes on asking while it is refused, which must not extend the block. */
+/** Keeps sending requests while they are refused, because these must not extend the wait. */
 async function waitsAMinute(ask: () => Promise<Answer>, limit: number, status: number): Promise<void> {
   const startedAt = performance.now()
   const { admitted, refusal } = await requestsUntilLimited(ask, status)
