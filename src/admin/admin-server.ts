@@ -81,19 +81,19 @@ export function startAdminServer(
   })
 }
 
-/** Answers one request per tick of the event loop, alternating between connections, so pipelining delays no health check. */
+/** Answers one request per tick of the event loop, so pipelining delays no health check. */
 function oneEachTick(): (socket: Socket, answer: () => Promise<void>) => void {
   const lastOfSocket = new WeakMap<Socket, Promise<void>>()
-  let last = Promise.resolve()
+  let lastOfAll = Promise.resolve()
   return (socket, answer) => {
-    const answerNext = async () => {
-      await setImmediate()
-      if (!socket.destroyed) await answer()
-    }
     const enqueue = () => {
-      last = last.then(answerNext)
-      return last
+      lastOfAll = lastOfAll.then(async () => {
+        await setImmediate()
+        if (!socket.destroyed) await answer()
+      })
+      return lastOfAll
     }
+    // Connections alternate, because each queues its next request only once the one before is answered.
     lastOfSocket.set(socket, (lastOfSocket.get(socket) ?? Promise.resolve()).then(enqueue))
   }
 }

@@ -44,28 +44,26 @@ export function metricsRoute(
   }
 }
 
-/** Reads what the primary process knows of itself, of the store process, and of its workers. */
+/** Reads what the primary process knows of itself, of the store process, and of its workers, which send their own memory. */
 async function processGauges(totals: Totals, storeProcess: StoreProcessUsage | undefined): Promise<Values> {
   const gauges: Values = { startedAt: performance.timeOrigin / 1000 }
-  for (const [name, memory] of [
-    ['primary', process.memoryUsage()],
-    ['store', storeProcess?.memory],
-  ] as const) {
-    if (memory === undefined) continue
-    gauges[`residentBytes ${name}`] = memory.rss
-    gauges[`heapBytes ${name}`] = memory.heapUsed
-  }
-  const workers = totals
-    .workers()
-    .map(({ worker: { pid, build }, number }) => ({ name: `worker-${number}`, pid, build }))
-  for (const { server } of workers.map(({ build }) => build))
+  const build = { version: VERSION, node: process.version, server: undefined }
+  const processes = [
+    { name: 'primary', pid: process.pid, build, memory: process.memoryUsage() },
+    { name: 'store', pid: storeProcess?.pid, build, memory: storeProcess?.memory },
+    ...totals.workers().map(({ worker: { pid, build }, number }) => {
+      return { name: `worker-${number}`, pid, build, memory: undefined }
+    }),
+  ]
+  const readings = processes.map(async ({ name, pid, build: { version, node, server }, memory }) => {
+    if (pid === undefined) return
+    gauges[`build ${name} ${version} ${node}`] = 1
     if (server !== undefined)
       gauges[`serverBuild ${server.name} ${server.version} ${server.sha256} ${server.isKnown}`] = 1
-  const build = { version: VERSION, node: process.version }
-  const primary = { name: 'primary', pid: process.pid, build }
-  const store = storeProcess?.pid === undefined ? [] : [{ name: 'store', pid: storeProcess.pid, build }]
-  const readings = [primary, ...store, ...workers].map(async ({ name, pid, build }) => {
-    gauges[`build ${name} ${build.version} ${build.node}`] = 1
+    if (memory !== undefined) {
+      gauges[`residentBytes ${name}`] = memory.rss
+      gauges[`heapBytes ${name}`] = memory.heapUsed
+    }
     const files = await openFilesOf(pid)
     if (files === undefined) return // it has ended
     gauges[`openFiles ${name}`] = files.open

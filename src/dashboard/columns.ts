@@ -1,6 +1,6 @@
 /**
- * Reads the dashboard's figures out of the counters' rings (steps.ts): one per step of time, or one over all steps. A flat name is
- * `<metric key> <labels>`; in a histogram, `<series> <upper bound>` or `<series> sum`, where the series is `<metric key> <labels>`.
+ * Reads the dashboard's figures out of the counters' rings (steps.ts): one per step of time, or one over all steps. Counters have
+ * the flat names of metrics/table.ts. A histogram's series is such a name without its last word, which is a bucket or `sum`.
  */
 
 import { metricOf } from '../metrics/table.ts'
@@ -56,12 +56,13 @@ export class Columns {
     return this.#bucketCounts(series).map(sum)
   }
 
+  /** A histogram's mean in each step. */
   means(series: string): Gaps {
     const sums = this.counts(`${series} sum`)
     return this.#perStep(series, (counts, step) => rounded(sums[step]! / sum(counts)))
   }
 
-  /** The upper bound of the highest bucket that has a count; the last bound if that bucket has none. */
+  /** The upper bound of the highest bucket with a count. The last bucket has no upper bound, so it counts as the one before. */
   highestBound(series: string): Gaps {
     const bounds = boundsOf(series)
     return this.#perStep(series, counts => bounds[counts.findLastIndex(count => count > 0)] ?? bounds.at(-1)!)

@@ -2,7 +2,7 @@
 
 import { readFileSync } from 'node:fs'
 import type { ServerResponse } from 'node:http'
-import type { AdminRoute } from '../admin/admin-server.ts'
+import { type AdminRoute, sendJson } from '../admin/admin-server.ts'
 import { OTHER_SITES, RANGES, type ServiceState } from './data.ts'
 import type { DashboardData, History } from './history.ts'
 import type { SiteNames } from './site-names.ts'
@@ -18,14 +18,12 @@ const CONTENT_SECURITY_POLICY = [
   "frame-ancestors 'none'",
 ].join('; ')
 
-const JSON_TYPE = 'application/json'
-
 /** These files are served as they are. */
 const FILES = [
   ['/dashboard', 'dashboard.html', 'text/html; charset=utf-8'],
   ['/dashboard/app.js', 'app.js', 'text/javascript; charset=utf-8'],
   ['/dashboard/app.css', 'app.css', 'text/css; charset=utf-8'],
-  ['/grafana.json', 'grafana.json', JSON_TYPE],
+  ['/grafana.json', 'grafana.json', 'application/json'],
   ['/alerts.yml', 'alerts.yml', 'application/yaml'],
 ] as const
 
@@ -52,19 +50,16 @@ export function dashboardRoutes(
     {
       path: '/dashboard/data.json',
       handle: async (_, response, query) => {
-        const asked = query.get('range') ?? '30m'
-        const range = RANGES.find(range => range === asked)
-        if (range === undefined) {
-          send(response, 400, JSON_TYPE, JSON.stringify({ error: `range: expected ${RANGES.join(' or ')}` }))
-          return
-        }
+        const range = RANGES.find(range => range === (query.get('range') ?? '30m'))
+        if (range === undefined)
+          return sendJson(response, 400, { error: `range: expected ${RANGES.join(' or ')}` })
         const site = query.get('site') || null
         await siteNames.refresh()
         const view = history.view(range, site)
         const hasRequests = view.sites.some(({ siteKey }) => siteKey === site)
         const isUnknown = site !== null && site !== OTHER_SITES && !hasRequests && siteNames.isUnknown(site)
         const data: DashboardData = { ...view, isUnknown, service: state() }
-        send(response, 200, JSON_TYPE, JSON.stringify(data))
+        sendJson(response, 200, data)
       },
     },
   ]

@@ -28,10 +28,11 @@ export function dashboard(
     await supervisor.askStats()
     history.add(Date.now(), { values: totals.values(), sites: totals.sites() })
   }, ADD_MS).unref()
-  return dashboardRoutes(history, siteNames, () => stateOf(totals, supervisor, hosts, backends))
+  return dashboardRoutes(history, siteNames, () => stateOf(config, totals, supervisor, hosts, backends))
 }
 
 function stateOf(
+  config: Config,
   totals: Totals,
   supervisor: Supervisor,
   hosts: HostRegistry,
@@ -48,11 +49,12 @@ function stateOf(
     workersRunning: running.length,
     storeCauses: (Object.keys(STORE_CAUSES) as StoreCause[]).filter(cause => values[`storeDown ${cause}`]),
     workersWithStore: running.filter(({ values }) => values.storeUp === 1).length,
+    isStoreEmbedded: config.redis === undefined,
     sitesLost: values.sitesLost ?? 0,
     hosts: hosts.living.map(viewOf),
     differences: hosts.differences,
     backends: [
-      // Reaching the limit of junk refuses no good token.
+      // Junk tokens have a limit of their own, so one that is over it refuses no good token.
       ...near.map(({ text, perMinute, limit, isJunk }) => ({ text, isOver: perMinute > limit && !isJunk })),
       ...unbound.map(({ text }) => ({ text, isOver: false })),
     ],

@@ -16,7 +16,7 @@ export interface Tally {
   readonly counts: readonly number[]
 }
 
-/** null: nothing measured in that step. */
+/** A value for each step, null where nothing was measured. */
 export type Gaps = readonly (number | null)[]
 
 /** Milliseconds. */
@@ -32,7 +32,8 @@ export interface ServiceState {
   readonly workers: number
   readonly workersRunning: number
   readonly workersWithStore: number
-  /** Why the workers without the store do not reach it. */
+  readonly isStoreEmbedded: boolean
+  /** Why the store does not answer the workers that lack it. */
   readonly storeCauses: readonly StoreCause[]
   /** Sites and API keys. */
   readonly sitesLost: number

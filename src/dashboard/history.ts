@@ -17,6 +17,7 @@ export const ADD_MS = 10_000
 const STEPS_MAX = { '30m': 180, '24h': 720 }
 const ADDS_PER_STEP = { '30m': 1, '24h': 12 }
 const MINUTE_MS = 60_000
+/** Viewers can add so many sites to those with numbers of their own (STEP_SITES_MAX). */
 const ASKED_SITES_MAX = 50
 /** Sites with their own curve of requests. */
 const BUSIEST_MAX = 7
@@ -40,7 +41,7 @@ export class History {
   /**
    * @param startedAtMs Unix milliseconds, before anything was counted
    * @param siteName undefined if not known yet
-   * @param askedSites this class puts the sites that someone chose last into this set; whoever counts gives these numbers of their own
+   * @param askedSites this class keeps the sites that viewers chose last in this set; metrics/totals.ts counts them apart
    */
   constructor(
     startedAtMs: number,
@@ -63,12 +64,9 @@ export class History {
     this.#lastMs = nowMs
     const gauges = stepGauges(totals.values)
     const all = increasesOf(totals.values, this.#last.values)
-    const sites = new Map(
-      Object.entries(totals.sites).map(([siteKey, values]) => [
-        siteKey,
-        increasesOf(values, this.#last.sites[siteKey]),
-      ]),
-    )
+    const sites = new Map<string, Increases>()
+    for (const [siteKey, values] of Object.entries(totals.sites))
+      sites.set(siteKey, increasesOf(values, this.#last.sites[siteKey]))
     for (const steps of Object.values(this.#ranges)) {
       if (backMs !== 0) steps.shift(backMs)
       steps.add(nowMs, gauges, all, sites)
@@ -91,6 +89,7 @@ export class History {
       nowMs: this.#lastMs,
       startedAtMs: this.#startedAtMs,
       site,
+      siteName: site === null ? null : (this.#siteName(site) ?? site),
       /** False if the site's numbers so far are among those of OTHER_SITES. */
       isApart: !isChosen || ofRange.hasOwnRings(site),
       sites: sites.map(({ name: siteKey, total }) => {
@@ -132,8 +131,8 @@ export class History {
       refused: sum(traffic.refused),
       redemptionsRefused: sum(ofSite.summed('requests', isRefusedRedemption)),
       faults: sum(all.summed('faults')),
-      verifyP99: all.quantileMs('requestSeconds verify', 0.99),
-      storeP99: all.quantileMs('storeSeconds', 0.99),
+      verifyP99Ms: all.quantileMs('requestSeconds verify', 0.99),
+      storeP99Ms: all.quantileMs('storeSeconds', 0.99),
     }
   }
 }
@@ -151,7 +150,7 @@ function increasesOf(current: Readonly<Values>, before: Readonly<Values> = {}): 
 }
 
 function stepGauges(values: Readonly<Values>): StepGauges {
-  /** One per worker. */
+  /** A gauge of each worker, or of each process. */
   const each = (key: string, end = '') =>
     Object.entries(values).flatMap(([name, value]) =>
       keyOf(name) === key && name.endsWith(end) ? [value] : [],
@@ -165,20 +164,21 @@ function stepGauges(values: Readonly<Values>): StepGauges {
 }
 
 function storeOf(steps: Steps['steps'], all: Columns) {
+  const outages = all.counts('storeOutages')
   return {
     callMs: all.percentiles('storeSeconds'),
     /** Mean operations per call. */
     batch: all.means('storeBatch'),
-    outages: all.counts('storeOutages'),
-    /** 1 if all workers had the store all the time. */
-    up: steps.map(({ gauges }) => gauges.storeUp),
+    outages,
+    /** 0 if a worker lost the store in this step, or still lacked it at its end. */
+    up: steps.map(({ gauges }, step) => (outages[step] === 0 ? gauges.storeUp : 0)),
   }
 }
 
 function workersOf(steps: Steps['steps'], all: Columns) {
   return {
     running: steps.map(({ gauges }) => gauges.workers),
-    /** Ended or hung. */
+    /** Workers and store processes that ended or hung. */
     crashes: all.summed('restarts', cause => cause !== 'roll'),
     rolls: all.counts('restarts roll'),
     /** p99 of the worst worker. */
@@ -219,8 +219,7 @@ function isRefusal(...[, , outcome]: AnswerLabels): boolean {
 }
 
 function isRefusedRedemption(...labels: AnswerLabels): boolean {
-  const redeems = TRAFFIC.get(`${labels[0]} 200 ok`) === 'redeemed'
-  return redeems && isRefusal(...labels)
+  return isRefusal(...labels) && TRAFFIC.get(`${labels[0]} 200 ok`) === 'redeemed'
 }
 
 function byEndpoint<Value>(value: (endpoint: EndpointName) => Value): Record<EndpointName, Value> {

@@ -45,7 +45,8 @@ export class SiteNames {
   async #read(): Promise<void> {
     this.#readAtMs = this.#now()
     const { sites } = await this.#source.records().catch(() => ({ sites: [] })) // the workers log a store that is away
-    if (sites.length === 0) return // keeps the former names
+    // Without sites, most likely the store failed or lost them, so the former names stay.
+    if (sites.length === 0) return
     this.#names = new Map(
       sites.map(site => {
         const bits = raisedBits(site, Date.now())

@@ -39,8 +39,8 @@ export class Steps {
 
   /**
    * @param stepsMax a new step replaces the oldest one
-   * @param addsPerStep the last step grows by so many calls of `add`
-   * @param askedSites get rings of their own beyond STEP_SITES_MAX
+   * @param addsPerStep so many calls of `add` make one step
+   * @param askedSites these have rings of their own beyond STEP_SITES_MAX
    */
   constructor(stepsMax: number, addsPerStep: number, startedAtMs: number, askedSites: ReadonlySet<string>) {
     this.#stepsMax = stepsMax
@@ -106,8 +106,8 @@ export class Steps {
   }
 
   #ringsOf(siteKey: string): Rings {
-    const isOwn = siteKey !== '' && (this.#sites.size < STEP_SITES_MAX || this.#askedSites.has(siteKey))
-    const name = this.#sites.has(siteKey) || isOwn ? siteKey : OTHER_SITES
+    const mayOwn = siteKey !== '' && (this.#sites.size < STEP_SITES_MAX || this.#askedSites.has(siteKey))
+    const name = this.#sites.has(siteKey) || mayOwn ? siteKey : OTHER_SITES
     const rings: Rings = this.#sites.get(name) ?? new Map()
     this.#sites.set(name, rings)
     return rings

@@ -97,6 +97,7 @@ export function decide({ name, solveMs }: Form, { status, answer, ms }: Redempti
     }
   }
   const isTokenRefused = status === 400
+  // What the service answered replaces these.
   const { error, code } = { error: 'The service did not answer.', code: 'no-answer', ...answer }
   const advice = isTokenRefused
     ? 'Go back to the form, wait for the word Verified, and send it again.'

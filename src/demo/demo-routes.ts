@@ -73,18 +73,19 @@ function urlOf({ host, port }: ServiceAddress): string {
 /** The most forms of one visitor that a worker takes. */
 const FORMS_PER_MINUTE = 10
 const MINUTE_MS = 60_000
+/** Bounds the memory: beyond so many visitors, all are counted anew. */
 const VISITORS_MAX = 10_000
-const visitors = new Map<string, { readonly sinceMs: number; forms: number }>()
+const minutes = new Map<string, { readonly sinceMs: number; forms: number }>()
 
 /** Limits each visitor, so that one cannot exhaust the demo's limit for everybody. */
 function isAdmitted(address: Address): boolean {
   const key = visitorKey(address, 64)
   const nowMs = performance.now()
-  const last = visitors.get(key)
-  const visitor = last !== undefined && nowMs - last.sinceMs < MINUTE_MS ? last : { sinceMs: nowMs, forms: 0 }
-  if (visitors.size >= VISITORS_MAX) visitors.clear()
-  visitors.set(key, visitor)
-  return ++visitor.forms <= FORMS_PER_MINUTE
+  let minute = minutes.get(key)
+  if (minute === undefined || nowMs - minute.sinceMs >= MINUTE_MS) minute = { sinceMs: nowMs, forms: 0 }
+  if (minutes.size >= VISITORS_MAX) minutes.clear()
+  minutes.set(key, minute)
+  return ++minute.forms <= FORMS_PER_MINUTE
 }
 
 function file(path: string, content: StaticFile, cacheControl: string): ContentRoute {

@@ -3,8 +3,13 @@
 import type { FormDecision } from './backend.ts'
 import { demoSiteKey } from './site.ts'
 
-/** @param base relative path to the service's root */
-function page(title: string, base: string, main: string): string {
+const HEADING = 'A form that bots pay for'
+
+/**
+ * @param base relative path to the service's root
+ * @param scripts elements for the head
+ */
+function page(title: string, base: string, scripts: string, main: string): string {
   return `<!doctype html>
 <html lang="en">
 <head>
@@ -14,21 +19,24 @@ function page(title: string, base: string, main: string): string {
 <title>${title}</title>
 <link rel="icon" href="data:,">
 <link rel="stylesheet" href="${base}demo/demo.css">
+${scripts}</head>
+<body>
+<main>
+<h1>${HEADING}</h1>
 ${main}
+</main>
+</body>
 </html>
 `
 }
 
 export const FORM_PAGE = page(
-  'powgate: a form that bots pay for',
+  `powgate: ${HEADING.toLowerCase()}`,
   '',
   `<script src="widget.js" async></script>
 <script src="demo/demo.js" defer></script>
-</head>
-<body>
-<main>
-<h1>A form that bots pay for</h1>
-<p>This form is protected by powgate: while you write, your browser solves a small computation. There is no puzzle, no
+`,
+  `<p>This form is protected by powgate: while you write, your browser solves a small computation. There is no puzzle, no
 cookie and no third party. Send it to see what the site&#39;s backend learns.</p>
 
 <form id="form" action="demo/submit" method="post">
@@ -71,9 +79,7 @@ cookie and no third party. Send it to see what the site&#39;s backend learns.</p
 <code>powgate widget</code> prints this with your own address. For scripts: the widget&#39;s
 <a href="widget/powgate.d.ts">types</a>.</p>
 <p class="note">This page&#39;s own site lets everybody through, so that you can see any score. The page is served on a
-first start, and with <code>POWGATE_DEMO=on</code>.</p>
-</main>
-</body>`,
+first start, and with <code>POWGATE_DEMO=on</code>.</p>`,
 )
 
 /** The answer to a form; demo.js takes only its section. */
@@ -83,17 +89,12 @@ export function resultPage(outcome: FormDecision): string {
   return page(
     `powgate: ${escaped(title.toLowerCase())}`,
     '../',
-    `</head>
-<body>
-<main>
-<h1>A form that bots pay for</h1>
-<section class="result ${accepted ? 'accepted' : 'refused'}">
+    '',
+    `<section class="result ${accepted ? 'accepted' : 'refused'}">
 <h2>${escaped(title)}</h2>
 <p>${escaped(text)}${code === null ? '' : ` <code>${escaped(code)}</code>`}</p>
 ${rows.length === 0 ? '' : `<dl>\n${rows.join('\n')}\n</dl>\n`}${answer === undefined ? '' : answerHtml(answer)}</section>
-<p><a href="../demo">Back to the form</a></p>
-</main>
-</body>`,
+<p><a href="../demo">Back to the form</a></p>`,
   )
 }
 

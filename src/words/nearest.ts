@@ -5,15 +5,12 @@ const BEGINNING_CHARACTERS_MIN = 4
 
 /** The name with the fewest edits, at most a third of the typed letters; else one where either begins the other. */
 export function nearest(typed: string, names: readonly string[]): string | undefined {
-  let best: string | undefined
-  let least = Math.max(1, Math.floor(typed.length / 3)) + 1
-  for (const name of names) {
-    const edits = editsBetween(typed, name)
-    if (edits >= least) continue
-    best = name
-    least = edits
-  }
-  return best ?? names.find(name => beginsWith(name, typed) || beginsWith(typed, name))
+  const editsMax = Math.max(1, Math.floor(typed.length / 3))
+  const [best] = names
+    .map(name => ({ name, edits: editsBetween(typed, name) }))
+    .filter(({ edits }) => edits <= editsMax)
+    .sort((one, other) => one.edits - other.edits)
+  return best?.name ?? names.find(name => beginsWith(name, typed) || beginsWith(typed, name))
 }
 
 export function didYouMean(typed: string, names: readonly string[]): string {
@@ -25,11 +22,12 @@ function beginsWith(text: string, beginning: string): boolean {
   return beginning.length >= BEGINNING_CHARACTERS_MIN && text.startsWith(beginning)
 }
 
-/** Optimal string alignment distance; a swap of neighbours is one edit. */
+/** Optimal string alignment distance: Levenshtein's, with a swap of neighbours as one edit. */
 function editsBetween(from: string, to: string): number {
-  const rows = [Array.from({ length: to.length + 1 }, (_, column) => column)]
+  // table[row][column] is the distance of the first `row` letters of `from` and the first `column` letters of `to`.
+  const table = [Array.from({ length: to.length + 1 }, (_, column) => column)]
   for (let row = 1; row <= from.length; row++) {
-    const [before, above] = [rows.at(-2), rows.at(-1)!]
+    const above = table[row - 1]!
     const edits = [row]
     for (let column = 1; column <= to.length; column++) {
       const isSame = from[row - 1] === to[column - 1]
@@ -38,10 +36,10 @@ function editsBetween(from: string, to: string): number {
         above[column - 1]! + (isSame ? 0 : 1),
         above[column]! + 1,
         edits[column - 1]! + 1,
-        before !== undefined && isSwap ? before[column - 2]! + 1 : Number.POSITIVE_INFINITY,
+        isSwap ? table[row - 2]![column - 2]! + 1 : Infinity,
       )
     }
-    rows.push(edits)
+    table.push(edits)
   }
-  return rows.at(-1)!.at(-1)!
+  return table[from.length]![to.length]!
 }

@@ -52,14 +52,17 @@ export function limitWords(endpoint: string, policy: string): string {
   const name = ENDPOINT_NAMES.find(name => name === endpoint)
   const found = name && ENDPOINTS[name].limits.find(limit => limit.policy === policy)
   if (found === undefined) return ''
-  const { setting } = LIMITS[found.limit]
-  const countsBackends = found.siteSetting === 'redeem'
-  const siteSettingPart = found.siteSetting === undefined ? '' : ", or the site's own"
-  const addressPart = countsBackends ? 'address of a backend' : 'address, all sites together'
-  const hasKnownLimit = found.policy === 'address' && !countsBackends
-  const knownNetworkPart = hasKnownLimit
-    ? ' In a known network of the site, it is the --known-limit, for this site alone.'
-    : ''
-  const countedParts = { address: addressPart, 'address-site': 'address and site', 'api-key': 'API key' }
-  return `The limit is per ${countedParts[found.policy]} (${setting}${siteSettingPart}).${knownNetworkPart} ${countsBackends ? OF_BACKENDS : OF_VISITORS}`
+  const isOfBackends = found.siteSetting === 'redeem'
+  const counted = {
+    address: isOfBackends ? 'address of a backend' : 'address, all sites together',
+    'address-site': 'address and site',
+    'api-key': 'API key',
+  }
+  const orSite = found.siteSetting === undefined ? '' : ", or the site's own"
+  const known =
+    found.policy === 'address' && !isOfBackends
+      ? ' In a known network of the site, it is the --known-limit, for this site alone.'
+      : ''
+  const rule = `The limit is per ${counted[found.policy]} (${LIMITS[found.limit].setting}${orSite}).`
+  return `${rule}${known} ${isOfBackends ? OF_BACKENDS : OF_VISITORS}`
 }

@@ -37,12 +37,15 @@ export function systemErrorText(error: unknown): string {
   return WORDS[code] ?? storeErrorText(message)
 }
 
-/** @param message such as `connect ECONNREFUSED 10.0.0.5:6379`; a server's own stays */
+/** @param message of Node.js or ioredis, such as `connect ECONNREFUSED 10.0.0.5:6379`; one of the server itself stays as it is */
 export function storeErrorText(message: string): string {
   const [, sentinel, why = ''] = /^failed to connect to (sentinel \S+) because (.*)$/.exec(message) ?? []
   if (sentinel !== undefined) return `${sentinel}: ${storeErrorText(why)}`
   const [, words] = TEXTS.find(([about]) => about.test(message)) ?? []
-  const inWords = (all: string, code: string, address?: string) =>
-    code in WORDS ? WORDS[code] + (address === undefined ? '' : ` (${address})`) : all
-  return words ?? message.replace(/^\w+ (E[A-Z_]+)\b(?: (\S+)$)?/, inWords)
+  if (words !== undefined) return words
+  return message.replace(/^\w+ (E[A-Z_]+)\b(?: (\S+)$)?/, (matched, code: string, address?: string) => {
+    const found = WORDS[code]
+    if (found === undefined) return matched
+    return address === undefined ? found : `${found} (${address})`
+  })
 }

@@ -202,5 +202,10 @@ test('a page whose service is gone says so, and comes back with it', async () =>
   await problem.filter({ hasText: 'No contact' }).waitFor({ state: 'detached', timeout: PATIENCE_MS })
   assert.equal((await funnelOf(page))[0], 0)
   await problem.filter({ hasText: 'No requests yet' }).waitFor({ timeout: PATIENCE_MS })
+  await page.goto(`${admin}/dashboard?site=${shop!.siteKey}`)
+  const chosen = page.locator('#site option:checked')
+  await chosen
+    .filter({ hasText: 'shop.example · site_' })
+    .waitFor({ state: 'attached', timeout: PATIENCE_MS })
   await page.context().close()
 })

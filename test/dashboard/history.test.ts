@@ -71,6 +71,13 @@ describe('steps', () => {
     assert.deepEqual(views[13]!.workers.residentBytes, [210, 230])
   })
 
+  test('the store counts as away in a step in which a worker lost it, even if it is back before the end', () => {
+    const history = startHistory()
+    for (const [index, storeOutages] of [0, 1, 1].entries())
+      history.add(timeOf(index + 1), counted({ storeUp: 1, storeOutages }))
+    assert.deepEqual(history.view('30m', null).store.up, [1, 0, 1])
+  })
+
   test('timers that are a little early or late lose nothing', () => {
     const history = startHistory()
     let nowMs = START_MS

@@ -97,13 +97,20 @@ describe('problems', () => {
       ],
       [
         { workersRunning: 1, workersWithStore: 0, isReady: false },
-        [/^bad The store does not answer all workers/, /^warn 1 of 2 workers run/],
+        [
+          /^bad The store does not answer any worker\. Tokens cannot be redeemed; /,
+          /^warn 1 of 2 workers run/,
+        ],
       ],
       [
         { workersWithStore: 0, storeCauses: ['refused'] },
         [
-          /^bad A part of the Redis Cluster does not answer all workers: nothing listens .* sites that lie there/,
+          /^bad A part of the Redis Cluster does not answer any worker: nothing listens .* sites that lie there/,
         ],
+      ],
+      [
+        { workersWithStore: 1, isStoreEmbedded: true },
+        [/^bad The store does not answer 1 of 2 workers\. Until it does, challenges, .* are refused\.$/],
       ],
       [{ isReady: false }, [/^bad Not ready/]],
       [{ sitesLost: 3 }, [/^bad The store has lost 3 sites/]],
@@ -137,6 +144,7 @@ describe('problems', () => {
     assert.match(busy[1]!, /^Lines of the log were lost, 3 times/)
     assert.match(busy[2]!, /^Workers are late by 300 ms/)
     assert.match(busy[3]!, /^The store is slow/)
+    assert.match(dataOf({}, { 'restarts store': 1 })[0]!.text, /^A worker or the store process ended or hung/)
     const redeemed = { 'requests verify-token 200 ok': 30 }
     const foreign = (count: number) => ({
       ...redeemed,

@@ -16,6 +16,7 @@ export const WELL: ServiceState = {
   workers: 2,
   workersRunning: 2,
   workersWithStore: 2,
+  isStoreEmbedded: false,
   sitesLost: 0,
   hosts: ['a', 'b'].map(name => ({ name: `${name}:8080`, version: '0.1.0', startedAt: 0, workers: 2 })),
   differences: [],

@@ -68,6 +68,7 @@ const passed = rate('requests', 'endpoint="verify",status="200",outcome="ok"')
 const failed = rate('requests', 'endpoint="verify",status="200",outcome="failed"')
 const redeemed = rate('requests', `${BACKENDS},status="200",outcome="ok"`)
 
+/** Descriptions of panels for which a metric's help says too little. */
 const TEXTS = {
   endedOrHung: "Within the dashboard's range; rolling restarts are not counted.",
   redeemedShare: 'Share of the calls of backends that redeemed a token.',
@@ -296,9 +297,17 @@ const INSTANCES = `label_values(${METRICS.workers.name}, instance)`
 const VARIABLES = [
   { name: 'datasource', label: 'Data source', type: 'datasource', query: 'prometheus', refresh: 1 },
   {
-    ...{ name: 'instance', label: 'Instance', type: 'query', datasource: DATA_SOURCE, refresh: 2, sort: 1 },
-    ...{ query: { query: INSTANCES, refId: 'instances' }, definition: INSTANCES },
-    ...{ multi: true, includeAll: true, allValue: '.*' },
+    name: 'instance',
+    label: 'Instance',
+    type: 'query',
+    datasource: DATA_SOURCE,
+    query: { query: INSTANCES, refId: 'instances' },
+    definition: INSTANCES,
+    refresh: 2,
+    sort: 1,
+    multi: true,
+    includeAll: true,
+    allValue: '.*',
     current: { selected: true, text: ['All'], value: ['$__all'] },
   },
 ]

@@ -1,67 +1,55 @@
-/** The viewer's choices: range and site are in the page's address, which can be shared, the theme in the browser. */
+/** The viewer's choices: range and site are in the page's address, which can be shared, the theme in localStorage. */
 
-import { OTHER_SITES, RANGES, type Range } from '../data.ts'
+import { OTHER_SITES, RANGES } from '../data.ts'
 import type { DashboardData } from '../history.ts'
 import { byId, h } from './dom.ts'
 import { short } from './format.ts'
 
 const THEME = 'powgate-theme'
 
-export class Choices {
-  readonly #sites = byId('site', HTMLSelectElement)
-  readonly #ranges = [...document.querySelectorAll<HTMLInputElement>('input[name=range]')]
-  readonly #changed: () => void
-  #range: Range
-  /** Empty for all sites. */
-  #site: string
+/** The chosen range and site, as data.json takes them. */
+export function chosenQuery(): URLSearchParams {
+  const query = new URLSearchParams(location.search)
+  if (!RANGES.some(range => range === query.get('range'))) query.set('range', RANGES[0])
+  return query
+}
 
-  constructor(changed: () => void) {
-    const asked = new URLSearchParams(location.search)
-    this.#range = RANGES.find(range => range === asked.get('range')) ?? '30m'
-    this.#site = asked.get('site') ?? ''
-    for (const input of this.#ranges) {
-      input.checked = input.value === this.#range
-      input.addEventListener('change', () => {
-        this.#range = input.value as Range
-        this.#chosen()
-      })
-    }
-    this.#changed = changed
-    this.#sites.addEventListener('change', () => this.chooseSite(this.#sites.value))
-    startTheme()
-  }
+/** @param value a range; or a site key, empty for all sites */
+export function choose(name: 'range' | 'site', value: string): void {
+  const query = chosenQuery()
+  query.set(name, value)
+  history.replaceState(null, '', `?${query}`)
+}
 
-  /** @param siteKey empty for all sites */
-  chooseSite(siteKey: string): void {
-    this.#site = siteKey
-    this.#chosen()
-  }
-
-  get query(): string {
-    const query = new URLSearchParams({ range: this.#range })
-    if (this.#site !== '') query.set('site', this.#site)
-    return query.toString()
-  }
-
-  /** Lists the chosen site even without requests. */
-  showSites(sites: DashboardData['sites']): void {
-    const isListed = this.#site === '' || sites.some(({ siteKey }) => siteKey === this.#site)
-    const listed = isListed ? sites : [...sites, { siteKey: this.#site, name: this.#site, requests: 0 }]
-    const options = listed.map(({ siteKey, name, requests }) => {
-      const key = name === siteKey ? '' : ` · ${siteKey.slice(0, 12)}…`
-      const label = siteKey === OTHER_SITES ? 'Other sites' : `${name}${key}`
-      return h('option', { value: siteKey }, `${label} (${short(requests)})`)
+/** @param onChange called after another range or site was chosen in the page's head */
+export function startChoices(onChange: () => void): void {
+  const listen = (name: 'range' | 'site', control: HTMLInputElement | HTMLSelectElement) =>
+    control.addEventListener('change', () => {
+      choose(name, control.value)
+      onChange()
     })
-    // A list in use must not change.
-    if (document.activeElement === this.#sites) return
-    this.#sites.replaceChildren(this.#sites.options[0]!, ...options)
-    this.#sites.value = this.#site
+  listen('site', byId('site', HTMLSelectElement))
+  for (const input of document.querySelectorAll<HTMLInputElement>('input[name=range]')) {
+    input.checked = input.value === chosenQuery().get('range')
+    listen('range', input)
   }
+  startTheme()
+}
 
-  #chosen(): void {
-    history.replaceState(null, '', `?${this.query}`)
-    this.#changed()
-  }
+/** Lists the chosen site even without requests. */
+export function showSites({ sites, site, siteName }: DashboardData): void {
+  const select = byId('site', HTMLSelectElement)
+  // A list in use must not change.
+  if (document.activeElement === select) return
+  const isListed = site === null || sites.some(({ siteKey }) => siteKey === site)
+  const listed = isListed ? sites : [...sites, { siteKey: site, name: siteName ?? site, requests: 0 }]
+  const options = listed.map(({ siteKey, name, requests }) => {
+    const key = name === siteKey ? '' : ` · ${siteKey.slice(0, 12)}…`
+    const label = siteKey === OTHER_SITES ? 'Other sites' : `${name}${key}`
+    return h('option', { value: siteKey }, `${label} (${short(requests)})`)
+  })
+  select.replaceChildren(select.options[0]!, ...options)
+  select.value = site ?? ''
 }
 
 function startTheme(): void {

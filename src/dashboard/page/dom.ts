@@ -37,20 +37,16 @@ export function setText(element: Element, text: string): void {
   if (element.textContent !== text) element.textContent = text
 }
 
+/** Changes nothing if the children are the same, because screen readers announce changes, and a selection would be lost. */
+export function setContent(element: Element, children: readonly Element[]): void {
+  const next = element.cloneNode(false) as Element
+  next.append(...children)
+  if (!next.isEqualNode(element)) element.replaceChildren(...children)
+}
+
 /** @throws Error without such an element */
 export function byId<Kind extends Element>(id: string, kind: new () => Kind): Kind {
   const element = document.getElementById(id)
   if (!(element instanceof kind)) throw new Error(`the page has no #${id}`)
   return element
-}
-
-const context = document.createElement('canvas').getContext('2d')
-const FALLBACK_WIDTH = 8
-
-/** Pixels, in the font of plots.css' texts, of 0.75rem. */
-export function textWidth(text: string): number {
-  if (context === null) return FALLBACK_WIDTH * text.length
-  const rootPx = Number.parseFloat(getComputedStyle(document.documentElement).fontSize)
-  context.font = `${0.75 * rootPx}px system-ui, sans-serif`
-  return context.measureText(text).width
 }

@@ -60,7 +60,7 @@ const CLOCK = new Intl.DateTimeFormat('en', { timeStyle: 'short', hourCycle: 'h2
 const CLOCK_SECONDS = new Intl.DateTimeFormat('en', { timeStyle: 'medium', hourCycle: 'h23' })
 const DAY = new Intl.DateTimeFormat('en', { weekday: 'short', day: 'numeric', month: 'short' })
 
-/** "14:05", in the viewer's time, as below. */
+/** "14:05", in the viewer's time zone, like all times here. */
 export function clock(ms: number): string {
   return CLOCK.format(ms)
 }

@@ -1,21 +1,18 @@
 /**
- * Curves over time. The legend shows the numbers of the moment that the viewer points at. Assistive technology sees each plot as a
- * slider over time.
+ * Curves over time. The legend shows the numbers of the moment that the viewer points at, in all plots at once. Assistive
+ * technology sees each plot as a slider over time.
  */
 
 import type { Gaps } from '../data.ts'
-import { type Cursor, KEYS, nearestIndex } from './cursor.ts'
-import { h, setText, svg, textWidth } from './dom.ts'
+import { h, setText, svg } from './dom.ts'
 import { clock, clockSeconds, orDash } from './format.ts'
 import { ticksFromZero, timeTicks } from './scale.ts'
 
 export interface LinePlotSpec {
-  /** The name for assistive technology. */
-  readonly label: string
   /** Above the plot, unless it is alone in its panel. */
   readonly heading?: string
-  /** Each curve's name and its colour and dashes: a class of the style sheet (plots.css), c0 to c3. */
-  readonly curves: Readonly<Record<string, string>>
+  /** Their names, at most four. The first has the class c0 of panels.css, with a colour and dashes, the last c3. */
+  readonly curves: readonly string[]
   /** A value with its unit. */
   readonly text: (value: number) => string
   /** A value at the axis. */
@@ -26,7 +23,6 @@ export interface LinePlotSpec {
   readonly axisMin?: number
   /** True if only whole numbers have ticks. */
   readonly isWhole?: boolean
-  readonly isStacked?: boolean
 }
 
 /** The time axis of all plots. */
@@ -38,136 +34,142 @@ export interface TimeFrame {
   readonly outages: readonly { readonly fromMs: number; readonly toMs: number }[]
 }
 
+/** All lengths are pixels. */
 const HEIGHT = 150
 const TOP = 8
-const RIGHT = 10
-const BOTTOM = 22
+/** There is room for half a time at the right, and for a label such as "100 MiB" at the left. */
+const RIGHT = 18
+const LEFT = 56
+const BASE = HEIGHT - 22
 const Y_TICKS = 4
-const X_LABEL_GAP = 28
+const X_TICK_WIDTH = 60
+const PAGE_STEPS = 10
 
 type Point = readonly [x: number, y: number]
 
-/** Each plot refers to its hatch pattern by an id, which must be unique in the page. */
-let hatches = 0
+/** The step that a key moves to, perhaps beyond the first or last; null to point nowhere. */
+const KEYS: Readonly<Record<string, (index: number, count: number) => number | null>> = {
+  ArrowLeft: index => index - 1,
+  ArrowDown: index => index - 1,
+  ArrowRight: index => index + 1,
+  ArrowUp: index => index + 1,
+  PageDown: index => index - PAGE_STEPS,
+  PageUp: index => index + PAGE_STEPS,
+  Home: () => 0,
+  End: (_, count) => count - 1,
+  Escape: () => null,
+}
+
+/** All plots of the page. */
+const plots: LinePlot[] = []
+
+/** @param timeMs Unix milliseconds; null if the viewer points nowhere */
+function pointAllAt(timeMs: number | null): void {
+  for (const plot of plots) plot.pointAt(timeMs)
+}
 
 export class LinePlot {
   readonly element: HTMLElement
   readonly #spec: LinePlotSpec
-  readonly #curves: readonly (readonly [name: string, style: string])[]
-  readonly #cursor: Cursor
   readonly #canvas: HTMLElement
   readonly #svg = svg('svg', { 'aria-hidden': 'true', height: HEIGHT })
   readonly #pointer = svg('g', { class: 'pointer' })
-  /** The time of the legend's numbers. A plot without a heading leaves it to its panel. */
-  readonly time = h('time')
-  readonly #readings: HTMLElement[] = []
-  readonly #hatch = `hatch-${hatches++}`
+  readonly #time = h('time')
+  readonly #readings: readonly HTMLElement[]
   #frame: TimeFrame = { times: [], fromMs: 0, toMs: 1, outages: [] }
   #values: readonly Gaps[] = []
-  /** What is drawn: the values, or their running sums if the plot is stacked. */
-  #layers: readonly Gaps[] = []
+  #pointedAtMs: number | null = null
   #width = 0
-  #left = 0
-  #axisTop = 1
+  /** A value's distance from the top; #draw sets it, because it depends on the axis. */
+  #y: (value: number) => number = () => BASE
 
-  constructor(spec: LinePlotSpec, cursor: Cursor) {
+  /** @param name for assistive technology */
+  constructor(spec: LinePlotSpec, name: string) {
     this.#spec = spec
-    this.#cursor = cursor
-    const { curves, heading } = spec
-    this.#curves = Object.entries(curves)
-    const entries = this.#curves.map(([name, style]) => this.#legendEntry(name, style))
-    const legend = h('ul', { class: 'legend' }, ...entries)
-    const caption =
-      heading === undefined
-        ? h('figcaption', {}, legend)
-        : h('figcaption', {}, h('h4', {}, heading), this.time, legend)
-    const slider = { tabindex: 0, role: 'slider', 'aria-label': `${spec.label}: moment`, 'aria-valuemin': 0 }
+    this.#readings = spec.curves.map(() => h('b'))
+    const legend = h('ul', { class: 'legend' }, ...spec.curves.map((_, index) => this.#legendEntry(index)))
+    const heading = spec.heading === undefined ? [] : [h('h4', {}, spec.heading)]
+    const slider = { tabindex: 0, role: 'slider', 'aria-label': `${name}: moment`, 'aria-valuemin': 0 }
     this.#canvas = h('div', { class: 'canvas', ...slider }, this.#svg)
-    this.element = h('figure', { class: 'plot' }, caption, this.#canvas)
+    this.element = h('figure', {}, h('figcaption', {}, ...heading, legend, this.#time), this.#canvas)
     this.#listen()
     this.#showMoment()
-    cursor.onMove(() => this.#showMoment())
+    plots.push(this)
     new ResizeObserver(() => {
       if (this.#canvas.clientWidth !== this.#width) this.#draw()
     }).observe(this.#canvas)
   }
 
-  #legendEntry(name: string, style: string): HTMLElement {
-    const reading = h('b')
-    this.#readings.push(reading)
-    const shape = this.#spec.isStacked
-      ? svg('rect', { class: 'area', width: 16, height: 10 })
-      : svg('line', { class: 'curve', x1: 0, y1: 5, x2: 18, y2: 5 })
-    const key = svg('svg', { class: style, width: 18, height: 10, 'aria-hidden': 'true' }, shape)
-    return h('li', {}, key, `${name} `, reading)
+  #legendEntry(index: number): HTMLElement {
+    const line = svg('line', { class: 'curve', x1: 0, y1: 5, x2: 18, y2: 5 })
+    const key = svg('svg', { class: `c${index}`, width: 18, height: 10, 'aria-hidden': 'true' }, line)
+    return h('li', {}, key, ` ${this.#spec.curves[index]} `, this.#readings[index]!)
   }
 
   #listen(): void {
     const point = (event: PointerEvent) => {
-      const { left } = this.#canvas.getBoundingClientRect()
-      this.#moveTo(nearestIndex(this.#frame.times, this.#timeAt(event.clientX - left)))
+      const { fromMs, toMs, times } = this.#frame
+      const share = (event.clientX - this.#canvas.getBoundingClientRect().left - LEFT) / this.#plotWidth
+      this.#moveTo(nearestIndex(times, fromMs + share * (toMs - fromMs)))
     }
     this.#canvas.addEventListener('pointermove', point)
     this.#canvas.addEventListener('pointerdown', point)
     // The moment stays after a touch, because its numbers must be readable.
     this.#canvas.addEventListener('pointerleave', event => {
-      if (event.pointerType !== 'touch') this.#cursor.set(null)
+      if (event.pointerType !== 'touch') pointAllAt(null)
     })
-    this.#canvas.addEventListener('blur', () => this.#cursor.set(null))
+    this.#canvas.addEventListener('blur', () => pointAllAt(null))
     this.#canvas.addEventListener('keydown', event => {
       const move = KEYS[event.key]
       if (move === undefined) return
       event.preventDefault()
       const index = move(this.#index(), this.#frame.times.length)
-      if (index === null) this.#cursor.set(null)
+      if (index === null) pointAllAt(null)
       else this.#moveTo(index)
     })
   }
 
+  /** @param index may lie beyond the first or last step */
   #moveTo(index: number): void {
     const { times } = this.#frame
-    this.#cursor.set(times[Math.max(0, Math.min(times.length - 1, index))] ?? null)
+    pointAllAt(times[Math.max(0, Math.min(times.length - 1, index))] ?? null)
+  }
+
+  pointAt(timeMs: number | null): void {
+    this.#pointedAtMs = timeMs
+    this.#showMoment()
   }
 
   /** The step that the viewer points at, otherwise the latest; -1 without steps. */
   #index(): number {
     const { times } = this.#frame
-    const { timeMs } = this.#cursor
-    return timeMs === null ? times.length - 1 : nearestIndex(times, timeMs)
+    return this.#pointedAtMs === null ? times.length - 1 : nearestIndex(times, this.#pointedAtMs)
   }
 
   update(frame: TimeFrame, values: readonly Gaps[]): void {
     this.#frame = frame
     this.#values = values
-    this.#layers = this.#spec.isStacked ? stacked(values) : values
     this.#draw()
   }
 
-  /** @param x pixels from the left edge */
-  #timeAt(x: number): number {
-    const { fromMs, toMs } = this.#frame
-    return fromMs + ((x - this.#left) / (this.#width - this.#left - RIGHT)) * (toMs - fromMs)
-  }
-
-  #reading(curve: number, index: number): string {
-    return orDash(this.#values[curve]?.[index], this.#spec.text)
+  get #plotWidth(): number {
+    return this.#width - LEFT - RIGHT
   }
 
   #draw(): void {
     this.#width = this.#canvas.clientWidth
     if (this.#width === 0) return
     this.#svg.setAttribute('width', String(this.#width))
-    const { axisMin = 0, axisEnd, isWhole, isStacked } = this.#spec
-    const max = Math.max(axisEnd, ...this.#layers.flat().map(value => value ?? 0))
-    const ticks = ticksFromZero(max - axisMin, Y_TICKS, isWhole).map(tick => tick + axisMin)
-    this.#axisTop = ticks.at(-1)!
-    const labels = ticks.map(this.#spec.tick)
-    this.#left = Math.max(30, 10 + Math.max(...labels.map(textWidth)))
+    const { axisMin = 0, axisEnd, isWhole, tick } = this.#spec
+    const max = Math.max(axisEnd, ...this.#values.flat().map(value => value ?? 0))
+    const ticks = ticksFromZero(max - axisMin, Y_TICKS, isWhole).map(fromMin => axisMin + fromMin)
+    const top = ticks.at(-1)!
+    this.#y = value => TOP + ((top - value) / (top - axisMin)) * (BASE - TOP)
     this.#svg.replaceChildren(
       ...this.#outages(),
-      ...ticks.flatMap((tick, index) => this.#gridLine(tick, labels[index]!)),
+      ...ticks.flatMap(value => this.#gridLine(value, tick(value))),
       ...this.#timeAxis(),
-      ...(isStacked ? this.#areas() : this.#lines()),
+      ...this.#curves(),
       this.#pointer,
     )
     this.#showMoment()
@@ -175,42 +177,44 @@ export class LinePlot {
 
   #x(timeMs: number): number {
     const { fromMs, toMs } = this.#frame
-    return this.#left + ((timeMs - fromMs) / (toMs - fromMs)) * (this.#width - this.#left - RIGHT)
-  }
-
-  #y(value: number): number {
-    const { axisMin = 0 } = this.#spec
-    return TOP + (1 - (value - axisMin) / (this.#axisTop - axisMin)) * (HEIGHT - TOP - BOTTOM)
+    return LEFT + ((timeMs - fromMs) / (toMs - fromMs)) * this.#plotWidth
   }
 
   #outages(): SVGElement[] {
     return this.#frame.outages.map(({ fromMs, toMs }) => {
-      const x = Math.max(this.#left, this.#x(fromMs))
+      const x = Math.max(LEFT, this.#x(fromMs))
       const width = Math.max(2, this.#x(toMs) - x)
-      return svg('rect', { class: 'band', x, y: TOP, width, height: HEIGHT - TOP - BOTTOM })
+      return svg('rect', { class: 'band', x, y: TOP, width, height: BASE - TOP })
     })
   }
 
-  #gridLine(tick: number, label: string): SVGElement[] {
-    const y = this.#y(tick)
-    const line = { x1: this.#left, x2: this.#width - RIGHT, y1: y, y2: y }
-    const isBase = tick === (this.#spec.axisMin ?? 0)
-    return [
-      svg('line', { class: isBase ? 'base' : 'grid', ...line }),
-      svg('text', { class: 'tick end', x: this.#left - 6, y: y + 4 }, label),
-    ]
+  #gridLine(value: number, label: string): SVGElement[] {
+    const y = this.#y(value)
+    const line = { class: y === BASE ? 'base' : 'grid', x1: LEFT, x2: this.#width - RIGHT, y1: y, y2: y }
+    return [svg('line', line), svg('text', { 'text-anchor': 'end', x: LEFT - 6, y: y + 4 }, label)]
   }
 
   #timeAxis(): SVGElement[] {
     const { fromMs, toMs } = this.#frame
-    const ticksMax = Math.max(2, Math.floor((this.#width - this.#left) / (textWidth('00:00') + X_LABEL_GAP)))
-    const ticks = timeTicks(fromMs, toMs, ticksMax, new Date(toMs).getTimezoneOffset())
-    const y = HEIGHT - BOTTOM
-    return ticks.flatMap(timeMs => {
+    const ticksMax = Math.max(2, Math.floor(this.#plotWidth / X_TICK_WIDTH))
+    return timeTicks(fromMs, toMs, ticksMax, new Date(toMs).getTimezoneOffset()).flatMap(timeMs => {
       const x = this.#x(timeMs)
-      const hasRoom = x >= this.#left && x <= this.#width - textWidth('00:00') / 2
-      const label = svg('text', { class: 'tick middle', x, y: HEIGHT - 6 }, clock(timeMs))
-      return [svg('line', { class: 'base', x1: x, x2: x, y1: y, y2: y + 4 }), ...(hasRoom ? [label] : [])]
+      return [
+        svg('line', { class: 'base', x1: x, x2: x, y1: BASE, y2: BASE + 4 }),
+        svg('text', { 'text-anchor': 'middle', x, y: HEIGHT - 6 }, clock(timeMs)),
+      ]
+    })
+  }
+
+  #curves(): SVGElement[] {
+    return this.#values.map((values, curve) => {
+      const shapes = this.#runs(values).map(run => {
+        const [x, y] = run[0]!
+        return run.length === 1
+          ? svg('circle', { class: 'dot', cx: x, cy: y, r: 3 })
+          : svg('polyline', { class: 'curve', points: run.join(' ') })
+      })
+      return svg('g', { class: `c${curve}` }, ...shapes)
     })
   }
 
@@ -226,80 +230,36 @@ export class LinePlot {
     return runs.filter(run => run.length > 0)
   }
 
-  #lines(): SVGElement[] {
-    return this.#layers.map((values, curve) => {
-      const shapes = this.#runs(values).map(run => {
-        const [x, y] = run[0]!
-        return run.length === 1
-          ? svg('circle', { class: 'dot', cx: x, cy: y, r: 3 })
-          : svg('path', { class: 'curve', d: pathOf(run) })
-      })
-      return svg('g', { class: this.#curves[curve]![1] }, ...shapes)
-    })
-  }
-
-  /** Draws the topmost first, because lower areas cover it. */
-  #areas(): SVGElement[] {
-    const groups = this.#layers.map((values, curve) => {
-      const shapes = this.#runs(values).flatMap(points => {
-        const [x, y] = points[0]!
-        // A single step is drawn as a bar.
-        const run: Point[] = points.length === 1 ? [[x - 3, y], [x + 3, y]] : points // biome-ignore format: short on one line
-        const base = this.#y(0)
-        const area = `${pathOf(run)}L${run.at(-1)![0]} ${base}L${run[0]![0]} ${base}Z`
-        const isHatched = curve > 0
-        return [
-          svg('path', { class: 'area', d: area }),
-          ...(isHatched ? [svg('path', { d: area, fill: `url(#${this.#hatch})` })] : []),
-          svg('path', { class: 'curve', d: pathOf(run) }),
-        ]
-      })
-      return svg('g', { class: this.#curves[curve]![1] }, ...shapes)
-    })
-    return [this.#hatchPattern(), ...groups.reverse()]
-  }
-
-  #hatchPattern(): SVGElement {
-    const stripe = svg('path', { class: 'stripe', d: 'M-1 1L1 -1M0 6L6 0M5 7L7 5' })
-    const size = { width: 6, height: 6, patternUnits: 'userSpaceOnUse' }
-    return svg('defs', {}, svg('pattern', { id: this.#hatch, ...size }, stripe))
-  }
-
   #showMoment(): void {
     const { times } = this.#frame
     const index = this.#index()
+    const { curves, text } = this.#spec
     const clockText = index < 0 ? '' : clockSeconds(times[index]!)
-    setText(this.time, clockText)
-    for (const [curve, reading] of this.#readings.entries()) setText(reading, this.#reading(curve, index))
-    const readings = this.#curves.map(([name], curve) => `${name} ${this.#reading(curve, index)}`)
+    const texts = curves.map((_, curve) => orDash(this.#values[curve]?.[index], text))
+    setText(this.#time, clockText)
+    for (const [curve, reading] of this.#readings.entries()) setText(reading, texts[curve]!)
+    const readings = curves.map((name, curve) => `${name} ${texts[curve]}`).join(', ')
     this.#canvas.setAttribute('aria-valuemax', String(Math.max(0, times.length - 1)))
     this.#canvas.setAttribute('aria-valuenow', String(Math.max(0, index)))
-    this.#canvas.setAttribute(
-      'aria-valuetext',
-      index < 0 ? 'no numbers yet' : `${clockText}: ${readings.join(', ')}`,
-    )
-    const isPointing = this.#cursor.timeMs !== null && index >= 0
-    this.#pointer.replaceChildren(...(isPointing ? this.#pointerDots(index) : []))
+    this.#canvas.setAttribute('aria-valuetext', index < 0 ? 'no numbers yet' : `${clockText}: ${readings}`)
+    const isPointing = this.#pointedAtMs !== null && index >= 0
+    this.#pointer.replaceChildren(...(isPointing ? this.#pointerAt(index) : []))
   }
 
-  #pointerDots(index: number): SVGElement[] {
+  #pointerAt(index: number): SVGElement[] {
     const x = this.#x(this.#frame.times[index]!)
-    const dots = this.#layers.flatMap((values, curve) => {
+    const dots = this.#values.flatMap((values, curve) => {
       const value = values[index]
       if (value === null || value === undefined) return []
       const dot = svg('circle', { class: 'dot', cx: x, cy: this.#y(value), r: 3.5 })
-      return [svg('g', { class: this.#curves[curve]![1] }, dot)]
+      return [svg('g', { class: `c${curve}` }, dot)]
     })
-    return [svg('line', { x1: x, x2: x, y1: TOP, y2: HEIGHT - BOTTOM }), ...dots]
+    return [svg('line', { x1: x, x2: x, y1: TOP, y2: BASE }), ...dots]
   }
 }
 
-function pathOf(run: readonly Point[]): string {
-  return `M${run.map(([x, y]) => `${x.toFixed(1)} ${y.toFixed(1)}`).join('L')}`
-}
-
-/** Adds to each layer the sum of those below. */
-function stacked(values: readonly Gaps[]): Gaps[] {
-  const sums: number[] = []
-  return values.map(layer => layer.map((value, index) => (sums[index] = (sums[index] ?? 0) + (value ?? 0))))
+/** The index of the step that ends nearest to a time; -1 without steps. */
+function nearestIndex(times: readonly number[], timeMs: number): number {
+  const distancesMs = times.map(time => Math.abs(time - timeMs))
+  return distancesMs.indexOf(Math.min(...distancesMs))
 }

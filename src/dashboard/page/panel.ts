@@ -1,4 +1,4 @@
-/** A section: heading, plots, and their numbers as a table. */
+/** A section of the page, and the table of numbers that it may have. */
 
 import type { Gaps } from '../data.ts'
 import type { DashboardData } from '../history.ts'
@@ -6,88 +6,85 @@ import { h } from './dom.ts'
 import { clockSeconds, moment, orDash } from './format.ts'
 import type { TimeFrame } from './line-plot.ts'
 
-export interface PagePart {
+export interface PanelSpec {
+  readonly title: string
+  /** Names what is shown, with its unit. */
+  readonly about: string
+  /** Classes of the style sheet: as wide as the page, with rows beside each other. */
+  readonly look?: 'wide' | 'wide funnel'
+  /** True if the numbers are of all sites even if one site is chosen. The panel then says so. */
+  readonly coversAllSites?: boolean
+}
+
+export interface Panel {
   readonly element: HTMLElement
   update(data: DashboardData, frame: TimeFrame): void
 }
 
-interface NumberTable {
-  readonly head: readonly string[]
-  readonly rows: readonly (readonly string[])[]
+/** @param update shows new numbers in the content */
+export function makePanel(
+  { title, about, look, coversAllSites = false }: PanelSpec,
+  content: readonly HTMLElement[],
+  update: Panel['update'],
+): Panel {
+  const allSites = h('span', { class: 'tag', hidden: true }, 'all sites')
+  const heading = h('div', { class: 'heading' }, h('h3', {}, title), allSites, h('p', {}, about))
+  return {
+    element: h('section', { class: `panel ${look ?? ''}` }, heading, ...content),
+    update(data, frame) {
+      allSites.hidden = !coversAllSites || data.site === null
+      update(data, frame)
+    },
+  }
 }
 
-export interface PanelSpec {
-  readonly title: string
-  /** Names what is plotted, with its unit. */
-  readonly about: string
-  /** Shows which time the numbers at the pointer are of; left out if each plot shows its own. */
-  readonly time?: HTMLElement
-  readonly isWide?: boolean
-  /** True if the numbers are of all sites even if one site is chosen. The panel then says so. */
-  readonly coversAllSites?: boolean
-  /** False if the content shows its numbers as text. */
-  readonly hasTable?: boolean
+export interface TableColumn {
+  readonly head: string
+  readonly values: Gaps
+  readonly text: (value: number) => string
 }
 
-export class Panel {
-  readonly element: HTMLElement
+/** The table of a longer time names the day in each row. */
+const WITHOUT_DAY_MS_MAX = 12 * 3_600_000
+
+/** A row per step, the latest first. The viewer unfolds it. */
+export class NumberTable {
+  readonly element: HTMLDetailsElement
+  readonly #holder: HTMLElement
   readonly #title: string
-  readonly #allSites = h('span', { class: 'tag', hidden: true }, 'all sites')
-  readonly #coversAllSites: boolean
-  readonly #holder = h('div', { class: 'scroll' })
-  readonly #details: HTMLDetailsElement | undefined
-  #table: (() => NumberTable) | undefined
+  #times: readonly number[] = []
+  #columns: readonly TableColumn[] = []
 
-  constructor(spec: PanelSpec, content: readonly HTMLElement[]) {
-    const { title, about, time, isWide = false, coversAllSites = false, hasTable = true } = spec
+  constructor(title: string) {
     this.#title = title
-    this.#coversAllSites = coversAllSites
-    const heading = h('div', { class: 'heading' }, h('h3', {}, title), this.#allSites, h('p', {}, about))
-    if (time !== undefined) heading.append(time)
-    this.element = h('section', { class: isWide ? 'panel wide' : 'panel' }, heading, ...content)
-    if (!hasTable) return
-    const details = h('details', { class: 'numbers' }, h('summary', {}, 'Numbers'), this.#holder)
-    details.addEventListener('toggle', () => this.#fill())
-    this.#details = details
-    this.element.append(details)
+    // Scrolling content must be reachable by keyboard.
+    const region = { tabindex: 0, role: 'region', 'aria-label': `${title}: numbers` }
+    this.#holder = h('div', { class: 'scroll', ...region })
+    const summary = h('summary', {}, 'Numbers')
+    // A closed table is empty, so that it costs nothing. The keyboard clicks too.
+    summary.addEventListener('click', () => this.#fill())
+    this.element = h('details', {}, summary, this.#holder)
   }
 
-  /** @param table called only while the table is open */
-  update(isSiteChosen: boolean, table?: () => NumberTable): void {
-    this.#allSites.hidden = !(this.#coversAllSites && isSiteChosen)
-    this.#table = table
-    this.#fill()
+  update(times: readonly number[], columns: readonly TableColumn[]): void {
+    this.#times = times
+    this.#columns = columns
+    if (this.element.open) this.#fill()
   }
 
   #fill(): void {
-    if (this.#details?.open !== true || this.#table === undefined) return
-    const { head, rows } = this.#table()
-    const cells = (row: readonly string[]) =>
-      row.map((cell, index) => (index === 0 ? h('th', { scope: 'row' }, cell) : h('td', {}, cell)))
-    const body = rows.map(row => h('tr', {}, ...cells(row)))
-    const headings = h('tr', {}, ...head.map(text => h('th', { scope: 'col' }, text)))
-    const caption = h('caption', { class: 'unseen' }, this.#title)
+    const [times, columns] = [this.#times, this.#columns]
+    const isLong = (times.at(-1) ?? 0) - (times[0] ?? 0) > WITHOUT_DAY_MS_MAX
+    const rows = times.map((timeMs, step) => {
+      const cells = columns.map(({ values, text }) => h('td', {}, orDash(values[step], text)))
+      return h('tr', {}, h('th', { scope: 'row' }, isLong ? moment(timeMs) : clockSeconds(timeMs)), ...cells)
+    })
+    const head = ['Until', ...columns.map(({ head }) => head)].map(text => h('th', { scope: 'col' }, text))
+    const body = h('tbody', {}, ...rows.reverse())
     const { scrollTop } = this.#holder
-    this.#holder.replaceChildren(h('table', {}, caption, h('thead', {}, headings), h('tbody', {}, ...body)))
+    this.#holder.replaceChildren(
+      h('table', { 'aria-label': this.#title }, h('thead', {}, h('tr', {}, ...head)), body),
+    )
     this.#holder.scrollTop = scrollTop
-    // Scrolling content must be reachable by keyboard.
-    this.#holder.tabIndex = 0
-    this.#holder.setAttribute('role', 'region')
-    this.#holder.setAttribute('aria-label', `${this.#title}: numbers`)
   }
-}
-
-/** A row per step, the latest first. */
-export function stepTable(
-  times: readonly number[],
-  head: readonly string[],
-  columns: readonly Gaps[],
-  text: (value: number) => string,
-): NumberTable {
-  const isLong = (times.at(-1) ?? 0) - (times[0] ?? 0) > 12 * 3_600_000
-  const rows = times.map((time, index) => [
-    isLong ? moment(time) : clockSeconds(time),
-    ...columns.map(column => orDash(column[index], text)),
-  ])
-  return { head: ['Until', ...head], rows: rows.reverse() }
 }

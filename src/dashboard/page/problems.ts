@@ -54,18 +54,10 @@ function reportService({ service }: DashboardData, { bad, warn }: Report): void 
   const because = why === '' ? '' : `: ${why}`
   if (workersRunning === 0)
     bad(`${why ? `The start waits for the store${because}` : 'No worker runs'}. Nothing is answered.`)
-  else if (workersRunning < workers) {
+  else if (workersRunning < workers)
     warn(`${workersRunning} of ${workers} workers run; the others are being replaced.`)
-  }
-  const away = workersRunning - workersWithStore
-  if (away > 0) {
-    const who = away === workersRunning ? 'all workers' : `${away} of ${workersRunning} workers`
-    // A worker is ready if half of a Cluster answers.
-    const isPart = isReady && away === workersRunning
-    const what = isPart ? 'A part of the Redis Cluster' : 'The store'
-    const effect = `${isPart ? 'For sites that lie there, tokens' : 'Tokens'} cannot be redeemed; challenges and verifications go on only if POWGATE_FAIL_OPEN says so.`
-    bad(`${what} does not answer ${who}${because}. ${effect}`)
-  } else if (!isReady && workersRunning > 0)
+  if (workersWithStore < workersRunning) bad(storeAwayText(service, because))
+  else if (!isReady && workersRunning > 0)
     bad('Not ready: a load balancer that asks /readyz sends nothing here.')
   else if (!service.isHealthy && workersRunning === workers) warn('A worker is starting, or does not answer.')
   if (sitesLost > 0)
@@ -88,6 +80,20 @@ function reportService({ service }: DashboardData, { bad, warn }: Report): void 
       `Redis has evicted ${exact(evictedKeys)} keys since it started, and refused what was issued before: see its maxmemory and maxmemory-policy.`,
     )
   if (!isReloadDone) warn('The last SIGHUP took no effect, so the old settings stay: see the log.')
+}
+
+function storeAwayText(service: ServiceState, because: string): string {
+  const { isReady, workersRunning, workersWithStore, isStoreEmbedded } = service
+  const isAll = workersWithStore === 0
+  const who = isAll ? 'any worker' : `${workersRunning - workersWithStore} of ${workersRunning} workers`
+  const answers = `does not answer ${who}${because}.`
+  if (isStoreEmbedded)
+    return `The store ${answers} Until it does, challenges, verifications and tokens are refused.`
+  const rest = 'cannot be redeemed; challenges and verifications go on only if POWGATE_FAIL_OPEN says so.'
+  // A worker is ready if half of a Cluster answers.
+  return isAll && isReady
+    ? `A part of the Redis Cluster ${answers} For sites that lie there, tokens ${rest}`
+    : `The store ${answers} Tokens ${rest}`
 }
 
 /** Behind an untrusted proxy all visitors have the proxy's address: they share its limits, and their tokens name it. */
@@ -125,7 +131,9 @@ function reportLoad(data: DashboardData, { bad, warn }: Report): void {
   }
   const crashes = sum(workers.crashes)
   if (crashes > 0)
-    warn(`A worker ended or hung and was replaced${timesText(crashes)}${lastAt(workers.crashes, times)}.`)
+    warn(
+      `A worker or the store process ended or hung and was replaced${timesText(crashes)}${lastAt(workers.crashes, times)}.`,
+    )
   const outages = sum(store.outages)
   if (outages > 0) warn(`Workers lost the store${timesText(outages)}${lastAt(store.outages, times)}.`)
   const lost = sum(workers.linesLost)
@@ -136,9 +144,9 @@ function reportLoad(data: DashboardData, { bad, warn }: Report): void {
   const lagMs = workers.lagMs.at(-1) ?? 0
   if (lagMs > LAG_MS_MAX)
     warn(`Workers are late by ${milliseconds(lagMs)}: they have more work than they can do.`)
-  const { storeP99 } = lastMinute
-  if (storeP99 !== null && storeP99 > STORE_P99_MS_MAX)
-    warn(`The store is slow: 99 % of its calls took up to ${milliseconds(storeP99)}.`)
+  const { storeP99Ms } = lastMinute
+  if (storeP99Ms !== null && storeP99Ms > STORE_P99_MS_MAX)
+    warn(`The store is slow: 99 % of its calls took up to ${milliseconds(storeP99Ms)}.`)
 }
 
 function timesText(count: number): string {

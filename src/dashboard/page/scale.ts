@@ -1,11 +1,14 @@
 /** Chooses the ticks of axes, and the time that plots show. */
 
+import type { Range } from '../data.ts'
+
 const NEARLY = 0.9999 // forgives the rounding of fractions
 
 /**
  * Ticks from 0 to at least `max`, at multiples of 1, 2 or 5 times a power of ten.
  *
- * @param count wanted number of ticks; whole numbers alone if `isWhole`
+ * @param count wanted number of ticks
+ * @param isWhole true if only whole numbers have ticks
  */
 export function ticksFromZero(max: number, count: number, isWhole = false): number[] {
   const stepMin = max / count
@@ -39,15 +42,13 @@ export function timeTicks(fromMs: number, toMs: number, ticksMax: number, offset
   return ticks
 }
 
-const SPAN_MIN_MS = { '30m': 5 * MINUTE_MS, '24h': 30 * MINUTE_MS } as const
-const SPAN_MAX_MS = { '30m': 30 * MINUTE_MS, '24h': 24 * 60 * MINUTE_MS } as const
+const SPANS = {
+  '30m': { minMs: 5 * MINUTE_MS, maxMs: 30 * MINUTE_MS },
+  '24h': { minMs: 30 * MINUTE_MS, maxMs: 24 * 60 * MINUTE_MS },
+}
 
-/** The time that plots show: the range, or the time since the start if that is shorter, but at least SPAN_MIN_MS. */
-export function timeSpan(
-  range: keyof typeof SPAN_MAX_MS,
-  nowMs: number,
-  startedAtMs: number,
-): { fromMs: number; toMs: number } {
-  const spanMs = Math.min(SPAN_MAX_MS[range], Math.max(SPAN_MIN_MS[range], nowMs - startedAtMs))
-  return { fromMs: nowMs - spanMs, toMs: nowMs }
+/** The time that plots show: since the start, within the bounds of SPANS. */
+export function timeSpan(range: Range, nowMs: number, startedAtMs: number) {
+  const { minMs, maxMs } = SPANS[range]
+  return { fromMs: nowMs - Math.min(maxMs, Math.max(minMs, nowMs - startedAtMs)), toMs: nowMs }
 }

@@ -1,101 +1,79 @@
-/** Tiles with the key numbers. */
+/** Tiles with the key numbers: the service's health, and the traffic of the last minute. */
 
 import type { DashboardData } from '../history.ts'
-import { h, setText } from './dom.ts'
+import { byId, h, setContent } from './dom.ts'
 import { duration, milliseconds, orDash, percent, rate } from './format.ts'
 import type { Level } from './problems.ts'
 
 const SYMBOLS: Readonly<Record<Level, string>> = { good: '✓', warn: '!', bad: '✕' }
+const HOSTS_SHOWN = 8
 
-class Tile {
-  readonly element: HTMLElement
-  readonly #symbol = h('span', { class: 'symbol', 'aria-hidden': 'true' })
-  readonly #value = h('dd', { class: 'value' })
-  readonly #note = h('dd', { class: 'note' })
-
-  constructor(name: string) {
-    this.element = h('div', { class: 'tile' }, h('dt', {}, name), this.#value, this.#note)
-  }
-
-  show(value: string, note: string, level?: Level): void {
-    if (level !== undefined && !this.#symbol.isConnected) this.element.prepend(this.#symbol)
-    if (level !== undefined) setText(this.#symbol, SYMBOLS[level])
-    this.element.dataset.level = level ?? ''
-    setText(this.#value, value)
-    setText(this.#note, note)
-    this.#note.hidden = note === ''
-  }
+export function showTiles(data: DashboardData, hasContact: boolean): void {
+  setContent(byId('health', HTMLElement), hasContact ? healthOf(data) : noContact())
+  setContent(byId('last-minute', HTMLElement), lastMinuteOf(data))
 }
 
-const HEALTH = ['Service', 'Store', 'Workers', 'Hosts'] as const
-const HOSTS_SHOWN = 8
-const TRAFFIC = ['Challenges', 'Verifications', 'Redemptions', 'Passed', 'Refused', '/verify p99'] as const
-type Name = (typeof HEALTH | typeof TRAFFIC)[number]
+function tile(name: string, value: string, note = '', level?: Level): HTMLElement {
+  const symbol = level && h('span', { class: 'symbol', 'aria-hidden': 'true' }, SYMBOLS[level])
+  const notes = note === '' ? [] : [h('dd', { class: 'note' }, note)]
+  const texts = [h('dt', {}, name), h('dd', { class: 'value' }, value), ...notes]
+  return h('div', { class: `tile ${level ?? ''}` }, ...(symbol ? [symbol] : []), ...texts)
+}
 
-export class Tiles {
-  readonly element: HTMLElement
-  readonly #tiles = new Map<Name, Tile>()
+function noContact(): HTMLElement[] {
+  const unknown = ['Store', 'Workers'].map(name => tile(name, 'Unknown', 'no contact', 'bad'))
+  return [tile('Service', 'No contact', 'state unknown', 'bad'), ...unknown]
+}
 
-  constructor() {
-    const list = (names: readonly Name[]) => h('dl', {}, ...names.map(name => this.#add(name)))
-    const health = [h('h2', {}, 'Health'), list(HEALTH)]
-    this.element = h('div', {}, ...health, h('h2', {}, 'Last minute'), list(TRAFFIC))
-  }
-
-  #add(name: Name): HTMLElement {
-    const tile = new Tile(name)
-    this.#tiles.set(name, tile)
-    return tile.element
-  }
-
-  #show(name: Name, value: string, note: string, level?: Level): void {
-    this.#tiles.get(name)!.show(value, note, level)
-  }
-
-  update(data: DashboardData, hasContact: boolean): void {
-    if (hasContact) this.#showHealth(data)
-    else {
-      this.#show('Service', 'No contact', 'state unknown', 'bad')
-      for (const name of HEALTH.slice(1)) this.#show(name, 'Unknown', 'no contact', 'bad')
-    }
-    this.#showTraffic(data)
-  }
-
-  #showHealth({ service, lastMinute, nowMs, startedAtMs }: DashboardData): void {
-    const { workers, workersRunning, workersWithStore, isReady, isHealthy, crashes } = service
-    const uptime = `up ${duration((nowMs - startedAtMs) / 1000)}`
-    if (!isReady) this.#show('Service', 'Not ready', uptime, 'bad')
-    else if (isHealthy) this.#show('Service', 'Ready', uptime, 'good')
-    else this.#show('Service', 'Degraded', uptime, 'warn')
-    const call = lastMinute.storeP99 === null ? 'no calls' : `p99 ${milliseconds(lastMinute.storeP99)}`
-    if (workersWithStore === workersRunning && workersRunning > 0) this.#show('Store', 'Up', call, 'good')
-    else if (workersWithStore > 0)
-      this.#show('Store', 'Partly', `for ${workersWithStore} of ${workersRunning} workers`, 'bad')
-    else if (isReady) this.#show('Store', 'Partly', 'a part does not answer', 'bad')
-    else this.#show('Store', 'Away', 'does not answer', 'bad')
-    const replaced = crashes === 0 ? 'none crashed' : `${crashes} crashed, replaced`
-    const level = workersRunning === 0 ? 'bad' : workersRunning < workers ? 'warn' : 'good'
-    this.#show('Workers', `${workersRunning} of ${workers}`, replaced, level)
+function healthOf({ service, lastMinute, nowMs, startedAtMs }: DashboardData): HTMLElement[] {
+  const { workers, workersRunning, isReady, isHealthy, crashes } = service
+  const upSince = (sinceMs: number) => `up ${duration((nowMs - sinceMs) / 1000)}`
+  const state = isHealthy ? (['Ready', 'good'] as const) : (['Degraded', 'warn'] as const)
+  const [ready, readyLevel] = isReady ? state : (['Not ready', 'bad'] as const)
+  const replaced = crashes === 0 ? 'none crashed' : `${crashes} crashed, replaced`
+  const level = workersRunning === 0 ? 'bad' : workersRunning < workers ? 'warn' : 'good'
+  const tiles = [
+    tile('Service', ready, upSince(startedAtMs), readyLevel),
+    storeTile(service, lastMinute.storeP99Ms),
+    tile('Workers', `${workersRunning} of ${workers}`, replaced, level),
+  ]
+  if (service.hosts.length > 0) {
     const hosts = service.hosts.slice(0, HOSTS_SHOWN).map(({ name, version, workers, startedAt }) => {
-      return `${name}: ${version}, ${workers} workers, up ${duration((nowMs - startedAt) / 1000)}`
+      return `${name}: ${version}, ${workers} workers, ${upSince(startedAt)}`
     })
     const agree = service.differences.length === 0 ? 'good' : 'bad'
-    this.#tiles.get('Hosts')!.element.hidden = hosts.length === 0
-    this.#show('Hosts', String(service.hosts.length), hosts.join('\n'), agree)
+    tiles.push(tile('Hosts', String(service.hosts.length), hosts.join('\n'), agree))
   }
+  return tiles
+}
 
-  #showTraffic({ lastMinute }: DashboardData): void {
-    const { seconds, challenges, passed, failed, redeemed, refused, redemptionsRefused, verifyP99 } =
-      lastMinute
-    const perSecond = (count: number) => (seconds > 0 ? `${rate(count / seconds)}/s` : '–')
-    const verified = passed + failed
-    const all = challenges + verified + redeemed + refused
-    this.#show('Challenges', perSecond(challenges), '')
-    this.#show('Verifications', perSecond(verified), '')
-    const asked = redeemed + redemptionsRefused
-    this.#show('Redemptions', perSecond(redeemed), asked > 0 ? `${percent(redeemed / asked)} succeed` : '')
-    this.#show('Passed', verified > 0 ? percent(passed / verified) : '–', '')
-    this.#show('Refused', all > 0 ? percent(refused / all) : '–', all > 0 ? perSecond(refused) : '')
-    this.#show('/verify p99', orDash(verifyP99, milliseconds), '')
-  }
+function storeTile(
+  { workersWithStore, workersRunning, isReady, isStoreEmbedded }: DashboardData['service'],
+  p99Ms: number | null,
+): HTMLElement {
+  if (workersWithStore === workersRunning && workersRunning > 0)
+    return tile('Store', 'Up', p99Ms === null ? 'no calls' : `p99 ${milliseconds(p99Ms)}`, 'good')
+  if (workersWithStore > 0)
+    return tile('Store', 'Partly', `for ${workersWithStore} of ${workersRunning} workers`, 'bad')
+  // Only a Redis Cluster has parts.
+  if (isReady && !isStoreEmbedded) return tile('Store', 'Partly', 'a part does not answer', 'bad')
+  return tile('Store', 'Away', 'does not answer', 'bad')
+}
+
+function lastMinuteOf({ lastMinute }: DashboardData): HTMLElement[] {
+  const { seconds, challenges, passed, failed, redeemed, refused, redemptionsRefused, verifyP99Ms } =
+    lastMinute
+  const perSecond = (count: number) => (seconds > 0 ? `${rate(count / seconds)}/s` : '–')
+  const share = (count: number, of: number) => (of > 0 ? percent(count / of) : '–')
+  const verified = passed + failed
+  const asked = redeemed + redemptionsRefused
+  const all = challenges + verified + redeemed + refused
+  return [
+    tile('Challenges', perSecond(challenges)),
+    tile('Verifications', perSecond(verified)),
+    tile('Redemptions', perSecond(redeemed), asked > 0 ? `${share(redeemed, asked)} succeed` : ''),
+    tile('Passed', share(passed, verified)),
+    tile('Refused', share(refused, all), all > 0 ? perSecond(refused) : ''),
+    tile('/verify p99', orDash(verifyP99Ms, milliseconds)),
+  ]
 }
