@@ -5,9 +5,11 @@ import { type ChildProcess, spawn, spawnSync } from 'node:child_process'
 import { once } from 'node:events'
 import { chmodSync, readFileSync, statSync, symlinkSync, writeFileSync } from 'node:fs'
 import { createServer } from 'node:net'
+import { hostname } from 'node:os'
 import { join, resolve } from 'node:path'
 import { after, test } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
+import { DEMO_SITE_KEYS } from '../../src/demo/site.ts'
 import { readFirstKeys } from '../../src/sites/service-files.ts'
 import { loadState, saveState } from '../../src/store/embedded/snapshot.ts'
 import { State } from '../../src/store/embedded/state.ts'
@@ -228,7 +230,7 @@ test('a working directory that is gone is one line, for the service and for comm
   }
 })
 
-test('the first start makes a secret and a demo site, and keeps its keys in a file; the second start keeps all', async () => {
+test('the first start makes a secret and a demo site, and keeps its keys in a file; the second start keeps all, and the audit log', async () => {
   const service = await TestService.start('embedded', { POWGATE_SECRETS: '' })
   const first = service.output
   const keys = join(service.dataDir, 'first-keys')
@@ -242,6 +244,17 @@ test('the first start makes a secret and a demo site, and keeps its keys in a fi
     assert.equal((await client.verifyToken(apiKey, { token })).json.success, true)
   }
   await redeems()
+  const entries = async () => {
+    const store = await service.openSites()
+    return store.readAudit({ limit: 100 }).finally(() => store.close())
+  }
+  const audit = await entries()
+  const told = audit.map(({ who, how, action, siteKey }) => `${who}, ${how}: ${action} ${siteKey}`)
+  const made = (how: string, siteKey: string) =>
+    ['key', 'site'].map(what => `powgate (${how}) at ${hostname()}, ${how}: ${what}-created ${siteKey}`)
+  const ofDemo = [...DEMO_SITE_KEYS].flatMap(key => made('demo page', key))
+  assert.deepEqual(told.sort(), [...made('first start', siteKey), ...ofDemo].sort())
+  assert.ok(!JSON.stringify(audit).includes(apiKey.slice(12)))
   const file = join(service.dataDir, 'secret')
   assert.equal(statSync(file).mode & 0o777, 0o600)
   const secret = readFileSync(file, 'utf8')
@@ -252,6 +265,7 @@ test('the first start makes a secret and a demo site, and keeps its keys in a fi
   const second = service.output.slice(first.length)
   assert.match(second, /POWGATE_DATA_DIR: other users can reach .* \(mode 755\)/)
   await redeems()
+  assert.deepEqual(await entries(), audit)
   assert.equal(readFileSync(file, 'utf8'), secret)
   await service.end()
   const state = new State(2 ** 30)
@@ -292,18 +306,6 @@ test('SIGTERM finishes what is under way, and exits 0 with one worker as with se
     assert.equal(await code, 0)
     await service.stop()
   }
-})
-
-test('SIGTERM while a replaced worker is still starting ends the service at once', async () => {
-  const service = await TestService.start('redis', LONG_DRAIN)
-  const pids = workerPids(service.pid)
-  await service.redis!.kill()
-  for (const pid of pids) process.kill(pid, 'SIGKILL')
-  await sleep(700)
-  const askedAt = performance.now()
-  assert.equal(await service.end('SIGTERM'), 0)
-  assert.ok(performance.now() - askedAt < PATIENCE_MS, 'it waited for a worker that was never told')
-  await service.stop()
 })
 
 test('HOST, PORT=0, POWGATE_WORKERS and POWGATE_ADMIN_PORT are honoured; health and readiness answer', async () => {

@@ -1,4 +1,4 @@
-/** What a service with the embedded store does when its store process dies, or another wants its directory. */
+/** What a service with the embedded store does when its store process or a worker dies, or another wants its directory. */
 
 import assert from 'node:assert/strict'
 import { readdirSync } from 'node:fs'
@@ -9,21 +9,22 @@ import { serveStore } from '../harness/embedded.ts'
 import { eventually } from '../harness/eventually.ts'
 import { freshAddress } from '../harness/http.ts'
 import { freePort } from '../harness/ports.ts'
-import { childPids, storePid } from '../harness/processes.ts'
-import { TestService, type TestSite } from '../harness/service.ts'
+import { childPids, storePid, workerPids } from '../harness/processes.ts'
+import { TestService, type TestSite, UNLIMITED_REDEMPTIONS } from '../harness/service.ts'
 import { temporaryDir } from '../harness/temporary.ts'
 import { Visitors } from '../harness/visitors.ts'
 
 const PATIENCE_MS = 60_000
 const KILLS = 5
 const LANES = 8
+const RACERS = 32
 
 describe('the store process', () => {
   let service: TestService
   let site: TestSite
   let client: Client
   before(async () => {
-    service = await TestService.start('embedded')
+    service = await TestService.start('embedded', UNLIMITED_REDEMPTIONS)
     site = await service.createSite({ difficulty: { base: 16, min: 16, max: 28 } })
     client = new Client(service.url)
   })
@@ -65,6 +66,29 @@ describe('the store process', () => {
     for (const name of names) assert.ok(kept.includes(name), name)
   })
 
+  test('workers killed while they redeem: no token is redeemed twice, and a lost answer is had again by its idempotency key', async () => {
+    for (let kill = 0; kill < KILLS; kill++) {
+      const text = await eventually(PATIENCE_MS, 'a token', token)
+      const attempt = (key: number) => {
+        const body = { token: text, idempotencyKey: `attempt ${key}` }
+        return client.verifyToken(site.apiKey, body).catch(() => undefined)
+      }
+      const keys = Array.from({ length: RACERS }, (_, key) => key)
+      const racing = Promise.all(keys.map(attempt))
+      await sleep(kill)
+      process.kill(workerPids(service.pid)[kill % 2]!, 'SIGKILL')
+      await racing
+      const settled = (key: number) =>
+        eventually(PATIENCE_MS, 'an answer', async () => {
+          const answer = await attempt(key)
+          return answer !== undefined && answer.status < 500 ? answer.text : undefined
+        })
+      const answers = await Promise.all(keys.map(settled))
+      assert.equal(answers.filter(answer => answer.includes('"success":true')).length, 1, answers.join('\n'))
+      await eventually(PATIENCE_MS, 'two workers', () => workerPids(service.pid).length === 2)
+    }
+  })
+
   test('an orderly restart keeps what is under way', async () => {
     const [fresh, used] = [(await token())!, (await token())!]
     assert.ok((await redeem(used)).success)
@@ -73,16 +97,6 @@ describe('the store process', () => {
     client = new Client(service.url)
     assert.ok((await redeem(fresh)).success)
     assert.equal((await redeem(used)).success, false)
-  })
-
-  test('after kill -9 of all its processes, the next start serves; tokens of before are forgotten', async () => {
-    const text = (await token())!
-    for (const pid of [service.pid, ...childPids(service.pid)]) process.kill(pid, 'SIGKILL')
-    await service.ended()
-    await service.boot()
-    client = new Client(service.url)
-    assert.equal((await redeem(text)).code, 'token-forgotten')
-    assert.ok((await redeem((await token())!)).success)
   })
 
   test('a second service in the same directory says who has it, and the first goes on', async () => {

@@ -2,7 +2,6 @@
 
 import { once } from 'node:events'
 import { connect, type Socket } from 'node:net'
-import { within } from './eventually.ts'
 
 export interface RawAnswer {
   readonly status: number
@@ -77,6 +76,19 @@ export class RawConnection {
     ])
   }
 
+  /**
+   * @param quietMs after the last byte; less than the 8 s after which uWebSockets.js ends any connection
+   * @returns all that comes from now on until the service ends the connection, or is quiet for so long
+   */
+  async rest(quietMs = 5000): Promise<{ readonly text: string; readonly isClosed: boolean }> {
+    for (let length = -1; !this.#isClosed && length !== this.#bytes.length; ) {
+      length = this.#bytes.length
+      await this.#change(length === 0 ? ANSWER_MS : quietMs)
+    }
+    this.close()
+    return { text: this.#bytes.toString('latin1'), isClosed: this.#isClosed }
+  }
+
   async request(...parts: readonly (string | Buffer)[]): Promise<RawAnswer | undefined> {
     await this.send(...parts)
     return this.answer()
@@ -94,35 +106,6 @@ export class RawConnection {
 
   close(): void {
     this.socket.destroy()
-  }
-}
-
-/** After the last byte; less than the 8 s after which uWebSockets.js ends any connection. */
-const PROMPT_MS = 5000
-
-/**
- * @param ends whether the client ends its sending side with the request
- * @returns what sends the request, on a connection that stands, and resolves with all that comes until the service ends it
- */
-export async function heldBack(port: number, request: string, ends = false): Promise<() => Promise<string>> {
-  const socket = connect({ port, host: '127.0.0.1', allowHalfOpen: true })
-  await once(socket, 'connect')
-  return async () => {
-    let received = ''
-    let heardAtMs = performance.now()
-    socket.setEncoding('latin1').on('data', text => {
-      received += text
-      heardAtMs = performance.now()
-    })
-    socket.on('error', () => {}) // 'close' follows
-    socket.once('end', () => socket.end())
-    const ended = new Promise(resolve => socket.once('close', resolve))
-    if (ends) socket.end(request)
-    else socket.write(request)
-    const about = () => `the connection ends after ${request}${received}`
-    await within(ANSWER_MS, ended, about).finally(() => socket.destroy())
-    if (performance.now() - heardAtMs > PROMPT_MS) throw new Error(`not soon: ${about()}`)
-    return received
   }
 }
 

@@ -9,7 +9,7 @@ import { Client } from '../harness/client.ts'
 import { eventually } from '../harness/eventually.ts'
 import { call } from '../harness/http.ts'
 import { listeningPids } from '../harness/processes.ts'
-import { heldBack, RawConnection } from '../harness/raw-http.ts'
+import { RawConnection } from '../harness/raw-http.ts'
 import { TestService } from '../harness/service.ts'
 import { words } from '../harness/values.ts'
 import { EASY } from '../release/torture/redemptions.ts'
@@ -32,6 +32,20 @@ const get = (method: 'GET' | 'HEAD', path: string, ...headers: readonly string[]
 
 function post(...headers: readonly string[]): string {
   return `${['POST /verify-token HTTP/1.1', 'Host: powgate', ...headers, 'Content-Length: 2'].join('\r\n')}\r\n\r\n{}`
+}
+
+/**
+ * @param ends whether the client ends its sending side with the request
+ * @returns what sends the request, on a connection that stands, and resolves with all that comes until the service ends it
+ */
+async function heldBack(port: number, request: string, ends = false): Promise<() => Promise<string>> {
+  const connection = await RawConnection.open(port)
+  return async () => {
+    connection.socket[ends ? 'end' : 'write'](request)
+    const { text, isClosed } = await connection.rest()
+    assert.ok(isClosed, `it does not end after ${request}${text}`)
+    return text
+  }
 }
 
 const NOT_MODIFIED = /^HTTP\/1\.1 304 Not Modified\r\n(?:[^\r]+\r\n)+\r\n$/

@@ -54,31 +54,19 @@ async function refusingServer(t: TestContext, trusted?: string[]) {
   return server
 }
 
-const UNTIL_CLOSED = { quietMs: Number.POSITIVE_INFINITY, withinMs: 60_000 }
-/** uWebSockets.js would close the connection by itself only later. */
-const SOON = { quietMs: 5000, withinMs: 60_000 }
-
-/** @returns what comes for these bytes until the connection is closed, or nothing has come for `quietMs` */
-async function answersTo(port: number, bytes: string, { quietMs, withinMs } = UNTIL_CLOSED) {
-  const socket = connect(port, '127.0.0.1')
-  let received = ''
-  let isClosed = false
-  let heardAtMs = performance.now()
-  socket.setEncoding('latin1').on('data', text => {
-    received += text
-    heardAtMs = performance.now()
-  })
-  socket.once('error', () => {}) // 'close' follows
-  socket.once('close', () => (isClosed = true))
-  socket.write(bytes)
-  // A connection may be closed without any answer.
-  const isOver = () => isClosed || (received !== '' && performance.now() - heardAtMs > quietMs)
-  await eventually(withinMs, () => `an end, after ${received.length} characters`, isOver)
-  socket.destroy()
-  return { answers: received.split('HTTP/1.1 ').slice(1), isClosed }
+/** @returns what comes for these bytes until the connection is closed, or nothing has come for some seconds */
+async function answersTo(port: number, bytes: string) {
+  const connection = await RawConnection.open(port)
+  await connection.send(bytes)
+  const { text, isClosed } = await connection.rest()
+  return { answers: text.split('HTTP/1.1 ').slice(1), isClosed }
 }
 
-const countOf = async (port: number, requests: string) => (await answersTo(port, requests)).answers.length
+async function countOf(port: number, requests: string): Promise<number> {
+  const { answers, isClosed } = await answersTo(port, requests)
+  assert.ok(isClosed, `the connection stands after ${answers.length} answers`)
+  return answers.length
+}
 
 test('64 pipelined requests are answered, then the connection is closed, on every route and method', async () => {
   for (const request of REQUESTS) {
@@ -196,7 +184,7 @@ test('a refused request in chunks is one request, whatever its chunks contain', 
   const head = 'POST /verify HTTP/1.1\r\nHost: powgate\r\nContent-Type: application/json\r\n'
   const chunk = `${HIDDEN.length.toString(16)}\r\n${HIDDEN}\r\n`
   const chunked = `${head}Transfer-Encoding: chunked\r\n\r\n${chunk}${chunk}0\r\n\r\n`
-  const { answers, isClosed } = await answersTo(server.port, chunked, SOON)
+  const { answers, isClosed } = await answersTo(server.port, chunked)
   assert.equal(answers.length, 1, answers.join('\n'))
   assert.match(answers[0]!, /^503 [\s\S]*\r\nRetry-After: 1\r\n[\s\S]*"code":"overloaded"/)
   assert.ok(isClosed)
@@ -208,9 +196,9 @@ test('a trusted proxy sends a refused request with two Content-Length headers: n
     const lengths = `Content-Length: ${first}\r\nContent-Length: ${HIDDEN.length}\r\n`
     return `POST /verify-token HTTP/1.1\r\nHost: powgate\r\n${lengths}\r\n${HIDDEN}`
   }
-  const equal = await answersTo(server.port, twoLengths(HIDDEN.length) + HIDDEN, SOON)
+  const equal = await answersTo(server.port, twoLengths(HIDDEN.length) + HIDDEN)
   // More has come than the first length says, so nothing is answered.
-  const shorter = await answersTo(server.port, twoLengths(0), SOON)
+  const shorter = await answersTo(server.port, twoLengths(0))
   assert.ok(equal.isClosed && shorter.isClosed)
   assert.ok(equal.answers.length <= 1)
   assert.deepEqual(shorter.answers, [])

@@ -155,24 +155,6 @@ function run(program: string, env: Record<string, string>) {
   })
 }
 
-test('an exception that nobody caught ends the process with a clean line', () => {
-  const program = `
-    import { Redis } from 'ioredis'
-    import { createLogger, endOnFault } from './src/log/logger.ts'
-    endOnFault(createLogger('info', {}, [process.env.PASSWORD]))
-    const client = new Redis({ port: ${redis.port}, host: '127.0.0.1', password: process.env.PASSWORD })
-    await client.set('text', 'x')
-    client.hset('text', process.env.TOKEN, process.env.PASSWORD) // nobody waits for it
-    setInterval(() => {}, 1000)`
-  const { status, stdout, stderr } = run(program, { PASSWORD, TOKEN })
-  const text = stdout + stderr
-  assert.equal(status, 1, text)
-  assertClean(text.trim().split('\n'))
-  const { event, level, err } = JSON.parse(text)
-  assert.deepEqual([event, level], ['fault', 'fatal'])
-  assert.match(err.message, /WRONGTYPE/)
-})
-
 test('text is for people: time, level, message and fields, up to the last line before an exit', () => {
   const program = `
     import { createLogger, logDestination } from './src/log/logger.ts'

@@ -13,7 +13,6 @@ import { type Answer, call, freshAddress } from '../harness/http.ts'
 import { growth, type Observed, type PrometheusText, seriesOf, startObserved } from '../harness/metrics.ts'
 import { storePid, workerPids } from '../harness/processes.ts'
 import { RawConnection } from '../harness/raw-http.ts'
-import { RedisCluster } from '../harness/redis-cluster.ts'
 import type { TestSite } from '../harness/service.ts'
 
 /** `<endpoint> <status> <outcome>` -> how many were sent. */
@@ -231,24 +230,6 @@ test('the store goes away and comes back: up is 0, then 1, and each worker count
   assert.ok(seconds.length === 2 && seconds.every(outage => outage > 0 && outage < 300), `${seconds}`)
   const labels = { endpoint: 'challenge', status: '503', outcome: 'store-unavailable' }
   assert.equal(metrics.value('powgate_requests_total', labels), 1)
-  await service.stop()
-})
-
-test('a lost part of a Cluster: up is 0 with the cause, and the host stays ready', async t => {
-  const cluster = await RedisCluster.start({ settings: { 'cluster-require-full-coverage': 'no' } })
-  t.after(() => cluster.stop())
-  const { service, adminUrl, scrape } = await startObserved('embedded', { REDIS_URL: cluster.url })
-  const state = async () => {
-    const metrics = await scrape()
-    return [
-      metrics.value('powgate_store_up'),
-      metrics.value('powgate_store_down', { cause: 'refused' }),
-    ].join()
-  }
-  await eventually(60_000, 'up', async () => (await state()) === '1,0')
-  await cluster.servers[0]!.kill()
-  await eventually(60_000, 'down', async () => (await state()) === '0,2')
-  assert.equal((await call(`${adminUrl}/readyz`)).status, 200)
   await service.stop()
 })
 

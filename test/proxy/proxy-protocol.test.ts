@@ -2,7 +2,6 @@
 
 import assert from 'node:assert/strict'
 import { after, describe, test } from 'node:test'
-import { loadConfig } from '../../src/config/config.ts'
 import { CONSTANT_DIFFICULTY } from '../contract/support.ts'
 import { eventually } from '../harness/eventually.ts'
 import { freshAddress } from '../harness/http.ts'
@@ -90,13 +89,6 @@ const WRONG: Readonly<Record<string, Buffer>> = {
   'no address': v2Header({ addresses: Buffer.alloc(0) }),
   'a length beyond all bounds': v2Header({ length: 65_535 }),
 }
-
-test('on without trusted proxies is a mistake, named at the start', () => {
-  assert.throws(
-    () => loadConfig({ POWGATE_PROXY_PROTOCOL: 'on' }),
-    /POWGATE_PROXY_PROTOCOL: expected POWGATE_TRUSTED_PROXIES/,
-  )
-})
 
 describe('PROXY protocol', { concurrency: 8 }, () => {
   for (const { about, parts, client } of ROWS) {

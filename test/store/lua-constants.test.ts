@@ -2,7 +2,6 @@
 
 import assert from 'node:assert/strict'
 import { readdirSync, readFileSync } from 'node:fs'
-import { basename } from 'node:path'
 import { test } from 'node:test'
 import { PRICING } from '../../src/domain/pricing.ts'
 import { RedisServer } from '../harness/redis.ts'
@@ -17,7 +16,6 @@ Object.assign(PRICING, {
   tolerated: 2,
   returningProofs: 5,
 })
-const { BATCHES } = await import('../../src/store/redis/scripts.ts')
 const { openEmbeddedTwice, openRedis, openTwice } = await import('./harness.ts')
 const { metersConformance } = await import('./meters-conformance.ts')
 
@@ -39,27 +37,6 @@ test('numbers of the domain that Lua files have too are the same', async () => {
     }
   }
   assert.ok(checked >= 16, `${checked}`)
-})
-
-test('each Lua file of a batch names in its header all that it has from those before it', () => {
-  for (const { files } of Object.values(BATCHES)) {
-    const before: [name: string, defined: string[]][] = []
-    for (const file of files) {
-      const text = readFileSync(new URL(`${file}.lua`, LUA), 'utf8')
-      const code = text.replace(/--.*/g, '')
-      const locals = [...code.matchAll(/^local (?:function )?([\w,\s]+?)(?=\s*=|\(|\n\S)/gm)]
-      const defined = locals.flatMap(([, names]) => names!.split(',').map(name => name.trim()))
-      for (const [other, names] of before) {
-        const used = names.filter(
-          name => !defined.includes(name) && new RegExp(`(?<![\\w.])${name}\\b`).test(code),
-        )
-        const told =
-          new RegExp(`^-- From ${basename(other)}\\.lua: ((?:.|\\n--   )*)`, 'm').exec(text)?.[1] ?? ''
-        assert.equal(told.replaceAll('\n--  ', ''), used.join(', '), `${file}.lua, of ${other}.lua`)
-      }
-      before.push([file, defined])
-    }
-  }
 })
 
 metersConformance('embedded, other numbers', openEmbeddedTwice)

@@ -21,8 +21,6 @@ export interface LoadTarget {
   readonly port: number
   /** Most visitors at the same time. */
   readonly connections: number
-  /** Whether each visitor opens a connection; otherwise they share open ones. */
-  readonly isShortLived?: boolean
   /** Whether a lost connection is replaced; the request that it carried has failed either way. */
   readonly reconnects?: boolean
 }
@@ -66,11 +64,7 @@ const SHOWN_CHARACTERS = 600
 const CONNECTING_MAX = 200
 const RECONNECT_MS = 5
 const LAST_ANSWERS_MS = 10_000
-/**
- * Most visitors who begin in one tick, so that answers are read in between. Opening a connection takes 40 us or more, sending a
- * request a quarter of that.
- */
-const OPENED_MAX = 64
+/** Most visitors who begin in one tick, so that answers are read in between: sending a request takes 10 us. */
 const SENT_MAX = 256
 /** The sleep of the timer that measures the event loop's delay. */
 const DELAY_RESOLUTION_MS = 1
@@ -121,8 +115,8 @@ export abstract class Load implements ConnectionOwner {
 
   /** Opens a few hundred connections at a time: a listener's backlog holds 512, and others would wait for a second. */
   async connect(): Promise<void> {
-    const { connections, isShortLived } = this.target
-    while (!isShortLived && this.#lines.size < connections) {
+    const { connections } = this.target
+    while (this.#lines.size < connections) {
       const end = Math.min(connections, this.#lines.size + CONNECTING_MAX)
       while (this.#lines.size < end) this.#open()
       while (this.#idle.length < end) {
@@ -214,28 +208,21 @@ export abstract class Load implements ConnectionOwner {
   }
 
   #sendDue(): void {
-    const { isShortLived, connections } = this.target
     const nowMs = performance.now()
     if (Number.isFinite(this.#perSecond) && Number.isFinite(this.patienceMs)) {
       const longSinceMs = Math.min(nowMs, this.#toMs) - this.#rateFromMs - this.patienceMs
       this.#begun = Math.max(this.#begun, Math.floor((longSinceMs * this.#perSecond) / 1000))
     }
-    for (let count = isShortLived ? OPENED_MAX : SENT_MAX; count > 0 && this.#isNextDue(nowMs); count--) {
-      if (isShortLived) {
-        if (this.#lines.size >= connections) return
-        this.#open()
-        this.#begun++
-      } else {
-        const line = this.#idle.shift()
-        if (line === undefined) return
-        const dueMs = this.#dueMs()
-        this.#begun++
-        this.#beginOn(line, this.patienceMs === Infinity ? dueMs : undefined)
-      }
+    for (let count = SENT_MAX; count > 0 && this.#isNextDue(nowMs); count--) {
+      const line = this.#idle.shift()
+      if (line === undefined) return
+      const dueMs = this.#dueMs()
+      this.#begun++
+      this.#beginOn(line, this.patienceMs === Infinity ? dueMs : undefined)
     }
   }
 
-  #beginOn(line: Line, dueMs?: number): void {
+  #beginOn(line: Line, dueMs: number | undefined): void {
     const request = this.begin(line)
     if (request === undefined) {
       this.runOut()
@@ -252,11 +239,8 @@ export abstract class Load implements ConnectionOwner {
 
   /** Called once for each connection. */
   send(line: Line): void {
-    if (this.target.isShortLived) this.#beginOn(line)
-    else {
-      this.#idle.push(line)
-      this.#sendDue()
-    }
+    this.#idle.push(line)
+    this.#sendDue()
   }
 
   /** The connection has ended, but not by `close`. */
@@ -281,8 +265,7 @@ export abstract class Load implements ConnectionOwner {
       return
     }
     // A proxy announces in its answer that it will close the connection.
-    const { isShortLived, reconnects } = this.target
-    if (isShortLived || (reconnects && /\r\nconnection: close\r\n/i.test(line.text))) {
+    if (this.target.reconnects && /\r\nconnection: close\r\n/i.test(line.text)) {
       this.#lines.delete(line)
       line.close()
       this.#replace(line)

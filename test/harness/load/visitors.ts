@@ -49,7 +49,6 @@ export interface VisitorsResult extends Measured {
   /** Visitors who left with a challenge. */
   readonly left: number
   readonly admitted: Latencies
-  readonly shed: Latencies
   /** Refused requests by step, from the first visitor to the last. */
   readonly shedOf: Readonly<Record<Step, number>>
   /** CPU time of the measured processes, divided by the measured time. */
@@ -93,7 +92,6 @@ export class VisitorLoad extends Load {
   readonly #keyring = new Keyring([TEST_SECRET])
   readonly #overloadAnswers = new OverloadAnswers()
   readonly #admitted = new Times()
-  readonly #shed = new Times()
   readonly #shedOf = { challenge: 0, verify: 0, redeem: 0 }
   #redeemed = 0
   #came = 0
@@ -125,7 +123,6 @@ export class VisitorLoad extends Load {
       served: this.#served,
       left: this.#left,
       admitted: this.#admitted.latencies(),
-      shed: this.#shed.latencies(),
       shedOf: this.#shedOf,
       busy: measured.usages.reduce((sum, { cpuMs }) => sum + cpuMs, 0) / measured.measuredMs,
     }
@@ -144,7 +141,6 @@ export class VisitorLoad extends Load {
     const isMeasured = this.isMeasured(performance.now())
     if (this.#overloadAnswers.has(text, step)) {
       this.#shedOf[step]++
-      if (isMeasured) this.#shed.add(latencyMs)
       return undefined
     }
     const token = step === 'verify' ? /"token":"([^"]+)"/.exec(text)?.[1] : undefined

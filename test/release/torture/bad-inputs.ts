@@ -7,8 +7,6 @@ import { Random } from '../../harness/random.ts'
 import { words } from '../../harness/values.ts'
 import { anyJson, type Genuine, mutated, nearlyJson, oneOf } from './bad-bodies.ts'
 import { SECTIONS } from './conformance-rows.ts'
-import { redemptionRequest } from './redemptions.ts'
-import { JSON_TYPE, requestText } from './wire.ts'
 
 export interface BadInput {
   readonly family: string
@@ -16,6 +14,14 @@ export interface BadInput {
   readonly parts: readonly string[]
   /** What the client does after sending: waits for an answer, ends its side of the connection, or resets it at once. */
   readonly ending: 'wait' | 'finish' | 'reset'
+}
+
+const JSON_TYPE = 'Content-Type: application/json'
+
+/** @param line as "GET /challenge" @param headers as lines @param body one byte a character; undefined: none */
+function requestText(line: string, headers: readonly string[], body?: string): string {
+  const length = body === undefined ? [] : [`Content-Length: ${body.length}`]
+  return `${[`${line} HTTP/1.1`, 'Host: powgate', ...headers, ...length].join('\r\n')}\r\n\r\n${body ?? ''}`
 }
 
 type Make = (random: Random, genuine: Genuine) => string | string[]
@@ -107,11 +113,12 @@ function redemption(random: Random, genuine: Genuine): string {
 
 function valid(random: Random, genuine: Genuine): string {
   const key = `X-Site-Key: ${genuine.siteKey}`
+  const bearer = `Authorization: Bearer ${genuine.apiKey}`
   const challenge = (...more: readonly string[]) => requestText('GET /challenge', [key, ...more])
   return oneOf(random, [
     () => challenge(),
     () => requestText('POST /verify', [key, JSON_TYPE], JSON.stringify(genuine.solution(random))),
-    () => redemptionRequest(genuine.apiKey, genuine.token()),
+    () => requestText('POST /verify-token', [bearer, JSON_TYPE], JSON.stringify({ token: genuine.token() })),
     () =>
       requestText(`OPTIONS /${random.pick(['challenge', 'verify', 'verify-token'])}`, [
         'Origin: https://example.com',

@@ -2,7 +2,6 @@
 
 import { badInputs } from './cases/01-bad-inputs.ts'
 import { httpConformance } from './cases/02-http-conformance.ts'
-import { workerKill } from './cases/04-worker-kill.ts'
 import { failover } from './cases/06-failover.ts'
 import { sickRedis } from './cases/07-sick-redis.ts'
 import { overload } from './cases/09-overload.ts'
@@ -13,7 +12,6 @@ import type { TortureCase } from './run.ts'
 export const CASES: readonly TortureCase[] = [
   badInputs,
   httpConformance,
-  workerKill,
   failover,
   sickRedis,
   overload,

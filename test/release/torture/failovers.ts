@@ -8,10 +8,10 @@ import type { Random } from '../../harness/random.ts'
 import type { RedisServer } from '../../harness/redis.ts'
 import { RedisCluster } from '../../harness/redis-cluster.ts'
 import { RedisSentinels } from '../../harness/redis-sentinel.ts'
-import type { FailoverLoad, Topology } from './failover-load.ts'
+import type { RedemptionLoad, Topology } from './redemption-load.ts'
 
 /** Causes one failover. Resolves when all servers are in order again. */
-type Failover = (load: FailoverLoad, random: Random) => Promise<void>
+type Failover = (load: RedemptionLoad, random: Random) => Promise<void>
 
 export interface Failovers extends Topology {
   readonly kinds: Readonly<Record<string, Failover>>
@@ -51,7 +51,7 @@ async function whileStopped(pids: readonly number[], act: () => Promise<void>): 
 
 /** Stops the last host while a primary is frozen. @param frozen a failover that calls its argument at the thaw */
 async function withHostStopped(
-  load: FailoverLoad,
+  load: RedemptionLoad,
   frozen: (onThaw: () => void) => Promise<void>,
 ): Promise<void> {
   let goOn = () => {}
@@ -150,7 +150,7 @@ export async function clusterFailovers(): Promise<Failovers> {
     })
   }
   // Right after a failover, some nodes do not know yet which server follows which.
-  const pair = (load: FailoverLoad, random: Random) => {
+  const pair = (load: RedemptionLoad, random: Random) => {
     const tag = load.tagOf(random.below(load.sites.length))
     const both = async () => {
       const primary = await primaryFor(tag)
@@ -173,7 +173,7 @@ export async function clusterFailovers(): Promise<Failovers> {
       }
       await settles(primary, heir)
     }
-  const frozen = async (load: FailoverLoad, random: Random, onThaw: () => void) => {
+  const frozen = async (load: RedemptionLoad, random: Random, onThaw: () => void) => {
     const { primary, heir } = await pair(load, random)
     primary.freeze()
     try {

@@ -4,7 +4,7 @@
  * Without an answer it is unknown whether the service did what was requested: such a call is `unknown`, not `failed`.
  */
 
-import type { Ending } from './wire.ts'
+import type { Answer } from '../../harness/http.ts'
 
 type Outcome =
   /** 200. */
@@ -19,8 +19,6 @@ type Outcome =
 export interface Call {
   /** What the call is about: the index of a token, for example. */
   readonly subject: number
-  /** Distinguishes the calls of a subject; the same attempt may be repeated. */
-  readonly attempt: number
   /** Both times are those of `performance.now`. */
   readonly startedMs: number
   readonly endedMs: number
@@ -38,15 +36,14 @@ export class History {
     this.name = name
   }
 
-  /** @param ending how a call that was made at `startedMs` ended */
-  record(subject: number, attempt: number, startedMs: number, ending: Ending): Call {
-    const { outcome, status, code } = judged(ending)
-    const call = { subject, attempt, startedMs, endedMs: performance.now(), outcome, status, code }
+  /** @param ending of a call that was made at `startedMs`: its answer, or why none came */
+  record(subject: number, startedMs: number, ending: Answer | Error): Call {
+    const call = { subject, startedMs, endedMs: performance.now(), ...judged(ending) }
     this.calls.push(call)
     return call
   }
 
-  /** Number of calls by outcome: `ok`, `refused token-used`, `unknown 503 unavailable`, `unknown timeout` ... */
+  /** Number of calls by outcome: `ok`, `refused token-used`, `unknown 503 unavailable`, `unknown ECONNRESET` ... */
   get counts(): Record<string, number> {
     const counts: Record<string, number> = {}
     for (const { outcome, status, code } of this.calls) {
@@ -68,21 +65,19 @@ export class History {
     return bySubject
   }
 
-  /** Subjects with more than one successful attempt. Repeating one attempt may return its success again. */
+  /** Subjects with more than one successful call. */
   doubleSuccesses(): number[] {
-    const doubles: number[] = []
-    for (const [subject, calls] of this.bySubject()) {
-      const succeeded = new Set(calls.filter(({ outcome }) => outcome === 'ok').map(({ attempt }) => attempt))
-      if (succeeded.size > 1) doubles.push(subject)
-    }
-    return doubles
+    const isDouble = (calls: readonly Call[]) => calls.filter(({ outcome }) => outcome === 'ok').length > 1
+    return [...this.bySubject()].flatMap(([subject, calls]) => (isDouble(calls) ? subject : []))
   }
 }
 
-function judged(ending: Ending): { outcome: Outcome; status: number; code: string } {
-  if (typeof ending === 'string')
-    return { outcome: ending === 'unreachable' ? 'failed' : 'unknown', status: 0, code: ending }
-  const { status, code } = ending
+function judged(ending: Answer | Error): Pick<Call, 'outcome' | 'status' | 'code'> {
+  if (ending instanceof Error) {
+    const { code = ending.message } = ending as NodeJS.ErrnoException
+    return { outcome: code === 'ECONNREFUSED' ? 'failed' : 'unknown', status: 0, code }
+  }
+  const { status, json } = ending
   if (status === 200) return { outcome: 'ok', status, code: '' }
-  return { outcome: status >= 400 && status < 500 ? 'refused' : 'unknown', status, code }
+  return { outcome: status >= 400 && status < 500 ? 'refused' : 'unknown', status, code: json?.code ?? '' }
 }

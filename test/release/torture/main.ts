@@ -25,7 +25,7 @@ unknown), and checks the history afterwards. An answer that did not come is unkn
 something did not hold, and prints the seed and the command that repeat it.`
 
 const OPTIONS = {
-  only: text('6,worker-kill', 'These cases (numbers or names); without it, all.'),
+  only: text('6,bad-inputs', 'These cases (numbers or names); without it, all.'),
   seconds: number(
     undefined,
     1,

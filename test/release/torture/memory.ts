@@ -4,18 +4,9 @@ import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
+import { processUsage } from '../../harness/measure.ts'
 import { workerPids } from '../../harness/processes.ts'
-import type { TestService } from '../../harness/service.ts'
 import type { Run } from './run.ts'
-
-/** A number of KiB in /proc/<pid>/status, as "VmRSS". Throws if the process has ended. */
-function kibOf(pid: number, field: string): number {
-  const status = readFileSync(`/proc/${pid}/status`, 'latin1')
-  const found = new RegExp(`^${field}:\\s+(\\d+)`, 'm').exec(status)?.[1]
-  // A process that is not yet reaped has no such field.
-  if (found === undefined) throw new Error(`it has no ${field}`)
-  return Number(found)
-}
 
 /**
  * Collects the garbage of a service's processes, and tells what stays. A heap decides itself when it collects, also when
@@ -55,58 +46,47 @@ const LIVING_GROWTH_KIB = 256
 /** The primary fills its history for half an hour, and compiles for hours what runs once a second. */
 const PRIMARY_KIB_A_MINUTE = 30
 
-/** KiB of a process without garbage: what the system has given it, and its JavaScript objects. */
+/** What a process keeps without garbage: the bytes that the system has given it, and the KiB of its JavaScript objects. */
 interface Kept {
-  readonly resident: number
-  readonly living: number
+  readonly residentBytes: number
+  readonly livingKib: number
 }
 
-/** What the primary process and the workers keep while no requests come, before a load and after it. */
-export class SettledMemory {
-  readonly #kept: KeptMemory
-  readonly #pids: readonly number[]
-  readonly #collections: number
-  #before: Kept[] = []
-  #settledAtMs = 0
-
-  constructor(kept: KeptMemory, { pid }: TestService, isFull: boolean) {
-    this.#kept = kept
-    this.#pids = [pid, ...workerPids(pid)]
-    this.#collections = isFull ? COLLECTIONS.full : COLLECTIONS.bounded
+/** What these processes keep while no requests come. */
+async function settled(kept: KeptMemory, pids: readonly number[], isFull: boolean): Promise<Kept[]> {
+  const looks: Kept[][] = []
+  while (looks.length < COLLECTIONS[isFull ? 'full' : 'bounded']) {
+    kept.collect(pids)
+    await sleep(1000)
+    looks.push(
+      pids.map(pid => ({ residentBytes: processUsage(pid).residentBytes, livingKib: kept.kibOf(pid) })),
+    )
   }
+  return pids.map((_, index) => ({
+    residentBytes: Math.min(...looks.map(look => look[index]!.residentBytes)),
+    livingKib: Math.min(...looks.map(look => look[index]!.livingKib)),
+  }))
+}
 
-  async settle(): Promise<void> {
-    this.#before = await this.#settled()
-    this.#settledAtMs = performance.now()
-  }
-
-  async #settled(): Promise<Kept[]> {
-    let least = this.#pids.map(() => ({
-      resident: Number.POSITIVE_INFINITY,
-      living: Number.POSITIVE_INFINITY,
-    }))
-    for (let count = 0; count < this.#collections; count++) {
-      this.#kept.collect(this.#pids)
-      await sleep(1000)
-      least = this.#pids.map((pid, index) => ({
-        resident: Math.min(least[index]!.resident, kibOf(pid, 'VmRSS')),
-        living: Math.min(least[index]!.living, this.#kept.kibOf(pid)),
-      }))
-    }
-    return least
-  }
-
-  /** Compares the memory with that of `settle`. In a bounded run nothing is judged. @param requests that came in between */
-  async judge(run: Run, requests: number): Promise<void> {
-    const minutes = (performance.now() - this.#settledAtMs) / 60_000
-    const after = await this.#settled()
-    for (const [index, { resident, living }] of after.entries()) {
-      const before = this.#before[index]!
-      const name = index === 0 ? 'the primary' : `worker ${index - 1}`
-      run.checkTime(`memory of ${name}, after against before`, resident / before.resident, GROWTH_MAX, 'x')
-      const grownKib = living - before.living
-      const bytes = (requests * LIVING_GROWTH_BYTES) / (this.#pids.length - 1)
+/**
+ * Measures what the processes of a service keep before a load.
+ *
+ * @param pid the service's primary process
+ * @returns compares with it what they keep after the load, of so many requests; in a bounded run nothing is judged
+ */
+export async function memoryBefore(run: Run, kept: KeptMemory, pid: number) {
+  const pids = [pid, ...workerPids(pid)]
+  const all = await settled(kept, pids, run.isFull)
+  const settledAtMs = performance.now()
+  return async (requests: number): Promise<void> => {
+    const minutes = (performance.now() - settledAtMs) / 60_000
+    for (const [index, { residentBytes, livingKib }] of (await settled(kept, pids, run.isFull)).entries()) {
+      const [before, name] = [all[index]!, index === 0 ? 'the primary' : `worker ${index - 1}`]
+      const ratio = residentBytes / before.residentBytes
+      run.checkTime(`memory of ${name}, after against before`, ratio, GROWTH_MAX, 'x')
+      const bytes = (requests * LIVING_GROWTH_BYTES) / (pids.length - 1)
       const mostKib = LIVING_GROWTH_KIB + (index === 0 ? minutes * PRIMARY_KIB_A_MINUTE : bytes / 1024)
+      const grownKib = livingKib - before.livingKib
       run.checkTime(`growth of the living objects of ${name}`, grownKib, Math.round(mostKib), 'KiB')
     }
   }

@@ -1,4 +1,4 @@
-/** Tokens as the service makes them, and many redemptions of the same token at once, for cases 3 to 7. */
+/** Tokens as the service makes them, and redemptions of them, for cases 1, 6 and 7. */
 
 import { parseAddress } from '../../../src/addresses/address.ts'
 import { Keyring } from '../../../src/domain/keyring.ts'
@@ -9,7 +9,6 @@ import type { Random } from '../../harness/random.ts'
 import { TEST_SECRET, type TestSite } from '../../harness/service.ts'
 import type { Call, History } from './history.ts'
 import type { Run } from './run.ts'
-import { JSON_TYPE, type Pool, requestText } from './wire.ts'
 
 export const EASY = { base: 16, min: 16, max: 16 }
 const VISITOR = '127.0.0.1'
@@ -49,64 +48,35 @@ export class TokenMint {
   }
 
   mint(): string {
-    const { siteTag, storeEpoch, lifetimes } = this.#claims
     const issuedAtMs = Date.now()
     const high = Math.floor((issuedAtMs - Date.UTC(2024, 0, 1)) / 512)
     return mintToken(keyring, {
+      ...this.#claims,
       issuedAtMs,
-      lifetimes,
       nonce: high.toString(16).padStart(8, '0') + this.#random.hex(24),
       counter: this.#random.below(2 ** 31),
-      siteTag,
       address: parseAddress(VISITOR)!,
       score: 1,
-      storeEpoch,
     })
   }
 }
 
-/** @param idempotencyKey the same key again returns the first answer again */
-export function redemptionRequest(apiKey: string, token: string, idempotencyKey?: string): string {
-  const headers = [`Authorization: Bearer ${apiKey}`, JSON_TYPE]
-  return requestText('POST /verify-token', headers, JSON.stringify({ token, idempotencyKey }))
-}
+/** So many addresses of backends, in turn: each has connections of its own, and with these every worker gets some. */
+const BACKENDS = 12
 
-/** Number of redemptions of one token, all at once. */
-export const RACERS = 64
-
-export interface Race {
-  readonly pool: Pool
-  readonly site: TestSite
-  readonly history: History
-  /** Every redemption has an idempotency key, by which its answer can be requested again. */
-  readonly hasKeys?: boolean
-  /** Whether this attempt at a token hangs up before the answer; if undefined, none does. */
-  readonly hangsUp?: (subject: number, number: number) => boolean
-}
-
-/** @param isHeard whether the answer is awaited in any case */
-export async function attempt(
-  { pool, site, history, hasKeys, hangsUp }: Race,
+/** Redeems the token of a subject, and records what became of it. */
+export async function redeem(
+  history: History,
+  client: Client,
+  apiKey: string,
   subject: number,
   token: string,
-  number: number,
-  isHeard = false,
 ): Promise<Call> {
-  // A repeated attempt at the same token has the same key.
-  const request = redemptionRequest(site.apiKey, token, hasKeys ? `torture-${subject}-${number}` : undefined)
+  const from = `127.60.0.${1 + (history.calls.length % BACKENDS)}`
   const startedMs = performance.now()
-  const isAbandoned = !isHeard && hangsUp?.(subject, number) === true
-  const ending = await (isAbandoned ? pool.abandon(request) : pool.call(request))
-  return history.record(subject, number, startedMs, ending)
+  const ending = await client.verifyToken(apiKey, { token }, { from }).catch((error: Error) => error)
+  return history.record(subject, startedMs, ending)
 }
-
-/** Sends all redemptions at once, on as many connections. Resolves when each has ended. */
-export function raceFor(race: Race, subject: number, token: string): Promise<Call[]> {
-  return Promise.all(Array.from({ length: RACERS }, (_, number) => attempt(race, subject, token, number)))
-}
-
-/** Whether the outcome of a call is known. */
-export const isKnown = ({ outcome }: Call) => outcome === 'ok' || outcome === 'refused'
 
 /** No token is redeemed twice, and each refusal has one of these codes. */
 export function judgeRedemptions(run: Run, history: History, codes: readonly string[]): void {

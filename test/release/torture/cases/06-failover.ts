@@ -3,9 +3,10 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { spreadOf } from '../../../harness/measure.ts'
 import type { Random } from '../../../harness/random.ts'
-import { FailoverLoad } from '../failover-load.ts'
+import { UNLIMITED_REDEMPTIONS } from '../../../harness/service.ts'
 import { clusterFailovers, type Failovers, sentinelFailovers } from '../failovers.ts'
 import type { Call } from '../history.ts'
+import { RedemptionLoad } from '../redemption-load.ts'
 import { judgeRedemptions } from '../redemptions.ts'
 import type { Run, TortureCase } from '../run.ts'
 
@@ -14,6 +15,7 @@ const STRICT = 'min-replicas-to-write 1'
 /** A worker looks at every shard once a second. Until then it may not know of a failover. */
 const LOOK_MS = 2000
 const STEADY_MS = 2000
+const ENV = { ...UNLIMITED_REDEMPTIONS, POWGATE_STORE_DEADLINE_MS: '1000' }
 
 const TOPOLOGIES: Readonly<Record<string, () => Promise<Failovers>>> = {
   Sentinels: sentinelFailovers,
@@ -47,7 +49,7 @@ interface Cost {
 interface Stage {
   readonly run: Run
   readonly servers: Failovers
-  readonly load: FailoverLoad
+  readonly load: RedemptionLoad
   readonly random: Random
 }
 
@@ -59,7 +61,8 @@ async function stageOf(
 ): Promise<Stage> {
   const servers = await start()
   run.defer(() => servers.stop())
-  const load = await FailoverLoad.open(run, name, servers, random.fork())
+  const options = { topology: servers, env: ENV, hosts: 2, sites: run.count(6, 3), racers: 8 }
+  const load = await RedemptionLoad.open(run, `failover-${name}`, options, random.fork())
   return { run, servers, load, random }
 }
 
@@ -128,7 +131,7 @@ async function staysWell({ run, load, servers }: Stage, when: string): Promise<v
   run.none(`${when}: forgotten, though nothing happened`, forgotten)
 }
 
-function report(run: Run, load: FailoverLoad, costs: Map<string, Cost[]>, done: string): void {
+function report(run: Run, load: RedemptionLoad, costs: Map<string, Cost[]>, done: string): void {
   const { history } = load
   run.size(`${done}, ${load.tokenCount} tokens, ${history.calls.length} redemptions`)
   for (const [kind, each] of [...costs].sort()) {

@@ -30,9 +30,8 @@ const CALM_SECONDS = 60
 /** On a machine with other users, capacity changes from moment to moment. */
 const FLOOD_TIMES = { full: [1.5, 2, 3], bounded: [3, 6, 12] } as const
 /** Enough connections that waiting requests wait at the service: fewer visitors come in a tenth of a second. */
-const FLOOD_CONNECTIONS = { kept: 8000, 'short-lived': 4000 } as const
-type Form = keyof typeof FLOOD_CONNECTIONS
-/** The cost of a refusal in those of a served visitor, over kept connections (measured). */
+const FLOOD_CONNECTIONS = 8000
+/** The cost of a refusal in those of a served visitor (measured). */
 const REFUSAL_COST = 0.17
 const GOODPUT_MIN = 0.95
 const P99_TARGETS = 3
@@ -51,7 +50,7 @@ export const overload: TortureCase = {
   name: 'overload',
   aim: 'nobody refused in closed loops and below capacity; above it goodput at least 95 % of what refusals leave, admitted p50 at most POWGATE_OVERLOAD_MS and p99 three times that, nobody refused after a challenge, and soon nobody once it is over',
   fullSize:
-    'one worker, both stores: closed loops of 64 to 2,000 connections; visitors (challenge, solution, token) at 0.5 and 0.9 times capacity, 60 s each, and at 1.5, 2 and 3 times, 10 s each, over kept and over short-lived connections',
+    'one worker, both stores: closed loops of 64 to 2,000 connections; visitors (challenge, solution, token) at 0.5 and 0.9 times capacity, 60 s each, and at 1.5, 2 and 3 times, 10 s each',
   async run(run) {
     for (const kind of STORE_KINDS) await onStore(run.part(kind), kind)
   },
@@ -64,8 +63,7 @@ async function onStore(run: Run, kind: StoreKind): Promise<void> {
   // In small the flood is short, and other tests use the machine: a much shorter wait counts as overload.
   const flooded = await startStage(run, kind, run.isFull ? {} : { POWGATE_OVERLOAD_MS: '10' })
   if (run.isFull) await calmLoops(flooded)
-  await floods(flooded, 'kept')
-  if (run.isFull) await floods(flooded, 'short-lived')
+  await floods(flooded)
   await flooded.end()
 }
 
@@ -157,19 +155,13 @@ async function closedLoops(stage: Stage): Promise<void> {
 }
 
 /** Visitors a second, one after the other, over a few connections. The first measurement is a warm-up. */
-async function capacityOf(stage: Stage, form: Form): Promise<number> {
+async function capacityOf(stage: Stage): Promise<number> {
   const { run } = stage
-  const spec = {
-    ...{
-      connections: CAPACITY_CONNECTIONS,
-      isShortLived: form === 'short-lived',
-      visitorsPerSecond: Infinity,
-    },
-    ...{ warmUpMs: run.count(500, 100), measureMs: run.count(3000, 500) },
-  }
-  await visited(stage, `warm-up, ${form}`, spec)
-  const result = await visited(stage, `capacity, ${form}`, spec)
-  run.check(refusalsOf(result) === 0 || !run.isFull, `capacity, ${form}: ${refusalsOf(result)} were refused`)
+  const times = { warmUpMs: run.count(500, 100), measureMs: run.count(3000, 500) }
+  const spec = { connections: CAPACITY_CONNECTIONS, visitorsPerSecond: Infinity, ...times }
+  await visited(stage, 'warm-up', spec)
+  const result = await visited(stage, 'capacity', spec)
+  run.check(refusalsOf(result) === 0 || !run.isFull, `capacity: ${refusalsOf(result)} were refused`)
   return result.served / result.seconds
 }
 
@@ -180,7 +172,7 @@ async function capacityOf(stage: Stage, form: Form): Promise<number> {
  */
 async function openCapacityOf(stage: Stage, closed: number): Promise<number> {
   for (let times = 1; times > 0.5; times -= 0.05) {
-    const spec = { ...specOf(times * closed, 'kept'), warmUpMs: 500, measureMs: 3000 }
+    const spec = { ...specOf(times * closed), warmUpMs: 500, measureMs: 3000 }
     const result = await visited(stage, `capacity, open loop at ${times.toFixed(2)}`, spec)
     if (refusalsOf(result) === 0 && result.admitted.p50Ms <= SERVED_WHOLE_MS)
       return result.served / result.seconds
@@ -188,57 +180,53 @@ async function openCapacityOf(stage: Stage, closed: number): Promise<number> {
   throw new Error('not even half of a closed loop’s visitors are served')
 }
 
-function specOf(visitorsPerSecond: number, form: Form) {
+function specOf(visitorsPerSecond: number) {
   // Few enough that each is used every second, so that none is closed for being idle.
   const used = Math.max(CAPACITY_CONNECTIONS, Math.ceil(visitorsPerSecond))
-  const connections = Math.min(FLOOD_CONNECTIONS[form], used)
-  return { connections, isShortLived: form === 'short-lived', visitorsPerSecond }
+  return { connections: Math.min(FLOOD_CONNECTIONS, used), visitorsPerSecond }
 }
 
 /** They fill the store with the data of a minute's visitors. */
 async function calmLoops(stage: Stage): Promise<void> {
-  const capacity = await openCapacityOf(stage, await capacityOf(stage, 'kept'))
+  const capacity = await openCapacityOf(stage, await capacityOf(stage))
   for (const times of CALM_TIMES) {
     const name = `${times}x`
-    const spec = { ...specOf(times * capacity, 'kept'), measureMs: CALM_SECONDS * 1000 }
+    const spec = { ...specOf(times * capacity), measureMs: CALM_SECONDS * 1000 }
     const refused = refusalsOf(await visited(stage, name, spec))
     stage.run.check(refused === 0, `${name}: ${refused} were refused`)
   }
 }
 
 /** A full run judges times. In small some visitors are served, some refused, and after the flood nobody is refused. */
-async function floods(stage: Stage, form: Form): Promise<void> {
+async function floods(stage: Stage): Promise<void> {
   const { run } = stage
-  const closed = await capacityOf(stage, form)
-  const capacity = run.isFull && form === 'kept' ? await openCapacityOf(stage, closed) : closed
+  const closed = await capacityOf(stage)
+  const capacity = run.isFull ? await openCapacityOf(stage, closed) : closed
   let [refused, served, isTooMuch] = [0, 0, false]
   for (const times of run.isFull ? FLOOD_TIMES.full : FLOOD_TIMES.bounded) {
     if (!run.isFull && refused > 0) break
-    const name = `${times}x, ${form}`
+    const name = `${times}x`
     const durations = { warmUpMs: run.count(2000, 300), measureMs: run.count(8000, 1000) }
-    const result = await visited(stage, name, { ...specOf(times * capacity, form), ...durations })
+    const result = await visited(stage, name, { ...specOf(times * capacity), ...durations })
     run.size(`${result.came.toLocaleString('en-US')} visitors, ${name}`)
     refused += refusalsOf(result)
     served += result.served
     const isQueue = waitsOf(result).p50Ms > 2 * TARGET_MS
     isTooMuch ||= result.busy > BUSY && result.generatorBusy < GENERATOR_BUSY && isQueue
-    if (run.isFull) judgeFlood(run, name, result, form === 'kept' ? capacity : undefined)
+    if (run.isFull) judgeFlood(run, name, result, capacity)
   }
-  run.check(served > 0, `${form}: nobody was served`)
-  run.check(refused > 0 || !isTooMuch, `${form}: nothing was refused`)
+  run.check(served > 0, 'nobody was served')
+  run.check(refused > 0 || !isTooMuch, 'nothing was refused')
   await soonCalm(stage, capacity)
 }
 
-/** @param capacity undefined: the cost of a refusal is not known, and goodput not judged */
-function judgeFlood(run: Run, name: string, result: VisitorsResult, capacity: number | undefined): void {
+function judgeFlood(run: Run, name: string, result: VisitorsResult, capacity: number): void {
   const { came, served, seconds, shedOf } = result
-  if (capacity !== undefined) {
-    const reached = came / seconds / capacity
-    const possible = reached <= 1 ? reached : Math.max(0, (1 - reached * REFUSAL_COST) / (1 - REFUSAL_COST))
-    const share = served / seconds / capacity / possible
-    const text = `goodput ${share.toFixed(3)} of what is possible at ${reached.toFixed(2)}x`
-    run.check(share >= GOODPUT_MIN, `${name}: ${text}`)
-  }
+  const reached = came / seconds / capacity
+  const possible = reached <= 1 ? reached : Math.max(0, (1 - reached * REFUSAL_COST) / (1 - REFUSAL_COST))
+  const share = served / seconds / capacity / possible
+  const text = `goodput ${share.toFixed(3)} of what is possible at ${reached.toFixed(2)}x`
+  run.check(share >= GOODPUT_MIN, `${name}: ${text}`)
   const { p50Ms, p99Ms } = waitsOf(result)
   run.checkTime(`${name}: admitted p50`, p50Ms, TARGET_MS)
   run.checkTime(`${name}: admitted p99`, p99Ms, P99_TARGETS * TARGET_MS)
@@ -248,7 +236,7 @@ function judgeFlood(run: Run, name: string, result: VisitorsResult, capacity: nu
 
 /** After the flood, nobody is refused any more. */
 async function soonCalm(stage: Stage, capacity: number): Promise<void> {
-  const few = { ...specOf(CALM_SHARE * capacity, 'kept'), measureMs: 500 }
+  const few = { ...specOf(CALM_SHARE * capacity), measureMs: 500 }
   for (let count = 1; count <= RECOVERY_TRIES; count++) {
     const result = await stage.load.visit({ ...stage.base, warmUpMs: 0, ...few })
     if (refusalsOf(result) > 0 || result.served === 0) continue

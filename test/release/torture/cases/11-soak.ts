@@ -26,7 +26,7 @@ import {
   type StoreKind,
   type TestService,
 } from '../../../harness/service.ts'
-import { KeptMemory, SettledMemory } from '../memory.ts'
+import { KeptMemory, memoryBefore } from '../memory.ts'
 import { type Run, SHEDS_AS_SHIPPED, type TortureCase } from '../run.ts'
 
 /** Length of the load, on each store. */
@@ -88,8 +88,7 @@ async function onStore(run: Run, kind: StoreKind): Promise<void> {
   run.none('other answers at full load', others)
   const probe = await load.visit({ ...flood, warmUpMs: 500, measureMs: run.count(5000, 1000) })
 
-  const memory = new SettledMemory(kept, service, run.isFull)
-  await memory.settle()
+  const judgeMemory = await memoryBefore(run, kept, service.pid)
   const seconds = run.seconds(SOAK_SECONDS, 0.3)
   const changeMs = run.count(CHANGE_MS.full, CHANGE_MS.bounded)
   const solved = (probe.served / probe.seconds) * SHARE
@@ -104,7 +103,7 @@ async function onStore(run: Run, kind: StoreKind): Promise<void> {
   load.stop()
   checkLoad(run, result)
   run.figure('CPU of the workers, of what they took at capacity', result.busy / probe.busy)
-  await memory.judge(run, result.admitted.count)
+  await judgeMemory(result.admitted.count)
   if (run.isFull) await checkExpiry(run, service, baseline)
   await service.stop()
 }

@@ -12,7 +12,7 @@
 import { randomBytes } from 'node:crypto'
 import { parseAddress } from '../../../../src/addresses/address.ts'
 import { equalInConstantTime, Keyring } from '../../../../src/domain/keyring.ts'
-import { mintNonce, type NonceBinding, readNonce } from '../../../../src/domain/nonce.ts'
+import { mintNonce, readNonce } from '../../../../src/domain/nonce.ts'
 import { type ApiKeyRecord, apiKeySha256, isApiKeyOf, newApiKey } from '../../../../src/domain/site.ts'
 import { mintToken, readToken } from '../../../../src/domain/token.ts'
 import type { Random } from '../../../harness/random.ts'
@@ -35,132 +35,95 @@ export const constantTime: TortureCase = {
     const samples = run.count(SAMPLES, SAMPLES_BOUNDED)
     const { random } = run
     run.size(`${samples.toLocaleString('en-US')} samples of 8 calls for each target`)
-    const control = measureTiming(earlyExit(random), samples)
-    run.figure('control, stops at the first difference: |t|', control.t)
-    run.check(control.t > CONTROL_T_MIN, `the control has |t| ${control.t}: this would not find a difference`)
-    for (const target of targets(random)) {
+    const [compared, ...others] = targets(random)
+    const control = timingOf({ ...compared!, accepts: stopsEarly }, samples)
+    run.figure('control, stops at the first difference: |t|', control)
+    run.check(control > CONTROL_T_MIN, `the control has |t| ${control}: this would not find a difference`)
+    for (const target of [compared!, ...others]) {
       judge(run, target, samples)
       // Lets other tasks of this thread run (timers, signals).
       await new Promise(resolve => setImmediate(resolve))
     }
-    run.check(sink !== undefined, 'nothing was called')
   },
 }
 
-function judge(run: Run, target: TimingTarget<unknown>, samples: number): void {
-  const all: string[] = []
-  for (let runs = 0; runs < RUNS_MAX; runs++) {
-    const { t, differenceNs, errorNs, meanNs } = measureTiming(target, samples)
-    const times = `${differenceNs.toFixed(2)} +- ${errorNs.toFixed(2)} ns of ${meanNs.toFixed(0)}`
-    all.push(`${t.toFixed(2)} (last differs - first differs: ${times})`)
-    if (t < T_MAX) break
-  }
-  run.figure(`${target.name}: |t|`, all.join(', then '))
-  const isBroken = all.length === RUNS_MAX && !(Number.parseFloat(all.at(-1)!) < T_MAX)
-  run.check(!isBroken, `${target.name}: |t| ${all.join(', then ')}`)
+function judge(run: Run, target: TimingTarget, samples: number): void {
+  const all = [timingOf(target, samples)]
+  while (!(all.at(-1)! < T_MAX) && all.length < RUNS_MAX) all.push(timingOf(target, samples))
+  const told = all.map(t => t.toFixed(2)).join(', then ')
+  run.figure(`${target.name}: |t|`, told)
+  run.check(all.at(-1)! < T_MAX, `${target.name}: |t| ${told}`)
 }
 
-function targets(random: Random): TimingTarget<unknown>[] {
-  const keyring = new Keyring([TEST_SECRET])
-  return [
-    textsOf(random),
-    apiKeys(random),
-    tokens(keyring, random),
-    nonces(keyring, random, 'site MAC', 16, 21),
-    nonces(keyring, random, 'address MAC', 22, 31),
-  ] as TimingTarget<unknown>[]
+interface Input {
+  readonly given: string
+  /** What the given text is compared with. */
+  readonly right: unknown
 }
 
-function earlyExit(random: Random): TimingTarget<{ given: string; right: string }> {
-  const call = ({ given, right }: { given: string; right: string }) => {
-    for (let index = 0; index < right.length; index++) {
-      if (given.charCodeAt(index) !== right.charCodeAt(index)) return false
-    }
-    return true
-  }
-  return { ...textsOf(random), name: 'control', call }
-}
-
-function textsOf(random: Random): TimingTarget<{ given: string; right: string }> {
-  return {
-    name: 'comparison of 64 characters',
-    input: of => {
-      const right = flat(random.hex(64))
-      return { given: changed(right, [0, 63][of]!, random), right }
-    },
-    call: ({ given, right }) => equalInConstantTime(given, right, 64),
-  }
-}
-
-/** Wrong in the first character of the secret, or in its last only. The comparison is of its hash. */
-function apiKeys(random: Random): TimingTarget<{ key: string; record: ApiKeyRecord }> {
-  const idEnd = 'sk_'.length + 8 + 1
-  return {
-    name: 'API key',
-    input: of => {
-      const key = flat(newApiKey(random.bytes(96)))
-      const record = { secretSha256: apiKeySha256(key) } as ApiKeyRecord
-      return { key: changed(key, [idEnd, key.length - 1][of]!, random), record }
-    },
-    call: ({ key, record }) => isApiKeyOf(record, key),
-  }
+interface TimingTarget {
+  readonly name: string
+  /** Makes an input of class 0 or 1, by the same steps for both, because the position in memory affects the time. */
+  input(of: number): Input
+  accepts(given: string, right: unknown): boolean
 }
 
 const VISITOR = parseAddress('203.0.113.7')!
 
-function tokens(keyring: Keyring, random: Random): TimingTarget<string> {
-  return {
-    name: "token's HMAC",
+/** The first target is the comparison of texts. */
+function targets(random: Random): TimingTarget[] {
+  const keyring = new Keyring([TEST_SECRET])
+  const bound = { lifetimes: lifetimesOf(), address: VISITOR, storeEpoch: 7 }
+  const binding = { ...bound, siteKey: `site_${'0'.repeat(22)}` }
+  const newToken = () => {
+    const claims = { ...bound, siteTag: random.hex(10), score: 1, issuedAtMs: Date.now() }
+    return mintToken(keyring, { ...claims, nonce: random.hex(32), counter: random.between(10_000, 99_999) })
+  }
+  const newNonce = () =>
+    mintNonce(keyring, { issuedAtMs: Date.now(), difficulty: 18 }, binding, random.below(2 ** 14))
+  const isNonce = (given: string) =>
+    readNonce(keyring, given, binding, Number.POSITIVE_INFINITY).status === 'genuine'
+  /** A right text is made, and given with another character at the first or the last of these places. */
+  const target = <Right>(
+    name: string,
+    [first, last]: [number, number],
+    make: () => string,
+    accepts: (given: string, right: Right) => boolean,
+    rightOf: (text: string) => unknown = text => text,
+  ): TimingTarget => ({
+    name,
     input: of => {
-      const token = mintToken(keyring, {
-        issuedAtMs: Date.now(),
-        lifetimes: lifetimesOf(),
-        nonce: random.hex(32),
-        counter: random.between(10_000, 99_999),
-        siteTag: random.hex(10),
-        address: VISITOR,
-        score: 1,
-        storeEpoch: 7,
-      })
-      return changed(token, token.length - [43, 1][of]!, random)
+      const text = flat(make())
+      return { given: changed(text, of === 0 ? first : last, random), right: rightOf(text) }
     },
-    call: token => readToken(keyring, token).status === 'forged' || fail('a wrong HMAC is genuine'),
-  }
+    accepts: accepts as TimingTarget['accepts'],
+  })
+  return [
+    target('comparison of 64 characters', [0, 63], () => random.hex(64), areEqual),
+    // Of an API key its hash is compared.
+    target('API key', [KEY_START, -1], () => newApiKey(random.bytes(96)), isKeyOf, recordOf),
+    target("token's HMAC", [-43, -1], newToken, given => readToken(keyring, given).status !== 'forged'),
+    target("nonce's site MAC", [16, 21], newNonce, isNonce),
+    target("nonce's address MAC", [22, 31], newNonce, isNonce),
+  ]
 }
 
-/** @param from the first and the last character of the MAC in the nonce */
-function nonces(
-  keyring: Keyring,
-  random: Random,
-  name: string,
-  from: number,
-  to: number,
-): TimingTarget<string> {
-  const binding: NonceBinding = {
-    siteKey: `site_${'0'.repeat(22)}`,
-    storeEpoch: 7,
-    lifetimes: lifetimesOf(),
-    address: VISITOR,
-  }
-  return {
-    name: `nonce's ${name}`,
-    input: of => {
-      const terms = { issuedAtMs: Date.now(), difficulty: 18 }
-      const nonce = mintNonce(keyring, terms, binding, random.below(2 ** 14))
-      return changed(nonce, [from, to][of]!, random)
-    },
-    call: nonce =>
-      readNonce(keyring, nonce, binding, Number.POSITIVE_INFINITY).status !== 'genuine' ||
-      fail('a wrong MAC is genuine'),
-  }
+const KEY_START = 'sk_'.length + 8 + 1
+const areEqual = (given: string, right: string) => equalInConstantTime(given, right, 64)
+const isKeyOf = (given: string, record: ApiKeyRecord) => isApiKeyOf(record, given)
+const recordOf = (key: string) => ({ secretSha256: apiKeySha256(key) })
+
+/** The control: what a careless comparison does. */
+function stopsEarly(given: string, right: unknown): boolean {
+  const text = right as string
+  for (let index = 0; index < text.length; index++)
+    if (given.charCodeAt(index) !== text.charCodeAt(index)) return false
+  return true
 }
 
-function fail(problem: string): never {
-  throw new Error(problem)
-}
-
-/** The text with another hexadecimal digit at one position. */
-function changed(text: string, at: number, random: Random): string {
+/** The text with another hexadecimal digit at one position; a negative one counts from the end. */
+function changed(text: string, place: number, random: Random): string {
+  const at = place < 0 ? text.length + place : place
   const digits = [...'0123456789abcdef'].filter(digit => digit !== text[at])
   return flat(text.slice(0, at) + random.pick(digits) + text.slice(at + 1))
 }
@@ -168,23 +131,6 @@ function changed(text: string, at: number, random: Random): string {
 /** The same representation in memory for every text, however it was made. */
 function flat(text: string): string {
   return Buffer.from(text, 'latin1').toString('latin1')
-}
-
-interface TimingTarget<Input> {
-  readonly name: string
-  /** Makes an input of class 0 or 1, by the same steps for both, because the position in memory affects the time. */
-  input(of: number): Input
-  call(input: Input): unknown
-}
-
-interface TimingVerdict {
-  /** The larger |t|. */
-  readonly t: number
-  /** Over the faster nine tenths: the second class's mean time a call minus the first's, in ns; then its standard error. */
-  readonly differenceNs: number
-  readonly errorNs: number
-  /** Over the same times, the mean time of a call. */
-  readonly meanNs: number
 }
 
 /** Calls timed together: reading the clock takes as long as a short call. */
@@ -196,40 +142,36 @@ const WARM_UP_SHARE = 0.05
  */
 const INPUTS = 250
 
-/** Uses the results, so that the calls are not optimised away. */
-let sink: unknown
-
-function measureTiming<Input>(target: TimingTarget<Input>, samples: number): TimingVerdict {
+/** @returns |t| */
+function timingOf({ name, input, accepts }: TimingTarget, samples: number): number {
   const warmUp = Math.ceil(samples * WARM_UP_SHARE)
   // The classes come from a cipher: the generator of the other choices is too weak for statistics.
   const classes = Uint8Array.from(randomBytes(samples + warmUp), byte => byte & 1)
   const times = new Float64Array(samples + warmUp)
   for (let from = 0; from < times.length; from += INPUTS) {
     const to = Math.min(times.length, from + INPUTS)
-    const inputs = Array.from({ length: to - from }, (_, index) => target.input(classes[from + index]!))
+    const inputs = Array.from({ length: to - from }, (_, index) => input(classes[from + index]!))
     for (let index = from; index < to; index++) {
-      const input = inputs[index - from]!
+      const { given, right } = inputs[index - from]!
+      let accepted = 0 // uses the results, so that the calls are not optimised away
       const startNs = process.hrtime.bigint()
-      for (let call = 0; call < CALLS; call++) sink = target.call(input)
+      for (let call = 0; call < CALLS; call++) if (accepts(given, right)) accepted++
       times[index] = Number(process.hrtime.bigint() - startNs) / CALLS
+      if (accepted > 0) throw new Error(`${name}: a wrong value is accepted`)
     }
   }
-  return compare(times.subarray(warmUp), classes.subarray(warmUp))
-}
-
-function compare(times: Float64Array, classes: Uint8Array): TimingVerdict {
-  const sorted = Float64Array.from(times).sort()
-  const below = (share: number) => welch(times, classes, sorted[Math.floor(share * sorted.length)]!)
-  const [half, typical] = [below(0.5), below(0.9)]
-  const t = Math.max(Math.abs(half.t), Math.abs(typical.t))
-  return { t, differenceNs: typical.difference, errorNs: typical.error, meanNs: typical.mean }
+  const measured = times.subarray(warmUp)
+  const sorted = measured.toSorted()
+  const below = (share: number) => sorted[Math.floor(share * sorted.length)]!
+  const ts = [below(0.5), below(0.9)].map(limit => welch(measured, classes.subarray(warmUp), limit))
+  return Math.max(...ts.map(Math.abs))
 }
 
 /** A class that is slower as a whole has hardly any samples in the faster half. */
 const CLASS_SAMPLES_MIN = 100
 
-/** Welch's t-test over the times below `limit`. */
-function welch(times: Float64Array, classes: Uint8Array, limit: number) {
+/** The t of Welch's test over the times below `limit`. */
+function welch(times: Float64Array, classes: Uint8Array, limit: number): number {
   const counts = [0, 0]
   const means = [0, 0]
   const squares = [0, 0] // of the distances from the mean (Welford)
@@ -242,10 +184,8 @@ function welch(times: Float64Array, classes: Uint8Array, limit: number) {
     means[of]! += delta / counts[of]!
     squares[of]! += delta * (time - means[of]!)
   }
-  const mean = (means[0]! + means[1]!) / 2
-  if (Math.min(...counts) < CLASS_SAMPLES_MIN) return { t: 0, difference: 0, error: 0, mean }
+  if (Math.min(...counts) < CLASS_SAMPLES_MIN) return 0
   const [first, second] = [0, 1].map(of => squares[of]! / (counts[of]! - 1) / counts[of]!)
   const error = Math.sqrt(first! + second!)
-  const difference = means[1]! - means[0]!
-  return { t: error === 0 ? 0 : difference / error, difference, error, mean }
+  return error === 0 ? 0 : (means[1]! - means[0]!) / error
 }
