@@ -1,10 +1,4 @@
-import type {
-  PowGateAttributes,
-  PowGateElement,
-  PowGateFailed,
-  PowGateState,
-  PowGateTextKey,
-} from './dist/element.js'
+import type { PowGateAttributes, PowGateFailed, PowGateState, PowGateTextKey } from './dist/element.js'
 
 export type * from './dist/element.js'
 
@@ -31,5 +25,3 @@ export type PowGateProps = Omit<PowGateAttributes, `${string}-${string}` | 'endp
   /** For style sheets and labels. */
   id?: string
 } & { [Key in PowGateTextKey as `text${Capitalize<Key>}`]?: string }
-
-export type { PowGateElement }

@@ -16,6 +16,15 @@ const refusal = (status: number, code: string, error: string) => ({
   status,
   body: { success: false, error, code },
 })
+const REFUSALS: Readonly<Record<string, ReturnType<typeof refusal>>> = {
+  [TEST_API_KEYS.fails]: refusal(400, 'invalid-token', 'The token is not valid.'),
+  [TEST_API_KEYS.used]: refusal(400, 'token-used', 'Token already used'),
+}
+const UNKNOWN_KEY = refusal(
+  401,
+  'invalid-credentials',
+  'The API key is missing or not valid. Send the header Authorization: Bearer <API key>.',
+)
 
 /** Answers as the service does with the same key. Any other key gets an `AuthError`, so a real site never runs on it. */
 export class FakePowgate extends Powgate {
@@ -30,24 +39,10 @@ export class FakePowgate extends Powgate {
   }
 
   protected override async exchange(request: string): Promise<Answer> {
-    const { status, body } = this.#answer(JSON.parse(request).expectedIp ?? '127.0.0.1')
+    const ip = JSON.parse(request).expectedIp ?? '127.0.0.1'
+    const pass = { status: 200, body: { success: true, score: 1, ip, solvedAt: Date.now() } }
+    const isPass = this.#apiKey === TEST_API_KEYS.passes
+    const { status, body } = isPass ? pass : (REFUSALS[this.#apiKey] ?? UNKNOWN_KEY)
     return { status, retryAfter: null, text: JSON.stringify(body) }
-  }
-
-  #answer(ip: string): { status: number; body: object } {
-    switch (this.#apiKey) {
-      case TEST_API_KEYS.passes:
-        return { status: 200, body: { success: true, score: 1, ip, solvedAt: Date.now() } }
-      case TEST_API_KEYS.fails:
-        return refusal(400, 'invalid-token', 'The token is not valid.')
-      case TEST_API_KEYS.used:
-        return refusal(400, 'token-used', 'Token already used')
-      default:
-        return refusal(
-          401,
-          'invalid-credentials',
-          'The API key is missing or not valid. Send the header Authorization: Bearer <API key>.',
-        )
-    }
   }
 }

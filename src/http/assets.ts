@@ -66,24 +66,25 @@ const SHARED_HEADERS: HeaderList = [
 ]
 
 /** Frames and workers obey their own policy, not their page's. */
+const FRAME_HEADERS: HeaderList = [
+  [
+    'Content-Security-Policy',
+    // No frame-ancestors: even `*` would exclude pages from files and sandboxes.
+    "default-src 'none'; script-src 'self' 'wasm-unsafe-eval'; worker-src 'self'; connect-src 'self'",
+  ],
+  // A cross-origin isolated page embeds only frames that set this too.
+  ['Cross-Origin-Embedder-Policy', 'require-corp'],
+  ['Referrer-Policy', 'no-referrer'],
+]
+const WORKER_HEADERS: HeaderList = [
+  ['Content-Security-Policy', "default-src 'none'; script-src 'self' 'wasm-unsafe-eval'; connect-src 'self'"],
+  ['Cross-Origin-Embedder-Policy', 'require-corp'],
+]
 const HEADERS_OF_FILE: Readonly<Record<string, HeaderList>> = {
-  'frame.html': [
-    [
-      'Content-Security-Policy',
-      // No frame-ancestors: even `*` would exclude pages from files and sandboxes.
-      "default-src 'none'; script-src 'self' 'wasm-unsafe-eval'; worker-src 'self'; connect-src 'self'",
-    ],
-    // A cross-origin isolated page embeds only frames that set this too.
-    ['Cross-Origin-Embedder-Policy', 'require-corp'],
-    ['Referrer-Policy', 'no-referrer'],
-  ],
-  'worker.js': [
-    [
-      'Content-Security-Policy',
-      "default-src 'none'; script-src 'self' 'wasm-unsafe-eval'; connect-src 'self'",
-    ],
-    ['Cross-Origin-Embedder-Policy', 'require-corp'],
-  ],
+  'frame.html': FRAME_HEADERS,
+  'hashwx.html': FRAME_HEADERS,
+  'worker.js': WORKER_HEADERS,
+  'hashwx.js': WORKER_HEADERS,
 }
 
 const PREFIX = '/widget/'

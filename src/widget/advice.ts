@@ -12,7 +12,7 @@ function warnOnce(code: string, message: string, element: Element): void {
   console.warn(`pow-gate: ${message} (${code})`, element)
 }
 
-/** An address that ends so is probably wrong. It may be right, if the service stands in a folder of that name. */
+/** An address with one of these ends is probably a mistake, but right if the service stands in a folder of that name. */
 const OWN_PATH = /\/(challenge|verify|verify-token|siteverify|widget(\.js)?)[\s/]*$/
 
 export function adviseOnPlace(element: HTMLElement & { readonly form: HTMLFormElement | null }): void {
@@ -56,7 +56,7 @@ export function adviseOnLostSend(element: Element): void {
 export function tellFailure(element: Element, { code, message, text }: PowGateError): void {
   const isTestKey = code === 'site-unknown' && /^site_Test/.test(element.getAttribute('site-key') ?? '')
   const hint = isTestKey ? ' This is a test key: start the service with POWGATE_TEST_KEYS=on.' : ''
-  // A visitor or a device that fails is no error of the page.
+  // These two say something of a visitor or a device, not of the page or the service.
   const level = text === 'rejected' || text === 'expired' ? 'info' : 'error'
   console[level](`pow-gate: ${message}${hint} (${code}) at ${location.origin}`, element)
 }

@@ -1,4 +1,4 @@
-/** Access to the DOM that pages cannot disturb by the names of their fields, or by old libraries. */
+/** Uses the DOM where a page has fields named like members of the DOM, or old libraries that replace what browsers have. */
 
 /**
  * The same object with the members of its prototypes only, because fields, forms and images hide those by their names: after
@@ -15,27 +15,29 @@ export function bare<Target extends EventTarget>(target: Target): Target {
 }
 
 /**
- * Returns a function that ends the listening. A `signal` would not do: zone.js before 0.14.3 has one listener for all of a target's
- * handlers, which an abort would remove.
+ * Listens in the capture phase, so before the page's own handlers. Returns a function that ends the listening. A `signal` would not
+ * do: zone.js before 0.14.3 has one listener for all of a target's handlers, which an abort would remove.
  */
 export function listen<Heard extends Event>(
   target: EventTarget,
   type: string,
   listener: (event: Heard) => void,
-  capture = false,
 ): () => void {
   const { addEventListener, removeEventListener } = bare(target)
-  addEventListener(type, listener as EventListener, capture)
-  return () => removeEventListener(type, listener as EventListener, capture)
+  addEventListener(type, listener as EventListener, true)
+  return () => removeEventListener(type, listener as EventListener, true)
 }
 
 /** Removes a node without `remove()`, because that of Prototype.js throws for an element without a parent. */
 export const takeOut = (node: Node) => node.parentNode?.removeChild(node)
 
-/** Does the work of `Promise.prototype.finally`, which a page's own old Promise may lack. */
-export function lastly<Value>(work: Promise<Value>, end: () => void): Promise<Value> {
-  work.then(end, end)
-  return work
+export const sleep = (ms: number) => new Promise<undefined>(resolve => setTimeout(resolve, ms))
+
+/** Does the work of `AbortSignal.timeout`, which browsers before 2022 lack. */
+export function timeoutSignal(ms: number): AbortSignal {
+  const controller = new AbortController()
+  setTimeout(() => controller.abort(), ms)
+  return controller.signal
 }
 
 /** Milliseconds since the page was opened. A page's own `var performance` may replace `performance`. */

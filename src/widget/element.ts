@@ -8,7 +8,7 @@ import { HeldToken } from './held-token.ts'
 import type { PowGateElement as Declared, PowGateEventMap, PowGateProperties } from './powgate.d.ts'
 import { defineProperties, reflect, takeOverProperties } from './properties.ts'
 import { type PowGateError, throwIfAborted } from './service.ts'
-import { type Auto, autoOf, baseOf, targetOf } from './settings.ts'
+import { type Auto, autoOf, baseOf, settingsOf } from './settings.ts'
 import { DEFAULT_LANGUAGE, type Language, languageCode, loadLanguage, type TextKey } from './texts.ts'
 import { type State, View } from './view.ts'
 import { Words } from './words.ts'
@@ -21,7 +21,7 @@ const OBSERVED = 'site-key endpoint worker-src solver threads gpu auto lang name
 interface Verification {
   promise: Promise<string>
   controller: AbortController
-  /** A moved element begins anew, because a move reloads the solver's frame in it. */
+  /** True if the element was moved, which reloads the solver's frame in it: the verification then begins anew. */
   isMoved: boolean
 }
 
@@ -39,15 +39,12 @@ class PowGateElement extends HTMLElement implements Omit<Declared, keyof PowGate
   readonly #held = new HeldToken({ onRenew: () => this.#renew(), onExpire: () => this.#expire() })
   #error: PowGateError | undefined
   #verification: Verification | undefined
-  #isFormWaiting = false
-  /** Repeats the submission that failed. Set only in the state `failed`. */
+  /** Lets the form wait for the next verification, as it did for the one that failed. Set only in the state `failed`. */
   #retrySubmission: (() => void) | undefined
-  /** True for LATE_MS after Send: a page that disables its form then prevents only a second Send, so this one goes on. */
-  #isJustSent = false
   #isDisabled = false
   /** attributeChangedCallback runs before connectedCallback too. */
   #isAttached = false
-  /** Each start costs a challenge: of several elements with `auto="load"`, those out of view start when their form is used. */
+  /** False if the page has several elements and this one is out of view. `auto="load"` then waits until the form is used. */
   #isInView = true
   readonly #viewport = new IntersectionObserver(entries => {
     this.#isInView = entries.some(({ isIntersecting }) => isIntersecting)
@@ -68,24 +65,18 @@ class PowGateElement extends HTMLElement implements Omit<Declared, keyof PowGate
         this.#held.expireIfDue()
         this.#autoStart('focus')
       },
-      onComplaint: () => {
+      onBoxFocus: () => {
         const canStart = this.#state === 'idle' || this.#state === 'expired'
         if (canStart && autoOf(this) !== 'off') this.#start()
       },
       onSubmit: () => {
         const isOff = autoOf(this) === 'off' && this.#verification === undefined
-        if ((!this.#isDisabled || this.#isFormWaiting) && !isOff) return this.execute()
+        if ((!this.#isDisabled || this.#form.isWaiting) && !isOff) return this.execute()
         if (isOff) this.#view.reveal(false) // browsers complain only about what is visible
         return undefined
       },
-      onWaiting: isWaiting => {
-        this.#isFormWaiting = this.#isJustSent = isWaiting
-        this.#render()
-      },
-      onLate: isRepeated => {
-        this.#isJustSent = false
-        this.#view.reveal(false, !isRepeated)
-      },
+      onWaiting: () => this.#render(),
+      onLate: isRepeated => this.#view.reveal(false, !isRepeated),
       onFail: (takesFocus, retry) => {
         if (this.#state !== 'failed') return
         this.#retrySubmission = retry
@@ -154,7 +145,7 @@ class PowGateElement extends HTMLElement implements Omit<Declared, keyof PowGate
     }
     this.#showState()
     this.#render()
-    // Waits, because frameworks set attributes right after they insert the element.
+    // Frameworks set attributes right after they insert the element, in the same task.
     setTimeout(() => {
       void this.#loadTexts()
       this.#reportMistakes()
@@ -170,7 +161,7 @@ class PowGateElement extends HTMLElement implements Omit<Declared, keyof PowGate
     if (!this.#isAttached || this.#state !== 'idle') return
     adviseOnPlace(this)
     try {
-      targetOf(this)
+      settingsOf(this)
     } catch (error) {
       this.#fail(error as PowGateError)
     }
@@ -203,9 +194,9 @@ class PowGateElement extends HTMLElement implements Omit<Declared, keyof PowGate
       this.#view.setLanguage(language)
       this.#render()
     }
-    const late = setTimeout(() => this.#words.language ?? use(DEFAULT_LANGUAGE), LANGUAGE_MS_MAX)
+    const fallback = setTimeout(() => this.#words.language ?? use(DEFAULT_LANGUAGE), LANGUAGE_MS_MAX)
     const language = await loadLanguage(code, baseOf(this))
-    clearTimeout(late)
+    clearTimeout(fallback)
     if (this.#wantedLanguage === code) use(language)
   }
 
@@ -216,7 +207,7 @@ class PowGateElement extends HTMLElement implements Omit<Declared, keyof PowGate
     this.#form.detach()
     this.#viewport.disconnect()
     this.#held.pause()
-    // Waits, because a script that moves the element puts it back within the same task.
+    // A script that moves the element puts it back within the same task.
     setTimeout(() => this.#isAttached || this.cancel())
   }
 
@@ -238,7 +229,7 @@ class PowGateElement extends HTMLElement implements Omit<Declared, keyof PowGate
 
   formDisabledCallback(isDisabled: boolean): void {
     this.#isDisabled = isDisabled
-    if (isDisabled && !this.#isJustSent) this.cancel()
+    if (isDisabled && !this.#form.isJustSent) this.cancel()
     this.#render()
     this.#autoStart('load')
   }
@@ -263,13 +254,13 @@ class PowGateElement extends HTMLElement implements Omit<Declared, keyof PowGate
     if ((auto === 'load' && !this.#isInView ? 'focus' : auto) === occasion) this.#start()
   }
 
-  /** Verifies, unless a verification runs already. Its error is told by the event alone. */
+  /** Verifies, unless a verification runs already. The event `failed` tells its error. */
   #start(): void {
     if (this.#isAttached && this.#verification === undefined && !this.#isDisabled)
       this.#verify().catch(() => {})
   }
 
-  /** Verifies, perhaps to renew a token. Then the state stays `verified` until the old token expires. */
+  /** Verifies. While a token is renewed, the state stays `verified` until the old one expires. */
   #verify(): Promise<string> {
     // Starts after `#verification` is set, because handlers of the first event may call cancel() or execute().
     const promise: Promise<string> = Promise.resolve().then(() => this.#run(verification))
@@ -287,7 +278,7 @@ class PowGateElement extends HTMLElement implements Omit<Declared, keyof PowGate
       if (this.#held.passed === undefined) this.#enter('working')
       this.#view.progress(0)
       const passed = await obtainToken({
-        ...targetOf(this),
+        ...settingsOf(this),
         signal,
         frameParent: this.shadowRoot!,
         onProgress: share => {
@@ -355,16 +346,15 @@ class PowGateElement extends HTMLElement implements Omit<Declared, keyof PowGate
   }
 
   #render(): void {
-    const state = this.#state
+    const [state, words] = [this.#state, this.#words]
     const error = state === 'failed' ? this.#error : undefined
     const isWorking = state === 'working'
     const isOff = autoOf(this) === 'off'
     const waitsForClick = isOff && (state === 'idle' || state === 'expired')
     const key = isWorking
-      ? this.#words.nextWorkingText()
+      ? words.chooseWorkingText()
       : (error?.text ?? (state === 'idle' && !isOff ? 'ready' : (state as TextKey)))
-    const words = this.#words
-    // The owner has to mend a wrong setup; using the form or Send starts what is idle.
+    // Only the site's owner can mend a wrong setup.
     const canRetry = error !== undefined && error.text !== 'setup'
     const button = canRetry
       ? words.retryButton(error.seconds)
@@ -375,7 +365,7 @@ class PowGateElement extends HTMLElement implements Omit<Declared, keyof PowGate
       state,
       picture: words.pictureOf(state, key),
       ...words.linesOf(state, key, error),
-      sending: words.language && isWorking && this.#isFormWaiting ? words.text('sending') : '',
+      sending: words.language && isWorking && this.#form.isWaiting ? words.text('sending') : '',
       button: words.language && button,
       label: words.text('label'),
       isDisabled: this.#isDisabled,
@@ -383,9 +373,9 @@ class PowGateElement extends HTMLElement implements Omit<Declared, keyof PowGate
     })
     // "Please wait" would be wrong where a verification starts only on a click.
     const complaint = error?.text ?? (waitsForClick ? 'press' : 'required')
-    const why = complaint === 'setup' ? `. ${words.text('tell')}` : ''
-    const complaintText = words.text(complaint).replace('{b}', words.text('start')) + why
-    this.#form.set(this.#held.passed?.token, complaintText, this.#isDisabled)
+    const advice = complaint === 'setup' ? `. ${words.text('tell')}` : ''
+    const complaintText = words.text(complaint).replace('{b}', words.text('start')) + advice
+    this.#form.setToken(this.#held.passed?.token, complaintText, this.#isDisabled)
   }
 
   #dispatch<Type extends keyof PowGateEventMap>(type: Type, detail: PowGateEventMap[Type]['detail']): void {

@@ -1,19 +1,19 @@
 /** Obtains a token: challenge, proof, verification, and another round where a fresh challenge helps. */
 
 import type { PuzzleName } from '../protocol/proof.ts'
-import type { Challenge, Solution } from '../protocol/wire.ts'
-import { lastly, nowMs } from './dom.ts'
-import { openWorkplace, type PageSettings, refuse, searchOnGpu } from './modes.ts'
+import type { Challenge } from '../protocol/wire.ts'
+import { nowMs, sleep } from './dom.ts'
+import { type ModeSettings, openWorkplace, searchOnGpu } from './modes.ts'
 import {
   type CallSettings,
   getChallenge,
   PowGateError,
   postSolution,
   untilAborted,
-  waitUntilOnline,
+  withRetries,
 } from './service.ts'
 import { environmentFlags } from './signals.ts'
-import type { Solved, Workplace } from './solver/job.ts'
+import type { Workplace } from './solver/job.ts'
 
 /** Challenges in one verification. A device that solves none of them has computed for 7.5 minutes or longer. */
 const ROUNDS_MAX = 4
@@ -24,25 +24,15 @@ const OUTLIVED = 'outlived'
 /** A fresh challenge may help, or for `solver` another mode. */
 const AGAIN_CODES = [OUTLIVED, 'expired-nonce', 'ip-mismatch', 'nonce-used', 'invalid-nonce', 'solver']
 
-interface FlowSettings extends CallSettings, PageSettings {
-  /** @param share 0 to 1: the probability that a solver is done by now */
-  readonly onProgress: (share: number) => void
-  /** Tells whether this device hashes. A verification's other steps wait for the service. */
-  readonly onHashing: (isHashing: boolean) => void
-  readonly page: Pick<Solution, 'action' | 'cdata'>
-}
+type FlowSettings = CallSettings &
+  ModeSettings & {
+    /** @param share 0 to 1: the probability that a solver is done by now */
+    readonly onProgress: (share: number) => void
+    /** Tells whether this device hashes. A verification's other steps wait for the service. */
+    readonly onHashing: (isHashing: boolean) => void
+  }
 
-export interface Passed {
-  readonly token: string
-  /** Unix time by the page's clock, milliseconds. */
-  readonly expiresAt: number
-  /** The time from issue to expiry. */
-  readonly lifetimeMs: number
-  readonly solveTimeMs: number
-  readonly difficulty: number
-  readonly mode: Workplace['mode']
-  readonly solved: Solved
-}
+export type Passed = Awaited<ReturnType<typeof oneRound>>
 
 /** The contract requires the field: SHA-256 of nothing, because the widget makes no fingerprint. */
 const NO_FINGERPRINT = 'e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855'
@@ -52,13 +42,13 @@ const ASSETS_SECONDS_MAX = 20
 
 /** @throws PowGateError */
 export async function obtainToken(settings: FlowSettings): Promise<Passed> {
-  /** Hashes so far, as multiples of their challenges' means. */
+  /** Hashes of all rounds, each divided by what its challenge takes on average. */
   let work = 0
   for (let round = 1; ; ) {
-    const before = work
+    const workBefore = work
     try {
-      return await oneRound(settings, ofRound => {
-        work = before + ofRound
+      return await oneRound(settings, workOfRound => {
+        work = workBefore + workOfRound
         settings.onProgress(1 - Math.exp(-work))
       })
     } catch (error) {
@@ -92,99 +82,117 @@ async function enterQueue(signal: AbortSignal): Promise<() => void> {
   return leave
 }
 
-/** @param onWork told the round's hashes so far, as a multiple of the challenge's mean */
-async function oneRound(settings: FlowSettings, onWork: (work: number) => void): Promise<Passed> {
-  const { signal } = settings
-  const leave = await enterQueue(signal)
-  // Workers start while the challenge is on its way.
-  let opening = openWorkplace(settings, lastPuzzle)
-  opening.catch(() => {}) // openFor tries once more
-  let isOver = false
-  const close = () => {
-    isOver = true
-    leave()
-    opening.then(workplace => workplace.close()).catch(() => {})
-  }
-  signal.addEventListener('abort', close)
-  try {
-    const challenge = await getChallenge({
-      ...settings,
-      onWait: (reason, ms) => {
-        if (reason) leave() // Another element may solve meanwhile, perhaps for another service.
-        settings.onWait(reason, ms)
-      },
-    })
-    const { nonce, difficulty, algorithm, signals } = challenge
-    const task = { nonce, difficulty, algorithm, signals }
-    const outlived = failAfter(
-      usableMs(challenge),
-      new PowGateError(OUTLIVED, 'expired', 'the device is too slow'),
-    )
-    const beganMs = nowMs()
-    const expected = 2 ** difficulty
-    opening = openFor(settings, algorithm, opening)
-    const late = failAwakeAfter(ASSETS_SECONDS_MAX, notLoaded('no answer'))
-    const workplace = await untilAborted(Promise.race([opening, late]), signal).catch(error => {
-      throw error instanceof PowGateError ? error : notLoaded(error)
-    })
-    let gpuTries = 0
-    const gpuCounter = searchOnGpu(settings, task, tries => {
-      gpuTries = tries
-      return !isOver
-    })
-    settings.onHashing(true)
-    const solving = workplace.solve(task, tries => onWork((tries + gpuTries) / expected), gpuCounter)
-    const first = untilAborted(Promise.race([solving, outlived]), signal)
-    const solved = await lastly(first, () => settings.onHashing(false)).catch(error => {
-      if (!(error instanceof PowGateError)) refuse(workplace.mode)
-      throw solverError(error)
-    })
-    const solveTimeMs = Math.round(nowMs() - beganMs)
-    close()
-    const solution: Solution = {
-      nonce,
-      counter: solved.counter,
-      solveTimeMs,
-      fingerprintHash: NO_FINGERPRINT,
-      ...(signals === 'none' ? {} : { environment: environmentFlags(solved.renderer) }),
-      ...settings.page,
-    }
-    const result = await postSolution(settings, solution)
-    if (!result.passed) throw new PowGateError('not-passed', 'rejected', 'the verification did not pass')
-    const { token } = result
-    // Counts from the issue time, with which a token starts, because the visitor's clock may be wrong.
-    const lifetimeMs = result.expiresAt - Number.parseInt(token, 10)
-    const expiresAt = Date.now() + lifetimeMs
-    solved.tries += gpuTries
-    return { token, expiresAt, lifetimeMs, solveTimeMs, difficulty, mode: workplace.mode, solved }
-  } finally {
-    signal.removeEventListener('abort', close)
-    close()
+/** @param onWork told the round's hashes so far, as a multiple of what its challenge takes on average */
+async function oneRound(settings: FlowSettings, onWork: (work: number) => void) {
+  const { challenge, solved, mode, solveTimeMs } = await solveChallenge(settings, onWork)
+  const { nonce, difficulty, signals } = challenge
+  const result = await postSolution(settings, {
+    nonce,
+    counter: solved.counter,
+    solveTimeMs,
+    fingerprintHash: NO_FINGERPRINT,
+    ...(signals === 'none' ? {} : { environment: environmentFlags(solved.renderer) }),
+    ...settings.page,
+  })
+  if (!result.passed) throw new PowGateError('not-passed', 'rejected', 'the verification did not pass')
+  const { token } = result
+  // A token starts with its issue time. The visitor's clock may be wrong, so the lifetime counts from there.
+  const lifetimeMs = result.expiresAt - Number.parseInt(token, 10)
+  return {
+    token,
+    lifetimeMs,
+    /** Unix time by the page's clock, milliseconds. */
+    expiresAt: Date.now() + lifetimeMs,
+    solveTimeMs,
+    difficulty,
+    mode,
+    solved,
   }
 }
 
-/** Opens a new workplace if the first one failed, perhaps for lack of a network, or is for another puzzle. */
+/** Gets a challenge and solves it. However this ends, workers and frame are closed, and the queue is left. */
+async function solveChallenge(settings: FlowSettings, onWork: (work: number) => void) {
+  const leaveQueue = await enterQueue(settings.signal)
+  // Workers start while the challenge is on its way.
+  let opening = openWorkplace(settings, lastPuzzle)
+  opening.catch(() => {}) // openFor tries again
+  const ended = new AbortController()
+  const { signal } = ended
+  const end = () => {
+    ended.abort()
+    leaveQueue()
+    opening.then(workplace => workplace.close()).catch(() => {})
+  }
+  settings.signal.addEventListener('abort', end)
+  let isWaiting = false
+  /** Settings of the steps that may wait: for the challenge, and for the solver's files. */
+  const patient: FlowSettings = {
+    ...settings,
+    signal,
+    onWait: (reason, ms) => {
+      isWaiting = reason !== undefined
+      if (isWaiting) leaveQueue() // Another element may solve meanwhile, perhaps for another service.
+      settings.onWait(reason, ms)
+    },
+  }
+  try {
+    const challenge = await getChallenge(patient)
+    const { difficulty, algorithm } = challenge
+    const outlived = sleep(usableMs(challenge))
+    const beganMs = nowMs()
+    lastPuzzle = algorithm
+    opening = openFor(patient, algorithm, opening)
+    const late = failAfterLoading(() => !isWaiting, signal)
+    const workplace = await untilAborted(Promise.race([opening, late]), signal)
+    let gpuTries = 0
+    const gpuCounter = searchOnGpu(settings, challenge, tries => {
+      gpuTries = tries
+      return !signal.aborted
+    })
+    const onTries = (tries: number) => onWork((tries + gpuTries) / 2 ** difficulty)
+    const giveUp = () => {
+      throw new PowGateError(OUTLIVED, 'expired', 'the device is too slow')
+    }
+    settings.onHashing(true)
+    try {
+      const solving = workplace.solve(challenge, onTries, gpuCounter)
+      const solved = await untilAborted(Promise.race([solving, outlived.then(giveUp)]), signal)
+      solved.tries += gpuTries
+      return { challenge, solved, mode: workplace.mode, solveTimeMs: Math.round(nowMs() - beganMs) }
+    } catch (error) {
+      if (error instanceof PowGateError) throw error
+      throw new PowGateError('solver', 'unavailable', `the solver failed: ${error}`)
+    } finally {
+      settings.onHashing(false)
+    }
+  } finally {
+    settings.signal.removeEventListener('abort', end)
+    end()
+  }
+}
+
+/** Opens a new workplace if the first one failed or is for another puzzle, and again if the files are refused for a while. */
 async function openFor(
   settings: FlowSettings,
   puzzle: PuzzleName,
   opening: Promise<Workplace>,
 ): Promise<Workplace> {
-  lastPuzzle = puzzle
   const opened = await opening.catch(() => undefined)
   if (opened?.puzzle === puzzle) return opened
   opened?.close()
-  return openWorkplace(settings, puzzle).catch(async error => {
-    if (navigator.onLine) throw error
-    await waitUntilOnline(settings)
-    return openWorkplace(settings, puzzle)
-  })
+  return withRetries(settings, () =>
+    openWorkplace(settings, puzzle).then(
+      answer => ({ answer }),
+      error => ({ error: notLoaded(error), reason: 'network' as const }),
+    ),
+  )
 }
 
 const EPOCH_2024_MS = Date.UTC(2024, 0, 1)
 
 /**
- * A challenge is worth solving for this long: less than it lives, because /verify takes time too. A nonce starts with its issue
- * time, in 41 bits.
+ * A challenge is worth solving for 95 % of its life less 1.5 s, because /verify takes time too. Its life counts from the issue
+ * time, with which a nonce starts in 41 bits, and not by the visitor's clock. The service's longest is 10 minutes.
  */
 function usableMs({ nonce, expiresAt }: Challenge): number {
   const issuedAt = EPOCH_2024_MS + Number.parseInt(nonce.slice(0, 11), 16) / 8
@@ -192,27 +200,15 @@ function usableMs({ nonce, expiresAt }: Challenge): number {
   return lifetimeMs * 0.95 - 1500
 }
 
-function failAfter(ms: number, error: PowGateError): Promise<never> {
-  const failing = new Promise<never>((_, reject) => setTimeout(reject, ms, error))
-  failing.catch(() => {})
-  return failing
-}
-
-/** Counts only seconds in which the page runs and is online: a phone that slept meanwhile has loaded nothing. */
-function failAwakeAfter(seconds: number, error: PowGateError): Promise<never> {
-  let rest = seconds
+/** Counts only seconds in which the page runs and loads: a phone that slept meanwhile has loaded nothing. */
+function failAfterLoading(isLoading: () => boolean, signal: AbortSignal): Promise<never> {
+  let secondsLeft = ASSETS_SECONDS_MAX
   return new Promise((_, reject) => {
     const timer = setInterval(() => {
-      if (!navigator.onLine || --rest > 0) return
-      clearInterval(timer)
-      reject(error)
+      if (isLoading() && --secondsLeft === 0) reject(notLoaded('no answer'))
     }, 1000)
+    signal.addEventListener('abort', () => clearInterval(timer))
   })
 }
 
 const notLoaded = (why: unknown) => new PowGateError('assets', 'network', `the solver does not load: ${why}`)
-
-function solverError(error: unknown): PowGateError {
-  if (error instanceof PowGateError) return error
-  return new PowGateError('solver', 'unavailable', `the solver failed: ${error}`)
-}

@@ -4,22 +4,22 @@
  */
 
 import { adviseOnLostSend, adviseOnNoToken } from './advice.ts'
-import { bare, listen, takeOut } from './dom.ts'
+import { bare, listen, sleep, takeOut } from './dom.ts'
 
 interface FormHooks {
   /** The visitor uses the form. */
   readonly onUse: () => void
-  /** The browser has focused the element to say that there is no token. */
-  readonly onComplaint: () => void
+  /** The box got the focus: the browser moves it there to say that there is no token. */
+  readonly onBoxFocus: () => void
   /** The form is submitted without a token. Returns what to wait for, or undefined to let the browser complain. */
   readonly onSubmit: () => Promise<unknown> | undefined
-  /** A submission begins or ends to wait for the token. */
-  readonly onWaiting: (isWaiting: boolean) => void
+  /** `isWaiting` has changed. */
+  readonly onWaiting: () => void
   /** The submission still waits after LATE_MS, or Send was pressed once more (`isRepeated`). */
   readonly onLate: (isRepeated: boolean) => void
   /**
    * A submission got no token. `takesFocus` is false if the visitor has gone on to another field. `retry` lets the form wait for
-   * the next verification, as the submission did for this one.
+   * the verification that runs then.
    */
   readonly onFail: (takesFocus: boolean, retry: () => void) => void
   /** A dialog with the form in it was closed, so a submission that failed is not to be repeated. */
@@ -31,9 +31,9 @@ const FIELD = 'powgate-token'
 const FIELD_ATTRIBUTE = 'data-powgate'
 /** Send seems to do nothing if nothing visible changes within a tenth of a second. */
 const LATE_MS = 60
-/** The same token is not sent again within this time, so that a double click sends once. */
+/** A token is not sent again within this time, so that a double click sends once. */
 const RESENT_MS = 2000
-/** The same if a script of the page handles the submission: it may find a mistake and send nothing. */
+/** The same where a script of the page handles the submission: shorter, because it may find a mistake and send nothing. */
 const HANDLED_MS = 700
 
 /** What is about to submit the form. */
@@ -75,37 +75,40 @@ type Control = HTMLElement & { readonly form?: HTMLFormElement | null }
 export class FormLink {
   readonly #host: HTMLElement
   readonly #internals: ElementInternals | undefined
-  /** Browsers show here that there is no token. */
-  readonly #anchor: HTMLElement
+  /** Browsers show their message about the form here. */
+  readonly #box: HTMLElement
   readonly #hooks: FormHooks
   #field = bare(document).createElement('input')
   #token: string | undefined
   #complaint = ''
   #justSent: string | undefined
   #submitting: Submitting | undefined
-  #isWaiting = false
-  /** The button of the last press, because visitors change their mind while they wait. */
+  /** True while a submission waits for the token. */
+  isWaiting = false
+  /** True for LATE_MS after Send. Pages that disable their form in that time want no second Send, and the first goes on. */
+  isJustSent = false
+  /** The button that was pressed last: visitors may press another one while the form waits. */
   #submitter: HTMLButtonElement | null = null
-  /** True if a button with `formnovalidate` sent last. */
+  /** True if the last submission was by a button with `formnovalidate`. */
   #isUnchecked = false
   #stops: (() => void)[] = []
 
   constructor(
     host: HTMLElement,
     internals: ElementInternals | undefined,
-    anchor: HTMLElement,
+    box: HTMLElement,
     hooks: FormHooks,
   ) {
     this.#host = host
     this.#internals = internals
-    this.#anchor = anchor
+    this.#box = box
     this.#hooks = hooks
-    anchor.addEventListener('focus', hooks.onComplaint)
+    box.addEventListener('focus', hooks.onBoxFocus)
     Object.assign(this.#field, { type: 'hidden', autocomplete: 'off' }).setAttribute(FIELD_ATTRIBUTE, '')
     host.addEventListener('invalid', event => {
       const { event: cause, submitter } = requested ?? this.#submitting ?? {}
-      // A browser validates after the click's dispatch. During the dispatch, the page has called checkValidity(), and without a
-      // `submitter` nobody submits.
+      // `checkValidity()` fires the event too. Browsers validate for a submission only after the handlers of the click or key have
+      // run (phase 0). Without such an event, `submitter` is defined only within `requestSubmit()`.
       const isSubmitting = cause ? !cause.defaultPrevented && cause.eventPhase === 0 : submitter !== undefined
       if (isSubmitting && this.#sendLater(submitter ?? null, this.#areOthersValid())) event.preventDefault()
     })
@@ -119,7 +122,7 @@ export class FormLink {
   }
 
   /** @param complaint what the browser says if there is no token */
-  set(token: string | undefined, complaint: string, isDisabled: boolean): void {
+  setToken(token: string | undefined, complaint: string, isDisabled: boolean): void {
     this.#token = token
     this.#complaint = complaint
     this.#showValidity(token !== undefined)
@@ -137,7 +140,7 @@ export class FormLink {
   }
 
   #showValidity(isValid: boolean): void {
-    this.#internals?.setValidity(isValid ? {} : { valueMissing: true }, this.#complaint, this.#anchor)
+    this.#internals?.setValidity(isValid ? {} : { valueMissing: true }, this.#complaint, this.#box)
   }
 
   /** True if the submission only closes a dialog, so no token is needed. */
@@ -158,24 +161,17 @@ export class FormLink {
     if (form !== null) noteRequests(form)
     const root = this.#host.getRootNode()
     const on = (type: string, listener: (event: Event, control: Control) => void) => {
-      const end = listen(
-        root,
-        type,
-        event => {
-          const path = event.composedPath()
-          const [target] = path
-          const control =
-            target instanceof Element
-              ? bare(target).closest<Control>('button,input,select,textarea,form')
-              : null
-          // A control of its own with a shadow tree (Ionic, Shoelace) hides its inner fields' form, but is in the path itself.
-          const isOurs = path.some(
-            node => node === form || node === this.#host || (node as Control).form === form,
-          )
-          if (form === null || isOurs) listener(event, control ?? this.#host)
-        },
-        true,
-      )
+      const end = listen(root, type, event => {
+        const path = event.composedPath()
+        const [target] = path
+        const isElement = target instanceof Element
+        const control = isElement && bare(target).closest<Control>('button,input,select,textarea,form')
+        // A library's control (Ionic, Shoelace) has its field in a shadow tree, so only the control itself knows our form.
+        const isOurs = path.some(
+          node => node === form || node === this.#host || (node as Control).form === form,
+        )
+        if (form === null || isOurs) listener(event, control || this.#host)
+      })
       this.#stops.push(end)
     }
     for (const type of ['focusin', 'pointerdown', 'input', 'change'])
@@ -183,22 +179,22 @@ export class FormLink {
     on('click', (event, control) => {
       this.#hooks.onUse()
       const button = control as HTMLButtonElement
-      const isOutside = this.form !== null && button.form !== this.form // The button is in another element's shadow tree.
+      const isOutside = this.form !== null && button.form !== this.form // as in the shadow tree of a library's control
       if (/^(submit|image)$/.test(button.type) && !isOutside)
-        this.#noteSubmitting({ event, submitter: button })
+        void this.#noteSubmitting({ event, submitter: button })
     })
     on('keydown', (event, control) => {
       const isEnter = (event as KeyboardEvent).key === 'Enter' && control.localName === 'input'
-      if (isEnter) this.#noteSubmitting({ event, submitter: null })
+      if (isEnter) void this.#noteSubmitting({ event, submitter: null })
     })
     on('submit', event => this.#onSubmit(event as SubmitEvent))
     const onClose = ({ target }: Event) => bare(target as Node).contains(this.form) && this.#hooks.onClose()
-    this.#stops.push(listen(root, 'close', onClose, true))
+    this.#stops.push(listen(root, 'close', onClose))
     on('formdata', event => {
       const { formData } = event as FormDataEvent
       const name = this.#name
       if (!name || formData.has(name) || this.#host.matches(':disabled,[disabled]')) return
-      // A script that replaces parts of the page may have removed the field.
+      // A script that replaced parts of the page may have removed the field.
       if (this.#token) formData.append(name, this.#token)
       else if (!this.#isUnchecked) adviseOnNoToken(this.#host)
     })
@@ -218,7 +214,7 @@ export class FormLink {
     this.#hooks.onUse()
     if (this.#token !== undefined) {
       if (this.#token === this.#justSent) stop(event)
-      else this.#noteSent(event, this.#token)
+      else void this.#noteSent(event, this.#token)
       return
     }
     // The browser validated nothing (`novalidate`), or has no ElementInternals, so it does not know that the element is invalid.
@@ -226,24 +222,20 @@ export class FormLink {
     if (!this.#isUnchecked && this.#sendLater(submitter, true)) stop(event)
   }
 
-  #noteSent(event: Event, token: string): void {
+  async #noteSent(event: Event, token: string): Promise<void> {
     this.#justSent = token
-    setTimeout(() => {
-      const forget = () => {
-        this.#justSent = undefined
-      }
-      setTimeout(forget, event.defaultPrevented ? HANDLED_MS : RESENT_MS)
-    })
+    await sleep(0) // The page's handlers run first.
+    await sleep(event.defaultPrevented ? HANDLED_MS : RESENT_MS)
+    this.#justSent = undefined
   }
 
-  #noteSubmitting(noted: Submitting): void {
+  async #noteSubmitting(noted: Submitting): Promise<void> {
     this.#submitting = noted
     const isForDialog = this.#isForDialog(noted.submitter)
     if (isForDialog) this.#showValidity(true)
-    setTimeout(() => {
-      if (isForDialog) this.#showValidity(this.#token !== undefined)
-      if (this.#submitting === noted) this.#submitting = undefined
-    })
+    await sleep(0)
+    if (isForDialog) this.#showValidity(this.#token !== undefined)
+    if (this.#submitting === noted) this.#submitting = undefined
   }
 
   #areOthersValid(): boolean {
@@ -254,7 +246,7 @@ export class FormLink {
   }
 
   /**
-   * Lets the form wait for a verification; false if there is none.
+   * Lets the form wait for a verification, and sends it then; false if there is none.
    *
    * @param isComplete false if the visitor has to correct other fields and send again
    * @param disabledBefore controls that the page disabled at an earlier try, and that are to be sent
@@ -267,13 +259,20 @@ export class FormLink {
     const verification = this.#hooks.onSubmit()
     if (verification === undefined) return false
     this.#submitter = submitter
-    if (this.#isWaiting || !isComplete) {
-      if (this.#isWaiting) this.#hooks.onLate(true)
-      verification.catch(() => {})
+    if (!this.isWaiting && isComplete) {
+      void this.#sendAfter(verification, disabledBefore)
       return true
     }
-    this.#isWaiting = true
-    this.#hooks.onWaiting(true)
+    if (this.isWaiting) this.#showLate(true)
+    verification.catch(() => {})
+    return true
+  }
+
+  async #sendAfter(
+    verification: Promise<unknown>,
+    disabledBefore: readonly HTMLButtonElement[],
+  ): Promise<void> {
+    this.#setWaiting(true)
     const page = bare(document)
     const { activeElement } = page
     const { form } = this
@@ -284,30 +283,34 @@ export class FormLink {
     const findDisabled = () => (disabled ??= enabled.filter(control => control.disabled))
     const late = setTimeout(() => {
       findDisabled()
-      this.#hooks.onLate(false)
+      this.#showLate(false)
     }, LATE_MS)
     const isRendered = () => !!form && bare(form).getClientRects().length > 0
     const wasRendered = isRendered()
     let isSent = false
-    verification
-      .then(() => {
-        // A caller that closed a dialog meanwhile takes the form for not sent.
-        if (!this.#token || !form || this.form !== form || isRendered() !== wasRendered) return
-        isSent = true
-        submit(form, this.#submitter, findDisabled())
-      })
-      .catch(() => {
-        const disabled = findDisabled()
-        const retry = () => this.form === form && this.#sendLater(this.#submitter, true, disabled)
-        this.#hooks.onFail(page.activeElement === activeElement, retry)
-      })
-      .then(() => {
-        if (form && !isSent && (this.form !== form || !bare(form).isConnected)) adviseOnLostSend(this.#host)
-        clearTimeout(late)
-        this.#isWaiting = false
-        this.#hooks.onWaiting(false)
-      })
-    return true
+    try {
+      await verification
+      // Whoever closed a dialog meanwhile thinks that the form in it was not sent.
+      isSent = !!this.#token && !!form && this.form === form && isRendered() === wasRendered
+      if (isSent) submit(form!, this.#submitter, findDisabled())
+    } catch {
+      const disabled = findDisabled()
+      const retry = () => this.form === form && this.#sendLater(this.#submitter, true, disabled)
+      this.#hooks.onFail(page.activeElement === activeElement, retry)
+    }
+    if (form && !isSent && (this.form !== form || !bare(form).isConnected)) adviseOnLostSend(this.#host)
+    clearTimeout(late)
+    this.#setWaiting(false)
+  }
+
+  #setWaiting(isWaiting: boolean): void {
+    this.isWaiting = this.isJustSent = isWaiting
+    this.#hooks.onWaiting()
+  }
+
+  #showLate(isRepeated: boolean): void {
+    this.isJustSent = false
+    this.#hooks.onLate(isRepeated)
   }
 }
 
@@ -322,10 +325,10 @@ function submit(
   submitter: HTMLButtonElement | null,
   disabled: readonly HTMLButtonElement[],
 ): void {
-  // The button may have been replaced.
+  // A button that was replaced meanwhile can submit nothing.
   const present = submitter?.form === form ? submitter : null
-  const reopened = [present, ...disabled].filter(control => control?.disabled)
-  for (const control of reopened) control!.disabled = false
+  const enabled = [present, ...disabled].filter(control => control?.disabled)
+  for (const control of enabled) control!.disabled = false
   const { requestSubmit } = bare(form)
   if (requestSubmit) requestSubmit(present)
   else {
@@ -334,5 +337,5 @@ function submit(
     button.click()
     if (!present) takeOut(button)
   }
-  for (const control of reopened) control!.disabled = true
+  for (const control of enabled) control!.disabled = true
 }

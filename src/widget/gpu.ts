@@ -4,7 +4,7 @@
  */
 
 import { GPU_START, proofInput } from '../protocol/proof.ts'
-import { bare, nowMs } from './dom.ts'
+import { bare, nowMs, sleep } from './dom.ts'
 import { difficultyMask } from './solver/block.ts'
 import type { Puzzle } from './solver/job.ts'
 import { digestWords, INITIAL_STATE, paddedWords, ROUND_CONSTANTS, round } from './solver/sha256.ts'
@@ -26,6 +26,7 @@ const HIDDEN_POLL_MS = 250
 /** A device is closed after this time without a search, because an open one keeps some cards from sleeping. */
 const IDLE_MS = 10_000
 
+/** Values of GPUBufferUsage and GPUMapMode (WebGPU), for which TypeScript's library has no constants. */
 const [MAP_READ, COPY_SRC, COPY_DST, STORAGE, READ] = [0x1, 0x4, 0x8, 0x80, 0x1]
 
 interface Gpu {
@@ -95,7 +96,7 @@ async function searchOn(
     if (!goesOn(next - start)) throw new Error('the search is over')
     if (page.hidden) {
       // Polls instead of waiting for an event, because a search that ends meanwhile must close the device.
-      await new Promise(resolve => setTimeout(resolve, HIDDEN_POLL_MS))
+      await sleep(HIDDEN_POLL_MS)
       continue
     }
     const left = COMMON_COUNTERS - (next % COMMON_COUNTERS)

@@ -5,7 +5,7 @@
 
 import type { MachineExports } from '../protocol/hashwx-machine.ts'
 import { HASHWX_STRIDE, hashwxScriptSolver, hashwxSolver } from './solver/hashwx-solver.ts'
-import type { WorkerOrder } from './solver/job.ts'
+import type { PrepareOrder } from './solver/job.ts'
 import { type ChosenSolver, chooseSolver } from './solver/solvers.ts'
 import { runWorker } from './solver/worker-loop.ts'
 
@@ -13,7 +13,7 @@ declare const importScripts: (url: string) => void
 /** Set by hashwx-script.js. */
 declare const powgateHashwx: MachineExports
 
-function choose({ kernel, puzzle, script }: Extract<WorkerOrder, { kind: 'prepare' }>): ChosenSolver {
+function choose({ kernel, puzzle, script }: PrepareOrder): ChosenSolver {
   if (puzzle !== 'hashwx') return chooseSolver(kernel)
   try {
     if (kernel !== undefined) return { solver: hashwxSolver(kernel), kind: 'wasm' }

@@ -1,4 +1,4 @@
-/** Holds a token, says when to fetch the next one, and when it has expired. */
+/** Holds a token until it expires, and tells when to fetch the next one. */
 
 import type { Passed } from './flow.ts'
 
@@ -24,7 +24,7 @@ export class HeldToken {
     this.#hooks = hooks
   }
 
-  /** Call `expireIfDue` before you hand out the token. */
+  /** May have expired while timers stood still: call `expireIfDue` before you give its token to the page. */
   get passed(): Passed | undefined {
     return this.#passed
   }

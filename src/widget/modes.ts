@@ -9,20 +9,21 @@
  */
 
 import type { PuzzleName } from '../protocol/proof.ts'
-import { bare, lastly, takeOut } from './dom.ts'
-import { pinnedScript } from './settings.ts'
+import { bare, sleep, takeOut, timeoutSignal } from './dom.ts'
+import { pinnedScript, type Settings } from './settings.ts'
 import { openFrame } from './solver/frame-host.ts'
-import type { Mode, ModeSettings, Puzzle, SolvePage, Task, Workplace } from './solver/job.ts'
+import type { Mode, Puzzle, SolvePage, Task, Workplace } from './solver/job.ts'
 import {
+  FILE_MS_MAX,
   fetchKernel,
   ModeBlockedError,
   type PoolWorker,
   threadCount,
-  timeoutSignal,
   WorkerPool,
 } from './solver/pool.ts'
 
-export interface PageSettings extends ModeSettings {
+export interface ModeSettings extends Settings {
+  /** The element's shadow tree, for the frame. */
   readonly frameParent: ShadowRoot
 }
 
@@ -40,7 +41,7 @@ const FILES = {
   },
 } as const
 
-type Opener = (settings: PageSettings, puzzle: PuzzleName) => Promise<Workplace>
+type Opener = (settings: ModeSettings, puzzle: PuzzleName) => Promise<Workplace>
 
 const OPENERS: Readonly<Record<Mode, Opener>> = {
   worker: (settings, puzzle) => {
@@ -61,7 +62,7 @@ const OPENERS: Readonly<Record<Mode, Opener>> = {
     await probeBlobWorker()
     const kernel = fetchKernel(base, puzzle)
     const response = await fetch(url, {
-      signal: timeoutSignal(),
+      signal: timeoutSignal(FILE_MS_MAX),
       referrerPolicy: 'no-referrer',
       integrity: pinnedScript ? pin : '',
     })
@@ -85,15 +86,11 @@ function workerUrl(workerSrc: string): string {
   throw new Error('worker-src: expected powgate-worker.js')
 }
 
-/** Modes that the page refused, or in which a solver failed. They are not tried again. */
+/** Modes that the page forbids, or in which a solver failed. They are not tried again. */
 const refused = new Set<Mode>()
 
-export function refuse(mode: Mode): void {
-  if (mode !== 'page') refused.add(mode)
-}
-
-/** @throws Error if even the script of `page` does not load */
-export async function openWorkplace(settings: PageSettings, puzzle: PuzzleName): Promise<Workplace> {
+/** Tries the modes in turn. @throws the error of `page`, the last one: its script does not load */
+export async function openWorkplace(settings: ModeSettings, puzzle: PuzzleName): Promise<Workplace> {
   for (const mode of modesFor(settings)) {
     try {
       return await OPENERS[mode](settings, puzzle)
@@ -121,12 +118,12 @@ const blobUrl = (script: string) => URL.createObjectURL(new Blob([script], { typ
 
 const PROBE_MS_MAX = 3000
 
-/** Runs before anything is loaded for a blob's workers. Throws a ModeBlockedError. */
+/** Runs before anything is loaded for workers made of a blob. @throws ModeBlockedError if the page forbids them */
 async function probeBlobWorker(): Promise<void> {
   const url = blobUrl('postMessage(0)')
   try {
     const worker = new Worker(trusted(url))
-    const answer = new Promise<unknown>((resolve, reject) => {
+    const answer = new Promise((resolve, reject) => {
       worker.onmessage = resolve
       // Some pages replace Worker by a class that does nothing.
       setTimeout(reject, PROBE_MS_MAX, new Error('a worker says nothing'))
@@ -135,7 +132,11 @@ async function probeBlobWorker(): Promise<void> {
         reject(new ModeBlockedError('blob workers are forbidden'))
       }
     })
-    await lastly(answer, () => worker.terminate())
+    try {
+      await answer
+    } finally {
+      worker.terminate()
+    }
   } finally {
     URL.revokeObjectURL(url)
   }
@@ -143,7 +144,7 @@ async function probeBlobWorker(): Promise<void> {
 
 async function openPool(
   mode: Mode,
-  { base, threads: threadsMax }: PageSettings,
+  { base, threads: threadsMax }: ModeSettings,
   puzzle: PuzzleName,
   start: () => PoolWorker,
   kernel: Promise<ArrayBuffer | undefined>,
@@ -169,7 +170,11 @@ async function openPool(
     mode,
     puzzle,
     close,
-    solve: async (task, ...rest) => pool.solve(task, await threads(task), ...rest),
+    solve: async (task, ...rest) =>
+      pool.solve(task, await threads(task), ...rest).catch(error => {
+        refused.add(mode)
+        throw error
+      }),
   }
 }
 
@@ -178,19 +183,18 @@ function starter(url: string): () => Worker {
   return () => new Worker(scriptUrl)
 }
 
+/** A policy of Trusted Types. */
 interface Policy {
   createScriptURL(url: string): string
 }
 
-interface TrustedTypes {
-  createPolicy(name: string, rules: Policy): Policy
-}
-
 let policy: Policy | undefined
 
-/** Makes a script's address acceptable to pages with Trusted Types. Throws a ModeBlockedError if their policy does not allow that. */
+/** Makes a script's address acceptable to pages with Trusted Types. @throws ModeBlockedError if they do not allow our policy */
 function trusted(url: string): string {
-  const { trustedTypes } = globalThis as { trustedTypes?: TrustedTypes }
+  const { trustedTypes } = globalThis as {
+    trustedTypes?: { createPolicy(name: string, rules: Policy): Policy }
+  }
   try {
     policy ??= trustedTypes?.createPolicy('powgate', { createScriptURL: same => same })
   } catch {
@@ -215,31 +219,35 @@ async function openPage({ base, codeBase, mode }: ModeSettings, puzzle: PuzzleNa
   }
 }
 
-/** Most devices solve fewer bits before their GPU would have started. */
+/** Most devices have solved a challenge of fewer bits before their GPU would start. */
 const GPU_BITS_MIN = 20
 const GPU_AFTER_MS = 100
 
-/** Resolves with a counter; never settles without a GPU, or if it fails. */
-export function searchOnGpu(
+/**
+ * Resolves with a counter; never settles without a GPU, or if it fails.
+ *
+ * @param goesOn called with the GPU's tries so far; the search ends if it returns false
+ */
+export async function searchOnGpu(
   { codeBase, gpu }: ModeSettings,
   puzzle: Puzzle,
   goesOn: (tries: number) => boolean,
 ): Promise<number> {
-  const load = () => loadModule<typeof import('./gpu.ts')>(codeBase + ASSET_NAMES.gpuJs, ASSET_PINS.gpuJs)
-  return new Promise(resolve => {
-    // Any other word switches the GPU off.
-    const isAllowed = /^(on|software)?$/.test(gpu)
-    const isHard = puzzle.algorithm === 'sha256' && puzzle.difficulty >= GPU_BITS_MIN
-    if (!isHard || !isAllowed || !codeBase || !('gpu' in navigator)) return
-    setTimeout(
-      () =>
-        goesOn(0) &&
-        load()
-          .then(({ search }) => search(puzzle, gpu, goesOn))
-          .then(resolve, () => {}),
-      GPU_AFTER_MS,
-    )
-  })
+  const isAllowed = /^(on|software)?$/.test(gpu) // Any other word switches the GPU off.
+  const isHard = puzzle.algorithm === 'sha256' && puzzle.difficulty >= GPU_BITS_MIN
+  if (isHard && isAllowed && codeBase && 'gpu' in navigator) {
+    await sleep(GPU_AFTER_MS)
+    const url = codeBase + ASSET_NAMES.gpuJs
+    try {
+      if (goesOn(0)) {
+        const { search } = await loadModule<typeof import('./gpu.ts')>(url, ASSET_PINS.gpuJs)
+        return await search(puzzle, gpu, goesOn)
+      }
+    } catch {
+      // The threads go on alone.
+    }
+  }
+  return new Promise(() => {})
 }
 
 /** Browsers check a module's integrity only when they load it, so this address must be new to the page. */
@@ -253,7 +261,7 @@ function loadModule<Module>(address: string, integrity: string): Promise<Module>
     const onerror = (why: unknown) =>
       reject(new Error(`${address}: ${why instanceof Error ? why : 'no script'}`))
     const onload = () => import(url).then(resolve, onerror)
-    timeoutSignal().addEventListener('abort', onerror)
+    timeoutSignal(FILE_MS_MAX).addEventListener('abort', onerror)
     if (pinnedScript) {
       // WebKit ignores the integrity of `modulepreload` (WebKitGTK 2.50).
       const { nonce } = pinnedScript

@@ -1,7 +1,7 @@
 /** The two calls that a browser makes, with retries and the waits that the service asks for. */
 
 import type { Challenge, Solution, VerificationResult } from '../protocol/wire.ts'
-import { lastly, listen } from './dom.ts'
+import { listen, sleep, timeoutSignal } from './dom.ts'
 import type { Signals } from './solver/job.ts'
 
 const TRIES_MAX = 5
@@ -12,14 +12,14 @@ const JITTER_MS = 500
 /** A longer wait counts as a failure, and the visitor is told the time. */
 const WAIT_MS_MAX = 900_000
 
-/** An error of a verification, whose code is stable: the service's own, or one of the widget's. */
+/** An error of a verification. Its code does not change between versions: the service's own, or one of the widget's. */
 export class PowGateError extends Error {
   override readonly name = 'PowGateError'
   readonly code: string
   /** The key of the text that visitors read (texts.ts). */
   readonly text: FailureText
   readonly status: number | undefined
-  /** The wait that the service asked for, if it is longer than WAIT_MS_MAX. */
+  /** Seconds until another try, if the service asked for more than WAIT_MS_MAX. */
   seconds: number | undefined
 
   constructor(code: string, text: FailureText, message: string, status?: number) {
@@ -43,6 +43,9 @@ export interface CallSettings {
   readonly onWait: (reason: WaitReason | undefined, ms: number) => void
 }
 
+/** What the site asks about the browser, by a header of the challenge. Early versions send none, which means `flags`. */
+type WithSignals<Answer> = Answer & { readonly signals: Signals }
+
 let challenges = 0
 /**
  * Each challenge has its own address, because a cache that keeps everything would give out a used one. A page's first has
@@ -50,7 +53,7 @@ let challenges = 0
  */
 const challengePath = () => (challenges++ === 0 ? '/challenge' : `/challenge?${Math.random()}`)
 
-export const getChallenge = (settings: CallSettings): Promise<Challenge & WithSignals> =>
+export const getChallenge = (settings: CallSettings): Promise<WithSignals<Challenge>> =>
   call<Challenge>(settings, challengePath, {}, answer => typeof answer.nonce === 'string')
 
 export const postSolution = (settings: CallSettings, solution: Solution): Promise<VerificationResult> =>
@@ -61,26 +64,30 @@ function isResult({ passed, token, expiresAt }: VerificationResult): boolean {
   return passed === false || (passed === true && expiresAt > Number.parseInt(token, 10))
 }
 
-/** What the site asks about the browser. Early versions send no header, which means `flags`. */
-type WithSignals = { readonly signals: Signals }
-
 /** An error with a `reason` is worth another try. */
 type Attempt<Answer> =
-  | { readonly answer: Answer & WithSignals }
+  | { readonly answer: Answer }
   | { readonly error: PowGateError; readonly retryAfterMs?: number; readonly reason?: WaitReason }
 
-async function call<Answer>(
+const call = <Answer>(
   settings: CallSettings,
   path: () => string,
   init: RequestInit,
   isAnswer: (body: Answer) => boolean,
-): Promise<Answer & WithSignals> {
+) => withRetries(settings, () => callOnce(settings, path(), init, isAnswer))
+
+/** Repeats a call, or the opening of the solver, up to TRIES_MAX times, with growing waits. */
+export async function withRetries<Answer>(
+  settings: CallSettings,
+  tryOnce: () => Promise<Attempt<Answer>>,
+): Promise<Answer> {
   for (let tries = 0; ; ) {
-    const attempt = await callOnce(settings, path(), init, isAnswer)
+    const attempt = await tryOnce()
     if ('answer' in attempt) {
       settings.onWait(undefined, 0)
       return attempt.answer
     }
+    throwIfAborted(settings.signal)
     const { error, reason, retryAfterMs = 0 } = attempt
     if (retryAfterMs > WAIT_MS_MAX) error.seconds = Math.ceil(retryAfterMs / 1000)
     if (reason === undefined || error.seconds) throw error
@@ -92,7 +99,7 @@ async function call<Answer>(
     if (++tries === TRIES_MAX) throw error
     const waitMs = Math.max(retryAfterMs, BACK_OFF_MS * 2 ** (tries - 1)) + Math.random() * JITTER_MS
     settings.onWait(reason, waitMs)
-    await untilAborted(new Promise(resolve => setTimeout(resolve, waitMs)), settings.signal)
+    await untilAborted(sleep(waitMs), settings.signal)
   }
 }
 
@@ -101,21 +108,18 @@ async function callOnce<Answer>(
   path: string,
   init: RequestInit,
   isAnswer: (body: Answer) => boolean,
-): Promise<Attempt<Answer>> {
-  const limited = new AbortController()
-  const timer = setTimeout(() => limited.abort(), TIMEOUT_MS)
-  const abort = () => limited.abort()
-  signal.addEventListener('abort', abort)
+): Promise<Attempt<WithSignals<Answer>>> {
   try {
     const headers = { 'X-Site-Key': siteKey, ...(init.body ? { 'Content-Type': 'application/json' } : {}) }
-    const response = await fetch(endpoint + path, {
+    const asking = fetch(endpoint + path, {
       ...init,
       headers,
       credentials: 'omit',
       cache: 'no-store',
       referrerPolicy: 'no-referrer',
-      signal: limited.signal,
+      signal: timeoutSignal(TIMEOUT_MS),
     })
+    const response = await untilAborted(asking, signal)
     const body = await response.json().catch(() => undefined)
     const { status } = response
     const isForeign = body === undefined // the page of a proxy, or of a network that wants a login
@@ -126,11 +130,7 @@ async function callOnce<Answer>(
     const error = new PowGateError('unexpected-answer', text, 'what answers is not a powgate service', status)
     return isForeign ? { error, reason: 'network' } : { error }
   } catch (error) {
-    throwIfAborted(signal)
     return { error: new PowGateError('network', 'network', `${endpoint}: ${error}`), reason: 'network' }
-  } finally {
-    clearTimeout(timer)
-    signal.removeEventListener('abort', abort)
   }
 }
 
@@ -152,24 +152,28 @@ function waitMsOf(retryAfter: string): number {
   return ms > 0 ? ms : 0
 }
 
-export async function waitUntilOnline({ onWait, signal }: CallSettings): Promise<void> {
+async function waitUntilOnline({ onWait, signal }: CallSettings): Promise<void> {
   let stop = () => {}
   const online = new Promise<void>(resolve => {
     stop = listen(window, 'online', () => resolve())
   })
   onWait('offline', 0)
-  await lastly(untilAborted(online, signal), stop)
+  try {
+    await untilAborted(online, signal)
+  } finally {
+    stop()
+  }
   onWait(undefined, 0)
 }
 
-/** Visitors never see the text `rejected` of it, because an element shows no result of a run that it aborted. */
+/** Visitors never see its text, because an element does not show how a verification ends that it aborted. */
 const cancelled = () => new PowGateError('cancelled', 'rejected', 'the verification was cancelled')
 
 export function throwIfAborted(signal: AbortSignal): void {
   if (signal.aborted) throw cancelled()
 }
 
-/** Rejects as soon as the signal aborts, because work that was given up, as in a closed workplace, may never settle. */
+/** Rejects as soon as the signal aborts, because work that was given up may never settle: a closed worker says nothing more. */
 export function untilAborted<Value>(work: Promise<Value>, signal: AbortSignal): Promise<Value> {
   return new Promise((resolve, reject) => {
     if (signal.aborted) reject(cancelled())

@@ -20,10 +20,12 @@ export const pinnedScript = script?.integrity ? script : undefined
  * The service that this script came from, by a stack trace, which markup cannot change: modules have no script element, and an
  * injected `<base>` changes what `src` says.
  */
-const codeEndpoint = endpointOf(`${new Error().stack}`)
-const scriptEndpoint = codeEndpoint ?? endpointOf(script?.src)
+const codeEndpoint = serviceIn(`${new Error().stack}`)
+/** Elements without the attribute `endpoint` use this one. */
+const defaultEndpoint = codeEndpoint ?? serviceIn(script?.src)
 
-function endpointOf(text = ''): string | undefined {
+/** The part of an address of widget.js that names the service. */
+function serviceIn(text = ''): string | undefined {
   return /(https?:[^\s?#]*?)\/+(widget\/)?widget(\.[\da-f]+)?\.js([?#:]|$)/.exec(text)?.[1]
 }
 
@@ -33,7 +35,7 @@ export function autoOf(element: Element): Auto {
 }
 
 /** The attributes as settings of a verification. @throws PowGateError that tells the integrator what is wrong */
-export function targetOf(element: Element) {
+export function settingsOf(element: Element) {
   const siteKey = element.getAttribute('site-key')?.trim()
   if (!siteKey) {
     const wrong = ['sitekey', 'data-sitekey', 'data-site-key'].find(name => element.hasAttribute(name))
@@ -48,7 +50,7 @@ export function targetOf(element: Element) {
       : `expected site_ and 22 letters or digits, not "${start}..."`
     throw setupError('site-key-malformed', `site-key: ${what}`)
   }
-  const endpoint = addressOf(element.getAttribute('endpoint') ?? scriptEndpoint)
+  const endpoint = endpointOf(element)
   const mode = element.getAttribute('solver')
   if (mode !== null && !MODES.includes(mode)) {
     throw setupError('solver-unknown', `solver: expected one of ${MODES.join(', ')}, not "${mode}"`)
@@ -56,26 +58,35 @@ export function targetOf(element: Element) {
   return {
     siteKey,
     endpoint,
+    /** Folder of the assets at `endpoint`, ending in a slash. */
     base: assetsOf(endpoint),
+    /**
+     * The same at the service that this script came from. Scripts with the page's rights load only from here, because injected markup
+     * can set `endpoint`. If it is unknown, only `frame` and `worker-src` work.
+     */
     codeBase: codeEndpoint && assetsOf(codeEndpoint),
     workerSrc: element.getAttribute('worker-src') ?? undefined,
     page: {
       action: element.getAttribute('action') ?? undefined,
       cdata: element.getAttribute('cdata') ?? undefined,
     },
+    /** The only mode to try before `page`, the last resort. */
     mode: (mode ?? undefined) as Mode | undefined,
+    /** The largest number of threads. */
     threads: Math.floor(Number(element.getAttribute('threads'))) || Number.POSITIVE_INFINITY,
     // A page that limits threads spares visitors' devices.
     gpu: element.getAttribute('gpu') ?? (element.hasAttribute('threads') ? 'off' : ''),
   }
 }
 
+export type Settings = ReturnType<typeof settingsOf>
+
 const assetsOf = (endpoint: string) => `${endpoint}/widget/`
 
-/** Undefined if the endpoint is wrong. */
+/** The folder of the assets; undefined if the endpoint is wrong. */
 export function baseOf(element: Element): string | undefined {
   try {
-    return assetsOf(addressOf(element.getAttribute('endpoint') ?? scriptEndpoint))
+    return assetsOf(endpointOf(element))
   } catch {
     return undefined
   }
@@ -84,11 +95,10 @@ export function baseOf(element: Element): string | undefined {
 /** Hosts without a scheme, which browsers would take for a path or a scheme: `captcha.example.com`, `localhost:8080`. */
 const HOST = /^([\w-]+\.)+[a-z]{2,}(:\d+)?(\/|$)|^[\w.-]+:\d/i
 
-function addressOf(given: string | undefined): string {
-  const text = given?.trim()
-  if (text === undefined) {
+function endpointOf(element: Element): string {
+  const text = (element.getAttribute('endpoint') ?? defaultEndpoint)?.trim()
+  if (text === undefined)
     throw setupError('endpoint-missing', 'the attribute endpoint is missing, the address of the service')
-  }
   try {
     const { protocol, href } = new URL(text, bare(document).baseURI)
     if (!HOST.test(text) && /^https?:$/.test(protocol)) return href.replace(/[?#].*/, '').replace(/\/+$/, '')

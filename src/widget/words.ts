@@ -16,11 +16,11 @@ export class Words {
   readonly #host: Element
   readonly #onChange: () => void
   #waiting: { readonly reason: WaitReason; readonly untilMs: number } | undefined
-  /** The text shown while working, and until when it stays. */
+  /** The text shown while working, and the time before which no other replaces it. */
   #shown: { readonly key: TextKey; readonly untilMs: number } = { key: 'working', untilMs: 0 }
   /** Undefined while this device does not hash. */
   #hashingSinceMs: number | undefined
-  /** The time of hashing before that. */
+  /** The time of hashing in earlier rounds. */
   #hashedMs = 0
 
   constructor(host: Element, onChange: () => void) {
@@ -42,9 +42,9 @@ export class Words {
   /** @param reason undefined: the service has answered */
   setWait(reason: WaitReason | undefined, ms: number): void {
     const before = this.#waiting?.reason
-    // The first reason stays while one call is tried again: a busy service refuses in several ways.
-    const stays = reason !== 'offline' && before !== 'offline'
-    this.#waiting = reason && { reason: (stays && before) || reason, untilMs: nowMs() + ms }
+    // The first reason stays while a call is tried again, because a busy service refuses in several ways.
+    const isSameCall = before && reason !== 'offline' && before !== 'offline'
+    this.#waiting = reason && { reason: isSameCall ? before : reason, untilMs: nowMs() + ms }
     this.#onChange()
   }
 
@@ -58,8 +58,8 @@ export class Words {
     return this.#hashedMs + (this.#hashingSinceMs === undefined ? 0 : nowMs() - this.#hashingSinceMs)
   }
 
-  /** The text to show now. Another one replaces it only after TEXT_MS_MIN. */
-  nextWorkingText(): TextKey {
+  /** Chooses the text to show while working. It then stays for TEXT_MS_MIN. */
+  chooseWorkingText(): TextKey {
     const isSlow = this.#hashedForMs() >= SLOW_SECONDS * 1000
     const key = this.#waiting?.reason ?? (isSlow ? 'slow' : 'working')
     if (key !== this.#shown.key && nowMs() >= this.#shown.untilMs)

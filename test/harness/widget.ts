@@ -243,11 +243,15 @@ export const GATE = "document.querySelector('pow-gate')"
 /** Begins, and does not wait. */
 export const execute = (page: Page) => page.evaluate(`void ${GATE}.execute()`)
 
+/** Tests move the page's clock on by these: a token lives five minutes, so it has been replaced by then, or has expired. */
+export const RENEWED_MS = 250_000
+export const EXPIRED_MS = 350_000
+
 /** From `idle`, on a page that was opened WITH_CLOCK. */
 export async function expire(page: Page): Promise<void> {
   await execute(page)
   await untilState(page, 'verified')
-  await page.clock.fastForward(350_000)
+  await page.clock.fastForward(EXPIRED_MS)
   await untilState(page, 'expired')
 }
 /** A promise of `Verified`, which rejects if the verification fails. */

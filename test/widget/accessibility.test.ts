@@ -7,6 +7,7 @@ import type { BrowserContextOptions, Page } from 'playwright-core'
 import { DEFAULT_LANGUAGE, ENGLISH, LANGUAGES, timeIn } from '../../src/widget/texts.ts'
 import {
   assertAccessible,
+  EXPIRED_MS,
   GATE,
   type OpenOptions,
   press,
@@ -17,9 +18,6 @@ import {
   WITH_CLOCK,
 } from '../harness/widget.ts'
 import { limited, NOT_PASSED } from './answers.ts'
-
-/** The page's clock is moved on by this: a token lives five minutes. */
-const EXPIRED_MS = 350_000
 
 const { browser, service, gateway, open } = await startStage({ POWGATE_DEMO: 'on' })
 

@@ -8,15 +8,20 @@ import { Client } from '../harness/client.ts'
 import { eventually } from '../harness/eventually.ts'
 import { OLD_LIBRARIES } from '../harness/old-libraries.ts'
 import { UNLIMITED } from '../harness/service.ts'
-import { assertQuiet, posted, startStage, visit, WITH_CLOCK } from '../harness/widget.ts'
+import {
+  assertQuiet,
+  EXPIRED_MS,
+  posted,
+  RENEWED_MS,
+  startStage,
+  visit,
+  WITH_CLOCK,
+} from '../harness/widget.ts'
 
 const stage = await startStage(UNLIMITED)
 const { browser, service, site, gateway, pages } = stage
 
 const SITE_KEY = site.siteKey
-/** The page's clock is moved on by these: a token lives five minutes, so it has been replaced by then, or has expired. */
-const RENEWED_MS = 250_000
-const EXPIRED_MS = 350_000
 
 /** The page's own script: callbacks write down what they got. */
 const CALLS = `window.calls = []

@@ -14,6 +14,7 @@ import { eventually } from '../harness/eventually.ts'
 import { UNLIMITED } from '../harness/service.ts'
 import {
   assertQuiet,
+  EXPIRED_MS,
   endless,
   errorCode,
   execute,
@@ -21,6 +22,7 @@ import {
   GATE,
   posted,
   press,
+  RENEWED_MS,
   scriptTag,
   startStage,
   tokenOf,
@@ -29,9 +31,6 @@ import {
   WITH_CLOCK,
 } from '../harness/widget.ts'
 
-/** The page's clock is moved on by these: a token lives five minutes, so it has been replaced by then, or has expired. */
-const RENEWED_MS = 250_000
-const EXPIRED_MS = 350_000
 const EASY = { base: 16, min: 16, max: 28 }
 
 const stage = await startStage(UNLIMITED)

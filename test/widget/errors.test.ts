@@ -14,6 +14,7 @@ import {
   press,
   startStage,
   untilState,
+  VERIFIED,
   verify,
   WITH_CLOCK,
 } from '../harness/widget.ts'
@@ -132,7 +133,7 @@ test('assets that load while the phone sleeps: it goes on when it wakes', async 
   await untilState(page, 'verified')
 })
 
-test('assets that are blocked: said at once, and the console names the file', async () => {
+test('assets that are blocked: tried five times, then said, and the console names the file', async () => {
   const blocked = { path: /frame|worker|page|wasm/, times: 100, answer: { status: 403 } }
   const { page, notes } = await open('', { fault: blocked })
   await untilState(page, 'failed')
@@ -143,6 +144,19 @@ test('assets that are blocked: said at once, and the console names the file', as
     /pow-gate: the solver does not load: \S+ http\S+\/widget\/page\./,
   )
 })
+
+for (const solver of ['frame', 'blob', 'page'])
+  test(`assets that are refused for some seconds, as in a deploy: it waits for them, and goes on: ${solver}`, async () => {
+    const fault = { path: /frame|worker|page|wasm/, times: 100, answer: { status: 502 } }
+    const { page, notes } = await open(`solver="${solver}"`, { fault })
+    await page.locator('pow-gate:state(working) .text:has-text("cannot be reached")').waitFor()
+    assert.match((await detail(page))!, /^Continues in\s\d\sseconds?$/)
+    gateway.recover()
+    await untilState(page, 'verified')
+    assert.equal(await page.evaluate(`${VERIFIED}.then(({ mode }) => mode)`), solver)
+    assert.equal(gateway.count('GET /challenge'), 1)
+    assert.deepEqual(notes.pageErrors, [])
+  })
 
 test('assets that do not load because the network went away: it waits for the network, and goes on', async () => {
   const fault = { path: /frame|worker|page|wasm/, times: 100, answer: { status: 403 } }

@@ -23,7 +23,7 @@ import {
   visit,
 } from '../harness/widget.ts'
 
-const { browser, service, gateway, pages, open } = await startStage({ POWGATE_DEMO: 'on' })
+const { browser, service, site, gateway, pages, open } = await startStage({ POWGATE_DEMO: 'on' })
 const hashwxSite = await service.createSite({ puzzle: 'hashwx', difficulty: { base: 16, min: 16, max: 16 } })
 const slowSite = await service.createSite({ difficulty: { base: 20, min: 20, max: 20 } })
 
@@ -42,29 +42,25 @@ function assertSilent(notes: Visit): void {
   assert.deepEqual(pages.reports, [])
 }
 
-for (const [mode, solver, attributes, policy, about] of [
+const PUZZLES = { sha256: site, hashwx: hashwxSite }
+const PAGES = [
   ...strictPages(gateway.origin()).map(
     row => [...row, 'just what it needs, Trusted Types included'] as const,
   ),
   ['worker', 'wasm', 'worker-src="/powgate-worker.js"', strict(''), 'no worker-src, but its own scripts'],
   ['frame', 'wasm', '', `script-src 'self' ${gateway.origin()}`, 'all but foreign scripts'],
-] as const) {
-  test(`mode ${mode}: on a page that allows ${about}`, async () => {
-    const { detail, notes, page } = await verifiedOn(attributes, { policy })
-    assert.deepEqual([detail.mode, detail.solver], [mode, solver])
-    assert.ok(mode === 'page' ? detail.threads === 1 : detail.threads >= 1)
-    assertSilent(notes)
-    assert.equal(page.frames().length, 1, 'no frame is left')
-  })
-}
+] as const
 
-for (const [mode, solver, attributes, policy] of strictPages(gateway.origin()))
-  test(`HashWX, mode ${mode}: on a page that allows just what it needs`, async () => {
-    const own = attributes.replace('/powgate', '/hashwx/powgate')
-    const { detail, notes } = await verifiedOn(own, { policy, siteKey: hashwxSite.siteKey })
-    assert.deepEqual([detail.mode, detail.solver], [mode, solver])
-    assertSilent(notes)
-  })
+for (const [mode, solver, attributes, policy, about] of PAGES)
+  for (const [puzzle, { siteKey }] of Object.entries(PUZZLES))
+    test(`mode ${mode}, ${puzzle}: on a page that allows ${about}`, async () => {
+      const own = puzzle === 'hashwx' ? attributes.replace('/powgate', '/hashwx/powgate') : attributes
+      const { detail, notes, page } = await verifiedOn(own, { policy, siteKey })
+      assert.deepEqual([detail.mode, detail.solver], [mode, solver])
+      assert.ok(mode === 'page' ? detail.threads === 1 : detail.threads >= 1)
+      assertSilent(notes)
+      assert.equal(page.frames().length, 1, 'no frame is left')
+    })
 
 test('HashWX: a copy of the SHA-256 worker gives way to the frame; a second challenge starts with the right files', async () => {
   const siteKey = hashwxSite.siteKey
@@ -106,16 +102,18 @@ test('mode worker: on the service’s own origin its worker file is used; the de
   assertSilent(notes) // accessibility.test.ts sends the demo's form
 })
 
-test('mode frame: in a cross-origin isolated page', async () => {
-  const headers = {
-    'Cross-Origin-Embedder-Policy': 'require-corp',
-    'Cross-Origin-Opener-Policy': 'same-origin',
-  }
-  const { page, notes } = await open('', { script: scriptTag(gateway, 'crossorigin'), headers })
-  await untilState(page, 'verified')
-  assert.equal(await page.evaluate('crossOriginIsolated'), true)
-  assertSilent(notes)
-})
+for (const [puzzle, { siteKey }] of Object.entries(PUZZLES))
+  test(`mode frame: in a cross-origin isolated page, ${puzzle}`, async () => {
+    const headers = {
+      'Cross-Origin-Embedder-Policy': 'require-corp',
+      'Cross-Origin-Opener-Policy': 'same-origin',
+    }
+    const script = `<script src="/listen.js"></script>${scriptTag(gateway, 'crossorigin')}`
+    const { page, notes, detail } = await verifiedOn('', { siteKey, script, headers })
+    assert.equal(await page.evaluate('crossOriginIsolated'), true)
+    assert.equal(detail.mode, 'frame')
+    assertSilent(notes)
+  })
 
 test('pages without an origin: from a file, and in a sandbox, where frames may start no workers', async () => {
   const script = scriptTag(gateway)

@@ -9,6 +9,7 @@ import type { Page } from 'playwright-core'
 import { eventually } from '../harness/eventually.ts'
 import { UNLIMITED } from '../harness/service.ts'
 import {
+  EXPIRED_MS,
   endless,
   execute,
   GATE,
@@ -249,7 +250,7 @@ test('a removed element has no timers: it neither renews nor expires, until it c
 window.gate = ${GATE}
 gate.addEventListener('expired', ({ type }) => events.push(type))
 gate.remove()`)
-  await page.clock.fastForward(350_000)
+  await page.clock.fastForward(EXPIRED_MS)
   assert.deepEqual(await page.evaluate('events'), [])
   await page.evaluate('document.forms[0].append(gate)')
   assert.deepEqual(await page.evaluate('events'), ['expired'])

@@ -11,7 +11,7 @@
  * Text Domain:       powgate
  * Domain Path:       /languages
  *
- * The way of a form: forms.php and plugins.php print the element and ask powgate_verify() when the form arrives;
+ * How a form is checked: forms.php and plugins.php print the element and ask powgate_verify() when the form arrives;
  * verify.php redeems the token; settings.php says where and with which keys.
  *
  * @package powgate

@@ -3,7 +3,7 @@
 import { createHash } from 'node:crypto'
 import { mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
-import { brotliCompressSync, constants, gzipSync } from 'node:zlib'
+import { brotliCompressSync, gzipSync } from 'node:zlib'
 import { type BuildOptions, build } from 'esbuild'
 import {
   BROTLI_ENDING,
@@ -132,7 +132,7 @@ export function writeWidget(folder: URL, files: readonly BuiltFile[]): WidgetMan
 }
 
 function writeFile(folder: URL, { name, fileName, hash, content }: BuiltFile): WidgetFile {
-  const compressed = { brotli: brotli(content), gzip: gzipSync(content, { level: 9 }) }
+  const compressed = { brotli: brotliCompressSync(content), gzip: gzipSync(content, { level: 9 }) }
   writeFileSync(new URL(fileName, folder), content)
   writeFileSync(new URL(fileName + BROTLI_ENDING, folder), compressed.brotli)
   writeFileSync(new URL(fileName + GZIP_ENDING, folder), compressed.gzip)
@@ -145,13 +145,4 @@ function writeFile(folder: URL, { name, fileName, hash, content }: BuiltFile): W
     brotliBytes: compressed.brotli.length,
     gzipBytes: compressed.gzip.length,
   }
-}
-
-function brotli(content: Buffer): Buffer {
-  return brotliCompressSync(content, {
-    params: {
-      [constants.BROTLI_PARAM_QUALITY]: constants.BROTLI_MAX_QUALITY,
-      [constants.BROTLI_PARAM_SIZE_HINT]: content.length,
-    },
-  })
 }

@@ -21,43 +21,31 @@ const get = instruction('local.get')
 const set = instruction('local.set')
 const constant = instruction('i32.const')
 
-interface Lanes {
-  readonly type: 'i32' | 'v128'
-  readonly count: number
-  readonly add: (left: string, right: string) => string
-  readonly and: (left: string, right: string) => string
-  readonly xor: (left: string, right: string) => string
-  readonly shiftRight: (value: string, bits: number) => string
-  readonly rotateRight: (value: string, bits: number) => string
-  /** Bits of e choose from f where set, from g where clear. */
-  readonly choose: (e: string, f: string, g: string) => string
-  /** The same integer in all lanes. */
-  readonly splat: (value: string) => string
-  /** The same word of memory in all lanes. */
-  readonly loadSplat: (address: number) => string
-  /** Words of memory, one for each lane. */
-  readonly load: (offset: string, address: string) => string
-  readonly roundConstant: (t: number) => string
-  /** Leaves `scan` if the value is zero in a lane. */
-  readonly returnIfZero: (value: string) => string
-}
-
-const SCALAR: Lanes = {
+/** Words of one lane. */
+const SCALAR = {
   type: 'i32',
   count: 1,
   add: instruction('i32.add'),
   and: instruction('i32.and'),
   xor: instruction('i32.xor'),
-  shiftRight: (value, bits) => `(i32.shr_u ${value} ${constant(bits)})`,
-  rotateRight: (value, bits) => `(i32.rotr ${value} ${constant(bits)})`,
-  choose: (e, f, g) => `(i32.xor (i32.and (i32.xor ${f} ${g}) ${e}) ${g})`,
-  splat: value => value,
-  loadSplat: address => `(i32.load offset=${address} (i32.const 0))`,
+  shiftRight: (value: string, bits: number) => `(i32.shr_u ${value} ${constant(bits)})`,
+  rotateRight: (value: string, bits: number) => `(i32.rotr ${value} ${constant(bits)})`,
+  /** Bits of e choose from f where set, from g where clear. */
+  choose: (e: string, f: string, g: string) => `(i32.xor (i32.and (i32.xor ${f} ${g}) ${e}) ${g})`,
+  /** The same integer in all lanes. */
+  splat: (value: string) => value,
+  /** The same word of memory in all lanes. */
+  loadSplat: (address: number) => `(i32.load offset=${address} (i32.const 0))`,
+  /** Words of memory, one for each lane. */
   load: instruction('i32.load'),
-  roundConstant: t => constant(ROUND_CONSTANTS[t]!),
-  returnIfZero: value => `(if (i32.eqz ${value}) (then (return (local.get $from))))`,
+  roundConstant: (t: number) => constant(ROUND_CONSTANTS[t]!),
+  /** Leaves `scan` if the value is zero in a lane. */
+  returnIfZero: (value: string) => `(if (i32.eqz ${value}) (then (return (local.get $from))))`,
 }
 
+type Lanes = typeof SCALAR
+
+/** Vectors of four lanes. */
 const SIMD: Lanes = {
   type: 'v128',
   count: 4,

@@ -34,22 +34,22 @@ ready.catch(error => console.error(`powgate: the widget did not load: ${error}`)
 
 export const whenReady = (callback: () => void): void => void ready.then(callback, () => {})
 
-/** What differs between the vendors' scripts. */
+/** What differs between the vendors' scripts. Flags that a vendor leaves out are false. */
 export interface Vendor {
   /** Finds containers that are rendered without a call. */
   readonly selector: string
   readonly fields: readonly string[]
   readonly fieldTag: 'input' | 'textarea'
   /** True if the vendor's widget renews a token without a call of `expired-callback`. */
-  readonly isRenewing: (options: Options) => boolean
+  readonly isRenewing?: (options: Options) => boolean
   /** True if a call that names no widget means the last one, not the first. */
-  readonly isLastDefault: boolean
+  readonly isLastDefault?: boolean
   /** True if the vendor's widget verifies only on `execute()`. */
   readonly isManual: (options: Options) => boolean
   readonly isInvisible: (options: Options) => boolean
   readonly idOf: (index: number) => string
   /** What the vendor allows as `action` and `cdata`, if it has them. */
-  readonly forms: Readonly<Record<string, RegExp>>
+  readonly patterns?: Readonly<Record<string, RegExp>>
 }
 
 export interface Captcha {
@@ -67,7 +67,7 @@ export class Captchas {
   #count = 0
 
   /** A script that is loaded twice uses the widgets of the first load, so that it does not double them. */
-  static of(vendor: Vendor): Captchas {
+  static shared(vendor: Vendor): Captchas {
     const all = window as unknown as Record<symbol, Captchas | undefined>
     return (all[Symbol.for(`powgate ${vendor.fields[0]}`)] ??= new Captchas(vendor))
   }
@@ -79,7 +79,7 @@ export class Captchas {
   start(renders = true): void {
     void domReady.then(() => {
       if (!renders) return
-      // Each runs alone, so one that throws does not stop the others.
+      // Each is rendered in a microtask of its own, so one that throws does not stop the others.
       for (const container of page.querySelectorAll(this.#vendor.selector))
         queueMicrotask(() => this.render(container))
     })
@@ -93,7 +93,7 @@ export class Captchas {
       console.error('powgate: there is no such container:', where)
       return undefined
     }
-    const present = this.#of(container)
+    const present = this.#in(container)
     if (present?.box.parentNode) {
       warnOnce('a container was rendered twice; the first widget stays')
       return present
@@ -115,14 +115,14 @@ export class Captchas {
     const byId = this.#all.get(String(which))
     if (byId !== undefined || typeof which === 'number') return byId
     const container = elementOf(which)
-    return container === null ? undefined : this.#of(container)
+    return container === null ? undefined : this.#in(container)
   }
 
   /** @param values may replace the widget's `action` and `cdata` */
   execute({ gate, isManual }: Captcha, values?: Values | null): Promise<string> {
     this.#setActionAndData(gate, normalized(values))
     return widget.then(() => {
-      if (isManual && gate.token !== null) gate.reset() // The token was perhaps sent.
+      if (isManual && gate.token !== null) gate.reset() // The page may have sent that token already.
       return gate.execute()
     })
   }
@@ -146,7 +146,7 @@ export class Captchas {
     captcha.gate.reset?.() // Otherwise the page would hear of the token's expiry.
   }
 
-  #of(container: Element): Captcha | undefined {
+  #in(container: Element): Captcha | undefined {
     return [...this.#all.values()].find(captcha => captcha.container === container)
   }
 
@@ -177,10 +177,11 @@ export class Captchas {
 
   /** @throws Error for a value that the vendor refuses too */
   #setActionAndData(gate: PowGateElement, options: Options): void {
-    for (const [name, form] of Object.entries(this.#vendor.forms)) {
+    for (const [name, pattern] of Object.entries(this.#vendor.patterns ?? {})) {
       const value = options[name]
       if (value === undefined) continue
-      if (!form.test(String(value))) throw new Error(`powgate: "${name}" must match ${form}, not "${value}"`)
+      if (!pattern.test(String(value)))
+        throw new Error(`powgate: "${name}" must match ${pattern}, not "${value}"`)
       gate.setAttribute(name, String(value))
     }
   }
@@ -200,27 +201,27 @@ export class Captchas {
 
   #connect(captcha: Captcha, options: Options, fields: readonly { value: string }[]): void {
     const { gate } = captcha
-    const isRenewing = this.#vendor.isRenewing(options)
-    let given: string | undefined // the token that the page was last given
-    const copy = () => {
+    const isRenewing = this.#vendor.isRenewing?.(options)
+    let given: string | undefined // the token that the page has from `callback`
+    const fill = () => {
       for (const field of fields) field.value = gate.token ?? ''
     }
     const call = (name: string, value?: string) => callbackOf(options[name])?.(value)
     gate.addEventListener('statechange', () => {
-      copy()
+      fill()
       if (gate.state === 'idle') given = undefined
     })
     gate.addEventListener('verified', ({ detail }) => {
-      copy()
+      fill()
       captcha.hasExpired = false
       // A page that keeps its token must hear that the token is void before it hears of another.
       if (given !== undefined && !isRenewing) call('expiredcallback', given)
-      if (gate.token !== detail.token) return // that function has reset the widget
+      if (gate.token !== detail.token) return // expired-callback has reset the widget
       given = detail.token
       call('callback', given)
     })
     gate.addEventListener('expired', () => {
-      copy()
+      fill()
       captcha.hasExpired = true
       call('expiredcallback', given)
       given = undefined

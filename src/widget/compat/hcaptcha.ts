@@ -7,16 +7,13 @@ import { type Options, type Values, warnOfUnmapped } from './options.ts'
 const isAlsoRecaptcha = query.get('recaptchacompat') !== 'off'
 
 const isInvisible = ({ size }: Options) => size === 'invisible'
-const captchas = Captchas.of({
+const captchas = Captchas.shared({
   selector: isAlsoRecaptcha ? '.h-captcha,.g-recaptcha' : '.h-captcha',
   fields: ['h-captcha-response', ...(isAlsoRecaptcha ? ['g-recaptcha-response'] : [])],
   fieldTag: 'textarea',
-  isRenewing: () => false,
-  isLastDefault: false,
   isManual: isInvisible,
   isInvisible,
   idOf: index => `h-captcha-${index}`,
-  forms: {},
 })
 
 type Execution = { readonly async?: boolean } | null

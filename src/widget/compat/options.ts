@@ -5,7 +5,7 @@ export type Values = Readonly<Record<string, unknown>>
 /** Keys in lower case without dashes: vendors write `expired-callback`, and the browser `expiredCallback` in `dataset`. */
 export type Options = Readonly<Record<string, unknown>>
 
-/** Options without effect, and why. docs/migrate/packages.md names the same. */
+/** Options that have no effect, but for the values of MAPPED, and why. docs/migrate/packages.md names the same. */
 const UNMAPPED: ReadonlyMap<string, string> = new Map(
   Object.entries({
     rqdata: 'the token carries no data of the vendor',
@@ -29,7 +29,7 @@ const UNMAPPED: ReadonlyMap<string, string> = new Map(
   }),
 )
 
-/** Values of these that have an effect. */
+/** Values that have an effect, of options that otherwise have none. */
 const MAPPED: Readonly<Record<string, RegExp>> = {
   size: /^(normal|invisible)$/,
   appearance: /^(always|interaction-only)$/,

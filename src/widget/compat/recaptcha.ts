@@ -8,14 +8,12 @@ const vendor: Vendor = {
   selector: '.g-recaptcha',
   fields: ['g-recaptcha-response'],
   fieldTag: 'textarea',
-  isRenewing: () => false,
-  isLastDefault: false,
   isManual: isInvisible,
   isInvisible,
   idOf: String,
-  forms: { action: /^[\w/]{0,100}$/ },
+  patterns: { action: /^[\w/]{0,100}$/ },
 }
-const captchas = Captchas.of(vendor)
+const captchas = Captchas.shared(vendor)
 /** These are kept out of `captchas`, whose ids and default must be those of the page's own widgets. */
 const version3 = new Captchas(vendor)
 

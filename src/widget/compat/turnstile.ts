@@ -3,7 +3,7 @@
 import { Captchas, query, whenReady } from './captchas.ts'
 import { type Options, type Values, warnOfUnmapped } from './options.ts'
 
-const captchas = Captchas.of({
+const captchas = Captchas.shared({
   selector: '.cf-turnstile',
   fields: ['cf-turnstile-response'],
   fieldTag: 'input',
@@ -12,7 +12,7 @@ const captchas = Captchas.of({
   isManual: ({ execution }: Options) => execution === 'execute',
   isInvisible: ({ appearance, size }: Options) => appearance === 'interaction-only' || size === 'invisible',
   idOf: index => `cf-chl-widget-${index}`,
-  forms: { action: /^[\w-]{0,32}$/, cdata: /^[\w-]{0,255}$/ },
+  patterns: { action: /^[\w-]{0,32}$/, cdata: /^[\w-]{0,255}$/ },
 })
 
 const turnstile = {

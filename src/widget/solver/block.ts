@@ -21,8 +21,11 @@ export type Search = (start: number, count: number) => number
 /** @param difficulty leading zero bits, 0 to 32 */
 export type Solver = (nonce: string, difficulty: number) => Search
 
-/** Tries the last four digits `from` to `to` - 1 in one block. Returns the first that meet the difficulty, or -1. */
-type BlockScan = (from: number, to: number) => number
+/**
+ * Tries the last four digits `from` to `to` - 1 in one block. Returns the first whose digest has no bit of the mask in its first word,
+ * or -1.
+ */
+export type BlockScan = (from: number, to: number, mask: number) => number
 
 /** The message word that changes within a block. */
 export const VARYING_WORD = 11
@@ -94,35 +97,35 @@ export function difficultyMask(difficulty: number): number {
 }
 
 /**
- * Searches block by block. Counters of fewer digits, or fewer than a step, are tried one by one.
+ * Makes a solver that searches block by block. Counters of fewer than 16 digits, and a rest that is shorter than a step, are tried one
+ * by one.
  *
- * @param enter prepares the block that starts at a counter, and returns its scan
+ * @param open called for each search. Returns the search's block, and the scan that reads it
  * @param step counters that a scan tries at once
  */
-export function searchBlocks(
-  nonce: string,
-  difficulty: number,
-  enter: (start: number) => BlockScan,
-  step: number,
-): Search {
-  const mask = difficultyMask(difficulty)
-  const isProof = (counter: number) => (digestWords(proofInput(nonce, counter))[0]! & mask) === 0
-  return (start, count) => {
-    const end = Math.min(start + count, COUNTER_MAX + 1)
-    for (let counter = start; counter < end; ) {
-      const from = counter % BLOCK_SIZE
-      const blockStart = counter - from
-      const length = Math.min(BLOCK_SIZE - from, end - counter)
-      const scanned = counter < FIRST_COUNTER ? 0 : length - (length % step)
-      if (scanned === 0) {
-        if (isProof(counter)) return counter
-        counter++
-        continue
+export function blockSolver(open: () => { block: Block; scan: BlockScan }, step: number): Solver {
+  return (nonce, difficulty) => {
+    const { block, scan } = open()
+    const mask = difficultyMask(difficulty)
+    const isProof = (counter: number) => (digestWords(proofInput(nonce, counter))[0]! & mask) === 0
+    return (start, count) => {
+      const end = Math.min(start + count, COUNTER_MAX + 1)
+      for (let counter = start; counter < end; ) {
+        const from = counter % BLOCK_SIZE
+        const blockStart = counter - from
+        const length = Math.min(BLOCK_SIZE - from, end - counter)
+        const scanned = counter < FIRST_COUNTER ? 0 : length - (length % step)
+        if (scanned === 0) {
+          if (isProof(counter)) return counter
+          counter++
+          continue
+        }
+        block.set(nonce, blockStart)
+        const found = scan(from, from + scanned, mask)
+        if (found >= 0) return blockStart + found
+        counter += scanned
       }
-      const found = enter(blockStart)(from, from + scanned)
-      if (found >= 0) return blockStart + found
-      counter += scanned
+      return -1
     }
-    return -1
   }
 }

@@ -1,11 +1,11 @@
-/** The page's side of the hidden frame, which starts workers for it (../frame.ts). */
+/** The page's side of the hidden frame, which starts workers for the page (worker-loop.ts). */
 
-import { bare, lastly, listen, takeOut } from '../dom.ts'
+import { bare, listen, takeOut } from '../dom.ts'
 import { END_WORKER, START_WORKER } from './job.ts'
 import { ModeBlockedError, type PoolWorker } from './pool.ts'
 
 const READY_MS_MAX = 10_000
-/** A frame that has loaded and says nothing was refused, or is an error page. */
+/** A frame that has loaded and sends no message in this time was forbidden, or shows an error page. */
 const SILENT_MS_MAX = 1000
 
 /**
@@ -19,7 +19,7 @@ export async function openFrame(base: string, file: string, parent: ShadowRoot) 
   frame.title = 'powgate'
   frame.src = base + file
   const { origin } = new URL(base)
-  // Outside of the document nothing loads.
+  // Frames load only in the document, where an element that was just created is not.
   const place = parent.isConnected ? parent : bare(document).documentElement
   try {
     await untilReady(frame, origin, place)
@@ -37,9 +37,9 @@ export async function openFrame(base: string, file: string, parent: ShadowRoot) 
   }
 }
 
-/** Adds the frame to the page. Rejects as soon as it is known not to work. */
-function untilReady(frame: HTMLIFrameElement, origin: string, place: ParentNode): Promise<void> {
-  const stops: (() => void)[] = []
+/** Adds the frame to `place`. Rejects as soon as the frame is known not to work. */
+async function untilReady(frame: HTMLIFrameElement, origin: string, place: ParentNode): Promise<void> {
+  const endings: (() => void)[] = []
   const ready = new Promise<void>((resolve, reject) => {
     const failAfter = (ms: number, message: string) => setTimeout(() => reject(new Error(message)), ms)
     failAfter(READY_MS_MAX, `${frame.src} did not load`)
@@ -52,10 +52,15 @@ function untilReady(frame: HTMLIFrameElement, origin: string, place: ParentNode)
       if (blockedURI !== '' && frame.src.startsWith(blockedURI))
         reject(new ModeBlockedError('the page does not allow the frame'))
     }
-    stops.push(listen(window, 'message', onMessage), listen(document, 'securitypolicyviolation', onViolation))
+    endings.push(
+      listen(window, 'message', onMessage),
+      listen(document, 'securitypolicyviolation', onViolation),
+    )
     place.append(frame)
   })
-  return lastly(ready, () => {
-    for (const stop of stops) stop()
-  })
+  try {
+    await ready
+  } finally {
+    for (const endListening of endings) endListening()
+  }
 }

@@ -23,7 +23,7 @@ export function hashwxScriptSolver(exports: MachineExports): Solver {
   return searchFunctions(new HashwxMachine(exports), 1, () => exports.interpret)
 }
 
-/** The search whose function the machine holds: elements that solve on the page's own thread share one machine. */
+/** Elements that solve on the page's own thread share one machine, which now holds the function of this search. */
 let latest: Search | undefined
 
 /**

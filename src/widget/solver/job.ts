@@ -5,26 +5,24 @@ import type { PuzzleName } from '../../protocol/proof.ts'
 /** The site asks this about the browser, by a header of its challenge: see ../signals.ts. */
 export type Signals = 'none' | 'flags'
 
-/** A worker gets `prepare` first, then `solve`. */
-export type WorkerOrder =
-  | {
-      readonly kind: 'prepare'
-      /** undefined if the solver must be plain JavaScript. */
-      readonly kernel: ArrayBuffer | undefined
-      readonly puzzle: PuzzleName
-      /** The address of hashwx-script.js, for workers of HashWX that may not compile. */
-      readonly script: string | undefined
-      /** The challenge is already there, so there is no time to warm up. */
-      readonly isLate: boolean
-    }
-  | {
-      readonly kind: 'solve'
-      readonly nonce: string
-      readonly difficulty: number
-      readonly start: number
-      /** `none` for all workers but one, because reading the renderer is slow. */
-      readonly signals: Signals
-    }
+/** The first message to a worker. */
+export interface PrepareOrder {
+  readonly kind: 'prepare'
+  /** The module of WebAssembly. If undefined, the solver is plain JavaScript. */
+  readonly kernel: ArrayBuffer | undefined
+  readonly puzzle: PuzzleName
+  /** The address of hashwx-script.js, for workers of HashWX that may not compile. */
+  readonly script: string | undefined
+  /** True if the challenge is there already: then the worker does not warm up. */
+  readonly isLate: boolean
+}
+
+/** The second message. Of several workers only one gets other signals than `none`, because reading the renderer is slow. */
+export interface SolveOrder extends Pick<Task, 'nonce' | 'difficulty' | 'signals'> {
+  readonly kind: 'solve'
+  /** The first counter to try. */
+  readonly start: number
+}
 
 export type SolverKind = 'wasm' | 'script' | 'gpu'
 
@@ -36,10 +34,12 @@ export type WorkerReport =
   /** Sent by the frame: the worker could not be started. */
   | { readonly kind: 'failed'; readonly message: string }
 
-/** The frame sends it when its script runs. Sent to the frame with a port, it starts a worker and connects it to the port. */
+/** The page sends this to the frame with a port, and the frame starts a worker behind the port. The frame sends it when it is ready. */
 export const START_WORKER = 'powgate-worker'
-export const END_WORKER = 0 // sent to that port, it ends the worker
-export const PROGRESS_MS = 100 // between two reports of a solver
+/** The page sends this to the port to end the worker. */
+export const END_WORKER = 0
+/** The time between two reports of a solver. */
+export const PROGRESS_MS = 100
 
 export interface Puzzle {
   readonly algorithm: PuzzleName
@@ -67,23 +67,6 @@ export type OnProgress = (tries: number) => void
 
 export type Mode = 'worker' | 'frame' | 'blob' | 'page'
 
-export interface ModeSettings {
-  /** Folder of the service's assets, ending in a slash. */
-  readonly base: string
-  /**
-   * This script's folder: scripts with the page's rights load only from here, because injected markup can set `endpoint`.
-   * If it is unknown, only `frame` and `worker-src` are left.
-   */
-  readonly codeBase: string | undefined
-  readonly workerSrc: string | undefined
-  /** The only mode to try before `page`, the last resort. */
-  readonly mode: Mode | undefined
-  /** The largest number of threads. */
-  readonly threads: number
-  /** `off`: none. `software`, for tests: also one in software. */
-  readonly gpu: string
-}
-
 /** @throws the signal's reason */
 export type SolvePage = (
   kernel: ArrayBuffer | undefined,
@@ -93,7 +76,7 @@ export type SolvePage = (
   signal: AbortSignal,
 ) => Promise<Solved>
 
-/** An opened mode, for one puzzle. */
+/** A mode that works in this page, with its workers started, for one puzzle. */
 export interface Workplace {
   readonly puzzle: PuzzleName
   readonly mode: Mode

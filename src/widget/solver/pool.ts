@@ -1,19 +1,16 @@
 /** Workers that solve one puzzle, each in its own range of counters: the first answer wins. */
 
 import { type PuzzleName, rangeStart } from '../../protocol/proof.ts'
-import { lastly } from '../dom.ts'
-import type { OnProgress, Signals, Solved, Task, WorkerOrder, WorkerReport } from './job.ts'
+import { sleep, timeoutSignal } from '../dom.ts'
+import type { OnProgress, PrepareOrder, Signals, Solved, SolveOrder, Task, WorkerReport } from './job.ts'
 
-/** The page refuses a mode, or the mode's workers fail, so that the mode is not tried again. */
+/** The page forbids a mode, or the mode's workers fail. The mode is not tried again. */
 export class ModeBlockedError extends Error {
   override readonly name = 'ModeBlockedError'
 }
 
-export function timeoutSignal(): AbortSignal {
-  const controller = new AbortController()
-  setTimeout(() => controller.abort(), 10_000)
-  return controller.signal
-}
+/** The time in which a file must load. */
+export const FILE_MS_MAX = 10_000
 
 /** The smallest module with a SIMD instruction: (func (result v128) i32.const 0 i8x16.splat). */
 const SIMD_PROBE = [
@@ -30,7 +27,7 @@ export async function fetchKernel(base: string, puzzle: PuzzleName): Promise<Arr
   const sha256Wasm = hasSimd ? ASSET_NAMES.simdWasm : ASSET_NAMES.scalarWasm
   try {
     const response = await fetch(base + (puzzle === 'hashwx' ? ASSET_NAMES.hashwxWasm : sha256Wasm), {
-      signal: timeoutSignal(),
+      signal: timeoutSignal(FILE_MS_MAX),
       referrerPolicy: 'no-referrer',
     })
     return response.ok ? await response.arrayBuffer() : undefined
@@ -42,16 +39,17 @@ export async function fetchKernel(base: string, puzzle: PuzzleName): Promise<Arr
 /** A worker, or a port to one in the frame. */
 export interface PoolWorker extends Pick<Worker, 'postMessage' | 'terminate'> {
   onmessage: unknown
-  /** A port never calls it. */
+  /** Ports have none: the frame reports errors of its workers as messages. */
   onerror?: unknown
 }
 
-/** A worker that says nothing was refused, or did not load. */
+/** A worker that reports nothing in this time was forbidden, or did not load. */
 const START_MS_MAX = 8000
+/** The renderer's name takes 100 ms on a slow machine. */
 const RENDERER_WAIT_MS = 300
 
 /** Workers get these besides their kernel. */
-export type PoolSetup = Pick<Extract<WorkerOrder, { kind: 'prepare' }>, 'puzzle' | 'script'>
+type PoolSetup = Pick<PrepareOrder, 'puzzle' | 'script'>
 
 export class WorkerPool {
   /** Resolves as soon as one worker runs; rejects if none may. */
@@ -62,23 +60,25 @@ export class WorkerPool {
   readonly #workers: PoolWorker[] = []
   #alive = 0
   #isClosed = false
+  /** The constructor sets these two for the start, and `solve` for the search. */
   #onReport!: (report: WorkerReport, index: number) => void
   /** Called when the last worker has failed. */
   #onFailure!: (error: Error) => void
 
-  /** Starts only one worker, because each that the page's policy forbids is a violation report. */
+  /** Starts only one worker, because each worker that the page's policy forbids is a violation report. */
   constructor(start: () => PoolWorker, kernel: Promise<ArrayBuffer | undefined>, setup: PoolSetup) {
     this.#start = start
     this.#kernel = kernel
     this.#setup = setup
-    let timer: ReturnType<typeof setTimeout> | undefined
-    const ready = new Promise<void>((resolve, reject) => {
-      timer = setTimeout(reject, START_MS_MAX, new Error('no worker started'))
-      this.#onReport = () => resolve()
+    this.ready = new Promise((resolve, reject) => {
+      const timer = setTimeout(reject, START_MS_MAX, new Error('no worker started'))
+      this.#onReport = () => {
+        clearTimeout(timer)
+        resolve()
+      }
       this.#onFailure = reject
       this.#add(false)
     })
-    this.ready = lastly(ready, () => clearTimeout(timer))
     this.ready.catch(() => this.close())
   }
 
@@ -91,8 +91,8 @@ export class WorkerPool {
       if (this.#alive === 0) this.#onFailure(new ModeBlockedError(message || 'a worker could not be loaded'))
     }
     worker.onmessage = ({ data }: MessageEvent<WorkerReport>) => {
-      const isUnfit = data.kind === 'ready' && this.#setup.puzzle === 'hashwx' && !data.hasHashwx
-      if (isUnfit) fail('worker-src: expected a copy of hashwx.js')
+      const lacksHashwx = data.kind === 'ready' && this.#setup.puzzle === 'hashwx' && !data.hasHashwx
+      if (lacksHashwx) fail('worker-src: expected a copy of hashwx.js')
       else if (data.kind === 'failed') fail(data.message)
       else this.#onReport(data, index)
     }
@@ -114,7 +114,7 @@ export class WorkerPool {
     try {
       while (!this.#isClosed && this.#workers.length < threadsMax) this.#add(true)
     } catch {
-      // The solve goes on with fewer workers.
+      // It solves with those that started.
     }
     await this.#kernel // Each worker gets `prepare` before `solve`.
     const threads = this.#workers.length
@@ -143,8 +143,7 @@ export class WorkerPool {
     try {
       const { counter, solver, tries } = await answer
       this.#stop(1) // the first worker may still be reading the renderer
-      const patienceMs = task.signals === 'none' ? 0 : RENDERER_WAIT_MS
-      const late = new Promise<undefined>(resolve => setTimeout(resolve, patienceMs))
+      const late = sleep(task.signals === 'none' ? 0 : RENDERER_WAIT_MS)
       return { counter, solver, threads, tries, renderer: await Promise.race([renderer, late]) }
     } finally {
       this.close()
@@ -161,7 +160,7 @@ export class WorkerPool {
   }
 }
 
-const order = (worker: PoolWorker, message: WorkerOrder): void => worker.postMessage(message)
+const order = (worker: PoolWorker, message: PrepareOrder | SolveOrder): void => worker.postMessage(message)
 
 interface Hints {
   readonly deviceMemory?: number
@@ -184,8 +183,7 @@ async function isSparing(): Promise<boolean> {
   const hints = navigator as Navigator & Hints
   if (hints.connection?.saveData || (hints.deviceMemory ?? 8) <= SMALL_DEVICE_GIB) return true
   try {
-    const late = new Promise<undefined>(resolve => setTimeout(resolve, BATTERY_WAIT_MS))
-    const battery = await Promise.race([hints.getBattery?.(), late])
+    const battery = await Promise.race([hints.getBattery?.(), sleep(BATTERY_WAIT_MS)])
     return battery !== undefined && !battery.charging && battery.level <= LOW_BATTERY
   } catch {
     return false

@@ -2,32 +2,28 @@
 
 import {
   Block,
-  difficultyMask,
+  type BlockScan,
+  blockSolver,
   digitWords,
   isConstant,
   MEMORY,
   type Solver,
-  searchBlocks,
   VARYING_WORD,
 } from './block.ts'
 import type { SolverKind } from './job.ts'
 import { INITIAL_STATE, ROUND_CONSTANTS } from './sha256.ts'
 
-export const scriptSolver: Solver = (nonce, difficulty) => {
+export const scriptSolver: Solver = blockSolver(() => {
   const block = new Block()
   const digits = digitWords()
-  const mask = difficultyMask(difficulty)
-  const enter = (start: number) => {
-    block.set(nonce, start)
-    return (from: number, to: number) => {
-      for (let index = from; index < to; index++) {
-        if ((firstWord(block, digits[index]!) & mask) === 0) return index
-      }
-      return -1
+  const scan: BlockScan = (from, to, mask) => {
+    for (let index = from; index < to; index++) {
+      if ((firstWord(block, digits[index]!) & mask) === 0) return index
     }
+    return -1
   }
-  return searchBlocks(nonce, difficulty, enter, 1)
-}
+  return { block, scan }
+}, 1)
 
 const schedule = new Int32Array(64)
 
@@ -75,7 +71,7 @@ const LANES = 4
 
 interface KernelExports {
   readonly memory: WebAssembly.Memory
-  readonly scan: (from: number, to: number, mask: number) => number
+  readonly scan: BlockScan
 }
 
 /**
@@ -84,20 +80,14 @@ interface KernelExports {
  */
 export function wasmSolver(bytes: BufferSource): Solver {
   const module = new WebAssembly.Module(bytes)
-  return (nonce, difficulty) => {
+  return blockSolver(() => {
     const { exports } = new WebAssembly.Instance(module)
     const { memory, scan } = exports as unknown as KernelExports
     const words = new Int32Array(memory.buffer)
     words.set(digitWords(), MEMORY.digits / 4)
     words.set(ROUND_CONSTANTS, MEMORY.roundConstants / 4)
-    const block = new Block(memory.buffer)
-    const mask = difficultyMask(difficulty)
-    const enter = (start: number) => {
-      block.set(nonce, start)
-      return (from: number, to: number) => scan(from, to, mask)
-    }
-    return searchBlocks(nonce, difficulty, enter, LANES)
-  }
+    return { block: new Block(memory.buffer), scan }
+  }, LANES)
 }
 
 export interface ChosenSolver {

@@ -1,10 +1,16 @@
-/** A worker's loop, which solves one puzzle. */
+/** What the worker's file does: in a worker it solves one puzzle, in the hidden frame it starts workers for the page. */
 
 import { FIRST_COUNTER } from '../../protocol/proof.ts'
-import { startWorkers } from '../frame.ts'
 import { rendererName } from '../signals.ts'
 import type { Solver } from './block.ts'
-import { PROGRESS_MS, type WorkerOrder, type WorkerReport } from './job.ts'
+import {
+  END_WORKER,
+  PROGRESS_MS,
+  type PrepareOrder,
+  type SolveOrder,
+  START_WORKER,
+  type WorkerReport,
+} from './job.ts'
 import type { ChosenSolver } from './solvers.ts'
 
 /**
@@ -14,28 +20,49 @@ import type { ChosenSolver } from './solvers.ts'
 const WARM_UP_MS = 12
 const WARM_UP_STRIDE = 1000
 
-type Preparation = Extract<WorkerOrder, { kind: 'prepare' }>
-
 const report = (message: WorkerReport) => postMessage(message)
 
 /**
- * In a worker, obeys the page's orders. In the frame, which loads the same file to save visitors a script, it starts workers instead.
+ * The frame loads the worker's file too, which saves visitors a script.
  *
  * @param stride counters between two readings of the clock
  */
 export function runWorker(
   hasHashwx: boolean,
-  choose: (order: Preparation) => ChosenSolver,
+  choose: (order: PrepareOrder) => ChosenSolver,
   stride: number,
 ): void {
-  if (typeof document !== 'undefined') return startWorkers()
+  if (typeof document !== 'undefined') return startWorkersForPage()
   let chosen: ChosenSolver
-  addEventListener('message', ({ data }: MessageEvent<WorkerOrder>) => {
+  addEventListener('message', ({ data }: MessageEvent<PrepareOrder | SolveOrder>) => {
     if (data.kind === 'solve') return solve(chosen, data, stride)
     chosen = choose(data)
     if (!data.isLate) warmUp(chosen.solver)
   })
   report({ kind: 'ready', hasHashwx })
+}
+
+/**
+ * The frame has the service's origin and policy, so it may start workers where the page's own policy allows none. Any page may embed
+ * it, because its workers only compute.
+ */
+function startWorkersForPage(): void {
+  const { src } = document.currentScript as HTMLScriptElement
+  addEventListener('message', ({ data, source, ports: [port] }) => {
+    if (source !== parent || data !== START_WORKER || port === undefined) return
+    const fail = (error: unknown) =>
+      port.postMessage({ kind: 'failed', message: `${error}` } satisfies WorkerReport)
+    try {
+      const worker = new Worker(src)
+      worker.onmessage = ({ data }) => port.postMessage(data)
+      worker.onerror = ({ message }) => fail(message)
+      port.onmessage = ({ data }) => (data === END_WORKER ? worker.terminate() : worker.postMessage(data))
+    } catch (error) {
+      fail(error)
+    }
+  })
+  // The page's origin is unknown here, and pages from files and in sandboxes have none.
+  parent.postMessage(START_WORKER, '*')
 }
 
 function warmUp(solver: Solver): void {
@@ -47,7 +74,7 @@ function warmUp(solver: Solver): void {
 
 function solve(
   { solver, kind }: ChosenSolver,
-  { nonce, difficulty, start, signals }: Extract<WorkerOrder, { kind: 'solve' }>,
+  { nonce, difficulty, start, signals }: SolveOrder,
   stride: number,
 ): void {
   if (signals !== 'none') report({ kind: 'renderer', renderer: rendererName() })

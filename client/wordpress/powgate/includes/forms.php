@@ -2,7 +2,7 @@
 /**
  * The element, WordPress' own forms, the shortcode, the block, and forms that are known by a field.
  *
- * Not asked: XML-RPC, REST, cron and WP-CLI, because the hooks below are those of the pages' forms.
+ * XML-RPC, REST, cron and WP-CLI need no token, because the hooks below are those of the pages' forms.
  *
  * @package powgate
  */
@@ -39,7 +39,7 @@ function powgate_field( array $attributes = array() ): string {
 }
 
 /**
- * Whose element it is. `endpoint`, because an optimiser may serve the script from elsewhere.
+ * The attributes that name the site and the service. Without `endpoint`, the element would ask where an optimiser serves the script.
  */
 function powgate_keys(): array {
 	return array(
@@ -86,7 +86,7 @@ function powgate_add_core_forms() {
 	if ( powgate_is_on( 'register' ) ) {
 		add_action( 'register_form', 'powgate_print_field' );
 		add_filter( 'registration_errors', 'powgate_add_error' );
-		// Of a network of sites, where the visitor meets two forms, each of which is checked.
+		// A network of sites has two forms on wp-signup.php, and each is checked.
 		add_action( 'signup_extra_fields', 'powgate_print_field' );
 		add_action( 'signup_blogform', 'powgate_print_field' );
 		add_filter( 'wpmu_validate_user_signup', 'powgate_validate_signup' );
@@ -98,7 +98,7 @@ function powgate_add_core_forms() {
 }
 
 /**
- * Puts the element before what a form ends with.
+ * Puts the element before the button.
  *
  * @param string $html The button.
  */
@@ -122,7 +122,7 @@ function powgate_authenticate( $user, $username, $password ) {
 	if ( true === $verdict ) {
 		return $user;
 	}
-	remove_all_filters( 'authenticate' ); // Or a right password would replace the error.
+	remove_all_filters( 'authenticate' ); // Otherwise a right password would replace the error.
 	return new WP_Error( 'incorrect_password', $verdict->get_error_message() ); // With this code the form keeps the name.
 }
 
@@ -162,8 +162,8 @@ function powgate_validate_signup( $result ) {
 }
 
 /**
- * Any other form: each line of the setting is the name of a field, or `name=value`, by which its handler knows it. No
- * address, because most handlers look for their field under every address.
+ * Guards any other form. Each line of the setting is the name of a field, or `name=value`, by which the form's handler knows its
+ * form. The address of the request does not matter, because most handlers look for their field at every address.
  */
 function powgate_guard_fields() {
 	$rules = preg_split( '/\s+/', powgate_setting( 'fields' ), -1, PREG_SPLIT_NO_EMPTY );
@@ -198,7 +198,7 @@ function powgate_require() {
 }
 
 /**
- * Fields with what was typed: long texts to be read, others hidden.
+ * The form's fields again, with what was typed: long texts can be read and changed, the others are hidden.
  *
  * @param array  $fields Of the form.
  * @param string $prefix Of nested names.

@@ -38,7 +38,7 @@ function powgate_page() {
 	wp_nonce_field( 'powgate' );
 	powgate_rows();
 	echo '</table>';
-	$unchecked = array( 'formnovalidate' => true ); // Or nothing could be saved while powgate is away.
+	$unchecked = array( 'formnovalidate' => true ); // Otherwise nothing could be saved while powgate is away.
 	submit_button( __( 'Save', 'powgate' ), 'primary', 'powgate_save', true, $unchecked );
 	echo powgate_field( array( 'auto' => 'load' ) ); // phpcs:ignore WordPress.Security.EscapeOutput.OutputNotEscaped -- escaped where it is made.
 	submit_button( __( 'Test the connection', 'powgate' ), 'secondary', 'powgate_test', true, $unchecked );
@@ -48,7 +48,7 @@ function powgate_page() {
 }
 
 /**
- * Stores what was entered, and tests it if the owner pressed that button: so nobody tests anything else than the page shows.
+ * Stores what was entered, and then tests it if the owner pressed that button. So the test is of what the page shows.
  *
  * @param array $post As sent.
  * @return array As of powgate_test().

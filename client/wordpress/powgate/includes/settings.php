@@ -43,13 +43,13 @@ function powgate_setting( string $name ) {
 }
 
 /**
- * Whether forms are asked at all: not before the service can be asked, nor while the constant POWGATE_OFF says so.
+ * Whether forms need a token: not before address and keys are known, nor while the constant POWGATE_OFF is true.
  */
 function powgate_is_ready(): bool {
 	if ( defined( 'POWGATE_OFF' ) && constant( 'POWGATE_OFF' ) ) {
 		return false;
 	}
-	// Not the key itself, which would be a query on every page.
+	// Reading the key itself would be a query on every page.
 	$has_key = null !== powgate_constant( 'api_key' ) || powgate_setting( 'has_key' );
 	return $has_key && '' !== powgate_setting( 'url' ) && '' !== powgate_setting( 'site_key' );
 }
@@ -64,7 +64,7 @@ function powgate_is_on( string $box ): bool {
 }
 
 /**
- * Whether this visitor is signed in and so not asked.
+ * Whether this visitor needs no token because of being signed in.
  */
 function powgate_spares_user(): bool {
 	return is_user_logged_in() && ! powgate_is_on( 'signed_in' );

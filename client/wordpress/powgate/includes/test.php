@@ -37,7 +37,7 @@ function powgate_problems( string $token ): Generator {
 }
 
 /**
- * What is wrong with the form of the keys.
+ * What is wrong with the keys, by how they begin.
  *
  * @param string $site_key Public.
  * @param string $api_key  Secret.
@@ -73,7 +73,7 @@ function powgate_site_problem(): string {
 }
 
 /**
- * Redeems what is no token: only a right key is told so.
+ * Tests the API key by redeeming `-`: the service answers that this is no token only if the key is right.
  */
 function powgate_key_problem(): string {
 	$answer = powgate_redeem( '-', null );

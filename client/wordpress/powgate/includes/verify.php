@@ -35,7 +35,7 @@ function powgate_judge(): string {
 	if ( '' === $token && ! $lets_pass ) {
 		return 'token-missing';
 	}
-	// While the service is away nobody gets a token. So where that lets pass, the service is asked without one too.
+	// While the service is away nobody gets a token. If an outage lets forms pass, `-`, which is no token, shows whether there is one.
 	$answer = powgate_redeem( '' === $token ? '-' : $token, powgate_address() );
 	$status = $answer['status'];
 	if ( true === $answer['success'] ) {
@@ -64,7 +64,7 @@ function powgate_log( string $code, string $line ): string {
 }
 
 /**
- * Whether nothing, or a proxy without a service behind it, has answered.
+ * Whether there was no answer, or only that of a proxy which reaches no service.
  *
  * @param array $answer Of powgate_answer().
  */
