@@ -20,7 +20,7 @@ import { OverloadGate } from './http/gate.ts'
 import { isEveryPeerTrusted, type Listener, listen } from './http/listener.ts'
 import { connectionsThatFit } from './http/open-files.ts'
 import { EventLog } from './log/event-log.ts'
-import { type Logger, logLinesLost } from './log/logger.ts'
+import { type Logger, logLinesLost, throttled } from './log/logger.ts'
 import { Stats } from './metrics/stats.ts'
 import { openapiRoute } from './openapi/document.ts'
 import { buildApp } from './routes.ts'
@@ -31,13 +31,13 @@ import { SiteDirectory } from './store/site-directory.ts'
 import { StoreWatch } from './store/watch.ts'
 import { VERSION } from './version.ts'
 
-/** A changed site must reach all workers within 2 s. What the store has lost is no reported change, so some records are read again. */
-const [SITES_MS, SITES_REREAD_MS] = [500, 5000]
+/** Workers ask for changed sites this often: a change must reach all of them within 2 s. */
+const SITES_MS = 500
+/** Some records are read again this often, because the store reports no change of a record that it has lost. */
+const SITES_REREAD_MS = 5000
 const [KEY_USES_MS, WATCH_MS, AUDIT_MS] = [60_000, 60_000, 3_600_000]
-/** A misconfigured proxy sends a wrong header with every request, so it is logged at most this often. */
-const FORWARDING_LOGGED_MS = 60_000
-/** A worker near its capacity may be overloaded again and again, so it is logged at most this often. */
-const OVERLOAD_LOGGED_MS = 10_000
+/** A misconfigured proxy does everything wrong, and an overload comes again and again, so each is logged at most this often. */
+const [FORWARDING_LOGGED_MS, CONNECTIONS_LOGGED_MS, OVERLOAD_LOGGED_MS] = [60_000, 10_000, 10_000]
 /** The store must answer within this time before the server listens; later requests get 503. */
 const FIRST_CONTACT_MS = 1000
 /** Loading 10,000 sites and keys fits in this time; others are read while serving. */
@@ -58,7 +58,10 @@ export interface Server {
   drain(): Promise<void>
 }
 
-/** @throws StoreSetupError or ListenError */
+/**
+ * @param lost records that the store has lost, and that the worker serves all the same
+ * @throws StoreSetupError or ListenError
+ */
 export async function startServer(
   config: Config,
   log: Logger,
@@ -66,24 +69,26 @@ export async function startServer(
   lost?: CachedRecords,
 ): Promise<Server> {
   const stats = new Stats({
-    logLinesLost,
-    storeTrouble: () => store.trouble(),
-    inFlight: () => host.inFlight,
-    connections: () => ({
-      open: listener?.connections() ?? 0,
-      max: connectionsMax,
-      refused: listener?.refusedConnections() ?? 0,
+    readGauges: () => ({
+      inFlight: host.inFlight,
+      connections: listener?.connections() ?? 0,
+      connectionsMax,
+      connectionsRefused: listener?.refusedConnections() ?? 0,
+      clockOffset: watch.clockAheadSeconds,
+      evictedKeys: watch.evictedKeys,
+      logLinesLost: logLinesLost(),
     }),
-    clockAheadSeconds: () => watch.clockAheadSeconds,
-    evictedKeys: () => watch.evictedKeys,
+    storeTrouble: () => store.trouble(),
     siteNamedBy: (siteKey, apiKeyId) => namedSite(service, siteKey, apiKeyId),
     metricsSites: config.metricsSites,
   })
   const store = openStore(config, log, stats, () => watch.check().catch(() => {}))
-  // All workers have the same clock and Redis: the first reports.
+  // Only the first worker reports what the watch finds, because all have the same clock and Redis.
   const watch = new StoreWatch(store, (level, about, text) => workerIndex === 0 && log[level](about, text))
   const eventLog = new EventLog(log, config.logSuccesses, config.logsWholeAddresses)
-  const directory = directoryOf(config, store, lost)
+  const hidden = config.demo === 'on' ? undefined : DEMO_SITE_KEYS
+  const directory = new SiteDirectory(store.sites, now, { hasTestKeys: config.testKeys, hidden })
+  if (lost !== undefined) directory.adopt(lost)
   const service = composeService(config, store, directory)
   const gate = overloadGate(config, log)
   const host = hostOf(config, log, gate, { stats, eventLog })
@@ -128,24 +133,24 @@ function openStore(config: Config, log: Logger, stats: Stats, watchNow: () => vo
     },
     onStillAway: cause => log.warn({ cause }, 'the store still does not answer'),
     // Only Redis may be away and fail open. The embedded store is this host's own, and what it cannot do is refused.
-    bridge: config.redis && { ...config, monotonicMs: now, onCrowded: () => tellCrowded(log) },
+    bridge: config.redis && {
+      ...config,
+      monotonicMs: now,
+      onCrowded: () =>
+        log.warn(
+          { event: 'memory-crowded' },
+          'more addresses ask than this worker can remember while Redis is away: new ones share a limit with their network',
+        ),
+    },
     onNewEpoch: () => stats.counts.storeEpochs.add(),
-    onForgotten: (shards, of) => {
+    onForgotten: (shards, allShards) => {
       log.warn(
-        { shards, of },
+        { shards, of: allShards },
         'the store has lost its memory, or may have (a restart, a failover, an eviction, a clock that was set): challenges and tokens from before are refused',
       )
       watchNow()
     },
   })
-}
-
-/** @param lost records that the store has lost; the directory serves them too */
-function directoryOf(config: Config, store: StoreClient, lost: CachedRecords | undefined): SiteDirectory {
-  const hidden = config.demo === 'on' ? undefined : DEMO_SITE_KEYS
-  const directory = new SiteDirectory(store.sites, now, { hasTestKeys: config.testKeys, hidden })
-  if (lost !== undefined) directory.adopt(lost)
-  return directory
 }
 
 /** @throws ListenError */
@@ -159,10 +164,12 @@ async function listenWith(
   const { connectionsMax } = config
   const listener = await listen(app, host, {
     ...config,
-    refused: (proxy, why, count) =>
+    onWrongHeader: throttled(CONNECTIONS_LOGGED_MS, (count, proxy, why) =>
       log.warn({ peer: eventLog.peerText(proxy), why, count }, 'refused connections of a trusted proxy'),
-    connectionsFull: count =>
+    ),
+    onFull: throttled(CONNECTIONS_LOGGED_MS, count =>
       log.warn({ connectionsMax, count }, 'closed new connections: POWGATE_CONNECTIONS_MAX are open'),
+    ),
   })
   if (listener === undefined) throw new ListenError(config)
   return listener
@@ -174,12 +181,11 @@ function hostOf(
   gate: OverloadGate | undefined,
   { stats, eventLog }: { stats: Stats; eventLog: EventLog },
 ): ExchangeHost {
-  const host: ExchangeHost = {
+  return {
     trustedProxies: config.trustedProxies,
     isEveryPeerTrusted: isEveryPeerTrusted(config),
     relay: undefined,
-    forwardingIgnored: undefined,
-    forwardingMalformed: undefined,
+    ...forwardingReports(log, eventLog),
     isDraining: false,
     inFlight: 0,
     observer: {
@@ -197,9 +203,6 @@ function hostOf(
     gate,
     newRequestId: requestIds(),
   }
-  for (const trouble of ['forwardingIgnored', 'forwardingMalformed'] as const)
-    watchForwarding(host, trouble, log, eventLog)
-  return host
 }
 
 function startBackground(
@@ -214,56 +217,46 @@ function startBackground(
   void repeat(() => watch.check(), WATCH_MS, end)
 }
 
-/** Ignores what fails, since requests to a store that is away already tell of it. */
+/** Ignores a failed action: it means that the store is away, which requests already make known. */
 async function repeat(action: () => Promise<unknown>, pauseMs: number, end: AbortSignal): Promise<void> {
   while (!end.aborted) {
     await action().catch(() => {})
-    await sleep(pauseMs, undefined, { signal: end, ref: false }).catch(() => {}) // `end` ends the pause
+    await sleep(pauseMs, undefined, { signal: end, ref: false }).catch(() => {}) // it throws once `end` is aborted
   }
 }
 
-/** Logs a wrong X-Forwarded-For that an exchange reports, at most once in FORWARDING_LOGGED_MS. */
-function watchForwarding(
-  host: ExchangeHost,
-  trouble: 'forwardingIgnored' | 'forwardingMalformed',
+function forwardingReports(
   log: Logger,
   eventLog: EventLog,
-): void {
-  host[trouble] = peer => {
-    host[trouble] = undefined
-    const text = eventLog.peerText(peer)
-    if (trouble === 'forwardingMalformed')
+): Pick<ExchangeHost, 'onForwardingIgnored' | 'onForwardingMalformed'> {
+  return {
+    onForwardingIgnored: throttled(FORWARDING_LOGGED_MS, (_, sender) => {
+      const peer = eventLog.peerText(sender)
+      const what = peer.includes('/') ? 'its address in this network' : 'it'
       log.warn(
-        { peer: text },
-        'X-Forwarded-For of a trusted proxy names no client, so its visitors share the address of the proxy and its limits: have it append the address that connects to it, and nothing else',
-      )
-    else {
-      const what = text.includes('/') ? 'its address in this network' : 'it'
-      log.warn(
-        { peer: text, setting: 'POWGATE_TRUSTED_PROXIES' },
+        { peer, setting: 'POWGATE_TRUSTED_PROXIES' },
         `X-Forwarded-For is ignored: its sender is not trusted; if it is a proxy of yours, name ${what}`,
       )
-    }
-    setTimeout(() => watchForwarding(host, trouble, log, eventLog), FORWARDING_LOGGED_MS).unref()
+    }),
+    onForwardingMalformed: throttled(FORWARDING_LOGGED_MS, (_, proxy) =>
+      log.warn(
+        { peer: eventLog.peerText(proxy) },
+        'X-Forwarded-For of a trusted proxy names no client, so its visitors share the address of the proxy and its limits: have it append the address that connects to it, and nothing else',
+      ),
+    ),
   }
 }
 
 function overloadGate({ overloadMs }: Config, log: Logger): OverloadGate | undefined {
   if (overloadMs === undefined) return undefined
-  let loggedAtMs = Number.NEGATIVE_INFINITY
-  let shedSince = 0
-  return new OverloadGate({
-    delayMsTarget: overloadMs,
-    ticksPerRequest: 2,
-    onChange: (isShedding, shed) => {
-      if (!isShedding) shedSince += shed
-      else if (now() - loggedAtMs >= OVERLOAD_LOGGED_MS) {
-        const about = { refusedBefore: shedSince }
-        log.warn(about, 'shedding load: requests queue, so some are refused, challenges first')
-        loggedAtMs = now()
-        shedSince = 0
-      }
-    },
+  let refusedBefore = 0
+  const logShedding = throttled(OVERLOAD_LOGGED_MS, () => {
+    log.warn({ refusedBefore }, 'shedding load: requests queue, so some are refused, challenges first')
+    refusedBefore = 0
+  })
+  return new OverloadGate(overloadMs, (isShedding, shed) => {
+    if (isShedding) logShedding()
+    else refusedBefore += shed
   })
 }
 
@@ -278,7 +271,7 @@ function contentRoutes(config: Config, log: Logger): ContentRoute[] {
   ]
 }
 
-/** Names the site for which metrics count a refused request, even one with a wrong secret. A refusal calls no store. */
+/** Returns the site for which metrics count a refused request, even one with a wrong secret, if the worker has it cached. */
 function namedSite(
   { sites, apiKeys }: Service,
   siteKey: string,
@@ -286,13 +279,6 @@ function namedSite(
 ): string | undefined {
   if (siteKey !== '') return sites.cached(siteKey)?.record.siteKey
   return apiKeyId === undefined ? undefined : apiKeys.cached(apiKeyId)?.siteKey
-}
-
-function tellCrowded(log: Logger): void {
-  log.warn(
-    { event: 'memory-crowded' },
-    'more addresses ask than this worker can remember while Redis is away: new ones share a limit with their network',
-  )
 }
 
 function composeService(config: Config, store: StoreClient, { sites, apiKeys }: SiteDirectory): Service {
@@ -313,7 +299,7 @@ function composeService(config: Config, store: StoreClient, { sites, apiKeys }: 
   }
 }
 
-/** Ids are unique over all workers. */
+/** Returns a function whose ids are unique over all workers. */
 function requestIds(): () => string {
   const start = randomBytes(8).toString('hex') // no dash in front: ids are typed into command lines
   let count = 0

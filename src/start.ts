@@ -47,7 +47,7 @@ async function runPrimary(): Promise<void> {
     lifecycle = new Lifecycle({ primary, keeper, hosts, log, totals, storeProcess })
     // A start that cannot listen must make no site and print no key.
     const claimed = { ...loaded, port: await claimPort(loaded) }
-    // A start that waits for the store is "not ready".
+    // The admin port is open before the store answers, and then /readyz says that the service is not ready.
     const routes = [
       metricsRoute(totals, primary, claimed, storeProcess),
       recordsRoute(keeper),
@@ -67,17 +67,22 @@ async function runPrimary(): Promise<void> {
     log.info({ host, port, workers, store }, `powgate listens on ${localUrl(config)}`)
     lifecycle.started({ config, settings: values })
   } catch (error) {
-    if (lifecycle?.isStopping) return // a start without its store
+    if (lifecycle?.isStopping) return // it was told to stop while it waited for the store
     await storeProcess?.end()
     exitWithProblems(error)
   }
 }
 
-/** Workers of a killed primary process end within this time. */
+/** Workers of a primary process that was killed end within this time, and have its port until then. */
 const CLAIM_MS = 1500
 const CLAIM_RETRY_MS = 100
 
-/** Workers set SO_REUSEPORT. A listener without it fails if another service has the port. */
+/**
+ * Returns the port that workers will listen on, once nobody has it. They set SO_REUSEPORT, and so would share it with another
+ * service without an error. The listener that tries it here does not.
+ *
+ * @throws ListenError
+ */
 async function claimPort(config: Config): Promise<number> {
   const giveUpAt = performance.now() + CLAIM_MS
   for (;;) {

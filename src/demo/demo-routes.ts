@@ -2,9 +2,9 @@
 
 import { readFileSync } from 'node:fs'
 import { type Address, formatAddress, visitorKey } from '../addresses/address.ts'
-import { type ContentRoute, StaticFile } from '../http/content.ts'
+import { type ContentRoute, type StaticFile, staticFile } from '../http/content.ts'
 import type { Exchange } from '../http/exchange.ts'
-import { type HeaderList, type Reply, refusalReply } from '../http/replies.ts'
+import { type HeaderList, PLAIN_STYLE, type Reply, refusalReply } from '../http/replies.ts'
 import type { PuzzleName } from '../protocol/proof.ts'
 import { decide, type FormDecision, readForm, redeem, refusedForm } from './backend.ts'
 import { FORM_PAGE, resultPage } from './pages.ts'
@@ -44,7 +44,7 @@ interface ServiceAddress {
 }
 
 export function demoRoutes(listener: ServiceAddress, secret: string): ContentRoute[] {
-  const form = new StaticFile(Buffer.from(FORM_PAGE), { contentType: HTML, headers: PAGE_HEADERS })
+  const form = staticFile(Buffer.from(FORM_PAGE), { contentType: HTML, headers: PAGE_HEADERS })
   const url = urlOf(listener)
   const apiKeys = { sha256: demoApiKey(secret, 'sha256'), hashwx: demoApiKey(secret, 'hashwx') }
   return [
@@ -56,7 +56,7 @@ export function demoRoutes(listener: ServiceAddress, secret: string): ContentRou
 }
 
 const OFF = 'The demo page is off. It is on from the first start until the next, and with POWGATE_DEMO=on.'
-const offReply = refusalReply({ reason: 'not-found', detail: OFF }, 'plain')
+const offReply = refusalReply(PLAIN_STYLE, { reason: 'not-found', detail: OFF })
 
 export const DEMO_OFF: ContentRoute = {
   path: '/demo',
@@ -92,12 +92,12 @@ function file(path: string, content: StaticFile, cacheControl: string): ContentR
   return {
     path,
     methods: ['get', 'head'],
-    handle: (exchange, asked) => content.answer(exchange, asked, cacheControl),
+    handle: (exchange, asked) => content(exchange, asked, cacheControl),
   }
 }
 
 function readStatic(name: string, contentType: string): StaticFile {
-  return new StaticFile(readFileSync(new URL(name, import.meta.url)), { contentType })
+  return staticFile(readFileSync(new URL(name, import.meta.url)), { contentType })
 }
 
 const NO_TOKEN =

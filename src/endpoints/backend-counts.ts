@@ -16,12 +16,13 @@ export interface BackendCount {
   readonly isJunk: boolean
   /** One field of the body that powgate does not know, if any. */
   readonly ignored: string | undefined
+  /** The number of requests. */
   count: number
-  /** The number of them that gave the visitor's address. */
+  /** The number of requests that gave the visitor's address. */
   named: number
 }
 
-/** Combinations of caller, API key, junk and ignored field that are counted between two calls of `take`; more are not. */
+/** The number of combinations of caller, API key, junk and ignored field between two calls of `take`. Further ones are not counted. */
 export const COUNTS_MAX = 1000
 
 export class BackendCounts {

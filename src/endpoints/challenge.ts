@@ -13,7 +13,7 @@ import { boundsOf, difficultyOf, priceOf } from '../domain/price.ts'
 import { raisedBits, type Site } from '../domain/site.ts'
 import type { SIGNALS } from '../domain/site-fields.ts'
 import type { Exchange } from '../http/exchange.ts'
-import { NO_HEADERS, type Reply, type ReplyStyle, refusedReply, withHeader } from '../http/replies.ts'
+import { NO_HEADERS, type Reply, type ReplyStyle, refusalReply, withHeader } from '../http/replies.ts'
 import type { ChallengeAdmission } from '../store/store.ts'
 import { type Endpoint, notAdmittedReply, replyStyle, type Service } from './service.ts'
 import {
@@ -26,7 +26,7 @@ import {
   withSite,
 } from './visit.ts'
 
-/** Tells the widget what it may read of the browser, in a header because the body has the contract's fields alone. */
+/** Headers that tell the widget what it may read of the browser. The body cannot, because the contract fixes its fields. */
 const HEADS = {
   none: withHeader('X-Powgate-Signals', 'none'),
   flags: withHeader('X-Powgate-Signals', 'flags'),
@@ -49,16 +49,16 @@ export function challenge(service: Service): Endpoint {
   return exchange => {
     const refusal = siteKeyRefusal(exchange.siteKey)
     if (refusal === undefined) withSite(service, style, exchange, NO_BODY, charge)
-    else exchange.answer(refusedReply(style, refusal))
+    else exchange.answer(refusalReply(style, refusal))
   }
 }
 
 function replyTo(service: Service, style: ReplyStyle, visit: Visit, admission: ChallengeAdmission): Reply {
   if (admission.status !== 'admitted') return notAdmittedReply(style, admission, visit.siteLimits)
-  if (visit.refusal !== undefined) return refusedReply(style, visit.refusal)
+  if (visit.refusal !== undefined) return refusalReply(style, visit.refusal)
   const { windowKey, site } = visit
   const storeEpoch = service.store.nonceEpoch(windowKey, site.record.siteKey)
-  if (storeEpoch === undefined) return refusedReply(style, { reason: 'store-unavailable' })
+  if (storeEpoch === undefined) return refusalReply(style, { reason: 'store-unavailable' })
   const issued = issue(service, visit, admission, storeEpoch, service.now())
   const { nonce, puzzle, difficulty, issuedAtMs } = issued
   const expiresAt = issuedAtMs + challengeLifetimeMs(difficulty, service.settings.challengeLifetimeMs, puzzle)

@@ -21,12 +21,19 @@ import type { Refusal } from '../domain/outcome.ts'
 import { type ApiKeyRecord, isApiKeyOf, isExpired, type Site } from '../domain/site.ts'
 import { readToken, statedNonce, type TokenClaims } from '../domain/token.ts'
 import type { Exchange } from '../http/exchange.ts'
-import { NO_HEADERS, type PolicyList, type Reply, type ReplyStyle, refusedReply } from '../http/replies.ts'
+import { NO_HEADERS, type PolicyList, type Reply, type ReplyStyle, refusalReply } from '../http/replies.ts'
 import type { Parsed } from '../http/schemas.ts'
 import { NONCE_LENGTH } from '../protocol/proof.ts'
 import type { Redemption } from '../protocol/wire.ts'
 import type { RedemptionAdmission, RedemptionRequest, TokenRedemption } from '../store/store.ts'
-import { CLOCK_SKEW_MS, notAdmittedReply, type Service, type ServiceSettings } from './service.ts'
+import {
+  CLOCK_SKEW_MS,
+  notAdmittedReply,
+  type RefusedAttempt,
+  refused,
+  type Service,
+  type ServiceSettings,
+} from './service.ts'
 
 /** Reads an endpoint's bodies, and writes its answers. */
 export interface Dialect<Body> {
@@ -50,12 +57,6 @@ interface AcceptedCaller {
 /** The owner of the API key, or why the key is refused. */
 type Caller = AcceptedCaller | Refusal
 
-interface Refused {
-  readonly verdict: 'refused'
-  readonly refusal: Refusal
-  readonly nonce: string | undefined
-}
-
 /** Succeeds if the token was unused. */
 interface Redeemable {
   readonly verdict: 'redeemable'
@@ -63,13 +64,14 @@ interface Redeemable {
   readonly claims: TokenClaims
   /** undefined with a test key, which reads and redeems no token. */
   readonly redeem: TokenRedemption | undefined
+  /** The backend sent the visitor's address. */
   readonly namesVisitor: boolean
-  /** A field of the body that powgate does not know. */
+  /** The name of a field of the body that powgate does not know, if any. */
   readonly ignored: string | undefined
   readonly nonce: string | undefined
 }
 
-type Attempt = Refused | Redeemable
+type Attempt = RefusedAttempt | Redeemable
 
 type Admitted = Extract<RedemptionAdmission, { status: 'admitted' }>
 
@@ -88,12 +90,12 @@ export function redemption<Body>(service: Service, style: ReplyStyle, dialect: D
       }),
     )
   }
-  // Stands apart from the function below, whose requests then allocate no closure.
+  // The closure is made here and not in the function below, so that requests with a cached key allocate none.
   const load = (exchange: Exchange, key: string, keyId: string, body: Body): void =>
     loadCaller(service, exchange, keyId, () => {
       const caller = cachedCaller(service, key, keyId)
       if (caller !== undefined) charge(exchange, caller, keyId, body)
-      else exchange.answer(refusedReply(style, { reason: 'store-unavailable' }, { apiKeyId: keyId }))
+      else exchange.answer(refusalReply(style, { reason: 'store-unavailable' }, { apiKeyId: keyId }))
     })
   return (exchange, key, keyId, body) => {
     const caller = cachedCaller(service, key, keyId)
@@ -116,7 +118,7 @@ function cachedCaller({ apiKeys, sites, now }: Service, key: string, keyId: stri
   return { apiKey, site }
 }
 
-/** Caches the API key and its site, unless the store cannot be read. */
+/** Caches the API key, if there is such a key, and its site, unless the store cannot be read. */
 function loadCaller({ apiKeys, sites }: Service, exchange: Exchange, keyId: string, done: () => void): void {
   const keyLoaded = exchange.guard<ApiKeyRecord | null | undefined>(apiKey => {
     if (apiKey == null || sites.cached(apiKey.siteKey) !== undefined) done()
@@ -147,7 +149,7 @@ function evaluate<Body>(
   const reading = readToken(keyring, token)
   if (reading.status !== 'genuine') {
     const reason = reading.status === 'malformed' ? 'token-malformed' : 'token-forged'
-    return refused({ reason }, statedNonce(token))
+    return refused({ reason }, statedNonce(token) || undefined)
   }
   const { claims } = reading
   const { nonce, storeEpoch } = claims
@@ -187,10 +189,6 @@ function evaluateTest(
   }
   const unread = { redeem: undefined, namesVisitor: true, ignored: undefined, nonce: undefined }
   return { verdict: 'redeemable', caller, claims, ...unread }
-}
-
-function refused(refusal: Refusal, nonce?: string): Refused {
-  return { verdict: 'refused', refusal, nonce: nonce || undefined }
 }
 
 /** Retries of a redemption have the same claim. JSON keeps every triple distinct, even with lone surrogates, which it escapes. */
@@ -237,7 +235,7 @@ function requestOf(
   }
 }
 
-/** Counts the request, to report backends near their limits. */
+/** Counts a request with a valid API key, to report backends that are near their limits. */
 function countBackend(
   { backends }: Service,
   address: Address,
@@ -267,7 +265,7 @@ function replyTo<Body>(
   if (admission.status !== 'admitted')
     return notAdmittedReply(style, admission, siteLimits(caller), namedBy(caller, keyId, attempt))
   const conclusion = conclude(attempt, admission)
-  if ('reason' in conclusion) return refusedReply(style, conclusion, namedBy(caller, keyId, attempt))
+  if ('reason' in conclusion) return refusalReply(style, conclusion, namedBy(caller, keyId, attempt))
   const { claims, redeem } = conclusion
   const { apiKey, site } = conclusion.caller
   const redeemed: Redeemed = { kind: 'redeemed', apiKey, claims }

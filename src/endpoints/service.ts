@@ -4,10 +4,11 @@ import type { AddressTags } from '../domain/address-tags.ts'
 import type { Named } from '../domain/ending.ts'
 import { ENDPOINTS, type EndpointName, type Limits } from '../domain/endpoint.ts'
 import type { Keyring } from '../domain/keyring.ts'
+import type { Refusal } from '../domain/outcome.ts'
 import type { Pricing } from '../domain/pricing.ts'
 import type { ApiKeyRecord, Site } from '../domain/site.ts'
 import type { Exchange } from '../http/exchange.ts'
-import { type PolicyList, type Reply, type ReplyStyle, refusedReply } from '../http/replies.ts'
+import { type PolicyList, type Reply, type ReplyStyle, refusalReply } from '../http/replies.ts'
 import type { KeyUses } from '../store/key-uses.ts'
 import type { RecordCache } from '../store/site-directory.ts'
 import type { RequestStore, SolutionAdmission } from '../store/store.ts'
@@ -40,7 +41,7 @@ export interface ServiceSettings {
   readonly ipv6PrefixBits: number
 }
 
-/** An endpoint: answers the exchange, at once or when body and store have come. The query is empty where none is read. */
+/** Answers an exchange, at once or when body and store have come. The query is empty for endpoints that have none. */
 export type Endpoint = (exchange: Exchange, query: string) => void
 
 /** Another host's clock may be this far ahead. */
@@ -50,6 +51,18 @@ export function replyStyle(name: EndpointName, settings: Pick<ServiceSettings, '
   const { limits, errorStyle } = ENDPOINTS[name]
   const policies = limits.map(({ policy, limit }) => [policy, settings.limits[limit]])
   return { errors: errorStyle, policies: Object.fromEntries(policies) }
+}
+
+/** A request that will be refused once its limits are charged. */
+export interface RefusedAttempt {
+  readonly verdict: 'refused'
+  readonly refusal: Refusal
+  /** undefined if none was read. */
+  readonly nonce: string | undefined
+}
+
+export function refused(refusal: Refusal, nonce?: string): RefusedAttempt {
+  return { verdict: 'refused', refusal, nonce }
 }
 
 type NotAdmitted = Exclude<SolutionAdmission, { status: 'admitted' }>
@@ -66,7 +79,7 @@ export function notAdmittedReply(
   named?: Named,
 ): Reply {
   const style = { errors, policies: { ...policies, ...siteLimits } }
-  if (admission.status === 'unavailable') return refusedReply(style, { reason: 'store-unavailable' }, named)
+  if (admission.status === 'unavailable') return refusalReply(style, { reason: 'store-unavailable' }, named)
   const { policy, retryAfterMs } = admission
-  return refusedReply(style, { reason: 'rate-limited', policy }, named, retryAfterMs)
+  return refusalReply(style, { reason: 'rate-limited', policy }, named, retryAfterMs)
 }

@@ -13,7 +13,7 @@ import type { Refusal } from '../domain/outcome.ts'
 import { pageHostname } from '../domain/page.ts'
 import { apiKeyId, type Site } from '../domain/site.ts'
 import type { TokenClaims } from '../domain/token.ts'
-import { refusedReply, siteverifyJson } from '../http/replies.ts'
+import { refusalReply, siteverifyJson } from '../http/replies.ts'
 import { parseSiteverify, readSiteverify, type SiteverifyFields, secretOf } from '../http/siteverify-body.ts'
 import { type Dialect, redemption } from './redemption.ts'
 import { type Endpoint, replyStyle, type Service, type ServiceSettings } from './service.ts'
@@ -32,11 +32,11 @@ function endpointWith(service: Service, answer: Answer): Endpoint {
   const style = replyStyle('siteverify', service.settings)
   const redeem = redemption(service, style, dialectWith(answer))
   return (exchange, query) => {
-    if (exchange.isFromPage) return exchange.answer(refusedReply(style, { reason: 'sent-by-page' }))
+    if (exchange.isFromPage) return exchange.answer(refusalReply(style, { reason: 'sent-by-page' }))
     exchange.readBody(service.settings.bodyBytesMax, body => {
-      if (body === undefined) return exchange.answer(refusedReply(style, { reason: 'body-too-large' }))
+      if (body === undefined) return exchange.answer(refusalReply(style, { reason: 'body-too-large' }))
       const asked = credentialsIn(body, exchange.contentType, query)
-      if ('refusal' in asked) exchange.answer(refusedReply(style, asked.refusal))
+      if ('refusal' in asked) exchange.answer(refusalReply(style, asked.refusal))
       else redeem(exchange, asked.secret, asked.keyId, asked.fields)
     })
   }

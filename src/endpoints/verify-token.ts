@@ -9,7 +9,7 @@
 
 import { formatAddress, isSameClient } from '../addresses/address.ts'
 import { apiKeyId } from '../domain/site.ts'
-import { refusedReply } from '../http/replies.ts'
+import { refusalReply } from '../http/replies.ts'
 import { parseRedemption } from '../http/schemas.ts'
 import { type Dialect, redemption } from './redemption.ts'
 import { type Endpoint, replyStyle, type Service } from './service.ts'
@@ -29,12 +29,12 @@ export function verifyToken(service: Service): Endpoint {
   const redeem = redemption(service, style, DIALECT)
   return exchange => {
     const { authorization } = exchange
-    if (authorization === '') return exchange.answer(refusedReply(style, { reason: 'credentials-missing' }))
+    if (authorization === '') return exchange.answer(refusalReply(style, { reason: 'credentials-missing' }))
     const key = BEARER.exec(authorization)?.[1] ?? ''
     const keyId = apiKeyId(key)
-    if (keyId === undefined) return exchange.answer(refusedReply(style, { reason: 'credentials-malformed' }))
+    if (keyId === undefined) return exchange.answer(refusalReply(style, { reason: 'credentials-malformed' }))
     exchange.readBody(service.settings.bodyBytesMax, body => {
-      if (body === undefined) exchange.answer(refusedReply(style, { reason: 'body-too-large' }))
+      if (body === undefined) exchange.answer(refusalReply(style, { reason: 'body-too-large' }))
       else redeem(exchange, key, keyId, body)
     })
   }

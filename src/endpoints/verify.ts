@@ -32,12 +32,20 @@ import { raisedBits, type Site } from '../domain/site.ts'
 import { BASE_BITS } from '../domain/site-fields.ts'
 import { mintToken } from '../domain/token.ts'
 import type { Exchange } from '../http/exchange.ts'
-import { NO_HEADERS, type Reply, type ReplyStyle, refusedReply } from '../http/replies.ts'
+import { NO_HEADERS, type Reply, type ReplyStyle, refusalReply } from '../http/replies.ts'
 import { parseSolution } from '../http/schemas.ts'
 import type { PuzzleName } from '../protocol/proof.ts'
 import type { Solution } from '../protocol/wire.ts'
 import type { SolutionAdmission, SolutionRequest } from '../store/store.ts'
-import { CLOCK_SKEW_MS, type Endpoint, notAdmittedReply, replyStyle, type Service } from './service.ts'
+import {
+  CLOCK_SKEW_MS,
+  type Endpoint,
+  notAdmittedReply,
+  type RefusedAttempt,
+  refused,
+  replyStyle,
+  type Service,
+} from './service.ts'
 import {
   type AllowedVisit,
   chargeOf,
@@ -49,13 +57,6 @@ import {
 } from './visit.ts'
 
 type Admitted = Extract<SolutionAdmission, { status: 'admitted' }>
-
-interface Refused {
-  readonly verdict: 'refused'
-  readonly refusal: Refusal
-  /** undefined if the request was refused before its nonce was read. */
-  readonly nonce: string | undefined
-}
 
 /** The answer is 200, and the nonce stays unused. */
 interface Failed {
@@ -78,7 +79,7 @@ interface Solved {
   readonly nonce: string
 }
 
-type Attempt = Refused | Failed | Solved
+type Attempt = RefusedAttempt | Failed | Solved
 
 type Conclusion =
   | { readonly refusal: Refusal }
@@ -104,7 +105,6 @@ export function verify(service: Service): Endpoint {
     const spend = isSolved ? attempt.spend : undefined
     const isJunk = attempt.verdict === 'refused'
     const request = chargeOf(service.pricing, visit, 'verify', isFailure(attempt, site), spend, isJunk)
-    // A client that has left gets no token, so its proof is taken back: otherwise its neighbours would pay for it.
     let isCounted = false
     const judge = exchange.guard((admission: SolutionAdmission) => {
       if (admission.status !== 'admitted')
@@ -114,23 +114,23 @@ export function verify(service: Service): Endpoint {
       exchange.answer(replyTo(style, conclusion, attempt))
     })
     service.store.admitSolution(request, admission => {
-      judge(admission)
+      judge(admission) // does nothing if the client has left: without a token, its proof must not make its neighbours pay
       if (!isCounted && admission.status === 'admitted' && admission.nonce === 'spent')
         service.store.takeBack(request, admission.accepted)
     })
   }
   return exchange => {
     const refusal = siteKeyRefusal(exchange.siteKey)
-    if (refusal !== undefined) return exchange.answer(refusedReply(style, refusal))
+    if (refusal !== undefined) return exchange.answer(refusalReply(style, refusal))
     exchange.readBody(service.settings.bodyBytesMax, body => {
-      if (body === undefined) exchange.answer(refusedReply(style, { reason: 'body-too-large' }))
+      if (body === undefined) exchange.answer(refusalReply(style, { reason: 'body-too-large' }))
       else withSite(service, style, exchange, body, charge)
     })
   }
 }
 
 function replyTo(style: ReplyStyle, conclusion: Conclusion, { nonce }: Attempt): Reply {
-  if ('refusal' in conclusion) return refusedReply(style, conclusion.refusal, { nonce })
+  if ('refusal' in conclusion) return refusalReply(style, conclusion.refusal, { nonce })
   const { judgement, token } = conclusion
   const body =
     token === undefined
@@ -202,7 +202,7 @@ function attemptWithNonce(
     solveTimeMs: solution.solveTimeMs,
     elapsedMs: nowMs - issuedAtMs,
     difficulty,
-    addressFailures: 0, // known once admitted
+    addressFailures: 0, // the store will tell: withFailures
   }
   const score = scoreOf(signals, site.scoreWeights)
   // The record lives at least a lifetime from now, because a host whose clock is behind still accepts the nonce.
@@ -251,7 +251,7 @@ function conclude(
 function preciseRefusal(
   { store, settings, keyring }: Service,
   { site, address, windowKey }: AllowedVisit,
-  { refusal, nonce }: Refused,
+  { refusal, nonce }: RefusedAttempt,
   nowMs: number,
 ): Refusal {
   if (refusal.reason !== 'nonce-forged' || nonce === undefined) return refusal
@@ -281,7 +281,8 @@ function concludeSolved(
   const { difficulty } = solved.signals
   const bounds = boundsOf(site.record.difficulty, raisedBits(site.record, nowMs))
   const traffic = trafficAround(pricing, visit, admitted.meters)
-  // Bits of two puzzles do not compare. A site that changed its puzzle accepts challenges in flight, but no network's stock.
+  // Bits of two puzzles do not compare, so a challenge of the former puzzle is priced from its own bits up. What its network or site
+  // must pay still comes on top, so challenges that were hoarded gain nothing.
   const base = Math.min(difficulty, BASE_BITS[puzzle])
   const asked = puzzle === site.record.puzzle ? bounds : { ...bounds, min: base, base }
   const { isUnderpriced, isCapped } = checkPrice(difficulty, asked, admitted.accepted, traffic, pricing)
@@ -315,8 +316,4 @@ function concludeSolved(
 function withFailures(signals: ScoreSignals, { failures, accepted }: Admitted): ScoreSignals {
   if (failures === 0) return signals
   return { ...signals, addressFailures: countedFailures(failures, accepted) }
-}
-
-function refused(refusal: Refusal, nonce?: string): Refused {
-  return { verdict: 'refused', refusal, nonce }
 }

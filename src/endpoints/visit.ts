@@ -16,7 +16,7 @@ import { NO_TRAFFIC, siteFree, type Traffic, trafficOf } from '../domain/price.t
 import { networkPricing, type Pricing } from '../domain/pricing.ts'
 import { isSiteKey, type Site, siteRefusal } from '../domain/site.ts'
 import type { Exchange } from '../http/exchange.ts'
-import { type PolicyList, type ReplyStyle, refusedReply } from '../http/replies.ts'
+import { type PolicyList, type ReplyStyle, refusalReply } from '../http/replies.ts'
 import type { Metering, SolutionRequest } from '../store/store.ts'
 import type { Service } from './service.ts'
 
@@ -25,7 +25,7 @@ interface Visitor {
   /** Empty if absent. */
   readonly origin: string
   readonly isKnown: boolean
-  /** The window that its requests count in. */
+  /** The key of the window in the store that counts the visitor's requests. */
   readonly windowKey: string
   /** The tags that `windowKey` was made with. */
   readonly tags: AddressTags
@@ -42,7 +42,7 @@ export interface AllowedVisit extends Visitor {
 }
 
 interface RefusedVisit extends Visitor {
-  /** null if it does not exist. */
+  /** null if the site does not exist. */
   readonly site: Site | null
   readonly refusal: Refusal
 }
@@ -77,7 +77,7 @@ export function withSite(
   else next(exchange, cached, body)
 }
 
-/** Stands apart, so that requests for cached sites allocate no closure. */
+/** The closure is made here and not in `withSite`, so that requests for cached sites allocate none. */
 function loadSite(
   { sites }: Service,
   style: ReplyStyle,
@@ -86,13 +86,13 @@ function loadSite(
   next: OnSite,
 ): void {
   const loaded = exchange.guard<Site | null | undefined>(site => {
-    if (site === undefined) exchange.answer(refusedReply(style, { reason: 'store-unavailable' }))
+    if (site === undefined) exchange.answer(refusalReply(style, { reason: 'store-unavailable' }))
     else next(exchange, site, body)
   })
   sites.load(exchange.siteKey, loaded)
 }
 
-/** Finds the client, the limits that count the request, and why it will be refused. undefined if the client has left already. */
+/** Finds the visitor, the limits that count the request, and why it will be refused. Returns undefined if the client has left already. */
 export function visitOf(
   { tags, settings }: Service,
   name: VisitorEndpointName,
@@ -145,9 +145,10 @@ function detailOf(reason: Reason, origin: string): string | undefined {
 }
 
 /**
- * One literal serves all endpoints, because spreading it takes 2 us.
+ * Makes the store's request. /challenge ignores the fields of a solution: adding them by a spread took /verify 2 us.
  *
- * @param isJunk will be refused at no cost to its sender (an invented nonce), so it has a window of its own
+ * @param failed the solution is wrong, or its score too low
+ * @param isJunk the request will be refused and has cost its sender nothing (an invented nonce)
  */
 export function chargeOf(
   pricing: Pricing,
@@ -159,8 +160,7 @@ export function chargeOf(
 ): SolutionRequest {
   const { windowKey, addressLimit, siteLimit, site, refusal } = visit
   return {
-    addressKey:
-      refusal !== undefined ? windowOfRefused(windowKey) : isJunk ? windowOfJunk(windowKey) : windowKey,
+    addressKey: chargedWindow(windowKey, refusal, isJunk),
     siteTag: site?.logTag ?? 0,
     addressLimit,
     siteLimit,
@@ -169,6 +169,12 @@ export function chargeOf(
     failed,
     spend,
   }
+}
+
+/** Requests that will be refused count in windows of their own: others could send them to use up a visitor's limits. */
+function chargedWindow(windowKey: string, refusal: Refusal | undefined, isJunk: boolean): string {
+  if (refusal !== undefined) return windowOfRefused(windowKey)
+  return isJunk ? windowOfJunk(windowKey) : windowKey
 }
 
 /** Known networks and private addresses have no meters. Proofs of known networks and at test sites are not added to any. */

@@ -8,9 +8,9 @@
  */
 
 import { existsSync, readFileSync } from 'node:fs'
-import { type ContentRoute, StaticFile } from './content.ts'
+import { type ContentRoute, type StaticFile, staticFile } from './content.ts'
 import type { Exchange } from './exchange.ts'
-import { type HeaderList, refusalReply } from './replies.ts'
+import { type HeaderList, PLAIN_STYLE, refusalReply } from './replies.ts'
 import type { ContentRequest } from './request-headers.ts'
 
 export interface WidgetFile {
@@ -40,6 +40,7 @@ export const MANIFEST_NAME = 'manifest.json'
 export const BROTLI_ENDING = '.br'
 export const GZIP_ENDING = '.gz'
 
+/** The folder of the built widget, as seen from dist/http/ and from src/http/. */
 const FOLDERS = ['../widget/', '../../dist/widget/']
 
 export function findWidget(): Widget | undefined {
@@ -91,7 +92,7 @@ const HASHED = /^(\/widget\/.+)\.[0-9a-f]{10}(\.[a-z]+)$/
 const COMPAT_PREFIX = '/compat/'
 const COMPAT_NAME = 'compat-'
 
-/** Some products let users set only a vendor's host. */
+/** Paths of the vendors' own scripts, because some products let users set only the host. */
 const VENDOR_PATHS: Readonly<Record<string, string>> = {
   '/1/api.js': 'hcaptcha',
   '/recaptcha/api.js': 'recaptcha',
@@ -99,37 +100,25 @@ const VENDOR_PATHS: Readonly<Record<string, string>> = {
   '/turnstile/v0/api.js': 'turnstile',
 }
 
-interface Asset {
-  readonly file: StaticFile
-  readonly cacheControl: string
-}
-
 export function widgetRoutes({ folder, files }: Widget): ContentRoute[] {
-  const byPath = new Map<string, Asset>()
+  const byPath = new Map<string, StaticFile>()
   for (const widgetFile of files) {
+    const { name, fileName } = widgetFile
     const file = readStatic(folder, widgetFile)
-    byPath.set(PREFIX + widgetFile.name, { file, cacheControl: STABLE })
-    if (widgetFile.name.startsWith(COMPAT_NAME)) {
-      const path = COMPAT_PREFIX + widgetFile.name.slice(COMPAT_NAME.length)
-      byPath.set(path, { file, cacheControl: STABLE })
-    }
-    if (widgetFile.fileName !== widgetFile.name) {
-      byPath.set(PREFIX + widgetFile.fileName, { file, cacheControl: FOR_EVER })
-    }
+    byPath.set(PREFIX + name, file).set(PREFIX + fileName, file)
+    if (name.startsWith(COMPAT_NAME)) byPath.set(COMPAT_PREFIX + name.slice(COMPAT_NAME.length), file)
   }
   byPath.set('/widget.js', byPath.get(`${PREFIX}widget.js`)!)
   for (const [path, vendor] of Object.entries(VENDOR_PATHS))
     byPath.set(path, byPath.get(`${COMPAT_PREFIX}${vendor}.js`)!)
-  const currentVersionOf = (path: string): Asset | undefined => {
-    const current = byPath.get(path.replace(HASHED, '$1$2'))
-    return current && { file: current.file, cacheControl: NEVER }
-  }
-  const notFound = refusalReply({ reason: 'not-found' }, 'plain')
+  const notFound = refusalReply(PLAIN_STYLE, { reason: 'not-found' })
   const handle = (exchange: Exchange, asked: ContentRequest): void => {
     const path = asked.path.replace('//', '/')
-    const asset = byPath.get(path) ?? currentVersionOf(path)
-    if (asset === undefined) exchange.answer(notFound)
-    else asset.file.answer(exchange, asked, asset.cacheControl)
+    const stablePath = path.replace(HASHED, '$1$2')
+    const file = byPath.get(path) ?? byPath.get(stablePath)
+    if (file === undefined) return exchange.answer(notFound)
+    const hashedControl = byPath.has(path) ? FOR_EVER : NEVER
+    file(exchange, asked, path === stablePath ? STABLE : hashedControl)
   }
   const paths = ['/widget.js', `${PREFIX}*`, `${COMPAT_PREFIX}*`, ...Object.keys(VENDOR_PATHS)]
   // Pages that add `/widget.js` to an address that ends with a slash request a path with two slashes.
@@ -143,7 +132,7 @@ export function widgetRoutes({ folder, files }: Widget): ContentRoute[] {
 
 function readStatic(folder: URL, { name, fileName, contentType }: WidgetFile): StaticFile {
   const read = (ending: string) => readFileSync(new URL(fileName + ending, folder))
-  return new StaticFile(read(''), {
+  return staticFile(read(''), {
     contentType,
     compressed: { br: read(BROTLI_ENDING), gzip: read(GZIP_ENDING) },
     headers: [...SHARED_HEADERS, ...(HEADERS_OF_FILE[name] ?? [])],

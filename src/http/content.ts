@@ -18,7 +18,7 @@ export type Coding = 'br' | 'gzip' | 'identity'
 
 interface StaticFileOptions {
   readonly contentType: string
-  /** A form that is not shorter than the content is never sent. */
+  /** The content, compressed in advance. One that is not shorter than the content itself is never sent. */
   readonly compressed?: Partial<Readonly<Record<Coding, Buffer>>>
   readonly headers?: HeaderList
 }
@@ -33,33 +33,31 @@ interface Variant {
 
 const ETAG_CHARACTERS = 22
 
-export class StaticFile {
-  /** Shortest first. */
-  readonly #variants = new Map<Coding, Variant>()
-  readonly #codings: readonly Coding[]
-  readonly #headers: HeaderList
+/** Answers with the file, in the form that the client prefers, or with 304. */
+export type StaticFile = (exchange: Exchange, asked: ContentRequest, cacheControl: string) => void
 
-  constructor(content: Buffer, { contentType, compressed = {}, headers = [] }: StaticFileOptions) {
-    const hash = createHash('sha256').update(content).digest('base64url').slice(0, ETAG_CHARACTERS)
-    const type = ['Content-Type', contentType] as const
-    for (const coding of ['br', 'gzip'] as const) {
-      const body = compressed[coding]
-      if (body === undefined || body.length >= content.length) continue
-      const etag = `"${hash}-${coding}"`
-      this.#variants.set(coding, { body, etag, headers: [type, ['Content-Encoding', coding]] })
-    }
-    this.#variants.set('identity', { body: content, etag: `"${hash}"`, headers: [type] })
-    this.#codings = [...this.#variants.keys()]
-    this.#headers = [['Vary', 'Accept-Encoding'], ['X-Content-Type-Options', 'nosniff'], ...headers]
+export function staticFile(
+  content: Buffer,
+  { contentType, compressed = {}, headers = [] }: StaticFileOptions,
+): StaticFile {
+  const hash = createHash('sha256').update(content).digest('base64url').slice(0, ETAG_CHARACTERS)
+  const type = ['Content-Type', contentType] as const
+  const variants = new Map<Coding, Variant>()
+  for (const coding of ['br', 'gzip'] as const) {
+    const body = compressed[coding]
+    if (body === undefined || body.length >= content.length) continue
+    variants.set(coding, { body, etag: `"${hash}-${coding}"`, headers: [type, ['Content-Encoding', coding]] })
   }
-
-  answer(exchange: Exchange, asked: ContentRequest, cacheControl: string): void {
-    const coding = preferredCoding(asked.acceptEncoding, this.#codings)
-    const { body, etag, headers } = this.#variants.get(coding)!
-    const shared: HeaderList = [['ETag', etag], ['Cache-Control', cacheControl], ...this.#headers]
+  variants.set('identity', { body: content, etag: `"${hash}"`, headers: [type] })
+  const codings = [...variants.keys()]
+  const always: HeaderList = [['Vary', 'Accept-Encoding'], ['X-Content-Type-Options', 'nosniff'], ...headers]
+  return (exchange, asked, cacheControl) => {
+    const variant = variants.get(preferredCoding(asked.acceptEncoding, codings))!
+    const { body, etag } = variant
+    const shared: HeaderList = [['ETag', etag], ['Cache-Control', cacheControl], ...always]
     if (matchesEtag(asked.ifNoneMatch, etag))
       exchange.answer({ status: 304, body, headers: shared, head: null }) // only the body's length is sent
-    else exchange.answer({ status: 200, body, headers: [...headers, ...shared], head: null })
+    else exchange.answer({ status: 200, body, headers: [...variant.headers, ...shared], head: null })
   }
 }
 
@@ -78,18 +76,12 @@ export function preferredCoding(acceptEncoding: string, available: readonly Codi
     const weight = parameter === undefined ? 1 : Number(WEIGHT.exec(parameter)?.[1] ?? 0)
     weights.set(coding.trim().replace(/^x-gzip$/, 'gzip'), weight)
   }
-  // identity is acceptable unlisted, but never preferred.
+  // The content as it is (identity) is acceptable even if it is not listed, but any other coding is preferred.
   const unlisted = weights.get('*')
   const weightOf = (coding: Coding) =>
     weights.get(coding) ?? unlisted ?? (coding === 'identity' ? Number.MIN_VALUE : 0)
-  let best: Coding = 'identity'
-  let bestWeight = 0
-  for (const coding of available) {
-    if (weightOf(coding) <= bestWeight) continue
-    best = coding
-    bestWeight = weightOf(coding)
-  }
-  return best
+  const best = available.toSorted((a, b) => weightOf(b) - weightOf(a))[0]!
+  return weightOf(best) > 0 ? best : 'identity'
 }
 
 const ENTITY_TAG = /(?:W\/)?("[^"]*")/g

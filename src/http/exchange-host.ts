@@ -5,13 +5,13 @@ import type { Ending } from '../domain/ending.ts'
 import { ENDPOINT_NAMES } from '../domain/endpoint.ts'
 import type { OverloadGate } from './gate.ts'
 import type { ProxyRelay } from './proxy-relay.ts'
-import type { Reply } from './replies.ts'
+import type { ReplyStyle } from './replies.ts'
 
-/** The label of metrics: an endpoint, or the other paths that are counted together. */
+/** The values of the label `endpoint` of metrics. `content` are files and pages, `other` all that is neither. */
 export const PARTS = [...ENDPOINT_NAMES, 'content', 'other'] as const
 export type Part = (typeof PARTS)[number]
 
-/** What log and metrics read of an exchange. Absent texts are empty. */
+/** What log and metrics read of an exchange. Headers that the request lacks are empty texts. */
 export interface ObservedExchange {
   readonly startedAtMs: number
   readonly requestId: string
@@ -34,13 +34,14 @@ interface ExchangeObserver {
 
 export interface ExchangeHost {
   readonly trustedProxies: AddressSet
+  /** True if every connection comes from a trusted proxy, so that nobody needs to read its address. */
   readonly isEveryPeerTrusted: boolean
   /** Set if proxies use the PROXY protocol. */
   relay: Pick<ProxyRelay, 'takeAwaited' | 'clientOf'> | undefined
-  /** Reports a sender of X-Forwarded-For that is not trusted. The reporter sets it to undefined for a minute after each report. */
-  forwardingIgnored: ((peer: Address) => void) | undefined
-  /** Reports a trusted proxy whose X-Forwarded-For names no client; undefined for a minute after each report, too. */
-  forwardingMalformed: ((peer: Address) => void) | undefined
+  /** Called for each request with X-Forwarded-For whose sender is not trusted. */
+  readonly onForwardingIgnored: (peer: Address) => void
+  /** Called for each request of a trusted proxy whose X-Forwarded-For names no client. */
+  readonly onForwardingMalformed: (proxy: Address) => void
   /** Every answer closes its connection. */
   isDraining: boolean
   inFlight: number
@@ -54,6 +55,6 @@ export interface ExchangeRules {
   readonly part: Part
   /** True if any site's pages may call it: requests have a site key and an origin, and answers have CORS headers. */
   readonly isCrossOrigin: boolean
-  readonly faultReply: Reply
-  readonly ambiguousReply: Reply
+  /** The form of the refusals that the exchange makes by itself. */
+  readonly style: ReplyStyle
 }

@@ -15,12 +15,12 @@ import type { HttpRequest, HttpResponse } from 'uWebSockets.js'
 import { type Address, addressFromBytes } from '../addresses/address.ts'
 import { forwardedAddress } from '../addresses/forwarded-for.ts'
 import { isForeign } from '../domain/origin.ts'
+import type { Reason } from '../domain/outcome.ts'
 import { DEMO_SITE_KEY } from '../domain/site.ts'
 import { BodyBytes } from './body.ts'
 import type { ExchangeHost, ExchangeRules } from './exchange-host.ts'
-import type { Reply } from './replies.ts'
-import { CORS_JSON_HEAD, HEADER_BREAK, JSON_HEAD, statusLine } from './replies.ts'
-import { type Framing, hasForwardedFor, readHead, readProxyHead } from './request-headers.ts'
+import { CORS_JSON_HEAD, HEADER_BREAK, JSON_HEAD, type Reply, refusalReply, STATUS_LINES } from './replies.ts'
+import { type Framing, readHead, readProxyHead } from './request-headers.ts'
 
 /** Other characters could forge a log line or a header. */
 const REQUEST_ID = /^[\w.:=+/@-]{1,128}$/
@@ -62,16 +62,20 @@ let pausesSinceMs = 0
 const ANSWERS_AT_ONCE_MAX = 64
 let answersAtOnce = 0
 
-/** Arguments of `#writeCorked`, which runs before `cork` returns. A closure per answer takes 0.6 us. */
+/** Arguments of `#writeCorked`, which runs before `cork` returns. A closure for each answer would take 0.6 us. */
 let corked: Exchange | undefined
 let corkedReply: Reply | undefined
 
 export class Exchange {
-  /** The value of X-Site-Key. Texts are empty if absent. */
+  /** The value of X-Site-Key. Headers that the request lacks are empty texts. */
   readonly siteKey: string
-  /** Found only for the demo's sites. Browsers leave Sec-Fetch-Site out without HTTPS or a local name, so Origin and Host decide. */
+  /**
+   * Another service's page sent the request. Always false but for the demo's sites. Browsers send Sec-Fetch-Site only with HTTPS or to
+   * a local name, so without it Origin and Host decide.
+   */
   readonly isFromForeignPage: boolean
   readonly origin: string
+  /** The value of Sec-Fetch-Site. */
   readonly #fetchSite: string
   readonly contentType: string
   readonly authorization: string
@@ -84,7 +88,8 @@ export class Exchange {
   readonly #response: HttpResponse
   readonly #isHead: boolean
   readonly #framing: Framing
-  #endsConnection = false
+  /** `#answerLast` has scheduled the answer that ends the connection. */
+  #isLastAnswer = false
   /** Answered, or the client has left. */
   #isOver = false
   #isBodyPending = false
@@ -92,8 +97,9 @@ export class Exchange {
   readonly #isCloseAsked: boolean
   /** Inside a callback of uWebSockets.js. */
   #isInCallback = false
-  /** uWebSockets.js writes one status line, and `100 Continue` has taken it. */
+  /** `100 Continue` was sent. uWebSockets.js writes only one status line, so ours needs another way. */
   readonly #hasContinued: boolean
+  /** Closing inside the cork would leave the answer unsent. */
   #closesAfterCork = false
   #isPaused = false
 
@@ -110,8 +116,8 @@ export class Exchange {
     // A proxy whose PROXY header names no client passes on a client's own headers.
     const isTrusted = isProxy && relayed?.isNameless !== true
     const head = isTrusted ? readProxyHead(request) : readHead(request, isCrossOrigin)
-    if (!isProxy && host.forwardingIgnored !== undefined && peer !== undefined && hasForwardedFor(request))
-      host.forwardingIgnored(peer)
+    if (!isProxy && peer !== undefined && request.getHeader('x-forwarded-for') !== '')
+      host.onForwardingIgnored(peer)
     this.siteKey = (isCrossOrigin && head.siteKey) || ''
     this.origin = head.origin ?? ''
     this.#fetchSite = head.fetchSite ?? ''
@@ -142,7 +148,7 @@ export class Exchange {
     const client = forwardedAddress(forwardedFor, this.#host.trustedProxies)
     if (client !== undefined) return client
     const sender = proxy ?? peerOf(this.#response)
-    if (forwardedFor !== '' && sender !== undefined) this.#host.forwardingMalformed?.(sender)
+    if (forwardedFor !== '' && sender !== undefined) this.#host.onForwardingMalformed(sender)
     return sender
   }
 
@@ -156,7 +162,7 @@ export class Exchange {
     return this.origin !== '' || (this.#fetchSite !== '' && this.#fetchSite !== 'none')
   }
 
-  /** A trusted proxy's id, or one made at first use. The answer has it if it was used before the answer. */
+  /** The id that a trusted proxy gave, or one made at the first use. An answer carries it only if there is one by then. */
   get requestId(): string {
     if (this.#requestId === '') this.#requestId = this.#host.newRequestId()
     return this.#requestId
@@ -195,7 +201,7 @@ export class Exchange {
 
   /** Refuses a body whose end is ambiguous, because it could hide another request. */
   begin(step: (exchange: Exchange) => void): void {
-    if (this.#framing === 'ambiguous') this.answer(this.#rules.ambiguousReply)
+    if (this.#framing === 'ambiguous') this.#refuse('length-ambiguous')
     else this.#runInCallback(step, this)
   }
 
@@ -219,15 +225,19 @@ export class Exchange {
       step(argument)
     } catch (error) {
       this.#host.observer.faulted(this.#rules.part, error, this)
-      this.answer(this.#rules.faultReply)
+      this.#refuse('internal')
     }
   }
 
-  /** The step as a callback that does nothing once the exchange is over. */
+  /** Returns the step as a callback for others, which does nothing once the exchange is over. */
   guard<Argument>(step: (argument: Argument) => void): (argument: Argument) => void {
     return argument => {
       if (!this.#isOver) this.#run(step, argument)
     }
+  }
+
+  #refuse(reason: Reason): void {
+    this.answer(refusalReply(this.#rules.style, { reason }))
   }
 
   answer(reply: Reply): void {
@@ -235,7 +245,7 @@ export class Exchange {
     const isBare = reply.status === 304 || this.#isHead
     if (this.#mustEndConnection(isBare)) return this.#answerLast(reply)
     if (this.#isTickFull()) return void setImmediate(() => this.answer(reply))
-    // Before writing: a log line makes the request id, which the answer then carries.
+    // The observer comes first: if it logs a line, that makes the request id, which the answer then carries.
     this.#host.observer.answered(this, this.#rules.part, reply.status, reply.ending)
     this.#end()
     corked = this
@@ -243,9 +253,9 @@ export class Exchange {
     this.#response.cork(Exchange.#writeCorked)
   }
 
-  /** @param isBare without a body */
+  /** @param isBare true if the answer has no body */
   #mustEndConnection(isBare: boolean): boolean {
-    if (this.#endsConnection) return false // `#answerLast` ends it already.
+    if (this.#isLastAnswer) return false
     // uWebSockets.js itself ends the connection inside the callback.
     if (this.#isCloseAsked && !this.#isInCallback) return true
     // The rest of an oversized body, or trailers after chunks, could be taken for a request.
@@ -260,7 +270,7 @@ export class Exchange {
    * (test/http/closed-connections.test.ts).
    */
   #answerLast(reply: Reply): void {
-    this.#endsConnection = true
+    this.#isLastAnswer = true
     setTimeout(() => {
       this.answer(reply)
       if (this.#closesAfterCork) this.#response.close()
@@ -284,7 +294,7 @@ export class Exchange {
   #write({ status, body, headers, head }: Reply): void {
     const response = this.#response
     const { isCrossOrigin } = this.#rules
-    const closes = this.#endsConnection || this.#host.isDraining
+    const closes = this.#isLastAnswer || this.#host.isDraining
     this.#writeStatus(status)
     for (const [name, value] of headers) response.writeHeader(name, value)
     if (head !== null) {
@@ -297,7 +307,7 @@ export class Exchange {
 
   #writeStatus(status: number): void {
     if (this.#isPaused) this.#response.resume()
-    const line = statusLine(status)
+    const line = STATUS_LINES[status]!
     // uWebSockets.js writes a header's name as it is, so the status line can be part of one.
     if (this.#hasContinued) this.#response.writeHeader(`HTTP/1.1 ${line}${HEADER_BREAK}Vary`, 'Expect')
     else if (status !== 200) this.#response.writeStatus(line)
@@ -337,7 +347,6 @@ export class Exchange {
     if (closes && ENDS_WITH_HEAD) return void this.#response.endWithoutBody(bytes, true)
     const [, isEnded] = this.#response.tryEnd('', bytes)
     if (isEnded) return
-    // Closing inside the cork would leave the head unsent.
     if (closes) this.#closesAfterCork = true
     else this.#response.endWithoutBody()
   }
@@ -349,18 +358,22 @@ export class Exchange {
   }
 }
 
-/** Reads the peer's address, which takes 2 us. */
+/** Returns the address at the other end of the connection. Takes 2 us. */
 export function peerOf(response: HttpResponse): Address | undefined {
   return addressFromBytes(Buffer.from(response.getRemoteAddress()))
 }
 
-/** uWebSockets.js takes any value of five characters for `close`. */
+/** uWebSockets.js takes any Connection header of five characters for `close`, and ends the connection. */
 const isClose = (connection: string | undefined) => connection?.length === 5
 
-/** Sheds GET and POST requests unread, without an exchange. @param reply with constant headers only */
+/**
+ * Returns a handler that refuses GET and POST requests unread, without an exchange.
+ *
+ * @param reply must have constant headers
+ */
 export function refuserOf(reply: Reply, host: ExchangeHost, { part, isCrossOrigin }: ExchangeRules) {
   const headers = [['Content-Type', isCrossOrigin ? CORS_JSON_HEAD : JSON_HEAD], ...reply.headers] as const
-  const line = statusLine(reply.status)
+  const line = STATUS_LINES[reply.status]!
   const body = Buffer.from(reply.body)
   return (response: HttpResponse, request: HttpRequest) => {
     response.writeStatus(line)

@@ -3,28 +3,22 @@
 import type { Work } from '../domain/endpoint.ts'
 import { MEASURE_MS, Overload } from './overload.ts'
 
-interface OverloadGateOptions {
-  readonly delayMsTarget: number
-  /** Ticks of the event loop per request: two if the store answers in a later tick, else one. */
-  readonly ticksPerRequest: number
-  /** @param shed requests shed since shedding began */
-  readonly onChange: (isShedding: boolean, shed: number) => void
-}
+/** A request takes two ticks of the event loop, because the store answers in a later one. */
+const TICKS_PER_REQUEST = 2
 
 export class OverloadGate {
-  /** If true, callers must use `admits` or `seen` for each request. */
+  /** If true, each request must be passed to `admits` or `seen`. */
   isShedding = false
   readonly #overload: Overload
-  readonly #ticksPerRequest: number
-  readonly #onChange: OverloadGateOptions['onChange']
+  readonly #onChange: (isShedding: boolean, shed: number) => void
   #timer: NodeJS.Timeout | undefined
   #measuredAtMs = 0
   #shed = 0
   #isInTick = false
 
-  constructor({ delayMsTarget, ticksPerRequest, onChange }: OverloadGateOptions) {
+  /** @param onChange gets the number of requests that were shed since shedding began */
+  constructor(delayMsTarget: number, onChange: (isShedding: boolean, shed: number) => void) {
     this.#overload = new Overload(delayMsTarget)
-    this.#ticksPerRequest = ticksPerRequest
     this.#onChange = onChange
   }
 
@@ -64,7 +58,7 @@ export class OverloadGate {
   #measure(): void {
     const nowMs = performance.now()
     const lateMs = nowMs - this.#measuredAtMs - MEASURE_MS
-    this.#overload.measured(nowMs, lateMs * this.#ticksPerRequest)
+    this.#overload.measured(nowMs, lateMs * TICKS_PER_REQUEST)
     this.#measuredAtMs = nowMs
     const { isShedding } = this.#overload
     if (isShedding === this.isShedding) return

@@ -18,13 +18,16 @@ interface ListenOptions {
   readonly proxyProtocol: boolean
   readonly connectionsMax: number
   readonly storeDeadlineMs: number
-  /** A trusted proxy sent a wrong header. Called at most every ten seconds. */
-  readonly refused: (proxy: Address, why: string, sinceLast: number) => void
-  /** New connections were closed, because `connectionsMax` are open. Called at most every ten seconds. */
-  readonly connectionsFull: (sinceLast: number) => void
+  /** Called for each connection whose header, from a trusted proxy, was wrong. */
+  readonly onWrongHeader: (proxy: Address, why: string) => void
+  /** Called for each connection that was closed because `connectionsMax` are open. */
+  readonly onFull: () => void
 }
 
-/** The relay ends silent connections after this; proxies do after 8 s. The HTTP server ends thousands at once, and delays all. */
+/**
+ * The relay ends a silent connection after this: later than proxies, to which the docs give 8 s, and sooner than the HTTP server, which
+ * ends thousands at once and so delays everybody.
+ */
 const RELAY_SILENT_MS = 8500
 const STORE_MARGIN_MS = 1000
 
@@ -47,10 +50,9 @@ export async function listen(
   options: ListenOptions,
 ): Promise<Listener | undefined> {
   let refused = 0
-  const tellFull = seldom(options.connectionsFull)
-  const connectionsFull = () => {
+  const onFull = () => {
     refused++
-    tellFull()
+    options.onFull()
   }
   const refusedConnections = () => refused
   let connections = 0
@@ -62,7 +64,7 @@ export async function listen(
       const peer = peerOf(response)
       if (peer === undefined || !host.relay.takeAwaited(peer)) response.close()
     } else if (connections > connectionsMax) {
-      connectionsFull()
+      onFull()
       response.close() // the filter then counts the connection as ended
     }
   }
@@ -85,9 +87,9 @@ export async function listen(
   const relay = new ProxyRelay({
     trustedProxies: options.trustedProxies,
     upstreamPort: us_socket_local_port(socket),
-    refused: seldom((sinceLast, proxy: Address, why: string) => options.refused(proxy, why, sinceLast)),
+    onWrongHeader: options.onWrongHeader,
     connectionsMax,
-    connectionsFull,
+    onFull,
     silentMs: Math.max(RELAY_SILENT_MS, options.storeDeadlineMs + STORE_MARGIN_MS),
   })
   host.relay = relay
@@ -104,7 +106,10 @@ export async function listen(
 
 const LOOPBACK_V4 = '127.0.0.0/8'
 
-/** Saves reading the peer's address where every program on the machine could use a trusted address anyway. */
+/**
+ * True if the service listens on loopback and trusts all of it: then every connection is a trusted proxy's, and reading its address,
+ * which takes 2 us, is not needed.
+ */
 export function isEveryPeerTrusted(
   options: Pick<ListenOptions, 'host' | 'trustedProxies' | 'proxyProtocol'>,
 ): boolean {
@@ -131,23 +136,5 @@ async function untilNobodyWaits(): Promise<void> {
     if (now - tickStart < SHORT_TICK_MS || now > giveUpAt) return
     tickStart = now
     await new Promise(resolve => setImmediate(resolve))
-  }
-}
-
-const TELL_MS = 10_000
-
-/** Calls `tell` once in ten seconds, with a count, because a misconfigured proxy does everything wrong. */
-function seldom<Details extends unknown[]>(
-  tell: (sinceLast: number, ...details: Details) => void,
-): (...details: Details) => void {
-  let untold = 0
-  let toldAtMs = Number.NEGATIVE_INFINITY
-  return (...details) => {
-    untold++
-    const nowMs = performance.now()
-    if (nowMs - toldAtMs < TELL_MS) return
-    tell(untold, ...details)
-    untold = 0
-    toldAtMs = nowMs
   }
 }

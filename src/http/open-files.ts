@@ -1,4 +1,4 @@
-/** Reads from /proc how many files, and so connections, a process may open, and what happens to those that a closing listener has. */
+/** Reads the system's limits for connections from /proc. */
 
 import { readFileSync } from 'node:fs'
 import { readdir } from 'node:fs/promises'

@@ -22,14 +22,17 @@ export const MEASURE_MS = 20
 const RAISE_AFTER_MS = [500, 2000]
 /** Each level is left downwards once the delay was within the target for this long. */
 const LOWER_AFTER_MS = [0, 1000, 5000]
-/** Level 1 is left if so little new work was refused: a few long ticks below capacity must not hold a worker there. */
+/** Level 1 is left once at most this share of new work was refused: it need not be none, as some ticks are long below capacity, too. */
 const SHED_SHARE_MAX = 0.02
 
 /** A tick's budgets as shares of the target. With 0.2 for new work, visitors would wait four times as long, and no more would be served. */
 const BUDGET_SHARE = { new: 0.05, begun: 0.5 }
-/** After long ticks a budget shrinks to this share of itself at least. */
+/** A long tick shrinks the next budget, down to this share of it at most. */
 const BUDGET_MIN = 0.1
-/** In ticks that begun work fills, one challenge is admitted for four other requests. A served visitor sends two others, so half get one. */
+/**
+ * A tick whose budget is used up still admits one challenge for four other requests, so that a flood of those keeps nobody out
+ * entirely. A visitor sends two others after a challenge, so at least half of the visitors get one.
+ */
 const NEW_PER_OTHER = 0.25
 
 export class Overload {
@@ -37,20 +40,21 @@ export class Overload {
   readonly #delayMsTarget: number
   /** All measurements since then were above the target. */
   #overSinceMs: number | undefined
-  /** No measurement since then was above the target. New work is counted from then, and its refusals. */
+  /** No measurement since then was above the target. `#newSeen` and `#newShed` count from then on. */
   #quietSinceMs = 0
   #newSeen = 0
   #newShed = 0
   #tickAtMs = 0
   readonly #budgetMs = { new: 0, begun: 0 }
   #newAdmitted = 0
+  /** Requests of this tick that are no new work. */
   #others = 0
 
   constructor(delayMsTarget: number) {
     this.#delayMsTarget = delayMsTarget
   }
 
-  /** If true, callers must use `startTick`, `admits` and `seen`. */
+  /** If true, callers must use `startTick` at each tick, and `admits` or `seen` for each request. */
   get isShedding(): boolean {
     return this.#level > 0
   }

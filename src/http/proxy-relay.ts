@@ -28,10 +28,10 @@ interface RelayOptions {
   /** A port on 127.0.0.1. */
   readonly upstreamPort: number
   /** A trusted proxy sent no whole header. Connections without a byte are not reported: a health check may only test the port. */
-  readonly refused: (proxy: Address, why: string) => void
+  readonly onWrongHeader: (proxy: Address, why: string) => void
   readonly connectionsMax: number
-  /** Called for each connection that is closed, because `connectionsMax` are open. */
-  readonly connectionsFull: () => void
+  /** Called for each connection that is closed because `connectionsMax` are open. */
+  readonly onFull: () => void
   /** A connection without a byte in either direction is ended after this. */
   readonly silentMs: number
 }
@@ -91,7 +91,7 @@ export class ProxyRelay {
   #accept(client: Socket): void {
     client.on('error', () => {}) // 'close' follows
     if (this.connections >= this.#options.connectionsMax) {
-      this.#options.connectionsFull()
+      this.#options.onFull()
       client.destroy()
       return
     }
@@ -106,7 +106,7 @@ export class ProxyRelay {
   #readHeader(client: Socket, proxy: Address): void {
     let bytes: Buffer = EMPTY
     const refuse = (why: string) => {
-      this.#options.refused(proxy, why)
+      this.#options.onWrongHeader(proxy, why)
       client.destroy()
     }
     const timer = setTimeout(

@@ -1,5 +1,6 @@
 /** Refusals, in each endpoint's format. Endpoints write the bodies of successes. */
 
+import { STATUS_CODES } from 'node:http'
 import type { Ending, Named } from '../domain/ending.ts'
 import type { ErrorStyle } from '../domain/endpoint.ts'
 import { OUTCOMES, type Reason, type Refusal } from '../domain/outcome.ts'
@@ -12,27 +13,17 @@ export interface Reply {
   /** JSON, a file or a page. With 304, only its length is sent. */
   readonly body: Buffer | string
   readonly headers: HeaderList
-  /** A text from `withHeader` replaces the usual head of JSON; null omits it for a file or a page, whose `headers` are complete. */
+  /**
+   * The Content-Type and the headers that follow it. undefined stands for those of JSON, a text is from `withHeader`, and null says
+   * that `headers` has them all, as for a file or a page.
+   */
   readonly head?: string | null
 }
 
-const STATUS_LINES: Readonly<Record<number, string>> = {
-  200: '200 OK',
-  304: '304 Not Modified',
-  400: '400 Bad Request',
-  401: '401 Unauthorized',
-  403: '403 Forbidden',
-  404: '404 Not Found',
-  405: '405 Method Not Allowed',
-  413: '413 Content Too Large',
-  415: '415 Unsupported Media Type',
-  429: '429 Too Many Requests',
-  503: '503 Service Unavailable',
-}
-
-export function statusLine(status: number): string {
-  return STATUS_LINES[status] ?? STATUS_LINES[503]!
-}
+/** What uWebSockets.js wants as the status. */
+export const STATUS_LINES: Readonly<Record<number, string>> = Object.fromEntries(
+  Object.entries(STATUS_CODES).map(([status, text]) => [status, `${status} ${text}`]),
+)
 
 /**
  * Joins several headers into one value, which uWebSockets.js writes as it is, and saves 0.25 us. Values must be constants: a client's
@@ -42,30 +33,12 @@ export const HEADER_BREAK = '\r\n'
 export const JSON_HEAD = `application/json${HEADER_BREAK}Cache-Control: no-store`
 export const CORS_JSON_HEAD = `${JSON_HEAD}${HEADER_BREAK}Access-Control-Allow-Origin: *${HEADER_BREAK}Access-Control-Expose-Headers: Retry-After, RateLimit, RateLimit-Policy, X-Request-Id, X-Powgate-Signals`
 
-/** CORS_JSON_HEAD with one more header; a text of its own would take about 0.4 us. */
+/** CORS_JSON_HEAD with one more header. Written apart, that header would take about 0.4 us. */
 export function withHeader(name: string, value: string): string {
   return `${CORS_JSON_HEAD}${HEADER_BREAK}${name}: ${value}`
 }
 
 export const NO_HEADERS: HeaderList = []
-
-const UNAUTHORIZED_HEADERS: HeaderList = [['WWW-Authenticate', 'Bearer']]
-
-/** `refusedReply` adds the headers of 429 and 503. */
-export function refusalReply(
-  refusal: Refusal,
-  style: ErrorStyle,
-  headers: HeaderList = NO_HEADERS,
-  named?: Named,
-): Reply {
-  const { status } = answerTo(refusal.reason, style)
-  return {
-    status,
-    ending: { kind: 'refused', refusal, named },
-    body: (style === 'siteverify' ? siteverifyJson : JSON.stringify)(refusalBody(refusal, style)),
-    headers: status === 401 ? [...UNAUTHORIZED_HEADERS, ...headers] : headers,
-  }
-}
 
 /** Some clients look for `"success": true` in the text, with Google's space. */
 export function siteverifyJson(answer: object): string {
@@ -88,35 +61,52 @@ export function answerTo(reason: Reason, style: ErrorStyle) {
   return { status: isVerdict ? 200 : status, code: siteverify, message: siteverifyMessage ?? message }
 }
 
-export interface PolicyList {
-  readonly [policy: string]: number
-}
+/** Requests a minute, by the policy's name. */
+export type PolicyList = Readonly<Record<string, number>>
 
-/** Decides how an endpoint's refusals look: the body's form, and the limits for the RateLimit-Policy header. */
+/** Decides how a path's refusals look. */
 export interface ReplyStyle {
   readonly errors: ErrorStyle
-  readonly policies: PolicyList
+  /** The endpoint's limits, for the header RateLimit-Policy; undefined for a path without limits. */
+  readonly policies: PolicyList | undefined
 }
 
-const WINDOW_SECONDS = 60
+export const PLAIN_STYLE: ReplyStyle = { errors: 'plain', policies: undefined }
+
 const RETRY_UNAVAILABLE_MS = 1000
 
-/** An endpoint's refusal: 429 and 503 have Retry-After and the RateLimit headers. */
-export function refusedReply(
+export function refusalReply(
   { errors, policies }: ReplyStyle,
   refusal: Refusal,
   named?: Named,
   retryAfterMs = RETRY_UNAVAILABLE_MS,
 ): Reply {
-  const { status } = OUTCOMES[refusal.reason]
-  if (status !== 429 && status !== 503) return refusalReply(refusal, errors, NO_HEADERS, named)
+  const { status } = answerTo(refusal.reason, errors)
+  return {
+    status,
+    ending: { kind: 'refused', refusal, named },
+    body: (errors === 'siteverify' ? siteverifyJson : JSON.stringify)(refusalBody(refusal, errors)),
+    headers: refusalHeaders(status, policies, refusal.policy, retryAfterMs),
+  }
+}
+
+const UNAUTHORIZED_HEADERS: HeaderList = [['WWW-Authenticate', 'Bearer']]
+const WINDOW_SECONDS = 60
+
+function refusalHeaders(
+  status: number,
+  policies: PolicyList | undefined,
+  policy = 'address',
+  retryAfterMs: number,
+): HeaderList {
+  if (status === 401) return UNAUTHORIZED_HEADERS
+  if (policies === undefined || (status !== 429 && status !== 503)) return NO_HEADERS
   // A lower number would make the client come too early.
   const seconds = Math.max(1, Math.ceil(retryAfterMs / 1000))
   const quotas = Object.entries(policies).map(([name, quota]) => `"${name}";q=${quota};w=${WINDOW_SECONDS}`)
-  const headers: HeaderList = [
+  return [
     ['Retry-After', String(seconds)],
     ['RateLimit-Policy', quotas.join(', ')],
-    ['RateLimit', `"${refusal.policy ?? 'address'}";r=0;t=${seconds}`],
+    ['RateLimit', `"${policy}";r=0;t=${seconds}`],
   ]
-  return refusalReply(refusal, errors, headers, named)
 }

@@ -13,7 +13,7 @@ import {
   IDEMPOTENCY_KEY,
   ignoredField,
   isJsonType,
-  mistyped,
+  misspelling,
   type Parsed,
   readJson,
   refused,
@@ -66,7 +66,7 @@ export function readSiteverify(body: Buffer, contentType: string, query: string)
   if (body.length === 0 || !inQuery.ok) return inQuery
   const inBody = readBody(body, contentType)
   if (!inBody.ok) return inBody
-  const given = Object.entries(inBody.body).filter(([, value]) => !isLeftOut(value))
+  const given = Object.entries(inBody.body).filter(([, value]) => !isLeftOut(value)) // an empty field must not hide the query's
   return { ok: true, body: Object.assign(Object.create(null), inQuery.body, Object.fromEntries(given)) }
 }
 
@@ -100,7 +100,7 @@ export function parseSiteverify(fields: SiteverifyFields, site: Site): Parsed<Re
     const value = fields[name]
     if (!isLeftOut(value)) asked[name] = value
   }
-  const detail = mistyped(fields, CHECKED_FIELDS)
+  const detail = misspelling(fields, CHECKED_FIELDS)
   if (detail !== undefined) return refused({ reason: 'body-shape', detail })
   if (!validate(asked)) return refused(refusalFor(validate.errors![0]!))
   const { response, remoteip, sitekey, idempotency_key } = asked

@@ -43,13 +43,13 @@ export class EventLog {
     const names = new Set(Object.values(OUTCOMES).map(({ quota }) => quota))
     const quotas = Array.from(names, name => [name, new Quota(REFUSALS_PER_MINUTE)])
     this.#refusals = Object.fromEntries(quotas)
-    this.#timer = setInterval(() => this.#renew(), MINUTE_MS).unref()
+    this.#timer = setInterval(() => this.#renewQuotas(), MINUTE_MS).unref()
   }
 
-  /** Writes the last counts. */
+  /** Logs what has been left out since the last minute began. */
   close(): void {
     clearInterval(this.#timer)
-    this.#renew()
+    this.#renewQuotas()
   }
 
   ended(exchange: ObservedExchange, part: Part, ending: Ending): void {
@@ -165,7 +165,7 @@ export class EventLog {
     )
   }
 
-  #renew(): void {
+  #renewQuotas(): void {
     const counts: Record<string, number> = {}
     for (const quota of [this.#failures, this.#faults, ...Object.values(this.#refusals)]) {
       for (const [name, count] of quota.renew()) counts[name] = (counts[name] ?? 0) + count
@@ -197,7 +197,7 @@ function rounded(value: number): number {
   return Math.round(value * 100) / 100
 }
 
-/** The most of a text from a client, so that lines stay below 4 KiB (redaction.ts). */
+/** Texts from clients are cut to these lengths, so that lines stay below 4 KiB (redaction.ts). */
 const ORIGIN_CHARACTERS_MAX = 120
 const SITE_CHARACTERS_MAX = 64
 
@@ -226,7 +226,7 @@ class Quota {
     return false
   }
 
-  /** Begins a new minute. Returns the counts of lines that were left out. */
+  /** Begins a new minute. Returns how many lines the last one left out, by name. */
   renew(): ReadonlyMap<string, number> {
     const leftOut = this.#leftOut
     this.#lines = 0

@@ -20,7 +20,7 @@ export class LogOutput implements DestinationStream {
   linesLost = 0
   onWorksAgain: ((lost: number, cause: string) => void) | undefined
   readonly #target: Target
-  /** Lines to be written. Of the first, a part may have been written and removed already. */
+  /** Lines to be written, without the part of the first that has been written already. */
   #waiting: Buffer[] = []
   /** Lines lost since writes began to fail. */
   #lostNow = 0

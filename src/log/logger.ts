@@ -63,3 +63,20 @@ export function endOnFault(log: Logger): void {
     process.exit(1)
   })
 }
+
+/** Calls `report` at most once in `pauseMs`, with the number of calls since it was called last. */
+export function throttled<Details extends unknown[]>(
+  pauseMs: number,
+  report: (calls: number, ...details: Details) => void,
+): (...details: Details) => void {
+  let calls = 0
+  let reportedAtMs = Number.NEGATIVE_INFINITY
+  return (...details) => {
+    calls++
+    const nowMs = performance.now()
+    if (nowMs - reportedAtMs < pauseMs) return
+    report(calls, ...details)
+    calls = 0
+    reportedAtMs = nowMs
+  }
+}

@@ -73,7 +73,7 @@ export function scrubberOf(secrets: readonly string[]): (text: string) => string
   }
 }
 
-/** These keep lines below 4 KiB: longer ones of several workers mix in a pipe. */
+/** Texts of errors are cut to these lengths, so that lines stay below 4 KiB: longer ones of several workers mix in a pipe. */
 const MESSAGE_CHARACTERS_MAX = 300
 const STACK_CHARACTERS_MAX = 1200
 const CAUSES_MAX = 2

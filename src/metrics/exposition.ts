@@ -9,16 +9,20 @@ export const CONTENT_TYPE = 'text/plain; version=0.0.4; charset=utf-8'
 
 const ZEROS = zeros()
 
-/** Leaves out metrics without numbers, and numbers without a metric. @param deployment label of every sample; empty: none */
+/**
+ * Leaves out metrics without numbers, and numbers without a metric.
+ *
+ * @param deployment a label of every sample; empty for none
+ */
 export function exposition(values: Values, deployment = ''): string {
-  const all = { ...ZEROS, ...values }
+  const withZeros = { ...ZEROS, ...values }
   const flatNames = new Map<string, string[]>([...ROWS.keys()].map(key => [key, []]))
-  for (const flatName in all) flatNames.get(keyOf(flatName))?.push(flatName)
+  for (const flatName in withZeros) flatNames.get(keyOf(flatName))?.push(flatName)
   let text = ''
   for (const [key, metric] of ROWS) {
     const { name, help, type } = metric
-    const samplesOf = type === 'histogram' ? histogramSamples : singleSamples
-    const samples = samplesOf(metric, flatNames.get(key)!, all)
+    const samplesOf = type === 'histogram' ? histogramSamples : plainSamples
+    const samples = samplesOf(metric, flatNames.get(key)!, withZeros)
     if (samples !== '')
       text += `# HELP ${name} ${help.replace(/[\\\n]/g, escaped)}\n# TYPE ${name} ${type}\n${labelled(samples, deployment)}`
   }
@@ -33,7 +37,7 @@ function labelled(samples: string, deployment: string): string {
   )
 }
 
-/** Series of `fromStart`, and counters and histograms without labels. */
+/** Returns a 0 for each series of `fromStart`, and for counters and histograms without labels. */
 function zeros(): Values {
   const values: Values = {}
   for (const [key, { type, labels, fromStart = [] }] of ROWS) {
@@ -44,8 +48,8 @@ function zeros(): Values {
   return values
 }
 
-/** Samples of a counter or gauge. */
-function singleSamples(
+/** Returns the samples of a counter or a gauge. */
+function plainSamples(
   { name, labels = [], scale = 1 }: Metric,
   flatNames: readonly string[],
   values: Values,
@@ -64,13 +68,13 @@ function histogramSamples(
   // The last word of a flat name is a bucket's bound, or `sum`.
   for (const series of new Set(flatNames.map(flatName => flatName.slice(0, flatName.lastIndexOf(' '))))) {
     const labelValues = series.split(' ').slice(1)
-    let below = 0
+    let cumulative = 0
     for (const bound of [...bounds, Infinity]) {
-      below += values[`${series} ${bound}`] ?? 0
-      text += sample(`${name}_bucket`, [...labels, 'le'], [...labelValues, textOf(bound)], below)
+      cumulative += values[`${series} ${bound}`] ?? 0
+      text += sample(`${name}_bucket`, [...labels, 'le'], [...labelValues, textOf(bound)], cumulative)
     }
     text += sample(`${name}_sum`, labels, labelValues, (values[`${series} sum`] ?? 0) / scale)
-    text += sample(`${name}_count`, labels, labelValues, below)
+    text += sample(`${name}_count`, labels, labelValues, cumulative)
   }
   return text
 }

@@ -20,13 +20,10 @@ export interface Snapshot {
 }
 
 interface StatsSources {
+  /** Reads the numbers that other parts of the worker keep. */
+  readGauges(): Values
   /** @returns undefined while the whole store answers */
   storeTrouble(): { readonly cause: StoreCause } | undefined
-  inFlight(): number
-  clockAheadSeconds(): number
-  evictedKeys(): number
-  connections(): { readonly open: number; readonly max: number; readonly refused: number }
-  logLinesLost(): number
   /** @returns the existing site that a refused request named, by a site key or an API key */
   siteNamedBy(siteKey: string, apiKeyId: string | undefined): string | undefined
   readonly metricsSites: readonly string[]
@@ -38,13 +35,13 @@ export class Stats {
   readonly #sources: StatsSources
   readonly #metricsSites: ReadonlySet<string>
   readonly #sites = new Map<string, SiteCounts>()
-  /** See Totals. */
+  /** Sites that someone chose on the dashboard, as `Totals.askedSites` has them. */
   askedSites: ReadonlySet<string> = new Set()
   readonly #otherSites = newSiteCounts()
   readonly #proxyWatch = new ProxyWatch()
   #storePartsDown = 0
   #storeDownSinceMs = 0
-  readonly #lag = new EventLoopLag()
+  readonly #readLag = measureLag()
 
   constructor(sources: StatsSources) {
     this.#sources = sources
@@ -118,25 +115,18 @@ export class Stats {
   }
 
   snapshot(): Snapshot {
-    const { open, max, refused } = this.#sources.connections()
     const trouble = this.#sources.storeTrouble()
     const { rss, heapUsed } = process.memoryUsage()
-    const { mean, p99, max: maxLag } = this.#lag.get()
+    const { mean, p99, max } = this.#readLag()
     const values: Values = {
       ...valuesOf(this.counts),
-      inFlight: this.#sources.inFlight(),
-      connections: open,
-      connectionsMax: max,
-      connectionsRefused: refused,
-      clockOffset: this.#sources.clockAheadSeconds(),
-      evictedKeys: this.#sources.evictedKeys(),
+      ...this.#sources.readGauges(),
       proxyUntrusted: Number(this.#proxyWatch.isProxyUntrusted),
       storeUp: trouble === undefined ? 1 : 0,
       'lag mean': mean,
       'lag p99': p99,
-      'lag max': maxLag,
+      'lag max': max,
       cpu: cpuMicroseconds(),
-      logLinesLost: this.#sources.logLinesLost(),
       residentBytes: rss,
       heapBytes: heapUsed,
     }
@@ -157,7 +147,7 @@ export class Stats {
         return ending.apiKey.siteKey
       case 'refused': {
         const siteKey = ending.named?.siteKey ?? exchange.siteKey
-        // A site of POWGATE_METRICS_SITES counts even if the store has lost it.
+        // A site of POWGATE_METRICS_SITES is counted even if the store does not have it.
         return this.#metricsSites.has(siteKey)
           ? siteKey
           : this.#sources.siteNamedBy(siteKey, ending.named?.apiKeyId)
@@ -170,7 +160,7 @@ export class Stats {
   #countsOf(siteKey: string): SiteCounts {
     const found = this.#sites.get(siteKey)
     if (found !== undefined) return found
-    // The sites that were ever asked for have a bound, too.
+    // The choice on the dashboard changes, and each site that was ever chosen keeps its counts, so these have a bound, too.
     const sitesMax = this.askedSites.has(siteKey) ? 2 * SITES_MAX : SITES_MAX
     if (this.#sites.size >= sitesMax) return this.#otherSites
     const counts = newSiteCounts()
@@ -188,28 +178,20 @@ const SAMPLE_MS = 20
 const LAG_WINDOW_MS = 10_000
 const NS_PER_SECOND = 1e9
 
-/** Measures how late the event loop runs timers, over the last 10 to 20 seconds. */
-export class EventLoopLag {
-  #older = startMonitor()
-  #newer = startMonitor()
-
-  constructor() {
-    // The windows overlap, so each stall shows for at least 10 s.
-    setInterval(() => {
-      this.#older.disable()
-      this.#older = this.#newer
-      this.#newer = startMonitor()
-    }, LAG_WINDOW_MS).unref()
-  }
-
-  get() {
-    const monitor = this.#older
-    return {
-      mean: lagSeconds(monitor.mean),
-      p99: lagSeconds(monitor.percentile(99)),
-      max: lagSeconds(monitor.max),
-    }
-  }
+/** Measures how late the event loop runs timers. Returns a function that reads the last 10 to 20 seconds. */
+export function measureLag() {
+  let [older, newer] = [startMonitor(), startMonitor()]
+  // The windows overlap, so each stall shows for at least 10 s.
+  setInterval(() => {
+    older.disable()
+    older = newer
+    newer = startMonitor()
+  }, LAG_WINDOW_MS).unref()
+  return () => ({
+    mean: lagSeconds(older.mean),
+    p99: lagSeconds(older.percentile(99)),
+    max: lagSeconds(older.max),
+  })
 }
 
 function startMonitor(): IntervalHistogram {

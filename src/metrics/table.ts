@@ -30,11 +30,11 @@ export interface Metric {
   readonly labels?: readonly string[]
   /** Series that exist from the start, at 0: Prometheus sees no increase in a series that begins at 1. */
   readonly fromStart?: readonly string[]
-  /** Upper bounds, ascending; one more bucket follows. */
+  /** Upper bounds of a histogram's buckets, ascending. Greater values have one more bucket. */
   readonly bounds?: readonly number[]
   /** Values are kept as integers of 1/`scale` of the unit, because a fraction's rounding error would look like a reset. */
   readonly scale?: number
-  /** Combines a gauge of all workers. Without this, and without a label `worker`, the gauge is the primary's. */
+  /** Combines the gauges of all workers. A gauge without this and without a label `worker` is set by the primary process. */
   readonly workers?: 'sum' | 'min' | undefined
   /** Set if the dashboard shows its past (dashboard/history.ts). */
   readonly history?: true
@@ -49,16 +49,17 @@ const LATENCY_BOUNDS_SECONDS = [
   0.03, 0.05, 0.1, 0.2, 0.5, 1, 2,
 ] as const
 
-/** What the dashboard counts an answer as, by the labels of `requests`. */
-export const TRAFFIC: ReadonlyMap<string, TrafficCount | null> = new Map(
+/** The line of the dashboard's traffic in which an answer counts, by the labels of `requests`. Refusals are in none. */
+export const TRAFFIC: ReadonlyMap<string, TrafficCount> = new Map(
   ENDPOINT_NAMES.flatMap(endpoint =>
-    Object.entries(ENDPOINTS[endpoint].counts).map(([outcome, what]) => [`${endpoint} 200 ${outcome}`, what]),
+    Object.entries(ENDPOINTS[endpoint].counts).map(([outcome, line]) => [`${endpoint} 200 ${outcome}`, line]),
   ),
 )
-/** An alert fires at the first increase of the last three. */
-const ANSWERS = [
-  ...TRAFFIC.keys(),
-  ...['verify 400 nonce-forgotten', 'verify-token 400 token-forgotten', 'siteverify 200 token-forgotten'],
+/** An alert fires at the first of these refusals (dashboard/alerts.yml). */
+const ALARMING = [
+  'verify 400 nonce-forgotten',
+  'verify-token 400 token-forgotten',
+  'siteverify 200 token-forgotten',
 ]
 const LIMITS = ENDPOINT_NAMES.flatMap(endpoint =>
   ENDPOINTS[endpoint].limits.map(({ policy }) => `${endpoint} ${policy}`),
@@ -83,7 +84,7 @@ export const METRICS = {
   requests: counter(
     'powgate_requests_total',
     'Answers, by endpoint, status and outcome: ok, failed (a verification that did not pass), or why it was refused.',
-    { labels: ['endpoint', 'status', 'outcome'], fromStart: ANSWERS, history: true },
+    { labels: ['endpoint', 'status', 'outcome'], fromStart: [...TRAFFIC.keys(), ...ALARMING], history: true },
   ),
   siteRequests: counter('powgate_site_requests_total', 'Answers for each site of POWGATE_METRICS_SITES.', {
     labels: ['site', 'endpoint', 'outcome'],

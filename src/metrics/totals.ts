@@ -25,18 +25,18 @@ const NOTHING: Snapshot = { values: {}, sites: {} }
 
 export class Totals {
   readonly counts = newCounts()
-  /** The primary process sets these: why the start waits for its store, later the signing key and the last reload. */
+  /** Set by the primary process: the cause for which a start waits for its store, later the signing key and the last reload. */
   gauges: Values = {}
   /** Running workers, in the order of their first snapshots. */
   readonly #living = new Map<Worker, { readonly index: number; readonly snapshot: Snapshot }>()
-  /** Ended workers' last snapshots, included in `#retired`. */
+  /** The last snapshots of ended workers. `#retired` is their sum. */
   readonly #gone = new WeakMap<Worker, Snapshot>()
   readonly #retired = { values: {} as Values, sites: {} as Record<string, Values> }
   /** Sites that someone chose on the dashboard. They have counts of their own even beyond SITES_MAX, here and in workers. */
   readonly askedSites = new Set<string>()
   /** Sites with counts of their own. */
   readonly #siteKeys = new Set<string>()
-  /** What these sites had counted before. It stays under '', because no counter may shrink. */
+  /** What workers had counted for these sites before they got counts of their own. It stays under '', because no counter may shrink. */
   readonly #countsBefore: Record<string, Values> = {}
   readonly #readGauges: () => Values
 
@@ -151,7 +151,7 @@ function inOwnBucket(name: string, bounds: readonly number[]): string {
   return name.slice(0, end) + (bounds.find(bound => bound >= Number(bucket)) ?? Infinity)
 }
 
-/** Adds the sum or the minimum of all workers, as the table says; with a label `worker` or `process`, each worker's own. */
+/** Adds workers' gauges: their sum or minimum, as the table says, or each worker's own under its label `worker` or `process`. */
 function addGauges(to: Values, workers: readonly WorkerStats[]): void {
   to.workers = workers.length
   for (const [key, { workers: combined, labels = [] }] of ROWS) {

@@ -4,7 +4,7 @@ import { gzipSync } from 'node:zlib'
 import { ENDPOINT_NAMES, ENDPOINTS, type EndpointName } from '../domain/endpoint.ts'
 import type { Reason } from '../domain/outcome.ts'
 import { SITE_KEY_PATTERN } from '../domain/site.ts'
-import { type ContentRoute, StaticFile } from '../http/content.ts'
+import { type ContentRoute, staticFile } from '../http/content.ts'
 import { RedemptionSchema, SolutionSchema } from '../http/schemas.ts'
 import { SiteverifySchema } from '../http/siteverify-body.ts'
 import {
@@ -26,7 +26,7 @@ import { HEADERS, headerRefs, headersOf, jsonContent, type Node, refusalResponse
 
 export function openapiRoute(version: string): ContentRoute {
   const content = Buffer.from(JSON.stringify(openapiDocument(version)))
-  const file = new StaticFile(content, {
+  const answer = staticFile(content, {
     contentType: 'application/json',
     compressed: { gzip: gzipSync(content) },
     headers: [
@@ -39,7 +39,7 @@ export function openapiRoute(version: string): ContentRoute {
     methods: ['get', 'head'],
     isCrossOrigin: true,
     // A client must ask each time: an old copy could describe an old version.
-    handle: (exchange, asked) => file.answer(exchange, asked, 'no-cache'),
+    handle: (exchange, asked) => answer(exchange, asked, 'no-cache'),
   }
 }
 
@@ -141,7 +141,7 @@ interface Operation {
   readonly ownHeaders?: readonly string[]
   readonly schemas: readonly string[]
   readonly examples: Node
-  /** All but COMMON_REASONS, and but `internal`, which is answered like `store-unavailable`. */
+  /** Reasons for its refusals, without COMMON_REASONS. `internal` is not listed, as its answer is that of `store-unavailable`. */
   readonly reasons: readonly Reason[]
 }
 

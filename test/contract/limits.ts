@@ -236,7 +236,7 @@ export function minuteTests(subject: Subject): void {
   }
 }
 
-/** Goes on asking while it is refused, which must not extend the block. */
+/** Keeps sending requests while they are refused, because these must not extend the wait. */
 async function waitsAMinute(ask: () => Promise<Answer>, limit: number, status: number): Promise<void> {
   const startedAt = performance.now()
   const { admitted, refusal } = await requestsUntilLimited(ask, status)

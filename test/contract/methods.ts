@@ -40,7 +40,7 @@ const arrives = ({ front }: Subject, methodOrPath: string): boolean =>
   front !== 'nginx' || !NGINX_ANSWERS.includes(methodOrPath)
 
 /** JSON of exactly this many bytes: an unknown field fills it up. */
-function padded(body: object, bytes: number): string {
+export function padded(body: object, bytes: number): string {
   const text = `${JSON.stringify(body).slice(0, -1)},"padding":""}`
   return text.replace(/""}$/, `"${'x'.repeat(bytes - Buffer.byteLength(text))}"}`)
 }

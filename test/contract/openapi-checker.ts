@@ -37,7 +37,10 @@ export class OpenapiChecker {
     })
   }
 
-  /** @param path JSON pointer's parts; `closed` lets an object have no field that its schema does not name */
+  /**
+   * @param kind with `closed`, an object may have only the fields that its schema names
+   * @param path the parts of a JSON pointer into the document
+   */
   #validator(kind: 'open' | 'closed', path: readonly string[]): ValidateFunction {
     const pointer = path.map(part => encodeURIComponent(part.replaceAll('~', '~0').replaceAll('/', '~1')))
     const validate = this.#ajv.getSchema(`${kind}#/${pointer.join('/')}`)

@@ -19,10 +19,11 @@ import {
   assertSiteverified,
   requestsUntilLimited,
 } from './answers.ts'
-import { deepBodyTests, LARGE_BODY_BYTES_MAX } from './bodies.ts'
+import { padded } from './methods.ts'
 import { CONSTANT_DIFFICULTY, onEachStore, type Subject, untilAll } from './support.ts'
 
 const PROXY = '127.255.255.254'
+const BODY_BYTES_MAX = 65_536
 const NEW_SECRET = 'the secret that took over from the test secret'
 
 function settingTests(subject: Subject): void {
@@ -33,15 +34,15 @@ function settingTests(subject: Subject): void {
   const solvedBy = (addresses: readonly string[], siteKey: string) =>
     Promise.all(
       addresses.map(async address => {
-        const one = through(address)
-        return { one, solution: await subject.client.solved(siteKey, one) }
+        const sender = through(address)
+        return { sender, solution: await subject.client.solved(siteKey, sender) }
       }),
     )
 
-  const staying = (siteKey: string, solution: object, one: From) =>
-    subject.client.verify(siteKey, solution, one)
+  const verify = (siteKey: string, solution: object, sender: From) =>
+    subject.client.verify(siteKey, solution, sender)
   /** Sends a second request in the same segment, so the connection is closed before the answer. */
-  const leaving = async (siteKey: string, solution: object, { headers = {} }: From) => {
+  const verifyAndLeave = async (siteKey: string, solution: object, { headers = {} }: From) => {
     const body = JSON.stringify(solution)
     const fields = { Host: 'x', 'Content-Type': 'application/json', 'X-Site-Key': siteKey, ...headers }
     const lines = Object.entries({ ...fields, 'Content-Length': body.length }).map(field => field.join(': '))
@@ -131,7 +132,7 @@ function settingTests(subject: Subject): void {
       const many = Array.from({ length: 80 }, (_, index) => visitor(network, index))
       const all = await solvedBy(many, siteKey)
       // Requests that a busy worker takes in one tick count each other, and would all be too cheap, so each waits for the one before.
-      for (const { one, solution } of all) await subject.client.verify(siteKey, solution, one)
+      for (const { sender, solution } of all) await subject.client.verify(siteKey, solution, sender)
       const next = await Promise.all(many.map(one => subject.client.challenge(siteKey, through(one))))
       return Math.max(...next.map(({ json }) => json.difficulty))
     }
@@ -154,12 +155,12 @@ function settingTests(subject: Subject): void {
     const { siteKey } = await subject.createSite()
     await seedQuietHours(subject.service)
     const statuses = []
-    for (const { one, solution } of await solvedBy(crowd('cc', 110), siteKey)) {
-      const answer = await subject.client.verify(siteKey, solution, one)
+    for (const { sender, solution } of await solvedBy(crowd('cc', 110), siteKey)) {
+      const answer = await subject.client.verify(siteKey, solution, sender)
       statuses.push(answer.status)
       if (answer.status === 200) continue
       assertRefused(answer, 400, 'expired-nonce')
-      assertRefused(await subject.client.verify(siteKey, solution, one), 400, 'nonce-used')
+      assertRefused(await subject.client.verify(siteKey, solution, sender), 400, 'nonce-used')
     }
     // 30 a minute are free, and for the next 30 the price is one bit higher, which it may.
     // One more may pass for each second that a busy machine takes, because the count fades.
@@ -168,34 +169,35 @@ function settingTests(subject: Subject): void {
     assert.ok((await bitsFor(siteKey, '2001:db8:cc:ffff::1')) <= 17, 'what was refused is taken back')
   })
 
-  test('§3 fact 1, decided: who sends solutions that are too cheap, and whose score is too low, takes no proof out of the count', async () => {
+  test('§3 fact 1, decided: solutions that are too cheap, of visitors whose score is too low, take no proof out of the count', async () => {
     const { siteKey } = await subject.createSite()
     await seedQuietHours(subject.service)
     const all = await solvedBy(crowd('dd', 90), siteKey)
     const [good, low] = [all.slice(0, 50), all.slice(50)]
-    for (const { one, solution } of good) assertPassed(await subject.client.verify(siteKey, solution, one))
+    for (const { sender, solution } of good)
+      assertPassed(await subject.client.verify(siteKey, solution, sender))
     const until = Date.now() + 600_000
     await subject.withSites(store => raiseSite(store, siteKey, { bits: 3, until }))
     const isRaised = ({ json }: Answer) => json.difficulty === 19
     await untilAll('the raise', isRaised, () => subject.client.challenge(siteKey, stranger()))
     const environment = { ...HONEST_ENVIRONMENT, webdriver: true }
-    for (const { one, solution } of low) {
-      const answer = await subject.client.verify(siteKey, { ...solution, environment }, one)
+    for (const { sender, solution } of low) {
+      const answer = await subject.client.verify(siteKey, { ...solution, environment }, sender)
       assertRefused(answer, 400, 'expired-nonce')
     }
     assert.equal(await bitsFor(siteKey, '2001:db8:dd:ff00::1'), 20)
   })
 
-  test('§3 fact 1, decided: who leaves before the answer, and who pays less at a site with a low maximum, make no neighbour pay', async () => {
+  test('§3 fact 1, decided: visitors who leave before the answer, and proofs at a site with a low maximum, make no neighbour pay', async () => {
     const { siteKey } = await subject.createSite()
     const cheap = await subject.createSite({ difficulty: { base: 16, min: 16, max: 16 } })
     await seedQuietHours(subject.service)
-    for (const [network, site, sends] of [
-      ['ab', siteKey, leaving],
-      ['ac', cheap.siteKey, staying],
+    for (const [network, site, send] of [
+      ['ab', siteKey, verifyAndLeave],
+      ['ac', cheap.siteKey, verify],
     ] as const) {
-      for (const { one, solution } of await solvedBy(crowd(network, 150), site))
-        await sends(site, solution, one)
+      for (const { sender, solution } of await solvedBy(crowd(network, 150), site))
+        await send(site, solution, sender)
       assert.ok((await bitsFor(siteKey, `2001:db8:${network}:ffff::1`)) <= 17, network)
     }
   })
@@ -208,10 +210,17 @@ function settingTests(subject: Subject): void {
     const isSeen = ({ json }: Answer) => json.algorithm === 'hashwx'
     await untilAll('the puzzle', isSeen, () => subject.client.challenge(siteKey, stranger()))
     const statuses = []
-    for (const { one, solution } of all)
-      statuses.push((await subject.client.verify(siteKey, solution, one)).status)
+    for (const { sender, solution } of all)
+      statuses.push((await subject.client.verify(siteKey, solution, sender)).status)
     assert.deepEqual(new Set(statuses.slice(0, 30)), new Set([200]), `${statuses}`)
     assert.ok(statuses.filter(status => status === 200).length < 95, `${statuses}`)
+  })
+
+  test('POWGATE_BODY_MAX_BYTES: so many bytes are taken, and one more gives 413', async () => {
+    const visitor = subject.visitor()
+    const solution = await visitor.solved()
+    assertRefused(await visitor.verify(padded(solution, BODY_BYTES_MAX + 1)), 413, 'body-too-large')
+    assertPassed(await visitor.verify(padded(solution, BODY_BYTES_MAX)))
   })
 
   test('§2.3, decided: of several master secrets the first signs, all verify, no other does', async () => {
@@ -227,9 +236,9 @@ function settingTests(subject: Subject): void {
 const ENV = {
   POWGATE_TRUSTED_PROXIES: PROXY,
   POWGATE_SECRETS: `${NEW_SECRET},${TEST_SECRET}`,
-  POWGATE_BODY_MAX_BYTES: String(LARGE_BODY_BYTES_MAX),
+  POWGATE_BODY_MAX_BYTES: String(BODY_BYTES_MAX),
 }
-onEachStore({ 'addresses and secrets': settingTests, 'deep bodies': deepBodyTests }, { env: ENV })
+onEachStore({ 'addresses, secrets and bodies': settingTests }, { env: ENV })
 
 /** Ends the service, and starts another one on its store with other settings. */
 async function restarted(service: TestService, env: Record<string, string>): Promise<TestService> {

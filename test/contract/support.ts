@@ -7,7 +7,7 @@ import { parseAddress } from '../../src/addresses/address.ts'
 import { loadConfig } from '../../src/config/config.ts'
 import { AddressTags } from '../../src/domain/address-tags.ts'
 import { Keyring } from '../../src/domain/keyring.ts'
-import { mintNonce, NONCE_RANDOM_BITS, type NonceBinding } from '../../src/domain/nonce.ts'
+import { mintNonce, NONCE_RANDOM_BITS } from '../../src/domain/nonce.ts'
 import { PRICING } from '../../src/domain/pricing.ts'
 import type { SiteSettings } from '../../src/domain/site-fields.ts'
 import { readToken, type TokenClaims } from '../../src/domain/token.ts'
@@ -124,12 +124,15 @@ class Host {
   }
 }
 
+/** The service of a section, once `prepare` has set it. */
 export class Subject {
   readonly front: ProxyKind | undefined
-  #service: TestService | undefined
-  #url = ''
-  #client: Client | undefined
-  #site: TestSite | undefined
+  service!: TestService
+  /** The address of the proxy in front of the service, or of the service itself. */
+  url!: string
+  client!: Client
+  /** The site of tests that need none of their own, and that other tests' requests do not disturb. */
+  site!: TestSite
   #storeEpoch: Promise<number> | undefined
 
   constructor(front?: ProxyKind) {
@@ -137,30 +140,12 @@ export class Subject {
   }
 
   async prepare(service: TestService, url = service.url): Promise<void> {
-    this.#service = service
-    this.#url = url
-    this.#client = new Client(url)
-    this.#site = await this.createSite({ difficulty: CONSTANT_DIFFICULTY })
+    this.service = service
+    this.url = url
+    this.client = new Client(url)
+    this.site = await this.createSite({ difficulty: CONSTANT_DIFFICULTY })
     // A worker that has not reached the store yet answers 503.
     await untilAll('both workers have reached the store', 200, () => this.visitor().challenge())
-  }
-
-  get service(): TestService {
-    return this.#service!
-  }
-
-  /** The address of the proxy in front of the service, or of the service itself. */
-  get url(): string {
-    return this.#url
-  }
-
-  get client(): Client {
-    return this.#client!
-  }
-
-  /** The site of tests that need none of their own, and that other tests' requests do not disturb. */
-  get site(): TestSite {
-    return this.#site!
   }
 
   createSite(options: SiteOptions = {}): Promise<TestSite> {
@@ -192,19 +177,11 @@ export class Subject {
   /** A solution for a challenge that was issued `ageMs` ago. */
   async agedSolution(siteKey: string, from: string, ageMs: number): Promise<Solution> {
     const difficulty = QUICK_DIFFICULTY.base
-    const binding = await this.#bindingOf(siteKey, from)
+    const [storeEpoch, lifetimes] = [await this.#epoch(siteKey, from), lifetimesOf(this.service.env)]
+    const binding = { siteKey, storeEpoch, lifetimes, address: parseAddress(from)! }
     const terms = { issuedAtMs: Date.now() - ageMs, difficulty }
     const nonce = mintNonce(keyring, terms, binding, randomInt(2 ** NONCE_RANDOM_BITS))
     return solutionOf(nonce, solve(nonce, difficulty))
-  }
-
-  get #keyring(): Keyring {
-    return new Keyring(this.service.env.POWGATE_SECRETS!.split(','))
-  }
-
-  async #bindingOf(siteKey: string, from: string): Promise<NonceBinding> {
-    const [storeEpoch, lifetimes] = [await this.#epoch(siteKey, from), lifetimesOf(this.service.env)]
-    return { siteKey, storeEpoch, lifetimes, address: parseAddress(from)! }
   }
 
   /** The epoch of the memory that keeps this address's used nonces: a Cluster has several. */
@@ -219,9 +196,10 @@ export class Subject {
         await store.close()
       }
     }
+    const ring = new Keyring(this.service.env.POWGATE_SECRETS!.split(','))
     this.#storeEpoch ??= this.visitor()
       .token()
-      .then(token => claimsOf(token, this.#keyring).storeEpoch)
+      .then(token => claimsOf(token, ring).storeEpoch)
     return this.#storeEpoch
   }
 }

@@ -5,7 +5,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
 import { type Coding, matchesEtag, preferredCoding } from '../../src/http/content.ts'
-import { refusedReply } from '../../src/http/replies.ts'
+import { refusalReply } from '../../src/http/replies.ts'
 import { readHead, readProxyHead } from '../../src/http/request-headers.ts'
 import { seeded } from '../harness/arbitraries.ts'
 import { freePort } from '../harness/ports.ts'
@@ -59,7 +59,7 @@ test('Retry-After is never too short: parts of a second count as a whole one', (
   for (const [ms, seconds] of Object.entries({ 1: 1, 1000: 1, 1001: 2, 60000: 60 })) {
     const refusal = { reason: 'rate-limited', policy: 'address' } as const
     const style = { errors: 'plain', policies: { address: 30 } } as const
-    const headers = new Map(refusedReply(style, refusal, undefined, Number(ms)).headers)
+    const headers = new Map(refusalReply(style, refusal, undefined, Number(ms)).headers)
     assert.equal(headers.get('Retry-After'), String(seconds))
     assert.equal(headers.get('RateLimit'), `"address";r=0;t=${seconds}`)
     assert.equal(headers.get('RateLimit-Policy'), '"address";q=30;w=60')

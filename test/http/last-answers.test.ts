@@ -92,7 +92,7 @@ test('a connection ends with its last answer, and not before', async () => {
         request: get('HEAD', PATH, CLOSE),
         answer: HEAD_ALONE,
         ends: true,
-        times: 300, // one answer in 64 is treated in another way
+        times: 300, // one such answer in 64 ends its connection (BARE_LAST_SHARE)
       },
     }
     for (const [name, { request, answer, ends, times = 1 }] of Object.entries(cases))

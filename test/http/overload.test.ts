@@ -20,13 +20,13 @@ class Worker {
   #due = 0
   #solutions = 0
   #tokens = 0
-  /** This and what follows counts from `measure` on. */
+  /** These count from the last call of `startCounting`. */
   refused = { new: 0, begun: 0 }
   admitted = { new: 0, begun: 0 }
   served = 0
   tickMsMax = 0
 
-  measure(): void {
+  startCounting(): void {
     const zeros = () => ({ new: 0, begun: 0 })
     Object.assign(this, { refused: zeros(), admitted: zeros(), served: 0, tickMsMax: 0 })
   }
@@ -47,11 +47,11 @@ class Worker {
       if (this.nowMs === startMs) this.nowMs += 0.5 // it had nothing to do
       lastMs = this.nowMs - startMs
       this.tickMsMax = Math.max(this.tickMsMax, lastMs)
-      this.look()
+      this.measureDelay()
     }
   }
 
-  look(): void {
+  measureDelay(): void {
     const lateMs = this.nowMs - this.#measuredAtMs - MEASURE_MS
     if (lateMs < 0) return
     this.overload.measured(this.nowMs, lateMs)
@@ -120,7 +120,7 @@ for (const load of [1.1, 3, 10]) {
   test(`at ${load} times its capacity it serves what refusals leave time for, and all begun work`, () => {
     const worker = new Worker()
     worker.run(5000, load)
-    worker.measure()
+    worker.startCounting()
     const startMs = worker.nowMs
     worker.run(20_000, load)
     const refusal = COST_MS.refused / VISITOR_MS
@@ -143,7 +143,7 @@ test('begun work is refused where it alone is too much; a second after a load ha
     worker.run(10_000, load, flood)
     assert.ok(worker.refused[kind] > 0)
     worker.run(kind === 'new' ? 500 : 1000, 0.3)
-    worker.measure()
+    worker.startCounting()
     worker.run(5000, 0.3)
     assert.deepEqual([worker.refused, worker.overload.isShedding], [{ new: 0, begun: 0 }, false])
   }
@@ -156,7 +156,7 @@ test('a flood of what is no challenge leaves challenges a share', () => {
   ] as const) {
     const worker = new Worker()
     worker.run(5000, 0.3, flood)
-    worker.measure()
+    worker.startCounting()
     worker.run(20_000, 0.3, flood)
     const { admitted, refused } = worker
     const share = admitted.new / (admitted.new + refused.new)

@@ -94,7 +94,7 @@ test('a client that pipelines and reads no answer is disconnected, and all other
   }
 })
 
-test('a refusal at full load is no way around: a pipelining connection is closed after 64', async t => {
+test('while requests are refused for overload, too, a connection that pipelines is closed after 64', async t => {
   const server = await refusingServer(t)
   for (const request of [bare('GET /challenge'), REQUESTS[3]!, REQUESTS[4]!]) {
     const answers = await countOf(server.port, withHost(request).repeat(PIPELINED))
@@ -127,8 +127,8 @@ async function askedThenRead(requests: number): Promise<string | undefined> {
   return isCut ? undefined : text
 }
 
-/** While no answer is pending, all arrive. Of a client that goes on asking, only one pending answer is ever kept. */
-test('answers that are taken late are whole; who asks again while one is pending is cut off', async () => {
+/** The service keeps one answer for a client that does not read, and ends the connection at the next request. */
+test('a client that reads its answers late gets them whole; one that sends further requests meanwhile is disconnected', async () => {
   const answerBody = (await call(`${service.url}/openapi.json`)).text
   const bodies = (await askedThenRead(8))!.split(/HTTP\/1\.1 200 OK[\s\S]*?\r\n\r\n/).slice(1)
   assert.deepEqual(bodies, Array(8).fill(answerBody), 'whole answers')
@@ -143,7 +143,7 @@ const BODY = `{"token":"${'x'.repeat(300)}"}`
 const post = (path: string) =>
   `POST ${path} HTTP/1.1\r\nHost: powgate\r\nContent-Type: application/json\r\nContent-Length: ${BODY.length}\r\n\r\n${BODY}`
 
-test('refused requests are answered in order on one connection, whose bodies are no requests, whole or in pieces', async t => {
+test('refused requests of one connection are answered in order, and no body is taken for a request, however it is cut', async t => {
   const server = await refusingServer(t)
   const connection = await RawConnection.open(server.port)
   const requests = [HIDDEN, ...['/verify', '/verify-token', '/siteverify'].map(post)].join('')
@@ -164,7 +164,7 @@ test('refused requests are answered in order on one connection, whose bodies are
   assert.equal(server.refused(), 9)
 })
 
-test('the gate is told of requests that are answered all the same, so that a flood of them counts', async t => {
+test('the gate counts requests that are answered even under overload, so that a flood of them is seen', async t => {
   const server = await refusingServer(t)
   for (const [method, path, status] of [
     ['GET', '/nothing', 404],
@@ -190,7 +190,7 @@ test('a refused request in chunks is one request, whatever its chunks contain', 
   assert.ok(isClosed)
 })
 
-test('where it is not plain to a trusted proxy where a refused request ends, nothing after it is answered', async t => {
+test('a trusted proxy sends a refused request with two Content-Length headers: nothing after it is answered', async t => {
   const server = await refusingServer(t, ['127.0.0.1'])
   const twoLengths = (first: number) => {
     const lengths = `Content-Length: ${first}\r\nContent-Length: ${HIDDEN.length}\r\n`
@@ -210,14 +210,14 @@ function spin(ms: number): void {
 }
 
 test('overload: the gate refuses challenges and files, and admits solutions and tokens', async t => {
-  const gate = new OverloadGate({ delayMsTarget: 5, ticksPerRequest: 1, onChange: () => {} })
+  const gate = new OverloadGate(5, () => {})
   t.after(() => gate.stop())
   gate.start()
   while (!gate.isShedding) {
     spin(40)
     await sleep(0)
   }
-  assert.ok(gate.admits('new'), 'the first of a turn')
+  assert.ok(gate.admits('new'), 'the first of a tick')
   spin(20)
   const admitted = Object.entries(ENDPOINTS).map(([name, { work }]) => [name, gate.admits(work)])
   const expected = { challenge: false, verify: true, 'verify-token': true, siteverify: true }

@@ -173,11 +173,11 @@ async function checkAborts({ service, scrape }: Observed): Promise<void> {
   const head = `POST /verify HTTP/1.1\r\nHost: a\r\nX-Site-Key: site_${'0'.repeat(22)}\r\nContent-Length: 9\r\n\r\n`
   const sockets = Array.from({ length: 3 }, () => connect(service.port, '127.0.0.1'))
   for (const socket of sockets) socket.write(`${head}{`)
-  const underWay = async () => (await scrape()).value('powgate_requests_under_way')
-  await eventually(60_000, 'three are under way', async () => (await underWay()) === 3)
+  const inFlight = async () => (await scrape()).value('powgate_requests_under_way')
+  await eventually(60_000, 'three are under way', async () => (await inFlight()) === 3)
   for (const socket of sockets) socket.destroy()
   await eventually(60_000, 'three are gone', async () => (await aborted()) === 3)
-  assert.equal(await underWay(), 0)
+  assert.equal(await inFlight(), 0)
 }
 
 async function checkProcesses({ service, scrape }: Observed): Promise<void> {
@@ -212,8 +212,8 @@ test('the store goes away and comes back: up is 0, then 1, and each worker count
   const downBy = async (cause: string) => (await scrape()).value('powgate_store_down', { cause })
   await eventually(60_000, 'the cause', async () => (await downBy('refused')) === 2)
   assert.equal(await downBy('auth'), 0)
-  const told = /"cause":"nothing listens there [^"]+","msg":"the store (still )?does not answer"/
-  await eventually(60_000, 'a line', () => told.test(service.output))
+  const logged = /"cause":"nothing listens there [^"]+","msg":"the store (still )?does not answer"/
+  await eventually(60_000, 'a line', () => logged.test(service.output))
   const client = new Client(service.url)
   const answer = await client.challenge(`site_${'0'.repeat(22)}`, { from: freshAddress() })
   assert.equal(answer.status, 503)

@@ -29,7 +29,7 @@ function assertHas(totals: Totals, expected: Values): void {
 
 const answered = (totals: Totals) => totals.values()[ANSWERED] ?? 0
 
-test('a snapshot replaces the one before it; who is gone goes on counting, and its gauges do not', () => {
+test("a worker's snapshot replaces its last one; after its end its counters stay, and its gauges go", () => {
   const totals = new Totals()
   totals.take(worker('1'), answers(5), 0)
   totals.take(worker('1'), answers(8), 0)
@@ -93,7 +93,7 @@ test('snapshots of another version: what is missing, unknown or malformed harms 
   assert.deepEqual(totals.values(), { ...counted, storeUp, inFlight, workers: 0 })
 })
 
-test(`at most ${SITES_MAX} sites are counted apart, the first that came; the rest goes under '', until asked for`, () => {
+test(`at most ${SITES_MAX} sites are counted apart, the first that come; the others are added up under '', until someone chooses them`, () => {
   const totals = new Totals()
   const siteAt = (index: number) => [`site ${index}`, { challenges: 1 }] as const
   const sitesFrom = (start: number, count: number) =>

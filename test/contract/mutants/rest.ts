@@ -1,3 +1,5 @@
+/** Used by test/mutants.config.mjs, as browsers.ts says. */
+
 import { onSections } from '../sections.ts'
 
 onSections(
