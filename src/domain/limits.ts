@@ -27,13 +27,14 @@ export function stepMs(limit: number): number {
 }
 
 /** Times modulo 2^24 are subtracted modulo 2^24 too; a difference above half of that is a step back. */
-export const WRAP_MASK = 0xffffff
+export const WRAP = 0x1000000
+export const WRAP_MASK = WRAP - 1
 export const HALF_WRAP = 0x800000
 export const COUNT_MAX = 0xffff
 
 /** The time of a new entry: now, or the last entry's time if the clock stepped back. Then entries expire late, and none is lost. */
 export function heldTime(nowMs: number, lastTime: number | undefined): number {
-  const time = nowMs % (WRAP_MASK + 1)
+  const time = nowMs % WRAP
   return lastTime !== undefined && ((time - lastTime) & WRAP_MASK) > HALF_WRAP ? lastTime : time
 }
 
