@@ -136,7 +136,7 @@ export async function compareWithHosts(store: SiteStore, config: Config, isShard
   return { agreed, names, namesakes, problems }
 }
 
-/** Of hosts with one name, those that live: a killed run of this host left a note, and never notes itself again. */
+/** Finds the living hosts among those with one name: a killed run of this host left a note, and never notes itself again. */
 async function notedAgain(store: SiteStore, before: readonly HostNote[]): Promise<HostNote[]> {
   await sleep(NOTE_MS + 1000)
   const { living } = await store.livingHosts()
