@@ -69,23 +69,23 @@ export class EventLog {
     const { nonce, puzzle, difficulty, bounds, counts, price, traffic } = challenge
     if (!this.#logsSuccess(nonce)) return
     const { base, min, max, raise } = bounds
-    const { address, network, site, costliest, isReturning } = price
-    const { site: rates, siteExpected } = traffic
+    const { addressBits, networkBits, siteBits, costliest, isReturning } = price
+    const { siteRates, siteExpected } = traffic
     this.#write(exchange, { nonce }, 'challenge-issued', 'challenge issued', {
       puzzle,
       difficulty,
       bounds: { base: base - (raise ?? 0), min, max },
       raise,
-      price: { address, network, site },
+      price: { address: addressBits, network: networkBits, site: siteBits },
       addressChallenges: counts.challenges,
-      addressLimit: counts.limit,
+      addressLimit: counts.limitPerMinute,
       addressAccepted: counts.accepted,
       isReturning,
       isOfKnownNetwork: traffic.isKnownNetwork || undefined,
       networkPrefix: costliest?.prefixBits,
-      networkProofs: costliest && rounded(costliest.recent),
-      siteRate: rounded(rates.recent),
-      siteRateUsual: rounded(Math.max(siteExpected, rates.usual)),
+      networkProofs: costliest?.recent,
+      siteRate: siteRates.recent,
+      siteRateUsual: rounded(Math.max(siteExpected, siteRates.usual)),
     })
   }
 

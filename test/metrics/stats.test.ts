@@ -21,7 +21,7 @@ const siteOf = (siteKey: string): Site =>
 const exchangeOf = (siteKey: string, tookMs = 0): ObservedExchange =>
   ({ siteKey, startedAtMs: performance.now() - tookMs }) as ObservedExchange
 
-const COUNTS = { challenges: 0, limit: 30, accepted: 0 }
+const COUNTS = { challenges: 0, limitPerMinute: 30, accepted: 0 }
 
 function issued(site: Site, difficulty: number, raise = 0): Ending {
   const about = { counts: COUNTS, traffic: NO_TRAFFIC, price: priceOf(COUNTS, NO_TRAFFIC, PRICING) }

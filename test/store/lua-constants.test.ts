@@ -13,7 +13,7 @@ Object.assign(PRICING, {
   usualMs: 7_200_000,
   learnsAllMs: 60_000,
   learnedShare: 0.25,
-  tolerated: 2,
+  budgetFactor: 2,
   returningProofs: 5,
 })
 const { openEmbeddedTwice, openRedis, openTwice } = await import('./harness.ts')
