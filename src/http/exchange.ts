@@ -220,20 +220,21 @@ export class Exchange {
   }
 
   /** An exception becomes an answer and never ends the process. */
-  #run<Argument>(step: (argument: Argument) => void, argument: Argument): void {
+  #run<Argument, Result>(step: (argument: Argument) => Result, argument: Argument): Result | undefined {
     try {
-      step(argument)
+      return step(argument)
     } catch (error) {
       this.#host.observer.faulted(this.#rules.part, error, this)
       this.#refuse('internal')
+      return undefined
     }
   }
 
-  /** Returns the step as a callback for others, which does nothing once the exchange is over. */
-  guard<Argument>(step: (argument: Argument) => void): (argument: Argument) => void {
-    return argument => {
-      if (!this.#isOver) this.#run(step, argument)
-    }
+  /** Returns the step as a callback for others, which does nothing once the exchange is over, and returns undefined then. */
+  guard<Argument, Result = unknown>(
+    step: (argument: Argument) => Result,
+  ): (argument: Argument) => Result | undefined {
+    return argument => (this.#isOver ? undefined : this.#run(step, argument))
   }
 
   #refuse(reason: Reason): void {
