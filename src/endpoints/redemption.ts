@@ -15,7 +15,7 @@ import { hash } from 'node:crypto'
 import type { Address } from '../addresses/address.ts'
 import { addressFrom } from '../addresses/forwarded-for.ts'
 import { windowOfRefused, windowOfSite } from '../domain/address-tags.ts'
-import type { Named, Redeemed } from '../domain/ending.ts'
+import type { Redeemed, RefusalSubject } from '../domain/ending.ts'
 import { challengeLifetimeMs, nonceTerms } from '../domain/nonce.ts'
 import type { Refusal } from '../domain/outcome.ts'
 import { type ApiKeyRecord, isApiKeyOf, isExpired, type Site } from '../domain/site.ts'
@@ -263,9 +263,9 @@ function replyTo<Body>(
   admission: RedemptionAdmission,
 ): Reply {
   if (admission.status !== 'admitted')
-    return notAdmittedReply(style, admission, siteLimits(caller), namedBy(caller, keyId, attempt))
+    return notAdmittedReply(style, admission, siteLimits(caller), subjectOf(caller, keyId, attempt))
   const conclusion = conclude(attempt, admission)
-  if ('reason' in conclusion) return refusalReply(style, conclusion, namedBy(caller, keyId, attempt))
+  if ('reason' in conclusion) return refusalReply(style, conclusion, subjectOf(caller, keyId, attempt))
   const { claims, redeem } = conclusion
   const { apiKey, site } = conclusion.caller
   const redeemed: Redeemed = { kind: 'redeemed', apiKey, claims }
@@ -279,7 +279,7 @@ function siteLimits(caller: Caller): PolicyList | undefined {
   return limit === undefined ? undefined : { address: limit, 'api-key': limit }
 }
 
-function namedBy(caller: Caller, apiKeyId: string, { nonce }: Attempt): Named {
+function subjectOf(caller: Caller, apiKeyId: string, { nonce }: Attempt): RefusalSubject {
   return { siteKey: 'apiKey' in caller ? caller.apiKey.siteKey : undefined, apiKeyId, nonce }
 }
 

@@ -138,7 +138,7 @@ export class Exchange {
     this.address = isTrusted ? this.#clientOf(head.forwardedFor, peer) : peer
     host.inFlight++
     response.onAborted(() => {
-      if (!this.#isOver) host.observer.aborted(rules.part)
+      if (!this.#isOver) host.observer.aborted(rules.endpoint)
       this.#end()
     })
   }
@@ -224,7 +224,7 @@ export class Exchange {
     try {
       return step(argument)
     } catch (error) {
-      this.#host.observer.faulted(this.#rules.part, error, this)
+      this.#host.observer.faulted(this.#rules.endpoint, error, this)
       this.#refuse('internal')
       return undefined
     }
@@ -247,7 +247,7 @@ export class Exchange {
     if (this.#mustEndConnection(isBare)) return this.#answerLast(reply)
     if (this.#isTickFull()) return void setImmediate(() => this.answer(reply))
     // The observer comes first: if it logs a line, that makes the request id, which the answer then carries.
-    this.#host.observer.answered(this, this.#rules.part, reply.status, reply.ending)
+    this.#host.observer.answered(this, this.#rules.endpoint, reply.status, reply.ending)
     this.#end()
     corked = this
     corkedReply = reply
@@ -372,7 +372,7 @@ const isClose = (connection: string | undefined) => connection?.length === 5
  *
  * @param reply must have constant headers
  */
-export function refuserOf(reply: Reply, host: ExchangeHost, { part, isCrossOrigin }: ExchangeRules) {
+export function refuserOf(reply: Reply, host: ExchangeHost, { endpoint, isCrossOrigin }: ExchangeRules) {
   const headers = [['Content-Type', isCrossOrigin ? CORS_JSON_HEAD : JSON_HEAD], ...reply.headers] as const
   const line = STATUS_LINES[reply.status]!
   const body = Buffer.from(reply.body)
@@ -383,6 +383,6 @@ export function refuserOf(reply: Reply, host: ExchangeHost, { part, isCrossOrigi
     // A client that reads no answers gets only what the system buffers.
     const [, isTaken] = response.tryEnd(body, body.length)
     if (!isTaken) response.close()
-    host.observer.shed(part)
+    host.observer.shed(endpoint)
   }
 }

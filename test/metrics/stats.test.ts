@@ -69,7 +69,7 @@ test('every hundredth of a score falls into its tenth', () => {
   }
 })
 
-test('the time of answers is counted by part; so are aborts and faults', t => {
+test('the time of answers is counted by endpoint; so are aborts and faults', t => {
   t.mock.method(performance, 'now', () => 100_000) // no time passes between exchange and answer
   const stats = newStats()
   // Without an ending, as the answers to files and pages.
