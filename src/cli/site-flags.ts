@@ -20,8 +20,10 @@ export const SITE_FLAGS: Readonly<Record<string, Flag>> = Object.fromEntries(FIE
 
 /** Only `site update` has these. */
 export const CLEARING_FLAGS: Readonly<Record<string, Flag>> = Object.fromEntries(
-  FIELDS.flatMap(({ clear }) => {
-    return clear === undefined || clear in SITE_FLAGS ? [] : [[clear, { about: 'Back to the default.' }]]
+  FIELDS.flatMap(({ flagToUnset }) => {
+    return flagToUnset === undefined || flagToUnset in SITE_FLAGS
+      ? []
+      : [[flagToUnset, { about: 'Back to the default.' }]]
   }),
 )
 
@@ -35,12 +37,12 @@ function namedPart({ flag, path }: SiteField): string | undefined {
 }
 
 function settingFlags(field: SiteField): [name: string, flag: Flag][] {
-  const { about, plan, flag, off, clear, otherwise } = field
+  const { about, plan, flag, flagForFalse, flagToUnset, defaultWords } = field
   if (flag === undefined) return []
   const rule = flagValue(field)
   // The help gives some defaults in words, such as "any". Whoever passes the words as a value is told how to get the default.
   const suggest = (given: string) =>
-    given === otherwise ? `no --${flag}, or --${clear} with site update` : rule?.suggest?.(given)
+    given === defaultWords ? `no --${flag}, or --${flagToUnset} with site update` : rule?.suggest?.(given)
   const value = rule && { ...rule, suggest }
   const [fallback, another] = new Set(fieldsOf(flag).map(defaultText))
   const notes = [
@@ -49,10 +51,12 @@ function settingFlags(field: SiteField): [name: string, flag: Flag][] {
     ...(plan === undefined ? [] : [`Needs --plan ${plan}.`]),
   ]
   // A flag that clears several fields, such as --no-limits, goes with one that sets one of them.
-  const clearsThisAlone = FIELDS.filter(other => other.clear === clear).length === 1
-  const contradicts = value === undefined ? off : clearsThisAlone ? clear : undefined
+  const clearsThisAlone = FIELDS.filter(other => other.flagToUnset === flagToUnset).length === 1
+  const contradicts = value === undefined ? flagForFalse : clearsThisAlone ? flagToUnset : undefined
   const setting: [string, Flag] = [flag, { about: notes.join(' '), value, contradicts }]
-  return off === undefined ? [setting] : [setting, [off, { about: `The opposite of --${flag}.`, value }]]
+  return flagForFalse === undefined
+    ? [setting]
+    : [setting, [flagForFalse, { about: `The opposite of --${flag}.`, value }]]
 }
 
 function flagValue(field: SiteField): FlagValue | undefined {
@@ -80,21 +84,22 @@ export function givenFields(input: Input): GivenFields {
   const given = new Map<SiteField, unknown>()
   for (const field of FIELDS) {
     const value = givenValue(field, input)
-    if (value !== undefined || (field.clear !== undefined && input.has(field.clear))) given.set(field, value)
+    if (value !== undefined || (field.flagToUnset !== undefined && input.has(field.flagToUnset)))
+      given.set(field, value)
   }
   return given
 }
 
 function givenValue(field: SiteField, input: Input): unknown {
-  const { form, flag, off } = field
+  const { form, flag, flagForFalse } = field
   if (flag === undefined) return undefined
   const part = namedPart(field)
-  if (off !== undefined) {
+  if (flagForFalse !== undefined) {
     const isGiven = (name: string) =>
       part === undefined ? input.has(name) : input.texts(name)?.includes(part) === true
-    if (isGiven(flag) && isGiven(off))
-      throw new UsageError(`--${flag}, --${off}: expected one of the two for ${part}, not both`)
-    return isGiven(flag) || isGiven(off) ? isGiven(flag) : undefined
+    if (isGiven(flag) && isGiven(flagForFalse))
+      throw new UsageError(`--${flag}, --${flagForFalse}: expected one of the two for ${part}, not both`)
+    return isGiven(flag) || isGiven(flagForFalse) ? isGiven(flag) : undefined
   }
   const all = input.texts(flag) ?? []
   const texts = part === undefined ? all : all.flatMap(given => valueOfPart(part, given) ?? [])
