@@ -13,7 +13,7 @@ export type EndpointLabel = (typeof ENDPOINT_LABELS)[number]
 
 /** What log and metrics read of an exchange. Headers that the request lacks are empty texts. */
 export interface ObservedExchange {
-  /** By `performance.now()`. */
+  /** The time of `performance.now()`. */
   readonly startedAtMs: number
   readonly requestId: string
   /** The value of X-Site-Key, which only visitors send. */
