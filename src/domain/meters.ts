@@ -15,7 +15,7 @@ export interface Meter {
   usual: number
 }
 
-/** Proofs a minute. */
+/** Proofs a minute; price.ts explains the words. */
 export interface Rates {
   readonly recent: number
   readonly usual: number

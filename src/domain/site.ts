@@ -84,7 +84,7 @@ export const DEMO_SITE_KEY = 'site_DemoPageOfThisPowgate'
 export const SITE_DEFAULTS: Readonly<SiteSettings> = completed({ name: '' })
 
 export function compileSite(stored: SiteRecord): Site {
-  const record = { ...stored, ...withUnknownFields(inEffect(stored), stored) } // `inEffect` makes groups anew, without later fields
+  const record = { ...stored, ...withUnknownFields(inEffect(stored), stored) } // `inEffect` makes groups anew, without unknown fields
   const digest = createHash('sha256').update(record.siteKey).digest()
   return {
     record,

@@ -48,7 +48,7 @@ export interface ExchangeHost {
   readonly onForwardingIgnored: (peer: Address) => void
   /** Called for each request of a trusted proxy whose X-Forwarded-For names no client. */
   readonly onForwardingMalformed: (proxy: Address) => void
-  /** While true, every answer closes its connection. */
+  /** True while every answer closes its connection. */
   isDraining: boolean
   inFlight: number
   readonly observer: ExchangeObserver
