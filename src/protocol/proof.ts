@@ -26,7 +26,7 @@ export const DIFFICULTY_MAX = 28
 /** Counters whose digits differ in the last four alone: solvers hash them as one block. */
 export const BLOCK_SIZE = 10_000
 export const FIRST_COUNTER = 1e15
-/** How many counters a thread has, more than it can try. */
+/** A thread has this many counters, more than it can try. */
 const RANGE_SIZE = 1e14
 /** A GPU has the rest below 2^53, after the ranges of 78 threads. */
 export const GPU_START = FIRST_COUNTER + 78 * RANGE_SIZE
