@@ -57,8 +57,8 @@ interface Row {
   readonly flag?: string
   /** The command that sets a field which has no flag. */
   readonly command?: string
-  readonly flagForFalse?: string
-  readonly flagToUnset?: string
+  readonly falseFlag?: string
+  readonly unsetFlag?: string
 }
 
 /** The default base of a site: a low-end phone solves either in about 0.3 s. */
@@ -84,11 +84,11 @@ const SHARE = number('N', 0, 1)
 const RANGES = listOf('CIDR', CIDR, 'a list of IP addresses and CIDRs')
 
 function ranges(flag: string, defaultWords: string, about: string): Row {
-  return { form: RANGES, about, fallback: [], defaultWords, plan: 'pro', flag, flagToUnset: `no-${flag}` }
+  return { form: RANGES, about, fallback: [], defaultWords, plan: 'pro', flag, unsetFlag: `no-${flag}` }
 }
 
 function limit(flag: string, about: string): Row {
-  return { form: PER_MINUTE, about, defaultWords: 'the limit of the service', flag, flagToUnset: 'no-limits' }
+  return { form: PER_MINUTE, about, defaultWords: 'the limit of the service', flag, unsetFlag: 'no-limits' }
 }
 
 const FAIL_OPEN: Row = {
@@ -96,8 +96,8 @@ const FAIL_OPEN: Row = {
   about: 'Whether an endpoint answers from memory while Redis is away',
   defaultWords: 'as POWGATE_FAIL_OPEN says',
   flag: 'fail-open',
-  flagForFalse: 'fail-closed',
-  flagToUnset: 'no-fail-policy',
+  falseFlag: 'fail-closed',
+  unsetFlag: 'no-fail-policy',
 }
 
 /** What the widget reads of a browser. Signals that it does not read lower no score. */
@@ -122,14 +122,14 @@ const SITE_FIELDS: Readonly<Record<FieldName, Row>> = {
     fallback: [],
     defaultWords: 'any',
     flag: 'origin',
-    flagToUnset: 'no-origins',
+    unsetFlag: 'no-origins',
   },
   requireOrigin: {
     form: YES_NO,
     about: "Refuse requests without an Origin header, except from pages of the service's own origin",
     fallback: false,
     flag: 'require-origin',
-    flagForFalse: 'no-require-origin',
+    falseFlag: 'no-require-origin',
   },
   threshold: {
     form: SHARE,
@@ -169,14 +169,14 @@ const SITE_FIELDS: Readonly<Record<FieldName, Row>> = {
     about: 'Target solve time in ms for 95 % of visitors on a quiet day, in place of --base',
     defaultWords: 'the base holds',
     flag: 'solve-ms',
-    flagToUnset: 'base', // a new base removes the target
+    unsetFlag: 'base', // a new base removes the target
   },
   usualRate: {
     form: number('N', 0.5, 100_000),
     about: 'Expected rate of returning sources, in proofs a second. The learned rate counts only above it',
     defaultWords: 'what is learned',
     flag: 'usual-rate',
-    flagToUnset: 'no-usual-rate',
+    unsetFlag: 'no-usual-rate',
   },
   'ipRules.allow': ranges('allow', 'any', 'Addresses that pass; all others fail'),
   'ipRules.block': ranges('block', 'none', 'Addresses that always fail'),
@@ -192,14 +192,14 @@ const SITE_FIELDS: Readonly<Record<FieldName, Row>> = {
     fallback: [],
     defaultWords: 'none',
     flag: 'known-networks',
-    flagToUnset: 'no-known-networks',
+    unsetFlag: 'no-known-networks',
   },
   'known.limit': {
     form: PER_MINUTE,
     about: 'Requests a minute to /challenge, and to /verify, of an address in a known network',
     defaultWords: 'the limit of other addresses',
     flag: 'known-limit',
-    flagToUnset: 'no-known-limit',
+    unsetFlag: 'no-known-limit',
   },
   'failOpen.challenge': FAIL_OPEN,
   'failOpen.verify': FAIL_OPEN,
@@ -215,7 +215,7 @@ function weight(signal: ScoreReason): Row {
     about: 'How much a signal lowers the score; 0 ignores the signal',
     defaultWords: String(SCORE_WEIGHTS[signal]),
     flag: 'weight',
-    flagToUnset: 'no-weights',
+    unsetFlag: 'no-weights',
   }
 }
 

@@ -99,7 +99,7 @@ export function verify(service: Service): Endpoint {
   const charge = (exchange: Exchange, site: Site | null, body: Buffer): void => {
     const found = visitOf(service, 'verify', exchange, site)
     if (found === undefined) return exchange.drop()
-    const attempt = attemptOf(service, found, body, exchange.contentType, service.now())
+    const attempt = attemptOf(service, found, body, exchange.contentType)
     const visit = attempt.verdict === 'solved' ? attempt.visit : found
     const request = requestOf(service, visit, attempt)
     /** Answers, and returns whether the proof counts. */
@@ -139,26 +139,14 @@ function replyTo(style: ReplyStyle, conclusion: Conclusion, { nonce }: Attempt):
   return { status: 200, ending: judgement, body, headers: NO_HEADERS }
 }
 
-/** Charges a nonce to the limits only if the attempt has solved it. Refused attempts have cost their sender nothing. */
+/** The store spends the nonce only if it was solved. A refused attempt has cost its sender nothing, so it counts as junk. */
 function requestOf({ pricing }: Service, visit: Visit, attempt: Attempt): SolutionRequest {
   const spend = attempt.verdict === 'solved' ? attempt.spend : undefined
-  return chargeOf(
-    pricing,
-    visit,
-    'verify',
-    isFailure(attempt, visit.site),
-    spend,
-    attempt.verdict === 'refused',
-  )
+  const isJunk = attempt.verdict === 'refused'
+  return chargeOf(pricing, visit, 'verify', isFailure(attempt, visit.site), spend, isJunk)
 }
 
-function attemptOf(
-  service: Service,
-  visit: Visit,
-  body: Buffer,
-  contentType: string,
-  nowMs: number,
-): Attempt {
+function attemptOf(service: Service, visit: Visit, body: Buffer, contentType: string): Attempt {
   if (visit.refusal !== undefined) return refused(visit.refusal)
   const { site, address } = visit
   const parsed = parseSolution(body, contentType)
@@ -169,6 +157,7 @@ function attemptOf(
   if (!site.ipRules.allow.isEmpty && !site.ipRules.allow.has(address)) {
     return { verdict: 'failed', reason: 'ip-not-allowed', nonce }
   }
+  const nowMs = service.now()
   let attempt = attemptWithTags(service, visit, parsed.body, nowMs)
   // A host may have signed with the other secret during a rotation; with it, the address is on another Cluster shard.
   for (const tags of service.otherTags) {

@@ -25,12 +25,7 @@ export interface ObservedExchange {
 
 /** `answered`, `aborted` or `shed` is called once for each request. */
 interface ExchangeObserver {
-  answered(
-    exchange: ObservedExchange,
-    endpoint: EndpointLabel,
-    status: number,
-    ending: Ending | undefined,
-  ): void
+  answered(exchange: ObservedExchange, endpoint: EndpointLabel, status: number, ending?: Ending): void
   /** The client left without an answer. */
   aborted(endpoint: EndpointLabel): void
   /** The request was refused under load, before an Exchange was made. */

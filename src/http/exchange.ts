@@ -231,10 +231,8 @@ export class Exchange {
   }
 
   /** Returns the step as a callback for others, which does nothing once the exchange is over, and returns undefined then. */
-  guard<Argument, Result = unknown>(
-    step: (argument: Argument) => Result,
-  ): (argument: Argument) => Result | undefined {
-    return argument => (this.#isOver ? undefined : this.#run(step, argument))
+  guard<Value, Result = unknown>(step: (value: Value) => Result): (value: Value) => Result | undefined {
+    return value => (this.#isOver ? undefined : this.#run(step, value))
   }
 
   #refuse(reason: Reason): void {

@@ -9,10 +9,7 @@ import type { Site } from '../domain/site.ts'
 import type { EndpointLabel, ObservedExchange } from '../http/exchange-host.ts'
 import { cut, scrubByForm } from './redaction.ts'
 
-/**
- * Lines per minute and worker: failures, faults, and each of the quotas of refusals (domain/outcome.ts), of which `routine` logs only
- * at level debug. Together 1,080, or 0.7 GB a day.
- */
+/** Lines a minute of a worker: failures, each of seven refusal quotas (debug: eight), faults. In all 1,080, or 0.7 GB a day. */
 export const FAILURES_PER_MINUTE = 180
 export const REFUSALS_PER_MINUTE = 120
 const FAULTS_PER_MINUTE = 60
@@ -174,10 +171,7 @@ export class EventLog {
       for (const [name, count] of quota.renew()) counts[name] = (counts[name] ?? 0) + count
     }
     if (Object.keys(counts).length === 0) return
-    this.#log.info(
-      { event: 'unlogged', counts },
-      'the log quota was exceeded: these lines were counted, but not written',
-    )
+    this.#log.info({ event: 'unlogged', counts }, 'log quota exceeded: these lines were only counted')
   }
 }
 

@@ -48,12 +48,7 @@ export class Stats {
     this.#metricsSites = new Set(sources.metricsSites)
   }
 
-  answered(
-    exchange: ObservedExchange,
-    endpoint: EndpointLabel,
-    status: number,
-    ending: Ending | undefined,
-  ): void {
+  answered(exchange: ObservedExchange, endpoint: EndpointLabel, status: number, ending?: Ending): void {
     this.counts.requestSeconds.at(endpoint).add((performance.now() - exchange.startedAtMs) / 1000)
     if (endpoint === 'challenge' && exchange.address !== undefined) this.#proxyWatch.add(exchange.address)
     const siteKey = this.#siteKeyOf(exchange, ending)

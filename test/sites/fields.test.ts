@@ -68,13 +68,13 @@ async function updated(before: SiteSettings, flags: string): Promise<SiteSetting
 const HEAD = { format: FILE_FORMAT, version: FILE_VERSION }
 
 for (const field of FIELDS) {
-  const { name, flag, flagForFalse, command, flagToUnset } = field
+  const { name, flag, falseFlag, command, unsetFlag } = field
   test(`${name}: from a flag to the record, the audit log and a file, and back`, async () => {
     const [value, flags] = trialOf(field)
     assert.notDeepEqual(value, valueIn(BEFORE, field), 'the default proves nothing')
 
     if (flag !== undefined && typeof value === 'boolean')
-      assert.ok(flagForFalse, 'a flag for yes needs `flagForFalse`, one for no')
+      assert.ok(falseFlag, 'a flag for yes needs `falseFlag`, one for no')
     assert.ok(flag !== undefined || COMMANDS.some(({ name }) => name === command), 'no flag, and no command')
     const settings = flag === undefined ? withValue(BEFORE, field.name, value) : await updated(BEFORE, flags)
     const record = siteRecord(settings, BEFORE, 2)
@@ -98,8 +98,8 @@ for (const field of FIELDS) {
     const [applied] = diffWithFile(parsed.value.sites, [BEFORE], options).changes
     assert.equal(JSON.stringify(applied?.after), JSON.stringify(record))
 
-    if (flagToUnset !== undefined && flagToUnset !== 'base')
-      assert.deepEqual(valueIn(await updated(record, `--${flagToUnset}`), field), valueIn(BEFORE, field))
+    if (unsetFlag !== undefined && unsetFlag !== 'base')
+      assert.deepEqual(valueIn(await updated(record, `--${unsetFlag}`), field), valueIn(BEFORE, field))
   })
 }
 
