@@ -185,7 +185,7 @@ function hostOf(
     trustedProxies: config.trustedProxies,
     isEveryPeerTrusted: isEveryPeerTrusted(config),
     relay: undefined,
-    ...forwardingReports(log, eventLog),
+    ...forwardingReports(log, eventLog, config.proxyProtocol),
     isDraining: false,
     inFlight: 0,
     observer: {
@@ -228,14 +228,16 @@ async function repeat(action: () => Promise<unknown>, pauseMs: number, end: Abor
 function forwardingReports(
   log: Logger,
   eventLog: EventLog,
+  proxyProtocol: boolean,
 ): Pick<ExchangeHost, 'onForwardingIgnored' | 'onForwardingMalformed'> {
   return {
     onForwardingIgnored: throttled(FORWARDING_LOGGED_MS, (_, sender) => {
       const peer = eventLog.peerText(sender)
       const what = peer.includes('/') ? 'its address in this network' : 'it'
+      const named = proxyProtocol ? ' (the PROXY header names it as the client, so it may be a visitor)' : ''
       log.warn(
         { peer, setting: 'POWGATE_TRUSTED_PROXIES' },
-        `X-Forwarded-For is ignored: its sender is not trusted; if it is a proxy of yours, name ${what}`,
+        `X-Forwarded-For is ignored: its sender is not trusted${named}; if it is a proxy of yours, name ${what}`,
       )
     }),
     onForwardingMalformed: throttled(FORWARDING_LOGGED_MS, (_, proxy) =>

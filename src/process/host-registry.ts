@@ -60,7 +60,7 @@ export class HostRegistry {
       await store.close()
       throw new StoreSetupError(problems.join('\n'))
     }
-    // A killed service leaves its note behind. If a living host on another machine has this name, it soon notes itself again.
+    // A killed run of this host left its note. A living host with the same name soon notes itself again.
     for (const { id } of namesakes) await store.noteHost(id, null)
     this.#own = noteOf(agreed, this.#id, this.#startedAt)
     this.living = (await store.noteHost(this.#id, this.#own, agreed.redisShards)).living
@@ -117,7 +117,7 @@ export class HostRegistry {
 
 /**
  * @returns the configuration with the number of shards, the other hosts' names, why this host cannot work with them, and the
- * hosts of this host's name and port, which are its own last runs if they were killed
+ * hosts of this host's name and port
  */
 export async function compareWithHosts(store: SiteStore, config: Config, isShardsSet: boolean) {
   const { shards = config.redisShards, living } = await store.livingHosts()
@@ -125,6 +125,8 @@ export async function compareWithHosts(store: SiteStore, config: Config, isShard
   const own = noteOf(agreed, '', 0)
   const namesakes = living.filter(({ name }) => name === own.name)
   const others = living.filter(({ name }) => name !== own.name)
+  if (namesakes.some(host => differences(own, host).length > 0))
+    others.push(...(await notedAgain(store, namesakes)))
   const names = [...new Set(others.map(({ name, version }) => `${name} (powgate ${version})`))].join(', ')
   const problems = others.flatMap(other => differences(own, other))
   if (problems.length > 0)
@@ -132,6 +134,13 @@ export async function compareWithHosts(store: SiteStore, config: Config, isShard
       `the hosts of one store must agree, or each refuses what the others issue: set the same, or stop ${names} first`,
     )
   return { agreed, names, namesakes, problems }
+}
+
+/** Of hosts with one name, those that live: a killed run of this host left a note, and never notes itself again. */
+async function notedAgain(store: SiteStore, before: readonly HostNote[]): Promise<HostNote[]> {
+  await sleep(NOTE_MS + 1000)
+  const { living } = await store.livingHosts()
+  return living.filter(({ id, notedAt }) => before.some(host => host.id === id && host.notedAt !== notedAt))
 }
 
 function noteOf(config: Config, id: string, startedAt: number): HostNote {

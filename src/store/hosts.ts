@@ -15,6 +15,8 @@ export interface HostNote {
   /** Ids of the key that signs and of all keys. By the documented steps of a rotation, every host knows all. */
   readonly signs: string
   readonly verifies: readonly string[]
+  /** Unix milliseconds of the last note, by the host's clock. The store sets it. */
+  readonly notedAt?: number
   /** The difference to the store's clock; undefined if not known. */
   readonly clockAheadMs?: number
   /** The puzzles that the host issues. A version without this list knows sha256 alone. */

@@ -110,24 +110,31 @@ test('a site of HashWX: commands and check warn of a host that does not know it,
   assert.ok(told[2]!.includes(own[0]!))
 })
 
-test('a host that was killed and starts with other settings does not differ from its own last run', async () => {
+test('a host that was killed may start with other settings; one that shares its name with a living host may not', async () => {
   const store = await second.openSites()
   const { living } = await store.livingHosts()
   const own = living.find(({ name }) => name.endsWith(`:${second.port}`))!
   const name = own.name.replace(/\d+$/, '1')
   const shared = { ...own.shared, POWGATE_TOKEN_SECONDS: 600 }
-  const noteKilled = () => store.noteHost('killed', { ...own, id: 'killed', name, shared })
-  await noteKilled()
-  const hosts = new HostRegistry(createLogger('silent'))
-  await hosts.join(loadConfig({ ...second.env, PORT: '1' }), false)
-  const named = () => hosts.living.filter(host => host.name === name).length
-  assert.deepEqual([hosts.differences, named(), hosts.living.length], [[], 1, living.length + 1])
-  await eventually(60_000, 'a living host of the same name is seen again', async () => {
-    await noteKilled()
-    return hosts.differences.length === 1 && named() === 2
-  })
+  const noteNamesake = () => store.noteHost('namesake', { ...own, id: 'namesake', name, shared })
+  const join = async () => {
+    const hosts = new HostRegistry(createLogger('silent'))
+    await hosts.join(loadConfig({ ...second.env, PORT: '1' }), false)
+    return hosts
+  }
+  await noteNamesake()
+  const hosts = await join()
+  assert.deepEqual([hosts.differences, hosts.living.length], [[], living.length + 1])
   await hosts.leave()
-  await store.noteHost('killed', null)
+
+  await noteNamesake()
+  const timer = setInterval(noteNamesake, 1000)
+  await assert.rejects(
+    join(),
+    new RegExp(`^StoreSetupError: POWGATE_TOKEN_SECONDS: 300 here, 600 on ${name}\n`),
+  )
+  clearInterval(timer)
+  await store.noteHost('namesake', null)
   await store.close()
 })
 

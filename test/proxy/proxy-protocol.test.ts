@@ -167,6 +167,13 @@ describe('PROXY protocol', { concurrency: 8 }, () => {
       connection.close()
     })
 
+  test('on: the line about an ignored X-Forwarded-For says that its sender may be a visitor', () => {
+    assert.match(
+      on.service.output,
+      /ignored: its sender is not trusted \(the PROXY header names it as the client/,
+    )
+  })
+
   test('on: another program of the machine cannot speak for a visitor whose connection is open', async () => {
     const visitor = await on.open(freshProxy())
     assert.ok(on.isFor(await visitor.request(v2Header(), on.request()), SOURCE))

@@ -124,7 +124,8 @@ export class RedisRecords extends Members implements SiteStore {
     const [shardsText, ...notes] = (found as unknown[]).map(String)
     const living = notes.map(text => {
       const space = text.indexOf(' ')
-      const { notedAt, ...host } = JSON.parse(text.slice(space)) as HostNote & { notedAt?: number }
+      const host = JSON.parse(text.slice(space)) as HostNote
+      const { notedAt } = host
       return notedAt === undefined ? host : { ...host, clockAheadMs: notedAt - Number(text.slice(0, space)) }
     })
     return { shards: shardsText === '' ? undefined : Number(shardsText), living }
